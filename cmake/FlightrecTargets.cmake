@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
+# fr_library(NAME SOURCES a.c b.c LINK other ...): one folder of src/ as the static library fr_NAME.
+# A folder's headers are included as "NAME/header.h", and are seen only by who links it: each library gets an
+# include root of its own that holds a link to its folder and to nothing else.
+function(fr_library name)
+	cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
+	add_library(fr_${name} STATIC ${A_SOURCES})
+	set(root ${CMAKE_BINARY_DIR}/include-roots/${name})
+	file(MAKE_DIRECTORY ${root})
+	file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${root}/${name} SYMBOLIC)
+	target_include_directories(fr_${name} PUBLIC ${root} ${CMAKE_SOURCE_DIR}/include)
+	target_link_libraries(fr_${name} PUBLIC ${A_LINK})
+endfunction()
+
+# fr_unit_test(NAME SOURCES t.c LINK fr_x ...): a cmocka program, in ctest under the label "unit".
+function(fr_unit_test name)
+	cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
+	add_executable(test-${name} ${A_SOURCES})
+	target_link_libraries(test-${name} PRIVATE ${A_LINK} PkgConfig::CMOCKA)
+	add_test(NAME unit/${name} COMMAND test-${name})
+	set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# All that is installed besides the programs, which their own folders install.
+#
+# Where systemd looks under a prefix: /usr and /usr/local both have lib/systemd/system, sysusers.d and tmpfiles.d.
+# Configuration is read from /etc whatever the prefix.
+
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+	pkg_get_variable(SYSTEMD_SYSTEM_UNIT_DIR systemd systemdsystemunitdir)
+endif()
+if(NOT SYSTEMD_SYSTEM_UNIT_DIR)
+	set(SYSTEMD_SYSTEM_UNIT_DIR lib/systemd/system)
+endif()
+
+configure_file(units/flightrecd.service.in units/flightrecd.service @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/units/flightrecd.service units/flightrecd.socket
+	DESTINATION ${SYSTEMD_SYSTEM_UNIT_DIR})
+install(FILES units/flightrec.sysusers DESTINATION lib/sysusers.d RENAME flightrec.conf)
+install(FILES units/flightrec.tmpfiles DESTINATION lib/tmpfiles.d RENAME flightrec.conf)
+# Early in the order, so that what an administrator has wins.
+install(FILES units/flightrec.sysctl DESTINATION lib/sysctl.d RENAME 10-flightrec.conf)
+install(FILES conf/flightrec.catalog DESTINATION lib/systemd/catalog)
+# What an administrator has written stays; the package has it as a conffile.
+install(CODE "
+	if(NOT EXISTS \"\$ENV{DESTDIR}/etc/flightrec/flightrecd.conf\")
+		file(INSTALL DESTINATION /etc/flightrec TYPE FILE FILES \"${CMAKE_SOURCE_DIR}/conf/flightrecd.conf\")
+	endif()")
+install(DIRECTORY DESTINATION /etc/flightrec/flightrecd.conf.d)
+
+foreach(section 1 5 7 8)
+	file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/man/*.${section})
+	install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+file(GLOB bash CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/conf/completion/bash/*)
+install(FILES ${bash} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+file(GLOB zsh CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/conf/completion/zsh/_*)
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+	set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+else()
+	set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+endif()
+install(FILES ${zsh} DESTINATION ${zsh_dir})
+install(DIRECTORY include/flightrec DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
