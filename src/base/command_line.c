@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/command_line.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+static int argument_kind(const struct fr_option *o)
+{
+	if (!o->argument)
+		return no_argument;
+	return *o->argument == '[' ? optional_argument : required_argument;
+}
+
+static bool has_letter(const struct fr_option *o)
+{
+	return o->value < 256;
+}
+
+void fr_command_line_begin(void)
+{
+	optind = 0; /* glibc: start anew */
+	opterr = 0;
+}
+
+static int complain(const struct fr_command_line *c, int option, char *argv[], struct fr_diag *d)
+{
+	const char *given = argv[optind - 1];
+	char hint[128];
+
+	snprintf(hint, sizeof(hint), "%s --help lists the options", c->program);
+	if (option == ':')
+		return fr_fail(d, -EINVAL, hint, "option '%s' needs a value", given);
+	if (optopt && !strncmp(given, "--", 2))
+		return fr_fail(d, -EINVAL, hint, "option '%s' takes no value", given);
+	if (optopt)
+		return fr_fail(d, -EINVAL, hint, "unknown option '-%c'", optopt);
+	return fr_fail(d, -EINVAL, hint, "unknown or ambiguous option '%s'", given);
+}
+
+int fr_command_line_next(const struct fr_command_line *c, int argc, char *argv[], struct fr_diag *d)
+{
+	struct option words[FR_OPTIONS_MAX + 1] = {0}, *word = words;
+	char letters[3 * FR_OPTIONS_MAX + sizeof("+:")] = "", *letter = letters;
+	int option;
+
+	if (c->is_command)
+		*letter++ = '+';
+	*letter++ = ':';
+	for (const struct fr_option *o = c->options; o < c->options + c->n; o++) {
+		int kind = argument_kind(o);
+
+		if (*o->name)
+			*word++ = (struct option){o->name, kind, NULL, o->value};
+		if (!has_letter(o))
+			continue;
+		*letter++ = (char)o->value;
+		for (int i = 0; i < kind; i++) /* "x", "x:" or "x::" */
+			*letter++ = ':';
+	}
+	option = getopt_long(argc, argv, letters, words, NULL);
+	if (option == '?' || option == ':')
+		return complain(c, option, argv, d);
+	return FR_MAX(option, 0);
+}
+
+const struct fr_option *fr_command_line_find(const struct fr_command_line *c, int value)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->options[i].value == value)
+			return &c->options[i];
+	return NULL;
+}
+
+/* "-o, --output=FILE" */
+static int format(const struct fr_option *o, char *ret, size_t size)
+{
+	int kind = argument_kind(o);
+	char letter[8] = "    ";
+
+	if (has_letter(o))
+		snprintf(letter, sizeof(letter), "-%c%s", o->value, *o->name ? ", " : "");
+	/* "[LEVEL]" has its equals sign inside. */
+	return snprintf(ret, size, "%s%s%s%s%s", letter, *o->name ? "--" : "", o->name,
+		kind == no_argument	    ? ""
+		: kind == optional_argument ? "[="
+		: *o->name		    ? "="
+					    : " ",
+		!o->argument ? "" : o->argument + (kind == optional_argument));
+}
+
+void fr_command_line_print(const struct fr_command_line *c)
+{
+	char text[80];
+	int width = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		width = FR_MAX(width, format(&c->options[i], text, sizeof(text)));
+	for (size_t i = 0; i < c->n; i++) {
+		const struct fr_option *o = &c->options[i];
+
+		format(o, text, sizeof(text));
+		printf("  %-*s  %s%s%s\n", width, text, o->verb ? o->verb : "", o->verb ? ": " : "", o->help);
+	}
+}
+
+int fr_json_parse(const char *how, enum fr_json *ret, struct fr_diag *d)
+{
+	static const char *const names[] = {
+		[FR_JSON_OFF] = "off", [FR_JSON_SHORT] = "short", [FR_JSON_PRETTY] = "pretty"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
+		if (!strcmp(how, names[i])) {
+			*ret = (enum fr_json)i;
+			return 0;
+		}
+	return fr_fail(d, -EINVAL, "give pretty, short or off", "--json: unknown form '%s'", how);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/file.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+int fr_write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int fr_pwrite_all(int fd, const void *data, size_t len, off_t at)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = pwrite(fd, p, len, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = pread(fd, (char *)data + done, len - done, at + (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	size_t start = ret->len;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n;
+		int r = fr_buf_reserve(ret, 4096 + 1);
+
+		if (r < 0)
+			return r;
+		n = read(fd, ret->data + ret->len, ret->cap - ret->len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		ret->len += (size_t)n;
+		ret->data[ret->len] = '\0';
+		if (ret->len - start > max) {
+			ret->len = start;
+			return -EFBIG;
+		}
+		if (n == 0)
+			return 0;
+	}
+}
+
+int fr_read_line(const char *path, char *ret, size_t size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = fr_pread_all(fd, ret, size - 1, 0);
+	if (n < 0)
+		return (int)n;
+	ret[n] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	return 0;
+}
+
+DIR *fr_opendir_at(int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		fr_closep(&fd);
+	return dir;
+}
+
+int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size)
+{
+	for (int tries = 0; tries < 16; tries++) {
+		uint32_t x;
+		int fd, n;
+
+		if (getrandom(&x, sizeof(x), 0) != sizeof(x))
+			return -EIO;
+		n = snprintf(ret_tmp, tmp_size, ".%s.%08x", name, x);
+		if (n < 0 || (size_t)n >= tmp_size)
+			return -ENAMETOOLONG;
+		fd = openat(dirfd, ret_tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+		if (fd >= 0 || errno != EEXIST)
+			return fd >= 0 ? fd : -errno;
+	}
+	return -EEXIST;
+}
+
+static int sync_directory(int dirfd)
+{
+	_cleanup_close_ int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+int fr_tmp_publish(int dirfd, const char *tmp, const char *name)
+{
+	if (renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0) {
+		if (errno != EINVAL)
+			return -errno;
+		/* A file system without RENAME_NOREPLACE: a hard link does not clobber either. */
+		if (linkat(dirfd, tmp, dirfd, name, 0) < 0)
+			return -errno;
+		(void)unlinkat(dirfd, tmp, 0);
+	}
+	return sync_directory(dirfd);
+}
+
+int fr_file_replace(int dirfd, const char *name, mode_t mode, const void *data, size_t len)
+{
+	char tmp[NAME_MAX + 1];
+	_cleanup_close_ int fd = fr_tmp_create(dirfd, name, mode, tmp, sizeof(tmp));
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = fr_write_all(fd, data, len);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	if (r == 0 && renameat(dirfd, tmp, dirfd, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)unlinkat(dirfd, tmp, 0);
+		return r;
+	}
+	return sync_directory(dirfd);
+}

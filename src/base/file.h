@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Files: whole reads with a bound, whole writes, and files that appear whole or not at all. */
+
+#include "base/buf.h"
+
+#include <dirent.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* All of DATA, whatever write() returns. 0 or a negative errno. */
+int fr_write_all(int fd, const void *data, size_t len);
+int fr_pwrite_all(int fd, const void *data, size_t len, off_t at);
+
+/* Up to LEN bytes at AT; short only at the end of the file. Returns the number read or a negative errno. */
+ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at);
+
+/* Append the content of DIRFD/PATH (AT_FDCWD allowed) to RET, followed by a NUL that LEN does not count.
+   -EFBIG past MAX bytes. 0 or a negative errno. */
+int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret);
+
+/* The same for a line: without its newline, into RET of SIZE bytes, truncated to fit. */
+int fr_read_line(const char *path, char *ret, size_t size);
+
+/* The directory NAME in DIRFD, "." for itself, which is no link; or NULL with errno. To be closed. */
+DIR *fr_opendir_at(int dirfd, const char *name);
+
+/* Create DIRFD/".NAME.XXXXXX" O_RDWR|O_CLOEXEC with MODE. RET_TMP has room for NAME_MAX + 1. Returns the fd
+ * or -errno. */
+int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size);
+
+/* Rename without clobber (-EEXIST) and sync the directory. The caller has fsync'ed the file. */
+int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
+
+/* A small file, whole: temporary name, write, fsync, rename OVER an older one, directory fsync. */
+int fr_file_replace(int dirfd, const char *name, mode_t mode, const void *data, size_t len);

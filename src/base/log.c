@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/log.h"
+#include "base/cleanup.h"
+#include "base/diag.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <systemd/sd-journal.h>
+
+#define MAX_FIELDS 24
+
+static const char *program = "flightrec";
+static int max_level = LOG_INFO;
+static bool to_journal;
+
+/* systemd.exec(5): JOURNAL_STREAM is "device:inode" of the journal's stream, to be compared with our own. */
+static void find_journal(void)
+{
+	const char *e = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	to_journal = e && sscanf(e, "%llu:%llu", &dev, &ino) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+		     st.st_dev == dev && st.st_ino == ino;
+}
+
+void fr_log_set_level(int level)
+{
+	max_level = level;
+}
+
+void fr_log_set_program(const char *name)
+{
+	program = name;
+}
+
+static void send_to_journal(
+	int level, const char *id, const struct fr_log_field *fields, unsigned n, const char *text)
+{
+	struct iovec iov[MAX_FIELDS + 4];
+	char *strings[MAX_FIELDS + 4];
+	int n_iov = 0;
+
+	n = FR_MIN(n, (unsigned)MAX_FIELDS);
+	if (asprintf(&strings[n_iov], "MESSAGE=%s", text) >= 0)
+		n_iov++;
+	if (asprintf(&strings[n_iov], "PRIORITY=%d", level) >= 0)
+		n_iov++;
+	if (asprintf(&strings[n_iov], "SYSLOG_IDENTIFIER=%s", program) >= 0)
+		n_iov++;
+	if (id && asprintf(&strings[n_iov], "MESSAGE_ID=%s", id) >= 0)
+		n_iov++;
+	for (unsigned i = 0; i < n; i++)
+		if (asprintf(&strings[n_iov], "%s=%s", fields[i].key, fields[i].value) >= 0)
+			n_iov++;
+	for (int i = 0; i < n_iov; i++)
+		iov[i] = (struct iovec){strings[i], strlen(strings[i])};
+	(void)sd_journal_sendv(iov, n_iov);
+	for (int i = 0; i < n_iov; i++)
+		free(strings[i]);
+}
+
+static void log_text(
+	int level, const char *id, const struct fr_log_field *fields, unsigned n, const char *text)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, find_journal);
+	if (to_journal)
+		send_to_journal(level, id, fields, n, text);
+	else
+		fprintf(stderr, "%s: %s\n", program, text);
+}
+
+static void __attribute__((format(printf, 5, 0))) vlog(int level, const char *message_id,
+	const struct fr_log_field *fields, unsigned n_fields, const char *fmt, va_list ap)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (level > max_level)
+		return;
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	log_text(level, message_id, fields, n_fields, text ? text : fmt);
+}
+
+void fr_log_struct(int level, const char *message_id, const struct fr_log_field *fields, unsigned n_fields,
+	const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vlog(level, message_id, fields, n_fields, fmt, ap);
+	va_end(ap);
+}
+
+void fr_log(int level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vlog(level, NULL, NULL, 0, fmt, ap);
+	va_end(ap);
+}
+
+void fr_log_diag(int level, const struct fr_diag *d, int code)
+{
+	char reason[128];
+
+	if (!d || !d->code)
+		fr_log(level, "%s", strerror_r(-code, reason, sizeof(reason)));
+	else if (d->hint[0])
+		fr_log(level, "%s\n  %s", d->what, d->hint);
+	else
+		fr_log(level, "%s", d->what);
+}

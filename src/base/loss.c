@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/loss.h"
+
+#include <stddef.h>
+
+static const struct {
+	const char *name;
+	const char *explain;
+} causes[_FR_LOSS_MAX] = {
+	[FR_LOSS_KERNEL_RING] = {"kernel-ring-full",
+		"the kernel's ring was full before it was drained; raise KernelBuffer="},
+	[FR_LOSS_THROTTLED] = {"throttled", "the kernel throttled the event; lower its frequency or raise "
+					    "kernel.perf_event_max_sample_rate"},
+	[FR_LOSS_BACK_PRESSURE] = {"back-pressure", "a dump was slower than the input and the reserve was "
+						    "full; raise RingSize= or use a faster disk"},
+	[FR_LOSS_TORN] = {"torn-record", "a record in a kernel ring was not whole and was skipped"},
+	[FR_LOSS_SIDEBAND] = {"side-band-lost",
+		"the kernel's side-band ring was full; a new scan of /proc made the names whole again"},
+	[FR_LOSS_SIDEBAND_QUEUE] = {"side-band-queue",
+		"the side-band keeper was behind; a new scan of /proc made the names whole again"},
+	[FR_LOSS_AUXILIARY] = {"auxiliary-write",
+		"perf.data.auxiliary could not be written; dumps are whole"},
+	[FR_LOSS_FAILED_DUMP] = {"failed-dump",
+		"a dump could not be written and memory could not keep all of it; make room on the disk"},
+	[FR_LOSS_RESTART] = {"restart",
+		"the recorder was started anew, and nothing was recorded until it was up again"},
+	[FR_LOSS_CPU_CAME] = {"cpu-came", "a CPU came online, or all in a resume, and what ran there before "
+					  "its events were open is missing"},
+};
+
+const char *fr_loss_name(enum fr_loss cause)
+{
+	return cause < _FR_LOSS_MAX ? causes[cause].name : NULL;
+}
+
+const char *fr_loss_explain(enum fr_loss cause)
+{
+	return cause < _FR_LOSS_MAX ? causes[cause].explain : NULL;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The socket is bound under a temporary name with a mode for us alone, gets owner and mode, and is then
+ * renamed into place over a stale one: there is no moment at which the name is missing or open to the wrong
+ * people.
+ */
+#include "base/socket_file.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define HINT_SIZE 128
+
+static const char *hint(char buf[static HINT_SIZE], const char *advice, const struct fr_socket_file_config *c)
+{
+	snprintf(buf, HINT_SIZE, "%s %s", advice, c->key);
+	return buf;
+}
+
+static int address(
+	const struct fr_socket_file_config *c, const char *path, struct sockaddr_un *ret, struct fr_diag *d)
+{
+	char buf[HINT_SIZE];
+
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(ret->sun_path))
+		return fr_fail(d, -ENAMETOOLONG, hint(buf, "give a shorter", c),
+			"the path of the %s is longer than %zu bytes: %s", c->what, sizeof(ret->sun_path) - 1,
+			path);
+	strcpy(ret->sun_path, path);
+	return 0;
+}
+
+/* 0: the name is free, or was of somebody who is gone. */
+static int check_stale(const struct fr_socket_file_config *c, struct fr_diag *d)
+{
+	_cleanup_close_ int fd = -1;
+	struct sockaddr_un sa;
+	char buf[HINT_SIZE];
+	struct stat st;
+	int r;
+
+	if (lstat(c->path, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0
+							   : fr_fail_errno(d, -errno, NULL, "%s", c->path);
+	if (!S_ISSOCK(st.st_mode))
+		return fr_fail(d, -EEXIST, hint(buf, "remove it, or give another", c),
+			"%s is in the way: it is not a socket", c->path);
+	r = address(c, c->path, &sa, d);
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, c->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
+	/* Its queue may be full (EAGAIN), and it may be of the other type. */
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN || errno == EPROTOTYPE)
+		return fr_fail(d, -EADDRINUSE, hint(buf, "stop that one, or give this one another", c),
+			"another program listens on %s", c->path);
+	if (errno != ECONNREFUSED && errno != ENOENT)
+		return fr_fail_errno(d, -errno, NULL, "cannot tell who listens on %s", c->path);
+	return 0;
+}
+
+/* One level, as a service manager would have made it. */
+static int make_parent(const struct fr_socket_file_config *c, struct fr_diag *d)
+{
+	const char *slash = strrchr(c->path, '/');
+	_cleanup_free_ char *parent =
+		slash && slash != c->path ? strndup(c->path, (size_t)(slash - c->path)) : NULL;
+	char buf[HINT_SIZE];
+
+	if (!parent || mkdir(parent, 0755) == 0 || errno == EEXIST)
+		return 0;
+	return fr_fail_errno(d, -errno, hint(buf, "make the directory, or give another", c),
+		"cannot make %s for the %s", parent, c->what);
+}
+
+static int own(struct fr_socket_file *s, const char *tmp, gid_t gid, struct fr_diag *d)
+{
+	if (gid == (gid_t)-1)
+		return 0;
+	if (lchown(tmp, (uid_t)-1, gid) < 0) {
+		if (errno != EPERM)
+			return fr_fail_errno(d, -errno, NULL, "cannot change the group of %s", tmp);
+		/* An unprivileged recorder, for a command of one's own: the socket stays one's own. */
+		s->alone = true;
+		return 0;
+	}
+	return chmod(tmp, 0660) < 0 ? fr_fail_errno(d, -errno, NULL, "cannot change the mode of %s", tmp) : 0;
+}
+
+/* Before anything can come: the file is made with this mode, and every datagram has its sender. */
+static int set_up(int fd, int type)
+{
+	const int on = 1;
+
+	if (fchmod(fd, 0600) < 0)
+		return -errno;
+	if (type == SOCK_DGRAM && setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		return -errno;
+	return 0;
+}
+
+static int bind_at(
+	struct fr_socket_file *s, const struct fr_socket_file_config *c, const char *tmp, struct fr_diag *d)
+{
+	struct sockaddr_un sa;
+	char buf[HINT_SIZE];
+	int r = address(c, tmp, &sa, d);
+
+	if (r < 0)
+		return r;
+	r = set_up(s->fd, c->type);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot set up the %s", c->what);
+	if (bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		return fr_fail_errno(
+			d, -errno, hint(buf, "give another", c), "cannot make the %s %s", c->what, c->path);
+	r = own(s, tmp, c->gid, d);
+	if (r == 0 && c->type == SOCK_STREAM && listen(s->fd, SOMAXCONN) < 0)
+		r = fr_fail_errno(d, -errno, NULL, "cannot listen on %s", c->path);
+	if (r == 0 && (lstat(tmp, &s->st) < 0 || rename(tmp, c->path) < 0))
+		r = fr_fail_errno(d, -errno, NULL, "cannot put the %s at %s", c->what, c->path);
+	if (r < 0)
+		(void)unlink(tmp);
+	return r;
+}
+
+int fr_socket_file_open(const struct fr_socket_file_config *c, struct fr_socket_file *ret, struct fr_diag *d)
+{
+	_cleanup_free_ char *tmp = NULL, *path = strdup(c->path);
+	struct fr_socket_file s = {.fd = -1};
+	uint16_t x = 0;
+	int r = make_parent(c, d);
+
+	if (r == 0)
+		r = check_stale(c, d);
+	if (r < 0)
+		return r;
+	(void)!getrandom(&x, sizeof(x), 0);
+	if (!path || asprintf(&tmp, "%s.%04x", path, x) < 0)
+		return -ENOMEM;
+	s.fd = socket(AF_UNIX, c->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s.fd < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
+	r = bind_at(&s, c, tmp, d);
+	if (r < 0) {
+		close(s.fd);
+		return r;
+	}
+	s.path = TAKE_PTR(path);
+	*ret = s;
+	return 0;
+}
+
+void fr_socket_file_close(struct fr_socket_file *s)
+{
+	struct stat st;
+
+	if (s->path && lstat(s->path, &st) == 0 && st.st_dev == s->st.st_dev && st.st_ino == s->st.st_ino)
+		(void)unlink(s->path);
+	s->path = (free(s->path), NULL);
+	if (s->fd >= 0)
+		close(TAKE_FD(s->fd));
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/utf8.h"
+
+#include <string.h>
+
+size_t fr_utf8_sequence(const uint8_t *s, size_t len)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc0 ? 2 : 0;
+	uint32_t c;
+
+	if (n <= 1)
+		return n;
+	if (n > len || s[0] > 0xf7)
+		return 0;
+	c = s[0] & (0xffu >> (n + 1));
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3fu);
+	}
+	return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) ? 0 : n;
+}
+
+/* N bytes, one character, are a control character; with two bytes that is 0x80 to 0x9f. */
+static int is_control(const uint8_t *s, size_t n)
+{
+	return *s < ' ' || *s == 0x7f || (n == 2 && *s == 0xc2 && s[1] < 0xa0);
+}
+
+void fr_utf8_tidy(char *text)
+{
+	uint8_t *s = (uint8_t *)text;
+	size_t n, len = strlen(text);
+
+	for (size_t i = 0; i < len; i += n ? n : 1) {
+		n = fr_utf8_sequence(s + i, len - i);
+		if (!n || is_control(s + i, n))
+			memset(s + i, s[i] >= '\t' && s[i] <= '\r' ? ' ' : '?', n ? n : 1);
+	}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* The codecs of feature sections. Formats: tools/perf/Documentation/perf.data-file-format.txt. */
+
+#include "perfdata/features.h"
+#include "perfdata/features_private.h"
+#include "perfdata/record.h"
+#include "base/cleanup.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#define STRING_ALIGN 64u
+#define MISC_BUILD_ID_SIZE (1u << 15)
+#define COMPRESSED_VERSION 1u
+#define COMPRESSED_ZSTD 1u
+
+int fr_feature_append_string(struct fr_buf *b, const char *text)
+{
+	size_t len = strlen(text) + 1, padded = FR_ALIGN_UP(len, STRING_ALIGN);
+	int r = fr_buf_reserve(b, sizeof(uint32_t) + padded);
+
+	if (r < 0)
+		return r;
+	(void)fr_buf_append_u32(b, (uint32_t)padded);
+	(void)fr_buf_append(b, text, len);
+	return fr_buf_append_zero(b, padded - len);
+}
+
+void fr_feature_take(struct fr_session *s, enum fr_feature f, struct fr_buf *b)
+{
+	fr_buf_deinit(&s->features[f]);
+	s->features[f] = *b;
+	*b = (struct fr_buf){0};
+}
+
+int fr_feature_set_string(struct fr_session *s, enum fr_feature f, const char *text)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	int r = fr_feature_append_string(&b, text);
+
+	if (r == 0)
+		fr_feature_take(s, f, &b);
+	return r;
+}
+
+const char *fr_feature_string(const struct fr_session *s, enum fr_feature f)
+{
+	const struct fr_buf *b = &s->features[f];
+	uint32_t len;
+
+	if (b->len < sizeof(len))
+		return NULL;
+	memcpy(&len, b->data, sizeof(len));
+	if (len > b->len - sizeof(len) || !memchr(b->data + sizeof(len), '\0', len))
+		return NULL;
+	return (const char *)b->data + sizeof(len);
+}
+
+int fr_feature_set_event_desc(struct fr_session *s)
+{
+	const uint32_t attr_size = sizeof(struct perf_event_attr);
+	_cleanup_buf_ struct fr_buf b = {0};
+	int r = fr_buf_append_u32(&b, (uint32_t)s->n_events);
+
+	if (r == 0)
+		r = fr_buf_append_u32(&b, attr_size);
+	for (size_t i = 0; i < s->n_events && r == 0; i++) {
+		const struct fr_event_desc *e = &s->events[i];
+
+		r = fr_buf_append(&b, &e->attr, attr_size);
+		if (r == 0)
+			r = fr_buf_append_u32(&b, (uint32_t)e->n_ids);
+		if (r == 0)
+			r = fr_feature_append_string(&b, e->name);
+		if (r == 0)
+			r = fr_buf_append(&b, e->ids, e->n_ids * sizeof(*e->ids));
+	}
+	if (r == 0)
+		fr_feature_take(s, FR_FEATURE_EVENT_DESC, &b);
+	return r;
+}
+
+static int set_bytes(struct fr_session *s, enum fr_feature f, const void *data, size_t len)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	int r = fr_buf_append(&b, data, len);
+
+	if (r == 0)
+		fr_feature_take(s, f, &b);
+	return r;
+}
+
+int fr_feature_set_sample_time(struct fr_session *s, uint64_t first_ns, uint64_t last_ns)
+{
+	uint64_t body[] = {first_ns, last_ns};
+
+	return set_bytes(s, FR_FEATURE_SAMPLE_TIME, body, sizeof(body));
+}
+
+int fr_feature_set_compressed(struct fr_session *s, int level, uint32_t ratio, uint32_t mmap_len)
+{
+	uint32_t body[] = {COMPRESSED_VERSION, COMPRESSED_ZSTD, (uint32_t)level, ratio, mmap_len};
+
+	return set_bytes(s, FR_FEATURE_COMPRESSED, body, sizeof(body));
+}
+
+int fr_feature_add_build_id(
+	struct fr_session *s, uint16_t cpumode, int32_t pid, const uint8_t *id, size_t size, const char *path)
+{
+	struct {
+		struct perf_event_header header;
+		int32_t pid;
+		uint8_t id[20], id_size, reserved[3];
+	} record = {.pid = pid, .id_size = (uint8_t)size};
+	/* 36 bytes stand before the name: 4 more than its padding make the record a multiple of 8. */
+	size_t len = strlen(path) + 1, padded = FR_ALIGN_UP(len, STRING_ALIGN) + 4;
+	struct fr_buf *b = &s->features[FR_FEATURE_BUILD_ID];
+	int r;
+
+	if (size == 0 || size > sizeof(record.id))
+		return -EINVAL;
+	/* perf reads the padded name into a PATH_MAX of its own without a look at the length. */
+	if (padded > PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(record.id, id, size);
+	record.header.type = FR_RECORD_HEADER_BUILD_ID;
+	record.header.misc = cpumode | MISC_BUILD_ID_SIZE;
+	record.header.size = (uint16_t)(sizeof(record) + padded);
+	r = fr_buf_reserve(b, record.header.size);
+	if (r < 0)
+		return r;
+	(void)fr_buf_append(b, &record, sizeof(record));
+	(void)fr_buf_append(b, path, len - 1);
+	return fr_buf_append_zero(b, padded - len + 1);
+}
+
+int fr_build_id_from_notes(const void *notes, size_t len, uint8_t ret[static 20])
+{
+	const uint8_t *p = notes;
+	Elf64_Nhdr n; /* Elf32_Nhdr is the same three words */
+
+	while (len >= sizeof(n)) {
+		size_t name, desc;
+
+		memcpy(&n, p, sizeof(n));
+		p += sizeof(n);
+		len -= sizeof(n);
+		name = FR_ALIGN_UP((size_t)n.n_namesz, 4);
+		if (name > len)
+			return -ENOENT;
+		desc = FR_ALIGN_UP((size_t)n.n_descsz, 4);
+		if (desc > len - name)
+			return -ENOENT;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == sizeof("GNU") && memcmp(p, "GNU", 4) == 0 &&
+			n.n_descsz > 0) {
+			size_t size = FR_MIN((size_t)n.n_descsz, (size_t)20);
+
+			memcpy(ret, p + name, size);
+			return (int)size;
+		}
+		p += name + desc;
+		len -= name + desc;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * Where id and time stand. The kernel writes the fields of a sample in the order of the switch in
+ * perf_output_sample(), and behind any other record those that sample_id_all asks for (perf_event_open(2),
+ * "sample_id"). A file of several events can only be told apart when the id is at the same place in all of
+ * them; that is what PERF_SAMPLE_IDENTIFIER is for.
+ */
+
+#include "base/cleanup.h"
+#include "perfdata/reader_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fr_layout_of(const struct perf_event_attr *attr, struct fr_layout *ret)
+{
+	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
+		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
+	static const uint64_t fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID,
+		PERF_SAMPLE_TIME, PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
+		PERF_SAMPLE_PERIOD};
+	uint64_t type = attr->sample_type;
+	struct fr_layout l = {.ours = (type & FR_SAMPLE_TYPE) == FR_SAMPLE_TYPE && attr->sample_id_all &&
+				      !(type & (PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID))};
+	uint16_t at = sizeof(struct perf_event_header);
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(fields); i++) {
+		if (!(type & fields[i]))
+			continue;
+		if ((fields[i] == PERF_SAMPLE_IDENTIFIER || fields[i] == PERF_SAMPLE_ID) && !l.sample_id)
+			l.sample_id = at;
+		if (fields[i] == PERF_SAMPLE_TIME)
+			l.sample_time = at;
+		at += 8;
+	}
+	l.sample_min = at;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(tail_fields) && attr->sample_id_all; i++) {
+		if (!(type & tail_fields[i]))
+			continue;
+		l.tail_size += 8;
+		if ((tail_fields[i] == PERF_SAMPLE_IDENTIFIER || tail_fields[i] == PERF_SAMPLE_ID) &&
+			!l.tail_id)
+			l.tail_id = l.tail_size;
+		if (tail_fields[i] == PERF_SAMPLE_TIME)
+			l.tail_time = l.tail_size;
+	}
+	*ret = l;
+}
+
+static size_t slot_of(const struct fr_id_slot *slots, size_t cap, uint64_t id)
+{
+	size_t i = (size_t)((id * 0x9e3779b97f4a7c15ULL) >> 20) & (cap - 1);
+
+	while (slots[i].id && slots[i].id != id)
+		i = (i + 1) & (cap - 1);
+	return i;
+}
+
+static int id_table_grow(struct fr_id_table *t)
+{
+	size_t cap = t->cap ? t->cap * 2 : 64;
+	struct fr_id_slot *slots = calloc(cap, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->cap; i++)
+		if (t->slots[i].id)
+			slots[slot_of(slots, cap, t->slots[i].id)] = t->slots[i];
+	free(t->slots);
+	t->slots = slots;
+	t->cap = cap;
+	return 0;
+}
+
+static int id_table_add(struct fr_id_table *t, uint64_t id, size_t event)
+{
+	struct fr_id_slot *slot;
+	int r = t->n * 2 >= t->cap ? id_table_grow(t) : 0;
+
+	if (r < 0 || id == 0)
+		return r;
+	slot = &t->slots[slot_of(t->slots, t->cap, id)];
+	t->n += slot->id == 0;
+	*slot = (struct fr_id_slot){id, (uint32_t)event};
+	return 0;
+}
+
+static bool same_layout(const struct fr_layout *a, const struct fr_layout *b)
+{
+	return a->sample_id == b->sample_id && a->sample_time == b->sample_time &&
+	       a->sample_min == b->sample_min && a->tail_id == b->tail_id && a->tail_time == b->tail_time &&
+	       a->tail_size == b->tail_size;
+}
+
+/* Events that were not there at the last call: each may be the one that breaks the uniformity. */
+int fr_reader_layouts(struct fr_reader *r)
+{
+	size_t n = r->session.n_events;
+	struct fr_layout *l = reallocarray(r->layouts, n + 1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	r->layouts = l;
+	for (size_t i = r->n_layouts; i < n; i++) {
+		const struct fr_event_desc *e = &r->session.events[i];
+
+		memset(&l[i], 0, sizeof(l[i]));
+		fr_layout_of(&e->attr, &l[i]);
+		r->one_layout = i == 0 || (r->one_layout && same_layout(&l[i], &l[0]));
+		r->one_id_place =
+			i == 0 || (r->one_id_place && l[0].sample_id && l[i].sample_id == l[0].sample_id &&
+					  l[i].tail_id == l[0].tail_id);
+		for (size_t k = 0; k < e->n_ids; k++)
+			if (id_table_add(&r->ids, e->ids[k], i) < 0)
+				return -ENOMEM;
+	}
+	r->n_layouts = n;
+	return 0;
+}
+
+int fr_reader_layouts_anew(struct fr_reader *r)
+{
+	free(r->ids.slots);
+	r->ids = (struct fr_id_table){0};
+	r->n_layouts = 0;
+	return fr_reader_layouts(r);
+}
+
+int64_t fr_reader_event_of(const struct fr_reader *r, uint64_t id)
+{
+	size_t i;
+
+	if (!id || !r->ids.cap)
+		return -ENOENT;
+	i = slot_of(r->ids.slots, r->ids.cap, id);
+	return r->ids.slots[i].id ? (int64_t)r->ids.slots[i].event : -ENOENT;
+}
+
+void fr_reader_correct_event(const struct fr_reader *r, struct fr_event_desc *e)
+{
+	for (size_t k = 0; r->better && k < r->better->n_events; k++)
+		for (size_t i = 0; i < r->better->events[k].n_ids; i++)
+			for (size_t own = 0; own < e->n_ids; own++)
+				if (e->ids[own] == r->better->events[k].ids[i]) {
+					e->attr = r->better->events[k].attr;
+					return;
+				}
+}
+
+int fr_reader_correct(struct fr_reader *r, const struct fr_session *by)
+{
+	r->better = by;
+	for (size_t e = 0; e < r->session.n_events; e++)
+		fr_reader_correct_event(r, &r->session.events[e]);
+	return fr_reader_layouts_anew(r);
+}
+
+/* The field at BYTES of the record at P: from its start in a sample, back from its end in others. */
+static uint64_t field(const uint8_t *p, const struct perf_event_header *h, uint16_t front, uint16_t back)
+{
+	uint64_t v;
+	size_t at;
+
+	if (h->type == PERF_RECORD_SAMPLE)
+		at = front;
+	else
+		at = back && h->size >= sizeof(*h) + back ? (size_t)(h->size - back) : 0;
+	if (h->type >= FR_RECORD_USER_START || !at || at + 8 > h->size)
+		return 0;
+	memcpy(&v, p + at, sizeof(v));
+	return v;
+}
+
+static uint64_t id_at(const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
+{
+	if (!r->one_id_place)
+		return 0;
+	return field(p, h, r->layouts[0].sample_id, r->layouts[0].tail_id);
+}
+
+/* The layout of a record's event; that of the first where the record does not tell. */
+static const struct fr_layout *layout_at(
+	const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
+{
+	int64_t e = r->one_layout ? 0 : fr_reader_event_of(r, id_at(r, p, h));
+
+	return &r->layouts[e < 0 ? 0 : e];
+}
+
+uint64_t fr_reader_id(const struct fr_reader *r, const struct perf_event_header *record)
+{
+	return id_at(r, (const uint8_t *)record, record);
+}
+
+uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_header *record)
+{
+	const struct fr_layout *l;
+
+	if (r->n_layouts == 0)
+		return 0;
+	l = layout_at(r, (const uint8_t *)record, record);
+	return field((const uint8_t *)record, record, l->sample_time, l->tail_time);
+}
+
+bool fr_reader_is_timed(const struct fr_reader *r)
+{
+	for (size_t i = 0; i < r->n_layouts; i++)
+		if (!r->layouts[i].sample_time || !r->layouts[i].tail_time)
+			return false;
+	return r->n_layouts > 0;
+}
+
+bool fr_reader_is_stray(const struct fr_reader *r, const uint8_t *p)
+{
+	const struct fr_layout *l;
+	struct perf_event_header h;
+	uint64_t id;
+
+	memcpy(&h, p, sizeof(h));
+	if (h.type >= FR_RECORD_USER_START || r->ids.n == 0 || !r->one_id_place || !r->layouts[0].sample_id)
+		return false;
+	l = layout_at(r, p, &h);
+	/* perf itself makes up records of what ran before it with neither id nor time. */
+	id = id_at(r, p, &h);
+	return fr_reader_event_of(r, id) < 0 &&
+	       (id != 0 || h.type == PERF_RECORD_SAMPLE || field(p, &h, l->sample_time, l->tail_time) != 0);
+}
+
+bool fr_reader_believable(const struct fr_reader *r, const uint8_t *p, size_t left)
+{
+	const struct fr_layout *l;
+	struct perf_event_header h;
+
+	if (left < sizeof(h))
+		return false;
+	memcpy(&h, p, sizeof(h));
+	if (h.size < sizeof(h) || h.size > left || h.type == 0 || h.type >= FR_RECORD_USER_END)
+		return false;
+	if (h.type >= FR_RECORD_USER_START)
+		return true;
+	if (r->n_layouts == 0 || h.size % 8 != 0)
+		return false;
+	l = layout_at(r, p, &h);
+	return h.size >= (h.type == PERF_RECORD_SAMPLE ? l->sample_min : sizeof(h) + l->tail_size);
+}
+
+bool fr_reader_is_telling(const struct fr_reader *r, const uint8_t *p, size_t left)
+{
+	struct perf_event_header h;
+
+	if (!fr_reader_believable(r, p, left))
+		return false;
+	memcpy(&h, p, sizeof(h));
+	if (h.type < FR_RECORD_USER_START)
+		return !fr_reader_is_stray(r, p);
+	if (h.type == FR_RECORD_FINISHED_ROUND)
+		return h.size == sizeof(h) && h.misc == 0;
+	return h.type == FR_RECORD_COMPRESSED && h.misc == 0 &&
+	       fr_reader_begins_frame(p + sizeof(h), h.size - sizeof(h));
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* The pipe format's head comes as records, in front of what it describes and, when an event is opened again,
+ * in between. */
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "perfdata/reader_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENT_UPDATE_NAME 2 /* perf's PERF_EVENT_UPDATE__NAME */
+
+/* { header; attr, as large as it says; u64 ids[] } */
+static int take_attr(struct fr_reader *r, const struct perf_event_header *h)
+{
+	const uint8_t *p = (const uint8_t *)(h + 1);
+	size_t left = h->size - sizeof(*h), n_ids;
+	struct perf_event_attr attr = {0};
+	uint32_t attr_size;
+	uint64_t *ids;
+	int x;
+
+	if (left < PERF_ATTR_SIZE_VER0)
+		return -EBADMSG;
+	memcpy(&attr_size, p + offsetof(struct perf_event_attr, size), sizeof(attr_size));
+	if (attr_size == 0)
+		attr_size = PERF_ATTR_SIZE_VER0;
+	if (attr_size < PERF_ATTR_SIZE_VER0 || attr_size > left || (left - attr_size) % 8)
+		return -EBADMSG;
+	memcpy(&attr, p, FR_MIN(attr_size, sizeof(attr)));
+	attr.size = sizeof(attr);
+	n_ids = (left - attr_size) / 8;
+	if (r->session.n_events >= FR_READER_EVENTS_MAX || n_ids > FR_READER_IDS_MAX - r->n_ids)
+		return -EBADMSG;
+	ids = malloc(n_ids * 8 + 1);
+	if (!ids)
+		return -ENOMEM;
+	memcpy(ids, p + attr_size, n_ids * 8);
+	if (r->ids.n > 0 && !fr_reader_any_id(ids, n_ids)) {
+		free(ids); /* among events with ids, one without has no records */
+		return 0;
+	}
+	x = fr_session_add_event(&r->session, &attr, "", ids, n_ids, NULL);
+	free(ids);
+	r->n_ids += n_ids;
+	if (x < 0)
+		return x;
+	fr_reader_correct_event(r, &r->session.events[r->session.n_events - 1]);
+	return fr_reader_layouts(r);
+}
+
+/* { header; u64 type; u64 id; char name[] } */
+static int take_update(struct fr_reader *r, const struct perf_event_header *h)
+{
+	const char *p = (const char *)(h + 1);
+	uint64_t type, id;
+	int64_t e;
+	char *name;
+
+	if (h->size < sizeof(*h) + 16)
+		return -EBADMSG;
+	memcpy(&type, p, sizeof(type));
+	memcpy(&id, p + 8, sizeof(id));
+	e = fr_reader_event_of(r, id);
+	if (type != EVENT_UPDATE_NAME || e < 0)
+		return 0;
+	name = strndup(p + 16, h->size - sizeof(*h) - 16);
+	if (!name)
+		return -ENOMEM;
+	free(r->session.events[e].name);
+	r->session.events[e].name = name;
+	return 0;
+}
+
+static int add_section(struct fr_reader *r, unsigned bit, const void *p, size_t len, bool replace)
+{
+	struct fr_buf *b = &r->session.features[bit];
+
+	if (replace) {
+		r->section_bytes -= b->len;
+		b->len = 0;
+	}
+	if (b->len + len > FR_READER_SECTION_MAX || len > FR_READER_SECTIONS_MAX - r->section_bytes)
+		return -EBADMSG;
+	r->section_bytes += len;
+	return fr_buf_append(b, p, len);
+}
+
+/* { header; u64 feature; data } */
+static int take_feature(struct fr_reader *r, const struct perf_event_header *h)
+{
+	uint64_t bit;
+	int x;
+
+	if (h->size < sizeof(*h) + sizeof(bit))
+		return -EBADMSG;
+	memcpy(&bit, h + 1, sizeof(bit));
+	if (bit >= _FR_FEATURE_MAX)
+		return 0;
+	x = add_section(r, (unsigned)bit, (const char *)(h + 1) + sizeof(bit),
+		h->size - sizeof(*h) - sizeof(bit), true);
+	if (x < 0 || bit != FR_FEATURE_EVENT_DESC)
+		return x;
+	x = fr_reader_apply_event_desc(r);
+	return x < 0 ? x : fr_reader_layouts_anew(r);
+}
+
+/* { header; u32 size } and then, outside of header.size, that many bytes, of which the last seven at most are
+   padding. */
+static int take_tracing_data(
+	struct fr_reader *r, const struct perf_event_header *h, uint64_t at, uint64_t *ret_size)
+{
+	_cleanup_free_ void *p = NULL;
+	uint32_t size;
+	ssize_t n;
+
+	if (h->size < sizeof(*h) + sizeof(size))
+		return -EBADMSG;
+	memcpy(&size, h + 1, sizeof(size));
+	at += h->size;
+	if (size > FR_READER_SECTION_MAX || at > r->data_end || size > r->data_end - at)
+		return -EBADMSG;
+	*ret_size = (uint64_t)h->size + size;
+	p = malloc(size ? size : 1);
+	if (!p)
+		return -ENOMEM;
+	n = fr_pread_all(r->fd, p, size, (off_t)at);
+	if (n < 0 || (size_t)n < size)
+		return n < 0 ? (int)n : -EBADMSG;
+	return add_section(r, FR_FEATURE_TRACING_DATA, p, size, true);
+}
+
+int fr_reader_pipe_record(
+	struct fr_reader *r, const struct perf_event_header *record, uint64_t at, uint64_t *ret_size)
+{
+	int x;
+
+	*ret_size = record->size;
+	switch (record->type) {
+	case FR_RECORD_HEADER_ATTR:
+		x = take_attr(r, record);
+		break;
+	case FR_RECORD_EVENT_UPDATE:
+		x = take_update(r, record);
+		break;
+	case FR_RECORD_HEADER_FEATURE:
+		x = take_feature(r, record);
+		break;
+	case FR_RECORD_HEADER_TRACING_DATA:
+		x = take_tracing_data(r, record, at, ret_size);
+		break;
+	case FR_RECORD_HEADER_BUILD_ID:
+		x = add_section(r, FR_FEATURE_BUILD_ID, record, record->size, false);
+		break;
+	case FR_RECORD_HEADER_EVENT_TYPE:
+		return 1;
+	default:
+		return 0;
+	}
+	return x < 0 ? x : 1;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Records of perf.data: the kernel's (types < 64, uapi linux/perf_event.h) and perf's own (64 …, perf's
+ * perf.data-file-format.txt), with the one sample layout that every event of ours has.
+ *
+ * FR_SAMPLE_TYPE is part of every event's sample_type, and sample_id_all is set, so that
+ *   - a SAMPLE starts with   { header; u64 id; u64 ip; u32 pid, tid; u64 time; … }
+ *   - any other kernel record ends with   { u32 pid, tid; u64 time; u32 cpu, res; u64 id; }
+ * whatever the event is. Readers of files of others must look at their attrs instead.
+ */
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FR_SAMPLE_TYPE                                                                                       \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+
+/* The largest record: header.size is a u16. */
+#define FR_RECORD_MAX 65535u
+
+/* perf's own record types (tools/lib/perf/include/perf/event.h) that we write or read. */
+enum fr_user_record {
+	FR_RECORD_USER_START = 64,
+	FR_RECORD_HEADER_ATTR = 64,
+	FR_RECORD_HEADER_EVENT_TYPE = 65,
+	FR_RECORD_HEADER_TRACING_DATA = 66,
+	FR_RECORD_HEADER_BUILD_ID = 67,
+	FR_RECORD_FINISHED_ROUND = 68,
+	FR_RECORD_ID_INDEX = 69,
+	FR_RECORD_AUXTRACE_INFO = 70,
+	FR_RECORD_AUXTRACE = 71,
+	FR_RECORD_AUXTRACE_ERROR = 72,
+	FR_RECORD_THREAD_MAP = 73,
+	FR_RECORD_CPU_MAP = 74,
+	FR_RECORD_STAT_CONFIG = 75,
+	FR_RECORD_STAT = 76,
+	FR_RECORD_STAT_ROUND = 77,
+	FR_RECORD_EVENT_UPDATE = 78,
+	FR_RECORD_TIME_CONV = 79,
+	FR_RECORD_HEADER_FEATURE = 80,
+	FR_RECORD_COMPRESSED = 81,
+	FR_RECORD_FINISHED_INIT = 82,
+	FR_RECORD_COMPRESSED2 = 83,
+	FR_RECORD_USER_END = 96,
+};
+
+/* The tail of every kernel record that is not a sample. */
+struct fr_sample_id {
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, reserved;
+	uint64_t id;
+};
+
+/* The head of every sample. */
+struct fr_sample {
+	struct perf_event_header header;
+	uint64_t id;
+	uint64_t ip;
+	uint32_t pid, tid;
+	uint64_t time;
+};
+
+/* Bodies, up to their variable part. Each is followed by struct fr_sample_id. */
+struct fr_record_mmap { /* PERF_RECORD_MMAP; filename, NUL, padded to 8 */
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	char filename[];
+};
+
+struct fr_record_mmap2 { /* PERF_RECORD_MMAP2 */
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	union {
+		struct {
+			uint32_t maj, min;
+			uint64_t ino, ino_generation;
+		};
+		struct { /* with PERF_RECORD_MISC_MMAP_BUILD_ID */
+			uint8_t build_id_size;
+			uint8_t reserved_1;
+			uint16_t reserved_2;
+			uint8_t build_id[20];
+		};
+	};
+	uint32_t prot, flags;
+	char filename[];
+};
+
+struct fr_record_comm { /* PERF_RECORD_COMM; misc COMM_EXEC */
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	char comm[];
+};
+
+struct fr_record_task { /* PERF_RECORD_FORK and EXIT */
+	struct perf_event_header header;
+	uint32_t pid, ppid;
+	uint32_t tid, ptid;
+	uint64_t time;
+};
+
+struct fr_record_lost { /* PERF_RECORD_LOST */
+	struct perf_event_header header;
+	uint64_t id;
+	uint64_t lost;
+};
+
+struct fr_record_lost_samples {
+	struct perf_event_header header;
+	uint64_t lost;
+};
+
+struct fr_record_throttle { /* THROTTLE and UNTHROTTLE */
+	struct perf_event_header header;
+	uint64_t time, id, stream_id;
+};
+
+struct fr_record_namespaces {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t nr_namespaces;
+	struct {
+		uint64_t dev, inode;
+	} link[];
+};
+
+struct fr_record_ksymbol {
+	struct perf_event_header header;
+	uint64_t addr;
+	uint32_t len;
+	uint16_t ksym_type, flags;
+	char name[];
+};
+
+struct fr_record_bpf_event {
+	struct perf_event_header header;
+	uint16_t type, flags;
+	uint32_t id;
+	uint8_t tag[8];
+};
+
+struct fr_record_cgroup {
+	struct perf_event_header header;
+	uint64_t id;
+	char path[];
+};
+
+/* Whether the header at P (aligned to 8), with LEFT bytes from it to the end, is a whole record: size ≥ 8, a
+   multiple of 8, ≤ LEFT; and long enough for the fixed part that its type has in our layout (kernel types:
+   with the sample id). COMPRESSED, HEADER_TRACING_DATA and HEADER_BUILD_ID may have any size: perf's do, ours
+   are multiples of 8. */
+bool fr_record_is_whole(const void *p, size_t left);
+
+/* Time in ns of a whole record in our layout, 0 for perf's own types. */
+static inline uint64_t fr_record_time(const struct perf_event_header *h)
+{
+	if (h->type == PERF_RECORD_SAMPLE)
+		return ((const struct fr_sample *)h)->time;
+	if (h->type < FR_RECORD_USER_START)
+		return *(const uint64_t *)((const char *)h + h->size - 24);
+	return 0;
+}
+
+/* Event id of a whole record in our layout, 0 for perf's own types. */
+static inline uint64_t fr_record_id(const struct perf_event_header *h)
+{
+	if (h->type == PERF_RECORD_SAMPLE)
+		return ((const struct fr_sample *)h)->id;
+	if (h->type < FR_RECORD_USER_START)
+		return *(const uint64_t *)((const char *)h + h->size - 8);
+	return 0;
+}
+
+/* "SAMPLE", "MMAP2" …, or NULL for a type that is not known. */
+const char *fr_record_name(uint32_t type);
