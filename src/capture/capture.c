@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Opening: events × CPUs (× threads), and the rings they share.
+ *
+ *   CPU 0   ring[SIDEBAND]   ◄── dummy
+ *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
+ *           ring[OVERWRITE]  ◄── event C/overwrite/
+ *   CPU 1   …
+ *
+ * The first event of a kind that opens on a CPU is the one that its ring is mapped by.
+ */
+#include "capture/capture_internal.h"
+#include "capture/event_internal.h"
+#include "capture/perf_open.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+
+#define CPUS_MAX 8192
+#define FDS_SPARE 256 /* for everything else that the program opens */
+
+static enum fr_ring_kind kind_of(const struct fr_capture *c, size_t event)
+{
+	if (event == c->n_events - 1)
+		return FR_RING_SIDEBAND;
+	return c->events[event].overwrite ? FR_RING_OVERWRITE : FR_RING_FORWARD;
+}
+
+static int check_size(const char *what, size_t bytes, struct fr_diag *d)
+{
+	char size[FR_UNIT_SIZE];
+
+	if (bytes >= (size_t)sysconf(_SC_PAGESIZE) && !(bytes & (bytes - 1)))
+		return 0;
+	return fr_fail(d, -EINVAL, "it is a power of two and at least a page: 512K, 1M, 2M …",
+		"%s of %s cannot be a kernel ring", what, fr_size_format(bytes, size));
+}
+
+static int check_config(struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
+{
+	size_t ring = config->ring_bytes ? config->ring_bytes : FR_DEFAULT_RING_BYTES;
+	size_t sideband =
+		config->sideband_ring_bytes ? config->sideband_ring_bytes : FR_DEFAULT_SIDEBAND_RING_BYTES;
+	int r;
+
+	if (!config->events || !config->events->n)
+		return fr_fail(d, -EINVAL, NULL, "no event to record");
+	for (size_t i = 0; i < config->events->n; i++)
+		if (config->events->items[i].system_wide_only && (config->n_pids || config->cgroup))
+			return fr_fail(d, -EINVAL, "record it system-wide",
+				"event %s counts no single task or cgroup", config->events->items[i].name);
+	r = check_size("a kernel buffer", ring, d);
+	if (r == 0)
+		r = check_size("a side-band buffer", sideband, d);
+	c->ring_bytes[FR_RING_FORWARD] = c->ring_bytes[FR_RING_OVERWRITE] = ring;
+	c->ring_bytes[FR_RING_SIDEBAND] = sideband;
+	return r;
+}
+
+static char *dup_or_null(const char *s, int *r)
+{
+	char *copy = s ? strdup(s) : NULL;
+
+	if (s && !copy)
+		*r = -ENOMEM;
+	return copy;
+}
+
+static int copy_event(struct fr_event *to, const struct fr_event *from)
+{
+	int r = 0;
+
+	*to = *from;
+	to->name = dup_or_null(from->name, &r);
+	to->filter = dup_or_null(from->filter, &r);
+	to->tracepoint = dup_or_null(from->tracepoint, &r);
+	to->cpus = dup_or_null(from->cpus, &r);
+	return r;
+}
+
+static int copy_events(struct fr_capture *c, const struct fr_capture_config *config)
+{
+	const struct fr_event_list *list = config->events;
+	struct fr_event sideband = {.name = (char *)"dummy"};
+	int r = 0;
+
+	fr_event_sideband(&sideband.attr);
+	sideband.attr.build_id &= !config->no_build_ids;
+	/* Unwinding a copied stack wants .eh_frame, which linkers put into a map without text. */
+	for (size_t i = 0; i < list->n; i++)
+		sideband.attr.mmap_data |= !!(list->items[i].attr.sample_type & PERF_SAMPLE_STACK_USER);
+	c->events = calloc(list->n + 1, sizeof(*c->events));
+	if (!c->events)
+		return -ENOMEM;
+	c->n_events = list->n + 1;
+	for (size_t i = 0; r == 0 && i < c->n_events; i++) {
+		struct perf_event_attr *a = &c->events[i].attr;
+		size_t ring;
+
+		r = copy_event(&c->events[i], i < list->n ? &list->items[i] : &sideband);
+		ring = c->ring_bytes[kind_of(c, i)];
+		a->watermark = 1;
+		a->wakeup_watermark = c->events[i].overwrite ? ring : ring / 4;
+		a->inherit &= config->n_pids > 0;
+		a->enable_on_exec = i < list->n && config->enable_on_exec && config->n_pids;
+		c->has_overwrite |= c->events[i].overwrite;
+	}
+	return r;
+}
+
+static void raise_nofile(size_t needed)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= needed)
+		return;
+	l.rlim_cur = needed;
+	if (needed > l.rlim_max)
+		l.rlim_max = needed; /* as root */
+	if (setrlimit(RLIMIT_NOFILE, &l) == 0)
+		return;
+	getrlimit(RLIMIT_NOFILE, &l);
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
+/* Into the ring of its CPU and kind, which the first one maps. */
+static int join_ring(struct fr_capture *c, const struct fr_open_event *o, struct fr_diag *d)
+{
+	enum fr_ring_kind kind = kind_of(c, o->event);
+	struct fr_ring *r = &c->rings[kind][o->cpu_index];
+	int code;
+
+	if (r->page) {
+		if (ioctl(o->fd, PERF_EVENT_IOC_SET_OUTPUT, r->fds[0]) < 0)
+			return fr_fail_errno(d, -errno, NULL, "cannot direct %s to the ring of CPU %d",
+				c->events[o->event].name, c->cpus[o->cpu_index]);
+	} else {
+		code = fr_ring_map(r, o->fd, c->ring_bytes[kind], kind == FR_RING_OVERWRITE);
+		if (code < 0)
+			return fr_explain_map(d, code, c->ring_bytes[kind], c->n_cpus);
+		r->owner = &c->cells[o->event * c->n_cpus + o->cpu_index];
+		r->epoll_fd = c->epoll_fd;
+	}
+	return fr_ring_add_fd(r, o->fd);
+}
+
+static int keep(struct fr_capture *c, int fd, size_t event, size_t cpu_index, struct fr_diag *d)
+{
+	struct fr_open_event *o = &c->open[c->n_open++];
+
+	*o = (struct fr_open_event){.fd = fd, .event = event, .cpu_index = cpu_index};
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &o->id) < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot read the id of %s", c->events[event].name);
+	return join_ring(c, o, d);
+}
+
+/* The attr is settled by the first that opens: in the file, an event has one. */
+static int open_one(struct fr_event *e, bool first, pid_t pid, int cpu, unsigned long flags)
+{
+	return first ? fr_perf_open_adapt(&e->attr, pid, cpu, flags)
+		     : fr_perf_open(&e->attr, pid, cpu, flags);
+}
+
+static bool is_first(const struct fr_capture *c, size_t event)
+{
+	return !c->n_open || c->open[c->n_open - 1].event != event;
+}
+
+/* One event on one CPU, for each thread or for all. A thread that has ended is none to record. */
+static int open_on_cpu(
+	struct fr_capture *c, const struct fr_target *t, size_t event, size_t cpu_index, struct fr_diag *d)
+{
+	struct fr_event *e = &c->events[event];
+	/* Names are needed of whatever may enter the cgroup later. */
+	bool in_cgroup = t->cgroup_fd >= 0 && kind_of(c, event) != FR_RING_SIDEBAND;
+	int fd, r = 0;
+
+	for (size_t i = 0; r == 0 && i < FR_MAX(t->n_tids, (size_t)1); i++) {
+		pid_t pid = in_cgroup ? t->cgroup_fd : t->n_tids ? t->tids[i] : -1;
+
+		fd = open_one(
+			e, is_first(c, event), pid, c->cpus[cpu_index], in_cgroup ? PERF_FLAG_PID_CGROUP : 0);
+		if (fd == -ESRCH && t->n_tids)
+			continue;
+		r = fd < 0 ? fr_explain_open(d, fd, e, c->cpus[cpu_index], t->n_tids ? pid : -1)
+			   : keep(c, fd, event, cpu_index, d);
+	}
+	return r;
+}
+
+static int open_event(struct fr_capture *c, const struct fr_target *t, size_t event, struct fr_diag *d)
+{
+	uint8_t only[CPUS_MAX / 8];
+	const char *list = c->events[event].cpus;
+	size_t n;
+	int r = list ? fr_cpulist_parse(list, only, CPUS_MAX) : 0;
+
+	if (r < 0)
+		return fr_fail(d, r, NULL, "event %s: cannot read the CPUs of its PMU, \"%s\"",
+			c->events[event].name, list);
+	r = 0;
+	/* A process may start on any CPU, and run on those that are sampled later. */
+	n = kind_of(c, event) == FR_RING_SIDEBAND ? c->n_cpus : c->n_sampled;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (!list || only[c->cpus[i] / 8] & 1u << c->cpus[i] % 8)
+			r = open_on_cpu(c, t, event, i, d);
+	return r;
+}
+
+static int open_events(struct fr_capture *c, const struct fr_target *t, struct fr_diag *d)
+{
+	int r;
+
+	/* The side-band event first: its ring is the one that must not be missing anything. */
+	r = open_event(c, t, c->n_events - 1, d);
+	if (r == 0 && !c->n_open)
+		return fr_fail(d, -ESRCH, NULL, "all processes that were to be recorded have ended");
+	for (size_t i = 0; r == 0 && i + 1 < c->n_events; i++) {
+		size_t before = c->n_open;
+
+		r = open_event(c, t, i, d);
+		if (r == 0 && c->n_open == before)
+			r = fr_fail(d, -ENODEV, "give others with -C",
+				"event %s is counted by none of these CPUs", c->events[i].name);
+	}
+	return r;
+}
+
+static int index_ids(struct fr_capture *c)
+{
+	int r = fr_id_table_init(&c->ids, c->n_open);
+
+	for (size_t i = 0; r == 0 && i < c->n_open; i++)
+		fr_id_table_add(&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
+	return r;
+}
+
+static int poll_rings(struct fr_capture *c, struct fr_diag *d)
+{
+	int r = 0;
+
+	for (unsigned kind = 0; kind < FR_RING_OVERWRITE; kind++)
+		for (size_t i = 0; r == 0 && i < c->n_cpus; i++)
+			if (c->rings[kind][i].page)
+				r = fr_ring_poll(&c->rings[kind][i]);
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot poll the kernel's rings") : 0;
+}
+
+/* What opening fills and the recorder needs: nothing is allocated after it. */
+static int allocate(struct fr_capture *c, struct fr_target *t)
+{
+	/* The side-band of tasks follows them to the CPUs that they are recorded on. */
+	const size_t n_cpus = t->n_tids ? t->n_cpus : t->n_online,
+		     per_event = n_cpus * FR_MAX(t->n_tids, (size_t)1);
+
+	c->cpus = TAKE_PTR(t->cpus);
+	c->n_cpus = n_cpus;
+	c->n_sampled = t->n_cpus;
+	raise_nofile(c->n_events * per_event + FDS_SPARE);
+	c->open = calloc(c->n_events * per_event, sizeof(*c->open));
+	c->cells = calloc(c->n_events * c->n_cpus, sizeof(*c->cells));
+	c->bounce = malloc(FR_RUN_MAX);
+	if (!c->open || !c->cells || !c->bounce)
+		return -ENOMEM;
+	for (unsigned kind = 0; kind < _FR_RING_MAX; kind++) {
+		c->rings[kind] = calloc(c->n_cpus, sizeof(*c->rings[kind]));
+		if (!c->rings[kind])
+			return -ENOMEM;
+	}
+	if (!c->has_overwrite)
+		return 0;
+	c->look.copy = malloc(c->ring_bytes[FR_RING_OVERWRITE]);
+	c->look.marks = calloc(fr_ring_marks(c->ring_bytes[FR_RING_OVERWRITE]), sizeof(*c->look.marks));
+	c->look.out = c->bounce;
+	return c->look.copy && c->look.marks ? 0 : -ENOMEM;
+}
+
+static int capture_init(
+	struct fr_capture *c, const struct fr_capture_config *config, struct fr_target *t, struct fr_diag *d)
+{
+	int r = check_config(c, config, d);
+
+	c->system_wide = config->n_pids == 0;
+	c->enable_on_exec = config->enable_on_exec && config->n_pids;
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (r == 0 && c->epoll_fd < 0)
+		r = fr_fail_errno(d, -errno, NULL, "cannot make an epoll set");
+	if (r == 0)
+		r = copy_events(c, config);
+	if (r == 0)
+		r = allocate(c, t);
+	if (r == 0)
+		r = open_events(c, t, d);
+	if (r == 0)
+		r = index_ids(c);
+	if (r == 0)
+		/* System-wide they wait for the tids to exclude: an event takes one filter and no second. */
+		r = c->system_wide ? fr_filters_check(c, d) : fr_filters_set(c, NULL, 0, d);
+	if (r == 0)
+		r = poll_rings(c, d);
+	return r;
+}
+
+int fr_capture_open(const struct fr_capture_config *config, struct fr_capture **ret, struct fr_diag *d)
+{
+	struct fr_capture *c = calloc(1, sizeof(*c));
+	struct fr_target t = {.cgroup_fd = -1};
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->epoll_fd = -1;
+	c->divisor = 1;
+	r = fr_target_init(&t, config, d);
+	if (r == 0)
+		r = capture_init(c, config, &t, d);
+	fr_target_deinit(&t);
+	if (r < 0) {
+		fr_capture_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+struct fr_capture *fr_capture_free(struct fr_capture *c)
+{
+	if (!c)
+		return NULL;
+	for (unsigned kind = 0; kind < _FR_RING_MAX; kind++) {
+		for (size_t i = 0; c->rings[kind] && i < c->n_cpus; i++)
+			fr_ring_unmap(&c->rings[kind][i]);
+		free(c->rings[kind]);
+	}
+	for (size_t i = 0; i < c->n_open; i++)
+		close(c->open[i].fd);
+	if (c->epoll_fd >= 0)
+		close(c->epoll_fd);
+	for (size_t i = 0; c->events && i < c->n_events; i++)
+		fr_event_deinit(&c->events[i]);
+	fr_id_table_deinit(&c->ids);
+	free(c->events);
+	free(c->cpus);
+	free(c->open);
+	free(c->cells);
+	free(c->bounce);
+	free(c->look.copy);
+	free(c->look.marks);
+	free(c);
+	return NULL;
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The hot path: every record of every ring passes the loop in fr_walk() once.
+ *
+ *   tail                                        head
+ *    │ run ≤ 64 KiB │ run          │ …  ┐        │
+ *  ──┴──────────────┴──────────────┴────┼──┬─────┴──
+ *                                       │  └ one record over the end of the memory: bounced, as is one whose
+ *                                       │    other listeners spoilt it: mended (trailer.c)
+ *                                       └ end of the memory
+ *
+ * Runs are handed out where they lie. The acquire load of data_head pairs with the kernel's store in
+ * perf_output_put_handle(); the release store of data_tail keeps our reads of the records before the kernel's
+ * next writes over them.
+ */
+#include "capture/ring.h"
+#include "base/cleanup.h"
+#include "perfdata/record.h"
+
+#include <string.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* The smallest that a kernel record can have in our layout, and a sample. */
+#define RECORD_MIN (sizeof(struct perf_event_header) + sizeof(struct fr_sample_id))
+#define SAMPLE_MIN (sizeof(struct fr_sample) + sizeof(uint64_t))
+/* What the recorder reads, another CPU has just written: each line is a miss, that nobody waits for if it was
+   asked for so far ahead. As much as the record is long, since whoever gets the run reads all of it. */
+#define PREFETCH_BYTES 2048
+#define CACHE_LINE 64
+
+static struct fr_counter_cell *cell_of(const struct fr_tally *t, uint64_t id)
+{
+	uint32_t slot = fr_id_table_find(t->ids, id);
+
+	return slot == FR_ID_UNKNOWN ? t->stray : &t->cells[slot];
+}
+
+void fr_tally_flush(struct fr_tally *t)
+{
+	if (t->pending)
+		fr_cell_add_samples(t->last, t->pending);
+	t->pending = 0;
+}
+
+static inline void tally_sample(struct fr_tally *t, uint64_t id)
+{
+	if (unlikely(id != t->last_id)) {
+		fr_tally_flush(t);
+		t->last_id = id;
+		t->last = cell_of(t, id);
+	}
+	t->pending++;
+}
+
+/* What is no sample. H is whole and has at least RECORD_MIN bytes. */
+static void __attribute__((noinline)) tally_other(struct fr_tally *t, const struct perf_event_header *h)
+{
+	const struct fr_record_throttle *throttle = (const void *)h;
+	const struct fr_record_lost *lost = (const void *)h;
+
+	if (h->type == PERF_RECORD_LOST && h->size >= sizeof(*lost))
+		fr_cell_add_lost(cell_of(t, lost->id), t->lost_as, lost->lost);
+	else if (h->type == PERF_RECORD_LOST_SAMPLES && h->size >= sizeof(struct fr_record_lost_samples))
+		fr_cell_add_lost(cell_of(t, fr_record_id(h)), t->lost_as,
+			((const struct fr_record_lost_samples *)h)->lost);
+	else if (h->type == PERF_RECORD_THROTTLE && h->size >= sizeof(*throttle))
+		fr_cell_add_lost(cell_of(t, throttle->id), FR_LOSS_THROTTLED, 1);
+}
+
+/* The flag of a newer listener that asked for build-ids, on a record that has none (build_id_leak.c). */
+static bool has_foreign_flag(const struct perf_event_header *h, const struct fr_tally *t)
+{
+	return t->no_build_ids && h->type == PERF_RECORD_MMAP2 && h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
+}
+
+static bool is_spoilt(const struct perf_event_header *h, const struct fr_tally *t)
+{
+	return has_foreign_flag(h, t) || fr_trailer_is_early(h, t->ids);
+}
+
+static void mend(struct perf_event_header *h, const struct fr_tally *t)
+{
+	if (has_foreign_flag(h, t))
+		h->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	fr_trailer_settle(h, t->ids);
+}
+
+enum fr_walk_end fr_walk(const uint8_t *p, const uint8_t *end, struct fr_tally *t, struct fr_run *run)
+{
+	const uint8_t *const start = p, *const full = p + (t->run_max ? t->run_max : FR_RUN_MAX);
+	uint64_t first = UINT64_MAX, last = 0, time;
+	enum fr_walk_end why = FR_WALK_DONE;
+	uint32_t records = 0;
+
+	while (p < end) {
+		const struct perf_event_header *h = (const void *)p;
+		size_t size = h->size;
+
+		if (unlikely(size < RECORD_MIN || size & 7)) {
+			why = FR_WALK_TORN;
+			break;
+		}
+		if (unlikely(size > (size_t)(end - p))) {
+			why = FR_WALK_CUT;
+			break;
+		}
+		if (unlikely(size > (size_t)(full - p))) {
+			why = FR_WALK_FULL;
+			break;
+		}
+		for (size_t line = 0; line < size; line += CACHE_LINE)
+			__builtin_prefetch(p + PREFETCH_BYTES + line);
+		if (likely(h->type == PERF_RECORD_SAMPLE)) {
+			const struct fr_sample *s = (const void *)p;
+
+			if (unlikely(size < SAMPLE_MIN)) {
+				why = FR_WALK_TORN;
+				break;
+			}
+			tally_sample(t, s->id);
+			time = s->time;
+		} else {
+			if (unlikely(is_spoilt(h, t))) {
+				why = FR_WALK_SPOILT;
+				break;
+			}
+			tally_other(t, h);
+			time = *(const uint64_t *)(p + size - 24);
+		}
+		first = FR_MIN(first, time);
+		last = FR_MAX(last, time);
+		records++;
+		p += size;
+	}
+	*run = (struct fr_run){start, p - start, records, first, last};
+	return why;
+}
+
+static void release_tail(struct fr_ring *r)
+{
+	__atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE);
+}
+
+static void hand_out(struct fr_ring *r, const struct fr_run *run, fr_run_fn sink, void *ctx)
+{
+	if (!run->records)
+		return;
+	sink(ctx, run);
+	r->tail += run->len;
+	release_tail(r);
+}
+
+/* The record at tail by itself, in memory of ours: it goes over the end of the ring's, or is to be mended.
+   False where it is not whole. */
+static bool drain_bounced(
+	struct fr_ring *r, uint64_t head, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx)
+{
+	uint64_t at = r->tail & (r->size - 1), before_end = r->size - at;
+	size_t size = ((const struct perf_event_header *)(r->data + at))->size,
+	       first = FR_MIN(size, before_end);
+	struct fr_run run;
+
+	if (size > head - r->tail)
+		return false;
+	memcpy(bounce, r->data + at, first);
+	memcpy(bounce + first, r->data, size - first);
+	mend((struct perf_event_header *)bounce, t);
+	if (fr_walk(bounce, bounce + size, t, &run) != FR_WALK_DONE)
+		return false;
+	hand_out(r, &run, sink, ctx);
+	return true;
+}
+
+size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx)
+{
+	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), begin = r->tail;
+	bool whole = head - r->tail <= r->size;
+
+	while (whole && r->tail != head) {
+		const uint8_t *p = r->data + (r->tail & (r->size - 1));
+		uint64_t left = FR_MIN(head - r->tail, (uint64_t)(r->data + r->size - p));
+		struct fr_run run;
+		enum fr_walk_end why = fr_walk(p, p + left, t, &run);
+
+		hand_out(r, &run, sink, ctx);
+		if (why == FR_WALK_TORN)
+			whole = false;
+		else if (why == FR_WALK_CUT || why == FR_WALK_SPOILT)
+			whole = drain_bounced(r, head, t, bounce, sink, ctx);
+	}
+	fr_tally_flush(t);
+	if (!whole) {
+		fr_cell_add_lost(r->owner, FR_LOSS_TORN, 1);
+		r->tail = head;
+		release_tail(r);
+	}
+	return head - begin;
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* From "which event" to a perf_event_attr: what every event of ours records (perfdata/record.h), and how it
+   samples and takes stacks. */
+#include "capture/event_internal.h"
+#include "capture/perf_open.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "perfdata/record.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_HZ 99
+#define DEFAULT_STACK_BYTES 8192
+/* The largest that fits a u16 and is a multiple of 8. */
+#define STACK_BYTES_MAX (UINT16_MAX & ~7u)
+
+/* All user registers that the architecture's perf_regs.h has and that can be read at any time. */
+#if defined(__x86_64__)
+#define USER_REGS 0xff0fffULL /* all but ds, es, fs, gs */
+#elif defined(__aarch64__)
+#define USER_REGS 0x1ffffffffULL /* x0 … x29, lr, sp, pc */
+#else
+#define USER_REGS 0ULL
+#endif
+
+void fr_event_attr_init(struct perf_event_attr *a)
+{
+	memset(a, 0, sizeof(*a));
+	a->size = sizeof(*a);
+	a->sample_type = FR_SAMPLE_TYPE;
+	a->read_format = PERF_FORMAT_ID | PERF_FORMAT_LOST;
+	a->sample_id_all = 1;
+	a->use_clockid = 1;
+	a->clockid = CLOCK_MONOTONIC;
+	a->disabled = 1;
+	a->inherit = 1;
+	a->exclude_guest = 1;
+	a->watermark = 1;
+}
+
+static bool counts_every_event(const struct perf_event_attr *a)
+{
+	return a->type == PERF_TYPE_TRACEPOINT ||
+	       (a->type == PERF_TYPE_SOFTWARE &&
+		       (a->config == PERF_COUNT_SW_BPF_OUTPUT || a->config == PERF_COUNT_SW_DUMMY));
+}
+
+static void set_rate(
+	struct perf_event_attr *a, const struct fr_term_values *v, const struct fr_event_defaults *defaults)
+{
+	uint64_t period = v->period, freq = v->period ? 0 : v->freq;
+
+	if (!period && !freq && counts_every_event(a))
+		period = 1;
+	if (!period && !freq)
+		period = defaults->period;
+	if (!period && !freq)
+		freq = defaults->frequency_hz ? defaults->frequency_hz : DEFAULT_HZ;
+	if (freq) {
+		a->freq = 1;
+		a->sample_freq = freq;
+		a->sample_type |= PERF_SAMPLE_PERIOD;
+	} else {
+		a->sample_period = period;
+	}
+}
+
+/* The last branch records are the CPU's own: other events get frame pointers where lbr is only the default.
+ */
+static bool has_branch_records(const struct perf_event_attr *a)
+{
+	return a->type != PERF_TYPE_SOFTWARE && a->type != PERF_TYPE_TRACEPOINT;
+}
+
+static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values *v,
+	const struct fr_event_defaults *defaults, struct fr_diag *d)
+{
+	enum fr_call_graph g = v->call_graph ? v->call_graph : defaults->call_graph;
+	uint32_t stack = v->stack_bytes ? v->stack_bytes : defaults->dwarf_stack_bytes;
+
+	if (g == FR_CALL_GRAPH_LBR && !has_branch_records(a)) {
+		if (v->call_graph)
+			return fr_fail(d, -EINVAL, "use call-graph=fp or call-graph=dwarf",
+				"only events of the CPU have branch records for call-graph=lbr");
+		g = FR_CALL_GRAPH_FP;
+	}
+	if (g == FR_CALL_GRAPH_UNSET || g == FR_CALL_GRAPH_NO)
+		return 0;
+
+	a->sample_type |= PERF_SAMPLE_CALLCHAIN;
+	a->sample_max_stack = v->max_stack;
+	if (g == FR_CALL_GRAPH_LBR) {
+		a->sample_type |= PERF_SAMPLE_BRANCH_STACK;
+		a->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
+					PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES;
+	}
+	if (g == FR_CALL_GRAPH_DWARF) {
+		if (!USER_REGS)
+			return fr_fail(d, -EOPNOTSUPP, "use call-graph=fp",
+				"call-graph=dwarf is not known for this architecture");
+		a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+		a->sample_regs_user = USER_REGS;
+		a->sample_stack_user = FR_ALIGN_UP(stack ? stack : DEFAULT_STACK_BYTES, 8);
+		/* The user part is unwound from the copied stack. */
+		a->exclude_callchain_user = 1;
+	}
+	return 0;
+}
+
+int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values *v,
+	const struct fr_event_defaults *defaults, struct fr_diag *d)
+{
+	uint64_t *const configs[] = {
+		(uint64_t *)&a->config, (uint64_t *)&a->config1, (uint64_t *)&a->config2};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(configs); i++)
+		if (v->has_config[i])
+			*configs[i] = v->config[i];
+	if (v->no_inherit)
+		a->inherit = 0;
+	if (v->overwrite)
+		a->write_backward = 1;
+	set_rate(a, v, defaults);
+	if (a->type == PERF_TYPE_TRACEPOINT ||
+		(a->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_BPF_OUTPUT))
+		a->sample_type |= PERF_SAMPLE_RAW;
+	return set_call_graph(a, v, defaults, d);
+}
+
+int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_diag *d)
+{
+	static const struct {
+		const char *name;
+		enum fr_call_graph value;
+	} kinds[] = {{"fp", FR_CALL_GRAPH_FP}, {"lbr", FR_CALL_GRAPH_LBR}, {"no", FR_CALL_GRAPH_NO},
+		{"dwarf", FR_CALL_GRAPH_DWARF}};
+	uint64_t bytes;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(kinds); i++)
+		if (!strcmp(s, kinds[i].name)) {
+			ret->call_graph = kinds[i].value;
+			return 0;
+		}
+	if (strncmp(s, "dwarf,", 6) != 0)
+		return fr_fail(
+			d, -EINVAL, "it is fp, dwarf, dwarf,BYTES, lbr or no", "\"%s\" is no call-graph", s);
+	if (fr_u64_parse(s + 6, &bytes) < 0 || bytes < 8 || bytes > STACK_BYTES_MAX)
+		return fr_fail(d, -EINVAL, NULL, "the stack of call-graph=dwarf is 8 to %u bytes, not \"%s\"",
+			STACK_BYTES_MAX, s + 6);
+	ret->call_graph = FR_CALL_GRAPH_DWARF;
+	ret->dwarf_stack_bytes = FR_ALIGN_UP(bytes, 8);
+	return 0;
+}
+
+/* Whether this machine counts cycles and can interrupt on them. Only a plain "there is no such thing" is a
+   no: what is forbidden is reported where it is opened. */
+static bool has_cycles(void)
+{
+	struct perf_event_attr a;
+	_cleanup_close_ int fd = -1;
+
+	fr_event_attr_init(&a);
+	a.sample_freq = DEFAULT_HZ;
+	a.freq = 1;
+	a.exclude_kernel = 1;
+	a.exclude_hv = 1;
+	fd = fr_perf_open_adapt(&a, 0, -1, 0);
+	return fd != -ENOENT && fd != -ENODEV && fd != -ENXIO && fd != -EOPNOTSUPP;
+}
+
+int fr_event_add_default(
+	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d)
+{
+	static const char notice[] = "no hardware PMU here: cpu-clock instead of cycles";
+	struct fr_event_defaults with_stacks = *defaults;
+	bool hardware = has_cycles();
+	int r;
+
+	if (with_stacks.call_graph == FR_CALL_GRAPH_UNSET)
+		with_stacks.call_graph = FR_CALL_GRAPH_FP;
+	r = fr_event_parse(hardware ? "cycles" : "cpu-clock", &with_stacks, list, d);
+	if (r < 0 || hardware)
+		return r;
+	list->items[list->n - 1].attr.exclude_idle = 1; /* a halted CPU counts no cycles either */
+	if (list->notice)
+		return 0;
+	list->notice = strdup(notice);
+	return list->notice ? 0 : -ENOMEM;
+}
+
+void fr_event_sideband(struct perf_event_attr *ret)
+{
+	struct perf_event_attr a;
+	int fd;
+
+	fr_event_attr_init(&a);
+	a.type = PERF_TYPE_SOFTWARE;
+	a.config = PERF_COUNT_SW_DUMMY;
+	a.exclude_guest = 0;
+	a.sample_period = 1;
+	a.mmap = 1;
+	a.mmap2 = 1;
+	a.build_id = 1;
+	a.comm = 1;
+	a.comm_exec = 1;
+	a.task = 1;
+	a.namespaces = 1;
+	a.ksymbol = 1;
+	a.bpf_event = 1;
+	a.cgroup = 1;
+	a.text_poke = 1;
+	/* Opened once for nothing else than to learn which of these bits the kernel takes. */
+	fd = fr_perf_open_adapt(&a, 0, -1, 0);
+	if (fd >= 0)
+		close(fd);
+	*ret = a;
+}
+
+int fr_event_list_add(struct fr_event_list *list, struct fr_event *e)
+{
+	struct fr_event *items;
+
+	items = list->n < FR_EVENTS_MAX ? reallocarray(list->items, list->n + 1, sizeof(*items)) : NULL;
+	if (!items) {
+		fr_event_deinit(e);
+		return list->n < FR_EVENTS_MAX ? -ENOMEM : -E2BIG;
+	}
+	list->items = items;
+	list->items[list->n++] = *e;
+	return 0;
+}
+
+void fr_event_deinit(struct fr_event *e)
+{
+	free(e->name);
+	free(e->filter);
+	free(e->tracepoint);
+	free(e->cpus);
+	memset(e, 0, sizeof(*e));
+}
+
+void fr_event_list_deinit(struct fr_event_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		fr_event_deinit(&list->items[i]);
+	free(list->items);
+	free(list->notice);
+	memset(list, 0, sizeof(*list));
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The events that have a name everywhere: perf_hw_id, perf_sw_ids and the cache triples of uapi
+   linux/perf_event.h, called as perf-list(1) calls them. */
+#include "capture/event_internal.h"
+#include "base/cleanup.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HW(config, name, alias)                                                                              \
+	{                                                                                                    \
+		name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##config                                      \
+	}
+#define SW(config, name, alias)                                                                              \
+	{                                                                                                    \
+		name, alias, PERF_TYPE_SOFTWARE, config                                                      \
+	}
+
+static const struct fr_event_name names[] = {
+	HW(CPU_CYCLES, "cycles", "cpu-cycles"),
+	HW(INSTRUCTIONS, "instructions", NULL),
+	HW(CACHE_REFERENCES, "cache-references", NULL),
+	HW(CACHE_MISSES, "cache-misses", NULL),
+	HW(BRANCH_INSTRUCTIONS, "branches", "branch-instructions"),
+	HW(BRANCH_MISSES, "branch-misses", NULL),
+	HW(BUS_CYCLES, "bus-cycles", NULL),
+	HW(STALLED_CYCLES_FRONTEND, "stalled-cycles-frontend", "idle-cycles-frontend"),
+	HW(STALLED_CYCLES_BACKEND, "stalled-cycles-backend", "idle-cycles-backend"),
+	HW(REF_CPU_CYCLES, "ref-cycles", NULL),
+	SW(PERF_COUNT_SW_CPU_CLOCK, "cpu-clock", NULL),
+	SW(PERF_COUNT_SW_TASK_CLOCK, "task-clock", NULL),
+	SW(PERF_COUNT_SW_PAGE_FAULTS, "page-faults", "faults"),
+	SW(PERF_COUNT_SW_CONTEXT_SWITCHES, "context-switches", "cs"),
+	SW(PERF_COUNT_SW_CPU_MIGRATIONS, "cpu-migrations", "migrations"),
+	SW(PERF_COUNT_SW_PAGE_FAULTS_MIN, "minor-faults", NULL),
+	SW(PERF_COUNT_SW_PAGE_FAULTS_MAJ, "major-faults", NULL),
+	SW(PERF_COUNT_SW_ALIGNMENT_FAULTS, "alignment-faults", NULL),
+	SW(PERF_COUNT_SW_EMULATION_FAULTS, "emulation-faults", NULL),
+	SW(PERF_COUNT_SW_DUMMY, "dummy", NULL),
+	SW(PERF_COUNT_SW_BPF_OUTPUT, "bpf-output", NULL),
+	SW(11 /* PERF_COUNT_SW_CGROUP_SWITCHES, 5.13 */, "cgroup-switches", NULL),
+};
+
+enum {
+	READ = 1 << PERF_COUNT_HW_CACHE_OP_READ,
+	WRITE = 1 << PERF_COUNT_HW_CACHE_OP_WRITE,
+	PREFETCH = 1 << PERF_COUNT_HW_CACHE_OP_PREFETCH
+};
+
+/* In the order of perf_hw_cache_id; the first spelling is the name. */
+static const struct {
+	const char *spelling[5];
+	unsigned ops;
+} caches[] = {
+	{{"L1-dcache", "l1-d", "l1d", "L1-data"}, READ | WRITE | PREFETCH},
+	{{"L1-icache", "l1-i", "l1i", "L1-instruction"}, READ | PREFETCH},
+	{{"LLC", "L2"}, READ | WRITE | PREFETCH},
+	{{"dTLB", "d-tlb", "Data-TLB"}, READ | WRITE | PREFETCH},
+	{{"iTLB", "i-tlb", "Instruction-TLB"}, READ},
+	{{"branch", "branches", "bpu", "btb", "bpc"}, READ},
+	{{"node"}, READ | WRITE | PREFETCH},
+};
+
+static const struct {
+	const char *one, *many, *other;
+} cache_ops[] = {
+	{"load", "loads", "read"},
+	{"store", "stores", "write"},
+	{"prefetch", "prefetches", "speculative-read"},
+};
+
+const struct fr_event_name *fr_event_names(size_t *ret_n)
+{
+	*ret_n = FR_ARRAY_SIZE(names);
+	return names;
+}
+
+static void cache_name_format(unsigned cache, unsigned op, unsigned result, char *ret, size_t size)
+{
+	if (result == PERF_COUNT_HW_CACHE_RESULT_MISS)
+		snprintf(ret, size, "%s-%s-misses", caches[cache].spelling[0], cache_ops[op].one);
+	else
+		snprintf(ret, size, "%s-%s", caches[cache].spelling[0], cache_ops[op].many);
+}
+
+bool fr_cache_event_name(size_t i, char *ret, size_t size)
+{
+	size_t k = 0;
+
+	for (unsigned c = 0; c < FR_ARRAY_SIZE(caches); c++)
+		for (unsigned op = 0; op < FR_ARRAY_SIZE(cache_ops); op++)
+			for (unsigned result = 0; caches[c].ops & 1u << op && result < 2; result++)
+				if (k++ == i) {
+					cache_name_format(c, op, result, ret, size);
+					return true;
+				}
+	return false;
+}
+
+/* Cut WORD off *S where it is followed by a '-' or by the end. */
+static bool take_word(const char **s, const char *word)
+{
+	size_t n = word ? strlen(word) : 0;
+
+	if (!n || strncasecmp(*s, word, n) != 0 || ((*s)[n] && (*s)[n] != '-'))
+		return false;
+	*s += n + ((*s)[n] == '-' && (*s)[n + 1]);
+	return true;
+}
+
+/* What may follow a cache: an operation (loads where it is left out) and a result (accesses). */
+static bool cache_rest(const char *s, unsigned *op, unsigned *result)
+{
+	bool found;
+
+	*op = PERF_COUNT_HW_CACHE_OP_READ;
+	*result = PERF_COUNT_HW_CACHE_RESULT_ACCESS;
+	for (unsigned i = 0; i < FR_ARRAY_SIZE(cache_ops); i++) {
+		found = take_word(&s, cache_ops[i].many) || take_word(&s, cache_ops[i].one) ||
+			take_word(&s, cache_ops[i].other);
+		if (found) {
+			*op = i;
+			break;
+		}
+	}
+	if (take_word(&s, "misses") || take_word(&s, "miss"))
+		*result = PERF_COUNT_HW_CACHE_RESULT_MISS;
+	else if (*s)
+		(void)(take_word(&s, "refs") || take_word(&s, "access") || take_word(&s, "ops"));
+	return !*s;
+}
+
+static bool cache_by_name(const char *name, uint64_t *ret_config, char *ret_name, size_t size)
+{
+	unsigned op, result;
+	const char *rest;
+
+	for (unsigned c = 0; c < FR_ARRAY_SIZE(caches); c++)
+		for (unsigned i = 0; i < FR_ARRAY_SIZE(caches[c].spelling); i++) {
+			rest = name;
+			if (!take_word(&rest, caches[c].spelling[i]) || !cache_rest(rest, &op, &result) ||
+				!(caches[c].ops & 1u << op))
+				continue;
+			*ret_config = c | op << 8 | result << 16;
+			cache_name_format(c, op, result, ret_name, size);
+			return true;
+		}
+	return false;
+}
+
+/* rNNN: "r" and up to 16 hex digits. */
+static bool raw_by_name(const char *name, uint64_t *ret_config, char *ret_name, size_t size)
+{
+	size_t n = name[0] == 'r' ? strspn(name + 1, "0123456789abcdefABCDEF") : 0;
+
+	if (n == 0 || n > 16 || name[n + 1])
+		return false;
+	*ret_config = strtoull(name + 1, NULL, 16);
+	snprintf(ret_name, size, "%s", name);
+	return true;
+}
+
+bool fr_event_by_name(const char *name, uint32_t *ret_type, uint64_t *ret_config, char *ret_name, size_t size)
+{
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i].name) || (names[i].alias && !strcmp(name, names[i].alias))) {
+			*ret_type = names[i].type;
+			*ret_config = names[i].config;
+			snprintf(ret_name, size, "%s", names[i].name);
+			return true;
+		}
+	if (cache_by_name(name, ret_config, ret_name, size)) {
+		*ret_type = PERF_TYPE_HW_CACHE;
+		return true;
+	}
+	if (raw_by_name(name, ret_config, ret_name, size)) {
+		*ret_type = PERF_TYPE_RAW;
+		return true;
+	}
+	return false;
+}
+
+bool fr_event_name_is_safe(const char *s)
+{
+	if (!*s || *s == '.' || strlen(s) > 128)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && !strchr("_-.", *s))
+			return false;
+	return true;
+}

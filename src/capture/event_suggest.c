@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Near misses of an event that is not known. */
+#include "capture/event_internal.h"
+#include "base/cleanup.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SUGGESTIONS 5
+#define NAME_MAX_LEN 128
+
+struct search {
+	const char *wanted;
+	unsigned limit;
+	struct {
+		char name[NAME_MAX_LEN];
+		unsigned distance;
+	} best[SUGGESTIONS];
+	size_t n;
+};
+
+/* Optimal string alignment, letter case aside, on three rows. */
+unsigned fr_edit_distance(const char *a, const char *b, unsigned limit)
+{
+	unsigned rows[3][NAME_MAX_LEN + 1], *two_up = rows[0], *up = rows[1], *row = rows[2];
+	size_t la = strlen(a), lb = strlen(b);
+
+	if (la > NAME_MAX_LEN || lb > NAME_MAX_LEN || (la > lb ? la - lb : lb - la) > limit)
+		return limit + 1;
+	for (size_t j = 0; j <= lb; j++)
+		up[j] = j;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned *spare = two_up;
+
+		row[0] = i;
+		for (size_t j = 1; j <= lb; j++) {
+			bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+
+			row[j] = FR_MIN(FR_MIN(up[j] + 1, row[j - 1] + 1), up[j - 1] + !same);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = FR_MIN(row[j], two_up[j - 2] + 1);
+		}
+		two_up = up;
+		up = row;
+		row = spare;
+	}
+	return FR_MIN(up[lb], limit + 1);
+}
+
+/* Keep NAME where it is nearer than the farthest kept. COMPARED is the part of it that is measured. */
+static void consider(struct search *s, const char *name, const char *compared)
+{
+	unsigned distance = fr_edit_distance(s->wanted, compared, s->limit);
+	size_t at;
+
+	if (distance > s->limit || strlen(name) >= NAME_MAX_LEN)
+		return;
+	for (at = 0; at < s->n; at++)
+		if (!strcmp(s->best[at].name, name))
+			return;
+	for (at = s->n; at > 0 && s->best[at - 1].distance > distance; at--)
+		if (at < SUGGESTIONS)
+			s->best[at] = s->best[at - 1];
+	if (at == SUGGESTIONS)
+		return;
+	snprintf(s->best[at].name, sizeof(s->best[at].name), "%s", name);
+	s->best[at].distance = distance;
+	s->n = FR_MIN(s->n + 1, (size_t)SUGGESTIONS);
+}
+
+static int consider_pmu(void *ctx, const char *pmu, const char *event)
+{
+	struct search *s = ctx;
+	char name[2 * NAME_MAX_LEN];
+
+	snprintf(name, sizeof(name), "%s/%s/", pmu, event ? event : "");
+	consider(s, name, event ? event : pmu);
+	if (event)
+		consider(s, name, name);
+	return 0;
+}
+
+static int consider_tracepoint(void *ctx, const char *system, const char *event, uint64_t id)
+{
+	struct search *s = ctx;
+	char name[2 * NAME_MAX_LEN];
+
+	(void)id;
+	snprintf(name, sizeof(name), "%s:%s", system, event);
+	consider(s, name, name);
+	/* The right name without its system, or under another. */
+	if (!strchr(s->wanted, ':'))
+		consider(s, name, event);
+	else if (!strcmp(strchr(s->wanted, ':') + 1, event) && *event)
+		consider(s, name, s->wanted);
+	return 0;
+}
+
+void fr_event_suggest(const struct fr_event_env *env, const char *name, char *ret, size_t size)
+{
+	unsigned name_len = strnlen(name, NAME_MAX_LEN);
+	struct search s = {.wanted = name, .limit = name_len < 4 ? 1 : FR_MAX(2u, name_len / 4)};
+	const struct fr_event_name *known;
+	char cache[64];
+	size_t n, len;
+
+	known = fr_event_names(&n);
+	for (size_t i = 0; i < n; i++) {
+		consider(&s, known[i].name, known[i].name);
+		if (known[i].alias)
+			consider(&s, known[i].alias, known[i].alias);
+	}
+	for (size_t i = 0; fr_cache_event_name(i, cache, sizeof(cache)); i++)
+		consider(&s, cache, cache);
+	fr_pmu_foreach(env, consider_pmu, &s);
+	fr_tracepoint_match(env, "*", "*", consider_tracepoint, &s, NULL);
+
+	ret[0] = 0;
+	len = 0;
+	for (size_t i = 0; i < s.n && len < size; i++)
+		len += snprintf(ret + len, size - len, "%s%s",
+			i == 0	       ? "did you mean "
+			: i + 1 == s.n ? " or "
+				       : ", ",
+			s.best[i].name);
+	if (s.n && len < size)
+		snprintf(ret + len, size - len, "?");
+}

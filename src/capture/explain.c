@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The kernel's errno, the machine's settings and our capabilities, made into a sentence and an advice. */
+#include "capture/capture_internal.h"
+#include "base/file.h"
+#include "base/units.h"
+
+#include <cap-ng.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
+
+static bool has_capability(unsigned cap)
+{
+	return capng_get_caps_process() == 0 && capng_have_capability(CAPNG_EFFECTIVE, cap);
+}
+
+static long sysctl_value(const char *path)
+{
+	char line[32];
+
+	return fr_read_line(path, line, sizeof(line)) < 0 ? -1 : strtol(line, NULL, 10);
+}
+
+static int explain_forbidden(struct fr_diag *d, int code, const char *what)
+{
+	char line[32] = "?", hint[512];
+	long paranoid;
+
+	(void)fr_read_line("/proc/sys/kernel/perf_event_paranoid", line, sizeof(line));
+	paranoid = strtol(line, NULL, 10);
+	if (has_capability(CAP_SYS_ADMIN))
+		snprintf(hint, sizeof(hint),
+			"CAP_SYS_ADMIN is there, so a seccomp filter (SystemCallFilter=), a container or a "
+			"security module "
+			"forbids perf_event_open");
+	else if (has_capability(CAP_PERFMON) && paranoid >= 3)
+		snprintf(hint, sizeof(hint),
+			"kernel.perf_event_paranoid is %ld: this kernel then refuses even CAP_PERFMON; set "
+			"it to 2 or lower, "
+			"or give CAP_SYS_ADMIN",
+			paranoid);
+	else if (has_capability(CAP_PERFMON))
+		snprintf(hint, sizeof(hint),
+			"CAP_PERFMON is there; before Linux 5.8, and for processes of other users "
+			"(CAP_SYS_PTRACE), it "
+			"does not suffice: run as root");
+	else
+		snprintf(hint, sizeof(hint),
+			"run as root, or give CAP_PERFMON (AmbientCapabilities=CAP_PERFMON), or set "
+			"kernel.perf_event_paranoid, which is %s, to -1",
+			line);
+	return fr_fail(d, code, hint, "not permitted to open %s: %s", what, strerror(-code));
+}
+
+static int explain_unsupported(struct fr_diag *d, int code, const struct fr_event *e, const char *what)
+{
+	const struct perf_event_attr *a = &e->attr;
+
+	if (a->precise_ip)
+		return fr_fail(d, code, "leave out the modifier p",
+			"this CPU or PMU has no precise samples for %s", what);
+	if (a->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		return fr_fail(d, code, "use --call-graph fp or dwarf",
+			"this CPU or PMU has no branch records for %s", what);
+	if (a->type == PERF_TYPE_HARDWARE || a->type == PERF_TYPE_HW_CACHE || a->type == PERF_TYPE_RAW)
+		return fr_fail(d, code,
+			"cpu-clock samples by time without a hardware PMU (usual in virtual machines)",
+			"this CPU or PMU cannot count %s", what);
+	return fr_fail(d, code,
+		"an event that only counts cannot be recorded; and some exclude nothing (u, k, h)",
+		"this CPU or PMU cannot sample %s", what);
+}
+
+int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int cpu, pid_t tid)
+{
+	/* Nobody asked for that one by its name. */
+	const char *name = e->attr.mmap ? "the event for side-band (dummy)" : e->name;
+	char what[256];
+
+	if (tid > 0)
+		snprintf(what, sizeof(what), "%.160s for thread %d on CPU %d", name, tid, cpu);
+	else
+		snprintf(what, sizeof(what), "%.160s on CPU %d", name, cpu);
+	switch (code) {
+	case -EACCES:
+	case -EPERM:
+		return explain_forbidden(d, code, what);
+	case -ENOENT:
+	case -EOPNOTSUPP:
+	case -ENXIO:
+		return explain_unsupported(d, code, e, what);
+	case -ENODEV:
+		if (e->attr.type == PERF_TYPE_SOFTWARE || e->attr.type == PERF_TYPE_TRACEPOINT)
+			return fr_fail(d, code, NULL, "cannot open %s: the CPU went offline", what);
+		return explain_unsupported(d, code, e, what);
+	case -EMFILE:
+	case -ENFILE:
+		return fr_fail_errno(d, code,
+			"raise LimitNOFILE= (ulimit -n), or record fewer events or threads", "cannot open %s",
+			what);
+	case -EBUSY:
+		return fr_fail_errno(
+			d, code, "another program has the counter for itself", "cannot open %s", what);
+	case -ENOSYS:
+		return fr_fail(d, code, "it needs CONFIG_PERF_EVENTS", "this kernel has no perf_event_open");
+	case -EBADF:
+		return fr_fail(d, code, "it must be one of cgroup2, or of the perf_event hierarchy",
+			"cannot open %s: the cgroup is none that perf can use", what);
+	case -EINVAL:
+		return fr_fail_errno(d, code,
+			"this kernel or PMU does not take this combination of event, terms and modifiers",
+			"cannot open %s", what);
+	default:
+		return fr_fail_errno(d, code, NULL, "cannot open %s", what);
+	}
+}
+
+int fr_explain_map(struct fr_diag *d, int code, size_t ring_bytes, size_t n_rings)
+{
+	char size[FR_UNIT_SIZE], hint[512];
+	struct rlimit limit = {0};
+
+	fr_size_format(ring_bytes, size);
+	if (code != -EPERM && code != -EAGAIN)
+		return fr_fail_errno(d, code, code == -ENOMEM ? "choose a smaller KernelBuffer=" : NULL,
+			"cannot map a kernel ring of %s", size);
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	snprintf(hint, sizeof(hint),
+		"%zu rings of %s go beyond kernel.perf_event_mlock_kb (%ld for each CPU) and RLIMIT_MEMLOCK "
+		"(%llu KiB): give "
+		"CAP_IPC_LOCK%s, raise LimitMEMLOCK= or the sysctl, or choose a smaller KernelBuffer= or "
+		"SidebandBuffer=",
+		n_rings, size, sysctl_value("/proc/sys/kernel/perf_event_mlock_kb"),
+		(unsigned long long)limit.rlim_cur / 1024,
+		has_capability(CAP_IPC_LOCK) ? " (it is there, but not in the first user namespace)" : "");
+	return fr_fail(d, code, hint, "not permitted to lock the memory of a kernel ring of %s", size);
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* An open capture at work: enable, drain, count. */
+#include "capture/capture_internal.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
+{
+	for (size_t e = 0; e < c->n_events; e++) {
+		struct perf_event_attr attr = c->events[e].attr;
+		struct fr_event_desc *desc;
+		int r;
+
+		/* Of our rings, and not of the event: it is the same one after a change of KernelBuffer=. */
+		attr.wakeup_watermark = 0;
+		r = fr_session_add_event(s, &attr, c->events[e].name, NULL, 0, &desc);
+
+		for (size_t i = 0; r == 0 && i < c->n_open; i++)
+			if (c->open[i].event == e)
+				r = fr_event_desc_add_id(desc, c->open[i].id);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr_diag *d)
+{
+	int r;
+
+	if (part == FR_CAPTURE_SAMPLES && c->enable_on_exec)
+		return 0;
+	if (part == FR_CAPTURE_SAMPLES && !c->filters_set) {
+		r = fr_filters_set(c, NULL, 0, d);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < c->n_open; i++) {
+		bool sideband = c->open[i].event == c->n_events - 1;
+
+		if (sideband != (part == FR_CAPTURE_SIDEBAND))
+			continue;
+		if (ioctl(c->open[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+			return fr_fail_errno(d, -errno, NULL, "cannot enable %s on CPU %d",
+				c->events[c->open[i].event].name, c->cpus[c->open[i].cpu_index]);
+	}
+	return 0;
+}
+
+void fr_capture_disable(struct fr_capture *c)
+{
+	for (size_t i = c->n_open; i--;)
+		(void)ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+int fr_capture_epoll_fd(const struct fr_capture *c)
+{
+	return c->epoll_fd;
+}
+
+void fr_capture_event(struct fr_capture *c, void *data_ptr, uint32_t epoll_events)
+{
+	(void)c;
+	if (epoll_events & (EPOLLHUP | EPOLLERR))
+		fr_ring_hang_up(data_ptr);
+}
+
+bool fr_capture_ended(const struct fr_capture *c)
+{
+	for (unsigned kind = 0; kind < FR_RING_OVERWRITE; kind++)
+		for (size_t i = 0; i < c->n_cpus; i++)
+			if (c->rings[kind][i].polled < c->rings[kind][i].n_fds)
+				return false;
+	return true;
+}
+
+static struct fr_tally tally(struct fr_capture *c, enum fr_ring_kind kind)
+{
+	return (struct fr_tally){
+		.ids = &c->ids,
+		.cells = c->cells,
+		.stray = &c->stray,
+		.last = &c->stray,
+		.no_build_ids = !c->events[c->n_events - 1].attr.build_id,
+		.lost_as = kind == FR_RING_SIDEBAND ? FR_LOSS_SIDEBAND : FR_LOSS_KERNEL_RING,
+	};
+}
+
+size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
+{
+	size_t bytes = 0;
+
+	for (unsigned kind = 0; kind < FR_RING_OVERWRITE; kind++) {
+		struct fr_tally t = tally(c, kind);
+
+		t.run_max = kind == FR_RING_SIDEBAND ? 0 : ops->samples_max;
+		for (size_t i = 0; i < c->n_cpus; i++)
+			if (c->rings[kind][i].page)
+				bytes += fr_ring_drain(&c->rings[kind][i], &t, c->bounce,
+					kind == FR_RING_SIDEBAND ? ops->sideband : ops->samples, ops->ctx);
+	}
+	return bytes;
+}
+
+size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_ops *ops)
+{
+	struct fr_tally t = tally(c, FR_RING_OVERWRITE);
+	size_t bytes = 0;
+
+	for (size_t i = 0; c->has_overwrite && i < c->n_cpus; i++)
+		if (c->rings[FR_RING_OVERWRITE][i].page)
+			bytes += fr_ring_look(
+				&c->rings[FR_RING_OVERWRITE][i], &t, &c->look, ops->samples, ops->ctx);
+	return bytes;
+}
+
+bool fr_capture_has_overwrite(const struct fr_capture *c)
+{
+	return c->has_overwrite;
+}
+
+size_t fr_capture_n_events(const struct fr_capture *c)
+{
+	return c->n_events;
+}
+
+size_t fr_capture_n_cpus(const struct fr_capture *c)
+{
+	return c->n_cpus;
+}
+
+size_t fr_capture_n_sampled(const struct fr_capture *c)
+{
+	return c->n_sampled;
+}
+
+int fr_capture_cpu(const struct fr_capture *c, size_t cpu_index)
+{
+	return c->cpus[cpu_index];
+}
+
+const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index)
+{
+	return c->events[event_index].name;
+}
+
+void fr_capture_counter(
+	const struct fr_capture *c, size_t event_index, size_t cpu_index, struct fr_counter *ret)
+{
+	const struct fr_counter_cell *cell = &c->cells[event_index * c->n_cpus + cpu_index];
+
+	ret->samples = atomic_load_explicit(&cell->samples, memory_order_relaxed);
+	for (unsigned i = 0; i < _FR_LOSS_MAX; i++)
+		ret->lost[i] = atomic_load_explicit(&cell->lost[i], memory_order_relaxed);
+}
+
+void fr_capture_count_loss(
+	struct fr_capture *c, size_t event_index, size_t cpu_index, enum fr_loss cause, uint64_t n)
+{
+	fr_cell_add_lost(&c->cells[event_index * c->n_cpus + cpu_index], cause, n);
+}
+
+uint64_t fr_capture_sideband_lost(const struct fr_capture *c)
+{
+	const struct fr_counter_cell *cells = &c->cells[(c->n_events - 1) * c->n_cpus];
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < c->n_cpus; i++)
+		sum += atomic_load_explicit(&cells[i].lost[FR_LOSS_SIDEBAND], memory_order_relaxed) +
+		       atomic_load_explicit(&cells[i].lost[FR_LOSS_TORN], memory_order_relaxed);
+	return sum;
+}
