@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* CRC-32C (Castagnoli, RFC 3720), with the processor's instruction where it has one. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The crc of LEN bytes at DATA; CRC is 0, or the crc of what stands before them. Any thread. */
+uint32_t fr_crc32c(uint32_t crc, const void *data, size_t len);
+
+/* The same by table: what fr_crc32c() is on a processor without the instruction. */
+uint32_t fr_crc32c_table(uint32_t crc, const void *data, size_t len);

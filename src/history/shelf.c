@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A snapshot on the shelf: a range of the log that the ring goes around.
+ *
+ *     offset 0                                                        bytes
+ *     │ newest ──▶ head │ free │ shelf: frames that are evicted, but   │ tail ──▶ … │
+ *     │                 │      │ whose bytes stay                      │            │
+ *
+ * For the ring the frames are as evictable as any: when the tail has passed them they are gone, the process
+ * model has moved on, and the log is shorter by their bytes. For the shelf they are views, taken while they
+ * were pinned, onto bytes that nobody writes. The one header that is overwritten, with the pad that leads
+ * over the hole, is not needed for that.
+ */
+#include "history/internal.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define BYTES_MAX (2ULL << 30) /* a pad's length has 32 bits */
+
+struct view {
+	struct fr_frame frame;
+	uint64_t end; /* position behind it */
+};
+
+struct fr_shelf {
+	size_t n, at;
+	struct view views[];
+};
+
+bool fr_shelf_next(struct fr_shelf *shelf, struct fr_frame *ret)
+{
+	if (shelf->at == shelf->n)
+		return false;
+	*ret = shelf->views[shelf->at++].frame;
+	return true;
+}
+
+void fr_shelf_rewind(struct fr_shelf *shelf)
+{
+	shelf->at = 0;
+}
+
+/* A frame that was evicted and not overwritten would be found after a crash, with a gap behind it. */
+static void wipe(const struct view *v)
+{
+	struct fr_frame_header *h = (struct fr_frame_header *)(uintptr_t)v->frame.sideband - 1;
+
+	if (atomic_load_explicit(&h->entry.magic, memory_order_relaxed) == FR_FRAME_MAGIC)
+		atomic_store_explicit(&h->entry.magic, 0, memory_order_release);
+}
+
+struct fr_shelf *fr_shelf_free(struct fr_shelf *shelf, struct fr_arena *a)
+{
+	if (!shelf)
+		return NULL;
+	for (size_t i = 0; i < shelf->n; i++)
+		if (shelf->views[i].end <= a->tail)
+			wipe(&shelf->views[i]);
+	fr_arena_fill_holes(a);
+	free(shelf);
+	return NULL;
+}
+
+/* What the ring can do without: it needs its reserve, and room for frames that do not fit around the hole. */
+static uint64_t most_bytes(const struct fr_arena *a)
+{
+	uint64_t most = FR_MIN(a->bytes / 2, BYTES_MAX);
+
+	return a->bytes > 3 * a->reserve ? FR_MIN(most, a->bytes - 3 * a->reserve) : 0;
+}
+
+/* The first frame from which on all frames up to the end fit into MOST bytes; how many they are. */
+static uint64_t first_that_fits(const struct fr_snapshot *s, uint64_t most, size_t *ret_n)
+{
+	const struct fr_arena *a = &s->history->arena;
+	uint64_t position = FR_MAX(s->start, a->tail), from = s->end;
+	struct fr_frame frame;
+	size_t n = 0;
+
+	for (uint64_t at = position; fr_arena_step(a, &position, s->end, &frame); at = position) {
+		if (s->end - at > most)
+			continue;
+		from = n == 0 ? at : from;
+		n++;
+	}
+	*ret_n = n;
+	return from;
+}
+
+static struct fr_shelf *take_views(
+	const struct fr_snapshot *s, uint64_t from, size_t n, uint64_t *ret_samples)
+{
+	struct fr_shelf *shelf = malloc(sizeof(*shelf) + n * sizeof(shelf->views[0]));
+
+	if (!shelf)
+		return NULL;
+	shelf->n = shelf->at = 0;
+	*ret_samples = 0;
+	for (uint64_t at = from; shelf->n < n; shelf->n++) {
+		struct view *v = &shelf->views[shelf->n];
+
+		(void)fr_arena_step(&s->history->arena, &at, s->end, &v->frame);
+		v->end = at;
+		*ret_samples += v->frame.n_samples;
+	}
+	return shelf;
+}
+
+/* Lock held. */
+static int shelve(struct fr_snapshot *s, uint64_t *ret_lost)
+{
+	struct fr_arena *a = &s->history->arena;
+	uint64_t from, samples;
+	size_t n;
+
+	if (a->n_holes)
+		return -EBUSY;
+	from = first_that_fits(s, most_bytes(a), &n);
+	if (n == 0)
+		return 1;
+	s->pinned = from;
+	fr_snapshots_update_pins(s->history);
+	if (!fr_arena_evict_to(a, from))
+		return -EBUSY;
+	s->shelf = take_views(s, from, n, &samples);
+	if (!s->shelf)
+		return -ENOMEM;
+	fr_arena_go_around(a, from, s->end);
+	*ret_lost = s->samples - samples;
+	s->frames = n;
+	s->start = s->at = from;
+	s->samples = samples;
+	s->horizon_ns = s->shelf->views[0].frame.horizon_ns;
+	return 0;
+}
+
+int fr_snapshot_shelve(struct fr_snapshot *s, uint64_t *ret_lost)
+{
+	struct fr_history *h = s->history;
+	int r;
+
+	fr_history_lock(h);
+	r = shelve(s, ret_lost);
+	if (r != 0) {
+		s->pinned = UINT64_MAX;
+		fr_snapshots_update_pins(h);
+	}
+	fr_history_unlock(h);
+	return r;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Snapshots: positions in the log that hold eviction back. Frame bytes are read without the lock: between the
+ * call that pins them and the one that unpins them nobody writes there, and the lock, taken by both sides for
+ * those calls, orders the accesses.
+ */
+#include "history/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void fr_snapshots_update_pins(struct fr_history *h)
+{
+	uint64_t from = UINT64_MAX;
+
+	for (const struct fr_snapshot *s = h->snapshots; s; s = s->next)
+		if (s->pinned < from)
+			from = s->pinned;
+	h->arena.pinned_from = from;
+}
+
+uint64_t fr_snapshots_pinned_bytes(const struct fr_history *h)
+{
+	uint64_t end = 0;
+
+	for (const struct fr_snapshot *s = h->snapshots; s; s = s->next)
+		if (s->pinned != UINT64_MAX && s->end > end)
+			end = s->end;
+	end = end ? end - h->arena.pinned_from : 0;
+	for (unsigned i = 0; i < h->arena.n_holes; i++)
+		end += h->arena.holes[i].bytes;
+	return end;
+}
+
+uint64_t fr_history_oldest_horizon(const struct fr_history *h)
+{
+	uint64_t position = h->arena.tail;
+	struct fr_frame frame;
+
+	return fr_arena_step(&h->arena, &position, h->arena.head, &frame) ? frame.horizon_ns : h->horizon_ns;
+}
+
+int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret)
+{
+	struct fr_snapshot *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->history = h;
+	pthread_mutex_lock(&h->lock);
+	s->start = s->at = h->arena.tail;
+	s->end = h->arena.head;
+	s->pinned = h->arena.frames ? s->start : UINT64_MAX;
+	s->frames = h->arena.frames;
+	s->samples = h->arena.samples;
+	s->horizon_ns = fr_history_oldest_horizon(h);
+	s->next = h->snapshots;
+	h->snapshots = s;
+	fr_snapshots_update_pins(h);
+	pthread_mutex_unlock(&h->lock);
+	*ret = s;
+	return 0;
+}
+
+static void set_pinned(struct fr_snapshot *s, uint64_t pinned)
+{
+	pthread_mutex_lock(&s->history->lock);
+	s->pinned = pinned;
+	fr_snapshots_update_pins(s->history);
+	pthread_mutex_unlock(&s->history->lock);
+}
+
+void fr_snapshot_unpin(struct fr_snapshot *s)
+{
+	set_pinned(s, UINT64_MAX);
+}
+
+int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret)
+{
+	uint64_t from = s->at;
+	bool more;
+
+	if (s->shelf)
+		return fr_shelf_next(s->shelf, ret);
+	more = fr_arena_step(&s->history->arena, &s->at, s->end, ret);
+
+	if (!s->keep && s->pinned != UINT64_MAX)
+		set_pinned(s, more ? from : UINT64_MAX);
+	return more;
+}
+
+void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep)
+{
+	s->keep = keep;
+}
+
+void fr_snapshot_rewind(struct fr_snapshot *s)
+{
+	s->at = s->start;
+	if (s->shelf)
+		fr_shelf_rewind(s->shelf);
+}
+
+void fr_snapshot_bounds(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes)
+{
+	*ret_frames = s->frames;
+	*ret_bytes = s->end - s->start;
+}
+
+uint64_t fr_snapshot_horizon(const struct fr_snapshot *s)
+{
+	return s->horizon_ns;
+}
+
+struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s)
+{
+	struct fr_history *h;
+
+	if (!s)
+		return NULL;
+	h = s->history;
+	pthread_mutex_lock(&h->lock);
+	for (struct fr_snapshot **at = &h->snapshots; *at; at = &(*at)->next)
+		if (*at == s) {
+			*at = s->next;
+			break;
+		}
+	s->shelf = fr_shelf_free(s->shelf, &h->arena);
+	fr_snapshots_update_pins(h);
+	pthread_mutex_unlock(&h->lock);
+	free(s);
+	return NULL;
+}
