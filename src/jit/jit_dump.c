@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "jit/code.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC 0x4A695444u /* "JiTD" as a number */
+#define FLAG_ARCH_TIMESTAMP 1u
+#define ADDRESS_MAX (1ULL << 56)
+
+struct file_header {
+	uint32_t magic, version, total_size, elf_mach, pad, pid;
+	uint64_t timestamp, flags;
+};
+
+enum record_id {
+	CODE_LOAD = 0,
+	CODE_MOVE = 1,
+	CODE_CLOSE = 3,
+};
+
+struct record_header {
+	uint32_t id, total_size;
+	uint64_t timestamp;
+};
+
+struct code_load { /* then the name with its NUL, then the code */
+	struct record_header h;
+	uint32_t pid, tid;
+	uint64_t vma, code_addr, code_size, code_index;
+};
+
+struct code_move {
+	struct record_header h;
+	uint32_t pid, tid;
+	uint64_t vma, old_code_addr, new_code_addr, code_size, code_index;
+};
+
+static bool is_range(uint64_t addr, uint64_t size)
+{
+	return size > 0 && addr < ADDRESS_MAX && size < ADDRESS_MAX - addr;
+}
+
+/* 0 also for a record that is not as it should be: the next one stands where its size says. */
+static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
+{
+	struct code_load l;
+	struct jit_symbol s = {0};
+	const uint8_t *name, *end;
+
+	if (len < sizeof(l))
+		return 0;
+	memcpy(&l, p, sizeof(l));
+	name = p + sizeof(l);
+	end = memchr(name, '\0', len - sizeof(l));
+	if (!end || !is_range(l.code_addr, l.code_size) || l.code_size > (size_t)(p + len - (end + 1)))
+		return 0;
+	s.addr = l.code_addr;
+	s.size = l.code_size;
+	s.time_ns = l.h.timestamp;
+	s.code = (uint32_t)(end + 1 - c->file.data);
+	return jit_code_add(c, &s, (const char *)name, (size_t)(end - name));
+}
+
+/* The newest function at the old address, at its new one. */
+static int add_move(struct jit_code *c, const uint8_t *p, size_t len)
+{
+	struct code_move m;
+
+	if (len < sizeof(m))
+		return 0;
+	memcpy(&m, p, sizeof(m));
+	if (!is_range(m.new_code_addr, m.code_size))
+		return 0;
+	for (size_t i = c->n; i > 0 && i + 4096 > c->n; i--) {
+		struct jit_symbol s = c->v[i - 1];
+		char name[JIT_NAME_MAX + 1];
+
+		if (s.addr != m.old_code_addr || s.size != m.code_size)
+			continue;
+		strcpy(name, (const char *)c->names.data + s.name);
+		s.addr = m.new_code_addr;
+		s.time_ns = m.h.timestamp;
+		return jit_code_add(c, &s, name, strlen(name));
+	}
+	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct jit_symbol *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int parse_records(struct jit_code *c, size_t at)
+{
+	int r = 0;
+
+	while (r == 0 && c->file.len - at >= sizeof(struct record_header)) {
+		const uint8_t *p = c->file.data + at;
+		struct record_header h;
+
+		memcpy(&h, p, sizeof(h));
+		if (h.total_size < sizeof(h) || h.total_size > c->file.len - at) {
+			c->cut = h.total_size != 0; /* zeros: the file is longer than what was written */
+			break;
+		}
+		if (h.id == CODE_LOAD)
+			r = add_load(c, p, h.total_size);
+		else if (h.id == CODE_MOVE)
+			r = add_move(c, p, h.total_size);
+		at += h.total_size;
+		if (h.id == CODE_CLOSE)
+			break;
+	}
+	return r < 0 ? r : 0;
+}
+
+int jit_dump_parse(struct fr_buf *file, struct jit_code *ret)
+{
+	struct jit_code c = {.timed = true};
+	struct file_header h;
+	int r;
+
+	if (file->len < sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, file->data, sizeof(h));
+	if (h.magic != MAGIC || h.total_size < sizeof(h) || h.total_size > file->len)
+		return -EBADMSG;
+	c.file = *file;
+	*file = (struct fr_buf){0};
+	r = parse_records(&c, h.total_size);
+	if (r < 0) {
+		jit_code_deinit(&c);
+		return r;
+	}
+	/* Times of the processor's counter cannot be set beside ours: the order alone is left. */
+	for (size_t i = 0; i < c.n && h.flags & FLAG_ARCH_TIMESTAMP; i++)
+		c.v[i].time_ns = 0;
+	if (c.n > 0)
+		qsort(c.v, c.n, sizeof(*c.v), by_time);
+	*ret = c;
+	return 0;
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "objects/cache.h"
+#include "objects/cache_internal.h"
+#include "objects/vdso.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/foreign.h"
+#include "perfdata/features.h"
+#include "sideband/buildid.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#define DIRECTORY_MODE 0750
+#define KALLSYMS_MAX (128u << 20)
+#define NOTES_MAX (1u << 20)
+#define COPY_STEP (4u << 20)
+#define KERNEL "[kernel.kallsyms]"
+#define DELETED " (deleted)"
+
+int fr_object_cache_open(
+	const struct fr_object_cache_config *config, struct fr_object_cache **ret, struct fr_diag *d)
+{
+	struct fr_object_cache *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->config = *config;
+	c->fd = -1;
+	if (mkdirat(config->dirfd, config->name, DIRECTORY_MODE) == 0 || errno == EEXIST)
+		c->fd = openat(config->dirfd, config->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = c->fd < 0 ? -errno : 0;
+	if (r == 0 && config->gid != (gid_t)-1 && fchown(c->fd, (uid_t)-1, config->gid) < 0)
+		r = -errno;
+	if (r == 0)
+		r = object_cache_scan(c);
+	if (r < 0) {
+		fr_object_cache_free(c);
+		return fr_fail_errno(d, r, NULL, "cannot keep object files in %s", config->name);
+	}
+	*ret = c;
+	return 0;
+}
+
+struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c)
+{
+	if (!c)
+		return NULL;
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->entries);
+	free(c);
+	return NULL;
+}
+
+void fr_object_cache_stats(const struct fr_object_cache *c, struct fr_object_cache_stats *ret)
+{
+	*ret = c->stats;
+}
+
+static void hex(const uint8_t *id, size_t len, char *ret)
+{
+	for (size_t i = 0; i < len; i++)
+		snprintf(ret + 2 * i, 3, "%02x", id[i]);
+}
+
+/* Open PATH/LAST below the cache, and make what is not there; a link on the way is an error. */
+static int make_path(const struct fr_object_cache *c, const char *path, const char *last)
+{
+	_cleanup_free_ char *copy = strdup(path);
+	char *save = NULL;
+	int at;
+
+	if (!copy)
+		return -ENOMEM;
+	at = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+	if (at < 0)
+		return -errno;
+	for (const char *part = strtok_r(copy, "/", &save);; part = strtok_r(NULL, "/", &save)) {
+		const char *name = part ? part : last;
+		int next, r;
+
+		if (!strcmp(name, "..") || !strcmp(name, "."))
+			next = -1, r = -EINVAL;
+		else if (mkdirat(at, name, DIRECTORY_MODE) < 0 && errno != EEXIST)
+			next = -1, r = -errno;
+		else
+			next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = -errno;
+		if (next >= 0 && c->config.gid != (gid_t)-1 && fchown(next, (uid_t)-1, c->config.gid) < 0)
+			r = -errno, close(next), next = -1;
+		close(at);
+		if (next < 0)
+			return r;
+		at = next;
+		if (!part)
+			return at;
+	}
+}
+
+/* The name under which it is kept: without what the kernel adds for one that was removed. */
+static bool kept_name(const char *path, char ret[static PATH_MAX])
+{
+	size_t n = strlen(path), suffix = strlen(DELETED);
+
+	if (n > suffix && strcmp(path + n - suffix, DELETED) == 0)
+		n -= suffix;
+	while (n > 0 && *path == '/') {
+		path++;
+		n--;
+	}
+	if (n == 0 || n + 2 * FR_OBJECT_ID_MAX + 16 > PATH_MAX)
+		return false;
+	memcpy(ret, path, n);
+	ret[n] = '\0';
+	return true;
+}
+
+/* Point .build-id/XX/REST at PATH/ID. */
+static int link_id(const struct fr_object_cache *c, const char *path, const char *id)
+{
+	char directory[16], target[PATH_MAX + 64];
+	_cleanup_close_ int fd = -1;
+
+	snprintf(directory, sizeof(directory), "%.2s", id);
+	fd = make_path(c, ".build-id", directory);
+	if (fd < 0)
+		return fd;
+	snprintf(target, sizeof(target), "../../%s/%s", path, id);
+	if (symlinkat(target, fd, id + 2) == 0 || errno == EEXIST)
+		return 0;
+	return -errno;
+}
+
+/* What is complete under a temporary name gets its place. */
+static int publish(struct fr_object_cache *c, const char *tmp, const char *path, const char *id,
+	const char *file, uint64_t bytes)
+{
+	_cleanup_close_ int directory = make_path(c, path, id);
+	int r;
+
+	if (directory < 0)
+		return directory;
+	if (renameat(c->fd, tmp, directory, file) < 0)
+		return -errno;
+	r = link_id(c, path, id);
+	if (r == 0)
+		r = object_cache_remember(c, id, bytes);
+	if (r == 0)
+		c->stats.added++;
+	return r;
+}
+
+static int create(struct fr_object_cache *c, bool world, char *ret_tmp)
+{
+	int fd = fr_tmp_create(c->fd, "object", 0600, ret_tmp, NAME_MAX + 1);
+
+	if (fd < 0)
+		return fd;
+	/* What only its owner may read is not shown to the group either. */
+	if (c->config.gid != (gid_t)-1 && fchown(fd, (uid_t)-1, c->config.gid) == 0 && world)
+		(void)fchmod(fd, 0640);
+	return fd;
+}
+
+/* A second reference to the blocks where the file system has that, else the bytes. A hard link would show
+   what is written into the original later. */
+static int copy(int from, int to, uint64_t size)
+{
+	uint64_t done = 0;
+
+	if (ioctl(to, FICLONE, from) == 0)
+		return 0;
+	while (done < size) {
+		off_t in = (off_t)done, out = (off_t)done;
+		ssize_t n = copy_file_range(from, &in, to, &out, FR_MIN(size - done, (uint64_t)COPY_STEP), 0);
+
+		if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
+			return object_cache_copy_slowly(from, to, size);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ESTALE; /* it has become shorter */
+		done += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* 1 where what arrived is not what was wanted. */
+static int copy_checked(int from, int to, uint64_t size, const uint8_t *id, size_t len)
+{
+	uint8_t have[FR_BUILD_ID_MAX];
+	int r = copy(from, to, size);
+
+	if (r == -ESTALE)
+		return 1;
+	if (r < 0)
+		return r;
+	r = fr_build_id_read(to, have);
+	if (r < 0 || (size_t)r != len || memcmp(have, id, len) != 0)
+		return 1;
+	return fdatasync(to) < 0 ? -errno : 0;
+}
+
+static int add_file(struct fr_object_cache *c, int from, const struct stat *st, const char *path,
+	const uint8_t *id, size_t len)
+{
+	char tmp[NAME_MAX + 1], text[2 * FR_OBJECT_ID_MAX + 1];
+	_cleanup_close_ int to = -1;
+	int r;
+
+	if ((uint64_t)st->st_size > c->config.object_max || !object_cache_make_room(c, (uint64_t)st->st_size))
+		return 1;
+	to = create(c, st->st_mode & S_IROTH, tmp);
+	if (to < 0)
+		return to;
+	r = copy_checked(from, to, (uint64_t)st->st_size, id, len);
+	hex(id, len, text);
+	if (r == 0)
+		r = publish(c, tmp, path, text, "elf", (uint64_t)st->st_size);
+	if (r != 0)
+		(void)unlinkat(c->fd, tmp, 0);
+	return r;
+}
+
+/* The I-th way to the file; a descriptor or a negative errno. */
+static int open_way(const struct fr_object *o, int i, struct stat *st)
+{
+	if (i == 0)
+		return fr_foreign_open_map(o->pid, o->start, o->end, st);
+	return fr_foreign_open(i == 1 ? o->pid : 0, o->path, st);
+}
+
+/* Whether the open file is the one that was mapped; its build-id, which is that of the record where it has
+ * one. */
+static bool is_it(const struct fr_object *o, int fd, const struct stat *st, uint8_t *ret_id, size_t *ret_len)
+{
+	int n = fr_build_id_read(fd, ret_id);
+
+	if (n <= 0)
+		return false;
+	*ret_len = (size_t)n;
+	if (o->id_len == 0)
+		return o->ino && o->ino == st->st_ino;
+	return o->id_len == (size_t)n && memcmp(o->id, ret_id, o->id_len) == 0;
+}
+
+static int add_from(struct fr_object_cache *c, const struct fr_object *o, const char *path)
+{
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+		_cleanup_close_ int fd = open_way(o, i, &st);
+		char text[2 * FR_OBJECT_ID_MAX + 1];
+		uint8_t id[FR_BUILD_ID_MAX];
+		size_t len;
+
+		if (fd < 0 || !is_it(o, fd, &st, id, &len))
+			continue;
+		hex(id, len, text);
+		if (object_cache_touch(c, text))
+			return 0;
+		return add_file(c, fd, &st, path, id, len);
+	}
+	return 1;
+}
+
+static int add_bytes(struct fr_object_cache *c, const char *path, const char *file, const uint8_t *id,
+	size_t len, const void *data, size_t size)
+{
+	char tmp[NAME_MAX + 1], text[2 * FR_OBJECT_ID_MAX + 1];
+	_cleanup_close_ int to = -1;
+	int r;
+
+	hex(id, len, text);
+	if (object_cache_touch(c, text))
+		return 0;
+	if (!object_cache_make_room(c, size))
+		return 1;
+	to = create(c, true, tmp);
+	if (to < 0)
+		return to;
+	r = fr_write_all(to, data, size);
+	if (r == 0 && fdatasync(to) < 0)
+		r = -errno;
+	if (r == 0)
+		r = publish(c, tmp, path, text, file, size);
+	if (r < 0)
+		(void)unlinkat(c->fd, tmp, 0);
+	return r;
+}
+
+static int add_vdso(struct fr_object_cache *c)
+{
+	const void *data;
+	uint8_t id[FR_BUILD_ID_MAX];
+	size_t size;
+	int len = fr_vdso(&data, &size, id);
+
+	return len < 0 ? 1 : add_bytes(c, FR_VDSO_NAME, "vdso", id, (size_t)len, data, size);
+}
+
+int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o)
+{
+	char path[PATH_MAX], text[2 * FR_OBJECT_ID_MAX + 1];
+
+	if (strcmp(o->path, FR_VDSO_NAME) == 0)
+		return add_vdso(c);
+	if (!kept_name(o->path, path))
+		return 1;
+	if (o->id_len > 0) {
+		hex(o->id, o->id_len, text);
+		if (object_cache_touch(c, text))
+			return 0;
+	}
+	return add_from(c, o, path);
+}
+
+/* The first line that is not all zeros. */
+static bool has_addresses(const struct fr_buf *kallsyms)
+{
+	return kallsyms->len > 16 && strspn((const char *)kallsyms->data, "0") < 16;
+}
+
+int fr_object_cache_add_kernel(struct fr_object_cache *c)
+{
+	_cleanup_buf_ struct fr_buf notes = {0}, kallsyms = {0};
+	char text[2 * FR_OBJECT_ID_MAX + 1];
+	uint8_t id[FR_BUILD_ID_MAX];
+	int len;
+
+	if (fr_read_file(AT_FDCWD, "/sys/kernel/notes", NOTES_MAX, &notes) < 0)
+		return 1;
+	len = fr_build_id_from_notes(notes.data, notes.len, id);
+	if (len <= 0)
+		return 1;
+	hex(id, (size_t)len, text);
+	if (object_cache_touch(c, text))
+		return 0;
+	if (fr_read_file(AT_FDCWD, "/proc/kallsyms", KALLSYMS_MAX, &kallsyms) < 0 ||
+		!has_addresses(&kallsyms))
+		return 1;
+	return add_bytes(c, KERNEL, "kallsyms", id, (size_t)len, kallsyms.data, kallsyms.len);
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sideband/auxfile_internal.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define TRIES 16
+
+/* The name of the directory, for messages. */
+static const char *directory_name(int dirfd, char *ret, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+	n = readlink(link, ret, size - 1);
+	if (n < 0)
+		return "the directory";
+	ret[n] = '\0';
+	return ret;
+}
+
+/* flock() is what keeps others out; a record lock beside it tells them whom to ask for. */
+static struct flock owner_lock(void)
+{
+	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
+}
+
+static int fail_busy(int dirfd, int fd, struct fr_diag *d)
+{
+	static const char hint[] = "Stop the other one, or choose another directory with -o.";
+	struct flock l = owner_lock();
+	char dir[PATH_MAX];
+
+	directory_name(dirfd, dir, sizeof(dir));
+	if (fd >= 0 && fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid > 0)
+		return fr_fail(
+			d, -EBUSY, hint, "another flightrec records to %s (pid %d)", dir, (int)l.l_pid);
+	return fr_fail(d, -EBUSY, hint, "another flightrec records to %s", dir);
+}
+
+static int fail_open(int dirfd, int code, struct fr_diag *d)
+{
+	const char *hint = "Check that the directory exists and may be written by this user.";
+	char dir[PATH_MAX];
+
+	if (code == -ENOSPC || code == -EDQUOT)
+		hint = "Free some space, or choose another directory with -o.";
+	return fr_fail_errno(
+		d, code, hint, "cannot write %s/" FR_AUXFILE_NAME, directory_name(dirfd, dir, sizeof(dir)));
+}
+
+static bool is_named(int dirfd, int fd)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 && fstatat(dirfd, FR_AUXFILE_NAME, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static int rename_to_stamp(int dirfd, uint64_t realtime_ns)
+{
+	char stamp[FR_STAMP_SIZE], name[sizeof(FR_AUXFILE_NAME) + FR_STAMP_SIZE];
+	int r = -EEXIST;
+
+	for (int i = 0; i < 1000 && r == -EEXIST; i++) {
+		fr_stamp_format(realtime_ns + (uint64_t)i * FR_NSEC_PER_USEC, stamp);
+		snprintf(name, sizeof(name), FR_AUXFILE_NAME ".%s", stamp);
+		r = renameat2(dirfd, FR_AUXFILE_NAME, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+	}
+	return r;
+}
+
+/* Give the file of a run before, that we hold locked, another name, if its samples are still there. 1: the
+   new file may take its place. */
+static int put_away(int dirfd, int fd)
+{
+	struct stat st;
+	int samples = auxfile_has_samples(dirfd);
+
+	if (samples < 0)
+		return samples;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (samples && st.st_size > 0)
+		return rename_to_stamp(
+			dirfd, (uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec);
+	return 1;
+}
+
+int auxfile_lock(int dirfd, int fd, struct fr_diag *d)
+{
+	struct flock l = owner_lock();
+
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? fail_busy(dirfd, fd, d) : fail_open(dirfd, -errno, d);
+	/* Only tells our pid: where it cannot be had, the message does without. */
+	(void)fcntl(fd, F_SETLK, &l);
+	return 0;
+}
+
+/* The file that has the name, locked: *RET, or -1 if none has. 0; 1: somebody else was quicker with it, look
+   again; or a negative errno with D. */
+static int lock_present(int dirfd, int *ret, struct fr_diag *d)
+{
+	_cleanup_close_ int fd =
+		openat(dirfd, FR_AUXFILE_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int r;
+
+	if (fd < 0 && errno != ENOENT)
+		return fail_open(dirfd, -errno, d);
+	if (fd >= 0) {
+		r = auxfile_lock(dirfd, fd, d);
+		if (r < 0)
+			return r;
+		if (!is_named(dirfd, fd))
+			return 1;
+	}
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+/* One try to give the next file the name, which is never without a whole file but between these two renames,
+   when the old one stands there under another. 0, 1 as above, or a negative errno with D. */
+static int try_name(struct fr_auxfile *a, struct fr_diag *d)
+{
+	_cleanup_close_ int old = -1;
+	int r = lock_present(a->dirfd, &old, d);
+
+	if (r != 0)
+		return r;
+	if (old >= 0)
+		r = put_away(a->dirfd, old);
+	if (r > 0)
+		r = renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0 ? -errno : 0;
+	else if (r == 0)
+		r = fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
+	/* Who has just got the name clears up, and ours with it. */
+	if (r == -EEXIST || r == -ENOENT)
+		return 1;
+	return r < 0 ? fail_open(a->dirfd, r, d) : 0;
+}
+
+int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile **ret, struct fr_diag *d)
+{
+	_cleanup_free_ struct fr_auxfile *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->fd = -1;
+	a->dirfd = dirfd;
+	r = fr_auxfile_next_create(a, head, len);
+	/* A power cut must not leave the name to an empty file. */
+	if (r == 0 && fdatasync(a->next.fd) < 0)
+		r = -errno;
+	r = r < 0 ? fail_open(dirfd, r, d) : 1;
+	for (int i = 0; i < TRIES && r == 1; i++)
+		r = try_name(a, d);
+	if (r != 0) {
+		fr_auxfile_next_abandon(a);
+		return r < 0 ? r : fail_busy(dirfd, -1, d);
+	}
+	auxfile_next_take(a);
+	auxfile_remove_temporary(dirfd);
+	fr_auxfile_tidy(dirfd);
+	*ret = TAKE_PTR(a);
+	return 0;
+}
+
+int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
+{
+	_cleanup_close_ int fd = -1;
+	struct fr_auxfile *a;
+	struct stat st;
+	int r = 1;
+
+	for (int i = 0; i < TRIES && r == 1; i++)
+		r = lock_present(dirfd, &fd, d);
+	if (r != 0)
+		return r < 0 ? r : fail_busy(dirfd, -1, d);
+	if (fd < 0)
+		return -ENOENT;
+	if (fstat(fd, &st) < 0)
+		return fail_open(dirfd, -errno, d);
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	auxfile_remove_temporary(dirfd);
+	fr_auxfile_tidy(dirfd);
+	a->fd = TAKE_FD(fd);
+	a->dirfd = dirfd;
+	a->next.fd = -1;
+	a->bytes = (uint64_t)st.st_size;
+	*ret = a;
+	return 0;
+}
+
+int fr_auxfile_fd(const struct fr_auxfile *a)
+{
+	return a->fd;
+}
+
+int fr_auxfile_cut(struct fr_auxfile *a, uint64_t bytes)
+{
+	a->bytes = FR_MIN(a->bytes, bytes);
+	return ftruncate(a->fd, (off_t)a->bytes) < 0 ? -errno : 0;
+}
+
+int fr_auxfile_append(struct fr_auxfile *a, const void *data, size_t len)
+{
+	int r = fr_pwrite_all(a->fd, data, len, (off_t)a->bytes);
+
+	if (r < 0) {
+		/* Where even that fails, the next append overwrites the rest from the same place. */
+		if (ftruncate(a->fd, (off_t)a->bytes) < 0)
+			return r;
+		return r;
+	}
+	a->bytes += len;
+	if (a->next.follows && a->next.failed == 0)
+		a->next.failed = fr_auxfile_next_append(a, data, len);
+	return 0;
+}
+
+uint64_t fr_auxfile_bytes(const struct fr_auxfile *a)
+{
+	return a->bytes;
+}
+
+struct fr_auxfile *fr_auxfile_close(struct fr_auxfile *a)
+{
+	if (!a)
+		return NULL;
+	fr_auxfile_next_abandon(a);
+	(void)fdatasync(a->fd);
+	close(a->fd);
+	free(a);
+	return NULL;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sideband/auxfile_internal.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+int fr_auxfile_next_create(struct fr_auxfile *a, const void *head, size_t len)
+{
+	int r;
+
+	a->next.fd = fr_tmp_create(a->dirfd, FR_AUXFILE_NAME, 0640, a->next.tmp, sizeof(a->next.tmp));
+	if (a->next.fd < 0) {
+		r = a->next.fd;
+		a->next.fd = -1;
+		return r;
+	}
+	a->next.bytes = 0;
+	a->next.follows = false;
+	a->next.failed = 0;
+	a->next.syncing = false;
+	/* Before it has the name: who finds it there must find it locked. */
+	r = auxfile_lock(a->dirfd, a->next.fd, NULL);
+	return r < 0 ? r : fr_auxfile_next_append(a, head, len);
+}
+
+int fr_auxfile_next_append(struct fr_auxfile *a, const void *data, size_t len)
+{
+	int r = len ? fr_pwrite_all(a->next.fd, data, len, (off_t)a->next.bytes) : 0;
+
+	if (r == 0)
+		a->next.bytes += len;
+	return r;
+}
+
+uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a)
+{
+	return a->next.bytes;
+}
+
+/* A disk may take seconds for it, in which queues would run over: the kernel does it beside us. */
+static bool sync_aside(struct fr_auxfile *a)
+{
+	struct iocb *list = &a->next.request;
+
+	if (!a->next.aio && syscall(SYS_io_setup, 1, &a->next.aio) < 0) {
+		a->next.aio = 0;
+		return false;
+	}
+	a->next.request = (struct iocb){.aio_lio_opcode = IOCB_CMD_FSYNC, .aio_fildes = (uint32_t)a->next.fd};
+	return syscall(SYS_io_submit, a->next.aio, 1, &list) == 1;
+}
+
+int fr_auxfile_next_follow(struct fr_auxfile *a)
+{
+	a->next.follows = true;
+	a->next.syncing = sync_aside(a);
+	if (!a->next.syncing && fsync(a->next.fd) < 0)
+		return -errno;
+	return 0;
+}
+
+/* 1: it is on the disk, 0: not yet. */
+static int is_synced(struct fr_auxfile *a)
+{
+	struct timespec at_once = {0};
+	struct io_event done;
+	long n;
+
+	if (!a->next.syncing)
+		return 1;
+	n = syscall(SYS_io_getevents, a->next.aio, 1, 1, &done, &at_once);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return 0;
+	a->next.syncing = false;
+	return done.res < 0 ? (int)done.res : 1;
+}
+
+void auxfile_next_take(struct fr_auxfile *a)
+{
+	/* Its lock goes with it, and by now the name is of a file that is locked. */
+	if (a->fd >= 0)
+		close(a->fd);
+	a->fd = TAKE_FD(a->next.fd);
+	a->bytes = a->next.bytes;
+	a->next.follows = false;
+}
+
+int fr_auxfile_next_commit(struct fr_auxfile *a)
+{
+	int r = a->next.failed ? a->next.failed : is_synced(a);
+
+	if (r <= 0)
+		return r;
+	if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
+		return -errno;
+	auxfile_next_take(a);
+	/* After a power cut either of the two may have the name, and either will do. */
+	return 1;
+}
+
+static void end_aio(struct fr_auxfile *a)
+{
+	/* Waits for what is under way. */
+	if (a->next.aio)
+		(void)syscall(SYS_io_destroy, a->next.aio);
+	a->next.aio = 0;
+	a->next.syncing = false;
+}
+
+void fr_auxfile_next_abandon(struct fr_auxfile *a)
+{
+	end_aio(a);
+	if (a->next.fd < 0)
+		return;
+	(void)unlinkat(a->dirfd, a->next.tmp, 0);
+	close(TAKE_FD(a->next.fd));
+	a->next.follows = false;
+}

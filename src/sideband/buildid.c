@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sideband/buildid.h"
+#include "sideband/blob.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PHDRS_MAX 128u
+#define NOTES_MAX (16u << 10)
+#define NOTE_SEGMENTS_MAX 8
+#define CACHE_MAX 32768u
+
+/* Search LEN bytes of notes, padded to ALIGN, for the build-id. */
+static int find_in_notes(const uint8_t *notes, size_t len, size_t align, uint8_t *ret)
+{
+	size_t at = 0;
+
+	while (len - at >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr n; /* the 32-bit one is the same */
+		size_t name, desc;
+
+		memcpy(&n, notes + at, sizeof(n));
+		name = at + sizeof(n);
+		if (n.n_namesz > len || n.n_descsz > len)
+			return 0;
+		desc = FR_ALIGN_UP(name + n.n_namesz, align);
+		if (desc > len || n.n_descsz > len - desc)
+			return 0;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == sizeof("GNU") &&
+			!memcmp(notes + name, "GNU", sizeof("GNU")) && n.n_descsz > 0) {
+			size_t take = FR_MIN(n.n_descsz, (size_t)FR_BUILD_ID_MAX);
+
+			memcpy(ret, notes + desc, take);
+			return (int)take;
+		}
+		at = FR_ALIGN_UP(desc + n.n_descsz, align);
+		if (at > len)
+			return 0;
+	}
+	return 0;
+}
+
+static int read_note_segment(int fd, uint64_t offset, uint64_t size, uint64_t align, uint8_t *ret)
+{
+	uint8_t notes[NOTES_MAX];
+	ssize_t n;
+
+	if (offset > INT64_MAX - NOTES_MAX)
+		return 0;
+	n = fr_pread_all(fd, notes, FR_MIN(size, (uint64_t)sizeof(notes)), (off_t)offset);
+	if (n < 0)
+		return (int)n;
+	return find_in_notes(notes, (size_t)n, align == 8 ? 8 : 4, ret);
+}
+
+struct phdr_table {
+	bool is_64;
+	uint64_t offset;
+	size_t entry, n;
+};
+
+static int parse_header(int fd, struct phdr_table *ret)
+{
+	union {
+		uint8_t ident[EI_NIDENT];
+		Elf32_Ehdr e32;
+		Elf64_Ehdr e64;
+	} h;
+	ssize_t n = fr_pread_all(fd, &h, sizeof(h), 0);
+
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < sizeof(h.e32) || memcmp(h.ident, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+	if (h.ident[EI_DATA] != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB))
+		return -ENOEXEC;
+	if (h.ident[EI_CLASS] == ELFCLASS64 && (size_t)n >= sizeof(h.e64))
+		*ret = (struct phdr_table){true, h.e64.e_phoff, h.e64.e_phentsize, h.e64.e_phnum};
+	else if (h.ident[EI_CLASS] == ELFCLASS32)
+		*ret = (struct phdr_table){false, h.e32.e_phoff, h.e32.e_phentsize, h.e32.e_phnum};
+	else
+		return -ENOEXEC;
+	if (ret->entry != (ret->is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr)) ||
+		ret->offset > INT64_MAX / 2)
+		return -ENOEXEC;
+	ret->n = FR_MIN(ret->n, (size_t)PHDRS_MAX);
+	return 0;
+}
+
+int fr_build_id_read(int fd, uint8_t ret[static FR_BUILD_ID_MAX])
+{
+	union {
+		Elf64_Phdr p64[PHDRS_MAX];
+		Elf32_Phdr p32[PHDRS_MAX];
+	} u;
+	struct phdr_table t = {0};
+	int segments = 0, r = parse_header(fd, &t);
+	ssize_t n;
+
+	if (r < 0)
+		return r;
+	n = fr_pread_all(fd, &u, t.n * t.entry, (off_t)t.offset);
+	if (n < 0)
+		return (int)n;
+	for (size_t i = 0; i < (size_t)n / t.entry; i++) {
+		if ((t.is_64 ? u.p64[i].p_type : u.p32[i].p_type) != PT_NOTE)
+			continue;
+		if (segments++ == NOTE_SEGMENTS_MAX)
+			break;
+		r = t.is_64 ? read_note_segment(
+				      fd, u.p64[i].p_offset, u.p64[i].p_filesz, u.p64[i].p_align, ret)
+			    : read_note_segment(
+				      fd, u.p32[i].p_offset, u.p32[i].p_filesz, u.p32[i].p_align, ret);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+struct cache_key {
+	uint64_t dev, ino;
+	int64_t mtime_s, mtime_ns;
+};
+
+struct cache_entry {
+	UT_hash_handle hh;
+	struct cache_key key;
+	int len; /* as fr_build_id_read() answered */
+	uint8_t bytes[FR_BUILD_ID_MAX];
+};
+
+struct fr_build_id_cache {
+	struct cache_entry *entries;
+};
+
+struct fr_build_id_cache *fr_build_id_cache_new(void)
+{
+	return calloc(1, sizeof(struct fr_build_id_cache));
+}
+
+struct fr_build_id_cache *fr_build_id_cache_free(struct fr_build_id_cache *c)
+{
+	struct cache_entry *e, *next;
+
+	if (!c)
+		return NULL;
+	HASH_ITER (hh, c->entries, e, next) {
+		HASH_DEL(c->entries, e);
+		free(e);
+	}
+	free(c);
+	return NULL;
+}
+
+static void remember(struct fr_build_id_cache *c, const struct cache_key *key, int len, const uint8_t *bytes)
+{
+	struct cache_entry *e;
+
+	if (HASH_COUNT(c->entries) >= CACHE_MAX)
+		return;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return;
+	e->key = *key;
+	e->len = len;
+	if (len > 0)
+		memcpy(e->bytes, bytes, (size_t)len);
+	HASH_ADD(hh, c->entries, key, sizeof(e->key), e);
+	if (!e->hh.tbl)
+		free(e);
+}
+
+/* O_PATH opens nothing, so it neither waits for a FIFO's writer nor starts a device; the second open comes
+   when the file is known to be a regular one. */
+static int read_regular(int dirfd, const char *path, int flags, const struct stat *expected, uint8_t *ret)
+{
+	_cleanup_close_ int at = openat(dirfd, path, O_PATH | O_CLOEXEC | flags);
+	_cleanup_close_ int fd = -1;
+	char self[64];
+	struct stat st;
+
+	if (at < 0 || fstat(at, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_dev != expected->st_dev || st.st_ino != expected->st_ino)
+		return -ESTALE;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return fr_build_id_read(fd, ret);
+}
+
+int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int follow, uint64_t ino,
+	uint8_t ret[static FR_BUILD_ID_MAX])
+{
+	struct cache_key key = {0};
+	struct cache_entry *e;
+	struct stat st;
+	int r;
+
+	if (fstatat(dirfd, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (st.st_ino != ino)
+		return -ESTALE;
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	key = (struct cache_key){st.st_dev, st.st_ino, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+	HASH_FIND(hh, c->entries, &key, sizeof(key), e);
+	if (e) {
+		if (e->len > 0)
+			memcpy(ret, e->bytes, (size_t)e->len);
+		return e->len;
+	}
+	r = read_regular(dirfd, path, follow ? 0 : O_NOFOLLOW, &st, ret);
+	if (r >= 0 || r == -ENOEXEC)
+		remember(c, &key, r, ret);
+	return r;
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sideband/queue.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define LINE 64
+
+struct fr_queue {
+	size_t size;
+	uint8_t *data;
+	/* Each side writes a cache line of its own. */
+	_Alignas(LINE) _Atomic uint64_t tail;
+	_Alignas(LINE) _Atomic uint64_t head;
+	uint64_t read; /* the consumer's alone */
+};
+
+/* A message: its length, its bytes, padding to 8. */
+static size_t framed(size_t len)
+{
+	return sizeof(uint64_t) + FR_ALIGN_UP(len, 8);
+}
+
+int fr_queue_new(size_t bytes, struct fr_queue **ret)
+{
+	struct fr_queue *q = aligned_alloc(LINE, sizeof(*q));
+	size_t size = 4096;
+
+	if (!q)
+		return -ENOMEM;
+	while (size < bytes)
+		size *= 2;
+	memset(q, 0, sizeof(*q));
+	q->size = size;
+	q->data = malloc(size);
+	if (!q->data) {
+		free(q);
+		return -ENOMEM;
+	}
+	*ret = q;
+	return 0;
+}
+
+struct fr_queue *fr_queue_free(struct fr_queue *q)
+{
+	if (q)
+		free(q->data);
+	free(q);
+	return NULL;
+}
+
+size_t fr_queue_size(const struct fr_queue *q)
+{
+	return q->size;
+}
+
+static void copy_in(struct fr_queue *q, uint64_t at, const void *data, size_t len)
+{
+	size_t offset = at & (q->size - 1);
+	size_t first = FR_MIN(len, q->size - offset);
+
+	if (!len) /* and DATA may be NULL, which memcpy() must not have */
+		return;
+	memcpy(q->data + offset, data, first);
+	memcpy(q->data, (const uint8_t *)data + first, len - first);
+}
+
+static void copy_out(const struct fr_queue *q, uint64_t at, void *data, size_t len)
+{
+	size_t offset = at & (q->size - 1);
+	size_t first = FR_MIN(len, q->size - offset);
+
+	memcpy(data, q->data + offset, first);
+	memcpy((uint8_t *)data + first, q->data, len - first);
+}
+
+int fr_queue_push(struct fr_queue *q, const void *data, size_t len)
+{
+	return fr_queue_push_parts(q, NULL, 0, data, len);
+}
+
+int fr_queue_push_parts(
+	struct fr_queue *q, const void *head_part, size_t head_len, const void *data, size_t len)
+{
+	uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
+	/* Pairs with the release in fr_queue_done(): the room was read before it is written again. */
+	uint64_t head = atomic_load_explicit(&q->head, memory_order_acquire);
+	uint64_t len64 = head_len + len;
+
+	if (len64 >= q->size || framed(len64) > q->size - (tail - head))
+		return 1;
+	copy_in(q, tail, &len64, sizeof(len64));
+	if (head_len)
+		copy_in(q, tail + sizeof(len64), head_part, head_len);
+	copy_in(q, tail + sizeof(len64) + head_len, data, len);
+	/* Pairs with the acquire in fr_queue_read(); sequentially consistent because the producer then looks
+	   whether the consumer sleeps, and the consumer, before it sleeps, looks for messages: one of the two
+	   has to see the other. */
+	atomic_store(&q->tail, tail + framed(len64));
+	return 0;
+}
+
+uint64_t fr_queue_tail(const struct fr_queue *q)
+{
+	return atomic_load(&q->tail);
+}
+
+uint64_t fr_queue_head(const struct fr_queue *q)
+{
+	return atomic_load(&q->head);
+}
+
+bool fr_queue_is_empty(const struct fr_queue *q)
+{
+	return atomic_load(&q->head) == atomic_load(&q->tail);
+}
+
+bool fr_queue_is_half_full(const struct fr_queue *q)
+{
+	return atomic_load(&q->tail) - atomic_load(&q->head) > q->size / 2;
+}
+
+int fr_queue_read(struct fr_queue *q, struct fr_buf *to)
+{
+	uint64_t len;
+
+	if (q->read == atomic_load(&q->tail))
+		return 0;
+	copy_out(q, q->read, &len, sizeof(len));
+	if (len > to->cap - to->len)
+		return 0;
+	copy_out(q, q->read + sizeof(len), to->data + to->len, len);
+	to->len += len;
+	q->read += framed(len);
+	return 1;
+}
+
+void fr_queue_done(struct fr_queue *q)
+{
+	atomic_store(&q->head, q->read);
+}

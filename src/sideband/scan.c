@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sideband/procmaps.h"
+#include "sideband/scan_internal.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <mntent.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#define PROC_MODULES "/proc/modules"
+
+int scan_put(struct scan *s, int r)
+{
+	if (r == 0)
+		r = s->put(s->ctx, (const struct perf_event_header *)s->record.data);
+	s->record.len = 0;
+	return r < 0 ? r : 0;
+}
+
+static int scan_cgroup_mount(struct scan *s)
+{
+	_cleanup_fclose_ FILE *f = setmntent("/proc/self/mounts", "re");
+	struct mntent m;
+	char text[3 * PATH_MAX];
+
+	while (f && getmntent_r(f, &m, text, sizeof(text)))
+		if (!strcmp(m.mnt_type, "cgroup2"))
+			return scan_cgroups(s, m.mnt_dir);
+	return 0;
+}
+
+static int scan_modules_of(struct scan *s, const char *modules_path)
+{
+	_cleanup_fclose_ FILE *modules = fopen(modules_path, "re");
+	_cleanup_fclose_ FILE *deps = NULL;
+	char lib[128], path[160];
+	struct utsname u;
+
+	if (!modules)
+		return 0; /* a kernel without modules */
+	uname(&u);
+	snprintf(lib, sizeof(lib), "/lib/modules/%s", u.release);
+	snprintf(path, sizeof(path), "%s/modules.dep", lib);
+	deps = fopen(path, "re");
+	return scan_modules(s, modules, deps, lib);
+}
+
+int fr_scan_modules(const struct fr_scan_config *config, const char *modules,
+	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx)
+{
+	struct scan s = {.put = put, .ctx = ctx, .proc_fd = -1};
+	int r;
+
+	s.emit = (struct fr_emit){.to = &s.record, .time_ns = config->time_ns, .id = config->id};
+	r = scan_modules_of(&s, modules ? modules : PROC_MODULES);
+	fr_buf_deinit(&s.record);
+	return r;
+}
+
+static int scan_kernel(struct scan *s)
+{
+	_cleanup_fclose_ FILE *kallsyms = fopen("/proc/kallsyms", "re");
+	int hidden, r;
+
+	hidden = kallsyms ? scan_kallsyms(s, kallsyms) : 1;
+	if (hidden < 0)
+		return hidden;
+	r = scan_modules_of(s, PROC_MODULES);
+	if (r == 0)
+		r = scan_cgroup_mount(s);
+	return r < 0 ? r : hidden;
+}
+
+static int scan_all_tasks(struct scan *s)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc");
+	struct dirent *e;
+	uint64_t pid;
+	int r = 0;
+
+	if (!dir)
+		return -errno;
+	while (r == 0 && (e = readdir(dir)))
+		if (fr_u64_parse(e->d_name, &pid) == 0 && pid <= INT_MAX)
+			r = scan_process(s, (pid_t)pid);
+	return r;
+}
+
+static int run(struct scan *s, const struct fr_scan_config *c)
+{
+	int hidden = c->kernel ? scan_kernel(s) : 0;
+	int r = hidden < 0 ? hidden : 0;
+
+	s->data_maps = c->data_maps;
+	if (r == 0 && c->n_pids == 0)
+		r = scan_all_tasks(s);
+	for (size_t i = 0; i < c->n_pids && r == 0; i++)
+		r = scan_process(s, c->pids[i]);
+	return r < 0 ? r : hidden;
+}
+
+int fr_scan(const struct fr_scan_config *config,
+	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx, struct fr_diag *d)
+{
+	struct scan s = {.put = put, .ctx = ctx, .proc_fd = -1};
+	int r;
+
+	s.emit = (struct fr_emit){.to = &s.record, .time_ns = config->time_ns, .id = config->id};
+	s.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s.proc_fd < 0)
+		return fr_fail_errno(d, -errno, "Mount proc on /proc.", "cannot open /proc");
+	s.build_ids = fr_build_id_cache_new();
+	s.line = malloc(FR_PROCMAPS_LINE_MAX);
+	r = s.build_ids && s.line ? run(&s, config) : -ENOMEM;
+	fr_build_id_cache_free(s.build_ids);
+	free(s.line);
+	fr_buf_deinit(&s.record);
+	close(s.proc_fd);
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot scan the running processes") : r;
+}
