@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FLIGHTREC_TRIGGER_H
+#define FLIGHTREC_TRIGGER_H
+
+/*
+ * A program that has seen something go wrong makes flightrecd dump what led up to it:
+ *
+ *     #include <flightrec/trigger.h>
+ *     …
+ *     flightrec_trigger("checkout", "slow answer", elapsed_ms, 250);
+ *
+ * "checkout" is a section of flightrecd.conf(5), which says what comes of it:
+ *
+ *     [Trigger checkout]
+ *     Application=yes
+ *     Cooldown=5min
+ *
+ * One datagram to a unix socket: no library, no thread, no memory, nothing that is kept between two calls.
+ * It never blocks, may be called from any thread and from a signal handler, leaves errno alone, and does
+ * nothing where there is no flightrecd. C99 with GNU extensions (-std=gnu99 and later), or C++11 and later.
+ */
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where flightrecd listens, [Triggers] Socket=. The environment's FLIGHTREC_TRIGGER_SOCKET says otherwise. */
+#define FLIGHTREC_TRIGGER_SOCKET_DEFAULT "/run/flightrec/trigger"
+/* A datagram has no more than that, in lines KEY=VALUE as in sd_notify(3): TRIGGER, REASON, VALUE, THRESHOLD,
+   UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in ns). All may be left out. */
+#define FLIGHTREC_DATAGRAM_MAX 1024
+
+struct flightrec_datagram {
+	char text[FLIGHTREC_DATAGRAM_MAX];
+	size_t len;
+};
+
+/* KEY (with its "=") and at most MAX bytes of TEXT, one line whatever is in it, cut between characters. */
+static inline void flightrec_add(struct flightrec_datagram *d, const char *key, const char *text, size_t max)
+{
+	size_t n = strlen(key), i;
+
+	memcpy(d->text + d->len, key, n);
+	d->len += n;
+	for (n = 0; n <= max && text[n];)
+		n++;
+	if (n > max)
+		for (n = max; n > 0 && (text[n] & 0xc0) == 0x80;)
+			n--;
+	for (i = 0; i < n; i++) {
+		int c = text[i] & 0xff;
+
+		d->text[d->len++] = c < ' ' || c == 0x7f ? ' ' : text[i];
+	}
+	d->text[d->len++] = '\n';
+}
+
+static inline void flightrec_add_number(
+	struct flightrec_datagram *d, const char *key, unsigned long long value)
+{
+	char text[24];
+	size_t at = sizeof(text) - 1;
+
+	text[at] = '\0';
+	do {
+		text[--at] = "0123456789"[value % 10];
+		value /= 10;
+	} while (value);
+	flightrec_add(d, key, text + at, sizeof(text));
+}
+
+static inline int flightrec_send(const struct flightrec_datagram *d)
+{
+	const char *path = getenv("FLIGHTREC_TRIGGER_SOCKET");
+	union {
+		struct sockaddr any;
+		struct sockaddr_un un;
+	} address;
+	size_t len;
+	int fd, r = 0;
+
+	if (!path || !*path)
+		path = FLIGHTREC_TRIGGER_SOCKET_DEFAULT;
+	len = strlen(path);
+	if (len >= sizeof(address.un.sun_path))
+		return -ENAMETOOLONG;
+	memset(&address, 0, sizeof(address));
+	address.un.sun_family = AF_UNIX;
+	memcpy(address.un.sun_path, path, len);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (sendto(fd, d->text, d->len, MSG_DONTWAIT | MSG_NOSIGNAL, &address.any, sizeof(address.un)) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* As flightrec_trigger(), where more is known: UNIT of VALUE and THRESHOLD ("ns", "count", "bytes",
+   "percent"; NULL: none), TIME_NS of CLOCK_MONOTONIC at which it happened, within the last minute (0: now).
+ */
+static inline int flightrec_trigger_at(const char *trigger, const char *reason, const char *unit,
+	unsigned long long time_ns, unsigned long long value, unsigned long long threshold)
+{
+	struct flightrec_datagram d;
+	struct timespec now;
+	long tid;
+	int saved = errno, r;
+
+	if (value < threshold)
+		return 0;
+	if (!time_ns && clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+		time_ns = (unsigned long long)now.tv_sec * 1000000000ULL + (unsigned long long)now.tv_nsec;
+	d.len = 0;
+	flightrec_add(&d, "TRIGGER=", trigger ? trigger : "", 63);
+	flightrec_add(&d, "REASON=", reason ? reason : "", 127);
+	flightrec_add_number(&d, "VALUE=", value);
+	flightrec_add_number(&d, "THRESHOLD=", threshold);
+	if (unit)
+		flightrec_add(&d, "UNIT=", unit, 15);
+	tid = syscall(SYS_gettid);
+	if (tid > 0)
+		flightrec_add_number(&d, "TID=", (unsigned long long)tid);
+	if (time_ns)
+		flightrec_add_number(&d, "TIME=", time_ns);
+	r = flightrec_send(&d);
+	errno = saved;
+	return r;
+}
+
+/* VALUE was seen, in words REASON. Where it reaches THRESHOLD (0, 0: there is nothing to measure), the
+   section [Trigger TRIGGER] of flightrecd is told; NULL, "" and unknown names are [Trigger application]. The
+   daemon learns process and thread from the kernel. 0: below the threshold, or sent; whether it makes a dump
+   is the daemon's policy. Else a negative errno, which nobody needs to look at: -ENOENT, -ECONNREFUSED no
+   daemon, -EACCES not permitted, -EAGAIN it is flooded. */
+static inline int flightrec_trigger(
+	const char *trigger, const char *reason, unsigned long long value, unsigned long long threshold)
+{
+	return flightrec_trigger_at(trigger, reason, NULL, 0, value, threshold);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

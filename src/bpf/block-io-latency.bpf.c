@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* How long a request was with the block layer: from where its task handed it in to its completion, so waiting
+   in the scheduler and dispatching count. The subject is the task that handed it in (for written-back pages
+   that is a kworker, since nobody waits for them). */
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#define FLIGHTREC_UNIT FLIGHTREC_UNIT_NS
+#include <flightrec/trigger.bpf.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct gendisk {
+	char disk_name[32];
+} __attribute__((preserve_access_index));
+
+struct request_queue {
+	struct gendisk *disk; /* since 5.15 */
+} __attribute__((preserve_access_index));
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	__u64 start_time_ns; /* when it was allocated; 0 where the queue counts nothing */
+} __attribute__((preserve_access_index));
+
+/* There since 6.5. Before, a request is seen first where it is inserted, or else issued. */
+typedef void (*btf_trace_block_io_start)(void *, struct request *);
+
+struct pending {
+	__u64 start_ns; /* 0: completed */
+	struct flightrec_subject who;
+};
+
+/* Requests are allocated once and used again, so entries stay, and are written in place: an update of the map
+   itself, which takes locks, is made once for each request that the machine has. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64); /* the request's address; classic: device and sector */
+	__type(value, struct pending);
+} requests SEC(".maps");
+
+static __always_inline struct pending *entry_of(__u64 key)
+{
+	struct pending *p = bpf_map_lookup_elem(&requests, &key), empty;
+
+	if (p)
+		return p;
+	__builtin_memset(&empty, 0, sizeof(empty));
+	bpf_map_update_elem(&requests, &key, &empty, BPF_ANY);
+	return bpf_map_lookup_elem(&requests, &key);
+}
+
+static __always_inline void begin(struct pending *p)
+{
+	flightrec_current(&p->who);
+	flightrec_localize(&p->who);
+	p->start_ns = bpf_ktime_get_ns();
+}
+
+/* P is of this use of RQ. A request that was merged into another is never completed and leaves its entry
+   behind; the next use of its memory begins anew, but where it is first seen at its issue, before 6.5. */
+static __always_inline bool is_of(const struct pending *p, const struct request *rq)
+{
+	return p->start_ns &&
+	       (bpf_core_type_exists(btf_trace_block_io_start) || p->start_ns >= rq->start_time_ns);
+}
+
+/* One of these two is loaded, as if the second were the classic tracepoint of the first (trigger.bpf.h): each
+   program more is paid for by every request. */
+SEC("?tp_btf/block_io_start")
+int BPF_PROG(start_btf, struct request *rq)
+{
+	struct pending *p = entry_of((__u64)rq);
+
+	if (p)
+		begin(p);
+	return 0;
+}
+
+SEC("?tp_btf/block_rq_insert")
+int BPF_PROG(start_classic, struct request *rq)
+{
+	struct pending *p = entry_of((__u64)rq);
+
+	if (p)
+		begin(p);
+	return 0;
+}
+
+/* The block layer's own flushes are first seen here. */
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(issue_btf, struct request *rq)
+{
+	struct pending *p = entry_of((__u64)rq);
+
+	if (p && !is_of(p, rq))
+		begin(p);
+	return 0;
+}
+
+static __always_inline const char *operation(unsigned int op)
+{
+	switch (op & 0xff) {
+	case 0:
+		return "read";
+	case 1:
+		return "write";
+	case 2:
+		return "flush";
+	case 3:
+		return "discard";
+	case 9:
+		return "write-zeroes";
+	default:
+		return "command";
+	}
+}
+
+static __always_inline void describe(char detail[static FLIGHTREC_DETAIL_SIZE], const struct request *rq)
+{
+	const char *disk = BPF_CORE_READ(rq, q, disk)->disk_name, *op = operation(rq->cmd_flags);
+	unsigned int bytes = rq->__data_len;
+
+	if (!bytes)
+		BPF_SNPRINTF(detail, FLIGHTREC_DETAIL_SIZE, "%s %s", disk, op);
+	else if (bytes % 1024)
+		BPF_SNPRINTF(detail, FLIGHTREC_DETAIL_SIZE, "%s %s %uB", disk, op, bytes);
+	else
+		BPF_SNPRINTF(detail, FLIGHTREC_DETAIL_SIZE, "%s %s %uK", disk, op, bytes / 1024);
+}
+
+static __always_inline void fire(
+	struct flightrec_subject *who, const char *detail, __u64 now_ns, __u64 value_ns)
+{
+	flightrec_trigger_for(
+		who, "block I/O latency", detail, FLIGHTREC_UNIT, now_ns, value_ns, flightrec_threshold);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(complete_btf, struct request *rq, int error, unsigned int bytes)
+{
+	__u64 key = (__u64)rq, now_ns, value_ns;
+	char detail[FLIGHTREC_DETAIL_SIZE];
+	struct pending *p;
+
+	if (bytes < rq->__data_len) /* a part of it: more will follow */
+		return 0;
+	p = bpf_map_lookup_elem(&requests, &key);
+	if (!p || !is_of(p, rq))
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	value_ns = now_ns - p->start_ns;
+	p->start_ns = 0;
+	detail[0] = '\0';
+	if (value_ns >= flightrec_threshold)
+		describe(detail, rq);
+	fire(&p->who, detail, now_ns, value_ns);
+	return 0;
+}
+
+/* Without BTF: from issue to completion of what begins at a sector, as the formats of these tracepoints begin
+   with the same members in all kernels. */
+struct block_rq {
+	__u64 common;
+	__u32 dev; /* 12 bits of major number, 20 of minor */
+	__u64 sector;
+	__u32 sectors;
+};
+
+static __always_inline __u64 key_of(const struct block_rq *rq)
+{
+	return (__u64)rq->dev << 40 ^ rq->sector;
+}
+
+SEC("tp/block/block_rq_issue")
+int issue_classic(struct block_rq *ctx)
+{
+	struct pending *p = entry_of(key_of(ctx));
+
+	if (p)
+		begin(p);
+	return 1;
+}
+
+SEC("tp/block/block_rq_complete")
+int complete_classic(struct block_rq *ctx)
+{
+	__u64 key = key_of(ctx), now_ns = bpf_ktime_get_ns(), value_ns;
+	char detail[FLIGHTREC_DETAIL_SIZE];
+	struct flightrec_subject who;
+	struct pending *p = bpf_map_lookup_elem(&requests, &key);
+
+	if (!p)
+		return 1;
+	value_ns = now_ns - p->start_ns;
+	who = p->who;
+	bpf_map_delete_elem(&requests, &key);
+	detail[0] = '\0';
+	if (value_ns >= flightrec_threshold)
+		BPF_SNPRINTF(detail, sizeof(detail), "%u:%u %uB", ctx->dev >> 20, ctx->dev & 0xfffff,
+			ctx->sectors * 512);
+	fire(&who, detail, now_ns, value_ns);
+	return 1;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* exec of a named program: fires when a process has become what Comm= says. */
+#include <linux/bpf.h>
+#include <flightrec/trigger.bpf.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC("raw_tp/sched_process_exec")
+int exec(void *ctx)
+{
+	flightrec_trigger("exec", 0, 0); /* there is nothing to measure */
+	return 0;
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * Time from a function's entry to its return, or between two markers, in one thread; or each passing of one
+ * place. Attached by source_function.c to where its symbols are; so many of the programs as it needs.
+ *
+ * What a thread is in stands in its task storage, which goes with it.
+ */
+
+#include <linux/bpf.h>
+#include <linux/ptrace.h>
+#include <flightrec/trigger.bpf.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Calls within calls that are measured; what is deeper is not, and is shorter than those. */
+#define DEPTH 16
+
+struct call {
+	__u64 sp; /* on entry: tells a call from those that it was made from */
+	__u64 begin_ns;
+};
+
+struct calls {
+	struct call v[DEPTH];
+	__u32 n;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct calls);
+} calls_of_task SEC(".maps");
+
+/* Where the stack pointer is after a return, seen from where it was on entry. */
+#if defined(__TARGET_ARCH_x86)
+#define RETURNED 8
+#else
+#define RETURNED 0
+#endif
+
+static __always_inline struct calls *calls_of_current(__u64 flags)
+{
+	return bpf_task_storage_get(&calls_of_task, (void *)bpf_get_current_task_btf(), 0, flags);
+}
+
+static __always_inline void finish(const char *reason, __u64 begin_ns)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct flightrec_subject s;
+
+	if (flightrec_below(now - begin_ns, flightrec_threshold, now))
+		return;
+	flightrec_current(&s);
+	flightrec_trigger_for(&s, reason, 0, FLIGHTREC_UNIT_NS, now, now - begin_ns, flightrec_threshold);
+}
+
+/* Calls that an exception or longjmp() left without a return lie below us on the stack, and are forgotten. */
+SEC("uprobe")
+int function_entry(struct pt_regs *ctx)
+{
+	struct calls *c = calls_of_current(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	__u64 sp = PT_REGS_SP(ctx);
+
+	if (!c)
+		return 0;
+	for (int i = 0; i < DEPTH && c->n && c->v[(c->n - 1) % DEPTH].sp <= sp; i++)
+		c->n--;
+	if (c->n < DEPTH) {
+		c->v[c->n % DEPTH].sp = sp;
+		c->v[c->n % DEPTH].begin_ns = bpf_ktime_get_ns();
+		c->n++;
+	}
+	return 0;
+}
+
+SEC("uretprobe")
+int function_return(struct pt_regs *ctx)
+{
+	struct calls *c = calls_of_current(0);
+	__u64 sp = PT_REGS_SP(ctx) - RETURNED;
+
+	if (!c)
+		return 0;
+	for (int i = 0; i < DEPTH && c->n && c->v[(c->n - 1) % DEPTH].sp < sp; i++)
+		c->n--;
+	if (!c->n || c->v[(c->n - 1) % DEPTH].sp != sp)
+		return 0;
+	c->n--;
+	finish("function latency", c->v[c->n % DEPTH].begin_ns);
+	return 0;
+}
+
+/* Of markers the newest begin counts: where a program leaves one without its end, the next one mends it. */
+SEC("uprobe")
+int marker_begin(struct pt_regs *ctx)
+{
+	struct calls *c = calls_of_current(BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!c)
+		return 0;
+	c->v[0].begin_ns = bpf_ktime_get_ns();
+	c->n = 1;
+	return 0;
+}
+
+SEC("uprobe")
+int marker_end(struct pt_regs *ctx)
+{
+	struct calls *c = calls_of_current(0);
+
+	if (!c || !c->n)
+		return 0;
+	c->n = 0;
+	finish("time between markers", c->v[0].begin_ns);
+	return 0;
+}
+
+SEC("uprobe")
+int function_hit(struct pt_regs *ctx)
+{
+	flightrec_trigger("function called", 1, 1);
+	return 0;
+}
+
+SEC("uprobe")
+int marker_hit(struct pt_regs *ctx)
+{
+	flightrec_trigger("marker passed", 1, 1);
+	return 0;
+}

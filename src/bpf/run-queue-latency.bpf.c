@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Run-queue latency: how long a task was ready to run, woken or preempted, before it ran. Fires as it begins
+ * to run.
+ *
+ * The kernel keeps that itself, so one look at each switch tells: sched_switch comes before the kernel
+ * accounts the wait, when sched_info.last_queued still says since when the next task stands in this queue.
+ * Two things it does not say:
+ *
+ * - A task that was moved from the queue of another CPU waited there, too. Each move has added that to
+ * run_delay, so the difference to run_delay as it was when the task stopped running is what is missing. That
+ * is remembered for each task in one word, in a table that is as large as it is; where two tasks share a
+ * word, the later has it, and the other's wait counts from its move.
+ * - A task that the scheduler has left in the queue though it sleeps (delayed dequeue, since 6.12) gets a
+ * last_queued when it is moved in its sleep. Such moves are remembered, and a wait that began with one is
+ * none.
+ */
+#include <linux/bpf.h>
+#include <flightrec/trigger.bpf.h>
+#include <bpf/bpf_tracing.h>
+#include "core.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define REASON "run-queue latency"
+#define SLOTS 8192  /* power of two */
+#define TID_BITS 22 /* the largest pid_max of Linux */
+#define DELAY_MASK ((1ULL << (64 - TID_BITS)) - 1)
+#define MOVE_NS 10000000ULL /* that a move between two queues takes, at most */
+#define MIGRATING 2	    /* task_struct.on_rq: on its way from queue to queue */
+
+/* tid, and the low 42 bits of run_delay: one word, so that two CPUs cannot mix theirs. */
+static __u64 stopped[SLOTS];
+static __u64 moved_asleep[SLOTS]; /* when, by rq->clock */
+
+static __always_inline __u64 tid_bits(__u32 tid)
+{
+	return (__u64)tid << (64 - TID_BITS);
+}
+
+static __always_inline void remember_stop(__u32 tid, __u64 run_delay)
+{
+	stopped[tid & (SLOTS - 1)] = tid_bits(tid) | (run_delay & DELAY_MASK);
+}
+
+/* What NEXT has waited in queues that it has been moved from since it ran. */
+static __always_inline __u64 waited_elsewhere(struct task_struct *next)
+{
+	__u32 tid = next->pid;
+	__u64 word = stopped[tid & (SLOTS - 1)];
+
+	if ((word & ~DELAY_MASK) != tid_bits(tid))
+		return 0;
+	return (next->sched_info.run_delay - word) & DELAY_MASK;
+}
+
+static __always_inline void fire(struct task_struct *next, __u64 wait)
+{
+	__u64 queued = next->sched_info.last_queued;
+	__u64 moved = moved_asleep[(__u32)next->pid & (SLOTS - 1)];
+	struct flightrec_subject s;
+
+	if (moved && queued - moved + MOVE_NS < 2 * MOVE_NS)
+		return;
+	flightrec_task(&s, next);
+	flightrec_trigger_for(
+		&s, REASON, 0, FLIGHTREC_UNIT_NS, bpf_ktime_get_ns(), wait, flightrec_threshold);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch_btf, _Bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	__u64 queued = next->sched_info.last_queued, wait;
+	__u32 tid = prev->pid;
+
+	if (tid)
+		remember_stop(tid, prev->sched_info.run_delay);
+	if (!queued)
+		return 0; /* the idle task */
+	wait = fr_rq_clock(next) - queued + waited_elsewhere(next);
+	if (fr_below(wait))
+		return 0;
+	fire(next, wait);
+	return 0;
+}
+
+/* What tells that a task comes into a queue: of this only the moves, without BTF the wake-ups. */
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(enqueue_btf, struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->se.sched_delayed) || task->on_rq != MIGRATING)
+		return 0;
+	if (task->se.sched_delayed)
+		moved_asleep[(__u32)task->pid & (SLOTS - 1)] = fr_rq_clock(task);
+	return 0;
+}
+
+/* What is remembered is of a task before it, of the same number. */
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(first_wakeup_btf, struct task_struct *task)
+{
+	remember_stop(task->pid, 0);
+	return 0;
+}
+
+/* Without BTF: a time stamp for each task at its wake-up. */
+struct waiting {
+	__u64 since_ns; /* 0: does not wait */
+	__u64 cgroup_id;
+	__u32 tgid; /* 0: not known, it has not run yet */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, __u32);
+	__type(value, struct waiting);
+} waiting SEC(".maps");
+
+static __always_inline void waits(__u32 tid, __u64 now)
+{
+	struct waiting *w = bpf_map_lookup_elem(&waiting, &tid), fresh = {.since_ns = now};
+
+	if (!w)
+		bpf_map_update_elem(&waiting, &tid, &fresh, BPF_ANY);
+	else if (!w->since_ns)
+		w->since_ns = now;
+}
+
+SEC("tracepoint/sched/sched_wakeup")
+int enqueue_classic(struct fr_sched_task *ctx)
+{
+	waits(ctx->pid, bpf_ktime_get_ns());
+	return 1;
+}
+
+SEC("tracepoint/sched/sched_wakeup_new")
+int first_wakeup_classic(struct fr_sched_task *ctx)
+{
+	__u32 tid = ctx->pid;
+
+	/* What is left there is of a task before it, of the same number. */
+	bpf_map_delete_elem(&waiting, &tid);
+	waits(tid, bpf_ktime_get_ns());
+	return 1;
+}
+
+/* The tracepoint does not tell the process; while a task is the current one a helper does. */
+static __always_inline void leave(struct fr_sched_switch *ctx, __u64 now)
+{
+	__u32 tid = ctx->prev_pid;
+	struct waiting *w;
+
+	if (!tid)
+		return;
+	if (ctx->prev_state & FR_REPORT_DIES) {
+		bpf_map_delete_elem(&waiting, &tid);
+		return;
+	}
+	if (!(ctx->prev_state & FR_REPORT_SLEEPS))
+		waits(tid, now);
+	w = bpf_map_lookup_elem(&waiting, &tid);
+	/* A wake-up that came before it slept was none. */
+	if (w && ctx->prev_state & FR_REPORT_SLEEPS)
+		w->since_ns = 0;
+	if (w && !w->tgid) {
+		w->tgid = bpf_get_current_pid_tgid() >> 32;
+		w->cgroup_id = bpf_get_current_cgroup_id();
+	}
+}
+
+SEC("tracepoint/sched/sched_switch")
+int sched_switch_classic(struct fr_sched_switch *ctx)
+{
+	struct flightrec_subject s = {.tid = ctx->next_pid};
+	__u64 now = bpf_ktime_get_ns(), wait;
+	struct waiting *w;
+
+	leave(ctx, now);
+	w = bpf_map_lookup_elem(&waiting, &s.tid);
+	if (!s.tid || !w || !w->since_ns)
+		return 1;
+	wait = now - w->since_ns;
+	w->since_ns = 0;
+	if (fr_below(wait))
+		return 1;
+	s.pid = w->tgid;
+	s.cgroup_id = w->cgroup_id;
+	__builtin_memcpy(s.comm, ctx->next_comm, sizeof(s.comm));
+	flightrec_trigger_for(&s, REASON, 0, FLIGHTREC_UNIT_NS, now, wait, flightrec_threshold);
+	return 1;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* From an anomaly to a decision. */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "trigger/triggers_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define TELL_PERIOD_NS FR_NSEC_PER_SEC
+#define SPEAK_PERIOD_NS (60 * FR_NSEC_PER_SEC)
+
+static void say_why(const struct fr_triggers *t, const struct fr_policy_trigger *p,
+	const struct fr_policy_question *q, struct fr_decision *d)
+{
+	char a[FR_UNIT_SIZE], b[FR_UNIT_SIZE];
+	const uint64_t token_ns = fr_policy_next_token_ns(&t->policy, q->now_ns);
+
+	switch (d->verdict) {
+	case FR_VERDICT_FIRE:
+		snprintf(d->why, sizeof(d->why), "dump %" PRIu64, d->dump_id);
+		break;
+	case FR_VERDICT_JOIN:
+		snprintf(d->why, sizeof(d->why), "shares the file of dump %" PRIu64, d->dump_id);
+		break;
+	case FR_VERDICT_DISABLED:
+		snprintf(d->why, sizeof(d->why), "the trigger is disabled");
+		break;
+	case FR_VERDICT_COOLDOWN:
+		snprintf(d->why, sizeof(d->why), "cools down for another %s",
+			fr_duration_format(p->quiet_until_ns - q->now_ns, a));
+		break;
+	case FR_VERDICT_MIN_FILL:
+		snprintf(d->why, sizeof(d->why), "the ring holds %s, and MinFill= wants %s",
+			fr_duration_format(q->ring_span_ns, a), fr_duration_format(p->min_fill_ns, b));
+		break;
+	case FR_VERDICT_RATE:
+		snprintf(d->why, sizeof(d->why), "RateLimit= of %u in %s is used up, the next in %s",
+			t->policy.burst, fr_duration_format(t->policy.interval_ns, a),
+			token_ns == UINT64_MAX ? "no time" : fr_duration_format(token_ns - q->now_ns, b));
+		break;
+	case FR_VERDICT_BUSY:
+	default:
+		snprintf(d->why, sizeof(d->why), "too many dumps are waiting already");
+		break;
+	}
+}
+
+static bool made_dump(enum fr_verdict v)
+{
+	return v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN;
+}
+
+/* The trigger's latest decision where D only says the same again. */
+static struct fr_decision *same_again(
+	struct fr_triggers *t, const struct fr_trigger *g, const struct fr_decision *d)
+{
+	struct fr_decision *latest = &t->decisions[g->latest_id % FR_DECISIONS_REMEMBERED];
+
+	return g->latest_id && latest->id == g->latest_id && latest->verdict == d->verdict &&
+			       !made_dump(d->verdict)
+		       ? latest
+		       : NULL;
+}
+
+static bool is_first(struct fr_trigger *g, enum fr_verdict v, uint64_t now_ns)
+{
+	uint64_t *spoken_ns = &g->spoken_ns[v];
+
+	if (*spoken_ns && now_ns - *spoken_ns < SPEAK_PERIOD_NS)
+		return false;
+	*spoken_ns = now_ns;
+	return true;
+}
+
+static void tell(struct fr_triggers *t, struct fr_trigger *g, struct fr_decision *d, uint64_t now_ns)
+{
+	g->told_ns = now_ns;
+	d->first = is_first(g, d->verdict, now_ns);
+	t->ops.decided(t->ops.ctx, d);
+}
+
+/* Into the memory, and to who listens. */
+static struct fr_decision *remember(struct fr_triggers *t, struct fr_trigger *g, const struct fr_decision *d)
+{
+	struct fr_decision *slot = same_again(t, g, d);
+	const uint64_t now_ns = d->at_ns;
+
+	if (slot) {
+		slot->repeats++;
+		slot->last_ns = now_ns;
+		memcpy(slot->why, d->why, sizeof(slot->why));
+		if (now_ns - g->told_ns >= TELL_PERIOD_NS)
+			tell(t, g, slot, now_ns);
+		return slot;
+	}
+	slot = &t->decisions[t->next_id % FR_DECISIONS_REMEMBERED];
+	*slot = *d;
+	fr_cause_complete(&slot->cause);
+	slot->id = g->latest_id = t->next_id++;
+	if (made_dump(d->verdict)) {
+		g->last_fired_ns = now_ns;
+		g->last_dump_id = d->dump_id;
+	}
+	tell(t, g, slot, now_ns);
+	return slot;
+}
+
+static void fill_cause(const struct fr_trigger *g, struct fr_cause *c, uint64_t now_ns)
+{
+	if (!c->trigger[0])
+		snprintf(c->trigger, sizeof(c->trigger), "%s", g->config.name);
+	if (!c->source)
+		c->source = g->class ? g->class->name : g->config.name;
+	if (!c->time_ns)
+		c->time_ns = now_ns;
+}
+
+/* The join that the policy wants. What waited a moment ago may be written by now: then it was never there. */
+static enum fr_verdict join(struct fr_triggers *t, struct fr_policy_trigger *p, struct fr_policy_question *q,
+	const struct fr_policy_trigger *p_before, struct fr_decision *d)
+{
+	fr_cause_complete(&d->cause);
+	if (t->ops.join(t->ops.ctx, &d->cause, &d->dump_id) == 0)
+		return FR_VERDICT_JOIN;
+	*p = *p_before; /* a join takes nothing from the bucket */
+	q->can_join = false;
+	return fr_policy_ask(&t->policy, p, q);
+}
+
+static enum fr_verdict fire(struct fr_triggers *t, struct fr_policy_trigger *p, struct fr_decision *d,
+	fr_trigger_dump dump, void *dump_ctx)
+{
+	int r;
+
+	fr_cause_complete(&d->cause);
+	r = dump(dump_ctx, &d->cause, &d->dump_id);
+	if (r == 0)
+		return FR_VERDICT_FIRE;
+	if (r > 0) {
+		fr_policy_joined(&t->policy, p);
+		return FR_VERDICT_JOIN;
+	}
+	fr_policy_refused(&t->policy, p, FR_VERDICT_FIRE);
+	return FR_VERDICT_BUSY;
+}
+
+const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,
+	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_join, fr_trigger_dump dump,
+	void *dump_ctx)
+{
+	const struct fr_policy_trigger before = *p;
+	struct fr_policy_question q = {.now_ns = fr_monotonic_ns(), .can_join = may_join};
+	struct fr_decision d = {.cause = *cause, .at_ns = q.now_ns, .last_ns = q.now_ns};
+
+	fill_cause(g, &d.cause, q.now_ns);
+	if (p->min_fill_ns && !p->free) /* takes the ring's lock */
+		q.ring_span_ns = t->ops.ring_span_ns(t->ops.ctx);
+	d.verdict = fr_policy_ask(&t->policy, p, &q);
+	if (d.verdict == FR_VERDICT_JOIN)
+		d.verdict = join(t, p, &q, &before, &d);
+	if (d.verdict == FR_VERDICT_FIRE)
+		d.verdict = fire(t, p, &d, dump, dump_ctx);
+	say_why(t, p, &q, &d);
+	return remember(t, g, &d);
+}
+
+/* What a source's dump is made with. */
+struct automatic {
+	struct fr_triggers *t;
+	const struct fr_trigger_config *config;
+};
+
+static int dump_automatic(void *ctx, const struct fr_cause *cause, uint64_t *ret_id)
+{
+	const struct automatic *a = ctx;
+
+	return a->t->ops.dump(a->t->ops.ctx, cause, a->config->window_ns, a->config->post_ns, ret_id);
+}
+
+void fr_trigger_fire(void *triggers, void *trigger, const struct fr_cause *cause)
+{
+	struct fr_trigger *g = trigger;
+	struct automatic a = {triggers, &g->config};
+
+	fr_trigger_decide(a.t, g, &g->policy, cause, true, dump_automatic, &a);
+}
+
+enum fr_verdict fr_triggers_ask(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
+	fr_trigger_dump dump, void *ctx)
+{
+	struct fr_trigger *g = fr_trigger_find(t, name);
+
+	return fr_trigger_decide(t, g, &g->policy, cause, false, dump, ctx)->verdict;
+}
+
+/* A cause as NAME's own would look, at the threshold. */
+static struct fr_cause test_cause(struct fr_trigger *g, const char *by)
+{
+	struct fr_source_stats stats = {0};
+	struct fr_cause c = {.cpu = -1};
+
+	if (g->source)
+		g->class->stats(g->source, &stats);
+	c.unit = stats.unit;
+	c.value = c.threshold = stats.threshold;
+	snprintf(c.reason, sizeof(c.reason), "test");
+	snprintf(c.detail, sizeof(c.detail), "by %s", by);
+	return c;
+}
+
+int fr_triggers_test(
+	struct fr_triggers *t, const char *name, const char *by, uint64_t *ret_id, struct fr_diag *d)
+{
+	struct fr_trigger *g = fr_trigger_find(t, name);
+	const struct fr_decision *decision;
+	struct fr_policy_trigger p;
+	struct automatic a;
+	struct fr_cause c;
+
+	if (!g)
+		return fr_fail(
+			d, -ENOENT, "`flightrecctl triggers` lists them", "there is no trigger %s", name);
+	if (g->policy.enabled && g->diag.code) {
+		*d = g->diag;
+		return g->diag.code;
+	}
+	a = (struct automatic){t, &g->config};
+	c = test_cause(g, by);
+	p = g->policy;
+	p.free = true;
+	p.quiet_until_ns = p.cooldown_ns = 0;
+	decision = fr_trigger_decide(t, g, &p, &c, true, dump_automatic, &a);
+	memcpy(g->policy.counts, p.counts, sizeof(p.counts));
+	if (!made_dump(decision->verdict))
+		return fr_fail(d, -EAGAIN,
+			decision->verdict == FR_VERDICT_DISABLED ? "`flightrecctl enable` arms it" : NULL,
+			"%s: suppressed: %s", name, decision->why);
+	*ret_id = decision->dump_id;
+	return 0;
+}
+
+void fr_triggers_dumped(struct fr_triggers *t, uint64_t id, const char *file)
+{
+	if (!file)
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		if (t->list[i]->last_dump_id == id)
+			snprintf(t->list[i]->last_file, sizeof(t->list[i]->last_file), "%s", file);
+	for (size_t i = 0; i < FR_DECISIONS_REMEMBERED; i++)
+		if (t->decisions[i].id && t->decisions[i].dump_id == id && made_dump(t->decisions[i].verdict))
+			snprintf(t->decisions[i].file, sizeof(t->decisions[i].file), "%s", file);
+}
+
+const struct fr_decision *fr_triggers_decision(const struct fr_triggers *t, size_t i)
+{
+	const uint64_t n = FR_MIN(t->next_id - 1, (uint64_t)FR_DECISIONS_REMEMBERED);
+
+	return i < n ? &t->decisions[(t->next_id - 1 - i) % FR_DECISIONS_REMEMBERED] : NULL;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "trigger/policy.h"
+#include "base/cleanup.h"
+
+#include <math.h>
+
+const char *fr_verdict_name(enum fr_verdict v)
+{
+	static const char *const names[FR_VERDICTS] = {
+		[FR_VERDICT_FIRE] = "fire",
+		[FR_VERDICT_JOIN] = "join",
+		[FR_VERDICT_DISABLED] = "disabled",
+		[FR_VERDICT_COOLDOWN] = "cool-down",
+		[FR_VERDICT_MIN_FILL] = "min-fill",
+		[FR_VERDICT_RATE] = "rate-limit",
+		[FR_VERDICT_BUSY] = "busy",
+	};
+
+	return names[v];
+}
+
+void fr_policy_init(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns)
+{
+	*p = (struct fr_policy){
+		.burst = burst, .interval_ns = interval_ns, .tokens = burst, .filled_ns = now_ns};
+}
+
+/* What the bucket holds at NOW_NS. */
+static double tokens_at(const struct fr_policy *p, uint64_t now_ns)
+{
+	const uint64_t elapsed_ns = now_ns > p->filled_ns ? now_ns - p->filled_ns : 0;
+
+	if (!p->interval_ns)
+		return p->burst;
+	return FR_MIN(p->tokens + (double)elapsed_ns * p->burst / (double)p->interval_ns, (double)p->burst);
+}
+
+static void fill(struct fr_policy *p, uint64_t now_ns)
+{
+	p->tokens = tokens_at(p, now_ns);
+	p->filled_ns = FR_MAX(p->filled_ns, now_ns);
+}
+
+void fr_policy_change(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns)
+{
+	fill(p, now_ns);
+	/* Who had no limit had a full bucket. */
+	p->tokens = p->interval_ns ? FR_MIN(p->tokens, (double)burst) : burst;
+	p->burst = burst;
+	p->interval_ns = interval_ns;
+}
+
+static bool take_token(struct fr_policy *p, uint64_t now_ns)
+{
+	if (!p->interval_ns)
+		return true;
+	fill(p, now_ns);
+	if (p->tokens < 1)
+		return false;
+	p->tokens -= 1;
+	return true;
+}
+
+static enum fr_verdict decide(
+	struct fr_policy *p, const struct fr_policy_trigger *t, const struct fr_policy_question *q)
+{
+	if (!t->enabled)
+		return FR_VERDICT_DISABLED;
+	if (q->now_ns < t->quiet_until_ns)
+		return FR_VERDICT_COOLDOWN;
+	if (q->can_join)
+		return FR_VERDICT_JOIN;
+	if (t->free)
+		return FR_VERDICT_FIRE;
+	if (q->ring_span_ns < t->min_fill_ns)
+		return FR_VERDICT_MIN_FILL;
+	return take_token(p, q->now_ns) ? FR_VERDICT_FIRE : FR_VERDICT_RATE;
+}
+
+enum fr_verdict fr_policy_ask(
+	struct fr_policy *p, struct fr_policy_trigger *t, const struct fr_policy_question *q)
+{
+	const enum fr_verdict v = decide(p, t, q);
+
+	t->counts[v]++;
+	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN)
+		t->quiet_until_ns = q->now_ns + FR_MIN(t->cooldown_ns, UINT64_MAX - q->now_ns);
+	return v;
+}
+
+static void give_back(struct fr_policy *p, const struct fr_policy_trigger *t)
+{
+	if (!t->free && p->interval_ns)
+		p->tokens = FR_MIN(p->tokens + 1, (double)p->burst);
+}
+
+void fr_policy_joined(struct fr_policy *p, struct fr_policy_trigger *t)
+{
+	give_back(p, t);
+	t->counts[FR_VERDICT_FIRE]--;
+	t->counts[FR_VERDICT_JOIN]++;
+}
+
+void fr_policy_refused(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict)
+{
+	if (verdict == FR_VERDICT_FIRE)
+		give_back(p, t);
+	t->counts[verdict]--;
+	t->counts[FR_VERDICT_BUSY]++;
+}
+
+double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns)
+{
+	return tokens_at(p, now_ns);
+}
+
+uint64_t fr_policy_next_token_ns(const struct fr_policy *p, uint64_t now_ns)
+{
+	const double missing = 1 - tokens_at(p, now_ns);
+
+	if (!p->interval_ns || missing <= 0)
+		return 0;
+	if (!p->burst)
+		return UINT64_MAX;
+	return now_ns + (uint64_t)ceil(missing * (double)p->interval_ns / p->burst);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The parts of triggers.h among themselves: triggers.c (which there are, armed or not), decide.c (what
+   becomes of an anomaly). */
+
+#include "trigger/triggers.h"
+
+struct fr_trigger {
+	struct fr_trigger_config config;     /* cooldown_ns and min_fill_ns are never UNSET here */
+	const struct fr_source_class *class; /* NULL: signal, control */
+	struct fr_source *source;	     /* NULL: not armed */
+	struct fr_source_stats before;	     /* of sources that were closed */
+	struct fr_diag diag;		     /* why it could not be armed; code 0: it could */
+	struct fr_policy_trigger policy;
+	char subject[64]; /* of a timer, in words */
+
+	uint64_t last_fired_ns, last_dump_id;
+	char last_file[sizeof(((struct fr_decision *)0)->file)];
+	uint64_t latest_id;		 /* of its decisions */
+	uint64_t told_ns;		 /* ops.decided() of it */
+	uint64_t spoken_ns[FR_VERDICTS]; /* fr_decision.first */
+	bool kept;			 /* configure(): goes on */
+};
+
+struct fr_triggers {
+	struct fr_source_env env;
+	struct fr_triggers_ops ops;
+	char *socket;
+	struct fr_policy policy;
+	struct fr_trigger **list;
+	size_t n;
+	uint64_t next_id;
+	struct fr_decision decisions[FR_DECISIONS_REMEMBERED]; /* by id, modulo */
+};
+
+typedef int (*fr_trigger_dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id);
+
+struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name);
+/* Ask the policy of P, which is G's or a copy, about CAUSE, and do what it says. With MAY_JOIN, in the file
+   of a dump that waits. Returns the decision, borrowed until the next. */
+const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,
+	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_join, fr_trigger_dump dump,
+	void *dump_ctx);
+/* fr_source_env.fire of all sources. */
+void fr_trigger_fire(void *triggers, void *trigger, const struct fr_cause *cause);
