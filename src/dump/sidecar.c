@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "dump/sidecar.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#define SIDECAR_VERSION 1
+
+/* cJSON has doubles only, which are too short for nanoseconds from 104 days of uptime on. */
+static bool add_u64(cJSON *o, const char *key, uint64_t v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, v);
+	return cJSON_AddRawToObject(o, key, text);
+}
+
+static bool add_time(cJSON *o, const char *key, const struct fr_clock_pair *clock, uint64_t monotonic_ns)
+{
+	char text[FR_STAMP_SIZE];
+
+	fr_rfc3339_format(fr_clock_to_realtime(clock, monotonic_ns), text);
+	return cJSON_AddStringToObject(o, key, text);
+}
+
+/* What the file covers: its first and last sample, or, where it has none, what was asked for. */
+static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
+{
+	cJSON *o = cJSON_AddObjectToObject(meta, "window");
+	uint64_t to = r->samples ? r->to_ns : FR_MIN(p->to_ns, p->trigger_ns);
+	uint64_t from = r->samples ? r->from_ns : FR_MIN(p->from_ns ? p->from_ns : to, to);
+
+	return o && add_time(o, "from", &p->clock, from) && add_time(o, "to", &p->clock, to) &&
+	       add_u64(o, "from_ns", from) && add_u64(o, "to_ns", to) &&
+	       cJSON_AddNumberToObject(o, "seconds", (double)(to - from) / (double)FR_NSEC_PER_SEC);
+}
+
+static bool add_trigger(cJSON *meta, const struct fr_dump_params *p)
+{
+	return add_time(meta, "time", &p->clock, p->trigger_ns) &&
+	       add_u64(meta, "monotonic_ns", p->trigger_ns);
+}
+
+static bool add_origin(cJSON *meta)
+{
+	char boot_id[FR_BOOT_ID_SIZE];
+	struct utsname u;
+
+	if (fr_boot_id(boot_id) == 0 && !cJSON_AddStringToObject(meta, "boot_id", boot_id))
+		return false;
+	return uname(&u) < 0 || cJSON_AddStringToObject(meta, "host", u.nodename);
+}
+
+static bool add_jit(cJSON *meta, const struct fr_dump_result *r)
+{
+	cJSON *o;
+
+	if (r->jit_objects == 0 && r->jit_cut == 0)
+		return true;
+	o = cJSON_AddObjectToObject(meta, "jit");
+	return o && add_u64(o, "objects", r->jit_objects) && add_u64(o, "functions", r->jit_functions) &&
+	       add_u64(o, "cut", r->jit_cut);
+}
+
+static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
+{
+	static const char *const ours[] = {"version", "file", "boot_id", "host", "time", "monotonic_ns",
+		"window", "samples", "sideband", "bytes", "compressed", "write_seconds", "written_with",
+		"damaged_sections", "jit", "marks"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(ours); i++)
+		cJSON_DeleteItemFromObjectCaseSensitive(meta, ours[i]);
+	return cJSON_AddNumberToObject(meta, "version", SIDECAR_VERSION) &&
+	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta) && add_trigger(meta, p) &&
+	       add_window(meta, p, r) && add_u64(meta, "samples", r->samples) &&
+	       add_u64(meta, "sideband", r->sideband) && add_u64(meta, "marks", r->marks) &&
+	       add_u64(meta, "bytes", r->bytes) && cJSON_AddBoolToObject(meta, "compressed", p->compress) &&
+	       cJSON_AddNumberToObject(
+		       meta, "write_seconds", (double)r->write_ns / (double)FR_NSEC_PER_SEC) &&
+	       cJSON_AddStringToObject(meta, "written_with", r->how) &&
+	       (r->damaged == 0 || add_u64(meta, "damaged_sections", r->damaged)) && add_jit(meta, r);
+}
+
+int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const struct fr_dump_result *result)
+{
+	char name[NAME_MAX];
+	char *text;
+	int r;
+
+	if (!add_members(meta, params, result))
+		return -ENOMEM;
+	text = cJSON_Print(meta);
+	if (!text)
+		return -ENOMEM;
+	snprintf(name, sizeof(name), "%s.json", result->name);
+	r = fr_file_replace(params->dirfd, name, 0640, text, strlen(text));
+	cJSON_free(text);
+	if (r == 0 && params->gid != (gid_t)-1 &&
+		fchownat(params->dirfd, name, (uid_t)-1, params->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	return r;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrec-merge/command.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <getopt.h> /* optarg, optind */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define STATE_DIRECTORY "/var/lib/flightrec"
+
+/* Options without a short form. */
+enum {
+	OPT_KEEP = 256,
+	OPT_DRY_RUN,
+	OPT_PROGRESS,
+	OPT_BLOCK_SIZE,
+	OPT_QUEUE_DEPTH,
+	OPT_JSON,
+	OPT_SERVICE,
+	OPT_VERSION
+};
+
+static const struct fr_option options[] = {
+	{"output", 'o', "FILE",
+		"instead of perf.data in the directory; an older one is kept under its own time", NULL},
+	{"keep", OPT_KEEP, NULL, "do not remove the inputs", NULL},
+	{"dry-run", OPT_DRY_RUN, NULL, "read the inputs and report, write and remove nothing", NULL},
+	{"progress", OPT_PROGRESS, NULL, "show a bar even where standard error is no terminal", NULL},
+	{"compression-level", 'z', "[LEVEL]", "write compressed records: zstd, 1 to 22 (1)", NULL},
+	{"block-size", OPT_BLOCK_SIZE, "SIZE", "bytes of one write: a power of two from 64K to 16M (1M)",
+		NULL},
+	{"queue-depth", OPT_QUEUE_DEPTH, "N", "writes in flight, 1 to 64 (8)", NULL},
+	{"json", OPT_JSON, "HOW", "report as JSON: pretty, short or off", NULL},
+	{"service", OPT_SERVICE, NULL,
+		"for ExecStopPost=: only if the service is not started again and nobody records there", NULL},
+	{"quiet", 'q', NULL, "say nothing but errors and warnings", NULL},
+	{"help", 'h', NULL, "print this, and exit", NULL},
+	{"version", OPT_VERSION, NULL, "print the version, and exit", NULL},
+};
+
+const struct fr_command_line merge_command_line = {
+	.program = PROGRAM, .options = options, .n = FR_ARRAY_SIZE(options)};
+
+static void print_help(void)
+{
+	printf(PROGRAM
+		" [OPTIONS] [DIRECTORY | FILE...]\n"
+		"\n"
+		"Makes one perf.data of perf.data.auxiliary and all perf.data.sample.* of a directory, or "
+		"of\n"
+		"the files that are named: sorted by time, each record once. The inputs are removed when it\n"
+		"is durable. Without arguments: " STATE_DIRECTORY " where it exists, else the current\n"
+		"directory.\n"
+		"\n");
+	fr_command_line_print(&merge_command_line);
+	printf("\nExit codes: 0 merged, 1 error, 2 usage, 3 merged, but an input was damaged or unusable (a "
+	       "line\n"
+	       "each says which, and what was lost), 5 permission, 6 no space.\n");
+}
+
+static int parse_level(const char *s, struct fr_merge_options *o, struct fr_diag *d)
+{
+	uint64_t level = 1;
+
+	if (s && (fr_u64_parse(s, &level) < 0 || level < 1 || level > 22))
+		return fr_fail(d, -EINVAL, NULL, "--compression-level: no number from 1 to 22: '%s'", s);
+	o->compress = true;
+	o->level = (int)level;
+	return 0;
+}
+
+static int parse_block_size(const char *s, size_t *ret, struct fr_diag *d)
+{
+	uint64_t size;
+
+	if (fr_size_parse(s, &size) < 0 || size < FR_WRITER_BLOCK_MIN || size > FR_WRITER_BLOCK_MAX ||
+		(size & (size - 1)))
+		return fr_fail(d, -EINVAL, NULL, "--block-size: no power of two from 64K to 16M: '%s'", s);
+	*ret = (size_t)size;
+	return 0;
+}
+
+static int parse_queue_depth(const char *s, unsigned *ret, struct fr_diag *d)
+{
+	uint64_t depth;
+
+	if (fr_u64_parse(s, &depth) < 0 || depth < 1 || depth > FR_WRITER_DEPTH_MAX)
+		return fr_fail(d, -EINVAL, NULL, "--queue-depth: no number from 1 to %d: '%s'",
+			FR_WRITER_DEPTH_MAX, s);
+	*ret = (unsigned)depth;
+	return 0;
+}
+
+static int apply(struct command *c, int option, struct fr_diag *d)
+{
+	switch (option) {
+	case 'o':
+		c->options.output = optarg;
+		return 0;
+	case OPT_KEEP:
+		c->options.keep = true;
+		return 0;
+	case OPT_DRY_RUN:
+		c->options.dry_run = true;
+		return 0;
+	case OPT_PROGRESS:
+		c->progress = true;
+		return 0;
+	case 'z':
+		return parse_level(optarg, &c->options, d);
+	case OPT_BLOCK_SIZE:
+		return parse_block_size(optarg, &c->options.writer.block_bytes, d);
+	case OPT_QUEUE_DEPTH:
+		return parse_queue_depth(optarg, &c->options.writer.depth, d);
+	case OPT_JSON:
+		return fr_json_parse(optarg, &c->json, d);
+	case OPT_SERVICE:
+		c->service = true;
+		return 0;
+	case 'q':
+		c->quiet = true;
+		return 0;
+	case 'h':
+		print_help();
+		return 1;
+	default: /* OPT_VERSION */
+		printf(PROGRAM " " FR_VERSION "\n");
+		return 1;
+	}
+}
+
+/* What to merge: one directory, or files, or where dumps are by default. */
+static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag *d)
+{
+	struct stat st;
+
+	if (n == 0) {
+		bool there = stat(STATE_DIRECTORY, &st) == 0 && S_ISDIR(st.st_mode);
+
+		c->options.directory = there ? STATE_DIRECTORY : ".";
+		return 0;
+	}
+	if (stat(words[0], &st) == 0 && S_ISDIR(st.st_mode)) {
+		if (n > 1)
+			return fr_fail(
+				d, -EINVAL, NULL, "one directory, or files; not more after %s", words[0]);
+		c->options.directory = words[0];
+		return 0;
+	}
+	c->options.files = (const char *const *)words;
+	c->options.n_files = (size_t)n;
+	return 0;
+}
+
+static int check_service(const struct command *c, struct fr_diag *d)
+{
+	if (c->service && !c->options.directory)
+		return fr_fail(d, -EINVAL, NULL, "--service merges a directory");
+	if (c->service && !getenv("SERVICE_RESULT"))
+		return fr_fail(d, -EINVAL, NULL,
+			"--service is for ExecStopPost= of a service: SERVICE_RESULT is not set");
+	return 0;
+}
+
+int command_parse(struct command *c, int argc, char *argv[], struct fr_diag *d)
+{
+	int option, r = 0;
+
+	fr_command_line_begin();
+	while (r == 0 && (option = fr_command_line_next(&merge_command_line, argc, argv, d)) != 0)
+		r = option < 0 ? option : apply(c, option, d);
+	if (r == 0)
+		r = parse_inputs(c, argc - optind, argv + optind, d);
+	return r == 0 ? check_service(c, d) : r;
+}

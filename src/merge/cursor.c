@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * A batch collects copies of records in one block of bytes. When it is large enough, it is sorted, and what
+ * is not later than the limit is handed out of it; the rest moves to the begin of the other batch, and the
+ * two change places. The limit is perf's (ordered-events.c): the newest time known at the round before the
+ * last.
+ */
+
+#include "merge/cursor.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct batch {
+	struct fr_buf bytes;
+	struct fr_cursor_entry *entries;
+	size_t n, cap;
+	bool sorted; /* so far, as it came in */
+};
+
+struct fr_cursor {
+	struct fr_reader *reader;
+	uint64_t known_from, known_to;
+	bool in_state; /* before the first round and the first sample */
+	bool ended;
+	struct batch batch, other;
+	struct fr_cursor_entry *spare; /* to sort into */
+	size_t spare_cap;
+	size_t next, ready; /* entries of the batch handed out, and that may be */
+	size_t check_at;    /* bytes at which to sort next */
+	uint64_t order, state;
+	uint64_t last_key, newest, newest_before, limit;
+};
+
+int fr_cursor_new(struct fr_reader *reader, uint64_t known_from, uint64_t known_to, struct fr_cursor **ret)
+{
+	struct fr_cursor *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->reader = reader;
+	c->known_from = known_from;
+	c->known_to = known_to;
+	c->in_state = known_to > 0;
+	c->check_at = FR_CURSOR_BATCH;
+	c->batch.sorted = c->other.sorted = true;
+	*ret = c;
+	return 0;
+}
+
+static void batch_deinit(struct batch *b)
+{
+	fr_buf_deinit(&b->bytes);
+	free(b->entries);
+}
+
+struct fr_cursor *fr_cursor_free(struct fr_cursor *c)
+{
+	if (c) {
+		batch_deinit(&c->batch);
+		batch_deinit(&c->other);
+		free(c->spare);
+		free(c);
+	}
+	return NULL;
+}
+
+static bool before(const struct fr_cursor_entry *a, const struct fr_cursor_entry *b)
+{
+	return a->key < b->key || (a->key == b->key && a->order < b->order);
+}
+
+static int grow(struct batch *b)
+{
+	size_t cap = b->cap ? b->cap * 2 : 1024;
+	struct fr_cursor_entry *p = reallocarray(b->entries, cap, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	b->entries = p;
+	b->cap = cap;
+	return 0;
+}
+
+static int batch_add(struct batch *b, uint64_t key, uint64_t order, const void *record, size_t size)
+{
+	size_t padded = FR_ALIGN_UP(size, 8);
+	struct fr_cursor_entry e = {
+		.key = key, .order = order, .at = (uint32_t)b->bytes.len, .size = (uint32_t)size};
+	int r = b->n == b->cap ? grow(b) : 0;
+
+	if (r == 0 && b->bytes.cap - b->bytes.len < padded)
+		r = fr_buf_reserve(&b->bytes, padded);
+	if (r < 0)
+		return r;
+	memcpy(b->bytes.data + b->bytes.len, record, size);
+	b->bytes.len += padded;
+	if (b->n > 0 && !before(&b->entries[b->n - 1], &e))
+		b->sorted = false;
+	b->entries[b->n++] = e;
+	return 0;
+}
+
+static const struct perf_event_header *record_of(const struct batch *b, size_t i)
+{
+	return (const struct perf_event_header *)(b->bytes.data + b->entries[i].at);
+}
+
+/* What was handed out leaves; what has to wait becomes the begin of a new batch. */
+static int turn(struct fr_cursor *c)
+{
+	struct batch old = c->batch, *to = &c->other;
+
+	to->n = 0;
+	to->bytes.len = 0;
+	to->sorted = true;
+	for (size_t i = c->ready; i < old.n; i++) {
+		const struct fr_cursor_entry *e = &old.entries[i];
+		int r = batch_add(to, e->key, e->order, old.bytes.data + e->at, e->size);
+
+		if (r < 0)
+			return r;
+	}
+	c->batch = *to;
+	c->other = old;
+	c->next = c->ready = 0;
+	c->check_at = FR_MAX(FR_CURSOR_BATCH, 2 * c->batch.bytes.len);
+	c->check_at = FR_MIN(c->check_at, FR_CURSOR_MAX);
+	return 0;
+}
+
+/* The length of the run from FROM that is in order. */
+static size_t run_length(const struct fr_cursor_entry *e, size_t from, size_t n)
+{
+	size_t i = from + 1;
+
+	while (i < n && before(&e[i - 1], &e[i]))
+		i++;
+	return i - from;
+}
+
+/* Merge the runs A and B, which follow each other at FROM, to TO. */
+static void merge_runs(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t a, size_t b)
+{
+	const struct fr_cursor_entry *x = from, *x_end = from + a, *y = x_end, *y_end = y + b;
+
+	while (x < x_end && y < y_end)
+		*to++ = before(y, x) ? *y++ : *x++;
+	memcpy(to, x, (size_t)(x_end - x) * sizeof(*x));
+	to += x_end - x;
+	memcpy(to, y, (size_t)(y_end - y) * sizeof(*y));
+}
+
+/* One pass over FROM: two runs become one in TO. Returns how many runs there were. */
+static size_t merge_pass(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t n)
+{
+	size_t runs = 0;
+
+	for (size_t i = 0; i < n;) {
+		size_t a = run_length(from, i, n), b = i + a < n ? run_length(from, i + a, n) : 0;
+
+		merge_runs(to + i, from + i, a, b);
+		runs += 1 + (b > 0);
+		i += a + b;
+	}
+	return runs;
+}
+
+static void swap_spare(struct fr_cursor *c)
+{
+	struct fr_cursor_entry *entries = c->batch.entries;
+	size_t cap = c->batch.cap;
+
+	c->batch.entries = c->spare;
+	c->batch.cap = c->spare_cap;
+	c->spare = entries;
+	c->spare_cap = cap;
+}
+
+/* A ring is in order within itself, so a batch is a few long runs: merge them in pairs until one is left. */
+static int sort(struct fr_cursor *c)
+{
+	size_t runs;
+
+	if (c->spare_cap < c->batch.n) {
+		free(c->spare);
+		c->spare = reallocarray(NULL, c->batch.cap, sizeof(*c->spare));
+		c->spare_cap = c->spare ? c->batch.cap : 0;
+	}
+	if (!c->spare)
+		return -ENOMEM;
+	do {
+		runs = merge_pass(c->spare, c->batch.entries, c->batch.n);
+		swap_spare(c);
+	} while (runs > 2);
+	return 0;
+}
+
+/* Sort, and find how much of the batch may go. */
+static int flush(struct fr_cursor *c)
+{
+	struct batch *b = &c->batch;
+	size_t low = 0, high = b->n;
+	int r = b->sorted ? 0 : sort(c);
+
+	if (r < 0)
+		return r;
+	b->sorted = true;
+	c->next = 0;
+	while (low < high && !c->ended) {
+		size_t middle = low + (high - low) / 2;
+
+		if (b->entries[middle].key <= c->limit)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	c->ready = c->ended ? b->n : low;
+	if (c->ready == 0 && b->bytes.len >= FR_CURSOR_MAX)
+		c->ready = FR_MAX(b->n / 2, (size_t)1);
+	c->check_at = c->ready ? c->check_at : FR_MIN(2 * b->bytes.len, FR_CURSOR_MAX);
+	return 0;
+}
+
+static void finish_round(struct fr_cursor *c)
+{
+	c->in_state = false;
+	c->limit = c->newest_before;
+	c->newest_before = c->newest;
+}
+
+/* perf's own records that mean something in another file too. */
+static bool wanted(uint32_t type)
+{
+	switch (type) {
+	case PERF_RECORD_AUX:
+	case PERF_RECORD_ITRACE_START:
+	case PERF_RECORD_AUX_OUTPUT_HW_ID:
+		return false; /* without the AUX data they tell of nothing */
+	case FR_RECORD_ID_INDEX:
+	case FR_RECORD_THREAD_MAP:
+	case FR_RECORD_CPU_MAP:
+	case FR_RECORD_TIME_CONV:
+		return true;
+	default:
+		return type < FR_RECORD_USER_START;
+	}
+}
+
+static int take(struct fr_cursor *c, const struct perf_event_header *h)
+{
+	bool sample = h->type == PERF_RECORD_SAMPLE;
+	uint64_t key;
+
+	if (h->type == FR_RECORD_FINISHED_ROUND) {
+		finish_round(c);
+		return 0;
+	}
+	if (!wanted(h->type))
+		return 0;
+	key = fr_reader_time(c->reader, h);
+	if (c->in_state && (sample || (key && (key < c->known_from || key > c->known_to))))
+		c->in_state = false;
+	if (c->in_state && key) {
+		c->state++;
+		return 0;
+	}
+	if (!key)
+		key = c->last_key;
+	c->last_key = key;
+	c->newest = FR_MAX(c->newest, key);
+	return batch_add(&c->batch, key, c->order++ | (sample ? FR_CURSOR_SAMPLE : 0), h, h->size);
+}
+
+/* Read until something may be handed out or the file ends. */
+static int fill(struct fr_cursor *c)
+{
+	int r = turn(c);
+
+	while (r >= 0 && !c->ended && c->ready == 0) {
+		const struct perf_event_header *h;
+
+		r = fr_reader_next(c->reader, &h, NULL);
+		if (r == 1)
+			r = take(c, h);
+		else if (r == 0)
+			c->ended = true;
+		if (r >= 0 && (c->ended || c->batch.bytes.len >= c->check_at))
+			r = flush(c);
+	}
+	return r;
+}
+
+static struct fr_cursor_record record_at(const struct fr_cursor *c, size_t i)
+{
+	const struct fr_cursor_entry *e = &c->batch.entries[i];
+
+	return (struct fr_cursor_record){
+		.key = e->key,
+		.record = record_of(&c->batch, i),
+		.sample = e->order & FR_CURSOR_SAMPLE,
+	};
+}
+
+int fr_cursor_next(struct fr_cursor *c, struct fr_cursor_record *ret)
+{
+	if (c->next == c->ready) {
+		int r = c->ended ? 0 : fill(c);
+
+		if (r < 0 || c->next == c->ready)
+			return r;
+	}
+	*ret = record_at(c, c->next++);
+	return 1;
+}
+
+void fr_cursor_take_run(struct fr_cursor *c, uint64_t older_than, struct fr_cursor_run *ret)
+{
+	const struct fr_cursor_entry *e = c->batch.entries + c->next;
+	size_t n = 0, ready = c->ready - c->next;
+
+	while (n < ready && e[n].key < older_than)
+		n++;
+	*ret = (struct fr_cursor_run){.entries = e, .n = n, .bytes = c->batch.bytes.data};
+	c->next += n;
+}
+
+static bool is_same(const struct fr_cursor *c, size_t i, const struct fr_cursor *other, size_t k)
+{
+	const struct fr_cursor_entry *a = &c->batch.entries[i], *b = &other->batch.entries[k];
+
+	return a->key == b->key && a->size == b->size &&
+	       memcmp(c->batch.bytes.data + a->at, other->batch.bytes.data + b->at, a->size) == 0;
+}
+
+size_t fr_cursor_skip_common(struct fr_cursor *c, const struct fr_cursor *other, struct fr_cursor_record *ret)
+{
+	size_t i = c->next - 1, k = other->next - 1, n = 0;
+	size_t max = FR_MIN(c->ready - i, other->ready - k);
+	const struct fr_cursor_entry *e = &c->batch.entries[i];
+	uint64_t last;
+
+	while (n < max && is_same(c, i + n, other, k + n))
+		n++;
+	if (n == 0)
+		return 0;
+	/* The last time may go on differently in the two. */
+	last = e[n - 1].key;
+	if (n == max || e[n].key == last || other->batch.entries[k + n].key == last)
+		while (n > 0 && e[n - 1].key == last)
+			n--;
+	if (n == 0)
+		return 0;
+	*ret = record_at(c, i + n);
+	c->next = i + n + 1;
+	return n;
+}
+
+uint64_t fr_cursor_state(const struct fr_cursor *c)
+{
+	return c->state;
+}

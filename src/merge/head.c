@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * The kernel gives an event a new id each time it is opened, so the same event of two runs of the recorder
+ * has two sets of ids: what makes it the same is its attr and its name. The other way round, one id of one
+ * boot stands for one event only.
+ */
+
+#include "merge/head.h"
+#include "base/cleanup.h"
+#include "merge/group.h"
+#include "perfdata/features.h"
+#include "perfdata/tracing_data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct id_of {
+	uint64_t id;
+	size_t event, input;
+};
+
+static int by_id(const void *a, const void *b)
+{
+	const struct id_of *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	return !a[0] || !b[0] || strcmp(a, b) == 0;
+}
+
+/* The index of E's like in S, which may be a new one, or -ENOMEM. */
+static int64_t unite_event(struct fr_session *s, const struct fr_event_desc *e)
+{
+	int r;
+
+	for (size_t i = 0; i < s->n_events; i++) {
+		struct fr_event_desc *have = &s->events[i];
+
+		if (memcmp(&have->attr, &e->attr, sizeof(e->attr)) != 0 || !same_name(have->name, e->name))
+			continue;
+		if (!have->name[0] && e->name[0]) {
+			char *name = strdup(e->name);
+
+			if (!name)
+				return -ENOMEM;
+			free(have->name);
+			have->name = name;
+		}
+		return (int64_t)i;
+	}
+	r = fr_session_add_event(s, &e->attr, e->name, NULL, 0, NULL);
+	return r < 0 ? r : (int64_t)s->n_events - 1;
+}
+
+static size_t count_ids(const struct fr_inputs *in)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++)
+		for (size_t e = 0; e < in->v[i].head.n_events; e++)
+			n += in->v[i].head.events[e].n_ids;
+	return n;
+}
+
+/* Events of all inputs into S, and their ids with the event that each stands for into IDS; the kernel gives
+ * no id 0. */
+static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct id_of *ids, size_t *ret_n)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++)
+		for (size_t e = 0; e < in->v[i].head.n_events; e++) {
+			const struct fr_event_desc *desc = &in->v[i].head.events[e];
+			int64_t to = unite_event(s, desc);
+
+			if (to < 0)
+				return (int)to;
+			for (size_t k = 0; k < desc->n_ids; k++)
+				if (desc->ids[k])
+					ids[n++] = (struct id_of){desc->ids[k], (size_t)to, i};
+		}
+	*ret_n = n;
+	return 0;
+}
+
+/* The event that most inputs say a run of equal ids is of; -1 where two say it equally often and are not the
+   same but for their names. */
+static int64_t elect(const struct fr_session *s, const struct id_of *run, size_t n)
+{
+	size_t best = run[0].event, best_votes = 0;
+	bool tied = false;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t votes = 0;
+
+		for (size_t k = 0; k < n; k++)
+			votes += run[k].event == run[i].event;
+		if (run[i].event != best && votes == best_votes)
+			tied |= memcmp(&s->events[best].attr, &s->events[run[i].event].attr,
+					sizeof(struct perf_event_attr)) != 0;
+		if (votes > best_votes) {
+			tied = false;
+			best = run[i].event;
+			best_votes = votes;
+		}
+	}
+	return tied ? -1 : (int64_t)best;
+}
+
+static int refuse_id(const struct fr_inputs *in, const struct fr_session *s, const struct id_of *run,
+	size_t n, struct fr_diag *d)
+{
+	size_t other = 1;
+
+	while (other < n - 1 && run[other].event == run[0].event)
+		other++;
+	return fr_fail(d, -EINVAL,
+		"They are of different recordings, or one is damaged: merge them one by one.",
+		"event id %llu is \"%.60s\" in %.100s and something else (\"%.60s\") in %.100s",
+		(unsigned long long)run[0].id, s->events[run[0].event].name, in->v[run[0].input].path,
+		s->events[run[other].event].name, in->v[run[other].input].path);
+}
+
+/* Each id to its event. An input that is outvoted has a damaged head. */
+static int assign_ids(
+	struct fr_inputs *in, struct fr_session *s, struct id_of *ids, size_t n, struct fr_diag *d)
+{
+	qsort(ids, n, sizeof(*ids), by_id);
+	for (size_t i = 0, end; i < n; i = end) {
+		int64_t event;
+		int r;
+
+		for (end = i + 1; end < n && ids[end].id == ids[i].id;)
+			end++;
+		event = elect(s, ids + i, end - i);
+		if (event < 0)
+			return refuse_id(in, s, ids + i, end - i, d);
+		for (size_t k = i; k < end; k++)
+			if (ids[k].event != (size_t)event)
+				in->v[ids[k].input].head_damaged = true;
+		r = fr_event_desc_add_id(&s->events[event], ids[i].id);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Inputs that were outvoted are read by what the others say; events that only they had go. */
+static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_session *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < in->n; i++) {
+		int r;
+
+		if (!in->v[i].head_damaged)
+			continue;
+		fr_merge_warn(o,
+			"%s: its list of events is damaged, that of the other files is used; it is kept",
+			in->v[i].path);
+		r = fr_reader_correct(in->v[i].reader, s);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < s->n_events; i++) {
+		struct fr_event_desc e = s->events[i];
+
+		if (e.n_ids > 0 || s->n_events == 1) {
+			s->events[kept++] = e;
+			continue;
+		}
+		free(e.name);
+		free(e.ids);
+	}
+	s->n_events = kept;
+	return 0;
+}
+
+/* A reader of the output has to find the event of any record, and to compare any two times. */
+static int check_events(const struct fr_session *s, struct fr_diag *d)
+{
+	struct fr_layout first, l;
+
+	fr_layout_of(&s->events[0].attr, &first);
+	for (size_t i = 0; i < s->n_events; i++) {
+		const struct perf_event_attr *a = &s->events[i].attr, *b = &s->events[0].attr;
+
+		fr_layout_of(a, &l);
+		if (!l.sample_time || !l.tail_time)
+			return fr_fail(d, -EINVAL, "Record with -T.", "the event \"%.100s\" has no times",
+				s->events[i].name);
+		if (s->n_events > 1 &&
+			(!l.sample_id || l.sample_id != first.sample_id || l.tail_id != first.tail_id ||
+				a->sample_id_all != b->sample_id_all))
+			return fr_fail(d, -EINVAL, "Record all of them with PERF_SAMPLE_IDENTIFIER.",
+				"the records of \"%.100s\" and \"%.100s\" could not be told apart",
+				s->events[0].name, s->events[i].name);
+		if (a->use_clockid != b->use_clockid || a->clockid != b->clockid)
+			return fr_fail(d, -EINVAL, NULL,
+				"the events \"%.100s\" and \"%.100s\" have different clocks",
+				s->events[0].name, s->events[i].name);
+	}
+	return 0;
+}
+
+/* The input whose section F is to be taken: the newest that has one. */
+static const struct fr_buf *newest(const struct fr_inputs *in, unsigned f)
+{
+	const struct fr_input *best = NULL;
+
+	for (size_t i = 0; i < in->n; i++)
+		if (in->v[i].head.features[f].len > 0 && (!best || in->v[i].clock_ns >= best->clock_ns))
+			best = &in->v[i];
+	return best ? &best->head.features[f] : NULL;
+}
+
+static int unite_tracing_data(
+	const struct fr_merge_options *o, const struct fr_inputs *in, struct fr_session *s)
+{
+	struct fr_buf *to = &s->features[FR_FEATURE_TRACING_DATA];
+
+	for (size_t i = 0; i < in->n; i++) {
+		const struct fr_buf *b = &in->v[i].head.features[FR_FEATURE_TRACING_DATA];
+		int r = 0;
+
+		if (b->len == 0 || (to->len == b->len && memcmp(to->data, b->data, b->len) == 0))
+			continue;
+		r = to->len ? fr_tracing_data_unite(to, b) : fr_buf_append(to, b->data, b->len);
+		if (r == -EBADMSG)
+			fr_merge_warn(o, "%s: its formats of tracepoints are damaged and were left out",
+				in->v[i].path);
+		else if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* A run of build-id records; what is no whole one ends it. */
+static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
+{
+	struct fr_group seen = {0};
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < in->n && r >= 0; i++) {
+		const struct fr_buf *b = &in->v[i].head.features[FR_FEATURE_BUILD_ID];
+		_Alignas(8) uint8_t record[FR_RECORD_MAX];
+		struct perf_event_header h;
+
+		for (size_t at = 0; r >= 0 && b->len - at >= sizeof(h); at += h.size) {
+			memcpy(&h, b->data + at, sizeof(h));
+			if (h.size < sizeof(h) || h.size > b->len - at)
+				break;
+			memcpy(record, b->data + at, h.size);
+			r = fr_group_add(&seen, n++, (const void *)record);
+			if (r == 1)
+				r = fr_buf_append(&s->features[FR_FEATURE_BUILD_ID], record, h.size);
+		}
+	}
+	fr_group_deinit(&seen);
+	return r < 0 ? r : 0;
+}
+
+/* Sections that speak of one file's data. GROUP_DESC counts events by their place in the list. */
+static bool is_of_one_file(unsigned f)
+{
+	return f == FR_FEATURE_EVENT_DESC || f == FR_FEATURE_SAMPLE_TIME || f == FR_FEATURE_COMPRESSED ||
+	       f == FR_FEATURE_AUXTRACE || f == FR_FEATURE_DIR_FORMAT || f == FR_FEATURE_STAT ||
+	       f == FR_FEATURE_GROUP_DESC || f == FR_FEATURE_BUILD_ID || f == FR_FEATURE_TRACING_DATA;
+}
+
+static int unite_features(const struct fr_merge_options *o, const struct fr_inputs *in, struct fr_session *s)
+{
+	int r;
+
+	for (unsigned f = 0; f < _FR_FEATURE_MAX; f++) {
+		const struct fr_buf *b = is_of_one_file(f) ? NULL : newest(in, f);
+
+		r = b ? fr_buf_append(&s->features[f], b->data, b->len) : 0;
+		if (r < 0)
+			return r;
+	}
+	r = unite_tracing_data(o, in, s);
+	if (r == 0)
+		r = unite_build_ids(in, s);
+	return r < 0 ? r : fr_feature_set_event_desc(s);
+}
+
+int fr_head_unite(
+	const struct fr_merge_options *o, struct fr_inputs *in, struct fr_session *ret, struct fr_diag *d)
+{
+	size_t n = count_ids(in);
+	_cleanup_free_ struct id_of *ids = calloc(n ? n : 1, sizeof(*ids));
+	int r = ids ? unite_events(in, ret, ids, &n) : -ENOMEM;
+
+	if (r == 0)
+		r = assign_ids(in, ret, ids, n, d);
+	if (r == 0)
+		r = correct_inputs(o, in, ret);
+	if (r == 0)
+		r = check_events(ret, d);
+	return r < 0 ? r : unite_features(o, in, ret);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool event_shares_id(const struct fr_event_desc *e, const uint64_t *sorted, size_t n)
+{
+	for (size_t i = 0; i < e->n_ids; i++)
+		if (bsearch(&e->ids[i], sorted, n, sizeof(*sorted), by_value))
+			return true;
+	return false;
+}
+
+bool fr_head_shares_id(const struct fr_session *a, const struct fr_session *b)
+{
+	_cleanup_free_ uint64_t *ids = NULL;
+	size_t n = 0;
+
+	for (size_t e = 0; e < a->n_events; e++)
+		n += a->events[e].n_ids;
+	ids = n ? malloc(n * sizeof(*ids)) : NULL;
+	if (!ids)
+		return false;
+	n = 0;
+	for (size_t e = 0; e < a->n_events; e++)
+		for (size_t i = 0; i < a->events[e].n_ids; i++)
+			ids[n++] = a->events[e].ids[i];
+	qsort(ids, n, sizeof(*ids), by_value);
+	for (size_t e = 0; e < b->n_events; e++)
+		if (event_shares_id(&b->events[e], ids, n))
+			return true;
+	return false;
+}

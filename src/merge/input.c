@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "merge/input.h"
+#include "merge/jit.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+/* Blocks on their way from the disk: for all inputs, and for one. */
+#define AHEAD_ALL (16u << 20)
+#define AHEAD_ONE (2u << 20)
+
+#define AUXILIARY "perf.data.auxiliary"
+#define SAMPLE "perf.data.sample."
+
+void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	if (!o->warn)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	o->warn(o->ctx, text);
+}
+
+static int add_path(struct fr_inputs *in, char *path)
+{
+	struct fr_input *v = path ? reallocarray(in->v, in->n + 1, sizeof(*v)) : NULL;
+
+	if (!v) {
+		free(path);
+		return -ENOMEM;
+	}
+	in->v = v;
+	in->v[in->n++] = (struct fr_input){.path = path};
+	return 0;
+}
+
+static bool starts_with(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_input(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n > 5 && strcmp(name + n - 5, ".json") == 0)
+		return false;
+	if (n > 4 && strcmp(name + n - 4, ".jit") == 0) /* objects that the file of that name needs */
+		return false;
+	return starts_with(name, AUXILIARY) || starts_with(name, SAMPLE);
+}
+
+static int scan_directory(const char *path, struct fr_inputs *in, struct fr_diag *d)
+{
+	_cleanup_closedir_ DIR *dir = opendir(path);
+	const struct dirent *e;
+
+	if (!dir)
+		return fr_fail_errno(d, -errno, NULL, "cannot open the directory %s", path);
+	while ((e = readdir(dir))) {
+		char *file;
+		int r;
+
+		if (!is_input(e->d_name))
+			continue;
+		if (asprintf(&file, "%s/%s", path, e->d_name) < 0)
+			return -ENOMEM;
+		r = add_path(in, file);
+		if (r < 0)
+			return r;
+		in->v[in->n - 1].found = true;
+	}
+	return 0;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct fr_input *x = a, *y = b;
+	bool sample_x = !starts_with(base_name(x->path), AUXILIARY);
+	bool sample_y = !starts_with(base_name(y->path), AUXILIARY);
+
+	if (sample_x != sample_y)
+		return sample_x - sample_y;
+	return strcmp(base_name(x->path), base_name(y->path));
+}
+
+/* Read all of a pipe-format file once: its head comes in pieces, and how far it tells without a gap decides
+   what may be left out elsewhere. The reader is then opened anew, on the same file: its name may be of
+   another by now, as a recorder that runs makes it anew, and that one tells of less. */
+static int look_over_pipe(struct fr_input *in, struct fr_diag *d)
+{
+	struct fr_reader *first = in->reader;
+	const struct perf_event_header *h;
+	char same[32];
+	int r;
+
+	while ((r = fr_reader_next(first, &h, NULL)) == 1) {
+		uint64_t t = fr_reader_time(first, h);
+
+		if (!t || fr_reader_damage(first)->damaged)
+			continue;
+		if (!in->known_from || t < in->known_from)
+			in->known_from = t;
+		in->known_to = FR_MAX(in->known_to, t);
+	}
+	if (r == 0)
+		r = fr_session_copy(fr_reader_session(first), &in->head);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot read %s", in->path);
+	snprintf(same, sizeof(same), "/proc/self/fd/%d", fr_reader_fd(first));
+	in->reader = NULL;
+	r = fr_reader_open(same, &in->reader, d);
+	fr_reader_free(first);
+	if (r < 0)
+		fr_diag_prefix(d, "%s", in->path);
+	return r;
+}
+
+/* Ids in the records and none in the head: nobody can tell what a record belongs to. */
+static bool has_ids(const struct fr_session *s)
+{
+	struct fr_layout l;
+
+	for (size_t e = 0; e < s->n_events; e++)
+		for (size_t i = 0; i < s->events[e].n_ids; i++)
+			if (s->events[e].ids[i])
+				return true;
+	fr_layout_of(&s->events[0].attr, &l);
+	return s->n_events == 1 && !l.sample_id;
+}
+
+static int look_over(struct fr_input *in, struct fr_diag *d)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fr_reader_fd(in->reader), &st) < 0)
+		return -errno;
+	in->dev = st.st_dev;
+	in->ino = st.st_ino;
+	in->size = (uint64_t)st.st_size;
+	in->gid = st.st_gid;
+	if (fr_reader_is_pipe(in->reader))
+		r = look_over_pipe(in, d);
+	else
+		r = fr_session_copy(fr_reader_session(in->reader), &in->head);
+	if (r < 0)
+		return r;
+	if (in->head.n_events == 0)
+		return fr_fail(d, -EBADMSG, NULL, "%s: it holds no event", in->path);
+	if (!has_ids(&in->head))
+		return fr_fail(d, -EBADMSG, NULL, "%s: the ids of its events are lost", in->path);
+	/* The daemon locks the file that it writes to for as long as it runs. */
+	in->live = flock(fr_reader_fd(in->reader), LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	if (!in->live)
+		(void)flock(fr_reader_fd(in->reader), LOCK_UN);
+	in->meta = fr_sidecar_read(in->path);
+	in->has_jit = fr_input_has_jit(in);
+	fr_input_read_boot(in);
+	return 0;
+}
+
+static void input_deinit(struct fr_input *in)
+{
+	fr_reader_free(in->reader);
+	fr_read_ahead_free(in->ahead);
+	fr_session_deinit(&in->head);
+	cJSON_Delete(in->meta);
+	free(in->path);
+	*in = (struct fr_input){0};
+}
+
+static bool is_known(const struct fr_inputs *in, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (in->v[i].dev == in->v[n].dev && in->v[i].ino == in->v[n].ino)
+			return true;
+	return false;
+}
+
+/* Open them in their order; those that cannot be used leave the list. */
+static int open_all(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_diag *d)
+{
+	size_t all = in->n, kept = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < all && r >= 0; i++) {
+		struct fr_input one = in->v[i];
+		struct fr_diag said = {0};
+
+		in->v[i] = (struct fr_input){0};
+		r = fr_reader_open(one.path, &one.reader, &said);
+		if (r == 0)
+			r = look_over(&one, &said);
+		in->v[kept] = one;
+		if (r == -EBADMSG) {
+			fr_merge_warn(o, "%s; left as it is, nothing of it is in the output", said.what);
+			in->n_unusable++;
+			r = 0;
+			input_deinit(&in->v[kept]);
+		} else if (r == -ENOENT && one.found) { /* retention was faster */
+			r = 0;
+			input_deinit(&in->v[kept]);
+		} else if (r == 0 && is_known(in, kept)) {
+			input_deinit(&in->v[kept]);
+		} else {
+			in->bytes += one.size;
+			kept++;
+		}
+		if (r < 0 && said.code)
+			fr_fail(d, r, said.hint, "%s", said.what);
+		else if (r < 0)
+			fr_fail_errno(d, r, NULL, "cannot open the inputs");
+	}
+	if (r >= 0)
+		in->n = kept;
+	return r;
+}
+
+int fr_inputs_open(const struct fr_merge_options *o, struct fr_inputs *ret, struct fr_diag *d)
+{
+	int r = o->directory ? scan_directory(o->directory, ret, d) : 0;
+
+	for (size_t i = 0; i < o->n_files && r >= 0; i++)
+		r = add_path(ret, strdup(o->files[i]));
+	if (r < 0)
+		return r;
+	if (ret->n == 0)
+		return fr_fail(d, -ENOENT, "Dump first: flightrecctl dump.",
+			"nothing to merge: no perf.data.auxiliary and no perf.data.sample.* in %s",
+			o->directory ? o->directory : "the list");
+	qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
+	r = open_all(o, ret, d);
+	if (r >= 0 && ret->n == 0)
+		return fr_fail(d, -EBADMSG, NULL, "nothing to merge: none of the inputs is a perf.data");
+	return r;
+}
+
+int fr_inputs_read_ahead(struct fr_inputs *in)
+{
+	size_t memory = in->n ? FR_MIN(AHEAD_ALL / in->n, (size_t)AHEAD_ONE) : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < in->n && r == 0; i++) {
+		struct fr_input *one = &in->v[i];
+
+		r = fr_read_ahead_new(fr_reader_fd(one->reader), memory, &one->ahead);
+		if (r == 0)
+			fr_reader_set_source(
+				one->reader, &(struct fr_reader_source){fr_read_ahead_read, one->ahead});
+	}
+	return r;
+}
+
+void fr_inputs_deinit(struct fr_inputs *in)
+{
+	for (size_t i = 0; i < in->n; i++)
+		input_deinit(&in->v[i]);
+	free(in->v);
+	*in = (struct fr_inputs){0};
+}

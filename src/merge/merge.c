@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "merge/merge.h"
+#include "base/cleanup.h"
+#include "merge/cursor.h"
+#include "merge/group.h"
+#include "merge/head.h"
+#include "merge/heap.h"
+#include "merge/input.h"
+#include "merge/jit.h"
+#include "merge/output.h"
+#include "perfdata/features.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_EVERY 65536 /* records */
+
+struct merge {
+	const struct fr_merge_options *options;
+	struct fr_merge_report report;
+	struct fr_inputs inputs;
+	struct fr_session head;
+	struct fr_output output;
+	struct fr_cursor **cursors;
+	struct fr_heap heap;
+	struct fr_group group;
+	struct fr_buf renamed; /* a record that names another object */
+	bool comparing;	       /* several inputs have records of this time and class */
+	uint64_t key;	       /* that was written last */
+	bool key_sample, overflowed;
+};
+
+/* What the JSON beside a sample file says of its window. */
+static bool covers(const struct fr_input *in, uint64_t time_ns)
+{
+	const cJSON *w = cJSON_GetObjectItemCaseSensitive(in->meta, "window");
+	const cJSON *from = cJSON_GetObjectItemCaseSensitive(w, "from_ns");
+	const cJSON *to = cJSON_GetObjectItemCaseSensitive(w, "to_ns");
+
+	return cJSON_IsNumber(from) && cJSON_IsNumber(to) && from->valuedouble <= (double)time_ns &&
+	       to->valuedouble >= (double)time_ns;
+}
+
+/* A checkpoint that an auxiliary file begins with is left out where a sample file tells of that time: it
+   would start processes anew in the middle of that file, without what the file alone knows of them. */
+static void checkpoint_time(
+	const struct merge *m, const struct fr_input *aux, uint64_t *ret_from, uint64_t *ret_to)
+{
+	for (size_t i = 0; i < m->inputs.n; i++) {
+		const struct fr_input *in = &m->inputs.v[i];
+
+		if (!fr_reader_is_pipe(in->reader) && covers(in, aux->known_from) &&
+			fr_head_shares_id(&aux->head, &in->head))
+			*ret_from = *ret_to = aux->known_from;
+	}
+}
+
+/* The time that a pipe-format input of the same recording tells of without a gap. */
+static void known_time(const struct merge *m, size_t of, uint64_t *ret_from, uint64_t *ret_to)
+{
+	const struct fr_input *in = &m->inputs.v[of];
+
+	*ret_from = *ret_to = 0;
+	if (fr_reader_is_pipe(in->reader)) {
+		checkpoint_time(m, in, ret_from, ret_to);
+		return;
+	}
+	for (size_t i = 0; i < m->inputs.n; i++) {
+		const struct fr_input *aux = &m->inputs.v[i];
+
+		if (!fr_reader_is_pipe(aux->reader) || aux->known_to <= *ret_to ||
+			!fr_head_shares_id(&aux->head, &in->head))
+			continue;
+		*ret_from = aux->known_from;
+		*ret_to = aux->known_to;
+	}
+}
+
+/* The input's next record, to the heap's top or as a new node; an input that has ended gives up its memory.
+ */
+static int advance(struct merge *m, size_t input, bool fresh)
+{
+	struct fr_heap_node node = {.input = input};
+	int r = fr_cursor_next(m->cursors[input], &node.head);
+
+	if (r == 1 && fresh)
+		fr_heap_push(&m->heap, &node);
+	if (r == 1 && !fresh) {
+		m->heap.nodes[0] = node;
+		fr_heap_sift(&m->heap, 0);
+	}
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (!fresh)
+		fr_heap_pop(&m->heap);
+	m->report.state += fr_cursor_state(m->cursors[input]);
+	m->cursors[input] = fr_cursor_free(m->cursors[input]);
+	return 0;
+}
+
+static int start(struct merge *m)
+{
+	size_t n = m->inputs.n;
+	int r = fr_inputs_read_ahead(&m->inputs);
+
+	if (r < 0)
+		return r;
+	m->cursors = calloc(n, sizeof(struct fr_cursor *));
+	m->heap.nodes = calloc(n, sizeof(*m->heap.nodes));
+	if (!m->cursors || !m->heap.nodes)
+		return -ENOMEM;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		uint64_t from, to;
+
+		known_time(m, i, &from, &to);
+		r = fr_cursor_new(m->inputs.v[i].reader, from, to, &m->cursors[i]);
+		if (r == 0)
+			r = advance(m, i, true);
+	}
+	return r;
+}
+
+/* Whether the top's record is to be written: each once, see group.h. */
+static int is_new(struct merge *m, const struct fr_heap_node *top)
+{
+	if (top->head.key != m->key || top->head.sample != m->key_sample) {
+		if (m->comparing)
+			fr_group_clear(&m->group);
+		m->comparing = false;
+	}
+	m->comparing = m->comparing || fr_heap_tied(&m->heap) > 0;
+	if (!m->comparing)
+		return 1;
+	m->overflowed |= m->group.overflow;
+	return fr_group_add(&m->group, top->input, top->head.record);
+}
+
+static void count_sample(struct merge *m, uint64_t key)
+{
+	struct fr_merge_report *r = &m->report;
+
+	r->samples++;
+	if (!r->first_ns || key < r->first_ns)
+		r->first_ns = key;
+	r->last_ns = FR_MAX(r->last_ns, key);
+}
+
+static int write_top(struct merge *m, const struct fr_heap_node *top, struct fr_diag *d)
+{
+	const struct perf_event_header *record = top->head.record;
+	int r = 0;
+
+	m->report.records++;
+	m->report.late += top->head.key < m->key;
+	if (top->head.sample)
+		count_sample(m, top->head.key);
+	if (m->options->dry_run)
+		return 0;
+	if (m->inputs.v[top->input].has_jit)
+		r = fr_jit_rename(&m->inputs.v[top->input], m->output.jit, record, &m->renamed, &record);
+	return r < 0 ? r : fr_output_record(&m->output, record, d);
+}
+
+/* The oldest key that another input than the top's has. */
+static uint64_t second_key(const struct fr_heap *h)
+{
+	uint64_t key = UINT64_MAX;
+
+	for (size_t i = 1; i < h->n && i < 3; i++)
+		key = FR_MIN(key, h->nodes[i].head.key);
+	return key;
+}
+
+static void count_run(struct merge *m, const struct fr_cursor_run *run)
+{
+	struct fr_merge_report *r = &m->report;
+
+	r->records += run->n;
+	for (size_t i = 0; i < run->n; i++) {
+		const struct fr_cursor_entry *e = &run->entries[i];
+
+		r->late += e->key < m->key;
+		if (e->order & FR_CURSOR_SAMPLE)
+			count_sample(m, e->key);
+	}
+	m->key = FR_MAX(m->key, run->entries[run->n - 1].key);
+	m->key_sample = run->entries[run->n - 1].order & FR_CURSOR_SAMPLE;
+}
+
+/* What the top's input has before any other's next record: nothing to compare, no heap to keep. */
+static int write_run(struct merge *m, struct fr_diag *d)
+{
+	const struct fr_heap_node *top = &m->heap.nodes[0];
+	struct fr_cursor_run run;
+
+	fr_cursor_take_run(m->cursors[top->input], second_key(&m->heap), &run);
+	if (run.n == 0)
+		return 0;
+	count_run(m, &run);
+	return m->options->dry_run ? 0 : fr_output_run(&m->output, &run, d);
+}
+
+static void tell_progress(const struct merge *m)
+{
+	uint64_t done = 0, all = 0;
+
+	if (!m->options->progress)
+		return;
+	for (size_t i = 0; i < m->inputs.n; i++) {
+		uint64_t at, of;
+
+		fr_reader_progress(m->inputs.v[i].reader, &at, &of);
+		done += at;
+		all += of;
+	}
+	m->options->progress(m->options->ctx, done, all);
+}
+
+/* Where windows overlap, another input goes on just as the top's does: as one piece, instead of record by
+   record. */
+static void skip_common(struct merge *m)
+{
+	const struct fr_cursor *top = m->cursors[m->heap.nodes[0].input];
+	size_t i, n;
+
+	while ((i = fr_heap_tied(&m->heap)) > 0) {
+		struct fr_heap_node *node = &m->heap.nodes[i];
+
+		n = fr_cursor_skip_common(m->cursors[node->input], top, &node->head);
+		if (n == 0)
+			return;
+		m->report.duplicates += n;
+		fr_heap_sift(&m->heap, i);
+	}
+}
+
+/* The top's record, and what else its input has before any other. */
+static int step(struct merge *m, struct fr_diag *d)
+{
+	const struct fr_heap_node *top = &m->heap.nodes[0];
+	int r;
+
+	skip_common(m);
+	r = is_new(m, top);
+	if (r == 1)
+		r = write_top(m, top, d);
+	else if (r == 0)
+		m->report.duplicates++;
+	m->key = FR_MAX(m->key, top->head.key);
+	m->key_sample = top->head.sample;
+	if (r == 0 && !m->comparing && !m->inputs.v[top->input].has_jit)
+		r = write_run(m, d);
+	return r < 0 ? r : advance(m, top->input, false);
+}
+
+static int run(struct merge *m, struct fr_diag *d)
+{
+	uint64_t told = 0;
+
+	while (m->heap.n > 0) {
+		int r = step(m, d);
+
+		if (r < 0)
+			return fr_fail_errno(d, r, NULL, "cannot read the inputs");
+		if (m->report.records - told < PROGRESS_EVERY)
+			continue;
+		told = m->report.records;
+		tell_progress(m);
+	}
+	tell_progress(m);
+	return 0;
+}
+
+/* One line for each input of which not all was read. */
+static void report_damage(struct merge *m)
+{
+	for (size_t i = 0; i < m->inputs.n; i++) {
+		struct fr_input *in = &m->inputs.v[i];
+		const struct fr_damage *damage = fr_reader_damage(in->reader);
+		uint64_t aux = fr_reader_aux_bytes(in->reader);
+
+		if (aux)
+			fr_merge_warn(m->options,
+				"%s: %llu bytes of AUX data are not merged; use the file itself", in->path,
+				(unsigned long long)aux);
+		/* A record that the daemon was just writing is no damage. */
+		bool cut = damage->damaged && !(in->live && damage->only_tail);
+
+		in->damaged = cut || in->head_damaged;
+		m->report.n_damaged += in->damaged;
+		if (!cut)
+			continue;
+		m->report.lost_bytes += damage->lost_bytes;
+		fr_merge_warn(m->options, "%s: %s at offset %llu, %llu bytes lost; it is kept", in->path,
+			damage->what, (unsigned long long)damage->offset,
+			(unsigned long long)damage->lost_bytes);
+	}
+	if (m->overflowed)
+		fr_merge_warn(m->options, "too many records have one time: some may be there twice");
+}
+
+static int finish(struct merge *m, struct fr_diag *d)
+{
+	_cleanup_free_ char *meta = NULL;
+	int r = 0;
+
+	if (m->report.samples)
+		r = fr_feature_set_sample_time(&m->head, m->report.first_ns, m->report.last_ns);
+	if (r == 0)
+		r = fr_output_end(&m->output, &m->head, d);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < m->inputs.n && !meta; i++)
+		if (m->inputs.v[i].meta && !(meta = fr_sidecar_unite(&m->inputs, m->output.name)))
+			return -ENOMEM;
+	r = fr_jit_take(&m->inputs, m->output.dirfd, m->output.name);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot keep the objects of code made at run time for %s",
+			m->output.path);
+	r = fr_output_publish(&m->output, meta, m->report.kept_older, d);
+	if (r < 0)
+		return r;
+	m->report.bytes_out = m->output.bytes;
+	snprintf(m->report.how, sizeof(m->report.how), "%s", m->output.how);
+	if (!m->options->keep)
+		m->report.n_removed = fr_inputs_remove(m->options, &m->inputs);
+	return 0;
+}
+
+/* Who could read the dumps can read what they become: the group that all of them have. */
+static gid_t common_group(const struct fr_inputs *in)
+{
+	gid_t gid = (gid_t)-1;
+
+	for (size_t i = 0; i < in->n; i++) {
+		if (fr_reader_is_pipe(in->v[i].reader))
+			continue;
+		if (gid != (gid_t)-1 && gid != in->v[i].gid)
+			return (gid_t)-1;
+		gid = in->v[i].gid;
+	}
+	return gid;
+}
+
+static int merge(struct merge *m, struct fr_diag *d)
+{
+	int r = fr_output_open(&m->output, m->options, d);
+
+	if (r == 0)
+		r = fr_inputs_open(m->options, &m->inputs, d);
+	if (r < 0)
+		return r;
+	m->output.gid = common_group(&m->inputs);
+	m->report.n_inputs = m->inputs.n;
+	m->report.n_unusable = m->inputs.n_unusable;
+	m->report.bytes_in = m->inputs.bytes;
+	snprintf(m->report.output, sizeof(m->report.output), "%s", m->output.path);
+	r = fr_inputs_check_boot(&m->inputs, d);
+	if (r == 0)
+		r = fr_head_unite(m->options, &m->inputs, &m->head, d);
+	if (r == 0 && !m->options->dry_run)
+		r = fr_output_begin(&m->output, &m->head, d);
+	if (r == 0)
+		r = start(m);
+	if (r == 0)
+		r = run(m, d);
+	if (r < 0)
+		return r;
+	report_damage(m);
+	return m->options->dry_run ? 0 : finish(m, d);
+}
+
+int fr_merge(const struct fr_merge_options *options, struct fr_merge_report *ret, struct fr_diag *d)
+{
+	struct merge m = {.options = options};
+	int r = merge(&m, d);
+
+	for (size_t i = 0; m.cursors && i < m.inputs.n; i++)
+		fr_cursor_free(m.cursors[i]);
+	free(m.cursors);
+	free(m.heap.nodes);
+	fr_group_deinit(&m.group);
+	fr_buf_deinit(&m.renamed);
+	fr_inputs_deinit(&m.inputs);
+	fr_session_deinit(&m.head);
+	fr_output_close(&m.output);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot merge");
+	*ret = m.report;
+	return m.report.n_damaged || m.report.n_unusable;
+}

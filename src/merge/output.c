@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "merge/output.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "perfdata/features.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/file.h>
+#include <zstd.h>
+
+static int write_failed(const struct fr_output *out, int r, struct fr_diag *d)
+{
+	return fr_fail_errno(d, r,
+		r == -ENOSPC || r == -EDQUOT
+			? "Make room, or write elsewhere with --output. The inputs are untouched."
+			: NULL,
+		"cannot write %s", out->path);
+}
+
+int fr_output_open(struct fr_output *out, const struct fr_merge_options *o, struct fr_diag *d)
+{
+	char copy[PATH_MAX], absolute[PATH_MAX];
+	const char *directory;
+	int n;
+
+	*out = (struct fr_output){.dirfd = -1,
+		.fd = -1,
+		.gid = (gid_t)-1,
+		.compress = o->compress,
+		.level = o->level ? o->level : 1,
+		.config = o->writer};
+	if (o->output)
+		n = snprintf(out->path, sizeof(out->path), "%s", o->output);
+	else if (o->directory)
+		n = snprintf(out->path, sizeof(out->path), "%s/perf.data", o->directory);
+	else
+		n = snprintf(out->path, sizeof(out->path), "perf.data");
+	if (n < 0 || (size_t)n >= sizeof(out->path) || n == 0 || out->path[n - 1] == '/')
+		return fr_fail(
+			d, -EINVAL, "Name a file.", "the output \"%.200s\" is no file name", out->path);
+	out->name = strrchr(out->path, '/') ? strrchr(out->path, '/') + 1 : out->path;
+	strcpy(copy, out->path);
+	directory = dirname(copy);
+	out->dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (out->dirfd < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot open the directory of %s", out->path);
+	if (!realpath(directory, absolute))
+		return fr_fail_errno(d, -errno, NULL, "cannot find the directory of %s", out->path);
+	snprintf(out->jit, sizeof(out->jit), "%s/%s.jit", absolute, out->name);
+	if (!o->dry_run && flock(out->dirfd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? fr_fail(d, -EBUSY, "Wait until it is done.",
+					 "another merge is at work in the directory of %s", out->path)
+			       : fr_fail_errno(d, -errno, NULL, "cannot lock the directory of %s", out->path);
+	return 0;
+}
+
+int fr_output_begin(struct fr_output *out, const struct fr_session *head, struct fr_diag *d)
+{
+	struct fr_sink sink = {fr_writer_append, NULL};
+	int r;
+
+	out->fd = fr_tmp_create(out->dirfd, out->name, 0640, out->tmp, sizeof(out->tmp));
+	if (out->fd < 0) {
+		r = out->fd;
+		out->tmp[0] = '\0';
+		return fr_fail_errno(d, r, NULL, "cannot create %s", out->path);
+	}
+	/* Who is no member may not, and keeps the file. */
+	(void)!fchown(out->fd, (uid_t)-1, out->gid);
+	r = fr_writer_new(out->fd, &out->config, &out->file, d);
+	if (r < 0)
+		return r;
+	sink.ctx = out->file;
+	r = fr_file_begin(&out->writer, head, &sink);
+	return r < 0 ? write_failed(out, r, d) : 0;
+}
+
+/* The records of the chunk as one zstd frame. */
+static int write_chunk(struct fr_output *out)
+{
+	size_t n;
+	int r;
+
+	if (out->chunk.len == 0)
+		return 0;
+	out->packed.len = 0;
+	r = fr_buf_reserve(&out->packed, ZSTD_compressBound(out->chunk.len));
+	if (r < 0)
+		return r;
+	n = ZSTD_compress(out->packed.data, out->packed.cap, out->chunk.data, out->chunk.len, out->level);
+	if (ZSTD_isError(n))
+		return -ENOMEM;
+	out->raw_bytes += out->chunk.len;
+	out->packed_bytes += n;
+	out->chunk.len = 0;
+	return fr_file_compressed(&out->writer, out->packed.data, n);
+}
+
+static int put(struct fr_output *out, const void *records, size_t len)
+{
+	int r;
+
+	if (!out->compress)
+		return fr_file_records(&out->writer, records, len);
+	r = out->chunk.len + len > FR_OUTPUT_CHUNK ? write_chunk(out) : 0;
+	return r < 0 ? r : fr_buf_append(&out->chunk, records, len);
+}
+
+/* Whole records of at most FR_OUTPUT_CHUNK bytes, and a round behind them where one is due. */
+static int put_records(struct fr_output *out, const void *records, size_t len)
+{
+	int r = put(out, records, len);
+
+	out->since_round += len;
+	if (r < 0 || out->since_round < FR_OUTPUT_ROUND)
+		return r;
+	out->since_round = 0;
+	return put(out, &fr_finished_round, sizeof(fr_finished_round));
+}
+
+int fr_output_record(struct fr_output *out, const struct perf_event_header *record, struct fr_diag *d)
+{
+	int r = put_records(out, record, record->size);
+
+	return r < 0 ? write_failed(out, r, d) : 0;
+}
+
+/* How many of the run's entries from I on stand behind each other, and their bytes. */
+static size_t neighbours(const struct fr_cursor_run *run, size_t i, size_t *ret_len)
+{
+	const struct fr_cursor_entry *e = run->entries;
+	size_t n = 1, len = e[i].size;
+
+	while (i + n < run->n && e[i + n].at == e[i].at + len && len + e[i + n].size <= FR_OUTPUT_CHUNK)
+		len += e[i + n++].size;
+	*ret_len = len;
+	return n;
+}
+
+int fr_output_run(struct fr_output *out, const struct fr_cursor_run *run, struct fr_diag *d)
+{
+	size_t i = 0;
+	int r = 0;
+
+	while (i < run->n && r == 0) {
+		const uint8_t *first = run->bytes + run->entries[i].at;
+		size_t len;
+
+		i += neighbours(run, i, &len);
+		r = put_records(out, first, len);
+	}
+	return r < 0 ? write_failed(out, r, d) : 0;
+}
+
+int fr_output_end(struct fr_output *out, struct fr_session *head, struct fr_diag *d)
+{
+	uint8_t header[FR_FILE_HEADER_SIZE];
+	int r = write_chunk(out);
+
+	if (r == 0 && out->compress)
+		r = fr_feature_set_compressed(head, out->level,
+			(uint32_t)(out->packed_bytes ? FR_MAX(out->raw_bytes / out->packed_bytes, 1ULL) : 1),
+			FR_OUTPUT_CHUNK);
+	if (r == 0)
+		r = fr_file_end(&out->writer, head, header);
+	if (r == 0)
+		r = fr_writer_finish(out->file, header, sizeof(header));
+	out->bytes = fr_writer_bytes(out->file);
+	snprintf(out->how, sizeof(out->how), "%s", fr_writer_describe(out->file));
+	out->file = fr_writer_free(out->file);
+	return r < 0 ? write_failed(out, r, d) : 0;
+}
+
+void fr_output_close(struct fr_output *out)
+{
+	fr_writer_free(out->file);
+	if (out->tmp[0])
+		(void)unlinkat(out->dirfd, out->tmp, 0);
+	fr_buf_deinit(&out->chunk);
+	fr_buf_deinit(&out->packed);
+	if (out->fd >= 0)
+		close(out->fd);
+	if (out->dirfd >= 0)
+		close(out->dirfd);
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * The order on disk, so that a power cut at any moment loses nothing: the new file is synced under its
+ * temporary name; an older one moves aside; the new one takes its place, the directory is synced; only then
+ * do inputs go.
+ */
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "merge/jit.h"
+#include "merge/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+/* Rename OUT's older file to NAME.STAMP of its own mtime; the next free microsecond where that is taken.
+   RET_NAME is empty where there is none. */
+static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX + 1])
+{
+	struct stat st;
+	uint64_t t;
+
+	ret_name[0] = '\0';
+	if (fstatat(out->dirfd, out->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	t = (uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	for (int tries = 0; tries < 1000; tries++, t += FR_NSEC_PER_USEC) {
+		char stamp[FR_STAMP_SIZE];
+		int n;
+
+		fr_stamp_format(t, stamp);
+		n = snprintf(ret_name, NAME_MAX + 1, "%s.%s", out->name, stamp);
+		if (n < 0 || n > NAME_MAX)
+			return -ENAMETOOLONG;
+		n = fr_tmp_publish(out->dirfd, out->name, ret_name);
+		if (n != -EEXIST)
+			return n;
+	}
+	return -EEXIST;
+}
+
+/* The JSON of the older file goes with it. */
+static void move_sidecar(const struct fr_output *out, const char *older, bool back)
+{
+	char from[NAME_MAX + 8], to[NAME_MAX + 8];
+
+	if (!older[0])
+		return;
+	snprintf(from, sizeof(from), "%s.json", back ? older : out->name);
+	snprintf(to, sizeof(to), "%s.json", back ? out->name : older);
+	(void)renameat2(out->dirfd, from, out->dirfd, to, RENAME_NOREPLACE);
+}
+
+int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, struct fr_diag *d)
+{
+	char older[NAME_MAX + 1], json[NAME_MAX + 8];
+	int dir_len = (int)(out->name - out->path);
+	int r = move_older(out, older);
+
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot move the older %s aside", out->path);
+	move_sidecar(out, older, false);
+	snprintf(json, sizeof(json), "%s.json", out->name);
+	r = meta ? fr_file_replace(out->dirfd, json, 0640, meta, strlen(meta)) : 0;
+	if (meta && r == 0)
+		(void)!fchownat(out->dirfd, json, (uid_t)-1, out->gid, AT_SYMLINK_NOFOLLOW);
+	if (r == 0)
+		r = fr_tmp_publish(out->dirfd, out->tmp, out->name);
+	if (r < 0) {
+		if (meta)
+			(void)unlinkat(out->dirfd, json, 0);
+		if (older[0])
+			(void)fr_tmp_publish(out->dirfd, older, out->name);
+		move_sidecar(out, older, true);
+		return fr_fail_errno(d, r, NULL, "cannot put %s in place", out->path);
+	}
+	out->tmp[0] = '\0';
+	ret_older[0] = '\0';
+	if (older[0])
+		snprintf(ret_older, PATH_MAX, "%.*s%s", dir_len, out->path, older);
+	return 0;
+}
+
+/* Whether PATH is still the file that was read, and nobody writes to it. */
+static bool may_remove(const struct fr_input *in)
+{
+	struct stat st;
+
+	if (in->damaged || in->live || lstat(in->path, &st) < 0)
+		return false;
+	return st.st_dev == in->dev && st.st_ino == in->ino && (uint64_t)st.st_size == in->size;
+}
+
+size_t fr_inputs_remove(const struct fr_merge_options *o, const struct fr_inputs *in)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++) {
+		const struct fr_input *one = &in->v[i];
+		char json[PATH_MAX];
+		int len = snprintf(json, sizeof(json), "%s.json", one->path);
+
+		if (!may_remove(one))
+			continue;
+		if (unlink(one->path) < 0) {
+			fr_merge_warn(o, "%s: cannot be removed: %s", one->path, strerror(errno));
+			continue;
+		}
+		n++;
+		fr_jit_remove(one);
+		if (one->meta && len > 0 && (size_t)len < sizeof(json))
+			(void)unlink(json);
+	}
+	return n;
+}
