@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecctl/ctl.h"
+#include "base/clock.h"
+#include "control/interface.h"
+
+#include <stdio.h>
+
+static cJSON *parameters(const struct ctl *ctl)
+{
+	const uint64_t from_usec = ctl->from_ns / FR_NSEC_PER_USEC, to_usec = ctl->to_ns / FR_NSEC_PER_USEC;
+	cJSON *o = cJSON_CreateObject();
+
+	if (ctl->last_ns)
+		cJSON_AddNumberToObject(o, "last_ns", (double)ctl->last_ns);
+	if (ctl->from_ns)
+		cJSON_AddNumberToObject(o, "from_usec", (double)from_usec);
+	if (ctl->to_ns)
+		cJSON_AddNumberToObject(o, "to_usec", (double)to_usec);
+	if (ctl->post_ns != UINT64_MAX)
+		cJSON_AddNumberToObject(o, "post_ns", (double)ctl->post_ns);
+	if (ctl->reason)
+		cJSON_AddStringToObject(o, "reason", ctl->reason);
+	if (ctl->no_wait)
+		cJSON_AddFalseToObject(o, "wait");
+	return o;
+}
+
+int ctl_cmd_dump(const struct ctl *ctl)
+{
+	cJSON *reply;
+	int code = ctl_call(ctl, FR_METHOD_DUMP, parameters(ctl), &reply);
+
+	if (code != FR_EXIT_OK)
+		return code;
+	/* The path alone, so that $(flightrecctl dump) is one. */
+	if (ctl->json != FR_JSON_OFF)
+		ctl_print_json(ctl, reply);
+	else if (*ctl_string(reply, "path"))
+		puts(ctl_string(reply, "path"));
+	else
+		printf("%.0f\n", ctl_number(reply, "id"));
+	cJSON_Delete(reply);
+	return FR_EXIT_OK;
+}

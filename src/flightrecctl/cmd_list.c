@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecctl/ctl.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void add_row(struct ctl_table *t, const cJSON *dump)
+{
+	_cleanup_free_ char *cause = ctl_dump_cause(dump);
+	char time[FR_UNIT_SIZE], size[FR_UNIT_SIZE], window[FR_UNIT_SIZE];
+	const char *path = ctl_string(dump, "path"), *slash = strrchr(path, '/');
+
+	ctl_table_cell(t, "%s", ctl_dump_time(dump, time));
+	ctl_table_cell(t, "%s", fr_size_format((uint64_t)ctl_number(dump, "bytes"), size));
+	if (cJSON_IsNumber(ctl_get(dump, "samples")))
+		ctl_table_cell(t, "%.0f", ctl_number(dump, "samples"));
+	else
+		ctl_table_cell(t, "-");
+	ctl_table_cell(t, "%s", ctl_dump_window(dump, window));
+	ctl_table_cell(t, "%s", cause ? cause : "-");
+	ctl_table_cell(t, "%s", slash ? slash + 1 : path);
+}
+
+static void print_list(const struct ctl *ctl, const char *directory, const cJSON *dumps)
+{
+	struct ctl_table *t = ctl_table_new("TIME (UTC)|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE");
+	char size[FR_UNIT_SIZE];
+	const cJSON *dump;
+	uint64_t sum = 0;
+
+	cJSON_ArrayForEach (dump, dumps) {
+		add_row(t, dump);
+		sum += (uint64_t)ctl_number(dump, "bytes");
+	}
+	ctl_table_print(t, !ctl->no_legend);
+	if (!ctl->no_legend)
+		printf("\n%d dumps in %s, %s\n", cJSON_GetArraySize(dumps), directory,
+			fr_size_format(sum, size));
+}
+
+int ctl_cmd_list(const struct ctl *ctl)
+{
+	_cleanup_free_ char *directory = ctl_directory(ctl);
+	struct fr_diag diag = {0};
+	cJSON *dumps;
+	int r = directory ? ctl_dumps_read(directory, &dumps, &diag) : -ENOMEM;
+
+	if (r < 0)
+		return ctl_fail(&diag, r);
+	if (ctl->json != FR_JSON_OFF)
+		ctl_print_json(ctl, dumps);
+	else
+		print_list(ctl, directory, dumps);
+	cJSON_Delete(dumps);
+	return FR_EXIT_OK;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* flightrecctl: one command line, a table of verbs, one file for each. Single-threaded; verbs return an exit
+ * code (enum fr_exit) and print what went wrong themselves. */
+
+#include "base/command_line.h"
+#include "base/diag.h"
+#include "control/client.h"
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ctl {
+	enum fr_json json;
+	bool no_pager, no_legend, verbose;
+	bool merge, no_wait;
+	uint64_t last_ns, from_ns, to_ns; /* 0: not given; a span, and wall times */
+	uint64_t post_ns;		  /* UINT64_MAX: not given */
+	struct {			  /* UINT64_MAX: not given */
+		uint64_t max_use, keep_free, max_files, max_age_ns;
+	} limits;
+	uint64_t lines; /* 0: not given */
+	const char *reason;
+	const char *socket;    /* --socket, or NULL */
+	const char *directory; /* --directory, or NULL */
+	char **args;	       /* after the verb, NULL-terminated */
+	size_t n_args;
+};
+
+struct ctl_verb {
+	const char *name, *argument, *help;
+	size_t least_args, most_args;
+	bool pages; /* its output goes through a pager on a terminal */
+	int (*run)(const struct ctl *ctl);
+};
+const struct ctl_verb *ctl_verbs(size_t *ret_n);
+
+int ctl_cmd_dump(const struct ctl *ctl);
+int ctl_cmd_status(const struct ctl *ctl);
+int ctl_cmd_metrics(const struct ctl *ctl);
+int ctl_cmd_list(const struct ctl *ctl);
+int ctl_cmd_info(const struct ctl *ctl);
+int ctl_cmd_verify_config(const struct ctl *ctl);
+int ctl_cmd_vacuum(const struct ctl *ctl);
+int ctl_cmd_rm(const struct ctl *ctl);
+int ctl_cmd_stop(const struct ctl *ctl);
+int ctl_cmd_reload(const struct ctl *ctl);
+int ctl_cmd_triggers(const struct ctl *ctl);
+int ctl_cmd_test_trigger(const struct ctl *ctl);
+int ctl_cmd_enable(const struct ctl *ctl);
+int ctl_cmd_disable(const struct ctl *ctl);
+int ctl_cmd_why(const struct ctl *ctl);
+int ctl_cmd_watch(const struct ctl *ctl);
+
+extern const struct fr_command_line ctl_command_line;
+
+/* 0 with *RET_VERB; 1: help or version was printed; -EINVAL with D. */
+int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d);
+
+/* Print what D says; the exit code for CODE. */
+int ctl_fail(const struct fr_diag *d, int code);
+
+/* connect.c. The client, or an exit code with everything said. *RET_CLIENT NULL then. */
+int ctl_connect(const struct ctl *ctl, struct fr_client **ret_client);
+/* Connect, call, disconnect. PARAMETERS is consumed. FR_EXIT_OK with *RET (may be NULL: not wanted). */
+int ctl_call(const struct ctl *ctl, const char *method, cJSON *parameters, cJSON **ret);
+/* Whether a recorder answers: then what concerns its directory is its business. --directory says that it is
+   not. FR_EXIT_OK with *RET; else everything is said. */
+int ctl_reachable(const struct ctl *ctl, bool *ret);
+/* The socket and the directory that the options, the environment and the configuration give; to be freed,
+ * NULL without memory. */
+char *ctl_socket(const struct ctl *ctl);
+char *ctl_directory(const struct ctl *ctl);
+
+/* output.c */
+void ctl_pager_open(const struct ctl *ctl);
+void ctl_pager_close(void); /* waits for it */
+enum ctl_colour { CTL_NORMAL, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED };
+const char *ctl_colour(enum ctl_colour c); /* an escape sequence, or "" where there are no colours */
+void ctl_print_json(const struct ctl *ctl, const cJSON *json);
+/* "     LABEL: text", with control characters made harmless. */
+void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ctl_clean(char *s);
+/* Members that may be missing, at a path like "ring.size". */
+const cJSON *ctl_get(const cJSON *json, const char *path);
+double ctl_number(const cJSON *json, const char *path);	     /* 0 */
+const char *ctl_string(const cJSON *json, const char *path); /* "" */
+
+/* causes.c: what stands in a cause, or was counted of them, for people. Strings are to be freed, NULL without
+   memory. */
+/* The value at PATH, in the unit that stands as UNIT ("ns", "bytes" …); RET has FR_CAUSE_VALUE_SIZE bytes.
+   "-" where there is none. */
+const char *ctl_value(const cJSON *json, const char *path, const char *unit, char *ret);
+char *ctl_cause_what(const cJSON *cause); /* "run-queue latency: 23.1ms ≥ 20ms" */
+char *ctl_cause_who(const cJSON *cause);  /* "mysqld[1234]", or "-" */
+/* "12: 10 cool-down, 2 rate-limit" of an object of numbers; "0" where there was none. */
+char *ctl_suppressed(const cJSON *reasons);
+
+/* table.c */
+struct ctl_table;
+/* COLUMNS: headings separated by '|', with a '>' in front where the column is aligned to the right. */
+struct ctl_table *ctl_table_new(const char *columns);
+void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+size_t ctl_table_rows(const struct ctl_table *t);
+/* Prints without blanks at line ends; frees. */
+void ctl_table_print(struct ctl_table *t, bool legend);
+
+/* dumps.c: what stands beside the dumps, read without the daemon. */
+/* An array of the JSON of each dump in DIRECTORY, oldest first, each with "path". 0 or a negative errno with
+ * D. */
+int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
+/* The JSON beside PATH, with "path", and "bytes" as the file is. */
+int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
+/* For people. RET has FR_UNIT_SIZE bytes. */
+const char *ctl_dump_time(const cJSON *dump, char *ret);
+const char *ctl_dump_window(const cJSON *dump, char *ret);
+char *ctl_dump_cause(const cJSON *dump); /* to be freed */

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecctl/ctl.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static struct {
+	pid_t pager;
+	int colours; /* -1: no, 1: yes, 0: not yet known */
+} out;
+
+static const char *first_env(const char *const *names)
+{
+	for (; *names; names++)
+		if (getenv(*names))
+			return getenv(*names);
+	return NULL;
+}
+
+static _Noreturn void pager_main(int fd, const char *command)
+{
+	dup2(fd, STDIN_FILENO);
+	setenv("LESS", "FRSXMK", !getenv("LESS"));
+	/* Under sudo a pager must not be a way to a shell. */
+	setenv("LESSSECURE", "1", 1);
+	if (command)
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+	execlp("less", "less", (char *)NULL);
+	execlp("more", "more", (char *)NULL);
+	execlp("cat", "cat", (char *)NULL);
+	_exit(127);
+}
+
+void ctl_pager_open(const struct ctl *ctl)
+{
+	static const char *const variables[] = {"FLIGHTREC_PAGER", "SYSTEMD_PAGER", "PAGER", NULL};
+	const char *command = first_env(variables);
+	int fds[2];
+
+	(void)ctl_colour(CTL_NORMAL); /* decide while standard output is still the terminal */
+	if (ctl->no_pager || !isatty(STDOUT_FILENO) || (command && (!*command || !strcmp(command, "cat"))) ||
+		pipe(fds) < 0)
+		return;
+	fflush(NULL);
+	out.pager = fork();
+	if (out.pager == 0) {
+		close(fds[1]);
+		pager_main(fds[0], command);
+	}
+	close(fds[0]);
+	if (out.pager > 0)
+		dup2(fds[1], STDOUT_FILENO);
+	close(fds[1]);
+}
+
+void ctl_pager_close(void)
+{
+	fflush(stdout);
+	if (out.pager <= 0)
+		return;
+	fclose(stdout);
+	close(STDOUT_FILENO);
+	while (waitpid(out.pager, NULL, 0) < 0 && errno == EINTR)
+		;
+	out.pager = 0;
+}
+
+/* SYSTEMD_COLORS is a word on its own; else a terminal that is not dumb, and no NO_COLOR (no-color.org). */
+static bool want_colours(void)
+{
+	const char *forced = getenv("SYSTEMD_COLORS"), *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (forced && *forced)
+		return fr_boolean_parse(forced) != 0;
+	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb");
+}
+
+const char *ctl_colour(enum ctl_colour c)
+{
+	static const char *const sequences[] = {
+		[CTL_NORMAL] = "\033[0m",
+		[CTL_BOLD] = "\033[1m",
+		[CTL_GREEN] = "\033[32m",
+		[CTL_YELLOW] = "\033[33m",
+		[CTL_RED] = "\033[1;31m",
+	};
+
+	if (out.colours == 0)
+		out.colours = want_colours() ? 1 : -1;
+	return out.colours > 0 ? sequences[c] : "";
+}
+
+void ctl_print_json(const struct ctl *ctl, const cJSON *json)
+{
+	_cleanup_free_ char *text =
+		ctl->json == FR_JSON_PRETTY ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+
+	if (text)
+		puts(text);
+}
+
+/* Names and reasons come from anybody: no escape sequence of theirs reaches the terminal. */
+void ctl_clean(char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			*s = '?';
+		else if ((unsigned char)s[0] == 0xc2 && (unsigned char)s[1] >= 0x80 &&
+			 (unsigned char)s[1] < 0xa0)
+			s[0] = s[1] = '?';
+}
+
+void ctl_field(const char *label, const char *fmt, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		text = NULL;
+		return;
+	}
+	ctl_clean(text);
+	printf("%12s%s%s\n", label, *label ? ": " : "  ", text);
+}
+
+const cJSON *ctl_get(const cJSON *json, const char *path)
+{
+	while (json && *path) {
+		size_t len = strcspn(path, ".");
+		char name[64];
+
+		if (len >= sizeof(name))
+			return NULL;
+		memcpy(name, path, len);
+		name[len] = '\0';
+		json = cJSON_GetObjectItemCaseSensitive(json, name);
+		path += len + (path[len] == '.');
+	}
+	return json;
+}
+
+double ctl_number(const cJSON *json, const char *path)
+{
+	const cJSON *item = ctl_get(json, path);
+
+	return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+const char *ctl_string(const cJSON *json, const char *path)
+{
+	const cJSON *item = ctl_get(json, path);
+
+	return cJSON_IsString(item) ? item->valuestring : "";
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The one place that joins the stages: opens them in the order of the path of a sample, runs the main loop,
+ * and takes them down in reverse. Everything here is the main thread's, except where a member says otherwise.
+ */
+
+#include "base/clock.h"
+#include "capture/capture.h"
+#include "control/server.h"
+#include "flightrecd/collector.h"
+#include "flightrecd/command.h"
+#include "flightrecd/config.h"
+#include "flightrecd/dumper.h"
+#include "flightrecd/frequency.h"
+#include "flightrecd/handover.h"
+#include "flightrecd/hotplug.h"
+#include "flightrecd/recorder.h"
+#include "history/history.h"
+#include "perfdata/session.h"
+#include "sideband/keeper.h"
+#include "trigger/triggers.h"
+
+#include <pthread.h>
+#include <systemd/sd-event.h>
+
+/* Counters at one moment, to make rates of. Two of them, RATE_PERIOD apart, are kept. */
+struct fr_counter_snapshot {
+	uint64_t time_ns;  /* 0: not taken */
+	uint64_t cpu_ns;   /* own */
+	uint64_t *samples; /* [event * n_cpus + cpu] */
+};
+
+enum fr_stop {
+	FR_STOP_NO,
+	FR_STOP_CLEAN,
+	FR_STOP_DUMP,  /* one more dump */
+	FR_STOP_MERGE, /* one more dump, then one perf.data of it all */
+};
+
+struct fr_daemon {
+	struct fr_config *config; /* borrowed from main() */
+	int argc;
+	char **argv;
+
+	struct fr_event_list events;
+	struct fr_session session; /* of the recording, and of what the ring still has of earlier ones */
+	int dirfd;
+	gid_t gid; /* of files and socket; (gid_t)-1: no such group */
+	char boot_id[FR_BOOT_ID_SIZE];
+
+	struct fr_handover handover;
+
+	struct fr_command command; /* of "-- COMMAND" */
+	/* A reload changes `capture`, `history` and `lost_before` on the main thread, with this locked for
+	   writing; other threads lock it to read them. The keeper has it from a hold to the release. */
+	pthread_rwlock_t parts;
+	struct fr_capture *capture;
+	struct fr_history *history;
+	uint64_t lost_before[_FR_LOSS_MAX]; /* by instances before, and before reloads */
+	struct fr_keeper *keeper;
+	struct fr_recorder *recorder;
+	struct fr_dumper *dumper;
+	struct fr_collector *collector; /* NULL: CacheObjects=no */
+	uint64_t sideband_id;
+	pid_t disturbed_pid; /* whom the kernel's build-ids would disturb, so that they are not asked for; 0:
+				nobody */
+
+	sd_event *event;
+	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
+	struct fr_watchers *watchers; /* of verbs_triggers.c; NULL: nobody has ever watched */
+	struct fr_server *server;
+	uint64_t watchdog_usec; /* WatchdogSec=, 0: none */
+	enum fr_stop stop;
+	bool final_submitted;
+	int command_exit; /* the exit code of the command, once it has ended */
+
+	struct fr_clock_pair started;
+	struct fr_counter_snapshot rate[2]; /* older, newer */
+	struct fr_frequency frequency;
+	struct fr_hotplug hotplug;
+	struct fr_http *http; /* of listener.c; NULL: not asked for */
+	uint64_t next_job_id;
+	/* Every trigger is one of these, or queued. A dump that failed and was kept is a failed one, and may
+	   be a rescued one later. */
+	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed;
+	uint64_t dumps_rescued, dumps_given_up, dumps_removed;
+	char writer[96];      /* how the newest file was written */
+	cJSON *last_dump;     /* outcome of the newest job, NULL: none yet */
+	cJSON *dumps;	      /* array of this run's dumps, newest last, bounded */
+	uint64_t losses_told; /* sum of all losses that the log has spoken of */
+};
+
+/* Opens everything and records. On failure D, and nothing is left running. */
+int fr_daemon_open(
+	struct fr_daemon *daemon, struct fr_config *config, int argc, char *argv[], struct fr_diag *d);
+/* Runs until a signal, `flightrecctl stop`, or the end of the command. Returns an exit code. */
+int fr_daemon_run(struct fr_daemon *daemon);
+void fr_daemon_close(struct fr_daemon *daemon);
+
+/* dumps.c */
+/* All borrowed. */
+struct fr_dump_request {
+	const struct fr_cause *cause; /* its instant is the trigger's */
+	uid_t uid;		      /* of who asked; (uid_t)-1: not a person */
+	struct fr_dump_asked asked;
+	bool automatic; /* of a source: other causes may join it while it waits for its post-trigger time */
+	void *caller;	/* NULL, or handed to fr_verb_job_done() */
+};
+/* 0 with the number of the dump (RET_ID may be NULL); 1: it has joined that one; -EAGAIN: the queue is full,
+   and counted as suppressed; -ENOMEM. Who asks passed the policy already. */
+int fr_daemon_dump(struct fr_daemon *daemon, const struct fr_dump_request *request, uint64_t *ret_id);
+/* What trigger NAME asks for by its section, or else by [Dump]. */
+struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *daemon, const char *name);
+/* Takes the outcomes of finished jobs: log, memory, answer to who waits. */
+void fr_daemon_reap(struct fr_daemon *daemon);
+
+/* loop.c: what the verbs may ask for. */
+void fr_daemon_stop(struct fr_daemon *daemon, enum fr_stop how);
+/* reload.c: reads the configuration again. What has become other is in RET->changed, what could not (and why,
+   or that it waits for a restart) in RET->waiting: arrays of lines. Other events, buffers and CPUs are
+   recorded from one instant on, the ring keeps what fits. 0, or a negative errno with D, and then what is
+   recorded is what was. */
+struct fr_reloaded {
+	cJSON *changed, *waiting;
+};
+int fr_daemon_reload(struct fr_daemon *daemon, struct fr_reloaded *ret, struct fr_diag *d);
+void fr_reloaded_deinit(struct fr_reloaded *what);
+/* The same events on CPUS, a list, of which some have CAME. As above: 0, or a negative errno with D. */
+int fr_daemon_reopen(struct fr_daemon *daemon, char *cpus, unsigned came, struct fr_diag *d);
+
+/* daemon.c: what a start and a reload do alike. Each 0 or a negative errno with D. */
+int fr_daemon_parse_events(const struct fr_config *config, struct fr_event_list *ret, struct fr_diag *d);
+/* RET_DISTURBED as the member. */
+int fr_daemon_open_capture(struct fr_daemon *daemon, const struct fr_config *config,
+	const struct fr_event_list *events, struct fr_capture **ret, pid_t *ret_disturbed, struct fr_diag *d);
+/* Those of the recorder's threads. Returns how many. */
+#define FR_OWN_TIDS_MAX 5
+size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OWN_TIDS_MAX]);
+
+/* verbs.c */
+int fr_verbs_serve(struct fr_daemon *daemon, struct fr_diag *d);
+/* Answers one who waits for JOB. */
+void fr_verb_job_done(struct fr_daemon *daemon, struct fr_call *call, const struct fr_dump_job *job);
+
+/* status.c */
+cJSON *fr_status(struct fr_daemon *daemon);
+void fr_status_tick(struct fr_daemon *daemon); /* every FR_RATE_PERIOD_NS */
+#define FR_RATE_PERIOD_NS (5 * FR_NSEC_PER_SEC)
+void fr_status_losses(struct fr_daemon *daemon, uint64_t ret[static _FR_LOSS_MAX]); /* since the start */
+uint64_t fr_status_resident_bytes(void);
+uint64_t fr_status_total_losses(struct fr_daemon *daemon);
+/* "losses" into META: an array of {cause, event, cpu, count}. From any thread: reads counters only. */
+void fr_status_add_losses(void *daemon, cJSON *meta);

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecd/dumper_private.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+
+#define TIDY_PERIOD_NS (3600 * FR_NSEC_PER_SEC)
+
+static void list_init(struct fr_job_list *l)
+{
+	l->first = NULL;
+	l->last = &l->first;
+}
+
+static void list_push(struct fr_job_list *l, struct fr_dump_job *job)
+{
+	job->next = NULL;
+	*l->last = job;
+	l->last = &job->next;
+}
+
+static void list_push_front(struct fr_job_list *l, struct fr_dump_job *job)
+{
+	job->next = l->first;
+	if (!l->first)
+		l->last = &job->next;
+	l->first = job;
+}
+
+/* The job that *AT points to. */
+static struct fr_dump_job *list_take(struct fr_job_list *l, struct fr_dump_job **at)
+{
+	struct fr_dump_job *job = *at;
+
+	if (!job)
+		return NULL;
+	*at = job->next;
+	if (l->last == &job->next)
+		l->last = at;
+	job->next = NULL;
+	return job;
+}
+
+struct fr_dump_job *fr_dump_job_new(enum fr_job_kind kind)
+{
+	struct fr_dump_job *job = calloc(1, sizeof(*job));
+
+	if (job)
+		job->kind = kind;
+	return job;
+}
+
+int fr_dump_job_add_caller(struct fr_dump_job *job, void *caller)
+{
+	void **grown = reallocarray(job->callers, job->n_callers + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	job->callers = grown;
+	grown[job->n_callers++] = caller;
+	return 0;
+}
+
+struct fr_dump_job *fr_dump_job_free(struct fr_dump_job *job)
+{
+	if (!job)
+		return NULL;
+	cJSON_Delete(job->meta);
+	free(job->callers);
+	for (char **name = job->names; name && *name; name++)
+		free(*name);
+	free(job->names);
+	fr_vacuum_report_deinit(&job->vacuum);
+	free(job);
+	return NULL;
+}
+
+struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
+{
+	struct fr_dumper_settings settings;
+
+	pthread_mutex_lock(&p->lock);
+	settings = p->settings;
+	pthread_mutex_unlock(&p->lock);
+	return settings;
+}
+
+/* Lock held. The first job whose time has come; at the end of all, any. */
+static struct fr_dump_job *take_ready(struct fr_dumper *p)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+
+	for (struct fr_dump_job **at = &p->waiting.first; *at; at = &(*at)->next)
+		if (p->stop || (*at)->ready_ns <= now_ns)
+			return list_take(&p->waiting, at);
+	return NULL;
+}
+
+/* Lock held. When something has to be done though nobody asks. */
+static uint64_t next_time(const struct fr_dumper *p)
+{
+	uint64_t next_ns = p->tidied_ns + TIDY_PERIOD_NS;
+
+	for (const struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+		next_ns = FR_MIN(next_ns, job->ready_ns);
+	if (p->kept.job)
+		next_ns = FR_MIN(next_ns, p->retry_now ? 0 : p->kept.retry_ns);
+	return next_ns;
+}
+
+/* Lock held. */
+static void wait_for_work(struct fr_dumper *p)
+{
+	const uint64_t next_ns = next_time(p);
+	const struct timespec until = {
+		.tv_sec = (time_t)(next_ns / FR_NSEC_PER_SEC), .tv_nsec = (long)(next_ns % FR_NSEC_PER_SEC)};
+
+	if (next_ns > fr_monotonic_ns())
+		(void)pthread_cond_timedwait(&p->changed, &p->lock, &until);
+}
+
+void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted)
+{
+	const uint64_t one = 1;
+
+	pthread_mutex_lock(&p->lock);
+	list_push(&p->done, job);
+	if (counted)
+		p->queued--;
+	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->fate != FR_FATE_RESCUED))
+		p->retry_now = true; /* there may be room now */
+	(void)!write(p->done_fd, &one, sizeof(one));
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* What has to be done by the clock. */
+static void by_time(struct fr_dumper *p, bool retry)
+{
+	struct fr_dump_job *job;
+
+	if (retry && (job = fr_kept_retry(p, false)))
+		fr_dumper_finish(p, job, false);
+	if (fr_monotonic_ns() >= p->tidied_ns + TIDY_PERIOD_NS)
+		fr_dumper_tidy(p, false);
+}
+
+static void work(struct fr_dumper *p)
+{
+	struct fr_dump_job *job;
+
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		bool retry;
+
+		job = take_ready(p);
+		if (!job && p->stop)
+			break;
+		if (!job)
+			wait_for_work(p);
+		retry = !job && p->kept.job && (p->retry_now || fr_monotonic_ns() >= p->kept.retry_ns);
+		if (retry)
+			p->retry_now = false;
+		pthread_mutex_unlock(&p->lock);
+		if (job) {
+			fr_dumper_run(p, job);
+			fr_dumper_finish(p, job, true);
+		} else {
+			by_time(p, retry);
+		}
+		pthread_mutex_lock(&p->lock);
+	}
+	pthread_mutex_unlock(&p->lock);
+	job = fr_kept_retry(p, true);
+	if (job)
+		fr_dumper_finish(p, job, false);
+}
+
+static void *dumper_main(void *arg)
+{
+	struct fr_dumper *p = arg;
+
+	pthread_setname_np(pthread_self(), "fr-dumper");
+	pthread_mutex_lock(&p->lock);
+	p->tid = gettid();
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	fr_dumper_tidy(p, true);
+	work(p);
+	return NULL;
+}
+
+static void init_lock(struct fr_dumper *p)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **ret, struct fr_diag *d)
+{
+	struct fr_dumper *p = calloc(1, sizeof(*p));
+	int code;
+
+	if (!p)
+		return -ENOMEM;
+	p->config = *config;
+	p->settings = config->settings;
+	list_init(&p->waiting);
+	list_init(&p->done);
+	init_lock(p);
+	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	code = p->done_fd < 0 ? -errno : -pthread_create(&p->thread, NULL, dumper_main, p);
+	if (code < 0) {
+		fr_fail_errno(d, code, NULL, "cannot start the dumper thread");
+		if (p->done_fd >= 0)
+			close(p->done_fd);
+		free(p);
+		return code;
+	}
+	pthread_mutex_lock(&p->lock);
+	while (!p->tid)
+		pthread_cond_wait(&p->changed, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+	*ret = p;
+	return 0;
+}
+
+void fr_dumper_stop(struct fr_dumper *p)
+{
+	if (!p || p->stop)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+}
+
+struct fr_dumper *fr_dumper_free(struct fr_dumper *p)
+{
+	if (!p)
+		return NULL;
+	close(p->done_fd);
+	fr_session_deinit(&p->session);
+	fr_session_deinit(&p->session_next);
+	pthread_cond_destroy(&p->changed);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+	return NULL;
+}
+
+pid_t fr_dumper_tid(const struct fr_dumper *p)
+{
+	return p->tid;
+}
+
+int fr_dumper_done_fd(const struct fr_dumper *p)
+{
+	return p->done_fd;
+}
+
+int fr_dumper_set_session(struct fr_dumper *p, const struct fr_session *s, bool strip_rounds)
+{
+	struct fr_session copy = {0}, old;
+	int r = fr_session_copy(s, &copy);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&p->lock);
+	old = p->session_next;
+	p->session_next = copy;
+	p->strip_rounds |= strip_rounds;
+	pthread_mutex_unlock(&p->lock);
+	fr_session_deinit(&old);
+	return 0;
+}
+
+void fr_dumper_set(struct fr_dumper *p, const struct fr_dumper_settings *settings)
+{
+	pthread_mutex_lock(&p->lock);
+	p->settings = *settings;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static bool has_room(const struct fr_dump_job *job)
+{
+	return cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")) < FR_DUMPER_JOIN_MAX;
+}
+
+/* Whether NEW may become one file with OLD, which waits. A file goes on for at most one more post-trigger
+   time, so that a storm of triggers ends in files and not in one that is never written. */
+static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
+{
+	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;
+
+	return old->kind == FR_JOB_DUMP && new->kind == FR_JOB_DUMP && !old->final && !new->final &&
+	       a->last_ns == b->last_ns && a->post_ns == b->post_ns && a->from_ns == b->from_ns &&
+	       a->to_ns == b->to_ns && old->compress == new->compress &&
+	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room(old);
+}
+
+/* Consumes NEW. */
+static int join(struct fr_dump_job *old, struct fr_dump_job *new)
+{
+	cJSON *causes = cJSON_GetObjectItem(old->meta, "causes");
+	cJSON *cause = cJSON_DetachItemFromArray(cJSON_GetObjectItem(new->meta, "causes"), 0);
+
+	for (size_t i = 0; i < new->n_callers; i++)
+		if (fr_dump_job_add_caller(old, new->callers[i]) < 0) {
+			cJSON_Delete(cause);
+			return -ENOMEM;
+		}
+	cJSON_AddItemToArray(causes, cause);
+	old->from_ns = FR_MIN(old->from_ns, new->from_ns);
+	old->to_ns = FR_MAX(old->to_ns, new->to_ns);
+	old->ready_ns = FR_MAX(old->ready_ns, new->ready_ns);
+	fr_dump_job_free(new);
+	return 1;
+}
+
+/* Lock held. */
+static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id)
+{
+	for (struct fr_dump_job *old = p->waiting.first; old; old = old->next)
+		if (can_join(old, job)) {
+			*ret_id = old->id;
+			return join(old, job);
+		}
+	if (p->queued >= FR_DUMPER_QUEUE_MAX && !job->final)
+		return -EAGAIN;
+	*ret_id = job->id;
+	/* Room is wanted before what needs it. */
+	if (job->kind == FR_JOB_DUMP)
+		list_push(&p->waiting, job);
+	else
+		list_push_front(&p->waiting, job);
+	p->queued++;
+	pthread_cond_broadcast(&p->changed);
+	return 0;
+}
+
+int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id)
+{
+	uint64_t id = 0;
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = submit(p, job, &id);
+	pthread_mutex_unlock(&p->lock);
+	if (r >= 0 && ret_id)
+		*ret_id = id;
+	return r;
+}
+
+/* Lock held. */
+static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns)
+{
+	for (struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+		if (job->automatic && !job->final && time_ns >= job->from_ns && time_ns <= job->to_ns &&
+			has_room(job))
+			return job;
+	return NULL;
+}
+
+int fr_dumper_join(struct fr_dumper *p, cJSON *cause, uint64_t time_ns, uint64_t *ret_id)
+{
+	struct fr_dump_job *job;
+	int r = -ENOENT;
+
+	pthread_mutex_lock(&p->lock);
+	job = find_automatic(p, time_ns);
+	if (job && cJSON_AddItemToArray(cJSON_GetObjectItem(job->meta, "causes"), cause)) {
+		*ret_id = job->id;
+		r = 0;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p)
+{
+	struct fr_dump_job *job;
+
+	pthread_mutex_lock(&p->lock);
+	job = list_take(&p->done, &p->done.first);
+	pthread_mutex_unlock(&p->lock);
+	return job;
+}
+
+void fr_dumper_stats(struct fr_dumper *p, struct fr_dumper_stats *ret)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+
+	pthread_mutex_lock(&p->lock);
+	*ret = p->stats;
+	ret->queued = p->queued;
+	for (const struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+		ret->waiting_post += job->ready_ns > now_ns;
+	pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* One job of the dumper, from the snapshot to the file, and the order in its directory. */
+#include "flightrecd/dumper_private.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "flightrecd/dumper_marks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+/* How long a dump waits for the side-band keeper to have applied what the ring gave up. Past it the disk
+   under the auxiliary file is stuck, and a dump onto that disk would not get far either. */
+#define KEEPER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
+
+/* What the callbacks of a write know. */
+struct writing {
+	struct fr_dumper *p;
+	struct fr_dump_job *job;
+	fr_dump_model model;
+	uint64_t time_ns; /* wall time of the trigger, as its file is named */
+};
+
+int fr_dumper_model(
+	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
+{
+	struct fr_dumper *p = ctx;
+
+	return fr_keeper_model(
+		p->config.keeper, horizon_ns, time_ns, KEEPER_TIMEOUT_NS, ret_state, ret_since);
+}
+
+static int model(
+	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
+{
+	struct writing *w = ctx;
+
+	return w->model(w->p, horizon_ns, time_ns, ret_state, ret_since);
+}
+
+static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_bytes, uint64_t keep_from_ns)
+{
+	const struct fr_dumper_settings settings = fr_dumper_settings(p);
+
+	(void)fr_vacuum(
+		p->config.dirfd, &settings.limits, need_bytes, keep_from_ns, &job->vacuum, &job->vacuum_diag);
+}
+
+/* One that had been kept is older than some of the files, which do not go for it. */
+static void make_room(void *ctx, uint64_t bytes)
+{
+	struct writing *w = ctx;
+
+	vacuum(w->p, w->job, bytes, w->time_ns);
+}
+
+/* For who asks why a dump takes so long: one of REALTIME_NS is being written, or (not ON) none any more. */
+static void tell_writing(struct fr_dumper *p, uint64_t realtime_ns, bool on)
+{
+	pthread_mutex_lock(&p->lock);
+	p->stats.writing_since_ns = on ? fr_monotonic_ns() : 0;
+	if (on)
+		fr_dump_name(realtime_ns, p->stats.writing_name);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* The snapshot has been taken: what is set later has no record in it. */
+static void take_session(struct fr_dumper *p)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->session_next.n_events) {
+		fr_session_deinit(&p->session);
+		p->session = p->session_next;
+		p->session_next = (struct fr_session){0};
+		p->config.session = &p->session;
+	}
+	p->config.strip_rounds |= p->strip_rounds;
+	pthread_mutex_unlock(&p->lock);
+}
+
+int fr_dumper_write(
+	struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot, fr_dump_model model_of)
+{
+	const struct fr_clock_pair clock = fr_clock_pair_now();
+	const uint64_t time_ns = fr_clock_to_realtime(&clock, job->trigger_ns);
+	_cleanup_dumper_marks_ struct fr_dumper_marks marks = {0};
+	struct writing w = {p, job, model_of, time_ns / FR_NSEC_PER_USEC * FR_NSEC_PER_USEC};
+	int r = fr_dumper_marks_of(job->meta, &marks);
+	const struct fr_dump_params params = {
+		.dirfd = p->config.dirfd,
+		.session = p->config.session,
+		.clock = clock,
+		.trigger_ns = job->trigger_ns,
+		.from_ns = job->from_ns,
+		.to_ns = job->to_ns,
+		.compress = job->compress,
+		.level = p->config.level,
+		.section_max = p->config.section_max,
+		.marks = marks.v,
+		.n_marks = marks.n,
+		.strip_rounds = p->config.strip_rounds,
+		.vdso_kept = p->config.vdso_kept,
+		.model = model,
+		.make_room = make_room,
+		.ctx = &w,
+		.writer = job->writer,
+		.gid = p->config.gid,
+	};
+
+	if (r < 0)
+		return fr_fail_errno(&job->diag, r, NULL, "cannot tell what made the dump");
+	tell_writing(p, time_ns, true);
+	r = fr_dump_write(snapshot, &params, job->meta, &job->result, &job->diag);
+	tell_writing(p, 0, false);
+	if (r >= 0)
+		vacuum(p, job, 0, w.time_ns);
+	return r;
+}
+
+static void add_u64(cJSON *o, const char *name, uint64_t v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, v);
+	cJSON_AddRawToObject(o, name, text);
+}
+
+/* The window as it was asked for; what the file covers is in "window". */
+static void add_asked(struct fr_dump_job *job)
+{
+	cJSON *o = cJSON_AddObjectToObject(job->meta, "asked");
+
+	add_u64(o, "from_ns", job->from_ns);
+	add_u64(o, "to_ns", job->to_ns);
+}
+
+static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	struct fr_snapshot *snapshot = NULL;
+	uint64_t due_ns, now_ns;
+
+	job->code = fr_recorder_snapshot(p->config.recorder, &snapshot);
+	if (job->code < 0) {
+		fr_fail_errno(&job->diag, job->code, NULL, "cannot take a snapshot of the ring");
+		return;
+	}
+	take_session(p);
+	/* The end of the recorder does not wait for a post-trigger time. */
+	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
+	now_ns = fr_monotonic_ns();
+	job->snapshot_ns = now_ns > due_ns ? now_ns - due_ns : 0;
+	add_u64(job->meta, "window_closed_ns", now_ns);
+	p->config.add_losses(p->config.ctx, job->meta);
+	add_asked(job);
+	p->config.add_steps(
+		p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_horizon(snapshot)), job->to_ns, job->meta);
+	job->code = fr_dumper_write(p, job, snapshot, fr_dumper_model);
+	if (job->code < 0)
+		fr_kept_take(p, job, &snapshot);
+	fr_snapshot_free(snapshot);
+}
+
+/* All that can be removed is, whatever one of them says. */
+static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	int code = 0;
+
+	for (char **name = job->names; name && *name; name++) {
+		int r = fr_vacuum_remove(p->config.dirfd, *name, &job->vacuum, &job->diag);
+
+		code = code ? code : r;
+	}
+	return code;
+}
+
+void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	switch (job->kind) {
+	case FR_JOB_DUMP:
+		run_dump(p, job);
+		break;
+	case FR_JOB_VACUUM:
+		job->code = fr_vacuum(p->config.dirfd, &job->limits, 0, UINT64_MAX, &job->vacuum, &job->diag);
+		break;
+	case FR_JOB_REMOVE:
+		job->code = remove_named(p, job);
+		break;
+	}
+}
+
+void fr_dumper_tidy(struct fr_dumper *p, bool first)
+{
+	struct fr_dump_job *job = fr_dump_job_new(FR_JOB_VACUUM);
+
+	p->tidied_ns = fr_monotonic_ns();
+	if (!job)
+		return;
+	if (first)
+		(void)fr_vacuum_leftovers(p->config.dirfd);
+	vacuum(p, job, 0, UINT64_MAX);
+	job->code = job->vacuum_diag.code;
+	job->diag = job->vacuum_diag;
+	if (job->code < 0 || job->vacuum.n_removed)
+		fr_dumper_finish(p, job, false);
+	else
+		fr_dump_job_free(job);
+}

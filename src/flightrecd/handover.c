@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecd/handover.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "flightrecd/daemon.h"
+#include "history/unpack.h"
+#include "perfdata/tracing_data.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <systemd/sd-daemon.h>
+
+#define STATE_NAME "flightrec-state"
+#define RING_NAME "flightrec-ring-"
+
+static void __attribute__((format(printf, 2, 3))) refuse(struct fr_daemon *m, const char *fmt, ...)
+{
+	struct fr_handover *h = &m->handover;
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(h->refused, sizeof(h->refused), fmt, args);
+	va_end(args);
+	fr_log(LOG_WARNING, "the history of the instance before is lost: %s", h->refused);
+}
+
+/* The descriptors with the store's names, each close-on-exec. The environment keeps telling of all of them:
+   others look for theirs. */
+static int find_passed(const char *name)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(0, &names), fd = -1;
+
+	for (int i = 0; i < n; i++) {
+		if (!strcmp(names[i], name))
+			fd = SD_LISTEN_FDS_START + i;
+		free(names[i]);
+	}
+	free(names);
+	return fd;
+}
+
+static void remove_from_store(const char *name)
+{
+	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+}
+
+/* Rings of an instance that was killed while it changed its ring, or of which nothing tells. */
+static void drop_other_rings(int but)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(0, &names);
+
+	for (int i = 0; i < n; i++) {
+		if (!strncmp(names[i], RING_NAME, strlen(RING_NAME)) && SD_LISTEN_FDS_START + i != but) {
+			close(SD_LISTEN_FDS_START + i);
+			remove_from_store(names[i]);
+		}
+		free(names[i]);
+	}
+	free(names);
+}
+
+static bool is_same_directory(const struct fr_daemon *m, const struct fr_state *s)
+{
+	struct stat st;
+
+	return fstat(m->dirfd, &st) == 0 && s->directory_dev == st.st_dev && s->directory_ino == st.st_ino;
+}
+
+static int receive_state(struct fr_daemon *m, int fd)
+{
+	struct fr_handover *h = &m->handover;
+	struct fr_diag d = {0};
+	int r = fr_state_file_adopt(fd, &h->file, &h->state, &d);
+
+	if (r < 0) {
+		refuse(m, "%s", d.what);
+		return r;
+	}
+	if (strcmp(h->state.boot_id, m->boot_id) != 0) {
+		refuse(m, "it is of another boot");
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+void fr_handover_receive(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+	int fd;
+
+	*h = (struct fr_handover){.on = !m->config->command && getenv("NOTIFY_SOCKET"),
+		.file.fd = -1,
+		.ring_fd = -1,
+		.ring_number = 1};
+	if (!h->on || fr_boot_id(m->boot_id) < 0)
+		return;
+	fd = find_passed(STATE_NAME);
+	if (fd >= 0 && receive_state(m, fd) == 0) {
+		h->ring_fd = find_passed(h->state.ring);
+		if (h->ring_fd < 0)
+			refuse(m, "its ring is not in the descriptor store");
+	}
+	drop_other_rings(h->ring_fd);
+	if (h->ring_fd >= 0) {
+		(void)sscanf(h->state.ring, RING_NAME "%u", &h->ring_number);
+		return;
+	}
+	fr_state_deinit(&h->state);
+	h->file.fd = -1;
+	if (fd >= 0) {
+		close(fd);
+		remove_from_store(STATE_NAME);
+	}
+}
+
+static bool has_id(const struct fr_event_desc *e, uint64_t id)
+{
+	for (size_t i = 0; i < e->n_ids; i++)
+		if (e->ids[i] == id)
+			return true;
+	return false;
+}
+
+static int unite_event(struct fr_session *to, const struct fr_event_desc *e)
+{
+	struct fr_event_desc last, *have = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < to->n_events && !have; i++)
+		if (!memcmp(&to->events[i].attr, &e->attr, sizeof(e->attr)) &&
+			!strcmp(to->events[i].name, e->name))
+			have = &to->events[i];
+	if (!have) {
+		r = fr_session_add_event(to, &e->attr, e->name, e->ids, e->n_ids, NULL);
+		if (r < 0 || to->n_events < 2)
+			return r;
+		last = to->events[to->n_events - 1];
+		to->events[to->n_events - 1] = to->events[to->n_events - 2];
+		to->events[to->n_events - 2] = last;
+		return 0;
+	}
+	for (size_t i = 0; r == 0 && i < e->n_ids; i++)
+		if (!has_id(have, e->ids[i]))
+			r = fr_event_desc_add_id(have, e->ids[i]);
+	return r;
+}
+
+int fr_session_unite(struct fr_session *to, const struct fr_session *from)
+{
+	int r = fr_tracing_data_unite(
+		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
+
+	for (size_t i = 0; r == 0 && i < from->n_events; i++)
+		r = unite_event(to, &from->events[i]);
+	return r;
+}
+
+static void take_counters(struct fr_daemon *m, const struct fr_state *s)
+{
+	m->next_job_id = s->next_job_id;
+	m->dumps_done = s->dumps_done;
+	m->dumps_joined = s->dumps_joined;
+	m->dumps_failed = s->dumps_failed;
+	m->dumps_suppressed = s->dumps_suppressed;
+	m->dumps_rescued = s->dumps_rescued;
+	m->dumps_given_up = s->dumps_given_up;
+	m->dumps_removed = s->dumps_removed;
+	memcpy(m->lost_before, s->lost, sizeof(m->lost_before));
+}
+
+int fr_handover_take_over(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+	int r;
+
+	if (h->ring_fd < 0)
+		return 0;
+	r = fr_session_unite(&m->session, &h->state.session);
+	if (r == -EBADMSG) {
+		refuse(m, "its formats of tracepoints are damaged");
+		close(TAKE_FD(h->ring_fd));
+		h->ring_number++;
+		return 0;
+	}
+	if (r == 0)
+		take_counters(m, &h->state);
+	return r;
+}
+
+static void say_adopted(struct fr_daemon *m)
+{
+	const struct fr_history_adopted *w = &m->handover.what;
+	char span[FR_UNIT_SIZE], left_out[64] = "";
+
+	if (w->frames_left_out)
+		snprintf(left_out, sizeof(left_out), "; %llu older frames are left out",
+			(unsigned long long)w->frames_left_out);
+	fr_log(LOG_INFO, "goes on with the history of the instance before: %llu samples of %s%s%s",
+		(unsigned long long)w->samples, fr_duration_format(w->last_ns - w->first_ns, span),
+		w->in_place ? "" : ", copied into a ring of another size", left_out);
+}
+
+static int take_first_record(struct fr_history *history, struct fr_snapshot *snapshot, struct fr_buf *ret)
+{
+	const size_t size = fr_history_section_max(history);
+	_cleanup_unpack_ struct fr_unpack *unpack = NULL;
+	_cleanup_free_ void *raw = malloc(size);
+	struct fr_frame frame;
+	int r = raw ? fr_unpack_new(&unpack) : -ENOMEM;
+
+	while (r == 0 && ret->len == 0 && fr_snapshot_next(snapshot, &frame) == 1) {
+		ssize_t n = fr_section_open(unpack, frame.sideband, frame.sideband_len, raw, size);
+		struct fr_section_iter it = fr_section_iter(raw, n > 0 ? (size_t)n : 0);
+		const struct perf_event_header *h = fr_section_next(&it);
+
+		if (h)
+			r = fr_buf_append(ret, h, h->size);
+	}
+	return r;
+}
+
+/* What the auxiliary file has before it has left the ring. */
+static int find_first_sideband(struct fr_daemon *m)
+{
+	struct fr_snapshot *snapshot;
+	int r = fr_history_seal(m->history); /* the open chunk's, too; nobody appends yet */
+
+	if (r >= 0)
+		r = fr_history_snapshot(m->history, &snapshot);
+	if (r < 0)
+		return r;
+	r = take_first_record(m->history, snapshot, &m->handover.first);
+	fr_snapshot_free(snapshot);
+	return r;
+}
+
+int fr_handover_open_history(struct fr_daemon *m, const struct fr_history_config *config, struct fr_diag *d)
+{
+	struct fr_handover *h = &m->handover;
+	struct fr_diag why = {0};
+	int r = -EBADMSG;
+
+	if (h->ring_fd < 0)
+		return fr_history_new(config, &m->history, d);
+	r = fr_history_adopt(config, h->ring_fd, &m->history, &h->what, &why);
+	if (r < 0) {
+		refuse(m, "%s", why.what[0] ? why.what : strerror(-r));
+		close(TAKE_FD(h->ring_fd));
+		h->ring_number++;
+		return fr_history_new(config, &m->history, d);
+	}
+	h->ring_fd = -1;
+	h->adopted = true;
+	h->same_directory = is_same_directory(m, &h->state);
+	h->ring_number += !h->what.in_place;
+	say_adopted(m);
+	r = find_first_sideband(m);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot read the history of the instance before");
+	if (!h->same_directory)
+		fr_log(LOG_NOTICE,
+			"processes that have exited have no names in the older history: the auxiliary "
+			"file is in another directory");
+	return 0;
+}
+
+static void fill_state(const struct fr_daemon *m, struct fr_state *s)
+{
+	struct stat st = {0};
+
+	(void)fstat(m->dirfd, &st);
+	s->directory_dev = st.st_dev;
+	s->directory_ino = st.st_ino;
+	strcpy(s->boot_id, m->boot_id);
+	snprintf(s->ring, sizeof(s->ring), RING_NAME "%u", m->handover.ring_number);
+	if (!s->first_started_ns)
+		s->first_started_ns = m->started.monotonic_ns;
+	s->next_job_id = m->next_job_id;
+	s->dumps_done = m->dumps_done;
+	s->dumps_joined = m->dumps_joined;
+	s->dumps_failed = m->dumps_failed;
+	s->dumps_suppressed = m->dumps_suppressed;
+	s->dumps_rescued = m->dumps_rescued;
+	s->dumps_given_up = m->dumps_given_up;
+	s->dumps_removed = m->dumps_removed;
+}
+
+/* The session is borrowed for the time of the call. */
+static void write_state(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+	struct fr_session events = {.events = m->session.events, .n_events = m->session.n_events};
+	int r;
+
+	events.features[FR_FEATURE_TRACING_DATA] = m->session.features[FR_FEATURE_TRACING_DATA];
+	h->state.session = events;
+	r = fr_state_file_write(&h->file, &h->state);
+	h->state.session = (struct fr_session){0};
+	if (r < 0)
+		fr_log(LOG_WARNING,
+			"a restart will lose the history: what tells of its events cannot be kept: %s",
+			strerror(-r));
+}
+
+static int put_into_store(const char *name, int fd)
+{
+	char text[64 + FR_STATE_NAME_MAX];
+
+	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s", name);
+	return sd_pid_notify_with_fds(0, 0, text, &fd, 1);
+}
+
+/* The new ring first, then the state that names it, then the old one goes: a kill in between leaves one of
+   the two whole. */
+void fr_handover_store(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+	char before[FR_STATE_NAME_MAX];
+	struct fr_diag d = {0};
+	int r = 0;
+
+	if (!h->on)
+		return;
+	memcpy(before, h->state.ring, sizeof(before));
+	fr_session_deinit(&h->state.session);
+	fill_state(m, &h->state);
+	if (h->file.fd < 0)
+		r = fr_state_file_new(&h->file, &d);
+	if (r == 0)
+		r = put_into_store(h->state.ring, fr_history_fd(m->history));
+	if (r >= 0)
+		write_state(m);
+	if (r >= 0)
+		r = put_into_store(STATE_NAME, h->file.fd);
+	if (r < 0) {
+		fr_log(LOG_WARNING, "a restart will lose the history: %s", d.what[0] ? d.what : strerror(-r));
+		h->on = false;
+	} else if (before[0] && strcmp(before, h->state.ring) != 0) {
+		remove_from_store(before);
+	}
+}
+
+/* From the last moment of which all is in the ring. An instance that drained nothing at all only made the gap
+   before it longer. */
+static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
+{
+	const uint64_t from_ns = drained_ns ? drained_ns : s->first_started_ns;
+
+	if (from_ns <= s->gap_from_ns)
+		s->gap_ns -= s->gap_to_ns - s->gap_from_ns;
+	s->gap_from_ns = from_ns;
+	s->gap_to_ns = now_ns;
+	s->gap_ns += now_ns - from_ns;
+}
+
+void fr_handover_record(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+	char gap[FR_UNIT_SIZE];
+
+	if (!h->adopted)
+		return;
+	h->state.restarts++;
+	m->lost_before[FR_LOSS_RESTART]++;
+	count_gap(&h->state, h->what.drained_ns, fr_monotonic_ns());
+	fr_log(LOG_NOTICE, "nothing was recorded for %s, between the instance before and this one",
+		fr_duration_format(h->state.gap_to_ns - h->state.gap_from_ns, gap));
+	fr_handover_update(m);
+}
+
+void fr_handover_update(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+	struct fr_state before = h->state;
+
+	if (!h->on || h->file.fd < 0)
+		return;
+	fill_state(m, &h->state);
+	fr_status_losses(m, h->state.lost);
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): padding that differs costs one more write */
+	if (memcmp(&before, &h->state, sizeof(before)) != 0 || !h->written) {
+		write_state(m);
+		h->written = true;
+	}
+}
+
+void fr_handover_forget(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+
+	if (!h->on || h->file.fd < 0)
+		return;
+	remove_from_store(STATE_NAME);
+	remove_from_store(h->state.ring);
+}
+
+void fr_handover_close(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+
+	if (h->ring_number == 0) /* never received */
+		return;
+	fr_closep(&h->ring_fd);
+	fr_closep(&h->file.fd);
+	fr_state_deinit(&h->state);
+	fr_buf_deinit(&h->first);
+	*h = (struct fr_handover){.file.fd = -1, .ring_fd = -1};
+}
+
+void fr_handover_add_gap(const struct fr_daemon *m, cJSON *loss)
+{
+	cJSON_AddNumberToObject(loss, "seconds", (double)m->handover.state.gap_ns / 1e9);
+}
+
+void fr_handover_add_status(const struct fr_daemon *m, cJSON *status)
+{
+	const struct fr_handover *h = &m->handover;
+	const struct fr_state *s = &h->state;
+	char stamp[FR_STAMP_SIZE];
+	cJSON *o;
+
+	if (!h->adopted)
+		return;
+	o = cJSON_AddObjectToObject(status, "adopted");
+	fr_rfc3339_format(fr_clock_to_realtime(&m->started, s->first_started_ns), stamp);
+	cJSON_AddStringToObject(o, "first_since", stamp);
+	cJSON_AddNumberToObject(o, "restarts", (double)s->restarts);
+	cJSON_AddNumberToObject(o, "gap_s", (double)(s->gap_to_ns - s->gap_from_ns) / 1e9);
+	cJSON_AddNumberToObject(o, "gaps_s", (double)s->gap_ns / 1e9);
+	cJSON_AddNumberToObject(o, "gap_from_ns", (double)s->gap_from_ns);
+	cJSON_AddNumberToObject(o, "gap_to_ns", (double)s->gap_to_ns);
+	cJSON_AddNumberToObject(o, "samples", (double)h->what.samples);
+	cJSON_AddNumberToObject(o, "frames", (double)h->what.frames);
+	cJSON_AddNumberToObject(o, "frames_left_out", (double)h->what.frames_left_out);
+	cJSON_AddNumberToObject(o, "first_ns", (double)h->what.first_ns);
+	cJSON_AddNumberToObject(o, "last_ns", (double)h->what.last_ns);
+	cJSON_AddBoolToObject(o, "in_place", h->what.in_place);
+}

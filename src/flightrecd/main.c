@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "flightrecd/daemon.h"
+#include "merge/merge.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+/* Every thread inherits this mask; the main loop takes the signals from a descriptor. */
+static void block_signals(void)
+{
+	static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void warn_of_merge(void *ctx, const char *text)
+{
+	fr_log(LOG_WARNING, "merge: %s", text);
+}
+
+/* One perf.data of what is in the directory; the recorder has closed all its files. */
+static int merge_directory(const char *directory)
+{
+	const struct fr_merge_options options = {.directory = directory, .warn = warn_of_merge};
+	struct fr_merge_report report = {0};
+	struct fr_diag diag = {0};
+	char bytes[FR_UNIT_SIZE];
+	int r = fr_merge(&options, &report, &diag);
+
+	if (r < 0) {
+		fr_diag_prefix(&diag, "cannot merge %s", directory);
+		fr_log_diag(LOG_ERR, &diag, r);
+		return fr_exit_code(r);
+	}
+	if (report.kept_older[0])
+		fr_log(LOG_INFO, "the older one is now %s", report.kept_older);
+	fr_log_struct(LOG_INFO, FR_MSG_MERGED, NULL, 0,
+		"%s: %llu samples of %zu files, %s; perf report -i %s", report.output,
+		(unsigned long long)report.samples, report.n_inputs, fr_size_format(report.bytes_out, bytes),
+		report.output);
+	return r > 0 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
+}
+
+static int record(struct fr_config *config, int argc, char *argv[])
+{
+	struct fr_daemon daemon;
+	struct fr_diag diag = {0};
+	enum fr_stop stop;
+	int code, merged, r;
+
+	r = fr_daemon_open(&daemon, config, argc, argv, &diag);
+	if (r < 0) {
+		fr_log_diag(LOG_ERR, &diag, r);
+		return fr_exit_code(r);
+	}
+	code = fr_daemon_run(&daemon);
+	stop = daemon.stop;
+	/* All that the ring has is in the last dump. */
+	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
+		fr_handover_forget(&daemon);
+	fr_daemon_close(&daemon);
+	/* A last dump that could not be written is said by the exit code; the files before it are merged. */
+	if (stop == FR_STOP_MERGE) {
+		merged = merge_directory(config->directory);
+		code = code == FR_EXIT_OK ? merged : code;
+	}
+	return code == FR_EXIT_OK ? daemon.command_exit : code;
+}
+
+int main(int argc, char *argv[])
+{
+	struct fr_config config;
+	struct fr_diag diag = {0};
+	int r, code;
+
+	fr_log_set_program("flightrecd");
+	block_signals();
+	fr_config_init(&config);
+	r = fr_options_parse(&config, argc, argv, &diag);
+	if (r == 0)
+		r = fr_config_check(&config, &diag);
+	if (r < 0)
+		fr_log_diag(LOG_ERR, &diag, r);
+	if (r == 0) {
+		fr_log_set_level(config.log_level);
+		code = record(&config, argc, argv);
+	} else {
+		code = r > 0 ? FR_EXIT_OK : FR_EXIT_USAGE;
+	}
+	fr_config_deinit(&config);
+	return code;
+}

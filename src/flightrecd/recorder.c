@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecd/recorder.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "flightrecd/cut.h"
+#include "perfdata/record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+/* A record has its time before it is in its ring; between the two, interrupts run, and a hypervisor may have
+   the CPU. */
+#define IN_FLIGHT_NS (10 * FR_NSEC_PER_MSEC)
+
+/* A machine in trouble has more to run than CPUs, and the kernel's rings fill up while the recorder waits for
+   its turn. It runs for microseconds at a time, so being first costs the others nothing that they could
+   measure. */
+#define RECORDER_NICE (-10)
+
+struct fr_recorder {
+	struct fr_recorder_config config;
+	int wake_fd, ended_fd;
+	pthread_t thread;
+	pid_t tid;
+
+	/* One request at a time; others wait for `idle`. */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	enum { IDLE, ASKED, ANSWERED } request;
+	int (*work)(struct fr_recorder *r, void *ctx); /* what is asked for */
+	void *work_ctx;
+	int answer_code;
+	bool stop;
+
+	uint64_t sideband_lost;
+	/* While one capture takes over from another; then NULL. */
+	struct fr_cut *cut;
+	bool is_new; /* it is the new one that is drained */
+	uint64_t cut_ns;
+	_Atomic uint64_t last_round_ns;
+	_Atomic uint64_t rounds, longest_ns, longest_period_ns;
+};
+
+static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
+{
+	if (fr_history_append_sideband(
+		    r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns) > 0)
+		fr_keeper_request_scan(r->config.keeper);
+	(void)fr_keeper_fresh(
+		r->config.keeper, run->data, run->len); /* a drop is counted there, and healed */
+}
+
+static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
+{
+	(void)fr_history_append(
+		r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns);
+}
+
+static bool is_ours(const struct fr_recorder *r, const struct fr_run *run)
+{
+	if (!r->cut)
+		return true;
+	return r->is_new ? fr_cut_is_new(r->cut, run->first_ns, run->last_ns)
+			 : fr_cut_is_old(r->cut, run->first_ns, run->last_ns);
+}
+
+/* Only while captures are switched: the parts of a run that are ours. */
+static void keep_parts(struct fr_recorder *r, const struct fr_run *run,
+	void (*keep)(struct fr_recorder *r, const struct fr_run *run))
+{
+	struct fr_run part = {.data = run->data};
+
+	for (size_t at = 0; at < run->len;) {
+		const struct perf_event_header *h = (const void *)((const uint8_t *)run->data + at);
+		const uint64_t t = fr_record_time(h);
+
+		at += h->size;
+		if (r->is_new ? fr_cut_keep_new(r->cut, h) : fr_cut_keep_old(r->cut, h)) {
+			part.first_ns = part.records ? FR_MIN(part.first_ns, t) : t;
+			part.last_ns = FR_MAX(part.last_ns, t);
+			part.len += h->size;
+			part.records++;
+			if (at < run->len)
+				continue;
+		}
+		if (part.records)
+			keep(r, &part);
+		part = (struct fr_run){.data = (const uint8_t *)run->data + at};
+	}
+}
+
+static void take_sideband(void *ctx, const struct fr_run *run)
+{
+	struct fr_recorder *r = ctx;
+
+	if (is_ours(r, run))
+		keep_sideband(r, run);
+	else
+		keep_parts(r, run, keep_sideband);
+}
+
+static void take_samples(void *ctx, const struct fr_run *run)
+{
+	struct fr_recorder *r = ctx;
+
+	if (is_ours(r, run))
+		keep_samples(r, run);
+	else
+		keep_parts(r, run, keep_samples);
+}
+
+static struct fr_capture_ops ops_of(struct fr_recorder *r)
+{
+	return (struct fr_capture_ops){
+		take_sideband, take_samples, r, fr_history_append_max(r->config.history)};
+}
+
+/* NOW_NS: no later than its begin. */
+static void run_round(struct fr_recorder *r, uint64_t now_ns)
+{
+	const struct fr_capture_ops ops = ops_of(r);
+	const uint64_t since_ns = now_ns - IN_FLIGHT_NS;
+	uint64_t lost;
+
+	fr_history_round_begin(r->config.history, since_ns);
+	fr_capture_drain(r->config.capture, &ops);
+	fr_history_round_end(r->config.history);
+	fr_keeper_round(r->config.keeper, since_ns);
+
+	lost = fr_capture_sideband_lost(r->config.capture);
+	if (lost != r->sideband_lost) {
+		r->sideband_lost = lost;
+		fr_keeper_request_scan(r->config.keeper);
+	}
+	/* What comes from now on was not in a ring when this round passed. */
+	if (r->cut && since_ns > r->cut_ns + FR_CUT_NEAR_NS)
+		r->cut = fr_cut_free(r->cut);
+	atomic_store_explicit(&r->last_round_ns, fr_monotonic_ns(), memory_order_relaxed);
+}
+
+/* A round has just ended. */
+static void answer_request(struct fr_recorder *r)
+{
+	pthread_mutex_lock(&r->lock);
+	if (r->request == ASKED) {
+		r->answer_code = r->work(r, r->work_ctx);
+		r->request = ANSWERED;
+		pthread_cond_broadcast(&r->changed);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static bool must_stop(struct fr_recorder *r)
+{
+	bool stop;
+
+	pthread_mutex_lock(&r->lock);
+	stop = r->stop;
+	pthread_mutex_unlock(&r->lock);
+	return stop;
+}
+
+static void note_longest(_Atomic uint64_t *longest, uint64_t ns)
+{
+	if (ns > atomic_load_explicit(longest, memory_order_relaxed))
+		atomic_store_explicit(longest, ns, memory_order_relaxed);
+}
+
+/* A task that ended or a CPU that went away: its ring leaves the set after this last drain. */
+static void take_hang_ups(struct fr_recorder *r, const struct epoll_event *events, int n)
+{
+	const uint64_t one = 1;
+	bool any = false;
+
+	for (int i = 0; i < n; i++)
+		if (events[i].data.ptr && events[i].events & (EPOLLHUP | EPOLLERR)) {
+			fr_capture_event(r->config.capture, events[i].data.ptr, events[i].events);
+			any = true;
+		}
+	if (any && fr_capture_ended(r->config.capture))
+		(void)!write(r->ended_fd, &one, sizeof(one));
+}
+
+static void *recorder_main(void *arg)
+{
+	struct fr_recorder *r = arg;
+	struct epoll_event events[32];
+	uint64_t before_ns;
+	bool stop = false;
+
+	pthread_setname_np(pthread_self(), "fr-recorder");
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), RECORDER_NICE); /* wants CAP_SYS_NICE; goes without */
+	pthread_mutex_lock(&r->lock);
+	r->tid = gettid();
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+
+	before_ns = fr_monotonic_ns();
+	while (!stop) {
+		int n = epoll_wait(fr_capture_epoll_fd(r->config.capture), events, FR_ARRAY_SIZE(events),
+			(int)r->config.period_ms);
+		uint64_t woken_ns = fr_monotonic_ns(), took_ns;
+		bool asked = false;
+
+		for (int i = 0; i < n; i++)
+			if (!events[i].data.ptr)
+				asked = true;
+		if (asked) {
+			uint64_t count;
+
+			(void)!read(r->wake_fd, &count, sizeof(count));
+			stop = must_stop(r);
+		}
+		run_round(r, fr_monotonic_ns());
+		take_hang_ups(r, events, n);
+		if (asked)
+			answer_request(r);
+
+		took_ns = fr_monotonic_ns() - woken_ns;
+		atomic_fetch_add_explicit(&r->rounds, 1, memory_order_relaxed);
+		note_longest(&r->longest_ns, took_ns);
+		note_longest(&r->longest_period_ns, woken_ns - before_ns);
+		before_ns = woken_ns;
+	}
+	return NULL;
+}
+
+static int poll_wake_up(struct fr_recorder *r, struct fr_capture *capture)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
+
+	return epoll_ctl(fr_capture_epoll_fd(capture), EPOLL_CTL_ADD, r->wake_fd, &ev) < 0 ? -errno : 0;
+}
+
+int fr_recorder_start(const struct fr_recorder_config *config, struct fr_recorder **ret, struct fr_diag *d)
+{
+	struct fr_recorder *r = calloc(1, sizeof(*r));
+	int code;
+
+	if (!r)
+		return -ENOMEM;
+	r->config = *config;
+	if (!r->config.period_ms)
+		r->config.period_ms = FR_RECORDER_PERIOD_NS / FR_NSEC_PER_MSEC;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->changed, NULL);
+
+	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->wake_fd < 0 || r->ended_fd < 0 || poll_wake_up(r, config->capture) < 0) {
+		code = fr_fail_errno(d, -errno, NULL, "cannot make the recorder's wake-up");
+		goto fail;
+	}
+	code = -pthread_create(&r->thread, NULL, recorder_main, r);
+	if (code < 0) {
+		fr_fail_errno(d, code, NULL, "cannot start the recorder thread");
+		goto fail;
+	}
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->tid)
+		pthread_cond_wait(&r->changed, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+	*ret = r;
+	return 0;
+fail:
+	fr_closep(&r->wake_fd);
+	fr_closep(&r->ended_fd);
+	free(r);
+	return code;
+}
+
+static void wake(struct fr_recorder *r)
+{
+	const uint64_t one = 1;
+
+	(void)!write(r->wake_fd, &one, sizeof(one));
+}
+
+struct fr_recorder *fr_recorder_stop(struct fr_recorder *r)
+{
+	if (!r)
+		return NULL;
+	pthread_mutex_lock(&r->lock);
+	r->stop = true;
+	pthread_mutex_unlock(&r->lock);
+	wake(r);
+	pthread_join(r->thread, NULL);
+	fr_cut_free(r->cut);
+	close(r->wake_fd);
+	close(r->ended_fd);
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+	return NULL;
+}
+
+pid_t fr_recorder_tid(const struct fr_recorder *r)
+{
+	return r->tid;
+}
+
+int fr_recorder_ended_fd(const struct fr_recorder *r)
+{
+	return r->ended_fd;
+}
+
+/* Have WORK run by the recorder thread, between two rounds. */
+static int ask(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
+{
+	int code;
+
+	pthread_mutex_lock(&r->lock);
+	while (r->request != IDLE)
+		pthread_cond_wait(&r->changed, &r->lock);
+	r->request = ASKED;
+	r->work = work;
+	r->work_ctx = ctx;
+	wake(r);
+	while (r->request != ANSWERED)
+		pthread_cond_wait(&r->changed, &r->lock);
+	code = r->answer_code;
+	r->request = IDLE;
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+	return code;
+}
+
+/* The round that just ended drained all that the kernel had; what is left is the overwritable rings, and the
+ * open chunk. */
+static int make_snapshot(struct fr_recorder *r, void *ctx)
+{
+	const struct fr_capture_ops ops = ops_of(r);
+
+	if (fr_capture_has_overwrite(r->config.capture))
+		fr_capture_drain_overwrite(r->config.capture, &ops);
+	(void)fr_history_seal(r->config.history);
+	return fr_history_snapshot(r->config.history, ctx);
+}
+
+int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret)
+{
+	return ask(r, make_snapshot, ret);
+}
+
+struct switching {
+	struct fr_capture *to;
+	struct fr_cut *cut;
+};
+
+/* The cut is the begin of a last round over the old rings, and nothing of the new ones is older, but for what
+   is near it; rounds allow for more than that. So their promises hold across the cut. */
+static int switch_capture(struct fr_recorder *r, void *ctx)
+{
+	const struct fr_capture_ops ops = ops_of(r);
+	const struct switching *s = ctx;
+
+	fr_cut_free(r->cut);
+	r->cut = s->cut;
+	r->is_new = false;
+	/* What is near the cut must not have been taken by the round that has just ended, unseen by it. */
+	usleep(FR_CUT_NEAR_NS / FR_NSEC_PER_USEC);
+	r->cut_ns = fr_monotonic_ns();
+	fr_cut_at(r->cut, r->cut_ns);
+	fr_capture_disable(r->config.capture);
+	if (fr_capture_has_overwrite(r->config.capture))
+		fr_capture_drain_overwrite(r->config.capture, &ops);
+	run_round(r, r->cut_ns);
+	r->is_new = true;
+	r->config.capture = s->to;
+	r->sideband_lost = fr_capture_sideband_lost(s->to);
+	return 0;
+}
+
+int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d)
+{
+	struct switching s = {to, fr_cut_new()};
+	int code = s.cut ? poll_wake_up(r, to) : -ENOMEM;
+
+	if (code < 0) {
+		fr_cut_free(s.cut);
+		return fr_fail_errno(d, code, NULL, "cannot switch to other rings");
+	}
+	return ask(r, switch_capture, &s);
+}
+
+struct resizing {
+	struct fr_history **history;
+	uint64_t size_bytes;
+	struct fr_history_adopted *what;
+	struct fr_diag *diag;
+};
+
+static int resize(struct fr_recorder *r, void *ctx)
+{
+	struct resizing *z = ctx;
+	int code = fr_history_resize(z->history, z->size_bytes, z->what, z->diag);
+
+	r->config.history = *z->history;
+	return code;
+}
+
+int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t size_bytes,
+	struct fr_history_adopted *what, struct fr_diag *d)
+{
+	return ask(r, resize, &(struct resizing){h, size_bytes, what, d});
+}
+
+uint64_t fr_recorder_last_round_ns(struct fr_recorder *r)
+{
+	return atomic_load_explicit(&r->last_round_ns, memory_order_relaxed);
+}
+
+void fr_recorder_rounds(struct fr_recorder *r, struct fr_recorder_rounds *ret)
+{
+	*ret = (struct fr_recorder_rounds){
+		.rounds = atomic_load_explicit(&r->rounds, memory_order_relaxed),
+		.longest_ns = atomic_exchange_explicit(&r->longest_ns, 0, memory_order_relaxed),
+		.longest_period_ns = atomic_exchange_explicit(&r->longest_period_ns, 0, memory_order_relaxed),
+	};
+}
