@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Dumps against fio, and merges of several GiB against cat: each pair in turns, on one file system, in one run."""
+import json
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import harness
+from measure import EVENT, MIB, Flightrec, cat_seconds, teardown
+
+TURNS = 3
+
+
+def fio_seconds(directory, size):
+    """The same bytes with the writer's block size and depth, to durable; None where there is no fio."""
+    if not shutil.which("fio"):
+        return None
+    path = Path(directory) / "fio"
+    out = harness.must("fio", "--name=dump", f"--filename={path}", "--rw=write", "--bs=1M", "--iodepth=8", "--ioengine=io_uring",
+                       "--direct=1", f"--size={size & ~4095}", "--end_fsync=1", "--output-format=json", timeout=300).out
+    path.unlink()
+    return json.loads(out[out.index("{"):])["jobs"][0]["write"]["runtime"] / 1e3
+
+
+def drain_period(daemon, seconds=0.0):
+    """The recorder's longest period from now until the next look."""
+    daemon.status()
+    if seconds:
+        time.sleep(seconds)
+    return lambda: daemon.status()["self"]["longest_period_s"]
+
+
+def dump(work, args, *options):
+    """Dumps of a full ring: their speed while nothing else runs, and what they do to the recorder while the load runs."""
+    directory = Path(tempfile.mkdtemp(dir=work))
+    recorder = Flightrec(directory, args, "-e", EVENT, "-m", "16M", *options)
+    recorder.start()
+    daemon = recorder.daemon
+    ours, fio, closed, normal, during = [], [], [], [], []
+    try:
+        harness.load("syscalls", "-t", 8, "-c", harness.last_cpu())
+        time.sleep(1.2)
+        raw = daemon.status()["ring"]["raw"]
+        for _ in range(TURNS):
+            r = json.loads(daemon.ctl("dump", "--json=short", timeout=120).out)
+            ours.append(r["write_seconds"])
+            fio.append(fio_seconds(directory, r["bytes"]))
+            Path(r["path"]).unlink()
+        load = harness.start_load("syscalls", "-t", TURNS * 4, "-c", harness.last_cpu())
+        time.sleep(0.5)
+        for _ in range(TURNS):
+            look = drain_period(daemon, 1)
+            normal.append(look())
+            look = drain_period(daemon)
+            r2 = json.loads(daemon.ctl("dump", "--json=short", timeout=120).out)
+            during.append(look())
+            closed.append(r2["window_closed_s"])
+            Path(r2["path"]).unlink()
+        load.kill()
+        load.wait()
+        recorder.stop()
+    finally:
+        teardown()
+    shutil.rmtree(directory)
+    seconds, reference = statistics.median(ours), statistics.median(fio) if None not in fio else None
+    return {"raw_mib": raw / MIB, "file_mb": r["bytes"] / 1e6, "mb_per_s": r["bytes"] / 1e6 / seconds,
+            "fio_mb_per_s": r["bytes"] / 1e6 / reference if reference else None,
+            "of_fio": reference / seconds if reference else None,
+            "window_closed_ms": statistics.median(closed) * 1e3,
+            "drain_period_ms": statistics.median(normal) * 1e3, "drain_period_in_dump_ms": statistics.median(during) * 1e3,
+            "drain_period_ratio": statistics.median(during) / statistics.median(normal)}
+
+
+def merge_large(work, mib=4096):
+    """Three files with overlaps, MIB in all, into one, against cat of what came out."""
+    directory = Path(tempfile.mkdtemp(dir=work))
+    ours, cat = [], []
+    try:
+        harness.must(harness.program("bench-generate"), directory, 3, mib // 3, 10, timeout=300)
+        output = directory / "perf.data"
+        for _ in range(2):
+            begin = time.monotonic()
+            pid = os.posix_spawn(harness.program("flightrec-merge"),
+                                 ["flightrec-merge", "--keep", "-q", "-o", str(output), str(directory)], os.environ)
+            _, status, usage = os.wait4(pid, 0)
+            ours.append(time.monotonic() - begin)
+            assert status == 0, f"flightrec-merge: {status}"
+            size = output.stat().st_size
+            cat.append(cat_seconds(output, directory / "copy"))
+            for path in (output, directory / "copy"):
+                path.unlink()
+    finally:
+        shutil.rmtree(directory)
+    return {"bytes_out": size, "mb_per_s": size / 1e6 / min(ours), "cat_mb_per_s": size / 1e6 / min(cat),
+            "of_cat": min(cat) / min(ours), "rss_mib": usage.ru_maxrss / 1024}
+
+
+def measure(work, args):
+    return {"dump": dump(work, args), "dump_plain": dump(work, args, "--no-compression"), "merge": merge_large(work)}
+
+
+TARGETS = [  # what, limit, whether it is an upper one, how to get it
+    ("dump, compressed: of fio's speed", 0.7, False, lambda r: r["disk"]["dump"]["of_fio"]),
+    ("dump, plain: of fio's speed", 0.7, False, lambda r: r["disk"]["dump_plain"]["of_fio"]),
+    ("trigger to window closed, ms", 5, True, lambda r: r["disk"]["dump"]["window_closed_ms"]),
+    ("drain period in a dump against before", 2, True, lambda r: r["disk"]["dump"]["drain_period_ratio"]),
+    ("drain period in a plain dump against before", 2, True, lambda r: r["disk"]["dump_plain"]["drain_period_ratio"]),
+    ("signal to file against perf record --overwrite", 5, False,
+     lambda r: r["ratios"]["trigger_same_events_perf_overwrite_over_ours"]),
+    ("merge of 4 GiB: of the speed of cat", 0.5, False, lambda r: r["disk"]["merge"]["of_cat"]),
+    ("merge of 4 GiB: resident MiB", 64, True, lambda r: r["disk"]["merge"]["rss_mib"]),
+]
+
+
+def report(result):
+    for name, title in (("dump", "compressed"), ("dump_plain", "plain")):
+        d = result["disk"][name]
+        fio = f"{d['fio_mb_per_s']:,.0f} MB/s" if d["fio_mb_per_s"] else "not installed"
+        print(f"dump, {title}: {d['raw_mib']:,.0f} MiB of records as {d['file_mb']:,.0f} MB: {d['mb_per_s']:,.0f} MB/s; fio: {fio}; "
+              f"window closed after {d['window_closed_ms']:.1f} ms; longest drain period {d['drain_period_in_dump_ms']:.1f} ms, "
+              f"before {d['drain_period_ms']:.1f} ms")
+    m = result["disk"]["merge"]
+    print(f"merge of 4 GiB: {m['mb_per_s']:,.0f} MB/s, {m['rss_mib']:.0f} MiB resident; cat and sync: {m['cat_mb_per_s']:,.0f} MB/s")

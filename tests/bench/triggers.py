@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Triggers: from an anomaly to a closed window, a storm of anomalies, and what armed probes cost a load that does nothing
+but switch tasks."""
+import json
+import re
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import harness
+import measure
+
+FIRINGS = 50
+STORM = 1000000  # in a minute
+JUDGED = ("armed by default", "all that say no cost")  # with more turns than the others
+FIRST = 20000  # after which nothing more is to be had of memory
+
+
+def programs():
+    return harness.BIN.parent / "tests/unit/trigger/bpf"
+
+
+class Recorder:
+    """flightrecd with sections of its own, for a with-statement."""
+
+    def __init__(self, work, args, of_all, sections):
+        self.directory = Path(tempfile.mkdtemp(dir=work))
+        state = self.directory / "state"
+        state.mkdir()
+        quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in harness.ARMED_PROBES if f"[Trigger {name}]" not in sections)
+        conf = self.directory / "conf"
+        conf.write_text(f"[Triggers]\nSocket=\n{of_all}{sections}{quiet}")
+        self.daemon = harness.Daemon(state, "--config", conf, "-F", "99", "-g", "-M", str(args.ring_mib * measure.MIB))
+
+    def __enter__(self):
+        self.daemon.start()
+        measure.started.append(self.daemon.process)
+        return self.daemon
+
+    def __exit__(self, *_):
+        self.daemon.kill()
+        shutil.rmtree(self.directory)
+
+
+def triggers(d):
+    return {t["name"]: t for t in json.loads(d.ctl("triggers", "--json=short").out)["triggers"]}
+
+
+def closed_ms(work, args, busy):
+    """From the time stamp of a probe to the snapshot taken, for each of so many anomalies, each with a dump of its own."""
+    with Recorder(work, args, "RateLimit=no\nCooldown=0\n", "[Trigger exec]\nComm=frtest-provoke\n") as d:
+        time.sleep(1)
+        load = measure.start(harness.program("frtest-pingpong"), "-t", "600", "-c", harness.last_cpu()) if busy else None
+        for i in range(FIRINGS):
+            harness.load("provoke", "exec")
+            harness.until("the dump", lambda: triggers(d)["exec"]["fired"] == i + 1 and d.status()["dumps"]["queued"] == 0)
+        if load:
+            load.kill()
+            load.wait()
+        metas = [json.loads(harness.sidecar(p).read_text()) for p in d.samples()]
+        assert len(metas) == FIRINGS
+        d.stop()
+    return [(m["window_closed_ns"] - m["cause"]["monotonic_ns"]) / 1e6 for m in metas]
+
+
+def storm(work, args, of_all, section, n):
+    """N anomalies; whether each is in one count, the files of it, the recorder's CPU and how much its memory grew."""
+    section = f"[Trigger mine]\nProgram={programs()}/getppid.bpf.o\nComm=frtest-provoke\nThreshold=1\n{section}"
+    with Recorder(work, args, of_all, section) as d:
+        harness.load("provoke", "storm", FIRST)
+        settle(d.pid)
+        memory, cpu, begin = rss_mib(d.pid), measure.cpu_ns(d.pid), time.monotonic_ns()
+        harness.load("provoke", "storm", n, timeout=120)
+        took = time.monotonic_ns() - begin
+        time.sleep(1)
+        cpu = measure.cpu_ns(d.pid) - cpu
+        t = triggers(d)["mine"]
+        result = {"anomalies": n + FIRST, "seconds": took / 1e9, "cpu_percent": 100 * cpu / took, "grown_mib": rss_mib(d.pid) - memory,
+                  "counted": t["asked"] + t["cooled"] + t["lost"], "files": len(d.samples()),
+                  **{k: t[k] for k in ("fired", "joined", "suppressed", "cooled", "lost")}}
+        d.stop()
+    result["unaccounted"] = abs(result["anomalies"] - result["counted"]) + abs(result["files"] - result["fired"])
+    return result
+
+
+def settle(pid):
+    """Until the recorder, which has just begun, has what memory it needs for what else happens at the machine."""
+    for _ in range(10):
+        before = rss_mib(pid)
+        time.sleep(3)
+        if rss_mib(pid) - before < 0.05:
+            break
+
+
+def rss_mib(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1)) / 1024
+
+
+def trips(seconds):
+    """In a second of its CPU time, as others may want its CPU, too; both of its threads are on one, which never idles."""
+    did = harness.load("pingpong", "-t", seconds, "-c", harness.last_cpu())
+    return did["round_trips"] * 1e9 / did["cpu_ns"]
+
+
+def paired(off, on, pairs, seconds):
+    """Median of how much slower the load is with ON than with OFF, in turns: off on, on off, …"""
+    ratios = []
+    for i in range(pairs):
+        got = {}
+        for what in (off, on) if i % 2 == 0 else (on, off):
+            what()
+            got[what] = trips(seconds)
+        ratios.append(got[off] / got[on])
+    return 100 * (statistics.median(ratios) - 1)
+
+
+def recorder_slowdown(work, args, sections, pairs, seconds):
+    """Of the load, with the recorder against alone, in percent."""
+    ratios = []
+    for i in range(pairs):
+        got = {}
+        for recorded in (False, True) if i % 2 == 0 else (True, False):
+            if not recorded:
+                got[recorded] = trips(seconds)
+                continue
+            with Recorder(work, args, "MinFill=1h\n", sections) as d:
+                time.sleep(0.5)
+                got[recorded] = trips(seconds)
+                d.stop()
+        ratios.append(got[False] / got[True])
+    return 100 * (statistics.median(ratios) - 1)
+
+
+def probe_slowdowns(work, args, pairs, seconds):
+    """Of the load, with probes armed against the same recorder without, in percent: each probe, and together."""
+    said = costs(work, args)
+    names = list(said)
+    sections = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in names)
+    groups = {JUDGED[0]: list(harness.ARMED_PROBES), JUDGED[1]: [n for n in names if not said[n]], "all": names} | {name: [name] for name in names}
+    result = {}
+    with Recorder(work, args, "MinFill=1h\n", sections) as d:
+        for title, group in groups.items():
+            r = d.ctl("enable", *group)  # what this kernel has not stays failed
+            there = [n for n in group if triggers(d)[n]["state"] == "armed"]
+            if not there:
+                result[title] = {"probes": group, "percent": None, "why": r.err.strip()}
+                continue
+            turns = pairs * 3 if title in JUDGED else pairs
+            percent = paired(lambda: d.ctl("disable", *there), lambda: d.ctl("enable", *there), turns, seconds)
+            d.ctl("disable", *there)
+            result[title] = {"probes": there, "percent": percent, "says": said.get(title)}
+        d.stop()
+    return result
+
+
+def costs(work, args):
+    """{probe: what the manual page says that it costs, or None}."""
+    with Recorder(work, args, "", "") as d:
+        names = [t["name"] for t in triggers(d).values() if t["source"] == "bpf"]
+        d.stop()
+    page = (harness.ROOT / "docs/man/flightrecd.conf.5").read_text().split("The probes end here")[0].replace("\\-", "-")
+    text = {name: page.split(f".B {name}\n", 1)[1].split(".TP")[0] for name in names}
+    return {name: (re.search(r"^Cost: (.*)", t, re.M) or [None, None])[1] for name, t in text.items()}
+
+
+def bench(work, args):
+    pairs, seconds = (7, 0.1) if args.quick else (31, 0.1)
+    n = STORM // 10 if args.quick else STORM
+    return {"closed_ms": closed_ms(work, args, False), "closed_busy_ms": closed_ms(work, args, True),
+            "storm": storm(work, args, "", "", n), "storm_without_cooldown": storm(work, args, "RateLimit=5/1h\n", "Cooldown=0\n", n),
+            "recorder_percent": recorder_slowdown(work, args, "", pairs, 3 * seconds),
+            "armed_percent": recorder_slowdown(work, args, "".join(f"[Trigger {n}]\n" for n in harness.ARMED_PROBES), pairs,
+                                               3 * seconds),
+            "probes": probe_slowdowns(work, args, pairs, seconds)}
+
+
+TARGETS = [  # what, limit, whether it is an upper one, how to get it
+    ("anomaly to window closed, ms", 10, True, lambda r: statistics.median(r["triggers"]["closed_ms"])),
+    ("storm of anomalies: % of one CPU", 5, True, lambda r: r["triggers"]["storm"]["cpu_percent"]),
+    ("storm without a cool-down: % of one CPU", 5, True, lambda r: r["triggers"]["storm_without_cooldown"]["cpu_percent"]),
+    ("storms: anomalies and files that no count has", 0, True,
+     lambda r: r["triggers"]["storm"]["unaccounted"] + r["triggers"]["storm_without_cooldown"]["unaccounted"]),
+    ("storms: MiB of memory more", 1, True,
+     lambda r: max(r["triggers"]["storm"]["grown_mib"], r["triggers"]["storm_without_cooldown"]["grown_mib"])),
+    ("probes armed by default: % slower switches", 3, True, lambda r: r["triggers"]["probes"][JUDGED[0]]["percent"]),
+    ("all probes that say no cost: % slower switches", 3, True, lambda r: r["triggers"]["probes"][JUDGED[1]]["percent"]),
+]
+
+
+def report(result):
+    t = result["triggers"]
+    for key, title in (("closed_ms", "at rest"), ("closed_busy_ms", "with a load")):
+        v = sorted(t[key])
+        print(f"anomaly to window closed, {title}, {len(v)} times: median {statistics.median(v):.2f} ms, longest {v[-1]:.2f} ms")
+    for key, title in (("storm", "default cool-down"), ("storm_without_cooldown", "Cooldown=0, RateLimit=5/1h")):
+        s = t[key]
+        print(f"{s['anomalies']:,} anomalies in {s['seconds']:.0f} s, {title}: {s['fired']} dumps, {s['joined']} joined, "
+              f"{sum(s['suppressed'].values()):,} suppressed, {s['cooled']:,} cooled, {s['lost']:,} lost; {s['cpu_percent']:.2f} % of a CPU, "
+              f"{s['grown_mib']:+.2f} MiB")
+    print(f"{'switches are slower':44}{'against':>24}{'by':>12}")
+    print(f"{'  flightrecd, default profile, no probe':44}{'alone':>24}{t['recorder_percent']:>10.1f} %")
+    print(f"{'  flightrecd as it is by default':44}{'alone':>24}{t['armed_percent']:>10.1f} %")
+    for title, p in t["probes"].items():
+        cell = "not here" if p["percent"] is None else f"{p['percent']:.1f} %"
+        print(f"{'  ' + title:44}{'the same, no probe':>24}{cell:>12}" + (f"  says: {p['says']}" if p.get("says") else ""))

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* What an instance before says of itself: whatever it is, what is taken of it is taken again as it is. */
+
+#include "flightrecd/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fr_state s = {0}, again = {0};
+	struct fr_buf b = {0}, c = {0};
+
+	if (fr_state_decode(data, size, &s) < 0)
+		return 0;
+	if (fr_state_encode(&s, &b) < 0 || fr_state_decode(b.data, b.len, &again) < 0 ||
+		fr_state_encode(&again, &c) < 0)
+		abort();
+	if (b.len != c.len || memcmp(b.data, c.data, b.len) != 0)
+		abort();
+	fr_buf_deinit(&b);
+	fr_buf_deinit(&c);
+	fr_state_deinit(&s);
+	fr_state_deinit(&again);
+	return 0;
+}

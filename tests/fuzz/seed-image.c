@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* Writes the seeds of fuzz-image, which says what they mean: seed-image DIRECTORY. Made by the build, so that
+   they follow the layout. */
+
+#include "history/internal.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "perfdata/record.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define HEADER(field) ((uint32_t)offsetof(struct fr_image_header, field))
+
+static int write_seed(const char *dir, const char *name, const struct fr_buf *b)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "we");
+	if (!f || fwrite(b->data, 1, b->len, f) != b->len || fflush(f) != 0) {
+		perror(path);
+		return -1;
+	}
+	return 0;
+}
+
+static int put_patch(struct fr_buf *b, uint32_t offset, const void *bytes, uint8_t len)
+{
+	int r = fr_buf_append(b, &offset, sizeof(offset));
+
+	r = r < 0 ? r : fr_buf_append(b, &len, 1);
+	return r < 0 ? r : fr_buf_append(b, bytes, len);
+}
+
+/* One patch of eight bytes; OFFSET UINT32_MAX: none. */
+static int patched(const char *dir, const char *name, uint8_t mode, uint32_t offset, uint64_t value)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	int r = fr_buf_append(&b, &mode, 1);
+
+	if (r == 0 && offset != UINT32_MAX)
+		r = put_patch(&b, offset, &value, sizeof(value));
+	return r < 0 ? r : write_seed(dir, name, &b);
+}
+
+static int patches(const char *dir)
+{
+	uint32_t log, frame;
+	struct fr_image_header i = {0};
+
+	fr_image_lay_out(&i, 1 << 20);
+	log = (uint32_t)i.log_offset;
+	frame = log + (uint32_t)offsetof(struct fr_frame_header, entry.bytes);
+	return patched(dir, "whole", 1, UINT32_MAX, 0) | patched(dir, "other-size", 5, UINT32_MAX, 0) |
+	       patched(dir, "version", 1, HEADER(version), 2) |
+	       patched(dir, "areas", 3, HEADER(log_offset), 1ULL << 40) |
+	       patched(dir, "copied", 1, HEADER(log_bytes), 0) |
+	       patched(dir, "open-seq", 1, HEADER(open_seq), 1ULL << 63) |
+	       patched(dir, "fill", 1, HEADER(samples_fill), UINT64_MAX) |
+	       patched(dir, "horizon", 5, HEADER(open_horizon_ns), UINT64_MAX) |
+	       patched(dir, "record", 1, (uint32_t)i.samples_offset, UINT64_MAX) |
+	       patched(dir, "frame-torn", 1, log, 0) | patched(dir, "frame-size", 3, frame, UINT64_MAX) |
+	       patched(dir, "frame-seq", 3, log + (uint32_t)offsetof(struct fr_entry, seq), UINT64_MAX);
+}
+
+/* The image of a small life, without the empty part of its log. */
+static int image(const char *dir)
+{
+	const struct fr_history_config config = {.size_bytes = 1 << 20, .level = 1};
+	const struct perf_event_header round = {.type = FR_RECORD_FINISHED_ROUND, .size = sizeof(round)};
+	_cleanup_buf_ struct fr_buf b = {0};
+	const uint8_t mode = 0;
+	struct fr_history *h;
+	int r;
+
+	if (fr_history_new(&config, &h, NULL) < 0)
+		return -1;
+	fr_history_append(h, &round, sizeof(round), 1, 1, 2);
+	fr_history_seal(h);
+	fr_history_append_sideband(h, &round, sizeof(round), 1, 3, 4);
+	fr_history_seal(h);
+	r = fr_buf_append(&b, &mode, 1);
+	r = r < 0 ? r : fr_buf_append(&b, h->map + h->image->log_offset, h->arena.head);
+	fr_history_free(h);
+	return r < 0 ? r : write_seed(dir, "frames", &b);
+}
+
+int main(int argc, char *argv[])
+{
+	if (argc != 2) {
+		fprintf(stderr, "Usage: seed-image DIRECTORY\n");
+		return 2;
+	}
+	(void)mkdir(argv[1], 0777);
+	return patches(argv[1]) || image(argv[1]);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* Writes the seeds of fuzz-perfdata: seed-perfdata DIRECTORY. Run it when the format that we write changes.
+ */
+
+#include "../unit/perfdata/synth.h"
+#include "base/cleanup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void name(char ret[static 512], const char *dir, const char *file)
+{
+	snprintf(ret, 512, "%s/%s", dir, file);
+}
+
+static void add_records(struct fr_buf *b)
+{
+	synth_comm(b, 12, 0, 1, "init");
+	for (uint64_t i = 1; i <= 60; i++) {
+		synth_sample(b, 10 + i % 2, i * 1000, 40 + (uint32_t)(i % 3), 0x400000 + i);
+		if (i % 20 == 0) {
+			synth_comm(b, 12, i * 1000, 40, "worker");
+			synth_round(b);
+		}
+	}
+}
+
+int main(int argc, char *argv[])
+{
+	_cleanup_session_ struct fr_session s = {0};
+	_cleanup_buf_ struct fr_buf b = {0};
+	char path[512];
+
+	if (argc != 2) {
+		fprintf(stderr, "Usage: seed-perfdata DIRECTORY\n");
+		return 2;
+	}
+	synth_session(&s, 10, "host", 1000000000ULL);
+	add_records(&b);
+	name(path, argv[1], "plain");
+	synth_write_file(path, &s, &b, 0, 0);
+	name(path, argv[1], "compressed");
+	synth_write_file(path, &s, &b, 64, 1000);
+	name(path, argv[1], "pipe");
+	synth_write_pipe(path, &s, &b);
+	name(path, argv[1], "cut");
+	synth_write_file(path, &s, &b, 0, 0);
+	return truncate(path, 2000) < 0;
+}

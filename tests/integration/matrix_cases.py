@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cases of the test matrix: what each runs, and what a recording has to know of it afterwards."""
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import ROOT, environment, must, start, until
+from judge import parse_phases
+
+SOURCES = ROOT / "tests/load/matrix"
+EXIT_SKIP = 77
+PHASE_MS = 300
+CFLAGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-fno-omit-frame-pointer", "-fno-stack-protector",
+          "-Wl,--build-id")
+
+
+class Programs:
+    """The programs of tests/load/matrix, compiled once for all cases; or ONLY some."""
+
+    PLAIN = ("fork", "threads", "reuse", "dl", "comm", "vdso", "text", "bpf", "jitdump")
+    ONES = ("first", "second", "third", "deleted", "upgraded", "contained", "forked")
+
+    def __init__(self, directory, only=None):
+        self.directory = directory
+        for name in only or self.ONES:
+            self.compile(name, "one.c", "phase.c", "-static", f"-DFR_NAME=frtest_{name}")
+        if only:
+            return
+        for name in self.PLAIN:
+            self.compile(name, f"{name}.c", "phase.c", "-pthread", "-ldl")
+        for name in ("a", "b"):
+            self.compile(f"lib{name}.so", "lib.c", "-shared", "-fPIC", f"-DFR_NAME=frtest_lib_{name}")
+        self.compile("flood", "flood.c")
+
+    def compile(self, name, *what):
+        must("gcc", *CFLAGS, *(SOURCES / w if w.endswith(".c") else w for w in what), "-o", self.directory / name)
+
+    def __getitem__(self, name):
+        return str(self.directory / name)
+
+
+class Runner:
+    """Runs the program of a case; TICK is called all the while, so that dumps fall anywhere into its life."""
+
+    def __init__(self, programs, directory, objects, tick):
+        self.programs, self.directory, self.objects, self.tick = programs, directory, objects, tick
+        self.notes, self.names = {}, set(STARTERS)
+        self.process = None
+        self.tidy = []  # files that are to be gone before anybody reads a dump
+
+    @property
+    def said(self):
+        return self.directory / "said"
+
+    def begin(self, *argv, **env):
+        self.names |= {Path(a).name[:15] for a in map(str, argv) if os.access(a, os.X_OK)}
+        with open(self.said, "wb") as out, open(self.directory / "errors", "wb") as err:
+            self.process = start(*argv, stdout=out, stderr=err, cwd=self.directory,
+                                 env=environment(FR_PHASE_MS=str(PHASE_MS), **env))
+
+    def tick_until(self, condition):
+        end = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < end, f"{self.process.args} does not come to its end"
+            self.tick()
+
+    def run(self, *argv, early=None):
+        """The phases that the program told of. EARLY is called once it runs."""
+        self.begin(*argv)
+        if early:
+            until("exec", lambda: os.readlink(f"/proc/{self.process.pid}/exe") == str(argv[0]))
+            time.sleep(0.1)
+            early()
+        return self.finish()
+
+    def finish(self):
+        self.tick_until(lambda: self.process.poll() is not None)
+        err = (self.directory / "errors").read_text(errors="replace")
+        if self.process.returncode == EXIT_SKIP:
+            pytest.skip(err.strip())
+        assert self.process.returncode == 0, f"{self.process.args}: exit code {self.process.returncode}\n{err}"
+        phases, self.notes = parse_phases(self.said.read_text())
+        return phases
+
+    def run_and_hold(self, n, *argv):
+        """N phases of a program that then lives on until the last dump."""
+        self.begin(*argv, FR_PHASE_HOLD="1")
+        self.tick_until(lambda: self.said.read_text().count("\n") == n or self.process.poll() is not None)
+        assert self.process.poll() is None, (self.directory / "errors").read_text(errors="replace")
+        return parse_phases(self.said.read_text())[0]
+
+    def begin_stopped(self, *argv):
+        """A program that is there before the recorder, and goes on in resume()."""
+        self.begin(*argv, FR_PHASE_STOP="1")
+        until("stop", lambda: Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
+        return self.finish()
+
+    def keep_object(self, path):
+        """Into the build-id cache of whoever reads the files, as a symbol server would have it."""
+        must("perf", "--buildid-dir", self.objects, "buildid-cache", "--add", path)
+
+
+def case_exec(r):
+    return r.run(r.programs["first"], r.programs["second"], r.programs["third"])
+
+
+def case_fork(r):
+    return r.run(r.programs["fork"], r.programs["liba.so"])
+
+
+def case_fork_exec(r):
+    return r.run(r.programs["fork"], r.programs["liba.so"], r.programs["forked"])
+
+
+def case_thread_names(r):
+    return r.run(r.programs["threads"])
+
+
+def case_leader_exited(r):
+    return r.run(r.programs["threads"], "leader")
+
+
+def case_pid_reuse(r):
+    phases = r.run(r.programs["reuse"], r.programs["first"], r.programs["second"])
+    assert {p.pid for p in phases} == {r.notes["reused"]} and len({p.comm for p in phases}) == 3
+    return phases
+
+
+def case_dlopen_same_address(r):
+    phases = r.run(r.programs["dl"], r.programs["liba.so"], r.programs["libb.so"])
+    assert r.notes["same-address"], "the loader put the libraries at different addresses, so this would test nothing"
+    return phases
+
+
+def case_text_mprotected(r):
+    return r.run(r.programs["text"], "mprotect", r.programs["liba.so"])
+
+
+def case_text_copied(r):
+    copy = r.directory / "a copy.so"
+    shutil.copy(r.programs["liba.so"], copy)
+    return r.run(r.programs["text"], "copied", copy)
+
+
+def case_text_memfd(r):
+    r.keep_object(r.programs["liba.so"])
+    return r.run(r.programs["text"], "memfd", r.programs["liba.so"])
+
+
+def case_text_anonymous(r):
+    return r.run(r.programs["text"], "anon")
+
+
+def case_text_huge(r):
+    return r.run(r.programs["text"], "huge")
+
+
+def case_perf_map(r):
+    """Its map is gone when the dumps are read, and so is the process; while they were made, both were there."""
+    phases = r.run_and_hold(2, r.programs["text"], "perfmap")
+    r.tidy.append(Path(f"/tmp/perf-{r.process.pid}.map"))
+    return phases
+
+
+def case_jitdump(r):
+    phases = r.run_and_hold(2, r.programs["jitdump"], r.directory)
+    r.tidy.append(r.directory / f"jit-{r.process.pid}.dump")
+    return phases
+
+
+def in_container(r):
+    """A file system of its own, and in it a program at a path that is nowhere else."""
+    r.keep_object(r.programs["contained"])
+    root = r.directory / "root"
+    root.mkdir()
+    script = 'mount -t tmpfs none "$1" && cp "$2" "$1/frtest-only-here" && exec chroot "$1" /frtest-only-here'
+    return "unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", root, r.programs["contained"]
+
+
+def case_container(r):
+    return r.run(*in_container(r))
+
+
+def case_deleted(r):
+    """Gone while it runs, and another program in its place."""
+    path = r.directory / "service"
+    r.keep_object(r.programs["deleted"])
+    shutil.copy(r.programs["deleted"], path)
+
+    def upgrade():
+        path.unlink()
+        shutil.copy(r.programs["upgraded"], path)
+
+    return r.run(path, early=upgrade)
+
+
+def case_comm(r):
+    odd = r.directory / "we ird) 1 (x"
+    shutil.copy(r.programs["comm"], odd)
+    return r.run(odd)
+
+
+def case_vdso(r):
+    return r.run(r.programs["vdso"])
+
+
+def case_bpf(r):
+    return r.run(r.programs["bpf"])
+
+
+# What is there before the recorder starts, so that only its scan of /proc knows: each in two steps.
+
+
+def before_plain(r):
+    r.begin_stopped(r.programs["first"])
+
+
+def before_container(r):
+    r.begin_stopped(*in_container(r))
+
+
+def before_deleted(r):
+    path = r.directory / "service"
+    r.keep_object(r.programs["deleted"])
+    shutil.copy(r.programs["deleted"], path)
+    r.begin_stopped(path)
+    path.unlink()
+    shutil.copy(r.programs["upgraded"], path)
+
+
+def before_odd_name(r):
+    odd = r.directory / "we ird) 1 (x"
+    shutil.copy(r.programs["second"], odd)
+    r.begin_stopped(odd)
+
+
+CASES = {name[5:].replace("_", "-"): f for name, f in list(globals().items()) if name.startswith("case_")}
+BEFORE = {name.replace("_", "-"): f for name, f in list(globals().items()) if name.startswith("before_")}
+STARTERS = {Path("/proc/self/comm").read_text().strip(), "unshare", "sh", "cp", "mount", "chroot"}

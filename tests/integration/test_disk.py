@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A disk that is slow, stuck or broken holds up the dump that is being written, and nothing else."""
+import ctypes
+import json
+import signal
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import (EXIT, die_with_parent, finish_load, last_cpu, load, must, perf_clean, program, sidecar, start, start_load,
+                     until)
+
+# Of frtest-count alone, so that the ring goes around for nothing else.
+SYSCALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
+MNT_DETACH = 2
+SKIP = 77
+
+
+class SlowFs:
+    """frtest-slowfs: the files of one directory at another place, on a disk that does as it is told."""
+
+    def __init__(self, tmp_path):
+        self.behind, self.path, self.socket = tmp_path / "behind", tmp_path / "slow", tmp_path / "control"
+        self.behind.mkdir()
+        self.path.mkdir()
+        self.process = subprocess.Popen([program("frtest-slowfs"), str(self.behind), str(self.path)], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        preexec_fn=die_with_parent)
+        if self.process.stdout.readline() != "ready\n":
+            _, err = self.process.communicate(timeout=10)
+            assert self.process.returncode == SKIP, err
+            pytest.skip(f"no FUSE here: {err.strip()}")
+
+    def tell(self, *command):
+        """Returns how many writes are being held."""
+        self.process.stdin.write(" ".join(map(str, command)) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().split()
+        assert answer and answer[0] == "ok", self.process.stderr.read()
+        return int(answer[1])
+
+    def held(self):
+        return self.tell("count")
+
+    def end(self):
+        # Not before who writes there: what waits for the file system is let go by its end, with an error.
+        self.process.kill()
+        self.process.communicate()
+        ctypes.CDLL(None).umount2(str(self.path).encode(), MNT_DETACH)
+
+
+@pytest.fixture
+def disk(recorder, tmp_path):  # ends before the recorder, which could not be killed while a write waits
+    fs = SlowFs(tmp_path)
+    yield fs
+    fs.end()
+
+
+@pytest.fixture
+def on_disk(recorder, disk):
+    """on_disk("-e", "x", …): a recorder whose files are there."""
+    return lambda *args: recorder(*args, directory=disk.path, socket_path=disk.socket)
+
+
+def start_dump(d, *args):
+    return start(program("flightrecctl"), "--socket", d.socket, "dump", *args, stdout=subprocess.PIPE,
+                 stderr=subprocess.PIPE, text=True)
+
+
+def finish_dump(p):
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 0, err
+    return Path(out.strip())
+
+
+def sequence(path, did):
+    return json.loads(must(program("frtest-sequence"), path, did["pid"], did["nr"]).out)
+
+
+def has_all(d, path, did):
+    """Every number of the load, but for what the kernel had no room for on a machine that is busy otherwise; it is counted.
+    Side-band that the keeper had no room for while its disk did not write is counted, too, and healed by a scan."""
+    found, lost = sequence(path, did), d.lost()
+    assert set(lost) <= {"kernel-ring-full", "side-band-queue"}, lost
+    assert did["calls"] - found["count"] <= lost.get("kernel-ring-full", 0) and found["twice"] == 0, (found, did, lost)
+
+
+def counted(d):
+    return d.event_status("raw_syscalls:sys_enter")["samples"]
+
+
+def answers_at_once(d):
+    took = []
+    for _ in range(5):
+        begin = time.monotonic()
+        d.status()
+        took.append(time.monotonic() - begin)
+    assert statistics.median(took) < 0.1, took
+
+
+def never_blocked(d):
+    """Seconds pass in these tests while the disk does nothing; the recorder has to notice none of them."""
+    own = d.status()["self"]
+    assert own["longest_period_s"] < 0.5 and own["longest_round_s"] < 0.5, own
+
+
+def test_the_file_system_of_these_tests(on_disk, disk):
+    """With nothing wrong, what is written there is what should be."""
+    d = on_disk(*SYSCALLS, "-M", "256M")
+    did = load("count", "-t", "0.2")
+    path = d.dump_by_control()
+    has_all(d, path, did)
+    assert (disk.behind / path.name).read_bytes() == path.read_bytes()
+    whole = sequence(path, did)
+    merged = d.finish()
+    assert sequence(merged, did) == {**whole, "backwards": 0}
+    perf_clean("report", "-i", merged, "--stdio")
+
+
+def test_slow(on_disk, disk):
+    """1 MB/s under a load that makes more: the file is whole, recording goes on, and what the ring had no room for is counted."""
+    d = on_disk(*SYSCALLS, "-M", "4M")
+    p = start_load("count", "-t", "9", "-c", last_cpu())
+    until("a full ring", lambda: d.status()["ring"]["evicted_samples"] > 100000)
+    disk.tell("only", "sample")
+    disk.tell("rate", 1000000)
+    dump = start_dump(d)
+    begin = time.monotonic()
+    writing = until("word of a slow write", lambda: (w := d.status()["dumps"].get("writing", {})).get("seconds", 0) > 1.2 and w)
+    assert "disk is slow or stuck" in d.ctl("status", "--no-pager").out
+    answers_at_once(d)
+    before = counted(d)
+    until("more samples", lambda: counted(d) > before + 100000, 5)
+    path = finish_dump(dump)
+    assert time.monotonic() - begin > 2 and writing["file"] == path.name
+    never_blocked(d)
+    did = finish_load(p)
+    disk.tell("go")
+    status = d.status()
+    assert "writing" not in status["dumps"]
+    dropped = status["losses"]["back-pressure"]
+    assert dropped > 0 and dropped == status["ring"]["dropped_samples"]
+    lost = d.lost()
+    assert set(lost) <= {"back-pressure", "kernel-ring-full", "side-band-queue"}, lost
+    found = sequence(path, did)
+    assert found["count"] > 100000 and found["twice"] == 0, found
+    assert found["missing"] <= lost.get("kernel-ring-full", 0), "what was dropped is not of this window"
+    perf_clean("report", "-i", path, "--stdio")
+    after = d.dump_by_control()
+    found = sequence(after, did)
+    assert found["last"] == did["calls"] - 1 and found["missing"] <= sum(lost.values()), found
+    told = [x for x in json.loads(sidecar(after).read_text())["losses"] if x["cause"] == "back-pressure"]
+    assert [x["count"] for x in told] == [dropped]
+    d.stop()
+
+
+def test_stuck_under_the_dump(on_disk, disk):
+    d = on_disk(*SYSCALLS, "-M", "256M")
+    before = load("count", "-t", "0.3")
+    disk.tell("only", "sample")
+    disk.tell("hold")
+    dump = start_dump(d)
+    until("a write that waits", lambda: disk.held() > 0)
+    until("word of it", lambda: "disk is slow or stuck" in d.ctl("status", "--no-pager").out)
+    answers_at_once(d)
+    during = load("count", "-t", "1")
+    another = start_dump(d)
+    until("one that waits for it", lambda: d.status()["dumps"]["queued"] == 2)
+    assert dump.poll() is None and not d.samples()
+    never_blocked(d)
+    disk.tell("go")
+    first, second = finish_dump(dump), finish_dump(another)
+    has_all(d, first, before)
+    assert sequence(first, during)["count"] == 0, "the window ends with its trigger, however long the write takes"
+    has_all(d, second, during)
+    d.stop()
+
+
+def test_stuck_as_a_whole(on_disk, disk):
+    """The auxiliary file, too."""
+    d = on_disk(*SYSCALLS, "-M", "256M")
+    disk.tell("hold")
+    load("spawn", "-n", "50")
+    dump = start_dump(d)
+    until("writes that wait", lambda: disk.held() > 0)
+    during = load("count", "-t", "1")
+    answers_at_once(d)
+    assert dump.poll() is None
+    until("all of it in the ring", lambda: counted(d) + d.lost().get("kernel-ring-full", 0) >= during["calls"], 5)
+    never_blocked(d)
+    disk.tell("go")
+    finish_dump(dump)
+    path = d.dump_by_control()
+    has_all(d, path, during)
+    d.stop()
+
+
+def test_stopped_while_stuck(on_disk, disk):
+    """The end waits for the disk, as the dump that it was asked for does."""
+    d = on_disk(*SYSCALLS, "-M", "256M")
+    did = load("count", "-t", "0.2")
+    disk.tell("only", "sample")
+    disk.tell("hold")
+    dump = start_dump(d)
+    until("a write that waits", lambda: disk.held() > 0)
+    d.signal(signal.SIGTERM)
+    time.sleep(1)
+    assert d.running() and not d.samples()
+    disk.tell("go")
+    assert d.wait(20) == 0
+    path = finish_dump(dump)
+    assert sidecar(path).exists() and sequence(path, did)["count"] > 0
+
+
+def test_errors(on_disk, disk):
+    d = on_disk(*SYSCALLS, "-M", "256M")
+    did = load("count", "-t", "0.3")
+    disk.tell("only", "sample")
+    disk.tell("fail")
+    r = d.ctl("dump", "--reason", "broken", timeout=60)
+    assert r.code == EXIT["error"] and "Input/output error" in r.err and "kept in memory" in r.err, r
+    status = d.status()
+    assert status["dumps"]["failed"] == 1 and "Input/output error" in status["dumps"]["kept"]["why"]
+    assert not list(disk.behind.glob("*sample*"))
+    more = load("count", "-t", "0.3")
+    disk.tell("go")
+    path = until("the file", d.samples, 20)[0]
+    until("its JSON", sidecar(path).exists)
+    assert json.loads(sidecar(path).read_text())["cause"]["reason"] == "broken"
+    has_all(d, path, did)
+    assert sequence(path, more)["count"] == 0
+    has_all(d, d.dump_by_control(), more)
+    d.stop()

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a user can get wrong: each with what, where, what to do next, an exit code that is not 0, and no data lost."""
+import os
+import re
+import time
+
+import pytest
+
+from harness import EXIT, NO_LOSS, fill, load, merge, program, run, script_lines
+
+
+def flightrecd(directory, *args, binary=None, prefix=(), timeout=30):
+    return run(*prefix, binary or program("flightrecd"), *args, "-o", directory, "--socket", directory / "control",
+               timeout=timeout)
+
+
+def refused(r, *words, code=None):
+    """It said why, in so many words, and left with the right code; never by a crash."""
+    assert r.code > 0 if code is None else r.code == code, f"exit code {r.code}, wanted {code or '> 0'}\n{r.err}"
+    assert r.err.strip(), "it failed without a word"
+    for word in words:
+        assert word in r.err, f"{word!r} is not in the message:\n{r.err}"
+    assert "Sanitizer" not in r.err and "assert" not in r.err.lower(), r.err
+
+
+@pytest.mark.parametrize("spec, near", [
+    ("sched:sched_swich", "sched:sched_switch"),
+    ("raw_syscalls:sys_entry", "raw_syscalls:sys_enter"),
+    ("cpu-clok", "cpu-clock"),
+    ("context-swiches", "context-switches"),
+    ("cyles", "cycles"),
+])
+def test_unknown_event_is_answered_with_near_misses(state_dir, spec, near):
+    refused(flightrecd(state_dir, "-e", spec), spec, near)
+
+
+@pytest.mark.parametrize("spec", ["", ":::", "sched:", "cpu-clock/period=x/", "cpu-clock:q", "cpu/", "x" * 5000, "a:b:c:d",
+                                  "cpu-clock/freq=10,period=10"])
+def test_what_is_no_event(state_dir, spec):
+    refused(flightrecd(state_dir, "-e", spec))
+
+
+@pytest.mark.parametrize("size, word", [("512K", "1M"), ("1", "1M"), ("0", "1M"), ("32G", "16"), ("lots", "lots"), ("-5M", "-5M")])
+def test_ring_size(state_dir, size, word):
+    refused(flightrecd(state_dir, "-e", "cpu-clock", f"-M{size}"), word)
+
+
+def test_bad_filter(state_dir):
+    refused(flightrecd(state_dir, "-e", "sched:sched_switch", "--filter", "no_such_field == 1"), "no_such_field")
+
+
+def test_filter_on_what_is_no_tracepoint(state_dir):
+    refused(flightrecd(state_dir, "-e", "cpu-clock", "--filter", "common_pid == 1"), "filter")
+
+
+def test_usage(state_dir):
+    refused(flightrecd(state_dir, "--no-such-option"), "no-such-option", code=EXIT["usage"])
+
+
+def test_command_line_conflict(state_dir):
+    r = run(program("flightrecd"), "-e", "cpu-clock", "-p", "1", "-o", state_dir, "--", "true")
+    refused(r, "-p")
+
+
+def test_pid_that_is_not_there(state_dir):
+    refused(flightrecd(state_dir, "-e", "cpu-clock", "-p", "4194303"), "4194303")
+
+
+def test_cpu_that_is_not_there(state_dir):
+    refused(flightrecd(state_dir, "-e", "cpu-clock", "-C", "4000"), "4000")
+
+
+def test_cgroup_that_is_not_there(state_dir):
+    refused(flightrecd(state_dir, "-e", "cpu-clock", "--cgroup", "no-such-cgroup"), "no-such-cgroup")
+
+
+def test_missing_directory(state_dir):
+    missing = state_dir / "nowhere" / "at-all"
+    r = run(program("flightrecd"), "-e", "cpu-clock", "-o", missing, "--socket", state_dir / "control")
+    refused(r, str(missing))
+
+
+def test_directory_that_is_a_file(state_dir):
+    path = state_dir / "file"
+    path.write_text("data")
+    r = run(program("flightrecd"), "-e", "cpu-clock", "-o", path, "--socket", state_dir / "control")
+    refused(r, str(path))
+    assert path.read_text() == "data"
+
+
+def test_read_only_directory(tmpfs):
+    path = tmpfs("1M")
+    assert run("mount", "-o", "remount,ro", path).code == 0
+    r = run(program("flightrecd"), "-e", "cpu-clock", "-o", path, "--socket", path.parent / "control")
+    refused(r, str(path))
+
+
+def test_full_file_system(recorder, tmpfs):
+    """The dump fails in words, the ring keeps what it has, and the next dump, with room, has everything."""
+    path = tmpfs("24M")
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "-M", "16M", "--no-compression", directory=path)
+    did = load("syscalls", "-n", 200000)
+    ballast = path / "ballast"
+    fill(ballast)
+    r = d.ctl("dump", timeout=60)
+    refused(r, "space", code=EXIT["no-space"])
+    assert d.running() and not d.samples(), "no half files"
+    assert not [p for p in path.iterdir() if p.name.startswith(".perf.data.sample")], "and no temporary ones"
+    assert d.status()["dumps"]["failed"] == 1
+    ballast.unlink()
+    assert run("mount", "-o", "remount,size=400M", path).code == 0
+    lines = script_lines(d.dump_by_control())
+    d.stop()
+    assert sum(line.tid == did["pid"] and line.trace.startswith("NR 110 ") for line in lines) == 200000
+
+
+def test_merge_on_a_full_file_system(recorder, tmpfs):
+    path = tmpfs("64M")
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "-M", "8M", directory=path)
+    load("syscalls", "-n", 100000)
+    d.dump_by_control()
+    d.stop()
+    before = sorted(p.name for p in path.iterdir())
+    ballast = path / "ballast"
+    fill(ballast)
+    r = merge(path)
+    refused(r, "space", code=EXIT["no-space"])
+    ballast.unlink()
+    assert sorted(p.name for p in path.iterdir()) == before, "inputs untouched, nothing half-written"
+    assert merge(path).code == 0
+
+
+def test_full_auxiliary_is_counted(recorder, tmpfs):
+    path = tmpfs("24M")
+    d = recorder("-e", "cpu-clock", "-M", "4M", directory=path)
+    fill(path / "ballast")
+    load("spawn", "-n", 400, "-m", "1")
+    end = time.monotonic() + 10
+    while time.monotonic() < end and not d.status()["sideband"]["write_errors"]:
+        load("spawn", "-n", 100, "-m", "1")
+    assert d.status()["sideband"]["write_errors"] > 0
+    assert d.running(), "and it records on"
+
+
+def test_second_instance_on_the_directory(recorder, state_dir):
+    d = recorder("-e", "cpu-clock", "-M", "4M")
+    r = run(program("flightrecd"), "-e", "cpu-clock", "-o", state_dir, "--socket", state_dir.parent / "other.control")
+    refused(r, str(state_dir))
+    assert d.running()
+    assert d.dump_by_control().exists(), "the first is unharmed"
+
+
+def test_second_instance_on_the_socket(recorder, state_dir, tmp_path):
+    d = recorder("-e", "cpu-clock", "-M", "4M")
+    other = tmp_path / "other"
+    other.mkdir()
+    refused(run(program("flightrecd"), "-e", "cpu-clock", "-o", other, "--socket", d.socket), str(d.socket))
+    assert d.status()["pid"] == d.pid
+
+
+@pytest.mark.parametrize("text, line, words", [
+    ("[Recorder]\nRingSize=banana\n", 2, ["RingSize", "banana"]),
+    ("[Recorder]\n\n# fine\nRingSice=64M\n", 4, ["RingSice", "RingSize"]),
+    ("[Recorder]\nFrequency=99\n[Dumpp]\nCompression=yes\n", 3, ["Dumpp", "Dump"]),
+    ("[Recorder]\nEvents=sched:sched_swich\n", 2, ["sched:sched_swich", "sched:sched_switch"]),
+    ("[Dump]\nCompression=perhaps\n", 2, ["perhaps"]),
+    ("[Recorder]\nthis is no assignment\n", 2, []),
+])
+def test_bad_configuration_names_file_and_line(state_dir, tmp_path, text, line, words):
+    conf = tmp_path / "bad.conf"
+    conf.write_text(text)
+    refused(flightrecd(state_dir, "--config", conf), f"{conf}:{line}", *words)
+
+
+def test_bad_drop_in(state_dir, tmp_path):
+    conf = tmp_path / "good.conf"
+    conf.write_text("[Recorder]\nEvents=cpu-clock\n")
+    drop_ins = tmp_path / "good.conf.d"
+    drop_ins.mkdir()
+    (drop_ins / "10-bad.conf").write_text("[Recorder]\nRingSize=-1\n")
+    refused(flightrecd(state_dir, "--config", conf), f"{drop_ins}/10-bad.conf:2")
+
+
+def test_verify_config(tmp_path):
+    conf = tmp_path / "c.conf"
+    conf.write_text("[Recorder]\nEvents=cpu-clock\nRingSize=8M\n")
+    assert run(program("flightrecctl"), "verify-config", conf).code == 0
+    conf.write_text("[Recorder]\nRingSize=8Q\n")
+    refused(run(program("flightrecctl"), "verify-config", conf), f"{conf}:2", code=EXIT["error"])
+
+
+@pytest.mark.parametrize("verb", ["dump", "status"])
+def test_daemon_not_running(tmp_path, verb):
+    socket = tmp_path / "nobody-here"
+    r = run(program("flightrecctl"), "--socket", socket, verb)
+    refused(r, "not running", str(socket), code=EXIT["unreachable"])
+
+
+def test_daemon_died(recorder):
+    d = recorder("-e", "cpu-clock", "-M", "4M")
+    d.kill()
+    refused(d.ctl("status"), "not running", code=EXIT["unreachable"])
+
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--bounding-set=-all")
+
+
+def test_not_permitted_names_the_capability(open_dir):
+    state = open_dir / "state"
+    state.mkdir()
+    os.chown(state, 65534, 65534)
+    r = flightrecd(state, "-e", "cpu-clock", binary=open_dir / "flightrecd", prefix=NOBODY)
+    refused(r, "CAP_PERFMON", code=EXIT["permission"])
+
+
+def test_tracepoints_are_not_permitted(open_dir):
+    state = open_dir / "state"
+    state.mkdir()
+    os.chown(state, 65534, 65534)
+    r = flightrecd(state, "-e", "sched:sched_switch", binary=open_dir / "flightrecd", prefix=NOBODY)
+    refused(r, "CAP_", code=EXIT["permission"])
+
+
+def test_control_is_not_for_everyone(recorder, open_dir):
+    state = open_dir / "state"
+    state.mkdir(mode=0o755)
+    d = recorder("-e", "cpu-clock", "-M", "4M", directory=state)
+    state.chmod(0o755)
+    r = run(*NOBODY, open_dir / "flightrecctl", "--socket", d.socket, "dump")
+    refused(r, code=EXIT["permission"])
+    assert not d.samples()
+
+
+def test_files_stay_their_users_where_the_group_is_not_his(open_dir):
+    """A command of one's own, on a machine that has the group of the recorder's files."""
+    state = open_dir / "state"
+    state.mkdir()
+    os.chown(state, 65534, 65534)
+    prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+perfmon,+ipc_lock",
+              "--ambient-caps=-all,+perfmon,+ipc_lock", "--bounding-set=-all,+perfmon,+ipc_lock")
+    if run(*prefix, "true").code != 0:
+        pytest.skip("setpriv cannot hand on CAP_PERFMON here")
+    r = run(*prefix, open_dir / "flightrecd", "-e", "cpu-clock", "-F", "999", "-M", "4M", "--group", "daemon", "-o", state,
+            "--", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", timeout=30)
+    assert r.code == 0, r.err
+    merged = state / "perf.data"
+    assert (merged.stat().st_uid, merged.stat().st_gid) == (65534, 65534)
+    assert int(re.search(r"/perf\.data: (\d+) samples", r.err)[1]) > 10, r.err
+
+
+def test_a_merge_is_for_whom_the_dumps_were_for(recorder, state_dir):
+    d = recorder("-e", "cpu-clock", "-M", "4M", "--group", "daemon")
+    load("burn", "-t", "0.3")
+    group = d.dump_by_control().stat().st_gid
+    merged = d.finish()
+    assert group != os.getegid()
+    assert [merged.stat().st_gid, (state_dir / "perf.data.json").stat().st_gid] == [group, group]
+
+
+def test_locked_memory_limit(open_dir):
+    """With CAP_PERFMON but without CAP_IPC_LOCK, and more buffer than the limits allow."""
+    limit_kb = int(open("/proc/sys/kernel/perf_event_mlock_kb", encoding="ascii").read())
+    buffer = 1 << (limit_kb * 1024 * os.cpu_count()).bit_length()
+    if buffer > 1 << 30:
+        pytest.skip(f"kernel.perf_event_mlock_kb is {limit_kb}: no buffer that flightrecd takes comes near it")
+    state = open_dir / "state"
+    state.mkdir()
+    os.chown(state, 65534, 65534)
+    perfmon = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+perfmon",
+               "--ambient-caps=-all,+perfmon", "--bounding-set=-all,+perfmon")
+    if run(*perfmon, "true").code != 0:
+        pytest.skip("setpriv cannot hand on CAP_PERFMON here")
+    if run("prlimit", "--memlock=65536:65536", "true").code != 0:
+        pytest.skip("RLIMIT_MEMLOCK cannot be set here")
+    r = flightrecd(state, "-e", "cpu-clock", "-m", f"{buffer >> 10}K", binary=open_dir / "flightrecd",
+                   prefix=("prlimit", "--memlock=65536:65536", *perfmon))
+    refused(r, "perf_event_mlock_kb", code=EXIT["permission"])
+
+
+@pytest.mark.parametrize("content", [b"", b"PERFILE2", b"no perf.data at all\n" * 100, b"PERFILE2" + b"\xff" * 4096],
+                         ids=["empty", "magic", "text", "noise"])
+def test_corrupt_input(tmp_path, content):
+    bad = tmp_path / "perf.data.sample.20261120T231137.123456Z"
+    bad.write_bytes(content)
+    r = run(program("flightrec-merge"), tmp_path)
+    refused(r, bad.name)
+    assert bad.read_bytes() == content, "what could not be read is never removed"
+
+
+def test_corrupt_input_beside_a_good_one(recorder, state_dir):
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "-M", "8M")
+    did = load("syscalls", "-n", 3000)
+    good = d.dump_by_control()
+    d.stop()
+    bad = state_dir / "perf.data.sample.20200101T000000.000000Z"
+    bad.write_bytes(b"\0" * 10000)
+    r = merge(state_dir)
+    refused(r, bad.name, code=EXIT["salvaged"])
+    assert bad.exists()
+    lines = script_lines(state_dir / "perf.data")
+    assert sum(line.tid == did["pid"] and line.trace.startswith("NR 110 ") for line in lines) == 3000
+    assert good.name not in r.err
+
+
+def test_programs_say_who_they_are():
+    for name in ("flightrecd", "flightrecctl", "flightrec-merge"):
+        r = run(program(name), "--version")
+        assert r.code == 0 and r.out.strip(), (name, r)
+        r = run(program(name), "--help")
+        assert r.code == 0 and name in r.out, (name, r)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Events in perf's syntax, and what is recorded of whom."""
+import os
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness import (MARK, NO_LOSS, chains, environment, finish_load, last_cpu, load, perf, perf_clean, program, report_rows,
+                     run, samples_of, script_lines, start, start_load, until)
+
+
+def names(sample):
+    """Events of a file, as stock perf lists them, without the side-band's and the marks'."""
+    out = perf_clean("evlist", "-i", sample)
+    return [line.strip() for line in out.splitlines() if line.strip() and not line.startswith(("#", "dummy", MARK))]
+
+
+@pytest.mark.parametrize("specs, wanted", [
+    (["sched:sched_switch"], {"sched:sched_switch"}),
+    (["raw_syscalls:*"], {"raw_syscalls:sys_enter", "raw_syscalls:sys_exit"}),
+    (["sched:sched_process_e*"], {"sched:sched_process_exec", "sched:sched_process_exit"}),
+    (["sched:sched_switch,raw_syscalls:sys_enter"], {"sched:sched_switch", "raw_syscalls:sys_enter"}),
+    (["cpu-clock", "sched:sched_wakeup"], {"cpu-clock", "sched:sched_wakeup"}),
+    (["context-switches"], {"context-switches"}),
+    (["cs"], {"context-switches", "cs"}),
+    (["page-faults"], {"page-faults"}),
+    (["faults"], {"page-faults", "faults"}),
+    (["task-clock"], {"task-clock"}),
+    (["cpu-clock:u"], {"cpu-clock:u"}),
+    (["cpu-clock/period=1000000/"], {"cpu-clock"}),
+    (["cpu-clock/freq=999,call-graph=fp/"], {"cpu-clock"}),
+    (["bpf-output/name=probe/"], {"probe", "bpf-output"}),
+])
+def test_specifications(recorder, specs, wanted):
+    d = recorder(*NO_LOSS, *[x for s in specs for x in ("-e", s)], "-M", "8M")
+    p = start_load("pingpong", "-t", "0.3")
+    load("spawn", "-n", 5, "-m", "10")
+    finish_load(p)
+    sample = d.dump_by_control()
+    d.stop()
+    found = {n.split("/")[0] if "/" in n else n for n in names(sample)}
+    assert found and found <= wanted, f"perf evlist: {found}"
+    if "," in "".join(specs) or "*" in specs[0]:
+        assert found == wanted
+    if specs[0].startswith("bpf-output"):
+        return  # nobody sends any
+    events = {line.event.split("/")[0] for line in script_lines(sample, trace=False)}
+    assert events, "no samples"
+    assert events <= wanted
+
+
+def test_hardware_events(recorder):
+    if perf("stat", "-e", "cycles", "true").err.count("not supported"):
+        pytest.skip("no hardware PMU: cycles is not supported here")
+    d = recorder("-e", "cycles:u", "-e", "instructions", "-F", "999", "-M", "8M")
+    did = load("burn", "-t", "1")
+    sample = d.dump_by_control()
+    d.stop()
+    counts = Counter(line.event for line in script_lines(sample, trace=False) if line.pid == did["pid"])
+    assert counts["cycles:u"] > 300 and counts["instructions"] > 300, counts
+
+
+def test_raw_hardware_event_without_a_pmu_is_refused_in_words(state_dir):
+    if not perf("stat", "-e", "cycles", "true").err.count("not supported"):
+        pytest.skip("there is a hardware PMU here")
+    for spec in ("cycles", "r1a8", "L1-dcache-load-misses"):
+        r = run(program("flightrecd"), "-e", spec, "-o", state_dir, "--socket", state_dir / "control")
+        assert r.code > 0 and spec in r.err, (spec, r)
+
+
+def test_the_default_says_once_that_there_is_no_pmu(recorder):
+    if not perf("stat", "-e", "cycles", "true").err.count("not supported"):
+        pytest.skip("there is a hardware PMU here")
+    d = recorder("-M", "4M")
+    log = d.log()
+    d.stop()
+    said = [line for line in log.splitlines() if "cpu-clock" in line and "cycles" in line]
+    assert len(said) == 1, log
+
+
+def test_period(recorder):
+    """One sample in a hundred events of a tracepoint."""
+    d = recorder("-e", "raw_syscalls:sys_enter/period=100/", "-C", last_cpu(), "-M", "8M")
+    did = load("syscalls", "-n", 50000, "-c", last_cpu())
+    sample = d.dump_by_control()
+    d.stop()
+    count = sum(line.tid == did["pid"] for line in script_lines(sample))
+    assert 490 <= count <= 510, count
+
+
+def test_user_modifier(recorder):
+    d = recorder("-e", "cpu-clock:u", "-F", "999", "-M", "8M")
+    did = load("syscalls", "-t", "1", "-c", last_cpu())
+    sample = d.dump_by_control()
+    d.stop()
+    out = perf_clean("script", "-i", sample, "--pid", did["pid"], "-F", "ip", "-G")
+    addresses = [int(x, 16) for x in out.split()]
+    assert len(addresses) > 100
+    assert not [a for a in addresses if a >> 63], "kernel addresses in spite of :u"
+
+
+def test_filter(recorder):
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "sched:sched_switch", "-M", "16M")
+    did = load("syscalls", "-n", 5000)
+    lines = script_lines(d.dump_by_control())
+    d.stop()
+    calls = [line for line in lines if line.event == "raw_syscalls:sys_enter"]
+    assert sum(line.tid == did["pid"] for line in calls) == 5000
+    assert all(line.trace.startswith("NR 110 ") for line in calls)
+    assert any(line.event == "sched:sched_switch" for line in lines), "the filter is of the event before it alone"
+
+
+def test_filter_and_own_events(recorder):
+    """The recorder's own filter is added to the user's, whatever it looks like."""
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110 || id != 110", "-M", "16M")
+    load("syscalls", "-n", 1000)
+    d.dump_by_signal()
+    lines = script_lines(d.dump_by_control())
+    d.stop()
+    assert len(lines) > 1000 and not [line for line in lines if line.pid == d.pid]
+
+
+def test_cpu_list(recorder):
+    if os.cpu_count() < 2:
+        pytest.skip("one CPU only")
+    d = recorder("-e", "cpu-clock", "-F", "499", "-C", last_cpu(), "-M", "4M")
+    load("burn", "-t", "0.5", "-c", last_cpu())
+    load("burn", "-t", "0.5", "-c", 0)
+    sample = d.dump_by_control()
+    d.stop()
+    assert {line.cpu for line in script_lines(sample, trace=False)} == {last_cpu()}
+
+
+def test_one_process(recorder):
+    victim = start(program("frtest-burn"), "-t", "4", stdout=subprocess.DEVNULL)
+    d = recorder("-e", "cpu-clock", "-F", "499", "-g", "-p", victim.pid, "-M", "4M")
+    load("burn", "-t", "1")
+    sample = d.dump_by_control()
+    d.stop()
+    victim.kill()
+    victim.wait()
+    lines = script_lines(sample, trace=False)
+    assert len(lines) > 100 and {line.pid for line in lines} == {victim.pid}
+    rows = report_rows(sample)
+    assert samples_of(rows, "frtest-burn", "frtest_burn_hot") > 0.9 * len(lines), "its maps came from /proc"
+
+
+def test_one_process_with_its_threads(recorder):
+    victim = start(program("frtest-pingpong"), "-t", "4", stdout=subprocess.DEVNULL)
+    until("second thread", lambda: len(os.listdir(f"/proc/{victim.pid}/task")) == 2)
+    d = recorder("-e", "sched:sched_switch", "-p", victim.pid, "-M", "8M")
+    run("sleep", "0.5")
+    sample = d.dump_by_control()
+    d.stop()
+    victim.kill()
+    victim.wait()
+    lines = script_lines(sample)
+    assert len({line.tid for line in lines}) == 2 and {line.pid for line in lines} == {victim.pid}
+    assert {"frtest-pingpong", "frtest-pong"} == {line.comm for line in lines}
+
+
+def cgroup_mount():
+    """A hierarchy that perf events can be tied to: cgroup2, or the perf_event controller of version 1."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, tail = line.split(" - ")
+        kind, _, options = tail.split(" ", 2)
+        if kind == "cgroup2" or (kind == "cgroup" and "perf_event" in options.split(",")):
+            return Path(fields.split()[4])
+    return None
+
+
+def test_cgroup(recorder):
+    top = cgroup_mount()
+    if top is None:
+        pytest.skip("no cgroup2 and no perf_event controller is mounted")
+    group = top / f"flightrec-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as e:
+        pytest.skip(f"no cgroup can be made in {top}: {e}")
+    try:
+        d = recorder("-e", "cpu-clock", "-F", "499", "--cgroup", group, "-M", "4M")
+        inside = start("sh", "-c", f"echo $$ > {group}/cgroup.procs && exec {program('frtest-burn')} -t 1",
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        load("burn", "-t", "1")
+        _, err = inside.communicate(timeout=20)
+        if inside.returncode:
+            pytest.skip(f"no process can be moved to {group}: {err}")
+        sample = d.dump_by_control()
+        d.stop()
+        lines = script_lines(sample, trace=False)
+        assert len(lines) > 100
+        assert {line.pid for line in lines} == {inside.pid}, Counter(line.comm for line in lines)
+    finally:
+        group.rmdir()
+
+
+def test_overwrite_ring(recorder):
+    """The kernel's own ring, read at the dump: the newest records, each once, beside a forward event."""
+    d = recorder("-e", "raw_syscalls:sys_enter/overwrite/", "-e", "cpu-clock", "-F", "99", "-m", "1M", "-M", "32M")
+    load("syscalls", "-t", "1")
+    did = load("syscalls", "-n", 2000, "-c", last_cpu())
+    lines = script_lines(d.dump_by_control(), trace=False)
+    calls = [line for line in lines if line.tid == did["pid"] and line.event.startswith("raw_syscalls:sys_enter")]
+    assert 2000 <= len(calls) < 2200, "the 2,000 calls, and what a process does to start and end"
+    assert len({line.time for line in calls}) == len(calls), "each once"
+    assert any(line.event == "cpu-clock" for line in lines)
+    again = load("syscalls", "-n", 2000, "-c", last_cpu())
+    lines = script_lines(d.dump_by_control(), trace=False)
+    d.stop()
+    assert sum(line.tid == again["pid"] for line in lines) >= 2000
+    own = [line for line in lines if line.pid == d.pid and line.event.startswith("raw_syscalls")]
+    assert not own, f"the recorder's own events: {own[:3]}"
+
+
+def test_dwarf_stacks(recorder):
+    d = recorder("-e", "cpu-clock", "-F", "199", "--call-graph", "dwarf,4096", "-M", "32M")
+    did = load("burn", "-t", "1")
+    sample = d.dump_by_control()
+    d.stop()
+    if not perf_can_unwind():
+        pytest.skip("this perf cannot unwind DWARF stacks")
+    stacks = [s for s in chains(sample, did["pid"]) if s[0] == "frtest_burn_hot"]
+    whole = [s for s in stacks if s[:4] == ["frtest_burn_hot", "frtest_burn_middle", "frtest_burn_top", "main"]]
+    assert len(stacks) > 50 and len(whole) >= 0.9 * len(stacks), (len(whole), len(stacks), stacks[:1])
+
+
+def perf_can_unwind():
+    return any(" on " in line for line in run("perf", "version", "--build-options", env=environment()).out.splitlines()
+               if "libdw-dwarf-unwind" in line or "libunwind" in line)
+
+
+def test_lbr_needs_hardware(state_dir):
+    if not perf("stat", "-e", "cycles", "true").err.count("not supported"):
+        pytest.skip("there is a hardware PMU here")
+    r = run(program("flightrecd"), "-e", "cpu-clock/call-graph=lbr/", "-o", state_dir, "--socket", state_dir / "control")
+    assert r.code > 0 and r.err.strip(), r

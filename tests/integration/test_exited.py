@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A process that exited before the dump has its name and its symbols, in the sample file and in the merged one."""
+import re
+import signal
+import subprocess
+
+from harness import environment, last_cpu, load, perf, program, report_rows, run, samples_of, script_lines, start, until
+
+CHILDREN, MS = 12, 30
+PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
+
+
+def judge(path, pids):
+    lines = [line for line in script_lines(path, trace=False) if line.pid in pids]
+    assert {line.pid for line in lines} == pids, f"no samples at all of {pids - {line.pid for line in lines}}"
+    nameless = [line for line in lines if line.comm.startswith(":")]
+    assert not nameless, f"{len(nameless)} of {len(lines)} have no comm, e.g. {nameless[0]}"
+    rows = report_rows(path)
+    total = samples_of(rows, "frtest-child")
+    hot = samples_of(rows, "frtest-child", "frtest_child_hot")
+    assert total >= CHILDREN * MS * 0.5, f"{total} samples of {CHILDREN} children with {MS} ms each"
+    assert hot >= 0.85 * total, f"{hot} of {total} in frtest_child_hot; {[r for r in rows if r.comm == 'frtest-child']}"
+
+
+def test_exited_processes_resolve(recorder):
+    d = recorder(*PROFILE, "-M", "32M")
+    pids = set(load("spawn", "-n", CHILDREN, "-m", MS)["children"])
+    sample = d.dump_by_signal()
+    judge(sample, pids)
+    judge(d.finish(), pids)
+
+
+def test_exited_processes_resolve_after_their_start_left_the_ring(recorder):
+    """The process starts, its exec and maps are evicted, then it is sampled, exits, and is dumped."""
+    d = recorder("-e", "raw_syscalls:sys_enter", *PROFILE, "-M", "1M")
+    child = start_child(6)
+    until("eviction", lambda: load("syscalls", "-t", "0.5") and d.status()["ring"]["evicted_samples"] > 500000, 10)
+    child.wait(30)
+    sample = d.dump_by_signal()
+    d.stop()
+    lines = [line for line in script_lines(sample, trace=False) if line.pid == child.pid and line.event == "cpu-clock"]
+    assert lines and {line.comm for line in lines} == {"frtest-burn"}
+    rows = report_rows(sample)
+    assert samples_of(rows, "frtest-burn", "frtest_burn_hot") > 0, rows
+
+
+def start_child(seconds):
+    return start(program("frtest-burn"), "-t", seconds, stdout=subprocess.DEVNULL)
+
+
+def test_what_perf_shows_in_the_same_case(tmp_path):
+    """Not a judgement of perf; what it prints is what this project set out to do better."""
+    p = start("perf", "record", "-a", "--overwrite", "--switch-output=signal", "-e", "raw_syscalls:sys_enter", "-e",
+              "cpu-clock/freq=999/", "-g", "-m", "256", "-B", "-o", "perf.data", cwd=tmp_path, env=environment(HOME=str(tmp_path)))
+    run("sleep", "1")
+    # On one CPU, so that what tells of the start of the process is overwritten in that CPU's ring.
+    child = start("taskset", "-c", last_cpu(), program("frtest-burn"), "-t", 2, stdout=subprocess.DEVNULL)
+    load("syscalls", "-t", "1", "-c", last_cpu())
+    child.wait(30)
+    p.send_signal(signal.SIGUSR2)
+    until("dump of perf", lambda: list(tmp_path.glob("perf.data.2*")))
+    p.send_signal(signal.SIGINT)
+    p.wait(30)
+    out = perf("script", "-i", min(tmp_path.glob("perf.data.2*")), "-F", "comm,pid,ip,sym", "-G").out
+    # comm, pid, address, symbol; without its comm record a process is called :PID
+    mine = [line for line in out.splitlines() if f" {child.pid} " in f" {line} "]
+    named = [line for line in mine if re.match(r"\s*frtest-burn\s", line)]
+    hot = [line for line in mine if "frtest_burn_hot" in line]
+    print(f"perf record --overwrite: of {len(mine)} samples of the process that exited {len(named)} have its name, "
+          f"{len(hot)} the symbol; e.g. {mine[:1]}")
+    assert mine, "perf recorded the process"

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The control socket under members of its group that mean harm: who records and who asks politely notices nothing."""
+import grp
+import json
+import os
+import random
+import select
+import signal
+import socket
+import statistics
+import struct
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import pytest
+
+from harness import ARMED_PROBES, EXIT, ROOT, die_with_parent, load, program, run, until
+
+GROUP = "daemon"
+CORPUS = ROOT / "tests/data/control"
+SENDERS, MESSAGES = 8, 10000
+NOBODY = 65534
+RSS_GROWS_MAX = 8 << 20
+
+
+def group_id():
+    try:
+        return grp.getgrnam(GROUP).gr_gid
+    except KeyError:
+        pytest.skip(f"no group {GROUP}")
+
+
+def become(uid, gid):
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
+class Child:
+    """FUNCTION(ARGS) in a process of its own as UID; what it returns, as JSON."""
+
+    def __init__(self, uid, gid, function, *args):
+        self.read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid:
+            os.close(write)
+            return
+        code = 1
+        try:
+            die_with_parent()
+            become(uid, gid)
+            with os.fdopen(write, "w") as f:
+                json.dump(function(*args), f)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def result(self):
+        with os.fdopen(self.read) as f:
+            text = f.read()
+        _, status = os.waitpid(self.pid, 0)
+        assert status == 0, f"a hostile client failed: status {status}"
+        return json.loads(text)
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.read)
+
+
+def connect(path):
+    s = socket.socket(socket.AF_UNIX)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 5, 0))  # as flightrecctl does it
+    s.connect(str(path))
+    s.settimeout(5)
+    return s
+
+
+def mutated(rng, data):
+    """One of the ways in which a message can be wrong."""
+    how = rng.randrange(7)
+    at = rng.randrange(len(data) + 1)
+    if how == 0:
+        return data
+    if how == 1:
+        return data[:at]
+    if how == 2:
+        return data[:at] + bytes([rng.randrange(256)]) + data[at + 1:]
+    if how == 3:
+        return data[:at] + bytes(rng.randrange(256) for _ in range(rng.randrange(64))) + data[at:]
+    if how == 4:
+        return data[:at] + data
+    if how == 5:
+        return data.replace(b'":', b'":' + b"[" * rng.randrange(200), 1)
+    return data + b" " * rng.randrange(70000)
+
+
+def send_messages(path, seed, count):
+    """COUNT messages, each ended and sent whole as far as the server lets it; a new connection for each that it closes."""
+    rng = random.Random(seed)
+    corpus = [p.read_bytes().rstrip(b"\0") for p in sorted(CORPUS.iterdir())]
+    done = {"sent": 0, "answered": 0, "closed": 0, "turned_away": 0}
+    s = None
+    while done["sent"] < count:
+        try:
+            s = s or connect(path)
+            s.sendall(mutated(rng, rng.choice(corpus)) + b"\0")
+            done["sent"] += 1
+            s.settimeout(rng.choice((0.002, 0.05)))
+            answer = s.recv(65536)
+            done["answered"] += bool(answer)
+            done["turned_away"] += b"too many connections" in answer
+            if answer:
+                continue
+        except socket.timeout:
+            continue
+        except BlockingIOError:  # the queue of the socket is full
+            time.sleep(0.005)
+        except OSError:
+            pass
+        done["closed"] += s is not None
+        s = None
+    return done
+
+
+def dribble(path, seconds, count):
+    """Clients that send a byte a second."""
+    message, end = b'{"method":"io.flightrec.Recorder.Status"}', time.monotonic() + seconds
+    clients = [connect(path) for _ in range(count)]
+    at = 0
+    while time.monotonic() < end:
+        for s in clients:
+            try:
+                s.send(message[at % len(message):][:1])
+            except OSError:
+                pass  # it lost its patience, rightly
+        at += 1
+        time.sleep(1)
+    return {"bytes": at}
+
+
+def crowd(path, seconds, count):
+    """COUNT connections at once, held as long as the server holds them."""
+    held, refused, end = [], 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        while len(held) + refused < count:
+            s = socket.socket(socket.AF_UNIX)
+            s.setblocking(False)
+            try:
+                s.connect(str(path))
+                held.append(s)
+            except BlockingIOError:
+                refused += 1
+        for s in select.select(held, [], [], 0.1)[0]:
+            s.close()
+            held.remove(s)
+            refused += 1
+        time.sleep(0.2)
+        if refused >= count - 20:  # again
+            refused = 0
+    return {"held": len(held)}
+
+
+def never_read(path, seconds, count):
+    """Clients that ask and ask, and do not read."""
+    call, end = b'{"method":"io.flightrec.Recorder.Metrics"}\0' * 100, time.monotonic() + seconds
+    clients = []
+    while time.monotonic() < end:
+        while len(clients) < count:
+            try:
+                clients.append(connect(path))
+                clients[-1].setblocking(False)
+            except OSError:
+                break
+        for s in list(clients):
+            try:
+                s.send(call)
+            except BlockingIOError:
+                pass
+            except OSError:
+                clients.remove(s)
+        time.sleep(0.05)
+    return {}
+
+
+def ask_politely(path, seconds):
+    """A new connection and a call, again and again: how long each took."""
+    call, end, took = b'{"method":"io.flightrec.Recorder.Status"}\0', time.monotonic() + seconds, []
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        with connect(path) as s:
+            s.sendall(call)
+            answer = b""
+            while not answer.endswith(b"\0"):
+                part = s.recv(1 << 20)
+                assert part, f"closed after {answer[:200]}"
+                answer += part
+        took.append(time.monotonic() - begin)
+        assert b'"error"' not in answer[:200], answer[:200]
+        time.sleep(0.03)
+    return took
+
+
+class Peak(threading.Thread):
+    """The largest resident memory of a process while a block runs."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.most, self.over = pid, 0, threading.Event()
+
+    def run(self):
+        while not self.over.wait(0.002):
+            self.most = max(self.most, rss(self.pid))
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
+def rss(pid):
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.fixture
+def guarded(recorder, open_dir):
+    """A recorder whose socket is for GROUP, in a directory that everyone may enter."""
+    group_id()
+    config = open_dir / "guarded.conf"
+    probes = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
+    config.write_text(f"[Recorder]\nGroup={GROUP}\n[Dump]\nMaxFiles=4\n[Triggers]\nSocket={open_dir}/state/trigger\n{probes}")
+    (open_dir / "state").mkdir()
+    return recorder("--config", config, "-e", "cpu-clock", "-e", "sched:sched_switch", "-F", "99", "-M", "8M",
+                    directory=open_dir / "state", binary=str(open_dir / "flightrecd"))
+
+
+def test_ten_thousand_hostile_messages(guarded):
+    d, gid, seconds = guarded, group_id(), 12
+    load("pingpong", "-t", "5")  # a ring that is full: what a dump in flight takes belongs to any dump
+    d.dump_by_control()
+    before = rss(d.pid)
+    with Peak(d.pid) as ordinary:
+        for _ in range(5):
+            d.dump_by_control()
+            d.status()
+    hostile = [Child(60010, gid, dribble, d.socket, seconds, 10), Child(60020, gid, crowd, d.socket, seconds, 500),
+               Child(60030, gid, never_read, d.socket, seconds, 10)]
+    senders = [Child(60000 + i, gid, send_messages, d.socket, i, MESSAGES // SENDERS) for i in range(SENDERS)]
+    polite = {"a member of the group": Child(61000, gid, ask_politely, d.socket, seconds),
+              "root": Child(0, 0, ask_politely, d.socket, seconds)}
+    with Peak(d.pid) as attacked:
+        sent = [c.result() for c in senders]
+        took = {who: c.result() for who, c in polite.items()}
+        for c in hostile:
+            c.result()
+    until("end of all connections", lambda: len(os.listdir(f"/proc/{d.pid}/fd")) < 100, 15)
+    until("end of all dumps", lambda: d.status()["dumps"]["queued"] == 0, 15)
+    after = rss(d.pid)
+
+    totals = {key: sum(s[key] for s in sent) for key in sent[0]}
+    print(f"hostile messages: {totals}")
+    status = d.status()
+    print(f"recorded: {status['dumps']['done']} dumps, {status['dumps']['suppressed']} suppressed, {[(e['name'], e['samples']) for e in status['events']]}, {status['self']}")
+    print(f"resident memory: {before >> 10} KiB before, {after >> 10} KiB after; at most {ordinary.most >> 10} KiB while "
+          f"dumps were written before, {attacked.most >> 10} KiB under attack")
+    for who, t in took.items():
+        print(f"{who}: {len(t)} calls, median {statistics.median(t) * 1e3:.2f} ms, longest {max(t) * 1e3:.1f} ms")
+    assert totals["sent"] == MESSAGES and totals["answered"] > MESSAGES / 10
+    assert d.running() and d.lost() == {}
+    # Of itself, and at its worst: a dump that is being written takes its blocks, whoever asked for it.
+    assert after - before < RSS_GROWS_MAX
+    assert attacked.most - max(ordinary.most, before) < RSS_GROWS_MAX
+    for who, t in took.items():
+        assert len(t) > 20 and statistics.median(t) < 0.1, who
+        assert max(t) < 2, f"{who}: the machine is shared, but not as much as that"
+    d.stop()
+
+
+def as_user(uid, gid):
+    def preexec():
+        die_with_parent()
+        become(uid, gid)
+    return preexec
+
+
+def test_who_may_do_what(guarded, open_dir):
+    """root all, the group looks and dumps, everyone else hears which group it takes."""
+    d, gid = guarded, group_id()
+    ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
+    look = (["status"], ["metrics"], ["list"], ["triggers"], ["why"], ["dump"], ["test-trigger", "control"])
+    change = (["enable", "hung-task"], ["disable", "hung-task"], ["reload"], ["rm", "x"], ["vacuum"],
+              ["stop"])
+    for words in look:
+        r = run(*ctl, *words, preexec=as_user(NOBODY, gid))
+        assert r.code == 0, (words, r)
+    for words in change:
+        r = run(*ctl, *words, preexec=as_user(NOBODY, gid))
+        assert r.code == EXIT["permission"] and "root" in r.err, (words, r)
+    for opened in (False, True):  # refused by the socket's mode, and by the recorder where the mode was opened
+        os.chmod(d.socket, 0o666 if opened else 0o660)
+        for words in (*look, *change):
+            if words == ["list"]:
+                continue  # reads the directory
+            r = run(*ctl, *words, preexec=as_user(NOBODY, NOBODY))
+            assert r.code == EXIT["permission"], (opened, words, r)
+            assert opened and words in change or f"'{GROUP}'" in r.err, (opened, words, r)
+    for sample in d.samples():
+        st = sample.stat()
+        assert (st.st_mode & 0o777, st.st_uid, st.st_gid) == (0o640, 0, gid), sample
+    assert d.running()
+    for words in (["disable", "control"], ["enable", "control"], ["reload"], ["vacuum"], ["stop"]):
+        r = run(program("flightrecctl"), "--socket", d.socket, *words)
+        assert r.code == 0, (words, r)
+    assert d.wait() == 0

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kill -9 at any moment: what was written can be read and merged."""
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from harness import NO_LOSS, merge, perf, perf_clean, start_load
+
+SEED = int(os.environ.get("FLIGHTREC_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
+
+
+@pytest.mark.parametrize("turn", range(8))
+def test_killed_at_a_random_moment(recorder, state_dir, turn):
+    print(f"FLIGHTREC_SEED={SEED}")
+    rng = random.Random(SEED + turn)
+    d = recorder(*NO_LOSS, "-e", "sched:sched_switch", "-e", "cpu-clock", "-F", "499", "-g", "-M", "16M")
+    loads = [start_load("pingpong", "-t", "3"), start_load("spawn", "-t", "3", "-m", "5")]
+    time.sleep(rng.uniform(0, 0.6))
+    for _ in range(rng.randrange(0, 4)):
+        d.signal(signal.SIGUSR1)
+        time.sleep(rng.uniform(0, 0.08))  # in the midst of a dump as often as not
+    if rng.random() < 0.25:
+        d.signal(signal.SIGUSR2)
+        time.sleep(rng.uniform(0, 0.3))
+    d.kill()
+    for p in loads:
+        p.kill()
+        p.communicate()
+
+    auxiliary = state_dir / "perf.data.auxiliary"
+    if auxiliary.exists() and auxiliary.stat().st_size:
+        r = perf("script", "-i", auxiliary, "--show-task-events", "--show-mmap-events")
+        assert r.code == 0, f"perf script cannot read the auxiliary file: {r.err[-2000:]}"
+        assert "PERF_RECORD_MMAP" in r.out and "PERF_RECORD_COMM" in r.out
+    for sample in d.samples():  # those that are there are whole
+        assert perf_clean("script", "-i", sample, "-F", "comm,tid,time")
+    if not d.samples() and not auxiliary.exists():
+        assert (state_dir / "perf.data").exists(), "killed after the merge, or something went missing"
+        return
+    r = merge(state_dir)
+    assert r.code in (0, 3), f"flightrec-merge: exit code {r.code}\n{r.err}"
+    assert perf("script", "-i", state_dir / "perf.data").code == 0
+
+
+def test_recorder_starts_again_after_a_kill(recorder, state_dir):
+    """Neither the socket nor a lock nor the auxiliary file of the dead one is in the way."""
+    first = recorder("-e", "cpu-clock", "-M", "4M")
+    first.kill()
+    assert first.socket.exists(), "the socket of a killed recorder stays: the next has to cope"
+    second = recorder("-e", "cpu-clock", "-M", "4M")
+    time.sleep(0.3)
+    second.dump_by_control()
+    assert perf("script", "-i", second.finish()).code == 0
+
+
+def test_auxiliary_is_readable_while_it_is_written(recorder, state_dir):
+    recorder("-e", "cpu-clock", "-M", "4M")
+    p = start_load("spawn", "-t", "2", "-m", "1")
+    for _ in range(3):
+        time.sleep(0.3)
+        out = perf("script", "-i", state_dir / "perf.data.auxiliary", "--show-task-events")
+        assert out.code == 0, out.err
+    p.wait(10)
+    time.sleep(1.5)
+    out = perf("script", "-i", state_dir / "perf.data.auxiliary", "--show-task-events")
+    assert "frtest-child" in out.out, "and what just happened is in it"

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every sample under the right name: of programs that exec, fork, reuse a pid, unload, rename … each a case of its own.
+
+All cases run under one recorder, with `perf record --overwrite --switch-output=signal` beside it, and both are judged alike.
+Twice: with a ring that holds all of it, dumped when all is over; and with a ring of 1 MiB that a flood turns over
+several times a second, dumped all the while, so that only the model at the ring's tail knows what programs did before.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import call, missing
+from harness import Daemon, environment, merge, must, perf_clean, program, start
+from judge import Judge, Verdict, samples_of
+from matrix_cases import BEFORE, CASES, PHASE_MS, Programs, Runner
+
+PROFILE = ("-F", "999", "-e", "cpu-clock", "-g")
+FLOOD = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
+FLOOD_PER_S = 40000
+DUMP_EVERY_S = 0.3
+
+
+class PerfOverwrite:
+    """What people use today, with as much memory.
+
+    With build-ids from the kernel, as flightrecd has them: kernels (6.18) that tell one listener of a map's build-id set
+    the flag in the record of every older listener, too, and perf aborts over such a file.
+    """
+
+    def __init__(self, directory, ring_bytes, events):
+        self.directory = directory
+        pages = ring_bytes // os.cpu_count() // os.sysconf("SC_PAGESIZE")
+        with open(directory / "log", "wb") as log:
+            self.process = start("perf", "record", "-a", "--overwrite", "--switch-output=signal", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m",
+                                 1 << (pages.bit_length() - 1), *events, "-o", "perf.data", cwd=directory, stdout=log, stderr=log,
+                                 env=environment(HOME=str(directory)))
+        time.sleep(1)
+
+    def files(self):
+        return sorted(self.directory.glob("perf.data.2*"))
+
+    def dump(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGUSR2)
+
+    def stop(self, dumps):
+        """perf has no answer to a signal: as many files as dumps, or as many as come."""
+        end = time.monotonic() + 10
+        while len(self.files()) < dumps and time.monotonic() < end and self.process.poll() is None:
+            time.sleep(0.1)
+        files = self.files()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(60)
+        return files
+
+
+class Recording:
+    """All cases, recorded once; what each said, and the files."""
+
+    def __init__(self, directory, wrapped):
+        self.directory, self.wrapped = directory, wrapped
+        self.cases, self.skipped, self.dumps = {}, {}, []
+        self.state, self.objects, self.runners = directory / "state", directory / "objects", []
+        for name in ("state", "objects", "perf", "programs"):
+            (directory / name).mkdir()
+        self.programs = Programs(directory / "programs")
+        self.last_dump = time.monotonic()
+
+    def record(self):
+        ring = (1 if self.wrapped else 64) << 20
+        events = (*PROFILE, *FLOOD) if self.wrapped else PROFILE
+        stopped = {name: self.runner(name) for name in BEFORE}
+        for name, begin in BEFORE.items():
+            begin(stopped[name])
+        # Its default looks whether others record on this machine, and files that are gone have their ids from the kernel.
+        config = self.state.parent / f"{self.state.name}.conf"
+        config.write_text("[Recorder]\nKernelBuildIDs=yes\n")
+        self.daemon = Daemon(self.state, "--config", config, *events, "-M", ring).start()
+        self.perf = PerfOverwrite(self.directory / "perf", ring, events)
+        flood = start(self.programs["flood"], FLOOD_PER_S) if self.wrapped else None
+        for name, runner in stopped.items():
+            self.run(name, runner, Runner.resume)
+        for name, case in CASES.items():
+            self.run(name, self.runner(name), case)
+        if not self.wrapped:
+            self.dump()
+        self.let_go()
+        self.status = self.daemon.status()
+        if flood:
+            flood.kill()
+            flood.wait()
+        self.perf_dumps = self.perf.stop(len(self.dumps))
+        self.daemon.stop()
+        self.merging = merge(self.state, "--keep", timeout=300)
+        self.merged = self.state / "perf.data"
+        return self
+
+    def runner(self, name):
+        directory = self.directory / name
+        directory.mkdir()
+        self.runners.append(Runner(self.programs, directory, self.objects, self.tick))
+        return self.runners[-1]
+
+    def run(self, name, runner, case):
+        try:
+            phases = case(runner)
+            self.cases[name] = Judge(phases, runner.names)
+        except pytest.skip.Exception as e:
+            self.skipped[name] = str(e)
+        if self.wrapped:
+            self.dump()
+
+    def let_go(self):
+        """Ends what is still there, and removes what may not be needed to read a dump."""
+        for r in self.runners:
+            if r.process and r.process.poll() is None:
+                r.process.kill()
+                r.process.wait()
+            for path in r.tidy:
+                path.unlink(missing_ok=True)
+
+    def tick(self):
+        time.sleep(0.02)
+        if self.wrapped and time.monotonic() - self.last_dump > DUMP_EVERY_S:
+            self.dump()
+
+    def dump(self):
+        self.perf.dump()
+        self.dumps.append(self.daemon.dump_by_control())
+        self.last_dump = time.monotonic()
+
+    def judge(self):
+        """One reading of each file for all cases: {case: (sample files, merged file, perf's)}."""
+        pids = set().union(*(j.pids for j in self.cases.values()))
+        self.verdicts = {name: (Verdict(), Verdict(), Verdict()) for name in self.cases}
+        for i, files in enumerate((self.dumps, [self.merged], self.perf_dumps)):
+            for path in files:
+                try:
+                    samples = samples_of(path, pids, self.objects)
+                except AssertionError as e:
+                    if i < 2:
+                        raise
+                    print(f"not judged: {e}")
+                    continue
+                for name, judge in self.cases.items():
+                    judge.verdict(samples, self.verdicts[name][i])
+        return self
+
+    def close(self):
+        self.daemon.kill()
+        if self.perf.process.poll() is None:
+            self.perf.process.kill()
+            self.perf.process.wait()
+        self.let_go()
+
+    def table(self):
+        rows = [("case", "flightrec", "merged", "perf --overwrite")]
+        rows += [(name, *map(str, self.verdicts[name])) for name in self.verdicts]
+        rows += [(name, f"skipped: {why}", "", "") for name, why in self.skipped.items()]
+        title = f"ring of 1 MiB that wrapped, {len(self.dumps)} dumps" if self.wrapped else "all within the ring, one dump"
+        return "\n".join(["", title] + ["{:24}{:>22}{:>22}{:>22}".format(*row) for row in rows])
+
+
+@pytest.fixture(scope="module", params=["held", "wrapped"])
+def recording(request, tmp_path_factory):
+    reason = missing(request.config) or (None if shutil.which("gcc") else "no gcc: the programs of the matrix cannot be compiled")
+    if reason:
+        pytest.skip(reason)
+    r = Recording(tmp_path_factory.mktemp("matrix"), request.param == "wrapped")
+    try:
+        yield r.record().judge()
+    finally:
+        r.close()
+
+
+def test_table(recording, capsys):
+    with capsys.disabled():
+        print(recording.table())
+    if recording.wrapped:
+        ring = recording.status["ring"]
+        assert ring["span_s"] < 1.5 and ring["evicted_samples"] > 0, f"the flood did not turn the ring over: {ring}"
+    # A ring of 1 MiB is pinned by its own dumps, and the kernel throttles whom it likes: no loss of side-band.
+    lost = {cause: n for cause, n in recording.status["losses"].items() if n and cause not in ("throttled", "back-pressure")}
+    assert not lost, lost
+
+
+def test_merge_has_nothing_to_complain_of(recording):
+    assert recording.merging.code == 0, recording.merging.err
+
+
+@pytest.mark.parametrize("case", [*BEFORE, *CASES])
+def test_all_samples_are_right(recording, case):
+    if case in recording.skipped:
+        pytest.skip(recording.skipped[case])
+    judge = recording.cases[case]
+    for what, v in zip(("sample files", "merged"), recording.verdicts[case]):
+        # Of a machine whose CPUs others use too, a third of what the phases took is surely sampled.
+        wanted = len(judge.phases) * PHASE_MS / 3
+        assert v.inside >= wanted, f"{what}: {v.inside} samples within phases, {wanted:.0f} wanted"
+        assert v.right == v.total, f"{what}: {v}; e.g.\n" + "\n".join(v.wrong)
+        if judge.phases[0].rule == "kernel":
+            assert v.named >= v.inside / 2, f"{what}: {v.named} of {v.inside} in {judge.phases[0].symbols}"
+
+
+def test_namespaces_of_the_container(recording):
+    """A NAMESPACES record tells that the process left the machine's mount namespace."""
+    pid = next(iter(recording.cases["container"].pids))
+    out = perf_clean("script", "-i", recording.merged, "--show-namespace-events", "--pid", pid)
+    own = os.stat("/proc/self/ns/mnt").st_ino
+    found = re.findall(rf"PERF_RECORD_NAMESPACES {pid}/{pid} .*?mnt: \S+?/(0x[0-9a-f]+)", out, re.S)
+    assert found and int(found[-1], 16) != own, f"{out[:1000]}"
+
+
+@pytest.fixture
+def cgroup2(tmp_path):
+    """The hierarchy that perf tells of, wherever the machine has it: mounted for the tests alone."""
+    root = tmp_path / "cgroup2"
+    root.mkdir()
+    try:
+        call("mount", b"none", str(root).encode(), b"cgroup2", 0, None)
+    except OSError as e:
+        pytest.skip(f"no cgroup2: {e}")
+    yield root
+    call("umount2", str(root).encode(), 2)  # MNT_DETACH
+
+
+def test_cgroup_has_its_name(recorder, cgroup2, state_dir):
+    """A cgroup that came and went while nobody looked, by its path."""
+    group = cgroup2 / f"frtest-matrix-{os.getpid()}"
+    d = recorder(*PROFILE, "-M", "8M")
+    try:
+        group.mkdir()
+    except OSError as e:
+        pytest.skip(f"no cgroup can be made: {e}")
+    try:
+        must("sh", "-c", 'echo $$ >"$1/cgroup.procs" && exec "$2" -t 0.1', "sh", group, program("frtest-burn"))
+    finally:
+        group.rmdir()
+    sample = d.dump_by_control()
+    d.stop()
+    assert merge(state_dir, "--keep").code == 0
+    for path in (sample, state_dir / "perf.data"):
+        out = perf_clean("script", "-i", path, "--show-cgroup-events", "-F", "comm,pid,time,event")
+        assert re.search(rf"PERF_RECORD_CGROUP cgroup: \d+ /\S*{group.name}\s", out), out[:500]

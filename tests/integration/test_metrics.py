@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The numbers of status, as a collector gets them."""
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+
+from harness import ARMED_PROBES, EXIT, cpu_seconds, last_cpu, load, must, program, run, until
+from openmetrics import Metrics
+
+
+def metrics_text(d):
+    r = d.ctl("metrics")
+    assert r.code == 0 and not r.err, r
+    if shutil.which("promtool"):
+        p = subprocess.run(["promtool", "check", "metrics"], input=r.out, text=True, capture_output=True, timeout=30)
+        assert p.returncode == 0, p.stdout + p.stderr
+    return r.out
+
+
+def metrics(d):
+    return Metrics(metrics_text(d))
+
+
+def test_parser_is_strict():
+    """What would be wrong is found; so what passes below says something."""
+    good = '# TYPE a counter\n# HELP a It is.\na_total{x="\\"\\\\\\n"} 1\n# TYPE b_bytes gauge\n# UNIT b_bytes bytes\nb_bytes 2\n# EOF\n'
+    assert Metrics(good).get("a_total", x='"\\\n') == 1
+    for was, now in (("# EOF\n", ""), ("# TYPE a counter\n", ""), ("a_total", "a"), ('x="', 'x=\''), ('\\n"', '\\t"'),
+                     ("b_bytes 2", "b_bytes 2\nb_bytes 3"), ("# UNIT b_bytes bytes", "# UNIT b_bytes seconds"),
+                     ("b_bytes 2", "b_bytes 2\n# TYPE a gauge"), ("b_bytes 2", "b_bytes two"), ("# HELP a It is.", "# TYPE a gauge"),
+                     ("} 1", ",} 1"), ("b_bytes 2", "b_bytes 2\n"), ('"} 1', '",x="y"} 1')):
+        assert was in good
+        with pytest.raises(AssertionError):
+            Metrics(good.replace(was, now, 1))
+
+
+def test_agree_with_status(recorder):
+    d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "cpu-clock", "-F", "99", "-M", "8M")
+    load("syscalls", "-n", 10000, "-c", last_cpu())
+    d.dump_by_control()
+    first = metrics(d)
+    status = d.status()
+    load("syscalls", "-n", 10000, "-c", last_cpu())
+    d.dump_by_control()
+    second = metrics(d)
+    cpu = cpu_seconds(d.pid)
+    d.stop()
+
+    assert second.get("flightrec_build_info", version=status["version"]) == 1
+    # The first was before status, the second after.
+    for event in status["events"]:
+        for c in event["cpus"]:
+            labels = {"event": event["name"], "cpu": str(c["cpu"])}
+            assert first.get("flightrec_samples_total", **labels) <= c["samples"]
+            assert c["samples"] <= second.get("flightrec_samples_total", **labels)
+    grown = sum(second.all("flightrec_samples_total").values()) - sum(first.all("flightrec_samples_total").values())
+    assert grown >= 10000
+    assert set(second.all("flightrec_lost_total")) == {(("cause", c),) for c in status["losses"]}
+    assert first.get("flightrec_ring_bytes") == status["ring"]["size"]
+    assert 0 < first.get("flightrec_ring_used_bytes") <= status["ring"]["size"]
+    assert 0 < first.get("flightrec_ring_span_seconds") < 60
+    assert first.get("flightrec_auxiliary_bytes") > 0
+    assert first.get("flightrec_dumps_total", outcome="done") == 1
+    assert second.get("flightrec_dumps_total", outcome="done") == 2
+    assert second.get("flightrec_trigger_fired_total", trigger="control") == 2
+    assert second.get("flightrec_trigger_suppressed_total", trigger="control", reason="cool-down") == 0
+    assert second.get("flightrec_trigger_armed", trigger=ARMED_PROBES[0]) == 0
+    threads = second.all("flightrec_cpu_seconds_total")
+    assert {dict(labels)["thread"] for labels in threads} == {"main", "recorder", "keeper", "dumper"}
+    assert 0 < sum(threads.values()) <= second.get("flightrec_process_cpu_seconds_total") + 0.01
+    assert abs(second.get("flightrec_process_cpu_seconds_total") - cpu) < 0.1 + 0.1 * cpu
+    assert second.get("flightrec_resident_bytes") > 1 << 20
+    for key, value in first.samples.items():
+        if key[0].endswith("_total"):
+            assert second.samples[key] >= value, f"{key} went back"
+    assert first.types == second.types and first.samples.keys() == second.samples.keys()
+
+
+def test_names_are_escaped_and_told_once(recorder):
+    """Two events of one name are one series, and a name may hold what ends a value."""
+    d = recorder("-e", 'cpu-clock/name=a\\b/', "-e", "cpu-clock/name=twice/", "-e", "task-clock/name=twice/", "-M", "4M")
+    load("burn", "-t", "0.3")
+    m = metrics(d)
+    text = metrics_text(d)
+    d.stop()
+    events = {dict(labels)["event"] for labels in m.all("flightrec_samples_total")}
+    assert events == {"a\\b", "twice"}, events
+    assert 'event="a\\\\b"' in text
+
+
+def test_json_and_pipes(recorder):
+    d = recorder("-e", "cpu-clock", "-M", "4M")
+    r = d.ctl("metrics", "--json=short")
+    piped = must("sh", "-c", f"{program('flightrecctl')} --socket {d.socket} metrics | head -n 1")
+    d.stop()
+    assert Metrics(json.loads(r.out)["text"]).get("flightrec_ring_bytes") == 4 << 20
+    assert piped.out.startswith("# TYPE flightrec_build info") and not piped.err
+
+
+def listening(recorder, tmp_path, address, more=""):
+    path = tmp_path / "listen.conf"
+    probes = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
+    path.write_text(f"[Recorder]\nMetricsListen={address}\n{more}[Triggers]\nSocket={tmp_path}/trigger\n{probes}")
+    return recorder("--config", path, "-e", "cpu-clock", "-M", "4M")
+
+
+def free_port(family=socket.AF_INET, host="127.0.0.1"):
+    with socket.socket(family) as s:
+        s.bind((host, 0))
+        return s.getsockname()[1]
+
+
+def ask(port, method="GET", path="/metrics", body=None, host="127.0.0.1"):
+    c = http.client.HTTPConnection(host, port, timeout=10)
+    try:
+        c.request(method, path, body)
+        r = c.getresponse()
+        return r.status, r.getheader("content-type"), r.read().decode()
+    finally:
+        c.close()
+
+
+def test_listener(recorder, tmp_path):
+    port = free_port()
+    d = listening(recorder, tmp_path, f"127.0.0.1:{port}")
+    status, kind, text = ask(port)
+    assert status == 200 and kind.startswith("application/openmetrics-text; version=1.0.0")
+    assert Metrics(text).get("flightrec_ring_bytes") == 4 << 20
+    assert ask(port, "HEAD")[::2] == (200, "")
+    assert ask(port, path="/")[0] == 404 and ask(port, path="/metrics/x")[0] == 404
+    assert ask(port, "POST", body="x" * 1000)[0] == 405 and ask(port, "DELETE")[0] == 405
+    # One connection may ask often; of those that say nothing, there are at most eight, and not for long.
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    for _ in range(50):
+        c.request("GET", "/metrics")
+        assert c.getresponse().read().endswith(b"# EOF\n")
+    c.close()
+    silent = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(8)]
+    until("end of a silent connection", lambda: silent[0].recv(1) == b"", 20)
+    for s in silent:
+        s.close()
+    assert ask(port)[0] == 200
+    for garbage in (b"\0" * 100, b"GET " + b"/" * 100000 + b" HTTP/1.1\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+            s.sendall(garbage)
+            s.shutdown(socket.SHUT_WR)
+            try:
+                while s.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+    # It does not spin.
+    before = cpu_seconds(d.pid)
+    time.sleep(1)
+    assert cpu_seconds(d.pid) - before < 0.3
+    assert ask(port)[0] == 200
+    d.stop()
+
+
+def test_listener_of_another(recorder, tmp_path):
+    """A port that is taken is said, and the machine is recorded all the same."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        d = listening(recorder, tmp_path, f"127.0.0.1:{taken.getsockname()[1]}")
+        notices = d.status()["notices"]
+        d.stop()
+    assert any("MetricsListen=" in n for n in notices), notices
+    assert "cannot listen on" in d.log()
+
+
+def test_public_address_needs_a_word(recorder, tmp_path):
+    path = tmp_path / "public.conf"
+    path.write_text("[Recorder]\nMetricsListen=0.0.0.0:9752\n")
+    r = run(program("flightrecd"), "--config", path, "-e", "cpu-clock", "-o", tmp_path)
+    assert r.code == EXIT["usage"] and "reached from other machines" in r.err and "MetricsPublic=yes" in r.err, r
+    port = free_port()
+    d = listening(recorder, tmp_path, f"0.0.0.0:{port}", "MetricsPublic=yes\n")
+    assert ask(port)[0] == 200
+    d.stop()

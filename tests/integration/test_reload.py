@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other events, other buffers and another size of the ring while a load is recorded: what fits stays, and nothing is missing
+but what is told."""
+import json
+import signal
+import time
+
+import pytest
+
+from harness import ARMED_PROBES, Daemon, finish_load, last_cpu, load, must, program, script_lines, start_load, until
+
+QUIET = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
+
+
+class Configured:
+    """A recorder whose configuration is a file."""
+
+    def __init__(self, state_dir):
+        self.path = state_dir.parent / "flightrecd.conf"
+        self.state_dir = state_dir
+
+    def write(self, **keys):
+        lines = "".join(f"{key}={v}\n" for key, value in keys.items() for v in (value if isinstance(value, list) else [value]))
+        self.path.write_text(f"[Recorder]\n{lines}[Triggers]\nSocket={self.state_dir}/trigger\n{QUIET}")
+
+    def start(self, **keys):
+        self.write(**keys)
+        self.daemon = Daemon(self.state_dir, "--config", self.path)
+        return self.daemon.start()
+
+    def reload(self, **keys):
+        self.write(**keys)
+        return self.daemon.ctl("reload")
+
+
+@pytest.fixture
+def configured(state_dir):
+    c = Configured(state_dir)
+    yield c
+    c.daemon.kill()
+    print(f"--- what flightrecd said:\n{c.daemon.log()}")
+
+
+COUNTED = {"Events": "raw_syscalls:sys_enter", "Filter": "id == 8", "KernelBuffer": "16M"}
+
+
+def sequence(path, counted):
+    return json.loads(must(program("frtest-sequence"), path, counted["pid"], counted["nr"], timeout=300).out)
+
+
+def assert_whole(d, sample, counted):
+    found = sequence(sample, counted)
+    lost = d.lost()
+    if lost.get("kernel-ring-full") or lost.get("back-pressure"):
+        pytest.skip(f"the machine is too busy to tell: {lost}")
+    assert not lost, lost
+    assert (found["missing"], found["twice"], found["backwards"]) == (0, 0, 0), found
+    assert (found["first"], found["last"]) == (0, counted["calls"] - 1), found
+
+
+def test_events_and_buffers_change_under_load(configured):
+    d = configured.start(**COUNTED, RingSize="48M")
+    process = start_load("count", "-t", 6, "-c", last_cpu(), "-p", 1000)
+    until("sample", lambda: d.status()["ring"]["samples"] > 1000)
+    for i in range(6):
+        time.sleep(0.5)
+        keys = dict(COUNTED, KernelBuffer="8M" if i % 2 else "16M")
+        r = configured.reload(**keys, Frequency=99 + i, RingSize="48M")
+        assert r.code == 0 and "records raw_syscalls:sys_enter" in r.out, (r.out, r.err, d.log())
+    counted = finish_load(process)
+    sample = d.dump_by_control()
+    assert_whole(d, sample, counted)
+    merged = d.finish()
+    found = sequence(merged, counted)
+    assert (found["missing"], found["twice"], found["backwards"]) == (0, 0, 0), found
+
+
+def test_other_events_stand_beside_those_of_before(configured):
+    d = configured.start(**COUNTED, RingSize="16M")
+    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 1000)
+    r = configured.reload(Events=["sched:sched_switch", "cpu-clock"], RingSize="16M")
+    assert r.code == 0 and "sched:sched_switch" in r.out
+    assert {e["name"] for e in d.status()["events"]} == {"sched:sched_switch", "cpu-clock"}
+    children = load("spawn", "-n", 5, "-m", 30)["children"]
+    judge_both(d.dump_by_control(), counted, children)
+    judge_both(d.finish(), counted, children)
+
+
+def judge_both(path, counted, children):
+    assert sequence(path, counted)["count"] == counted["calls"]
+    lines = script_lines(path, trace=False)
+    assert {x.event for x in lines} >= {"raw_syscalls:sys_enter", "sched:sched_switch", "cpu-clock"}
+    for pid in children:
+        assert "frtest-child" in {x.comm for x in lines if x.pid == pid}, pid
+
+
+def test_ring_changes_its_size_under_load(configured):
+    d = configured.start(**COUNTED, RingSize="16M")
+    process = start_load("count", "-t", 5, "-c", last_cpu(), "-p", 1000)
+    until("sample", lambda: d.status()["ring"]["samples"] > 1000)
+    for size in ("32M", "24M", "64M", "48M"):
+        time.sleep(0.5)
+        r = configured.reload(**COUNTED, RingSize=size)
+        assert r.code == 0 and f"RingSize= is {size[:-1]}.0M" in r.out, (r.out, r.err)
+        assert d.status()["ring"]["size"] == int(size[:-1]) << 20
+    counted = finish_load(process)
+    assert_whole(d, d.dump_by_control(), counted)
+
+
+def test_smaller_ring_keeps_the_newest(configured):
+    d = configured.start(**COUNTED, RingSize="32M")
+    process = start_load("count", "-t", 4, "-c", last_cpu(), "-p", 300)
+    time.sleep(3)
+    r = configured.reload(**COUNTED, RingSize="2M")
+    assert r.code == 0 and "RingSize= is 2.0M" in r.out, (r.out, r.err)
+    counted = finish_load(process)
+    found = sequence(d.dump_by_control(), counted)
+    assert found["last"] == counted["calls"] - 1 and found["count"] > 1000
+    assert d.lost() or found["missing"] == 0, found
+
+
+def test_what_waits_is_said_and_what_is_wrong_changes_nothing(configured):
+    d = configured.start(**COUNTED, RingSize="4M")
+    r = configured.reload(**COUNTED, RingSize="4M", CompressionLevel=3, MetricsListen="127.0.0.1:9752")
+    assert r.code == 0 and "CompressionLevel= waits for a restart" in r.err
+    assert "MetricsListen= waits for a restart" in r.err
+    before = [e["name"] for e in d.status()["events"]]
+    for wrong in ({"Events": "no:such_event"}, {**COUNTED, "Filter": "nonsense == 1"}):
+        r = configured.reload(**{"RingSize": "8M", **wrong})
+        assert r.code != 0 and r.err, wrong
+        status = d.status()
+        assert [e["name"] for e in status["events"]] == before and status["ring"]["size"] == 4 << 20
+    configured.write(**dict(COUNTED, KernelBuffer="8M"), RingSize="4M")
+    d.signal(signal.SIGHUP)
+    until("reload by SIGHUP", lambda: "records raw_syscalls:sys_enter" in d.log())
+    counted = load("count", "-t", 0.3, "-p", 1000)
+    assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"]

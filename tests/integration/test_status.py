@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Status agrees with the load and with itself."""
+import json
+import os
+import time
+from pathlib import Path
+
+from harness import NO_LOSS, cpu_seconds, last_cpu, load
+
+CALLS = 100000
+
+
+def test_status_agrees_with_the_load(recorder):
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "cpu-clock", "-F", "99", "-M", "16M")
+    before = d.event_status("raw_syscalls:sys_enter")["samples"]
+    load("syscalls", "-n", CALLS, "-c", last_cpu())
+    time.sleep(1.2)  # more than a round of the recorder
+    status = d.status()
+    event = d.event_status("raw_syscalls:sys_enter")
+    d.stop()
+
+    assert CALLS <= event["samples"] - before < 2 * CALLS
+    assert sum(c["samples"] for c in event["cpus"]) == event["samples"]
+    on_cpu = {c["cpu"]: c["samples"] for c in event["cpus"]}
+    assert set(on_cpu) == set(range(os.cpu_count())) or len(on_cpu) <= os.cpu_count()
+    assert on_cpu[last_cpu()] >= CALLS
+    for e in status["events"]:
+        for cause, n in e["lost"].items():
+            assert n == sum(c["lost"].get(cause, 0) for c in e["cpus"]), (e["name"], cause)
+    assert all(isinstance(n, int) and n == 0 for n in status["losses"].values()), status["losses"]
+
+
+def test_ring(recorder):
+    d = recorder("-e", "raw_syscalls:sys_enter", "-M", "8M")
+    load("syscalls", "-t", "1")
+    time.sleep(1)
+    ring = d.status()["ring"]
+    d.stop()
+    assert ring["size"] == 8 << 20
+    assert 0 < ring["used"] <= ring["size"]
+    assert ring["raw"] > ring["used"] and ring["compression"] > 5, ring
+    assert ring["frames"] > 0 and 0.1 < ring["span_s"] < 30
+    assert abs((ring["last_ns"] - ring["first_ns"]) / 1e9 - ring["span_s"]) < 0.1
+    assert abs(time.clock_gettime_ns(time.CLOCK_MONOTONIC) - ring["last_ns"]) < 20e9, "one clock: CLOCK_MONOTONIC"
+
+
+def test_own_cost_is_what_the_kernel_says(recorder):
+    d = recorder("-e", "raw_syscalls:*", "-M", "8M")
+    load("syscalls", "-t", "2")
+    own = d.status()["self"]
+    cpu = cpu_seconds(d.pid)
+    rss_kib = int(next(line for line in Path(f"/proc/{d.pid}/status").read_text().splitlines()
+                       if line.startswith("VmRSS")).split()[1])
+    d.stop()
+    assert abs(own["cpu_s"] - cpu) < 0.1 + 0.1 * cpu, (own, cpu)
+    assert 0.5 < own["rss_bytes"] / (rss_kib * 1024) < 2, (own, rss_kib)
+
+
+def test_losses_are_counted(recorder):
+    """A kernel buffer of one page per CPU must lose; what is lost plus what is there is what happened."""
+    d = recorder("-e", "raw_syscalls:sys_enter", "-m", "1", "-M", "16M")
+    did = load("syscalls", "-t", "1", "-c", last_cpu())
+    time.sleep(0.5)
+    load("syscalls", "-n", 100, "-c", last_cpu())  # the kernel says what it lost with the next record that fits
+    time.sleep(0.5)
+    event = d.event_status("raw_syscalls:sys_enter")
+    dump = d.dump_by_control()
+    meta = json.loads((dump.parent / (dump.name + ".json")).read_text())
+    d.stop()
+    on_cpu = next(c for c in event["cpus"] if c["cpu"] == last_cpu())
+    lost = on_cpu["lost"].get("kernel-ring-full", 0)
+    assert lost > 0, "one page holds some thirty records and the load makes a million a second"
+    assert on_cpu["samples"] + lost >= did["calls"]
+    assert on_cpu["samples"] + lost < 1.2 * did["calls"] + 50000
+    assert "kernel-ring-full" in json.dumps(meta["losses"]), meta["losses"]
+
+
+def test_dumps_are_counted_and_listed(recorder):
+    d = recorder("-e", "cpu-clock", "-M", "4M")
+    load("burn", "-t", "0.2")
+    first, second = d.dump_by_control("--reason", "one"), d.dump_by_signal()
+    dumps = d.status()["dumps"]
+    listed = d.ctl("list", "--json=short").out
+    info = d.ctl("info", first, "--json=short")
+    d.stop()
+    assert dumps["done"] == 2 and dumps["failed"] == 0
+    assert first.name in listed and second.name in listed
+    assert info.code == 0 and "one" in info.out, info
+
+
+def test_status_for_people(recorder):
+    d = recorder("-e", "sched:sched_switch", "-M", "4M")
+    load("pingpong", "-t", "0.3")
+    r = d.ctl("status", "--no-pager")
+    d.stop()
+    assert r.code == 0, r.err
+    assert "sched:sched_switch" in r.out and "\x1b" not in r.out, r.out
+
+
+def test_status_names_the_writer(recorder):
+    """io_uring, or why not."""
+    d = recorder("-e", "cpu-clock", "-M", "4M")
+    load("burn", "-t", "0.2")
+    d.dump_by_control()
+    writer = d.status()["writer"]
+    d.stop()
+    assert "io_uring" in writer, writer
+
+
+def test_sideband_is_counted(recorder):
+    d = recorder("-e", "cpu-clock", "-M", "4M")
+    before = d.status()["sideband"]
+    load("spawn", "-n", 50, "-m", "1")
+    time.sleep(2)
+    after = d.status()["sideband"]
+    d.stop()
+    assert before["processes"] > 0 and before["maps"] > 0 and before["scans"] >= 1
+    assert after["records"] >= before["records"] + 50 * 4, "fork, comm, maps and exit of 50 children"
+    assert after["file_bytes"] > before["file_bytes"]
+    assert after["queue_drops"] == 0 and after["write_errors"] == 0

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Processes that come and go as fast as the machine can start them: what a recorder keeps of them stays bounded and exact.
+
+FLIGHTREC_STORM is the number of processes; a million is the figure that counts, the default one for every day.
+"""
+import os
+import re
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import missing
+from harness import Daemon, environment, finish_load, must, program, run, start_load
+from judge import Judge, parse_phases, samples_of
+from matrix_cases import STARTERS, Programs
+
+PROCESSES = int(os.environ.get("FLIGHTREC_STORM", 20000))
+MIB = 1 << 20
+AUXILIARY_MAX, BEYOND_RING_MAX = 64 * MIB, 32 * MIB
+LAST, LAST_MS = 20, 60
+
+
+class Watch(threading.Thread):
+    """The auxiliary file's size, all the while."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.sizes, self.over = path, [], threading.Event()
+
+    def run(self):
+        while not self.over.wait(0.25):
+            try:
+                self.sizes.append(self.path.stat().st_size)
+            except FileNotFoundError:  # between two names
+                pass
+
+    def end(self):
+        self.over.set()
+        self.join()
+        return self.sizes
+
+
+def memory(pid):
+    text = Path(f"/proc/{pid}/status").read_text()
+    return {k: int(v) * 1024 for k, v in re.findall(r"^(VmHWM|VmRSS|RssShmem):\s+(\d+)", text, re.M)}
+
+
+@pytest.fixture(scope="module")
+def storm(request, tmp_path_factory):
+    """One storm under the default configuration; what was seen of it."""
+    reason = missing(request.config) or (None if shutil.which("gcc") else "no gcc: the last processes cannot be compiled")
+    if reason:
+        pytest.skip(reason)
+    directory = tmp_path_factory.mktemp("storm")
+    (directory / "state").mkdir()
+    programs = Programs(directory, only=("first",))
+    d = Daemon(directory / "state").start()
+    try:
+        scans = d.status()["sideband"]["scans"]
+        watch = Watch(directory / "state/perf.data.auxiliary")
+        watch.start()
+        p = start_load("storm", "-n", PROCESSES)
+        p.wait(60 + PROCESSES / 100)
+        seen = {"load": finish_load(p), "last": last_processes(programs)}
+        seen["dump"] = d.dump_by_control()
+        seen["sizes"] = watch.end()
+        time.sleep(2)
+        seen["status"], seen["scans"], seen["memory"] = d.status(), d.status()["sideband"]["scans"] - scans, memory(d.pid)
+        d.stop()
+        must(program("flightrec-merge"), "--keep", directory / "state", timeout=300)
+        seen["merged"] = directory / "state/perf.data"
+        yield seen
+    finally:
+        d.kill()
+
+
+def last_processes(programs):
+    """Some that live long enough to be sampled, after all the others."""
+    said = [run(programs["first"], env=environment(FR_PHASE_MS=str(LAST_MS))).out for _ in range(LAST)]
+    # Their pids had other users before, in a storm of more processes than there are pids.
+    return Judge([phase for text in said for phase in parse_phases(text)[0]], STARTERS | {"first", "frtest-storm", "frtest-tiny"})
+
+
+def test_fast_enough_to_count(storm):
+    per_s = 1e9 / storm["load"]["ns_per_process"]
+    assert storm["load"]["processes"] == PROCESSES and per_s >= 500, f"{per_s:.0f} processes a second"
+
+
+def test_auxiliary_file_is_bounded(storm, capsys):
+    sizes, sideband = storm["sizes"], storm["status"]["sideband"]
+    with capsys.disabled():
+        print(f"\n{PROCESSES} processes at {1e9 / storm['load']['ns_per_process']:.0f} a second: auxiliary file at most "
+              f"{max(sizes) / MIB:.1f} MiB, at the end {sizes[-1] / MIB:.1f} MiB; peak memory "
+              f"{storm['memory']['VmHWM'] / MIB:.1f} MiB with a ring of {storm['status']['ring']['size'] / MIB:.0f} MiB; "
+              f"{storm['scans']} scans, {sideband['records']} records of side-band, losses "
+              f"{ {k: n for k, n in storm['status']['losses'].items() if n} }")
+    assert max(sizes) <= AUXILIARY_MAX
+    # Not growing: where it was compacted, the second half of the storm needs no more than the first.
+    half = len(sizes) // 2
+    if PROCESSES >= 200000:
+        assert max(sizes[half:]) <= 1.25 * max(sizes[:half])
+
+
+def test_memory_is_ring_and_a_reserve(storm):
+    beyond = storm["memory"]["VmHWM"] - storm["status"]["ring"]["size"]
+    assert beyond <= BEYOND_RING_MAX, f"{beyond / MIB:.1f} MiB beyond the ring"
+
+
+def test_side_band_is_whole_or_healed(storm):
+    lost = {k: n for k, n in storm["status"]["losses"].items() if n and k in ("side-band-lost", "side-band-queue", "auxiliary-write")}
+    assert not lost or storm["scans"] > 0, f"{lost} and no scan"
+    assert "auxiliary-write" not in lost
+
+
+@pytest.mark.parametrize("which", ["dump", "merged"])
+def test_the_last_processes_are_exact(storm, tmp_path, which):
+    judge = storm["last"]
+    v = judge.verdict(samples_of(storm[which], judge.pids, tmp_path))
+    # 99 samples a second of CPU; a half on a machine whose CPUs others use too
+    assert v.total >= len(judge.phases) * LAST_MS / 1000 * 99 / 2, f"{v.total} samples"
+    assert v.right == v.total, f"{v}; e.g.\n" + "\n".join(v.wrong)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Symbols that survive: of code that a process made as it ran, of files that are gone or another, of BPF programs."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness import environment, finish_load, must, perf, perf_clean, program, sidecar, start_load, start, until
+
+PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
+SAMPLE = re.compile(r"^\s*(?P<time>\d+\.\d{9}):\s+[0-9a-f]+ (?P<sym>.*?)(?:\+0x[0-9a-f]+)? \((?P<dso>.*)\)$")
+
+
+def samples(path, pid, *perf_args):
+    """(time in ns, symbol, object) of each sample of a process, innermost frame."""
+    r = perf(*perf_args, "script", "-i", path, "--pid", str(pid), "--ns", "-G", "-F", "time,ip,sym,dso")
+    assert r.code == 0, r.err
+    found = [SAMPLE.match(line) for line in r.out.splitlines()]
+    assert found and all(found), f"lines that are none: {[line for line, m in zip(r.out.splitlines(), found) if not m][:3]}"
+    return [(int(m["time"].replace(".", "")), m["sym"], m["dso"]) for m in found]
+
+
+def jit_load(*args):
+    p = start_load("jit", *args)
+    time.sleep(0.1)
+    if p.poll() == 77:
+        pytest.skip("no machine code for this processor")
+    return p
+
+
+def user(found):
+    return [s for s in found if "[kernel" not in s[2]]
+
+
+def judge_map(path, pid, most):
+    found = user(samples(path, pid))
+    count = Counter(sym for _, sym, _ in found)
+    assert count["frtest_jit_one"] > most / 10 and count["frtest_jit_two(int, char)"] > most / 10, count
+    assert sum(n for sym, n in count.items() if sym.startswith("frtest_jit")) >= 0.98 * len(found), count
+
+
+def judge_dump(path, pid, turn_ns):
+    found = user(samples(path, pid))
+    named = [s for s in found if s[1].startswith("frtest_jit")]
+    assert len(named) >= 0.98 * len(found), Counter(s[1] for s in found)
+    for when, sym, _ in named:
+        # The second takes the first one's place within a millisecond after the turn is told.
+        if abs(when - turn_ns) > 1000000:
+            assert sym == ("frtest_jit_first" if when < turn_ns else "frtest_jit_second"), (when, turn_ns)
+    assert {sym for _, sym, _ in named} == {"frtest_jit_first", "frtest_jit_second"}
+
+
+def test_jit_code_has_its_names_when_the_process_and_its_files_are_gone(recorder, tmp_path):
+    d = recorder(*PROFILE)
+    mapped, dumped = jit_load("-t", "2.5"), jit_load("-t", "2.5", "-d", tmp_path)
+    time.sleep(2)
+    sample = d.dump_by_control()
+    told = finish_load(mapped), finish_load(dumped)
+    assert not Path(f"/tmp/perf-{told[0]['pid']}.map").exists() and not list(tmp_path.glob("jit-*.dump"))
+    assert json.loads(sidecar(sample).read_text())["jit"] == {"objects": 2, "functions": 4, "cut": 0}
+    judge_map(sample, told[0]["pid"], 2000)
+    judge_dump(sample, told[1]["pid"], told[1]["turn_ns"])
+    merged = d.finish()
+    assert not list(d.directory.glob("perf.data.sample.*")), "the objects went with their dump"
+    assert len(list((d.directory / "perf.data.jit").iterdir())) == 2
+    judge_map(merged, told[0]["pid"], 2000)
+    judge_dump(merged, told[1]["pid"], told[1]["turn_ns"])
+
+
+def test_perf_map_of_somebody_else_does_not_count(recorder):
+    """A file in /tmp that neither the process's user nor root has put there."""
+    d = recorder(*PROFILE)
+    p = jit_load("-t", "1.5")
+    path = Path(f"/tmp/perf-{p.pid}.map")
+    until("perf map", path.exists)
+    os.chown(path, 65534, 65534)
+    time.sleep(0.5)
+    sample = d.dump_by_control()
+    finish_load(p)
+    assert "jit" not in json.loads(sidecar(sample).read_text())
+    assert not [s for s in samples(sample, p.pid) if s[1].startswith("frtest_jit")]
+
+
+@pytest.fixture
+def victim(tmp_path):
+    path = tmp_path / "victim"
+    shutil.copy2(program("frtest-burn"), path)
+    return path
+
+
+def objects(d):
+    return d.status()["objects"]
+
+
+@pytest.mark.parametrize("fate", ["deleted", "replaced"])
+def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, fate):
+    config = tmp_path / "cache.conf"
+    config.write_text("[Dump]\nCacheObjects=512M\n")
+    d = recorder("--config", config, *PROFILE)
+    p = start(victim, "-t", "60", stdout=subprocess.DEVNULL)
+    time.sleep(1)
+    # Deleted before the dump: what the process has mapped is still there.
+    victim.unlink()
+    if fate == "replaced":
+        shutil.copy2(program("frtest-syscalls"), victim)
+    sample = d.dump_by_control()
+    until("copies", lambda: objects(d)["added"] > 0)
+    p.kill()
+    p.wait()
+    debug = d.directory / "debug"
+    hot = [s for s in samples(sample, p.pid, "--buildid-dir", debug) if s[1] == "frtest_burn_hot"]
+    assert len(hot) >= 0.9 * len(user(samples(sample, p.pid))) > 0
+    for link in (debug / ".build-id").glob("*/*"):
+        assert link.is_symlink() and link.resolve().is_relative_to(debug.resolve()) and link.exists()
+    assert str(debug) in must(program("flightrecctl"), "info", sample).out
+
+
+def test_cached_objects_are_bounded(recorder, victim, tmp_path):
+    config = tmp_path / "cache.conf"
+    config.write_text("[Dump]\nCacheObjects=1M\nCacheObjectMax=512K\n")
+    d = recorder("--config", config, *PROFILE)
+    for _ in range(2):
+        must(victim, "-t", "0.3")
+        d.dump_by_control()
+    until("objects that do not fit", lambda: objects(d)["missed"] > 0)
+    used = sum(p.stat().st_size for p in (d.directory / "debug").rglob("*") if p.is_file() and not p.is_symlink())
+    assert used <= 1 << 20 and objects(d)["bytes"] <= 1 << 20
+
+
+def test_bpf_programs_are_listed_and_named(recorder):
+    d = recorder(*PROFILE)
+    p = start_load("bpf", "2")
+    time.sleep(1.5)
+    if p.poll() == 77:
+        pytest.skip("BPF is not permitted")
+    sample = d.dump_by_control()
+    told = finish_load(p)
+    head = perf_clean("report", "--header-only", "-I", "-i", sample)
+    assert re.search(rf"bpf_prog_info {told['prog']}:", head), head[-2000:]
+    named = Counter(s[1] for s in samples(sample, told["pid"]))
+    assert any(re.match(r"bpf_prog_[0-9a-f]{16}_frtest_bpf", sym) for sym in named), named.most_common(8)
+
+
+def test_objects_without_an_own_file_have_their_ids_or_names(recorder):
+    d = recorder(*PROFILE)
+    must(program("frtest-burn"), "-t", "0.3")
+    sample = d.dump_by_control()
+    ids = {line.split()[1] for line in perf_clean("buildid-list", "-i", sample).splitlines()}
+    assert "[kernel.kallsyms]" in ids or not d.status().get("kernel", True)
+    # Without an id perf takes the running kernel's; with one it looks for a file, which only CacheObjects= makes.
+    assert "[vdso]" not in ids and any(path.endswith("/frtest-burn") for path in ids)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Loads a BPF program that takes its time, on every system call, and makes system calls. Ends with 77 where
+ * BPF is not permitted.
+ */
+
+#include "load.h"
+
+#include <bpf/bpf.h>
+#include <err.h>
+#include <inttypes.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define WORK 3000u /* instructions */
+
+int main(int argc, char *argv[])
+{
+	uint64_t ns = argc > 1 ? fr_load_seconds(argv[1]) : 1000000000ULL, end, calls = 0;
+	struct bpf_insn code[WORK + 2];
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+	int prog;
+
+	code[0] = (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K};
+	for (unsigned i = 1; i <= WORK; i++)
+		code[i] = (struct bpf_insn){.code = BPF_ALU64 | BPF_ADD | BPF_K, .imm = (int)i};
+	code[WORK + 1] = (struct bpf_insn){.code = BPF_JMP | BPF_EXIT};
+	prog = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "frtest_bpf", "GPL", code, WORK + 2, NULL);
+	if (prog < 0 || bpf_raw_tracepoint_open("sys_enter", prog) < 0) {
+		warn("BPF is not permitted");
+		return 77;
+	}
+	if (bpf_obj_get_info_by_fd(prog, &info, &len) < 0)
+		err(1, "bpf_obj_get_info_by_fd");
+	end = fr_load_now_ns() + ns;
+	while (fr_load_now_ns() < end)
+		for (int i = 0; i < 100; i++, calls++)
+			(void)getppid();
+	printf("{\"pid\":%d,\"prog\":%u,\"calls\":%" PRIu64 "}\n", getpid(), info.id, calls);
+	return 0;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Functions and static markers to be probed. Waits for a line on standard input, so that a probe can be
+ * armed, then does what its arguments say, one after the other:
+ *
+ *     call MS         fr_function_slow(), which sleeps for so long
+ *     thread MS       the same in a thread of its own
+ *     static MS       a static function; function_other.c has another of its name
+ *     recurse N MS    N calls in each other, the innermost sleeps
+ *     leave MS        a thread that ends inside of the function, after so long
+ *     jump MS         leaves 20 calls by longjmp(), sleeps, and then makes one that returns at once
+ *     catch MS        a call that sleeps, and has one within it that is left by longjmp()
+ *     markers MS      frtest:begin, sleeps, frtest:end
+ *     lost MS         frtest:begin, sleeps, and then as "markers 0"
+ *     bench N         N calls of a function that does nothing, and says how many ns each took
+ *     idle MS         nothing
+ */
+
+#include "function.h"
+#include "load.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static jmp_buf outside;
+static pid_t last_tid;
+enum how { RETURN, LEAVE, JUMP, CATCH };
+
+/* As <sys/sdt.h> does it, without arguments;
+ * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
+ */
+#define MARKER(name)                                                                                         \
+	__asm__ volatile("990: nop\n"                                                                        \
+			 ".pushsection .note.stapsdt,\"\",\"note\"\n"                                        \
+			 ".balign 4\n.4byte 992f-991f, 994f-993f, 3\n"                                       \
+			 "991: .asciz \"stapsdt\"\n992: .balign 4\n"                                         \
+			 "993: .8byte 990b, _.stapsdt.base, fr_function_semaphore\n"                         \
+			 ".asciz \"frtest\"\n.asciz \"" name "\"\n.asciz \"\"\n994: .balign 4\n"             \
+			 ".popsection\n"                                                                     \
+			 ".ifndef _.stapsdt.base\n"                                                          \
+			 ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"             \
+			 ".weak _.stapsdt.base\n.hidden _.stapsdt.base\n"                                    \
+			 "_.stapsdt.base: .space 1\n.size _.stapsdt.base, 1\n.popsection\n.endif\n")
+
+__attribute__((section(".probes"), used)) volatile unsigned short fr_function_semaphore;
+
+static void sleep_ms(uint64_t ms)
+{
+	const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+	nanosleep(&t, NULL);
+}
+
+void fr_function_slow(uint64_t ms, int how);
+void fr_function_recursive(uint64_t n, uint64_t ms);
+void fr_function_quick(void);
+
+FR_LOAD_FRAME void fr_function_slow(uint64_t ms, int how)
+{
+	if (ms)
+		sleep_ms(ms);
+	if (how == LEAVE)
+		pthread_exit(NULL);
+	if (how == JUMP)
+		longjmp(outside, 1);
+	if (how == CATCH && setjmp(outside) == 0)
+		fr_function_slow(0, JUMP);
+}
+
+FR_LOAD_FRAME static void fr_function_static(uint64_t ms)
+{
+	sleep_ms(ms);
+	__asm__ volatile("");
+}
+
+FR_LOAD_FRAME void fr_function_recursive(uint64_t n, uint64_t ms)
+{
+	if (n > 1)
+		fr_function_recursive(n - 1, ms);
+	else
+		sleep_ms(ms);
+	__asm__ volatile("");
+}
+
+FR_LOAD_FRAME void fr_function_quick(void)
+{
+	__asm__ volatile("");
+}
+
+static uint64_t thread_ms;
+static enum how thread_how;
+
+static void *thread(void *arg)
+{
+	last_tid = gettid();
+	fr_function_slow(thread_ms, thread_how);
+	return NULL;
+}
+
+static void run_thread(uint64_t ms, enum how how)
+{
+	pthread_t t;
+
+	thread_ms = ms;
+	thread_how = how;
+	if (pthread_create(&t, NULL, thread, NULL) || pthread_join(t, NULL)) {
+		fprintf(stderr, "no thread\n");
+		exit(1);
+	}
+}
+
+static void jump(uint64_t ms)
+{
+	for (volatile int i = 0; i < 20; i++)
+		if (setjmp(outside) == 0)
+			fr_function_slow(0, JUMP);
+	sleep_ms(ms);
+	fr_function_slow(0, RETURN);
+}
+
+static void markers(uint64_t before_ms, uint64_t within_ms)
+{
+	if (before_ms) {
+		fr_function_mark_begin();
+		sleep_ms(before_ms);
+	}
+	fr_function_mark_begin();
+	sleep_ms(within_ms);
+	MARKER("end");
+}
+
+FR_LOAD_FRAME void fr_function_mark_begin(void)
+{
+	MARKER("begin");
+}
+
+static void bench(uint64_t n)
+{
+	uint64_t begin = fr_load_now_ns();
+
+	for (uint64_t i = 0; i < n; i++)
+		fr_function_quick();
+	printf("\"ns\": %.1f, ", (double)(fr_load_now_ns() - begin) / (double)n);
+}
+
+/* Where fr_function_slow() is in our file, by the kernel's map and not by any table. */
+static uint64_t offset_in_file(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	uint64_t begin, end, offset, at = (uintptr_t)fr_function_slow, found = 0;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64, &begin, &end, &offset) == 3 &&
+			at >= begin && at < end)
+			found = at - begin + offset;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static uint64_t number(const char *s)
+{
+	return s ? strtoull(s, NULL, 10) : 0;
+}
+
+static int run(char **argv)
+{
+	for (; *argv; argv++) {
+		const char *verb = *argv;
+		uint64_t n = number(argv[1]);
+
+		if (!argv[1])
+			return 2;
+		argv++;
+		last_tid = gettid();
+		if (!strcmp(verb, "call"))
+			fr_function_slow(n, RETURN);
+		else if (!strcmp(verb, "thread"))
+			run_thread(n, RETURN);
+		else if (!strcmp(verb, "static"))
+			fr_function_static(n);
+		else if (!strcmp(verb, "other"))
+			fr_function_other(n);
+		else if (!strcmp(verb, "recurse") && argv[1])
+			fr_function_recursive(n, number(*++argv));
+		else if (!strcmp(verb, "leave"))
+			run_thread(n, LEAVE);
+		else if (!strcmp(verb, "jump"))
+			jump(n);
+		else if (!strcmp(verb, "catch"))
+			fr_function_slow(n, CATCH);
+		else if (!strcmp(verb, "markers"))
+			markers(0, n);
+		else if (!strcmp(verb, "lost"))
+			markers(n, 0);
+		else if (!strcmp(verb, "bench"))
+			bench(n);
+		else if (!strcmp(verb, "idle"))
+			sleep_ms(n);
+		else
+			return 2;
+	}
+	return 0;
+}
+
+int main(int argc, char *argv[])
+{
+	char line[16];
+
+	if (!fgets(line, sizeof(line), stdin))
+		return 1;
+	printf("{");
+	if (run(argv + 1)) {
+		fprintf(stderr, "usage: %s VERB NUMBER ...\n", argv[0]);
+		return 2;
+	}
+	printf("\"pid\": %d, \"tid\": %d, \"semaphore\": %d, \"offset\": %" PRIu64 "}\n", (int)getpid(),
+		(int)last_tid, fr_function_semaphore, offset_in_file());
+	return 0;
+}

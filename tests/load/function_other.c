@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A static function of the same name as one in function.c. */
+#include "function.h"
+#include "load.h"
+
+#include <time.h>
+
+FR_LOAD_FRAME static void fr_function_static(uint64_t ms)
+{
+	const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+	nanosleep(&t, NULL);
+	__asm__ volatile("");
+}
+
+FR_LOAD_FRAME void fr_function_other(uint64_t ms)
+{
+	fr_function_static(ms);
+	__asm__ volatile("");
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "load.h"
+
+#include <err.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define EXIT_USAGE 2
+
+uint64_t fr_load_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+uint64_t fr_load_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+uint64_t fr_load_seconds(const char *s)
+{
+	char *end;
+	double v = strtod(s, &end);
+
+	if (end == s || *end || !(v > 0) || v > 1e6)
+		errx(EXIT_USAGE, "not a number of seconds: %s", s);
+	return (uint64_t)(v * 1e9);
+}
+
+uint64_t fr_load_count(const char *s)
+{
+	char *end;
+
+	errno = 0;
+	uint64_t v = strtoull(s, &end, 10);
+	if (end == s || *end || errno || !v || s[0] == '-')
+		errx(EXIT_USAGE, "not a count: %s", s);
+	return v;
+}
+
+void fr_load_pin(int cpu)
+{
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		err(EXIT_FAILURE, "cannot run on CPU %d", cpu);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* A library with one function that burns, named when this is compiled (FR_NAME). */
+
+#include "phase.h"
+
+void FR_NAME(uint64_t rounds);
+
+FR_BURNER(FR_NAME)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Two phases in a function that is named when this is compiled (FR_NAME); then it becomes the program of its
+ * arguments, if any.
+ */
+
+#include "phase.h"
+
+#include <err.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define STRING_(X) #X
+#define STRING(X) STRING_(X)
+
+FR_BURNER(FR_NAME)
+
+int main(int argc, char *argv[])
+{
+	fr_phase_stop();
+	fr_phase(FR_NAME, STRING(FR_NAME));
+	fr_phase(FR_NAME, STRING(FR_NAME));
+	if (argc < 2)
+		return EXIT_SUCCESS;
+	execv(argv[1], argv + 1);
+	err(EXIT_FAILURE, "%s", argv[1]);
+}

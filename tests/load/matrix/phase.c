@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "phase.h"
+
+#include <err.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CALIBRATE_ROUNDS 1000000ULL
+#define COMM_SIZE 16
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+uint64_t fr_phase_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static FR_BURNER(frtest_calibrate)
+
+	uint64_t fr_phase_rounds(uint64_t cpu_ms)
+{
+	static uint64_t ns;
+
+	if (!ns) {
+		uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+		frtest_calibrate(CALIBRATE_ROUNDS);
+		ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin + 1;
+	}
+	return cpu_ms * 1000000 * CALIBRATE_ROUNDS / ns;
+}
+
+uint64_t fr_phase_ms(void)
+{
+	const char *s = getenv("FR_PHASE_MS");
+
+	return s ? strtoull(s, NULL, 10) : 300;
+}
+
+void fr_phase_stop(void)
+{
+	if (getenv("FR_PHASE_STOP"))
+		raise(SIGSTOP);
+}
+
+void fr_phase_hold(void)
+{
+	while (getenv("FR_PHASE_HOLD"))
+		pause();
+}
+
+/* In one write(): threads and processes share the pipe. */
+static void say(const char *line, int len, size_t size)
+{
+	if (len < 0 || (size_t)len >= size || write(STDOUT_FILENO, line, (size_t)len) != len)
+		err(EXIT_FAILURE, "cannot tell of a phase");
+}
+
+void fr_phase_tell(uint64_t begin_ns, const char *symbols, const char *rule)
+{
+	char comm[COMM_SIZE + 1] = "", hex[2 * COMM_SIZE + 1] = "", line[512];
+	uint64_t end_ns = fr_phase_now_ns();
+
+	prctl(PR_GET_NAME, comm);
+	for (size_t i = 0; comm[i]; i++)
+		snprintf(hex + 2 * i, 3, "%02x", (unsigned char)comm[i]);
+	int len = snprintf(line, sizeof(line),
+		"{\"pid\":%d,\"tid\":%ld,\"comm\":\"%s\",\"from\":%" PRIu64 ",\"to\":%" PRIu64
+		",\"symbols\":\"%s\",\"rule\":\"%s\"}\n",
+		getpid(), syscall(SYS_gettid), hex, begin_ns, end_ns, symbols, rule);
+	say(line, len, sizeof(line));
+}
+
+void fr_phase(fr_burner burn, const char *symbols)
+{
+	uint64_t rounds = fr_phase_rounds(fr_phase_ms());
+	uint64_t begin = fr_phase_now_ns();
+
+	burn(rounds);
+	fr_phase_tell(begin, symbols, "leaf");
+}
+
+void fr_phase_note(const char *key, uint64_t value)
+{
+	char line[128];
+	int len = snprintf(line, sizeof(line), "{\"note\":\"%s\",\"value\":%" PRIu64 "}\n", key, value);
+
+	say(line, len, sizeof(line));
+}

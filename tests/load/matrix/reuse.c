@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * One pid for several processes, one after the other: clone3() with set_tid. First each program of the
+ * arguments, then a child of this program that calls no exec. Exits with 77 where the kernel does not let it
+ * choose a pid.
+ */
+
+#include "phase.h"
+
+#include <err.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EXIT_SKIP 77
+
+FR_BURNER(frtest_reuse_forked)
+
+/* As fork(), with this pid; again while it is in use by another (a process that is not yet reaped). */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD, .set_tid = pid ? (uintptr_t)&pid : 0, .set_tid_size = pid ? 1 : 0};
+	pid_t r = -1;
+
+	for (int i = 0; i < 200 && r < 0; i++) {
+		r = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+		if (r < 0 && errno != EEXIST)
+			break;
+		if (r < 0)
+			usleep(1000);
+	}
+	if (r < 0 && (errno == EPERM || errno == ENOSYS)) {
+		warn("clone3 with set_tid");
+		exit(EXIT_SKIP);
+	}
+	if (r < 0)
+		err(EXIT_FAILURE, "clone3 as %d", pid);
+	return r;
+}
+
+static void reap(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid || status)
+		errx(EXIT_FAILURE, "child %d failed", pid);
+}
+
+int main(int argc, char *argv[])
+{
+	pid_t pid = 0;
+
+	fr_phase_rounds(1);
+	for (int i = 1; i < argc; i++) {
+		pid_t child = fork_as(pid);
+
+		if (child == 0) {
+			char *args[] = {argv[i], NULL};
+
+			execv(argv[i], args);
+			err(EXIT_FAILURE, "%s", argv[i]);
+		}
+		pid = child;
+		reap(pid);
+	}
+	if (fork_as(pid) == 0) {
+		fr_phase(frtest_reuse_forked, "frtest_reuse_forked");
+		_exit(EXIT_SUCCESS);
+	}
+	reap(pid);
+	fr_phase_note("reused", (uint64_t)pid);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Threads with names of their own, changed mid-way; with the argument "leader" the first thread ends before
+ * the other works. */
+
+#include "phase.h"
+
+#include <err.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+FR_BURNER(frtest_thread_early)
+FR_BURNER(frtest_thread_late)
+FR_BURNER(frtest_thread_main)
+
+static void *work(void *arg)
+{
+	/* Until the leader is gone, where it is to go. */
+	if (arg)
+		usleep(50000);
+	fr_phase(frtest_thread_early, "frtest_thread_early"); /* under the inherited name */
+	prctl(PR_SET_NAME, "frtest worker 1");
+	fr_phase(frtest_thread_early, "frtest_thread_early");
+	pthread_setname_np(pthread_self(), "worker-renamed");
+	fr_phase(frtest_thread_late, "frtest_thread_late");
+	return NULL;
+}
+
+int main(int argc, char *argv[])
+{
+	bool leave = argc > 1 && strcmp(argv[1], "leader") == 0;
+	pthread_t t;
+
+	fr_phase_rounds(1);
+	prctl(PR_SET_NAME, "frtest-leader");
+	if (pthread_create(&t, NULL, work, leave ? &t : NULL) != 0)
+		errx(EXIT_FAILURE, "no thread");
+	if (leave)
+		pthread_exit(NULL);
+	fr_phase(frtest_thread_main, "frtest_thread_main");
+	prctl(PR_SET_NAME, "leader-renamed");
+	fr_phase(frtest_thread_main, "frtest_thread_main");
+	pthread_join(t, NULL);
+	return EXIT_SUCCESS;
+}

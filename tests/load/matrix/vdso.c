@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The clock, again and again: most of it is in the vDSO. */
+
+#include "phase.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+FR_PHASE_FRAME static void frtest_vdso_loop(uint64_t end_ns)
+{
+	struct timespec t;
+
+	do {
+		for (unsigned i = 0; i < 1000; i++)
+			clock_gettime(CLOCK_MONOTONIC, &t);
+	} while ((uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec < end_ns);
+}
+
+int main(void)
+{
+	uint64_t begin = fr_phase_now_ns();
+
+	frtest_vdso_loop(begin + 2 * fr_phase_ms() * 1000000);
+	fr_phase_tell(begin, "frtest_vdso_loop,clock_gettime,__clock_gettime,__vdso_clock_gettime", "leaf");
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * Provokes, once, what a trigger is armed for:
+ *
+ *     run-queue [MS]    wakes while a real-time thread has the CPU for so long
+ *     blocked [MS]      waits uninterruptibly, as the parent of a vfork()
+ *     nanosleep [MS]    that system call
+ *     softirq           datagrams to itself, by the loopback
+ *     interrupt, disk   writes past all caches, in the working directory
+ *     hung DIRECTORY    a child that asks a FUSE file system which does not answer, until a line comes
+ *     oom, reclaim      in a cgroup of 32 MiB: more memory than that; more of a file than that
+ *     fault             reads a file of the working directory by its map, and none of it is in memory
+ *     segv, abort, bus  dies so
+ *     retransmit        eight connections whose other ends are deaf, in a network of its own
+ *     getppid [N]       so many of that system call
+ *     storm N           so many, evenly, 16,667 in a second: a million in a minute
+ *     application NAME  flightrec_trigger() of <flightrec/trigger.h>
+ *     spin MS           two processes on one CPU
+ *     lockup OBJECT     a soft lockup by a BPF object that does not give the CPU back for 3.5 s, with
+ *                       watchdog_thresh at 1 meanwhile
+ *     exec              nothing: that it runs is all
+ *
+ * Prints {"pid", "tid", "from_ns", "to_ns"}: whom the anomaly is of, and CLOCK_MONOTONIC around it. Exit code
+ * 77, with a word, where this machine has not what it takes.
+ */
+
+#include "load.h"
+
+#include <flightrec/trigger.h>
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/filter.h>
+#include <linux/fuse.h>
+#include <net/if.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#define EXIT_SKIP 77
+#define MS 1000000ULL
+#define MIB (1u << 20)
+
+/* Of whom the anomaly is, where it is not this process. */
+static pid_t victim;
+
+__attribute__((noreturn, format(printf, 1, 2))) static void missing(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	exit(EXIT_SKIP);
+}
+
+static uint64_t number(const char *arg, uint64_t otherwise)
+{
+	return arg ? fr_load_count(arg) : otherwise;
+}
+
+static void sleep_until(uint64_t ns)
+{
+	const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+/* A child that goes with us. */
+static pid_t child(void)
+{
+	const pid_t parent = getpid(), pid = fork();
+
+	if (pid < 0)
+		err(EXIT_FAILURE, "fork");
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+	}
+	return pid;
+}
+
+/* --- scheduler and system calls --- */
+
+struct hog {
+	uint64_t from_ns, to_ns;
+};
+
+static void *hog(void *arg)
+{
+	const struct sched_param p = {.sched_priority = 1};
+	const struct hog *h = arg;
+
+	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
+		missing("SCHED_FIFO is not permitted: %s", strerror(errno));
+	fr_load_pin(0);
+	sleep_until(h->from_ns);
+	while (fr_load_now_ns() < h->to_ns)
+		;
+	return NULL;
+}
+
+static void run_queue(const char *arg)
+{
+	const uint64_t begin = fr_load_now_ns() + 50 * MS;
+	struct hog h = {begin, begin + number(arg, 150) * MS};
+	pthread_t t;
+
+	fr_load_pin(0);
+	if (pthread_create(&t, NULL, hog, &h) != 0)
+		errx(EXIT_FAILURE, "no thread");
+	sleep_until(begin + 10 * MS);
+	pthread_join(t, NULL);
+}
+
+static void blocked(const char *arg)
+{
+	const uint64_t until = fr_load_now_ns() + number(arg, 100) * MS;
+	const pid_t pid = vfork();
+
+	if (pid == 0) {
+		sleep_until(until);
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		err(EXIT_FAILURE, "vfork");
+}
+
+static void sleep_by_nanosleep(const char *arg)
+{
+	const struct timespec t = {.tv_nsec = (long)(number(arg, 100) * MS)};
+
+	syscall(SYS_nanosleep, &t, NULL);
+}
+
+static void call_getppid(const char *arg)
+{
+	for (uint64_t n = number(arg, 1); n; n--)
+		syscall(SYS_getppid);
+}
+
+static void storm(const char *arg)
+{
+	const uint64_t n = number(arg, 1), begin = fr_load_now_ns();
+
+	for (uint64_t i = 0; i < n; i++) {
+		/* No sleep is as short. */
+		while (fr_load_now_ns() < begin + i * 60000)
+			;
+		syscall(SYS_getppid);
+	}
+}
+
+static void spin(const char *arg)
+{
+	const uint64_t until = fr_load_now_ns() + number(arg, 1000) * MS;
+	pid_t pid;
+
+	fr_load_pin(0);
+	pid = child();
+	while (fr_load_now_ns() < until)
+		;
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+}
+
+/* --- interrupts and disks --- */
+
+static void send_to_oneself(const char *arg)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(a);
+
+	if (bind(fd, (void *)&a, length) < 0 || getsockname(fd, (void *)&a, &length) < 0)
+		missing("no loopback: %s", strerror(errno));
+	for (int i = 0; i < 500; i++)
+		if (sendto(fd, "x", 1, 0, (void *)&a, length) != 1)
+			err(EXIT_FAILURE, "sendto");
+	close(fd);
+}
+
+static void need_disk(int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || major(st.st_dev) == 0)
+		missing("the working directory is on no disk that can do this");
+}
+
+static void write_through(const char *arg)
+{
+	const int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT, 0600);
+	void *block = NULL;
+
+	need_disk(fd);
+	if (posix_memalign(&block, 4096, 65536) != 0)
+		errx(EXIT_FAILURE, "no memory");
+	memset(block, 1, 65536);
+	if (pwrite(fd, block, 65536, 0) != 65536 || fsync(fd) < 0)
+		err(EXIT_FAILURE, "pwrite");
+	free(block);
+	close(fd);
+}
+
+static void fault(const char *arg)
+{
+	const int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	static char block[MIB];
+	volatile char *p;
+
+	need_disk(fd);
+	if (write(fd, block, MIB) != MIB || fsync(fd) < 0 ||
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
+		err(EXIT_FAILURE, "write");
+	p = mmap(NULL, MIB, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED || madvise((void *)p, MIB, MADV_RANDOM) < 0)
+		err(EXIT_FAILURE, "mmap");
+	for (size_t i = 0; i < MIB; i += 65536)
+		(void)p[i];
+	close(fd);
+}
+
+/* --- memory --- */
+
+static char group[128];
+
+static int group_write(const char *file, const char *text)
+{
+	char path[192];
+	int fd, r;
+
+	snprintf(path, sizeof(path), "%s/%s", group, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	r = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static void group_free(void)
+{
+	/* The kernel needs a moment to be rid of who died there. */
+	for (int i = 0; rmdir(group) < 0 && errno == EBUSY && i < 100; i++)
+		usleep(10000);
+}
+
+/* A cgroup with so much memory and no swap, of version 1 or 2. */
+static void group_new(const char *limit)
+{
+	snprintf(group, sizeof(group), "/sys/fs/cgroup/memory/frtest-provoke-%d", (int)getpid());
+	if (mkdir(group, 0700) == 0) {
+		if (group_write("memory.limit_in_bytes", limit) == 0 &&
+			group_write("memory.swappiness", "0") == 0)
+			return;
+		group_free();
+	}
+	snprintf(group, sizeof(group), "/sys/fs/cgroup/frtest-provoke-%d", (int)getpid());
+	if (mkdir(group, 0700) == 0) {
+		if (group_write("memory.max", limit) == 0) {
+			(void)group_write("memory.swap.max", "0");
+			return;
+		}
+		group_free();
+	}
+	missing("no memory controller of cgroups, of version 1 or 2, is to be had here");
+}
+
+/* A child in the group that does RUN; its status. */
+static int in_group(void (*run)(void))
+{
+	int status;
+
+	group_new("33554432");
+	victim = child();
+	if (victim == 0) {
+		if (group_write("cgroup.procs", "0") < 0)
+			_exit(EXIT_FAILURE);
+		run();
+		_exit(EXIT_SUCCESS);
+	}
+	if (waitpid(victim, &status, 0) != victim)
+		err(EXIT_FAILURE, "waitpid");
+	group_free();
+	return status;
+}
+
+static void exhaust(void)
+{
+	char *p = mmap(NULL, 256 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (size_t i = 0; p != MAP_FAILED && i < 256 * MIB; i += 4096)
+		p[i] = 1;
+}
+
+static void oom(const char *arg)
+{
+	const int status = in_group(exhaust);
+
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		errx(EXIT_FAILURE, "it was not killed: status %#x", status);
+}
+
+static int hole = -1;
+
+static void read_hole(void)
+{
+	static char block[65536];
+
+	for (off_t at = 0; at < 128 * (off_t)MIB; at += sizeof(block))
+		if (pread(hole, block, sizeof(block), at) != sizeof(block))
+			_exit(EXIT_FAILURE);
+}
+
+/* Pages of a hole are pages as any other, and need no disk to be read. */
+static void reclaim(const char *arg)
+{
+	hole = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	need_disk(hole);
+	if (ftruncate(hole, 128 * (off_t)MIB) < 0 || in_group(read_hole) != 0)
+		errx(EXIT_FAILURE, "cannot read past the limit of a cgroup");
+	close(hole);
+}
+
+/* --- signals --- */
+
+static void die(const char *how)
+{
+	const int fd = memfd_create("empty", MFD_CLOEXEC);
+	int status;
+
+	victim = child();
+	if (victim == 0) {
+		setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+		if (!strcmp(how, "abort"))
+			abort();
+		(void)*(volatile char *)mmap(
+			NULL, 4096, strcmp(how, "bus") ? PROT_NONE : PROT_READ, MAP_SHARED, fd, 0);
+		_exit(EXIT_FAILURE);
+	}
+	if (waitpid(victim, &status, 0) != victim || !WIFSIGNALED(status))
+		errx(EXIT_FAILURE, "it did not die");
+}
+
+static void die_of_segv(const char *arg)
+{
+	die("segv");
+}
+
+static void die_of_abort(const char *arg)
+{
+	die("abort");
+}
+
+static void die_of_bus(const char *arg)
+{
+	die("bus");
+}
+
+/* --- network --- */
+
+#define CONNECTIONS 8
+
+static void loopback_up(void)
+{
+	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (ioctl(fd, SIOCSIFFLAGS, &ifr) < 0)
+		err(EXIT_FAILURE, "lo");
+	close(fd);
+}
+
+/* Nothing that arrives at FD is let in: it is never acknowledged. */
+static void turn_deaf(int fd)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog program = {1, &drop};
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)
+		err(EXIT_FAILURE, "SO_ATTACH_FILTER");
+}
+
+static void retransmit(const char *arg)
+{
+	const struct sockaddr_in a = {
+		.sin_family = AF_INET, .sin_port = htons(7007), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener;
+
+	if (unshare(CLONE_NEWNET) < 0)
+		missing("no network namespace: %s", strerror(errno));
+	loopback_up();
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listener, (const void *)&a, sizeof(a)) < 0 || listen(listener, CONNECTIONS) < 0)
+		err(EXIT_FAILURE, "listen");
+	for (int i = 0; i < CONNECTIONS; i++) {
+		const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		if (connect(client, (const void *)&a, sizeof(a)) < 0)
+			err(EXIT_FAILURE, "connect");
+		turn_deaf(accept(listener, NULL, NULL));
+		if (send(client, "anybody?", 8, 0) != 8)
+			err(EXIT_FAILURE, "send");
+	}
+	usleep(1200000);
+}
+
+/* --- hung task --- */
+
+/* A FUSE file system on DIRECTORY that answers nothing but the first question. */
+static int mount_deaf(const char *directory)
+{
+	struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096};
+	struct fuse_out_header out = {.len = sizeof(out) + sizeof(init)};
+	struct iovec iov[2] = {{&out, sizeof(out)}, {&init, sizeof(init)}};
+	const int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	static uint8_t question[1 << 16];
+	char options[64];
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (fd < 0 || mount("frtest-provoke", directory, "fuse", MS_NOSUID | MS_NODEV, options) < 0)
+		missing("no FUSE to make a task hang: %s", strerror(errno));
+	if (read(fd, question, sizeof(question)) < (ssize_t)sizeof(struct fuse_in_header))
+		err(EXIT_FAILURE, "fuse");
+	out.unique = ((struct fuse_in_header *)question)->unique;
+	if (writev(fd, iov, 2) < 0)
+		err(EXIT_FAILURE, "fuse");
+	return fd;
+}
+
+/* A question that is asked, and not answered, cannot be taken back: who asked is uninterruptible, once he is
+ * to die. Prints who hangs, and waits. */
+static void hang(const char *directory)
+{
+	static uint8_t question[1 << 16];
+	struct pollfd p = {.events = POLLIN};
+	int go[2];
+	struct stat st;
+	char byte;
+
+	if (!directory || pipe(go) < 0)
+		errx(2, "hung DIRECTORY");
+	/* The child comes first: held by it, too, the file system would outlive us. */
+	victim = child();
+	if (victim == 0) {
+		close(go[1]);
+		if (read(go[0], &byte, 1) == 1)
+			stat(directory, &st);
+		_exit(0);
+	}
+	p.fd = mount_deaf(directory);
+	if (write(go[1], "", 1) != 1 || poll(&p, 1, 5000) != 1 || read(p.fd, question, sizeof(question)) < 0)
+		errx(EXIT_FAILURE, "nobody asks");
+	kill(victim, SIGKILL);
+	printf("{\"pid\":%d}\n", (int)victim);
+	fflush(stdout);
+	(void)!read(STDIN_FILENO, &byte, 1);
+	close(p.fd); /* answers all */
+	waitpid(victim, NULL, 0);
+	umount2(directory, MNT_DETACH);
+}
+
+/* --- soft lockup --- */
+
+#define THRESH "/proc/sys/kernel/watchdog_thresh"
+#define PANIC "/proc/sys/kernel/softlockup_panic"
+
+static void set_thresh(const char *text)
+{
+	const int fd = open(THRESH, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		missing("no " THRESH ": %s", strerror(errno));
+	close(fd);
+}
+
+static void no_panic(void)
+{
+	FILE *f = fopen(PANIC, "re");
+	const int panic = f ? fgetc(f) : EOF;
+
+	if (f)
+		fclose(f);
+	if (panic != '0')
+		missing("%s", panic == EOF ? "this kernel does not look for soft lockups"
+					   : "a soft lockup would make this kernel panic");
+}
+
+static void lockup(const char *path)
+{
+	struct bpf_object *o = path ? bpf_object__open_file(path, NULL) : NULL;
+	char before[16] = "";
+	FILE *f = fopen(THRESH, "re");
+	struct bpf_link *link;
+	struct bpf_map *map;
+	const uint32_t tid = (uint32_t)gettid();
+
+	no_panic();
+	if (!o || !f || !fgets(before, sizeof(before), f))
+		missing("no " THRESH ", or no object %s", path ? path : "");
+	fclose(f);
+	map = bpf_object__find_map_by_name(o, ".rodata");
+	if (!map || bpf_map__set_initial_value(map, &tid, sizeof(tid)) != 0 || bpf_object__load(o) != 0)
+		missing("cannot load %s: bpf_loop() came with Linux 5.17", path);
+	set_thresh("1");
+	link = bpf_program__attach(bpf_object__next_program(o, NULL));
+	if (link)
+		syscall(SYS_getppid);
+	bpf_link__destroy(link);
+	set_thresh(before);
+	bpf_object__close(o);
+}
+
+/* --- all --- */
+
+static void application(const char *name)
+{
+	flightrec_trigger(name, "slow answer", 312, 250);
+}
+
+static void nothing(const char *arg)
+{
+}
+
+static const struct {
+	const char *name;
+	void (*run)(const char *arg);
+} things[] = {
+	{"run-queue", run_queue},
+	{"blocked", blocked},
+	{"nanosleep", sleep_by_nanosleep},
+	{"softirq", send_to_oneself},
+	{"interrupt", write_through},
+	{"disk", write_through},
+	{"hung", hang},
+	{"oom", oom},
+	{"reclaim", reclaim},
+	{"fault", fault},
+	{"segv", die_of_segv},
+	{"abort", die_of_abort},
+	{"bus", die_of_bus},
+	{"retransmit", retransmit},
+	{"getppid", call_getppid},
+	{"storm", storm},
+	{"application", application},
+	{"spin", spin},
+	{"lockup", lockup},
+	{"exec", nothing},
+};
+
+int main(int argc, char *argv[])
+{
+	uint64_t from_ns;
+
+	victim = getpid();
+	for (size_t i = 0; argc > 1 && i < sizeof(things) / sizeof(things[0]); i++) {
+		if (strcmp(argv[1], things[i].name) != 0)
+			continue;
+		from_ns = fr_load_now_ns();
+		things[i].run(argv[2]);
+		printf("{\"pid\":%d,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 "}\n", (int)victim, from_ns,
+			fr_load_now_ns());
+		return 0;
+	}
+	errx(2, "usage: frtest-provoke THING [ARGUMENT]; provoke.c lists them");
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Starts frtest-child (beside this program) again and again, one at a time, for a time or a number of times.
+ */
+
+#include "load.h"
+
+#include <err.h>
+#include <libgen.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void child_path(char *ret, size_t size)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		err(EXIT_FAILURE, "cannot read /proc/self/exe");
+	self[n] = 0;
+	if ((size_t)snprintf(ret, size, "%s/frtest-child", dirname(self)) >= size)
+		errx(EXIT_FAILURE, "the path is too long");
+}
+
+static pid_t run_child(char *path, char *ms)
+{
+	char *args[] = {path, ms, NULL};
+	int status;
+	pid_t pid;
+
+	if (posix_spawn(&pid, path, NULL, NULL, args, environ) != 0)
+		errx(EXIT_FAILURE, "cannot start %s", path);
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		errx(EXIT_FAILURE, "%s failed", path);
+	return pid;
+}
+
+int main(int argc, char *argv[])
+{
+	char path[PATH_MAX + 16], twenty[] = "20", *ms = twenty;
+	uint64_t count = UINT64_MAX, ns = 1000000000000000ULL;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "n:t:m:")) != -1) {
+		if (opt == 'n')
+			count = fr_load_count(optarg);
+		else if (opt == 't')
+			ns = fr_load_seconds(optarg);
+		else if (opt == 'm')
+			ms = optarg;
+		else
+			errx(2, "usage: frtest-spawn [-n CHILDREN | -t SECONDS] [-m MS_EACH]");
+	}
+	child_path(path, sizeof(path));
+
+	uint64_t end = fr_load_now_ns() + ns;
+	printf("{\"pid\":%d,\"children\":[", getpid());
+	for (uint64_t i = 0; i < count && fr_load_now_ns() < end; i++)
+		printf("%s%d", i ? "," : "", run_child(path, ms));
+	printf("]}\n");
+	return 0;
+}

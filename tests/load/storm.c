@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Starts frtest-tiny (beside this program), which ends at once, as fast as it can: -n in all, -j at a time.
+ */
+
+#include "load.h"
+
+#include <err.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void tiny_path(char *ret, size_t size)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		err(EXIT_FAILURE, "cannot read /proc/self/exe");
+	self[n] = 0;
+	if ((size_t)snprintf(ret, size, "%s/frtest-tiny", dirname(self)) >= size)
+		errx(EXIT_FAILURE, "the path is too long");
+}
+
+static void start(char *path)
+{
+	char *args[] = {path, NULL}, *env[] = {NULL};
+	pid_t pid = vfork();
+
+	if (pid < 0)
+		err(EXIT_FAILURE, "vfork");
+	if (pid == 0) {
+		execve(path, args, env);
+		_exit(127);
+	}
+}
+
+static void reap(void)
+{
+	int status;
+
+	if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		errx(EXIT_FAILURE, "a child failed");
+}
+
+int main(int argc, char *argv[])
+{
+	uint64_t count = 1000, at_once = 2, running = 0;
+	char path[PATH_MAX + 16];
+	int opt;
+
+	while ((opt = getopt(argc, argv, "n:j:")) != -1) {
+		if (opt == 'n')
+			count = fr_load_count(optarg);
+		else if (opt == 'j')
+			at_once = fr_load_count(optarg);
+		else
+			errx(2, "usage: frtest-storm [-n PROCESSES] [-j AT_ONCE]");
+	}
+	tiny_path(path, sizeof(path));
+
+	uint64_t begin = fr_load_now_ns();
+	for (uint64_t i = 0; i < count; i++) {
+		if (running == at_once) {
+			reap();
+			running--;
+		}
+		start(path);
+		running++;
+	}
+	while (running--)
+		reap();
+	uint64_t took = fr_load_now_ns() - begin;
+
+	printf("{\"pid\":%d,\"processes\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"ns_per_process\":%.0f}\n",
+		getpid(), count, took, (double)took / (double)count);
+	return 0;
+}

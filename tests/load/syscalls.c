@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* One thread that calls getppid() as fast as it can, for a time or a number of times. */
+
+#include "load.h"
+
+#include <err.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The clock is a vDSO call and is read every BATCH calls only: getppid() is all that the kernel sees. */
+#define BATCH 256
+
+FR_LOAD_FRAME static void frtest_getppid(uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		syscall(SYS_getppid);
+}
+
+static uint64_t run_for(uint64_t ns)
+{
+	uint64_t calls = 0, end = fr_load_now_ns() + ns;
+
+	while (fr_load_now_ns() < end) {
+		frtest_getppid(BATCH);
+		calls += BATCH;
+	}
+	return calls;
+}
+
+int main(int argc, char *argv[])
+{
+	uint64_t count = 0, ns = 1000000000ULL;
+	int opt, cpu = -1;
+
+	while ((opt = getopt(argc, argv, "n:t:c:")) != -1) {
+		if (opt == 'n')
+			count = fr_load_count(optarg);
+		else if (opt == 't')
+			ns = fr_load_seconds(optarg);
+		else if (opt == 'c')
+			cpu = atoi(optarg);
+		else
+			errx(2, "usage: frtest-syscalls [-n CALLS | -t SECONDS] [-c CPU]");
+	}
+	fr_load_pin(cpu);
+
+	uint64_t begin = fr_load_now_ns();
+	if (count)
+		frtest_getppid(count);
+	else
+		count = run_for(ns);
+	uint64_t took = fr_load_now_ns() - begin;
+
+	printf("{\"pid\":%d,\"calls\":%" PRIu64 ",\"nr\":%d,\"ns\":%" PRIu64 ",\"ns_per_call\":%.1f}\n",
+		getpid(), count, SYS_getppid, took, (double)took / (double)count);
+	return 0;
+}

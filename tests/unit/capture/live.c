@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "live.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "perfdata/record.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+bool live_tracefs(void)
+{
+	if (access("/sys/kernel/tracing/events", R_OK) == 0)
+		return true;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return false;
+	return mount("nodev", "/sys/kernel/tracing", "tracefs", 0, NULL) == 0;
+}
+
+struct fr_capture *live_open(const char *spec, const char *filter, struct fr_capture_config *config)
+{
+	const struct fr_event_defaults defaults = {0};
+	struct fr_event_list list = {0};
+	struct fr_capture *c = NULL;
+	struct fr_diag d = {0};
+	int r = fr_event_parse(spec, &defaults, &list, &d);
+
+	if (r == 0 && filter)
+		r = fr_event_set_filter(&list, filter, &d);
+	if (r == 0) {
+		config->events = &list;
+		r = fr_capture_open(config, &c, &d);
+		config->events = NULL;
+	}
+	fr_event_list_deinit(&list);
+	if (r == -EACCES || r == -EPERM || r == -ENOSYS || r == -ENODEV) {
+		print_message("skipped: %s (%s)\n", d.what, d.hint);
+		skip();
+	}
+	if (r < 0)
+		fail_msg("%s: %s (%s)", spec, d.what, d.hint);
+	return c;
+}
+
+void live_enable(struct fr_capture *c)
+{
+	assert_int_equal(fr_capture_enable(c, FR_CAPTURE_SIDEBAND, NULL), 0);
+	assert_int_equal(fr_capture_enable(c, FR_CAPTURE_SAMPLES, NULL), 0);
+}
+
+static void see_sideband(struct live_seen *seen, const struct perf_event_header *h)
+{
+	const struct fr_record_mmap2 *m = (const void *)h;
+
+	seen->sideband++;
+	/* MMAP2, COMM, FORK and EXIT all begin with the pid. */
+	if (h->type != PERF_RECORD_MMAP2 && h->type != PERF_RECORD_COMM && h->type != PERF_RECORD_FORK &&
+		h->type != PERF_RECORD_EXIT)
+		return;
+	if (m->pid != seen->tid)
+		return;
+	seen->mmap2 += h->type == PERF_RECORD_MMAP2;
+	seen->build_ids += h->type == PERF_RECORD_MMAP2 && h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID &&
+			   m->build_id_size == 20;
+	seen->comms += h->type == PERF_RECORD_COMM;
+	seen->forks += h->type == PERF_RECORD_FORK;
+	seen->exits += h->type == PERF_RECORD_EXIT;
+}
+
+static void see(struct live_seen *seen, const struct fr_run *run, bool sideband)
+{
+	const uint8_t *p = run->data, *end = p + run->len;
+	uint32_t n = 0;
+
+	for (; p < end; p += ((const struct perf_event_header *)p)->size, n++) {
+		const struct fr_sample *s = (const void *)p;
+
+		assert_true(fr_record_is_whole(p, end - p));
+		if (sideband) {
+			see_sideband(seen, &s->header);
+			continue;
+		}
+		if (s->header.type != PERF_RECORD_SAMPLE)
+			continue;
+		assert_true(s->time >= run->first_ns && s->time <= run->last_ns);
+		seen->samples++;
+		if (s->tid != seen->tid)
+			continue;
+		seen->of_tid++;
+		seen->backward += s->time < seen->last_time;
+		seen->last_time = s->time;
+	}
+	assert_int_equal(n, run->records);
+}
+
+static void on_sideband(void *ctx, const struct fr_run *run)
+{
+	see(ctx, run, true);
+}
+
+static void on_samples(void *ctx, const struct fr_run *run)
+{
+	see(ctx, run, false);
+}
+
+void live_drain(struct fr_capture *c, struct live_seen *seen)
+{
+	fr_capture_drain(c, &(struct fr_capture_ops){on_sideband, on_samples, seen, 0});
+}
+
+void live_drain_overwrite(struct fr_capture *c, struct live_seen *seen)
+{
+	fr_capture_drain_overwrite(c, &(struct fr_capture_ops){on_sideband, on_samples, seen, 0});
+}
+
+struct fr_counter live_counter(const struct fr_capture *c, size_t event)
+{
+	struct fr_counter sum = {0}, one;
+
+	for (size_t cpu = 0; cpu < fr_capture_n_cpus(c); cpu++) {
+		fr_capture_counter(c, event, cpu, &one);
+		sum.samples += one.samples;
+		for (unsigned i = 0; i < _FR_LOSS_MAX; i++)
+			sum.lost[i] += one.lost[i];
+	}
+	return sum;
+}
+
+void live_getppid(uint64_t times)
+{
+	while (times--)
+		syscall(SYS_getppid);
+}
+
+void live_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+void live_spin_ms(unsigned ms)
+{
+	uint64_t until = fr_monotonic_ns() + ms * FR_NSEC_PER_MSEC;
+
+	while (fr_monotonic_ns() < until)
+		;
+}

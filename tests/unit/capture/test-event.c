@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The parser of event specifications, on a machine described by a tree of files of the test's own: it has a
+   core PMU, one of a package, and two systems of tracepoints. */
+#include "capture/event_internal.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "perfdata/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <cmocka.h>
+
+static char root[] = "/tmp/fr-test-event.XXXXXX", pmus[64], tracefs[64];
+static struct fr_event_env env = {pmus, tracefs};
+static const struct fr_event_defaults plain;
+
+static const struct {
+	const char *path, *text;
+} tree[] = {
+	{"pmu/cpu/type", "4"},
+	{"pmu/cpu/format/event", "config:0-7,32-35"},
+	{"pmu/cpu/format/umask", "config:8-15"},
+	{"pmu/cpu/format/edge", "config:18"},
+	{"pmu/cpu/format/any", "config1:0-63"},
+	{"pmu/cpu/format/ldlat", "config2:4-7,1"},
+	{"pmu/cpu/format/odd", "config9:0"},
+	{"pmu/cpu/format/broken", "config:7-3"},
+	{"pmu/cpu/events/mem-loads", "event=0xcd,umask=0x1,ldlat=3"},
+	{"pmu/cpu/events/mem-loads.scale", "1"},
+	{"pmu/cpu/events/topdown", "event=0xa4,umask=?"},
+	{"pmu/power/type", "12"},
+	{"pmu/power/cpumask", "0"},
+	{"pmu/power/format/event", "config:0-7"},
+	{"pmu/power/events/energy-pkg", "event=0x02"},
+	{"tracing/events/enable", "0"},
+	{"tracing/events/sched/enable", "0"},
+	{"tracing/events/raw_syscalls/enable", "0"},
+	{"tracing/events/sched/sched_switch/id", "310"},
+	{"tracing/events/sched/sched_switch/enable", "0"},
+	{"tracing/events/sched/sched_wakeup/id", "311"},
+	{"tracing/events/sched/sched_wakeup/enable", "0"},
+	{"tracing/events/sched/sched_process_fork/id", "312"},
+	{"tracing/events/sched/sched_process_fork/enable", "0"},
+	{"tracing/events/raw_syscalls/sys_enter/id", "443"},
+	{"tracing/events/raw_syscalls/sys_enter/enable", "0"},
+	{"tracing/events/raw_syscalls/sys_exit/id", "442"},
+	{"tracing/events/raw_syscalls/sys_exit/enable", "0"},
+	{"tracing/events/ftrace/enable", "0"},
+	{"tracing/events/ftrace/print/id", "5"},
+	{"tracing/events/ftrace/print/enable", "0"},
+	{"tracing/events/sched/sched_switch/format",
+		"name: sched_switch\nformat:\n\tfield:int common_pid;\toffset:4;\n\n\tfield:char "
+		"prev_comm[16];\toffset:8;\n"
+		"\tfield:pid_t prev_pid;\toffset:24;\n"},
+};
+
+static void make_file(const char *path, const char *text)
+{
+	char whole[256];
+	int fd;
+
+	snprintf(whole, sizeof(whole), "%s/%s", root, path);
+	for (char *s = strchr(whole + 1, '/'); s; s = strchr(s + 1, '/')) {
+		*s = 0;
+		mkdir(whole, 0700);
+		*s = '/';
+	}
+	fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fr_write_all(fd, text, strlen(text)), 0);
+	close(fd);
+}
+
+static int setup(void **state)
+{
+	if (!mkdtemp(root))
+		return -1;
+	snprintf(pmus, sizeof(pmus), "%s/pmu", root);
+	snprintf(tracefs, sizeof(tracefs), "%s/tracing", root);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(tree); i++)
+		make_file(tree[i].path, tree[i].text);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void parse_ok(const char *spec, const struct fr_event_defaults *defaults, struct fr_event_list *list)
+{
+	struct fr_diag d = {0};
+	int r = fr_event_parse_env(&env, spec, defaults, list, &d);
+
+	if (r < 0)
+		fail_msg("%s: %d %s (%s)", spec, r, d.what, d.hint);
+}
+
+static void parse_fails(const char *spec, int code, const char *in_what, const char *in_hint)
+{
+	struct fr_event_list list = {0};
+	struct fr_diag d = {0};
+	int r = fr_event_parse_env(&env, spec, &plain, &list, &d);
+
+	if (r != code)
+		fail_msg("%s: %d, not %d: %s", spec, r, code, d.what);
+	assert_int_equal(d.code, code);
+	if (!strstr(d.what, in_what))
+		fail_msg("%s: \"%s\" does not say \"%s\"", spec, d.what, in_what);
+	if (!strstr(d.hint, in_hint))
+		fail_msg("%s: the hint \"%s\" does not say \"%s\"", spec, d.hint, in_hint);
+	assert_int_equal(list.n, 0);
+	fr_event_list_deinit(&list);
+}
+
+static void test_kinds(void **state)
+{
+	static const struct {
+		const char *spec, *name;
+		uint32_t type;
+		uint64_t config, config1, config2;
+	} cases[] = {
+		{"cycles", "cycles", PERF_TYPE_HARDWARE, 0, 0, 0},
+		{"cpu-cycles", "cycles", PERF_TYPE_HARDWARE, 0, 0, 0},
+		{"branch-instructions:u", "branches:u", PERF_TYPE_HARDWARE, 4, 0, 0},
+		{"ref-cycles", "ref-cycles", PERF_TYPE_HARDWARE, 9, 0, 0},
+		{"idle-cycles-backend", "stalled-cycles-backend", PERF_TYPE_HARDWARE, 8, 0, 0},
+		{"L1-dcache-load-misses", "L1-dcache-load-misses", PERF_TYPE_HW_CACHE, 0x10000, 0, 0},
+		{"LLC-loads", "LLC-loads", PERF_TYPE_HW_CACHE, 2, 0, 0},
+		{"dTLB-store-misses", "dTLB-store-misses", PERF_TYPE_HW_CACHE, 0x10103, 0, 0},
+		{"L1-icache-prefetches", "L1-icache-prefetches", PERF_TYPE_HW_CACHE, 0x201, 0, 0},
+		{"L1-dcache-prefetch-misses", "L1-dcache-prefetch-misses", PERF_TYPE_HW_CACHE, 0x10200, 0, 0},
+		{"branch-load-misses:k", "branch-load-misses:k", PERF_TYPE_HW_CACHE, 0x10005, 0, 0},
+		{"node-stores", "node-stores", PERF_TYPE_HW_CACHE, 0x106, 0, 0},
+		{"LLC-misses", "LLC-load-misses", PERF_TYPE_HW_CACHE, 0x10002, 0, 0},
+		{"cpu-clock", "cpu-clock", PERF_TYPE_SOFTWARE, 0, 0, 0},
+		{"faults", "page-faults", PERF_TYPE_SOFTWARE, 2, 0, 0},
+		{"cs", "context-switches", PERF_TYPE_SOFTWARE, 3, 0, 0},
+		{"migrations", "cpu-migrations", PERF_TYPE_SOFTWARE, 4, 0, 0},
+		{"emulation-faults", "emulation-faults", PERF_TYPE_SOFTWARE, 8, 0, 0},
+		{"dummy", "dummy", PERF_TYPE_SOFTWARE, 9, 0, 0},
+		{"bpf-output", "bpf-output", PERF_TYPE_SOFTWARE, 10, 0, 0},
+		{"cgroup-switches", "cgroup-switches", PERF_TYPE_SOFTWARE, 11, 0, 0},
+		{"r1a8", "r1a8", PERF_TYPE_RAW, 0x1a8, 0, 0},
+		{"rFFFFFFFFFFFFFFFF:u", "rFFFFFFFFFFFFFFFF:u", PERF_TYPE_RAW, UINT64_MAX, 0, 0},
+		{"r1a8/freq=10/", "r1a8", PERF_TYPE_RAW, 0x1a8, 0, 0},
+		{"cpu/event=0x3c,umask=0x1/", "cpu/event=0x3c,umask=0x1/", 4, 0x13c, 0, 0},
+		{"cpu/event=0xfff/", "cpu/event=0xfff/", 4, 0xf000000ff, 0, 0},
+		{"cpu/event=1,edge/u", "cpu/event=1,edge/:u", 4, 0x40001, 0, 0},
+		{"cpu/event=1,edge/:u", "cpu/event=1,edge/:u", 4, 0x40001, 0, 0},
+		{"cpu/any=0xffffffffffffffff/", "cpu/any=0xffffffffffffffff/", 4, 0, UINT64_MAX, 0},
+		{"cpu/ldlat=0x1f/", "cpu/ldlat=0x1f/", 4, 0, 0, 0xf2},
+		{"cpu/mem-loads/", "cpu/mem-loads/", 4, 0x1cd, 0, 0x12},
+		{"cpu/mem-loads,ldlat=0/", "cpu/mem-loads,ldlat=0/", 4, 0x1cd, 0, 0},
+		{"cpu/ldlat=0,mem-loads/", "cpu/ldlat=0,mem-loads/", 4, 0x1cd, 0, 0},
+		{"cpu/topdown,umask=3/", "cpu/topdown,umask=3/", 4, 0x3a4, 0, 0},
+		{"cpu/config=0x77,config1=1,config2=2/", "cpu/config=0x77,config1=1,config2=2/", 4, 0x77, 1,
+			2},
+		{"mem-loads", "mem-loads", 4, 0x1cd, 0, 0x12},
+		{"mem-loads/freq=7/u", "mem-loads:u", 4, 0x1cd, 0, 0x12},
+		{"power/energy-pkg/", "power/energy-pkg/", 12, 2, 0, 0},
+		{"sched:sched_switch", "sched:sched_switch", PERF_TYPE_TRACEPOINT, 310, 0, 0},
+		{"sched:sched_switch:k", "sched:sched_switch:k", PERF_TYPE_TRACEPOINT, 310, 0, 0},
+		{"sched:sched_switch/overwrite/", "sched:sched_switch", PERF_TYPE_TRACEPOINT, 310, 0, 0},
+		{" cycles ", "cycles", PERF_TYPE_HARDWARE, 0, 0, 0},
+		{"cycles/name=mine/", "mine", PERF_TYPE_HARDWARE, 0, 0, 0},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		struct fr_event_list list = {0};
+		const struct perf_event_attr *a;
+
+		parse_ok(cases[i].spec, &plain, &list);
+		assert_int_equal(list.n, 1);
+		assert_string_equal(list.items[0].name, cases[i].name);
+		a = &list.items[0].attr;
+		assert_int_equal(a->type, cases[i].type);
+		if (a->config != cases[i].config)
+			fail_msg("%s: config %#llx", cases[i].spec, (unsigned long long)a->config);
+		assert_int_equal(a->config1, cases[i].config1);
+		assert_int_equal(a->config2, cases[i].config2);
+		assert_int_equal(a->size, sizeof(*a));
+		assert_int_equal(a->sample_type & FR_SAMPLE_TYPE, FR_SAMPLE_TYPE);
+		assert_true(a->sample_id_all && a->use_clockid && a->disabled);
+		assert_int_equal(a->clockid, CLOCK_MONOTONIC);
+		fr_event_list_deinit(&list);
+	}
+}
+
+static void test_rates(void **state)
+{
+	static const struct {
+		const char *spec;
+		struct fr_event_defaults defaults;
+		bool freq;
+		uint64_t value;
+	} cases[] = {
+		{"cycles", {0}, true, 99},
+		{"cycles", {.frequency_hz = 49}, true, 49},
+		{"cycles", {.frequency_hz = 49, .period = 1000}, false, 1000},
+		{"cycles/freq=7/", {.period = 1000}, true, 7},
+		{"cycles/period=0x10/", {.frequency_hz = 49}, false, 16},
+		{"sched:sched_switch", {.frequency_hz = 49}, false, 1},
+		{"sched:sched_switch", {.period = 1000}, false, 1},
+		{"sched:sched_switch/freq=5/", {0}, true, 5},
+		{"sched:sched_switch/period=5/", {0}, false, 5},
+		{"bpf-output", {.frequency_hz = 49}, false, 1},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		struct fr_event_list list = {0};
+		const struct perf_event_attr *a;
+
+		parse_ok(cases[i].spec, &cases[i].defaults, &list);
+		a = &list.items[0].attr;
+		assert_int_equal(a->freq, cases[i].freq);
+		assert_int_equal(a->sample_period, cases[i].value);
+		assert_int_equal(!!(a->sample_type & PERF_SAMPLE_PERIOD), cases[i].freq);
+		assert_int_equal(!!(a->sample_type & PERF_SAMPLE_RAW), !strchr("c", cases[i].spec[0]));
+		fr_event_list_deinit(&list);
+	}
+}
+
+static void test_modifiers(void **state)
+{
+	static const struct {
+		const char *spec;
+		unsigned user, kernel, hv, precise; /* excluded */
+	} cases[] = {
+		{"cycles", 0, 0, 0, 0},
+		{"cycles:u", 0, 1, 1, 0},
+		{"cycles:k", 1, 0, 1, 0},
+		{"cycles:h", 1, 1, 0, 0},
+		{"cycles:uk", 0, 0, 1, 0},
+		{"cycles:ku", 0, 0, 1, 0},
+		{"cycles:p", 0, 0, 0, 1},
+		{"cycles:ppp", 0, 0, 0, 3},
+		{"cycles:upp", 0, 1, 1, 2},
+		{"cycles:pup", 0, 1, 1, 2},
+		{"cycles/freq=3/ppk", 1, 0, 1, 2},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		struct fr_event_list list = {0};
+		const struct perf_event_attr *a;
+
+		parse_ok(cases[i].spec, &plain, &list);
+		a = &list.items[0].attr;
+		if (a->exclude_user != cases[i].user || a->exclude_kernel != cases[i].kernel ||
+			a->exclude_hv != cases[i].hv || a->precise_ip != cases[i].precise)
+			fail_msg("%s", cases[i].spec);
+		fr_event_list_deinit(&list);
+	}
+}
+
+static void test_call_graphs(void **state)
+{
+	const uint64_t dwarf = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	const struct fr_event_defaults fp = {.call_graph = FR_CALL_GRAPH_FP},
+				       lbr = {.call_graph = FR_CALL_GRAPH_LBR};
+	const struct {
+		const char *spec;
+		const struct fr_event_defaults *defaults;
+		uint64_t bits;
+		uint32_t stack;
+	} cases[] = {
+		{"cycles", &plain, 0, 0},
+		{"cycles", &fp, PERF_SAMPLE_CALLCHAIN, 0},
+		{"sched:sched_switch", &fp, PERF_SAMPLE_CALLCHAIN, 0},
+		{"sched:sched_switch/overwrite,call-graph=no/", &fp, 0, 0},
+		{"cycles/call-graph=fp/", &plain, PERF_SAMPLE_CALLCHAIN, 0},
+		{"cycles/freq=99,call-graph=dwarf,16384/", &plain, PERF_SAMPLE_CALLCHAIN | dwarf, 16384},
+		{"cycles/call-graph=dwarf,stack-size=4095/", &plain, PERF_SAMPLE_CALLCHAIN | dwarf, 4096},
+		{"cycles/call-graph=dwarf/", &plain, PERF_SAMPLE_CALLCHAIN | dwarf, 8192},
+		{"cycles/call-graph=lbr/", &plain, PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_BRANCH_STACK, 0},
+		{"sched:sched_switch", &lbr, PERF_SAMPLE_CALLCHAIN, 0},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		struct fr_event_list list = {0};
+		const struct perf_event_attr *a;
+
+		parse_ok(cases[i].spec, cases[i].defaults, &list);
+		a = &list.items[0].attr;
+		assert_int_equal(a->sample_type & (dwarf | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_BRANCH_STACK),
+			cases[i].bits);
+		assert_int_equal(a->sample_stack_user, cases[i].stack);
+		assert_int_equal(!!a->sample_regs_user, !!(cases[i].bits & dwarf));
+		assert_int_equal(!!a->branch_sample_type, !!(cases[i].bits & PERF_SAMPLE_BRANCH_STACK));
+		fr_event_list_deinit(&list);
+	}
+}
+
+static void test_call_graph_option(void **state)
+{
+	static const char *const bad[] = {
+		"", "dwarf,", "dwarf,x", "dwarf,65536", "dwarf,0", "fp,1", "dwarfs"};
+	struct fr_event_defaults g = {0};
+
+	assert_int_equal(fr_call_graph_parse("dwarf,16384", &g, NULL), 0);
+	assert_int_equal(g.call_graph, FR_CALL_GRAPH_DWARF);
+	assert_int_equal(g.dwarf_stack_bytes, 16384);
+	assert_int_equal(fr_call_graph_parse("lbr", &g, NULL), 0);
+	assert_int_equal(g.call_graph, FR_CALL_GRAPH_LBR);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++)
+		assert_int_equal(fr_call_graph_parse(bad[i], &g, NULL), -EINVAL);
+}
+
+static void test_lists_and_globs(void **state)
+{
+	struct fr_event_list list = {0};
+
+	parse_ok("cpu/event=1,umask=2/u,cycles:k,raw_syscalls:*", &plain, &list);
+	assert_int_equal(list.n, 4);
+	assert_string_equal(list.items[1].name, "cycles:k");
+	assert_string_equal(list.items[0].name, "cpu/event=1,umask=2/:u");
+	assert_non_null(list.items[2].tracepoint);
+
+	parse_ok("sched:sched_[sw]*", &plain, &list);
+	assert_int_equal(list.n, 6);
+	assert_int_equal(list.last_parsed, 4);
+	/* What ftrace has for itself is no tracepoint. */
+	parse_ok("*:*", &plain, &list);
+	assert_int_equal(list.n, 11);
+	parse_ok("*sys*:sys_e?it/overwrite/", &plain, &list);
+	assert_int_equal(list.n, 12);
+	assert_int_equal(list.items[11].attr.config, 442);
+	assert_true(list.items[11].overwrite && list.items[11].attr.write_backward);
+	fr_event_list_deinit(&list);
+}
+
+static void test_reach_of_a_pmu(void **state)
+{
+	struct fr_event_list list = {0};
+
+	parse_ok("power/energy-pkg/", &plain, &list);
+	assert_true(list.items[0].system_wide_only);
+	assert_string_equal(list.items[0].cpus, "0");
+	fr_event_list_deinit(&list);
+}
+
+static void test_filter(void **state)
+{
+	struct fr_event_list list = {0};
+	struct fr_diag d = {0};
+
+	assert_int_equal(fr_event_set_filter(&list, "x == 1", NULL), -EINVAL);
+	parse_ok("raw_syscalls:*", &plain, &list);
+	assert_int_equal(fr_event_set_filter(&list, "id == 110", &d), 0);
+	parse_ok("sched:sched_switch", &plain, &list);
+	assert_int_equal(fr_event_set_filter(&list, "prev_pid == 1", &d), 0);
+	assert_string_equal(list.items[0].filter, "id == 110");
+	assert_string_equal(list.items[2].filter, "prev_pid == 1");
+	parse_ok("cycles", &plain, &list);
+	assert_int_equal(fr_event_set_filter(&list, "x == 1", &d), -EINVAL);
+	assert_non_null(strstr(d.what, "cycles"));
+	fr_event_list_deinit(&list);
+}
+
+static void test_unknown(void **state)
+{
+	parse_fails("cylces", -ENOENT, "cylces", "cycles");
+	parse_fails("cpu-clok", -ENOENT, "cpu-clok", "cpu-clock");
+	parse_fails("L1-dcache-laod-misses", -ENOENT, "L1", "L1-dcache-load-misses");
+	parse_fails("sched:sched_swich", -ENOENT, "sched_swich", "sched:sched_switch");
+	parse_fails("sched_switch", -ENOENT, "sched_switch", "sched:sched_switch");
+	parse_fails("shced:sched_switch", -ENOENT, "shced", "sched:sched_switch");
+	parse_fails("raw_syscall:*", -ENOENT, "raw_syscall:*", "");
+	parse_fails("cpu/mem-load/", -EINVAL, "mem-load", "umask");
+	parse_fails("mem-laods", -ENOENT, "mem-laods", "cpu/mem-loads/");
+	parse_fails("cppu/event=1/", -ENOENT, "cppu", "cpu/");
+	parse_fails("energy-pkg", -ENOENT, "energy-pkg", "power/energy-pkg/");
+	parse_fails("cpu/mem-load/", -EINVAL, "mem-load", "mem-loads");
+	parse_fails("mrs", -ENOENT, "mrs", "perf list"); /* not "cs" */
+	parse_fails("cycles,nothing-like-it-at-all", -ENOENT, "nothing-like", "perf list");
+}
+
+static void test_bad(void **state)
+{
+	static const struct {
+		const char *spec, *what, *hint;
+	} cases[] = {
+		{"", "without a name", ""},
+		{",", "without a name", ""},
+		{"cycles,", "without a name", ""},
+		{"cycles/", "second", ""},
+		{"cycles:", "", ""},
+		{"cycles:x", "\"x\"", "precise"},
+		{"cycles:pppp", "pppp", ""},
+		{"cycles:uu", "uu", ""},
+		{"cycles/freq=1/z", "\"z\"", "u (user)"},
+		{"cycles/freq=/", "freq", ""},
+		{"cycles/freq=0/", "from 1", ""},
+		{"cycles/freq=1x/", "1x", ""},
+		{"cycles/freq=-1/", "-1", ""},
+		{"cycles/period=99999999999999999999/", "period", ""},
+		{"cycles/overwrite=2/", "overwrite", ""},
+		{"cycles/call-graph=fpp/", "fpp", "dwarf"},
+		{"cycles/stack-size=70000/", "stack-size", ""},
+		{"cycles/=1/", "without a name", ""},
+		{"cycles/umask=1/", "umask", ""},
+		{"cycles/wibble/", "wibble", ""},
+		{"sched:sched_switch/wibble/", "wibble", ""},
+		{"sched:sched_switch/call-graph=lbr/", "lbr", "fp"},
+		{"cpu/event=0x1000/", "too large", ""},
+		{"cpu/event=two/", "two", ""},
+		{"cpu/evnt=2/", "evnt", "event"},
+		{"cpu/topdown/", "umask", ""},
+		{"{cycles,instructions}", "groups", ""},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		struct fr_event_list list = {0};
+		struct fr_diag d = {0};
+		int r = fr_event_parse_env(&env, cases[i].spec, &plain, &list, &d);
+
+		if (!strcmp(cases[i].spec, "cycles:"))
+			assert_int_equal(r, 0); /* as perf takes it */
+		else
+			parse_fails(cases[i].spec, -EINVAL, cases[i].what, cases[i].hint);
+		fr_event_list_deinit(&list);
+	}
+	parse_fails("cpu/odd=1/", -EOPNOTSUPP, "odd", "");
+	parse_fails("cpu/broken=1/", -EBADMSG, "broken", "");
+}
+
+static void test_hostile(void **state)
+{
+	static const char *const specs[] = {"../../etc:passwd", "..:..", "sched:../raw_syscalls/sys_enter",
+		"/", "//", "///", ":", "::", ":::", "a:b:c:d", "sched:", ":sched_switch", "..//",
+		"../cpu/event=1/", "cpu/../event=1/", "cpu/..=1/", "r", "r11112222333344445", "rxyz", "[:[",
+		"sched:[", "%s%n", "cpu/%n=%s/", "\xff\xfe", "cpu/,,,,/x", "L1-dcache-",
+		"L1-dcache-loads-loads-loads"};
+	char *big = malloc(FR_SPEC_MAX + 2), terms[2048] = "cpu/";
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(specs); i++) {
+		struct fr_event_list list = {0};
+
+		assert_true(fr_event_parse_env(&env, specs[i], &plain, &list, NULL) < 0);
+		assert_int_equal(list.n, 0);
+		fr_event_list_deinit(&list);
+	}
+	memset(big, 'a', FR_SPEC_MAX + 1);
+	big[FR_SPEC_MAX + 1] = 0;
+	parse_fails(big, -EINVAL, "more than", "");
+	big[FR_SPEC_MAX - 1] = 0;
+	parse_fails(big, -ENOENT, "aaaa", "perf list");
+	for (size_t i = 0; i + 1 < FR_SPEC_MAX; i += 2)
+		memcpy(big + i, "cs", 2), big[i] = i % 4 ? 's' : ',';
+	parse_fails(big, -EINVAL, "", "");
+	for (unsigned i = 0; i < FR_TERMS_MAX + 1; i++)
+		strcat(terms, "event=1,");
+	strcat(terms, "/");
+	parse_fails(terms, -EINVAL, "more than", "");
+	free(big);
+}
+
+static void test_too_many(void **state)
+{
+	const size_t n = FR_EVENTS_MAX + 1;
+	char *spec = malloc(3 * n + 1);
+
+	for (size_t i = 0; i < n; i++)
+		memcpy(spec + 3 * i, "cs,", 3);
+	spec[3 * n - 1] = 0;
+	parse_fails(spec, -EINVAL, "more than", "narrower");
+	free(spec);
+}
+
+static void test_no_tracefs(void **state)
+{
+	const struct fr_event_env without = {pmus, "/nonexistent"};
+	struct fr_event_list list = {0};
+	struct fr_diag d = {0};
+
+	assert_int_equal(fr_event_parse_env(&without, "sched:sched_switch", &plain, &list, &d), -ENODEV);
+	assert_non_null(strstr(d.hint, "mount -t tracefs"));
+}
+
+static void test_fields(void **state)
+{
+	char fields[64], few[12];
+
+	fr_tracepoint_fields(&env, "sched:sched_switch", fields, sizeof(fields));
+	assert_string_equal(fields, "prev_comm, prev_pid");
+	fr_tracepoint_fields(&env, "sched:sched_switch", few, sizeof(few));
+	assert_string_equal(few, "prev_comm, ");
+	fr_tracepoint_fields(&env, "sched:none", fields, sizeof(fields));
+	assert_string_equal(fields, "");
+}
+
+static void test_edit_distance(void **state)
+{
+	assert_int_equal(fr_edit_distance("cycles", "cycles", 2), 0);
+	assert_int_equal(fr_edit_distance("cylces", "cycles", 2), 1);
+	assert_int_equal(fr_edit_distance("Cycles", "cycles", 2), 0);
+	assert_int_equal(fr_edit_distance("cycle", "cycles", 2), 1);
+	assert_int_equal(fr_edit_distance("", "ab", 2), 2);
+	assert_int_equal(fr_edit_distance("abc", "xyz", 2), 3);
+	assert_int_equal(fr_edit_distance("kitten", "sitting", 5), 3);
+}
+
+static void test_default_and_sideband(void **state)
+{
+	struct fr_event_list list = {0};
+	struct fr_diag d = {0};
+	struct perf_event_attr a;
+
+	assert_int_equal(fr_event_add_default(&plain, &list, &d), 0);
+	assert_int_equal(list.n, 1);
+	assert_true(list.items[0].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	assert_true(list.items[0].attr.freq);
+	assert_int_equal(list.items[0].attr.sample_freq, 99);
+	/* One of the two, and the notice with the second. */
+	assert_int_equal(list.notice != NULL, list.items[0].attr.type == PERF_TYPE_SOFTWARE);
+	assert_int_equal(list.items[0].attr.exclude_idle, list.notice != NULL);
+	fr_event_list_deinit(&list);
+
+	fr_event_sideband(&a);
+	assert_true(a.mmap && a.mmap2 && a.comm && a.task && !a.context_switch);
+	assert_int_equal(a.config, PERF_COUNT_SW_DUMMY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_modifiers),
+		cmocka_unit_test(test_call_graphs),
+		cmocka_unit_test(test_call_graph_option),
+		cmocka_unit_test(test_lists_and_globs),
+		cmocka_unit_test(test_reach_of_a_pmu),
+		cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_no_tracefs),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_edit_distance),
+		cmocka_unit_test(test_default_and_sideband),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

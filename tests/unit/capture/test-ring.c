@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The walk over a ring, on memory of the test's own: wrap-around, records that are not whole, and a ring that
+   is written over while it is looked at. */
+#include "capture/ring.h"
+#include "base/cleanup.h"
+#include "perfdata/record.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define RING_BYTES (256u << 10)
+#define IDS 3
+
+struct fixture {
+	struct perf_event_mmap_page page;
+	uint8_t *data;
+	struct fr_ring ring;
+	struct fr_id_table ids;
+	struct fr_counter_cell cells[IDS], stray;
+	struct fr_tally tally;
+	uint8_t *bounce;
+	struct fr_look_room room;
+	/* What was handed out. */
+	uint64_t next_time, records, runs, largest;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->data = aligned_alloc(4096, RING_BYTES);
+	memset(f->data, 0, RING_BYTES);
+	f->bounce = malloc(FR_RUN_MAX);
+	f->room = (struct fr_look_room){malloc(RING_BYTES), calloc(fr_ring_marks(RING_BYTES), 8), f->bounce};
+	f->ring = (struct fr_ring){
+		.page = &f->page, .data = f->data, .size = RING_BYTES, .owner = &f->cells[0], .epoll_fd = -1};
+	assert_int_equal(fr_id_table_init(&f->ids, IDS), 0);
+	for (uint32_t i = 0; i < IDS; i++)
+		fr_id_table_add(&f->ids, 1000 + 16 * i, i); /* they collide */
+	f->tally = (struct fr_tally){.ids = &f->ids,
+		.cells = f->cells,
+		.stray = &f->stray,
+		.last = &f->stray,
+		.lost_as = FR_LOSS_KERNEL_RING};
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	fr_id_table_deinit(&f->ids);
+	free(f->data);
+	free(f->bounce);
+	free(f->room.copy);
+	free(f->room.marks);
+	free(f);
+	return 0;
+}
+
+/* Checks what each record says of itself: times are consecutive, the filling is its time. */
+static void sink(void *ctx, const struct fr_run *run)
+{
+	struct fixture *f = ctx;
+	const uint8_t *p = run->data, *end = p + run->len;
+	uint32_t n = 0;
+
+	assert_true(run->len <= FR_RUN_MAX);
+	assert_int_equal(run->first_ns, f->next_time);
+	for (; p < end; p += ((const struct perf_event_header *)p)->size, n++) {
+		const struct fr_sample *s = (const void *)p;
+		const uint64_t *words = (const void *)p;
+
+		assert_int_equal(fr_record_time(&s->header), f->next_time);
+		if (s->header.type == PERF_RECORD_SAMPLE)
+			for (size_t i = 5; i < s->header.size / 8; i++)
+				assert_int_equal(words[i], f->next_time);
+		f->next_time++;
+	}
+	assert_ptr_equal(p, end);
+	assert_int_equal(n, run->records);
+	assert_int_equal(run->last_ns, f->next_time - 1);
+	f->records += n;
+	f->runs++;
+	f->largest = FR_MAX(f->largest, run->len);
+}
+
+static void ring_write(struct fixture *f, uint64_t at, const void *from, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		f->data[(at + i) & (RING_BYTES - 1)] = ((const uint8_t *)from)[i];
+}
+
+static uint64_t make_sample(uint64_t *words, uint64_t id, uint64_t time, size_t size)
+{
+	struct fr_sample *s = (void *)words;
+
+	s->header = (struct perf_event_header){.type = PERF_RECORD_SAMPLE, .size = size};
+	s->id = id;
+	s->time = time;
+	for (size_t i = 5; i < size / 8; i++)
+		words[i] = time;
+	return size;
+}
+
+static void put_sample(struct fixture *f, uint64_t id, uint64_t time, size_t size)
+{
+	uint64_t words[FR_RECORD_MAX / 8];
+
+	make_sample(words, id, time, size);
+	ring_write(f, f->page.data_head, words, size);
+	f->page.data_head += size;
+}
+
+static size_t drain(struct fixture *f)
+{
+	return fr_ring_drain(&f->ring, &f->tally, f->bounce, sink, f);
+}
+
+static void test_wraps_and_counts(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t time = 0, expected[IDS] = {0};
+
+	srand(1);
+	for (int round = 0; round < 300; round++) {
+		uint64_t before = f->page.data_head;
+
+		for (;;) {
+			size_t size = 48 + 8 * (size_t)(rand() % (rand() % 16 ? 20 : 8000));
+			unsigned id = rand() % IDS;
+
+			if (f->page.data_head + size - f->page.data_tail > RING_BYTES)
+				break;
+			put_sample(f, 1000 + 16 * id, time++, size);
+			expected[id]++;
+		}
+		assert_int_equal(drain(f), f->page.data_head - before);
+		assert_int_equal(f->page.data_tail, f->page.data_head);
+	}
+	assert_int_equal(f->records, time);
+	assert_true(f->largest > FR_RUN_MAX / 2);
+	for (unsigned i = 0; i < IDS; i++)
+		assert_int_equal(f->cells[i].samples, expected[i]);
+	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
+	assert_int_equal(drain(f), 0);
+}
+
+static void test_largest_record_over_the_end(void **state)
+{
+	struct fixture *f = *state;
+
+	f->ring.tail = f->page.data_tail = f->page.data_head = RING_BYTES - 8;
+	put_sample(f, 1000, 0, FR_RECORD_MAX & ~7u);
+	put_sample(f, 1000, 1, 48);
+	drain(f);
+	assert_int_equal(f->records, 2);
+}
+
+static void test_losses(void **state)
+{
+	struct fixture *f = *state;
+	struct {
+		struct fr_record_lost r;
+		struct fr_sample_id id;
+	} lost = {.r = {{PERF_RECORD_LOST, 0, sizeof(lost)}, 1016, 77}, .id = {.time = 1, .id = 1016}};
+	struct {
+		struct fr_record_throttle r;
+		struct fr_sample_id id;
+	} throttle = {.r = {{PERF_RECORD_THROTTLE, 0, sizeof(throttle)}, 2, 1032, 1032},
+		.id = {.time = 2, .id = 1032}};
+	struct {
+		struct fr_record_lost_samples r;
+		struct fr_sample_id id;
+	} samples = {.r = {{PERF_RECORD_LOST_SAMPLES, 0, sizeof(samples)}, 5}, .id = {.time = 3, .id = 4711}};
+
+	put_sample(f, 1000, 0, 56);
+	ring_write(f, f->page.data_head, &lost, sizeof(lost));
+	f->page.data_head += sizeof(lost);
+	ring_write(f, f->page.data_head, &throttle, sizeof(throttle));
+	f->page.data_head += sizeof(throttle);
+	ring_write(f, f->page.data_head, &samples, sizeof(samples));
+	f->page.data_head += sizeof(samples);
+	drain(f);
+	assert_int_equal(f->records, 4);
+	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
+	assert_int_equal(f->cells[2].lost[FR_LOSS_THROTTLED], 1);
+	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* of an id that is not known */
+}
+
+/* As the kernel leaves it where others listen too: bytes of nobody behind the trailer; and one as it should
+ * be. */
+static void test_trailer_before_the_end(void **state)
+{
+	struct fixture *f = *state;
+	const struct fr_sample_id late = {.pid = 4, .time = 0, .cpu = 1, .id = 1016},
+				  right = {.pid = 4, .time = 1, .cpu = 1, .id = 1032};
+	struct {
+		struct fr_record_ksymbol r;
+		char name[16];
+		struct fr_sample_id id;
+		uint64_t nobodys[8];
+	} k = {.r = {.header = {PERF_RECORD_KSYMBOL, 0, sizeof(k)}}, .name = "bpf_prog_1", .id = late};
+	struct {
+		struct fr_record_bpf_event r;
+		struct fr_sample_id id;
+	} b = {.r = {.header = {PERF_RECORD_BPF_EVENT, 0, sizeof(b)}, .id = 7}, .id = right};
+	const uint8_t zeros[sizeof(k.nobodys)] = {0};
+
+	memset(k.nobodys, 0xee, sizeof(k.nobodys));
+	ring_write(f, 0, &k, sizeof(k));
+	ring_write(f, sizeof(k), &b, sizeof(b));
+	f->page.data_head = sizeof(k) + sizeof(b);
+	drain(f); /* which checks their times */
+	assert_int_equal(f->records, 2);
+	assert_memory_equal(f->data, &k, sizeof(k)); /* the kernel's memory is not written to */
+
+	/* The last that was in the bounce buffer is K, mended. */
+	assert_memory_equal(f->bounce, &k, offsetof(typeof(k), id));
+	assert_memory_equal(f->bounce + offsetof(typeof(k), id), zeros, sizeof(zeros));
+	assert_memory_equal(f->bounce + sizeof(k) - sizeof(late), &late, sizeof(late));
+}
+
+/* As the kernel leaves it where a newer listener asked for build-ids and we did not. */
+static void test_flag_of_another_listener(void **state)
+{
+	struct fixture *f = *state;
+	struct {
+		struct fr_record_mmap2 r;
+		char name[8];
+		struct fr_sample_id id;
+	} m = {.r = {.header = {PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID,
+			     sizeof(m)},
+		       .maj = 254,
+		       .ino = 77},
+		.name = "/x",
+		.id = {.pid = 4, .time = 0, .cpu = 1, .id = 1016}};
+	const struct perf_event_header *mended = (const void *)f->bounce;
+
+	ring_write(f, 0, &m, sizeof(m));
+	f->page.data_head = sizeof(m);
+	f->tally.no_build_ids = true;
+	drain(f);
+	assert_int_equal(f->records, 1);
+	assert_memory_equal(f->data, &m, sizeof(m)); /* the kernel's memory is not written to */
+	assert_int_equal(mended->misc, PERF_RECORD_MISC_USER);
+	assert_memory_equal(f->bounce + sizeof(m.r.header), (uint8_t *)&m + sizeof(m.r.header),
+		sizeof(m) - sizeof(m.r.header));
+}
+
+static void test_torn(void **state)
+{
+	static const struct perf_event_header bad[] = {
+		{PERF_RECORD_SAMPLE, 0, 0},	 /* would not advance */
+		{PERF_RECORD_SAMPLE, 0, 7},	 /* less than a header */
+		{PERF_RECORD_SAMPLE, 0, 40},	 /* less than a sample of ours */
+		{PERF_RECORD_SAMPLE, 0, 50},	 /* not a multiple of 8 */
+		{PERF_RECORD_MMAP, 0, 32},	 /* no room for the sample id */
+		{PERF_RECORD_SAMPLE, 0, 0xfff8}, /* past head */
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++) {
+		put_sample(f, 1000, f->next_time, 64);
+		ring_write(f, f->page.data_head, &bad[i], sizeof(bad[i]));
+		f->page.data_head += 128;
+		drain(f);
+		/* The one before it counts; the rest is skipped, and reading goes on behind. */
+		assert_int_equal(f->records, 2 * i + 1);
+		assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], i + 1);
+		assert_int_equal(f->page.data_tail, f->page.data_head);
+		put_sample(f, 1000, f->next_time, 64);
+		drain(f);
+		assert_int_equal(f->records, 2 * i + 2);
+	}
+	/* A head that cannot be. */
+	f->page.data_head += RING_BYTES + 8;
+	drain(f);
+	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], FR_ARRAY_SIZE(bad) + 1);
+	assert_int_equal(f->page.data_tail, f->page.data_head);
+}
+
+/* The kernel's way into an overwritable ring: downwards. */
+static void put_backward(struct fixture *f, uint64_t time, size_t size)
+{
+	uint64_t words[FR_RECORD_MAX / 8];
+
+	make_sample(words, 1000, time, size);
+	f->page.data_head -= size;
+	ring_write(f, f->page.data_head, words, size);
+}
+
+static size_t look(struct fixture *f)
+{
+	return fr_ring_look(&f->ring, &f->tally, &f->room, sink, f);
+}
+
+static void test_overwrite_before_it_is_full(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t t = 0; t < 1000; t++)
+		put_backward(f, t, 48 + 8 * (t % 9));
+	look(f);
+	assert_int_equal(f->records, 1000);
+	assert_int_equal(f->cells[0].samples, 1000);
+	assert_int_equal(look(f), 0);
+	/* Only what came since. */
+	put_backward(f, 1000, 64);
+	assert_int_equal(look(f), 64);
+	assert_int_equal(f->records, 1001);
+	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
+}
+
+/* Like sink(), but the first record says where the sequence begins. */
+static void suffix_sink(void *ctx, const struct fr_run *run)
+{
+	struct fixture *f = ctx;
+
+	if (!f->records)
+		f->next_time = run->first_ns;
+	sink(ctx, run);
+}
+
+static void test_overwrite_keeps_the_newest(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t t = 0;
+	size_t bytes;
+
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < 9000; i++, t++)
+			put_backward(f, t, 48 + 8 * (t % 5));
+		f->records = 0;
+		bytes = fr_ring_look(&f->ring, &f->tally, &f->room, suffix_sink, f);
+		assert_int_equal(f->next_time, t);
+		/* All but the slack and one cut record. */
+		assert_true(bytes > RING_BYTES - RING_BYTES / 4 - 96 && bytes <= RING_BYTES);
+	}
+	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
+}
+
+static void test_marks_suffice(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t t = 0;
+
+	/* The worst case: large and small in turn, so that runs are barely half full. */
+	for (; t < 12; t++)
+		put_backward(f, t, t % 2 ? 32832 : 32000);
+	fr_ring_look(&f->ring, &f->tally, &f->room, suffix_sink, f);
+	assert_int_equal(f->next_time, 12);
+	assert_true(f->records >= 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_wraps_and_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_largest_record_over_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_trailer_before_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flag_of_another_listener, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_torn, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overwrite_before_it_is_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overwrite_keeps_the_newest, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_marks_suffice, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

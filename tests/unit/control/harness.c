@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "harness.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "control/interface.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+static void echo(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	struct harness *h = ctx;
+
+	h->handled++;
+	fr_call_reply(call, cJSON_Duplicate(parameters, true));
+}
+
+static void hold(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	struct harness *h = ctx;
+
+	h->handled++;
+	h->held[h->n_held++] = call;
+}
+
+static void fail_with(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	struct fr_diag d = {0};
+	uint64_t code = 0;
+
+	(void)fr_param_u64(parameters, "errno", &code);
+	fr_fail(&d, -(int)code, "a hint", "a reason");
+	fr_call_fail(call, &d, -(int)code);
+}
+
+/* As the recorder's, with the errno to fail with as the reason, or as a trigger's name; 0 is a dump. */
+static void dump(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	struct harness *h = ctx;
+	const char *reason = "0";
+	struct fr_diag d = {0};
+	cJSON *o;
+	int code;
+
+	h->handled++;
+	(void)fr_param_string(parameters, "reason", &reason);
+	(void)fr_param_string(parameters, "name", &reason);
+	code = -atoi(reason);
+	if (code < 0) {
+		fr_call_fail(call, &d, code);
+		return;
+	}
+	o = cJSON_CreateObject();
+	cJSON_AddStringToObject(o, "path", "/x/perf.data.sample.T");
+	fr_call_reply(call, o);
+}
+
+static void big(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	uint64_t bytes = 0;
+	char *s;
+	cJSON *o = cJSON_CreateObject();
+
+	(void)fr_param_u64(parameters, "bytes", &bytes);
+	s = malloc(bytes + 1);
+	memset(s, 'x', bytes);
+	s[bytes] = '\0';
+	cJSON_AddStringToObject(o, "s", s);
+	free(s);
+	fr_call_reply(call, o);
+}
+
+static void count(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	for (int i = 0; fr_call_wants_more(call) && i < 3; i++) {
+		cJSON *o = cJSON_CreateObject();
+
+		cJSON_AddNumberToObject(o, "i", i);
+		fr_call_reply_more(call, o);
+	}
+	fr_call_reply(call, NULL);
+}
+
+static const char *const known[] = {"this", "that", NULL};
+
+static const struct fr_method methods[] = {
+	{FR_INTERFACE ".Echo", FR_ACCESS_ANYONE, echo, NULL},
+	{FR_INTERFACE ".Look", FR_ACCESS_GROUP, echo, NULL},
+	{FR_INTERFACE ".Change", FR_ACCESS_ROOT, echo, NULL},
+	{FR_INTERFACE ".Hold", FR_ACCESS_ANYONE, hold, NULL},
+	{FR_INTERFACE ".Fail", FR_ACCESS_ANYONE, fail_with, NULL},
+	{FR_METHOD_DUMP, FR_ACCESS_GROUP, dump, NULL},
+	{FR_METHOD_TEST_TRIGGER, FR_ACCESS_GROUP, dump, NULL},
+	{FR_METHOD_SET_TRIGGER, FR_ACCESS_ROOT, dump, NULL},
+	{FR_INTERFACE ".Big", FR_ACCESS_ANYONE, big, NULL},
+	{FR_INTERFACE ".Count", FR_ACCESS_ANYONE, count, NULL},
+	{FR_INTERFACE ".Strict", FR_ACCESS_ANYONE, echo, known},
+};
+
+int harness_setup(void **state)
+{
+	struct harness *h = calloc(1, sizeof(*h));
+	struct fr_server_config config = {
+		.group = "daemon",
+		.methods = methods,
+		.n_methods = FR_ARRAY_SIZE(methods),
+		.description = fr_interface_description,
+		.ctx = h,
+	};
+	struct fr_diag d = {0};
+
+	strcpy(h->dir, "/tmp/flightrec-control-XXXXXX");
+	assert_non_null(mkdtemp(h->dir));
+	snprintf(h->path, sizeof(h->path), "%s/control", h->dir);
+	config.path = h->path;
+	assert_true(sd_event_new(&h->event) >= 0);
+	if (fr_server_new(h->event, &config, &h->server, &d) < 0)
+		fail_msg("%s", d.what);
+	*state = h;
+	return 0;
+}
+
+int harness_teardown(void **state)
+{
+	struct harness *h = *state;
+
+	fr_server_free(h->server);
+	for (size_t i = 0; i < h->n_held; i++)
+		fr_call_reply(h->held[i], NULL);
+	sd_event_unref(h->event);
+	assert_int_equal(access(h->path, F_OK), -1);
+	assert_int_equal(rmdir(h->dir), 0);
+	free(h);
+	return 0;
+}
+
+void harness_pump(struct harness *h, unsigned quiet_ms)
+{
+	while (sd_event_run(h->event, quiet_ms * 1000ULL) > 0)
+		;
+}
+
+static void *serve(void *arg)
+{
+	struct harness *h = arg;
+
+	while (!h->stop)
+		sd_event_run(h->event, 10000);
+	return NULL;
+}
+
+void harness_serve(struct harness *h)
+{
+	h->stop = false;
+	assert_int_equal(pthread_create(&h->thread, NULL, serve, h), 0);
+}
+
+void harness_unserve(struct harness *h)
+{
+	h->stop = true;
+	pthread_join(h->thread, NULL);
+}
+
+int raw_connect(const struct harness *h)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	strcpy(sa.sun_path, h->path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	return fd;
+}
+
+void raw_send(int fd, const void *data, size_t len)
+{
+	assert_int_equal(send(fd, data, len, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+cJSON *raw_reply(struct harness *h, int fd)
+{
+	uint64_t until = fr_monotonic_ns() + 2 * FR_NSEC_PER_SEC;
+	struct fr_buf b = {0};
+	cJSON *json = NULL;
+
+	/* Byte by byte, as the next reply may stand behind it. */
+	while (fr_monotonic_ns() < until) {
+		char c;
+		ssize_t n = recv(fd, &c, 1, 0);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			break;
+		if (n < 0) {
+			sd_event_run(h->event, 1000);
+			continue;
+		}
+		assert_int_equal(fr_buf_append(&b, &c, 1), 0);
+		if (c == '\0') {
+			json = cJSON_Parse((char *)b.data);
+			assert_non_null(json);
+			break;
+		}
+	}
+	fr_buf_deinit(&b);
+	return json;
+}
+
+bool raw_closed(struct harness *h, int fd)
+{
+	uint64_t until = fr_monotonic_ns() + FR_NSEC_PER_SEC;
+
+	while (fr_monotonic_ns() < until) {
+		char data[4096];
+		ssize_t n = recv(fd, data, sizeof(data), 0);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return true;
+		if (n < 0)
+			sd_event_run(h->event, 1000);
+	}
+	return false;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A real server on a socket in a directory of its own, with methods that show each way to end a call. */
+
+#include "control/server_private.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct harness {
+	char dir[64], path[96];
+	sd_event *event;
+	struct fr_server *server;
+	struct fr_call *held[128]; /* by Hold, oldest first */
+	size_t n_held;
+	atomic_uint handled; /* calls that reached a handler */
+	pthread_t thread;    /* of harness_serve() */
+	atomic_bool stop;
+};
+
+int harness_setup(void **state);
+int harness_teardown(void **state);
+
+/* Run the loop until nothing has happened for QUIET_MS. */
+void harness_pump(struct harness *h, unsigned quiet_ms);
+/* Run the loop in a thread until harness_unserve(): for clients that block. */
+void harness_serve(struct harness *h);
+void harness_unserve(struct harness *h);
+
+int raw_connect(const struct harness *h); /* non-blocking */
+void raw_send(int fd, const void *data, size_t len);
+/* One reply (pumping), parsed, or NULL at the end of the stream or after two seconds. */
+cJSON *raw_reply(struct harness *h, int fd);
+/* Whether the server has closed FD, within a second. */
+bool raw_closed(struct harness *h, int fd);

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * The state that a reader finds at each sample's time, against what a simulated machine knows.
+ *
+ * The machine has CPUs whose rings are drained one after the other while all go on writing; frames are tiny,
+ * so that most of them are opened and closed in the middle of a round; the ring is small, so that it gives up
+ * frames all the time. The recorder's part is played by the test, ring and keeper are the real ones. Each
+ * sample carries, as its ip, the name that its process has at that instant: the generation of the pid, and
+ * the number of its last exec.
+ */
+
+#include "../sideband/events.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "history/history.h"
+#include "history/unpack.h"
+#include "sideband/keeper.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define N_CPUS 4
+#define PIDS 40
+#define FIRST_PID 4000000 /* above any that the scan may find */
+#define RUN_MAX 60000u
+#define SAMPLE_BYTES 256u
+#define SECOND FR_NSEC_PER_SEC
+
+struct ring {
+	struct fr_buf b;
+};
+
+struct machine {
+	struct fr_history *history;
+	struct fr_keeper *keeper;
+	struct fr_session session;
+	char dir[64];
+	int dirfd;
+	struct ring sideband[N_CPUS], samples[N_CPUS];
+	uint64_t now, generation;
+	uint64_t name[PIDS]; /* 0: there is no such process */
+	uint64_t random;
+	bool wrong;
+};
+
+static uint64_t chance(struct machine *m, uint64_t of)
+{
+	m->random = m->random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (m->random >> 33) % of;
+}
+
+static void put_sample(struct machine *m, struct fr_buf *b, unsigned i)
+{
+	struct {
+		struct fr_sample s;
+		uint8_t rest[SAMPLE_BYTES - sizeof(struct fr_sample)];
+	} r = {.s = {.header = {.type = PERF_RECORD_SAMPLE, .size = sizeof(r)},
+		       .id = EVENT_ID,
+		       .ip = m->name[i],
+		       .pid = FIRST_PID + i,
+		       .tid = FIRST_PID + i,
+		       .time = m->now}};
+
+	for (size_t k = 0; k < sizeof(r.rest); k++) /* so that zstd cannot make it small */
+		r.rest[k] = (uint8_t)chance(m, 256);
+	assert_int_equal(fr_buf_append(b, &r, sizeof(r)), 0);
+}
+
+/* One thing happens, on any CPU. */
+static void happen(struct machine *m)
+{
+	unsigned i = (unsigned)chance(m, PIDS), parent = (unsigned)chance(m, PIDS);
+	struct fr_buf *sideband = &m->sideband[chance(m, N_CPUS)].b;
+	pid_t pid = FIRST_PID + (pid_t)i;
+	char name[32];
+
+	m->now += 1 + chance(m, 1000);
+	if (chance(m, 10)) {
+		if (m->name[i])
+			put_sample(m, &m->samples[chance(m, N_CPUS)].b, i);
+	} else if (!m->name[i]) {
+		if (!m->name[parent] || parent == i) {
+			snprintf(name, sizeof(name), "n%llu",
+				(unsigned long long)(m->name[i] = ++m->generation));
+			ev_comm(sideband, m->now, pid, pid, name, 1);
+			return;
+		}
+		ev_fork(sideband, m->now, pid, pid, FIRST_PID + (pid_t)parent, FIRST_PID + (pid_t)parent);
+		m->name[i] = m->name[parent];
+	} else if (chance(m, 3) == 0) {
+		ev_exit(sideband, m->now, pid, pid);
+		m->name[i] = 0;
+	} else {
+		snprintf(name, sizeof(name), "n%llu", (unsigned long long)(m->name[i] = ++m->generation));
+		ev_comm(sideband, m->now, pid, pid, name, (int)chance(m, 2));
+	}
+}
+
+static void append(struct machine *m, const uint8_t *data, size_t len, uint32_t n, uint64_t first,
+	uint64_t last, bool sideband)
+{
+	if (!n)
+		return;
+	if (!sideband) {
+		assert_int_equal(fr_history_append(m->history, data, len, n, first, last), 0);
+		return;
+	}
+	assert_int_equal(fr_history_append_sideband(m->history, data, len, n, first, last), 0);
+	while (fr_keeper_fresh(m->keeper, data, len) != 0)
+		fail_msg("the queue is full");
+}
+
+static void drain(struct machine *m, struct ring *r, bool sideband)
+{
+	uint64_t first = 0, last = 0;
+	size_t from = 0, at = 0;
+	uint32_t n = 0;
+
+	while (at < r->b.len) {
+		const struct perf_event_header *h = (const void *)(r->b.data + at);
+
+		if (at - from + h->size > RUN_MAX) {
+			append(m, r->b.data + from, at - from, n, first, last, sideband);
+			from = at;
+			n = 0;
+		}
+		last = fr_record_time(h);
+		first = n++ ? first : last;
+		at += h->size;
+	}
+	append(m, r->b.data + from, at - from, n, first, last, sideband);
+	r->b.len = 0;
+}
+
+static void one_round(struct machine *m)
+{
+	uint64_t since = m->now + 1;
+
+	/* Wrong: a promise that is too good by a few rounds. */
+	fr_history_round_begin(m->history, m->wrong ? since + 1000000 : since);
+	for (unsigned i = 0; i < 2 * N_CPUS; i++) {
+		drain(m, i < N_CPUS ? &m->sideband[i] : &m->samples[i - N_CPUS], i < N_CPUS);
+		for (uint64_t n = chance(m, 200); n > 0; n--)
+			happen(m);
+		if (chance(m, 4) == 0)
+			assert_int_equal(fr_history_seal(m->history), 0);
+	}
+	fr_history_round_end(m->history);
+	fr_keeper_round(m->keeper, since);
+}
+
+/* --- The reader. */
+
+struct item {
+	const struct perf_event_header *record;
+	uint64_t time;
+	size_t order;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+struct reader {
+	uint64_t name[PIDS];
+	uint64_t samples, right, old;
+};
+
+static void read_record(
+	struct reader *r, const struct perf_event_header *h, uint64_t horizon, uint64_t trigger)
+{
+	const struct fr_record_task *task = (const void *)h;
+	const struct fr_record_comm *comm = (const void *)h;
+	const struct fr_sample *s = (const void *)h;
+	uint32_t i;
+
+	switch (h->type) {
+	case PERF_RECORD_SAMPLE:
+		if (s->time > trigger)
+			return;
+		r->samples++;
+		r->old += s->time < horizon;
+		r->right += r->name[s->pid - FIRST_PID] == s->ip;
+		return;
+	case PERF_RECORD_COMM:
+		i = comm->pid - FIRST_PID;
+		if (i < PIDS)
+			r->name[i] = strtoull(comm->comm + 1, NULL, 10);
+		return;
+	case PERF_RECORD_FORK:
+		i = task->pid - FIRST_PID;
+		if (i < PIDS)
+			r->name[i] = task->ppid - FIRST_PID < PIDS ? r->name[task->ppid - FIRST_PID] : 0;
+		return;
+	default:
+		return;
+	}
+}
+
+/* What the file of this snapshot would hold, all of it. */
+static void gather(struct machine *m, struct fr_snapshot *s, struct fr_buf *ret)
+{
+	_cleanup_buf_ struct fr_buf since = {0};
+	_cleanup_unpack_ struct fr_unpack *u = NULL;
+	_cleanup_free_ uint8_t *raw = malloc(fr_history_section_max(m->history));
+	uint64_t horizon = fr_snapshot_horizon(s);
+	struct fr_frame f;
+
+	assert_int_equal(fr_unpack_new(&u), 0);
+	assert_int_equal(
+		fr_keeper_model(m->keeper, horizon, horizon ? horizon - 1 : 0, 10 * SECOND, ret, &since), 0);
+	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
+	while (fr_snapshot_next(s, &f) > 0) {
+		ssize_t n = fr_section_open(
+			u, f.sideband, f.sideband_len, raw, fr_history_section_max(m->history));
+
+		assert_true(f.horizon_ns >= horizon);
+		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
+		n = fr_section_open(u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
+		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
+	}
+}
+
+/* A dump: all up to now, which the next round drains. What that round finds beside is after the window, and
+   of some of it the side-band is still in its ring. */
+static struct reader dump(struct machine *m)
+{
+	uint64_t trigger = m->now;
+	_cleanup_buf_ struct fr_buf all = {0};
+	_cleanup_free_ struct item *items = NULL;
+	struct fr_section_iter it;
+	struct reader r = {0};
+	struct fr_snapshot *s;
+	uint64_t horizon;
+	size_t n = 0;
+
+	one_round(m);
+	assert_int_equal(fr_history_seal(m->history), 0);
+	assert_int_equal(fr_history_snapshot(m->history, &s), 0);
+	horizon = fr_snapshot_horizon(s);
+	gather(m, s, &all);
+	fr_snapshot_free(s);
+	it = fr_section_iter(all.data, all.len);
+	items = malloc((all.len / 8 + 1) * sizeof(*items));
+	for (const struct perf_event_header *h; (h = fr_section_next(&it)); n++)
+		items[n] = (struct item){h, fr_record_time(h), n};
+	qsort(items, n, sizeof(*items), by_time);
+	for (size_t i = 0; i < n; i++)
+		read_record(&r, items[i].record, horizon, trigger);
+	return r;
+}
+
+/* --- The frame around it. */
+
+static void on_evicted(void *ctx, const struct fr_frame *f)
+{
+	struct machine *m = ctx;
+
+	if (fr_keeper_evicted(m->keeper, f->sideband, f->sideband_len, f->horizon_ns) != 0)
+		fail_msg("the queue is full");
+}
+
+static uint64_t on_hold(void *ctx)
+{
+	struct machine *m = ctx;
+
+	return fr_history_hold(m->history);
+}
+
+static void on_release(void *ctx)
+{
+	struct machine *m = ctx;
+
+	fr_history_release(m->history);
+}
+
+static int on_inject(void *ctx, const void *records, size_t len, uint32_t n, uint64_t first, uint64_t last)
+{
+	return 0;
+}
+
+static void machine_init(struct machine *m, uint64_t seed)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_type = FR_SAMPLE_TYPE,
+		.sample_id_all = 1};
+	const struct fr_history_config history = {
+		.size_bytes = 2 << 20, .level = 1, .evicted = on_evicted, .ctx = m};
+	pid_t self = getpid();
+	uint64_t id = EVENT_ID;
+
+	*m = (struct machine){.now = 1000, .random = seed};
+	strcpy(m->dir, "/tmp/fr-horizon-XXXXXX");
+	assert_non_null(mkdtemp(m->dir));
+	m->dirfd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(fr_session_add_event(&m->session, &attr, "dummy:HG", &id, 1, NULL), 0);
+	assert_int_equal(fr_history_new(&history, &m->history, NULL), 0);
+
+	const struct fr_keeper_config keeper = {.dirfd = m->dirfd,
+		.session = &m->session,
+		.sideband_id = id,
+		.section_max = fr_history_section_max(m->history),
+		.queue_bytes = 64 << 20,
+		.pids = &self,
+		.n_pids = 1,
+		.hold = on_hold,
+		.inject = on_inject,
+		.release = on_release,
+		.ctx = m};
+	assert_int_equal(fr_keeper_new(&keeper, &m->keeper, NULL), 0);
+	assert_int_equal(fr_keeper_start(m->keeper, NULL), 0);
+}
+
+static void machine_deinit(struct machine *m)
+{
+	fr_keeper_stop(m->keeper);
+	fr_history_free(m->history);
+	fr_keeper_free(m->keeper);
+	for (int i = 0; i < N_CPUS; i++) {
+		fr_buf_deinit(&m->sideband[i].b);
+		fr_buf_deinit(&m->samples[i].b);
+	}
+	fr_session_deinit(&m->session);
+	assert_int_equal(unlinkat(m->dirfd, "perf.data.auxiliary", 0), 0);
+	close(m->dirfd);
+	assert_int_equal(rmdir(m->dir), 0);
+}
+
+/* WRONG: chunks promise too much. */
+static struct reader simulate(uint64_t seed, bool wrong, uint64_t *ret_evicted)
+{
+	struct machine m;
+	struct reader all = {0};
+	struct fr_history_stats stats;
+
+	machine_init(&m, seed);
+	m.wrong = wrong;
+	for (int i = 0; i < 400; i++) {
+		struct reader r = {0};
+
+		one_round(&m);
+		if (i % 20 == 19)
+			r = dump(&m);
+		all.samples += r.samples;
+		all.right += r.right;
+		all.old += r.old;
+	}
+	fr_history_stats(m.history, &stats);
+	*ret_evicted = stats.frames_evicted;
+	machine_deinit(&m);
+	return all;
+}
+
+static void test_every_sample_has_its_name(void **state)
+{
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		uint64_t evicted;
+		struct reader r = simulate(seed, false, &evicted);
+
+		print_message("%llu samples, %llu frames evicted\n", (unsigned long long)r.samples,
+			(unsigned long long)evicted);
+		assert_true(evicted > 100);
+		assert_true(r.samples > 10000);
+		assert_int_equal(r.old, 0);
+		assert_int_equal(r.right, r.samples);
+	}
+}
+
+/* The check can tell: where the horizon is wrong, some samples get another's name, or are too old. */
+static void test_with_a_wrong_horizon_some_have_not(void **state)
+{
+	uint64_t evicted;
+	struct reader r = simulate(1, true, &evicted);
+
+	assert_true(r.samples > 10000);
+	assert_true(r.right < r.samples);
+	assert_true(r.old > 0);
+	print_message("wrong: %llu of %llu have their name\n", (unsigned long long)r.right,
+		(unsigned long long)r.samples);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_sample_has_its_name),
+		cmocka_unit_test(test_with_a_wrong_horizon_some_have_not),
+	};
+
+	return cmocka_run_group_tests_name("horizon", tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* The cache of object files: its layout, its bound, and files that are not what they were. */
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "objects/cache.h"
+#include "perfdata/sample.h"
+#include "sideband/buildid.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+struct fixture {
+	char dir[64];
+	int dirfd;
+	struct fr_object_cache *cache;
+	struct fr_object self; /* this program */
+	char path[PATH_MAX];
+	uint64_t size;
+};
+
+static void open_cache(struct fixture *f, uint64_t bytes_max, uint64_t object_max)
+{
+	const struct fr_object_cache_config config = {f->dirfd, "debug", bytes_max, object_max, (gid_t)-1};
+
+	f->cache = fr_object_cache_free(f->cache);
+	assert_int_equal(fr_object_cache_open(&config, &f->cache, NULL), 0);
+}
+
+/* A copy of this program under NAME, with a build-id of its own. */
+static struct fr_object copy_of_self(struct fixture *f, const char *name, uint8_t change, char path[PATH_MAX])
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct fr_object o = f->self;
+	uint8_t *note;
+
+	snprintf(path, PATH_MAX, "%s/%s", f->dir, name);
+	assert_int_equal(fr_read_file(AT_FDCWD, f->path, 1u << 30, &b), 0);
+	note = memmem(b.data, b.len, o.id, o.id_len);
+	assert_non_null(note);
+	note[0] = o.id[0] = (uint8_t)(o.id[0] ^ change);
+	assert_int_equal(fr_file_replace(f->dirfd, name, 0755, b.data, b.len), 0);
+	o.path = path;
+	return o;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct stat st;
+	ssize_t n;
+	int fd;
+
+	strcpy(f->dir, "/var/tmp/flightrec-objects.XXXXXX");
+	if (!mkdtemp(f->dir))
+		return -1;
+	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	n = readlink("/proc/self/exe", f->path, sizeof(f->path) - 1);
+	fd = n < 0 ? -1 : open(f->path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	f->size = (uint64_t)st.st_size;
+	f->self = (struct fr_object){.path = f->path, .pid = getpid()};
+	f->self.id_len = (size_t)fr_build_id_read(fd, f->self.id);
+	close(fd);
+	*state = f;
+	return f->self.id_len == FR_BUILD_ID_MAX ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	fr_object_cache_free(f->cache);
+	close(f->dirfd);
+	nftw(f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(f);
+	return 0;
+}
+
+/* The cached file of an id, through the link that perf follows; -1: there is none. */
+static int open_cached(struct fixture *f, const struct fr_object *o)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "debug/.build-id/%02x/", o->id[0]);
+
+	for (size_t i = 1; i < o->id_len; i++)
+		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x", o->id[i]);
+	snprintf(path + n, sizeof(path) - (size_t)n, "/elf");
+	return openat(f->dirfd, path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool is_cached(struct fixture *f, const struct fr_object *o)
+{
+	_cleanup_close_ int fd = open_cached(f, o);
+
+	return fd >= 0;
+}
+
+static void test_a_copy_is_what_was_mapped(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t id[FR_BUILD_ID_MAX];
+	_cleanup_close_ int fd = -1;
+	struct fr_object_cache_stats s;
+
+	open_cache(f, 1u << 30, 1u << 30);
+	assert_int_equal(fr_object_cache_add(f->cache, &f->self), 0);
+	fd = open_cached(f, &f->self);
+	assert_int_equal(fr_build_id_read(fd, id), FR_BUILD_ID_MAX);
+	assert_memory_equal(id, f->self.id, sizeof(id));
+	assert_int_equal(fr_object_cache_add(f->cache, &f->self), 0);
+	fr_object_cache_stats(f->cache, &s);
+	assert_int_equal(s.added, 1);
+	assert_int_equal(s.bytes, f->size);
+	open_cache(f, 1u << 30, 1u << 30); /* and is found again */
+	fr_object_cache_stats(f->cache, &s);
+	assert_int_equal(s.objects, 1);
+	assert_int_equal(s.bytes, f->size);
+}
+
+static void test_another_build_is_not_taken_for_it(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+	struct fr_object old = copy_of_self(f, "program", 1, path);
+
+	(void)copy_of_self(f, "program", 2, path);
+	open_cache(f, 1u << 30, 1u << 30);
+	assert_int_equal(fr_object_cache_add(f->cache, &old), 1);
+	assert_false(is_cached(f, &old));
+}
+
+static void test_what_is_no_regular_file_is_not_opened(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+	struct fr_object o = f->self;
+
+	open_cache(f, 1u << 30, 1u << 30);
+	snprintf(path, sizeof(path), "%s/fifo", f->dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	o.path = path;
+	assert_int_equal(fr_object_cache_add(f->cache, &o), 1);
+	snprintf(path, sizeof(path), "%s/link", f->dir);
+	assert_int_equal(symlink(f->path, path), 0);
+	assert_int_equal(fr_object_cache_add(f->cache, &o), 1);
+	o.path = "/../../etc/passwd";
+	assert_int_equal(fr_object_cache_add(f->cache, &o), 1);
+}
+
+static void test_the_least_recently_used_goes(void **state)
+{
+	struct fixture *f = *state;
+	char path[3][PATH_MAX];
+	struct fr_object a = copy_of_self(f, "a", 1, path[0]), b = copy_of_self(f, "b", 2, path[1]),
+			 c = copy_of_self(f, "c", 3, path[2]);
+
+	open_cache(f, 2 * f->size, 1u << 30);
+	fr_object_cache_begin(f->cache);
+	assert_int_equal(fr_object_cache_add(f->cache, &a), 0);
+	assert_int_equal(fr_object_cache_add(f->cache, &b), 0);
+	assert_int_equal(fr_object_cache_add(f->cache, &c), 1); /* one dump does not push itself out */
+	fr_object_cache_begin(f->cache);
+	assert_int_equal(fr_object_cache_add(f->cache, &a), 0);
+	assert_int_equal(fr_object_cache_add(f->cache, &c), 0);
+	assert_true(is_cached(f, &a));
+	assert_false(is_cached(f, &b));
+	assert_true(is_cached(f, &c));
+}
+
+static void test_a_large_one_is_left_out(void **state)
+{
+	struct fixture *f = *state;
+
+	open_cache(f, 1u << 30, f->size - 1);
+	assert_int_equal(fr_object_cache_add(f->cache, &f->self), 1);
+	open_cache(f, f->size - 1, 1u << 30);
+	assert_int_equal(fr_object_cache_add(f->cache, &f->self), 1);
+}
+
+static void count_address(void *ctx, uint64_t address, uint16_t mode)
+{
+	uint64_t *sum = ctx;
+
+	*sum += address * (mode == PERF_RECORD_MISC_KERNEL ? 1000 : 1);
+}
+
+static void test_addresses_of_a_sample(void **state)
+{
+	const struct perf_event_attr attr = {.sample_type = FR_SAMPLE_TYPE | PERF_SAMPLE_PERIOD |
+							    PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |
+							    PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+		.sample_regs_user = 3};
+	struct {
+		struct perf_event_header h;
+		uint64_t id, ip, tid, time, cpu, period, n, chain[4], raw, abi, regs[2], size, stack[2], used;
+	} s = {.h = {PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL, sizeof(s)},
+		.ip = 1,
+		.n = 4,
+		.chain = {(uint64_t)PERF_CONTEXT_KERNEL, 2, (uint64_t)PERF_CONTEXT_USER, 3},
+		.raw = 4, /* u32 size, 4 bytes */
+		.abi = 2,
+		.size = 16,
+		.stack = {5, 7},
+		.used = 8};
+	uint64_t sum = 0;
+
+	fr_sample_addresses(&attr, &s.h, count_address, &sum);
+	assert_int_equal(sum, 1000 + 2000 + 3 + 5);
+	for (uint16_t size = sizeof(s.h); size < sizeof(s); size += 8) {
+		s.h.size = size;
+		sum = 0;
+		fr_sample_addresses(&attr, &s.h, count_address, &sum);
+		assert_true(sum <= 3003);
+	}
+	s.h.size = sizeof(s);
+	s.n = UINT64_MAX;
+	fr_sample_addresses(&attr, &s.h, count_address, &sum);
+}
+
+int main(void)
+{
+#define WITH_CACHE(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_CACHE(test_a_copy_is_what_was_mapped),
+		WITH_CACHE(test_another_build_is_not_taken_for_it),
+		WITH_CACHE(test_what_is_no_regular_file_is_not_opened),
+		WITH_CACHE(test_the_least_recently_used_goes),
+		WITH_CACHE(test_a_large_one_is_left_out),
+		cmocka_unit_test(test_addresses_of_a_sample),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

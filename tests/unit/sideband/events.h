@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Records as the kernel sends them, for the tests; each appended to a buffer. They end the test on -ENOMEM.
+ */
+
+#include "perfdata/record.h"
+#include "base/buf.h"
+
+#include <sys/types.h>
+
+#define EVENT_ID 77
+
+void ev_fork(struct fr_buf *b, uint64_t time, pid_t pid, pid_t tid, pid_t ppid, pid_t ptid);
+void ev_exit(struct fr_buf *b, uint64_t time, pid_t pid, pid_t tid);
+void ev_comm(struct fr_buf *b, uint64_t time, pid_t pid, pid_t tid, const char *comm, int exec);
+void ev_mmap(struct fr_buf *b, uint64_t time, pid_t pid, uint64_t addr, uint64_t len, uint64_t pgoff,
+	const char *name);
+
+/* The record at *AT, and *AT behind it; NULL at the end. */
+const struct perf_event_header *ev_next(const struct fr_buf *b, size_t *at);

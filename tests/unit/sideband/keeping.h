@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A keeper with a directory of its own, and what it asks of ring and recorder. */
+
+#include "events.h"
+#include "perfdata/session.h"
+#include "sideband/keeper.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SECTION_MAX (1u << 20)
+
+struct fixture {
+	char path[64];
+	int dirfd;
+	struct fr_session session;
+	struct fr_keeper_config config; /* may be changed until keeping_start() */
+	struct fr_keeper *keeper;
+	pthread_mutex_t lock; /* of what follows */
+	uint64_t hold_ns;
+	bool held;
+	struct fr_buf injected;
+};
+
+/* Of a test of cmocka: *STATE is a struct fixture, without a keeper. */
+int keeping_setup(void **state);
+int keeping_teardown(void **state);
+void keeping_start(struct fixture *f);

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The keeper with a real directory, and stock perf as the judge of what it leaves there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "keeping.h"
+#include "perfdata/features.h"
+#include "sideband/auxfile.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <zstd.h>
+
+#define SECOND FR_NSEC_PER_SEC
+
+static void gather(struct fixture *f)
+{
+	struct fr_clock_pair pair = fr_clock_pair_now();
+	char *argv[] = {(char *)"flightrecd", NULL};
+
+	assert_int_equal(fr_features_gather(&f->session, 1, argv, &pair, NULL), 0);
+}
+
+static int evict(struct fr_keeper *k, const struct fr_buf *b, uint64_t horizon_ns)
+{
+	size_t room = ZSTD_compressBound(b->len);
+	_cleanup_free_ uint8_t *z = malloc(room);
+	size_t n = ZSTD_compress(z, room, b->data, b->len, 1);
+
+	assert_false(ZSTD_isError(n));
+	return fr_keeper_evicted(k, z, n, horizon_ns);
+}
+
+/* How often a string stands in the state before the horizon. */
+static int model_mentions(struct fr_keeper *k, uint64_t horizon_ns, const char *s)
+{
+	_cleanup_buf_ struct fr_buf b = {0}, since = {0};
+	const uint8_t *p;
+	int n = 0;
+
+	assert_int_equal(fr_keeper_model(k, horizon_ns, 1, 5 * SECOND, &b, &since), 0);
+	for (p = b.data; (p = memmem(p, b.len - (size_t)(p - b.data), s, strlen(s))); p++)
+		n++;
+	return n;
+}
+
+static bool wait_until(struct fixture *f, bool (*is)(struct fixture *, const struct fr_keeper_stats *))
+{
+	uint64_t until = fr_monotonic_ns() + 20 * SECOND;
+	struct fr_keeper_stats s;
+
+	while (fr_monotonic_ns() < until) {
+		fr_keeper_round(f->keeper, fr_monotonic_ns());
+		fr_keeper_stats(f->keeper, &s);
+		if (is(f, &s))
+			return true;
+		usleep(5000);
+	}
+	return false;
+}
+
+static bool second_scan(struct fixture *f, const struct fr_keeper_stats *s)
+{
+	return s->scans >= 2;
+}
+
+static bool file_broken(struct fixture *f, const struct fr_keeper_stats *s)
+{
+	return s->write_errors > 0;
+}
+
+static void require_perf(void)
+{
+	if (system("perf --version >/dev/null 2>&1") != 0) {
+		print_message("skipped: perf is not installed\n");
+		skip();
+	}
+}
+
+/* Lines of perf script for FILE that have both words; -1: perf failed. */
+static int perf_lines(struct fixture *f, const char *file, const char *word, const char *other, char *error)
+{
+	char command[512], line[4096];
+	FILE *p;
+	int n = 0;
+
+	snprintf(command, sizeof(command),
+		"perf script -i '%s/%s' --show-mmap-events --show-task-events 2>'%s/stderr'", f->path, file,
+		f->path);
+	p = popen(command, "r");
+	assert_non_null(p);
+	while (fgets(line, sizeof(line), p))
+		n += strstr(line, word) && strstr(line, other);
+	if (pclose(p) != 0)
+		n = -1;
+	if (error) {
+		snprintf(command, sizeof(command), "%s/stderr", f->path);
+		fr_read_line(command, error, 256);
+	}
+	return n;
+}
+
+static void test_perf_reads_the_file(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0};
+	uint64_t now = fr_monotonic_ns();
+	char self[32], error[256];
+	struct fr_keeper_stats s;
+
+	require_perf();
+	gather(f);
+	keeping_start(f);
+	ev_fork(&b, now, 4000001, 4000001, getpid(), getpid());
+	ev_comm(&b, now + 1, 4000001, 4000001, "short-lived", 1);
+	ev_mmap(&b, now + 2, 4000001, 0x400000, 0x1000, 0, "/opt/short-lived");
+	ev_exit(&b, now + 3, 4000001, 4000001);
+	assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
+	usleep(200000); /* read while it is being written */
+	snprintf(self, sizeof(self), " %d/%d:", getpid(), getpid());
+	assert_true(perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_MMAP2", self, error) >= 3);
+	assert_string_equal(error, "");
+	assert_int_equal(perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_COMM exec", "short-lived", NULL), 1);
+	assert_int_equal(perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_MMAP2", "/opt/short-lived", NULL), 1);
+	assert_int_equal(perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_EXIT", "(4000001:4000001)", NULL), 1);
+	fr_keeper_stats(f->keeper, &s);
+	print_message("first scan: %llu records, %llu bytes, %.1f ms; model %llu bytes\n",
+		(unsigned long long)s.records, (unsigned long long)s.bytes, (double)s.scan_ns / 1e6,
+		(unsigned long long)s.model_bytes);
+	assert_int_equal(s.scans, 1);
+	assert_int_equal(s.queue_drops, 0);
+	assert_int_equal(s.write_errors, 0);
+}
+
+static void test_truncated_anywhere(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0};
+	int whole;
+
+	require_perf();
+	gather(f);
+	keeping_start(f);
+	fr_keeper_stop(f->keeper);
+	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
+	whole = perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_COMM", "", NULL);
+	assert_true(whole > 1);
+	srand(1);
+	for (int i = 0; i < 10; i++) {
+		/* Behind the head, at any byte. */
+		size_t cut = b.len / 2 + (size_t)rand() % (b.len / 2);
+		int n;
+
+		assert_int_equal(fr_file_replace(f->dirfd, "cut", 0600, b.data, cut), 0);
+		n = perf_lines(f, "cut", "PERF_RECORD_COMM", "", NULL);
+		assert_true(n > 0 && n <= whole);
+	}
+}
+
+static void test_evicted_moves_the_model(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0};
+
+	keeping_start(f);
+	/* The child's exec comes from a ring that is drained before the one with its fork. */
+	ev_comm(&b, 1002, 4000001, 4000001, "evicted-child", 1);
+	ev_mmap(&b, 1003, 4000001, 0x400000, 0x1000, 0, "/opt/evicted-child");
+	ev_fork(&b, 1001, 4000001, 4000001, getpid(), getpid());
+	assert_int_equal(evict(f->keeper, &b, 500), 0);
+	assert_int_equal(model_mentions(f->keeper, 1001, "/opt/evicted-child"), 0);
+	assert_int_equal(model_mentions(f->keeper, 1003, "/opt/evicted-child"), 0);
+	assert_int_equal(model_mentions(f->keeper, 1004, "/opt/evicted-child"), 1);
+	b.len = 0;
+	ev_exit(&b, 3000, 4000001, 4000001);
+	assert_int_equal(evict(f->keeper, &b, 2000), 0);
+	assert_int_equal(model_mentions(f->keeper, 3000, "/opt/evicted-child"), 1);
+	b.len = 0;
+	ev_comm(&b, 4000, 4000002, 4000002, "next", 1);
+	assert_int_equal(evict(f->keeper, &b, 3500), 0);
+	assert_int_equal(model_mentions(f->keeper, 3500, "/opt/evicted-child"), 0);
+}
+
+/* What the ring gave up and is too young for the state comes beside it, with its own times, in order. */
+static void test_since_the_horizon(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0}, model = {0}, since = {0};
+	const struct perf_event_header *h;
+	size_t at = 0;
+
+	keeping_start(f);
+	ev_comm(&b, 1200, 4000001, 4000001, "late", 0);
+	ev_comm(&b, 1100, 4000001, 4000001, "early", 0);
+	ev_comm(&b, 900, 4000001, 4000001, "before", 0);
+	assert_int_equal(evict(f->keeper, &b, 800), 0);
+	assert_int_equal(fr_keeper_model(f->keeper, 1000, 999, 5 * SECOND, &model, &since), 0);
+	assert_non_null(memmem(model.data, model.len, "before", 7));
+	assert_null(memmem(model.data, model.len, "early", 6));
+	while ((h = ev_next(&model, &at)))
+		assert_int_equal(fr_record_time(h), 999);
+	at = 0;
+	assert_int_equal(fr_record_time(ev_next(&since, &at)), 1100);
+	assert_int_equal(fr_record_time(ev_next(&since, &at)), 1200);
+	assert_null(ev_next(&since, &at));
+}
+
+static void test_damaged_section(void **state)
+{
+	struct fixture *f = *state;
+	struct fr_keeper_stats s;
+
+	keeping_start(f);
+	assert_int_equal(fr_keeper_evicted(f->keeper, "no zstd at all", 14, 1), 0);
+	assert_int_equal(model_mentions(f->keeper, 1, "nobody has this name"), 0);
+	fr_keeper_stats(f->keeper, &s);
+	assert_int_equal(s.damaged, 1);
+	assert_true(wait_until(f, second_scan));
+}
+
+/* A scan's records go to the file and into the ring; and so do the ends of those whose end was lost. */
+static void test_scan_after_loss(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0};
+	uint64_t before = fr_monotonic_ns(), now;
+	const struct perf_event_header *h;
+	size_t at = 0;
+	int exits = 0;
+
+	keeping_start(f);
+	ev_comm(&b, before, 4000001, 4000001, "its-exit-was-lost", 1);
+	assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
+	assert_int_equal(evict(f->keeper, &b, before), 0);
+	fr_keeper_request_scan(f->keeper);
+	assert_true(wait_until(f, second_scan));
+	assert_true(fr_monotonic_ns() - before >= SECOND);
+	assert_int_equal(model_mentions(f->keeper, before + 1, "its-exit-was-lost"), 1);
+
+	pthread_mutex_lock(&f->lock);
+	assert_false(f->held);
+	now = f->hold_ns;
+	assert_true(now > before);
+	while ((h = ev_next(&f->injected, &at))) {
+		assert_int_equal(fr_record_time(h), now);
+		exits += h->type == PERF_RECORD_EXIT && ((const struct fr_record_task *)h)->pid == 4000001;
+	}
+	assert_int_equal(exits, 1);
+	assert_true(f->injected.len <= SECTION_MAX);
+	assert_int_equal(evict(f->keeper, &f->injected, now), 0);
+	pthread_mutex_unlock(&f->lock);
+	assert_int_equal(model_mentions(f->keeper, now, "its-exit-was-lost"), 1);
+	assert_int_equal(model_mentions(f->keeper, now + 1, "its-exit-was-lost"), 0);
+}
+
+static void test_overflow_is_counted_and_scanned(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct fr_keeper_stats s;
+	int dropped = 0;
+
+	f->config.queue_bytes = 8192;
+	keeping_start(f);
+	for (int i = 0; i < 20; i++)
+		ev_comm(&b, 1, 4000001, 4000001, "x", 0);
+	for (int i = 0; i < 10000 || !dropped; i++)
+		dropped += fr_keeper_fresh(f->keeper, b.data, b.len);
+	fr_keeper_stats(f->keeper, &s);
+	assert_int_equal(s.queue_drops, dropped);
+	assert_true(wait_until(f, second_scan));
+}
+
+static void test_second_keeper_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct fr_keeper *second = NULL;
+	struct fr_diag d = {0};
+
+	keeping_start(f);
+	assert_int_equal(fr_keeper_new(&f->config, &second, &d), -EBUSY);
+	assert_null(second);
+	assert_non_null(strstr(d.what, f->path));
+	assert_true(d.hint[0]);
+	fr_keeper_stop(f->keeper);
+	assert_int_equal(fr_keeper_new(&f->config, &second, NULL), 0);
+	fr_keeper_free(second);
+}
+
+/* From another process the message has the pid. */
+/* Stopped while a scan waits for a round that will not come: the ring is given back. */
+static void test_stop_after_a_scan(void **state)
+{
+	uint64_t until = fr_monotonic_ns() + 20 * SECOND;
+	struct fixture *f = *state;
+	struct fr_keeper_stats first, s;
+
+	keeping_start(f);
+	fr_keeper_stats(f->keeper, &first);
+	fr_keeper_request_scan(f->keeper);
+	do {
+		usleep(10000);
+		fr_keeper_stats(f->keeper, &s);
+	} while (s.scan_ns == first.scan_ns && fr_monotonic_ns() < until);
+	assert_int_equal(s.scans, 1); /* it is read, and not over */
+	f->keeper = fr_keeper_free(f->keeper);
+	assert_true(f->hold_ns > 0);
+	assert_false(f->held);
+}
+
+static void test_owner_is_named(void **state)
+{
+	struct fixture *f = *state;
+	char pid[32];
+	int status;
+	pid_t child;
+
+	keeping_start(f);
+	snprintf(pid, sizeof(pid), "(pid %d)", getpid());
+	child = fork();
+	if (child == 0) {
+		struct fr_auxfile *a;
+		struct fr_diag d = {0};
+		int r = fr_auxfile_open(f->dirfd, "x", 1, &a, &d);
+
+		_exit(r == -EBUSY && strstr(d.what, pid) ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static int count_named(struct fixture *f, const char *prefix)
+{
+	_cleanup_closedir_ DIR *dir = opendir(f->path);
+	struct dirent *e;
+	int n = 0;
+
+	while ((e = readdir(dir)))
+		n += !strncmp(e->d_name, prefix, strlen(prefix));
+	return n;
+}
+
+static void test_older_file(void **state)
+{
+	struct fixture *f = *state;
+	struct fr_auxfile *a;
+	struct stat st;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fr_auxfile_open(f->dirfd, "12345678", 8, &a, NULL), 0);
+		assert_null(fr_auxfile_close(a));
+	}
+	assert_int_equal(count_named(f, FR_AUXFILE_NAME), 1);
+	assert_int_equal(
+		fr_file_replace(f->dirfd, "perf.data.sample.20261120T231137.123456Z", 0600, "x", 1), 0);
+	assert_int_equal(fr_auxfile_open(f->dirfd, "87654321", 8, &a, NULL), 0);
+	assert_int_equal(count_named(f, FR_AUXFILE_NAME "."), 1);
+	assert_int_equal(fr_auxfile_append(a, "abcdefgh", 8), 0);
+	assert_int_equal(fr_auxfile_bytes(a), 16);
+	assert_null(fr_auxfile_close(a));
+	assert_int_equal(fstatat(f->dirfd, FR_AUXFILE_NAME, &st, 0), 0);
+	assert_int_equal(st.st_size, 16);
+	assert_int_equal(st.st_mode & 07777, 0640);
+}
+
+/* A disk that is full for a while: whole records up to there, and a scan when it can be written again. */
+static void test_disk_full(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct rlimit old, tight;
+	struct fr_keeper_stats s;
+
+	signal(SIGXFSZ, SIG_IGN);
+	keeping_start(f);
+	fr_keeper_stats(f->keeper, &s);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	tight = (struct rlimit){s.file_bytes + 4, old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+	ev_comm(&b, 1, 4000001, 4000001, "x", 0);
+	assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
+	assert_true(wait_until(f, file_broken));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_true(wait_until(f, second_scan));
+	fr_keeper_stats(f->keeper, &s);
+	assert_int_equal(s.last_errno, EFBIG);
+	fr_keeper_stop(f->keeper);
+	b.len = 0;
+	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
+	assert_int_equal(b.len, s.file_bytes);
+	for (size_t at = 16; at < b.len;) { /* behind the pipe header */
+		const struct perf_event_header *h = (const void *)(b.data + at);
+
+		assert_true(h->size >= 8 && h->size <= b.len - at);
+		at += h->size;
+	}
+}
+
+struct load {
+	struct fr_keeper *keeper;
+	const struct fr_buf *records;
+	atomic_bool stop;
+};
+
+static void *recorder(void *arg)
+{
+	struct load *l = arg;
+
+	while (!atomic_load(&l->stop)) {
+		(void)fr_keeper_fresh(l->keeper, l->records->data, l->records->len);
+		fr_keeper_round(l->keeper, fr_monotonic_ns());
+		(void)evict(l->keeper, l->records, 12);
+		usleep(50);
+	}
+	return NULL;
+}
+
+static void test_threads_together(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct load l = {.records = &b};
+	pthread_t t;
+
+	for (int i = 1; i < 50; i++) {
+		ev_fork(&b, 10, 4000000 + i, 4000000 + i, 1, 1);
+		ev_mmap(&b, 11, 4000000 + i, 0x1000, 0x1000, 0, "/opt/x");
+	}
+	f->config.queue_bytes = 128 << 10; /* they compress to nothing: 1,000 records a KiB */
+	keeping_start(f);
+	l.keeper = f->keeper;
+	assert_int_equal(pthread_create(&t, NULL, recorder, &l), 0);
+	for (int i = 0; i < 100; i++) {
+		_cleanup_buf_ struct fr_buf m = {0}, since = {0};
+		struct fr_keeper_stats s;
+
+		assert_int_equal(fr_keeper_model(f->keeper, 12, 1, 10 * SECOND, &m, &since), 0);
+		fr_keeper_stats(f->keeper, &s);
+		assert_true(s.processes > 0);
+		if (i % 20 == 0)
+			fr_keeper_request_scan(f->keeper);
+	}
+	atomic_store(&l.stop, true);
+	pthread_join(t, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_perf_reads_the_file, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_truncated_anywhere, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_evicted_moves_the_model, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_since_the_horizon, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_section, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_scan_after_loss, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_overflow_is_counted_and_scanned, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_second_keeper_is_refused, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_stop_after_a_scan, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_owner_is_named, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_older_file, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_disk_full, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_threads_together, keeping_setup, keeping_teardown),
+	};
+
+	return cmocka_run_group_tests_name("sideband-keeper", tests, NULL, NULL);
+}

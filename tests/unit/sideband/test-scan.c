@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The scan of this very machine, and of files as other machines have them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "events.h"
+#include "sideband/procmaps.h"
+#include "sideband/scan.h"
+#include "sideband/scan_internal.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/units.h"
+
+#include <bpf/bpf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+static int collect(void *ctx, const struct perf_event_header *record)
+{
+	return fr_buf_append(ctx, record, record->size);
+}
+
+static void scan_all(struct fr_buf *b, bool kernel, const pid_t *pids, size_t n)
+{
+	struct fr_scan_config c = {.time_ns = 9, .id = EVENT_ID, .kernel = kernel, .pids = pids, .n_pids = n};
+	struct fr_diag d = {0};
+
+	assert_true(fr_scan(&c, collect, b, &d) >= 0);
+	assert_int_equal(d.code, 0);
+}
+
+/* The first record of TYPE of the task, with NAME at OFFSET (NULL: any); NULL: none. */
+static const void *find(
+	const struct fr_buf *b, uint32_t type, pid_t pid, pid_t tid, size_t offset, const char *name)
+{
+	const struct perf_event_header *h;
+	size_t at = 0;
+
+	while ((h = ev_next(b, &at))) {
+		const uint32_t *ids = (const uint32_t *)(h + 1);
+
+		if (h->type != type)
+			continue;
+		/* A task record is { pid, ppid, tid, ptid }, the others { pid, tid }. */
+		if (ids[0] != (uint32_t)pid || ids[type == PERF_RECORD_FORK ? 2 : 1] != (uint32_t)tid)
+			continue;
+		if (!name || !strcmp((const char *)h + offset, name))
+			return h;
+	}
+	return NULL;
+}
+
+static size_t live_pids(pid_t *ret, size_t max)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc");
+	struct dirent *e;
+	uint64_t pid;
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while ((e = readdir(dir)) && n < max)
+		if (fr_u64_parse(e->d_name, &pid) == 0)
+			ret[n++] = (pid_t)pid;
+	return n;
+}
+
+static void test_every_process_is_there(void **state)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	const struct perf_event_header *h;
+	pid_t before[4096];
+	size_t n = live_pids(before, FR_ARRAY_SIZE(before)), at = 0;
+	uint64_t t = fr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	scan_all(&b, false, NULL, 0);
+	t = fr_now_ns(CLOCK_THREAD_CPUTIME_ID) - t;
+	print_message(
+		"%zu processes: %.1f us of CPU each, %zu bytes\n", n, (double)t / 1e3 / (double)n, b.len);
+	while ((h = ev_next(&b, &at))) {
+		assert_int_equal(fr_record_time(h), 9);
+		assert_int_equal(fr_record_id(h), EVENT_ID);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (find(&b, PERF_RECORD_FORK, before[i], before[i], 0, NULL)) {
+			assert_non_null(find(&b, PERF_RECORD_COMM, before[i], before[i], 0, NULL));
+			continue;
+		}
+		/* It must have ended meanwhile. */
+		if (kill(before[i], 0) == 0)
+			fail_msg("process %d is alive and was left out", before[i]);
+	}
+	assert_non_null(find(&b, PERF_RECORD_NAMESPACES, getpid(), getpid(), 0, NULL));
+}
+
+static void test_own_maps(void **state)
+{
+	_cleanup_buf_ struct fr_buf b = {0}, maps = {0};
+	pid_t self = getpid();
+	char *save = NULL;
+	int n = 0;
+
+	assert_int_equal(fr_read_file(AT_FDCWD, "/proc/self/maps", 1 << 20, &maps), 0);
+	scan_all(&b, false, &self, 1);
+	for (char *line = strtok_r((char *)maps.data, "\n", &save); line;
+		line = strtok_r(NULL, "\n", &save)) {
+		const struct fr_record_mmap2 *r = NULL;
+		const struct perf_event_header *h;
+		struct fr_procmap m;
+		size_t at = 0;
+
+		assert_int_equal(fr_procmap_parse(line, strlen(line), &m), 0);
+		if (!(m.prot & PROT_EXEC) || !strncmp(m.name, "[vsyscall]", 10))
+			continue;
+		while ((h = ev_next(&b, &at)))
+			if (h->type == PERF_RECORD_MMAP2 &&
+				((const struct fr_record_mmap2 *)h)->addr == m.start)
+				r = (const void *)h;
+		assert_non_null(r);
+		assert_int_equal(r->len, m.end - m.start);
+		assert_int_equal(r->pgoff, m.pgoff);
+		assert_int_equal(r->prot, m.prot);
+		assert_int_equal(r->pid, self);
+		assert_int_equal(strlen(r->filename), m.name_len ? m.name_len : strlen("//anon"));
+		n++;
+	}
+	assert_true(n >= 3); /* the program, libc, the loader */
+}
+
+static void hex(const uint8_t *id, size_t len, char *ret)
+{
+	for (size_t i = 0; i < len; i++)
+		sprintf(ret + 2 * i, "%02x", id[i]);
+}
+
+static void test_build_id_is_readelfs(void **state)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	const struct fr_record_mmap2 *r;
+	char exe[PATH_MAX] = "", command[PATH_MAX + 64], line[512], id[64] = "", ours[64] = "";
+	pid_t self = getpid();
+	FILE *p;
+
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	snprintf(command, sizeof(command), "readelf -n '%s' 2>&1", exe);
+	p = popen(command, "r");
+	while (p && fgets(line, sizeof(line), p))
+		(void)sscanf(line, " Build ID: %63s", id);
+	if (!p || pclose(p) != 0 || !id[0]) {
+		print_message("skipped: no readelf, or no build-id in this program\n");
+		skip();
+	}
+	scan_all(&b, false, &self, 1);
+	r = find(&b, PERF_RECORD_MMAP2, self, self, offsetof(struct fr_record_mmap2, filename), exe);
+	assert_non_null(r);
+	assert_true(r->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID);
+	hex(r->build_id, r->build_id_size, ours);
+	assert_string_equal(ours, id);
+}
+
+/* A library that was replaced under a running process, with a name that wants to break lines. */
+static void test_deleted_file(void **state)
+{
+	_cleanup_buf_ struct fr_buf b = {0}, elf = {0};
+	char dir[] = "/tmp/fr-scan-XXXXXX", path[64], shown[128];
+	const struct fr_record_mmap2 *r, *again;
+	_cleanup_close_ int fd = -1;
+	pid_t self = getpid();
+	void *at, *anon;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/a\nb c", dir);
+	assert_int_equal(fr_read_file(AT_FDCWD, "/proc/self/exe", 64 << 20, &elf), 0);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	assert_int_equal(fr_write_all(fd, elf.data, elf.len), 0);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	anon = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(at != MAP_FAILED && anon != MAP_FAILED);
+	scan_all(&b, false, &self, 1);
+	r = find(&b, PERF_RECORD_MMAP2, self, self, offsetof(struct fr_record_mmap2, filename), path);
+	assert_non_null(r);
+	assert_non_null(find(
+		&b, PERF_RECORD_MMAP2, self, self, offsetof(struct fr_record_mmap2, filename), "//anon"));
+	unlink(path);
+	rmdir(dir);
+	elf.len = 0;
+	scan_all(&elf, false, &self, 1);
+	snprintf(shown, sizeof(shown), "%s (deleted)", path);
+	again = find(&elf, PERF_RECORD_MMAP2, self, self, offsetof(struct fr_record_mmap2, filename), shown);
+	assert_non_null(again);
+	/* Where we may open files by their maps, the id is still there. */
+	if (again->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
+		assert_memory_equal(again->build_id, r->build_id, sizeof(r->build_id));
+	else
+		assert_int_equal(again->len, 4096);
+	munmap(at, 4096);
+	munmap(anon, 4096);
+}
+
+struct named_thread {
+	pthread_t thread;
+	sem_t up, down;
+	pid_t tid;
+};
+
+static void *stand(void *arg)
+{
+	struct named_thread *t = arg;
+
+	pthread_setname_np(pthread_self(), "a (b) c");
+	t->tid = gettid();
+	sem_post(&t->up);
+	sem_wait(&t->down);
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct named_thread t = {0};
+	pid_t self = getpid();
+
+	sem_init(&t.up, 0, 0);
+	sem_init(&t.down, 0, 0);
+	assert_int_equal(pthread_create(&t.thread, NULL, stand, &t), 0);
+	sem_wait(&t.up);
+	scan_all(&b, false, &self, 1);
+	assert_non_null(find(&b, PERF_RECORD_FORK, self, t.tid, 0, NULL));
+	assert_non_null(
+		find(&b, PERF_RECORD_COMM, self, t.tid, offsetof(struct fr_record_comm, comm), "a (b) c"));
+	sem_post(&t.down);
+	pthread_join(t.thread, NULL);
+}
+
+static void test_tasks_that_vanish(void **state)
+{
+	pid_t storm = fork();
+
+	if (storm == 0) {
+		for (;;) {
+			pid_t child = fork();
+
+			if (child == 0)
+				_exit(0);
+			waitpid(child, NULL, 0);
+		}
+	}
+	for (int i = 0; i < 20; i++) {
+		_cleanup_buf_ struct fr_buf b = {0};
+
+		scan_all(&b, false, NULL, 0);
+		assert_non_null(find(&b, PERF_RECORD_FORK, storm, storm, 0, NULL));
+	}
+	kill(storm, SIGKILL);
+	waitpid(storm, NULL, 0);
+}
+
+static void test_kernel_of_this_machine(void **state)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	const struct fr_record_mmap *r;
+	struct fr_scan_config c = {.id = EVENT_ID, .kernel = true, .pids = (pid_t[]){getpid()}, .n_pids = 1};
+	int hidden = fr_scan(&c, collect, &b, NULL);
+
+	assert_true(hidden >= 0);
+	if (hidden == 1) {
+		print_message("skipped: /proc/kallsyms has no addresses (kernel.kptr_restrict)\n");
+		skip();
+	}
+	r = find(&b, PERF_RECORD_MMAP, -1, 0, offsetof(struct fr_record_mmap, filename),
+		"[kernel.kallsyms]_text");
+	assert_non_null(r);
+	assert_int_equal(r->header.misc, PERF_RECORD_MISC_KERNEL);
+	assert_int_equal(r->addr, r->pgoff);
+	assert_true(r->len > 1 << 20);
+}
+
+/* As long as it is: a program that comes behind it must not be taken for it. */
+static void test_bpf_program(void **state)
+{
+	const struct bpf_insn nothing[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K}, {.code = BPF_JMP | BPF_EXIT}};
+	struct fr_scan_config c = {.id = EVENT_ID, .kernel = true, .pids = (pid_t[]){getpid()}, .n_pids = 1};
+	_cleanup_buf_ struct fr_buf b = {0};
+	const struct perf_event_header *h;
+	uint64_t addr = 0;
+	struct bpf_prog_info info = {.jited_ksyms = (uintptr_t)&addr, .nr_jited_ksyms = 1};
+	uint32_t size = sizeof(info);
+	size_t at = 0;
+	int found = 0,
+	    fd = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "frtest_scan", "GPL", nothing, 2, NULL);
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0 || !addr) {
+		print_message("skipped: BPF programs, or where they stand, are not for us\n");
+		skip();
+	}
+	assert_true(fr_scan(&c, collect, &b, NULL) >= 0);
+	while ((h = ev_next(&b, &at))) {
+		const struct fr_record_ksymbol *k = (const void *)h;
+
+		if (h->type != PERF_RECORD_KSYMBOL || k->addr != addr)
+			continue;
+		assert_int_equal(k->len, info.jited_prog_len);
+		found++;
+	}
+	assert_int_equal(found, 1);
+	close(fd);
+}
+
+struct fake_scan {
+	struct scan s;
+	struct fr_buf got;
+};
+
+static void fake_init(struct fake_scan *f)
+{
+	*f = (struct fake_scan){.s = {.put = collect}};
+	f->s.emit = (struct fr_emit){.to = &f->s.record, .id = EVENT_ID};
+	f->s.ctx = &f->got;
+}
+
+static void fake_deinit(struct fake_scan *f)
+{
+	fr_buf_deinit(&f->s.record);
+	fr_buf_deinit(&f->got);
+}
+
+static FILE *text_file(const char *text)
+{
+	return fmemopen((char *)text, strlen(text), "r");
+}
+
+static void test_kallsyms(void **state)
+{
+	_cleanup_fclose_ FILE *f = text_file("ffffffff81000000 T _stext\n"
+					     "ffffffff81000000 T _text\n"
+					     "ffffffff81e00000 T _etext\n"
+					     "junk\n"
+					     "ffffffffc0000100 t bpf_prog_2\t[bpf]\n"
+					     "ffffffffc0000040 t bpf_prog_1\t[bpf]\n"
+					     "ffffffffc0000080 t fuse_init\t[fuse]\n");
+	_cleanup_fclose_ FILE *none = text_file("0000000000000000 T _text\n0000000000000000 T _etext\n");
+	const struct fr_record_mmap *map;
+	const struct fr_record_ksymbol *k;
+	struct fake_scan s;
+	size_t at = 0;
+
+	fake_init(&s);
+	assert_int_equal(scan_kallsyms(&s.s, f), 0);
+	map = (const void *)ev_next(&s.got, &at);
+	assert_int_equal(map->addr, 0xffffffff81000000);
+	assert_int_equal(map->len, 0xe00000);
+	assert_string_equal(map->filename, "[kernel.kallsyms]_text");
+	k = (const void *)ev_next(&s.got, &at);
+	assert_string_equal(k->name, "bpf_prog_1");
+	assert_int_equal(k->len, 0xc0);
+	k = (const void *)ev_next(&s.got, &at);
+	assert_string_equal(k->name, "bpf_prog_2");
+	assert_int_equal(k->len, 64 << 10);
+	assert_null(ev_next(&s.got, &at));
+	s.got.len = 0;
+	assert_int_equal(scan_kallsyms(&s.s, none), 1);
+	assert_int_equal(s.got.len, 0);
+	fake_deinit(&s);
+}
+
+static void test_modules(void **state)
+{
+	_cleanup_fclose_ FILE *modules = text_file("snd_hda_core 184320 3 a,b, Live 0xffffffffc0a00000 (OE)\n"
+						   "own 4096 0 - Live 0xffffffffc0b00000\n"
+						   "hidden 4096 0 - Live 0x0000000000000000\n"
+						   "not a module\n");
+	_cleanup_fclose_ FILE *dep = text_file("kernel/sound/hda/snd-hda-core.ko.xz: kernel/sound/snd.ko.xz\n"
+					       "kernel/no-colon.ko\n");
+	const struct fr_record_mmap *map;
+	struct fake_scan s;
+	size_t at = 0;
+
+	fake_init(&s);
+	assert_int_equal(scan_modules(&s.s, modules, dep, "/lib/modules/6.1"), 0);
+	map = (const void *)ev_next(&s.got, &at);
+	assert_string_equal(map->filename, "/lib/modules/6.1/kernel/sound/hda/snd-hda-core.ko.xz");
+	assert_int_equal(map->addr, 0xffffffffc0a00000);
+	assert_int_equal(map->len, 184320);
+	assert_int_equal(map->pid, UINT32_MAX);
+	map = (const void *)ev_next(&s.got, &at);
+	assert_string_equal(map->filename, "[own]");
+	assert_null(ev_next(&s.got, &at));
+	fake_deinit(&s);
+}
+
+static void test_cgroups(void **state)
+{
+	char dir[] = "/tmp/fr-cgroup-XXXXXX", path[64];
+	const struct fr_record_cgroup *c;
+	const struct perf_event_header *h;
+	struct fake_scan s;
+	size_t at = 0;
+	int n = 0;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/a.slice", dir);
+	mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/a.slice/b", dir);
+	mkdir(path, 0700);
+	fake_init(&s);
+	assert_int_equal(scan_cgroups(&s.s, dir), 0);
+	while ((h = ev_next(&s.got, &at))) {
+		char full[256];
+		struct stat st;
+
+		c = (const void *)h;
+		snprintf(full, sizeof(full), "%s%s", dir, c->path);
+		assert_int_equal(stat(full, &st), 0);
+		assert_int_equal(c->path[0], '/');
+		n++;
+	}
+	assert_int_equal(n, 3);
+	fake_deinit(&s);
+	rmdir(path);
+	snprintf(path, sizeof(path), "%s/a.slice", dir);
+	rmdir(path);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_process_is_there),
+		cmocka_unit_test(test_own_maps),
+		cmocka_unit_test(test_build_id_is_readelfs),
+		cmocka_unit_test(test_deleted_file),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_tasks_that_vanish),
+		cmocka_unit_test(test_kernel_of_this_machine),
+		cmocka_unit_test(test_bpf_program),
+		cmocka_unit_test(test_kallsyms),
+		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_cgroups),
+	};
+
+	return cmocka_run_group_tests_name("sideband-scan", tests, NULL, NULL);
+}

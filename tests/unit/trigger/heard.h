@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* For tests of sources: a loop, and what a source told it. */
+
+#include "base/clock.h"
+#include "trigger/source.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+struct heard {
+	struct fr_source_env env;
+	unsigned n;
+	struct fr_cause last;
+	void *trigger; /* that the last one was for */
+};
+
+static inline void heard_fire(void *ctx, void *trigger, const struct fr_cause *cause)
+{
+	struct heard *h = ctx;
+
+	assert_true(cause->time_ns != 0 && cause->time_ns <= fr_monotonic_ns());
+	h->n++;
+	h->last = *cause;
+	h->trigger = trigger;
+}
+
+static inline void heard_init(struct heard *h)
+{
+	*h = (struct heard){.env = {.self = getpid(),
+				    .application_socket = "",
+				    .gid = (gid_t)-1,
+				    .fire = heard_fire,
+				    .ctx = h}};
+	assert_true(sd_event_new(&h->env.event) >= 0);
+}
+
+static inline void heard_deinit(struct heard *h)
+{
+	sd_event_unref(h->env.event);
+}
+
+/* Run the loop for MS, or until N causes have been heard (0: all the time). */
+static inline void heard_run(struct heard *h, unsigned ms, unsigned n)
+{
+	uint64_t until = fr_monotonic_ns() + ms * FR_NSEC_PER_MSEC, now;
+
+	while ((now = fr_monotonic_ns()) < until && (!n || h->n < n))
+		assert_true(sd_event_run(h->env.event, (until - now) / FR_NSEC_PER_USEC + 1) >= 0);
+}
+
+/* What a section has that says nothing. */
+static inline struct fr_trigger_config heard_config(enum fr_trigger_kind kind)
+{
+	static char name[] = "test";
+
+	return (struct fr_trigger_config){.name = name,
+		.kind = kind,
+		.interval_ns = FR_TRIGGER_UNSET,
+		.cooldown_ns = FR_TRIGGER_UNSET,
+		.min_fill_ns = FR_TRIGGER_UNSET,
+		.window_ns = FR_TRIGGER_UNSET,
+		.post_ns = FR_TRIGGER_UNSET,
+		.enabled = true};
+}
+
+/* CONFIG is refused with CODE, and the words contain WHAT; nothing is left open. */
+static inline void heard_refused(struct heard *h, const struct fr_source_class *class,
+	const struct fr_trigger_config *config, int code, const char *what)
+{
+	struct fr_source *s = NULL;
+	struct fr_diag d = {0};
+	int r = class->open(&h->env, config, NULL, &s, &d);
+
+	if (r != code)
+		fail_msg("%d instead of %d: %s", r, code, d.what);
+	assert_int_equal(d.code, code);
+	if (!strstr(d.what, what) && !strstr(d.hint, what))
+		fail_msg("neither \"%s\" nor \"%s\" says \"%s\"", d.what, d.hint, what);
+	assert_null(s);
+}

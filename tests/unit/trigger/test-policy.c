@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* The policy, against a model of it that is written down plainly, with random questions. */
+
+#include "base/cleanup.h"
+#include "trigger/policy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define TRIGGERS 5
+#define QUESTIONS 200000
+/* A token comes every microsecond and times are whole eighths of one: a double holds them all exactly, so the
+   model needs no tolerance. */
+#define TOKEN_NS 1000ULL
+#define TICK_NS (TOKEN_NS / 8)
+
+static uint64_t seed = 0x2545f4914f6cdd1d;
+
+static uint64_t any(uint64_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed % below;
+}
+
+struct model {
+	uint64_t eighths, burst; /* of tokens in the bucket; burst 0: no limit */
+	uint64_t now_ns;
+	struct {
+		bool enabled, free;
+		uint64_t cooldown_ns, min_fill_ns, last_ns; /* last_ns 0: never fired */
+		uint64_t counts[FR_VERDICTS];
+	} t[TRIGGERS];
+};
+
+static void model_passes(struct model *m, uint64_t ticks)
+{
+	m->now_ns += ticks * TICK_NS;
+	m->eighths += ticks;
+	if (m->eighths > 8 * m->burst)
+		m->eighths = 8 * m->burst;
+}
+
+static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bool can_join)
+{
+	enum fr_verdict v = FR_VERDICT_FIRE;
+
+	if (!m->t[i].enabled)
+		v = FR_VERDICT_DISABLED;
+	else if (m->t[i].last_ns && m->now_ns < m->t[i].last_ns + m->t[i].cooldown_ns)
+		v = FR_VERDICT_COOLDOWN;
+	else if (can_join)
+		v = FR_VERDICT_JOIN;
+	else if (!m->t[i].free && span_ns < m->t[i].min_fill_ns)
+		v = FR_VERDICT_MIN_FILL;
+	else if (!m->t[i].free && m->burst && m->eighths < 8)
+		v = FR_VERDICT_RATE;
+	else if (!m->t[i].free && m->burst)
+		m->eighths -= 8;
+	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN)
+		m->t[i].last_ns = m->now_ns;
+	m->t[i].counts[v]++;
+	return v;
+}
+
+/* FIRE was promised and is not what happened. */
+static void model_takes_back(struct model *m, size_t i, enum fr_verdict instead)
+{
+	if (!m->t[i].free && m->burst && m->eighths + 8 <= 8 * m->burst)
+		m->eighths += 8;
+	m->t[i].counts[FR_VERDICT_FIRE]--;
+	m->t[i].counts[instead]++;
+}
+
+static void begin(struct model *m, struct fr_policy *p, struct fr_policy_trigger *t)
+{
+	*m = (struct model){.burst = any(4) ? 1 + any(6) : 0, .now_ns = 1 + any(1000) * TICK_NS};
+	m->eighths = 8 * m->burst;
+	fr_policy_init(p, (unsigned)m->burst, m->burst * TOKEN_NS, m->now_ns);
+	for (size_t i = 0; i < TRIGGERS; i++) {
+		t[i] = (struct fr_policy_trigger){
+			.enabled = any(8) != 0,
+			.free = i == 0,
+			.cooldown_ns = any(3) * any(40) * TICK_NS,
+			.min_fill_ns = any(2) * any(100),
+		};
+		m->t[i].enabled = t[i].enabled;
+		m->t[i].free = t[i].free;
+		m->t[i].cooldown_ns = t[i].cooldown_ns;
+		m->t[i].min_fill_ns = t[i].min_fill_ns;
+	}
+}
+
+static void ask_both(struct model *m, struct fr_policy *p, struct fr_policy_trigger *t)
+{
+	const size_t i = any(TRIGGERS);
+	const struct fr_policy_question q = {
+		.now_ns = m->now_ns, .ring_span_ns = any(150), .can_join = any(4) == 0};
+	const enum fr_verdict expected = model_ask(m, i, q.ring_span_ns, q.can_join);
+
+	assert_int_equal(fr_policy_ask(p, &t[i], &q), expected);
+	if (expected != FR_VERDICT_FIRE)
+		return;
+	switch (any(8)) {
+	case 0:
+		fr_policy_refused(p, &t[i], FR_VERDICT_FIRE);
+		model_takes_back(m, i, FR_VERDICT_BUSY);
+		break;
+	case 1:
+		fr_policy_joined(p, &t[i]);
+		model_takes_back(m, i, FR_VERDICT_JOIN);
+		break;
+	}
+}
+
+static void test_model(void **state)
+{
+	uint64_t verdicts[FR_VERDICTS] = {0};
+
+	for (int round = 0; round < 100; round++) {
+		struct fr_policy_trigger t[TRIGGERS];
+		uint64_t sum = 0;
+		struct fr_policy p;
+		struct model m;
+
+		begin(&m, &p, t);
+		for (int i = 0; i < QUESTIONS / 100; i++) {
+			model_passes(&m, any(3) * any(6));
+			ask_both(&m, &p, t);
+		}
+		for (size_t i = 0; i < TRIGGERS; i++)
+			for (int v = 0; v < FR_VERDICTS; v++) {
+				assert_int_equal(t[i].counts[v], m.t[i].counts[v]);
+				verdicts[v] += t[i].counts[v];
+				sum += t[i].counts[v];
+			}
+		assert_int_equal(sum, QUESTIONS / 100);
+	}
+	for (int v = 0; v < FR_VERDICTS; v++) /* or the questions were not random enough */
+		assert_true(verdicts[v] > QUESTIONS / 1000);
+}
+
+static enum fr_verdict ask(struct fr_policy *p, struct fr_policy_trigger *t, uint64_t now_ns)
+{
+	const struct fr_policy_question q = {.now_ns = now_ns};
+
+	return fr_policy_ask(p, t, &q);
+}
+
+static void test_next_token(void **state)
+{
+	struct fr_policy_trigger t = {.enabled = true}, other = {.enabled = true};
+	struct fr_policy p;
+	uint64_t next_ns;
+
+	fr_policy_init(&p, 3, 1000, 5);
+	assert_int_equal(fr_policy_next_token_ns(&p, 5), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(&p, &t, 5), FR_VERDICT_FIRE);
+	next_ns = fr_policy_next_token_ns(&p, 5);
+	assert_in_range(next_ns, 5 + 333, 5 + 335);
+	assert_int_equal(ask(&p, &t, next_ns - 2), FR_VERDICT_RATE);
+	assert_int_equal(ask(&p, &t, next_ns), FR_VERDICT_FIRE);
+	/* A clock that steps back, though ours does not, makes no tokens. */
+	assert_int_equal(ask(&p, &other, 1), FR_VERDICT_RATE);
+	assert_int_equal(ask(&p, &t, next_ns + 1), FR_VERDICT_RATE);
+}
+
+static void test_limits(void **state)
+{
+	struct fr_policy_trigger t = {.enabled = true}, person = {.enabled = true, .free = true};
+	struct fr_policy p;
+
+	fr_policy_init(&p, 0, 1000, 1);
+	assert_int_equal(ask(&p, &t, 1000000), FR_VERDICT_RATE);
+	assert_int_equal(fr_policy_next_token_ns(&p, 1000000), UINT64_MAX);
+	assert_int_equal(ask(&p, &person, 1000000), FR_VERDICT_FIRE);
+	fr_policy_init(&p, 0, 0, 1);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(ask(&p, &t, 2), FR_VERDICT_FIRE);
+	/* A cool-down past the end of time. */
+	t.cooldown_ns = UINT64_MAX;
+	assert_int_equal(ask(&p, &t, 3), FR_VERDICT_FIRE);
+	assert_int_equal(ask(&p, &t, UINT64_MAX - 1), FR_VERDICT_COOLDOWN);
+}
+
+static void test_change(void **state)
+{
+	struct fr_policy_trigger t = {.enabled = true};
+	struct fr_policy p;
+
+	fr_policy_init(&p, 0, 0, 0); /* no limit, then one: its bucket is full */
+	fr_policy_change(&p, 2, 1000, 10);
+	assert_int_equal(ask(&p, &t, 10), FR_VERDICT_FIRE);
+	/* Larger: what is in it stays. Smaller: what fits. */
+	fr_policy_change(&p, 10, 1000000, 10);
+	assert_true(fr_policy_tokens(&p, 10) == 1);
+	fr_policy_change(&p, 1, 1000000, 1000000);
+	assert_true(fr_policy_tokens(&p, 1000000) == 1);
+	assert_int_equal(ask(&p, &t, 1000000), FR_VERDICT_FIRE);
+	assert_int_equal(ask(&p, &t, 1000001), FR_VERDICT_RATE);
+}
+
+static void test_names(void **state)
+{
+	for (int v = 0; v < FR_VERDICTS; v++)
+		for (int w = 0; w < v; w++)
+			assert_string_not_equal(fr_verdict_name(v), fr_verdict_name(w));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_next_token),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

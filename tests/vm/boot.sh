@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# boot.sh ROOT SHARE: a real systemd as PID 1 of a container, on a throw-away overlay of the system in ROOT, with the
+# directory SHARE as /share. Returns when the container has ended, and leaves nothing: all mounts are in a mount
+# namespace, all processes in a pid namespace that goes with this script, and the cgroup is removed.
+#
+# The container has the machine's kernel, capabilities and tracefs, but no network, and cannot write to /proc/sys. It
+# sees a cgroup hierarchy of its own, so that the machine's may be of any kind.
+# shellcheck disable=SC2317 # a trap and an exported function run what follows
+set -euo pipefail
+
+root=$1 share=$2
+name=flightrec-test-$$
+cgroups=/sys/fs/cgroup/unified
+[ -d $cgroups ] || cgroups=/sys/fs/cgroup
+cgroup=$cgroups/$name
+work=$(mktemp -d "/tmp/$name.XXXXXX")
+child=
+
+clean_up() {
+	trap '' TERM INT HUP
+	if [ -n "$child" ]; then
+		kill -KILL "$child" 2>/dev/null || true
+		wait "$child" 2>/dev/null || true
+	fi
+	rmdir "$work"
+	for _ in {1..50}; do # the last processes may still be on their way out
+		find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
+		[ -d "$cgroup" ] || return 0
+		sleep 0.1
+	done
+	echo "boot.sh: cannot remove $cgroup" >&2
+}
+
+# Runs in namespaces of its own.
+inside() {
+	mount -t tmpfs -o size=2g flightrec-test "$work"
+	mkdir "$work/upper" "$work/work" "$work/root"
+	mount -t overlay -o "lowerdir=$root,upperdir=$work/upper,workdir=$work/work" overlay "$work/root"
+	umount -R /sys/fs/cgroup 2>/dev/null || umount -lR /sys/fs/cgroup
+	mount -t cgroup2 cgroup2 /sys/fs/cgroup
+	mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing
+	mountpoint -q /sys/fs/bpf || mount -t bpf nodev /sys/fs/bpf
+	exec systemd-nspawn --quiet --register=no --keep-unit --boot --console=pipe --link-journal=no --directory="$work/root" \
+		--machine=flightrec-test --hostname=flightrec-test --capability=all \
+		--system-call-filter="perf_event_open bpf @aio @keyring @memlock kcmp" \
+		--bind=/sys/kernel/tracing --bind=/sys/fs/bpf --bind="$share:/share"
+}
+
+mkdir "$cgroup"
+trap clean_up EXIT
+trap 'exit 143' TERM INT HUP
+export root share work
+export -f inside
+(
+	echo "$BASHPID" >"$cgroup/cgroup.procs"
+	exec setpriv --pdeathsig KILL unshare --mount --net --pid --fork --kill-child --mount-proc --propagation private -- \
+		bash -euc inside
+) </dev/null &
+child=$!
+rc=0
+wait "$child" || rc=$?
+child=
+exit $rc

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A real systemd with our package on it, and one more version of the package to upgrade to."""
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import machine as vm
+
+UPGRADE = "9.9.9"
+
+
+def on_term(signum, frame):
+    raise KeyboardInterrupt
+
+
+def pytest_configure(config):
+    signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up
+
+
+@pytest.fixture(scope="session")
+def debs(tmp_path_factory):
+    """The package, and the same one with a higher version."""
+    reason = vm.missing()
+    if reason:
+        pytest.skip(reason)
+    build = Path(os.environ.get("FLIGHTREC_PACKAGE_BUILD", vm.BUILD / "release"))
+    if not (build / "CPackConfig.cmake").is_file():
+        pytest.skip(f"no package: {build} is not built; ./dev package does")
+    out = tmp_path_factory.mktemp("deb")
+    made = []
+    for name, options in (("first", []), ("upgrade", ["-D", f"CPACK_PACKAGE_VERSION={UPGRADE}"])):
+        done = subprocess.run(["cpack", "-G", "DEB", "-B", out / name, *options], cwd=build, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        made.append(next((out / name).glob("*.deb")))
+    return made
+
+
+@pytest.fixture(scope="session")
+def root(debs):
+    try:
+        return vm.root_for(debs[0])
+    except (subprocess.SubprocessError, OSError) as e:
+        pytest.skip(f"no Debian to boot: {e} {getattr(e, 'output', '') or ''}")
+
+
+@pytest.fixture
+def machine(root, debs, tmp_path):
+    """A machine that is up; the packages are in /share/first.deb and /share/upgrade.deb."""
+    for name, deb in zip(("first.deb", "upgrade.deb"), debs):
+        os.link(deb, tmp_path / name)
+    m = vm.Machine(root, tmp_path)
+    yield m
+    try:
+        print(m.run("journalctl", "--no-pager", "-o", "short-monotonic", check=False).stdout[-20000:])
+    finally:
+        m.stop()
+
+
+@pytest.fixture
+def service(machine):
+    """A machine with the package installed: the recorder runs. alice is a member of its group."""
+    machine.install("/share/first.deb")
+    machine.run("useradd", "-m", "-G", "flightrec", "alice")
+    machine.wait_active()
+    return machine

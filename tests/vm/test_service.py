@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The package on a Debian whose PID 1 is systemd: what an administrator does with it, and what happens to it."""
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+import machine as vm
+from conftest import UPGRADE
+
+STATE = "/var/lib/flightrec"
+EXPOSURE = 25  # tenths
+DRAIN = 1.3  # seconds: the kernel's rings are drained once in one second at least
+MSG_STARTED = "3c1a76b0a7b24d5a9d1f6a0a5be3c201"
+DROP_IN = "/etc/systemd/system/flightrecd.service.d/test.conf"
+
+
+def samples(path):
+    """What stock perf reads of a file, one line a sample."""
+    if not shutil.which("perf"):
+        pytest.skip("no perf: the package linux-perf is missing")
+    done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,pid,time,event", "--ns"], capture_output=True, text=True,
+                          env={**os.environ, "HOME": str(path.parent), "PERF_CONFIG": "/dev/null"}, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def times(lines):
+    """Of the samples, without the marks of causes."""
+    return [float(re.search(r"(\d+\.\d+): ", one).group(1)) for one in lines if "flightrec:trigger" not in one]
+
+
+def files(machine):
+    return sorted(machine.run("ls", "-A", STATE).stdout.split())
+
+
+def now():
+    """In seconds, as samples have it: the machine has our clock."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def test_first_start(service):
+    """Installed, it runs as its own user, with what it needs and nothing more, and was enabled."""
+    assert service.run("systemctl", "is-enabled", "flightrecd.service").stdout.strip() == "enabled"
+    status = service.run("cat", f"/proc/{service.pid()}/status").stdout
+    uid = service.run("id", "-u", "flightrec").stdout.strip()
+    assert re.search(rf"^Uid:\s+{uid}\s+{uid}\s", status, re.M)
+    assert re.search(r"^NoNewPrivs:\s+1$", status, re.M)
+    capabilities = int(re.search(r"^CapEff:\s+(\w+)$", status, re.M).group(1), 16)
+    assert capabilities & (1 << 38), "CAP_PERFMON"
+    assert not capabilities & (1 << 21), "CAP_SYS_ADMIN"
+    assert "recording" in service.show("StatusText")
+    assert "Listen" in service.run("systemctl", "status", "flightrecd.socket").stdout
+    # Nothing of the sandbox hinders what is armed by default, and kernel symbols have addresses.
+    assert "cannot be armed" not in service.run("flightrecctl", "--no-pager", "status").stdout
+    assert "not permitted" not in service.journal()
+    assert "records" in service.run("journalctl", "--list-catalog", MSG_STARTED).stdout
+
+
+def test_access(service):
+    """Members of the group get a dump that they may read; others are told which group that is."""
+    path = service.dump("--reason", "a member asks")
+    assert path.startswith(f"{STATE}/perf.data.sample.")
+    assert service.run("stat", "-c", "%a %U %G", path).stdout.strip() == "640 flightrec flightrec"
+    service.run("head", "-c1", path, user="alice")
+    for verb in ("dump", "status"):
+        refused = service.run("flightrecctl", verb, user="nobody", check=False)
+        assert refused.returncode == 5
+        assert "'flightrec'" in refused.stderr
+    assert service.run("head", "-c1", path, user="nobody", check=False).returncode != 0
+    assert samples(service.fetch(path))
+
+
+def test_kernel_symbols(service):
+    """/proc/kallsyms, which most of the usual protections would hide, and names of all processes."""
+    service.shell("for i in $(seq 300); do cat /proc/self/maps >/dev/null; done")
+    path = service.fetch(service.dump())
+    done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,ip,sym", "--no-inline"], capture_output=True, text=True,
+                          env={**os.environ, "HOME": str(path.parent)}, timeout=60)
+    assert re.search(r"^\s+[0-9a-f]+ (do_syscall_64|entry_SYSCALL_64|asm_)", done.stdout, re.M), done.stdout[-2000:]
+
+
+def fired(machine):
+    """The triggers of all dumps."""
+    metas = [machine.run("cat", f"{STATE}/{name}").stdout for name in files(machine) if name.endswith("Z.json")]
+    return [cause["trigger"] for meta in metas for cause in json.loads(meta)["causes"]]
+
+
+def test_probe_fires(service):
+    """A BPF probe that is armed by a drop-in of the configuration and a reload dumps by itself."""
+    service.shell("printf '[Trigger exec]\\nComm=frtest-exec\\nCooldown=0\\n' >/etc/flightrec/flightrecd.conf.d/exec.conf")
+    service.run("systemctl", "reload", "flightrecd")
+    service.wait_for(lambda: re.search(r"^exec +bpf +armed", service.run("flightrecctl", "triggers").stdout, re.M), "the probe")
+    service.shell("cp /bin/true /run/frtest-exec; mount -o remount,exec /run; /run/frtest-exec")
+    # The kernel is the machine's: probes that are armed by default see what else goes on there.
+    service.wait_for(lambda: "exec" in fired(service), "a dump of the probe")
+
+
+def test_reload(service):
+    """A reload takes new settings over and keeps the process; a bad file changes nothing."""
+    pid = service.pid()
+    service.shell("printf '[Dump]\\nWindow=1h\\n' >/etc/flightrec/flightrecd.conf.d/test.conf")
+    service.run("systemctl", "reload", "flightrecd")
+    service.wait_for(lambda: "configuration reloaded" in service.journal(), "the reload")
+    service.shell("printf '[Dump]\\nWindow=never\\n' >/etc/flightrec/flightrecd.conf.d/test.conf")
+    service.run("systemctl", "reload", "flightrecd")
+    service.wait_for(lambda: "not reloaded" in service.journal(), "the refusal")
+    assert service.pid() == pid and service.is_active() == "active"
+
+
+def test_restart_keeps_the_socket(service):
+    """Who connects while the recorder restarts waits for the new one, which has the history of the old one; and nothing is
+    merged meanwhile."""
+    service.dump()
+    pid = service.pid()
+    restarted = now()
+    service.run("systemctl", "restart", "--no-block", "flightrecd")
+    service.wait_for(lambda: service.pid() != pid, "the end of the old recorder")
+    path = service.dump()
+    assert min(times(samples(service.fetch(path)))) < restarted
+    assert service.pid() not in (0, pid)
+    assert service.is_active("flightrecd.socket") == "active"
+    assert "about to be started again" in service.journal()
+    assert "perf.data" not in files(service)
+
+
+def test_stop_leaves_one_file(service):
+    """All that was recorded, merged, also what no dump had yet; and the socket does not start it again."""
+    service.dump()
+    time.sleep(0.5)
+    before = now()
+    service.run("systemctl", "stop", "flightrecd")
+    assert service.is_active() == "inactive", service.journal()
+    assert files(service) == ["perf.data", "perf.data.json"]
+    service.run("test", "-r", f"{STATE}/perf.data", user="alice")
+    seen = times(samples(service.fetch(f"{STATE}/perf.data")))
+    assert seen and before - 0.3 < max(seen) and min(seen) < before - 0.4
+    gone = service.run("flightrecctl", "status", check=False)
+    assert gone.returncode == 3 and "not running" in gone.stderr
+    assert service.is_active() == "inactive"
+
+
+def test_stop_by_control(service):
+    """The recorder's own stop is one for good, too."""
+    service.run("flightrecctl", "stop")
+    service.wait_for(lambda: service.is_active() == "inactive", "the end")
+    assert files(service) == ["perf.data", "perf.data.json"]
+    assert samples(service.fetch(f"{STATE}/perf.data"))
+
+
+def test_stop_without_bus(service):
+    """Nobody tells a stop from a restart: the result alone decides, and nothing is lost."""
+    service.run("systemctl", "stop", "dbus.socket", "dbus.service")
+    service.run("systemctl", "stop", "flightrecd")
+    assert files(service) == ["perf.data", "perf.data.json"]
+
+
+def test_merge_leaves_a_recorder_alone(service):
+    """ExecStopPost= of one unit does not take the files of a recorder that runs."""
+    service.dump()
+    had = files(service)
+    done = service.run("env", "SERVICE_RESULT=success", "flightrec-merge", "--service", STATE)
+    assert "another flightrecd records" in done.stderr
+    assert set(had) <= set(files(service)) and "perf.data" not in files(service)
+    wrong = service.run("flightrec-merge", "--service", STATE, check=False)
+    assert wrong.returncode == 2 and "SERVICE_RESULT" in wrong.stderr
+
+
+def kill(machine):
+    """kill -9, and the pid of who records next."""
+    pid = machine.pid()
+    machine.run("kill", "-9", str(pid))
+    machine.wait_for(lambda: machine.pid() not in (0, pid) and machine.is_active() == "active", "a new recorder")
+    return machine.pid()
+
+
+def test_kill(service):
+    """Restart= brings it back, nothing is merged, and a stop after it has what was dumped before."""
+    before = service.dump()
+    kill(service)
+    assert "perf.data" not in files(service)
+    assert before.rpartition("/")[2] in files(service)
+    assert service.dump() != before
+    service.run("systemctl", "stop", "flightrecd")
+    assert files(service) == ["perf.data", "perf.data.json"]
+    assert samples(service.fetch(f"{STATE}/perf.data"))
+
+
+def test_kill_keeps_history(service):
+    """Of 20 moments: what was recorded up to the last drain before a kill -9 is in the dump that the next one makes."""
+    service.run("systemd-run", "--unit=burn", "sh", "-c", "while :; do :; done")
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    for i in range(20):
+        service.run("systemctl", "reset-failed", "flightrecd")  # of the start limit
+        begin = now()
+        time.sleep(moments.uniform(0.2, 1.2) + (DRAIN if i == 0 else 0))
+        killed = now()
+        kill(service)
+        path = service.dump("--last", "30s")
+        old = sorted(t for t in times(samples(service.fetch(path))) if t < killed)
+        service.run("rm", path, f"{path}.json")
+        assert old and old[0] < begin + 0.2, f"kill {i}: the history before the kill is gone"
+        assert old[-1] > killed - DRAIN, f"kill {i}: {killed - old[-1]:.3f} s before the kill are gone"
+        recent = [t for t in old if t > begin - 0.05]
+        gaps = [b - a for a, b in zip(recent, recent[1:])]
+        assert max(gaps, default=0) < 0.5, f"kill {i}: a hole in the history"
+
+
+def test_watchdog(service):
+    """A recorder that hangs is killed and started again."""
+    service.run("mkdir", "-p", os.path.dirname(DROP_IN))
+    service.shell(f"printf '[Service]\\nWatchdogSec=1s\\nTimeoutAbortSec=1s\\n' >{DROP_IN}")
+    service.run("systemctl", "daemon-reload")
+    service.run("systemctl", "restart", "flightrecd")
+    time.sleep(3)  # three times what would kill one that does not feed it
+    if service.show("NRestarts") != "0":
+        pytest.fail("the watchdog killed a recorder that records")
+    pid = service.pid()
+    service.run("kill", "-STOP", str(pid))
+    service.wait_for(lambda: service.pid() not in (0, pid) and service.is_active() == "active", "a new recorder")
+    assert int(service.show("NRestarts")) >= 1
+    assert "Watchdog timeout" in service.journal()
+
+
+def test_upgrade(service):
+    """A new version takes over the history of the recorder that runs, and does not start one that was stopped."""
+    path = service.dump()
+    pid = service.pid()
+    upgraded = now()
+    service.install("/share/upgrade.deb")
+    service.wait_active()
+    assert service.pid() != pid
+    assert service.run("dpkg-query", "-W", "-f", "${Version}", "flightrec").stdout == UPGRADE
+    assert path.rpartition("/")[2] in files(service) and "perf.data" not in files(service)
+    assert min(times(samples(service.fetch(service.dump())))) < upgraded
+    service.run("systemctl", "stop", "flightrecd")
+    service.install("/share/upgrade.deb")
+    assert service.is_active() == "inactive"
+
+
+def leftovers(machine):
+    return machine.shell("find / -xdev -path /proc -prune -o -name '*flightrec*' -print; find /run -name '*flightrec*'").stdout.split()
+
+
+@pytest.mark.parametrize("dumps_too", [False, True])
+def test_purge(service, dumps_too):
+    """Nothing is left but the dumps, which are root's; or nothing at all, if told so."""
+    service.dump()
+    service.run("dpkg", "--remove", "flightrec")
+    assert files(service) == ["perf.data", "perf.data.json"]
+    service.run("env", f"FLIGHTREC_PURGE_DUMPS={int(dumps_too)}", "dpkg", "--purge", "flightrec")
+    left = [path for path in leftovers(service) if not path.startswith(f"{STATE}/")]
+    assert left == ([] if dumps_too else [STATE])
+    if not dumps_too:
+        assert files(service) == ["perf.data", "perf.data.json"]
+        assert service.run("stat", "-c", "%u:%g", STATE, f"{STATE}/perf.data").stdout.split() == ["0:0", "0:0"]
+    for database in ("passwd", "group"):
+        assert service.run("getent", database, "flightrec", check=False).returncode == 2
+    assert not service.run("systemctl", "list-units", "--all", "--no-legend", "flightrec*").stdout.strip()
+
+
+def test_contents(debs):
+    """Everything is where the programs that look for it look."""
+    listed = subprocess.run(["dpkg-deb", "-c", debs[0]], check=True, capture_output=True, text=True).stdout
+    paths = {line.split()[5].removeprefix(".") for line in listed.splitlines()}
+    wanted = ["/usr/sbin/flightrecd", "/usr/bin/flightrecctl", "/usr/bin/flightrec-merge", "/etc/flightrec/flightrecd.conf",
+              "/usr/lib/sysusers.d/flightrec.conf", "/usr/lib/tmpfiles.d/flightrec.conf", "/usr/lib/systemd/catalog/flightrec.catalog",
+              "/usr/include/flightrec/trigger.h", "/usr/include/flightrec/trigger.bpf.h"]
+    wanted += [f"/usr/share/man/man{page[-1]}/{page}" for page in
+               ("flightrecctl.1", "flightrec-merge.1", "flightrecd.conf.5", "flightrec.7", "flightrecd.8")]
+    for name in ("flightrecd", "flightrecctl", "flightrec-merge"):
+        wanted += [f"/usr/share/bash-completion/completions/{name}", f"/usr/share/zsh/vendor-completions/_{name}"]
+    assert set(wanted) <= paths, set(wanted) - paths
+    conffiles = subprocess.run(["dpkg-deb", "-I", debs[0], "conffiles"], check=True, capture_output=True, text=True).stdout
+    assert conffiles.split() == sorted(p for p in paths if p.startswith("/etc/") and not p.endswith("/"))
+
+
+def test_exposure(debs, tmp_path):
+    """What systemd thinks of the sandbox."""
+    subprocess.run(["dpkg-deb", "-x", debs[0], tmp_path], check=True)
+    unit = next(tmp_path.glob("**/flightrecd.service"))
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE}", "--no-pager", unit],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr
