@@ -138,9 +138,12 @@ static int unite_event(struct fr_session *to, const struct fr_event_desc *e)
 			!strcmp(to->events[i].name, e->name))
 			have = &to->events[i];
 	if (!have) {
-		r = fr_session_add_event(to, &e->attr, e->name, e->ids, e->n_ids, NULL);
-		if (r < 0 || to->n_events < 2)
+		r = fr_session_add_event(to, &e->attr, e->name, e->ids, e->n_ids, &have);
+		if (r < 0)
 			return r;
+		have->until_ns = e->until_ns ? e->until_ns : UINT64_MAX;
+		if (to->n_events < 2)
+			return 0;
 		last = to->events[to->n_events - 1];
 		to->events[to->n_events - 1] = to->events[to->n_events - 2];
 		to->events[to->n_events - 2] = last;
@@ -189,9 +192,11 @@ int fr_handover_take_over(struct fr_daemon *m)
 		h->ring_number++;
 		return 0;
 	}
-	if (r == 0)
-		take_counters(m, &h->state);
-	return r;
+	if (r < 0)
+		return r;
+	fr_session_close_events(&m->session, fr_monotonic_ns());
+	take_counters(m, &h->state);
+	return 0;
 }
 
 static void say_adopted(struct fr_daemon *m)

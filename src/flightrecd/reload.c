@@ -143,6 +143,14 @@ static int announce(struct fr_daemon *m, struct next *n, struct fr_diag *d)
 	return 0;
 }
 
+/* All of the old rings is in the history by now: a dump that begins later is without what only they had. */
+static void close_events(struct fr_daemon *m)
+{
+	fr_session_close_events(&m->session, fr_monotonic_ns());
+	/* Without memory for a copy the dumps go on to name them. */
+	(void)fr_dumper_set_session(m->dumper, &m->session, fr_capture_has_overwrite(m->capture));
+}
+
 static void forget_rates(struct fr_daemon *m)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(m->rate); i++) {
@@ -213,6 +221,7 @@ static int switch_capture(struct fr_daemon *m, const struct fr_config *fresh, st
 	if (r < 0)
 		return r;
 	put_in_place(m, &n);
+	close_events(m);
 	return 0;
 }
 

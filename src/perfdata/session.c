@@ -47,16 +47,40 @@ int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id)
 	return 0;
 }
 
+void fr_session_close_events(struct fr_session *s, uint64_t now_ns)
+{
+	for (size_t i = 0; i < s->n_events; i++)
+		if (s->events[i].until_ns == UINT64_MAX)
+			s->events[i].until_ns = now_ns;
+}
+
+void fr_session_drop_closed(struct fr_session *s, uint64_t since_ns)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_events; i++) {
+		struct fr_event_desc *e = &s->events[i];
+
+		if (e->until_ns && e->until_ns <= since_ns)
+			event_desc_deinit(e);
+		else
+			s->events[n++] = *e;
+	}
+	s->n_events = n;
+}
+
 int fr_session_copy(const struct fr_session *s, struct fr_session *ret)
 {
 	_cleanup_session_ struct fr_session copy = {0};
 
 	for (size_t i = 0; i < s->n_events; i++) {
 		const struct fr_event_desc *e = &s->events[i];
-		int r = fr_session_add_event(&copy, &e->attr, e->name, e->ids, e->n_ids, NULL);
+		struct fr_event_desc *added;
+		int r = fr_session_add_event(&copy, &e->attr, e->name, e->ids, e->n_ids, &added);
 
 		if (r < 0)
 			return r;
+		added->until_ns = e->until_ns;
 	}
 	for (size_t f = 0; f < _FR_FEATURE_MAX; f++) {
 		int r = fr_buf_append(&copy.features[f], s->features[f].data, s->features[f].len);

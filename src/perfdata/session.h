@@ -57,6 +57,9 @@ struct fr_event_desc {
 	char *name;    /* as perf prints it: "cycles:k", "sched:sched_switch" */
 	uint64_t *ids; /* the kernel's ids of this event, one per CPU (and task) */
 	size_t n_ids;
+	/* It is recorded no more, and has no record of that time or later; 0: it is recorded; UINT64_MAX: it will
+	   not be for long. Of a live recording only, in no file. */
+	uint64_t until_ns;
 };
 
 struct fr_session {
@@ -71,6 +74,10 @@ struct fr_session {
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
 	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret);
 int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id);
+/* Those that will not be recorded for long are recorded no more from NOW_NS on. */
+void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
+/* Without the events that have no record of SINCE_NS or later. */
+void fr_session_drop_closed(struct fr_session *s, uint64_t since_ns);
 /* A deep copy. RET is not touched on failure. */
 int fr_session_copy(const struct fr_session *s, struct fr_session *ret);
 void fr_session_deinit(struct fr_session *s);

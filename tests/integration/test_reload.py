@@ -94,6 +94,26 @@ def judge_both(path, counted, children):
         assert "frtest-child" in {x.comm for x in lines if x.pid == pid}, pid
 
 
+def events_of(sample):
+    return {line for line in must("perf", "evlist", "-i", sample).out.splitlines() if not line.startswith("#")}
+
+
+def test_an_event_of_before_leaves_with_its_last_record(configured):
+    d = configured.start(Events=[COUNTED["Events"], "sched:sched_switch"], RingSize="1M")
+    load("spawn", "-n", 5)
+    assert configured.reload(**COUNTED, RingSize="1M").code == 0
+    assert "sched:sched_switch" in events_of(d.dump_by_control())
+    ring = d.status()["ring"]
+    process = start_load("count", "-t", 300, "-c", last_cpu())
+    newest = ring["evicted_samples"] + ring["samples"]
+    until("ring of other records", lambda: d.status()["ring"]["evicted_samples"] > newest + 100_000, 200)
+    process.kill()
+    process.wait()
+    sample = d.dump_by_control()
+    assert events_of(sample) == {COUNTED["Events"], "dummy", "flightrec:trigger"}
+    assert {x.event for x in script_lines(sample, trace=False)} == {COUNTED["Events"]}
+
+
 def test_ring_changes_its_size_under_load(configured):
     d = configured.start(**COUNTED, RingSize="16M")
     process = start_load("count", "-t", 5, "-c", last_cpu(), "-p", 1000)
