@@ -57,8 +57,8 @@ struct fr_event_desc {
 	char *name;    /* as perf prints it: "cycles:k", "sched:sched_switch" */
 	uint64_t *ids; /* the kernel's ids of this event, one per CPU (and task) */
 	size_t n_ids;
-	/* It is recorded no more, and has no record of that time or later; 0: it is recorded; UINT64_MAX: it will
-	   not be for long. Of a live recording only, in no file. */
+	/* It is recorded no more, and has no record of that time or later; 0: it is recorded; UINT64_MAX: not
+	   for long. Of a live recording only, in no file. */
 	uint64_t until_ns;
 };
 
