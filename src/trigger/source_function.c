@@ -231,9 +231,8 @@ static int choose_root(const struct fr_trigger_config *config, pid_t *ret, struc
 			*ret = process_in(path, CGROUP_DEPTH);
 	return *ret ? 0
 		    : fr_fail(d, -ESRCH,
-			      "the path is looked up in the root of its first process: start it, then "
-			      "`flightrecctl "
-			      "enable` the trigger",
+			      "the path is looked up in the root of its first process; it is armed when "
+			      "there is one",
 			      "the trigger %s: no process is in the control group %s", config->name,
 			      config->cgroup);
 }

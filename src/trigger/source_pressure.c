@@ -122,9 +122,9 @@ static int find_file(struct pressure *p, struct fr_diag *d)
 	if (cgroup_file(cgroup, p->subject.resource, p->path, sizeof(p->path)) == 0)
 		return 0;
 	return fr_fail(d, -ENOENT,
-		"its path is one below the mount of cgroup2; where its service is not started yet, start it, "
-		"then "
-		"`flightrecctl enable` the trigger; and the kernel needs PSI (psi=1)",
+		"its path is one below the mount of cgroup2; where its service is not started yet, it is "
+		"armed "
+		"then; and the kernel needs PSI (psi=1)",
 		"the cgroup %s has no %s.pressure", cgroup, p->subject.resource);
 }
 

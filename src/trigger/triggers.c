@@ -78,7 +78,7 @@ static void add_before(const struct fr_source_stats *before, struct fr_source_st
 	now->bad += before->bad;
 }
 
-static void disarm(struct fr_trigger *g)
+void fr_trigger_disarm(struct fr_trigger *g)
 {
 	struct fr_source_stats stats = {0};
 
@@ -95,7 +95,7 @@ static struct fr_trigger *trigger_free(struct fr_trigger *g)
 {
 	if (!g)
 		return NULL;
-	disarm(g);
+	fr_trigger_disarm(g);
 	fr_trigger_config_deinit(&g->config);
 	free(g);
 	return NULL;
@@ -126,19 +126,19 @@ struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name
 	return NULL;
 }
 
-/* 0, or as opening failed; G says why then, and so is whoever asked to be told. */
-static int arm(struct fr_triggers *t, struct fr_trigger *g)
+int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, bool again)
 {
-	const bool failed = g->diag.code;
+	const struct fr_diag before = g->diag;
 	int r;
 
 	g->diag = (struct fr_diag){0};
 	if (!g->class || g->source)
 		return 0;
+	fr_trigger_tried(g);
 	r = g->class->open(&t->env, &g->config, g, &g->source, &g->diag);
 	if (r >= 0) {
 		g->diag = (struct fr_diag){0};
-		if (failed)
+		if (before.code)
 			t->ops.armed(t->ops.ctx, g->config.name, NULL);
 		return 0;
 	}
@@ -149,7 +149,8 @@ static int arm(struct fr_triggers *t, struct fr_trigger *g)
 		fr_diag_prefix(&g->diag, "%s", g->config.origin);
 	fr_utf8_tidy(g->diag.what); /* it may quote a file of somebody else: symbols, markers */
 	fr_utf8_tidy(g->diag.hint);
-	t->ops.armed(t->ops.ctx, g->config.name, &g->diag);
+	if (!again || strcmp(before.what, g->diag.what) != 0)
+		t->ops.armed(t->ops.ctx, g->config.name, &g->diag);
 	return r;
 }
 
@@ -296,21 +297,16 @@ static void forget_values(struct fr_source_stats *s)
 	*s = (struct fr_source_stats){.fired = s->fired, .cooled = s->cooled, .lost = s->lost, .bad = s->bad};
 }
 
-static bool is_stale(const struct fr_trigger *g)
-{
-	return g->source && g->class->is_stale && g->class->is_stale(g->source);
-}
-
 /* OLD goes on with the configuration of FRESH, which is freed. */
 static void adopt(struct fr_trigger *old, struct fr_trigger *fresh)
 {
 	struct fr_trigger_config *was = &old->config, *is = &fresh->config, swap;
 
 	if (!fr_trigger_config_same_source(was, is)) {
-		disarm(old);
+		fr_trigger_disarm(old);
 		forget_values(&old->before);
-	} else if (is_stale(old)) {
-		disarm(old);
+	} else if (fr_trigger_is_stale(old)) {
+		fr_trigger_disarm(old);
 	}
 	if (old->source) { /* it has pointers to what WAS says, which is the same */
 		char *origin = TAKE_PTR(was->origin);
@@ -339,7 +335,7 @@ static void change_socket(struct fr_triggers *t, char *path)
 	if (strcmp(t->socket, path) != 0)
 		for (size_t i = 0; i < t->n; i++)
 			if (t->list[i]->config.kind == FR_TRIGGER_APPLICATION)
-				disarm(t->list[i]);
+				fr_trigger_disarm(t->list[i]);
 	free(t->socket);
 	t->socket = path;
 	t->env.application_socket = path;
@@ -385,10 +381,10 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
 	fr_policy_change(&t->policy, all->rate_burst, all->rate_interval_ns, fr_monotonic_ns());
 	for (size_t i = 0; i < t->n; i++)
 		if (!t->list[i]->policy.enabled)
-			disarm(t->list[i]);
+			fr_trigger_disarm(t->list[i]);
 	for (size_t i = 0; i < t->n; i++)
 		if (t->list[i]->policy.enabled)
-			(void)arm(t, t->list[i]);
+			(void)fr_trigger_arm(t, t->list[i], false);
 		else
 			t->list[i]->diag = (struct fr_diag){0};
 	return 0;
@@ -404,11 +400,11 @@ int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, str
 			d, -ENOENT, "`flightrecctl triggers` lists them", "there is no trigger %s", name);
 	g->policy.enabled = enable;
 	if (!enable) {
-		disarm(g);
+		fr_trigger_disarm(g);
 		g->diag = (struct fr_diag){0};
 		return 0;
 	}
-	r = arm(t, g);
+	r = fr_trigger_arm(t, g, false);
 	if (r < 0 && d)
 		*d = g->diag;
 	return r;
@@ -421,8 +417,8 @@ void fr_triggers_cpus_came(struct fr_triggers *t)
 
 		if (!g->source || g->config.kind != FR_TRIGGER_EVENT || g->config.pid)
 			continue;
-		disarm(g);
-		(void)arm(t, g); /* ops.armed() hears why not */
+		fr_trigger_disarm(g);
+		(void)fr_trigger_arm(t, g, false); /* ops.armed() hears why not */
 	}
 }
 

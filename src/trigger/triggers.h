@@ -90,6 +90,10 @@ int fr_triggers_test(
 /* Arm or disarm NAME by hand. -ENOENT; or as arming fails; with D. */
 int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, struct fr_diag *d);
 
+/* To be called every few seconds: a trigger whose control group, or whose function's file, is another one by
+   now is armed for that one; so is one that could not be armed because either was not there. */
+void fr_triggers_follow(struct fr_triggers *t);
+
 /* CPUs came online: what has an event on each of them opens these anew. */
 void fr_triggers_cpus_came(struct fr_triggers *t);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The parts of triggers.h among themselves: triggers.c (which there are, armed or not), decide.c (what
-   becomes of an anomaly). */
+/* The parts of triggers.h among themselves: triggers.c (which there are, armed or not), follow.c (armed anew,
+   when what they are about is another), decide.c (what becomes of an anomaly). */
 
 #include "trigger/triggers.h"
 
@@ -14,6 +14,9 @@ struct fr_trigger {
 	struct fr_diag diag;		     /* why it could not be armed; code 0: it could */
 	struct fr_policy_trigger policy;
 	char subject[64]; /* of a timer, in words */
+	/* follow.c; when it was last armed, or could not be */
+	uint64_t cgroup_id; /* that CGroup= was; 0: none */
+	uint64_t tried_ns, pause_ns;
 
 	uint64_t last_fired_ns, last_dump_id;
 	char last_file[sizeof(((struct fr_decision *)0)->file)];
@@ -36,6 +39,15 @@ struct fr_triggers {
 
 typedef int (*fr_trigger_dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id);
 
+/* 0, or as opening failed: G says why then, and ops.armed() hears it; of one that is tried AGAIN, what is
+ * new.
+ */
+int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, bool again);
+void fr_trigger_disarm(struct fr_trigger *g);
+/* G is armed for what is there now. */
+void fr_trigger_tried(struct fr_trigger *g);
+/* What G is armed for is another one by now: its file, its control group. */
+bool fr_trigger_is_stale(const struct fr_trigger *g);
 struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name);
 /* Ask the policy of P, which is G's or a copy, about CAUSE, and do what it says. With MAY_JOIN, in the file
    of a dump that waits. Returns the decision, borrowed until the next. */

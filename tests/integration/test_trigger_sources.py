@@ -4,6 +4,7 @@ the instant, and in which stock perf, the JSON and flightrecctl tell the same of
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -263,9 +264,9 @@ def test_object_on_the_command_line(armed, objects):
     check(d, provoke("getppid"), comm=COMM, reason="getppid", at_least=1, unit="count")
 
 
-def called(*args):
-    """frtest-function, which waits until it is told to go."""
-    p = subprocess.Popen([program("frtest-function"), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+def called(*args, by=None):
+    """frtest-function, which waits until it is told to go. BY: a copy of it."""
+    p = subprocess.Popen([by or program("frtest-function"), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                          env=environment())
     begin = time.monotonic_ns()
     out, _ = p.communicate("\n", timeout=20)
@@ -377,3 +378,26 @@ def test_a_person(armed, name):
         did = {"pid": p.pid}
         reason = "slow answers"
     check(d, did | {"from_ns": begin, "to_ns": time.monotonic_ns()}, reason=reason)
+
+
+def test_services_are_followed(armed, cgroup, tmp_path):
+    """A program that is upgraded, one that is installed later, a control group that is made anew."""
+    binary, later = tmp_path / "served", tmp_path / "later"
+    function = "Function={}:fr_function_slow\nThreshold=50ms\n"
+    shutil.copy(program("frtest-function"), binary)
+    d = armed(f"[Trigger upgraded]\n{function.format(binary)}[Trigger later]\n{function.format(later)}"
+              f"[Trigger anew]\nProbe=exec\nCGroup={cgroup.name}\n")
+    assert trigger(d, "later")["state"] == "failed" and trigger(d, "anew")["state"] == "armed"
+    shutil.copy(binary, tmp_path / "new")
+    os.replace(tmp_path / "new", binary)
+    shutil.copy(binary, later)
+    cgroup.rmdir()
+    cgroup.mkdir()
+    for name in ("upgraded", "later", "anew"):
+        until(f"{name} that is armed anew", lambda: f"trigger {name} is armed now" in d.log(), 60)
+    called("call", "80", by=binary)
+    called("call", "80", by=later)
+    run("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec true', "sh", cgroup)
+    for name in ("upgraded", "later", "anew"):
+        until(f"anomaly of {name}", lambda: trigger(d, name)["fired"] == 1)
+    assert d.log().count("trigger later is not armed") == 1, "what is tried again is told once"

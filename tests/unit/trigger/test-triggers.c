@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "trigger/probes.h"
-#include "trigger/triggers.h"
+#include "trigger/triggers_private.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -17,6 +17,7 @@
 /* --- a source whose anomalies the test makes; its subject "broken" does not open */
 
 static unsigned opened, closed;
+static int broken = -EOPNOTSUPP;
 static struct fr_source *source_of[26]; /* by the first letter of its trigger */
 static struct fr_source_stats hand_stats;
 
@@ -26,7 +27,7 @@ static int hand_open(const struct fr_source_env *env, const struct fr_trigger_co
 	struct fr_source *s;
 
 	if (config->subject && !strcmp(config->subject, "broken"))
-		return fr_fail(d, -EOPNOTSUPP, "mend it", "it is broken");
+		return fr_fail(d, broken, "mend it", "it is broken%s", broken == -ESRCH ? ": nobody" : "");
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
@@ -151,6 +152,7 @@ static int setup(void **state)
 	struct fr_source_env env = {.self = getpid(), .gid = (gid_t)-1};
 
 	opened = closed = 0;
+	broken = -EOPNOTSUPP;
 	hand_stats = (struct fr_source_stats){.unit = FR_CAUSE_NS, .threshold = 5000};
 	if (!s || sd_event_new(&s->event) < 0)
 		return -1;
@@ -337,6 +339,64 @@ static void test_reload_keeps_what_is_the_same(void **state)
 	assert_int_equal(opened, 7);
 	fire('a');
 	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
+}
+
+/* The pause after a try is over. */
+static void follow(struct scene *s)
+{
+	for (size_t i = 0; i < s->t->n; i++)
+		s->t->list[i]->tried_ns = 0;
+	fr_triggers_follow(s->t);
+}
+
+static void test_a_file_that_was_replaced_is_followed(void **state)
+{
+	struct fr_trigger_config c[] = {section("a", "x"), section("b", "y"), section("c", "z")};
+	struct scene *s = *state;
+
+	c[0].kind = FR_TRIGGER_FUNCTION;
+	c[1].kind = FR_TRIGGER_PROGRAM;
+	c[2].kind = FR_TRIGGER_USDT;
+	c[2].enabled = false;
+	configure(s, c, 3);
+	hand_stale = true;
+	fr_triggers_follow(s->t); /* too soon */
+	hand_stale = false;
+	follow(s);
+	assert_int_equal(opened, 2);
+	hand_stale = true;
+	follow(s);
+	hand_stale = false;
+	/* A program of the user waits for a reload. */
+	assert_int_equal(opened, 3);
+	assert_int_equal(closed, 1);
+	assert_int_equal(s->healed, 1);
+	assert_int_equal(info(s, "a").state, FR_TRIGGER_ARMED);
+	fire('a');
+	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
+}
+
+static void test_what_comes_later_is_armed_then(void **state)
+{
+	struct fr_trigger_config c[] = {section("a", "broken"), section("b", "broken")};
+	struct scene *s = *state;
+
+	c[0].kind = FR_TRIGGER_FUNCTION;
+	c[1].kind = FR_TRIGGER_PROBE;
+	broken = -ENOENT;
+	configure(s, c, 2);
+	assert_int_equal(s->failed, 2);
+	follow(s);
+	assert_int_equal(s->failed, 2); /* it is told once */
+	broken = -ESRCH;
+	follow(s);
+	assert_int_equal(s->failed, 3); /* another reason: of A, as B is of no file */
+	assert_int_equal(s->healed, 0);
+	strcpy(fr_trigger_find(s->t, "a")->config.subject, "there");
+	follow(s);
+	assert_int_equal(s->healed, 1);
+	assert_int_equal(info(s, "a").state, FR_TRIGGER_ARMED);
+	assert_int_equal(info(s, "b").state, FR_TRIGGER_FAILED);
 }
 
 /* Of sources before: what they counted stays, what they measured goes with what they were. */
@@ -623,6 +683,8 @@ int main(void)
 		TEST(test_defaults),
 		TEST(test_arming),
 		TEST(test_reload_keeps_what_is_the_same),
+		TEST(test_a_file_that_was_replaced_is_followed),
+		TEST(test_what_comes_later_is_armed_then),
 		TEST(test_counters_outlive_values),
 		TEST(test_fire),
 		TEST(test_a_storm_is_one_decision),
