@@ -4,13 +4,14 @@ import json
 import os
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from conftest import call
-from harness import ARMED_PROBES, BIN, EXIT, Daemon, perf_clean, script_lines, sidecar, until
+from harness import ARMED_PROBES, BIN, EXIT, NO_LOSS, Daemon, perf_clean, script_lines, sidecar, until
 
 EVENTS = ("-e", "cpu-clock", "-F", "499", "-M", "8M")
 
@@ -96,8 +97,8 @@ def test_a_cause_stands_in_its_dump(recorder, state_dir):
 
 
 def test_cooldown(recorder, state_dir):
-    m = Machine(recorder, state_dir, "[Trigger app]\nApplication=yes\nCooldown=3s\n[Trigger other]\nApplication=yes\nWindow=10s\n")
-    begin = time.monotonic()
+    m = Machine(recorder, state_dir, "[Trigger app]\nApplication=yes\nCooldown=1h\n[Trigger other]\nApplication=yes\nWindow=10s\n"
+                                     "[Trigger short]\nApplication=yes\nCooldown=3s\nWindow=20s\n")
     for _ in range(5):
         m.send("app")
     m.send("other")
@@ -105,16 +106,18 @@ def test_cooldown(recorder, state_dir):
     time.sleep(1.2)  # what its source holds back by itself is over, its cool-down is not
     m.send("app")
     t = m.settled("app")
-    assert time.monotonic() < begin + 3, "this machine is too busy for the test"
     assert (t["fired"], t["joined"]) == (1, 0) and t["suppressed"]["cool-down"] >= 1, t
-    assert 0 < t["cooldown_left_ns"] < 3 * 10**9
+    assert 0 < t["cooldown_left_ns"] < 3600 * 10**9
     assert m.settled("other")["fired"] == 1, "each has a cool-down of its own"
     newest = next(x for x in m.decisions() if x["trigger"] == "app")
     assert newest["verdict"] == "cool-down" and "cools down for another" in newest["why"]
-    time.sleep(max(0.0, begin + 3.3 - time.monotonic()))
-    m.send("app")
-    assert m.settled("app")["fired"] == 2
-    m.files(3)
+    for fired in (1, 2):
+        until("the end of its cool-down", lambda: m.trigger("short")["cooldown_left_ns"] == 0)
+        m.send("short")
+        assert m.settled("short")["fired"] == fired
+    second, first = [x["cause"]["monotonic_ns"] for x in m.decisions() if x["trigger"] == "short"]
+    assert second - first >= 3 * 10**9
+    m.files(4)
     assert m.d.log().count("app: slow answer, 12 of 10") == 1, "a line a minute for each trigger and reason"
     m.d.stop()
 
@@ -130,6 +133,7 @@ def test_rate_limit_of_all(recorder, state_dir):
     assert a["suppressed"] == b["suppressed"] == {"rate-limit": 3}
     bucket = m.call("Triggers")["parameters"]
     assert bucket["burst"] == 2 and bucket["tokens"] < 1 and 0 < bucket["next_token_ns"] <= 1800 * 10**9
+    m.files(2)
     m.d.dump_by_control()  # a person needs none
     m.d.dump_by_signal()
     triggers = m.d.status()["triggers"]
@@ -138,21 +142,33 @@ def test_rate_limit_of_all(recorder, state_dir):
 
 
 def test_min_fill(recorder, state_dir):
-    m = Machine(recorder, state_dir, "MinFill=4s\nCooldown=0\n[Trigger app]\nApplication=yes\n[Trigger now]\nApplication=yes\nMinFill=0\n")
-    m.send("app")
-    assert m.settled("app")["suppressed"] == {"min-fill": 1}
-    assert "MinFill= wants 4.0s" in m.decisions()[0]["why"]
+    m = Machine(recorder, state_dir, "MinFill=4s\nCooldown=0\n[Trigger app]\nApplication=yes\n[Trigger now]\nApplication=yes\nMinFill=0\n"
+                                     "[Trigger late]\nApplication=yes\nMinFill=50s\n")
+    for name in ("late", "app"):
+        m.send(name)
+        m.settled(name)
+    assert m.trigger("late")["suppressed"] == {"min-fill": 1}
+    assert "MinFill= wants 50.0s" in next(x for x in m.decisions() if x["trigger"] == "late")["why"]
     m.send("now")
     assert m.settled("now")["fired"] == 1
-    time.sleep(5)
-    m.send("app")
-    assert m.settled("app")["fired"] == 1
+
+    def fired():
+        t = m.trigger("app")
+        assert set(t["suppressed"]) <= {"min-fill"}, t
+        if not t["fired"]:
+            time.sleep(0.3)
+            m.send("app")
+            m.settled("app")
+        return t["fired"]
+    assert until("a ring that is full enough", fired) == 1
+    at, = (x["cause"]["monotonic_ns"] for x in m.decisions() if (x["trigger"], x["verdict"]) == ("app", "fire"))
+    assert at - m.d.status()["ring"]["first_ns"] >= 4 * 10**9
     m.files(2)
     m.d.stop()
 
 
 def test_causes_within_the_post_trigger_time_share_a_file(recorder, state_dir):
-    m = Machine(recorder, state_dir, "[Trigger a]\nApplication=yes\nPostTrigger=1500ms\n"
+    m = Machine(recorder, state_dir, "[Trigger a]\nApplication=yes\nPostTrigger=6s\n"
                                      "[Trigger b]\nApplication=yes\nPostTrigger=20s\n[Trigger c]\nApplication=yes\nWindow=1s\n")
     for name in "abc":
         m.send(name)
@@ -160,7 +176,7 @@ def test_causes_within_the_post_trigger_time_share_a_file(recorder, state_dir):
         time.sleep(0.2)
     meta, = m.files(1)
     assert [c["trigger"] for c in meta["causes"]] == ["a", "b", "c"] and meta["cause"] == meta["causes"][0]
-    assert meta["asked"]["to_ns"] == meta["cause"]["monotonic_ns"] + 1500 * 10**6, "who joins does not widen the window"
+    assert meta["asked"]["to_ns"] == meta["cause"]["monotonic_ns"] + 6 * 10**9, "who joins does not widen the window"
     for c in meta["causes"]:
         assert c["monotonic_ns"] < meta["asked"]["to_ns"]
     assert [(m.trigger(n)["fired"], m.trigger(n)["joined"]) for n in "abc"] == [(1, 0), (0, 1), (0, 1)]
@@ -215,13 +231,12 @@ def test_reload_keeps_the_ring(recorder, state_dir):
     m = Machine(recorder, state_dir, "Cooldown=1h\n[Trigger a]\nApplication=yes\n[Trigger b]\nApplication=yes\n")
     m.send("a")
     m.settled("a")
-    time.sleep(3)
-    before = m.d.status()["ring"]
+    before = until("some history", lambda: (ring := m.d.status()["ring"])["span_s"] > 2 and ring)
     m.write("Cooldown=0\n[Trigger a]\nApplication=yes\n[Trigger c]\nApplication=yes\nWindow=100s\n[Trigger tick]\nEvery=1h\n")
     m.d.signal(signal.SIGHUP)
     until("word of the reload", lambda: "configuration reloaded" in m.d.log())
     after = m.d.status()["ring"]
-    assert after["span_s"] >= before["span_s"] > 2 and after["samples"] >= before["samples"] > 0
+    assert after["span_s"] >= before["span_s"] and after["samples"] >= before["samples"] > 0
     names = [t["name"] for t in m.call("Triggers")["parameters"]["triggers"]]
     assert names[:6] == ["signal", "control", "application", "a", "c", "tick"] and "b" not in names
     a = m.trigger("a")
@@ -244,13 +259,21 @@ def test_reload_keeps_the_ring(recorder, state_dir):
 
 def test_a_timer(recorder, state_dir):
     """A clock fires as often as it says: the cool-down of all is not for it."""
+    begin = time.monotonic_ns()
     m = Machine(recorder, state_dir, "[Trigger tick]\nEvery=1s\nWindow=1s\n")
     until("three dumps of it", lambda: m.trigger("tick")["fired"] >= 3)
     m.call("SetTrigger", name="tick", enabled=False)
     times = [x["cause"]["monotonic_ns"] for x in reversed(m.decisions())]
-    for a, b in zip(times, times[1:]):
-        assert 0.8e9 < b - a < 2.5e9, times
+    # Whatever holds it up, it is never ahead of its time, and falls behind by itself never.
+    assert all(at >= begin + n * 10**9 for n, at in enumerate(times, 1)), (begin, times)
+    assert min(b - a for a, b in zip(times, times[1:])) < 2.5e9, times
     m.d.stop()
+
+
+def taken(m):
+    """What others sent has been taken: of two connections that are made now, the second comes after it."""
+    for _ in range(2):
+        m.call("Triggers")
 
 
 def test_watch(recorder, state_dir):
@@ -262,8 +285,7 @@ def test_watch(recorder, state_dir):
         clients[-1].settimeout(20)
         clients[-1].connect(str(m.d.socket))
         clients[-1].sendall(watch)
-        if len(clients) <= 16:
-            m.d.status()  # it has been taken by then
+        taken(m)
     assert "watching already" in receive(clients[16])["parameters"]["what"]
     m.send("app")
     for c in clients[:16]:
@@ -278,7 +300,7 @@ def test_watch(recorder, state_dir):
         s.settimeout(20)
         s.connect(str(m.d.socket))
         s.sendall(watch)
-        m.d.status()
+        taken(m)
         time.sleep(1.2)
         m.send("app")
         reply = receive(s)["parameters"]["decision"]
@@ -291,14 +313,18 @@ def test_watch(recorder, state_dir):
 def test_a_storm(recorder, state_dir):
     """As many dumps as the policy allows, and each of the anomalies is in a count."""
     m = Machine(recorder, state_dir, "RateLimit=3/1h\nCooldown=200ms\n[Trigger app]\nApplication=yes\n")
-    end = time.monotonic() + 3
-    while time.monotonic() < end:
+    begin = time.monotonic()
+
+    def goes_on():
         for _ in range(200):
             m.send("app")
+        t = m.trigger("app")
+        return time.monotonic() < begin + 3 or not t["suppressed"].get("rate-limit")
+    until("a rate that is used up", lambda: not goes_on())
     t = m.settled("app")
     assert t["fired"] == 3 and t["suppressed"]["rate-limit"] > 0, t
     m.files(t["fired"])
-    assert len(m.decisions()) < 60, "what repeats is one decision"
+    assert len(m.decisions()) < 20 * (time.monotonic() - begin), "what repeats is one decision"
     m.d.stop()
 
 
@@ -328,7 +354,16 @@ def test_the_journal(state_dir):
     try:
         Path("/run/systemd/journal").mkdir(parents=True)
         journal.bind("/run/systemd/journal/socket")
-        journal.settimeout(20)
+        journal.settimeout(120)
+        entries = {}
+
+        def read():  # all the while: whose queue is full, waits
+            while "stopped" not in entries:
+                e = entry(journal.recv(65536))
+                entries[e["MESSAGE_ID"] if e.get("MESSAGE") != "stopped" and "MESSAGE_ID" in e else e.get("MESSAGE", "")] = e
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
 
         def recorder(*args):
             nonlocal d
@@ -345,10 +380,7 @@ def test_the_journal(state_dir):
         m.send("app")
         m.settled("app")
         d.stop()
-        entries = {}
-        while "stopped" not in entries:
-            e = entry(journal.recv(65536))
-            entries[e["MESSAGE_ID"] if e.get("MESSAGE") != "stopped" and "MESSAGE_ID" in e else e.get("MESSAGE", "")] = e
+        reader.join(120)
     finally:
         if d:
             d.kill()
@@ -371,8 +403,12 @@ def test_a_program_leaves_its_tracepoint_to_others(recorder, state_dir):
     if not found:
         pytest.skip("slow-open.bpf.o is not built")
     m = Machine(recorder, state_dir, f"[Trigger slow-open]\nProgram={found[0]}\nThreshold=1h\n",
-                events=("-e", "syscalls:sys_enter_openat", "-M", "8M"))
-    assert m.trigger("slow-open")["state"] == "armed", m.d.log()
+                events=(*NO_LOSS, "-e", "syscalls:sys_enter_openat", "-M", "8M"))
+    t = m.trigger("slow-open")
+    if t["state"] == "failed":
+        assert "verifier" not in t["what"], t["what"]
+        pytest.skip(t["what"])
+    assert t["state"] == "armed", m.d.log()
     for _ in range(50):
         open("/dev/null", "rb").close()
     path = m.d.dump_by_control()
