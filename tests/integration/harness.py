@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Starting flightrecd, talking to it, and asking stock perf what stands in its files."""
+"""Starting flightrecd, talking to it, and asking stock perf what stands in its files.
+
+Every limit of time here is for what hangs: a machine may be slow, or have better things to do."""
 import ctypes
 import json
 import os
@@ -46,7 +48,7 @@ def environment(**more):
 Result = namedtuple("Result", "code out err")
 
 
-def run(*argv, timeout=60, cwd=None, env=None, preexec=die_with_parent):
+def run(*argv, timeout=180, cwd=None, env=None, preexec=die_with_parent):
     """A program to its end: exit code, standard output, standard error."""
     p = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                        timeout=timeout, cwd=cwd, env=env or environment(), preexec_fn=preexec)
@@ -62,10 +64,11 @@ def must(*argv, **kwargs):
 def start(*argv, **kwargs):
     """A program in the background; dies with the tests."""
     kwargs.setdefault("env", environment())
-    return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, **kwargs)
+    kwargs.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.Popen([str(a) for a in argv], preexec_fn=die_with_parent, **kwargs)
 
 
-def load(name, *args, timeout=60):
+def load(name, *args, timeout=180):
     """A load program to its end; what it says of itself."""
     return json.loads(must(program(f"frtest-{name}"), *args, timeout=timeout).out)
 
@@ -75,12 +78,40 @@ def start_load(name, *args):
 
 
 def finish_load(p):
-    out, _ = p.communicate(timeout=60)
+    out, _ = p.communicate(timeout=180)
     assert p.returncode == 0
     return json.loads(out)
 
 
-def until(what, condition, seconds=20):
+class Steps:
+    """A program that does so much for each byte of its input and answers each with a byte: so there is as much work between
+    two things that a test does as the test gives, and not as the machine is fast."""
+
+    AHEAD = 2
+
+    def __init__(self, *argv):
+        self.process = start(*argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.ahead = 0
+
+    def fill(self, wait=False):
+        """Gives steps until AHEAD are not done yet; WAIT: one of those from before has to be done first."""
+        while self.ahead and select.select([self.process.stdout], [], [], 180 if wait else 0)[0]:
+            done = os.read(self.process.stdout.fileno(), self.ahead if not wait else 1)
+            assert done, "the load ended"
+            self.ahead -= len(done)
+            wait = False
+        assert not wait or not self.ahead, "a step of the load does not come to its end"
+        self.process.stdin.write(b"." * (self.AHEAD - self.ahead))
+        self.ahead = self.AHEAD
+
+    def finish(self):
+        """All steps done, and what the program says of itself."""
+        out, _ = self.process.communicate(timeout=180)
+        assert self.process.returncode == 0
+        return json.loads(out[self.ahead:])
+
+
+def until(what, condition, seconds=60):
     """The first value of CONDITION that is true; an assertion about WHAT after so many seconds."""
     end = time.monotonic() + seconds
     while True:
@@ -109,13 +140,15 @@ class NotifySocket:
 
     def wait(self, line, alive, seconds):
         """True once LINE came; False where alive() says that nobody can send it any more."""
-        end = time.monotonic() + seconds
+        end, gone = time.monotonic() + seconds, False
         while line not in self.lines:
             ready, _, _ = select.select([self.socket], [], [], 0.05)
             if ready:
                 self.lines += self.socket.recv(65536).decode(errors="replace").splitlines()
-            elif not alive():
+            elif gone:
                 return False
+            else:
+                gone = not alive()  # what it said before that may still be to be read
             assert time.monotonic() < end, f"no {line} within {seconds} s; got {self.lines}"
         return True
 
@@ -150,7 +183,7 @@ class Daemon:
         where = ["-o", str(self.directory), "--socket", str(self.socket)]
         return self.prefix + [self.binary] + self.quiet() + self.args + where + (["--"] + self.command if self.command else [])
 
-    def start(self, ready_seconds=30):
+    def start(self, ready_seconds=120):
         notify = NotifySocket()
         try:
             with open(self.log_path, "wb") as log:
@@ -181,7 +214,7 @@ class Daemon:
         """Sample files, oldest first (the name is the time)."""
         return sorted(p for p in self.directory.glob("perf.data.sample.*Z") if not p.name.endswith(".json"))
 
-    def dump_by_signal(self, seconds=30):
+    def dump_by_signal(self, seconds=120):
         before = set(self.samples())
         self.signal(signal.SIGUSR1)
         new = until(f"dump after SIGUSR1; log:\n{self.log()}",
@@ -190,7 +223,7 @@ class Daemon:
         return new[0]
 
     def dump_by_control(self, *args):
-        r = self.ctl("dump", *args, timeout=60)
+        r = self.ctl("dump", *args, timeout=300)
         assert r.code == 0, f"flightrecctl dump: exit code {r.code}\n{r.err}\n{self.log()}"
         path = Path(r.out.strip())
         assert path.is_file(), f"flightrecctl dump names {r.out!r}, which is no file"
@@ -198,7 +231,7 @@ class Daemon:
 
     # --- control
 
-    def ctl(self, verb, *args, timeout=30):
+    def ctl(self, verb, *args, timeout=120):
         return run(program("flightrecctl"), "--socket", self.socket, verb, *args, timeout=timeout)
 
     def status(self):
@@ -214,6 +247,13 @@ class Daemon:
         assert found, f"status knows no event {name}, only {[e['name'] for e in events]}"
         return found[0]
 
+    def until_sampled(self, name, n, *, load=None):
+        """N samples of an event since it was opened; LOAD: whose end would be in vain."""
+        def enough():
+            assert load is None or load.poll() is None, f"the load ended with {load.returncode} before that"
+            return self.event_status(name)["samples"] >= n
+        until(f"{n} samples of {name}", enough)
+
     def lost(self):
         """All losses so far, by cause, without those that are 0."""
         return {cause: n for cause, n in self.status().get("losses", {}).items() if n}
@@ -224,7 +264,7 @@ class Daemon:
         assert self.running(), f"flightrecd is gone ({self.process.returncode}):\n{self.log()}"
         self.process.send_signal(number)
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=180):
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -238,7 +278,7 @@ class Daemon:
     def finish(self):
         """SIGUSR2: the last dump, the end, and one perf.data."""
         self.signal(signal.SIGUSR2)
-        code = self.wait(120)
+        code = self.wait(300)
         assert code == 0, f"SIGUSR2: exit code {code}\n{self.log()}"
         merged = self.directory / "perf.data"
         assert merged.is_file(), f"SIGUSR2 left no perf.data, only {sorted(p.name for p in self.directory.iterdir())}"
@@ -265,7 +305,7 @@ def fill(path):
             pass
 
 
-def merge(directory, *args, timeout=120):
+def merge(directory, *args, timeout=300):
     return run(program("flightrec-merge"), *args, directory, timeout=timeout)
 
 
@@ -279,8 +319,18 @@ LINE = re.compile(r"^\s*(?P<comm>.*?)\s+(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+\[(?P<cp
                   r"\s+(?P<event>\S+?):(?:\s+(?P<trace>.*))?$")
 
 
-def perf(*args, timeout=180, cwd=None):
+def perf(*args, timeout=600, cwd=None):
     return run("perf", *args, timeout=timeout, cwd=cwd)
+
+
+def until_perf_records(process):
+    """perf record has its rings, and handlers of the signals that ask for a dump; or it has ended."""
+    def ready():
+        if process.poll() is not None:
+            return True
+        caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.M)
+        return int(caught[1], 16) >> (signal.SIGUSR2 - 1) & 1 and "[perf_event]" in Path(f"/proc/{process.pid}/maps").read_text()
+    until("perf record that records", ready)
 
 
 def perf_clean(*args, **kwargs):

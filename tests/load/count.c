@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* One thread that counts up in an argument of a system call: lseek(-1, 0), lseek(-1, 1), … which fails and
-   does nothing, as fast as it can, or with a pause every 256 numbers. A recording of it has each number,
-   once. */
+   does nothing, as fast as it can, or with a pause every 256 numbers; for a time, or until SIGTERM. With -s
+   it counts so many for each byte of its input, answers with a byte, and ends with its input. A recording of
+   it has each number, once. */
 
 #include "load.h"
 
 #include <err.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -15,11 +17,19 @@
 
 #define BATCH 256
 
+static volatile sig_atomic_t ended;
+
+static void on_term(int sig)
+{
+	(void)sig;
+	ended = 1;
+}
+
 FR_LOAD_FRAME static uint64_t frtest_count(uint64_t ns, useconds_t pause)
 {
 	uint64_t n = 0, end = fr_load_now_ns() + ns;
 
-	while (fr_load_now_ns() < end) {
+	while (!ended && fr_load_now_ns() < end) {
 		for (unsigned i = 0; i < BATCH; i++)
 			syscall(SYS_lseek, -1, n++, SEEK_SET);
 		if (pause)
@@ -28,25 +38,42 @@ FR_LOAD_FRAME static uint64_t frtest_count(uint64_t ns, useconds_t pause)
 	return n;
 }
 
+FR_LOAD_FRAME static uint64_t frtest_count_steps(uint64_t step)
+{
+	uint64_t n = 0;
+	char byte;
+
+	while (read(STDIN_FILENO, &byte, 1) == 1) {
+		for (uint64_t i = 0; i < step; i++)
+			syscall(SYS_lseek, -1, n++, SEEK_SET);
+		if (write(STDOUT_FILENO, &byte, 1) != 1)
+			err(EXIT_FAILURE, "cannot tell of a step");
+	}
+	return n;
+}
+
 int main(int argc, char *argv[])
 {
-	uint64_t ns = 1000000000ULL, begin, n;
+	uint64_t ns = 1000000000ULL, begin, n, step = 0;
 	useconds_t pause = 0;
 	int opt, cpu = -1;
 
-	while ((opt = getopt(argc, argv, "t:c:p:")) != -1) {
+	while ((opt = getopt(argc, argv, "t:c:p:s:")) != -1) {
 		if (opt == 't')
 			ns = fr_load_seconds(optarg);
 		else if (opt == 'c')
 			cpu = atoi(optarg);
 		else if (opt == 'p')
 			pause = (useconds_t)fr_load_count(optarg);
+		else if (opt == 's')
+			step = fr_load_count(optarg);
 		else
-			errx(2, "usage: frtest-count [-t SECONDS] [-c CPU] [-p MICROSECONDS]");
+			errx(2, "usage: frtest-count [-t SECONDS | -s NUMBERS] [-c CPU] [-p MICROSECONDS]");
 	}
 	fr_load_pin(cpu);
+	signal(SIGTERM, on_term);
 	begin = fr_load_now_ns();
-	n = frtest_count(ns, pause);
+	n = step ? frtest_count_steps(step) : frtest_count(ns, pause);
 	printf("{\"pid\":%d,\"calls\":%" PRIu64 ",\"nr\":%d,\"ns\":%" PRIu64 "}\n", getpid(), n, SYS_lseek,
 		fr_load_now_ns() - begin);
 	return 0;
