@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-from harness import Daemon, environment, start
+from harness import Daemon, environment, start, until
 
 SHELL = r"""
 n=$1; shift
@@ -85,10 +85,19 @@ class Store:
         end = time.monotonic() + seconds
         while not self.said("READY=1"):
             if not alive():
-                return False
+                self.settle()
+                return bool(self.said("READY=1"))
             assert time.monotonic() < end, f"not ready within {seconds} s"
             time.sleep(0.005)
         return True
+
+    def settle(self):
+        """Everything that was said until now is taken: messages come in the order in which they were sent."""
+        Store.count += 1
+        fence = f"FENCE={Store.count}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.sendto(fence.encode(), "\0" + self.name)
+        until("end of what was said", lambda: self.said(fence))
 
     def close(self):
         self.closing = True
@@ -106,7 +115,8 @@ class StoredDaemon(Daemon):
         super().__init__(*args, **kwargs)
         self.store = store
 
-    def start(self, ready_seconds=30):
+    def start(self, ready_seconds=120):
+        self.store.settle()  # of the instance before, too
         with self.store.lock:
             passed = list(self.store.fds)
             self.store.lines = []
