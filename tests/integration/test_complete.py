@@ -3,51 +3,44 @@
 make together each number stands once."""
 import json
 import os
-import time
 
 import pytest
 
-from harness import finish_load, last_cpu, merge, must, program, start_load, until
+from harness import Steps, last_cpu, merge, must, program
 
 DUMPS = 100 if os.environ.get("FLIGHTREC_FULL") else 20
-EVERY = 0.25  # seconds
+# Numbers from one dump to the next are at most one more of these than are given ahead: a kernel's ring of 32 MiB holds
+# them, and a ring of 4 MiB, so that windows overlap however slow the machine is.
+STEP = 80000
 
 
 def sequence(path, load):
     return json.loads(must(program("frtest-sequence"), path, load["pid"], load["nr"], timeout=300).out)
 
 
-def reached(recorder):
-    """Whether the recorder has taken in anything of the load."""
-    return recorder.status()["ring"]["samples"] > 1000
-
-
 def dump_while_counting(recorder):
-    """Dumps that overlap for as long as the load counts, and one after it; (load, dumps)."""
-    process = start_load("count", "-t", DUMPS * EVERY, "-c", last_cpu())
-    until("sample of the load", lambda: reached(recorder))
-    dumps = []
-    while process.poll() is None:
-        begin = time.monotonic()
+    """Dumps that overlap while the load counts, and one after it; (load, dumps)."""
+    steps, dumps = Steps(program("frtest-count"), "-s", STEP, "-c", last_cpu()), []
+    for _ in range(DUMPS):
+        steps.fill(wait=True)
         dumps.append(recorder.dump_by_control())
-        time.sleep(max(0, begin + EVERY - time.monotonic()))
-    load = finish_load(process)
+    load = steps.finish()
     dumps.append(recorder.dump_by_control())
     return load, dumps
 
 
-def record(recorder, directory, spec):
+def record(recorder, directory, spec, ring):
     """Into DIRECTORY without a loss: the kernel's buffers overflow where others take the CPUs for too long, which is the
     machine's doing, so there are three tries."""
     for i in range(3):
         state = directory / f"try{i}"
         state.mkdir()
-        daemon = recorder("-m", "32M", *spec, "-M", "48M", directory=state)
+        daemon = recorder("-m", "32M", *spec, "-M", ring, directory=state)
         load, dumps = dump_while_counting(daemon)
-        lost = daemon.lost()
+        lost, evicted = daemon.lost(), daemon.status()["ring"]["evicted_samples"]
         daemon.stop()
         if not lost:
-            return state, load, dumps
+            return state, load, dumps, evicted
         for path in state.iterdir():
             path.unlink()
     raise AssertionError(f"three times something was lost, at last {lost}")
@@ -55,11 +48,13 @@ def record(recorder, directory, spec):
 
 @pytest.mark.parametrize("filtered", [False, True], ids=["whole-machine", "one-syscall"])
 def test_every_number_once(recorder, tmp_path, filtered):
-    """48 MiB hold some seconds of this load, so that windows overlap, and the first one begins with the load."""
+    """With the calls of the load alone in a ring that they turn over; and among those of the whole machine, which may be many."""
     spec = ["-e", "raw_syscalls:sys_enter"] + (["--filter", "id == 8"] if filtered else [])
-    state, load, dumps = record(recorder, tmp_path, spec)
-    assert len(dumps) >= DUMPS * 3 / 4, f"only {len(dumps)} dumps while the load ran: this tests little"
-    assert len(set(dumps)) == len(dumps)
+    state, load, dumps, evicted = record(recorder, tmp_path, spec, "4M" if filtered else "48M")
+    assert load["calls"] % STEP == 0 and len(set(dumps)) == len(dumps)
+    assert evicted or not filtered, "the ring held all of it"
+    midst = sum((sequence(path, load)["last"] + 1) % STEP != 0 for path in dumps)
+    assert midst >= DUMPS / 4, f"only {midst} dumps while the load counted: this tests little"
 
     r = merge(state, timeout=600)
     assert r.code == 0, r.err
