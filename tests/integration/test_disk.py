@@ -71,7 +71,7 @@ def start_dump(d, *args):
 
 
 def finish_dump(p):
-    out, err = p.communicate(timeout=60)
+    out, err = p.communicate(timeout=180)
     assert p.returncode == 0, err
     return Path(out.strip())
 
@@ -93,18 +93,21 @@ def counted(d):
 
 
 def answers_at_once(d):
-    took = []
+    """In little more than it takes to start the client on this machine, now."""
+    took, nothing = [], []
     for _ in range(5):
+        begin = time.monotonic()
+        d.ctl("--version")
+        nothing.append(time.monotonic() - begin)
         begin = time.monotonic()
         d.status()
         took.append(time.monotonic() - begin)
-    assert statistics.median(took) < 0.1, took
+    assert statistics.median(took) < 0.1 + 5 * statistics.median(nothing), (took, nothing)
 
 
-def never_blocked(d):
-    """Seconds pass in these tests while the disk does nothing; the recorder has to notice none of them."""
-    own = d.status()["self"]
-    assert own["longest_period_s"] < 0.5 and own["longest_round_s"] < 0.5, own
+def never_blocked(d, calls):
+    """The disk does nothing until it is told to, and the recorder goes on: all that the load ever did gets into the ring."""
+    until("all of it in the ring", lambda: counted(d) + d.lost().get("kernel-ring-full", 0) >= calls)
 
 
 def test_the_file_system_of_these_tests(on_disk, disk):
@@ -121,22 +124,25 @@ def test_the_file_system_of_these_tests(on_disk, disk):
 
 
 def test_slow(on_disk, disk):
-    """1 MB/s under a load that makes more: the file is whole, recording goes on, and what the ring had no room for is counted."""
+    """A disk that takes less than a load makes: the file is whole, recording goes on, and what the ring had no room for is
+    counted."""
     d = on_disk(*SYSCALLS, "-M", "4M")
-    p = start_load("count", "-t", "9", "-c", last_cpu())
+    p = start_load("count", "-t", "600", "-c", last_cpu())
     until("a full ring", lambda: d.status()["ring"]["evicted_samples"] > 100000)
     disk.tell("only", "sample")
-    disk.tell("rate", 1000000)
+    disk.tell("rate", 200000)
     dump = start_dump(d)
-    begin = time.monotonic()
     writing = until("word of a slow write", lambda: (w := d.status()["dumps"].get("writing", {})).get("seconds", 0) > 1.2 and w)
     assert "disk is slow or stuck" in d.ctl("status", "--no-pager").out
     answers_at_once(d)
     before = counted(d)
-    until("more samples", lambda: counted(d) > before + 100000, 5)
+    until("more samples", lambda: counted(d) > before + 100000)
+    until("sample for which there is no room", lambda: "back-pressure" in d.lost())
+    assert dump.poll() is None and not d.samples(), "all of that while it was being written"
+    disk.tell("rate", 1000000)
     path = finish_dump(dump)
-    assert time.monotonic() - begin > 2 and writing["file"] == path.name
-    never_blocked(d)
+    assert writing["file"] == path.name
+    p.terminate()
     did = finish_load(p)
     disk.tell("go")
     status = d.status()
@@ -169,8 +175,8 @@ def test_stuck_under_the_dump(on_disk, disk):
     during = load("count", "-t", "1")
     another = start_dump(d)
     until("one that waits for it", lambda: d.status()["dumps"]["queued"] == 2)
+    never_blocked(d, before["calls"] + during["calls"])
     assert dump.poll() is None and not d.samples()
-    never_blocked(d)
     disk.tell("go")
     first, second = finish_dump(dump), finish_dump(another)
     has_all(d, first, before)
@@ -188,9 +194,8 @@ def test_stuck_as_a_whole(on_disk, disk):
     until("writes that wait", lambda: disk.held() > 0)
     during = load("count", "-t", "1")
     answers_at_once(d)
+    never_blocked(d, during["calls"])
     assert dump.poll() is None
-    until("all of it in the ring", lambda: counted(d) + d.lost().get("kernel-ring-full", 0) >= during["calls"], 5)
-    never_blocked(d)
     disk.tell("go")
     finish_dump(dump)
     path = d.dump_by_control()
@@ -210,7 +215,7 @@ def test_stopped_while_stuck(on_disk, disk):
     time.sleep(1)
     assert d.running() and not d.samples()
     disk.tell("go")
-    assert d.wait(20) == 0
+    assert d.wait() == 0
     path = finish_dump(dump)
     assert sidecar(path).exists() and sequence(path, did)["count"] > 0
 
@@ -220,14 +225,14 @@ def test_errors(on_disk, disk):
     did = load("count", "-t", "0.3")
     disk.tell("only", "sample")
     disk.tell("fail")
-    r = d.ctl("dump", "--reason", "broken", timeout=60)
+    r = d.ctl("dump", "--reason", "broken")
     assert r.code == EXIT["error"] and "Input/output error" in r.err and "kept in memory" in r.err, r
     status = d.status()
     assert status["dumps"]["failed"] == 1 and "Input/output error" in status["dumps"]["kept"]["why"]
     assert not list(disk.behind.glob("*sample*"))
     more = load("count", "-t", "0.3")
     disk.tell("go")
-    path = until("the file", d.samples, 20)[0]
+    path = until("the file", d.samples)[0]
     until("its JSON", sidecar(path).exists)
     assert json.loads(sidecar(path).read_text())["cause"]["reason"] == "broken"
     has_all(d, path, did)
