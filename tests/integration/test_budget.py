@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """CPUBudget=: a recorder that costs too much samples less often, and says so everywhere."""
 import json
+import statistics
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,10 @@ def frequency(d):
     return d.status()["frequency"]
 
 
-def rate(lines, cpu, from_s, to_s):
-    """Of a CPU, whoever has it: the load's own depends on what else the machine does."""
-    return sum(1 for line in lines if line.cpu == cpu and from_s <= float(line.time) < to_s) / (to_s - from_s)
+def distance(lines, cpu, from_s, to_s):
+    """From sample to sample of a CPU, whoever has it, in seconds: most of them, where a machine stood still for a while."""
+    times = [float(line.time) for line in lines if line.cpu == cpu and from_s <= float(line.time) < to_s]
+    return statistics.median(b - a for a, b in zip(times, times[1:]))
 
 
 def test_steps_down_and_says_so(recorder, tmp_path):
@@ -33,9 +35,9 @@ def test_steps_down_and_says_so(recorder, tmp_path):
         pytest.skip(f"{MAX_RATE} is below {hz}")
     config = with_budget(tmp_path, "0.01%")
     d = recorder("--config", config, *NO_LOSS, "-e", "cpu-clock", "-F", hz, "-M", "64M")
-    burn = start_load("burn", "-t", "60", "-c", last_cpu())
+    burn = start_load("burn", "-t", "600", "-c", last_cpu())
     assert frequency(d)["hz"] == hz
-    until("step down", lambda: frequency(d)["divisor"] > 1, 40)
+    until("step down", lambda: frequency(d)["divisor"] > 1, 120)
     # The next step is ten seconds away: there is time to see what came of this one.
     dump = d.dump_by_control("--post", "4s")
     f, text = frequency(d), d.ctl("status", "--no-pager").out
@@ -54,9 +56,9 @@ def test_steps_down_and_says_so(recorder, tmp_path):
     assert len(told) == len(meta["frequency_steps"])
     assert abs(float(told[0].time) - at) < 1e-6 and "20000 Hz to 10000 Hz" in told[0].trace, told
     lines = script_lines(dump, trace=False)
-    before, after = rate(lines, last_cpu(), at - 3, at - 0.5), rate(lines, last_cpu(), at + 0.5, at + 3)
-    print(f"samples a second of a CPU: {before:.0f} before the step, {after:.0f} after it")
-    assert before > 0 and 0.3 < after / before < 0.7, (before, after)
+    before, after = distance(lines, last_cpu(), at - 3, at - 0.5), distance(lines, last_cpu(), at + 0.5, at + 3)
+    print(f"from sample to sample of a CPU: {before * 1e6:.0f} µs before the step, {after * 1e6:.0f} µs after it")
+    assert 1.4 < after / before < 3, (before, after)
 
     # A window that begins after it knows it still.
     late = json.loads(sidecar(d.dump_by_control("--last", "500ms")).read_text())["frequency_steps"]
@@ -73,8 +75,8 @@ def test_steps_down_and_says_so(recorder, tmp_path):
 
 def test_what_cannot_step_is_told_once(recorder, tmp_path):
     d = recorder("--config", with_budget(tmp_path, "0.01%"), "-e", "sched:sched_switch", "-M", "8M")
-    load = start_load("pingpong", "-t", "30")
-    until("word that it is too much", lambda: frequency(d)["exhausted"], 40)
+    load = start_load("pingpong", "-t", "600")
+    until("word that it is too much", lambda: frequency(d)["exhausted"], 120)
     assert frequency(d)["divisor"] == 1
     assert "record fewer events" in d.ctl("status", "--no-pager").out
     load.kill()
