@@ -14,7 +14,7 @@ def dumped(recorder, state_dir):
     d = recorder(*NO_LOSS, "-e", "sched:sched_switch", "-M", "16M")
     samples = []
     for _ in range(2):
-        run("sleep", "0.3")
+        load("spawn", "-n", 200, "-m", "1")
         samples.append(d.dump_by_control())
     d.stop()
     return state_dir, samples
@@ -60,12 +60,12 @@ def test_flipped_bits_get_a_verdict(dumped, tmp_path, seed):
     for _ in range(8):
         data[rnd.randrange(4096, len(data))] ^= 1 << rnd.randrange(8)
     victim.write_bytes(data)
-    r = merge(directory, "--keep", "-q", timeout=10)
+    r = merge(directory, "--keep", "-q")
     assert r.code in (EXIT["ok"], EXIT["error"], EXIT["salvaged"]), r.err
     if r.code == EXIT["error"]:
         assert r.err and not (directory / "perf.data").exists()
         return
-    again = merge(directory / "perf.data", "--keep", "-q", "-o", tmp_path / "again", timeout=10)
+    again = merge(directory / "perf.data", "--keep", "-q", "-o", tmp_path / "again")
     assert again.code == EXIT["ok"], again.err
 
 
