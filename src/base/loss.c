@@ -26,6 +26,8 @@ static const struct {
 		"the recorder was started anew, and nothing was recorded until it was up again"},
 	[FR_LOSS_CPU_CAME] = {"cpu-came", "a CPU came online, or all in a resume, and what ran there before "
 					  "its events were open is missing"},
+	[FR_LOSS_CGROUP_CAME] = {"cgroup-came", "the recorded cgroup was made anew, as by a restart of its "
+						"service, and its first seconds are missing"},
 };
 
 const char *fr_loss_name(enum fr_loss cause)

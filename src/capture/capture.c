@@ -318,6 +318,7 @@ int fr_capture_open(const struct fr_capture_config *config, struct fr_capture **
 	c->epoll_fd = -1;
 	c->divisor = 1;
 	r = fr_target_init(&t, config, d);
+	c->cgroup = fr_cgroup_identify(t.cgroup_fd);
 	if (r == 0)
 		r = capture_init(c, config, &t, d);
 	fr_target_deinit(&t);

@@ -123,6 +123,9 @@ size_t fr_capture_n_events(const struct fr_capture *c);
 /* Side-band is of all CPUs that are online, events are on the first fr_capture_n_sampled() of them. */
 size_t fr_capture_n_cpus(const struct fr_capture *c);
 size_t fr_capture_n_sampled(const struct fr_capture *c);
+/* PATH, which C was opened for, is another cgroup by now: its service was started anew. One that is gone is
+   none. */
+bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path);
 int fr_capture_cpu(const struct fr_capture *c, size_t cpu_index); /* the CPU's number */
 const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index);
 void fr_capture_counter(

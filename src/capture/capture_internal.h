@@ -8,6 +8,8 @@
 #include "capture/ring.h"
 #include "capture/target.h"
 
+#include <sys/types.h>
+
 #define FR_DEFAULT_RING_BYTES (2u << 20)
 #define FR_DEFAULT_SIDEBAND_RING_BYTES (512u << 10)
 
@@ -25,6 +27,14 @@ struct fr_open_event {
 	uint64_t id;
 };
 
+/* Which one has a path at a time: one that is made anew is another one. */
+struct fr_cgroup_identity {
+	dev_t dev;
+	ino_t ino; /* 0: none */
+};
+/* target.c; of the directory FD, or -1. */
+struct fr_cgroup_identity fr_cgroup_identify(int fd);
+
 struct fr_capture {
 	struct fr_event *events; /* copies, with the attrs that the kernel took; the side-band event last */
 	size_t n_events;
@@ -41,7 +51,8 @@ struct fr_capture {
 	int epoll_fd;
 	uint8_t *bounce; /* FR_RUN_MAX bytes, the recorder thread's */
 	struct fr_look_room look;
-	unsigned divisor; /* of all frequencies, as they are now */
+	struct fr_cgroup_identity cgroup; /* that is recorded */
+	unsigned divisor;		  /* of all frequencies, as they are now */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
 };
 

@@ -11,6 +11,7 @@
 #include <mntent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define CPUS_MAX 8192
 #define THREADS_MAX (1u << 20)
@@ -150,12 +151,33 @@ static int open_below_mounts(const char *path)
 	return fd;
 }
 
-static int resolve_cgroup(struct fr_target *t, const char *path, struct fr_diag *d)
+static int open_cgroup(const char *path)
 {
 	int fd = path[0] == '/' ? open_directory(path) : -ENOENT;
 
-	if (fd < 0)
-		fd = open_below_mounts(path);
+	return fd < 0 ? open_below_mounts(path) : fd;
+}
+
+struct fr_cgroup_identity fr_cgroup_identify(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 ? (struct fr_cgroup_identity){st.st_dev, st.st_ino}
+					      : (struct fr_cgroup_identity){0};
+}
+
+bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path)
+{
+	_cleanup_close_ int fd = open_cgroup(path);
+	const struct fr_cgroup_identity now = fr_cgroup_identify(fd);
+
+	return now.ino && (now.ino != c->cgroup.ino || now.dev != c->cgroup.dev);
+}
+
+static int resolve_cgroup(struct fr_target *t, const char *path, struct fr_diag *d)
+{
+	int fd = open_cgroup(path);
+
 	if (fd < 0)
 		return fr_fail_errno(d, fd,
 			"give its path below the cgroup mount, like system.slice/nginx.service",

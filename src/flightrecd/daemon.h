@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "control/server.h"
+#include "flightrecd/cgroup.h"
 #include "flightrecd/collector.h"
 #include "flightrecd/command.h"
 #include "flightrecd/config.h"
@@ -80,6 +81,7 @@ struct fr_daemon {
 	struct fr_counter_snapshot rate[2]; /* older, newer */
 	struct fr_frequency frequency;
 	struct fr_hotplug hotplug;
+	struct fr_cgroup cgroup;
 	struct fr_http *http; /* of listener.c; NULL: not asked for */
 	uint64_t next_job_id;
 	/* Every trigger is one of these, or queued. A dump that failed and was kept is a failed one, and may
@@ -127,8 +129,9 @@ struct fr_reloaded {
 };
 int fr_daemon_reload(struct fr_daemon *daemon, struct fr_reloaded *ret, struct fr_diag *d);
 void fr_reloaded_deinit(struct fr_reloaded *what);
-/* The same events on CPUS, a list, of which some have CAME. As above: 0, or a negative errno with D. */
-int fr_daemon_reopen(struct fr_daemon *daemon, char *cpus, unsigned came, struct fr_diag *d);
+/* The same events on CPUS (borrowed; a list, or NULL: all), since N times something CAME (FR_LOSS_CPU_CAME,
+   FR_LOSS_CGROUP_CAME). As above: 0, or a negative errno with D. */
+int fr_daemon_reopen(struct fr_daemon *daemon, char *cpus, enum fr_loss came, unsigned n, struct fr_diag *d);
 
 /* daemon.c: what a start and a reload do alike. Each 0 or a negative errno with D. */
 int fr_daemon_parse_events(const struct fr_config *config, struct fr_event_list *ret, struct fr_diag *d);

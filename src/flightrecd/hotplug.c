@@ -69,7 +69,7 @@ static int open_anew(
 	int r = list_both(online, wanted, list, sizeof(list));
 
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot list the CPUs")
-		     : fr_daemon_reopen(m, list, m->hotplug.missing, d);
+		     : fr_daemon_reopen(m, list, FR_LOSS_CPU_CAME, m->hotplug.missing, d);
 }
 
 /* MISSING are there, some since the last time. */

@@ -202,6 +202,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	struct fr_daemon *m = ctx;
 
 	fr_hotplug_tick(m);
+	fr_cgroup_tick(m);
 	if (m->triggers)
 		fr_triggers_follow(m->triggers);
 	fr_status_tick(m);

@@ -225,7 +225,7 @@ static int switch_capture(struct fr_daemon *m, const struct fr_config *fresh, st
 	return 0;
 }
 
-int fr_daemon_reopen(struct fr_daemon *m, char *cpus, unsigned came, struct fr_diag *d)
+int fr_daemon_reopen(struct fr_daemon *m, char *cpus, enum fr_loss came, unsigned n, struct fr_diag *d)
 {
 	struct fr_config here = *m->config; /* borrowed: but for CPUS */
 	int r;
@@ -235,11 +235,11 @@ int fr_daemon_reopen(struct fr_daemon *m, char *cpus, unsigned came, struct fr_d
 	if (r < 0)
 		return r;
 	pthread_rwlock_wrlock(&m->parts);
-	m->lost_before[FR_LOSS_CPU_CAME] += came;
+	m->lost_before[came] += n;
 	pthread_rwlock_unlock(&m->parts);
 	/* What was forked and mapped there meanwhile. */
 	fr_keeper_request_scan(m->keeper);
-	if (m->triggers)
+	if (m->triggers && came == FR_LOSS_CPU_CAME)
 		fr_triggers_cpus_came(m->triggers);
 	return 0;
 }
