@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from harness import NO_LOSS, cpu_seconds, last_cpu, load
+from harness import NO_LOSS, cpu_seconds, last_cpu, load, until
 
 CALLS = 100000
 
@@ -14,7 +14,7 @@ def test_status_agrees_with_the_load(recorder):
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "cpu-clock", "-F", "99", "-M", "16M")
     before = d.event_status("raw_syscalls:sys_enter")["samples"]
     load("syscalls", "-n", CALLS, "-c", last_cpu())
-    time.sleep(1.2)  # more than a round of the recorder
+    until("all of it", lambda: d.event_status("raw_syscalls:sys_enter")["samples"] - before >= CALLS)
     status = d.status()
     event = d.event_status("raw_syscalls:sys_enter")
     d.stop()
@@ -31,47 +31,60 @@ def test_status_agrees_with_the_load(recorder):
 
 
 def test_ring(recorder):
-    d = recorder("-e", "raw_syscalls:sys_enter", "-M", "8M")
-    load("syscalls", "-t", "1")
-    time.sleep(1)
-    ring = d.status()["ring"]
+    begin = time.monotonic()
+    d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-M", "8M")
+    load("syscalls", "-n", 500000)
+    load("syscalls", "-t", 0.2)
+    ring = until("frames", lambda: (ring := d.status()["ring"])["frames"] > 0 and ring["span_s"] > 0.1 and ring)
+    took = time.monotonic() - begin
     d.stop()
     assert ring["size"] == 8 << 20
     assert 0 < ring["used"] <= ring["size"]
     assert ring["raw"] > ring["used"] and ring["compression"] > 5, ring
-    assert ring["frames"] > 0 and 0.1 < ring["span_s"] < 30
+    assert ring["span_s"] < took
     assert abs((ring["last_ns"] - ring["first_ns"]) / 1e9 - ring["span_s"]) < 0.1
-    assert abs(time.clock_gettime_ns(time.CLOCK_MONOTONIC) - ring["last_ns"]) < 20e9, "one clock: CLOCK_MONOTONIC"
+    assert begin * 1e9 < ring["last_ns"] < (begin + took) * 1e9, "one clock: CLOCK_MONOTONIC"
+
+
+def rss_bytes(pid):
+    return int(next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1]) * 1024
 
 
 def test_own_cost_is_what_the_kernel_says(recorder):
     d = recorder("-e", "raw_syscalls:*", "-M", "8M")
     load("syscalls", "-t", "2")
+    cpu, rss = [cpu_seconds(d.pid)], [rss_bytes(d.pid)]
     own = d.status()["self"]
-    cpu = cpu_seconds(d.pid)
-    rss_kib = int(next(line for line in Path(f"/proc/{d.pid}/status").read_text().splitlines()
-                       if line.startswith("VmRSS")).split()[1])
+    cpu.append(cpu_seconds(d.pid))
+    rss.append(rss_bytes(d.pid))
     d.stop()
-    assert abs(own["cpu_s"] - cpu) < 0.1 + 0.1 * cpu, (own, cpu)
-    assert 0.5 < own["rss_bytes"] / (rss_kib * 1024) < 2, (own, rss_kib)
+    assert cpu[0] - 0.05 <= own["cpu_s"] <= cpu[1] + 0.05, (own, cpu)
+    assert 0.5 * min(rss) < own["rss_bytes"] < 2 * max(rss), (own, rss)
 
 
 def test_losses_are_counted(recorder):
     """A kernel buffer of one page per CPU must lose; what is lost plus what is there is what happened."""
-    d = recorder("-e", "raw_syscalls:sys_enter", "-m", "1", "-M", "16M")
-    did = load("syscalls", "-t", "1", "-c", last_cpu())
-    time.sleep(0.5)
-    load("syscalls", "-n", 100, "-c", last_cpu())  # the kernel says what it lost with the next record that fits
-    time.sleep(0.5)
-    event = d.event_status("raw_syscalls:sys_enter")
+    d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-m", "1", "-M", "16M")
+    calls = load("syscalls", "-t", "1", "-c", last_cpu())["calls"]
+
+    def there():
+        on_cpu = next(c for c in d.event_status("raw_syscalls:sys_enter")["cpus"] if c["cpu"] == last_cpu())
+        return on_cpu["samples"], on_cpu["lost"].get("kernel-ring-full", 0)
+
+    def told():
+        nonlocal calls
+        if sum(there()) >= calls:
+            return True
+        calls += load("syscalls", "-n", 10, "-c", last_cpu())["calls"]  # the kernel says what it lost with the next record that fits
+        time.sleep(0.3)
+        return False
+    until("what is there and what is lost", told)
+    samples, lost = there()
     dump = d.dump_by_control()
     meta = json.loads((dump.parent / (dump.name + ".json")).read_text())
     d.stop()
-    on_cpu = next(c for c in event["cpus"] if c["cpu"] == last_cpu())
-    lost = on_cpu["lost"].get("kernel-ring-full", 0)
     assert lost > 0, "one page holds some thirty records and the load makes a million a second"
-    assert on_cpu["samples"] + lost >= did["calls"]
-    assert on_cpu["samples"] + lost < 1.2 * did["calls"] + 50000
+    assert calls <= samples + lost < 1.2 * calls + 1000
     assert "kernel-ring-full" in json.dumps(meta["losses"]), meta["losses"]
 
 
@@ -111,10 +124,9 @@ def test_sideband_is_counted(recorder):
     d = recorder("-e", "cpu-clock", "-M", "4M")
     before = d.status()["sideband"]
     load("spawn", "-n", 50, "-m", "1")
-    time.sleep(2)
-    after = d.status()["sideband"]
+    # fork, comm, maps and exit of 50 children
+    after = until("all of them", lambda: (s := d.status()["sideband"])["records"] >= before["records"] + 50 * 4
+                  and s["file_bytes"] > before["file_bytes"] and s)
     d.stop()
     assert before["processes"] > 0 and before["maps"] > 0 and before["scans"] >= 1
-    assert after["records"] >= before["records"] + 50 * 4, "fork, comm, maps and exit of 50 children"
-    assert after["file_bytes"] > before["file_bytes"]
     assert after["queue_drops"] == 0 and after["write_errors"] == 0
