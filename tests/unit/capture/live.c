@@ -140,13 +140,15 @@ void live_getppid(uint64_t times)
 		syscall(SYS_getppid);
 }
 
-void live_pin(int cpu)
+int live_pin(void)
 {
+	const int cpu = sched_getcpu();
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+	return cpu;
 }
 
 void live_spin_ms(unsigned ms)

@@ -33,5 +33,6 @@ void live_drain_overwrite(struct fr_capture *c, struct live_seen *seen);
 struct fr_counter live_counter(const struct fr_capture *c, size_t event);
 
 void live_getppid(uint64_t times);
-void live_pin(int cpu);
+/* To the CPU that we are on, which it returns: not every machine lets us have any other. */
+int live_pin(void);
 void live_spin_ms(unsigned ms);

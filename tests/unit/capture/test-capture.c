@@ -22,6 +22,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+/* How long a load may take before it is taken for a hang. */
+#define LIMIT_NS (60 * FR_NSEC_PER_SEC)
+
 /* getppid() of the calling thread and of no other. */
 static const char *own_getppid(pid_t tid)
 {
@@ -51,7 +54,7 @@ static void test_every_call_is_a_sample(void **state)
 	struct fr_capture *c;
 
 	need_tracepoints();
-	live_pin(0);
+	live_pin();
 	c = live_open("raw_syscalls:sys_enter", own_getppid(gettid()), &config);
 	live_enable(c);
 	live_getppid(calls);
@@ -95,7 +98,7 @@ static void test_loss_is_counted(void **state)
 	struct fr_capture *c;
 
 	need_tracepoints();
-	live_pin(0);
+	live_pin();
 	c = live_open("raw_syscalls:sys_enter", own_getppid(gettid()), &config);
 	live_enable(c);
 	live_getppid(calls);
@@ -180,22 +183,29 @@ static void test_bad_filter(void **state)
 
 static void test_cpu_clock(void **state)
 {
-	struct fr_capture_config config = {.cpus = "0"};
+	char cpus[16];
+	struct fr_capture_config config = {.cpus = cpus};
 	struct live_seen seen = {.tid = gettid()};
+	const uint64_t until = fr_monotonic_ns() + LIMIT_NS;
+	const int cpu = live_pin();
 	struct fr_capture *c;
 
-	live_pin(0);
+	snprintf(cpus, sizeof(cpus), "%d", cpu);
 	c = live_open("cpu-clock/freq=1000,call-graph=fp/,cpu-clock/period=10000000,call-graph=dwarf/", NULL,
 		&config);
 	assert_int_equal(fr_capture_n_sampled(c), 1);
 	assert_int_equal(fr_capture_n_cpus(c), sysconf(_SC_NPROCESSORS_ONLN));
-	assert_int_equal(fr_capture_cpu(c, 0), 0);
+	assert_int_equal(fr_capture_cpu(c, 0), cpu);
 	assert_int_equal(fr_capture_n_events(c), 3);
 	live_enable(c);
-	live_spin_ms(200);
+	/* Others may have most of the CPU. */
+	while (seen.of_tid < 50 && fr_monotonic_ns() < until) {
+		live_spin_ms(10);
+		live_drain(c, &seen);
+	}
 	fr_capture_disable(c);
 	live_drain(c, &seen);
-	assert_true(seen.of_tid > 20);
+	assert_true(seen.of_tid >= 50);
 	assert_true(live_counter(c, 0).samples > live_counter(c, 1).samples);
 	assert_int_equal(live_counter(c, 0).samples + live_counter(c, 1).samples, seen.samples);
 	fr_capture_free(c);
@@ -209,7 +219,7 @@ static void test_overwrite(void **state)
 	uint64_t before;
 
 	need_tracepoints();
-	live_pin(0);
+	live_pin();
 	c = live_open("raw_syscalls:sys_enter/overwrite/", own_getppid(gettid()), &config);
 	assert_true(fr_capture_has_overwrite(c));
 	live_enable(c);
@@ -278,6 +288,7 @@ static void test_task_with_children(void **state)
 	struct fr_capture_config config = {.n_pids = 1};
 	struct epoll_event events[16];
 	struct fr_capture *c;
+	uint64_t until;
 	pid_t pid;
 	int go;
 
@@ -290,8 +301,9 @@ static void test_task_with_children(void **state)
 	assert_false(fr_capture_ended(c));
 	let_go(go);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	/* Every ring hangs up, one event after the other. */
-	for (int i = 0; i < 100 && !fr_capture_ended(c); i++) {
+	/* Every ring hangs up, one event after the other; each CPU has its own. */
+	until = fr_monotonic_ns() + LIMIT_NS;
+	while (!fr_capture_ended(c) && fr_monotonic_ns() < until) {
 		int n = epoll_wait(fr_capture_epoll_fd(c), events, FR_ARRAY_SIZE(events), 1000);
 
 		for (int k = 0; k < n; k++)
@@ -342,7 +354,8 @@ static void test_enable_on_exec(void **state)
 
 static void test_sideband_of_exec(void **state)
 {
-	struct fr_capture_config config = {0};
+	/* Room for all that a busy machine does until the child has ended. */
+	struct fr_capture_config config = {.sideband_ring_bytes = 2 << 20};
 	struct live_seen seen = {0};
 	struct fr_session s = {0};
 	struct fr_capture *c = live_open("dummy", NULL, &config);
@@ -379,7 +392,7 @@ static void test_sideband_loss(void **state)
 	struct live_seen seen = {0};
 	struct fr_capture *c = live_open("dummy", NULL, &config);
 
-	live_pin(0);
+	live_pin();
 	live_enable(c);
 	for (int i = 0; i < 100; i++) {
 		pid_t pid = fork();
@@ -398,19 +411,20 @@ static void test_sideband_loss(void **state)
 
 static void test_wakes_at_a_quarter(void **state)
 {
-	struct fr_capture_config config = {.ring_bytes = 64 << 10};
+	/* Of this thread alone, as side-band of others wakes, too. */
+	struct fr_capture_config config = {.ring_bytes = 64 << 10, .pids = (pid_t[]){gettid()}, .n_pids = 1};
 	struct live_seen seen = {.tid = gettid()};
 	struct epoll_event e;
 	struct fr_capture *c;
 
 	need_tracepoints();
-	live_pin(0);
+	live_pin();
 	c = live_open("raw_syscalls:sys_enter", own_getppid(gettid()), &config);
 	live_enable(c);
 	live_getppid(20);
 	assert_int_equal(epoll_wait(fr_capture_epoll_fd(c), &e, 1, 0), 0);
 	live_getppid(300);
-	assert_int_equal(epoll_wait(fr_capture_epoll_fd(c), &e, 1, 1000), 1);
+	assert_int_equal(epoll_wait(fr_capture_epoll_fd(c), &e, 1, 60000), 1);
 	assert_non_null(e.data.ptr);
 	fr_capture_event(c, e.data.ptr, e.events);
 	live_drain(c, &seen);
@@ -509,39 +523,46 @@ static void test_cycles_that_are_not_there(void **state)
 	expect_error((struct fr_capture_config){0}, "cycles", -ENOENT, "cannot count cycles");
 }
 
-/* Samples of the first event for 100 of the second, in a while of spinning, with 1/DIVISOR of the frequency.
+/* Samples of the first event for 100 of event OTHER, in a while of spinning, with 1/DIVISOR of the frequency.
  */
-static uint64_t share_at(struct fr_capture *c, unsigned divisor)
+static uint64_t share_at(struct fr_capture *c, unsigned divisor, size_t other)
 {
-	const uint64_t first = live_counter(c, 0).samples, second = live_counter(c, 1).samples;
+	const uint64_t until = fr_monotonic_ns() + LIMIT_NS;
+	const uint64_t first = live_counter(c, 0).samples, before = live_counter(c, other).samples;
 	struct live_seen seen = {0};
+	uint64_t n = 0;
 
 	assert_int_equal(fr_capture_set_divisor(c, divisor, NULL), 0);
-	live_spin_ms(400);
-	live_drain(c, &seen);
-	assert_true(live_counter(c, 1).samples > second);
-	return 100 * (live_counter(c, 0).samples - first) / (live_counter(c, 1).samples - second);
+	while (n < 100 && fr_monotonic_ns() < until) {
+		live_spin_ms(10);
+		live_drain(c, &seen);
+		n = live_counter(c, other).samples - before;
+	}
+	assert_true(n >= 100);
+	return 100 * (live_counter(c, 0).samples - first) / n;
 }
 
-/* One event has a frequency and one a period; both go by the thread's own CPU time, so that the machine's
-   other work does not matter. */
+/* One event has a frequency and two have a period, which the frequency is to become. All go by the thread's
+   own CPU time, so that the machine's other work does not matter; and where timers are late, equal periods
+   are as late. */
 static void test_frequency_steps(void **state)
 {
 	struct fr_capture_config config = {.pids = (pid_t[]){gettid()}, .n_pids = 1};
 	struct fr_capture *c;
 	uint64_t full, quarter, least, again;
 
-	live_pin(0);
-	c = live_open("task-clock/freq=1000/,task-clock/period=1000000/", NULL, &config);
+	live_pin();
+	c = live_open(
+		"task-clock/freq=1000/,task-clock/period=1000000/,task-clock/period=4000000/", NULL, &config);
 	live_enable(c);
 	assert_int_equal(fr_capture_frequency(c), 1000);
-	full = share_at(c, 1);
-	quarter = share_at(c, 4);
-	least = share_at(c, 100000);
-	again = share_at(c, 1);
+	full = share_at(c, 1, 1);
+	quarter = share_at(c, 4, 2);
+	least = share_at(c, 100000, 1);
+	again = share_at(c, 1, 1);
 	fr_capture_free(c);
 	assert_in_range(full, 80, 125);
-	assert_in_range(quarter, 15, 40);
+	assert_in_range(quarter, 80, 125);
 	assert_in_range(least, 0, 10);
 	assert_in_range(again, 80, 125);
 }
