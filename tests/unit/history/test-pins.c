@@ -290,7 +290,7 @@ static void sideband_survives_when_samples_are_dropped(void **state)
 
 struct other {
 	struct fr_history *h;
-	uint64_t n;
+	_Atomic uint64_t n;
 	unsigned wrong;
 	atomic_bool stop;
 };
@@ -316,7 +316,7 @@ static void sideband_comes_from_another_thread(void **state)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, append_sideband_all_the_time, &other), 0);
-	while (n < 30000 || stats_of(other.h).sideband < 1000) {
+	while (n < 30000 || other.n < 1000) {
 		assert_int_equal(test_append(other.h, n, 30, 240, true), 0);
 		n += 30;
 		if (n % 210 == 0)
