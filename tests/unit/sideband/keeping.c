@@ -110,3 +110,11 @@ void keeping_start(struct fixture *f)
 	assert_int_equal(fr_keeper_start(f->keeper, &d), 0);
 	assert_true(fr_keeper_tid(f->keeper) > 0);
 }
+
+uint64_t keeping_limit_ns(struct fixture *f)
+{
+	struct fr_keeper_stats s;
+
+	fr_keeper_stats(f->keeper, &s);
+	return 60 * FR_NSEC_PER_SEC + 20 * s.scan_ns;
+}

@@ -29,3 +29,7 @@ struct fixture {
 int keeping_setup(void **state);
 int keeping_teardown(void **state);
 void keeping_start(struct fixture *f);
+
+/* How long something may take before it is taken for a hang, on this machine as it is now: after a scan the
+   keeper rests for nine times as long as it took. */
+uint64_t keeping_limit_ns(struct fixture *f);
