@@ -47,6 +47,9 @@ static inline void heard_deinit(struct heard *h)
 	sd_event_unref(h->env.event);
 }
 
+/* For what must come: no machine is as slow. */
+#define HEARD_LIMIT_MS 60000
+
 /* Run the loop for MS, or until N causes have been heard (0: all the time). */
 static inline void heard_run(struct heard *h, unsigned ms, unsigned n)
 {
@@ -54,6 +57,45 @@ static inline void heard_run(struct heard *h, unsigned ms, unsigned n)
 
 	while ((now = fr_monotonic_ns()) < until && (!n || h->n < n))
 		assert_true(sd_event_run(h->env.event, (until - now) / FR_NSEC_PER_USEC + 1) >= 0);
+	/* A process that stood still for so long has yet to hear what came meanwhile; a flood has no end. */
+	for (int i = 0; i < 1000 && (!n || h->n < n) && sd_event_run(h->env.event, 0) > 0; i++)
+		;
+}
+
+/* Until N causes have been heard, which are to come. */
+static inline void heard_wait(struct heard *h, unsigned n)
+{
+	heard_run(h, HEARD_LIMIT_MS, n);
+}
+
+/* Run the loop, one event after the other, until CONDITION, which is to come. */
+#define HEARD_UNTIL(h, condition)                                                                            \
+	do {                                                                                                 \
+		const uint64_t limit_ns = fr_monotonic_ns() + HEARD_LIMIT_MS * FR_NSEC_PER_MSEC;             \
+                                                                                                             \
+		while (!(condition)) {                                                                       \
+			assert_true(fr_monotonic_ns() < limit_ns);                                           \
+			assert_true(sd_event_run((h)->env.event, 100000) >= 0);                              \
+		}                                                                                            \
+	} while (0)
+
+/* Until the child PID, which does nothing else, waits in its system call. */
+static inline void await_sleep(pid_t pid)
+{
+	char path[32], state = '\0';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	for (int ms = 0; state != 'S'; ms++) {
+		assert_true(ms < HEARD_LIMIT_MS);
+		if (ms)
+			usleep(1000);
+		f = fopen(path, "re");
+		assert_non_null(f);
+		if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+			state = '\0';
+		fclose(f);
+	}
 }
 
 /* What a section has that says nothing. */
