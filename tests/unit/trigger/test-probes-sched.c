@@ -15,12 +15,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/fuse.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -34,8 +36,9 @@
 
 /* What a child found out itself, to hold against what is heard of it. */
 struct seen {
-	uint64_t late_ns; /* ran so long after it could have */
 	int tid;
+	uint64_t most_ns;  /* by the clock: whatever came between is in it */
+	uint64_t least_ns; /* the same, without what the scheduler says was something else */
 };
 
 static struct seen *seen; /* shared with the child */
@@ -88,6 +91,8 @@ static struct scene *scene_new(const char *probe, const char *threshold, void (*
 	close(fds[0]);
 	s->go = fds[1];
 	s->config.pid = s->pid;
+	/* What it did before is none of the probe's business. */
+	await_sleep(s->pid);
 	return s;
 }
 
@@ -127,13 +132,21 @@ static void child_end(struct scene *s, bool let_go)
 	s->ran_ns = fr_monotonic_ns() - began_ns;
 }
 
-/* All of it. False: it cannot be armed, S is gone. */
+static bool can_be_fifo(const struct scene *s)
+{
+	if (!WIFEXITED(s->status) || WEXITSTATUS(s->status) != 77)
+		return true;
+	print_message("SCHED_FIFO is not permitted\n");
+	return false;
+}
+
+/* All of it. False: it cannot be armed, or the child may not do what it is to do; S is gone. */
 static bool play(struct scene *s, bool classic)
 {
 	bool armed = arm(s, classic);
 
 	child_end(s, armed);
-	if (!armed) {
+	if (!armed || !can_be_fifo(s)) {
 		scene_free(s);
 		return false;
 	}
@@ -141,6 +154,39 @@ static bool play(struct scene *s, bool classic)
 	assert_true(WIFEXITED(s->status));
 	assert_int_equal(WEXITSTATUS(s->status), 0);
 	return true;
+}
+
+/*
+ * The kernel does not run a program on a classic tracepoint while another BPF program, or a call on a map,
+ * has that CPU (bpf_prog_active in trace_call_bpf()): one switch in many is not seen, whoever watches.
+ * Programs on raw and BTF tracepoints are not held back. So without BTF one that was missed is provoked anew;
+ * and so is, however it is watched, what the machine's other work has kept from happening.
+ */
+#define TRIES 8
+
+/* A played scene in which RUN did what PROBE is to see, or NULL, with a word. */
+static struct scene *play_until_heard(
+	const char *probe, const char *threshold, char **set, void (*run)(void), bool classic)
+{
+	uint64_t threshold_ns;
+
+	assert_int_equal(fr_threshold_parse(threshold, FR_CAUSE_NS, &threshold_ns), 0);
+	for (int i = 1;; i++) {
+		struct scene *s = scene_new(probe, threshold, run);
+		bool happened;
+
+		s->config.set = set;
+		if (!play(s, classic))
+			return NULL;
+		happened = seen->least_ns >= threshold_ns + 10 * MS;
+		if (happened && (s->n > 0 || !classic || i == TRIES))
+			return s;
+		scene_free(s);
+		if (i == TRIES) {
+			print_message("%s could not be provoked\n", probe);
+			return NULL;
+		}
+	}
 }
 
 /* All that was heard is of the child, above the threshold, and no longer than the child ran. */
@@ -161,17 +207,65 @@ static void check_all(const struct scene *s, const char *reason)
 	}
 }
 
-/* One that the child saw itself: of its thread, and as long, to the 10 ms that a busy machine may take to get
-   from the one clock to the other. */
-static void check_heard(const struct scene *s, int tid, uint64_t ns)
+/* One that the child saw itself: of its thread, and as long, to the 10 ms between the one clock and the
+ * other.
+ */
+static void check_heard(const struct scene *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->causes[i].tid == tid && s->causes[i].value <= ns && s->causes[i].value + 10 * MS >= ns)
+		if (s->causes[i].tid == seen->tid && s->causes[i].value <= seen->most_ns &&
+			s->causes[i].value + 10 * MS >= seen->least_ns)
 			return;
 	for (size_t i = 0; i < s->n; i++)
 		print_error("heard: thread %d, %llu us\n", (int)s->causes[i].tid,
 			(unsigned long long)(s->causes[i].value / FR_NSEC_PER_USEC));
-	fail_msg("not heard: thread %d, %llu us", tid, (unsigned long long)(ns / FR_NSEC_PER_USEC));
+	fail_msg("not heard: thread %d, %llu to %llu us", seen->tid,
+		(unsigned long long)(seen->least_ns / FR_NSEC_PER_USEC),
+		(unsigned long long)(seen->most_ns / FR_NSEC_PER_USEC));
+}
+
+/* What the scheduler says of the calling thread. */
+struct account {
+	uint64_t at_ns, cpu_ns, queued_ns, runs; /* runs 0: this kernel does not tell */
+};
+
+static struct account account(void)
+{
+	struct account a = {0};
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+
+	if (f && fscanf(f, "%*u %" SCNu64 " %" SCNu64, &a.queued_ns, &a.runs) != 2)
+		a.runs = 0;
+	if (f)
+		fclose(f);
+	a.cpu_ns = fr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	a.at_ns = fr_monotonic_ns();
+	return a;
+}
+
+/* Since BEFORE, which was just now, the thread has been blocked. */
+static void saw_blocked(const struct account *before)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+	const struct account a = account();
+	uint64_t other_ns = a.cpu_ns - before->cpu_ns + a.queued_ns - before->queued_ns;
+
+	seen->tid = gettid();
+	seen->most_ns = now_ns - before->at_ns;
+	seen->least_ns = seen->most_ns > other_ns ? seen->most_ns - other_ns : 0;
+}
+
+/* Since DUE_NS, which came after BEFORE, it has waited for its CPU; where that was more than once, the
+   longest wait is no shorter than the mean. */
+static void saw_queued(const struct account *before, uint64_t due_ns)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+	const struct account a = account();
+
+	seen->tid = gettid();
+	seen->most_ns = now_ns - due_ns;
+	seen->least_ns = a.runs > before->runs ? (a.queued_ns - before->queued_ns) / (a.runs - before->runs)
+					       : seen->most_ns;
 }
 
 /* --- run queue ---------------------------------------------------------------------------------------------
@@ -180,7 +274,7 @@ static void check_heard(const struct scene *s, int tid, uint64_t ns)
 #define BUSY_MS 120 /* that the CPU is not to be had */
 
 static uint64_t busy_from_ns;
-static int busy_cpu;
+static int busy_cpu, other_cpu = -1; /* that we may have; -1: there is none */
 
 static void sleep_until(uint64_t ns)
 {
@@ -203,12 +297,14 @@ static void pin(pid_t tid, int cpu)
 static void *keep_busy(void *arg)
 {
 	struct sched_param p = {.sched_priority = 1};
+	uint64_t until_ns;
 
 	pin(0, busy_cpu);
 	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
 		_exit(77);
 	sleep_until(busy_from_ns);
-	while (fr_monotonic_ns() < busy_from_ns + BUSY_MS * MS)
+	until_ns = fr_monotonic_ns() + BUSY_MS * MS;
+	while (fr_monotonic_ns() < until_ns)
 		;
 	return NULL;
 }
@@ -216,6 +312,7 @@ static void *keep_busy(void *arg)
 /* Wakes 20 ms after the CPU is taken, and tells when it runs. */
 static void wake_late(void)
 {
+	struct account before;
 	uint64_t due_ns;
 	pthread_t hog;
 
@@ -224,70 +321,21 @@ static void wake_late(void)
 	if (pthread_create(&hog, NULL, keep_busy, NULL) != 0)
 		_exit(2);
 	pin(0, busy_cpu);
-	seen->tid = gettid();
+	before = account();
 	sleep_until(due_ns);
-	seen->late_ns = fr_monotonic_ns() - due_ns;
+	saw_queued(&before, due_ns);
 	pthread_join(hog, NULL);
-}
-
-static bool can_be_fifo(const struct scene *s)
-{
-	if (!WIFEXITED(s->status) || WEXITSTATUS(s->status) != 77)
-		return true;
-	print_message("SCHED_FIFO is not permitted\n");
-	return false;
-}
-
-/* As play(), for a child that takes a CPU. */
-static bool play_busy(struct scene *s, bool classic)
-{
-	bool armed = arm(s, classic);
-
-	child_end(s, armed);
-	if (!armed || !can_be_fifo(s)) {
-		scene_free(s);
-		return false;
-	}
-	heard_run(&s->h, 100, 0);
-	assert_int_equal(s->status, 0);
-	return true;
-}
-
-/*
- * The kernel does not run a program on a classic tracepoint while another BPF program, or a call on a map,
- * has that CPU (bpf_prog_active in trace_call_bpf()): one switch in many is not seen, whoever watches.
- * Programs on raw and BTF tracepoints are not held back. So without BTF one that was missed is provoked anew.
- */
-#define CLASSIC_TRIES 4
-
-static struct scene *play_until_heard(const char *threshold, void (*run)(void), bool classic)
-{
-	struct scene *s;
-
-	for (int i = 1;; i++) {
-		s = scene_new("run-queue-latency", threshold, run);
-		if (!play_busy(s, classic))
-			return NULL;
-		if (s->n > 0 || !classic || i == CLASSIC_TRIES)
-			return s;
-		scene_free(s);
-	}
 }
 
 static bool run_queue(bool classic)
 {
-	struct scene *s = play_until_heard("50ms", wake_late, classic);
+	struct scene *s = play_until_heard("run-queue-latency", "50ms", NULL, wake_late, classic);
 	struct fr_source_stats stats;
 
 	if (!s)
 		return false;
 	check_all(s, "run-queue latency");
-	if (seen->late_ns < 60 * MS) {
-		print_message("the CPU could not be kept busy long enough\n");
-		scene_free(s);
-		return false;
-	}
-	check_heard(s, seen->tid, seen->late_ns);
+	check_heard(s);
 	assert_string_equal(s->causes[0].comm, "test-trigger-pr");
 	fr_source_bpf.stats(s->source, &stats);
 	assert_int_equal(stats.fired, s->n);
@@ -299,14 +347,15 @@ static bool run_queue(bool classic)
    waited all the same. */
 static void *move_away(void *arg)
 {
-	pin(0, 1 - busy_cpu);
+	pin(0, other_cpu);
 	sleep_until(busy_from_ns + 100 * MS);
-	pin(seen->tid, 1 - busy_cpu);
+	pin(seen->tid, other_cpu);
 	return NULL;
 }
 
 static void wake_and_move(void)
 {
+	struct account before;
 	uint64_t due_ns;
 	pthread_t hog, mover;
 
@@ -317,8 +366,9 @@ static void wake_and_move(void)
 		pthread_create(&mover, NULL, move_away, NULL) != 0)
 		_exit(2);
 	pin(0, busy_cpu);
+	before = account();
 	sleep_until(due_ns);
-	seen->late_ns = fr_monotonic_ns() - due_ns;
+	saw_queued(&before, due_ns);
 	pthread_join(hog, NULL);
 	pthread_join(mover, NULL);
 }
@@ -327,15 +377,15 @@ static bool run_queue_moved(bool classic)
 {
 	struct scene *s;
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+	if (other_cpu < 0) {
 		print_message("there is no second CPU\n");
 		return false;
 	}
-	s = play_until_heard("50ms", wake_and_move, classic);
+	s = play_until_heard("run-queue-latency", "50ms", NULL, wake_and_move, classic);
 	if (!s)
 		return false;
 	check_all(s, "run-queue latency");
-	check_heard(s, seen->tid, seen->late_ns);
+	check_heard(s);
 	scene_free(s);
 	return true;
 }
@@ -346,7 +396,7 @@ static bool run_queue_moved(bool classic)
 /* The parent of a vfork() waits uninterruptibly until its child has gone. */
 static void vfork_slowly(void)
 {
-	uint64_t began_ns = fr_monotonic_ns();
+	const struct account before = account();
 	pid_t pid = vfork();
 
 	if (pid == 0) {
@@ -355,30 +405,27 @@ static void vfork_slowly(void)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 		_exit(0);
 	}
-	seen->late_ns = fr_monotonic_ns() - began_ns;
-	seen->tid = gettid();
+	saw_blocked(&before);
 	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
 		_exit(2);
 }
 
 static void sleep_a_while(void)
 {
-	uint64_t began_ns = fr_monotonic_ns();
+	const struct account before = account();
 
-	sleep_until(began_ns + 80 * MS);
-	seen->late_ns = fr_monotonic_ns() - began_ns;
-	seen->tid = gettid();
+	sleep_until(before.at_ns + 80 * MS);
+	saw_blocked(&before);
 }
 
 static bool off_cpu(bool classic)
 {
-	struct scene *s = scene_new("off-cpu", "60ms", vfork_slowly);
+	struct scene *s = play_until_heard("off-cpu", "60ms", NULL, vfork_slowly, classic);
 
-	if (!play(s, classic))
+	if (!s)
 		return false;
 	check_all(s, "blocked off CPU");
-	assert_true(s->n >= 1);
-	check_heard(s, seen->tid, seen->late_ns);
+	check_heard(s);
 	scene_free(s);
 
 	/* A task that sleeps is no anomaly … */
@@ -393,13 +440,12 @@ static bool off_cpu(bool classic)
 static bool off_cpu_interruptible(bool classic)
 {
 	static char any[] = "interruptible=1", *set[] = {any, NULL};
-	struct scene *s = scene_new("off-cpu", "60ms", sleep_a_while);
+	struct scene *s = play_until_heard("off-cpu", "60ms", set, sleep_a_while, classic);
 
-	s->config.set = set;
-	if (!play(s, classic))
+	if (!s)
 		return false;
 	check_all(s, "blocked off CPU");
-	check_heard(s, seen->tid, seen->late_ns);
+	check_heard(s);
 	scene_free(s);
 	return true;
 }
@@ -410,11 +456,10 @@ static bool off_cpu_interruptible(bool classic)
 static void nanosleep_a_while(void)
 {
 	struct timespec t = {.tv_nsec = 80 * MS};
-	uint64_t began_ns = fr_monotonic_ns();
+	const struct account before = account();
 
 	syscall(SYS_nanosleep, &t, NULL);
-	seen->late_ns = fr_monotonic_ns() - began_ns;
-	seen->tid = gettid();
+	saw_blocked(&before);
 }
 
 static bool system_call(bool classic)
@@ -428,7 +473,7 @@ static bool system_call(bool classic)
 	check_all(s, "slow system call");
 	assert_int_equal(s->n, 1);
 	assert_string_equal(s->causes[0].detail, "nanosleep");
-	check_heard(s, seen->tid, seen->late_ns);
+	check_heard(s);
 	scene_free(s);
 
 	/* … and else it is one that waits by design. */
@@ -442,7 +487,7 @@ static bool system_call(bool classic)
 	check_all(s, "slow system call");
 	assert_int_equal(s->n, 1);
 	assert_true(strcmp(s->causes[0].detail, "vfork") == 0 || strcmp(s->causes[0].detail, "clone") == 0);
-	check_heard(s, seen->tid, seen->late_ns);
+	check_heard(s);
 	scene_free(s);
 	return true;
 }
@@ -485,6 +530,7 @@ static bool is_interrupt(const char *number, const char *name)
 static bool irq_time(bool classic)
 {
 	struct scene *s = scene_new("irq-time", "1us", write_through);
+	const uint64_t began_ns = fr_monotonic_ns();
 
 	s->config.pid = 0; /* whoever was interrupted */
 	if (!play(s, classic))
@@ -498,7 +544,7 @@ static bool irq_time(bool classic)
 		const struct fr_cause *c = &s->causes[i];
 
 		assert_string_equal(c->reason, "interrupt handler");
-		assert_true(c->value >= 1000 && c->value <= s->ran_ns);
+		assert_true(c->value >= 1000 && c->value <= fr_monotonic_ns() - began_ns);
 		assert_true(c->cpu >= 0 && c->cpu < sysconf(_SC_NPROCESSORS_CONF));
 		if (classic)
 			assert_true(strncmp(c->detail, "irq ", 4) == 0 && is_interrupt(c->detail + 4, NULL));
@@ -617,7 +663,7 @@ static void hang(struct scene *s, int deaf)
 	static uint8_t question[1 << 16];
 
 	assert_int_equal(write(s->go, "", 1), 1);
-	assert_int_equal(poll(&p, 1, 5000), 1);
+	assert_int_equal(poll(&p, 1, HEARD_LIMIT_MS), 1);
 	assert_true(read(deaf, question, sizeof(question)) > 0);
 	assert_int_equal(kill(s->pid, SIGKILL), 0);
 }
@@ -631,16 +677,18 @@ static const struct fr_cause *hung(const struct scene *s, bool classic)
 	return NULL;
 }
 
-/* With the kernel's patience at one second, and no word of it in its log. */
+/* With the kernel's patience at one second, and no word of it in its log; for one test at a time. */
 static void hear_of_hung(struct scene *s, bool classic)
 {
+	_cleanup_close_ int lock = open(SYSCTL "hung_task_timeout_secs", O_RDONLY | O_CLOEXEC);
 	char timeout[32], warnings[32];
 
+	assert_int_equal(flock(lock, LOCK_EX), 0);
 	assert_true(fr_read_line(SYSCTL "hung_task_timeout_secs", timeout, sizeof(timeout)) >= 0);
 	assert_true(fr_read_line(SYSCTL "hung_task_warnings", warnings, sizeof(warnings)) >= 0);
 	sysctl_write(SYSCTL "hung_task_warnings", "0");
 	sysctl_write(SYSCTL "hung_task_timeout_secs", "1");
-	for (int i = 0; i < 80 && !hung(s, classic); i++)
+	for (int ms = 0; ms < HEARD_LIMIT_MS && !hung(s, classic); ms += 100)
 		heard_run(&s->h, 100, 0);
 	sysctl_write(SYSCTL "hung_task_timeout_secs", timeout);
 	sysctl_write(SYSCTL "hung_task_warnings", warnings);
@@ -662,6 +710,7 @@ static bool hung_task(bool classic)
 {
 	const char *why = no_hung_task();
 	const struct fr_cause *c;
+	uint64_t began_ns;
 	struct scene *s;
 	int deaf = -1;
 
@@ -673,6 +722,7 @@ static bool hung_task(bool classic)
 	/* The child comes first: held by it, too, the file system would outlive us. */
 	s = scene_new("hung-task", NULL, ask_the_deaf);
 	s->config.pid = 0;
+	began_ns = fr_monotonic_ns();
 	deaf = mount_deaf();
 	if (deaf < 0)
 		print_message("hung-task: no FUSE to make a task hang\n");
@@ -696,7 +746,7 @@ static bool hung_task(bool classic)
 	if (!classic) {
 		assert_int_equal(c->tid, s->pid);
 		assert_int_equal(c->unit, FR_CAUSE_NS);
-		assert_true(c->value >= FR_NSEC_PER_SEC && c->value <= 15 * FR_NSEC_PER_SEC);
+		assert_true(c->value >= FR_NSEC_PER_SEC && c->value <= fr_monotonic_ns() - began_ns);
 		assert_string_equal(c->comm, "test-trigger-pr");
 	}
 	scene_free(s);
@@ -740,11 +790,12 @@ static bool soft_lockup(bool classic)
 		scene_free(s);
 		return false;
 	}
+	/* Who has the console prints it, which need not be the child. */
+	HEARD_UNTIL(&s->h, (fr_source_bpf.stats(s->source, &stats), stats.last_ns));
 	heard_run(&s->h, 100, 0);
 	assert_int_equal(s->n, 0);
-	fr_source_bpf.stats(s->source, &stats);
 	assert_int_equal(stats.fired, 0);
-	assert_true(stats.last_ns && stats.last < 23 * FR_NSEC_PER_SEC / 2);
+	assert_true(stats.last < 23 * FR_NSEC_PER_SEC / 2);
 	scene_free(s);
 	return true;
 }
@@ -758,7 +809,16 @@ int main(void)
 		BOTH(off_cpu_interruptible), BOTH(system_call), BOTH(irq_time), BOTH(softirq_time),
 		BOTH(exec), BOTH(hung_task), BOTH(soft_lockup)};
 
+	cpu_set_t cpus;
+
 	(void)own_mounts();
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+		return 1;
+	while (!CPU_ISSET(busy_cpu, &cpus))
+		busy_cpu++;
+	for (int i = busy_cpu + 1; i < CPU_SETSIZE && other_cpu < 0; i++)
+		if (CPU_ISSET(i, &cpus))
+			other_cpu = i;
 	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (seen == MAP_FAILED)
 		return 1;
