@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -138,6 +139,7 @@ static struct child child_new(void (*run)(void *ctx), void *ctx)
 	close(fds[0]);
 	c.go = fds[1];
 	assert_int_equal(read(c.go, &ready, 1), 1);
+	await_sleep(c.pid);
 	return c;
 }
 
@@ -262,7 +264,7 @@ static bool group_write(const struct group *g, const char *file, const char *tex
 static void group_free(struct group *g)
 {
 	/* The kernel needs a moment to be rid of who died there. */
-	for (int i = 0; rmdir(g->path) < 0 && errno == EBUSY && i < 100; i++)
+	for (int i = 0; rmdir(g->path) < 0 && errno == EBUSY && i < 6000; i++)
 		usleep(10000);
 }
 
@@ -657,36 +659,65 @@ static int listen_or_connect(int family, bool listening)
 	return fd;
 }
 
+static unsigned retransmitted(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		_exit(1);
+	return info.tcpi_total_retrans;
+}
+
+/* Another process that connects, is deaf and says so with a byte, and stays until OVER has no writer. */
+static void connect_deaf(int family, int deaf, const int over[2])
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid < 0)
+		_exit(1);
+	if (pid)
+		return;
+	close(over[1]);
+	turn_deaf(listen_or_connect(family, false));
+	_exit(write(deaf, "", 1) == 1 && read(over[0], &byte, 1) == 0 ? 0 : 1);
+}
+
 /* In a network of its own, which takes its sockets with it. */
 static void send_to_the_deaf(void *ctx)
 {
 	const struct sending *how = ctx;
-	int client = -1, server, listener;
-	pid_t other = -1;
+	int senders[CONNECTIONS], listener, deaf[2], over[2];
+	char byte;
 
 	if (unshare(CLONE_NEWNET) < 0)
 		_exit(77);
 	loopback_up();
 	listener = listen_or_connect(how->family, true);
+	if (pipe(deaf) < 0 || pipe(over) < 0)
+		_exit(1);
 	for (int i = 0; i < CONNECTIONS; i++) {
-		if (how->accepted)
-			other = fork();
-		if (other <= 0)
-			client = listen_or_connect(how->family, false);
-		if (other == 0) {
-			turn_deaf(client);
-			usleep(1200000);
-			_exit(0);
+		if (how->accepted) {
+			connect_deaf(how->family, deaf[1], over);
+			senders[i] = accept(listener, NULL, NULL);
+			if (read(deaf[0], &byte, 1) != 1)
+				_exit(1);
+		} else {
+			senders[i] = listen_or_connect(how->family, false);
+			turn_deaf(accept(listener, NULL, NULL));
 		}
-		server = accept(listener, NULL, NULL);
-		if (!how->accepted)
-			turn_deaf(server);
-		else
-			usleep(20000); /* the other one turns deaf */
-		if (send(how->accepted ? server : client, "anybody?", 8, 0) != 8)
-			_exit(1);
 	}
-	usleep(1000000);
+	for (int i = 0; i < CONNECTIONS; i++)
+		if (send(senders[i], "anybody?", 8, 0) != 8)
+			_exit(1);
+	/* All together, as they began together. */
+	for (int i = 0, ms = 0; i < CONNECTIONS; i += retransmitted(senders[i]) >= 2) {
+		if (ms++ > HEARD_LIMIT_MS)
+			_exit(3);
+		usleep(1000);
+	}
+	close(over[1]);
 	while (wait(NULL) > 0)
 		;
 }
