@@ -13,7 +13,7 @@
  *     catch MS        a call that sleeps, and has one within it that is left by longjmp()
  *     markers MS      frtest:begin, sleeps, frtest:end
  *     lost MS         frtest:begin, sleeps, and then as "markers 0"
- *     bench N         N calls of a function that does nothing, and says how many ns each took
+ *     bench N         N calls of a function that does nothing, and says how many ns of CPU each took
  *     idle MS         nothing
  */
 
@@ -143,11 +143,11 @@ FR_LOAD_FRAME void fr_function_mark_begin(void)
 
 static void bench(uint64_t n)
 {
-	uint64_t begin = fr_load_now_ns();
+	uint64_t begin = fr_load_cpu_ns();
 
 	for (uint64_t i = 0; i < n; i++)
 		fr_function_quick();
-	printf("\"ns\": %.1f, ", (double)(fr_load_now_ns() - begin) / (double)n);
+	printf("\"ns\": %.1f, ", (double)(fr_load_cpu_ns() - begin) / (double)n);
 }
 
 /* Where fr_function_slow() is in our file, by the kernel's map and not by any table. */

@@ -309,6 +309,24 @@ static void the_cool_down_holds_back(void **state)
 	disarm(&s);
 }
 
+/* PID has become PATH, and is no more the shell that was to start it. */
+static void await_program(pid_t pid, const char *path)
+{
+	char link[64], now[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	for (int ms = 0;; ms++) {
+		n = readlink(link, now, sizeof(now) - 1);
+		now[n > 0 ? n : 0] = '\0';
+		if (!strcmp(now, path))
+			return;
+		if (ms >= 60000)
+			fail_msg("process %d is %s, not %s", (int)pid, now, path);
+		usleep(1000);
+	}
+}
+
 static void only_the_chosen_process(void **state)
 {
 	struct scene s = {0};
@@ -316,8 +334,7 @@ static void only_the_chosen_process(void **state)
 
 	need_probes();
 	start(&wanted, "call 250");
-	/* Past the shell, so that it is the program. */
-	usleep(100000);
+	await_program(wanted.pid, program);
 	s.config.pid = wanted.pid;
 	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
 	run(&s, &other, "call 250");
@@ -327,14 +344,6 @@ static void only_the_chosen_process(void **state)
 	assert_int_equal(s.n, 1);
 	assert_cause(&s, 0, &wanted, 250 * MS, "function latency", SLOW);
 	disarm(&s);
-}
-
-static bool is_elsewhere(pid_t pid)
-{
-	char link[64], path[PATH_MAX] = "";
-
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	return readlink(link, path, sizeof(path) - 1) > 0 && !strcmp(path, "/mnt/inner");
 }
 
 /* A path that only the root of that process has, as a container's, named by its Pid= and by its CGroup=. */
@@ -360,9 +369,7 @@ static void look_into_its_root(bool by_cgroup)
 	strcpy(program, "unshare --mount --propagation private sh");
 	start(&wanted, command);
 	strcpy(program, was);
-	for (int i = 0; i < 200 && !is_elsewhere(wanted.pid); i++)
-		usleep(10000);
-	assert_true(is_elsewhere(wanted.pid));
+	await_program(wanted.pid, "/mnt/inner");
 	if (by_cgroup) {
 		snprintf(command, sizeof(command), "%s/cgroup.procs", path);
 		f = fopen(command, "we");
@@ -452,17 +459,16 @@ static void others_do_not_pay(void **state)
 
 	need_probes();
 	start(&wanted, "bench 1000");
-	usleep(100000);
+	await_program(wanted.pid, program);
 	s.config.pid = wanted.pid;
 	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_quick", "1min");
-	run(&s, &other, "bench 1000000");
+	run(&s, &other, "bench 10000000");
 	fr_source_function.stats(s.source, &stats);
 	assert_int_equal(stats.last_ns, 0);
-	assert_true(other.ns < 500);
 	finish(&wanted);
 	fr_source_function.stats(s.source, &stats);
 	assert_int_not_equal(stats.last_ns, 0);
-	assert_true(wanted.ns > other.ns);
+	assert_true(4 * other.ns < wanted.ns);
 	disarm(&s);
 }
 
@@ -483,9 +489,8 @@ static void the_price_of_a_call(void **state)
 	print_message("a call takes %.1f ns; %.1f ns while another function has a probe; %.0f ns with one\n",
 		c.ns, idle.ns, probed.ns);
 	assert_int_equal(used.n, 0);
-	/* A trap would be thousands of ns; the machine's own noise is not. */
-	assert_true(idle.ns < c.ns + 50);
-	assert_true(probed.ns > idle.ns);
+	/* The machine's own noise is far from a trap. */
+	assert_true(4 * (idle.ns - c.ns) < probed.ns - c.ns);
 }
 
 static void assert_refused(
