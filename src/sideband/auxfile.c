@@ -127,8 +127,18 @@ static int lock_present(int dirfd, int *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* One try to give the next file the name, which is never without a whole file but between these two renames,
-   when the old one stands there under another. 0, 1 as above, or a negative errno with D. */
+/* The next file gets the name, which is never without a whole file but between these two renames, when OLD
+   (-1: there is none), which we hold locked, stands there under another. 0 or a negative errno. */
+static int give_name(struct fr_auxfile *a, int old)
+{
+	int r = old >= 0 ? put_away(a->dirfd, old) : 0;
+
+	if (r > 0)
+		return renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0 ? -errno : 0;
+	return r < 0 ? r : fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
+}
+
+/* One try. 0, 1 as above, or a negative errno with D. */
 static int try_name(struct fr_auxfile *a, struct fr_diag *d)
 {
 	_cleanup_close_ int old = -1;
@@ -136,12 +146,7 @@ static int try_name(struct fr_auxfile *a, struct fr_diag *d)
 
 	if (r != 0)
 		return r;
-	if (old >= 0)
-		r = put_away(a->dirfd, old);
-	if (r > 0)
-		r = renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0 ? -errno : 0;
-	else if (r == 0)
-		r = fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
+	r = give_name(a, old);
 	/* Who has just got the name clears up, and ours with it. */
 	if (r == -EEXIST || r == -ENOENT)
 		return 1;
@@ -201,6 +206,19 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	a->bytes = (uint64_t)st.st_size;
 	*ret = a;
 	return 0;
+}
+
+int fr_auxfile_begin_anew(struct fr_auxfile *a, const void *head, size_t len)
+{
+	int r = fr_auxfile_next_create(a, head, len);
+
+	if (r == 0)
+		r = give_name(a, a->fd);
+	if (r == 0)
+		auxfile_next_take(a);
+	else
+		fr_auxfile_next_abandon(a);
+	return r;
 }
 
 int fr_auxfile_fd(const struct fr_auxfile *a)

@@ -161,7 +161,12 @@ static void begin_anew(struct fr_keeper *k)
 {
 	_cleanup_buf_ struct fr_buf head = {0};
 
-	if (fr_pipe_head(k->config.session, &head) < 0 || fr_auxfile_append(k->file, head.data, head.len) < 0)
+	if (fr_pipe_head(k->config.session, &head) == 0 &&
+		fr_auxfile_begin_anew(k->file, head.data, head.len) == 0)
+		return;
+	/* Two recordings in one file would be none. */
+	(void)fr_auxfile_cut(k->file, 0);
+	if (!head.len || fr_auxfile_append(k->file, head.data, head.len) < 0)
 		atomic_fetch_add(&k->write_errors, 1);
 }
 
@@ -170,11 +175,12 @@ bool keeper_adopt(struct fr_keeper *k)
 	struct replay p = {.keeper = k, .horizon_ns = k->config.adopt_horizon_ns};
 	uint64_t bytes = replay(k, &p);
 
-	(void)fr_auxfile_cut(k->file, bytes);
-	if (bytes)
+	if (bytes) {
+		(void)fr_auxfile_cut(k->file, bytes);
 		describe(k);
-	else
+	} else {
 		begin_anew(k);
+	}
 	pthread_mutex_lock(&k->lock);
 	(void)keeper_advance(&k->tail, p.horizon_ns);
 	if (p.in_ring || !k->config.adopt_first)
