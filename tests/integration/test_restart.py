@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import (finish_load, last_cpu, load, merge, must, perf_clean, program, report_rows, samples_of, script_lines, sidecar,
+from harness import (Daemon, cpu_seconds, finish_load, last_cpu, load, merge, must, perf_clean, program, report_rows, samples_of, script_lines, sidecar,
                      start_load, until)
 from store import Store, StoredDaemon
 
@@ -57,6 +57,14 @@ def restart_loss(sample):
     return found[0]
 
 
+def drained(daemon):
+    """What was recorded before now is in the ring: twice something younger is."""
+    for _ in range(2):
+        now = time.monotonic_ns()
+        until("younger records in the ring",
+              lambda: load("count", "-t", 0.001, "-c", last_cpu()) and daemon.status()["ring"]["last_ns"] > now)
+
+
 def kernel_lost(daemon):
     """Numbers are missing because others had the CPUs for too long: no matter of a restart."""
     return daemon.lost().get("kernel-ring-full", 0) + daemon.lost().get("back-pressure", 0)
@@ -66,21 +74,25 @@ def test_killed_again_and_again(instance):
     """Every number that was drained is in the last dump, however often the recorder was killed; where some are missing, a
     restart was."""
     d = instance(*COUNTED, "-M", "32M")
-    counting = start_load("count", "-t", 4 + KILLS * 1.2, "-c", last_cpu(), "-p", 1000)
-    spawning = start_load("spawn", "-t", 2 + KILLS * 1.2, "-m", 1)
+    counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 1000)
+    spawning = start_load("spawn", "-t", 3600, "-m", 1)
+    until("numbers", lambda: d.status()["ring"]["samples"] > 1000)
     gaps, lost = [], 0
     for _ in range(KILLS):
         time.sleep(random.uniform(0.05, 1.2))
         lost += kernel_lost(d)
+        killed = time.monotonic_ns()
         d.kill()
-        killed = time.monotonic()
         d = instance(*COUNTED, "-M", "32M")
+        ready = time.monotonic_ns()
         adopted = d.status()["adopted"]
         gaps.append((adopted["gap_from_ns"], adopted["gap_to_ns"]))
         assert adopted["in_place"]
-        assert adopted["gap_s"] < DRAIN_PERIOD + 3, f"{adopted}, {time.monotonic() - killed} s ago"
+        assert killed - (DRAIN_PERIOD + 3) * 1e9 < adopted["gap_from_ns"] < adopted["gap_to_ns"] < ready, (adopted, killed, ready)
+    counting.terminate()
     counted = finish_load(counting)
-    finish_load(spawning)
+    spawning.kill()
+    spawning.wait()
     sample = d.dump_by_control()
     lost += kernel_lost(d)
     assert d.lost()["restart"] == KILLS == d.status()["adopted"]["restarts"]
@@ -94,14 +106,17 @@ def test_killed_again_and_again(instance):
           f"{[round((h['to_ns'] - h['from_ns']) / 1e6) for h in found['holes']]} ms; lost otherwise: {lost}")
     if lost:
         pytest.skip(f"{lost} records were lost for other reasons: the machine is too busy to tell them apart")
+    # A hole is told by the numbers around it, and those come when the load has a CPU; one may stand in the batch before.
+    pause = 2 * counted["longest_ns"]
     for hole in found["holes"]:
-        assert any(a <= hole["from_ns"] and hole["to_ns"] <= b + 20_000_000 for a, b in gaps), f"{hole} is in none of {gaps}"
+        assert any(a - pause <= hole["from_ns"] and hole["to_ns"] <= b + pause + 20_000_000 for a, b in gaps), \
+            f"{hole} is in none of {gaps}, with pauses of {pause}"
     assert len(found["holes"]) <= KILLS
 
 
 def test_clean_restart_keeps_the_history(instance, store):
     d = instance(*COUNTED, "-M", "8M")
-    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 1000)
+    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 5000)
     first = d.dump_by_control()
     d.stop()
     assert store.names() == ["flightrec-ring-1", "flightrec-state"]
@@ -122,8 +137,9 @@ def test_exited_processes_resolve_after_a_kill(instance):
     profile = ("-e", "cpu-clock", "-F", "999", "-g", "-M", "16M")
     d = instance(*profile)
     pids = set(load("spawn", "-n", 12, "-m", 30)["children"])
-    burning = start_load("burn", "-t", 30)
-    time.sleep(DRAIN_PERIOD + 0.3)
+    burning = start_load("burn", "-t", 3600)
+    until("samples of it", lambda: cpu_seconds(burning.pid) > 0.2)
+    drained(d)
     d.kill()
     burning.kill()
     burning.wait()
@@ -135,10 +151,11 @@ def test_exited_processes_resolve_after_a_kill(instance):
 
 def judge_exited(path, pids, again, burning):
     lines = script_lines(path, trace=False)
+    us = Path("/proc/self/comm").read_text().strip()
     for pid, comm in [(p, "frtest-child") for p in pids | again] + [(burning.pid, "frtest-burn")]:
         mine = [line for line in lines if line.pid == pid]
         assert mine, f"no sample of {comm} {pid} in {path}"
-        wrong = [line for line in mine if line.comm not in (comm, "frtest-spawn", "python3", "pytest")]
+        wrong = [line for line in mine if line.comm not in (comm, "frtest-spawn", us)]
         assert not wrong, f"{path}: {wrong[:3]}"
         assert any(line.comm == comm for line in mine)
     rows = report_rows(path)
@@ -149,8 +166,11 @@ def test_names_of_what_left_the_ring_before_the_kill(instance):
     """The process starts, its start is evicted, the recorder is killed, the process ends."""
     args = ("-e", "raw_syscalls:sys_enter", "-e", "cpu-clock", "-F", "999", "-g", "-M", "1M", "-m", "4M")
     d = instance(*args)
-    burning = start_load("burn", "-t", 12)
-    until("eviction", lambda: load("syscalls", "-t", "0.5") and d.status()["ring"]["evicted_samples"] > 500000, 15)
+    burning = start_load("burn", "-t", 3600)
+    until("eviction", lambda: load("syscalls", "-t", "0.5") and d.status()["ring"]["evicted_samples"] > 500000, 300)
+    had = cpu_seconds(burning.pid)
+    until("samples of it", lambda: cpu_seconds(burning.pid) > had + 0.2)
+    drained(d)
     d.kill()
     burning.kill()
     burning.wait()
@@ -162,11 +182,10 @@ def test_names_of_what_left_the_ring_before_the_kill(instance):
 def test_other_events_after_a_restart(instance):
     """Samples of events that are recorded no more stand in the dump beside those of the new ones."""
     d = instance(*COUNTED, "-M", "8M")
-    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 1000)
-    time.sleep(0.2)
+    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 5000)
     d.stop()
     d = instance("-e", "sched:sched_switch", "-e", "cpu-clock", "-F", "99", "-M", "8M")
-    time.sleep(0.5)
+    load("burn", "-u", "0.3")
     sample = d.dump_by_control()
     assert sequence(sample, counted)["count"] == counted["calls"]
     events = {line.event for line in script_lines(sample, trace=False)}
@@ -178,8 +197,8 @@ def test_other_events_after_a_restart(instance):
 @pytest.mark.parametrize("size", ["2M", "32M"])
 def test_other_size_after_a_restart(instance, store, size):
     d = instance(*COUNTED, "-M", "8M")
-    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 1000)
-    time.sleep(DRAIN_PERIOD + 0.2)
+    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 5000)
+    drained(d)
     d.kill()
     d = instance(*COUNTED, "-M", size)
     adopted = d.status()["adopted"]
@@ -201,7 +220,7 @@ def damage(store, name, at, data):
 @pytest.mark.parametrize("what", ["ring", "state", "no-ring", "no-state"])
 def test_what_cannot_be_adopted_is_said(instance, store, what):
     d = instance(*COUNTED, "-M", "4M")
-    load("count", "-t", 0.3, "-p", 1000)
+    load("count", "-t", 0.3, "-p", 5000)
     d.kill()
     if what == "ring":
         damage(store, "flightrec-ring-1", 0, b"\xff" * (4 << 20))
@@ -217,11 +236,32 @@ def test_what_cannot_be_adopted_is_said(instance, store, what):
     if what != "no-state":  # then there is nothing that says that there was anything
         assert any("lost" in n for n in status["notices"]) and "is lost" in d.log()
     assert len(store.names()) == 2
-    counted = load("count", "-t", 0.3, "-p", 1000)
+    counted = load("count", "-t", 0.3, "-p", 5000)
     assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"]
     d.kill()
     d = instance(*COUNTED, "-M", "4M")
     assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"], "and the next one goes on again"
+
+
+def test_the_file_of_another_recorder_is_put_away(instance, state_dir):
+    """Somebody recorded by hand to the same directory while the service was down."""
+    d = instance(*COUNTED, "-M", "4M")
+    counted = load("count", "-t", 0.3, "-p", 5000)
+    drained(d)
+    d.kill()
+    other = Daemon(state_dir, "-e", "sched:sched_switch", "-M", "4M").start()
+    child = load("spawn", "-n", 1, "-m", 30)["children"][0]
+    theirs = other.dump_by_control()
+    other.stop()
+    before = (state_dir / "perf.data.auxiliary").read_bytes()
+    d = instance(*COUNTED, "-M", "4M")
+    assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"]
+    d.stop()
+    away, = state_dir.glob("perf.data.auxiliary.*")
+    assert away.read_bytes() == before
+    merged = state_dir / "perf.data.theirs"
+    must(program("flightrec-merge"), theirs, away, "-o", merged, "--keep")
+    assert "frtest-child" in {line.comm for line in script_lines(merged, trace=False) if line.pid == child}
 
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
@@ -256,14 +296,15 @@ def test_watchdog_is_fed_only_while_the_rings_are_drained(store, state_dir):
     d = StoredDaemon(store, state_dir, *COUNTED, "-M", "4M", env={"WATCHDOG_USEC": "1000000"})
     try:
         d.start()
-        assert feeds(store, 2) >= 4, "four times within WatchdogSec="
+        until("being fed four times within WatchdogSec=", lambda: feeds(store, 2) >= 4)
         with Stopped(d.pid, {"fr-keeper", "fr-dumper"}):  # as on a disk that is stuck
             d.signal(signal.SIGUSR1)
-            assert feeds(store, 6) >= 15
+            time.sleep(4)  # it gives up on a recorder after that
+            until("being fed all the same", lambda: feeds(store, 2) >= 4)
         with Stopped(d.pid, {"fr-recorder"}):
-            time.sleep(5)
+            until("the end of it", lambda: feeds(store, 2) == 0, 20)
             assert feeds(store, 3) == 0
-        assert feeds(store, 3) >= 4
+        until("being fed again", lambda: feeds(store, 2) >= 4)
         assert any("history in" in line for line in store.said("STATUS=recording"))
     finally:
         d.kill()

@@ -25,15 +25,21 @@ static void on_term(int sig)
 	ended = 1;
 }
 
+/* The longest time from the begin of a batch to that of the next. */
+static uint64_t longest_ns;
+
 FR_LOAD_FRAME static uint64_t frtest_count(uint64_t ns, useconds_t pause)
 {
-	uint64_t n = 0, end = fr_load_now_ns() + ns;
+	uint64_t n = 0, now = fr_load_now_ns(), end = now + ns, before;
 
-	while (!ended && fr_load_now_ns() < end) {
+	while (!ended && now < end) {
 		for (unsigned i = 0; i < BATCH; i++)
 			syscall(SYS_lseek, -1, n++, SEEK_SET);
 		if (pause)
 			usleep(pause);
+		before = now;
+		now = fr_load_now_ns();
+		longest_ns = now - before > longest_ns ? now - before : longest_ns;
 	}
 	return n;
 }
@@ -74,7 +80,7 @@ int main(int argc, char *argv[])
 	signal(SIGTERM, on_term);
 	begin = fr_load_now_ns();
 	n = step ? frtest_count_steps(step) : frtest_count(ns, pause);
-	printf("{\"pid\":%d,\"calls\":%" PRIu64 ",\"nr\":%d,\"ns\":%" PRIu64 "}\n", getpid(), n, SYS_lseek,
-		fr_load_now_ns() - begin);
+	printf("{\"pid\":%d,\"calls\":%" PRIu64 ",\"nr\":%d,\"ns\":%" PRIu64 ",\"longest_ns\":%" PRIu64 "}\n",
+		getpid(), n, SYS_lseek, fr_load_now_ns() - begin, longest_ns);
 	return 0;
 }
