@@ -184,7 +184,7 @@ void raw_send(int fd, const void *data, size_t len)
 
 cJSON *raw_reply(struct harness *h, int fd)
 {
-	uint64_t until = fr_monotonic_ns() + 2 * FR_NSEC_PER_SEC;
+	uint64_t until = fr_monotonic_ns() + HARNESS_LIMIT_NS;
 	struct fr_buf b = {0};
 	cJSON *json = NULL;
 
@@ -212,7 +212,7 @@ cJSON *raw_reply(struct harness *h, int fd)
 
 bool raw_closed(struct harness *h, int fd)
 {
-	uint64_t until = fr_monotonic_ns() + FR_NSEC_PER_SEC;
+	uint64_t until = fr_monotonic_ns() + HARNESS_LIMIT_NS;
 
 	while (fr_monotonic_ns() < until) {
 		char data[4096];

@@ -24,7 +24,7 @@ static int call(struct harness *h, const char *method, const char *parameters, c
 	int r;
 
 	assert_int_equal(fr_client_connect(h->path, &c, d), 0);
-	r = fr_client_call(c, method, cJSON_Parse(parameters), 2 * FR_NSEC_PER_SEC, ret, d);
+	r = fr_client_call(c, method, cJSON_Parse(parameters), HARNESS_LIMIT_NS, ret, d);
 	fr_client_free(c);
 	return r;
 }
@@ -198,7 +198,7 @@ static int answer_of(const void *bytes, size_t len)
 	peer = accept(fd, NULL, NULL);
 	(void)!write(peer, bytes, len);
 	close(peer);
-	r = fr_client_call(c, "a.b", NULL, 2 * FR_NSEC_PER_SEC, NULL, NULL);
+	r = fr_client_call(c, "a.b", NULL, HARNESS_LIMIT_NS, NULL, NULL);
 	fr_client_free(c);
 	close(fd);
 	unlink(path);

@@ -6,6 +6,7 @@
 #include "control/interface.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -272,12 +273,13 @@ static void test_idle_is_closed(void **state)
 	struct harness *h = *state;
 	int silent, half, good;
 
+	/* Its first call may take as long as it likes. */
+	good = raw_connect(h);
+	expect_echo(h, good);
 	h->server->deadline_usec = 50000;
 	silent = raw_connect(h);
 	half = raw_connect(h);
-	good = raw_connect(h);
 	raw_send(half, "{\"method\":", 10);
-	expect_echo(h, good);
 	assert_true(raw_closed(h, silent));
 	assert_true(raw_closed(h, half));
 	harness_pump(h, 100);
@@ -295,6 +297,8 @@ static void test_slow_reader_is_dropped(void **state)
 	int slow, fd;
 	cJSON *reply;
 
+	fd = raw_connect(h);
+	expect_echo(h, fd);
 	h->server->deadline_usec = 50000;
 	slow = raw_connect(h);
 	/* Ten calls, nothing read: one reply is made, the others wait. */
@@ -302,12 +306,11 @@ static void test_slow_reader_is_dropped(void **state)
 		raw_send(slow, call, sizeof(call));
 	sd_event_run(h->event, 1000);
 	sd_event_run(h->event, 1000);
-	assert_int_equal(h->server->n_connections, 1);
+	assert_int_equal(h->server->n_connections, 2);
 	assert_true(LIST_FIRST(&h->server->connections)->out.len < 2100000);
-	fd = raw_connect(h);
-	expect_echo(h, fd);
 	harness_pump(h, 200);
 	assert_int_equal(h->server->n_connections, 1); /* fd alone */
+	h->server->deadline_usec = HARNESS_LIMIT_NS / FR_NSEC_PER_USEC;
 	raw_send(fd, part, sizeof(part));
 	reply = raw_reply(h, fd); /* who reads gets all of it, in parts */
 	assert_int_equal(strlen(text(reply, "s")), 600000);
@@ -321,13 +324,14 @@ static void test_rate_limit(void **state)
 	static const char oneway[] = "{\"method\":\"" FR_INTERFACE ".Echo\",\"oneway\":true}";
 	struct harness *h = *state;
 	uint64_t start = fr_monotonic_ns(), took;
+	double tokens, came;
 	int fd = raw_connect(h), other = raw_connect(h);
 
 	for (int i = 0; i < FR_SERVER_RATE + 60; i++) {
 		raw_send(i % 2 ? fd : other, oneway, sizeof(oneway));
 		harness_pump(h, 0);
 	}
-	while (h->handled < FR_SERVER_RATE + 60 && fr_monotonic_ns() - start < 5 * FR_NSEC_PER_SEC)
+	while (h->handled < FR_SERVER_RATE + 60 && fr_monotonic_ns() - start < HARNESS_LIMIT_NS)
 		sd_event_run(h->event, 10000);
 	took = fr_monotonic_ns() - start;
 	assert_int_equal(h->handled, FR_SERVER_RATE + 60);
@@ -336,10 +340,12 @@ static void test_rate_limit(void **state)
 	close(other);
 	close(fd);
 	harness_pump(h, 0);
-	/* Nor is there a new burst for who connects anew. */
+	/* Nor is there a new burst for who connects anew: all that he has came by the second. */
 	fd = raw_connect(h);
 	expect_echo(h, fd);
-	assert_true(LIST_FIRST(&h->server->users)->tokens < FR_SERVER_RATE / 2);
+	tokens = LIST_FIRST(&h->server->users)->tokens;
+	came = (double)(fr_monotonic_ns() - start) * FR_SERVER_RATE / FR_NSEC_PER_SEC;
+	assert_true(tokens + 60 < came);
 	close(fd);
 }
 
@@ -443,7 +449,7 @@ static pid_t call_as(const struct harness *h, uid_t uid, gid_t gid, gid_t extra,
 		_exit(3);
 	fd = raw_connect(h);
 	(void)!send(fd, call, strlen(call) + 1, MSG_NOSIGNAL);
-	for (int tries = 0; tries < 200 && read(fd, answer, sizeof(answer) - 1) < 0; tries++)
+	for (int tries = 0; tries < 6000 && read(fd, answer, sizeof(answer) - 1) < 0; tries++)
 		usleep(10000);
 	if (strstr(answer, FR_ERROR_PERMISSION))
 		code = strstr(answer, "for root alone") ? 2 : strstr(answer, "'daemon'") ? 1 : 5;
@@ -512,17 +518,28 @@ static void test_access(void **state)
 	}
 }
 
-/* Holds N connections as UID until it is killed. */
-static pid_t hold_connections(const struct harness *h, uid_t uid, size_t n)
+/* Holds N connections as UID until it is killed. All of them are made when this returns. */
+static pid_t hold_connections(struct harness *h, uid_t uid, size_t n)
 {
-	pid_t pid = fork();
+	int made[2];
+	pid_t pid;
+	char byte;
 
-	if (pid != 0)
+	assert_int_equal(pipe2(made, O_CLOEXEC | O_NONBLOCK), 0);
+	pid = fork();
+	if (pid != 0) {
+		close(made[1]);
+		while (read(made[0], &byte, 1) < 0)
+			sd_event_run(h->event, 1000);
+		close(made[0]);
+		harness_pump(h, 0);
 		return pid;
+	}
 	if (setresuid(uid, uid, uid) < 0)
 		_exit(3);
 	for (size_t i = 0; i < n; i++)
 		(void)raw_connect(h);
+	close(made[1]);
 	for (;;)
 		pause();
 }
@@ -538,7 +555,6 @@ static void test_connections_of_users(void **state)
 	(void)open_to_all(h);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(holders); i++) {
 		holders[i] = hold_connections(h, (uid_t)(60000 + i), 20);
-		harness_pump(h, 200);
 		assert_int_equal(h->server->n_connections, FR_MIN((i + 1) * FR_SERVER_MAX_PER_USER, most));
 		assert_int_equal(wait_code(h, call_as(h, (uid_t)(60000 + i), NOBODY, NOBODY, echo)), 4);
 	}
@@ -566,8 +582,9 @@ static void test_no_descriptor_left(void **state)
 	none = (struct rlimit){(rlim_t)fd + 1, was.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	until = fr_monotonic_ns() + 300 * FR_NSEC_PER_MSEC;
-	while (fr_monotonic_ns() < until)
+	do
 		turns += sd_event_run(h->event, 10000) > 0;
+	while (fr_monotonic_ns() < until);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	assert_int_equal(h->server->n_connections, 0);
 	assert_in_range(turns, 1, 12);
