@@ -25,7 +25,7 @@ clean_up() {
 		wait "$child" 2>/dev/null || true
 	fi
 	rmdir "$work"
-	for _ in {1..50}; do # the last processes may still be on their way out
+	for _ in {1..600}; do # the last processes may still be on their way out
 		find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
 		[ -d "$cgroup" ] || return 0
 		sleep 0.1
@@ -43,7 +43,7 @@ inside() {
 	mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing
 	mountpoint -q /sys/fs/bpf || mount -t bpf nodev /sys/fs/bpf
 	exec systemd-nspawn --quiet --register=no --keep-unit --boot --console=pipe --link-journal=no --directory="$work/root" \
-		--machine=flightrec-test --hostname=flightrec-test --capability=all \
+		--machine="$name" --hostname=flightrec-test --capability=all \
 		--system-call-filter="perf_event_open bpf @aio @keyring @memlock kcmp" \
 		--bind=/sys/kernel/tracing --bind=/sys/fs/bpf --bind="$share:/share"
 }
@@ -51,7 +51,7 @@ inside() {
 mkdir "$cgroup"
 trap clean_up EXIT
 trap 'exit 143' TERM INT HUP
-export root share work
+export root share work name
 export -f inside
 (
 	echo "$BASHPID" >"$cgroup/cgroup.procs"

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import subprocess
+import threading
 import time
 
 import pytest
@@ -25,7 +26,7 @@ def samples(path):
     if not shutil.which("perf"):
         pytest.skip("no perf: the package linux-perf is missing")
     done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,pid,time,event", "--ns"], capture_output=True, text=True,
-                          env={**os.environ, "HOME": str(path.parent), "PERF_CONFIG": "/dev/null"}, timeout=60)
+                          env={**os.environ, "HOME": str(path.parent), "PERF_CONFIG": "/dev/null"}, timeout=vm.LIMIT)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -81,7 +82,7 @@ def test_kernel_symbols(service):
     service.shell("for i in $(seq 300); do cat /proc/self/maps >/dev/null; done")
     path = service.fetch(service.dump())
     done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,ip,sym", "--no-inline"], capture_output=True, text=True,
-                          env={**os.environ, "HOME": str(path.parent)}, timeout=60)
+                          env={**os.environ, "HOME": str(path.parent)}, timeout=vm.LIMIT)
     assert re.search(r"^\s+[0-9a-f]+ (do_syscall_64|entry_SYSCALL_64|asm_)", done.stdout, re.M), done.stdout[-2000:]
 
 
@@ -191,6 +192,28 @@ def test_kill(service):
     assert samples(service.fetch(f"{STATE}/perf.data"))
 
 
+class Stalls:
+    """How long this machine let a process that wants to run wait, at the worst: the recorder waits no less."""
+
+    def __init__(self):
+        self.worst, self.over = 0, threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def watch(self):
+        last = now()
+        while not self.over.wait(0.01):
+            last, before = now(), last
+            self.worst = max(self.worst, last - before)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self.over.set()
+        self.thread.join()
+
+
 def test_kill_keeps_history(service):
     """Of 20 moments: what was recorded up to the last drain before a kill -9 is in the dump that the next one makes."""
     service.run("systemd-run", "--unit=burn", "sh", "-c", "while :; do :; done")
@@ -200,26 +223,27 @@ def test_kill_keeps_history(service):
     for i in range(20):
         service.run("systemctl", "reset-failed", "flightrecd")  # of the start limit
         begin = now()
-        time.sleep(moments.uniform(0.2, 1.2) + (DRAIN if i == 0 else 0))
-        killed = now()
-        kill(service)
+        with Stalls() as stalls:
+            time.sleep(moments.uniform(0.2, 1.2) + (DRAIN if i == 0 else 0))
+            killed = now()
+            kill(service)
         path = service.dump("--last", "30s")
         old = sorted(t for t in times(samples(service.fetch(path))) if t < killed)
         service.run("rm", path, f"{path}.json")
-        assert old and old[0] < begin + 0.2, f"kill {i}: the history before the kill is gone"
-        assert old[-1] > killed - DRAIN, f"kill {i}: {killed - old[-1]:.3f} s before the kill are gone"
+        assert old and old[0] < begin + 0.2 + stalls.worst, f"kill {i}: the history before the kill is gone"
+        assert old[-1] > killed - DRAIN - stalls.worst, f"kill {i}: {killed - old[-1]:.3f} s before the kill are gone"
         recent = [t for t in old if t > begin - 0.05]
         gaps = [b - a for a, b in zip(recent, recent[1:])]
-        assert max(gaps, default=0) < 0.5, f"kill {i}: a hole in the history"
+        assert max(gaps, default=0) < 0.5 + stalls.worst, f"kill {i}: a hole in the history"
 
 
 def test_watchdog(service):
     """A recorder that hangs is killed and started again."""
     service.run("mkdir", "-p", os.path.dirname(DROP_IN))
-    service.shell(f"printf '[Service]\\nWatchdogSec=1s\\nTimeoutAbortSec=1s\\n' >{DROP_IN}")
+    service.shell(f"printf '[Service]\\nWatchdogSec=5s\\nTimeoutAbortSec=1s\\n' >{DROP_IN}")
     service.run("systemctl", "daemon-reload")
     service.run("systemctl", "restart", "flightrecd")
-    time.sleep(3)  # three times what would kill one that does not feed it
+    time.sleep(12)  # twice what would kill one that does not feed it
     if service.show("NRestarts") != "0":
         pytest.fail("the watchdog killed a recorder that records")
     pid = service.pid()
