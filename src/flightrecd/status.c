@@ -252,10 +252,11 @@ static void add_sideband(struct fr_daemon *m, cJSON *status)
 	cJSON_AddNumberToObject(o, "scans", (double)s.scans);
 	cJSON_AddNumberToObject(o, "scan_s", (double)s.scan_ns / 1e9);
 	cJSON_AddNumberToObject(o, "compactions", (double)s.compactions);
+	cJSON_AddNumberToObject(o, "compactions_failed", (double)s.compactions_failed);
 	cJSON_AddNumberToObject(o, "checkpoint_bytes", (double)s.checkpoint_bytes);
 	cJSON_AddNumberToObject(o, "queue_drops", (double)s.queue_drops);
 	cJSON_AddNumberToObject(o, "write_errors", (double)s.write_errors);
-	if (s.write_errors)
+	if (s.write_errors || s.compactions_failed)
 		cJSON_AddStringToObject(o, "last_error", strerror(s.last_errno));
 	cJSON_AddNumberToObject(o, "processes", (double)s.processes);
 	cJSON_AddNumberToObject(o, "threads", (double)s.threads);

@@ -444,6 +444,7 @@ void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret)
 		.maps = m.maps,
 		.model_bytes = m.bytes,
 		.compactions = atomic_load(&k->compactions),
+		.compactions_failed = atomic_load(&k->compactions_failed),
 		.checkpoint_bytes = atomic_load(&k->checkpoint_bytes),
 		.scan_ns = atomic_load(&k->scan_ns),
 		.kernel_is_hidden = atomic_load(&k->kernel_is_hidden),

@@ -144,7 +144,8 @@ int keeper_compact(struct fr_keeper *k, uint64_t now_ns)
 		break;
 	}
 	if (r < 0) {
-		atomic_fetch_add(&k->write_errors, 1);
+		/* No loss: the file that is there goes on. */
+		atomic_fetch_add(&k->compactions_failed, 1);
 		atomic_store(&k->last_errno, -r);
 		abandon(k, now_ns);
 	}
