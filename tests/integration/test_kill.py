@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kill -9 at any moment: what was written can be read and merged."""
+import json
 import os
 import random
+import re
 import signal
 import time
 
 import pytest
 
-from harness import NO_LOSS, merge, perf, perf_clean, start_load
+from harness import NO_LOSS, load, merge, perf, perf_clean, start_load, until
 
 SEED = int(os.environ.get("FLIGHTREC_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
 
@@ -51,7 +53,7 @@ def test_recorder_starts_again_after_a_kill(recorder, state_dir):
     first.kill()
     assert first.socket.exists(), "the socket of a killed recorder stays: the next has to cope"
     second = recorder("-e", "cpu-clock", "-M", "4M")
-    time.sleep(0.3)
+    load("burn", "-u", "0.1")
     second.dump_by_control()
     assert perf("script", "-i", second.finish()).code == 0
 
@@ -59,11 +61,14 @@ def test_recorder_starts_again_after_a_kill(recorder, state_dir):
 def test_auxiliary_is_readable_while_it_is_written(recorder, state_dir):
     recorder("-e", "cpu-clock", "-M", "4M")
     p = start_load("spawn", "-t", "2", "-m", "1")
-    for _ in range(3):
-        time.sleep(0.3)
+
+    def read():
         out = perf("script", "-i", state_dir / "perf.data.auxiliary", "--show-task-events")
         assert out.code == 0, out.err
-    p.wait(10)
-    time.sleep(1.5)
-    out = perf("script", "-i", state_dir / "perf.data.auxiliary", "--show-task-events")
-    assert "frtest-child" in out.out, "and what just happened is in it"
+        return out.out
+
+    for _ in range(3):
+        time.sleep(0.3)
+        read()
+    children = json.loads(p.communicate(timeout=180)[0])["children"]
+    until("what just happened in it", lambda: re.search(rf"PERF_RECORD_COMM exec: frtest-child:{children[-1]}/", read()))

@@ -6,19 +6,20 @@ from collections import Counter
 
 import pytest
 
-from harness import EXIT, NO_LOSS, finish_load, last_cpu, load, merge, perf_clean, program, run, script_lines, script_text, start_load
+from harness import EXIT, NO_LOSS, last_cpu, load, merge, perf_clean, program, run, script_lines, script_text, start_load
 
 
 @pytest.fixture
 def overlapping(recorder, state_dir):
     """A directory with three dumps whose windows overlap, and no recorder any more; (directory, samples)."""
     d = recorder(*NO_LOSS, "-e", "sched:sched_switch", "-e", "sched:sched_wakeup", "-M", "32M")
-    p = start_load("pingpong", "-t", "0.8", "-c", last_cpu())
+    p = start_load("pingpong", "-t", "600", "-c", last_cpu())
     samples = []
-    for _ in range(3):
-        run("sleep", "0.15")
+    for i in range(3):
+        d.until_sampled("sched:sched_switch", (i + 1) * 10000, load=p)
         samples.append(d.dump_by_control())
-    finish_load(p)
+    p.kill()
+    p.wait()
     d.stop()
     return state_dir, samples
 
@@ -65,7 +66,7 @@ def test_merged_again_is_the_same(overlapping):
 
 
 def run_merge_files(output, *files):
-    return run(program("flightrec-merge"), "--keep", "-o", output, *files, timeout=120)
+    return run(program("flightrec-merge"), "--keep", "-o", output, *files, timeout=300)
 
 
 def test_compressed_output_reads_the_same(overlapping):
@@ -153,7 +154,7 @@ def test_recorded_again_beside_old_files(recorder, state_dir):
 def test_a_dump_that_went_meanwhile_is_no_error(recorder, state_dir):
     """Retention removes dumps while a merge looks over the directory; one that the caller names has to be there."""
     d = recorder("-e", "cpu-clock", "-M", "4M")
-    load("burn", "-t", "0.3")
+    load("burn", "-u", "0.3")
     gone = d.dump_by_control().with_name("perf.data.sample.20010101T000000.000000Z")
     d.stop()
     gone.symlink_to("/nowhere")
