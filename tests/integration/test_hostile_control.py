@@ -4,20 +4,20 @@ import grp
 import json
 import os
 import random
+import re
 import select
 import signal
 import socket
 import statistics
 import struct
 import sys
-import threading
 import time
 import traceback
 from pathlib import Path
 
 import pytest
 
-from harness import ARMED_PROBES, EXIT, ROOT, die_with_parent, load, program, run, until
+from harness import ARMED_PROBES, EXIT, NO_LOSS, ROOT, die_with_parent, finish_load, program, run, start_load, until
 
 GROUP = "daemon"
 CORPUS = ROOT / "tests/data/control"
@@ -190,41 +190,39 @@ def never_read(path, seconds, count):
 
 
 def ask_politely(path, seconds):
-    """A new connection and a call, again and again: how long each took."""
-    call, end, took = b'{"method":"io.flightrec.Recorder.Status"}\0', time.monotonic() + seconds, []
-    while time.monotonic() < end:
+    """A new connection and a call, again and again: how long each took; and by how much each nap between them was too long,
+    which is what this machine makes anybody wait."""
+    call, end, took, late = b'{"method":"io.flightrec.Recorder.Status"}\0', time.monotonic() + seconds, [], []
+    while time.monotonic() < end or len(took) < 50:
         begin = time.monotonic()
         with connect(path) as s:
+            s.settimeout(60)
             s.sendall(call)
             answer = b""
             while not answer.endswith(b"\0"):
                 part = s.recv(1 << 20)
                 assert part, f"closed after {answer[:200]}"
                 answer += part
-        took.append(time.monotonic() - begin)
+        now = time.monotonic()
+        took.append(now - begin)
         assert b'"error"' not in answer[:200], answer[:200]
         time.sleep(0.03)
-    return took
+        late.append(time.monotonic() - now - 0.03)
+    return took, late
 
 
-class Peak(threading.Thread):
-    """The largest resident memory of a process while a block runs."""
+class Peak:
+    """The largest resident memory of a process while a block runs, by the kernel's word."""
 
     def __init__(self, pid):
-        super().__init__(daemon=True)
-        self.pid, self.most, self.over = pid, 0, threading.Event()
-
-    def run(self):
-        while not self.over.wait(0.002):
-            self.most = max(self.most, rss(self.pid))
+        self.proc, self.most = Path(f"/proc/{pid}"), 0
 
     def __enter__(self):
-        self.start()
+        (self.proc / "clear_refs").write_text("5")
         return self
 
     def __exit__(self, *_):
-        self.over.set()
-        self.join()
+        self.most = int(re.search(r"^VmHWM:\s*(\d+) kB", (self.proc / "status").read_text(), re.M)[1]) << 10
 
 
 def rss(pid):
@@ -239,13 +237,15 @@ def guarded(recorder, open_dir):
     probes = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
     config.write_text(f"[Recorder]\nGroup={GROUP}\n[Dump]\nMaxFiles=4\n[Triggers]\nSocket={open_dir}/state/trigger\n{probes}")
     (open_dir / "state").mkdir()
-    return recorder("--config", config, "-e", "cpu-clock", "-e", "sched:sched_switch", "-F", "99", "-M", "8M",
+    return recorder("--config", config, "-e", "cpu-clock", "-e", "sched:sched_switch", "-F", "99", "-M", "8M", *NO_LOSS,
                     directory=open_dir / "state", binary=str(open_dir / "flightrecd"))
 
 
 def test_ten_thousand_hostile_messages(guarded):
     d, gid, seconds = guarded, group_id(), 12
-    load("pingpong", "-t", "5")  # a ring that is full: what a dump in flight takes belongs to any dump
+    # Rings that are full, the kernel's too: what a dump in flight takes belongs to any dump.
+    for p in [start_load("pingpong", "-t", "5", "-c", cpu) for cpu in os.sched_getaffinity(0)]:
+        finish_load(p)
     d.dump_by_control()
     before = rss(d.pid)
     with Peak(d.pid) as ordinary:
@@ -262,8 +262,8 @@ def test_ten_thousand_hostile_messages(guarded):
         took = {who: c.result() for who, c in polite.items()}
         for c in hostile:
             c.result()
-    until("end of all connections", lambda: len(os.listdir(f"/proc/{d.pid}/fd")) < 100, 15)
-    until("end of all dumps", lambda: d.status()["dumps"]["queued"] == 0, 15)
+    until("end of all connections", lambda: len(os.listdir(f"/proc/{d.pid}/fd")) < 100)
+    until("end of all dumps", lambda: d.status()["dumps"]["queued"] == 0)
     after = rss(d.pid)
 
     totals = {key: sum(s[key] for s in sent) for key in sent[0]}
@@ -272,16 +272,17 @@ def test_ten_thousand_hostile_messages(guarded):
     print(f"recorded: {status['dumps']['done']} dumps, {status['dumps']['suppressed']} suppressed, {[(e['name'], e['samples']) for e in status['events']]}, {status['self']}")
     print(f"resident memory: {before >> 10} KiB before, {after >> 10} KiB after; at most {ordinary.most >> 10} KiB while "
           f"dumps were written before, {attacked.most >> 10} KiB under attack")
-    for who, t in took.items():
-        print(f"{who}: {len(t)} calls, median {statistics.median(t) * 1e3:.2f} ms, longest {max(t) * 1e3:.1f} ms")
+    for who, (t, late) in took.items():
+        print(f"{who}: {len(t)} calls, median {statistics.median(t) * 1e3:.2f} ms, longest {max(t) * 1e3:.1f} ms; "
+              f"of naps {statistics.median(late) * 1e3:.2f} ms, {max(late) * 1e3:.1f} ms too long")
     assert totals["sent"] == MESSAGES and totals["answered"] > MESSAGES / 10
     assert d.running() and d.lost() == {}
     # Of itself, and at its worst: a dump that is being written takes its blocks, whoever asked for it.
     assert after - before < RSS_GROWS_MAX
     assert attacked.most - max(ordinary.most, before) < RSS_GROWS_MAX
-    for who, t in took.items():
-        assert len(t) > 20 and statistics.median(t) < 0.1, who
-        assert max(t) < 2, f"{who}: the machine is shared, but not as much as that"
+    for who, (t, late) in took.items():
+        assert statistics.median(t) < 0.1 + 10 * statistics.median(late), who
+        assert max(t) < 2 + 10 * max(late), f"{who}: the machine is shared, but not as much as that"
     d.stop()
 
 
