@@ -5,13 +5,12 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from harness import environment, finish_load, must, perf, perf_clean, program, sidecar, start_load, start, until
+from harness import cpu_seconds, finish_load, must, perf, perf_clean, program, run, sidecar, start_load, start, until
 
 PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
 SAMPLE = re.compile(r"^\s*(?P<time>\d+\.\d{9}):\s+[0-9a-f]+ (?P<sym>.*?)(?:\+0x[0-9a-f]+)? \((?P<dso>.*)\)$")
@@ -27,11 +26,16 @@ def samples(path, pid, *perf_args):
 
 
 def jit_load(*args):
-    p = start_load("jit", *args)
-    time.sleep(0.1)
-    if p.poll() == 77:
+    if run(program("frtest-jit"), "-t", "0.01").code == 77:
         pytest.skip("no machine code for this processor")
-    return p
+    return start_load("jit", "-t", "7200", *args)
+
+
+def until_ran(*processes):
+    """So much of a CPU more that hundreds of samples are sure."""
+    had = [cpu_seconds(p.pid) for p in processes]
+    for p, before in zip(processes, had):
+        until("CPU time of a load", lambda p=p, before=before: p.poll() is not None or cpu_seconds(p.pid) > before + 0.8, 120)
 
 
 def user(found):
@@ -58,9 +62,14 @@ def judge_dump(path, pid, turn_ns):
 
 def test_jit_code_has_its_names_when_the_process_and_its_files_are_gone(recorder, tmp_path):
     d = recorder(*PROFILE)
-    mapped, dumped = jit_load("-t", "2.5"), jit_load("-t", "2.5", "-d", tmp_path)
-    time.sleep(2)
+    loads = mapped, dumped = jit_load(), jit_load("-d", tmp_path)
+    until_ran(*loads)
+    for p in loads:
+        p.terminate()  # to its second function
+    until_ran(*loads)
     sample = d.dump_by_control()
+    for p in loads:
+        p.terminate()
     told = finish_load(mapped), finish_load(dumped)
     assert not Path(f"/tmp/perf-{told[0]['pid']}.map").exists() and not list(tmp_path.glob("jit-*.dump"))
     assert json.loads(sidecar(sample).read_text())["jit"] == {"objects": 2, "functions": 4, "cut": 0}
@@ -76,12 +85,15 @@ def test_jit_code_has_its_names_when_the_process_and_its_files_are_gone(recorder
 def test_perf_map_of_somebody_else_does_not_count(recorder):
     """A file in /tmp that neither the process's user nor root has put there."""
     d = recorder(*PROFILE)
-    p = jit_load("-t", "1.5")
+    p = jit_load()
     path = Path(f"/tmp/perf-{p.pid}.map")
     until("perf map", path.exists)
     os.chown(path, 65534, 65534)
-    time.sleep(0.5)
+    until_ran(p)
     sample = d.dump_by_control()
+    for _ in range(2):
+        p.terminate()
+        until_ran(p)
     finish_load(p)
     assert "jit" not in json.loads(sidecar(sample).read_text())
     assert not [s for s in samples(sample, p.pid) if s[1].startswith("frtest_jit")]
@@ -103,8 +115,8 @@ def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, 
     config = tmp_path / "cache.conf"
     config.write_text("[Dump]\nCacheObjects=512M\n")
     d = recorder("--config", config, *PROFILE)
-    p = start(victim, "-t", "60", stdout=subprocess.DEVNULL)
-    time.sleep(1)
+    p = start(victim, "-t", "3600", stdout=subprocess.DEVNULL)
+    until_ran(p)
     # Deleted before the dump: what the process has mapped is still there.
     victim.unlink()
     if fate == "replaced":
@@ -126,7 +138,7 @@ def test_cached_objects_are_bounded(recorder, victim, tmp_path):
     config.write_text("[Dump]\nCacheObjects=1M\nCacheObjectMax=512K\n")
     d = recorder("--config", config, *PROFILE)
     for _ in range(2):
-        must(victim, "-t", "0.3")
+        must(victim, "-u", "0.3")
         d.dump_by_control()
     until("objects that do not fit", lambda: objects(d)["missed"] > 0)
     used = sum(p.stat().st_size for p in (d.directory / "debug").rglob("*") if p.is_file() and not p.is_symlink())
@@ -135,11 +147,12 @@ def test_cached_objects_are_bounded(recorder, victim, tmp_path):
 
 def test_bpf_programs_are_listed_and_named(recorder):
     d = recorder(*PROFILE)
-    p = start_load("bpf", "2")
-    time.sleep(1.5)
+    p = start_load("bpf", "3600")
+    until_ran(p)
     if p.poll() == 77:
         pytest.skip("BPF is not permitted")
     sample = d.dump_by_control()
+    p.terminate()
     told = finish_load(p)
     head = perf_clean("report", "--header-only", "-I", "-i", sample)
     assert re.search(rf"bpf_prog_info {told['prog']}:", head), head[-2000:]
@@ -149,7 +162,7 @@ def test_bpf_programs_are_listed_and_named(recorder):
 
 def test_objects_without_an_own_file_have_their_ids_or_names(recorder):
     d = recorder(*PROFILE)
-    must(program("frtest-burn"), "-t", "0.3")
+    must(program("frtest-burn"), "-u", "0.3")
     sample = d.dump_by_control()
     ids = {line.split()[1] for line in perf_clean("buildid-list", "-i", sample).splitlines()}
     assert "[kernel.kallsyms]" in ids or not d.status().get("kernel", True)

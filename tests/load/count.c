@@ -9,21 +9,12 @@
 
 #include <err.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define BATCH 256
-
-static volatile sig_atomic_t ended;
-
-static void on_term(int sig)
-{
-	(void)sig;
-	ended = 1;
-}
 
 /* The longest time from the begin of a batch to that of the next. */
 static uint64_t longest_ns;
@@ -32,7 +23,7 @@ FR_LOAD_FRAME static uint64_t frtest_count(uint64_t ns, useconds_t pause)
 {
 	uint64_t n = 0, now = fr_load_now_ns(), end = now + ns, before;
 
-	while (!ended && now < end) {
+	while (!fr_load_told && now < end) {
 		for (unsigned i = 0; i < BATCH; i++)
 			syscall(SYS_lseek, -1, n++, SEEK_SET);
 		if (pause)
@@ -77,7 +68,7 @@ int main(int argc, char *argv[])
 			errx(2, "usage: frtest-count [-t SECONDS | -s NUMBERS] [-c CPU] [-p MICROSECONDS]");
 	}
 	fr_load_pin(cpu);
-	signal(SIGTERM, on_term);
+	fr_load_listen();
 	begin = fr_load_now_ns();
 	n = step ? frtest_count_steps(step) : frtest_count(ns, pause);
 	printf("{\"pid\":%d,\"calls\":%" PRIu64 ",\"nr\":%d,\"ns\":%" PRIu64 ",\"longest_ns\":%" PRIu64 "}\n",

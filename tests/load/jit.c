@@ -3,7 +3,8 @@
 /*
  * Burns one CPU in functions that it has made itself, in memory without a file. Tells their names in a perf
  * map (default), or with -d in a jitdump in DIRECTORY, and then the second function takes the first one's
- * place. At the end the file is removed.
+ * place. Goes from the first to the second at half of its time, and to its end after it, or earlier at a
+ * SIGTERM each. At the end the file is removed.
  */
 
 #include "load.h"
@@ -43,12 +44,13 @@ static char *place(char *at)
 	return at;
 }
 
-static void burn(char *code, uint64_t end)
+/* Until END, or the SIGTERM of that number. */
+static void burn(char *code, uint64_t end, int told)
 {
 	void (*run)(uint64_t);
 
 	memcpy(&run, &code, sizeof(run));
-	while (fr_load_now_ns() < end)
+	while (fr_load_told < told && fr_load_now_ns() < end)
 		run(ROUNDS);
 }
 
@@ -67,8 +69,8 @@ static void perf_map(char *text, uint64_t ns)
 	fclose(f);
 	place(text);
 	place(text + PAGE);
-	burn(text, begin + ns / 2);
-	burn(text + PAGE, begin + ns);
+	burn(text, begin + ns / 2, 1);
+	burn(text + PAGE, begin + ns, 2);
 	unlink(path);
 }
 
@@ -114,10 +116,10 @@ static uint64_t jitdump(char *text, uint64_t ns, const char *directory)
 	if (marker == MAP_FAILED)
 		err(1, "mmap");
 	tell(fd, "frtest_jit_first", place(text));
-	burn(text, begin + ns / 2);
+	burn(text, begin + ns / 2, 1);
 	turn = fr_load_now_ns();
 	tell(fd, "frtest_jit_second", place(text));
-	burn(text, begin + ns);
+	burn(text, begin + ns, 2);
 	unlink(path);
 	return turn;
 }
@@ -142,6 +144,7 @@ int main(int argc, char *argv[])
 	text = mmap(NULL, 4 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (text == MAP_FAILED)
 		err(1, "mmap");
+	fr_load_listen();
 	if (directory)
 		turn = jitdump(text, ns, directory);
 	else

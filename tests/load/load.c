@@ -46,6 +46,19 @@ uint64_t fr_load_count(const char *s)
 	return v;
 }
 
+volatile sig_atomic_t fr_load_told;
+
+static void on_term(int sig)
+{
+	(void)sig;
+	fr_load_told++;
+}
+
+void fr_load_listen(void)
+{
+	signal(SIGTERM, on_term);
+}
+
 void fr_load_pin(int cpu)
 {
 	cpu_set_t set;

@@ -7,6 +7,7 @@
  * a recording.
  */
 
+#include <signal.h>
 #include <stdint.h>
 
 /* A function that a profile must show under its own name. */
@@ -27,6 +28,10 @@ uint64_t fr_load_seconds(const char *s);
 
 /* A whole number from 1; ends the program with a usage error otherwise. */
 uint64_t fr_load_count(const char *s);
+
+/* From now on a SIGTERM does not end the program, but is counted in fr_load_told. */
+void fr_load_listen(void);
+extern volatile sig_atomic_t fr_load_told;
 
 /* Pin the calling thread to a CPU; -1 does nothing. Ends the program on failure. */
 void fr_load_pin(int cpu);
