@@ -27,12 +27,15 @@ def test_no_events_of_its_own(recorder):
 
 
 def test_steady_state_is_quiet(recorder):
-    """With nothing recorded but the default profile, a handful of system calls a second: counted from outside by perf."""
+    """With nothing recorded but the default profile, a handful of system calls a second: counted from outside by perf. And
+    some for the processes that others start and end meanwhile."""
     d = recorder("-M", "8M")
+    records = d.status()["sideband"]["records"]
     begin = time.monotonic()
     r = perf("stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-p", d.pid, "--", "sleep", "4")
     assert r.code == 0, r.err
     seconds = time.monotonic() - begin
     count = int(next(line for line in r.err.splitlines() if "raw_syscalls" in line).split(";")[0])
+    records = d.status()["sideband"]["records"] - records
     d.stop()
-    assert count <= 30 * seconds, f"{count} system calls in {seconds:.1f} s of idling"
+    assert count <= 30 * seconds + records / 20, f"{count} system calls in {seconds:.1f} s of idling, with {records} records"
