@@ -97,11 +97,12 @@ def test_an_event_as_trigger(recorder, tmp_path):
     """Hears what happens on the CPU that is back."""
     conf = tmp_path / "trigger.conf"
     conf.write_text(f"[Triggers]\nSocket={tmp_path}/trigger\n[Trigger calls]\nEvent=raw_syscalls:sys_enter\n"
-                    "Threshold=500000\nInterval=4s\n")
+                    "Filter=id == 110\nThreshold=100000\nInterval=20s\n")
     d = recorder("-e", "cpu-clock", "--config", conf)
     switch(False)
     switch(True)
     came_back(d)
-    on_that_cpu(1000000)
+    assert not d.samples()
+    on_that_cpu(400000)
     until(f"the trigger fires; log:\n{d.log()}", d.samples)
     d.stop()
