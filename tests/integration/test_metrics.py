@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import ARMED_PROBES, EXIT, cpu_seconds, last_cpu, load, must, program, run, until
+from harness import ARMED_PROBES, EXIT, NO_LOSS, cpu_seconds, last_cpu, load, must, program, run, until
 from openmetrics import Metrics
 
 
@@ -17,7 +17,7 @@ def metrics_text(d):
     r = d.ctl("metrics")
     assert r.code == 0 and not r.err, r
     if shutil.which("promtool"):
-        p = subprocess.run(["promtool", "check", "metrics"], input=r.out, text=True, capture_output=True, timeout=30)
+        p = subprocess.run(["promtool", "check", "metrics"], input=r.out, text=True, capture_output=True, timeout=180)
         assert p.returncode == 0, p.stdout + p.stderr
     return r.out
 
@@ -40,15 +40,18 @@ def test_parser_is_strict():
 
 
 def test_agree_with_status(recorder):
-    d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "cpu-clock", "-F", "99", "-M", "8M")
+    begin = time.monotonic()
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "cpu-clock", "-F", "99", "-M", "8M")
     load("syscalls", "-n", 10000, "-c", last_cpu())
     d.dump_by_control()
     first = metrics(d)
+    took = time.monotonic() - begin
     status = d.status()
     load("syscalls", "-n", 10000, "-c", last_cpu())
     d.dump_by_control()
+    cpu = [cpu_seconds(d.pid)]
     second = metrics(d)
-    cpu = cpu_seconds(d.pid)
+    cpu.append(cpu_seconds(d.pid))
     d.stop()
 
     assert second.get("flightrec_build_info", version=status["version"]) == 1
@@ -63,7 +66,7 @@ def test_agree_with_status(recorder):
     assert set(second.all("flightrec_lost_total")) == {(("cause", c),) for c in status["losses"]}
     assert first.get("flightrec_ring_bytes") == status["ring"]["size"]
     assert 0 < first.get("flightrec_ring_used_bytes") <= status["ring"]["size"]
-    assert 0 < first.get("flightrec_ring_span_seconds") < 60
+    assert 0 < first.get("flightrec_ring_span_seconds") < took
     assert first.get("flightrec_auxiliary_bytes") > 0
     assert first.get("flightrec_dumps_total", outcome="done") == 1
     assert second.get("flightrec_dumps_total", outcome="done") == 2
@@ -73,7 +76,7 @@ def test_agree_with_status(recorder):
     threads = second.all("flightrec_cpu_seconds_total")
     assert {dict(labels)["thread"] for labels in threads} == {"main", "recorder", "keeper", "dumper"}
     assert 0 < sum(threads.values()) <= second.get("flightrec_process_cpu_seconds_total") + 0.01
-    assert abs(second.get("flightrec_process_cpu_seconds_total") - cpu) < 0.1 + 0.1 * cpu
+    assert cpu[0] - 0.05 <= second.get("flightrec_process_cpu_seconds_total") <= cpu[1] + 0.05
     assert second.get("flightrec_resident_bytes") > 1 << 20
     for key, value in first.samples.items():
         if key[0].endswith("_total"):
@@ -109,14 +112,14 @@ def listening(recorder, tmp_path, address, more=""):
     return recorder("--config", path, "-e", "cpu-clock", "-M", "4M")
 
 
-def free_port(family=socket.AF_INET, host="127.0.0.1"):
-    with socket.socket(family) as s:
+def free_port(host="127.0.0.1"):
+    with socket.socket() as s:
         s.bind((host, 0))
         return s.getsockname()[1]
 
 
 def ask(port, method="GET", path="/metrics", body=None, host="127.0.0.1"):
-    c = http.client.HTTPConnection(host, port, timeout=10)
+    c = http.client.HTTPConnection(host, port, timeout=60)
     try:
         c.request(method, path, body)
         r = c.getresponse()
@@ -135,29 +138,31 @@ def test_listener(recorder, tmp_path):
     assert ask(port, path="/")[0] == 404 and ask(port, path="/metrics/x")[0] == 404
     assert ask(port, "POST", body="x" * 1000)[0] == 405 and ask(port, "DELETE")[0] == 405
     # One connection may ask often; of those that say nothing, there are at most eight, and not for long.
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     for _ in range(50):
         c.request("GET", "/metrics")
         assert c.getresponse().read().endswith(b"# EOF\n")
     c.close()
-    silent = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(8)]
-    until("end of a silent connection", lambda: silent[0].recv(1) == b"", 20)
+    silent = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(8)]
+    assert silent[0].recv(1) == b"", "the end of a silent connection"
     for s in silent:
         s.close()
     assert ask(port)[0] == 200
     for garbage in (b"\0" * 100, b"GET " + b"/" * 100000 + b" HTTP/1.1\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
-            s.sendall(garbage)
-            s.shutdown(socket.SHUT_WR)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
             try:
+                s.sendall(garbage)
+                s.shutdown(socket.SHUT_WR)
                 while s.recv(4096):
                     pass
-            except ConnectionResetError:
+            except TimeoutError:
+                raise
+            except OSError:  # it has hung up before it had read all of it
                 pass
     # It does not spin.
-    before = cpu_seconds(d.pid)
+    before, begin = cpu_seconds(d.pid), time.monotonic()
     time.sleep(1)
-    assert cpu_seconds(d.pid) - before < 0.3
+    assert cpu_seconds(d.pid) - before < 0.3 * (time.monotonic() - begin)
     assert ask(port)[0] == 200
     d.stop()
 
@@ -179,7 +184,7 @@ def test_public_address_needs_a_word(recorder, tmp_path):
     path.write_text("[Recorder]\nMetricsListen=0.0.0.0:9752\n")
     r = run(program("flightrecd"), "--config", path, "-e", "cpu-clock", "-o", tmp_path)
     assert r.code == EXIT["usage"] and "reached from other machines" in r.err and "MetricsPublic=yes" in r.err, r
-    port = free_port()
+    port = free_port("0.0.0.0")
     d = listening(recorder, tmp_path, f"0.0.0.0:{port}", "MetricsPublic=yes\n")
     assert ask(port)[0] == 200
     d.stop()

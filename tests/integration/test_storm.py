@@ -7,13 +7,12 @@ import os
 import re
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from conftest import missing
-from harness import Daemon, environment, finish_load, must, program, run, start_load
+from harness import Daemon, environment, finish_load, must, program, run, start_load, until
 from judge import Judge, parse_phases, samples_of
 from matrix_cases import STARTERS, Programs
 
@@ -48,6 +47,16 @@ def memory(pid):
     return {k: int(v) * 1024 for k, v in re.findall(r"^(VmHWM|VmRSS|RssShmem):\s+(\d+)", text, re.M)}
 
 
+def kernel_buffers(pid):
+    """What counts as memory of a process and is the kernel's, as much for each CPU."""
+    maps = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path(f"/proc/{pid}/smaps").read_text(), flags=re.M)
+    return sum(int(re.search(r"^Rss:\s+(\d+)", m, re.M)[1]) * 1024 for m in maps if "[perf_event]" in m)
+
+
+def side_band_lost(status):
+    return {k: n for k, n in status["losses"].items() if n and k in ("side-band-lost", "side-band-queue", "auxiliary-write")}
+
+
 @pytest.fixture(scope="module")
 def storm(request, tmp_path_factory):
     """One storm under the default configuration; what was seen of it."""
@@ -57,20 +66,22 @@ def storm(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("storm")
     (directory / "state").mkdir()
     programs = Programs(directory, only=("first",))
+    alone = finish_load(start_load("storm", "-n", 2000))
     d = Daemon(directory / "state").start()
     try:
         scans = d.status()["sideband"]["scans"]
         watch = Watch(directory / "state/perf.data.auxiliary")
         watch.start()
         p = start_load("storm", "-n", PROCESSES)
-        p.wait(60 + PROCESSES / 100)
-        seen = {"load": finish_load(p), "last": last_processes(programs)}
+        p.wait(180 + PROCESSES / 20)
+        seen = {"alone": alone, "load": finish_load(p), "last": last_processes(programs)}
         seen["dump"] = d.dump_by_control()
         seen["sizes"] = watch.end()
-        time.sleep(2)
-        seen["status"], seen["scans"], seen["memory"] = d.status(), d.status()["sideband"]["scans"] - scans, memory(d.pid)
+        until("scan after a loss", lambda: not side_band_lost(d.status()) or d.status()["sideband"]["scans"] > scans)
+        seen["status"], seen["memory"], seen["buffers"] = d.status(), memory(d.pid), kernel_buffers(d.pid)
+        seen["scans"] = seen["status"]["sideband"]["scans"] - scans
         d.stop()
-        must(program("flightrec-merge"), "--keep", directory / "state", timeout=300)
+        must(program("flightrec-merge"), "--keep", directory / "state", timeout=600)
         seen["merged"] = directory / "state/perf.data"
         yield seen
     finally:
@@ -85,8 +96,10 @@ def last_processes(programs):
 
 
 def test_fast_enough_to_count(storm):
-    per_s = 1e9 / storm["load"]["ns_per_process"]
-    assert storm["load"]["processes"] == PROCESSES and per_s >= 500, f"{per_s:.0f} processes a second"
+    """As machines are: a quarter of what this one can without a recorder."""
+    per_s, alone_per_s = (1e9 / storm[which]["ns_per_process"] for which in ("load", "alone"))
+    assert storm["load"]["processes"] == PROCESSES and per_s >= alone_per_s / 4, \
+        f"{per_s:.0f} processes a second, and without a recorder {alone_per_s:.0f}"
 
 
 def test_auxiliary_file_is_bounded(storm, capsys):
@@ -105,12 +118,12 @@ def test_auxiliary_file_is_bounded(storm, capsys):
 
 
 def test_memory_is_ring_and_a_reserve(storm):
-    beyond = storm["memory"]["VmHWM"] - storm["status"]["ring"]["size"]
+    beyond = storm["memory"]["VmHWM"] - storm["status"]["ring"]["size"] - storm["buffers"]
     assert beyond <= BEYOND_RING_MAX, f"{beyond / MIB:.1f} MiB beyond the ring"
 
 
 def test_side_band_is_whole_or_healed(storm):
-    lost = {k: n for k, n in storm["status"]["losses"].items() if n and k in ("side-band-lost", "side-band-queue", "auxiliary-write")}
+    lost = side_band_lost(storm["status"])
     assert not lost or storm["scans"] > 0, f"{lost} and no scan"
     assert "auxiliary-write" not in lost
 
@@ -119,6 +132,6 @@ def test_side_band_is_whole_or_healed(storm):
 def test_the_last_processes_are_exact(storm, tmp_path, which):
     judge = storm["last"]
     v = judge.verdict(samples_of(storm[which], judge.pids, tmp_path))
-    # 99 samples a second of CPU; a half on a machine whose CPUs others use too
+    # 99 samples a second of CPU; a half where a host keeps it from a virtual machine
     assert v.total >= len(judge.phases) * LAST_MS / 1000 * 99 / 2, f"{v.total} samples"
     assert v.right == v.total, f"{v}; e.g.\n" + "\n".join(v.wrong)
