@@ -82,6 +82,12 @@ def one_dump(d):
     return path, json.loads(sidecar(path).read_text())
 
 
+def seen(d, did, **more):
+    """DID, of which the recorder learns by itself, at any time until it is told."""
+    one_dump(d)
+    return did | more | {"to_ns": time.monotonic_ns()}
+
+
 def check(d, did, *, pid=None, comm=None, reason, at_least=None, unit="ns"):
     """One dump of what was done. DID: {"pid", "from_ns", "to_ns"}. PID: None is that of DID, 0 is nobody's. AT_LEAST: the
     threshold; None: there is nothing to measure, or nothing to compare it with."""
@@ -141,6 +147,8 @@ OTHERS = {"irq-time", "hung-task", "soft-lockup"}
 @pytest.mark.parametrize("name", PROBES)
 def test_probe(armed, tmp_path, name):
     section, what, told = PROBES[name]
+    if name == "memory-stall":
+        provoke(*what, cwd=tmp_path)  # what has to be read from a disk to run it is a stall, too, and comes first
     d = armed(f"[Trigger {name}]\nComm={COMM}\n{section}")
     cause = check(d, provoke(*what, cwd=tmp_path), comm=COMM, **told)
     assert ("value" in cause) == (name != "exec"), "nothing is measured where there is nothing to measure"
@@ -155,7 +163,7 @@ def test_other_signals(armed, what, detail):
 def test_page_fault(armed, tmp_path):
     d = armed(f"[Trigger memory-stall]\nComm={COMM}\nThreshold=1us\n")
     did = provoke("fault", cwd=tmp_path)
-    time.sleep(0.5)
+    time.sleep(1)
     if not trigger(d)["fired"] and not Path("/sys/kernel/tracing/events/filemap/mm_filemap_fault").exists():
         pytest.skip("this kernel has no tracepoint filemap:mm_filemap_fault (Linux 6.12)")
     check(d, did, comm=COMM, reason="page fault stall", at_least=1000)
@@ -166,10 +174,10 @@ def test_interrupt(armed, tmp_path):
     begin = time.monotonic_ns()
     d = armed("[Trigger irq-time]\nThreshold=1us\n")
     did = provoke("interrupt", cwd=tmp_path)
-    time.sleep(0.3)
+    time.sleep(1)
     if not trigger(d)["fired"]:
         pytest.skip("no device has interrupted this machine meanwhile")
-    cause = check(d, did | {"from_ns": begin, "to_ns": time.monotonic_ns()}, pid=0, reason="interrupt handler", at_least=1000)
+    cause = check(d, seen(d, did, from_ns=begin), pid=0, reason="interrupt handler", at_least=1000)
     assert cause["cpu"] < os.cpu_count() and cause["detail"]
 
 
@@ -206,10 +214,10 @@ def test_hung_task(armed, tmp_path, patience):
         if not line.startswith("{"):
             pytest.skip(line.strip())
         pid = json.loads(line)["pid"]
-        until("hung task", lambda: trigger(d)["fired"], 12)
+        until("hung task", lambda: trigger(d)["fired"])
         end = time.monotonic_ns()
     finally:
-        p.communicate("\n", timeout=20)
+        p.communicate("\n", timeout=180)
     cause = check(d, {"pid": pid, "from_ns": begin, "to_ns": end}, comm=COMM, reason="hung task")
     assert cause["value"] >= 10**9
 
@@ -230,9 +238,7 @@ def test_a_line_that_looks_like_a_lockup(armed):
             f.write("<7>a test of flightrec: nothing is wrong: CPU#0 stuck for 23s! [test:1]")
     except OSError as e:
         pytest.skip(f"/dev/kmsg cannot be written: {e}")
-    time.sleep(0.5)
-    t = trigger(d)
-    assert t.get("last_value", 23e9) < 23e9 / 2, f"the line was not seen: {t}"
+    t = until("the line seen", lambda: (t := trigger(d)).get("last_value", 23e9) < 23e9 / 2 and t)
     assert t["asked"] == 0 and not d.samples()
     d.stop()
 
@@ -269,7 +275,7 @@ def called(*args, by=None):
     p = subprocess.Popen([by or program("frtest-function"), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                          env=environment())
     begin = time.monotonic_ns()
-    out, _ = p.communicate("\n", timeout=20)
+    out, _ = p.communicate("\n", timeout=180)
     assert p.returncode == 0
     return json.loads(out) | {"from_ns": begin, "to_ns": time.monotonic_ns()}
 
@@ -295,7 +301,7 @@ def test_pressure(armed):
     begin = time.monotonic_ns()
     d = armed("[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\n")
     did = provoke("spin", "2500")
-    check(d, did | {"from_ns": begin, "to_ns": did["to_ns"] + 2 * 10**9}, pid=0, reason="cpu pressure", at_least=300 * MS)
+    check(d, seen(d, did, from_ns=begin), pid=0, reason="cpu pressure", at_least=300 * MS)
 
 
 @pytest.fixture
@@ -318,7 +324,7 @@ def test_pressure_of_a_cgroup(armed, cgroup):
     d = armed(f"[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\nCGroup={cgroup.name}\n")
     begin = time.monotonic_ns()
     p = start("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec "$2" spin 60000', "sh", cgroup, program("frtest-provoke"))
-    until("pressure", lambda: trigger(d)["fired"], 40)  # the kernel takes its time with a cgroup that is new
+    until("pressure", lambda: trigger(d)["fired"], 120)  # the kernel takes its time with a cgroup that is new
     did = {"from_ns": begin, "to_ns": time.monotonic_ns()}
     p.kill()  # and its child goes with it
     p.wait()
@@ -341,15 +347,15 @@ def test_event_with_threshold(armed):
     if not number:
         pytest.skip("the number of getppid() is not known here")
     d = armed(f"[Trigger many]\nEvent=raw_syscalls:sys_enter\nFilter=id == {number}\nThreshold=5000\nInterval=500ms\n")
-    did = provoke("getppid", "20000")
+    did = provoke("getppid", "200000")
     path, meta = one_dump(d)
-    check(d, did | {"to_ns": did["to_ns"] + 10**9}, pid=0, reason=meta["cause"]["reason"], at_least=5000, unit="count")
+    check(d, seen(d, did), pid=0, reason=meta["cause"]["reason"], at_least=5000, unit="count")
 
 
 def test_timer(armed):
     begin = time.monotonic_ns()
     d = armed("[Trigger tick]\nEvery=1s\nCooldown=1h\n")
-    check(d, {"pid": 0, "from_ns": begin + 10**9 // 2, "to_ns": begin + 10 * 10**9}, reason=one_dump(d)[1]["cause"]["reason"])
+    check(d, seen(d, {"pid": 0}, from_ns=begin + 10**9), reason=one_dump(d)[1]["cause"]["reason"])
 
 
 def test_application(armed, tmp_path):
@@ -374,10 +380,10 @@ def test_a_person(armed, name):
         reason = "SIGUSR1"
     else:
         p = start(program("flightrecctl"), "--socket", d.socket, "dump", "--post", "100ms", "--reason", "slow answers")
-        assert p.wait(20) == 0
+        assert p.wait(180) == 0
         did = {"pid": p.pid}
         reason = "slow answers"
-    check(d, did | {"from_ns": begin, "to_ns": time.monotonic_ns()}, reason=reason)
+    check(d, seen(d, did, from_ns=begin), reason=reason)
 
 
 def test_services_are_followed(armed, cgroup, tmp_path):

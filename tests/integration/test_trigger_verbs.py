@@ -48,11 +48,27 @@ def watch(daemon, *args):
                  stderr=subprocess.PIPE, bufsize=0, env=environment())
 
 
-def line_of(process, seconds=10):
+# A trigger that is for heard() alone.
+ECHO = "[Trigger echo]\nEvery=1h\nEnabled=no\n"
+
+
+def heard(daemon, *watchers):
+    """Waits until they watch: each has told of a decision."""
+    def all_of_them():
+        daemon.ctl("test-trigger", "echo")
+        time.sleep(0.1)
+        return len(select.select([w.stdout for w in watchers], [], [], 0)[0]) == len(watchers)
+    until("word of those that watch", all_of_them)
+
+
+def line_of(process, seconds=60):
     """The next line of a program, whose output is not buffered here: select() would not see what is."""
-    ready, _, _ = select.select([process.stdout], [], [], seconds)
-    assert ready, f"no line within {seconds} s"
-    return process.stdout.readline().decode()
+    while True:
+        ready, _, _ = select.select([process.stdout], [], [], seconds)
+        assert ready, f"no line within {seconds} s"
+        line = process.stdout.readline().decode()
+        if "echo" not in line:
+            return line
 
 
 def test_table(triggers):
@@ -98,11 +114,11 @@ def test_timer_fires_and_why_says_so(triggers):
 
 def test_application(triggers, tmp_path):
     """An application's word, from its datagram to the lines that a person reads."""
-    d = triggers("[Trigger shop]\nApplication=yes\nCooldown=1h\n")
+    d = triggers("[Trigger shop]\nApplication=yes\nCooldown=1h\n" + ECHO)
     if trigger(d, "shop")["state"] == "failed":
         pytest.fail(f"not armed: {trigger(d, 'shop')['what']}\n{d.log()}")
     text = watch(d)
-    time.sleep(0.5)
+    heard(d, text)
     s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     s.connect(str(tmp_path / "app"))
     for _ in range(2):
@@ -110,7 +126,7 @@ def test_application(triggers, tmp_path):
     until("file", lambda: [x for x in decisions(d, "shop") if x.get("file")])
     shown = line_of(text)
     made = decisions(d, "shop")[-1]
-    t = trigger(d, "shop")
+    t = until("both of them", lambda: (t := trigger(d, "shop"))["fired"] + t["cooled"] + sum(t["suppressed"].values()) == 2 and t)
     table = d.ctl("triggers").out
     why = d.ctl("why").out
     info = d.ctl("info", "latest").out
@@ -225,9 +241,9 @@ def test_enable_and_disable(triggers):
 
 
 def test_watch(triggers):
-    d = triggers("[Trigger tick]\nEvery=1h\n[Trigger off]\nEvery=1h\nEnabled=no\n")
+    d = triggers("[Trigger tick]\nEvery=1h\n[Trigger off]\nEvery=1h\nEnabled=no\n" + ECHO)
     text, short = watch(d), watch(d, "--json=short")
-    time.sleep(0.5)
+    heard(d, text, short)
     d.ctl("test-trigger", "tick")
     d.ctl("test-trigger", "off")
     first, second = line_of(text), line_of(text)
@@ -237,10 +253,10 @@ def test_watch(triggers):
     assert json.loads(line_of(short))["verdict"] == "disabled"
 
     text.send_signal(signal.SIGINT)
-    assert text.wait(5) == -signal.SIGINT, "Ctrl-C ends it as it ends any program"
+    assert text.wait(60) == -signal.SIGINT, "Ctrl-C ends it as it ends any program"
     assert d.running() and trigger(d, "tick")["fired"] == 1
     d.stop()
-    assert short.wait(10) == EXIT["error"]
+    assert short.wait(60) == EXIT["error"]
     assert "stopped" in short.stderr.read().decode()
 
 
