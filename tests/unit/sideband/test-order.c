@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MESSAGES 200000u
+#define MESSAGES 40000u
 
 static size_t length_of(uint32_t n)
 {
