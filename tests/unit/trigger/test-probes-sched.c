@@ -264,14 +264,19 @@ static void saw_queued(const struct account *before, uint64_t due_ns)
 
 	seen->tid = gettid();
 	seen->most_ns = now_ns - due_ns;
-	seen->least_ns = a.runs > before->runs ? (a.queued_ns - before->queued_ns) / (a.runs - before->runs)
-					       : seen->most_ns;
+	if (!a.runs)
+		seen->least_ns = seen->most_ns;
+	else if (a.runs > before->runs)
+		seen->least_ns = (a.queued_ns - before->queued_ns) / (a.runs - before->runs);
+	else /* it was late, and has not even slept */
+		seen->least_ns = 0;
 }
 
 /* --- run queue ---------------------------------------------------------------------------------------------
  */
 
-#define BUSY_MS 120 /* that the CPU is not to be had */
+#define READY_MS 200 /* until all threads are where they are to be */
+#define BUSY_MS 120  /* that the CPU is not to be had */
 
 static uint64_t busy_from_ns;
 static int busy_cpu, other_cpu = -1; /* that we may have; -1: there is none */
@@ -316,7 +321,7 @@ static void wake_late(void)
 	uint64_t due_ns;
 	pthread_t hog;
 
-	busy_from_ns = fr_monotonic_ns() + 30 * MS;
+	busy_from_ns = fr_monotonic_ns() + READY_MS * MS;
 	due_ns = busy_from_ns + 20 * MS;
 	if (pthread_create(&hog, NULL, keep_busy, NULL) != 0)
 		_exit(2);
@@ -359,7 +364,7 @@ static void wake_and_move(void)
 	uint64_t due_ns;
 	pthread_t hog, mover;
 
-	busy_from_ns = fr_monotonic_ns() + 30 * MS;
+	busy_from_ns = fr_monotonic_ns() + READY_MS * MS;
 	due_ns = busy_from_ns + 20 * MS;
 	seen->tid = gettid();
 	if (pthread_create(&hog, NULL, keep_busy, NULL) != 0 ||
