@@ -39,6 +39,7 @@
 #include <linux/filter.h>
 #include <linux/fuse.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -105,19 +106,21 @@ static pid_t child(void)
 /* --- scheduler and system calls --- */
 
 struct hog {
-	uint64_t from_ns, to_ns;
+	uint64_t from_ns, ns;
 };
 
 static void *hog(void *arg)
 {
 	const struct sched_param p = {.sched_priority = 1};
 	const struct hog *h = arg;
+	uint64_t until_ns;
 
 	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
 		missing("SCHED_FIFO is not permitted: %s", strerror(errno));
 	fr_load_pin(0);
 	sleep_until(h->from_ns);
-	while (fr_load_now_ns() < h->to_ns)
+	until_ns = fr_load_now_ns() + h->ns;
+	while (fr_load_now_ns() < until_ns)
 		;
 	return NULL;
 }
@@ -125,7 +128,7 @@ static void *hog(void *arg)
 static void run_queue(const char *arg)
 {
 	const uint64_t begin = fr_load_now_ns() + 50 * MS;
-	struct hog h = {begin, begin + number(arg, 150) * MS};
+	struct hog h = {begin, number(arg, 150) * MS};
 	pthread_t t;
 
 	fr_load_pin(0);
@@ -264,7 +267,7 @@ static int group_write(const char *file, const char *text)
 static void group_free(void)
 {
 	/* The kernel needs a moment to be rid of who died there. */
-	for (int i = 0; rmdir(group) < 0 && errno == EBUSY && i < 100; i++)
+	for (int i = 0; rmdir(group) < 0 && errno == EBUSY && i < 6000; i++)
 		usleep(10000);
 }
 
@@ -404,11 +407,21 @@ static void turn_deaf(int fd)
 		err(EXIT_FAILURE, "SO_ATTACH_FILTER");
 }
 
+static unsigned retransmitted(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		err(EXIT_FAILURE, "TCP_INFO");
+	return info.tcpi_total_retrans;
+}
+
 static void retransmit(const char *arg)
 {
 	const struct sockaddr_in a = {
 		.sin_family = AF_INET, .sin_port = htons(7007), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int listener;
+	int listener, clients[CONNECTIONS];
 
 	if (unshare(CLONE_NEWNET) < 0)
 		missing("no network namespace: %s", strerror(errno));
@@ -417,15 +430,16 @@ static void retransmit(const char *arg)
 	if (bind(listener, (const void *)&a, sizeof(a)) < 0 || listen(listener, CONNECTIONS) < 0)
 		err(EXIT_FAILURE, "listen");
 	for (int i = 0; i < CONNECTIONS; i++) {
-		const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		if (connect(client, (const void *)&a, sizeof(a)) < 0)
+		clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (connect(clients[i], (const void *)&a, sizeof(a)) < 0)
 			err(EXIT_FAILURE, "connect");
 		turn_deaf(accept(listener, NULL, NULL));
-		if (send(client, "anybody?", 8, 0) != 8)
-			err(EXIT_FAILURE, "send");
 	}
-	usleep(1200000);
+	for (int i = 0; i < CONNECTIONS; i++)
+		if (send(clients[i], "anybody?", 8, 0) != 8)
+			err(EXIT_FAILURE, "send");
+	for (int i = 0; i < CONNECTIONS; i += retransmitted(clients[i]) >= 2)
+		usleep(1000);
 }
 
 /* --- hung task --- */
@@ -473,7 +487,7 @@ static void hang(const char *directory)
 		_exit(0);
 	}
 	p.fd = mount_deaf(directory);
-	if (write(go[1], "", 1) != 1 || poll(&p, 1, 5000) != 1 || read(p.fd, question, sizeof(question)) < 0)
+	if (write(go[1], "", 1) != 1 || poll(&p, 1, 60000) != 1 || read(p.fd, question, sizeof(question)) < 0)
 		errx(EXIT_FAILURE, "nobody asks");
 	kill(victim, SIGKILL);
 	printf("{\"pid\":%d}\n", (int)victim);

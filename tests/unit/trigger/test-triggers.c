@@ -628,7 +628,9 @@ static void test_counts_add_up(void **state)
 	a.cooldown_ns = 20 * FR_NSEC_PER_USEC;
 	a.rate_burst = 50;
 	a.rate_interval_ns = FR_NSEC_PER_MSEC;
-	for (int round = 0; round < 20000; round++) {
+	/* A fast machine makes many rounds before a cool-down is over. */
+	for (int round = 0; round < 20000 || (round < 10000000 && (s->next_id <= 100 || s->joins <= 100));
+		round++) {
 		const int i = rand() % 3;
 
 		if (round % 1000 == 0) {
@@ -661,7 +663,7 @@ static void test_timer(void **state)
 {
 	struct fr_trigger_config c = section("tick", NULL);
 	struct scene *s = *state;
-	const uint64_t end_ns = fr_monotonic_ns() + 10 * FR_NSEC_PER_SEC;
+	const uint64_t end_ns = fr_monotonic_ns() + 60 * FR_NSEC_PER_SEC;
 
 	c.kind = FR_TRIGGER_TIMER;
 	c.every_ns = 50 * FR_NSEC_PER_MSEC;
