@@ -235,7 +235,7 @@ static void test_overwrite(void **state)
 		seen.of_tid = 0;
 		live_getppid(20000);
 		live_drain_overwrite(c, &seen);
-		assert_true(seen.of_tid > 1000 && seen.of_tid < 20000);
+		assert_in_range(seen.of_tid, 1001, 19999);
 		assert_int_equal(seen.backward, 0);
 	}
 	assert_true(seen.last_time > before);
