@@ -33,7 +33,7 @@ def test_exited_processes_resolve(recorder):
 
 def test_exited_processes_resolve_after_their_start_left_the_ring(recorder):
     """The process starts, its exec and maps are evicted, then it is sampled, exits, and is dumped."""
-    d = recorder("-e", "raw_syscalls:sys_enter", *PROFILE, "-M", "1M")
+    d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", *PROFILE, "-M", "1M")
     child = start(program("frtest-burn"), "-t", 600, stdout=subprocess.DEVNULL)
     until("eviction", lambda: load("syscalls", "-n", 200000) and d.status()["ring"]["evicted_samples"] > 500000)
     work_and_end(child)
