@@ -46,7 +46,6 @@ int __real_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
 ssize_t __real_pwrite(int fd, const void *data, size_t len, off_t at);
 ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at);
-int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int __real_ftruncate(int fd, off_t size);
 int __wrap_ftruncate(int fd, off_t size);
@@ -100,7 +99,7 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at)
 
 int __wrap_fsync(int fd)
 {
-	return fails() ? -1 : __real_fsync(fd);
+	return fails() ? -1 : 0; /* no power is cut here, and a slow disk would take minutes */
 }
 
 int __wrap_ftruncate(int fd, off_t size)
