@@ -52,7 +52,7 @@ def samples_of(path, pids, objects):
     p = start("perf", "--buildid-dir", objects, "script", "--ns", "--no-inline", "-i", path, "--pid",
               ",".join(str(x) for x in sorted(pids)), "-F", "comm,pid,tid,time,ip,sym,dso", stdout=subprocess.PIPE,
               stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="surrogateescape", env=environment())
-    out, err = p.communicate(timeout=300)
+    out, err = p.communicate(timeout=900)
     assert p.returncode == 0, f"perf script -i {path}: exit code {p.returncode}\n{err[-2000:]}"
     return [parse_sample(b) for b in out.split("\n\n") if b.strip()]
 

@@ -77,12 +77,12 @@ static void run(int fd)
 				       .data_in = (uintptr_t)packet,
 				       .data_size_in = sizeof(packet),
 				       .repeat = 1000}};
-	uint64_t end = fr_phase_now_ns() + 2 * fr_phase_ms() * 1000000;
+	uint64_t end = fr_phase_cpu_ns() + 2 * fr_phase_ms() * 1000000;
 
 	do {
 		if (bpf(BPF_PROG_TEST_RUN, &attr) < 0)
 			err(EXIT_FAILURE, "BPF_PROG_TEST_RUN");
-	} while (fr_phase_now_ns() < end);
+	} while (fr_phase_cpu_ns() < end);
 }
 
 int main(void)

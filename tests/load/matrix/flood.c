@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Evicts: getppid() with six random arguments, argument 1 times a second, until it is killed. What
- * a tracepoint records of such a call does not compress, so that a ring of 1 MiB turns over in a moment at
- * little CPU.
+ * Evicts: getppid() with six random arguments, argument 1 times for each byte of its input, which it answers
+ * with a byte. What a tracepoint records of such a call does not compress, so that a ring of 1 MiB turns over
+ * in a moment at little CPU.
  */
 
 #include <err.h>
@@ -23,15 +23,19 @@ static uint64_t next(uint64_t *x)
 int main(int argc, char *argv[])
 {
 	uint64_t x = 88172645463325252ULL;
-	long per_ms = argc > 1 ? atol(argv[1]) / 1000 : 0;
+	long calls = argc > 1 ? atol(argv[1]) : 0;
+	char byte;
 
-	if (per_ms < 1)
-		errx(2, "usage: flood CALLS_PER_SECOND");
-	for (;; usleep(1000)) {
-		for (long i = 0; i < per_ms; i++) {
+	if (calls < 1)
+		errx(2, "usage: flood CALLS");
+	while (read(STDIN_FILENO, &byte, 1) == 1) {
+		for (long i = 0; i < calls; i++) {
 			uint64_t a = next(&x), b = next(&x), c = next(&x), d = next(&x), e = next(&x);
 
 			syscall(SYS_getppid, a, b, c, d, e, next(&x));
 		}
+		if (write(STDOUT_FILENO, &byte, 1) != 1)
+			err(EXIT_FAILURE, "cannot tell of a step");
 	}
+	return EXIT_SUCCESS;
 }

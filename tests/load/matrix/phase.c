@@ -4,6 +4,7 @@
 #include <err.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CALIBRATE_ROUNDS 1000000ULL
+#define CALIBRATE_ROUNDS 200000ULL
+#define CALIBRATIONS 5
 #define COMM_SIZE 16
 
 static uint64_t clock_ns(clockid_t clock)
@@ -28,18 +30,27 @@ uint64_t fr_phase_now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t fr_phase_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static FR_BURNER(frtest_calibrate)
 
 	uint64_t fr_phase_rounds(uint64_t cpu_ms)
 {
+	static bool calibrated;
 	static uint64_t ns;
 
-	if (!ns) {
-		uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	/* The least of some: what a virtual CPU stands still counts as CPU time. */
+	for (int i = 0; !calibrated && i < CALIBRATIONS; i++) {
+		uint64_t begin = fr_phase_cpu_ns(), took;
 
 		frtest_calibrate(CALIBRATE_ROUNDS);
-		ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin + 1;
+		took = fr_phase_cpu_ns() - begin + 1;
+		ns = i && ns < took ? ns : took;
 	}
+	calibrated = true;
 	return cpu_ms * 1000000 * CALIBRATE_ROUNDS / ns;
 }
 

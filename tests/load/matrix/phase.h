@@ -28,6 +28,9 @@ typedef void (*fr_burner)(uint64_t rounds);
 /* CLOCK_MONOTONIC in ns. */
 uint64_t fr_phase_now_ns(void);
 
+/* CPU time of the thread in ns. */
+uint64_t fr_phase_cpu_ns(void);
+
 /* How many rounds take so much CPU; measured once in a process image. */
 uint64_t fr_phase_rounds(uint64_t cpu_ms);
 

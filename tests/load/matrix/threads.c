@@ -17,11 +17,11 @@ FR_BURNER(frtest_thread_early)
 FR_BURNER(frtest_thread_late)
 FR_BURNER(frtest_thread_main)
 
-static void *work(void *arg)
+/* LEADER: whom to wait for first, if anybody. */
+static void *work(void *leader)
 {
-	/* Until the leader is gone, where it is to go. */
-	if (arg)
-		usleep(50000);
+	if (leader && pthread_join(*(pthread_t *)leader, NULL) != 0)
+		errx(EXIT_FAILURE, "the leader cannot be waited for");
 	fr_phase(frtest_thread_early, "frtest_thread_early"); /* under the inherited name */
 	prctl(PR_SET_NAME, "frtest worker 1");
 	fr_phase(frtest_thread_early, "frtest_thread_early");
@@ -33,11 +33,13 @@ static void *work(void *arg)
 int main(int argc, char *argv[])
 {
 	bool leave = argc > 1 && strcmp(argv[1], "leader") == 0;
+	static pthread_t leader;
 	pthread_t t;
 
 	fr_phase_rounds(1);
 	prctl(PR_SET_NAME, "frtest-leader");
-	if (pthread_create(&t, NULL, work, leave ? &t : NULL) != 0)
+	leader = pthread_self();
+	if (pthread_create(&t, NULL, work, leave ? &leader : NULL) != 0)
 		errx(EXIT_FAILURE, "no thread");
 	if (leave)
 		pthread_exit(NULL);
