@@ -335,7 +335,11 @@ def test_pressure_of_a_cgroup(armed, cgroup):
 def test_event(armed):
     """Each occurrence, of whom the filter asks for."""
     d = armed(f"[Trigger started]\nEvent=sched:sched_process_exec\nFilter=filename ~ \"*/{COMM}\"\n")
-    did = provoke("exec")
+    begin = time.monotonic_ns()
+    p = start(program("frtest-provoke"), "spin", "3600000")  # not gone before the recorder has looked at who it was
+    did = seen(d, {"pid": p.pid}, from_ns=begin)
+    p.kill()  # and its child goes with it
+    p.wait()
     path, meta = one_dump(d)
     check(d, did, comm=COMM, reason=meta["cause"]["reason"])
     assert "sched:sched_process_exec" in meta["cause"]["reason"] + meta["cause"].get("detail", "")
@@ -361,7 +365,11 @@ def test_timer(armed):
 def test_application(armed, tmp_path):
     """By the C header."""
     d = armed("[Trigger shop]\nApplication=yes\n")
-    did = provoke("application", "shop", FLIGHTREC_TRIGGER_SOCKET=str(tmp_path / "app"))
+    begin = time.monotonic_ns()
+    p = start(program("frtest-provoke"), "application", "shop", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+              env=environment(FLIGHTREC_TRIGGER_SOCKET=str(tmp_path / "app")))
+    did = seen(d, {"pid": p.pid}, from_ns=begin)
+    p.communicate()
     check(d, did, comm=COMM, reason="slow answer", at_least=250, unit=None)
 
 

@@ -15,7 +15,7 @@
  *     retransmit        eight connections whose other ends are deaf, in a network of its own
  *     getppid [N]       so many of that system call
  *     storm N           so many, evenly, 16,667 in a second: a million in a minute
- *     application NAME  flightrec_trigger() of <flightrec/trigger.h>
+ *     application NAME  flightrec_trigger() of <flightrec/trigger.h>; lives until its input ends
  *     spin MS           two processes on one CPU
  *     lockup OBJECT     a soft lockup by a BPF object that does not give the CPU back for 3.5 s, with
  *                       watchdog_thresh at 1 meanwhile
@@ -553,7 +553,11 @@ static void lockup(const char *path)
 
 static void application(const char *name)
 {
+	char byte;
+
 	flightrec_trigger(name, "slow answer", 312, 250);
+	/* Who it was can be looked at until its input ends. */
+	(void)!read(STDIN_FILENO, &byte, 1);
 }
 
 static void nothing(const char *arg)
