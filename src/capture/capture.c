@@ -350,6 +350,7 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 	free(c->cpus);
 	free(c->open);
 	free(c->cells);
+	free(c->before);
 	free(c->bounce);
 	free(c->look.copy);
 	free(c->look.marks);

@@ -119,6 +119,11 @@ struct fr_counter {
 	uint64_t samples;
 	uint64_t lost[_FR_LOSS_MAX];
 };
+/* C takes the place of FROM, of which nothing is drained any more: what FROM counted of an event on a CPU
+   that C has too is in C's counters from now on; the other losses are added to LOST. Nobody may read C's
+   counters meanwhile. */
+void fr_capture_go_on(
+	struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX]);
 size_t fr_capture_n_events(const struct fr_capture *c);
 /* Side-band is of all CPUs that are online, events are on the first fr_capture_n_sampled() of them. */
 size_t fr_capture_n_cpus(const struct fr_capture *c);

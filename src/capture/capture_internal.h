@@ -48,6 +48,7 @@ struct fr_capture {
 	struct fr_id_table ids;
 	struct fr_counter_cell *cells; /* [event * n_cpus + cpu] */
 	struct fr_counter_cell stray;
+	struct fr_counter *before; /* as cells, of captures that this one took the place of; NULL: of none */
 	int epoll_fd;
 	uint8_t *bounce; /* FR_RUN_MAX bytes, the recorder thread's */
 	struct fr_look_room look;

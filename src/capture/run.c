@@ -4,6 +4,8 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
@@ -147,14 +149,68 @@ const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index
 	return c->events[event_index].name;
 }
 
+static void add_counter(struct fr_counter *sum, const struct fr_counter *n)
+{
+	sum->samples += n->samples;
+	for (unsigned i = 0; i < _FR_LOSS_MAX; i++)
+		sum->lost[i] += n->lost[i];
+}
+
 void fr_capture_counter(
 	const struct fr_capture *c, size_t event_index, size_t cpu_index, struct fr_counter *ret)
 {
-	const struct fr_counter_cell *cell = &c->cells[event_index * c->n_cpus + cpu_index];
+	const size_t i = event_index * c->n_cpus + cpu_index;
+	const struct fr_counter_cell *cell = &c->cells[i];
 
 	ret->samples = atomic_load_explicit(&cell->samples, memory_order_relaxed);
+	for (unsigned k = 0; k < _FR_LOSS_MAX; k++)
+		ret->lost[k] = atomic_load_explicit(&cell->lost[k], memory_order_relaxed);
+	if (c->before)
+		add_counter(ret, &c->before[i]);
+}
+
+/* The event of C that is called like FROM's; the second of a name is the second. n_events: none. */
+static size_t same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
+{
+	const char *name = from->events[event].name;
+	size_t nth = 0, e = 0;
+
+	for (size_t i = 0; i < event; i++)
+		nth += !strcmp(from->events[i].name, name);
+	for (; e < c->n_events; e++)
+		if (!strcmp(c->events[e].name, name) && nth-- == 0)
+			break;
+	return e;
+}
+
+static size_t same_cpu(const struct fr_capture *c, int cpu)
+{
+	size_t i = 0;
+
+	while (i < c->n_cpus && c->cpus[i] != cpu)
+		i++;
+	return i;
+}
+
+void fr_capture_go_on(struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX])
+{
+	struct fr_counter rest = {0};
+
+	c->before = calloc(c->n_events * c->n_cpus, sizeof(*c->before));
+	for (size_t e = 0; e < from->n_events; e++) {
+		const size_t event = same_event(c, from, e);
+
+		for (size_t i = 0; i < from->n_cpus; i++) {
+			const size_t cpu = same_cpu(c, from->cpus[i]);
+			const bool has = c->before && event < c->n_events && cpu < c->n_cpus;
+			struct fr_counter n;
+
+			fr_capture_counter(from, e, i, &n);
+			add_counter(has ? &c->before[event * c->n_cpus + cpu] : &rest, &n);
+		}
+	}
 	for (unsigned i = 0; i < _FR_LOSS_MAX; i++)
-		ret->lost[i] = atomic_load_explicit(&cell->lost[i], memory_order_relaxed);
+		lost[i] += rest.lost[i];
 }
 
 void fr_capture_count_loss(

@@ -159,21 +159,13 @@ static void forget_rates(struct fr_daemon *m)
 	}
 }
 
-/* The losses of what is closed stay counted. */
 static void put_in_place(struct fr_daemon *m, struct next *n)
 {
 	struct fr_capture *old = m->capture;
 	struct fr_event_list events = m->events;
 
 	pthread_rwlock_wrlock(&m->parts);
-	for (size_t e = 0; e < fr_capture_n_events(old); e++)
-		for (size_t c = 0; c < fr_capture_n_cpus(old); c++) {
-			struct fr_counter counter;
-
-			fr_capture_counter(old, e, c, &counter);
-			for (int i = 0; i < _FR_LOSS_MAX; i++)
-				m->lost_before[i] += counter.lost[i];
-		}
+	fr_capture_go_on(n->capture, old, m->lost_before);
 	m->capture = n->capture;
 	pthread_rwlock_unlock(&m->parts);
 	n->capture = old;

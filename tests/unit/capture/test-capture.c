@@ -246,6 +246,41 @@ static void test_overwrite(void **state)
 	fr_capture_free(c);
 }
 
+/* One that takes the place of another counts on, of what both have. */
+static void test_counters_go_on(void **state)
+{
+	struct fr_capture_config config = {0};
+	struct live_seen seen = {.tid = gettid()};
+	uint64_t lost[_FR_LOSS_MAX] = {0};
+	struct fr_capture *first, *second, *other;
+
+	need_tracepoints();
+	first = live_open("raw_syscalls:sys_enter", own_getppid(gettid()), &config);
+	live_enable(first);
+	live_getppid(100);
+	live_drain(first, &seen);
+	fr_capture_count_loss(first, 0, 0, FR_LOSS_BACK_PRESSURE, 7);
+	second = live_open("raw_syscalls:sys_enter", own_getppid(gettid()), &config);
+	live_enable(second);
+	live_getppid(50);
+	live_drain(second, &seen);
+	assert_int_equal(live_counter(second, 0).samples, 50);
+	fr_capture_go_on(second, first, lost);
+	fr_capture_free(first);
+	assert_int_equal(live_counter(second, 0).samples, 150);
+	assert_int_equal(live_counter(second, 0).lost[FR_LOSS_BACK_PRESSURE], 7);
+	assert_int_equal(lost[FR_LOSS_BACK_PRESSURE], 0);
+	live_getppid(1);
+	live_drain(second, &seen);
+	assert_int_equal(live_counter(second, 0).samples, 151);
+	other = live_open("cpu-clock", NULL, &config);
+	fr_capture_go_on(other, second, lost);
+	fr_capture_free(second);
+	assert_int_equal(live_counter(other, 0).samples, 0);
+	assert_int_equal(lost[FR_LOSS_BACK_PRESSURE], 7);
+	fr_capture_free(other);
+}
+
 /* A child that waits for a byte, calls getppid() 1,000 times itself and in a child of its own, and ends. */
 static pid_t start_child(int *ret_go)
 {
@@ -587,6 +622,7 @@ int main(void)
 		cmocka_unit_test(test_bad_filter),
 		cmocka_unit_test(test_cpu_clock),
 		cmocka_unit_test(test_overwrite),
+		cmocka_unit_test(test_counters_go_on),
 		cmocka_unit_test(test_task_with_children),
 		cmocka_unit_test(test_enable_on_exec),
 		cmocka_unit_test(test_sideband_of_exec),
