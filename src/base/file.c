@@ -174,3 +174,18 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, const void *data, 
 	}
 	return sync_directory(dirfd);
 }
+
+void fr_directory_name(int dirfd, char *ret, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+	if (dirfd == AT_FDCWD)
+		snprintf(link, sizeof(link), "/proc/self/cwd");
+	n = readlink(link, ret, size - 1);
+	if (n < 0)
+		snprintf(ret, size, "the directory");
+	else
+		ret[n] = '\0';
+}

@@ -35,3 +35,6 @@ int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 
 /* A small file, whole: temporary name, write, fsync, rename OVER an older one, directory fsync. */
 int fr_file_replace(int dirfd, const char *name, mode_t mode, const void *data, size_t len);
+
+/* The path of a directory that is open, for messages; or "the directory". */
+void fr_directory_name(int dirfd, char *ret, size_t size);

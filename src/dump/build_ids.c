@@ -135,7 +135,7 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 	r = fr_read_file(AT_FDCWD, path, NOTES_MAX, &notes);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	r = fr_build_id_from_notes(notes.data, notes.len, id);
+	r = fr_build_id_from_notes(notes.data, notes.len, 4, id);
 	return r < 0 ? 0 : add(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
 }
 

@@ -101,7 +101,7 @@ static int open_file(struct dump *x, struct fr_diag *d)
 	x->fd = fr_tmp_create(p->dirfd, x->name, MODE, x->tmp, sizeof(x->tmp));
 	if (x->fd < 0) {
 		x->tmp[0] = '\0';
-		fr_where_directory(p->dirfd, dir, sizeof(dir));
+		fr_directory_name(p->dirfd, dir, sizeof(dir));
 		return fr_fail_errno(d, x->fd, fr_where_hint(x->fd), "cannot create %s in %s", x->name, dir);
 	}
 	if (p->gid != (gid_t)-1 && fchown(x->fd, (uid_t)-1, p->gid) < 0)
@@ -154,7 +154,7 @@ static int new_jit(struct dump *x)
 	char dir[PATH_MAX], name[NAME_MAX];
 	const struct fr_jit_config config = {x->params->dirfd, dir, name, x->params->gid};
 
-	fr_where_directory(x->params->dirfd, dir, sizeof(dir));
+	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	snprintf(name, sizeof(name), "%s.jit", x->name);
 	return fr_jit_new(&config, &x->jit);
 }
@@ -261,7 +261,7 @@ static int publish(struct dump *x, struct fr_diag *d)
 		x->published = true;
 		return 0;
 	}
-	fr_where_directory(x->params->dirfd, dir, sizeof(dir));
+	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	return fr_fail_errno(d, r, fr_where_hint(r), "cannot give %s its name in %s", x->name, dir);
 }
 
@@ -273,7 +273,7 @@ static int say_why(const struct dump *x, int code, struct fr_diag *d)
 
 	if (code == -ENOMEM)
 		return fr_fail_errno(d, code, NULL, "cannot put %s together", x->name);
-	fr_where_directory(x->params->dirfd, dir, sizeof(dir));
+	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	fr_where_file_system(x->params->dirfd, fs, sizeof(fs));
 	if (fstatvfs(x->fd, &v) < 0)
 		v = (struct statvfs){0};

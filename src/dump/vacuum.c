@@ -291,7 +291,7 @@ int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
 	r = run(dirfd, limits, need_bytes, keep_from_ns, report);
 	if (r == 0)
 		return 0;
-	fr_where_directory(dirfd, dir, sizeof(dir));
+	fr_directory_name(dirfd, dir, sizeof(dir));
 	return fr_fail_errno(d, r, fr_where_hint(r), "cannot remove old dumps of %s", dir);
 }
 
@@ -310,7 +310,7 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	if (!is_stamped(base, SAMPLE, &time_ns))
 		return fr_fail(
 			d, -EINVAL, "flightrecctl list shows the names", "'%s' is no name of a dump", name);
-	fr_where_directory(dirfd, dir, sizeof(dir));
+	fr_directory_name(dirfd, dir, sizeof(dir));
 	if (fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot remove %s of %s", base, dir);
 	bytes = dump_bytes(dirfd, base, true, &error);

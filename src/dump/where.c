@@ -11,21 +11,6 @@
 
 #define MOUNTS_MAX (4u << 20)
 
-void fr_where_directory(int dirfd, char *ret, size_t size)
-{
-	char link[64];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-	if (dirfd == AT_FDCWD)
-		snprintf(link, sizeof(link), "/proc/self/cwd");
-	n = readlink(link, ret, size - 1);
-	if (n < 0)
-		snprintf(ret, size, "the directory");
-	else
-		ret[n] = '\0';
-}
-
 /* The mount's line of /proc/self/mountinfo: "ID parent maj:min root POINT options … - TYPE SOURCE options".
  */
 static int parse_mount(char *line, char *ret, size_t size)

@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The path of a directory that is open, or "the directory". */
-void fr_where_directory(int dirfd, char *ret, size_t size);
 /* "ext4 /dev/vda1 on /var", or "its file system". */
 void fr_where_file_system(int fd, char *ret, size_t size);
 /* Bytes of disk that a file holds. */

@@ -334,7 +334,7 @@ int fr_object_cache_add_kernel(struct fr_object_cache *c)
 
 	if (fr_read_file(AT_FDCWD, "/sys/kernel/notes", NOTES_MAX, &notes) < 0)
 		return 1;
-	len = fr_build_id_from_notes(notes.data, notes.len, id);
+	len = fr_build_id_from_notes(notes.data, notes.len, 4, id);
 	if (len <= 0)
 		return 1;
 	hex(id, (size_t)len, text);

@@ -36,7 +36,7 @@ int fr_vdso(const void **ret, size_t *ret_size, uint8_t ret_id[static 20])
 		int n = -ENOENT;
 
 		if (p[i].p_type == PT_NOTE)
-			n = fr_build_id_from_notes(base + p[i].p_offset, p[i].p_filesz, ret_id);
+			n = fr_build_id_from_notes(base + p[i].p_offset, p[i].p_filesz, 4, ret_id);
 		if (n <= 0)
 			continue;
 		*ret = base;

@@ -137,32 +137,30 @@ int fr_feature_add_build_id(
 	return fr_buf_append_zero(b, padded - len + 1);
 }
 
-int fr_build_id_from_notes(const void *notes, size_t len, uint8_t ret[static 20])
+int fr_build_id_from_notes(const void *notes, size_t len, size_t align, uint8_t ret[static 20])
 {
-	const uint8_t *p = notes;
-	Elf64_Nhdr n; /* Elf32_Nhdr is the same three words */
+	const uint8_t *bytes = notes;
+	size_t at = 0;
 
-	while (len >= sizeof(n)) {
+	while (at < len && len - at >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr n; /* the 32-bit one is the same */
 		size_t name, desc;
 
-		memcpy(&n, p, sizeof(n));
-		p += sizeof(n);
-		len -= sizeof(n);
-		name = FR_ALIGN_UP((size_t)n.n_namesz, 4);
-		if (name > len)
+		memcpy(&n, bytes + at, sizeof(n));
+		name = at + sizeof(n);
+		if (n.n_namesz > len || n.n_descsz > len)
 			return -ENOENT;
-		desc = FR_ALIGN_UP((size_t)n.n_descsz, 4);
-		if (desc > len - name)
+		desc = FR_ALIGN_UP(name + n.n_namesz, align);
+		if (desc > len || n.n_descsz > len - desc)
 			return -ENOENT;
-		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == sizeof("GNU") && memcmp(p, "GNU", 4) == 0 &&
-			n.n_descsz > 0) {
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == sizeof("GNU") &&
+			!memcmp(bytes + name, "GNU", sizeof("GNU")) && n.n_descsz > 0) {
 			size_t size = FR_MIN((size_t)n.n_descsz, (size_t)20);
 
-			memcpy(ret, p + name, size);
+			memcpy(ret, bytes + desc, size);
 			return (int)size;
 		}
-		p += name + desc;
-		len -= name + desc;
+		at = FR_ALIGN_UP(desc + n.n_descsz, align);
 	}
 	return -ENOENT;
 }

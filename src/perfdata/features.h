@@ -30,5 +30,6 @@ int fr_feature_add_build_id(struct fr_session *s, uint16_t cpumode, int32_t pid,
 const char *fr_feature_string(const struct fr_session *s, enum fr_feature f);
 
 /* The GNU build-id note in the bytes of an ELF note section (/sys/kernel/notes,
-   /sys/module/X/notes/.note.gnu.build-id). Returns the size (≤ 20) or -ENOENT. */
-int fr_build_id_from_notes(const void *notes, size_t len, uint8_t ret[static 20]);
+   /sys/module/X/notes/.note.gnu.build-id) or segment, which is ALIGN-ed to 4 or 8. Returns the size (≤ 20; a
+   longer one is cut) or -ENOENT. */
+int fr_build_id_from_notes(const void *notes, size_t len, size_t align, uint8_t ret[static 20]);

@@ -13,20 +13,6 @@
 
 #define TRIES 16
 
-/* The name of the directory, for messages. */
-static const char *directory_name(int dirfd, char *ret, size_t size)
-{
-	char link[64];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-	n = readlink(link, ret, size - 1);
-	if (n < 0)
-		return "the directory";
-	ret[n] = '\0';
-	return ret;
-}
-
 /* flock() is what keeps others out; a record lock beside it tells them whom to ask for. */
 static struct flock owner_lock(void)
 {
@@ -39,7 +25,7 @@ static int fail_busy(int dirfd, int fd, struct fr_diag *d)
 	struct flock l = owner_lock();
 	char dir[PATH_MAX];
 
-	directory_name(dirfd, dir, sizeof(dir));
+	fr_directory_name(dirfd, dir, sizeof(dir));
 	if (fd >= 0 && fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid > 0)
 		return fr_fail(
 			d, -EBUSY, hint, "another flightrec records to %s (pid %d)", dir, (int)l.l_pid);
@@ -53,8 +39,8 @@ static int fail_open(int dirfd, int code, struct fr_diag *d)
 
 	if (code == -ENOSPC || code == -EDQUOT)
 		hint = "Free some space, or choose another directory with -o.";
-	return fr_fail_errno(
-		d, code, hint, "cannot write %s/" FR_AUXFILE_NAME, directory_name(dirfd, dir, sizeof(dir)));
+	fr_directory_name(dirfd, dir, sizeof(dir));
+	return fr_fail_errno(d, code, hint, "cannot write %s/" FR_AUXFILE_NAME, dir);
 }
 
 static bool is_named(int dirfd, int fd)

@@ -3,6 +3,7 @@
 #include "sideband/blob.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "perfdata/features.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -16,36 +17,6 @@
 #define NOTE_SEGMENTS_MAX 8
 #define CACHE_MAX 32768u
 
-/* Search LEN bytes of notes, padded to ALIGN, for the build-id. */
-static int find_in_notes(const uint8_t *notes, size_t len, size_t align, uint8_t *ret)
-{
-	size_t at = 0;
-
-	while (len - at >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr n; /* the 32-bit one is the same */
-		size_t name, desc;
-
-		memcpy(&n, notes + at, sizeof(n));
-		name = at + sizeof(n);
-		if (n.n_namesz > len || n.n_descsz > len)
-			return 0;
-		desc = FR_ALIGN_UP(name + n.n_namesz, align);
-		if (desc > len || n.n_descsz > len - desc)
-			return 0;
-		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == sizeof("GNU") &&
-			!memcmp(notes + name, "GNU", sizeof("GNU")) && n.n_descsz > 0) {
-			size_t take = FR_MIN(n.n_descsz, (size_t)FR_BUILD_ID_MAX);
-
-			memcpy(ret, notes + desc, take);
-			return (int)take;
-		}
-		at = FR_ALIGN_UP(desc + n.n_descsz, align);
-		if (at > len)
-			return 0;
-	}
-	return 0;
-}
-
 static int read_note_segment(int fd, uint64_t offset, uint64_t size, uint64_t align, uint8_t *ret)
 {
 	uint8_t notes[NOTES_MAX];
@@ -56,7 +27,8 @@ static int read_note_segment(int fd, uint64_t offset, uint64_t size, uint64_t al
 	n = fr_pread_all(fd, notes, FR_MIN(size, (uint64_t)sizeof(notes)), (off_t)offset);
 	if (n < 0)
 		return (int)n;
-	return find_in_notes(notes, (size_t)n, align == 8 ? 8 : 4, ret);
+	n = fr_build_id_from_notes(notes, (size_t)n, align == 8 ? 8 : 4, ret);
+	return n == -ENOENT ? 0 : (int)n;
 }
 
 struct phdr_table {

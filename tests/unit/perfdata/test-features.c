@@ -85,14 +85,29 @@ static void test_notes(void **state)
 		0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa, 0xbb, 0xcc, 0};
 	uint8_t id[20];
 
-	assert_int_equal(fr_build_id_from_notes(notes, sizeof(notes), id), 3);
+	assert_int_equal(fr_build_id_from_notes(notes, sizeof(notes), 4, id), 3);
 	assert_memory_equal(id, "\xaa\xbb\xcc", 3);
 	for (size_t len = 0; len < sizeof(notes); len++) {
 		_cleanup_free_ uint8_t *exact = malloc(len ? len : 1);
 
 		memcpy(exact, notes, len);
-		assert_int_equal(fr_build_id_from_notes(exact, len, id), -ENOENT);
+		/* The last byte is padding. */
+		assert_int_equal(
+			fr_build_id_from_notes(exact, len, 4, id), len == sizeof(notes) - 1 ? 3 : -ENOENT);
 	}
+}
+
+static void test_notes_aligned_to_8(void **state)
+{
+	/* A property, as linkers put one before it: of 9 bytes, and 7 of padding. */
+	static const uint8_t notes[] = {4, 0, 0, 0, 9, 0, 0, 0, 5, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4, 5,
+		6, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa,
+		0xbb};
+	uint8_t id[20];
+
+	assert_int_equal(fr_build_id_from_notes(notes, sizeof(notes), 8, id), 2);
+	assert_memory_equal(id, "\xaa\xbb", 2);
+	assert_int_equal(fr_build_id_from_notes(notes, sizeof(notes) - 1, 8, id), -ENOENT);
 }
 
 static void test_session_copy(void **state)
@@ -230,6 +245,7 @@ int main(void)
 		cmocka_unit_test(test_broken_strings),
 		cmocka_unit_test(test_build_id_records),
 		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_notes_aligned_to_8),
 		cmocka_unit_test(test_session_copy),
 		cmocka_unit_test(test_unite),
 		cmocka_unit_test(test_unite_refuses_broken),
