@@ -38,8 +38,8 @@ void jit_code_deinit(struct jit_code *c);
 /* Append a function with a copy of NAME. 0; 1: the bound is reached, and C is marked cut; -ENOMEM. */
 int jit_code_add(struct jit_code *c, const struct jit_symbol *s, const char *name, size_t len);
 
-/* "ADDRESS SIZE NAME" lines, hexadecimal; a later line wins where two overlap. Sorted by address, without
-   overlaps. 0 or -ENOMEM. */
+/* "ADDRESS SIZE NAME" lines, hexadecimal; a later line wins where two overlap, and what is left of the
+   earlier one is in one or more pieces. Sorted by address, without overlaps. 0 or -ENOMEM. */
 int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret);
 
 /* A jitdump (tools/perf/Documentation/jitdump-specification.txt), whose bytes FILE go over to RET. In the

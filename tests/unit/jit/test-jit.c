@@ -53,13 +53,43 @@ static void test_later_lines_win(void **state)
 	assert_int_equal(same.n, 1);
 	assert_symbol(&same, 0, 0x1000, 0x20, "new");
 	parse("1000 100 old\n1010 10 new\n", &inside);
-	assert_int_equal(inside.n, 2);
+	assert_int_equal(inside.n, 3);
 	assert_symbol(&inside, 0, 0x1000, 0x10, "old");
 	assert_symbol(&inside, 1, 0x1010, 0x10, "new");
+	assert_symbol(&inside, 2, 0x1020, 0xe0, "old");
 	parse("1010 20 old\n1000 18 new\n", &before);
 	assert_int_equal(before.n, 2);
 	assert_symbol(&before, 0, 0x1000, 0x18, "new");
 	assert_symbol(&before, 1, 0x1018, 0x18, "old");
+}
+
+/* Against a plain model: of each byte, the latest line that has it. */
+static void test_random_overlaps(void **state)
+{
+	uint64_t random = 4711;
+
+	for (unsigned round = 0; round < 2000; round++) {
+		_cleanup_jit_code_ struct jit_code c = {0};
+		char text[40 * 16] = "", want[64] = "", *at = text;
+		char have[64] = "";
+
+		for (char line = 'a'; line < 'a' + 12; line++) {
+			unsigned from, size;
+
+			random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+			from = (random >> 33) % 48;
+			size = (random >> 43) % 16;
+			at += sprintf(at, "%x %x %c\n", from + 0x1000, size, line);
+			memset(want + from, line, size);
+		}
+		parse(text, &c);
+		for (size_t i = 0; i < c.n; i++) {
+			assert_true(c.v[i].size > 0);
+			assert_true(i == 0 || c.v[i - 1].addr + c.v[i - 1].size <= c.v[i].addr);
+			memset(have + c.v[i].addr - 0x1000, name_of(&c, i)[0], c.v[i].size);
+		}
+		assert_memory_equal(have, want, sizeof(have));
+	}
 }
 
 struct header {
@@ -224,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_perf_map),
 		cmocka_unit_test(test_later_lines_win),
+		cmocka_unit_test(test_random_overlaps),
 		cmocka_unit_test(test_jitdump),
 		cmocka_unit_test(test_jitdump_with_times_of_another_clock),
 		cmocka_unit_test(test_hostile_jitdumps),
