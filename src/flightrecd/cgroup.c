@@ -11,7 +11,7 @@ void fr_cgroup_tick(struct fr_daemon *m)
 
 	if (!path || !fr_capture_has_other_cgroup(m->capture, path))
 		return;
-	r = fr_daemon_reopen(m, m->config->cpus, FR_LOSS_CGROUP_CAME, 1, &d);
+	r = fr_hotplug_reopen(m, FR_LOSS_CGROUP_CAME, 1, &d);
 	if (r >= 0) {
 		fr_log(LOG_NOTICE, "the cgroup %s was made anew, and is recorded from now on", path);
 	} else if (!m->cgroup.failed) {

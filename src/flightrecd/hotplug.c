@@ -61,22 +61,24 @@ static uint64_t suspended_ns(void)
 	return fr_now_ns(CLOCK_BOOTTIME) - awake_ns;
 }
 
-/* Events for the CPUs that are ONLINE and WANTED, in the place of those that we have. */
-static int open_anew(
-	struct fr_daemon *m, const struct cpus *online, const struct cpus *wanted, struct fr_diag *d)
+int fr_hotplug_reopen(struct fr_daemon *m, enum fr_loss came, unsigned n, struct fr_diag *d)
 {
+	struct cpus online, wanted;
 	char list[6 * FR_CPUS_MAX];
-	int r = list_both(online, wanted, list, sizeof(list));
+	int r = read_cpus(CPU_DIRECTORY "/online", &online);
 
+	read_wanted(m->config, &wanted);
+	if (r >= 0)
+		r = list_both(&online, &wanted, list, sizeof(list));
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot list the CPUs")
-		     : fr_daemon_reopen(m, list, FR_LOSS_CPU_CAME, m->hotplug.missing, d);
+		     : fr_daemon_reopen(m, list, came, n, d);
 }
 
 /* MISSING are there, some since the last time. */
-static void take_up(struct fr_daemon *m, const struct cpus *online, const struct cpus *wanted, bool again)
+static void take_up(struct fr_daemon *m, bool again)
 {
 	struct fr_diag d = {0};
-	int r = open_anew(m, online, wanted, &d);
+	int r = fr_hotplug_reopen(m, FR_LOSS_CPU_CAME, m->hotplug.missing, &d);
 
 	if (r >= 0) {
 		m->hotplug.missing = 0;
@@ -93,11 +95,10 @@ static void look(struct fr_daemon *m, int back)
 	struct fr_hotplug *h = &m->hotplug;
 	const unsigned missing = h->missing;
 	const uint64_t slept_ns = suspended_ns();
-	struct cpus online, wanted;
+	struct cpus online;
 
 	if (read_cpus(CPU_DIRECTORY "/online", &online) < 0)
 		return;
-	read_wanted(m->config, &wanted);
 	for (int cpu = 0; cpu < FR_CPUS_MAX; cpu++) {
 		const bool was = has_cpu(h->online, cpu), is = has_cpu(online.bits, cpu);
 
@@ -115,7 +116,7 @@ static void look(struct fr_daemon *m, int back)
 	h->suspended_ns = slept_ns;
 	memcpy(h->online, online.bits, sizeof(h->online));
 	if (h->missing)
-		take_up(m, &online, &wanted, h->missing == missing);
+		take_up(m, h->missing == missing);
 }
 
 static int on_written(sd_event_source *source, const struct inotify_event *event, void *ctx)

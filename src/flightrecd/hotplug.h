@@ -8,6 +8,7 @@
  */
 
 #include "base/diag.h"
+#include "base/loss.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +36,7 @@ struct fr_hotplug {
 void fr_hotplug_open(struct fr_daemon *daemon);
 /* Every FR_RATE_PERIOD_NS: a hypervisor adds CPUs and a machine sleeps without a word to anybody. */
 void fr_hotplug_tick(struct fr_daemon *daemon);
+/* fr_daemon_reopen() on those of CPUs= that are online by now, or on all: one may have gone since. */
+int fr_hotplug_reopen(struct fr_daemon *daemon, enum fr_loss came, unsigned n, struct fr_diag *d);
 /* After the loop. */
 void fr_hotplug_close(struct fr_daemon *daemon);

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import NO_LOSS, last_cpu, load, program, run, script_lines, sidecar, until
+from test_events import burn_in, group  # noqa: F401: a fixture
 
 CPU = last_cpu()
 ONLINE = Path(f"/sys/devices/system/cpu/cpu{CPU}/online")
@@ -90,6 +91,19 @@ def test_one_that_is_not_sampled(recorder):
     lines = script_lines(d.dump_by_control())
     assert calls(lines, did["pid"]) == 20000
     assert {x.comm for x in lines if x.tid == did["pid"] and x.trace.startswith("NR 110 ")} == {"frtest-syscalls"}
+    d.stop()
+
+
+def test_a_cgroup_is_made_anew_without_it(recorder, group):  # noqa: F811
+    """CPUs= still has it, and it is not there when the events are opened anew."""
+    d = recorder("-e", "cpu-clock", "-F", "499", "-C", f"0-{CPU}", "--cgroup", group)
+    switch(False)
+    until("its going is told", lambda: f"CPU {CPU} went offline" in d.log())
+    group.rmdir()
+    group.mkdir()
+    until(f"the cgroup is recorded anew; log:\n{d.log()}", lambda: "cgroup-came" in d.lost(), 60)
+    pid = burn_in(group)
+    assert {line.pid for line in script_lines(d.dump_by_control(), trace=False)} == {pid}
     d.stop()
 
 
