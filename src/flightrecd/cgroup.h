@@ -8,11 +8,13 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct fr_daemon;
 
 struct fr_cgroup {
 	bool failed; /* it could not be opened anew, and that was told */
+	uint64_t tried_ns, pause_ns;
 };
 
 /* Every FR_RATE_PERIOD_NS. */

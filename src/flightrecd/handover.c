@@ -120,10 +120,10 @@ void fr_handover_receive(struct fr_daemon *m)
 	}
 }
 
-static bool has_id(const struct fr_event_desc *e, uint64_t id)
+static bool has_id(const uint64_t *ids, size_t n, uint64_t id)
 {
-	for (size_t i = 0; i < e->n_ids; i++)
-		if (e->ids[i] == id)
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] == id)
 			return true;
 	return false;
 }
@@ -131,6 +131,7 @@ static bool has_id(const struct fr_event_desc *e, uint64_t id)
 static int unite_event(struct fr_session *to, const struct fr_event_desc *e)
 {
 	struct fr_event_desc last, *have = NULL;
+	size_t n;
 	int r = 0;
 
 	for (size_t i = 0; i < to->n_events && !have; i++)
@@ -149,8 +150,9 @@ static int unite_event(struct fr_session *to, const struct fr_event_desc *e)
 		to->events[to->n_events - 2] = last;
 		return 0;
 	}
+	n = have->n_ids; /* E's own are many after weeks, and no two of them the same */
 	for (size_t i = 0; r == 0 && i < e->n_ids; i++)
-		if (!has_id(have, e->ids[i]))
+		if (!has_id(have->ids, n, e->ids[i]))
 			r = fr_event_desc_add_id(have, e->ids[i]);
 	return r;
 }

@@ -229,9 +229,12 @@ int fr_daemon_reopen(struct fr_daemon *m, char *cpus, enum fr_loss came, unsigne
 	pthread_rwlock_wrlock(&m->parts);
 	m->lost_before[came] += n;
 	pthread_rwlock_unlock(&m->parts);
+	/* Side-band is of whole CPUs, whatever the cgroup. */
+	if (came != FR_LOSS_CPU_CAME)
+		return 0;
 	/* What was forked and mapped there meanwhile. */
 	fr_keeper_request_scan(m->keeper);
-	if (m->triggers && came == FR_LOSS_CPU_CAME)
+	if (m->triggers)
 		fr_triggers_cpus_came(m->triggers);
 	return 0;
 }
