@@ -12,9 +12,10 @@
 
 #include <errno.h>
 
-/* A service that crashes in a loop must not have us load programs in a loop. */
+/* A service that crashes in a loop must not have us load programs in a loop, nor a function that is not there
+   have us read all symbols. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
-#define PAUSE_MAX_NS (300 * FR_NSEC_PER_SEC)
+#define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
 static uint64_t cgroup_now(const struct fr_trigger *g)
 {
@@ -60,9 +61,12 @@ static bool is_left_behind(const struct fr_trigger *g)
 static bool may_have_come(const struct fr_trigger *g)
 {
 	switch (g->diag.code) {
-	case -ENOENT: /* the file */
-	case -ESRCH:  /* whose root has it */
+	case -ENOENT:  /* the file, or what is in it */
+	case -ENOEXEC: /* it is not whole yet */
+	case -EBADMSG:
 		return is_of_a_file(g) || has_other_cgroup(g);
+	case -ESRCH: /* whose root has it; a process that has ended does not come back, but its number does */
+		return (is_of_a_file(g) && !g->config.pid) || has_other_cgroup(g);
 	case -ENODEV: /* a CPU that went as we looked */
 		return g->config.kind == FR_TRIGGER_EVENT;
 	default:
@@ -70,17 +74,15 @@ static bool may_have_come(const struct fr_trigger *g)
 	}
 }
 
-static void arm_anew(struct fr_triggers *t, struct fr_trigger *g)
+static void arm_anew(struct fr_triggers *t, struct fr_trigger *g, uint64_t now_ns)
 {
-	const bool failed = g->diag.code;
+	const bool failed = g->diag.code, soon = now_ns - g->tried_ns < 2 * g->pause_ns;
+	int r;
 
 	fr_trigger_disarm(g);
-	if (fr_trigger_arm(t, g, true) < 0) {
-		g->pause_ns = FR_MIN(2 * g->pause_ns, PAUSE_MAX_NS);
-		return;
-	}
-	g->pause_ns = 0;
-	if (!failed) /* else arm() has told it */
+	r = fr_trigger_arm(t, g, true);
+	g->pause_ns = r < 0 || (soon && !failed) ? FR_MIN(2 * g->pause_ns, PAUSE_MAX_NS) : 0;
+	if (r >= 0 && !failed) /* else arm() has told it */
 		t->ops.armed(t->ops.ctx, g->config.name, NULL);
 }
 
@@ -95,6 +97,6 @@ void fr_triggers_follow(struct fr_triggers *t)
 		if (!g->class || !g->policy.enabled || now_ns < g->tried_ns + g->pause_ns)
 			continue;
 		if (g->source ? is_left_behind(g) : may_have_come(g))
-			arm_anew(t, g);
+			arm_anew(t, g, now_ns);
 	}
 }

@@ -399,6 +399,61 @@ static void test_what_comes_later_is_armed_then(void **state)
 	assert_int_equal(info(s, "b").state, FR_TRIGGER_FAILED);
 }
 
+/* A file is read while it is being written; a process that has ended leaves its number to another. */
+static void test_what_will_be_whole_is_tried_again(void **state)
+{
+	struct fr_trigger_config c[] = {section("a", "broken"), section("b", "broken")};
+	struct scene *s = *state;
+
+	c[0].kind = c[1].kind = FR_TRIGGER_FUNCTION;
+	c[1].pid = 4711;
+	broken = -ESRCH;
+	configure(s, c, 2);
+	broken = -EBADMSG;
+	follow(s);
+	assert_int_equal(fr_trigger_find(s->t, "a")->diag.code, -EBADMSG);
+	assert_int_equal(fr_trigger_find(s->t, "b")->diag.code, -ESRCH);
+	broken = -ENOEXEC;
+	follow(s);
+	assert_int_equal(fr_trigger_find(s->t, "a")->diag.code, -ENOEXEC);
+	broken = -EBADMSG;
+	follow(s);
+	assert_int_equal(fr_trigger_find(s->t, "a")->diag.code, -EBADMSG);
+	assert_int_equal(opened, 0);
+}
+
+/* How long after the one before it was armed anew, which is done as soon as it may be. */
+static uint64_t follow_soon(struct scene *s)
+{
+	struct fr_trigger *g = fr_trigger_find(s->t, "a");
+	const uint64_t pause_ns = FR_MAX(g->pause_ns, 10 * FR_NSEC_PER_SEC);
+	const unsigned before = opened;
+
+	g->tried_ns = fr_monotonic_ns() - pause_ns + FR_NSEC_PER_SEC;
+	fr_triggers_follow(s->t);
+	assert_int_equal(opened, before);
+	g->tried_ns -= FR_NSEC_PER_SEC;
+	fr_triggers_follow(s->t);
+	assert_int_equal(opened, before + 1);
+	return pause_ns / FR_NSEC_PER_SEC;
+}
+
+static void test_what_changes_all_the_time_is_followed_less(void **state)
+{
+	static const uint64_t pauses[] = {10, 20, 40, 60, 60};
+	struct fr_trigger_config c = section("a", "x");
+	struct scene *s = *state;
+
+	c.kind = FR_TRIGGER_FUNCTION;
+	configure(s, &c, 1);
+	hand_stale = true;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(pauses); i++)
+		assert_int_equal(follow_soon(s), pauses[i]);
+	follow(s); /* after a long time */
+	assert_int_equal(follow_soon(s), pauses[0]);
+	hand_stale = false;
+}
+
 /* Of sources before: what they counted stays, what they measured goes with what they were. */
 static void test_counters_outlive_values(void **state)
 {
@@ -687,6 +742,8 @@ int main(void)
 		TEST(test_reload_keeps_what_is_the_same),
 		TEST(test_a_file_that_was_replaced_is_followed),
 		TEST(test_what_comes_later_is_armed_then),
+		TEST(test_what_will_be_whole_is_tried_again),
+		TEST(test_what_changes_all_the_time_is_followed_less),
 		TEST(test_counters_outlive_values),
 		TEST(test_fire),
 		TEST(test_a_storm_is_one_decision),
