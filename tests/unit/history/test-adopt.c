@@ -312,7 +312,7 @@ static void a_kill_at_any_moment_loses_nothing_that_was_appended(void **state)
 {
 	uint64_t random = 20261121;
 
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < 14; i++) {
 		uint64_t most = i % 10 == 9 ? 16 << 20 : 3 << 20;
 		uint64_t size = i % 4 == 0 ? FR_HISTORY_SIZE_MIN : test_between(&random, 1 << 20, most);
 
@@ -438,7 +438,7 @@ static void a_living_ring_changes_its_size(void **state)
 	fr_snapshot_free(s);
 	assert_int_equal(fr_history_resize(&h, 1, &what, NULL), -EINVAL);
 
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < 14; i++) {
 		uint64_t size = test_between(&random, 1 << 20, i % 5 ? 3 << 20 : 16 << 20);
 		struct fr_snapshot *shelf = NULL;
 		struct held held;
