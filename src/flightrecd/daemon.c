@@ -138,7 +138,9 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 {
 	struct fr_daemon *m = ctx;
 
-	if (frame->sideband_len > 0)
+	/* There is none yet while an adopted ring is opened: it will find that in the file, before what the
+	   ring has. */
+	if (m->keeper && frame->sideband_len > 0)
 		(void)fr_keeper_evicted(m->keeper, frame->sideband, frame->sideband_len, frame->horizon_ns);
 }
 
