@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 /* From an O_PATH descriptor, which has opened nothing yet, to one that reads. */
 static int open_regular(int at, struct stat *ret_stat)
@@ -27,13 +28,14 @@ static int open_regular(int at, struct stat *ret_stat)
 	return fd;
 }
 
-static int open_in_root(pid_t pid, const char *path, uint64_t flags, struct stat *ret_stat)
+/* An O_PATH descriptor, or a negative errno. */
+static int find_in_root(pid_t pid, const char *path, uint64_t flags, uint64_t resolve)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC | flags, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve};
 	char root[64] = "/";
 	_cleanup_close_ int rootfd = -1;
-	_cleanup_close_ int at = -1;
+	int at;
 
 	if (pid)
 		snprintf(root, sizeof(root), "/proc/%d/root", pid);
@@ -41,7 +43,14 @@ static int open_in_root(pid_t pid, const char *path, uint64_t flags, struct stat
 	if (rootfd < 0)
 		return -errno;
 	at = (int)syscall(SYS_openat2, rootfd, path, &how, sizeof(how));
-	return at < 0 ? -errno : open_regular(at, ret_stat);
+	return at < 0 ? -errno : at;
+}
+
+static int open_in_root(pid_t pid, const char *path, uint64_t flags, struct stat *ret_stat)
+{
+	_cleanup_close_ int at = find_in_root(pid, path, flags, 0);
+
+	return at < 0 ? at : open_regular(at, ret_stat);
 }
 
 int fr_foreign_open(pid_t pid, const char *path, struct stat *ret_stat)
@@ -52,6 +61,26 @@ int fr_foreign_open(pid_t pid, const char *path, struct stat *ret_stat)
 int fr_foreign_open_linked(pid_t pid, const char *path, struct stat *ret_stat)
 {
 	return open_in_root(pid, path, 0, ret_stat);
+}
+
+int fr_foreign_look(pid_t pid, const char *path, struct stat *ret)
+{
+	_cleanup_close_ int at = find_in_root(pid, path, 0, RESOLVE_CACHED);
+	struct statx x;
+
+	if (at == -EINVAL && !pid)
+		at = find_in_root(pid, path, 0, 0);
+	if (at < 0)
+		return at;
+	if (statx(at, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_SIZE | STATX_MTIME, &x) < 0)
+		return -errno;
+	*ret = (struct stat){
+		.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+		.st_ino = x.stx_ino,
+		.st_size = (off_t)x.stx_size,
+		.st_mtim = {x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec},
+	};
+	return 0;
 }
 
 int fr_foreign_open_map(pid_t pid, uint64_t start, uint64_t end, struct stat *ret_stat)

@@ -14,6 +14,7 @@
 
 #include "trigger/source.h"
 #include "base/cleanup.h"
+#include "base/foreign.h"
 #include "trigger/bpf_log.h"
 #include "trigger/bpf_object.h"
 #include "trigger/bpf_source.h"
@@ -430,15 +431,11 @@ static bool function_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *b = (const struct fr_bpf_source *)source;
 	_cleanup_subject_ struct subject s = {0};
-	struct fr_elf *elf = NULL;
 	struct stat now;
-	bool stale;
+	pid_t root;
 
-	if (parse(source->config, &s, NULL) < 0 || open_file(source->config, &s, &elf, NULL) < 0)
-		return false;
-	stale = fstat(fr_elf_fd(elf), &now) == 0 && fr_bpf_source_file_changed(b, &now);
-	fr_elf_free(elf);
-	return stale;
+	return parse(source->config, &s, NULL) == 0 && choose_root(source->config, &root, NULL) == 0 &&
+	       fr_foreign_look(root, s.path, &now) == 0 && fr_bpf_source_file_changed(b, &now);
 }
 
 const struct fr_source_class fr_source_function = {

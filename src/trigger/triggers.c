@@ -78,17 +78,23 @@ static void add_before(const struct fr_source_stats *before, struct fr_source_st
 	now->bad += before->bad;
 }
 
-void fr_trigger_disarm(struct fr_trigger *g)
+void fr_trigger_close(struct fr_trigger *g, struct fr_source *source)
 {
 	struct fr_source_stats stats = {0};
 
-	if (!g->source)
+	if (!source)
 		return;
-	g->class->stats(g->source, &stats);
-	g->class->close(TAKE_PTR(g->source));
+	g->class->stats(source, &stats);
+	g->class->close(source);
 	add_before(&g->before, &stats);
 	stats.gone = NULL; /* nobody listens */
 	g->before = stats;
+}
+
+void fr_trigger_disarm(struct fr_trigger *g)
+{
+	fr_trigger_close(g, TAKE_PTR(g->older));
+	fr_trigger_close(g, TAKE_PTR(g->source));
 }
 
 static struct fr_trigger *trigger_free(struct fr_trigger *g)
@@ -443,7 +449,7 @@ static void probe_stats(const struct fr_trigger_config *c, struct fr_source_stat
 
 static void sum_stats(const struct fr_trigger *g, struct fr_source_stats *ret)
 {
-	struct fr_source_stats now = {0};
+	struct fr_source_stats now = {0}, older = {0};
 
 	*ret = g->before;
 	if (!g->class || !g->source) {
@@ -451,6 +457,10 @@ static void sum_stats(const struct fr_trigger *g, struct fr_source_stats *ret)
 		return;
 	}
 	g->class->stats(g->source, &now);
+	if (g->older) {
+		g->class->stats(g->older, &older);
+		add_before(&older, &now);
+	}
 	add_before(&g->before, &now);
 	*ret = now;
 }

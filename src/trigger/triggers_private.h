@@ -10,8 +10,10 @@ struct fr_trigger {
 	struct fr_trigger_config config;     /* cooldown_ns and min_fill_ns are never UNSET here */
 	const struct fr_source_class *class; /* NULL: signal, control */
 	struct fr_source *source;	     /* NULL: not armed */
-	struct fr_source_stats before;	     /* of sources that were closed */
-	struct fr_diag diag;		     /* why it could not be armed; code 0: it could */
+	struct fr_source
+		*older; /* of the file that SOURCE's took the place of: some still run it; NULL: none */
+	struct fr_source_stats before; /* of sources that were closed */
+	struct fr_diag diag;	       /* why it could not be armed; code 0: it could */
 	struct fr_policy_trigger policy;
 	char subject[64]; /* of a timer, in words */
 	/* follow.c; when it was last armed, or could not be */
@@ -44,6 +46,8 @@ typedef int (*fr_trigger_dump)(void *ctx, const struct fr_cause *cause, uint64_t
  */
 int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, bool again);
 void fr_trigger_disarm(struct fr_trigger *g);
+/* SOURCE (NULL: nothing) is none of G's any more; what it counted stays. */
+void fr_trigger_close(struct fr_trigger *g, struct fr_source *source);
 /* G is armed for what is there now. */
 void fr_trigger_tried(struct fr_trigger *g);
 /* What G is armed for is another one by now: its file, its control group. */

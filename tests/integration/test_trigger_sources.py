@@ -402,6 +402,8 @@ def test_services_are_followed(armed, cgroup, tmp_path):
     d = armed(f"[Trigger upgraded]\n{function.format(binary)}[Trigger later]\n{function.format(later)}"
               f"[Trigger anew]\nProbe=exec\nCGroup={cgroup.name}\n")
     assert trigger(d, "later")["state"] == "failed" and trigger(d, "anew")["state"] == "armed"
+    running = subprocess.Popen([binary, "call", "80"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
+    until("program of before", lambda: os.readlink(f"/proc/{running.pid}/exe") == str(binary))
     shutil.copy(binary, tmp_path / "new")
     os.replace(tmp_path / "new", binary)
     shutil.copy(binary, later)
@@ -410,8 +412,11 @@ def test_services_are_followed(armed, cgroup, tmp_path):
     for name in ("upgraded", "later", "anew"):
         until(f"{name} that is armed anew", lambda: f"trigger {name} is armed now" in d.log(), 60)
     called("call", "80", by=binary)
+    until("call of the new program", lambda: trigger(d, "upgraded")["asked"] == 1)
+    running.communicate("\n", timeout=60)
+    until("call of the one that was started before", lambda: trigger(d, "upgraded")["asked"] == 2)
     called("call", "80", by=later)
     run("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec true', "sh", cgroup)
-    for name in ("upgraded", "later", "anew"):
+    for name in ("later", "anew"):
         until(f"anomaly of {name}", lambda: trigger(d, name)["fired"] == 1)
     assert d.log().count("trigger later is not armed") == 1, "what is tried again is told once"

@@ -351,7 +351,7 @@ static void follow(struct scene *s)
 
 static void test_a_file_that_was_replaced_is_followed(void **state)
 {
-	struct fr_trigger_config c[] = {section("a", "x"), section("b", "y"), section("c", "z")};
+	struct fr_trigger_config c[] = {section("a", "some file"), section("b", "y"), section("c", "z")};
 	struct scene *s = *state;
 
 	c[0].kind = FR_TRIGGER_FUNCTION;
@@ -367,13 +367,34 @@ static void test_a_file_that_was_replaced_is_followed(void **state)
 	hand_stale = true;
 	follow(s);
 	hand_stale = false;
-	/* A program of the user waits for a reload. */
+	/* A program of the user waits for a reload; the file of before has its probe as long as there is no
+	 * third. */
 	assert_int_equal(opened, 3);
-	assert_int_equal(closed, 1);
+	assert_int_equal(closed, 0);
 	assert_int_equal(s->healed, 1);
 	assert_int_equal(info(s, "a").state, FR_TRIGGER_ARMED);
+	hand_stats.fired = 5;
+	assert_int_equal(info(s, "a").stats.fired, 10);
 	fire('a');
 	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
+	/* What the file of now lacks, that of before has. */
+	broken = -ENOENT;
+	strcpy(fr_trigger_find(s->t, "a")->config.subject, "broken");
+	hand_stale = true;
+	follow(s);
+	assert_int_equal(closed, 0);
+	assert_int_equal(info(s, "a").state, FR_TRIGGER_FAILED);
+	assert_int_equal(info(s, "a").stats.fired, 10);
+	strcpy(fr_trigger_find(s->t, "a")->config.subject, "x");
+	follow(s);
+	hand_stale = false;
+	assert_int_equal(opened, 4);
+	assert_int_equal(closed, 1);
+	assert_int_equal(info(s, "a").state, FR_TRIGGER_ARMED);
+	assert_int_equal(info(s, "a").stats.fired, 15);
+	assert_int_equal(fr_triggers_enable(s->t, "a", false, NULL), 0);
+	assert_int_equal(closed, 3);
+	assert_int_equal(info(s, "a").stats.fired, 15);
 }
 
 static void test_what_comes_later_is_armed_then(void **state)
