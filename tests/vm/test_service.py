@@ -102,6 +102,27 @@ def test_probe_fires(service):
     service.wait_for(lambda: "exec" in fired(service), "a dump of the probe")
 
 
+def start_busy(service):
+    """A service that executes programs, in a cgroup of its own."""
+    service.run("systemd-run", "--unit=frtest", "--collect", "sh", "-c", "while sleep 0.3; do /bin/true; done")
+
+
+def test_a_restarted_service_is_followed(service):
+    """Its cgroup is another one then, of the same name: for what is recorded and for a trigger, within the sandbox."""
+    start_busy(service)
+    group = service.show("ControlGroup", "frtest.service")
+    service.shell(f"printf '[Recorder]\nCGroup={group}\n[Trigger exec]\nCGroup={group}\nCooldown=1s\n'"
+                  " >/etc/flightrec/flightrecd.conf.d/follow.conf")
+    service.run("systemctl", "reload", "flightrecd")
+    service.wait_for(lambda: "exec" in fired(service), "a dump of the service's exec")
+    service.run("systemctl", "stop", "frtest")
+    start_busy(service)
+    service.wait_for(lambda: f"the cgroup {group} was made anew" in service.journal(), "the cgroup that is recorded anew")
+    service.wait_for(lambda: "trigger exec is armed now" in service.journal(), "the trigger that is armed anew")
+    before = fired(service).count("exec")
+    service.wait_for(lambda: fired(service).count("exec") > before, "a dump of the new service's exec")
+
+
 def test_reload(service):
     """A reload takes new settings over and keeps the process; a bad file changes nothing."""
     pid = service.pid()
