@@ -92,6 +92,7 @@ struct fr_daemon {
 	cJSON *last_dump;     /* outcome of the newest job, NULL: none yet */
 	cJSON *dumps;	      /* array of this run's dumps, newest last, bounded */
 	uint64_t losses_told; /* sum of all losses that the log has spoken of */
+	int compaction_told;  /* the last errno of compaction that it has */
 };
 
 /* Opens everything and records. On failure D, and nothing is left running. */

@@ -170,6 +170,18 @@ static void log_new_losses(struct fr_daemon *m)
 	m->losses_told = total;
 }
 
+static void log_compaction(struct fr_daemon *m)
+{
+	struct fr_keeper_stats s;
+
+	fr_keeper_stats(m->keeper, &s);
+	if (s.compaction_errno && s.compaction_errno != m->compaction_told)
+		fr_log(LOG_WARNING,
+			"perf.data.auxiliary grows, as it cannot be compacted: %s; it is tried again",
+			strerror(s.compaction_errno));
+	m->compaction_told = s.compaction_errno;
+}
+
 /* Only while the kernel's rings are really drained; a disk that is stuck is no reason to kill a recorder,
    whose dump waits in memory. */
 static bool is_draining(struct fr_daemon *m)
@@ -208,6 +220,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	fr_status_tick(m);
 	fr_frequency_tick(m);
 	log_new_losses(m);
+	log_compaction(m);
 	fr_handover_update(m);
 	notify_status(m);
 	/* Relative to now and not to the plan: a machine that slept needs no burst of ticks. */

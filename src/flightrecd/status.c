@@ -356,6 +356,13 @@ static void add_notices(struct fr_daemon *m, cJSON *status)
 			a, cJSON_CreateString(
 				   "the kernel's addresses are hidden, its functions will have no names: "
 				   "CAP_SYSLOG, or kernel.kptr_restrict=0"));
+	if (keeper.compaction_errno) {
+		char text[160];
+
+		snprintf(text, sizeof(text), "perf.data.auxiliary grows, as it cannot be compacted: %s",
+			strerror(keeper.compaction_errno));
+		cJSON_AddItemToArray(a, cJSON_CreateString(text));
+	}
 	if (m->handover.refused[0]) {
 		char text[sizeof(m->handover.refused) + 64];
 

@@ -444,6 +444,7 @@ void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret)
 		.maps = m.maps,
 		.model_bytes = m.bytes,
 		.compactions = atomic_load(&k->compactions),
+		.compaction_errno = atomic_load(&k->compaction_errno),
 		.compactions_failed = atomic_load(&k->compactions_failed),
 		.checkpoint_bytes = atomic_load(&k->checkpoint_bytes),
 		.scan_ns = atomic_load(&k->scan_ns),

@@ -103,6 +103,7 @@ struct fr_keeper_stats {
 	uint64_t damaged;			/* evicted sections that could not be read */
 	uint64_t compactions, checkpoint_bytes; /* of the file; and the size it had after the last one */
 	uint64_t compactions_failed;		/* and the file of before went on */
+	int compaction_errno;			/* of the last one; 0: it was done */
 	uint64_t processes, threads, maps;	/* at the tail */
 	uint64_t model_bytes;			/* of both models */
 	uint64_t scan_ns;			/* what the last scan took */

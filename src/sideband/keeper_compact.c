@@ -123,6 +123,7 @@ static int finish(struct fr_keeper *k, uint64_t now_ns)
 	atomic_store(&k->file_bytes, fr_auxfile_bytes(k->file));
 	atomic_store(&k->checkpoint_bytes, c->checkpoint_bytes);
 	atomic_fetch_add(&k->compactions, 1);
+	atomic_store(&k->compaction_errno, 0);
 	return 1;
 }
 
@@ -147,6 +148,7 @@ int keeper_compact(struct fr_keeper *k, uint64_t now_ns)
 		/* No loss: the file that is there goes on. */
 		atomic_fetch_add(&k->compactions_failed, 1);
 		atomic_store(&k->last_errno, -r);
+		atomic_store(&k->compaction_errno, -r);
 		abandon(k, now_ns);
 	}
 	return k->compaction.state == COMPACT_WRITING ? 1 : k->compaction.state == COMPACT_SYNCING ? 2 : 0;

@@ -78,7 +78,7 @@ struct fr_keeper {
 	/* Counters: written by one thread each, read by any. */
 	_Atomic uint64_t queue_drops, records, bytes, file_bytes, write_errors, scans, damaged, scan_ns;
 	_Atomic uint64_t compactions, compactions_failed, checkpoint_bytes;
-	_Atomic int last_errno;
+	_Atomic int last_errno, compaction_errno;
 	atomic_bool kernel_is_hidden;
 };
 

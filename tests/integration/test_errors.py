@@ -2,10 +2,11 @@
 """What a user can get wrong: each with what, where, what to do next, an exit code that is not 0, and no data lost."""
 import os
 import re
+import time
 
 import pytest
 
-from harness import EXIT, NO_LOSS, fill, load, merge, program, run, script_lines, until
+from harness import ARMED_PROBES, EXIT, NO_LOSS, fill, load, merge, program, run, script_lines, until
 
 
 def flightrecd(directory, *args, binary=None, prefix=()):
@@ -143,6 +144,28 @@ def test_full_auxiliary_is_counted(recorder, tmpfs):
 
     until("write that fails", failed)
     assert d.running(), "and it records on"
+
+
+def test_a_compaction_that_fails_is_told(recorder, tmpfs, tmp_path):
+    """There is room for what comes, and none for a second file."""
+    path = tmpfs("24M")
+    conf = tmp_path / "compact.conf"
+    probes = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
+    conf.write_text(f"[Recorder]\nEvents=cpu-clock\nRingSize=4M\nAuxiliaryMaxAge=1s\n[Triggers]\nSocket={path}/trigger\n{probes}")
+    d = recorder("--config", conf, directory=path)
+    size = d.status()["sideband"]["file_bytes"]
+    ballast = path / "ballast"
+    fill(ballast)
+    os.truncate(ballast, ballast.stat().st_size - size // 2)
+
+    def notices():
+        load("spawn", "-n", 1, "-m", "1")
+        time.sleep(0.5)
+        return [x for x in d.status()["notices"] if "cannot be compacted" in x]
+
+    until("notice", notices, 100)
+    until("line in the log", lambda: "cannot be compacted" in d.log())
+    assert d.status()["sideband"]["compactions_failed"] > 0 and d.running()
 
 
 def test_second_instance_on_the_directory(recorder, state_dir):
