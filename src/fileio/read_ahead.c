@@ -9,10 +9,10 @@
 #include "fileio/read_ahead.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "fileio/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,16 +80,16 @@ static int reap(struct fr_read_ahead *r)
 {
 	struct io_uring_cqe *cqe;
 	struct block *b;
-	int x;
+	int x = 0;
 
 	do
-		x = io_uring_submit_and_wait(&r->ring, 1);
+		if (io_uring_sq_ready(&r->ring))
+			x = io_uring_submit(&r->ring);
 	while (x == -EINTR);
+	if (x >= 0)
+		x = fr_ring_wait(&r->ring, FR_RING_PATIENCE_MS, &cqe);
 	if (x < 0)
 		return x;
-	x = io_uring_peek_cqe(&r->ring, &cqe);
-	if (x < 0)
-		return x == -EAGAIN ? 0 : x;
 	b = io_uring_cqe_get_data(cqe);
 	b->result = cqe->res;
 	b->in_flight = false;

@@ -52,9 +52,10 @@ static void describe(struct fr_writer *w)
 	char size[FR_UNIT_SIZE];
 
 	if (w->have_ring)
-		snprintf(w->text, sizeof(w->text), "io_uring%s%s, %u x %s", w->direct ? ", O_DIRECT" : "",
+		snprintf(w->text, sizeof(w->text), "io_uring%s%s, %u x %s%s", w->direct ? ", O_DIRECT" : "",
 			w->fixed_buffers ? "" : ", buffers not registered", w->depth,
-			fr_size_format(w->block_bytes, size));
+			fr_size_format(w->block_bytes, size),
+			w->n_cancelled ? "; the kernel left requests undone" : "");
 	else
 		snprintf(w->text, sizeof(w->text), "pwrite%s (io_uring: %s)", w->direct ? ", O_DIRECT" : "",
 			strerror(-w->ring_error));

@@ -3,9 +3,8 @@
 
 /* Inside fileio/: the writer's blocks, and its two ways to write them. */
 
+#include "fileio/ring.h"
 #include "fileio/writer.h"
-
-#include <liburing.h>
 
 #define FR_WRITER_ALIGN 4096u /* of offsets, lengths and memory for O_DIRECT */
 
@@ -39,6 +38,7 @@ struct fr_writer {
 	int ring_error; /* why there is none */
 	struct io_uring ring;
 	unsigned in_flight;
+	unsigned n_cancelled; /* requests that the kernel did not get to, and that were done anew */
 	char text[96];
 };
 

@@ -26,11 +26,8 @@ void fr_writer_ring_close(struct fr_writer *w)
 		return;
 	while (w->in_flight > 0) {
 		struct io_uring_cqe *cqe;
-		int r = io_uring_wait_cqe(&w->ring, &cqe);
 
-		if (r == -EINTR)
-			continue;
-		if (r < 0)
+		if (fr_ring_wait(&w->ring, FR_RING_PATIENCE_MS, &cqe) < 0)
 			break;
 		io_uring_cqe_seen(&w->ring, cqe);
 		w->in_flight--;
@@ -59,7 +56,7 @@ static int submit(struct fr_writer *w)
 			return r;
 		/* The kernel is short of something that a completion may give back; once, as that one stays
 		   in the ring. */
-		(void)io_uring_wait_cqe(&w->ring, &cqe);
+		(void)fr_ring_wait(&w->ring, FR_RING_PATIENCE_MS, &cqe);
 		waited = true;
 	}
 }
@@ -93,15 +90,13 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 static int wait_one(struct fr_writer *w, void **ret_data, int *ret_result)
 {
 	struct io_uring_cqe *cqe;
-	int r;
+	int r = fr_ring_wait(&w->ring, FR_RING_PATIENCE_MS, &cqe);
 
-	do {
-		r = io_uring_wait_cqe(&w->ring, &cqe);
-	} while (r == -EINTR);
 	if (r < 0)
 		return r;
 	*ret_data = io_uring_cqe_get_data(cqe);
 	*ret_result = cqe->res;
+	w->n_cancelled += cqe->res == -ECANCELED;
 	io_uring_cqe_seen(&w->ring, cqe);
 	w->in_flight--;
 	return 0;
@@ -128,8 +123,8 @@ int fr_writer_ring_reap(struct fr_writer *w)
 		b->done += FR_MIN((size_t)result, b->len - b->done);
 	if (b->done == b->len)
 		return 0;
-	/* Short writes and other errors (EINTR, EAGAIN, EINVAL of a file system that takes O_DIRECT only at
-	   open): the rest goes the plain way, whose word on it is final. */
+	/* Short writes and other errors (EINTR, EAGAIN, ECANCELED, EINVAL of a file system that takes
+	   O_DIRECT only at open): the rest goes the plain way, whose word on it is final. */
 	return fr_writer_write_now(w, b);
 }
 
@@ -147,6 +142,7 @@ int fr_writer_ring_sync(struct fr_writer *w)
 	if (!sqe)
 		return sync_plain(w);
 	io_uring_prep_fsync(sqe, w->fixed_file ? 0 : w->fd, 0);
+	io_uring_sqe_set_data(sqe, w);
 	if (w->fixed_file)
 		sqe->flags |= IOSQE_FIXED_FILE;
 	/* A ring that takes nothing any more, as in write_block(). */
@@ -157,7 +153,7 @@ int fr_writer_ring_sync(struct fr_writer *w)
 	r = wait_one(w, &data, &result);
 	if (r < 0)
 		return r;
-	if (result == -EINTR || result == -EAGAIN || result == -EINVAL)
+	if (result == -EINTR || result == -EAGAIN || result == -EINVAL || result == -ECANCELED)
 		return sync_plain(w);
 	return result < 0 ? result : 0;
 }
