@@ -2,8 +2,6 @@
 #include "fileio/ring.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /* Marks completions that are not the caller's. */
 static const char of_cancel;

@@ -26,7 +26,7 @@ int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile *
    errno with D. */
 int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d);
 /* What was adopted is of somebody else: it is put away as open() does, and A is a new file that begins with
-   HEAD. 0; or a negative errno, and A is the file that it was. */
+   HEAD. 0; or a negative errno, and A is the file that it was, perhaps put away. */
 int fr_auxfile_begin_anew(struct fr_auxfile *a, const void *head, size_t len);
 /* A descriptor of it, borrowed. */
 int fr_auxfile_fd(const struct fr_auxfile *a);
