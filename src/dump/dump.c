@@ -2,6 +2,7 @@
 #include "dump/dump.h"
 #include "dump/bpf.h"
 #include "dump/frames.h"
+#include "dump/names.h"
 #include "dump/sidecar.h"
 #include "dump/where.h"
 #include "base/cleanup.h"
@@ -17,7 +18,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define NAME_PREFIX "perf.data.sample."
 #define MODE 0640
 #define NAME_TRIES 1000
 #define HEAD_BYTES (1u << 20) /* of the head and the features, roughly */
@@ -68,7 +68,7 @@ void fr_dump_name(uint64_t realtime_ns, char ret[static FR_DUMP_NAME_SIZE])
 	char stamp[FR_STAMP_SIZE];
 
 	fr_stamp_format(realtime_ns, stamp);
-	snprintf(ret, FR_DUMP_NAME_SIZE, NAME_PREFIX "%s", stamp);
+	snprintf(ret, FR_DUMP_NAME_SIZE, FR_DUMP_PREFIX "%s", stamp);
 }
 
 /* The name of the trigger's microsecond, or of one later. */

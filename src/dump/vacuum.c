@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dump/vacuum.h"
+#include "dump/names.h"
 #include "dump/where.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -12,13 +13,11 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define SAMPLE "perf.data.sample."
-#define AUXILIARY "perf.data.auxiliary."
-#define TEMPORARY "." SAMPLE
+#define TEMPORARY "." FR_DUMP_PREFIX
 #define DEPTH_MAX 4
 
 struct entry {
-	char name[sizeof(SAMPLE) + FR_STAMP_SIZE];
+	char name[sizeof(FR_DUMP_PREFIX) + FR_STAMP_SIZE];
 	uint64_t time_ns;
 };
 
@@ -40,15 +39,6 @@ void fr_vacuum_report_deinit(struct fr_vacuum_report *r)
 		free(r->removed[i]);
 	free(r->removed);
 	*r = (struct fr_vacuum_report){0};
-}
-
-/* NAME is PREFIX and a time, and nothing more. */
-static bool is_stamped(const char *name, const char *prefix, uint64_t *ret_ns)
-{
-	size_t len = strlen(prefix);
-
-	return !strncmp(name, prefix, len) && strlen(name + len) < FR_STAMP_SIZE &&
-	       fr_stamp_parse(name + len, ret_ns) == 0;
 }
 
 static int add(struct entry **entries, size_t *n, const char *name, uint64_t time_ns)
@@ -85,11 +75,14 @@ static int list(int dirfd, struct listing *ret)
 
 	if (!dir)
 		return -errno;
-	while (r == 0 && (e = readdir(dir)))
-		if (is_stamped(e->d_name, SAMPLE, &time_ns))
+	while (r == 0 && (e = readdir(dir))) {
+		const enum fr_name kind = fr_name_kind(e->d_name, &time_ns);
+
+		if (kind == FR_NAME_DUMP)
 			r = add(&ret->dumps, &ret->n_dumps, e->d_name, time_ns);
-		else if (is_stamped(e->d_name, AUXILIARY, &time_ns))
+		else if (kind == FR_NAME_AUXILIARY)
 			r = add(&ret->auxiliaries, &ret->n_auxiliaries, e->d_name, time_ns);
+	}
 	if (r == 0 && ret->n_dumps)
 		qsort(ret->dumps, ret->n_dumps, sizeof(*ret->dumps), by_time);
 	if (r == 0 && ret->n_auxiliaries)
@@ -200,7 +193,6 @@ static void remove_orphans(int dirfd)
 {
 	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
 	const struct dirent *e;
-	uint64_t time_ns;
 	int error = 0;
 
 	while (dir && (e = readdir(dir))) {
@@ -213,7 +205,7 @@ static void remove_orphans(int dirfd)
 		if (!dot || (strcmp(dot, ".json") && strcmp(dot, ".jit")))
 			continue;
 		*dot = '\0';
-		if (is_stamped(name, SAMPLE, &time_ns) &&
+		if (fr_name_kind(name, NULL) == FR_NAME_DUMP &&
 			fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
 			(void)tree(dirfd, e->d_name, true, 0, &error);
 	}
@@ -298,7 +290,7 @@ int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d)
 {
 	char base[NAME_MAX + 1], dir[PATH_MAX];
-	uint64_t time_ns, bytes;
+	uint64_t bytes;
 	struct stat st;
 	size_t len;
 	int error = 0;
@@ -307,7 +299,7 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	len = strlen(base);
 	if (len > 5 && !strcmp(base + len - 5, ".json"))
 		base[len - 5] = '\0';
-	if (!is_stamped(base, SAMPLE, &time_ns))
+	if (fr_name_kind(base, NULL) != FR_NAME_DUMP)
 		return fr_fail(
 			d, -EINVAL, "flightrecctl list shows the names", "'%s' is no name of a dump", name);
 	fr_directory_name(dirfd, dir, sizeof(dir));

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/cleanup.h"
+#include "dump/names.h"
 #include "dump/vacuum.h"
 
 #include <errno.h>
@@ -41,6 +42,32 @@ static void choose(const struct fr_retention *r, const struct fr_retention_disk 
 	for (unsigned i = 0; i < N; i++)
 		if (files[i].remove != (i < gone))
 			fail_msg("file %u: %d, and %u should go", i, files[i].remove, gone);
+}
+
+static void test_names(void **state)
+{
+	static const struct {
+		const char *name;
+		enum fr_name kind;
+	} names[] = {
+		{"perf.data", FR_NAME_MERGED},
+		{"perf.data.20261120T231137.123456Z", FR_NAME_MERGED_OLDER},
+		{"perf.data.sample.20261120T231137.123456Z", FR_NAME_DUMP},
+		{"perf.data.auxiliary.20261120T231137.123456Z", FR_NAME_AUXILIARY},
+		{"perf.data.auxiliary", FR_NAME_OTHER},
+		{"perf.data.json", FR_NAME_OTHER},
+		{"perf.data.old", FR_NAME_OTHER},
+		{"perf.data.sample.20261120T231137.123456Z.json", FR_NAME_OTHER},
+		{"perf.data.sample.", FR_NAME_OTHER},
+		{"", FR_NAME_OTHER},
+	};
+	uint64_t ns;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++) {
+		assert_int_equal(fr_name_kind(names[i].name, &ns), names[i].kind);
+		assert_int_equal(
+			ns, strstr(names[i].name, "123456Z") && names[i].kind ? 1795216297123456000ULL : 0);
+	}
 }
 
 static void test_limits(void **state)
@@ -301,6 +328,7 @@ static void test_leftovers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_need),
 		cmocka_unit_test(test_the_new_one_stays),
