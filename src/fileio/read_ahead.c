@@ -80,14 +80,8 @@ static int reap(struct fr_read_ahead *r)
 {
 	struct io_uring_cqe *cqe;
 	struct block *b;
-	int x = 0;
+	int x = fr_ring_wait(&r->ring, FR_RING_PATIENCE_MS, &cqe);
 
-	do
-		if (io_uring_sq_ready(&r->ring))
-			x = io_uring_submit(&r->ring);
-	while (x == -EINTR);
-	if (x >= 0)
-		x = fr_ring_wait(&r->ring, FR_RING_PATIENCE_MS, &cqe);
 	if (x < 0)
 		return x;
 	b = io_uring_cqe_get_data(cqe);
@@ -115,7 +109,9 @@ struct fr_read_ahead *fr_read_ahead_free(struct fr_read_ahead *r)
 		(void)wait_all(r);
 		io_uring_queue_exit(&r->ring);
 	}
-	free(r->memory);
+	/* What the kernel still reads into goes with the process. */
+	if (r->in_flight == 0)
+		free(r->memory);
 	free(r);
 	return NULL;
 }
@@ -132,8 +128,10 @@ static void start_block(struct fr_read_ahead *r, struct block *b)
 		return;
 	io_uring_prep_read(sqe, r->fd, b->data, (unsigned)r->block_bytes, b->at);
 	io_uring_sqe_set_data(sqe, b);
-	(void)io_uring_submit(&r->ring);
-	/* What was not taken stays in the ring, and goes when something is waited for. */
+	if (fr_ring_submit(&r->ring) < 0) {
+		fr_ring_take_back(sqe);
+		return;
+	}
 	b->in_flight = true;
 	r->in_flight++;
 }

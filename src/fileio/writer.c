@@ -130,7 +130,9 @@ struct fr_writer *fr_writer_free(struct fr_writer *w)
 	fr_writer_ring_close(w);
 	if (w->direct)
 		(void)set_direct(w->fd, false);
-	munmap(w->mapped, w->mapped_bytes);
+	/* What the kernel still writes from goes with the process. */
+	if (w->in_flight == 0)
+		munmap(w->mapped, w->mapped_bytes);
 	free(w);
 	return NULL;
 }

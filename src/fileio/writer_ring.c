@@ -40,25 +40,21 @@ void fr_writer_ring_close(struct fr_writer *w)
 	w->have_ring = false;
 }
 
-static int submit(struct fr_writer *w)
+/* SQE is the newest. Where the kernel does not take it, nothing of it is left in the ring. */
+static int submit(struct fr_writer *w, struct io_uring_sqe *sqe)
 {
-	bool waited = false;
+	struct io_uring_cqe *cqe;
+	int r = fr_ring_submit(&w->ring);
 
-	for (;;) {
-		struct io_uring_cqe *cqe;
-		int r = io_uring_submit(&w->ring);
-
-		if (r >= 0)
-			return 0;
-		if (r == -EINTR)
-			continue;
-		if ((r != -EAGAIN && r != -EBUSY) || w->in_flight == 0 || waited)
-			return r;
+	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
 		/* The kernel is short of something that a completion may give back; once, as that one stays
 		   in the ring. */
 		(void)fr_ring_wait(&w->ring, FR_RING_PATIENCE_MS, &cqe);
-		waited = true;
+		r = fr_ring_submit(&w->ring);
 	}
+	if (r < 0)
+		fr_ring_take_back(sqe);
+	return r;
 }
 
 int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
@@ -78,7 +74,7 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 	if (w->fixed_file)
 		sqe->flags |= IOSQE_FIXED_FILE;
 	io_uring_sqe_set_data(sqe, b);
-	r = submit(w);
+	r = submit(w, sqe);
 	if (r == 0) {
 		b->in_flight = true;
 		w->in_flight++;
@@ -146,7 +142,7 @@ int fr_writer_ring_sync(struct fr_writer *w)
 	if (w->fixed_file)
 		sqe->flags |= IOSQE_FIXED_FILE;
 	/* A ring that takes nothing any more, as in write_block(). */
-	r = submit(w);
+	r = submit(w, sqe);
 	if (r < 0)
 		return sync_plain(w);
 	w->in_flight++;

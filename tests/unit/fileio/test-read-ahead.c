@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,6 +33,34 @@ int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
 {
 	return no_ring ? -EPERM : __real_io_uring_queue_init(entries, ring, flags);
+}
+
+/* A ring that takes no more after so many submissions, and what it took. */
+static unsigned submissions = UINT_MAX, taken;
+
+int __real_io_uring_submit(struct io_uring *ring);
+int __wrap_io_uring_submit(struct io_uring *ring);
+void __real_io_uring_queue_exit(struct io_uring *ring);
+void __wrap_io_uring_queue_exit(struct io_uring *ring);
+
+int __wrap_io_uring_submit(struct io_uring *ring)
+{
+	int n;
+
+	if (submissions == 0)
+		return -EAGAIN;
+	submissions -= submissions != UINT_MAX;
+	n = __real_io_uring_submit(ring);
+	taken += n > 0 ? (unsigned)n : 0;
+	return n;
+}
+
+/* Whoever closes the ring goes on to free the memory that is read into. */
+void __wrap_io_uring_queue_exit(struct io_uring *ring)
+{
+	assert_int_equal(*ring->cq.khead, taken);
+	taken = 0;
+	__real_io_uring_queue_exit(ring);
 }
 
 static uint8_t byte_at(uint64_t i)
@@ -112,6 +141,24 @@ static void test_sizes(void **state)
 	each_size(16 * WINDOW);
 }
 
+/* Wherever the ring gives up: what is not read ahead is read when it is wanted, and nothing is in flight over
+   memory that is freed. */
+static void test_ring_gives_up(void **state)
+{
+	for (unsigned i = 0; i < 14; i++) {
+		_cleanup_close_ int fd = file_of(3 * WINDOW);
+		struct fr_read_ahead *r;
+
+		assert_int_equal(fr_read_ahead_new(fd, WINDOW, &r), 0);
+		submissions = i;
+		assert_int_equal(read_some(r, CHUNK, 0), CHUNK);
+		if (i % 2)
+			assert_int_equal(read_on(r, CHUNK), 3 * WINDOW);
+		fr_read_ahead_free(r);
+		submissions = UINT_MAX;
+	}
+}
+
 /* Too little for two blocks, and a machine that forbids io_uring. */
 static void test_sizes_without_ring(void **state)
 {
@@ -190,6 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_sizes_without_ring),
+		cmocka_unit_test(test_ring_gives_up),
 		cmocka_unit_test(test_large_read),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_grows),

@@ -126,18 +126,50 @@ static void test_tmpfs(void **state)
 	all_sizes("/dev/shm");
 }
 
-/* A ring that takes no more after so many submissions. */
-static unsigned submissions = UINT_MAX;
+/* A ring that takes no more after so many submissions, or for so many of them. */
+static unsigned submissions = UINT_MAX, refusals = UINT_MAX;
+static unsigned refused; /* requests in the ring that were refused */
+static int refusal = -EAGAIN;
+static unsigned timeouts; /* of the next waits */
 
 int __real_io_uring_submit(struct io_uring *ring);
 int __wrap_io_uring_submit(struct io_uring *ring);
+int __real_io_uring_wait_cqe_timeout(
+	struct io_uring *ring, struct io_uring_cqe **cqe, struct __kernel_timespec *ts);
+int __wrap_io_uring_wait_cqe_timeout(
+	struct io_uring *ring, struct io_uring_cqe **cqe, struct __kernel_timespec *ts);
+
+static const struct io_uring_sqe *pending(const struct io_uring *ring, unsigned i)
+{
+	return &ring->sq.sqes[(*ring->sq.khead + i) & *ring->sq.kring_mask];
+}
 
 int __wrap_io_uring_submit(struct io_uring *ring)
 {
-	if (submissions == 0)
-		return -EAGAIN;
-	submissions -= submissions != UINT_MAX;
+	const unsigned n = io_uring_sq_ready(ring);
+
+	if (submissions == 0 && refusals > 0) {
+		refusals -= refusals != UINT_MAX;
+		refused = n;
+		return refusal;
+	}
+	/* Who was refused has written it elsewise by now, or has filled the memory anew. */
+	if (refusal != -EAGAIN)
+		for (unsigned i = 0; i < refused; i++)
+			assert_int_equal(pending(ring, i)->opcode, IORING_OP_NOP);
+	refused = 0;
+	submissions -= submissions != UINT_MAX && submissions > 0;
 	return __real_io_uring_submit(ring);
+}
+
+int __wrap_io_uring_wait_cqe_timeout(
+	struct io_uring *ring, struct io_uring_cqe **cqe, struct __kernel_timespec *ts)
+{
+	if (timeouts > 0) {
+		timeouts--;
+		return -ETIME;
+	}
+	return __real_io_uring_wait_cqe_timeout(ring, cqe, ts);
 }
 
 /* Wherever the ring gives up, at a block, at the head or at the fsync, the file is written without it. */
@@ -153,6 +185,27 @@ static void test_ring_gives_up(void **state)
 		submissions = UINT_MAX;
 		assert_int_equal(check_content(fd, size), 0);
 	}
+}
+
+/* It gives up once, and takes again what comes later, as the request to cancel what a wait has been too long
+   for: nothing of what it refused goes with that. */
+static void test_refused_once(void **state)
+{
+	const size_t size = 9 * BLOCK + 77;
+
+	refusal = -ENOMEM;
+	for (unsigned i = 1; i < 14; i++) {
+		_cleanup_close_ int fd = create_in("/var/tmp");
+
+		submissions = i;
+		refusals = timeouts = 1;
+		refused = 0;
+		assert_int_equal(write_size(fd, size, NULL, 0), 0);
+		assert_int_equal(check_content(fd, size), 0);
+	}
+	submissions = refusals = UINT_MAX;
+	timeouts = 0;
+	refusal = -EAGAIN;
 }
 
 /* What was expected of the file's size changes how much memory it takes, and nothing else. */
@@ -335,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_tmpfs),
 		cmocka_unit_test(test_expected_size),
 		cmocka_unit_test(test_ring_gives_up),
+		cmocka_unit_test(test_refused_once),
 		cmocka_unit_test(test_configuration),
 		cmocka_unit_test(test_free_in_flight),
 		cmocka_unit_test(test_without_io_uring),
