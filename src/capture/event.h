@@ -32,6 +32,7 @@ enum fr_call_graph {
 struct fr_event_defaults {
 	uint64_t frequency_hz; /* 0: none given; sampling events then take 99 */
 	uint64_t period;       /* -c; wins over frequency */
+	bool each;	       /* PERIOD stands for each occurrence, and not for a rate */
 	enum fr_call_graph call_graph;
 	uint32_t dwarf_stack_bytes; /* 0: 8192 */
 };
@@ -74,5 +75,9 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 /* The side-band event: dummy, with every bit of side-band that this kernel takes (mmap, mmap2, build_id,
    comm, comm_exec, task, namespaces, ksymbol, bpf_event, cgroup, text_poke, context_switch off). */
 void fr_event_sideband(struct perf_event_attr *ret);
+
+/* cpu-clock or task-clock: their period is in nanoseconds, and FR_CLOCK_PERIOD_MIN_NS at least. */
+bool fr_event_is_clock(const struct perf_event_attr *a);
+#define FR_CLOCK_PERIOD_MIN_NS 100000ULL
 
 void fr_event_list_deinit(struct fr_event_list *list);

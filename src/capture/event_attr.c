@@ -40,6 +40,12 @@ void fr_event_attr_init(struct perf_event_attr *a)
 	a->watermark = 1;
 }
 
+bool fr_event_is_clock(const struct perf_event_attr *a)
+{
+	return a->type == PERF_TYPE_SOFTWARE &&
+	       (a->config == PERF_COUNT_SW_CPU_CLOCK || a->config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
 static bool counts_every_event(const struct perf_event_attr *a)
 {
 	return a->type == PERF_TYPE_TRACEPOINT ||
@@ -65,6 +71,20 @@ static void set_rate(
 	} else {
 		a->sample_period = period;
 	}
+}
+
+/* Each sample of a clock is a timer's interrupt. Where the machine has no time left but for these, nobody can
+   stop it any more. By frequency CPUBudget= steps down; nothing steps a period down. */
+static int check_clock(const struct perf_event_attr *a, const struct fr_term_values *v,
+	const struct fr_event_defaults *defaults, struct fr_diag *d)
+{
+	if (a->freq || !fr_event_is_clock(a) || a->sample_period >= FR_CLOCK_PERIOD_MIN_NS ||
+		(defaults->each && !v->period))
+		return 0;
+	return fr_fail(d, -EINVAL,
+		"the period of a clock is in nanoseconds: give at least 100000, which is 10000 samples a "
+		"second, or a frequency",
+		"a period of %llu ns is too short for a clock", (unsigned long long)a->sample_period);
 }
 
 /* The last branch records are the CPU's own: other events get frame pointers where lbr is only the default.
@@ -114,6 +134,7 @@ int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values 
 {
 	uint64_t *const configs[] = {
 		(uint64_t *)&a->config, (uint64_t *)&a->config1, (uint64_t *)&a->config2};
+	int r;
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(configs); i++)
 		if (v->has_config[i])
@@ -123,6 +144,9 @@ int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values 
 	if (v->overwrite)
 		a->write_backward = 1;
 	set_rate(a, v, defaults);
+	r = check_clock(a, v, defaults, d);
+	if (r < 0)
+		return r;
 	if (a->type == PERF_TYPE_TRACEPOINT ||
 		(a->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_BPF_OUTPUT))
 		a->sample_type |= PERF_SAMPLE_RAW;

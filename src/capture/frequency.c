@@ -8,13 +8,6 @@
 
 #define NSEC_PER_SEC 1000000000ULL
 
-/* The kernel takes the clocks' frequency for a period when it opens them, as their timers have one. */
-static bool is_clock(const struct perf_event_attr *a)
-{
-	return a->type == PERF_TYPE_SOFTWARE &&
-	       (a->config == PERF_COUNT_SW_CPU_CLOCK || a->config == PERF_COUNT_SW_TASK_CLOCK);
-}
-
 uint64_t fr_capture_frequency(const struct fr_capture *c)
 {
 	for (size_t e = 0; e < c->n_events; e++)
@@ -31,7 +24,8 @@ static int set(struct fr_capture *c, unsigned divisor, size_t *ret_failed)
 
 		if (!a->freq)
 			continue;
-		if (is_clock(a))
+		/* Their frequency is a period to the kernel once they are open, as their timers have one. */
+		if (fr_event_is_clock(a))
 			value = NSEC_PER_SEC / value;
 		if (ioctl(c->open[i].fd, PERF_EVENT_IOC_PERIOD, &value) < 0) {
 			*ret_failed = i;

@@ -29,7 +29,7 @@ static int check_event(const struct fr_config *c, size_t i, struct fr_event_list
 static int check_events(const struct fr_config *c, struct fr_diag *d)
 {
 	struct fr_event_list list = {0};
-	int r = 0;
+	int r = c->n_events ? 0 : fr_event_add_default(&c->defaults, &list, d);
 
 	for (size_t i = 0; r == 0 && i < c->n_events; i++) {
 		struct fr_diag one = {0};

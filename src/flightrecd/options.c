@@ -184,6 +184,7 @@ static int set_path(char **member, const char *value)
 struct applied {
 	bool replaced; /* an -e: the file's events are gone */
 	bool filters;  /* the last -e is one that takes a --filter */
+	int rate;      /* 'F' or 'c': which of them there was; 0: neither */
 };
 
 /* perf, too, takes a path that ends in .o for a BPF object. */
@@ -272,6 +273,19 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 	return key ? fr_config_set(c, section, key, equals + 1, "--trigger", d) : -ENOMEM;
 }
 
+/* Each takes the place of what a file says. */
+static int set_rate(
+	struct fr_config *c, int option, const char *value, struct applied *done, struct fr_diag *d)
+{
+	if (done->rate && done->rate != option)
+		return fr_fail(d, -EINVAL, "leave one of them out",
+			"a frequency (-F) and a period (-c) exclude each other");
+	done->rate = option;
+	c->defaults.period = 0;
+	c->defaults.frequency_hz = 0;
+	return set_by_key(c, option, value, d);
+}
+
 static int apply(struct fr_config *c, int option, char *value, struct applied *done, struct fr_diag *d)
 {
 	switch (option) {
@@ -282,11 +296,8 @@ static int apply(struct fr_config *c, int option, char *value, struct applied *d
 	case OPT_TRIGGER:
 		return set_trigger(c, value, d);
 	case 'F':
-		c->defaults.period = 0;
-		return set_by_key(c, option, value, d);
 	case 'c':
-		c->defaults.frequency_hz = 0;
-		return set_by_key(c, option, value, d);
+		return set_rate(c, option, value, done, d);
 	case 'g':
 		return fr_config_set(c, "Recorder", "CallGraph", "fp", "-g", d);
 	case 'a':

@@ -51,9 +51,7 @@ struct event {
 /* Whether somebody can want to hear of each: a counter of the CPU or a clock only runs. */
 static bool is_occurrence(const struct perf_event_attr *a)
 {
-	return a->type == PERF_TYPE_TRACEPOINT ||
-	       (a->type == PERF_TYPE_SOFTWARE && a->config != PERF_COUNT_SW_CPU_CLOCK &&
-		       a->config != PERF_COUNT_SW_TASK_CLOCK);
+	return a->type == PERF_TYPE_TRACEPOINT || (a->type == PERF_TYPE_SOFTWARE && !fr_event_is_clock(a));
 }
 
 static int check_interval(
@@ -94,7 +92,7 @@ static int check_comm(const struct fr_trigger_config *config, const struct fr_ev
 static int parse(const struct fr_trigger_config *config, struct fr_event_list *list, struct fr_diag *d)
 {
 	/* What has no period of its own: each. */
-	const struct fr_event_defaults defaults = {.period = 1};
+	const struct fr_event_defaults defaults = {.period = 1, .each = true};
 	const struct fr_event *e;
 	int r = fr_event_parse(config->subject ? config->subject : "", &defaults, list, d);
 

@@ -65,6 +65,15 @@ def test_command_line_conflict(state_dir):
     refused(r, "-p")
 
 
+def test_frequency_and_period(state_dir):
+    refused(flightrecd(state_dir, "-F", "99", "-c", "1000"), "-F", "-c", code=EXIT["usage"])
+
+
+@pytest.mark.parametrize("args", [("-e", "cpu-clock", "-c", "1000"), ("-e", "task-clock/period=1000/")])
+def test_period_that_is_a_storm(state_dir, args):
+    refused(flightrecd(state_dir, *args), "1000 ns", "100000")
+
+
 def test_pid_that_is_not_there(state_dir):
     refused(flightrecd(state_dir, "-e", "cpu-clock", "-p", "4194303"), "4194303")
 

@@ -371,6 +371,23 @@ static void test_filter(void **state)
 	fr_event_list_deinit(&list);
 }
 
+static void test_a_clocks_period(void **state)
+{
+	const struct fr_event_defaults short_one = {.period = 99999}, enough = {.period = 100000},
+				       each = {.period = 1, .each = true};
+	struct fr_event_list list = {0};
+	struct fr_diag d = {0};
+
+	parse_fails("cpu-clock/period=1000/", -EINVAL, "1000 ns is too short for a clock", "100000");
+	parse_fails("cycles,task-clock/period=99999/u", -EINVAL, "task-clock", "100000");
+	assert_int_equal(fr_event_parse_env(&env, "cpu-clock", &short_one, &list, &d), -EINVAL);
+	parse_ok("cpu-clock", &enough, &list);
+	parse_ok("cpu-clock", &each, &list); /* of a trigger that counts */
+	parse_ok("cpu-clock/freq=1000/,cs", &short_one, &list);
+	parse_ok("cs/period=1/", &plain, &list);
+	fr_event_list_deinit(&list);
+}
+
 static void test_unknown(void **state)
 {
 	parse_fails("cylces", -ENOENT, "cylces", "cycles");
@@ -546,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_lists_and_globs),
 		cmocka_unit_test(test_reach_of_a_pmu),
 		cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_a_clocks_period),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_hostile),

@@ -105,6 +105,11 @@ static void test_over_the_file(void **state)
 	assert_int_equal(c.defaults.frequency_hz, 9);
 	assert_string_equal(c.directory, "/d");
 	fr_config_deinit(&c);
+	assert_int_equal(PARSE(&c, &d, option, "-F", "9", "-c", "1000"), -EINVAL);
+	assert_non_null(strstr(d.what, "-F"));
+	fr_config_deinit(&c);
+	assert_int_equal(PARSE(&c, NULL, option, "-c", "1000", "-F", "9"), -EINVAL);
+	fr_config_deinit(&c);
 	unlink(path);
 }
 

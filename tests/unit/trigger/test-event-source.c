@@ -510,6 +510,7 @@ static void test_refuses(void **state)
 		uint64_t interval_ns;
 	} cases[] = {
 		{"cpu-clock", NULL, NULL, NULL, "all the time", -EINVAL, FR_TRIGGER_UNSET},
+		{"cpu-clock/period=1000/", NULL, NULL, NULL, "too short", -EINVAL, FR_TRIGGER_UNSET},
 		{"page-faults,cs", NULL, NULL, NULL, "2 events", -EINVAL, FR_TRIGGER_UNSET},
 		{"page-fautls", NULL, NULL, NULL, "page-faults", -ENOENT, FR_TRIGGER_UNSET},
 		{"page-faults", "0", NULL, NULL, "threshold", -EINVAL, FR_TRIGGER_UNSET},
