@@ -132,6 +132,7 @@ int fr_datagram_parse(const void *data, size_t len, struct fr_datagram *ret)
 {
 	struct text left = {data, len};
 	struct fr_datagram d = {0};
+	bool any = false;
 
 	while (left.len > 0) {
 		const uint8_t *newline = memchr(left.p, '\n', left.len);
@@ -140,9 +141,10 @@ int fr_datagram_parse(const void *data, size_t len, struct fr_datagram *ret)
 
 		if (line.len > 0 && take_line(&line, &d) < 0)
 			return -EINVAL;
+		any |= line.len > 0;
 		left.p += whole;
 		left.len -= whole;
 	}
 	*ret = d;
-	return 0;
+	return any ? 0 : -EINVAL;
 }

@@ -20,5 +20,6 @@ struct fr_datagram {
 
 /* All texts become UTF-8 without control characters, with '?' for what is not in REASON. Keys that are not
    known are passed over; of a key that comes again, the last counts. 0, or -EINVAL: what is no line of that
-   kind, no number, no unit, or no trigger's name (no text, or too long). */
+   kind, no number, no unit, or no trigger's name (no text, or too long); and where there is no line at all.
+ */
 int fr_datagram_parse(const void *data, size_t len, struct fr_datagram *ret);

@@ -102,7 +102,7 @@ static void write_frames(struct fr_file_writer *w, const uint8_t *p, size_t left
 
 	CHECK(zstd && !ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1)));
 	while (left > 0) {
-		size_t n = 0, size = ZSTD_compressBound(frame_bytes + FR_RECORD_MAX);
+		size_t n = 0, size = ZSTD_compressBound(FR_MIN(frame_bytes, left) + FR_RECORD_MAX);
 		_cleanup_free_ void *z = malloc(size);
 
 		while (n < left && n < frame_bytes) {

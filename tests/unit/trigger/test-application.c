@@ -373,6 +373,9 @@ static void test_hostile(void **state)
 		size_t len;
 	} cases[] = {
 #define BYTES(s) {s, sizeof(s) - 1}
+		BYTES(""),
+		BYTES("\n"),
+		BYTES("\n\n\n"),
 		BYTES("TRIGGER"),
 		BYTES("=checkout"),
 		BYTES("TRIGGER=checkout\nnothing\n"),
