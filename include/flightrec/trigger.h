@@ -37,7 +37,7 @@ extern "C" {
 /* Where flightrecd listens, [Triggers] Socket=. The environment's FLIGHTREC_TRIGGER_SOCKET says otherwise. */
 #define FLIGHTREC_TRIGGER_SOCKET_DEFAULT "/run/flightrec/trigger"
 /* A datagram has no more than that, in lines KEY=VALUE as in sd_notify(3): TRIGGER, REASON, VALUE, THRESHOLD,
-   UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in ns). All may be left out. */
+   UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in ns). At least one is there. */
 #define FLIGHTREC_DATAGRAM_MAX 1024
 
 struct flightrec_datagram {

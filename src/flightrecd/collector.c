@@ -148,7 +148,8 @@ int fr_collector_start(
 	}
 	if (r < 0) {
 		collector_free(c);
-		return fr_fail_errno(d, r, NULL, "cannot start the thread that keeps object files");
+		return fr_fail_errno(d, r, "Set CacheObjects=no, or make more memory free; then restart.",
+			"cannot start the thread that keeps object files");
 	}
 	pthread_mutex_lock(&c->lock);
 	while (!c->tid)

@@ -208,7 +208,8 @@ static int open_memory(struct fr_daemon *m, struct fr_diag *d)
    that, a round five times a second is cheap. */
 #define HANDOVER_PERIOD_MS 200
 
-static int start_collector(struct fr_daemon *m, struct fr_diag *d)
+/* A recorder without copies of object files is better than none. */
+static void start_collector(struct fr_daemon *m)
 {
 	const struct fr_object_cache_config config = {
 		.dirfd = m->dirfd,
@@ -218,7 +219,8 @@ static int start_collector(struct fr_daemon *m, struct fr_diag *d)
 		.gid = m->gid,
 	};
 
-	return config.bytes_max ? fr_collector_start(&config, &m->collector, d) : 0;
+	if (config.bytes_max && fr_collector_start(&config, &m->collector, &m->no_collector) < 0)
+		fr_log_diag(LOG_WARNING, &m->no_collector, m->no_collector.code);
 }
 
 size_t fr_daemon_own_tids(const struct fr_daemon *m, pid_t ret[static FR_OWN_TIDS_MAX])
@@ -256,6 +258,7 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 	r = fr_keeper_start(m->keeper, d);
 	if (r < 0)
 		return r;
+	start_collector(m);
 
 	const struct fr_dumper_config dumper = {
 		.recorder = m->recorder,
@@ -265,7 +268,7 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 		.section_max = FR_MAX(fr_history_section_max(m->history), (size_t)FR_HISTORY_SECTION_MAX),
 		.level = m->config->compression_level,
 		.strip_rounds = fr_capture_has_overwrite(m->capture),
-		.vdso_kept = m->config->cache_bytes != 0,
+		.vdso_kept = m->collector != NULL,
 		.gid = m->gid,
 		.settings = {m->config->retention, m->config->keep_failed},
 		.add_losses = fr_status_add_losses,
@@ -276,9 +279,6 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 	if (r < 0)
 		return r;
 
-	r = start_collector(m, d);
-	if (r < 0)
-		return r;
 	r = fr_capture_exclude_tids(m->capture, tids, fr_daemon_own_tids(m, tids), d);
 	if (r < 0)
 		return r;

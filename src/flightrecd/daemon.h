@@ -63,7 +63,8 @@ struct fr_daemon {
 	struct fr_keeper *keeper;
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
-	struct fr_collector *collector; /* NULL: CacheObjects=no */
+	struct fr_collector *collector; /* NULL: CacheObjects=no, or */
+	struct fr_diag no_collector;	/* why there is none */
 	uint64_t sideband_id;
 	pid_t disturbed_pid; /* whom the kernel's build-ids would disturb, so that they are not asked for; 0:
 				nobody */

@@ -370,6 +370,13 @@ static void add_notices(struct fr_daemon *m, cJSON *status)
 			m->handover.refused);
 		cJSON_AddItemToArray(a, cJSON_CreateString(text));
 	}
+	if (m->no_collector.code) {
+		char text[sizeof(m->no_collector.what) + sizeof(m->no_collector.hint) + 64];
+
+		snprintf(text, sizeof(text), "no copies of object files are kept: %s (%s)",
+			m->no_collector.what, m->no_collector.hint);
+		cJSON_AddItemToArray(a, cJSON_CreateString(text));
+	}
 	if (m->disturbed_pid) {
 		char text[160];
 

@@ -41,7 +41,9 @@ int fr_object_cache_open(
 		r = object_cache_scan(c);
 	if (r < 0) {
 		fr_object_cache_free(c);
-		return fr_fail_errno(d, r, NULL, "cannot keep object files in %s", config->name);
+		return fr_fail_errno(d, r,
+			"Remove what is there if it is no directory, or set CacheObjects=no; then restart.",
+			"cannot keep object files in %s of the output directory", config->name);
 	}
 	*ret = c;
 	return 0;

@@ -133,6 +133,20 @@ def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, 
     assert str(debug) in must(program("flightrecctl"), "info", sample).out
 
 
+def test_a_recorder_without_its_cache_goes_on(recorder, state_dir, tmp_path):
+    """debug/ as a symbolic link is somebody's trap, or an administrator's wish: neither is followed, and neither ends the recorder."""
+    config, elsewhere = tmp_path / "cache.conf", tmp_path / "elsewhere"
+    config.write_text("[Dump]\nCacheObjects=512M\n")
+    elsewhere.mkdir()
+    (state_dir / "debug").symlink_to(elsewhere)
+    d = recorder("--config", config, *PROFILE)
+    must(program("frtest-burn"), "-u", "0.1")
+    assert d.dump_by_control().exists() and "objects" not in d.status()
+    said = [text for text in d.status()["notices"] if "copies of object files" in text]
+    assert len(said) == 1 and "debug" in said[0] and "CacheObjects=no" in said[0] and said[0] in d.ctl("status").out
+    assert not list(elsewhere.iterdir())
+
+
 def test_cached_objects_are_bounded(recorder, victim, tmp_path):
     config = tmp_path / "cache.conf"
     config.write_text("[Dump]\nCacheObjects=1M\nCacheObjectMax=512K\n")

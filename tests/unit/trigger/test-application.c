@@ -241,7 +241,6 @@ static void test_dispatch(void **state)
 		{"TRIGGER=elsewhere\n", "elsewhere", false},
 		{"TRIGGER=\n", "", false},
 		{"REASON=none is named\n", "", false},
-		{"", "", false},
 		{"TRIGGER=elsewhere\nTRIGGER=checkout\n", "", true},
 		{"FUTURE=of a newer client\nTRIGGER=checkout\n\n", "", true},
 	};
