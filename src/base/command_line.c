@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/command_line.h"
 #include "base/cleanup.h"
+#include "base/nearest.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int argument_kind(const struct fr_option *o)
 {
@@ -25,12 +27,32 @@ void fr_command_line_begin(void)
 	opterr = 0;
 }
 
+static const char *name_of(const void *options, size_t i)
+{
+	const struct fr_option *o = options;
+
+	return o[i].name;
+}
+
+/* --lsat: of --last. A short one, or one that is the begin of several, is not near any. */
+static const char *near(const struct fr_command_line *c, const char *given)
+{
+	char word[64];
+
+	if (strncmp(given, "--", 2))
+		return NULL;
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(given + 2, "="), given + 2);
+	return fr_nearest(word, name_of, c->options, c->n);
+}
+
 static int complain(const struct fr_command_line *c, int option, char *argv[], struct fr_diag *d)
 {
-	const char *given = argv[optind - 1];
+	const char *given = argv[optind - 1], *meant = near(c, given);
 	char hint[128];
 
 	snprintf(hint, sizeof(hint), "%s --help lists the options", c->program);
+	if (option == '?' && !optopt && meant)
+		snprintf(hint, sizeof(hint), "did you mean --%s? %s --help lists all", meant, c->program);
 	if (option == ':')
 		return fr_fail(d, -EINVAL, hint, "option '%s' needs a value", given);
 	if (optopt && !strncmp(given, "--", 2))
@@ -91,6 +113,13 @@ static int format(const struct fr_option *o, char *ret, size_t size)
 		!o->argument ? "" : o->argument + (kind == optional_argument));
 }
 
+static void print_heading(const struct fr_command_line *c, const struct fr_option *o)
+{
+	for (size_t i = 0; i < c->n_groups; i++)
+		if (c->groups[i].first == o->value)
+			printf("\n%s\n", c->groups[i].heading);
+}
+
 void fr_command_line_print(const struct fr_command_line *c)
 {
 	char text[80];
@@ -101,8 +130,9 @@ void fr_command_line_print(const struct fr_command_line *c)
 	for (size_t i = 0; i < c->n; i++) {
 		const struct fr_option *o = &c->options[i];
 
+		print_heading(c, o);
 		format(o, text, sizeof(text));
-		printf("  %-*s  %s%s%s\n", width, text, o->verb ? o->verb : "", o->verb ? ": " : "", o->help);
+		printf("  %-*s  %s\n", width, text, o->help);
 	}
 }
 
@@ -111,6 +141,10 @@ int fr_json_parse(const char *how, enum fr_json *ret, struct fr_diag *d)
 	static const char *const names[] = {
 		[FR_JSON_OFF] = "off", [FR_JSON_SHORT] = "short", [FR_JSON_PRETTY] = "pretty"};
 
+	if (!how) {
+		*ret = isatty(STDOUT_FILENO) ? FR_JSON_PRETTY : FR_JSON_SHORT;
+		return 0;
+	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
 		if (!strcmp(how, names[i])) {
 			*ret = (enum fr_json)i;

@@ -19,10 +19,18 @@ struct fr_option {
 	const char *verb; /* that it is for; NULL: any, and programs without verbs */
 };
 
+/* A heading of the help, before the option of that value. */
+struct fr_option_group {
+	int first;
+	const char *heading;
+};
+
 struct fr_command_line {
 	const char *program;
 	const struct fr_option *options;
-	size_t n;	 /* at most FR_OPTIONS_MAX */
+	size_t n;			      /* at most FR_OPTIONS_MAX */
+	const struct fr_option_group *groups; /* that of the first option, too */
+	size_t n_groups;
 	bool is_command; /* words are a command and its own options: only what is before them is ours */
 };
 
@@ -36,10 +44,10 @@ int fr_command_line_next(const struct fr_command_line *c, int argc, char *argv[]
 /* The option of that VALUE, or NULL. */
 const struct fr_option *fr_command_line_find(const struct fr_command_line *c, int value);
 
-/* A line each, to standard output. */
+/* A line each below their headings, to standard output. */
 void fr_command_line_print(const struct fr_command_line *c);
 
 /* What --json= takes. */
 enum fr_json { FR_JSON_OFF, FR_JSON_SHORT, FR_JSON_PRETTY };
-/* 0, or -EINVAL with D. */
+/* HOW may be NULL, of --json alone: pretty on a terminal, else short. 0, or -EINVAL with D. */
 int fr_json_parse(const char *how, enum fr_json *ret, struct fr_diag *d);

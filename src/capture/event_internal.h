@@ -103,8 +103,6 @@ void fr_tracepoint_fields(const struct fr_event_env *env, const char *tracepoint
 
 /* event_suggest.c: at most five known names that are near NAME, as "did you mean a, b or c?", else "". */
 void fr_event_suggest(const struct fr_event_env *env, const char *name, char *ret, size_t size);
-/* Edits (insert, delete, replace, swap of neighbours) from A to B, or LIMIT + 1 where there are more. */
-unsigned fr_edit_distance(const char *a, const char *b, unsigned limit);
 
 /* A name that may stand in a path below sysfs or tracefs. */
 bool fr_event_name_is_safe(const char *s);

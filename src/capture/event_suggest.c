@@ -2,8 +2,8 @@
 /* Near misses of an event that is not known. */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
+#include "base/nearest.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,34 +19,6 @@ struct search {
 	} best[SUGGESTIONS];
 	size_t n;
 };
-
-/* Optimal string alignment, letter case aside, on three rows. */
-unsigned fr_edit_distance(const char *a, const char *b, unsigned limit)
-{
-	unsigned rows[3][NAME_MAX_LEN + 1], *two_up = rows[0], *up = rows[1], *row = rows[2];
-	size_t la = strlen(a), lb = strlen(b);
-
-	if (la > NAME_MAX_LEN || lb > NAME_MAX_LEN || (la > lb ? la - lb : lb - la) > limit)
-		return limit + 1;
-	for (size_t j = 0; j <= lb; j++)
-		up[j] = j;
-	for (size_t i = 1; i <= la; i++) {
-		unsigned *spare = two_up;
-
-		row[0] = i;
-		for (size_t j = 1; j <= lb; j++) {
-			bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
-
-			row[j] = FR_MIN(FR_MIN(up[j] + 1, row[j - 1] + 1), up[j - 1] + !same);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				row[j] = FR_MIN(row[j], two_up[j - 2] + 1);
-		}
-		two_up = up;
-		up = row;
-		row = spare;
-	}
-	return FR_MIN(up[lb], limit + 1);
-}
 
 /* Keep NAME where it is nearer than the farthest kept. COMPARED is the part of it that is measured. */
 static void consider(struct search *s, const char *name, const char *compared)

@@ -34,7 +34,7 @@ static const struct fr_option options[] = {
 	{"block-size", OPT_BLOCK_SIZE, "SIZE", "bytes of one write: a power of two from 64K to 16M (1M)",
 		NULL},
 	{"queue-depth", OPT_QUEUE_DEPTH, "N", "writes in flight, 1 to 64 (8)", NULL},
-	{"json", OPT_JSON, "HOW", "report as JSON: pretty, short or off", NULL},
+	{"json", OPT_JSON, "[HOW]", "report as JSON: pretty, short or off", NULL},
 	{"service", OPT_SERVICE, NULL,
 		"for ExecStopPost=: only if the service is not started again and nobody records there", NULL},
 	{"quiet", 'q', NULL, "say nothing but errors and warnings", NULL},
@@ -55,8 +55,13 @@ static void print_help(void)
 		"the files that are named: sorted by time, each record once. The inputs are removed when it\n"
 		"is durable. Without arguments: " STATE_DIRECTORY " where it exists, else the current\n"
 		"directory.\n"
-		"\n");
+		"\n"
+		"Options:\n");
 	fr_command_line_print(&merge_command_line);
+	printf("\nExamples:\n"
+	       "  " PROGRAM " --keep " STATE_DIRECTORY " -o /tmp/perf.data   one file of all that is there\n"
+	       "  " PROGRAM
+	       " --keep -o plain perf.data.sample.TIME          a dump without compressed records\n");
 	printf("\nExit codes: 0 merged, 1 error, 2 usage, 3 merged, but an input was damaged or unusable (a "
 	       "line\n"
 	       "each says which, and what was lost), 5 permission, 6 no space.\n");

@@ -90,10 +90,11 @@ static void print_objects(const cJSON *dump)
 }
 
 /* Who asked is known of a call; else it is who was in trouble. */
-static void print_cause(const char *label, const cJSON *cause)
+static void print_cause(const struct ctl *ctl, const char *label, const cJSON *cause)
 {
 	_cleanup_free_ char *what = ctl_cause_what(cause), *who = ctl_cause_who(cause);
 	const char *trigger = ctl_string(cause, "trigger"), *cgroup = ctl_string(cause, "cgroup");
+	char time[FR_UNIT_SIZE];
 
 	ctl_field(label, "%s%s%s", what ? what : "-", *trigger ? ", trigger " : "", trigger);
 	if (ctl_get(cause, "uid"))
@@ -101,32 +102,32 @@ static void print_cause(const char *label, const cJSON *cause)
 	else if (ctl_get(cause, "pid"))
 		ctl_field("", "%s%s%s", who ? who : "-", *cgroup ? " in " : "", cgroup);
 	if (*ctl_string(cause, "time"))
-		ctl_field("", "at %s", ctl_string(cause, "time"));
+		ctl_field("", "at %s", ctl_time(ctl, ctl_string(cause, "time"), true, time));
 }
 
-static void print_causes(const cJSON *dump)
+static void print_causes(const struct ctl *ctl, const cJSON *dump)
 {
 	const cJSON *causes = ctl_get(dump, "causes"), *cause;
 
 	if (cJSON_GetArraySize(causes) == 0)
-		print_cause("Cause", ctl_get(dump, "cause"));
+		print_cause(ctl, "Cause", ctl_get(dump, "cause"));
 	cJSON_ArrayForEach (cause, causes)
-		print_cause(cause == causes->child ? "Cause" : "and", cause);
+		print_cause(ctl, cause == causes->child ? "Cause" : "and", cause);
 }
 
 static void print_info(const struct ctl *ctl, const cJSON *dump)
 {
-	char time[FR_UNIT_SIZE], size[FR_UNIT_SIZE], window[FR_UNIT_SIZE];
+	char time[FR_UNIT_SIZE], to[FR_UNIT_SIZE], size[FR_UNIT_SIZE], window[FR_UNIT_SIZE];
 
 	ctl_field("File", "%s", ctl_string(dump, "path"));
-	ctl_field("Time", "%s", ctl_dump_time(dump, time));
-	print_causes(dump);
+	ctl_field("Time", "%s", ctl_dump_time(ctl, dump, time));
+	print_causes(ctl, dump);
 	ctl_field("Size", "%s", fr_size_format((uint64_t)ctl_number(dump, "bytes"), size));
 	ctl_field("Samples", "%.0f", ctl_number(dump, "samples"));
 	ctl_field("Window", "%s", ctl_dump_window(dump, window));
 	if (*ctl_string(dump, "window.from"))
-		ctl_field(
-			"", "from %s to %s", ctl_string(dump, "window.from"), ctl_string(dump, "window.to"));
+		ctl_field("", "from %s to %s", ctl_time(ctl, ctl_string(dump, "window.from"), true, time),
+			ctl_time(ctl, ctl_string(dump, "window.to"), true, to));
 	if (*ctl_string(dump, "written_with"))
 		ctl_field("Written", "in %.3fs with %s", ctl_number(dump, "write_seconds"),
 			ctl_string(dump, "written_with"));

@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
-static void add_row(struct ctl_table *t, const cJSON *dump)
+static void add_row(const struct ctl *ctl, struct ctl_table *t, const cJSON *dump)
 {
 	_cleanup_free_ char *cause = ctl_dump_cause(dump);
 	char time[FR_UNIT_SIZE], size[FR_UNIT_SIZE], window[FR_UNIT_SIZE];
 	const char *path = ctl_string(dump, "path"), *slash = strrchr(path, '/');
 
-	ctl_table_cell(t, "%s", ctl_dump_time(dump, time));
+	ctl_table_cell(t, "%s", ctl_dump_time(ctl, dump, time));
 	ctl_table_cell(t, "%s", fr_size_format((uint64_t)ctl_number(dump, "bytes"), size));
 	if (cJSON_IsNumber(ctl_get(dump, "samples")))
 		ctl_table_cell(t, "%.0f", ctl_number(dump, "samples"));
@@ -25,13 +25,14 @@ static void add_row(struct ctl_table *t, const cJSON *dump)
 
 static void print_list(const struct ctl *ctl, const char *directory, const cJSON *dumps)
 {
-	struct ctl_table *t = ctl_table_new("TIME (UTC)|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE");
+	struct ctl_table *t = ctl_table_new(ctl->utc ? "TIME (UTC)|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE"
+						     : "TIME|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE");
 	char size[FR_UNIT_SIZE];
 	const cJSON *dump;
 	uint64_t sum = 0;
 
 	cJSON_ArrayForEach (dump, dumps) {
-		add_row(t, dump);
+		add_row(ctl, t, dump);
 		sum += (uint64_t)ctl_number(dump, "bytes");
 	}
 	ctl_table_print(t, !ctl->no_legend);

@@ -24,20 +24,19 @@ static const char *span(const cJSON *s, const char *path, char *ret)
 	return fr_duration_format(v > 0 && v < 1e9 ? (uint64_t)(v * 1e9) : 0, ret);
 }
 
-static void print_head(const cJSON *s)
+static void print_head(const struct ctl *ctl, const cJSON *s)
 {
 	bool recording = !strcmp(ctl_string(s, "state"), "recording");
-	char text[FR_UNIT_SIZE], version[64], state[64], since[64];
+	char text[FR_UNIT_SIZE], version[64], state[64], since[FR_UNIT_SIZE];
 
 	snprintf(version, sizeof(version), "%s", ctl_string(s, "version"));
 	snprintf(state, sizeof(state), "%s", ctl_string(s, "state"));
-	snprintf(since, sizeof(since), "%s", ctl_string(s, "since"));
 	ctl_clean(version);
 	ctl_clean(state);
-	ctl_clean(since);
-	printf("flightrecd %s, %s%s%s since %.19sZ (%s), pid %.0f\n", version,
-		ctl_colour(recording ? CTL_GREEN : CTL_YELLOW), state, ctl_colour(CTL_NORMAL), since,
-		span(s, "uptime_s", text), ctl_number(s, "pid"));
+	printf("flightrecd %s, %s%s%s since %s (%s), pid %.0f\n", version,
+		ctl_colour(recording ? CTL_GREEN : CTL_YELLOW), state, ctl_colour(CTL_NORMAL),
+		ctl_time(ctl, ctl_string(s, "since"), false, since), span(s, "uptime_s", text),
+		ctl_number(s, "pid"));
 }
 
 static void print_ring(const cJSON *s)
@@ -55,17 +54,17 @@ static void print_ring(const cJSON *s)
 			size(s, "ring.pinned", pinned));
 }
 
-static void print_adopted(const cJSON *s)
+static void print_adopted(const struct ctl *ctl, const cJSON *s)
 {
-	char gap[FR_UNIT_SIZE], gaps[FR_UNIT_SIZE], first[64];
+	char gap[FR_UNIT_SIZE], gaps[FR_UNIT_SIZE], first[FR_UNIT_SIZE];
 	const double restarts = ctl_number(s, "adopted.restarts");
 
 	if (!ctl_get(s, "adopted"))
 		return;
-	snprintf(first, sizeof(first), "%s", ctl_string(s, "adopted.first_since"));
-	ctl_clean(first);
-	ctl_field("Adopted", "%.0f samples of the instance before; recorded since %.19sZ with %.0f restart%s",
-		ctl_number(s, "adopted.samples"), first, restarts, restarts == 1 ? "" : "s");
+	ctl_field("Adopted", "%.0f samples of the instance before; recorded since %s with %.0f restart%s",
+		ctl_number(s, "adopted.samples"),
+		ctl_time(ctl, ctl_string(s, "adopted.first_since"), false, first), restarts,
+		restarts == 1 ? "" : "s");
 	ctl_field("", "nothing was recorded for %s before this instance, %s in all",
 		span(s, "adopted.gap_s", gap), span(s, "adopted.gaps_s", gaps));
 }
@@ -238,10 +237,10 @@ static void print_status(const struct ctl *ctl, const cJSON *s)
 {
 	const cJSON *notice;
 
-	print_head(s);
+	print_head(ctl, s);
 	ctl_field("Directory", "%s", ctl_string(s, "directory"));
 	print_ring(s);
-	print_adopted(s);
+	print_adopted(ctl, s);
 	print_sideband(s);
 	print_self(s);
 	print_frequency(s);

@@ -11,17 +11,6 @@
 
 #define LINES_DEFAULT 20
 
-/* "2026-11-21 23:11:37Z" of an RFC 3339 time in UTC. RET has FR_UNIT_SIZE bytes. */
-static const char *time_of(const cJSON *decision, char *ret)
-{
-	const char *time = ctl_string(decision, "time");
-
-	if (strlen(time) < 19)
-		return "-";
-	snprintf(ret, FR_UNIT_SIZE, "%.10s %.8sZ", time, time + 11);
-	return ret;
-}
-
 /* ", and 1000 more until 3.0s ago", of a storm; RET has 2 * FR_UNIT_SIZE bytes. */
 static const char *more_of(const cJSON *decision, char *ret)
 {
@@ -65,14 +54,14 @@ static const char *file_of(const cJSON *decision, char *ret)
 	return ret;
 }
 
-static void add_row(struct ctl_table *t, const cJSON *decision)
+static void add_row(const struct ctl *ctl, struct ctl_table *t, const cJSON *decision)
 {
 	_cleanup_free_ char *what = ctl_cause_what(ctl_get(decision, "cause")),
 			    *who = ctl_cause_who(ctl_get(decision, "cause")),
 			    *verdict = verdict_of(decision, true);
 	char time[FR_UNIT_SIZE], file[FR_UNIT_SIZE];
 
-	ctl_table_cell(t, "%s", time_of(decision, time));
+	ctl_table_cell(t, "%s", ctl_time(ctl, ctl_string(decision, "time"), false, time));
 	ctl_table_cell(t, "%s", ctl_string(decision, "trigger"));
 	ctl_table_cell(t, "%s", what ? what : "-");
 	ctl_table_cell(t, "%s", who ? who : "-");
@@ -82,11 +71,12 @@ static void add_row(struct ctl_table *t, const cJSON *decision)
 
 static void print(const struct ctl *ctl, const cJSON *decisions)
 {
-	struct ctl_table *t = ctl_table_new("TIME (UTC)|TRIGGER|WHAT|WHO|DECISION|FILE");
+	struct ctl_table *t = ctl_table_new(ctl->utc ? "TIME (UTC)|TRIGGER|WHAT|WHO|DECISION|FILE"
+						     : "TIME|TRIGGER|WHAT|WHO|DECISION|FILE");
 	const cJSON *decision;
 
 	cJSON_ArrayForEach (decision, decisions)
-		add_row(t, decision);
+		add_row(ctl, t, decision);
 	if (ctl_table_rows(t) == 0 && !ctl->no_legend)
 		puts("No trigger has fired yet.");
 	ctl_table_print(t, !ctl->no_legend && ctl_table_rows(t) > 0);
@@ -109,15 +99,16 @@ int ctl_cmd_why(const struct ctl *ctl)
 	return FR_EXIT_OK;
 }
 
-static void print_line(const cJSON *decision)
+static void print_line(const struct ctl *ctl, const cJSON *decision)
 {
 	_cleanup_free_ char *what = ctl_cause_what(ctl_get(decision, "cause")),
 			    *who = ctl_cause_who(ctl_get(decision, "cause")),
 			    *verdict = verdict_of(decision, false), *line = NULL;
 	char time[FR_UNIT_SIZE];
 
-	if (asprintf(&line, "%s %s: %s, %s: %s", time_of(decision, time), ctl_string(decision, "trigger"),
-		    what ? what : "", who ? who : "-", verdict ? verdict : "") < 0) {
+	if (asprintf(&line, "%s %s: %s, %s: %s", ctl_time(ctl, ctl_string(decision, "time"), false, time),
+		    ctl_string(decision, "trigger"), what ? what : "", who ? who : "-",
+		    verdict ? verdict : "") < 0) {
 		line = NULL;
 		return;
 	}
@@ -136,7 +127,7 @@ static bool watched(void *ctx, const cJSON *parameters)
 	if (ctl->json != FR_JSON_OFF)
 		ctl_print_json(ctl, ctl_get(parameters, "decision"));
 	else
-		print_line(ctl_get(parameters, "decision"));
+		print_line(ctl, ctl_get(parameters, "decision"));
 	return fflush(stdout) == 0;
 }
 

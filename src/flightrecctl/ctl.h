@@ -15,7 +15,7 @@
 
 struct ctl {
 	enum fr_json json;
-	bool no_pager, no_legend, verbose;
+	bool no_pager, no_legend, verbose, utc;
 	bool merge, no_wait;
 	uint64_t last_ns, from_ns, to_ns; /* 0: not given; a span, and wall times */
 	uint64_t post_ns;		  /* UINT64_MAX: not given */
@@ -84,6 +84,9 @@ void ctl_print_json(const struct ctl *ctl, const cJSON *json);
 /* "     LABEL: text", with control characters made harmless. */
 void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ctl_clean(char *s);
+/* An RFC 3339 time as the options say, in local time or UTC: "2026-11-20 23:11:37", EXACT: with microseconds;
+   "-" where it is none. RET has FR_UNIT_SIZE bytes. */
+const char *ctl_time(const struct ctl *ctl, const char *rfc3339, bool exact, char *ret);
 /* Members that may be missing, at a path like "ring.size". */
 const cJSON *ctl_get(const cJSON *json, const char *path);
 double ctl_number(const cJSON *json, const char *path);	     /* 0 */
@@ -115,6 +118,6 @@ int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
 /* The JSON beside PATH, with "path", and "bytes" as the file is. */
 int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
 /* For people. RET has FR_UNIT_SIZE bytes. */
-const char *ctl_dump_time(const cJSON *dump, char *ret);
+const char *ctl_dump_time(const struct ctl *ctl, const cJSON *dump, char *ret);
 const char *ctl_dump_window(const cJSON *dump, char *ret);
 char *ctl_dump_cause(const cJSON *dump); /* to be freed */

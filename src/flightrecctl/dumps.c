@@ -7,14 +7,13 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "control/wire.h"
+#include "dump/names.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define PREFIX "perf.data.sample."
 
 static int add_file_facts(const char *path, cJSON *dump)
 {
@@ -63,13 +62,7 @@ int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d)
 
 static int is_dump(const struct dirent *e)
 {
-	uint64_t time;
-	char stamp[FR_STAMP_SIZE];
-
-	if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) || strlen(e->d_name) - strlen(PREFIX) >= sizeof(stamp))
-		return 0;
-	strcpy(stamp, e->d_name + strlen(PREFIX));
-	return fr_stamp_parse(stamp, &time) == 0;
+	return fr_name_kind(e->d_name, NULL) == FR_NAME_DUMP;
 }
 
 static int plain_order(const struct dirent **a, const struct dirent **b)
@@ -127,18 +120,18 @@ int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d)
 	return 0;
 }
 
-const char *ctl_dump_time(const cJSON *dump, char *ret)
+/* As its name says; that of a merged file is no time. */
+const char *ctl_dump_time(const struct ctl *ctl, const cJSON *dump, char *ret)
 {
-	const char *at = strstr(ctl_string(dump, "path"), PREFIX);
-	const char *stamp = at ? at + strlen(PREFIX) : "";
+	const char *path = ctl_string(dump, "path"), *slash = strrchr(path, '/');
 	char rfc3339[FR_STAMP_SIZE];
 	uint64_t ns;
 
-	if (fr_stamp_parse(stamp, &ns) < 0)
-		return "-";
+	(void)fr_name_kind(slash ? slash + 1 : path, &ns);
+	if (!ns)
+		return ctl_time(ctl, ctl_string(dump, "time"), false, ret);
 	fr_rfc3339_format(ns, rfc3339);
-	snprintf(ret, FR_UNIT_SIZE, "%.10s %.8sZ", rfc3339, rfc3339 + 11);
-	return ret;
+	return ctl_time(ctl, rfc3339, false, ret);
 }
 
 const char *ctl_dump_window(const cJSON *dump, char *ret)

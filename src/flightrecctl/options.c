@@ -2,6 +2,7 @@
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/nearest.h"
 #include "base/timestamp.h"
 #include "base/units.h"
 
@@ -15,27 +16,37 @@
 static const struct ctl_verb verbs[] = {
 	{"dump", NULL, "write what the ring holds to a perf.data.sample.TIME, and print its path", 0, 0,
 		false, ctl_cmd_dump},
-	{"status", NULL, "the ring, rates and losses per event, own cost, dumps", 0, 0, true, ctl_cmd_status},
-	{"metrics", NULL, "the numbers of status in the format of OpenMetrics, for a collector", 0, 0, false,
-		ctl_cmd_metrics},
-	{"list", NULL, "the dumps: time, size, samples, window, cause", 0, 0, true, ctl_cmd_list},
-	{"info", "[FILE|latest]", "all that is known of one dump", 0, 1, true, ctl_cmd_info},
-	{"rm", "FILE...", "remove these dumps", 1, SIZE_MAX, false, ctl_cmd_rm},
-	{"vacuum", NULL, "remove the oldest dumps until the limits hold", 0, 0, false, ctl_cmd_vacuum},
-	{"verify-config", "[FILE]", "check the configuration with its drop-ins", 0, 1, false,
-		ctl_cmd_verify_config},
+	{"list", NULL, "the dumps and merged files: time, size, samples, window, cause", 0, 0, true,
+		ctl_cmd_list},
+	{"info", "[FILE|latest]", "all that is known of one of them", 0, 1, true, ctl_cmd_info},
+	{"rm", "FILE...", "remove these", 1, SIZE_MAX, false, ctl_cmd_rm},
+	{"vacuum", NULL, "remove the oldest until the limits hold", 0, 0, false, ctl_cmd_vacuum},
 	{"triggers", NULL, "each trigger: its state, last value, how often it fired and why it did not", 0, 0,
 		true, ctl_cmd_triggers},
+	{"why", NULL, "the last decisions: what fired, and why it made a dump or did not", 0, 0, true,
+		ctl_cmd_why},
+	{"watch", NULL, "a line for each decision from now on", 0, 0, false, ctl_cmd_watch},
 	{"test-trigger", "NAME", "dump as if this trigger had fired, and print the dump's number", 1, 1,
 		false, ctl_cmd_test_trigger},
 	{"enable", "NAME...", "arm these triggers until the next reload", 1, SIZE_MAX, false, ctl_cmd_enable},
 	{"disable", "NAME...", "disarm these triggers until the next reload", 1, SIZE_MAX, false,
 		ctl_cmd_disable},
-	{"why", NULL, "the last decisions: what fired, and why it made a dump or did not", 0, 0, true,
-		ctl_cmd_why},
-	{"watch", NULL, "a line for each decision from now on", 0, 0, false, ctl_cmd_watch},
-	{"stop", NULL, "end the recorder", 0, 0, false, ctl_cmd_stop},
+	{"status", NULL, "the ring, rates and losses per event, own cost, dumps", 0, 0, true, ctl_cmd_status},
+	{"metrics", NULL, "the numbers of status in the format of OpenMetrics, for a collector", 0, 0, false,
+		ctl_cmd_metrics},
+	{"verify-config", "[FILE]", "check the configuration with its drop-ins", 0, 1, false,
+		ctl_cmd_verify_config},
 	{"reload", NULL, "read the configuration again", 0, 0, false, ctl_cmd_reload},
+	{"stop", NULL, "end the recorder", 0, 0, false, ctl_cmd_stop},
+};
+
+/* Headings of the help: the verbs from this one on. */
+static const struct {
+	const char *first, *heading;
+} verb_groups[] = {
+	{"dump", "Dumps:"},
+	{"triggers", "Triggers:"},
+	{"status", "The recorder:"},
 };
 
 /* Options without a short form. */
@@ -52,6 +63,7 @@ enum {
 	OPT_NO_WAIT,
 	OPT_MERGE,
 	OPT_JSON,
+	OPT_UTC,
 	OPT_NO_PAGER,
 	OPT_NO_LEGEND,
 	OPT_SOCKET,
@@ -73,7 +85,8 @@ static const struct fr_option options[] = {
 	{"lines", 'n', "N", "so many decisions, 1 to 256 (20)", "why"},
 	{"merge", OPT_MERGE, NULL, "and leave one perf.data", "stop"},
 	{"verbose", 'v', NULL, "each CPU, and zeros, too", NULL},
-	{"json", OPT_JSON, "HOW", "pretty, short or off", NULL},
+	{"json", OPT_JSON, "[HOW]", "JSON instead of text: pretty, short or off", NULL},
+	{"utc", OPT_UTC, NULL, "times in UTC, and not in local time", NULL},
 	{"no-pager", OPT_NO_PAGER, NULL, "straight to the terminal", NULL},
 	{"no-legend", OPT_NO_LEGEND, NULL, "no headings and no hints", NULL},
 	{"socket", OPT_SOCKET, "PATH", "of flightrecd's control socket", NULL},
@@ -82,8 +95,21 @@ static const struct fr_option options[] = {
 	{"version", OPT_VERSION, NULL, "print the version, and exit", NULL},
 };
 
+static const struct fr_option_group option_groups[] = {
+	{OPT_LAST, "Options of dump:"},
+	{OPT_MAX_USE, "Options of vacuum:"},
+	{'n', "Options of why:"},
+	{OPT_MERGE, "Options of stop:"},
+	{'v', "Options:"},
+};
+
 const struct fr_command_line ctl_command_line = {
-	.program = "flightrecctl", .options = options, .n = FR_ARRAY_SIZE(options)};
+	.program = "flightrecctl",
+	.options = options,
+	.n = FR_ARRAY_SIZE(options),
+	.groups = option_groups,
+	.n_groups = FR_ARRAY_SIZE(option_groups),
+};
 
 const struct ctl_verb *ctl_verbs(size_t *ret_n)
 {
@@ -91,19 +117,28 @@ const struct ctl_verb *ctl_verbs(size_t *ret_n)
 	return verbs;
 }
 
+static void print_verb(const struct ctl_verb *verb)
+{
+	char text[64];
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(verb_groups); i++)
+		if (!strcmp(verb_groups[i].first, verb->name))
+			printf("\n%s\n", verb_groups[i].heading);
+	snprintf(text, sizeof(text), "%s %s", verb->name, verb->argument ? verb->argument : "");
+	printf("  %-22s %s\n", text, verb->help);
+}
+
 static void print_help(void)
 {
-	printf("flightrecctl [OPTIONS] VERB\n\nVerbs:\n");
-	for (size_t i = 0; i < FR_ARRAY_SIZE(verbs); i++) {
-		char text[64];
-
-		snprintf(text, sizeof(text), "%s %s", verbs[i].name,
-			verbs[i].argument ? verbs[i].argument : "");
-		printf("  %-22s %s\n", text, verbs[i].help);
-	}
-	printf("\nOptions:\n");
+	printf("flightrecctl [OPTIONS] VERB\n");
+	for (size_t i = 0; i < FR_ARRAY_SIZE(verbs); i++)
+		print_verb(&verbs[i]);
 	fr_command_line_print(&ctl_command_line);
-	printf("\nExit codes: 0 ok, 1 error, 2 usage, 3 flightrecd not reachable, 4 suppressed, 5 "
+	printf("\nExamples:\n"
+	       "  perf report -i \"$(flightrecctl dump --last 30s)\"   what the last 30 s were spent on\n"
+	       "  flightrecctl dump --from 14:03 --to 14:04           a minute of the past\n"
+	       "  flightrecctl why -n 5                               why there is a dump, or none\n"
+	       "\nExit codes: 0 ok, 1 error, 2 usage, 3 flightrecd not reachable, 4 suppressed, 5 "
 	       "permission,\n"
 	       "6 no space. flightrecctl(1) says more.\n");
 }
@@ -196,6 +231,9 @@ static int apply(struct ctl *ctl, int option, struct fr_diag *d)
 		return 0;
 	case OPT_JSON:
 		return fr_json_parse(optarg, &ctl->json, d);
+	case OPT_UTC:
+		ctl->utc = true;
+		return 0;
 	case OPT_NO_PAGER:
 		ctl->no_pager = true;
 		return 0;
@@ -220,6 +258,21 @@ static int apply(struct ctl *ctl, int option, struct fr_diag *d)
 	default: /* the values' */
 		return -EINVAL;
 	}
+}
+
+static const char *verb_name(const void *ctx, size_t i)
+{
+	return verbs[i].name;
+}
+
+static int unknown_verb(const char *name, struct fr_diag *d)
+{
+	const char *near = fr_nearest(name, verb_name, NULL, FR_ARRAY_SIZE(verbs));
+	char hint[128];
+
+	snprintf(hint, sizeof(hint), "%s%s%sflightrecctl --help lists verbs and options",
+		near ? "did you mean " : "", near ? near : "", near ? "? " : "");
+	return fr_fail(d, -EINVAL, hint, "unknown verb '%s'", name);
 }
 
 static const struct ctl_verb *find_verb(const char *name)
@@ -274,7 +327,7 @@ int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **r
 		return fr_fail(d, -EINVAL, hint, "no verb");
 	verb = find_verb(argv[optind]);
 	if (!verb)
-		return fr_fail(d, -EINVAL, hint, "unknown verb '%s'", argv[optind]);
+		return unknown_verb(argv[optind], d);
 	ctl->args = argv + optind + 1;
 	ctl->n_args = (size_t)(argc - optind - 1);
 	if (ctl->n_args > verb->most_args)

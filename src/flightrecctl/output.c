@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/timestamp.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -129,6 +131,28 @@ void ctl_field(const char *label, const char *fmt, ...)
 	}
 	ctl_clean(text);
 	printf("%12s%s%s\n", label, *label ? ": " : "  ", text);
+}
+
+/* What it says can be given to --from. */
+const char *ctl_time(const struct ctl *ctl, const char *rfc3339, bool exact, char *ret)
+{
+	uint64_t ns;
+	time_t seconds;
+	struct tm tm;
+	size_t n;
+
+	if (fr_timestamp_parse(rfc3339, 0, &ns) < 0)
+		return "-";
+	seconds = (time_t)(ns / FR_NSEC_PER_SEC);
+	if (!(ctl->utc ? gmtime_r(&seconds, &tm) : localtime_r(&seconds, &tm)))
+		return "-";
+	n = strftime(ret, FR_UNIT_SIZE, "%Y-%m-%d %H:%M:%S", &tm);
+	if (exact)
+		n += (size_t)snprintf(ret + n, FR_UNIT_SIZE - n, ".%06u",
+			(unsigned)(ns % FR_NSEC_PER_SEC / FR_NSEC_PER_USEC));
+	if (ctl->utc)
+		snprintf(ret + n, FR_UNIT_SIZE - n, "Z");
+	return ret;
 }
 
 const cJSON *ctl_get(const cJSON *json, const char *path)

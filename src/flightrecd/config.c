@@ -2,7 +2,6 @@
 #include "flightrecd/config_private.h"
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "capture/event_internal.h"
 #include "flightrecd/address.h"
 
 #include <errno.h>
@@ -72,22 +71,6 @@ int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr
 		return fr_fail(d, -EINVAL, "join the two with &&", "a second filter for '%s'", last->spec);
 	last->filter = strdup(filter);
 	return last->filter ? 0 : -ENOMEM;
-}
-
-const char *fr_nearest(const char *word, const char *(*name)(size_t i), size_t n)
-{
-	unsigned best = (unsigned)strlen(word) / 3 + 1;
-	const char *ret = NULL;
-
-	for (size_t i = 0; i < n; i++) {
-		unsigned x = fr_edit_distance(word, name(i), best);
-
-		if (x < best || (x == best && !ret)) {
-			best = x;
-			ret = name(i);
-		}
-	}
-	return ret;
 }
 
 /* "1M" rather than "1.0M", as one would write it. */

@@ -2,6 +2,7 @@
 /* The table of keys: what each takes, what it is by default, and how it is explained. */
 #include "flightrecd/config_private.h"
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "flightrecd/address.h"
@@ -430,12 +431,12 @@ const struct fr_config_key *fr_config_keys(size_t *ret_n)
 	return keys;
 }
 
-static const char *key_name(size_t i)
+static const char *key_name(const void *ctx, size_t i)
 {
 	return keys[i].name;
 }
 
-static const char *section_name(size_t i)
+static const char *section_name(const void *ctx, size_t i)
 {
 	static const char *const names[] = {"Recorder", "Dump", "Triggers", "Trigger NAME"};
 
@@ -445,13 +446,14 @@ static const char *section_name(size_t i)
 static int unknown_section(const char *section, const char *name, struct fr_diag *d)
 {
 	_cleanup_free_ char *word = strndup(section, strcspn(section, " "));
-	const char *near = word ? fr_nearest(section, section_name, 3) : NULL;
+	const char *near = word ? fr_nearest(section, section_name, NULL, 3) : NULL;
 	char hint[128] = "the sections are [Recorder], [Dump], [Triggers] and [Trigger NAME]";
 
 	if (!*section)
 		return fr_fail(
 			d, -EINVAL, "begin with [Recorder] or [Dump]", "%s= stands before any section", name);
-	if (word && strlen(word) < strlen(section) && fr_nearest(word, section_name, 3) == section_name(2))
+	if (word && strlen(word) < strlen(section) &&
+		fr_nearest(word, section_name, NULL, 3) == section_name(NULL, 2))
 		snprintf(hint, sizeof(hint), "did you mean [Trigger%s]?", section + strlen(word));
 	else if (near)
 		snprintf(hint, sizeof(hint), "did you mean [%s]?", near);
@@ -460,7 +462,7 @@ static int unknown_section(const char *section, const char *name, struct fr_diag
 
 static int unknown_key(const char *section, const char *name, struct fr_diag *d)
 {
-	const char *near = fr_nearest(name, key_name, FR_ARRAY_SIZE(keys));
+	const char *near = fr_nearest(name, key_name, NULL, FR_ARRAY_SIZE(keys));
 	char hint[128] = "flightrecd --help-config lists all";
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++)

@@ -39,8 +39,5 @@ void fr_config_print_trigger_keys(FILE *f);
 /* LINES as comments, each after "# ". */
 void fr_config_print_help(FILE *f, const char *lines);
 
-/* What a person may have meant: the nearest of N names to WORD, within a third of its length, or NULL. */
-const char *fr_nearest(const char *word, const char *(*name)(size_t i), size_t n);
-
 /* The commented default file, from the table. */
 void fr_config_print_default(FILE *f);

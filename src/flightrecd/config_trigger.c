@@ -3,6 +3,7 @@
  * the same name. */
 #include "flightrecd/config_private.h"
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "trigger/probes.h"
@@ -81,7 +82,7 @@ SETTER(set_source)
 	return r < 0 ? r : set_string(t, key, value, d);
 }
 
-static const char *probe_name(size_t i)
+static const char *probe_name(const void *ctx, size_t i)
 {
 	size_t n;
 
@@ -103,7 +104,7 @@ SETTER(set_probe)
 					 key->name, value, t->name)
 			       : 0;
 	(void)fr_probes(&n);
-	near = fr_nearest(value, probe_name, n);
+	near = fr_nearest(value, probe_name, NULL, n);
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean %s?", near);
 	return fr_fail(d, -EINVAL, hint, "%s= is no built-in probe: '%s'", key->name, value);
@@ -399,14 +400,14 @@ int fr_config_add_trigger(struct fr_config *c, const char *name, const char *ori
 	return r < 0 ? r : append(c, name, origin);
 }
 
-static const char *key_name(size_t i)
+static const char *key_name(const void *ctx, size_t i)
 {
 	return keys[i].name;
 }
 
 static int unknown_key(const char *name, const char *key, struct fr_diag *d)
 {
-	const char *near = fr_nearest(key, key_name, FR_ARRAY_SIZE(keys));
+	const char *near = fr_nearest(key, key_name, NULL, FR_ARRAY_SIZE(keys));
 	char hint[128] = "flightrecd --help-config lists all";
 
 	if (near)
@@ -475,7 +476,7 @@ static int no_source(const struct fr_trigger_config *t, struct fr_diag *d)
 	size_t n;
 
 	(void)fr_probes(&n);
-	near = fr_nearest(t->name, probe_name, n);
+	near = fr_nearest(t->name, probe_name, NULL, n);
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean [Trigger %s]?", near);
 	return fr_fail(d, -EINVAL, hint, "[Trigger %s] has no source", t->name);

@@ -42,7 +42,6 @@ static const struct fr_option options[] = {
 	{"ring-size", 'M', "SIZE", "memory of the ring: 1M to 16G (64M)", NULL},
 	{"mmap-pages", 'm', "PAGES", "kernel ring per CPU, in pages or with a suffix as 2M (auto)", NULL},
 	{"output", 'o', "DIR", "where the files go (/var/lib/flightrec, with COMMAND: .)", NULL},
-	{"config", OPT_CONFIG, "FILE", "instead of /etc/flightrec/flightrecd.conf", NULL},
 	{"window", OPT_WINDOW, "SPAN", "how far back a dump goes (0: all of the ring)", NULL},
 	{"post-trigger", OPT_POST_TRIGGER, "SPAN", "how long a dump goes on recording after its trigger (0)",
 		NULL},
@@ -52,6 +51,7 @@ static const struct fr_option options[] = {
 	{"socket", OPT_SOCKET, "PATH", "of the control socket (/run/flightrec/control, with COMMAND: none)",
 		NULL},
 	{"group", OPT_GROUP, "NAME", "who may read dumps and use the socket (flightrec)", NULL},
+	{"config", OPT_CONFIG, "FILE", "instead of /etc/flightrec/flightrecd.conf", NULL},
 	{"verbose", 'v', NULL, "log more", NULL},
 	{"quiet", 'q', NULL, "log warnings and errors only", NULL},
 	{"help-config", OPT_HELP_CONFIG, NULL, "print the configuration file with all defaults, and exit",
@@ -60,14 +60,33 @@ static const struct fr_option options[] = {
 	{"version", OPT_VERSION, NULL, "print the version, and exit", NULL},
 };
 
+static const struct fr_option_group groups[] = {
+	{'e', "Events:"},
+	{'a', "Tasks and CPUs:"},
+	{'M', "Memory and files:"},
+	{OPT_WINDOW, "Dumps:"},
+	{OPT_SOCKET, "The program:"},
+};
+
 const struct fr_command_line fr_flightrecd_command_line = {
-	.program = "flightrecd", .options = options, .n = FR_ARRAY_SIZE(options), .is_command = true};
+	.program = "flightrecd",
+	.options = options,
+	.n = FR_ARRAY_SIZE(options),
+	.groups = groups,
+	.n_groups = FR_ARRAY_SIZE(groups),
+	.is_command = true,
+};
 
 static void print_help(void)
 {
 	printf("flightrecd [OPTIONS]              record this machine until it is stopped\n"
-	       "flightrecd [OPTIONS] -- COMMAND   record COMMAND, then merge to one perf.data\n\n");
+	       "flightrecd [OPTIONS] -- COMMAND   record COMMAND, then merge to one perf.data\n");
 	fr_command_line_print(&fr_flightrecd_command_line);
+	printf("\nExamples:\n"
+	       "  flightrecd -F 999 -g -M 256M -o /var/tmp/rec --socket /run/rec    the machine, with "
+	       "stacks\n"
+	       "  flightrecd -e sched:sched_switch -p 1234 -o . --socket ./control  switches of one process\n"
+	       "  flightrecd -g -- make -j8                                         a command\n");
 	printf("\nSignals: USR1 dumps, USR2 stops and merges, HUP reloads, TERM stops. flightrecd(8) says "
 	       "more.\n");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The globals of an object, found by its BTF. All of that is the object's word: every step is checked. */
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/units.h"
-#include "capture/event_internal.h"
 #include "trigger/bpf_object_private.h"
 
 #include <bpf/btf.h>

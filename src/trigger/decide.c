@@ -214,15 +214,14 @@ static struct fr_cause test_cause(struct fr_trigger *g, const char *by)
 int fr_triggers_test(
 	struct fr_triggers *t, const char *name, const char *by, uint64_t *ret_id, struct fr_diag *d)
 {
-	struct fr_trigger *g = fr_trigger_find(t, name);
+	struct fr_trigger *g = fr_trigger_wanted(t, name, d);
 	const struct fr_decision *decision;
 	struct fr_policy_trigger p;
 	struct automatic a;
 	struct fr_cause c;
 
 	if (!g)
-		return fr_fail(
-			d, -ENOENT, "`flightrecctl triggers` lists them", "there is no trigger %s", name);
+		return -ENOENT;
 	if (g->policy.enabled && g->diag.code) {
 		*d = g->diag;
 		return g->diag.code;

@@ -2,7 +2,7 @@
 /* Near misses of a symbol or a marker. */
 #include "trigger/elf_internal.h"
 #include "base/cleanup.h"
-#include "capture/event_internal.h"
+#include "base/nearest.h"
 
 #include <stdio.h>
 #include <string.h>

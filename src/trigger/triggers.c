@@ -2,6 +2,7 @@
 /* Which triggers there are, and which of them are armed. */
 #include "trigger/triggers.h"
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "base/utf8.h"
@@ -130,6 +131,26 @@ struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name
 		if (!strcmp(t->list[i]->config.name, name))
 			return t->list[i];
 	return NULL;
+}
+
+static const char *name_of(const void *triggers, size_t i)
+{
+	const struct fr_triggers *t = triggers;
+
+	return t->list[i]->config.name;
+}
+
+struct fr_trigger *fr_trigger_wanted(const struct fr_triggers *t, const char *name, struct fr_diag *d)
+{
+	struct fr_trigger *g = fr_trigger_find(t, name);
+	const char *near = g ? NULL : fr_nearest(name, name_of, t, t->n);
+	char hint[128] = "`flightrecctl triggers` lists them";
+
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean %s? `flightrecctl triggers` lists all", near);
+	if (!g)
+		fr_fail(d, -ENOENT, hint, "there is no trigger %s", name);
+	return g;
 }
 
 int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, bool again)
@@ -398,12 +419,11 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
 
 int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, struct fr_diag *d)
 {
-	struct fr_trigger *g = fr_trigger_find(t, name);
+	struct fr_trigger *g = fr_trigger_wanted(t, name, d);
 	int r;
 
 	if (!g)
-		return fr_fail(
-			d, -ENOENT, "`flightrecctl triggers` lists them", "there is no trigger %s", name);
+		return -ENOENT;
 	g->policy.enabled = enable;
 	if (!enable) {
 		fr_trigger_disarm(g);

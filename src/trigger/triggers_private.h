@@ -53,6 +53,8 @@ void fr_trigger_tried(struct fr_trigger *g);
 /* What G is armed for is another one by now: its file, its control group. */
 bool fr_trigger_is_stale(const struct fr_trigger *g);
 struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name);
+/* The same for a name that a person gave: where there is none, D says which is near. */
+struct fr_trigger *fr_trigger_wanted(const struct fr_triggers *t, const char *name, struct fr_diag *d);
 /* Ask the policy of P, which is G's or a copy, about CAUSE, and do what it says. With MAY_JOIN, in the file
    of a dump that waits. Returns the decision, borrowed until the next. */
 const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,

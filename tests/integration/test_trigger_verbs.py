@@ -108,7 +108,7 @@ def test_timer_fires_and_why_says_so(triggers):
     assert t["asked"] == t["fired"] + t["joined"] + sum(t["suppressed"].values())
     assert "cools down" in held[0]["why"]
     lines = text.splitlines()
-    assert lines[0].split()[:2] == ["TIME", "(UTC)"]
+    assert lines[0].split()[:2] == ["TIME", "TRIGGER"]
     assert "cool-down" in lines[1] and made[0]["file"] in text, "newest first"
 
 

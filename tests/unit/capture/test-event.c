@@ -3,6 +3,7 @@
    core PMU, one of a package, and two systems of tracepoints. */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/file.h"
 #include "perfdata/record.h"
 
