@@ -22,6 +22,8 @@ static cJSON *parameters(const struct ctl *ctl)
 		cJSON_AddStringToObject(o, "reason", ctl->reason);
 	if (ctl->no_wait)
 		cJSON_AddFalseToObject(o, "wait");
+	if (ctl->no_compression)
+		cJSON_AddTrueToObject(o, "no_compression");
 	return o;
 }
 

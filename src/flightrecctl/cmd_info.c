@@ -128,6 +128,9 @@ static void print_info(const struct ctl *ctl, const cJSON *dump)
 	if (*ctl_string(dump, "window.from"))
 		ctl_field("", "from %s to %s", ctl_time(ctl, ctl_string(dump, "window.from"), true, time),
 			ctl_time(ctl, ctl_string(dump, "window.to"), true, to));
+	if (cJSON_IsTrue(ctl_get(dump, "compressed")))
+		ctl_field("Compressed", "a plain copy: flightrec-merge --keep -o plain.data %s",
+			ctl_string(dump, "path"));
 	if (*ctl_string(dump, "written_with"))
 		ctl_field("Written", "in %.3fs with %s", ctl_number(dump, "write_seconds"),
 			ctl_string(dump, "written_with"));

@@ -16,7 +16,7 @@
 struct ctl {
 	enum fr_json json;
 	bool no_pager, no_legend, verbose, utc;
-	bool merge, no_wait;
+	bool merge, no_wait, no_compression;
 	uint64_t last_ns, from_ns, to_ns; /* 0: not given; a span, and wall times */
 	uint64_t post_ns;		  /* UINT64_MAX: not given */
 	struct {			  /* UINT64_MAX: not given */

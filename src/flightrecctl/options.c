@@ -61,6 +61,7 @@ enum {
 	OPT_MAX_AGE,
 	OPT_REASON,
 	OPT_NO_WAIT,
+	OPT_NO_COMPRESSION,
 	OPT_MERGE,
 	OPT_JSON,
 	OPT_UTC,
@@ -78,6 +79,8 @@ static const struct fr_option options[] = {
 	{"reason", OPT_REASON, "TEXT", "goes into the dump's JSON", "dump"},
 	{"no-wait", OPT_NO_WAIT, NULL, "do not wait until the file is durable; prints the dump's number",
 		"dump"},
+	{"no-compression", OPT_NO_COMPRESSION, NULL,
+		"plain records, for readers that know no compressed ones", "dump"},
 	{"max-use", OPT_MAX_USE, "SIZE", "bytes of all dumps", "vacuum"},
 	{"keep-free", OPT_KEEP_FREE, "SIZE", "bytes of the file system that stay free", "vacuum"},
 	{"max-files", OPT_MAX_FILES, "N", "number of dumps", "vacuum"},
@@ -225,6 +228,9 @@ static int apply(struct ctl *ctl, int option, struct fr_diag *d)
 		return 0;
 	case OPT_NO_WAIT:
 		ctl->no_wait = true;
+		return 0;
+	case OPT_NO_COMPRESSION:
+		ctl->no_compression = true;
 		return 0;
 	case OPT_MERGE:
 		ctl->merge = true;

@@ -110,7 +110,8 @@ struct fr_dump_request {
 	uid_t uid;		      /* of who asked; (uid_t)-1: not a person */
 	struct fr_dump_asked asked;
 	bool automatic; /* of a source: other causes may join it while it waits for its post-trigger time */
-	void *caller;	/* NULL, or handed to fr_verb_job_done() */
+	bool no_compression; /* whatever Compression= says */
+	void *caller;	     /* NULL, or handed to fr_verb_job_done() */
 };
 /* 0 with the number of the dump (RET_ID may be NULL); 1: it has joined that one; -EAGAIN: the queue is full,
    and counted as suppressed; -ENOMEM. Who asks passed the policy already. */

@@ -71,7 +71,7 @@ static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_req
 	if (job->final)
 		job->asked.post_ns = 0;
 	set_window(job);
-	job->compress = m->config->dump_compress;
+	job->compress = m->config->dump_compress && !q->no_compression;
 	job->writer = (struct fr_file_writer_config){
 		.block_bytes = m->config->block_bytes, .depth = m->config->queue_depth};
 	return job;

@@ -39,7 +39,7 @@ static uint64_t to_monotonic(uint64_t usec)
 struct dump_call {
 	uint64_t last_ns, post_ns, from_usec, to_usec;
 	const char *reason;
-	bool waits, has_last, has_post, has_from, has_to;
+	bool waits, no_compression, has_last, has_post, has_from, has_to;
 };
 
 /* NULL, or the name of the parameter that is no good. */
@@ -67,6 +67,8 @@ static const char *read_dump(const cJSON *parameters, struct dump_call *ret)
 	}
 	if (fr_param_string(parameters, "reason", &ret->reason) < 0)
 		return "reason";
+	if (fr_param_bool(parameters, "no_compression", &ret->no_compression) < 0)
+		return "no_compression";
 	return fr_param_bool(parameters, "wait", &ret->waits) < 0 ? "wait" : NULL;
 }
 
@@ -175,8 +177,10 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 		fr_call_fail(call, &diag, r);
 		return;
 	}
-	d.request = (struct fr_dump_request){
-		.uid = fr_call_peer(call)->uid, .asked = asked, .caller = c.waits ? call : NULL};
+	d.request = (struct fr_dump_request){.uid = fr_call_peer(call)->uid,
+		.asked = asked,
+		.no_compression = c.no_compression,
+		.caller = c.waits ? call : NULL};
 	cause = control_cause(call, c.reason, now_ns);
 	verdict = fr_triggers_ask(m->triggers, "control", &cause, dump_for_call, &d);
 	decision = fr_triggers_decision(m->triggers, 0);
@@ -398,13 +402,14 @@ static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters
 	fr_reloaded_deinit(&what);
 }
 
-static const char
-	*const none[] = {NULL},
-	       *const of_remove[] = {"files", NULL}, *const of_stop[] = {"merge", NULL},
-	       *const of_vacuum[] = {"max_use", "keep_free", "max_files", "max_age_usec", NULL},
-	       *const of_name[] = {"name", NULL}, *const of_set_trigger[] = {"name", "enabled", NULL},
-	       *const of_decisions[] = {"max", NULL},
-	       *const of_dump[] = {"last_ns", "post_ns", "from_usec", "to_usec", "reason", "wait", NULL};
+static const char *const none[] = {NULL}, *const of_remove[] = {"files", NULL},
+			 *const of_stop[] = {"merge", NULL},
+			 *const of_vacuum[] = {"max_use", "keep_free", "max_files", "max_age_usec", NULL},
+			 *const of_name[] = {"name", NULL},
+			 *const of_set_trigger[] = {"name", "enabled", NULL},
+			 *const of_decisions[] = {"max", NULL},
+			 *const of_dump[] = {"last_ns", "post_ns", "from_usec", "to_usec", "reason", "wait",
+				 "no_compression", NULL};
 
 /* Who is in the group may look and make dumps (a trigger's test is one); what takes something away from
    others (files, triggers, the recorder) is root's. */

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """flightrecctl as a person meets it: what it prints, and in which words and times."""
 import json
+import struct
+from collections import Counter
 
 import pytest
 
-from harness import environment, program, run
+from harness import NO_LOSS, environment, load, program, run, script_text, sidecar
 
 STAMP = "20261120T231137.123456Z"
 
@@ -57,3 +59,38 @@ def test_help_is_grouped_and_has_examples(program_name, groups):
     found = [line for line in lines if line in groups]
     assert found == groups
     assert max(map(len, lines)) <= 120
+
+
+def record_types(path):
+    """Of all records, by number of their type, as they stand in the file."""
+    data = path.read_bytes()
+    at, size = struct.unpack_from("<QQ", data, 40)  # perf_file_header.data
+    types = Counter()
+    end = at + size
+    while at < end:
+        kind, _, length = struct.unpack_from("<IHH", data, at)
+        types[kind] += 1
+        at += length
+    return types
+
+
+COMPRESSED = {81, 83}  # PERF_RECORD_COMPRESSED, PERF_RECORD_COMPRESSED2
+
+
+def test_a_dump_without_compression(recorder, tmp_path):
+    """For readers that know no compressed records; and the command that `info` prints makes such a file of another dump."""
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "-M", "8M")
+    load("syscalls", "-n", 20000)
+    packed, plain = d.dump_by_control(), d.dump_by_control("--no-compression")
+    d.stop()
+    assert COMPRESSED & set(record_types(packed)) and not COMPRESSED & set(record_types(plain))
+    assert not json.loads(sidecar(plain).read_text())["compressed"]
+    assert set(script_text(packed)) <= set(script_text(plain)), "the later one has all of the earlier"
+    line = next(x for x in ctl("info", packed).out.splitlines() if "Compressed:" in x)
+    words = line.split("plain copy: ")[1].split()
+    assert words[0] == "flightrec-merge"
+    assert run(program(words[0]), *words[1:], cwd=tmp_path).code == 0
+    copy = tmp_path / "plain.data"
+    assert not COMPRESSED & set(record_types(copy)) and packed.exists()
+    assert script_text(copy) == script_text(packed)
+    assert "Compressed:" not in ctl("info", plain).out
