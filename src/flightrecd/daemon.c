@@ -148,7 +148,7 @@ static uint64_t on_hold(void *ctx)
 {
 	struct fr_daemon *m = ctx;
 
-	pthread_rwlock_rdlock(&m->parts);
+	pthread_mutex_lock(&m->hold);
 	return fr_history_hold(m->history);
 }
 
@@ -157,7 +157,7 @@ static void on_release(void *ctx)
 	struct fr_daemon *m = ctx;
 
 	fr_history_release(m->history);
-	pthread_rwlock_unlock(&m->parts);
+	pthread_mutex_unlock(&m->hold);
 }
 
 static int on_inject(
@@ -296,6 +296,7 @@ int fr_daemon_open(struct fr_daemon *m, struct fr_config *config, int argc, char
 	*m = (struct fr_daemon){.config = config, .argc = argc, .argv = argv, .dirfd = -1, .next_job_id = 1};
 	m->command.go_fd = m->command.error_fd = -1;
 	pthread_rwlock_init(&m->parts, NULL);
+	pthread_mutex_init(&m->hold, NULL);
 	find_group(m);
 
 	fr_handover_receive(m);
@@ -340,6 +341,7 @@ void fr_daemon_close(struct fr_daemon *m)
 	m->history = fr_history_free(m->history);
 	m->keeper = fr_keeper_free(m->keeper);
 	fr_handover_close(m);
+	pthread_mutex_destroy(&m->hold);
 	pthread_rwlock_destroy(&m->parts);
 	m->capture = fr_capture_free(m->capture);
 	m->event = sd_event_unref(m->event);

@@ -23,7 +23,8 @@
 
 #include <systemd/sd-daemon.h>
 
-/* A scan of /proc holds the ring as it is; a machine with 100,000 processes takes that long. */
+/* A scan of /proc holds the ring as it is; a machine with 100,000 processes takes that long. Where its
+   records wait for a disk, it takes as long as the disk. */
 #define HOLD_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 
 static bool same_text(const char *a, const char *b)
@@ -241,10 +242,10 @@ int fr_daemon_reopen(struct fr_daemon *m, char *cpus, enum fr_loss came, unsigne
 
 static int wait_for_ring(struct fr_daemon *m)
 {
-	const uint64_t until = fr_now_ns(CLOCK_REALTIME) + HOLD_TIMEOUT_NS;
+	const uint64_t until = fr_monotonic_ns() + HOLD_TIMEOUT_NS;
 	const struct timespec ts = {(time_t)(until / FR_NSEC_PER_SEC), (long)(until % FR_NSEC_PER_SEC)};
 
-	return -pthread_rwlock_timedwrlock(&m->parts, &ts);
+	return -pthread_mutex_clocklock(&m->hold, CLOCK_MONOTONIC, &ts);
 }
 
 static int resize(struct fr_daemon *m, uint64_t bytes, struct fr_history_adopted *what, struct fr_diag *d)
@@ -254,8 +255,10 @@ static int resize(struct fr_daemon *m, uint64_t bytes, struct fr_history_adopted
 	if (r < 0)
 		return fr_fail_errno(
 			d, -EBUSY, "try again", "the ring cannot change its size during a scan of /proc");
+	pthread_rwlock_wrlock(&m->parts);
 	r = fr_recorder_resize(m->recorder, &m->history, bytes, what, d);
 	pthread_rwlock_unlock(&m->parts);
+	pthread_mutex_unlock(&m->hold);
 	return r;
 }
 

@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections import namedtuple
 from pathlib import Path
@@ -152,6 +153,19 @@ class NotifySocket:
             assert time.monotonic() < end, f"no {line} within {seconds} s; got {self.lines}"
         return True
 
+    def listen(self):
+        """Take all that comes from now on, so that nobody waits for us to read it."""
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        while data := self.socket.recv(65536):
+            self.lines += data.decode(errors="replace").splitlines()
+
+    def until_fed(self, times):
+        """The watchdog was fed that often from now on."""
+        before = self.lines.count("WATCHDOG=1")
+        until("food for the watchdog", lambda: self.lines.count("WATCHDOG=1") >= before + times)
+
     def close(self):
         self.socket.close()
 
@@ -159,7 +173,8 @@ class NotifySocket:
 class Daemon:
     """One flightrecd in the foreground, with its own directory and socket in it."""
 
-    def __init__(self, directory, *args, command=None, binary=None, env=None, prefix=(), socket_path=None):
+    def __init__(self, directory, *args, command=None, binary=None, env=None, prefix=(), socket_path=None,
+                 watchdog=False):
         self.directory = Path(directory)
         self.socket = socket_path or self.directory / "control"
         self.args = [str(a) for a in args]
@@ -169,6 +184,8 @@ class Daemon:
         self.prefix = [str(a) for a in prefix]
         self.log_path = self.directory.parent / f"{self.directory.name}.flightrecd.{id(self)}.log"
         self.process = None
+        self.watchdog = watchdog  # it is to be fed: until_fed() of .notify
+        self.notify = None
 
     def quiet(self):
         """A configuration in which nothing that happens on the machine makes dumps that a test did not ask for."""
@@ -184,14 +201,18 @@ class Daemon:
         return self.prefix + [self.binary] + self.quiet() + self.args + where + (["--"] + self.command if self.command else [])
 
     def start(self, ready_seconds=120):
-        notify = NotifySocket()
+        notify = self.notify = NotifySocket()
+        watchdog = {"WATCHDOG_USEC": "400000"} if self.watchdog else {}
         try:
             with open(self.log_path, "wb") as log:
                 self.process = start(*self.argv(), stdout=log, stderr=log,
-                                     env=environment(NOTIFY_SOCKET=notify.address, **self.extra_env))
+                                     env=environment(NOTIFY_SOCKET=notify.address, **watchdog, **self.extra_env))
             ready = notify.wait("READY=1", lambda: self.process.poll() is None, ready_seconds)
+            if self.watchdog:
+                notify.listen()
         finally:
-            notify.close()
+            if not self.watchdog:
+                notify.close()
         assert ready, f"{' '.join(self.argv())}\nended with {self.process.returncode} before it was ready:\n{self.log()}"
         return self
 

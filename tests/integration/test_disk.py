@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import (EXIT, die_with_parent, finish_load, last_cpu, load, must, perf_clean, program, sidecar, start, start_load,
-                     until)
+from harness import (ARMED_PROBES, EXIT, die_with_parent, finish_load, last_cpu, load, must, perf_clean, program, sidecar,
+                     start, start_load, until)
 
 # Of frtest-count alone, so that the ring goes around for nothing else.
 SYSCALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
@@ -35,7 +35,7 @@ class SlowFs:
             pytest.skip(f"no FUSE here: {err.strip()}")
 
     def tell(self, *command):
-        """Returns how many writes are being held."""
+        """Returns how many requests are being held."""
         self.process.stdin.write(" ".join(map(str, command)) + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().split()
@@ -62,7 +62,7 @@ def disk(recorder, tmp_path):  # ends before the recorder, which could not be ki
 @pytest.fixture
 def on_disk(recorder, disk):
     """on_disk("-e", "x", …): a recorder whose files are there."""
-    return lambda *args: recorder(*args, directory=disk.path, socket_path=disk.socket)
+    return lambda *args, **kwargs: recorder(*args, directory=disk.path, socket_path=disk.socket, **kwargs)
 
 
 def start_dump(d, *args):
@@ -200,6 +200,43 @@ def test_stuck_as_a_whole(on_disk, disk):
     finish_dump(dump)
     path = d.dump_by_control()
     has_all(d, path, during)
+    d.stop()
+
+
+def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
+    """The keeper holds the ring then; nobody waits for it but who wants another ring, and that for two seconds."""
+    config = tmp_path / "flightrecd.conf"
+
+    def write(ring, frequency):
+        quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
+        config.write_text(f"[Recorder]\nEvents=cpu-clock\nFrequency={frequency}\nRingSize={ring}\nSidebandBuffer=4K\n"
+                          f"[Triggers]\nSocket={tmp_path}/trigger\n{quiet}")
+
+    write("8M", 99)
+    d = on_disk("--config", config, watchdog=True)
+    disk.tell("only", "auxiliary")
+    disk.tell("hold")
+    while not d.lost().get("side-band-lost"):  # which asks for a scan
+        load("spawn", "-n", "100", "-m", "30")
+    held = False
+    for i in range(50):  # one write after the other, until it is one of the scan's
+        until("a write that waits", disk.held)
+        write(f"{9 + i % 2}M", 99)
+        r = d.ctl("reload")
+        assert r.code == 0, r.err
+        held = "during a scan of /proc" in r.out + r.err
+        if held:
+            break
+        disk.tell("step")
+    assert held, d.log()
+    write(f"{9 + i % 2}M", 199)
+    r = d.ctl("reload", timeout=60)
+    assert r.code == 0 and "records cpu-clock" in r.out, (r.out, r.err)
+    d.notify.until_fed(3)
+    answers_at_once(d)
+    disk.tell("go")
+    d.dump_by_control()
+    assert "RingSize= is" in d.ctl("reload").out
     d.stop()
 
 

@@ -2,13 +2,17 @@
 
 /*
  * A disk that misbehaves on demand: a FUSE file system, spoken without a library, that shows the regular
- * files of one directory at another place and does to their writes what standard input says, a line each,
- * answered with "ok" and how many writes are being held:
+ * files of one directory at another place and does with them what standard input says, a line each, answered
+ * with "ok" and how many requests are being held:
  *
- *   only TEXT   what follows is for files that had TEXT in their names when they were first seen (all:
- * "only") rate BYTES  that many a second, one write after the other; 0: as fast as it goes hold        writes
- * are not answered fail        writes are answered with EIO go          as if nothing had been, what was held
- * included count       nothing but the answer
+ *   only TEXT   what follows is for files with TEXT in their names (all: "only")
+ *   rate BYTES  that many a second, one write after the other; 0: as fast as it goes
+ *   hold        writes are not answered
+ *   hang        nor is anything else: names, attributes, opens and reads
+ *   step        what is held is done, and what comes is held as before
+ *   fail        writes are answered with EIO
+ *   go          as if nothing had been, what was held included
+ *   count       nothing but the answer
  *
  * Usage: frtest-slowfs DIRECTORY MOUNTPOINT. Prints "ready". Ends with its input, and everything that waits
  * for it then fails; exit code 77 where there is no FUSE.
@@ -48,16 +52,14 @@ struct node {
 
 struct held {
 	struct held *next;
-	struct fuse_in_header header;
-	/* The rest of the request. */
-	uint8_t body[];
+	_Alignas(8) uint8_t request[];
 };
 
 static int fuse_fd, dir_fd;
 static struct node nodes[NODES]; /* by nodeid; FUSE_ROOT_ID, 1, is the directory */
 static struct held *held, **held_last = &held;
 static unsigned n_held;
-static bool hold, fail;
+static bool hold, hang, fail;
 static uint64_t rate, busy_until_ns;
 static char only[NAME_MAX + 1];
 static uint8_t request[REQUEST_MAX];
@@ -280,7 +282,7 @@ static bool concerned(uint64_t nodeid)
 	return nodeid < NODES && strstr(nodes[nodeid].name, only);
 }
 
-static void write_now(const struct fuse_in_header *h, const struct fuse_write_in *in)
+static void on_write(const struct fuse_in_header *h, const struct fuse_write_in *in)
 {
 	struct fuse_write_out out = {0};
 	ssize_t n;
@@ -297,38 +299,6 @@ static void write_now(const struct fuse_in_header *h, const struct fuse_write_in
 		reply_errno(h, -1);
 	else
 		reply(h, 0, &out, sizeof(out));
-}
-
-static void on_write(const struct fuse_in_header *h, const struct fuse_write_in *in)
-{
-	struct held *x;
-
-	if (!hold || !concerned(h->nodeid)) {
-		write_now(h, in);
-		return;
-	}
-	x = malloc(sizeof(*x) + h->len - sizeof(*h));
-	if (!x)
-		err(1, "memory");
-	x->next = NULL;
-	x->header = *h;
-	memcpy(x->body, in, h->len - sizeof(*h));
-	*held_last = x;
-	held_last = &x->next;
-	n_held++;
-}
-
-static void let_go(void)
-{
-	while (held) {
-		struct held *x = held;
-
-		held = x->next;
-		write_now(&x->header, (const void *)x->body);
-		free(x);
-	}
-	held_last = &held;
-	n_held = 0;
 }
 
 static void on_readdir(const struct fuse_in_header *h, const struct fuse_read_in *in)
@@ -462,9 +432,56 @@ static void serve(const struct fuse_in_header *h, const void *body)
 	}
 }
 
+static bool is_to_wait(const struct fuse_in_header *h, const void *body)
+{
+	switch (h->opcode) {
+	case FUSE_WRITE:
+		return (hold || hang) && concerned(h->nodeid);
+	case FUSE_LOOKUP:
+		return hang && strstr(body, only);
+	case FUSE_GETATTR:
+	case FUSE_CREATE:
+	case FUSE_OPEN:
+	case FUSE_OPENDIR:
+	case FUSE_READ:
+	case FUSE_READDIR:
+	case FUSE_STATFS:
+		return hang && concerned(h->nodeid);
+	default:
+		return false;
+	}
+}
+
+static void keep(const struct fuse_in_header *h)
+{
+	struct held *x = malloc(sizeof(*x) + h->len);
+
+	if (!x)
+		err(1, "memory");
+	x->next = NULL;
+	memcpy(x->request, h, h->len);
+	*held_last = x;
+	held_last = &x->next;
+	n_held++;
+}
+
+static void let_go(void)
+{
+	while (held) {
+		struct held *x = held;
+
+		held = x->next;
+		serve((const void *)x->request, x->request + sizeof(struct fuse_in_header));
+		free(x);
+	}
+	held_last = &held;
+	n_held = 0;
+}
+
 /* False: unmounted. */
 static bool serve_one(void)
 {
+	const struct fuse_in_header *h = (const void *)request;
 	ssize_t n = read(fuse_fd, request, sizeof(request));
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOENT))
@@ -473,7 +490,10 @@ static bool serve_one(void)
 		return false;
 	if (n < (ssize_t)sizeof(struct fuse_in_header))
 		err(1, "read of /dev/fuse");
-	serve((const void *)request, request + sizeof(struct fuse_in_header));
+	if (is_to_wait(h, h + 1))
+		keep(h);
+	else
+		serve(h, h + 1);
 	return true;
 }
 
@@ -489,10 +509,14 @@ static void obey(char *line)
 		rate = argument ? strtoull(argument, NULL, 10) : 0;
 	} else if (!strcmp(line, "hold")) {
 		hold = true;
+	} else if (!strcmp(line, "hang")) {
+		hang = true;
+	} else if (!strcmp(line, "step")) {
+		let_go();
 	} else if (!strcmp(line, "fail")) {
 		fail = true;
 	} else if (!strcmp(line, "go")) {
-		hold = fail = false;
+		hold = hang = fail = false;
 		rate = 0;
 		let_go();
 	} else if (strcmp(line, "count")) {
