@@ -133,29 +133,39 @@ int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_
 	return -EEXIST;
 }
 
+/* 0 or a positive errno: what was renamed has its name by now. */
 static int sync_directory(int dirfd)
 {
 	_cleanup_close_ int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd < 0 || fsync(fd) < 0)
+	return fd < 0 || fsync(fd) < 0 ? errno : 0;
+}
+
+/* For a file system without RENAME_NOREPLACE: a hard link does not clobber either. */
+static int rename_by_link(int dirfd, const char *tmp, const char *name)
+{
+	struct stat st;
+
+	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
+		return (void)unlinkat(dirfd, tmp, 0), 0;
+	/* Of a file that was given away none may be made (fs.protected_hardlinks). */
+	if (errno != EPERM)
 		return -errno;
-	return 0;
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	return renameat(dirfd, tmp, dirfd, name) < 0 ? -errno : 0;
 }
 
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name)
 {
-	if (renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0) {
-		if (errno != EINVAL)
-			return -errno;
-		/* A file system without RENAME_NOREPLACE: a hard link does not clobber either. */
-		if (linkat(dirfd, tmp, dirfd, name, 0) < 0)
-			return -errno;
-		(void)unlinkat(dirfd, tmp, 0);
-	}
-	return sync_directory(dirfd);
+	int r = renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+
+	if (r == -EINVAL)
+		r = rename_by_link(dirfd, tmp, name);
+	return r < 0 ? r : sync_directory(dirfd);
 }
 
-int fr_file_replace(int dirfd, const char *name, mode_t mode, const void *data, size_t len)
+int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len)
 {
 	char tmp[NAME_MAX + 1];
 	_cleanup_close_ int fd = fr_tmp_create(dirfd, name, mode, tmp, sizeof(tmp));
@@ -166,6 +176,8 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, const void *data, 
 	r = fr_write_all(fd, data, len);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
+	if (r == 0)
+		(void)!fchown(fd, (uid_t)-1, gid);
 	if (r == 0 && renameat(dirfd, tmp, dirfd, name) < 0)
 		r = -errno;
 	if (r < 0) {

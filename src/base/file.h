@@ -30,11 +30,14 @@ DIR *fr_opendir_at(int dirfd, const char *name);
  * or -errno. */
 int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size);
 
-/* Rename without clobber (-EEXIST) and sync the directory. The caller has fsync'ed the file. */
+/* Rename without clobber (-EEXIST) and sync the directory. The caller has fsync'ed the file. 0; a negative
+   errno: TMP is where it was; or the positive errno of that sync: the file has NAME, and a power cut may take
+   it away. */
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 
-/* A small file, whole: temporary name, write, fsync, rename OVER an older one, directory fsync. */
-int fr_file_replace(int dirfd, const char *name, mode_t mode, const void *data, size_t len);
+/* A small file, whole: temporary name, write, fsync, given to GID as far as we may, rename
+   OVER an older one, directory fsync. Returns as fr_tmp_publish(). */
+int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
 
 /* The path of a directory that is open, for messages; or "the directory". */
 void fr_directory_name(int dirfd, char *ret, size_t size);

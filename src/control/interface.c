@@ -50,6 +50,7 @@ const char fr_interface_description[] =
 	"  write_seconds: ?float,\n"
 	"  written_with: ?string,\n"
 	"  damaged_sections: ?int,\n"
+	"  not_durable: ?string,\n"
 	"  losses: ?[]object,\n"
 	"  frequency_steps: ?[]object\n"
 	")\n"

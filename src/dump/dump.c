@@ -35,6 +35,7 @@ struct dump {
 	struct fr_jit_stats jit_stats;
 	struct fr_marks marks;
 	bool published;
+	int not_durable;
 	struct fr_frames frames;
 	struct fr_file_writer out;
 	struct fr_writer *writer;
@@ -258,9 +259,10 @@ static int publish(struct dump *x, struct fr_diag *d)
 		make_name(x);
 		r = fr_tmp_publish(x->params->dirfd, x->tmp, x->name);
 	}
-	if (r == 0) {
+	if (r >= 0) {
 		x->tmp[0] = '\0';
 		x->published = true;
+		x->not_durable = r;
 		return 0;
 	}
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
@@ -302,6 +304,7 @@ static void fill_result(const struct dump *x, uint64_t start_ns, struct fr_dump_
 		.jit_objects = x->jit_stats.objects,
 		.jit_functions = x->jit_stats.functions,
 		.jit_cut = x->jit_stats.cut,
+		.not_durable = x->not_durable,
 	};
 	snprintf(ret->name, sizeof(ret->name), "%s", x->name);
 	snprintf(ret->how, sizeof(ret->how), "%s", fr_writer_describe(x->writer));

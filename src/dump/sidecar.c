@@ -72,7 +72,7 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 {
 	static const char *const ours[] = {"version", "file", "boot_id", "host", "time", "monotonic_ns",
 		"window", "samples", "sideband", "bytes", "compressed", "write_seconds", "written_with",
-		"damaged_sections", "jit", "marks"};
+		"damaged_sections", "jit", "marks", "not_durable"};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(ours); i++)
 		cJSON_DeleteItemFromObjectCaseSensitive(meta, ours[i]);
@@ -84,7 +84,8 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	       cJSON_AddNumberToObject(
 		       meta, "write_seconds", (double)r->write_ns / (double)FR_NSEC_PER_SEC) &&
 	       cJSON_AddStringToObject(meta, "written_with", r->how) &&
-	       (r->damaged == 0 || add_u64(meta, "damaged_sections", r->damaged)) && add_jit(meta, r);
+	       (r->damaged == 0 || add_u64(meta, "damaged_sections", r->damaged)) && add_jit(meta, r) &&
+	       (!r->not_durable || cJSON_AddStringToObject(meta, "not_durable", strerror(r->not_durable)));
 }
 
 int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const struct fr_dump_result *result)
@@ -99,10 +100,7 @@ int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const str
 	if (!text)
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s.json", result->name);
-	r = fr_file_replace(params->dirfd, name, 0640, text, strlen(text));
+	r = fr_file_replace(params->dirfd, name, 0640, params->gid, text, strlen(text));
 	cJSON_free(text);
-	if (r == 0 && params->gid != (gid_t)-1 &&
-		fchownat(params->dirfd, name, (uid_t)-1, params->gid, AT_SYMLINK_NOFOLLOW) < 0)
-		r = -errno;
-	return r;
+	return FR_MIN(r, 0); /* the dump itself tells where the directory cannot be synced */
 }

@@ -41,6 +41,11 @@ int ctl_cmd_dump(const struct ctl *ctl)
 		puts(ctl_string(reply, "path"));
 	else
 		printf("%.0f\n", ctl_number(reply, "id"));
+	if (*ctl_string(reply, "not_durable"))
+		fprintf(stderr,
+			"flightrecctl: the dump is not durable: its directory could not be synced: %s\n"
+			"  It is whole, but a power cut may take it away: copy it elsewhere.\n",
+			ctl_string(reply, "not_durable"));
 	cJSON_Delete(reply);
 	return FR_EXIT_OK;
 }

@@ -134,6 +134,9 @@ static void print_info(const struct ctl *ctl, const cJSON *dump)
 	if (*ctl_string(dump, "written_with"))
 		ctl_field("Written", "in %.3fs with %s", ctl_number(dump, "write_seconds"),
 			ctl_string(dump, "written_with"));
+	if (*ctl_string(dump, "not_durable"))
+		ctl_field("", "not durable: its directory could not be synced: %s",
+			ctl_string(dump, "not_durable"));
 	if (ctl_number(dump, "damaged_sections") > 0)
 		ctl_field("Damaged", "%.0f sections of the ring were not readable",
 			ctl_number(dump, "damaged_sections"));

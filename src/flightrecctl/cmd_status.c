@@ -135,6 +135,9 @@ static void print_dumps(const cJSON *s)
 		ctl_number(s, "dumps.done"), ctl_number(s, "dumps.joined"), ctl_number(s, "dumps.failed"),
 		ctl_number(s, "dumps.suppressed"), ctl_number(s, "dumps.queued"), *last ? "; last: " : "",
 		last);
+	if (ctl_number(s, "dumps.not_durable") > 0)
+		ctl_field("", "%.0f not durable: the directory could not be synced, see journalctl -k",
+			ctl_number(s, "dumps.not_durable"));
 	if (ctl_number(s, "dumps.waiting_post_trigger") > 0)
 		ctl_field("", "%.0f wait for the end of their post-trigger time",
 			ctl_number(s, "dumps.waiting_post_trigger"));

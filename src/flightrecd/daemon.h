@@ -91,7 +91,7 @@ struct fr_daemon {
 	/* Every trigger is one of these, or queued. A dump that failed and was kept is a failed one, and may
 	   be a rescued one later. */
 	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed;
-	uint64_t dumps_rescued, dumps_given_up, dumps_removed;
+	uint64_t dumps_rescued, dumps_given_up, dumps_removed, dumps_not_durable;
 	char writer[96];      /* how the newest file was written */
 	cJSON *last_dump;     /* outcome of the newest job, NULL: none yet */
 	cJSON *dumps;	      /* array of this run's dumps, newest last, bounded */

@@ -134,6 +134,12 @@ static void log_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 		job->fate == FR_FATE_RESCUED ? " after it had failed" : "",
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "trigger")),
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")));
+	if (job->result.not_durable)
+		fr_log(LOG_WARNING,
+			"%s/%s is not durable: its directory could not be synced: %s\n"
+			"  it is whole, but a power cut may take it away: copy it elsewhere, and see "
+			"journalctl -k",
+			m->config->directory, job->result.name, strerror(job->result.not_durable));
 	if (job->result.sidecar_error < 0)
 		fr_log(LOG_WARNING, "%s/%s.json could not be written: %s", m->config->directory,
 			job->result.name, strerror(-job->result.sidecar_error));
@@ -190,6 +196,7 @@ static void take_removals(struct fr_daemon *m, const struct fr_dump_job *job)
 
 static void count_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 {
+	m->dumps_not_durable += job->code >= 0 && job->result.not_durable;
 	switch (job->fate) {
 	case FR_FATE_DONE:
 	case FR_FATE_KEPT:

@@ -177,6 +177,7 @@ static void take_counters(struct fr_daemon *m, const struct fr_state *s)
 	m->dumps_rescued = s->dumps_rescued;
 	m->dumps_given_up = s->dumps_given_up;
 	m->dumps_removed = s->dumps_removed;
+	m->dumps_not_durable = s->dumps_not_durable;
 	memcpy(m->lost_before, s->lost, sizeof(m->lost_before));
 }
 
@@ -297,6 +298,7 @@ static void fill_state(const struct fr_daemon *m, struct fr_state *s)
 	s->dumps_rescued = m->dumps_rescued;
 	s->dumps_given_up = m->dumps_given_up;
 	s->dumps_removed = m->dumps_removed;
+	s->dumps_not_durable = m->dumps_not_durable;
 }
 
 /* The session is borrowed for the time of the call. */

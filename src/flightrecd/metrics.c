@@ -164,6 +164,8 @@ static void add_dumps(struct fr_openmetrics *o, struct fr_daemon *m)
 	for (size_t i = 0; i < FR_ARRAY_SIZE(outcomes); i++)
 		fr_openmetrics_u64(o, LABEL("outcome", outcomes[i].outcome), outcomes[i].n);
 	counter(o, "flightrec_dumps_removed", "Dumps that were removed.", m->dumps_removed);
+	counter(o, "flightrec_dumps_not_durable", "Dumps whose directory could not be synced.",
+		m->dumps_not_durable);
 	gauge(o, "flightrec_dumps_queued", NULL, "Dumps that wait or are being written.", s.queued);
 	gauge(o, "flightrec_dumps_kept_bytes", "bytes", "What of the ring a dump that failed holds.",
 		s.kept ? s.kept_bytes : 0);

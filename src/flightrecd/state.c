@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define SLOT_MAGIC 0x4554415453525246ULL /* "FRRSTATE" */
-#define SLOT_VERSION 1u
+#define SLOT_VERSION 2u
 /* Pages that nothing was written to cost nothing: room for 1,000 events on 1,000 CPUs. */
 #define SLOT_BYTES (16ULL << 20)
 #define EVENTS_MAX 4096u
@@ -32,7 +32,8 @@ struct slot_header {
 		&(s)->first_started_ns, &(s)->restarts, &(s)->gap_ns, &(s)->gap_from_ns, &(s)->gap_to_ns,    \
 			&(s)->next_job_id, &(s)->dumps_done, &(s)->dumps_joined, &(s)->dumps_failed,         \
 			&(s)->dumps_suppressed, &(s)->dumps_rescued, &(s)->dumps_given_up,                   \
-			&(s)->dumps_removed, &(s)->directory_dev, &(s)->directory_ino,                       \
+			&(s)->dumps_removed, &(s)->dumps_not_durable, &(s)->directory_dev,                   \
+			&(s)->directory_ino,                                                                 \
 	}
 
 static int encode_event(const struct fr_event_desc *e, struct fr_buf *ret)

@@ -337,6 +337,7 @@ static void add_dumps(struct fr_daemon *m, cJSON *status, uint64_t now_ns)
 	cJSON_AddNumberToObject(o, "rescued", (double)m->dumps_rescued);
 	cJSON_AddNumberToObject(o, "given_up", (double)m->dumps_given_up);
 	cJSON_AddNumberToObject(o, "removed", (double)m->dumps_removed);
+	cJSON_AddNumberToObject(o, "not_durable", (double)m->dumps_not_durable);
 	add_writing(o, &s, now_ns);
 	add_kept(o, &s, now_ns);
 	if (m->last_dump)

@@ -80,7 +80,7 @@ static int copy_object(int from, int to, const char *name)
 		r = fsync(out) < 0 ? -errno : fr_tmp_publish(to, tmp, name);
 	if (r < 0)
 		(void)unlinkat(to, tmp, 0);
-	return r == -EEXIST ? 0 : r;
+	return r == -EEXIST ? 0 : FR_MIN(r, 0); /* the output's directory is what counts */
 }
 
 static int link_objects(int from, int to)

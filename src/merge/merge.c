@@ -323,7 +323,13 @@ static int finish(struct merge *m, struct fr_diag *d)
 		return r;
 	m->report.bytes_out = m->output.bytes;
 	snprintf(m->report.how, sizeof(m->report.how), "%s", m->output.how);
-	if (!m->options->keep)
+	m->report.not_durable = r;
+	if (r > 0)
+		fr_merge_warn(m->options,
+			"%s is whole but not durable, as its directory could not be synced (%s): the inputs "
+			"are kept",
+			m->output.path, strerror(r));
+	else if (!m->options->keep)
 		m->report.n_removed = fr_inputs_remove(m->options, &m->inputs);
 	return 0;
 }

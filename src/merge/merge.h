@@ -40,6 +40,7 @@ struct fr_merge_report {
 	uint64_t late;	    /* written, though records of later times were already */
 	uint64_t first_ns, last_ns; /* samples */
 	uint64_t bytes_in, bytes_out, lost_bytes;
+	int not_durable; /* errno: the output's directory could not be synced, and the inputs are kept */
 	char output[4096];
 	char how[96];	       /* fr_writer_describe() of the output */
 	char kept_older[4096]; /* where an older output went; empty: there was none */

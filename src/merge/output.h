@@ -44,7 +44,8 @@ int fr_output_run(struct fr_output *out, const struct fr_cursor_run *run, struct
 /* Records that are buffered, features of HEAD (COMPRESSED is added), header, fsync. */
 int fr_output_end(struct fr_output *out, struct fr_session *head, struct fr_diag *d);
 /* publish.c: an older file out of the way (its new path into RET_OLDER, of PATH_MAX), the new one and META
-   (NULL: none) in place. After it the file is durable. On failure the older file is where it was. */
+   (NULL: none) in place. 0: the file is durable; a positive errno: it is in place, but its directory could
+   not be synced. On failure the older file is where it was. */
 int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, struct fr_diag *d);
 /* Closes; removes the temporary file if it was not published. */
 void fr_output_close(struct fr_output *out);

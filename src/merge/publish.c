@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 /* Rename OUT's older file to NAME.STAMP of its own mtime; the next free microsecond where that is taken.
-   RET_NAME is empty where there is none. */
+   RET_NAME is empty where there is none. Whether the rename is durable, the output's own tells. */
 static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX + 1])
 {
 	struct stat st;
@@ -39,7 +39,7 @@ static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX
 			return -ENAMETOOLONG;
 		n = fr_tmp_publish(out->dirfd, out->name, ret_name);
 		if (n != -EEXIST)
-			return n;
+			return FR_MIN(n, 0);
 	}
 	return -EEXIST;
 }
@@ -66,10 +66,8 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 		return fr_fail_errno(d, r, NULL, "cannot move the older %s aside", out->path);
 	move_sidecar(out, older, false);
 	snprintf(json, sizeof(json), "%s.json", out->name);
-	r = meta ? fr_file_replace(out->dirfd, json, 0640, meta, strlen(meta)) : 0;
-	if (meta && r == 0)
-		(void)!fchownat(out->dirfd, json, (uid_t)-1, out->gid, AT_SYMLINK_NOFOLLOW);
-	if (r == 0)
+	r = meta ? fr_file_replace(out->dirfd, json, 0640, out->gid, meta, strlen(meta)) : 0;
+	if (r >= 0)
 		r = fr_tmp_publish(out->dirfd, out->tmp, out->name);
 	if (r < 0) {
 		if (meta)
@@ -83,7 +81,7 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	ret_older[0] = '\0';
 	if (older[0])
 		snprintf(ret_older, PATH_MAX, "%.*s%s", dir_len, out->path, older);
-	return 0;
+	return r;
 }
 
 /* Whether PATH is still the file that was read, and nobody writes to it. */

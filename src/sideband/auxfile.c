@@ -121,7 +121,9 @@ static int give_name(struct fr_auxfile *a, int old)
 
 	if (r > 0)
 		return renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0 ? -errno : 0;
-	return r < 0 ? r : fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
+	if (r == 0)
+		r = fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
+	return FR_MIN(r, 0); /* it has the name: a power cut ends what it tells of, too */
 }
 
 /* One try. 0, 1 as above, or a negative errno with D. */

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import (ARMED_PROBES, EXIT, die_with_parent, finish_load, last_cpu, load, must, perf_clean, program, sidecar,
+from harness import (ARMED_PROBES, EXIT, die_with_parent, finish_load, last_cpu, load, must, perf_clean, program, run, sidecar,
                      start, start_load, until)
 
 # Of frtest-count alone, so that the ring goes around for nothing else.
@@ -80,11 +80,11 @@ def sequence(path, did):
     return json.loads(must(program("frtest-sequence"), path, did["pid"], did["nr"]).out)
 
 
-def has_all(d, path, did):
+def has_all(d, path, did, also=()):
     """Every number of the load, but for what the kernel had no room for on a machine that is busy otherwise; it is counted.
     Side-band that the keeper had no room for while its disk did not write is counted, too, and healed by a scan."""
     found, lost = sequence(path, did), d.lost()
-    assert set(lost) <= {"kernel-ring-full", "side-band-queue"}, lost
+    assert set(lost) <= {"kernel-ring-full", "side-band-queue", *also}, lost
     assert did["calls"] - found["count"] <= lost.get("kernel-ring-full", 0) and found["twice"] == 0, (found, did, lost)
 
 
@@ -275,4 +275,42 @@ def test_errors(on_disk, disk):
     has_all(d, path, did)
     assert sequence(path, more)["count"] == 0
     has_all(d, d.dump_by_control(), more)
+    d.stop()
+
+
+def test_directory_not_synced(on_disk, disk):
+    """The dump has its name: it is a dump, told with a word of what a power cut may do, and written once."""
+    d = on_disk(*SYSCALLS, "-M", "64M")
+    did = load("count", "-t", "0.2")
+    disk.tell("nosync")
+    r = d.ctl("dump")
+    assert r.code == 0 and "not durable" in r.err and "Input/output error" in r.err, r
+    path = Path(r.out.strip())
+    has_all(d, path, did)
+    assert json.loads(sidecar(path).read_text())["not_durable"] == "Input/output error"
+    dumps = d.status()["dumps"]
+    assert (dumps["done"], dumps["failed"], dumps["not_durable"]) == (1, 0, 1) and "kept" not in dumps
+    assert "not durable" in d.ctl("status", "--no-pager").out
+    assert f"{path} is not durable" in d.log()
+    assert d.samples() == [path] and not d.lost().get("failed-dump")
+    r = run(program("flightrec-merge"), disk.path)
+    assert r.code == 0 and "not durable" in r.err and path.exists(), r
+    disk.tell("go")
+    d.stop()
+
+
+def test_read_only(on_disk, disk):
+    """A file system that becomes read-only under the recorder: nothing that the ring has is lost, and it heals."""
+    d = on_disk(*SYSCALLS, "-M", "64M")
+    did = load("count", "-t", "0.2")
+    disk.tell("readonly")
+    r = d.ctl("dump")
+    assert r.code == EXIT["error"] and "mounted read-only" in r.err and "kept in memory" in r.err, r
+    load("spawn", "-n", "50")
+    until("word of the auxiliary file", lambda: "Read-only" in d.status()["sideband"].get("last_error", ""))
+    more = load("count", "-t", "0.2")
+    assert not d.samples() and not d.lost().get("failed-dump")
+    disk.tell("go")
+    has_all(d, until("the file", d.samples)[0], did, {"auxiliary-write"})
+    has_all(d, d.dump_by_control(), more, {"auxiliary-write"})
     d.stop()

@@ -11,6 +11,8 @@
  *   hang        nor is anything else: names, attributes, opens and reads
  *   step        what is held is done, and what comes is held as before
  *   fail        writes are answered with EIO
+ *   nosync      fsyncs of the directory are answered with EIO
+ *   readonly    what would change anything is answered with EROFS
  *   go          as if nothing had been, what was held included
  *   count       nothing but the answer
  *
@@ -59,7 +61,7 @@ static int fuse_fd, dir_fd;
 static struct node nodes[NODES]; /* by nodeid; FUSE_ROOT_ID, 1, is the directory */
 static struct held *held, **held_last = &held;
 static unsigned n_held;
-static bool hold, hang, fail;
+static bool hold, hang, fail, nosync, readonly;
 static uint64_t rate, busy_until_ns;
 static char only[NAME_MAX + 1];
 static uint8_t request[REQUEST_MAX];
@@ -287,8 +289,8 @@ static void on_write(const struct fuse_in_header *h, const struct fuse_write_in 
 	struct fuse_write_out out = {0};
 	ssize_t n;
 
-	if (fail && concerned(h->nodeid)) {
-		reply(h, -EIO, NULL, 0);
+	if ((fail || readonly) && concerned(h->nodeid)) {
+		reply(h, readonly ? -EROFS : -EIO, NULL, 0);
 		return;
 	}
 	if (concerned(h->nodeid))
@@ -359,6 +361,10 @@ static void on_names(const struct fuse_in_header *h, const void *body)
 	const struct fuse_rename2_in *rename2 = body;
 	const struct fuse_rename_in *rename = body;
 
+	if (readonly && h->opcode != FUSE_LOOKUP) {
+		reply(h, -EROFS, NULL, 0);
+		return;
+	}
 	switch (h->opcode) {
 	case FUSE_LOOKUP:
 		on_lookup(h, body);
@@ -419,7 +425,10 @@ static void serve(const struct fuse_in_header *h, const void *body)
 		break;
 	case FUSE_FSYNC:
 	case FUSE_FSYNCDIR:
-		reply_errno(h, fsync(fd_of(h->nodeid)));
+		if (nosync && h->opcode == FUSE_FSYNCDIR)
+			reply(h, -EIO, NULL, 0);
+		else
+			reply_errno(h, fsync(fd_of(h->nodeid)));
 		break;
 	case FUSE_READDIR:
 		on_readdir(h, body);
@@ -515,8 +524,12 @@ static void obey(char *line)
 		let_go();
 	} else if (!strcmp(line, "fail")) {
 		fail = true;
+	} else if (!strcmp(line, "nosync")) {
+		nosync = true;
+	} else if (!strcmp(line, "readonly")) {
+		readonly = true;
 	} else if (!strcmp(line, "go")) {
-		hold = hang = fail = false;
+		hold = hang = fail = nosync = readonly = false;
 		rate = 0;
 		let_go();
 	} else if (strcmp(line, "count")) {

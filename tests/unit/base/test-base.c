@@ -206,7 +206,7 @@ static void a_file_appears_whole_and_clobbers_nothing(void **state)
 	assert_int_equal(fr_read_file(dirfd, "x", 4, &b), -EFBIG);
 	assert_int_equal(b.len, 5);
 
-	assert_int_equal(fr_file_replace(dirfd, "x", 0640, "bye", 3), 0);
+	assert_int_equal(fr_file_replace(dirfd, "x", 0640, (gid_t)-1, "bye", 3), 0);
 	b.len = 0;
 	assert_int_equal(fr_read_file(dirfd, "x", 100, &b), 0);
 	assert_string_equal((char *)b.data, "bye");

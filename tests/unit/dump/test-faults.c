@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 
@@ -123,10 +124,20 @@ static int setup(void **state)
 	return dumping_setup(state, "/var/tmp", RUNS, RUN);
 }
 
+static const char *json_of(const struct fr_dump_result *result)
+{
+	static char name[FR_DUMP_NAME_SIZE + 8];
+
+	snprintf(name, sizeof(name), "%s.json", result->name);
+	return name;
+}
+
 /* Each of the calls that a dump makes, or each STEPth, fails once. Returns how many there are. */
-static unsigned fail_everywhere(struct dumping *f, int error, unsigned step, unsigned *ret_failed)
+static unsigned fail_everywhere(
+	struct dumping *f, int error, unsigned step, unsigned *ret_failed, unsigned *ret_not_durable)
 {
 	struct fr_dump_result result;
+	struct stat st;
 	unsigned n;
 
 	fault.at = 0;
@@ -145,9 +156,11 @@ static unsigned fail_everywhere(struct dumping *f, int error, unsigned step, uns
 		*ret_failed += r < 0;
 		if (r < 0)
 			assert_int_equal(r, -error);
-		/* Where the file did not fail (fallocate, its JSON, the directory's fsync), it is whole. */
-		if (dumping_check_directory(f, false) == 0)
-			assert_true(r < 0);
+		/* A dump that has its name is told as one, with its JSON where that did not fail itself. */
+		if (r == 0 && result.sidecar_error == 0)
+			assert_int_equal(fstatat(f->dirfd, json_of(&result), &st, 0), 0);
+		*ret_not_durable += r == 0 && result.not_durable == error;
+		assert_int_equal(dumping_check_directory(f, false), r == 0);
 		dumping_check_ring(f);
 	}
 	return n;
@@ -159,13 +172,16 @@ static void each_error(struct dumping *f)
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(errors); i++) {
 		bool fatal = errors[i] == EIO || errors[i] == ENOSPC;
-		unsigned failed = 0, points = fail_everywhere(f, errors[i], fatal ? 1 : 9, &failed);
+		unsigned failed = 0, not_durable = 0,
+			 points = fail_everywhere(f, errors[i], fatal ? 1 : 9, &failed, &not_durable);
 
 		print_message("%s: %u calls, %u dumps failed\n",
 			errors[i] == SHORT_WRITE ? "short write" : strerror(errors[i]), points, failed);
 		assert_true(points >= POINTS / 2);
 		if (fatal) /* all but fallocate(), the JSON and the directory's fsync() */
 			assert_true(failed + 10 >= points);
+		if (fatal) /* the one fsync() of the directory between rename and JSON */
+			assert_int_equal(not_durable, 1);
 	}
 }
 

@@ -51,6 +51,20 @@ static void write_aux(struct scene *s, uint64_t from, uint64_t to)
 	synth_write_pipe(scene_path(s, AUX), &s->session, &b);
 }
 
+static bool directory_fails;
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+	struct stat st;
+
+	if (!directory_fails || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+		return __real_fsync(fd);
+	errno = EIO;
+	return -1;
+}
+
 static void test_state_is_left_out(void **state)
 {
 	_cleanup_buf_ struct fr_buf out = {0};
@@ -263,6 +277,31 @@ static void test_older_output_is_kept(void **state)
 	scene_deinit(&s);
 }
 
+/* The output has its name and nothing is undone, but the inputs stay: after a power cut they may be all that
+   there is. */
+static void test_directory_not_synced(void **state)
+{
+	struct scene s;
+
+	scene_init(&s);
+	write_aux(&s, 50, 200);
+	write_sample(&s, A, 100, 150);
+	synth_write(scene_path(&s, "perf.data"), "older", 5);
+	directory_fails = true;
+	assert_int_equal(scene_merge(&s), 0);
+	directory_fails = false;
+	assert_int_equal(s.report.not_durable, EIO);
+	assert_int_equal(s.report.samples, 50);
+	assert_int_equal(s.report.n_removed, 0);
+	assert_non_null(strstr(s.warned, "not durable"));
+	assert_true(scene_has(&s, A) && scene_has(&s, AUX) && scene_has(&s, "perf.data"));
+	assert_non_null(strstr(s.report.kept_older, "perf.data."));
+	assert_int_equal(scene_entries(&s), 4); /* and the older one */
+	assert_int_equal(scene_merge(&s), 0);
+	assert_int_equal(s.report.n_removed, 2);
+	scene_deinit(&s);
+}
+
 static void test_keep_and_dry_run(void **state)
 {
 	struct scene s;
@@ -429,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_boots),
 		cmocka_unit_test(test_older_output_is_kept),
+		cmocka_unit_test(test_directory_not_synced),
 		cmocka_unit_test(test_keep_and_dry_run),
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_other_events),

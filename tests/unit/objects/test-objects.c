@@ -47,7 +47,7 @@ static struct fr_object copy_of_self(struct fixture *f, const char *name, uint8_
 	note = memmem(b.data, b.len, o.id, o.id_len);
 	assert_non_null(note);
 	note[0] = o.id[0] = (uint8_t)(o.id[0] ^ change);
-	assert_int_equal(fr_file_replace(f->dirfd, name, 0755, b.data, b.len), 0);
+	assert_int_equal(fr_file_replace(f->dirfd, name, 0755, (gid_t)-1, b.data, b.len), 0);
 	o.path = path;
 	return o;
 }

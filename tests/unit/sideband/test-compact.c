@@ -380,11 +380,11 @@ static void test_module_comes(void **state)
 
 	snprintf(path, sizeof(path), "%s/modules", f->path);
 	f->config.modules_path = path;
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, one, sizeof(one) - 1), 0);
+	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, one, sizeof(one) - 1), 0);
 	keeping_start(f);
 	assert_false(state_has(f, 1, "[two]"));
 	assert_int_equal(f->injected.len, 0);
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, two, sizeof(two) - 1), 0);
+	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, two, sizeof(two) - 1), 0);
 	assert_true(state_has(f, 1, "[two]"));
 	assert_non_null(memmem(f->injected.data, f->injected.len, "[two]", 5));
 	f->injected.len = 0;
@@ -405,11 +405,11 @@ static void test_module_in_anothers_place(void **state)
 
 	snprintf(path, sizeof(path), "%s/modules", f->path);
 	f->config.modules_path = path;
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, "", 0), 0);
+	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, "", 0), 0);
 	keeping_start(f);
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, one, sizeof(one) - 1), 0);
+	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, one, sizeof(one) - 1), 0);
 	assert_true(state_has(f, 1, "[one]"));
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, other, sizeof(other) - 1), 0);
+	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, other, sizeof(other) - 1), 0);
 	assert_false(state_has(f, 2, "[other]"));
 	assert_true(state_has(f, 3, "[one]"));
 	assert_non_null(memmem(f->injected.data, f->injected.len, "[other]", 7));

@@ -189,7 +189,7 @@ static void test_truncated_anywhere(void **state)
 		size_t cut = first + (size_t)rand() % (b.len - first);
 		int n;
 
-		assert_int_equal(fr_file_replace(f->dirfd, "cut", 0600, b.data, cut), 0);
+		assert_int_equal(fr_file_replace(f->dirfd, "cut", 0600, (gid_t)-1, b.data, cut), 0);
 		n = perf_lines(f, "cut", "PERF_RECORD_COMM", "", NULL);
 		assert_true(n > 0 && n <= whole);
 	}
@@ -391,8 +391,9 @@ static void test_older_file(void **state)
 		assert_null(fr_auxfile_close(a));
 	}
 	assert_int_equal(count_named(f, FR_AUXFILE_NAME), 1);
-	assert_int_equal(
-		fr_file_replace(f->dirfd, "perf.data.sample.20261120T231137.123456Z", 0600, "x", 1), 0);
+	assert_int_equal(fr_file_replace(f->dirfd, "perf.data.sample.20261120T231137.123456Z", 0600,
+				 (gid_t)-1, "x", 1),
+		0);
 	assert_int_equal(fr_auxfile_open(f->dirfd, "87654321", 8, &a, NULL), 0);
 	assert_int_equal(count_named(f, FR_AUXFILE_NAME "."), 1);
 	assert_int_equal(fr_auxfile_append(a, "abcdefgh", 8), 0);
