@@ -32,6 +32,7 @@ struct fr_log_field {
 #define FR_MSG_NOT_ARMED "3c1a76b0a7b24d5a9d1f6a0a5be3c20a"
 #define FR_MSG_FREQUENCY "3c1a76b0a7b24d5a9d1f6a0a5be3c20e"
 #define FR_MSG_OVER_BUDGET "3c1a76b0a7b24d5a9d1f6a0a5be3c20f"
+#define FR_MSG_OLD_CONFIG "3c1a76b0a7b24d5a9d1f6a0a5be3c210"
 
 /* Entries above LEVEL (LOG_ERR … LOG_DEBUG) are dropped; the start value is LOG_INFO. */
 void fr_log_set_level(int level);

@@ -78,6 +78,7 @@ static int copy_event(struct fr_event *to, const struct fr_event *from)
 	*to = *from;
 	to->name = dup_or_null(from->name, &r);
 	to->filter = dup_or_null(from->filter, &r);
+	to->origin = dup_or_null(from->origin, &r);
 	to->tracepoint = dup_or_null(from->tracepoint, &r);
 	to->cpus = dup_or_null(from->cpus, &r);
 	return r;
@@ -190,6 +191,7 @@ static int open_on_cpu(
 			continue;
 		r = fd < 0 ? fr_explain_open(d, fd, e, c->cpus[cpu_index], t->n_tids ? pid : -1)
 			   : keep(c, fd, event, cpu_index, d);
+		fr_explain_origin(d, r, e);
 	}
 	return r;
 }

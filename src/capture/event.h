@@ -41,6 +41,7 @@ struct fr_event {
 	struct perf_event_attr attr; /* sample_type has FR_SAMPLE_TYPE; size is set; disabled */
 	char *name;
 	char *filter; /* tracepoint filter of the user, or NULL */
+	char *origin; /* "file:line" that asks for it, for what is said of it; or NULL */
 	bool overwrite;
 	bool system_wide_only; /* a PMU or event that counts no single task */
 	char *tracepoint;      /* "system:name" where it is one, whatever name= says; or NULL */
@@ -59,6 +60,9 @@ struct fr_event_list {
    with the near misses in the hint; -EACCES / -ENODEV where tracefs or a PMU cannot be read. */
 int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, struct fr_event_list *list,
 	struct fr_diag *d);
+
+/* The events of the last fr_event_parse() are asked for by ORIGIN. 0 or -ENOMEM. */
+int fr_event_set_origin(struct fr_event_list *list, const char *origin);
 
 /* --filter: applies to the events of the last fr_event_parse() (all must be tracepoints). -EINVAL otherwise.
  */

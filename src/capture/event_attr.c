@@ -260,6 +260,7 @@ void fr_event_deinit(struct fr_event *e)
 {
 	free(e->name);
 	free(e->filter);
+	free(e->origin);
 	free(e->tracepoint);
 	free(e->cpus);
 	memset(e, 0, sizeof(*e));

@@ -310,6 +310,19 @@ int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, s
 	return fr_event_parse_env(&fr_event_env_machine, spec, defaults, list, d);
 }
 
+int fr_event_set_origin(struct fr_event_list *list, const char *origin)
+{
+	for (size_t i = list->last_parsed; i < list->n; i++) {
+		char *copy = strdup(origin);
+
+		if (!copy)
+			return -ENOMEM;
+		free(list->items[i].origin);
+		list->items[i].origin = copy;
+	}
+	return 0;
+}
+
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d)
 {
 	if (list->last_parsed >= list->n)

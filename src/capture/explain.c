@@ -122,6 +122,13 @@ int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int c
 	}
 }
 
+int fr_explain_origin(struct fr_diag *d, int code, const struct fr_event *e)
+{
+	if (code < 0 && e->origin)
+		fr_diag_prefix(d, "%s", e->origin);
+	return code;
+}
+
 int fr_explain_map(struct fr_diag *d, int code, size_t ring_bytes, size_t n_rings)
 {
 	char size[FR_UNIT_SIZE], hint[512];

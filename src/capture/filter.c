@@ -71,8 +71,8 @@ int fr_filters_check(const struct fr_capture *c, struct fr_diag *d)
 			continue;
 		fd = fr_perf_open(&e->attr, 0, -1, 0);
 		if (fd < 0)
-			return fr_explain_open(d, fd, e, c->cpus[0], 0);
-		r = fr_filter_set(fd, e, e->filter, d);
+			return fr_explain_origin(d, fr_explain_open(d, fd, e, c->cpus[0], 0), e);
+		r = fr_explain_origin(d, fr_filter_set(fd, e, e->filter, d), e);
 	}
 	return r;
 }

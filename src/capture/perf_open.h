@@ -20,6 +20,8 @@ int fr_perf_open_adapt(struct perf_event_attr *a, pid_t pid, int cpu, unsigned l
 
 /* explain.c: why perf_event_open() or the mmap() of a ring failed, and what to do. They return CODE. */
 int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int cpu, pid_t tid);
+/* CODE; where it is an error, what D says of E begins with where E was asked for. */
+int fr_explain_origin(struct fr_diag *d, int code, const struct fr_event *e);
 int fr_explain_map(struct fr_diag *d, int code, size_t ring_bytes, size_t n_rings);
 
 /* filter.c: "(USER) && common_pid != 1 && common_pid != 2" into RET (the caller frees it); USER may be NULL,

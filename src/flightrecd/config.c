@@ -44,6 +44,7 @@ void fr_config_deinit(struct fr_config *c)
 	free(c->group);
 	free(c->metrics_listen);
 	free(c->pids);
+	fr_buf_deinit(&c->text);
 	*c = (struct fr_config){0};
 }
 

@@ -6,6 +6,7 @@
  * Keys and options: flightrecd.conf(5), flightrecd(8).
  */
 
+#include "base/buf.h"
 #include "base/command_line.h"
 #include "base/diag.h"
 #include "capture/event.h"
@@ -65,6 +66,8 @@ struct fr_config {
 	struct fr_triggers_config triggers; /* [Triggers] */
 	struct fr_trigger_config *trigger;  /* [Trigger NAME], in the order in which they were named first */
 	size_t n_trigger;
+
+	struct fr_buf text; /* what the files said, as one file: for the next instance */
 
 	/* Command line only */
 	pid_t *pids;

@@ -32,6 +32,17 @@ static int bad_line(struct parse *p, const char *hint, const char *what)
 	return p->code;
 }
 
+/* "[SECTION]" or "NAME=VALUE": a file that says the same, but for comments. */
+static int keep_line(struct parse *p, const char *a, const char *b, const char *c, const char *end)
+{
+	const char *const parts[] = {a, b, c, end};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < FR_ARRAY_SIZE(parts); i++)
+		r = fr_buf_append(&p->config->text, parts[i], strlen(parts[i]));
+	return r;
+}
+
 /* A section that is unknown is told of where it begins, and not at its first key, which may be far or
  * missing. */
 static int begin_section(struct parse *p, const char *s, const char *end)
@@ -44,6 +55,8 @@ static int begin_section(struct parse *p, const char *s, const char *end)
 		return p->code = -ENOMEM;
 	snprintf(origin, sizeof(origin), "%s:%u", p->name, p->line);
 	p->code = fr_config_section(p->config, p->section, origin, p->d);
+	if (p->code == 0)
+		p->code = keep_line(p, "[", p->section, "]", "\n");
 	return p->code;
 }
 
@@ -94,6 +107,8 @@ static int assign(void *user, const char *cut_section, const char *name, const c
 		return 1;
 	snprintf(origin, sizeof(origin), "%s:%u", p->name, p->line);
 	p->code = fr_config_set(p->config, section, name, value ? value : "", origin, p->d);
+	if (p->code == 0)
+		p->code = keep_line(p, name, "=", value ? value : "", "\n");
 	return p->code == 0;
 }
 

@@ -13,6 +13,9 @@ int fr_config_files_at(const char *root, const char *path, char ***ret, struct f
 /* Parse one file from F, called NAME in errors, into C. For tests and fuzzing, too. */
 int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_diag *d);
 
+/* fr_options_parse() with TEXT in the place of all files. */
+int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d);
+
 /* Append an event with its ORIGIN. 0 or -ENOMEM. */
 int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin);
 /* The filter of the last event. 0, -ENOMEM, or -EINVAL where there is none or it has one. */

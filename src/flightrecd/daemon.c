@@ -59,6 +59,8 @@ int fr_daemon_parse_events(const struct fr_config *c, struct fr_event_list *ret,
 		r = fr_event_parse(c->events[i].spec, &c->defaults, ret, d);
 		if (r == 0 && c->events[i].filter)
 			r = fr_event_set_filter(ret, c->events[i].filter, d);
+		if (r == 0)
+			r = fr_event_set_origin(ret, c->events[i].origin);
 		if (r < 0) {
 			fr_diag_prefix(d, "%s", c->events[i].origin);
 			return r;
@@ -289,11 +291,14 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 	return r;
 }
 
-int fr_daemon_open(struct fr_daemon *m, struct fr_config *config, int argc, char *argv[], struct fr_diag *d)
+int fr_daemon_open(struct fr_daemon *m, struct fr_config *config, const struct fr_diag *refused, int argc,
+	char *argv[], struct fr_diag *d)
 {
 	int r;
 
 	*m = (struct fr_daemon){.config = config, .argc = argc, .argv = argv, .dirfd = -1, .next_job_id = 1};
+	if (refused)
+		m->refused = *refused;
 	m->command.go_fd = m->command.error_fd = -1;
 	pthread_rwlock_init(&m->parts, NULL);
 	pthread_mutex_init(&m->hold, NULL);

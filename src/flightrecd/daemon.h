@@ -52,6 +52,8 @@ struct fr_daemon {
 	char boot_id[FR_BOOT_ID_SIZE];
 
 	struct fr_handover handover;
+	/* Why the configuration that the files have is not the one in force; code 0: it is. */
+	struct fr_diag refused;
 
 	struct fr_command command; /* of "-- COMMAND" */
 	/* A reload changes `capture`, `history` and `lost_before` on the main thread, with this locked for
@@ -99,9 +101,10 @@ struct fr_daemon {
 	int compaction_told;  /* the last errno of compaction that it has */
 };
 
-/* Opens everything and records. On failure D, and nothing is left running. */
-int fr_daemon_open(
-	struct fr_daemon *daemon, struct fr_config *config, int argc, char *argv[], struct fr_diag *d);
+/* Opens everything and records. REFUSED (NULL: nothing): why CONFIG is not what the files say. On failure D,
+   and nothing is left running. */
+int fr_daemon_open(struct fr_daemon *daemon, struct fr_config *config, const struct fr_diag *refused,
+	int argc, char *argv[], struct fr_diag *d);
 /* Runs until a signal, `flightrecctl stop`, or the end of the command. Returns an exit code. */
 int fr_daemon_run(struct fr_daemon *daemon);
 void fr_daemon_close(struct fr_daemon *daemon);
@@ -134,6 +137,8 @@ struct fr_reloaded {
 	cJSON *changed, *waiting;
 };
 int fr_daemon_reload(struct fr_daemon *daemon, struct fr_reloaded *ret, struct fr_diag *d);
+/* WHY the configuration of before stays, into RET and the log. */
+void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why);
 void fr_reloaded_deinit(struct fr_reloaded *what);
 /* The same events on CPUS (borrowed; a list, or NULL: all), since N times something CAME (FR_LOSS_CPU_CAME,
    FR_LOSS_CGROUP_CAME). As above: 0, or a negative errno with D. */

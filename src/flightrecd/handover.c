@@ -3,11 +3,13 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "flightrecd/config_kept.h"
 #include "flightrecd/daemon.h"
 #include "history/unpack.h"
 #include "perfdata/tracing_data.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,12 +31,15 @@ static void __attribute__((format(printf, 2, 3))) refuse(struct fr_daemon *m, co
 	fr_log(LOG_WARNING, "the history of the instance before is lost: %s", h->refused);
 }
 
-/* The descriptors with the store's names, each close-on-exec. The environment keeps telling of all of them:
-   others look for theirs. */
+/* The descriptors with the store's names, each close-on-exec. They stay until an instance has taken over: one
+   that cannot use its configuration tries again. The environment keeps telling of all of them: others look
+   for theirs. */
+static bool passed_are_taken;
+
 static int find_passed(const char *name)
 {
 	char **names = NULL;
-	int n = sd_listen_fds_with_names(0, &names), fd = -1;
+	int n = passed_are_taken ? 0 : sd_listen_fds_with_names(0, &names), fd = -1;
 
 	for (int i = 0; i < n; i++) {
 		if (!strcmp(names[i], name))
@@ -50,16 +55,23 @@ static void remove_from_store(const char *name)
 	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
 }
 
-/* Rings of an instance that was killed while it changed its ring, or of which nothing tells. */
-static void drop_other_rings(int but)
+/* What was passed is ours now, or of no use: rings of an instance that was killed while it changed its ring,
+   or of which nothing tells. */
+static void settle(struct fr_daemon *m)
 {
+	const struct fr_handover *h = &m->handover;
 	char **names = NULL;
 	int n = sd_listen_fds_with_names(0, &names);
 
+	passed_are_taken = true;
 	for (int i = 0; i < n; i++) {
-		if (!strncmp(names[i], RING_NAME, strlen(RING_NAME)) && SD_LISTEN_FDS_START + i != but) {
+		const bool state = !strcmp(names[i], STATE_NAME),
+			   ours = state ? h->file.fd >= 0 : !strcmp(names[i], h->state.ring);
+
+		if (state || !strncmp(names[i], RING_NAME, strlen(RING_NAME))) {
 			close(SD_LISTEN_FDS_START + i);
-			remove_from_store(names[i]);
+			if (!ours)
+				remove_from_store(names[i]);
 		}
 		free(names[i]);
 	}
@@ -73,27 +85,40 @@ static bool is_same_directory(const struct fr_daemon *m, const struct fr_state *
 	return fstat(m->dirfd, &st) == 0 && s->directory_dev == st.st_dev && s->directory_ino == st.st_ino;
 }
 
-static int receive_state(struct fr_daemon *m, int fd)
+/* State and ring of the instance before, in descriptors of our own. 0; -ENOENT: there is none; a negative
+   errno with D. */
+static int receive(
+	struct fr_state_file *ret_file, struct fr_state *ret, int *ret_ring, char *boot_id, struct fr_diag *d)
 {
-	struct fr_handover *h = &m->handover;
-	struct fr_diag d = {0};
-	int r = fr_state_file_adopt(fd, &h->file, &h->state, &d);
+	const int passed = find_passed(STATE_NAME);
+	_cleanup_close_ int fd = passed < 0 ? -1 : fcntl(passed, F_DUPFD_CLOEXEC, 0);
+	int r, ring;
 
-	if (r < 0) {
-		refuse(m, "%s", d.what);
+	if (fd < 0)
+		return passed < 0 ? -ENOENT : -errno;
+	r = fr_state_file_adopt(fd, ret_file, ret, d);
+	if (r < 0)
 		return r;
-	}
-	if (strcmp(h->state.boot_id, m->boot_id) != 0) {
-		refuse(m, "it is of another boot");
-		return -EBADMSG;
-	}
-	return 0;
+	if (strcmp(ret->boot_id, boot_id) != 0)
+		r = fr_fail(d, -EBADMSG, NULL, "it is of another boot");
+	ring = r == 0 ? find_passed(ret->ring) : -1;
+	if (r == 0 && ring < 0)
+		r = fr_fail(d, -EBADMSG, NULL, "its ring is not in the descriptor store");
+	*ret_ring = r == 0 ? fcntl(ring, F_DUPFD_CLOEXEC, 0) : -1;
+	if (r == 0 && *ret_ring < 0)
+		r = fr_fail_errno(d, -errno, NULL, "its ring cannot be taken");
+	if (r < 0)
+		fr_state_deinit(ret);
+	else
+		TAKE_FD(fd);
+	return r;
 }
 
 void fr_handover_receive(struct fr_daemon *m)
 {
 	struct fr_handover *h = &m->handover;
-	int fd;
+	struct fr_diag d = {0};
+	int r;
 
 	*h = (struct fr_handover){.on = !m->config->command && getenv("NOTIFY_SOCKET"),
 		.file.fd = -1,
@@ -101,23 +126,32 @@ void fr_handover_receive(struct fr_daemon *m)
 		.ring_number = 1};
 	if (!h->on || fr_boot_id(m->boot_id) < 0)
 		return;
-	fd = find_passed(STATE_NAME);
-	if (fd >= 0 && receive_state(m, fd) == 0) {
-		h->ring_fd = find_passed(h->state.ring);
-		if (h->ring_fd < 0)
-			refuse(m, "its ring is not in the descriptor store");
-	}
-	drop_other_rings(h->ring_fd);
-	if (h->ring_fd >= 0) {
+	r = receive(&h->file, &h->state, &h->ring_fd, m->boot_id, &d);
+	if (r == 0) {
 		(void)sscanf(h->state.ring, RING_NAME "%u", &h->ring_number);
 		return;
 	}
-	fr_state_deinit(&h->state);
 	h->file.fd = -1;
-	if (fd >= 0) {
-		close(fd);
-		remove_from_store(STATE_NAME);
-	}
+	if (r != -ENOENT)
+		refuse(m, "%s", d.code ? d.what : strerror(-r));
+}
+
+int fr_handover_config(struct fr_buf *ret)
+{
+	_cleanup_(fr_state_deinit) struct fr_state state = {0};
+	_cleanup_close_ int ring = -1;
+	struct fr_state_file file = {.fd = -1};
+	char boot_id[FR_BOOT_ID_SIZE];
+	int r = getenv("NOTIFY_SOCKET") ? fr_boot_id(boot_id) : -ENOENT;
+
+	if (r == 0)
+		r = receive(&file, &state, &ring, boot_id, NULL);
+	if (r < 0)
+		return r;
+	close(file.fd);
+	*ret = state.config;
+	state.config = (struct fr_buf){0};
+	return 0;
 }
 
 static bool has_id(const uint64_t *ids, size_t n, uint64_t id)
@@ -337,6 +371,12 @@ void fr_handover_store(struct fr_daemon *m)
 
 	if (!h->on)
 		return;
+	if (!h->settled) {
+		settle(m);
+		h->settled = true;
+		if (!m->refused.code)
+			fr_handover_keep_config(m);
+	}
 	memcpy(before, h->state.ring, sizeof(before));
 	fr_session_deinit(&h->state.session);
 	fill_state(m, &h->state);
@@ -354,6 +394,20 @@ void fr_handover_store(struct fr_daemon *m)
 	} else if (before[0] && strcmp(before, h->state.ring) != 0) {
 		remove_from_store(before);
 	}
+}
+
+void fr_handover_keep_config(struct fr_daemon *m)
+{
+	struct fr_handover *h = &m->handover;
+	struct fr_buf kept = {0};
+
+	if (!h->on || fr_config_keep(m->config, m->argc, m->argv, &kept) < 0) {
+		fr_buf_deinit(&kept); /* that of before does, then */
+		return;
+	}
+	fr_buf_deinit(&h->state.config);
+	h->state.config = kept;
+	h->written = false;
 }
 
 /* From the last moment of which all is in the ring. An instance that drained nothing at all only made the gap

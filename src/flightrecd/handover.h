@@ -24,13 +24,14 @@ struct fr_handover {
 	bool adopted;		   /* the ring of the instance before is ours */
 	bool same_directory;	   /* and so is the auxiliary file */
 	unsigned ring_number;	   /* in the ring's name */
-	bool written;		   /* in this run */
+	bool settled, written;	   /* in this run */
 	struct fr_history_adopted what;
 	struct fr_buf first; /* the first record of side-band in it; empty: there is none */
 	char refused[256];   /* why not; empty: there was nothing, or it was adopted */
 };
 
-/* Looks for what the instance before left. */
+/* Looks for what the instance before left. Until the first fr_handover_store() that stays as it is, so that
+   this may be called again by another daemon of this process. */
 void fr_handover_receive(struct fr_daemon *daemon);
 /* What it counted, and its events into the daemon's session, which describe() has filled. -ENOMEM. */
 int fr_handover_take_over(struct fr_daemon *daemon);
@@ -40,6 +41,11 @@ int fr_handover_open_history(
 /* Ring and state into the store: before the first record that needs them, and when the ring is another one.
  */
 void fr_handover_store(struct fr_daemon *daemon);
+/* The configuration that the instance before went by, as config_kept.h has it. 0; -ENOENT or another negative
+   errno: there is no history to go on with. Whatever DAEMON did with it. */
+int fr_handover_config(struct fr_buf *ret);
+/* That of now is the last good one. */
+void fr_handover_keep_config(struct fr_daemon *daemon);
 /* Samples flow: the gap, if there was one, has ended. */
 void fr_handover_record(struct fr_daemon *daemon);
 /* What may have changed is written down. */

@@ -25,13 +25,17 @@
 static void notify_status(struct fr_daemon *m)
 {
 	struct fr_history_stats stats;
-	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "";
+	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "",
+						     refused[sizeof(m->refused.what) + 64] = "";
 
 	fr_history_stats(m->history, &stats);
 	if (m->handover.adopted)
 		snprintf(adopted, sizeof(adopted), "; went on %llu times with the history of before",
 			(unsigned long long)m->handover.state.restarts);
-	sd_notifyf(0, "STATUS=recording; %s of history in %s; %llu dumps, %llu lost%s",
+	if (m->refused.code)
+		snprintf(refused, sizeof(refused),
+			" with the configuration of before, as that of now is refused (%s)", m->refused.what);
+	sd_notifyf(0, "STATUS=recording%s; %s of history in %s; %llu dumps, %llu lost%s", refused,
 		fr_duration_format(stats.last_ns - stats.first_ns, span),
 		fr_size_format(stats.used_bytes, used), (unsigned long long)m->dumps_done,
 		(unsigned long long)fr_status_total_losses(m), adopted);
@@ -137,13 +141,10 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 {
 	struct fr_reloaded what;
 	struct fr_diag diag = {0};
-	int r = fr_daemon_reload(ctx, &what, &diag);
 
+	(void)fr_daemon_reload(ctx, &what, &diag);
 	fr_reloaded_deinit(&what);
-	if (r < 0) {
-		fr_diag_prefix(&diag, "configuration not reloaded, the old one stays");
-		fr_log_diag(LOG_ERR, &diag, r);
-	}
+	notify_status(ctx);
 	return 0;
 }
 
@@ -287,11 +288,11 @@ int fr_daemon_run(struct fr_daemon *m)
 
 	if (r < 0) {
 		fr_log_diag(LOG_ERR, &diag, r);
-		return fr_exit_code(r);
+		return m->handover.adopted ? FR_EXIT_AGAIN : fr_exit_code(r);
 	}
 	fr_status_tick(m);
 	say_ready(m);
 	r = sd_event_loop(m->event);
 	fr_log_struct(LOG_INFO, FR_MSG_STOPPED, NULL, 0, "stopped");
-	return r < 0 ? FR_EXIT_ERROR : r;
+	return r < 0 ? FR_EXIT_AGAIN : r;
 }

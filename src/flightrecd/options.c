@@ -359,7 +359,16 @@ static int command_defaults(struct fr_config *c, bool file)
 	return r;
 }
 
-int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d)
+static int read_text(struct fr_config *c, const char *text, struct fr_diag *d)
+{
+	_cleanup_fclose_ FILE *f = *text ? fmemopen((char *)text, strlen(text), "r") : NULL;
+
+	if (!*text)
+		return 0;
+	return f ? fr_config_read(c, f, "configuration of before", d) : -errno;
+}
+
+static int parse(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d)
 {
 	static char none[] = "";
 	const char *config = NULL;
@@ -372,7 +381,9 @@ int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag
 	/* A file that is named may say otherwise. */
 	if (command)
 		r = set_path(&c->triggers.socket, "");
-	if (r == 0 && (config || !command))
+	if (r == 0 && text)
+		r = read_text(c, text, d);
+	else if (r == 0 && (config || !command))
 		r = fr_config_load(c, config, d);
 	if (r == 0 && command)
 		r = command_defaults(c, config != NULL);
@@ -382,4 +393,14 @@ int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag
 	if (r == 0 && command)
 		c->command = argv + optind;
 	return r;
+}
+
+int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d)
+{
+	return parse(c, NULL, argc, argv, d);
+}
+
+int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d)
+{
+	return parse(c, text, argc, argv, d);
 }

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "flightrecd/daemon.h"
 #include "flightrecd/triggers.h"
 #include "perfdata/features.h"
@@ -340,6 +341,29 @@ static void log_reloaded(const struct fr_reloaded *what)
 		fr_log(LOG_NOTICE, "%s", cJSON_GetStringValue(line));
 }
 
+void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
+{
+	*ret = *why;
+	fr_utf8_tidy(ret->what); /* it quotes a file that may be anything */
+	fr_utf8_tidy(ret->hint);
+	fr_log_struct(LOG_ERR, FR_MSG_OLD_CONFIG, NULL, 0,
+		"the configuration cannot be used, that of before stays in force: %s%s%s", ret->what,
+		ret->hint[0] ? "\n  " : "", ret->hint);
+}
+
+/* What waits for a restart has not been tried: it is not what to go back to. */
+static void keep(struct fr_daemon *m, struct fr_config *fresh, const struct fr_reloaded *what)
+{
+	const struct fr_buf text = m->config->text;
+
+	m->refused = (struct fr_diag){0};
+	m->config->text = fresh->text;
+	fresh->text = text;
+	if (cJSON_GetArraySize(what->waiting) == 0)
+		fr_handover_keep_config(m);
+	fr_handover_update(m);
+}
+
 int fr_daemon_reload(struct fr_daemon *m, struct fr_reloaded *ret, struct fr_diag *d)
 {
 	struct fr_config fresh;
@@ -354,8 +378,14 @@ int fr_daemon_reload(struct fr_daemon *m, struct fr_reloaded *ret, struct fr_dia
 		r = fr_config_check(&fresh, d);
 	if (r >= 0)
 		r = take(m, &fresh, ret, d);
-	if (r >= 0)
+	if (r >= 0) {
+		keep(m, &fresh, ret);
 		log_reloaded(ret);
+	} else {
+		if (!d->code)
+			fr_fail_errno(d, r, NULL, "the configuration cannot be taken over");
+		fr_daemon_refuse_config(&m->refused, d);
+	}
 	fr_config_deinit(&fresh);
 	sd_notify(0, "READY=1");
 	return r < 0 ? r : 0;

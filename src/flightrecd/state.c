@@ -52,6 +52,13 @@ static int encode_event(const struct fr_event_desc *e, struct fr_buf *ret)
 	return r == 0 ? fr_buf_append(ret, e->ids, e->n_ids * sizeof(*e->ids)) : r;
 }
 
+static int encode_buf(const struct fr_buf *b, struct fr_buf *ret)
+{
+	int r = fr_buf_append_u32(ret, (uint32_t)b->len);
+
+	return r == 0 ? fr_buf_append(ret, b->data, b->len) : r;
+}
+
 int fr_state_encode(const struct fr_state *s, struct fr_buf *ret)
 {
 	const uint64_t *const numbers[] = NUMBERS(s);
@@ -72,9 +79,9 @@ int fr_state_encode(const struct fr_state *s, struct fr_buf *ret)
 	for (size_t i = 0; r == 0 && i < s->session.n_events; i++)
 		r = encode_event(&s->session.events[i], ret);
 	if (r == 0)
-		r = fr_buf_append_u32(ret, (uint32_t)tracing->len);
+		r = encode_buf(tracing, ret);
 	if (r == 0)
-		r = fr_buf_append(ret, tracing->data, tracing->len);
+		r = encode_buf(&s->config, ret);
 	if (r == 0 && ret->len - start > SLOT_BYTES - sizeof(struct slot_header))
 		r = -E2BIG;
 	if (r < 0)
@@ -141,13 +148,13 @@ static int decode_event(struct cursor *c, struct fr_session *s)
 	return fr_session_add_event(s, &attr, name, ids, n_ids, NULL);
 }
 
-/* The last there is. Who unites it with another one parses it. */
-static int decode_tracing(struct cursor *c, struct fr_buf *ret)
+/* What it holds is looked at by those who use it. */
+static int decode_buf(struct cursor *c, struct fr_buf *ret)
 {
 	uint32_t len;
 	int r = take_into(c, &len, sizeof(len));
 
-	if (r < 0 || len != c->left)
+	if (r < 0 || len > c->left)
 		return -EBADMSG;
 	return fr_buf_append(ret, take(c, len), len);
 }
@@ -170,7 +177,11 @@ static int decode(struct cursor *c, struct fr_state *s)
 		return -EBADMSG;
 	for (uint32_t i = 0; r == 0 && i < n_events; i++)
 		r = decode_event(c, &s->session);
-	return r == 0 ? decode_tracing(c, &s->session.features[FR_FEATURE_TRACING_DATA]) : r;
+	if (r == 0)
+		r = decode_buf(c, &s->session.features[FR_FEATURE_TRACING_DATA]);
+	if (r == 0)
+		r = decode_buf(c, &s->config);
+	return r == 0 && c->left ? -EBADMSG : r;
 }
 
 int fr_state_decode(const void *data, size_t len, struct fr_state *ret)
@@ -189,6 +200,7 @@ int fr_state_decode(const void *data, size_t len, struct fr_state *ret)
 void fr_state_deinit(struct fr_state *s)
 {
 	fr_session_deinit(&s->session);
+	fr_buf_deinit(&s->config);
 	*s = (struct fr_state){0};
 }
 

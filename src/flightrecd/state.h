@@ -33,6 +33,7 @@ struct fr_state {
 	uint64_t directory_dev, directory_ino; /* where the auxiliary file is */
 	/* The events, the side-band event last, and TRACING_DATA: no other section. */
 	struct fr_session session;
+	struct fr_buf config; /* the last one that was in force as a whole (config_kept.h) */
 };
 
 /* Append the payload. 0, -ENOMEM, or -E2BIG where no slot would hold it. */

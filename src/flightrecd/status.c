@@ -346,10 +346,30 @@ static void add_dumps(struct fr_daemon *m, cJSON *status, uint64_t now_ns)
 		cJSON_AddStringToObject(status, "writer", m->writer);
 }
 
+/* "config_error", and as a notice. */
+static void add_refused(const struct fr_daemon *m, cJSON *status, cJSON *notices)
+{
+	char text[sizeof(m->refused.what) + sizeof(m->refused.hint) + 160];
+	cJSON *o;
+
+	if (!m->refused.code)
+		return;
+	o = cJSON_AddObjectToObject(status, "config_error");
+	cJSON_AddStringToObject(o, "what", m->refused.what);
+	cJSON_AddStringToObject(o, "hint", m->refused.hint);
+	snprintf(text, sizeof(text),
+		"the configuration cannot be used, that of before is in force: %s%s%s; mend it, then "
+		"`flightrecctl reload`",
+		m->refused.what, m->refused.hint[0] ? ": " : "", m->refused.hint);
+	cJSON_AddItemToArray(notices, cJSON_CreateString(text));
+}
+
 static void add_notices(struct fr_daemon *m, cJSON *status)
 {
 	cJSON *a = cJSON_AddArrayToObject(status, "notices");
 	struct fr_keeper_stats keeper;
+
+	add_refused(m, status, a);
 
 	fr_keeper_stats(m->keeper, &keeper);
 	if (keeper.kernel_is_hidden)

@@ -155,6 +155,7 @@ def test_what_waits_is_said_and_what_is_wrong_changes_nothing(configured):
         r = configured.reload(**{"RingSize": "8M", **wrong})
         assert r.code != 0 and r.err, wrong
         status = d.status()
+        assert str(configured.path) in status["config_error"]["what"], status
         assert [e["name"] for e in status["events"]] == before and status["ring"]["size"] == 4 << 20
     configured.write(**dict(COUNTED, KernelBuffer="8M"), RingSize="4M")
     said = d.log().count("configuration reloaded")

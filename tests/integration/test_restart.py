@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import (Daemon, cpu_seconds, finish_load, last_cpu, load, merge, must, perf_clean, program, report_rows, samples_of, script_lines, sidecar,
+from harness import (ARMED_PROBES, EXIT, Daemon, cpu_seconds, finish_load, last_cpu, load, merge, must, perf_clean, program, report_rows, samples_of, script_lines, sidecar,
                      start_load, until)
 from store import Store, StoredDaemon
 
@@ -210,6 +210,55 @@ def test_other_size_after_a_restart(instance, store, size):
     d = instance(*COUNTED, "-M", size)
     assert d.status()["adopted"]["in_place"]
     assert sequence(d.dump_by_control(), counted) == found
+
+
+QUIET = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
+GOOD = "[Recorder]\nEvents=raw_syscalls:sys_enter\nFilter=id == 8\nKernelBuffer=16M\nRingSize=8M\n" + QUIET
+
+
+@pytest.mark.parametrize("wrong, where", [
+    ("RingSize=lots\n", ":2: RingSize= is no size: 'lots'"),
+    ("Events=sched:no_such_event\n", ":2: there is no event"),
+    ("CGroup=/no/such/group\n", "/no/such/group"),
+    ("\xff\x00\x1b]0;x\x07\n", ":2: "),
+])
+def test_a_configuration_that_cannot_be_used_loses_nothing(instance, store, state_dir, tmp_path, wrong, where):
+    conf = tmp_path / "flightrecd.conf"
+    good = GOOD + f"[Triggers]\nSocket={state_dir}/trigger\n"
+    conf.write_text(good)
+    d = instance("--config", conf)
+    counted = load("count", "-t", 0.5, "-c", last_cpu(), "-p", 5000)
+    drained(d)
+    d.stop()
+    conf.write_bytes(b"[Recorder]\n" + wrong.encode("latin-1"))
+    for restarts in (1, 2):  # what was gone on with is gone on with again
+        d = instance("--config", conf)
+        status = d.status()
+        assert status["adopted"]["restarts"] == restarts
+        assert [e["name"] for e in status["events"]] == ["raw_syscalls:sys_enter"] and status["ring"]["size"] == 8 << 20
+        assert where in status["config_error"]["what"], status["config_error"]
+        assert any(where in n for n in status["notices"]) and where in d.ctl("status").out
+        assert any("of before" in line for line in store.said("STATUS=")), store.said("STATUS=")
+        assert d.log().count("that of before stays in force") == 1
+        d.stop()
+    d = instance("--config", conf)
+    found = sequence(d.dump_by_control(), counted)
+    assert (found["count"], found["missing"]) == (counted["calls"], 0)
+    conf.write_text(good)
+    assert d.ctl("reload").code == 0
+    assert "config_error" not in d.status()
+    d.kill()
+    assert "config_error" not in instance("--config", conf).status()
+
+
+def test_a_first_start_with_a_bad_configuration_says_why(store, state_dir, tmp_path):
+    conf = tmp_path / "flightrecd.conf"
+    conf.write_text("[Recorder]\nRingSize=lots\n")
+    d = StoredDaemon(store, state_dir, "--config", conf)
+    with pytest.raises(AssertionError):
+        d.start()
+    assert d.wait() == EXIT["usage"] and f"{conf}:2" in d.log()
+    assert any(f"{conf}:2" in line for line in store.said("STATUS="))
 
 
 def damage(store, name, at, data):

@@ -131,8 +131,40 @@ def test_reload(service):
     service.wait_for(lambda: "configuration reloaded" in service.journal(), "the reload")
     service.shell("printf '[Dump]\\nWindow=never\\n' >/etc/flightrec/flightrecd.conf.d/test.conf")
     service.run("systemctl", "reload", "flightrecd")
-    service.wait_for(lambda: "not reloaded" in service.journal(), "the refusal")
+    service.wait_for(lambda: "stays in force" in service.journal(), "the refusal")
     assert service.pid() == pid and service.is_active() == "active"
+
+
+CONF = "/etc/flightrec/flightrecd.conf.d/test.conf"
+
+
+def test_a_typo_loses_nothing(service):
+    """A restart with a configuration that cannot be used goes on with the history and the configuration of before."""
+    service.shell(f"printf '[Recorder]\\nRingSize=32M\\n' >{CONF}")
+    service.run("systemctl", "restart", "flightrecd")
+    before = now()
+    time.sleep(DRAIN)
+    service.shell(f"printf '[Recorder]\\nRingSize=lots\\n' >{CONF}")
+    service.run("systemctl", "restart", "flightrecd")
+    shown = service.run("flightrecctl", "status").stdout
+    assert f"{CONF}:2" in shown and "of 32.0M" in shown, shown
+    assert f"{CONF}:2" in service.run("systemctl", "status", "flightrecd").stdout
+    assert min(times(samples(service.fetch(service.dump())))) < before + DRAIN
+    service.shell(f"printf '[Recorder]\\nRingSize=32M\\n' >{CONF}")
+    service.run("systemctl", "reload", "flightrecd")
+    service.wait_for(lambda: f"{CONF}:2" not in service.run("flightrecctl", "status").stdout, "the end of the warning")
+
+
+def test_a_first_start_that_fails_can_be_mended(service):
+    """It says file and line, and the start after the correction needs no reset-failed."""
+    service.run("systemctl", "stop", "flightrecd")
+    service.shell(f"printf '[Recorder]\\nRingSize=lots\\n' >{CONF}")
+    assert service.run("systemctl", "start", "flightrecd", check=False).returncode != 0
+    assert f"{CONF}:2" in service.run("systemctl", "status", "flightrecd", check=False).stdout
+    assert service.run("systemctl", "show", "-P", "NRestarts", "flightrecd").stdout.strip() == "0"
+    service.run("rm", CONF)
+    service.run("systemctl", "start", "flightrecd")
+    assert service.is_active() == "active"
 
 
 def test_restart_keeps_the_socket(service):

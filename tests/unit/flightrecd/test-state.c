@@ -34,6 +34,7 @@ static void make(struct fr_state *s, unsigned n_events, unsigned n_ids, uint64_t
 			assert_int_equal(fr_event_desc_add_id(desc, 1000 * e + i + 1), 0);
 	}
 	assert_int_equal(fr_buf_append(&s->session.features[FR_FEATURE_TRACING_DATA], "tracing", 7), 0);
+	assert_int_equal(fr_buf_append(&s->config, "[Recorder]", 10), 0);
 }
 
 static void assert_same(const struct fr_state *a, const struct fr_state *b)
@@ -51,7 +52,10 @@ static void assert_same(const struct fr_state *a, const struct fr_state *b)
 	}
 	assert_int_equal(a->session.features[FR_FEATURE_TRACING_DATA].len,
 		b->session.features[FR_FEATURE_TRACING_DATA].len);
+	assert_int_equal(a->config.len, b->config.len);
+	assert_memory_equal(a->config.data, b->config.data, a->config.len);
 	x.session = y.session = (struct fr_session){0};
+	x.config = y.config = (struct fr_buf){0};
 	assert_memory_equal(&x, &y, sizeof(x));
 }
 
