@@ -3,10 +3,13 @@
 """Adds up what several runners reported, and says it in one line: N passed, N failed, N skipped.
 
 Takes JUnit files (ctest, pytest) and files of lines "passed NAME" / "failed NAME" / "skipped NAME". A file that
-is empty or broken is a runner that did not come to its end: one failure.
+is empty or broken is a runner that did not come to its end: one failure. With --stages FILE, lines of
+"SECONDS NAME", it also prints the time of each stage, and the slowest tests.
 """
 import sys
 import xml.etree.ElementTree as ET
+
+SLOWEST = 20
 
 
 def from_junit(path):
@@ -33,8 +36,29 @@ def from_lines(path):
     return result["passed"], result["failed"], result["skipped"]
 
 
+def times(path):
+    """(seconds, name) of each test of a JUnit file."""
+    try:
+        cases = list(ET.parse(path).getroot().iter("testcase"))
+    except ET.ParseError:
+        return []
+    runner = path.rsplit("/", 1)[-1].removesuffix(".xml")
+    return [(float(case.get("time") or 0), f"{runner}: {case.get('name')}") for case in cases]
+
+
+def show_times(stages, paths):
+    slow = sorted((t for path in paths if path.endswith(".xml") for t in times(path)), reverse=True)[:SLOWEST]
+    for seconds, name in slow:
+        print(f"{seconds:7.1f} s  {name}")
+    with open(stages, encoding="utf-8") as f:
+        print("stages: " + ", ".join("{1} {0} s".format(*line.split()) for line in f))
+
+
 def main(paths):
     passed = failed = skipped = 0
+    if paths[0] == "--stages":
+        show_times(paths[1], paths[2:])
+        paths = paths[2:]
     for path in paths:
         try:
             p, f, s = from_junit(path) if path.endswith(".xml") else from_lines(path)

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Debian with a real systemd to install our package on, run commands in it, and throw away: boot.sh."""
 import ctypes
+import fcntl
 import hashlib
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parent.parent
 BUILD = SOURCE / "build"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flightrec-tests"
+KEEP_UNUSED = 30 * 24 * 3600
 MIRROR = os.environ.get("FLIGHTREC_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 SUITE = "bookworm"
 # Besides what the package depends on.
@@ -55,16 +59,25 @@ def dependencies(deb):
 
 
 def root_for(deb):
-    """A Debian that has all that DEB depends on: made once, kept in build/. Raises CalledProcessError with the end of
+    """A Debian that has all that DEB depends on: made once, kept in the user's cache. Raises CalledProcessError with the end of
     debootstrap's words where it cannot be had."""
     packages = sorted(set(PACKAGES + dependencies(deb)))
     key = hashlib.sha256(repr((SUITE, MIRROR, packages, MASKED)).encode()).hexdigest()[:12]
-    root = BUILD / f"vm-root-{key}"
-    if root.is_dir():
-        return root
-    for old in BUILD.glob("vm-root-*"):  # of a package that depended on something else
-        shutil.rmtree(old, ignore_errors=True)
-    making = BUILD / f".vm-root-{key}.{os.getpid()}"
+    root = CACHE / f"vm-root-{key}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "lock", "w", encoding="utf-8") as lock:  # ./dev test makes it while it builds
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not root.is_dir():
+            make_root(root, packages)
+        os.utime(root)
+    return root
+
+
+def make_root(root, packages):
+    for old in CACHE.glob("vm-root-*"):  # of packages that depended on something else; others may still test with it
+        if old.stat().st_mtime + KEEP_UNUSED < time.time():
+            shutil.rmtree(old, ignore_errors=True)
+    making = CACHE / f".{root.name}.{os.getpid()}"
     try:
         done = subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", SUITE, making, MIRROR],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1800)
@@ -74,14 +87,9 @@ def root_for(deb):
         subprocess.run(["systemctl", f"--root={making}", "set-default", "multi-user.target"], check=True, capture_output=True)
         shutil.rmtree(making / "var/cache/apt/archives")
         (making / "etc/machine-id").write_text("")
-        try:
-            making.rename(root)
-        except OSError:  # another run was faster
-            if not root.is_dir():
-                raise
+        making.rename(root)
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    return root
 
 
 def descendants(pid):
@@ -181,3 +189,7 @@ class Machine:
         """A file of the machine, with its bytes as they are now, on our side."""
         self.run("cp", path, "/share/")
         return self.share / Path(path).name
+
+
+if __name__ == "__main__":
+    print(missing() or root_for(sys.argv[1]))
