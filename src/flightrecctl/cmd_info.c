@@ -7,43 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-static int latest(const char *directory, char **ret, struct fr_diag *d)
-{
-	cJSON *dumps;
-	int n, r = ctl_dumps_read(directory, &dumps, d);
-
-	if (r < 0)
-		return r;
-	n = cJSON_GetArraySize(dumps);
-	if (n > 0)
-		*ret = strdup(ctl_string(cJSON_GetArrayItem(dumps, n - 1), "path"));
-	cJSON_Delete(dumps);
-	if (n == 0)
-		return fr_fail(
-			d, -ENOENT, "flightrecctl dump makes one", "there is no dump in %s", directory);
-	return *ret ? 0 : -ENOMEM;
-}
-
-/* A path as it is; a name alone is here or in the recorder's directory; ".json" names the dump beside it. */
-static int find(const struct ctl *ctl, char **ret, struct fr_diag *d)
-{
-	const char *arg = ctl->n_args ? ctl->args[0] : "latest";
-	_cleanup_free_ char *directory = ctl_directory(ctl);
-	size_t len = strlen(arg);
-
-	if (!directory)
-		return -ENOMEM;
-	if (!strcmp(arg, "latest"))
-		return latest(directory, ret, d);
-	if (len > 5 && !strcmp(arg + len - 5, ".json"))
-		len -= 5;
-	if (strchr(arg, '/') || access(arg, F_OK) == 0)
-		*ret = strndup(arg, len);
-	else if (asprintf(ret, "%s/%.*s", directory, (int)len, arg) < 0)
-		*ret = NULL;
-	return *ret ? 0 : -ENOMEM;
-}
-
 /* The name in the file, explained where it is one of ours. */
 static const char *explain(const char *cause)
 {
@@ -57,6 +20,8 @@ static void print_losses(const cJSON *dump)
 {
 	const cJSON *losses = ctl_get(dump, "losses"), *loss;
 
+	if (!losses)
+		return;
 	if (cJSON_GetArraySize(losses) == 0) {
 		ctl_field("Losses", "none");
 		return;
@@ -76,16 +41,13 @@ static void print_losses(const cJSON *dump)
 /* What a reader of the dump needs besides it: the recorder's copies, where there are any. */
 static void print_objects(const cJSON *dump)
 {
-	const char *path = ctl_string(dump, "path"), *slash = strrchr(path, '/');
-	int len = slash ? (int)(slash - path) + 1 : 0;
-	_cleanup_free_ char *objects = NULL;
+	const char *path = ctl_string(dump, "path");
+	_cleanup_free_ char *objects = ctl_dump_objects(path);
 
 	if (ctl_number(dump, "jit.objects") > 0)
 		ctl_field(
 			"Run-time code", "%.0f functions in %s.jit", ctl_number(dump, "jit.functions"), path);
-	if (asprintf(&objects, "%.*sdebug", len, path) < 0)
-		objects = NULL;
-	if (objects && access(objects, R_OK) == 0)
+	if (objects)
 		ctl_field("Objects", "in %s: perf --buildid-dir %s report -i %s", objects, objects, path);
 }
 
@@ -121,9 +83,15 @@ static void print_info(const struct ctl *ctl, const cJSON *dump)
 
 	ctl_field("File", "%s", ctl_string(dump, "path"));
 	ctl_field("Time", "%s", ctl_dump_time(ctl, dump, time));
+	if (ctl_dump_is_merged(dump) && ctl_get(dump, "inputs"))
+		ctl_field("Merged", "from %.0f files", ctl_number(dump, "inputs"));
 	print_causes(ctl, dump);
 	ctl_field("Size", "%s", fr_size_format((uint64_t)ctl_number(dump, "bytes"), size));
-	ctl_field("Samples", "%.0f", ctl_number(dump, "samples"));
+	if (ctl_get(dump, "samples"))
+		ctl_field("Samples", "%.0f", ctl_number(dump, "samples"));
+	else
+		ctl_field("Samples", "not known: there is no %s.json, which the recorder writes beside it",
+			ctl_string(dump, "path"));
 	ctl_field("Window", "%s", ctl_dump_window(dump, window));
 	if (*ctl_string(dump, "window.from"))
 		ctl_field("", "from %s to %s", ctl_time(ctl, ctl_string(dump, "window.from"), true, time),
@@ -155,7 +123,7 @@ int ctl_cmd_info(const struct ctl *ctl)
 	_cleanup_free_ char *path = NULL;
 	struct fr_diag diag = {0};
 	cJSON *dump = NULL;
-	int r = find(ctl, &path, &diag);
+	int r = ctl_dump_find(ctl, &path, &diag);
 
 	if (r == 0)
 		r = ctl_dump_read(path, &dump, &diag);

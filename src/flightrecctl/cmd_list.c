@@ -27,17 +27,21 @@ static void print_list(const struct ctl *ctl, const char *directory, const cJSON
 {
 	struct ctl_table *t = ctl_table_new(ctl->utc ? "TIME (UTC)|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE"
 						     : "TIME|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE");
-	char size[FR_UNIT_SIZE];
+	int merged = 0, n = cJSON_GetArraySize(dumps);
+	char size[FR_UNIT_SIZE], also[64] = "";
 	const cJSON *dump;
 	uint64_t sum = 0;
 
 	cJSON_ArrayForEach (dump, dumps) {
 		add_row(ctl, t, dump);
 		sum += (uint64_t)ctl_number(dump, "bytes");
+		merged += ctl_dump_is_merged(dump);
 	}
+	if (merged)
+		snprintf(also, sizeof(also), " and %d merged file%s", merged, merged == 1 ? "" : "s");
 	ctl_table_print(t, !ctl->no_legend);
 	if (!ctl->no_legend)
-		printf("\n%d dumps in %s, %s\n", cJSON_GetArraySize(dumps), directory,
+		printf("\n%d dump%s%s in %s, %s\n", n - merged, n - merged == 1 ? "" : "s", also, directory,
 			fr_size_format(sum, size));
 }
 

@@ -26,19 +26,23 @@ struct ctl {
 	const char *reason;
 	const char *socket;    /* --socket, or NULL */
 	const char *directory; /* --directory, or NULL */
+	const char *output;    /* --output, or NULL */
 	char **args;	       /* after the verb, NULL-terminated */
-	size_t n_args;
+	size_t n_args;	       /* for a verb that passes options on: without those behind "--" */
 };
 
 struct ctl_verb {
 	const char *name, *argument, *help;
 	size_t least_args, most_args;
-	bool pages; /* its output goes through a pager on a terminal */
+	bool pages;  /* its output goes through a pager on a terminal */
+	bool passes; /* what stands behind "--" is for another program */
 	int (*run)(const struct ctl *ctl);
 };
 const struct ctl_verb *ctl_verbs(size_t *ret_n);
 
 int ctl_cmd_dump(const struct ctl *ctl);
+int ctl_cmd_report(const struct ctl *ctl);
+int ctl_cmd_script(const struct ctl *ctl);
 int ctl_cmd_status(const struct ctl *ctl);
 int ctl_cmd_metrics(const struct ctl *ctl);
 int ctl_cmd_list(const struct ctl *ctl);
@@ -102,6 +106,12 @@ char *ctl_cause_who(const cJSON *cause);  /* "mysqld[1234]", or "-" */
 /* "12: 10 cool-down, 2 rate-limit" of an object of numbers; "0" where there was none. */
 char *ctl_suppressed(const cJSON *reasons);
 
+/* copy.c: a copy of a dump at PATH, "-": to standard output. 0 or a negative errno with D. */
+/* Whether that could be, before the dump is made. */
+int ctl_copy_check(const char *path, struct fr_diag *d);
+/* Whole or not at all, readable by the caller alone; an older file of that name is replaced. */
+int ctl_copy(const char *dump, const char *path, struct fr_diag *d);
+
 /* table.c */
 struct ctl_table;
 /* COLUMNS: headings separated by '|', with a '>' in front where the column is aligned to the right. */
@@ -112,11 +122,19 @@ size_t ctl_table_rows(const struct ctl_table *t);
 void ctl_table_print(struct ctl_table *t, bool legend);
 
 /* dumps.c: what stands beside the dumps, read without the daemon. */
-/* An array of the JSON of each dump in DIRECTORY, oldest first, each with "path". 0 or a negative errno with
- * D. */
+/* An array of the JSON of each dump and merged file in DIRECTORY, oldest first, each with "path". 0 or a
+   negative errno with D. */
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
-/* The JSON beside PATH, with "path", and "bytes" as the file is. */
+/* The JSON beside PATH, if there is one, with "path", and "bytes" as the file is. */
 int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
+/* The path that the verb's first argument means, to be freed: a name in the recorder's directory, or else in
+   this one; a path; "latest", as without an argument: the newest. It is there, readable and a perf.data; else
+   a negative errno with D. */
+int ctl_dump_find(const struct ctl *ctl, char **ret, struct fr_diag *d);
+/* Where the recorder's copies of object files are, for perf --buildid-dir; NULL: there are none. To be freed.
+ */
+char *ctl_dump_objects(const char *path);
+bool ctl_dump_is_merged(const cJSON *dump);
 /* For people. RET has FR_UNIT_SIZE bytes. */
 const char *ctl_dump_time(const struct ctl *ctl, const cJSON *dump, char *ret);
 const char *ctl_dump_window(const cJSON *dump, char *ret);

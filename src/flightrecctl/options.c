@@ -15,29 +15,33 @@
 
 static const struct ctl_verb verbs[] = {
 	{"dump", NULL, "write what the ring holds to a perf.data.sample.TIME, and print its path", 0, 0,
-		false, ctl_cmd_dump},
-	{"list", NULL, "the dumps and merged files: time, size, samples, window, cause", 0, 0, true,
+		false, false, ctl_cmd_dump},
+	{"list", NULL, "the dumps and merged files: time, size, samples, window, cause", 0, 0, true, false,
 		ctl_cmd_list},
-	{"info", "[FILE|latest]", "all that is known of one of them", 0, 1, true, ctl_cmd_info},
-	{"rm", "FILE...", "remove these", 1, SIZE_MAX, false, ctl_cmd_rm},
-	{"vacuum", NULL, "remove the oldest until the limits hold", 0, 0, false, ctl_cmd_vacuum},
+	{"info", "[FILE|latest]", "all that is known of one of them", 0, 1, true, false, ctl_cmd_info},
+	{"report", "[FILE|latest] [-- OPTIONS]", "open it in perf report", 0, 1, false, true, ctl_cmd_report},
+	{"script", "[FILE|latest] [-- OPTIONS]", "open it in perf script", 0, 1, false, true, ctl_cmd_script},
+	{"rm", "FILE...", "remove these", 1, SIZE_MAX, false, false, ctl_cmd_rm},
+	{"vacuum", NULL, "remove the oldest until the limits hold", 0, 0, false, false, ctl_cmd_vacuum},
 	{"triggers", NULL, "each trigger: its state, last value, how often it fired and why it did not", 0, 0,
-		true, ctl_cmd_triggers},
-	{"why", NULL, "the last decisions: what fired, and why it made a dump or did not", 0, 0, true,
+		true, false, ctl_cmd_triggers},
+	{"why", NULL, "the last decisions: what fired, and why it made a dump or did not", 0, 0, true, false,
 		ctl_cmd_why},
-	{"watch", NULL, "a line for each decision from now on", 0, 0, false, ctl_cmd_watch},
+	{"watch", NULL, "a line for each decision from now on", 0, 0, false, false, ctl_cmd_watch},
 	{"test-trigger", "NAME", "dump as if this trigger had fired, and print the dump's number", 1, 1,
-		false, ctl_cmd_test_trigger},
-	{"enable", "NAME...", "arm these triggers until the next reload", 1, SIZE_MAX, false, ctl_cmd_enable},
-	{"disable", "NAME...", "disarm these triggers until the next reload", 1, SIZE_MAX, false,
+		false, false, ctl_cmd_test_trigger},
+	{"enable", "NAME...", "arm these triggers until the next reload", 1, SIZE_MAX, false, false,
+		ctl_cmd_enable},
+	{"disable", "NAME...", "disarm these triggers until the next reload", 1, SIZE_MAX, false, false,
 		ctl_cmd_disable},
-	{"status", NULL, "the ring, rates and losses per event, own cost, dumps", 0, 0, true, ctl_cmd_status},
+	{"status", NULL, "the ring, rates and losses per event, own cost, dumps", 0, 0, true, false,
+		ctl_cmd_status},
 	{"metrics", NULL, "the numbers of status in the format of OpenMetrics, for a collector", 0, 0, false,
-		ctl_cmd_metrics},
-	{"verify-config", "[FILE]", "check the configuration with its drop-ins", 0, 1, false,
+		false, ctl_cmd_metrics},
+	{"verify-config", "[FILE]", "check the configuration with its drop-ins", 0, 1, false, false,
 		ctl_cmd_verify_config},
-	{"reload", NULL, "read the configuration again", 0, 0, false, ctl_cmd_reload},
-	{"stop", NULL, "end the recorder", 0, 0, false, ctl_cmd_stop},
+	{"reload", NULL, "read the configuration again", 0, 0, false, false, ctl_cmd_reload},
+	{"stop", NULL, "end the recorder", 0, 0, false, false, ctl_cmd_stop},
 };
 
 /* Headings of the help: the verbs from this one on. */
@@ -72,6 +76,7 @@ enum {
 };
 
 static const struct fr_option options[] = {
+	{"output", 'o', "FILE", "a copy of your own, and its path is printed; -: to standard output", "dump"},
 	{"last", OPT_LAST, "SPAN", "only the last 30s, 5min …", "dump"},
 	{"from", OPT_FROM, "TIME", "from then on: 23:11, -5min, \"2026-11-20 23:11:37\", @EPOCH", "dump"},
 	{"to", OPT_TO, "TIME", "up to then, instead of now", "dump"},
@@ -99,7 +104,7 @@ static const struct fr_option options[] = {
 };
 
 static const struct fr_option_group option_groups[] = {
-	{OPT_LAST, "Options of dump:"},
+	{'o', "Options of dump:"},
 	{OPT_MAX_USE, "Options of vacuum:"},
 	{'n', "Options of why:"},
 	{OPT_MERGE, "Options of stop:"},
@@ -128,7 +133,7 @@ static void print_verb(const struct ctl_verb *verb)
 		if (!strcmp(verb_groups[i].first, verb->name))
 			printf("\n%s\n", verb_groups[i].heading);
 	snprintf(text, sizeof(text), "%s %s", verb->name, verb->argument ? verb->argument : "");
-	printf("  %-22s %s\n", text, verb->help);
+	printf("  %-34s %s\n", text, verb->help);
 }
 
 static void print_help(void)
@@ -138,6 +143,8 @@ static void print_help(void)
 		print_verb(&verbs[i]);
 	fr_command_line_print(&ctl_command_line);
 	printf("\nExamples:\n"
+	       "  flightrecctl report                                 the newest dump, in perf report\n"
+	       "  flightrecctl script latest -- -F time,comm,event    its samples, in perf script\n"
 	       "  perf report -i \"$(flightrecctl dump --last 30s)\"   what the last 30 s were spent on\n"
 	       "  flightrecctl dump --from 14:03 --to 14:04           a minute of the past\n"
 	       "  flightrecctl why -n 5                               why there is a dump, or none\n"
@@ -223,6 +230,9 @@ static int apply(struct ctl *ctl, int option, struct fr_diag *d)
 	if (r <= 0)
 		return r;
 	switch (option) {
+	case 'o':
+		ctl->output = optarg;
+		return 0;
 	case OPT_REASON:
 		ctl->reason = optarg;
 		return 0;
@@ -308,9 +318,34 @@ static int check_window(const struct ctl *ctl, struct fr_diag *d)
 		return fr_fail(d, -EINVAL, hint, "--last and --from exclude each other");
 	if (ctl->post_ns != UINT64_MAX && (ctl->from_ns || ctl->to_ns))
 		return fr_fail(d, -EINVAL, hint, "--post excludes --from and --to");
+	if (ctl->output && ctl->no_wait)
+		return fr_fail(d, -EINVAL, "leave one of them out",
+			"--output waits for the dump, and --no-wait does not");
 	if (ctl->to_ns && ctl->from_ns > ctl->to_ns)
 		return fr_fail(d, -EINVAL, NULL, "--from is later than --to");
 	return 0;
+}
+
+/* Options are moved in front of the words by getopt, but what is behind "--" stays last. */
+static size_t words_behind(int argc, char *argv[])
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--"))
+			return (size_t)(argc - i - 1);
+	return 0;
+}
+
+/* flightrecctl report --stdio */
+static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
+{
+	for (int i = 1; i < argc && d; i++) {
+		const struct ctl_verb *verb = find_verb(argv[i]);
+
+		if (verb && verb->passes)
+			snprintf(d->hint, sizeof(d->hint),
+				"options of perf come behind --, as in: flightrecctl %s latest -- --stdio",
+				verb->name);
+	}
 }
 
 int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d)
@@ -318,15 +353,19 @@ int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **r
 	const char *hint = "flightrecctl --help lists verbs and options";
 	const struct ctl_verb *verb;
 	uint64_t given = 0;
+	size_t behind;
 	int option, r = 0;
 
 	ctl->post_ns = ctl->limits.max_use = ctl->limits.keep_free = UINT64_MAX;
 	ctl->limits.max_files = ctl->limits.max_age_ns = UINT64_MAX;
+	behind = words_behind(argc, argv);
 	fr_command_line_begin();
 	while (r == 0 && (option = fr_command_line_next(&ctl_command_line, argc, argv, d)) > 0) {
 		given |= 1ULL << (fr_command_line_find(&ctl_command_line, option) - options);
 		r = apply(ctl, option, d);
 	}
+	if (option < 0)
+		add_passing_hint(argc, argv, d);
 	if (r != 0 || option < 0)
 		return r ? r : option;
 	if (optind == argc)
@@ -335,7 +374,7 @@ int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **r
 	if (!verb)
 		return unknown_verb(argv[optind], d);
 	ctl->args = argv + optind + 1;
-	ctl->n_args = (size_t)(argc - optind - 1);
+	ctl->n_args = (size_t)(argc - optind - 1) - (verb->passes ? behind : 0);
 	if (ctl->n_args > verb->most_args)
 		return fr_fail(d, -EINVAL, hint, "%s: unexpected argument '%s'", verb->name,
 			ctl->args[verb->most_args]);

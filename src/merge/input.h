@@ -64,5 +64,7 @@ void fr_input_read_boot(struct fr_input *in);
 
 /* sidecar.c: the JSON beside PATH, or NULL. */
 cJSON *fr_sidecar_read(const char *path);
-/* {"version":1,"file":NAME,"dumps":[…]} of all inputs, NULL: out of memory. The caller frees it. */
-char *fr_sidecar_unite(const struct fr_inputs *in, const char *name);
+/* The JSON of the output NAME, as a dump has it, with that of each input in "dumps". NULL: out of memory. The
+   caller frees it. */
+char *fr_sidecar_unite(
+	const struct fr_inputs *in, const struct fr_merge_report *report, const char *name, bool compressed);

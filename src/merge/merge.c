@@ -300,6 +300,15 @@ static void report_damage(struct merge *m)
 		fr_merge_warn(m->options, "too many records have one time: some may be there twice");
 }
 
+/* Files of others, which have no JSON beside them, do not get one. */
+static bool has_sidecar(const struct fr_inputs *in)
+{
+	for (size_t i = 0; i < in->n; i++)
+		if (in->v[i].meta)
+			return true;
+	return false;
+}
+
 static int finish(struct merge *m, struct fr_diag *d)
 {
 	_cleanup_free_ char *meta = NULL;
@@ -311,9 +320,11 @@ static int finish(struct merge *m, struct fr_diag *d)
 		r = fr_output_end(&m->output, &m->head, d);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < m->inputs.n && !meta; i++)
-		if (m->inputs.v[i].meta && !(meta = fr_sidecar_unite(&m->inputs, m->output.name)))
+	if (has_sidecar(&m->inputs)) {
+		meta = fr_sidecar_unite(&m->inputs, &m->report, m->output.name, m->output.compress);
+		if (!meta)
 			return -ENOMEM;
+	}
 	r = fr_jit_take(&m->inputs, m->output.dirfd, m->output.name);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot keep the objects of code made at run time for %s",

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """flightrecctl as a person meets it: what it prints, and in which words and times."""
 import json
+import os
 import struct
 from collections import Counter
 
 import pytest
 
-from harness import NO_LOSS, environment, load, program, run, script_text, sidecar
+from harness import EXIT, NO_LOSS, environment, load, marks, program, run, script_text, sidecar, start
 
 STAMP = "20261120T231137.123456Z"
 
@@ -59,6 +60,94 @@ def test_help_is_grouped_and_has_examples(program_name, groups):
     found = [line for line in lines if line in groups]
     assert found == groups
     assert max(map(len, lines)) <= 120
+
+
+@pytest.fixture
+def fake_perf(tmp_path):
+    """A directory for $PATH with a perf that says how it was called."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    (path / "perf").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
+    (path / "perf").chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("verb", ["report", "script"])
+def test_perf_is_given_the_file_and_its_options(dumps, fake_perf, verb):
+    """By no name, `latest`, a name, a path, and that of the JSON; the exit code is perf's."""
+    newest = dumps / f"perf.data.sample.{STAMP}"
+    for words in ([], ["latest"], [newest.name], [str(newest)], [f"{newest}.json"]):
+        r = ctl(verb, *words, "-D", dumps, "--", "-F", "time", PATH=str(fake_perf))
+        assert (r.code, r.out.split()) == (7, [verb, "-i", str(newest), "-F", "time"]), (words, r)
+    merged = dumps / "perf.data"
+    merged.write_bytes(b"PERFILE2")
+    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [verb, "-i", str(merged)], "the newest of all"
+    (dumps / "debug" / ".build-id").mkdir(parents=True)
+    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split()[:2] == ["--buildid-dir", str(dumps / "debug")]
+
+
+def test_perf_that_is_not_installed(dumps, tmp_path):
+    r = ctl("report", "-D", dumps, PATH=str(tmp_path))
+    assert r.code == EXIT["error"] and "perf is not installed" in r.err and "linux-perf" in r.err, r
+
+
+def test_merged_files_are_listed_and_known(recorder, state_dir):
+    """What a stop leaves, and what the stop before has left."""
+    n = []
+    for reason in ("first", "second"):
+        d = recorder("-e", "cpu-clock", "-F", "999", "-M", "4M")
+        load("burn", "-u", "0.3")
+        d.dump_by_control("--reason", reason)
+        assert d.ctl("stop", "--merge").code == 0 and d.wait() == 0
+        merged = state_dir / "perf.data"
+        n.append(len(script_text(merged, trace=False)) + len(marks(merged)))
+    older = next(state_dir.glob("perf.data.2*Z"))
+    listed = json.loads(ctl("list", "-D", state_dir, "--json").out)
+    assert [(x["path"], x["samples"]) for x in listed] == [(str(older), n[0]), (str(state_dir / "perf.data"), n[1])]
+    text = ctl("list", "-D", state_dir).out
+    assert "0 dumps and 2 merged files in" in text and "second (control" in text, text
+    info = ctl("info", "perf.data", "-D", state_dir).out
+    assert f"Samples: {n[1]}\n" in info and "second, trigger control" in info and "Losses: " in info, info
+    meta = json.loads(ctl("info", "-D", state_dir, "--json").out)
+    assert meta["window"]["from_ns"] < meta["window"]["to_ns"] and meta["window"]["from"] < meta["window"]["to"] <= meta["time"]
+    assert [c["reason"] for c in meta["causes"]][0] == "second" and len(meta["dumps"]) == len(meta["causes"])
+
+
+MEMBER = ("setpriv", "--reuid=65534", "--regid=65534", "--groups=1", "--no-new-privs", "--bounding-set=-all")
+
+
+def test_a_copy_of_ones_own(recorder, open_dir):
+    """For a member of the group, in a directory of his: whole, his, and nobody else's; and what cannot be one is told before a
+    dump is made."""
+    state, home = open_dir / "state", open_dir / "home"
+    state.mkdir()
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    d = recorder("-e", "cpu-clock", "-F", "999", "-M", "4M", "--group", "daemon", directory=state)
+    load("burn", "-u", "0.3")
+    copy = home / "mine.data"
+
+    def dump(*args):
+        return run(*MEMBER, open_dir / "flightrecctl", "--socket", d.socket, "dump", *args, cwd=home)
+
+    state.chmod(0o755)
+    for target in (home, "/dev/null", home / "no" / "such", open_dir / "x", state):
+        r = dump("-o", target)
+        assert r.code > 0 and not d.samples(), (target, r)
+        assert len(r.err.splitlines()) > 1, f"a next step: {r.err}"
+    copy.write_text("older")
+    r = dump("-o", "mine.data")
+    assert (r.code, r.out) == (0, "mine.data\n"), r
+    st = copy.stat()
+    assert (st.st_uid, st.st_mode & 0o777) == (65534, 0o600)
+    assert copy.read_bytes() == d.samples()[0].read_bytes()
+    with open(home / "piped", "wb") as f:
+        p = start(*MEMBER, open_dir / "flightrecctl", "--socket", d.socket, "dump", "-o", "-", stdout=f)
+        assert p.wait(60) == 0
+    assert (home / "piped").read_bytes() == d.samples()[1].read_bytes()
+    assert sorted(x.name for x in home.iterdir()) == ["mine.data", "piped"]
+    d.stop()
+    assert run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "perf", "script", "-i", copy).code == 0, "without -f"
 
 
 def record_types(path):

@@ -105,7 +105,7 @@ def test_vacuum_and_rm(recorder, state_dir):
     assert r.code == 0 and names[1] in r.out, r
     assert [p.name for p in d.samples()] == [names[2]]
     r = ctl("list")
-    assert "1 dumps in" in r.out
+    assert "1 dump in" in r.out
 
 
 def calls(path, pid):

@@ -7,6 +7,8 @@
 #include "perfdata/reader.h"
 #include "scene.h"
 
+#include <cjson/cJSON.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -21,6 +23,7 @@
 
 #define A "perf.data.sample.20260101T000000.000000Z"
 #define B "perf.data.sample.20260102T000000.000000Z"
+#define C "perf.data.sample.20260103T000000.000000Z"
 #define AUX "perf.data.auxiliary"
 #define OUT "out"
 
@@ -302,6 +305,55 @@ static void test_directory_not_synced(void **state)
 	scene_deinit(&s);
 }
 
+static void losing(struct scene *s, const char *name, const char *losses)
+{
+	char text[500], file[100];
+
+	snprintf(text, sizeof(text),
+		"{\"boot_id\":\"" BOOT_1 "\",\"causes\":[{\"trigger\":\"%s\"}],\"losses\":[%s]}", name,
+		losses);
+	snprintf(file, sizeof(file), "%s.json", name);
+	synth_write(scene_path(s, file), text, strlen(text));
+}
+
+/* Two dumps of one run, and one of the next, which counts anew. */
+static void test_what_the_json_sums_up(void **state)
+{
+	_cleanup_buf_ struct fr_buf text = {0};
+	struct scene s;
+	cJSON *json, *losses;
+
+	scene_init(&s);
+	write_sample(&s, A, 100, 200);
+	losing(&s, A,
+		"{\"cause\":\"x\",\"event\":\"e\",\"cpu\":1,\"count\":5},{\"cause\":\"y\",\"count\":2}");
+	write_sample(&s, B, 150, 250);
+	losing(&s, B,
+		"{\"cause\":\"x\",\"event\":\"e\",\"cpu\":1,\"count\":7},{\"cause\":\"y\",\"count\":2}");
+	write_sample(&s, C, 200, 300);
+	losing(&s, C,
+		"{\"cause\":\"x\",\"event\":\"e\",\"cpu\":1,\"count\":3},{\"cause\":\"x\",\"event\":\"e\","
+		"\"cpu\":2,\"count\":1}");
+	assert_int_equal(scene_merge(&s), 0);
+	assert_int_equal(fr_read_file(AT_FDCWD, scene_path(&s, "perf.data.json"), 10000, &text), 0);
+	json = cJSON_ParseWithLength((const char *)text.data, text.len);
+	assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(json, "samples")), s.report.samples);
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "causes")), 3);
+	assert_string_equal(
+		cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "cause"), "trigger")), A);
+	losses = cJSON_GetObjectItem(json, "losses");
+	assert_int_equal(cJSON_GetArraySize(losses), 3);
+	for (int i = 0; i < 3; i++) {
+		static const double counts[] = {10, 1, 2};
+
+		assert_int_equal(
+			cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetArrayItem(losses, i), "count")),
+			counts[i]);
+	}
+	cJSON_Delete(json);
+	scene_deinit(&s);
+}
+
 static void test_keep_and_dry_run(void **state)
 {
 	struct scene s;
@@ -469,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_boots),
 		cmocka_unit_test(test_older_output_is_kept),
 		cmocka_unit_test(test_directory_not_synced),
+		cmocka_unit_test(test_what_the_json_sums_up),
 		cmocka_unit_test(test_keep_and_dry_run),
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_other_events),

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A copy of a dump that is the caller's own, whole or not at all. */
+#include "flightrecctl/ctl.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define BLOCK (1u << 20)
+
+static bool is_stdout(const char *path)
+{
+	return !strcmp(path, "-");
+}
+
+/* Of PATH, which may have no slash; and its last part. */
+static int open_directory(const char *path, const char **ret_name, struct fr_diag *d)
+{
+	_cleanup_free_ char *copy = strdup(path);
+	const char *slash = strrchr(path, '/');
+	int fd, r;
+
+	if (!copy)
+		return -ENOMEM;
+	*ret_name = slash ? slash + 1 : path;
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = fd < 0 ? -errno : fd;
+	return r < 0 ? fr_fail_errno(
+			       d, r, "give a file in a directory that is there", "cannot write %s", path)
+		     : r;
+}
+
+int ctl_copy_check(const char *path, struct fr_diag *d)
+{
+	_cleanup_close_ int dirfd = -1;
+	const char *name;
+	struct stat st;
+
+	if (is_stdout(path))
+		return isatty(STDOUT_FILENO)
+			       ? fr_fail(d, -EINVAL, "name a file, or give it to another program",
+					 "--output: a dump is not for a terminal")
+			       : 0;
+	dirfd = open_directory(path, &name, d);
+	if (dirfd < 0)
+		return dirfd;
+	/* Nobody wants /dev/null to become a file. */
+	if (!*name || (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)))
+		return fr_fail(d, -EINVAL, "name a file that is not there yet, or an ordinary one",
+			"--output: %s is no ordinary file", path);
+	if (faccessat(dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return fr_fail_errno(d, -errno, "give a file in a directory that you may write to",
+			"cannot write %s", path);
+	return 0;
+}
+
+/* An interruption leaves nothing behind: it waits for the end of a block, and is let through by the caller.
+ */
+static bool is_interrupted(const sigset_t *set)
+{
+	sigset_t pending;
+
+	if (sigpending(&pending) < 0)
+		return false;
+	for (int s = 1; s < NSIG; s++)
+		if (sigismember(set, s) == 1 && sigismember(&pending, s) == 1)
+			return true;
+	return false;
+}
+
+static int copy(int from, int to, const sigset_t *interruptions)
+{
+	_cleanup_free_ char *block = malloc(BLOCK);
+	ssize_t n;
+	int r = block ? 0 : -ENOMEM;
+
+	while (r == 0 && (n = read(from, block, BLOCK)) != 0) {
+		r = n < 0 ? -errno : fr_write_all(to, block, (size_t)n);
+		if (r == 0 && is_interrupted(interruptions))
+			r = -EINTR;
+	}
+	return r;
+}
+
+static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *interruptions)
+{
+	char tmp[NAME_MAX + 1];
+	_cleanup_close_ int fd = fr_tmp_create(dirfd, name, 0600, tmp, sizeof(tmp));
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = copy(from, fd, interruptions);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	if (r == 0 && renameat(dirfd, tmp, dirfd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dirfd, tmp, 0);
+	return r;
+}
+
+static int copy_from(int from, const char *path, const sigset_t *interruptions, struct fr_diag *d)
+{
+	_cleanup_close_ int dirfd = -1;
+	const char *name;
+
+	if (is_stdout(path))
+		return copy(from, STDOUT_FILENO, interruptions);
+	dirfd = open_directory(path, &name, d);
+	return dirfd < 0 ? dirfd : copy_to_name(from, dirfd, name, interruptions);
+}
+
+int ctl_copy(const char *dump, const char *path, struct fr_diag *d)
+{
+	_cleanup_close_ int from = open(dump, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	sigset_t interruptions, before;
+	int r;
+
+	if (from < 0)
+		return fr_fail_errno(d, -errno, "run it as root or as a member of the recorder's group",
+			"cannot read %s for a copy", dump);
+	sigemptyset(&interruptions);
+	sigaddset(&interruptions, SIGINT);
+	sigaddset(&interruptions, SIGTERM);
+	sigaddset(&interruptions, SIGHUP);
+	sigprocmask(SIG_BLOCK, &interruptions, &before);
+	r = copy_from(from, path, &interruptions, d);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (r < 0) {
+		char hint[256];
+
+		snprintf(hint, sizeof(hint), "the dump is there: %.200s", dump);
+		return fr_fail_errno(d, r, hint, "cannot write %s", path);
+	}
+	return 0;
+}
