@@ -42,7 +42,8 @@ enum fr_exit {
 	FR_EXIT_SUPPRESSED = 4,
 	FR_EXIT_PERMISSION = 5,
 	FR_EXIT_NO_SPACE = 6,
-	FR_EXIT_AGAIN = 7, /* flightrecd: a start failed that had a history to go on with */
+	FR_EXIT_PARTLY = 7, /* flightrecctl: done, but a trigger could not be armed */
+	FR_EXIT_AGAIN = 7,  /* flightrecd: a start failed that had a history to go on with */
 };
 
 /* The exit code that fits a negative errno: EACCES/EPERM 5, ENOSPC/EDQUOT 6, ECONNREFUSED/ENOENT stay 1. */

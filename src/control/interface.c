@@ -105,6 +105,7 @@ const char fr_interface_description[] =
 	"  state: (armed, disabled, failed),\n"
 	"  what: ?string,\n"
 	"  hint: ?string,\n"
+	"  origin: ?string,\n"
 	"  gone: ?string,\n"
 	"  unit: string,\n"
 	"  threshold: ?int,\n"

@@ -19,17 +19,26 @@ static void print_lines(FILE *f, const cJSON *lines)
 
 int ctl_cmd_reload(const struct ctl *ctl)
 {
-	cJSON *reply;
+	struct fr_client *client = NULL;
+	cJSON *reply, *not_armed;
 	int code = ctl_call(ctl, FR_METHOD_RELOAD, NULL, &reply);
 
 	if (code != FR_EXIT_OK)
 		return code;
-	if (ctl->json != FR_JSON_OFF)
+	code = ctl_connect(ctl, &client);
+	not_armed = client ? ctl_not_armed(client) : NULL;
+	fr_client_free(client);
+	if (ctl->json != FR_JSON_OFF) {
+		if (not_armed)
+			cJSON_AddItemToObject(reply, "not_armed", cJSON_Duplicate(not_armed, true));
 		ctl_print_json(ctl, reply);
-	else
+	} else {
 		print_lines(stdout, ctl_get(reply, "changed"));
-	if (ctl->json == FR_JSON_OFF)
 		print_lines(stderr, ctl_get(reply, "waiting"));
+	}
+	if (code == FR_EXIT_OK)
+		code = ctl_warn_not_armed(not_armed);
+	cJSON_Delete(not_armed);
 	cJSON_Delete(reply);
-	return FR_EXIT_OK;
+	return code;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecctl/ctl.h"
+#include "base/cleanup.h"
 #include "flightrecd/config.h"
 #include "trigger/source.h"
 
@@ -86,7 +87,7 @@ static int print_files(const struct ctl *ctl, const char *path, struct fr_diag *
 	return 0;
 }
 
-static void print_result(const struct ctl *ctl, const struct fr_diag *d, int code)
+static void print_result(const struct ctl *ctl, const struct fr_diag *d, int code, const cJSON *not_armed)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -95,8 +96,32 @@ static void print_result(const struct ctl *ctl, const struct fr_diag *d, int cod
 		cJSON_AddStringToObject(o, "what", d->what);
 		cJSON_AddStringToObject(o, "hint", d->hint);
 	}
+	if (not_armed)
+		cJSON_AddItemToObject(o, "not_armed", cJSON_Duplicate(not_armed, true));
 	ctl_print_json(ctl, o);
 	cJSON_Delete(o);
+}
+
+/* Whether a trigger can be armed is for the kernel to say, and to the recorder alone. Of the files that it
+   reads, too, it is asked; else it is said that nobody was. */
+static int check_armed(const struct ctl *ctl, const struct fr_config *c, cJSON **ret)
+{
+	_cleanup_free_ char *socket = ctl->n_args ? NULL : ctl_socket(ctl);
+	struct fr_client *client = NULL;
+
+	if (socket && fr_client_connect(socket, &client, NULL) == 0)
+		*ret = ctl_not_armed(client);
+	fr_client_free(client);
+	if (*ret)
+		return ctl_warn_not_armed(*ret);
+	for (size_t i = 0; i < c->n_trigger; i++)
+		if (c->trigger[i].enabled && fr_source_class_of(c->trigger[i].kind)) {
+			fputs("flightrecctl: whether the triggers can be armed, the recorder alone can tell: "
+			      "`flightrecctl reload` says which could not\n",
+				stderr);
+			break;
+		}
+	return FR_EXIT_OK;
 }
 
 int ctl_cmd_verify_config(const struct ctl *ctl)
@@ -104,7 +129,8 @@ int ctl_cmd_verify_config(const struct ctl *ctl)
 	const char *path = ctl->n_args ? ctl->args[0] : NULL;
 	struct fr_config config;
 	struct fr_diag diag = {0};
-	int r = print_files(ctl, path, &diag);
+	cJSON *not_armed = NULL;
+	int r = print_files(ctl, path, &diag), code = FR_EXIT_OK;
 
 	fr_config_init(&config);
 	if (r == 0)
@@ -115,8 +141,11 @@ int ctl_cmd_verify_config(const struct ctl *ctl)
 		r = check_events(&config, &diag);
 	if (r == 0)
 		r = check_triggers(&config, &diag);
+	if (r == 0)
+		code = check_armed(ctl, &config, &not_armed);
 	fr_config_deinit(&config);
 	if (ctl->json != FR_JSON_OFF)
-		print_result(ctl, &diag, r);
-	return r < 0 ? ctl_fail(&diag, r) : FR_EXIT_OK;
+		print_result(ctl, &diag, r, not_armed);
+	cJSON_Delete(not_armed);
+	return r < 0 ? ctl_fail(&diag, r) : code;
 }

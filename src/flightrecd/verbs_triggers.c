@@ -102,6 +102,8 @@ static cJSON *trigger_json(struct fr_daemon *m, size_t index, uint64_t now_ns)
 
 	fr_triggers_info(m->triggers, index, &i);
 	add_source(o, &i, now_ns);
+	if (i.config->origin)
+		cJSON_AddStringToObject(o, "origin", i.config->origin);
 	add_counts(o, i.counts);
 	add_u64(o, "cooled", i.stats.cooled);
 	add_u64(o, "lost", i.stats.lost);

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("FLIGHTREC_BIN", ROOT / "build/dev/bin"))
-EXIT = {"ok": 0, "error": 1, "usage": 2, "unreachable": 3, "salvaged": 3, "suppressed": 4, "permission": 5, "no-space": 6}
+EXIT = {"ok": 0, "error": 1, "usage": 2, "unreachable": 3, "salvaged": 3, "suppressed": 4, "permission": 5, "no-space": 6, "partly": 7}
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
 # What flightrecd arms without a section.

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import ARMED_PROBES, Daemon, finish_load, last_cpu, load, must, program, script_lines, start_load, until
+from harness import ARMED_PROBES, EXIT, Daemon, finish_load, last_cpu, load, must, program, script_lines, start_load, until
 
 QUIET = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
 
@@ -163,3 +163,24 @@ def test_what_waits_is_said_and_what_is_wrong_changes_nothing(configured):
     until("reload by SIGHUP", lambda: d.log().count("configuration reloaded") > said)
     counted = load("count", "-t", 0.3, "-p", 5000)
     assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"]
+
+
+def test_triggers_that_cannot_be_armed_are_told(configured):
+    """By reload and by verify-config, with the reason; those that can be armed are, and all else is taken over."""
+    d = configured.start(**COUNTED, RingSize="4M")
+    configured.write(**COUNTED, RingSize="2M")
+    text = configured.path.read_text()
+    configured.path.write_text(text + "[Trigger lost]\nEvent=page-faults\nThreshold=1000000\nCGroup=/no/such/group\n"
+                                      "[Trigger beat]\nEvery=1h\n")
+    r = d.ctl("reload")
+    assert r.code == EXIT["partly"] and "RingSize= is 2.0M" in r.out, r
+    assert "trigger lost is not armed" in r.err and f"{configured.path}:" in r.err and "beat" not in r.err, r.err
+    told = json.loads(d.ctl("reload", "--json=short").out)["not_armed"]
+    assert [t["name"] for t in told if "origin" in t] == ["lost"], told
+    r = d.ctl("verify-config")
+    assert r.code == EXIT["partly"] and "trigger lost is not armed" in r.err, r
+    r = d.ctl("verify-config", configured.path)
+    assert r.code == 0 and "the recorder alone can tell" in r.err, r
+    configured.path.write_text(text)
+    r = d.ctl("reload")
+    assert (r.code, r.err) == (0, ""), r

@@ -130,8 +130,14 @@ def test_reload(service):
     service.run("systemctl", "reload", "flightrecd")
     service.wait_for(lambda: "configuration reloaded" in service.journal(), "the reload")
     service.shell("printf '[Dump]\\nWindow=never\\n' >/etc/flightrec/flightrecd.conf.d/test.conf")
-    service.run("systemctl", "reload", "flightrecd")
-    service.wait_for(lambda: "stays in force" in service.journal(), "the refusal")
+    assert service.run("systemctl", "reload", "flightrecd", check=False).returncode != 0
+    assert "stays in force" in service.journal() and "test.conf:2" in service.journal()
+    assert "test.conf:2" in service.run("flightrecctl", "status").stdout
+    # For CAP_SYS_ADMIN, which the service has not.
+    service.shell("printf '[Trigger slow]\\nFunction=/usr/sbin/flightrecd:main\\n' >/etc/flightrec/flightrecd.conf.d/test.conf")
+    told = service.run("flightrecctl", "reload", check=False)
+    assert told.returncode == 7 and "trigger slow is not armed" in told.stderr and "test.conf:1" in told.stderr, told
+    assert "test.conf" not in service.run("flightrecctl", "status").stdout
     assert service.pid() == pid and service.is_active() == "active"
 
 
