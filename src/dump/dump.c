@@ -176,7 +176,9 @@ static int prepare(struct dump *x, struct fr_diag *d)
 	if (r < 0)
 		return r;
 	fr_session_drop_closed(&x->session, fr_snapshot_horizon(x->snapshot));
-	r = fr_feature_set_event_desc(&x->session);
+	r = fr_session_join_same(&x->session);
+	if (r == 0)
+		r = fr_feature_set_event_desc(&x->session);
 	if (r == 0)
 		r = add_marks(x);
 	if (r == 0)

@@ -215,11 +215,14 @@ int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **re
 	list_init(&p->done);
 	init_lock(p);
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	code = p->done_fd < 0 ? -errno : -pthread_create(&p->thread, NULL, dumper_main, p);
+	code = p->done_fd < 0 ? -errno : fr_session_copy(config->session, &p->session);
+	if (code == 0)
+		code = -pthread_create(&p->thread, NULL, dumper_main, p);
 	if (code < 0) {
 		fr_fail_errno(d, code, NULL, "cannot start the dumper thread");
 		if (p->done_fd >= 0)
 			close(p->done_fd);
+		fr_session_deinit(&p->session);
 		free(p);
 		return code;
 	}

@@ -84,9 +84,9 @@ struct fr_dumper_settings {
 };
 
 struct fr_dumper_config {
-	struct fr_recorder *recorder; /* all borrowed; free the dumper first */
+	struct fr_recorder *recorder; /* borrowed, as the keeper; free the dumper first */
 	struct fr_keeper *keeper;
-	const struct fr_session *session;
+	const struct fr_session *session; /* copied by start() */
 	int dirfd;
 	size_t section_max;
 	int level;

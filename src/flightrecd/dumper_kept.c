@@ -36,6 +36,7 @@ static void forget(struct fr_dumper *p)
 	p->kept.snapshot = fr_snapshot_free(p->kept.snapshot);
 	fr_buf_deinit(&p->kept.state);
 	fr_buf_deinit(&p->kept.since);
+	fr_session_deinit(&p->kept.session);
 	p->kept = (struct fr_kept){0};
 }
 
@@ -81,6 +82,8 @@ static int shelve(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_k
 
 	if (r == 0)
 		r = take_state(p, snapshot, k);
+	if (r == 0)
+		r = fr_session_copy(&p->session, &k->session);
 	fr_snapshot_unpin(snapshot);
 	return r;
 }
@@ -151,7 +154,7 @@ struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last)
 	fr_vacuum_report_deinit(&job->vacuum);
 	job->diag = (struct fr_diag){0};
 	job->vacuum_diag = (struct fr_diag){0};
-	job->code = fr_dumper_write(p, job, k->snapshot, saved_state);
+	job->code = fr_dumper_write(p, job, k->snapshot, &k->session, saved_state);
 	if (job->code < 0 && last)
 		return give_up(p);
 	if (job->code < 0) {

@@ -17,6 +17,7 @@ struct fr_kept {
 	struct fr_dump_job *job; /* NULL: there is none */
 	struct fr_snapshot *snapshot;
 	struct fr_buf state, since; /* fr_keeper_model() of its oldest frame */
+	struct fr_session session;  /* of then: the dumper's forgets events that the ring no longer has */
 	uint64_t samples;	    /* in its window */
 	uint64_t retry_ns;
 };
@@ -28,7 +29,7 @@ struct fr_dumper {
 	int done_fd;
 	struct fr_kept kept;
 	uint64_t tidied_ns;
-	struct fr_session session; /* what config.session points to, once it was set anew; the thread's own */
+	struct fr_session session; /* the thread's own */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -47,9 +48,10 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p);
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job);
 /* At the start and every hour: left-overs (FIRST), and what is past the limits. */
 void fr_dumper_tidy(struct fr_dumper *p, bool first);
-/* Write SNAPSHOT (borrowed) as JOB says. MODEL as in struct fr_dump_params, with P as its context. */
-int fr_dumper_write(
-	struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot, fr_dump_model model);
+/* Write SNAPSHOT (borrowed), with the events of SESSION, as JOB says. MODEL as in struct fr_dump_params, with
+   P as its context. */
+int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
+	const struct fr_session *session, fr_dump_model model);
 int fr_dumper_model(
 	void *p, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
 

@@ -24,9 +24,10 @@ int fr_dumper_model(
 	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
 {
 	struct fr_dumper *p = ctx;
+	const struct fr_event_desc *sideband = &p->session.events[p->session.n_events - 1];
 
-	return fr_keeper_model(
-		p->config.keeper, horizon_ns, time_ns, KEEPER_TIMEOUT_NS, ret_state, ret_since);
+	return fr_keeper_model(p->config.keeper, horizon_ns, time_ns, sideband->ids[0], KEEPER_TIMEOUT_NS,
+		ret_state, ret_since);
 }
 
 static int model(
@@ -71,14 +72,13 @@ static void take_session(struct fr_dumper *p)
 		fr_session_deinit(&p->session);
 		p->session = p->session_next;
 		p->session_next = (struct fr_session){0};
-		p->config.session = &p->session;
 	}
 	p->config.strip_rounds |= p->strip_rounds;
 	pthread_mutex_unlock(&p->lock);
 }
 
-int fr_dumper_write(
-	struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot, fr_dump_model model_of)
+int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
+	const struct fr_session *session, fr_dump_model model_of)
 {
 	const struct fr_clock_pair clock = fr_clock_pair_now();
 	const uint64_t time_ns = fr_clock_to_realtime(&clock, job->trigger_ns);
@@ -87,7 +87,7 @@ int fr_dumper_write(
 	int r = fr_dumper_marks_of(job->meta, &marks);
 	const struct fr_dump_params params = {
 		.dirfd = p->config.dirfd,
-		.session = p->config.session,
+		.session = session,
 		.clock = clock,
 		.trigger_ns = job->trigger_ns,
 		.from_ns = job->from_ns,
@@ -153,7 +153,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	add_asked(job);
 	p->config.add_steps(
 		p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_horizon(snapshot)), job->to_ns, job->meta);
-	job->code = fr_dumper_write(p, job, snapshot, fr_dumper_model);
+	job->code = fr_dumper_write(p, job, snapshot, &p->session, fr_dumper_model);
 	if (job->code < 0)
 		fr_kept_take(p, job, &snapshot);
 	fr_snapshot_free(snapshot);

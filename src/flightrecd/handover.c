@@ -6,7 +6,6 @@
 #include "flightrecd/config_kept.h"
 #include "flightrecd/daemon.h"
 #include "history/unpack.h"
-#include "perfdata/tracing_data.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -152,53 +151,6 @@ int fr_handover_config(struct fr_buf *ret)
 	*ret = state.config;
 	state.config = (struct fr_buf){0};
 	return 0;
-}
-
-static bool has_id(const uint64_t *ids, size_t n, uint64_t id)
-{
-	for (size_t i = 0; i < n; i++)
-		if (ids[i] == id)
-			return true;
-	return false;
-}
-
-static int unite_event(struct fr_session *to, const struct fr_event_desc *e)
-{
-	struct fr_event_desc last, *have = NULL;
-	size_t n;
-	int r = 0;
-
-	for (size_t i = 0; i < to->n_events && !have; i++)
-		if (!memcmp(&to->events[i].attr, &e->attr, sizeof(e->attr)) &&
-			!strcmp(to->events[i].name, e->name))
-			have = &to->events[i];
-	if (!have) {
-		r = fr_session_add_event(to, &e->attr, e->name, e->ids, e->n_ids, &have);
-		if (r < 0)
-			return r;
-		have->until_ns = e->until_ns ? e->until_ns : UINT64_MAX;
-		if (to->n_events < 2)
-			return 0;
-		last = to->events[to->n_events - 1];
-		to->events[to->n_events - 1] = to->events[to->n_events - 2];
-		to->events[to->n_events - 2] = last;
-		return 0;
-	}
-	n = have->n_ids; /* E's own are many after weeks, and no two of them the same */
-	for (size_t i = 0; r == 0 && i < e->n_ids; i++)
-		if (!has_id(have->ids, n, e->ids[i]))
-			r = fr_event_desc_add_id(have, e->ids[i]);
-	return r;
-}
-
-int fr_session_unite(struct fr_session *to, const struct fr_session *from)
-{
-	int r = fr_tracing_data_unite(
-		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
-
-	for (size_t i = 0; r == 0 && i < from->n_events; i++)
-		r = unite_event(to, &from->events[i]);
-	return r;
 }
 
 static void take_counters(struct fr_daemon *m, const struct fr_state *s)

@@ -57,8 +57,3 @@ void fr_handover_close(struct fr_daemon *daemon);
 /* "adopted" into STATUS, where a ring was, and how long the gaps were into a "restart" of META's losses. */
 void fr_handover_add_status(const struct fr_daemon *daemon, cJSON *status);
 void fr_handover_add_gap(const struct fr_daemon *daemon, cJSON *loss);
-
-/* Append FROM's events to TO's: an event that TO has gets the ids, another one stands before the last, which
-   is TO's side-band event, and will not be recorded for long; and FROM's formats of tracepoints. 0, -ENOMEM,
-   or -EBADMSG for formats that are none. */
-int fr_session_unite(struct fr_session *to, const struct fr_session *from);

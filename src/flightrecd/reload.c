@@ -103,6 +103,18 @@ static void next_deinit(struct next *n)
 	fr_event_list_deinit(&n->events);
 }
 
+/* Those that neither the ring nor what the keeper has not written yet has anything of. What a dump pins does
+   not leave the ring. */
+static void forget_events(struct fr_daemon *m)
+{
+	struct fr_history_stats ring;
+	struct fr_keeper_stats file;
+
+	fr_history_stats(m->history, &ring);
+	fr_keeper_stats(m->keeper, &file);
+	fr_session_drop_closed(&m->session, FR_MIN(ring.horizon_ns, file.horizon_ns));
+}
+
 static int open_next(struct fr_daemon *m, const struct fr_config *fresh, struct next *n, struct fr_diag *d)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
@@ -121,6 +133,8 @@ static int open_next(struct fr_daemon *m, const struct fr_config *fresh, struct 
 	r = fr_features_gather(&n->session, m->argc, m->argv, &pair, d);
 	if (r >= 0)
 		r = fr_tracing_data_gather(&n->session, d);
+	if (r >= 0)
+		forget_events(m);
 	if (r >= 0 && fr_session_unite(&n->session, &m->session) < 0)
 		r = fr_fail_errno(d, -ENOMEM, NULL, "cannot unite the events with those of before");
 	return r;

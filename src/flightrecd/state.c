@@ -14,7 +14,6 @@
 #define SLOT_VERSION 2u
 /* Pages that nothing was written to cost nothing: room for 1,000 events on 1,000 CPUs. */
 #define SLOT_BYTES (16ULL << 20)
-#define EVENTS_MAX 4096u
 #define EVENT_NAME_MAX 4096u
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
 
@@ -43,6 +42,8 @@ static int encode_event(const struct fr_event_desc *e, struct fr_buf *ret)
 
 	if (r == 0)
 		r = fr_buf_append(ret, &e->attr, sizeof(e->attr));
+	if (r == 0)
+		r = fr_buf_append_u64(ret, e->until_ns);
 	if (r == 0)
 		r = fr_buf_append_u32(ret, (uint32_t)name);
 	if (r == 0)
@@ -128,12 +129,15 @@ static int decode_event(struct cursor *c, struct fr_session *s)
 	struct perf_event_attr attr = {0};
 	_cleanup_free_ uint64_t *ids = NULL;
 	uint32_t size, name_size, n_ids;
+	struct fr_event_desc *added;
+	uint64_t until_ns;
 	const char *name;
 	const void *p;
 	int r = take_into(c, &size, sizeof(size));
 
 	/* Of another build: the fields that it did not know are 0. */
-	if (r < 0 || size < PERF_ATTR_SIZE_VER0 || size > sizeof(attr) || take_into(c, &attr, size) < 0)
+	if (r < 0 || size < PERF_ATTR_SIZE_VER0 || size > sizeof(attr) || take_into(c, &attr, size) < 0 ||
+		take_into(c, &until_ns, sizeof(until_ns)) < 0)
 		return -EBADMSG;
 	if (take_into(c, &name_size, sizeof(name_size)) < 0 || name_size == 0 || name_size > EVENT_NAME_MAX ||
 		!(name = take(c, name_size)) || memchr(name, '\0', name_size) != name + name_size - 1)
@@ -145,7 +149,10 @@ static int decode_event(struct cursor *c, struct fr_session *s)
 	if (!ids)
 		return -ENOMEM;
 	memcpy(ids, p, n_ids * sizeof(*ids)); /* a name of any length stands before them */
-	return fr_session_add_event(s, &attr, name, ids, n_ids, NULL);
+	r = fr_session_add_event(s, &attr, name, ids, n_ids, &added);
+	if (r == 0)
+		added->until_ns = until_ns;
+	return r;
 }
 
 /* What it holds is looked at by those who use it. */
@@ -173,7 +180,8 @@ static int decode(struct cursor *c, struct fr_state *s)
 		r = take_into(c, &n_lost, sizeof(n_lost));
 	/* Causes are added at the end. */
 	if (r < 0 || n_lost > _FR_LOSS_MAX || take_into(c, s->lost, n_lost * sizeof(*s->lost)) < 0 ||
-		take_into(c, &n_events, sizeof(n_events)) < 0 || n_events == 0 || n_events > EVENTS_MAX)
+		take_into(c, &n_events, sizeof(n_events)) < 0 || n_events == 0 ||
+		n_events > c->left / sizeof(uint64_t))
 		return -EBADMSG;
 	for (uint32_t i = 0; r == 0 && i < n_events; i++)
 		r = decode_event(c, &s->session);

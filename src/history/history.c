@@ -444,6 +444,7 @@ void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret)
 		.raw_bytes = h->arena.raw_bytes + h->samples.fill + h->sideband.fill,
 		.first_ns = fr_arena_oldest_sample(&h->arena),
 		.last_ns = h->last_ns,
+		.horizon_ns = fr_history_oldest_horizon(h),
 		.frames = h->arena.frames,
 		.samples = h->arena.samples + h->samples.n,
 		.sideband = h->arena.sideband + h->sideband.n,

@@ -142,6 +142,7 @@ struct fr_history_stats {
 	uint64_t used_bytes;	    /* of it, by frames and the open chunk */
 	uint64_t raw_bytes;	    /* what the frames hold, uncompressed, with the open chunk */
 	uint64_t first_ns, last_ns; /* oldest and newest sample */
+	uint64_t horizon_ns;	    /* nothing in it is older; 0: not known */
 	uint64_t frames, samples, sideband;
 	uint64_t frames_evicted, samples_evicted;
 	uint64_t chunks_dropped, samples_dropped; /* FR_LOSS_BACK_PRESSURE */

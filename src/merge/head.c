@@ -306,39 +306,3 @@ int fr_head_unite(
 		r = check_events(ret, d);
 	return r < 0 ? r : unite_features(o, in, ret);
 }
-
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-static bool event_shares_id(const struct fr_event_desc *e, const uint64_t *sorted, size_t n)
-{
-	for (size_t i = 0; i < e->n_ids; i++)
-		if (bsearch(&e->ids[i], sorted, n, sizeof(*sorted), by_value))
-			return true;
-	return false;
-}
-
-bool fr_head_shares_id(const struct fr_session *a, const struct fr_session *b)
-{
-	_cleanup_free_ uint64_t *ids = NULL;
-	size_t n = 0;
-
-	for (size_t e = 0; e < a->n_events; e++)
-		n += a->events[e].n_ids;
-	ids = n ? malloc(n * sizeof(*ids)) : NULL;
-	if (!ids)
-		return false;
-	n = 0;
-	for (size_t e = 0; e < a->n_events; e++)
-		for (size_t i = 0; i < a->events[e].n_ids; i++)
-			ids[n++] = a->events[e].ids[i];
-	qsort(ids, n, sizeof(*ids), by_value);
-	for (size_t e = 0; e < b->n_events; e++)
-		if (event_shares_id(&b->events[e], ids, n))
-			return true;
-	return false;
-}

@@ -10,6 +10,3 @@
    D where they do not go together; -ENOMEM. */
 int fr_head_unite(const struct fr_merge_options *options, struct fr_inputs *in, struct fr_session *ret,
 	struct fr_diag *d);
-
-/* Whether A and B have an event id in common. */
-bool fr_head_shares_id(const struct fr_session *a, const struct fr_session *b);

@@ -51,7 +51,7 @@ static void checkpoint_time(
 		const struct fr_input *in = &m->inputs.v[i];
 
 		if (!fr_reader_is_pipe(in->reader) && covers(in, aux->known_from) &&
-			fr_head_shares_id(&aux->head, &in->head))
+			fr_session_shares_id(&aux->head, &in->head))
 			*ret_from = *ret_to = aux->known_from;
 	}
 }
@@ -70,7 +70,7 @@ static void known_time(const struct merge *m, size_t of, uint64_t *ret_from, uin
 		const struct fr_input *aux = &m->inputs.v[i];
 
 		if (!fr_reader_is_pipe(aux->reader) || aux->known_to <= *ret_to ||
-			!fr_head_shares_id(&aux->head, &in->head))
+			!fr_session_shares_id(&aux->head, &in->head))
 			continue;
 		*ret_from = aux->known_from;
 		*ret_to = aux->known_to;

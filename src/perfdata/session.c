@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "perfdata/session.h"
 #include "base/cleanup.h"
+#include "perfdata/tracing_data.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -67,6 +68,118 @@ void fr_session_drop_closed(struct fr_session *s, uint64_t since_ns)
 			s->events[n++] = *e;
 	}
 	s->n_events = n;
+}
+
+/* The last one to the place AT. */
+static void move_last(struct fr_session *s, size_t at)
+{
+	struct fr_event_desc e = s->events[s->n_events - 1];
+
+	memmove(&s->events[at + 1], &s->events[at], (s->n_events - 1 - at) * sizeof(e));
+	s->events[at] = e;
+}
+
+int fr_session_unite(struct fr_session *to, const struct fr_session *from)
+{
+	const size_t last = to->n_events ? to->n_events - 1 : 0;
+	int r = fr_tracing_data_unite(
+		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
+
+	for (size_t i = 0; r == 0 && i < from->n_events; i++) {
+		/* Its side-band event first: so whatever was opened later stands before. */
+		const struct fr_event_desc *e = &from->events[i ? i - 1 : from->n_events - 1];
+		struct fr_event_desc *added;
+
+		r = fr_session_add_event(to, &e->attr, e->name, e->ids, e->n_ids, &added);
+		if (r == 0) {
+			added->until_ns = e->until_ns ? e->until_ns : UINT64_MAX;
+			move_last(to, last + i);
+		}
+	}
+	return r;
+}
+
+static int add_ids(struct fr_event_desc *e, const uint64_t *ids, size_t n)
+{
+	uint64_t *all = n ? reallocarray(e->ids, e->n_ids + n, sizeof(*all)) : e->ids;
+
+	if (n && !all)
+		return -ENOMEM;
+	if (n)
+		memcpy(all + e->n_ids, ids, n * sizeof(*ids));
+	e->ids = all;
+	e->n_ids += n;
+	return 0;
+}
+
+static bool is_same(const struct fr_event_desc *a, const struct fr_event_desc *b)
+{
+	return memcmp(&a->attr, &b->attr, sizeof(a->attr)) == 0 && strcmp(a->name, b->name) == 0;
+}
+
+int fr_session_join_same(struct fr_session *s)
+{
+	size_t n = 1, k;
+	int r = 0;
+
+	if (s->n_events < 2)
+		return 0;
+	/* Found first, where it is the newest. */
+	move_last(s, 0);
+	for (size_t i = 1; i < s->n_events; i++) {
+		struct fr_event_desc *e = &s->events[i];
+
+		for (k = 0; k < n && !is_same(&s->events[k], e);)
+			k++;
+		if (k < n && r == 0 && (r = add_ids(&s->events[k], e->ids, e->n_ids)) == 0)
+			event_desc_deinit(e);
+		else
+			s->events[n++] = *e;
+	}
+	s->n_events = n;
+	for (size_t i = 0; i + 1 < n; i++) {
+		struct fr_event_desc e = s->events[i];
+
+		s->events[i] = s->events[i + 1];
+		s->events[i + 1] = e;
+	}
+	return r;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool event_shares_id(const struct fr_event_desc *e, const uint64_t *sorted, size_t n)
+{
+	for (size_t i = 0; i < e->n_ids; i++)
+		if (bsearch(&e->ids[i], sorted, n, sizeof(*sorted), by_value))
+			return true;
+	return false;
+}
+
+bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b)
+{
+	_cleanup_free_ uint64_t *ids = NULL;
+	size_t n = 0;
+
+	for (size_t e = 0; e < a->n_events; e++)
+		n += a->events[e].n_ids;
+	ids = n ? malloc(n * sizeof(*ids)) : NULL;
+	if (!ids)
+		return false;
+	n = 0;
+	for (size_t e = 0; e < a->n_events; e++)
+		for (size_t i = 0; i < a->events[e].n_ids; i++)
+			ids[n++] = a->events[e].ids[i];
+	qsort(ids, n, sizeof(*ids), by_value);
+	for (size_t e = 0; e < b->n_events; e++)
+		if (event_shares_id(&b->events[e], ids, n))
+			return true;
+	return false;
 }
 
 int fr_session_copy(const struct fr_session *s, struct fr_session *ret)

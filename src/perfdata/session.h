@@ -57,8 +57,8 @@ struct fr_event_desc {
 	char *name;    /* as perf prints it: "cycles:k", "sched:sched_switch" */
 	uint64_t *ids; /* the kernel's ids of this event, one per CPU (and task) */
 	size_t n_ids;
-	/* It is recorded no more, and has no record of that time or later; 0: it is recorded; UINT64_MAX: not
-	   for long. Of a live recording only, in no file. */
+	/* It was opened anew or is recorded no more, and these ids have no record of that time or later; 0:
+	   it is recorded; UINT64_MAX: not for long. Of a live recording only, in no file. */
 	uint64_t until_ns;
 };
 
@@ -78,6 +78,15 @@ int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id);
 void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
 /* Without the events that have no record of SINCE_NS or later. */
 void fr_session_drop_closed(struct fr_session *s, uint64_t since_ns);
+/* FROM's events, which are not recorded for long, before the last of TO's, which is the side-band event; and
+   FROM's formats of tracepoints. Each time an event is opened it is one more here, with the ids of that time,
+   so that it can go. 0, -ENOMEM, or -EBADMSG for formats that are none. */
+int fr_session_unite(struct fr_session *to, const struct fr_session *from);
+/* As a file has them: events with the same attr and name become one, the newest ids first. The last stays the
+   last. 0 or -ENOMEM. */
+int fr_session_join_same(struct fr_session *s);
+/* Whether A and B have an event id in common: the kernel gives each once in a boot. */
+bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b);
 /* A deep copy. RET is not touched on failure. */
 int fr_session_copy(const struct fr_session *s, struct fr_session *ret);
 void fr_session_deinit(struct fr_session *s);

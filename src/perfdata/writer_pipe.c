@@ -35,17 +35,24 @@ int fr_pipe_event(const struct fr_event_desc *e, struct fr_buf *b)
 	struct perf_event_attr attr = e->attr;
 	size_t room =
 		(RECORD_ALIGNED_MAX - sizeof(struct perf_event_header) - sizeof(attr)) / sizeof(uint64_t);
-	uint64_t update[2] = {EVENT_UPDATE_NAME, e->n_ids ? e->ids[0] : 0};
-	int r;
+	size_t at = 0;
 
 	/* The whole struct: perf before 6.5 looks for the ids behind the struct that it was built with. */
 	attr.size = sizeof(attr);
-	r = append_record(b, FR_RECORD_HEADER_ATTR, &attr, sizeof(attr), e->ids,
-		FR_MIN(e->n_ids, room) * sizeof(uint64_t));
-	if (r < 0 || e->n_ids == 0)
-		return r;
-	return append_record(
-		b, FR_RECORD_EVENT_UPDATE, update, sizeof(update), e->name, strnlen(e->name, 4095) + 1);
+	do {
+		const size_t n = FR_MIN(e->n_ids - at, room);
+		uint64_t update[2] = {EVENT_UPDATE_NAME, n ? e->ids[at] : 0};
+		int r = append_record(
+			b, FR_RECORD_HEADER_ATTR, &attr, sizeof(attr), e->ids + at, n * sizeof(uint64_t));
+
+		if (r == 0 && n)
+			r = append_record(b, FR_RECORD_EVENT_UPDATE, update, sizeof(update), e->name,
+				strnlen(e->name, 4095) + 1);
+		if (r < 0)
+			return r;
+		at += n;
+	} while (at < e->n_ids); /* what no record has room for stands in one more */
+	return 0;
 }
 
 static int append_features(struct fr_buf *b, const struct fr_session *s)

@@ -267,12 +267,17 @@ static int init(struct fr_keeper *k, const struct fr_keeper_config *config)
 	int r;
 
 	k->config = *config;
+	k->config.session = NULL;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&k->progress, &attr);
 	pthread_condattr_destroy(&attr);
 	r = fr_queue_new(bytes, &k->fresh);
+	if (r == 0)
+		r = fr_session_copy(config->session, &k->session);
+	if (r == 0)
+		r = fr_session_join_same(&k->session);
 	if (r == 0)
 		r = fr_queue_new(bytes, &k->evicted);
 	if (r == 0)
@@ -304,7 +309,7 @@ int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret,
 			k->config.adopt = false, r = 0;
 	}
 	if (r == 0)
-		r = fr_pipe_head(config->session, &head);
+		r = fr_pipe_head(&k->session, &head);
 	if (r == 0 && !k->file)
 		r = fr_auxfile_open(config->dirfd, head.data, head.len, &k->file, d);
 	if (r < 0) {
@@ -396,8 +401,8 @@ static int wait_for_tail(struct fr_keeper *k, uint64_t target, uint64_t timeout_
 	return 0;
 }
 
-int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, uint64_t timeout_ns,
-	struct fr_buf *ret_state, struct fr_buf *ret_since)
+int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, uint64_t id,
+	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
 {
 	uint64_t target = fr_queue_tail(k->evicted);
 	size_t before = ret_state->len, before_since = ret_since->len;
@@ -411,7 +416,7 @@ int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, 
 	if (r == 0)
 		r = keeper_advance(&k->tail, horizon_ns);
 	if (r == 0)
-		r = fr_model_write(k->tail.model, time_ns, k->config.sideband_id, ret_state);
+		r = fr_model_write(k->tail.model, time_ns, id, ret_state);
 	if (r == 0)
 		r = fr_reorder_write(&k->tail.reorder, ret_since);
 	pthread_mutex_unlock(&k->lock);
@@ -426,9 +431,11 @@ int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, 
 void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret)
 {
 	struct fr_model_stats m;
+	uint64_t horizon_ns;
 
 	pthread_mutex_lock(&k->lock);
 	fr_model_stats(k->tail.model, &m);
+	horizon_ns = k->head.horizon_ns;
 	pthread_mutex_unlock(&k->lock);
 	*ret = (struct fr_keeper_stats){
 		.records = atomic_load(&k->records),
@@ -439,6 +446,7 @@ void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret)
 		.write_errors = atomic_load(&k->write_errors),
 		.last_errno = atomic_load(&k->last_errno),
 		.damaged = atomic_load(&k->damaged),
+		.horizon_ns = horizon_ns,
 		.processes = m.processes,
 		.threads = m.threads,
 		.maps = m.maps,

@@ -26,7 +26,7 @@ struct fr_keeper;
 
 struct fr_keeper_config {
 	int dirfd;			  /* where perf.data.auxiliary is; borrowed */
-	const struct fr_session *session; /* heads the auxiliary file; borrowed, constant */
+	const struct fr_session *session; /* heads the auxiliary file; copied by new() */
 	uint64_t sideband_id;		  /* an event id of the side-band event */
 	size_t section_max; /* fr_history_section_max(): the largest raw size of an evicted section */
 	size_t queue_bytes; /* fresh and evicted together; 0: 2 MiB */
@@ -86,17 +86,18 @@ void fr_keeper_request_scan(struct fr_keeper *k);
 /*
  * What a dump begins with, where HORIZON_NS is the horizon of the oldest frame that it holds: waits until all
  * that was evicted before this call is taken in, and appends
- *   to RET_STATE  the state just before the horizon as records, all with time TIME_NS;
+ *   to RET_STATE  the state just before the horizon as records, all with time TIME_NS and event id ID;
  *   to RET_SINCE  what was evicted and is not older than the horizon, in order, with its own times.
  * Kernel modules are looked after first. 0, -ETIMEDOUT after TIMEOUT_NS, -ENOMEM. Any thread but the
  * recorder's and the keeper's.
  */
-int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, uint64_t timeout_ns,
-	struct fr_buf *ret_state, struct fr_buf *ret_since);
+int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, uint64_t id,
+	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
 
 struct fr_keeper_stats {
 	uint64_t records, bytes; /* written to the auxiliary file */
 	uint64_t file_bytes;
+	uint64_t horizon_ns;	     /* all that is older is in the file; 0: not known */
 	uint64_t scans, queue_drops; /* FR_LOSS_SIDEBAND_QUEUE: runs of records */
 	uint64_t write_errors;	     /* FR_LOSS_AUXILIARY */
 	int last_errno;

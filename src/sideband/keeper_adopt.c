@@ -38,22 +38,27 @@ struct replay {
 	uint64_t newest_ns, round_newest_ns;
 };
 
-static bool is_known_event(const struct fr_session *s, const struct fr_event_desc *e)
+/* Whether it was written by the instance that we go on with. Its head may be of events that the ring has
+   nothing of any more; when they were opened anew, the file was told. */
+static bool is_ours(const struct fr_keeper *k, const char *path)
 {
-	for (size_t i = 0; e->n_ids && i < s->n_events; i++)
-		for (size_t n = 0; n < s->events[i].n_ids; n++)
-			if (s->events[i].ids[n] == e->ids[0])
-				return true;
-	return false;
-}
+	const struct perf_event_header *h;
+	struct fr_reader *reader;
+	struct fr_diag d = {0};
+	bool ours = false;
+	size_t seen = 0;
 
-/* Whether it was written by the instance that we go on with: an id is given once in a boot. */
-static bool is_ours(const struct fr_keeper *k, const struct fr_session *s)
-{
-	for (size_t i = 0; i < s->n_events; i++)
-		if (is_known_event(k->config.session, &s->events[i]))
-			return true;
-	return false;
+	if (fr_reader_open(path, &reader, &d) < 0)
+		return false;
+	while (!ours && fr_reader_next(reader, &h, NULL) == 1) {
+		const struct fr_session *s = fr_reader_session(reader);
+
+		if (s->n_events != seen)
+			ours = fr_session_shares_id(s, &k->session);
+		seen = s->n_events;
+	}
+	fr_reader_free(reader);
+	return ours;
 }
 
 /* A file begins with a scan, of time 0, or with a checkpoint, all of which has one time. */
@@ -121,24 +126,19 @@ static uint64_t replay(struct fr_keeper *k, struct replay *p)
 	const struct fr_damage *damage;
 	struct fr_reader *reader;
 	struct fr_diag d = {0};
-	bool ours = false;
 	uint64_t bytes;
 	char path[32];
 	int r = 0;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fr_auxfile_fd(k->file));
-	if (fr_reader_open(path, &reader, &d) < 0)
+	if (!is_ours(k, path) || fr_reader_open(path, &reader, &d) < 0)
 		return 0;
 	while (r == 0 && fr_reader_next(reader, &h, NULL) == 1) {
-		/* The head of a pipe has been read when there is a record. */
-		ours = ours || is_ours(k, fr_reader_session(reader));
-		if (!ours)
-			break;
 		pthread_mutex_lock(&k->lock);
 		r = replay_record(p, h) < 0 ? -ENOMEM : 0;
 		pthread_mutex_unlock(&k->lock);
 	}
-	bytes = ours ? fr_auxfile_bytes(k->file) : 0;
+	bytes = fr_auxfile_bytes(k->file);
 	damage = fr_reader_damage(reader);
 	if (damage->damaged)
 		bytes = FR_MIN(bytes, damage->offset);
@@ -146,13 +146,31 @@ static uint64_t replay(struct fr_keeper *k, struct replay *p)
 	return bytes;
 }
 
-/* Its side-band event: the records in the file are of no other. */
-static void describe(struct fr_keeper *k)
+/* How many of E's ids, the newest first, KNOWN has not. */
+static size_t count_new(const struct fr_event_desc *e, const struct fr_session *known)
 {
-	const struct fr_session *s = k->config.session;
-	_cleanup_buf_ struct fr_buf b = {0};
+	for (size_t n = 0; known && n < e->n_ids; n++)
+		for (size_t i = 0; i < known->n_events; i++)
+			if (known->events[i].n_ids && known->events[i].ids[0] == e->ids[n])
+				return n;
+	return e->n_ids;
+}
 
-	if (fr_pipe_event(&s->events[s->n_events - 1], &b) == 0)
+void keeper_describe(struct fr_keeper *k, const struct fr_session *known)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	int r = 0;
+
+	/* The records in the file are of no others; with and without build-ids they are two. */
+	for (size_t i = 0; r == 0 && i < k->session.n_events; i++) {
+		struct fr_event_desc e = k->session.events[i];
+
+		e.n_ids = e.attr.comm ? count_new(&e, known) : 0;
+		if (e.n_ids)
+			r = fr_pipe_event(&e, &b);
+	}
+	k->compaction.described++;
+	if (r == 0)
 		keeper_file_append(k, b.data, b.len);
 }
 
@@ -161,8 +179,7 @@ static void begin_anew(struct fr_keeper *k)
 {
 	_cleanup_buf_ struct fr_buf head = {0};
 
-	if (fr_pipe_head(k->config.session, &head) == 0 &&
-		fr_auxfile_begin_anew(k->file, head.data, head.len) == 0)
+	if (fr_pipe_head(&k->session, &head) == 0 && fr_auxfile_begin_anew(k->file, head.data, head.len) == 0)
 		return;
 	/* Two recordings in one file would be none. */
 	(void)fr_auxfile_cut(k->file, 0);
@@ -177,7 +194,7 @@ bool keeper_adopt(struct fr_keeper *k)
 
 	if (bytes) {
 		(void)fr_auxfile_cut(k->file, bytes);
-		describe(k);
+		keeper_describe(k, NULL);
 	} else {
 		begin_anew(k);
 	}
@@ -201,8 +218,12 @@ int fr_keeper_set_session(struct fr_keeper *k, const struct fr_session *s, uint6
 	struct fr_session copy = {0}, old;
 	int r = fr_session_copy(s, &copy);
 
-	if (r < 0)
+	if (r == 0)
+		r = fr_session_join_same(&copy);
+	if (r < 0) {
+		fr_session_deinit(&copy);
 		return r;
+	}
 	pthread_mutex_lock(&k->lock);
 	old = k->session_next;
 	k->session_next = copy;
@@ -214,20 +235,18 @@ int fr_keeper_set_session(struct fr_keeper *k, const struct fr_session *s, uint6
 
 void keeper_take_session(struct fr_keeper *k)
 {
-	bool any;
+	_cleanup_session_ struct fr_session old = {0};
 
 	pthread_mutex_lock(&k->lock);
-	any = k->session_next.n_events > 0;
-	if (any) {
-		fr_session_deinit(&k->session);
+	if (k->session_next.n_events) {
+		old = k->session;
 		k->session = k->session_next;
 		k->session_next = (struct fr_session){0};
-		k->config.session = &k->session;
 		k->config.sideband_id = k->sideband_id_next;
 	}
 	pthread_mutex_unlock(&k->lock);
-	if (any) {
+	if (old.n_events) {
 		keeper_compact_stop_writing(k); /* it has the head of before */
-		describe(k);
+		keeper_describe(k, &old);
 	}
 }

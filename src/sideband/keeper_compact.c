@@ -19,6 +19,7 @@
 
 #define SLICE_BYTES (256u << 10)
 #define RETRY_NS (60 * FR_NSEC_PER_SEC)
+#define DESCRIBED_MAX 1000u
 
 void keeper_compact_init(struct fr_keeper *k, uint64_t now_ns)
 {
@@ -51,6 +52,9 @@ static bool is_due(const struct fr_keeper *k, uint64_t now_ns)
 
 	if (now_ns < c->not_before_ns || k->retry_ns || k->scan_ns_now || !k->head.horizon_ns)
 		return false;
+	/* A reader has room for 16,384. */
+	if (c->described >= DESCRIBED_MAX)
+		return true;
 	if (max && bytes > max && bytes >= 2 * c->checkpoint_bytes)
 		return true;
 	return age && now_ns - c->checkpoint_ns > age && bytes > c->checkpoint_bytes;
@@ -63,7 +67,7 @@ static int begin(struct fr_keeper *k)
 
 	c->slice.len = 0;
 	c->cursor = (struct fr_model_cursor){0};
-	r = fr_pipe_head(k->config.session, &c->slice);
+	r = fr_pipe_head(&k->session, &c->slice);
 	if (r == 0)
 		r = fr_auxfile_next_create(k->file, c->slice.data, c->slice.len);
 	if (r == 0)
@@ -114,6 +118,7 @@ static int finish(struct fr_keeper *k, uint64_t now_ns)
 	if (r <= 0)
 		return r;
 	c->state = COMPACT_IDLE;
+	c->described = 0;
 	c->checkpoint_ns = now_ns;
 	c->checkpoint_bytes = c->next_checkpoint_bytes;
 	fr_buf_deinit(&c->slice);

@@ -66,6 +66,7 @@ void keeper_file_retry(struct fr_keeper *k, uint64_t now_ns)
 		return;
 	}
 	k->retry_ns = 0;
+	keeper_describe(k, NULL); /* it may have been opened anew meanwhile */
 	k->round_newest_ns = k->newest_ns;
 	atomic_store(&k->scan_wanted, true);
 }

@@ -30,6 +30,7 @@ struct keeper_compaction {
 	uint64_t checkpoint_bytes, checkpoint_ns; /* of the file as it is: its size and time at its begin */
 	uint64_t next_checkpoint_bytes;
 	uint64_t not_before_ns;
+	unsigned described; /* how often the file was told of other events */
 };
 
 struct fr_keeper {
@@ -56,7 +57,7 @@ struct fr_keeper {
 	uint64_t sideband_id_next;
 
 	/* Keeper's */
-	struct fr_session session; /* what config.session points to, once it was set anew */
+	struct fr_session session;
 	struct keeper_stage head;
 	uint64_t since_ns;    /* fresh_since_ns when all that came before it had been read */
 	uint64_t scan_ns_now; /* the time of a scan that is not over; 0: there is none */
@@ -105,6 +106,8 @@ int keeper_tell(struct fr_keeper *k, const struct fr_buf *run, uint32_t n, uint6
 bool keeper_adopt(struct fr_keeper *k);
 /* The events that are to be from now on, where there are others: the file is told of them. */
 void keeper_take_session(struct fr_keeper *k);
+/* The side-band event into the file, with those of its ids that are newer than KNOWN's; NULL: with all. */
+void keeper_describe(struct fr_keeper *k, const struct fr_session *known);
 
 /* keeper_scan.c. The first one has time 0; a later one is over when keeper_scan_settle() has said who is
    gone. 0 or a negative errno with D. */

@@ -55,9 +55,12 @@ static void tell(struct fr_keeper *k)
 	/* While a scan waits for its end, the ring is held already, by a time that is older. */
 	bool held = k->scan_ns_now;
 	struct found f = {.keeper = k, .time_ns = held ? fr_monotonic_ns() : k->config.hold(k->config.ctx)};
-	struct fr_scan_config config = {.time_ns = f.time_ns, .id = k->config.sideband_id};
-	int r = fr_scan_modules(&config, k->config.modules_path, put, &f);
+	struct fr_scan_config config = {.time_ns = f.time_ns};
+	int r;
 
+	keeper_take_session(k); /* as in keeper_scan_hold() */
+	config.id = k->config.sideband_id;
+	r = fr_scan_modules(&config, k->config.modules_path, put, &f);
 	if (r == 0)
 		r = keeper_tell(k, &f.run, f.n, f.time_ns);
 	if (!held)

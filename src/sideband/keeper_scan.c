@@ -125,6 +125,8 @@ void keeper_scan_hold(struct fr_keeper *k)
 {
 	keeper_compact_stop_writing(k);
 	k->scan_ns_now = k->config.hold(k->config.ctx);
+	/* Whatever was opened anew by then: an id that was closed has no record that is younger. */
+	keeper_take_session(k);
 }
 
 int keeper_scan_held(struct fr_keeper *k)

@@ -115,6 +115,38 @@ def test_an_event_of_before_leaves_with_its_last_record(configured):
     assert {x.event for x in script_lines(sample, trace=False)} == {COUNTED["Events"]}
 
 
+def heads(sample):
+    """How many ids its head has, and how large what stands before the data is."""
+    with open(sample, "rb") as f:
+        head = f.read(104)
+    ids = sum(len(line.split("id = {", 1)[1].split("}", 1)[0].split(",")) for line in must("perf", "report", "--header-only", "-i", sample).out.splitlines()
+              if "id = {" in line)
+    return ids, int.from_bytes(head[40:48], "little")
+
+
+def test_ids_leave_with_the_ring(configured):
+    """Opened anew hundreds of times, each time with another frequency; the ring has a lap of a few of them."""
+    keys = dict(Events=["cpu-clock", COUNTED["Events"]], RingSize="1M")
+    d = configured.start(**keys)
+    process = start_load("count", "-t", 300, "-c", last_cpu())
+    first = heads(d.dump_by_control())
+    for i in range(200):
+        assert configured.reload(**keys, Frequency=100 + i).code == 0
+    ring = d.status()["ring"]
+    newest = ring["evicted_samples"] + ring["samples"]
+    until("ring of other records", lambda: d.status()["ring"]["evicted_samples"] > newest, 200)
+    assert configured.reload(**keys, Frequency=99).code == 0
+    sample = d.dump_by_control()
+    process.kill()
+    process.wait()
+    ids, bytes_before_data = heads(sample)
+    assert ids <= 3 * first[0] and bytes_before_data <= 2 * first[1] + 4096, (first, ids, bytes_before_data)
+    assert {COUNTED["Events"], "cpu-clock"} <= events_of(sample)
+    # What went out of the ring is still in the merge's view one recording: nobody is without a name.
+    merged = d.finish()
+    assert {x.comm for x in script_lines(merged, trace=False) if x.event == COUNTED["Events"]} >= {"frtest-count"}
+
+
 def test_ring_changes_its_size_under_load(configured):
     d = configured.start(**COUNTED, RingSize="16M")
     process = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 2000)

@@ -218,8 +218,9 @@ static void gather(struct machine *m, struct fr_snapshot *s, struct fr_buf *ret)
 	struct fr_frame f;
 
 	assert_int_equal(fr_unpack_new(&u), 0);
-	assert_int_equal(
-		fr_keeper_model(m->keeper, horizon, horizon ? horizon - 1 : 0, 60 * SECOND, ret, &since), 0);
+	assert_int_equal(fr_keeper_model(m->keeper, horizon, horizon ? horizon - 1 : 0, EVENT_ID, 60 * SECOND,
+				 ret, &since),
+		0);
 	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
 	while (fr_snapshot_next(s, &f) > 0) {
 		ssize_t n = fr_section_open(

@@ -30,6 +30,7 @@ static void make(struct fr_state *s, unsigned n_events, unsigned n_ids, uint64_t
 
 		snprintf(name, sizeof(name), "event-%u-%.*s", e, (int)(e % 9), "abcdefgh");
 		assert_int_equal(fr_session_add_event(&s->session, &attr, name, NULL, 0, &desc), 0);
+		desc->until_ns = e * salt;
 		for (unsigned i = 0; i < n_ids; i++)
 			assert_int_equal(fr_event_desc_add_id(desc, 1000 * e + i + 1), 0);
 	}
@@ -47,6 +48,7 @@ static void assert_same(const struct fr_state *a, const struct fr_state *b)
 
 		assert_memory_equal(&p->attr, &q->attr, sizeof(p->attr));
 		assert_string_equal(p->name, q->name);
+		assert_int_equal(p->until_ns, q->until_ns);
 		assert_int_equal(p->n_ids, q->n_ids);
 		assert_memory_equal(p->ids, q->ids, p->n_ids * sizeof(*p->ids));
 	}
@@ -70,6 +72,18 @@ static void test_round_trip(void **ctx)
 		assert_int_equal(fr_state_decode(b.data, b.len, &again), 0);
 		assert_same(&s, &again);
 	}
+}
+
+/* A service that restarts each minute, within one lap of a ring that holds a day. */
+static void test_a_day_of_reopens_fits(void **ctx)
+{
+	_cleanup_state_ struct fr_state s = {0}, again = {0};
+	_cleanup_buf_ struct fr_buf b = {0};
+
+	make(&s, 5 * 1440, 64, 1);
+	assert_int_equal(fr_state_encode(&s, &b), 0);
+	assert_int_equal(fr_state_decode(b.data, b.len, &again), 0);
+	assert_same(&s, &again);
 }
 
 /* Cut anywhere: refused. Any byte another one: refused, or read without harm. */
@@ -158,6 +172,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_a_day_of_reopens_fits),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_file_keeps_the_newest),
 		cmocka_unit_test(test_torn_write),

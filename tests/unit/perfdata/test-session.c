@@ -51,10 +51,96 @@ static void an_event_goes_once_nothing_of_it_can_be_there(void **state)
 	expect_names(&s, "old closing now ");
 }
 
+#define EVENTS 3 /* and the side-band event */
+#define CPUS 4
+#define LAP 20 /* reopens that one lap of the ring spans */
+
+/* As a capture describes itself: new ids each time, and every other time another frequency. */
+static void describe_anew(struct fr_session *s, uint64_t opening)
+{
+	const char *const names[EVENTS + 1] = {"cycles", "sched", "faults", "dummy"};
+	uint64_t ids[CPUS];
+
+	for (unsigned e = 0; e <= EVENTS; e++) {
+		struct perf_event_attr attr = {.config = e};
+
+		if (e == 0)
+			attr.sample_freq = 100 + opening / 2;
+		for (unsigned cpu = 0; cpu < CPUS; cpu++)
+			ids[cpu] = 1 + (opening * (EVENTS + 1) + e) * CPUS + cpu;
+		assert_int_equal(fr_session_add_event(s, &attr, names[e], ids, CPUS, NULL), 0);
+	}
+}
+
+static size_t count_ids(const struct fr_session *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_events; i++)
+		n += s->events[i].n_ids;
+	return n;
+}
+
+/* What a dump of now has in its head: all ids of a lap, each of them once. */
+static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t horizon_ns)
+{
+	const uint64_t first = opening < LAP ? 0 : opening - LAP;
+	_cleanup_session_ struct fr_session head = {0};
+	const struct fr_event_desc *sideband;
+
+	assert_int_equal(fr_session_copy(s, &head), 0);
+	fr_session_drop_closed(&head, horizon_ns);
+	assert_int_equal(fr_session_join_same(&head), 0);
+	sideband = &head.events[head.n_events - 1];
+	assert_string_equal(sideband->name, "dummy");
+	assert_int_equal(sideband->n_ids, (opening - first + 1) * CPUS);
+	assert_int_equal(sideband->ids[0], 1 + (opening * (EVENTS + 1) + EVENTS) * CPUS);
+	for (size_t i = 1; i < sideband->n_ids; i++)
+		assert_true(i % CPUS || sideband->ids[i] < sideband->ids[i - 1]);
+	assert_int_equal(count_ids(&head), (opening - first + 1) * CPUS * (EVENTS + 1));
+	assert_int_equal(head.n_events, EVENTS + opening / 2 - first / 2 + 1);
+}
+
+static void ids_leave_with_the_last_frame_that_can_use_them(void **state)
+{
+	_cleanup_session_ struct fr_session s = {0};
+	const uint64_t second = 1000000000;
+
+	describe_anew(&s, 0);
+	for (uint64_t i = 1; i <= 10000; i++) {
+		const uint64_t horizon_ns = i > LAP ? (i - LAP) * second : 0;
+		struct fr_session next = {0};
+
+		describe_anew(&next, i);
+		fr_session_drop_closed(&s, horizon_ns);
+		assert_int_equal(fr_session_unite(&next, &s), 0);
+		fr_session_close_events(&next, i * second);
+		fr_session_deinit(&s);
+		s = next;
+		assert_true(s.n_events <= (LAP + 1) * (EVENTS + 1));
+		if (i % 1000 == 0 || i < 3 * LAP)
+			expect_head(&s, i, horizon_ns);
+	}
+}
+
+static void two_sessions_of_one_recording_share_an_id(void **state)
+{
+	_cleanup_session_ struct fr_session a = {0}, b = {0};
+
+	describe_anew(&a, 1);
+	describe_anew(&b, 2);
+	assert_false(fr_session_shares_id(&a, &b));
+	assert_int_equal(fr_session_unite(&b, &a), 0);
+	assert_true(fr_session_shares_id(&a, &b));
+	assert_true(fr_session_shares_id(&b, &a));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_event_goes_once_nothing_of_it_can_be_there),
+		cmocka_unit_test(ids_leave_with_the_last_frame_that_can_use_them),
+		cmocka_unit_test(two_sessions_of_one_recording_share_an_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

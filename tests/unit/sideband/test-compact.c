@@ -368,7 +368,8 @@ static bool state_has(struct fixture *f, uint64_t horizon_ns, const char *name)
 {
 	_cleanup_buf_ struct fr_buf b = {0}, since = {0};
 
-	assert_int_equal(fr_keeper_model(f->keeper, horizon_ns, 1, keeping_limit_ns(f), &b, &since), 0);
+	assert_int_equal(
+		fr_keeper_model(f->keeper, horizon_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since), 0);
 	return memmem(b.data, b.len, name, strlen(name));
 }
 

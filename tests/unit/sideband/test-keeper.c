@@ -52,7 +52,8 @@ static int model_mentions(struct fixture *f, uint64_t horizon_ns, const char *s)
 	const uint8_t *p;
 	int n = 0;
 
-	assert_int_equal(fr_keeper_model(f->keeper, horizon_ns, 1, keeping_limit_ns(f), &b, &since), 0);
+	assert_int_equal(
+		fr_keeper_model(f->keeper, horizon_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since), 0);
 	for (p = b.data; (p = memmem(p, b.len - (size_t)(p - b.data), s, strlen(s))); p++)
 		n++;
 	return n;
@@ -232,7 +233,8 @@ static void test_since_the_horizon(void **state)
 	ev_comm(&b, 1100, 5000001, 5000001, "early", 0);
 	ev_comm(&b, 900, 5000001, 5000001, "before", 0);
 	assert_int_equal(evict(f->keeper, &b, 800), 0);
-	assert_int_equal(fr_keeper_model(f->keeper, 1000, 999, keeping_limit_ns(f), &model, &since), 0);
+	assert_int_equal(
+		fr_keeper_model(f->keeper, 1000, 999, EVENT_ID, keeping_limit_ns(f), &model, &since), 0);
 	assert_non_null(memmem(model.data, model.len, "before", 7));
 	assert_null(memmem(model.data, model.len, "early", 6));
 	while ((h = ev_next(&model, &at)))
@@ -475,7 +477,8 @@ static void test_threads_together(void **state)
 		_cleanup_buf_ struct fr_buf m = {0}, since = {0};
 		struct fr_keeper_stats s;
 
-		assert_int_equal(fr_keeper_model(f->keeper, 12, 1, keeping_limit_ns(f), &m, &since), 0);
+		assert_int_equal(
+			fr_keeper_model(f->keeper, 12, 1, EVENT_ID, keeping_limit_ns(f), &m, &since), 0);
 		fr_keeper_stats(f->keeper, &s);
 		assert_true(s.processes > 0);
 		if (i % 20 == 0)
@@ -483,6 +486,75 @@ static void test_threads_together(void **state)
 	}
 	atomic_store(&l.stop, true);
 	pthread_join(t, NULL);
+}
+
+/* The records of an event that was opened for the Nth time, as the kernel makes them. */
+static void ev_comm_of(struct fr_buf *b, uint64_t id, const char *comm)
+{
+	const size_t at = b->len;
+
+	ev_comm(b, fr_monotonic_ns(), 4100000, 4100000, comm, 1);
+	memcpy(b->data + b->len - sizeof(id), &id, sizeof(id)); /* IDENTIFIER is the last of a trailer */
+	assert_true(b->len > at);
+}
+
+static uint64_t wanted_records;
+
+static bool has_written(struct fixture *f, const struct fr_keeper_stats *s)
+{
+	return s->records >= wanted_records;
+}
+
+static void open_anew(struct fixture *f, uint64_t id, uint64_t since)
+{
+	struct fr_session next = {0};
+
+	assert_int_equal(
+		fr_session_add_event(&next, &f->session.events[0].attr, "dummy:HG", &id, 1, NULL), 0);
+	fr_session_drop_closed(&f->session, since);
+	assert_int_equal(fr_session_unite(&next, &f->session), 0);
+	fr_session_close_events(&next, id);
+	memcpy(next.features, f->session.features, sizeof(next.features));
+	memset(f->session.features, 0, sizeof(f->session.features));
+	fr_session_deinit(&f->session);
+	f->session = next;
+	assert_int_equal(fr_keeper_set_session(f->keeper, &f->session, id), 0);
+}
+
+/* The events of the file's head left the ring long ago: it is of this recording all the same, and each record
+   in it has an event. */
+static void test_opened_anew(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct fr_keeper_stats s;
+	char error[256] = "";
+
+	require_perf();
+	gather(f);
+	keeping_start(f);
+	fr_keeper_stats(f->keeper, &s);
+	for (uint64_t id = 1000; id < 3000; id++) {
+		open_anew(f, id, id > 1400 ? id - 400 : 0);
+		b.len = 0;
+		ev_comm_of(&b, id, "lives-on");
+		assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
+		if (id % 200 == 0) {
+			wanted_records = s.records + id - 1000 + 1;
+			assert_true(wait_until(f, has_written));
+		}
+	}
+	assert_true(f->session.n_events < 500);
+	fr_keeper_stop(f->keeper);
+	assert_int_equal(perf_lines(f, FR_AUXFILE_NAME, "lives-on", "COMM", error), 2000);
+	assert_string_equal(error, "");
+	f->keeper = fr_keeper_free(f->keeper);
+	f->config.adopt = true;
+	f->config.adopt_horizon_ns = fr_monotonic_ns();
+	f->config.sideband_id = 3000;
+	keeping_start(f);
+	assert_true(model_mentions(f, fr_monotonic_ns(), "lives-on") > 0);
+	assert_int_equal(count_named(f, FR_AUXFILE_NAME "."), 0);
 }
 
 int main(void)
@@ -504,6 +576,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_older_file, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(test_disk_full, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(test_threads_together, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_opened_anew, keeping_setup, keeping_teardown),
 	};
 
 	return cmocka_run_group_tests_name("sideband-keeper", tests, NULL, NULL);
