@@ -75,6 +75,7 @@ struct fr_config {
 	char **command;	      /* argv of "-- COMMAND", points into main's argv; NULL: daemon use */
 	bool all_cpus;	      /* -a: with COMMAND, the whole machine and not only it */
 	bool directory_given; /* -o */
+	bool own;	      /* of a person, and not the machine's: arms only what it is told to */
 };
 
 /* Defaults. */

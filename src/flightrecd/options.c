@@ -91,8 +91,15 @@ static void print_help(void)
 	       "more.\n");
 }
 
-/* What has to be known before the file is read. 1: something was printed, and that was all. */
-static int first_pass(int argc, char *argv[], const char **ret_config, bool *ret_command, struct fr_diag *d)
+/* What has to be known before the file is read. */
+struct first {
+	const char *config; /* --config, or NULL */
+	bool command;
+	bool other; /* events, a directory or a socket that are not those of the file */
+};
+
+/* 1: something was printed, and that was all. */
+static int first_pass(int argc, char *argv[], struct first *ret, struct fr_diag *d)
 {
 	int option;
 
@@ -102,7 +109,12 @@ static int first_pass(int argc, char *argv[], const char **ret_config, bool *ret
 			return option;
 		switch (option) {
 		case OPT_CONFIG:
-			*ret_config = optarg;
+			ret->config = optarg;
+			break;
+		case 'e':
+		case 'o':
+		case OPT_SOCKET:
+			ret->other = true;
 			break;
 		case 'h':
 			print_help();
@@ -118,7 +130,7 @@ static int first_pass(int argc, char *argv[], const char **ret_config, bool *ret
 	if (optind < argc && (optind < 2 || strcmp(argv[optind - 1], "--")))
 		return fr_fail(d, -EINVAL, "a command to record comes after --", "unexpected argument '%s'",
 			argv[optind]);
-	*ret_command = optind < argc;
+	ret->command = optind < argc;
 	return 0;
 }
 
@@ -368,29 +380,82 @@ static int read_text(struct fr_config *c, const char *text, struct fr_diag *d)
 	return f ? fr_config_read(c, f, "configuration of before", d) : -errno;
 }
 
+/* Whether the service manager has started this very process, and not a shell that it is of. */
+static bool is_service(void)
+{
+	static const char *const names[] = {"SYSTEMD_EXEC_PID", "LISTEN_PID"};
+	uint64_t pid;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && fr_u64_parse(value, &pid) == 0 && pid == (uint64_t)getpid())
+			return true;
+	}
+	return false;
+}
+
+/* The triggers of the file are the service's: beside it each of its anomalies would make two dumps. They are
+   known, so that --trigger and flightrecctl enable arm them. */
+static void disable_triggers(struct fr_config *c)
+{
+	c->own = true;
+	for (size_t i = 0; i < c->n_trigger; i++)
+		c->trigger[i].enabled = false;
+}
+
+static void enable_trigger(struct fr_config *c, const char *name)
+{
+	for (size_t i = 0; name && i < c->n_trigger; i++)
+		if (!strcmp(c->trigger[i].name, name))
+			c->trigger[i].enabled = true;
+}
+
+/* What the command line names is armed, whatever the file says of it; what it says itself comes later. */
+static void enable_named(struct fr_config *c, int argc, char *argv[])
+{
+	int option;
+
+	fr_command_line_begin();
+	while ((option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, NULL)) > 0) {
+		_cleanup_free_ char *name = NULL;
+
+		if (option == OPT_TRIGGER)
+			name = strndup(optarg, strcspn(optarg, ":"));
+		else if (option == 'e' && is_object(optarg))
+			name = name_of_object(optarg);
+		enable_trigger(c, name);
+	}
+}
+
 static int parse(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d)
 {
 	static char none[] = "";
-	const char *config = NULL;
+	struct first first = {0};
 	struct applied done = {0};
-	bool command = false;
-	int option, r = first_pass(argc, argv, &config, &command, d);
+	int option, r = first_pass(argc, argv, &first, d);
+	const bool own = r == 0 && !first.config && (first.command || (first.other && !is_service()));
 
 	if (r != 0)
 		return r;
 	/* A file that is named may say otherwise. */
-	if (command)
+	if (first.command)
 		r = set_path(&c->triggers.socket, "");
 	if (r == 0 && text)
 		r = read_text(c, text, d);
-	else if (r == 0 && (config || !command))
-		r = fr_config_load(c, config, d);
-	if (r == 0 && command)
-		r = command_defaults(c, config != NULL);
+	else if (r == 0 && (first.config || !first.command))
+		r = fr_config_load(c, first.config, d);
+	if (r == 0 && first.command)
+		r = command_defaults(c, first.config != NULL);
+	if (r == 0 && own)
+		r = set_path(&c->triggers.socket, "");
+	if (own)
+		disable_triggers(c);
+	enable_named(c, argc, argv);
 	fr_command_line_begin();
 	while (r == 0 && (option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, d)) > 0)
 		r = apply(c, option, optarg ? optarg : none, &done, d);
-	if (r == 0 && command)
+	if (r == 0 && first.command)
 		c->command = argv + optind;
 	return r;
 }

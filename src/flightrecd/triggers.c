@@ -203,7 +203,7 @@ static struct fr_triggers_config of_all(const struct fr_config *c)
 {
 	struct fr_triggers_config all = c->triggers;
 
-	all.probes_by_section = fr_config_follows_tasks(c);
+	all.probes_by_section = c->own || fr_config_follows_tasks(c);
 	return all;
 }
 
@@ -222,6 +222,15 @@ static void on_log(void *ctx, const char *text)
 	fr_log(LOG_DEBUG, "%s", text);
 }
 
+static size_t n_disabled(const struct fr_config *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_trigger; i++)
+		n += !c->trigger[i].enabled;
+	return n;
+}
+
 int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_triggers_ops ops = {
@@ -235,10 +244,16 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 	const struct fr_source_env env = {
 		.event = m->event, .self = getpid(), .pidns = own_pidns(), .gid = m->gid, .log = on_log};
 	const struct fr_triggers_config all = of_all(m->config);
+	const size_t disabled = m->config->own ? n_disabled(m->config) : 0;
 	int r = fr_triggers_new(&env, &ops, &m->triggers);
 
 	if (r >= 0)
 		r = fr_triggers_configure(m->triggers, &all, m->config->trigger, m->config->n_trigger);
+	if (r >= 0 && disabled)
+		fr_log(LOG_INFO,
+			"%zu triggers of the machine's configuration are the service's and not armed here; "
+			"--trigger=NAME arms one, --config=FILE those of FILE",
+			disabled);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot set up the triggers") : 0;
 }
 

@@ -3,11 +3,12 @@
 import json
 import os
 import struct
+import subprocess
 from collections import Counter
 
 import pytest
 
-from harness import EXIT, NO_LOSS, environment, load, marks, program, run, script_text, sidecar, start
+from harness import EXIT, NO_LOSS, environment, load, marks, program, run, script_text, sidecar, start, until
 
 STAMP = "20261120T231137.123456Z"
 
@@ -148,6 +149,32 @@ def test_a_copy_of_ones_own(recorder, open_dir):
     assert sorted(x.name for x in home.iterdir()) == ["mine.data", "piped"]
     d.stop()
     assert run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "perf", "script", "-i", copy).code == 0, "without -f"
+
+
+def test_the_services_triggers_are_not_armed_beside_it(tmp_path, state_dir):
+    """A recorder of one's own knows those of /etc, arms what it is told to, and with the file named, all of them."""
+    etc = [tmp_path / x for x in ("upper", "work")]
+    for path in etc:
+        path.mkdir()
+    conf = etc[0] / "flightrec" / "flightrecd.conf"
+    conf.parent.mkdir()
+    conf.write_text("[Trigger hourly]\nEvery=1h\n[Trigger daily]\nEvery=1d\n")
+    mount = f"mount -t overlay overlay -o lowerdir=/etc,upperdir={etc[0]},workdir={etc[1]} /etc"
+    if run("unshare", "-m", "sh", "-c", mount).code != 0:
+        pytest.skip("no overlay over /etc here")
+    socket = state_dir / "control"
+    for more, armed in ((["--trigger=daily"], {"daily"}), (["--config=/etc/flightrec/flightrecd.conf"], {"hourly", "daily"})):
+        p = start("unshare", "-m", "sh", "-c", f'{mount} && exec "$@"', "sh", program("flightrecd"), "-e", "cpu-clock", "-M", "1M",
+                  "-o", state_dir, "--socket", socket, *more, stderr=subprocess.DEVNULL)
+        r = until("answer", lambda: (r := ctl("triggers", "--json", "--socket", socket)).code == 0 and r)
+        triggers = {t["name"]: t["state"] for t in json.loads(r.out)["triggers"]}
+        assert {"hourly", "daily"} <= set(triggers), "they are known"
+        own = {"signal", "control", "application"}
+        if len(armed) == 1:
+            assert {n for n, state in triggers.items() if state == "armed"} - own == armed
+        assert {n for n in ("hourly", "daily") if triggers[n] == "armed"} == armed
+        p.terminate()
+        assert p.wait(60) == 0
 
 
 def record_types(path):

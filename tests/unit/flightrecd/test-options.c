@@ -176,6 +176,42 @@ static void test_object_beside_the_file(void **state)
 	unlink(path);
 }
 
+/* Triggers of the machine's own file are the service's. */
+static void test_whose_triggers(void **state)
+{
+	char pid[16], other[16];
+	struct fr_config c;
+	struct fr_diag d = {0};
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	snprintf(other, sizeof(other), "%d", (int)getppid());
+	static const struct {
+		const char *words[4];
+		bool own;
+	} cases[] = {
+		{{"-o", "/tmp/x"}, true},
+		{{"-e", "cycles"}, true},
+		{{"--socket", "/tmp/x"}, true},
+		{{"-F", "999"}, false},
+		{{NULL}, false},
+		{{NO_FILE, "-o", "/tmp/x"}, false},
+		{{"--", "ls"}, true},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		setenv("SYSTEMD_EXEC_PID", other, 1); /* of a shell's parent */
+		assert_int_equal(parse(&c, cases[i].words, &d), 0);
+		assert_int_equal(c.own, cases[i].own);
+		assert_string_equal(c.triggers.socket, cases[i].own ? "" : "/run/flightrec/trigger");
+		fr_config_deinit(&c);
+		setenv("SYSTEMD_EXEC_PID", pid, 1);
+		assert_int_equal(parse(&c, cases[i].words, &d), 0);
+		assert_int_equal(c.own, c.command != NULL);
+		fr_config_deinit(&c);
+	}
+	unsetenv("SYSTEMD_EXEC_PID");
+}
+
 static void test_pids(void **state)
 {
 	struct fr_config c;
@@ -235,6 +271,7 @@ int main(void)
 		cmocka_unit_test(test_over_the_file),
 		cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_object_beside_the_file),
+		cmocka_unit_test(test_whose_triggers),
 		cmocka_unit_test(test_pids),
 		cmocka_unit_test(test_mistakes),
 	};
