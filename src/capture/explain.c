@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#define MAX_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
+
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
 #endif
@@ -78,6 +80,28 @@ static int explain_unsupported(struct fr_diag *d, int code, const struct fr_even
 		"this CPU or PMU cannot sample %s", what);
 }
 
+static bool is_too_fast(const struct fr_event *e)
+{
+	const long most = sysctl_value(MAX_RATE);
+
+	return e->attr.freq && most > 0 && e->attr.sample_freq > (uint64_t)most;
+}
+
+static int explain_too_fast(struct fr_diag *d, int code, const struct fr_event *e, const char *what)
+{
+	const long most = sysctl_value(MAX_RATE);
+	char hint[256];
+
+	snprintf(hint, sizeof(hint),
+		"give -F %ld or less; or `sysctl kernel.perf_event_max_sample_rate=%llu`, which the kernel "
+		"lowers again where interrupts take more than kernel.perf_cpu_time_max_percent",
+		most, (unsigned long long)e->attr.sample_freq);
+	return fr_fail(d, code, hint,
+		"cannot open %s: %llu samples a second are more than kernel.perf_event_max_sample_rate, "
+		"which is %ld",
+		what, (unsigned long long)e->attr.sample_freq, most);
+}
+
 int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int cpu, pid_t tid)
 {
 	/* Nobody asked for that one by its name. */
@@ -114,6 +138,8 @@ int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int c
 		return fr_fail(d, code, "it must be one of cgroup2, or of the perf_event hierarchy",
 			"cannot open %s: the cgroup is none that perf can use", what);
 	case -EINVAL:
+		if (is_too_fast(e))
+			return explain_too_fast(d, code, e, what);
 		return fr_fail_errno(d, code,
 			"this kernel or PMU does not take this combination of event, terms and modifiers",
 			"cannot open %s", what);

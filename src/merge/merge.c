@@ -256,6 +256,7 @@ static int step(struct merge *m, struct fr_diag *d)
 
 static int run(struct merge *m, struct fr_diag *d)
 {
+	const struct fr_merge_report *done = &m->report;
 	uint64_t told = 0;
 
 	while (m->heap.n > 0) {
@@ -263,9 +264,9 @@ static int run(struct merge *m, struct fr_diag *d)
 
 		if (r < 0)
 			return fr_fail_errno(d, r, NULL, "cannot read the inputs");
-		if (m->report.records - told < PROGRESS_EVERY)
+		if (done->records + done->duplicates - told < PROGRESS_EVERY)
 			continue;
-		told = m->report.records;
+		told = done->records + done->duplicates;
 		tell_progress(m);
 	}
 	tell_progress(m);

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A merged file is the union of its inputs, each record once."""
+import contextlib
 import json
+import os
+import pty
 import re
+import subprocess
 from collections import Counter
 
 import pytest
 
-from harness import EXIT, NO_LOSS, last_cpu, load, merge, perf_clean, program, run, script_lines, script_text, start_load
+from harness import EXIT, NO_LOSS, last_cpu, load, merge, perf_clean, program, run, script_lines, script_text, start, start_load
 
 
 @pytest.fixture
@@ -84,6 +88,23 @@ def test_dry_run_changes_nothing(overlapping):
     assert r.code == 0, r.err
     assert (r.out + r.err).strip(), "a dry run says what would be merged"
     assert sorted((p.name, p.stat().st_size) for p in directory.iterdir()) == before
+
+
+@pytest.mark.parametrize("options", [["--dry-run"], ["--keep"], ["--dry-run", "-q"]])
+def test_a_terminal_has_a_bar(recorder, state_dir, options):
+    d = recorder("-e", "cpu-clock", "-M", "1M")
+    d.dump_by_control()
+    d.stop()
+    terminal, theirs = pty.openpty()
+    p = start(program("flightrec-merge"), *options, state_dir, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # of the end
+        while data := os.read(terminal, 4096):
+            shown += data
+    os.close(terminal)
+    assert p.wait(60) == 0
+    assert (b"100%" in shown) == ("-q" not in options), shown
 
 
 def test_older_output_is_kept_under_its_time(overlapping):
