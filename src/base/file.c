@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/file.h"
 #include "base/cleanup.h"
+#include "base/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -177,7 +178,7 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const v
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	if (r == 0)
-		(void)!fchown(fd, (uid_t)-1, gid);
+		(void)fr_owner_give(fd, gid);
 	if (r == 0 && renameat(dirfd, tmp, dirfd, name) < 0)
 		r = -errno;
 	if (r < 0) {

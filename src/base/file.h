@@ -35,7 +35,7 @@ int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_
    it away. */
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 
-/* A small file, whole: temporary name, write, fsync, given to GID as far as we may, rename
+/* A small file, whole: temporary name, write, fsync, given to GID as far as we may (base/owner.h), rename
    OVER an older one, directory fsync. Returns as fr_tmp_publish(). */
 int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
 

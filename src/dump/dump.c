@@ -7,6 +7,7 @@
 #include "dump/where.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/owner.h"
 #include "base/units.h"
 #include "perfdata/features.h"
 #include "perfdata/writer.h"
@@ -35,7 +36,7 @@ struct dump {
 	struct fr_jit_stats jit_stats;
 	struct fr_marks marks;
 	bool published;
-	int not_durable;
+	int owner_error, not_durable;
 	struct fr_frames frames;
 	struct fr_file_writer out;
 	struct fr_writer *writer;
@@ -255,8 +256,10 @@ static int compose(struct dump *x)
 static int publish(struct dump *x, struct fr_diag *d)
 {
 	char dir[PATH_MAX];
-	int r = fr_tmp_publish(x->params->dirfd, x->tmp, x->name);
+	int r;
 
+	x->owner_error = fr_owner_give(x->fd, (gid_t)-1);
+	r = fr_tmp_publish(x->params->dirfd, x->tmp, x->name);
 	while (r == -EEXIST && x->later_us++ < NAME_TRIES) {
 		make_name(x);
 		r = fr_tmp_publish(x->params->dirfd, x->tmp, x->name);
@@ -306,6 +309,7 @@ static void fill_result(const struct dump *x, uint64_t start_ns, struct fr_dump_
 		.jit_objects = x->jit_stats.objects,
 		.jit_functions = x->jit_stats.functions,
 		.jit_cut = x->jit_stats.cut,
+		.owner_error = x->owner_error,
 		.not_durable = x->not_durable,
 	};
 	snprintf(ret->name, sizeof(ret->name), "%s", x->name);

@@ -80,6 +80,7 @@ struct fr_dump_result {
 	uint64_t jit_cut;		     /* perf maps and jitdumps of which not all was taken */
 	char how[96];			     /* fr_writer_describe() */
 	int sidecar_error; /* negative errno: the data is there, its JSON could not be written */
+	int owner_error;   /* negative errno: the file stays its writer's (base/owner.h) */
 	int not_durable;   /* errno: the file has its name, but its directory could not be synced */
 };
 

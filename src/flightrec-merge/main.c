@@ -4,6 +4,7 @@
 
 #include "flightrec-merge/command.h"
 #include "base/clock.h"
+#include "base/owner.h"
 #include "report.h"
 #include "service.h"
 
@@ -84,6 +85,8 @@ static int run(struct command *c, int argc, char *argv[])
 		fprintf(stderr, PROGRAM ": not merged: %s\n", why_not);
 		return FR_EXIT_OK;
 	}
+	if (c->service)
+		(void)fr_owner_init();
 	raise_file_limit();
 	return merge(c);
 }

@@ -134,6 +134,9 @@ static void log_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 		job->fate == FR_FATE_RESCUED ? " after it had failed" : "",
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "trigger")),
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")));
+	if (job->result.owner_error < 0)
+		fr_log(LOG_WARNING, "%s/%s could not be given to root: %s\n  perf opens it with -f",
+			m->config->directory, job->result.name, strerror(-job->result.owner_error));
 	if (job->result.not_durable)
 		fr_log(LOG_WARNING,
 			"%s/%s is not durable: its directory could not be synced: %s\n"

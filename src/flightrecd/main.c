@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/owner.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "flightrecd/config_kept.h"
@@ -148,6 +149,7 @@ int main(int argc, char *argv[])
 
 	fr_log_set_program("flightrecd");
 	block_signals();
+	(void)fr_owner_init();
 	fr_config_init(&config);
 	code = record(&config, argc, argv);
 	fr_config_deinit(&config);

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/owner.h"
 #include "merge/jit.h"
 #include "merge/output.h"
 
@@ -67,6 +68,9 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	move_sidecar(out, older, false);
 	snprintf(json, sizeof(json), "%s.json", out->name);
 	r = meta ? fr_file_replace(out->dirfd, json, 0640, out->gid, meta, strlen(meta)) : 0;
+	/* What cannot be given to root is opened with perf's -f. */
+	if (r >= 0)
+		(void)fr_owner_give(out->fd, (gid_t)-1);
 	if (r >= 0)
 		r = fr_tmp_publish(out->dirfd, out->tmp, out->name);
 	if (r < 0) {

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,16 +93,20 @@ int auxfile_lock(int dirfd, int fd, struct fr_diag *d)
 	return 0;
 }
 
-/* The file that has the name, locked: *RET, or -1 if none has. 0; 1: somebody else was quicker with it, look
-   again; or a negative errno with D. */
-static int lock_present(int dirfd, int *ret, struct fr_diag *d)
+/* The file that has the name, locked: *RET, or -1 if none has. Where it need NOT_WRITE, it may be root's. 0;
+   1: somebody else was quicker with it, look again; or a negative errno with D. */
+static int lock_present(int dirfd, bool not_write, int *ret, struct fr_diag *d)
 {
-	_cleanup_close_ int fd =
-		openat(dirfd, FR_AUXFILE_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd = fr_owner_open(dirfd, FR_AUXFILE_NAME);
 	int r;
 
-	if (fd < 0 && errno != ENOENT)
-		return fail_open(dirfd, -errno, d);
+	if (fd == -EACCES && not_write) {
+		fd = openat(
+			dirfd, FR_AUXFILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+		fd = fd < 0 ? -errno : fd;
+	}
+	if (fd < 0 && fd != -ENOENT)
+		return fail_open(dirfd, fd, d);
 	if (fd >= 0) {
 		r = auxfile_lock(dirfd, fd, d);
 		if (r < 0)
@@ -119,6 +124,7 @@ static int give_name(struct fr_auxfile *a, int old)
 {
 	int r = old >= 0 ? put_away(a->dirfd, old) : 0;
 
+	(void)fr_owner_give(a->next.fd, (gid_t)-1);
 	if (r > 0)
 		return renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0 ? -errno : 0;
 	if (r == 0)
@@ -130,7 +136,7 @@ static int give_name(struct fr_auxfile *a, int old)
 static int try_name(struct fr_auxfile *a, struct fr_diag *d)
 {
 	_cleanup_close_ int old = -1;
-	int r = lock_present(a->dirfd, &old, d);
+	int r = lock_present(a->dirfd, true, &old, d);
 
 	if (r != 0)
 		return r;
@@ -176,7 +182,7 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	int r = 1;
 
 	for (int i = 0; i < TRIES && r == 1; i++)
-		r = lock_present(dirfd, &fd, d);
+		r = lock_present(dirfd, false, &fd, d);
 	if (r != 0)
 		return r < 0 ? r : fail_busy(dirfd, -1, d);
 	if (fd < 0)
@@ -188,6 +194,7 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 		return -ENOMEM;
 	auxfile_remove_temporary(dirfd);
 	fr_auxfile_tidy(dirfd);
+	(void)fr_owner_give(fd, (gid_t)-1); /* a kill may have been before that */
 	a->fd = TAKE_FD(fd);
 	a->dirfd = dirfd;
 	a->next.fd = -1;

@@ -2,6 +2,7 @@
 #include "sideband/auxfile_internal.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/owner.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -97,6 +98,7 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 
 	if (r <= 0)
 		return r;
+	(void)fr_owner_give(a->next.fd, (gid_t)-1);
 	if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
 		return -errno;
 	auxfile_next_take(a);

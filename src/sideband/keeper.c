@@ -305,8 +305,12 @@ int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret,
 		r = init(k, config);
 	if (r == 0 && config->adopt) {
 		r = fr_auxfile_adopt(config->dirfd, &k->file, d);
-		if (r == -ENOENT)
+		/* -EACCES: of an instance that could give it to root, as this one cannot take it back. */
+		if (r == -ENOENT || r == -EACCES) {
 			k->config.adopt = false, r = 0;
+			if (d)
+				*d = (struct fr_diag){0};
+		}
 	}
 	if (r == 0)
 		r = fr_pipe_head(&k->session, &head);

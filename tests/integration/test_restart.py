@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import (ARMED_PROBES, EXIT, Daemon, cpu_seconds, finish_load, last_cpu, load, merge, must, perf_clean, program, report_rows, samples_of, script_lines, sidecar,
-                     start_load, until)
+from harness import (ARMED_PROBES, EXIT, Daemon, cpu_seconds, environment, finish_load, last_cpu, load, merge, must, perf_clean, program,
+                     report_rows, run, samples_of, script_lines, sidecar, start_load, until)
 from store import Store, StoredDaemon
 
 KILLS = 20 if os.environ.get("FLIGHTREC_FULL") else 5
@@ -55,6 +55,61 @@ def restart_loss(sample):
     found = [x for x in json.loads(sidecar(sample).read_text())["losses"] if x["cause"] == "restart"]
     assert len(found) == 1, "the dump tells of one cause \"restart\""
     return found[0]
+
+
+def has_chown(pid):
+    """In which sets the threads of a process have CAP_CHOWN."""
+    sets = set()
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        sets |= {name for name in ("CapPrm", "CapEff", "CapInh", "CapAmb") if int(lines[name], 16) & 1}
+    return sets
+
+
+def test_a_services_files_are_roots(store, open_dir):
+    """Stock perf opens files of root or of its caller alone. A recorder that runs as a user of its own with CAP_CHOWN gives its
+    files to root, and goes on with them; so a member of its group needs no -f."""
+    state, uid = open_dir / "state", 65534
+    state.mkdir()
+    os.chown(state, uid, uid)
+    caps = ",".join(["-all", *(f"+{c}" for c in ("perfmon", "ipc_lock", "syslog", "sys_ptrace", "dac_read_search", "chown"))])
+    user = ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
+    service = (*user, f"--inh-caps={caps}", f"--ambient-caps={caps}", f"--bounding-set={caps}")
+    if run(*service, "true").code != 0:
+        pytest.skip("setpriv cannot hand on capabilities here")
+    member = ("setpriv", "--reuid=65533", f"--regid={uid}", "--clear-groups", "--bounding-set=-all")
+
+    def opens(path):
+        assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (0, uid, 0o640)
+        r = run(*member, "perf", "report", "-i", path, "--stdio")
+        assert r.code == 0 and "not owned" not in r.err and "cpu-clock" in r.out, r
+
+    def instance():
+        return StoredDaemon(store, state, "-e", "cpu-clock", "-F", "999", "-M", "4M", binary=open_dir / "flightrecd",
+                            prefix=service).start()
+
+    auxiliary = state / "perf.data.auxiliary"
+    d = instance()
+    try:
+        load("burn", "-t", "0.2")
+        assert has_chown(d.pid) == {"CapPrm"}
+        opens(d.dump_by_control())
+        before = auxiliary.stat()
+        d.kill()
+        d = instance()
+        load("spawn", "-n", "50")
+        until("more in the auxiliary file", lambda: auxiliary.stat().st_size > before.st_size)
+        assert (auxiliary.stat().st_ino, auxiliary.stat().st_uid) == (before.st_ino, 0)
+        assert d.status()["sideband"].get("last_error", "") == ""
+        opens(d.dump_by_control())
+        removed = d.ctl("vacuum", "--max-files=1")
+        assert removed.code == 0 and len(d.samples()) == 1, removed
+    finally:
+        d.kill()
+    r = run(*service, open_dir / "flightrec-merge", "--service", state, env=environment(SERVICE_RESULT="success"))
+    assert r.code == 0, r
+    assert sorted(p.name for p in state.glob("perf.data*")) == ["perf.data", "perf.data.json"]
+    opens(state / "perf.data")
 
 
 def drained(daemon):

@@ -20,7 +20,7 @@ KEEP_UNUSED = 30 * 24 * 3600
 MIRROR = os.environ.get("FLIGHTREC_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 SUITE = "bookworm"
 # Besides what the package depends on.
-PACKAGES = ["systemd-sysv", "dbus", "init-system-helpers", "procps"]
+PACKAGES = ["systemd-sysv", "dbus", "init-system-helpers", "procps", "linux-perf"]
 # What wants devices or a network, or would do its work while we measure.
 MASKED = ["systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket", "systemd-udev-trigger.service",
           "systemd-networkd.service", "systemd-resolved.service", "systemd-timesyncd.service", "systemd-logind.service",

@@ -15,7 +15,7 @@ import machine as vm
 from conftest import UPGRADE
 
 STATE = "/var/lib/flightrec"
-EXPOSURE = 25  # tenths
+EXPOSURE = 26  # tenths
 DRAIN = 1.3  # seconds: the kernel's rings are drained once in one second at least
 MSG_STARTED = "3c1a76b0a7b24d5a9d1f6a0a5be3c201"
 DROP_IN = "/etc/systemd/system/flightrecd.service.d/test.conf"
@@ -55,6 +55,7 @@ def test_first_start(service):
     capabilities = int(re.search(r"^CapEff:\s+(\w+)$", status, re.M).group(1), 16)
     assert capabilities & (1 << 38), "CAP_PERFMON"
     assert not capabilities & (1 << 21), "CAP_SYS_ADMIN"
+    assert not capabilities & (1 << 0), "CAP_CHOWN, but while a file is given to root"
     assert "recording" in service.show("StatusText")
     assert "Listen" in service.run("systemctl", "status", "flightrecd.socket").stdout
     # Nothing of the sandbox hinders what is armed by default, and kernel symbols have addresses.
@@ -67,7 +68,7 @@ def test_access(service):
     """Members of the group get a dump that they may read; others are told which group that is."""
     path = service.dump("--reason", "a member asks")
     assert path.startswith(f"{STATE}/perf.data.sample.")
-    assert service.run("stat", "-c", "%a %U %G", path).stdout.strip() == "640 flightrec flightrec"
+    assert service.run("stat", "-c", "%a %U %G", path).stdout.strip() == "640 root flightrec"
     service.run("head", "-c1", path, user="alice")
     for verb in ("dump", "status"):
         refused = service.run("flightrecctl", verb, user="nobody", check=False)
@@ -75,6 +76,46 @@ def test_access(service):
         assert "'flightrec'" in refused.stderr
     assert service.run("head", "-c1", path, user="nobody", check=False).returncode != 0
     assert samples(service.fetch(path))
+
+
+def opens_in_perf(machine, path):
+    """Stock perf of the machine takes the file as it is, for root and for a member, without -f."""
+    for user in (None, "alice"):
+        for args in (("report", "--stdio"), ("script",), ("sched", "latency")):
+            done = machine.run("perf", args[0], "-i", path, *args[1:], user=user, check=False)
+            assert done.returncode == 0 and "not owned" not in done.stderr, (user, args, done.stderr)
+            assert len(done.stdout.splitlines()) > 5, (user, args, done)
+
+
+def test_stock_perf_opens_all(service):
+    """The path that is printed, the auxiliary file, and what a stop leaves, also of two instances; and retention still removes
+    such files."""
+    service.shell("printf '[Recorder]\\nEvents=sched:sched_switch,cpu-clock\\n' >/etc/flightrec/flightrecd.conf.d/sched.conf")
+    service.run("systemctl", "reload", "flightrecd")
+    service.wait_for(lambda: "configuration reloaded" in service.journal(), "the reload")
+    opens_in_perf(service, service.dump())
+    pid = service.pid()
+    service.run("systemctl", "restart", "flightrecd")
+    service.wait_for(lambda: service.pid() not in (0, pid), "the next instance")
+    opens_in_perf(service, service.dump())
+    owners = service.shell(f"stat -c '%U %G' {STATE}/perf.data*").stdout.splitlines()
+    assert set(owners) == {"root flightrec"}, owners
+    assert "last error" not in service.run("flightrecctl", "--no-pager", "status").stdout
+    service.run("flightrecctl", "vacuum", "--max-files=1")
+    assert len([name for name in files(service) if name.endswith("Z")]) == 1
+    service.run("systemctl", "stop", "flightrecd")
+    assert files(service) == ["perf.data", "perf.data.json"]
+    opens_in_perf(service, f"{STATE}/perf.data")
+
+
+def test_chown_reaches_nothing_else(service):
+    """CAP_CHOWN within the sandbox: what is not the recorder's own is read-only there."""
+    service.shell("echo secret >/dev/shm/of-root; chmod 600 /dev/shm/of-root")
+    inside = ["nsenter", "-t", str(service.pid()), "-m", "--", "chown", "flightrec"]
+    for path in ("/dev/shm/of-root", "/etc/shadow", "/proc/irq", "/proc/sys/kernel/core_pattern", "/tmp"):
+        refused = service.run(*inside, path, check=False)
+        assert refused.returncode != 0, path
+    service.run(*inside, f"{STATE}/perf.data.auxiliary")  # so it would be possible
 
 
 def test_kernel_symbols(service):
@@ -349,13 +390,32 @@ def test_purge(service, dumps_too):
     assert not service.run("systemctl", "list-units", "--all", "--no-legend", "flightrec*").stdout.strip()
 
 
+def test_installed_again(service):
+    """After a removal the recorder runs again, and what a purge has left the group may read and retention remove."""
+    service.dump()
+    service.run("dpkg", "--remove", "flightrec")
+    service.install("/share/first.deb")
+    service.wait_active()
+    service.run("dpkg", "--purge", "flightrec")
+    service.install("/share/first.deb")
+    service.wait_active()
+    service.run("usermod", "-aG", "flightrec", "alice")
+    left = [name for name in files(service) if re.fullmatch(r"perf\.data(\..*Z)?", name)]
+    assert len(left) == 2, files(service)
+    for name in left:
+        path = f"{STATE}/{name}"
+        assert service.run("stat", "-c", "%U %G", path).stdout.strip() == "root flightrec"
+        assert service.run("perf", "report", "-i", path, "--stdio", user="alice").stdout.strip()
+    service.run("systemctl", "stop", "flightrecd")
+
+
 def test_contents(debs):
     """Everything is where the programs that look for it look."""
     listed = subprocess.run(["dpkg-deb", "-c", debs[0]], check=True, capture_output=True, text=True).stdout
     paths = {line.split()[5].removeprefix(".") for line in listed.splitlines()}
     wanted = ["/usr/sbin/flightrecd", "/usr/bin/flightrecctl", "/usr/bin/flightrec-merge", "/etc/flightrec/flightrecd.conf",
               "/usr/lib/sysusers.d/flightrec.conf", "/usr/lib/tmpfiles.d/flightrec.conf", "/usr/lib/systemd/catalog/flightrec.catalog",
-              "/usr/include/flightrec/trigger.h", "/usr/include/flightrec/trigger.bpf.h"]
+              "/usr/share/doc/flightrec/README.md", "/usr/include/flightrec/trigger.h", "/usr/include/flightrec/trigger.bpf.h"]
     wanted += [f"/usr/share/man/man{page[-1]}/{page}" for page in
                ("flightrecctl.1", "flightrec-merge.1", "flightrecd.conf.5", "flightrec.7", "flightrecd.8")]
     for name in ("flightrecd", "flightrecctl", "flightrec-merge"):
@@ -363,6 +423,13 @@ def test_contents(debs):
     assert set(wanted) <= paths, set(wanted) - paths
     conffiles = subprocess.run(["dpkg-deb", "-I", debs[0], "conffiles"], check=True, capture_output=True, text=True).stdout
     assert conffiles.split() == sorted(p for p in paths if p.startswith("/etc/") and not p.endswith("/"))
+
+
+def test_no_path_of_the_build(debs, tmp_path):
+    """As in the journal's CODE_FILE=."""
+    subprocess.run(["dpkg-deb", "-x", debs[0], tmp_path], check=True)
+    for name in ("usr/sbin/flightrecd", "usr/bin/flightrecctl", "usr/bin/flightrec-merge"):
+        assert os.fsencode(vm.SOURCE) not in (tmp_path / name).read_bytes(), name
 
 
 def test_exposure(debs, tmp_path):

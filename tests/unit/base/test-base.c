@@ -12,14 +12,19 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/loss.h"
+#include "base/owner.h"
 #include "base/units.h"
 #include "base/utf8.h"
 
+#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 static void sizes_are_read_as_people_write_them(void **state)
 {
@@ -216,6 +221,86 @@ static void a_file_appears_whole_and_clobbers_nothing(void **state)
 	assert_int_equal(rmdir(path), 0); /* nothing else was left behind */
 }
 
+#define CHECK(x)                                                                                             \
+	do {                                                                                                 \
+		if (!(x))                                                                                    \
+			_exit(__LINE__ & 0xff);                                                              \
+	} while (0)
+
+static bool has(capng_type_t set)
+{
+	return capng_get_caps_process() == 0 && capng_have_capability(set, CAP_CHOWN);
+}
+
+/* As a service: a user of its own with CAP_CHOWN, in a directory of its own. */
+static void become_service(int dirfd)
+{
+	CHECK(fchown(dirfd, 65534, 65534) == 0 && prctl(PR_SET_KEEPCAPS, 1) == 0);
+	CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+	capng_clear(CAPNG_SELECT_CAPS);
+	CHECK(capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_INHERITABLE, CAP_CHOWN) == 0);
+	CHECK(capng_apply(CAPNG_SELECT_CAPS) == 0);
+	CHECK(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_CHOWN, 0, 0) == 0);
+}
+
+static uid_t owner_of(int dirfd, const char *name)
+{
+	struct stat st;
+
+	CHECK(fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0);
+	return st.st_uid;
+}
+
+static void give_and_take(int dirfd)
+{
+	int fd;
+
+	become_service(dirfd);
+	CHECK(fr_owner_init());
+	CHECK(!has(CAPNG_EFFECTIVE) && has(CAPNG_PERMITTED) && !has(CAPNG_INHERITABLE));
+	CHECK(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_CHOWN, 0, 0) == 0);
+	CHECK(fr_file_replace(dirfd, "x", 0640, (gid_t)-1, "hello", 5) == 0);
+	CHECK(owner_of(dirfd, "x") == 0 && !has(CAPNG_EFFECTIVE));
+	CHECK(openat(dirfd, "x", O_RDWR) < 0 && errno == EACCES);
+	fd = fr_owner_open(dirfd, "x");
+	CHECK(fd >= 0 && owner_of(dirfd, "x") == 0 && !has(CAPNG_EFFECTIVE));
+	CHECK(fr_pwrite_all(fd, "jelly", 5, 0) == 0 && close(fd) == 0);
+	/* Of somebody else, or not a file: not ours to take. */
+	CHECK(fr_owner_open(dirfd, "link") == -ELOOP && fr_owner_open(dirfd, "roots") == -EACCES);
+	CHECK(owner_of(dirfd, "roots") == 0 && fr_owner_open(dirfd, "none") == -ENOENT);
+	/* The older one is replaced though it is root's. */
+	CHECK(fr_file_replace(dirfd, "x", 0640, (gid_t)-1, "bye", 3) == 0 && owner_of(dirfd, "x") == 0);
+	CHECK(unlinkat(dirfd, "x", 0) == 0);
+	_exit(0);
+}
+
+static void a_service_gives_its_files_to_root(void **state)
+{
+	char path[] = "/tmp/fr-test-base.XXXXXX";
+	int dirfd, status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	assert_false(fr_owner_init()); /* root's files are root's */
+	assert_non_null(mkdtemp(path));
+	dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dirfd >= 0);
+	assert_int_equal(symlinkat("x", dirfd, "link"), 0);
+	assert_int_equal(fr_file_replace(dirfd, "roots", 0644, (gid_t)-1, "", 0), 0);
+	assert_int_equal(linkat(dirfd, "roots", dirfd, "also", 0), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		give_and_take(dirfd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0); /* else the line in bits 8 to 15 */
+	assert_int_equal(
+		unlinkat(dirfd, "link", 0) | unlinkat(dirfd, "roots", 0) | unlinkat(dirfd, "also", 0), 0);
+	close(dirfd);
+	assert_int_equal(rmdir(path), 0);
+}
+
 static void what_is_no_text_becomes_question_marks(void **state)
 {
 	static const char *const cases[][2] = {
@@ -254,6 +339,7 @@ int main(void)
 		cmocka_unit_test(every_loss_has_a_name_and_an_explanation),
 		cmocka_unit_test(a_buffer_grows),
 		cmocka_unit_test(a_file_appears_whole_and_clobbers_nothing),
+		cmocka_unit_test(a_service_gives_its_files_to_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
