@@ -308,6 +308,7 @@ static void fill_result(const struct dump *x, uint64_t start_ns, struct fr_dump_
 		.damaged = f->damaged,
 		.jit_objects = x->jit_stats.objects,
 		.jit_functions = x->jit_stats.functions,
+		.jit_bytes = x->jit_stats.bytes,
 		.jit_cut = x->jit_stats.cut,
 		.owner_error = x->owner_error,
 		.not_durable = x->not_durable,

@@ -77,6 +77,7 @@ struct fr_dump_result {
 	uint64_t write_ns;		     /* open to rename */
 	uint64_t damaged;		     /* sections of the ring that were not whole, and were left out */
 	uint64_t jit_objects, jit_functions; /* in NAME.jit/ */
+	uint64_t jit_bytes;		     /* of these */
 	uint64_t jit_cut;		     /* perf maps and jitdumps of which not all was taken */
 	char how[96];			     /* fr_writer_describe() */
 	int sidecar_error; /* negative errno: the data is there, its JSON could not be written */

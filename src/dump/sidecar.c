@@ -65,7 +65,7 @@ static bool add_jit(cJSON *meta, const struct fr_dump_result *r)
 		return true;
 	o = cJSON_AddObjectToObject(meta, "jit");
 	return o && add_u64(o, "objects", r->jit_objects) && add_u64(o, "functions", r->jit_functions) &&
-	       add_u64(o, "cut", r->jit_cut);
+	       add_u64(o, "bytes", r->jit_bytes) && add_u64(o, "cut", r->jit_cut);
 }
 
 static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)

@@ -47,6 +47,9 @@ static void print_objects(const cJSON *dump)
 	if (ctl_number(dump, "jit.objects") > 0)
 		ctl_field(
 			"Run-time code", "%.0f functions in %s.jit", ctl_number(dump, "jit.functions"), path);
+	if (ctl_number(dump, "jit.cut") > 0)
+		ctl_field("", "%.0f perf maps or jitdumps were cut or left out, as they are too large",
+			ctl_number(dump, "jit.cut"));
 	if (objects)
 		ctl_field("Objects", "in %s: perf --buildid-dir %s report -i %s", objects, objects, path);
 }

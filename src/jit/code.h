@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Bounds for one process: the files are written by whoever likes to. */
-#define JIT_FILE_MAX (64u << 20)   /* bytes read */
+#define JIT_FILE_MAX (32u << 20)   /* bytes read */
 #define JIT_SYMBOLS_MAX (1u << 19) /* functions */
 #define JIT_NAME_MAX 511u	   /* bytes of a function's name, cut */
 

@@ -7,6 +7,7 @@
  */
 
 #include "jit/jit.h"
+#include "jit/share.h"
 #include "jit/source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -26,14 +27,12 @@
 
 /* Of one dump. */
 #define PROCESSES_MAX 4096u
-#define LOAD_NS_MAX (2 * FR_NSEC_PER_SEC)
-#define OBJECT_BYTES_MAX (512ull << 20)
-#define RECORD_BYTES_MAX (32u << 20)
 #define TEXT 0x1000u
 
 struct process {
 	UT_hash_handle hh;
 	pid_t pid;
+	struct jit_user *user; /* whose share it takes of */
 	bool looked_for_map;
 	struct jit_source *sources;
 };
@@ -43,8 +42,8 @@ struct fr_jit {
 	char *directory, *name;
 	gid_t gid;
 	struct process *processes;
-	uint64_t load_ns, record_bytes;
-	bool left_out; /* files were not looked for: too many processes, or no time any more */
+	struct jit_shares shares;
+	bool left_out; /* something was not looked for: too many processes, or a share was used up */
 	struct fr_jit_stats stats;
 };
 
@@ -59,6 +58,7 @@ int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret)
 		.directory = strdup(config->directory),
 		.name = strdup(config->name),
 		.gid = config->gid};
+	jit_shares_init(&j->shares);
 	if (!j->directory || !j->name) {
 		fr_jit_free(j);
 		return -ENOMEM;
@@ -85,6 +85,7 @@ struct fr_jit *fr_jit_free(struct fr_jit *j)
 		HASH_DEL(j->processes, p);
 		free(p);
 	}
+	jit_shares_deinit(&j->shares);
 	if (j->objects_fd >= 0)
 		close(j->objects_fd);
 	free(j->directory);
@@ -105,8 +106,10 @@ static struct process *process_of(struct fr_jit *j, pid_t pid)
 	if (!p)
 		return NULL;
 	p->pid = pid;
-	HASH_ADD(hh, j->processes, pid, sizeof(p->pid), p);
-	if (!p->hh.tbl) {
+	p->user = jit_share_of(&j->shares, jit_user_of(pid));
+	if (p->user)
+		HASH_ADD(hh, j->processes, pid, sizeof(p->pid), p);
+	if (!p->user || !p->hh.tbl) {
 		free(p);
 		return NULL;
 	}
@@ -147,8 +150,25 @@ static int write_file(struct fr_jit *j, const char *name, const struct fr_buf *b
 	return r;
 }
 
-/* The source's object, named by process and content: two dumps, or a merge of them, can share it. */
-static int write_object(struct fr_jit *j, pid_t pid, struct jit_source *s)
+/* What stays in memory: of a perf map, what it covers is all that is asked for later. */
+static void keep_little(struct jit_source *s)
+{
+	struct jit_symbol *v;
+
+	fr_buf_deinit(&s->code.file);
+	fr_buf_deinit(&s->code.names);
+	if (s->ino || s->code.n < 2)
+		return;
+	s->code.v[1] = s->code.v[s->code.n - 1];
+	s->code.n = 2;
+	v = reallocarray(s->code.v, s->code.n, sizeof(*v));
+	s->code.v = v ? v : s->code.v;
+}
+
+/* The source's object, named by process and content: two dumps, or a merge of them, can share it. Where it
+   would be larger than MAX, -EFBIG. RET_BYTES is what it takes on the disk and in memory. */
+static int write_object(
+	struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t max, uint64_t *ret_bytes)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	char name[NAME_MAX];
@@ -156,9 +176,9 @@ static int write_object(struct fr_jit *j, pid_t pid, struct jit_source *s)
 
 	if (r < 0)
 		return r;
-	if (j->stats.bytes + b.len > OBJECT_BYTES_MAX)
+	if (b.len > max)
 		return -EFBIG;
-	n = snprintf(name, sizeof(name), "jitted-%d-", pid);
+	n = snprintf(name, sizeof(name), "jitted-%d-", p->pid);
 	for (size_t i = 0; i < 12; i++)
 		n += snprintf(name + n, sizeof(name) - (size_t)n, "%02x", s->id[i < 8 ? i : i + 8]);
 	snprintf(name + n, sizeof(name) - (size_t)n, ".so");
@@ -169,117 +189,116 @@ static int write_object(struct fr_jit *j, pid_t pid, struct jit_source *s)
 		s->path = NULL;
 		return -ENOMEM;
 	}
-	fr_buf_deinit(&s->code.file);
-	fr_buf_deinit(&s->code.names);
 	j->stats.objects++;
 	j->stats.functions += s->code.n;
 	j->stats.bytes += b.len;
+	keep_little(s);
+	*ret_bytes = b.len + s->code.n * sizeof(*s->code.v);
 	return 0;
 }
 
 /* 0 also where nothing comes of it. */
-static int adopt(struct fr_jit *j, struct process *p, struct jit_source *s)
+static int adopt(struct fr_jit *j, struct process *p, struct jit_source *s, struct jit_cost *cost)
 {
-	int r = write_object(j, p->pid, s);
+	struct jit_cost left;
+	uint64_t bytes = 0;
+	int r;
 
+	jit_share_left(&j->shares, p->user, &left);
+	r = write_object(j, p, s, left.bytes - FR_MIN(left.bytes, cost->bytes), &bytes);
+	cost->bytes += bytes;
 	j->stats.cut += s->code.cut || r < 0;
-	/* One that failed stays, so that it is not tried again with each map. */
+	if (r < 0) { /* It stays, so that it is not tried again with each map, but takes no room. */
+		fr_buf_deinit(&s->code.file);
+		fr_buf_deinit(&s->code.names);
+		free(TAKE_PTR(s->code.v));
+		s->code.n = 0;
+	}
 	s->next = p->sources;
 	p->sources = s;
 	return r == -ENOMEM ? r : 0;
 }
 
-static bool has_time(struct fr_jit *j)
+static int load_map(struct fr_jit *j, struct process *p, uint64_t event_id, struct jit_cost *cost)
 {
-	j->left_out |= j->load_ns > LOAD_NS_MAX;
-	return j->load_ns <= LOAD_NS_MAX;
-}
-
-static int load_map(struct fr_jit *j, struct process *p, uint64_t event_id)
-{
-	uint64_t begin = fr_monotonic_ns();
 	struct jit_source *s = NULL;
+	struct jit_cost left;
 	int r;
 
-	if (p->looked_for_map || !has_time(j))
+	if (p->looked_for_map)
 		return 0;
 	p->looked_for_map = true;
-	r = jit_source_perf_map(p->pid, &s);
+	jit_share_left(&j->shares, p->user, &left);
+	r = jit_source_perf_map(p->pid, left.bytes, &s, &cost->bytes);
 	if (r == 0) {
 		s->event_id = event_id;
-		r = adopt(j, p, s);
+		r = adopt(j, p, s, cost);
 	}
-	j->load_ns += fr_monotonic_ns() - begin;
 	return r < 0 ? r : 0;
 }
 
-static int load_dump(struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m)
+static int load_dump(
+	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, struct jit_cost *cost)
 {
-	uint64_t begin = fr_monotonic_ns();
 	struct jit_source *s = NULL;
+	struct jit_cost left;
 	int r;
 
 	for (const struct jit_source *have = p->sources; have; have = have->next)
 		if (have->ino && have->ino == m->ino)
 			return 0;
-	if (!has_time(j))
-		return 0;
-	r = jit_source_dump(m, &s);
+	jit_share_left(&j->shares, p->user, &left);
+	r = jit_source_dump(m, left.bytes, &s, &cost->bytes);
 	if (r == 0) {
 		s->event_id = fr_record_id(&m->header);
 		s->from_ns = fr_record_time(&m->header);
-		r = adopt(j, p, s);
+		r = adopt(j, p, s, cost);
 	}
-	j->load_ns += fr_monotonic_ns() - begin;
 	return r < 0 ? r : 0;
 }
 
-static int emit(struct fr_jit *j, const struct jit_source *s, pid_t pid, const struct fr_map_range *range,
-	uint64_t time_ns, struct fr_buf *ret)
+static int emit(const struct jit_source *s, pid_t pid, const struct fr_map_range *range, uint64_t time_ns,
+	struct fr_buf *ret)
 {
 	struct fr_emit e = {ret, time_ns, s->event_id};
 	struct fr_backing b = {.has_build_id = true};
-	size_t before = ret->len;
-	int r;
 
-	if (j->record_bytes > RECORD_BYTES_MAX)
-		return 0;
 	b.build_id.size = JIT_BUILD_ID_SIZE;
 	memcpy(b.build_id.bytes, s->id, JIT_BUILD_ID_SIZE);
-	r = fr_emit_mmap2(&e, pid, range, &b, s->path, strlen(s->path));
-	j->record_bytes += ret->len - before;
-	return r;
+	return fr_emit_mmap2(&e, pid, range, &b, s->path, strlen(s->path));
 }
 
-static int emit_function(struct fr_jit *j, const struct jit_source *s, size_t i, pid_t pid, uint64_t time_ns,
-	struct fr_buf *ret)
+static int emit_function(
+	const struct jit_source *s, size_t i, pid_t pid, uint64_t time_ns, struct fr_buf *ret)
 {
 	const struct jit_symbol *f = &s->code.v[i];
 	const struct fr_map_range range = {f->addr, f->size, f->offset, PROT_READ | PROT_EXEC, MAP_PRIVATE};
 
-	return emit(j, s, pid, &range, time_ns, ret);
+	return emit(s, pid, &range, time_ns, ret);
 }
 
 /* What S knows of the memory that M is for. */
 static int cover(
-	struct fr_jit *j, const struct jit_source *s, const struct fr_record_mmap2 *m, struct fr_buf *ret)
+	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {
 	uint64_t time_ns = fr_record_time(&m->header), start = m->addr, end = m->addr + m->len;
-	const struct jit_symbol *first = &s->code.v[0], *last = &s->code.v[s->code.n - 1];
+	const struct jit_symbol *first = s->code.v, *last;
+	const size_t before = ret->len;
 	int r = 0;
 
 	if (!s->path || time_ns < s->from_ns || end <= start)
 		return 0;
+	last = &s->code.v[s->code.n - 1];
 	for (size_t i = 0; s->ino && i < s->code.n && first[i].time_ns <= time_ns && r == 0; i++)
-		if (first[i].addr < end && first[i].addr + first[i].size > start)
-			r = emit_function(j, s, i, (pid_t)m->pid, time_ns, ret);
+		if (first[i].addr < end && first[i].addr + first[i].size > start && ret->len - before < most)
+			r = emit_function(s, i, (pid_t)m->pid, time_ns, ret);
 	if (s->ino)
 		return r;
 	start = FR_MAX(start, s->base);
 	end = FR_MIN(end, last->addr + last->size);
 	if (start >= end)
 		return 0;
-	return emit(j, s, (pid_t)m->pid,
+	return emit(s, (pid_t)m->pid,
 		&(struct fr_map_range){
 			start, end - start, start - s->base + TEXT, PROT_READ | PROT_EXEC, MAP_PRIVATE},
 		time_ns, ret);
@@ -308,11 +327,29 @@ static bool is_jitdump(const char *name)
 	return dot && (!dot[5] || strcmp(dot + 5, " (deleted)") == 0);
 }
 
+/* And have the user's share pay for it. */
+static int follow_with(
+	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, bool dump, struct fr_buf *ret)
+{
+	const uint64_t begin = fr_monotonic_ns();
+	const size_t before = ret->len;
+	struct jit_cost left, cost = {0};
+	int r = dump ? load_dump(j, p, m, &cost) : load_map(j, p, fr_record_id(&m->header), &cost);
+
+	jit_share_left(&j->shares, p->user, &left);
+	for (const struct jit_source *s = p->sources; s && !dump && r == 0; s = s->next)
+		if (ret->len - before < left.records)
+			r = cover(s, m, left.records - (ret->len - before), ret);
+	cost.ns = fr_monotonic_ns() - begin;
+	cost.records = ret->len - before;
+	jit_share_charge(&j->shares, p->user, &cost);
+	return r;
+}
+
 static int follow_one(struct fr_jit *j, const struct fr_record_mmap2 *m, struct fr_buf *ret)
 {
 	bool dump = is_jitdump(m->filename);
 	struct process *p;
-	int r = 0;
 
 	if (!(m->prot & PROT_EXEC) || (!dump && !is_anonymous(m->filename)))
 		return 0;
@@ -321,12 +358,11 @@ static int follow_one(struct fr_jit *j, const struct fr_record_mmap2 *m, struct 
 		j->left_out = true;
 		return 0;
 	}
-	if (dump)
-		return load_dump(j, p, m);
-	r = load_map(j, p, fr_record_id(&m->header));
-	for (const struct jit_source *s = p->sources; s && r == 0; s = s->next)
-		r = cover(j, s, m, ret);
-	return r;
+	if (jit_share_is_used_up(&j->shares, p->user)) {
+		j->left_out = true;
+		return 0;
+	}
+	return follow_with(j, p, m, dump, ret);
 }
 
 /* Whether the NAME of M has its NUL inside the record. */
@@ -353,18 +389,38 @@ int fr_jit_follow(struct fr_jit *j, const void *records, size_t len, struct fr_b
 	return r;
 }
 
+/* What S tells of times up to UNTIL_NS, as far as the share of its user goes. */
+static int hand_out(struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t until_ns,
+	struct fr_buf *ret)
+{
+	const size_t before = ret->len;
+	struct jit_cost left, cost = {0};
+	int r = 0;
+
+	jit_share_left(&j->shares, p->user, &left);
+	for (; s->given < s->code.n && r == 0; s->given++) {
+		const uint64_t time_ns = FR_MAX(s->code.v[s->given].time_ns, s->from_ns);
+
+		if (time_ns > until_ns)
+			break;
+		if (ret->len - before < left.records)
+			r = emit_function(s, s->given, p->pid, time_ns, ret);
+		else
+			j->left_out = true;
+	}
+	cost.records = ret->len - before;
+	jit_share_charge(&j->shares, p->user, &cost);
+	return r;
+}
+
 int fr_jit_until(struct fr_jit *j, uint64_t until_ns, struct fr_buf *ret)
 {
 	int r = 0;
 
 	for (const struct process *p = j->processes; p; p = p->hh.next)
-		for (struct jit_source *s = p->sources; s; s = s->next)
-			while (s->ino && s->path && r == 0 && s->given < s->code.n &&
-				FR_MAX(s->code.v[s->given].time_ns, s->from_ns) <= until_ns) {
-				r = emit_function(j, s, s->given, p->pid,
-					FR_MAX(s->code.v[s->given].time_ns, s->from_ns), ret);
-				s->given++;
-			}
+		for (struct jit_source *s = p->sources; s && r == 0; s = s->next)
+			if (s->ino && s->path && s->given < s->code.n)
+				r = hand_out(j, p, s, until_ns, ret);
 	return r;
 }
 
@@ -374,7 +430,7 @@ int fr_jit_finish(struct fr_jit *j, struct fr_jit_stats *ret)
 		return -errno;
 	if (ret) {
 		*ret = j->stats;
-		ret->cut += j->left_out + (j->record_bytes > RECORD_BYTES_MAX);
+		ret->cut += j->left_out;
 	}
 	return 0;
 }

@@ -92,10 +92,24 @@ uint64_t jit_start_time(pid_t pid)
 	return start > ahead + tick ? start - ahead - tick : 0;
 }
 
-/* The file, or its last part, which tells of the newest code. */
-static int read_tail(int fd, uint64_t size, struct fr_buf *ret, bool *ret_cut)
+uid_t jit_user_of(pid_t pid)
 {
-	uint64_t skip = size > JIT_FILE_MAX ? size - JIT_FILE_MAX : 0, want = size - skip;
+	_cleanup_buf_ struct fr_buf b = {0};
+	const char *at;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (fr_read_file(AT_FDCWD, path, STATUS_MAX, &b) < 0)
+		return (uid_t)-1;
+	at = strstr((const char *)b.data, "\nUid:");
+	return at ? (uid_t)strtoul(at + strlen("\nUid:"), NULL, 10) : (uid_t)-1;
+}
+
+/* The file, or its last part, which tells of the newest code. */
+static int read_tail(
+	int fd, uint64_t size, uint64_t max, struct fr_buf *ret, uint64_t *ret_read, bool *ret_cut)
+{
+	uint64_t want = FR_MIN(FR_MIN(size, max), (uint64_t)JIT_FILE_MAX), skip = size - want;
 	ssize_t n;
 	int r = fr_buf_reserve(ret, want + 1);
 
@@ -104,7 +118,7 @@ static int read_tail(int fd, uint64_t size, struct fr_buf *ret, bool *ret_cut)
 	n = fr_pread_all(fd, ret->data, want, (off_t)skip);
 	if (n < 0)
 		return (int)n;
-	ret->len = (size_t)n;
+	ret->len = *ret_read = (size_t)n;
 	*ret_cut = skip > 0;
 	if (skip > 0) {
 		const uint8_t *newline = memchr(ret->data, '\n', ret->len);
@@ -131,7 +145,7 @@ static int new_source(struct jit_code *code, struct jit_source **ret)
 	return 0;
 }
 
-int jit_source_perf_map(pid_t pid, struct jit_source **ret)
+int jit_source_perf_map(pid_t pid, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
 	_cleanup_close_ int fd = -1;
@@ -149,7 +163,7 @@ int jit_source_perf_map(pid_t pid, struct jit_source **ret)
 	/* Anyone may put a file of that name there, to rename the functions of others. */
 	if (fd < 0 || (st.st_uid != who.uid && st.st_uid != 0))
 		return 1;
-	r = read_tail(fd, (uint64_t)st.st_size, &text, &cut);
+	r = read_tail(fd, (uint64_t)st.st_size, max, &text, ret_read, &cut);
 	if (r < 0)
 		return r == -ENOMEM ? r : 1;
 	r = jit_perf_map_parse((const char *)text.data, text.len, &code);
@@ -182,7 +196,8 @@ static int open_dump(const struct fr_record_mmap2 *m, struct stat *st)
 	return fd;
 }
 
-int jit_source_dump(const struct fr_record_mmap2 *m, struct jit_source **ret)
+int jit_source_dump(
+	const struct fr_record_mmap2 *m, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
 {
 	_cleanup_buf_ struct fr_buf file = {0};
 	_cleanup_close_ int fd = -1;
@@ -197,7 +212,7 @@ int jit_source_dump(const struct fr_record_mmap2 *m, struct jit_source **ret)
 	fd = open_dump(m, &st);
 	if (fd < 0)
 		return 1;
-	want = FR_MIN((uint64_t)st.st_size, (uint64_t)JIT_FILE_MAX);
+	want = FR_MIN(FR_MIN((uint64_t)st.st_size, max), (uint64_t)JIT_FILE_MAX);
 	r = fr_buf_reserve(&file, want + 1);
 	if (r < 0)
 		return r;
@@ -205,6 +220,7 @@ int jit_source_dump(const struct fr_record_mmap2 *m, struct jit_source **ret)
 	if (n < 0)
 		return 1;
 	file.len = (size_t)n;
+	*ret_read = file.len;
 	r = jit_dump_parse(&file, &code);
 	if (r < 0)
 		return r == -ENOMEM ? r : 1;

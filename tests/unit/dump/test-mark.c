@@ -360,7 +360,7 @@ static void test_merged_of_two_recorders(void **state)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r[2];
-	char paths[2][256], output[256];
+	char paths[2][640], output[256];
 	const char *files[] = {paths[0], paths[1]};
 	const struct fr_merge_options options = {
 		.files = files, .n_files = 2, .output = output, .keep = true};

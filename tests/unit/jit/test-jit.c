@@ -3,16 +3,25 @@
 /* What is made of perf maps and jitdumps, and of files that only look like them. */
 
 #include "jit/code.h"
+#include "jit/jit.h"
+#include "jit/share.h"
 #include "base/cleanup.h"
+#include "base/file.h"
+#include "perfdata/record.h"
+#include "sideband/emit.h"
 #include "sideband/buildid.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 static void parse(const char *text, struct jit_code *ret)
@@ -249,6 +258,150 @@ static void test_objects(void **state)
 	assert_memory_not_equal(id_a, id_b, JIT_BUILD_ID_SIZE);
 }
 
+#define NOBODY 65534u
+#define HONEST 65533u
+
+/* However many users take all that they are given, one more has something. */
+static void test_shares(void **state)
+{
+	struct jit_shares s;
+	struct jit_cost whole, left;
+	struct jit_user *u;
+
+	jit_shares_init(&s);
+	whole = s.left;
+	for (uid_t uid = 1000; uid < 1006; uid++) {
+		u = jit_share_of(&s, uid);
+		assert_ptr_equal(jit_share_of(&s, uid), u);
+		jit_share_left(&s, u, &left);
+		assert_in_range(left.bytes, whole.bytes >> 6, whole.bytes / 4);
+		assert_in_range(left.ns, whole.ns >> 6, whole.ns / 4);
+		assert_in_range(left.records, whole.records >> 6, whole.records / 4);
+		/* More than there is, as what is under way is not stopped. */
+		left.bytes += 1000;
+		jit_share_charge(&s, u, &left);
+		assert_true(jit_share_is_used_up(&s, u));
+	}
+	assert_false(jit_share_is_used_up(&s, jit_share_of(&s, 2000)));
+	assert_false(jit_share_is_used_up(&s, jit_share_of(&s, 0)));
+	jit_shares_deinit(&s);
+}
+
+/* A process of UID that waits. */
+static pid_t waiting(uid_t uid)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setresuid(uid, uid, uid) < 0)
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_DUMPABLE, 1);
+		(void)!write(ready[1], "", 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static int map_of(pid_t pid, uid_t uid, char ret_path[static 64])
+{
+	int fd;
+
+	snprintf(ret_path, 64, "/tmp/perf-%d.map", pid);
+	fd = open(ret_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fchown(fd, uid, uid), 0);
+	return fd;
+}
+
+/* As much as is looked at, all of it told. */
+static void fill(int fd)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+
+	for (unsigned i = 1; b.len < JIT_FILE_MAX; i++) {
+		char line[80];
+		int n = snprintf(line, sizeof(line), "%x 10 %050d\n", i * 16, 0);
+
+		assert_int_equal(fr_buf_append(&b, line, (size_t)n), 0);
+	}
+	assert_int_equal(fr_write_all(fd, b.data, b.len), 0);
+}
+
+/* The map records of ours that follow one of anonymous memory of PID. */
+static unsigned follow(struct fr_jit *j, pid_t pid)
+{
+	_cleanup_buf_ struct fr_buf in = {0}, out = {0};
+	struct fr_emit e = {&in, UINT64_MAX / 2, 7};
+	const struct fr_map_range range = {0, 1ULL << 40, 0, PROT_READ | PROT_EXEC, MAP_PRIVATE};
+	const struct fr_backing none = {0};
+	unsigned n = 0;
+
+	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
+	assert_int_equal(fr_jit_follow(j, in.data, in.len, &out), 0);
+	for (size_t at = 0; at < out.len; n++)
+		at += ((const struct perf_event_header *)(out.data + at))->size;
+	return n;
+}
+
+/* Files that cost as much as one can; and another user's, which is small and comes last. */
+static void test_hostile_processes_keep_out_nobody(void **state)
+{
+	char directory[] = "/tmp/fr-test-jit-XXXXXX", paths[7][64];
+	struct fr_jit_config config = {.directory = directory, .name = "x.jit", .gid = (gid_t)-1};
+	struct fr_jit_stats stats;
+	struct fr_jit *j;
+	pid_t pids[7];
+	int fd;
+
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(directory));
+	config.dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(fr_jit_new(&config, &j), 0);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(pids); i++) {
+		pids[i] = waiting(i == 6 ? HONEST : NOBODY);
+		fd = map_of(pids[i], i == 6 ? HONEST : NOBODY, paths[i]);
+		if (i == 0) {
+			assert_int_equal(unlink(paths[i]), 0);
+			assert_int_equal(mkfifo(paths[i], 0666), 0);
+		} else if (i == 1) {
+			assert_int_equal(ftruncate(fd, 1LL << 42), 0);
+		} else if (i < 6) {
+			fill(fd);
+		} else {
+			assert_int_equal(write(fd, "1000 10 honest\n", 15), 15);
+		}
+		close(fd);
+	}
+	for (size_t i = 0; i < 6; i++)
+		(void)follow(j, pids[i]);
+	assert_int_equal(follow(j, pids[6]), 1);
+	assert_int_equal(fr_jit_finish(j, &stats), 0);
+	print_message("%llu objects, %llu bytes, %llu files cut or left out\n",
+		(unsigned long long)stats.objects, (unsigned long long)stats.bytes,
+		(unsigned long long)stats.cut);
+	assert_in_range(stats.bytes, 1, 128 << 20);
+	assert_true(stats.cut > 0);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(pids); i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+		unlink(paths[i]);
+	}
+	fr_jit_discard(j);
+	fr_jit_free(j);
+	close(config.dirfd);
+	assert_int_equal(rmdir(directory), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +412,8 @@ int main(void)
 		cmocka_unit_test(test_jitdump_with_times_of_another_clock),
 		cmocka_unit_test(test_hostile_jitdumps),
 		cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_hostile_processes_keep_out_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

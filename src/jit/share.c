@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "jit/share.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+/* uthash's way out of an allocation that fails. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* Of one dump. */
+#define NS_MAX (2 * FR_NSEC_PER_SEC)
+#define BYTES_MAX (512ull << 20)
+#define RECORD_BYTES_MAX (32u << 20)
+#define USERS_MAX 4096u
+
+struct jit_user {
+	UT_hash_handle hh;
+	uid_t uid;
+	struct jit_cost left;
+};
+
+void jit_shares_init(struct jit_shares *s)
+{
+	*s = (struct jit_shares){.left = {NS_MAX, BYTES_MAX, RECORD_BYTES_MAX}};
+}
+
+void jit_shares_deinit(struct jit_shares *s)
+{
+	struct jit_user *u, *next;
+
+	HASH_ITER (hh, s->users, u, next) {
+		HASH_DEL(s->users, u);
+		free(u);
+	}
+}
+
+struct jit_user *jit_share_of(struct jit_shares *s, uid_t uid)
+{
+	const uint64_t part = uid == 0 ? 1 : 4;
+	struct jit_user *u;
+
+	HASH_FIND(hh, s->users, &uid, sizeof(uid), u);
+	if (u || HASH_COUNT(s->users) >= USERS_MAX)
+		return u;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	u->left = (struct jit_cost){s->left.ns / part, s->left.bytes / part, s->left.records / part};
+	HASH_ADD(hh, s->users, uid, sizeof(u->uid), u);
+	if (!u->hh.tbl) {
+		free(u);
+		return NULL;
+	}
+	return u;
+}
+
+void jit_share_left(const struct jit_shares *s, const struct jit_user *u, struct jit_cost *ret)
+{
+	*ret = (struct jit_cost){FR_MIN(s->left.ns, u->left.ns), FR_MIN(s->left.bytes, u->left.bytes),
+		FR_MIN(s->left.records, u->left.records)};
+}
+
+bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u)
+{
+	struct jit_cost left;
+
+	jit_share_left(s, u, &left);
+	return left.ns == 0 || left.bytes == 0 || left.records == 0;
+}
+
+static void take(struct jit_cost *from, const struct jit_cost *cost)
+{
+	from->ns -= FR_MIN(from->ns, cost->ns);
+	from->bytes -= FR_MIN(from->bytes, cost->bytes);
+	from->records -= FR_MIN(from->records, cost->records);
+}
+
+void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost)
+{
+	take(&s->left, cost);
+	take(&u->left, cost);
+}
