@@ -16,12 +16,16 @@
 #define TEMPORARY "." FR_DUMP_PREFIX
 #define DEPTH_MAX 4
 
+#define MERGED_JIT FR_MERGED_NAME ".jit" /* of all merged files together */
+
 struct entry {
 	char name[sizeof(FR_DUMP_PREFIX) + FR_STAMP_SIZE];
+	enum fr_name kind;
 	uint64_t time_ns;
 };
 
-/* Dumps, and auxiliary files that were put away, each oldest first. */
+/* Dumps with the merged files that were moved aside, and auxiliary files that were put away, each oldest
+ * first. */
 struct listing {
 	struct entry *dumps, *auxiliaries;
 	size_t n_dumps, n_auxiliaries;
@@ -41,7 +45,7 @@ void fr_vacuum_report_deinit(struct fr_vacuum_report *r)
 	*r = (struct fr_vacuum_report){0};
 }
 
-static int add(struct entry **entries, size_t *n, const char *name, uint64_t time_ns)
+static int add(struct entry **entries, size_t *n, const char *name, enum fr_name kind, uint64_t time_ns)
 {
 	size_t len = strnlen(name, sizeof((*entries)->name) - 1);
 	struct entry *grown;
@@ -52,6 +56,7 @@ static int add(struct entry **entries, size_t *n, const char *name, uint64_t tim
 			return -ENOMEM;
 		*entries = grown;
 	}
+	(*entries)[*n].kind = kind;
 	(*entries)[*n].time_ns = time_ns;
 	memcpy((*entries)[*n].name, name, len);
 	(*entries)[*n].name[len] = '\0';
@@ -66,6 +71,16 @@ static int by_time(const void *a, const void *b)
 	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
+/* A merged file that was moved aside. Without its JSON it may be one that perf record made. */
+static bool has_json(int dirfd, const char *name)
+{
+	char json[NAME_MAX + 8];
+	struct stat st;
+
+	snprintf(json, sizeof(json), "%s.json", name);
+	return fstatat(dirfd, json, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int list(int dirfd, struct listing *ret)
 {
 	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
@@ -78,10 +93,10 @@ static int list(int dirfd, struct listing *ret)
 	while (r == 0 && (e = readdir(dir))) {
 		const enum fr_name kind = fr_name_kind(e->d_name, &time_ns);
 
-		if (kind == FR_NAME_DUMP)
-			r = add(&ret->dumps, &ret->n_dumps, e->d_name, time_ns);
+		if (kind == FR_NAME_DUMP || (kind == FR_NAME_MERGED_OLDER && has_json(dirfd, e->d_name)))
+			r = add(&ret->dumps, &ret->n_dumps, e->d_name, kind, time_ns);
 		else if (kind == FR_NAME_AUXILIARY)
-			r = add(&ret->auxiliaries, &ret->n_auxiliaries, e->d_name, time_ns);
+			r = add(&ret->auxiliaries, &ret->n_auxiliaries, e->d_name, kind, time_ns);
 	}
 	if (r == 0 && ret->n_dumps)
 		qsort(ret->dumps, ret->n_dumps, sizeof(*ret->dumps), by_time);
@@ -117,9 +132,10 @@ static uint64_t tree(int parent, const char *name, bool remove, unsigned depth, 
 static uint64_t dump_bytes(int dirfd, const char *name, bool remove, int *error)
 {
 	static const char *const suffixes[] = {"", ".json", ".jit"};
+	size_t n = FR_ARRAY_SIZE(suffixes) - (fr_name_kind(name, NULL) == FR_NAME_MERGED_OLDER);
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(suffixes); i++) {
+	for (size_t i = 0; i < n; i++) {
 		char full[NAME_MAX + 1];
 
 		snprintf(full, sizeof(full), "%s%s", name, suffixes[i]);
@@ -142,9 +158,26 @@ static int note_removed(struct fr_vacuum_report *ret, const char *name)
 	return 0;
 }
 
+/* MERGED_JIT goes with the last that needs it. */
+static uint64_t remove_merged_jit(int dirfd)
+{
+	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
+	const struct dirent *e;
+	enum fr_name kind;
+	int error = 0;
+
+	while (dir && (e = readdir(dir))) {
+		kind = fr_name_kind(e->d_name, NULL);
+		if (kind == FR_NAME_MERGED || kind == FR_NAME_MERGED_OLDER)
+			return 0;
+	}
+	return dir ? tree(dirfd, MERGED_JIT, true, 0, &error) : 0;
+}
+
 static int remove_chosen(int dirfd, const struct listing *l, const struct fr_retention_file *files,
 	struct fr_vacuum_report *ret)
 {
+	bool merged = false;
 	int r = 0;
 
 	for (size_t i = 0; i < l->n_dumps; i++) {
@@ -159,10 +192,13 @@ static int remove_chosen(int dirfd, const struct listing *l, const struct fr_ret
 		bytes = dump_bytes(dirfd, l->dumps[i].name, true, &error);
 		if (error == 0) {
 			ret->freed_bytes += bytes;
+			merged |= l->dumps[i].kind == FR_NAME_MERGED_OLDER;
 			error = note_removed(ret, l->dumps[i].name);
 		}
 		r = r ? r : error;
 	}
+	if (merged)
+		ret->freed_bytes += remove_merged_jit(dirfd);
 	return r;
 }
 
@@ -173,7 +209,8 @@ static bool is_wanted(const struct listing *l, const struct fr_retention_file *f
 	uint64_t to = l->auxiliaries[auxiliary].time_ns;
 
 	for (size_t i = 0; i < l->n_dumps; i++)
-		if (!files[i].remove && l->dumps[i].time_ns >= from && l->dumps[i].time_ns <= to)
+		if (!files[i].remove && l->dumps[i].kind == FR_NAME_DUMP && l->dumps[i].time_ns >= from &&
+			l->dumps[i].time_ns <= to)
 			return true;
 	return false;
 }
@@ -197,6 +234,7 @@ static void remove_orphans(int dirfd)
 
 	while (dir && (e = readdir(dir))) {
 		char name[NAME_MAX + 1];
+		enum fr_name kind;
 		char *dot;
 		struct stat st;
 
@@ -205,7 +243,8 @@ static void remove_orphans(int dirfd)
 		if (!dot || (strcmp(dot, ".json") && strcmp(dot, ".jit")))
 			continue;
 		*dot = '\0';
-		if (fr_name_kind(name, NULL) == FR_NAME_DUMP &&
+		kind = fr_name_kind(name, NULL);
+		if ((kind == FR_NAME_DUMP || kind == FR_NAME_MERGED_OLDER) &&
 			fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
 			(void)tree(dirfd, e->d_name, true, 0, &error);
 	}
@@ -224,6 +263,7 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 	disk->now_ns = fr_now_ns(CLOCK_REALTIME);
 	for (size_t i = 0; i < l->n_auxiliaries; i++)
 		disk->other += tree(dirfd, l->auxiliaries[i].name, false, 0, &error);
+	disk->other += tree(dirfd, MERGED_JIT, false, 0, &error);
 	for (size_t i = 0; i < l->n_dumps; i++) {
 		files[i].time_ns = l->dumps[i].time_ns;
 		files[i].bytes = dump_bytes(dirfd, l->dumps[i].name, false, &error);
@@ -291,6 +331,7 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 {
 	char base[NAME_MAX + 1], dir[PATH_MAX];
 	uint64_t bytes;
+	enum fr_name kind;
 	struct stat st;
 	size_t len;
 	int error = 0;
@@ -299,7 +340,8 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	len = strlen(base);
 	if (len > 5 && !strcmp(base + len - 5, ".json"))
 		base[len - 5] = '\0';
-	if (fr_name_kind(base, NULL) != FR_NAME_DUMP)
+	kind = fr_name_kind(base, NULL);
+	if (kind != FR_NAME_DUMP && kind != FR_NAME_MERGED_OLDER)
 		return fr_fail(
 			d, -EINVAL, "flightrecctl list shows the names", "'%s' is no name of a dump", name);
 	fr_directory_name(dirfd, dir, sizeof(dir));
@@ -309,6 +351,8 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	if (error < 0)
 		return fr_fail_errno(d, error, fr_where_hint(error), "cannot remove %s of %s", base, dir);
 	ret->freed_bytes += bytes;
+	if (kind == FR_NAME_MERGED_OLDER)
+		ret->freed_bytes += remove_merged_jit(dirfd);
 	return note_removed(ret, base);
 }
 

@@ -4,7 +4,9 @@
 /*
  * Removal of dumps: the oldest by the limits of retention, or those that were named. With a dump go the JSON
  * beside it and NAME.jit/, and perf.data.auxiliary.TIME of a run before goes with the last dump of that run.
- * Any thread that may block on the disk; two at once do no harm.
+ * perf.data.TIME, a merged file that was moved aside for a newer one, counts as a dump where its JSON is
+ * beside it, and perf.data.jit/ goes with the last merged file. perf.data itself stays. Any thread that may
+ * block on the disk; two at once do no harm.
  */
 
 #include "base/diag.h"
@@ -31,8 +33,8 @@ void fr_vacuum_report_deinit(struct fr_vacuum_report *r);
 int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes, uint64_t keep_from_ns,
 	struct fr_vacuum_report *ret, struct fr_diag *d);
 
-/* Remove the dump NAME ("perf.data.sample.TIME", with or without ".json"), with what belongs to it. 0, and
-   RET has it added; -EINVAL: no name of a dump; -ENOENT: there is none; with D. */
+/* Remove the dump NAME ("perf.data.sample.TIME" or "perf.data.TIME", with or without ".json"), with what
+   belongs to it. 0, and RET has it added; -EINVAL: no name of a dump; -ENOENT: there is none; with D. */
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d);
 
 /* Remove temporary files of dumps that a killed recorder left. Only while no other can be writing here: under

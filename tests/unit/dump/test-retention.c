@@ -248,6 +248,46 @@ static void test_what_belongs_to_a_dump_goes(void **state)
 		assert_true(exists(f, others[i]));
 }
 
+#define MERGED(day) "perf.data.202611" day "T120000.000000Z"
+
+/* What a stop leaves, and the next one moves aside. */
+static void test_merged_files_count(void **state)
+{
+	const struct fr_retention r = {.max_files = 2};
+	struct fr_vacuum_report report = {0};
+	struct fixture *f = *state;
+
+	put(f, "perf.data");
+	put(f, "perf.data.json");
+	assert_int_equal(mkdirat(f->dirfd, "perf.data.jit", 0700), 0);
+	put(f, "perf.data.jit/1.so");
+	put(f, MERGED("01"));
+	put(f, MERGED("01") ".json");
+	put(f, MERGED("03"));
+	put(f, MERGED("03") ".json");
+	put(f, MERGED("02")); /* perf record's */
+	put_dump(f, DUMP("02"));
+	put_dump(f, DUMP("04"));
+	put(f, "perf.data.auxiliary."
+	       "20261101T130000.000000Z");
+	assert_int_equal(fr_vacuum(f->dirfd, &r, 0, UINT64_MAX, &report, NULL), 0);
+	assert_int_equal(report.n_removed, 2);
+	assert_string_equal(report.removed[0], MERGED("01"));
+	assert_string_equal(report.removed[1], DUMP("02"));
+	assert_int_equal(report.files, 2);
+	fr_vacuum_report_deinit(&report);
+	assert_false(exists(f, MERGED("01")) || exists(f, MERGED("01") ".json"));
+	/* Of no dump: a merged file needs none. */
+	assert_false(exists(f, "perf.data.auxiliary.20261101T130000.000000Z"));
+	assert_true(exists(f, "perf.data") && exists(f, "perf.data.json") && exists(f, MERGED("02")));
+	assert_true(exists(f, "perf.data.jit/1.so"));
+	assert_int_equal(unlinkat(f->dirfd, "perf.data", 0), 0);
+	assert_int_equal(unlinkat(f->dirfd, MERGED("02"), 0), 0);
+	assert_int_equal(fr_vacuum_remove(f->dirfd, MERGED("03"), &report, NULL), 0);
+	assert_false(exists(f, "perf.data.jit") || exists(f, MERGED("03") ".json"));
+	fr_vacuum_report_deinit(&report);
+}
+
 static void test_links_are_not_followed(void **state)
 {
 	const struct fr_retention r = {.max_age_ns = 1};
@@ -334,6 +374,7 @@ int main(void)
 		cmocka_unit_test(test_the_new_one_stays),
 		cmocka_unit_test(test_defaults),
 		TEST(test_what_belongs_to_a_dump_goes),
+		TEST(test_merged_files_count),
 		TEST(test_links_are_not_followed),
 		TEST(test_what_stays),
 		TEST(test_remove_by_name),
