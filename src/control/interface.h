@@ -12,6 +12,7 @@
 
 #define FR_INTERFACE "io.flightrec.Recorder"
 #define FR_METHOD_DUMP FR_INTERFACE ".Dump"
+#define FR_METHOD_CANCEL FR_INTERFACE ".Cancel"
 #define FR_METHOD_STATUS FR_INTERFACE ".Status"
 #define FR_METHOD_LIST FR_INTERFACE ".List"
 #define FR_METHOD_VACUUM FR_INTERFACE ".Vacuum"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/units.h"
+#include "control/interface.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,6 +47,21 @@ static void print_list(const struct ctl *ctl, const char *directory, const cJSON
 			fr_size_format(sum, size));
 }
 
+/* Where a recorder answers, what it has not written yet. */
+static void print_waiting(const struct ctl *ctl)
+{
+	_cleanup_free_ char *socket = ctl->directory ? NULL : ctl_socket(ctl);
+	struct fr_client *client;
+	cJSON *reply = NULL;
+
+	if (!socket || fr_client_connect(socket, &client, NULL) < 0)
+		return;
+	if (fr_client_call(client, FR_METHOD_STATUS, NULL, 5 * FR_NSEC_PER_SEC, &reply, NULL) == 0)
+		ctl_print_waiting(ctl, ctl_get(reply, "status.dumps"));
+	cJSON_Delete(reply);
+	fr_client_free(client);
+}
+
 int ctl_cmd_list(const struct ctl *ctl)
 {
 	_cleanup_free_ char *directory = ctl_directory(ctl);
@@ -58,6 +75,8 @@ int ctl_cmd_list(const struct ctl *ctl)
 		ctl_print_json(ctl, dumps);
 	else
 		print_list(ctl, directory, dumps);
+	if (ctl->json == FR_JSON_OFF && !ctl->no_legend)
+		print_waiting(ctl);
 	cJSON_Delete(dumps);
 	return FR_EXIT_OK;
 }

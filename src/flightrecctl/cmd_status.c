@@ -122,7 +122,7 @@ static void print_writing(const cJSON *s)
 			ctl_string(s, "dumps.writing.file"), span(s, "dumps.writing.seconds", span_text));
 }
 
-static void print_dumps(const cJSON *s)
+static void print_dumps(const struct ctl *ctl, const cJSON *s)
 {
 	const char *last = ctl_string(s, "dumps.last.file");
 	char bytes[FR_UNIT_SIZE], age[FR_UNIT_SIZE];
@@ -131,16 +131,15 @@ static void print_dumps(const cJSON *s)
 		return;
 	if (!*last)
 		last = ctl_string(s, "dumps.last.path");
-	ctl_field("Dumps", "%.0f done, %.0f joined, %.0f failed, %.0f suppressed, %.0f queued%s%s",
+	ctl_field("Dumps",
+		"%.0f done, %.0f joined, %.0f failed, %.0f suppressed, %.0f canceled, %.0f queued%s%s",
 		ctl_number(s, "dumps.done"), ctl_number(s, "dumps.joined"), ctl_number(s, "dumps.failed"),
-		ctl_number(s, "dumps.suppressed"), ctl_number(s, "dumps.queued"), *last ? "; last: " : "",
-		last);
+		ctl_number(s, "dumps.suppressed"), ctl_number(s, "dumps.canceled"),
+		ctl_number(s, "dumps.queued"), *last ? "; last: " : "", last);
 	if (ctl_number(s, "dumps.not_durable") > 0)
 		ctl_field("", "%.0f not durable: the directory could not be synced, see journalctl -k",
 			ctl_number(s, "dumps.not_durable"));
-	if (ctl_number(s, "dumps.waiting_post_trigger") > 0)
-		ctl_field("", "%.0f wait for the end of their post-trigger time",
-			ctl_number(s, "dumps.waiting_post_trigger"));
+	ctl_print_waiting(ctl, ctl_get(s, "dumps"));
 	print_writing(s);
 	if (ctl_get(s, "dumps.kept"))
 		ctl_field("", "1 dump waits for space, %s in memory, triggered %s ago: %s",
@@ -247,7 +246,7 @@ static void print_status(const struct ctl *ctl, const cJSON *s)
 	print_sideband(s);
 	print_self(s);
 	print_frequency(s);
-	print_dumps(s);
+	print_dumps(ctl, s);
 	print_triggers(s);
 	cJSON_ArrayForEach (notice, ctl_get(s, "notices")) {
 		if (cJSON_IsString(notice))

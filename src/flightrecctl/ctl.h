@@ -16,7 +16,7 @@
 struct ctl {
 	enum fr_json json;
 	bool no_pager, no_legend, verbose, utc;
-	bool merge, no_wait, no_compression;
+	bool merge, no_wait, no_compression, all;
 	uint64_t last_ns, from_ns, to_ns; /* 0: not given; a span, and wall times */
 	uint64_t post_ns;		  /* UINT64_MAX: not given */
 	struct {			  /* UINT64_MAX: not given */
@@ -43,6 +43,7 @@ const struct ctl_verb *ctl_verbs(size_t *ret_n);
 int ctl_cmd_dump(const struct ctl *ctl);
 int ctl_cmd_report(const struct ctl *ctl);
 int ctl_cmd_script(const struct ctl *ctl);
+int ctl_cmd_cancel(const struct ctl *ctl);
 int ctl_cmd_status(const struct ctl *ctl);
 int ctl_cmd_metrics(const struct ctl *ctl);
 int ctl_cmd_list(const struct ctl *ctl);
@@ -111,6 +112,9 @@ char *ctl_cause_what(const cJSON *cause); /* "run-queue latency: 23.1ms ≥ 20ms
 char *ctl_cause_who(const cJSON *cause);  /* "mysqld[1234]", or "-" */
 /* "12: 10 cool-down, 2 rate-limit" of an object of numbers; "0" where there was none. */
 char *ctl_suppressed(const cJSON *reasons);
+
+/* cmd_cancel.c: a line for each dump that waits, of the "dumps" of a status. */
+void ctl_print_waiting(const struct ctl *ctl, const cJSON *dumps);
 
 /* copy.c: a copy of a dump at PATH, "-": to standard output. 0 or a negative errno with D. */
 /* Whether that could be, before the dump is made. */

@@ -21,6 +21,8 @@ static const struct ctl_verb verbs[] = {
 	{"info", "[FILE|latest]", "all that is known of one of them", 0, 1, true, false, ctl_cmd_info},
 	{"report", "[FILE|latest] [-- OPTIONS]", "open it in perf report", 0, 1, false, true, ctl_cmd_report},
 	{"script", "[FILE|latest] [-- OPTIONS]", "open it in perf script", 0, 1, false, true, ctl_cmd_script},
+	{"cancel", "[ID...]", "take back dumps that wait, by their numbers in status", 0, SIZE_MAX, false,
+		false, ctl_cmd_cancel},
 	{"rm", "FILE...", "remove these", 1, SIZE_MAX, false, false, ctl_cmd_rm},
 	{"vacuum", NULL, "remove the oldest until the limits hold", 0, 0, false, false, ctl_cmd_vacuum},
 	{"triggers", NULL, "each trigger: its state, last value, how often it fired and why it did not", 0, 0,
@@ -67,6 +69,7 @@ enum {
 	OPT_NO_WAIT,
 	OPT_NO_COMPRESSION,
 	OPT_MERGE,
+	OPT_ALL,
 	OPT_JSON,
 	OPT_UTC,
 	OPT_NO_PAGER,
@@ -86,6 +89,7 @@ static const struct fr_option options[] = {
 		"dump"},
 	{"no-compression", OPT_NO_COMPRESSION, NULL,
 		"plain records, for readers that know no compressed ones", "dump"},
+	{"all", OPT_ALL, NULL, "each dump that you may take back", "cancel"},
 	{"max-use", OPT_MAX_USE, "SIZE", "bytes of all dumps", "vacuum"},
 	{"keep-free", OPT_KEEP_FREE, "SIZE", "bytes of the file system that stay free", "vacuum"},
 	{"max-files", OPT_MAX_FILES, "N", "number of dumps", "vacuum"},
@@ -105,6 +109,7 @@ static const struct fr_option options[] = {
 
 static const struct fr_option_group option_groups[] = {
 	{'o', "Options of dump:"},
+	{OPT_ALL, "Options of cancel:"},
 	{OPT_MAX_USE, "Options of vacuum:"},
 	{'n', "Options of why:"},
 	{OPT_MERGE, "Options of stop:"},
@@ -241,6 +246,9 @@ static int apply(struct ctl *ctl, int option, struct fr_diag *d)
 		return 0;
 	case OPT_NO_COMPRESSION:
 		ctl->no_compression = true;
+		return 0;
+	case OPT_ALL:
+		ctl->all = true;
 		return 0;
 	case OPT_MERGE:
 		ctl->merge = true;

@@ -296,7 +296,12 @@ int fr_daemon_open(struct fr_daemon *m, struct fr_config *config, const struct f
 {
 	int r;
 
-	*m = (struct fr_daemon){.config = config, .argc = argc, .argv = argv, .dirfd = -1, .next_job_id = 1};
+	*m = (struct fr_daemon){.config = config,
+		.argc = argc,
+		.argv = argv,
+		.dirfd = -1,
+		.next_job_id = 1,
+		.tester = FR_UID_MACHINE};
 	if (refused)
 		m->refused = *refused;
 	m->command.go_fd = m->command.error_fd = -1;

@@ -76,6 +76,7 @@ struct fr_daemon {
 
 	sd_event *event;
 	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
+	uid_t tester;		      /* who tests a trigger right now; FR_UID_MACHINE: nobody */
 	struct fr_watchers *watchers; /* of verbs_triggers.c; NULL: nobody has ever watched */
 	struct fr_server *server;
 	uint64_t watchdog_usec; /* WatchdogSec=, 0: none */
@@ -92,7 +93,7 @@ struct fr_daemon {
 	uint64_t next_job_id;
 	/* Every trigger is one of these, or queued. A dump that failed and was kept is a failed one, and may
 	   be a rescued one later. */
-	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed;
+	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed, dumps_canceled;
 	uint64_t dumps_rescued, dumps_given_up, dumps_removed, dumps_not_durable;
 	char writer[96];      /* how the newest file was written */
 	cJSON *last_dump;     /* outcome of the newest job, NULL: none yet */
@@ -120,8 +121,13 @@ struct fr_dump_request {
 	void *caller;	     /* NULL, or handed to fr_verb_job_done() */
 };
 /* 0 with the number of the dump (RET_ID may be NULL); 1: it has joined that one; -EAGAIN: the queue is full,
-   and counted as suppressed; -ENOMEM. Who asks passed the policy already. */
+   -EDQUOT: users have all of it that they may, and counted as suppressed; -ENOMEM. Who asks passed the policy
+   already. */
 int fr_daemon_dump(struct fr_daemon *daemon, const struct fr_dump_request *request, uint64_t *ret_id);
+/* CALL's peer takes dump ID back, which waits; who waits for it is told. As fr_dumper_cancel(), with D. */
+int fr_daemon_cancel(struct fr_daemon *daemon, struct fr_call *call, uint64_t id, struct fr_diag *d);
+/* The dumps that wait, as `status` has them. */
+cJSON *fr_daemon_waiting(struct fr_daemon *daemon);
 /* What trigger NAME asks for by its section, or else by [Dump]. */
 struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *daemon, const char *name);
 /* Takes the outcomes of finished jobs: log, memory, answer to who waits. */

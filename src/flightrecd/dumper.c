@@ -8,41 +8,6 @@
 
 #define TIDY_PERIOD_NS (3600 * FR_NSEC_PER_SEC)
 
-static void list_init(struct fr_job_list *l)
-{
-	l->first = NULL;
-	l->last = &l->first;
-}
-
-static void list_push(struct fr_job_list *l, struct fr_dump_job *job)
-{
-	job->next = NULL;
-	*l->last = job;
-	l->last = &job->next;
-}
-
-static void list_push_front(struct fr_job_list *l, struct fr_dump_job *job)
-{
-	job->next = l->first;
-	if (!l->first)
-		l->last = &job->next;
-	l->first = job;
-}
-
-/* The job that *AT points to. */
-static struct fr_dump_job *list_take(struct fr_job_list *l, struct fr_dump_job **at)
-{
-	struct fr_dump_job *job = *at;
-
-	if (!job)
-		return NULL;
-	*at = job->next;
-	if (l->last == &job->next)
-		l->last = at;
-	job->next = NULL;
-	return job;
-}
-
 struct fr_dump_job *fr_dump_job_new(enum fr_job_kind kind)
 {
 	struct fr_dump_job *job = calloc(1, sizeof(*job));
@@ -94,7 +59,7 @@ static struct fr_dump_job *take_ready(struct fr_dumper *p)
 
 	for (struct fr_dump_job **at = &p->waiting.first; *at; at = &(*at)->next)
 		if (p->stop || (*at)->ready_ns <= now_ns)
-			return list_take(&p->waiting, at);
+			return fr_jobs_take(&p->waiting, at);
 	return NULL;
 }
 
@@ -126,7 +91,7 @@ void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted
 	const uint64_t one = 1;
 
 	pthread_mutex_lock(&p->lock);
-	list_push(&p->done, job);
+	fr_jobs_push(&p->done, job);
 	if (counted)
 		p->queued--;
 	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->fate != FR_FATE_RESCUED))
@@ -159,6 +124,7 @@ static void work(struct fr_dumper *p)
 			break;
 		if (!job)
 			wait_for_work(p);
+		p->running_id = job ? job->id : 0;
 		retry = !job && p->kept.job && (p->retry_now || fr_monotonic_ns() >= p->kept.retry_ns);
 		if (retry)
 			p->retry_now = false;
@@ -211,8 +177,8 @@ int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **re
 		return -ENOMEM;
 	p->config = *config;
 	p->settings = config->settings;
-	list_init(&p->waiting);
-	list_init(&p->done);
+	fr_jobs_init(&p->waiting);
+	fr_jobs_init(&p->done);
 	init_lock(p);
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	code = p->done_fd < 0 ? -errno : fr_session_copy(config->session, &p->session);
@@ -291,107 +257,12 @@ void fr_dumper_set(struct fr_dumper *p, const struct fr_dumper_settings *setting
 	pthread_mutex_unlock(&p->lock);
 }
 
-static bool has_room(const struct fr_dump_job *job)
-{
-	return cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")) < FR_DUMPER_JOIN_MAX;
-}
-
-/* Whether NEW may become one file with OLD, which waits. A file goes on for at most one more post-trigger
-   time, so that a storm of triggers ends in files and not in one that is never written. */
-static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
-{
-	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;
-
-	return old->kind == FR_JOB_DUMP && new->kind == FR_JOB_DUMP && !old->final && !new->final &&
-	       a->last_ns == b->last_ns && a->post_ns == b->post_ns && a->from_ns == b->from_ns &&
-	       a->to_ns == b->to_ns && old->compress == new->compress &&
-	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room(old);
-}
-
-/* Consumes NEW. */
-static int join(struct fr_dump_job *old, struct fr_dump_job *new)
-{
-	cJSON *causes = cJSON_GetObjectItem(old->meta, "causes");
-	cJSON *cause = cJSON_DetachItemFromArray(cJSON_GetObjectItem(new->meta, "causes"), 0);
-
-	for (size_t i = 0; i < new->n_callers; i++)
-		if (fr_dump_job_add_caller(old, new->callers[i]) < 0) {
-			cJSON_Delete(cause);
-			return -ENOMEM;
-		}
-	cJSON_AddItemToArray(causes, cause);
-	old->from_ns = FR_MIN(old->from_ns, new->from_ns);
-	old->to_ns = FR_MAX(old->to_ns, new->to_ns);
-	old->ready_ns = FR_MAX(old->ready_ns, new->ready_ns);
-	fr_dump_job_free(new);
-	return 1;
-}
-
-/* Lock held. */
-static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id)
-{
-	for (struct fr_dump_job *old = p->waiting.first; old; old = old->next)
-		if (can_join(old, job)) {
-			*ret_id = old->id;
-			return join(old, job);
-		}
-	if (p->queued >= FR_DUMPER_QUEUE_MAX && !job->final)
-		return -EAGAIN;
-	*ret_id = job->id;
-	/* Room is wanted before what needs it. */
-	if (job->kind == FR_JOB_DUMP)
-		list_push(&p->waiting, job);
-	else
-		list_push_front(&p->waiting, job);
-	p->queued++;
-	pthread_cond_broadcast(&p->changed);
-	return 0;
-}
-
-int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id)
-{
-	uint64_t id = 0;
-	int r;
-
-	pthread_mutex_lock(&p->lock);
-	r = submit(p, job, &id);
-	pthread_mutex_unlock(&p->lock);
-	if (r >= 0 && ret_id)
-		*ret_id = id;
-	return r;
-}
-
-/* Lock held. */
-static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns)
-{
-	for (struct fr_dump_job *job = p->waiting.first; job; job = job->next)
-		if (job->automatic && !job->final && time_ns >= job->from_ns && time_ns <= job->to_ns &&
-			has_room(job))
-			return job;
-	return NULL;
-}
-
-int fr_dumper_join(struct fr_dumper *p, cJSON *cause, uint64_t time_ns, uint64_t *ret_id)
-{
-	struct fr_dump_job *job;
-	int r = -ENOENT;
-
-	pthread_mutex_lock(&p->lock);
-	job = find_automatic(p, time_ns);
-	if (job && cJSON_AddItemToArray(cJSON_GetObjectItem(job->meta, "causes"), cause)) {
-		*ret_id = job->id;
-		r = 0;
-	}
-	pthread_mutex_unlock(&p->lock);
-	return r;
-}
-
 struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p)
 {
 	struct fr_dump_job *job;
 
 	pthread_mutex_lock(&p->lock);
-	job = list_take(&p->done, &p->done.first);
+	job = fr_jobs_take(&p->done, &p->done.first);
 	pthread_mutex_unlock(&p->lock);
 	return job;
 }

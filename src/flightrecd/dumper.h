@@ -21,10 +21,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How many jobs may wait; a trigger past it is suppressed, and told so. */
+/* How many jobs may wait; a trigger past it is suppressed, and told so. Some places are root's alone, and
+   users have no more than half of them, so that nobody keeps the machine's triggers or root out. */
 #define FR_DUMPER_QUEUE_MAX 16
+#define FR_DUMPER_KEPT_FOR_ROOT 2
+#define FR_DUMPER_USERS_MAX 8
+#define FR_DUMPER_PER_USER_MAX 4
 /* How many triggers one file may have; what comes past it gets a file of its own. */
 #define FR_DUMPER_JOIN_MAX 64
+
+#define FR_UID_MACHINE ((uid_t)-1)
 
 enum fr_job_kind {
 	FR_JOB_DUMP,
@@ -50,6 +56,8 @@ struct fr_dump_job {
 	struct fr_dump_job *next;
 	enum fr_job_kind kind;
 	uint64_t id;
+	uid_t uid;   /* of who asked: 0: root, or the recorder's own user; FR_UID_MACHINE: a trigger */
+	bool shared; /* somebody else's cause is in it, too */
 	uint64_t trigger_ns; /* monotonic; of the first trigger, which names the file */
 	struct fr_dump_asked asked;
 	uint64_t from_ns, to_ns; /* the window; 0: the oldest */
@@ -112,13 +120,21 @@ struct fr_dumper *fr_dumper_free(struct fr_dumper *p); /* stopped, and reaped */
 pid_t fr_dumper_tid(const struct fr_dumper *p);
 int fr_dumper_done_fd(const struct fr_dumper *p);
 
-/* Consumes JOB. 0; 1: it has joined one that waits, whose id is *RET_ID; -EAGAIN where the queue is full, and
-   JOB stays the caller's. RET_ID (may be NULL) is set for 0 and 1. Main thread. */
+/* dumper_queue.c */
+/* Consumes JOB. 0; 1: it has joined one that waits, whose id is *RET_ID; -EAGAIN where the queue is full,
+   -EDQUOT where users have all that they may, and JOB stays the caller's. RET_ID (may be NULL) is set for 0
+   and 1. Main thread. */
 int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id);
 /* Add CAUSE (JSON, consumed where it is 0) of TIME_NS to an automatic dump that waits and whose window has
    that instant; the window stays as it is. 0 with its number; -ENOENT: there is none, or it has
    FR_DUMPER_JOIN_MAX already. Main thread. */
 int fr_dumper_join(struct fr_dumper *p, cJSON *cause, uint64_t time_ns, uint64_t *ret_id);
+/* Dump ID, which waits, is not to be made: *RET is the caller's. UID 0 may take back any, and another user
+   his own, where no cause of others shares it. 0; -ENOENT: none waits that has this number, or it is the
+   recorder's last; -EBUSY: it is being written; -EPERM. Main thread. */
+int fr_dumper_cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret);
+/* The dumps that wait, in their order: an array of {id, uid, ready_ns, causes, cause}; NULL: no memory. */
+cJSON *fr_dumper_waiting(struct fr_dumper *p);
 /* The oldest finished job, the caller's to free, or NULL. */
 struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p);
 /* The head of dumps whose snapshot is not taken yet is S, which is copied. 0 or -ENOMEM. Main thread. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The dumper's parts among themselves: dumper.c (thread and queue), dumper_run.c (one job), dumper_kept.c (a
- * dump that failed). */
+/* The dumper's parts among themselves: dumper.c (thread), dumper_queue.c (jobs that wait), dumper_run.c (one
+ * job), dumper_kept.c (a dump that failed). */
 
 #include "flightrecd/dumper.h"
 
@@ -34,7 +34,8 @@ struct fr_dumper {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct fr_job_list waiting, done;
-	unsigned queued; /* jobs waiting or running */
+	unsigned queued;     /* jobs waiting or running */
+	uint64_t running_id; /* of a dump; 0: none */
 	bool stop, retry_now;
 	struct fr_dumper_settings settings;
 	struct fr_session session_next; /* no events: nothing to take */
@@ -43,6 +44,13 @@ struct fr_dumper {
 };
 
 struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p);
+
+/* dumper_queue.c */
+void fr_jobs_init(struct fr_job_list *l);
+void fr_jobs_push(struct fr_job_list *l, struct fr_dump_job *job);
+void fr_jobs_push_front(struct fr_job_list *l, struct fr_dump_job *job);
+/* The job that *AT points to, or NULL. */
+struct fr_dump_job *fr_jobs_take(struct fr_job_list *l, struct fr_dump_job **at);
 
 /* dumper_run.c, on the dumper thread. Run JOB to its outcome. */
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job);

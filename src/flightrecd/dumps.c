@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How many dumps of this run `List` can tell of; the directory knows them all. */
 #define DUMPS_REMEMBERED 256
@@ -64,6 +65,7 @@ static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_req
 		!(job->meta = new_meta(m, q)))
 		return fr_dump_job_free(job);
 	job->id = m->next_job_id++;
+	job->uid = q->uid == getuid() ? 0 : q->uid;
 	job->trigger_ns = q->cause->time_ns;
 	job->asked = q->asked;
 	job->automatic = q->automatic;
@@ -91,6 +93,66 @@ int fr_daemon_dump(struct fr_daemon *m, const struct fr_dump_request *q, uint64_
 	}
 	m->dumps_joined += r > 0;
 	return r;
+}
+
+static int refuse_cancel(int code, uint64_t id, struct fr_diag *d)
+{
+	const unsigned long long n = id;
+
+	switch (code) {
+	case -EPERM:
+		return fr_fail(d, code, "root may take back any", "dump %llu is not yours alone", n);
+	case -EBUSY:
+		return fr_fail(d, code, "wait for it, and remove the file: flightrecctl rm",
+			"dump %llu is being written already", n);
+	default:
+		return fr_fail(d, code, "`flightrecctl status` lists what waits",
+			"no dump with the number %llu waits", n);
+	}
+}
+
+int fr_daemon_cancel(struct fr_daemon *m, struct fr_call *call, uint64_t id, struct fr_diag *d)
+{
+	const struct fr_peer *by = fr_call_peer(call);
+	struct fr_dump_job *job;
+	int r = fr_dumper_cancel(m->dumper, id, by->uid == getuid() ? 0 : by->uid, &job);
+	const cJSON *cause;
+
+	if (r < 0)
+		return refuse_cancel(r, id, d);
+	cause = cJSON_GetObjectItem(job->meta, "cause");
+	m->dumps_canceled++;
+	job->code = fr_fail(&job->diag, -ECANCELED, "`flightrecctl dump` asks for another one",
+		"dump %llu was canceled by pid %d (%s), uid %u", (unsigned long long)id, (int)by->pid,
+		by->comm, (unsigned)by->uid);
+	fr_log(LOG_NOTICE, "%s; %s: %s, %d causes", job->diag.what,
+		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "trigger")),
+		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")),
+		cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")));
+	for (size_t i = 0; i < job->n_callers; i++)
+		fr_verb_job_done(m, job->callers[i], job);
+	fr_dump_job_free(job);
+	return 0;
+}
+
+cJSON *fr_daemon_waiting(struct fr_daemon *m)
+{
+	const struct fr_clock_pair pair = fr_clock_pair_now();
+	cJSON *waiting = fr_dumper_waiting(m->dumper), *o;
+	char stamp[FR_STAMP_SIZE];
+
+	cJSON_ArrayForEach (o, waiting) {
+		const uint64_t ready_ns = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "ready_ns"));
+
+		cJSON_DeleteItemFromObject(o, "ready_ns");
+		/* Without: it waits for its turn alone. */
+		if (ready_ns <= pair.monotonic_ns)
+			continue;
+		fr_rfc3339_format(fr_clock_to_realtime(&pair, ready_ns), stamp);
+		cJSON_AddStringToObject(o, "until", stamp);
+		cJSON_AddNumberToObject(o, "seconds", (double)(ready_ns - pair.monotonic_ns) / 1e9);
+	}
+	return waiting;
 }
 
 static const char *why(const struct fr_dump_job *job)

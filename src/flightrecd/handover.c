@@ -160,6 +160,7 @@ static void take_counters(struct fr_daemon *m, const struct fr_state *s)
 	m->dumps_joined = s->dumps_joined;
 	m->dumps_failed = s->dumps_failed;
 	m->dumps_suppressed = s->dumps_suppressed;
+	m->dumps_canceled = s->dumps_canceled;
 	m->dumps_rescued = s->dumps_rescued;
 	m->dumps_given_up = s->dumps_given_up;
 	m->dumps_removed = s->dumps_removed;
@@ -281,6 +282,7 @@ static void fill_state(const struct fr_daemon *m, struct fr_state *s)
 	s->dumps_joined = m->dumps_joined;
 	s->dumps_failed = m->dumps_failed;
 	s->dumps_suppressed = m->dumps_suppressed;
+	s->dumps_canceled = m->dumps_canceled;
 	s->dumps_rescued = m->dumps_rescued;
 	s->dumps_given_up = m->dumps_given_up;
 	s->dumps_removed = m->dumps_removed;

@@ -154,6 +154,7 @@ static void add_dumps(struct fr_openmetrics *o, struct fr_daemon *m)
 		{"joined", m->dumps_joined},
 		{"failed", m->dumps_failed},
 		{"suppressed", m->dumps_suppressed},
+		{"canceled", m->dumps_canceled},
 		{"rescued", m->dumps_rescued},
 		{"given-up", m->dumps_given_up},
 	};

@@ -30,9 +30,9 @@ struct slot_header {
 	{                                                                                                    \
 		&(s)->first_started_ns, &(s)->restarts, &(s)->gap_ns, &(s)->gap_from_ns, &(s)->gap_to_ns,    \
 			&(s)->next_job_id, &(s)->dumps_done, &(s)->dumps_joined, &(s)->dumps_failed,         \
-			&(s)->dumps_suppressed, &(s)->dumps_rescued, &(s)->dumps_given_up,                   \
-			&(s)->dumps_removed, &(s)->dumps_not_durable, &(s)->directory_dev,                   \
-			&(s)->directory_ino,                                                                 \
+			&(s)->dumps_suppressed, &(s)->dumps_canceled, &(s)->dumps_rescued,                   \
+			&(s)->dumps_given_up, &(s)->dumps_removed, &(s)->dumps_not_durable,                  \
+			&(s)->directory_dev, &(s)->directory_ino,                                            \
 	}
 
 static int encode_event(const struct fr_event_desc *e, struct fr_buf *ret)

@@ -27,7 +27,7 @@ struct fr_state {
 	uint64_t restarts;			 /* instances that went on with the ring */
 	uint64_t gap_ns, gap_from_ns, gap_to_ns; /* of all of them; of the last one */
 	uint64_t next_job_id;
-	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed;
+	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed, dumps_canceled;
 	uint64_t dumps_rescued, dumps_given_up, dumps_removed, dumps_not_durable;
 	uint64_t lost[_FR_LOSS_MAX];	       /* so far, by all instances */
 	uint64_t directory_dev, directory_ino; /* where the auxiliary file is */

@@ -332,12 +332,14 @@ static void add_dumps(struct fr_daemon *m, cJSON *status, uint64_t now_ns)
 	cJSON_AddNumberToObject(o, "joined", (double)m->dumps_joined);
 	cJSON_AddNumberToObject(o, "failed", (double)m->dumps_failed);
 	cJSON_AddNumberToObject(o, "suppressed", (double)m->dumps_suppressed);
+	cJSON_AddNumberToObject(o, "canceled", (double)m->dumps_canceled);
 	cJSON_AddNumberToObject(o, "queued", s.queued);
 	cJSON_AddNumberToObject(o, "waiting_post_trigger", s.waiting_post);
 	cJSON_AddNumberToObject(o, "rescued", (double)m->dumps_rescued);
 	cJSON_AddNumberToObject(o, "given_up", (double)m->dumps_given_up);
 	cJSON_AddNumberToObject(o, "removed", (double)m->dumps_removed);
 	cJSON_AddNumberToObject(o, "not_durable", (double)m->dumps_not_durable);
+	cJSON_AddItemToObject(o, "waiting", fr_daemon_waiting(m));
 	add_writing(o, &s, now_ns);
 	add_kept(o, &s, now_ns);
 	if (m->last_dump)

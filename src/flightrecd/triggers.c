@@ -113,7 +113,7 @@ static int on_dump(
 	struct fr_daemon *m = ctx;
 	const struct fr_dump_request q = {
 		.cause = cause,
-		.uid = (uid_t)-1,
+		.uid = m->tester,
 		.asked = {.last_ns = window_ns == FR_TRIGGER_UNSET ? m->config->window_ns : window_ns,
 			.post_ns = post_ns == FR_TRIGGER_UNSET ? m->config->post_trigger_ns : post_ns},
 		.automatic = true,

@@ -118,6 +118,7 @@ static int asked_window(struct fr_daemon *m, const struct dump_call *c, uint64_t
 struct control_dump {
 	struct fr_daemon *m;
 	struct fr_dump_request request;
+	int code;
 };
 
 static int dump_for_call(void *ctx, const struct fr_cause *cause, uint64_t *ret_id)
@@ -125,7 +126,8 @@ static int dump_for_call(void *ctx, const struct fr_cause *cause, uint64_t *ret_
 	struct control_dump *c = ctx;
 
 	c->request.cause = cause;
-	return fr_daemon_dump(c->m, &c->request, ret_id);
+	c->code = fr_daemon_dump(c->m, &c->request, ret_id);
+	return c->code;
 }
 
 static struct fr_cause control_cause(const struct fr_call *call, const char *reason, uint64_t now_ns)
@@ -138,10 +140,15 @@ static struct fr_cause control_cause(const struct fr_call *call, const char *rea
 	return c;
 }
 
-static void suppressed(struct fr_call *call, const struct fr_decision *d)
+static void suppressed(struct fr_call *call, const struct fr_decision *d, int code)
 {
 	char text[sizeof(d->why) + 16];
 
+	if (code == -EDQUOT) {
+		fail(call, -EAGAIN, "`flightrecctl status` lists them, `flightrecctl cancel` takes one back",
+			"suppressed: too many dumps of yours, or of users, are waiting already");
+		return;
+	}
 	snprintf(text, sizeof(text), "suppressed: %s", d->why);
 	fail(call, -EAGAIN,
 		d->verdict == FR_VERDICT_BUSY ? "try again when `flightrecctl status` shows fewer queued"
@@ -185,7 +192,7 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	verdict = fr_triggers_ask(m->triggers, "control", &cause, dump_for_call, &d);
 	decision = fr_triggers_decision(m->triggers, 0);
 	if (verdict != FR_VERDICT_FIRE && verdict != FR_VERDICT_JOIN) {
-		suppressed(call, decision);
+		suppressed(call, decision, d.code);
 		return;
 	}
 	if (!c.waits) {
@@ -262,6 +269,61 @@ static void submit(struct fr_daemon *m, struct fr_call *call, struct fr_dump_job
 	fr_dump_job_free(job);
 	fail(call, r, "try again when `flightrecctl status` shows fewer queued",
 		"too many dumps are waiting already");
+}
+
+/* "ids", or with "all" what waits. NULL: the parameters are no good. */
+static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
+{
+	const cJSON *given = cJSON_GetObjectItemCaseSensitive(parameters, "ids"), *item;
+	cJSON *ids, *waiting;
+	bool all = false;
+
+	if (fr_param_bool(parameters, "all", &all) < 0 || all == (given && !cJSON_IsNull(given)))
+		return NULL;
+	if (!all)
+		return cJSON_IsArray(given) ? cJSON_Duplicate(given, true) : NULL;
+	ids = cJSON_CreateArray();
+	waiting = fr_dumper_waiting(m->dumper);
+	cJSON_ArrayForEach (item, waiting)
+		cJSON_AddItemToArray(
+			ids, cJSON_CreateNumber(cJSON_GetNumberValue(cJSON_GetObjectItem(item, "id"))));
+	cJSON_Delete(waiting);
+	return ids;
+}
+
+/* All that can be taken back is, whatever one of them says; with "all", of others is no mistake. */
+static void verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	cJSON *ids = ids_to_cancel(ctx, parameters), *reply, *canceled, *item;
+	const bool all = !cJSON_GetObjectItemCaseSensitive(parameters, "ids");
+	struct fr_diag diag = {0};
+	int code = 0;
+
+	if (!ids) {
+		fr_call_invalid_parameter(call, "ids");
+		return;
+	}
+	reply = cJSON_CreateObject();
+	canceled = cJSON_AddArrayToObject(reply, "canceled");
+	cJSON_ArrayForEach (item, ids) {
+		const double id = cJSON_IsNumber(item) ? item->valuedouble : 0;
+		struct fr_diag one = {0};
+		int r = fr_daemon_cancel(ctx, call, id > 0 && id < 0x1p53 ? (uint64_t)id : 0, &one);
+
+		if (r == 0)
+			cJSON_AddItemToArray(canceled, cJSON_CreateNumber(id));
+		if (r < 0 && !code && !all) {
+			code = r;
+			diag = one;
+		}
+	}
+	cJSON_Delete(ids);
+	if (code == 0) {
+		fr_call_reply(call, reply);
+		return;
+	}
+	cJSON_Delete(reply);
+	fr_call_fail(call, &diag, code);
 }
 
 static void verb_vacuum(void *ctx, struct fr_call *call, const cJSON *parameters)
@@ -403,7 +465,7 @@ static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters
 }
 
 static const char *const none[] = {NULL}, *const of_remove[] = {"files", NULL},
-			 *const of_stop[] = {"merge", NULL},
+			 *const of_stop[] = {"merge", NULL}, *const of_cancel[] = {"ids", "all", NULL},
 			 *const of_vacuum[] = {"max_use", "keep_free", "max_files", "max_age_usec", NULL},
 			 *const of_name[] = {"name", NULL},
 			 *const of_set_trigger[] = {"name", "enabled", NULL},
@@ -415,6 +477,7 @@ static const char *const none[] = {NULL}, *const of_remove[] = {"files", NULL},
    others (files, triggers, the recorder) is root's. */
 static const struct fr_method methods[] = {
 	{FR_METHOD_DUMP, FR_ACCESS_GROUP, verb_dump, of_dump},
+	{FR_METHOD_CANCEL, FR_ACCESS_GROUP, verb_cancel, of_cancel},
 	{FR_METHOD_STATUS, FR_ACCESS_GROUP, verb_status, none},
 	{FR_METHOD_METRICS, FR_ACCESS_GROUP, fr_verb_metrics, none},
 	{FR_METHOD_LIST, FR_ACCESS_GROUP, verb_list, none},

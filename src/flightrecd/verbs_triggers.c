@@ -200,7 +200,9 @@ void fr_verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *param
 	if (is_stopping(m, call) || !(name = name_of(call, parameters)))
 		return;
 	snprintf(by, sizeof(by), "pid %d (%s)", (int)peer->pid, peer->comm);
+	m->tester = peer->uid;
 	r = fr_triggers_test(m->triggers, name, by, &id, &d);
+	m->tester = FR_UID_MACHINE;
 	if (r < 0) {
 		fr_call_fail(call, &d, r);
 		return;

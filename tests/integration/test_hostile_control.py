@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import ARMED_PROBES, EXIT, NO_LOSS, ROOT, die_with_parent, finish_load, program, run, start_load, until
+from harness import ARMED_PROBES, EXIT, NO_LOSS, ROOT, die_with_parent, finish_load, program, run, start, start_load, until
 
 GROUP = "daemon"
 CORPUS = ROOT / "tests/data/control"
@@ -322,3 +322,61 @@ def test_who_may_do_what(guarded, open_dir):
         r = run(program("flightrecctl"), "--socket", d.socket, *words)
         assert r.code == 0, (words, r)
     assert d.wait() == 0
+
+
+def test_dumps_that_wait_keep_nobody_out(guarded, open_dir):
+    """A member's take some of the places and not all; each may be taken back, by its owner or by root."""
+    d, gid = guarded, group_id()
+    ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
+
+    def member(*words, uid=60001):
+        return run(*ctl, *words, preexec=as_user(uid, gid))
+
+    def waiting():
+        return {w["id"]: w for w in d.status()["dumps"]["waiting"]}
+
+    took, refused = [], None
+    for uid in (60001, 60002, 60003):
+        for i in range(16):
+            r = member("dump", "--post", f"{59 * 60 - i}s", "--last", f"{uid - 60000}s", "--no-wait", uid=uid)
+            took += [(uid, int(r.out))] if r.code == 0 else []
+            refused = refused if r.code == 0 else r
+    # Four of each, eight of all of them.
+    assert [uid for uid, _ in took] == 4 * [60001] + 4 * [60002], took
+    assert refused.code == EXIT["suppressed"] and "cancel" in refused.err, refused
+    assert {(w["uid"], i) for i, w in waiting().items()} == set(took)
+    text = member("status").out
+    assert f"dump {took[0][1]} of uid 60001 waits until" in text and "59min" in text or "58min" in text, text
+    assert f"dump {took[0][1]} of uid 60001 waits until" in d.ctl("list").out
+
+    # Nobody else notices.
+    n = len(d.samples())
+    d.signal(signal.SIGUSR1)
+    until("the signal's dump", lambda: len(d.samples()) == n + 1)
+    assert d.dump_by_control().exists()
+    for words in (["test-trigger", "control"], ["vacuum"]):
+        assert run(program("flightrecctl"), "--socket", d.socket, *words).code == 0, words
+    until("what was asked for", lambda: d.status()["dumps"]["queued"] == len(took))
+
+    mine, other = took[0][1], took[4][1]
+    for words, code, text in ((["cancel"], "usage", "which?"), (["cancel", "x"], "usage", "'x'"),
+                              (["cancel", "--all", "1"], "usage", "not both"), (["cancel", "999999"], "error", "no dump"),
+                              (["cancel", other], "permission", f"dump {other} is not yours")):
+        r = member(*map(str, words))
+        assert r.code == EXIT[code] and text in r.err, (words, r)
+    r = member("cancel", str(mine))
+    assert (r.code, r.out) == (0, f"{mine}\n"), r
+    assert f"dump {mine} was canceled by pid" in d.log() and "uid 60001" in d.log()
+    # Who waits for it is told.
+    waits = start(*ctl, "dump", "--post", "30min", stdout=-1, stderr=-1, text=True)
+    new = until("the dump that waits", lambda: [i for i, w in waiting().items() if w["uid"] == 0])[0]
+    assert member("cancel", str(new)).code == EXIT["permission"]
+    r = member("cancel", "--all")
+    assert r.code == 0 and r.out.split() == [str(i) for uid, i in took[1:4]], r
+    r = run(program("flightrecctl"), "--socket", d.socket, "cancel", "--all")
+    assert r.code == 0 and {*map(int, r.out.split())} == {new, *(i for _, i in took[4:])}, r
+    _, err = waits.communicate(timeout=60)
+    assert waits.returncode == EXIT["error"] and "was canceled by" in err
+    dumps = d.status()["dumps"]
+    assert (dumps["queued"], dumps["waiting"], dumps["canceled"]) == (0, [], 9)
+    d.stop()
