@@ -222,7 +222,8 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 	/* The side-band event first: its ring is the one that must not be missing anything. */
 	r = open_event(c, t, c->n_events - 1, d);
 	if (r == 0 && !c->n_open)
-		return fr_fail(d, -ESRCH, NULL, "all processes that were to be recorded have ended");
+		return fr_fail(d, -ESRCH, "give the pid of a process that runs",
+			"all processes that were to be recorded have ended");
 	for (size_t i = 0; r == 0 && i + 1 < c->n_events; i++) {
 		size_t before = c->n_open;
 

@@ -171,8 +171,8 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 		return fr_fail(
 			d, -EINVAL, "it is fp, dwarf, dwarf,BYTES, lbr or no", "\"%s\" is no call-graph", s);
 	if (fr_u64_parse(s + 6, &bytes) < 0 || bytes < 8 || bytes > STACK_BYTES_MAX)
-		return fr_fail(d, -EINVAL, NULL, "the stack of call-graph=dwarf is 8 to %u bytes, not \"%s\"",
-			STACK_BYTES_MAX, s + 6);
+		return fr_fail(d, -EINVAL, "write it as dwarf,8192",
+			"the stack of call-graph=dwarf is 8 to %u bytes, not \"%s\"", STACK_BYTES_MAX, s + 6);
 	ret->call_graph = FR_CALL_GRAPH_DWARF;
 	ret->dwarf_stack_bytes = FR_ALIGN_UP(bytes, 8);
 	return 0;

@@ -228,7 +228,8 @@ static int parse_piece(struct parser *p, char *piece)
 	if (!text)
 		return -ENOMEM;
 	if (!*piece)
-		return fr_fail(p->d, -EINVAL, NULL, "an event without a name");
+		return fr_fail(p->d, -EINVAL, "`perf list` shows the events of this machine",
+			"an event without a name");
 	if (strchr(piece, '{') || strchr(piece, '}'))
 		return fr_fail(p->d, -EINVAL, "list the events without braces",
 			"event %s: groups are not supported", text);
@@ -281,7 +282,8 @@ int fr_event_parse_env(const struct fr_event_env *env, const char *spec,
 	int r = 0;
 
 	if (strlen(spec) > FR_SPEC_MAX)
-		return fr_fail(d, -EINVAL, NULL, "an event specification of more than %u bytes", FR_SPEC_MAX);
+		return fr_fail(d, -EINVAL, "give several -e or Events= lines",
+			"an event specification of more than %u bytes", FR_SPEC_MAX);
 	copy = strdup(spec);
 	if (!copy)
 		return -ENOMEM;

@@ -162,8 +162,9 @@ static int term_set(const struct fr_event_env *env, const char *pmu, const char 
 	width = __builtin_popcountll(f.bits);
 	max = width == 64 ? UINT64_MAX : (1ULL << width) - 1;
 	if (v > max)
-		return fr_fail(d, -EINVAL, NULL, "%s=%s is too large: the term has %u bits (at most 0x%llx)",
-			name, value ? value : "1", width, (unsigned long long)max);
+		return fr_fail(d, -EINVAL, "give a smaller number",
+			"%s=%s is too large: the term has %u bits (at most 0x%llx)", name,
+			value ? value : "1", width, (unsigned long long)max);
 	v = deposit(v, f.bits);
 	if (f.config == 0)
 		a->config = (a->config & ~f.bits) | v;
@@ -194,8 +195,8 @@ static int named_event(const struct fr_event_env *env, const char *pmu, char *te
 
 		if (t->value && !strcmp(t->value, "?")) {
 			if (!user_gives(user, t->name))
-				r = fr_fail(d, -EINVAL, NULL, "%s needs a value for \"%s\": %s,%s=…", name,
-					t->name, name, t->name);
+				r = fr_fail(d, -EINVAL, "add the value",
+					"%s needs a value for \"%s\": %s,%s=…", name, t->name, name, t->name);
 			continue;
 		}
 		r = term_set(env, pmu, t->name, t->value, a, d);

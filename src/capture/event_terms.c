@@ -19,7 +19,8 @@ int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d)
 	ret->n = 0;
 	for (char *t = strtok_r(text, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
 		if (ret->n == FR_TERMS_MAX)
-			return fr_fail(d, -EINVAL, NULL, "more than %u terms", FR_TERMS_MAX);
+			return fr_fail(d, -EINVAL, "leave out those that you do not need",
+				"more than %u terms", FR_TERMS_MAX);
 		eq = strchr(t, '=');
 		if (eq)
 			*eq = 0;
@@ -51,8 +52,9 @@ static int term_number(const struct fr_term *t, uint64_t min, uint64_t max, uint
 	int r = number(t->value, max, &v);
 
 	if (r < 0 || v < min)
-		return fr_fail(d, -EINVAL, NULL, "the term %s takes a number from %llu to %llu, not \"%s\"",
-			t->name, (unsigned long long)min, (unsigned long long)max, t->value ? t->value : "");
+		return fr_fail(d, -EINVAL, "give a number, or leave the term out",
+			"the term %s takes a number from %llu to %llu, not \"%s\"", t->name,
+			(unsigned long long)min, (unsigned long long)max, t->value ? t->value : "");
 	*ret = v;
 	return 0;
 }
@@ -118,7 +120,7 @@ static int term_take(const struct fr_term *t, struct fr_term_values *v, struct f
 	}
 	if (!strcmp(t->name, "name")) {
 		if (!t->value || !*t->value)
-			return fr_fail(d, -EINVAL, NULL, "the term name takes a name");
+			return fr_fail(d, -EINVAL, "write it as name=TEXT", "the term name takes a name");
 		v->name = t->value;
 		return 1;
 	}

@@ -43,10 +43,11 @@ static int connect_failed(const char *path, int code, struct fr_diag *d)
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
-		return fr_fail(d, -ENOENT, "systemctl start flightrecd",
+		return fr_fail(d, -ENOENT,
+			"systemctl start flightrecd, or give the --socket of one that runs",
 			"flightrecd is not running (no socket at %s)", path);
 	case -ECONNREFUSED:
-		return fr_fail(d, code, "systemctl start flightrecd",
+		return fr_fail(d, code, "systemctl start flightrecd, or give the --socket of one that runs",
 			"flightrecd is not running (nobody listens on %s)", path);
 	case -EACCES:
 		return not_permitted(path, d);
@@ -66,8 +67,8 @@ int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *
 	struct fr_client *c;
 
 	if (strlen(path) >= sizeof(sa.sun_path))
-		return fr_fail(
-			d, -ENAMETOOLONG, NULL, "the path of the control socket is too long: %s", path);
+		return fr_fail(d, -ENAMETOOLONG, "give a shorter one, of at most 107 bytes",
+			"the path of the control socket is too long: %s", path);
 	strcpy(sa.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -112,7 +113,8 @@ static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, str
 		int n;
 
 		if (deadline_ns && now >= deadline_ns)
-			return fr_fail(d, -ETIMEDOUT, NULL, "flightrecd did not answer in time");
+			return fr_fail(d, -ETIMEDOUT, "its log tells what it is at: journalctl -u flightrecd",
+				"flightrecd did not answer in time");
 		if (deadline_ns)
 			left_ms = FR_MIN(left_ms, (deadline_ns - now) / FR_NSEC_PER_MSEC + 1);
 		n = poll(&p, 1, (int)left_ms);

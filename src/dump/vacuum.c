@@ -346,7 +346,8 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 			d, -EINVAL, "flightrecctl list shows the names", "'%s' is no name of a dump", name);
 	fr_directory_name(dirfd, dir, sizeof(dir));
 	if (fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return fr_fail_errno(d, -errno, NULL, "cannot remove %s of %s", base, dir);
+		return fr_fail_errno(
+			d, -errno, "flightrecctl list shows the names", "cannot remove %s of %s", base, dir);
 	bytes = dump_bytes(dirfd, base, true, &error);
 	if (error < 0)
 		return fr_fail_errno(d, error, fr_where_hint(error), "cannot remove %s of %s", base, dir);

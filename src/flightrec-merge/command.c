@@ -72,7 +72,8 @@ static int parse_level(const char *s, struct fr_merge_options *o, struct fr_diag
 	uint64_t level = 1;
 
 	if (s && (fr_u64_parse(s, &level) < 0 || level < 1 || level > 22))
-		return fr_fail(d, -EINVAL, NULL, "--compression-level: no number from 1 to 22: '%s'", s);
+		return fr_fail(d, -EINVAL, "write it as -z or -z3",
+			"--compression-level: no number from 1 to 22: '%s'", s);
 	o->compress = true;
 	o->level = (int)level;
 	return 0;
@@ -84,7 +85,8 @@ static int parse_block_size(const char *s, size_t *ret, struct fr_diag *d)
 
 	if (fr_size_parse(s, &size) < 0 || size < FR_WRITER_BLOCK_MIN || size > FR_WRITER_BLOCK_MAX ||
 		(size & (size - 1)))
-		return fr_fail(d, -EINVAL, NULL, "--block-size: no power of two from 64K to 16M: '%s'", s);
+		return fr_fail(d, -EINVAL, "write it as --block-size=1M",
+			"--block-size: no power of two from 64K to 16M: '%s'", s);
 	*ret = (size_t)size;
 	return 0;
 }
@@ -94,8 +96,8 @@ static int parse_queue_depth(const char *s, unsigned *ret, struct fr_diag *d)
 	uint64_t depth;
 
 	if (fr_u64_parse(s, &depth) < 0 || depth < 1 || depth > FR_WRITER_DEPTH_MAX)
-		return fr_fail(d, -EINVAL, NULL, "--queue-depth: no number from 1 to %d: '%s'",
-			FR_WRITER_DEPTH_MAX, s);
+		return fr_fail(d, -EINVAL, "write it as --queue-depth=8",
+			"--queue-depth: no number from 1 to %d: '%s'", FR_WRITER_DEPTH_MAX, s);
 	*ret = (unsigned)depth;
 	return 0;
 }
@@ -151,8 +153,8 @@ static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag 
 	}
 	if (stat(words[0], &st) == 0 && S_ISDIR(st.st_mode)) {
 		if (n > 1)
-			return fr_fail(
-				d, -EINVAL, NULL, "one directory, or files; not more after %s", words[0]);
+			return fr_fail(d, -EINVAL, "name what is in it, as in DIRECTORY/perf.data.sample.*",
+				"one directory, or files; not more after %s", words[0]);
 		c->options.directory = words[0];
 		return 0;
 	}
@@ -164,9 +166,10 @@ static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag 
 static int check_service(const struct command *c, struct fr_diag *d)
 {
 	if (c->service && !c->options.directory)
-		return fr_fail(d, -EINVAL, NULL, "--service merges a directory");
+		return fr_fail(d, -EINVAL, "name a directory, or leave --service out",
+			"--service merges a directory");
 	if (c->service && !getenv("SERVICE_RESULT"))
-		return fr_fail(d, -EINVAL, NULL,
+		return fr_fail(d, -EINVAL, "by hand, leave --service out",
 			"--service is for ExecStopPost= of a service: SERVICE_RESULT is not set");
 	return 0;
 }

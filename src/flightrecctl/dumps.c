@@ -142,7 +142,8 @@ static int read_entries(const char *directory, struct entries *ret, struct fr_di
 	if (!dir) {
 		r = -errno;
 		return fr_fail_errno(d, r,
-			r == -ENOENT ? "give the recorder's directory with -D" : access_hint(r),
+			r == -ENOENT || r == -ENOTDIR ? "give the recorder's directory with -D"
+						      : access_hint(r),
 			"cannot read %s", directory);
 	}
 	while (r == 0 && (e = readdir(dir)))
@@ -222,35 +223,37 @@ static int check_content(const char *path, struct fr_diag *d)
 	return 0;
 }
 
+/* In DIRECTORY (NULL: NAME is a path), or else here. That of its JSON stands for the file itself. */
+static char *path_of(const char *directory, const char *name)
+{
+	const size_t all = strlen(name), len = all > 5 && !strcmp(name + all - 5, ".json") ? all - 5 : all;
+	char *there;
+
+	if (!directory)
+		return strndup(name, len);
+	if (asprintf(&there, "%s/%.*s", directory, (int)len, name) < 0)
+		return NULL;
+	if (access(there, F_OK) == 0 || errno != ENOENT || access(name, F_OK) < 0)
+		return there;
+	free(there);
+	return strndup(name, len);
+}
+
 int ctl_dump_find(const struct ctl *ctl, char **ret, struct fr_diag *d)
 {
 	const char *arg = ctl->n_args ? ctl->args[0] : "latest";
-	_cleanup_free_ char *directory = strchr(arg, '/') ? NULL : ctl_directory(ctl), *path = NULL;
-	size_t len = strlen(arg);
-	int r;
+	const bool is_path = strchr(arg, '/');
+	_cleanup_free_ char *directory = is_path ? NULL : ctl_directory(ctl), *path = NULL;
+	int r = 0;
 
-	if (!directory && !strchr(arg, '/'))
+	if (!directory && !is_path)
 		return -ENOMEM;
-	if (!strcmp(arg, "latest")) {
+	if (!strcmp(arg, "latest"))
 		r = latest(directory, &path, d);
-		if (r < 0)
-			return r;
-	} else {
-		if (len > 5 && !strcmp(arg + len - 5, ".json"))
-			len -= 5;
-		if (asprintf(&path, "%s%s%.*s", directory ? directory : "", directory ? "/" : "", (int)len,
-			    arg) < 0)
-			path = NULL;
-		/* What is not there may be here. */
-		if (path && directory && access(path, F_OK) < 0 && errno == ENOENT &&
-			access(arg, F_OK) == 0) {
-			free(path);
-			path = strndup(arg, len);
-		}
-	}
-	if (!path)
-		return -ENOMEM;
-	r = check_content(path, d);
+	else if (!(path = path_of(directory, arg)))
+		r = -ENOMEM;
+	if (r == 0)
+		r = check_content(path, d);
 	if (r == 0)
 		*ret = TAKE_PTR(path);
 	return r;

@@ -185,8 +185,8 @@ static int parse_limit(const char *option, bool size, uint64_t *ret, struct fr_d
 	uint64_t v;
 
 	if ((size ? fr_size_parse(optarg, &v) : fr_u64_parse(optarg, &v)) < 0 || v > LIMIT_MAX)
-		return fr_fail(d, -EINVAL, size ? "write it as 512M or 2G" : NULL, "%s: no %s: '%s'", option,
-			size ? "size" : "number", optarg);
+		return fr_fail(d, -EINVAL, size ? "write it as 512M or 2G" : "write it as 10",
+			"%s: no %s: '%s'", option, size ? "size" : "number", optarg);
 	*ret = v;
 	return 0;
 }
@@ -196,7 +196,8 @@ static int parse_lines(uint64_t *ret, struct fr_diag *d)
 	uint64_t v;
 
 	if (fr_u64_parse(optarg, &v) < 0 || v < 1 || v > LINES_MAX)
-		return fr_fail(d, -EINVAL, NULL, "--lines: no number from 1 to %d: '%s'", LINES_MAX, optarg);
+		return fr_fail(d, -EINVAL, "write it as -n 20", "--lines: no number from 1 to %d: '%s'",
+			LINES_MAX, optarg);
 	*ret = v;
 	return 0;
 }
@@ -312,8 +313,9 @@ static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struc
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(options); i++)
 		if (given & 1ULL << i && options[i].verb && strcmp(options[i].verb, verb->name))
-			return fr_fail(d, -EINVAL, NULL, "--%s belongs to the verb %s, not to %s",
-				options[i].name, options[i].verb, verb->name);
+			return fr_fail(d, -EINVAL, "leave it out, or give that verb",
+				"--%s belongs to the verb %s, not to %s", options[i].name, options[i].verb,
+				verb->name);
 	return 0;
 }
 _Static_assert(FR_ARRAY_SIZE(options) <= 64, "a bit for each");
@@ -330,7 +332,7 @@ static int check_window(const struct ctl *ctl, struct fr_diag *d)
 		return fr_fail(d, -EINVAL, "leave one of them out",
 			"--output waits for the dump, and --no-wait does not");
 	if (ctl->to_ns && ctl->from_ns > ctl->to_ns)
-		return fr_fail(d, -EINVAL, NULL, "--from is later than --to");
+		return fr_fail(d, -EINVAL, "give the earlier one with --from", "--from is later than --to");
 	return 0;
 }
 
@@ -360,6 +362,7 @@ int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **r
 {
 	const char *hint = "flightrecctl --help lists verbs and options";
 	const struct ctl_verb *verb;
+	enum fr_json form;
 	uint64_t given = 0;
 	size_t behind;
 	int option, r = 0;
@@ -384,8 +387,11 @@ int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **r
 	ctl->args = argv + optind + 1;
 	ctl->n_args = (size_t)(argc - optind - 1) - (verb->passes ? behind : 0);
 	if (ctl->n_args > verb->most_args)
-		return fr_fail(d, -EINVAL, hint, "%s: unexpected argument '%s'", verb->name,
-			ctl->args[verb->most_args]);
+		return fr_fail(d, -EINVAL,
+			fr_json_parse(ctl->args[verb->most_args], &form, NULL) == 0
+				? "a value of --json stands behind its =, as in --json=short"
+				: hint,
+			"%s: unexpected argument '%s'", verb->name, ctl->args[verb->most_args]);
 	if (ctl->n_args < verb->least_args)
 		return fr_fail(d, -EINVAL, hint, "%s: which?", verb->name);
 	r = check_verb_options(given, verb, d);

@@ -74,7 +74,10 @@ int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d)
 	if (code < 0) {
 		waitpid(c->pid, NULL, 0);
 		c->pid = 0;
-		return fr_fail_errno(d, code, NULL, "cannot run %s", name);
+		return fr_fail_errno(d, code,
+			code == -ENOENT ? "give its path, or one that is in $PATH"
+					: "it has to be a program that this user may run",
+			"cannot run %s", name);
 	}
 	return 0;
 }

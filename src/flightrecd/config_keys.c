@@ -158,13 +158,15 @@ SETTER(set_kernel_build_ids)
 
 static int parse_range(const struct fr_config_key *key, const char *value, uint64_t *ret, struct fr_diag *d)
 {
+	char hint[128];
 	uint64_t v;
 
 	if (fr_u64_parse(value, &v) == 0 && v >= key->least && v <= key->most) {
 		*ret = v;
 		return 0;
 	}
-	return fr_fail(d, -EINVAL, NULL, "%s= is no whole number from %llu to %llu: '%s'", key->name,
+	snprintf(hint, sizeof(hint), "write it as %s=%s", key->name, key->value);
+	return fr_fail(d, -EINVAL, hint, "%s= is no whole number from %llu to %llu: '%s'", key->name,
 		(unsigned long long)key->least, (unsigned long long)key->most, value);
 }
 

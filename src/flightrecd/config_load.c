@@ -134,9 +134,12 @@ static int read_file(struct fr_config *c, const char *path, struct fr_diag *d)
 	struct stat st;
 
 	if (!f)
-		return fr_fail_errno(d, -errno, NULL, "cannot open %s", path);
+		return fr_fail_errno(d, -errno,
+			"name a file that is there and may be read; flightrecd --help-config prints one",
+			"cannot open %s", path);
 	if (fstat(fileno(f), &st) < 0 || S_ISDIR(st.st_mode))
-		return fr_fail_errno(d, -EISDIR, NULL, "cannot read %s", path);
+		return fr_fail_errno(
+			d, -EISDIR, "name a file; drop-ins stand in FILE.d", "cannot read %s", path);
 	return fr_config_read(c, f, path, d);
 }
 

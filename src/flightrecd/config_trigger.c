@@ -138,7 +138,8 @@ static int parse_duration(
 		return fr_fail(d, -EINVAL, "write it as 200ms, 30s or 5min", "%s= is no duration: '%s'",
 			key->name, value);
 	if (v == 0 && !zero)
-		return fr_fail(d, -EINVAL, NULL, "%s= has to be longer than 0", key->name);
+		return fr_fail(d, -EINVAL, "write it as 200ms, 30s or 5min", "%s= has to be longer than 0",
+			key->name);
 	*ret = v;
 	return 0;
 }
@@ -219,7 +220,8 @@ SETTER(set_pid)
 	uint64_t v = 0;
 
 	if (value && (fr_u64_parse(value, &v) < 0 || v < 1 || v > INT32_MAX))
-		return fr_fail(d, -EINVAL, NULL, "%s= is no process id: '%s'", key->name, value);
+		return fr_fail(d, -EINVAL, "give the number that ps shows", "%s= is no process id: '%s'",
+			key->name, value);
 	t->pid = (pid_t)v;
 	return 0;
 }

@@ -193,7 +193,8 @@ static int set_by_key(struct fr_config *c, int option, const char *value, struct
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(by_key); i++)
 		if (by_key[i].option == option && !*value)
-			return fr_fail(d, -EINVAL, NULL, "%s: an empty value", by_key[i].shown);
+			return fr_fail(d, -EINVAL, "give a value, or leave the option out",
+				"%s: an empty value", by_key[i].shown);
 		else if (by_key[i].option == option)
 			return fr_config_set(c, by_key[i].section, by_key[i].key, value, by_key[i].shown, d);
 	return -ENOSYS;

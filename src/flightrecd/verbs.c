@@ -88,7 +88,7 @@ static int absolute_window(struct fr_daemon *m, const struct dump_call *c, uint6
 		return fr_fail(
 			d, -EINVAL, "--post goes on recording for a while", "the window ends in the future");
 	if (from_ns > to_ns)
-		return fr_fail(d, -EINVAL, NULL, "the window ends before it begins");
+		return fr_fail(d, -EINVAL, "--from is the earlier one", "the window ends before it begins");
 	fr_history_stats(m->history, &stats);
 	if (to_ns == 0 || to_ns < stats.first_ns)
 		return fr_fail(d, -ENODATA,

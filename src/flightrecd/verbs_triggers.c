@@ -147,7 +147,7 @@ static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 
 	if (m->triggers)
 		return false;
-	fr_fail(&d, -ESHUTDOWN, NULL, "flightrecd is stopping");
+	fr_fail(&d, -ESHUTDOWN, "ask the next one", "flightrecd is stopping");
 	fr_call_fail(call, &d, d.code);
 	return true;
 }

@@ -225,7 +225,9 @@ static int open_all(const struct fr_merge_options *o, struct fr_inputs *in, stru
 			kept++;
 		}
 		if (r < 0 && said.code)
-			fr_fail(d, r, said.hint, "%s", said.what);
+			fr_fail(d, r,
+				said.hint[0] ? said.hint : "flightrecctl list shows the files there are",
+				"%s", said.what);
 		else if (r < 0)
 			fr_fail_errno(d, r, NULL, "cannot open the inputs");
 	}
@@ -249,7 +251,8 @@ int fr_inputs_open(const struct fr_merge_options *o, struct fr_inputs *ret, stru
 	qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
 	r = open_all(o, ret, d);
 	if (r >= 0 && ret->n == 0)
-		return fr_fail(d, -EBADMSG, NULL, "nothing to merge: none of the inputs is a perf.data");
+		return fr_fail(d, -EBADMSG, "name dumps of flightrecd, or files of perf record",
+			"nothing to merge: none of the inputs is a perf.data");
 	return r;
 }
 

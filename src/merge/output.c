@@ -9,6 +9,7 @@
 #include <libgen.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <zstd.h>
 
 static int write_failed(const struct fr_output *out, int r, struct fr_diag *d)
@@ -24,6 +25,7 @@ int fr_output_open(struct fr_output *out, const struct fr_merge_options *o, stru
 {
 	char copy[PATH_MAX], absolute[PATH_MAX];
 	const char *directory;
+	struct stat st;
 	int n;
 
 	*out = (struct fr_output){.dirfd = -1,
@@ -46,7 +48,12 @@ int fr_output_open(struct fr_output *out, const struct fr_merge_options *o, stru
 	directory = dirname(copy);
 	out->dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (out->dirfd < 0)
-		return fr_fail_errno(d, -errno, NULL, "cannot open the directory of %s", out->path);
+		return fr_fail_errno(d, -errno, "make it, or write elsewhere with --output",
+			"cannot open the directory of %s", out->path);
+	/* What is in the way is moved aside, but a device or a directory is no older output. */
+	if (fstatat(out->dirfd, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
+		return fr_fail(d, -EINVAL, "name a file that is not there yet, or an ordinary one",
+			"the output %s is no ordinary file", out->path);
 	if (!realpath(directory, absolute))
 		return fr_fail_errno(d, -errno, NULL, "cannot find the directory of %s", out->path);
 	snprintf(out->jit, sizeof(out->jit), "%s/%s.jit", absolute, out->name);

@@ -13,7 +13,7 @@
 static int check_file(const char *path, const struct stat *st, struct fr_diag *d)
 {
 	if (!S_ISREG(st->st_mode))
-		return fr_fail(d, -EINVAL, NULL, "%s is not a regular file", path);
+		return fr_fail(d, -EINVAL, "name the object file itself", "%s is not a regular file", path);
 	if (st->st_uid != 0 && st->st_uid != geteuid())
 		return fr_fail(d, -EPERM, "it runs in the kernel: chown root it, if you trust it",
 			"%s belongs to the user %u, not to root", path, (unsigned)st->st_uid);
@@ -38,7 +38,11 @@ int fr_bpf_file_read(const char *path, struct fr_buf *ret, struct fr_diag *d)
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return fr_fail_errno(d, -errno, NULL, "cannot open the BPF object %s", path);
+		return fr_fail_errno(d, -errno,
+			errno == ENOENT
+				? "clang -target bpf makes one, see flightrecd.conf(5); or name another file"
+				: "the recorder's user has to be able to read it",
+			"cannot open the BPF object %s", path);
 	r = check_file(path, &st, d);
 	if (r < 0)
 		return r;

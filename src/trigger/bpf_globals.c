@@ -208,7 +208,7 @@ static int assign_number(const struct global *g, const char *text, struct fr_dia
 	} else {
 		r = parse_number(text, bits, is_signed, &value);
 		if (r < 0)
-			return fr_fail(d, -EINVAL, NULL,
+			return fr_fail(d, -EINVAL, "give a number that the variable can hold",
 				r == -ERANGE ? "'%s' does not fit into '%s', %s%u bits"
 					     : "'%s' is no number for '%s', %s%u bits",
 				text, g->name, is_signed ? "signed " : "", bits);
@@ -230,8 +230,8 @@ static int assign_text(const struct global *g, const char *text, struct fr_diag 
 	size_t len = strlen(text);
 
 	if (len >= g->size)
-		return fr_fail(d, -EINVAL, NULL, "'%s' is too long for '%s', which takes %zu characters",
-			text, g->name, g->size - 1);
+		return fr_fail(d, -EINVAL, "give a shorter text",
+			"'%s' is too long for '%s', which takes %zu characters", text, g->name, g->size - 1);
 	memset(g->at, 0, g->size);
 	memcpy(g->at, text, len);
 	return 0;

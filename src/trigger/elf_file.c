@@ -47,7 +47,7 @@ static int check_header(int fd, const char *path, struct fr_diag *d)
 		return fr_fail(d, -ENOEXEC, "a probe needs the program or library itself, not a script",
 			"%s is not an ELF file", path);
 	if (h.e_ident[EI_CLASS] == ELFCLASS32)
-		return fr_fail(d, -ENOEXEC, NULL,
+		return fr_fail(d, -ENOEXEC, "watch it with Event= instead",
 			"%s is a 32-bit program; probes take those of " MACHINE_NAME, path);
 	if (h.e_ident[EI_CLASS] != ELFCLASS64 ||
 		h.e_ident[EI_DATA] !=
@@ -56,7 +56,8 @@ static int check_header(int fd, const char *path, struct fr_diag *d)
 		return fr_fail(d, -ENOEXEC, "this machine runs " MACHINE_NAME,
 			"%s is for another architecture (ELF machine %u)", path, h.e_machine);
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
-		return fr_fail(d, -ENOEXEC, NULL, "%s is no program and no shared library", path);
+		return fr_fail(d, -ENOEXEC, "name what is run, and not an object or a core file",
+			"%s is no program and no shared library", path);
 	if (h.e_phnum > SEGMENTS_MAX)
 		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: %u segments", path, h.e_phnum);
 	return check_section_count(fd, &h, path, d);
@@ -183,10 +184,12 @@ static int explain_open(const char *path, pid_t pid, int code, struct fr_diag *d
 	case -ENOENT:
 	case -ENOTDIR:
 		return fr_fail(d, -ENOENT,
-			pid ? NULL : "for a container's file say Pid= or CGroup= of a process in it",
+			pid ? "give the path as that process sees it"
+			    : "for a container's file say Pid= or CGroup= of a process in it",
 			"no such file: %s%s", path, where);
 	case -ENOEXEC:
-		return fr_fail(d, code, NULL, "%s%s is no regular file", path, where);
+		return fr_fail(d, code, "name the program or library itself", "%s%s is no regular file", path,
+			where);
 	case -EACCES:
 	case -EPERM:
 		return fr_fail(d, code,

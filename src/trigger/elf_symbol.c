@@ -150,7 +150,8 @@ static int parse(const char *text, struct search *s, struct fr_diag *d)
 	char *plus, *at, *end;
 
 	if (!*text || strlen(text) >= sizeof(s->name))
-		return fr_fail(d, -EINVAL, NULL, "a symbol's name is missing, or too long");
+		return fr_fail(d, -EINVAL, "write it as /path/to/binary:symbol",
+			"a symbol's name is missing, or too long");
 	snprintf(s->name, sizeof(s->name), "%s", text);
 	plus = strrchr(s->name, '+');
 	if (plus) {
@@ -208,7 +209,8 @@ static int explain_missing(struct fr_elf *e, struct search *s, bool has_symtab, 
 		return fr_fail(d, -EINVAL, hint, "%s only imports %.200s", e->path, s->name);
 	}
 	if (s->data)
-		return fr_fail(d, -EINVAL, NULL, "%.200s of %s is data, not a function", s->name, e->path);
+		return fr_fail(d, -EINVAL, "name a function: nm shows them as T or t",
+			"%.200s of %s is data, not a function", s->name, e->path);
 	elf_near_text(&s->near, text, 200);
 	if (has_symtab || e->debug) {
 		snprintf(hint, sizeof(hint), "%.200s%snm %.200s shows all names; those of C++ are mangled",
@@ -250,8 +252,8 @@ static int locate(
 			"%.200s of %s is an IFUNC: it only chooses the function when the program starts",
 			s->name, e->path);
 	if (s->into && s->into >= s->symbol.st_size)
-		return fr_fail(d, -EINVAL, NULL, "%.200s of %s is only 0x%" PRIx64 " bytes long", s->name,
-			e->path, s->symbol.st_size);
+		return fr_fail(d, -EINVAL, "give a smaller offset",
+			"%.200s of %s is only 0x%" PRIx64 " bytes long", s->name, e->path, s->symbol.st_size);
 #if defined(__aarch64__)
 	if (s->into % 4)
 		return fr_fail(d, -EINVAL, NULL, "no instruction begins at +0x%" PRIx64, s->into);

@@ -139,7 +139,8 @@ static int open_all(struct fr_event_watch *w, const struct fr_event_watch_config
 	for (size_t i = 0; r == 0 && i < (config->count && t->n_tids ? 1 : t->n_cpus); i++)
 		r = open_on_cpu(w, config, &e, t, i, d);
 	if (r == 0 && !w->n_fds)
-		r = fr_fail(d, -ESRCH, NULL, "process %d has ended", (int)config->pid);
+		r = fr_fail(d, -ESRCH, "give the Pid= of one that runs", "process %d has ended",
+			(int)config->pid);
 	w->tells_lost = e.attr.read_format & PERF_FORMAT_LOST;
 	return r == 0 ? enable(w, d) : r;
 }

@@ -252,7 +252,7 @@ static int explain_attach(
 			       : "it takes CAP_SYS_ADMIN; flightrecd.service says how to give it that",
 			"not permitted to probe %s", s->path);
 	case -ESRCH:
-		return fr_fail(d, code, NULL, "no process %d", (int)p->pid);
+		return fr_fail(d, code, "give the Pid= of one that runs", "no process %d", (int)p->pid);
 	case -EIO:
 		return fr_fail(d, code, "copy it to another file system, and run it from there",
 			"the file system of %s does not let it be probed", s->path);

@@ -21,6 +21,8 @@ def refused(r, *words, code=None):
     """It said why, in so many words, and left with the right code; never by a crash."""
     assert r.code > 0 if code is None else r.code == code, f"exit code {r.code}, wanted {code or '> 0'}\n{r.err}"
     assert r.err.strip(), "it failed without a word"
+    if r.code != EXIT["salvaged"]:
+        assert re.search(r"^  \S", r.err, re.M), f"what to do next is not said:\n{r.err}"
     for word in words:
         assert word in r.err, f"{word!r} is not in the message:\n{r.err}"
     assert "Sanitizer" not in r.err and "assert" not in r.err.lower(), r.err
@@ -343,3 +345,136 @@ def test_programs_say_who_they_are():
         assert r.code == 0 and r.out.strip(), (name, r)
         r = run(program(name), "--help")
         assert r.code == 0 and name in r.out, (name, r)
+
+
+# --- a table of mistakes: program, words, what the message has -----------------------------------------------------------------
+
+CTL_MISTAKES = [
+    ("", "no verb"),
+    ("dmp", "did you mean dump?"),
+    ("statsu", "did you mean status?"),
+    ("frobnicate", "unknown verb 'frobnicate'"),
+    ("dump x", "unexpected argument 'x'"),
+    ("--lats=3s dump", "did you mean --last?"),
+    ("-x", "unknown option '-x'"),
+    ("--socket", "needs a value"),
+    ("--utc=yes list", "takes no value"),
+    ("dump --merge", "belongs to the verb stop"),
+    ("list --json short", "--json=short"),
+    ("list --json=pritty", "pretty, short or off"),
+    ("report --stdio", "report latest -- --stdio"),
+    ("dump --last banana", "30s or 5min"),
+    ("dump --last 0", "30s or 5min"),
+    ("dump --post=-5s", "30s or 5min"),
+    ("dump --from 25:00", "23:11"),
+    ("dump --to tomorrow", "23:11"),
+    ("dump --from -1min --to -2min", "--from is later than --to"),
+    ("dump --last 5s --from -3s", "exclude each other"),
+    ("dump --post 5s --to now", "excludes"),
+    ("dump -o x --no-wait", "leave one of them out"),
+    ("dump -o /no/such/x", "/no/such/x"),
+    ("dump -o /dev/null", "/dev/null is no ordinary file"),
+    ("vacuum --max-use lots", "512M or 2G"),
+    ("vacuum --max-files=-1", "write it as 10"),
+    ("vacuum --max-age x", "30s or 5min"),
+    ("vacuum -D /no/such", "/no/such"),
+    ("why -n 0", "-n 20"),
+    ("enable", "which?"),
+    ("info nosuch -D {empty}", "{empty}/nosuch"),
+    ("info /no/such", "/no/such"),
+    ("info {text}", "is no perf.data"),
+    ("script {text}", "is no perf.data"),
+    ("info -D {empty}", "there is no dump in {empty}"),
+    ("report -D {empty}", "there is no dump in {empty}"),
+    ("list -D /no/such", "-D"),
+    ("list -D {text}", "-D"),
+    ("rm nosuch -D {empty}", "no name of a dump"),
+    ("rm perf.data.sample.20261120T231137.123456Z -D {empty}", "flightrecctl list"),
+    ("verify-config /no/such", "/no/such"),
+    ("verify-config {empty}", "{empty}"),
+    ("verify-config {text}", "{text}:1"),
+    ("--socket {empty}/none dump", "not running"),
+    ("--socket {text} dump", "not running"),
+    ("--socket " + "x" * 200 + " dump", "too long"),
+]
+
+MERGE_MISTAKES = [
+    ("--dry-rn", "did you mean --dry-run?"),
+    ("/no/such", "/no/such"),
+    ("{empty}", "{empty}"),
+    ("{text}", "{text}"),
+    ("{empty} {empty}", "one directory"),
+    ("-z99 {empty}", "1 to 22"),
+    ("--block-size 3 {empty}", "64K"),
+    ("--queue-depth 0 {empty}", "1 to 64"),
+    ("--json=x {empty}", "pretty"),
+    ("--service {empty}", "SERVICE_RESULT"),
+    ("-o /no/such/x {text}", "/no/such"),
+    ("-o {empty} {text}", "{empty} is no ordinary file"),
+    ("-o /dev/null {text}", "/dev/null is no ordinary file"),
+]
+
+RECORD_MISTAKES = [
+    ("--evnt x", "did you mean --event?"),
+    ("ls", "after --"),
+    ("-e cpu-clock/freq=x/", "freq"),
+    ("-F x", "-F: Frequency="),
+    ("-F 99 -c 200000", "exclude each other"),
+    ("-c 0", "Period="),
+    ("-C x", "0-3,8"),
+    ("-p x", "-p 1234"),
+    ("-m 0", "one page"),
+    ("--call-graph nix", "fp, dwarf"),
+    ("--call-graph dwarf,x", "dwarf,8192"),
+    ("--window x", "30s, 5min"),
+    ("--post-trigger 2h", "at most 1h"),
+    ("--block-size 3", "64K"),
+    ("--queue-depth 0", "1 to 64"),
+    ("--trigger oom-kil", "did you mean [Trigger oom-kill]?"),
+    ("--trigger x:y", "Threshold="),
+    ("--trigger oom-kill:Treshold=1", "did you mean Threshold=?"),
+    ("--filter x", "no -e before it"),
+    ("--config /no/such", "/no/such"),
+    ("--config {empty}", "{empty}"),
+    ("-M 64M -a -p 1", "exclude each other"),
+    ("-e cpu-clock:zz", "modifiers are"),
+    ("-e cpu-clock -- /no/such/command", "/no/such/command"),
+    ("-e cpu-clock -- {text}", "{text}"),
+]
+
+
+@pytest.mark.parametrize("name, words, expected", [("flightrecctl", *x) for x in CTL_MISTAKES] +
+                         [("flightrec-merge", *x) for x in MERGE_MISTAKES] + [("flightrecd", *x) for x in RECORD_MISTAKES])
+def test_every_mistake_is_answered_with_what_to_do(tmp_path, name, words, expected):
+    places = {"empty": tmp_path / "empty", "text": tmp_path / "text"}
+    places["empty"].mkdir()
+    places["text"].write_text("no perf.data\n")
+    argv = words.format(**places).split()
+    if name == "flightrecd":
+        argv = ["-o", str(places["empty"]), "--socket", str(tmp_path / "control"), *argv]
+    r = run(program(name), *argv, cwd=tmp_path, timeout=60)
+    refused(r, expected.format(**places))
+    assert r.code != EXIT["salvaged"] or "not running" in r.err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "text"], "and nothing was made"
+
+
+def test_mistakes_that_the_recorder_answers(recorder):
+    """To root; and to a user who is nobody here, who is told what it takes."""
+    d = recorder("-e", "cpu-clock", "-M", "1M")
+    for words, expected in (("disable hung-tsk", "did you mean hung-task?"), ("test-trigger contrl", "did you mean control?"),
+                            ("enable frobnicate", "flightrecctl triggers"), ("dump --from 2001-01-01 --to 2001-01-02", "no longer holds"),
+                            ("dump --from +1h", "ends before it begins"), ("dump --to +1h", "in the future"),
+                            ("rm perf.data.sample.20010101T000000.000000Z", "flightrecctl list")):
+        refused(d.ctl(*words.split()), expected)
+    assert not d.samples()
+
+
+@pytest.mark.parametrize("words", ["dump", "status", "stop", "list -D {dir}", "report {dir}/perf.data"])
+def test_who_may_not_is_told_what_it_takes(recorder, open_dir, words):
+    state = open_dir / "state"
+    state.mkdir(mode=0o750)
+    (state / "perf.data").write_bytes(b"PERFILE2")
+    d = recorder("-e", "cpu-clock", "-M", "1M", directory=state)
+    state.chmod(0o750)
+    r = run(*NOBODY, open_dir / "flightrecctl", "--socket", d.socket, *words.format(dir=state).split())
+    refused(r, "root", code=EXIT["permission"])
