@@ -111,7 +111,7 @@ const char fr_interface_description[] =
 	"  name: string,\n"
 	"  source: string,\n"
 	"  subject: ?string,\n"
-	"  state: (armed, disabled, failed),\n"
+	"  state: (armed, disabled, failed, arming),\n"
 	"  what: ?string,\n"
 	"  hint: ?string,\n"
 	"  origin: ?string,\n"

@@ -26,7 +26,7 @@ int ctl_cmd_reload(const struct ctl *ctl)
 	if (code != FR_EXIT_OK)
 		return code;
 	code = ctl_connect(ctl, &client);
-	not_armed = client ? ctl_not_armed(client) : NULL;
+	not_armed = client ? ctl_not_armed(client, NULL) : NULL;
 	fr_client_free(client);
 	if (ctl->json != FR_JSON_OFF) {
 		if (not_armed)

@@ -154,13 +154,15 @@ static void print_dumps(const struct ctl *ctl, const cJSON *s)
 static void print_triggers(const cJSON *s)
 {
 	_cleanup_free_ char *held = ctl_suppressed(ctl_get(s, "triggers.suppressed"));
-	const double failed = ctl_number(s, "triggers.failed");
+	const double failed = ctl_number(s, "triggers.failed"), arming = ctl_number(s, "triggers.arming");
 
 	if (!ctl_get(s, "triggers"))
 		return;
 	ctl_field("Triggers", "%.0f armed; %.0f fired, %.0f joined, suppressed %s",
 		ctl_number(s, "triggers.armed"), ctl_number(s, "triggers.fired"),
 		ctl_number(s, "triggers.joined"), held ? held : "-");
+	if (arming > 0)
+		ctl_field("", "%.0f still being armed: flightrecctl triggers says why", arming);
 	if (failed > 0)
 		ctl_field("", "%.0f cannot be armed: flightrecctl triggers says why", failed);
 }

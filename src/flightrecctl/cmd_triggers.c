@@ -60,6 +60,8 @@ static char *problem_of(const cJSON *trigger)
 
 	if (!strcmp(ctl_string(trigger, "state"), "failed"))
 		n = asprintf(&text, "%s: %s%s%s", name, ctl_string(trigger, "what"), *hint ? "; " : "", hint);
+	else if (!strcmp(ctl_string(trigger, "state"), "arming"))
+		n = asprintf(&text, "%s is still being armed: %s", name, ctl_string(trigger, "what"));
 	else if (*gone)
 		n = asprintf(&text, "%s hears nothing for now: %s", name, gone);
 	else if (bad > 0)
@@ -153,6 +155,21 @@ int ctl_cmd_test_trigger(const struct ctl *ctl)
 	return FR_EXIT_OK;
 }
 
+/* NAME is enabled: whether it is armed, too. */
+static int check_armed(const struct ctl *ctl, const char *name)
+{
+	struct fr_client *client = NULL;
+	int code = ctl_connect(ctl, &client);
+	cJSON *not_armed = client ? ctl_not_armed(client, name) : NULL;
+
+	fr_client_free(client);
+	(void)ctl_warn_not_armed(not_armed);
+	if (cJSON_GetArraySize(not_armed))
+		code = FR_EXIT_ERROR;
+	cJSON_Delete(not_armed);
+	return code;
+}
+
 /* One that fails does not hinder the others; the first failure is the exit code. */
 static int set_triggers(const struct ctl *ctl, bool enabled)
 {
@@ -164,6 +181,8 @@ static int set_triggers(const struct ctl *ctl, bool enabled)
 
 		cJSON_AddBoolToObject(parameters, "enabled", enabled);
 		one = ctl_call(ctl, FR_METHOD_SET_TRIGGER, parameters, NULL);
+		if (one == FR_EXIT_OK && enabled)
+			one = check_armed(ctl, ctl->args[i]);
 		code = code ? code : one;
 		if (one == FR_EXIT_UNREACHABLE)
 			break;

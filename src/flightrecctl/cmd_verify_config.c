@@ -110,7 +110,7 @@ static int check_armed(const struct ctl *ctl, const struct fr_config *c, cJSON *
 	struct fr_client *client = NULL;
 
 	if (socket && fr_client_connect(socket, &client, NULL) == 0)
-		*ret = ctl_not_armed(client);
+		*ret = ctl_not_armed(client, NULL);
 	fr_client_free(client);
 	if (*ret)
 		return ctl_warn_not_armed(*ret);

@@ -80,9 +80,10 @@ int ctl_reachable(const struct ctl *ctl, bool *ret);
 char *ctl_socket(const struct ctl *ctl);
 char *ctl_directory(const struct ctl *ctl);
 
-/* not_armed.c: the triggers that the recorder could not arm, once it has tried them all: an array of {name,
-   origin, what, hint}, where origin is of those that the configuration has. NULL: nobody answers. */
-cJSON *ctl_not_armed(struct fr_client *client);
+/* not_armed.c: the triggers (of NAME, or all) that the recorder could not arm, once it has tried, or does not
+   get armed in a while: an array of {name, origin, what, hint}, where origin is of those that the
+   configuration has. NULL: nobody answers. */
+cJSON *ctl_not_armed(struct fr_client *client, const char *name);
 /* Each with its reason to standard error. FR_EXIT_PARTLY where the configuration has one of them. */
 int ctl_warn_not_armed(const cJSON *not_armed);
 

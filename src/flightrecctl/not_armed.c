@@ -10,7 +10,7 @@
 #include <time.h>
 
 #define CALL_NS (5 * FR_NSEC_PER_SEC)
-#define ARMING_NS (20 * FR_NSEC_PER_SEC)
+#define ARMING_NS (5 * FR_NSEC_PER_SEC)
 #define PAUSE_NS (100 * FR_NSEC_PER_MSEC)
 
 static bool is_state(const cJSON *trigger, const char *state)
@@ -18,25 +18,30 @@ static bool is_state(const cJSON *trigger, const char *state)
 	return !strcmp(ctl_string(trigger, "state"), state);
 }
 
-static bool any_is_arming(const cJSON *reply)
+static bool is_meant(const cJSON *trigger, const char *name)
+{
+	return !name || !strcmp(ctl_string(trigger, "name"), name);
+}
+
+static bool is_arming(const cJSON *reply, const char *name)
 {
 	const cJSON *trigger;
 
 	cJSON_ArrayForEach (trigger, ctl_get(reply, "triggers"))
-		if (is_state(trigger, "arming"))
+		if (is_state(trigger, "arming") && is_meant(trigger, name))
 			return true;
 	return false;
 }
 
-/* The reply of Triggers, when each has been tried, or after a while; NULL: nobody answers. */
-static cJSON *ask(struct fr_client *client)
+/* The reply of Triggers, when NAME (NULL: each) has been tried, or after a while; NULL: nobody answers. */
+static cJSON *ask(struct fr_client *client, const char *name)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + ARMING_NS;
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	cJSON *reply = NULL;
 
 	while (fr_client_call(client, FR_METHOD_TRIGGERS, NULL, CALL_NS, &reply, NULL) == 0 &&
-		any_is_arming(reply) && fr_monotonic_ns() < until_ns) {
+		is_arming(reply, name) && fr_monotonic_ns() < until_ns) {
 		cJSON_Delete(reply);
 		reply = NULL;
 		nanosleep(&pause, NULL);
@@ -54,17 +59,17 @@ static void add(cJSON *array, const cJSON *trigger)
 			cJSON_AddStringToObject(o, names[i], ctl_string(trigger, names[i]));
 	if (is_state(trigger, "arming"))
 		cJSON_AddStringToObject(
-			o, "what", "it is still being armed; `flightrecctl triggers` shows it");
+			o, "hint", "it is armed when that is done; `flightrecctl triggers` shows it");
 	cJSON_AddItemToArray(array, o);
 }
 
-cJSON *ctl_not_armed(struct fr_client *client)
+cJSON *ctl_not_armed(struct fr_client *client, const char *name)
 {
-	cJSON *reply = ask(client), *ret = reply ? cJSON_CreateArray() : NULL;
+	cJSON *reply = ask(client, name), *ret = reply ? cJSON_CreateArray() : NULL;
 	const cJSON *trigger;
 
 	cJSON_ArrayForEach (trigger, ctl_get(reply, "triggers"))
-		if (is_state(trigger, "failed") || is_state(trigger, "arming"))
+		if (is_meant(trigger, name) && (is_state(trigger, "failed") || is_state(trigger, "arming")))
 			add(ret, trigger);
 	cJSON_Delete(reply);
 	return ret;

@@ -7,6 +7,7 @@
 #include "flightrecd/triggers.h"
 #include "perfdata/features.h"
 #include "perfdata/tracing_data.h"
+#include "trigger/arming.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -233,6 +234,8 @@ size_t fr_daemon_own_tids(const struct fr_daemon *m, pid_t ret[static FR_OWN_TID
 	ret[n++] = fr_recorder_tid(m->recorder);
 	ret[n++] = fr_keeper_tid(m->keeper);
 	ret[n++] = fr_dumper_tid(m->dumper);
+	for (int i = 0; i < FR_ARMING_LANES; i++)
+		ret[n++] = fr_arming_tid(m->arming[i]);
 	if (m->collector)
 		ret[n++] = fr_collector_tid(m->collector);
 	return n;
@@ -278,6 +281,8 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 		.ctx = m,
 	};
 	r = fr_dumper_start(&dumper, &m->dumper, d);
+	for (int i = 0; r >= 0 && i < FR_ARMING_LANES; i++)
+		r = fr_arming_start(&m->arming[i], d);
 	if (r < 0)
 		return r;
 
@@ -343,6 +348,8 @@ void fr_daemon_close(struct fr_daemon *m)
 	fr_listener_http_close(m);
 	m->server = fr_server_free(m->server);
 	fr_watchers_free(m);
+	for (int i = 0; i < FR_ARMING_LANES; i++)
+		m->arming[i] = fr_arming_stop(m->arming[i]);
 	if (m->capture)
 		fr_capture_disable(m->capture);
 	m->recorder = fr_recorder_stop(m->recorder);

@@ -75,6 +75,7 @@ struct fr_daemon {
 				nobody */
 
 	sd_event *event;
+	struct fr_arming *arming[FR_ARMING_LANES];
 	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
 	uid_t tester;		      /* who tests a trigger right now; FR_UID_MACHINE: nobody */
 	struct fr_watchers *watchers; /* of verbs_triggers.c; NULL: nobody has ever watched */
@@ -135,6 +136,8 @@ void fr_daemon_reap(struct fr_daemon *daemon);
 
 /* loop.c: what the verbs may ask for. */
 void fr_daemon_stop(struct fr_daemon *daemon, enum fr_stop how);
+/* STATUS= for the service manager. */
+void fr_daemon_notify_status(struct fr_daemon *daemon);
 /* reload.c: reads the configuration again. What has become other is in RET->changed, what could not (and why,
    or that it waits for a restart) in RET->waiting: arrays of lines. Other events, buffers and CPUs are
    recorded from one instant on, the ring keeps what fits. 0, or a negative errno with D, and then what is
@@ -156,7 +159,7 @@ int fr_daemon_parse_events(const struct fr_config *config, struct fr_event_list 
 int fr_daemon_open_capture(struct fr_daemon *daemon, const struct fr_config *config,
 	const struct fr_event_list *events, struct fr_capture **ret, pid_t *ret_disturbed, struct fr_diag *d);
 /* Those of the recorder's threads. Returns how many. */
-#define FR_OWN_TIDS_MAX 5
+#define FR_OWN_TIDS_MAX 7
 size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OWN_TIDS_MAX]);
 
 /* verbs.c */

@@ -22,10 +22,11 @@
 #define WATCHDOG_FEEDS 4
 #define WATCHDOG_SLACK_NS (2 * FR_NSEC_PER_SEC)
 
-static void notify_status(struct fr_daemon *m)
+void fr_daemon_notify_status(struct fr_daemon *m)
 {
+	const size_t n = m->triggers ? fr_triggers_arming(m->triggers) : 0;
 	struct fr_history_stats stats;
-	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "",
+	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "", arming[80] = "",
 						     refused[sizeof(m->refused.what) + 64] = "";
 
 	fr_history_stats(m->history, &stats);
@@ -35,10 +36,12 @@ static void notify_status(struct fr_daemon *m)
 	if (m->refused.code)
 		snprintf(refused, sizeof(refused),
 			" with the configuration of before, as that of now is refused (%s)", m->refused.what);
-	sd_notifyf(0, "STATUS=recording%s; %s of history in %s; %llu dumps, %llu lost%s", refused,
+	if (n)
+		snprintf(arming, sizeof(arming), "; %zu trigger%s still being armed", n, n > 1 ? "s" : "");
+	sd_notifyf(0, "STATUS=recording%s; %s of history in %s; %llu dumps, %llu lost%s%s", refused,
 		fr_duration_format(stats.last_ns - stats.first_ns, span),
 		fr_size_format(stats.used_bytes, used), (unsigned long long)m->dumps_done,
-		(unsigned long long)fr_status_total_losses(m), adopted);
+		(unsigned long long)fr_status_total_losses(m), arming, adopted);
 }
 
 /* The last dump before the end: what a person would miss who stopped a recorder to look at what it had. */
@@ -95,7 +98,7 @@ static int on_dumps_done(sd_event_source *source, int fd, uint32_t revents, void
 	(void)!read(fd, &count, sizeof(count));
 	fr_daemon_reap(m);
 	fr_handover_update(m);
-	notify_status(m);
+	fr_daemon_notify_status(m);
 	return 0;
 }
 
@@ -144,7 +147,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 
 	(void)fr_daemon_reload(ctx, &what, &diag);
 	fr_reloaded_deinit(&what);
-	notify_status(ctx);
+	fr_daemon_notify_status(ctx);
 	return 0;
 }
 
@@ -223,7 +226,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	log_new_losses(m);
 	log_compaction(m);
 	fr_handover_update(m);
-	notify_status(m);
+	fr_daemon_notify_status(m);
 	/* Relative to now and not to the plan: a machine that slept needs no burst of ticks. */
 	sd_event_source_set_time_relative(source, FR_RATE_PERIOD_NS / FR_NSEC_PER_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -278,7 +281,7 @@ static void say_ready(struct fr_daemon *m)
 		fr_capture_event_name(m->capture, 0), fr_capture_n_events(m->capture) > 2 ? " and more" : "",
 		fr_capture_n_sampled(m->capture), ring, m->config->directory);
 	sd_notify(0, "READY=1");
-	notify_status(m);
+	fr_daemon_notify_status(m);
 }
 
 int fr_daemon_run(struct fr_daemon *m)

@@ -200,6 +200,11 @@ static void failed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
 	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->state == FR_TRIGGER_FAILED);
 }
 
+static void arming(struct fr_openmetrics *o, const struct fr_trigger_info *i)
+{
+	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->state == FR_TRIGGER_ARMING);
+}
+
 static void add_triggers(struct fr_openmetrics *o, struct fr_daemon *m)
 {
 	static const struct {
@@ -214,6 +219,8 @@ static void add_triggers(struct fr_openmetrics *o, struct fr_daemon *m)
 		{"flightrec_trigger_armed", "Whether a trigger is armed.", FR_METRIC_GAUGE, armed},
 		{"flightrec_trigger_failed", "Whether a trigger could not be armed.", FR_METRIC_GAUGE,
 			failed},
+		{"flightrec_trigger_arming", "Whether a trigger is still being armed.", FR_METRIC_GAUGE,
+			arming},
 	};
 	const size_t n = m->triggers ? fr_triggers_count(m->triggers) : 0;
 

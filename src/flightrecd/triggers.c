@@ -198,6 +198,11 @@ static void on_armed(void *ctx, const char *name, const struct fr_diag *d)
 			name, d->what, d->hint[0] ? "\n  " : "", d->hint);
 }
 
+static void on_settled(void *ctx)
+{
+	fr_daemon_notify_status(ctx);
+}
+
 /* Somebody's recorder of a command makes no dumps for what the rest of the machine does. */
 static struct fr_triggers_config of_all(const struct fr_config *c)
 {
@@ -239,7 +244,9 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 		.ring_span_ns = on_ring_span,
 		.decided = on_decided,
 		.armed = on_armed,
+		.settled = on_settled,
 		.ctx = m,
+		.arming = {m->arming[FR_ARMING_OWN], m->arming[FR_ARMING_FILES]},
 	};
 	const struct fr_source_env env = {
 		.event = m->event, .self = getpid(), .pidns = own_pidns(), .gid = m->gid, .log = on_log};
@@ -312,7 +319,7 @@ void fr_status_add_triggers(struct fr_daemon *m, cJSON *status)
 {
 	cJSON *o = cJSON_AddObjectToObject(status, "triggers"), *suppressed;
 	const size_t n = m->triggers ? fr_triggers_count(m->triggers) : 0;
-	uint64_t counts[FR_VERDICTS] = {0}, states[FR_TRIGGER_FAILED + 1] = {0};
+	uint64_t counts[FR_VERDICTS] = {0}, states[FR_TRIGGER_STATES] = {0};
 
 	for (size_t i = 0; i < n; i++) {
 		struct fr_trigger_info info;
@@ -323,6 +330,7 @@ void fr_status_add_triggers(struct fr_daemon *m, cJSON *status)
 			counts[v] += info.counts[v];
 	}
 	cJSON_AddNumberToObject(o, "armed", (double)states[FR_TRIGGER_ARMED]);
+	cJSON_AddNumberToObject(o, "arming", (double)states[FR_TRIGGER_ARMING]);
 	cJSON_AddNumberToObject(o, "disabled", (double)states[FR_TRIGGER_DISABLED]);
 	cJSON_AddNumberToObject(o, "failed", (double)states[FR_TRIGGER_FAILED]);
 	cJSON_AddNumberToObject(o, "fired", (double)counts[FR_VERDICT_FIRE]);

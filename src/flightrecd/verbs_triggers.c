@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The methods of the control socket that are about triggers. */
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "control/interface.h"
 #include "flightrecd/triggers.h"
 
@@ -58,11 +59,27 @@ static void add_counts(cJSON *o, const uint64_t counts[static FR_VERDICTS])
 			add_u64(suppressed, fr_verdict_name(v), counts[v]);
 }
 
+/* Why what is being armed is not yet. */
+static void arming_text(const struct fr_trigger_info *i, char *ret, size_t size)
+{
+	char time[FR_UNIT_SIZE];
+
+	fr_duration_format(i->arming_ns, time);
+	if (i->behind[0])
+		snprintf(ret, size, "it waits for %s since %s, whose file or program takes its time",
+			i->behind, time);
+	else
+		snprintf(ret, size, "its file is being read, or the kernel looks at its program, since %s",
+			time);
+}
+
 static void add_source(cJSON *o, const struct fr_trigger_info *i, uint64_t now_ns)
 {
 	static const char *const states[] = {[FR_TRIGGER_DISABLED] = "disabled",
 		[FR_TRIGGER_ARMED] = "armed",
-		[FR_TRIGGER_FAILED] = "failed"};
+		[FR_TRIGGER_FAILED] = "failed",
+		[FR_TRIGGER_ARMING] = "arming"};
+	char why[192];
 
 	cJSON_AddStringToObject(o, "name", i->name);
 	cJSON_AddStringToObject(o, "source", i->source);
@@ -73,6 +90,10 @@ static void add_source(cJSON *o, const struct fr_trigger_info *i, uint64_t now_n
 		cJSON_AddStringToObject(o, "what", i->diag->what);
 		if (i->diag->hint[0])
 			cJSON_AddStringToObject(o, "hint", i->diag->hint);
+	}
+	if (i->state == FR_TRIGGER_ARMING) {
+		arming_text(i, why, sizeof(why));
+		cJSON_AddStringToObject(o, "what", why);
 	}
 	if (i->stats.gone)
 		cJSON_AddStringToObject(o, "gone", i->stats.gone);
@@ -231,7 +252,7 @@ void fr_verb_set_trigger(void *daemon, struct fr_call *call, const cJSON *parame
 		fr_call_fail(call, &d, r);
 		return;
 	}
-	fr_log(LOG_INFO, "trigger %s was %s by pid %d (%s)", name, enabled ? "armed" : "disarmed",
+	fr_log(LOG_INFO, "trigger %s was %s by pid %d (%s)", name, enabled ? "enabled" : "disabled",
 		(int)fr_call_peer(call)->pid, fr_call_peer(call)->comm);
 	fr_call_reply(call, NULL);
 }

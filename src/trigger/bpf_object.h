@@ -6,8 +6,8 @@
  *
  *   bytes ─► open: ABI checked ─► globals set ─► choose: what this kernel can run ─► load: verified ─► attach
  *
- * Every function returns 0 or a negative errno with D in words. Nothing reaches standard error. Main thread.
- * A step that failed leaves an object that can only be freed.
+ * Every function returns 0 or a negative errno with D in words. Nothing reaches standard error. One thread
+ * at a time. A step that failed leaves an object that can only be freed.
  */
 
 #include "base/buf.h"

@@ -192,17 +192,14 @@ static int on_readable(sd_event_source *io, int fd, uint32_t events, void *ctx)
 	return 0;
 }
 
-static int listen_to(struct fr_bpf_source *s)
+static int open_ring(struct fr_bpf_source *s)
 {
 	int fd = bpf_object__find_map_fd_by_name(fr_bpf_object_libbpf(s->object), "flightrec_events");
 
 	if (fd < 0)
 		return fd;
 	s->ring = ring_buffer__new(fd, on_event, s, NULL);
-	if (!s->ring)
-		return -errno;
-	return sd_event_add_io(
-		s->source.env->event, &s->io, ring_buffer__epoll_fd(s->ring), EPOLLIN, on_readable, s);
+	return s->ring ? 0 : -errno;
 }
 
 int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d)
@@ -211,8 +208,17 @@ int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d)
 
 	if (r < 0)
 		return r;
-	r = listen_to(s);
+	r = open_ring(s);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot read the events of a BPF object") : 0;
+}
+
+int fr_bpf_source_listen(struct fr_source *source, struct fr_diag *d)
+{
+	struct fr_bpf_source *s = (struct fr_bpf_source *)source;
+	int r = sd_event_add_io(
+		s->source.env->event, &s->io, ring_buffer__epoll_fd(s->ring), EPOLLIN, on_readable, s);
+
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot listen to the events of a BPF object") : 0;
 }
 
 void fr_bpf_source_deinit(struct fr_bpf_source *s)

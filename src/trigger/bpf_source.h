@@ -7,7 +7,7 @@
  *
  *   init ─► (globals of its own) ─► load ─► (links of its own, or fr_bpf_object_attach()) … deinit
  *
- * Main thread.
+ * One thread at a time, and from listen() on the main thread.
  */
 
 #include "trigger/bpf_object.h"
@@ -46,11 +46,12 @@ struct fr_bpf_source_object {
 int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_source_class *class,
 	const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger,
 	const struct fr_bpf_source_object *object, struct fr_diag *d);
-/* Load it, and hear from then on, from the event loop. On failure S is to be deinitialised. */
+/* Load it; what happens from then on is kept until somebody listens. On failure S is to be deinitialised. */
 int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d);
 void fr_bpf_source_deinit(struct fr_bpf_source *s);
 
 /* NOW is not what S was read from. */
 bool fr_bpf_source_file_changed(const struct fr_bpf_source *s, const struct stat *now);
-/* As struct fr_source_class wants it. */
+/* As struct fr_source_class wants them. */
+int fr_bpf_source_listen(struct fr_source *s, struct fr_diag *d);
 void fr_bpf_source_stats(struct fr_source *s, struct fr_source_stats *ret);

@@ -222,6 +222,9 @@ int fr_triggers_test(
 
 	if (!g)
 		return -ENOENT;
+	if (g->policy.enabled && g->job && !g->source)
+		return fr_fail(d, -EBUSY, "`flightrecctl triggers` shows when it is",
+			"the trigger %s is still being armed", name);
 	if (g->policy.enabled && g->diag.code) {
 		*d = g->diag;
 		return g->diag.code;

@@ -74,36 +74,20 @@ static bool may_have_come(const struct fr_trigger *g)
 	}
 }
 
+void fr_trigger_followed(struct fr_triggers *t, struct fr_trigger *g, int r)
+{
+	g->pause_ns = r < 0 || (g->soon && !g->failed_before) ? FR_MIN(2 * g->pause_ns, PAUSE_MAX_NS) : 0;
+	if (r >= 0 && !g->failed_before) /* else arm() has told it */
+		t->ops.armed(t->ops.ctx, g->config.name, NULL);
+}
+
 /* An upgrade is not a restart: who still runs the file of before is heard on. One such file, the newest. */
-static int arm_beside(struct fr_triggers *t, struct fr_trigger *g)
-{
-	struct fr_source *was = TAKE_PTR(g->source);
-	int r = fr_trigger_arm(t, g, true);
-
-	if (r < 0) {
-		g->source = was;
-		return r;
-	}
-	fr_trigger_close(g, TAKE_PTR(g->older));
-	g->older = was;
-	return r;
-}
-
-static int arm_instead(struct fr_triggers *t, struct fr_trigger *g)
-{
-	fr_trigger_disarm(g);
-	return fr_trigger_arm(t, g, true);
-}
-
 static void arm_anew(struct fr_triggers *t, struct fr_trigger *g, uint64_t now_ns)
 {
-	const bool failed = g->diag.code, soon = now_ns - g->tried_ns < 2 * g->pause_ns,
-		   beside = g->source && is_of_a_file(g) && !has_other_cgroup(g);
-	const int r = beside ? arm_beside(t, g) : arm_instead(t, g);
+	const bool beside = g->source && is_of_a_file(g) && !has_other_cgroup(g);
 
-	g->pause_ns = r < 0 || (soon && !failed) ? FR_MIN(2 * g->pause_ns, PAUSE_MAX_NS) : 0;
-	if (r >= 0 && !failed) /* else arm() has told it */
-		t->ops.armed(t->ops.ctx, g->config.name, NULL);
+	g->soon = now_ns - g->tried_ns < 2 * g->pause_ns;
+	(void)fr_trigger_arm(t, g, FR_ARM_AGAIN | (beside ? FR_ARM_BESIDE : FR_ARM_INSTEAD));
 }
 
 void fr_triggers_follow(struct fr_triggers *t)
@@ -114,7 +98,7 @@ void fr_triggers_follow(struct fr_triggers *t)
 		struct fr_trigger *g = t->list[i];
 
 		g->pause_ns = FR_MAX(g->pause_ns, PAUSE_MIN_NS);
-		if (!g->class || !g->policy.enabled || now_ns < g->tried_ns + g->pause_ns)
+		if (!g->class || !g->policy.enabled || g->job || now_ns < g->tried_ns + g->pause_ns)
 			continue;
 		if (g->source ? is_left_behind(g) : may_have_come(g))
 			arm_anew(t, g, now_ns);

@@ -3,7 +3,7 @@
 
 /*
  * A source tells when something happened; whether that makes a dump is policy.h's. All of it runs on the main
- * thread, on its sd-event loop, and never blocks on a disk.
+ * thread, on its sd-event loop, and never blocks on a disk, but for open() where a class has a listen().
  *
  * A class is a row of functions (source_bpf.c, source_function.c, source_pressure.c, source_event.c,
  * source_timer.c, source_application.c); which class a kind has is in triggers.c. To open a source is to arm
@@ -29,7 +29,8 @@ struct fr_source_env {
 	   Called from the event loop, never from within open(). */
 	void (*fire)(void *ctx, void *trigger, const struct fr_cause *cause);
 	/* NULL, or all that libbpf and the kernel's verifier said of a BPF object that was refused: many
-	   lines, for a log at level debug. What a person needs of it is in the fr_diag of open(). */
+	   lines, for a log at level debug. What a person needs of it is in the fr_diag of open(). Called on
+	   the thread that opens. */
 	void (*log)(void *ctx, const char *text);
 	void *ctx;
 	/* After each firing a BPF object is quiet for at least so long, whatever Cooldown= says. */
@@ -54,9 +55,14 @@ struct fr_source_class {
 	const char *name; /* "bpf", "pressure" … for fr_cause.source and the table */
 	/* Arm what CONFIG says; TRIGGER goes to fire(). 0, or a negative errno with D (what, and what to do:
 	   a verifier's log, a missing tracepoint, a bad threshold); then nothing is left open. -EOPNOTSUPP:
-	   this kernel has not what it takes. CONFIG is borrowed until close(). */
+	   this kernel has not what it takes. ENV and CONFIG are borrowed until close(). */
 	int (*open)(const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger,
 		struct fr_source **ret, struct fr_diag *d);
+	/* NULL, or: open() may wait for a file system or the kernel's verifier, and is of any thread: it does
+	   not touch the event loop, and may be closed without this. Then this begins to listen, on the main
+	   thread; by now ENV, CONFIG and TRIGGER of struct fr_source may be others that say the same. 0, or a
+	   negative errno with D, and the source is to be closed. */
+	int (*listen)(struct fr_source *s, struct fr_diag *d);
 	void (*close)(struct fr_source *s);
 	void (*stats)(struct fr_source *s, struct fr_source_stats *ret);
 	/* NULL, or: the file that it was opened from is another one by now, so that a reload opens it anew.

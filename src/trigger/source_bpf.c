@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Probe= and Program=: BPF objects that attach themselves by their sections. */
 #include "base/cleanup.h"
+#include "base/foreign.h"
 #include "trigger/bpf_source.h"
 #include "trigger/probes.h"
 #include "trigger/syscalls.h"
@@ -130,18 +131,21 @@ static int bpf_check(const struct fr_trigger_config *config, struct fr_diag *d)
 	return r;
 }
 
+/* A file that cannot be looked at without waiting for its file system may be another one: to open it is
+   another thread's to try. */
 static bool bpf_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *s = (const struct fr_bpf_source *)source;
 	struct stat now;
+	int r = s->file.st_ino ? fr_foreign_look(0, source->config->subject, &now) : -ENOENT;
 
-	return s->file.st_ino && stat(source->config->subject, &now) == 0 &&
-	       fr_bpf_source_file_changed(s, &now);
+	return r == -EAGAIN || (r == 0 && fr_bpf_source_file_changed(s, &now));
 }
 
 const struct fr_source_class fr_source_bpf = {
 	.name = "bpf",
 	.open = bpf_open,
+	.listen = fr_bpf_source_listen,
 	.close = bpf_close,
 	.stats = fr_bpf_source_stats,
 	.is_stale = bpf_is_stale,

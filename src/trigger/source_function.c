@@ -441,6 +441,7 @@ static bool function_is_stale(const struct fr_source *source)
 const struct fr_source_class fr_source_function = {
 	.name = "function",
 	.open = function_open,
+	.listen = fr_bpf_source_listen,
 	.close = function_close,
 	.stats = fr_bpf_source_stats,
 	.is_stale = function_is_stale,

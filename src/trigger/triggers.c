@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 /* Without it, a storm of a million anomalies in a minute would take 17 % of a CPU; with it 1 %. */
 #define BPF_QUIET_NS (10 * FR_NSEC_PER_MSEC)
@@ -41,31 +42,6 @@ static const struct {
 	{"application", FR_TRIGGER_APPLICATION},
 };
 
-int fr_triggers_new(
-	const struct fr_source_env *env, const struct fr_triggers_ops *ops, struct fr_triggers **ret)
-{
-	struct fr_triggers *t = calloc(1, sizeof(*t));
-
-	if (t)
-		t->socket = strdup("");
-	if (!t || !t->socket) {
-		free(t);
-		return -ENOMEM;
-	}
-	t->env = *env;
-	t->env.fire = fr_trigger_fire;
-	t->env.ctx = t;
-	t->env.application_socket = t->socket;
-	t->env.bpf_quiet_ns = BPF_QUIET_NS;
-	t->ops = *ops;
-	if (!t->ops.classes)
-		t->ops.classes = real_classes;
-	t->next_id = 1;
-	fr_policy_init(&t->policy, 0, 0, fr_monotonic_ns());
-	*ret = t;
-	return 0;
-}
-
 /* To what a source says, add what those before it counted, and their last value where it has seen none. */
 static void add_before(const struct fr_source_stats *before, struct fr_source_stats *now)
 {
@@ -94,6 +70,8 @@ void fr_trigger_close(struct fr_trigger *g, struct fr_source *source)
 
 void fr_trigger_disarm(struct fr_trigger *g)
 {
+	if (g->job)
+		fr_arming_cancel(TAKE_PTR(g->job));
 	fr_trigger_close(g, TAKE_PTR(g->older));
 	fr_trigger_close(g, TAKE_PTR(g->source));
 }
@@ -119,6 +97,8 @@ struct fr_triggers *fr_triggers_free(struct fr_triggers *t)
 {
 	if (!t)
 		return NULL;
+	for (int i = 0; i < FR_ARMING_LANES; i++)
+		sd_event_source_disable_unref(t->armed_io[i]);
 	free_list(t->list, t->n);
 	free(t->socket);
 	free(t);
@@ -153,32 +133,143 @@ struct fr_trigger *fr_trigger_wanted(const struct fr_triggers *t, const char *na
 	return g;
 }
 
-int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, bool again)
+static void tell_armed(struct fr_triggers *t, struct fr_trigger *g, int r, struct fr_diag *d)
 {
-	const struct fr_diag before = g->diag;
-	int r;
-
-	g->diag = (struct fr_diag){0};
-	if (!g->class || g->source)
-		return 0;
-	fr_trigger_tried(g);
-	r = g->class->open(&t->env, &g->config, g, &g->source, &g->diag);
 	if (r >= 0) {
 		g->diag = (struct fr_diag){0};
-		if (before.code)
+		if (g->failed_before)
 			t->ops.armed(t->ops.ctx, g->config.name, NULL);
-		return 0;
+		return;
 	}
-	g->source = NULL;
-	if (!g->diag.code)
-		fr_fail_errno(&g->diag, r, NULL, "cannot arm it");
+	if (!d->code)
+		fr_fail_errno(d, r, NULL, "cannot arm it");
 	if (g->config.origin)
-		fr_diag_prefix(&g->diag, "%s", g->config.origin);
-	fr_utf8_tidy(g->diag.what); /* it may quote a file of somebody else: symbols, markers */
-	fr_utf8_tidy(g->diag.hint);
-	if (!again || strcmp(before.what, g->diag.what) != 0)
-		t->ops.armed(t->ops.ctx, g->config.name, &g->diag);
+		fr_diag_prefix(d, "%s", g->config.origin);
+	fr_utf8_tidy(d->what); /* it may quote a file of somebody else: symbols, markers */
+	fr_utf8_tidy(d->hint);
+	if (!(g->how & FR_ARM_AGAIN) || strcmp(g->diag.what, d->what) != 0)
+		t->ops.armed(t->ops.ctx, g->config.name, d);
+	g->diag = *d;
+}
+
+/* SOURCE (NULL: R is why not) was opened for G. */
+static int opened(
+	struct fr_triggers *t, struct fr_trigger *g, struct fr_source *source, int r, struct fr_diag *d)
+{
+	const bool beside = g->how & FR_ARM_BESIDE;
+	struct fr_source *was = TAKE_PTR(g->source);
+
+	if (source) {
+		source->env = &t->env;
+		source->config = &g->config;
+		source->trigger = g;
+	}
+	if (source && g->class->listen)
+		r = g->class->listen(source, d);
+	if (source && r < 0) {
+		g->class->close(source);
+		source = NULL;
+	}
+	g->source = source ? source : beside ? was : NULL;
+	if (!beside || source)
+		fr_trigger_close(g, TAKE_PTR(g->older));
+	if (!beside)
+		fr_trigger_close(g, was);
+	else if (source)
+		g->older = was;
+	tell_armed(t, g, r, d);
+	if (g->how & FR_ARM_AGAIN)
+		fr_trigger_followed(t, g, r);
 	return r;
+}
+
+static struct fr_arming_job *take_opened(struct fr_triggers *t)
+{
+	struct fr_arming_job *job = NULL;
+
+	for (int i = 0; !job && i < FR_ARMING_LANES; i++)
+		if (t->ops.arming[i])
+			job = fr_arming_take(t->ops.arming[i]);
+	return job;
+}
+
+static int on_opened(sd_event_source *io, int fd, uint32_t revents, void *ctx)
+{
+	struct fr_triggers *t = ctx;
+	struct fr_arming_job *job;
+
+	while ((job = take_opened(t))) {
+		struct fr_trigger *g = job->trigger;
+
+		g->job = NULL;
+		(void)opened(t, g, TAKE_PTR(job->source), job->code, &job->diag);
+		fr_arming_job_free(job);
+	}
+	if (t->ops.settled)
+		t->ops.settled(t->ops.ctx);
+	return 0;
+}
+
+int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, unsigned how)
+{
+	struct fr_arming *arming =
+		t->ops.arming[g->config.kind == FR_TRIGGER_PROBE ? FR_ARMING_OWN : FR_ARMING_FILES];
+	struct fr_source *source = NULL;
+	struct fr_diag d = {0};
+	int r;
+
+	if (g->job)
+		return 1;
+	if (g->class && !g->class->listen && (how & FR_ARM_INSTEAD))
+		fr_trigger_disarm(g);
+	g->failed_before = g->diag.code;
+	if (!(how & FR_ARM_AGAIN))
+		g->diag = (struct fr_diag){0};
+	if (!g->class || (g->source && !(how & (FR_ARM_BESIDE | FR_ARM_INSTEAD))))
+		return 0;
+	g->how = how;
+	fr_trigger_tried(g);
+	if (g->class->listen && arming) {
+		g->job = fr_arming_submit(arming, g->class, &t->env, &g->config, g);
+		if (g->job)
+			return 1;
+		r = -ENOMEM;
+	} else {
+		r = g->class->open(&t->env, &g->config, g, &source, &d);
+	}
+	return opened(t, g, r < 0 ? NULL : source, r, &d);
+}
+
+int fr_triggers_new(
+	const struct fr_source_env *env, const struct fr_triggers_ops *ops, struct fr_triggers **ret)
+{
+	struct fr_triggers *t = calloc(1, sizeof(*t));
+	int r = 0;
+
+	if (t)
+		t->socket = strdup("");
+	if (!t || !t->socket) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->env = *env;
+	t->env.fire = fr_trigger_fire;
+	t->env.ctx = t;
+	t->env.application_socket = t->socket;
+	t->env.bpf_quiet_ns = BPF_QUIET_NS;
+	t->ops = *ops;
+	if (!t->ops.classes)
+		t->ops.classes = real_classes;
+	t->next_id = 1;
+	fr_policy_init(&t->policy, 0, 0, fr_monotonic_ns());
+	*ret = t;
+	for (int i = 0; r >= 0 && i < FR_ARMING_LANES; i++)
+		if (t->ops.arming[i])
+			r = sd_event_add_io(t->env.event, &t->armed_io[i],
+				fr_arming_done_fd(t->ops.arming[i]), EPOLLIN, on_opened, t);
+	if (r < 0)
+		*ret = fr_triggers_free(t);
+	return r < 0 ? r : 0;
 }
 
 /* What a person or a clock asked for needs no pause after it. */
@@ -332,9 +423,8 @@ static void adopt(struct fr_trigger *old, struct fr_trigger *fresh)
 	if (!fr_trigger_config_same_source(was, is)) {
 		fr_trigger_disarm(old);
 		forget_values(&old->before);
-	} else if (fr_trigger_is_stale(old)) {
-		fr_trigger_disarm(old);
 	}
+	old->stale = fr_trigger_is_stale(old);
 	if (old->source) { /* it has pointers to what WAS says, which is the same */
 		char *origin = TAKE_PTR(was->origin);
 
@@ -411,7 +501,7 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
 			fr_trigger_disarm(t->list[i]);
 	for (size_t i = 0; i < t->n; i++)
 		if (t->list[i]->policy.enabled)
-			(void)fr_trigger_arm(t, t->list[i], false);
+			(void)fr_trigger_arm(t, t->list[i], t->list[i]->stale ? FR_ARM_INSTEAD : 0);
 		else
 			t->list[i]->diag = (struct fr_diag){0};
 	return 0;
@@ -430,7 +520,7 @@ int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, str
 		g->diag = (struct fr_diag){0};
 		return 0;
 	}
-	r = fr_trigger_arm(t, g, false);
+	r = fr_trigger_arm(t, g, 0);
 	if (r < 0 && d)
 		*d = g->diag;
 	return r;
@@ -443,8 +533,7 @@ void fr_triggers_cpus_came(struct fr_triggers *t)
 
 		if (!g->source || g->config.kind != FR_TRIGGER_EVENT || g->config.pid)
 			continue;
-		fr_trigger_disarm(g);
-		(void)fr_trigger_arm(t, g, false); /* ops.armed() hears why not */
+		(void)fr_trigger_arm(t, g, FR_ARM_INSTEAD); /* ops.armed() hears why not */
 	}
 }
 
@@ -485,6 +574,27 @@ static void sum_stats(const struct fr_trigger *g, struct fr_source_stats *ret)
 	*ret = now;
 }
 
+static enum fr_trigger_state state_of(const struct fr_trigger *g)
+{
+	if (!g->policy.enabled)
+		return FR_TRIGGER_DISABLED;
+	if (g->diag.code)
+		return FR_TRIGGER_FAILED;
+	/* What the clock arms it for instead is there, and what it is armed for is not. */
+	if (g->job && (!g->source || g->how == (FR_ARM_AGAIN | FR_ARM_INSTEAD)))
+		return FR_TRIGGER_ARMING;
+	return FR_TRIGGER_ARMED;
+}
+
+size_t fr_triggers_arming(const struct fr_triggers *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += state_of(t->list[i]) == FR_TRIGGER_ARMING;
+	return n;
+}
+
 void fr_triggers_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret)
 {
 	const struct fr_trigger *g = t->list[i];
@@ -493,15 +603,17 @@ void fr_triggers_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *r
 		.name = g->config.name,
 		.source = g->class ? g->class->name : g->config.name,
 		.subject = g->subject[0] ? g->subject : g->config.subject,
-		.state = !g->policy.enabled ? FR_TRIGGER_DISABLED
-			 : g->diag.code	    ? FR_TRIGGER_FAILED
-					    : FR_TRIGGER_ARMED,
+		.state = state_of(g),
 		.diag = &g->diag,
 		.last_fired_ns = g->last_fired_ns,
 		.last_file = g->last_file,
 		.quiet_until_ns = g->policy.quiet_until_ns,
 		.config = &g->config,
 	};
+	if (ret->state == FR_TRIGGER_ARMING) {
+		ret->arming_ns = fr_monotonic_ns() - g->tried_ns;
+		(void)fr_arming_waits(g->job, ret->behind);
+	}
 	memcpy(ret->counts, g->policy.counts, sizeof(ret->counts));
 	sum_stats(g, &ret->stats);
 }

@@ -10,6 +10,7 @@
 #include "trigger/policy.h"
 #include "trigger/source.h"
 
+struct fr_arming;
 struct fr_triggers;
 
 /* What was decided of one anomaly. */
@@ -28,6 +29,8 @@ struct fr_decision {
 };
 #define FR_DECISIONS_REMEMBERED 256
 
+enum fr_arming_lane { FR_ARMING_OWN, FR_ARMING_FILES, FR_ARMING_LANES };
+
 struct fr_triggers_ops {
 	/* Dump because of CAUSE with this window (FR_TRIGGER_UNSET: the configuration's). 0 with the job's
 	   number; 1: joined that one; -EAGAIN: refused, the queue is full. */
@@ -41,7 +44,13 @@ struct fr_triggers_ops {
 	void (*decided)(void *ctx, const struct fr_decision *decision);
 	/* A trigger could not be armed, or could again: D says why (NULL: it is armed now). */
 	void (*armed)(void *ctx, const char *name, const struct fr_diag *d);
+	/* NULL, or: triggers that were being armed are, or could not be. */
+	void (*settled)(void *ctx);
 	void *ctx;
+	/* What opens the sources that have a listen(); borrowed. FILES: those that are read from a file of a
+	   person's, which may hang; OWN: the others, which do not wait for it. NULL: all are opened at once.
+	 */
+	struct fr_arming *arming[FR_ARMING_LANES];
 	/* The class of each kind (FR_TRIGGER_KINDS of them), or NULL: those of source.h. */
 	const struct fr_source_class *const *classes;
 };
@@ -49,8 +58,16 @@ struct fr_triggers_ops {
 /* One row of `flightrecctl triggers`. Strings are borrowed until the triggers change. */
 struct fr_trigger_info {
 	const char *name, *source, *subject;
-	enum { FR_TRIGGER_DISABLED, FR_TRIGGER_ARMED, FR_TRIGGER_FAILED } state;
+	enum fr_trigger_state {
+		FR_TRIGGER_DISABLED,
+		FR_TRIGGER_ARMED,
+		FR_TRIGGER_FAILED,
+		FR_TRIGGER_ARMING, /* a file is read for it, or the kernel looks at its program */
+		FR_TRIGGER_STATES
+	} state;
 	const struct fr_diag *diag;   /* of FAILED */
+	uint64_t arming_ns;	      /* of ARMING: for so long */
+	char behind[64];	      /* of ARMING: the trigger that it waits for; "": none */
 	struct fr_source_stats stats; /* zero where there is no source */
 	uint64_t counts[FR_VERDICTS];
 	uint64_t last_fired_ns;	 /* monotonic; 0: never */
@@ -87,7 +104,7 @@ enum fr_verdict fr_triggers_ask(struct fr_triggers *t, const char *name, const s
    the policy suppressed it; or as arming failed. All with D. */
 int fr_triggers_test(
 	struct fr_triggers *t, const char *name, const char *by, uint64_t *ret_id, struct fr_diag *d);
-/* Arm or disarm NAME by hand. -ENOENT; or as arming fails; with D. */
+/* Arm or disarm NAME by hand. 1: it is being armed; -ENOENT; or as arming fails; with D. */
 int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, struct fr_diag *d);
 
 /* To be called every few seconds: a trigger whose control group, or whose function's file, is another one by
@@ -101,6 +118,7 @@ void fr_triggers_cpus_came(struct fr_triggers *t);
 void fr_triggers_dumped(struct fr_triggers *t, uint64_t id, const char *file);
 
 size_t fr_triggers_count(const struct fr_triggers *t);
+size_t fr_triggers_arming(const struct fr_triggers *t); /* those with that state */
 void fr_triggers_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret);
 /* The I-th newest decision, or NULL. Borrowed until the next one. */
 const struct fr_decision *fr_triggers_decision(const struct fr_triggers *t, size_t i);

@@ -49,9 +49,10 @@ def environment(**more):
 Result = namedtuple("Result", "code out err")
 
 
-def run(*argv, timeout=180, cwd=None, env=None, preexec=die_with_parent):
+def run(*argv, timeout=180, cwd=None, env=None, preexec=die_with_parent, text=None):
     """A program to its end: exit code, standard output, standard error."""
-    p = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+    stdin = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
+    p = subprocess.run([str(a) for a in argv], **stdin, capture_output=True, text=True, errors="replace",
                        timeout=timeout, cwd=cwd, env=env or environment(), preexec_fn=preexec)
     return Result(p.returncode, p.stdout, p.stderr)
 
@@ -139,10 +140,14 @@ class NotifySocket:
     def address(self):
         return "@" + self.name
 
-    def wait(self, line, alive, seconds):
-        """True once LINE came; False where alive() says that nobody can send it any more."""
+    def status(self):
+        """The newest STATUS=, or nothing."""
+        return next((x.removeprefix("STATUS=") for x in reversed(self.lines) if x.startswith("STATUS=")), "")
+
+    def wait(self, what, has_come, alive, seconds):
+        """True once has_come(); False where alive() says that nobody can send it any more."""
         end, gone = time.monotonic() + seconds, False
-        while line not in self.lines:
+        while not has_come():
             ready, _, _ = select.select([self.socket], [], [], 0.05)
             if ready:
                 self.lines += self.socket.recv(65536).decode(errors="replace").splitlines()
@@ -150,7 +155,7 @@ class NotifySocket:
                 return False
             else:
                 gone = not alive()  # what it said before that may still be to be read
-            assert time.monotonic() < end, f"no {line} within {seconds} s; got {self.lines}"
+            assert time.monotonic() < end, f"no {what} within {seconds} s; got {self.lines}"
         return True
 
     def listen(self):
@@ -174,7 +179,7 @@ class Daemon:
     """One flightrecd in the foreground, with its own directory and socket in it."""
 
     def __init__(self, directory, *args, command=None, binary=None, env=None, prefix=(), socket_path=None,
-                 watchdog=False):
+                 watchdog=False, armed=True):
         self.directory = Path(directory)
         self.socket = socket_path or self.directory / "control"
         self.args = [str(a) for a in args]
@@ -186,6 +191,7 @@ class Daemon:
         self.process = None
         self.watchdog = watchdog  # it is to be fed: until_fed() of .notify
         self.notify = None
+        self.armed = armed  # start() waits for that
 
     def quiet(self):
         """A configuration in which nothing that happens on the machine makes dumps that a test did not ask for."""
@@ -201,13 +207,20 @@ class Daemon:
         return self.prefix + [self.binary] + self.quiet() + self.args + where + (["--"] + self.command if self.command else [])
 
     def start(self, ready_seconds=120):
+        """Until it is ready, and its triggers are armed, or could not be; without .armed, until it is ready."""
         notify = self.notify = NotifySocket()
         watchdog = {"WATCHDOG_USEC": "400000"} if self.watchdog else {}
         try:
             with open(self.log_path, "wb") as log:
                 self.process = start(*self.argv(), stdout=log, stderr=log,
                                      env=environment(NOTIFY_SOCKET=notify.address, **watchdog, **self.extra_env))
-            ready = notify.wait("READY=1", lambda: self.process.poll() is None, ready_seconds)
+            def alive():
+                return self.process.poll() is None
+
+            ready = notify.wait("READY=1", lambda: "READY=1" in notify.lines, alive, ready_seconds)
+            if ready and self.armed:
+                notify.wait("word that all is armed", lambda: notify.status() and "being armed" not in notify.status(), alive,
+                            ready_seconds)
             if self.watchdog:
                 notify.listen()
         finally:

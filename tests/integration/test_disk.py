@@ -2,6 +2,7 @@
 """A disk that is slow, stuck or broken holds up the dump that is being written, and nothing else."""
 import ctypes
 import json
+import shutil
 import signal
 import statistics
 import subprocess
@@ -314,3 +315,66 @@ def test_read_only(on_disk, disk):
     has_all(d, until("the file", d.samples)[0], did, {"auxiliary-write"})
     has_all(d, d.dump_by_control(), more, {"auxiliary-write"})
     d.stop()
+
+
+@pytest.fixture
+def on_hung_file(disk, recorder, tmp_path):
+    """on_hung_file(): a recorder with a trigger of a function whose file hangs; and that file."""
+    config, file = tmp_path / "flightrecd.conf", disk.path / "program"
+    shutil.copy2(program("frtest-function"), disk.behind / "program")
+    quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES[1:])
+    config.write_text(f"[Recorder]\nRingSize=8M\n[Triggers]\nSocket={tmp_path}/trigger\n{quiet}"
+                      f"[Trigger slow]\nFunction={file}:fr_function_slow\nThreshold=10ms\n")
+
+    def start_there():
+        disk.tell("only", "program")
+        disk.tell("hang")
+        d = recorder("--config", config, watchdog=True, armed=False)
+        until("somebody who waits for the file", disk.held)
+        return d, config, file
+
+    return start_there
+
+
+def state(d, name):
+    triggers = json.loads(d.ctl("triggers", "--json=short").out)["triggers"]
+    return next(t for t in triggers if t["name"] == name)["state"]
+
+
+def test_the_file_of_a_trigger_hangs(on_hung_file, disk):
+    """Neither the start nor anything else waits for it; the trigger is armed when it can be."""
+    d, config, file = on_hung_file()
+    until("the probe without a file", lambda: state(d, ARMED_PROBES[0]) == "armed")
+    assert state(d, "slow") == "arming"
+    assert "slow is still being armed: its file is being read" in d.ctl("triggers").out
+    assert "1 still being armed" in d.ctl("status", "--no-pager").out
+    d.notify.until_fed(3)
+    answers_at_once(d)
+    assert d.dump_by_control().exists()
+    config.write_text(config.read_text() + "[Trigger tick]\nEvery=1h\n")
+    r = d.ctl("reload")
+    assert r.code == EXIT["partly"] and "trigger slow is not armed: its file is being read" in r.err, (r.out, r.err)
+    assert state(d, "tick") == "armed" and state(d, "slow") == "arming"
+    enable = start(program("flightrecctl"), "--socket", d.socket, "enable", "slow", stderr=subprocess.PIPE, text=True)
+    d.notify.until_fed(3)
+    disk.tell("go")
+    _, err = enable.communicate(timeout=60)
+    assert (enable.returncode, err) == (0, "")
+    assert state(d, "slow") == "armed"
+    before = len(d.samples())
+    must(str(file), "call", "50", text="\n")
+    until("its dump", lambda: len(d.samples()) > before)
+    d.stop()
+
+
+def test_disabled_and_stopped_while_the_file_of_a_trigger_hangs(on_hung_file, disk):
+    d, config, _ = on_hung_file()
+    assert d.ctl("disable", "slow").code == 0
+    assert state(d, "slow") == "disabled"
+    config.write_text(config.read_text().replace("[Trigger slow]", "[Trigger other]"))
+    assert "trigger other is not armed: it waits for slow" in d.ctl("reload").err
+    d.signal(signal.SIGTERM)
+    # The process itself ends with its last thread, which the kernel does not let go.
+    until("the end of all else", lambda: "stopped" in d.log())
+    disk.tell("go")
+    assert d.wait() == 0

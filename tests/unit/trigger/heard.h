@@ -113,6 +113,17 @@ static inline struct fr_trigger_config heard_config(enum fr_trigger_kind kind)
 		.enabled = true};
 }
 
+/* As a class opens and listens. */
+static inline int heard_open(const struct fr_source_class *class, const struct fr_source_env *env,
+	const struct fr_trigger_config *config, void *trigger, struct fr_source **ret, struct fr_diag *d)
+{
+	int r = class->open(env, config, trigger, ret, d);
+
+	if (r == 0 && class->listen)
+		assert_int_equal(class->listen(*ret, d), 0);
+	return r;
+}
+
 /* CONFIG is refused with CODE, and the words contain WHAT; nothing is left open. */
 static inline void heard_refused(struct heard *h, const struct fr_source_class *class,
 	const struct fr_trigger_config *config, int code, const char *what)

@@ -60,7 +60,7 @@ static struct fr_source *armed(struct heard *h, const struct fr_trigger_config *
 	struct fr_source *s = NULL;
 	struct fr_diag d = {0};
 
-	if (fr_source_bpf.open(&h->env, c, &h->n, &s, &d) < 0)
+	if (heard_open(&fr_source_bpf, &h->env, c, &h->n, &s, &d) < 0)
 		fail_msg("%s\n%s", d.what, d.hint);
 	assert_ptr_equal(s->class, &fr_source_bpf);
 	return s;
@@ -546,11 +546,11 @@ static const char *without_btf(struct heard *h, struct fr_trigger_config *c)
 	struct fr_diag d = {0};
 
 	h->env.bpf_classic = true;
-	if (fr_source_bpf.open(&h->env, c, NULL, &s, &d) != -EOPNOTSUPP)
+	if (heard_open(&fr_source_bpf, &h->env, c, NULL, &s, &d) != -EOPNOTSUPP)
 		return "Pid= is taken without BTF";
 	c->pid = 0;
 	d.code = 0;
-	if (fr_source_bpf.open(&h->env, c, NULL, &s, &d) < 0)
+	if (heard_open(&fr_source_bpf, &h->env, c, NULL, &s, &d) < 0)
 		return "cannot be armed without BTF";
 	h->n = 0;
 	call(unique, 1);
@@ -581,7 +581,7 @@ static const char *inside(int outsider_go)
 	c.comm = unique;
 	prctl(PR_SET_NAME, unique);
 	h.env.pidns = (uint32_t)st.st_ino;
-	if (fr_source_bpf.open(&h.env, &c, NULL, &s, &d) < 0)
+	if (heard_open(&fr_source_bpf, &h.env, &c, NULL, &s, &d) < 0)
 		return d.what[0] ? "cannot be armed" : "cannot be armed, and says nothing";
 	syscall(SYS_getppid); /* the recorder itself: never */
 	pid = call(unique, 1);
@@ -595,7 +595,7 @@ static const char *inside(int outsider_go)
 	fr_source_bpf.close(s);
 
 	c.pid = caller(unique, 1, &go);
-	if (fr_source_bpf.open(&h.env, &c, NULL, &s, &d) < 0)
+	if (heard_open(&fr_source_bpf, &h.env, &c, NULL, &s, &d) < 0)
 		return "Pid= cannot be armed";
 	call(unique, 1);
 	let_go(go);
@@ -889,7 +889,7 @@ static void test_not_permitted(void **state)
 		heard_init(&h);
 		if (setresuid(65534, 65534, 65534) < 0)
 			_exit(2);
-		if (fr_source_bpf.open(&h.env, &c, NULL, &s, &d) != -EPERM)
+		if (heard_open(&fr_source_bpf, &h.env, &c, NULL, &s, &d) != -EPERM)
 			_exit(3);
 		_exit(strstr(d.what, "CAP_BPF and CAP_PERFMON is missing") ? 0 : 4);
 	}

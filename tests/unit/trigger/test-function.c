@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "heard.h"
+
 #include "trigger/source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -65,7 +67,7 @@ static void arm(struct scene *s, enum fr_trigger_kind kind, const char *place, c
 	s->config.subject = s->subject;
 	s->config.threshold = (char *)threshold;
 	s->config.interval_ns = FR_TRIGGER_UNSET;
-	r = fr_source_function.open(&s->env, &s->config, s, &s->source, &d);
+	r = heard_open(&fr_source_function, &s->env, &s->config, s, &s->source, &d);
 	if (r == -EPERM || r == -EACCES || r == -EOPNOTSUPP) {
 		print_message("not here: %s (%s)\n", d.what, d.hint);
 		sd_event_unref(s->env.event);
@@ -510,7 +512,7 @@ static void assert_refused(
 	int r;
 
 	assert_int_equal(sd_event_new(&env.event), 0);
-	r = fr_source_function.open(&env, &config, NULL, &source, &d);
+	r = heard_open(&fr_source_function, &env, &config, NULL, &source, &d);
 	sd_event_unref(env.event);
 	print_message("  %s\n    %s\n", d.what, d.hint);
 	assert_int_equal(r, code);
@@ -576,7 +578,7 @@ static void an_upgraded_program_is_told(void **state)
 	copy_program(path);
 	assert_int_equal(sd_event_new(&s.env.event), 0);
 	s.config.subject = subject;
-	assert_int_equal(fr_source_function.open(&s.env, &s.config, &s, &s.source, NULL), 0);
+	assert_int_equal(heard_open(&fr_source_function, &s.env, &s.config, &s, &s.source, NULL), 0);
 	same = fr_source_function.is_stale(s.source);
 	copy_program(path);
 	upgraded = fr_source_function.is_stale(s.source);

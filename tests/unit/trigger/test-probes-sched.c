@@ -111,7 +111,7 @@ static bool arm(struct scene *s, bool classic)
 	int r;
 
 	s->h.env.bpf_classic = classic;
-	r = fr_source_bpf.open(&s->h.env, &s->config, NULL, &s->source, &d);
+	r = heard_open(&fr_source_bpf, &s->h.env, &s->config, NULL, &s->source, &d);
 	if (r == 0)
 		return true;
 	if (r != -EOPNOTSUPP && r != -EPERM)

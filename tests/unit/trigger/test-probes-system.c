@@ -67,7 +67,7 @@ static const char *arm(struct scene *s, const char *probe, const char *threshold
 	s->config.threshold = (char *)threshold;
 	s->config.pid = pid;
 	s->config.cooldown_ns = 0;
-	r = fr_source_bpf.open(&s->h.env, &s->config, NULL, &s->source, &d);
+	r = heard_open(&fr_source_bpf, &s->h.env, &s->config, NULL, &s->source, &d);
 	if (r == 0)
 		return NULL;
 	if (r != -EOPNOTSUPP && r != -EPERM)
