@@ -2,16 +2,18 @@
 #include "dump/build_ids.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/foreign.h"
 #include "history/unpack.h"
 #include "objects/vdso.h"
 #include "perfdata/features.h"
 #include "perfdata/record.h"
-#include "sideband/buildid.h"
+#include "sideband/emit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* uthash's way out of an allocation that fails. */
 #define HASH_NONFATAL_OOM 1
@@ -19,27 +21,32 @@
 
 #define NOTES_MAX (1u << 20)
 #define KERNEL_MAP "[kernel.kallsyms]"
+#define DELETED " (deleted)"
 
 struct entry {
 	UT_hash_handle hh;
+	uint8_t file[24]; /* device and inode of the one that keeps the name */
+	bool has_file;
 	char path[];
 };
 
 struct fr_build_ids {
 	struct entry *paths;
 	bool vdso;
-	struct fr_build_id_cache *files; /* what was read of files whose records bring no build-id */
+	struct fr_early_ids *early, *own; /* of files whose records bring no build-id */
 };
 
-int fr_build_ids_new(bool vdso, struct fr_build_ids **ret)
+int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret)
 {
 	struct fr_build_ids *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return -ENOMEM;
 	b->vdso = vdso;
-	b->files = fr_build_id_cache_new();
-	if (!b->files) {
+	if (!early)
+		b->own = fr_early_ids_new();
+	b->early = early ? early : b->own;
+	if (!b->early) {
 		fr_build_ids_free(b);
 		return -ENOMEM;
 	}
@@ -61,19 +68,21 @@ struct fr_build_ids *fr_build_ids_free(struct fr_build_ids *b)
 		free(e);
 		e = next;
 	}
-	fr_build_id_cache_free(b->files);
+	fr_early_ids_free(b->own);
 	free(b);
 	return NULL;
 }
 
-/* 1: new, 0: known, -ENOMEM. */
+/* 1: new, 0: known, -ENOMEM. RET (may be NULL) is the entry. */
 static int remember(/* NOLINT(readability-function-size): uthash's macros */
-	struct fr_build_ids *b, const char *path)
+	struct fr_build_ids *b, const char *path, struct entry **ret)
 {
 	size_t len = strlen(path);
 	struct entry *e;
 
 	HASH_FIND(hh, b->paths, path, len, e);
+	if (ret)
+		*ret = e;
 	if (e)
 		return 0;
 	e = calloc(1, sizeof(*e) + len + 1);
@@ -85,6 +94,8 @@ static int remember(/* NOLINT(readability-function-size): uthash's macros */
 		free(e);
 		return -ENOMEM;
 	}
+	if (ret)
+		*ret = e;
 	return 1;
 }
 
@@ -129,7 +140,7 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 			return 0;
 		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", name);
 	}
-	r = remember(b, kernel ? KERNEL_MAP : map);
+	r = remember(b, kernel ? KERNEL_MAP : map, NULL);
 	if (r <= 0)
 		return r;
 	r = fr_read_file(AT_FDCWD, path, NOTES_MAX, &notes);
@@ -139,32 +150,91 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 	return r < 0 ? 0 : add(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
 }
 
-/* The file behind a map whose record does not bring its build-id: by the map itself while the process has it,
-   else by its name in the process's view of the file system, else in ours. An inode that is not the record's
-   is another file. */
-static int read_build_id(struct fr_build_ids *b, const struct fr_record_mmap2 *m, uint8_t *ret)
+/* Whether the name of M is here that of the file that M maps, as a reader looks here, too. 1; 0: that of
+   another; or a negative errno. */
+static int is_here(const struct fr_record_mmap2 *m)
 {
-	char path[64 + PATH_MAX];
-	int r;
+	const struct fr_file_id file = {m->ino, m->ino_generation};
+	struct stat st;
+	_cleanup_close_ int fd = fr_foreign_open_linked(0, m->filename, &st);
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", m->pid, (unsigned long long)m->addr,
-		(unsigned long long)(m->addr + m->len));
-	r = fr_build_id_at(b->files, AT_FDCWD, path, 1, m->ino, ret);
-	if (r >= 0)
-		return r;
-	snprintf(path, sizeof(path), "/proc/%u/root%s", m->pid, m->filename);
-	r = fr_build_id_at(b->files, AT_FDCWD, path, 0, m->ino, ret);
-	return r >= 0 ? r : fr_build_id_at(b->files, AT_FDCWD, m->filename, 0, m->ino, ret);
+	return fd < 0 ? fd : fr_file_is(fd, st.st_ino, &file);
 }
 
-static int collect_file(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m)
+/* M again, under a name that no file has and that the kernel uses for such maps. ID: its build-id, or NULL.
+ */
+static int follow(const struct fr_record_mmap2 *m, const uint8_t *id, size_t size, struct fr_buf *ret)
+{
+	struct fr_emit e = {ret, fr_record_time(&m->header), fr_record_id(&m->header)};
+	const struct fr_map_range range = {m->addr, m->len, m->pgoff, m->prot, m->flags};
+	struct fr_backing backing = {.has_build_id = id != NULL};
+	char name[FR_EMIT_NAME_MAX + 1];
+	int n = snprintf(
+		name, sizeof(name), "%.*s" DELETED, (int)(FR_EMIT_NAME_MAX - strlen(DELETED)), m->filename);
+
+	memcpy(backing.raw, &m->maj, sizeof(backing.raw));
+	if (id) {
+		backing.build_id.size = (uint8_t)size;
+		memcpy(backing.build_id.bytes, id, size);
+	}
+	return fr_emit_mmap2(&e, (pid_t)m->pid, &range, &backing, name, (size_t)n);
+}
+
+static bool is_deleted(const char *name)
+{
+	const size_t n = strlen(name), suffix = strlen(DELETED);
+
+	return n > suffix && strcmp(name + n - suffix, DELETED) == 0;
+}
+
+/* Of the files that have had a name, whether it is M's that keeps it: the one that has it here, or where none
+   has, the first whose build-id keeps a reader from taking one that comes. */
+static bool keeps_name(const struct entry *e, const struct fr_record_mmap2 *m, bool has_id)
+{
+	const int here = is_here(m);
+
+	/* Who may not look does not know, and leaves it to the reader. */
+	if (here != 0 && here != -ENOENT && here != -ENOEXEC)
+		return true;
+	return here < 0 && has_id && !e->has_file;
+}
+
+/* A reader has one object for each path, with the build-id of the table; where the table has none, it opens
+   what has the name when it looks. So no two files go by one name. */
+static int collect_unknown(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m,
+	struct fr_buf *ret_follow)
+{
+	uint8_t id[FR_BUILD_ID_MAX];
+	struct entry *e;
+	int size, r = remember(b, m->filename, &e);
+
+	if (r < 0)
+		return r;
+	if (e->has_file && memcmp(e->file, &m->maj, sizeof(e->file)) == 0)
+		return 0;
+	size = fr_early_ids_find(b->early, m, id);
+	if (keeps_name(e, m, size > 0)) {
+		bool first = !e->has_file;
+
+		memcpy(e->file, &m->maj, sizeof(e->file));
+		e->has_file = true;
+		return first && size > 0 ? add(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename)
+					 : 0;
+	}
+	if (!ret_follow || !(m->prot & PROT_EXEC) || is_deleted(m->filename))
+		return 0;
+	return follow(m, size > 0 ? id : NULL, (size_t)FR_MAX(size, 0), ret_follow);
+}
+
+static int collect_file(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m,
+	struct fr_buf *ret_follow)
 {
 	bool inlined = m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID,
 	     vdso = strcmp(m->filename, FR_VDSO_NAME) == 0;
 	uint8_t id[FR_BUILD_ID_MAX];
 	const void *data;
 	size_t data_size;
-	int size = 0, r;
+	int size, r;
 
 	if (vdso && !b->vdso)
 		return 0;
@@ -172,13 +242,15 @@ static int collect_file(struct fr_build_ids *b, struct fr_session *s, const stru
 		return 0;
 	if (inlined && (m->build_id_size == 0 || m->build_id_size > sizeof(m->build_id)))
 		return 0;
-	r = remember(b, m->filename);
+	if (!inlined && !vdso)
+		return collect_unknown(b, s, m, ret_follow);
+	r = remember(b, m->filename, NULL);
 	if (r <= 0)
 		return r;
 	if (inlined)
 		memcpy(id, m->build_id, (size_t)(size = m->build_id_size));
 	else
-		size = vdso ? fr_vdso(&data, &data_size, id) : read_build_id(b, m, id);
+		size = fr_vdso(&data, &data_size, id);
 	return size <= 0 ? 0 : add(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename);
 }
 
@@ -190,7 +262,8 @@ static bool ends(const struct perf_event_header *h, const char *name)
 	return name < end && memchr(name, '\0', (size_t)(end - name));
 }
 
-int fr_build_ids_collect(struct fr_build_ids *b, struct fr_session *s, const void *records, size_t len)
+int fr_build_ids_collect(struct fr_build_ids *b, struct fr_session *s, const void *records, size_t len,
+	struct fr_buf *ret_follow)
 {
 	struct fr_section_iter it = fr_section_iter(records, len);
 	const struct perf_event_header *h;
@@ -205,7 +278,7 @@ int fr_build_ids_collect(struct fr_build_ids *b, struct fr_session *s, const voi
 			r = collect_kernel(b, s, map->filename);
 		else if (h->type == PERF_RECORD_MMAP2 && mode == PERF_RECORD_MISC_USER &&
 			 ends(h, map2->filename))
-			r = collect_file(b, s, map2);
+			r = collect_file(b, s, map2, ret_follow);
 	}
 	return r;
 }

@@ -32,7 +32,7 @@ struct dump {
 	struct fr_buf model; /* the state just before the horizon */
 	struct fr_buf since; /* side-band that the ring gave up and that is not older than it */
 	struct fr_jit *jit;
-	struct fr_buf jit_maps; /* what it has to say of the model */
+	struct fr_buf jit_maps; /* what it, and the build-ids, have to say of the model */
 	struct fr_jit_stats jit_stats;
 	struct fr_marks marks;
 	bool published;
@@ -123,7 +123,7 @@ static int cut_since(struct dump *x)
 		return (int)n;
 	x->since.len = (size_t)n;
 	x->frames.sideband += kept.records;
-	return fr_build_ids_collect(x->build_ids, &x->session, x->since.data, x->since.len);
+	return 0;
 }
 
 /* The state before the first record: everything of it is older than what follows. */
@@ -140,14 +140,20 @@ static int take_model(struct dump *x, struct fr_diag *d)
 		return fr_fail_errno(d, r, NULL, "cannot get the state of the processes for %s", x->name);
 	r = cut_since(x);
 	if (r == 0)
-		r = fr_build_ids_collect(x->build_ids, &x->session, x->model.data, x->model.len);
+		r = fr_build_ids_collect(
+			x->build_ids, &x->session, x->model.data, x->model.len, &x->jit_maps);
+	if (r == 0)
+		r = fr_build_ids_collect(
+			x->build_ids, &x->session, x->since.data, x->since.len, &x->jit_maps);
 	if (r == 0)
 		r = fr_jit_follow(x->jit, x->model.data, x->model.len, &x->jit_maps);
 	if (r == 0)
 		r = fr_jit_until(x->jit, oldest ? oldest - 1 : 0, &x->jit_maps);
 	if (r == 0)
 		r = fr_jit_follow(x->jit, x->since.data, x->since.len, &x->jit_maps);
-	return r < 0 ? r : fr_build_ids_collect(x->build_ids, &x->session, x->jit_maps.data, x->jit_maps.len);
+	return r < 0 ? r
+		     : fr_build_ids_collect(
+			       x->build_ids, &x->session, x->jit_maps.data, x->jit_maps.len, NULL);
 }
 
 /* Beside the file, under its name. */
@@ -183,7 +189,7 @@ static int prepare(struct dump *x, struct fr_diag *d)
 	if (r == 0)
 		r = add_marks(x);
 	if (r == 0)
-		r = fr_build_ids_new(x->params->vdso_kept, &x->build_ids);
+		r = fr_build_ids_new(x->params->vdso_kept, x->params->early_ids, &x->build_ids);
 	if (r == 0)
 		r = new_jit(x);
 	if (r == 0)

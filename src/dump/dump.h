@@ -20,6 +20,7 @@
 #include "fileio/writer.h"
 #include "history/history.h"
 #include "perfdata/session.h"
+#include "sideband/early_ids.h"
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -55,6 +56,7 @@ struct fr_dump_params {
 	size_t section_max;		  /* fr_history_section_max() */
 	const struct fr_dump_mark *marks; /* in the file wherever their time is, in the window or not */
 	size_t n_marks;
+	struct fr_early_ids *early_ids; /* borrowed; NULL: files are read now */
 	bool vdso_kept;	   /* a copy of it is where perf looks for build-ids, so that its id is no harm */
 	bool strip_rounds; /* the ring holds records out of order (overwritable events): no FINISHED_ROUND */
 	fr_dump_model model; /* called once, before anything is unpinned */

@@ -161,7 +161,7 @@ static int write_section(struct fr_frames *f, const struct section *s)
 	if (n < 0)
 		return n == -EBADMSG ? 1 : (int)n;
 	if (!s->samples) {
-		r = fr_build_ids_collect(f->build_ids, f->session, f->raw, (size_t)n);
+		r = fr_build_ids_collect(f->build_ids, f->session, f->raw, (size_t)n, &f->jit_maps);
 		if (r == 0)
 			r = fr_jit_follow(f->jit, f->raw, (size_t)n, &f->jit_maps);
 		if (r < 0)
@@ -182,7 +182,7 @@ static int write_jit_maps(struct fr_frames *f, uint64_t last_ns)
 	int r = fr_jit_until(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);
 
 	if (r == 0)
-		r = fr_build_ids_collect(f->build_ids, f->session, f->jit_maps.data, f->jit_maps.len);
+		r = fr_build_ids_collect(f->build_ids, f->session, f->jit_maps.data, f->jit_maps.len, NULL);
 	if (r == 0 && f->jit_maps.len > 0)
 		r = fr_file_records(f->out, f->jit_maps.data, f->jit_maps.len);
 	f->jit_maps.len = 0;

@@ -8,8 +8,10 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #define PHDRS_MAX 128u
@@ -97,6 +99,7 @@ int fr_build_id_read(int fd, uint8_t ret[static FR_BUILD_ID_MAX])
 
 struct cache_key {
 	uint64_t dev, ino;
+	uint64_t generation; /* that was asked for */
 	int64_t mtime_s, mtime_ns;
 };
 
@@ -150,7 +153,8 @@ static void remember(struct fr_build_id_cache *c, const struct cache_key *key, i
 
 /* O_PATH opens nothing, so it neither waits for a FIFO's writer nor starts a device; the second open comes
    when the file is known to be a regular one. */
-static int read_regular(int dirfd, const char *path, int flags, const struct stat *expected, uint8_t *ret)
+static int read_regular(int dirfd, const char *path, int flags, const struct stat *expected,
+	const struct fr_file_id *file, uint8_t *ret)
 {
 	_cleanup_close_ int at = openat(dirfd, path, O_PATH | O_CLOEXEC | flags);
 	_cleanup_close_ int fd = -1;
@@ -165,11 +169,21 @@ static int read_regular(int dirfd, const char *path, int flags, const struct sta
 	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return fr_build_id_read(fd, ret);
+	return fr_file_is(fd, st.st_ino, file) ? fr_build_id_read(fd, ret) : -ESTALE;
 }
 
-int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int follow, uint64_t ino,
-	uint8_t ret[static FR_BUILD_ID_MAX])
+bool fr_file_is(int fd, uint64_t ino, const struct fr_file_id *file)
+{
+	int generation = 0;
+
+	if (ino != file->ino)
+		return false;
+	return !file->generation || ioctl(fd, FS_IOC_GETVERSION, &generation) < 0 || !generation ||
+	       (uint32_t)generation == file->generation;
+}
+
+int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int follow,
+	const struct fr_file_id *file, uint8_t ret[static FR_BUILD_ID_MAX])
 {
 	struct cache_key key = {0};
 	struct cache_entry *e;
@@ -178,18 +192,19 @@ int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int
 
 	if (fstatat(dirfd, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (st.st_ino != ino)
+	if (st.st_ino != file->ino)
 		return -ESTALE;
 	if (!S_ISREG(st.st_mode))
 		return -ENOEXEC;
-	key = (struct cache_key){st.st_dev, st.st_ino, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+	key = (struct cache_key){
+		st.st_dev, st.st_ino, file->generation, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
 	HASH_FIND(hh, c->entries, &key, sizeof(key), e);
 	if (e) {
 		if (e->len > 0)
 			memcpy(ret, e->bytes, (size_t)e->len);
 		return e->len;
 	}
-	r = read_regular(dirfd, path, follow ? 0 : O_NOFOLLOW, &st, ret);
+	r = read_regular(dirfd, path, follow ? 0 : O_NOFOLLOW, &st, file, ret);
 	if (r >= 0 || r == -ENOEXEC)
 		remember(c, &key, r, ret);
 	return r;

@@ -8,6 +8,7 @@
  * of KiB are read, whatever its headers claim. Only program headers are looked at, as the kernel does.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,8 +25,15 @@ struct fr_build_id_cache;
 struct fr_build_id_cache *fr_build_id_cache_new(void); /* NULL: no memory */
 struct fr_build_id_cache *fr_build_id_cache_free(struct fr_build_id_cache *c);
 
-/* The build-id of the file at DIRFD/PATH, where its inode is INO (another one has taken the name otherwise).
-   Does not follow a link at the end unless FOLLOW is set. As fr_build_id_read(); -ESTALE for another inode.
- */
-int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int follow, uint64_t ino,
-	uint8_t ret[static FR_BUILD_ID_MAX]);
+/* Which file it was. A number that is free again is given to another file, which has another generation. */
+struct fr_file_id {
+	uint64_t ino, generation; /* the latter 0: not known, or the file system has none */
+};
+
+/* The build-id of the file at DIRFD/PATH, where that is FILE (another one has taken the name otherwise). Does
+   not follow a link at the end unless FOLLOW is set. As fr_build_id_read(); -ESTALE for another file. */
+int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int follow,
+	const struct fr_file_id *file, uint8_t ret[static FR_BUILD_ID_MAX]);
+
+/* Whether the file behind FD, of inode INO, is FILE. */
+bool fr_file_is(int fd, uint64_t ino, const struct fr_file_id *file);

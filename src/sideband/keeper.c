@@ -146,6 +146,7 @@ static bool pump_fresh(struct fr_keeper *k)
 		keeper_file_append(k, k->batch.data, k->batch.len);
 		keeper_head_add(k, k->batch.data, k->batch.len);
 		fr_queue_done(k->fresh);
+		fr_early_ids_see(k->early_ids, k->batch.data, k->batch.len);
 	}
 	k->since_ns = since_ns;
 	keeper_head_advance(k, since_ns);
@@ -290,9 +291,10 @@ static int init(struct fr_keeper *k, const struct fr_keeper_config *config)
 		r = fr_buf_reserve(&k->packed, fr_queue_size(k->evicted));
 	if (r < 0)
 		return r;
+	k->early_ids = fr_early_ids_new();
 	k->zstd = ZSTD_createDCtx();
 	k->section = malloc(FR_MAX(config->section_max, (size_t)1));
-	return k->zstd && k->section ? 0 : -ENOMEM;
+	return k->zstd && k->section && k->early_ids ? 0 : -ENOMEM;
 }
 
 int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret, struct fr_diag *d)
@@ -347,6 +349,11 @@ int fr_keeper_start(struct fr_keeper *k, struct fr_diag *d)
 	return r;
 }
 
+struct fr_early_ids *fr_keeper_early_ids(const struct fr_keeper *k)
+{
+	return k->early_ids;
+}
+
 pid_t fr_keeper_tid(const struct fr_keeper *k)
 {
 	return atomic_load(&k->tid);
@@ -368,6 +375,7 @@ struct fr_keeper *fr_keeper_free(struct fr_keeper *k)
 	if (!k)
 		return NULL;
 	fr_keeper_stop(k);
+	fr_early_ids_free(k->early_ids);
 	fr_queue_free(k->fresh);
 	fr_queue_free(k->evicted);
 	fr_model_free(k->tail.model);

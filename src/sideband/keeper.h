@@ -63,6 +63,8 @@ int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret,
 int fr_keeper_start(struct fr_keeper *k, struct fr_diag *d);
 /* The thread's id, for the filters; 0 before fr_keeper_start(). */
 pid_t fr_keeper_tid(const struct fr_keeper *k);
+/* Build-ids of files that were mapped, read as their records came. */
+struct fr_early_ids *fr_keeper_early_ids(const struct fr_keeper *k);
 /* Processes what is queued, syncs and closes the file, joins. */
 void fr_keeper_stop(struct fr_keeper *k);
 struct fr_keeper *fr_keeper_free(struct fr_keeper *k);

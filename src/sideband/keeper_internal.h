@@ -5,6 +5,7 @@
 
 #include "sideband/auxfile.h"
 #include "sideband/blob.h"
+#include "sideband/early_ids.h"
 #include "sideband/keeper.h"
 #include "sideband/model.h"
 #include "sideband/queue.h"
@@ -35,6 +36,7 @@ struct keeper_compaction {
 
 struct fr_keeper {
 	struct fr_keeper_config config;
+	struct fr_early_ids *early_ids;
 	struct fr_queue *fresh, *evicted;
 
 	pthread_t thread;

@@ -29,7 +29,7 @@ static int read_build_id(struct scan *s, int pid_fd, const struct fr_procmap *m,
 	if (!s->no_map_files) {
 		snprintf(path, sizeof(path), "map_files/%llx-%llx", (unsigned long long)m->start,
 			(unsigned long long)m->end);
-		r = fr_build_id_at(s->build_ids, pid_fd, path, 1, m->ino, ret);
+		r = fr_build_id_at(s->build_ids, pid_fd, path, 1, &(struct fr_file_id){.ino = m->ino}, ret);
 		if (r != -EPERM && r != -EACCES)
 			return r;
 		s->no_map_files = true;
@@ -37,7 +37,7 @@ static int read_build_id(struct scan *s, int pid_fd, const struct fr_procmap *m,
 	if (m->name_len > FR_EMIT_NAME_MAX)
 		return -ENAMETOOLONG;
 	snprintf(path, sizeof(path), "root%.*s", (int)m->name_len, m->name);
-	return fr_build_id_at(s->build_ids, pid_fd, path, 0, m->ino, ret);
+	return fr_build_id_at(s->build_ids, pid_fd, path, 0, &(struct fr_file_id){.ino = m->ino}, ret);
 }
 
 static void describe_file(struct scan *s, int pid_fd, const struct fr_procmap *m, struct fr_backing *ret)

@@ -135,6 +135,30 @@ def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, 
     assert str(debug) in must(program("flightrecctl"), "info", sample).out
 
 
+def test_no_names_of_a_file_that_has_taken_the_path(recorder, victim, tmp_path):
+    """Without the kernel's build-ids a map record has a path, which a reader opens: an upgrade in place is another file. No names
+    are better than wrong ones, and the new file's own processes keep theirs, in the dump and in the merge."""
+    config, new = tmp_path / "ids.conf", tmp_path / "new"
+    config.write_text("[Recorder]\nKernelBuildIDs=no\n")
+    d = recorder("--config", config, *PROFILE)
+    old_id = re.search(r"Build ID: (\w+)", must("readelf", "-n", victim).out)[1]
+    old = start(victim, "-u", "0.4", stdout=subprocess.DEVNULL)
+    old.wait()
+    d.until_sampled("cpu-clock", 300)
+    shutil.copy2(program("frtest-syscalls"), new)
+    os.rename(new, victim)
+    newer = start(victim, "-t", "1", stdout=subprocess.DEVNULL)
+    newer.wait()
+    sample = d.dump_by_control()
+    ids = dict(reversed(line.split(None, 1)) for line in perf_clean("buildid-list", "-i", sample).splitlines())
+    assert ids.get(f"{victim} (deleted)", old_id) == old_id != ids[str(victim)]
+    for path in sample, None:
+        path = path or d.finish()
+        found = Counter(sym for _, sym, dso in samples(path, old.pid) if "victim" in dso)
+        assert set(found) == {"[unknown]"} and found["[unknown]"] > 100, (path, found)
+        assert any(sym == "frtest_getppid" for _, sym, _ in samples(path, newer.pid)), path
+
+
 def test_a_recorder_without_its_cache_goes_on(recorder, state_dir, tmp_path):
     """debug/ as a symbolic link is somebody's trap, or an administrator's wish: neither is followed, and neither ends the recorder."""
     config, elsewhere = tmp_path / "cache.conf", tmp_path / "elsewhere"

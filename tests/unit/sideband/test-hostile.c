@@ -201,23 +201,27 @@ static void test_files_that_are_none(void **state)
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(mkfifoat(fd, "fifo", 0600), 0);
 	assert_int_equal(fstatat(fd, "fifo", &st, 0), 0);
-	assert_int_equal(fr_build_id_at(c, fd, "fifo", 0, st.st_ino, id), -ENOEXEC);
-	assert_int_equal(fr_build_id_at(c, fd, "fifo", 0, st.st_ino + 1, id), -ESTALE);
-	assert_int_equal(fr_build_id_at(c, fd, "missing", 0, 1, id), -ENOENT);
+	assert_int_equal(
+		fr_build_id_at(c, fd, "fifo", 0, &(struct fr_file_id){.ino = st.st_ino}, id), -ENOEXEC);
+	assert_int_equal(
+		fr_build_id_at(c, fd, "fifo", 0, &(struct fr_file_id){.ino = st.st_ino + 1}, id), -ESTALE);
+	assert_int_equal(fr_build_id_at(c, fd, "missing", 0, &(struct fr_file_id){.ino = 1}, id), -ENOENT);
 
 	file = openat(fd, "elf", O_RDWR | O_CREAT, 0600);
 	assert_int_equal(write(file, &i, sizeof(i)), sizeof(i));
 	assert_int_equal(fstat(file, &st), 0);
 	for (int n = 0; n < 2; n++) /* the second time from the cache */
-		assert_int_equal(fr_build_id_at(c, fd, "elf", 0, st.st_ino, id), 20);
+		assert_int_equal(
+			fr_build_id_at(c, fd, "elf", 0, &(struct fr_file_id){.ino = st.st_ino}, id), 20);
 	assert_int_equal(symlinkat("elf", fd, "link"), 0);
-	assert_int_equal(fr_build_id_at(c, fd, "link", 0, st.st_ino, id), -ESTALE);
-	assert_int_equal(fr_build_id_at(c, fd, "link", 1, st.st_ino, id), 20);
+	assert_int_equal(
+		fr_build_id_at(c, fd, "link", 0, &(struct fr_file_id){.ino = st.st_ino}, id), -ESTALE);
+	assert_int_equal(fr_build_id_at(c, fd, "link", 1, &(struct fr_file_id){.ino = st.st_ino}, id), 20);
 	/* Changed in place: what the cache knows is of another time. */
 	i.id[0] = 0x11;
 	assert_int_equal(pwrite(file, &i, sizeof(i), 0), sizeof(i));
 	assert_int_equal(futimens(file, (struct timespec[2]){{1, 1}, {1, 1}}), 0);
-	assert_int_equal(fr_build_id_at(c, fd, "elf", 0, st.st_ino, id), 20);
+	assert_int_equal(fr_build_id_at(c, fd, "elf", 0, &(struct fr_file_id){.ino = st.st_ino}, id), 20);
 	assert_int_equal(id[0], 0x11);
 
 	unlinkat(fd, "fifo", 0);
