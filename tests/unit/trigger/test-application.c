@@ -585,16 +585,14 @@ static void test_socket_file(void **state)
 
 static void compile(const char *command, const char *suffix)
 {
-	char text[1024], root[512];
+	char text[1024];
 
-	snprintf(root, sizeof(root), "%s", __FILE__);
-	assert_non_null(strstr(root, "/tests/unit/"));
-	*strstr(root, "/tests/unit/") = '\0';
 	snprintf(text, sizeof(text),
 		"printf '#include <flightrec/trigger.h>\\nint main(void)\\n{\\n\\treturn "
-		"flightrec_trigger(\"a\", \"b\", 1, 2);\\n}\\n' | %s -I%s/include -Wall -Wextra -Werror "
+		"flightrec_trigger(\"a\", \"b\", 1, 2);\\n}\\n' | %s -I" FR_TEST_INCLUDE
+		" -Wall -Wextra -Werror "
 		"-Wconversion -Wshadow -pedantic -x %s -fsyntax-only -",
-		command, root, suffix);
+		command, suffix);
 	if (system(text) != 0)
 		fail_msg("the header does not compile: %s", text);
 }
