@@ -223,7 +223,7 @@ static void run(struct fr_connection *c, struct fr_call *call, const struct fr_w
 		refuse(c, call, method);
 	else if (unknown)
 		fr_call_invalid_parameter(call, unknown);
-	else
+	else if (!s->config.gate || !s->config.gate(s->config.ctx, call, method, parameters))
 		method->handle(s->config.ctx, call, parameters);
 }
 

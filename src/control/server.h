@@ -55,6 +55,9 @@ struct fr_server_config {
 	const char *group; /* may be unknown to the system: then root alone, said in fr_server_notice() */
 	const struct fr_method *methods;
 	size_t n_methods;
+	/* NULL, or asked before each method. True: it has replied, or keeps CALL and runs METHOD later. */
+	bool (*gate)(
+		void *ctx, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
 	const char *description; /* the interface in Varlink's IDL, for GetInterfaceDescription */
 	void *ctx;
 };

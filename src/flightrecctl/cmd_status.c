@@ -242,7 +242,10 @@ static void print_status(const struct ctl *ctl, const cJSON *s)
 	const cJSON *notice;
 
 	print_head(ctl, s);
-	ctl_field("Directory", "%s", ctl_string(s, "directory"));
+	if (*ctl_string(s, "doing"))
+		ctl_field("Doing", "%s; it does not record yet", ctl_string(s, "doing"));
+	if (*ctl_string(s, "directory"))
+		ctl_field("Directory", "%s", ctl_string(s, "directory"));
 	print_ring(s);
 	print_adopted(ctl, s);
 	print_sideband(s);

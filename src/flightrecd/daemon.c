@@ -260,9 +260,14 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 	r = fr_capture_enable(m->capture, FR_CAPTURE_SIDEBAND, d);
 	if (r < 0)
 		return r;
+	fr_start_does(m, "reads the processes of this machine");
 	r = fr_keeper_start(m->keeper, d);
 	if (r < 0)
 		return r;
+	if (r > 0)
+		fr_log(LOG_NOTICE,
+			"records before all processes of this machine are known: their number, or one "
+			"that cannot be read, takes its time");
 	start_collector(m);
 
 	const struct fr_dumper_config dumper = {
@@ -290,64 +295,44 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 	if (r < 0)
 		return r;
 	fr_handover_store(m);
-	r = fr_capture_enable(m->capture, FR_CAPTURE_SAMPLES, d);
-	if (r >= 0)
-		fr_handover_record(m);
-	return r;
+	return 0;
 }
 
-int fr_daemon_open(struct fr_daemon *m, struct fr_config *config, const struct fr_diag *refused, int argc,
-	char *argv[], struct fr_diag *d)
+void fr_daemon_init(struct fr_daemon *m, struct fr_config *config, int argc, char *argv[])
 {
-	int r;
-
 	*m = (struct fr_daemon){.config = config,
 		.argc = argc,
 		.argv = argv,
-		.dirfd = -1,
-		.next_job_id = 1,
+		.begun = fr_clock_pair_now(),
 		.tester = FR_UID_MACHINE};
-	if (refused)
-		m->refused = *refused;
-	m->command.go_fd = m->command.error_fd = -1;
-	pthread_rwlock_init(&m->parts, NULL);
-	pthread_mutex_init(&m->hold, NULL);
-	find_group(m);
-
-	fr_handover_receive(m);
-	r = open_directory(m, d);
-	if (r >= 0)
-		r = fr_daemon_parse_events(config, &m->events, d);
-	if (r >= 0 && config->command)
-		r = fr_command_fork(&m->command, config->command, d);
-	if (r >= 0)
-		r = fr_daemon_open_capture(m, config, &m->events, &m->capture, &m->disturbed_pid, d);
-	if (r >= 0)
-		r = describe(m, d);
-	if (r >= 0)
-		r = open_memory(m, d);
-	if (r >= 0)
-		r = start_threads(m, d);
-	if (r >= 0 && config->command)
-		r = fr_command_go(&m->command, config->command[0], d);
-	if (r < 0)
-		fr_daemon_close(m);
-	return r;
+	m->dirfd = m->command.go_fd = m->command.error_fd = -1;
 }
 
-void fr_daemon_close(struct fr_daemon *m)
+static int open_stages(struct fr_daemon *m, struct fr_diag *d)
 {
-	fr_daemon_triggers_close(m);
-	/* Jobs that wait are finished, and who asked for them hears of it, before the socket goes. */
+	const struct fr_config *c = m->config;
+	int r = open_directory(m, d);
+
+	if (r >= 0)
+		r = fr_daemon_parse_events(c, &m->events, d);
+	if (r >= 0 && c->command)
+		r = fr_command_fork(&m->command, c->command, d);
+	fr_start_does(m, "opens the events");
+	if (r >= 0)
+		r = fr_daemon_open_capture(m, c, &m->events, &m->capture, &m->disturbed_pid, d);
+	if (r >= 0)
+		r = describe(m, d);
+	fr_start_does(m, "takes the memory of the ring");
+	if (r >= 0)
+		r = open_memory(m, d);
+	return r >= 0 ? start_threads(m, d) : r;
+}
+
+static void close_stages(struct fr_daemon *m)
+{
 	fr_dumper_stop(m->dumper);
-	if (m->dumper)
-		fr_daemon_reap(m);
 	m->dumper = fr_dumper_free(m->dumper);
-	/* What is queued still: processes may go with us, and a merge takes the dumps away. */
 	m->collector = fr_collector_stop(m->collector);
-	fr_listener_http_close(m);
-	m->server = fr_server_free(m->server);
-	fr_watchers_free(m);
 	for (int i = 0; i < FR_ARMING_LANES; i++)
 		m->arming[i] = fr_arming_stop(m->arming[i]);
 	if (m->capture)
@@ -361,16 +346,56 @@ void fr_daemon_close(struct fr_daemon *m)
 	pthread_mutex_destroy(&m->hold);
 	pthread_rwlock_destroy(&m->parts);
 	m->capture = fr_capture_free(m->capture);
-	m->event = sd_event_unref(m->event);
-	fr_hotplug_close(m);
 	fr_command_deinit(&m->command);
 	fr_session_deinit(&m->session);
 	fr_frequency_deinit(m);
 	fr_event_list_deinit(&m->events);
+	memset(m->lost_before, 0, sizeof(m->lost_before));
+	fr_closep(&m->dirfd);
+	m->dirfd = -1;
+}
+
+int fr_daemon_open(struct fr_daemon *m, struct fr_diag *d)
+{
+	int r;
+
+	fr_log_set_level(m->config->log_level);
+	m->next_job_id = 1;
+	pthread_rwlock_init(&m->parts, NULL);
+	pthread_mutex_init(&m->hold, NULL);
+	find_group(m);
+	fr_handover_receive(m);
+	r = open_stages(m, d);
+	if (r < 0)
+		close_stages(m);
+	else
+		m->is_open = true;
+	return r;
+}
+
+void fr_daemon_close(struct fr_daemon *m)
+{
+	fr_start_end(m);
+	fr_daemon_triggers_close(m);
+	/* Jobs that wait are finished, and who asked for them hears of it, before the socket goes. */
+	fr_dumper_stop(m->dumper);
+	if (m->dumper)
+		fr_daemon_reap(m);
+	m->dumper = fr_dumper_free(m->dumper);
+	/* What is queued still: processes may go with us, and a merge takes the dumps away. */
+	m->collector = fr_collector_stop(m->collector);
+	fr_listener_http_close(m);
+	m->server = fr_server_free(m->server);
+	free(TAKE_PTR(m->socket));
+	free(TAKE_PTR(m->group));
+	fr_watchers_free(m);
+	if (m->is_open)
+		close_stages(m);
+	m->is_open = false;
+	m->event = sd_event_unref(m->event);
+	fr_hotplug_close(m);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(m->rate); i++)
 		free(TAKE_PTR(m->rate[i].samples));
 	cJSON_Delete(TAKE_PTR(m->last_dump));
 	cJSON_Delete(TAKE_PTR(m->dumps));
-	if (m->dirfd >= 0)
-		close(TAKE_FD(m->dirfd));
 }

@@ -18,12 +18,14 @@
 #include "flightrecd/handover.h"
 #include "flightrecd/hotplug.h"
 #include "flightrecd/recorder.h"
+#include "flightrecd/start.h"
 #include "history/history.h"
 #include "perfdata/session.h"
 #include "sideband/keeper.h"
 #include "trigger/triggers.h"
 
 #include <pthread.h>
+#include <sys/signalfd.h>
 #include <systemd/sd-event.h>
 
 /* Counters at one moment, to make rates of. Two of them, RATE_PERIOD apart, are kept. */
@@ -74,8 +76,12 @@ struct fr_daemon {
 	pid_t disturbed_pid; /* whom the kernel's build-ids would disturb, so that they are not asked for; 0:
 				nobody */
 
+	struct fr_clock_pair begun;
+	bool is_open;		/* the stages are */
+	struct fr_start *start; /* NULL: it has started */
 	sd_event *event;
 	struct fr_arming *arming[FR_ARMING_LANES];
+	char *socket, *group;	      /* of the server */
 	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
 	uid_t tester;		      /* who tests a trigger right now; FR_UID_MACHINE: nobody */
 	struct fr_watchers *watchers; /* of verbs_triggers.c; NULL: nobody has ever watched */
@@ -103,13 +109,15 @@ struct fr_daemon {
 	int compaction_told;  /* the last errno of compaction that it has */
 };
 
-/* Opens everything and records. REFUSED (NULL: nothing): why CONFIG is not what the files say. On failure D,
-   and nothing is left running. */
-int fr_daemon_open(struct fr_daemon *daemon, struct fr_config *config, const struct fr_diag *refused,
-	int argc, char *argv[], struct fr_diag *d);
-/* Runs until a signal, `flightrecctl stop`, or the end of the command. Returns an exit code. */
-int fr_daemon_run(struct fr_daemon *daemon);
+void fr_daemon_init(struct fr_daemon *daemon, struct fr_config *config, int argc, char *argv[]);
+/* Starts, and runs until a signal, `flightrecctl stop`, or the end of the command; as start.h has it. Returns
+   an exit code. */
+int fr_daemon_run(struct fr_daemon *daemon, struct fr_buf *kept, bool inherited);
 void fr_daemon_close(struct fr_daemon *daemon);
+
+/* daemon.c: opens the stages; nothing is sampled yet. On failure D, and none of them is left. Not only on the
+   main thread, which has the loop and the control socket. */
+int fr_daemon_open(struct fr_daemon *daemon, struct fr_diag *d);
 
 /* dumps.c */
 /* All borrowed. */
@@ -138,6 +146,12 @@ void fr_daemon_reap(struct fr_daemon *daemon);
 void fr_daemon_stop(struct fr_daemon *daemon, enum fr_stop how);
 /* STATUS= for the service manager. */
 void fr_daemon_notify_status(struct fr_daemon *daemon);
+/* What is open goes: samples flow, triggers are armed. 0 or a negative errno with D. */
+int fr_daemon_go(struct fr_daemon *daemon, struct fr_diag *d);
+/* A signal came. */
+void fr_daemon_take_signal(struct fr_daemon *daemon, const struct signalfd_siginfo *si);
+/* Whether this is the end of the service, and no restart, as far as anybody tells. */
+bool fr_daemon_service_ends(void);
 /* reload.c: reads the configuration again. What has become other is in RET->changed, what could not (and why,
    or that it waits for a restart) in RET->waiting: arrays of lines. Other events, buffers and CPUs are
    recorded from one instant on, the ring keeps what fits. 0, or a negative errno with D, and then what is

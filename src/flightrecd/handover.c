@@ -148,8 +148,10 @@ int fr_handover_config(struct fr_buf *ret)
 	if (r < 0)
 		return r;
 	close(file.fd);
-	*ret = state.config;
-	state.config = (struct fr_buf){0};
+	if (ret) {
+		*ret = state.config;
+		state.config = (struct fr_buf){0};
+	}
 	return 0;
 }
 

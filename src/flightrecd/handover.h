@@ -41,8 +41,8 @@ int fr_handover_open_history(
 /* Ring and state into the store: before the first record that needs them, and when the ring is another one.
  */
 void fr_handover_store(struct fr_daemon *daemon);
-/* The configuration that the instance before went by, as config_kept.h has it. 0; -ENOENT or another negative
-   errno: there is no history to go on with. Whatever DAEMON did with it. */
+/* The configuration that the instance before went by, as config_kept.h has it (RET may be NULL). 0; -ENOENT
+   or another negative errno: there is no history to go on with. Whatever DAEMON did with it. */
 int fr_handover_config(struct fr_buf *ret);
 /* That of now is the last good one. */
 void fr_handover_keep_config(struct fr_daemon *daemon);

@@ -64,7 +64,7 @@ static void submit_final_dump(struct fr_daemon *m, const char *reason)
 
 /* With the end of the service what the ring holds would go, too; a restart hands it on. Where nobody tells
    which of them this is, a dump too many does less harm. */
-static bool service_ends(void)
+bool fr_daemon_service_ends(void)
 {
 	enum fr_service_job job;
 
@@ -78,7 +78,7 @@ void fr_daemon_stop(struct fr_daemon *m, enum fr_stop how)
 	if (m->stop != FR_STOP_NO)
 		return;
 	sd_notify(0, "STOPPING=1");
-	if (how == FR_STOP_CLEAN && service_ends())
+	if (how == FR_STOP_CLEAN && fr_daemon_service_ends())
 		how = FR_STOP_DUMP;
 	m->stop = how;
 	fr_daemon_triggers_close(m); /* the last dump is the stop's */
@@ -102,31 +102,6 @@ static int on_dumps_done(sd_event_source *source, int fd, uint32_t revents, void
 	return 0;
 }
 
-static int on_usr1(sd_event_source *source, const struct signalfd_siginfo *si, void *ctx)
-{
-	struct fr_daemon *m = ctx;
-
-	if (m->stop == FR_STOP_NO)
-		fr_daemon_signalled(m, si);
-	return 0;
-}
-
-static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *ctx)
-{
-	fr_daemon_stop(ctx, si->ssi_signo == SIGUSR2 ? FR_STOP_MERGE : FR_STOP_CLEAN);
-	return 0;
-}
-
-/* Ctrl-C on a terminal: a command that is recorded gets it too, and its end is ours. */
-static int on_interrupt(sd_event_source *source, const struct signalfd_siginfo *si, void *ctx)
-{
-	struct fr_daemon *m = ctx;
-
-	if (m->command.pid == 0)
-		fr_daemon_stop(m, FR_STOP_CLEAN);
-	return 0;
-}
-
 /* With -p: as perf record -p ends with its tasks. A command's end is told by its exit. */
 static int on_tasks_ended(sd_event_source *source, int fd, uint32_t revents, void *ctx)
 {
@@ -140,14 +115,41 @@ static int on_tasks_ended(sd_event_source *source, int fd, uint32_t revents, voi
 	return 0;
 }
 
-static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *ctx)
+static void on_hangup(struct fr_daemon *m)
 {
 	struct fr_reloaded what;
 	struct fr_diag diag = {0};
 
-	(void)fr_daemon_reload(ctx, &what, &diag);
+	(void)fr_daemon_reload(m, &what, &diag);
 	fr_reloaded_deinit(&what);
-	fr_daemon_notify_status(ctx);
+	fr_daemon_notify_status(m);
+}
+
+void fr_daemon_take_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)
+{
+	if (fr_start_signalled(m, si))
+		return;
+	switch (si->ssi_signo) {
+	case SIGUSR1:
+		if (m->stop == FR_STOP_NO)
+			fr_daemon_signalled(m, si);
+		break;
+	case SIGHUP:
+		on_hangup(m);
+		break;
+	case SIGINT:
+		/* Ctrl-C on a terminal: a command that is recorded gets it too, and its end is ours. */
+		if (m->command.pid == 0)
+			fr_daemon_stop(m, FR_STOP_CLEAN);
+		break;
+	default:
+		fr_daemon_stop(m, si->ssi_signo == SIGUSR2 ? FR_STOP_MERGE : FR_STOP_CLEAN);
+	}
+}
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *ctx)
+{
+	fr_daemon_take_signal(ctx, si);
 	return 0;
 }
 
@@ -232,24 +234,23 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static int add_sources(struct fr_daemon *m, struct fr_diag *d)
+/* What is heeded from the begin of a start. */
+static int open_loop(struct fr_daemon *m, struct fr_diag *d)
 {
-	static const struct {
-		int signo;
-		sd_event_signal_handler_t handler;
-	} signals[] = {
-		{SIGUSR1, on_usr1},
-		{SIGUSR2, on_stop_signal},
-		{SIGTERM, on_stop_signal},
-		{SIGINT, on_interrupt},
-		{SIGHUP, on_hangup},
-	};
+	static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 	int r = sd_event_new(&m->event);
 
 	for (size_t i = 0; r >= 0 && i < FR_ARRAY_SIZE(signals); i++)
-		r = sd_event_add_signal(m->event, NULL, signals[i].signo, signals[i].handler, m);
-	if (r >= 0)
-		r = sd_event_add_io(m->event, NULL, fr_dumper_done_fd(m->dumper), EPOLLIN, on_dumps_done, m);
+		r = sd_event_add_signal(m->event, NULL, signals[i], on_signal, m);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot set up the main loop");
+	return fr_verbs_serve(m, d);
+}
+
+static int add_sources(struct fr_daemon *m, struct fr_diag *d)
+{
+	int r = sd_event_add_io(m->event, NULL, fr_dumper_done_fd(m->dumper), EPOLLIN, on_dumps_done, m);
+
 	if (r >= 0)
 		r = sd_event_add_io(
 			m->event, NULL, fr_recorder_ended_fd(m->recorder), EPOLLIN, on_tasks_ended, m);
@@ -263,12 +264,13 @@ static int add_sources(struct fr_daemon *m, struct fr_diag *d)
 		r = sd_event_add_child(m->event, NULL, m->command.pid, WEXITED, on_command_ended, m);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot set up the main loop");
+	fr_start_does(m, "arms the triggers");
 	r = fr_daemon_triggers_open(m, d);
 	if (r < 0)
 		return r;
 	fr_hotplug_open(m);
 	fr_listener_http_open(m);
-	return fr_verbs_serve(m, d);
+	return 0;
 }
 
 static void say_ready(struct fr_daemon *m)
@@ -284,18 +286,36 @@ static void say_ready(struct fr_daemon *m)
 	fr_daemon_notify_status(m);
 }
 
-int fr_daemon_run(struct fr_daemon *m)
+int fr_daemon_go(struct fr_daemon *m, struct fr_diag *d)
 {
-	struct fr_diag diag = {0};
-	int r = add_sources(m, &diag);
+	int r = fr_capture_enable(m->capture, FR_CAPTURE_SAMPLES, d);
 
-	if (r < 0) {
-		fr_log_diag(LOG_ERR, &diag, r);
-		return m->handover.adopted ? FR_EXIT_AGAIN : fr_exit_code(r);
-	}
+	if (r >= 0)
+		fr_handover_record(m);
+	if (r >= 0 && m->config->command)
+		r = fr_command_go(&m->command, m->config->command[0], d);
+	if (r >= 0)
+		r = add_sources(m, d);
+	if (r < 0)
+		return r;
 	fr_status_tick(m);
 	say_ready(m);
+	return 0;
+}
+
+int fr_daemon_run(struct fr_daemon *m, struct fr_buf *kept, bool inherited)
+{
+	struct fr_diag diag = {0};
+	int r = open_loop(m, &diag);
+
+	if (r >= 0)
+		r = fr_start_begin(m, kept, inherited, &diag);
+	if (r < 0) {
+		fr_start_say_why_not(&diag, r);
+		return inherited ? FR_EXIT_AGAIN : fr_exit_code(r);
+	}
 	r = sd_event_loop(m->event);
-	fr_log_struct(LOG_INFO, FR_MSG_STOPPED, NULL, 0, "stopped");
+	if (m->is_open)
+		fr_log_struct(LOG_INFO, FR_MSG_STOPPED, NULL, 0, "stopped");
 	return r < 0 ? FR_EXIT_AGAIN : r;
 }

@@ -3,8 +3,6 @@
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/units.h"
-#include "base/utf8.h"
-#include "flightrecd/config_kept.h"
 #include "flightrecd/daemon.h"
 #include "merge/merge.h"
 
@@ -12,18 +10,30 @@
 #include <signal.h>
 #include <string.h>
 
-#include <systemd/sd-daemon.h>
-
 /* Every thread inherits this mask; the main loop takes the signals from a descriptor. */
-static void block_signals(void)
+static void block(const int *signals, size_t n)
 {
-	static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, SIGCHLD};
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < FR_ARRAY_SIZE(signals); i++)
+	for (size_t i = 0; i < n; i++)
 		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* Until there is a loop, these end us: there is nothing to lose. */
+static void block_stops(void)
+{
+	static const int signals[] = {SIGTERM, SIGINT};
+
+	block(signals, FR_ARRAY_SIZE(signals));
+}
+
+static void block_others(void)
+{
+	static const int signals[] = {SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD};
+
+	block(signals, FR_ARRAY_SIZE(signals));
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -55,17 +65,6 @@ static int merge_directory(const char *directory)
 	return r > 0 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
 }
 
-/* What systemctl status shows of a service that has not come. */
-static void say_why_not(const struct fr_diag *d, int code)
-{
-	char text[sizeof(d->what)];
-
-	fr_log_diag(LOG_ERR, d, code);
-	snprintf(text, sizeof(text), "%s", d->what);
-	fr_utf8_tidy(text);
-	sd_notifyf(0, "STATUS=cannot start: %s", text);
-}
-
 static int configure(struct fr_config *config, int argc, char *argv[], struct fr_diag *d)
 {
 	int r = fr_options_parse(config, argc, argv, d);
@@ -73,62 +72,36 @@ static int configure(struct fr_config *config, int argc, char *argv[], struct fr
 	return r == 0 ? fr_config_check(config, d) : r;
 }
 
-/* The configuration of the instance before, in the place of one that is of no use. */
-static int go_back(struct fr_config *config, const struct fr_buf *kept, struct fr_diag *d)
-{
-	int r;
-
-	fr_config_deinit(config);
-	fr_config_init(config);
-	r = fr_config_restore(config, kept, d);
-	return r == 0 ? fr_config_check(config, d) : r;
-}
-
-/* With what the files say; where that cannot be used and there is a history to lose, with what the instance
-   before went by. 1: something was printed, and that was all. Returns an exit code in CODE where it fails. */
-static int open_daemon(
-	struct fr_daemon *daemon, struct fr_config *config, int argc, char *argv[], int *ret_code)
+static int run(struct fr_daemon *daemon, int argc, char *argv[])
 {
 	_cleanup_buf_ struct fr_buf kept = {0};
 	const bool inherited = fr_handover_config(&kept) == 0;
-	struct fr_diag why = {0}, diag = {0};
-	int r = configure(config, argc, argv, &why);
+	struct fr_diag why = {0};
+	int r;
 
+	if (inherited)
+		block_stops();
+	r = configure(daemon->config, argc, argv, &why);
 	if (r > 0)
-		return r;
-	*ret_code = FR_EXIT_USAGE;
-	if (r == 0) {
-		fr_log_set_level(config->log_level);
-		r = fr_daemon_open(daemon, config, NULL, argc, argv, &why);
-		*ret_code = inherited ? FR_EXIT_AGAIN : fr_exit_code(r);
+		return FR_EXIT_OK;
+	if (r < 0 && (!inherited || fr_start_go_back(daemon, &kept, NULL) < 0)) {
+		fr_start_say_why_not(&why, r);
+		return FR_EXIT_USAGE;
 	}
-	if (r == 0)
-		return 0;
-	if (!why.code)
-		fr_fail_errno(&why, r, NULL, "cannot start");
-	if (!inherited || go_back(config, &kept, &diag) < 0) {
-		say_why_not(&why, r);
-		return r;
-	}
-	fr_daemon_refuse_config(&why, &why);
-	fr_log_set_level(config->log_level);
-	r = fr_daemon_open(daemon, config, &why, argc, argv, &diag);
-	if (r < 0) {
-		*ret_code = FR_EXIT_AGAIN;
-		say_why_not(&diag, r);
-	}
-	return r;
+	if (r < 0)
+		fr_daemon_refuse_config(&daemon->refused, &why);
+	block_stops();
+	return fr_daemon_run(daemon, &kept, inherited);
 }
 
 static int record(struct fr_config *config, int argc, char *argv[])
 {
 	struct fr_daemon daemon;
 	enum fr_stop stop;
-	int code, merged, r = open_daemon(&daemon, config, argc, argv, &code);
+	int code, merged;
 
-	if (r != 0)
-		return r > 0 ? FR_EXIT_OK : code;
-	code = fr_daemon_run(&daemon);
+	fr_daemon_init(&daemon, config, argc, argv);
+	code = run(&daemon, argc, argv);
 	stop = daemon.stop;
 	/* All that the ring has is in the last dump. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
@@ -148,7 +121,7 @@ int main(int argc, char *argv[])
 	int code;
 
 	fr_log_set_program("flightrecd");
-	block_signals();
+	block_others();
 	(void)fr_owner_init();
 	fr_config_init(&config);
 	code = record(&config, argc, argv);

@@ -374,6 +374,10 @@ static void add_notices(struct fr_daemon *m, cJSON *status)
 	add_refused(m, status, a);
 
 	fr_keeper_stats(m->keeper, &keeper);
+	if (keeper.is_late)
+		cJSON_AddItemToArray(a,
+			cJSON_CreateString("the processes of this machine are still being read: some have no "
+					   "names yet"));
 	if (keeper.kernel_is_hidden)
 		cJSON_AddItemToArray(
 			a, cJSON_CreateString(

@@ -5,6 +5,7 @@
 #include "control/interface.h"
 #include "flightrecd/activation.h"
 #include "flightrecd/metrics.h"
+#include "flightrecd/start.h"
 #include "flightrecd/triggers.h"
 
 #include <errno.h>
@@ -495,8 +496,7 @@ static const struct fr_method methods[] = {
 int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 {
 	struct fr_server_config config = {
-		.path = m->config->socket,
-		.group = m->config->group,
+		.gate = fr_start_gate,
 		.methods = methods,
 		.n_methods = FR_ARRAY_SIZE(methods),
 		.description = fr_interface_description,
@@ -506,6 +506,11 @@ int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 
 	if (!m->config->socket[0])
 		return 0;
+	/* The configuration may become another one. */
+	config.path = m->socket = strdup(m->config->socket);
+	config.group = m->group = strdup(m->config->group);
+	if (!m->socket || !m->group)
+		return -ENOMEM;
 	r = fr_activated_control(d);
 	if (r < 0)
 		return r;

@@ -31,6 +31,9 @@ enum sleep_state {
 #define QUEUE_BYTES_DEFAULT (2u << 20)
 #define NAP_NS (50 * FR_NSEC_PER_MSEC)
 #define NICE 5
+/* Samples wait so long for the first scan. It goes on, but one file of a process, on a disk that does not
+   answer, must not keep all else from being recorded. */
+#define START_NS (10 * FR_NSEC_PER_SEC)
 #define TIDY_NS (300 * FR_NSEC_PER_SEC)
 
 static void wake(struct fr_keeper *k)
@@ -211,6 +214,11 @@ static int first_scan(struct fr_keeper *k)
 
 	tell_started(k, r, &d);
 	keeper_compact_init(k, fr_monotonic_ns());
+	/* Nobody hears of it any more: a later scan mends it. */
+	if (r < 0 && k->is_unwatched) {
+		atomic_store(&k->scan_wanted, true);
+		r = 0;
+	}
 	return r;
 }
 
@@ -332,15 +340,20 @@ int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret,
 
 int fr_keeper_start(struct fr_keeper *k, struct fr_diag *d)
 {
+	struct timespec until;
+	uint64_t until_ns;
 	int r = pthread_create(&k->thread, NULL, run, k);
 
 	if (r != 0)
 		return fr_fail_errno(d, -r, NULL, "cannot start the side-band thread");
 	k->has_thread = true;
+	until_ns = fr_monotonic_ns() + START_NS;
+	until = (struct timespec){(time_t)(until_ns / FR_NSEC_PER_SEC), (long)(until_ns % FR_NSEC_PER_SEC)};
 	pthread_mutex_lock(&k->lock);
-	while (!k->is_started)
-		pthread_cond_wait(&k->progress, &k->lock);
-	r = k->start_result;
+	while (!k->is_started && r == 0)
+		r = pthread_cond_timedwait(&k->progress, &k->lock, &until);
+	k->is_unwatched = !k->is_started;
+	r = k->is_started ? k->start_result : 1;
 	if (r < 0 && d && !d->code)
 		*d = k->start_diag;
 	pthread_mutex_unlock(&k->lock);
@@ -468,6 +481,7 @@ void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret)
 		.compactions_failed = atomic_load(&k->compactions_failed),
 		.checkpoint_bytes = atomic_load(&k->checkpoint_bytes),
 		.scan_ns = atomic_load(&k->scan_ns),
+		.is_late = k->is_unwatched && atomic_load(&k->scans) == 0,
 		.kernel_is_hidden = atomic_load(&k->kernel_is_hidden),
 	};
 }

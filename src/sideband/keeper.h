@@ -57,9 +57,9 @@ struct fr_keeper_config {
  * thread yet. */
 int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret, struct fr_diag *d);
 /* Starts the thread ("fr-keeper"), which first scans the machine; returns when that scan is in the model and
-   in the file. 0 or a negative errno with D; then there is no thread. With `adopt` the names of what lives
-   are known from the file, so it returns at once, and whatever happens from now on is newer than what the
-   scan will say. */
+   in the file. 0; 1: it takes its time, and nobody waits for it any more; or a negative errno with D, and
+   then there is no thread. With `adopt` the names of what lives are known from the file, so it returns at
+   once, and whatever happens from now on is newer than what the scan will say. */
 int fr_keeper_start(struct fr_keeper *k, struct fr_diag *d);
 /* The thread's id, for the filters; 0 before fr_keeper_start(). */
 pid_t fr_keeper_tid(const struct fr_keeper *k);
@@ -110,6 +110,7 @@ struct fr_keeper_stats {
 	uint64_t processes, threads, maps;	/* at the tail */
 	uint64_t model_bytes;			/* of both models */
 	uint64_t scan_ns;			/* what the last scan took */
+	bool is_late;				/* the first scan still runs, though samples flow */
 	bool kernel_is_hidden; /* the last scan saw no kernel addresses: kernel.kptr_restrict, CAP_SYSLOG */
 };
 void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret);

@@ -50,7 +50,7 @@ struct fr_keeper {
 
 	pthread_mutex_t lock; /* of what follows, and of the head's model for the strings that both share */
 	pthread_cond_t progress;
-	bool is_started;
+	bool is_started, is_unwatched; /* fr_keeper_start() has not waited for the end of the scan */
 	int start_result;
 	struct fr_diag start_diag;
 	struct fr_blob_pool pool;

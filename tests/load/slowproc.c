@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * LD_PRELOAD of a recorder whose first scan of /proc takes as long as a test wants: until the file that
+ * FRTEST_HOLD names is gone.
+ */
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+DIR *opendir(const char *path)
+{
+	DIR *(*real)(const char *) = (DIR * (*)(const char *)) dlsym(RTLD_NEXT, "opendir");
+	const char *hold = getenv("FRTEST_HOLD");
+	char name[16] = "";
+
+	prctl(PR_GET_NAME, name);
+	if (hold && !strcmp(path, "/proc") && !strcmp(name, "fr-keeper"))
+		while (access(hold, F_OK) == 0)
+			usleep(10000);
+	return real(path);
+}
