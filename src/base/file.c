@@ -188,6 +188,26 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const v
 	return sync_directory(dirfd);
 }
 
+bool fr_directory_is(int dirfd, const char *path)
+{
+	struct stat a, b;
+
+	return fstat(dirfd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino &&
+	       a.st_nlink > 0;
+}
+
+int fr_directory_follow(int dirfd, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (fr_directory_is(dirfd, path))
+		return 0;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 || dup3(fd, dirfd, O_CLOEXEC) < 0)
+		return -errno;
+	return 1;
+}
+
 void fr_directory_name(int dirfd, char *ret, size_t size)
 {
 	char link[64];

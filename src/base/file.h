@@ -6,6 +6,7 @@
 #include "base/buf.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -38,6 +39,14 @@ int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 /* A small file, whole: temporary name, write, fsync, given to GID as far as we may (base/owner.h), rename
    OVER an older one, directory fsync. Returns as fr_tmp_publish(). */
 int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
+
+/* Whether PATH is the directory that DIRFD is open on. */
+bool fr_directory_is(int dirfd, const char *path);
+
+/* Where PATH is another directory than DIRFD, as after a rename, DIRFD becomes open on that one, for all who
+   use it. 0: it is the same; 1: it is followed; or a negative errno: PATH cannot be written to, and DIRFD
+   stays. */
+int fr_directory_follow(int dirfd, const char *path);
 
 /* The path of a directory that is open, for messages; or "the directory". */
 void fr_directory_name(int dirfd, char *ret, size_t size);

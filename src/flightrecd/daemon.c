@@ -275,6 +275,7 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 		.keeper = m->keeper,
 		.session = &m->session,
 		.dirfd = m->dirfd,
+		.directory = m->config->directory,
 		.section_max = FR_MAX(fr_history_section_max(m->history), (size_t)FR_HISTORY_SECTION_MAX),
 		.level = m->config->compression_level,
 		.strip_rounds = fr_capture_has_overwrite(m->capture),

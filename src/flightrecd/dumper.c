@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/eventfd.h>
 
 #define TIDY_PERIOD_NS (3600 * FR_NSEC_PER_SEC)
@@ -38,6 +39,7 @@ struct fr_dump_job *fr_dump_job_free(struct fr_dump_job *job)
 		free(*name);
 	free(job->names);
 	fr_vacuum_report_deinit(&job->vacuum);
+	free(job->directory);
 	free(job);
 	return NULL;
 }
@@ -182,6 +184,9 @@ int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **re
 	init_lock(p);
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	code = p->done_fd < 0 ? -errno : fr_session_copy(config->session, &p->session);
+	p->directory = strdup(config->directory);
+	if (code == 0 && !p->directory)
+		code = -ENOMEM;
 	if (code == 0)
 		code = -pthread_create(&p->thread, NULL, dumper_main, p);
 	if (code < 0) {
@@ -189,6 +194,7 @@ int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **re
 		if (p->done_fd >= 0)
 			close(p->done_fd);
 		fr_session_deinit(&p->session);
+		free(p->directory);
 		free(p);
 		return code;
 	}
@@ -216,6 +222,7 @@ struct fr_dumper *fr_dumper_free(struct fr_dumper *p)
 	if (!p)
 		return NULL;
 	close(p->done_fd);
+	free(p->directory);
 	fr_session_deinit(&p->session);
 	fr_session_deinit(&p->session_next);
 	pthread_cond_destroy(&p->changed);

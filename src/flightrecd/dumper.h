@@ -80,7 +80,9 @@ struct fr_dump_job {
 	struct fr_diag diag;
 	uint64_t snapshot_ns;		/* end of the window to window closed */
 	struct fr_vacuum_report vacuum; /* what went for it, or by it */
-	struct fr_diag vacuum_diag;	/* why old dumps could not be removed; empty: they could */
+	bool followed;			/* the path was another directory than before */
+	char *directory;	    /* NULL: the file is in the path that was configured; else it is here */
+	struct fr_diag vacuum_diag; /* why old dumps could not be removed; empty: they could */
 };
 
 struct fr_dumper;
@@ -96,6 +98,8 @@ struct fr_dumper_config {
 	struct fr_keeper *keeper;
 	const struct fr_session *session; /* copied by start() */
 	int dirfd;
+	const char
+		*directory; /* the path of it; copied. Where that becomes another directory, so does dirfd */
 	size_t section_max;
 	int level;
 	bool strip_rounds;

@@ -52,6 +52,7 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	copy->callers = NULL;
 	copy->n_callers = 0;
 	copy->vacuum = (struct fr_vacuum_report){0};
+	copy->directory = NULL;
 	copy->meta = cJSON_Duplicate(job->meta, true);
 	if (!copy->meta)
 		return fr_dump_job_free(copy);
@@ -88,11 +89,12 @@ static int shelve(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_k
 	return r;
 }
 
-/* The one that is kept makes room for a newer one, or for the end. */
-static struct fr_dump_job *give_up(struct fr_dumper *p)
+/* The one that is kept makes room for a newer one, which has what the ring still has, or (LAST) for the end.
+ */
+static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 {
 	struct fr_dump_job *job = TAKE_PTR(p->kept.job);
-	uint64_t samples = p->kept.samples;
+	uint64_t samples = last ? p->kept.samples : fr_snapshot_only_here(p->kept.snapshot);
 
 	forget(p);
 	job->fate = FR_FATE_GIVEN_UP;
@@ -119,7 +121,7 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 	if (!fr_dumper_settings(p).keep_failed || job->final)
 		return;
 	if (p->kept.job)
-		fr_dumper_finish(p, give_up(p), false);
+		fr_dumper_finish(p, give_up(p, false), false);
 	k.job = copy_job(job);
 	if (!k.job || shelve(p, *snapshot, &k, &lost) != 0) {
 		fr_dump_job_free(k.job);
@@ -156,7 +158,7 @@ struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last)
 	job->vacuum_diag = (struct fr_diag){0};
 	job->code = fr_dumper_write(p, job, k->snapshot, &k->session, saved_state);
 	if (job->code < 0 && last)
-		return give_up(p);
+		return give_up(p, true);
 	if (job->code < 0) {
 		k->retry_ns = fr_monotonic_ns() + RETRY_NS;
 		tell(p, 0);

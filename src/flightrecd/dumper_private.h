@@ -24,6 +24,7 @@ struct fr_kept {
 
 struct fr_dumper {
 	struct fr_dumper_config config;
+	char *directory; /* config.directory, of our own */
 	pthread_t thread;
 	pid_t tid;
 	int done_fd;

@@ -3,10 +3,15 @@
 #include "flightrecd/dumper_private.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "flightrecd/dumper_marks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
 
 /* How long a dump waits for the side-band keeper to have applied what the ring gave up. Past it the disk
    under the auxiliary file is stuck, and a dump onto that disk would not get far either. */
@@ -77,6 +82,38 @@ static void take_session(struct fr_dumper *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Where the files go: the path as it is now. 0 or a negative errno, with D. */
+static int follow(struct fr_dumper *p, struct fr_dump_job *job, struct fr_diag *d)
+{
+	int r = fr_directory_follow(p->config.dirfd, p->directory);
+
+	job->followed |= r > 0;
+	if (r >= 0)
+		return 0;
+	return fr_fail_errno(d, r,
+		r == -ENOENT ? "make it again: files go there then; a service wants a restart, which keeps "
+			       "its ring"
+			     : "let the recorder write there, or restart it: a service keeps its ring",
+		"the directory %s is not what it was", p->directory);
+}
+
+/* The directory was renamed, or removed, while the file was written: who looks for it is told where it is. */
+static int look_after(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (fr_directory_is(p->config.dirfd, p->directory))
+		return 0;
+	if (fstatat(p->config.dirfd, job->result.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fr_fail_errno(&job->diag, -errno, NULL,
+			"%s was removed with its directory while it was written", job->result.name);
+	fr_directory_name(p->config.dirfd, path, sizeof(path));
+	free(job->directory);
+	job->directory = strdup(path);
+	return job->directory ? 0 : -ENOMEM;
+}
+
 int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
 	const struct fr_session *session, fr_dump_model model_of)
 {
@@ -109,9 +146,14 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 
 	if (r < 0)
 		return fr_fail_errno(&job->diag, r, NULL, "cannot tell what made the dump");
+	r = follow(p, job, &job->diag);
+	if (r < 0)
+		return r;
 	tell_writing(p, time_ns, true);
 	r = fr_dump_write(snapshot, &params, job->meta, &job->result, &job->diag);
 	tell_writing(p, 0, false);
+	if (r >= 0)
+		r = look_after(p, job);
 	if (r >= 0)
 		vacuum(p, job, 0, w.time_ns);
 	return r;
@@ -173,6 +215,15 @@ static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
 	return code;
 }
 
+static int vacuum_asked(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	int r = follow(p, job, &job->diag);
+
+	if (r == 0 && job->kind == FR_JOB_REMOVE)
+		return remove_named(p, job);
+	return r < 0 ? r : fr_vacuum(p->config.dirfd, &job->limits, 0, UINT64_MAX, &job->vacuum, &job->diag);
+}
+
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	switch (job->kind) {
@@ -180,10 +231,8 @@ void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job)
 		run_dump(p, job);
 		break;
 	case FR_JOB_VACUUM:
-		job->code = fr_vacuum(p->config.dirfd, &job->limits, 0, UINT64_MAX, &job->vacuum, &job->diag);
-		break;
 	case FR_JOB_REMOVE:
-		job->code = remove_named(p, job);
+		job->code = vacuum_asked(p, job);
 		break;
 	}
 }
@@ -197,7 +246,8 @@ void fr_dumper_tidy(struct fr_dumper *p, bool first)
 		return;
 	if (first)
 		(void)fr_vacuum_leftovers(p->config.dirfd);
-	vacuum(p, job, 0, UINT64_MAX);
+	if (follow(p, job, &job->vacuum_diag) == 0)
+		vacuum(p, job, 0, UINT64_MAX);
 	job->code = job->vacuum_diag.code;
 	job->diag = job->vacuum_diag;
 	if (job->code < 0 || job->vacuum.n_removed)

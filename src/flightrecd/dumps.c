@@ -176,12 +176,16 @@ static void log_failure(const struct fr_dump_job *job, const struct fr_log_field
 static void log_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 {
 	char bytes[FR_UNIT_SIZE], span[FR_UNIT_SIZE], took[FR_UNIT_SIZE];
+	const char *directory = job->directory ? job->directory : m->config->directory;
 	const cJSON *cause = cJSON_GetObjectItem(job->meta, "cause");
 	struct fr_log_field fields[FR_CAUSE_FIELDS + 2];
 	struct fr_cause_field_texts texts;
 	unsigned n = fr_cause_fields(cause, fields, &texts);
 
-	fields[n++] = (struct fr_log_field){"FLIGHTREC_DIRECTORY", m->config->directory};
+	if (job->followed)
+		fr_log(LOG_NOTICE, "%s is another directory than before: files go there now",
+			m->config->directory);
+	fields[n++] = (struct fr_log_field){"FLIGHTREC_DIRECTORY", directory};
 	if (job->code < 0) {
 		log_failure(job, fields, n);
 		return;
@@ -189,7 +193,7 @@ static void log_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 	fields[n++] = (struct fr_log_field){"FLIGHTREC_FILE", job->result.name};
 	fr_log_struct(LOG_INFO, FR_MSG_DUMPED, fields, n,
 		"%s/%s: %llu samples of %s in %s, window closed after %.1f ms, written in %s%s; %s: %s",
-		m->config->directory, job->result.name, (unsigned long long)job->result.samples,
+		directory, job->result.name, (unsigned long long)job->result.samples,
 		fr_duration_format(job->result.to_ns - job->result.from_ns, span),
 		fr_size_format(job->result.bytes, bytes), (double)job->snapshot_ns / 1e6,
 		fr_duration_format(job->result.write_ns, took),
@@ -198,16 +202,16 @@ static void log_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")));
 	if (job->result.owner_error < 0)
 		fr_log(LOG_WARNING, "%s/%s could not be given to root: %s\n  perf opens it with -f",
-			m->config->directory, job->result.name, strerror(-job->result.owner_error));
+			directory, job->result.name, strerror(-job->result.owner_error));
 	if (job->result.not_durable)
 		fr_log(LOG_WARNING,
 			"%s/%s is not durable: its directory could not be synced: %s\n"
 			"  it is whole, but a power cut may take it away: copy it elsewhere, and see "
 			"journalctl -k",
-			m->config->directory, job->result.name, strerror(job->result.not_durable));
+			directory, job->result.name, strerror(job->result.not_durable));
 	if (job->result.sidecar_error < 0)
-		fr_log(LOG_WARNING, "%s/%s.json could not be written: %s", m->config->directory,
-			job->result.name, strerror(-job->result.sidecar_error));
+		fr_log(LOG_WARNING, "%s/%s.json could not be written: %s", directory, job->result.name,
+			strerror(-job->result.sidecar_error));
 }
 
 static void remember_dump(struct fr_daemon *m, const struct fr_dump_job *job)

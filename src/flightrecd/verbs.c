@@ -222,7 +222,8 @@ static void dump_done(struct fr_daemon *m, struct fr_call *call, const struct fr
 	}
 	/* The file's own JSON is the answer: the same words whether one asks or looks. */
 	reply = cJSON_Duplicate(job->meta, true);
-	if (asprintf(&path, "%s/%s", m->config->directory, job->result.name) >= 0)
+	if (asprintf(&path, "%s/%s", job->directory ? job->directory : m->config->directory,
+		    job->result.name) >= 0)
 		cJSON_AddStringToObject(reply, "path", path);
 	cJSON_AddNumberToObject(reply, "id", (double)job->id);
 	cJSON_AddNumberToObject(reply, "window_closed_s", (double)job->snapshot_ns / 1e9);

@@ -177,5 +177,7 @@ uint64_t fr_snapshot_horizon(const struct fr_snapshot *s);
  * shelved, or pins what would have to go; -ENOMEM. It is as good as freed where this is not 0.
  */
 int fr_snapshot_shelve(struct fr_snapshot *s, uint64_t *ret_lost);
+/* The samples of a shelved snapshot that are nowhere else: the ring has evicted their frames. */
+uint64_t fr_snapshot_only_here(struct fr_snapshot *s);
 void fr_snapshot_unpin(struct fr_snapshot *s);
 struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s);

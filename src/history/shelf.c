@@ -138,6 +138,18 @@ static int shelve(struct fr_snapshot *s, uint64_t *ret_lost)
 	return 0;
 }
 
+uint64_t fr_snapshot_only_here(struct fr_snapshot *s)
+{
+	uint64_t samples = 0;
+
+	fr_history_lock(s->history);
+	for (size_t i = 0; s->shelf && i < s->shelf->n; i++)
+		if (s->shelf->views[i].end <= s->history->arena.tail)
+			samples += s->shelf->views[i].frame.n_samples;
+	fr_history_unlock(s->history);
+	return samples;
+}
+
 int fr_snapshot_shelve(struct fr_snapshot *s, uint64_t *ret_lost)
 {
 	struct fr_history *h = s->history;

@@ -52,6 +52,13 @@ static bool is_named(int dirfd, int fd)
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+bool fr_auxfile_is_astray(const struct fr_auxfile *a)
+{
+	struct stat st;
+
+	return fstat(a->dirfd, &st) == 0 && st.st_nlink > 0 && !is_named(a->dirfd, a->fd);
+}
+
 static int rename_to_stamp(int dirfd, uint64_t realtime_ns)
 {
 	char stamp[FR_STAMP_SIZE], name[sizeof(FR_AUXFILE_NAME) + FR_STAMP_SIZE];
@@ -132,8 +139,7 @@ static int give_name(struct fr_auxfile *a, int old)
 	return FR_MIN(r, 0); /* it has the name: a power cut ends what it tells of, too */
 }
 
-/* One try. 0, 1 as above, or a negative errno with D. */
-static int try_name(struct fr_auxfile *a, struct fr_diag *d)
+int auxfile_take_name(struct fr_auxfile *a, struct fr_diag *d)
 {
 	_cleanup_close_ int old = -1;
 	int r = lock_present(a->dirfd, true, &old, d);
@@ -162,7 +168,7 @@ int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile *
 		r = -errno;
 	r = r < 0 ? fail_open(dirfd, r, d) : 1;
 	for (int i = 0; i < TRIES && r == 1; i++)
-		r = try_name(a, d);
+		r = auxfile_take_name(a, d);
 	if (r != 0) {
 		fr_auxfile_next_abandon(a);
 		return r < 0 ? r : fail_busy(dirfd, -1, d);

@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,10 @@ int fr_auxfile_cut(struct fr_auxfile *a, uint64_t bytes);
 int fr_auxfile_append(struct fr_auxfile *a, const void *data, size_t len);
 uint64_t fr_auxfile_bytes(const struct fr_auxfile *a);
 
+/* Its directory is there, but its name is another file's, or nobody's: the directory is another one than it
+   was, or somebody removed the file. The next file heals that. */
+bool fr_auxfile_is_astray(const struct fr_auxfile *a);
+
 /* Syncs and closes, and removes a file that was to be the next. NULL-safe; returns NULL. */
 struct fr_auxfile *fr_auxfile_close(struct fr_auxfile *a);
 
@@ -55,6 +60,7 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a);
 /* From here on fr_auxfile_append() goes to both, and the disk is at work; does not wait for it where the
    kernel can do without. */
 int fr_auxfile_next_follow(struct fr_auxfile *a);
-/* 0: the disk is not done yet; 1: the new file has the name, and the old one is gone. */
+/* 0: the disk is not done yet; 1: the new file has the name, and the old one is gone. Where that was astray,
+   a file that has its name now is put away; -EBUSY: another process holds it. */
 int fr_auxfile_next_commit(struct fr_auxfile *a);
 void fr_auxfile_next_abandon(struct fr_auxfile *a); /* no next one: nothing */

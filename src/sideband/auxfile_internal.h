@@ -30,6 +30,10 @@ struct fr_auxfile {
 /* Take the lock of FD, which is a file in DIRFD. -EBUSY: another process has it. Negative errno with D. */
 int auxfile_lock(int dirfd, int fd, struct fr_diag *d);
 
+/* The next file of A gets the name, and what has it is put away. 0; 1: somebody was quicker, try again; or a
+   negative errno with D. */
+int auxfile_take_name(struct fr_auxfile *a, struct fr_diag *d);
+
 /* auxfile_tidy.c: whether a perf.data.sample.* is there; 1, 0 or a negative errno. */
 int auxfile_has_samples(int dirfd);
 /* Temporary files of a run that was killed. */

@@ -98,6 +98,13 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 
 	if (r <= 0)
 		return r;
+	if (fr_auxfile_is_astray(a)) {
+		r = auxfile_take_name(a, NULL);
+		if (r != 0)
+			return FR_MIN(r, 0);
+		auxfile_next_take(a);
+		return 1;
+	}
 	(void)fr_owner_give(a->next.fd, (gid_t)-1);
 	if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
 		return -errno;

@@ -19,6 +19,7 @@
 
 #define SLICE_BYTES (256u << 10)
 #define RETRY_NS (60 * FR_NSEC_PER_SEC)
+#define LOOK_NS FR_NSEC_PER_SEC
 #define DESCRIBED_MAX 1000u
 
 void keeper_compact_init(struct fr_keeper *k, uint64_t now_ns)
@@ -44,7 +45,16 @@ void keeper_compact_stop_writing(struct fr_keeper *k)
 	k->compaction.not_before_ns = fr_monotonic_ns() + FR_NSEC_PER_SEC;
 }
 
-static bool is_due(const struct fr_keeper *k, uint64_t now_ns)
+/* The directory may become another one, and its file go, at any time. */
+static bool is_astray(struct fr_keeper *k, uint64_t now_ns)
+{
+	if (now_ns - k->compaction.looked_ns < LOOK_NS)
+		return false;
+	k->compaction.looked_ns = now_ns;
+	return fr_auxfile_is_astray(k->file);
+}
+
+static bool is_due(struct fr_keeper *k, uint64_t now_ns)
 {
 	const struct keeper_compaction *c = &k->compaction;
 	uint64_t bytes = fr_auxfile_bytes(k->file), max = k->config.file_max_bytes;
@@ -53,7 +63,7 @@ static bool is_due(const struct fr_keeper *k, uint64_t now_ns)
 	if (now_ns < c->not_before_ns || k->retry_ns || k->scan_ns_now || !k->head.horizon_ns)
 		return false;
 	/* A reader has room for 16,384. */
-	if (c->described >= DESCRIBED_MAX)
+	if (c->described >= DESCRIBED_MAX || is_astray(k, now_ns))
 		return true;
 	if (max && bytes > max && bytes >= 2 * c->checkpoint_bytes)
 		return true;

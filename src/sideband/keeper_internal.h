@@ -30,7 +30,7 @@ struct keeper_compaction {
 	struct fr_buf slice;
 	uint64_t checkpoint_bytes, checkpoint_ns; /* of the file as it is: its size and time at its begin */
 	uint64_t next_checkpoint_bytes;
-	uint64_t not_before_ns;
+	uint64_t not_before_ns, looked_ns;
 	unsigned described; /* how often the file was told of other events */
 };
 

@@ -2,8 +2,11 @@
 """What dumps take of the disk is bounded, and a dump that the disk refuses is not lost."""
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
+
+import pytest
 
 from harness import EXIT, NO_LOSS, fill, load, program, run, script_lines, sidecar, until
 
@@ -161,7 +164,8 @@ def test_the_newest_refused_one_is_kept(recorder, tmpfs):
     for reason in ("first", "second"):
         assert d.ctl("dump", "--reason", reason).code == EXIT["no-space"]
     status = d.status()
-    assert status["dumps"]["given_up"] == 1 and status["losses"]["failed-dump"] > 0, status["dumps"]
+    assert status["dumps"]["given_up"] == 1, status["dumps"]
+    assert status["losses"].get("failed-dump", 0) == 0, "the ring, and the newer one, have what the first had"
     ballast.unlink()
     d.ctl("vacuum", "--keep-free=0")
     sample = until("the file", d.samples)[0]
@@ -207,3 +211,48 @@ def test_keep_failed_can_be_switched_off(recorder, tmpfs, tmp_path):
     status = d.status()
     d.stop()
     assert "kept" not in status["dumps"] and status["ring"]["pinned"] == 0
+
+
+def dumped(d):
+    """A dump of now, at the path that was printed."""
+    path = d.dump_by_control()
+    assert path.parent == d.directory and sidecar(path).exists()
+    return path
+
+
+@pytest.mark.parametrize("removed", [False, True], ids=["renamed", "removed"])
+def test_the_directory_is_made_again(recorder, state_dir, tmp_path, removed):
+    """The path is what counts: a dump goes to what it names now, and the auxiliary file follows."""
+    d = recorder(*CALLS, *NO_LOSS, "-M", "16M", socket_path=tmp_path / "control")
+    load("syscalls", "-n", "1000")
+    first = dumped(d)
+    moved = tmp_path / "moved"
+    state_dir.rename(moved)
+    if removed:
+        shutil.rmtree(moved)
+    r = d.ctl("dump", "--reason", "nowhere")
+    assert r.code != 0 and not r.out and "make it again" in r.err and "kept in memory" in r.err, r
+    again = d.ctl("dump", "--reason", "nowhere again")
+    assert again.code != 0 and not again.out, again
+    assert d.status()["losses"].get("failed-dump", 0) == 0, "the ring has all of it"
+    state_dir.mkdir()
+    second = dumped(d)
+    assert len(script_lines(second)) >= 1000
+    until("the one that was kept", lambda: len(d.samples()) == 2)
+    auxiliary = state_dir / "perf.data.auxiliary"
+    until("the auxiliary file", auxiliary.exists)
+    assert d.ctl("vacuum", "--max-files=1").code == 0 and len(d.samples()) == 1
+    assert "another directory than before" in d.log()
+    assert removed or (moved / first.name).exists()
+    merged = d.finish()
+    assert len(script_lines(merged)) >= 1000
+
+
+def test_the_auxiliary_file_is_made_again(recorder):
+    d = recorder(*CLOCK)
+    auxiliary = d.directory / "perf.data.auxiliary"
+    auxiliary.unlink()
+    until("a new one", auxiliary.exists)
+    assert run("perf", "report", "-i", auxiliary, "--stdio").code == 0
+    merged = d.finish()
+    assert merged.exists()

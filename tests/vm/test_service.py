@@ -108,6 +108,24 @@ def test_stock_perf_opens_all(service):
     opens_in_perf(service, f"{STATE}/perf.data")
 
 
+def test_the_directory_is_made_again(service):
+    """The sandbox has the directory of the service's start: no dump names a path that is not there, and a restart heals, with the
+    history of before."""
+    service.dump()
+    before = now()
+    service.run("mv", STATE, f"{STATE}.moved")
+    for _ in range(2):  # gone, and made again
+        refused = service.run("flightrecctl", "dump", check=False)
+        assert refused.returncode != 0 and not refused.stdout and "restart" in refused.stderr, refused
+        service.run("mkdir", "-p", STATE)
+    service.run("systemctl", "restart", "flightrecd")
+    service.wait_active()
+    path = service.dump()
+    service.run("test", "-f", path)
+    assert min(times(samples(service.fetch(path)))) < before
+    assert "failed-dump" not in service.run("flightrecctl", "--no-pager", "status").stdout
+
+
 def test_chown_reaches_nothing_else(service):
     """CAP_CHOWN within the sandbox: what is not the recorder's own is read-only there."""
     service.shell("echo secret >/dev/shm/of-root; chmod 600 /dev/shm/of-root")

@@ -141,6 +141,8 @@ static void the_ring_goes_around_for_laps(void **state)
 			assert_int_equal(end, end_at);
 			assert_true(first < end);
 			check_ring(f, &ring_first);
+			assert_int_equal(
+				fr_snapshot_only_here(s), FR_MAX(FR_MIN(ring_first, end), first) - first);
 		}
 		assert_true(ring_first >= end_at); /* the laps were laps */
 		assert_int_equal(stats_of(f).samples_dropped, 0);
