@@ -108,7 +108,8 @@ def test_a_services_files_are_roots(store, open_dir):
         d.kill()
     r = run(*service, open_dir / "flightrec-merge", "--service", state, env=environment(SERVICE_RESULT="success"))
     assert r.code == 0, r
-    assert sorted(p.name for p in state.glob("perf.data*")) == ["perf.data", "perf.data.json"]
+    # Of this machine's processes some may run code that they made.
+    assert sorted(p.name for p in state.glob("perf.data*") if p.suffix != ".jit") == ["perf.data", "perf.data.json"]
     opens(state / "perf.data")
 
 
