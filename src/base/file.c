@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 int fr_write_all(int fd, const void *data, size_t len)
 {
@@ -221,4 +222,19 @@ void fr_directory_name(int dirfd, char *ret, size_t size)
 		snprintf(ret, size, "the directory");
 	else
 		ret[n] = '\0';
+}
+
+int fr_stat_known(int fd, struct stat *ret)
+{
+	struct statx x;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_SIZE | STATX_MTIME, &x) < 0)
+		return -errno;
+	*ret = (struct stat){
+		.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+		.st_ino = x.stx_ino,
+		.st_size = (off_t)x.stx_size,
+		.st_mtim = {x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec},
+	};
+	return 0;
 }

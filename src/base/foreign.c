@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/foreign.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 
 /* From an O_PATH descriptor, which has opened nothing yet, to one that reads. */
 static int open_regular(int at, struct stat *ret_stat)
@@ -66,21 +66,12 @@ int fr_foreign_open_linked(pid_t pid, const char *path, struct stat *ret_stat)
 int fr_foreign_look(pid_t pid, const char *path, struct stat *ret)
 {
 	_cleanup_close_ int at = find_in_root(pid, path, 0, RESOLVE_CACHED);
-	struct statx x;
 
 	if (at == -EINVAL && !pid)
 		at = find_in_root(pid, path, 0, 0);
 	if (at < 0)
 		return at;
-	if (statx(at, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_SIZE | STATX_MTIME, &x) < 0)
-		return -errno;
-	*ret = (struct stat){
-		.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
-		.st_ino = x.stx_ino,
-		.st_size = (off_t)x.stx_size,
-		.st_mtim = {x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec},
-	};
-	return 0;
+	return fr_stat_known(at, ret);
 }
 
 int fr_foreign_open_map(pid_t pid, uint64_t start, uint64_t end, struct stat *ret_stat)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecd/handover.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "flightrecd/config_kept.h"
@@ -81,7 +82,8 @@ static bool is_same_directory(const struct fr_daemon *m, const struct fr_state *
 {
 	struct stat st;
 
-	return fstat(m->dirfd, &st) == 0 && s->directory_dev == st.st_dev && s->directory_ino == st.st_ino;
+	return fr_stat_known(m->dirfd, &st) == 0 && s->directory_dev == st.st_dev &&
+	       s->directory_ino == st.st_ino;
 }
 
 /* State and ring of the instance before, in descriptors of our own. 0; -ENOENT: there is none; a negative
@@ -272,7 +274,7 @@ static void fill_state(const struct fr_daemon *m, struct fr_state *s)
 {
 	struct stat st = {0};
 
-	(void)fstat(m->dirfd, &st);
+	(void)fr_stat_known(m->dirfd, &st);
 	s->directory_dev = st.st_dev;
 	s->directory_ino = st.st_ino;
 	strcpy(s->boot_id, m->boot_id);

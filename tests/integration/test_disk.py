@@ -241,6 +241,32 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
     d.stop()
 
 
+def test_the_whole_directory_hangs(on_disk, disk, tmp_path):
+    """Names and reads, too: jobs wait, and what a person or the service manager asks of the recorder is answered."""
+    config = tmp_path / "flightrecd.conf"
+    config.write_text(f"[Triggers]\nSocket={tmp_path}/trigger\n" + "".join(f"[Trigger {x}]\nEnabled=no\n" for x in ARMED_PROBES))
+    d = on_disk(*SYSCALLS, "-M", "16M", "--config", config, watchdog=True)
+    path = d.dump_by_control()
+    disk.tell("hang")
+    load("spawn", "-n", "20")
+    asked = [start_dump(d), start(program("flightrecctl"), "--socket", d.socket, "rm", path.name)]
+    until("somebody who waits for the disk", disk.held)
+    for verb in ("triggers", "why", "metrics", "status", "reload"):
+        r = d.ctl(verb, timeout=60)
+        assert r.code == 0, (verb, r.err)
+    assert d.ctl("dump", "--no-wait").code == 0
+    d.signal(signal.SIGHUP)
+    d.signal(signal.SIGUSR1)
+    d.notify.until_fed(3)
+    answers_at_once(d)
+    did = load("count", "-t", "0.2")
+    never_blocked(d, did["calls"])
+    disk.tell("go")
+    finish_dump(asked[0])
+    assert asked[1].wait(60) == 0
+    d.stop()
+
+
 def test_stopped_while_stuck(on_disk, disk):
     """The end waits for the disk, as the dump that it was asked for does."""
     d = on_disk(*SYSCALLS, "-M", "256M")
