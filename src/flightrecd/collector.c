@@ -20,7 +20,7 @@
 
 struct fr_collector {
 	struct fr_object_cache *cache;
-	int dirfd;
+	struct fr_object_cache_config config;
 	pthread_t thread;
 	pid_t tid;
 
@@ -70,6 +70,17 @@ static void keep_objects(struct fr_collector *c, const struct fr_hits *hits, con
 		(unsigned long long)missed);
 }
 
+/* Copies go to where the dumps are. What cannot be opened anew is told by the copies that fail. */
+static void follow(struct fr_collector *c)
+{
+	struct fr_object_cache *next;
+
+	if (fr_object_cache_is_named(c->cache) || fr_object_cache_open(&c->config, &next, NULL) < 0)
+		return;
+	fr_object_cache_free(c->cache);
+	c->cache = next;
+}
+
 static void look_at(struct fr_collector *c, const char *name)
 {
 	struct fr_hits *hits = NULL;
@@ -77,9 +88,10 @@ static void look_at(struct fr_collector *c, const char *name)
 	char path[128];
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", c->dirfd, name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", c->config.dirfd, name);
 	if (access(path, F_OK) < 0 || is_too_late(c))
 		return; /* removed meanwhile */
+	follow(c);
 	r = fr_hits_read(path, &hits, &d);
 	if (r < 0) {
 		fr_log_diag(LOG_WARNING, &d, r);
@@ -138,7 +150,7 @@ int fr_collector_start(
 
 	if (!c)
 		return -ENOMEM;
-	c->dirfd = config->dirfd;
+	c->config = *config;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
 	r = fr_object_cache_open(config, &c->cache, d);

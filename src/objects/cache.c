@@ -49,6 +49,15 @@ int fr_object_cache_open(
 	return 0;
 }
 
+bool fr_object_cache_is_named(const struct fr_object_cache *c)
+{
+	struct stat a, b;
+
+	return fstat(c->fd, &a) == 0 &&
+	       fstatat(c->config.dirfd, c->config.name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c)
 {
 	if (!c)

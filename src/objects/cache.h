@@ -32,6 +32,8 @@ struct fr_object_cache_config {
 int fr_object_cache_open(
 	const struct fr_object_cache_config *config, struct fr_object_cache **ret, struct fr_diag *d);
 struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c);
+/* Whether it is what has its name in config.dirfd, which may become another directory. */
+bool fr_object_cache_is_named(const struct fr_object_cache *c);
 
 /* From here on nothing that is used is evicted until the next call: what one dump needs does not push itself
    out. */

@@ -223,7 +223,8 @@ def dumped(d):
 @pytest.mark.parametrize("removed", [False, True], ids=["renamed", "removed"])
 def test_the_directory_is_made_again(recorder, state_dir, tmp_path, removed):
     """The path is what counts: a dump goes to what it names now, and the auxiliary file follows."""
-    d = recorder(*CALLS, *NO_LOSS, "-M", "16M", socket_path=tmp_path / "control")
+    conf = config(tmp_path, "CacheObjects=1G\n", CALLS_CONFIG + "RingSize=16M\n")
+    d = recorder("--config", conf, socket_path=tmp_path / "control")
     load("syscalls", "-n", "1000")
     first = dumped(d)
     moved = tmp_path / "moved"
@@ -239,6 +240,7 @@ def test_the_directory_is_made_again(recorder, state_dir, tmp_path, removed):
     second = dumped(d)
     assert len(script_lines(second)) >= 1000
     until("the one that was kept", lambda: len(d.samples()) == 2)
+    until("copies of object files", lambda: list(state_dir.glob("debug/.build-id/*/*")))
     auxiliary = state_dir / "perf.data.auxiliary"
     until("the auxiliary file", auxiliary.exists)
     assert d.ctl("vacuum", "--max-files=1").code == 0 and len(d.samples()) == 1
