@@ -67,6 +67,7 @@ struct fr_config {
 	struct fr_trigger_config *trigger;  /* [Trigger NAME], in the order in which they were named first */
 	size_t n_trigger;
 
+	size_t bytes_read;  /* of all files, comments included */
 	struct fr_buf text; /* what the files said, as one file: for the next instance */
 
 	/* Command line only */

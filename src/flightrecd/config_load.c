@@ -9,12 +9,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define MAX_FILES 256
+#define BYTES_MAX (1u << 20) /* of all files */
 
 struct parse {
 	struct fr_config *config;
@@ -86,6 +88,11 @@ static char *read_line(char *s, int size, void *stream)
 	if (p->code < 0 || !fgets(s, size, p->f))
 		return NULL;
 	p->line++;
+	p->config->bytes_read += strlen(s);
+	if (p->config->bytes_read > BYTES_MAX) {
+		bad_line(p, "leave out what is not needed", "the configuration is larger than 1 MiB");
+		return NULL;
+	}
 	if (!strchr(s, '\n') && !feof(p->f)) {
 		/* Either too long, or a NUL byte hides the rest. */
 		bad_line(p, "give several Events= lines; there are no NUL bytes in a configuration",
@@ -130,16 +137,25 @@ int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_dia
 
 static int read_file(struct fr_config *c, const char *path, struct fr_diag *d)
 {
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	/* A FIFO nobody writes to must not hold up a start, and still less a reload. */
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_fclose_ FILE *f = NULL;
 	struct stat st;
 
-	if (!f)
+	if (fd < 0)
 		return fr_fail_errno(d, -errno,
 			"name a file that is there and may be read; flightrecd --help-config prints one",
 			"cannot open %s", path);
-	if (fstat(fileno(f), &st) < 0 || S_ISDIR(st.st_mode))
+	if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode))
 		return fr_fail_errno(
 			d, -EISDIR, "name a file; drop-ins stand in FILE.d", "cannot read %s", path);
+	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) /* /dev/null is a configuration, too */
+		return fr_fail(
+			d, -EINVAL, "name a regular file", "cannot read %s: it is no regular file", path);
+	f = fdopen(fd, "re");
+	if (!f)
+		return -errno;
+	TAKE_FD(fd);
 	return fr_config_read(c, f, path, d);
 }
 

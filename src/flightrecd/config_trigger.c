@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define TRIGGERS_MAX 256
 #define POST_TRIGGER_MAX_NS (3600 * FR_NSEC_PER_SEC)
 #define SET_MAX 256
 
@@ -398,6 +399,9 @@ int fr_config_add_trigger(struct fr_config *c, const char *name, const char *ori
 
 	if (fr_config_find_trigger(c, name))
 		return 0;
+	if (c->n_trigger == TRIGGERS_MAX)
+		return fr_fail(d, -EINVAL, "leave some out, or let one probe stand for several",
+			"more than %d triggers", TRIGGERS_MAX);
 	r = check_name(name, d);
 	return r < 0 ? r : append(c, name, origin);
 }

@@ -2,6 +2,7 @@
 """What a user can get wrong: each with what, where, what to do next, an exit code that is not 0, and no data lost."""
 import os
 import re
+import socket
 import time
 
 import pytest
@@ -207,6 +208,42 @@ def test_bad_configuration_names_file_and_line(state_dir, tmp_path, text, line, 
     conf = tmp_path / "bad.conf"
     conf.write_text(text)
     refused(flightrecd(state_dir, "--config", conf), f"{conf}:{line}", *words)
+
+
+def many_files(drop_ins):
+    for i in range(300):
+        (drop_ins / f"{i}.conf").touch()
+
+
+HOSTILE = {
+    "a-fifo": (lambda p: os.mkfifo(p), ["no regular file"]),
+    "a-socket": (lambda p: socket.socket(socket.AF_UNIX).bind(str(p)), ["cannot open"]),
+    "a-loop": (lambda p: p.symlink_to(p.name), ["symbolic links"]),
+    "a-directory": (lambda p: p.mkdir(), ["directory"]),
+    "zeros": (lambda p: p.symlink_to("/dev/zero"), None),  # a device masks, as /dev/null does
+    "a-sparse-file": (lambda p: p.touch() or os.truncate(p, 1 << 40), [":1: "]),
+    "noise": (lambda p: p.write_bytes(bytes(range(256)) * 4096), [":1: "]),
+    "comments": (lambda p: p.write_bytes(b"# x\n" * (2 << 20)), ["1 MiB"]),
+    "events": (lambda p: p.write_text("[Recorder]\n" + "Events=cpu-clock\n" * 60000), [":8194: ", "8192 events"]),
+    "triggers": (lambda p: p.write_text("".join(f"[Trigger t{i}]\nEvery=1h\n" for i in range(40000))), [":513: ", "256 triggers"]),
+    "files": (lambda p: many_files(p.parent), ["256 files"]),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_configuration(state_dir, tmp_path, what):
+    """Bounded and answered, whatever lies among the drop-ins."""
+    make, words = HOSTILE[what]
+    conf, drop_ins = tmp_path / "c.conf", tmp_path / "c.conf.d"
+    conf.touch()
+    drop_ins.mkdir()
+    make(drop_ins / "a.conf")
+    r = run(program("flightrecctl"), "verify-config", conf, timeout=60)
+    if words is None:
+        assert r.code == 0, r
+    else:
+        refused(r, *words)
+        refused(flightrecd(state_dir, "--config", conf), *words)
 
 
 def test_bad_drop_in(state_dir, tmp_path):
