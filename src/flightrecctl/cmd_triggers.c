@@ -23,13 +23,27 @@ static const char *or_dash(const char *s)
 	return *s ? s : "-";
 }
 
+/* "30s", "30s+5s", "all" */
+static const char *window(const cJSON *trigger, char ret[static 2 * FR_UNIT_SIZE])
+{
+	const double before = ctl_number(trigger, "window_ns"), after = ctl_number(trigger, "post_ns");
+	char text[FR_UNIT_SIZE], post[FR_UNIT_SIZE];
+
+	snprintf(ret, 2 * FR_UNIT_SIZE, "%s%s%s",
+		before > 0 && before < 0x1p63 ? fr_duration_format((uint64_t)before, text) : "all",
+		after > 0 ? "+" : "",
+		after > 0 && after < 0x1p63 ? fr_duration_format((uint64_t)after, post) : "");
+	return ret;
+}
+
 static void add_row(struct ctl_table *t, const struct ctl *ctl, const cJSON *trigger)
 {
 	_cleanup_free_ char *held = ctl_suppressed(ctl_get(trigger, "suppressed"));
 	const char *unit = ctl_string(trigger, "unit"), *file = ctl_string(trigger, "last_file");
 	const char *slash = strrchr(file, '/');
 	const bool measures = *unit || ctl_get(trigger, "threshold");
-	char last[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE], ago[FR_UNIT_SIZE];
+	char last[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE], ago[FR_UNIT_SIZE],
+		span[2 * FR_UNIT_SIZE];
 
 	ctl_table_cell(t, "%s", ctl_string(trigger, "name"));
 	ctl_table_cell(t, "%s", ctl_string(trigger, "source"));
@@ -38,6 +52,7 @@ static void add_row(struct ctl_table *t, const struct ctl *ctl, const cJSON *tri
 	ctl_table_cell(t, "%s", ctl_string(trigger, "state"));
 	ctl_table_cell(t, "%s", measures ? ctl_value(trigger, "last_value", unit, last) : "-");
 	ctl_table_cell(t, "%s", ctl_value(trigger, "threshold", unit, threshold));
+	ctl_table_cell(t, "%s", window(trigger, span));
 	ctl_table_cell(t, "%.0f", ctl_number(trigger, "fired"));
 	ctl_table_cell(t, "%.0f", ctl_number(trigger, "joined"));
 	ctl_table_cell(t, "%s", held ? held : "-");
@@ -103,9 +118,11 @@ static void print(const struct ctl *ctl, const cJSON *reply)
 {
 	const cJSON *trigger, *triggers = ctl_get(reply, "triggers");
 	struct ctl_table *t = ctl_table_new(
-		ctl->verbose ? "NAME|SOURCE|OF|STATE|>LAST|>THRESHOLD|>FIRED|>JOINED|SUPPRESSED|>COOLED|>"
-			       "LOST|>AGE|LAST FILE"
-			     : "NAME|SOURCE|STATE|>LAST|>THRESHOLD|>FIRED|>JOINED|SUPPRESSED|>AGE|LAST FILE");
+		ctl->verbose
+			? "NAME|SOURCE|OF|STATE|>LAST|>THRESHOLD|>WINDOW|>FIRED|>JOINED|SUPPRESSED|>COOLED|>"
+			  "LOST|>AGE|LAST FILE"
+			: "NAME|SOURCE|STATE|>LAST|>THRESHOLD|>WINDOW|>FIRED|>JOINED|SUPPRESSED|>AGE|LAST "
+			  "FILE");
 
 	cJSON_ArrayForEach (trigger, triggers)
 		add_row(t, ctl, trigger);

@@ -53,7 +53,7 @@ struct fr_config {
 	bool metrics_public;	 /* MetricsPublic=, no: only addresses of this machine */
 	/* [Dump] */
 	bool dump_compress;	       /* Compression=, yes */
-	uint64_t window_ns;	       /* Window=, 0: all of the ring */
+	uint64_t window_ns;	       /* Window=all: 0 */
 	uint64_t post_trigger_ns;      /* PostTrigger=, 0 */
 	uint64_t block_bytes;	       /* BlockSize=, 1M */
 	unsigned queue_depth;	       /* QueueDepth=, 8 */

@@ -125,6 +125,22 @@ SETTER(set_duration)
 	return 0;
 }
 
+int fr_config_parse_window(const char *key, const char *value, uint64_t *ret, struct fr_diag *d)
+{
+	uint64_t v = 0;
+
+	if (strcmp(value, "all") != 0 && fr_duration_parse(value, &v) < 0)
+		return fr_fail(d, -EINVAL, "write it as 30s, 5min or 1h30m, or all: what the ring holds",
+			"%s= is no duration: '%s'", key, value);
+	*ret = v;
+	return 0;
+}
+
+SETTER(set_window)
+{
+	return fr_config_parse_window(key->name, value, MEMBER(uint64_t), d);
+}
+
 SETTER(set_post)
 {
 	int r = set_duration(c, key, value, origin, d);
@@ -378,9 +394,9 @@ static const struct fr_config_key keys[] = {
 	{"Dump", "Compression", "yes", "yes",
 		"Write the ring's content as it is, compressed. With no, tools without zstd read it, too.",
 		set_boolean, AT(dump_compress)},
-	{"Dump", "Window", "0", "0",
-		"How far back a dump goes that says nothing of its own. 0: all of the ring.", set_duration,
-		AT(window_ns)},
+	{"Dump", "Window", "all", "all",
+		"How far back a dump goes that a person asks for and says nothing of. all: the whole ring.",
+		set_window, AT(window_ns)},
 	{"Dump", "PostTrigger", "0", "0",
 		"How long a dump goes on recording after its trigger, before it is written: 0 to 1h.",
 		set_post, AT(post_trigger_ns)},
@@ -416,6 +432,11 @@ static const struct fr_config_key keys[] = {
 		AT(triggers.cooldown_ns)},
 	{"Triggers", "MinFill", "0", "0", "Triggers wait until the ring holds that much time.", set_duration,
 		AT(triggers.min_fill_ns)},
+	{"Triggers", "Window", "30s", "30s",
+		"How far back from its anomaly the dump of a trigger goes that says nothing of its own. "
+		"all:\n"
+		"the whole ring.",
+		set_window, AT(triggers.window_ns)},
 	{"Triggers", "RateLimit", "20/1h", "20/1h",
 		"All triggers together make at most so many dumps in so long, not counting those that a "
 		"person\n"
@@ -466,12 +487,15 @@ static int unknown_key(const char *section, const char *name, struct fr_diag *d)
 {
 	const char *near = fr_nearest(name, key_name, NULL, FR_ARRAY_SIZE(keys));
 	char hint[128] = "flightrecd --help-config lists all";
+	const char *where = NULL; /* some keys have one in two sections */
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++)
-		if (near == keys[i].name && strcmp(section, keys[i].section))
-			snprintf(hint, sizeof(hint), "did you mean %s= of [%s]?", near, keys[i].section);
-		else if (near == keys[i].name)
-			snprintf(hint, sizeof(hint), "did you mean %s=?", near);
+	for (size_t i = FR_ARRAY_SIZE(keys); near && i-- > 0;)
+		if (!strcmp(near, keys[i].name) && (!where || strcmp(where, section)))
+			where = keys[i].section;
+	if (near && !strcmp(where, section))
+		snprintf(hint, sizeof(hint), "did you mean %s=?", near);
+	else if (near)
+		snprintf(hint, sizeof(hint), "did you mean %s= of [%s]?", near, where);
 	return fr_fail(d, -EINVAL, hint, "unknown key '%s' in [%s]", name, section);
 }
 

@@ -39,6 +39,9 @@ int fr_config_check_triggers(const struct fr_config *c, struct fr_diag *d);
 void fr_config_clear_triggers(struct fr_config *c);
 void fr_config_print_trigger_keys(FILE *f);
 
+/* "30s", or "all" and 0 for all of the ring. 0 or -EINVAL with D. */
+int fr_config_parse_window(const char *key, const char *value, uint64_t *ret, struct fr_diag *d);
+
 /* LINES as comments, each after "# ". */
 void fr_config_print_help(FILE *f, const char *lines);
 

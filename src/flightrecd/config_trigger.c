@@ -170,6 +170,11 @@ SETTER(set_application)
 	return r ? claim(t, key, d) : unclaim(t, key);
 }
 
+SETTER(set_window)
+{
+	return fr_config_parse_window(key->name, value, MEMBER(uint64_t), d);
+}
+
 SETTER(set_duration)
 {
 	if (!value) {
@@ -313,7 +318,7 @@ static const struct fr_trigger_key keys[] = {
 		FOR(ALL)},
 	{"Cooldown", "1min", "As in [Triggers], of this one.", set_duration, AT(cooldown_ns), FOR(ALL)},
 	{"MinFill", "30s", "As in [Triggers], of this one.", set_duration, AT(min_fill_ns), FOR(ALL)},
-	{"Window", "2min", "As in [Dump], of its dumps.", set_duration, AT(window_ns), FOR(ALL)},
+	{"Window", "2min", "As in [Triggers], of its dumps.", set_window, AT(window_ns), FOR(ALL)},
 	{"PostTrigger", "5s", "As in [Dump], of its dumps. What else fires until then shares the file.",
 		set_post, AT(post_ns), FOR(ALL)},
 };

@@ -27,6 +27,9 @@
 #define FR_DUMPER_KEPT_FOR_ROOT 2
 #define FR_DUMPER_USERS_MAX 8
 #define FR_DUMPER_PER_USER_MAX 4
+/* An automatic dump waits so long before its snapshot, as several triggers see one anomaly, each a moment
+   later. Its window ends with its cause all the same. */
+#define FR_DUMPER_TOGETHER_NS (50 * 1000000ULL)
 /* How many triggers one file may have; what comes past it gets a file of its own. */
 #define FR_DUMPER_JOIN_MAX 64
 
@@ -130,9 +133,11 @@ int fr_dumper_done_fd(const struct fr_dumper *p);
    and 1. Main thread. */
 int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id);
 /* Add CAUSE (JSON, consumed where it is 0) of TIME_NS to an automatic dump that waits and whose window has
-   that instant; the window stays as it is. 0 with its number; -ENOENT: there is none, or it has
-   FR_DUMPER_JOIN_MAX already. Main thread. */
-int fr_dumper_join(struct fr_dumper *p, cJSON *cause, uint64_t time_ns, uint64_t *ret_id);
+   that instant, or ended less than FR_DUMPER_TOGETHER_NS before it. Its window has then what both ASKED for,
+   but ends no later than it did where it would have to wait longer. 0 with its number; -ENOENT: there is
+   none, or it has FR_DUMPER_JOIN_MAX already. Main thread. */
+int fr_dumper_join(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
+	uint64_t *ret_id);
 /* Dump ID, which waits, is not to be made: *RET is the caller's. UID 0 may take back any, and another user
    his own, where no cause of others shares it. 0; -ENOENT: none waits that has this number, or it is the
    recorder's last; -EBUSY: it is being written; -EPERM. Main thread. */

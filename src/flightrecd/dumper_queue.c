@@ -136,13 +136,29 @@ int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret
 static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns)
 {
 	for (struct fr_dump_job *job = p->waiting.first; job; job = job->next)
-		if (job->automatic && !job->final && time_ns >= job->from_ns && time_ns <= job->to_ns &&
-			has_room(job))
+		if (job->automatic && !job->final && time_ns >= job->from_ns &&
+			time_ns <= job->to_ns + FR_DUMPER_TOGETHER_NS && has_room(job))
 			return job;
 	return NULL;
 }
 
-int fr_dumper_join(struct fr_dumper *p, cJSON *cause, uint64_t time_ns, uint64_t *ret_id)
+/* What the cause of TIME_NS asked for, too; of what follows, what comes before the dump is written. */
+static void widen(struct fr_dump_job *job, const struct fr_dump_asked *asked, uint64_t time_ns)
+{
+	const uint64_t from_ns = asked->last_ns && asked->last_ns < time_ns ? time_ns - asked->last_ns : 0;
+
+	job->from_ns = FR_MIN(job->from_ns, from_ns);
+	job->to_ns = FR_MAX(job->to_ns, time_ns);
+	/* They are of one anomaly: so it is what the first of them could have asked for. */
+	if (time_ns <= job->trigger_ns + FR_DUMPER_TOGETHER_NS && asked->post_ns > job->asked.post_ns) {
+		job->asked.post_ns = asked->post_ns;
+		job->to_ns = FR_MAX(job->to_ns, time_ns + asked->post_ns);
+		job->ready_ns = FR_MAX(job->ready_ns, job->to_ns);
+	}
+}
+
+int fr_dumper_join(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
+	uint64_t *ret_id)
 {
 	struct fr_dump_job *job;
 	int r = -ENOENT;
@@ -152,6 +168,7 @@ int fr_dumper_join(struct fr_dumper *p, cJSON *cause, uint64_t time_ns, uint64_t
 	if (job && cJSON_AddItemToArray(cJSON_GetObjectItem(job->meta, "causes"), cause)) {
 		*ret_id = job->id;
 		job->shared |= job->uid != FR_UID_MACHINE;
+		widen(job, asked, time_ns);
 		r = 0;
 	}
 	pthread_mutex_unlock(&p->lock);

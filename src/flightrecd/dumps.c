@@ -37,6 +37,8 @@ static void set_window(struct fr_dump_job *job)
 	job->from_ns = a->last_ns && a->last_ns < job->trigger_ns ? job->trigger_ns - a->last_ns : 0;
 	job->to_ns = job->trigger_ns + a->post_ns;
 	job->ready_ns = a->post_ns ? job->to_ns : 0;
+	if (job->automatic && !job->final)
+		job->ready_ns = FR_MAX(job->to_ns, job->trigger_ns + FR_DUMPER_TOGETHER_NS);
 }
 
 /* "cause" is the first trigger's, "causes" has that of each. NULL: no memory. */

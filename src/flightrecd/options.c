@@ -42,7 +42,7 @@ static const struct fr_option options[] = {
 	{"ring-size", 'M', "SIZE", "memory of the ring: 1M to 16G (64M)", NULL},
 	{"mmap-pages", 'm', "PAGES", "kernel ring per CPU, in pages or with a suffix as 2M (auto)", NULL},
 	{"output", 'o', "DIR", "where the files go (/var/lib/flightrec, with COMMAND: .)", NULL},
-	{"window", OPT_WINDOW, "SPAN", "how far back a dump goes (0: all of the ring)", NULL},
+	{"window", OPT_WINDOW, "SPAN", "how far back a dump goes: 30s, all (that)", NULL},
 	{"post-trigger", OPT_POST_TRIGGER, "SPAN", "how long a dump goes on recording after its trigger (0)",
 		NULL},
 	{"block-size", OPT_BLOCK_SIZE, "SIZE", "bytes of one write, 64K to 16M (1M)", NULL},

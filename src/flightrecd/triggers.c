@@ -107,6 +107,14 @@ unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static F
 	return n;
 }
 
+/* What a trigger's section says, or else [Dump]. */
+static struct fr_dump_asked asked_of(const struct fr_daemon *m, uint64_t window_ns, uint64_t post_ns)
+{
+	return (struct fr_dump_asked){
+		.last_ns = window_ns == FR_TRIGGER_UNSET ? m->config->window_ns : window_ns,
+		.post_ns = post_ns == FR_TRIGGER_UNSET ? m->config->post_trigger_ns : post_ns};
+}
+
 static int on_dump(
 	void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns, uint64_t *ret_id)
 {
@@ -114,19 +122,20 @@ static int on_dump(
 	const struct fr_dump_request q = {
 		.cause = cause,
 		.uid = m->tester,
-		.asked = {.last_ns = window_ns == FR_TRIGGER_UNSET ? m->config->window_ns : window_ns,
-			.post_ns = post_ns == FR_TRIGGER_UNSET ? m->config->post_trigger_ns : post_ns},
+		.asked = asked_of(m, window_ns, post_ns),
 		.automatic = true,
 	};
 
 	return fr_daemon_dump(m, &q, ret_id);
 }
 
-static int on_join(void *ctx, const struct fr_cause *cause, uint64_t *ret_id)
+static int on_join(
+	void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns, uint64_t *ret_id)
 {
 	struct fr_daemon *m = ctx;
+	const struct fr_dump_asked asked = asked_of(m, window_ns, post_ns);
 	cJSON *json = fr_cause_json(cause, (uid_t)-1);
-	int r = json ? fr_dumper_join(m->dumper, json, cause->time_ns, ret_id) : -ENOMEM;
+	int r = json ? fr_dumper_join(m->dumper, json, &asked, cause->time_ns, ret_id) : -ENOMEM;
 
 	if (r < 0)
 		cJSON_Delete(json);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define FR_TRIGGER_UNSET UINT64_MAX /* of a duration: what [Dump] or [Triggers] says */
+#define FR_TRIGGER_UNSET UINT64_MAX /* of a duration: what [Triggers] or [Dump] says */
 
 /* Which source a trigger has; each but the first two has a key of its own, and a section has one of them. */
 enum fr_trigger_kind {
@@ -47,7 +47,7 @@ struct fr_trigger_config {
 	bool enabled;	      /* Enabled=, yes */
 	uint64_t cooldown_ns; /* Cooldown= */
 	uint64_t min_fill_ns; /* MinFill= */
-	uint64_t window_ns;   /* Window= */
+	uint64_t window_ns;   /* Window=; 0: all of the ring */
 	uint64_t post_ns;     /* PostTrigger= */
 };
 
@@ -55,6 +55,7 @@ struct fr_trigger_config {
 struct fr_triggers_config {
 	uint64_t cooldown_ns;	   /* Cooldown=, 1min: of triggers that say nothing */
 	uint64_t min_fill_ns;	   /* MinFill=, 0 */
+	uint64_t window_ns;	   /* Window=, 30s: of triggers that say nothing; 0: all of the ring */
 	unsigned rate_burst;	   /* RateLimit=20/1h: a bucket of so many dumps … */
 	uint64_t rate_interval_ns; /* … that fills up in so long; 0: no limit */
 	bool probes_by_section;	   /* none of the built-in probes is armed but by a section of its own */

@@ -119,11 +119,11 @@ static void fill_cause(const struct fr_trigger *g, struct fr_cause *c, uint64_t 
 }
 
 /* The join that the policy wants. What waited a moment ago may be written by now: then it was never there. */
-static enum fr_verdict join(struct fr_triggers *t, struct fr_policy_trigger *p, struct fr_policy_question *q,
-	const struct fr_policy_trigger *p_before, struct fr_decision *d)
+static enum fr_verdict join(struct fr_triggers *t, const struct fr_trigger *g, struct fr_policy_trigger *p,
+	struct fr_policy_question *q, const struct fr_policy_trigger *p_before, struct fr_decision *d)
 {
 	fr_cause_complete(&d->cause);
-	if (t->ops.join(t->ops.ctx, &d->cause, &d->dump_id) == 0)
+	if (t->ops.join(t->ops.ctx, &d->cause, g->config.window_ns, g->config.post_ns, &d->dump_id) == 0)
 		return FR_VERDICT_JOIN;
 	*p = *p_before; /* a join takes nothing from the bucket */
 	q->can_join = false;
@@ -160,7 +160,7 @@ const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_tri
 		q.ring_span_ns = t->ops.ring_span_ns(t->ops.ctx);
 	d.verdict = fr_policy_ask(&t->policy, p, &q);
 	if (d.verdict == FR_VERDICT_JOIN)
-		d.verdict = join(t, p, &q, &before, &d);
+		d.verdict = join(t, g, p, &q, &before, &d);
 	if (d.verdict == FR_VERDICT_FIRE)
 		d.verdict = fire(t, p, &d, dump, dump_ctx);
 	say_why(t, p, &q, &d);

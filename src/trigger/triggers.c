@@ -272,10 +272,15 @@ int fr_triggers_new(
 	return r < 0 ? r : 0;
 }
 
+static bool is_persons(enum fr_trigger_kind kind)
+{
+	return kind == FR_TRIGGER_SIGNAL || kind == FR_TRIGGER_CONTROL;
+}
+
 /* What a person or a clock asked for needs no pause after it. */
 static bool needs_cooldown(enum fr_trigger_kind kind)
 {
-	return kind != FR_TRIGGER_SIGNAL && kind != FR_TRIGGER_CONTROL && kind != FR_TRIGGER_TIMER;
+	return !is_persons(kind) && kind != FR_TRIGGER_TIMER;
 }
 
 static void resolve(struct fr_trigger_config *c, const struct fr_triggers_config *all)
@@ -284,6 +289,9 @@ static void resolve(struct fr_trigger_config *c, const struct fr_triggers_config
 		c->cooldown_ns = needs_cooldown(c->kind) ? all->cooldown_ns : 0;
 	if (c->min_fill_ns == FR_TRIGGER_UNSET)
 		c->min_fill_ns = all->min_fill_ns;
+	/* A person's has that of [Dump]. */
+	if (c->window_ns == FR_TRIGGER_UNSET && !is_persons(c->kind))
+		c->window_ns = all->window_ns;
 }
 
 /* A cool-down that has begun is as long as the new configuration says. */
@@ -295,7 +303,7 @@ static void set_policy(struct fr_trigger *g)
 	if (p->quiet_until_ns)
 		p->quiet_until_ns = p->quiet_until_ns - p->cooldown_ns + c->cooldown_ns;
 	p->enabled = c->enabled;
-	p->free = c->kind == FR_TRIGGER_SIGNAL || c->kind == FR_TRIGGER_CONTROL;
+	p->free = is_persons(c->kind);
 	p->cooldown_ns = c->cooldown_ns;
 	p->min_fill_ns = c->min_fill_ns;
 }

@@ -36,9 +36,10 @@ struct fr_triggers_ops {
 	   number; 1: joined that one; -EAGAIN: refused, the queue is full. */
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
-	/* Add CAUSE to an automatic dump that waits for its post-trigger time: 0 with its number, -ENOENT:
-	 * none. */
-	int (*join)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id);
+	/* Add CAUSE, of a trigger that has this window, to an automatic dump that waits: 0 with its number,
+	   -ENOENT: none. */
+	int (*join)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
+		uint64_t *ret_id);
 	uint64_t (*ring_span_ns)(void *ctx);
 	/* A decision was made (borrowed): log, watchers. Of repeats, one call a second. */
 	void (*decided)(void *ctx, const struct fr_decision *decision);
@@ -86,7 +87,8 @@ struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
    and does not hinder the others. Counters of a name live as long as the name. An enable/disable by hand
    lasts until the next configure. "signal", "control", "application" and each probe that is built in are
    there without a section, a probe that is not armed by default as a disabled one. Who says nothing of a
-   cool-down has that of ALL, but for what a person or a clock asks for (signal, control, timer): none. 0;
+   cool-down has that of ALL, but for what a person or a clock asks for (signal, control, timer): none. Who
+   says nothing of a window has that of ALL, but for what a person asks for. 0;
    -ENOMEM, and then nothing has changed.
  */
 int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config *all,

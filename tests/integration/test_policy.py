@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from conftest import call
-from harness import ARMED_PROBES, BIN, EXIT, NO_LOSS, Daemon, perf_clean, script_lines, sidecar, until
+from harness import ARMED_PROBES, BIN, EXIT, NO_LOSS, Daemon, marks, perf_clean, script_lines, sidecar, until
 
 EVENTS = ("-e", "cpu-clock", "-F", "499", "-M", "8M")
 
 
 class Machine:
-    """A recorder with sections of its own, and an application that sends it triggers. Two that ask for the same window
-    at once become one file; tests that count dumps give them different ones."""
+    """A recorder with sections of its own, and an application that sends it triggers. What comes together becomes one
+    file; tests that count dumps send them one by one, alone()."""
 
     def __init__(self, recorder, state_dir, text, events=EVENTS):
         self.config = state_dir.parent / "flightrecd.conf"
@@ -55,6 +55,12 @@ class Machine:
             assert t["asked"] == t["fired"] + t["joined"] + sum(t["suppressed"].values()), t
             return t["asked"] + t["cooled"] + t["lost"] == self.sent[name] and t
         return until(f"the end of {self.sent[name]} of {name}", all_there)
+
+    def alone(self, name):
+        """Send it, and wait until nothing waits any more that another one could share."""
+        self.send(name)
+        self.settled(name)
+        until("an empty queue", lambda: self.d.status()["dumps"]["queued"] == 0)
 
     def files(self, n):
         """The sidecars of just N dumps."""
@@ -101,8 +107,9 @@ def test_cooldown(recorder, state_dir):
                                      "[Trigger short]\nApplication=yes\nCooldown=3s\nWindow=20s\n")
     for _ in range(5):
         m.send("app")
-    m.send("other")
     m.settled("app")
+    until("the dump", lambda: m.d.status()["dumps"]["done"] == 1)
+    m.alone("other")
     time.sleep(1.2)  # what its source holds back by itself is over, its cool-down is not
     m.send("app")
     t = m.settled("app")
@@ -126,8 +133,7 @@ def test_rate_limit_of_all(recorder, state_dir):
     m = Machine(recorder, state_dir, "RateLimit=2/1h\nCooldown=0\n[Trigger a]\nApplication=yes\n[Trigger b]\nApplication=yes\nWindow=10s\n")
     for _ in range(4):
         for name in "ab":
-            m.send(name)
-            m.settled(name)
+            m.alone(name)
     a, b = m.trigger("a"), m.trigger("b")
     assert (a["fired"], a["joined"], b["fired"], b["joined"]) == (1, 0, 1, 0)
     assert a["suppressed"] == b["suppressed"] == {"rate-limit": 3}
@@ -189,6 +195,30 @@ def test_causes_within_the_post_trigger_time_share_a_file(recorder, state_dir):
     m.d.stop()
 
 
+def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
+    """Each a moment after the other, without a post-trigger time: each instant is a mark, and the window is for all of them."""
+    m = Machine(recorder, state_dir, "[Trigger a]\nApplication=yes\n[Trigger b]\nApplication=yes\nWindow=40s\n"
+                                     "[Trigger c]\nApplication=yes\n[Trigger d]\nApplication=yes\nWindow=all\nCooldown=0\n")
+    for name in "abc":
+        m.send(name)
+    meta, = m.files(1)
+    causes = meta["causes"]
+    assert [c["trigger"] for c in causes] == ["a", "b", "c"] and meta["marks"] == 3
+    first, last = causes[0]["monotonic_ns"], causes[-1]["monotonic_ns"]
+    assert meta["asked"] == {"from_ns": causes[1]["monotonic_ns"] - 40 * 10**9, "to_ns": last}, "as far back as b asked"
+    assert [int(x.time.replace(".", "")) for x in marks(m.d.samples()[0])] == [c["monotonic_ns"] for c in causes]
+    assert first < last and [(m.trigger(n)["fired"], m.trigger(n)["joined"]) for n in "abc"] == [(1, 0), (0, 1), (0, 1)]
+    # Later, each has its own; how far back it goes is shown.
+    for n in (2, 3):
+        m.send("d")
+        meta = m.files(n)[-1]
+        assert len(meta["causes"]) == 1 and meta["asked"]["from_ns"] == 0
+    rows = {line.split()[0]: line.split() for line in m.d.ctl("triggers").out.splitlines() if line}
+    column = rows["NAME"].index("WINDOW")
+    assert [rows[n][column] for n in ("a", "b", "d", "control")] == ["30.0s", "40.0s", "all", "all"]
+    m.d.stop()
+
+
 def test_disable_and_enable(recorder, state_dir):
     m = Machine(recorder, state_dir, "Cooldown=0\n[Trigger app]\nApplication=yes\nEnabled=no\n")
     assert m.trigger("app")["state"] == "disabled"
@@ -242,8 +272,7 @@ def test_reload_keeps_the_ring(recorder, state_dir):
     a = m.trigger("a")
     assert a["fired"] == 1 and a["cooldown_left_ns"] == 0, "its counters go on, its cool-down is the new one"
     for name in "ac":
-        m.send(name)
-        m.settled(name)
+        m.alone(name)
     assert (m.trigger("a")["fired"], m.trigger("c")["fired"]) == (2, 1)
     meta = m.files(3)[-1]
     assert meta["window"]["seconds"] > 2, "what was before the reload is in it"

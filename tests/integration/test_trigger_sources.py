@@ -418,5 +418,5 @@ def test_services_are_followed(armed, cgroup, tmp_path):
     called("call", "80", by=later)
     run("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec true', "sh", cgroup)
     for name in ("later", "anew"):
-        until(f"anomaly of {name}", lambda: trigger(d, name)["fired"] == 1)
+        until(f"anomaly of {name}", lambda: trigger(d, name)["asked"] == 1)
     assert d.log().count("trigger later is not armed") == 1, "what is tried again is told once"

@@ -102,7 +102,8 @@ static int on_dump(
 	return s->dump_returns;
 }
 
-static int on_join(void *ctx, const struct fr_cause *cause, uint64_t *ret_id)
+static int on_join(
+	void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns, uint64_t *ret_id)
 {
 	struct scene *s = ctx;
 
