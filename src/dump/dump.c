@@ -184,6 +184,7 @@ static int prepare(struct dump *x, struct fr_diag *d)
 		return r;
 	fr_session_drop_closed(&x->session, fr_snapshot_horizon(x->snapshot));
 	r = fr_session_join_same(&x->session);
+	fr_session_set_sideband_stacks(&x->session);
 	if (r == 0)
 		r = fr_feature_set_event_desc(&x->session);
 	if (r == 0)

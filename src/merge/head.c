@@ -28,6 +28,17 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
+/* A side-band event has stacks where a dump's other events have (session.h): alone in an auxiliary file, it
+ * has none. */
+static struct perf_event_attr attr_of(const struct fr_event_desc *e)
+{
+	struct perf_event_attr a = e->attr;
+
+	if (fr_attr_is_sideband(&a))
+		a.sample_type &= ~(uint64_t)PERF_SAMPLE_CALLCHAIN;
+	return a;
+}
+
 static bool same_name(const char *a, const char *b)
 {
 	return !a[0] || !b[0] || strcmp(a, b) == 0;
@@ -36,12 +47,13 @@ static bool same_name(const char *a, const char *b)
 /* The index of E's like in S, which may be a new one, or -ENOMEM. */
 static int64_t unite_event(struct fr_session *s, const struct fr_event_desc *e)
 {
+	const struct perf_event_attr attr = attr_of(e);
 	int r;
 
 	for (size_t i = 0; i < s->n_events; i++) {
 		struct fr_event_desc *have = &s->events[i];
 
-		if (memcmp(&have->attr, &e->attr, sizeof(e->attr)) != 0 || !same_name(have->name, e->name))
+		if (memcmp(&have->attr, &attr, sizeof(attr)) != 0 || !same_name(have->name, e->name))
 			continue;
 		if (!have->name[0] && e->name[0]) {
 			char *name = strdup(e->name);
@@ -53,7 +65,7 @@ static int64_t unite_event(struct fr_session *s, const struct fr_event_desc *e)
 		}
 		return (int64_t)i;
 	}
-	r = fr_session_add_event(s, &e->attr, e->name, NULL, 0, NULL);
+	r = fr_session_add_event(s, &attr, e->name, NULL, 0, NULL);
 	return r < 0 ? r : (int64_t)s->n_events - 1;
 }
 
@@ -178,6 +190,7 @@ static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in
 		free(e.ids);
 	}
 	s->n_events = kept;
+	fr_session_set_sideband_stacks(s);
 	return 0;
 }
 

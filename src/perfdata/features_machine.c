@@ -18,6 +18,8 @@
 
 #define PROC_FILE_MAX (4u << 20)
 #define CLOCK_DATA_VERSION 1u
+/* Variant and revision of an arm64 CPU, which perf leaves out. */
+#define ARM64_MIDR_REVISIONS 0xf0000ful
 
 int fr_feature_line(char *ret, size_t size, const char *fmt, ...)
 {
@@ -61,11 +63,32 @@ static bool find_value(const char *text, const char *key, char *ret, size_t size
 	return false;
 }
 
+/* As perf writes it for this architecture: perf annotate gives up at another form. Where none is known there
+   is no section, which it takes for an unknown model. */
+static int set_cpuid(struct fr_session *s, const char *cpuinfo)
+{
+	char vendor[64], family[32], model[32], stepping[32], text[192];
+	unsigned long midr;
+
+	if (find_value(cpuinfo, "vendor_id", vendor, sizeof(vendor)) &&
+		find_value(cpuinfo, "cpu family", family, sizeof(family)) &&
+		find_value(cpuinfo, "model", model, sizeof(model)) &&
+		find_value(cpuinfo, "stepping", stepping, sizeof(stepping)))
+		snprintf(text, sizeof(text), "%s,%s,%s,%s", vendor, family, model, stepping);
+	else if (fr_feature_line(text, sizeof(text),
+			 "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1") == 0 &&
+		 (midr = strtoul(text, NULL, 16)) != 0)
+		snprintf(text, sizeof(text), "0x%016lx", midr & ~ARM64_MIDR_REVISIONS);
+	else
+		return 0;
+	return fr_feature_set_string(s, FR_FEATURE_CPUID, text);
+}
+
 static int set_cpu_text(struct fr_session *s)
 {
 	static const char *const names[] = {"model name", "Processor", "Model Name", "cpu model", "cpu"};
 	_cleanup_buf_ struct fr_buf b = {0};
-	char text[256], family[32], model[32], stepping[32];
+	char text[256];
 	int r;
 
 	if (fr_read_file(AT_FDCWD, "/proc/cpuinfo", PROC_FILE_MAX, &b) < 0)
@@ -77,21 +100,7 @@ static int set_cpu_text(struct fr_session *s)
 				return r;
 			break;
 		}
-	if (find_value((char *)b.data, "vendor_id", text, 64) &&
-		find_value((char *)b.data, "cpu family", family, sizeof(family)) &&
-		find_value((char *)b.data, "model", model, sizeof(model)) &&
-		find_value((char *)b.data, "stepping", stepping, sizeof(stepping))) {
-		size_t n = strlen(text);
-
-		snprintf(text + n, sizeof(text) - n, "-%s-%s-%s", family, model, stepping);
-		return fr_feature_set_string(s, FR_FEATURE_CPUID, text);
-	}
-	/* arm64 */
-	if (fr_feature_line(
-		    text, sizeof(text), "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1") == 0 &&
-		text[0])
-		return fr_feature_set_string(s, FR_FEATURE_CPUID, text);
-	return 0;
+	return set_cpuid(s, (char *)b.data);
 }
 
 static int set_total_mem(struct fr_session *s)

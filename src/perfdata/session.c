@@ -182,6 +182,23 @@ bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b
 	return false;
 }
 
+bool fr_attr_is_sideband(const struct perf_event_attr *a)
+{
+	return a->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_DUMMY;
+}
+
+void fr_session_set_sideband_stacks(struct fr_session *s)
+{
+	uint64_t types = 0;
+
+	for (size_t i = 0; i < s->n_events; i++)
+		if (!fr_attr_is_sideband(&s->events[i].attr))
+			types |= s->events[i].attr.sample_type;
+	for (size_t i = 0; i < s->n_events; i++)
+		if (fr_attr_is_sideband(&s->events[i].attr))
+			s->events[i].attr.sample_type |= types & PERF_SAMPLE_CALLCHAIN;
+}
+
 int fr_session_copy(const struct fr_session *s, struct fr_session *ret)
 {
 	_cleanup_session_ struct fr_session copy = {0};

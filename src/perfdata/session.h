@@ -87,6 +87,12 @@ int fr_session_unite(struct fr_session *to, const struct fr_session *from);
 int fr_session_join_same(struct fr_session *s);
 /* Whether A and B have an event id in common: the kernel gives each once in a boot. */
 bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b);
+/* Whether an event is the one for side-band: it has no samples. */
+bool fr_attr_is_sideband(const struct perf_event_attr *a);
+/* The side-band event has stacks just where another event has: a reader may ask all of them (perf sched
+   timehist), or any of them (perf report). Only in what is written to a file: what makes two events the same
+   is without. */
+void fr_session_set_sideband_stacks(struct fr_session *s);
 /* A deep copy. RET is not touched on failure. */
 int fr_session_copy(const struct fr_session *s, struct fr_session *ret);
 void fr_session_deinit(struct fr_session *s);

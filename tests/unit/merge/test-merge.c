@@ -434,6 +434,25 @@ static void test_ids_are_united(void **state)
 	scene_deinit(&s);
 }
 
+/* Dumps of an older recorder have a side-band event without: it is the same one, and has what the others
+ * have. */
+static void test_stacks_of_side_band(void **state)
+{
+	struct fr_reader *r = NULL;
+	struct scene s;
+
+	scene_init(&s);
+	write_sample(&s, A, 100, 200);
+	s.session.events[1].attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	write_sample(&s, B, 150, 250);
+	assert_int_equal(scene_merge(&s), 0);
+	assert_int_equal(fr_reader_open(scene_path(&s, "perf.data"), &r, NULL), 0);
+	assert_int_equal(fr_reader_session(r)->n_events, 2);
+	assert_false(fr_reader_session(r)->events[1].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	fr_reader_free(r);
+	scene_deinit(&s);
+}
+
 /* A small file system at PATH, that nobody but this process sees. */
 static bool mount_small(const char *path)
 {
@@ -526,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_other_events),
 		cmocka_unit_test(test_ids_are_united),
+		cmocka_unit_test(test_stacks_of_side_band),
 		cmocka_unit_test(test_no_space),
 		cmocka_unit_test(test_another_file_system),
 	};

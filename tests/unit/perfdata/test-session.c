@@ -135,12 +135,31 @@ static void two_sessions_of_one_recording_share_an_id(void **state)
 	assert_true(fr_session_shares_id(&b, &a));
 }
 
+static void side_band_has_stacks_where_another_event_has(void **state)
+{
+	const struct perf_event_attr sideband = {
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .sample_type = PERF_SAMPLE_TIME};
+	struct perf_event_attr sampled = {.type = PERF_TYPE_TRACEPOINT, .sample_type = PERF_SAMPLE_TIME};
+	_cleanup_session_ struct fr_session s = {0};
+
+	assert_int_equal(fr_session_add_event(&s, &sampled, "plain", NULL, 0, NULL), 0);
+	assert_int_equal(fr_session_add_event(&s, &sideband, "dummy", NULL, 0, NULL), 0);
+	fr_session_set_sideband_stacks(&s);
+	assert_int_equal(s.events[1].attr.sample_type, PERF_SAMPLE_TIME);
+	sampled.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	assert_int_equal(fr_session_add_event(&s, &sampled, "stacks", NULL, 0, NULL), 0);
+	fr_session_set_sideband_stacks(&s);
+	assert_int_equal(s.events[0].attr.sample_type, PERF_SAMPLE_TIME);
+	assert_int_equal(s.events[1].attr.sample_type, PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_event_goes_once_nothing_of_it_can_be_there),
 		cmocka_unit_test(ids_leave_with_the_last_frame_that_can_use_them),
 		cmocka_unit_test(two_sessions_of_one_recording_share_an_id),
+		cmocka_unit_test(side_band_has_stacks_where_another_event_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each subcommand of stock perf that reads a file reads ours: what it makes of its own recording, it makes of our dump and of
+our merge. One short load, recorded by both at the same time; a line of the table is a command and what it prints."""
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conftest import missing
+from harness import Daemon, last_cpu, merge, must, perf, program, sidecar
+
+EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "sched:sched_stat_runtime", "sched:sched_migrate_task",
+          "sched:sched_process_fork", "sched:sched_process_exit", "raw_syscalls:sys_enter", "raw_syscalls:sys_exit",
+          "lock:contention_begin", "lock:contention_end", "kmem:kmalloc", "kmem:mm_page_alloc", "kmem:mm_page_free",
+          "irq:irq_handler_entry", "irq:irq_handler_exit", "irq:softirq_raise", "irq:softirq_entry", "irq:softirq_exit",
+          "workqueue:workqueue_activate_work", "workqueue:workqueue_execute_start", "workqueue:workqueue_execute_end",
+          "power:cpu_idle", "power:cpu_frequency", "cpu-clock/freq=999/")
+# With stacks and without: some readers ask each event for them, some any.
+KINDS = {"stacks": ("-g",), "plain": ()}
+LOAD = "date +%s.%N; {burn} -u 0.05 -c {cpu} & {pingpong} -t 0.02 & wait; date +%s.%N"
+
+PINGPONG = r"frtest-p[io]ng"
+# A command and what stands in its output; OUT is a file that it writes.
+STACKS = [
+    ("annotate -i FILE --stdio -s frtest_burn_hot", r"Percent.*cpu-clock"),
+    ("buildid-list -i FILE", r"frtest-burn"),
+    ("buildid-list -i FILE --with-hits", r"frtest-burn"),
+    ("c2c report -i FILE --stdio", r"Trace Event Information"),
+    ("data convert -i FILE --to-ctf OUT", r""),
+    ("data convert -i FILE --to-json OUT", r'"comm": "frtest-'),
+    ("diff FILE FILE", r"frtest_burn_hot"),
+    ("evlist -i FILE --trace-fields", r"sched:sched_switch: trace_fields: prev_comm"),
+    ("inject -i FILE -o OUT", r""),
+    ("inject -b -i FILE -o OUT", r""),
+    ("inject -s -i FILE -o OUT", r""),
+    ("kmem -i FILE --slab --caller stat", r"Total bytes requested: +[1-9]"),
+    ("kmem -i FILE --page stat", r"Total allocation requests +: +[1-9]"),
+    ("kvm --host -i FILE report --stdio -g none -s comm,sym", r"frtest_burn_hot"),
+    ("kwork -k irq,softirq,workqueue report -i FILE", r"Kwork Name"),
+    ("kwork -k irq,softirq,workqueue latency -i FILE", r"Kwork Name"),
+    ("kwork -k softirq timehist -i FILE", r""),
+    ("lock contention -i FILE", r"contended"),
+    ("lock contention -t -i FILE", r"contended"),
+    ("lock info -t -i FILE", r"Thread ID"),
+    ("lock report -i FILE", r"acquired"),
+    ("mem -i FILE report --stdio", r""),
+    ("report -i FILE --header-only -I", r"# cpuid : \S+"),
+    ("report -i FILE --stdio", r"frtest_burn_hot"),
+    ("sched -i FILE latency", PINGPONG),
+    ("sched -i FILE map", r"=> frtest-"),
+    ("sched -i FILE replay -r 1", r"nr_run_events"),
+    ("sched -i FILE script -F comm,time,event", r"sched:sched_switch"),
+    ("sched timehist -i FILE", PINGPONG + r"\[.* <- \S+ <- "),
+    ("sched timehist -i FILE -I -S", r"Idle stats"),
+    ("sched timehist -i FILE --state -w -n -M -V", PINGPONG + r"\[.* <- \S+ <- "),
+    ("sched timehist -i FILE -s", PINGPONG),
+    ("script -i FILE --show-task-events --show-mmap-events", r"PERF_RECORD_MMAP2.*frtest-burn"),
+    # Of one process: Python takes no name that is not UTF-8, and others on the machine may have one.
+    ("script --comm frtest-burn -s SCRIPTS/python/stackcollapse.py -i FILE", r"frtest-burn.*;main"),
+    ("script --comm frtest-burn -s SCRIPTS/python/syscall-counts.py -i FILE", r"syscall events"),
+    ("script --comm frtest-burn -s SCRIPTS/perl/wakeup-latency.pl -i FILE", r""),
+    ("stat report -i FILE", r""),
+    ("timechart -i FILE -o OUT", r"<svg"),
+    ("timechart -T -i FILE -o OUT", r"frtest-"),
+    ("trace -i FILE -o OUT", r"frtest-"),
+    ("trace -s -i FILE -o OUT", r"frtest-burn \("),
+    ("trace --sched -i FILE -o OUT", r"frtest-"),
+    # All fields and keys that perf's own recording has, and some that it has not.
+    ("script -i FILE -F comm,tid,pid,time,cpu,event,ip,sym,dso,symoff,period,misc,tod,flags,insn", r"frtest_burn_hot"),
+    ("report -i FILE --stdio -g none -s pid,comm,dso,sym,cpu,socket,cgroup,dso_size,local_weight,transaction", r"frtest_burn_hot"),
+    ("report -i FILE --stdio -g none -s prev_comm,next_comm", r"frtest-"),
+    ("report -i FILE --stdio -g none -s time,comm,trace", r"frtest-"),
+] + [(f"script -i FILE -F event,{field}", r"") for field in ("uregs", "brstack", "data_src", "weight", "phys_addr", "bpf-output")]
+PLAIN = [
+    ("annotate -i FILE --stdio -s frtest_burn_hot", r"Percent.*cpu-clock"),
+    ("data convert -i FILE --to-json OUT", r'"comm": "frtest-'),
+    ("diff FILE FILE", r"frtest_burn_hot"),
+    ("evlist -i FILE -v", r"sched:sched_switch: type: 2"),
+    ("lock contention -t -i FILE", r"contended"),
+    ("report -i FILE --stdio", r"frtest_burn_hot"),
+    ("sched -i FILE latency", PINGPONG),
+    ("sched timehist -i FILE", PINGPONG),
+    ("script -i FILE", PINGPONG),
+    ("script -i FILE -F event,period", r""),
+    ("script -i FILE -F comm,ip,sym", r"frtest_burn_hot"),
+    ("timechart -i FILE -o OUT", r"<svg"),
+    ("trace -i FILE -o OUT", r"frtest-"),
+]
+SCRIPTS = "/usr/lib/perf-core/scripts"
+# perf sched replay of a wake-up by a task that was just reaped, whose pid the kernel gives as -1.
+FAULT_OF_PERF = "pid 4294967295 exceeds limit"
+TABLE = {"stacks": STACKS, "plain": PLAIN}
+
+
+def events(names):
+    return [x for name in names for x in ("-e", name)]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def recorded(request, tmp_path_factory):
+    """What both recorded of one load: {"own": perf's file, "dump": ours, "merge": what is merged of it}."""
+    reason = missing(request.config)
+    if reason:
+        pytest.skip(reason)
+    directory = tmp_path_factory.mktemp(request.param)
+    state, cpu = directory / "state", last_cpu()
+    state.mkdir()
+    config = directory / "conf"  # as in test_matrix: two listeners with build-ids or none
+    quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ("hung-task", "soft-lockup", "oom-kill"))
+    config.write_text(f"[Recorder]\nKernelBuildIDs=yes\n[Triggers]\nSocket={directory}/trigger\n{quiet}")
+    what = (*events(EVENTS), "-C", cpu, *KINDS[request.param])
+    d = Daemon(state, "--config", config, "-m", "4M", "-M", "32M", *what).start()
+    try:
+        load = LOAD.format(burn=program("frtest-burn"), pingpong=program("frtest-pingpong"), cpu=cpu)
+        # On that CPU from its fork on, or perf's file has no names.
+        said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m", "4M", *what, "-o", directory / "own", "--", "sh", "-c", load).out
+        dump = d.dump_by_control("--from", f"@{said.split()[0]}", "--to", f"@{said.split()[-1]}")
+        d.stop()
+    finally:
+        d.kill()
+    assert merge(state, "--keep").code == 0
+    assert sidecar(dump).is_file()
+    return request.param, directory, {"own": directory / "own", "dump": dump, "merge": state / "perf.data"}
+
+
+def read(directory, name, path, command):
+    """Exit code, all that it printed and wrote, and what it complains of."""
+    out = directory / f"{name}.{abs(hash(command))}"
+    r = perf(*[str(path) if w == "FILE" else str(out) if w == "OUT" else w for w in command.replace("SCRIPTS", SCRIPTS).split()], cwd=directory)
+    written = out.read_text(errors="replace") if out.is_file() else ""
+    return r.code, r.out + r.err + written, r.err
+
+
+def judge(recorded, case):
+    """(Whether perf reads its own, what is wrong with ours in a line or None.)"""
+    _, directory, files = recorded
+    command, wanted = case
+    own = read(directory, "own", files["own"], command)
+    if own[0] != 0 or not re.search(wanted, own[1]):
+        return False, None
+    for name in ("dump", "merge"):
+        if name == "dump" and command.startswith("kwork"):
+            continue  # it keeps pointers into what it unpacked, and crashes, as of what perf record -z wrote
+        code, text, err = read(directory, name, files[name], command)
+        if FAULT_OF_PERF in err:
+            continue
+        if code != 0 or not re.search(wanted, text):
+            return True, f"perf {command}, {name}: exit code {code}, no {wanted!r}: {err[:300]}"
+        if err.strip() and not own[2].strip():
+            return True, f"perf {command}, {name}: complains: {err[:300]}"
+    return True, None
+
+
+def test_what_perf_reads_of_its_own(recorded):
+    table = TABLE[recorded[0]]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda case: judge(recorded, case), table))
+    wrong = [w for _, w in found if w]
+    assert not wrong, "\n".join(wrong)
+    # Or it would show nothing. What is about locks may have none to tell of.
+    own = [command for (command, wanted), (read_it, _) in zip(table, found) if wanted and not read_it and not command.startswith("lock")]
+    assert len(own) <= len(table) / 20, f"perf does not read its own: {own}"
+
+
+def test_cpuid_is_as_perf_writes_it(recorded):
+    _, directory, files = recorded
+    found = {name: re.search(r"# cpuid : (\S+)", read(directory, name, path, "report -i FILE --header-only")[1]) for name, path in files.items()}
+    assert found["own"] and len({m and m[1] for m in found.values()}) == 1, found
