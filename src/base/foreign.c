@@ -29,26 +29,36 @@ static int open_regular(int at, struct stat *ret_stat)
 }
 
 /* An O_PATH descriptor, or a negative errno. */
-static int find_in_root(pid_t pid, const char *path, uint64_t flags, uint64_t resolve)
+static int find_below(int root, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve};
+	int at = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	return at < 0 ? -errno : at;
+}
+
+static int find_in_root(pid_t pid, const char *path, uint64_t flags, uint64_t resolve)
+{
 	char root[64] = "/";
 	_cleanup_close_ int rootfd = -1;
-	int at;
 
 	if (pid)
 		snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	rootfd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (rootfd < 0)
-		return -errno;
-	at = (int)syscall(SYS_openat2, rootfd, path, &how, sizeof(how));
-	return at < 0 ? -errno : at;
+	return rootfd < 0 ? -errno : find_below(rootfd, path, flags, resolve);
 }
 
 static int open_in_root(pid_t pid, const char *path, uint64_t flags, struct stat *ret_stat)
 {
 	_cleanup_close_ int at = find_in_root(pid, path, flags, 0);
+
+	return at < 0 ? at : open_regular(at, ret_stat);
+}
+
+int fr_foreign_open_below(int root, const char *path, struct stat *ret_stat)
+{
+	_cleanup_close_ int at = find_below(root, path, O_NOFOLLOW, 0);
 
 	return at < 0 ? at : open_regular(at, ret_stat);
 }

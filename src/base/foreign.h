@@ -15,6 +15,9 @@
    for what is no regular file. */
 int fr_foreign_open(pid_t pid, const char *path, struct stat *ret_stat);
 
+/* The same below the directory ROOT, which stands for the root. */
+int fr_foreign_open_below(int root, const char *path, struct stat *ret_stat);
+
 /* The same for a path that a person wrote: a link at the end is followed too, and stays within that root. */
 int fr_foreign_open_linked(pid_t pid, const char *path, struct stat *ret_stat);
 

@@ -160,7 +160,8 @@ static int take_model(struct dump *x, struct fr_diag *d)
 static int new_jit(struct dump *x)
 {
 	char dir[PATH_MAX], name[NAME_MAX];
-	const struct fr_jit_config config = {x->params->dirfd, dir, name, x->params->gid};
+	const struct fr_jit_config config = {
+		x->params->dirfd, dir, name, x->params->jit_held, x->params->gid};
 
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	snprintf(name, sizeof(name), "%s.jit", x->name);

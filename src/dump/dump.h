@@ -19,6 +19,7 @@
 #include "base/diag.h"
 #include "fileio/writer.h"
 #include "history/history.h"
+#include "jit/held.h"
 #include "perfdata/session.h"
 #include "sideband/early_ids.h"
 
@@ -56,6 +57,7 @@ struct fr_dump_params {
 	size_t section_max;		  /* fr_history_section_max() */
 	const struct fr_dump_mark *marks; /* in the file wherever their time is, in the window or not */
 	size_t n_marks;
+	struct fr_jit_held *jit_held;	/* borrowed, or NULL */
 	struct fr_early_ids *early_ids; /* borrowed; NULL: files are read now */
 	bool vdso_kept;	   /* a copy of it is where perf looks for build-ids, so that its id is no harm */
 	bool strip_rounds; /* the ring holds records out of order (overwritable events): no FINISHED_ROUND */

@@ -163,6 +163,13 @@ static void on_release(void *ctx)
 	pthread_mutex_unlock(&m->hold);
 }
 
+static void on_see(void *ctx, const void *records, size_t len, uint64_t horizon_ns)
+{
+	struct fr_daemon *m = ctx;
+
+	fr_jit_held_see(m->jit_held, records, len, horizon_ns);
+}
+
 static int on_inject(
 	void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns)
 {
@@ -202,8 +209,13 @@ static int open_memory(struct fr_daemon *m, struct fr_diag *d)
 		.hold = on_hold,
 		.inject = on_inject,
 		.release = on_release,
+		.see = on_see,
 		.ctx = m,
 	};
+
+	m->jit_held = fr_jit_held_new();
+	if (!m->jit_held)
+		return -ENOMEM;
 	return fr_keeper_new(&keeper, &m->keeper, d);
 }
 
@@ -279,6 +291,7 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 		.section_max = FR_MAX(fr_history_section_max(m->history), (size_t)FR_HISTORY_SECTION_MAX),
 		.level = m->config->compression_level,
 		.strip_rounds = fr_capture_has_overwrite(m->capture),
+		.jit_held = m->jit_held,
 		.vdso_kept = m->collector != NULL,
 		.gid = m->gid,
 		.settings = {m->config->retention, m->config->keep_failed},
@@ -343,6 +356,7 @@ static void close_stages(struct fr_daemon *m)
 		fr_keeper_stop(m->keeper);
 	m->history = fr_history_free(m->history);
 	m->keeper = fr_keeper_free(m->keeper);
+	m->jit_held = fr_jit_held_free(m->jit_held);
 	fr_handover_close(m);
 	pthread_mutex_destroy(&m->hold);
 	pthread_rwlock_destroy(&m->parts);

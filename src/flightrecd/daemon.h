@@ -20,6 +20,7 @@
 #include "flightrecd/recorder.h"
 #include "flightrecd/start.h"
 #include "history/history.h"
+#include "jit/held.h"
 #include "perfdata/session.h"
 #include "sideband/keeper.h"
 #include "trigger/triggers.h"
@@ -70,6 +71,7 @@ struct fr_daemon {
 	struct fr_keeper *keeper;
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
+	struct fr_jit_held *jit_held;
 	struct fr_collector *collector; /* NULL: CacheObjects=no, or */
 	struct fr_diag no_collector;	/* why there is none */
 	uint64_t sideband_id;

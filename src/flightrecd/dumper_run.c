@@ -136,6 +136,7 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.n_marks = marks.n,
 		.strip_rounds = p->config.strip_rounds,
 		.vdso_kept = p->config.vdso_kept,
+		.jit_held = p->config.jit_held,
 		.early_ids = fr_keeper_early_ids(p->config.keeper),
 		.model = model,
 		.make_room = make_room,

@@ -34,6 +34,7 @@ struct process {
 	pid_t pid;
 	struct jit_user *user; /* whose share it takes of */
 	bool looked_for_map;
+	uint64_t looked_until_ns; /* and how long the process that it was found for was PID */
 	struct jit_source *sources;
 };
 
@@ -41,6 +42,7 @@ struct fr_jit {
 	int dirfd, objects_fd; /* the latter -1: not made yet */
 	char *directory, *name;
 	gid_t gid;
+	struct fr_jit_held *held;
 	struct process *processes;
 	struct jit_shares shares;
 	bool left_out; /* something was not looked for: too many processes, or a share was used up */
@@ -57,7 +59,8 @@ int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret)
 		.objects_fd = -1,
 		.directory = strdup(config->directory),
 		.name = strdup(config->name),
-		.gid = config->gid};
+		.gid = config->gid,
+		.held = config->held};
 	jit_shares_init(&j->shares);
 	if (!j->directory || !j->name) {
 		fr_jit_free(j);
@@ -94,8 +97,18 @@ struct fr_jit *fr_jit_free(struct fr_jit *j)
 	return NULL;
 }
 
+static uid_t user_of(struct fr_jit *j, pid_t pid, uint64_t time_ns)
+{
+	struct fr_jit_held_file file;
+
+	if (!j->held || fr_jit_held_find(j->held, pid, time_ns, &file) < 0)
+		return jit_user_of(pid);
+	close(file.fd);
+	return file.uid;
+}
+
 /* NULL: no memory, or more processes than we look at. */
-static struct process *process_of(struct fr_jit *j, pid_t pid)
+static struct process *process_of(struct fr_jit *j, pid_t pid, uint64_t time_ns)
 {
 	struct process *p;
 
@@ -106,7 +119,7 @@ static struct process *process_of(struct fr_jit *j, pid_t pid)
 	if (!p)
 		return NULL;
 	p->pid = pid;
-	p->user = jit_share_of(&j->shares, jit_user_of(pid));
+	p->user = jit_share_of(&j->shares, user_of(j, pid, time_ns));
 	if (p->user)
 		HASH_ADD(hh, j->processes, pid, sizeof(p->pid), p);
 	if (!p->user || !p->hh.tbl) {
@@ -219,19 +232,21 @@ static int adopt(struct fr_jit *j, struct process *p, struct jit_source *s, stru
 	return r == -ENOMEM ? r : 0;
 }
 
-static int load_map(struct fr_jit *j, struct process *p, uint64_t event_id, struct jit_cost *cost)
+static int load_map(
+	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, struct jit_cost *cost)
 {
+	const uint64_t time_ns = fr_record_time(&m->header);
 	struct jit_source *s = NULL;
 	struct jit_cost left;
 	int r;
 
-	if (p->looked_for_map)
+	if (p->looked_for_map && time_ns <= p->looked_until_ns)
 		return 0;
 	p->looked_for_map = true;
 	jit_share_left(&j->shares, p->user, &left);
-	r = jit_source_perf_map(p->pid, left.bytes, &s, &cost->bytes);
+	r = jit_source_perf_map(p->pid, time_ns, j->held, left.bytes, &s, &cost->bytes, &p->looked_until_ns);
 	if (r == 0) {
-		s->event_id = event_id;
+		s->event_id = fr_record_id(&m->header);
 		r = adopt(j, p, s, cost);
 	}
 	return r < 0 ? r : 0;
@@ -286,7 +301,7 @@ static int cover(
 	const size_t before = ret->len;
 	int r = 0;
 
-	if (!s->path || time_ns < s->from_ns || end <= start)
+	if (!s->path || time_ns < s->from_ns || time_ns > s->until_ns || end <= start)
 		return 0;
 	last = &s->code.v[s->code.n - 1];
 	for (size_t i = 0; s->ino && i < s->code.n && first[i].time_ns <= time_ns && r == 0; i++)
@@ -316,6 +331,21 @@ static bool is_anonymous(const char *name)
 	return false;
 }
 
+/* Whether M is executable memory of a process, whose NAME has its NUL inside the record. */
+static bool is_executable(const struct fr_record_mmap2 *m)
+{
+	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);
+
+	return m->header.type == PERF_RECORD_MMAP2 && m->prot & PROT_EXEC &&
+	       (m->header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER &&
+	       m->filename < end && memchr(m->filename, '\0', (size_t)(end - m->filename));
+}
+
+bool jit_is_code_of_process(const struct fr_record_mmap2 *m)
+{
+	return is_executable(m) && is_anonymous(m->filename);
+}
+
 /* ".../jit-1234.dump", also when its name is gone. */
 static bool is_jitdump(const char *name)
 {
@@ -334,7 +364,7 @@ static int follow_with(
 	const uint64_t begin = fr_monotonic_ns();
 	const size_t before = ret->len;
 	struct jit_cost left, cost = {0};
-	int r = dump ? load_dump(j, p, m, &cost) : load_map(j, p, fr_record_id(&m->header), &cost);
+	int r = dump ? load_dump(j, p, m, &cost) : load_map(j, p, m, &cost);
 
 	jit_share_left(&j->shares, p->user, &left);
 	for (const struct jit_source *s = p->sources; s && !dump && r == 0; s = s->next)
@@ -351,9 +381,9 @@ static int follow_one(struct fr_jit *j, const struct fr_record_mmap2 *m, struct 
 	bool dump = is_jitdump(m->filename);
 	struct process *p;
 
-	if (!(m->prot & PROT_EXEC) || (!dump && !is_anonymous(m->filename)))
+	if (!dump && !is_anonymous(m->filename))
 		return 0;
-	p = process_of(j, (pid_t)m->pid);
+	p = process_of(j, (pid_t)m->pid, fr_record_time(&m->header));
 	if (!p) {
 		j->left_out = true;
 		return 0;
@@ -365,14 +395,6 @@ static int follow_one(struct fr_jit *j, const struct fr_record_mmap2 *m, struct 
 	return follow_with(j, p, m, dump, ret);
 }
 
-/* Whether the NAME of M has its NUL inside the record. */
-static bool ends(const struct fr_record_mmap2 *m)
-{
-	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);
-
-	return m->filename < end && memchr(m->filename, '\0', (size_t)(end - m->filename));
-}
-
 int fr_jit_follow(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret)
 {
 	size_t at = 0;
@@ -381,8 +403,7 @@ int fr_jit_follow(struct fr_jit *j, const void *records, size_t len, struct fr_b
 	while (r == 0 && fr_record_is_whole((const char *)records + at, len - at)) {
 		const struct perf_event_header *h = (const void *)((const char *)records + at);
 
-		if (h->type == PERF_RECORD_MMAP2 && ends((const void *)h) &&
-			(h->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER)
+		if (is_executable((const void *)h))
 			r = follow_one(j, (const void *)h, ret);
 		at += h->size;
 	}

@@ -14,6 +14,7 @@
  */
 
 #include "base/buf.h"
+#include "jit/held.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,7 +25,8 @@ struct fr_jit_config {
 	int dirfd;	       /* of the dump; borrowed */
 	const char *directory; /* its absolute path, which stands in the records; copied */
 	const char *name;      /* of the directory of objects in it, made when the first is written; copied */
-	gid_t gid;	       /* of the objects, (gid_t)-1: leave */
+	struct fr_jit_held *held; /* perf maps of processes that exited; borrowed, or NULL */
+	gid_t gid;		  /* of the objects, (gid_t)-1: leave */
 };
 
 int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret); /* 0 or -ENOMEM */

@@ -44,12 +44,7 @@ static long status_number(const char *status, const char *key)
 	return v;
 }
 
-struct who {
-	long nspid;
-	uid_t uid; /* effective */
-};
-
-static int find_who(pid_t pid, struct who *ret)
+int jit_find_who(pid_t pid, struct jit_who *ret)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	char path[64];
@@ -63,8 +58,34 @@ static int find_who(pid_t pid, struct who *ret)
 	r = fr_read_file(AT_FDCWD, path, STATUS_MAX, &b);
 	if (r < 0)
 		return r;
-	*ret = (struct who){status_number((const char *)b.data, "\nNSpid:"), st.st_uid};
-	return 0;
+	*ret = (struct jit_who){status_number((const char *)b.data, "\nNSpid:"), st.st_uid};
+	return ret->nspid > 0 ? 0 : -ESRCH;
+}
+
+int jit_open_root(pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int jit_open_perf_map(int root, const struct jit_who *who)
+{
+	char path[64];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%ld.map", who->nspid);
+	fd = fr_foreign_open_below(root, path, &st);
+	/* Anyone may put a file of that name there, to rename the functions of others. */
+	if (fd >= 0 && st.st_uid != who->uid && st.st_uid != 0) {
+		close(fd);
+		return -EPERM;
+	}
+	return fd;
 }
 
 uint64_t jit_start_time(pid_t pid)
@@ -141,27 +162,20 @@ static int new_source(struct jit_code *code, struct jit_source **ret)
 		return r;
 	}
 	s->code = *code;
+	s->until_ns = UINT64_MAX;
 	*ret = s;
 	return 0;
 }
 
-int jit_source_perf_map(pid_t pid, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
+static int from_file(int fd, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
-	_cleanup_close_ int fd = -1;
 	struct jit_code code = {0};
 	struct stat st;
-	struct who who = {0};
-	char path[64];
 	bool cut = false;
 	int r;
 
-	if (find_who(pid, &who) < 0 || who.nspid <= 0)
-		return 1;
-	snprintf(path, sizeof(path), "/tmp/perf-%ld.map", who.nspid);
-	fd = fr_foreign_open(pid, path, &st);
-	/* Anyone may put a file of that name there, to rename the functions of others. */
-	if (fd < 0 || (st.st_uid != who.uid && st.st_uid != 0))
+	if (fstat(fd, &st) < 0)
 		return 1;
 	r = read_tail(fd, (uint64_t)st.st_size, max, &text, ret_read, &cut);
 	if (r < 0)
@@ -170,9 +184,41 @@ int jit_source_perf_map(pid_t pid, uint64_t max, struct jit_source **ret, uint64
 	if (r < 0)
 		return r;
 	code.cut |= cut;
-	r = new_source(&code, ret);
-	if (r == 0)
-		(*ret)->from_ns = jit_start_time(pid);
+	return new_source(&code, ret);
+}
+
+/* As it is now. */
+static int open_now(pid_t pid, struct fr_jit_held_file *ret)
+{
+	_cleanup_close_ int root = jit_open_root(pid);
+	struct jit_who who;
+
+	if (root < 0 || jit_find_who(pid, &who) < 0)
+		return -ESRCH;
+	*ret = (struct fr_jit_held_file){
+		jit_open_perf_map(root, &who), who.uid, jit_start_time(pid), UINT64_MAX};
+	return ret->fd < 0 ? ret->fd : 0;
+}
+
+int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_held *held, uint64_t max,
+	struct jit_source **ret, uint64_t *ret_read, uint64_t *ret_until_ns)
+{
+	struct fr_jit_held_file kept = {.fd = -1}, now = {.fd = -1}, *file = &kept;
+	int r = held ? fr_jit_held_find(held, pid, time_ns, &kept) : -ENOENT;
+
+	/* While it lives, the file may have become another. */
+	if ((r < 0 || kept.until_ns == UINT64_MAX) && open_now(pid, &now) == 0)
+		file = &now;
+	_cleanup_close_ int kept_fd = kept.fd, now_fd = now.fd;
+
+	*ret_until_ns = file->fd < 0 ? UINT64_MAX : file->until_ns;
+	if (file->fd < 0)
+		return 1;
+	r = from_file(file->fd, max, ret, ret_read);
+	if (r == 0) {
+		(*ret)->from_ns = file->from_ns;
+		(*ret)->until_ns = file->until_ns;
+	}
 	return r;
 }
 

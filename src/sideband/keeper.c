@@ -136,6 +136,13 @@ static bool pump_evicted(struct fr_keeper *k)
 	return true;
 }
 
+void keeper_see(struct fr_keeper *k, const void *records, size_t len)
+{
+	fr_early_ids_see(k->early_ids, records, len);
+	if (k->config.see)
+		k->config.see(k->config.ctx, records, len, k->tail.horizon_ns);
+}
+
 static bool pump_fresh(struct fr_keeper *k)
 {
 	uint64_t since_ns = atomic_load(&k->fresh_since_ns);
@@ -149,7 +156,7 @@ static bool pump_fresh(struct fr_keeper *k)
 		keeper_file_append(k, k->batch.data, k->batch.len);
 		keeper_head_add(k, k->batch.data, k->batch.len);
 		fr_queue_done(k->fresh);
-		fr_early_ids_see(k->early_ids, k->batch.data, k->batch.len);
+		keeper_see(k, k->batch.data, k->batch.len);
 	}
 	k->since_ns = since_ns;
 	keeper_head_advance(k, since_ns);

@@ -50,6 +50,9 @@ struct fr_keeper_config {
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
 	void (*release)(void *ctx);
+	/* Soon after they were made, all records that go into the file. HORIZON_NS: of the tail. NULL: nobody
+	 * looks. */
+	void (*see)(void *ctx, const void *records, size_t len, uint64_t horizon_ns);
 	void *ctx;
 };
 

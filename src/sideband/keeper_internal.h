@@ -89,6 +89,8 @@ struct fr_keeper {
 void keeper_file_append(struct fr_keeper *k, const void *records, size_t len);
 /* Where the file failed and its time has come: try it, and ask for a scan if it can be written again. */
 void keeper_file_retry(struct fr_keeper *k, uint64_t now_ns);
+/* Have files that fresh records tell of looked at while they are there. */
+void keeper_see(struct fr_keeper *k, const void *records, size_t len);
 /* A FINISHED_ROUND, where enough has been written since the last one and it is true. */
 void keeper_file_round(struct fr_keeper *k);
 

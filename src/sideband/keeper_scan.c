@@ -49,6 +49,7 @@ static int flush(struct scan_run *s)
 	int r = s->time_ns ? keeper_tell(s->keeper, &s->run, s->n, s->time_ns)
 			   : apply_run(s->keeper, &s->run);
 
+	keeper_see(s->keeper, s->run.data, s->run.len);
 	s->n = 0;
 	s->run.len = 0;
 	/* A scan of a large machine takes longer than the queues last. */

@@ -84,6 +84,30 @@ def test_jit_code_has_its_names_when_the_process_and_its_files_are_gone(recorder
     judge_dump(merged, told[1]["pid"], told[1]["turn_ns"])
 
 
+@pytest.mark.parametrize("end", ["crash", "removed"])
+def test_jit_code_of_a_process_that_exited_before_the_dump(recorder, end):
+    """Its perf map is open since the process made code, so that neither has to be there any more."""
+    d = recorder(*PROFILE)
+    p = jit_load()
+    until_ran(p)
+    p.terminate()
+    until_ran(p)
+    if end == "crash":
+        p.kill()
+        p.wait()
+    else:
+        p.terminate()
+        finish_load(p)
+    path = Path(f"/tmp/perf-{p.pid}.map")
+    assert path.exists() == (end == "crash")
+    try:
+        sample = d.dump_by_control()
+    finally:
+        path.unlink(missing_ok=True)
+    judge_map(sample, p.pid, 1000)
+    judge_map(d.finish(), p.pid, 1000)
+
+
 def test_perf_map_of_somebody_else_does_not_count(recorder):
     """A file in /tmp that neither the process's user nor root has put there."""
     d = recorder(*PROFILE)

@@ -3,9 +3,11 @@
 /* What is made of perf maps and jitdumps, and of files that only look like them. */
 
 #include "jit/code.h"
+#include "jit/held.h"
 #include "jit/jit.h"
 #include "jit/share.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "perfdata/record.h"
 #include "sideband/emit.h"
@@ -402,6 +404,111 @@ static void test_hostile_processes_keep_out_nobody(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
+static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct fr_emit e = {&b, time_ns, 7};
+	const struct fr_map_range range = {0, 4096, 0, PROT_READ | PROT_EXEC, MAP_PRIVATE};
+	const struct fr_backing none = {0};
+
+	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
+	fr_jit_held_see(h, b.data, b.len, 0);
+}
+
+static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns, uint64_t horizon_ns)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct fr_emit e = {&b, time_ns, 7};
+
+	assert_int_equal(fr_emit_exit(&e, pid, pid), 0);
+	fr_jit_held_see(h, b.data, b.len, horizon_ns);
+}
+
+static uint64_t inode_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_ino;
+}
+
+/* From the first code to when the ring has forgotten the process; the file may go, or become another. */
+static void test_held(void **state)
+{
+	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC;
+	struct fr_jit_held *h = fr_jit_held_new();
+	struct fr_jit_held_file f;
+	pid_t pid = waiting(0), other = waiting(0);
+	char path[64], other_path[64];
+	uint64_t ino;
+	int fd = map_of(pid, 0, path);
+
+	ino = inode_of(fd);
+	close(fd);
+	see_code(h, pid, now);
+	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
+	assert_int_equal(inode_of(f.fd), ino);
+	assert_int_equal(f.until_ns, UINT64_MAX);
+	close(f.fd);
+	/* CPUs' rings come one after the other: this is older, so of another. */
+	see_exit(h, pid, now - 1, 0);
+	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
+	assert_int_equal(f.until_ns, UINT64_MAX);
+	close(f.fd);
+	/* Removed as the process exits: what was open stays. */
+	assert_int_equal(unlink(path), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	see_exit(h, pid, exit_ns, exit_ns);
+	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
+	assert_int_equal(inode_of(f.fd), ino);
+	assert_int_equal(f.until_ns, exit_ns);
+	close(f.fd);
+	/* Who has that pid later is another. */
+	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 1, &f), -ENOENT);
+	/* Somebody else's file is none. */
+	close(map_of(other, HONEST, other_path));
+	see_code(h, other, now);
+	assert_int_equal(fr_jit_held_find(h, other, now, &f), -ENOENT);
+	see_exit(h, other, exit_ns, exit_ns);
+	assert_int_equal(fr_jit_held_count(h), 1);
+	fr_jit_held_see(h, NULL, 0, exit_ns + 1);
+	assert_int_equal(fr_jit_held_count(h), 0);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	unlink(other_path);
+	fr_jit_held_free(h);
+}
+
+/* One user's processes take no room from those of others, alive or not. */
+static void test_held_is_bounded(void **state)
+{
+	struct fr_jit_held *h = fr_jit_held_new();
+	struct fr_jit_held_file f;
+	enum { N = 80 };
+	pid_t pids[N + 1];
+	char path[64];
+
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i <= N; i++) {
+		pids[i] = waiting(i < N ? NOBODY : HONEST);
+		close(map_of(pids[i], i < N ? NOBODY : HONEST, path));
+		see_code(h, pids[i], fr_monotonic_ns());
+		unlink(path);
+	}
+	assert_int_equal(fr_jit_held_count(h), 65);
+	assert_int_equal(fr_jit_held_find(h, pids[N], fr_monotonic_ns(), &f), 0);
+	close(f.fd);
+	for (size_t i = 0; i <= N; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+		see_exit(h, pids[i], fr_monotonic_ns(), 0);
+	}
+	assert_int_equal(fr_jit_held_count(h), 65);
+	fr_jit_held_free(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +520,8 @@ int main(void)
 		cmocka_unit_test(test_hostile_jitdumps),
 		cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_held_is_bounded),
 		cmocka_unit_test(test_hostile_processes_keep_out_nobody),
 	};
 
