@@ -108,6 +108,24 @@ def test_stock_perf_opens_all(service):
     opens_in_perf(service, f"{STATE}/perf.data")
 
 
+def test_verbs_open_dumps(service):
+    """For root and for a member: report, script, a copy of one's own; and what a stop leaves is listed and known."""
+    service.dump("--reason", "to be opened")
+    for user in ("root", "alice"):
+        for args in (("report", "latest", "--", "--stdio"), ("script",)):
+            done = service.run("flightrecctl", *args, user=user, check=False)
+            assert done.returncode == 0 and len(done.stdout.splitlines()) > 5, (user, args, done)
+        copy = f"/tmp/{user}.data"
+        assert service.run("flightrecctl", "dump", "-o", copy, user=user).stdout.strip() == copy
+        assert service.run("stat", "-c", "%U %a", copy).stdout.strip() == f"{user} 600"
+        assert service.run("perf", "script", "-i", copy, user=user).stdout
+    service.run("systemctl", "stop", "flightrecd")
+    listed = service.run("flightrecctl", "--no-pager", "list", user="alice").stdout
+    assert "0 dumps and 1 merged file in" in listed and "to be opened" in listed, listed
+    info = service.run("flightrecctl", "--no-pager", "info", "perf.data", user="alice").stdout
+    assert "Samples: 0" not in info and "to be opened" in info and "Losses:" in info, info
+
+
 def test_the_directory_is_made_again(service):
     """The sandbox has the directory of the service's start: no dump names a path that is not there, and a restart heals, with the
     history of before."""
