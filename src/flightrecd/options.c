@@ -245,26 +245,39 @@ static char *name_of_object(const char *path)
 	return name;
 }
 
-/* -e probe.bpf.o: a trigger of that program. The path is made absolute, as in a file. */
+/* As in a file: others have another working directory. To be freed. */
+static int make_absolute(const char *path, const char *option, char **ret, struct fr_diag *d)
+{
+	_cleanup_free_ char *cwd = *path == '/' ? NULL : getcwd(NULL, 0);
+	int n;
+
+	if (!*path)
+		return fr_fail(
+			d, -EINVAL, "give a value, or leave the option out", "%s: an empty value", option);
+	if (*path != '/' && !cwd)
+		return fr_fail_errno(d, -errno, "give a path that begins with /",
+			"%s %s: there is no working directory", option, path);
+	if (cwd && strcmp(path, ".") != 0)
+		n = asprintf(ret, "%s/%s", cwd, path);
+	else
+		n = asprintf(ret, "%s", cwd ? cwd : path);
+	if (n < 0)
+		*ret = NULL;
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* -e probe.bpf.o: a trigger of that program. */
 static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
 {
-	_cleanup_free_ char *name = name_of_object(path), *section = NULL, *absolute = NULL, *cwd = NULL;
+	_cleanup_free_ char *name = name_of_object(path), *section = NULL, *absolute = NULL;
+	int r;
 
 	if (!name || asprintf(&section, "Trigger %s", name) < 0) {
 		section = NULL;
 		return -ENOMEM;
 	}
-	if (*path == '/')
-		return fr_config_set(c, section, "Program", path, "-e", d);
-	cwd = getcwd(NULL, 0);
-	if (!cwd)
-		return fr_fail_errno(d, -errno, "give a path that begins with /",
-			"-e %s: there is no working directory", path);
-	if (asprintf(&absolute, "%s/%s", cwd, path) < 0) {
-		absolute = NULL;
-		return -ENOMEM;
-	}
-	return fr_config_set(c, section, "Program", absolute, "-e", d);
+	r = make_absolute(path, "-e", &absolute, d);
+	return r < 0 ? r : fr_config_set(c, section, "Program", absolute, "-e", d);
 }
 
 static int add_event(struct fr_config *c, const char *spec, struct applied *done, struct fr_diag *d)
@@ -318,6 +331,15 @@ static int set_rate(
 	return set_by_key(c, option, value, d);
 }
 
+static int set_directory(struct fr_config *c, const char *value, struct fr_diag *d)
+{
+	_cleanup_free_ char *absolute = NULL;
+	int r = make_absolute(value, "-o", &absolute, d);
+
+	c->directory_given = true;
+	return r < 0 ? r : set_path(&c->directory, absolute);
+}
+
 static int apply(struct fr_config *c, int option, char *value, struct applied *done, struct fr_diag *d)
 {
 	switch (option) {
@@ -340,8 +362,7 @@ static int apply(struct fr_config *c, int option, char *value, struct applied *d
 	case 'm':
 		return parse_mmap_pages(c, value, d);
 	case 'o':
-		c->directory_given = true;
-		return set_path(&c->directory, value);
+		return set_directory(c, value, d);
 	case OPT_SOCKET:
 		return set_path(&c->socket, value);
 	case OPT_NO_COMPRESSION:

@@ -117,6 +117,18 @@ def test_merged_files_are_listed_and_known(recorder, state_dir):
 MEMBER = ("setpriv", "--reuid=65534", "--regid=65534", "--groups=1", "--no-new-privs", "--bounding-set=-all")
 
 
+def test_paths_are_known_from_everywhere(state_dir, tmp_path):
+    """-o is relative to where the recorder was started, and what is printed is not."""
+    p = start(program("flightrecd"), "-e", "cpu-clock", "-M", "1M", "-o", ".", "--socket", "control", cwd=state_dir,
+              stderr=subprocess.DEVNULL)
+    r = until("dump", lambda: (r := ctl("--socket", state_dir / "control", "dump")).code == 0 and r)
+    assert r.out.startswith(f"{state_dir}/perf.data.sample.")
+    assert ctl("--socket", state_dir / "control", "dump", "-o", tmp_path / "copy").code == 0
+    assert "2 dumps in" in ctl("--socket", state_dir / "control", "list").out
+    p.terminate()
+    assert p.wait(60) == 0
+
+
 def test_a_copy_of_ones_own(recorder, open_dir):
     """For a member of the group, in a directory of his: whole, his, and nobody else's; and what cannot be one is told before a
     dump is made."""
