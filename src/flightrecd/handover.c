@@ -249,6 +249,10 @@ int fr_handover_open_history(struct fr_daemon *m, const struct fr_history_config
 	if (h->ring_fd < 0)
 		return fr_history_new(config, &m->history, d);
 	r = fr_history_adopt(config, h->ring_fd, &m->history, &h->what, &why);
+	/* The ring is whole, and what RingSize= asks for cannot be had: that of before can. */
+	if (r < 0 && r != -EBADMSG && !m->refused.code)
+		return fr_fail(d, r, why.hint, "the history of the instance before cannot be taken over: %s",
+			why.what[0] ? why.what : strerror(-r));
 	if (r < 0) {
 		refuse(m, "%s", why.what[0] ? why.what : strerror(-r));
 		close(TAKE_FD(h->ring_fd));

@@ -311,6 +311,27 @@ def test_a_configuration_that_cannot_be_used_loses_nothing(instance, store, stat
     assert "config_error" not in instance("--config", conf).status()
 
 
+def test_a_ring_that_cannot_be_had_loses_nothing(store, state_dir, tmp_path):
+    """RingSize= asks for more than there may be: the ring of before stays, with its size."""
+    conf = tmp_path / "flightrecd.conf"
+    conf.write_text(GOOD + f"[Triggers]\nSocket={state_dir}/trigger\n")
+    d = StoredDaemon(store, state_dir, "--config", conf).start()
+    counted = load("count", "-t", 0.5, "-c", last_cpu(), "-p", 5000)
+    drained(d)
+    d.stop()
+    conf.write_text(conf.read_text().replace("RingSize=8M", "RingSize=64M"))
+    limited = ("sh", "-c", "trap '' XFSZ; ulimit -f 65536; exec \"$@\"", "sh")  # 32 MiB, of memory files, too
+    d = StoredDaemon(store, state_dir, "--config", conf, prefix=limited)
+    try:
+        status = d.start().status()
+        assert status["ring"]["size"] == 8 << 20 and status["adopted"]["in_place"]
+        assert "File too large" in status["config_error"]["what"], status["config_error"]
+        assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"]
+    finally:
+        d.kill()
+        print(d.log())
+
+
 def test_a_first_start_with_a_bad_configuration_says_why(store, state_dir, tmp_path):
     conf = tmp_path / "flightrecd.conf"
     conf.write_text("[Recorder]\nRingSize=lots\n")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "flightrecd/config.h"
+#include "flightrecd/config_kept.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -122,6 +122,42 @@ static void test_over_the_file(void **state)
 	assert_int_equal(PARSE(&c, NULL, option, "-c", "1000", "-F", "9"), -EINVAL);
 	fr_config_deinit(&c);
 	unlink(path);
+}
+
+/* What one instance keeps, the next one reads back; and of bytes that may be anything nothing worse comes
+   than a refusal. */
+static void test_kept(void **state)
+{
+	char path[] = "/tmp/flightrec-options-XXXXXX", option[64];
+	_cleanup_buf_ struct fr_buf kept = {0};
+	struct fr_config c, again;
+	struct fr_diag d = {0};
+	int fd = mkstemp(path);
+
+	dprintf(fd, "# x\n[Recorder]\nEvents=a ; b\nFilter=id == 8\n\n[Trigger "
+		    "t]\nEvery=1h\n[Dump]\nWindow=7s\n");
+	close(fd);
+	snprintf(option, sizeof(option), "--config=%s", path);
+	assert_int_equal(PARSE(&c, &d, option, "-M", "4M", "--socket", ""), 0);
+	assert_int_equal(fr_config_keep(&c, 5 + 1, args, &kept), 0);
+	fr_config_deinit(&c);
+	unlink(path);
+
+	fr_config_init(&again);
+	assert_int_equal(fr_config_restore(&again, &kept, &d), 0);
+	assert_int_equal(again.n_events, 1);
+	assert_string_equal(again.events[0].spec, "a");
+	assert_string_equal(again.events[0].filter, "id == 8");
+	assert_non_null(fr_config_find_trigger(&again, "t"));
+	assert_int_equal(again.window_ns, 7000000000);
+	assert_int_equal(again.ring_bytes, 4 << 20);
+	fr_config_deinit(&again);
+	while (kept.len-- > 0) {
+		fr_config_init(&again);
+		(void)fr_config_restore(&again, &kept, NULL);
+		fr_config_deinit(&again);
+	}
+	kept.len = 0;
 }
 
 static void test_objects(void **state)
@@ -281,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_daemon),
 		cmocka_unit_test(test_command),
 		cmocka_unit_test(test_over_the_file),
+		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_object_beside_the_file),
 		cmocka_unit_test(test_whose_triggers),
