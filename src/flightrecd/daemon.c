@@ -325,8 +325,10 @@ void fr_daemon_init(struct fr_daemon *m, struct fr_config *config, int argc, cha
 static int open_stages(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_config *c = m->config;
-	int r = open_directory(m, d);
+	int r;
 
+	fr_start_does(m, "opens the output directory");
+	r = open_directory(m, d);
 	if (r >= 0)
 		r = fr_daemon_parse_events(c, &m->events, d);
 	if (r >= 0 && c->command)
@@ -336,7 +338,7 @@ static int open_stages(struct fr_daemon *m, struct fr_diag *d)
 		r = fr_daemon_open_capture(m, c, &m->events, &m->capture, &m->disturbed_pid, d);
 	if (r >= 0)
 		r = describe(m, d);
-	fr_start_does(m, "takes the memory of the ring");
+	fr_start_does(m, "takes the memory of the ring, opens the auxiliary file");
 	if (r >= 0)
 		r = open_memory(m, d);
 	return r >= 0 ? start_threads(m, d) : r;

@@ -3,12 +3,17 @@
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/units.h"
+#include "flightrecd/config_read.h"
 #include "flightrecd/daemon.h"
 #include "merge/merge.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+
+#include <systemd/sd-daemon.h>
+
+#define READ_TIMEOUT_NS (5 * FR_NSEC_PER_SEC)
 
 /* Every thread inherits this mask; the main loop takes the signals from a descriptor. */
 static void block(const int *signals, size_t n)
@@ -65,9 +70,16 @@ static int merge_directory(const char *directory)
 	return r > 0 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
 }
 
-static int configure(struct fr_config *config, int argc, char *argv[], struct fr_diag *d)
+/* INHERITED: with a history to lose there is the configuration of before, and so no reason to wait for ever.
+ */
+static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)
 {
-	int r = fr_options_parse(config, argc, argv, d);
+	int r;
+
+	sd_notify(0, "STATUS=starting: reads the configuration");
+	if (inherited)
+		return fr_config_read_within(READ_TIMEOUT_NS, config, argc, argv, d);
+	r = fr_options_parse(config, argc, argv, d);
 
 	return r == 0 ? fr_config_check(config, d) : r;
 }
@@ -81,7 +93,7 @@ static int run(struct fr_daemon *daemon, int argc, char *argv[])
 
 	if (inherited)
 		block_stops();
-	r = configure(daemon->config, argc, argv, &why);
+	r = configure(daemon->config, inherited, argc, argv, &why);
 	if (r > 0)
 		return FR_EXIT_OK;
 	if (r < 0 && (!inherited || fr_start_go_back(daemon, &kept, NULL) < 0)) {

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "flightrecd/config_read.h"
 #include "flightrecd/daemon.h"
 #include "flightrecd/triggers.h"
 #include "perfdata/features.h"
@@ -27,6 +28,7 @@
 /* A scan of /proc holds the ring as it is; a machine with 100,000 processes takes that long. Where its
    records wait for a disk, it takes as long as the disk. */
 #define HOLD_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
+#define READ_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 
 static bool same_text(const char *a, const char *b)
 {
@@ -387,9 +389,7 @@ int fr_daemon_reload(struct fr_daemon *m, struct fr_reloaded *ret, struct fr_dia
 		(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
 	*ret = (struct fr_reloaded){cJSON_CreateArray(), cJSON_CreateArray()};
 	fr_config_init(&fresh);
-	r = fr_options_parse(&fresh, m->argc, m->argv, d);
-	if (r >= 0)
-		r = fr_config_check(&fresh, d);
+	r = fr_config_read_within(READ_TIMEOUT_NS, &fresh, m->argc, m->argv, d);
 	if (r >= 0)
 		r = take(m, &fresh, ret, d);
 	if (r >= 0) {

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import (ARMED_PROBES, EXIT, die_with_parent, finish_load, last_cpu, load, must, perf_clean, program, run, sidecar,
-                     start, start_load, until)
+from harness import (ARMED_PROBES, EXIT, Daemon, NotifySocket, die_with_parent, environment, finish_load, last_cpu, load,
+                     must, perf_clean, program, run, sidecar, start, start_load, until)
+from store import Store, StoredDaemon
 
 # Of frtest-count alone, so that the ring goes around for nothing else.
 SYSCALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
@@ -404,3 +405,81 @@ def test_disabled_and_stopped_while_the_file_of_a_trigger_hangs(on_hung_file, di
     until("the end of all else", lambda: "stopped" in d.log())
     disk.tell("go")
     assert d.wait() == 0
+
+
+def config_on(disk, tmp_path, frequency):
+    quiet = "".join(f"[Trigger {x}]\nEnabled=no\n" for x in ARMED_PROBES)
+    config = disk.behind / "flightrecd.conf"
+    config.write_text(f"[Recorder]\nEvents=cpu-clock\nFrequency={frequency}\nRingSize=4M\n"
+                      f"[Triggers]\nSocket={tmp_path}/trigger\n{quiet}")
+    return disk.path / config.name
+
+
+def test_reload_while_the_configuration_hangs(recorder, disk, tmp_path):
+    """It fails after two seconds; what was read in the end, by then for nobody, is of no effect."""
+    d = recorder("--config", config_on(disk, tmp_path, 99), watchdog=True)
+    config_on(disk, tmp_path, 199)
+    disk.tell("hang")
+    for _ in range(2):
+        r = d.ctl("reload", timeout=60)
+        assert r.code == EXIT["error"] and "the configuration was not read within 2.0s" in r.err, r
+        d.notify.until_fed(3)
+        answers_at_once(d)
+    assert disk.held() == 1, "one thread that hangs is enough"
+    assert "not read within" in d.status()["config_error"]["what"]
+    disk.tell("go")
+    until("another thread", lambda: "records cpu-clock" in d.ctl("reload").out)
+    assert "config_error" not in d.status()
+    d.stop()
+
+
+class Starting(Daemon):
+    """One that is not waited for."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.notify = NotifySocket()
+        with open(self.log_path, "wb") as log:
+            self.process = start(*self.argv(), stdout=log, stderr=log, env=environment(NOTIFY_SOCKET=self.notify.address))
+        self.notify.listen()
+
+    def until_it_does(self, what, disk):
+        until(what, lambda: what in self.notify.status() and disk.held())
+        disk.tell("go")
+        until("that it is ready", lambda: "READY=1" in self.notify.lines)
+        self.stop()
+
+
+def test_a_start_says_that_the_configuration_hangs(disk, tmp_path, state_dir):
+    config = config_on(disk, tmp_path, 99)
+    disk.tell("hang")
+    Starting(state_dir, "--config", config).until_it_does("starting: reads the configuration", disk)
+
+
+def test_a_start_says_that_the_directory_hangs(disk, tmp_path):
+    config_on(disk, tmp_path, 99)
+    config = shutil.copy2(disk.behind / "flightrecd.conf", tmp_path)
+    disk.tell("hang")
+    d = Starting(disk.path, "--config", config, socket_path=disk.socket)
+    until("control socket", lambda: disk.socket.exists())
+    assert d.status()["state"] == "starting"
+    d.until_it_does("starting: opens the output directory", disk)
+
+
+def test_a_restart_while_the_configuration_hangs(disk, tmp_path, state_dir):
+    """There is the configuration of the instance before, and its history, which nothing may lose."""
+    config, store = config_on(disk, tmp_path, 99), Store()
+    try:
+        d = StoredDaemon(store, state_dir, "--config", config).start()
+        until("samples", lambda: d.status()["ring"]["samples"])
+        d.kill()
+        disk.tell("hang")
+        d = StoredDaemon(store, state_dir, "--config", config).start()
+        status = d.status()
+        assert status["adopted"]["restarts"] == 1 and "was not read within 5" in status["config_error"]["what"], status
+        disk.tell("go")
+        until("the configuration", lambda: d.ctl("reload").code == 0)
+        d.stop()
+    finally:
+        d.kill()
+        store.close()
