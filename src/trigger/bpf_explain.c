@@ -83,6 +83,10 @@ int fr_bpf_explain_load(const char *label, int code, const char *text, struct fr
 		return rejected(label, &v, d);
 	if (code == -EPERM || code == -EACCES)
 		return not_permitted(label, code, "load", d);
+	if (code == -E2BIG)
+		return fr_fail(d, code,
+			"make its loops and branches fewer: it gives up after a million steps",
+			"a program of %s is too complex for the kernel's verifier", label);
 	return fr_fail_errno(d, errno_of(code), v.reason[0] ? v.reason : NULL, "cannot load %s", label);
 }
 

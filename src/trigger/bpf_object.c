@@ -83,6 +83,41 @@ static int check_map(const struct fr_bpf_object *o, const char *name, enum bpf_m
 	return 0;
 }
 
+/* What the kernel will give for it, more or less; UINT64_MAX where it is too much to count. */
+static uint64_t map_bytes(const struct bpf_map *map)
+{
+	const enum bpf_map_type type = bpf_map__type(map);
+	const bool per_cpu = type == BPF_MAP_TYPE_PERCPU_ARRAY || type == BPF_MAP_TYPE_PERCPU_HASH ||
+			     type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+	const int cpus = per_cpu ? libbpf_num_possible_cpus() : 1;
+	uint64_t entry = FR_ALIGN_UP((uint64_t)bpf_map__key_size(map), 8), bytes;
+
+	if (type == BPF_MAP_TYPE_RINGBUF)
+		return bpf_map__max_entries(map);
+	entry += FR_ALIGN_UP((uint64_t)bpf_map__value_size(map), 8) * (uint64_t)FR_MAX(cpus, 1);
+	return __builtin_mul_overflow(entry, bpf_map__max_entries(map), &bytes) ? UINT64_MAX : bytes;
+}
+
+/* Nobody's limit counts what the kernel takes for it before the first program runs. */
+static int check_maps(const struct fr_bpf_object *o, struct fr_diag *d)
+{
+	const struct bpf_map *map;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_map(map, o->libbpf)
+	{
+		const uint64_t bytes = map_bytes(map);
+
+		if (bytes > FR_BPF_MAPS_MAX - sum)
+			return fr_fail(d, -E2BIG, "make max_entries smaller",
+				"the maps of %s take more than %u MiB, with '%s' of %u entries", o->label,
+				(unsigned)(FR_BPF_MAPS_MAX >> 20), bpf_map__name(map),
+				bpf_map__max_entries(map));
+		sum += bytes;
+	}
+	return 0;
+}
+
 static int check_abi(const struct fr_bpf_object *o, struct fr_diag *d)
 {
 	int r = check_version(o, d);
@@ -106,6 +141,8 @@ static int open_object(struct fr_bpf_object *o, const void *bytes, size_t n, str
 		r = open_libbpf(o, bytes, n, d);
 	if (r == 0)
 		r = check_abi(o, d);
+	if (r == 0)
+		r = check_maps(o, d);
 	return r == 0 ? fr_bpf_check_programs(o, d) : r;
 }
 

@@ -18,6 +18,8 @@
 #include <stdint.h>
 
 #define FR_BPF_FILE_MAX (16u << 20) /* bytes of an object */
+/* Of the kernel's memory, by all maps of an object. */
+#define FR_BPF_MAPS_MAX (256ULL << 20)
 
 struct bpf_object;
 struct fr_bpf_object;

@@ -433,7 +433,7 @@ def test_a_program_leaves_its_tracepoint_to_others(recorder, state_dir):
         pytest.skip("slow-open.bpf.o is not built")
     m = Machine(recorder, state_dir, f"[Trigger slow-open]\nProgram={found[0]}\nThreshold=1h\n",
                 events=(*NO_LOSS, "-e", "syscalls:sys_enter_openat", "-M", "8M"))
-    t = m.trigger("slow-open")
+    t = until("the trigger", lambda: (t := m.trigger("slow-open"))["state"] != "arming" and t)
     if t["state"] == "failed":
         assert "verifier" not in t["what"], t["what"]
         pytest.skip(t["what"])

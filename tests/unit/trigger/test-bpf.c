@@ -794,6 +794,7 @@ static void test_bad_objects(void **state)
 		{OBJECT("bad-verifier"), -EINVAL,
 			"verifier rejects the program 'reads_anywhere' of " OBJECT("bad-verifier") ": R"},
 		{OBJECT("bad-verifier"), -EINVAL, "at `"},
+		{OBJECT("bad-huge-map"), -E2BIG, "with 'everybody' of 2147483648 entries"},
 		{OBJECT("bad-version"), -ENOEXEC, "version 99 of the trigger ABI, but this is version 1"},
 		{OBJECT("bad-map"), -ENOEXEC, "has no map 'flightrec_counters'"},
 		{OBJECT("bad-map-type"), -ENOEXEC, "the map 'flightrec_events' of"},
@@ -829,6 +830,40 @@ static void test_bad_objects(void **state)
 	assert_non_null(strstr(verifier_log, "BEGIN PROG LOAD LOG"));
 	free(verifier_log);
 	heard_deinit(&h);
+}
+
+/* Cut anywhere, and with any byte another one: refused, or opened, and nothing else. Loading is for the
+   verifier. */
+static void test_damaged_objects(void **state)
+{
+	_cleanup_buf_ struct fr_buf good = {0};
+	unsigned opened = 0, refused = 0;
+	uint32_t random = 1;
+
+	need_bpf();
+	assert_int_equal(fr_read_file(AT_FDCWD, OBJECT("getppid"), FR_BPF_FILE_MAX, &good), 0);
+	for (int i = 0; i < 600; i++) {
+		_cleanup_free_ uint8_t *bytes = malloc(good.len);
+		struct fr_bpf_object *o = NULL;
+		struct fr_diag d = {0};
+		size_t n = good.len;
+		int r;
+
+		memcpy(bytes, good.data, n);
+		random = random * 1664525 + 1013904223;
+		if (i % 3 == 0)
+			n = random % n;
+		else if (i % 3 == 1)
+			bytes[random % n] ^= (uint8_t)(1u << i % 8);
+		else /* the tables that all else is found by */
+			memset(bytes + n - 1 - random % FR_MIN(n, (size_t)1024), i, 1);
+		r = fr_bpf_object_open(bytes, n, "damaged.bpf.o", false, &o, &d);
+		assert_true(r == 0 || (r < 0 && d.what[0] && !o));
+		opened += r == 0;
+		refused += r < 0;
+		fr_bpf_object_free(o);
+	}
+	assert_true(opened > 0 && refused > 200);
 }
 
 /* A file whose owner, mode or size speaks against it. */
@@ -1050,6 +1085,7 @@ int main(void)
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_pid_namespace),
 		cmocka_unit_test(test_bad_objects),
+		cmocka_unit_test(test_damaged_objects),
 		cmocka_unit_test(test_bad_files),
 		cmocka_unit_test(test_not_permitted),
 		cmocka_unit_test(test_bad_settings),
