@@ -14,10 +14,12 @@
 #include <linux/fs.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/statvfs.h>
 
 #define DIRECTORY_MODE 0750
 #define KALLSYMS_MAX (128u << 20)
 #define NOTES_MAX (1u << 20)
+#define COMPARE_STEP (64u << 10)
 #define COPY_STEP (4u << 20)
 #define KERNEL "[kernel.kallsyms]"
 #define DELETED " (deleted)"
@@ -147,23 +149,61 @@ static int link_id(const struct fr_object_cache *c, const char *path, const char
 	return -errno;
 }
 
+static int mark(int directory, const char *name)
+{
+	_cleanup_close_ int fd = openat(directory, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : 0;
+}
+
+static int mark_owner(int directory, uid_t owner)
+{
+	char name[sizeof(OBJECT_OWNER_PREFIX) + 16];
+
+	snprintf(name, sizeof(name), OBJECT_OWNER_PREFIX "%u", owner);
+	return owner ? mark(directory, name) : 0;
+}
+
 /* What is complete under a temporary name gets its place. */
 static int publish(struct fr_object_cache *c, const char *tmp, const char *path, const char *id,
-	const char *file, uint64_t bytes)
+	const char *file, uint64_t bytes, uid_t owner)
 {
 	_cleanup_close_ int directory = make_path(c, path, id);
 	int r;
 
 	if (directory < 0)
 		return directory;
+	r = mark_owner(directory, owner);
+	if (r < 0)
+		return r;
 	if (renameat(c->fd, tmp, directory, file) < 0)
 		return -errno;
 	r = link_id(c, path, id);
 	if (r == 0)
-		r = object_cache_remember(c, id, bytes);
+		r = object_cache_remember(c, id, bytes, owner);
 	if (r == 0)
 		c->stats.added++;
 	return r;
+}
+
+/* No copy of that build-id from now on, but of a file of root. */
+static int contest(struct fr_object_cache *c, const char *path, const char *id)
+{
+	_cleanup_close_ int directory = -1;
+	int r;
+
+	object_cache_drop(c, id);
+	directory = make_path(c, path, id);
+	if (directory < 0)
+		return directory;
+	r = mark(directory, OBJECT_CONTESTED);
+	if (r == 0)
+		r = link_id(c, path, id);
+	if (r == 0)
+		r = object_cache_remember(c, id, 0, 0);
+	if (r == 0)
+		c->entries[c->n - 1].contested = true;
+	return r < 0 ? r : 1;
 }
 
 static int create(struct fr_object_cache *c, bool world, char *ret_tmp)
@@ -218,7 +258,7 @@ static int copy_checked(int from, int to, uint64_t size, const uint8_t *id, size
 }
 
 static int add_file(struct fr_object_cache *c, int from, const struct stat *st, const char *path,
-	const uint8_t *id, size_t len)
+	const uint8_t *id, size_t len, uid_t owner)
 {
 	char tmp[NAME_MAX + 1], text[2 * FR_OBJECT_ID_MAX + 1];
 	_cleanup_close_ int to = -1;
@@ -232,7 +272,7 @@ static int add_file(struct fr_object_cache *c, int from, const struct stat *st, 
 	r = copy_checked(from, to, (uint64_t)st->st_size, id, len);
 	hex(id, len, text);
 	if (r == 0)
-		r = publish(c, tmp, path, text, "elf", (uint64_t)st->st_size);
+		r = publish(c, tmp, path, text, "elf", (uint64_t)st->st_size, owner);
 	if (r != 0)
 		(void)unlinkat(c->fd, tmp, 0);
 	return r;
@@ -260,23 +300,103 @@ static bool is_it(const struct fr_object *o, int fd, const struct stat *st, uint
 	return o->id_len == (size_t)n && memcmp(o->id, ret_id, o->id_len) == 0;
 }
 
+/* Who can have put any build-id they like into the file: 0 for root's, that no other user may write. A file
+   system that a user had mounted is nosuid, and says of its files what it likes. */
+static uid_t owner_of(int fd, const struct stat *st)
+{
+	struct statvfs v;
+	bool nosuid = fstatvfs(fd, &v) < 0 || v.f_flag & ST_NOSUID,
+	     others = st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != 0);
+
+	if (st->st_uid == 0 && (nosuid || others))
+		return (uid_t)-1;
+	return st->st_uid;
+}
+
+/* Whether the copy that E has is the file FD byte for byte. */
+static bool is_same(const struct fr_object_cache *c, const struct object_entry *e, int fd, uint64_t size)
+{
+	_cleanup_close_ int directory = object_cache_open_entry(c, e->id, NULL);
+	_cleanup_close_ int have = directory < 0 ? -1 : openat(directory, "elf", O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ uint8_t *block = malloc(2 * COMPARE_STEP);
+
+	if (have < 0 || !block || size != e->bytes)
+		return false;
+	for (uint64_t at = 0; at < size; at += COMPARE_STEP) {
+		const size_t n = FR_MIN(size - at, (uint64_t)COMPARE_STEP);
+
+		if (fr_pread_all(fd, block, n, (off_t)at) != (ssize_t)n ||
+			fr_pread_all(have, block + COMPARE_STEP, n, (off_t)at) != (ssize_t)n ||
+			memcmp(block, block + COMPARE_STEP, n) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* There is an entry of that build-id, and the file FD of OWNER has it, too. perf looks by build-id alone, so
+   the entry is for all users' samples. 1 also where it is contested; 2: FD takes its place. */
+static int settle(struct fr_object_cache *c, const struct object_entry *e, int fd, const struct stat *st,
+	uid_t owner, const char *path)
+{
+	char id[sizeof(e->id)];
+
+	if (e->owner == 0 && !e->contested)
+		return 0;
+	memcpy(id, e->id, sizeof(id));
+	if (owner == 0) {
+		object_cache_drop(c, id);
+		return 2;
+	}
+	if (e->contested)
+		return 1;
+	if (e->owner == owner || is_same(c, e, fd, (uint64_t)st->st_size))
+		return 0;
+	return contest(c, path, id);
+}
+
+/* The file is not there to be looked at: what E has is another's unless it came from the same path. */
+static int settle_without(struct fr_object_cache *c, const struct object_entry *e, const char *path)
+{
+	char have[PATH_MAX], id[sizeof(e->id)];
+	_cleanup_close_ int fd = -1;
+	const size_t n = strlen(path);
+
+	if (e->owner == 0 || e->contested)
+		return e->contested;
+	memcpy(id, e->id, sizeof(id));
+	fd = object_cache_open_entry(c, id, have);
+	if (fd >= 0 && strncmp(have, path, n) == 0 && have[n] == '/')
+		return 0;
+	return contest(c, path, id);
+}
+
 static int add_from(struct fr_object_cache *c, const struct fr_object *o, const char *path)
 {
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
 		_cleanup_close_ int fd = open_way(o, i, &st);
 		char text[2 * FR_OBJECT_ID_MAX + 1];
+		const struct object_entry *e;
 		uint8_t id[FR_BUILD_ID_MAX];
+		uid_t owner;
 		size_t len;
+		int r = 2;
 
 		if (fd < 0 || !is_it(o, fd, &st, id, &len))
 			continue;
 		hex(id, len, text);
-		if (object_cache_touch(c, text))
-			return 0;
-		return add_file(c, fd, &st, path, id, len);
+		owner = owner_of(fd, &st);
+		e = object_cache_touch(c, text);
+		if (e)
+			r = settle(c, e, fd, &st, owner, path);
+		return r == 2 ? add_file(c, fd, &st, path, id, len, owner) : r;
 	}
-	return 1;
+	return -ENOENT;
+}
+
+static bool is_trusted(const struct object_entry *e)
+{
+	return e && e->owner == 0 && !e->contested;
 }
 
 static int add_bytes(struct fr_object_cache *c, const char *path, const char *file, const uint8_t *id,
@@ -287,8 +407,9 @@ static int add_bytes(struct fr_object_cache *c, const char *path, const char *fi
 	int r;
 
 	hex(id, len, text);
-	if (object_cache_touch(c, text))
+	if (is_trusted(object_cache_touch(c, text)))
 		return 0;
+	object_cache_drop(c, text);
 	if (!object_cache_make_room(c, size))
 		return 1;
 	to = create(c, true, tmp);
@@ -298,7 +419,7 @@ static int add_bytes(struct fr_object_cache *c, const char *path, const char *fi
 	if (r == 0 && fdatasync(to) < 0)
 		r = -errno;
 	if (r == 0)
-		r = publish(c, tmp, path, text, file, size);
+		r = publish(c, tmp, path, text, file, size, 0);
 	if (r < 0)
 		(void)unlinkat(c->fd, tmp, 0);
 	return r;
@@ -317,6 +438,8 @@ static int add_vdso(struct fr_object_cache *c)
 int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o)
 {
 	char path[PATH_MAX], text[2 * FR_OBJECT_ID_MAX + 1];
+	const struct object_entry *e = NULL;
+	int r;
 
 	if (strcmp(o->path, FR_VDSO_NAME) == 0)
 		return add_vdso(c);
@@ -324,10 +447,14 @@ int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o)
 		return 1;
 	if (o->id_len > 0) {
 		hex(o->id, o->id_len, text);
-		if (object_cache_touch(c, text))
+		e = object_cache_touch(c, text);
+		if (is_trusted(e))
 			return 0;
 	}
-	return add_from(c, o, path);
+	r = add_from(c, o, path);
+	if (r != -ENOENT)
+		return r;
+	return e ? settle_without(c, e, path) : 1;
 }
 
 /* The first line that is not all zeros. */
@@ -349,7 +476,7 @@ int fr_object_cache_add_kernel(struct fr_object_cache *c)
 	if (len <= 0)
 		return 1;
 	hex(id, (size_t)len, text);
-	if (object_cache_touch(c, text))
+	if (is_trusted(object_cache_touch(c, text)))
 		return 0;
 	if (fr_read_file(AT_FDCWD, "/proc/kallsyms", KALLSYMS_MAX, &kallsyms) < 0 ||
 		!has_addresses(&kallsyms))

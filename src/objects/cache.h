@@ -8,6 +8,11 @@
  *     .build-id/XX/REST -> ../../PATH/BUILDID          the key, and where it leads
  *     PATH/BUILDID/elf                                 (or kallsyms, or vdso) the copy
  *
+ * Whoever can write a file can put any build-id into it, and perf looks by build-id alone. So a file of root
+ * that nobody else may write takes the place of any other; and where users who are not root have different
+ * files of one build-id, none is kept for it, and what is kept of one user's serves only maps of the same
+ * file.
+ *
  * Bounded in bytes; the least recently used go first, where used means added or hit by a dump. The
  * directory's time of change tells when. Single-threaded; others may read meanwhile: each entry appears
  * whole.

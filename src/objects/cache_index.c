@@ -54,7 +54,7 @@ static int open_target(const struct fr_object_cache *c, const char *path)
 	return openat(c->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t bytes)
+int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t bytes, uid_t owner)
 {
 	if (c->n == c->cap) {
 		size_t cap = c->cap ? 2 * c->cap : 64;
@@ -65,7 +65,8 @@ int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t by
 		c->entries = v;
 		c->cap = cap;
 	}
-	c->entries[c->n] = (struct object_entry){.bytes = bytes, .used_ns = fr_now_ns(CLOCK_REALTIME)};
+	c->entries[c->n] =
+		(struct object_entry){.bytes = bytes, .used_ns = fr_now_ns(CLOCK_REALTIME), .owner = owner};
 	snprintf(c->entries[c->n].id, sizeof(c->entries[c->n].id), "%s", id);
 	c->n++;
 	c->stats.objects = c->n;
@@ -88,14 +89,20 @@ static int scan_entry(struct fr_object_cache *c, const char *id)
 	dir = fr_opendir_at(c->fd, path);
 	if (!dir || fstat(dirfd(dir), &st) < 0)
 		return 0;
-	r = object_cache_remember(c, id, 0);
+	r = object_cache_remember(c, id, 0, 0);
 	if (r < 0)
 		return r;
 	c->entries[c->n - 1].used_ns =
 		(uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
-	while ((e = readdir(dir)))
+	while ((e = readdir(dir))) {
 		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 			bytes += (uint64_t)st.st_size;
+		if (strcmp(e->d_name, OBJECT_CONTESTED) == 0)
+			c->entries[c->n - 1].contested = true;
+		if (strncmp(e->d_name, OBJECT_OWNER_PREFIX, strlen(OBJECT_OWNER_PREFIX)) == 0)
+			c->entries[c->n - 1].owner =
+				(uid_t)strtoul(e->d_name + strlen(OBJECT_OWNER_PREFIX), NULL, 10);
+	}
 	c->entries[c->n - 1].bytes = bytes;
 	c->stats.bytes += bytes;
 	return 0;
@@ -154,25 +161,32 @@ void fr_object_cache_begin(struct fr_object_cache *c)
 	c->begin_ns = fr_now_ns(CLOCK_REALTIME);
 }
 
-bool object_cache_touch(struct fr_object_cache *c, const char *id)
+int object_cache_open_entry(const struct fr_object_cache *c, const char *id, char *path)
 {
-	char path[PATH_MAX];
+	char target[PATH_MAX];
+	int fd;
 
+	if (!target_of(c, id, path ? path : target))
+		return -ENOENT;
+	fd = open_target(c, path ? path : target);
+	return fd < 0 ? -errno : fd;
+}
+
+const struct object_entry *object_cache_touch(struct fr_object_cache *c, const char *id)
+{
 	for (size_t i = 0; i < c->n; i++) {
 		_cleanup_close_ int fd = -1;
 
 		if (strcmp(c->entries[i].id, id) != 0)
 			continue;
-		if (!target_of(c, id, path))
-			return false;
-		fd = open_target(c, path);
+		fd = object_cache_open_entry(c, id, NULL);
 		if (fd < 0)
-			return false;
+			return NULL;
 		(void)futimens(fd, NULL);
 		c->entries[i].used_ns = fr_now_ns(CLOCK_REALTIME);
-		return true;
+		return &c->entries[i];
 	}
-	return false;
+	return NULL;
 }
 
 /* The entry's files and whatever directories are empty then. */
@@ -185,6 +199,9 @@ static void remove_files(const struct fr_object_cache *c, const char *id)
 	snprintf(key, sizeof(key), KEYS "/%.2s/%s", id, id + 2);
 	if (target_of(c, id, path)) {
 		dir = fr_opendir_at(c->fd, path);
+		/* First, as what else is there says whether it may be used. */
+		if (dir)
+			(void)unlinkat(dirfd(dir), "elf", 0);
 		while (dir && (e = readdir(dir)))
 			(void)unlinkat(dirfd(dir), e->d_name, 0);
 		do {
@@ -198,6 +215,23 @@ static void remove_files(const struct fr_object_cache *c, const char *id)
 	(void)unlinkat(c->fd, key, AT_REMOVEDIR);
 }
 
+static void drop(struct fr_object_cache *c, size_t i)
+{
+	remove_files(c, c->entries[i].id);
+	c->stats.bytes -= c->entries[i].bytes;
+	c->entries[i] = c->entries[--c->n];
+	c->stats.objects = c->n;
+}
+
+void object_cache_drop(struct fr_object_cache *c, const char *id)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (strcmp(c->entries[i].id, id) == 0) {
+			drop(c, i);
+			return;
+		}
+}
+
 static bool evict_oldest(struct fr_object_cache *c)
 {
 	size_t oldest = 0;
@@ -207,11 +241,8 @@ static bool evict_oldest(struct fr_object_cache *c)
 			oldest = i;
 	if (c->n == 0 || c->entries[oldest].used_ns >= c->begin_ns)
 		return false;
-	remove_files(c, c->entries[oldest].id);
-	c->stats.bytes -= c->entries[oldest].bytes;
+	drop(c, oldest);
 	c->stats.evicted++;
-	c->entries[oldest] = c->entries[--c->n];
-	c->stats.objects = c->n;
 	return true;
 }
 

@@ -144,6 +144,86 @@ static void test_another_build_is_not_taken_for_it(void **state)
 	assert_false(is_cached(f, &old));
 }
 
+/* The bytes of what perf would find for O, but the last one alone: it tells copies of one build-id apart. */
+static int cached_end(struct fixture *f, const struct fr_object *o)
+{
+	_cleanup_close_ int fd = open_cached(f, o);
+	struct stat st;
+	uint8_t end;
+
+	if (fd < 0)
+		return -1;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pread(fd, &end, 1, st.st_size - 1), 1);
+	return end;
+}
+
+/* A file with libc's build-id, of UID, that ends with END. */
+static struct fr_object forged(struct fixture *f, const char *name, uid_t uid, char end, char path[PATH_MAX])
+{
+	struct fr_object o = copy_of_self(f, name, 1, path);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	assert_int_equal(write(fd, &end, 1), 1);
+	assert_int_equal(fchown(fd, uid, uid), 0);
+	return o;
+}
+
+/* perf looks by build-id alone, and whoever can write a file can put any into it. */
+static void test_nobody_serves_the_maps_of_others(void **state)
+{
+	struct fixture *f = *state;
+	char hostile_path[PATH_MAX], root_path[PATH_MAX], other_path[PATH_MAX], same_path[PATH_MAX];
+	struct fr_object hostile, root, other, same;
+
+	if (geteuid() != 0)
+		skip();
+	hostile = forged(f, "hostile", 1000, 'h', hostile_path);
+	same = forged(f, "same", 1002, 'h', same_path);
+	other = forged(f, "other", 1001, 'o', other_path);
+	root = forged(f, "libc", 0, 'r', root_path);
+	open_cache(f, 1u << 30, 1u << 30);
+	/* Alone it serves its own, and another's where that has the same bytes. */
+	assert_int_equal(fr_object_cache_add(f->cache, &hostile), 0);
+	assert_int_equal(cached_end(f, &hostile), 'h');
+	assert_int_equal(fr_object_cache_add(f->cache, &same), 0);
+	assert_int_equal(cached_end(f, &same), 'h');
+	/* Another user's is another file: neither serves, whoever comes again, and after a restart. */
+	assert_int_equal(fr_object_cache_add(f->cache, &other), 1);
+	assert_int_equal(cached_end(f, &other), -1);
+	open_cache(f, 1u << 30, 1u << 30);
+	assert_int_equal(fr_object_cache_add(f->cache, &hostile), 1);
+	assert_int_equal(cached_end(f, &hostile), -1);
+	/* Root's serves all, and stays. */
+	assert_int_equal(fr_object_cache_add(f->cache, &root), 0);
+	assert_int_equal(cached_end(f, &root), 'r');
+	assert_int_equal(fr_object_cache_add(f->cache, &hostile), 0);
+	open_cache(f, 1u << 30, 1u << 30);
+	assert_int_equal(fr_object_cache_add(f->cache, &hostile), 0);
+	assert_int_equal(cached_end(f, &root), 'r');
+}
+
+/* And one that is gone, of another path, is not the user's either. */
+static void test_a_map_whose_file_is_gone_is_not_served_by_another(void **state)
+{
+	struct fixture *f = *state;
+	char hostile_path[PATH_MAX], gone_path[PATH_MAX];
+	struct fr_object hostile, gone;
+
+	if (geteuid() != 0)
+		skip();
+	hostile = forged(f, "hostile", 1000, 'h', hostile_path);
+	gone = forged(f, "libc", 0, 'r', gone_path);
+	assert_int_equal(unlink(gone_path), 0);
+	open_cache(f, 1u << 30, 1u << 30);
+	assert_int_equal(fr_object_cache_add(f->cache, &hostile), 0);
+	assert_int_equal(unlink(hostile_path), 0);
+	open_cache(f, 1u << 30, 1u << 30); /* its owner is known still */
+	assert_int_equal(fr_object_cache_add(f->cache, &hostile), 0);
+	assert_int_equal(fr_object_cache_add(f->cache, &gone), 1);
+	assert_int_equal(cached_end(f, &gone), -1);
+}
+
 static void test_what_is_no_regular_file_is_not_opened(void **state)
 {
 	struct fixture *f = *state;
@@ -238,6 +318,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_CACHE(test_a_copy_is_what_was_mapped),
 		WITH_CACHE(test_another_build_is_not_taken_for_it),
+		WITH_CACHE(test_nobody_serves_the_maps_of_others),
+		WITH_CACHE(test_a_map_whose_file_is_gone_is_not_served_by_another),
 		WITH_CACHE(test_what_is_no_regular_file_is_not_opened),
 		WITH_CACHE(test_the_least_recently_used_goes),
 		WITH_CACHE(test_a_large_one_is_left_out),
