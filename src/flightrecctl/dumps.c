@@ -248,12 +248,13 @@ int ctl_dump_find(const struct ctl *ctl, char **ret, struct fr_diag *d)
 
 	if (!directory && !is_path)
 		return -ENOMEM;
-	if (!strcmp(arg, "latest"))
+	if (directory && !strcmp(arg, "latest"))
 		r = latest(directory, &path, d);
-	else if (!(path = path_of(directory, arg)))
-		r = -ENOMEM;
-	if (r == 0)
-		r = check_content(path, d);
+	else
+		path = path_of(directory, arg);
+	if (r < 0)
+		return r;
+	r = path ? check_content(path, d) : -ENOMEM;
 	if (r == 0)
 		*ret = TAKE_PTR(path);
 	return r;

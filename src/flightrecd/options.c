@@ -337,7 +337,9 @@ static int set_directory(struct fr_config *c, const char *value, struct fr_diag 
 	int r = make_absolute(value, "-o", &absolute, d);
 
 	c->directory_given = true;
-	return r < 0 ? r : set_path(&c->directory, absolute);
+	if (r < 0)
+		return r;
+	return absolute ? set_path(&c->directory, absolute) : -ENOMEM;
 }
 
 static int apply(struct fr_config *c, int option, char *value, struct applied *done, struct fr_diag *d)

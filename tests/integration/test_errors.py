@@ -4,6 +4,7 @@ import os
 import re
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,14 @@ def test_what_is_no_event(state_dir, spec):
 @pytest.mark.parametrize("size, word", [("512K", "1M"), ("1", "1M"), ("0", "1M"), ("32G", "16"), ("lots", "lots"), ("-5M", "-5M")])
 def test_ring_size(state_dir, size, word):
     refused(flightrecd(state_dir, "-e", "cpu-clock", f"-M{size}"), word)
+
+
+def test_a_frequency_past_the_kernels_limit(state_dir):
+    limit = int(Path("/proc/sys/kernel/perf_event_max_sample_rate").read_text())
+    if limit >= 1000000:
+        pytest.skip(f"kernel.perf_event_max_sample_rate is {limit}")
+    # The kernel lowers its limit where interrupts take too long.
+    refused(flightrecd(state_dir, "-e", "cpu-clock", "-F", limit + 1), "kernel.perf_event_max_sample_rate", "give -F ")
 
 
 def test_bad_filter(state_dir):
