@@ -124,7 +124,10 @@ int ctl_copy(const char *dump, const char *path, struct fr_diag *d)
 	int r;
 
 	if (from < 0)
-		return fr_fail_errno(d, -errno, "run it as root or as a member of the recorder's group",
+		return fr_fail_errno(d, -errno,
+			errno == ENOENT
+				? "it was removed meanwhile: dump again, and see MaxUse= and MaxFiles="
+				: "run it as root or as a member of the recorder's group",
 			"cannot read %s for a copy", dump);
 	sigemptyset(&interruptions);
 	sigaddset(&interruptions, SIGINT);
