@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "flightrecd/daemon.h"
 
-/* Opening all events anew costs time, and their new ids room in all files to come: a service that crashes in
-   a loop must not have us do so in a loop. */
+/* Opening all events anew costs time, and their new ids room in all files of this lap of the ring: a service
+   that crashes in a loop must not have us do so in a loop. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 

@@ -217,6 +217,20 @@ def test_cgroup(recorder, group):
     assert set(found) == {pid, again} and found[again] > 100, found
 
 
+def test_cgroup_made_anew_again_and_again(recorder, group):
+    """As by a service that crashes in a loop: the recorder does not open its events in a loop, and does not grow."""
+    d = recorder("-e", "cpu-clock", "-F", "499", "--cgroup", group, "-M", "4M")
+    before = d.status()["self"]["rss_bytes"]
+    for _ in range(2000):
+        group.rmdir()
+        group.mkdir()
+    until("cgroup that is recorded anew", lambda: "cgroup-came" in d.lost(), 60)
+    assert d.lost()["cgroup-came"] <= 10, d.lost()
+    assert d.status()["self"]["rss_bytes"] - before < 8 << 20
+    d.dump_by_control()
+    d.stop()
+
+
 def test_overwrite_ring(recorder):
     """The kernel's own ring, read at the dump: the newest records, each once, beside a forward event."""
     d = recorder("-e", "raw_syscalls:sys_enter/overwrite/", "-e", "cpu-clock", "-F", "99", "-m", "4M", "-M", "32M")
