@@ -48,6 +48,8 @@ struct fr_event {
 	char *cpus;	       /* the only CPUs that its PMU counts on, as a CPU list; NULL: all */
 };
 
+#define FR_EVENTS_MAX 8192
+
 struct fr_event_list {
 	struct fr_event *items;
 	size_t n;

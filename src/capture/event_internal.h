@@ -19,7 +19,6 @@ struct fr_term {
 	char *value; /* NULL: no "=" */
 };
 #define FR_TERMS_MAX 64
-#define FR_EVENTS_MAX 8192
 #define FR_SPEC_MAX (64u << 10)
 
 struct fr_terms {

@@ -48,11 +48,14 @@ void fr_config_deinit(struct fr_config *c)
 	*c = (struct fr_config){0};
 }
 
-int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin)
+int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d)
 {
 	_cleanup_free_ char *s = strdup(spec), *o = strdup(origin);
-	struct fr_config_event *events = reallocarray(c->events, c->n_events + 1, sizeof(*events));
+	struct fr_config_event *events = NULL;
 
+	if (c->n_events == FR_EVENTS_MAX)
+		return fr_fail(d, -EINVAL, "give fewer, or patterns", "more than %u events", FR_EVENTS_MAX);
+	events = reallocarray(c->events, c->n_events + 1, sizeof(*events));
 	if (events)
 		c->events = events;
 	if (!s || !o || !events)

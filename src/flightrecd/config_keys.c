@@ -207,7 +207,7 @@ SETTER(set_events)
 		fr_config_clear_events(c);
 		return 0;
 	}
-	return fr_config_add_event(c, value, origin);
+	return fr_config_add_event(c, value, origin, d);
 }
 
 SETTER(set_filter)

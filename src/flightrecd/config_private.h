@@ -16,8 +16,8 @@ int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_dia
 /* fr_options_parse() with TEXT in the place of all files. */
 int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d);
 
-/* Append an event with its ORIGIN. 0 or -ENOMEM. */
-int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin);
+/* Append an event with its ORIGIN. 0, -ENOMEM, or -EINVAL where there are too many. */
+int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d);
 /* The filter of the last event. 0, -ENOMEM, or -EINVAL where there is none or it has one. */
 int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr_diag *d);
 void fr_config_clear_events(struct fr_config *c);

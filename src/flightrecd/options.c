@@ -288,7 +288,7 @@ static int add_event(struct fr_config *c, const char *spec, struct applied *done
 	if (!done->replaced)
 		fr_config_clear_events(c);
 	done->replaced = true;
-	return fr_config_add_event(c, spec, "-e");
+	return fr_config_add_event(c, spec, "-e", d);
 }
 
 static int set_filter(struct fr_config *c, const char *filter, const struct applied *done, struct fr_diag *d)

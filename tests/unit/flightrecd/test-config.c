@@ -274,7 +274,7 @@ static void test_table_is_sound(void **state)
 		struct fr_diag d = {0};
 
 		fr_config_init(&c);
-		fr_config_add_event(&c, "x", "t");
+		fr_config_add_event(&c, "x", "t", NULL);
 		if (fr_config_set(&c, keys[i].section, keys[i].name, keys[i].value, "t", &d) < 0)
 			fail_msg("the value shown for %s= is refused: %s", keys[i].name, d.what);
 		assert_int_equal(fr_config_set(&c, keys[i].section, keys[i].name, "", "t", &d), 0);
