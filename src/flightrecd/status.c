@@ -383,6 +383,20 @@ static void add_notices(struct fr_daemon *m, cJSON *status)
 			a, cJSON_CreateString(
 				   "the kernel's addresses are hidden, its functions will have no names: "
 				   "CAP_SYSLOG, or kernel.kptr_restrict=0"));
+	if (keeper.processes_are_hidden)
+		cJSON_AddItemToArray(a,
+			cJSON_CreateString(
+				"/proc hides processes (hidepid=): those that ran before the recorder have "
+				"no names: CAP_SYS_PTRACE, or the group of its option gid="));
+	if (keeper.maps_hidden) {
+		char text[160];
+
+		snprintf(text, sizeof(text),
+			"the maps of %llu processes cannot be read, their functions have no names: "
+			"CAP_SYS_PTRACE",
+			(unsigned long long)keeper.maps_hidden);
+		cJSON_AddItemToArray(a, cJSON_CreateString(text));
+	}
 	if (keeper.compaction_errno) {
 		char text[160];
 

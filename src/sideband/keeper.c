@@ -490,5 +490,7 @@ void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret)
 		.scan_ns = atomic_load(&k->scan_ns),
 		.is_late = k->is_unwatched && atomic_load(&k->scans) == 0,
 		.kernel_is_hidden = atomic_load(&k->kernel_is_hidden),
+		.processes_are_hidden = atomic_load(&k->processes_are_hidden),
+		.maps_hidden = atomic_load(&k->maps_hidden),
 	};
 }

@@ -115,5 +115,7 @@ struct fr_keeper_stats {
 	uint64_t scan_ns;			/* what the last scan took */
 	bool is_late;				/* the first scan still runs, though samples flow */
 	bool kernel_is_hidden; /* the last scan saw no kernel addresses: kernel.kptr_restrict, CAP_SYSLOG */
+	bool processes_are_hidden; /* nor all processes: hidepid=, CAP_SYS_PTRACE */
+	uint64_t maps_hidden;	   /* nor the maps of so many */
 };
 void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret);

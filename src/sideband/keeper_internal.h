@@ -10,6 +10,7 @@
 #include "sideband/model.h"
 #include "sideband/queue.h"
 #include "sideband/reorder.h"
+#include "sideband/scan.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,9 +62,10 @@ struct fr_keeper {
 	/* Keeper's */
 	struct fr_session session;
 	struct keeper_stage head;
-	uint64_t since_ns;    /* fresh_since_ns when all that came before it had been read */
-	uint64_t scan_ns_now; /* the time of a scan that is not over; 0: there is none */
-	bool scan_is_read;    /* it only waits for the head to reach it */
+	uint64_t since_ns;	      /* fresh_since_ns when all that came before it had been read */
+	uint64_t scan_ns_now;	      /* the time of a scan that is not over; 0: there is none */
+	bool scan_is_read;	      /* it only waits for the head to reach it */
+	struct fr_scan_unseen unseen; /* by the last scan */
 	struct keeper_compaction compaction;
 	struct fr_auxfile *file;
 	struct fr_buf batch;  /* of fresh records, as large as their queue */
@@ -82,7 +84,8 @@ struct fr_keeper {
 	_Atomic uint64_t queue_drops, records, bytes, file_bytes, write_errors, scans, damaged, scan_ns;
 	_Atomic uint64_t compactions, compactions_failed, checkpoint_bytes;
 	_Atomic int last_errno, compaction_errno;
-	atomic_bool kernel_is_hidden;
+	atomic_bool kernel_is_hidden, processes_are_hidden;
+	_Atomic uint64_t maps_hidden;
 };
 
 /* keeper_file.c: whole records to the file; failures are counted, nothing else. */

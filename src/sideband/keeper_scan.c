@@ -80,7 +80,8 @@ static int scan(struct fr_keeper *k, uint64_t time_ns, struct fr_diag *d)
 		.id = k->config.sideband_id,
 		.pids = k->config.pids,
 		.n_pids = k->config.n_pids,
-		.kernel = true};
+		.kernel = true,
+		.unseen = &k->unseen};
 	uint64_t begin = fr_monotonic_ns(), end;
 	int r, hidden;
 
@@ -95,6 +96,8 @@ static int scan(struct fr_keeper *k, uint64_t time_ns, struct fr_diag *d)
 	if (r < 0)
 		return r;
 	atomic_store(&k->kernel_is_hidden, hidden == 1);
+	atomic_store(&k->processes_are_hidden, k->unseen.processes);
+	atomic_store(&k->maps_hidden, k->unseen.maps);
 	if (!k->retry_ns)
 		k->retry_after_ns = 0;
 	return 0;
@@ -180,8 +183,9 @@ void keeper_scan_settle(struct fr_keeper *k)
 		return;
 	k->scan_ns_now++; /* its own records, too */
 	keeper_head_advance(k, k->since_ns);
-	/* With a choice of processes a scan does not see their children: absence says nothing. */
-	if (k->config.n_pids == 0)
+	/* With a choice of processes a scan does not see their children, and without permission not all of
+	   them: absence says nothing. */
+	if (k->config.n_pids == 0 && !k->unseen.processes)
 		r = fr_model_write_gone(k->head.model, time_ns, k->config.sideband_id, &gone);
 	if (r == 0)
 		r = tell_all(k, &gone, time_ns);

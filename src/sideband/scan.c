@@ -7,9 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <mntent.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #define PROC_MODULES "/proc/modules"
 
@@ -75,15 +79,27 @@ static int scan_kernel(struct scan *s)
 	return r < 0 ? r : hidden;
 }
 
+/* Then what is kept from us all the same is one process of its own kind, which no permission would help. */
+static bool may_trace(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	return syscall(SYS_capget, &head, caps) == 0 && caps[0].effective & 1u << CAP_SYS_PTRACE;
+}
+
 static int scan_all_tasks(struct scan *s)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *e;
+	struct stat st;
 	uint64_t pid;
 	int r = 0;
 
 	if (!dir)
 		return -errno;
+	/* Each pid namespace has a process 1. (access() would leave our capabilities out.) */
+	s->unseen.processes = !s->may_trace && fstatat(s->proc_fd, "1/comm", &st, 0) < 0;
 	while (r == 0 && (e = readdir(dir)))
 		if (fr_u64_parse(e->d_name, &pid) == 0 && pid <= INT_MAX)
 			r = scan_process(s, (pid_t)pid);
@@ -96,6 +112,7 @@ static int run(struct scan *s, const struct fr_scan_config *c)
 	int r = hidden < 0 ? hidden : 0;
 
 	s->data_maps = c->data_maps;
+	s->may_trace = may_trace();
 	if (r == 0 && c->n_pids == 0)
 		r = scan_all_tasks(s);
 	for (size_t i = 0; i < c->n_pids && r == 0; i++)
@@ -116,6 +133,8 @@ int fr_scan(const struct fr_scan_config *config,
 	s.build_ids = fr_build_id_cache_new();
 	s.line = malloc(FR_PROCMAPS_LINE_MAX);
 	r = s.build_ids && s.line ? run(&s, config) : -ENOMEM;
+	if (config->unseen)
+		*config->unseen = s.unseen;
 	fr_build_id_cache_free(s.build_ids);
 	free(s.line);
 	fr_buf_deinit(&s.record);

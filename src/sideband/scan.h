@@ -12,13 +12,20 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* What the kernel does not let us see for want of CAP_SYS_PTRACE. */
+struct fr_scan_unseen {
+	bool processes; /* /proc hides some of them (hidepid=): who is not there may be alive */
+	uint64_t maps;	/* of so many processes the maps cannot be read */
+};
+
 struct fr_scan_config {
 	uint64_t time_ns;  /* stands in every record */
 	uint64_t id;	   /* event id of the side-band event */
 	const pid_t *pids; /* n_pids == 0: all */
 	size_t n_pids;
-	bool kernel;	/* kernel map, modules, ksymbols, cgroups too */
-	bool data_maps; /* maps of files without text too: for stacks that are unwound later */
+	bool kernel;		       /* kernel map, modules, ksymbols, cgroups too */
+	bool data_maps;		       /* maps of files without text too: for stacks that are unwound later */
+	struct fr_scan_unseen *unseen; /* NULL, or set by the scan */
 };
 
 /* Each record goes to PUT; a negative return ends the scan and is returned. Tasks that vanish meanwhile are

@@ -19,7 +19,9 @@ struct scan {
 	int proc_fd;
 	bool data_maps;	   /* as fr_scan_config */
 	bool no_map_files; /* not permitted: the names have to do */
-	char *line;	   /* FR_PROCMAPS_LINE_MAX */
+	bool may_trace;	   /* CAP_SYS_PTRACE */
+	struct fr_scan_unseen unseen;
+	char *line; /* FR_PROCMAPS_LINE_MAX */
 };
 
 /* Hands on what stands in S->record, where R says that it was made. 0 or a negative errno. */

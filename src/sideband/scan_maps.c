@@ -116,8 +116,10 @@ int scan_maps(struct scan *s, pid_t pid, int pid_fd)
 	size_t fill = 0;
 	bool skip = false;
 
-	if (fd < 0)
+	if (fd < 0) {
+		s->unseen.maps += !s->may_trace && (errno == EACCES || errno == EPERM);
 		return 0;
+	}
 	for (;;) {
 		ssize_t n = read(fd, s->line + fill, FR_PROCMAPS_LINE_MAX - fill);
 		int r;

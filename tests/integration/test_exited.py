@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A process that exited before the dump has its name and its symbols, in the sample file and in the merged one."""
+import os
 import re
 import signal
 import subprocess
 
-from harness import (cpu_seconds, environment, last_cpu, load, perf, program, report_rows, samples_of, script_lines, start, until,
-                     until_perf_records)
+import pytest
+
+from harness import (ARMED_PROBES, cpu_seconds, environment, last_cpu, load, perf, program, report_rows, run, samples_of,
+                     script_lines, start, until, until_perf_records)
 
 CHILDREN, MS = 12, 100  # against which the start of a program, on a slow machine, is little
 PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
@@ -73,3 +76,34 @@ def test_what_perf_shows_in_the_same_case(tmp_path):
     print(f"perf record --overwrite: of {len(mine)} samples of the process that exited {len(named)} have its name, "
           f"{len(hot)} the symbol; e.g. {mine[:1]}")
     assert mine, "perf recorded the process"
+
+
+@pytest.mark.parametrize("hidepid, sees", [(2, False), (1, False), (2, True)])
+def test_a_proc_that_hides_processes(recorder, open_dir, hidepid, sees):
+    """An unprivileged recorder says whose names it does not know, and takes nobody for dead whom it does not see."""
+    state, uid, config = open_dir / "state", 65534, open_dir / "flightrecd.conf"
+    state.mkdir()
+    os.chown(state, uid, uid)
+    config.write_text(f"[Recorder]\nEvents=cpu-clock\nFrequency=499\nRingSize=16M\nSidebandBuffer=4K\n"
+                      f"[Triggers]\nSocket={state}/trigger\n" + "".join(f"[Trigger {x}]\nEnabled=no\n" for x in ARMED_PROBES))
+    caps = ",".join(["-all", *(f"+{c}" for c in ("perfmon", "ipc_lock", "syslog", "dac_read_search", "chown") + ("sys_ptrace",) * sees)])
+    user = ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", f"--inh-caps={caps}", f"--ambient-caps={caps}",
+            f"--bounding-set={caps}")
+    if run(*user, "true").code != 0:
+        pytest.skip("setpriv cannot hand on capabilities here")
+    hide = ("unshare", "--mount", "--propagation", "private", "sh", "-c",
+            f'mount -t proc -o hidepid={hidepid} proc /proc && exec "$@"', "sh")
+    before = start(program("frtest-burn"), "-t", 600, stdout=subprocess.DEVNULL)
+    d = recorder("--config", config, directory=state, binary=open_dir / "flightrecd", prefix=(*hide, *user))
+    assert any("hides processes" in n for n in d.status().get("notices", [])) == (not sees), d.status()
+    after = start(program("frtest-burn"), "-t", 600, stdout=subprocess.DEVNULL)
+    until("another scan", lambda: d.status()["sideband"]["scans"] > 1 or not load("spawn", "-n", 20, "-m", 1))
+    after_scan = d.event_status("cpu-clock")["samples"]
+    d.until_sampled("cpu-clock", after_scan + 100)
+    # perf complains of the side-band that was lost, which is what asked for the scan.
+    lines = [x.split() for x in perf("script", "-i", d.dump_by_control(), "-F", "pid,comm", "-G").out.splitlines()]
+    after.kill()
+    before.kill()
+    assert [comm for comm, pid in lines if pid == str(after.pid)][-1] == "frtest-burn"
+    assert {comm for comm, pid in lines if pid == str(before.pid)} == {"frtest-burn" if sees else f":{before.pid}"}
+    d.stop()
