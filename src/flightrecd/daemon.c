@@ -409,8 +409,8 @@ void fr_daemon_close(struct fr_daemon *m)
 	if (m->is_open)
 		close_stages(m);
 	m->is_open = false;
-	m->event = sd_event_unref(m->event);
 	fr_hotplug_close(m);
+	m->event = sd_event_unref(m->event);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(m->rate); i++)
 		free(TAKE_PTR(m->rate[i].samples));
 	cJSON_Delete(TAKE_PTR(m->last_dump));

@@ -136,10 +136,12 @@ static void watch(struct fr_daemon *m, const struct cpus *present)
 	for (int cpu = 0; h->files && cpu < FR_CPUS_MAX; cpu++) {
 		if (!has_cpu(present->bits, cpu))
 			continue;
-		h->files[cpu] = (struct fr_hotplug_file){m, cpu};
+		h->files[cpu] = (struct fr_hotplug_file){.daemon = m, .cpu = cpu};
 		snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%d/online", cpu);
-		/* One that cannot go has none. */
-		(void)sd_event_add_inotify(m->event, NULL, path, IN_CLOSE_WRITE, on_written, &h->files[cpu]);
+		/* A CPU that cannot go has no such file. The source is not a floating one, as libsystemd 252
+		   keeps the loop for ever then. */
+		(void)sd_event_add_inotify(
+			m->event, &h->files[cpu].source, path, IN_CLOSE_WRITE, on_written, &h->files[cpu]);
 	}
 }
 
@@ -170,6 +172,8 @@ void fr_hotplug_tick(struct fr_daemon *m)
 
 void fr_hotplug_close(struct fr_daemon *m)
 {
+	for (int cpu = 0; m->hotplug.files && cpu < FR_CPUS_MAX; cpu++)
+		sd_event_source_disable_unref(m->hotplug.files[cpu].source);
 	free(m->hotplug.files);
 	m->hotplug = (struct fr_hotplug){0};
 }

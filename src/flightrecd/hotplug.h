@@ -21,6 +21,7 @@ struct fr_daemon;
 struct fr_hotplug_file { /* "online" of a CPU */
 	struct fr_daemon *daemon;
 	int cpu;
+	struct sd_event_source *source; /* or NULL */
 };
 
 struct fr_hotplug {
