@@ -22,6 +22,9 @@
 #include <sys/resource.h>
 
 #define CPUS_MAX 8192
+/* What is drained at once is in the caches still, and all the rest of a large ring is for a host that takes
+   the CPU away. */
+#define WAKEUP_MAX ((size_t)1 << 20)
 #define FDS_SPARE 256 /* for everything else that the program opens */
 
 static enum fr_ring_kind kind_of(const struct fr_capture *c, size_t event)
@@ -106,7 +109,7 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 		r = copy_event(&c->events[i], i < list->n ? &list->items[i] : &sideband);
 		ring = c->ring_bytes[kind_of(c, i)];
 		a->watermark = 1;
-		a->wakeup_watermark = c->events[i].overwrite ? ring : ring / 4;
+		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, WAKEUP_MAX);
 		a->inherit &= config->n_pids > 0;
 		a->enable_on_exec = i < list->n && config->enable_on_exec && config->n_pids;
 		c->has_overwrite |= c->events[i].overwrite;

@@ -95,7 +95,8 @@ uint64_t fr_capture_frequency(const struct fr_capture *c);
 int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_diag *d);
 
 /* An epoll descriptor that has all rings in it (data.ptr of its own, never NULL); the recorder adds its
-   eventfd with data.ptr == NULL. Wake-ups come at a quarter of a ring. fr_capture_event() is told of each
+   eventfd with data.ptr == NULL. Wake-ups come at a quarter of a ring, and at
+   most a MiB. fr_capture_event() is told of each
    that has data.ptr != NULL and a hang-up (a task that ended, a CPU that went offline): it takes the ring out
    of the epoll set after its last drain. */
 int fr_capture_epoll_fd(const struct fr_capture *c);

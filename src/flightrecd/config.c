@@ -37,6 +37,7 @@ void fr_config_deinit(struct fr_config *c)
 	fr_config_clear_events(c);
 	fr_config_clear_triggers(c);
 	free(c->triggers.socket);
+	free(c->ring_origin);
 	free(c->cpus);
 	free(c->cgroup);
 	free(c->directory);

@@ -38,6 +38,7 @@ struct fr_config {
 	char *cpus;			    /* CPUs= */
 	char *cgroup;			    /* CGroup= */
 	uint64_t ring_bytes;		    /* RingSize=, 64M */
+	char *ring_origin;		    /* who said so, for errors; NULL: nobody */
 	uint64_t kernel_buffer_bytes;	    /* KernelBuffer= per CPU, auto */
 	enum fr_build_ids kernel_build_ids; /* KernelBuildIDs=, auto */
 	uint64_t sideband_buffer_bytes;	    /* SidebandBuffer= per CPU, 512K */

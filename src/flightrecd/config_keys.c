@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "flightrecd/address.h"
+#include "flightrecd/memory.h"
 
 #include <errno.h>
 #include <string.h>
@@ -65,6 +66,19 @@ SETTER(set_limit)
 	return 0;
 }
 
+/* What does not fit is found out late: it is to be told where it was asked for. */
+SETTER(set_ring_size)
+{
+	int r = set_size(c, key, value, origin, d);
+	char *copy = r < 0 ? NULL : strdup(origin);
+
+	if (r < 0 || !copy)
+		return r < 0 ? r : -ENOMEM;
+	free(c->ring_origin);
+	c->ring_origin = copy;
+	return 0;
+}
+
 /* A switch, or how much. */
 SETTER(set_cache)
 {
@@ -93,24 +107,11 @@ SETTER(set_buffer)
 	return 0;
 }
 
-/* How long the recorder may be kept from its CPU before a ring of the kernel is full grows with the ring, and
-   so does memory with the number of CPUs: 4M each where there are few, 64M for all of them, never under 512K.
- */
-static uint64_t auto_kernel_buffer(void)
-{
-	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t bytes = 4 << 20;
-
-	while (bytes > 512 << 10 && bytes * (uint64_t)FR_MAX(cpus, 1) > 64 << 20)
-		bytes /= 2;
-	return bytes;
-}
-
 SETTER(set_kernel_buffer)
 {
 	if (strcmp(value, "auto"))
 		return set_buffer(c, key, value, origin, d);
-	*MEMBER(uint64_t) = auto_kernel_buffer();
+	*MEMBER(uint64_t) = fr_memory_kernel_buffer_here();
 	return 0;
 }
 
@@ -346,10 +347,10 @@ static const struct fr_config_key keys[] = {
 	{"Recorder", "CGroup", "system.slice", NULL, "Only tasks in this cgroup.", set_string, AT(cgroup)},
 	{"Recorder", "RingSize", "64M", "64M",
 		"The ring of compressed samples in memory: 1M to 16G. Older samples make room for new ones.",
-		set_size, AT(ring_bytes)},
+		set_ring_size, AT(ring_bytes)},
 	{"Recorder", "KernelBuffer", "auto", "auto",
 		"The kernel's ring of samples, for each CPU; rounded up to a power of two of pages.\n"
-		"auto: 4M, less on machines of more than 16 CPUs.",
+		"auto: 16M, less where that is over 64M for all CPUs, memory is small or may not be locked.",
 		set_kernel_buffer, AT(kernel_buffer_bytes), 1, 1ULL << 30},
 	{"Recorder", "SidebandBuffer", "512K", "512K",
 		"The kernel's ring of maps, names, forks and exits, for each CPU; rounded up alike.",
