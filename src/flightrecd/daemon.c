@@ -341,7 +341,11 @@ static int open_stages(struct fr_daemon *m, struct fr_diag *d)
 	fr_start_does(m, "takes the memory of the ring, opens the auxiliary file");
 	if (r >= 0)
 		r = open_memory(m, d);
-	return r >= 0 ? start_threads(m, d) : r;
+	if (r >= 0)
+		r = start_threads(m, d);
+	if (r >= 0)
+		fr_daemon_fit_ring(m);
+	return r;
 }
 
 static void close_stages(struct fr_daemon *m)

@@ -57,6 +57,7 @@ struct fr_daemon {
 	struct fr_handover handover;
 	/* Why the configuration that the files have is not the one in force; code 0: it is. */
 	struct fr_diag refused;
+	struct fr_diag ring_kept; /* why the ring has not the size of RingSize=; code 0: it has */
 
 	struct fr_command command; /* of "-- COMMAND" */
 	/* A reload changes `capture`, `history` and `lost_before` on the main thread, with this locked for
@@ -145,6 +146,7 @@ struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *daemon, const char 
 void fr_daemon_reap(struct fr_daemon *daemon);
 
 /* loop.c: what the verbs may ask for. */
+void fr_daemon_feed_watchdog(struct fr_daemon *daemon);
 void fr_daemon_stop(struct fr_daemon *daemon, enum fr_stop how);
 /* STATUS= for the service manager. */
 void fr_daemon_notify_status(struct fr_daemon *daemon);
@@ -164,6 +166,8 @@ struct fr_reloaded {
 int fr_daemon_reload(struct fr_daemon *daemon, struct fr_reloaded *ret, struct fr_diag *d);
 /* WHY the configuration of before stays, into RET and the log. */
 void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why);
+/* The ring of the instance before has the size that it had; now it gets that of RingSize=, or stays. */
+void fr_daemon_fit_ring(struct fr_daemon *daemon);
 void fr_reloaded_deinit(struct fr_reloaded *what);
 /* The same events on CPUS (borrowed; a list, or NULL: all), since N times something CAME (FR_LOSS_CPU_CAME,
    FR_LOSS_CGROUP_CAME). As above: 0, or a negative errno with D. */

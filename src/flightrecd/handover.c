@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "flightrecd/config_kept.h"
 #include "flightrecd/daemon.h"
+#include "flightrecd/memory.h"
 #include "history/unpack.h"
 
 #include <errno.h>
@@ -55,18 +56,25 @@ static void remove_from_store(const char *name)
 	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
 }
 
-/* What was passed is ours now, or of no use: rings of an instance that was killed while it changed its ring,
-   or of which nothing tells. */
+static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
+{
+	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
+}
+
+/* What was passed is ours now, or of no use: a ring of which nothing tells. */
 static void settle(struct fr_daemon *m)
 {
 	const struct fr_handover *h = &m->handover;
-	char **names = NULL;
+	char **names = NULL, taken[FR_STATE_NAME_MAX];
 	int n = sd_listen_fds_with_names(0, &names);
 
+	name_ring(taken, h->ring_number);
 	passed_are_taken = true;
 	for (int i = 0; i < n; i++) {
 		const bool state = !strcmp(names[i], STATE_NAME),
-			   ours = state ? h->file.fd >= 0 : !strcmp(names[i], h->state.ring);
+			   ring = !strcmp(names[i], h->state.ring) ||
+				  (h->adopted && !strcmp(names[i], taken)),
+			   ours = state ? h->file.fd >= 0 : ring;
 
 		if (state || !strncmp(names[i], RING_NAME, strlen(RING_NAME))) {
 			close(SD_LISTEN_FDS_START + i);
@@ -118,18 +126,23 @@ static int receive(
 void fr_handover_receive(struct fr_daemon *m)
 {
 	struct fr_handover *h = &m->handover;
+	char next[FR_STATE_NAME_MAX];
 	struct fr_diag d = {0};
-	int r;
+	int r, passed;
 
 	*h = (struct fr_handover){.on = !m->config->command && getenv("NOTIFY_SOCKET"),
 		.file.fd = -1,
 		.ring_fd = -1,
+		.next_fd = -1,
 		.ring_number = 1};
 	if (!h->on || fr_boot_id(m->boot_id) < 0)
 		return;
 	r = receive(&h->file, &h->state, &h->ring_fd, m->boot_id, &d);
 	if (r == 0) {
 		(void)sscanf(h->state.ring, RING_NAME "%u", &h->ring_number);
+		name_ring(next, h->ring_number + 1);
+		passed = find_passed(next);
+		h->next_fd = passed < 0 ? -1 : fcntl(passed, F_DUPFD_CLOEXEC, 0);
 		return;
 	}
 	h->file.fd = -1;
@@ -240,16 +253,66 @@ static int find_first_sideband(struct fr_daemon *m)
 	return r;
 }
 
+/* H, and where an instance was killed while another ring took over from it, that one with all of both. */
+static void take_both(struct fr_daemon *m, const struct fr_history_config *config)
+{
+	struct fr_handover *h = &m->handover;
+	struct fr_history_adopted what;
+	struct fr_history *next = NULL;
+	struct fr_resize *resize = NULL;
+	int r = fr_history_adopt(config, h->next_fd, &next, &what, NULL);
+
+	if (r < 0)
+		close(h->next_fd);
+	h->next_fd = -1;
+	if (r == 0)
+		r = fr_resize_resume(m->history, next, &resize);
+	if (r < 0) {
+		fr_history_free(next);
+		fr_log(LOG_WARNING, "the ring that was to take over has no part of the history: %s",
+			strerror(-r));
+		return;
+	}
+	while (fr_resize_step(resize) > 0)
+		;
+	m->history = fr_resize_finish(resize, &h->what);
+	while (fr_resize_rest(resize) > 0)
+		;
+	fr_resize_free(resize);
+	h->ring_number++;
+}
+
+static int check_memory(const struct fr_daemon *m, struct fr_diag *d)
+{
+	struct fr_memory memory;
+
+	fr_memory_look("", &memory);
+	if (m->config->ring_bytes > memory.total / 2 && memory.total)
+		fr_log(LOG_WARNING, "the ring takes more than half of the machine's memory, and keeps it");
+	return fr_memory_check_ring(&memory, 0, m->config->ring_bytes, m->config->ring_origin, d);
+}
+
+static int open_empty(struct fr_daemon *m, const struct fr_history_config *config, struct fr_diag *d)
+{
+	int r = check_memory(m, d);
+
+	return r < 0 ? r : fr_history_new(config, &m->history, d);
+}
+
 int fr_handover_open_history(struct fr_daemon *m, const struct fr_history_config *config, struct fr_diag *d)
 {
 	struct fr_handover *h = &m->handover;
+	struct fr_history_config own = *config;
 	struct fr_diag why = {0};
 	int r = -EBADMSG;
 
 	if (h->ring_fd < 0)
-		return fr_history_new(config, &m->history, d);
-	r = fr_history_adopt(config, h->ring_fd, &m->history, &h->what, &why);
-	/* The ring is whole, and what RingSize= asks for cannot be had: that of before can. */
+		return open_empty(m, config, d);
+	/* It is there already; where it is to have another size, that comes when all else runs. */
+	own.keep_size = true;
+	own.populate = h->next_fd < 0;
+	r = fr_history_adopt(&own, h->ring_fd, &m->history, &h->what, &why);
+	/* The ring is whole, and what the configuration asks for cannot be had: that of before can. */
 	if (r < 0 && r != -EBADMSG && !m->refused.code)
 		return fr_fail(d, r, why.hint, "the history of the instance before cannot be taken over: %s",
 			why.what[0] ? why.what : strerror(-r));
@@ -257,12 +320,14 @@ int fr_handover_open_history(struct fr_daemon *m, const struct fr_history_config
 		refuse(m, "%s", why.what[0] ? why.what : strerror(-r));
 		close(TAKE_FD(h->ring_fd));
 		h->ring_number++;
-		return fr_history_new(config, &m->history, d);
+		return open_empty(m, config, d);
 	}
+	h->ring_number += !h->what.in_place;
+	if (h->next_fd >= 0)
+		take_both(m, &own);
 	h->ring_fd = -1;
 	h->adopted = true;
 	h->same_directory = is_same_directory(m, &h->state);
-	h->ring_number += !h->what.in_place;
 	say_adopted(m);
 	r = find_first_sideband(m);
 	if (r < 0)
@@ -282,7 +347,7 @@ static void fill_state(const struct fr_daemon *m, struct fr_state *s)
 	s->directory_dev = st.st_dev;
 	s->directory_ino = st.st_ino;
 	strcpy(s->boot_id, m->boot_id);
-	snprintf(s->ring, sizeof(s->ring), RING_NAME "%u", m->handover.ring_number);
+	name_ring(s->ring, m->handover.ring_number);
 	if (!s->first_started_ns)
 		s->first_started_ns = m->started.monotonic_ns;
 	s->next_job_id = m->next_job_id;
@@ -320,6 +385,15 @@ static int put_into_store(const char *name, int fd)
 
 	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s", name);
 	return sd_pid_notify_with_fds(0, 0, text, &fd, 1);
+}
+
+void fr_handover_add_ring(struct fr_daemon *m, int fd)
+{
+	char name[FR_STATE_NAME_MAX];
+
+	name_ring(name, m->handover.ring_number + 1);
+	if (m->handover.on)
+		(void)put_into_store(name, fd);
 }
 
 /* The new ring first, then the state that names it, then the old one goes: a kill in between leaves one of
@@ -433,10 +507,11 @@ void fr_handover_close(struct fr_daemon *m)
 	if (h->ring_number == 0) /* never received */
 		return;
 	fr_closep(&h->ring_fd);
+	fr_closep(&h->next_fd);
 	fr_closep(&h->file.fd);
 	fr_state_deinit(&h->state);
 	fr_buf_deinit(&h->first);
-	*h = (struct fr_handover){.file.fd = -1, .ring_fd = -1};
+	*h = (struct fr_handover){.file.fd = -1, .ring_fd = -1, .next_fd = -1};
 }
 
 void fr_handover_add_gap(const struct fr_daemon *m, cJSON *loss)

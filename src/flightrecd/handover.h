@@ -21,6 +21,7 @@ struct fr_handover {
 	struct fr_state_file file; /* fd -1: not there yet */
 	struct fr_state state;	   /* of the instance before; then what was written last */
 	int ring_fd;		   /* of the instance before; -1: none, or taken */
+	int next_fd;		   /* of the one that was to take over from it; -1: none, or taken */
 	bool adopted;		   /* the ring of the instance before is ours */
 	bool same_directory;	   /* and so is the auxiliary file */
 	unsigned ring_number;	   /* in the ring's name */
@@ -38,6 +39,8 @@ int fr_handover_take_over(struct fr_daemon *daemon);
 /* Its ring, or an empty one. As fr_history_new(). */
 int fr_handover_open_history(
 	struct fr_daemon *daemon, const struct fr_history_config *config, struct fr_diag *d);
+/* FD, of the ring that is to take over, into the store: with the old one it is all of the history. */
+void fr_handover_add_ring(struct fr_daemon *daemon, int fd);
 /* Ring and state into the store: before the first record that needs them, and when the ring is another one.
  */
 void fr_handover_store(struct fr_daemon *daemon);

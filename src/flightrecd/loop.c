@@ -196,12 +196,17 @@ static bool is_draining(struct fr_daemon *m)
 	       2 * FR_RECORDER_PERIOD_NS + WATCHDOG_SLACK_NS;
 }
 
+void fr_daemon_feed_watchdog(struct fr_daemon *m)
+{
+	if (is_draining(m))
+		sd_notify(0, "WATCHDOG=1");
+}
+
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *ctx)
 {
 	struct fr_daemon *m = ctx;
 
-	if (is_draining(m))
-		sd_notify(0, "WATCHDOG=1");
+	fr_daemon_feed_watchdog(m);
 	sd_event_source_set_time_relative(source, m->watchdog_usec / WATCHDOG_FEEDS);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

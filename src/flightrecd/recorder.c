@@ -30,7 +30,7 @@ struct fr_recorder {
 	/* One request at a time; others wait for `idle`. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	enum { IDLE, ASKED, ANSWERED } request;
+	enum { IDLE, BEGUN, ASKED, ANSWERED } request;
 	int (*work)(struct fr_recorder *r, void *ctx); /* what is asked for */
 	void *work_ctx;
 	int answer_code;
@@ -309,14 +309,22 @@ int fr_recorder_ended_fd(const struct fr_recorder *r)
 	return r->ended_fd;
 }
 
+/* One request at a time. */
+static void begin_request(struct fr_recorder *r)
+{
+	pthread_mutex_lock(&r->lock);
+	while (r->request != IDLE)
+		pthread_cond_wait(&r->changed, &r->lock);
+	r->request = BEGUN;
+	pthread_mutex_unlock(&r->lock);
+}
+
 /* Have WORK run by the recorder thread, between two rounds. */
-static int ask(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
+static int run_request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
 {
 	int code;
 
 	pthread_mutex_lock(&r->lock);
-	while (r->request != IDLE)
-		pthread_cond_wait(&r->changed, &r->lock);
 	r->request = ASKED;
 	r->work = work;
 	r->work_ctx = ctx;
@@ -324,9 +332,25 @@ static int ask(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *c
 	while (r->request != ANSWERED)
 		pthread_cond_wait(&r->changed, &r->lock);
 	code = r->answer_code;
+	pthread_mutex_unlock(&r->lock);
+	return code;
+}
+
+static void end_request(struct fr_recorder *r)
+{
+	pthread_mutex_lock(&r->lock);
 	r->request = IDLE;
 	pthread_cond_broadcast(&r->changed);
 	pthread_mutex_unlock(&r->lock);
+}
+
+static int ask(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
+{
+	int code;
+
+	begin_request(r);
+	code = run_request(r, work, ctx);
+	end_request(r);
 	return code;
 }
 
@@ -389,25 +413,40 @@ int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_d
 }
 
 struct resizing {
-	struct fr_history **history;
-	uint64_t size_bytes;
+	struct fr_resize *resize;
 	struct fr_history_adopted *what;
-	struct fr_diag *diag;
 };
 
-static int resize(struct fr_recorder *r, void *ctx)
+static int finish_resize(struct fr_recorder *r, void *ctx)
 {
-	struct resizing *z = ctx;
-	int code = fr_history_resize(z->history, z->size_bytes, z->what, z->diag);
+	const struct resizing *z = ctx;
 
-	r->config.history = *z->history;
-	return code;
+	r->config.history = fr_resize_finish(z->resize, z->what);
+	return 0;
 }
 
 int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t size_bytes,
-	struct fr_history_adopted *what, struct fr_diag *d)
+	const struct fr_recorder_resize *calls, struct fr_history_adopted *what, struct fr_diag *d)
 {
-	return ask(r, resize, &(struct resizing){h, size_bytes, what, d});
+	struct resizing z = {.what = what};
+	int code;
+
+	begin_request(r);
+	code = fr_resize_begin(*h, size_bytes, &z.resize, d);
+	if (code == 0) {
+		calls->begun(calls->ctx, fr_resize_fd(z.resize));
+		while (fr_resize_step(z.resize) > 0)
+			calls->stepped(calls->ctx);
+		code = run_request(r, finish_resize, &z);
+		*h = r->config.history;
+	}
+	end_request(r);
+	if (code < 0)
+		return code;
+	while ((code = fr_resize_rest(z.resize)) > 0)
+		calls->stepped(calls->ctx);
+	fr_resize_free(z.resize);
+	return 0;
 }
 
 uint64_t fr_recorder_last_round_ns(struct fr_recorder *r)

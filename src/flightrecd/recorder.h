@@ -41,9 +41,16 @@ int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
    after its last drain and is the caller's to free: of what both have, each record is taken once. Blocks for
    a drain; main thread. A negative errno with D: nothing has changed. */
 int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d);
-/* fr_history_resize() of *H, the recorder's, while nothing is drained. No other thread uses it meanwhile. */
+/* Another size of *H, the recorder's, by the calling thread; the recorder drains meanwhile, and does but the
+   last step itself. Snapshots wait for the end, and no other thread uses *H. 0; a negative errno with D, and
+   then all is as it was: see fr_resize_begin(). */
+struct fr_recorder_resize {
+	void (*begun)(void *ctx, int fd); /* FD: of the new ring, which a next instance needs, too */
+	void (*stepped)(void *ctx);	  /* now and then */
+	void *ctx;
+};
 int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t size_bytes,
-	struct fr_history_adopted *what, struct fr_diag *d);
+	const struct fr_recorder_resize *calls, struct fr_history_adopted *what, struct fr_diag *d);
 
 /* When the last round ended: a recorder that lives is never long ago. Any thread. */
 uint64_t fr_recorder_last_round_ns(struct fr_recorder *r);

@@ -7,7 +7,7 @@
  *                                        cut: what is older is the old ones', what is not is the new ones'
  *
  * So no record is missing, and none is there twice. The events of before stay in the session, as the ring has
- * samples of theirs. The ring is copied into one of another size while the kernel's rings hold what comes.
+ * samples of theirs. A ring of another size takes over while the recorder drains: history/resize.c.
  */
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "flightrecd/config_read.h"
 #include "flightrecd/daemon.h"
+#include "flightrecd/memory.h"
 #include "flightrecd/triggers.h"
 #include "perfdata/features.h"
 #include "perfdata/tracing_data.h"
@@ -28,6 +29,9 @@
 /* A scan of /proc holds the ring as it is; a machine with 100,000 processes takes that long. Where its
    records wait for a disk, it takes as long as the disk. */
 #define HOLD_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
+#define FIT_TRIES 10 /* at a start, each of as long */
+/* For a keeper that waits for its disk: what it has no room for is counted, and healed. */
+#define KEEPER_PATIENCE_MS 200
 #define READ_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 
 static bool same_text(const char *a, const char *b)
@@ -58,7 +62,7 @@ static bool same_capture(const struct fr_config *a, const struct fr_config *b)
 
 static void __attribute__((format(printf, 2, 3))) note(cJSON *list, const char *fmt, ...)
 {
-	char text[256];
+	char text[1024];
 	va_list args;
 
 	va_start(args, fmt);
@@ -265,40 +269,99 @@ static int wait_for_ring(struct fr_daemon *m)
 	return -pthread_mutex_clocklock(&m->hold, CLOCK_MONOTONIC, &ts);
 }
 
+static void store_new_ring(void *ctx, int fd)
+{
+	fr_handover_add_ring(ctx, fd);
+}
+
+/* What was evicted goes to the keeper through a queue that is bounded; and the service manager is told that
+   the main thread lives, as long as the recorder does. */
+static void while_it_moves(void *ctx)
+{
+	struct fr_daemon *m = ctx;
+	const struct timespec ms = {.tv_nsec = (long)FR_NSEC_PER_MSEC};
+
+	for (unsigned i = 0; i < KEEPER_PATIENCE_MS && fr_keeper_is_behind(m->keeper); i++)
+		nanosleep(&ms, NULL);
+	if (m->watchdog_usec)
+		fr_daemon_feed_watchdog(m);
+}
+
 static int resize(struct fr_daemon *m, uint64_t bytes, struct fr_history_adopted *what, struct fr_diag *d)
 {
+	const struct fr_recorder_resize calls = {store_new_ring, while_it_moves, m};
 	int r = wait_for_ring(m);
 
 	if (r < 0)
 		return fr_fail_errno(
 			d, -EBUSY, "try again", "the ring cannot change its size during a scan of /proc");
 	pthread_rwlock_wrlock(&m->parts);
-	r = fr_recorder_resize(m->recorder, &m->history, bytes, what, d);
+	r = fr_recorder_resize(m->recorder, &m->history, bytes, &calls, what, d);
 	pthread_rwlock_unlock(&m->parts);
 	pthread_mutex_unlock(&m->hold);
 	return r;
 }
 
-/* The old one stays where this fails: a dump of it is being made, or there is no memory for both. */
-static void change_ring(struct fr_daemon *m, const struct fr_config *fresh, cJSON *changed, cJSON *waiting)
+/* The old one stays where this fails: a dump of it is being made, or the memory is not there. */
+static int give_size(struct fr_daemon *m, const struct fr_config *c, struct fr_history_adopted *what)
 {
-	char now[FR_UNIT_SIZE], size[FR_UNIT_SIZE];
-	struct fr_history_adopted what = {0};
-	struct fr_diag why = {0};
+	const uint64_t now = fr_history_size(m->history);
+	struct fr_memory memory;
 	int r;
 
-	fr_size_format(m->config->ring_bytes, now);
-	fr_size_format(fresh->ring_bytes, size);
-	r = resize(m, fresh->ring_bytes, &what, &why);
+	m->ring_kept = (struct fr_diag){0};
+	fr_memory_look("", &memory);
+	r = fr_memory_check_ring(&memory, now, c->ring_bytes, c->ring_origin, &m->ring_kept);
+	if (r == 0)
+		r = resize(m, c->ring_bytes, what, &m->ring_kept);
 	if (r < 0) {
-		note(waiting, "RingSize= stays at %s: %s", now, why.what[0] ? why.what : strerror(-r));
+		if (!m->ring_kept.code)
+			fr_fail_errno(&m->ring_kept, r, NULL, "the ring cannot change its size");
+		return r;
+	}
+	m->handover.ring_number += !what->in_place;
+	fr_handover_store(m);
+	return 0;
+}
+
+static void change_ring(struct fr_daemon *m, const struct fr_config *fresh, cJSON *changed, cJSON *waiting)
+{
+	struct fr_history_adopted what = {0};
+	char size[FR_UNIT_SIZE];
+
+	if (give_size(m, fresh, &what) < 0) {
+		note(waiting, "RingSize= stays at %s: %s%s%s",
+			fr_size_format(fr_history_size(m->history), size), m->ring_kept.what,
+			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
 		return;
 	}
 	m->config->ring_bytes = fresh->ring_bytes;
-	m->handover.ring_number += !what.in_place;
-	fr_handover_store(m);
-	note(changed, "RingSize= is %s, with %llu samples of before%s", size,
-		(unsigned long long)what.samples, what.frames_left_out ? "; the oldest did not fit" : "");
+	note(changed, "RingSize= is %s, with %llu samples of before%s",
+		fr_size_format(fresh->ring_bytes, size), (unsigned long long)what.samples,
+		what.frames_left_out ? "; the oldest did not fit" : "");
+}
+
+void fr_daemon_fit_ring(struct fr_daemon *m)
+{
+	const uint64_t now = fr_history_size(m->history);
+	struct fr_history_adopted what = {0};
+	char size[FR_UNIT_SIZE];
+	int r = -EBUSY;
+
+	if (now == fr_history_whole_pages(m->config->ring_bytes))
+		return;
+	fr_size_format(now, size);
+	/* The first scan of /proc may just be going on. */
+	for (unsigned i = 0; i < FIT_TRIES && r == -EBUSY; i++)
+		r = give_size(m, m->config, &what);
+	if (r < 0) {
+		m->config->ring_bytes = now;
+		fr_log(LOG_WARNING, "RingSize= stays at %s: %s%s%s", size, m->ring_kept.what,
+			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
+		return;
+	}
+	fr_log(LOG_INFO, "the ring of %s that the instance before left is one of another size now%s", size,
+		what.frames_left_out ? "; the oldest did not fit" : "");
 }
 
 static void take_simple_keys(struct fr_daemon *m, const struct fr_config *fresh)

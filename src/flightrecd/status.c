@@ -372,6 +372,13 @@ static void add_notices(struct fr_daemon *m, cJSON *status)
 	struct fr_keeper_stats keeper;
 
 	add_refused(m, status, a);
+	if (m->ring_kept.code) {
+		char text[sizeof(m->ring_kept.what) + sizeof(m->ring_kept.hint) + 64];
+
+		snprintf(text, sizeof(text), "RingSize= is not what was asked for: %s%s%s", m->ring_kept.what,
+			m->ring_kept.hint[0] ? ": " : "", m->ring_kept.hint);
+		cJSON_AddItemToArray(a, cJSON_CreateString(text));
+	}
 
 	fr_keeper_stats(m->keeper, &keeper);
 	if (keeper.is_late)

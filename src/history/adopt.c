@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A ring that goes on after its process, or in another size.
+ * A ring that goes on after its process.
  *
- *     image of a killed instance ── fr_recovery ──┐
- *                                                 ├─▶ frames, oldest first │ open chunk ──▶ a ring
- *     a living ring of another size ── walk ──────┘
+ *     image of a killed instance ── fr_recovery ──▶ frames, oldest first │ open chunk ──▶ a ring
  *
  * What is taken is the newest run of frames without a gap: side-band that is missing in the middle would give
  * the samples behind it wrong names. A gap is damage, or a shelf's frames behind which the ring has moved on.
@@ -34,6 +32,7 @@
 #include <sys/stat.h>
 
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
+#define HOLE_MIN (1L << 20) /* each is a mapping */
 #define HINT "recording starts with an empty ring"
 
 /* The memory of an instance that is gone. */
@@ -48,11 +47,26 @@ static void unmap_image(struct image *i)
 		munmap((void *)(uintptr_t)i->map, i->len);
 }
 
+/* What is not there reads as zeros without being taken from the machine. */
+static int cover_holes(int fd, uint8_t *map, off_t len)
+{
+	for (off_t hole, data = 0; (hole = lseek(fd, data, SEEK_HOLE)) >= 0 && hole < len;) {
+		data = lseek(fd, hole, SEEK_DATA);
+		data = data < 0 ? len : data;
+		if (data - hole >= HOLE_MIN &&
+			mmap(map + hole, (size_t)(data - hole), PROT_READ,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+			return -errno;
+	}
+	return 0;
+}
+
 static int map_image(int fd, struct image *ret, struct fr_diag *d)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
 	void *map;
+	int r;
 
 	/* What could shrink under us would be a SIGBUS. */
 	if (seals < 0 || (seals & SEALS) != SEALS)
@@ -65,16 +79,15 @@ static int map_image(int fd, struct image *ret, struct fr_diag *d)
 	if (map == MAP_FAILED)
 		return fr_fail_errno(d, -errno, HINT, "cannot map the old ring");
 	*ret = (struct image){map, (size_t)st.st_size};
-	return 0;
+	r = cover_holes(fd, map, st.st_size);
+	return r < 0 ? fr_fail_errno(d, r, HINT, "cannot map the old ring") : 0;
 }
 
 /* What a ring can go on with. */
 struct source {
 	struct fr_frame *frames; /* oldest first; views */
 	size_t n, run;		 /* frames; from `run` on without a gap */
-	struct fr_recovered_open open;
-	uint64_t next_seq, horizon_ns; /* of the open chunk */
-	uint64_t drained_ns;
+	struct fr_open_chunk open;
 	bool open_left_out;
 };
 
@@ -109,36 +122,40 @@ static void take_open_chunk(struct source *s, const struct fr_image_header *i, c
 	const struct fr_frame *newest = s->n ? &s->frames[s->n - 1] : NULL;
 	uint64_t now_ns = fr_monotonic_ns(), horizon_ns = i->open_horizon_ns;
 
-	s->drained_ns = i->drained_ns <= now_ns ? i->drained_ns : 0;
-	fr_recovery_open_chunk(r, &s->open);
-	if (newest ? i->open_seq != s->next_seq : !seq_holds(i->open_seq)) {
+	s->open.drained_ns = i->drained_ns <= now_ns ? i->drained_ns : 0;
+	fr_recovery_open_chunk(r, &s->open.records);
+	if (newest ? i->open_seq != s->open.seq : !seq_holds(i->open_seq)) {
 		/* It is the newest frame already, or not what comes next. */
-		s->open_left_out = s->open.sideband_len || s->open.samples_len;
-		s->open = (struct fr_recovered_open){0};
+		s->open_left_out = s->open.records.sideband_len || s->open.records.samples_len;
+		s->open.records = (struct fr_recovered_open){0};
 		return;
 	}
-	s->next_seq = i->open_seq;
-	if (horizon_ns >= s->horizon_ns && horizon_ns <= now_ns)
-		s->horizon_ns = horizon_ns;
+	s->open.seq = i->open_seq;
+	if (horizon_ns >= s->open.horizon_ns && horizon_ns <= now_ns)
+		s->open.horizon_ns = horizon_ns;
 }
 
 static int take_source(struct source *s, const struct image *image, struct fr_recovery *r)
 {
+	const struct fr_image_header *header = (const struct fr_image_header *)image->map;
 	struct fr_recovery_stats stats;
+	uint64_t moved = 0;
 	struct fr_frame f;
 
 	fr_recovery_stats(r, &stats);
+	if (stats.header_ok && header->moved_seq <= header->open_seq)
+		moved = header->moved_seq;
 	s->frames = calloc(stats.frames + 1, sizeof(*s->frames));
 	if (!s->frames)
 		return -ENOMEM;
 	while (fr_recovery_next(r, &f))
-		if (frame_holds(&f))
+		if (frame_holds(&f) && f.seq >= moved)
 			s->frames[s->n++] = f;
 	find_run(s);
-	s->next_seq = s->n ? s->frames[s->n - 1].seq + 1 : 1;
-	s->horizon_ns = s->n ? s->frames[s->n - 1].horizon_ns : 0;
-	if (stats.header_ok && image->map)
-		take_open_chunk(s, (const struct fr_image_header *)image->map, r);
+	s->open.seq = s->n ? s->frames[s->n - 1].seq + 1 : 1;
+	s->open.horizon_ns = s->n ? s->frames[s->n - 1].horizon_ns : 0;
+	if (stats.header_ok)
+		take_open_chunk(s, header, r);
 	return 0;
 }
 
@@ -176,23 +193,18 @@ static bool next_run(struct fr_section_iter *it, size_t max, struct run *ret)
 }
 
 /* The open chunk that the next record goes to. */
-static void go_on_with(struct fr_history *h, const struct source *s)
+static void go_on_with(struct fr_history *h, const struct fr_open_chunk *o)
 {
-	h->seq = s->next_seq - 1;
-	h->horizon_ns = s->horizon_ns;
+	h->seq = o->seq - 1;
+	h->horizon_ns = o->horizon_ns;
 	fr_history_open_chunk(h);
-	atomic_store_explicit(&h->image->drained_ns, s->drained_ns, memory_order_release);
+	atomic_store_explicit(&h->image->drained_ns, o->drained_ns, memory_order_release);
 }
 
-/* FRAMES … N of S are the ring's now. */
-static void note_frames(struct fr_history *h, const struct source *s, size_t from)
+void fr_history_note_frame(struct fr_history *h, const struct fr_frame *f)
 {
-	for (size_t i = from; i < s->n; i++) {
-		const struct fr_frame *f = &s->frames[i];
-
-		h->last_ns = FR_MAX(h->last_ns, f->last_ns);
-		h->section_max = FR_MAX(h->section_max, (size_t)FR_MAX(f->samples_raw, f->sideband_raw));
-	}
+	h->last_ns = FR_MAX(h->last_ns, f->last_ns);
+	h->section_max = FR_MAX(h->section_max, (size_t)FR_MAX(f->samples_raw, f->sideband_raw));
 }
 
 /* In place. */
@@ -205,11 +217,6 @@ static uint64_t offset_of(const struct image *image, const struct fr_arena *a, c
 	return (uint64_t)(header - image->map) - log;
 }
 
-static uint32_t need_of(const struct fr_frame *f)
-{
-	return fr_arena_need((uint64_t)f->sideband_len + f->samples_len);
-}
-
 /* The first frame of the run from which on, around the log, all fit beside the reserve. Frames do not
    overlap: so they are in order where they fit. */
 static size_t first_in_place(const struct source *s, const struct image *image, const struct fr_arena *a)
@@ -219,12 +226,12 @@ static size_t first_in_place(const struct source *s, const struct image *image, 
 
 	for (; from > s->run; from--) {
 		const struct fr_frame *f = &s->frames[from - 1];
-		uint64_t offset = offset_of(image, a, f), end = offset + need_of(f);
+		uint64_t offset = offset_of(image, a, f), end = offset + fr_frame_need(f);
 		uint64_t between = from == s->n ? 0 : (behind + a->bytes - end) % a->bytes;
 
-		if (span + between + need_of(f) + a->reserve > a->bytes)
+		if (span + between + fr_frame_need(f) + a->reserve > a->bytes)
 			break;
-		span += between + need_of(f);
+		span += between + fr_frame_need(f);
 		behind = offset;
 	}
 	return from;
@@ -260,10 +267,10 @@ static size_t take_in_place(struct fr_history *h, const struct source *s, const 
 		forget_frame(a, offset_of(image, a, &s->frames[i]));
 	for (size_t i = from; i < s->n; i++)
 		fr_arena_take(a, offset_of(image, a, &s->frames[i]));
-	set_section(&h->sideband, s->open.sideband_len);
-	set_section(&h->samples, s->open.samples_len);
+	set_section(&h->sideband, s->open.records.sideband_len);
+	set_section(&h->samples, s->open.records.samples_len);
 	h->last_ns = h->samples.last_ns;
-	go_on_with(h, s);
+	go_on_with(h, &s->open);
 	return from;
 }
 
@@ -285,8 +292,8 @@ static size_t first_that_fits(const struct source *s, const struct fr_arena *a)
 	uint64_t bytes = 0;
 	size_t from = s->n;
 
-	while (from > s->run && bytes + need_of(&s->frames[from - 1]) + a->reserve <= a->bytes)
-		bytes += need_of(&s->frames[--from]);
+	while (from > s->run && bytes + fr_frame_need(&s->frames[from - 1]) + a->reserve <= a->bytes)
+		bytes += fr_frame_need(&s->frames[--from]);
 	return from;
 }
 
@@ -306,20 +313,25 @@ static void append_section(struct fr_history *h, const void *records, size_t len
 			(void)append(h, run.records, run.len, run.n, run.first_ns, run.last_ns);
 }
 
+void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o)
+{
+	go_on_with(h, o);
+	append_section(h, o->records.sideband, o->records.sideband_len, fr_history_append_sideband);
+	append_section(h, o->records.samples, o->records.samples_len, fr_history_append);
+}
+
 /* H is empty. FROM: as first_that_fits() said. */
 static void take_by_copy(struct fr_history *h, const struct source *s, size_t from)
 {
 	for (size_t i = from; i < s->n; i++)
-		if (fr_arena_make_room(&h->arena, need_of(&s->frames[i]), h->hold_back))
+		if (fr_arena_make_room(&h->arena, fr_frame_need(&s->frames[i]), h->hold_back))
 			fr_arena_put(&h->arena, &s->frames[i]);
-	go_on_with(h, s);
-	append_section(h, s->open.sideband, s->open.sideband_len, fr_history_append_sideband);
-	append_section(h, s->open.samples, s->open.samples_len, fr_history_append);
+	fr_history_take_open_chunk(h, &s->open);
 }
 
 /* Both ways. */
 
-static void tell(struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret)
+void fr_history_tell(struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret)
 {
 	struct fr_history_stats stats;
 
@@ -338,7 +350,7 @@ static void tell(struct fr_history *h, uint64_t left_out, bool in_place, struct 
 }
 
 /* What FINISHED_ROUNDs promised before holds: see history.c. */
-static void begin_rounds_anew(struct fr_history *h)
+void fr_history_begin_rounds_anew(struct fr_history *h)
 {
 	h->flush_seq = h->seq;
 	h->round_seq = 0;
@@ -347,13 +359,17 @@ static void begin_rounds_anew(struct fr_history *h)
 static int go_on(const struct fr_history_config *config, int fd, const struct image *image,
 	const struct source *s, struct fr_history **ret, struct fr_history_adopted *what, struct fr_diag *d)
 {
-	bool in_place = is_laid_out_for(image, fr_history_whole_pages(config->size_bytes));
+	const bool keep = config->keep_size && is_laid_out_for(image, image->len);
+	struct fr_history_config own = *config;
+	bool in_place = keep || is_laid_out_for(image, fr_history_whole_pages(config->size_bytes));
 	struct fr_history *h;
 	uint64_t left_out;
 	size_t from;
 	int r;
 
-	r = fr_history_make(config, in_place ? fd : -1, &h, d);
+	if (keep)
+		own.size_bytes = image->len;
+	r = fr_history_make(&own, in_place ? fd : -1, &h, d);
 	if (r < 0)
 		return r;
 	h->arena.evicted = NULL;
@@ -364,13 +380,14 @@ static int go_on(const struct fr_history_config *config, int fd, const struct im
 		take_by_copy(h, s, from);
 		close(fd);
 	}
-	note_frames(h, s, from);
-	begin_rounds_anew(h);
+	for (size_t i = from; i < s->n; i++)
+		fr_history_note_frame(h, &s->frames[i]);
+	fr_history_begin_rounds_anew(h);
 	/* The reserve's, in place: those had been evicted, or as good as. */
 	left_out = (in_place ? s->run : from) + h->arena.frames_evicted + s->open_left_out;
 	h->arena.frames_evicted = h->arena.samples_evicted = 0;
 	h->arena.evicted = config->evicted;
-	tell(h, left_out, in_place, what);
+	fr_history_tell(h, left_out, in_place, what);
 	*ret = h;
 	return 0;
 }
@@ -408,90 +425,4 @@ int fr_history_adopt(const struct fr_history_config *config, int fd, struct fr_h
 	if (!stats.header_ok && source.n == 0)
 		return fr_fail(d, -EBADMSG, HINT, "the old ring is not a ring, or nothing of it is whole");
 	return go_on(config, fd, &image, &source, ret, what, d);
-}
-
-/* Another size. */
-
-static int take_living(struct source *s, const struct fr_history *h)
-{
-	const struct fr_arena *a = &h->arena;
-	uint64_t position = a->tail;
-
-	s->frames = calloc(a->frames + 1, sizeof(*s->frames));
-	if (!s->frames)
-		return -ENOMEM;
-	while (s->n < a->frames && fr_arena_step(a, &position, a->head, &s->frames[s->n]))
-		s->n++;
-	s->open = (struct fr_recovered_open){
-		h->sideband.data, h->samples.data, h->sideband.fill, h->samples.fill};
-	s->next_seq = h->seq;
-	s->horizon_ns = h->horizon_ns;
-	s->drained_ns = atomic_load_explicit(&h->image->drained_ns, memory_order_relaxed);
-	return 0;
-}
-
-static void evict_before(struct fr_history *h, size_t n)
-{
-	uint64_t position = h->arena.tail;
-	struct fr_frame f;
-
-	while (n-- > 0)
-		(void)fr_arena_step(&h->arena, &position, h->arena.head, &f);
-	(void)fr_arena_evict_to(&h->arena, position);
-}
-
-static void carry_over(struct fr_history *to, const struct fr_history *from)
-{
-	to->since_ns[0] = from->since_ns[0];
-	to->since_ns[1] = from->since_ns[1];
-	to->hold_ns = from->hold_ns;
-	to->last_ns = FR_MAX(to->last_ns, from->last_ns);
-	to->chunks_dropped = from->chunks_dropped;
-	to->samples_dropped = from->samples_dropped;
-	to->sideband_dropped = from->sideband_dropped;
-	to->compress_ns += from->compress_ns;
-}
-
-static void move(struct fr_history *to, struct fr_history *from, const struct source *s)
-{
-	size_t first = first_that_fits(s, &to->arena);
-
-	evict_before(from, first);
-	to->arena.frames_evicted = from->arena.frames_evicted;
-	to->arena.samples_evicted = from->arena.samples_evicted;
-	take_by_copy(to, s, first);
-	note_frames(to, s, first);
-	/* Only now: the open chunk may have become several, and the newest rounds allow none of them a
-	   younger horizon than it had. */
-	carry_over(to, from);
-	begin_rounds_anew(to);
-}
-
-int fr_history_resize(
-	struct fr_history **h, uint64_t size_bytes, struct fr_history_adopted *what, struct fr_diag *d)
-{
-	_cleanup_(source_done) struct source source = {0};
-	struct fr_history *old = *h, *new = NULL;
-	struct fr_history_config config = old->config;
-	uint64_t evicted = old->arena.frames_evicted;
-	int r;
-
-	config.size_bytes = size_bytes;
-	if (fr_history_whole_pages(size_bytes) == old->size) {
-		tell(old, 0, true, what);
-		return 0;
-	}
-	if (old->snapshots)
-		return fr_fail(d, -EBUSY, "try again when the dump is written",
-			"the ring cannot change its size while a dump is made of it");
-	r = take_living(&source, old);
-	if (r == 0)
-		r = fr_history_make(&config, -1, &new, d);
-	if (r < 0 || !new)
-		return r;
-	move(new, old, &source);
-	fr_history_free(old);
-	tell(new, new->arena.frames_evicted - evicted, false, what);
-	*h = new;
-	return 0;
 }

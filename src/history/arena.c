@@ -55,6 +55,14 @@ bool fr_arena_step(const struct fr_arena *a, uint64_t *position, uint64_t end, s
 	return false;
 }
 
+static void count_out(struct fr_arena *a, const struct fr_frame *f)
+{
+	a->frames--;
+	a->samples -= f->n_samples;
+	a->sideband -= f->n_sideband;
+	a->raw_bytes -= f->samples_raw + (uint64_t)f->sideband_raw;
+}
+
 /* False where the oldest frame is pinned, or there is none. Pins begin where a frame ends, as the tail does.
  */
 static bool evict_oldest(struct fr_arena *a)
@@ -66,10 +74,7 @@ static bool evict_oldest(struct fr_arena *a)
 		return false;
 	if (a->evicted)
 		a->evicted(a->ctx, &frame);
-	a->frames--;
-	a->samples -= frame.n_samples;
-	a->sideband -= frame.n_sideband;
-	a->raw_bytes -= frame.samples_raw + (uint64_t)frame.sideband_raw;
+	count_out(a, &frame);
 	a->frames_evicted++;
 	a->samples_evicted += frame.n_samples;
 	a->tail = behind;
@@ -181,6 +186,13 @@ bool fr_arena_evict_to(struct fr_arena *a, uint64_t position)
 		if (!evict_oldest(a))
 			return false;
 	return true;
+}
+
+void fr_arena_leave(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position)
+{
+	for (size_t i = 0; i < n; i++)
+		count_out(a, &frames[i]);
+	a->tail = position;
 }
 
 static void add_hole(struct fr_arena *a, uint64_t position, uint64_t bytes)

@@ -58,6 +58,11 @@ static inline uint32_t fr_arena_need(uint64_t payload)
    reserve down to its last HOLD_BACK bytes. False: no room. */
 bool fr_arena_make_room(struct fr_arena *a, uint32_t need, uint64_t hold_back);
 
+static inline uint32_t fr_frame_need(const struct fr_frame *f)
+{
+	return fr_arena_need((uint64_t)f->sideband_len + f->samples_len);
+}
+
 /* Put a copy of FRAME at the head. fr_arena_make_room() has just said true for it. */
 void fr_arena_put(struct fr_arena *a, const struct fr_frame *frame);
 
@@ -72,6 +77,10 @@ bool fr_arena_step(const struct fr_arena *a, uint64_t *position, uint64_t end, s
 
 /* Evict the oldest frames up to POSITION, where a frame ends. False: a pin stopped that. */
 bool fr_arena_evict_to(struct fr_arena *a, uint64_t position);
+
+/* The N oldest frames, which end at POSITION, lie elsewhere now: nothing is told, whatever is pinned. Their
+   bytes may be gone. */
+void fr_arena_leave(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position);
 
 /* Keep the bytes of the frames in [FROM, TO) as they are, also when they are evicted and for as many laps as
    it takes: the head goes around them. The header of the first frame of each hole is used for that; all else

@@ -46,13 +46,20 @@ void fr_image_lay_out(struct fr_image_header *i, uint64_t size)
 		offsetof(struct fr_image_header, open_seq) - offsetof(struct fr_image_header, image_bytes));
 }
 
+int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len)
+{
+	int r = madvise(h->map + offset, len, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
+
+	if (r == -EINVAL) /* before Linux 5.14: the pages are taken, to be mapped as they are touched */
+		r = fallocate(h->fd, 0, (off_t)offset, (off_t)len) < 0 ? -errno : 0;
+	return r;
+}
+
 static int populate(struct fr_history *h, struct fr_diag *d)
 {
 	char size[FR_UNIT_SIZE];
-	int r = madvise(h->map, h->size, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
+	int r = fr_history_populate(h, 0, h->size);
 
-	if (r == -EINVAL) /* before Linux 5.14: the pages are taken, to be mapped as they are touched */
-		r = fallocate(h->fd, 0, 0, (off_t)h->size) < 0 ? -errno : 0;
 	return r < 0 ? fr_fail_errno(d, r, "choose a smaller ring", "cannot take %s of memory for the ring",
 			       fr_size_format(h->size, size))
 		     : 0;
@@ -234,6 +241,16 @@ struct fr_history *fr_history_free(struct fr_history *h)
 size_t fr_history_section_max(const struct fr_history *h)
 {
 	return h->section_max;
+}
+
+uint64_t fr_history_whole_pages(uint64_t size)
+{
+	return size / FR_HISTORY_PAGE * FR_HISTORY_PAGE;
+}
+
+uint64_t fr_history_size(const struct fr_history *h)
+{
+	return h->size;
 }
 
 int fr_history_fd(const struct fr_history *h)

@@ -52,6 +52,8 @@ struct fr_history_config {
 	uint64_t size_bytes; /* of the memfd, all told; 2 MiB more are zstd's at level 1 */
 	bool populate;	     /* take all of it from the machine now, and not page by page from the appending
 				thread: a machine in trouble has no page to give just when it matters */
+	bool keep_size; /* of an image that is adopted, where its layout holds: `size_bytes` is for what is
+			   not */
 	int level; /* zstd's. 1 is the best point for records of the kernel: lower ones cost more for longer
 		      frames */
 	/* Called for each frame that is evicted, oldest first, on the thread that seals (an appending one),
@@ -89,14 +91,37 @@ struct fr_history_adopted {
  */
 int fr_history_adopt(const struct fr_history_config *config, int fd, struct fr_history **ret,
 	struct fr_history_adopted *what, struct fr_diag *d);
+uint64_t fr_history_size(const struct fr_history *h); /* of the memfd */
+uint64_t fr_history_whole_pages(uint64_t size);	      /* what of a configured size it has */
 
 /*
- * Give *H another size: *H is replaced by a new ring (fr_history_fd() is another one,
- * fr_history_section_max() may have grown) with the newest of its frames that fit and its open chunk; what
- * does not fit is evicted as ever. Counters, rounds and a hold go on. Nobody else may use *H meanwhile. 0;
- * with D, and *H as it was: -EBUSY: there is a snapshot, shelved or not; else as fr_history_new(). The size
- * that it has: nothing to do.
+ * Another size for a ring that is recorded to. A new ring takes over the newest frames that fit and the open
+ * chunk; what does not fit is evicted as ever. Counters, rounds and a hold go on. Memory never holds both: at
+ * most the larger one, and 16 MiB.
+ *
+ *     begin() ── step() while 1 ── finish() ── rest() while 1 ── free()
+ *
+ * All on one thread, while another goes on to append; only finish(), which is bounded by milliseconds, is of
+ * the thread that appends, or runs while nobody does. From begin() to finish() nobody else makes a snapshot
+ * or appends side-band. From begin() on the frames of both rings are the history: whoever is to go on after a
+ * kill wants both descriptors.
  */
+struct fr_resize;
+/* 0; with D: -EBUSY: there is a snapshot, shelved or not; else as fr_history_new(). */
+int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize **ret, struct fr_diag *d);
+/* Of two rings that were adopted, of which TO had begun to take over from FROM: to be gone on with by step().
+   0; -ENOMEM; -EBADMSG: it is no part of the same history. */
+int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_resize **ret);
+int fr_resize_fd(const struct fr_resize *z); /* of the new ring; borrowed */
+int fr_resize_step(struct fr_resize *z);
+/* The new ring: fr_history_fd() is another one, fr_history_section_max() may have grown. */
+struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *what);
+/* Gives the old ring back, then takes what the new one has not touched yet. 1: there is more; 0; or a
+   negative errno: the machine has not so much. */
+int fr_resize_rest(struct fr_resize *z);
+struct fr_resize *fr_resize_free(struct fr_resize *z); /* before finish(), both rings go with it */
+
+/* All of that for a ring that nobody else uses meanwhile. The size that it has: nothing to do. */
 int fr_history_resize(
 	struct fr_history **h, uint64_t size_bytes, struct fr_history_adopted *what, struct fr_diag *d);
 

@@ -7,6 +7,7 @@
 #include "history/codec.h"
 #include "history/history.h"
 #include "history/layout.h"
+#include "history/recover.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -58,12 +59,10 @@ struct fr_history {
 	uint64_t compress_ns;
 };
 
-/* What of a configured size the memfd has. */
 #define FR_HISTORY_PAGE 4096u
-static inline uint64_t fr_history_whole_pages(uint64_t size)
-{
-	return size / FR_HISTORY_PAGE * FR_HISTORY_PAGE;
-}
+
+/* [OFFSET, OFFSET + LEN) of H's memory is taken from the machine. 0 or a negative errno. */
+int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len);
 
 /* The areas of an image of SIZE, whole pages: the constant part of its header. */
 void fr_image_lay_out(struct fr_image_header *ret, uint64_t size);
@@ -83,6 +82,19 @@ int fr_history_seal_locked(struct fr_history *h);
 
 /* Lock held. The open chunk is a new one: what it promises. */
 void fr_history_open_chunk(struct fr_history *h);
+
+/* The chunk that a ring goes on with, and what is known of it. */
+struct fr_open_chunk {
+	struct fr_recovered_open records;
+	uint64_t seq, horizon_ns, drained_ns;
+};
+
+/* adopt.c, for resize.c; nobody else has H. The frame is H's now; with all that were before it, H goes on
+   with the chunk. */
+void fr_history_note_frame(struct fr_history *h, const struct fr_frame *f);
+void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o);
+void fr_history_begin_rounds_anew(struct fr_history *h);
+void fr_history_tell(struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret);
 
 struct fr_shelf;
 

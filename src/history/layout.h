@@ -17,7 +17,7 @@
  *     and lie in the log, and the crc of its payload holds. Else the search goes on 64 bytes further.
  *  3. A pad says only that nothing is in it; it is never needed to find a frame.
  *  4. Frames are ordered by seq. Of two with one seq the one at the lower offset counts. A missing seq is a
- *     gap.
+ *     gap. Below moved_seq none counts.
  *  5. The open chunk counts where no frame has its seq; of it, what lies below the fill marks, up to the last
  *     whole record.
  *
@@ -56,7 +56,8 @@ struct fr_image_header {
 	_Atomic uint64_t samples_fill;
 	_Atomic uint64_t open_horizon_ns; /* as in a frame */
 	_Atomic uint64_t drained_ns; /* what was in the kernel's rings by then is in here; 0: not known */
-	uint64_t reserved_2[3];
+	_Atomic uint64_t moved_seq;  /* frames before it are in another image, or evicted; 0: none */
+	uint64_t reserved_2[2];
 };
 static_assert(offsetof(struct fr_image_header, image_bytes) == 16, "layout 1.1");
 static_assert(offsetof(struct fr_image_header, open_seq) == 128, "layout 1.2");

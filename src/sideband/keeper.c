@@ -74,6 +74,11 @@ int fr_keeper_evicted(struct fr_keeper *k, const void *zstd, size_t len, uint64_
 	return len ? push(k, k->evicted, &horizon_ns, sizeof(horizon_ns), zstd, len) : 0;
 }
 
+bool fr_keeper_is_behind(const struct fr_keeper *k)
+{
+	return fr_queue_is_half_full(k->evicted);
+}
+
 void fr_keeper_round(struct fr_keeper *k, uint64_t since_ns)
 {
 	atomic_store(&k->fresh_since_ns, since_ns);

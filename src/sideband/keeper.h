@@ -82,6 +82,8 @@ void fr_keeper_round(struct fr_keeper *k, uint64_t since_ns);
    whichever thread seals, one call at a time (history calls with its lock held). Returns as above; LEN 0 is
    fine. */
 int fr_keeper_evicted(struct fr_keeper *k, const void *zstd, size_t len, uint64_t horizon_ns);
+/* Its queue of those is half full. Any thread. */
+bool fr_keeper_is_behind(const struct fr_keeper *k);
 /* Other events from now on, of which SIDEBAND_ID is one of the side-band event, S's last: to be called before
    the first record of theirs. S is copied. 0 or -ENOMEM. Any thread, one at a time. */
 int fr_keeper_set_session(struct fr_keeper *k, const struct fr_session *s, uint64_t sideband_id);

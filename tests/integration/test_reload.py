@@ -2,12 +2,14 @@
 """Other events, other buffers and another size of the ring while a load is recorded: what fits stays, and nothing is missing
 but what is told."""
 import json
+import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
-from harness import ARMED_PROBES, EXIT, Daemon, finish_load, last_cpu, load, must, program, script_lines, start_load, until
+from harness import ARMED_PROBES, EXIT, Daemon, finish_load, last_cpu, load, must, program, run, script_lines, start_load, until
 
 QUIET = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
 
@@ -18,6 +20,7 @@ class Configured:
     def __init__(self, state_dir):
         self.path = state_dir.parent / "flightrecd.conf"
         self.state_dir = state_dir
+        self.prefix = ()
 
     def write(self, **keys):
         lines = "".join(f"{key}={v}\n" for key, value in keys.items() for v in (value if isinstance(value, list) else [value]))
@@ -25,7 +28,7 @@ class Configured:
 
     def start(self, **keys):
         self.write(**keys)
-        self.daemon = Daemon(self.state_dir, "--config", self.path)
+        self.daemon = Daemon(self.state_dir, "--config", self.path, prefix=self.prefix)
         return self.daemon.start()
 
     def reload(self, **keys):
@@ -175,6 +178,50 @@ def test_smaller_ring_keeps_the_newest(configured):
     found = sequence(d.dump_by_control(), counted)
     assert found["last"] == counted["calls"] - 1 and found["count"] > 1000
     assert d.lost() != lost or found["missing"] == 0, found
+
+
+@pytest.fixture
+def memory_group():
+    """memory_group(MIB): a control group of so much memory, as the words that run a program in it."""
+    made = []
+
+    def make(mib):
+        for base, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            group = Path(base) / f"frtest-{os.getpid()}"
+            try:
+                group.mkdir()
+                made.append(group)
+                (group / limit).write_text(str(mib << 20))
+            except OSError:
+                continue
+            return "sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"
+        pytest.skip("no control groups of memory here")
+
+    yield make
+    for group in made:
+        until("an empty group", lambda: not (group / "cgroup.procs").exists() or not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+def test_ring_that_does_not_fit_is_refused(memory_group, configured):
+    """Not at the first page past the limit, by a kill."""
+    group = memory_group(160)
+    configured.write(**COUNTED, RingSize="4G")
+    r = run(*group, program("flightrecd"), "--config", configured.path, "-o", configured.state_dir)
+    assert r.code and f"{configured.path}:5: a ring of 4.0G does not fit" in r.err and "M would fit" in r.err, r
+    configured.prefix = group
+    d = configured.start(**COUNTED, RingSize="80M")
+    counted = load("count", "-t", 0.3, "-c", last_cpu(), "-p", 5000)
+    # Both of these would not fit beside each other, one does.
+    r = configured.reload(**COUNTED, RingSize="84M")
+    assert r.code == 0 and "RingSize= is 84.0M" in r.out, (r.out, r.err)
+    r = configured.reload(**COUNTED, RingSize="4G")
+    assert f"RingSize= stays at 84.0M: {configured.path}:5: a ring of 4.0G does not fit" in r.err, (r.out, r.err)
+    assert any("M would fit" in n for n in d.status()["notices"])
+    assert d.status()["ring"]["size"] == 84 << 20
+    assert_whole(d, d.dump_by_control(), counted)
+    assert "RingSize= is 16.0M" in configured.reload(**COUNTED, RingSize="16M").out
+    assert not any("M would fit" in n for n in d.status()["notices"])
 
 
 def test_what_waits_is_said_and_what_is_wrong_changes_nothing(configured):

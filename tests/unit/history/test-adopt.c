@@ -467,6 +467,82 @@ static void a_living_ring_changes_its_size(void **state)
 	munmap(t, sizeof(*t));
 }
 
+/* Appends between the steps, as another thread would. */
+static _Noreturn void resize_until_killed(
+	struct fr_resize *z, struct fr_history *h, struct told *t, uint64_t random)
+{
+	struct fr_history_adopted what;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	do
+		for (unsigned i = 0; i < 3; i++)
+			if (append_run(h, t, (int)(test_random(&random) % 2), &random) != 0)
+				t->wrong++;
+	while (fr_resize_step(z) > 0);
+	h = fr_resize_finish(z, &what);
+	append_until_killed(h, t, random);
+}
+
+static struct fr_history *adopt_both(int from_fd, int to_fd, uint64_t sizes[2], struct told *t)
+{
+	struct fr_history_adopted what;
+	struct fr_history *from = adopt(from_fd, sizes[0], NULL, &what),
+			  *to = adopt(to_fd, sizes[1], NULL, &what);
+	struct fr_resize *z;
+	int r = fr_resize_resume(from, to, &z);
+
+	assert_int_equal(r, 0);
+	while (fr_resize_step(z) > 0)
+		;
+	assert_ptr_equal(fr_resize_finish(z, &what), to);
+	while ((r = fr_resize_rest(z)) > 0)
+		;
+	assert_int_equal(r, 0);
+	fr_resize_free(z);
+	return to;
+}
+
+/* Wherever the kill comes, both rings together have all that one would. */
+static void a_kill_while_the_size_changes_loses_nothing(void **state)
+{
+	uint64_t random = 1410, moved = 0;
+
+	for (unsigned i = 0; i < 40; i++) {
+		struct told *t = told_new();
+		uint64_t sizes[2] = {test_between(&random, 6, 10) << 20, test_between(&random, 4, 16) << 20};
+		struct fr_history *h = ring_with_records(sizes[0], 500, t, &random);
+		struct fr_resize *z;
+		struct held held;
+		int fds[2];
+		pid_t pid;
+
+		assert_int_equal(fr_resize_begin(h, sizes[1], &z, NULL), 0);
+		fds[0] = fcntl(fr_history_fd(h), F_DUPFD_CLOEXEC, 0);
+		fds[1] = fcntl(fr_resize_fd(z), F_DUPFD_CLOEXEC, 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0)
+			resize_until_killed(z, h, t, test_random(&random));
+		usleep((useconds_t)test_between(&random, 0, 20000));
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		assert_int_equal(t->wrong, 0);
+		fr_resize_free(z);
+		h = adopt_both(fds[0], fds[1], sizes, t);
+		held = read_all(h);
+		/* A smaller one may have evicted more since. */
+		expect_newest(t, &held, sizes[1] >= sizes[0]);
+		moved += held.frames;
+		go_on_from(t, &held);
+		for (unsigned k = 0; k < 50; k++)
+			assert_int_equal(append_run(h, t, SAMPLES, &random), 0);
+		(void)read_all(h);
+		fr_history_free(h);
+		munmap(t, sizeof(*t));
+	}
+	assert_true(moved > 0);
+}
+
 /* A shelf's frames, behind which the ring has gone on, are no part of what is taken, nor found later. */
 static void what_a_shelf_left_behind_is_forgotten(void **state)
 {
@@ -815,6 +891,7 @@ int main(void)
 		cmocka_unit_test(a_kill_at_any_moment_loses_nothing_that_was_appended),
 		cmocka_unit_test(into_another_size_go_the_newest_frames_that_fit),
 		cmocka_unit_test(a_living_ring_changes_its_size),
+		cmocka_unit_test(a_kill_while_the_size_changes_loses_nothing),
 		cmocka_unit_test(what_a_shelf_left_behind_is_forgotten),
 		cmocka_unit_test(a_kill_in_the_midst_of_it_does_no_harm),
 		cmocka_unit_test(a_damaged_image_does_no_harm),
