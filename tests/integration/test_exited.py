@@ -101,7 +101,9 @@ def test_a_proc_that_hides_processes(recorder, open_dir, hidepid, sees):
     after_scan = d.event_status("cpu-clock")["samples"]
     d.until_sampled("cpu-clock", after_scan + 100)
     # perf complains of the side-band that was lost, which is what asked for the scan.
-    lines = [x.split() for x in perf("script", "-i", d.dump_by_control(), "-F", "pid,comm", "-G").out.splitlines()]
+    sample = d.dump_by_control()
+    lines = [x.split() for x in perf("script", "-i", sample, "-F", "pid,comm", "-G").out.splitlines()]
+    assert f"PERF_RECORD_EXIT({after.pid}:" not in perf("script", "-i", sample, "--show-task-events").out
     after.kill()
     before.kill()
     assert [comm for comm, pid in lines if pid == str(after.pid)][-1] == "frtest-burn"
