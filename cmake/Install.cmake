@@ -25,6 +25,8 @@ install(CODE "
 		file(INSTALL DESTINATION /etc/flightrec TYPE FILE FILES \"${CMAKE_SOURCE_DIR}/conf/flightrecd.conf\")
 	endif()")
 install(DIRECTORY DESTINATION /etc/flightrec/flightrecd.conf.d)
+# For `flightrecctl profile`.
+install(DIRECTORY conf/profiles DESTINATION lib/flightrec)
 
 foreach(section 1 5 7 8)
 	file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/man/*.${section})

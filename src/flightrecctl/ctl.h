@@ -15,7 +15,7 @@
 
 struct ctl {
 	enum fr_json json;
-	bool no_pager, no_legend, verbose, utc;
+	bool no_pager, no_legend, verbose, utc, no_reload;
 	bool merge, no_wait, no_compression, all;
 	uint64_t last_ns, from_ns, to_ns; /* 0: not given; a span, and wall times */
 	uint64_t post_ns;		  /* UINT64_MAX: not given */
@@ -53,6 +53,7 @@ int ctl_cmd_vacuum(const struct ctl *ctl);
 int ctl_cmd_rm(const struct ctl *ctl);
 int ctl_cmd_stop(const struct ctl *ctl);
 int ctl_cmd_reload(const struct ctl *ctl);
+int ctl_cmd_profile(const struct ctl *ctl);
 int ctl_cmd_triggers(const struct ctl *ctl);
 int ctl_cmd_test_trigger(const struct ctl *ctl);
 int ctl_cmd_enable(const struct ctl *ctl);

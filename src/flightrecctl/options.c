@@ -42,6 +42,8 @@ static const struct ctl_verb verbs[] = {
 		false, ctl_cmd_metrics},
 	{"verify-config", "[FILE]", "check the configuration with its drop-ins", 0, 1, false, false,
 		ctl_cmd_verify_config},
+	{"profile", "[NAME]", "what there is to record, and which is set; NAME: set it, and reload", 0, 1,
+		false, false, ctl_cmd_profile},
 	{"reload", NULL, "read the configuration again", 0, 0, false, false, ctl_cmd_reload},
 	{"stop", NULL, "end the recorder", 0, 0, false, false, ctl_cmd_stop},
 };
@@ -69,6 +71,7 @@ enum {
 	OPT_NO_WAIT,
 	OPT_NO_COMPRESSION,
 	OPT_MERGE,
+	OPT_NO_RELOAD,
 	OPT_ALL,
 	OPT_JSON,
 	OPT_UTC,
@@ -95,6 +98,7 @@ static const struct fr_option options[] = {
 	{"max-files", OPT_MAX_FILES, "N", "number of dumps", "vacuum"},
 	{"max-age", OPT_MAX_AGE, "SPAN", "age of the oldest", "vacuum"},
 	{"lines", 'n', "N", "so many decisions, 1 to 256 (20)", "why"},
+	{"no-reload", OPT_NO_RELOAD, NULL, "set it for the next start or reload only", "profile"},
 	{"merge", OPT_MERGE, NULL, "and leave one perf.data", "stop"},
 	{"verbose", 'v', NULL, "each CPU, and zeros, too", NULL},
 	{"json", OPT_JSON, "[HOW]", "JSON instead of text: pretty, short or off", NULL},
@@ -112,6 +116,7 @@ static const struct fr_option_group option_groups[] = {
 	{OPT_ALL, "Options of cancel:"},
 	{OPT_MAX_USE, "Options of vacuum:"},
 	{'n', "Options of why:"},
+	{OPT_NO_RELOAD, "Options of profile:"},
 	{OPT_MERGE, "Options of stop:"},
 	{'v', "Options:"},
 };
@@ -250,6 +255,9 @@ static int apply(struct ctl *ctl, int option, struct fr_diag *d)
 		return 0;
 	case OPT_ALL:
 		ctl->all = true;
+		return 0;
+	case OPT_NO_RELOAD:
+		ctl->no_reload = true;
 		return 0;
 	case OPT_MERGE:
 		ctl->merge = true;

@@ -276,6 +276,50 @@ static void test_catalog(void **state)
 	}
 }
 
+/* TEXT as it stands in a manual page. */
+static void troff_verbatim(const char *text, size_t len, char *ret)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] == '\'')
+			ret = stpcpy(ret, "\\(aq");
+		else if (text[i] == '\\')
+			ret = stpcpy(ret, "\\e");
+		else if (text[i] == '-')
+			ret = stpcpy(ret, "\\-");
+		else
+			*ret++ = text[i];
+	*ret = '\0';
+}
+
+static size_t count_lines(const struct fr_buf *b, const char *begin)
+{
+	size_t n = 0;
+
+	for (const char *p = (const char *)b->data; (p = strstr(p, begin)); p++)
+		n += p == (const char *)b->data || p[-1] == '\n';
+	return n;
+}
+
+/* The tutorial and its manual page have the same commands. */
+static void test_tutorial(void **state)
+{
+	struct fr_buf md = source("docs/tutorial.md"), man = source("docs/man/flightrec-tutorial.7");
+	char wanted[1024];
+
+	assert_true(count_lines(&md, "$ ") > 5);
+	assert_int_equal(count_lines(&md, "$ "), count_lines(&man, "$ "));
+	for (const char *p = (const char *)md.data; (p = strstr(p, "\n$ ")); p += 3) {
+		size_t len = strcspn(p + 1, "\n");
+
+		assert_true(len < sizeof(wanted) / 4);
+		troff_verbatim(p + 1, len, wanted);
+		if (!strstr((const char *)man.data, wanted))
+			fail_msg("flightrec-tutorial(7) has no: %s", wanted);
+	}
+	fr_buf_deinit(&md);
+	fr_buf_deinit(&man);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_probes),
 		cmocka_unit_test(test_examples),
 		cmocka_unit_test(test_catalog),
+		cmocka_unit_test(test_tutorial),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

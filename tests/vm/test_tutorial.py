@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tutorial, word by word: its commands come from docs/tutorial.md, and lead to the thread that held the lock."""
+import json
+import re
+import shutil
+import time
+
+import pytest
+
+import machine as vm
+
+TUTORIAL = vm.SOURCE / "docs/tutorial.md"
+DROP_IN = "/etc/flightrec/flightrecd.conf.d/50-profile.conf"
+
+
+def commands(heading):
+    """Of a section, in its order."""
+    section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", TUTORIAL.read_text(), re.M | re.S)[1]
+    return re.findall(r"^\$ (.*)$", section, re.M)
+
+
+def described(service):
+    profiles = json.loads(service.run("flightrecctl", "profile", "--json=short").stdout)["profiles"]
+    return {p["name"]: p["set"] for p in profiles}
+
+
+def recorded(service):
+    status = json.loads(service.run("flightrecctl", "status", "--json=short").stdout)
+    return [e["name"] for e in status.get("status", status)["events"]]
+
+
+def test_profiles(service):
+    """Each is a configuration that this kernel takes; one is set at a time, by root, and a file of somebody's own stays."""
+    assert described(service) == {"default": True, "io": False, "latency": False, "syscalls": False}
+    before = recorded(service)
+    refused = service.run("flightrecctl", "profile", "latency", user="alice", check=False)
+    assert refused.returncode == 5 and "root" in refused.stderr, refused
+    for name, event in (("io", "block:block_rq_issue"), ("syscalls", "raw_syscalls:sys_enter"), ("latency", "sched:sched_switch")):
+        service.run("flightrecctl", "profile", name)
+        assert described(service)[name] and event in recorded(service) and recorded(service)[0] == "cpu-clock"
+    wrong = service.run("flightrecctl", "profile", "latancy", check=False)
+    assert wrong.returncode == 1 and "did you mean latency?" in wrong.stderr
+    service.run("flightrecctl", "profile", "--no-reload", "default")
+    assert described(service)["default"] and "sched:sched_switch" in recorded(service)
+    service.run("flightrecctl", "reload")
+    assert recorded(service) == before
+    service.shell(f"echo '[Recorder]' >{DROP_IN}")
+    mine = service.run("flightrecctl", "profile", "io", check=False)
+    assert mine.returncode == 1 and "file of your own" in mine.stderr and not any(described(service).values())
+    assert service.run("cat", DROP_IN).stdout == "[Recorder]\n"
+
+
+def test_a_profile_that_is_refused_is_taken_back(service):
+    service.run("flightrecctl", "profile", "latency")
+    service.shell("sed -i s/block_rq_issue/no_such_event/ /usr/lib/flightrec/profiles/io.conf")
+    refused = service.run("flightrecctl", "profile", "io", check=False)
+    assert refused.returncode == 1 and "no_such_event" in refused.stderr and "of before" in refused.stderr
+    assert described(service)["latency"] and "sched:sched_switch" in recorded(service)
+
+
+def test_tutorial(service):
+    if not shutil.which("gcc"):
+        pytest.skip("no gcc: the example cannot be compiled")
+    profile, compile_it, run_it = commands("Before")
+    incident = commands("The incident")
+    assert len(incident) <= 5 and not any(re.search(r"(^| )(-f|--force)( |$)", c) for c in incident)
+    service.shell(profile.removeprefix("sudo "))  # as root
+    vm.subprocess.run(f"cd {vm.SOURCE}/docs/examples && {compile_it.replace('-o slow', f'-o {service.share}/slow')}", shell=True, check=True)
+    home = "cd /home/alice && "
+    service.shell(f"{home}cp /share/slow-service . && {{ {run_it} >said 2>&1 & }}")
+    begin = time.time()
+    service.wait_for(lambda: service.shell(f"{home}grep -c took said || true").stdout.strip() not in ("", "0", "1", "2", "3"), "slow requests")
+    seen = time.time()
+    service.wait_for(lambda: time.time() > seen + 1, "the next second, as times of day are given in seconds")
+    out, waited = "", None
+    for command in incident:
+        for text, at in (("14:02:30", begin - 30), ("14:03:30", time.time())):
+            command = command.replace(text, time.strftime("%H:%M:%S", time.gmtime(at)))
+        if "--time" in command:  # as the reader does
+            command = re.sub(r"--time \S+", f"--time {waited - 0.2:.6f},{waited:.6f}", command)
+        out = service.shell(home + command, user="alice").stdout
+        if "timehist" in command:
+            assert len(out.splitlines()) == 4, out
+            first = out.split()
+            waited = float(first[0])
+            assert first[2].startswith("request[") and float(first[3]) > 200, out
+        if "--time" in command:
+            assert out.split()[0] == "rebuild_index" and "rebuild+" in out, out
+        print(f"$ {command}\n{out}")
+    assert "rebuild_index" in out
