@@ -65,3 +65,14 @@ def test_what_is_asked_during_a_start_is_done_after_it(starting):
     until("dump of the signal", lambda: "SIGUSR1" in starting.log())
     assert "configuration reloaded" in starting.log()
     starting.stop()
+
+
+@pytest.mark.skipif(not os.environ.get("FLIGHTREC_FULL"), reason="10 s, with FLIGHTREC_FULL=1")
+def test_a_scan_that_does_not_end_keeps_nothing_from_being_recorded(starting):
+    late = "still being read"
+    assert starting.notify.wait("READY=1", lambda: "READY=1" in starting.notify.lines, starting.running, 120)
+    assert any(late in n for n in starting.status()["notices"])
+    starting.hold.unlink()
+    until("end of the scan", lambda: not any(late in n for n in starting.status()["notices"]))
+    starting.dump_by_control()
+    starting.stop()
