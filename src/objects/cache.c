@@ -19,6 +19,8 @@
 #define DIRECTORY_MODE 0750
 #define KALLSYMS_MAX (128u << 20)
 #define NOTES_MAX (1u << 20)
+/* An owner that is not known. */
+#define ANYBODY ((uid_t)-1)
 #define COMPARE_STEP (64u << 10)
 #define COPY_STEP (4u << 20)
 #define KERNEL "[kernel.kallsyms]"
@@ -309,7 +311,7 @@ static uid_t owner_of(int fd, const struct stat *st)
 	     others = st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != 0);
 
 	if (st->st_uid == 0 && (nosuid || others))
-		return (uid_t)-1;
+		return ANYBODY;
 	return st->st_uid;
 }
 
@@ -349,7 +351,7 @@ static int settle(struct fr_object_cache *c, const struct object_entry *e, int f
 	}
 	if (e->contested)
 		return 1;
-	if (e->owner == owner || is_same(c, e, fd, (uint64_t)st->st_size))
+	if ((e->owner == owner && owner != ANYBODY) || is_same(c, e, fd, (uint64_t)st->st_size))
 		return 0;
 	return contest(c, path, id);
 }

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -125,6 +126,23 @@ def test_perf_map_of_somebody_else_does_not_count(recorder):
     assert not [s for s in samples(sample, p.pid) if s[1].startswith("frtest_jit")]
 
 
+def test_a_container_that_is_gone_has_no_names_of_the_host(recorder, tmp_path):
+    """Its files are gone with it: what cannot be copied is counted, and the host's file of that path is another."""
+    config, place = tmp_path / "cache.conf", tmp_path / "place"
+    config.write_text("[Recorder]\nKernelBuildIDs=no\n[Dump]\nCacheObjects=512M\n")
+    place.mkdir()
+    shutil.copy2(program("frtest-syscalls"), place / "app")
+    d = recorder("--config", config, *PROFILE)
+    inside = f"mount -t tmpfs none {place} && cp {program('frtest-burn')} {place}/app && exec {place}/app -u 0.5"
+    p = start("unshare", "--mount", "sh", "-c", inside, stdout=subprocess.DEVNULL)
+    assert p.wait() == 0
+    sample = d.dump_by_control()
+    until("what was looked for", lambda: objects(d)["missed"] > 0)
+    found = Counter(sym for _, sym, dso in samples(sample, p.pid, "--buildid-dir", d.directory / "debug") if str(place) in dso)
+    assert set(found) == {"[unknown]"} and found["[unknown]"] > 100, found
+    assert not list((d.directory / "debug").glob("**/app/*/elf"))
+
+
 @pytest.fixture
 def victim(tmp_path):
     path = tmp_path / "victim"
@@ -136,12 +154,16 @@ def objects(d):
     return d.status()["objects"]
 
 
-@pytest.mark.parametrize("fate", ["deleted", "replaced"])
+@pytest.mark.parametrize("fate", ["deleted", "replaced", "never-there"])
 def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, fate):
     config = tmp_path / "cache.conf"
     config.write_text("[Dump]\nCacheObjects=512M\n")
     d = recorder("--config", config, *PROFILE)
-    p = start(victim, "-t", "3600", stdout=subprocess.DEVNULL)
+    argv = [victim]
+    if fate == "never-there":
+        memfd = f"import os; fd = os.memfd_create('victim'); os.write(fd, open('{victim}', 'rb').read()); os.execve(fd, ['victim', '-t', '3600'], {{}})"
+        argv = [sys.executable, "-c", memfd]
+    p = start(*argv, "-t", "3600", stdout=subprocess.DEVNULL)
     until_ran(p)
     # Deleted before the dump: what the process has mapped is still there.
     victim.unlink()
