@@ -25,7 +25,7 @@
 /* What is drained at once is in the caches still, and all the rest of a large ring is for a host that takes
    the CPU away. */
 #define WAKEUP_MAX ((size_t)1 << 20)
-#define FDS_SPARE 256 /* for everything else that the program opens */
+#define FDS_SPARE 1024 /* for all else that the program opens, most of it perf maps (jit/held.c) */
 
 static enum fr_ring_kind kind_of(const struct fr_capture *c, size_t event)
 {

@@ -21,6 +21,10 @@
 /* Between two looks for a file that is not there: each time twice as long. */
 #define LOOK_FIRST_NS (FR_NSEC_PER_SEC / 4)
 #define LOOK_MAX_NS (60 * FR_NSEC_PER_SEC)
+/* Between two sweeps, where there is no room. */
+#define SWEEP_NS (10 * FR_NSEC_PER_SEC)
+/* The start of a process is known to a tick of the kernel's clock. */
+#define SAME_START_NS (FR_NSEC_PER_SEC / 10)
 
 struct held {
 	UT_hash_handle hh;	  /* alive, by pid */
@@ -37,6 +41,7 @@ struct fr_jit_held {
 	pthread_mutex_t lock;
 	struct held *alive, *exited;
 	size_t n_exited;
+	uint64_t sweep_ns; /* when to look next for those whose EXIT was lost */
 };
 
 struct fr_jit_held *fr_jit_held_new(void)
@@ -104,33 +109,6 @@ static void look(struct held *x)
 	x->fd = fd;
 }
 
-static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
-{
-	struct held *x;
-
-	HASH_FIND(hh, h->alive, &pid, sizeof(pid), x);
-	if (x)
-		return;
-	x = calloc(1, sizeof(*x));
-	if (!x)
-		return;
-	*x = (struct held){.pid = pid,
-		.root = -1,
-		.fd = -1,
-		.until_ns = UINT64_MAX,
-		.code_ns = time_ns,
-		.wait_ns = LOOK_FIRST_NS};
-	if (jit_find_who(pid, &x->who) == 0 && has_room(h, x->who.uid))
-		x->root = jit_open_root(pid);
-	if (x->root >= 0) {
-		x->from_ns = jit_start_time(pid);
-		look(x);
-		HASH_ADD(hh, h->alive, pid, sizeof(x->pid), x);
-	}
-	if (x->root < 0 || !x->hh.tbl)
-		held_free(x);
-}
-
 /* Make room for one more of its user, or of all: the oldest goes. */
 static void make_room(struct fr_jit_held *h, uid_t uid)
 {
@@ -156,15 +134,9 @@ static bool is_worth_it(int fd)
 	return fd >= 0 && fstat(fd, &st) == 0 && (st.st_nlink > 0 || st.st_size <= (off_t)JIT_FILE_MAX);
 }
 
-static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+/* Keep what X has for a dump, X being no more since TIME_NS. */
+static void retire(struct fr_jit_held *h, struct held *x, uint64_t time_ns)
 {
-	struct held *x;
-
-	HASH_FIND(hh, h->alive, &pid, sizeof(pid), x);
-	/* CPUs' rings come one after the other: what is older is of who had that pid before, or is its FORK.
-	 */
-	if (!x || time_ns < x->code_ns)
-		return;
 	HASH_DEL(h->alive, x);
 	look(x);
 	close(TAKE_FD(x->root));
@@ -176,6 +148,102 @@ static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
 	make_room(h, x->who.uid);
 	DL_APPEND(h->exited, x);
 	h->n_exited++;
+}
+
+static bool is_alive(const struct held *x)
+{
+	const uint64_t start = jit_start_time(x->pid);
+
+	return start && start < x->from_ns + SAME_START_NS && x->from_ns < start + SAME_START_NS;
+}
+
+/* Side-band may be lost, and EXITs with it. */
+static void sweep(struct fr_jit_held *h)
+{
+	const uint64_t now = fr_monotonic_ns();
+	struct held *x, *next;
+
+	if (now < h->sweep_ns)
+		return;
+	h->sweep_ns = now + SWEEP_NS;
+	HASH_ITER (hh, h->alive, x, next)
+		if (!is_alive(x))
+			retire(h, x, now);
+}
+
+static bool has_room_swept(struct fr_jit_held *h, uid_t uid)
+{
+	sweep(h);
+	return has_room(h, uid);
+}
+
+static int meet(struct held *x)
+{
+	int r = jit_find_who(x->pid, &x->who);
+
+	if (r == 0)
+		r = x->root = jit_open_root(x->pid);
+	if (r < 0)
+		return r;
+	x->from_ns = jit_start_time(x->pid);
+	look(x);
+	return 0;
+}
+
+/* It lived for less time than its records took to get here, and whose it was is not known. A file that root
+   has put here meanwhile, under the number of that process, is its own. */
+static void meet_too_late(struct held *x)
+{
+	const uint64_t ahead = fr_now_ns(CLOCK_REALTIME) - fr_monotonic_ns();
+	struct stat st;
+
+	x->who = (struct jit_who){.nspid = x->pid, .uid = 0};
+	x->from_ns = x->code_ns - FR_MIN(x->code_ns, FR_NSEC_PER_SEC);
+	x->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (x->root >= 0)
+		look(x);
+	if (x->fd >= 0 && fstat(x->fd, &st) == 0 &&
+		(uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec >=
+			x->from_ns + ahead)
+		return;
+	if (x->root >= 0)
+		close(TAKE_FD(x->root));
+}
+
+static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+{
+	struct held *x;
+
+	HASH_FIND(hh, h->alive, &pid, sizeof(pid), x);
+	if (x)
+		return;
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return;
+	*x = (struct held){.pid = pid,
+		.root = -1,
+		.fd = -1,
+		.until_ns = UINT64_MAX,
+		.code_ns = time_ns,
+		.wait_ns = LOOK_FIRST_NS};
+	if (meet(x) < 0)
+		meet_too_late(x);
+	if (x->root >= 0 && (has_room(h, x->who.uid) || has_room_swept(h, x->who.uid)))
+		HASH_ADD(hh, h->alive, pid, sizeof(x->pid), x);
+	if (!x->hh.tbl)
+		held_free(x);
+}
+
+static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+{
+	struct held *x;
+
+	HASH_FIND(hh, h->alive, &pid, sizeof(pid), x);
+	/* CPUs' rings come one after the other: what is older is of who had that pid before, or is its FORK.
+	 */
+	if (!x || time_ns < x->code_ns)
+		return;
+	retire(h, x, time_ns);
 }
 
 static void see_one(struct fr_jit_held *h, const struct perf_event_header *record)

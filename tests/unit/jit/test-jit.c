@@ -435,7 +435,7 @@ static uint64_t inode_of(int fd)
 /* From the first code to when the ring has forgotten the process; the file may go, or become another. */
 static void test_held(void **state)
 {
-	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC;
+	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
 	struct fr_jit_held *h = fr_jit_held_new();
 	struct fr_jit_held_file f;
 	pid_t pid = waiting(0), other = waiting(0);
@@ -466,13 +466,23 @@ static void test_held(void **state)
 	close(f.fd);
 	/* Who has that pid later is another. */
 	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 1, &f), -ENOENT);
+	/* Gone before it was seen: a file of root's that is as young is its own, and no other. */
+	see_code(h, pid, now);
+	close(map_of(pid, 0, path));
+	see_code(h, pid, exit_ns + 5 * FR_NSEC_PER_SEC);
+	assert_int_equal(fr_jit_held_count(h), 1);
+	see_code(h, pid, exit_ns + 1);
+	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 1, &f), 0);
+	close(f.fd);
+	see_exit(h, pid, exit_ns + 2, exit_ns);
+	assert_int_equal(unlink(path), 0);
 	/* Somebody else's file is none. */
 	close(map_of(other, HONEST, other_path));
 	see_code(h, other, now);
 	assert_int_equal(fr_jit_held_find(h, other, now, &f), -ENOENT);
 	see_exit(h, other, exit_ns, exit_ns);
-	assert_int_equal(fr_jit_held_count(h), 1);
-	fr_jit_held_see(h, NULL, 0, exit_ns + 1);
+	assert_int_equal(fr_jit_held_count(h), 2);
+	fr_jit_held_see(h, NULL, 0, exit_ns + 3);
 	assert_int_equal(fr_jit_held_count(h), 0);
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);
@@ -506,6 +516,22 @@ static void test_held_is_bounded(void **state)
 		see_exit(h, pids[i], fr_monotonic_ns(), 0);
 	}
 	assert_int_equal(fr_jit_held_count(h), 65);
+	fr_jit_held_free(h);
+	/* Those whose EXIT was lost leave their places, too. */
+	h = fr_jit_held_new();
+	for (size_t i = 0; i <= 64; i++) {
+		pids[i] = waiting(NOBODY);
+		close(map_of(pids[i], NOBODY, path));
+		unlink(path);
+		see_code(h, pids[i], fr_monotonic_ns());
+		if (i < 64) {
+			kill(pids[i], SIGKILL);
+			waitpid(pids[i], NULL, 0);
+		}
+	}
+	assert_int_equal(fr_jit_held_count(h), 1);
+	kill(pids[64], SIGKILL);
+	waitpid(pids[64], NULL, 0);
 	fr_jit_held_free(h);
 }
 
