@@ -55,11 +55,15 @@ static void *reader_main(void *arg)
 static struct reading *reading_new(int argc, char *argv[])
 {
 	struct reading *r = calloc(1, sizeof(*r));
+	pthread_condattr_t attr;
 
 	if (!r)
 		return NULL;
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->changed, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&r->changed, &attr);
+	pthread_condattr_destroy(&attr);
 	fr_config_init(&r->config);
 	r->argc = argc;
 	r->argv = argv;
@@ -74,7 +78,7 @@ static bool await(struct reading *r, uint64_t limit_ns)
 	bool done;
 
 	pthread_mutex_lock(&r->lock);
-	while (!r->done && pthread_cond_clockwait(&r->changed, &r->lock, CLOCK_MONOTONIC, &ts) == 0)
+	while (!r->done && pthread_cond_timedwait(&r->changed, &r->lock, &ts) == 0)
 		;
 	done = r->done;
 	r->abandoned = !done;

@@ -164,14 +164,12 @@ struct fr_arming *fr_arming_stop(struct fr_arming *a)
 		a->running->cancelled = true;
 	pthread_cond_broadcast(&a->changed);
 	pthread_mutex_unlock(&a->lock);
-	ended = pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &ts) == 0;
-	if (!ended) {
-		pthread_mutex_lock(&a->lock);
-		ended = a->ended;
-		a->abandoned = !ended;
-		pthread_mutex_unlock(&a->lock);
+	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &ts) != 0)
 		pthread_detach(thread);
-	}
+	pthread_mutex_lock(&a->lock);
+	ended = a->ended;
+	a->abandoned = !ended;
+	pthread_mutex_unlock(&a->lock);
 	if (ended)
 		arming_free(a);
 	return NULL;
