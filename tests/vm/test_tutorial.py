@@ -72,6 +72,7 @@ def test_tutorial(service):
     service.wait_for(lambda: service.shell(f"{home}grep -c took said || true").stdout.strip() not in ("", "0", "1", "2", "3"), "slow requests")
     seen = time.time()
     service.wait_for(lambda: time.time() > seen + 1, "the next second, as times of day are given in seconds")
+    print(service.shell(f"{home}head -4 said").stdout)
     out, waited = "", None
     for command in incident:
         for text, at in (("14:02:30", begin - 30), ("14:03:30", time.time())):
