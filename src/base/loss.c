@@ -28,6 +28,9 @@ static const struct {
 					  "its events were open is missing"},
 	[FR_LOSS_CGROUP_CAME] = {"cgroup-came", "the recorded cgroup was made anew, as by a restart of its "
 						"service, and its first seconds are missing"},
+	[FR_LOSS_FOREIGN_ID] = {"foreign-id", "the kernel gave samples of a software event the id of another "
+					      "recorder's; record page faults "
+					      "and the like with one recorder at a time"},
 };
 
 const char *fr_loss_name(enum fr_loss cause)

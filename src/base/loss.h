@@ -18,6 +18,7 @@ enum fr_loss {
 	FR_LOSS_RESTART,	/* nothing was recorded between two instances: times, not records */
 	FR_LOSS_CPU_CAME,	/* what a CPU did from when it came online until it was recorded: times */
 	FR_LOSS_CGROUP_CAME, /* what a cgroup did from when it was made anew until it was recorded: times */
+	FR_LOSS_FOREIGN_ID,  /* a sample that the kernel gave the id of another recorder's event */
 	_FR_LOSS_MAX,
 };
 

@@ -44,14 +44,22 @@ void fr_tally_flush(struct fr_tally *t)
 	t->pending = 0;
 }
 
-static inline void tally_sample(struct fr_tally *t, uint64_t id)
+/* False for one that is not of ours. Kernels (seen in 6.18) hand one sample of a software event from listener
+   to listener, and give the later ones the id of the first where its kinds of fields are the same. It may
+   also have the first one's clock, and a reader that finds an id of no event gives up at the file. */
+static inline bool tally_sample(struct fr_tally *t, uint64_t id)
 {
 	if (unlikely(id != t->last_id)) {
+		struct fr_counter_cell *cell = cell_of(t, id);
+
+		if (t->only_known && cell == t->stray)
+			return false;
 		fr_tally_flush(t);
 		t->last_id = id;
-		t->last = cell_of(t, id);
+		t->last = cell;
 	}
 	t->pending++;
+	return true;
 }
 
 /* What is no sample. H is whole and has at least RECORD_MIN bytes. */
@@ -119,7 +127,10 @@ enum fr_walk_end fr_walk(const uint8_t *p, const uint8_t *end, struct fr_tally *
 				why = FR_WALK_TORN;
 				break;
 			}
-			tally_sample(t, s->id);
+			if (unlikely(!tally_sample(t, s->id))) {
+				why = FR_WALK_FOREIGN;
+				break;
+			}
 			time = s->time;
 		} else {
 			if (unlikely(is_spoilt(h, t))) {
@@ -152,6 +163,14 @@ static void hand_out(struct fr_ring *r, const struct fr_run *run, fr_run_fn sink
 	release_tail(r);
 }
 
+/* The record at tail is left out. */
+static void skip(struct fr_ring *r, size_t size)
+{
+	fr_cell_add_lost(r->owner, FR_LOSS_FOREIGN_ID, 1);
+	r->tail += size;
+	release_tail(r);
+}
+
 /* The record at tail by itself, in memory of ours: it goes over the end of the ring's, or is to be mended.
    False where it is not whole. */
 static bool drain_bounced(
@@ -160,6 +179,7 @@ static bool drain_bounced(
 	uint64_t at = r->tail & (r->size - 1), before_end = r->size - at;
 	size_t size = ((const struct perf_event_header *)(r->data + at))->size,
 	       first = FR_MIN(size, before_end);
+	enum fr_walk_end why;
 	struct fr_run run;
 
 	if (size > head - r->tail)
@@ -167,10 +187,12 @@ static bool drain_bounced(
 	memcpy(bounce, r->data + at, first);
 	memcpy(bounce + first, r->data, size - first);
 	mend((struct perf_event_header *)bounce, t);
-	if (fr_walk(bounce, bounce + size, t, &run) != FR_WALK_DONE)
-		return false;
-	hand_out(r, &run, sink, ctx);
-	return true;
+	why = fr_walk(bounce, bounce + size, t, &run);
+	if (why == FR_WALK_DONE)
+		hand_out(r, &run, sink, ctx);
+	else if (why == FR_WALK_FOREIGN)
+		skip(r, size);
+	return why == FR_WALK_DONE || why == FR_WALK_FOREIGN;
 }
 
 size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx)
@@ -189,6 +211,8 @@ size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_
 			whole = false;
 		else if (why == FR_WALK_CUT || why == FR_WALK_SPOILT)
 			whole = drain_bounced(r, head, t, bounce, sink, ctx);
+		else if (why == FR_WALK_FOREIGN)
+			skip(r, ((const struct perf_event_header *)(p + run.len))->size);
 	}
 	fr_tally_flush(t);
 	if (!whole) {

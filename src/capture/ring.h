@@ -42,6 +42,7 @@ struct fr_tally {
 	struct fr_counter_cell *stray; /* for what belongs to no event that is known */
 	bool no_build_ids;	       /* map records are not to have any */
 	enum fr_loss lost_as;	       /* what a LOST record means in this ring */
+	bool only_known;	       /* a sample of no event that is known ends a run */
 	size_t run_max;		       /* 0: FR_RUN_MAX */
 	/* Samples of the last id, not yet added to its cell. */
 	uint64_t last_id, pending;
@@ -70,11 +71,12 @@ int fr_ring_poll(struct fr_ring *r);
 void fr_ring_hang_up(struct fr_ring *r);
 
 enum fr_walk_end {
-	FR_WALK_DONE,	/* at the end of the memory */
-	FR_WALK_FULL,	/* the next record does not fit into the run any more */
-	FR_WALK_CUT,	/* the next record has more bytes than are left */
-	FR_WALK_TORN,	/* the next header is none */
-	FR_WALK_SPOILT, /* the next record bears traces of other listeners of the kernel: to be mended */
+	FR_WALK_DONE,	 /* at the end of the memory */
+	FR_WALK_FULL,	 /* the next record does not fit into the run any more */
+	FR_WALK_CUT,	 /* the next record has more bytes than are left */
+	FR_WALK_TORN,	 /* the next header is none */
+	FR_WALK_SPOILT,	 /* the next record bears traces of other listeners of the kernel: to be mended */
+	FR_WALK_FOREIGN, /* the next record is a sample of no event that is known: to be left out */
 };
 
 /* One run from P (8-byte aligned) on, at most to END; RUN has no record where the first is not whole. */

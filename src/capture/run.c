@@ -86,6 +86,7 @@ static struct fr_tally tally(struct fr_capture *c, enum fr_ring_kind kind)
 		.cells = c->cells,
 		.stray = &c->stray,
 		.last = &c->stray,
+		.only_known = kind != FR_RING_OVERWRITE,
 		.no_build_ids = !c->events[c->n_events - 1].attr.build_id,
 		.lost_as = kind == FR_RING_SIDEBAND ? FR_LOSS_SIDEBAND : FR_LOSS_KERNEL_RING,
 	};

@@ -162,6 +162,30 @@ static void test_largest_record_over_the_end(void **state)
 	assert_int_equal(f->records, 2);
 }
 
+/* What the kernel gave another listener's id is left out and counted, wherever it lies; the rest is whole. */
+static void test_ids_of_others(void **state)
+{
+	struct fixture *f = *state;
+
+	f->tally.only_known = true;
+	f->ring.tail = f->page.data_tail = f->page.data_head = RING_BYTES - 48 * 4 - 8;
+	put_sample(f, 4711, 99, 48); /* the first */
+	put_sample(f, 1000, 0, 48);
+	put_sample(f, 4711, 99, 48);
+	put_sample(f, 1016, 1, 48);
+	put_sample(f, 4711, 99, 48); /* over the end of the memory */
+	put_sample(f, 1016, 2, 48);
+	put_sample(f, 4712, 99, 48); /* the last */
+	drain(f);
+	assert_int_equal(f->records, 3);
+	assert_int_equal(f->cells[0].samples, 1);
+	assert_int_equal(f->cells[1].samples, 2);
+	assert_int_equal(f->stray.samples, 0);
+	assert_int_equal(f->cells[0].lost[FR_LOSS_FOREIGN_ID], 4);
+	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
+	assert_int_equal(f->page.data_tail, f->page.data_head);
+}
+
 static void test_losses(void **state)
 {
 	struct fixture *f = *state;
@@ -363,6 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_wraps_and_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_largest_record_over_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ids_of_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_trailer_before_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flag_of_another_listener, setup, teardown),
