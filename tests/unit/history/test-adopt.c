@@ -507,7 +507,7 @@ static void a_kill_while_the_size_changes_loses_nothing(void **state)
 {
 	uint64_t random = 1410, moved = 0;
 
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < 20; i++) {
 		struct told *t = told_new();
 		uint64_t sizes[2] = {test_between(&random, 6, 10) << 20, test_between(&random, 4, 16) << 20};
 		struct fr_history *h = ring_with_records(sizes[0], 500, t, &random);
