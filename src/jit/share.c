@@ -80,6 +80,11 @@ static void take(struct jit_cost *from, const struct jit_cost *cost)
 
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost)
 {
-	take(&s->left, cost);
+	/* What goes beyond the user's share, as the last file is not stopped half-way, is at nobody else's
+	 * cost. */
+	const struct jit_cost of_all = {FR_MIN(cost->ns, u->left.ns), FR_MIN(cost->bytes, u->left.bytes),
+		FR_MIN(cost->records, u->left.records)};
+
+	take(&s->left, &of_all);
 	take(&u->left, cost);
 }

@@ -281,6 +281,7 @@ static void test_shares(void **state)
 		assert_in_range(left.records, whole.records >> 6, whole.records / 4);
 		/* More than there is, as what is under way is not stopped. */
 		left.bytes += 1000;
+		left.ns = 10 * whole.ns;
 		jit_share_charge(&s, u, &left);
 		assert_true(jit_share_is_used_up(&s, u));
 	}
