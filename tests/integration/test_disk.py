@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A disk that is slow, stuck or broken holds up the dump that is being written, and nothing else."""
 import ctypes
+import itertools
 import json
 import shutil
 import signal
@@ -220,18 +221,18 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
     disk.tell("hold")
     while not d.lost().get("side-band-lost"):  # which asks for a scan
         load("spawn", "-n", "100", "-m", "30")
-    held = False
-    for i in range(50):  # one write after the other, until it is one of the scan's
+    sizes = itertools.cycle(("9M", "10M"))
+
+    def is_held():  # one write after the other, until it is one of the scan's
+        disk.tell("step")
         until("a write that waits", disk.held)
-        write(f"{9 + i % 2}M", 99)
+        write(next(sizes), 99)
         r = d.ctl("reload")
         assert r.code == 0, r.err
-        held = "during a scan of /proc" in r.out + r.err
-        if held:
-            break
-        disk.tell("step")
-    assert held, d.log()
-    write(f"{9 + i % 2}M", 199)
+        return "during a scan of /proc" in r.out + r.err
+
+    until("scan that waits for the disk", is_held)
+    write("12M", 199)
     r = d.ctl("reload", timeout=60)
     assert r.code == 0 and "records cpu-clock" in r.out, (r.out, r.err)
     d.notify.until_fed(3)
