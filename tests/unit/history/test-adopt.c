@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -543,6 +544,55 @@ static void a_kill_while_the_size_changes_loses_nothing(void **state)
 	assert_true(moved > 0);
 }
 
+static uint64_t held_bytes(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+static void expect_bounded(const int fds[2], uint64_t most)
+{
+	assert_in_range(held_bytes(fds[0]) + held_bytes(fds[1]), 1, most + (20 << 20));
+}
+
+/* Larger or smaller, of a ring that is there as a whole: never both as a whole. */
+static void memory_never_holds_both_sizes(void **state)
+{
+	static const uint64_t sizes[][2] = {{48 << 20, 51 << 20}, {48 << 20, 45 << 20}};
+	uint64_t random = 5;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(sizes); i++) {
+		struct told *t = told_new();
+		struct fr_history *h = ring_with_records(sizes[i][0], 600, t, &random);
+		const uint64_t most = FR_MAX(sizes[i][0], sizes[i][1]);
+		struct fr_history_adopted what;
+		struct fr_resize *z;
+		int fds[2], r;
+
+		assert_in_range(held_bytes(fr_history_fd(h)), sizes[i][0], UINT64_MAX);
+		assert_int_equal(fr_resize_begin(h, sizes[i][1], &z, NULL), 0);
+		fds[0] = fcntl(fr_history_fd(h), F_DUPFD_CLOEXEC, 0);
+		fds[1] = fcntl(fr_resize_fd(z), F_DUPFD_CLOEXEC, 0);
+		do {
+			expect_bounded(fds, most);
+			assert_int_equal(append_run(h, t, SAMPLES, &random), 0);
+		} while (fr_resize_step(z) > 0);
+		h = fr_resize_finish(z, &what);
+		expect_bounded(fds, most);
+		close(fds[0]);
+		while ((r = fr_resize_rest(z)) > 0)
+			assert_in_range(held_bytes(fds[1]), 1, sizes[i][1]);
+		assert_int_equal(r, 0);
+		assert_int_equal(held_bytes(fds[1]), sizes[i][1]);
+		close(fds[1]);
+		fr_resize_free(z);
+		fr_history_free(h);
+		munmap(t, sizeof(*t));
+	}
+}
+
 /* A shelf's frames, behind which the ring has gone on, are no part of what is taken, nor found later. */
 static void what_a_shelf_left_behind_is_forgotten(void **state)
 {
@@ -891,6 +941,7 @@ int main(void)
 		cmocka_unit_test(a_kill_at_any_moment_loses_nothing_that_was_appended),
 		cmocka_unit_test(into_another_size_go_the_newest_frames_that_fit),
 		cmocka_unit_test(a_living_ring_changes_its_size),
+		cmocka_unit_test(memory_never_holds_both_sizes),
 		cmocka_unit_test(a_kill_while_the_size_changes_loses_nothing),
 		cmocka_unit_test(what_a_shelf_left_behind_is_forgotten),
 		cmocka_unit_test(a_kill_in_the_midst_of_it_does_no_harm),
