@@ -56,6 +56,8 @@ def test_a_profile_that_is_refused_is_taken_back(service):
     refused = service.run("flightrecctl", "profile", "io", check=False)
     assert refused.returncode == 1 and "no_such_event" in refused.stderr and "of before" in refused.stderr
     assert described(service)["latency"] and "sched:sched_switch" in recorded(service)
+    service.run("dpkg", "--purge", "flightrec")
+    assert service.run("test", "-e", "/etc/flightrec", check=False).returncode != 0
 
 
 def test_tutorial(service):
