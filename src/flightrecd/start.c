@@ -208,6 +208,20 @@ int fr_start_begin(struct fr_daemon *m, struct fr_buf *kept, bool inherited, str
 	return 0;
 }
 
+/* Of a start that failed. */
+static void fail_held(struct fr_start *s)
+{
+	struct fr_diag d = {0};
+
+	fr_fail(&d, -ESHUTDOWN, s->diag.hint, "flightrecd did not start%s%s", s->diag.code ? ": " : "",
+		s->diag.what);
+	for (size_t i = 0; i < s->n_held; i++) {
+		fr_call_fail(s->held[i].call, &d, d.code);
+		cJSON_Delete(s->held[i].parameters);
+	}
+	s->n_held = 0;
+}
+
 void fr_start_end(struct fr_daemon *m)
 {
 	struct fr_start *s = m->start;
@@ -216,10 +230,7 @@ void fr_start_end(struct fr_daemon *m)
 		return;
 	if (s->has_thread)
 		pthread_join(s->thread, NULL);
-	for (size_t i = 0; i < s->n_held; i++) {
-		fr_call_reply(s->held[i].call, NULL);
-		cJSON_Delete(s->held[i].parameters);
-	}
+	fail_held(s);
 	sd_event_source_disable_unref(s->done);
 	sd_event_source_disable_unref(s->tick);
 	fr_closep(&s->done_fd);

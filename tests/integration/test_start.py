@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A start that takes its time, as on a machine with 200,000 processes: signals are answered and the control socket is there
 meanwhile, and what cannot be done yet is done after it."""
+import json
 import os
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -13,8 +15,8 @@ from harness import BIN, Daemon, NotifySocket, environment, program, start, unti
 class Starting(Daemon):
     """One whose first scan of /proc is held up until go(), and that is not waited for."""
 
-    def __init__(self, state_dir, *args):
-        super().__init__(state_dir, *args)
+    def __init__(self, state_dir, *args, **kwargs):
+        super().__init__(state_dir, *args, **kwargs)
         self.hold = state_dir.parent / "hold"
         self.hold.touch()
         self.notify = NotifySocket()
@@ -65,6 +67,21 @@ def test_what_is_asked_during_a_start_is_done_after_it(starting):
     until("dump of the signal", lambda: "SIGUSR1" in starting.log())
     assert "configuration reloaded" in starting.log()
     starting.stop()
+
+
+def test_what_is_asked_during_a_start_that_fails_fails(state_dir):
+    d = Starting(state_dir, "-a", "-e", "cpu-clock", "-M", "4M", command=["/nonexistent"])
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(d.socket))
+        s.sendall(json.dumps({"method": "io.flightrec.Recorder.Dump", "parameters": {"wait": False}}).encode() + b"\0")
+        d.status()  # answered after the call before it was taken
+        d.hold.unlink()
+        reply = json.loads(s.makefile("rb").read().rstrip(b"\0"))
+    assert d.wait(60) == 1, d.log()
+    d.notify.close()
+    what = reply["parameters"].get("what", "")
+    assert "error" in reply and "flightrecd did not start: cannot run /nonexistent" in what, reply
+    assert "give its path" in reply["parameters"]["hint"]
 
 
 @pytest.mark.skipif(not os.environ.get("FLIGHTREC_FULL"), reason="10 s, with FLIGHTREC_FULL=1")
