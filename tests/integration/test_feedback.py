@@ -26,16 +26,23 @@ def test_no_events_of_its_own(recorder):
     assert not own(merged, pid)
 
 
-def test_steady_state_is_quiet(recorder):
-    """With nothing recorded but the default profile, a handful of system calls a second: counted from outside by perf. And
-    some for the processes that others start and end meanwhile."""
-    d = recorder("-M", "8M")
+def system_calls(d, seconds):
+    """How many the recorder makes meanwhile, and how many may be: some for the processes that others start and end."""
     records = d.status()["sideband"]["records"]
     begin = time.monotonic()
-    r = perf("stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-p", d.pid, "--", "sleep", "4")
+    r = perf("stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-p", d.pid, "--", "sleep", seconds)
     assert r.code == 0, r.err
-    seconds = time.monotonic() - begin
+    passed = time.monotonic() - begin
     count = int(next(line for line in r.err.splitlines() if "raw_syscalls" in line).split(";")[0])
-    records = d.status()["sideband"]["records"] - records
+    return count, 30 * passed + (d.status()["sideband"]["records"] - records) / 20
+
+
+def test_steady_state_is_quiet(recorder):
+    """With nothing recorded but the default profile, a handful of system calls a second, counted from outside by perf: once it
+    has read the build-ids of what was running before it."""
+    d = recorder("-M", "8M")
+    tries = []
+    while len(tries) < 5 and not any(count <= bound for count, bound in tries):
+        tries.append(system_calls(d, 3))
     d.stop()
-    assert count <= 30 * seconds + records / 20, f"{count} system calls in {seconds:.1f} s of idling, with {records} records"
+    assert tries[-1][0] <= tries[-1][1], f"system calls, and the bound: {tries}"
