@@ -27,6 +27,8 @@ struct entry {
 	UT_hash_handle hh;
 	uint8_t file[24]; /* device and inode of the one that keeps the name */
 	bool has_file;
+	uint8_t id[FR_BUILD_ID_MAX];
+	int id_len; /* 0 or less: none is known */
 	char path[];
 };
 
@@ -150,15 +152,20 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 	return r < 0 ? 0 : add(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
 }
 
-/* Whether the name of M is here that of the file that M maps, as a reader looks here, too. 1; 0: that of
-   another; or a negative errno. */
-static int is_here(const struct fr_record_mmap2 *m)
+/* Whether the name of M is here that of the file that M maps, as a reader looks here, too, and the file still
+   has the build-id ID (SIZE 0 or less: not known). 1; 0: no; or a negative errno. */
+static int is_here(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const struct fr_file_id file = {m->ino, m->ino_generation};
+	uint8_t now[FR_BUILD_ID_MAX];
 	struct stat st;
 	_cleanup_close_ int fd = fr_foreign_open_linked(0, m->filename, &st);
 
-	return fd < 0 ? fd : fr_file_is(fd, st.st_ino, &file);
+	if (fd < 0)
+		return fd;
+	if (!fr_file_is(fd, st.st_ino, &file))
+		return 0;
+	return size <= 0 || (fr_build_id_read(fd, now) == size && memcmp(id, now, (size_t)size) == 0);
 }
 
 /* M again, under a name that no file has and that the kernel uses for such maps. ID: its build-id, or NULL.
@@ -189,14 +196,39 @@ static bool is_deleted(const char *name)
 
 /* Of the files that have had a name, whether it is M's that keeps it: the one that has it here, or where none
    has, the first whose build-id keeps a reader from taking one that comes. */
-static bool keeps_name(const struct entry *e, const struct fr_record_mmap2 *m, bool has_id)
+static bool keeps_name(const struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
-	const int here = is_here(m);
+	const int here = is_here(m, id, size);
 
 	/* Who may not look does not know, and leaves it to the reader. */
 	if (here != 0 && here != -ENOENT && here != -ENOEXEC)
 		return true;
-	return here < 0 && has_id && !e->has_file;
+	return here < 0 && size > 0 && !e->has_file;
+}
+
+/* The file that keeps the name was written in place, and M is of another version of it. Where none has been
+   seen, nothing is read: there may be many maps. */
+static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
+	uint8_t *id, int *size)
+{
+	*size = fr_early_ids_known(b->early, m, id);
+	return *size > 0 && e->id_len > 0 &&
+	       (*size != e->id_len || memcmp(id, e->id, (size_t)e->id_len) != 0);
+}
+
+/* The file of M keeps the name. */
+static int keep_name(
+	struct fr_session *s, struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
+{
+	const bool first = !e->has_file;
+
+	memcpy(e->file, &m->maj, sizeof(e->file));
+	e->has_file = true;
+	e->id_len = size;
+	if (size <= 0)
+		return 0;
+	memcpy(e->id, id, (size_t)size);
+	return first ? add(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename) : 0;
 }
 
 /* A reader has one object for each path, with the build-id of the table; where the table has none, it opens
@@ -210,16 +242,13 @@ static int collect_unknown(struct fr_build_ids *b, struct fr_session *s, const s
 
 	if (r < 0)
 		return r;
-	if (e->has_file && memcmp(e->file, &m->maj, sizeof(e->file)) == 0)
-		return 0;
-	size = fr_early_ids_find(b->early, m, id);
-	if (keeps_name(e, m, size > 0)) {
-		bool first = !e->has_file;
-
-		memcpy(e->file, &m->maj, sizeof(e->file));
-		e->has_file = true;
-		return first && size > 0 ? add(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename)
-					 : 0;
+	if (e->has_file && memcmp(e->file, &m->maj, sizeof(e->file)) == 0) {
+		if (!is_other_version(b, e, m, id, &size))
+			return 0;
+	} else {
+		size = fr_early_ids_find(b->early, m, id);
+		if (keeps_name(e, m, id, size))
+			return keep_name(s, e, m, id, size);
 	}
 	if (!ret_follow || !(m->prot & PROT_EXEC) || is_deleted(m->filename))
 		return 0;

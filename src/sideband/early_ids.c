@@ -15,17 +15,25 @@
 #include <uthash.h>
 
 #define IDS_MAX 32768u
+#define VERSIONS_MAX 4u /* of a file that is written in place */
 
 struct key {
 	uint32_t maj, min;
 	uint64_t ino, generation;
 };
 
+struct version {
+	uint64_t since_ns; /* of the first map that had it */
+	int len;	   /* 0: the file has none */
+	uint8_t bytes[FR_BUILD_ID_MAX];
+};
+
 struct id {
 	UT_hash_handle hh;
 	struct key key;
-	int len; /* 0: the file has none */
-	uint8_t bytes[FR_BUILD_ID_MAX];
+	unsigned n;
+	bool had_more;			/* versions that were older */
+	struct version v[VERSIONS_MAX]; /* oldest first */
 };
 
 struct fr_early_ids {
@@ -61,7 +69,22 @@ struct fr_early_ids *fr_early_ids_free(struct fr_early_ids *e)
 	return NULL;
 }
 
-static void remember(struct fr_early_ids *e, const struct key *key, const uint8_t *bytes, int len)
+static struct key key_of(const struct fr_record_mmap2 *m)
+{
+	return (struct key){m->maj, m->min, m->ino, m->ino_generation};
+}
+
+static struct id *find(const struct fr_early_ids *e, const struct fr_record_mmap2 *m)
+{
+	const struct key key = key_of(m);
+	struct id *i;
+
+	HASH_FIND(hh, e->ids, &key, sizeof(key), i);
+	return i;
+}
+
+/* NULL: no memory. */
+static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	struct id *i, *oldest = e->ids;
 
@@ -71,13 +94,50 @@ static void remember(struct fr_early_ids *e, const struct key *key, const uint8_
 	}
 	i = calloc(1, sizeof(*i));
 	if (!i)
-		return;
-	i->key = *key;
-	i->len = len;
-	memcpy(i->bytes, bytes, (size_t)len);
+		return NULL;
+	i->key = key_of(m);
 	HASH_ADD(hh, e->ids, key, sizeof(i->key), i);
-	if (!i->hh.tbl)
+	if (!i->hh.tbl) {
 		free(i);
+		return NULL;
+	}
+	return i;
+}
+
+/* From M on the file of I (NULL: it is a new one) has this build-id. */
+static void remember(
+	struct fr_early_ids *e, struct id *i, const struct fr_record_mmap2 *m, const uint8_t *bytes, int len)
+{
+	const struct version *newest = i ? &i->v[i->n - 1] : NULL;
+	struct version v = {.since_ns = fr_record_time(&m->header), .len = len};
+
+	if (newest && newest->len == len && memcmp(newest->bytes, bytes, (size_t)len) == 0)
+		return;
+	if (!i)
+		i = add(e, m);
+	if (!i)
+		return;
+	memcpy(v.bytes, bytes, (size_t)len);
+	if (i->n == VERSIONS_MAX) {
+		memmove(i->v, i->v + 1, (VERSIONS_MAX - 1) * sizeof(*i->v));
+		i->had_more = true;
+		i->n--;
+	}
+	i->v[i->n++] = v;
+}
+
+/* That of the time of M. */
+static int take(const struct id *i, const struct fr_record_mmap2 *m, uint8_t *ret)
+{
+	const uint64_t time_ns = fr_record_time(&m->header);
+	unsigned at = i->n - 1;
+
+	while (at > 0 && i->v[at].since_ns > time_ns)
+		at--;
+	if (i->had_more && i->v[at].since_ns > time_ns)
+		return 0;
+	memcpy(ret, i->v[at].bytes, sizeof(i->v[at].bytes));
+	return i->v[at].len;
 }
 
 static int read_id(struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t *ret)
@@ -99,22 +159,43 @@ static int read_id(struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint
 int fr_early_ids_find(
 	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
 {
-	const struct key key = {m->maj, m->min, m->ino, m->ino_generation};
-	struct id *i;
+	const struct id *i;
 	int r;
 
 	pthread_mutex_lock(&e->lock);
-	HASH_FIND(hh, e->ids, &key, sizeof(key), i);
-	if (i) {
-		memcpy(ret, i->bytes, sizeof(i->bytes));
-		r = i->len;
-	} else {
-		r = read_id(e, m, ret);
-		if (r >= 0)
-			remember(e, &key, ret, r);
-	}
+	i = find(e, m);
+	r = i ? take(i, m, ret) : read_id(e, m, ret);
+	if (!i && r >= 0)
+		remember(e, NULL, m, ret, r);
 	pthread_mutex_unlock(&e->lock);
 	return r;
+}
+
+int fr_early_ids_known(
+	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
+{
+	const struct id *i;
+	int r;
+
+	pthread_mutex_lock(&e->lock);
+	i = find(e, m);
+	r = i ? take(i, m, ret) : -ENOENT;
+	pthread_mutex_unlock(&e->lock);
+	return r;
+}
+
+/* Read again each time, as the file may have been written in place: what has not changed is known by its
+   time of change. */
+static void see(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
+{
+	uint8_t id[FR_BUILD_ID_MAX];
+	int r;
+
+	pthread_mutex_lock(&e->lock);
+	r = read_id(e, m, id);
+	if (r >= 0)
+		remember(e, find(e, m), m, id, r);
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* Whether the NAME of M has its NUL inside, and is a path. */
@@ -128,14 +209,12 @@ static bool has_path(const struct fr_record_mmap2 *m)
 
 void fr_early_ids_see(struct fr_early_ids *e, const void *records, size_t len)
 {
-	uint8_t id[FR_BUILD_ID_MAX];
-
 	for (size_t at = 0; fr_record_is_whole((const char *)records + at, len - at);) {
 		const struct fr_record_mmap2 *m = (const void *)((const char *)records + at);
 
 		at += m->header.size;
 		if (m->header.type == PERF_RECORD_MMAP2 && m->prot & PROT_EXEC &&
 			!(m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) && has_path(m) && m->ino)
-			(void)fr_early_ids_find(e, m, id);
+			see(e, m);
 	}
 }

@@ -181,9 +181,11 @@ def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, 
     assert str(debug) in must(program("flightrecctl"), "info", sample).out
 
 
-def test_no_names_of_a_file_that_has_taken_the_path(recorder, victim, tmp_path):
-    """Without the kernel's build-ids a map record has a path, which a reader opens: an upgrade in place is another file. No names
-    are better than wrong ones, and the new file's own processes keep theirs, in the dump and in the merge."""
+@pytest.mark.parametrize("how", (os.rename, shutil.copyfile))
+def test_no_names_of_a_file_that_has_taken_the_path(recorder, victim, tmp_path, how):
+    """Without the kernel's build-ids a map record has a path, which a reader opens: an upgrade in place is another file, or (cp) the
+    same one with other content. No names are better than wrong ones, and the new file's own processes keep theirs, in the dump
+    and in the merge."""
     config, new = tmp_path / "ids.conf", tmp_path / "new"
     config.write_text("[Recorder]\nKernelBuildIDs=no\n")
     d = recorder("--config", config, *PROFILE)
@@ -192,7 +194,7 @@ def test_no_names_of_a_file_that_has_taken_the_path(recorder, victim, tmp_path):
     old.wait()
     d.until_sampled("cpu-clock", 300)
     shutil.copy2(program("frtest-syscalls"), new)
-    os.rename(new, victim)
+    how(new, victim)
     newer = start(victim, "-t", "1", stdout=subprocess.DEVNULL)
     newer.wait()
     sample = d.dump_by_control()
