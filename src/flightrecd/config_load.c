@@ -23,6 +23,7 @@ struct parse {
 	FILE *f;
 	const char *name;
 	unsigned line;
+	off_t bytes;
 	char *section; /* all of its name: the parser cuts a long one off */
 	int code;      /* of the first bad line, which ends it all */
 	struct fr_diag *d;
@@ -88,13 +89,14 @@ static char *read_line(char *s, int size, void *stream)
 	if (p->code < 0 || !fgets(s, size, p->f))
 		return NULL;
 	p->line++;
+	p->bytes += (off_t)strlen(s);
 	p->config->bytes_read += strlen(s);
 	if (p->config->bytes_read > BYTES_MAX) {
 		bad_line(p, "leave out what is not needed", "the configuration is larger than 1 MiB");
 		return NULL;
 	}
-	if (!strchr(s, '\n') && !feof(p->f)) {
-		/* Either too long, or a NUL byte hides the rest. */
+	if (!strchr(s, '\n') && (!feof(p->f) || ftello(p->f) > p->bytes)) {
+		/* Either too long, or a NUL byte hides the rest: a power cut may leave a file of zeros. */
 		bad_line(p, "give several Events= lines; there are no NUL bytes in a configuration",
 			"the line is too long or no text");
 		return NULL;

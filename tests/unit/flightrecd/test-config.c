@@ -64,6 +64,21 @@ static void test_all_keys(void **state)
 	fr_config_deinit(&c);
 }
 
+static void test_zeros_are_no_configuration(void **state)
+{
+	static const char texts[][32] = {"\0\0", "[Recorder]\nRingSize=8M\0lots", "\n\0[Dump]\n"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++) {
+		struct fr_diag d = {0};
+		struct fr_config c;
+
+		fr_config_init(&c);
+		assert_int_equal(read_text(&c, texts[i], sizeof(texts[i]), &d), -EINVAL);
+		assert_non_null(strstr(d.hint, "no NUL bytes"));
+		fr_config_deinit(&c);
+	}
+}
+
 static void test_empty_resets(void **state)
 {
 	static const char text[] = "[Recorder]\nEvents=a\nEvents=\nEvents=b\nRingSize=1G\nRingSize=\n"
@@ -343,6 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_keys),
+		cmocka_unit_test(test_zeros_are_no_configuration),
 		cmocka_unit_test(test_empty_resets),
 		cmocka_unit_test(test_errors_say_where),
 		cmocka_unit_test(test_nul_byte),
