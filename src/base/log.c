@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 #define MAX_FIELDS 24
 
 static const char *program = "flightrec";
-static int max_level = LOG_INFO;
+static atomic_int max_level = LOG_INFO; /* any thread logs */
 static bool to_journal;
 
 /* systemd.exec(5): JOURNAL_STREAM is "device:inode" of the journal's stream, to be compared with our own. */

@@ -65,7 +65,10 @@ static int start(struct fr_history *from, struct fr_history *to, struct fr_resiz
 
 	if (!z)
 		return -ENOMEM;
-	*z = (struct fr_resize){.from = from, .to = to, .evicted_before = from->arena.frames_evicted};
+	*z = (struct fr_resize){.from = from, .to = to};
+	pthread_mutex_lock(&from->lock);
+	z->evicted_before = from->arena.frames_evicted;
+	pthread_mutex_unlock(&from->lock);
 	*ret = z;
 	return 0;
 }
@@ -74,9 +77,13 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 {
 	struct fr_history_config config = h->config;
 	struct fr_history *to;
+	bool is_read;
 	int r;
 
-	if (h->snapshots)
+	pthread_mutex_lock(&h->lock);
+	is_read = h->snapshots;
+	pthread_mutex_unlock(&h->lock);
+	if (is_read)
 		return fr_fail(d, -EBUSY, "try again when the dump is written",
 			"the ring cannot change its size while a dump is made of it");
 	config.size_bytes = size_bytes;
