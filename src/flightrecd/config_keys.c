@@ -396,7 +396,7 @@ static const struct fr_config_key keys[] = {
 		"Write the ring's content as it is, compressed. With no, tools without zstd read it, too.",
 		set_boolean, AT(dump_compress)},
 	{"Dump", "Window", "all", "all",
-		"How far back a dump goes that a person asks for and says nothing of. all: the whole ring.",
+		"How far back a dump goes where a person asks for one without a time. all: the whole ring.",
 		set_window, AT(window_ns)},
 	{"Dump", "PostTrigger", "0", "0",
 		"How long a dump goes on recording after its trigger, before it is written: 0 to 1h.",
@@ -434,9 +434,8 @@ static const struct fr_config_key keys[] = {
 	{"Triggers", "MinFill", "0", "0", "Triggers wait until the ring holds that much time.", set_duration,
 		AT(triggers.min_fill_ns)},
 	{"Triggers", "Window", "30s", "30s",
-		"How far back from its anomaly the dump of a trigger goes that says nothing of its own. "
-		"all:\n"
-		"the whole ring.",
+		"How far back from its anomaly the dump of a trigger goes, if its section has no Window=.\n"
+		"all: the whole ring.",
 		set_window, AT(triggers.window_ns)},
 	{"Triggers", "RateLimit", "20/1h", "20/1h",
 		"All triggers together make at most so many dumps in so long, not counting those that a "
