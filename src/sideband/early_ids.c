@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/early_ids.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,8 @@
 
 #define IDS_MAX 32768u
 #define VERSIONS_MAX 4u /* of a file that is written in place */
+/* Between two looks at one file: what a shell script runs is mapped over and over. */
+#define LOOK_NS (100 * FR_NSEC_PER_MSEC)
 
 struct key {
 	uint32_t maj, min;
@@ -31,6 +34,7 @@ struct version {
 struct id {
 	UT_hash_handle hh;
 	struct key key;
+	uint64_t looked_ns; /* the time of the map that it was looked at for */
 	unsigned n;
 	bool had_more;			/* versions that were older */
 	struct version v[VERSIONS_MAX]; /* oldest first */
@@ -96,6 +100,7 @@ static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	if (!i)
 		return NULL;
 	i->key = key_of(m);
+	i->looked_ns = fr_record_time(&m->header);
 	HASH_ADD(hh, e->ids, key, sizeof(i->key), i);
 	if (!i->hh.tbl) {
 		free(i);
@@ -184,17 +189,25 @@ int fr_early_ids_known(
 	return r;
 }
 
-/* Read again each time, as the file may have been written in place: what has not changed is known by its
-   time of change. */
+/* Read again, as the file may have been written in place: what has not changed is known by its time of
+ * change.
+ */
 static void see(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
+	const uint64_t time_ns = fr_record_time(&m->header);
 	uint8_t id[FR_BUILD_ID_MAX];
+	struct id *i;
 	int r;
 
 	pthread_mutex_lock(&e->lock);
-	r = read_id(e, m, id);
-	if (r >= 0)
-		remember(e, find(e, m), m, id, r);
+	i = find(e, m);
+	if (!i || time_ns < i->looked_ns || time_ns - i->looked_ns >= LOOK_NS) {
+		r = read_id(e, m, id);
+		if (r >= 0)
+			remember(e, i, m, id, r);
+		if (i)
+			i->looked_ns = time_ns;
+	}
 	pthread_mutex_unlock(&e->lock);
 }
 
