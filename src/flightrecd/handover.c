@@ -20,6 +20,8 @@
 
 #define STATE_NAME "flightrec-state"
 #define RING_NAME "flightrec-ring-"
+/* Until the service manager has let go of it, too. */
+#define BARRIER_USEC 5000000
 
 static void __attribute__((format(printf, 2, 3))) refuse(struct fr_daemon *m, const char *fmt, ...)
 {
@@ -61,29 +63,33 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* What was passed is ours now, or of no use: a ring of which nothing tells. */
-static void settle(struct fr_daemon *m)
+/* What was passed is ours now, or of no use: a ring of which nothing tells. How many of these went. */
+static unsigned settle(struct fr_daemon *m)
 {
 	const struct fr_handover *h = &m->handover;
 	char **names = NULL, taken[FR_STATE_NAME_MAX];
-	int n = sd_listen_fds_with_names(0, &names);
+	int n = passed_are_taken ? 0 : sd_listen_fds_with_names(0, &names);
+	unsigned removed = 0;
 
 	name_ring(taken, h->ring_number);
 	passed_are_taken = true;
 	for (int i = 0; i < n; i++) {
 		const bool state = !strcmp(names[i], STATE_NAME),
-			   ring = !strcmp(names[i], h->state.ring) ||
-				  (h->adopted && !strcmp(names[i], taken)),
+			   ring = h->adopted &&
+				  (!strcmp(names[i], h->state.ring) || !strcmp(names[i], taken)),
 			   ours = state ? h->file.fd >= 0 : ring;
 
 		if (state || !strncmp(names[i], RING_NAME, strlen(RING_NAME))) {
 			close(SD_LISTEN_FDS_START + i);
-			if (!ours)
+			if (!ours) {
 				remove_from_store(names[i]);
+				removed++;
+			}
 		}
 		free(names[i]);
 	}
 	free(names);
+	return removed;
 }
 
 static bool is_same_directory(const struct fr_daemon *m, const struct fr_state *s)
@@ -292,10 +298,21 @@ static int check_memory(const struct fr_daemon *m, struct fr_diag *d)
 	return fr_memory_check_ring(&memory, 0, m->config->ring_bytes, m->config->ring_origin, d);
 }
 
+/* A ring that was passed and is of no use has the memory that the new one takes. */
+static void let_go_of_passed(struct fr_daemon *m)
+{
+	fr_closep(&m->handover.next_fd);
+	m->handover.next_fd = -1;
+	if (m->handover.on && settle(m) > 0)
+		(void)sd_notify_barrier(0, BARRIER_USEC);
+}
+
 static int open_empty(struct fr_daemon *m, const struct fr_history_config *config, struct fr_diag *d)
 {
-	int r = check_memory(m, d);
+	int r;
 
+	let_go_of_passed(m);
+	r = check_memory(m, d);
 	return r < 0 ? r : fr_history_new(config, &m->history, d);
 }
 

@@ -62,7 +62,10 @@ class Store:
                     self.fds.append((said["FDNAME"], high))
                 else:
                     os.close(high)
-        elif said.get("FDSTOREREMOVE") == "1":
+            return
+        for fd in fds:  # of BARRIER=1 (sd_notify_barrier(3))
+            os.close(fd)
+        if said.get("FDSTOREREMOVE") == "1":
             for name, fd in self.fds:
                 if name == said["FDNAME"]:
                     os.close(fd)

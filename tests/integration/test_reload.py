@@ -180,29 +180,6 @@ def test_smaller_ring_keeps_the_newest(configured):
     assert d.lost() != lost or found["missing"] == 0, found
 
 
-@pytest.fixture
-def memory_group():
-    """memory_group(MIB): a control group of so much memory, as the words that run a program in it."""
-    made = []
-
-    def make(mib):
-        for base, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-            group = Path(base) / f"frtest-{os.getpid()}"
-            try:
-                group.mkdir()
-                made.append(group)
-                (group / limit).write_text(str(mib << 20))
-            except OSError:
-                continue
-            return "sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"
-        pytest.skip("no control groups of memory here")
-
-    yield make
-    for group in made:
-        until("an empty group", lambda: not (group / "cgroup.procs").exists() or not (group / "cgroup.procs").read_text())
-        group.rmdir()
-
-
 def test_ring_that_does_not_fit_is_refused(memory_group, configured):
     """Not at the first page past the limit, by a kill."""
     group = memory_group(160)

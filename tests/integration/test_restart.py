@@ -397,6 +397,18 @@ def test_what_cannot_be_adopted_is_said(instance, store, what):
     assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"], "and the next one goes on again"
 
 
+@pytest.mark.parametrize("what", ["ring", "state"])
+def test_what_cannot_be_adopted_takes_no_memory(store, state_dir, memory_group, what):
+    """As after an upgrade to a version that does not read what the one before left: both rings would not fit."""
+    d = StoredDaemon(store, state_dir, *COUNTED[:-2], "-M", "80M", prefix=memory_group(160)).start()
+    d.kill()
+    for at in (0, 16 << 20):  # the head, or both slots
+        damage(store, "flightrec-ring-1" if what == "ring" else "flightrec-state", at + 40, b"\xff" * 4096)
+    d.start()
+    assert d.status()["ring"]["size"] == 80 << 20 and "is lost" in d.log()
+    d.stop()
+
+
 def test_the_file_of_another_recorder_is_put_away(instance, state_dir):
     """Somebody recorded by hand to the same directory while the service was down."""
     d = instance(*COUNTED, "-M", "4M")
