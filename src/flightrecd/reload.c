@@ -30,7 +30,8 @@
    records wait for a disk, it takes as long as the disk. */
 #define HOLD_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 #define FIT_TRIES 10 /* at a start, each of as long */
-/* For a keeper that waits for its disk: what it has no room for is counted, and healed. */
+/* Once in a change of the ring's size, for a keeper that waits for its disk: what it has no room for is
+   counted, and healed. */
 #define KEEPER_PATIENCE_MS 200
 #define READ_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 
@@ -269,27 +270,37 @@ static int wait_for_ring(struct fr_daemon *m)
 	return -pthread_mutex_clocklock(&m->hold, CLOCK_MONOTONIC, &ts);
 }
 
+struct moving {
+	struct fr_daemon *m;
+	bool keeper_waits; /* for its disk: waited for in vain */
+};
+
 static void store_new_ring(void *ctx, int fd)
 {
-	fr_handover_add_ring(ctx, fd);
+	const struct moving *x = ctx;
+
+	fr_handover_add_ring(x->m, fd);
 }
 
 /* What was evicted goes to the keeper through a queue that is bounded; and the service manager is told that
    the main thread lives, as long as the recorder does. */
 static void while_it_moves(void *ctx)
 {
-	struct fr_daemon *m = ctx;
 	const struct timespec ms = {.tv_nsec = (long)FR_NSEC_PER_MSEC};
+	struct moving *x = ctx;
 
-	for (unsigned i = 0; i < KEEPER_PATIENCE_MS && fr_keeper_is_behind(m->keeper); i++)
+	for (unsigned i = 0; i < KEEPER_PATIENCE_MS && !x->keeper_waits && fr_keeper_is_behind(x->m->keeper);
+		i++)
 		nanosleep(&ms, NULL);
-	if (m->watchdog_usec)
-		fr_daemon_feed_watchdog(m);
+	x->keeper_waits |= fr_keeper_is_behind(x->m->keeper);
+	if (x->m->watchdog_usec)
+		fr_daemon_feed_watchdog(x->m);
 }
 
 static int resize(struct fr_daemon *m, uint64_t bytes, struct fr_history_adopted *what, struct fr_diag *d)
 {
-	const struct fr_recorder_resize calls = {store_new_ring, while_it_moves, m};
+	struct moving moving = {.m = m};
+	const struct fr_recorder_resize calls = {store_new_ring, while_it_moves, &moving};
 	int r = wait_for_ring(m);
 
 	if (r < 0)
