@@ -189,6 +189,8 @@ void keeper_scan_settle(struct fr_keeper *k)
 		r = fr_model_write_gone(k->head.model, time_ns, k->config.sideband_id, &gone);
 	if (r == 0)
 		r = tell_all(k, &gone, time_ns);
+	if (gone.len)
+		keeper_see(k, gone.data, gone.len);
 	if (r < 0)
 		atomic_store(&k->scan_wanted, true);
 	over(k);

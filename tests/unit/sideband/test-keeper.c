@@ -259,6 +259,19 @@ static void test_damaged_section(void **state)
 }
 
 /* A scan's records go to the file and into the ring; and so do the ends of those whose end was lost. */
+static atomic_int exits_seen;
+
+static void see_exits(void *ctx, const void *records, size_t len, uint64_t horizon_ns)
+{
+	const struct fr_buf b = {.data = (void *)records, .len = len};
+	const struct perf_event_header *h;
+	size_t at = 0;
+
+	while ((h = ev_next(&b, &at)))
+		exits_seen +=
+			h->type == PERF_RECORD_EXIT && ((const struct fr_record_task *)h)->pid == 5000001;
+}
+
 static void test_scan_after_loss(void **state)
 {
 	struct fixture *f = *state;
@@ -268,6 +281,8 @@ static void test_scan_after_loss(void **state)
 	size_t at = 0;
 	int exits = 0;
 
+	exits_seen = 0;
+	f->config.see = see_exits;
 	keeping_start(f);
 	ev_comm(&b, before, 5000001, 5000001, "its-exit-was-lost", 1);
 	assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
@@ -286,6 +301,7 @@ static void test_scan_after_loss(void **state)
 		exits += h->type == PERF_RECORD_EXIT && ((const struct fr_record_task *)h)->pid == 5000001;
 	}
 	assert_int_equal(exits, 1);
+	assert_int_equal(exits_seen, 1);
 	assert_true(f->injected.len <= SECTION_MAX);
 	assert_int_equal(evict(f->keeper, &f->injected, now), 0);
 	pthread_mutex_unlock(&f->lock);
