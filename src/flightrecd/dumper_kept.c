@@ -31,8 +31,15 @@ static void tell(struct fr_dumper *p, uint64_t lost)
 	pthread_mutex_unlock(&p->lock);
 }
 
+static void keep_held(struct fr_dumper *p, uint64_t since_ns)
+{
+	if (p->config.jit_held)
+		fr_jit_held_keep(p->config.jit_held, since_ns);
+}
+
 static void forget(struct fr_dumper *p)
 {
+	keep_held(p, UINT64_MAX);
 	p->kept.snapshot = fr_snapshot_free(p->kept.snapshot);
 	fr_buf_deinit(&p->kept.state);
 	fr_buf_deinit(&p->kept.since);
@@ -122,11 +129,13 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 		return;
 	if (p->kept.job)
 		fr_dumper_finish(p, give_up(p, false), false);
+	keep_held(p, fr_snapshot_horizon(*snapshot));
 	k.job = copy_job(job);
 	if (!k.job || shelve(p, *snapshot, &k, &lost) != 0) {
 		fr_dump_job_free(k.job);
 		fr_buf_deinit(&k.state);
 		fr_buf_deinit(&k.since);
+		keep_held(p, UINT64_MAX);
 		return;
 	}
 	k.snapshot = TAKE_PTR(*snapshot);

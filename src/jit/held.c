@@ -42,14 +42,17 @@ struct fr_jit_held {
 	struct held *alive, *exited;
 	size_t n_exited;
 	uint64_t sweep_ns; /* when to look next for those whose EXIT was lost */
+	uint64_t keep_ns;  /* what exited then or later stays */
 };
 
 struct fr_jit_held *fr_jit_held_new(void)
 {
 	struct fr_jit_held *h = calloc(1, sizeof(*h));
 
-	if (h)
-		pthread_mutex_init(&h->lock, NULL);
+	if (!h)
+		return NULL;
+	pthread_mutex_init(&h->lock, NULL);
+	h->keep_ns = UINT64_MAX;
 	return h;
 }
 
@@ -280,8 +283,15 @@ void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uin
 		see_one(h, record);
 	}
 	look_again(h);
-	while (h->exited && h->exited->until_ns < horizon_ns)
+	while (h->exited && h->exited->until_ns < FR_MIN(horizon_ns, h->keep_ns))
 		drop_exited(h, h->exited);
+	pthread_mutex_unlock(&h->lock);
+}
+
+void fr_jit_held_keep(struct fr_jit_held *h, uint64_t since_ns)
+{
+	pthread_mutex_lock(&h->lock);
+	h->keep_ns = since_ns;
 	pthread_mutex_unlock(&h->lock);
 }
 

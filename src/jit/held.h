@@ -25,6 +25,10 @@ struct fr_jit_held *fr_jit_held_free(struct fr_jit_held *h);
    go of. Blocks on files. */
 void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uint64_t horizon_ns);
 
+/* What exited at SINCE_NS or later stays, as a dump that could not be written yet has more than the ring.
+   UINT64_MAX: there is none. */
+void fr_jit_held_keep(struct fr_jit_held *h, uint64_t since_ns);
+
 struct fr_jit_held_file {
 	int fd; /* the caller's; -1: none */
 	uid_t uid;

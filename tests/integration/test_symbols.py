@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import cpu_seconds, finish_load, must, perf, perf_clean, program, run, sidecar, start_load, start, until
+from harness import cpu_seconds, finish_load, load, must, perf, perf_clean, program, run, sidecar, start_load, start, until
 
 PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
 SAMPLE = re.compile(r"^\s*(?P<time>\d+\.\d{9}):\s+[0-9a-f]+ (?P<sym>.*?)(?:\+0x[0-9a-f]+)? \((?P<dso>.*)\)$")
@@ -107,6 +107,27 @@ def test_jit_code_of_a_process_that_exited_before_the_dump(recorder, end):
         path.unlink(missing_ok=True)
     judge_map(sample, p.pid, 1000)
     judge_map(d.finish(), p.pid, 1000)
+
+
+def test_jit_code_in_a_dump_that_had_to_wait(recorder, state_dir, tmp_path):
+    """A dump that could not be written has more than the ring: what ended in it is held for it, too."""
+    d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", *PROFILE, "-M", "2M", socket_path=tmp_path / "control")
+    p = jit_load()
+    until_ran(p)
+    p.terminate()
+    until_ran(p)
+    p.terminate()
+    finish_load(p)
+    state_dir.rename(tmp_path / "moved")
+    r = d.ctl("dump")
+    assert "kept in memory" in r.err, r
+    until("the ring to have forgotten it", lambda: load("syscalls", "-n", 200000) and
+          d.status()["ring"]["evicted_samples"] > 1000000)
+    (tmp_path / "moved").rename(state_dir)
+    d.ctl("vacuum")
+    until("the dump", d.samples)
+    found = Counter(sym for _, sym, _ in user(samples(d.samples()[0], p.pid)))
+    assert sum(n for sym, n in found.items() if sym.startswith("frtest_jit")) >= 0.9 * found.total(), found
 
 
 def test_perf_map_of_somebody_else_does_not_count(recorder):

@@ -483,6 +483,13 @@ static void test_held(void **state)
 	assert_int_equal(fr_jit_held_find(h, other, now, &f), -ENOENT);
 	see_exit(h, other, exit_ns, exit_ns);
 	assert_int_equal(fr_jit_held_count(h), 2);
+	/* A dump that waits for a disk has more than the ring. */
+	fr_jit_held_keep(h, exit_ns + 1);
+	fr_jit_held_see(h, NULL, 0, exit_ns + 3);
+	assert_int_equal(fr_jit_held_count(h), 1);
+	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 2, &f), 0);
+	close(f.fd);
+	fr_jit_held_keep(h, UINT64_MAX);
 	fr_jit_held_see(h, NULL, 0, exit_ns + 3);
 	assert_int_equal(fr_jit_held_count(h), 0);
 	kill(other, SIGKILL);
