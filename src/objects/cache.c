@@ -195,6 +195,8 @@ static int contest(struct fr_object_cache *c, const char *path, const char *id)
 	int r;
 
 	object_cache_drop(c, id);
+	if (!object_cache_make_room(c, 0))
+		return 1;
 	directory = make_path(c, path, id);
 	if (directory < 0)
 		return directory;

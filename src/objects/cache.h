@@ -13,9 +13,9 @@
  * files of one build-id, none is kept for it, and what is kept of one user's serves only maps of the same
  * file.
  *
- * Bounded in bytes; the least recently used go first, where used means added or hit by a dump. The
- * directory's time of change tells when. Single-threaded; others may read meanwhile: each entry appears
- * whole.
+ * Bounded in bytes, and in entries, as one without a copy is a directory and a link, too; the least recently
+ * used go first, where used means added or hit by a dump. The directory's time of change tells when.
+ * Single-threaded; others may read meanwhile: each entry appears whole.
  */
 
 #include "base/diag.h"

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* What an entry takes of the disk at least. */
+#define ENTRY_BYTES 4096u
 #define KEYS ".build-id"
 #define COPY_BYTES (256u << 10)
 
@@ -248,9 +250,11 @@ static bool evict_oldest(struct fr_object_cache *c)
 
 bool object_cache_make_room(struct fr_object_cache *c, uint64_t bytes)
 {
+	const uint64_t most = FR_MAX(c->config.bytes_max / ENTRY_BYTES, 1u);
+
 	if (bytes > c->config.bytes_max)
 		return false;
-	while (c->stats.bytes > c->config.bytes_max - bytes)
+	while (c->stats.bytes > c->config.bytes_max - bytes || c->n >= most)
 		if (!evict_oldest(c))
 			return false;
 	return true;
