@@ -74,6 +74,7 @@ static bool is_interrupted(const sigset_t *set)
 	return false;
 }
 
+/* INTERRUPTIONS, which are blocked, end it; NULL: none are. */
 static int copy(int from, int to, const sigset_t *interruptions)
 {
 	_cleanup_free_ char *block = malloc(BLOCK);
@@ -82,7 +83,7 @@ static int copy(int from, int to, const sigset_t *interruptions)
 
 	while (r == 0 && (n = read(from, block, BLOCK)) != 0) {
 		r = n < 0 ? -errno : fr_write_all(to, block, (size_t)n);
-		if (r == 0 && is_interrupted(interruptions))
+		if (r == 0 && interruptions && is_interrupted(interruptions))
 			r = -EINTR;
 	}
 	return r;
@@ -106,21 +107,29 @@ static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *i
 	return r;
 }
 
-static int copy_from(int from, const char *path, const sigset_t *interruptions, struct fr_diag *d)
+static int copy_to_path(int from, const char *path, struct fr_diag *d)
 {
 	_cleanup_close_ int dirfd = -1;
+	sigset_t interruptions, before;
 	const char *name;
+	int r;
 
-	if (is_stdout(path))
-		return copy(from, STDOUT_FILENO, interruptions);
 	dirfd = open_directory(path, &name, d);
-	return dirfd < 0 ? dirfd : copy_to_name(from, dirfd, name, interruptions);
+	if (dirfd < 0)
+		return dirfd;
+	sigemptyset(&interruptions);
+	sigaddset(&interruptions, SIGINT);
+	sigaddset(&interruptions, SIGTERM);
+	sigaddset(&interruptions, SIGHUP);
+	sigprocmask(SIG_BLOCK, &interruptions, &before);
+	r = copy_to_name(from, dirfd, name, &interruptions);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
 }
 
 int ctl_copy(const char *dump, const char *path, struct fr_diag *d)
 {
 	_cleanup_close_ int from = open(dump, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	sigset_t interruptions, before;
 	int r;
 
 	if (from < 0)
@@ -129,13 +138,9 @@ int ctl_copy(const char *dump, const char *path, struct fr_diag *d)
 				? "it was removed meanwhile: dump again, and see MaxUse= and MaxFiles="
 				: "run it as root or as a member of the recorder's group",
 			"cannot read %s for a copy", dump);
-	sigemptyset(&interruptions);
-	sigaddset(&interruptions, SIGINT);
-	sigaddset(&interruptions, SIGTERM);
-	sigaddset(&interruptions, SIGHUP);
-	sigprocmask(SIG_BLOCK, &interruptions, &before);
-	r = copy_from(from, path, &interruptions, d);
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	/* To standard output nothing is left behind, and a reader that stops to read could not be
+	 * interrupted. */
+	r = is_stdout(path) ? copy(from, STDOUT_FILENO, NULL) : copy_to_path(from, path, d);
 	if (r < 0) {
 		char hint[256];
 

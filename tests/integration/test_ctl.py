@@ -2,6 +2,7 @@
 """flightrecctl as a person meets it: what it prints, and in which words and times."""
 import json
 import os
+import signal
 import struct
 import subprocess
 from collections import Counter
@@ -159,6 +160,11 @@ def test_a_copy_of_ones_own(recorder, open_dir):
         assert p.wait(60) == 0
     assert (home / "piped").read_bytes() == d.samples()[1].read_bytes()
     assert sorted(x.name for x in home.iterdir()) == ["mine.data", "piped"]
+    # Whoever reads may stop to, and that is no reason not to end.
+    p = start(program("flightrecctl"), "--socket", d.socket, "dump", "-o", "-", stdout=subprocess.PIPE, pipesize=4096)
+    assert p.stdout.read(1) == b"P"
+    p.terminate()
+    assert p.wait(60) == -signal.SIGTERM
     d.stop()
     assert run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "perf", "script", "-i", copy).code == 0, "without -f"
 
