@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h> /* optarg, optind */
+#include <pthread.h>
 #include <string.h>
 #include <syslog.h>
 
@@ -452,16 +453,35 @@ static void enable_named(struct fr_config *c, int argc, char *argv[])
 	}
 }
 
-static int parse(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d)
+static int apply_all(struct fr_config *c, int argc, char *argv[], struct fr_diag *d)
 {
 	static char none[] = "";
-	struct first first = {0};
 	struct applied done = {0};
-	int option, r = first_pass(argc, argv, &first, d);
-	const bool own = r == 0 && !first.config && (first.command || (first.other && !is_service()));
+	int option, r = 0;
 
+	enable_named(c, argc, argv);
+	fr_command_line_begin();
+	while (r == 0 && (option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, d)) > 0)
+		r = apply(c, option, optarg ? optarg : none, &done, d);
+	return r;
+}
+
+/* getopt() is one of the process; and who waits in vain for a file goes on with what is kept, while the
+   thread that reads it may come back. Not held while a file is read. */
+static pthread_mutex_t getopt_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int parse(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d)
+{
+	struct first first = {0};
+	bool own;
+	int r;
+
+	pthread_mutex_lock(&getopt_lock);
+	r = first_pass(argc, argv, &first, d);
+	pthread_mutex_unlock(&getopt_lock);
 	if (r != 0)
 		return r;
+	own = !first.config && (first.command || (first.other && !is_service()));
 	/* A file that is named may say otherwise. */
 	if (first.command)
 		r = set_path(&c->triggers.socket, "");
@@ -475,12 +495,12 @@ static int parse(struct fr_config *c, const char *text, int argc, char *argv[], 
 		r = set_path(&c->triggers.socket, "");
 	if (own)
 		disable_triggers(c);
-	enable_named(c, argc, argv);
-	fr_command_line_begin();
-	while (r == 0 && (option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, d)) > 0)
-		r = apply(c, option, optarg ? optarg : none, &done, d);
+	pthread_mutex_lock(&getopt_lock);
+	if (r == 0)
+		r = apply_all(c, argc, argv, d);
 	if (r == 0 && first.command)
 		c->command = argv + optind;
+	pthread_mutex_unlock(&getopt_lock);
 	return r;
 }
 

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -158,6 +159,40 @@ static void test_kept(void **state)
 		fr_config_deinit(&again);
 	}
 	kept.len = 0;
+}
+
+/* The thread that reads a file may come back while what is kept is gone on with. SIZE: of the ring, in MiB.
+ */
+static void *restore_often(void *size)
+{
+	char number[8];
+	const char *const argv[] = {"flightrecd", "-e", "cpu-clock", "-M", number, "-F", "99"};
+	_cleanup_buf_ struct fr_buf kept = {0};
+	const struct fr_config none = {0};
+	uintptr_t wrong = 0;
+
+	snprintf(number, sizeof(number), "%uM", (unsigned)(uintptr_t)size);
+	wrong += fr_config_keep(&none, FR_ARRAY_SIZE(argv), (char *const *)argv, &kept) != 0;
+	for (int i = 0; i < 2000; i++) {
+		struct fr_config c;
+
+		fr_config_init(&c);
+		wrong += fr_config_restore(&c, &kept, NULL) != 0 || c.n_events != 1 ||
+			 c.ring_bytes != (uint64_t)(uintptr_t)size << 20 || c.defaults.frequency_hz != 99;
+		fr_config_deinit(&c);
+	}
+	return (void *)wrong;
+}
+
+static void test_two_threads(void **state)
+{
+	pthread_t other;
+	void *wrong;
+
+	assert_int_equal(pthread_create(&other, NULL, restore_often, (void *)4), 0);
+	assert_null(restore_often((void *)8));
+	assert_int_equal(pthread_join(other, &wrong), 0);
+	assert_null(wrong);
 }
 
 static void test_objects(void **state)
@@ -318,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_command),
 		cmocka_unit_test(test_over_the_file),
 		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_two_threads),
 		cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_object_beside_the_file),
 		cmocka_unit_test(test_whose_triggers),
