@@ -219,7 +219,7 @@ class Daemon:
 
             ready = notify.wait("READY=1", lambda: "READY=1" in notify.lines, alive, ready_seconds)
             if ready and self.armed:
-                notify.wait("word that all is armed", lambda: notify.status() and "being armed" not in notify.status(), alive,
+                notify.wait("word that all is armed", lambda: re.match("recording(?!.* being armed)", notify.status()), alive,
                             ready_seconds)
             if self.watchdog:
                 notify.listen()
