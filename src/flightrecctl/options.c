@@ -160,7 +160,7 @@ static void print_help(void)
 	       "  flightrecctl why -n 5                               why there is a dump, or none\n"
 	       "\nExit codes: 0 ok, 1 error, 2 usage, 3 flightrecd not reachable, 4 suppressed, 5 "
 	       "permission,\n"
-	       "6 no space. flightrecctl(1) says more.\n");
+	       "6 no space, 7 done, but a trigger is not armed. flightrecctl(1) says more.\n");
 }
 
 static int parse_span(const char *option, uint64_t least, uint64_t *ret, struct fr_diag *d)
