@@ -489,9 +489,9 @@ static int unknown_key(const char *section, const char *name, struct fr_diag *d)
 	char hint[128] = "flightrecd --help-config lists all";
 	const char *where = NULL; /* some keys have one in two sections */
 
-	for (size_t i = FR_ARRAY_SIZE(keys); near && i-- > 0;)
-		if (!strcmp(near, keys[i].name) && (!where || strcmp(where, section)))
-			where = keys[i].section;
+	for (const struct fr_config_key *k = keys + FR_ARRAY_SIZE(keys); near && k-- > keys;)
+		if (!strcmp(near, k->name) && (!where || strcmp(where, section)))
+			where = k->section;
 	if (near && !strcmp(where, section))
 		snprintf(hint, sizeof(hint), "did you mean %s=?", near);
 	else if (near)

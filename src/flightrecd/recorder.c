@@ -443,7 +443,7 @@ int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t si
 	end_request(r);
 	if (code < 0)
 		return code;
-	while ((code = fr_resize_rest(z.resize)) > 0)
+	while (fr_resize_rest(z.resize) > 0)
 		calls->stepped(calls->ctx);
 	fr_resize_free(z.resize);
 	return 0;

@@ -51,11 +51,14 @@ static void unmap_image(struct image *i)
 static int cover_holes(int fd, uint8_t *map, off_t len)
 {
 	for (off_t hole, data = 0; (hole = lseek(fd, data, SEEK_HOLE)) >= 0 && hole < len;) {
+		const void *zeros = map + hole;
+
 		data = lseek(fd, hole, SEEK_DATA);
 		data = data < 0 ? len : data;
-		if (data - hole >= HOLE_MIN &&
-			mmap(map + hole, (size_t)(data - hole), PROT_READ,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+		if (data - hole >= HOLE_MIN)
+			zeros = mmap(map + hole, (size_t)(data - hole), PROT_READ,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		if (zeros == MAP_FAILED)
 			return -errno;
 	}
 	return 0;
@@ -142,6 +145,8 @@ static int take_source(struct source *s, const struct image *image, struct fr_re
 	uint64_t moved = 0;
 	struct fr_frame f;
 
+	if (!header)
+		return -EBADMSG;
 	fr_recovery_stats(r, &stats);
 	if (stats.header_ok && header->moved_seq <= header->open_seq)
 		moved = header->moved_seq;

@@ -65,7 +65,7 @@ static int start(struct fr_history *from, struct fr_history *to, struct fr_resiz
 
 	if (!z)
 		return -ENOMEM;
-	*z = (struct fr_resize){.from = from, .to = to};
+	*z = (struct fr_resize){.from = from, .to = to, .populate = from->config.populate};
 	pthread_mutex_lock(&from->lock);
 	z->evicted_before = from->arena.frames_evicted;
 	pthread_mutex_unlock(&from->lock);
@@ -92,13 +92,12 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	if (r < 0)
 		return r;
 	r = fr_history_populate(to, 0, to->image->log_offset);
-	if (r == 0)
+	if (r >= 0)
 		r = start(h, to, ret);
 	if (r < 0) {
 		fr_history_free(to);
 		return fr_fail_errno(d, r, NULL, "cannot make a ring of another size");
 	}
-	(*ret)->populate = h->config.populate;
 	return 0;
 }
 
@@ -328,7 +327,7 @@ struct fr_resize *fr_resize_free(struct fr_resize *z)
 int fr_history_resize(
 	struct fr_history **h, uint64_t size_bytes, struct fr_history_adopted *what, struct fr_diag *d)
 {
-	struct fr_resize *z;
+	struct fr_resize *z = NULL;
 	int r;
 
 	if (fr_history_whole_pages(size_bytes) == (*h)->size) {

@@ -191,7 +191,7 @@ static int from_file(int fd, uint64_t max, struct jit_source **ret, uint64_t *re
 static int open_now(pid_t pid, struct fr_jit_held_file *ret)
 {
 	_cleanup_close_ int root = jit_open_root(pid);
-	struct jit_who who;
+	struct jit_who who = {0};
 
 	if (root < 0 || jit_find_who(pid, &who) < 0)
 		return -ESRCH;
@@ -209,16 +209,14 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_held *held, u
 	/* While it lives, the file may have become another. */
 	if ((r < 0 || kept.until_ns == UINT64_MAX) && open_now(pid, &now) == 0)
 		file = &now;
-	_cleanup_close_ int kept_fd = kept.fd, now_fd = now.fd;
-
 	*ret_until_ns = file->fd < 0 ? UINT64_MAX : file->until_ns;
-	if (file->fd < 0)
-		return 1;
-	r = from_file(file->fd, max, ret, ret_read);
+	r = file->fd < 0 ? 1 : from_file(file->fd, max, ret, ret_read);
 	if (r == 0) {
 		(*ret)->from_ns = file->from_ns;
 		(*ret)->until_ns = file->until_ns;
 	}
+	fr_closep(&kept.fd);
+	fr_closep(&now.fd);
 	return r;
 }
 

@@ -119,10 +119,22 @@ static void *arming_main(void *arg)
 			pthread_cond_wait(&a->changed, &a->lock);
 	a->ended = true;
 	abandoned = a->abandoned;
+	pthread_cond_broadcast(&a->changed);
 	pthread_mutex_unlock(&a->lock);
 	if (abandoned)
 		arming_free(a);
 	return NULL;
+}
+
+/* Waits for CLOCK_MONOTONIC. */
+static void init_changed(struct fr_arming *a)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&a->changed, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 int fr_arming_start(struct fr_arming **ret, struct fr_diag *d)
@@ -133,7 +145,7 @@ int fr_arming_start(struct fr_arming **ret, struct fr_diag *d)
 	if (!a)
 		return fr_fail_errno(d, -ENOMEM, NULL, "cannot start the thread that arms triggers");
 	pthread_mutex_init(&a->lock, NULL);
-	pthread_cond_init(&a->changed, NULL);
+	init_changed(a);
 	a->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = a->done_fd < 0 ? -errno : -pthread_create(&a->thread, NULL, arming_main, a);
 	if (r < 0) {
@@ -163,15 +175,17 @@ struct fr_arming *fr_arming_stop(struct fr_arming *a)
 	if (a->running)
 		a->running->cancelled = true;
 	pthread_cond_broadcast(&a->changed);
-	pthread_mutex_unlock(&a->lock);
-	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &ts) != 0)
-		pthread_detach(thread);
-	pthread_mutex_lock(&a->lock);
+	while (!a->ended && pthread_cond_timedwait(&a->changed, &a->lock, &ts) == 0)
+		;
 	ended = a->ended;
 	a->abandoned = !ended;
 	pthread_mutex_unlock(&a->lock);
-	if (ended)
+	if (ended) {
+		pthread_join(thread, NULL);
 		arming_free(a);
+	} else {
+		pthread_detach(thread);
+	}
 	return NULL;
 }
 
