@@ -445,9 +445,9 @@ static void enable_named(struct fr_config *c, int argc, char *argv[])
 	while ((option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, NULL)) > 0) {
 		_cleanup_free_ char *name = NULL;
 
-		if (option == OPT_TRIGGER)
+		if (option == OPT_TRIGGER && optarg)
 			name = strndup(optarg, strcspn(optarg, ":"));
-		else if (option == 'e' && is_object(optarg))
+		else if (option == 'e' && optarg && is_object(optarg))
 			name = name_of_object(optarg);
 		enable_trigger(c, name);
 	}

@@ -335,7 +335,7 @@ int fr_history_resize(
 		return 0;
 	}
 	r = fr_resize_begin(*h, size_bytes, &z, d);
-	if (r < 0)
+	if (!z)
 		return r;
 	while (fr_resize_step(z) > 0)
 		;
