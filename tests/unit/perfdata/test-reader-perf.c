@@ -27,7 +27,8 @@ static void need_perf(const char *file, const char *options)
 	char command[512];
 
 	snprintf(command, sizeof(command),
-		"perf record -q %s -o %s/%s -- sh -c 'ls / >/dev/null; sleep 0.3' 2>&1", options, dir, file);
+		"perf record -q -B %s -o %s/%s -- sh -c 'ls / >/dev/null; sleep 0.3' 2>&1", options, dir,
+		file);
 	need(command);
 }
 
@@ -103,7 +104,7 @@ static void test_pipe(void **state)
 	char command[256];
 
 	snprintf(command, sizeof(command),
-		"perf record -q -e cpu-clock -a -o - -- sleep 0.3 > %s/pipe 2>/dev/null", dir);
+		"perf record -q -B -e cpu-clock -a -o - -- sleep 0.3 > %s/pipe 2>/dev/null", dir);
 	need(command);
 	compare("pipe", 1);
 }
