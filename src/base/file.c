@@ -150,7 +150,7 @@ static int rename_by_link(int dirfd, const char *tmp, const char *name)
 
 	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
 		return (void)unlinkat(dirfd, tmp, 0), 0;
-	/* Of a file that was given away none may be made (fs.protected_hardlinks). */
+	/* The kernel refuses a link to a file that was given away (fs.protected_hardlinks). */
 	if (errno != EPERM)
 		return -errno;
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)

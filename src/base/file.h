@@ -52,6 +52,6 @@ int fr_directory_follow(int dirfd, const char *path);
 /* The path of a directory that is open, for messages; or "the directory". */
 void fr_directory_name(int dirfd, char *ret, size_t size);
 
-/* What is known of an open file without asking its file system, which may hang: device, inode, size and
+/* Looks at an open file without asking its file system, which may hang: device, inode, size and
  * mtime. */
 int fr_stat_known(int fd, struct stat *ret);

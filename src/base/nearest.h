@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a person may have meant. */
+/* Finds the name that a person may have meant. */
 
 #include <stddef.h>
 

@@ -28,7 +28,7 @@ bool fr_owner_init(void)
 	if (geteuid() == 0 || capng_get_caps_process() < 0 ||
 		!capng_have_capability(CAPNG_PERMITTED, CAP_CHOWN))
 		return false;
-	/* What is not inheritable is not ambient either. */
+	/* A capability that is not inheritable is not ambient either. */
 	gives_to_root = set_chown(CAPNG_DROP, CAPNG_EFFECTIVE | CAPNG_INHERITABLE) == 0;
 	return gives_to_root;
 }
