@@ -210,33 +210,47 @@ static int file_on_disk(int flags)
 	return fd;
 }
 
+/* On a busy disk a write may be merged with another process's. Without BTF the subject is who issues the
+   request, which may be a kworker. So one of so many writes is to be seen as what it is. */
+#define WRITES 50
+
 static bool block_io(bool classic)
 {
 	_cleanup_close_ int fd = file_on_disk(O_DIRECT);
+	const char *detail = classic ? " 65536B" : " write 64K";
 	struct fr_source_stats stats;
 	struct fr_cause cause = {0};
+	unsigned n = 0, left = WRITES;
 	struct scene s;
 	struct child c;
 
 	if (fd < 0)
 		return false;
-	c = child_new(write_through, &fd);
-	if (!play(&s, "block-io-latency", "1us", &c, classic))
-		return false;
-	assert_int_equal(c.status, 0);
-	assert_int_equal(
-		count(&s, c.pid, "block I/O latency", classic ? " 65536B" : " write 64K", &cause), 1);
+	while (n == 0 && left-- > 0) {
+		c = child_new(write_through, &fd);
+		if (!play(&s, "block-io-latency", "1us", &c, classic))
+			return false;
+		assert_int_equal(c.status, 0);
+		n = count(&s, c.pid, "block I/O latency", detail, &cause);
+		disarm(&s);
+	}
+	assert_int_equal(n, 1);
 	check_duration(&cause, &c, 1000);
-	disarm(&s);
 
 	/* Quiet below the threshold, and yet the value is known. */
-	c = child_new(write_through, &fd);
-	assert_true(play(&s, "block-io-latency", "1h", &c, classic));
-	assert_int_equal(s.n, 0);
-	fr_source_bpf.stats(s.source, &stats);
-	assert_true(stats.last > 0 && stats.last <= c.ran_ns);
-	assert_int_equal(stats.fired, 0);
-	disarm(&s);
+	stats.last = 0;
+	left = WRITES;
+	while (stats.last == 0 && left-- > 0) {
+		c = child_new(write_through, &fd);
+		assert_true(play(&s, "block-io-latency", "1h", &c, classic));
+		assert_int_equal(s.n, 0);
+		fr_source_bpf.stats(s.source, &stats);
+		assert_int_equal(stats.fired, 0);
+		disarm(&s);
+	}
+	if (stats.last == 0 || stats.last > c.ran_ns)
+		fail_msg("a value of %llu ns, a run of %llu ns", (unsigned long long)stats.last,
+			(unsigned long long)c.ran_ns);
 	return true;
 }
 
