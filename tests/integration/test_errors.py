@@ -3,12 +3,13 @@
 import os
 import re
 import socket
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from harness import ARMED_PROBES, EXIT, NO_LOSS, fill, load, merge, program, run, script_lines, until
+from harness import ARMED_PROBES, EXIT, NO_LOSS, fill, load, merge, program, run, script_lines, start, until
 
 
 def flightrecd(directory, *args, binary=None, prefix=()):
@@ -167,14 +168,30 @@ def test_full_auxiliary_is_counted(recorder, tmpfs):
     assert d.running(), "and it records on"
 
 
-def test_a_compaction_that_fails_is_told(recorder, tmpfs, tmp_path):
-    """There is room for what comes, and none for a second file."""
+# Of the same page each, so that the kernel does not join them.
+MANY_MAPS = """
+import ctypes, time
+c = ctypes.CDLL(None)
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+with open("/bin/true") as f:
+    for _ in range(20000):
+        c.mmap(None, 4096, 5, 2, f.fileno(), 0)  # PROT_READ | PROT_EXEC, MAP_PRIVATE
+print(flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_compaction_that_fails_is_told(recorder, tmpfs, tmp_path, request):
+    """There is room for what comes, however busy the machine is, and none for a second file."""
     path = tmpfs("24M")
     conf = tmp_path / "compact.conf"
     probes = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
     conf.write_text(f"[Recorder]\nEvents=cpu-clock\nRingSize=4M\nAuxiliaryMaxAge=1s\n[Triggers]\nSocket={path}/trigger\n{probes}")
+    mapping = start("/usr/bin/python3", "-c", MANY_MAPS, stdout=subprocess.PIPE)
+    request.addfinalizer(mapping.kill)
+    mapping.stdout.readline()
     d = recorder("--config", conf, directory=path)
-    size = d.status()["sideband"]["file_bytes"]
+    size = until("its maps", lambda: (bytes := d.status()["sideband"]["file_bytes"]) > 2 << 20 and bytes)
     ballast = path / "ballast"
     fill(ballast)
     os.truncate(ballast, ballast.stat().st_size - size // 2)
