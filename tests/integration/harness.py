@@ -294,6 +294,13 @@ class Daemon:
 
     # --- end
 
+    def lose_sideband(self):
+        """A process start is about 1 KB of side-band, and nobody empties the buffers (SidebandBuffer=4K) meanwhile."""
+        self.signal(signal.SIGSTOP)
+        load("spawn", "-n", 100, "-m", 1)
+        self.signal(signal.SIGCONT)
+        until("loss of side-band", lambda: self.lost().get("side-band-lost"))
+
     def signal(self, number):
         assert self.running(), f"flightrecd is gone ({self.process.returncode}):\n{self.log()}"
         self.process.send_signal(number)

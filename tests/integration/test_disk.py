@@ -227,8 +227,7 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
     d = on_disk("--config", config, watchdog=True)
     disk.tell("only", "auxiliary")
     disk.tell("hold")
-    while not d.lost().get("side-band-lost"):  # which asks for a scan
-        load("spawn", "-n", "100", "-m", "30")
+    d.lose_sideband()  # which asks for a scan
     sizes = itertools.cycle(("9M", "10M"))
 
     def is_held():  # one write after the other, until it is one of the scan's

@@ -120,10 +120,7 @@ def test_a_proc_that_hides_processes(recorder, open_dir, request, hidepid, sees)
     assert any("hides processes" in n for n in d.status().get("notices", [])) == (not sees), d.status()
     after = until("a process whose name came", lambda: burn_that_is_known(d, burn))
     scans = d.status()["sideband"]["scans"]
-    # A process start is about 1 KB of side-band. Nobody empties the buffers meanwhile, so some of it is lost.
-    d.signal(signal.SIGSTOP)
-    load("spawn", "-n", 100, "-m", 1)
-    d.signal(signal.SIGCONT)
+    d.lose_sideband()
     until("another scan", lambda: d.status()["sideband"]["scans"] > scans)
     after_scan = d.event_status("cpu-clock")["samples"]
     d.until_sampled("cpu-clock", after_scan + 100)
