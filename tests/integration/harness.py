@@ -292,14 +292,16 @@ class Daemon:
         """All losses so far, by cause, without those that are 0."""
         return {cause: n for cause, n in self.status().get("losses", {}).items() if n}
 
-    # --- end
-
     def lose_sideband(self):
-        """A process start is about 1 KB of side-band, and nobody empties the buffers (SidebandBuffer=4K) meanwhile."""
+        """Makes the recorder lose side-band: it stands still while 100 processes start, and each start needs 1 KB of
+        its buffer. It must have been started with SidebandBuffer=4K."""
+        before = self.lost().get("side-band-lost", 0)
         self.signal(signal.SIGSTOP)
         load("spawn", "-n", 100, "-m", 1)
         self.signal(signal.SIGCONT)
-        until("loss of side-band", lambda: self.lost().get("side-band-lost"))
+        until("loss of side-band", lambda: self.lost().get("side-band-lost", 0) > before)
+
+    # --- end
 
     def signal(self, number):
         assert self.running(), f"flightrecd is gone ({self.process.returncode}):\n{self.log()}"

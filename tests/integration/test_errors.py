@@ -168,7 +168,7 @@ def test_full_auxiliary_is_counted(recorder, tmpfs):
     assert d.running(), "and it records on"
 
 
-# Of the same page each, so that the kernel does not join them.
+# Each call maps the same page of the file: the kernel joins only mappings of pages that follow each other.
 MANY_MAPS = """
 import ctypes, time
 c = ctypes.CDLL(None)
@@ -191,10 +191,14 @@ def test_a_compaction_that_fails_is_told(recorder, tmpfs, tmp_path, request):
     request.addfinalizer(mapping.kill)
     mapping.stdout.readline()
     d = recorder("--config", conf, directory=path)
-    size = until("its maps", lambda: (bytes := d.status()["sideband"]["file_bytes"]) > 2 << 20 and bytes)
+
+    def file_bytes():
+        return d.status()["sideband"]["file_bytes"]
+
+    until("a file with the maps", lambda: file_bytes() > 2 << 20)
     ballast = path / "ballast"
     fill(ballast)
-    os.truncate(ballast, ballast.stat().st_size - size // 2)
+    os.truncate(ballast, ballast.stat().st_size - file_bytes() // 2)
 
     def notices():
         load("spawn", "-n", 1, "-m", "1")

@@ -537,7 +537,8 @@ static void open_anew(struct fixture *f, uint64_t id, uint64_t since)
 	assert_int_equal(fr_keeper_set_session(f->keeper, &f->session, id), 0);
 }
 
-/* A keeper that has described 1000 events compacts the file, which drops records that are wanted here. */
+/* A keeper that has described 1000 events (DESCRIBED_MAX) compacts the file. This drops records that the test
+   counts. */
 #define ANEW 900
 
 /* The events of the file's head left the ring long ago: it is of this recording all the same, and each record
@@ -570,7 +571,7 @@ static void test_opened_anew(void **state)
 	f->keeper = fr_keeper_free(f->keeper);
 	f->config.adopt = true;
 	f->config.adopt_horizon_ns = fr_monotonic_ns();
-	f->config.sideband_id = 3000;
+	f->config.sideband_id = 1000 + ANEW - 1;
 	keeping_start(f);
 	assert_true(model_mentions(f, fr_monotonic_ns(), "lives-on") > 0);
 	assert_int_equal(count_named(f, FR_AUXFILE_NAME "."), 0);
