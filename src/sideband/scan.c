@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/procmaps.h"
 #include "sideband/scan_internal.h"
+#include "base/capability.h"
 #include "base/cleanup.h"
 #include "base/units.h"
 
@@ -11,7 +12,6 @@
 #include <mntent.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -79,15 +79,6 @@ static int scan_kernel(struct scan *s)
 	return r < 0 ? r : hidden;
 }
 
-/* Then what is kept from us all the same is one process of its own kind, which no permission would help. */
-static bool may_trace(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {0};
-
-	return syscall(SYS_capget, &head, caps) == 0 && caps[0].effective & 1u << CAP_SYS_PTRACE;
-}
-
 static int scan_all_tasks(struct scan *s)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
@@ -112,7 +103,8 @@ static int run(struct scan *s, const struct fr_scan_config *c)
 	int r = hidden < 0 ? hidden : 0;
 
 	s->data_maps = c->data_maps;
-	s->may_trace = may_trace();
+	/* Even with it, a process of its own kind may be kept from us. */
+	s->may_trace = fr_capable(CAP_SYS_PTRACE);
 	if (r == 0 && c->n_pids == 0)
 		r = scan_all_tasks(s);
 	for (size_t i = 0; i < c->n_pids && r == 0; i++)

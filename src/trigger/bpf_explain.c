@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What libbpf and the kernel mean, in words. */
+#include "base/capability.h"
 #include "base/cleanup.h"
 #include "trigger/bpf_log.h"
 #include "trigger/bpf_object_private.h"
@@ -8,7 +9,6 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 /* A code of libbpf's own (4000 …) is no errno. */
 static int errno_of(int code)
@@ -20,20 +20,12 @@ static int errno_of(int code)
  * both. */
 static const char *missing_capabilities(char *ret, size_t size)
 {
-	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2] = {0};
-	uint64_t have;
+	const bool bpf = fr_capable(CAP_BPF), perfmon = fr_capable(CAP_PERFMON);
 
-	if (syscall(SYS_capget, &h, data) < 0)
+	if (fr_capable(CAP_SYS_ADMIN) || (bpf && perfmon))
 		return NULL;
-	have = data[0].effective | (uint64_t)data[1].effective << 32;
-	if (have & 1ULL << CAP_SYS_ADMIN)
-		return NULL;
-	if (have & 1ULL << CAP_BPF && have & 1ULL << CAP_PERFMON)
-		return NULL;
-	snprintf(ret, size, "%s%s%s", have & 1ULL << CAP_BPF ? "" : "CAP_BPF",
-		have & (1ULL << CAP_BPF | 1ULL << CAP_PERFMON) ? "" : " and ",
-		have & 1ULL << CAP_PERFMON ? "" : "CAP_PERFMON");
+	snprintf(ret, size, "%s%s%s", bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ",
+		perfmon ? "" : "CAP_PERFMON");
 	return ret;
 }
 

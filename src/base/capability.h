@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <stdbool.h>
+
+/* Whether CAPABILITY, as CAP_SYS_PTRACE of linux/capability.h, is effective in the calling thread. */
+bool fr_capable(unsigned capability);
