@@ -9,6 +9,7 @@
  *   ──────┴────────────────┴───────────────────┴────►   value: total − before[0], of half a window to a whole
  */
 #include "trigger/source.h"
+#include "base/capability.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -18,6 +19,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <mntent.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +41,9 @@ struct pressure {
 	struct subject subject;
 	char path[PATH_MAX];
 	int fd;
+	bool is_privileged; /* the kernel asks for CAP_SYS_RESOURCE when the file is opened */
 	sd_event_source *io, *timer;
+	uint64_t armed_ns;     /* the total when it was armed */
 	uint64_t before_ns[2]; /* totals, the older one first */
 	struct fr_source_stats stats;
 };
@@ -128,22 +132,42 @@ static int find_file(struct pressure *p, struct fr_diag *d)
 		"the cgroup %s has no %s.pressure", cgroup, p->subject.resource);
 }
 
-/* The file is there once more: the kernel's watch on it. */
+/* The whole stall so far, in ns. 0 or a negative errno. */
+static int read_total(const struct pressure *p, uint64_t *ret)
+{
+	char text[512], *line;
+	ssize_t n = fr_pread_all(p->fd, text, sizeof(text) - 1, 0);
+	uint64_t usec;
+
+	if (n < 0)
+		return (int)n;
+	text[n] = '\0';
+	line = strstr(text, p->subject.share);
+	line = line ? strstr(line, "total=") : NULL;
+	if (!line || sscanf(line, "total=%" SCNu64, &usec) != 1)
+		return -EBADMSG;
+	*ret = usec * FR_NSEC_PER_USEC;
+	return 0;
+}
+
+/* Opens the file and has the kernel watch it. 0 or a negative errno: then forget() closes the file. */
 static int arm(struct pressure *p)
 {
-	_cleanup_close_ int fd = open(p->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	char text[64];
-	int n;
+	int n, r;
 
-	if (fd < 0)
+	p->is_privileged = fr_capable(CAP_SYS_RESOURCE);
+	p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (p->fd < 0)
 		return -errno;
+	/* Before the kernel's first window, so that it counts no stall that we do not. */
+	r = read_total(p, &p->armed_ns);
+	if (r < 0)
+		return r;
 	n = snprintf(text, sizeof(text), "%s %llu %llu", p->subject.share,
 		p->subject.threshold_ns / FR_NSEC_PER_USEC, p->subject.interval_ns / FR_NSEC_PER_USEC);
 	/* With the NUL, which the kernel cuts off. */
-	if (write(fd, text, (size_t)n + 1) < 0)
-		return -errno;
-	p->fd = TAKE_FD(fd);
-	return 0;
+	return write(p->fd, text, (size_t)n + 1) < 0 ? -errno : 0;
 }
 
 static int explain(const struct pressure *p, int code, struct fr_diag *d)
@@ -166,24 +190,6 @@ static int explain(const struct pressure *p, int code, struct fr_diag *d)
 						 : "before Linux 6.4, it takes CAP_SYS_RESOURCE",
 			"the trigger %s: not permitted to watch %s", name, p->path);
 	return fr_fail_errno(d, code, NULL, "the trigger %s: cannot watch %s", name, p->path);
-}
-
-/* The whole stall so far, in ns. 0 or a negative errno. */
-static int read_total(const struct pressure *p, uint64_t *ret)
-{
-	char text[512], *line;
-	ssize_t n = fr_pread_all(p->fd, text, sizeof(text) - 1, 0);
-	uint64_t usec;
-
-	if (n < 0)
-		return (int)n;
-	text[n] = '\0';
-	line = strstr(text, p->subject.share);
-	line = line ? strstr(line, "total=") : NULL;
-	if (!line || sscanf(line, "total=%" SCNu64, &usec) != 1)
-		return -EBADMSG;
-	*ret = usec * FR_NSEC_PER_USEC;
-	return 0;
 }
 
 /* The stall of now in the stats; false where it cannot be read. */
@@ -220,7 +226,13 @@ static int on_pressure(sd_event_source *e, int fd, uint32_t revents, void *userd
 		p->stats.gone = "its cgroup is gone";
 		return 0;
 	}
-	(void)look(p);
+	/* Without CAP_SYS_RESOURCE, kernels (seen: 6.18) begin the first window at the total of privileged
+	   watches, which may be minutes old, and wake us at the next stall, however short it is. The file's
+	   total, which is cut to microseconds, is what they count with then; a privileged watch counts with
+	   another. */
+	if (look(p) && !p->is_privileged &&
+		p->before_ns[0] + p->stats.last + FR_NSEC_PER_USEC < p->armed_ns + p->subject.threshold_ns)
+		return 0;
 	/* What we measure spans less than the kernel's window, which is known to have reached it. */
 	cause.value = FR_MAX(p->stats.last, cause.threshold);
 	p->stats.fired++;
@@ -237,9 +249,7 @@ static int start(struct pressure *p)
 {
 	int r = arm(p);
 
-	if (r == 0)
-		r = read_total(p, &p->before_ns[1]);
-	p->before_ns[0] = p->before_ns[1];
+	p->before_ns[0] = p->before_ns[1] = p->armed_ns;
 	if (r == 0)
 		r = sd_event_add_io(p->source.env->event, &p->io, p->fd, EPOLLPRI, on_pressure, p);
 	if (r < 0)
