@@ -17,7 +17,7 @@ static const struct {
 	[FR_LOSS_SIDEBAND] = {"side-band-lost",
 		"the kernel's side-band ring was full; a new scan of /proc made the names whole again"},
 	[FR_LOSS_SIDEBAND_QUEUE] = {"side-band-queue",
-		"the side-band keeper was behind; a new scan of /proc made the names whole again"},
+		"the side-band tracker was behind; a new scan of /proc made the names whole again"},
 	[FR_LOSS_AUXILIARY] = {"auxiliary-write",
 		"perf.data.auxiliary could not be written; dumps are whole"},
 	[FR_LOSS_FAILED_DUMP] = {"failed-dump",

@@ -12,7 +12,7 @@ enum fr_loss {
 	FR_LOSS_BACK_PRESSURE,	/* all of the ring was pinned by a slow dump: the newest chunk went */
 	FR_LOSS_TORN,		/* a record in a ring was not whole */
 	FR_LOSS_SIDEBAND,	/* the kernel lost side-band records: a /proc scan follows */
-	FR_LOSS_SIDEBAND_QUEUE, /* the side-band keeper was behind: a /proc scan follows */
+	FR_LOSS_SIDEBAND_QUEUE, /* the side-band tracker was behind: a /proc scan follows */
 	FR_LOSS_AUXILIARY,	/* perf.data.auxiliary could not be written */
 	FR_LOSS_FAILED_DUMP,	/* a dump could not be written, and its samples could not be kept */
 	FR_LOSS_RESTART,	/* nothing was recorded between two instances: times, not records */

@@ -29,7 +29,7 @@ struct dump {
 	struct fr_frames_plan plan;
 	struct fr_session session; /* with what this dump adds */
 	struct fr_build_ids *build_ids;
-	struct fr_buf model; /* the state just before the horizon */
+	struct fr_buf model; /* the state just before the low watermark */
 	struct fr_buf since; /* side-band that the ring gave up and that is not older than it */
 	struct fr_jit *jit;
 	struct fr_buf jit_maps; /* what it, and the build-ids, have to say of the model */
@@ -130,12 +130,13 @@ static int cut_since(struct dump *x)
 static int take_model(struct dump *x, struct fr_diag *d)
 {
 	const struct fr_dump_params *p = x->params;
-	uint64_t horizon = fr_snapshot_horizon(x->snapshot), oldest = horizon ? horizon : x->plan.oldest_ns;
+	uint64_t low_watermark = fr_snapshot_low_watermark(x->snapshot),
+		 oldest = low_watermark ? low_watermark : x->plan.oldest_ns;
 	int r;
 
 	if (oldest == UINT64_MAX)
 		oldest = FR_MIN(p->to_ns, p->trigger_ns);
-	r = p->model(p->ctx, horizon, oldest ? oldest - 1 : 0, &x->model, &x->since);
+	r = p->model(p->ctx, low_watermark, oldest ? oldest - 1 : 0, &x->model, &x->since);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot get the state of the processes for %s", x->name);
 	r = cut_since(x);
@@ -183,7 +184,7 @@ static int prepare(struct dump *x, struct fr_diag *d)
 
 	if (r < 0)
 		return r;
-	fr_session_drop_closed(&x->session, fr_snapshot_horizon(x->snapshot));
+	fr_session_drop_closed(&x->session, fr_snapshot_low_watermark(x->snapshot));
 	r = fr_session_join_same(&x->session);
 	fr_session_set_sideband_stacks(&x->session);
 	if (r == 0)
@@ -334,8 +335,9 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	uint64_t start = fr_monotonic_ns();
 	int r;
 
-	/* Before the horizon the state is not known; only overwritable rings hold samples that are older. */
-	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_horizon(snapshot));
+	/* Before the low watermark the state is not known; only overwritable rings hold samples that are
+	 * older. */
+	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_low_watermark(snapshot));
 	fr_frames_plan(x.snapshot, x.params, &x.plan);
 	r = open_file(&x, d);
 	if (r < 0)

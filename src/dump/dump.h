@@ -27,10 +27,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The state just before HORIZON_NS, the snapshot's, as records with time TIME_NS; and the side-band that the
-   ring has given up though it is not older, with its own times. (fr_keeper_model()) */
-typedef int (*fr_dump_model)(
-	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
+/* The state just before LOW_WATERMARK_NS, the snapshot's, as records with time TIME_NS; and the side-band
+   that the ring has given up though it is not older, with its own times. (fr_tracker_model()) */
+typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+	struct fr_buf *ret_since);
 
 /* What made a dump, as a sample of the event "flightrec:trigger" at its instant. Texts are borrowed until the
    dump is written, NULL or "" where there is none; what is no single line becomes one, and past 255 bytes
@@ -94,7 +94,7 @@ void fr_dump_name(uint64_t realtime_ns, char ret[static FR_DUMP_NAME_SIZE]);
 
 /* Reads SNAPSHOT (borrowed), which lets go of what has been read. META (borrowed; cause, losses …) gets the
    file's own members added and becomes NAME.json. 0 or a negative errno with D; nothing is left behind on
-   failure, and what the ring still has of the snapshot can be shelved (fr_snapshot_shelve()). A name that is
+   failure, and what the ring still has of the snapshot can be retained (fr_snapshot_retain()). A name that is
    taken gets the next free microsecond. A JSON that cannot be written is no failure: the data is what counts,
    and RET says so. */
 int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *params, cJSON *meta,

@@ -143,8 +143,9 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 
 	/* There is none yet while an adopted ring is opened: it will find that in the file, before what the
 	   ring has. */
-	if (m->keeper && frame->sideband_len > 0)
-		(void)fr_keeper_evicted(m->keeper, frame->sideband, frame->sideband_len, frame->horizon_ns);
+	if (m->tracker && frame->sideband_len > 0)
+		(void)fr_tracker_evicted(
+			m->tracker, frame->sideband, frame->sideband_len, frame->low_watermark_ns);
 }
 
 static uint64_t on_hold(void *ctx)
@@ -163,11 +164,11 @@ static void on_release(void *ctx)
 	pthread_mutex_unlock(&m->hold);
 }
 
-static void on_see(void *ctx, const void *records, size_t len, uint64_t horizon_ns)
+static void on_see(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
 {
 	struct fr_daemon *m = ctx;
 
-	fr_jit_held_see(m->jit_held, records, len, horizon_ns);
+	fr_jit_held_see(m->jit_held, records, len, low_watermark_ns);
 }
 
 static int on_inject(
@@ -194,7 +195,7 @@ static int open_memory(struct fr_daemon *m, struct fr_diag *d)
 		return r;
 
 	const bool follow_command = m->command.pid > 0 && !c->all_cpus;
-	const struct fr_keeper_config keeper = {
+	const struct fr_tracker_config tracker = {
 		.dirfd = m->dirfd,
 		.session = &m->session,
 		.sideband_id = m->sideband_id,
@@ -204,7 +205,7 @@ static int open_memory(struct fr_daemon *m, struct fr_diag *d)
 		.file_max_bytes = c->auxiliary_max_bytes,
 		.file_max_age_ns = c->auxiliary_max_age_ns,
 		.adopt = m->handover.adopted && m->handover.same_directory,
-		.adopt_horizon_ns = m->handover.what.horizon_ns,
+		.adopt_low_watermark_ns = m->handover.what.low_watermark_ns,
 		.adopt_first = m->handover.first.data,
 		.hold = on_hold,
 		.inject = on_inject,
@@ -216,7 +217,7 @@ static int open_memory(struct fr_daemon *m, struct fr_diag *d)
 	m->jit_held = fr_jit_held_new();
 	if (!m->jit_held)
 		return -ENOMEM;
-	return fr_keeper_new(&keeper, &m->keeper, d);
+	return fr_tracker_new(&tracker, &m->tracker, d);
 }
 
 /* What is in the kernel's rings goes with the process, and what is in ours does not: where somebody keeps
@@ -244,7 +245,7 @@ size_t fr_daemon_own_tids(const struct fr_daemon *m, pid_t ret[static FR_OWN_TID
 
 	ret[n++] = getpid(); /* the main thread */
 	ret[n++] = fr_recorder_tid(m->recorder);
-	ret[n++] = fr_keeper_tid(m->keeper);
+	ret[n++] = fr_tracker_tid(m->tracker);
 	ret[n++] = fr_dumper_tid(m->dumper);
 	for (int i = 0; i < FR_ARMING_LANES; i++)
 		ret[n++] = fr_arming_tid(m->arming[i]);
@@ -261,7 +262,7 @@ size_t fr_daemon_own_tids(const struct fr_daemon *m, pid_t ret[static FR_OWN_TID
 static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_recorder_config recorder = {
-		m->capture, m->history, m->keeper, m->handover.on ? HANDOVER_PERIOD_MS : 0};
+		m->capture, m->history, m->tracker, m->handover.on ? HANDOVER_PERIOD_MS : 0};
 	pid_t tids[FR_OWN_TIDS_MAX];
 	int r;
 
@@ -273,7 +274,7 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 	if (r < 0)
 		return r;
 	fr_start_does(m, "reads the processes of this machine");
-	r = fr_keeper_start(m->keeper, d);
+	r = fr_tracker_start(m->tracker, d);
 	if (r < 0)
 		return r;
 	if (r > 0)
@@ -284,7 +285,7 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 
 	const struct fr_dumper_config dumper = {
 		.recorder = m->recorder,
-		.keeper = m->keeper,
+		.tracker = m->tracker,
 		.session = &m->session,
 		.dirfd = m->dirfd,
 		.directory = m->config->directory,
@@ -358,10 +359,10 @@ static void close_stages(struct fr_daemon *m)
 	if (m->capture)
 		fr_capture_disable(m->capture);
 	m->recorder = fr_recorder_stop(m->recorder);
-	if (m->keeper)
-		fr_keeper_stop(m->keeper);
+	if (m->tracker)
+		fr_tracker_stop(m->tracker);
 	m->history = fr_history_free(m->history);
-	m->keeper = fr_keeper_free(m->keeper);
+	m->tracker = fr_tracker_free(m->tracker);
 	m->jit_held = fr_jit_held_free(m->jit_held);
 	fr_handover_close(m);
 	pthread_mutex_destroy(&m->hold);

@@ -22,7 +22,7 @@
 #include "history/history.h"
 #include "jit/held.h"
 #include "perfdata/session.h"
-#include "sideband/keeper.h"
+#include "sideband/tracker.h"
 #include "trigger/triggers.h"
 
 #include <pthread.h>
@@ -63,13 +63,13 @@ struct fr_daemon {
 	/* A reload changes `capture`, `history` and `lost_before` on the main thread, with this locked for
 	   writing; other threads lock it to read them. Nobody waits for anything while he has it. */
 	pthread_rwlock_t parts;
-	/* The ring stays the one that it is. The keeper has it from a hold to the release, and may wait for a
-	   disk meanwhile: the main thread waits for it for a bounded time only. Taken before `parts`. */
+	/* The ring stays the one that it is. The tracker has it from a hold to the release, and may wait for
+	   a disk meanwhile: the main thread waits for it for a bounded time only. Taken before `parts`. */
 	pthread_mutex_t hold;
 	struct fr_capture *capture;
 	struct fr_history *history;
 	uint64_t lost_before[_FR_LOSS_MAX]; /* by instances before, and before reloads */
-	struct fr_keeper *keeper;
+	struct fr_tracker *tracker;
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
 	struct fr_jit_held *jit_held;

@@ -96,7 +96,7 @@ void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted
 	fr_jobs_push(&p->done, job);
 	if (counted)
 		p->queued--;
-	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->fate != FR_FATE_RESCUED))
+	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->outcome != FR_OUTCOME_RESCUED))
 		p->retry_now = true; /* there may be room now */
 	(void)!write(p->done_fd, &one, sizeof(one));
 	pthread_mutex_unlock(&p->lock);

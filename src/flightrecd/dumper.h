@@ -41,11 +41,11 @@ enum fr_job_kind {
 	FR_JOB_REMOVE, /* named dumps */
 };
 
-enum fr_job_fate {
-	FR_FATE_DONE,	  /* as CODE says, and nothing of it is left */
-	FR_FATE_KEPT,	  /* it failed; its data stays in memory and is tried again */
-	FR_FATE_RESCUED,  /* one that had been kept is a file now */
-	FR_FATE_GIVEN_UP, /* one that had been kept is lost */
+enum fr_job_outcome {
+	FR_OUTCOME_DONE,     /* as CODE says, and nothing of it is left */
+	FR_OUTCOME_KEPT,     /* it failed; its data stays in memory and is tried again */
+	FR_OUTCOME_RESCUED,  /* one that had been kept is a file now */
+	FR_OUTCOME_GIVEN_UP, /* one that had been kept is lost */
 };
 
 /* What a trigger asked for. Two that are equal may become one file. */
@@ -77,7 +77,7 @@ struct fr_dump_job {
 	char **names;		    /* FR_JOB_REMOVE, NULL-terminated */
 
 	/* outcome */
-	enum fr_job_fate fate;
+	enum fr_job_outcome outcome;
 	int code;
 	struct fr_dump_result result;
 	struct fr_diag diag;
@@ -97,8 +97,8 @@ struct fr_dumper_settings {
 };
 
 struct fr_dumper_config {
-	struct fr_recorder *recorder; /* borrowed, as the keeper; free the dumper first */
-	struct fr_keeper *keeper;
+	struct fr_recorder *recorder; /* borrowed, as the tracker; free the dumper first */
+	struct fr_tracker *tracker;
 	const struct fr_session *session; /* copied by start() */
 	int dirfd;
 	const char

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A dump that could not be written: its frames go on the ring's shelf, the state before them is copied, and
+ * A dump that could not be written: its frames go retained, the state before them is copied, and
  * it is tried again, every 10 s and when something was removed. One is kept, the newest: each holds a part of
  * the ring that recording would have.
  */
@@ -80,13 +80,13 @@ static int take_state(struct fr_dumper *p, struct fr_snapshot *snapshot, struct 
 	}
 	fr_snapshot_rewind(snapshot);
 	return fr_dumper_model(
-		p, fr_snapshot_horizon(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
+		p, fr_snapshot_low_watermark(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
 }
 
-/* 0: on the shelf, with its state. */
-static int shelve(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
+/* 0: retained, with its state. */
+static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
 {
-	int r = fr_snapshot_shelve(snapshot, ret_lost);
+	int r = fr_snapshot_retain(snapshot, ret_lost);
 
 	if (r == 0)
 		r = take_state(p, snapshot, k);
@@ -104,7 +104,7 @@ static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 	uint64_t samples = last ? p->kept.samples : fr_snapshot_only_here(p->kept.snapshot);
 
 	forget(p);
-	job->fate = FR_FATE_GIVEN_UP;
+	job->outcome = FR_OUTCOME_GIVEN_UP;
 	tell(p, samples);
 	return job;
 }
@@ -129,9 +129,9 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 		return;
 	if (p->kept.job)
 		fr_dumper_finish(p, give_up(p, false), false);
-	keep_held(p, fr_snapshot_horizon(*snapshot));
+	keep_held(p, fr_snapshot_low_watermark(*snapshot));
 	k.job = copy_job(job);
-	if (!k.job || shelve(p, *snapshot, &k, &lost) != 0) {
+	if (!k.job || retain(p, *snapshot, &k, &lost) != 0) {
 		fr_dump_job_free(k.job);
 		fr_buf_deinit(&k.state);
 		fr_buf_deinit(&k.since);
@@ -141,12 +141,12 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 	k.snapshot = TAKE_PTR(*snapshot);
 	k.samples = count_samples(k.snapshot);
 	p->kept = k;
-	job->fate = FR_FATE_KEPT;
+	job->outcome = FR_OUTCOME_KEPT;
 	tell(p, lost);
 }
 
-static int saved_state(
-	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
+static int saved_state(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+	struct fr_buf *ret_since)
 {
 	const struct fr_kept *k = &((struct fr_dumper *)ctx)->kept;
 	int r = fr_buf_append(ret_state, k->state.data, k->state.len);
@@ -175,7 +175,7 @@ struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last)
 	}
 	k->job = NULL;
 	forget(p);
-	job->fate = FR_FATE_RESCUED;
+	job->outcome = FR_OUTCOME_RESCUED;
 	tell(p, 0);
 	return job;
 }

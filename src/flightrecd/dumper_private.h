@@ -16,7 +16,7 @@ struct fr_job_list {
 struct fr_kept {
 	struct fr_dump_job *job; /* NULL: there is none */
 	struct fr_snapshot *snapshot;
-	struct fr_buf state, since; /* fr_keeper_model() of its oldest frame */
+	struct fr_buf state, since; /* fr_tracker_model() of its oldest frame */
 	struct fr_session session;  /* of then: the dumper's forgets events that the ring no longer has */
 	uint64_t samples;	    /* in its window */
 	uint64_t retry_ns;
@@ -61,11 +61,11 @@ void fr_dumper_tidy(struct fr_dumper *p, bool first);
    P as its context. */
 int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
 	const struct fr_session *session, fr_dump_model model);
-int fr_dumper_model(
-	void *p, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
+int fr_dumper_model(void *p, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+	struct fr_buf *ret_since);
 
 /* dumper_kept.c, on the dumper thread. Keep JOB's data, if that is wanted and possible: takes SNAPSHOT over
-   then and sets JOB's fate. One that was kept before is given up. */
+   then and sets JOB's outcome. One that was kept before is given up. */
 void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot);
 /* Write it again. The job that tells of it, when it is a file or LAST, and then the caller's; else NULL. */
 struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last);

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How long a dump waits for the side-band keeper to have applied what the ring gave up. Past it the disk
+/* How long a dump waits for the side-band tracker to have applied what the ring gave up. Past it the disk
    under the auxiliary file is stuck, and a dump onto that disk would not get far either. */
-#define KEEPER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
+#define TRACKER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
 
 /* What the callbacks of a write know. */
 struct writing {
@@ -25,22 +25,22 @@ struct writing {
 	uint64_t time_ns; /* wall time of the trigger, as its file is named */
 };
 
-int fr_dumper_model(
-	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
+int fr_dumper_model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+	struct fr_buf *ret_since)
 {
 	struct fr_dumper *p = ctx;
 	const struct fr_event_desc *sideband = &p->session.events[p->session.n_events - 1];
 
-	return fr_keeper_model(p->config.keeper, horizon_ns, time_ns, sideband->ids[0], KEEPER_TIMEOUT_NS,
-		ret_state, ret_since);
+	return fr_tracker_model(p->config.tracker, low_watermark_ns, time_ns, sideband->ids[0],
+		TRACKER_TIMEOUT_NS, ret_state, ret_since);
 }
 
-static int model(
-	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
+static int model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+	struct fr_buf *ret_since)
 {
 	struct writing *w = ctx;
 
-	return w->model(w->p, horizon_ns, time_ns, ret_state, ret_since);
+	return w->model(w->p, low_watermark_ns, time_ns, ret_state, ret_since);
 }
 
 static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_bytes, uint64_t keep_from_ns)
@@ -137,7 +137,7 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.strip_rounds = p->config.strip_rounds,
 		.vdso_kept = p->config.vdso_kept,
 		.jit_held = p->config.jit_held,
-		.early_ids = fr_keeper_early_ids(p->config.keeper),
+		.early_ids = fr_tracker_early_ids(p->config.tracker),
 		.model = model,
 		.make_room = make_room,
 		.ctx = &w,
@@ -195,8 +195,8 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	add_u64(job->meta, "window_closed_ns", now_ns);
 	p->config.add_losses(p->config.ctx, job->meta);
 	add_asked(job);
-	p->config.add_steps(
-		p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_horizon(snapshot)), job->to_ns, job->meta);
+	p->config.add_steps(p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_low_watermark(snapshot)),
+		job->to_ns, job->meta);
 	job->code = fr_dumper_write(p, job, snapshot, &p->session, fr_dumper_model);
 	if (job->code < 0)
 		fr_kept_take(p, job, &snapshot);

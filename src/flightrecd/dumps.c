@@ -165,14 +165,14 @@ static const char *why(const struct fr_dump_job *job)
 static void log_failure(const struct fr_dump_job *job, const struct fr_log_field *fields, unsigned n)
 {
 	static const char *const then[] = {
-		[FR_FATE_DONE] = "",
-		[FR_FATE_KEPT] = "; its data is kept in memory and is tried again every 10 s",
-		[FR_FATE_RESCUED] = "",
-		[FR_FATE_GIVEN_UP] = "; given up, its data is no longer kept",
+		[FR_OUTCOME_DONE] = "",
+		[FR_OUTCOME_KEPT] = "; its data is kept in memory and is tried again every 10 s",
+		[FR_OUTCOME_RESCUED] = "",
+		[FR_OUTCOME_GIVEN_UP] = "; given up, its data is no longer kept",
 	};
 
 	fr_log_struct(LOG_ERR, FR_MSG_DUMP_FAILED, fields, n, "dump failed: %s%s%s%s", why(job),
-		then[job->fate], job->diag.hint[0] ? "\n  " : "", job->diag.hint);
+		then[job->outcome], job->diag.hint[0] ? "\n  " : "", job->diag.hint);
 }
 
 static void log_dump(struct fr_daemon *m, const struct fr_dump_job *job)
@@ -199,7 +199,7 @@ static void log_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 		fr_duration_format(job->result.to_ns - job->result.from_ns, span),
 		fr_size_format(job->result.bytes, bytes), (double)job->snapshot_ns / 1e6,
 		fr_duration_format(job->result.write_ns, took),
-		job->fate == FR_FATE_RESCUED ? " after it had failed" : "",
+		job->outcome == FR_OUTCOME_RESCUED ? " after it had failed" : "",
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "trigger")),
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")));
 	if (job->result.owner_error < 0)
@@ -268,18 +268,18 @@ static void take_removals(struct fr_daemon *m, const struct fr_dump_job *job)
 static void count_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 {
 	m->dumps_not_durable += job->code >= 0 && job->result.not_durable;
-	switch (job->fate) {
-	case FR_FATE_DONE:
-	case FR_FATE_KEPT:
+	switch (job->outcome) {
+	case FR_OUTCOME_DONE:
+	case FR_OUTCOME_KEPT:
 		if (job->code < 0)
 			m->dumps_failed++;
 		else
 			m->dumps_done++;
 		break;
-	case FR_FATE_RESCUED:
+	case FR_OUTCOME_RESCUED:
 		m->dumps_rescued++;
 		break;
-	case FR_FATE_GIVEN_UP:
+	case FR_OUTCOME_GIVEN_UP:
 		m->dumps_given_up++;
 		break;
 	}

@@ -178,9 +178,9 @@ static void log_new_losses(struct fr_daemon *m)
 
 static void log_compaction(struct fr_daemon *m)
 {
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
-	fr_keeper_stats(m->keeper, &s);
+	fr_tracker_stats(m->tracker, &s);
 	if (s.compaction_errno && s.compaction_errno != m->compaction_told)
 		fr_log(LOG_WARNING,
 			"perf.data.auxiliary grows, as it cannot be compacted: %s; it is tried again",

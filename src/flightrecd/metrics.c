@@ -132,9 +132,9 @@ static void add_ring(struct fr_openmetrics *o, struct fr_daemon *m)
 
 static void add_sideband(struct fr_openmetrics *o, struct fr_daemon *m)
 {
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
-	fr_keeper_stats(m->keeper, &s);
+	fr_tracker_stats(m->tracker, &s);
 	gauge(o, "flightrec_auxiliary_bytes", "bytes", "Size of perf.data.auxiliary.", s.file_bytes);
 	counter(o, "flightrec_sideband_records", "Side-band records written.", s.records);
 	counter(o, "flightrec_scans", "Scans of /proc.", s.scans);
@@ -249,7 +249,7 @@ static void add_self(struct fr_openmetrics *o, struct fr_daemon *m)
 	} threads[] = {
 		{"main", getpid()},
 		{"recorder", fr_recorder_tid(m->recorder)},
-		{"keeper", fr_keeper_tid(m->keeper)},
+		{"tracker", fr_tracker_tid(m->tracker)},
 		{"dumper", fr_dumper_tid(m->dumper)},
 		{"collector", m->collector ? fr_collector_tid(m->collector) : 0},
 	};

@@ -49,9 +49,9 @@ static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
 {
 	if (fr_history_append_sideband(
 		    r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns) > 0)
-		fr_keeper_request_scan(r->config.keeper);
-	(void)fr_keeper_fresh(
-		r->config.keeper, run->data, run->len); /* a drop is counted there, and healed */
+		fr_tracker_request_scan(r->config.tracker);
+	(void)fr_tracker_fresh(
+		r->config.tracker, run->data, run->len); /* a drop is counted there, and healed */
 }
 
 static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
@@ -129,12 +129,12 @@ static void run_round(struct fr_recorder *r, uint64_t now_ns)
 	fr_history_round_begin(r->config.history, since_ns);
 	fr_capture_drain(r->config.capture, &ops);
 	fr_history_round_end(r->config.history);
-	fr_keeper_round(r->config.keeper, since_ns);
+	fr_tracker_round(r->config.tracker, since_ns);
 
 	lost = fr_capture_sideband_lost(r->config.capture);
 	if (lost != r->sideband_lost) {
 		r->sideband_lost = lost;
-		fr_keeper_request_scan(r->config.keeper);
+		fr_tracker_request_scan(r->config.tracker);
 	}
 	/* What comes from now on was not in a ring when this round passed. */
 	if (r->cut && since_ns > r->cut_ns + FR_CUT_NEAR_NS)

@@ -11,7 +11,7 @@
 #include "base/diag.h"
 #include "capture/capture.h"
 #include "history/history.h"
-#include "sideband/keeper.h"
+#include "sideband/tracker.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,7 +21,7 @@ struct fr_recorder;
 struct fr_recorder_config {
 	struct fr_capture *capture; /* all three borrowed; free the recorder first */
 	struct fr_history *history;
-	struct fr_keeper *keeper;
+	struct fr_tracker *tracker;
 	unsigned period_ms; /* between rounds, at most; 0: FR_RECORDER_PERIOD_NS */
 };
 

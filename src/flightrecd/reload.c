@@ -30,9 +30,9 @@
    records wait for a disk, it takes as long as the disk. */
 #define HOLD_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 #define FIT_TRIES 10 /* at a start, each of as long */
-/* Once in a change of the ring's size, for a keeper that waits for its disk: what it has no room for is
+/* Once in a change of the ring's size, for a tracker that waits for its disk: what it has no room for is
    counted, and healed. */
-#define KEEPER_PATIENCE_MS 200
+#define TRACKER_PATIENCE_MS 200
 #define READ_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 
 static bool same_text(const char *a, const char *b)
@@ -110,16 +110,16 @@ static void next_deinit(struct next *n)
 	fr_event_list_deinit(&n->events);
 }
 
-/* Those that neither the ring nor what the keeper has not written yet has anything of. What a dump pins does
+/* Those that neither the ring nor what the tracker has not written yet has anything of. What a dump pins does
    not leave the ring. */
 static void forget_events(struct fr_daemon *m)
 {
 	struct fr_history_stats ring;
-	struct fr_keeper_stats file;
+	struct fr_tracker_stats file;
 
 	fr_history_stats(m->history, &ring);
-	fr_keeper_stats(m->keeper, &file);
-	fr_session_drop_closed(&m->session, FR_MIN(ring.horizon_ns, file.horizon_ns));
+	fr_tracker_stats(m->tracker, &file);
+	fr_session_drop_closed(&m->session, FR_MIN(ring.low_watermark_ns, file.low_watermark_ns));
 }
 
 static int open_next(struct fr_daemon *m, const struct fr_config *fresh, struct next *n, struct fr_diag *d)
@@ -152,7 +152,7 @@ static int announce(struct fr_daemon *m, struct next *n, struct fr_diag *d)
 {
 	const uint64_t sideband_id = n->session.events[n->session.n_events - 1].ids[0];
 	const bool strip = fr_capture_has_overwrite(n->capture) || fr_capture_has_overwrite(m->capture);
-	int r = fr_keeper_set_session(m->keeper, &n->session, sideband_id);
+	int r = fr_tracker_set_session(m->tracker, &n->session, sideband_id);
 
 	if (r >= 0)
 		r = fr_dumper_set_session(m->dumper, &n->session, strip);
@@ -256,7 +256,7 @@ int fr_daemon_reopen(struct fr_daemon *m, char *cpus, enum fr_loss came, unsigne
 	if (came != FR_LOSS_CPU_CAME)
 		return 0;
 	/* What was forked and mapped there meanwhile. */
-	fr_keeper_request_scan(m->keeper);
+	fr_tracker_request_scan(m->tracker);
 	if (m->triggers)
 		fr_triggers_cpus_came(m->triggers);
 	return 0;
@@ -272,7 +272,7 @@ static int wait_for_ring(struct fr_daemon *m)
 
 struct moving {
 	struct fr_daemon *m;
-	bool keeper_waits; /* for its disk: waited for in vain */
+	bool tracker_waits; /* for its disk: waited for in vain */
 };
 
 static void store_new_ring(void *ctx, int fd)
@@ -282,17 +282,17 @@ static void store_new_ring(void *ctx, int fd)
 	fr_handover_add_ring(x->m, fd);
 }
 
-/* What was evicted goes to the keeper through a queue that is bounded; and the service manager is told that
+/* What was evicted goes to the tracker through a queue that is bounded; and the service manager is told that
    the main thread lives, as long as the recorder does. */
 static void while_it_moves(void *ctx)
 {
 	const struct timespec ms = {.tv_nsec = (long)FR_NSEC_PER_MSEC};
 	struct moving *x = ctx;
 
-	for (unsigned i = 0; i < KEEPER_PATIENCE_MS && !x->keeper_waits && fr_keeper_is_behind(x->m->keeper);
-		i++)
+	for (unsigned i = 0;
+		i < TRACKER_PATIENCE_MS && !x->tracker_waits && fr_tracker_is_behind(x->m->tracker); i++)
 		nanosleep(&ms, NULL);
-	x->keeper_waits |= fr_keeper_is_behind(x->m->keeper);
+	x->tracker_waits |= fr_tracker_is_behind(x->m->tracker);
 	if (x->m->watchdog_usec)
 		fr_daemon_feed_watchdog(x->m);
 }

@@ -56,15 +56,15 @@ static void add_losses(cJSON *object, const uint64_t lost[static _FR_LOSS_MAX])
 			cJSON_AddNumberToObject(o, fr_loss_name(i), (double)lost[i]);
 }
 
-/* Losses that belong to no event: of the ring and of the side-band keeper. */
+/* Losses that belong to no event: of the ring and of the side-band tracker. */
 static void common_losses(struct fr_daemon *m, uint64_t ret[static _FR_LOSS_MAX])
 {
 	struct fr_history_stats history;
-	struct fr_keeper_stats keeper;
+	struct fr_tracker_stats tracker;
 	struct fr_dumper_stats dumper;
 
 	fr_history_stats(m->history, &history);
-	fr_keeper_stats(m->keeper, &keeper);
+	fr_tracker_stats(m->tracker, &tracker);
 	if (m->dumper) { /* it is the one that asks, when it has just begun */
 		fr_dumper_stats(m->dumper, &dumper);
 		ret[FR_LOSS_FAILED_DUMP] += dumper.samples_given_up;
@@ -73,8 +73,8 @@ static void common_losses(struct fr_daemon *m, uint64_t ret[static _FR_LOSS_MAX]
 		ret[i] += m->lost_before[i];
 	ret[FR_LOSS_BACK_PRESSURE] += history.samples_dropped;
 	ret[FR_LOSS_SIDEBAND] += history.sideband_dropped;
-	ret[FR_LOSS_SIDEBAND_QUEUE] += keeper.queue_drops;
-	ret[FR_LOSS_AUXILIARY] += keeper.write_errors;
+	ret[FR_LOSS_SIDEBAND_QUEUE] += tracker.queue_drops;
+	ret[FR_LOSS_AUXILIARY] += tracker.write_errors;
 }
 
 void fr_status_losses(struct fr_daemon *m, uint64_t ret[static _FR_LOSS_MAX])
@@ -244,9 +244,9 @@ static void add_sideband_losses(struct fr_daemon *m, cJSON *o)
 static void add_sideband(struct fr_daemon *m, cJSON *status)
 {
 	cJSON *o = cJSON_AddObjectToObject(status, "sideband");
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
-	fr_keeper_stats(m->keeper, &s);
+	fr_tracker_stats(m->tracker, &s);
 	cJSON_AddNumberToObject(o, "file_bytes", (double)s.file_bytes);
 	cJSON_AddNumberToObject(o, "records", (double)s.records);
 	cJSON_AddNumberToObject(o, "scans", (double)s.scans);
@@ -369,7 +369,7 @@ static void add_refused(const struct fr_daemon *m, cJSON *status, cJSON *notices
 static void add_notices(struct fr_daemon *m, cJSON *status)
 {
 	cJSON *a = cJSON_AddArrayToObject(status, "notices");
-	struct fr_keeper_stats keeper;
+	struct fr_tracker_stats tracker;
 
 	add_refused(m, status, a);
 	if (m->ring_kept.code) {
@@ -380,35 +380,35 @@ static void add_notices(struct fr_daemon *m, cJSON *status)
 		cJSON_AddItemToArray(a, cJSON_CreateString(text));
 	}
 
-	fr_keeper_stats(m->keeper, &keeper);
-	if (keeper.is_late)
+	fr_tracker_stats(m->tracker, &tracker);
+	if (tracker.is_late)
 		cJSON_AddItemToArray(a,
 			cJSON_CreateString("the processes of this machine are still being read: some have no "
 					   "names yet"));
-	if (keeper.kernel_is_hidden)
+	if (tracker.kernel_is_hidden)
 		cJSON_AddItemToArray(
 			a, cJSON_CreateString(
 				   "the kernel's addresses are hidden, its functions will have no names: "
 				   "CAP_SYSLOG, or kernel.kptr_restrict=0"));
-	if (keeper.processes_are_hidden)
+	if (tracker.processes_are_hidden)
 		cJSON_AddItemToArray(a,
 			cJSON_CreateString(
 				"/proc hides processes (hidepid=): those that ran before the recorder have "
 				"no names: CAP_SYS_PTRACE, or the group of its option gid="));
-	if (keeper.maps_hidden) {
+	if (tracker.maps_hidden) {
 		char text[160];
 
 		snprintf(text, sizeof(text),
 			"the maps of %llu processes cannot be read, their functions have no names: "
 			"CAP_SYS_PTRACE",
-			(unsigned long long)keeper.maps_hidden);
+			(unsigned long long)tracker.maps_hidden);
 		cJSON_AddItemToArray(a, cJSON_CreateString(text));
 	}
-	if (keeper.compaction_errno) {
+	if (tracker.compaction_errno) {
 		char text[160];
 
 		snprintf(text, sizeof(text), "perf.data.auxiliary grows, as it cannot be compacted: %s",
-			strerror(keeper.compaction_errno));
+			strerror(tracker.compaction_errno));
 		cJSON_AddItemToArray(a, cJSON_CreateString(text));
 	}
 	if (m->handover.refused[0]) {

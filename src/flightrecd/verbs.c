@@ -210,7 +210,7 @@ static void dump_done(struct fr_daemon *m, struct fr_call *call, const struct fr
 	struct fr_diag diag = job->diag;
 	cJSON *reply;
 
-	if (job->code < 0 && job->fate == FR_FATE_KEPT && diag.code) {
+	if (job->code < 0 && job->outcome == FR_OUTCOME_KEPT && diag.code) {
 		size_t n = strlen(diag.what);
 
 		snprintf(diag.what + n, sizeof(diag.what) - n,

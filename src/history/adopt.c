@@ -6,7 +6,8 @@
  *     image of a killed instance ── fr_recovery ──▶ frames, oldest first │ open chunk ──▶ a ring
  *
  * What is taken is the newest run of frames without a gap: side-band that is missing in the middle would give
- * the samples behind it wrong names. A gap is damage, or a shelf's frames behind which the ring has moved on.
+ * the samples behind it wrong names. A gap is damage, or a retained snapshot's frames behind which the ring
+ * has moved on.
  *
  * In place nothing moves. The tail is put at the oldest frame of the run and the head behind the newest; what
  * lies between two frames becomes a pad. Frames that are left out lose their magic first, oldest first, so
@@ -123,7 +124,7 @@ static void find_run(struct source *s)
 static void take_open_chunk(struct source *s, const struct fr_image_header *i, const struct fr_recovery *r)
 {
 	const struct fr_frame *newest = s->n ? &s->frames[s->n - 1] : NULL;
-	uint64_t now_ns = fr_monotonic_ns(), horizon_ns = i->open_horizon_ns;
+	uint64_t now_ns = fr_monotonic_ns(), low_watermark_ns = i->open_low_watermark_ns;
 
 	s->open.drained_ns = i->drained_ns <= now_ns ? i->drained_ns : 0;
 	fr_recovery_open_chunk(r, &s->open.records);
@@ -134,8 +135,8 @@ static void take_open_chunk(struct source *s, const struct fr_image_header *i, c
 		return;
 	}
 	s->open.seq = i->open_seq;
-	if (horizon_ns >= s->open.horizon_ns && horizon_ns <= now_ns)
-		s->open.horizon_ns = horizon_ns;
+	if (low_watermark_ns >= s->open.low_watermark_ns && low_watermark_ns <= now_ns)
+		s->open.low_watermark_ns = low_watermark_ns;
 }
 
 static int take_source(struct source *s, const struct image *image, struct fr_recovery *r)
@@ -158,7 +159,7 @@ static int take_source(struct source *s, const struct image *image, struct fr_re
 			s->frames[s->n++] = f;
 	find_run(s);
 	s->open.seq = s->n ? s->frames[s->n - 1].seq + 1 : 1;
-	s->open.horizon_ns = s->n ? s->frames[s->n - 1].horizon_ns : 0;
+	s->open.low_watermark_ns = s->n ? s->frames[s->n - 1].low_watermark_ns : 0;
 	if (stats.header_ok)
 		take_open_chunk(s, header, r);
 	return 0;
@@ -201,7 +202,7 @@ static bool next_run(struct fr_section_iter *it, size_t max, struct run *ret)
 static void go_on_with(struct fr_history *h, const struct fr_open_chunk *o)
 {
 	h->seq = o->seq - 1;
-	h->horizon_ns = o->horizon_ns;
+	h->low_watermark_ns = o->low_watermark_ns;
 	fr_history_open_chunk(h);
 	atomic_store_explicit(&h->image->drained_ns, o->drained_ns, memory_order_release);
 }
@@ -347,7 +348,7 @@ void fr_history_tell(struct fr_history *h, uint64_t left_out, bool in_place, str
 		.sideband = stats.sideband,
 		.first_ns = stats.samples ? stats.first_ns : 0,
 		.last_ns = stats.samples ? stats.last_ns : 0,
-		.horizon_ns = fr_history_oldest_horizon(h),
+		.low_watermark_ns = fr_history_oldest_low_watermark(h),
 		.drained_ns = atomic_load_explicit(&h->image->drained_ns, memory_order_relaxed),
 		.in_place = in_place,
 		.frames_left_out = left_out,

@@ -25,7 +25,7 @@ void fr_frame_view(const struct fr_frame_header *header, struct fr_frame *ret)
 
 	*ret = (struct fr_frame){
 		.seq = header->entry.seq,
-		.horizon_ns = header->horizon_ns,
+		.low_watermark_ns = header->low_watermark_ns,
 		.first_ns = header->first_ns,
 		.last_ns = header->last_ns,
 		.sideband_first_ns = header->sideband_first_ns,
@@ -240,7 +240,7 @@ static void write_frame(struct fr_frame_header *h, const struct fr_frame *f, uin
 	h->sideband_raw = f->sideband_raw;
 	h->samples_len = f->samples_len;
 	h->sideband_len = f->sideband_len;
-	h->horizon_ns = f->horizon_ns;
+	h->low_watermark_ns = f->low_watermark_ns;
 	seal_entry(&h->entry, FR_FRAME_MAGIC, sizeof(*h));
 }
 

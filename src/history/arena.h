@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A part of the log that the head goes around: frames of a snapshot that is shelved lie there. */
+/* A part of the log that the head goes around: frames of a snapshot that is retained lie there. */
 struct fr_arena_hole {
 	uint64_t offset, bytes;
 	uint64_t position; /* where it was last met */

@@ -101,13 +101,13 @@ static void open_section_init(struct fr_open_section *s, uint8_t *data, uint64_t
 
 void fr_history_open_chunk(struct fr_history *h)
 {
-	uint64_t horizon_ns = h->since_ns[1];
+	uint64_t low_watermark_ns = h->since_ns[1];
 
 	if (h->hold_ns)
-		horizon_ns = FR_MIN(horizon_ns, h->hold_ns);
-	h->horizon_ns = FR_MAX(h->horizon_ns, horizon_ns);
+		low_watermark_ns = FR_MIN(low_watermark_ns, h->hold_ns);
+	h->low_watermark_ns = FR_MAX(h->low_watermark_ns, low_watermark_ns);
 	h->seq++;
-	atomic_store_explicit(&h->image->open_horizon_ns, h->horizon_ns, memory_order_release);
+	atomic_store_explicit(&h->image->open_low_watermark_ns, h->low_watermark_ns, memory_order_release);
 	atomic_store_explicit(&h->image->open_seq, h->seq, memory_order_release);
 }
 
@@ -397,7 +397,7 @@ int fr_history_seal(struct fr_history *h)
  * after M, and no R follows until the hold is released. What is appended after the fact (overwritable rings)
  * cannot keep the promise: a reader of such a ring is given no rounds (strip_rounds in dump/dump.h).
  *
- * What a chunk's horizon is.
+ * What a chunk's low watermark is.
  *
  * A record that is appended in round N or later was not in its kernel ring when round N - 1 passed there, so
  * it is not older than the begin of round N - 1 (less the moment between a record's time and its being in the
@@ -407,9 +407,10 @@ int fr_history_seal(struct fr_history *h)
  * time of a hold, and no chunk that is opened during the hold promises more.
  *
  * After a kill. The next instance counts its rounds from none: all that it drains is younger than what was
- * drained before, so old horizons and old FINISHED_ROUNDs hold. The chunk that was open goes on under its old
- * horizon, as do chunks that are opened before the second round. It counts as one that has a FINISHED_ROUND:
- * the next one is for a round that began when that chunk had been closed, and C' of the proof is then.
+ * drained before, so old low watermarks and old FINISHED_ROUNDs hold. The chunk that was open goes on under
+ * its old low watermark, as do chunks that are opened before the second round. It counts as one that has a
+ * FINISHED_ROUND: the next one is for a round that began when that chunk had been closed, and C' of the proof
+ * is then.
  */
 void fr_history_round_begin(struct fr_history *h, uint64_t since_ns)
 {
@@ -461,7 +462,7 @@ void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret)
 		.raw_bytes = h->arena.raw_bytes + h->samples.fill + h->sideband.fill,
 		.first_ns = fr_arena_oldest_sample(&h->arena),
 		.last_ns = h->last_ns,
-		.horizon_ns = fr_history_oldest_horizon(h),
+		.low_watermark_ns = fr_history_oldest_low_watermark(h),
 		.frames = h->arena.frames,
 		.samples = h->arena.samples + h->samples.n,
 		.sideband = h->arena.sideband + h->sideband.n,

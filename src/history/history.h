@@ -37,7 +37,7 @@ struct fr_frame {
 	uint64_t seq;
 	/* Nothing in this frame or in a later one is older, but for what came from an overwritable ring. 0:
 	   not known, nothing was evicted before it. */
-	uint64_t horizon_ns;
+	uint64_t low_watermark_ns;
 	uint64_t first_ns, last_ns; /* of its samples; 0, 0 where it has none */
 	uint64_t sideband_first_ns, sideband_last_ns;
 	uint32_t n_samples, n_sideband;	    /* records */
@@ -71,7 +71,7 @@ struct fr_history *fr_history_free(struct fr_history *h); /* no snapshot may be 
 struct fr_history_adopted {
 	uint64_t frames, samples, sideband; /* records; those of the open chunk are counted, too */
 	uint64_t first_ns, last_ns;	    /* oldest and newest sample; 0: none */
-	uint64_t horizon_ns; /* of the oldest frame: nothing that came over is older. 0: not known */
+	uint64_t low_watermark_ns; /* of the oldest frame: nothing that came over is older. 0: not known */
 	uint64_t drained_ns; /* all that was in the kernel's rings by then came into the ring. 0: not known */
 	bool in_place;	     /* the memory is the same; else it was copied, into a memfd that is new */
 	uint64_t frames_left_out; /* whole, but: they do not fit, or damage left a gap behind them. Some may
@@ -83,7 +83,7 @@ struct fr_history_adopted {
  * with the size seals. Consumed on success. In place where size and layout are CONFIG's; else its newest
  * frames that fit are copied into a new one. Sequence numbers go on. What came over is the newest run of
  * frames without a gap, and the chunk that was open. config->evicted is not called for what is left out: the
- * state that the ring begins with is that of WHAT->horizon_ns.
+ * state that the ring begins with is that of WHAT->low_watermark_ns.
  *
  * 0. -EBADMSG with D: no image of ours, another version, no size seals, or damaged so that nothing can be
  * taken: the caller then starts an empty one. Else as fr_history_new(). FD is the caller's where this fails;
@@ -107,7 +107,7 @@ uint64_t fr_history_whole_pages(uint64_t size);	      /* what of a configured si
  * kill wants both descriptors.
  */
 struct fr_resize;
-/* 0; with D: -EBUSY: there is a snapshot, shelved or not; else as fr_history_new(). */
+/* 0; with D: -EBUSY: there is a snapshot, retained or not; else as fr_history_new(). */
 int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize **ret, struct fr_diag *d);
 /* Of two rings that were adopted, of which TO had begun to take over from FROM: to be gone on with by step().
    0; -ENOMEM; -EBADMSG: it is no part of the same history. */
@@ -167,7 +167,7 @@ struct fr_history_stats {
 	uint64_t used_bytes;	    /* of it, by frames and the open chunk */
 	uint64_t raw_bytes;	    /* what the frames hold, uncompressed, with the open chunk */
 	uint64_t first_ns, last_ns; /* oldest and newest sample */
-	uint64_t horizon_ns;	    /* nothing in it is older; 0: not known */
+	uint64_t low_watermark_ns;  /* nothing in it is older; 0: not known */
 	uint64_t frames, samples, sideband;
 	uint64_t frames_evicted, samples_evicted;
 	uint64_t chunks_dropped, samples_dropped; /* FR_LOSS_BACK_PRESSURE */
@@ -191,18 +191,18 @@ void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep);
 void fr_snapshot_rewind(struct fr_snapshot *s);
 void fr_snapshot_bounds(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes);
 /* Of its oldest frame; where it has none, of what comes next. */
-uint64_t fr_snapshot_horizon(const struct fr_snapshot *s);
+uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
 /*
  * For what a dump that failed may try again later: keep the newest of the snapshot's frames that are still
  * there, as many as fit into half of the log, and have the ring go around them, lap by lap, in the other
  * half. What is older leaves the ring now. The snapshot is at its oldest frame then, which is also the
  * ring's, and pins it until fr_snapshot_unpin(): time to learn the state before it. It may be read as often
- * as is wanted; free ends it. One snapshot at a time can be shelved. 0, and *RET_LOST is the number of
+ * as is wanted; free ends it. One snapshot at a time can be retained. 0, and *RET_LOST is the number of
  * samples that the snapshot no longer has; 1: nothing of it is left, or would fit; -EBUSY: another one is
- * shelved, or pins what would have to go; -ENOMEM. It is as good as freed where this is not 0.
+ * retained, or pins what would have to go; -ENOMEM. It is as good as freed where this is not 0.
  */
-int fr_snapshot_shelve(struct fr_snapshot *s, uint64_t *ret_lost);
-/* The samples of a shelved snapshot that are nowhere else: the ring has evicted their frames. */
+int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost);
+/* The samples of a retained snapshot that are nowhere else: the ring has evicted their frames. */
 uint64_t fr_snapshot_only_here(struct fr_snapshot *s);
 void fr_snapshot_unpin(struct fr_snapshot *s);
 struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s);

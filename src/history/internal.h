@@ -48,13 +48,13 @@ struct fr_history {
 	uint64_t hold_back; /* of the reserve, for frames of side-band alone */
 	struct fr_snapshot *snapshots;
 
-	uint64_t seq;	      /* of the open chunk */
-	uint64_t horizon_ns;  /* of the open chunk */
-	uint64_t since_ns[2]; /* of this round, and of the one before */
-	uint64_t hold_ns;     /* 0: nobody holds */
-	uint64_t round_seq;   /* the chunk that was open when the round began */
-	uint64_t flush_seq;   /* the chunk that has the newest FINISHED_ROUND */
-	uint64_t last_ns;     /* newest sample ever */
+	uint64_t seq;		   /* of the open chunk */
+	uint64_t low_watermark_ns; /* of the open chunk */
+	uint64_t since_ns[2];	   /* of this round, and of the one before */
+	uint64_t hold_ns;	   /* 0: nobody holds */
+	uint64_t round_seq;	   /* the chunk that was open when the round began */
+	uint64_t flush_seq;	   /* the chunk that has the newest FINISHED_ROUND */
+	uint64_t last_ns;	   /* newest sample ever */
 	uint64_t chunks_dropped, samples_dropped, sideband_dropped;
 	uint64_t compress_ns;
 };
@@ -86,7 +86,7 @@ void fr_history_open_chunk(struct fr_history *h);
 /* The chunk that a ring goes on with, and what is known of it. */
 struct fr_open_chunk {
 	struct fr_recovered_open records;
-	uint64_t seq, horizon_ns, drained_ns;
+	uint64_t seq, low_watermark_ns, drained_ns;
 };
 
 /* adopt.c, for resize.c; nobody else has H. The frame is H's now; with all that were before it, H goes on
@@ -96,7 +96,7 @@ void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk
 void fr_history_begin_rounds_anew(struct fr_history *h);
 void fr_history_tell(struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret);
 
-struct fr_shelf;
+struct fr_retained;
 
 struct fr_snapshot {
 	struct fr_history *history;
@@ -105,21 +105,21 @@ struct fr_snapshot {
 	uint64_t at;	     /* of the next frame */
 	uint64_t pinned;     /* frames from here to the end; UINT64_MAX: none */
 	uint64_t frames, samples;
-	uint64_t horizon_ns;
+	uint64_t low_watermark_ns;
 	bool keep;
-	struct fr_shelf *shelf; /* the frames, where the snapshot has been shelved */
+	struct fr_retained *retained; /* the frames, where the snapshot has been retained */
 };
 
 /* Lock held. What the snapshots pin has changed. */
 void fr_snapshots_update_pins(struct fr_history *h);
 
-/* shelf.c. One thread's, but for free(): lock held. */
-bool fr_shelf_next(struct fr_shelf *shelf, struct fr_frame *ret);
-void fr_shelf_rewind(struct fr_shelf *shelf);
-struct fr_shelf *fr_shelf_free(struct fr_shelf *shelf, struct fr_arena *a);
+/* retain.c. One thread's, but for free(): lock held. */
+bool fr_retained_next(struct fr_retained *retained, struct fr_frame *ret);
+void fr_retained_rewind(struct fr_retained *retained);
+struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_arena *a);
 
-/* Lock held, or nobody else there yet. The horizon of the oldest frame, or else of the open chunk. */
-uint64_t fr_history_oldest_horizon(const struct fr_history *h);
+/* Lock held, or nobody else there yet. The low watermark of the oldest frame, or else of the open chunk. */
+uint64_t fr_history_oldest_low_watermark(const struct fr_history *h);
 
 /* Lock held. Bytes of the log that snapshots hold. */
 uint64_t fr_snapshots_pinned_bytes(const struct fr_history *h);

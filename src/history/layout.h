@@ -24,7 +24,7 @@
  * Writing order that makes this hold at any instant: records, then the fill mark; a frame's payload and
  * header, then its magic; the frame, then fill marks to zero, then the new open_seq. All of these are release
  * stores. Who goes on with an image (adopt.c) first takes the magic of what is left out, oldest first, then
- * makes pads of what lies between frames, then sets the marks: fill, horizon, open_seq.
+ * makes pads of what lies between frames, then sets the marks: fill, low watermark, open_seq.
  */
 
 #include <assert.h>
@@ -54,7 +54,7 @@ struct fr_image_header {
 	_Atomic uint64_t open_seq; /* that the open chunk's frame will have; the first is 1 */
 	_Atomic uint64_t sideband_fill;
 	_Atomic uint64_t samples_fill;
-	_Atomic uint64_t open_horizon_ns; /* as in a frame */
+	_Atomic uint64_t open_low_watermark_ns; /* as in a frame */
 	_Atomic uint64_t drained_ns; /* what was in the kernel's rings by then is in here; 0: not known */
 	_Atomic uint64_t moved_seq;  /* frames before it are in another image, or evicted; 0: none */
 	uint64_t reserved_2[2];
@@ -83,7 +83,7 @@ struct fr_frame_header {
 	uint32_t n_samples, n_sideband;
 	uint32_t samples_raw, sideband_raw;
 	uint32_t samples_len, sideband_len;
-	uint64_t horizon_ns; /* nothing in this frame or in one of a later seq is older; 0: not known */
+	uint64_t low_watermark_ns; /* nothing in this frame or in one of a later seq is older; 0: not known */
 };
 static_assert(sizeof(struct fr_frame_header) == 96, "layout 3");
 

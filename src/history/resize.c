@@ -278,7 +278,7 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 	const struct fr_open_chunk open = {
 		.records = {from->sideband.data, from->samples.data, from->sideband.fill, from->samples.fill},
 		.seq = from->seq,
-		.horizon_ns = from->horizon_ns,
+		.low_watermark_ns = from->low_watermark_ns,
 		.drained_ns = atomic_load_explicit(&from->image->drained_ns, memory_order_relaxed),
 	};
 
@@ -286,7 +286,7 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 		move_rest(z);
 		fr_history_take_open_chunk(to, &open);
 		/* Only now: the open chunk may have become several, and the newest rounds allow none of them
-		   a younger horizon than it had. */
+		   a younger low watermark than it had. */
 		carry_over(to, from);
 		fr_history_begin_rounds_anew(to);
 		/* It is in both for a moment, and counts where it was. */

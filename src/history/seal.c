@@ -7,8 +7,8 @@
  *
  * zstd takes up to a millisecond, and a snapshot must not wait for it. So it runs without the lock, on the
  * open sections themselves: who wants to append meanwhile waits (fr_history_lock()). That is nobody but the
- * side-band keeper during a scan, since otherwise the appending thread is the one that seals. A second buffer
- * would take that wait away and cost a chunk of history.
+ * side-band tracker during a scan, since otherwise the appending thread is the one that seals. A second
+ * buffer would take that wait away and cost a chunk of history.
  *
  * When the log is full of pinned frames, samples go and side-band stays: without side-band, samples of others
  * could not be symbolised. First a frame of side-band alone is tried, for which the last of the reserve is
@@ -42,7 +42,7 @@ static int compress_sections(struct fr_history *h, struct fr_frame *ret)
 		return (int)samples;
 	*ret = (struct fr_frame){
 		.seq = h->seq,
-		.horizon_ns = h->horizon_ns,
+		.low_watermark_ns = h->low_watermark_ns,
 		.first_ns = h->samples.first_ns,
 		.last_ns = h->samples.last_ns,
 		.sideband_first_ns = h->sideband.first_ns,

@@ -33,12 +33,13 @@ uint64_t fr_snapshots_pinned_bytes(const struct fr_history *h)
 	return end;
 }
 
-uint64_t fr_history_oldest_horizon(const struct fr_history *h)
+uint64_t fr_history_oldest_low_watermark(const struct fr_history *h)
 {
 	uint64_t position = h->arena.tail;
 	struct fr_frame frame;
 
-	return fr_arena_step(&h->arena, &position, h->arena.head, &frame) ? frame.horizon_ns : h->horizon_ns;
+	return fr_arena_step(&h->arena, &position, h->arena.head, &frame) ? frame.low_watermark_ns
+									  : h->low_watermark_ns;
 }
 
 int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret)
@@ -54,7 +55,7 @@ int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret)
 	s->pinned = h->arena.frames ? s->start : UINT64_MAX;
 	s->frames = h->arena.frames;
 	s->samples = h->arena.samples;
-	s->horizon_ns = fr_history_oldest_horizon(h);
+	s->low_watermark_ns = fr_history_oldest_low_watermark(h);
 	s->next = h->snapshots;
 	h->snapshots = s;
 	fr_snapshots_update_pins(h);
@@ -81,8 +82,8 @@ int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret)
 	uint64_t from = s->at;
 	bool more;
 
-	if (s->shelf)
-		return fr_shelf_next(s->shelf, ret);
+	if (s->retained)
+		return fr_retained_next(s->retained, ret);
 	more = fr_arena_step(&s->history->arena, &s->at, s->end, ret);
 
 	if (!s->keep && s->pinned != UINT64_MAX)
@@ -98,8 +99,8 @@ void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep)
 void fr_snapshot_rewind(struct fr_snapshot *s)
 {
 	s->at = s->start;
-	if (s->shelf)
-		fr_shelf_rewind(s->shelf);
+	if (s->retained)
+		fr_retained_rewind(s->retained);
 }
 
 void fr_snapshot_bounds(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes)
@@ -108,9 +109,9 @@ void fr_snapshot_bounds(const struct fr_snapshot *s, uint64_t *ret_frames, uint6
 	*ret_bytes = s->end - s->start;
 }
 
-uint64_t fr_snapshot_horizon(const struct fr_snapshot *s)
+uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s)
 {
-	return s->horizon_ns;
+	return s->low_watermark_ns;
 }
 
 struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s)
@@ -126,7 +127,7 @@ struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s)
 			*at = s->next;
 			break;
 		}
-	s->shelf = fr_shelf_free(s->shelf, &h->arena);
+	s->retained = fr_retained_free(s->retained, &h->arena);
 	fr_snapshots_update_pins(h);
 	pthread_mutex_unlock(&h->lock);
 	free(s);

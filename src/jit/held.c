@@ -273,7 +273,7 @@ static void look_again(struct fr_jit_held *h)
 			look(x);
 }
 
-void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uint64_t horizon_ns)
+void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uint64_t low_watermark_ns)
 {
 	pthread_mutex_lock(&h->lock);
 	for (size_t at = 0; fr_record_is_whole((const char *)records + at, len - at);) {
@@ -283,7 +283,7 @@ void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uin
 		see_one(h, record);
 	}
 	look_again(h);
-	while (h->exited && h->exited->until_ns < FR_MIN(horizon_ns, h->keep_ns))
+	while (h->exited && h->exited->until_ns < FR_MIN(low_watermark_ns, h->keep_ns))
 		drop_exited(h, h->exited);
 	pthread_mutex_unlock(&h->lock);
 }

@@ -21,9 +21,9 @@ struct fr_jit_held;
 struct fr_jit_held *fr_jit_held_new(void); /* NULL: no memory */
 struct fr_jit_held *fr_jit_held_free(struct fr_jit_held *h);
 
-/* Look at RECORDS, whole ones in our layout, soon after they were made. What exited before HORIZON_NS is let
-   go of. Blocks on files. */
-void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uint64_t horizon_ns);
+/* Look at RECORDS, whole ones in our layout, soon after they were made. What exited before LOW_WATERMARK_NS
+   is let go of. Blocks on files. */
+void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uint64_t low_watermark_ns);
 
 /* What exited at SINCE_NS or later stays, as a dump that could not be written yet has more than the ring.
    UINT64_MAX: there is none. */

@@ -4,7 +4,7 @@
 /*
  * The process model: live processes, their threads, names, maps and namespaces, the kernel's maps, ksymbols
  * and cgroups, as of one instant. Side-band records move it forward; it can be written as records that bring
- * a reader to that instant. Not thread-safe: the keeper owns it.
+ * a reader to that instant. Not thread-safe: the tracker owns it.
  */
 
 #include "perfdata/record.h"

@@ -96,13 +96,13 @@ static void drop_first(struct fr_reorder *r, size_t n)
 		compact(r);
 }
 
-int fr_reorder_release(struct fr_reorder *r, uint64_t horizon_ns, fr_reorder_apply apply, void *ctx)
+int fr_reorder_release(struct fr_reorder *r, uint64_t low_watermark_ns, fr_reorder_apply apply, void *ctx)
 {
 	size_t i = 0;
 	int k = 0;
 
 	sort(r);
-	for (; i < r->n && r->index[i].time < horizon_ns; i++) {
+	for (; i < r->n && r->index[i].time < low_watermark_ns; i++) {
 		int failed = apply(ctx, record_of(r, i));
 
 		k = k < 0 ? k : failed;

@@ -5,8 +5,9 @@
  * Side-band in the order of its time.
  *
  * A ring per CPU is drained after the other, so a child's exec, from one CPU, may come before the fork that
- * made it, from another. Whoever drains knows a horizon: nothing that comes later is older. What is older
- * than the horizon is complete, and is handed out in order; the rest is held back. Not thread-safe.
+ * made it, from another. Whoever drains knows a low watermark: nothing that comes later is older. What is
+ * older than the low watermark is complete, and is handed out in order; the rest is held back. Not
+ * thread-safe.
  */
 
 #include "base/buf.h"
@@ -34,9 +35,9 @@ typedef int (*fr_reorder_apply)(void *ctx, const struct perf_event_header *recor
 /* Take in records in our layout; what is not whole at their end is left out. 0 or -ENOMEM. */
 int fr_reorder_add(struct fr_reorder *r, const void *records, size_t len);
 
-/* Hand out what is older than HORIZON_NS, oldest first, equal times as they came. 0 or a negative errno of
-   APPLY's, and then all the same has been handed out. */
-int fr_reorder_release(struct fr_reorder *r, uint64_t horizon_ns, fr_reorder_apply apply, void *ctx);
+/* Hand out what is older than LOW_WATERMARK_NS, oldest first, equal times as they came. 0 or a negative errno
+   of APPLY's, and then all the same has been handed out. */
+int fr_reorder_release(struct fr_reorder *r, uint64_t low_watermark_ns, fr_reorder_apply apply, void *ctx);
 
 /* Append what is held back, in order. 0 or -ENOMEM. */
 int fr_reorder_write(struct fr_reorder *r, struct fr_buf *ret);

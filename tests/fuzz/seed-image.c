@@ -61,7 +61,7 @@ static int patches(const char *dir)
 	       patched(dir, "copied", 1, HEADER(log_bytes), 0) |
 	       patched(dir, "open-seq", 1, HEADER(open_seq), 1ULL << 63) |
 	       patched(dir, "fill", 1, HEADER(samples_fill), UINT64_MAX) |
-	       patched(dir, "horizon", 5, HEADER(open_horizon_ns), UINT64_MAX) |
+	       patched(dir, "low_watermark", 5, HEADER(open_low_watermark_ns), UINT64_MAX) |
 	       patched(dir, "record", 1, (uint32_t)i.samples_offset, UINT64_MAX) |
 	       patched(dir, "frame-torn", 1, log, 0) | patched(dir, "frame-size", 3, frame, UINT64_MAX) |
 	       patched(dir, "frame-seq", 3, log + (uint32_t)offsetof(struct fr_entry, seq), UINT64_MAX);

@@ -87,7 +87,7 @@ def sequence(path, did):
 
 def has_all(d, path, did, also=()):
     """Every number of the load, but for what the kernel had no room for on a machine that is busy otherwise; it is counted.
-    Side-band that the keeper had no room for while its disk did not write is counted, too, and healed by a scan."""
+    Side-band that the tracker had no room for while its disk did not write is counted, too, and healed by a scan."""
     found, lost = sequence(path, did), d.lost()
     assert set(lost) <= {"kernel-ring-full", "side-band-queue", *also}, lost
     assert did["calls"] - found["count"] <= lost.get("kernel-ring-full", 0) and found["twice"] == 0, (found, did, lost)
@@ -215,7 +215,7 @@ def test_stuck_as_a_whole(on_disk, disk):
 
 
 def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
-    """The keeper holds the ring then; nobody waits for it but who wants another ring, and that for two seconds."""
+    """The tracker holds the ring then; nobody waits for it but who wants another ring, and that for two seconds."""
     config = tmp_path / "flightrecd.conf"
 
     def write(ring, frequency):

@@ -74,7 +74,7 @@ def test_agree_with_status(recorder):
     assert second.get("flightrec_trigger_suppressed_total", trigger="control", reason="cool-down") == 0
     assert second.get("flightrec_trigger_armed", trigger=ARMED_PROBES[0]) == 0
     threads = second.all("flightrec_cpu_seconds_total")
-    assert {dict(labels)["thread"] for labels in threads} == {"main", "recorder", "keeper", "dumper"}
+    assert {dict(labels)["thread"] for labels in threads} == {"main", "recorder", "tracker", "dumper"}
     assert 0 < sum(threads.values()) <= second.get("flightrec_process_cpu_seconds_total") + 0.01
     assert cpu[0] - 0.05 <= second.get("flightrec_process_cpu_seconds_total") <= cpu[1] + 0.05
     assert second.get("flightrec_resident_bytes") > 1 << 20

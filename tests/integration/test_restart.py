@@ -463,7 +463,7 @@ def test_watchdog_is_fed_only_while_the_rings_are_drained(store, state_dir):
     try:
         d.start()
         until("being fed four times within WatchdogSec=", lambda: feeds(store, 2) >= 4)
-        with Stopped(d.pid, {"fr-keeper", "fr-dumper"}):  # as on a disk that is stuck
+        with Stopped(d.pid, {"fr-tracker", "fr-dumper"}):  # as on a disk that is stuck
             d.signal(signal.SIGUSR1)
             time.sleep(4)  # it gives up on a recorder after that
             until("being fed all the same", lambda: feeds(store, 2) >= 4)

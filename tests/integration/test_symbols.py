@@ -175,20 +175,20 @@ def objects(d):
     return d.status()["objects"]
 
 
-@pytest.mark.parametrize("fate", ["deleted", "replaced", "never-there"])
-def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, fate):
+@pytest.mark.parametrize("outcome", ["deleted", "replaced", "never-there"])
+def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, outcome):
     config = tmp_path / "cache.conf"
     config.write_text("[Dump]\nCacheObjects=512M\n")
     d = recorder("--config", config, *PROFILE)
     argv = [victim]
-    if fate == "never-there":
+    if outcome == "never-there":
         memfd = f"import os; fd = os.memfd_create('victim'); os.write(fd, open('{victim}', 'rb').read()); os.execve(fd, ['victim', '-t', '3600'], {{}})"
         argv = [sys.executable, "-c", memfd]
     p = start(*argv, "-t", "3600", stdout=subprocess.DEVNULL)
     until_ran(p)
     # Deleted before the dump: what the process has mapped is still there.
     victim.unlink()
-    if fate == "replaced":
+    if outcome == "replaced":
         shutil.copy2(program("frtest-syscalls"), victim)
     sample = d.dump_by_control()
     until("copies", lambda: objects(d)["added"] > 0)

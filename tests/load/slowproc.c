@@ -19,7 +19,7 @@ DIR *opendir(const char *path)
 	char name[16] = "";
 
 	prctl(PR_GET_NAME, name);
-	if (hold && !strcmp(path, "/proc") && !strcmp(name, "fr-keeper"))
+	if (hold && !strcmp(path, "/proc") && !strcmp(name, "fr-tracker"))
 		while (access(hold, F_OK) == 0)
 			usleep(10000);
 	return real(path);

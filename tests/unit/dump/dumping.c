@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static int model(
-	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
+	void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
 {
 	synthetic_state(ret, time_ns);
 	return 0;

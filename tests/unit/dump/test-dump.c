@@ -37,7 +37,7 @@ struct fixture {
 
 /* The state before the ring's oldest record: the process that all samples are of. */
 static int model(
-	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
+	void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
 {
 	struct fixture *f = ctx;
 
@@ -326,7 +326,7 @@ static void test_full_file_system(void **state)
 }
 
 static int failing_model(
-	void *ctx, uint64_t horizon_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
+	void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
 {
 	return -ETIMEDOUT;
 }

@@ -107,7 +107,7 @@ static void one_round(struct fr_history *h)
 }
 
 /* All that may happen in a ring but pins, which may drop what is new. */
-static int random_step(struct fr_history *h, struct told *t, struct fr_snapshot **shelf, uint64_t *random)
+static int random_step(struct fr_history *h, struct told *t, struct fr_snapshot **retained, uint64_t *random)
 {
 	uint64_t lost;
 
@@ -120,16 +120,16 @@ static int random_step(struct fr_history *h, struct told *t, struct fr_snapshot 
 		one_round(h);
 		return 0;
 	case 13:
-		if (*shelf) {
-			*shelf = fr_snapshot_free(*shelf);
+		if (*retained) {
+			*retained = fr_snapshot_free(*retained);
 			return 0;
 		}
-		if (fr_history_snapshot(h, shelf) < 0)
+		if (fr_history_snapshot(h, retained) < 0)
 			return -ENOMEM;
-		if (fr_snapshot_shelve(*shelf, &lost) != 0)
-			*shelf = fr_snapshot_free(*shelf);
+		if (fr_snapshot_retain(*retained, &lost) != 0)
+			*retained = fr_snapshot_free(*retained);
 		else
-			fr_snapshot_unpin(*shelf);
+			fr_snapshot_unpin(*retained);
 		return 0;
 	default:
 		return append_run(h, t, SAMPLES, random);
@@ -138,11 +138,11 @@ static int random_step(struct fr_history *h, struct told *t, struct fr_snapshot 
 
 static _Noreturn void append_until_killed(struct fr_history *h, struct told *t, uint64_t random)
 {
-	struct fr_snapshot *shelf = NULL;
+	struct fr_snapshot *retained = NULL;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;)
-		if (random_step(h, t, &shelf, &random) != 0)
+		if (random_step(h, t, &retained, &random) != 0)
 			t->wrong++;
 }
 
@@ -336,11 +336,11 @@ static int copy_image(const struct fr_history *h)
 static struct fr_history *ring_with_records(uint64_t size, unsigned steps, struct told *t, uint64_t *random)
 {
 	struct fr_history *h = ring_new(size, t);
-	struct fr_snapshot *shelf = NULL;
+	struct fr_snapshot *retained = NULL;
 
 	for (unsigned i = 0; i < steps; i++)
-		assert_int_equal(random_step(h, t, &shelf, random), 0);
-	fr_snapshot_free(shelf);
+		assert_int_equal(random_step(h, t, &retained, random), 0);
+	fr_snapshot_free(retained);
 	return h;
 }
 
@@ -380,7 +380,7 @@ static void expect_newest_that_fit(struct fr_history *from, struct fr_history *t
 
 	assert_int_equal(held.next[SAMPLES], t->done[SAMPLES]);
 	assert_int_equal(held.next[SIDEBAND], t->done[SIDEBAND]);
-	assert_true(to->horizon_ns == from->horizon_ns);
+	assert_true(to->low_watermark_ns == from->low_watermark_ns);
 	/* It may begin with what FROM had evicted, where that had not been overwritten yet. */
 	if (oldest > oldest_seq(from) && !open)
 		expect_full(to, need_of_seq(from, oldest - 1));
@@ -441,12 +441,12 @@ static void a_living_ring_changes_its_size(void **state)
 
 	for (unsigned i = 0; i < 14; i++) {
 		uint64_t size = test_between(&random, 1 << 20, i % 5 ? 3 << 20 : 16 << 20);
-		struct fr_snapshot *shelf = NULL;
+		struct fr_snapshot *retained = NULL;
 		struct held held;
 
 		for (unsigned k = 0; k < 150; k++)
-			assert_int_equal(random_step(h, t, &shelf, &random), 0);
-		fr_snapshot_free(shelf);
+			assert_int_equal(random_step(h, t, &retained, &random), 0);
+		fr_snapshot_free(retained);
 		fr_history_stats(h, &before);
 		assert_int_equal(fr_history_resize(&h, size, &what, &d), 0);
 		fr_history_stats(h, &after);
@@ -593,8 +593,9 @@ static void memory_never_holds_both_sizes(void **state)
 	}
 }
 
-/* A shelf's frames, behind which the ring has gone on, are no part of what is taken, nor found later. */
-static void what_a_shelf_left_behind_is_forgotten(void **state)
+/* a retained snapshot's frames, behind which the ring has gone on, are no part of what is taken, nor found
+ * later. */
+static void what_a_retained_snapshot_left_behind_is_forgotten(void **state)
 {
 	struct told *t = told_new();
 	uint64_t random = 8, lost;
@@ -605,7 +606,7 @@ static void what_a_shelf_left_behind_is_forgotten(void **state)
 
 	fr_history_seal(h);
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
-	assert_int_equal(fr_snapshot_shelve(s, &lost), 0);
+	assert_int_equal(fr_snapshot_retain(s, &lost), 0);
 	fr_snapshot_unpin(s);
 	for (unsigned i = 0; i < 600; i++)
 		assert_int_equal(append_run(h, t, SAMPLES, &random), 0);
@@ -636,7 +637,7 @@ static void a_kill_in_the_midst_of_it_does_no_harm(void **state)
 	struct held held, after;
 
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
-	assert_int_equal(fr_snapshot_shelve(s, &lost), 0);
+	assert_int_equal(fr_snapshot_retain(s, &lost), 0);
 	fr_snapshot_unpin(s);
 	for (unsigned i = 0; i < 600; i++)
 		assert_int_equal(append_run(h, t, SAMPLES, &random), 0);
@@ -703,16 +704,16 @@ static void expect_to_go_on(struct fr_history *h, uint64_t *random)
 	static struct told t;
 	struct fr_history_adopted what;
 	struct fr_history *next;
-	struct fr_snapshot *shelf = NULL;
+	struct fr_snapshot *retained = NULL;
 	struct fr_history_stats stats;
 
 	fr_history_seal(h); /* what is in the open chunk may be anything, and says so in what follows */
 	h->arena.evicted = NULL;
 	t = (struct told){0};
 	do {
-		assert_int_equal(random_step(h, &t, &shelf, random), 0);
+		assert_int_equal(random_step(h, &t, &retained, random), 0);
 		fr_history_stats(h, &stats);
-	} while (stats.frames_evicted < 60 || shelf);
+	} while (stats.frames_evicted < 60 || retained);
 	(void)read_all(h);
 	next = adopt(copy_image(h), h->size, NULL, &what);
 	(void)read_all(next);
@@ -836,7 +837,8 @@ static void an_empty_ring_is_a_ring(void **state)
 
 	next = adopt(copy_image(h), 1 << 20, NULL, &what);
 	assert_true(what.in_place);
-	assert_int_equal(what.frames + what.samples + what.sideband + what.horizon_ns + what.drained_ns, 0);
+	assert_int_equal(
+		what.frames + what.samples + what.sideband + what.low_watermark_ns + what.drained_ns, 0);
 	assert_int_equal(next->seq, 1);
 	assert_int_equal(test_append(next, 0, 1, 64, false), 0);
 	fr_history_free(next);
@@ -876,25 +878,26 @@ static void marks_come_over(struct fr_history *h, uint64_t size)
 
 	next = adopt(copy_image(h), size, NULL, &what);
 	assert_int_equal(what.drained_ns, 3000);
-	assert_int_equal(what.horizon_ns, h->horizon_ns);
+	assert_int_equal(what.low_watermark_ns, h->low_watermark_ns);
 	assert_int_equal(next->image->drained_ns, 3000);
-	assert_int_equal(next->image->open_horizon_ns, h->horizon_ns);
+	assert_int_equal(next->image->open_low_watermark_ns, h->low_watermark_ns);
 	fr_history_free(next);
 
-	/* What cannot be was damaged: a mark of the future is not known, a horizon of the future the frame's.
+	/* What cannot be was damaged: a mark of the future is not known, a low watermark of the future the
+	 * frame's.
 	 */
 	fd = copy_image(h);
 	future = fr_monotonic_ns() + 3600 * FR_NSEC_PER_SEC;
 	assert_int_equal(pwrite(fd, &future, 8, offsetof(struct fr_image_header, drained_ns)), 8);
-	assert_int_equal(pwrite(fd, &future, 8, offsetof(struct fr_image_header, open_horizon_ns)), 8);
+	assert_int_equal(pwrite(fd, &future, 8, offsetof(struct fr_image_header, open_low_watermark_ns)), 8);
 	next = adopt(fd, size, NULL, &what);
 	assert_int_equal(what.drained_ns, 0);
 	assert_int_equal(next->image->drained_ns, 0);
-	assert_true(next->horizon_ns <= h->horizon_ns);
+	assert_true(next->low_watermark_ns <= h->low_watermark_ns);
 	fr_history_free(next);
 }
 
-/* The oldest frame's horizon is not known, the open chunk's is. */
+/* The oldest frame's low watermark is not known, the open chunk's is. */
 static void marks_of_frames_come_over(struct fr_history *h)
 {
 	for (uint64_t size = 1 << 20; size <= 2 << 20; size <<= 1) {
@@ -902,22 +905,22 @@ static void marks_of_frames_come_over(struct fr_history *h)
 		struct fr_history *next = adopt(copy_image(h), size, NULL, &what);
 
 		assert_int_equal(what.frames, 1);
-		assert_int_equal(what.horizon_ns, 0);
+		assert_int_equal(what.low_watermark_ns, 0);
 		assert_int_equal(what.samples, 4);
-		assert_int_equal(next->horizon_ns, 2000);
+		assert_int_equal(next->low_watermark_ns, 2000);
 		assert_int_equal(next->samples.n, 1);
 		assert_int_equal(next->samples.first_ns, 4001);
-		/* Two rounds from now on there is a horizon again that is younger. */
+		/* Two rounds from now on there is a low watermark again that is younger. */
 		fr_history_round_begin(next, 5000);
 		fr_history_round_end(next);
 		fr_history_round_begin(next, 6000);
 		fr_history_seal(next);
-		assert_int_equal(next->horizon_ns, 5000);
+		assert_int_equal(next->low_watermark_ns, 5000);
 		fr_history_free(next);
 	}
 }
 
-static void the_last_drain_and_the_horizon_are_known(void **state)
+static void the_last_drain_and_the_low_watermark_are_known(void **state)
 {
 	struct fr_history *h = ring_new(1 << 20, NULL);
 
@@ -929,7 +932,7 @@ static void the_last_drain_and_the_horizon_are_known(void **state)
 	marks_come_over(h, 1 << 20); /* no frame yet */
 	marks_come_over(h, 2 << 20);
 	fr_history_seal(h);
-	assert_int_equal(h->horizon_ns, 2000);
+	assert_int_equal(h->low_watermark_ns, 2000);
 	test_append(h, 4000, 1, 64, false);
 	marks_of_frames_come_over(h);
 	fr_history_free(h);
@@ -943,13 +946,13 @@ int main(void)
 		cmocka_unit_test(a_living_ring_changes_its_size),
 		cmocka_unit_test(memory_never_holds_both_sizes),
 		cmocka_unit_test(a_kill_while_the_size_changes_loses_nothing),
-		cmocka_unit_test(what_a_shelf_left_behind_is_forgotten),
+		cmocka_unit_test(what_a_retained_snapshot_left_behind_is_forgotten),
 		cmocka_unit_test(a_kill_in_the_midst_of_it_does_no_harm),
 		cmocka_unit_test(a_damaged_image_does_no_harm),
 		cmocka_unit_test(what_is_no_ring_of_ours_is_refused),
 		cmocka_unit_test(an_empty_ring_is_a_ring),
 		cmocka_unit_test(frames_of_a_ring_without_its_header_are_copied),
-		cmocka_unit_test(the_last_drain_and_the_horizon_are_known),
+		cmocka_unit_test(the_last_drain_and_the_low_watermark_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void one_round(struct machine *m)
 		fr_history_round_end(m->h);
 }
 
-/* What the keeper's scan adds: side-band that says "now", at any moment between rounds. */
+/* What the tracker's scan adds: side-band that says "now", at any moment between rounds. */
 static void inject(struct machine *m)
 {
 	m->now++;
@@ -117,7 +117,7 @@ static void inject(struct machine *m)
 }
 
 struct reader {
-	uint64_t newest, next_flush, flushed, horizon;
+	uint64_t newest, next_flush, flushed, low_watermark;
 	uint64_t records, rounds, late, too_old, longest_queue, queue;
 };
 
@@ -133,7 +133,7 @@ static void reader_takes(struct reader *r, const struct perf_event_header *recor
 		return;
 	}
 	r->records++;
-	r->too_old += t < r->horizon;
+	r->too_old += t < r->low_watermark;
 	r->late += t < r->flushed;
 	r->newest = FR_MAX(r->newest, t);
 	r->longest_queue = FR_MAX(r->longest_queue, ++r->queue);
@@ -152,8 +152,8 @@ static struct reader read_file(struct fr_history *h)
 	while (fr_snapshot_next(s, &f)) {
 		uint64_t rounds = reader.rounds;
 
-		reader.too_old += f.horizon_ns < reader.horizon;
-		reader.horizon = f.horizon_ns;
+		reader.too_old += f.low_watermark_ns < reader.low_watermark;
+		reader.low_watermark = f.low_watermark_ns;
 		for (int k = 0; k < 2; k++) {
 			ssize_t len = fr_section_open(u, k ? f.samples : f.sideband,
 				k ? f.samples_len : f.sideband_len, buffer, fr_history_section_max(h));
@@ -213,7 +213,7 @@ static void no_record_is_ever_late(void **state)
 	}
 }
 
-/* Nor after a kill, wherever in a round it was; and horizons hold. */
+/* Nor after a kill, wherever in a round it was; and low watermarks hold. */
 static void nor_with_restarts(void **state)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(loads); i++) {

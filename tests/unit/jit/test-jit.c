@@ -416,13 +416,13 @@ static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
 	fr_jit_held_see(h, b.data, b.len, 0);
 }
 
-static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns, uint64_t horizon_ns)
+static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns, uint64_t low_watermark_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {&b, time_ns, 7};
 
 	assert_int_equal(fr_emit_exit(&e, pid, pid), 0);
-	fr_jit_held_see(h, b.data, b.len, horizon_ns);
+	fr_jit_held_see(h, b.data, b.len, low_watermark_ns);
 }
 
 static uint64_t inode_of(int fd)

@@ -82,14 +82,14 @@ static size_t count_ids(const struct fr_session *s)
 }
 
 /* What a dump of now has in its head: all ids of a lap, each of them once. */
-static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t horizon_ns)
+static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t low_watermark_ns)
 {
 	const uint64_t first = opening < LAP ? 0 : opening - LAP;
 	_cleanup_session_ struct fr_session head = {0};
 	const struct fr_event_desc *sideband;
 
 	assert_int_equal(fr_session_copy(s, &head), 0);
-	fr_session_drop_closed(&head, horizon_ns);
+	fr_session_drop_closed(&head, low_watermark_ns);
 	assert_int_equal(fr_session_join_same(&head), 0);
 	sideband = &head.events[head.n_events - 1];
 	assert_string_equal(sideband->name, "dummy");
@@ -108,18 +108,18 @@ static void ids_leave_with_the_last_frame_that_can_use_them(void **state)
 
 	describe_anew(&s, 0);
 	for (uint64_t i = 1; i <= 10000; i++) {
-		const uint64_t horizon_ns = i > LAP ? (i - LAP) * second : 0;
+		const uint64_t low_watermark_ns = i > LAP ? (i - LAP) * second : 0;
 		struct fr_session next = {0};
 
 		describe_anew(&next, i);
-		fr_session_drop_closed(&s, horizon_ns);
+		fr_session_drop_closed(&s, low_watermark_ns);
 		assert_int_equal(fr_session_unite(&next, &s), 0);
 		fr_session_close_events(&next, i * second);
 		fr_session_deinit(&s);
 		s = next;
 		assert_true(s.n_events <= (LAP + 1) * (EVENTS + 1));
 		if (i % 1000 == 0 || i < 3 * LAP)
-			expect_head(&s, i, horizon_ns);
+			expect_head(&s, i, low_watermark_ns);
 	}
 }
 

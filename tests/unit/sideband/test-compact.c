@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "keeping.h"
+#include "tracker_fixture.h"
 #include "perfdata/features.h"
 #include "perfdata/reader.h"
 #include "sideband/auxfile.h"
@@ -56,18 +56,18 @@ static int setup(void **state)
 
 static void start(struct fixture *f)
 {
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
 	keeping_start(f);
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stats(f->tracker, &s);
 	handed = s.bytes;
 }
 
 static void hand_over(struct fixture *f, const struct fr_buf *b, uint64_t since_ns)
 {
-	while (fr_keeper_fresh(f->keeper, b->data, b->len) != 0)
+	while (fr_tracker_fresh(f->tracker, b->data, b->len) != 0)
 		usleep(100);
-	fr_keeper_round(f->keeper, since_ns);
+	fr_tracker_round(f->tracker, since_ns);
 	handed += b->len;
 }
 
@@ -75,9 +75,9 @@ static void hand_over(struct fixture *f, const struct fr_buf *b, uint64_t since_
    grow by much until it is. */
 static bool has_room(struct fixture *f)
 {
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stats(f->tracker, &s);
 	return handed < s.bytes + (128 << 10) &&
 	       s.file_bytes < FR_MAX(f->config.file_max_bytes, 2 * s.checkpoint_bytes) + (128 << 10);
 }
@@ -104,7 +104,7 @@ static void storm(struct fixture *f)
 
 	if (!has_room(f)) {
 		usleep(20000);
-		n = 1; /* a keeper that nothing comes to sleeps */
+		n = 1; /* a tracker that nothing comes to sleeps */
 	}
 	for (int i = 0; i < n; i++) {
 		pid_t pid = 4000000 + (pid_t)(processes++ % 100000);
@@ -188,9 +188,9 @@ static int perf_lines(struct fixture *f, bool cut)
 
 static uint64_t compactions(struct fixture *f)
 {
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(s.write_errors, 0);
 	return s.compactions;
 }
@@ -209,8 +209,8 @@ static void storm_until(struct fixture *f, uint64_t n)
 static void test_by_size(void **state)
 {
 	struct fixture *f = *state;
-	struct fr_keeper *second;
-	struct fr_keeper_stats s;
+	struct fr_tracker *second;
+	struct fr_tracker_stats s;
 	struct content c;
 
 	require_perf();
@@ -218,9 +218,9 @@ static void test_by_size(void **state)
 	start(f);
 	some_start(f);
 	storm_until(f, 4);
-	assert_int_equal(fr_keeper_new(&f->config, &second, NULL), -EBUSY); /* the new file is locked, too */
-	fr_keeper_stop(f->keeper);
-	fr_keeper_stats(f->keeper, &s);
+	assert_int_equal(fr_tracker_new(&f->config, &second, NULL), -EBUSY); /* the new file is locked, too */
+	fr_tracker_stop(f->tracker);
+	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(s.queue_drops, 0);
 	assert_true(s.file_bytes < 2 << 20);
 	assert_true(s.bytes > s.file_bytes);
@@ -364,12 +364,13 @@ static const char one[] = "one 16384 0 - Live 0xffffffffc0100000\n";
 static const char two[] =
 	"one 16384 3 two, Live 0xffffffffc0100000\ntwo 8192 1 - Live 0xffffffffc0200000 (OE)\n";
 
-static bool state_has(struct fixture *f, uint64_t horizon_ns, const char *name)
+static bool state_has(struct fixture *f, uint64_t low_watermark_ns, const char *name)
 {
 	_cleanup_buf_ struct fr_buf b = {0}, since = {0};
 
 	assert_int_equal(
-		fr_keeper_model(f->keeper, horizon_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since), 0);
+		fr_tracker_model(f->tracker, low_watermark_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since),
+		0);
 	return memmem(b.data, b.len, name, strlen(name));
 }
 
@@ -391,7 +392,7 @@ static void test_module_comes(void **state)
 	f->injected.len = 0;
 	assert_true(state_has(f, 2, "[two]"));
 	assert_int_equal(f->injected.len, 0); /* no change, no record */
-	fr_keeper_stop(f->keeper);
+	fr_tracker_stop(f->tracker);
 	f->injected.len = 0;
 	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &f->injected), 0);
 	assert_non_null(memmem(f->injected.data, f->injected.len, "[two]", 5));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The queue between recorder and keeper, and putting side-band in order. */
+/* The queue between recorder and tracker, and putting side-band in order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

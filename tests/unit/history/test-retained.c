@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Snapshots on the shelf: the ring goes around them for laps, and both are what they should be; and several
+/* Snapshots retained: the ring goes around them for laps, and both are what they should be; and several
  * snapshots that overlap. */
 
 #include "records.h"
@@ -120,7 +120,7 @@ static struct fr_history_stats stats_of(struct fixture *f)
 	return stats;
 }
 
-/* Shelve what there is, go on for laps, look at both at every step; again from wherever the log stands then,
+/* Retain what there is, go on for laps, look at both at every step; again from wherever the log stands then,
    so that holes are met at its end and across it. */
 static void the_ring_goes_around_for_laps(void **state)
 {
@@ -132,7 +132,7 @@ static void the_ring_goes_around_for_laps(void **state)
 		struct fr_snapshot *s;
 
 		assert_int_equal(fr_history_snapshot(f->h, &s), 0);
-		assert_int_equal(fr_snapshot_shelve(s, &lost), 0);
+		assert_int_equal(fr_snapshot_retain(s, &lost), 0);
 		fr_snapshot_unpin(s);
 		for (unsigned step = 0; step < 12; step++) {
 			append(f, (unsigned)test_between(&f->random, 1, 30));
@@ -165,7 +165,7 @@ static void the_newest_half_stays(void **state)
 	before = stats_of(f).samples;
 	assert_int_equal(fr_history_snapshot(f->h, &s), 0);
 	fr_snapshot_bounds(s, &frames, &held);
-	assert_int_equal(fr_snapshot_shelve(s, &lost), 0);
+	assert_int_equal(fr_snapshot_retain(s, &lost), 0);
 	fr_snapshot_bounds(s, &frames, &bytes);
 	assert_in_range(bytes, 256 << 10, RING / 2);
 	assert_true(bytes < held);
@@ -191,7 +191,7 @@ static void what_was_read_and_evicted_is_lost(void **state)
 	while (fr_snapshot_next(s, &frame))
 		;
 	append(f, 12);
-	assert_int_equal(fr_snapshot_shelve(s, &lost), 0);
+	assert_int_equal(fr_snapshot_retain(s, &lost), 0);
 	check(f, s, &first, &end);
 	assert_int_equal(end, end_at);
 	assert_int_equal(lost, total - (end - first));
@@ -202,7 +202,7 @@ static void what_was_read_and_evicted_is_lost(void **state)
 	while (fr_snapshot_next(s, &frame))
 		;
 	append(f, 150);
-	assert_int_equal(fr_snapshot_shelve(s, &lost), 1);
+	assert_int_equal(fr_snapshot_retain(s, &lost), 1);
 	fr_snapshot_free(s);
 }
 
@@ -215,9 +215,9 @@ static void one_at_a_time(void **state)
 	append(f, 10);
 	assert_int_equal(fr_history_snapshot(f->h, &a), 0);
 	assert_int_equal(fr_history_snapshot(f->h, &b), 0);
-	assert_int_equal(fr_snapshot_shelve(a, &lost), 0);
+	assert_int_equal(fr_snapshot_retain(a, &lost), 0);
 	fr_snapshot_unpin(a);
-	assert_int_equal(fr_snapshot_shelve(b, &lost), -EBUSY);
+	assert_int_equal(fr_snapshot_retain(b, &lost), -EBUSY);
 	fr_snapshot_free(b);
 	fr_snapshot_free(a);
 	append(f, 100);
@@ -225,7 +225,7 @@ static void one_at_a_time(void **state)
 	/* What another one pins does not leave the ring. */
 	assert_int_equal(fr_history_snapshot(f->h, &a), 0);
 	assert_int_equal(fr_history_snapshot(f->h, &b), 0);
-	assert_int_equal(fr_snapshot_shelve(b, &lost), -EBUSY);
+	assert_int_equal(fr_snapshot_retain(b, &lost), -EBUSY);
 	check(f, a, &first, &lost);
 	assert_int_equal(lost, f->n);
 	fr_snapshot_free(a);
@@ -267,7 +267,8 @@ static void snapshots_overlap(void **state)
 	check_ring(f, &first);
 }
 
-/* What a crash would find: every frame of the ring, in order, while a shelf is in it and after. */
+/* What a crash would find: every frame of the ring, in order, while a retained snapshot is in it and after.
+ */
 static void check_recovery(struct fixture *f, uint64_t ring_first)
 {
 	_cleanup_recovery_ struct fr_recovery *r = NULL;
@@ -304,7 +305,7 @@ static void a_crash_finds_the_ring(void **state)
 
 	append(f, 60);
 	assert_int_equal(fr_history_snapshot(f->h, &s), 0);
-	assert_int_equal(fr_snapshot_shelve(s, &lost), 0);
+	assert_int_equal(fr_snapshot_retain(s, &lost), 0);
 	fr_snapshot_unpin(s);
 	for (unsigned i = 0; i < 20; i++) {
 		append(f, 9);

@@ -2,14 +2,15 @@
 /*
  * Compaction: perf.data.auxiliary made anew from what still matters.
  *
- *     head │ checkpoint: the model of now, just before its horizon │ FINISHED_ROUND │ all since the horizon
+ *     head │ checkpoint: the model of now, just before its low watermark │ FINISHED_ROUND │ all since the low
+ * watermark
  *
  * What is dropped is needed by nobody: the ring's frames carry their own side-band, and a sample file holds
  * the state at its begin. The checkpoint is written in slices with the queues drained in between; the model
  * of now stands still meanwhile, and what comes waits before it. Then what waits follows, and from there on
  * every append goes to both files, until the new one is on the disk and takes the name.
  */
-#include "sideband/keeper_internal.h"
+#include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "perfdata/record.h"
@@ -22,21 +23,21 @@
 #define LOOK_NS FR_NSEC_PER_SEC
 #define DESCRIBED_MAX 1000u
 
-void keeper_compact_init(struct fr_keeper *k, uint64_t now_ns)
+void tracker_compact_init(struct fr_tracker *k, uint64_t now_ns)
 {
 	k->compaction.checkpoint_ns = now_ns;
 	k->compaction.checkpoint_bytes = fr_auxfile_bytes(k->file);
 	atomic_store(&k->checkpoint_bytes, k->compaction.checkpoint_bytes);
 }
 
-static void abandon(struct fr_keeper *k, uint64_t now_ns)
+static void abandon(struct fr_tracker *k, uint64_t now_ns)
 {
 	fr_auxfile_next_abandon(k->file);
 	k->compaction.state = COMPACT_IDLE;
 	k->compaction.not_before_ns = now_ns + RETRY_NS;
 }
 
-void keeper_compact_stop_writing(struct fr_keeper *k)
+void tracker_compact_stop_writing(struct fr_tracker *k)
 {
 	if (k->compaction.state != COMPACT_WRITING)
 		return;
@@ -46,7 +47,7 @@ void keeper_compact_stop_writing(struct fr_keeper *k)
 }
 
 /* The directory may become another one, and its file go, at any time. */
-static bool is_astray(struct fr_keeper *k, uint64_t now_ns)
+static bool is_astray(struct fr_tracker *k, uint64_t now_ns)
 {
 	if (now_ns - k->compaction.looked_ns < LOOK_NS)
 		return false;
@@ -54,13 +55,13 @@ static bool is_astray(struct fr_keeper *k, uint64_t now_ns)
 	return fr_auxfile_is_astray(k->file);
 }
 
-static bool is_due(struct fr_keeper *k, uint64_t now_ns)
+static bool is_due(struct fr_tracker *k, uint64_t now_ns)
 {
-	const struct keeper_compaction *c = &k->compaction;
+	const struct tracker_compaction *c = &k->compaction;
 	uint64_t bytes = fr_auxfile_bytes(k->file), max = k->config.file_max_bytes;
 	uint64_t age = k->config.file_max_age_ns;
 
-	if (now_ns < c->not_before_ns || k->retry_ns || k->scan_ns_now || !k->head.horizon_ns)
+	if (now_ns < c->not_before_ns || k->retry_ns || k->scan_ns_now || !k->head.low_watermark_ns)
 		return false;
 	/* A reader has room for 16,384. */
 	if (c->described >= DESCRIBED_MAX || is_astray(k, now_ns))
@@ -70,9 +71,9 @@ static bool is_due(struct fr_keeper *k, uint64_t now_ns)
 	return age && now_ns - c->checkpoint_ns > age && bytes > c->checkpoint_bytes;
 }
 
-static int begin(struct fr_keeper *k)
+static int begin(struct fr_tracker *k)
 {
-	struct keeper_compaction *c = &k->compaction;
+	struct tracker_compaction *c = &k->compaction;
 	int r;
 
 	c->slice.len = 0;
@@ -86,9 +87,9 @@ static int begin(struct fr_keeper *k)
 }
 
 /* The checkpoint is whole: what came since, and from now on both files. */
-static int catch_up(struct fr_keeper *k)
+static int catch_up(struct fr_tracker *k)
 {
-	struct keeper_compaction *c = &k->compaction;
+	struct tracker_compaction *c = &k->compaction;
 	int r;
 
 	c->slice.len = 0;
@@ -104,14 +105,14 @@ static int catch_up(struct fr_keeper *k)
 	return r;
 }
 
-static int write_slice(struct fr_keeper *k)
+static int write_slice(struct fr_tracker *k)
 {
-	struct keeper_compaction *c = &k->compaction;
+	struct tracker_compaction *c = &k->compaction;
 	int more, r;
 
 	c->slice.len = 0;
-	more = fr_model_write_some(k->head.model, &c->cursor, k->head.horizon_ns - 1, k->config.sideband_id,
-		SLICE_BYTES, &c->slice);
+	more = fr_model_write_some(k->head.model, &c->cursor, k->head.low_watermark_ns - 1,
+		k->config.sideband_id, SLICE_BYTES, &c->slice);
 	if (more < 0)
 		return more;
 	r = fr_auxfile_next_append(k->file, c->slice.data, c->slice.len);
@@ -119,9 +120,9 @@ static int write_slice(struct fr_keeper *k)
 }
 
 /* 1: the new file has taken the old one's place. */
-static int finish(struct fr_keeper *k, uint64_t now_ns)
+static int finish(struct fr_tracker *k, uint64_t now_ns)
 {
-	struct keeper_compaction *c = &k->compaction;
+	struct tracker_compaction *c = &k->compaction;
 	/* A file with a gap is not one to change for. */
 	int r = k->retry_ns ? -EIO : fr_auxfile_next_commit(k->file);
 
@@ -142,7 +143,7 @@ static int finish(struct fr_keeper *k, uint64_t now_ns)
 	return 1;
 }
 
-int keeper_compact(struct fr_keeper *k, uint64_t now_ns)
+int tracker_compact(struct fr_tracker *k, uint64_t now_ns)
 {
 	int r = 0;
 

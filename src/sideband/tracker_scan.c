@@ -7,7 +7,7 @@
  *
  *   hold │ read /proc: FORK, COMM, MMAP2 … │ the head reaches that time │ EXIT of whom nobody heard │ release
  */
-#include "sideband/keeper_internal.h"
+#include "sideband/tracker_internal.h"
 #include "sideband/scan.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -20,17 +20,17 @@
 #define SCAN_REST_FACTOR 9
 
 struct scan_run {
-	struct fr_keeper *keeper;
+	struct fr_tracker *tracker;
 	uint64_t time_ns; /* 0: the first scan */
 	struct fr_buf run;
 	uint32_t n; /* records in it */
 };
 
-static int apply_run(struct fr_keeper *k, const struct fr_buf *run)
+static int apply_run(struct fr_tracker *k, const struct fr_buf *run)
 {
 	int r = 0;
 
-	keeper_file_append(k, run->data, run->len);
+	tracker_file_append(k, run->data, run->len);
 	pthread_mutex_lock(&k->lock);
 	for (size_t at = 0; at < run->len && r == 0;) {
 		const struct perf_event_header *h = (const void *)(run->data + at);
@@ -46,14 +46,14 @@ static int apply_run(struct fr_keeper *k, const struct fr_buf *run)
 
 static int flush(struct scan_run *s)
 {
-	int r = s->time_ns ? keeper_tell(s->keeper, &s->run, s->n, s->time_ns)
-			   : apply_run(s->keeper, &s->run);
+	int r = s->time_ns ? tracker_tell(s->tracker, &s->run, s->n, s->time_ns)
+			   : apply_run(s->tracker, &s->run);
 
-	keeper_see(s->keeper, s->run.data, s->run.len);
+	tracker_see(s->tracker, s->run.data, s->run.len);
 	s->n = 0;
 	s->run.len = 0;
 	/* A scan of a large machine takes longer than the queues last. */
-	keeper_pump(s->keeper);
+	tracker_pump(s->tracker);
 	return r;
 }
 
@@ -62,7 +62,7 @@ static int put(void *ctx, const struct perf_event_header *record)
 	struct scan_run *s = ctx;
 	int r;
 
-	if (atomic_load(&s->keeper->stop))
+	if (atomic_load(&s->tracker->stop))
 		return -ECANCELED;
 	if (s->run.len + record->size > INJECT_RUN_MAX) {
 		r = flush(s);
@@ -73,9 +73,9 @@ static int put(void *ctx, const struct perf_event_header *record)
 	return fr_buf_append(&s->run, record, record->size);
 }
 
-static int scan(struct fr_keeper *k, uint64_t time_ns, struct fr_diag *d)
+static int scan(struct fr_tracker *k, uint64_t time_ns, struct fr_diag *d)
 {
-	struct scan_run s = {.keeper = k, .time_ns = time_ns};
+	struct scan_run s = {.tracker = k, .time_ns = time_ns};
 	struct fr_scan_config config = {.time_ns = time_ns,
 		.id = k->config.sideband_id,
 		.pids = k->config.pids,
@@ -85,7 +85,7 @@ static int scan(struct fr_keeper *k, uint64_t time_ns, struct fr_diag *d)
 	uint64_t begin = fr_monotonic_ns(), end;
 	int r, hidden;
 
-	keeper_modules_remember(k);
+	tracker_modules_remember(k);
 	r = hidden = fr_scan(&config, put, &s, d);
 	if (r >= 0)
 		r = flush(&s);
@@ -103,7 +103,7 @@ static int scan(struct fr_keeper *k, uint64_t time_ns, struct fr_diag *d)
 	return 0;
 }
 
-int keeper_scan_first(struct fr_keeper *k, struct fr_diag *d)
+int tracker_scan_first(struct fr_tracker *k, struct fr_diag *d)
 {
 	int r = scan(k, 0, d);
 
@@ -112,28 +112,28 @@ int keeper_scan_first(struct fr_keeper *k, struct fr_diag *d)
 	return r;
 }
 
-static void over(struct fr_keeper *k)
+static void over(struct fr_tracker *k)
 {
 	k->scan_ns_now = 0;
 	k->scan_is_read = false;
 	k->config.release(k->config.ctx);
 }
 
-void keeper_scan_abandon(struct fr_keeper *k)
+void tracker_scan_abandon(struct fr_tracker *k)
 {
 	if (k->scan_ns_now)
 		over(k);
 }
 
-void keeper_scan_hold(struct fr_keeper *k)
+void tracker_scan_hold(struct fr_tracker *k)
 {
-	keeper_compact_stop_writing(k);
+	tracker_compact_stop_writing(k);
 	k->scan_ns_now = k->config.hold(k->config.ctx);
 	/* Whatever was opened anew by then: an id that was closed has no record that is younger. */
-	keeper_take_session(k);
+	tracker_take_session(k);
 }
 
-int keeper_scan_held(struct fr_keeper *k)
+int tracker_scan_held(struct fr_tracker *k)
 {
 	int r = scan(k, k->scan_ns_now, NULL);
 
@@ -144,14 +144,14 @@ int keeper_scan_held(struct fr_keeper *k)
 	return r;
 }
 
-int keeper_scan_again(struct fr_keeper *k)
+int tracker_scan_again(struct fr_tracker *k)
 {
-	keeper_scan_hold(k);
-	return keeper_scan_held(k);
+	tracker_scan_hold(k);
+	return tracker_scan_held(k);
 }
 
 /* In runs that the ring takes. */
-static int tell_all(struct fr_keeper *k, const struct fr_buf *all, uint64_t time_ns)
+static int tell_all(struct fr_tracker *k, const struct fr_buf *all, uint64_t time_ns)
 {
 	struct fr_buf run = {.data = all->data};
 	uint32_t n = 0;
@@ -161,7 +161,7 @@ static int tell_all(struct fr_keeper *k, const struct fr_buf *all, uint64_t time
 		size_t size = ((const struct perf_event_header *)(all->data + at))->size;
 
 		if (run.len + size > INJECT_RUN_MAX) {
-			r = keeper_tell(k, &run, n, time_ns);
+			r = tracker_tell(k, &run, n, time_ns);
 			run = (struct fr_buf){.data = all->data + at};
 			n = 0;
 		}
@@ -169,10 +169,10 @@ static int tell_all(struct fr_keeper *k, const struct fr_buf *all, uint64_t time
 		n++;
 		at += size;
 	}
-	return r == 0 ? keeper_tell(k, &run, n, time_ns) : r;
+	return r == 0 ? tracker_tell(k, &run, n, time_ns) : r;
 }
 
-void keeper_scan_settle(struct fr_keeper *k)
+void tracker_scan_settle(struct fr_tracker *k)
 {
 	_cleanup_buf_ struct fr_buf gone = {0};
 	uint64_t time_ns = k->scan_ns_now;
@@ -182,7 +182,7 @@ void keeper_scan_settle(struct fr_keeper *k)
 	if (!k->scan_is_read || k->since_ns <= time_ns)
 		return;
 	k->scan_ns_now++; /* its own records, too */
-	keeper_head_advance(k, k->since_ns);
+	tracker_head_advance(k, k->since_ns);
 	/* With a choice of processes a scan does not see their children, and without permission not all of
 	   them: absence says nothing. */
 	if (k->config.n_pids == 0 && !k->unseen.processes)
@@ -190,7 +190,7 @@ void keeper_scan_settle(struct fr_keeper *k)
 	if (r == 0)
 		r = tell_all(k, &gone, time_ns);
 	if (gone.len)
-		keeper_see(k, gone.data, gone.len);
+		tracker_see(k, gone.data, gone.len);
 	if (r < 0)
 		atomic_store(&k->scan_wanted, true);
 	over(k);

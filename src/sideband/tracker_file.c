@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the keeper writes to perf.data.auxiliary, and what it does while it cannot. */
-#include "sideband/keeper_internal.h"
+/* What the tracker writes to perf.data.auxiliary, and what it does while it cannot. */
+#include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "perfdata/record.h"
@@ -12,7 +12,7 @@
 #define ROUND_BYTES (1u << 20)
 
 /* How many they are; and the newest of them. */
-static uint64_t look_over(struct fr_keeper *k, const uint8_t *records, size_t len)
+static uint64_t look_over(struct fr_tracker *k, const uint8_t *records, size_t len)
 {
 	uint64_t n = 0;
 
@@ -25,7 +25,7 @@ static uint64_t look_over(struct fr_keeper *k, const uint8_t *records, size_t le
 	return n;
 }
 
-static void failed(struct fr_keeper *k, int code)
+static void failed(struct fr_tracker *k, int code)
 {
 	atomic_fetch_add(&k->write_errors, 1);
 	if (code == 0)
@@ -35,7 +35,7 @@ static void failed(struct fr_keeper *k, int code)
 	k->retry_ns = fr_monotonic_ns() + k->retry_after_ns;
 }
 
-void keeper_file_append(struct fr_keeper *k, const void *records, size_t len)
+void tracker_file_append(struct fr_tracker *k, const void *records, size_t len)
 {
 	int r;
 
@@ -54,7 +54,7 @@ void keeper_file_append(struct fr_keeper *k, const void *records, size_t len)
 	atomic_store(&k->file_bytes, fr_auxfile_bytes(k->file));
 }
 
-void keeper_file_retry(struct fr_keeper *k, uint64_t now_ns)
+void tracker_file_retry(struct fr_tracker *k, uint64_t now_ns)
 {
 	int r;
 
@@ -66,21 +66,21 @@ void keeper_file_retry(struct fr_keeper *k, uint64_t now_ns)
 		return;
 	}
 	k->retry_ns = 0;
-	keeper_describe(k, NULL); /* it may have been opened anew meanwhile */
+	tracker_describe(k, NULL); /* it may have been opened anew meanwhile */
 	k->round_newest_ns = k->newest_ns;
 	atomic_store(&k->scan_wanted, true);
 }
 
 /* It says that nothing that follows is older than what was known at the one before. A scan's records are as
    old as its begin. */
-void keeper_file_round(struct fr_keeper *k)
+void tracker_file_round(struct fr_tracker *k)
 {
 	uint64_t bytes = fr_auxfile_bytes(k->file);
 
 	if (k->retry_ns || k->scan_ns_now || bytes - k->round_bytes < ROUND_BYTES ||
 		k->since_ns < k->round_newest_ns)
 		return;
-	keeper_file_append(k, &fr_finished_round, sizeof(fr_finished_round));
+	tracker_file_append(k, &fr_finished_round, sizeof(fr_finished_round));
 	k->round_newest_ns = k->newest_ns;
 	k->round_bytes = bytes;
 }

@@ -5,7 +5,7 @@
  *
  * The machine has CPUs whose rings are drained one after the other while all go on writing; frames are tiny,
  * so that most of them are opened and closed in the middle of a round; the ring is small, so that it gives up
- * frames all the time. The recorder's part is played by the test, ring and keeper are the real ones. Each
+ * frames all the time. The recorder's part is played by the test, ring and tracker are the real ones. Each
  * sample carries, as its ip, the name that its process has at that instant: the generation of the pid, and
  * the number of its last exec.
  */
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "history/history.h"
 #include "history/unpack.h"
-#include "sideband/keeper.h"
+#include "sideband/tracker.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -38,7 +38,7 @@ struct ring {
 
 struct machine {
 	struct fr_history *history;
-	struct fr_keeper *keeper;
+	struct fr_tracker *tracker;
 	struct fr_session session;
 	char dir[64];
 	int dirfd;
@@ -112,7 +112,7 @@ static void append(struct machine *m, const uint8_t *data, size_t len, uint32_t 
 		return;
 	}
 	assert_int_equal(fr_history_append_sideband(m->history, data, len, n, first, last), 0);
-	while (fr_keeper_fresh(m->keeper, data, len) != 0)
+	while (fr_tracker_fresh(m->tracker, data, len) != 0)
 		fail_msg("the queue is full");
 }
 
@@ -152,7 +152,7 @@ static void one_round(struct machine *m)
 			assert_int_equal(fr_history_seal(m->history), 0);
 	}
 	fr_history_round_end(m->history);
-	fr_keeper_round(m->keeper, since);
+	fr_tracker_round(m->tracker, since);
 }
 
 /* --- The reader. */
@@ -178,7 +178,7 @@ struct reader {
 };
 
 static void read_record(
-	struct reader *r, const struct perf_event_header *h, uint64_t horizon, uint64_t trigger)
+	struct reader *r, const struct perf_event_header *h, uint64_t low_watermark, uint64_t trigger)
 {
 	const struct fr_record_task *task = (const void *)h;
 	const struct fr_record_comm *comm = (const void *)h;
@@ -190,7 +190,7 @@ static void read_record(
 		if (s->time > trigger)
 			return;
 		r->samples++;
-		r->old += s->time < horizon;
+		r->old += s->time < low_watermark;
 		r->right += r->name[s->pid - FIRST_PID] == s->ip;
 		return;
 	case PERF_RECORD_COMM:
@@ -214,19 +214,19 @@ static void gather(struct machine *m, struct fr_snapshot *s, struct fr_buf *ret)
 	_cleanup_buf_ struct fr_buf since = {0};
 	_cleanup_unpack_ struct fr_unpack *u = NULL;
 	_cleanup_free_ uint8_t *raw = malloc(fr_history_section_max(m->history));
-	uint64_t horizon = fr_snapshot_horizon(s);
+	uint64_t low_watermark = fr_snapshot_low_watermark(s);
 	struct fr_frame f;
 
 	assert_int_equal(fr_unpack_new(&u), 0);
-	assert_int_equal(fr_keeper_model(m->keeper, horizon, horizon ? horizon - 1 : 0, EVENT_ID, 60 * SECOND,
-				 ret, &since),
+	assert_int_equal(fr_tracker_model(m->tracker, low_watermark, low_watermark ? low_watermark - 1 : 0,
+				 EVENT_ID, 60 * SECOND, ret, &since),
 		0);
 	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
 	while (fr_snapshot_next(s, &f) > 0) {
 		ssize_t n = fr_section_open(
 			u, f.sideband, f.sideband_len, raw, fr_history_section_max(m->history));
 
-		assert_true(f.horizon_ns >= horizon);
+		assert_true(f.low_watermark_ns >= low_watermark);
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
 		n = fr_section_open(u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
@@ -243,13 +243,13 @@ static struct reader dump(struct machine *m)
 	struct fr_section_iter it;
 	struct reader r = {0};
 	struct fr_snapshot *s;
-	uint64_t horizon;
+	uint64_t low_watermark;
 	size_t n = 0;
 
 	one_round(m);
 	assert_int_equal(fr_history_seal(m->history), 0);
 	assert_int_equal(fr_history_snapshot(m->history, &s), 0);
-	horizon = fr_snapshot_horizon(s);
+	low_watermark = fr_snapshot_low_watermark(s);
 	gather(m, s, &all);
 	fr_snapshot_free(s);
 	it = fr_section_iter(all.data, all.len);
@@ -258,7 +258,7 @@ static struct reader dump(struct machine *m)
 		items[n] = (struct item){h, fr_record_time(h), n};
 	qsort(items, n, sizeof(*items), by_time);
 	for (size_t i = 0; i < n; i++)
-		read_record(&r, items[i].record, horizon, trigger);
+		read_record(&r, items[i].record, low_watermark, trigger);
 	return r;
 }
 
@@ -268,7 +268,7 @@ static void on_evicted(void *ctx, const struct fr_frame *f)
 {
 	struct machine *m = ctx;
 
-	if (fr_keeper_evicted(m->keeper, f->sideband, f->sideband_len, f->horizon_ns) != 0)
+	if (fr_tracker_evicted(m->tracker, f->sideband, f->sideband_len, f->low_watermark_ns) != 0)
 		fail_msg("the queue is full");
 }
 
@@ -304,13 +304,13 @@ static void machine_init(struct machine *m, uint64_t seed)
 	uint64_t id = EVENT_ID;
 
 	*m = (struct machine){.now = 1000, .random = seed};
-	strcpy(m->dir, "/tmp/fr-horizon-XXXXXX");
+	strcpy(m->dir, "/tmp/fr-low_watermark-XXXXXX");
 	assert_non_null(mkdtemp(m->dir));
 	m->dirfd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(fr_session_add_event(&m->session, &attr, "dummy:HG", &id, 1, NULL), 0);
 	assert_int_equal(fr_history_new(&history, &m->history, NULL), 0);
 
-	const struct fr_keeper_config keeper = {.dirfd = m->dirfd,
+	const struct fr_tracker_config tracker = {.dirfd = m->dirfd,
 		.session = &m->session,
 		.sideband_id = id,
 		.section_max = fr_history_section_max(m->history),
@@ -321,15 +321,15 @@ static void machine_init(struct machine *m, uint64_t seed)
 		.inject = on_inject,
 		.release = on_release,
 		.ctx = m};
-	assert_int_equal(fr_keeper_new(&keeper, &m->keeper, NULL), 0);
-	assert_int_equal(fr_keeper_start(m->keeper, NULL), 0);
+	assert_int_equal(fr_tracker_new(&tracker, &m->tracker, NULL), 0);
+	assert_int_equal(fr_tracker_start(m->tracker, NULL), 0);
 }
 
 static void machine_deinit(struct machine *m)
 {
-	fr_keeper_stop(m->keeper);
+	fr_tracker_stop(m->tracker);
 	fr_history_free(m->history);
-	fr_keeper_free(m->keeper);
+	fr_tracker_free(m->tracker);
 	for (int i = 0; i < N_CPUS; i++) {
 		fr_buf_deinit(&m->sideband[i].b);
 		fr_buf_deinit(&m->samples[i].b);
@@ -380,8 +380,8 @@ static void test_every_sample_has_its_name(void **state)
 	}
 }
 
-/* The check can tell: where the horizon is wrong, some samples get another's name, or are too old. */
-static void test_with_a_wrong_horizon_some_have_not(void **state)
+/* The check can tell: where the low watermark is wrong, some samples get another's name, or are too old. */
+static void test_with_a_wrong_low_watermark_some_have_not(void **state)
 {
 	uint64_t evicted;
 	struct reader r = simulate(1, true, &evicted);
@@ -397,8 +397,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_sample_has_its_name),
-		cmocka_unit_test(test_with_a_wrong_horizon_some_have_not),
+		cmocka_unit_test(test_with_a_wrong_low_watermark_some_have_not),
 	};
 
-	return cmocka_run_group_tests_name("horizon", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("low_watermark", tests, NULL, NULL);
 }

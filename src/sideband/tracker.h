@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The side-band keeper: one thread that appends fresh side-band to perf.data.auxiliary and compacts that
+ * The side-band tracker: one thread that appends fresh side-band to perf.data.auxiliary and compacts that
  * file, moves two process models, scans /proc at the start and after a loss, and looks for new kernel
  * modules.
  *
@@ -22,9 +22,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct fr_keeper;
+struct fr_tracker;
 
-struct fr_keeper_config {
+struct fr_tracker_config {
 	int dirfd;			  /* where perf.data.auxiliary is; borrowed */
 	const struct fr_session *session; /* heads the auxiliary file; copied by new() */
 	uint64_t sideband_id;		  /* an event id of the side-band event */
@@ -38,73 +38,72 @@ struct fr_keeper_config {
 	   both models come from it, and a scan tells what changed meanwhile. Where there is no such file, as
 	   without. */
 	bool adopt;
-	uint64_t adopt_horizon_ns; /* of the ring's oldest frame; 0: it has none, or is not known */
-	const void *adopt_first; /* the first record of side-band that the ring has, borrowed until the keeper
-				    is freed; NULL: it has none */
+	uint64_t adopt_low_watermark_ns; /* of the ring's oldest frame; 0: it has none, or is not known */
+	const void *adopt_first;  /* the first record of side-band that the ring has, borrowed until the
+				     tracker  is freed; NULL: it has none */
 	const char *modules_path; /* like /proc/modules; NULL: that one */
-	/* What the keeper itself has to say (a scan's records, after the first scan) also has to get into the
-	   ring. All three are called on the keeper's thread. hold: from now until release, records with the
-	   time that it returns may be injected. inject may seal and evict, so that fr_keeper_evicted() is
-	   called from in here; 1: dropped. */
+	/* What the tracker itself has to say (a scan's records, after the first scan) also has to get into
+	   the ring. All three are called on the tracker's thread. hold: from now until release, records with
+	   the time that it returns may be injected. inject may seal and evict, so that fr_tracker_evicted()
+	   is called from in here; 1: dropped. */
 	uint64_t (*hold)(void *ctx);
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
 	void (*release)(void *ctx);
-	/* Soon after they were made, all records that go into the file. HORIZON_NS: of the tail. NULL: nobody
-	 * looks. */
-	void (*see)(void *ctx, const void *records, size_t len, uint64_t horizon_ns);
+	/* Soon after they were made, all records that go into the file. LOW_WATERMARK_NS: of the tail. NULL:
+	 * nobody looks. */
+	void (*see)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
 	void *ctx;
 };
 
 /* Opens the auxiliary file (an older one is kept under its own time while sample files stand beside it), no
  * thread yet. */
-int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret, struct fr_diag *d);
-/* Starts the thread ("fr-keeper"), which first scans the machine; returns when that scan is in the model and
+int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **ret, struct fr_diag *d);
+/* Starts the thread ("fr-tracker"), which first scans the machine; returns when that scan is in the model and
    in the file. 0; 1: it takes its time, and nobody waits for it any more; or a negative errno with D, and
    then there is no thread. With `adopt` the names of what lives are known from the file, so it returns at
    once, and whatever happens from now on is newer than what the scan will say. */
-int fr_keeper_start(struct fr_keeper *k, struct fr_diag *d);
-/* The thread's id, for the filters; 0 before fr_keeper_start(). */
-pid_t fr_keeper_tid(const struct fr_keeper *k);
+int fr_tracker_start(struct fr_tracker *k, struct fr_diag *d);
+/* The thread's id, for the filters; 0 before fr_tracker_start(). */
+pid_t fr_tracker_tid(const struct fr_tracker *k);
 /* Build-ids of files that were mapped, read as their records came. */
-struct fr_early_ids *fr_keeper_early_ids(const struct fr_keeper *k);
+struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *k);
 /* Processes what is queued, syncs and closes the file, joins. */
-void fr_keeper_stop(struct fr_keeper *k);
-struct fr_keeper *fr_keeper_free(struct fr_keeper *k);
+void fr_tracker_stop(struct fr_tracker *k);
+struct fr_tracker *fr_tracker_free(struct fr_tracker *k);
 
 /* Neither blocks. Fresh records for the file, from the recorder thread. 0; 1: the queue is full, dropped, a
    scan will follow. */
-int fr_keeper_fresh(struct fr_keeper *k, const void *records, size_t len);
+int fr_tracker_fresh(struct fr_tracker *k, const void *records, size_t len);
 /* All that was handed over until now came from rounds of which the last one began at SINCE_NS (as in
    fr_history_round_begin()), and has ended: what comes from now on is not older. Recorder thread. */
-void fr_keeper_round(struct fr_keeper *k, uint64_t since_ns);
-/* The zstd side-band section of an evicted frame, and that frame's horizon, for the model at the tail; from
-   whichever thread seals, one call at a time (history calls with its lock held). Returns as above; LEN 0 is
-   fine. */
-int fr_keeper_evicted(struct fr_keeper *k, const void *zstd, size_t len, uint64_t horizon_ns);
+void fr_tracker_round(struct fr_tracker *k, uint64_t since_ns);
+/* The zstd side-band section of an evicted frame, and that frame's low watermark, for the model at the tail;
+   from whichever thread seals, one call at a time (history calls with its lock held). Returns as above; LEN 0
+   is fine. */
+int fr_tracker_evicted(struct fr_tracker *k, const void *zstd, size_t len, uint64_t low_watermark_ns);
 /* Its queue of those is half full. Any thread. */
-bool fr_keeper_is_behind(const struct fr_keeper *k);
+bool fr_tracker_is_behind(const struct fr_tracker *k);
 /* Other events from now on, of which SIDEBAND_ID is one of the side-band event, S's last: to be called before
    the first record of theirs. S is copied. 0 or -ENOMEM. Any thread, one at a time. */
-int fr_keeper_set_session(struct fr_keeper *k, const struct fr_session *s, uint64_t sideband_id);
+int fr_tracker_set_session(struct fr_tracker *k, const struct fr_session *s, uint64_t sideband_id);
 /* A scan soon; scans are at least a second apart. Any thread. */
-void fr_keeper_request_scan(struct fr_keeper *k);
+void fr_tracker_request_scan(struct fr_tracker *k);
 
 /*
- * What a dump begins with, where HORIZON_NS is the horizon of the oldest frame that it holds: waits until all
- * that was evicted before this call is taken in, and appends
- *   to RET_STATE  the state just before the horizon as records, all with time TIME_NS and event id ID;
- *   to RET_SINCE  what was evicted and is not older than the horizon, in order, with its own times.
- * Kernel modules are looked after first. 0, -ETIMEDOUT after TIMEOUT_NS, -ENOMEM. Any thread but the
- * recorder's and the keeper's.
+ * What a dump begins with, where LOW_WATERMARK_NS is the low watermark of the oldest frame that it holds:
+ * waits until all that was evicted before this call is taken in, and appends to RET_STATE  the state just
+ * before the low watermark as records, all with time TIME_NS and event id ID; to RET_SINCE  what was evicted
+ * and is not older than the low watermark, in order, with its own times. Kernel modules are looked after
+ * first. 0, -ETIMEDOUT after TIMEOUT_NS, -ENOMEM. Any thread but the recorder's and the tracker's.
  */
-int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, uint64_t id,
+int fr_tracker_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
 
-struct fr_keeper_stats {
+struct fr_tracker_stats {
 	uint64_t records, bytes; /* written to the auxiliary file */
 	uint64_t file_bytes;
-	uint64_t horizon_ns;	     /* all that is older is in the file; 0: not known */
+	uint64_t low_watermark_ns;   /* all that is older is in the file; 0: not known */
 	uint64_t scans, queue_drops; /* FR_LOSS_SIDEBAND_QUEUE: runs of records */
 	uint64_t write_errors;	     /* FR_LOSS_AUXILIARY */
 	int last_errno;
@@ -120,4 +119,4 @@ struct fr_keeper_stats {
 	bool processes_are_hidden; /* nor all processes: hidepid=, CAP_SYS_PTRACE */
 	uint64_t maps_hidden;	   /* nor the maps of so many */
 };
-void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret);
+void fr_tracker_stats(struct fr_tracker *k, struct fr_tracker_stats *ret);

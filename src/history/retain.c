@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A snapshot on the shelf: a range of the log that the ring goes around.
+ * A snapshot retained: a range of the log that the ring goes around.
  *
  *     offset 0                                                        bytes
- *     │ newest ──▶ head │ free │ shelf: frames that are evicted, but   │ tail ──▶ … │
+ *     │ newest ──▶ head │ free │ retained: frames that are evicted, but   │ tail ──▶ … │
  *     │                 │      │ whose bytes stay                      │            │
  *
  * For the ring the frames are as evictable as any: when the tail has passed them they are gone, the process
- * model has moved on, and the log is shorter by their bytes. For the shelf they are views, taken while they
- * were pinned, onto bytes that nobody writes. The one header that is overwritten, with the pad that leads
- * over the hole, is not needed for that.
+ * model has moved on, and the log is shorter by their bytes. For the retained snapshot they are views, taken
+ * while they were pinned, onto bytes that nobody writes. The one header that is overwritten, with the pad
+ * that leads over the hole, is not needed for that.
  */
 #include "history/internal.h"
 #include "base/cleanup.h"
@@ -26,22 +26,22 @@ struct view {
 	uint64_t end; /* position behind it */
 };
 
-struct fr_shelf {
+struct fr_retained {
 	size_t n, at;
 	struct view views[];
 };
 
-bool fr_shelf_next(struct fr_shelf *shelf, struct fr_frame *ret)
+bool fr_retained_next(struct fr_retained *retained, struct fr_frame *ret)
 {
-	if (shelf->at == shelf->n)
+	if (retained->at == retained->n)
 		return false;
-	*ret = shelf->views[shelf->at++].frame;
+	*ret = retained->views[retained->at++].frame;
 	return true;
 }
 
-void fr_shelf_rewind(struct fr_shelf *shelf)
+void fr_retained_rewind(struct fr_retained *retained)
 {
-	shelf->at = 0;
+	retained->at = 0;
 }
 
 /* A frame that was evicted and not overwritten would be found after a crash, with a gap behind it. */
@@ -53,15 +53,15 @@ static void wipe(const struct view *v)
 		atomic_store_explicit(&h->entry.magic, 0, memory_order_release);
 }
 
-struct fr_shelf *fr_shelf_free(struct fr_shelf *shelf, struct fr_arena *a)
+struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_arena *a)
 {
-	if (!shelf)
+	if (!retained)
 		return NULL;
-	for (size_t i = 0; i < shelf->n; i++)
-		if (shelf->views[i].end <= a->tail)
-			wipe(&shelf->views[i]);
+	for (size_t i = 0; i < retained->n; i++)
+		if (retained->views[i].end <= a->tail)
+			wipe(&retained->views[i]);
 	fr_arena_fill_holes(a);
-	free(shelf);
+	free(retained);
 	return NULL;
 }
 
@@ -91,27 +91,27 @@ static uint64_t first_that_fits(const struct fr_snapshot *s, uint64_t most, size
 	return from;
 }
 
-static struct fr_shelf *take_views(
+static struct fr_retained *take_views(
 	const struct fr_snapshot *s, uint64_t from, size_t n, uint64_t *ret_samples)
 {
-	struct fr_shelf *shelf = malloc(sizeof(*shelf) + n * sizeof(shelf->views[0]));
+	struct fr_retained *retained = malloc(sizeof(*retained) + n * sizeof(retained->views[0]));
 
-	if (!shelf)
+	if (!retained)
 		return NULL;
-	shelf->n = shelf->at = 0;
+	retained->n = retained->at = 0;
 	*ret_samples = 0;
-	for (uint64_t at = from; shelf->n < n; shelf->n++) {
-		struct view *v = &shelf->views[shelf->n];
+	for (uint64_t at = from; retained->n < n; retained->n++) {
+		struct view *v = &retained->views[retained->n];
 
 		(void)fr_arena_step(&s->history->arena, &at, s->end, &v->frame);
 		v->end = at;
 		*ret_samples += v->frame.n_samples;
 	}
-	return shelf;
+	return retained;
 }
 
 /* Lock held. */
-static int shelve(struct fr_snapshot *s, uint64_t *ret_lost)
+static int retain(struct fr_snapshot *s, uint64_t *ret_lost)
 {
 	struct fr_arena *a = &s->history->arena;
 	uint64_t from, samples;
@@ -126,15 +126,15 @@ static int shelve(struct fr_snapshot *s, uint64_t *ret_lost)
 	fr_snapshots_update_pins(s->history);
 	if (!fr_arena_evict_to(a, from))
 		return -EBUSY;
-	s->shelf = take_views(s, from, n, &samples);
-	if (!s->shelf)
+	s->retained = take_views(s, from, n, &samples);
+	if (!s->retained)
 		return -ENOMEM;
 	fr_arena_go_around(a, from, s->end);
 	*ret_lost = s->samples - samples;
 	s->frames = n;
 	s->start = s->at = from;
 	s->samples = samples;
-	s->horizon_ns = s->shelf->views[0].frame.horizon_ns;
+	s->low_watermark_ns = s->retained->views[0].frame.low_watermark_ns;
 	return 0;
 }
 
@@ -143,20 +143,20 @@ uint64_t fr_snapshot_only_here(struct fr_snapshot *s)
 	uint64_t samples = 0;
 
 	fr_history_lock(s->history);
-	for (size_t i = 0; s->shelf && i < s->shelf->n; i++)
-		if (s->shelf->views[i].end <= s->history->arena.tail)
-			samples += s->shelf->views[i].frame.n_samples;
+	for (size_t i = 0; s->retained && i < s->retained->n; i++)
+		if (s->retained->views[i].end <= s->history->arena.tail)
+			samples += s->retained->views[i].frame.n_samples;
 	fr_history_unlock(s->history);
 	return samples;
 }
 
-int fr_snapshot_shelve(struct fr_snapshot *s, uint64_t *ret_lost)
+int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost)
 {
 	struct fr_history *h = s->history;
 	int r;
 
 	fr_history_lock(h);
-	r = shelve(s, ret_lost);
+	r = retain(s, ret_lost);
 	if (r != 0) {
 		s->pinned = UINT64_MAX;
 		fr_snapshots_update_pins(h);

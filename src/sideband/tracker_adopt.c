@@ -4,17 +4,17 @@
  *
  *     perf.data.auxiliary │ first scan, or checkpoint │ side-band … │ ✝ │ the new instance's scan │ …
  *                         ├── in order, all ───────────────────────►│ model of now
- *                         └── in order, up to the ring's horizon ──►│ model at the ring's tail
+ *                         └── in order, up to the ring's low watermark ──►│ model at the ring's tail
  *
- * What is younger than the horizon is in the ring's frames, and comes when they are evicted. But for what was
- * evicted already though it is younger. File and ring got the same records in the same order, so that is what
- * stands in the file before the first record that the ring has; it is held back, and a dump begins with it.
- * Where that record is not found (the disk was full then), it is given up.
+ * What is younger than the low watermark is in the ring's frames, and comes when they are evicted. But for
+ * what was evicted already though it is younger. File and ring got the same records in the same order, so
+ * that is what stands in the file before the first record that the ring has; it is held back, and a dump
+ * begins with it. Where that record is not found (the disk was full then), it is given up.
  *
- * Where the file was compacted after the horizon, its checkpoint is the oldest that is known, and counts as
- * of the tail.
+ * Where the file was compacted after the low watermark, its checkpoint is the oldest that is known, and
+ * counts as of the tail.
  */
-#include "sideband/keeper_internal.h"
+#include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "perfdata/reader.h"
@@ -29,18 +29,18 @@
 #define TWO_ROUNDS_NS (5 * FR_NSEC_PER_SEC)
 
 struct replay {
-	struct fr_keeper *keeper;
-	uint64_t horizon_ns;
-	uint64_t checkpoint_ns; /* of one that is younger than the horizon; 0: none */
+	struct fr_tracker *tracker;
+	uint64_t low_watermark_ns;
+	uint64_t checkpoint_ns; /* of one that is younger than the low watermark; 0: none */
 	bool begun, in_checkpoint;
 	bool in_ring;	    /* from here on the ring has it, too */
-	struct fr_buf late; /* evicted, and younger than the horizon */
+	struct fr_buf late; /* evicted, and younger than the low watermark */
 	uint64_t newest_ns, round_newest_ns;
 };
 
 /* Whether it was written by the instance that we go on with. Its head may be of events that the ring has
    nothing of any more; when they were opened anew, the file was told. */
-static bool is_ours(const struct fr_keeper *k, const char *path)
+static bool is_ours(const struct fr_tracker *k, const char *path)
 {
 	const struct perf_event_header *h;
 	struct fr_reader *reader;
@@ -65,28 +65,28 @@ static bool is_ours(const struct fr_keeper *k, const char *path)
 static void look_at_first(struct replay *p, uint64_t time_ns)
 {
 	p->begun = true;
-	p->in_checkpoint = time_ns && time_ns >= p->horizon_ns;
+	p->in_checkpoint = time_ns && time_ns >= p->low_watermark_ns;
 	p->checkpoint_ns = time_ns;
 }
 
-static int apply(struct keeper_stage *s, const struct perf_event_header *h, uint64_t time_ns, bool now)
+static int apply(struct tracker_stage *s, const struct perf_event_header *h, uint64_t time_ns, bool now)
 {
 	return now || !time_ns ? fr_model_apply(s->model, h) : fr_reorder_add(&s->reorder, h, h->size);
 }
 
 static int replay_round(struct replay *p)
 {
-	struct fr_keeper *k = p->keeper;
-	int r = keeper_advance(&k->head, p->round_newest_ns);
+	struct fr_tracker *k = p->tracker;
+	int r = tracker_advance(&k->head, p->round_newest_ns);
 
 	if (r == 0)
-		r = keeper_advance(&k->tail, FR_MIN(p->round_newest_ns, p->horizon_ns));
+		r = tracker_advance(&k->tail, FR_MIN(p->round_newest_ns, p->low_watermark_ns));
 	p->round_newest_ns = p->newest_ns;
 	p->in_checkpoint = false;
 	return r;
 }
 
-static bool is_first_in_ring(const struct fr_keeper *k, const struct perf_event_header *h)
+static bool is_first_in_ring(const struct fr_tracker *k, const struct perf_event_header *h)
 {
 	const struct perf_event_header *first = k->config.adopt_first;
 
@@ -95,9 +95,10 @@ static bool is_first_in_ring(const struct fr_keeper *k, const struct perf_event_
 
 static int replay_at_tail(struct replay *p, const struct perf_event_header *h, uint64_t t)
 {
-	if (p->in_checkpoint || t < p->horizon_ns || !t)
-		return apply(&p->keeper->tail, h, t, p->in_checkpoint);
-	return p->in_ring || t >= p->horizon_ns + TWO_ROUNDS_NS ? 0 : fr_buf_append(&p->late, h, h->size);
+	if (p->in_checkpoint || t < p->low_watermark_ns || !t)
+		return apply(&p->tracker->tail, h, t, p->in_checkpoint);
+	return p->in_ring || t >= p->low_watermark_ns + TWO_ROUNDS_NS ? 0
+								      : fr_buf_append(&p->late, h, h->size);
 }
 
 static int replay_record(struct replay *p, const struct perf_event_header *h)
@@ -113,14 +114,14 @@ static int replay_record(struct replay *p, const struct perf_event_header *h)
 	if (!p->begun)
 		look_at_first(p, t);
 	p->in_checkpoint &= t == p->checkpoint_ns;
-	p->in_ring = p->in_ring || is_first_in_ring(p->keeper, h);
+	p->in_ring = p->in_ring || is_first_in_ring(p->tracker, h);
 	p->newest_ns = FR_MAX(p->newest_ns, t);
-	r = apply(&p->keeper->head, h, t, false);
+	r = apply(&p->tracker->head, h, t, false);
 	return r == 0 ? replay_at_tail(p, h, t) : r;
 }
 
 /* Returns how many bytes of the file are whole; 0: it is none of ours. */
-static uint64_t replay(struct fr_keeper *k, struct replay *p)
+static uint64_t replay(struct fr_tracker *k, struct replay *p)
 {
 	const struct perf_event_header *h;
 	const struct fr_damage *damage;
@@ -156,7 +157,7 @@ static size_t count_new(const struct fr_event_desc *e, const struct fr_session *
 	return e->n_ids;
 }
 
-void keeper_describe(struct fr_keeper *k, const struct fr_session *known)
+void tracker_describe(struct fr_tracker *k, const struct fr_session *known)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	int r = 0;
@@ -171,11 +172,11 @@ void keeper_describe(struct fr_keeper *k, const struct fr_session *known)
 	}
 	k->compaction.described++;
 	if (r == 0)
-		keeper_file_append(k, b.data, b.len);
+		tracker_file_append(k, b.data, b.len);
 }
 
 /* It was of somebody else: a head of its own, and what the models are told next is all there is. */
-static void begin_anew(struct fr_keeper *k)
+static void begin_anew(struct fr_tracker *k)
 {
 	_cleanup_buf_ struct fr_buf head = {0};
 
@@ -187,19 +188,19 @@ static void begin_anew(struct fr_keeper *k)
 		atomic_fetch_add(&k->write_errors, 1);
 }
 
-bool keeper_adopt(struct fr_keeper *k)
+bool tracker_adopt(struct fr_tracker *k)
 {
-	struct replay p = {.keeper = k, .horizon_ns = k->config.adopt_horizon_ns};
+	struct replay p = {.tracker = k, .low_watermark_ns = k->config.adopt_low_watermark_ns};
 	uint64_t bytes = replay(k, &p);
 
 	if (bytes) {
 		(void)fr_auxfile_cut(k->file, bytes);
-		keeper_describe(k, NULL);
+		tracker_describe(k, NULL);
 	} else {
 		begin_anew(k);
 	}
 	pthread_mutex_lock(&k->lock);
-	(void)keeper_advance(&k->tail, p.horizon_ns);
+	(void)tracker_advance(&k->tail, p.low_watermark_ns);
 	if (p.in_ring || !k->config.adopt_first)
 		(void)fr_reorder_add(&k->tail.reorder, p.late.data, p.late.len);
 	pthread_mutex_unlock(&k->lock);
@@ -207,13 +208,13 @@ bool keeper_adopt(struct fr_keeper *k)
 	k->newest_ns = k->round_newest_ns = FR_MAX(k->newest_ns, p.newest_ns);
 	k->round_bytes = fr_auxfile_bytes(k->file);
 	atomic_store(&k->file_bytes, k->round_bytes);
-	keeper_compact_init(k, fr_monotonic_ns());
+	tracker_compact_init(k, fr_monotonic_ns());
 	/* What it has grown to says nothing of how small it may be. */
 	k->compaction.checkpoint_bytes = 0;
 	return bytes > 0;
 }
 
-int fr_keeper_set_session(struct fr_keeper *k, const struct fr_session *s, uint64_t sideband_id)
+int fr_tracker_set_session(struct fr_tracker *k, const struct fr_session *s, uint64_t sideband_id)
 {
 	struct fr_session copy = {0}, old;
 	int r = fr_session_copy(s, &copy);
@@ -233,7 +234,7 @@ int fr_keeper_set_session(struct fr_keeper *k, const struct fr_session *s, uint6
 	return 0;
 }
 
-void keeper_take_session(struct fr_keeper *k)
+void tracker_take_session(struct fr_tracker *k)
 {
 	_cleanup_session_ struct fr_session old = {0};
 
@@ -246,7 +247,7 @@ void keeper_take_session(struct fr_keeper *k)
 	}
 	pthread_mutex_unlock(&k->lock);
 	if (old.n_events) {
-		keeper_compact_stop_writing(k); /* it has the head of before */
-		keeper_describe(k, &old);
+		tracker_compact_stop_writing(k); /* it has the head of before */
+		tracker_describe(k, &old);
 	}
 }

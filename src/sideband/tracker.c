@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The keeper's thread, and what others may ask of it.
+ * The tracker's thread, and what others may ask of it.
  *
- * The recorder makes no system call for side-band in the steady state: after work the keeper naps for a
+ * The recorder makes no system call for side-band in the steady state: after work the tracker naps for a
  * moment and looks again by itself, and the recorder only wakes it from a sleep that began with empty queues,
  * or from a nap when a queue is half full.
  *
@@ -10,7 +10,7 @@
  *       ▲                                            │                                   │
  *       └──────────── half full, or asked ───────────┴────────────── a message ──────────┘
  */
-#include "sideband/keeper_internal.h"
+#include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "perfdata/writer.h"
@@ -36,14 +36,14 @@ enum sleep_state {
 #define START_NS (10 * FR_NSEC_PER_SEC)
 #define TIDY_NS (300 * FR_NSEC_PER_SEC)
 
-static void wake(struct fr_keeper *k)
+static void wake(struct fr_tracker *k)
 {
 	if (atomic_exchange(&k->sleep, AWAKE) != AWAKE)
 		syscall(SYS_futex, &k->sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* The producer's side of the diagram. */
-static void nudge(struct fr_keeper *k, const struct fr_queue *q)
+static void nudge(struct fr_tracker *k, const struct fr_queue *q)
 {
 	uint32_t state = atomic_load(&k->sleep);
 
@@ -51,7 +51,7 @@ static void nudge(struct fr_keeper *k, const struct fr_queue *q)
 		wake(k);
 }
 
-static int push(struct fr_keeper *k, struct fr_queue *q, const void *head, size_t head_len, const void *data,
+static int push(struct fr_tracker *k, struct fr_queue *q, const void *head, size_t head_len, const void *data,
 	size_t len)
 {
 	if (fr_queue_push_parts(q, head, head_len, data, len) != 0) {
@@ -64,34 +64,34 @@ static int push(struct fr_keeper *k, struct fr_queue *q, const void *head, size_
 	return 0;
 }
 
-int fr_keeper_fresh(struct fr_keeper *k, const void *records, size_t len)
+int fr_tracker_fresh(struct fr_tracker *k, const void *records, size_t len)
 {
 	return len ? push(k, k->fresh, NULL, 0, records, len) : 0;
 }
 
-int fr_keeper_evicted(struct fr_keeper *k, const void *zstd, size_t len, uint64_t horizon_ns)
+int fr_tracker_evicted(struct fr_tracker *k, const void *zstd, size_t len, uint64_t low_watermark_ns)
 {
-	return len ? push(k, k->evicted, &horizon_ns, sizeof(horizon_ns), zstd, len) : 0;
+	return len ? push(k, k->evicted, &low_watermark_ns, sizeof(low_watermark_ns), zstd, len) : 0;
 }
 
-bool fr_keeper_is_behind(const struct fr_keeper *k)
+bool fr_tracker_is_behind(const struct fr_tracker *k)
 {
 	return fr_queue_is_half_full(k->evicted);
 }
 
-void fr_keeper_round(struct fr_keeper *k, uint64_t since_ns)
+void fr_tracker_round(struct fr_tracker *k, uint64_t since_ns)
 {
 	atomic_store(&k->fresh_since_ns, since_ns);
 }
 
-void fr_keeper_request_scan(struct fr_keeper *k)
+void fr_tracker_request_scan(struct fr_tracker *k)
 {
 	atomic_store(&k->scan_wanted, true);
 	wake(k);
 }
 
 /* Until when there is nothing to do by the clock; 0: now; UINT64_MAX: for ever. */
-static uint64_t due_ns(const struct fr_keeper *k)
+static uint64_t due_ns(const struct fr_tracker *k)
 {
 	uint64_t due = UINT64_MAX;
 
@@ -102,7 +102,7 @@ static uint64_t due_ns(const struct fr_keeper *k)
 	return due;
 }
 
-static bool may_sleep(const struct fr_keeper *k, enum sleep_state state)
+static bool may_sleep(const struct fr_tracker *k, enum sleep_state state)
 {
 	bool empty = fr_queue_is_empty(k->fresh) && fr_queue_is_empty(k->evicted);
 
@@ -113,7 +113,7 @@ static bool may_sleep(const struct fr_keeper *k, enum sleep_state state)
 	return !fr_queue_is_half_full(k->fresh) && !fr_queue_is_half_full(k->evicted);
 }
 
-static void doze(struct fr_keeper *k, enum sleep_state state)
+static void doze(struct fr_tracker *k, enum sleep_state state)
 {
 	uint64_t now = fr_monotonic_ns(), due = due_ns(k), ns = due > now ? due - now : 0;
 	struct timespec ts;
@@ -131,24 +131,24 @@ static void doze(struct fr_keeper *k, enum sleep_state state)
 	atomic_store(&k->sleep, AWAKE);
 }
 
-static bool pump_evicted(struct fr_keeper *k)
+static bool pump_evicted(struct fr_tracker *k)
 {
 	k->packed.len = 0;
 	if (!fr_queue_read(k->evicted, &k->packed))
 		return false;
-	keeper_apply_evicted(k);
+	tracker_apply_evicted(k);
 	fr_queue_done(k->evicted);
 	return true;
 }
 
-void keeper_see(struct fr_keeper *k, const void *records, size_t len)
+void tracker_see(struct fr_tracker *k, const void *records, size_t len)
 {
 	fr_early_ids_see(k->early_ids, records, len);
 	if (k->config.see)
-		k->config.see(k->config.ctx, records, len, k->tail.horizon_ns);
+		k->config.see(k->config.ctx, records, len, k->tail.low_watermark_ns);
 }
 
-static bool pump_fresh(struct fr_keeper *k)
+static bool pump_fresh(struct fr_tracker *k)
 {
 	uint64_t since_ns = atomic_load(&k->fresh_since_ns);
 
@@ -156,19 +156,19 @@ static bool pump_fresh(struct fr_keeper *k)
 	k->batch.len = 0;
 	while (fr_queue_read(k->fresh, &k->batch))
 		;
-	keeper_take_session(k);
+	tracker_take_session(k);
 	if (k->batch.len) {
-		keeper_file_append(k, k->batch.data, k->batch.len);
-		keeper_head_add(k, k->batch.data, k->batch.len);
+		tracker_file_append(k, k->batch.data, k->batch.len);
+		tracker_head_add(k, k->batch.data, k->batch.len);
 		fr_queue_done(k->fresh);
-		keeper_see(k, k->batch.data, k->batch.len);
+		tracker_see(k, k->batch.data, k->batch.len);
 	}
 	k->since_ns = since_ns;
-	keeper_head_advance(k, since_ns);
+	tracker_head_advance(k, since_ns);
 	return k->batch.len > 0;
 }
 
-static bool pump(struct fr_keeper *k)
+static bool pump(struct fr_tracker *k)
 {
 	/* What comes meanwhile is for the next time: there is other work than the queues'. */
 	const uint64_t until = fr_queue_tail(k->evicted);
@@ -179,7 +179,7 @@ static bool pump(struct fr_keeper *k)
 		any = true;
 	any |= pump_fresh(k);
 	if (atomic_load(&k->modules_wanted))
-		keeper_modules_check(k, fr_monotonic_ns());
+		tracker_modules_check(k, fr_monotonic_ns());
 	if (atomic_load(&k->waiters)) {
 		pthread_mutex_lock(&k->lock);
 		pthread_cond_broadcast(&k->progress);
@@ -188,20 +188,20 @@ static bool pump(struct fr_keeper *k)
 	return any;
 }
 
-void keeper_pump(struct fr_keeper *k)
+void tracker_pump(struct fr_tracker *k)
 {
 	(void)pump(k);
 }
 
-static void scan_if_wanted(struct fr_keeper *k, uint64_t now)
+static void scan_if_wanted(struct fr_tracker *k, uint64_t now)
 {
 	if (now < k->next_scan_ns || k->scan_ns_now || !atomic_exchange(&k->scan_wanted, false))
 		return;
-	if (keeper_scan_again(k) < 0)
+	if (tracker_scan_again(k) < 0)
 		atomic_store(&k->scan_wanted, true);
 }
 
-static void tidy_if_due(struct fr_keeper *k, uint64_t now)
+static void tidy_if_due(struct fr_tracker *k, uint64_t now)
 {
 	if (now - k->tidy_ns < TIDY_NS)
 		return;
@@ -209,7 +209,7 @@ static void tidy_if_due(struct fr_keeper *k, uint64_t now)
 	fr_auxfile_tidy(k->config.dirfd);
 }
 
-static void tell_started(struct fr_keeper *k, int r, const struct fr_diag *d)
+static void tell_started(struct fr_tracker *k, int r, const struct fr_diag *d)
 {
 	pthread_mutex_lock(&k->lock);
 	k->is_started = true;
@@ -219,13 +219,13 @@ static void tell_started(struct fr_keeper *k, int r, const struct fr_diag *d)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static int first_scan(struct fr_keeper *k)
+static int first_scan(struct fr_tracker *k)
 {
 	struct fr_diag d = {0};
-	int r = keeper_scan_first(k, &d);
+	int r = tracker_scan_first(k, &d);
 
 	tell_started(k, r, &d);
-	keeper_compact_init(k, fr_monotonic_ns());
+	tracker_compact_init(k, fr_monotonic_ns());
 	/* Nobody hears of it any more: a later scan mends it. */
 	if (r < 0 && k->is_unwatched) {
 		atomic_store(&k->scan_wanted, true);
@@ -236,25 +236,25 @@ static int first_scan(struct fr_keeper *k)
 
 /* The scan is of the time before the first sample, and so are the names that it tells; reading them may take
    its time. */
-static void adopt(struct fr_keeper *k)
+static void adopt(struct fr_tracker *k)
 {
-	keeper_scan_hold(k);
+	tracker_scan_hold(k);
 	tell_started(k, 0, &(struct fr_diag){0});
 	/* The machine of now is the best guess at what it was, then. */
-	if (!keeper_adopt(k))
-		(void)keeper_scan_first(k, NULL);
+	if (!tracker_adopt(k))
+		(void)tracker_scan_first(k, NULL);
 	atomic_store(&k->adopting, false);
-	keeper_pump(k);
-	if (keeper_scan_held(k) < 0)
+	tracker_pump(k);
+	if (tracker_scan_held(k) < 0)
 		atomic_store(&k->scan_wanted, true);
 }
 
 static void *run(void *arg)
 {
-	struct fr_keeper *k = arg;
+	struct fr_tracker *k = arg;
 	bool busy = true;
 
-	pthread_setname_np(pthread_self(), "fr-keeper");
+	pthread_setname_np(pthread_self(), "fr-tracker");
 	atomic_store(&k->tid, gettid());
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
 	if (k->config.adopt)
@@ -266,22 +266,22 @@ static void *run(void *arg)
 		int more;
 
 		busy = pump(k);
-		keeper_file_round(k);
-		keeper_file_retry(k, now);
+		tracker_file_round(k);
+		tracker_file_retry(k, now);
 		scan_if_wanted(k, now);
-		keeper_scan_settle(k);
-		keeper_modules_check(k, now);
+		tracker_scan_settle(k);
+		tracker_modules_check(k, now);
 		tidy_if_due(k, now);
-		more = keeper_compact(k, now);
+		more = tracker_compact(k, now);
 		if (more != 1)
 			doze(k, busy || more || k->scan_ns_now ? NAP : ASLEEP);
 	}
 	(void)pump(k);
-	keeper_scan_abandon(k);
+	tracker_scan_abandon(k);
 	return NULL;
 }
 
-static int init(struct fr_keeper *k, const struct fr_keeper_config *config)
+static int init(struct fr_tracker *k, const struct fr_tracker_config *config)
 {
 	size_t bytes = (config->queue_bytes ? config->queue_bytes : QUEUE_BYTES_DEFAULT) / 2;
 	pthread_condattr_t attr;
@@ -317,9 +317,9 @@ static int init(struct fr_keeper *k, const struct fr_keeper_config *config)
 	return k->zstd && k->section && k->early_ids ? 0 : -ENOMEM;
 }
 
-int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret, struct fr_diag *d)
+int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **ret, struct fr_diag *d)
 {
-	struct fr_keeper *k = calloc(1, sizeof(*k));
+	struct fr_tracker *k = calloc(1, sizeof(*k));
 	_cleanup_buf_ struct fr_buf head = {0};
 	int r = -ENOMEM;
 
@@ -339,7 +339,7 @@ int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret,
 	if (r == 0 && !k->file)
 		r = fr_auxfile_open(config->dirfd, head.data, head.len, &k->file, d);
 	if (r < 0) {
-		fr_keeper_free(k);
+		fr_tracker_free(k);
 		return fr_fail_errno(d, r, NULL, "cannot prepare the side-band file");
 	}
 	atomic_store(&k->adopting, k->config.adopt);
@@ -350,7 +350,7 @@ int fr_keeper_new(const struct fr_keeper_config *config, struct fr_keeper **ret,
 	return 0;
 }
 
-int fr_keeper_start(struct fr_keeper *k, struct fr_diag *d)
+int fr_tracker_start(struct fr_tracker *k, struct fr_diag *d)
 {
 	struct timespec until;
 	uint64_t until_ns;
@@ -370,21 +370,21 @@ int fr_keeper_start(struct fr_keeper *k, struct fr_diag *d)
 		*d = k->start_diag;
 	pthread_mutex_unlock(&k->lock);
 	if (r < 0)
-		fr_keeper_stop(k);
+		fr_tracker_stop(k);
 	return r;
 }
 
-struct fr_early_ids *fr_keeper_early_ids(const struct fr_keeper *k)
+struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *k)
 {
 	return k->early_ids;
 }
 
-pid_t fr_keeper_tid(const struct fr_keeper *k)
+pid_t fr_tracker_tid(const struct fr_tracker *k)
 {
 	return atomic_load(&k->tid);
 }
 
-void fr_keeper_stop(struct fr_keeper *k)
+void fr_tracker_stop(struct fr_tracker *k)
 {
 	if (k->has_thread) {
 		atomic_store(&k->stop, true);
@@ -395,11 +395,11 @@ void fr_keeper_stop(struct fr_keeper *k)
 	k->file = fr_auxfile_close(k->file);
 }
 
-struct fr_keeper *fr_keeper_free(struct fr_keeper *k)
+struct fr_tracker *fr_tracker_free(struct fr_tracker *k)
 {
 	if (!k)
 		return NULL;
-	fr_keeper_stop(k);
+	fr_tracker_stop(k);
 	fr_early_ids_free(k->early_ids);
 	fr_queue_free(k->fresh);
 	fr_queue_free(k->evicted);
@@ -420,14 +420,14 @@ struct fr_keeper *fr_keeper_free(struct fr_keeper *k)
 	return NULL;
 }
 
-static bool is_ready(const struct fr_keeper *k, uint64_t target)
+static bool is_ready(const struct fr_tracker *k, uint64_t target)
 {
 	return fr_queue_head(k->evicted) >= target && !atomic_load(&k->modules_wanted) &&
 	       !atomic_load(&k->adopting);
 }
 
 /* With the lock held: until the tail has taken in all evicted sections up to TARGET. */
-static int wait_for_tail(struct fr_keeper *k, uint64_t target, uint64_t timeout_ns)
+static int wait_for_tail(struct fr_tracker *k, uint64_t target, uint64_t timeout_ns)
 {
 	uint64_t until = fr_monotonic_ns() + timeout_ns;
 	struct timespec ts = {(time_t)(until / FR_NSEC_PER_SEC), (long)(until % FR_NSEC_PER_SEC)};
@@ -438,7 +438,7 @@ static int wait_for_tail(struct fr_keeper *k, uint64_t target, uint64_t timeout_
 	return 0;
 }
 
-int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, uint64_t id,
+int fr_tracker_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
 {
 	uint64_t target = fr_queue_tail(k->evicted);
@@ -451,7 +451,7 @@ int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, 
 	pthread_mutex_lock(&k->lock);
 	r = wait_for_tail(k, target, timeout_ns);
 	if (r == 0)
-		r = keeper_advance(&k->tail, horizon_ns);
+		r = tracker_advance(&k->tail, low_watermark_ns);
 	if (r == 0)
 		r = fr_model_write(k->tail.model, time_ns, id, ret_state);
 	if (r == 0)
@@ -465,16 +465,16 @@ int fr_keeper_model(struct fr_keeper *k, uint64_t horizon_ns, uint64_t time_ns, 
 	return r;
 }
 
-void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret)
+void fr_tracker_stats(struct fr_tracker *k, struct fr_tracker_stats *ret)
 {
 	struct fr_model_stats m;
-	uint64_t horizon_ns;
+	uint64_t low_watermark_ns;
 
 	pthread_mutex_lock(&k->lock);
 	fr_model_stats(k->tail.model, &m);
-	horizon_ns = k->head.horizon_ns;
+	low_watermark_ns = k->head.low_watermark_ns;
 	pthread_mutex_unlock(&k->lock);
-	*ret = (struct fr_keeper_stats){
+	*ret = (struct fr_tracker_stats){
 		.records = atomic_load(&k->records),
 		.bytes = atomic_load(&k->bytes),
 		.file_bytes = atomic_load(&k->file_bytes),
@@ -483,7 +483,7 @@ void fr_keeper_stats(struct fr_keeper *k, struct fr_keeper_stats *ret)
 		.write_errors = atomic_load(&k->write_errors),
 		.last_errno = atomic_load(&k->last_errno),
 		.damaged = atomic_load(&k->damaged),
-		.horizon_ns = horizon_ns,
+		.low_watermark_ns = low_watermark_ns,
 		.processes = m.processes,
 		.threads = m.threads,
 		.maps = m.maps,

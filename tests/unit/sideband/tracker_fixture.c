@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "keeping.h"
+#include "tracker_fixture.h"
 #include "base/clock.h"
 
 #include <fcntl.h>
@@ -65,14 +65,14 @@ int keeping_setup(void **state)
 	uint64_t id = EVENT_ID;
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	strcpy(f->path, "/tmp/fr-keeper-XXXXXX");
+	strcpy(f->path, "/tmp/fr-tracker-XXXXXX");
 	if (!mkdtemp(f->path))
 		return -1;
 	f->dirfd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	pthread_mutex_init(&f->lock, NULL);
 	if (fr_session_add_event(&f->session, &attr, "dummy:HG", &id, 1, NULL) < 0)
 		return -1;
-	f->config = (struct fr_keeper_config){.dirfd = f->dirfd,
+	f->config = (struct fr_tracker_config){.dirfd = f->dirfd,
 		.session = &f->session,
 		.sideband_id = id,
 		.section_max = SECTION_MAX,
@@ -89,7 +89,7 @@ int keeping_teardown(void **state)
 	struct fixture *f = *state;
 	char command[128];
 
-	fr_keeper_free(f->keeper);
+	fr_tracker_free(f->tracker);
 	fr_session_deinit(&f->session);
 	fr_buf_deinit(&f->injected);
 	close(f->dirfd);
@@ -104,17 +104,17 @@ void keeping_start(struct fixture *f)
 {
 	struct fr_diag d = {0};
 
-	if (fr_keeper_new(&f->config, &f->keeper, &d) < 0)
+	if (fr_tracker_new(&f->config, &f->tracker, &d) < 0)
 		fail_msg("%s", d.what);
-	assert_int_equal(fr_keeper_tid(f->keeper), 0);
-	assert_int_equal(fr_keeper_start(f->keeper, &d), 0);
-	assert_true(fr_keeper_tid(f->keeper) > 0);
+	assert_int_equal(fr_tracker_tid(f->tracker), 0);
+	assert_int_equal(fr_tracker_start(f->tracker, &d), 0);
+	assert_true(fr_tracker_tid(f->tracker) > 0);
 }
 
 uint64_t keeping_limit_ns(struct fixture *f)
 {
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stats(f->tracker, &s);
 	return 60 * FR_NSEC_PER_SEC + 20 * s.scan_ns;
 }

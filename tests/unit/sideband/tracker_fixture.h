@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A keeper with a directory of its own, and what it asks of ring and recorder. */
+/* A tracker with a directory of its own, and what it asks of ring and recorder. */
 
 #include "events.h"
 #include "perfdata/session.h"
-#include "sideband/keeper.h"
+#include "sideband/tracker.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,19 +17,19 @@ struct fixture {
 	char path[64];
 	int dirfd;
 	struct fr_session session;
-	struct fr_keeper_config config; /* may be changed until keeping_start() */
-	struct fr_keeper *keeper;
+	struct fr_tracker_config config; /* may be changed until keeping_start() */
+	struct fr_tracker *tracker;
 	pthread_mutex_t lock; /* of what follows */
 	uint64_t hold_ns;
 	bool held;
 	struct fr_buf injected;
 };
 
-/* Of a test of cmocka: *STATE is a struct fixture, without a keeper. */
+/* Of a test of cmocka: *STATE is a struct fixture, without a tracker. */
 int keeping_setup(void **state);
 int keeping_teardown(void **state);
 void keeping_start(struct fixture *f);
 
 /* How long something may take before it is taken for a hang, on this machine as it is now: after a scan the
-   keeper rests for nine times as long as it took. */
+   tracker rests for nine times as long as it took. */
 uint64_t keeping_limit_ns(struct fixture *f);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The keeper with a real directory, and stock perf as the judge of what it leaves there. */
+/* The tracker with a real directory, and stock perf as the judge of what it leaves there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "keeping.h"
+#include "tracker_fixture.h"
 #include "perfdata/features.h"
 #include "sideband/auxfile.h"
 #include "base/cleanup.h"
@@ -35,38 +35,39 @@ static void gather(struct fixture *f)
 	assert_int_equal(fr_features_gather(&f->session, 1, argv, &pair, NULL), 0);
 }
 
-static int evict(struct fr_keeper *k, const struct fr_buf *b, uint64_t horizon_ns)
+static int evict(struct fr_tracker *k, const struct fr_buf *b, uint64_t low_watermark_ns)
 {
 	size_t room = ZSTD_compressBound(b->len);
 	_cleanup_free_ uint8_t *z = malloc(room);
 	size_t n = ZSTD_compress(z, room, b->data, b->len, 1);
 
 	assert_false(ZSTD_isError(n));
-	return fr_keeper_evicted(k, z, n, horizon_ns);
+	return fr_tracker_evicted(k, z, n, low_watermark_ns);
 }
 
-/* How often a string stands in the state before the horizon. */
-static int model_mentions(struct fixture *f, uint64_t horizon_ns, const char *s)
+/* How often a string stands in the state before the low watermark. */
+static int model_mentions(struct fixture *f, uint64_t low_watermark_ns, const char *s)
 {
 	_cleanup_buf_ struct fr_buf b = {0}, since = {0};
 	const uint8_t *p;
 	int n = 0;
 
 	assert_int_equal(
-		fr_keeper_model(f->keeper, horizon_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since), 0);
+		fr_tracker_model(f->tracker, low_watermark_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since),
+		0);
 	for (p = b.data; (p = memmem(p, b.len - (size_t)(p - b.data), s, strlen(s))); p++)
 		n++;
 	return n;
 }
 
-static bool wait_until(struct fixture *f, bool (*is)(struct fixture *, const struct fr_keeper_stats *))
+static bool wait_until(struct fixture *f, bool (*is)(struct fixture *, const struct fr_tracker_stats *))
 {
 	uint64_t until = fr_monotonic_ns() + keeping_limit_ns(f);
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
 	while (fr_monotonic_ns() < until) {
-		fr_keeper_round(f->keeper, fr_monotonic_ns());
-		fr_keeper_stats(f->keeper, &s);
+		fr_tracker_round(f->tracker, fr_monotonic_ns());
+		fr_tracker_stats(f->tracker, &s);
 		if (is(f, &s))
 			return true;
 		usleep(5000);
@@ -74,12 +75,12 @@ static bool wait_until(struct fixture *f, bool (*is)(struct fixture *, const str
 	return false;
 }
 
-static bool second_scan(struct fixture *f, const struct fr_keeper_stats *s)
+static bool second_scan(struct fixture *f, const struct fr_tracker_stats *s)
 {
 	return s->scans >= 2;
 }
 
-static bool file_broken(struct fixture *f, const struct fr_keeper_stats *s)
+static bool file_broken(struct fixture *f, const struct fr_tracker_stats *s)
 {
 	return s->write_errors > 0;
 }
@@ -121,23 +122,23 @@ static void test_perf_reads_the_file(void **state)
 	_cleanup_buf_ struct fr_buf b = {0};
 	uint64_t now = fr_monotonic_ns();
 	char self[32], error[256];
-	struct fr_keeper_stats first, s;
+	struct fr_tracker_stats first, s;
 	uint64_t until;
 
 	require_perf();
 	gather(f);
 	keeping_start(f);
-	fr_keeper_stats(f->keeper, &first);
+	fr_tracker_stats(f->tracker, &first);
 	ev_fork(&b, now, 5000001, 5000001, getpid(), getpid());
 	ev_comm(&b, now + 1, 5000001, 5000001, "short-lived", 1);
 	ev_mmap(&b, now + 2, 5000001, 0x400000, 0x1000, 0, "/opt/short-lived");
 	ev_exit(&b, now + 3, 5000001, 5000001);
-	assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
+	assert_int_equal(fr_tracker_fresh(f->tracker, b.data, b.len), 0);
 	/* Read while it is still open. */
 	until = fr_monotonic_ns() + keeping_limit_ns(f);
 	do {
 		usleep(5000);
-		fr_keeper_stats(f->keeper, &s);
+		fr_tracker_stats(f->tracker, &s);
 	} while (s.bytes < first.bytes + b.len && fr_monotonic_ns() < until);
 	snprintf(self, sizeof(self), " %d/%d:", getpid(), getpid());
 	assert_true(perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_MMAP2", self, error) >= 3);
@@ -145,7 +146,7 @@ static void test_perf_reads_the_file(void **state)
 	assert_int_equal(perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_COMM exec", "short-lived", NULL), 1);
 	assert_int_equal(perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_MMAP2", "/opt/short-lived", NULL), 1);
 	assert_int_equal(perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_EXIT", "(5000001:5000001)", NULL), 1);
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stats(f->tracker, &s);
 	print_message("first scan: %llu records, %llu bytes, %.1f ms; model %llu bytes\n",
 		(unsigned long long)s.records, (unsigned long long)s.bytes, (double)s.scan_ns / 1e6,
 		(unsigned long long)s.model_bytes);
@@ -179,7 +180,7 @@ static void test_truncated_anywhere(void **state)
 	require_perf();
 	gather(f);
 	keeping_start(f);
-	fr_keeper_stop(f->keeper);
+	fr_tracker_stop(f->tracker);
 	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
 	whole = perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_COMM", "", NULL);
 	assert_true(whole > 1);
@@ -206,22 +207,22 @@ static void test_evicted_moves_the_model(void **state)
 	ev_comm(&b, 1002, 5000001, 5000001, "evicted-child", 1);
 	ev_mmap(&b, 1003, 5000001, 0x400000, 0x1000, 0, "/opt/evicted-child");
 	ev_fork(&b, 1001, 5000001, 5000001, getpid(), getpid());
-	assert_int_equal(evict(f->keeper, &b, 500), 0);
+	assert_int_equal(evict(f->tracker, &b, 500), 0);
 	assert_int_equal(model_mentions(f, 1001, "/opt/evicted-child"), 0);
 	assert_int_equal(model_mentions(f, 1003, "/opt/evicted-child"), 0);
 	assert_int_equal(model_mentions(f, 1004, "/opt/evicted-child"), 1);
 	b.len = 0;
 	ev_exit(&b, 3000, 5000001, 5000001);
-	assert_int_equal(evict(f->keeper, &b, 2000), 0);
+	assert_int_equal(evict(f->tracker, &b, 2000), 0);
 	assert_int_equal(model_mentions(f, 3000, "/opt/evicted-child"), 1);
 	b.len = 0;
 	ev_comm(&b, 4000, 5000002, 5000002, "next", 1);
-	assert_int_equal(evict(f->keeper, &b, 3500), 0);
+	assert_int_equal(evict(f->tracker, &b, 3500), 0);
 	assert_int_equal(model_mentions(f, 3500, "/opt/evicted-child"), 0);
 }
 
 /* What the ring gave up and is too young for the state comes beside it, with its own times, in order. */
-static void test_since_the_horizon(void **state)
+static void test_since_the_low_watermark(void **state)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0}, model = {0}, since = {0};
@@ -232,9 +233,9 @@ static void test_since_the_horizon(void **state)
 	ev_comm(&b, 1200, 5000001, 5000001, "late", 0);
 	ev_comm(&b, 1100, 5000001, 5000001, "early", 0);
 	ev_comm(&b, 900, 5000001, 5000001, "before", 0);
-	assert_int_equal(evict(f->keeper, &b, 800), 0);
+	assert_int_equal(evict(f->tracker, &b, 800), 0);
 	assert_int_equal(
-		fr_keeper_model(f->keeper, 1000, 999, EVENT_ID, keeping_limit_ns(f), &model, &since), 0);
+		fr_tracker_model(f->tracker, 1000, 999, EVENT_ID, keeping_limit_ns(f), &model, &since), 0);
 	assert_non_null(memmem(model.data, model.len, "before", 7));
 	assert_null(memmem(model.data, model.len, "early", 6));
 	while ((h = ev_next(&model, &at)))
@@ -248,12 +249,12 @@ static void test_since_the_horizon(void **state)
 static void test_damaged_section(void **state)
 {
 	struct fixture *f = *state;
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
 	keeping_start(f);
-	assert_int_equal(fr_keeper_evicted(f->keeper, "no zstd at all", 14, 1), 0);
+	assert_int_equal(fr_tracker_evicted(f->tracker, "no zstd at all", 14, 1), 0);
 	assert_int_equal(model_mentions(f, 1, "nobody has this name"), 0);
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(s.damaged, 1);
 	assert_true(wait_until(f, second_scan));
 }
@@ -261,7 +262,7 @@ static void test_damaged_section(void **state)
 /* A scan's records go to the file and into the ring; and so do the ends of those whose end was lost. */
 static atomic_int exits_seen;
 
-static void see_exits(void *ctx, const void *records, size_t len, uint64_t horizon_ns)
+static void see_exits(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
 {
 	const struct fr_buf b = {.data = (void *)records, .len = len};
 	const struct perf_event_header *h;
@@ -285,9 +286,9 @@ static void test_scan_after_loss(void **state)
 	f->config.see = see_exits;
 	keeping_start(f);
 	ev_comm(&b, before, 5000001, 5000001, "its-exit-was-lost", 1);
-	assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
-	assert_int_equal(evict(f->keeper, &b, before), 0);
-	fr_keeper_request_scan(f->keeper);
+	assert_int_equal(fr_tracker_fresh(f->tracker, b.data, b.len), 0);
+	assert_int_equal(evict(f->tracker, &b, before), 0);
+	fr_tracker_request_scan(f->tracker);
 	assert_true(wait_until(f, second_scan));
 	assert_true(fr_monotonic_ns() - before >= SECOND);
 	assert_int_equal(model_mentions(f, before + 1, "its-exit-was-lost"), 1);
@@ -303,7 +304,7 @@ static void test_scan_after_loss(void **state)
 	assert_int_equal(exits, 1);
 	assert_int_equal(exits_seen, 1);
 	assert_true(f->injected.len <= SECTION_MAX);
-	assert_int_equal(evict(f->keeper, &f->injected, now), 0);
+	assert_int_equal(evict(f->tracker, &f->injected, now), 0);
 	pthread_mutex_unlock(&f->lock);
 	assert_int_equal(model_mentions(f, now, "its-exit-was-lost"), 1);
 	assert_int_equal(model_mentions(f, now + 1, "its-exit-was-lost"), 0);
@@ -313,7 +314,7 @@ static void test_overflow_is_counted_and_scanned(void **state)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 	int dropped = 0;
 
 	f->config.queue_bytes = 8192;
@@ -321,46 +322,46 @@ static void test_overflow_is_counted_and_scanned(void **state)
 	for (int i = 0; i < 20; i++)
 		ev_comm(&b, 1, 5000001, 5000001, "x", 0);
 	for (int i = 0; i < 10000 || !dropped; i++)
-		dropped += fr_keeper_fresh(f->keeper, b.data, b.len);
-	fr_keeper_stats(f->keeper, &s);
+		dropped += fr_tracker_fresh(f->tracker, b.data, b.len);
+	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(s.queue_drops, dropped);
 	assert_true(wait_until(f, second_scan));
 }
 
-static void test_second_keeper_is_refused(void **state)
+static void test_second_tracker_is_refused(void **state)
 {
 	struct fixture *f = *state;
-	struct fr_keeper *second = NULL;
+	struct fr_tracker *second = NULL;
 	struct fr_diag d = {0};
 
 	keeping_start(f);
-	assert_int_equal(fr_keeper_new(&f->config, &second, &d), -EBUSY);
+	assert_int_equal(fr_tracker_new(&f->config, &second, &d), -EBUSY);
 	assert_null(second);
 	assert_non_null(strstr(d.what, f->path));
 	assert_true(d.hint[0]);
-	fr_keeper_stop(f->keeper);
-	assert_int_equal(fr_keeper_new(&f->config, &second, NULL), 0);
-	fr_keeper_free(second);
+	fr_tracker_stop(f->tracker);
+	assert_int_equal(fr_tracker_new(&f->config, &second, NULL), 0);
+	fr_tracker_free(second);
 }
 
 /* Stopped while a scan waits for a round that will not come: the ring is given back. */
 static void test_stop_after_a_scan(void **state)
 {
 	struct fixture *f = *state;
-	struct fr_keeper_stats first, s;
+	struct fr_tracker_stats first, s;
 	uint64_t until;
 
 	keeping_start(f);
 	until = fr_monotonic_ns() + keeping_limit_ns(f);
-	fr_keeper_stats(f->keeper, &first);
-	fr_keeper_request_scan(f->keeper);
+	fr_tracker_stats(f->tracker, &first);
+	fr_tracker_request_scan(f->tracker);
 	do {
 		usleep(10000);
-		fr_keeper_stats(f->keeper, &s);
+		fr_tracker_stats(f->tracker, &s);
 	} while (s.scan_ns == first.scan_ns && fr_monotonic_ns() < until);
 	assert_int_not_equal(s.scan_ns, first.scan_ns);
 	assert_int_equal(s.scans, 1); /* it is read, and not over */
-	f->keeper = fr_keeper_free(f->keeper);
+	f->tracker = fr_tracker_free(f->tracker);
 	assert_true(f->hold_ns > 0);
 	assert_false(f->held);
 }
@@ -428,21 +429,21 @@ static void test_disk_full(void **state)
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct rlimit old, tight;
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 
 	signal(SIGXFSZ, SIG_IGN);
 	keeping_start(f);
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	tight = (struct rlimit){s.file_bytes + 4, old.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
 	ev_comm(&b, 1, 5000001, 5000001, "x", 0);
-	assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
+	assert_int_equal(fr_tracker_fresh(f->tracker, b.data, b.len), 0);
 	assert_true(wait_until(f, file_broken));
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_true(wait_until(f, second_scan));
-	fr_keeper_stop(f->keeper);
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stop(f->tracker);
+	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(s.last_errno, EFBIG);
 	b.len = 0;
 	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
@@ -456,7 +457,7 @@ static void test_disk_full(void **state)
 }
 
 struct load {
-	struct fr_keeper *keeper;
+	struct fr_tracker *tracker;
 	const struct fr_buf *records;
 	atomic_bool stop;
 };
@@ -466,9 +467,9 @@ static void *recorder(void *arg)
 	struct load *l = arg;
 
 	while (!atomic_load(&l->stop)) {
-		(void)fr_keeper_fresh(l->keeper, l->records->data, l->records->len);
-		fr_keeper_round(l->keeper, fr_monotonic_ns());
-		(void)evict(l->keeper, l->records, 12);
+		(void)fr_tracker_fresh(l->tracker, l->records->data, l->records->len);
+		fr_tracker_round(l->tracker, fr_monotonic_ns());
+		(void)evict(l->tracker, l->records, 12);
 		usleep(50);
 	}
 	return NULL;
@@ -487,18 +488,18 @@ static void test_threads_together(void **state)
 	}
 	f->config.queue_bytes = 128 << 10; /* they compress to nothing: 1,000 records a KiB */
 	keeping_start(f);
-	l.keeper = f->keeper;
+	l.tracker = f->tracker;
 	assert_int_equal(pthread_create(&t, NULL, recorder, &l), 0);
 	for (int i = 0; i < 100; i++) {
 		_cleanup_buf_ struct fr_buf m = {0}, since = {0};
-		struct fr_keeper_stats s;
+		struct fr_tracker_stats s;
 
 		assert_int_equal(
-			fr_keeper_model(f->keeper, 12, 1, EVENT_ID, keeping_limit_ns(f), &m, &since), 0);
-		fr_keeper_stats(f->keeper, &s);
+			fr_tracker_model(f->tracker, 12, 1, EVENT_ID, keeping_limit_ns(f), &m, &since), 0);
+		fr_tracker_stats(f->tracker, &s);
 		assert_true(s.processes > 0);
 		if (i % 20 == 0)
-			fr_keeper_request_scan(f->keeper);
+			fr_tracker_request_scan(f->tracker);
 	}
 	atomic_store(&l.stop, true);
 	pthread_join(t, NULL);
@@ -516,7 +517,7 @@ static void ev_comm_of(struct fr_buf *b, uint64_t id, const char *comm)
 
 static uint64_t wanted_records;
 
-static bool has_written(struct fixture *f, const struct fr_keeper_stats *s)
+static bool has_written(struct fixture *f, const struct fr_tracker_stats *s)
 {
 	return s->records >= wanted_records;
 }
@@ -534,11 +535,11 @@ static void open_anew(struct fixture *f, uint64_t id, uint64_t since)
 	memset(f->session.features, 0, sizeof(f->session.features));
 	fr_session_deinit(&f->session);
 	f->session = next;
-	assert_int_equal(fr_keeper_set_session(f->keeper, &f->session, id), 0);
+	assert_int_equal(fr_tracker_set_session(f->tracker, &f->session, id), 0);
 }
 
-/* A keeper that has described 1000 events (DESCRIBED_MAX) compacts the file. This drops records that the test
-   counts. */
+/* A tracker that has described 1000 events (DESCRIBED_MAX) compacts the file. This drops records that the
+   test counts. */
 #define ANEW 900
 
 /* The events of the file's head left the ring long ago: it is of this recording all the same, and each record
@@ -547,30 +548,30 @@ static void test_opened_anew(void **state)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
-	struct fr_keeper_stats s;
+	struct fr_tracker_stats s;
 	char error[256] = "";
 
 	require_perf();
 	gather(f);
 	keeping_start(f);
-	fr_keeper_stats(f->keeper, &s);
+	fr_tracker_stats(f->tracker, &s);
 	for (uint64_t id = 1000; id < 1000 + ANEW; id++) {
 		open_anew(f, id, id > 1400 ? id - 400 : 0);
 		b.len = 0;
 		ev_comm_of(&b, id, "lives-on");
-		assert_int_equal(fr_keeper_fresh(f->keeper, b.data, b.len), 0);
+		assert_int_equal(fr_tracker_fresh(f->tracker, b.data, b.len), 0);
 		if (id % 200 == 0) {
 			wanted_records = s.records + id - 1000 + 1;
 			assert_true(wait_until(f, has_written));
 		}
 	}
 	assert_true(f->session.n_events < 500);
-	fr_keeper_stop(f->keeper);
+	fr_tracker_stop(f->tracker);
 	assert_int_equal(perf_lines(f, FR_AUXFILE_NAME, "lives-on", "COMM", error), ANEW);
 	assert_string_equal(error, "");
-	f->keeper = fr_keeper_free(f->keeper);
+	f->tracker = fr_tracker_free(f->tracker);
 	f->config.adopt = true;
-	f->config.adopt_horizon_ns = fr_monotonic_ns();
+	f->config.adopt_low_watermark_ns = fr_monotonic_ns();
 	f->config.sideband_id = 1000 + ANEW - 1;
 	keeping_start(f);
 	assert_true(model_mentions(f, fr_monotonic_ns(), "lives-on") > 0);
@@ -584,13 +585,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_truncated_anywhere, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(
 			test_evicted_moves_the_model, keeping_setup, keeping_teardown),
-		cmocka_unit_test_setup_teardown(test_since_the_horizon, keeping_setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_since_the_low_watermark, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_section, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(test_scan_after_loss, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(
 			test_overflow_is_counted_and_scanned, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(
-			test_second_keeper_is_refused, keeping_setup, keeping_teardown),
+			test_second_tracker_is_refused, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(test_stop_after_a_scan, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(test_owner_is_named, keeping_setup, keeping_teardown),
 		cmocka_unit_test_setup_teardown(test_older_file, keeping_setup, keeping_teardown),
@@ -599,5 +601,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_opened_anew, keeping_setup, keeping_teardown),
 	};
 
-	return cmocka_run_group_tests_name("sideband-keeper", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("sideband-tracker", tests, NULL, NULL);
 }
