@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/lock.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / FR_NSEC_PER_SEC), (long)(ns % FR_NSEC_PER_SEC)};
+}
+
+static void set_owner(struct fr_lock *lock, pid_t owner)
+{
+	atomic_store_explicit(&lock->owner, owner, memory_order_relaxed);
+}
+
+/* gettid() is a system call, and locks are taken on the path of a sample. */
+static pid_t own_tid(void)
+{
+	static _Thread_local pid_t tid;
+
+	if (!tid)
+		tid = gettid();
+	return tid;
+}
+
+void fr_lock_init(struct fr_lock *lock)
+{
+	pthread_mutex_init(&lock->mutex, NULL);
+	set_owner(lock, 0);
+}
+
+void fr_lock_deinit(struct fr_lock *lock)
+{
+	pthread_mutex_destroy(&lock->mutex);
+}
+
+void fr_lock(struct fr_lock *lock) FR_NO_THREAD_SAFETY_ANALYSIS
+{
+	pthread_mutex_lock(&lock->mutex);
+	set_owner(lock, own_tid());
+}
+
+void fr_unlock(struct fr_lock *lock) FR_NO_THREAD_SAFETY_ANALYSIS
+{
+	fr_lock_assert_held(lock);
+	set_owner(lock, 0);
+	pthread_mutex_unlock(&lock->mutex);
+}
+
+bool fr_lock_until(struct fr_lock *lock, uint64_t until_ns) FR_NO_THREAD_SAFETY_ANALYSIS
+{
+	const struct timespec until = timespec_of(until_ns);
+
+	if (pthread_mutex_clocklock(&lock->mutex, CLOCK_MONOTONIC, &until) != 0)
+		return false;
+	set_owner(lock, own_tid());
+	return true;
+}
+
+void fr_lock_assert_held(struct fr_lock *lock)
+{
+#ifdef FR_CHECKED
+	if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == own_tid())
+		return;
+	fprintf(stderr, "thread %d uses what a lock protects, and does not hold the lock\n", (int)own_tid());
+	abort();
+#endif
+}
+
+void fr_cond_init(struct fr_cond *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&cond->cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void fr_cond_deinit(struct fr_cond *cond)
+{
+	pthread_cond_destroy(&cond->cond);
+}
+
+void fr_cond_wait(struct fr_cond *cond, struct fr_lock *lock)
+{
+	fr_lock_assert_held(lock);
+	set_owner(lock, 0);
+	pthread_cond_wait(&cond->cond, &lock->mutex);
+	set_owner(lock, own_tid());
+}
+
+bool fr_cond_wait_until(struct fr_cond *cond, struct fr_lock *lock, uint64_t until_ns)
+{
+	const struct timespec until = timespec_of(until_ns);
+	int r;
+
+	fr_lock_assert_held(lock);
+	set_owner(lock, 0);
+	r = pthread_cond_timedwait(&cond->cond, &lock->mutex, &until);
+	set_owner(lock, own_tid());
+	return r != ETIMEDOUT;
+}
+
+void fr_cond_broadcast(struct fr_cond *cond)
+{
+	pthread_cond_broadcast(&cond->cond);
+}
