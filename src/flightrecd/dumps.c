@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From a trigger to a job of the dumper, and from its outcome to the log, the counters and who waits. */
-#include "flightrecd/daemon.h"
+#include "flightrecd/dumps.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "flightrecd/triggers.h"
+#include "reporting/cause.h"
 
 #include <errno.h>
 #include <string.h>
@@ -63,10 +62,9 @@ static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_req
 {
 	struct fr_dump_job *job = fr_dump_job_new(FR_JOB_DUMP);
 
-	if (!job || (q->caller && fr_dump_job_add_caller(job, q->caller) < 0) ||
-		!(job->meta = new_meta(m, q)))
+	if (!job || (q->call && fr_dump_job_add_caller(job, q->call) < 0) || !(job->meta = new_meta(m, q)))
 		return fr_dump_job_free(job);
-	job->id = m->next_job_id++;
+	job->id = m->counters.next_job_id++;
 	job->uid = q->uid == getuid() ? 0 : q->uid;
 	job->trigger_ns = q->cause->time_ns;
 	job->asked = q->asked;
@@ -90,11 +88,82 @@ int fr_daemon_dump(struct fr_daemon *m, const struct fr_dump_request *q, uint64_
 		return -ENOMEM;
 	r = fr_dumper_submit(m->dumper, job, ret_id);
 	if (r < 0) {
-		m->dumps_suppressed++;
+		m->counters.dumps_suppressed++;
 		fr_dump_job_free(job);
 	}
-	m->dumps_joined += r > 0;
+	m->counters.dumps_joined += r > 0;
 	return r;
+}
+
+void fr_daemon_submit(struct fr_daemon *m, struct fr_call *call, struct fr_dump_job *job)
+{
+	struct fr_diag d = {0};
+	int r = fr_dump_job_add_caller(job, call);
+
+	if (r == 0)
+		r = fr_dumper_submit(m->dumper, job, NULL);
+	if (r >= 0)
+		return;
+	fr_dump_job_free(job);
+	fr_fail(&d, r, "try again when `flightrecctl status` shows fewer queued",
+		"too many dumps are waiting already");
+	fr_call_fail(call, &d, r);
+}
+
+static void answer_dump(struct fr_daemon *m, struct fr_call *call, const struct fr_dump_job *job)
+{
+	_cleanup_free_ char *path = NULL;
+	struct fr_diag diag = job->diag;
+	cJSON *reply;
+
+	if (job->code < 0 && job->outcome == FR_OUTCOME_KEPT && diag.code) {
+		size_t n = strlen(diag.what);
+
+		snprintf(diag.what + n, sizeof(diag.what) - n,
+			"; its data is kept in memory and is tried again every 10 s");
+	}
+	if (job->code < 0) {
+		fr_call_fail(call, &diag, job->code);
+		return;
+	}
+	/* The file's own JSON is the answer: the same words whether one asks or looks. */
+	reply = cJSON_Duplicate(job->meta, true);
+	if (asprintf(&path, "%s/%s", job->directory ? job->directory : m->config->directory,
+		    job->result.name) >= 0)
+		cJSON_AddStringToObject(reply, "path", path);
+	cJSON_AddNumberToObject(reply, "id", (double)job->id);
+	cJSON_AddNumberToObject(reply, "window_closed_s", (double)job->snapshot_ns / 1e9);
+	fr_call_reply(call, reply);
+}
+
+static void answer_vacuum(struct fr_call *call, const struct fr_dump_job *job)
+{
+	const struct fr_vacuum_report *v = &job->vacuum;
+	cJSON *reply, *removed;
+
+	if (job->code < 0) {
+		fr_call_fail(call, &job->diag, job->code);
+		return;
+	}
+	reply = cJSON_CreateObject();
+	removed = cJSON_AddArrayToObject(reply, "removed");
+	for (size_t i = 0; i < v->n_removed; i++)
+		cJSON_AddItemToArray(removed, cJSON_CreateString(v->removed[i]));
+	cJSON_AddNumberToObject(reply, "freed", (double)v->freed_bytes);
+	if (job->kind == FR_JOB_VACUUM) {
+		cJSON_AddNumberToObject(reply, "files", (double)v->files);
+		cJSON_AddNumberToObject(reply, "bytes", (double)v->bytes);
+	}
+	fr_call_reply(call, reply);
+}
+
+static void answer_callers(struct fr_daemon *m, const struct fr_dump_job *job)
+{
+	for (size_t i = 0; i < job->n_callers; i++)
+		if (job->kind == FR_JOB_DUMP)
+			answer_dump(m, job->callers[i], job);
+		else
+			answer_vacuum(job->callers[i], job);
 }
 
 static int refuse_cancel(int code, uint64_t id, struct fr_diag *d)
@@ -123,7 +192,7 @@ int fr_daemon_cancel(struct fr_daemon *m, struct fr_call *call, uint64_t id, str
 	if (r < 0)
 		return refuse_cancel(r, id, d);
 	cause = cJSON_GetObjectItem(job->meta, "cause");
-	m->dumps_canceled++;
+	m->counters.dumps_canceled++;
 	job->code = fr_fail(&job->diag, -ECANCELED, "`flightrecctl dump` asks for another one",
 		"dump %llu was canceled by pid %d (%s), uid %u", (unsigned long long)id, (int)by->pid,
 		by->comm, (unsigned)by->uid);
@@ -131,8 +200,7 @@ int fr_daemon_cancel(struct fr_daemon *m, struct fr_call *call, uint64_t id, str
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "trigger")),
 		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")),
 		cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")));
-	for (size_t i = 0; i < job->n_callers; i++)
-		fr_verb_job_done(m, job->callers[i], job);
+	answer_callers(m, job);
 	fr_dump_job_free(job);
 	return 0;
 }
@@ -257,7 +325,7 @@ static void take_removals(struct fr_daemon *m, const struct fr_dump_job *job)
 
 	for (size_t i = 0; i < v->n_removed; i++)
 		forget_dump(m, v->removed[i]);
-	m->dumps_removed += v->n_removed;
+	m->counters.dumps_removed += v->n_removed;
 	if (v->n_removed)
 		fr_log(LOG_INFO, "removed %zu dumps, %s, from %s on", v->n_removed,
 			fr_size_format(v->freed_bytes, bytes), v->removed[0]);
@@ -267,20 +335,20 @@ static void take_removals(struct fr_daemon *m, const struct fr_dump_job *job)
 
 static void count_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 {
-	m->dumps_not_durable += job->code >= 0 && job->result.not_durable;
+	m->counters.dumps_not_durable += job->code >= 0 && job->result.not_durable;
 	switch (job->outcome) {
 	case FR_OUTCOME_DONE:
 	case FR_OUTCOME_KEPT:
 		if (job->code < 0)
-			m->dumps_failed++;
+			m->counters.dumps_failed++;
 		else
-			m->dumps_done++;
+			m->counters.dumps_done++;
 		break;
 	case FR_OUTCOME_RESCUED:
-		m->dumps_rescued++;
+		m->counters.dumps_rescued++;
 		break;
 	case FR_OUTCOME_GIVEN_UP:
-		m->dumps_given_up++;
+		m->counters.dumps_given_up++;
 		break;
 	}
 }
@@ -302,8 +370,7 @@ void fr_daemon_reap(struct fr_daemon *m)
 				fr_collector_submit(m->collector, job->result.name);
 			remember_dump(m, job);
 		}
-		for (size_t i = 0; i < job->n_callers; i++)
-			fr_verb_job_done(m, job->callers[i], job);
+		answer_callers(m, job);
 		if (job->final)
 			sd_event_exit(m->event, fr_exit_code(job->code));
 		fr_dump_job_free(job);

@@ -3,8 +3,11 @@
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/units.h"
-#include "flightrecd/config_read.h"
-#include "flightrecd/daemon.h"
+#include "config/read_in_time.h"
+#include "flightrecd/loop.h"
+#include "flightrecd/reload.h"
+#include "flightrecd/stages.h"
+#include "flightrecd/start.h"
 #include "merge/merge.h"
 
 #include <errno.h>
@@ -78,7 +81,7 @@ static int configure(struct fr_config *config, bool inherited, int argc, char *a
 
 	sd_notify(0, "STATUS=starting: reads the configuration");
 	if (inherited)
-		return fr_config_read_within(READ_TIMEOUT_NS, config, argc, argv, d);
+		return fr_config_read_in_time(READ_TIMEOUT_NS, config, argc, argv, d);
 	r = fr_options_parse(config, argc, argv, d);
 
 	return r == 0 ? fr_config_check(config, d) : r;
@@ -86,8 +89,8 @@ static int configure(struct fr_config *config, bool inherited, int argc, char *a
 
 static int run(struct fr_daemon *daemon, int argc, char *argv[])
 {
-	_cleanup_buf_ struct fr_buf kept = {0};
-	const bool inherited = fr_handover_config(&kept) == 0;
+	_cleanup_buf_ struct fr_buf saved_config = {0};
+	const bool inherited = fr_handover_config(&saved_config) == 0;
 	struct fr_diag why = {0};
 	int r;
 
@@ -96,14 +99,14 @@ static int run(struct fr_daemon *daemon, int argc, char *argv[])
 	r = configure(daemon->config, inherited, argc, argv, &why);
 	if (r > 0)
 		return FR_EXIT_OK;
-	if (r < 0 && (!inherited || fr_start_go_back(daemon, &kept, NULL) < 0)) {
-		fr_start_say_why_not(&why, r);
+	if (r < 0 && (!inherited || fr_start_restore_config(daemon, &saved_config, NULL) < 0)) {
+		fr_start_report_failure(&why, r);
 		return FR_EXIT_USAGE;
 	}
 	if (r < 0)
 		fr_daemon_refuse_config(&daemon->refused, &why);
 	block_stops();
-	return fr_daemon_run(daemon, &kept, inherited);
+	return fr_daemon_run(daemon, &saved_config, inherited);
 }
 
 static int record(struct fr_config *config, int argc, char *argv[])
@@ -117,7 +120,7 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	stop = daemon.stop;
 	/* All that the ring has is in the last dump. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
-		fr_handover_forget(&daemon);
+		fr_handover_forget(&daemon.handover);
 	fr_daemon_close(&daemon);
 	/* A last dump that could not be written is said by the exit code; the files before it are merged. */
 	if (stop == FR_STOP_MERGE) {

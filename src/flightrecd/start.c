@@ -2,11 +2,15 @@
 #include "flightrecd/start.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/utf8.h"
+#include "config/saved.h"
 #include "control/interface.h"
 #include "control/server.h"
-#include "flightrecd/config_kept.h"
-#include "flightrecd/daemon.h"
+#include "flightrecd/reload.h"
+#include "flightrecd/resize.h"
+#include "flightrecd/stages.h"
+#include "flightrecd/stop.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,13 +24,13 @@
 #include <systemd/sd-daemon.h>
 
 /* Each connection has one call, and of these there are not more. */
-#define HELD_MAX 64
-#define HELD_NS (20 * FR_NSEC_PER_SEC)
+#define DEFERRED_MAX 64
+#define DEFERRED_NS (20 * FR_NSEC_PER_SEC)
 /* What one step may take before the service manager gives up: a machine may have 200,000 processes and no
  * CPU. */
 #define STEP_USEC 180000000
 
-struct held {
+struct deferred_call {
 	struct fr_call *call;
 	const struct fr_method *method;
 	cJSON *parameters;
@@ -34,24 +38,25 @@ struct held {
 };
 
 struct fr_start {
+	const struct fr_start_ops *ops;
 	pthread_t thread;
 	bool has_thread;
 	int done_fd;
 	sd_event_source *done, *tick;
 	_Atomic(const char *) does;
 
-	struct fr_buf kept;
+	struct fr_buf saved_config;
 	bool inherited;
 	int result; /* of the stages, with `diag` */
 	struct fr_diag diag;
 
-	struct held held[HELD_MAX];
-	size_t n_held;
+	struct deferred_call deferred[DEFERRED_MAX];
+	size_t n_deferred;
 	bool usr1, usr2, hangup, term;
 	struct signalfd_siginfo usr1_info, hangup_info;
 };
 
-void fr_start_say_why_not(const struct fr_diag *d, int code)
+void fr_start_report_failure(const struct fr_diag *d, int code)
 {
 	char text[sizeof(d->what)];
 
@@ -61,28 +66,37 @@ void fr_start_say_why_not(const struct fr_diag *d, int code)
 	sd_notifyf(0, "STATUS=cannot start: %s", text);
 }
 
-void fr_start_does(struct fr_daemon *m, const char *what)
+void fr_start_progress(struct fr_daemon *m, const char *what)
 {
 	atomic_store(&m->start->does, what);
 	sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%d\nSTATUS=starting: %s", STEP_USEC, what);
 }
 
-int fr_start_go_back(struct fr_daemon *m, const struct fr_buf *kept, struct fr_diag *d)
+int fr_start_restore_config(struct fr_daemon *m, const struct fr_buf *saved_config, struct fr_diag *d)
 {
 	int r;
 
 	fr_config_deinit(m->config);
 	fr_config_init(m->config);
-	r = fr_config_restore(m->config, kept, d);
+	r = fr_config_restore(m->config, saved_config, d);
 	return r == 0 ? fr_config_check(m->config, d) : r;
 }
 
-/* With what the files say; where that cannot be used and there is a history to lose, with what the instance
-   before went by. */
+static int open_parts(struct fr_daemon *m, struct fr_diag *d)
+{
+	int r = fr_stages_open(m, fr_start_progress, d);
+
+	if (r >= 0)
+		fr_daemon_fit_ring(m);
+	return r;
+}
+
+/* Open with the configuration of the files. If it cannot be used and there is a history to lose, open with
+   the configuration of the instance before. */
 static int open_stages(struct fr_daemon *m, struct fr_start *s)
 {
 	struct fr_diag why = {0};
-	int r = fr_daemon_open(m, &why);
+	int r = open_parts(m, &why);
 
 	if (r >= 0)
 		return 0;
@@ -92,11 +106,11 @@ static int open_stages(struct fr_daemon *m, struct fr_start *s)
 	/* Tried with that already, or too late for another try. */
 	if (m->refused.code || fr_handover_config(NULL) < 0)
 		return r;
-	if (fr_start_go_back(m, &s->kept, NULL) < 0)
+	if (fr_start_restore_config(m, &s->saved_config, NULL) < 0)
 		return r;
 	fr_daemon_refuse_config(&m->refused, &why);
 	s->diag = (struct fr_diag){0};
-	return fr_daemon_open(m, &s->diag);
+	return open_parts(m, &s->diag);
 }
 
 static void *run(void *arg)
@@ -104,13 +118,13 @@ static void *run(void *arg)
 	struct fr_daemon *m = arg;
 	const uint64_t one = 1;
 
-	pthread_setname_np(pthread_self(), "fr-start");
+	fr_thread_begin(FR_THREAD_START);
 	m->start->result = open_stages(m, m->start);
 	(void)!write(m->start->done_fd, &one, sizeof(one));
 	return NULL;
 }
 
-static void run_held(struct fr_daemon *m, struct held *h)
+static void run_deferred(struct fr_daemon *m, struct deferred_call *h)
 {
 	if (fr_call_gone(h->call))
 		fr_call_reply(h->call, NULL);
@@ -123,11 +137,11 @@ static void run_held(struct fr_daemon *m, struct held *h)
 static void catch_up(struct fr_daemon *m, struct fr_start *s)
 {
 	if (s->hangup)
-		fr_daemon_take_signal(m, &s->hangup_info);
+		s->ops->handle_signal(m, &s->hangup_info);
 	if (s->usr1)
-		fr_daemon_take_signal(m, &s->usr1_info);
-	for (size_t i = 0; i < s->n_held; i++)
-		run_held(m, &s->held[i]);
+		s->ops->handle_signal(m, &s->usr1_info);
+	for (size_t i = 0; i < s->n_deferred; i++)
+		run_deferred(m, &s->deferred[i]);
 	if (s->usr2 || s->term)
 		fr_daemon_stop(m, s->usr2 ? FR_STOP_MERGE : FR_STOP_CLEAN);
 }
@@ -143,15 +157,15 @@ static int on_done(sd_event_source *source, int fd, uint32_t revents, void *ctx)
 	s->has_thread = false;
 	r = s->result;
 	if (r >= 0)
-		r = fr_daemon_go(m, &s->diag);
+		r = s->ops->begin_recording(m, &s->diag);
 	if (r < 0) {
-		fr_start_say_why_not(&s->diag, r);
+		fr_start_report_failure(&s->diag, r);
 		sd_event_exit(m->event, s->inherited ? FR_EXIT_AGAIN : fr_exit_code(r));
 		return 0;
 	}
 	m->start = NULL; /* from here on nothing is held back */
 	catch_up(m, s);
-	s->n_held = 0;
+	s->n_deferred = 0;
 	m->start = s;
 	fr_start_end(m);
 	return 0;
@@ -165,12 +179,12 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	const uint64_t now_ns = fr_monotonic_ns();
 	size_t n = 0;
 
-	for (size_t i = 0; i < s->n_held; i++) {
-		struct held *h = &s->held[i];
+	for (size_t i = 0; i < s->n_deferred; i++) {
+		struct deferred_call *h = &s->deferred[i];
 		struct fr_diag d = {0};
 
-		if (now_ns - h->since_ns < HELD_NS) {
-			s->held[n++] = *h;
+		if (now_ns - h->since_ns < DEFERRED_NS) {
+			s->deferred[n++] = *h;
 			continue;
 		}
 		fr_fail(&d, -EBUSY, "try again; `flightrecctl status` shows what it does",
@@ -178,12 +192,13 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 		fr_call_fail(h->call, &d, d.code);
 		cJSON_Delete(h->parameters);
 	}
-	s->n_held = n;
+	s->n_deferred = n;
 	sd_event_source_set_time_relative(source, FR_NSEC_PER_SEC / FR_NSEC_PER_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-int fr_start_begin(struct fr_daemon *m, struct fr_buf *kept, bool inherited, struct fr_diag *d)
+int fr_start_begin(struct fr_daemon *m, const struct fr_start_ops *ops, struct fr_buf *saved_config,
+	bool inherited, struct fr_diag *d)
 {
 	struct fr_start *s = calloc(1, sizeof(*s));
 	int r;
@@ -191,8 +206,9 @@ int fr_start_begin(struct fr_daemon *m, struct fr_buf *kept, bool inherited, str
 	if (!s)
 		return -ENOMEM;
 	m->start = s;
-	s->kept = *kept;
-	*kept = (struct fr_buf){0};
+	s->ops = ops;
+	s->saved_config = *saved_config;
+	*saved_config = (struct fr_buf){0};
 	s->inherited = inherited;
 	atomic_store(&s->does, "begins");
 	s->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -209,17 +225,17 @@ int fr_start_begin(struct fr_daemon *m, struct fr_buf *kept, bool inherited, str
 }
 
 /* Of a start that failed. */
-static void fail_held(struct fr_start *s)
+static void fail_deferred(struct fr_start *s)
 {
 	struct fr_diag d = {0};
 
 	fr_fail(&d, -ESHUTDOWN, s->diag.hint, "flightrecd did not start%s%s", s->diag.code ? ": " : "",
 		s->diag.what);
-	for (size_t i = 0; i < s->n_held; i++) {
-		fr_call_fail(s->held[i].call, &d, d.code);
-		cJSON_Delete(s->held[i].parameters);
+	for (size_t i = 0; i < s->n_deferred; i++) {
+		fr_call_fail(s->deferred[i].call, &d, d.code);
+		cJSON_Delete(s->deferred[i].parameters);
 	}
-	s->n_held = 0;
+	s->n_deferred = 0;
 }
 
 void fr_start_end(struct fr_daemon *m)
@@ -230,11 +246,11 @@ void fr_start_end(struct fr_daemon *m)
 		return;
 	if (s->has_thread)
 		pthread_join(s->thread, NULL);
-	fail_held(s);
+	fail_deferred(s);
 	sd_event_source_disable_unref(s->done);
 	sd_event_source_disable_unref(s->tick);
 	fr_closep(&s->done_fd);
-	fr_buf_deinit(&s->kept);
+	fr_buf_deinit(&s->saved_config);
 	free(s);
 	m->start = NULL;
 }
@@ -257,7 +273,7 @@ static void stop_wanted(struct fr_daemon *m)
 	sd_notify(0, "STATUS=stops when it has the history of the instance before, for its last dump");
 }
 
-bool fr_start_signalled(struct fr_daemon *m, const struct signalfd_siginfo *si)
+bool fr_start_defers_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)
 {
 	struct fr_start *s = m->start;
 
@@ -312,9 +328,9 @@ bool fr_start_gate(
 	} else if (!strcmp(method->name, FR_METHOD_STOP) && !merge) {
 		fr_call_reply(call, NULL);
 		stop_wanted(m);
-	} else if (s->n_held < HELD_MAX) {
-		s->held[s->n_held++] =
-			(struct held){call, method, cJSON_Duplicate(parameters, true), fr_monotonic_ns()};
+	} else if (s->n_deferred < DEFERRED_MAX) {
+		s->deferred[s->n_deferred++] = (struct deferred_call){
+			call, method, cJSON_Duplicate(parameters, true), fr_monotonic_ns()};
 	} else {
 		fr_call_fail(call, NULL, -EBUSY);
 	}

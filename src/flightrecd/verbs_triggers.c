@@ -3,24 +3,17 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "control/interface.h"
-#include "flightrecd/triggers.h"
+#include "base/log.h"
+#include "flightrecd/verbs.h"
+#include "flightrecd/watchers.h"
+#include "reporting/cause.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define WATCHERS_MAX 16
-/* Who has not read so much is told later how many he missed. */
-#define WATCHER_BACKLOG (32u << 10)
 /* Less than a reply may have: a decision is at most a few KiB. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
-
-struct fr_watchers {
-	struct {
-		struct fr_call *call; /* NULL: free */
-		uint64_t skipped;
-	} v[WATCHERS_MAX];
-};
 
 static void add_u64(cJSON *o, const char *name, uint64_t v)
 {
@@ -97,7 +90,7 @@ static void add_source(cJSON *o, const struct fr_trigger_info *i, uint64_t now_n
 	}
 	if (i->stats.gone)
 		cJSON_AddStringToObject(o, "gone", i->stats.gone);
-	cJSON_AddStringToObject(o, "unit", fr_unit_of_cause_name(i->stats.unit));
+	cJSON_AddStringToObject(o, "unit", fr_cause_unit_name(i->stats.unit));
 	if (i->stats.threshold)
 		add_u64(o, "threshold", i->stats.threshold);
 	if (i->stats.last_ns)
@@ -133,31 +126,6 @@ static cJSON *trigger_json(struct fr_daemon *m, size_t index, uint64_t now_ns)
 	add_moment(o, "last_fired", i.last_fired_ns, now_ns);
 	if (i.last_file[0])
 		cJSON_AddStringToObject(o, "last_file", i.last_file);
-	return o;
-}
-
-static cJSON *decision_json(const struct fr_decision *d)
-{
-	const struct fr_clock_pair pair = fr_clock_pair_now();
-	const uint64_t now_ns = pair.monotonic_ns;
-	cJSON *o = cJSON_CreateObject();
-	char text[FR_STAMP_SIZE];
-
-	add_u64(o, "id", d->id);
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, d->at_ns), text);
-	cJSON_AddStringToObject(o, "time", text);
-	add_u64(o, "monotonic_ns", d->at_ns);
-	add_u64(o, "age_ns", now_ns > d->at_ns ? now_ns - d->at_ns : 0);
-	cJSON_AddStringToObject(o, "trigger", d->cause.trigger);
-	cJSON_AddStringToObject(o, "verdict", fr_verdict_name(d->verdict));
-	cJSON_AddStringToObject(o, "why", d->why);
-	if (d->dump_id)
-		add_u64(o, "dump_id", d->dump_id);
-	if (d->file[0])
-		cJSON_AddStringToObject(o, "file", d->file);
-	add_u64(o, "repeats", d->repeats);
-	add_u64(o, "last_age_ns", now_ns > d->last_ns ? now_ns - d->last_ns : 0);
-	cJSON_AddItemToObject(o, "cause", fr_cause_json(&d->cause, (uid_t)-1));
 	return o;
 }
 
@@ -273,32 +241,8 @@ void fr_verb_decisions(void *daemon, struct fr_call *call, const cJSON *paramete
 	reply = cJSON_CreateObject();
 	list = cJSON_AddArrayToObject(reply, "decisions");
 	for (size_t i = 0; i < max && (d = fr_triggers_decision(m->triggers, i)); i++)
-		cJSON_AddItemToArray(list, decision_json(d));
+		cJSON_AddItemToArray(list, fr_decision_json(d));
 	fr_call_reply(call, reply);
-}
-
-/* Those whose client has gone make room. */
-static void sweep(struct fr_watchers *w)
-{
-	for (size_t i = 0; i < WATCHERS_MAX; i++)
-		if (w->v[i].call && fr_call_gone(w->v[i].call))
-			fr_call_reply(TAKE_PTR(w->v[i].call), NULL);
-}
-
-static int add_watcher(struct fr_daemon *m, struct fr_call *call)
-{
-	if (!m->watchers)
-		m->watchers = calloc(1, sizeof(*m->watchers));
-	if (!m->watchers)
-		return -ENOMEM;
-	sweep(m->watchers);
-	for (size_t i = 0; i < WATCHERS_MAX; i++)
-		if (!m->watchers->v[i].call) {
-			m->watchers->v[i].call = call;
-			m->watchers->v[i].skipped = 0;
-			return 0;
-		}
-	return -EBUSY;
 }
 
 void fr_verb_watch(void *daemon, struct fr_call *call, const cJSON *parameters)
@@ -311,39 +255,8 @@ void fr_verb_watch(void *daemon, struct fr_call *call, const cJSON *parameters)
 		return;
 	if (!fr_call_wants_more(call))
 		fr_fail(&d, r, "call it with more", "Watch has more than one reply");
-	else if ((r = add_watcher(m, call)) == -EBUSY)
-		fr_fail(&d, r, "end one of them", "%d clients are watching already", WATCHERS_MAX);
+	else if ((r = fr_watchers_add(m, call)) == -EBUSY)
+		fr_fail(&d, r, "end one of them", "%d clients are watching already", FR_WATCHERS_MAX);
 	if (r < 0)
 		fr_call_fail(call, &d, r);
-}
-
-void fr_watchers_tell(struct fr_daemon *m, const struct fr_decision *decision)
-{
-	if (!m->watchers)
-		return;
-	sweep(m->watchers);
-	for (size_t i = 0; i < WATCHERS_MAX; i++) {
-		struct fr_call *call = m->watchers->v[i].call;
-		cJSON *reply;
-
-		if (!call)
-			continue;
-		if (fr_call_backlog(call) > WATCHER_BACKLOG) {
-			m->watchers->v[i].skipped++;
-			continue;
-		}
-		reply = cJSON_CreateObject();
-		cJSON_AddItemToObject(reply, "decision", decision_json(decision));
-		add_u64(reply, "skipped", m->watchers->v[i].skipped);
-		m->watchers->v[i].skipped = 0;
-		fr_call_reply_more(call, reply);
-	}
-}
-
-void fr_watchers_free(struct fr_daemon *m)
-{
-	for (size_t i = 0; m->watchers && i < WATCHERS_MAX; i++)
-		if (m->watchers->v[i].call)
-			fr_call_reply(m->watchers->v[i].call, NULL);
-	free(TAKE_PTR(m->watchers));
 }
