@@ -329,121 +329,126 @@ SETTER(set_address)
 
 static const struct fr_config_key keys[] = {
 	{"Recorder", "Events", "cycles", NULL,
-		"What to sample, as `perf record -e` takes it, separated by commas. Several lines add up;\n"
-		"an empty one clears. None: cycles with frame-pointer stacks, or cpu-clock where there is "
-		"no\n"
-		"hardware counter.",
+		"The events to sample, as `perf record -e` takes them, separated by commas. Several lines\n"
+		"add up; an empty one clears the list. By default: cycles with frame-pointer stacks, or\n"
+		"cpu-clock if there is no hardware counter.",
 		.set = set_events},
 	{"Recorder", "Filter", "prev_pid != 0", NULL, "A tracepoint filter for the Events= line before it.",
 		.set = set_filter},
-	{"Recorder", "Frequency", "99", NULL, "Samples a second and CPU. Excludes Period=.", set_u64,
+	{"Recorder", "Frequency", "99", NULL,
+		"The number of samples a second on each CPU. Not together with Period=.", set_u64,
 		AT(defaults.frequency_hz), 1, 1000000},
-	{"Recorder", "Period", "1000000", NULL, "One sample for so many events. Excludes Frequency=.",
+	{"Recorder", "Period", "1000000", NULL,
+		"One sample each time this number of events has occurred. Not together with Frequency=.",
 		set_u64, AT(defaults.period), 1, INT64_MAX},
-	{"Recorder", "CallGraph", "fp", NULL, "Stacks: fp, dwarf, dwarf,SIZE, lbr or no.",
+	{"Recorder", "CallGraph", "fp", NULL, "How stacks are recorded: fp, dwarf, dwarf,SIZE, lbr or no.",
 		.set = set_call_graph},
-	{"Recorder", "CPUs", "0-3", NULL, "Which CPUs; all that are online where it is empty.", set_cpus,
-		AT(cpus)},
-	{"Recorder", "CGroup", "system.slice", NULL, "Only tasks in this cgroup.", set_string, AT(cgroup)},
+	{"Recorder", "CPUs", "0-3", NULL, "Record only these CPUs. Empty: all CPUs that are online.",
+		set_cpus, AT(cpus)},
+	{"Recorder", "CGroup", "system.slice", NULL, "Record only tasks in this cgroup.", set_string,
+		AT(cgroup)},
 	{"Recorder", "RingSize", "64M", "64M",
-		"The ring of compressed samples in memory: 1M to 16G. Older samples make room for new ones.",
+		"The memory of the ring of compressed samples: 1M to 16G. New samples replace the oldest.",
 		set_ring_size, AT(ring_bytes)},
 	{"Recorder", "KernelBuffer", "auto", "auto",
-		"The kernel's ring of samples, for each CPU; rounded up to a power of two of pages.\n"
-		"auto: 16M, less where that is over 64M for all CPUs, memory is small or may not be locked.",
+		"The kernel's ring of samples for each CPU, rounded up to a power of two of pages.\n"
+		"auto: 16M, or less if all CPUs together would take more than 64M, if the machine has\n"
+		"little memory, or if that much may not be locked.",
 		set_kernel_buffer, AT(kernel_buffer_bytes), 1, 1ULL << 30},
 	{"Recorder", "SidebandBuffer", "512K", "512K",
-		"The kernel's ring of maps, names, forks and exits, for each CPU; rounded up alike.",
+		"The kernel's ring of maps, names, forks and exits for each CPU, rounded up in the same\n"
+		"way.",
 		set_buffer, AT(sideband_buffer_bytes), 1, 1ULL << 30},
 	{"Recorder", "KernelBuildIDs", "auto", "auto",
-		"Have the kernel put build-ids into its records of maps: yes or no; with no they are read "
-		"from\n"
-		"the files. auto: yes, unless another recorder runs that a fault of kernels to 6.18 would "
-		"disturb.",
+		"Whether the kernel puts build-ids into its records of maps: yes or no. With no, the\n"
+		"recorder reads them from the files. auto: yes, unless another recorder runs that a fault\n"
+		"of kernels up to 6.18 would disturb.",
 		.set = set_kernel_build_ids},
 	{"Recorder", "AuxiliaryMax", "32M", "32M",
-		"perf.data.auxiliary is compacted to what still matters when it is larger, and has doubled.\n"
-		"0: never by its size.",
+		"perf.data.auxiliary is compacted to what still matters when it is larger than this and\n"
+		"has doubled in size. 0: never because of its size.",
 		set_size, AT(auxiliary_max_bytes)},
 	{"Recorder", "AuxiliaryMaxAge", "1h", "1h",
-		"And when the last time is longer ago. 0: never by its age.", set_duration,
-		AT(auxiliary_max_age_ns)},
-	{"Recorder", "CompressionLevel", "1", "1", "zstd's level of the ring, 1 to 19. 1 is right for most.",
-		set_int, AT(compression_level), 1, 19},
+		"It is also compacted when the last compaction is older than this. 0: never because of\n"
+		"its age.",
+		set_duration, AT(auxiliary_max_age_ns)},
+	{"Recorder", "CompressionLevel", "1", "1",
+		"The zstd level of the ring, 1 to 19. 1 is right for most machines.", set_int,
+		AT(compression_level), 1, 19},
 	{"Recorder", "Directory", "/var/lib/flightrec", "/var/lib/flightrec",
-		"Where perf.data.auxiliary and the dumps go.", set_absolute_path, AT(directory)},
+		"The directory of perf.data.auxiliary and of the dumps.", set_absolute_path, AT(directory)},
 	{"Recorder", "ControlSocket", "/run/flightrec/control", "/run/flightrec/control",
-		"The socket that flightrecctl talks to. no: none.", set_socket, AT(socket)},
+		"The socket that flightrecctl connects to. no: there is none.", set_socket, AT(socket)},
 	{"Recorder", "Group", "flightrec", "flightrec",
-		"Who may read the dumps and use the socket, besides root.", set_string, AT(group)},
+		"Besides root, members of this group may read the dumps and use the socket.", set_string,
+		AT(group)},
 	{"Recorder", "LogLevel", "info", "info", "err, warning, notice, info or debug.",
 		.set = set_log_level},
 	{"Recorder", "CPUBudget", "no", "no",
-		"What the recorder itself may take of one CPU, as in 1%: above it, over 10 s, it samples at "
-		"half\n"
-		"of its frequencies, again and again to 1/16, and steps up again when it is quiet. no: no "
-		"limit.",
+		"The part of one CPU that the recorder itself may take, as in 1%. If it takes more over\n"
+		"10 s, it halves its frequencies, step by step down to 1/16, and doubles them again when\n"
+		"it is quiet. no: no limit.",
 		set_budget, AT(cpu_budget_ppm), 100, 100000000},
 	{"Recorder", "MetricsListen", "", "",
-		"Serve the metrics over HTTP at /metrics, as in 127.0.0.1:9752. Empty: do not listen.",
+		"Serve the metrics over HTTP at /metrics on this address, as in 127.0.0.1:9752. Empty: do\n"
+		"not listen.",
 		set_address, AT(metrics_listen)},
 	{"Recorder", "MetricsPublic", "no", "no",
-		"Let MetricsListen= be an address that other machines reach. There is neither a password "
-		"nor\n"
-		"encryption.",
+		"Allow a MetricsListen= address that other machines can reach. There is neither a\n"
+		"password nor encryption.",
 		set_boolean, AT(metrics_public)},
 	{"Dump", "Compression", "yes", "yes",
-		"Write the ring's content as it is, compressed. With no, tools without zstd read it, too.",
+		"Write the content of the ring as it is, compressed. With no, programs without zstd can\n"
+		"read dumps too.",
 		set_boolean, AT(dump_compress)},
 	{"Dump", "Window", "all", "all",
-		"How far back a dump goes where a person asks for one without a time. all: the whole ring.",
+		"How far back a dump goes if a person asks for one without a time. all: the whole ring.",
 		set_window, AT(window_ns)},
 	{"Dump", "PostTrigger", "0", "0",
-		"How long a dump goes on recording after its trigger, before it is written: 0 to 1h.",
+		"How long the recorder records after the trigger before it writes the dump: 0 to 1h.",
 		set_post, AT(post_trigger_ns)},
 	{"Dump", "MaxUse", "", "",
-		"Dumps take at most so much of the disk; the oldest go. 0: no limit. Empty: 10 % of the "
-		"file\n"
-		"system, at most 4G.",
+		"How much disk space all dumps together may take; the oldest are removed. 0: no limit.\n"
+		"Empty: 10 % of the file system, at most 4G.",
 		set_limit, AT(retention.max_use)},
 	{"Dump", "KeepFree", "", "",
-		"So much of the file system stays free; the oldest dumps go. 0: none. Empty: 15 % of the "
-		"file\n"
-		"system, at most 4G.",
+		"How much of the file system stays free; the oldest dumps are removed. 0: no limit.\n"
+		"Empty: 15 % of the file system, at most 4G.",
 		set_limit, AT(retention.keep_free)},
-	{"Dump", "MaxFiles", "0", "0", "At most so many dumps; the oldest go. 0: no limit.", set_u64,
-		AT(retention.max_files), 0, 1000000},
-	{"Dump", "MaxAge", "0", "0", "Dumps that are older go. 0: no limit.", set_duration,
+	{"Dump", "MaxFiles", "0", "0", "The largest number of dumps; the oldest are removed. 0: no limit.",
+		set_u64, AT(retention.max_files), 0, 1000000},
+	{"Dump", "MaxAge", "0", "0", "Dumps that are older than this are removed. 0: no limit.", set_duration,
 		AT(retention.max_age_ns)},
 	{"Dump", "KeepFailed", "yes", "yes",
-		"Keep the newest dump that could not be written in memory, in at most half of the ring, and\n"
-		"write it when there is room.",
+		"If a dump cannot be written, keep the newest such dump in memory, in at most half of\n"
+		"the ring, and write it when there is space.",
 		set_boolean, AT(keep_failed)},
-	{"Dump", "BlockSize", "1M", "1M", "Bytes of one write: a power of two from 64K to 16M.", set_size,
-		AT(block_bytes)},
-	{"Dump", "QueueDepth", "8", "8", "Writes in flight, 1 to 64.", set_int, AT(queue_depth), 1, 64},
+	{"Dump", "BlockSize", "1M", "1M", "The number of bytes of one write: a power of two from 64K to 16M.",
+		set_size, AT(block_bytes)},
+	{"Dump", "QueueDepth", "8", "8", "The number of writes in flight, 1 to 64.", set_int, AT(queue_depth),
+		1, 64},
 	{"Dump", "CacheObjects", "no", "no",
-		"Keep copies of the object files that samples of dumps are in, in debug/ beside them, for\n"
-		"perf --buildid-dir: no, yes (1G of them) or a size. The least recently used go first.",
+		"Keep copies of the object files that the samples of dumps refer to, in debug/ beside the\n"
+		"dumps, for perf --buildid-dir: no, yes (1G of them) or a size. The least recently used\n"
+		"are removed first.",
 		set_cache, AT(cache_bytes)},
-	{"Dump", "CacheObjectMax", "256M", "256M", "An object file that is larger is not kept.", set_size,
+	{"Dump", "CacheObjectMax", "256M", "256M", "A larger object file is not copied.", set_size,
 		AT(cache_object_bytes)},
 	{"Triggers", "Cooldown", "1min", "1min",
-		"After a trigger has made a dump it stays quiet for so long. 0: never.", set_duration,
+		"After a trigger has made a dump, it stays quiet for this time. 0: no pause.", set_duration,
 		AT(triggers.cooldown_ns)},
-	{"Triggers", "MinFill", "0", "0", "Triggers wait until the ring holds that much time.", set_duration,
-		AT(triggers.min_fill_ns)},
+	{"Triggers", "MinFill", "0", "0", "Triggers make no dump until the ring holds this much time.",
+		set_duration, AT(triggers.min_fill_ns)},
 	{"Triggers", "Window", "30s", "30s",
 		"How far back from its anomaly the dump of a trigger goes, if its section has no Window=.\n"
 		"all: the whole ring.",
 		set_window, AT(triggers.window_ns)},
 	{"Triggers", "RateLimit", "20/1h", "20/1h",
-		"All triggers together make at most so many dumps in so long, not counting those that a "
-		"person\n"
-		"asks for. no: no limit.",
+		"All triggers together make at most this many dumps in this time. Dumps that a person\n"
+		"asks for do not count. no: no limit.",
 		set_rate, .most = 1000000},
 	{"Triggers", "Socket", "/run/flightrec/trigger", "/run/flightrec/trigger",
-		"The socket that applications send their triggers to. no: none.", set_socket,
+		"The socket that applications send their triggers to. no: there is none.", set_socket,
 		AT(triggers.socket)},
 };
 _Static_assert(sizeof(int) == sizeof(unsigned), "set_int() serves both");
@@ -557,9 +562,9 @@ void fr_config_print_default(FILE *f)
 {
 	const char *section = "";
 
-	fprintf(f, "# flightrecd's configuration, see flightrecd.conf(5). What is commented out is the "
-		   "default or\n"
-		   "# an example. Changes of your own go to flightrecd.conf.d/NAME.conf best.\n");
+	fprintf(f,
+		"# The configuration of flightrecd, see flightrecd.conf(5). Each commented line shows the\n"
+		"# default or an example. Put your own changes into flightrecd.conf.d/NAME.conf.\n");
 	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++) {
 		if (strcmp(section, keys[i].section))
 			fprintf(f, "\n[%s]\n", keys[i].section);

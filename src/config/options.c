@@ -28,36 +28,40 @@ enum {
 };
 
 static const struct fr_option options[] = {
-	{"event", 'e', "EVENT", "what to sample, as perf takes it; several add up. x.bpf.o: a trigger", NULL},
+	{"event", 'e', "EVENT", "events to sample, as perf takes them; several add up. x.bpf.o: a trigger",
+		NULL},
 	{"filter", OPT_FILTER, "FILTER", "tracepoint filter for the -e before it", NULL},
 	{"trigger", OPT_TRIGGER, "NAME[:K=V]", "arm this trigger, with a key of its section; several add up",
 		NULL},
-	{"freq", 'F', "HZ", "samples a second and CPU (99)", NULL},
-	{"count", 'c', "PERIOD", "one sample for so many events", NULL},
+	{"freq", 'F', "HZ", "samples a second on each CPU (99)", NULL},
+	{"count", 'c', "PERIOD", "one sample each time this number of events has occurred", NULL},
 	{"", 'g', NULL, "stacks by frame pointers: --call-graph fp", NULL},
-	{"call-graph", OPT_CALL_GRAPH, "HOW", "fp, dwarf, dwarf,SIZE, lbr or no", NULL},
-	{"all-cpus", 'a', NULL, "all of the machine (the default without COMMAND and -p)", NULL},
+	{"call-graph", OPT_CALL_GRAPH, "HOW", "how stacks are recorded: fp, dwarf, dwarf,SIZE, lbr or no",
+		NULL},
+	{"all-cpus", 'a', NULL, "the whole machine (the default without COMMAND and -p)", NULL},
 	{"cpu", 'C', "LIST", "only these CPUs: 0-3,8", NULL},
 	{"pid", 'p', "PIDS", "only these processes, with their threads and children", NULL},
 	{"cgroup", 'G', "CGROUP", "only tasks in this cgroup", NULL},
-	{"ring-size", 'M', "SIZE", "memory of the ring: 1M to 16G (64M)", NULL},
-	{"mmap-pages", 'm', "PAGES", "kernel ring per CPU, in pages or with a suffix as 2M (auto)", NULL},
-	{"output", 'o', "DIR", "where the files go (/var/lib/flightrec, with COMMAND: .)", NULL},
-	{"window", OPT_WINDOW, "SPAN", "how far back a dump goes: 30s, all (that)", NULL},
-	{"post-trigger", OPT_POST_TRIGGER, "SPAN", "how long a dump goes on recording after its trigger (0)",
+	{"ring-size", 'M', "SIZE", "memory of the ring, 1M to 16G (64M)", NULL},
+	{"mmap-pages", 'm', "PAGES", "kernel ring of each CPU, in pages or with a suffix, as in 2M (auto)",
 		NULL},
+	{"output", 'o', "DIR", "directory of the files (/var/lib/flightrec, with COMMAND: .)", NULL},
+	{"window", OPT_WINDOW, "SPAN", "how far back a dump goes: 30s, or all of the ring (all)", NULL},
+	{"post-trigger", OPT_POST_TRIGGER, "SPAN",
+		"how long to record after a trigger before the dump is written (0)", NULL},
 	{"block-size", OPT_BLOCK_SIZE, "SIZE", "bytes of one write, 64K to 16M (1M)", NULL},
 	{"queue-depth", OPT_QUEUE_DEPTH, "N", "writes in flight, 1 to 64 (8)", NULL},
-	{"no-compression", OPT_NO_COMPRESSION, NULL, "dumps that readers without zstd take", NULL},
-	{"socket", OPT_SOCKET, "PATH", "of the control socket (/run/flightrec/control, with COMMAND: none)",
+	{"no-compression", OPT_NO_COMPRESSION, NULL, "write dumps that programs without zstd can read", NULL},
+	{"socket", OPT_SOCKET, "PATH", "the control socket (/run/flightrec/control, with COMMAND: none)",
 		NULL},
-	{"group", OPT_GROUP, "NAME", "who may read dumps and use the socket (flightrec)", NULL},
-	{"config", OPT_CONFIG, "FILE", "instead of /etc/flightrec/flightrecd.conf", NULL},
+	{"group", OPT_GROUP, "NAME", "members of this group may read dumps and use the socket (flightrec)",
+		NULL},
+	{"config", OPT_CONFIG, "FILE", "read this file instead of /etc/flightrec/flightrecd.conf", NULL},
 	{"verbose", 'v', NULL, "log more", NULL},
 	{"quiet", 'q', NULL, "log warnings and errors only", NULL},
 	{"help-config", OPT_HELP_CONFIG, NULL, "print the configuration file with all defaults, and exit",
 		NULL},
-	{"help", 'h', NULL, "print this, and exit", NULL},
+	{"help", 'h', NULL, "print this help, and exit", NULL},
 	{"version", OPT_VERSION, NULL, "print the version, and exit", NULL},
 };
 
@@ -88,8 +92,7 @@ static void print_help(void)
 	       "stacks\n"
 	       "  flightrecd -e sched:sched_switch -p 1234 -o . --socket ./control  switches of one process\n"
 	       "  flightrecd -g -- make -j8                                         a command\n");
-	printf("\nSignals: USR1 dumps, USR2 stops and merges, HUP reloads, TERM stops. flightrecd(8) says "
-	       "more.\n");
+	printf("\nSignals: USR1 dumps, USR2 stops and merges, HUP reloads, TERM stops. See flightrecd(8).\n");
 }
 
 /* What has to be known before the file is read. */

@@ -277,49 +277,58 @@ SETTER(set_set)
 
 static const struct fr_trigger_key keys[] = {
 	{"Probe", "run-queue-latency",
-		"One of these eight names its source. A built-in probe; a section with a probe's name needs "
-		"no\n"
-		"Probe=. flightrecd.conf(5) lists them.",
+		"A section has one source: one of these eight keys. Probe= is a built-in probe, and not\n"
+		"needed in a section with the name of a probe. flightrecd.conf(5) lists the probes.",
 		set_probe, SOURCE(PROBE)},
 	{"Program", "/etc/flightrec/slow-disk.bpf.o",
 		"A BPF object that was made with include/flightrec/trigger.bpf.h.", set_path,
 		SOURCE(PROGRAM)},
 	{"Function", "/usr/sbin/mysqld:dispatch_command",
-		"Calls of this function that take Threshold= or longer.", set_function, SOURCE(FUNCTION)},
+		"Fire for calls of this function that take Threshold= or longer.", set_function,
+		SOURCE(FUNCTION)},
 	{"USDT", "/usr/sbin/mysqld:mysql:query__start,mysql:query__done",
-		"From one static probe of a program to the other, in one thread: Threshold= or longer.",
+		"Fire if a thread takes Threshold= or longer from one static probe of a program to the\n"
+		"other.",
 		set_function, SOURCE(USDT)},
 	{"Pressure", "memory some",
-		"Stalls of cpu, memory or io, some or full, of Threshold= in Interval=; with CGroup= of one\n"
-		"cgroup.",
+		"Fire if tasks were stalled for Threshold= within Interval=: cpu, memory or io, and some\n"
+		"or full. With CGroup=, only tasks of that cgroup count.",
 		set_source, SOURCE(PRESSURE)},
 	{"Event", "sched:sched_process_exec",
-		"An event as `perf record -e` takes it: each occurrence, or Threshold= of them in Interval=.",
+		"Fire at each occurrence of an event as `perf record -e` takes it, or at Threshold= of\n"
+		"them within Interval=.",
 		set_source, SOURCE(EVENT)},
-	{"Every", "1h", "A timer.", set_every, SOURCE(TIMER)},
+	{"Every", "1h", "A timer: fire each time this time has passed.", set_every, SOURCE(TIMER)},
 	{"Application", "yes",
-		"Applications that name this trigger in a datagram, see include/flightrec/trigger.h.",
+		"Fire when an application names this trigger in a datagram, see\n"
+		"include/flightrec/trigger.h.",
 		set_application, SOURCE(APPLICATION)},
-	{"Threshold", "20ms", "From which value on: a time, a number or a size, as the source measures.",
+	{"Threshold", "20ms",
+		"The lowest value that fires: a time, a number or a size, as the source measures.",
 		set_string, AT(threshold), FOR(BPF | CODE | BIT(PRESSURE) | BIT(EVENT))},
-	{"Interval", "1s", "Over so long, where a source counts.", set_interval, AT(interval_ns),
+	{"Interval", "1s", "The time over which a source counts.", set_interval, AT(interval_ns),
 		FOR(BPF | BIT(PRESSURE) | BIT(EVENT))},
-	{"Filter", "filename ~ \"*/sshd\"", "A tracepoint filter, of Event=.", set_string, AT(filter),
+	{"Filter", "filename ~ \"*/sshd\"", "A tracepoint filter for Event=.", set_string, AT(filter),
 		FOR(BIT(EVENT))},
-	{"Syscall", "fsync fdatasync", "Only these system calls, of the probe syscall-latency.", set_string,
-		AT(syscalls), FOR(BIT(PROBE))},
-	{"Comm", "mysqld", "Only tasks of this name.", set_comm, AT(comm), FOR(BPF | CODE | BIT(EVENT))},
-	{"CGroup", "/system.slice/mysql.service", "Only this cgroup.", set_string, AT(cgroup),
+	{"Syscall", "fsync fdatasync", "The probe syscall-latency looks only at these system calls.",
+		set_string, AT(syscalls), FOR(BIT(PROBE))},
+	{"Comm", "mysqld", "Only tasks with this name count.", set_comm, AT(comm),
+		FOR(BPF | CODE | BIT(EVENT))},
+	{"CGroup", "/system.slice/mysql.service", "Only tasks in this cgroup count.", set_string, AT(cgroup),
 		FOR(BPF | CODE | BIT(EVENT) | BIT(PRESSURE))},
-	{"Pid", "1234", "Only this process.", set_pid, AT(pid), FOR(BPF | CODE | BIT(EVENT))},
-	{"Set", "limit=5", "A global variable of Program=. Several lines add up; an empty one clears.",
-		set_set, AT(set), FOR(BPF)},
-	{"Enabled", "yes", "With no it is known, and armed by flightrecctl enable.", set_enabled, AT(enabled),
+	{"Pid", "1234", "Only tasks of this process count.", set_pid, AT(pid), FOR(BPF | CODE | BIT(EVENT))},
+	{"Set", "limit=5",
+		"A global variable of Program=. Several lines add up; an empty one clears the list.", set_set,
+		AT(set), FOR(BPF)},
+	{"Enabled", "yes", "With no, the trigger is not armed until flightrecctl enable arms it.",
+		set_enabled, AT(enabled), FOR(ALL)},
+	{"Cooldown", "1min", "As in [Triggers], for this trigger.", set_duration, AT(cooldown_ns), FOR(ALL)},
+	{"MinFill", "30s", "As in [Triggers], for this trigger.", set_duration, AT(min_fill_ns), FOR(ALL)},
+	{"Window", "2min", "As in [Triggers], for the dumps of this trigger.", set_window, AT(window_ns),
 		FOR(ALL)},
-	{"Cooldown", "1min", "As in [Triggers], of this one.", set_duration, AT(cooldown_ns), FOR(ALL)},
-	{"MinFill", "30s", "As in [Triggers], of this one.", set_duration, AT(min_fill_ns), FOR(ALL)},
-	{"Window", "2min", "As in [Triggers], of its dumps.", set_window, AT(window_ns), FOR(ALL)},
-	{"PostTrigger", "5s", "As in [Dump], of its dumps. What else fires until then shares the file.",
+	{"PostTrigger", "5s",
+		"As in [Dump], for the dumps of this trigger. Triggers that fire until then share the\n"
+		"file.",
 		set_post, AT(post_ns), FOR(ALL)},
 };
 
@@ -509,7 +518,8 @@ int fr_config_check_triggers(const struct fr_config *c, struct fr_diag *d)
 
 void fr_config_print_trigger_keys(FILE *f)
 {
-	fprintf(f, "\n# A trigger of that name; any number of such sections.\n#[Trigger NAME]\n");
+	fprintf(f,
+		"\n# A trigger with this name. There can be any number of such sections.\n#[Trigger NAME]\n");
 	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++) {
 		fr_config_print_help(f, keys[i].help);
 		fprintf(f, "#%s=%s\n", keys[i].name, keys[i].value);
