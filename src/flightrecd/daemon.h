@@ -28,6 +28,7 @@
 #include "reporting/http.h"
 #include "reporting/losses.h"
 #include "reporting/rates.h"
+#include "reporting/recent_dumps.h"
 #include "sideband/tracker.h"
 #include "trigger/triggers.h"
 
@@ -102,9 +103,7 @@ struct fr_daemon {
 	/* What is reported. */
 	struct fr_rates rates;
 	struct fr_counters counters;
-	char writer[96];	  /* how the newest file was written */
-	cJSON *last_dump;	  /* outcome of the newest job, NULL: none yet */
-	cJSON *dumps;		  /* array of this run's dumps, newest last, bounded */
+	struct fr_recent_dumps recent_dumps;
 	uint64_t losses_reported; /* sum of all losses that the log has reported */
 	int compaction_reported;  /* the last errno of compaction that the log has reported */
 };

@@ -242,6 +242,5 @@ void fr_daemon_close(struct fr_daemon *m)
 	fr_stages_close(m);
 	m->event = sd_event_unref(m->event);
 	fr_rates_reset(&m->rates);
-	cJSON_Delete(TAKE_PTR(m->last_dump));
-	cJSON_Delete(TAKE_PTR(m->dumps));
+	fr_recent_dumps_deinit(&m->recent_dumps);
 }

@@ -11,8 +11,6 @@
 
 /* Clocks of two programs are read one after the other. */
 #define AHEAD_MAX_NS FR_NSEC_PER_SEC
-/* Less than a reply may have, with the commas between. */
-#define LIST_BYTES (3u << 20)
 #define POST_MAX_NS (3600 * FR_NSEC_PER_SEC)
 
 static void fail(struct fr_call *call, int code, const char *hint, const char *what)
@@ -324,33 +322,12 @@ void fr_verb_remove(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_daemon_submit(ctx, call, job);
 }
 
-/* The newest that one reply can hold: on a large machine each may have thousands of losses to tell. */
-static cJSON *newest_dumps(const cJSON *dumps)
-{
-	cJSON *ret = cJSON_CreateArray();
-	size_t room = LIST_BYTES;
-
-	for (int i = cJSON_GetArraySize(dumps); i-- > 0;) {
-		char *text = cJSON_PrintUnformatted(cJSON_GetArrayItem(dumps, i));
-		size_t len = text ? strlen(text) : SIZE_MAX;
-
-		if (len > room) {
-			cJSON_free(text);
-			break;
-		}
-		room -= len;
-		cJSON_InsertItemInArray(ret, 0, cJSON_CreateRaw(text));
-		cJSON_free(text);
-	}
-	return ret;
-}
-
 void fr_verb_list(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct fr_daemon *m = ctx;
 	cJSON *reply = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(reply, "directory", m->config->directory);
-	cJSON_AddItemToObject(reply, "dumps", newest_dumps(m->dumps));
+	cJSON_AddItemToObject(reply, "dumps", fr_recent_dumps_list(&m->recent_dumps));
 	fr_call_reply(call, reply);
 }

@@ -2,7 +2,7 @@
 #include "flightrecd/watchers.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "reporting/cause.h"
+#include "reporting/trigger_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,31 +24,6 @@ static void add_u64(cJSON *o, const char *name, uint64_t v)
 
 	snprintf(text, sizeof(text), "%" PRIu64, v);
 	cJSON_AddRawToObject(o, name, text);
-}
-
-cJSON *fr_decision_json(const struct fr_decision *d)
-{
-	const struct fr_clock_pair pair = fr_clock_pair_now();
-	const uint64_t now_ns = pair.monotonic_ns;
-	cJSON *o = cJSON_CreateObject();
-	char text[FR_STAMP_SIZE];
-
-	add_u64(o, "id", d->id);
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, d->at_ns), text);
-	cJSON_AddStringToObject(o, "time", text);
-	add_u64(o, "monotonic_ns", d->at_ns);
-	add_u64(o, "age_ns", now_ns > d->at_ns ? now_ns - d->at_ns : 0);
-	cJSON_AddStringToObject(o, "trigger", d->cause.trigger);
-	cJSON_AddStringToObject(o, "verdict", fr_verdict_name(d->verdict));
-	cJSON_AddStringToObject(o, "why", d->why);
-	if (d->dump_id)
-		add_u64(o, "dump_id", d->dump_id);
-	if (d->file[0])
-		cJSON_AddStringToObject(o, "file", d->file);
-	add_u64(o, "repeats", d->repeats);
-	add_u64(o, "last_age_ns", now_ns > d->last_ns ? now_ns - d->last_ns : 0);
-	cJSON_AddItemToObject(o, "cause", fr_cause_json(&d->cause, (uid_t)-1));
-	return o;
 }
 
 /* Watchers whose client has gone make room. */

@@ -7,7 +7,6 @@
 
 #define FR_WATCHERS_MAX 16
 
-cJSON *fr_decision_json(const struct fr_decision *d);
 /* CALL gets each decision from now on. 0; -EBUSY: there are FR_WATCHERS_MAX; -ENOMEM. */
 int fr_watchers_add(struct fr_daemon *daemon, struct fr_call *call);
 /* Send DECISION to each watcher that reads. */
