@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "config/config.h"
 #include "control/server.h"
+#include "control/subscribers.h"
 #include "dumper/collector.h"
 #include "dumper/dumper.h"
 #include "handover/handover.h"
@@ -92,10 +93,10 @@ struct fr_daemon {
 	struct fr_clock_pair started;
 	char *socket, *group; /* of the server */
 	struct fr_server *server;
-	struct fr_http *http;	      /* NULL: not asked for */
-	struct fr_watchers *watchers; /* NULL: nobody has ever watched */
-	uid_t tester;		      /* tests a trigger right now; FR_UID_MACHINE: nobody does */
-	uint64_t watchdog_usec;	      /* WatchdogSec=; 0: none */
+	struct fr_http *http;		/* NULL: not asked for */
+	struct fr_subscribers watchers; /* of the policy's decisions */
+	uid_t tester;			/* tests a trigger right now; FR_UID_MACHINE: nobody does */
+	uint64_t watchdog_usec;		/* WatchdogSec=; 0: none */
 	enum fr_stop stop;
 	bool final_submitted;
 	int command_exit; /* the exit code of the command, once it has ended */

@@ -14,7 +14,6 @@
 #include "flightrecd/verbs.h"
 #include "flightrecd/view.h"
 #include "flightrecd/watchdog.h"
-#include "flightrecd/watchers.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -237,7 +236,7 @@ void fr_daemon_close(struct fr_daemon *m)
 	m->server = fr_server_free(m->server);
 	free(TAKE_PTR(m->socket));
 	free(TAKE_PTR(m->group));
-	fr_watchers_free(m);
+	fr_subscribers_deinit(&m->watchers);
 	m->cpu_watch = fr_cpu_watch_free(m->cpu_watch);
 	fr_stages_close(m);
 	m->event = sd_event_unref(m->event);

@@ -3,49 +3,11 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config/saved.h"
+#include "dumper/destination.h"
 #include "trigger/arming.h"
 
-#include <cap-ng.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static int open_directory(struct fr_daemon *m, struct fr_diag *d)
-{
-	const char *path = m->config->directory;
-
-	m->dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (m->dirfd < 0 && errno == ENOENT)
-		return fr_fail_errno(d, -ENOENT,
-			"make it (mkdir -p), or name another one with -o or Directory=",
-			"cannot record to %s", path);
-	if (m->dirfd < 0)
-		return fr_fail_errno(
-			d, -errno, "name another one with -o or Directory=", "cannot record to %s", path);
-	if (faccessat(m->dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return fr_fail_errno(d, -errno,
-			"run as a user who may write there, or name another one with -o or Directory=",
-			"cannot write to %s", path);
-	return 0;
-}
-
-/* An unprivileged recorder, for a command of one's own, keeps its files to itself if its user is no member of
-   the group. */
-static bool may_give_to(gid_t gid)
-{
-	capng_get_caps_process();
-	return capng_have_capability(CAPNG_EFFECTIVE, CAP_CHOWN) || gid == getegid() || group_member(gid);
-}
-
-static void find_group(struct fr_daemon *m)
-{
-	struct group *g = m->config->group[0] ? getgrnam(m->config->group) : NULL;
-
-	m->gid = g && may_give_to(g->gr_gid) ? g->gr_gid : (gid_t)-1;
-}
 
 int fr_daemon_open_recording(struct fr_daemon *m, const struct fr_config *config, const char *cpus,
 	struct fr_recording *ret, struct fr_diag *d)
@@ -307,7 +269,7 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 	int r;
 
 	progress(m, "opens the output directory");
-	r = open_directory(m, d);
+	r = fr_destination_open(c->directory, &m->dirfd, d);
 	if (r >= 0 && c->command)
 		r = fr_command_fork(&m->command, c->command, d);
 	progress(m, "opens the events");
@@ -357,7 +319,7 @@ int fr_stages_open(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 	m->counters.next_job_id = 1;
 	fr_lock_init(&m->parts_lock);
 	fr_lock_init(&m->freeze_lock);
-	find_group(m);
+	m->gid = fr_destination_group(m->config->group);
 	fr_handover_receive(&m->handover, !m->config->command, m->boot_id);
 	r = open_parts(m, progress, d);
 	if (r < 0)

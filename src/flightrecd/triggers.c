@@ -5,7 +5,6 @@
 #include "config/compare.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/view.h"
-#include "flightrecd/watchers.h"
 #include "reporting/cause.h"
 #include "reporting/trigger_json.h"
 
@@ -66,9 +65,16 @@ static uint64_t on_ring_span(void *ctx)
 
 static void on_decided(void *ctx, const struct fr_decision *d)
 {
+	struct fr_daemon *m = ctx;
+	cJSON *json;
+
 	if (d->first && d->verdict != FR_VERDICT_FIRE && d->verdict != FR_VERDICT_JOIN)
 		fr_decision_log_suppressed(d);
-	fr_watchers_send(ctx, d);
+	if (fr_subscribers_is_empty(&m->watchers))
+		return;
+	json = fr_decision_json(d);
+	fr_subscribers_send(&m->watchers, "decision", json);
+	cJSON_Delete(json);
 }
 
 static void on_armed(void *ctx, const char *name, const struct fr_diag *d)

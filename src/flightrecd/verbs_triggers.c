@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "control/interface.h"
 #include "flightrecd/verbs.h"
-#include "flightrecd/watchers.h"
 #include "reporting/trigger_json.h"
 
 #include <errno.h>
@@ -152,8 +151,8 @@ void fr_verb_watch(void *daemon, struct fr_call *call, const cJSON *parameters)
 		return;
 	if (!fr_call_wants_more(call))
 		fr_fail(&d, r, "call it with more", "Watch has more than one reply");
-	else if ((r = fr_watchers_add(m, call)) == -EBUSY)
-		fr_fail(&d, r, "end one of them", "%d clients are watching already", FR_WATCHERS_MAX);
+	else if ((r = fr_subscribers_add(&m->watchers, call)) == -EBUSY)
+		fr_fail(&d, r, "end one of them", "%d clients are watching already", FR_SUBSCRIBERS_MAX);
 	if (r < 0)
 		fr_call_fail(call, &d, r);
 }

@@ -64,25 +64,10 @@ cJSON *fr_daemon_status(struct fr_daemon *m)
 
 void fr_daemon_notify_status(struct fr_daemon *m)
 {
-	const size_t n = m->triggers ? fr_triggers_arming(m->triggers) : 0;
-	const struct fr_loss_counters losses = fr_daemon_losses(m);
-	struct fr_history_stats stats;
-	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "", arming[80] = "",
-						     refused[sizeof(m->refused.what) + 64] = "";
+	struct fr_view view;
 
-	fr_history_stats(m->history, &stats);
-	if (m->handover.adopted)
-		snprintf(adopted, sizeof(adopted), "; went on %llu times with the history of before",
-			(unsigned long long)m->handover.state.restarts);
-	if (m->refused.code)
-		snprintf(refused, sizeof(refused),
-			" with the configuration of before, as that of now is refused (%s)", m->refused.what);
-	if (n)
-		snprintf(arming, sizeof(arming), "; %zu trigger%s still being armed", n, n > 1 ? "s" : "");
-	sd_notifyf(0, "STATUS=recording%s; %s of history in %s; %llu dumps, %llu lost%s%s", refused,
-		fr_duration_format(stats.last_ns - stats.first_ns, span),
-		fr_size_format(stats.used_bytes, used), (unsigned long long)m->counters.dumps_done,
-		(unsigned long long)fr_losses_total(&losses), arming, adopted);
+	fr_daemon_view(m, &view);
+	fr_notify_status(&view);
 }
 
 static void log_new_losses(struct fr_daemon *m)

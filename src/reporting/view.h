@@ -71,5 +71,8 @@ void fr_status_add_notices(const struct fr_view *v, cJSON *status);
    -ENOMEM. */
 int fr_metrics(const struct fr_view *v, struct fr_buf *ret);
 
+/* Tell the service manager: STATUS=, one line for `systemctl status`. */
+void fr_notify_status(const struct fr_view *v);
+
 /* Resident memory of this process; 0: not known. */
 uint64_t fr_resident_bytes(void);

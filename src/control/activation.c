@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "flightrecd/activation.h"
+#include "control/activation.h"
 
 #include <errno.h>
 #include <fcntl.h>
