@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "config/config.h"
+#include "control/deferred.h"
 #include "control/server.h"
 #include "control/subscribers.h"
 #include "dumper/collector.h"
@@ -83,11 +84,16 @@ struct fr_daemon {
 	struct fr_frequency frequency;
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs */
 	struct fr_cgroup_retry cgroup_retry;
+	bool cpus_failed; /* to be opened; that was reported */
 	struct fr_arming *arming[FR_ARMING_LANES];
 	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
 
 	/* The loop and its clients. */
 	sd_event *event;
+	struct fr_change *change; /* NULL: none is being prepared */
+	void (*next_change)(struct fr_daemon *daemon);
+	bool reload_waits; /* SIGHUP came during a change */
+	struct fr_deferred_calls deferred_reloads;
 	struct fr_clock_pair begun; /* the start */
 	struct fr_start *start;	    /* NULL: it has ended */
 	struct fr_clock_pair started;

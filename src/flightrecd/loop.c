@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/units.h"
+#include "flightrecd/change.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/reopen.h"
@@ -48,16 +49,6 @@ static int on_tasks_ended(sd_event_source *source, int fd, uint32_t revents, voi
 	return 0;
 }
 
-static void on_hangup(struct fr_daemon *m)
-{
-	struct fr_reloaded reloaded;
-	struct fr_diag diag = {0};
-
-	(void)fr_daemon_reload(m, &reloaded, &diag);
-	fr_reloaded_deinit(&reloaded);
-	fr_daemon_notify_status(m);
-}
-
 static void handle_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)
 {
 	if (fr_start_defers_signal(m, si))
@@ -68,7 +59,7 @@ static void handle_signal(struct fr_daemon *m, const struct signalfd_siginfo *si
 			fr_daemon_dump_by_signal(m, si);
 		break;
 	case SIGHUP:
-		on_hangup(m);
+		fr_daemon_reload(m, NULL);
 		break;
 	case SIGINT:
 		/* Ctrl-C on a terminal: a command that is recorded gets it too, and its end is ours. */
@@ -224,6 +215,7 @@ int fr_daemon_run(struct fr_daemon *m, struct fr_buf *saved_config, bool inherit
 void fr_daemon_close(struct fr_daemon *m)
 {
 	fr_start_end(m);
+	fr_change_abort(m);
 	fr_daemon_triggers_close(m);
 	/* Waiting jobs are finished, and their callers are answered, before the socket is closed. */
 	fr_dumper_stop(m->dumper);

@@ -9,21 +9,21 @@
 #include <errno.h>
 #include <string.h>
 
-int fr_daemon_open_recording(struct fr_daemon *m, const struct fr_config *config, const char *cpus,
-	struct fr_recording *ret, struct fr_diag *d)
+struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *m)
 {
-	const struct fr_recording_config c = {.config = config,
-		.cpus = cpus,
+	return (struct fr_recording_config){
+		.config = m->config,
+		.cpus = m->config->cpus,
 		.command_pid = m->command.pid,
 		.argc = m->argc,
-		.argv = m->argv};
-
-	return fr_recording_open(&c, ret, d);
+		.argv = m->argv,
+	};
 }
 
 static int open_recording(struct fr_daemon *m, struct fr_diag *d)
 {
-	int r = fr_daemon_open_recording(m, m->config, m->config->cpus, &m->recording, d);
+	const struct fr_recording_config config = fr_daemon_recording_config(m);
+	int r = fr_recording_open(&config, &m->recording, d);
 
 	m->started = fr_clock_pair_now();
 	if (r < 0)

@@ -2,8 +2,8 @@
 #include "flightrecd/start.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/utf8.h"
+#include "base/worker.h"
 #include "config/saved.h"
 #include "control/deferred.h"
 #include "control/interface.h"
@@ -14,12 +14,9 @@
 #include "flightrecd/stop.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <systemd/sd-daemon.h>
@@ -32,10 +29,8 @@
 
 struct fr_start {
 	const struct fr_start_ops *ops;
-	pthread_t thread;
-	bool has_thread;
-	int done_fd;
-	sd_event_source *done, *tick;
+	struct fr_worker *worker;
+	sd_event_source *tick;
 	_Atomic(const char *) doing;
 
 	struct fr_buf saved_config;
@@ -105,15 +100,11 @@ static int open_stages(struct fr_daemon *m, struct fr_start *s)
 	return open_parts(m, &s->diag);
 }
 
-static void *run(void *arg)
+static void work(void *ctx)
 {
-	struct fr_daemon *m = arg;
-	const uint64_t one = 1;
+	struct fr_daemon *m = ctx;
 
-	fr_thread_begin(FR_THREAD_START);
 	m->start->result = open_stages(m, m->start);
-	(void)!write(m->start->done_fd, &one, sizeof(one));
-	return NULL;
 }
 
 /* Handle the signals and calls that came during the start. A stop comes last, so that nothing is lost. */
@@ -128,28 +119,23 @@ static void catch_up(struct fr_daemon *m, struct fr_start *s)
 		fr_daemon_stop(m, s->usr2 ? FR_STOP_MERGE : FR_STOP_CLEAN);
 }
 
-static int on_done(sd_event_source *source, int fd, uint32_t revents, void *ctx)
+static void on_done(void *ctx)
 {
 	struct fr_daemon *m = ctx;
 	struct fr_start *s = m->start;
-	int r;
+	int r = s->result;
 
-	sd_event_source_set_enabled(source, SD_EVENT_OFF);
-	pthread_join(s->thread, NULL);
-	s->has_thread = false;
-	r = s->result;
 	if (r >= 0)
 		r = s->ops->begin_recording(m, &s->diag);
 	if (r < 0) {
 		fr_start_report_failure(&s->diag, r);
 		sd_event_exit(m->event, s->inherited ? FR_EXIT_AGAIN : fr_exit_code(r));
-		return 0;
+		return;
 	}
 	m->start = NULL; /* from here on nothing is deferred */
 	catch_up(m, s);
 	m->start = s;
 	fr_start_end(m);
-	return 0;
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
@@ -180,17 +166,12 @@ int fr_start_begin(struct fr_daemon *m, const struct fr_start_ops *ops, struct f
 	*saved_config = (struct fr_buf){0};
 	s->inherited = inherited;
 	atomic_store(&s->doing, "begins");
-	s->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = s->done_fd < 0 ? -errno : sd_event_add_io(m->event, &s->done, s->done_fd, EPOLLIN, on_done, m);
-	if (r >= 0)
-		r = sd_event_add_time_relative(m->event, &s->tick, CLOCK_MONOTONIC,
-			FR_NSEC_PER_SEC / FR_NSEC_PER_USEC, 0, on_tick, m);
-	if (r >= 0)
-		r = -pthread_create(&s->thread, NULL, run, m);
+	r = sd_event_add_time_relative(
+		m->event, &s->tick, CLOCK_MONOTONIC, FR_NSEC_PER_SEC / FR_NSEC_PER_USEC, 0, on_tick, m);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot begin to start");
-	s->has_thread = true;
-	return 0;
+	return fr_worker_start(
+		m->event, &(struct fr_worker_config){FR_THREAD_START, work, on_done, m}, &s->worker, d);
 }
 
 static void fail_deferred(struct fr_start *s)
@@ -208,12 +189,9 @@ void fr_start_end(struct fr_daemon *m)
 
 	if (!s)
 		return;
-	if (s->has_thread)
-		pthread_join(s->thread, NULL);
+	fr_worker_free(s->worker);
 	fail_deferred(s);
-	sd_event_source_disable_unref(s->done);
 	sd_event_source_disable_unref(s->tick);
-	fr_closep(&s->done_fd);
 	fr_buf_deinit(&s->saved_config);
 	free(s);
 	m->start = NULL;
