@@ -139,10 +139,11 @@ int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret
    none, or it has FR_DUMPER_JOIN_MAX already. Main thread. */
 int fr_dumper_join(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
 	uint64_t *ret_id);
-/* Dump ID, which waits, is not to be made: *RET is the caller's. UID 0 may take back any, and another user
-   his own, where no cause of others shares it. 0; -ENOENT: none waits that has this number, or it is the
-   recorder's last; -EBUSY: it is being written; -EPERM. Main thread. */
-int fr_dumper_cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret);
+/* Take back the waiting dump ID: *RET is the caller's. UID 0 may take back any dump. Another user may take
+   back a dump of his own that has no cause of others. 0, or with D: -ENOENT: no such dump waits, or it is the
+   last one of the recorder; -EBUSY: it is being written; -EPERM. Main thread. */
+int fr_dumper_cancel(
+	struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret, struct fr_diag *d);
 /* The dumps that wait, in their order: an array of {id, uid, ready_ns, causes, cause}; NULL: no memory. */
 cJSON *fr_dumper_waiting(struct fr_dumper *p);
 /* The oldest finished job, the caller's to free, or NULL. */

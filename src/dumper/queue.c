@@ -189,14 +189,30 @@ static int cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_jo
 	return id && p->running_id == id ? -EBUSY : -ENOENT;
 }
 
-int fr_dumper_cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret)
+static int refuse_cancel(int code, uint64_t id, struct fr_diag *d)
+{
+	const unsigned long long n = id;
+
+	switch (code) {
+	case -EPERM:
+		return fr_fail(d, code, "root may take back any", "dump %llu is not yours alone", n);
+	case -EBUSY:
+		return fr_fail(d, code, "wait for it, and remove the file: flightrecctl rm",
+			"dump %llu is being written already", n);
+	default:
+		return fr_fail(d, code, "`flightrecctl status` lists what waits",
+			"no dump with the number %llu waits", n);
+	}
+}
+
+int fr_dumper_cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret, struct fr_diag *d)
 {
 	int r;
 
 	fr_lock(&p->lock);
 	r = cancel(p, id, uid, ret);
 	fr_unlock(&p->lock);
-	return r;
+	return r < 0 ? refuse_cancel(r, id, d) : 0;
 }
 
 static cJSON *describe(const struct fr_dump_job *job)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dumper/window.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -55,4 +56,20 @@ int fr_window_from_bounds(const struct fr_window_bounds *c, uint64_t now_ns, uin
 	if (c->has_post)
 		ret->post_ns = c->post_ns;
 	return 0;
+}
+
+void fr_dump_job_set_window(struct fr_dump_job *job)
+{
+	const struct fr_dump_asked *a = &job->asked;
+
+	if (a->from_ns || a->to_ns) {
+		job->from_ns = a->from_ns;
+		job->to_ns = a->to_ns ? a->to_ns : job->trigger_ns;
+		return;
+	}
+	job->from_ns = a->last_ns && a->last_ns < job->trigger_ns ? job->trigger_ns - a->last_ns : 0;
+	job->to_ns = job->trigger_ns + a->post_ns;
+	job->ready_ns = a->post_ns ? job->to_ns : 0;
+	if (job->automatic && !job->final)
+		job->ready_ns = FR_MAX(job->to_ns, job->trigger_ns + FR_DUMPER_TOGETHER_NS);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The window of a dump, from the bounds that a person gives. */
+/* The window of a dump. */
 
 #include "dumper/dumper.h"
 
@@ -15,3 +15,6 @@ struct fr_window_bounds { /* times are wall time, in microseconds */
    with D: the ring has nothing of the window. */
 int fr_window_from_bounds(const struct fr_window_bounds *bounds, uint64_t now_ns, uint64_t ring_first_ns,
 	struct fr_dump_asked *ret, struct fr_diag *d);
+
+/* Set the window of JOB, and when it may be written, from what was asked for and from its trigger's time. */
+void fr_dump_job_set_window(struct fr_dump_job *job);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "dumper/window.h"
 #include "reporting/cause.h"
 #include "reporting/dump_report.h"
 
@@ -22,45 +23,12 @@ struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *m, const char *name
 	return asked;
 }
 
-static void set_window(struct fr_dump_job *job)
-{
-	const struct fr_dump_asked *a = &job->asked;
-
-	if (a->from_ns || a->to_ns) {
-		job->from_ns = a->from_ns;
-		job->to_ns = a->to_ns ? a->to_ns : job->trigger_ns;
-		return;
-	}
-	job->from_ns = a->last_ns && a->last_ns < job->trigger_ns ? job->trigger_ns - a->last_ns : 0;
-	job->to_ns = job->trigger_ns + a->post_ns;
-	job->ready_ns = a->post_ns ? job->to_ns : 0;
-	if (job->automatic && !job->final)
-		job->ready_ns = FR_MAX(job->to_ns, job->trigger_ns + FR_DUMPER_TOGETHER_NS);
-}
-
-/* "cause" is the first trigger's, "causes" has that of each. NULL: no memory. */
-static cJSON *new_meta(const struct fr_daemon *m, const struct fr_dump_request *q)
-{
-	cJSON *meta = cJSON_CreateObject(), *cause = fr_cause_json(q->cause, q->uid), *causes;
-
-	if (!cause || !cJSON_AddItemToObject(meta, "cause", cause)) {
-		cJSON_Delete(cause);
-		cJSON_Delete(meta);
-		return NULL;
-	}
-	causes = cJSON_AddArrayToObject(meta, "causes");
-	if (cJSON_AddItemToArray(causes, cJSON_Duplicate(cause, true)) &&
-		cJSON_AddStringToObject(meta, "boot_id", m->boot_id))
-		return meta;
-	cJSON_Delete(meta);
-	return NULL;
-}
-
 static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_request *q)
 {
 	struct fr_dump_job *job = fr_dump_job_new(FR_JOB_DUMP);
 
-	if (!job || (q->call && fr_dump_job_add_caller(job, q->call) < 0) || !(job->meta = new_meta(m, q)))
+	if (!job || (q->call && fr_dump_job_add_caller(job, q->call) < 0) ||
+		!(job->meta = fr_cause_new_meta(q->cause, q->uid, m->boot_id)))
 		return fr_dump_job_free(job);
 	job->id = m->counters.next_job_id++;
 	job->uid = q->uid == getuid() ? 0 : q->uid;
@@ -70,7 +38,7 @@ static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_req
 	job->final = m->stop == FR_STOP_DUMP || m->stop == FR_STOP_MERGE;
 	if (job->final)
 		job->asked.post_ns = 0;
-	set_window(job);
+	fr_dump_job_set_window(job);
 	job->compress = m->config->dump_compress && !q->no_compression;
 	job->writer = (struct fr_file_writer_config){
 		.block_bytes = m->config->block_bytes, .depth = m->config->queue_depth};
@@ -121,31 +89,15 @@ static void answer_callers(const struct fr_daemon *m, const struct fr_dump_job *
 							       : fr_vacuum_reply(job));
 }
 
-static int refuse_cancel(int code, uint64_t id, struct fr_diag *d)
-{
-	const unsigned long long n = id;
-
-	switch (code) {
-	case -EPERM:
-		return fr_fail(d, code, "root may take back any", "dump %llu is not yours alone", n);
-	case -EBUSY:
-		return fr_fail(d, code, "wait for it, and remove the file: flightrecctl rm",
-			"dump %llu is being written already", n);
-	default:
-		return fr_fail(d, code, "`flightrecctl status` lists what waits",
-			"no dump with the number %llu waits", n);
-	}
-}
-
 int fr_daemon_cancel(struct fr_daemon *m, struct fr_call *call, uint64_t id, struct fr_diag *d)
 {
 	const struct fr_peer *by = fr_call_peer(call);
 	struct fr_dump_job *job;
-	int r = fr_dumper_cancel(m->dumper, id, by->uid == getuid() ? 0 : by->uid, &job);
+	int r = fr_dumper_cancel(m->dumper, id, by->uid == getuid() ? 0 : by->uid, &job, d);
 	const cJSON *cause;
 
 	if (r < 0)
-		return refuse_cancel(r, id, d);
+		return r;
 	cause = cJSON_GetObjectItem(job->meta, "cause");
 	m->counters.dumps_canceled++;
 	job->code = fr_fail(&job->diag, -ECANCELED, "`flightrecctl dump` asks for another one",
@@ -158,26 +110,6 @@ int fr_daemon_cancel(struct fr_daemon *m, struct fr_call *call, uint64_t id, str
 	answer_callers(m, job);
 	fr_dump_job_free(job);
 	return 0;
-}
-
-cJSON *fr_daemon_waiting(struct fr_daemon *m)
-{
-	const struct fr_clock_pair pair = fr_clock_pair_now();
-	cJSON *waiting = fr_dumper_waiting(m->dumper), *o;
-	char stamp[FR_STAMP_SIZE];
-
-	cJSON_ArrayForEach (o, waiting) {
-		const uint64_t ready_ns = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "ready_ns"));
-
-		cJSON_DeleteItemFromObject(o, "ready_ns");
-		/* Without: it waits for its turn alone. */
-		if (ready_ns <= pair.monotonic_ns)
-			continue;
-		fr_rfc3339_format(fr_clock_to_realtime(&pair, ready_ns), stamp);
-		cJSON_AddStringToObject(o, "until", stamp);
-		cJSON_AddNumberToObject(o, "seconds", (double)(ready_ns - pair.monotonic_ns) / 1e9);
-	}
-	return waiting;
 }
 
 static void take_removals(struct fr_daemon *m, const struct fr_dump_job *job)

@@ -7,6 +7,7 @@
 #include "config/saved.h"
 #include "control/deferred.h"
 #include "control/interface.h"
+#include "reporting/view.h"
 #include "control/server.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/resize.h"
@@ -239,22 +240,6 @@ bool fr_start_defers_signal(struct fr_daemon *m, const struct signalfd_siginfo *
 	return true;
 }
 
-static void reply_status(struct fr_daemon *m, struct fr_call *call)
-{
-	cJSON *reply = cJSON_CreateObject(), *status = cJSON_AddObjectToObject(reply, "status");
-	char stamp[FR_STAMP_SIZE];
-
-	cJSON_AddStringToObject(status, "version", FR_VERSION);
-	cJSON_AddNumberToObject(status, "pid", getpid());
-	cJSON_AddStringToObject(status, "state", "starting");
-	cJSON_AddStringToObject(status, "doing", atomic_load(&m->start->doing));
-	fr_rfc3339_format(m->begun.realtime_ns, stamp);
-	cJSON_AddStringToObject(status, "since", stamp);
-	cJSON_AddNumberToObject(
-		status, "uptime_s", (double)(fr_monotonic_ns() - m->begun.monotonic_ns) / 1e9);
-	fr_call_reply(call, reply);
-}
-
 bool fr_start_gate(
 	void *daemon, struct fr_call *call, const struct fr_method *method, const cJSON *parameters)
 {
@@ -266,7 +251,7 @@ bool fr_start_gate(
 		return false;
 	(void)fr_param_bool(parameters, "merge", &merge);
 	if (!strcmp(method->name, FR_METHOD_STATUS)) {
-		reply_status(m, call);
+		fr_call_reply(call, fr_status_of_start(&m->begun, atomic_load(&s->doing)));
 	} else if (!strcmp(method->name, FR_METHOD_STOP) && !merge) {
 		fr_call_reply(call, NULL);
 		request_stop(m);

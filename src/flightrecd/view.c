@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/units.h"
-#include "flightrecd/dumps.h"
 #include "flightrecd/stages.h"
+#include "reporting/dump_report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ cJSON *fr_daemon_status(struct fr_daemon *m)
 	struct fr_view view;
 
 	fr_daemon_view(m, &view);
-	view.waiting = fr_daemon_waiting(m);
+	view.waiting = fr_waiting_dumps_json(m->dumper);
 	fr_recorder_rounds(m->recorder, &view.rounds);
 	return fr_status(&view);
 }

@@ -5,6 +5,7 @@
 #include "base/timestamp.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 const char *fr_cause_unit_name(enum fr_unit_of_cause unit)
@@ -102,4 +103,21 @@ unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static F
 		fields[n++] = (struct fr_log_field){names[i].key, value};
 	}
 	return n;
+}
+
+cJSON *fr_cause_new_meta(const struct fr_cause *first, uid_t uid, const char *boot_id)
+{
+	cJSON *meta = cJSON_CreateObject(), *cause = fr_cause_json(first, uid), *causes;
+
+	if (!cause || !cJSON_AddItemToObject(meta, "cause", cause)) {
+		cJSON_Delete(cause);
+		cJSON_Delete(meta);
+		return NULL;
+	}
+	causes = cJSON_AddArrayToObject(meta, "causes");
+	if (cJSON_AddItemToArray(causes, cJSON_Duplicate(cause, true)) &&
+		cJSON_AddStringToObject(meta, "boot_id", boot_id))
+		return meta;
+	cJSON_Delete(meta);
+	return NULL;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "reporting/dump_report.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "reporting/cause.h"
@@ -103,4 +104,24 @@ struct fr_diag fr_dump_failure(const struct fr_dump_job *job)
 		snprintf(d.what + n, sizeof(d.what) - n,
 			"; its data is kept in memory and is tried again every 10 s");
 	return d;
+}
+
+cJSON *fr_waiting_dumps_json(struct fr_dumper *dumper)
+{
+	const struct fr_clock_pair pair = fr_clock_pair_now();
+	cJSON *waiting = fr_dumper_waiting(dumper), *o;
+	char stamp[FR_STAMP_SIZE];
+
+	cJSON_ArrayForEach (o, waiting) {
+		const uint64_t ready_ns = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "ready_ns"));
+
+		cJSON_DeleteItemFromObject(o, "ready_ns");
+		/* Without: it waits for its turn alone. */
+		if (ready_ns <= pair.monotonic_ns)
+			continue;
+		fr_rfc3339_format(fr_clock_to_realtime(&pair, ready_ns), stamp);
+		cJSON_AddStringToObject(o, "until", stamp);
+		cJSON_AddNumberToObject(o, "seconds", (double)(ready_ns - pair.monotonic_ns) / 1e9);
+	}
+	return waiting;
 }

@@ -14,3 +14,5 @@ cJSON *fr_dump_reply(const struct fr_dump_job *job, const char *directory);
 cJSON *fr_vacuum_reply(const struct fr_dump_job *job);
 /* JOB failed: why, for the clients that wait for it. */
 struct fr_diag fr_dump_failure(const struct fr_dump_job *job);
+/* The dumps that wait, as `status` has them. */
+cJSON *fr_waiting_dumps_json(struct fr_dumper *dumper);

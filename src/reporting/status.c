@@ -310,3 +310,18 @@ cJSON *fr_status(const struct fr_view *v)
 	fr_status_add_notices(v, status);
 	return status;
 }
+
+cJSON *fr_status_of_start(const struct fr_clock_pair *begun, const char *doing)
+{
+	cJSON *reply = cJSON_CreateObject(), *status = cJSON_AddObjectToObject(reply, "status");
+	char stamp[FR_STAMP_SIZE];
+
+	cJSON_AddStringToObject(status, "version", FR_VERSION);
+	cJSON_AddNumberToObject(status, "pid", getpid());
+	cJSON_AddStringToObject(status, "state", "starting");
+	cJSON_AddStringToObject(status, "doing", doing);
+	fr_rfc3339_format(begun->realtime_ns, stamp);
+	cJSON_AddStringToObject(status, "since", stamp);
+	cJSON_AddNumberToObject(status, "uptime_s", (double)(fr_monotonic_ns() - begun->monotonic_ns) / 1e9);
+	return reply;
+}

@@ -64,6 +64,8 @@ struct fr_view {
 
 /* The object "status" of the control socket. The caller's to delete. */
 cJSON *fr_status(const struct fr_view *v);
+/* The whole reply of `status` during a start that does DOING. */
+cJSON *fr_status_of_start(const struct fr_clock_pair *begun, const char *doing);
 /* The array "notices" of STATUS, and "config_error": what is not as it should be. */
 void fr_status_add_notices(const struct fr_view *v, cJSON *status);
 
