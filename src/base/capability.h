@@ -4,4 +4,4 @@
 #include <stdbool.h>
 
 /* Whether CAPABILITY, as CAP_SYS_PTRACE of linux/capability.h, is effective in the calling thread. */
-bool fr_capable(unsigned capability);
+bool fr_has_capability(unsigned capability);

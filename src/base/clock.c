@@ -78,7 +78,7 @@ int fr_stamp_parse(const char *s, uint64_t *ret_realtime_ns)
 	return 0;
 }
 
-int fr_boot_id(char ret[static FR_BOOT_ID_SIZE])
+int fr_boot_id_read(char ret[static FR_BOOT_ID_SIZE])
 {
 	sd_id128_t id;
 	int r = sd_id128_get_boot(&id);

@@ -42,4 +42,4 @@ void fr_rfc3339_format(uint64_t realtime_ns, char ret[static FR_STAMP_SIZE]);
 
 /* The boot id as 32 hex digits and a NUL. Returns 0 or a negative errno of reading /proc. */
 #define FR_BOOT_ID_SIZE 33
-int fr_boot_id(char ret[static FR_BOOT_ID_SIZE]);
+int fr_boot_id_read(char ret[static FR_BOOT_ID_SIZE]);

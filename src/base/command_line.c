@@ -42,7 +42,7 @@ static const char *near(const struct fr_command_line *c, const char *given)
 	if (strncmp(given, "--", 2))
 		return NULL;
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(given + 2, "="), given + 2);
-	return fr_nearest(word, name_of, c->options, c->n);
+	return fr_nearest_name(word, name_of, c->options, c->n);
 }
 
 static int complain(const struct fr_command_line *c, int option, char *argv[], struct fr_diag *d)
@@ -136,7 +136,7 @@ void fr_command_line_print(const struct fr_command_line *c)
 	}
 }
 
-int fr_json_parse(const char *how, enum fr_json *ret, struct fr_diag *d)
+int fr_json_mode_parse(const char *how, enum fr_json_mode *ret, struct fr_diag *d)
 {
 	static const char *const names[] = {
 		[FR_JSON_OFF] = "off", [FR_JSON_SHORT] = "short", [FR_JSON_PRETTY] = "pretty"};
@@ -147,7 +147,7 @@ int fr_json_parse(const char *how, enum fr_json *ret, struct fr_diag *d)
 	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
 		if (!strcmp(how, names[i])) {
-			*ret = (enum fr_json)i;
+			*ret = (enum fr_json_mode)i;
 			return 0;
 		}
 	return fr_fail(d, -EINVAL, "give pretty, short or off", "--json: unknown form '%s'", how);

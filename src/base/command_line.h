@@ -48,6 +48,6 @@ const struct fr_option *fr_command_line_find(const struct fr_command_line *c, in
 void fr_command_line_print(const struct fr_command_line *c);
 
 /* What --json= takes. */
-enum fr_json { FR_JSON_OFF, FR_JSON_SHORT, FR_JSON_PRETTY };
+enum fr_json_mode { FR_JSON_OFF, FR_JSON_SHORT, FR_JSON_PRETTY };
 /* HOW may be NULL, of --json alone: pretty on a terminal, else short. 0, or -EINVAL with D. */
-int fr_json_parse(const char *how, enum fr_json *ret, struct fr_diag *d);
+int fr_json_mode_parse(const char *how, enum fr_json_mode *ret, struct fr_diag *d);

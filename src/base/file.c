@@ -189,7 +189,7 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const v
 	return sync_directory(dirfd);
 }
 
-bool fr_directory_is(int dirfd, const char *path)
+bool fr_directory_is_at(int dirfd, const char *path)
 {
 	struct stat a, b;
 
@@ -201,7 +201,7 @@ int fr_directory_follow(int dirfd, const char *path)
 {
 	_cleanup_close_ int fd = -1;
 
-	if (fr_directory_is(dirfd, path))
+	if (fr_directory_is_at(dirfd, path))
 		return 0;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 || dup3(fd, dirfd, O_CLOEXEC) < 0)
@@ -224,7 +224,7 @@ void fr_directory_name(int dirfd, char *ret, size_t size)
 		ret[n] = '\0';
 }
 
-int fr_stat_known(int fd, struct stat *ret)
+int fr_stat_cached(int fd, struct stat *ret)
 {
 	struct statx x;
 

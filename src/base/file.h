@@ -42,7 +42,7 @@ int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
 
 /* Whether PATH is the directory that DIRFD is open on. */
-bool fr_directory_is(int dirfd, const char *path);
+bool fr_directory_is_at(int dirfd, const char *path);
 
 /* Where PATH is another directory than DIRFD, as after a rename, DIRFD becomes open on that one, for all who
    use it. 0: it is the same; 1: it is followed; or a negative errno: PATH cannot be written to, and DIRFD
@@ -54,4 +54,4 @@ void fr_directory_name(int dirfd, char *ret, size_t size);
 
 /* Looks at an open file without asking its file system, which may hang: device, inode, size and
  * mtime. */
-int fr_stat_known(int fd, struct stat *ret);
+int fr_stat_cached(int fd, struct stat *ret);

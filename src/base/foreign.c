@@ -73,7 +73,7 @@ int fr_foreign_open_linked(pid_t pid, const char *path, struct stat *ret_stat)
 	return open_in_root(pid, path, 0, ret_stat);
 }
 
-int fr_foreign_look(pid_t pid, const char *path, struct stat *ret)
+int fr_foreign_stat_cached(pid_t pid, const char *path, struct stat *ret)
 {
 	_cleanup_close_ int at = find_in_root(pid, path, 0, RESOLVE_CACHED);
 
@@ -81,7 +81,7 @@ int fr_foreign_look(pid_t pid, const char *path, struct stat *ret)
 		at = find_in_root(pid, path, 0, 0);
 	if (at < 0)
 		return at;
-	return fr_stat_known(at, ret);
+	return fr_stat_cached(at, ret);
 }
 
 int fr_foreign_open_map(pid_t pid, uint64_t start, uint64_t end, struct stat *ret_stat)

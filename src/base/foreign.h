@@ -25,7 +25,7 @@ int fr_foreign_open_linked(pid_t pid, const char *path, struct stat *ret_stat);
    there may be a file system that does not answer. RET: device, inode, size and time of the last change, as
    they are known. 0; -EAGAIN: to know it one would have to ask the file system; or a negative errno. Where
    the kernel cannot promise that (before 5.12), -EINVAL for a PID. */
-int fr_foreign_look(pid_t pid, const char *path, struct stat *ret);
+int fr_foreign_stat_cached(pid_t pid, const char *path, struct stat *ret);
 
 /* The file that PID has mapped at START … END, whatever its name has become. Same returns; -EPERM without the
    right to look. */

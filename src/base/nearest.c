@@ -36,7 +36,7 @@ unsigned fr_edit_distance(const char *a, const char *b, unsigned limit)
 	return FR_MIN(up[lb], limit + 1);
 }
 
-const char *fr_nearest(
+const char *fr_nearest_name(
 	const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx, size_t n)
 {
 	unsigned best = (unsigned)strlen(word) / 3 + 1;

@@ -10,5 +10,5 @@
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit);
 
 /* The nearest of N names to WORD, within a third of its length, or NULL. */
-const char *fr_nearest(
+const char *fr_nearest_name(
 	const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx, size_t n);

@@ -55,7 +55,7 @@ static int ask(sd_bus *bus, enum fr_service_job *ret)
 	return r;
 }
 
-int fr_service_job(enum fr_service_job *ret)
+int fr_service_get_job(enum fr_service_job *ret)
 {
 	sd_bus *bus = NULL;
 	int r = sd_bus_open_system(&bus);

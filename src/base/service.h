@@ -12,4 +12,4 @@ enum fr_service_job {
 
 /* Asks PID 1 over the system bus, for at most some seconds. 0 with RET; a negative errno where there is no
    bus, no systemd, or this process is of no unit. Any thread, blocks. */
-int fr_service_job(enum fr_service_job *ret);
+int fr_service_get_job(enum fr_service_job *ret);

@@ -28,7 +28,7 @@ static int is_control(const uint8_t *s, size_t n)
 	return *s < ' ' || *s == 0x7f || (n == 2 && *s == 0xc2 && s[1] < 0xa0);
 }
 
-void fr_utf8_tidy(char *text)
+void fr_utf8_sanitize(char *text)
 {
 	uint8_t *s = (uint8_t *)text;
 	size_t n, len = strlen(text);

@@ -12,4 +12,4 @@ size_t fr_utf8_sequence(const uint8_t *s, size_t len);
 
 /* What may not be shown, in place: bytes that are no UTF-8 (a name is cut within a character, or was never
    text) and control characters, which terminals obey, become '?' each; white space becomes a blank. */
-void fr_utf8_tidy(char *text);
+void fr_utf8_sanitize(char *text);

@@ -25,7 +25,7 @@ const struct fr_peer *fr_call_peer(const struct fr_call *c)
 	return &c->peer;
 }
 
-bool fr_call_gone(const struct fr_call *c)
+bool fr_call_is_abandoned(const struct fr_call *c)
 {
 	return !c->connection || c->connection->dead;
 }

@@ -71,7 +71,7 @@ const char *fr_server_notice(const struct fr_server *s); /* or NULL */
 
 const struct fr_peer *fr_call_peer(const struct fr_call *c);
 /* The client has gone: replies go nowhere, and the call should be ended. */
-bool fr_call_gone(const struct fr_call *c);
+bool fr_call_is_abandoned(const struct fr_call *c);
 /* Bytes of replies that the client has not taken yet. */
 size_t fr_call_backlog(const struct fr_call *c);
 bool fr_call_wants_more(const struct fr_call *c);

@@ -124,7 +124,7 @@ static int apply(struct command *c, int option, struct fr_diag *d)
 	case OPT_QUEUE_DEPTH:
 		return parse_queue_depth(optarg, &c->options.writer.depth, d);
 	case OPT_JSON:
-		return fr_json_parse(optarg, &c->json, d);
+		return fr_json_mode_parse(optarg, &c->json, d);
 	case OPT_SERVICE:
 		c->service = true;
 		return 0;

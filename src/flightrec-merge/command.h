@@ -14,7 +14,7 @@
 
 struct command {
 	struct fr_merge_options options; /* strings of argv */
-	enum fr_json json;
+	enum fr_json_mode json;
 	bool quiet;
 	bool progress;
 	bool service;

@@ -93,7 +93,7 @@ static bool add_numbers(cJSON *j, const struct fr_merge_report *r, uint64_t took
 	return true;
 }
 
-int report_json(enum fr_json mode, const struct fr_merge_options *o, const struct fr_merge_report *r,
+int report_json(enum fr_json_mode mode, const struct fr_merge_options *o, const struct fr_merge_report *r,
 	uint64_t took_ns, char *const *warnings, size_t n_warnings)
 {
 	cJSON *j = cJSON_CreateObject(), *list;

@@ -15,5 +15,5 @@ void report_progress_end(void);
 void report_text(
 	const struct fr_merge_options *options, const struct fr_merge_report *report, uint64_t took_ns);
 /* As JSON, on standard output. WARNINGS: the lines that were warned of. 0 or -ENOMEM. */
-int report_json(enum fr_json mode, const struct fr_merge_options *options,
+int report_json(enum fr_json_mode mode, const struct fr_merge_options *options,
 	const struct fr_merge_report *report, uint64_t took_ns, char *const *warnings, size_t n_warnings);

@@ -32,7 +32,7 @@ const char *service_why_not(const char *directory)
 	if (is_recorded_to(directory))
 		return "another flightrecd records to the directory";
 	/* Without a bus there is but the result to go by. */
-	(void)fr_service_job(&job);
+	(void)fr_service_get_job(&job);
 	if (job == FR_SERVICE_RESTART)
 		return "the recorder is about to be started again";
 	/* Restart= follows a failure that no stop was asked for; where it has given up, the files wait for

@@ -134,7 +134,7 @@ static int describe(struct fr_daemon *m, struct fr_diag *d)
 		return fr_fail_errno(d, r, NULL, "cannot go on with the events of the instance before");
 	sideband = &m->session.events[m->session.n_events - 1];
 	m->sideband_id = sideband->ids[0];
-	return fr_boot_id(m->boot_id);
+	return fr_boot_id_read(m->boot_id);
 }
 
 static void on_evicted(void *ctx, const struct fr_frame *frame)

@@ -103,7 +103,7 @@ static int look_after(struct fr_dumper *p, struct fr_dump_job *job)
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (fr_directory_is(p->config.dirfd, p->directory))
+	if (fr_directory_is_at(p->config.dirfd, p->directory))
 		return 0;
 	if (fstatat(p->config.dirfd, job->result.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return fr_fail_errno(&job->diag, -errno, NULL,

@@ -96,7 +96,7 @@ static bool is_same_directory(const struct fr_daemon *m, const struct fr_state *
 {
 	struct stat st;
 
-	return fr_stat_known(m->dirfd, &st) == 0 && s->directory_dev == st.st_dev &&
+	return fr_stat_cached(m->dirfd, &st) == 0 && s->directory_dev == st.st_dev &&
 	       s->directory_ino == st.st_ino;
 }
 
@@ -141,7 +141,7 @@ void fr_handover_receive(struct fr_daemon *m)
 		.ring_fd = -1,
 		.next_fd = -1,
 		.ring_number = 1};
-	if (!h->on || fr_boot_id(m->boot_id) < 0)
+	if (!h->on || fr_boot_id_read(m->boot_id) < 0)
 		return;
 	r = receive(&h->file, &h->state, &h->ring_fd, m->boot_id, &d);
 	if (r == 0) {
@@ -162,7 +162,7 @@ int fr_handover_config(struct fr_buf *ret)
 	_cleanup_close_ int ring = -1;
 	struct fr_state_file file = {.fd = -1};
 	char boot_id[FR_BOOT_ID_SIZE];
-	int r = getenv("NOTIFY_SOCKET") ? fr_boot_id(boot_id) : -ENOENT;
+	int r = getenv("NOTIFY_SOCKET") ? fr_boot_id_read(boot_id) : -ENOENT;
 
 	if (r == 0)
 		r = receive(&file, &state, &ring, boot_id, NULL);
@@ -360,7 +360,7 @@ static void fill_state(const struct fr_daemon *m, struct fr_state *s)
 {
 	struct stat st = {0};
 
-	(void)fr_stat_known(m->dirfd, &st);
+	(void)fr_stat_cached(m->dirfd, &st);
 	s->directory_dev = st.st_dev;
 	s->directory_ino = st.st_ino;
 	strcpy(s->boot_id, m->boot_id);

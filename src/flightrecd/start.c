@@ -57,7 +57,7 @@ void fr_start_say_why_not(const struct fr_diag *d, int code)
 
 	fr_log_diag(LOG_ERR, d, code);
 	snprintf(text, sizeof(text), "%s", d->what);
-	fr_utf8_tidy(text);
+	fr_utf8_sanitize(text);
 	sd_notifyf(0, "STATUS=cannot start: %s", text);
 }
 
@@ -112,7 +112,7 @@ static void *run(void *arg)
 
 static void run_held(struct fr_daemon *m, struct held *h)
 {
-	if (fr_call_gone(h->call))
+	if (fr_call_is_abandoned(h->call))
 		fr_call_reply(h->call, NULL);
 	else
 		h->method->handle(m, h->call, h->parameters);

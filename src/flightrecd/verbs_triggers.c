@@ -281,7 +281,7 @@ void fr_verb_decisions(void *daemon, struct fr_call *call, const cJSON *paramete
 static void sweep(struct fr_watchers *w)
 {
 	for (size_t i = 0; i < WATCHERS_MAX; i++)
-		if (w->v[i].call && fr_call_gone(w->v[i].call))
+		if (w->v[i].call && fr_call_is_abandoned(w->v[i].call))
 			fr_call_reply(TAKE_PTR(w->v[i].call), NULL);
 }
 
