@@ -124,7 +124,7 @@ static void test_nobody_there(void **state)
 
 	assert_int_equal(fr_client_connect("/tmp/no/such/socket", &c, &d), -ENOENT);
 	assert_string_equal(d.what, "flightrecd is not running (no socket at /tmp/no/such/socket)");
-	assert_string_equal(d.hint, "systemctl start flightrecd, or give the --socket of one that runs");
+	assert_string_equal(d.hint, "run 'systemctl start flightrecd', or give the --socket of one that runs");
 	h->server = fr_server_free(h->server);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	strcpy(sa.sun_path, h->path);
