@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/cleanup.h"
 #include "base/owner.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,7 +136,7 @@ int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_
 	return -EEXIST;
 }
 
-/* 0 or a positive errno: what was renamed has its name by now. */
+/* Returns 0 or a positive errno, because the rename before it has succeeded. */
 static int sync_directory(int dirfd)
 {
 	_cleanup_close_ int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,14 +144,14 @@ static int sync_directory(int dirfd)
 	return fd < 0 || fsync(fd) < 0 ? errno : 0;
 }
 
-/* For a file system without RENAME_NOREPLACE: a hard link does not clobber either. */
+/* For a file system without RENAME_NOREPLACE. A hard link does not replace a file either. */
 static int rename_by_link(int dirfd, const char *tmp, const char *name)
 {
 	struct stat st;
 
 	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
 		return (void)unlinkat(dirfd, tmp, 0), 0;
-	/* The kernel refuses a link to a file that was given away (fs.protected_hardlinks). */
+	/* The kernel refuses a link to a file of another user (fs.protected_hardlinks). */
 	if (errno != EPERM)
 		return -errno;
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -160,8 +161,10 @@ static int rename_by_link(int dirfd, const char *tmp, const char *name)
 
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name)
 {
-	int r = renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+	int r;
 
+	fr_thread_assert_may_wait();
+	r = renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 	if (r == -EINVAL)
 		r = rename_by_link(dirfd, tmp, name);
 	return r < 0 ? r : sync_directory(dirfd);
@@ -173,6 +176,7 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const v
 	_cleanup_close_ int fd = fr_tmp_create(dirfd, name, mode, tmp, sizeof(tmp));
 	int r;
 
+	fr_thread_assert_may_wait();
 	if (fd < 0)
 		return fd;
 	r = fr_write_all(fd, data, len);

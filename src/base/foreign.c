@@ -2,19 +2,22 @@
 #include "base/foreign.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 
-/* From an O_PATH descriptor, which has opened nothing yet, to one that reads. */
+/* Opens the file of AT, an O_PATH descriptor, for reading. With O_PATH alone a FIFO or a device is not
+ * opened. */
 static int open_regular(int at, struct stat *ret_stat)
 {
 	char self[64];
 	struct stat st;
 	int fd;
 
+	fr_thread_assert_may_wait();
 	if (fstat(at, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
@@ -28,7 +31,7 @@ static int open_regular(int at, struct stat *ret_stat)
 	return fd;
 }
 
-/* An O_PATH descriptor, or a negative errno. */
+/* Returns an O_PATH descriptor, or a negative errno. */
 static int find_below(int root, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags,

@@ -36,7 +36,7 @@ static void test_messages_come_whole_from_any_pieces(void **state)
 	for (size_t step = 1; step <= sizeof(stream); step++) {
 		struct fr_wire_reader r = {.max = strlen(want[0])};
 		size_t n = 0, len;
-		char *text;
+		char *text = NULL;
 
 		for (size_t at = 0; at < sizeof(stream); at += step) {
 			assert_int_equal(fr_wire_feed(&r, stream + at, FR_MIN(step, sizeof(stream) - at)), 0);
