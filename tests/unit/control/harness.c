@@ -242,3 +242,27 @@ bool raw_is_closed(struct harness *h, int fd)
 	}
 	return false;
 }
+
+bool reply_is(cJSON *reply, const char *name, const char *text)
+{
+	const cJSON *o = name ? cJSON_GetObjectItemCaseSensitive(reply, "parameters") : reply;
+	const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name ? name : "error"));
+	const bool equal = reply && !strcmp(s ? s : "", text);
+
+	cJSON_Delete(reply);
+	return equal;
+}
+
+bool raw_works(struct harness *h, int fd)
+{
+	return reply_is(raw_call(h, fd, CALL("Echo", "{\"s\":\"hello\"}")), "s", "hello");
+}
+
+bool new_connection_works(struct harness *h)
+{
+	int fd = raw_connect(h);
+	bool ok = raw_works(h, fd);
+
+	close(fd);
+	return ok;
+}

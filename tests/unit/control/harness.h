@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <sys/un.h>
 
+#define ONEWAY "{\"method\":\"" FR_INTERFACE ".Echo\",\"oneway\":true}"
+
 /* For what must happen in time. No machine is slower. */
 #define HARNESS_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
@@ -49,3 +51,10 @@ cJSON *raw_reply(struct harness *h, int fd);
 cJSON *raw_call(struct harness *h, int fd, const char *call);
 /* Returns whether the server closes FD within HARNESS_LIMIT_NS. */
 bool raw_is_closed(struct harness *h, int fd);
+/* The parameter NAME of REPLY, or its member "error" if NAME is NULL, is TEXT ("" if there is none). Deletes
+ * REPLY. */
+bool reply_is(cJSON *reply, const char *name, const char *text);
+/* FD is connected, and Echo replies. */
+bool raw_works(struct harness *h, int fd);
+/* The same for a new connection. */
+bool new_connection_works(struct harness *h);

@@ -4,6 +4,7 @@
 #include "harness.h"
 #include "base/cleanup.h"
 #include "control/client.h"
+#include "control/wire.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -50,6 +51,17 @@ static void test_reply_comes_back(void **state)
 	expect_length(reply, 3000000);
 	assert_int_equal(call(h, FR_INTERFACE ".Echo", NULL, NULL, NULL), 0);
 	harness_unserve(h);
+}
+
+static void test_call_that_is_too_long_is_not_sent(void **state)
+{
+	static char parameters[FR_WIRE_MAX_CALL] = "{\"s\":\"";
+	struct harness *h = *state;
+	const size_t n = strlen(parameters);
+
+	memset(parameters + n, 'x', sizeof(parameters) - n - 3);
+	strcpy(parameters + sizeof(parameters) - 3, "\"}");
+	assert_int_equal(call(h, FR_INTERFACE ".Echo", parameters, NULL, NULL), -EMSGSIZE);
 }
 
 static void test_error_reply_becomes_an_errno(void **state)
@@ -232,6 +244,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, harness_setup, harness_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_reply_comes_back),
+		TEST(test_call_that_is_too_long_is_not_sent),
 		TEST(test_error_reply_becomes_an_errno),
 		TEST(test_stream_ends_after_the_last_reply),
 		TEST(test_missing_daemon_is_named),

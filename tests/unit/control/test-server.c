@@ -20,142 +20,6 @@
 
 #include <cmocka.h>
 
-#define ONEWAY "{\"method\":\"" FR_INTERFACE ".Echo\",\"oneway\":true}"
-
-/* Whether the parameter NAME of REPLY, or its member "error" if NAME is NULL, is TEXT. Deletes REPLY. */
-static bool reply_is(cJSON *reply, const char *name, const char *text)
-{
-	const cJSON *o = name ? cJSON_GetObjectItemCaseSensitive(reply, "parameters") : reply;
-	const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name ? name : "error"));
-	const bool equal = reply && !strcmp(s ? s : "", text);
-
-	cJSON_Delete(reply);
-	return equal;
-}
-
-/* The connection works: Echo replies. */
-static bool works(struct harness *h, int fd)
-{
-	return reply_is(raw_call(h, fd, CALL("Echo", "{\"s\":\"hello\"}")), "s", "hello");
-}
-
-/* Connects, and returns whether that works. */
-static bool new_connection_works(struct harness *h)
-{
-	int fd = raw_connect(h);
-	bool ok = works(h, fd);
-
-	close(fd);
-	return ok;
-}
-
-static void test_calls_may_be_pipelined_and_split(void **state)
-{
-	static const char calls[] = CALL("Echo", "{\"s\":\"a\"}") "\0" CALL(
-		"Echo", "{\"s\":\"b\"}") "\0" CALL("Echo", "{\"s\":\"c\"}");
-	struct harness *h = *state;
-	int fd = raw_connect(h);
-
-	for (size_t i = 0; i < sizeof(calls); i++) {
-		raw_send(fd, calls + i, 1);
-		if (i % 16 == 0)
-			harness_pump(h, 0);
-	}
-	for (const char *want = "a\0b\0c\0"; *want; want += 2)
-		assert_true(reply_is(raw_reply(h, fd), "s", want));
-	close(fd);
-}
-
-static void test_oneway_has_no_reply_and_more_has_several(void **state)
-{
-	static const char count[] = "{\"method\":\"" FR_INTERFACE ".Count\",\"more\":true}";
-	struct harness *h = *state;
-	int fd = raw_connect(h);
-
-	raw_send(fd, ONEWAY, sizeof(ONEWAY));
-	raw_send(fd, count, sizeof(count));
-	for (int i = 0; i < 4; i++) { /* Echo has no reply: the first one is of Count */
-		cJSON *reply = raw_reply(h, fd);
-
-		assert_non_null(reply);
-		assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues")), i < 3);
-		cJSON_Delete(reply);
-	}
-	assert_int_equal(h->handled, 1);
-	close(fd);
-	/* A one-way call runs also if its client disconnects at once. */
-	fd = raw_connect(h);
-	raw_send(fd, ONEWAY, sizeof(ONEWAY));
-	close(fd);
-	harness_pump(h, 20);
-	assert_int_equal(h->handled, 2);
-}
-
-static void test_service_describes_itself(void **state)
-{
-	static const char describe[] =
-		"{\"method\":\"org.varlink.service.GetInterfaceDescription\",\"parameters\":{\"interface\":"
-		"\"" FR_INTERFACE "\"}}";
-	struct harness *h = *state;
-	int fd = raw_connect(h);
-
-	assert_true(reply_is(
-		raw_call(h, fd, "{\"method\":\"org.varlink.service.GetInfo\"}"), "version", FR_VERSION));
-	assert_true(reply_is(raw_call(h, fd, describe), "description", fr_interface_description));
-	close(fd);
-}
-
-/* A connection outlives its errors, but not a malformed message. */
-static void test_errors_have_their_names(void **state)
-{
-#define SERVICE "org.varlink.service"
-	static const char *const cases[][2] = {{CALL("Nope", "{}"), SERVICE ".MethodNotFound"},
-		{"{\"method\":\"a.b.c\"}", SERVICE ".InterfaceNotFound"},
-		{"{\"method\":\"nodots\"}", SERVICE ".InterfaceNotFound"},
-		{"{\"method\":\"" SERVICE ".GetInterfaceDescription\"}", SERVICE ".InvalidParameter"},
-		{CALL("Strict", "{\"this\":1,\"those\":1}"), SERVICE ".InvalidParameter"},
-		{CALL("Strict", "{\"this\":1,\"that\":1}"), ""},
-		{CALL("Fail", "{\"errno\":28}"), FR_ERROR_NO_SPACE},
-		{CALL("Fail", "{\"errno\":11}"), FR_ERROR_SUPPRESSED},
-		{CALL("Fail", "{\"errno\":5}"), FR_ERROR_FAILED}};
-	static const char *const malformed[] = {
-		"GET / HTTP/1.1\r\n", "{\"method\":1}", "[[[[[[[[[[[[[[[[[[[[[[", ""};
-	struct harness *h = *state;
-
-	int fd = raw_connect(h);
-
-	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
-		if (!reply_is(raw_call(h, fd, cases[i][0]), NULL, cases[i][1]))
-			fail_msg("%s", cases[i][0]);
-	close(fd);
-	for (size_t i = 0; i < FR_ARRAY_SIZE(malformed); i++) {
-		fd = raw_connect(h);
-		assert_true(reply_is(raw_call(h, fd, malformed[i]), NULL, FR_ERROR_FAILED));
-		assert_true(raw_is_closed(h, fd));
-		close(fd);
-	}
-}
-
-static void test_message_that_is_too_long_closes(void **state)
-{
-	static char data[FR_WIRE_MAX_CALL + 4096];
-	struct harness *h = *state;
-	int fd = raw_connect(h);
-	size_t sent = 0;
-
-	memset(data, ' ', sizeof(data));
-	while (sent < sizeof(data)) {
-		ssize_t n = send(fd, data + sent, sizeof(data) - sent, MSG_NOSIGNAL);
-
-		if (n < 0 && errno != EAGAIN)
-			break;
-		sent += n > 0 ? (size_t)n : 0;
-		harness_pump(h, 0);
-	}
-	assert_true(raw_is_closed(h, fd));
-	close(fd);
-}
-
 static void test_connection_past_the_limit_is_turned_away(void **state)
 {
 	struct harness *h = *state;
@@ -167,7 +31,7 @@ static void test_connection_past_the_limit_is_turned_away(void **state)
 	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(fds); i++) {
 		if (i < FR_SERVER_MAX_CONNECTIONS) {
-			assert_true(works(h, fds[i]));
+			assert_true(raw_works(h, fds[i]));
 		} else {
 			assert_true(reply_is(raw_reply(h, fds[i]), NULL, FR_ERROR_FAILED));
 			assert_true(raw_is_closed(h, fds[i]));
@@ -201,7 +65,7 @@ static void test_handler_may_reply_after_its_client_has_gone(void **state)
 	while (h->n_open)
 		fr_call_reply(h->open[--h->n_open], NULL);
 	assert_true(reply_is(raw_reply(h, fds[1]), NULL, ""));
-	assert_true(works(h, fds[1]));
+	assert_true(raw_works(h, fds[1]));
 	close(fds[1]);
 }
 
@@ -237,7 +101,7 @@ static void test_client_that_sends_no_whole_message_is_closed(void **state)
 	struct harness *h = *state;
 	int silent, half, good = raw_connect(h);
 
-	assert_true(works(h, good));
+	assert_true(raw_works(h, good));
 	h->server->deadline_usec = 50000;
 	silent = raw_connect(h);
 	half = raw_connect(h);
@@ -245,7 +109,7 @@ static void test_client_that_sends_no_whole_message_is_closed(void **state)
 	assert_true(raw_is_closed(h, silent));
 	assert_true(raw_is_closed(h, half));
 	harness_pump(h, 100);
-	assert_true(works(h, good)); /* a client may rest between its calls */
+	assert_true(raw_works(h, good)); /* a client may rest between its calls */
 	close(silent);
 	close(half);
 	close(good);
@@ -258,7 +122,7 @@ static void test_client_that_does_not_read_is_closed(void **state)
 	int slow, good = raw_connect(h);
 	cJSON *reply;
 
-	assert_true(works(h, good));
+	assert_true(raw_works(h, good));
 	h->server->deadline_usec = 50000;
 	slow = raw_connect(h);
 	/* Ten calls: the server makes one reply, and the other calls wait. */
@@ -520,7 +384,7 @@ static void test_client_waits_while_no_descriptor_is_left(void **state)
 	while (fr_monotonic_ns() < until);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	assert_in_range(turns, 1, 12); /* the loop does not spin */
-	assert_true(works(h, fd));
+	assert_true(raw_works(h, fd));
 	close(fd);
 }
 
@@ -528,11 +392,6 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, harness_setup, harness_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_calls_may_be_pipelined_and_split),
-		TEST(test_oneway_has_no_reply_and_more_has_several),
-		TEST(test_service_describes_itself),
-		TEST(test_errors_have_their_names),
-		TEST(test_message_that_is_too_long_closes),
 		TEST(test_connection_past_the_limit_is_turned_away),
 		TEST(test_handler_may_reply_after_its_client_has_gone),
 		TEST(test_client_that_sends_no_more_gets_its_reply),
