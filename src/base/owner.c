@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/owner.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -78,8 +79,10 @@ static int reopen_for_writing(int fd)
 int fr_owner_open(int dirfd, const char *name)
 {
 	_cleanup_close_ int given = -1;
-	int fd = openat(dirfd, name, O_RDWR | FLAGS);
+	int fd;
 
+	fr_thread_assert_may_wait();
+	fd = openat(dirfd, name, O_RDWR | FLAGS);
 	if (fd >= 0 || errno != EACCES || !gives_to_root)
 		return fd < 0 ? -errno : fd;
 	given = openat(dirfd, name, O_RDONLY | FLAGS);

@@ -181,7 +181,7 @@ static int write_block(struct fr_writer *w, struct fr_writer_block *b, uint64_t 
 {
 	int r;
 
-	fr_thread_assert_may_wait();
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	b->offset = offset;
 	b->len = len;
 	b->done = 0;
@@ -274,7 +274,7 @@ static int finish(struct fr_writer *w, const void *head, size_t len)
 
 int fr_writer_finish(struct fr_writer *w, const void *head, size_t len)
 {
-	fr_thread_assert_may_wait();
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	if (w->error == 0)
 		w->error = finish(w, head, len);
 	update_description(w);
