@@ -35,8 +35,8 @@
 extern "C" {
 #endif
 
-/* The socket of flightrecd ([Triggers] Socket=). The environment variable FLIGHTREC_TRIGGER_SOCKET overrides
- * it. */
+/* The socket of flightrecd ([Triggers] Socket=), unless FLIGHTREC_TRIGGER_SOCKET is set in the environment.
+ */
 #define FLIGHTREC_TRIGGER_SOCKET_DEFAULT "/run/flightrec/trigger"
 /* The largest datagram. It has lines KEY=VALUE, at least one, like those of sd_notify(3): TRIGGER, REASON,
    VALUE, THRESHOLD, UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in ns). */
@@ -47,8 +47,7 @@ struct flightrec_datagram {
 	size_t len;
 };
 
-/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT, whole characters, without control
- * characters. */
+/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT. Replaces control characters. */
 static inline void flightrec_add(struct flightrec_datagram *d, const char *key, const char *text, size_t max)
 {
 	size_t n = strlen(key), i;

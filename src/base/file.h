@@ -24,8 +24,7 @@ ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at);
    Returns 0, -EFBIG if there are more than MAX bytes, or another negative errno. */
 int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret);
 
-/* Reads the first line of a file, without its newline, truncated to SIZE bytes. Returns 0 or a negative
- * errno. */
+/* Reads the first line of a file, without its newline, cut to SIZE bytes. Returns 0 or a negative errno. */
 int fr_read_line(const char *path, char *ret, size_t size);
 
 /* Opens the directory NAME in DIRFD ("." for itself), unless it is a symbolic link. Returns NULL with errno

@@ -9,8 +9,7 @@
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 
-/* Opens the file of AT, an O_PATH descriptor, for reading. With O_PATH alone a FIFO or a device is not
- * opened. */
+/* Opens the file of AT for reading. AT is an O_PATH descriptor, which does not open FIFOs and devices. */
 static int open_regular(int at, struct stat *ret_stat)
 {
 	char self[64];

@@ -9,7 +9,6 @@
    case, or LIMIT + 1 if there are more. */
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit);
 
-/* Returns the nearest of N names to WORD, or NULL if all need more edits than a third of its length, plus
- * one. */
+/* Returns the nearest of N names to WORD, or NULL. It needs at most len(WORD) / 3 + 1 edits. */
 const char *fr_nearest_name(
 	const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx, size_t n);

@@ -92,7 +92,7 @@ static int give_to_group(struct fr_socket_file *s, const char *tmp, gid_t gid, s
 		if (errno != EPERM)
 			return fr_fail_errno(d, -errno, NULL, "cannot change the group of %s", tmp);
 		/* A recorder without privileges: only its own user can connect. */
-		s->alone = true;
+		s->is_private = true;
 		return 0;
 	}
 	return chmod(tmp, 0660) < 0 ? fr_fail_errno(d, -errno, NULL, "cannot change the mode of %s", tmp) : 0;

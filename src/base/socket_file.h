@@ -18,9 +18,9 @@ struct fr_socket_file_config {
 
 struct fr_socket_file {
 	int fd;
-	char *path;	/* owned; NULL: there is no file to remove */
-	struct stat st; /* of the file */
-	bool alone;	/* it could not be given to the group: only this user can connect */
+	char *path;	 /* owned; NULL: there is no file to remove */
+	struct stat st;	 /* of the file */
+	bool is_private; /* it could not be given to the group: only this user can connect */
 };
 
 /* Creates the socket, and its directory if only that is missing. Replaces a socket that nobody listens on.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A client of the control socket. Calls block, with a limit on time and on the size of the reply. One thread.
- */
+/* A client of the control socket. Calls block; time and size of the reply are limited. One thread. */
 
 #include "base/diag.h"
 

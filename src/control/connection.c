@@ -88,8 +88,7 @@ static void send_replies(struct fr_connection *c)
 	c->n_sent = 0;
 }
 
-/* Runs the whole messages that have come, until a call stays open, a reply waits, or the tokens are used up.
- */
+/* Runs whole messages until a call stays open, a reply waits, or the user has no token left. */
 static void run_messages(struct fr_connection *c)
 {
 	while (!c->is_dead && !c->call && !c->is_throttled && fr_connection_all_sent(c)) {
@@ -210,8 +209,8 @@ static int add_sources(struct fr_connection *c)
 	int r = sd_event_add_io(event, &c->io, c->fd, EPOLLIN, on_io, c);
 
 	if (r >= 0)
-		r = sd_event_add_time_relative(event, &c->deadline, CLOCK_MONOTONIC,
-			c->server->deadline_usec, c->server->deadline_usec / 100, on_deadline, c);
+		r = sd_event_add_time_relative(event, &c->deadline, CLOCK_MONOTONIC, c->server->deadline_usec,
+			c->server->deadline_usec / 100, on_deadline, c);
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, &c->refill, CLOCK_MONOTONIC, 0, 1, on_refill, c);
 	if (r >= 0)

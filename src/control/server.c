@@ -109,7 +109,7 @@ static int listen_at(struct fr_server *s, struct fr_diag *d)
 		return 0;
 	}
 	r = fr_socket_file_open(&file, &s->socket, d);
-	if (r == 0 && s->socket.alone)
+	if (r == 0 && s->socket.is_private)
 		snprintf(s->notice, sizeof(s->notice),
 			"not permitted to give the control socket to its group: only this user can use it");
 	return r;

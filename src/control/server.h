@@ -54,8 +54,7 @@ struct fr_server_config {
 	const char *group; /* if the system does not know it, only root can connect; see fr_server_notice() */
 	const struct fr_method *methods;
 	size_t n_methods;
-	/* Called before each method; may be NULL. True: it has replied, or keeps CALL and runs METHOD later.
-	 */
+	/* Called before each method; may be NULL. Returns true if it replies itself, now or later. */
 	bool (*gate)(
 		void *ctx, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
 	const char *description; /* of the interface, for GetInterfaceDescription */

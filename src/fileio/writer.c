@@ -62,9 +62,7 @@ static void update_description(struct fr_writer *w)
 			strerror(-w->ring_error));
 }
 
-/* In huge pages where the kernel has some: to touch and to pin 2 MiB is then the work of one page, not of
- * 512.
- */
+/* Uses huge pages if possible. Then 2 MiB are touched and pinned as one page, not as 512. */
 static int map_blocks(struct fr_writer *w)
 {
 	const size_t bytes = w->block_bytes * w->depth;
@@ -104,9 +102,8 @@ int fr_writer_new(
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	w->fd = fd;
-	w->block_bytes = block;
-	w->allocate_step = ALLOCATE_STEP;
+	*w = (struct fr_writer){
+		.fd = fd, .block_bytes = block, .allocate = true, .allocate_step = ALLOCATE_STEP};
 	if (expected && expected < ALLOCATE_STEP) {
 		w->allocate_step = FR_ALIGN_UP(expected, block);
 		depth = (unsigned)FR_MIN((uint64_t)depth, w->allocate_step / block + 1);
@@ -117,7 +114,6 @@ int fr_writer_new(
 		free(w);
 		return fr_fail_errno(d, r, NULL, "cannot get %zu bytes for blocks to write", block * depth);
 	}
-	w->allocate = true;
 	w->direct = set_direct(fd, true);
 	fr_writer_ring_open(w);
 	update_description(w);
@@ -197,9 +193,7 @@ static int write_block(struct fr_writer *w, struct fr_writer_block *b, uint64_t 
 	return r < 0 ? r : fr_writer_write_now(w, b);
 }
 
-/* Starts to write the current block, with zeros up to the alignment of O_DIRECT, and makes a free one
- * current.
- */
+/* Starts to write the current block, padded with zeros for O_DIRECT. A free block becomes current. */
 static int write_current(struct fr_writer *w)
 {
 	size_t len = FR_ALIGN_UP(w->fill, FR_WRITER_ALIGN);

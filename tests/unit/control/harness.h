@@ -51,8 +51,7 @@ cJSON *raw_reply(struct harness *h, int fd);
 cJSON *raw_call(struct harness *h, int fd, const char *call);
 /* Returns whether the server closes FD within HARNESS_LIMIT_NS. */
 bool raw_is_closed(struct harness *h, int fd);
-/* The parameter NAME of REPLY, or its member "error" if NAME is NULL, is TEXT ("" if there is none). Deletes
- * REPLY. */
+/* The parameter NAME of REPLY (NULL: its member "error") is TEXT, "" for none. Deletes REPLY. */
 bool reply_is(cJSON *reply, const char *name, const char *text);
 /* FD is connected, and Echo replies. */
 bool raw_works(struct harness *h, int fd);

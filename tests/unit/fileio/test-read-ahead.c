@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Reading ahead: the reader gets the bytes of the file, wherever it reads and whatever the file does
- * meanwhile. */
+/* Reading ahead: the caller gets the bytes of the file from any place, also while the file changes. */
 
 #include "fileio/read_ahead.h"
 #include "base/cleanup.h"

@@ -205,8 +205,7 @@ static void test_file_is_whole_when_the_ring_fails(void **state)
 		fault.n_refused = UINT_MAX;
 		fault.refusal = -EAGAIN;
 		assert_int_equal(write_and_check("/var/tmp", SIZE, how), 0);
-		/* The kernel refuses one request, and accepts a later one that cancels what waits too long.
-		 */
+		/* The kernel refuses one request, and accepts a later one, which cancels. */
 		all_well();
 		fault.accepts = i + 1;
 		fault.n_refused = fault.n_timeouts = 1;
