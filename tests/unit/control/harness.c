@@ -28,31 +28,20 @@ static void wait_for_teardown(void *ctx, struct fr_call *call, const cJSON *para
 	h->open[h->n_open++] = call;
 }
 
-static void fail_with(void *ctx, struct fr_call *call, const cJSON *parameters)
-{
-	struct fr_diag d = {0};
-	uint64_t code = 0;
-
-	(void)fr_param_u64(parameters, "errno", &code);
-	fr_fail(&d, -(int)code, "a hint", "a reason");
-	fr_call_fail(call, &d, -(int)code);
-}
-
-/* Reads the errno of its error from the reason, or from the name of the trigger. 0 is a dump. */
+/* Fails with the errno in the reason, or in the name of the trigger. 0 is a dump. */
 static void dump_or_fail(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct harness *h = ctx;
-	const char *reason = "0";
+	const char *code = "0";
 	struct fr_diag d = {0};
 	cJSON *o;
-	int code;
 
 	h->handled++;
-	(void)fr_param_string(parameters, "reason", &reason);
-	(void)fr_param_string(parameters, "name", &reason);
-	code = -atoi(reason);
-	if (code < 0) {
-		fr_call_fail(call, &d, code);
+	(void)fr_param_string(parameters, "reason", &code);
+	(void)fr_param_string(parameters, "name", &code);
+	if (atoi(code)) {
+		fr_fail(&d, -atoi(code), "a hint", "a reason");
+		fr_call_fail(call, &d, d.code);
 		return;
 	}
 	o = cJSON_CreateObject();
@@ -93,7 +82,6 @@ static const struct fr_method methods[] = {
 	{FR_INTERFACE ".Look", FR_ACCESS_GROUP, echo, NULL},
 	{FR_INTERFACE ".Change", FR_ACCESS_ROOT, echo, NULL},
 	{FR_INTERFACE ".Wait", FR_ACCESS_ANYONE, wait_for_teardown, NULL},
-	{FR_INTERFACE ".Fail", FR_ACCESS_ANYONE, fail_with, NULL},
 	{FR_METHOD_DUMP, FR_ACCESS_GROUP, dump_or_fail, NULL},
 	{FR_METHOD_TEST_TRIGGER, FR_ACCESS_GROUP, dump_or_fail, NULL},
 	{FR_METHOD_SET_TRIGGER, FR_ACCESS_ROOT, dump_or_fail, NULL},

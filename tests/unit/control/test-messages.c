@@ -95,6 +95,7 @@ static void test_error_reply_has_its_name(void **state)
 static bool accepts(struct harness *h, const char *message, size_t len)
 {
 	int fd = raw_connect(h);
+	cJSON *reply;
 	bool ok;
 
 	while (len > 0) {
@@ -105,7 +106,9 @@ static bool accepts(struct harness *h, const char *message, size_t len)
 		len -= n > 0 ? (size_t)n : 0;
 		harness_pump(h, 0);
 	}
-	ok = reply_is(raw_reply(h, fd), NULL, "");
+	reply = raw_reply(h, fd);
+	assert_non_null(reply);
+	ok = reply_is(reply, NULL, "");
 	assert_true(ok ? raw_works(h, fd) : raw_is_closed(h, fd));
 	close(fd);
 	return ok;
