@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "dumper/trigger_samples.h"
 
 #include <errno.h>
@@ -103,7 +104,7 @@ static int note_directory(struct fr_dumper *p, struct fr_dump_job *job)
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (fr_directory_is(p->config.dirfd, p->directory))
+	if (fr_directory_is_at(p->config.dirfd, p->directory))
 		return 0;
 	if (fstatat(p->config.dirfd, job->result.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return fr_fail_errno(&job->diag, -errno, NULL,
@@ -160,21 +161,13 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 	return r;
 }
 
-static void add_u64(cJSON *o, const char *name, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	cJSON_AddRawToObject(o, name, text);
-}
-
 /* The window that was asked for; "window" has the one that the file covers. */
 static void add_asked(struct fr_dump_job *job)
 {
 	cJSON *o = cJSON_AddObjectToObject(job->meta, "asked");
 
-	add_u64(o, "from_ns", job->from_ns);
-	add_u64(o, "to_ns", job->to_ns);
+	fr_json_add_u64(o, "from_ns", job->from_ns);
+	fr_json_add_u64(o, "to_ns", job->to_ns);
 }
 
 static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
@@ -192,7 +185,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
 	now_ns = fr_monotonic_ns();
 	job->snapshot_ns = now_ns > due_ns ? now_ns - due_ns : 0;
-	add_u64(job->meta, "window_closed_ns", now_ns);
+	fr_json_add_u64(job->meta, "window_closed_ns", now_ns);
 	p->config.add_losses(p->config.ctx, job->meta);
 	add_asked(job);
 	p->config.add_steps(p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_low_watermark(snapshot)),

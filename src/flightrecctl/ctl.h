@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct ctl {
-	enum fr_json json;
+	enum fr_json_mode json;
 	bool no_pager, no_legend, verbose, utc, no_reload;
 	bool merge, no_wait, no_compression, all;
 	uint64_t last_ns, from_ns, to_ns; /* 0: not given; a span, and wall times */

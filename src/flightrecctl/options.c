@@ -263,7 +263,7 @@ static int apply(struct ctl *ctl, int option, struct fr_diag *d)
 		ctl->merge = true;
 		return 0;
 	case OPT_JSON:
-		return fr_json_parse(optarg, &ctl->json, d);
+		return fr_json_mode_parse(optarg, &ctl->json, d);
 	case OPT_UTC:
 		ctl->utc = true;
 		return 0;
@@ -300,7 +300,7 @@ static const char *verb_name(const void *ctx, size_t i)
 
 static int unknown_verb(const char *name, struct fr_diag *d)
 {
-	const char *near = fr_nearest(name, verb_name, NULL, FR_ARRAY_SIZE(verbs));
+	const char *near = fr_nearest_name(name, verb_name, NULL, FR_ARRAY_SIZE(verbs));
 	char hint[128];
 
 	snprintf(hint, sizeof(hint), "%s%s%sflightrecctl --help lists verbs and options",
@@ -370,7 +370,7 @@ int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **r
 {
 	const char *hint = "flightrecctl --help lists verbs and options";
 	const struct ctl_verb *verb;
-	enum fr_json form;
+	enum fr_json_mode form;
 	uint64_t given = 0;
 	size_t behind;
 	int option, r = 0;
@@ -396,7 +396,7 @@ int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **r
 	ctl->n_args = (size_t)(argc - optind - 1) - (verb->passes ? behind : 0);
 	if (ctl->n_args > verb->most_args)
 		return fr_fail(d, -EINVAL,
-			fr_json_parse(ctl->args[verb->most_args], &form, NULL) == 0
+			fr_json_mode_parse(ctl->args[verb->most_args], &form, NULL) == 0
 				? "a value of --json stands behind its =, as in --json=short"
 				: hint,
 			"%s: unexpected argument '%s'", verb->name, ctl->args[verb->most_args]);

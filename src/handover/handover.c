@@ -94,7 +94,7 @@ static bool is_same_directory(int dirfd, const struct fr_state *s)
 {
 	struct stat st;
 
-	return fr_stat_known(dirfd, &st) == 0 && s->directory_dev == st.st_dev &&
+	return fr_stat_cached(dirfd, &st) == 0 && s->directory_dev == st.st_dev &&
 	       s->directory_ino == st.st_ino;
 }
 
@@ -159,7 +159,7 @@ int fr_handover_config(struct fr_buf *ret)
 	_cleanup_close_ int ring = -1;
 	struct fr_state_file file = {.fd = -1};
 	char boot_id[FR_BOOT_ID_SIZE];
-	int r = getenv("NOTIFY_SOCKET") ? fr_boot_id(boot_id) : -ENOENT;
+	int r = getenv("NOTIFY_SOCKET") ? fr_boot_id_read(boot_id) : -ENOENT;
 
 	if (r == 0)
 		r = receive(&file, &state, &ring, boot_id, NULL);
@@ -349,7 +349,7 @@ static void fill_state(const struct fr_handover *h, const struct fr_handover_fac
 {
 	struct stat st = {0};
 
-	(void)fr_stat_known(f->dirfd, &st);
+	(void)fr_stat_cached(f->dirfd, &st);
 	s->directory_dev = st.st_dev;
 	s->directory_ino = st.st_ino;
 	strcpy(s->boot_id, f->boot_id);
