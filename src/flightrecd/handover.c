@@ -198,7 +198,7 @@ int fr_handover_take_over(struct fr_daemon *m)
 
 	if (h->ring_fd < 0)
 		return 0;
-	r = fr_session_unite(&m->session, &h->state.session);
+	r = fr_session_add_older_events(&m->session, &h->state.session);
 	if (r == -EBADMSG) {
 		refuse(m, "its formats of tracepoints are damaged");
 		close(TAKE_FD(h->ring_fd));

@@ -119,7 +119,7 @@ static void forget_events(struct fr_daemon *m)
 
 	fr_history_stats(m->history, &ring);
 	fr_tracker_stats(m->tracker, &file);
-	fr_session_drop_closed(&m->session, FR_MIN(ring.low_watermark_ns, file.low_watermark_ns));
+	fr_session_drop_closed_events(&m->session, FR_MIN(ring.low_watermark_ns, file.low_watermark_ns));
 }
 
 static int open_next(struct fr_daemon *m, const struct fr_config *fresh, struct next *n, struct fr_diag *d)
@@ -142,7 +142,7 @@ static int open_next(struct fr_daemon *m, const struct fr_config *fresh, struct 
 		r = fr_tracing_data_gather(&n->session, d);
 	if (r >= 0)
 		forget_events(m);
-	if (r >= 0 && fr_session_unite(&n->session, &m->session) < 0)
+	if (r >= 0 && fr_session_add_older_events(&n->session, &m->session) < 0)
 		r = fr_fail_errno(d, -ENOMEM, NULL, "cannot unite the events with those of before");
 	return r;
 }

@@ -59,8 +59,8 @@ void fr_input_read_boot(struct fr_input *in)
 
 static void describe(const struct fr_input *in, char ret[static 256])
 {
-	const char *host = fr_feature_string(&in->head, FR_FEATURE_HOSTNAME);
-	const char *release = fr_feature_string(&in->head, FR_FEATURE_OSRELEASE);
+	const char *host = fr_feature_get_string(&in->head, FR_FEATURE_HOSTNAME);
+	const char *release = fr_feature_get_string(&in->head, FR_FEATURE_OSRELEASE);
 	char since[FR_STAMP_SIZE] = "?";
 
 	if (in->has_clock)
@@ -73,7 +73,7 @@ static void describe(const struct fr_input *in, char ret[static 256])
 /* Both have the section, and it is not the same. */
 static bool differs(const struct fr_input *a, const struct fr_input *b, enum fr_feature f)
 {
-	const char *x = fr_feature_string(&a->head, f), *y = fr_feature_string(&b->head, f);
+	const char *x = fr_feature_get_string(&a->head, f), *y = fr_feature_get_string(&b->head, f);
 
 	return x && y && strcmp(x, y) != 0;
 }

@@ -175,7 +175,7 @@ static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in
 		fr_merge_warn(o,
 			"%s: its list of events is damaged, that of the other files is used; it is kept",
 			in->v[i].path);
-		r = fr_reader_correct(in->v[i].reader, s);
+		r = fr_reader_replace_attrs(in->v[i].reader, s);
 		if (r < 0)
 			return r;
 	}
@@ -199,11 +199,11 @@ static int check_events(const struct fr_session *s, struct fr_diag *d)
 {
 	struct fr_layout first, l;
 
-	fr_layout_of(&s->events[0].attr, &first);
+	fr_layout_from_attr(&s->events[0].attr, &first);
 	for (size_t i = 0; i < s->n_events; i++) {
 		const struct perf_event_attr *a = &s->events[i].attr, *b = &s->events[0].attr;
 
-		fr_layout_of(a, &l);
+		fr_layout_from_attr(a, &l);
 		if (!l.sample_time || !l.tail_time)
 			return fr_fail(d, -EINVAL, "Record with -T.", "the event \"%.100s\" has no times",
 				s->events[i].name);

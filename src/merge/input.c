@@ -142,7 +142,7 @@ static bool has_ids(const struct fr_session *s)
 		for (size_t i = 0; i < s->events[e].n_ids; i++)
 			if (s->events[e].ids[i])
 				return true;
-	fr_layout_of(&s->events[0].attr, &l);
+	fr_layout_from_attr(&s->events[0].attr, &l);
 	return s->n_events == 1 && !l.sample_id;
 }
 

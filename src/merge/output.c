@@ -104,7 +104,7 @@ static int write_chunk(struct fr_output *out)
 	out->raw_bytes += out->chunk.len;
 	out->packed_bytes += n;
 	out->chunk.len = 0;
-	return fr_file_compressed(&out->writer, out->packed.data, n);
+	return fr_file_write_frame(&out->writer, out->packed.data, n);
 }
 
 static int put(struct fr_output *out, const void *records, size_t len)
@@ -112,7 +112,7 @@ static int put(struct fr_output *out, const void *records, size_t len)
 	int r;
 
 	if (!out->compress)
-		return fr_file_records(&out->writer, records, len);
+		return fr_file_write_records(&out->writer, records, len);
 	r = out->chunk.len + len > FR_OUTPUT_CHUNK ? write_chunk(out) : 0;
 	return r < 0 ? r : fr_buf_append(&out->chunk, records, len);
 }

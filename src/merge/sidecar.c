@@ -204,7 +204,7 @@ static bool add_members(cJSON *all, const struct fr_inputs *in, const struct fr_
 
 	for (size_t i = 0; i < in->n; i++) {
 		boot_id = *boot_id ? boot_id : in->v[i].boot_id;
-		host = host ? host : fr_feature_string(&in->v[i].head, FR_FEATURE_HOSTNAME);
+		host = host ? host : fr_feature_get_string(&in->v[i].head, FR_FEATURE_HOSTNAME);
 	}
 	return cJSON_AddNumberToObject(all, "version", 1) && cJSON_AddStringToObject(all, "file", name) &&
 	       (!*boot_id || cJSON_AddStringToObject(all, "boot_id", boot_id)) &&

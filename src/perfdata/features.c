@@ -46,7 +46,7 @@ int fr_feature_set_string(struct fr_session *s, enum fr_feature f, const char *t
 	return r;
 }
 
-const char *fr_feature_string(const struct fr_session *s, enum fr_feature f)
+const char *fr_feature_get_string(const struct fr_session *s, enum fr_feature f)
 {
 	const struct fr_buf *b = &s->features[f];
 	uint32_t len;

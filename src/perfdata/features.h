@@ -27,7 +27,7 @@ int fr_feature_add_build_id(struct fr_session *s, uint16_t cpumode, int32_t pid,
 	size_t size, const char *path);
 
 /* The text of a string section (inside S), or NULL where it is missing or not well-formed. */
-const char *fr_feature_string(const struct fr_session *s, enum fr_feature f);
+const char *fr_feature_get_string(const struct fr_session *s, enum fr_feature f);
 
 /* The GNU build-id note in the bytes of an ELF note section (/sys/kernel/notes,
    /sys/module/X/notes/.note.gnu.build-id) or segment, which is ALIGN-ed to 4 or 8. Returns the size (≤ 20; a

@@ -38,7 +38,7 @@ struct fr_layout {
 };
 
 /* The layout that ATTR asks the kernel for. */
-void fr_layout_of(const struct perf_event_attr *attr, struct fr_layout *ret);
+void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *ret);
 
 /* Open PATH. 0; -EBADMSG where it is no perf.data or nothing of it can be used (D says what); another
    negative errno. A file without a usable feature table, or with a data size of 0 or past its end, opens: see
@@ -77,7 +77,7 @@ bool fr_reader_is_timed(const struct fr_reader *r);
 const struct fr_damage *fr_reader_damage(const struct fr_reader *r);
 /* Before the first fr_reader_next(): take the attr of each event from the one in BY (borrowed, as long as R
    lives) that has an id of it, where the caller knows better than a damaged head. 0 or -ENOMEM. */
-int fr_reader_correct(struct fr_reader *r, const struct fr_session *by);
+int fr_reader_replace_attrs(struct fr_reader *r, const struct fr_session *by);
 /* Bytes of AUX payload that were stepped over. */
 uint64_t fr_reader_aux_bytes(const struct fr_reader *r);
 /* Bytes of the file consumed so far and in all, for progress. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void fr_layout_of(const struct perf_event_attr *attr, struct fr_layout *ret)
+void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *ret)
 {
 	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
 		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
@@ -107,7 +107,7 @@ int fr_reader_layouts(struct fr_reader *r)
 		const struct fr_event_desc *e = &r->session.events[i];
 
 		memset(&l[i], 0, sizeof(l[i]));
-		fr_layout_of(&e->attr, &l[i]);
+		fr_layout_from_attr(&e->attr, &l[i]);
 		r->one_layout = i == 0 || (r->one_layout && same_layout(&l[i], &l[0]));
 		r->one_id_place =
 			i == 0 || (r->one_id_place && l[0].sample_id && l[i].sample_id == l[0].sample_id &&
@@ -149,7 +149,7 @@ void fr_reader_correct_event(const struct fr_reader *r, struct fr_event_desc *e)
 				}
 }
 
-int fr_reader_correct(struct fr_reader *r, const struct fr_session *by)
+int fr_reader_replace_attrs(struct fr_reader *r, const struct fr_session *by)
 {
 	r->better = by;
 	for (size_t e = 0; e < r->session.n_events; e++)

@@ -66,7 +66,7 @@ struct fr_reader {
 	bool wait_for_frame; /* after damage: until a record that begins with the magic of a frame */
 
 	struct fr_session session;
-	const struct fr_session *better; /* of fr_reader_correct(), or NULL */
+	const struct fr_session *better; /* of fr_reader_replace_attrs(), or NULL */
 	struct fr_layout *layouts;	 /* one per event */
 	size_t n_layouts;
 	bool one_layout;   /* all the same */
@@ -98,7 +98,7 @@ int fr_reader_pipe_record(
 int fr_reader_layouts(struct fr_reader *r);
 /* After ids came to events that were known before. */
 int fr_reader_layouts_anew(struct fr_reader *r);
-/* What fr_reader_correct() said of the event. */
+/* What fr_reader_replace_attrs() said of the event. */
 void fr_reader_correct_event(const struct fr_reader *r, struct fr_event_desc *e);
 /* Index of the event that has ID, or -ENOENT. */
 int64_t fr_reader_event_of(const struct fr_reader *r, uint64_t id);

@@ -118,7 +118,7 @@ static void stack(struct cursor *c)
 		c->each(c->ctx, word, PERF_RECORD_MISC_USER);
 }
 
-void fr_sample_addresses(const struct perf_event_attr *attr, const struct perf_event_header *sample,
+void fr_sample_for_each_address(const struct perf_event_attr *attr, const struct perf_event_header *sample,
 	fr_sample_address_fn each, void *ctx)
 {
 	struct cursor c = {(const char *)(sample + 1), sample->size - sizeof(*sample), each, ctx};

@@ -10,5 +10,5 @@
    the sample's event. Every length is checked; a sample that is cut short ends there. An attr with
    PERF_SAMPLE_READ or without an IP at its usual place gives what comes before. */
 typedef void (*fr_sample_address_fn)(void *ctx, uint64_t address, uint16_t mode);
-void fr_sample_addresses(const struct perf_event_attr *attr, const struct perf_event_header *sample,
+void fr_sample_for_each_address(const struct perf_event_attr *attr, const struct perf_event_header *sample,
 	fr_sample_address_fn each, void *ctx);

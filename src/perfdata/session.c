@@ -55,7 +55,7 @@ void fr_session_close_events(struct fr_session *s, uint64_t now_ns)
 			s->events[i].until_ns = now_ns;
 }
 
-void fr_session_drop_closed(struct fr_session *s, uint64_t since_ns)
+void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns)
 {
 	size_t n = 0;
 
@@ -79,7 +79,7 @@ static void move_last(struct fr_session *s, size_t at)
 	s->events[at] = e;
 }
 
-int fr_session_unite(struct fr_session *to, const struct fr_session *from)
+int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from)
 {
 	const size_t last = to->n_events ? to->n_events - 1 : 0;
 	int r = fr_tracing_data_unite(
@@ -117,7 +117,7 @@ static bool is_same(const struct fr_event_desc *a, const struct fr_event_desc *b
 	return memcmp(&a->attr, &b->attr, sizeof(a->attr)) == 0 && strcmp(a->name, b->name) == 0;
 }
 
-int fr_session_join_same(struct fr_session *s)
+int fr_session_join_equal_events(struct fr_session *s)
 {
 	size_t n = 1, k;
 	int r = 0;

@@ -77,14 +77,14 @@ int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id);
 /* Those that will not be recorded for long are recorded no more from NOW_NS on. */
 void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
 /* Without the events that have no record of SINCE_NS or later. */
-void fr_session_drop_closed(struct fr_session *s, uint64_t since_ns);
+void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns);
 /* FROM's events, which are not recorded for long, before the last of TO's, which is the side-band event; and
    FROM's formats of tracepoints. Each time an event is opened it is one more here, with the ids of that time,
    so that it can go. 0, -ENOMEM, or -EBADMSG for formats that are none. */
-int fr_session_unite(struct fr_session *to, const struct fr_session *from);
+int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from);
 /* As a file has them: events with the same attr and name become one, the newest ids first. The last stays the
    last. 0 or -ENOMEM. */
-int fr_session_join_same(struct fr_session *s);
+int fr_session_join_equal_events(struct fr_session *s);
 /* Whether A and B have an event id in common: the kernel gives each once in a boot. */
 bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b);
 /* Whether an event is the one for side-band: it has no samples. */

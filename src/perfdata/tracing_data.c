@@ -185,7 +185,7 @@ static int add_headers(struct fr_trace_formats *t)
 	return r < 0 ? r : fr_buf_append(&t->header_event, event, sizeof(event) - 1);
 }
 
-int fr_tracing_data_add(struct fr_buf *section, const char *system, const char *format, size_t len)
+int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const char *format, size_t len)
 {
 	_cleanup_trace_formats_ struct fr_trace_formats t = {0};
 	_cleanup_buf_ struct fr_buf b = {0};

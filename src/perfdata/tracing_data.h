@@ -14,7 +14,7 @@ int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d);
 /* Add a format of SYSTEM (as a tracepoint's `format` file has it) to SECTION unless it is there. An empty one
    gets the headers that a kernel of this machine has, so that neither tracefs nor a tracepoint is needed. 0,
    -EBADMSG where SECTION is none, -ENOMEM; SECTION is not touched on failure. */
-int fr_tracing_data_add(struct fr_buf *section, const char *system, const char *format, size_t len);
+int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const char *format, size_t len);
 
 /* Unite B's formats into A (same boot: where both have an event it is the same). Bounded parsing. 0,
  * -EBADMSG, -ENOMEM. */

@@ -87,7 +87,7 @@ int fr_file_begin(struct fr_file_writer *w, const struct fr_session *s, const st
 	return put(w, b.data, b.len);
 }
 
-int fr_file_records(struct fr_file_writer *w, const void *records, size_t len)
+int fr_file_write_records(struct fr_file_writer *w, const void *records, size_t len)
 {
 	return len ? put(w, records, len) : 0;
 }

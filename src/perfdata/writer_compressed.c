@@ -103,7 +103,7 @@ static int write_plain(struct fr_file_writer *w, const void *zstd, size_t len)
 	n = ZSTD_decompress(p, raw, zstd, len);
 	if (ZSTD_isError(n) || n != raw)
 		return -EBADMSG;
-	return fr_file_records(w, p, n);
+	return fr_file_write_records(w, p, n);
 }
 
 static int write_piece(
@@ -111,14 +111,14 @@ static int write_piece(
 {
 	struct perf_event_header h = {
 		.type = FR_RECORD_COMPRESSED, .size = (uint16_t)(sizeof(h) + pad_len + len)};
-	int r = fr_file_records(w, &h, sizeof(h));
+	int r = fr_file_write_records(w, &h, sizeof(h));
 
 	if (r == 0)
-		r = fr_file_records(w, pad, pad_len);
-	return r < 0 ? r : fr_file_records(w, data, len);
+		r = fr_file_write_records(w, pad, pad_len);
+	return r < 0 ? r : fr_file_write_records(w, data, len);
 }
 
-int fr_file_compressed(struct fr_file_writer *w, const void *zstd, size_t len)
+int fr_file_write_frame(struct fr_file_writer *w, const void *zstd, size_t len)
 {
 	const uint8_t *p = zstd;
 	uint8_t pad[16];

@@ -30,7 +30,7 @@ static int append_record(struct fr_buf *b, uint32_t type, const void *fixed, siz
 	return fr_buf_append_zero(b, padded - size);
 }
 
-int fr_pipe_event(const struct fr_event_desc *e, struct fr_buf *b)
+int fr_pipe_append_event(const struct fr_event_desc *e, struct fr_buf *b)
 {
 	struct perf_event_attr attr = e->attr;
 	size_t room =
@@ -86,7 +86,7 @@ static int append_tracing_data(struct fr_buf *b, const struct fr_buf *blob)
 	return r < 0 ? r : fr_buf_append_zero(b, size - blob->len);
 }
 
-int fr_pipe_head(const struct fr_session *s, struct fr_buf *ret)
+int fr_pipe_append_head(const struct fr_session *s, struct fr_buf *ret)
 {
 	const struct fr_buf *build_ids = &s->features[FR_FEATURE_BUILD_ID];
 	size_t start = ret->len;
@@ -94,7 +94,7 @@ int fr_pipe_head(const struct fr_session *s, struct fr_buf *ret)
 	int r = fr_buf_append(ret, head, sizeof(head));
 
 	for (size_t i = 0; i < s->n_events && r == 0; i++)
-		r = fr_pipe_event(&s->events[i], ret);
+		r = fr_pipe_append_event(&s->events[i], ret);
 	if (r == 0)
 		r = append_features(ret, s);
 	if (r == 0)

@@ -114,7 +114,7 @@ static void write_frames(struct fr_file_writer *w, const uint8_t *p, size_t left
 		CHECK(z);
 		size = ZSTD_compress2(zstd, z, size, p, n);
 		CHECK(!ZSTD_isError(size));
-		CHECK(fr_file_compressed(w, z, size) == 0);
+		CHECK(fr_file_write_frame(w, z, size) == 0);
 		p += n;
 		left -= n;
 	}
@@ -140,7 +140,7 @@ void synth_write_file(const char *path, const struct fr_session *s, const struct
 
 	CHECK(fr_session_copy(s, &head) == 0);
 	CHECK(fr_file_begin(&w, &head, &sink) == 0);
-	CHECK(fr_file_records(&w, records->data, frame_bytes ? plain : records->len) == 0);
+	CHECK(fr_file_write_records(&w, records->data, frame_bytes ? plain : records->len) == 0);
 	if (frame_bytes) {
 		write_frames(&w, records->data + plain, records->len - plain, frame_bytes);
 		CHECK(fr_feature_set_compressed(&head, 1, 3, 1u << 20) == 0);
@@ -154,7 +154,7 @@ void synth_write_pipe(const char *path, const struct fr_session *s, const struct
 {
 	_cleanup_buf_ struct fr_buf file = {0};
 
-	CHECK(fr_pipe_head(s, &file) == 0);
+	CHECK(fr_pipe_append_head(s, &file) == 0);
 	CHECK(fr_buf_append(&file, records->data, records->len) == 0);
 	synth_write(path, file.data, file.len);
 }

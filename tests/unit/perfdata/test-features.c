@@ -25,7 +25,7 @@ static void test_strings(void **state)
 		assert_int_equal(len % 64, 0);
 		assert_int_equal(len, (n / 64 + 1) * 64);
 		assert_int_equal(s.features[FR_FEATURE_HOSTNAME].len, 4 + len);
-		assert_string_equal(fr_feature_string(&s, FR_FEATURE_HOSTNAME), text);
+		assert_string_equal(fr_feature_get_string(&s, FR_FEATURE_HOSTNAME), text);
 	}
 }
 
@@ -34,15 +34,15 @@ static void test_broken_strings(void **state)
 	_cleanup_session_ struct fr_session s = {0};
 	struct fr_buf *b = &s.features[FR_FEATURE_ARCH];
 
-	assert_null(fr_feature_string(&s, FR_FEATURE_ARCH));
+	assert_null(fr_feature_get_string(&s, FR_FEATURE_ARCH));
 	assert_int_equal(fr_buf_append(b, "\4\0\0", 3), 0);
-	assert_null(fr_feature_string(&s, FR_FEATURE_ARCH));
+	assert_null(fr_feature_get_string(&s, FR_FEATURE_ARCH));
 	assert_int_equal(fr_buf_append(b, "\0abc", 4), 0); /* four bytes promised, three there */
-	assert_null(fr_feature_string(&s, FR_FEATURE_ARCH));
+	assert_null(fr_feature_get_string(&s, FR_FEATURE_ARCH));
 	assert_int_equal(fr_buf_append(b, "d", 1), 0); /* no NUL */
-	assert_null(fr_feature_string(&s, FR_FEATURE_ARCH));
+	assert_null(fr_feature_get_string(&s, FR_FEATURE_ARCH));
 	b->data[7] = '\0';
-	assert_string_equal(fr_feature_string(&s, FR_FEATURE_ARCH), "abc");
+	assert_string_equal(fr_feature_get_string(&s, FR_FEATURE_ARCH), "abc");
 }
 
 static void test_build_id_records(void **state)
@@ -219,14 +219,14 @@ static void test_add(void **state)
 
 	make_blob(&section, "0.6", "sched", formats, 1);
 	len = section.len;
-	assert_int_equal(fr_tracing_data_add(&section, "mine", own, sizeof(own) - 1), 0);
+	assert_int_equal(fr_tracing_data_add_format(&section, "mine", own, sizeof(own) - 1), 0);
 	assert_int_equal(section.len, len + sizeof("mine") + 4 + 8 + sizeof(own) - 1);
 	assert_non_null(memmem(section.data, section.len, "name: switch", 12));
 	len = section.len;
-	assert_int_equal(fr_tracing_data_add(&section, "mine", own, sizeof(own) - 1), 0);
+	assert_int_equal(fr_tracing_data_add_format(&section, "mine", own, sizeof(own) - 1), 0);
 	assert_int_equal(section.len, len); /* once */
 
-	assert_int_equal(fr_tracing_data_add(&alone, "mine", own, sizeof(own) - 1), 0);
+	assert_int_equal(fr_tracing_data_add_format(&alone, "mine", own, sizeof(own) - 1), 0);
 	assert_non_null(memmem(alone.data, alone.len, "field: local_t commit;", 22));
 	assert_non_null(memmem(alone.data, alone.len, "mine\0\1\0\0\0\11\0\0\0\0\0\0\0name: own", 26));
 	assert_int_equal(fr_tracing_data_unite(&all, &alone), 0);
@@ -234,7 +234,7 @@ static void test_add(void **state)
 	assert_non_null(memmem(all.data, all.len, "name: switch", 12));
 
 	assert_int_equal(fr_buf_append(&broken, section.data, section.len / 2), 0);
-	assert_int_equal(fr_tracing_data_add(&broken, "mine", own, sizeof(own) - 1), -EBADMSG);
+	assert_int_equal(fr_tracing_data_add_format(&broken, "mine", own, sizeof(own) - 1), -EBADMSG);
 	assert_int_equal(broken.len, section.len / 2);
 }
 

@@ -346,7 +346,7 @@ static void test_layout(void **state)
 		.sample_id_all = 1};
 	struct fr_layout l;
 
-	fr_layout_of(&a, &l);
+	fr_layout_from_attr(&a, &l);
 	assert_false(l.ours);
 	assert_int_equal(l.sample_time, 8 + 16);
 	assert_int_equal(l.sample_id, 8 + 24);
@@ -354,7 +354,7 @@ static void test_layout(void **state)
 	assert_int_equal(l.tail_time, 24);
 	assert_int_equal(l.tail_id, 16);
 	a.sample_type = FR_SAMPLE_TYPE | PERF_SAMPLE_CALLCHAIN;
-	fr_layout_of(&a, &l);
+	fr_layout_from_attr(&a, &l);
 	assert_true(l.ours);
 	assert_int_equal(l.sample_id, offsetof(struct fr_sample, id));
 	assert_int_equal(l.sample_time, offsetof(struct fr_sample, time));
@@ -362,7 +362,7 @@ static void test_layout(void **state)
 	assert_int_equal(l.tail_time, 24);
 	assert_int_equal(l.tail_id, 8);
 	a.sample_id_all = 0;
-	fr_layout_of(&a, &l);
+	fr_layout_from_attr(&a, &l);
 	assert_false(l.ours);
 	assert_int_equal(l.tail_size, 0);
 }

@@ -36,16 +36,16 @@ static void an_event_goes_once_nothing_of_it_can_be_there(void **state)
 	add(&s, "closing", 2, UINT64_MAX);
 	add(&s, "now", 3, 0);
 	assert_int_equal(fr_session_copy(&s, &copy), 0);
-	fr_session_drop_closed(&copy, 999);
+	fr_session_drop_closed_events(&copy, 999);
 	expect_names(&copy, "old closing now ");
-	fr_session_drop_closed(&copy, 1000);
+	fr_session_drop_closed_events(&copy, 1000);
 	expect_names(&copy, "closing now ");
-	fr_session_drop_closed(&copy, UINT64_MAX - 1);
+	fr_session_drop_closed_events(&copy, UINT64_MAX - 1);
 	expect_names(&copy, "closing now ");
 	fr_session_close_events(&copy, 5000);
-	fr_session_drop_closed(&copy, 4999);
+	fr_session_drop_closed_events(&copy, 4999);
 	expect_names(&copy, "closing now ");
-	fr_session_drop_closed(&copy, 5000);
+	fr_session_drop_closed_events(&copy, 5000);
 	expect_names(&copy, "now ");
 	assert_int_equal(copy.events[0].ids[0], 3);
 	expect_names(&s, "old closing now ");
@@ -89,8 +89,8 @@ static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t l
 	const struct fr_event_desc *sideband;
 
 	assert_int_equal(fr_session_copy(s, &head), 0);
-	fr_session_drop_closed(&head, low_watermark_ns);
-	assert_int_equal(fr_session_join_same(&head), 0);
+	fr_session_drop_closed_events(&head, low_watermark_ns);
+	assert_int_equal(fr_session_join_equal_events(&head), 0);
 	sideband = &head.events[head.n_events - 1];
 	assert_string_equal(sideband->name, "dummy");
 	assert_int_equal(sideband->n_ids, (opening - first + 1) * CPUS);
@@ -112,8 +112,8 @@ static void ids_leave_with_the_last_frame_that_can_use_them(void **state)
 		struct fr_session next = {0};
 
 		describe_anew(&next, i);
-		fr_session_drop_closed(&s, low_watermark_ns);
-		assert_int_equal(fr_session_unite(&next, &s), 0);
+		fr_session_drop_closed_events(&s, low_watermark_ns);
+		assert_int_equal(fr_session_add_older_events(&next, &s), 0);
 		fr_session_close_events(&next, i * second);
 		fr_session_deinit(&s);
 		s = next;
@@ -130,7 +130,7 @@ static void two_sessions_of_one_recording_share_an_id(void **state)
 	describe_anew(&a, 1);
 	describe_anew(&b, 2);
 	assert_false(fr_session_shares_id(&a, &b));
-	assert_int_equal(fr_session_unite(&b, &a), 0);
+	assert_int_equal(fr_session_add_older_events(&b, &a), 0);
 	assert_true(fr_session_shares_id(&a, &b));
 	assert_true(fr_session_shares_id(&b, &a));
 }

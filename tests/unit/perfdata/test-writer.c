@@ -33,7 +33,7 @@ static void write_compressed(struct fr_file_writer *w, const struct fr_buf *reco
 	size_t n = ZSTD_compress(p, cap, records->data, records->len, 1);
 
 	assert_false(ZSTD_isError(n));
-	assert_int_equal(fr_file_compressed(w, p, n), 0);
+	assert_int_equal(fr_file_write_frame(w, p, n), 0);
 }
 
 /* STATE and RECORDS as a file of KIND. */
@@ -47,19 +47,19 @@ static void make_file(struct fr_session *s, enum kind kind, const struct fr_buf 
 	_cleanup_close_ int fd = -1;
 
 	if (kind == PIPE) {
-		assert_int_equal(fr_pipe_head(s, &b), 0);
+		assert_int_equal(fr_pipe_append_head(s, &b), 0);
 		w = (struct fr_file_writer){.sink = sink};
 	} else {
 		assert_int_equal(fr_feature_set_compressed(s, 1, 10, 16u << 20), 0);
 		assert_int_equal(fr_file_begin(&w, s, &sink), 0);
 	}
-	assert_int_equal(fr_file_records(&w, state->data, state->len), 0);
-	assert_int_equal(fr_file_records(&w, &fr_finished_round, sizeof(fr_finished_round)), 0);
+	assert_int_equal(fr_file_write_records(&w, state->data, state->len), 0);
+	assert_int_equal(fr_file_write_records(&w, &fr_finished_round, sizeof(fr_finished_round)), 0);
 	for (size_t i = 0; i < n_records; i++) {
 		if (kind == COMPRESSED)
 			write_compressed(&w, &records[i]);
 		else
-			assert_int_equal(fr_file_records(&w, records[i].data, records[i].len), 0);
+			assert_int_equal(fr_file_write_records(&w, records[i].data, records[i].len), 0);
 	}
 	if (kind != PIPE) {
 		assert_int_equal(b.len % 8, 0);
@@ -182,7 +182,7 @@ static void test_compressed_refuses_what_is_no_frame(void **state)
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_file_writer w = {.sink = {to_buf, &b}};
 
-	assert_int_equal(fr_file_compressed(&w, junk, sizeof(junk)), -EBADMSG);
+	assert_int_equal(fr_file_write_frame(&w, junk, sizeof(junk)), -EBADMSG);
 	assert_int_equal(b.len, 0);
 }
 
