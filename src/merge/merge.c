@@ -294,7 +294,7 @@ static void report_damage(struct merge *m)
 			continue;
 		m->report.lost_bytes += damage->lost_bytes;
 		fr_merge_warn(m->options, "%s: %s at offset %llu, %llu bytes lost; it is kept", in->path,
-			damage->what, (unsigned long long)damage->offset,
+			damage->text, (unsigned long long)damage->offset,
 			(unsigned long long)damage->lost_bytes);
 	}
 	if (m->overflowed)

@@ -39,7 +39,7 @@ int fr_reader_window(struct fr_reader *r, uint64_t at, size_t len, const uint8_t
 	n = want ? read_at(r, r->window + kept, want, at + kept) : 0;
 	if (n < 0)
 		return (int)n;
-	if ((size_t)n < want) /* truncated since it was opened */
+	if ((size_t)n < want) /* the file was truncated after it was opened */
 		r->file_size = at + kept + (size_t)n;
 	r->window_len = kept + (size_t)n;
 	*ret = r->window;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "perfdata/tracing_format.h"
 #include "base/cleanup.h"
-#include "perfdata/take.h"
+#include "perfdata/bytes.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -13,51 +13,14 @@
 
 static const char magic[10] = {23, 8, 68, 't', 'r', 'a', 'c', 'i', 'n', 'g'};
 
-static const char *take_string(struct cursor *c)
+/* SIZE bytes into RET, unless an earlier section filled it. */
+static int read_once(struct byte_reader *r, uint64_t size, struct fr_buf *ret)
 {
-	const uint8_t *end = memchr(c->p, '\0', c->left);
+	const void *p = read_bytes(r, size);
 
-	return end ? take(c, (size_t)(end - c->p) + 1) : NULL;
-}
-
-static bool take_number(struct cursor *c, void *ret, size_t size)
-{
-	const void *p = take(c, size);
-
-	if (p)
-		memcpy(ret, p, size);
-	return p;
-}
-
-/* A size of WIDTH bytes, and that many bytes, into RET. */
-static int take_sized(struct cursor *c, size_t width, const void **ret, size_t *ret_len)
-{
-	uint64_t size = 0;
-	uint32_t size32;
-	const void *p;
-
-	if (width == sizeof(size32) ? !take_number(c, &size32, width) : !take_number(c, &size, width))
+	if (r->failed)
 		return -EBADMSG;
-	if (width == sizeof(size32))
-		size = size32;
-	p = take(c, size);
-	if (!p)
-		return -EBADMSG;
-	*ret = p;
-	*ret_len = size;
-	return 0;
-}
-
-/* The same into a buffer, where that has none yet. */
-static int take_once(struct cursor *c, size_t width, struct fr_buf *ret)
-{
-	const void *p;
-	size_t len;
-	int r = take_sized(c, width, &p, &len);
-
-	if (r < 0 || ret->len > 0)
-		return r;
-	return fr_buf_append(ret, p, len);
+	return ret->len > 0 ? 0 : fr_buf_append(ret, p, size);
 }
 
 static struct fr_trace_system *find_system(struct fr_trace_formats *t, const char *name)
@@ -118,163 +81,112 @@ int fr_trace_formats_add(struct fr_trace_formats *t, const char *system, const v
 	return 0;
 }
 
-static int parse_system(struct fr_trace_formats *t, struct cursor *c, const char *name)
+static int parse_system(struct fr_trace_formats *t, struct byte_reader *r, const char *name)
 {
-	uint32_t n;
+	uint32_t n = read_u32(r);
+	int x = r->failed || n > FORMATS_MAX ? -EBADMSG : 0;
 
-	if (!take_number(c, &n, sizeof(n)) || n > FORMATS_MAX)
-		return -EBADMSG;
-	for (uint32_t i = 0; i < n; i++) {
-		const void *p;
-		size_t len;
-		int r = take_sized(c, sizeof(uint64_t), &p, &len);
+	for (uint32_t i = 0; i < n && x == 0; i++) {
+		uint64_t len = read_u64(r);
+		const void *format = read_bytes(r, len);
 
-		if (r == 0)
-			r = fr_trace_formats_add(t, name, p, len);
-		if (r < 0)
-			return r;
+		x = r->failed ? -EBADMSG : fr_trace_formats_add(t, name, format, len);
 	}
-	return 0;
+	return x;
 }
 
-static int parse_systems(struct fr_trace_formats *t, struct cursor *c)
+static int parse_systems(struct fr_trace_formats *t, struct byte_reader *r)
 {
-	uint32_t n;
-	int r = parse_system(t, c, NULL);
+	int x = parse_system(t, r, NULL);
+	uint32_t n = read_u32(r);
 
-	if (r < 0)
-		return r;
-	if (!take_number(c, &n, sizeof(n)) || n > SYSTEMS_MAX)
-		return -EBADMSG;
-	for (uint32_t i = 0; i < n && r == 0; i++) {
-		const char *name = take_string(c);
+	if (x == 0 && (r->failed || n > SYSTEMS_MAX))
+		x = -EBADMSG;
+	for (uint32_t i = 0; i < n && x == 0; i++) {
+		const char *name = read_string(r);
 
-		r = name ? parse_system(t, c, name) : -EBADMSG;
+		x = name ? parse_system(t, r, name) : -EBADMSG;
 	}
-	return r;
+	return x;
 }
 
-static int parse_head(struct cursor *c, bool *ret_cmdlines)
+static int parse_header(struct byte_reader *r, const char *name, struct fr_buf *ret)
 {
-	const char *start = take(c, sizeof(magic)), *version;
-	const uint8_t *machine;
+	const char *found = read_string(r);
 
-	if (!start || memcmp(start, magic, sizeof(magic)) != 0)
-		return -EBADMSG;
-	version = take_string(c);
-	machine = take(c, 2 + sizeof(uint32_t));
-	/* Another byte order or word size is not of the same boot. */
-	if (!version || !machine || machine[0] != (__BYTE_ORDER == __BIG_ENDIAN) ||
-		machine[1] != sizeof(long))
-		return -EBADMSG;
-	*ret_cmdlines = strcmp(version, "0.6") >= 0;
-	return 0;
+	return found && strcmp(found, name) == 0 ? read_once(r, read_u64(r), ret) : -EBADMSG;
 }
 
-static int parse_named(struct cursor *c, const char *name, struct fr_buf *ret)
+int fr_trace_formats_parse(struct fr_trace_formats *t, const struct fr_buf *section)
 {
-	const char *found = take_string(c);
-
-	return found && strcmp(found, name) == 0 ? take_once(c, sizeof(uint64_t), ret) : -EBADMSG;
-}
-
-int fr_trace_formats_parse(struct fr_trace_formats *t, const struct fr_buf *b)
-{
-	struct cursor c = {b->data, b->len};
-	const void *kallsyms;
-	size_t kallsyms_len;
-	bool cmdlines;
-	int r = parse_head(&c, &cmdlines);
-
-	if (r == 0)
-		r = parse_named(&c, "header_page", &t->header_page);
-	if (r == 0)
-		r = parse_named(&c, "header_event", &t->header_event);
-	if (r == 0)
-		r = parse_systems(t, &c);
-	if (r == 0)
-		r = take_sized(&c, sizeof(uint32_t), &kallsyms, &kallsyms_len);
-	if (r == 0)
-		r = take_once(&c, sizeof(uint32_t), &t->printk);
-	if (r == 0 && cmdlines)
-		r = take_once(&c, sizeof(uint64_t), &t->cmdlines);
-	return r;
-}
-
-static int append_sized(struct fr_buf *b, const struct fr_buf *data)
-{
-	int r = fr_buf_append_u64(b, data->len);
-
-	return r < 0 ? r : fr_buf_append(b, data->data, data->len);
-}
-
-static int append_head(struct fr_buf *b)
-{
-	const uint8_t machine[] = {__BYTE_ORDER == __BIG_ENDIAN, sizeof(long)};
-	int r = fr_buf_append(b, magic, sizeof(magic));
-
-	if (r == 0)
-		r = fr_buf_append(b, "0.6", 4);
-	if (r == 0)
-		r = fr_buf_append(b, machine, sizeof(machine));
-	return r < 0 ? r : fr_buf_append_u32(b, (uint32_t)sysconf(_SC_PAGESIZE));
-}
-
-static int append_system(struct fr_buf *b, const struct fr_trace_system *s)
-{
-	int r = s->name ? fr_buf_append(b, s->name, strlen(s->name) + 1) : 0;
-
-	if (r == 0)
-		r = fr_buf_append_u32(b, s->n);
-	for (uint32_t i = 0; i < s->n && r == 0; i++)
-		r = append_sized(b, &s->formats[i]);
-	return r;
-}
-
-static int append_systems(struct fr_buf *b, const struct fr_trace_formats *t)
-{
-	static const struct fr_trace_system nothing = {0};
-	const struct fr_trace_system *ftrace = &nothing;
-	uint32_t named = 0;
+	struct byte_reader in = {section->data, section->len, false};
+	const char *start = read_bytes(&in, sizeof(magic)), *version = read_string(&in);
+	const uint8_t *machine = read_bytes(&in, 2 + sizeof(uint32_t));
 	int r;
 
-	for (uint32_t i = 0; i < t->n_systems; i++) {
-		if (t->systems[i].name)
-			named++;
-		else
-			ftrace = &t->systems[i];
-	}
-	r = append_system(b, ftrace);
-	if (r == 0)
-		r = fr_buf_append_u32(b, named);
-	for (uint32_t i = 0; i < t->n_systems && r == 0; i++)
-		if (t->systems[i].name)
-			r = append_system(b, &t->systems[i]);
+	if (in.failed || memcmp(start, magic, sizeof(magic)) != 0)
+		return -EBADMSG;
+	/* A section of another byte order or word size is not of this boot. */
+	if (machine[0] != (__BYTE_ORDER == __BIG_ENDIAN) || machine[1] != sizeof(long))
+		return -EBADMSG;
+	r = parse_header(&in, "header_page", &t->header_page);
+	r = r < 0 ? r : parse_header(&in, "header_event", &t->header_event);
+	r = r < 0 ? r : parse_systems(t, &in);
+	(void)read_bytes(&in, read_u32(&in)); /* kallsyms: perf has its own way to kernel symbols */
+	r = r < 0 ? r : read_once(&in, read_u32(&in), &t->printk);
+	if (r == 0 && strcmp(version, "0.6") >= 0)
+		r = read_once(&in, read_u64(&in), &t->cmdlines);
 	return r;
 }
 
-int fr_trace_formats_serialise(const struct fr_trace_formats *t, struct fr_buf *ret)
+static void put_sized(struct builder *b, const struct fr_buf *data)
 {
-	int r = append_head(ret);
+	put_u64(b, data->len);
+	put_bytes(b, data->data, data->len);
+}
 
-	if (r == 0)
-		r = fr_buf_append(ret, "header_page", 12);
-	if (r == 0)
-		r = append_sized(ret, &t->header_page);
-	if (r == 0)
-		r = fr_buf_append(ret, "header_event", 13);
-	if (r == 0)
-		r = append_sized(ret, &t->header_event);
-	if (r == 0)
-		r = append_systems(ret, t);
-	/* No kallsyms: perf has its own way to kernel symbols. */
-	if (r == 0)
-		r = fr_buf_append_u32(ret, 0);
-	if (r == 0)
-		r = fr_buf_append_u32(ret, (uint32_t)t->printk.len);
-	if (r == 0)
-		r = fr_buf_append(ret, t->printk.data, t->printk.len);
-	return r < 0 ? r : append_sized(ret, &t->cmdlines);
+static void put_formats(struct builder *b, const struct fr_trace_system *s)
+{
+	put_u32(b, s ? s->n : 0);
+	for (uint32_t i = 0; s && i < s->n; i++)
+		put_sized(b, &s->formats[i]);
+}
+
+static void put_systems(struct builder *b, struct fr_trace_formats *t)
+{
+	const struct fr_trace_system *ftrace = find_system(t, NULL);
+
+	put_formats(b, ftrace);
+	put_u32(b, t->n_systems - (ftrace != NULL));
+	for (uint32_t i = 0; i < t->n_systems; i++) {
+		const struct fr_trace_system *s = &t->systems[i];
+
+		if (s == ftrace)
+			continue;
+		put_bytes(b, s->name, strlen(s->name) + 1);
+		put_formats(b, s);
+	}
+}
+
+int fr_trace_formats_serialise(struct fr_trace_formats *t, struct fr_buf *section)
+{
+	const uint8_t machine[] = {__BYTE_ORDER == __BIG_ENDIAN, sizeof(long)};
+	struct builder b = {0};
+
+	put_bytes(&b, magic, sizeof(magic));
+	put_bytes(&b, "0.6", sizeof("0.6"));
+	put_bytes(&b, machine, sizeof(machine));
+	put_u32(&b, (uint32_t)sysconf(_SC_PAGESIZE));
+	put_bytes(&b, "header_page", sizeof("header_page"));
+	put_sized(&b, &t->header_page);
+	put_bytes(&b, "header_event", sizeof("header_event"));
+	put_sized(&b, &t->header_event);
+	put_systems(&b, t);
+	put_u32(&b, 0); /* no kallsyms */
+	put_u32(&b, (uint32_t)t->printk.len);
+	put_bytes(&b, t->printk.data, t->printk.len);
+	put_sized(&b, &t->cmdlines);
+	return finish_section(&b, section);
 }
 
 void fr_trace_formats_deinit(struct fr_trace_formats *t)

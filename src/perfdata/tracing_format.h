@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Inside perfdata/: the TRACING_DATA blob taken apart. In the file, version 0.6 of trace-cmd's header as perf
- * writes it:
+ * Inside perfdata/: the TRACING_DATA section in parts. In the file it is version 0.6 of trace-cmd's header,
+ * as perf writes it:
  *
  *   23 8 68 "tracing" │ "0.6\0" │ u8 big-endian │ u8 sizeof(long) │ u32 page size
  *   "header_page\0"  u64 size, bytes │ "header_event\0" u64 size, bytes
@@ -27,15 +27,15 @@ struct fr_trace_formats {
 	uint32_t n_formats; /* of all systems */
 };
 
-/* Add a format unless the system has it. NAME NULL: ftrace. 0, -ENOMEM, or -EBADMSG past the limit of
+/* Adds a format unless the system has it. SYSTEM NULL: ftrace. 0, -ENOMEM, or -EBADMSG past the limit of
    16,384 formats. */
 int fr_trace_formats_add(struct fr_trace_formats *t, const char *system, const void *format, size_t len);
 
-/* Take B apart and add what is new to T. 0, -EBADMSG, -ENOMEM. */
-int fr_trace_formats_parse(struct fr_trace_formats *t, const struct fr_buf *b);
+/* Adds the parts of SECTION that T does not have. 0, -EBADMSG or -ENOMEM. */
+int fr_trace_formats_parse(struct fr_trace_formats *t, const struct fr_buf *section);
 
-/* Append the blob. 0 or -ENOMEM. */
-int fr_trace_formats_serialise(const struct fr_trace_formats *t, struct fr_buf *ret);
+/* Replaces SECTION by T in the form of the file. 0 or -ENOMEM. */
+int fr_trace_formats_serialise(struct fr_trace_formats *t, struct fr_buf *section);
 
 void fr_trace_formats_deinit(struct fr_trace_formats *t);
 #define _cleanup_trace_formats_ _cleanup_(fr_trace_formats_deinit)

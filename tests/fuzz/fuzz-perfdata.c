@@ -22,7 +22,7 @@ static void read_all(struct fr_reader *r)
 	while (records++ < 100000 && fr_reader_next(r, &h, NULL) == 1) {
 		if (h->size < sizeof(*h) || ((uintptr_t)h & 7))
 			abort();
-		sum += fr_reader_time(r, h) + fr_reader_id(r, h);
+		sum += fr_reader_time(r, h);
 		for (size_t i = 0; i < h->size; i++)
 			sum += ((const uint8_t *)h)[i];
 	}

@@ -89,6 +89,6 @@ void scene_read(const struct scene *s, const char *name, struct fr_buf *ret, uin
 	}
 	assert_int_equal(x, 0);
 	if (fr_reader_damage(r)->damaged)
-		fail_msg("%s: %s", name, fr_reader_damage(r)->what);
+		fail_msg("%s: %s", name, fr_reader_damage(r)->text);
 	fr_reader_free(r);
 }

@@ -70,7 +70,7 @@ static struct seen read_all(void)
 		s.others += h->type != PERF_RECORD_SAMPLE;
 		s.in_order &= fr_reader_time(r, h) >= last;
 		last = fr_reader_time(r, h);
-		assert_in_range(fr_reader_id(r, h), ID, ID + 3);
+		assert_in_range(fr_record_id(h), ID, ID + 3);
 	}
 	assert_int_equal(x, 0);
 	fr_reader_progress(r, &done, &all);
@@ -118,7 +118,6 @@ static void test_whole(void **state)
 			assert_string_equal(head->events[1].name, "dummy:HG");
 			assert_int_equal(head->events[1].n_ids, 2);
 			assert_int_equal(head->events[1].ids[1], ID + 3);
-			assert_true(fr_reader_is_timed(r));
 		}
 		fr_reader_free(r);
 	}
@@ -347,7 +346,6 @@ static void test_layout(void **state)
 	struct fr_layout l;
 
 	fr_layout_from_attr(&a, &l);
-	assert_false(l.ours);
 	assert_int_equal(l.sample_time, 8 + 16);
 	assert_int_equal(l.sample_id, 8 + 24);
 	assert_int_equal(l.tail_size, 32); /* tid, time, id, cpu */
@@ -355,7 +353,6 @@ static void test_layout(void **state)
 	assert_int_equal(l.tail_id, 16);
 	a.sample_type = FR_SAMPLE_TYPE | PERF_SAMPLE_CALLCHAIN;
 	fr_layout_from_attr(&a, &l);
-	assert_true(l.ours);
 	assert_int_equal(l.sample_id, offsetof(struct fr_sample, id));
 	assert_int_equal(l.sample_time, offsetof(struct fr_sample, time));
 	assert_int_equal(l.tail_size, sizeof(struct fr_sample_id));
@@ -363,7 +360,6 @@ static void test_layout(void **state)
 	assert_int_equal(l.tail_id, 8);
 	a.sample_id_all = 0;
 	fr_layout_from_attr(&a, &l);
-	assert_false(l.ours);
 	assert_int_equal(l.tail_size, 0);
 }
 
