@@ -5,6 +5,7 @@
 #include "perfdata/features_private.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/thread.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -190,8 +191,10 @@ int fr_features_gather(struct fr_session *s, int argc, char *const argv[], const
 	struct fr_diag *d)
 {
 	uint32_t cpus = 0;
-	int r = set_names(s);
+	int r;
 
+	fr_thread_assert_not(FR_THREAD_RECORDER);
+	r = set_names(s);
 	r = r < 0 ? r : set_nrcpus(s, &cpus);
 	r = r < 0 ? r : set_cpu_text(s);
 	r = r < 0 ? r : set_total_mem(s);

@@ -8,6 +8,7 @@
 
 #include "perfdata/reader.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "perfdata/reader_private.h"
 
 #include <errno.h>
@@ -89,6 +90,7 @@ int fr_reader_open(const char *path, struct fr_reader **ret, struct fr_diag *d)
 	struct stat st;
 	int x;
 
+	fr_thread_assert_may_wait();
 	if (!r)
 		return -ENOMEM;
 	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -39,9 +39,9 @@ struct fr_layout {
 /* The layout that the kernel uses for ATTR. */
 void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *ret);
 
-/* Opens PATH. The caller frees RET. 0; -EBADMSG with D (no perf.data, or nothing in it is usable); -ENOMEM;
-   or another negative errno with D. A file without a usable feature table, or with a wrong data size, opens:
-   see fr_reader_damage(). */
+/* Opens PATH. May wait for a disk. The caller frees RET. 0; -EBADMSG with D (no perf.data, or nothing in it
+   is usable); -ENOMEM; or another negative errno with D. A file without a usable feature table, or with a
+   wrong data size, opens: see fr_reader_damage(). */
 int fr_reader_open(const char *path, struct fr_reader **ret, struct fr_diag *d);
 /* Returns NULL. R may be NULL. */
 struct fr_reader *fr_reader_free(struct fr_reader *r);

@@ -3,6 +3,7 @@
 #include "perfdata/tracing_format.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,6 +119,7 @@ static int gather_from(struct fr_session *s, const char *tracing, struct fr_diag
 
 int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d)
 {
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	for (size_t i = 0; i < s->n_events; i++)
 		if (s->events[i].attr.type == PERF_TYPE_TRACEPOINT) {
 			const char *tracing = tracefs_tracing_dir();

@@ -8,7 +8,7 @@
 #include "base/diag.h"
 
 /* Makes the section from tracefs, for the events of S that are tracepoints. Without such an event, S does not
-   change. Reads files. 0 or a negative errno, with D. */
+   change. Reads files: not on the recorder thread. 0 or a negative errno, with D. */
 int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d);
 
 /* Adds a format of SYSTEM, in the form of a tracepoint's `format` file, unless SECTION has it. An empty
