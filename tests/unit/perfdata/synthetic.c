@@ -173,30 +173,31 @@ void synthetic_switch(struct fr_buf *b, uint64_t time)
 	append(b, &raw, sizeof(raw));
 }
 
-static int read_back(const char *path, struct fr_buf *ret)
+/* The bytes that a command wrote to F, if RET is wanted. */
+static void read_back(FILE *f, struct fr_buf *ret)
 {
-	int r = ret ? fr_read_file(AT_FDCWD, path, 256u << 20, ret) : 0;
+	char path[64];
 
-	(void)unlink(path);
-	return r;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(f));
+	if (ret && fr_read_file(AT_FDCWD, path, 256u << 20, ret) < 0)
+		abort();
+	fclose(f);
 }
 
 int synthetic_run(const char *command, struct fr_buf *ret_out, struct fr_buf *ret_err)
 {
-	char out[] = "/tmp/flightrec-out.XXXXXX", err[] = "/tmp/flightrec-err.XXXXXX";
-	int out_fd = mkstemp(out), err_fd = mkstemp(err), n, status;
+	FILE *out = tmpfile(), *err = tmpfile();
 	char line[1024];
+	int n, status;
 
-	if (out_fd < 0 || err_fd < 0)
+	if (!out || !err)
 		abort();
-	close(out_fd);
-	close(err_fd);
-	n = snprintf(line, sizeof(line), "( %s ) >%s 2>%s </dev/null", command, out, err);
+	n = snprintf(line, sizeof(line), "( %s ) >&%d 2>&%d </dev/null", command, fileno(out), fileno(err));
 	if (n < 0 || (size_t)n >= sizeof(line))
 		abort();
 	status = system(line);
-	if (read_back(out, ret_out) < 0 || read_back(err, ret_err) < 0)
-		abort();
+	read_back(out, ret_out);
+	read_back(err, ret_err);
 	return status;
 }
 

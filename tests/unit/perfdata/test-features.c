@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "synthetic.h"
 #include "base/cleanup.h"
 #include "perfdata/features.h"
 #include "perfdata/record.h"
@@ -11,9 +10,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void test_strings(void **state)
+static void test_strings_are_padded_to_64(void **state)
 {
 	_cleanup_session_ struct fr_session s = {0};
+	const struct fr_buf *section = &s.features[FR_FEATURE_HOSTNAME];
 	char text[130];
 	uint32_t len;
 
@@ -21,31 +21,41 @@ static void test_strings(void **state)
 		memset(text, 'x', n);
 		text[n] = '\0';
 		assert_int_equal(fr_feature_set_string(&s, FR_FEATURE_HOSTNAME, text), 0);
-		memcpy(&len, s.features[FR_FEATURE_HOSTNAME].data, 4);
-		assert_int_equal(len % 64, 0);
+		memcpy(&len, section->data, 4);
 		assert_int_equal(len, (n / 64 + 1) * 64);
-		assert_int_equal(s.features[FR_FEATURE_HOSTNAME].len, 4 + len);
+		assert_int_equal(section->len, 4 + len);
 		assert_string_equal(fr_feature_get_string(&s, FR_FEATURE_HOSTNAME), text);
 	}
 }
 
-static void test_broken_strings(void **state)
+static void test_malformed_strings_are_not_given(void **state)
 {
-	_cleanup_session_ struct fr_session s = {0};
-	struct fr_buf *b = &s.features[FR_FEATURE_ARCH];
+	static const struct {
+		const char *bytes;
+		size_t len;
+		const char *text;
+	} sections[] = {
+		{"", 0, NULL},
+		{"\4\0\0", 3, NULL},
+		{"\4\0\0\0abc", 7, NULL},  /* too short */
+		{"\4\0\0\0abcd", 8, NULL}, /* no NUL */
+		{"\4\0\0\0abc\0", 8, "abc"},
+	};
 
-	assert_null(fr_feature_get_string(&s, FR_FEATURE_ARCH));
-	assert_int_equal(fr_buf_append(b, "\4\0\0", 3), 0);
-	assert_null(fr_feature_get_string(&s, FR_FEATURE_ARCH));
-	assert_int_equal(fr_buf_append(b, "\0abc", 4), 0); /* four bytes promised, three there */
-	assert_null(fr_feature_get_string(&s, FR_FEATURE_ARCH));
-	assert_int_equal(fr_buf_append(b, "d", 1), 0); /* no NUL */
-	assert_null(fr_feature_get_string(&s, FR_FEATURE_ARCH));
-	b->data[7] = '\0';
-	assert_string_equal(fr_feature_get_string(&s, FR_FEATURE_ARCH), "abc");
+	for (size_t i = 0; i < FR_ARRAY_SIZE(sections); i++) {
+		_cleanup_session_ struct fr_session s = {0};
+		const char *text;
+
+		assert_int_equal(
+			fr_buf_append(&s.features[FR_FEATURE_ARCH], sections[i].bytes, sections[i].len), 0);
+		text = fr_feature_get_string(&s, FR_FEATURE_ARCH);
+		assert_int_equal(text != NULL, sections[i].text != NULL);
+		if (text)
+			assert_string_equal(text, sections[i].text);
+	}
 }
 
-static void test_build_id_records(void **state)
+static void test_build_id_records_are_whole(void **state)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	const struct fr_buf *b = &s.features[FR_FEATURE_BUILD_ID];
@@ -54,11 +64,10 @@ static void test_build_id_records(void **state)
 	size_t at = 0, n = 0;
 
 	memset(path, 'p', sizeof(path));
-	for (size_t len = 0; len < 200; len += 7) {
-		path[len] = '\0';
-		assert_int_equal(fr_feature_add_build_id(&s, PERF_RECORD_MISC_USER, -1, id, 20, path), 0);
-		path[len] = 'p';
-	}
+	path[4999] = '\0';
+	for (size_t len = 0; len < 200; len += 7)
+		assert_int_equal(
+			fr_feature_add_build_id(&s, PERF_RECORD_MISC_USER, -1, id, 20, path + 4999 - len), 0);
 	for (; at < b->len; n++) {
 		const struct perf_event_header *h = (const void *)(b->data + at);
 
@@ -71,102 +80,83 @@ static void test_build_id_records(void **state)
 		at += h->size;
 	}
 	assert_int_equal(n, 29);
-	path[4999] = '\0';
 	assert_int_equal(fr_feature_add_build_id(&s, 1, -1, id, 20, path), -ENAMETOOLONG);
 	assert_int_equal(fr_feature_add_build_id(&s, 1, -1, id, 21, "x"), -EINVAL);
 	assert_int_equal(fr_feature_add_build_id(&s, 1, -1, id, 0, "x"), -EINVAL);
 	assert_int_equal(b->len, at);
 }
 
-static void test_notes(void **state)
+/* Every prefix of the notes is read without a step past its end. */
+static void expect_build_id(
+	const uint8_t *notes, size_t len, size_t align, const char *expected, size_t needed)
 {
-	/* Another owner's note of type 3 first, then the one that counts. */
-	static const uint8_t notes[] = {4, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 'X', 'e', 'n', 0, 1, 2, 3, 4, 5,
-		0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa, 0xbb, 0xcc, 0};
 	uint8_t id[20];
 
-	assert_int_equal(fr_build_id_from_notes(notes, sizeof(notes), 4, id), 3);
-	assert_memory_equal(id, "\xaa\xbb\xcc", 3);
-	for (size_t len = 0; len < sizeof(notes); len++) {
-		_cleanup_free_ uint8_t *exact = malloc(len ? len : 1);
+	for (size_t n = 0; n <= len; n++) {
+		_cleanup_free_ uint8_t *exact = malloc(n ? n : 1);
+		int size = (int)strlen(expected);
 
-		memcpy(exact, notes, len);
-		/* The last byte is padding. */
-		assert_int_equal(
-			fr_build_id_from_notes(exact, len, 4, id), len == sizeof(notes) - 1 ? 3 : -ENOENT);
+		memcpy(exact, notes, n);
+		assert_int_equal(fr_build_id_from_notes(exact, n, align, id), n < needed ? -ENOENT : size);
 	}
+	assert_memory_equal(id, expected, strlen(expected));
 }
 
-static void test_notes_aligned_to_8(void **state)
+static void test_build_id_is_found_behind_other_notes(void **state)
 {
-	/* A property, as linkers put one before it: of 9 bytes, and 7 of padding. */
-	static const uint8_t notes[] = {4, 0, 0, 0, 9, 0, 0, 0, 5, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4, 5,
-		6, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa,
+	/* A note of type 3 by another owner, then the build-id with one byte of padding. */
+	static const uint8_t by_4[] = {4, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 'X', 'e', 'n', 0, 1, 2, 3, 4, 5, 0,
+		0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa, 0xbb, 0xcc, 0};
+	/* A property, as linkers put one in front of it: 9 bytes and 7 of padding. */
+	static const uint8_t by_8[] = {4, 0, 0, 0, 9, 0, 0, 0, 5, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4, 5, 6,
+		7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa,
 		0xbb};
-	uint8_t id[20];
 
-	assert_int_equal(fr_build_id_from_notes(notes, sizeof(notes), 8, id), 2);
-	assert_memory_equal(id, "\xaa\xbb", 2);
-	assert_int_equal(fr_build_id_from_notes(notes, sizeof(notes) - 1, 8, id), -ENOENT);
+	expect_build_id(by_4, sizeof(by_4), 4, "\xaa\xbb\xcc", sizeof(by_4) - 1);
+	expect_build_id(by_8, sizeof(by_8), 8, "\xaa\xbb", sizeof(by_8));
 }
 
-static void test_session_copy(void **state)
+static void append(struct fr_buf *b, const void *data, size_t len)
 {
-	_cleanup_session_ struct fr_session s = {0}, copy = {0};
-
-	assert_true(synthetic_session(&s, false));
-	assert_int_equal(fr_session_copy(&s, &copy), 0);
-	assert_int_equal(copy.n_events, 2);
-	assert_string_equal(copy.events[1].name, "bpf-output");
-	assert_int_equal(copy.events[1].n_ids, 2);
-	assert_int_equal(copy.events[1].ids[1], synthetic_id(1, 1));
-	assert_int_equal(fr_event_desc_add_id(&copy.events[1], 77), 0);
-	assert_int_equal(s.events[1].n_ids, 2);
-	for (int f = 0; f < _FR_FEATURE_MAX; f++) {
-		assert_int_equal(s.features[f].len, copy.features[f].len);
-		if (s.features[f].len)
-			assert_memory_equal(s.features[f].data, copy.features[f].data, s.features[f].len);
-	}
+	assert_int_equal(fr_buf_append(b, data, len), 0);
 }
 
-static void append_formats(struct fr_buf *b, const char *system, const char *const *formats, uint32_t n)
+/* A section of version 0.6, or 0.5, which ends before the command lines. FORMATS ends with NULL. */
+static void make_section(
+	struct fr_buf *b, const char *version, const char *system, const char *const *formats)
 {
-	assert_int_equal(fr_buf_append(b, system, strlen(system) + 1), 0);
-	assert_int_equal(fr_buf_append_u32(b, n), 0);
+	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE), n = 0;
+	uint64_t len = 0;
+
+	while (formats[n])
+		n++;
+	append(b, "\27\10\104tracing", 10);
+	append(b, version, 4);
+	append(b, (uint8_t[]){0, sizeof(long)}, 2);
+	append(b, &page, sizeof(page));
+	append(b, "header_page\0\2\0\0\0\0\0\0\0hp", 22);
+	append(b, "header_event\0\2\0\0\0\0\0\0\0he", 23);
+	append(b, "\0\0\0\0\1\0\0\0", 8);
+	append(b, system, strlen(system) + 1);
+	append(b, &n, sizeof(n));
 	for (uint32_t i = 0; i < n; i++) {
-		assert_int_equal(fr_buf_append_u64(b, strlen(formats[i])), 0);
-		assert_int_equal(fr_buf_append(b, formats[i], strlen(formats[i])), 0);
+		len = strlen(formats[i]);
+		append(b, &len, sizeof(len));
+		append(b, formats[i], len);
 	}
+	append(b, "\0\0\0\0\1\0\0\0p\0\0\0\0\0\0\0\0", version[2] == '6' ? 17 : 9);
 }
 
-/* A blob of version 0.6, or 0.5, which ends before the command lines. */
-static void make_blob(
-	struct fr_buf *b, const char *version, const char *system, const char *const *formats, uint32_t n)
+static void test_formats_are_united_without_duplicates(void **state)
 {
-	assert_int_equal(fr_buf_append(b, "\27\10\104tracing", 10), 0);
-	assert_int_equal(fr_buf_append(b, version, 4), 0);
-	assert_int_equal(fr_buf_append(b, (uint8_t[]){0, sizeof(long)}, 2), 0);
-	assert_int_equal(fr_buf_append_u32(b, (uint32_t)sysconf(_SC_PAGESIZE)), 0);
-	assert_int_equal(fr_buf_append(b, "header_page\0\2\0\0\0\0\0\0\0hp", 22), 0);
-	assert_int_equal(fr_buf_append(b, "header_event\0\2\0\0\0\0\0\0\0he", 23), 0);
-	assert_int_equal(fr_buf_append_u32(b, 0), 0);
-	assert_int_equal(fr_buf_append_u32(b, 1), 0);
-	append_formats(b, system, formats, n);
-	assert_int_equal(fr_buf_append(b, "\0\0\0\0\1\0\0\0p", 9), 0);
-	if (version[2] == '6')
-		assert_int_equal(fr_buf_append_u64(b, 0), 0);
-}
-
-static void test_unite(void **state)
-{
-	static const char *const a_formats[] = {"name: switch", "name: wakeup"};
-	static const char *const b_formats[] = {"name: wakeup", "name: fork"};
-	static const char *const c_formats[] = {"name: sys_enter"};
+	static const char *const a_formats[] = {"name: switch", "name: wakeup", NULL};
+	static const char *const b_formats[] = {"name: wakeup", "name: fork", NULL};
+	static const char *const c_formats[] = {"name: sys_enter", NULL};
 	_cleanup_buf_ struct fr_buf a = {0}, b = {0}, c = {0}, all = {0}, empty = {0};
 
-	make_blob(&a, "0.6", "sched", a_formats, 2);
-	make_blob(&b, "0.6", "sched", b_formats, 2);
-	make_blob(&c, "0.5", "raw_syscalls", c_formats, 1);
+	make_section(&a, "0.6", "sched", a_formats);
+	make_section(&b, "0.6", "sched", b_formats);
+	make_section(&c, "0.5", "raw_syscalls", c_formats);
 	assert_int_equal(fr_tracing_data_unite(&all, &a), 0);
 	assert_int_equal(all.len, a.len);
 	assert_memory_equal(all.data, a.data, a.len);
@@ -181,26 +171,24 @@ static void test_unite(void **state)
 	assert_non_null(memmem(all.data, all.len, "sched\0\3\0\0\0", 10));
 }
 
-static void test_unite_refuses_broken(void **state)
+static void test_malformed_formats_are_refused(void **state)
 {
-	static const char *const formats[] = {"name: switch", "name: wakeup"};
+	static const char *const formats[] = {"name: switch", "name: wakeup", NULL};
 	_cleanup_buf_ struct fr_buf good = {0}, a = {0};
 
-	make_blob(&good, "0.6", "sched", formats, 2);
-	assert_int_equal(fr_buf_append(&a, good.data, good.len), 0);
+	make_section(&good, "0.6", "sched", formats);
+	append(&a, good.data, good.len);
 	for (size_t len = 1; len < good.len; len++) {
-		_cleanup_buf_ struct fr_buf cut = {0};
-		_cleanup_free_ uint8_t *exact = malloc(len);
+		_cleanup_buf_ struct fr_buf part = {malloc(len), len, len};
 
-		memcpy(exact, good.data, len);
-		cut = (struct fr_buf){TAKE_PTR(exact), len, len};
-		assert_int_equal(fr_tracing_data_unite(&a, &cut), -EBADMSG);
+		memcpy(part.data, good.data, len);
+		assert_int_equal(fr_tracing_data_unite(&a, &part), -EBADMSG);
 	}
 	for (size_t bit = 0; bit < good.len * 8; bit++) {
 		_cleanup_buf_ struct fr_buf bad = {0}, into = {0};
 		int r;
 
-		assert_int_equal(fr_buf_append(&bad, good.data, good.len), 0);
+		append(&bad, good.data, good.len);
 		bad.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		r = fr_tracing_data_unite(&into, &bad);
 		assert_true(r == 0 || r == -EBADMSG);
@@ -209,15 +197,14 @@ static void test_unite_refuses_broken(void **state)
 	assert_memory_equal(a.data, good.data, a.len);
 }
 
-/* A format of one's own: beside those of a kernel, and where there are none. */
-static void test_add(void **state)
+static void test_own_format_is_added_to_those_of_a_kernel_or_to_none(void **state)
 {
-	static const char *const formats[] = {"name: switch"};
+	static const char *const formats[] = {"name: switch", NULL};
 	static const char own[] = "name: own";
 	_cleanup_buf_ struct fr_buf section = {0}, alone = {0}, broken = {0}, all = {0};
 	size_t len;
 
-	make_blob(&section, "0.6", "sched", formats, 1);
+	make_section(&section, "0.6", "sched", formats);
 	len = section.len;
 	assert_int_equal(fr_tracing_data_add_format(&section, "mine", own, sizeof(own) - 1), 0);
 	assert_int_equal(section.len, len + sizeof("mine") + 4 + 8 + sizeof(own) - 1);
@@ -233,7 +220,7 @@ static void test_add(void **state)
 	assert_int_equal(fr_tracing_data_unite(&all, &section), 0);
 	assert_non_null(memmem(all.data, all.len, "name: switch", 12));
 
-	assert_int_equal(fr_buf_append(&broken, section.data, section.len / 2), 0);
+	append(&broken, section.data, section.len / 2);
 	assert_int_equal(fr_tracing_data_add_format(&broken, "mine", own, sizeof(own) - 1), -EBADMSG);
 	assert_int_equal(broken.len, section.len / 2);
 }
@@ -241,15 +228,13 @@ static void test_add(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_broken_strings),
-		cmocka_unit_test(test_build_id_records),
-		cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_notes_aligned_to_8),
-		cmocka_unit_test(test_session_copy),
-		cmocka_unit_test(test_unite),
-		cmocka_unit_test(test_unite_refuses_broken),
-		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_strings_are_padded_to_64),
+		cmocka_unit_test(test_malformed_strings_are_not_given),
+		cmocka_unit_test(test_build_id_records_are_whole),
+		cmocka_unit_test(test_build_id_is_found_behind_other_notes),
+		cmocka_unit_test(test_formats_are_united_without_duplicates),
+		cmocka_unit_test(test_malformed_formats_are_refused),
+		cmocka_unit_test(test_own_format_is_added_to_those_of_a_kernel_or_to_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

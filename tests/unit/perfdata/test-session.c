@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-
+// SPDX-License-Identifier: GPL-2.0-or-later
 #include "perfdata/session.h"
 #include "base/cleanup.h"
 
@@ -28,14 +27,16 @@ static void expect_names(const struct fr_session *s, const char *names)
 	assert_string_equal(all, names);
 }
 
-static void an_event_goes_once_nothing_of_it_can_be_there(void **state)
+static void test_closed_event_is_dropped_after_its_last_record(void **state)
 {
 	_cleanup_session_ struct fr_session s = {0}, copy = {0};
 
+	assert_int_equal(fr_buf_append(&s.features[FR_FEATURE_ARCH], "text", 5), 0);
 	add(&s, "old", 1, 1000);
 	add(&s, "closing", 2, UINT64_MAX);
 	add(&s, "now", 3, 0);
 	assert_int_equal(fr_session_copy(&s, &copy), 0);
+	assert_memory_equal(copy.features[FR_FEATURE_ARCH].data, "text", 5);
 	fr_session_drop_closed_events(&copy, 999);
 	expect_names(&copy, "old closing now ");
 	fr_session_drop_closed_events(&copy, 1000);
@@ -53,9 +54,9 @@ static void an_event_goes_once_nothing_of_it_can_be_there(void **state)
 
 #define EVENTS 3 /* and the side-band event */
 #define CPUS 4
-#define LAP 20 /* reopens that one lap of the ring spans */
+#define LAP 20 /* the ring has records of so many openings */
 
-/* As a capture describes itself: new ids each time, and every other time another frequency. */
+/* The session of a capture: new ids at each opening, and another frequency at every other. */
 static void describe_anew(struct fr_session *s, uint64_t opening)
 {
 	const char *const names[EVENTS + 1] = {"cycles", "sched", "faults", "dummy"};
@@ -81,7 +82,7 @@ static size_t count_ids(const struct fr_session *s)
 	return n;
 }
 
-/* What a dump of now has in its head: all ids of a lap, each of them once. */
+/* The head of a dump after OPENING has all ids of a lap, each once, the newest first. */
 static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t low_watermark_ns)
 {
 	const uint64_t first = opening < LAP ? 0 : opening - LAP;
@@ -101,7 +102,7 @@ static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t l
 	assert_int_equal(head.n_events, EVENTS + opening / 2 - first / 2 + 1);
 }
 
-static void ids_leave_with_the_last_frame_that_can_use_them(void **state)
+static void test_ids_leave_with_the_last_frame_that_can_use_them(void **state)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	const uint64_t second = 1000000000;
@@ -123,7 +124,7 @@ static void ids_leave_with_the_last_frame_that_can_use_them(void **state)
 	}
 }
 
-static void two_sessions_of_one_recording_share_an_id(void **state)
+static void test_sessions_of_one_recording_share_an_id(void **state)
 {
 	_cleanup_session_ struct fr_session a = {0}, b = {0};
 
@@ -135,7 +136,7 @@ static void two_sessions_of_one_recording_share_an_id(void **state)
 	assert_true(fr_session_shares_id(&b, &a));
 }
 
-static void side_band_has_stacks_where_another_event_has(void **state)
+static void test_sideband_has_stacks_if_another_event_has(void **state)
 {
 	const struct perf_event_attr sideband = {
 		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .sample_type = PERF_SAMPLE_TIME};
@@ -156,10 +157,10 @@ static void side_band_has_stacks_where_another_event_has(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_event_goes_once_nothing_of_it_can_be_there),
-		cmocka_unit_test(ids_leave_with_the_last_frame_that_can_use_them),
-		cmocka_unit_test(two_sessions_of_one_recording_share_an_id),
-		cmocka_unit_test(side_band_has_stacks_where_another_event_has),
+		cmocka_unit_test(test_closed_event_is_dropped_after_its_last_record),
+		cmocka_unit_test(test_ids_leave_with_the_last_frame_that_can_use_them),
+		cmocka_unit_test(test_sessions_of_one_recording_share_an_id),
+		cmocka_unit_test(test_sideband_has_stacks_if_another_event_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
