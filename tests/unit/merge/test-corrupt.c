@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * 1,000 corrupted inputs to the merge: cut, bits flipped, runs of zeros, blocks copied over others. Each gets
- * a verdict within ten seconds, an output that was made is whole, and a damaged input is still there. Meant
- * to run under ASan. FR_CORRUPT_RUNS and FR_CORRUPT_SEED change how many and which.
+ * Merges of 1,000 corrupted sets of inputs: truncated, bits flipped, runs of zeros, blocks copied over
+ * others. Each merge ends within ten seconds. Its output is whole, or there is none and all inputs are there.
+ * Most useful with ASan. FR_CORRUPT_RUNS and FR_CORRUPT_SEED set the number of runs and the first seed.
  */
 
 #include "base/cleanup.h"
@@ -17,18 +17,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-static unsigned long long seed;
 static struct fr_buf good[4]; /* the inputs, as bytes */
 static const char *const names[] = {
 	"perf.data.auxiliary", "perf.data.sample.a", "perf.data.sample.b", "perf.data.sample.c"};
 
-static unsigned rnd(size_t below)
-{
-	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (unsigned)((seed >> 33) % below);
-}
-
-static void hung(int sig)
+static void report_hang(int sig)
 {
 	static const char text[] = "the merge hangs\n";
 
@@ -36,7 +29,7 @@ static void hung(int sig)
 	abort();
 }
 
-static void make_good(struct scene *s)
+static void make_inputs(struct scene *s)
 {
 	_cleanup_buf_ struct fr_buf aux = {0}, b = {0};
 
@@ -62,28 +55,28 @@ static void make_good(struct scene *s)
 
 static void corrupt(struct fr_buf *b)
 {
-	unsigned at = rnd(b->len), n = rnd(FR_MIN(b->len - at, (size_t)64)) + 1;
+	unsigned at = scene_random(b->len), n = scene_random(FR_MIN(b->len - at, (size_t)64)) + 1;
 
-	switch (rnd(6)) {
+	switch (scene_random(6)) {
 	case 0:
 		b->len = at;
 		break;
-	case 1: /* the head, where all offsets and counts are */
-		b->data[rnd(FR_MIN(b->len, (size_t)512))] ^= (uint8_t)(1u << rnd(8));
+	case 1: /* in the head, which has the offsets and counts */
+		b->data[scene_random(FR_MIN(b->len, (size_t)512))] ^= (uint8_t)(1u << scene_random(8));
 		break;
 	case 2:
-		memset(b->data + at, rnd(2) ? 0xff : 0, FR_MIN((size_t)n, b->len - at));
+		memset(b->data + at, scene_random(2) ? 0xff : 0, FR_MIN((size_t)n, b->len - at));
 		break;
 	case 3:
-		memmove(b->data + at, b->data + rnd(b->len - n + 1), FR_MIN((size_t)n, b->len - at));
+		memmove(b->data + at, b->data + scene_random(b->len - n + 1), FR_MIN((size_t)n, b->len - at));
 		break;
 	default:
 		for (unsigned i = 0; i < n; i++)
-			b->data[rnd(b->len)] ^= (uint8_t)(1u << rnd(8));
+			b->data[scene_random(b->len)] ^= (uint8_t)(1u << scene_random(8));
 	}
 }
 
-static void one_run(struct scene *s)
+static void run_once(struct scene *s)
 {
 	unsigned victims = 0;
 	int r;
@@ -92,14 +85,14 @@ static void one_run(struct scene *s)
 		_cleanup_buf_ struct fr_buf b = {0};
 
 		assert_int_equal(fr_buf_append(&b, good[i].data, good[i].len), 0);
-		if (rnd(2) || (i == FR_ARRAY_SIZE(names) - 1 && !victims)) {
+		if (scene_random(2) || (i == FR_ARRAY_SIZE(names) - 1 && !victims)) {
 			victims++;
-			for (unsigned k = rnd(3); k <= 2 && b.len > 1; k++)
+			for (unsigned k = scene_random(3); k <= 2 && b.len > 1; k++)
 				corrupt(&b);
 		}
 		synth_write(scene_path(s, names[i]), b.data, b.len);
 	}
-	s->options.compress = rnd(4) == 0;
+	s->options.compress = scene_random(4) == 0;
 	alarm(10);
 	r = scene_merge(s);
 	alarm(0);
@@ -117,32 +110,31 @@ static void one_run(struct scene *s)
 	assert_int_equal(unlink(scene_path(s, "perf.data")), 0);
 }
 
-static void test_corrupt(void **state)
+static void test_corrupted_inputs_are_salvaged_or_refused(void **state)
 {
 	const char *runs = getenv("FR_CORRUPT_RUNS"), *first = getenv("FR_CORRUPT_SEED");
 	unsigned n = runs ? (unsigned)atoi(runs) : 1000;
 	unsigned verdicts[3] = {0};
-	struct scene s;
+	struct scene *s = *state;
 
-	signal(SIGALRM, hung);
-	scene_init(&s);
-	make_good(&s);
+	signal(SIGALRM, report_hang);
+	make_inputs(s);
 	for (unsigned i = 0; i < n; i++) {
-		seed = (first ? strtoull(first, NULL, 10) : 1) + i;
-		one_run(&s);
-		verdicts[s.diag.code ? 2 : s.report.n_damaged || s.report.n_unusable]++;
+		scene_seed = (first ? strtoull(first, NULL, 10) : 1) + i;
+		run_once(s);
+		verdicts[s->diag.code ? 2 : s->report.n_damaged || s->report.n_unusable]++;
 	}
 	print_message("%u corrupted: %u merged whole, %u salvaged, %u refused\n", n, verdicts[0], verdicts[1],
 		verdicts[2]);
 	assert_true(verdicts[1] > n / 2);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
 		fr_buf_deinit(&good[i]);
-	scene_deinit(&s);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_corrupt)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
+		test_corrupted_inputs_are_salvaged_or_refused, scene_setup, scene_teardown)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

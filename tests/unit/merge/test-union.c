@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A random stream of records, cut into overlapping windows and put into drain order as rings give it: the
- * merge of the windows is the union of them, each record as often as in the stream, in the order of time.
+ * A random stream of records, of which files have overlapping windows in the order in which kernel rings are
+ * drained. The merge has the union of the windows, each record as often as the stream, in the order of time.
  */
 
 #include "base/cleanup.h"
@@ -21,18 +21,10 @@ struct item {
 	uint64_t time;
 	unsigned cpu, tid;
 	bool sample;
-	unsigned windows; /* bit set: stands in that file */
+	unsigned windows; /* a bit for each file that has it */
 };
 
-static unsigned long long seed;
-
-static unsigned rnd(unsigned below)
-{
-	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (unsigned)(seed >> 33) % below;
-}
-
-static void put(struct fr_buf *b, const struct item *i)
+static void put_item(struct fr_buf *b, const struct item *i)
 {
 	if (i->sample)
 		synth_sample(b, SCENE_ID + i->cpu % 2, i->time, i->tid, 0x1000 + i->tid);
@@ -40,19 +32,21 @@ static void put(struct fr_buf *b, const struct item *i)
 		synth_comm(b, SCENE_AUX_ID, i->time, i->tid, "task");
 }
 
-/* Few distinct times and threads: many equal times, and many records that are the same to the byte. */
+/* Few distinct times and threads give many equal times, and many records with the same bytes. */
 static void make_stream(struct item *v)
 {
 	uint64_t t = 1000;
 
 	for (int i = 0; i < N; i++) {
-		t += rnd(4);
-		v[i] = (struct item){.time = t, .cpu = rnd(CPUS), .tid = 1 + rnd(3), .sample = rnd(8)};
+		t += scene_random(4);
+		v[i] = (struct item){.time = t,
+			.cpu = scene_random(CPUS),
+			.tid = 1 + scene_random(3),
+			.sample = scene_random(8)};
 	}
 }
 
-/* The records of a window in drain order: ring after ring in each round, a ring lagging by up to one round.
- */
+/* Writes the records of a window: ring after ring in each round, and each ring late by up to one round. */
 static void write_window(struct scene *s, struct item *v, unsigned w, uint64_t from, uint64_t to)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -62,7 +56,7 @@ static void write_window(struct scene *s, struct item *v, unsigned w, uint64_t f
 	synth_round(&b);
 	for (uint64_t until = from + ROUND; until <= to + 3 * ROUND; until += ROUND) {
 		for (unsigned cpu = 0; cpu < CPUS; cpu++) {
-			uint64_t seen = until - rnd(ROUND);
+			uint64_t seen = until - scene_random(ROUND);
 
 			for (int i = 0; i < N; i++) {
 				if (done[i] || v[i].cpu != cpu || v[i].time < from || v[i].time > to ||
@@ -70,7 +64,7 @@ static void write_window(struct scene *s, struct item *v, unsigned w, uint64_t f
 					continue;
 				done[i] = true;
 				v[i].windows |= 1u << w;
-				put(&b, &v[i]);
+				put_item(&b, &v[i]);
 			}
 		}
 		synth_round(&b);
@@ -79,7 +73,7 @@ static void write_window(struct scene *s, struct item *v, unsigned w, uint64_t f
 	synth_write_file(scene_path(s, name), &s->session, &b, 8, w % 2 ? 4000 : 0);
 }
 
-static int by_bytes(const void *a, const void *b)
+static int compare_bytes(const void *a, const void *b)
 {
 	const struct perf_event_header *const *x = a, *const *y = b;
 	size_t n = FR_MIN((*x)->size, (*y)->size);
@@ -88,8 +82,8 @@ static int by_bytes(const void *a, const void *b)
 	return c ? c : (*x)->size - (*y)->size;
 }
 
-/* Records of B in an order of their own, to compare multisets. */
-static size_t sorted(const struct fr_buf *b, const struct perf_event_header **ret)
+/* Sorts the records of B by their bytes. Returns how many. */
+static size_t sort_records(const struct fr_buf *b, const struct perf_event_header **ret)
 {
 	size_t n = 0;
 
@@ -97,99 +91,99 @@ static size_t sorted(const struct fr_buf *b, const struct perf_event_header **re
 		ret[n] = (const void *)(b->data + at);
 		at += ret[n]->size;
 	}
-	qsort(ret, n, sizeof(*ret), by_bytes);
+	qsort(ret, n, sizeof(*ret), compare_bytes);
 	return n;
 }
 
-static void check_union(struct scene *s, const struct item *v)
+/* The times of the records of B grow by at least STEP each. */
+static void expect_order(const struct fr_buf *b, uint64_t step)
+{
+	uint64_t last = 0;
+
+	for (size_t at = 0; at < b->len;) {
+		const struct perf_event_header *h = (const void *)(b->data + at);
+
+		assert_true(fr_record_time(h) >= last + step);
+		last = fr_record_time(h);
+		at += h->size;
+	}
+}
+
+static void expect_union(struct scene *s, const struct item *v)
 {
 	static const struct perf_event_header *want[N + 1], *got[2 * N];
 	_cleanup_buf_ struct fr_buf expected = {0}, out = {0};
-	uint64_t last = 0;
 	size_t n;
 
 	for (int i = 0; i < N; i++)
 		if (v[i].windows)
-			put(&expected, &v[i]);
+			put_item(&expected, &v[i]);
 	scene_read(s, "perf.data", &out, NULL);
-	for (size_t at = 0; at < out.len;) {
-		const struct perf_event_header *h = (const void *)(out.data + at);
-
-		assert_true(fr_record_time(h) >= last);
-		last = fr_record_time(h);
-		at += h->size;
-	}
-	n = sorted(&expected, want);
-	assert_int_equal(sorted(&out, got), n);
+	expect_order(&out, 0);
+	n = sort_records(&expected, want);
+	assert_int_equal(sort_records(&out, got), n);
 	for (size_t i = 0; i < n; i++)
-		assert_int_equal(by_bytes(&want[i], &got[i]), 0);
+		assert_int_equal(compare_bytes(&want[i], &got[i]), 0);
 	assert_int_equal(s->report.records, n);
 	assert_int_equal(s->report.late, 0);
 }
 
-static void test_union(void **state)
+static void test_merge_is_the_union_of_overlapping_windows(void **state)
 {
+	static struct item v[N];
+	struct scene *s = *state;
+
 	for (int run = 0; run < 12; run++) {
-		static struct item v[N];
-		struct scene s;
 		uint64_t end;
 
-		seed = (unsigned long long)run + 1;
-		scene_init(&s);
+		scene_seed = (unsigned long long)run + 1;
+		scene_clear(s);
 		make_stream(v);
 		end = v[N - 1].time;
 		for (unsigned w = 0; w < 5; w++) {
-			uint64_t from = 1000 + rnd((unsigned)(end - 1000));
+			uint64_t from = 1000 + scene_random(end - 1000);
 
-			write_window(&s, v, w, from, from + rnd((unsigned)(end - 1000)));
+			write_window(s, v, w, from, from + scene_random(end - 1000));
 		}
-		s.options.compress = run % 2;
-		assert_int_equal(scene_merge(&s), 0);
-		check_union(&s, v);
-		assert_true(s.report.duplicates > 0);
-		assert_int_equal(s.report.n_removed, 5);
-		assert_int_equal(scene_entries(&s), 1);
-		scene_deinit(&s);
+		s->options.compress = run % 2;
+		assert_int_equal(scene_merge(s), 0);
+		expect_union(s, v);
+		assert_true(s->report.duplicates > 0);
+		assert_int_equal(s->report.n_removed, 5);
+		assert_int_equal(scene_entries(s), 1);
 	}
 }
 
-/* More than a batch of records: rounds in the output, and the order holds across batches. */
-static void test_large(void **state)
+/* The input is larger than a batch of the cursor. */
+static void test_order_holds_across_batches(void **state)
 {
 	_cleanup_buf_ struct fr_buf a = {0}, out = {0};
-	uint64_t rounds = 0, last = 0, n = 300000;
-	struct scene s;
+	uint64_t rounds = 0, n = 300000;
+	struct scene *s = *state;
 
-	scene_init(&s);
 	synth_round(&a);
 	for (uint64_t i = 0; i < n; i++) {
-		/* Two rings: the second one's records come after the first one's of the same round. */
+		/* Two rings: the records of the second come after those of the first in each round. */
 		uint64_t in = i % 1000, t = i - in + (in < 500 ? in * 2 : (in - 500) * 2 + 1);
 
 		synth_sample(&a, SCENE_ID, 1 + t, 7, 0x1000);
 		if (in == 999)
 			synth_round(&a);
 	}
-	synth_write_file(scene_path(&s, "perf.data.sample.a"), &s.session, &a, 0, 0);
-	assert_int_equal(scene_merge(&s), 0);
-	scene_read(&s, "perf.data", &out, &rounds);
-	assert_int_equal(s.report.records, n);
+	synth_write_file(scene_path(s, "perf.data.sample.a"), &s->session, &a, 0, 0);
+	assert_int_equal(scene_merge(s), 0);
+	scene_read(s, "perf.data", &out, &rounds);
+	assert_int_equal(s->report.records, n);
 	assert_int_equal(rounds, n * 48 / (4 << 20));
-	for (size_t at = 0; at < out.len; last++) {
-		const struct perf_event_header *h = (const void *)(out.data + at);
-
-		assert_int_equal(fr_record_time(h), last + 1);
-		at += h->size;
-	}
-	assert_int_equal(last, n);
-	scene_deinit(&s);
+	expect_order(&out, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_union),
-		cmocka_unit_test(test_large),
+		cmocka_unit_test_setup_teardown(
+			test_merge_is_the_union_of_overlapping_windows, scene_setup, scene_teardown),
+		cmocka_unit_test_setup_teardown(test_order_holds_across_batches, scene_setup, scene_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
