@@ -129,10 +129,16 @@ static int check_new(struct merge *m, const struct fr_heap_node *top)
 	return fr_dedup_add(&m->dedup, top->input, top->head.record);
 }
 
-static void count_sample(struct merge *m, uint64_t key)
+static void count_record(struct merge *m, uint64_t key, bool is_sample)
 {
 	struct fr_merge_report *r = &m->report;
 
+	r->records++;
+	r->late += key < m->key;
+	m->key = FR_MAX(m->key, key);
+	m->key_sample = is_sample;
+	if (!is_sample)
+		return;
 	r->samples++;
 	if (!r->first_ns || key < r->first_ns)
 		r->first_ns = key;
@@ -144,10 +150,7 @@ static int write_top(struct merge *m, const struct fr_heap_node *top, struct fr_
 	const struct perf_event_header *record = top->head.record;
 	int r = 0;
 
-	m->report.records++;
-	m->report.late += top->head.key < m->key;
-	if (top->head.sample)
-		count_sample(m, top->head.key);
+	count_record(m, top->head.key, top->head.sample);
 	if (m->options->dry_run)
 		return 0;
 	if (m->inputs.v[top->input].has_jit)
@@ -166,22 +169,6 @@ static uint64_t find_second_key(const struct fr_heap *h)
 	return key;
 }
 
-static void count_run(struct merge *m, const struct fr_cursor_run *run)
-{
-	struct fr_merge_report *r = &m->report;
-
-	r->records += run->n;
-	for (size_t i = 0; i < run->n; i++) {
-		const struct fr_cursor_entry *e = &run->entries[i];
-
-		r->late += e->key < m->key;
-		if (e->order & FR_CURSOR_SAMPLE)
-			count_sample(m, e->key);
-	}
-	m->key = FR_MAX(m->key, run->entries[run->n - 1].key);
-	m->key_sample = run->entries[run->n - 1].order & FR_CURSOR_SAMPLE;
-}
-
 /* Writes the records that the input of the top has before the next record of any other input. They need no
    comparison and no heap. */
 static int write_run(struct merge *m, struct fr_diag *d)
@@ -190,9 +177,8 @@ static int write_run(struct merge *m, struct fr_diag *d)
 	struct fr_cursor_run run;
 
 	fr_cursor_take_run(m->cursors[top->input], find_second_key(&m->heap), &run);
-	if (run.n == 0)
-		return 0;
-	count_run(m, &run);
+	for (size_t i = 0; i < run.n; i++)
+		count_record(m, run.entries[i].key, run.entries[i].order & FR_CURSOR_SAMPLE);
 	return m->options->dry_run ? 0 : fr_output_write_run(&m->output, &run, d);
 }
 
@@ -242,8 +228,6 @@ static int merge_step(struct merge *m, struct fr_diag *d)
 		r = write_top(m, top, d);
 	else if (r == 0)
 		m->report.duplicates++;
-	m->key = FR_MAX(m->key, top->head.key);
-	m->key_sample = top->head.sample;
 	if (r == 0 && !m->comparing && !m->inputs.v[top->input].has_jit)
 		r = write_run(m, d);
 	return r < 0 ? r : advance_top(m);

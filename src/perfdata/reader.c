@@ -8,6 +8,7 @@
 
 #include "perfdata/reader.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/thread.h"
 #include "perfdata/reader_private.h"
 
@@ -38,6 +39,49 @@ static void note_truncated_tail(struct fr_reader *r, uint64_t at)
 	r->at = r->data_end;
 }
 
+void fr_reader_set_source(struct fr_reader *r, const struct fr_reader_source *source)
+{
+	r->source = *source;
+}
+
+static ssize_t read_at(struct fr_reader *r, void *data, size_t len, uint64_t at)
+{
+	return r->source.read ? r->source.read(r->source.ctx, data, len, at)
+			      : fr_pread_all(r->fd, data, len, (off_t)at);
+}
+
+/* LEN bytes of the file at AT, at most FR_READER_WINDOW, or fewer where the file ends (RET_LEN). RET is valid
+   until the next call. 0 or a negative errno. */
+static int read_window(struct fr_reader *r, uint64_t at, size_t len, const uint8_t **ret, size_t *ret_len)
+{
+	uint64_t end = r->window_at + r->window_len;
+	size_t kept = 0, want;
+	ssize_t n;
+
+	if (at >= r->window_at && at <= end && end - at >= len) {
+		*ret = r->window + (at - r->window_at);
+		*ret_len = len;
+		return 0;
+	}
+	if (at >= r->window_at && at < end) {
+		kept = (size_t)(end - at);
+		memmove(r->window, r->window + (at - r->window_at), kept);
+	}
+	r->window_at = at;
+	r->window_len = kept;
+	want = at + kept < r->file_size ? (size_t)FR_MIN(FR_READER_WINDOW - kept, r->file_size - at - kept)
+					: 0;
+	n = want ? read_at(r, r->window + kept, want, at + kept) : 0;
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < want) /* the file was truncated after it was opened */
+		r->file_size = at + kept + (size_t)n;
+	r->window_len = kept + (size_t)n;
+	*ret = r->window;
+	*ret_len = FR_MIN(len, r->window_len);
+	return 0;
+}
+
 static int check_magic(struct fr_reader *r, struct fr_diag *d)
 {
 	struct {
@@ -46,7 +90,7 @@ static int check_magic(struct fr_reader *r, struct fr_diag *d)
 	} h;
 	const uint8_t *p;
 	size_t n;
-	int x = fr_reader_window(r, 0, sizeof(h), &p, &n);
+	int x = read_window(r, 0, sizeof(h), &p, &n);
 
 	if (x < 0)
 		return fr_fail_errno(d, x, NULL, "cannot read");
@@ -164,7 +208,7 @@ static int resync(struct fr_reader *r)
 	while (!is_found && !is_last && at + sizeof(struct perf_event_header) <= r->data_end) {
 		size_t want = (size_t)FR_MIN(r->data_end - at, FR_READER_WINDOW), n, i, stop;
 		const uint8_t *p;
-		int x = fr_reader_window(r, at, want, &p, &n);
+		int x = read_window(r, at, want, &p, &n);
 
 		if (x < 0)
 			return x;
@@ -220,7 +264,7 @@ static int peek_outer(struct fr_reader *r, struct perf_event_header *ret, const 
 
 	if (r->at >= r->data_end)
 		return STEP_END;
-	x = fr_reader_window(r, r->at, want, ret_p, &n);
+	x = read_window(r, r->at, want, ret_p, &n);
 	if (x < 0)
 		return x;
 	if (n < want) {

@@ -90,14 +90,10 @@ struct fr_reader {
 /* Notes damage at file offset AT that cost LOST bytes. The text of the first damage stays. */
 void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, const char *text);
 
-/* reader_window.c: LEN bytes of the file at AT, or fewer where the file ends (RET_LEN). LEN is at most
-   FR_READER_WINDOW. RET is valid until the next call. 0 or a negative errno. */
-int fr_reader_window(struct fr_reader *r, uint64_t at, size_t len, const uint8_t **ret, size_t *ret_len);
-
 /* reader_head.c: reads attrs, ids and feature sections of the file format. 0, -EBADMSG with D, or another
    negative errno. */
 int fr_reader_head(struct fr_reader *r, struct fr_diag *d);
-/* reader_event_desc.c: takes the names of events, and missing ids, from EVENT_DESC. 0, -EBADMSG, -ENOMEM. */
+/* Takes the names of events, and missing ids, from EVENT_DESC. 0, -EBADMSG, -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
 
 /* reader_pipe.c: takes a head record of the pipe format, which stands at file offset AT, into the session.
