@@ -69,33 +69,23 @@ static int64_t add_event(struct fr_session *s, const struct fr_event_desc *e)
 	return r < 0 ? r : (int64_t)s->n_events - 1;
 }
 
-static size_t count_ids(const struct fr_inputs *in)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < in->n; i++)
-		for (size_t e = 0; e < in->v[i].head.n_events; e++)
-			n += in->v[i].head.events[e].n_ids;
-	return n;
-}
-
 /* Adds the events of all inputs to S, and their claims to CLAIMS. The kernel gives no id 0. */
-static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct claim *claims, size_t *ret_n)
+static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct fr_buf *claims)
 {
-	size_t n = 0;
-
 	for (size_t i = 0; i < in->n; i++)
 		for (size_t e = 0; e < in->v[i].head.n_events; e++) {
 			const struct fr_event_desc *desc = &in->v[i].head.events[e];
-			int64_t to = add_event(s, desc);
+			int64_t event = add_event(s, desc);
 
-			if (to < 0)
-				return (int)to;
-			for (size_t k = 0; k < desc->n_ids; k++)
-				if (desc->ids[k])
-					claims[n++] = (struct claim){desc->ids[k], (size_t)to, i};
+			for (size_t k = 0; k < desc->n_ids && event >= 0; k++) {
+				const struct claim claim = {desc->ids[k], (size_t)event, i};
+
+				if (claim.id && fr_buf_append(claims, &claim, sizeof(claim)) < 0)
+					return -ENOMEM;
+			}
+			if (event < 0)
+				return (int)event;
 		}
-	*ret_n = n;
 	return 0;
 }
 
@@ -142,7 +132,8 @@ static int refuse_id(const struct fr_inputs *in, const struct fr_session *s, con
 static int assign_ids(
 	struct fr_inputs *in, struct fr_session *s, struct claim *claims, size_t n, struct fr_diag *d)
 {
-	qsort(claims, n, sizeof(*claims), compare_ids);
+	if (n > 0)
+		qsort(claims, n, sizeof(*claims), compare_ids);
 	for (size_t i = 0, end; i < n; i = end) {
 		int64_t event;
 		int r;
@@ -235,14 +226,11 @@ static int unite_tracing_data(
 
 	for (size_t i = 0; i < in->n; i++) {
 		const struct fr_buf *b = &in->v[i].head.features[FR_FEATURE_TRACING_DATA];
-		int r = 0;
+		int r = to->len ? fr_tracing_data_unite(to, b) : fr_buf_append(to, b->data, b->len);
 
-		if (b->len == 0 || (to->len == b->len && memcmp(to->data, b->data, b->len) == 0))
-			continue;
-		r = to->len ? fr_tracing_data_unite(to, b) : fr_buf_append(to, b->data, b->len);
 		if (r == -EBADMSG)
-			fr_merge_warn(o, "%s: its formats of tracepoints are damaged and were left out",
-				in->v[i].path);
+			fr_merge_warn(
+				o, "%s: its formats of tracepoints are damaged and left out", in->v[i].path);
 		else if (r < 0)
 			return r;
 	}
@@ -304,12 +292,11 @@ static int unite_features(const struct fr_merge_options *o, const struct fr_inpu
 int fr_head_unite(
 	const struct fr_merge_options *o, struct fr_inputs *in, struct fr_session *ret, struct fr_diag *d)
 {
-	size_t n = count_ids(in);
-	_cleanup_free_ struct claim *claims = calloc(n ? n : 1, sizeof(*claims));
-	int r = claims ? unite_events(in, ret, claims, &n) : -ENOMEM;
+	_cleanup_buf_ struct fr_buf claims = {0};
+	int r = unite_events(in, ret, &claims);
 
 	if (r == 0)
-		r = assign_ids(in, ret, claims, n, d);
+		r = assign_ids(in, ret, (void *)claims.data, claims.len / sizeof(struct claim), d);
 	if (r == 0)
 		r = correct_inputs(o, in, ret);
 	if (r == 0)

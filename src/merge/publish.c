@@ -47,16 +47,14 @@ static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX
 	return -EEXIST;
 }
 
-/* The sidecar of the older output moves with it, or BACK. */
-static void move_sidecar(const struct fr_output *out, const char *older, bool back)
+/* Renames the sidecar of OLD to that of NEW; there may be none. */
+static void move_sidecar(int dirfd, const char *old, const char *new)
 {
 	char from[NAME_MAX + 8], to[NAME_MAX + 8];
 
-	if (!older[0])
-		return;
-	snprintf(from, sizeof(from), "%s.json", back ? older : out->name);
-	snprintf(to, sizeof(to), "%s.json", back ? out->name : older);
-	(void)renameat2(out->dirfd, from, out->dirfd, to, RENAME_NOREPLACE);
+	snprintf(from, sizeof(from), "%s.json", old);
+	snprintf(to, sizeof(to), "%s.json", new);
+	(void)renameat2(dirfd, from, dirfd, to, RENAME_NOREPLACE);
 }
 
 int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, struct fr_diag *d)
@@ -67,7 +65,8 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot move the older %s aside", out->path);
-	move_sidecar(out, older, false);
+	if (older[0])
+		move_sidecar(out->dirfd, out->name, older);
 	snprintf(json, sizeof(json), "%s.json", out->name);
 	r = meta ? fr_file_replace(out->dirfd, json, 0640, out->gid, meta, strlen(meta)) : 0;
 	/* Stock perf opens a file only for its owner, or if root owns it. If that fails, perf needs -f. */
@@ -78,9 +77,10 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	if (r < 0) {
 		if (meta)
 			(void)unlinkat(out->dirfd, json, 0);
-		if (older[0])
+		if (older[0]) {
 			(void)fr_tmp_publish(out->dirfd, older, out->name);
-		move_sidecar(out, older, true);
+			move_sidecar(out->dirfd, older, out->name);
+		}
 		return fr_fail_errno(d, r, NULL, "cannot put %s in place", out->path);
 	}
 	out->tmp[0] = '\0';

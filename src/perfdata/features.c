@@ -101,7 +101,6 @@ int fr_feature_add_build_id(
 	/* 36 bytes stand before the name: 4 more bytes make the record a multiple of 8. */
 	size_t len = strlen(path) + 1, padded = FR_ALIGN_UP(len, STRING_ALIGN) + 4;
 	struct fr_buf *b = &s->features[FR_FEATURE_BUILD_ID];
-	int r;
 
 	if (size == 0 || size > sizeof(record.id))
 		return -EINVAL;
@@ -112,9 +111,8 @@ int fr_feature_add_build_id(
 	record.header.type = FR_RECORD_HEADER_BUILD_ID;
 	record.header.misc = cpumode | MISC_BUILD_ID_SIZE;
 	record.header.size = (uint16_t)(sizeof(record) + padded);
-	r = fr_buf_reserve(b, record.header.size);
-	if (r < 0)
-		return r;
+	if (fr_buf_reserve(b, record.header.size) < 0)
+		return -ENOMEM;
 	(void)fr_buf_append(b, &record, sizeof(record));
 	(void)fr_buf_append(b, path, len - 1);
 	return fr_buf_append_zero(b, padded - len + 1);

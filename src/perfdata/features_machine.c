@@ -142,15 +142,11 @@ static int set_nrcpus(struct fr_session *s, uint32_t *ret_cpus)
 static int set_names(struct fr_session *s)
 {
 	struct utsname u;
-	int r;
+	int r = uname(&u) < 0 ? -errno : 0;
 
-	if (uname(&u) < 0)
-		return -errno;
-	r = fr_feature_set_string(s, FR_FEATURE_HOSTNAME, u.nodename);
-	if (r == 0)
-		r = fr_feature_set_string(s, FR_FEATURE_OSRELEASE, u.release);
-	if (r == 0)
-		r = fr_feature_set_string(s, FR_FEATURE_ARCH, u.machine);
+	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_HOSTNAME, u.nodename);
+	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_OSRELEASE, u.release);
+	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_ARCH, u.machine);
 	/* Readers take this for perf's version: it tells them what to expect in the file, and some refuse a
 	   version before 3.17. So the perf that has this format comes first, then this program. */
 	return r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_VERSION, "6.1.flightrec-" FR_VERSION);

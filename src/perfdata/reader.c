@@ -29,16 +29,6 @@ void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, cons
 	snprintf(r->damage.text, sizeof(r->damage.text), "%s", text);
 }
 
-/* The last record is not whole. If nothing else is damaged, the tail alone is. */
-static void note_truncated_tail(struct fr_reader *r, uint64_t at)
-{
-	bool is_first = !r->damage.damaged;
-
-	fr_reader_note_damage(r, at, r->data_end - at, "it ends inside a record");
-	r->damage.only_tail = is_first;
-	r->at = r->data_end;
-}
-
 void fr_reader_set_source(struct fr_reader *r, const struct fr_reader_source *source)
 {
 	r->source = *source;
@@ -272,9 +262,14 @@ static int peek_outer(struct fr_reader *r, struct perf_event_header *ret, const 
 			r, r->at + n, r->data_end - r->at - n, "the file was truncated while it was read");
 		r->data_end = r->at + n;
 	}
+	if (n == 0)
+		return STEP_END;
 	if (n < sizeof(*ret)) {
-		if (n > 0)
-			note_truncated_tail(r, r->at);
+		bool is_first = !r->damage.damaged;
+
+		fr_reader_note_damage(r, r->at, n, "it ends inside a record");
+		r->damage.only_tail = is_first;
+		r->at = r->data_end;
 		return STEP_END;
 	}
 	memcpy(ret, *ret_p, sizeof(*ret));

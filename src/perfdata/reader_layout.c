@@ -14,38 +14,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Places the fields that TYPE has one after the other, the first at 8. Returns the place behind the last. */
+static uint16_t place_fields(
+	const uint64_t *fields, size_t n, uint64_t type, uint16_t *ret_id, uint16_t *ret_time)
+{
+	uint16_t at = 8;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!(type & fields[i]))
+			continue;
+		if (fields[i] & (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ID) && !*ret_id)
+			*ret_id = at;
+		if (fields[i] == PERF_SAMPLE_TIME)
+			*ret_time = at;
+		at += 8;
+	}
+	return at;
+}
+
 void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *ret)
 {
-	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
-		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
 	static const uint64_t fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID,
 		PERF_SAMPLE_TIME, PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
 		PERF_SAMPLE_PERIOD};
-	uint64_t type = attr->sample_type;
-	struct fr_layout l = {0};
-	uint16_t at = sizeof(struct perf_event_header);
+	/* From the end. */
+	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
+		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
+	uint64_t tail_type = attr->sample_id_all ? attr->sample_type : 0;
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(fields); i++) {
-		if (!(type & fields[i]))
-			continue;
-		if ((fields[i] == PERF_SAMPLE_IDENTIFIER || fields[i] == PERF_SAMPLE_ID) && !l.sample_id)
-			l.sample_id = at;
-		if (fields[i] == PERF_SAMPLE_TIME)
-			l.sample_time = at;
-		at += 8;
-	}
-	l.sample_min = at;
-	for (size_t i = 0; i < FR_ARRAY_SIZE(tail_fields) && attr->sample_id_all; i++) {
-		if (!(type & tail_fields[i]))
-			continue;
-		l.tail_size += 8;
-		if ((tail_fields[i] == PERF_SAMPLE_IDENTIFIER || tail_fields[i] == PERF_SAMPLE_ID) &&
-			!l.tail_id)
-			l.tail_id = l.tail_size;
-		if (tail_fields[i] == PERF_SAMPLE_TIME)
-			l.tail_time = l.tail_size;
-	}
-	*ret = l;
+	*ret = (struct fr_layout){0};
+	ret->sample_min = place_fields(
+		fields, FR_ARRAY_SIZE(fields), attr->sample_type, &ret->sample_id, &ret->sample_time);
+	ret->tail_size = place_fields(tail_fields, FR_ARRAY_SIZE(tail_fields), tail_type, &ret->tail_id,
+				 &ret->tail_time) -
+			 8;
 }
 
 static size_t find_slot(const struct fr_id_slot *slots, size_t cap, uint64_t id)

@@ -22,7 +22,7 @@
 /* The largest record: header.size is a u16. */
 #define FR_RECORD_MAX 65535u
 
-/* perf's own record types (tools/lib/perf/include/perf/event.h). */
+/* perf's own record types that this program knows (tools/lib/perf/include/perf/event.h). */
 enum fr_user_record {
 	FR_RECORD_USER_START = 64,
 	FR_RECORD_HEADER_ATTR = 64,
@@ -31,19 +31,13 @@ enum fr_user_record {
 	FR_RECORD_HEADER_BUILD_ID = 67,
 	FR_RECORD_FINISHED_ROUND = 68,
 	FR_RECORD_ID_INDEX = 69,
-	FR_RECORD_AUXTRACE_INFO = 70,
 	FR_RECORD_AUXTRACE = 71,
-	FR_RECORD_AUXTRACE_ERROR = 72,
 	FR_RECORD_THREAD_MAP = 73,
 	FR_RECORD_CPU_MAP = 74,
-	FR_RECORD_STAT_CONFIG = 75,
-	FR_RECORD_STAT = 76,
-	FR_RECORD_STAT_ROUND = 77,
 	FR_RECORD_EVENT_UPDATE = 78,
 	FR_RECORD_TIME_CONV = 79,
 	FR_RECORD_HEADER_FEATURE = 80,
 	FR_RECORD_COMPRESSED = 81,
-	FR_RECORD_FINISHED_INIT = 82,
 	FR_RECORD_COMPRESSED2 = 83,
 	FR_RECORD_USER_END = 96,
 };

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Feature bits: perf's enum in tools/perf/util/header.h. */
+/* Feature bits that this program knows: perf's enum in tools/perf/util/header.h. */
 enum fr_feature {
 	FR_FEATURE_TRACING_DATA = 1,
 	FR_FEATURE_BUILD_ID = 2,
@@ -32,7 +32,6 @@ enum fr_feature {
 	FR_FEATURE_EVENT_DESC = 12,
 	FR_FEATURE_CPU_TOPOLOGY = 13,
 	FR_FEATURE_NUMA_TOPOLOGY = 14,
-	FR_FEATURE_BRANCH_STACK = 15,
 	FR_FEATURE_PMU_MAPPINGS = 16,
 	FR_FEATURE_GROUP_DESC = 17,
 	FR_FEATURE_AUXTRACE = 18,
@@ -47,8 +46,6 @@ enum fr_feature {
 	FR_FEATURE_COMPRESSED = 27,
 	FR_FEATURE_CPU_PMU_CAPS = 28,
 	FR_FEATURE_CLOCK_DATA = 29,
-	FR_FEATURE_HYBRID_TOPOLOGY = 30,
-	FR_FEATURE_PMU_CAPS = 31,
 	_FR_FEATURE_MAX = 64, /* room for bits of newer writers */
 };
 

@@ -83,22 +83,22 @@ static struct trace_system *find_system(struct trace_formats *t, const char *nam
 
 static int add_system(struct trace_formats *t, const char *name, struct trace_system **ret)
 {
-	struct trace_system *systems, *s = find_system(t, name);
+	struct trace_system *systems, s = {0};
 
-	if (!s) {
-		if (t->n_systems >= SYSTEMS_MAX)
-			return -EBADMSG;
-		systems = reallocarray(t->systems, t->n_systems + 1, sizeof(*systems));
-		if (!systems)
-			return -ENOMEM;
-		t->systems = systems;
-		s = &systems[t->n_systems];
-		*s = (struct trace_system){.name = name ? strdup(name) : NULL};
-		if (name && !s->name)
-			return -ENOMEM;
-		t->n_systems++;
-	}
-	*ret = s;
+	*ret = find_system(t, name);
+	if (*ret)
+		return 0;
+	if (t->n_systems >= SYSTEMS_MAX)
+		return -EBADMSG;
+	systems = reallocarray(t->systems, t->n_systems + 1, sizeof(*systems));
+	if (!systems)
+		return -ENOMEM;
+	t->systems = systems;
+	s.name = name ? strdup(name) : NULL;
+	if (name && !s.name)
+		return -ENOMEM;
+	*ret = &systems[t->n_systems++];
+	**ret = s;
 	return 0;
 }
 
@@ -299,57 +299,58 @@ static int add_event(struct trace_formats *t, const char *events, const struct f
 
 static int read_headers(struct trace_formats *t, const char *tracing)
 {
-	char path[PATH_MAX];
-	int r;
+	const struct {
+		const char *name;
+		size_t max;
+		struct fr_buf *ret;
+	} files[] = {{"events/header_page", FORMAT_MAX, &t->header_page},
+		{"events/header_event", FORMAT_MAX, &t->header_event},
+		{"printk_formats", PRINTK_MAX, &t->printk}};
+	int r = 0;
 
-	snprintf(path, sizeof(path), "%s/events/header_page", tracing);
-	r = fr_read_file(AT_FDCWD, path, FORMAT_MAX, &t->header_page);
-	if (r < 0)
-		return r;
-	snprintf(path, sizeof(path), "%s/events/header_event", tracing);
-	r = fr_read_file(AT_FDCWD, path, FORMAT_MAX, &t->header_event);
-	if (r < 0)
-		return r;
-	/* Only trace_printk() needs the printk formats: without them, all other tracepoints still decode. */
-	snprintf(path, sizeof(path), "%s/printk_formats", tracing);
-	r = fr_read_file(AT_FDCWD, path, PRINTK_MAX, &t->printk);
-	return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(files) && r == 0; i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/%s", tracing, files[i].name);
+		r = fr_read_file(AT_FDCWD, path, files[i].max, files[i].ret);
+		/* Only trace_printk() needs the printk formats: all other tracepoints decode without. */
+		if (r < 0 && r != -ENOMEM && files[i].ret == &t->printk)
+			r = 0;
+	}
+	return r;
 }
 
-static int gather_from(struct fr_session *s, const char *tracing, struct fr_diag *d)
+int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d)
 {
 	_cleanup_trace_formats_ struct trace_formats t = {0};
+	const char *tracing = NULL;
 	char events[PATH_MAX];
-	int r = read_headers(&t, tracing);
+	int r;
 
-	if (r < 0)
-		return fr_fail_errno(d, r, mount_hint, "cannot read the event headers of %s", tracing);
-	snprintf(events, sizeof(events), "%s/events", tracing);
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	for (size_t i = 0; i < s->n_events; i++) {
 		const struct fr_event_desc *e = &s->events[i];
 
-		r = e->attr.type == PERF_TYPE_TRACEPOINT ? add_event(&t, events, e) : 0;
+		if (e->attr.type != PERF_TYPE_TRACEPOINT)
+			continue;
+		if (!tracing) {
+			tracing = tracefs_tracing_dir();
+			if (!tracing)
+				return fr_fail(d, -ENOENT, mount_hint, "tracefs is not mounted");
+			snprintf(events, sizeof(events), "%s/events", tracing);
+			r = read_headers(&t, tracing);
+			if (r < 0)
+				return fr_fail_errno(
+					d, r, mount_hint, "cannot read the event headers of %s", tracing);
+		}
+		r = add_event(&t, events, e);
 		if (r < 0)
 			return fr_fail_errno(d, r, NULL,
 				"cannot read the format of tracepoint %s (id %llu) in %s", e->name,
 				(unsigned long long)e->attr.config, events);
 	}
-	r = write_section(&t, &s->features[FR_FEATURE_TRACING_DATA]);
+	r = tracing ? write_section(&t, &s->features[FR_FEATURE_TRACING_DATA]) : 0;
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot join the formats of the tracepoints") : 0;
-}
-
-int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d)
-{
-	fr_thread_assert_not(FR_THREAD_RECORDER);
-	for (size_t i = 0; i < s->n_events; i++)
-		if (s->events[i].attr.type == PERF_TYPE_TRACEPOINT) {
-			const char *tracing = tracefs_tracing_dir();
-
-			if (!tracing)
-				return fr_fail(d, -ENOENT, mount_hint, "tracefs is not mounted");
-			return gather_from(s, tracing, d);
-		}
-	return 0;
 }
 
 /* The text of a kernel's events/header_page and header_event. They describe its ring buffer, which no

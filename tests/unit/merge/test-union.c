@@ -91,7 +91,7 @@ static size_t sort_records(const struct fr_buf *b, const struct perf_event_heade
 		ret[n] = (const void *)(b->data + at);
 		at += ret[n]->size;
 	}
-	qsort(ret, n, sizeof(*ret), compare_bytes);
+	qsort(ret, n, sizeof(void *), compare_bytes);
 	return n;
 }
 
