@@ -3,7 +3,7 @@
 /*
  * Times of CLOCK_MONOTONIC, process ids and addresses have a meaning only within one boot of one machine. The
  * sidecar of a dump has the boot id. Without a sidecar, CLOCK_DATA of the file tells when its clock started,
- * and HOSTNAME and OSRELEASE tell the machine.
+ * and HOSTNAME and OSRELEASE identify the machine.
  */
 
 #include "base/clock.h"
@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A larger difference of the wall clocks is another boot; a smaller one may be a clock that was set. */

@@ -2,11 +2,11 @@
 
 /*
  * A batch collects copies of records in one block of bytes. When it is large enough, the cursor sorts it and
- * releases the records up to the limit. Then the rest moves to the begin of the other batch, and the two
+ * releases the records up to the limit. Then the rest moves to the start of the other batch, and the two
  * change places. The limit is perf's (ordered-events.c): the newest time known at the round before the last.
  *
- *   batch  [ released and consumed │ released (ready) │ too young ]
- *                                  next               ready       n
+ *   batch  [ consumed │ released │ too young ]
+ *                     next       ready       n
  */
 
 #include "merge/cursor.h"
@@ -139,7 +139,7 @@ static size_t measure_run(const struct fr_cursor_entry *e, size_t from, size_t n
 	return i - from;
 }
 
-/* Merges two runs of A and B entries, which stand at FROM, into TO. */
+/* Merges two runs of A and B entries, which are at FROM, into TO. */
 static void merge_runs(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t a, size_t b)
 {
 	const struct fr_cursor_entry *x = from, *x_end = from + a, *y = x_end, *y_end = y + b;

@@ -20,7 +20,7 @@ struct fr_cursor_record {
 	bool sample; /* of equal times, side-band comes before samples */
 };
 
-/* A record of a batch, which stands in the bytes of the batch. */
+/* A record of a batch, at its place in the bytes of the batch. */
 struct fr_cursor_entry {
 	uint64_t key;
 	uint64_t order; /* of arrival; FR_CURSOR_SAMPLE is set for samples, so that side-band comes first */
@@ -39,7 +39,7 @@ struct fr_cursor_run {
 struct fr_cursor;
 
 /* READER is borrowed. In front of its first round and its first sample, a file has initial state: the
-   processes at its begin. The cursor skips that state if its times lie within KNOWN_FROM … KNOWN_TO (ns; 0
+   processes at its start. The cursor skips that state if its times lie within KNOWN_FROM … KNOWN_TO (ns; 0
    and 0: none), the time that another file covers. 0 or -ENOMEM. */
 int fr_cursor_new(struct fr_reader *reader, uint64_t known_from, uint64_t known_to, struct fr_cursor **ret);
 /* Returns NULL. C may be NULL. */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Removes duplicates. The windows of dumps overlap, so one record may stand in several files. But one file
+ * Removes duplicates. The windows of dumps overlap, so several files may have one record. But one file
  * may also have two records with the same bytes. So, among the records of one time, each distinct one is
- * written as often as it stands in the input that has it most often.
+ * written as often as it is in the input that has it most often.
  */
 
 #include <linux/perf_event.h>

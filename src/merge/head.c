@@ -198,7 +198,7 @@ static int check_events(const struct fr_session *s, struct fr_diag *d)
 			(!l.sample_id || l.sample_id != first.sample_id || l.tail_id != first.tail_id ||
 				a->sample_id_all != b->sample_id_all))
 			return fr_fail(d, -EINVAL, "Record all of them with PERF_SAMPLE_IDENTIFIER.",
-				"the records of \"%.100s\" and \"%.100s\" could not be told apart",
+				"the records of \"%.100s\" and \"%.100s\" could not be distinguished",
 				s->events[0].name, s->events[i].name);
 		if (a->use_clockid != b->use_clockid || a->clockid != b->clockid)
 			return fr_fail(d, -EINVAL, NULL,

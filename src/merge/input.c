@@ -251,7 +251,7 @@ int fr_inputs_open(const struct fr_merge_options *o, struct fr_inputs *ret, stru
 	r = open_all(o, ret, d);
 	if (r >= 0 && ret->n == 0)
 		return fr_fail(d, -EBADMSG, "Name dumps of flightrecd, or files of perf record.",
-			"nothing to merge: none of the inputs is a perf.data");
+			"nothing to merge: no input is a perf.data");
 	return r;
 }
 

@@ -4,7 +4,7 @@
 /*
  * The objects of run-time code. A dump NAME has them in NAME.jit/ beside it, and its MMAP2 records name them
  * by their absolute path. The output gets links to them in OUTPUT.jit/, and its records name these. The name
- * of an object tells its content, so two dumps may bring the same object.
+ * of an object tells its content, so two dumps may have the same object.
  */
 
 #include "base/buf.h"

@@ -42,10 +42,11 @@ static bool covers(const struct fr_input *in, uint64_t time_ns)
 	       to->valuedouble >= (double)time_ns;
 }
 
-/* The time for which input OF may skip its initial state, as another input of the same recording covers it:
-   - a sample file, as an auxiliary file covers it without a gap;
-   - an auxiliary file, which begins with a checkpoint, as a sample file covers that time. The checkpoint
-   would restart processes in the middle of that file, and lose what only that file knows about them. */
+/* The time for which input OF may skip its initial state, because another input of the same recording covers
+   it:
+   - a sample file, if an auxiliary file covers its start without a gap;
+   - an auxiliary file, if a sample file covers its start. After a compaction it begins with all processes.
+   They would start again in the middle of the sample file, without what only that file knows about them. */
 static void find_known_time(const struct merge *m, size_t of, uint64_t *ret_from, uint64_t *ret_to)
 {
 	const struct fr_input *in = &m->inputs.v[of];
@@ -277,8 +278,7 @@ static void report_damage(struct merge *m)
 			(unsigned long long)damage->lost_bytes);
 	}
 	if (m->overflowed)
-		fr_merge_warn(
-			m->options, "too many records have one time: some may stand in the output twice");
+		fr_merge_warn(m->options, "too many records have one time: some may be in the output twice");
 }
 
 /* The output has a sidecar if an input has one: files of other recorders have none. */

@@ -40,7 +40,7 @@ static bool copy_items(cJSON *to, const cJSON *list)
 	return true;
 }
 
-/* The sidecars of the inputs, in which an earlier merge stands as its dumps. */
+/* Adds the sidecars of the inputs; of the output of an earlier merge, the sidecars of its dumps. */
 static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
 {
 	bool ok = true;
@@ -228,7 +228,7 @@ char *fr_sidecar_unite(
 		  add_causes(all, dumps) && add_losses(all, dumps);
 	char *text;
 
-	/* The dumps stand last, behind their sums. */
+	/* The dumps are last, after their sums. */
 	if (!dumps || !cJSON_AddItemToObject(all, "dumps", dumps))
 		cJSON_Delete(dumps);
 	text = ok ? cJSON_Print(all) : NULL;

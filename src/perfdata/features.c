@@ -7,9 +7,7 @@
 #include "base/cleanup.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <limits.h>
-#include <string.h>
 
 #define STRING_ALIGN 64u
 #define MISC_BUILD_ID_SIZE (1u << 15)
@@ -98,7 +96,7 @@ int fr_feature_add_build_id(
 		int32_t pid;
 		uint8_t id[20], id_size, reserved[3];
 	} record = {.pid = pid, .id_size = (uint8_t)size};
-	/* 36 bytes stand before the name: 4 more bytes make the record a multiple of 8. */
+	/* 36 bytes are before the name: 4 more bytes make the record a multiple of 8. */
 	size_t len = strlen(path) + 1, padded = FR_ALIGN_UP(len, STRING_ALIGN) + 4;
 	struct fr_buf *b = &s->features[FR_FEATURE_BUILD_ID];
 

@@ -21,7 +21,6 @@ static void texts_deinit(struct texts *t)
 {
 	free(t->argz);
 }
-#define _cleanup_texts_ _cleanup_(texts_deinit)
 
 static int add_text(struct texts *t, const char *text)
 {
@@ -62,7 +61,7 @@ static void put_id(struct builder *b, uint32_t cpu, const char *name)
 
 int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus)
 {
-	_cleanup_texts_ struct texts packages = {0}, dies = {0}, cores = {0};
+	_cleanup_(texts_deinit) struct texts packages = {0}, dies = {0}, cores = {0};
 	struct builder b = {0};
 	int r = add_cpu_lists(&packages, cpus, "package_cpus_list", "core_siblings_list");
 
@@ -86,7 +85,7 @@ int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus)
 	return finish_section(&b, &s->features[FR_FEATURE_CPU_TOPOLOGY]);
 }
 
-/* One cache as it stands in the section: its level first. False: the CPU has no such cache. */
+/* One cache as it is in the section: its level first. False: the CPU has no such cache. */
 static bool put_cache(struct builder *b, uint32_t cpu, uint32_t index)
 {
 	static const char *const numbers[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside perfdata/: the begin of a perf.data file, as perf's perf.data-file-format.txt describes it. */
+/* Inside perfdata/: the start of a perf.data file, as perf's perf.data-file-format.txt describes it. */
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The loop over records. An outer record stands in the file. If it is COMPRESSED, the zstd stream gets it,
- * and the records inside come before the next outer record. If a header is not believable, the reader
+ * The loop over records. An outer record is one in the file itself. If it is COMPRESSED, the zstd stream gets
+ * it, and the records inside come before the next outer record. If a header is not believable, the reader
  * searches for the next place with several proven records in a row.
  */
 
@@ -165,7 +165,7 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	return NULL;
 }
 
-/* Whether FR_READER_RESYNC_RECORDS proven records in a row stand at P, or fewer up to the end of the data.
+/* Whether FR_READER_RESYNC_RECORDS proven records in a row are at P, or fewer up to the end of the data.
    Rounds alone prove little. */
 static bool is_proven_run(const struct fr_reader *r, const uint8_t *p, size_t left, bool to_end)
 {

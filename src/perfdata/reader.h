@@ -28,7 +28,7 @@ struct fr_damage {
 
 /* The places of id and time in the records of an event, in bytes. 0: the record has none. */
 struct fr_layout {
-	uint16_t sample_id; /* from the begin of a SAMPLE */
+	uint16_t sample_id; /* from the start of a SAMPLE */
 	uint16_t sample_time;
 	uint16_t sample_min; /* size of the fixed part of a SAMPLE */
 	uint16_t tail_id;    /* back from the end of any other kernel record */

@@ -13,9 +13,7 @@
 #include "perfdata/file_header.h"
 #include "perfdata/reader_private.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool section_fits(const struct fr_reader *r, const struct file_section *s)
 {
@@ -109,7 +107,7 @@ static int read_feature(struct fr_reader *r, unsigned bit, const struct file_sec
 	return fr_buf_append(&r->session.features[bit], p, where->size);
 }
 
-/* The table stands behind the data and has one entry for each bit that is set. */
+/* The table follows the data and has one entry for each bit that is set. */
 static int read_features(struct fr_reader *r, const struct file_header *h)
 {
 	struct file_section table = {.offset = h->data.offset + h->data.size};

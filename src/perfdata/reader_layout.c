@@ -3,8 +3,8 @@
 /*
  * The places of id and time in a record. The kernel writes the fields of a sample in the order of
  * perf_output_sample(), and behind any other record the fields that sample_id_all asks for
- * (perf_event_open(2), "sample_id"). The events of a file can be told apart only if the id has the same place
- * in all of their records. PERF_SAMPLE_IDENTIFIER ensures that.
+ * (perf_event_open(2), "sample_id"). The events of a file can be distinguished only if the id has the same
+ * place in all of their records. PERF_SAMPLE_IDENTIFIER ensures that.
  */
 
 #include "base/cleanup.h"
@@ -149,7 +149,7 @@ int fr_reader_replace_attrs(struct fr_reader *r, const struct fr_session *by)
 	return fr_reader_reset_layouts(r);
 }
 
-/* The u64 field of the record at P that stands FRONT bytes from the begin of a sample, or BACK bytes before
+/* The u64 field of the record at P that is FRONT bytes from the start of a sample, or BACK bytes before
    the end of another kernel record; 0 if the record does not have it. */
 static uint64_t read_field(const uint8_t *p, const struct perf_event_header *h, uint16_t front, uint16_t back)
 {

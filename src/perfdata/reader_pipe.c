@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* In the pipe format, the head is records. They stand in front of the data, and also inside it if an event
+/* In the pipe format, the head is records. They are in front of the data, and also inside it if an event
    was opened again. */
 
 #include "base/cleanup.h"

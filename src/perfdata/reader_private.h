@@ -96,7 +96,7 @@ int fr_reader_head(struct fr_reader *r, struct fr_diag *d);
 /* Takes the names of events, and missing ids, from EVENT_DESC. 0, -EBADMSG, -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
 
-/* reader_pipe.c: takes a head record of the pipe format, which stands at file offset AT, into the session.
+/* reader_pipe.c: takes a head record of the pipe format, which is at file offset AT, into the session.
    May move the window. 1: done, it takes RET_SIZE bytes of the file; 0: not a head record; -EBADMSG: damaged;
    or another negative errno. */
 int fr_reader_pipe_record(
@@ -110,7 +110,7 @@ int fr_reader_reset_layouts(struct fr_reader *r);
 void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e);
 /* The index of the event that has ID, or -ENOENT. */
 int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
-/* Whether a whole record that these events can have made stands at P, with LEFT bytes from there on. P need
+/* Whether a whole record that these events can have made is at P, with LEFT bytes from there on. P need
    not be aligned. */
 bool fr_reader_is_believable(const struct fr_reader *r, const uint8_t *p, size_t left);
 /* And it has proof: the id of an event, or it is a round, or it begins a frame. */
@@ -123,7 +123,7 @@ void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, siz
 /* The next record of the zstd stream, perhaps not aligned. 1; 0: the next COMPRESSED record is needed; or
    -ENOMEM. */
 int fr_reader_next_compressed(struct fr_reader *r, const uint8_t **ret);
-/* Gives up the frame, counts the rest of its data as lost, and waits for the begin of another frame. */
+/* Gives up the frame, counts the rest of its data as lost, and waits for the start of another frame. */
 void fr_reader_drop_frame(struct fr_reader *r);
 /* After the last record of the file: a record that has begun and not ended is damage. */
 void fr_reader_end_compressed(struct fr_reader *r);

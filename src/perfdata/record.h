@@ -146,7 +146,7 @@ struct fr_record_cgroup {
 	char path[];
 };
 
-/* Whether a whole record stands at P, which is aligned to 8 and has LEFT bytes behind it: its size fits into
+/* Whether a whole record is at P, which is aligned to 8 and has LEFT bytes behind it: its size fits into
    LEFT, is a multiple of 8, and has room for the fixed part of its type (kernel types: in our layout, with
    the sample id). perf writes COMPRESSED, HEADER_TRACING_DATA and HEADER_BUILD_ID in any size. */
 bool fr_record_is_whole(const void *p, size_t left);

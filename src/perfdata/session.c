@@ -100,7 +100,7 @@ int fr_session_add_older_events(struct fr_session *to, const struct fr_session *
 		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
 
 	for (size_t i = 0; r == 0 && i < from->n_events; i++) {
-		/* The side-band event of FROM first, so that later openings stand before it. */
+		/* The side-band event of FROM first, so that later openings are before it. */
 		const struct fr_event_desc *e = &from->events[i ? i - 1 : from->n_events - 1];
 		struct fr_event_desc *added;
 

@@ -81,8 +81,8 @@ void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
 /* Removes the events that have no record of SINCE_NS or later. */
 void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns);
 
-/* After the events were opened again: adds the events of FROM, the openings before, in front of the last
-   event of TO, which is the side-band event; and FROM's tracepoint formats. An event that is recorded in FROM
+/* For events that were opened again: TO has the new openings. Adds the openings of FROM before the last event
+   of TO, which is the side-band event, and the tracepoint formats of FROM. An event that is recorded in FROM
    gets until_ns UINT64_MAX. 0, -ENOMEM, or -EBADMSG (malformed formats). */
 int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from);
 /* Makes one event of all openings of an event, as in a file: same attr, same name, the newest ids first. The

@@ -58,7 +58,6 @@ static void trace_formats_deinit(struct trace_formats *t)
 	fr_buf_deinit(&t->cmdlines);
 	*t = (struct trace_formats){0};
 }
-#define _cleanup_trace_formats_ _cleanup_(trace_formats_deinit)
 
 /* SIZE bytes into RET, unless an earlier section filled it. */
 static int read_once(struct byte_reader *r, uint64_t size, struct fr_buf *ret)
@@ -322,7 +321,7 @@ static int read_headers(struct trace_formats *t, const char *tracing)
 
 int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d)
 {
-	_cleanup_trace_formats_ struct trace_formats t = {0};
+	_cleanup_(trace_formats_deinit) struct trace_formats t = {0};
 	const char *tracing = NULL;
 	char events[PATH_MAX];
 	int r;
@@ -380,7 +379,7 @@ static int add_own_headers(struct trace_formats *t)
 
 int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const char *format, size_t len)
 {
-	_cleanup_trace_formats_ struct trace_formats t = {0};
+	_cleanup_(trace_formats_deinit) struct trace_formats t = {0};
 	int r = section->len ? parse_section(&t, section) : add_own_headers(&t);
 
 	if (r == 0)
@@ -390,7 +389,7 @@ int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const
 
 int fr_tracing_data_unite(struct fr_buf *a, const struct fr_buf *b)
 {
-	_cleanup_trace_formats_ struct trace_formats t = {0};
+	_cleanup_(trace_formats_deinit) struct trace_formats t = {0};
 	int r;
 
 	if (b->len == 0 || (a->len == b->len && memcmp(a->data, b->data, a->len) == 0))

@@ -4,7 +4,7 @@
  * Writes one zstd frame as COMPRESSED records, one for each piece of it. docs/design/60 gives the rules that
  * perf imposes on a piece.
  *
- *   [header │ skippable frame │ begin of the frame] [header │ more of the frame] …
+ *   [header │ skippable frame │ start of the frame] [header │ more of the frame] …
  */
 
 #include "perfdata/writer.h"
@@ -23,7 +23,7 @@
 #define BLOCK_RLE 1u
 #define BLOCK_RESERVED 3u
 
-/* Makes the skippable frame that stands before LEN bytes, so that all is a multiple of 8. Returns its size.
+/* Makes the skippable frame that is put before LEN bytes, so that all is a multiple of 8. Returns its size.
  */
 static size_t make_padding(size_t len, uint8_t ret[static 16])
 {

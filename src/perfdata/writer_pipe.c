@@ -32,7 +32,7 @@ static void put_event(struct builder *b, const struct fr_event_desc *e)
 
 	/* The whole struct: perf before 6.5 looks for the ids behind the struct that it was built with. */
 	attr.size = sizeof(attr);
-	do { /* the ids that do not fit stand in another record */
+	do { /* the ids that do not fit are in another record */
 		const size_t n = FR_MIN(e->n_ids - at, room);
 		uint64_t update[2] = {EVENT_UPDATE_NAME, n ? e->ids[at] : 0};
 
@@ -55,7 +55,7 @@ static void put_features(struct builder *b, const struct fr_session *s)
 	}
 }
 
-/* The section stands behind its record, outside of header.size. */
+/* The section follows its record, outside of header.size. */
 static void put_tracing_data(struct builder *b, const struct fr_buf *section)
 {
 	size_t size = FR_ALIGN_UP(section->len, 8);
