@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Writes the seeds of fuzz-image, which says what they mean: seed-image DIRECTORY. Made by the build, so that
-   they follow the layout. */
+/* Writes the seeds of fuzz-image, which describes their format: seed-image DIRECTORY. The build runs it, so
+   the seeds have the current layout. */
 
 #include "history/internal.h"
 #include "base/buf.h"
@@ -36,8 +36,8 @@ static int put_patch(struct fr_buf *b, uint32_t offset, const void *bytes, uint8
 	return r < 0 ? r : fr_buf_append(b, bytes, len);
 }
 
-/* One patch of eight bytes; OFFSET UINT32_MAX: none. */
-static int patched(const char *dir, const char *name, uint8_t mode, uint32_t offset, uint64_t value)
+/* Writes a seed with one patch of eight bytes; OFFSET UINT32_MAX: none. */
+static int write_patch(const char *dir, const char *name, uint8_t mode, uint32_t offset, uint64_t value)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	int r = fr_buf_append(&b, &mode, 1);
@@ -47,7 +47,7 @@ static int patched(const char *dir, const char *name, uint8_t mode, uint32_t off
 	return r < 0 ? r : write_seed(dir, name, &b);
 }
 
-static int patches(const char *dir)
+static int write_patches(const char *dir)
 {
 	uint32_t log, frame;
 	struct fr_image_header i = {0};
@@ -55,20 +55,22 @@ static int patches(const char *dir)
 	fr_image_lay_out(&i, 1 << 20);
 	log = (uint32_t)i.log_offset;
 	frame = log + (uint32_t)offsetof(struct fr_frame_header, entry.bytes);
-	return patched(dir, "whole", 1, UINT32_MAX, 0) | patched(dir, "other-size", 5, UINT32_MAX, 0) |
-	       patched(dir, "version", 1, HEADER(version), 2) |
-	       patched(dir, "areas", 3, HEADER(log_offset), 1ULL << 40) |
-	       patched(dir, "copied", 1, HEADER(log_bytes), 0) |
-	       patched(dir, "open-seq", 1, HEADER(open_seq), 1ULL << 63) |
-	       patched(dir, "fill", 1, HEADER(samples_fill), UINT64_MAX) |
-	       patched(dir, "low_watermark", 5, HEADER(open_low_watermark_ns), UINT64_MAX) |
-	       patched(dir, "record", 1, (uint32_t)i.samples_offset, UINT64_MAX) |
-	       patched(dir, "frame-torn", 1, log, 0) | patched(dir, "frame-size", 3, frame, UINT64_MAX) |
-	       patched(dir, "frame-seq", 3, log + (uint32_t)offsetof(struct fr_entry, seq), UINT64_MAX);
+	return write_patch(dir, "whole", 1, UINT32_MAX, 0) |
+	       write_patch(dir, "other-size", 5, UINT32_MAX, 0) |
+	       write_patch(dir, "version", 1, HEADER(version), 2) |
+	       write_patch(dir, "areas", 3, HEADER(log_offset), 1ULL << 40) |
+	       write_patch(dir, "copied", 1, HEADER(log_bytes), 0) |
+	       write_patch(dir, "open-seq", 1, HEADER(open_seq), 1ULL << 63) |
+	       write_patch(dir, "fill", 1, HEADER(samples_fill), UINT64_MAX) |
+	       write_patch(dir, "low_watermark", 5, HEADER(open_low_watermark_ns), UINT64_MAX) |
+	       write_patch(dir, "record", 1, (uint32_t)i.samples_offset, UINT64_MAX) |
+	       write_patch(dir, "frame-torn", 1, log, 0) |
+	       write_patch(dir, "frame-size", 3, frame, UINT64_MAX) |
+	       write_patch(dir, "frame-seq", 3, log + (uint32_t)offsetof(struct fr_entry, seq), UINT64_MAX);
 }
 
-/* The image of a small life, without the empty part of its log. */
-static int image(const char *dir)
+/* Writes the log of a ring with two frames. */
+static int write_image(const char *dir)
 {
 	const struct fr_history_config config = {.size_bytes = 1 << 20, .level = 1};
 	const struct perf_event_header round = {.type = FR_RECORD_FINISHED_ROUND, .size = sizeof(round)};
@@ -96,5 +98,5 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	(void)mkdir(argv[1], 0777);
-	return patches(argv[1]) || image(argv[1]);
+	return write_patches(argv[1]) || write_image(argv[1]);
 }
