@@ -2,7 +2,7 @@
 
 /* Any bytes as a configuration file: it is read, or refused with the number of a line. */
 
-#include "flightrecd/config_private.h"
+#include "config/config_private.h"
 #include "fuzz.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 /* Any bytes as the state of the instance before: if it decodes, encoding and decoding it again change
  * nothing. */
 
-#include "flightrecd/state.h"
+#include "handover/state.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
