@@ -58,15 +58,10 @@ static void fill(struct fr_history *h, unsigned runs)
 	}
 }
 
-static struct fr_history_config make_config(uint64_t size)
-{
-	return (struct fr_history_config){.size_bytes = size, .level = 1};
-}
-
 static const uint8_t *get_whole_ring(void)
 {
 	static uint8_t image[SIZE];
-	struct fr_history_config config = make_config(SIZE);
+	const struct fr_history_config config = {.size_bytes = SIZE, .level = 1};
 	struct fr_history *h;
 
 	if (((struct fr_image_header *)image)->magic)
@@ -171,7 +166,7 @@ static void read_ring(struct fr_history *h, uint64_t frames)
 
 static void adopt(const uint8_t *image, uint64_t size)
 {
-	struct fr_history_config config = make_config(size);
+	const struct fr_history_config config = {.size_bytes = size, .level = 1};
 	struct fr_history_adopted what, again;
 	struct fr_history *h, *next;
 	struct fr_diag d = {0};

@@ -7,30 +7,25 @@
 
 #include <stdio.h>
 
-static void read_all(struct fr_reader *r)
-{
-	const struct perf_event_header *h;
-	volatile uint64_t sum = 0;
-
-	/* A frame of a few bytes may have very many records; that is no hang. */
-	for (int n = 0; n < 100000 && fr_reader_next(r, &h, NULL) == 1; n++) {
-		check(h->size >= sizeof(*h) && ((uintptr_t)h & 7) == 0);
-		sum += fr_reader_time(r, h);
-		for (size_t i = 0; i < h->size; i++)
-			sum += ((const uint8_t *)h)[i];
-	}
-	sum += fr_reader_damage(r)->lost_bytes;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const struct perf_event_header *h;
 	int fd = make_memfd(data, size);
+	volatile uint64_t sum = 0;
 	struct fr_reader *r = NULL;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (fr_reader_open(path, &r, NULL) == 0)
-		read_all(r);
+	if (fr_reader_open(path, &r, NULL) == 0) {
+		/* A frame of a few bytes may have very many records; that is no hang. */
+		for (int n = 0; n < 100000 && fr_reader_next(r, &h, NULL) == 1; n++) {
+			check(h->size >= sizeof(*h) && ((uintptr_t)h & 7) == 0);
+			sum += fr_reader_time(r, h);
+			for (size_t i = 0; i < h->size; i++)
+				sum += ((const uint8_t *)h)[i];
+		}
+		sum += fr_reader_damage(r)->lost_bytes;
+	}
 	fr_reader_free(r);
 	close(fd);
 	return 0;

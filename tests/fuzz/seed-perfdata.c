@@ -6,15 +6,6 @@
 #include "base/cleanup.h"
 
 #include <stdio.h>
-#include <string.h>
-
-static const char *make_path(const char *dir, const char *file)
-{
-	static char path[512];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
-	return path;
-}
 
 static void add_records(struct fr_buf *b)
 {
@@ -33,15 +24,15 @@ int main(int argc, char *argv[])
 	_cleanup_session_ struct fr_session s = {0};
 	_cleanup_buf_ struct fr_buf b = {0};
 
-	if (argc != 2) {
+	if (argc != 2 || chdir(argv[1]) < 0) {
 		fprintf(stderr, "Usage: seed-perfdata DIRECTORY\n");
 		return 2;
 	}
 	synth_session(&s, 10, "host", 1000000000ULL);
 	add_records(&b);
-	synth_write_file(make_path(argv[1], "plain"), &s, &b, 0, 0);
-	synth_write_file(make_path(argv[1], "compressed"), &s, &b, 64, 1000);
-	synth_write_pipe(make_path(argv[1], "pipe"), &s, &b);
-	synth_write_file(make_path(argv[1], "cut"), &s, &b, 0, 0);
-	return truncate(make_path(argv[1], "cut"), 2000) < 0;
+	synth_write_file("plain", &s, &b, 0, 0);
+	synth_write_file("compressed", &s, &b, 64, 1000);
+	synth_write_pipe("pipe", &s, &b);
+	synth_write_file("cut", &s, &b, 0, 0);
+	return truncate("cut", 2000) < 0;
 }

@@ -17,7 +17,6 @@ enum { SYNTHETIC_CLOCK, SYNTHETIC_RAW, SYNTHETIC_SWITCH };
 /* The events cpu-clock, bpf-output with RAW and, if TRACEPOINT, sched:sched_switch, with two ids each, and
    all feature sections of this machine. False: tracefs, which sched_switch needs, is not mounted. */
 bool synthetic_session(struct fr_session *s, bool tracepoint);
-uint64_t synthetic_id(unsigned event, unsigned cpu);
 
 /* Appends COMM "synthetic" and an MMAP2 of /bin/true with a build-id, at TIME. */
 void synthetic_state(struct fr_buf *b, uint64_t time);
