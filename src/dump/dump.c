@@ -184,8 +184,8 @@ static int prepare(struct dump *x, struct fr_diag *d)
 
 	if (r < 0)
 		return r;
-	fr_session_drop_closed(&x->session, fr_snapshot_low_watermark(x->snapshot));
-	r = fr_session_join_same(&x->session);
+	fr_session_drop_closed_events(&x->session, fr_snapshot_low_watermark(x->snapshot));
+	r = fr_session_join_equal_events(&x->session);
 	fr_session_set_sideband_stacks(&x->session);
 	if (r == 0)
 		r = fr_feature_set_event_desc(&x->session);
@@ -241,14 +241,14 @@ static int compose(struct dump *x)
 	int r = fr_file_begin(&x->out, &x->session, &sink);
 
 	if (r == 0)
-		r = fr_file_records(&x->out, x->model.data, x->model.len);
+		r = fr_file_write_records(&x->out, x->model.data, x->model.len);
 	if (r == 0)
-		r = fr_file_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
+		r = fr_file_write_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)
-		r = fr_file_records(&x->out, x->since.data, x->since.len);
+		r = fr_file_write_records(&x->out, x->since.data, x->since.len);
 	/* Behind the round: no auxiliary file tells of these, so they are no state that a merge may drop. */
 	if (r == 0)
-		r = fr_file_records(&x->out, x->jit_maps.data, x->jit_maps.len);
+		r = fr_file_write_records(&x->out, x->jit_maps.data, x->jit_maps.len);
 	if (r == 0)
 		r = write_frames(x);
 	if (r == 0)

@@ -124,20 +124,20 @@ static int write_opened(struct fr_frames *f, size_t len)
 	size_t n;
 
 	if (!f->params->compress)
-		return fr_file_records(f->out, f->raw, len);
+		return fr_file_write_records(f->out, f->raw, len);
 	n = ZSTD_compressCCtx(f->pack, f->packed, f->packed_cap, f->raw, len, f->params->level);
 	if (ZSTD_isError(n))
-		return fr_file_records(f->out, f->raw, len);
+		return fr_file_write_records(f->out, f->raw, len);
 	f->raw_bytes += len;
 	f->packed_bytes += n;
-	return fr_file_compressed(f->out, f->packed, n);
+	return fr_file_write_frame(f->out, f->packed, n);
 }
 
 static int write_as_it_is(struct fr_frames *f, const struct section *s)
 {
 	f->raw_bytes += s->raw;
 	f->packed_bytes += s->len;
-	return fr_file_compressed(f->out, s->zstd, s->len);
+	return fr_file_write_frame(f->out, s->zstd, s->len);
 }
 
 /* 1: the section is not whole, and nothing of it was written. */
@@ -184,7 +184,7 @@ static int write_jit_maps(struct fr_frames *f, uint64_t last_ns)
 	if (r == 0)
 		r = fr_build_ids_collect(f->build_ids, f->session, f->jit_maps.data, f->jit_maps.len, NULL);
 	if (r == 0 && f->jit_maps.len > 0)
-		r = fr_file_records(f->out, f->jit_maps.data, f->jit_maps.len);
+		r = fr_file_write_records(f->out, f->jit_maps.data, f->jit_maps.len);
 	f->jit_maps.len = 0;
 	return r;
 }

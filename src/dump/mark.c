@@ -122,7 +122,8 @@ int fr_marks_add_event(struct fr_session *s)
 		return -EINVAL;
 	r = fr_session_add_event(s, &attr, FR_MARK_EVENT, &id, 1, NULL);
 	if (r == 0)
-		r = fr_tracing_data_add(&s->features[FR_FEATURE_TRACING_DATA], SYSTEM, text, (size_t)n);
+		r = fr_tracing_data_add_format(
+			&s->features[FR_FEATURE_TRACING_DATA], SYSTEM, text, (size_t)n);
 	return r < 0 ? r : fr_feature_set_event_desc(s);
 }
 
@@ -266,5 +267,5 @@ int fr_marks_write(struct fr_marks *m, struct fr_file_writer *out, uint64_t unti
 			break;
 		m->at += h->size;
 	}
-	return fr_file_records(out, m->records.data + begin, m->at - begin);
+	return fr_file_write_records(out, m->records.data + begin, m->at - begin);
 }
