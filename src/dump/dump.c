@@ -173,9 +173,9 @@ static int new_jit(struct dump *x)
 static int add_marks(struct dump *x)
 {
 	const struct fr_dump_params *p = x->params;
-	int r = p->n_marks ? fr_marks_add_event(&x->session) : 0;
+	int r = p->n_trigger_samples ? fr_marks_add_event(&x->session) : 0;
 
-	return r < 0 ? r : fr_marks_init(&x->marks, &x->session, p->marks, p->n_marks);
+	return r < 0 ? r : fr_marks_init(&x->marks, &x->session, p->trigger_samples, p->n_trigger_samples);
 }
 
 static int prepare(struct dump *x, struct fr_diag *d)

@@ -35,7 +35,7 @@ typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time
 /* What made a dump, as a sample of the event "flightrec:trigger" at its instant. Texts are borrowed until the
    dump is written, NULL or "" where there is none; what is no single line becomes one, and past 255 bytes
    they are cut. */
-struct fr_dump_mark {
+struct fr_trigger_sample {
 	uint64_t time_ns;		       /* monotonic */
 	pid_t pid, tid;			       /* 0: nobody, or not known; as the samples' are */
 	int cpu;			       /* -1: none, and then CPU 0 stands in the sample */
@@ -54,9 +54,10 @@ struct fr_dump_params {
 		to_ns; /* window, inclusive; 0 and UINT64_MAX: all that is there. Exact to the record */
 	bool compress; /* pass frames on as they are (type 81); else plain */
 	int level;     /* zstd level of the ring, for the feature section and for frames cut by the window */
-	size_t section_max;		  /* fr_history_section_max() */
-	const struct fr_dump_mark *marks; /* in the file wherever their time is, in the window or not */
-	size_t n_marks;
+	size_t section_max; /* fr_history_section_max() */
+	const struct fr_trigger_sample
+		*trigger_samples; /* in the file wherever their time is, in the window or not */
+	size_t n_trigger_samples;
 	struct fr_jit_held *jit_held;	/* borrowed, or NULL */
 	struct fr_early_ids *early_ids; /* borrowed; NULL: files are read now */
 	bool vdso_kept;	   /* a copy of it is where perf looks for build-ids, so that its id is no harm */

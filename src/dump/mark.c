@@ -145,7 +145,7 @@ static int put_text(struct fr_buf *raw, uint32_t *loc, const char *text)
 }
 
 /* What perf script prints. */
-static void compose(const struct fr_dump_mark *m, char *to, size_t size)
+static void compose(const struct fr_trigger_sample *m, char *to, size_t size)
 {
 	char trigger[TEXT_MAX], reason[TEXT_MAX], detail[TEXT_MAX], value[TEXT_MAX], threshold[TEXT_MAX];
 
@@ -159,7 +159,7 @@ static void compose(const struct fr_dump_mark *m, char *to, size_t size)
 		threshold[0] ? " threshold=" : "", threshold);
 }
 
-static int make_raw(const struct fr_dump_mark *m, uint16_t type, struct fr_buf *ret)
+static int make_raw(const struct fr_trigger_sample *m, uint16_t type, struct fr_buf *ret)
 {
 	struct raw head = {
 		.common_type = type, .common_pid = m->tid, .value = m->value, .threshold = m->threshold};
@@ -187,14 +187,14 @@ static int make_raw(const struct fr_dump_mark *m, uint16_t type, struct fr_buf *
 }
 
 /* A reader counts CPUs, and has no number for none. */
-static uint32_t cpu_of(const struct fr_dump_mark *m)
+static uint32_t cpu_of(const struct fr_trigger_sample *m)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
 
 	return m->cpu < 0 || m->cpu >= n ? 0 : (uint32_t)m->cpu;
 }
 
-static int append_record(struct fr_buf *b, const struct fr_event_desc *e, const struct fr_dump_mark *m)
+static int append_record(struct fr_buf *b, const struct fr_event_desc *e, const struct fr_trigger_sample *m)
 {
 	const bool callchain = e->attr.sample_type & PERF_SAMPLE_CALLCHAIN;
 	_cleanup_buf_ struct fr_buf raw = {0};
@@ -226,24 +226,26 @@ static int append_record(struct fr_buf *b, const struct fr_event_desc *e, const 
 /* Pointers into one array: equal times stay in its order. */
 static int by_time(const void *a, const void *b)
 {
-	const struct fr_dump_mark *x = *(const struct fr_dump_mark *const *)a;
-	const struct fr_dump_mark *y = *(const struct fr_dump_mark *const *)b;
+	const struct fr_trigger_sample *x = *(const struct fr_trigger_sample *const *)a;
+	const struct fr_trigger_sample *y = *(const struct fr_trigger_sample *const *)b;
 
 	if (x->time_ns != y->time_ns)
 		return x->time_ns < y->time_ns ? -1 : 1;
 	return x < y ? -1 : x > y;
 }
 
-int fr_marks_init(struct fr_marks *m, const struct fr_session *s, const struct fr_dump_mark *marks, size_t n)
+int fr_marks_init(
+	struct fr_marks *m, const struct fr_session *s, const struct fr_trigger_sample *marks, size_t n)
 {
-	_cleanup_free_ const struct fr_dump_mark **sorted = calloc(n ? n : 1, sizeof(struct fr_dump_mark *));
+	_cleanup_free_ const struct fr_trigger_sample **sorted =
+		calloc(n ? n : 1, sizeof(struct fr_trigger_sample *));
 	int r = sorted ? 0 : -ENOMEM;
 
 	*m = (struct fr_marks){.n = n};
 	for (size_t i = 0; i < n && r == 0; i++)
 		sorted[i] = &marks[i];
 	if (r == 0)
-		qsort(sorted, n, sizeof(struct fr_dump_mark *), by_time);
+		qsort(sorted, n, sizeof(struct fr_trigger_sample *), by_time);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = append_record(&m->records, &s->events[s->n_events - 1], sorted[i]);
 	return r;

@@ -25,7 +25,8 @@ struct fr_marks {
 /* The event into S, behind all that it has, with its format and its description. 0 or a negative errno. */
 int fr_marks_add_event(struct fr_session *s);
 /* Records of the N MARKS (borrowed), by their time. S has the event. 0 or -ENOMEM. */
-int fr_marks_init(struct fr_marks *m, const struct fr_session *s, const struct fr_dump_mark *marks, size_t n);
+int fr_marks_init(
+	struct fr_marks *m, const struct fr_session *s, const struct fr_trigger_sample *marks, size_t n);
 void fr_marks_deinit(struct fr_marks *m);
 /* Write those that are not yet written and not later than UNTIL_NS. 0 or the sink's errno. */
 int fr_marks_write(struct fr_marks *m, struct fr_file_writer *out, uint64_t until_ns);

@@ -27,7 +27,7 @@
 #define END_NS (SYNTHETIC_START_NS + (uint64_t)RUN * RUNS * 1000)
 
 /* In and out of the window, on samples and between them, two at one time; not in the order of time. */
-static const struct fr_dump_mark marks[] = {
+static const struct fr_trigger_sample marks[] = {
 	{.time_ns = END_NS + 1234567, .pid = 99, .tid = 99, .cpu = -1, .trigger = "late"},
 	{.time_ns = SYNTHETIC_START_NS + 50000500,
 		.pid = SYNTHETIC_PID,
@@ -65,8 +65,8 @@ static int setup(void **state)
 	if (dumping_setup(state, "/var/tmp", RUNS, RUN) < 0)
 		return -1;
 	f = *state;
-	f->params.marks = marks;
-	f->params.n_marks = FR_ARRAY_SIZE(marks);
+	f->params.trigger_samples = marks;
+	f->params.n_trigger_samples = FR_ARRAY_SIZE(marks);
 	return 0;
 }
 
@@ -301,7 +301,7 @@ static void test_long_texts(void **state)
 {
 	struct dumping *f = *state;
 	char text[70000];
-	struct fr_dump_mark m = {.time_ns = SYNTHETIC_START_NS,
+	struct fr_trigger_sample m = {.time_ns = SYNTHETIC_START_NS,
 		.trigger = text,
 		.reason = text,
 		.detail = text,
@@ -317,8 +317,8 @@ static void test_long_texts(void **state)
 
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	f->params.marks = &m;
-	f->params.n_marks = 1;
+	f->params.trigger_samples = &m;
+	f->params.n_trigger_samples = 1;
 	f->params.to_ns = 1;
 	assert_int_equal(dumping_dump(f, &r), 0);
 	perf(f, "script", r.name, "-F trace:pid,event,trace", &out);
@@ -341,7 +341,7 @@ static void test_merged(void **state)
 	struct fr_diag d = {0};
 
 	for (int i = 0; i < 2; i++) {
-		f->params.n_marks = i ? 3 : FR_ARRAY_SIZE(marks);
+		f->params.n_trigger_samples = i ? 3 : FR_ARRAY_SIZE(marks);
 		f->params.compress = i;
 		assert_int_equal(dumping_dump(f, &r[i]), 0);
 		snprintf(paths[i], sizeof(paths[i]), "%s/%s", f->dir, r[i].name);
@@ -369,8 +369,8 @@ static void test_merged_of_two_recorders(void **state)
 
 	f->params.to_ns = 1;
 	for (int i = 0; i < 2; i++) {
-		f->params.marks = marks + 3 * i;
-		f->params.n_marks = 3;
+		f->params.trigger_samples = marks + 3 * i;
+		f->params.n_trigger_samples = 3;
 		assert_int_equal(dumping_dump(f, &r[i]), 0);
 		snprintf(paths[i], sizeof(paths[i]), "%s/%s", f->dir, r[i].name);
 		f->session.events[1].attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
