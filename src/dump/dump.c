@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dump/dump.h"
 #include "dump/bpf.h"
+#include "dump/file_system.h"
 #include "dump/frames.h"
-#include "dump/names.h"
 #include "dump/sidecar.h"
-#include "dump/where.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/owner.h"
+#include "base/thread.h"
 #include "base/units.h"
 #include "perfdata/features.h"
 #include "perfdata/writer.h"
@@ -21,20 +21,20 @@
 
 #define MODE 0640
 #define NAME_TRIES 1000
-#define HEAD_BYTES (1u << 20) /* of the head and the features, roughly */
+#define HEAD_BYTES (1u << 20) /* an estimate: header and feature sections */
 
 struct dump {
 	const struct fr_dump_params *params;
 	struct fr_snapshot *snapshot;
 	struct fr_frames_plan plan;
-	struct fr_session session; /* with what this dump adds */
+	struct fr_session session; /* a copy, with what this dump adds */
 	struct fr_build_ids *build_ids;
-	struct fr_buf model; /* the state just before the low watermark */
-	struct fr_buf since; /* side-band that the ring gave up and that is not older than it */
+	struct fr_buf state; /* the process model just before the low watermark */
+	struct fr_buf since; /* side-band after it that the ring evicted */
 	struct fr_jit *jit;
-	struct fr_buf jit_maps; /* what it, and the build-ids, have to say of the model */
+	struct fr_buf maps; /* map records of ours that follow the state */
 	struct fr_jit_stats jit_stats;
-	struct fr_marks marks;
+	struct fr_trigger_samples trigger_samples;
 	bool published;
 	int owner_error, not_durable;
 	struct fr_frames frames;
@@ -43,7 +43,7 @@ struct dump {
 	int fd;
 	char tmp[NAME_MAX + 1]; /* empty: there is none */
 	char name[FR_DUMP_NAME_SIZE];
-	uint64_t later_us; /* than the trigger, in the name */
+	uint64_t later_us; /* how much later than the trigger the name is */
 };
 
 static void dump_deinit(struct dump *x)
@@ -57,23 +57,14 @@ static void dump_deinit(struct dump *x)
 	if (x->jit && !x->published)
 		fr_jit_discard(x->jit);
 	fr_jit_free(x->jit);
-	fr_buf_deinit(&x->jit_maps);
-	fr_marks_deinit(&x->marks);
+	fr_buf_deinit(&x->maps);
+	fr_trigger_samples_deinit(&x->trigger_samples);
 	fr_build_ids_free(x->build_ids);
-	fr_buf_deinit(&x->model);
+	fr_buf_deinit(&x->state);
 	fr_buf_deinit(&x->since);
 	fr_session_deinit(&x->session);
 }
 
-void fr_dump_name(uint64_t realtime_ns, char ret[static FR_DUMP_NAME_SIZE])
-{
-	char stamp[FR_STAMP_SIZE];
-
-	fr_stamp_format(realtime_ns, stamp);
-	snprintf(ret, FR_DUMP_NAME_SIZE, FR_DUMP_PREFIX "%s", stamp);
-}
-
-/* The name of the trigger's microsecond, or of one later. */
 static void make_name(struct dump *x)
 {
 	uint64_t wall = fr_clock_to_realtime(&x->params->clock, x->params->trigger_ns);
@@ -81,7 +72,7 @@ static void make_name(struct dump *x)
 	fr_dump_name(wall + x->later_us * FR_NSEC_PER_USEC, x->name);
 }
 
-/* The first that nobody has: what stands beside the file goes by it, and is there before the file is. */
+/* Take the first free name now: NAME.jit/ is made before the file has its name. */
 static void choose_name(struct dump *x)
 {
 	struct stat st;
@@ -96,7 +87,7 @@ static void choose_name(struct dump *x)
 static int open_file(struct dump *x, struct fr_diag *d)
 {
 	const struct fr_dump_params *p = x->params;
-	struct fr_file_writer_config writer;
+	struct fr_file_writer_config writer = p->writer;
 	char dir[PATH_MAX];
 
 	choose_name(x);
@@ -104,17 +95,17 @@ static int open_file(struct dump *x, struct fr_diag *d)
 	if (x->fd < 0) {
 		x->tmp[0] = '\0';
 		fr_directory_name(p->dirfd, dir, sizeof(dir));
-		return fr_fail_errno(d, x->fd, fr_where_hint(x->fd), "cannot create %s in %s", x->name, dir);
+		return fr_fail_errno(
+			d, x->fd, fr_file_system_hint(x->fd), "cannot create %s in %s", x->name, dir);
 	}
 	if (p->gid != (gid_t)-1 && fchown(x->fd, (uid_t)-1, p->gid) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot give %s to group %u", x->name, p->gid);
-	writer = p->writer;
 	writer.expected_bytes = x->plan.bytes + HEAD_BYTES;
 	return fr_writer_new(x->fd, &writer, &x->writer, d);
 }
 
-/* What happened after the window is none of this file's. */
-static int cut_since(struct dump *x)
+/* Remove side-band of after the window. */
+static int filter_since(struct dump *x)
 {
 	struct fr_section_kept kept;
 	ssize_t n = fr_section_filter(x->since.data, x->since.len, 0, x->params->to_ns, true, &kept);
@@ -126,8 +117,14 @@ static int cut_since(struct dump *x)
 	return 0;
 }
 
-/* The state before the first record: everything of it is older than what follows. */
-static int take_model(struct dump *x, struct fr_diag *d)
+static int collect_build_ids(struct dump *x, const struct fr_buf *records, struct fr_buf *ret_follow)
+{
+	return fr_build_ids_collect(x->build_ids, &x->session, records->data, records->len, ret_follow);
+}
+
+/* Get the state before the first record, and name what its maps map. The time of the state is older than all
+   records that follow. */
+static int add_model(struct dump *x, struct fr_diag *d)
 {
 	const struct fr_dump_params *p = x->params;
 	uint64_t low_watermark = fr_snapshot_low_watermark(x->snapshot),
@@ -136,28 +133,23 @@ static int take_model(struct dump *x, struct fr_diag *d)
 
 	if (oldest == UINT64_MAX)
 		oldest = FR_MIN(p->to_ns, p->trigger_ns);
-	r = p->model(p->ctx, low_watermark, oldest ? oldest - 1 : 0, &x->model, &x->since);
+	r = p->model(p->ctx, low_watermark, oldest ? oldest - 1 : 0, &x->state, &x->since);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot get the state of the processes for %s", x->name);
-	r = cut_since(x);
+	r = filter_since(x);
 	if (r == 0)
-		r = fr_build_ids_collect(
-			x->build_ids, &x->session, x->model.data, x->model.len, &x->jit_maps);
+		r = collect_build_ids(x, &x->state, &x->maps);
 	if (r == 0)
-		r = fr_build_ids_collect(
-			x->build_ids, &x->session, x->since.data, x->since.len, &x->jit_maps);
+		r = collect_build_ids(x, &x->since, &x->maps);
 	if (r == 0)
-		r = fr_jit_follow(x->jit, x->model.data, x->model.len, &x->jit_maps);
+		r = fr_jit_follow(x->jit, x->state.data, x->state.len, &x->maps);
 	if (r == 0)
-		r = fr_jit_until(x->jit, oldest ? oldest - 1 : 0, &x->jit_maps);
+		r = fr_jit_until(x->jit, oldest ? oldest - 1 : 0, &x->maps);
 	if (r == 0)
-		r = fr_jit_follow(x->jit, x->since.data, x->since.len, &x->jit_maps);
-	return r < 0 ? r
-		     : fr_build_ids_collect(
-			       x->build_ids, &x->session, x->jit_maps.data, x->jit_maps.len, NULL);
+		r = fr_jit_follow(x->jit, x->since.data, x->since.len, &x->maps);
+	return r < 0 ? r : collect_build_ids(x, &x->maps, NULL);
 }
 
-/* Beside the file, under its name. */
 static int new_jit(struct dump *x)
 {
 	char dir[PATH_MAX], name[NAME_MAX];
@@ -169,13 +161,15 @@ static int new_jit(struct dump *x)
 	return fr_jit_new(&config, &x->jit);
 }
 
-/* A file without marks has no event for them. */
-static int add_marks(struct dump *x)
+/* Without trigger samples the file does not have their event. */
+static int add_trigger_samples(struct dump *x)
 {
 	const struct fr_dump_params *p = x->params;
-	int r = p->n_trigger_samples ? fr_marks_add_event(&x->session) : 0;
+	int r = p->n_trigger_samples ? fr_trigger_samples_add_event(&x->session) : 0;
 
-	return r < 0 ? r : fr_marks_init(&x->marks, &x->session, p->trigger_samples, p->n_trigger_samples);
+	return r < 0 ? r
+		     : fr_trigger_samples_init(
+			       &x->trigger_samples, &x->session, p->trigger_samples, p->n_trigger_samples);
 }
 
 static int prepare(struct dump *x, struct fr_diag *d)
@@ -190,19 +184,18 @@ static int prepare(struct dump *x, struct fr_diag *d)
 	if (r == 0)
 		r = fr_feature_set_event_desc(&x->session);
 	if (r == 0)
-		r = add_marks(x);
+		r = add_trigger_samples(x);
 	if (r == 0)
 		r = fr_build_ids_new(x->params->vdso_kept, x->params->early_ids, &x->build_ids);
 	if (r == 0)
 		r = new_jit(x);
 	if (r == 0)
-		r = fr_frames_init(
-			&x->frames, x->params, &x->out, &x->session, x->build_ids, x->jit, &x->marks);
-	if (r < 0)
-		return r;
-	r = take_model(x, d);
+		r = fr_frames_init(&x->frames, x->params, &x->out, &x->session, x->build_ids, x->jit,
+			&x->trigger_samples);
+	if (r == 0)
+		r = add_model(x, d);
 	if (r == 0 && x->params->make_room)
-		x->params->make_room(x->params->ctx, x->plan.bytes + x->model.len + HEAD_BYTES);
+		x->params->make_room(x->params->ctx, x->plan.bytes + x->state.len + HEAD_BYTES);
 	return r;
 }
 
@@ -216,8 +209,8 @@ static int write_frames(struct dump *x)
 		if (r < 0)
 			return r;
 	}
-	/* What is younger than all frames: no round comes after it. */
-	return r < 0 ? r : fr_marks_write(&x->marks, &x->out, UINT64_MAX);
+	/* No round follows these, so they may be later than all frames. */
+	return r < 0 ? r : fr_trigger_samples_write(&x->trigger_samples, &x->out, UINT64_MAX);
 }
 
 static int add_features(struct dump *x)
@@ -234,21 +227,22 @@ static int add_features(struct dump *x)
 	return r;
 }
 
-static int compose(struct dump *x)
+static int write_content(struct dump *x)
 {
 	const struct fr_sink sink = {fr_writer_append, x->writer};
 	uint8_t header[FR_FILE_HEADER_SIZE];
 	int r = fr_file_begin(&x->out, &x->session, &sink);
 
 	if (r == 0)
-		r = fr_file_records(&x->out, x->model.data, x->model.len);
+		r = fr_file_records(&x->out, x->state.data, x->state.len);
 	if (r == 0)
 		r = fr_file_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)
 		r = fr_file_records(&x->out, x->since.data, x->since.len);
-	/* Behind the round: no auxiliary file tells of these, so they are no state that a merge may drop. */
+	/* These follow the round because a merge may drop what precedes it, and no auxiliary file has them.
+	 */
 	if (r == 0)
-		r = fr_file_records(&x->out, x->jit_maps.data, x->jit_maps.len);
+		r = fr_file_records(&x->out, x->maps.data, x->maps.len);
 	if (r == 0)
 		r = write_frames(x);
 	if (r == 0)
@@ -280,11 +274,11 @@ static int publish(struct dump *x, struct fr_diag *d)
 		return 0;
 	}
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
-	return fr_fail_errno(d, r, fr_where_hint(r), "cannot give %s its name in %s", x->name, dir);
+	return fr_fail_errno(d, r, fr_file_system_hint(r), "cannot give %s its name in %s", x->name, dir);
 }
 
-/* What the disk refused, in words: which file system, how much was needed, how much there is. */
-static int say_why(const struct dump *x, int code, struct fr_diag *d)
+/* Say which file system refused the dump, how much it needs, and how much is free. */
+static int report_failure(const struct dump *x, int code, struct fr_diag *d)
 {
 	char dir[PATH_MAX], fs[PATH_MAX], need[FR_UNIT_SIZE], have[FR_UNIT_SIZE];
 	struct statvfs v;
@@ -292,13 +286,13 @@ static int say_why(const struct dump *x, int code, struct fr_diag *d)
 	if (code == -ENOMEM)
 		return fr_fail_errno(d, code, NULL, "cannot put %s together", x->name);
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
-	fr_where_file_system(x->params->dirfd, fs, sizeof(fs));
+	fr_file_system_describe(x->params->dirfd, fs, sizeof(fs));
 	if (fstatvfs(x->fd, &v) < 0)
 		v = (struct statvfs){0};
-	fr_size_format(x->plan.bytes + x->model.len, need);
-	/* The temporary file's own blocks come back when it goes. */
-	fr_size_format((uint64_t)v.f_bavail * v.f_frsize + fr_where_allocated(x->fd), have);
-	return fr_fail_errno(d, code, fr_where_hint(code),
+	fr_size_format(x->plan.bytes + x->state.len, need);
+	/* The blocks of the temporary file become free when it is removed. */
+	fr_size_format((uint64_t)v.f_bavail * v.f_frsize + fr_file_allocated_bytes(x->fd), have);
+	return fr_fail_errno(d, code, fr_file_system_hint(code),
 		"cannot write %s to %s (%s): about %s needed, %s free there", x->name, dir, fs, need, have);
 }
 
@@ -313,7 +307,7 @@ static void fill_result(const struct dump *x, uint64_t start_ns, struct fr_dump_
 		.from_ns = f->first_ns,
 		.to_ns = f->last_ns,
 		.write_ns = fr_monotonic_ns() - start_ns,
-		.marks = x->marks.n,
+		.trigger_samples = x->trigger_samples.n,
 		.damaged = f->damaged,
 		.jit_objects = x->jit_stats.objects,
 		.jit_functions = x->jit_stats.functions,
@@ -335,8 +329,9 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	uint64_t start = fr_monotonic_ns();
 	int r;
 
-	/* Before the low watermark the state is not known; only overwritable rings hold samples that are
-	 * older. */
+	fr_thread_assert_may_wait();
+	/* The state before the low watermark is not known. Only overwritable kernel rings have older samples.
+	 */
 	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_low_watermark(snapshot));
 	fr_frames_plan(x.snapshot, x.params, &x.plan);
 	r = open_file(&x, d);
@@ -344,9 +339,9 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 		return r;
 	r = prepare(&x, d);
 	if (r == 0)
-		r = compose(&x);
+		r = write_content(&x);
 	if (r < 0)
-		return say_why(&x, r, d);
+		return report_failure(&x, r, d);
 	r = publish(&x, d);
 	if (r < 0)
 		return r;

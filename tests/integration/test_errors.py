@@ -455,7 +455,7 @@ CTL_MISTAKES = [
     ("report -D {empty}", "there is no dump in {empty}"),
     ("list -D /no/such", "-D"),
     ("list -D {text}", "-D"),
-    ("rm nosuch -D {empty}", "no name of a dump"),
+    ("rm nosuch -D {empty}", "is not the name of a dump"),
     ("rm perf.data.sample.20261120T231137.123456Z -D {empty}", "flightrecctl list"),
     ("verify-config /no/such", "/no/such"),
     ("verify-config {empty}", "{empty}"),

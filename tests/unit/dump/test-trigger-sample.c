@@ -177,7 +177,7 @@ static void check(struct dumping *f, uint64_t samples, struct fr_dump_result *re
 
 	assert_int_equal(dumping_dump(f, ret), 0);
 	assert_int_equal(ret->samples, samples);
-	assert_int_equal(ret->marks, FR_ARRAY_SIZE(marks));
+	assert_int_equal(ret->trigger_samples, FR_ARRAY_SIZE(marks));
 	check_marks(f, ret->name);
 	check_order(f, ret->name, samples + FR_ARRAY_SIZE(marks));
 	check_rounds(f, ret->name, &rounds);
@@ -291,7 +291,7 @@ static void test_none(void **state)
 	_cleanup_buf_ struct fr_buf list = {0};
 
 	assert_int_equal(dumping_dump(f, &r), 0);
-	assert_int_equal(r.marks, 0);
+	assert_int_equal(r.trigger_samples, 0);
 	perf(f, "evlist", r.name, "", &list);
 	assert_string_equal((char *)list.data, "cpu-clock\nbpf-output\n");
 }
