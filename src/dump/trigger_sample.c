@@ -234,14 +234,14 @@ static int compare_times(const void *a, const void *b)
 int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
 	const struct fr_trigger_sample *samples, size_t n)
 {
-	_cleanup_free_ const struct fr_trigger_sample **sorted = calloc(n + 1, sizeof(*sorted));
+	_cleanup_free_ const struct fr_trigger_sample **sorted = calloc(n + 1, sizeof(struct fr_trigger_sample *));
 	int r = sorted ? 0 : -ENOMEM;
 
 	*t = (struct fr_trigger_samples){.n = n};
 	for (size_t i = 0; i < n && r == 0; i++)
 		sorted[i] = &samples[i];
 	if (r == 0)
-		qsort(sorted, n, sizeof(*sorted), compare_times);
+		qsort(sorted, n, sizeof(struct fr_trigger_sample *), compare_times);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = append_record(&t->records, &s->events[s->n_events - 1], sorted[i]);
 	return r;
