@@ -36,9 +36,9 @@ int main(int argc, char *argv[])
 	}
 	if (bpf_obj_get_info_by_fd(prog, &info, &len) < 0)
 		err(1, "bpf_obj_get_info_by_fd");
-	fr_load_listen();
+	fr_load_count_terms();
 	end = fr_load_now_ns() + ns;
-	while (!fr_load_told && fr_load_now_ns() < end)
+	while (!fr_load_terms && fr_load_now_ns() < end)
 		for (int i = 0; i < 100; i++, calls++)
 			(void)getppid();
 	printf("{\"pid\":%d,\"prog\":%u,\"calls\":%" PRIu64 "}\n", getpid(), info.id, calls);

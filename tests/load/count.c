@@ -23,7 +23,7 @@ FR_LOAD_FRAME static uint64_t frtest_count(uint64_t ns, useconds_t pause)
 {
 	uint64_t n = 0, now = fr_load_now_ns(), end = now + ns, before;
 
-	while (!fr_load_told && now < end) {
+	while (!fr_load_terms && now < end) {
 		for (unsigned i = 0; i < BATCH; i++)
 			syscall(SYS_lseek, -1, n++, SEEK_SET);
 		if (pause)
@@ -68,7 +68,7 @@ int main(int argc, char *argv[])
 			errx(2, "usage: frtest-count [-t SECONDS | -s NUMBERS] [-c CPU] [-p MICROSECONDS]");
 	}
 	fr_load_pin(cpu);
-	fr_load_listen();
+	fr_load_count_terms();
 	begin = fr_load_now_ns();
 	n = step ? frtest_count_steps(step) : frtest_count(ns, pause);
 	printf("{\"pid\":%d,\"calls\":%" PRIu64 ",\"nr\":%d,\"ns\":%" PRIu64 ",\"longest_ns\":%" PRIu64 "}\n",

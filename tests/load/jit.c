@@ -50,7 +50,7 @@ static void burn(char *code, uint64_t end, int told)
 	void (*run)(uint64_t);
 
 	memcpy(&run, &code, sizeof(run));
-	while (fr_load_told < told && fr_load_now_ns() < end)
+	while (fr_load_terms < told && fr_load_now_ns() < end)
 		run(ROUNDS);
 }
 
@@ -144,7 +144,7 @@ int main(int argc, char *argv[])
 	text = mmap(NULL, 4 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (text == MAP_FAILED)
 		err(1, "mmap");
-	fr_load_listen();
+	fr_load_count_terms();
 	if (directory)
 		turn = jitdump(text, ns, directory);
 	else
