@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Loads a BPF program that takes its time, on every system call, and makes system calls, for a time or until
- * SIGTERM. Ends with 77 where BPF is not permitted.
+ * Loads a slow BPF program that runs at every system call, and makes system calls for a time or until
+ * SIGTERM. Exit code 77: BPF is not permitted.
  */
 
 #include "load.h"

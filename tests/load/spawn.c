@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Starts frtest-child (beside this program) again and again, one at a time, for a time or a number of times.
- */
+/* Starts frtest-child again and again, one at a time, for a time or so many times. */
 
 #include "load.h"
 

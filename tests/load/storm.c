@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Starts frtest-tiny (beside this program), which ends at once, as fast as it can: -n in all, -j at a time.
- */
+/* Starts frtest-tiny, which ends at once, as fast as it can: -n processes, -j at a time. */
 
 #include "load.h"
 
