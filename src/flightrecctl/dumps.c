@@ -126,7 +126,7 @@ int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d)
 static int find_latest(const char *directory, char **ret, struct fr_diag *d)
 {
 	_cleanup_free_ struct fr_named_file *files = NULL;
-	size_t n;
+	size_t n = 0;
 	int r = list_files(directory, &files, &n, d);
 
 	if (r < 0)
@@ -186,7 +186,7 @@ int ctl_dump_find(char **ret, struct fr_diag *d)
 	else
 		path = resolve_name(directory, name);
 	if (r == 0)
-		r = check_content(path, d);
+		r = path ? check_content(path, d) : -ENOMEM;
 	if (r == 0)
 		*ret = TAKE_PTR(path);
 	return r;

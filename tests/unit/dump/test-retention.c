@@ -230,11 +230,13 @@ static void vacuum(struct fixture *f, struct fr_retention limits, uint64_t keep_
 }
 #define GONE(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+/* Names are made of literals. NOLINTBEGIN(bugprone-suspicious-missing-comma) */
 #define DUMP(day) "perf.data.sample.202611" day "T120000.000000Z"
 #define MERGED(day) "perf.data.202611" day "T120000.000000Z"
+#define SIDECAR(file) (file ".json")
 #define AUXILIARY(day) "perf.data.auxiliary.202611" day "T130000.000000Z"
 /* A dump with what belongs to it. */
-#define FILES_OF(dump) dump, dump ".json", dump ".jit/", dump ".jit/1.so"
+#define FILES_OF(dump) dump, SIDECAR(dump), (dump ".jit/"), (dump ".jit/1.so")
 
 static void test_everything_that_belongs_to_a_dump_goes(void **state)
 {
@@ -252,8 +254,8 @@ static void test_everything_that_belongs_to_a_dump_goes(void **state)
 	assert_true(report.bytes >= 3 * 8192);
 	assert_true(report.freed_bytes >= 7 * 8192);
 	/* No dump of the run that ended with this auxiliary file remains. */
-	ARE_GONE(AUXILIARY("01"), DUMP("01"), DUMP("01") ".json", DUMP("01") ".jit", DUMP("02"),
-		DUMP("02") ".json", DUMP("02") ".jit");
+	ARE_GONE(AUXILIARY("01"), DUMP("01"), SIDECAR(DUMP("01")), DUMP("01") ".jit", DUMP("02"),
+		SIDECAR(DUMP("02")), DUMP("02") ".jit");
 	ARE_THERE(OTHERS, AUXILIARY("03"), FILES_OF(DUMP("03")));
 }
 
@@ -264,19 +266,19 @@ static void test_older_merged_files_count_as_dumps(void **state)
 	struct fixture *f = *state;
 
 	PUT("perf.data", "perf.data.json", "perf.data.jit/", "perf.data.jit/1.so", MERGED("01"),
-		MERGED("01") ".json", MERGED("03"), MERGED("03") ".json", FILES_OF(DUMP("02")),
+		SIDECAR(MERGED("01")), MERGED("03"), SIDECAR(MERGED("03")), FILES_OF(DUMP("02")),
 		FILES_OF(DUMP("04")), AUXILIARY("01"));
 	PUT(MERGED("02")); /* a file of perf record has no sidecar */
 	vacuum(f, (struct fr_retention){.max_files = 2}, UINT64_MAX, GONE(MERGED("01"), DUMP("02")), &report);
 	assert_int_equal(report.files, 2);
 	/* A merged file does not need an auxiliary file. */
-	ARE_GONE(MERGED("01"), MERGED("01") ".json", AUXILIARY("01"));
+	ARE_GONE(MERGED("01"), SIDECAR(MERGED("01")), AUXILIARY("01"));
 	ARE_THERE("perf.data", "perf.data.json", MERGED("02"), "perf.data.jit/1.so");
 	assert_int_equal(unlinkat(f->dirfd, "perf.data", 0), 0);
 	assert_int_equal(unlinkat(f->dirfd, MERGED("02"), 0), 0);
 	report = (struct fr_vacuum_report){0};
 	assert_int_equal(fr_vacuum_remove(f->dirfd, MERGED("03"), &report, NULL), 0);
-	ARE_GONE("perf.data.jit", MERGED("03") ".json");
+	ARE_GONE("perf.data.jit", SIDECAR(MERGED("03")));
 	fr_vacuum_report_deinit(&report);
 }
 
@@ -332,9 +334,9 @@ static void test_a_dump_is_removed_by_its_name(void **state)
 	assert_true(d.what[0]);
 	assert_int_equal(fr_vacuum_remove(f->dirfd, DUMP("03"), &report, NULL), -ENOENT);
 	assert_int_equal(report.n_removed, 0);
-	assert_int_equal(fr_vacuum_remove(f->dirfd, DUMP("01") ".json", &report, NULL), 0);
+	assert_int_equal(fr_vacuum_remove(f->dirfd, SIDECAR(DUMP("01")), &report, NULL), 0);
 	assert_int_equal(report.n_removed, 1);
-	ARE_GONE(DUMP("01"), DUMP("01") ".json", DUMP("01") ".jit");
+	ARE_GONE(DUMP("01"), SIDECAR(DUMP("01")), DUMP("01") ".jit");
 	ARE_THERE(FILES_OF(DUMP("02")));
 	fr_vacuum_report_deinit(&report);
 }
@@ -343,13 +345,15 @@ static void test_leftovers_of_a_killed_recorder_go(void **state)
 {
 	struct fixture *f = *state;
 
-	PUT("." DUMP("01") ".0123abcd", "." DUMP("01") ".json.0123abcd", ".perf.data.0123abcd",
+	PUT("." DUMP("01") ".0123abcd", ("." DUMP("01") ".json.0123abcd"), ".perf.data.0123abcd",
 		FILES_OF(DUMP("03")));
-	PUT(DUMP("02") ".json"); /* its dump is gone */
+	PUT(SIDECAR(DUMP("02"))); /* its dump is gone */
 	assert_int_equal(fr_vacuum_leftovers(f->dirfd), 2);
-	ARE_GONE("." DUMP("01") ".0123abcd", DUMP("02") ".json");
+	ARE_GONE("." DUMP("01") ".0123abcd", SIDECAR(DUMP("02")));
 	ARE_THERE(".perf.data.0123abcd", FILES_OF(DUMP("03")));
 }
+
+/* NOLINTEND(bugprone-suspicious-missing-comma) */
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
