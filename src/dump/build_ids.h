@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside dump/: the build-ids of the files that the maps of a dump name, each path once. docs/design/51. */
+/* Inside dump/: the build-ids of the files that the maps of a dump name, each path once. docs/design/98. */
 
 #include "perfdata/session.h"
 #include "sideband/early_ids.h"

@@ -3,7 +3,7 @@
 
 /*
  * How much of the disk dumps may take, in the terms of coredump.conf(5). These functions decide from a list
- * of dumps and from numbers about the disk. vacuum.h makes the list, and removes the files. docs/design/52.
+ * of dumps and from numbers about the disk. vacuum.h makes the list, and removes the files. docs/design/51.
  */
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Removal of dumps: the oldest ones by the limits of retention, or dumps by name. docs/design/52 lists what
+ * Removal of dumps: the oldest ones by the limits of retention, or dumps by name. docs/design/51 lists what
  * belongs to a dump and goes with it. All functions wait for a disk, and run on any thread that may. Two of
  * them may run at the same time.
  */

@@ -3,7 +3,7 @@
 
 /*
  * flightrecctl: each verb is one file cmd_X.c, with its entry in the table of verbs, its options and its
- * code. The other files are what verbs share. docs/design/53 shows how to add a verb.
+ * code. The other files are what verbs share. docs/CONTRIBUTING.md shows how to add a verb.
  *
  * The program has one thread. A verb prints its own errors and returns an exit code (enum fr_exit). Functions
  * that return an allocated string end the program if there is no memory.
