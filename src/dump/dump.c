@@ -36,14 +36,13 @@ struct dump {
 	struct fr_jit_stats jit_stats;
 	struct fr_trigger_samples trigger_samples;
 	bool published;
-	int owner_error, not_durable;
 	struct fr_frames frames;
+	struct fr_dump_result result;
 	struct fr_file_writer out;
 	struct fr_writer *writer;
 	int fd;
 	char tmp[NAME_MAX + 1]; /* empty: there is none */
-	char name[FR_DUMP_NAME_SIZE];
-	uint64_t later_us; /* how much later than the trigger the name is */
+	uint64_t later_us;	/* how much later than the trigger the name is */
 };
 
 static void dump_deinit(struct dump *x)
@@ -69,7 +68,7 @@ static void make_name(struct dump *x)
 {
 	uint64_t wall = fr_clock_to_realtime(&x->params->clock, x->params->trigger_ns);
 
-	fr_dump_name(wall + x->later_us * FR_NSEC_PER_USEC, x->name);
+	fr_dump_name(wall + x->later_us * FR_NSEC_PER_USEC, x->result.name);
 }
 
 /* Take the first free name now: NAME.jit/ is made before the file has its name. */
@@ -78,7 +77,7 @@ static void choose_name(struct dump *x)
 	struct stat st;
 
 	for (make_name(x); x->later_us < NAME_TRIES; make_name(x)) {
-		if (fstatat(x->params->dirfd, x->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(x->params->dirfd, x->result.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return;
 		x->later_us++;
 	}
@@ -91,15 +90,15 @@ static int open_file(struct dump *x, struct fr_diag *d)
 	char dir[PATH_MAX];
 
 	choose_name(x);
-	x->fd = fr_tmp_create(p->dirfd, x->name, MODE, x->tmp, sizeof(x->tmp));
+	x->fd = fr_tmp_create(p->dirfd, x->result.name, MODE, x->tmp, sizeof(x->tmp));
 	if (x->fd < 0) {
 		x->tmp[0] = '\0';
 		fr_directory_name(p->dirfd, dir, sizeof(dir));
 		return fr_fail_errno(
-			d, x->fd, fr_file_system_hint(x->fd), "cannot create %s in %s", x->name, dir);
+			d, x->fd, fr_file_system_hint(x->fd), "cannot create %s in %s", x->result.name, dir);
 	}
 	if (p->gid != (gid_t)-1 && fchown(x->fd, (uid_t)-1, p->gid) < 0)
-		return fr_fail_errno(d, -errno, NULL, "cannot give %s to group %u", x->name, p->gid);
+		return fr_fail_errno(d, -errno, NULL, "cannot give %s to group %u", x->result.name, p->gid);
 	writer.expected_bytes = x->plan.bytes + HEAD_BYTES;
 	return fr_writer_new(x->fd, &writer, &x->writer, d);
 }
@@ -113,7 +112,7 @@ static int filter_since(struct dump *x)
 	if (n < 0)
 		return (int)n;
 	x->since.len = (size_t)n;
-	x->frames.sideband += kept.records;
+	x->result.sideband += kept.records;
 	return 0;
 }
 
@@ -135,7 +134,8 @@ static int add_model(struct dump *x, struct fr_diag *d)
 		oldest = FR_MIN(p->to_ns, p->trigger_ns);
 	r = p->model(p->ctx, low_watermark, oldest ? oldest - 1 : 0, &x->state, &x->since);
 	if (r < 0)
-		return fr_fail_errno(d, r, NULL, "cannot get the state of the processes for %s", x->name);
+		return fr_fail_errno(
+			d, r, NULL, "cannot get the state of the processes for %s", x->result.name);
 	r = filter_since(x);
 	if (r == 0)
 		r = collect_build_ids(x, &x->state, &x->maps);
@@ -157,7 +157,7 @@ static int new_jit(struct dump *x)
 		x->params->dirfd, dir, name, x->params->jit_held, x->params->gid};
 
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
-	snprintf(name, sizeof(name), "%s.jit", x->name);
+	snprintf(name, sizeof(name), "%s.jit", x->result.name);
 	return fr_jit_new(&config, &x->jit);
 }
 
@@ -191,7 +191,7 @@ static int prepare(struct dump *x, struct fr_diag *d)
 		r = new_jit(x);
 	if (r == 0)
 		r = fr_frames_init(&x->frames, x->params, &x->out, &x->session, x->build_ids, x->jit,
-			&x->trigger_samples);
+			&x->trigger_samples, &x->result);
 	if (r == 0)
 		r = add_model(x, d);
 	if (r == 0 && x->params->make_room)
@@ -219,8 +219,8 @@ static int add_features(struct dump *x)
 	uint64_t ratio = f->packed_bytes ? f->raw_bytes / f->packed_bytes : 1;
 	int r = 0;
 
-	if (f->samples)
-		r = fr_feature_set_sample_time(&x->session, f->first_ns, f->last_ns);
+	if (x->result.samples)
+		r = fr_feature_set_sample_time(&x->session, x->result.from_ns, x->result.to_ns);
 	if (r == 0 && x->params->compress)
 		r = fr_feature_set_compressed(&x->session, x->params->level, (uint32_t)FR_MAX(ratio, 1u),
 			(uint32_t)x->params->section_max);
@@ -261,20 +261,21 @@ static int publish(struct dump *x, struct fr_diag *d)
 	char dir[PATH_MAX];
 	int r;
 
-	x->owner_error = fr_owner_give(x->fd, (gid_t)-1);
-	r = fr_tmp_publish(x->params->dirfd, x->tmp, x->name);
+	x->result.owner_error = fr_owner_give(x->fd, (gid_t)-1);
+	r = fr_tmp_publish(x->params->dirfd, x->tmp, x->result.name);
 	while (r == -EEXIST && x->later_us++ < NAME_TRIES) {
 		make_name(x);
-		r = fr_tmp_publish(x->params->dirfd, x->tmp, x->name);
+		r = fr_tmp_publish(x->params->dirfd, x->tmp, x->result.name);
 	}
 	if (r >= 0) {
 		x->tmp[0] = '\0';
 		x->published = true;
-		x->not_durable = r;
+		x->result.not_durable = r;
 		return 0;
 	}
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
-	return fr_fail_errno(d, r, fr_file_system_hint(r), "cannot give %s its name in %s", x->name, dir);
+	return fr_fail_errno(
+		d, r, fr_file_system_hint(r), "cannot give %s its name in %s", x->result.name, dir);
 }
 
 /* Say which file system refused the dump, how much it needs, and how much is free. */
@@ -284,7 +285,7 @@ static int report_failure(const struct dump *x, int code, struct fr_diag *d)
 	struct statvfs v;
 
 	if (code == -ENOMEM)
-		return fr_fail_errno(d, code, NULL, "cannot put %s together", x->name);
+		return fr_fail_errno(d, code, NULL, "cannot put %s together", x->result.name);
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	fr_file_system_describe(x->params->dirfd, fs, sizeof(fs));
 	if (fstatvfs(x->fd, &v) < 0)
@@ -293,31 +294,22 @@ static int report_failure(const struct dump *x, int code, struct fr_diag *d)
 	/* The blocks of the temporary file become free when it is removed. */
 	fr_size_format((uint64_t)v.f_bavail * v.f_frsize + fr_file_allocated_bytes(x->fd), have);
 	return fr_fail_errno(d, code, fr_file_system_hint(code),
-		"cannot write %s to %s (%s): about %s needed, %s free there", x->name, dir, fs, need, have);
+		"cannot write %s to %s (%s): about %s needed, %s free there", x->result.name, dir, fs, need,
+		have);
 }
 
-static void fill_result(const struct dump *x, uint64_t start_ns, struct fr_dump_result *ret)
+static void complete_result(struct dump *x, uint64_t start_ns)
 {
-	const struct fr_frames *f = &x->frames;
+	struct fr_dump_result *r = &x->result;
 
-	*ret = (struct fr_dump_result){
-		.bytes = fr_writer_bytes(x->writer),
-		.samples = f->samples,
-		.sideband = f->sideband,
-		.from_ns = f->first_ns,
-		.to_ns = f->last_ns,
-		.write_ns = fr_monotonic_ns() - start_ns,
-		.trigger_samples = x->trigger_samples.n,
-		.damaged = f->damaged,
-		.jit_objects = x->jit_stats.objects,
-		.jit_functions = x->jit_stats.functions,
-		.jit_bytes = x->jit_stats.bytes,
-		.jit_cut = x->jit_stats.cut,
-		.owner_error = x->owner_error,
-		.not_durable = x->not_durable,
-	};
-	snprintf(ret->name, sizeof(ret->name), "%s", x->name);
-	snprintf(ret->how, sizeof(ret->how), "%s", fr_writer_describe(x->writer));
+	r->bytes = fr_writer_bytes(x->writer);
+	r->write_ns = fr_monotonic_ns() - start_ns;
+	r->trigger_samples = x->trigger_samples.n;
+	r->jit_objects = x->jit_stats.objects;
+	r->jit_functions = x->jit_stats.functions;
+	r->jit_bytes = x->jit_stats.bytes;
+	r->jit_cut = x->jit_stats.cut;
+	snprintf(r->how, sizeof(r->how), "%s", fr_writer_describe(x->writer));
 }
 
 int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *params, cJSON *meta,
@@ -325,7 +317,6 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 {
 	struct fr_dump_params exact = *params;
 	_cleanup_(dump_deinit) struct dump x = {.params = &exact, .snapshot = snapshot, .fd = -1};
-	struct fr_dump_result result;
 	uint64_t start = fr_monotonic_ns();
 	int r;
 
@@ -345,8 +336,8 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	r = publish(&x, d);
 	if (r < 0)
 		return r;
-	fill_result(&x, start, &result);
-	result.sidecar_error = fr_sidecar_write(meta, &exact, &result);
-	*ret = result;
+	complete_result(&x, start);
+	x.result.sidecar_error = fr_sidecar_write(meta, &exact, &x.result);
+	*ret = x.result;
 	return 0;
 }

@@ -78,14 +78,15 @@ void fr_frames_plan(
 
 int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, struct fr_file_writer *out,
 	struct fr_session *session, struct fr_build_ids *build_ids, struct fr_jit *jit,
-	struct fr_trigger_samples *trigger_samples)
+	struct fr_trigger_samples *trigger_samples, struct fr_dump_result *result)
 {
 	*f = (struct fr_frames){.params = params,
 		.out = out,
 		.session = session,
 		.build_ids = build_ids,
 		.jit = jit,
-		.trigger_samples = trigger_samples};
+		.trigger_samples = trigger_samples,
+		.result = result};
 	f->packed_cap = ZSTD_compressBound(params->section_max);
 	f->raw = malloc(params->section_max);
 	f->packed = malloc(f->packed_cap);
@@ -109,15 +110,17 @@ void fr_frames_deinit(struct fr_frames *f)
 
 static void count_records(struct fr_frames *f, const struct section *s, const struct fr_section_kept *kept)
 {
+	struct fr_dump_result *r = f->result;
+
 	if (!s->samples) {
-		f->sideband += kept->records;
+		r->sideband += kept->records;
 		return;
 	}
 	if (kept->records == 0)
 		return;
-	f->first_ns = f->samples ? FR_MIN(f->first_ns, kept->first_ns) : kept->first_ns;
-	f->last_ns = FR_MAX(f->last_ns, kept->last_ns);
-	f->samples += kept->records;
+	r->from_ns = r->samples ? FR_MIN(r->from_ns, kept->first_ns) : kept->first_ns;
+	r->to_ns = FR_MAX(r->to_ns, kept->last_ns);
+	r->samples += kept->records;
 }
 
 static int write_compressed(struct fr_frames *f, const void *zstd, size_t len, size_t raw_len)
@@ -199,12 +202,12 @@ int fr_frames_write(struct fr_frames *f, const struct fr_frame *frame)
 	int r = write_section(f, &sideband);
 
 	if (r >= 0) {
-		f->damaged += (uint64_t)r;
+		f->result->damaged += (uint64_t)r;
 		r = write_between_sections(f, FR_MAX(sideband.last_ns, samples.last_ns));
 	}
 	if (r >= 0)
 		r = write_section(f, &samples);
 	if (r >= 0)
-		f->damaged += (uint64_t)r;
+		f->result->damaged += (uint64_t)r;
 	return r < 0 ? r : 0;
 }

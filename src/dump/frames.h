@@ -23,10 +23,7 @@ struct fr_frames {
 	uint8_t *raw, *packed; /* a section, decompressed and compressed again */
 	size_t packed_cap;
 
-	/* Results. */
-	uint64_t samples, sideband; /* records in the file */
-	uint64_t damaged;	    /* sections that were left out */
-	uint64_t first_ns, last_ns;
+	struct fr_dump_result *result; /* gets the records, times and damage */
 	uint64_t raw_bytes, packed_bytes;
 };
 
@@ -40,10 +37,10 @@ struct fr_frames_plan {
 void fr_frames_plan(
 	struct fr_snapshot *snapshot, const struct fr_dump_params *params, struct fr_frames_plan *ret);
 
-/* OUT, SESSION, BUILD_IDS, JIT and TRIGGER_SAMPLES are borrowed. Returns 0 or -ENOMEM. */
+/* All pointers are borrowed. Returns 0 or -ENOMEM. */
 int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, struct fr_file_writer *out,
 	struct fr_session *session, struct fr_build_ids *build_ids, struct fr_jit *jit,
-	struct fr_trigger_samples *trigger_samples);
+	struct fr_trigger_samples *trigger_samples, struct fr_dump_result *result);
 void fr_frames_deinit(struct fr_frames *f);
 
 /* Write the records of FRAME that the window covers. A damaged section is left out and counted. Returns 0 or

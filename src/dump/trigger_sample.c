@@ -234,7 +234,8 @@ static int compare_times(const void *a, const void *b)
 int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
 	const struct fr_trigger_sample *samples, size_t n)
 {
-	_cleanup_free_ const struct fr_trigger_sample **sorted = calloc(n + 1, sizeof(struct fr_trigger_sample *));
+	_cleanup_free_ const struct fr_trigger_sample **sorted =
+		calloc(n + 1, sizeof(struct fr_trigger_sample *));
 	int r = sorted ? 0 : -ENOMEM;
 
 	*t = (struct fr_trigger_samples){.n = n};

@@ -28,22 +28,14 @@ static int check_options(struct fr_diag *d)
 	return 0;
 }
 
-static void add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit)
-{
-	const uint64_t units = value / unit;
-
-	if (value != CTL_NOT_GIVEN)
-		cJSON_AddNumberToObject(o, name, (double)units);
-}
-
 static cJSON *make_parameters(void)
 {
 	cJSON *o = cJSON_CreateObject();
 
-	add_number(o, "last_ns", last_ns, 1);
-	add_number(o, "from_usec", from_ns, FR_NSEC_PER_USEC);
-	add_number(o, "to_usec", to_ns, FR_NSEC_PER_USEC);
-	add_number(o, "post_ns", post_ns, 1);
+	ctl_add_number(o, "last_ns", last_ns, 1);
+	ctl_add_number(o, "from_usec", from_ns, FR_NSEC_PER_USEC);
+	ctl_add_number(o, "to_usec", to_ns, FR_NSEC_PER_USEC);
+	ctl_add_number(o, "post_ns", post_ns, 1);
 	if (reason)
 		cJSON_AddStringToObject(o, "reason", reason);
 	if (no_wait)

@@ -103,11 +103,8 @@ static int list_profiles(const struct profiles *p)
 		cJSON_AddStringToObject(one, "description", description);
 		cJSON_AddBoolToObject(one, "set", is_set);
 		cJSON_AddItemToArray(array, one);
-		if (t) {
-			ctl_table_cell(t, "%s", name);
-			ctl_table_cell(t, "%s", is_set ? "*" : "");
-			ctl_table_cell(t, "%s", description);
-		}
+		if (t)
+			ctl_table_texts(t, name, is_set ? "*" : "", description, NULL);
 	}
 	if (t)
 		ctl_table_print(t, !ctl.no_legend);

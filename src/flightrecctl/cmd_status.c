@@ -34,7 +34,7 @@ static void print_ring(const cJSON *s)
 		ctl_size(s, "ring.used"), ctl_size(s, "ring.size"), ctl_size(s, "ring.raw"),
 		ctl_number(s, "ring.compression"));
 	if (ctl_number(s, "ring.pinned") > 0)
-		ctl_field("", "%s held by a dump that is being written, or waits for space",
+		ctl_field("", "%s pinned by a dump that is being written or waits for space",
 			ctl_size(s, "ring.pinned"));
 }
 
@@ -155,8 +155,7 @@ static void add_event_row(struct ctl_table *t, const char *name, const char *cpu
 {
 	double lost = sum_members(ctl_get(o, "lost")), samples = ctl_number(o, "samples");
 
-	ctl_table_cell(t, "%s", name);
-	ctl_table_cell(t, "%s", cpu);
+	ctl_table_texts(t, name, cpu, NULL);
 	ctl_table_cell(t, "%.0f", samples);
 	ctl_table_cell(t, "%.1f", ctl_number(o, "rate_per_s"));
 	ctl_table_cell(t, "%.0f", lost);

@@ -22,13 +22,10 @@ static void add_row(struct ctl_table *t, const cJSON *trigger)
 	const bool has_window = ctl_number(trigger, "window_ns") > 0,
 		   has_post = ctl_number(trigger, "post_ns") > 0;
 
-	ctl_table_cell(t, "%s", ctl_string(trigger, "name"));
-	ctl_table_cell(t, "%s", ctl_string(trigger, "source"));
+	ctl_table_texts(t, ctl_string(trigger, "name"), ctl_string(trigger, "source"), NULL);
 	if (ctl.verbose)
-		ctl_table_cell(t, "%s", or_dash(ctl_string(trigger, "subject")));
-	ctl_table_cell(t, "%s", ctl_string(trigger, "state"));
-	ctl_table_cell(t, "%s", measures ? last : "-");
-	ctl_table_cell(t, "%s", threshold);
+		ctl_table_texts(t, or_dash(ctl_string(trigger, "subject")), NULL);
+	ctl_table_texts(t, ctl_string(trigger, "state"), measures ? last : "-", threshold, NULL);
 	/* "30s", "30s+5s", "all" */
 	ctl_table_cell(t, "%s%s%s", has_window ? ctl_ns(trigger, "window_ns") : "all", has_post ? "+" : "",
 		has_post ? ctl_ns(trigger, "post_ns") : "");
@@ -39,9 +36,9 @@ static void add_row(struct ctl_table *t, const cJSON *trigger)
 		ctl_table_cell(t, "%.0f", ctl_number(trigger, "cooled"));
 		ctl_table_cell(t, "%.0f", ctl_number(trigger, "lost"));
 	}
-	ctl_table_cell(t, "%s",
-		ctl_is_countable(trigger, "last_fired_age_ns") ? ctl_ns(trigger, "last_fired_age_ns") : "-");
-	ctl_table_cell(t, "%s", or_dash(basename(ctl_string(trigger, "last_file"))));
+	ctl_table_texts(t,
+		ctl_is_countable(trigger, "last_fired_age_ns") ? ctl_ns(trigger, "last_fired_age_ns") : "-",
+		or_dash(basename(ctl_string(trigger, "last_file"))), NULL);
 }
 
 /* Describe what is wrong with a trigger. To be freed; NULL: nothing is wrong. */
@@ -56,9 +53,10 @@ static char *describe_problem(const cJSON *trigger)
 	if (!strcmp(state, "arming"))
 		return ctl_format("%s is still being armed: %s", name, ctl_string(trigger, "what"));
 	if (*gone)
-		return ctl_format("%s hears nothing for now: %s", name, gone);
+		return ctl_format("%s receives nothing for now: %s", name, gone);
 	if (bad > 0)
-		return ctl_format("%s: %.0f of what came could not be understood", name, bad);
+		return ctl_format(
+			"%s: %.0f message%s could not be understood", name, bad, bad == 1 ? "" : "s");
 	return NULL;
 }
 

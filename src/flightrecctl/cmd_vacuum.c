@@ -15,22 +15,14 @@
 
 static uint64_t max_use, keep_free, max_files, max_age_ns;
 
-static void add_limit(cJSON *o, const char *name, uint64_t value, uint64_t unit)
-{
-	const uint64_t units = value / unit;
-
-	if (value != CTL_NOT_GIVEN)
-		cJSON_AddNumberToObject(o, name, (double)units);
-}
-
 static cJSON *make_vacuum_parameters(void)
 {
 	cJSON *o = cJSON_CreateObject();
 
-	add_limit(o, "max_use", max_use, 1);
-	add_limit(o, "keep_free", keep_free, 1);
-	add_limit(o, "max_files", max_files, 1);
-	add_limit(o, "max_age_usec", max_age_ns, FR_NSEC_PER_USEC);
+	ctl_add_number(o, "max_use", max_use, 1);
+	ctl_add_number(o, "keep_free", keep_free, 1);
+	ctl_add_number(o, "max_files", max_files, 1);
+	ctl_add_number(o, "max_age_usec", max_age_ns, FR_NSEC_PER_USEC);
 	return o;
 }
 

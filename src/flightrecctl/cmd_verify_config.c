@@ -8,10 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Another user, or another machine, could check it. */
-static bool is_unknown(int code)
+/* Judge the result R of a check with the text ONE. If only another user or another machine could make the
+   check, print a warning. Returns 0; or R with D. */
+static int judge(int r, const struct fr_diag *one, struct fr_diag *d)
 {
-	return code == -EACCES || code == -EPERM || code == -ENODEV;
+	if (r == -EACCES || r == -EPERM || r == -ENODEV) {
+		fr_diag_print("flightrecctl: not checked", one, r);
+		return 0;
+	}
+	if (r < 0)
+		*d = *one;
+	return r;
 }
 
 static int check_event(const struct fr_config *c, size_t i, struct fr_event_list *list, struct fr_diag *d)
@@ -25,8 +32,7 @@ static int check_event(const struct fr_config *c, size_t i, struct fr_event_list
 	return r;
 }
 
-/* Check the events against this machine. If this user may not read tracefs or a PMU, the configuration can
-   still be valid, so that is only a warning. */
+/* Check the events against this machine. */
 static int check_events(const struct fr_config *c, struct fr_diag *d)
 {
 	struct fr_event_list list = {0};
@@ -35,38 +41,29 @@ static int check_events(const struct fr_config *c, struct fr_diag *d)
 	for (size_t i = 0; r == 0 && i < c->n_events; i++) {
 		struct fr_diag one = {0};
 
-		r = check_event(c, i, &list, &one);
-		if (is_unknown(r)) {
-			fr_diag_print("flightrecctl: not checked", &one, r);
-			r = 0;
-		} else if (r < 0) {
-			*d = one;
-		}
+		r = judge(check_event(c, i, &list, &one), &one, d);
 	}
 	fr_event_list_deinit(&list);
 	return r;
 }
 
 /* Let each source check its thresholds, files and programs without arming anything. The configuration may be
-   for a kernel that can do more than this one, so -EOPNOTSUPP is only a warning. */
+   for a kernel that can do more than this one. */
 static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 {
-	for (size_t i = 0; i < c->n_trigger; i++) {
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->n_trigger; i++) {
 		const struct fr_trigger_config *t = &c->trigger[i];
 		const struct fr_source_class *class = fr_source_class_of(t->kind);
 		struct fr_diag one = {0};
-		int r = class && class->check ? class->check(t, &one) : 0;
 
-		if (r == 0)
-			continue;
-		fr_diag_prefix(&one, "%s", t->origin);
-		if (!is_unknown(r) && r != -EOPNOTSUPP) {
-			*d = one;
-			return r;
-		}
-		fr_diag_print("flightrecctl: not checked", &one, r);
+		r = class && class->check ? class->check(t, &one) : 0;
+		if (r < 0)
+			fr_diag_prefix(&one, "%s", t->origin);
+		r = judge(r == -EOPNOTSUPP ? -ENODEV : r, &one, d);
 	}
-	return 0;
+	return r;
 }
 
 /* Print the files that make up the configuration. */

@@ -38,11 +38,8 @@ static void add_row(struct ctl_table *t, const cJSON *decision)
 			    *process = ctl_describe_process(ctl_get(decision, "cause")),
 			    *verdict = describe_verdict(decision, true);
 
-	ctl_table_cell(t, "%s", ctl_time(decision, "time"));
-	ctl_table_cell(t, "%s", ctl_string(decision, "trigger"));
-	ctl_table_cell(t, "%s", cause);
-	ctl_table_cell(t, "%s", process);
-	ctl_table_cell(t, "%s", verdict);
+	ctl_table_texts(t, ctl_time(decision, "time"), ctl_string(decision, "trigger"), cause, process,
+		verdict, NULL);
 	if (*ctl_string(decision, "file"))
 		ctl_table_cell(t, "%s", basename(ctl_string(decision, "file")));
 	else if (ctl_get(decision, "dump_id"))

@@ -158,6 +158,14 @@ int ctl_call(const char *method, cJSON *parameters, cJSON **ret)
 	return r == -EAGAIN ? FR_EXIT_SUPPRESSED : fr_exit_code(r);
 }
 
+void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit)
+{
+	const uint64_t units = value / unit;
+
+	if (value != CTL_NOT_GIVEN)
+		cJSON_AddNumberToObject(o, name, (double)units);
+}
+
 int ctl_call_and_print(const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o))
 {
 	cJSON *reply;

@@ -15,6 +15,7 @@
 #include "control/client.h"
 
 #include <cjson/cJSON.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,13 +94,15 @@ int ctl_usage(const struct fr_diag *d);
 int ctl_try_connect(struct fr_client **ret, struct fr_diag *d);
 /* The same, with a message. Returns an exit code. */
 int ctl_connect(struct fr_client **ret);
-/* Connect, call and disconnect. PARAMETERS is consumed; RET may be NULL. Returns an exit code; FR_EXIT_OK
- *with RET. */
+/* Connect, call and disconnect. PARAMETERS is consumed; RET may be NULL. Returns an exit code. RET is set for
+   FR_EXIT_OK. */
 int ctl_call(const char *method, cJSON *parameters, cJSON **ret);
 /* Call, and print the member of the reply at PATH ("": all of it), as JSON or with PRINT. Returns an exit
  * code. */
 int ctl_call_and_print(
 	const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o));
+/* Add the member NAME to O in units of UNIT, unless VALUE is CTL_NOT_GIVEN. */
+void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit);
 /* The recorder's status, or NULL if there is no answer within 5 s. The caller frees it. */
 cJSON *ctl_status(void);
 /* Check whether a recorder answers, and then manages its directory. *RET is false if --directory is given.
@@ -141,6 +144,7 @@ void ctl_text_field(const char *label, const char *text);
 void ctl_replace_control_characters(char *s);
 /* An allocated string. */
 char *ctl_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *ctl_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
 /* The member of JSON at a path like "ring.size", or NULL; as a number, or 0; as a string, or "". */
 const cJSON *ctl_get(const cJSON *json, const char *path);
@@ -188,6 +192,8 @@ struct ctl_table;
    to the right. */
 struct ctl_table *ctl_table_new(const char *columns);
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add a cell for each text, up to NULL. */
+void ctl_table_texts(struct ctl_table *t, ...) __attribute__((sentinel));
 size_t ctl_table_rows(const struct ctl_table *t);
 /* Print without blanks at the ends of lines, and free T. */
 void ctl_table_print(struct ctl_table *t, bool legend);

@@ -5,7 +5,6 @@
 #include "base/timestamp.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -117,7 +116,7 @@ void ctl_replace_control_characters(char *s)
 			s[0] = s[1] = '?';
 }
 
-__attribute__((format(printf, 1, 0))) static char *format_arguments(const char *fmt, va_list ap)
+char *ctl_vformat(const char *fmt, va_list ap)
 {
 	char *ret;
 
@@ -132,7 +131,7 @@ char *ctl_format(const char *fmt, ...)
 	char *ret;
 
 	va_start(ap, fmt);
-	ret = format_arguments(fmt, ap);
+	ret = ctl_vformat(fmt, ap);
 	va_end(ap);
 	return ret;
 }
@@ -143,7 +142,7 @@ void ctl_field(const char *label, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	text = format_arguments(fmt, ap);
+	text = ctl_vformat(fmt, ap);
 	va_end(ap);
 	ctl_replace_control_characters(text);
 	printf("%12s%s%s\n", label, *label ? ": " : "  ", text);

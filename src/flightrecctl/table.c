@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,14 +43,22 @@ struct ctl_table *ctl_table_new(const char *columns)
 
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...)
 {
-	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
+	add_cell(t, ctl_vformat(fmt, ap));
 	va_end(ap);
-	add_cell(t, text);
+}
+
+void ctl_table_texts(struct ctl_table *t, ...)
+{
+	const char *text;
+	va_list ap;
+
+	va_start(ap, t);
+	while ((text = va_arg(ap, const char *)))
+		add_cell(t, strdup(text));
+	va_end(ap);
 }
 
 size_t ctl_table_rows(const struct ctl_table *t)
