@@ -75,7 +75,7 @@ static int listing_init(struct listing *l, int dirfd)
 
 /* Count the disk space of NAME and of everything in it, and REMOVE it. Links are not followed. Returns bytes.
  */
-static uint64_t measure_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
+static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *e;
@@ -89,16 +89,16 @@ static uint64_t measure_tree(int parent, const char *name, bool remove, unsigned
 		dir = fr_opendir_at(parent, name);
 		while (dir && (e = readdir(dir)))
 			if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-				bytes += measure_tree(dirfd(dir), e->d_name, remove, depth + 1, error);
+				bytes += walk_tree(dirfd(dir), e->d_name, remove, depth + 1, error);
 	}
 	if (remove && unlinkat(parent, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT)
 		*error = -errno;
 	return bytes;
 }
 
-/* The same for a dump with what belongs to it. The data goes first. After a crash in between, remove_orphan()
-   finds the rest by its name. */
-static uint64_t measure_dump(int dirfd, const char *name, bool remove, int *error)
+/* The same for a dump with what belongs to it. The data is removed first. After a crash in between,
+   remove_orphan() finds the rest by its name. */
+static uint64_t walk_dump(int dirfd, const char *name, bool remove, int *error)
 {
 	static const char *const suffixes[] = {"", ".json", ".jit"};
 	size_t n = FR_ARRAY_SIZE(suffixes) - (fr_name_kind(name, NULL) == FR_NAME_MERGED_OLDER);
@@ -108,7 +108,7 @@ static uint64_t measure_dump(int dirfd, const char *name, bool remove, int *erro
 		char full[NAME_MAX + 1];
 
 		snprintf(full, sizeof(full), "%s%s", name, suffixes[i]);
-		bytes += measure_tree(dirfd, full, remove, 0, error);
+		bytes += walk_tree(dirfd, full, remove, 0, error);
 	}
 	return bytes;
 }
@@ -137,7 +137,7 @@ static uint64_t remove_unused_merged_jit(int dirfd)
 
 	if (fr_names_list(dirfd, FR_NAME_MERGED | FR_NAME_MERGED_OLDER, &merged, &n) < 0 || n > 0)
 		return 0;
-	return measure_tree(dirfd, MERGED_JIT, true, 0, &error);
+	return walk_tree(dirfd, MERGED_JIT, true, 0, &error);
 }
 
 /* Remove the chosen dumps. A dump that cannot be removed does not save the next one. Returns the first error.
@@ -156,7 +156,7 @@ static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_re
 			ret->bytes += l->files[i].bytes;
 			continue;
 		}
-		bytes = measure_dump(dirfd, l->dumps[i].name, true, &error);
+		bytes = walk_dump(dirfd, l->dumps[i].name, true, &error);
 		if (error == 0) {
 			merged |= l->dumps[i].kind == FR_NAME_MERGED_OLDER;
 			error = report_removed(ret, l->dumps[i].name, bytes);
@@ -188,7 +188,7 @@ static void remove_auxiliaries(int dirfd, const struct listing *l, struct fr_vac
 
 	for (size_t i = 0; i < l->n_auxiliaries; i++)
 		if (!is_needed(l, i))
-			ret->freed_bytes += measure_tree(dirfd, l->auxiliaries[i].name, true, 0, &error);
+			ret->freed_bytes += walk_tree(dirfd, l->auxiliaries[i].name, true, 0, &error);
 }
 
 static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, struct fr_retention_disk *disk)
@@ -202,12 +202,12 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 	disk->free = (uint64_t)v.f_bavail * v.f_frsize;
 	disk->now_ns = fr_now_ns(CLOCK_REALTIME);
 	for (size_t i = 0; i < l->n_auxiliaries; i++)
-		disk->other += measure_tree(dirfd, l->auxiliaries[i].name, false, 0, &error);
-	disk->other += measure_tree(dirfd, MERGED_JIT, false, 0, &error);
+		disk->other += walk_tree(dirfd, l->auxiliaries[i].name, false, 0, &error);
+	disk->other += walk_tree(dirfd, MERGED_JIT, false, 0, &error);
 	for (size_t i = 0; i < l->n_dumps; i++)
 		l->files[i] = (struct fr_retention_file){
 			.time_ns = l->dumps[i].time_ns,
-			.bytes = measure_dump(dirfd, l->dumps[i].name, false, &error),
+			.bytes = walk_dump(dirfd, l->dumps[i].name, false, &error),
 			.keep = l->dumps[i].time_ns >= keep_from_ns,
 		};
 	return 0;
@@ -283,7 +283,7 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	fr_directory_name(dirfd, dir, sizeof(dir));
 	if (!exists(dirfd, base))
 		return fr_fail_errno(d, -errno, hint, "cannot remove %s of %s", base, dir);
-	bytes = measure_dump(dirfd, base, true, &error);
+	bytes = walk_dump(dirfd, base, true, &error);
 	if (error < 0)
 		return fr_fail_errno(
 			d, error, fr_file_system_hint(error), "cannot remove %s of %s", base, dir);
@@ -306,7 +306,7 @@ static void remove_orphan(int dirfd, const char *name)
 	*dot = '\0';
 	kind = fr_name_kind(dump, NULL);
 	if ((kind == FR_NAME_DUMP || kind == FR_NAME_MERGED_OLDER) && !exists(dirfd, dump) && errno == ENOENT)
-		(void)measure_tree(dirfd, name, true, 0, &error);
+		(void)walk_tree(dirfd, name, true, 0, &error);
 }
 
 int fr_vacuum_leftovers(int dirfd)

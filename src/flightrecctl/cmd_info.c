@@ -81,10 +81,8 @@ static void print_writing(const cJSON *dump)
 
 static void print_info(const cJSON *dump)
 {
-	char time[FR_UNIT_SIZE], window[FR_UNIT_SIZE];
-
 	ctl_text_field("File", ctl_string(dump, "path"));
-	ctl_field("Time", "%s", ctl_dump_time(dump, time));
+	ctl_field("Time", "%s", ctl_dump_time(dump));
 	if (ctl_dump_is_merged(dump) && ctl_get(dump, "inputs"))
 		ctl_field("Merged", "from %.0f files", ctl_number(dump, "inputs"));
 	print_causes(dump);
@@ -94,7 +92,7 @@ static void print_info(const cJSON *dump)
 	else
 		ctl_field("Samples", "not known: there is no %s.json, which the recorder writes beside it",
 			ctl_string(dump, "path"));
-	ctl_field("Window", "%s", ctl_dump_window(dump, window));
+	ctl_field("Window", "%s", ctl_dump_window(dump));
 	if (*ctl_string(dump, "window.from"))
 		ctl_field("", "from %s to %s", ctl_exact_time(dump, "window.from"),
 			ctl_exact_time(dump, "window.to"));

@@ -9,14 +9,13 @@
 static void add_row(struct ctl_table *t, const cJSON *dump)
 {
 	_cleanup_free_ char *cause = ctl_dump_cause(dump);
-	char time[FR_UNIT_SIZE], window[FR_UNIT_SIZE];
 
-	ctl_table_texts(t, ctl_dump_time(dump, time), ctl_size(dump, "bytes"), NULL);
+	ctl_table_texts(t, ctl_dump_time(dump), ctl_size(dump, "bytes"), NULL);
 	if (cJSON_IsNumber(ctl_get(dump, "samples")))
 		ctl_table_cell(t, "%.0f", ctl_number(dump, "samples"));
 	else
 		ctl_table_cell(t, "-");
-	ctl_table_texts(t, ctl_dump_window(dump, window), cause, basename(ctl_string(dump, "path")), NULL);
+	ctl_table_texts(t, ctl_dump_window(dump), cause, basename(ctl_string(dump, "path")), NULL);
 }
 
 static void print_summary(const char *directory, int dumps, int merged, uint64_t bytes)

@@ -66,45 +66,36 @@ static void describe_profile(const char *name, char *ret, size_t size)
 	ctl_replace_control_characters(ret);
 }
 
-/* Get the name of the profile that is set; "" if LINK is a file, or leads elsewhere. */
-static void get_current_profile(char *ret, size_t size)
+/* LINK leads to this profile. Without LINK, NO_PROFILE is set. */
+static bool is_set(const char *name)
 {
-	char target[PATH_MAX], *name;
+	char target[PATH_MAX], path[PATH_MAX];
 	ssize_t n = readlink(DROP_INS "/" LINK, target, sizeof(target) - 1);
-	struct stat st;
 
-	snprintf(ret, size, "%s", n < 0 && lstat(DROP_INS "/" LINK, &st) < 0 ? NO_PROFILE : "");
 	if (n < 0)
-		return;
+		return errno != EINVAL && strcmp(name, NO_PROFILE) == 0; /* EINVAL: it is a file */
 	target[n] = '\0';
-	name = strrchr(target, '/');
-	if (!name || (size_t)(name - target) != strlen(FR_PROFILE_DIR) ||
-		strncmp(target, FR_PROFILE_DIR, (size_t)(name - target)) != 0)
-		return;
-	n = (ssize_t)strlen(++name) - 5;
-	if (n > 0)
-		snprintf(ret, size, "%.*s", (int)n, name);
+	snprintf(path, sizeof(path), "%s/%s.conf", FR_PROFILE_DIR, name);
+	return strcmp(target, path) == 0;
 }
 
 static int list_profiles(const struct profiles *p)
 {
 	struct ctl_table *t = ctl.json == FR_JSON_OFF ? ctl_table_new("PROFILE|SET|WHAT IT RECORDS") : NULL;
 	cJSON *o = cJSON_CreateObject(), *array = cJSON_AddArrayToObject(o, "profiles");
-	char set[NAME_MAX + 1], description[256];
+	char description[256];
 
-	get_current_profile(set, sizeof(set));
 	for (int i = 0; i < p->n; i++) {
 		const char *name = p->files[i]->d_name;
 		cJSON *one = cJSON_CreateObject();
-		bool is_set = strcmp(name, set) == 0;
 
 		describe_profile(name, description, sizeof(description));
 		cJSON_AddStringToObject(one, "name", name);
 		cJSON_AddStringToObject(one, "description", description);
-		cJSON_AddBoolToObject(one, "set", is_set);
+		cJSON_AddBoolToObject(one, "set", is_set(name));
 		cJSON_AddItemToArray(array, one);
 		if (t)
-			ctl_table_texts(t, name, is_set ? "*" : "", description, NULL);
+			ctl_table_texts(t, name, is_set(name) ? "*" : "", description, NULL);
 	}
 	if (t)
 		ctl_table_print(t, !ctl.no_legend);
@@ -157,7 +148,6 @@ static int set_profile(const char *name)
 {
 	char target[PATH_MAX], before[PATH_MAX] = "";
 	struct fr_diag diag = {0};
-	struct stat st;
 	ssize_t n;
 	int code, fd = open(DROP_INS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = fd < 0 ? -errno : 0;
 
@@ -166,10 +156,10 @@ static int set_profile(const char *name)
 		return ctl_fail(&diag, r);
 	}
 	n = readlinkat(fd, LINK, before, sizeof(before) - 1);
-	before[n > 0 ? n : 0] = '\0';
-	if (n < 0 && fstatat(fd, LINK, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (n < 0 && errno == EINVAL)
 		r = fr_fail(&diag, -EEXIST, "rename it, then set the profile again",
 			"%s/%s is a file, not a link to a profile", DROP_INS, LINK);
+	before[n > 0 ? n : 0] = '\0';
 	snprintf(target, sizeof(target), "%s/%s.conf", FR_PROFILE_DIR, name);
 	if (r == 0)
 		r = replace_link(fd, strcmp(name, NO_PROFILE) == 0 ? "" : target, &diag);

@@ -214,7 +214,9 @@ int ctl_dump_find(char **ret, struct fr_diag *d);
  * none. */
 char *ctl_dump_objects(const char *path);
 bool ctl_dump_is_merged(const cJSON *dump);
-/* For people; RET has FR_UNIT_SIZE bytes. */
-const char *ctl_dump_time(const cJSON *dump, char *ret);
-const char *ctl_dump_window(const cJSON *dump, char *ret);
+/* For people. The text lives as long as the block around. */
+#define ctl_dump_time(dump) ctl_format_dump_time(dump, (char[FR_UNIT_SIZE]){0})
+#define ctl_dump_window(dump) ctl_format_dump_window(dump, (char[FR_UNIT_SIZE]){0})
+const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE]);
+const char *ctl_format_dump_window(const cJSON *dump, char ret[static FR_UNIT_SIZE]);
 char *ctl_dump_cause(const cJSON *dump); /* to be freed */

@@ -201,7 +201,7 @@ char *ctl_dump_objects(const char *path)
 }
 
 /* The time in the name, or the time of the sidecar for perf.data, whose name has none. */
-const char *ctl_dump_time(const cJSON *dump, char *ret)
+const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE])
 {
 	char rfc3339[FR_STAMP_SIZE];
 	uint64_t ns;
@@ -213,7 +213,7 @@ const char *ctl_dump_time(const cJSON *dump, char *ret)
 	return ctl_format_time(rfc3339, false, ret);
 }
 
-const char *ctl_dump_window(const cJSON *dump, char *ret)
+const char *ctl_format_dump_window(const cJSON *dump, char ret[static FR_UNIT_SIZE])
 {
 	double from = ctl_number(dump, "window.from_ns"), to = ctl_number(dump, "window.to_ns");
 
