@@ -73,8 +73,8 @@ static int listing_init(struct listing *l, int dirfd)
 	return l->files ? 0 : -ENOMEM;
 }
 
-/* Count the disk space of NAME and of everything in it, and REMOVE it. Links are not followed. Returns bytes.
- */
+/* Walk NAME and everything in it, without following links. With REMOVE, remove all of it. Returns the bytes
+   of disk that it has. */
 static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
