@@ -117,7 +117,7 @@ static bool has_perf_event(int proc_fd, const char *pid)
 	return false;
 }
 
-pid_t fr_capture_find_other(void)
+pid_t fr_capture_find_other_recorder(void)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	const struct dirent *e;

@@ -254,7 +254,7 @@ static int poll_rings(struct fr_capture *c, struct fr_diag *d)
 	for (unsigned kind = 0; kind < FR_RING_OVERWRITE; kind++)
 		for (size_t i = 0; r == 0 && i < c->n_cpus; i++)
 			if (c->rings[kind][i].page)
-				r = fr_ring_poll(&c->rings[kind][i]);
+				r = fr_ring_add_to_epoll(&c->rings[kind][i]);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot poll the kernel's rings") : 0;
 }
 

@@ -56,7 +56,7 @@ struct fr_capture_ops {
 int fr_capture_build_ids_leak(void);
 /* The pid of another process that has perf events open, 0: none that we can see. Reads all of /proc/PID/fd.
  */
-pid_t fr_capture_find_other(void);
+pid_t fr_capture_find_other_recorder(void);
 
 struct fr_capture;
 
@@ -96,14 +96,14 @@ int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_dia
 
 /* An epoll descriptor that has all rings in it (data.ptr of its own, never NULL); the recorder adds its
    eventfd with data.ptr == NULL. Wake-ups come at a quarter of a ring, and at
-   most a MiB. fr_capture_event() is told of each
+   most a MiB. fr_capture_handle_epoll() is told of each
    that has data.ptr != NULL and a hang-up (a task that ended, a CPU that went offline): it takes the ring out
    of the epoll set after its last drain. */
 int fr_capture_epoll_fd(const struct fr_capture *c);
-void fr_capture_event(struct fr_capture *c, void *data_ptr, uint32_t epoll_events);
+void fr_capture_handle_epoll(struct fr_capture *c, void *data_ptr, uint32_t epoll_events);
 
 /* Whether every ring has been taken out of it: all the tasks have ended. Recorder thread. */
-bool fr_capture_ended(const struct fr_capture *c);
+bool fr_capture_has_ended(const struct fr_capture *c);
 
 /* One round: what the forward rings hold now, side-band rings first. No system call, no allocation, no lock.
    Returns the number of bytes drained. Recorder thread. */
@@ -123,16 +123,16 @@ struct fr_counter {
 /* C takes the place of FROM, of which nothing is drained any more: what FROM counted of an event on a CPU
    that C has too is in C's counters from now on; the other losses are added to LOST. Nobody may read C's
    counters meanwhile. */
-void fr_capture_go_on(
+void fr_capture_inherit_counters(
 	struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX]);
 size_t fr_capture_n_events(const struct fr_capture *c);
-/* Side-band is of all CPUs that are online, events are on the first fr_capture_n_sampled() of them. */
+/* Side-band is of all CPUs that are online, events are on the first fr_capture_n_sampled_cpus() of them. */
 size_t fr_capture_n_cpus(const struct fr_capture *c);
-size_t fr_capture_n_sampled(const struct fr_capture *c);
+size_t fr_capture_n_sampled_cpus(const struct fr_capture *c);
 /* PATH, which C was opened for, is another cgroup by now: its service was started anew. One that is gone is
    none. */
 bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path);
-int fr_capture_cpu(const struct fr_capture *c, size_t cpu_index); /* the CPU's number */
+int fr_capture_cpu_number(const struct fr_capture *c, size_t cpu_index); /* the CPU's number */
 const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index);
 void fr_capture_counter(
 	const struct fr_capture *c, size_t event_index, size_t cpu_index, struct fr_counter *ret);

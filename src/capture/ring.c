@@ -46,7 +46,7 @@ int fr_ring_add_fd(struct fr_ring *r, int fd)
 	return 0;
 }
 
-int fr_ring_poll(struct fr_ring *r)
+int fr_ring_add_to_epoll(struct fr_ring *r)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = r};
 
@@ -56,12 +56,12 @@ int fr_ring_poll(struct fr_ring *r)
 	return r->n_fds ? -errno : 0;
 }
 
-void fr_ring_hang_up(struct fr_ring *r)
+void fr_ring_handle_hang_up(struct fr_ring *r)
 {
 	if (r->polled >= r->n_fds)
 		return;
 	epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, r->fds[r->polled], NULL);
 	r->polled++;
 	if (r->polled < r->n_fds)
-		fr_ring_poll(r);
+		fr_ring_add_to_epoll(r);
 }

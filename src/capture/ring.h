@@ -66,9 +66,9 @@ void fr_ring_unmap(struct fr_ring *r);
 int fr_ring_add_fd(struct fr_ring *r, int fd);
 
 /* Poll on the events of R from fds[polled] on, the first that can be added. 0 or a negative errno. */
-int fr_ring_poll(struct fr_ring *r);
+int fr_ring_add_to_epoll(struct fr_ring *r);
 /* The polled event has ended: on to the next one. */
-void fr_ring_hang_up(struct fr_ring *r);
+void fr_ring_handle_hang_up(struct fr_ring *r);
 
 enum fr_walk_end {
 	FR_WALK_DONE,	 /* at the end of the memory */

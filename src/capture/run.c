@@ -63,14 +63,14 @@ int fr_capture_epoll_fd(const struct fr_capture *c)
 	return c->epoll_fd;
 }
 
-void fr_capture_event(struct fr_capture *c, void *data_ptr, uint32_t epoll_events)
+void fr_capture_handle_epoll(struct fr_capture *c, void *data_ptr, uint32_t epoll_events)
 {
 	(void)c;
 	if (epoll_events & (EPOLLHUP | EPOLLERR))
-		fr_ring_hang_up(data_ptr);
+		fr_ring_handle_hang_up(data_ptr);
 }
 
-bool fr_capture_ended(const struct fr_capture *c)
+bool fr_capture_has_ended(const struct fr_capture *c)
 {
 	for (unsigned kind = 0; kind < FR_RING_OVERWRITE; kind++)
 		for (size_t i = 0; i < c->n_cpus; i++)
@@ -135,12 +135,12 @@ size_t fr_capture_n_cpus(const struct fr_capture *c)
 	return c->n_cpus;
 }
 
-size_t fr_capture_n_sampled(const struct fr_capture *c)
+size_t fr_capture_n_sampled_cpus(const struct fr_capture *c)
 {
 	return c->n_sampled;
 }
 
-int fr_capture_cpu(const struct fr_capture *c, size_t cpu_index)
+int fr_capture_cpu_number(const struct fr_capture *c, size_t cpu_index)
 {
 	return c->cpus[cpu_index];
 }
@@ -193,7 +193,8 @@ static size_t same_cpu(const struct fr_capture *c, int cpu)
 	return i;
 }
 
-void fr_capture_go_on(struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX])
+void fr_capture_inherit_counters(
+	struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX])
 {
 	struct fr_counter rest = {0};
 

@@ -155,7 +155,7 @@ static int write_section(struct fr_frames *f, const struct section *s)
 	/* Side-band is opened even where it passes as it is: it names the files whose build-ids are wanted.
 	 */
 	if (!as_it_is || !s->samples)
-		n = fr_section_open(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
+		n = fr_section_decompress(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
 	if (n >= 0 && (part == SOME || strip))
 		n = fr_section_filter(f->raw, (size_t)n, s->from_ns, s->to_ns, strip, &kept);
 	if (n < 0)

@@ -84,7 +84,7 @@ static bool want_build_ids(const struct fr_config *c, pid_t *ret_disturbed)
 	if (c->kernel_build_ids != FR_BUILD_IDS_AUTO)
 		return c->kernel_build_ids == FR_BUILD_IDS_YES;
 	/* Not able to try is no reason to do without: the open falls back bit by bit. */
-	*ret_disturbed = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other() : 0;
+	*ret_disturbed = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other_recorder() : 0;
 	if (*ret_disturbed)
 		fr_log(LOG_NOTICE,
 			"build-ids are read from files: those of this kernel would disturb pid %d, which has "
@@ -153,14 +153,14 @@ static uint64_t on_hold(void *ctx)
 	struct fr_daemon *m = ctx;
 
 	pthread_mutex_lock(&m->hold);
-	return fr_history_hold(m->history);
+	return fr_history_freeze(m->history);
 }
 
 static void on_release(void *ctx)
 {
 	struct fr_daemon *m = ctx;
 
-	fr_history_release(m->history);
+	fr_history_unfreeze(m->history);
 	pthread_mutex_unlock(&m->hold);
 }
 

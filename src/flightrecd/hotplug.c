@@ -82,7 +82,7 @@ static void take_up(struct fr_daemon *m, bool again)
 
 	if (r >= 0) {
 		m->hotplug.missing = 0;
-		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on", fr_capture_n_sampled(m->capture));
+		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on", fr_capture_n_sampled_cpus(m->capture));
 	} else if (!again) {
 		fr_diag_prefix(&d, "CPUs that came are not recorded, and it is tried again");
 		fr_log_diag(LOG_ERR, &d, r);
@@ -156,7 +156,7 @@ void fr_hotplug_open(struct fr_daemon *m)
 	h->suspended_ns = suspended_ns();
 	/* And not those that are online now: one may have come since the events were opened. */
 	for (size_t i = 0; i < fr_capture_n_cpus(m->capture); i++) {
-		const int cpu = fr_capture_cpu(m->capture, i);
+		const int cpu = fr_capture_cpu_number(m->capture, i);
 
 		h->online[cpu / 8] |= (uint8_t)(1u << cpu % 8);
 	}

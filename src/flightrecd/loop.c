@@ -286,7 +286,7 @@ static void say_ready(struct fr_daemon *m)
 	fr_log_struct(LOG_INFO, FR_MSG_STARTED, NULL, 0,
 		"recording %s%s on %zu CPUs into %s of memory; dumps go to %s",
 		fr_capture_event_name(m->capture, 0), fr_capture_n_events(m->capture) > 2 ? " and more" : "",
-		fr_capture_n_sampled(m->capture), ring, m->config->directory);
+		fr_capture_n_sampled_cpus(m->capture), ring, m->config->directory);
 	sd_notify(0, "READY=1");
 	fr_daemon_notify_status(m);
 }

@@ -188,7 +188,7 @@ static void put_in_place(struct fr_daemon *m, struct next *n)
 	struct fr_event_list events = m->events;
 
 	pthread_rwlock_wrlock(&m->parts);
-	fr_capture_go_on(n->capture, old, m->lost_before);
+	fr_capture_inherit_counters(n->capture, old, m->lost_before);
 	m->capture = n->capture;
 	pthread_rwlock_unlock(&m->parts);
 	n->capture = old;
@@ -408,7 +408,7 @@ static int take(struct fr_daemon *m, struct fr_config *fresh, struct fr_reloaded
 		take_capture_keys(m->config, fresh);
 		note(ret->changed, "records %s%s on %zu CPUs", fr_capture_event_name(m->capture, 0),
 			fr_capture_n_events(m->capture) > 2 ? " and more" : "",
-			fr_capture_n_sampled(m->capture));
+			fr_capture_n_sampled_cpus(m->capture));
 	}
 	r = fr_daemon_triggers_reload(m, fresh);
 	if (r < 0)

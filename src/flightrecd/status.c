@@ -132,7 +132,7 @@ void fr_status_add_losses(void *daemon, cJSON *meta)
 			fr_capture_counter(m->capture, e, c, &counter);
 			for (int i = 0; i < _FR_LOSS_MAX; i++)
 				add_loss(array, i, fr_capture_event_name(m->capture, e),
-					fr_capture_cpu(m->capture, c), counter.lost[i]);
+					fr_capture_cpu_number(m->capture, c), counter.lost[i]);
 		}
 	common_losses(m, common);
 	pthread_rwlock_unlock(&m->parts);
@@ -148,7 +148,7 @@ static cJSON *event_status(struct fr_daemon *m, size_t e, uint64_t now_ns)
 {
 	const struct fr_counter_snapshot *base = rate_base(m);
 	const size_t n_cpus = fr_capture_n_cpus(m->capture),
-		     n_of_event = e + 1 < fr_capture_n_events(m->capture) ? fr_capture_n_sampled(m->capture)
+		     n_of_event = e + 1 < fr_capture_n_events(m->capture) ? fr_capture_n_sampled_cpus(m->capture)
 									  : n_cpus;
 	const double seconds = (double)(now_ns - base->time_ns) / 1e9;
 	uint64_t lost[_FR_LOSS_MAX] = {0}, samples = 0, before = 0;
@@ -162,7 +162,7 @@ static cJSON *event_status(struct fr_daemon *m, size_t e, uint64_t now_ns)
 		cJSON *cpu = cJSON_CreateObject();
 
 		fr_capture_counter(m->capture, e, c, &counter);
-		cJSON_AddNumberToObject(cpu, "cpu", fr_capture_cpu(m->capture, c));
+		cJSON_AddNumberToObject(cpu, "cpu", fr_capture_cpu_number(m->capture, c));
 		cJSON_AddNumberToObject(cpu, "samples", (double)counter.samples);
 		cJSON_AddNumberToObject(
 			cpu, "rate_per_s", seconds > 0 ? (double)(counter.samples - old) / seconds : 0);

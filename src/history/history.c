@@ -412,7 +412,7 @@ int fr_history_seal(struct fr_history *h)
  * FINISHED_ROUND: the next one is for a round that began when that chunk had been closed, and C' of the proof
  * is then.
  */
-void fr_history_round_begin(struct fr_history *h, uint64_t since_ns)
+void fr_history_begin_round(struct fr_history *h, uint64_t since_ns)
 {
 	fr_history_lock(h);
 	h->round_seq = h->seq;
@@ -421,7 +421,7 @@ void fr_history_round_begin(struct fr_history *h, uint64_t since_ns)
 	fr_history_unlock(h);
 }
 
-uint64_t fr_history_hold(struct fr_history *h)
+uint64_t fr_history_freeze(struct fr_history *h)
 {
 	uint64_t now;
 
@@ -431,14 +431,14 @@ uint64_t fr_history_hold(struct fr_history *h)
 	return now;
 }
 
-void fr_history_release(struct fr_history *h)
+void fr_history_unfreeze(struct fr_history *h)
 {
 	fr_history_lock(h);
 	h->hold_ns = 0;
 	fr_history_unlock(h);
 }
 
-void fr_history_round_end(struct fr_history *h)
+void fr_history_end_round(struct fr_history *h)
 {
 	fr_history_lock(h);
 	if (!h->hold_ns && h->round_seq > h->flush_seq &&

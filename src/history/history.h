@@ -118,7 +118,7 @@ int fr_resize_step(struct fr_resize *z);
 struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *what);
 /* Gives the old ring back, then takes what the new one has not touched yet. 1: there is more; 0; or a
    negative errno: the machine has not so much. */
-int fr_resize_rest(struct fr_resize *z);
+int fr_resize_populate(struct fr_resize *z);
 struct fr_resize *fr_resize_free(struct fr_resize *z); /* before finish(), both rings go with it */
 
 /* All of that for a ring that nobody else uses meanwhile. The size that it has: nothing to do. */
@@ -141,7 +141,7 @@ int fr_history_append(struct fr_history *h, const void *records, size_t len, uin
 /* The same for side-band; from any thread. 0; 1: the log and the side-band buffer are full of what a snapshot
    pins, and this run was dropped (counted): side-band has to be gathered anew. Chunks that are dropped here
    to make room are counted only. Records that are not fresh from a kernel ring carry the time of a
-   fr_history_hold() that has not been released: readers rely on time for their order. */
+   fr_history_freeze() that has not been released: readers rely on time for their order. */
 int fr_history_append_sideband(struct fr_history *h, const void *records, size_t len, uint32_t n,
 	uint64_t first_ns, uint64_t last_ns);
 
@@ -150,13 +150,13 @@ int fr_history_append_sideband(struct fr_history *h, const void *records, size_t
    end a FINISHED_ROUND is appended where a reader may rely on it: at most once per frame, and only for a
    round that began after the frame with the one before was closed (the proof is in history.c). The image
    keeps SINCE_NS of the last round that has ended, for who adopts it. Recorder thread. */
-void fr_history_round_begin(struct fr_history *h, uint64_t since_ns);
-void fr_history_round_end(struct fr_history *h);
+void fr_history_begin_round(struct fr_history *h, uint64_t since_ns);
+void fr_history_end_round(struct fr_history *h);
 
 /* From now on and until the release, chunks promise nothing that is younger than now, which is returned:
    records with that time may be appended. One at a time; any thread. */
-uint64_t fr_history_hold(struct fr_history *h);
-void fr_history_release(struct fr_history *h);
+uint64_t fr_history_freeze(struct fr_history *h);
+void fr_history_unfreeze(struct fr_history *h);
 
 /* Close the open chunk now, where it holds anything, so that a snapshot sees all of it. 0; 1: dropped.
  * Recorder thread. */
@@ -189,7 +189,7 @@ int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret);
 /* Start again at the oldest. Only before the first next(), or where keep_pinned was set. */
 void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep);
 void fr_snapshot_rewind(struct fr_snapshot *s);
-void fr_snapshot_bounds(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes);
+void fr_snapshot_size(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes);
 /* Of its oldest frame; where it has none, of what comes next. */
 uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
 /*
@@ -203,6 +203,6 @@ uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
  */
 int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost);
 /* The samples of a retained snapshot that are nowhere else: the ring has evicted their frames. */
-uint64_t fr_snapshot_only_here(struct fr_snapshot *s);
+uint64_t fr_snapshot_evicted_samples(struct fr_snapshot *s);
 void fr_snapshot_unpin(struct fr_snapshot *s);
 struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s);

@@ -28,7 +28,7 @@ static inline void fr_recoveryp(struct fr_recovery **r)
 #define _cleanup_recovery_ _cleanup_(fr_recoveryp)
 
 /* 1: a frame, into RET (pointers into the image); 0: no more. The crc held, but the zstd sections are as
-   trustworthy as who wrote them: open them with fr_section_open(). */
+   trustworthy as who wrote them: open them with fr_section_decompress(). */
 int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret);
 
 /* Raw records of the open chunk, up to the last whole one; NULL and 0 where there are none, where the header

@@ -299,7 +299,7 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 	return to;
 }
 
-int fr_resize_rest(struct fr_resize *z)
+int fr_resize_populate(struct fr_resize *z)
 {
 	struct fr_history *to = z->to;
 	uint64_t len = FR_MIN(REST, to->size - z->populated);
@@ -340,7 +340,7 @@ int fr_history_resize(
 	while (fr_resize_step(z) > 0)
 		;
 	*h = fr_resize_finish(z, what);
-	while (fr_resize_rest(z) > 0)
+	while (fr_resize_populate(z) > 0)
 		;
 	fr_resize_free(z);
 	return 0;

@@ -138,7 +138,7 @@ static int retain(struct fr_snapshot *s, uint64_t *ret_lost)
 	return 0;
 }
 
-uint64_t fr_snapshot_only_here(struct fr_snapshot *s)
+uint64_t fr_snapshot_evicted_samples(struct fr_snapshot *s)
 {
 	uint64_t samples = 0;
 

@@ -103,7 +103,7 @@ void fr_snapshot_rewind(struct fr_snapshot *s)
 		fr_retained_rewind(s->retained);
 }
 
-void fr_snapshot_bounds(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes)
+void fr_snapshot_size(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes)
 {
 	*ret_frames = s->frames;
 	*ret_bytes = s->end - s->start;

@@ -33,7 +33,7 @@ struct fr_unpack *fr_unpack_free(struct fr_unpack *u)
 	return NULL;
 }
 
-ssize_t fr_section_open(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap)
+ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap)
 {
 	size_t n;
 

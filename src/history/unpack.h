@@ -29,7 +29,7 @@ static inline void fr_unpackp(struct fr_unpack **u)
 /* Decompress the section ZSTD of LEN bytes into DST, which has room for CAP (fr_history_section_max() is
    enough for any section of that ring). Returns its raw length (0 for LEN 0), or -EBADMSG where it is not
    whole zstd or larger than CAP. */
-ssize_t fr_section_open(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
+ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
 
 /* Walks the records of a raw section. */
 struct fr_section_iter {

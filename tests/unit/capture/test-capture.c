@@ -193,9 +193,9 @@ static void test_cpu_clock(void **state)
 	snprintf(cpus, sizeof(cpus), "%d", cpu);
 	c = live_open("cpu-clock/freq=1000,call-graph=fp/,cpu-clock/period=10000000,call-graph=dwarf/", NULL,
 		&config);
-	assert_int_equal(fr_capture_n_sampled(c), 1);
+	assert_int_equal(fr_capture_n_sampled_cpus(c), 1);
 	assert_int_equal(fr_capture_n_cpus(c), sysconf(_SC_NPROCESSORS_ONLN));
-	assert_int_equal(fr_capture_cpu(c, 0), cpu);
+	assert_int_equal(fr_capture_cpu_number(c, 0), cpu);
 	assert_int_equal(fr_capture_n_events(c), 3);
 	live_enable(c);
 	/* Others may have most of the CPU. */
@@ -265,7 +265,7 @@ static void test_counters_go_on(void **state)
 	live_getppid(50);
 	live_drain(second, &seen);
 	assert_int_equal(live_counter(second, 0).samples, 50);
-	fr_capture_go_on(second, first, lost);
+	fr_capture_inherit_counters(second, first, lost);
 	fr_capture_free(first);
 	assert_int_equal(live_counter(second, 0).samples, 150);
 	assert_int_equal(live_counter(second, 0).lost[FR_LOSS_BACK_PRESSURE], 7);
@@ -274,7 +274,7 @@ static void test_counters_go_on(void **state)
 	live_drain(second, &seen);
 	assert_int_equal(live_counter(second, 0).samples, 151);
 	other = live_open("cpu-clock", NULL, &config);
-	fr_capture_go_on(other, second, lost);
+	fr_capture_inherit_counters(other, second, lost);
 	fr_capture_free(second);
 	assert_int_equal(live_counter(other, 0).samples, 0);
 	assert_int_equal(lost[FR_LOSS_BACK_PRESSURE], 7);
@@ -333,19 +333,19 @@ static void test_task_with_children(void **state)
 	c = live_open("raw_syscalls:sys_enter", "id == 110", &config);
 	live_enable(c);
 	live_getppid(100); /* not ours */
-	assert_false(fr_capture_ended(c));
+	assert_false(fr_capture_has_ended(c));
 	let_go(go);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	/* Every ring hangs up, one event after the other; each CPU has its own. */
 	until = fr_monotonic_ns() + LIMIT_NS;
-	while (!fr_capture_ended(c) && fr_monotonic_ns() < until) {
+	while (!fr_capture_has_ended(c) && fr_monotonic_ns() < until) {
 		int n = epoll_wait(fr_capture_epoll_fd(c), events, FR_ARRAY_SIZE(events), 1000);
 
 		for (int k = 0; k < n; k++)
-			fr_capture_event(c, events[k].data.ptr, events[k].events);
+			fr_capture_handle_epoll(c, events[k].data.ptr, events[k].events);
 		live_drain(c, &seen);
 	}
-	assert_true(fr_capture_ended(c));
+	assert_true(fr_capture_has_ended(c));
 	assert_int_equal(epoll_wait(fr_capture_epoll_fd(c), events, FR_ARRAY_SIZE(events), 0), 0);
 	seen.tid = pid;
 	live_drain(c, &seen);
@@ -461,7 +461,7 @@ static void test_wakes_at_a_quarter(void **state)
 	live_getppid(300);
 	assert_int_equal(epoll_wait(fr_capture_epoll_fd(c), &e, 1, 60000), 1);
 	assert_non_null(e.data.ptr);
-	fr_capture_event(c, e.data.ptr, e.events);
+	fr_capture_handle_epoll(c, e.data.ptr, e.events);
 	live_drain(c, &seen);
 	assert_int_equal(seen.of_tid, 320);
 	fr_capture_free(c);

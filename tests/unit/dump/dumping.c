@@ -28,9 +28,9 @@ static void append_all(struct fr_history *h, unsigned runs, unsigned run)
 
 		b.len = 0;
 		synthetic_samples(&b, time, run, 64, false);
-		fr_history_round_begin(h, 0);
+		fr_history_begin_round(h, 0);
 		assert_int_equal(fr_history_append(h, b.data, b.len, run, time, time + (run - 1) * 1000), 0);
-		fr_history_round_end(h);
+		fr_history_end_round(h);
 	}
 	assert_int_equal(fr_history_seal(h), 0);
 }

@@ -55,12 +55,12 @@ static void append_all(struct fr_history *h)
 
 		b.len = 0;
 		synthetic_samples(&b, time, RUN, 64, i % 3 == 0);
-		fr_history_round_begin(h, 0);
+		fr_history_begin_round(h, 0);
 		assert_int_equal(fr_history_append(h, b.data, b.len, RUN, time, time + (RUN - 1) * 1000), 0);
 		b.len = 0;
 		synthetic_state(&b, time + 1);
 		assert_int_equal(fr_history_append_sideband(h, b.data, b.len, 2, time + 1, time + 1), 0);
-		fr_history_round_end(h);
+		fr_history_end_round(h);
 	}
 	assert_int_equal(fr_history_seal(h), 0);
 }

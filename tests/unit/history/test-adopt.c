@@ -102,8 +102,8 @@ static int append_run(struct fr_history *h, struct told *t, int kind, uint64_t *
 
 static void one_round(struct fr_history *h)
 {
-	fr_history_round_end(h);
-	fr_history_round_begin(h, fr_monotonic_ns());
+	fr_history_end_round(h);
+	fr_history_begin_round(h, fr_monotonic_ns());
 }
 
 /* All that may happen in a ring but pins, which may drop what is new. */
@@ -181,7 +181,7 @@ static void hold_section(struct held *held, int kind, struct fr_unpack *u, const
 	size_t cap = fr_history_section_max(h);
 	_cleanup_free_ uint8_t *buffer = malloc(cap);
 	uint64_t before = held->n[kind];
-	ssize_t len = fr_section_open(u, zstd, zstd_len, buffer, cap);
+	ssize_t len = fr_section_decompress(u, zstd, zstd_len, buffer, cap);
 
 	assert_true(len >= 0);
 	hold_records(held, kind, buffer, (size_t)len);
@@ -496,7 +496,7 @@ static struct fr_history *adopt_both(int from_fd, int to_fd, uint64_t sizes[2], 
 	while (fr_resize_step(z) > 0)
 		;
 	assert_ptr_equal(fr_resize_finish(z, &what), to);
-	while ((r = fr_resize_rest(z)) > 0)
+	while ((r = fr_resize_populate(z)) > 0)
 		;
 	assert_int_equal(r, 0);
 	fr_resize_free(z);
@@ -582,7 +582,7 @@ static void memory_never_holds_both_sizes(void **state)
 		h = fr_resize_finish(z, &what);
 		expect_bounded(fds, most);
 		close(fds[0]);
-		while ((r = fr_resize_rest(z)) > 0)
+		while ((r = fr_resize_populate(z)) > 0)
 			assert_in_range(held_bytes(fds[1]), 1, sizes[i][1]);
 		assert_int_equal(r, 0);
 		assert_int_equal(held_bytes(fds[1]), sizes[i][1]);
@@ -681,7 +681,7 @@ static void expect_order(struct fr_history *h, struct fr_unpack *u, uint64_t fra
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
 	for (; fr_snapshot_next(s, &f); frames++)
 		for (int k = 0; k < 2; k++) {
-			ssize_t len = fr_section_open(u, k ? f.samples : f.sideband,
+			ssize_t len = fr_section_decompress(u, k ? f.samples : f.sideband,
 				k ? f.samples_len : f.sideband_len, buffer, fr_history_section_max(h));
 			struct fr_section_iter it = fr_section_iter(buffer, (size_t)FR_MAX(len, 0));
 			const struct perf_event_header *record;
@@ -911,9 +911,9 @@ static void marks_of_frames_come_over(struct fr_history *h)
 		assert_int_equal(next->samples.n, 1);
 		assert_int_equal(next->samples.first_ns, 4001);
 		/* Two rounds from now on there is a low watermark again that is younger. */
-		fr_history_round_begin(next, 5000);
-		fr_history_round_end(next);
-		fr_history_round_begin(next, 6000);
+		fr_history_begin_round(next, 5000);
+		fr_history_end_round(next);
+		fr_history_begin_round(next, 6000);
 		fr_history_seal(next);
 		assert_int_equal(next->low_watermark_ns, 5000);
 		fr_history_free(next);
@@ -925,9 +925,9 @@ static void the_last_drain_and_the_low_watermark_are_known(void **state)
 	struct fr_history *h = ring_new(1 << 20, NULL);
 
 	for (uint64_t since = 1000; since <= 3000; since += 1000) {
-		fr_history_round_begin(h, since);
+		fr_history_begin_round(h, since);
 		test_append(h, since, 1, 64, false);
-		fr_history_round_end(h);
+		fr_history_end_round(h);
 	}
 	marks_come_over(h, 1 << 20); /* no frame yet */
 	marks_come_over(h, 2 << 20);

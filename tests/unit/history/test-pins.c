@@ -59,7 +59,7 @@ static uint64_t read_all(struct fr_history *h, uint64_t *ret_sideband)
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
 	while (fr_snapshot_next(s, &f)) {
 		for (int k = 0; k < 2; k++) {
-			ssize_t len = fr_section_open(u, k ? f.samples : f.sideband,
+			ssize_t len = fr_section_decompress(u, k ? f.samples : f.sideband,
 				k ? f.samples_len : f.sideband_len, buffer, fr_history_section_max(h));
 			struct fr_section_iter it = fr_section_iter(buffer, (size_t)len);
 
@@ -183,7 +183,7 @@ static void pins_stop_eviction_until_the_reserve_is_used(void **state)
 	used = stats_of(h).used_bytes;
 	evicted = seen.frames;
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
-	fr_snapshot_bounds(s, &frames, &bytes);
+	fr_snapshot_size(s, &frames, &bytes);
 	assert_int_equal(frames, stats_of(h).frames);
 	assert_int_equal(stats_of(h).pinned_bytes, bytes);
 

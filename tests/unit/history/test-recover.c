@@ -69,10 +69,10 @@ static struct recovered recover_all(const void *image, size_t len, struct fr_unp
 
 	assert_int_equal(fr_recovery_new(image, len, &r), 0);
 	while (fr_recovery_next(r, &f)) {
-		n = fr_section_open(u, f.sideband, f.sideband_len, buffer, cap);
+		n = fr_section_decompress(u, f.sideband, f.sideband_len, buffer, cap);
 		assert_int_equal(n, f.sideband_raw);
 		ret.sideband += walk_records(buffer, (size_t)n, &ret.next_sideband);
-		n = fr_section_open(u, f.samples, f.samples_len, buffer, cap);
+		n = fr_section_decompress(u, f.samples, f.samples_len, buffer, cap);
 		assert_int_equal(n, f.samples_raw);
 		ret.samples += walk_records(buffer, (size_t)n, &ret.next_sample);
 	}
@@ -217,10 +217,10 @@ static uint64_t survive(const uint8_t *image, size_t len, struct fr_unpack *u, u
 		last_seq = f.seq;
 		assert_true((const uint8_t *)f.sideband >= image);
 		assert_true((const uint8_t *)f.samples + f.samples_len <= image + len);
-		n = fr_section_open(u, f.samples, f.samples_len, buffer, cap);
+		n = fr_section_decompress(u, f.samples, f.samples_len, buffer, cap);
 		if (n > 0)
 			fr_section_filter(buffer, (size_t)n, 0, UINT64_MAX, true, &kept);
-		n = fr_section_open(u, f.sideband, f.sideband_len, buffer, cap);
+		n = fr_section_decompress(u, f.sideband, f.sideband_len, buffer, cap);
 		if (n > 0)
 			fr_section_filter(buffer, (size_t)n, 0, UINT64_MAX, true, &kept);
 	}

@@ -82,7 +82,7 @@ static void check(struct fixture *f, struct fr_snapshot *s, uint64_t *ret_first,
 	struct fr_frame frame;
 
 	while (fr_snapshot_next(s, &frame)) {
-		ssize_t len = fr_section_open(
+		ssize_t len = fr_section_decompress(
 			f->unpack, frame.samples, frame.samples_len, f->buffer, fr_history_section_max(f->h));
 		struct fr_section_iter it = fr_section_iter(f->buffer, (size_t)len);
 
@@ -141,8 +141,8 @@ static void the_ring_goes_around_for_laps(void **state)
 			assert_int_equal(end, end_at);
 			assert_true(first < end);
 			check_ring(f, &ring_first);
-			assert_int_equal(
-				fr_snapshot_only_here(s), FR_MAX(FR_MIN(ring_first, end), first) - first);
+			assert_int_equal(fr_snapshot_evicted_samples(s),
+				FR_MAX(FR_MIN(ring_first, end), first) - first);
 		}
 		assert_true(ring_first >= end_at); /* the laps were laps */
 		assert_int_equal(stats_of(f).samples_dropped, 0);
@@ -164,9 +164,9 @@ static void the_newest_half_stays(void **state)
 	append(f, 100);
 	before = stats_of(f).samples;
 	assert_int_equal(fr_history_snapshot(f->h, &s), 0);
-	fr_snapshot_bounds(s, &frames, &held);
+	fr_snapshot_size(s, &frames, &held);
 	assert_int_equal(fr_snapshot_retain(s, &lost), 0);
-	fr_snapshot_bounds(s, &frames, &bytes);
+	fr_snapshot_size(s, &frames, &bytes);
 	assert_in_range(bytes, 256 << 10, RING / 2);
 	assert_true(bytes < held);
 	assert_int_equal(stats_of(f).samples, before - lost);
@@ -248,7 +248,7 @@ static void snapshots_overlap(void **state)
 		(void)fr_snapshot_next(s[i], &frame);
 		fr_snapshot_rewind(s[i]);
 	}
-	fr_snapshot_bounds(s[3], &frames, &bytes);
+	fr_snapshot_size(s[3], &frames, &bytes);
 	assert_int_equal(stats_of(f).pinned_bytes, bytes); /* not four times */
 	check(f, s[2], &first, &end);
 	assert_int_equal(end, ends[2]);
@@ -280,7 +280,7 @@ static void check_recovery(struct fixture *f, uint64_t ring_first)
 	assert_ptr_not_equal(map, MAP_FAILED);
 	assert_int_equal(fr_recovery_new(map, RING, &r), 0);
 	while (fr_recovery_next(r, &frame) > 0) {
-		ssize_t len = fr_section_open(
+		ssize_t len = fr_section_decompress(
 			f->unpack, frame.samples, frame.samples_len, f->buffer, fr_history_section_max(f->h));
 		struct fr_section_iter it = fr_section_iter(f->buffer, (size_t)len);
 

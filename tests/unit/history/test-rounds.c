@@ -93,7 +93,7 @@ static void one_round(struct machine *m)
 {
 	static const struct perf_event_header round = {.type = FR_RECORD_FINISHED_ROUND, .size = 8};
 
-	fr_history_round_begin(m->h, m->now);
+	fr_history_begin_round(m->h, m->now);
 	for (unsigned i = 0; i < 2 * N_CPUS; i++) {
 		bool is_sideband = i < N_CPUS;
 
@@ -106,7 +106,7 @@ static void one_round(struct machine *m)
 	if (m->naive)
 		fr_history_append(m->h, &round, sizeof(round), 0, m->now, m->now);
 	else
-		fr_history_round_end(m->h);
+		fr_history_end_round(m->h);
 }
 
 /* What the tracker's scan adds: side-band that says "now", at any moment between rounds. */
@@ -155,7 +155,7 @@ static struct reader read_file(struct fr_history *h)
 		reader.too_old += f.low_watermark_ns < reader.low_watermark;
 		reader.low_watermark = f.low_watermark_ns;
 		for (int k = 0; k < 2; k++) {
-			ssize_t len = fr_section_open(u, k ? f.samples : f.sideband,
+			ssize_t len = fr_section_decompress(u, k ? f.samples : f.sideband,
 				k ? f.samples_len : f.sideband_len, buffer, fr_history_section_max(h));
 			struct fr_section_iter it = fr_section_iter(buffer, (size_t)len);
 			const struct perf_event_header *record;
@@ -257,29 +257,29 @@ static void at_most_one_in_a_frame(void **state)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 
-	fr_history_round_begin(h, 0);
-	fr_history_round_end(h); /* nothing there: no round, and no frame for it */
+	fr_history_begin_round(h, 0);
+	fr_history_end_round(h); /* nothing there: no round, and no frame for it */
 	fr_history_seal(h);
 	for (unsigned i = 0; i < 3; i++) {
-		fr_history_round_begin(h, 0);
+		fr_history_begin_round(h, 0);
 		test_append(h, i, 1, 64, false);
-		fr_history_round_end(h);
+		fr_history_end_round(h);
 	}
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 
 	/* A round that the frame with the last one was closed in: none; the next: one. */
-	fr_history_round_begin(h, 0);
+	fr_history_begin_round(h, 0);
 	test_append(h, 10, 1, 64, false);
-	fr_history_round_end(h);
-	fr_history_round_begin(h, 0);
+	fr_history_end_round(h);
+	fr_history_begin_round(h, 0);
 	test_append(h, 11, 1, 64, false);
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 	test_append(h, 12, 1, 64, false);
-	fr_history_round_end(h);
+	fr_history_end_round(h);
 	assert_int_equal(rounds_in_newest_frame(h), 0);
-	fr_history_round_begin(h, 0);
+	fr_history_begin_round(h, 0);
 	test_append(h, 13, 1, 64, false);
-	fr_history_round_end(h);
+	fr_history_end_round(h);
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 	fr_history_free(h);
 }

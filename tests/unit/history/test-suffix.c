@@ -46,7 +46,7 @@ static void model_push(struct model *m, uint64_t n, uint32_t size)
 static void expect_items(struct fr_unpack *u, const void *zstd, size_t zstd_len, uint32_t n_records,
 	const struct model *m, size_t *at, uint8_t *buffer, size_t cap)
 {
-	ssize_t len = fr_section_open(u, zstd, zstd_len, buffer, cap);
+	ssize_t len = fr_section_decompress(u, zstd, zstd_len, buffer, cap);
 	struct fr_section_iter it;
 	const struct perf_event_header *record;
 
@@ -108,7 +108,7 @@ struct reader {
 static bool section_holds(
 	struct fr_unpack *u, const void *zstd, size_t zstd_len, uint64_t *last, uint8_t *buffer, size_t cap)
 {
-	ssize_t len = fr_section_open(u, zstd, zstd_len, buffer, cap);
+	ssize_t len = fr_section_decompress(u, zstd, zstd_len, buffer, cap);
 	struct fr_section_iter it;
 	const struct perf_event_header *record;
 	uint64_t n;
@@ -274,8 +274,8 @@ static void random_step(struct run *t)
 		append_run(t, true);
 		break;
 	case 3:
-		fr_history_round_end(t->h);
-		fr_history_round_begin(t->h, 0);
+		fr_history_end_round(t->h);
+		fr_history_begin_round(t->h, 0);
 		break;
 	case 4:
 		append_long_run(t);

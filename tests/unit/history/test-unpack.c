@@ -58,17 +58,17 @@ static void codec_brings_back_what_it_got(void **state)
 			ssize_t len = fr_codec_compress(c, from, n, out, fr_codec_bound(n));
 
 			assert_true(len > 0 && (size_t)len <= fr_codec_bound(n));
-			assert_int_equal(fr_section_open(u, out, (size_t)len, back, max), n);
+			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, max), n);
 			assert_memory_equal(back, from, n);
 			/* No room for it, or not all of it: not a byte more is believed. */
-			assert_int_equal(fr_section_open(u, out, (size_t)len, back, n - 1), -EBADMSG);
-			assert_int_equal(fr_section_open(u, out, (size_t)len - 1, back, max), -EBADMSG);
+			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, n - 1), -EBADMSG);
+			assert_int_equal(fr_section_decompress(u, out, (size_t)len - 1, back, max), -EBADMSG);
 		}
 		fr_codec_free(c);
 	}
 	assert_int_equal(fr_codec_new(99, max, &c), -EINVAL);
-	assert_int_equal(fr_section_open(u, NULL, 0, back, max), 0);
-	assert_int_equal(fr_section_open(u, "no zstd", 7, back, max), -EBADMSG);
+	assert_int_equal(fr_section_decompress(u, NULL, 0, back, max), 0);
+	assert_int_equal(fr_section_decompress(u, "no zstd", 7, back, max), -EBADMSG);
 	fr_unpack_free(u);
 }
 
