@@ -93,7 +93,7 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 	struct fr_event sideband = {.name = (char *)"dummy"};
 	int r = 0;
 
-	fr_event_sideband(&sideband.attr);
+	fr_event_sideband_attr(&sideband.attr);
 	sideband.attr.build_id &= !config->no_build_ids;
 	/* Unwinding a copied stack wants .eh_frame, which linkers put into a map without text. */
 	for (size_t i = 0; i < list->n; i++)

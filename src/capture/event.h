@@ -80,7 +80,7 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 
 /* The side-band event: dummy, with every bit of side-band that this kernel takes (mmap, mmap2, build_id,
    comm, comm_exec, task, namespaces, ksymbol, bpf_event, cgroup, text_poke, context_switch off). */
-void fr_event_sideband(struct perf_event_attr *ret);
+void fr_event_sideband_attr(struct perf_event_attr *ret);
 
 /* cpu-clock or task-clock: their period is in nanoseconds, and FR_CLOCK_PERIOD_MIN_NS at least. */
 bool fr_event_is_clock(const struct perf_event_attr *a);

@@ -6,12 +6,11 @@
 #include "base/file.h"
 #include "base/units.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-
-#define SUFFIXES_OF_EVENTS ".scale", ".unit", ".per-pkg", ".snapshot"
 
 static int read_attribute(const struct fr_event_env *env, const char *pmu, const char *below,
 	const char *name, char *ret, size_t size)
@@ -40,7 +39,7 @@ bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu)
 	return !strcmp(pmu, "cpu") || read_attribute(env, pmu, "", "cpus", cpus, sizeof(cpus)) == 0;
 }
 
-/* The names in DIR, for messages and for the search of bare names. FN returns non-zero to stop. */
+/* Call FN for each name in the directory PATH until it returns not 0. */
 static int foreach_entry(const char *path, int (*fn)(void *ctx, const char *name), void *ctx)
 {
 	_cleanup_closedir_ DIR *dir = opendir(path);
@@ -55,14 +54,14 @@ static int foreach_entry(const char *path, int (*fn)(void *ctx, const char *name
 	return r;
 }
 
-struct names {
+struct name_list {
 	char *text;
 	size_t size, len;
 };
 
 static int append_name(void *ctx, const char *name)
 {
-	struct names *n = ctx;
+	struct name_list *n = ctx;
 	int w = snprintf(n->text + n->len, n->size - n->len, "%s%s", n->len ? ", " : "", name);
 
 	if (w > 0)
@@ -70,10 +69,11 @@ static int append_name(void *ctx, const char *name)
 	return 0;
 }
 
-static int bad_term(const struct fr_event_env *env, const char *pmu, const char *term, struct fr_diag *d)
+static int fail_unknown_term(
+	const struct fr_event_env *env, const char *pmu, const char *term, struct fr_diag *d)
 {
 	char path[PATH_MAX], formats[160] = "", events[160] = "", hint[512];
-	struct names f = {formats, sizeof(formats), 0}, e = {events, sizeof(events), 0};
+	struct name_list f = {formats, sizeof(formats), 0}, e = {events, sizeof(events), 0};
 
 	snprintf(path, sizeof(path), "%s/%s/format", env->pmu_dir, pmu);
 	foreach_entry(path, append_name, &f);
@@ -85,48 +85,36 @@ static int bad_term(const struct fr_event_env *env, const char *pmu, const char 
 }
 
 struct field {
-	unsigned config;
-	uint64_t bits; /* of that config word that the term's value fills, from the lowest up */
+	unsigned config; /* the config word that the term is in */
+	unsigned width;
+	uint64_t bits; /* of that word; the value fills them from the lowest up */
 };
 
 /* "config1:0-7,32-35" */
-static int format_parse(const char *s, struct field *ret)
+static int parse_format(const char *s, struct field *ret)
 {
-	static const char *const words[] = {"config", "config1", "config2"};
-	const char *colon = strchr(s, ':');
-	unsigned i;
+	static const char *const words[] = {"config:", "config1:", "config2:"};
+	uint64_t bits;
+	size_t len = 0;
+	int n;
 
-	if (!colon)
-		return -EOPNOTSUPP;
-	for (i = 0; i < FR_ARRAY_SIZE(words); i++)
-		if (strlen(words[i]) == (size_t)(colon - s) && !strncmp(s, words[i], colon - s))
+	for (ret->config = 0; ret->config < FR_ARRAY_SIZE(words); ret->config++) {
+		len = strlen(words[ret->config]);
+		if (!strncmp(s, words[ret->config], len))
 			break;
-	if (i == FR_ARRAY_SIZE(words))
-		return -EOPNOTSUPP;
-	ret->config = i;
-	ret->bits = 0;
-	for (s = colon + 1; *s;) {
-		char *end;
-		unsigned long from = strtoul(s, &end, 10), to = from;
-
-		if (end == s)
-			return -EBADMSG;
-		if (*end == '-') {
-			s = end + 1;
-			to = strtoul(s, &end, 10);
-			if (end == s)
-				return -EBADMSG;
-		}
-		if (from > to || to > 63 || (*end && *end != ','))
-			return -EBADMSG;
-		ret->bits |= ~0ULL >> (63 - to) & ~0ULL << from;
-		s = *end ? end + 1 : end;
 	}
-	return ret->bits ? 0 : -EBADMSG;
+	if (ret->config == FR_ARRAY_SIZE(words))
+		return -EOPNOTSUPP;
+	n = fr_cpulist_parse(s + len, (uint8_t *)&bits, 64); /* the same syntax */
+	if (n <= 0)
+		return -EBADMSG;
+	ret->bits = le64toh(bits);
+	ret->width = (unsigned)n;
+	return 0;
 }
 
-/* Spread VALUE over BITS, its lowest bit to the lowest of them. */
-static uint64_t deposit(uint64_t value, uint64_t bits)
+/* Spread VALUE over BITS: the lowest bit goes to the lowest of them. */
+static uint64_t spread_bits(uint64_t value, uint64_t bits)
 {
 	uint64_t out = 0;
 
@@ -136,19 +124,19 @@ static uint64_t deposit(uint64_t value, uint64_t bits)
 	return out;
 }
 
-static int term_set(const struct fr_event_env *env, const char *pmu, const char *name, const char *value,
+static int set_term(const struct fr_event_env *env, const char *pmu, const char *name, const char *value,
 	struct perf_event_attr *a, struct fr_diag *d)
 {
 	struct field f = {0};
 	char format[256], *end;
 	uint64_t v = 1, max;
-	unsigned width;
+	__u64 *word;
 	int r = read_attribute(env, pmu, "format", name, format, sizeof(format));
 
 	if (r == 0)
-		r = format_parse(format, &f);
+		r = parse_format(format, &f);
 	if (r == -ENOENT)
-		return bad_term(env, pmu, name, d);
+		return fail_unknown_term(env, pmu, name, d);
 	if (r < 0)
 		return fr_fail(
 			d, r, NULL, "cannot read the format of the term \"%s\" of the PMU %s", name, pmu);
@@ -159,23 +147,17 @@ static int term_set(const struct fr_event_env *env, const char *pmu, const char 
 			return fr_fail(d, -EINVAL, "decimal, or hexadecimal with 0x",
 				"the term %s takes a number, not \"%s\"", name, value);
 	}
-	width = __builtin_popcountll(f.bits);
-	max = width == 64 ? UINT64_MAX : (1ULL << width) - 1;
+	max = UINT64_MAX >> (64 - f.width);
 	if (v > max)
 		return fr_fail(d, -EINVAL, "give a smaller number",
 			"%s=%s is too large: the term has %u bits (at most 0x%llx)", name,
-			value ? value : "1", width, (unsigned long long)max);
-	v = deposit(v, f.bits);
-	if (f.config == 0)
-		a->config = (a->config & ~f.bits) | v;
-	else if (f.config == 1)
-		a->config1 = (a->config1 & ~f.bits) | v;
-	else
-		a->config2 = (a->config2 & ~f.bits) | v;
+			value ? value : "1", f.width, (unsigned long long)max);
+	word = fr_event_attr_config(a, f.config);
+	*word = (*word & ~f.bits) | spread_bits(v, f.bits);
 	return 0;
 }
 
-static bool user_gives(const struct fr_terms *terms, const char *name)
+static bool has_value(const struct fr_terms *terms, const char *name)
 {
 	for (size_t i = 0; i < terms->n; i++)
 		if (terms->items[i].value && !strcmp(terms->items[i].name, name))
@@ -183,8 +165,8 @@ static bool user_gives(const struct fr_terms *terms, const char *name)
 	return false;
 }
 
-/* events/NAME holds "event=0x3c,umask=0x1"; "?" stands for what the user has to give. */
-static int named_event(const struct fr_event_env *env, const char *pmu, char *text, const char *name,
+/* The file events/NAME holds TEXT, like "event=0x3c,umask=0x1". The user has to give the value of a "?". */
+static int set_named_event(const struct fr_event_env *env, const char *pmu, char *text, const char *name,
 	const struct fr_terms *user, struct perf_event_attr *a, struct fr_diag *d)
 {
 	struct fr_terms terms;
@@ -194,17 +176,17 @@ static int named_event(const struct fr_event_env *env, const char *pmu, char *te
 		const struct fr_term *t = &terms.items[i];
 
 		if (t->value && !strcmp(t->value, "?")) {
-			if (!user_gives(user, t->name))
+			if (!has_value(user, t->name))
 				r = fr_fail(d, -EINVAL, "add the value",
 					"%s needs a value for \"%s\": %s,%s=…", name, t->name, name, t->name);
 			continue;
 		}
-		r = term_set(env, pmu, t->name, t->value, a, d);
+		r = set_term(env, pmu, t->name, t->value, a, d);
 	}
 	return r;
 }
 
-static int unknown_pmu(const struct fr_event_env *env, const char *pmu, struct fr_diag *d)
+static int fail_unknown_pmu(const struct fr_event_env *env, const char *pmu, struct fr_diag *d)
 {
 	char near[400];
 
@@ -212,8 +194,9 @@ static int unknown_pmu(const struct fr_event_env *env, const char *pmu, struct f
 	return fr_fail(d, -ENOENT, near, "there is no PMU \"%s\"", pmu);
 }
 
-/* Where it counts: "cpus" on machines with several kinds of cores, "cpumask" for what a package has once. */
-static int set_reach(const struct fr_event_env *env, const char *pmu, struct fr_event *e)
+/* "cpus" lists the CPUs of a PMU on machines with several kinds of cores. "cpumask" lists one CPU of each
+   package for a PMU that counts whole packages. */
+static int set_cpus(const struct fr_event_env *env, const char *pmu, struct fr_event *e)
 {
 	char cpus[1024];
 
@@ -236,11 +219,11 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	int r = read_attribute(env, pmu, "", "type", line, sizeof(line));
 
 	if (r == -ENOENT)
-		return unknown_pmu(env, pmu, d);
+		return fail_unknown_pmu(env, pmu, d);
 	if (r < 0 || fr_u64_parse(line, &type) < 0 || type > UINT32_MAX)
 		return fr_fail(d, r < 0 ? r : -EBADMSG, NULL, "cannot read the type of the PMU %s", pmu);
 	e->attr.type = type;
-	/* Named events first: what the user says beside one refines it. */
+	/* Named events first: the user's other terms refine them. */
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < terms->n; i++) {
 			const struct fr_term *t = &terms->items[i];
@@ -248,13 +231,13 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 				     read_attribute(env, pmu, "events", t->name, line, sizeof(line)) == 0;
 
 			if (named && pass == 0)
-				r = named_event(env, pmu, line, t->name, terms, &e->attr, d);
+				r = set_named_event(env, pmu, line, t->name, terms, &e->attr, d);
 			else if (!named && pass == 1)
-				r = term_set(env, pmu, t->name, t->value, &e->attr, d);
+				r = set_term(env, pmu, t->name, t->value, &e->attr, d);
 			if (r < 0)
 				return r;
 		}
-	return set_reach(env, pmu, e);
+	return set_cpus(env, pmu, e);
 }
 
 struct foreach {
@@ -266,7 +249,8 @@ struct foreach {
 
 static int foreach_event(void *ctx, const char *event)
 {
-	static const char *const suffixes[] = {SUFFIXES_OF_EVENTS};
+	/* Such a file describes the event of the same name. */
+	static const char *const suffixes[] = {".scale", ".unit", ".per-pkg", ".snapshot"};
 	struct foreach *f = ctx;
 	const char *dot = strrchr(event, '.');
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Near misses of an event that is not known. */
+/* Suggests the names that a person may have meant. */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
@@ -20,7 +20,7 @@ struct search {
 	size_t n;
 };
 
-/* Keep NAME where it is nearer than the farthest kept. COMPARED is the part of it that is measured. */
+/* Keep NAME among the best if COMPARED, which is all or a part of it, is near enough. */
 static void consider(struct search *s, const char *name, const char *compared)
 {
 	unsigned distance = fr_edit_distance(s->wanted, compared, s->limit);
@@ -61,7 +61,7 @@ static int consider_tracepoint(void *ctx, const char *system, const char *event,
 	(void)id;
 	snprintf(name, sizeof(name), "%s:%s", system, event);
 	consider(s, name, name);
-	/* The right name without its system, or under another. */
+	/* The person may have left out the system, or given another one. */
 	if (!strchr(s->wanted, ':'))
 		consider(s, name, event);
 	else if (!strcmp(strchr(s->wanted, ':') + 1, event) && *event)

@@ -548,7 +548,7 @@ static void test_default_and_sideband(void **state)
 	assert_int_equal(list.items[0].attr.exclude_idle, list.notice != NULL);
 	fr_event_list_deinit(&list);
 
-	fr_event_sideband(&a);
+	fr_event_sideband_attr(&a);
 	assert_true(a.mmap && a.mmap2 && a.comm && a.task && !a.context_switch);
 	assert_int_equal(a.config, PERF_COUNT_SW_DUMMY);
 }
