@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is recorded: CPUs, tasks with all their threads, a cgroup. */
+/* Resolves what to record: CPUs, tasks with all their threads, a cgroup. */
 #include "capture/capture_internal.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -15,10 +15,10 @@
 
 #define CPUS_MAX 8192
 #define THREADS_MAX (1u << 20)
-/* A process may start threads while they are listed; those of the last pass are inherited. */
+/* A process may start threads while we list them. The kernel's inheritance covers those of the last pass. */
 #define LIST_PASSES 5
 
-static int online_cpus(uint8_t *ret_bits, struct fr_diag *d)
+static int read_online_cpus(uint8_t *ret_bits, struct fr_diag *d)
 {
 	char line[4096];
 	int r = fr_read_line("/sys/devices/system/cpu/online", line, sizeof(line));
@@ -31,14 +31,14 @@ static int online_cpus(uint8_t *ret_bits, struct fr_diag *d)
 static int resolve_cpus(struct fr_target *t, const char *list, struct fr_diag *d)
 {
 	uint8_t online[CPUS_MAX / 8] = {0}, wanted[CPUS_MAX / 8] = {0};
-	int r = online_cpus(online, d);
+	int r = read_online_cpus(online, d);
 
 	if (r < 0)
 		return r;
 	if (list) {
 		r = fr_cpulist_parse(list, wanted, CPUS_MAX);
 		if (r <= 0)
-			return fr_fail(d, -EINVAL, "a list is like 0-3,8", "\"%s\" is no list of CPUs", list);
+			return fr_fail(d, -EINVAL, "write it as 0-3,8", "\"%s\" is not a list of CPUs", list);
 	} else {
 		memcpy(wanted, online, sizeof(wanted));
 	}
@@ -82,8 +82,8 @@ static int add_tid(struct fr_target *t, pid_t tid)
 	return 0;
 }
 
-/* Adds the threads of PID that are not listed yet. How many, or a negative errno. */
-static int list_threads(struct fr_target *t, pid_t pid)
+/* Add the threads of PID that T has not yet. Returns their number or a negative errno. */
+static int add_threads(struct fr_target *t, pid_t pid)
 {
 	char path[64];
 	struct dirent *e;
@@ -110,13 +110,13 @@ static int list_threads(struct fr_target *t, pid_t pid)
 static int resolve_tasks(struct fr_target *t, const struct fr_capture_config *config, struct fr_diag *d)
 {
 	for (size_t i = 0; i < config->n_pids; i++) {
-		int r = list_threads(t, config->pids[i]);
+		int r = add_threads(t, config->pids[i]);
 
 		if (r == -ENOENT)
 			return fr_fail(d, -ESRCH, "give the pid of a process that runs",
 				"there is no process %d", config->pids[i]);
 		for (int pass = 1; r > 0 && pass < LIST_PASSES; pass++)
-			r = list_threads(t, config->pids[i]);
+			r = add_threads(t, config->pids[i]);
 		if (r < 0 && r != -ENOENT)
 			return fr_fail_errno(
 				d, r, NULL, "cannot list the threads of process %d", config->pids[i]);
@@ -131,7 +131,7 @@ static int open_directory(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Below each mounted hierarchy that perf can use: cgroup2, and a cgroup of version 1 with perf_event. */
+/* Try PATH below each mounted hierarchy that perf can use: cgroup2, and version 1 with perf_event. */
 static int open_below_mounts(const char *path)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");

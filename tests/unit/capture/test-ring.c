@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The walk over a ring, on memory of the test's own: wrap-around, records that are not whole, and a ring that
-   is written over while it is looked at. */
+/* Drains kernel rings that the test itself writes: wrap-around, records that are not valid, records that
+   other recorders changed, and overwritable rings. */
 #include "capture/ring.h"
 #include "base/cleanup.h"
 #include "perfdata/record.h"
@@ -17,25 +17,22 @@
 
 struct fixture {
 	struct perf_event_mmap_page page;
-	uint8_t *data;
 	struct fr_ring ring;
 	struct fr_id_table ids;
 	struct fr_counter_cell cells[IDS], stray;
 	struct fr_tally tally;
-	uint8_t *bounce;
 	struct fr_look_room room;
-	/* What was handed out. */
-	uint64_t next_time, records, runs, largest;
+	_Alignas(8) uint8_t data[RING_BYTES], copy[RING_BYTES], bounce[FR_RUN_MAX];
+	/* What was handed out. The first record of a suffix may have any time. */
+	uint64_t next_time, records, largest;
+	bool is_suffix;
 };
 
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->data = aligned_alloc(4096, RING_BYTES);
-	memset(f->data, 0, RING_BYTES);
-	f->bounce = malloc(FR_RUN_MAX);
-	f->room = (struct fr_look_room){malloc(RING_BYTES), calloc(fr_ring_marks(RING_BYTES), 8), f->bounce};
+	f->room = (struct fr_look_room){f->copy, calloc(fr_ring_max_pieces(RING_BYTES), 8), f->bounce};
 	f->ring = (struct fr_ring){
 		.page = &f->page, .data = f->data, .size = RING_BYTES, .owner = &f->cells[0], .epoll_fd = -1};
 	assert_int_equal(fr_id_table_init(&f->ids, IDS), 0);
@@ -55,15 +52,12 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	fr_id_table_deinit(&f->ids);
-	free(f->data);
-	free(f->bounce);
-	free(f->room.copy);
-	free(f->room.marks);
+	free(f->room.pieces);
 	free(f);
 	return 0;
 }
 
-/* Checks what each record says of itself: times are consecutive, the filling is its time. */
+/* Times are consecutive, and a sample is filled with its time. */
 static void sink(void *ctx, const struct fr_run *run)
 {
 	struct fixture *f = ctx;
@@ -71,6 +65,8 @@ static void sink(void *ctx, const struct fr_run *run)
 	uint32_t n = 0;
 
 	assert_true(run->len <= FR_RUN_MAX);
+	if (f->is_suffix && !f->records)
+		f->next_time = run->first_ns;
 	assert_int_equal(run->first_ns, f->next_time);
 	for (; p < end; p += ((const struct perf_event_header *)p)->size, n++) {
 		const struct fr_sample *s = (const void *)p;
@@ -86,7 +82,6 @@ static void sink(void *ctx, const struct fr_run *run)
 	assert_int_equal(n, run->records);
 	assert_int_equal(run->last_ns, f->next_time - 1);
 	f->records += n;
-	f->runs++;
 	f->largest = FR_MAX(f->largest, run->len);
 }
 
@@ -96,7 +91,13 @@ static void ring_write(struct fixture *f, uint64_t at, const void *from, size_t 
 		f->data[(at + i) & (RING_BYTES - 1)] = ((const uint8_t *)from)[i];
 }
 
-static uint64_t make_sample(uint64_t *words, uint64_t id, uint64_t time, size_t size)
+static void put_record(struct fixture *f, const void *record, size_t len)
+{
+	ring_write(f, f->page.data_head, record, len);
+	f->page.data_head += len;
+}
+
+static void make_sample(uint64_t *words, uint64_t id, uint64_t time, size_t size)
 {
 	struct fr_sample *s = (void *)words;
 
@@ -105,7 +106,6 @@ static uint64_t make_sample(uint64_t *words, uint64_t id, uint64_t time, size_t 
 	s->time = time;
 	for (size_t i = 5; i < size / 8; i++)
 		words[i] = time;
-	return size;
 }
 
 static void put_sample(struct fixture *f, uint64_t id, uint64_t time, size_t size)
@@ -113,8 +113,7 @@ static void put_sample(struct fixture *f, uint64_t id, uint64_t time, size_t siz
 	uint64_t words[FR_RECORD_MAX / 8];
 
 	make_sample(words, id, time, size);
-	ring_write(f, f->page.data_head, words, size);
-	f->page.data_head += size;
+	put_record(f, words, size);
 }
 
 static size_t drain(struct fixture *f)
@@ -122,7 +121,7 @@ static size_t drain(struct fixture *f)
 	return fr_ring_drain(&f->ring, &f->tally, f->bounce, sink, f);
 }
 
-static void test_wraps_and_counts(void **state)
+static void test_all_records_are_drained_and_counted(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t time = 0, expected[IDS] = {0};
@@ -151,7 +150,7 @@ static void test_wraps_and_counts(void **state)
 	assert_int_equal(drain(f), 0);
 }
 
-static void test_largest_record_over_the_end(void **state)
+static void test_largest_record_can_go_over_the_end_of_the_ring(void **state)
 {
 	struct fixture *f = *state;
 
@@ -162,8 +161,8 @@ static void test_largest_record_over_the_end(void **state)
 	assert_int_equal(f->records, 2);
 }
 
-/* What the kernel gave another listener's id is left out and counted, wherever it lies; the rest is whole. */
-static void test_ids_of_others(void **state)
+/* The kernel may give a sample the id of another recorder's event. */
+static void test_samples_with_foreign_ids_are_skipped_and_counted(void **state)
 {
 	struct fixture *f = *state;
 
@@ -186,7 +185,7 @@ static void test_ids_of_others(void **state)
 	assert_int_equal(f->page.data_tail, f->page.data_head);
 }
 
-static void test_losses(void **state)
+static void test_losses_are_counted_for_their_event(void **state)
 {
 	struct fixture *f = *state;
 	struct {
@@ -204,22 +203,19 @@ static void test_losses(void **state)
 	} samples = {.r = {{PERF_RECORD_LOST_SAMPLES, 0, sizeof(samples)}, 5}, .id = {.time = 3, .id = 4711}};
 
 	put_sample(f, 1000, 0, 56);
-	ring_write(f, f->page.data_head, &lost, sizeof(lost));
-	f->page.data_head += sizeof(lost);
-	ring_write(f, f->page.data_head, &throttle, sizeof(throttle));
-	f->page.data_head += sizeof(throttle);
-	ring_write(f, f->page.data_head, &samples, sizeof(samples));
-	f->page.data_head += sizeof(samples);
+	put_record(f, &lost, sizeof(lost));
+	put_record(f, &throttle, sizeof(throttle));
+	put_record(f, &samples, sizeof(samples));
 	drain(f);
 	assert_int_equal(f->records, 4);
 	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
 	assert_int_equal(f->cells[2].lost[FR_LOSS_THROTTLED], 1);
-	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* of an id that is not known */
+	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* of an unknown id */
 }
 
-/* As the kernel leaves it where others listen too: bytes of nobody behind the trailer; and one as it should
- * be. */
-static void test_trailer_before_the_end(void **state)
+/* One record with bytes behind its trailer, as the kernel leaves it if others listen too, and a correct one.
+ */
+static void test_misplaced_trailer_moves_to_the_end(void **state)
 {
 	struct fixture *f = *state;
 	const struct fr_sample_id late = {.pid = 4, .time = 0, .cpu = 1, .id = 1016},
@@ -228,30 +224,29 @@ static void test_trailer_before_the_end(void **state)
 		struct fr_record_ksymbol r;
 		char name[16];
 		struct fr_sample_id id;
-		uint64_t nobodys[8];
+		uint64_t garbage[8];
 	} k = {.r = {.header = {PERF_RECORD_KSYMBOL, 0, sizeof(k)}}, .name = "bpf_prog_1", .id = late};
 	struct {
 		struct fr_record_bpf_event r;
 		struct fr_sample_id id;
 	} b = {.r = {.header = {PERF_RECORD_BPF_EVENT, 0, sizeof(b)}, .id = 7}, .id = right};
-	const uint8_t zeros[sizeof(k.nobodys)] = {0};
+	const uint8_t zeros[sizeof(k.garbage)] = {0};
 
-	memset(k.nobodys, 0xee, sizeof(k.nobodys));
-	ring_write(f, 0, &k, sizeof(k));
-	ring_write(f, sizeof(k), &b, sizeof(b));
-	f->page.data_head = sizeof(k) + sizeof(b);
-	drain(f); /* which checks their times */
+	memset(k.garbage, 0xee, sizeof(k.garbage));
+	put_record(f, &k, sizeof(k));
+	put_record(f, &b, sizeof(b));
+	drain(f); /* checks their times */
 	assert_int_equal(f->records, 2);
-	assert_memory_equal(f->data, &k, sizeof(k)); /* the kernel's memory is not written to */
+	assert_memory_equal(f->data, &k, sizeof(k)); /* the kernel's memory does not change */
 
-	/* The last that was in the bounce buffer is K, mended. */
+	/* The bounce buffer still has the repaired K. */
 	assert_memory_equal(f->bounce, &k, offsetof(typeof(k), id));
 	assert_memory_equal(f->bounce + offsetof(typeof(k), id), zeros, sizeof(zeros));
 	assert_memory_equal(f->bounce + sizeof(k) - sizeof(late), &late, sizeof(late));
 }
 
-/* As the kernel leaves it where a newer listener asked for build-ids and we did not. */
-static void test_flag_of_another_listener(void **state)
+/* The kernel sets it if a newer listener asked for build-ids and we did not. */
+static void test_build_id_flag_of_another_listener_is_cleared(void **state)
 {
 	struct fixture *f = *state;
 	struct {
@@ -264,20 +259,19 @@ static void test_flag_of_another_listener(void **state)
 		       .ino = 77},
 		.name = "/x",
 		.id = {.pid = 4, .time = 0, .cpu = 1, .id = 1016}};
-	const struct perf_event_header *mended = (const void *)f->bounce;
+	const struct perf_event_header *repaired = (const void *)f->bounce;
 
-	ring_write(f, 0, &m, sizeof(m));
-	f->page.data_head = sizeof(m);
+	put_record(f, &m, sizeof(m));
 	f->tally.no_build_ids = true;
 	drain(f);
 	assert_int_equal(f->records, 1);
-	assert_memory_equal(f->data, &m, sizeof(m)); /* the kernel's memory is not written to */
-	assert_int_equal(mended->misc, PERF_RECORD_MISC_USER);
+	assert_memory_equal(f->data, &m, sizeof(m)); /* the kernel's memory does not change */
+	assert_int_equal(repaired->misc, PERF_RECORD_MISC_USER);
 	assert_memory_equal(f->bounce + sizeof(m.r.header), (uint8_t *)&m + sizeof(m.r.header),
 		sizeof(m) - sizeof(m.r.header));
 }
 
-static void test_torn(void **state)
+static void test_torn_records_are_skipped_and_counted(void **state)
 {
 	static const struct perf_event_header bad[] = {
 		{PERF_RECORD_SAMPLE, 0, 0},	 /* would not advance */
@@ -294,7 +288,7 @@ static void test_torn(void **state)
 		ring_write(f, f->page.data_head, &bad[i], sizeof(bad[i]));
 		f->page.data_head += 128;
 		drain(f);
-		/* The one before it counts; the rest is skipped, and reading goes on behind. */
+		/* The record before the bad header counts, and reading goes on behind data_head. */
 		assert_int_equal(f->records, 2 * i + 1);
 		assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], i + 1);
 		assert_int_equal(f->page.data_tail, f->page.data_head);
@@ -302,14 +296,14 @@ static void test_torn(void **state)
 		drain(f);
 		assert_int_equal(f->records, 2 * i + 2);
 	}
-	/* A head that cannot be. */
+	/* An impossible data_head. */
 	f->page.data_head += RING_BYTES + 8;
 	drain(f);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], FR_ARRAY_SIZE(bad) + 1);
 	assert_int_equal(f->page.data_tail, f->page.data_head);
 }
 
-/* The kernel's way into an overwritable ring: downwards. */
+/* The kernel fills an overwritable ring downwards. */
 static void put_backward(struct fixture *f, uint64_t time, size_t size)
 {
 	uint64_t words[FR_RECORD_MAX / 8];
@@ -324,7 +318,7 @@ static size_t look(struct fixture *f)
 	return fr_ring_look(&f->ring, &f->tally, &f->room, sink, f);
 }
 
-static void test_overwrite_before_it_is_full(void **state)
+static void test_a_look_returns_only_new_records(void **state)
 {
 	struct fixture *f = *state;
 
@@ -334,67 +328,60 @@ static void test_overwrite_before_it_is_full(void **state)
 	assert_int_equal(f->records, 1000);
 	assert_int_equal(f->cells[0].samples, 1000);
 	assert_int_equal(look(f), 0);
-	/* Only what came since. */
 	put_backward(f, 1000, 64);
 	assert_int_equal(look(f), 64);
 	assert_int_equal(f->records, 1001);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 }
 
-/* Like sink(), but the first record says where the sequence begins. */
-static void suffix_sink(void *ctx, const struct fr_run *run)
-{
-	struct fixture *f = ctx;
-
-	if (!f->records)
-		f->next_time = run->first_ns;
-	sink(ctx, run);
-}
-
-static void test_overwrite_keeps_the_newest(void **state)
+static void test_a_full_overwritable_ring_has_the_newest_records(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t t = 0;
 	size_t bytes;
 
+	f->is_suffix = true;
 	for (int round = 0; round < 50; round++) {
 		for (int i = 0; i < 9000; i++, t++)
 			put_backward(f, t, 48 + 8 * (t % 5));
 		f->records = 0;
-		bytes = fr_ring_look(&f->ring, &f->tally, &f->room, suffix_sink, f);
+		bytes = look(f);
 		assert_int_equal(f->next_time, t);
-		/* All but the slack and one cut record. */
+		/* All but the slack and one incomplete record. */
 		assert_true(bytes > RING_BYTES - RING_BYTES / 4 - 96 && bytes <= RING_BYTES);
 	}
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 }
 
-static void test_marks_suffice(void **state)
+static void test_the_buffer_of_pieces_is_large_enough(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t t = 0;
 
-	/* The worst case: large and small in turn, so that runs are barely half full. */
+	/* The worst case: any two neighbours are a little too large for one run. */
+	f->is_suffix = true;
 	for (; t < 12; t++)
 		put_backward(f, t, t % 2 ? 32832 : 32000);
-	fr_ring_look(&f->ring, &f->tally, &f->room, suffix_sink, f);
+	look(f);
 	assert_int_equal(f->next_time, 12);
 	assert_true(f->records >= 5);
 }
 
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_wraps_and_counts, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_largest_record_over_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ids_of_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_trailer_before_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_flag_of_another_listener, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_torn, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_overwrite_before_it_is_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_overwrite_keeps_the_newest, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_marks_suffice, setup, teardown),
+		TEST(test_all_records_are_drained_and_counted),
+		TEST(test_largest_record_can_go_over_the_end_of_the_ring),
+		TEST(test_samples_with_foreign_ids_are_skipped_and_counted),
+		TEST(test_losses_are_counted_for_their_event),
+		TEST(test_misplaced_trailer_moves_to_the_end),
+		TEST(test_build_id_flag_of_another_listener_is_cleared),
+		TEST(test_torn_records_are_skipped_and_counted),
+		TEST(test_a_look_returns_only_new_records),
+		TEST(test_a_full_overwritable_ring_has_the_newest_records),
+		TEST(test_the_buffer_of_pieces_is_large_enough),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
