@@ -233,6 +233,8 @@ static int parse_piece(struct parser *p, char *piece)
 	p->values = &values;
 	if (r == 0)
 		r = parse_head(p, &s);
+	p->spec = NULL;
+	p->values = NULL;
 	free(s.terms_text);
 	return r;
 }

@@ -147,7 +147,7 @@ static int set_term(const struct fr_event_env *env, const char *pmu, const char 
 			return fr_fail(d, -EINVAL, "decimal, or hexadecimal with 0x",
 				"the term %s takes a number, not \"%s\"", name, value);
 	}
-	max = UINT64_MAX >> (64 - f.width);
+	max = f.width == 64 ? UINT64_MAX : (1ULL << f.width) - 1;
 	if (v > max)
 		return fr_fail(d, -EINVAL, "give a smaller number",
 			"%s=%s is too large: the term has %u bits (at most 0x%llx)", name,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 #include "history/crc32c.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 
 #define POLYNOMIAL 0x82f63b78u /* reflected */
 
-/* tables[k][b]: what byte B does to the crc when K more bytes follow it within one step of eight. */
+/* tables[k][b]: the effect of byte B on the crc if K more bytes follow it in a step of eight. */
 static uint32_t tables[8][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 

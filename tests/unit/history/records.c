@@ -146,3 +146,19 @@ struct fr_history *test_history(
 	assert_int_equal(fr_history_new(&config, &h, NULL), 0);
 	return h;
 }
+
+int test_resize(struct fr_history **h, uint64_t size, struct fr_history_adopted *ret, struct fr_diag *d)
+{
+	struct fr_resize *z = NULL;
+	int r = fr_resize_begin(*h, size, &z, d);
+
+	if (r < 0)
+		return r;
+	while (fr_resize_step(z) > 0)
+		;
+	*h = fr_resize_finish(z, ret);
+	while (fr_resize_populate(z) > 0)
+		;
+	fr_resize_free(z);
+	return 0;
+}

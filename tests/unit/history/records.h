@@ -33,3 +33,6 @@ int test_append_sideband(struct fr_history *h, uint64_t first, unsigned n, uint3
 /* A ring; the test fails where it cannot be had. */
 struct fr_history *test_history(
 	uint64_t size, void (*evicted)(void *ctx, const struct fr_frame *frame), void *ctx);
+
+/* Change the size of a ring that no other thread uses meanwhile. Returns as fr_resize_begin(). */
+int test_resize(struct fr_history **h, uint64_t size, struct fr_history_adopted *ret, struct fr_diag *d);

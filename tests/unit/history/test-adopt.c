@@ -358,7 +358,7 @@ static uint32_t need_of_seq(struct fr_history *h, uint64_t seq)
 	uint64_t position = h->arena.tail;
 	struct fr_frame f;
 
-	while (fr_arena_step(&h->arena, &position, h->arena.head, &f))
+	while (fr_arena_next(&h->arena, &position, h->arena.head, &f))
 		if (f.seq == seq)
 			return fr_arena_need((uint64_t)f.samples_len + f.sideband_len);
 	return 0;
@@ -369,7 +369,7 @@ static uint64_t oldest_seq(const struct fr_history *h)
 	uint64_t position = h->arena.tail;
 	struct fr_frame f;
 
-	return fr_arena_step(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
+	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
 }
 
 /* FROM is whole, TO has been made of its image: with all, or else with the newest that fit. */
@@ -434,10 +434,10 @@ static void a_living_ring_changes_its_size(void **state)
 	struct fr_history_stats before, after;
 
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
-	assert_int_equal(fr_history_resize(&h, 8 << 20, &what, &d), -EBUSY);
+	assert_int_equal(test_resize(&h, 8 << 20, &what, &d), -EBUSY);
 	assert_non_null(strstr(d.what, "dump"));
 	fr_snapshot_free(s);
-	assert_int_equal(fr_history_resize(&h, 1, &what, NULL), -EINVAL);
+	assert_int_equal(test_resize(&h, 1, &what, NULL), -EINVAL);
 
 	for (unsigned i = 0; i < 14; i++) {
 		uint64_t size = test_between(&random, 1 << 20, i % 5 ? 3 << 20 : 16 << 20);
@@ -448,7 +448,7 @@ static void a_living_ring_changes_its_size(void **state)
 			assert_int_equal(random_step(h, t, &retained, &random), 0);
 		fr_snapshot_free(retained);
 		fr_history_stats(h, &before);
-		assert_int_equal(fr_history_resize(&h, size, &what, &d), 0);
+		assert_int_equal(test_resize(&h, size, &what, &d), 0);
 		fr_history_stats(h, &after);
 		held = read_all(h);
 		expect_told(&held, &what, h);
@@ -462,8 +462,6 @@ static void a_living_ring_changes_its_size(void **state)
 		left_out += what.frames_left_out;
 	}
 	assert_true(left_out > 0);
-	assert_int_equal(fr_history_resize(&h, h->size, &what, &d), 0);
-	assert_true(what.in_place);
 	fr_history_free(h);
 	munmap(t, sizeof(*t));
 }

@@ -72,7 +72,7 @@ static void restart(struct machine *m)
 	int fd;
 
 	if (test_random(&m->random) % 4 == 0) {
-		assert_int_equal(fr_history_resize(&m->h, size, &what, NULL), 0);
+		assert_int_equal(test_resize(&m->h, size, &what, NULL), 0);
 		return;
 	}
 	fd = fcntl(fr_history_fd(m->h), F_DUPFD_CLOEXEC, 0);
