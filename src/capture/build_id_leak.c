@@ -6,12 +6,11 @@
 #include "capture/ring.h"
 #include "perfdata/record.h"
 #include "base/cleanup.h"
-#include "base/file.h"
-#include "base/units.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -79,33 +78,21 @@ int fr_capture_build_ids_leak(void)
 	return first_has_flag(&older);
 }
 
-static bool has_perf_event(int proc_fd, const char *pid)
-{
-	char path[64], target[64];
-	_cleanup_closedir_ DIR *dir = NULL;
-	const struct dirent *e;
-
-	snprintf(path, sizeof(path), "%.16s/fd", pid);
-	dir = fr_opendir_at(proc_fd, path);
-	while (dir && (e = readdir(dir))) {
-		ssize_t n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
-
-		target[FR_MAX(n, (ssize_t)0)] = '\0';
-		if (!strcmp(target, "anon_inode:[perf_event]"))
-			return true;
-	}
-	return false;
-}
-
 pid_t fr_capture_find_other_recorder(void)
 {
-	_cleanup_closedir_ DIR *dir = opendir("/proc");
-	const struct dirent *e;
-	uint64_t pid;
+	glob_t fds = {0};
+	int found = 0;
 
-	while (dir && (e = readdir(dir)))
-		if (fr_u64_parse(e->d_name, &pid) == 0 && (pid_t)pid != getpid() &&
-			has_perf_event(dirfd(dir), e->d_name))
-			return (pid_t)pid;
-	return 0;
+	(void)glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &fds);
+	for (size_t i = 0; !found && i < fds.gl_pathc; i++) {
+		char target[64];
+		ssize_t n = readlink(fds.gl_pathv[i], target, sizeof(target) - 1);
+
+		target[FR_MAX(n, (ssize_t)0)] = '\0';
+		if (!strcmp(target, "anon_inode:[perf_event]") &&
+			sscanf(fds.gl_pathv[i], "/proc/%d/", &found) == 1 && found == getpid())
+			found = 0;
+	}
+	globfree(&fds);
+	return found;
 }

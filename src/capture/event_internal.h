@@ -94,7 +94,7 @@ bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
 /* Fill the attr of E from TERMS, and the CPUs that PMU counts on. */
 int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct fr_terms *terms,
 	struct fr_event *e, struct fr_diag *d);
-/* Call FN for each PMU with EVENT NULL, and then for each of its named events, until FN returns not 0. */
+/* Call FN for each PMU with EVENT NULL, and then for each named event of a PMU, until FN returns not 0. */
 typedef int (*fr_pmu_fn)(void *ctx, const char *pmu, const char *event);
 int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx);
 

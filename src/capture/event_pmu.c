@@ -8,6 +8,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,48 +40,32 @@ bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu)
 	return !strcmp(pmu, "cpu") || read_attribute(env, pmu, "", "cpus", cpus, sizeof(cpus)) == 0;
 }
 
-/* Call FN for each name in the directory PATH until it returns not 0. */
-static int foreach_entry(const char *path, int (*fn)(void *ctx, const char *name), void *ctx)
+/* The names in the directory BELOW of PMU, for messages. */
+static void list_names(
+	const struct fr_event_env *env, const char *pmu, const char *below, char *ret, size_t size)
 {
-	_cleanup_closedir_ DIR *dir = opendir(path);
-	struct dirent *e;
-	int r = 0;
+	char pattern[PATH_MAX];
+	glob_t found = {0};
+	size_t len = 0;
 
-	if (!dir)
-		return errno == ENOENT ? 0 : -errno;
-	while (r == 0 && (e = readdir(dir)))
-		if (e->d_name[0] != '.')
-			r = fn(ctx, e->d_name);
-	return r;
-}
-
-struct name_list {
-	char *text;
-	size_t size, len;
-};
-
-static int append_name(void *ctx, const char *name)
-{
-	struct name_list *n = ctx;
-	int w = snprintf(n->text + n->len, n->size - n->len, "%s%s", n->len ? ", " : "", name);
-
-	if (w > 0)
-		n->len = FR_MIN(n->len + (size_t)w, n->size - 1);
-	return 0;
+	snprintf(ret, size, "none");
+	snprintf(pattern, sizeof(pattern), "%s/%s/%s/*", env->pmu_dir, pmu, below);
+	(void)glob(pattern, 0, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc && len < size; i++)
+		len += (size_t)snprintf(
+			ret + len, size - len, "%s%s", len ? ", " : "", strrchr(found.gl_pathv[i], '/') + 1);
+	globfree(&found);
 }
 
 static int fail_unknown_term(
 	const struct fr_event_env *env, const char *pmu, const char *term, struct fr_diag *d)
 {
-	char path[PATH_MAX], formats[160] = "", events[160] = "", hint[512];
-	struct name_list f = {formats, sizeof(formats), 0}, e = {events, sizeof(events), 0};
+	char formats[160], events[160], hint[512];
 
-	snprintf(path, sizeof(path), "%s/%s/format", env->pmu_dir, pmu);
-	foreach_entry(path, append_name, &f);
-	snprintf(path, sizeof(path), "%s/%s/events", env->pmu_dir, pmu);
-	foreach_entry(path, append_name, &e);
-	snprintf(hint, sizeof(hint), "it has: %s; named events: %s; and every event has: %s",
-		*formats ? formats : "none", *events ? events : "none", fr_common_terms);
+	list_names(env, pmu, "format", formats, sizeof(formats));
+	list_names(env, pmu, "events", events, sizeof(events));
+	snprintf(hint, sizeof(hint), "it has: %s; named events: %s; and every event has: %s", formats, events,
+		fr_common_terms);
 	return fr_fail(d, -EINVAL, hint, "the PMU %s has no term or event \"%s\"", pmu, term);
 }
 
@@ -240,40 +225,39 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	return set_cpus(env, pmu, e);
 }
 
-struct foreach {
-	const struct fr_event_env *env;
-	fr_pmu_fn fn;
-	void *ctx;
-	const char *pmu;
-};
-
-static int foreach_event(void *ctx, const char *event)
+/* Such a file describes the event of the same name. */
+static bool has_suffix(const char *event)
 {
-	/* Such a file describes the event of the same name. */
 	static const char *const suffixes[] = {".scale", ".unit", ".per-pkg", ".snapshot"};
-	struct foreach *f = ctx;
 	const char *dot = strrchr(event, '.');
 
 	for (size_t i = 0; dot && i < FR_ARRAY_SIZE(suffixes); i++)
 		if (!strcmp(dot, suffixes[i]))
-			return 0;
-	return f->fn(f->ctx, f->pmu, event);
-}
-
-static int foreach_pmu(void *ctx, const char *pmu)
-{
-	struct foreach *f = ctx;
-	char path[PATH_MAX];
-	int r = f->fn(f->ctx, pmu, NULL);
-
-	f->pmu = pmu;
-	snprintf(path, sizeof(path), "%s/%s/events", f->env->pmu_dir, pmu);
-	return r ? r : foreach_entry(path, foreach_event, f);
+			return true;
+	return false;
 }
 
 int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx)
 {
-	struct foreach f = {env, fn, ctx, NULL};
+	const size_t dir_len = strlen(env->pmu_dir) + 1;
+	char pattern[PATH_MAX];
+	glob_t found = {0};
+	int r = 0;
 
-	return foreach_entry(env->pmu_dir, foreach_pmu, &f);
+	snprintf(pattern, sizeof(pattern), "%s/*", env->pmu_dir);
+	(void)glob(pattern, 0, NULL, &found);
+	snprintf(pattern, sizeof(pattern), "%s/*/events/*", env->pmu_dir);
+	(void)glob(pattern, GLOB_APPEND, NULL, &found);
+	for (size_t i = 0; r == 0 && i < found.gl_pathc; i++) {
+		char *pmu = found.gl_pathv[i] + dir_len, *event = strchr(pmu, '/');
+
+		if (event) {
+			*event = 0;
+			event = strrchr(event + 1, '/') + 1;
+		}
+		if (!event || !has_suffix(event))
+			r = fn(ctx, pmu, event);
+	}
+	globfree(&found);
+	return r;
 }

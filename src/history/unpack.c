@@ -1,35 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "history/unpack.h"
-#include "base/cleanup.h"
 #include "perfdata/record.h"
 
 #include <errno.h>
 #include <string.h>
 #include <zstd.h>
 
-struct fr_unpack {
-	ZSTD_DCtx *dctx;
-};
+/* struct fr_unpack is zstd's context under another name, so that users need no header of zstd. */
 
 int fr_unpack_new(struct fr_unpack **ret)
 {
-	_cleanup_free_ struct fr_unpack *u = calloc(1, sizeof(*u));
-
-	if (!u)
-		return -ENOMEM;
-	u->dctx = ZSTD_createDCtx();
-	if (!u->dctx)
-		return -ENOMEM;
-	*ret = TAKE_PTR(u);
-	return 0;
+	*ret = (struct fr_unpack *)ZSTD_createDCtx();
+	return *ret ? 0 : -ENOMEM;
 }
 
 struct fr_unpack *fr_unpack_free(struct fr_unpack *u)
 {
-	if (!u)
-		return NULL;
-	ZSTD_freeDCtx(u->dctx);
-	free(u);
+	ZSTD_freeDCtx((ZSTD_DCtx *)u);
 	return NULL;
 }
 
@@ -39,7 +26,7 @@ ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len,
 
 	if (len == 0)
 		return 0;
-	n = ZSTD_decompressDCtx(u->dctx, dst, cap, zstd, len);
+	n = ZSTD_decompressDCtx((ZSTD_DCtx *)u, dst, cap, zstd, len);
 	return ZSTD_isError(n) ? -EBADMSG : (ssize_t)n;
 }
 
