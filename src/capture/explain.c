@@ -96,7 +96,7 @@ static int explain_invalid(struct fr_diag *d, int code, const struct fr_event *e
 int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int cpu, pid_t tid)
 {
 	/* Nobody asked for the side-band event by its name. */
-	const char *name = e->attr.mmap ? "the event for side-band (dummy)" : e->name;
+	const char *name = e->attr.mmap ? "the event for side-band (dummy)" : e->name, *hint = NULL;
 	char what[256];
 
 	if (tid > 0)
@@ -117,12 +117,11 @@ int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int c
 		return explain_unsupported(d, code, e, what);
 	case -EMFILE:
 	case -ENFILE:
-		return fr_fail_errno(d, code,
-			"raise LimitNOFILE= (ulimit -n), or record fewer events or threads", "cannot open %s",
-			what);
+		hint = "raise LimitNOFILE= (ulimit -n), or record fewer events or threads";
+		break;
 	case -EBUSY:
-		return fr_fail_errno(
-			d, code, "another program has the counter for itself", "cannot open %s", what);
+		hint = "another program has the counter for itself";
+		break;
 	case -ENOSYS:
 		return fr_fail(d, code, "it needs CONFIG_PERF_EVENTS", "this kernel has no perf_event_open");
 	case -EBADF:
@@ -131,8 +130,9 @@ int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int c
 	case -EINVAL:
 		return explain_invalid(d, code, e, what);
 	default:
-		return fr_fail_errno(d, code, NULL, "cannot open %s", what);
+		break;
 	}
+	return fr_fail_errno(d, code, hint, "cannot open %s", what);
 }
 
 int fr_explain_origin(struct fr_diag *d, int code, const struct fr_event *e)

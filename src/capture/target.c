@@ -68,27 +68,13 @@ static bool has_tid(const struct fr_target *t, pid_t tid)
 	return false;
 }
 
-static int add_tid(struct fr_target *t, pid_t tid)
-{
-	pid_t *tids;
-
-	if (t->n_tids >= THREADS_MAX)
-		return -E2BIG;
-	tids = reallocarray(t->tids, t->n_tids + 1, sizeof(*tids));
-	if (!tids)
-		return -ENOMEM;
-	t->tids = tids;
-	t->tids[t->n_tids++] = tid;
-	return 0;
-}
-
 /* Add the threads of PID that T has not yet. Returns their number or a negative errno. */
 static int add_threads(struct fr_target *t, pid_t pid)
 {
-	char path[64];
-	struct dirent *e;
-	int added = 0, r;
 	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *e;
+	char path[64];
+	int added = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
@@ -96,12 +82,17 @@ static int add_threads(struct fr_target *t, pid_t pid)
 		return -errno;
 	while ((e = readdir(dir))) {
 		uint64_t tid;
+		pid_t *tids;
 
-		if (fr_u64_parse(e->d_name, &tid) < 0 || tid > INT_MAX || has_tid(t, tid))
+		if (fr_u64_parse(e->d_name, &tid) < 0 || tid > INT_MAX || has_tid(t, (pid_t)tid))
 			continue;
-		r = add_tid(t, tid);
-		if (r < 0)
-			return r;
+		if (t->n_tids >= THREADS_MAX)
+			return -E2BIG;
+		tids = reallocarray(t->tids, t->n_tids + 1, sizeof(*tids));
+		if (!tids)
+			return -ENOMEM;
+		t->tids = tids;
+		t->tids[t->n_tids++] = (pid_t)tid;
 		added++;
 	}
 	return added;
@@ -174,18 +165,6 @@ bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path)
 	return now.ino && (now.ino != c->cgroup.ino || now.dev != c->cgroup.dev);
 }
 
-static int resolve_cgroup(struct fr_target *t, const char *path, struct fr_diag *d)
-{
-	int fd = open_cgroup(path);
-
-	if (fd < 0)
-		return fr_fail_errno(d, fd,
-			"give its path below the cgroup mount, like system.slice/nginx.service",
-			"cannot open the cgroup %s", path);
-	t->cgroup_fd = fd;
-	return 0;
-}
-
 int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, struct fr_diag *d)
 {
 	int r;
@@ -197,8 +176,13 @@ int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, 
 	r = resolve_cpus(t, config->cpus, d);
 	if (r == 0)
 		r = resolve_tasks(t, config, d);
-	if (r == 0 && config->cgroup)
-		r = resolve_cgroup(t, config->cgroup, d);
+	if (r == 0 && config->cgroup) {
+		t->cgroup_fd = open_cgroup(config->cgroup);
+		if (t->cgroup_fd < 0)
+			r = fr_fail_errno(d, t->cgroup_fd,
+				"give its path below the cgroup mount, like system.slice/nginx.service",
+				"cannot open the cgroup %s", config->cgroup);
+	}
 	if (r < 0)
 		fr_target_deinit(t);
 	return r;

@@ -80,9 +80,7 @@ int fr_codec_new(int level, size_t max_bytes, struct fr_codec **ret)
 	if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel())
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
-	if (!c)
-		return -ENOMEM;
-	r = make_context(c, level, max_bytes);
+	r = c ? make_context(c, level, max_bytes) : -ENOMEM;
 	if (r < 0) {
 		fr_codec_free(c);
 		return r;

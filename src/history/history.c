@@ -132,11 +132,11 @@ static int init_codec(struct fr_history *h, struct fr_diag *d)
 		return fr_fail_errno(d, r,
 			r == -EINVAL ? "give a level from -131072 to 22; 1 is usual" : NULL,
 			"cannot compress at level %d", level);
-	h->scratch_sideband_bytes = fr_codec_bound(h->sideband.cap);
-	h->scratch_samples_bytes = fr_codec_bound(h->samples.cap);
-	h->scratch_sideband = malloc(h->scratch_sideband_bytes);
-	h->scratch_samples = malloc(h->scratch_samples_bytes);
-	return h->scratch_sideband && h->scratch_samples ? 0 : -ENOMEM;
+	h->sideband.zstd_bytes = fr_codec_bound(h->sideband.cap);
+	h->sideband.zstd = malloc(h->sideband.zstd_bytes);
+	h->samples.zstd_bytes = fr_codec_bound(h->samples.cap);
+	h->samples.zstd = malloc(h->samples.zstd_bytes);
+	return h->sideband.zstd && h->samples.zstd ? 0 : -ENOMEM;
 }
 
 static int check_size(uint64_t size, struct fr_diag *d)
@@ -214,8 +214,8 @@ struct fr_history *fr_history_free(struct fr_history *h)
 		return NULL;
 	assert(!h->snapshots);
 	fr_codec_free(h->codec);
-	free(h->scratch_sideband);
-	free(h->scratch_samples);
+	free(h->sideband.zstd);
+	free(h->samples.zstd);
 	if (h->map)
 		munmap(h->map, h->size);
 	fr_closep(&h->fd);

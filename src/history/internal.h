@@ -24,6 +24,8 @@ struct fr_open_section {
 	uint32_t n; /* records, without FINISHED_ROUND */
 	uint64_t first_ns, last_ns;
 	_Atomic uint64_t *image_fill; /* a copy of FILL, in the image */
+	uint8_t *zstd;		      /* buffer for the compressed section */
+	size_t zstd_bytes;
 };
 
 struct fr_history {
@@ -33,8 +35,6 @@ struct fr_history {
 	uint64_t size;
 	struct fr_image_header *image;
 	struct fr_codec *codec;
-	uint8_t *scratch_sideband, *scratch_samples;
-	size_t scratch_sideband_bytes, scratch_samples_bytes;
 	size_t section_max; /* raw size of the largest section that the ring may have */
 
 	struct fr_lock lock;

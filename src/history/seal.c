@@ -7,6 +7,7 @@
 #include "history/internal.h"
 #include "base/clock.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 void fr_open_section_clear(struct fr_open_section *s)
@@ -20,29 +21,26 @@ void fr_open_section_clear(struct fr_open_section *s)
 /* No other thread touches the sections while h->sealing is set. Returns 0 or -EIO. */
 static int compress_sections(struct fr_history *h, struct fr_frame *ret)
 {
+	const struct fr_open_section *sb = &h->sideband, *sa = &h->samples;
 	ssize_t sideband, samples;
 
-	sideband = fr_codec_compress(
-		h->codec, h->sideband.data, h->sideband.fill, h->scratch_sideband, h->scratch_sideband_bytes);
-	if (sideband < 0)
-		return (int)sideband;
-	samples = fr_codec_compress(
-		h->codec, h->samples.data, h->samples.fill, h->scratch_samples, h->scratch_samples_bytes);
-	if (samples < 0)
-		return (int)samples;
+	sideband = fr_codec_compress(h->codec, sb->data, sb->fill, sb->zstd, sb->zstd_bytes);
+	samples = fr_codec_compress(h->codec, sa->data, sa->fill, sa->zstd, sa->zstd_bytes);
+	if (sideband < 0 || samples < 0)
+		return -EIO;
 	*ret = (struct fr_frame){
 		.seq = h->seq,
 		.low_watermark_ns = h->low_watermark_ns,
-		.first_ns = h->samples.first_ns,
-		.last_ns = h->samples.last_ns,
-		.sideband_first_ns = h->sideband.first_ns,
-		.sideband_last_ns = h->sideband.last_ns,
-		.n_samples = h->samples.n,
-		.n_sideband = h->sideband.n,
-		.samples_raw = (uint32_t)h->samples.fill,
-		.sideband_raw = (uint32_t)h->sideband.fill,
-		.samples = h->scratch_samples,
-		.sideband = h->scratch_sideband,
+		.first_ns = sa->first_ns,
+		.last_ns = sa->last_ns,
+		.sideband_first_ns = sb->first_ns,
+		.sideband_last_ns = sb->last_ns,
+		.n_samples = sa->n,
+		.n_sideband = sb->n,
+		.samples_raw = (uint32_t)sa->fill,
+		.sideband_raw = (uint32_t)sb->fill,
+		.samples = sa->zstd,
+		.sideband = sb->zstd,
 		.samples_len = (uint32_t)samples,
 		.sideband_len = (uint32_t)sideband,
 	};
