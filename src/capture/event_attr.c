@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From "which event" to a perf_event_attr: what every event of ours records (perfdata/record.h), and how it
-   samples and takes stacks. */
+/* Completes attrs: the fields that all our events record (perfdata/record.h), rates and stacks. */
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
 #include "base/cleanup.h"
@@ -85,8 +84,7 @@ static int check_clock(const struct perf_event_attr *a, const struct fr_term_val
 		"a period of %llu ns is too short for a clock", (unsigned long long)a->sample_period);
 }
 
-/* The CPU itself writes the last branch records. If lbr is only the default, other events get frame pointers.
- */
+/* Only events of the CPU have branch records. If lbr is the default, other events get frame pointers. */
 static bool has_branch_records(const struct perf_event_attr *a)
 {
 	return a->type != PERF_TYPE_SOFTWARE && a->type != PERF_TYPE_TRACEPOINT;

@@ -72,8 +72,7 @@ int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values 
 int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_event_attr *a, struct fr_diag *d);
 extern const char fr_common_terms[]; /* their names, for messages */
 
-/* event_attr.c: the parts of an attr that all events have alike. finish() wants type, config and modifiers.
- */
+/* event_attr.c: the common parts of an attr. finish() needs type, config and modifiers. */
 void fr_event_attr_init(struct perf_event_attr *a);
 int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d);
@@ -99,8 +98,7 @@ typedef int (*fr_pmu_fn)(void *ctx, const char *pmu, const char *event);
 int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx);
 
 /* event_tracepoint.c */
-/* Call FN for every tracepoint that matches both globs. Returns the number of matches, or a negative errno.
- */
+/* Call FN for every tracepoint that matches both globs. Returns their number, or a negative errno. */
 typedef int (*fr_tracepoint_fn)(void *ctx, const char *system, const char *name, uint64_t id);
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d);

@@ -218,8 +218,7 @@ void fr_capture_counter(
 		add_counter(ret, &c->inherited[i]);
 }
 
-/* The event of C with the name of FROM's event. The second one of a name is the second one. n_events: none.
- */
+/* The event of C with the name of FROM's event; n_events: none. Events may share a name: order decides. */
 static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;

@@ -99,8 +99,7 @@ static bool is_valid_frame(const struct fr_frame *f)
 	       f->sideband_len <= fr_codec_bound(FR_CHUNK_SIDEBAND_MAX);
 }
 
-/* The newest run of frames without a gap. Behind a gap, side-band would be missing and names would be wrong.
- */
+/* Find the newest run of frames without a gap. After a gap, missing side-band would make wrong names. */
 static void find_run(struct source *s)
 {
 	s->run = s->n;

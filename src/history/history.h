@@ -27,8 +27,7 @@
 /* The largest fr_history_section_max() of any ring. */
 #define FR_HISTORY_SECTION_MAX (1u << 20)
 
-/* Bytes that every ring takes in one append. A record is never larger, so it always fits into an empty chunk.
- */
+/* Bytes that every ring takes in one append. A record is never larger, so it fits into an empty chunk. */
 #define FR_HISTORY_RUN_MAX (64u << 10)
 
 /* One frame for a reader: two zstd frames of whole records. Each may be empty (len 0). */

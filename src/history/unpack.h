@@ -42,8 +42,7 @@ static inline struct fr_section_iter fr_section_iter(const void *records, size_t
 /* The next record. NULL: the end, if it->at == it->end, or else bytes that are not a whole record. */
 const struct perf_event_header *fr_section_next(struct fr_section_iter *it);
 
-/* Counts of records, without FINISHED_ROUND. The smallest and the largest time are 0 if there are no records.
- */
+/* Counts records, without FINISHED_ROUND. Without records, the smallest and the largest time are 0. */
 struct fr_section_kept {
 	uint32_t records;
 	uint64_t first_ns, last_ns;

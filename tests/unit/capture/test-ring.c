@@ -185,27 +185,31 @@ static void test_samples_with_foreign_ids_are_skipped_and_counted(void **state)
 	assert_int_equal(f->page.data_tail, f->page.data_head);
 }
 
+/* A side-band record for the test: HEADER and the BODY_LEN bytes of BODY, then a sample id with TIME and ID.
+ */
+static void put_sideband(struct fixture *f, struct perf_event_header header, const void *body,
+	size_t body_len, uint64_t time, uint64_t id)
+{
+	const struct fr_sample_id trailer = {.pid = 4, .time = time, .cpu = 1, .id = id};
+
+	if (!header.size)
+		header.size = (uint16_t)(sizeof(header) + body_len + sizeof(trailer));
+	put_record(f, &header, sizeof(header));
+	put_record(f, body, body_len);
+	put_record(f, &trailer, sizeof(trailer));
+}
+
 static void test_losses_are_counted_for_their_event(void **state)
 {
 	struct fixture *f = *state;
-	struct {
-		struct fr_record_lost r;
-		struct fr_sample_id id;
-	} lost = {.r = {{PERF_RECORD_LOST, 0, sizeof(lost)}, 1016, 77}, .id = {.time = 1, .id = 1016}};
-	struct {
-		struct fr_record_throttle r;
-		struct fr_sample_id id;
-	} throttle = {.r = {{PERF_RECORD_THROTTLE, 0, sizeof(throttle)}, 2, 1032, 1032},
-		.id = {.time = 2, .id = 1032}};
-	struct {
-		struct fr_record_lost_samples r;
-		struct fr_sample_id id;
-	} samples = {.r = {{PERF_RECORD_LOST_SAMPLES, 0, sizeof(samples)}, 5}, .id = {.time = 3, .id = 4711}};
 
 	put_sample(f, 1000, 0, 56);
-	put_record(f, &lost, sizeof(lost));
-	put_record(f, &throttle, sizeof(throttle));
-	put_record(f, &samples, sizeof(samples));
+	put_sideband(
+		f, (struct perf_event_header){.type = PERF_RECORD_LOST}, (uint64_t[]){1016, 77}, 16, 1, 1016);
+	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_THROTTLE}, (uint64_t[]){2, 1032, 1032},
+		24, 2, 1032);
+	put_sideband(
+		f, (struct perf_event_header){.type = PERF_RECORD_LOST_SAMPLES}, (uint64_t[]){5}, 8, 3, 4711);
 	drain(f);
 	assert_int_equal(f->records, 4);
 	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
@@ -213,62 +217,50 @@ static void test_losses_are_counted_for_their_event(void **state)
 	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* of an unknown id */
 }
 
-/* One record with bytes behind its trailer, as the kernel leaves it if others listen too, and a correct one.
- */
+/* If others listen too, the kernel leaves bytes behind the trailer of a record. */
 static void test_misplaced_trailer_moves_to_the_end(void **state)
 {
-	struct fixture *f = *state;
-	const struct fr_sample_id late = {.pid = 4, .time = 0, .cpu = 1, .id = 1016},
-				  right = {.pid = 4, .time = 1, .cpu = 1, .id = 1032};
-	struct {
+	static const struct {
 		struct fr_record_ksymbol r;
 		char name[16];
-		struct fr_sample_id id;
-		uint64_t garbage[8];
-	} k = {.r = {.header = {PERF_RECORD_KSYMBOL, 0, sizeof(k)}}, .name = "bpf_prog_1", .id = late};
-	struct {
-		struct fr_record_bpf_event r;
-		struct fr_sample_id id;
-	} b = {.r = {.header = {PERF_RECORD_BPF_EVENT, 0, sizeof(b)}, .id = 7}, .id = right};
-	const uint8_t zeros[sizeof(k.garbage)] = {0};
+	} k = {.r = {.addr = 1}, .name = "bpf_prog_1"};
+	static const uint64_t garbage[8] = {7, 7, 7, 7, 7, 7, 7, 7}, zeros[8];
+	const size_t body = sizeof(k) - sizeof(k.r.header),
+		     whole = sizeof(k) + sizeof(struct fr_sample_id) + sizeof(garbage);
+	struct fixture *f = *state;
+	_cleanup_free_ uint8_t *before = NULL;
 
-	memset(k.garbage, 0xee, sizeof(k.garbage));
-	put_record(f, &k, sizeof(k));
-	put_record(f, &b, sizeof(b));
+	put_sideband(f, (struct perf_event_header){PERF_RECORD_KSYMBOL, 0, (uint16_t)whole}, &k.r.addr, body,
+		0, 1016);
+	put_record(f, garbage, sizeof(garbage));
+	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_BPF_EVENT}, (uint64_t[]){7, 0}, 16, 1,
+		1032);
+	before = memcpy(malloc(whole), f->data, whole);
 	drain(f); /* checks their times */
 	assert_int_equal(f->records, 2);
-	assert_memory_equal(f->data, &k, sizeof(k)); /* the kernel's memory does not change */
-
-	/* The bounce buffer still has the repaired K. */
-	assert_memory_equal(f->bounce, &k, offsetof(typeof(k), id));
-	assert_memory_equal(f->bounce + offsetof(typeof(k), id), zeros, sizeof(zeros));
-	assert_memory_equal(f->bounce + sizeof(k) - sizeof(late), &late, sizeof(late));
+	assert_memory_equal(f->data, before, whole); /* the kernel's memory does not change */
+	/* The bounce buffer still has the repaired record. */
+	assert_memory_equal(f->bounce, before, sizeof(k));
+	assert_memory_equal(f->bounce + sizeof(k), zeros, sizeof(zeros));
+	assert_memory_equal(
+		f->bounce + sizeof(k) + sizeof(zeros), before + sizeof(k), sizeof(struct fr_sample_id));
 }
 
 /* The kernel sets it if a newer listener asked for build-ids and we did not. */
 static void test_build_id_flag_of_another_listener_is_cleared(void **state)
 {
+	const struct perf_event_header header = {
+		.type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID};
 	struct fixture *f = *state;
-	struct {
-		struct fr_record_mmap2 r;
-		char name[8];
-		struct fr_sample_id id;
-	} m = {.r = {.header = {PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID,
-			     sizeof(m)},
-		       .maj = 254,
-		       .ino = 77},
-		.name = "/x",
-		.id = {.pid = 4, .time = 0, .cpu = 1, .id = 1016}};
-	const struct perf_event_header *repaired = (const void *)f->bounce;
+	const struct perf_event_header *repaired = (const void *)f->bounce, *original = (const void *)f->data;
 
-	put_record(f, &m, sizeof(m));
 	f->tally.no_build_ids = true;
+	put_sideband(f, header, (uint64_t[]){1, 2, 3, 4, 254, 77, 0, 0, 0x782f}, 72, 0, 1016);
 	drain(f);
 	assert_int_equal(f->records, 1);
-	assert_memory_equal(f->data, &m, sizeof(m)); /* the kernel's memory does not change */
+	assert_int_equal(original->misc, header.misc); /* the kernel's memory does not change */
 	assert_int_equal(repaired->misc, PERF_RECORD_MISC_USER);
-	assert_memory_equal(f->bounce + sizeof(m.r.header), (uint8_t *)&m + sizeof(m.r.header),
-		sizeof(m) - sizeof(m.r.header));
+	assert_memory_equal(repaired + 1, original + 1, original->size - sizeof(header));
 }
 
 static void test_torn_records_are_skipped_and_counted(void **state)

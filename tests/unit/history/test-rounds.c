@@ -136,29 +136,29 @@ static void read_record(void *ctx, const struct perf_event_header *record)
 	r->longest_queue = FR_MAX(r->longest_queue, r->queue);
 }
 
-static struct reader read_ring(struct fr_history *h)
+/* Add the counts of one reading of the ring to R. */
+static void read_ring(struct reader *r, struct fr_history *h)
 {
-	struct reader reader = {0};
 	struct fr_snapshot *s;
 	struct fr_frame f;
 
+	r->newest = r->next_flush = r->flushed = r->low_watermark = r->queue = 0;
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
 	while (fr_snapshot_next(s, &f)) {
-		const uint64_t rounds = reader.rounds;
+		const uint64_t rounds = r->rounds;
 
-		reader.too_old += f.low_watermark_ns < reader.low_watermark;
-		reader.low_watermark = f.low_watermark_ns;
-		assert_true(test_walk_section(&f, TEST_SIDEBAND, read_record, &reader));
-		assert_true(test_walk_section(&f, TEST_SAMPLES, read_record, &reader));
-		reader.frames_with_two += reader.rounds - rounds > 1;
+		r->too_old += f.low_watermark_ns < r->low_watermark;
+		r->low_watermark = f.low_watermark_ns;
+		assert_true(test_walk_section(&f, TEST_SIDEBAND, read_record, r));
+		assert_true(test_walk_section(&f, TEST_SAMPLES, read_record, r));
+		r->frames_with_two += r->rounds - rounds > 1;
 	}
 	fr_snapshot_free(s);
-	return reader;
 }
 
 static struct reader simulate(struct machine *m, uint64_t busy, unsigned n_rounds)
 {
-	struct reader sum = {0}, r;
+	struct reader r = {0};
 
 	m->h = test_history(2 << 20, NULL, NULL);
 	for (unsigned i = 1; i <= n_rounds; i++) {
@@ -166,18 +166,11 @@ static struct reader simulate(struct machine *m, uint64_t busy, unsigned n_round
 		run_round(m);
 		if (test_random(&m->random) % 8 == 0)
 			add_scanned_record(m);
-		if (i % (n_rounds / 4) == 0) {
-			r = read_ring(m->h);
-			sum.late += r.late;
-			sum.frames_with_two += r.frames_with_two;
-			sum.too_old += r.too_old;
-			sum.rounds += r.rounds;
-			sum.records += r.records;
-			sum.longest_queue = FR_MAX(sum.longest_queue, r.longest_queue);
-		}
+		if (i % (n_rounds / 4) == 0)
+			read_ring(&r, m->h);
 	}
 	fr_history_free(m->h);
-	return sum;
+	return r;
 }
 
 static void check_loads(uint64_t random, unsigned restarts)
