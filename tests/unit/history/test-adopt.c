@@ -1,238 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Adoption and resizing: after a kill of its process at any moment, or a change of its size, a ring has
- * exactly the newest of all records that were appended, in order and whole. Numbers of records are
- * consecutive: that is the model.
+ * Adoption: after a kill of its process at any moment, a ring has exactly the newest of all records that were
+ * appended, in order and whole.
  */
 
-#include "records.h"
+#include "ring_process.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "history/internal.h"
-#include "history/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
-
-/* What a process that will be killed has done, per kind of record. It is in shared memory. */
-struct progress {
-	_Atomic uint64_t done[2];    /* numbers below were appended */
-	_Atomic uint64_t started[2]; /* numbers below may have been appended */
-	_Atomic uint64_t evicted[2]; /* numbers below were evicted, or are being evicted */
-	_Atomic uint64_t wrong;
-};
-
-static struct progress *progress_new(void)
-{
-	void *p = mmap(
-		NULL, sizeof(struct progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	assert_ptr_not_equal(p, MAP_FAILED);
-	return p;
-}
-
-static void progress_free(struct progress *p)
-{
-	munmap(p, sizeof(*p));
-}
-
-static void on_evicted(void *ctx, const struct fr_frame *frame)
-{
-	struct progress *p = ctx;
-
-	p->evicted[TEST_SIDEBAND] += frame->n_sideband;
-	p->evicted[TEST_SAMPLES] += frame->n_samples;
-}
-
-static struct fr_history_config config_of(uint64_t size, struct progress *p)
-{
-	return (struct fr_history_config){.size_bytes = size,
-		.level = 1,
-		.evicted = p ? on_evicted : NULL,
-		.ctx = p,
-		.populate = size % 3 == 0};
-}
-
-/* Append a run of whole records, numbered from the end of the last run of this kind. */
-static int append_run(struct fr_history *h, struct progress *p, enum test_kind kind, uint64_t *random)
-{
-	_cleanup_buf_ struct fr_buf b = {0};
-	uint64_t first = p->done[kind], n = first;
-	uint64_t want = test_between(random, 1, kind == TEST_SAMPLES ? 300 : 20);
-	bool noise = test_random(random) % 4 == 0;
-	int r;
-
-	for (; n < first + want; n++) {
-		uint64_t max = test_random(random) % 32 ? 512 : 16384;
-		uint32_t size = (uint32_t)test_between(random, TEST_RECORD_MIN, max) / 8 * 8;
-
-		if (b.len + size > FR_HISTORY_RUN_MAX)
-			break;
-		test_put(&b, kind, n, size, noise);
-	}
-	p->started[kind] = n;
-	r = (kind == TEST_SAMPLES ? fr_history_append : fr_history_append_sideband)(
-		h, b.data, b.len, (uint32_t)(n - first), first + 1, n);
-	p->done[kind] = n;
-	return r;
-}
-
-static struct fr_snapshot *retain(struct fr_history *h)
-{
-	struct fr_snapshot *s;
-	uint64_t lost;
-
-	if (fr_history_snapshot(h, &s) < 0 || fr_snapshot_retain(s, &lost) != 0)
-		return fr_snapshot_free(s);
-	fr_snapshot_unpin(s);
-	return s;
-}
-
-/* All that can happen to a ring, without pins, as they could drop new records. */
-static int random_step(
-	struct fr_history *h, struct progress *p, struct fr_snapshot **retained, uint64_t *random)
-{
-	switch (test_random(random) % 64) {
-	case 0:
-		return fr_history_seal(h);
-	case 1 ... 8:
-		return append_run(h, p, TEST_SIDEBAND, random);
-	case 9 ... 12:
-		fr_history_end_round(h);
-		fr_history_begin_round(h, fr_monotonic_ns());
-		return 0;
-	case 13:
-		*retained = *retained ? fr_snapshot_free(*retained) : retain(h);
-		return 0;
-	default:
-		return append_run(h, p, TEST_SAMPLES, random);
-	}
-}
-
-static _Noreturn void append_until_killed(struct fr_history *h, struct progress *p, uint64_t random)
-{
-	struct fr_snapshot *retained = NULL;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (;;)
-		if (random_step(h, p, &retained, &random) != 0)
-			p->wrong++;
-}
-
-static void count_open_section(struct test_contents *c, const struct fr_open_section *s)
-{
-	struct fr_section_iter it = fr_section_iter(s->data, s->fill);
-	const struct perf_event_header *record;
-
-	while ((record = fr_section_next(&it)))
-		test_count_record(c, record);
-	assert_ptr_equal(it.at, it.end);
-}
-
-/* Read the frames, and the open chunk without a seal. There are no gaps. */
-static struct test_contents read_all(struct fr_history *h)
-{
-	struct test_contents c = test_read(h);
-
-	if (c.frames)
-		assert_int_equal(h->seq, c.seq + 1);
-	count_open_section(&c, &h->sideband);
-	count_open_section(&c, &h->samples);
-	return c;
-}
-
-static void expect_described(
-	const struct test_contents *c, const struct fr_history_adopted *adopted, const struct fr_history *h)
-{
-	assert_int_equal(adopted->frames, c->frames);
-	assert_int_equal(adopted->samples, c->n[TEST_SAMPLES]);
-	assert_int_equal(adopted->sideband, c->n[TEST_SIDEBAND]);
-	assert_int_equal(adopted->last_ns, c->n[TEST_SAMPLES] ? c->next[TEST_SAMPLES] : 0);
-	assert_int_equal(adopted->first_ns, c->n[TEST_SAMPLES] ? c->first[TEST_SAMPLES] + 1 : 0);
-	assert_int_equal(adopted->drained_ns, h->image->drained_ns);
-}
-
-/* C has the newest records. IS_WHOLE: it has all that the ring had not evicted. */
-static void expect_newest(struct progress *p, const struct test_contents *c, bool is_whole)
-{
-	for (int k = 0; k < 2; k++) {
-		if (c->n[k] == 0) {
-			assert_true(!is_whole || p->evicted[k] == p->done[k]);
-			continue;
-		}
-		assert_true(c->next[k] == p->done[k] || c->next[k] == p->started[k]);
-		assert_true(!is_whole || c->first[k] <= p->evicted[k]);
-	}
-}
-
-/* The next numbers follow those of the ring. */
-static void continue_from(struct progress *p, const struct test_contents *c)
-{
-	for (int k = 0; k < 2; k++) {
-		if (c->n[k])
-			p->done[k] = c->next[k];
-		p->started[k] = p->done[k];
-		p->evicted[k] = c->n[k] ? c->first[k] : p->done[k];
-	}
-}
-
-static int dup_fd(int fd)
-{
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-static void kill_after(pid_t pid, useconds_t us)
-{
-	usleep(us);
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
-/* Another process appends to H and is killed, if FULL not before the ring was full once. Returns the
-   descriptor of the ring; H is freed. */
-static int run_and_kill(struct fr_history *h, struct progress *p, bool full, uint64_t *random)
-{
-	uint64_t before = p->done[TEST_SAMPLES], seed = test_random(random);
-	pid_t pid = fork();
-	int fd;
-
-	assert_true(pid >= 0);
-	if (pid == 0)
-		append_until_killed(h, p, seed);
-	while (p->done[TEST_SAMPLES] == before || (full && p->evicted[TEST_SAMPLES] == 0))
-		usleep(50);
-	kill_after(pid, (useconds_t)test_between(random, 0, 20000));
-	assert_int_equal(p->wrong, 0);
-	fd = dup_fd(fr_history_fd(h));
-	fr_history_free(h);
-	return fd;
-}
-
-static struct fr_history *adopt(int fd, uint64_t size, struct progress *p, struct fr_history_adopted *ret)
-{
-	struct fr_history_config config = config_of(size, p);
-	struct fr_history *h = NULL;
-	struct fr_diag d = {0};
-
-	assert_int_equal(fr_history_adopt(&config, fd, &h, ret, &d), 0);
-	assert_string_equal(d.what, "");
-	return h;
-}
 
 static void kill_again_and_again(uint64_t size, unsigned kills, uint64_t *random)
 {
@@ -266,19 +52,6 @@ static void test_a_kill_at_any_moment_loses_no_appended_record(void **state)
 		kill_again_and_again(
 			i % 4 == 0 ? FR_HISTORY_SIZE_MIN : test_between(&random, 1 << 20, most), 10, &random);
 	}
-}
-
-/* Several laps, unless STEPS are few. */
-static struct fr_history *ring_with_records(
-	uint64_t size, unsigned steps, struct progress *p, uint64_t *random)
-{
-	struct fr_history *h = test_history(size, on_evicted, p);
-	struct fr_snapshot *retained = NULL;
-
-	for (unsigned i = 0; i < steps; i++)
-		assert_int_equal(random_step(h, p, &retained, random), 0);
-	fr_snapshot_free(retained);
-	return h;
 }
 
 static void test_the_newest_frames_that_fit_go_into_another_size(void **state)
@@ -320,168 +93,6 @@ static void test_the_newest_frames_that_fit_go_into_another_size(void **state)
 		fr_history_free(h);
 		progress_free(p);
 		progress_free(p2);
-	}
-}
-
-static void test_a_ring_in_use_changes_its_size(void **state)
-{
-	uint64_t random = 99, left_out = 0;
-	struct progress *p = progress_new();
-	struct fr_history *h = ring_with_records(4 << 20, 600, p, &random);
-	struct fr_snapshot *s;
-	struct fr_diag d = {0};
-	struct fr_history_adopted adopted;
-
-	assert_int_equal(fr_history_snapshot(h, &s), 0);
-	assert_int_equal(test_resize(&h, 8 << 20, &adopted, &d), -EBUSY);
-	assert_non_null(strstr(d.what, "dump"));
-	fr_snapshot_free(s);
-	assert_int_equal(test_resize(&h, 1, &adopted, NULL), -EINVAL);
-
-	for (unsigned i = 0; i < 14; i++) {
-		uint64_t size = test_between(&random, 1 << 20, i % 5 ? 3 << 20 : 16 << 20);
-		struct fr_snapshot *retained = NULL;
-		struct fr_history_stats before, after;
-		struct test_contents c;
-
-		for (unsigned k = 0; k < 150; k++)
-			assert_int_equal(random_step(h, p, &retained, &random), 0);
-		fr_snapshot_free(retained);
-		before = test_stats(h);
-		assert_int_equal(test_resize(&h, size, &adopted, &d), 0);
-		after = test_stats(h);
-		c = read_all(h);
-		expect_described(&c, &adopted, h);
-		/* evicted() got exactly the records that are missing now. */
-		for (int k = 0; k < 2; k++)
-			assert_true(c.n[k] == 0 || (c.first[k] == p->evicted[k] && c.next[k] == p->done[k]));
-		assert_int_equal(after.samples_evicted, p->evicted[TEST_SAMPLES]);
-		assert_int_equal(after.samples + after.samples_evicted, p->done[TEST_SAMPLES]);
-		assert_int_equal(adopted.frames_left_out, after.frames_evicted - before.frames_evicted);
-		left_out += adopted.frames_left_out;
-	}
-	assert_true(left_out > 0);
-	fr_history_free(h);
-	progress_free(p);
-}
-
-/* Appends between the steps, as another thread would. */
-static _Noreturn void resize_until_killed(
-	struct fr_resize *z, struct fr_history *h, struct progress *p, uint64_t random)
-{
-	struct fr_history_adopted adopted;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	do
-		for (unsigned i = 0; i < 3; i++)
-			if (append_run(h, p, (enum test_kind)(test_random(&random) % 2), &random) != 0)
-				p->wrong++;
-	while (fr_resize_step(z) > 0);
-	h = fr_resize_finish(z, &adopted);
-	append_until_killed(h, p, random);
-}
-
-static struct fr_history *adopt_both(const int fds[2], const uint64_t sizes[2], struct progress *p)
-{
-	struct fr_history_adopted adopted;
-	struct fr_history *from = adopt(fds[0], sizes[0], NULL, &adopted),
-			  *to = adopt(fds[1], sizes[1], NULL, &adopted);
-	struct fr_resize *z;
-	int r;
-
-	assert_int_equal(fr_resize_resume(from, to, &z), 0);
-	while (fr_resize_step(z) > 0)
-		;
-	assert_ptr_equal(fr_resize_finish(z, &adopted), to);
-	while ((r = fr_resize_populate(z)) > 0)
-		;
-	assert_int_equal(r, 0);
-	fr_resize_free(z);
-	return to;
-}
-
-static void test_a_kill_while_the_size_changes_loses_no_record(void **state)
-{
-	uint64_t random = 1410, frames = 0;
-
-	for (unsigned i = 0; i < 20; i++) {
-		struct progress *p = progress_new();
-		uint64_t sizes[2] = {test_between(&random, 6, 10) << 20, test_between(&random, 4, 16) << 20};
-		struct fr_history *h = ring_with_records(sizes[0], 500, p, &random);
-		struct test_contents c;
-		struct fr_resize *z;
-		int fds[2];
-		pid_t pid;
-
-		assert_int_equal(fr_resize_begin(h, sizes[1], &z, NULL), 0);
-		fds[0] = dup_fd(fr_history_fd(h));
-		fds[1] = dup_fd(fr_resize_fd(z));
-		pid = fork();
-		assert_true(pid >= 0);
-		if (pid == 0)
-			resize_until_killed(z, h, p, test_random(&random));
-		kill_after(pid, (useconds_t)test_between(&random, 0, 20000));
-		assert_int_equal(p->wrong, 0);
-		fr_resize_free(z);
-		h = adopt_both(fds, sizes, p);
-		c = read_all(h);
-		/* A smaller ring may have evicted more since. */
-		expect_newest(p, &c, sizes[1] >= sizes[0]);
-		frames += c.frames;
-		continue_from(p, &c);
-		for (unsigned k = 0; k < 50; k++)
-			assert_int_equal(append_run(h, p, TEST_SAMPLES, &random), 0);
-		(void)read_all(h);
-		fr_history_free(h);
-		progress_free(p);
-	}
-	assert_true(frames > 0);
-}
-
-static uint64_t allocated_bytes(int fd)
-{
-	struct stat st;
-
-	assert_int_equal(fstat(fd, &st), 0);
-	return (uint64_t)st.st_blocks * 512;
-}
-
-static void test_a_resize_never_has_the_memory_of_both_rings(void **state)
-{
-	static const uint64_t sizes[][2] = {{48 << 20, 51 << 20}, {48 << 20, 45 << 20}};
-	uint64_t random = 5;
-
-	for (size_t i = 0; i < FR_ARRAY_SIZE(sizes); i++) {
-		struct progress *p = progress_new();
-		struct fr_history_config config = config_of(sizes[i][0], p);
-		const uint64_t most = FR_MAX(sizes[i][0], sizes[i][1]) + (20 << 20);
-		struct fr_history_adopted adopted;
-		struct fr_history *h;
-		struct fr_resize *z;
-		int fds[2], r;
-
-		assert_int_equal(fr_history_new(&config, &h, NULL), 0);
-		for (unsigned k = 0; k < 600; k++)
-			assert_int_equal(append_run(h, p, TEST_SAMPLES, &random), 0);
-		assert_true(allocated_bytes(fr_history_fd(h)) >= sizes[i][0]);
-		assert_int_equal(fr_resize_begin(h, sizes[i][1], &z, NULL), 0);
-		fds[0] = dup_fd(fr_history_fd(h));
-		fds[1] = dup_fd(fr_resize_fd(z));
-		do {
-			assert_in_range(allocated_bytes(fds[0]) + allocated_bytes(fds[1]), 1, most);
-			assert_int_equal(append_run(h, p, TEST_SAMPLES, &random), 0);
-		} while (fr_resize_step(z) > 0);
-		h = fr_resize_finish(z, &adopted);
-		assert_in_range(allocated_bytes(fds[0]) + allocated_bytes(fds[1]), 1, most);
-		close(fds[0]);
-		while ((r = fr_resize_populate(z)) > 0)
-			assert_in_range(allocated_bytes(fds[1]), 1, sizes[i][1]);
-		assert_int_equal(r, 0);
-		assert_int_equal(allocated_bytes(fds[1]), sizes[i][1]);
-		close(fds[1]);
-		fr_resize_free(z);
-		fr_history_free(h);
-		progress_free(p);
 	}
 }
 
@@ -761,9 +372,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_kill_at_any_moment_loses_no_appended_record),
 		cmocka_unit_test(test_the_newest_frames_that_fit_go_into_another_size),
-		cmocka_unit_test(test_a_ring_in_use_changes_its_size),
-		cmocka_unit_test(test_a_resize_never_has_the_memory_of_both_rings),
-		cmocka_unit_test(test_a_kill_while_the_size_changes_loses_no_record),
 		cmocka_unit_test(test_an_adoption_can_be_killed_and_repeated),
 		cmocka_unit_test(test_damage_of_an_image_does_no_harm),
 		cmocka_unit_test(test_other_files_are_refused),
