@@ -66,25 +66,17 @@ static int check_config(struct fr_capture *c, const struct fr_capture_config *co
 	return r;
 }
 
-static char *dup_or_null(const char *s, int *r)
-{
-	char *copy = s ? strdup(s) : NULL;
-
-	if (s && !copy)
-		*r = -ENOMEM;
-	return copy;
-}
-
 static int copy_event(struct fr_event *to, const struct fr_event *from)
 {
+	char **const strings[] = {&to->name, &to->filter, &to->origin, &to->tracepoint, &to->cpus};
 	int r = 0;
 
 	*to = *from;
-	to->name = dup_or_null(from->name, &r);
-	to->filter = dup_or_null(from->filter, &r);
-	to->origin = dup_or_null(from->origin, &r);
-	to->tracepoint = dup_or_null(from->tracepoint, &r);
-	to->cpus = dup_or_null(from->cpus, &r);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(strings); i++)
+		if (*strings[i]) {
+			*strings[i] = strdup(*strings[i]);
+			r = *strings[i] ? r : -ENOMEM;
+		}
 	return r;
 }
 
@@ -124,12 +116,9 @@ static void raise_nofile(size_t needed)
 
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= needed)
 		return;
-	l.rlim_cur = needed;
-	if (needed > l.rlim_max)
-		l.rlim_max = needed; /* as root */
-	if (setrlimit(RLIMIT_NOFILE, &l) == 0)
+	/* Only root may raise the hard limit. */
+	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){needed, FR_MAX(needed, l.rlim_max)}) == 0)
 		return;
-	getrlimit(RLIMIT_NOFILE, &l);
 	l.rlim_cur = l.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
@@ -323,7 +312,8 @@ int fr_capture_open(const struct fr_capture_config *config, struct fr_capture **
 	c->epoll_fd = -1;
 	c->divisor = 1;
 	r = fr_target_init(&t, config, d);
-	c->cgroup = fr_cgroup_identify(t.cgroup_fd);
+	if (t.cgroup_fd >= 0)
+		(void)fstat(t.cgroup_fd, &c->cgroup);
 	if (r == 0)
 		r = capture_init(c, config, &t, d);
 	fr_target_deinit(&t);

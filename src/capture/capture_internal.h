@@ -8,7 +8,7 @@
 #include "capture/ring.h"
 #include "capture/target.h"
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #define FR_DEFAULT_RING_BYTES (2u << 20)
 #define FR_DEFAULT_SIDEBAND_RING_BYTES (512u << 10)
@@ -26,14 +26,6 @@ struct fr_open_event {
 	uint32_t event, cpu_index;
 	uint64_t id;
 };
-
-/* A cgroup that is made anew at the same path has another identity. */
-struct fr_cgroup_identity {
-	dev_t dev;
-	ino_t ino; /* 0: no cgroup */
-};
-/* target.c: the identity of the directory FD; -1: no cgroup. */
-struct fr_cgroup_identity fr_cgroup_identify(int fd);
 
 struct fr_capture {
 	struct fr_event
@@ -53,8 +45,8 @@ struct fr_capture {
 	int epoll_fd;
 	uint8_t *bounce; /* FR_RUN_MAX bytes, for the recorder thread */
 	struct fr_look_room look;
-	struct fr_cgroup_identity cgroup;
-	unsigned divisor; /* of all frequencies */
+	struct stat cgroup; /* a cgroup that is made anew at the same path has another inode; 0: none */
+	unsigned divisor;   /* of all frequencies */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
 };
 

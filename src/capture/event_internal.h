@@ -51,17 +51,11 @@ int fr_event_parse_env(const struct fr_event_env *env, const char *spec,
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
 /* event_names.c */
-struct fr_event_name {
-	const char *name, *alias; /* alias may be NULL */
-	uint32_t type;
-	uint64_t config;
-};
-const struct fr_event_name *fr_event_names(size_t *ret_n);
+/* Call FN for each name and alias that every kernel has, and for each cache event. */
+void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx);
 /* Find a hardware, software, cache or raw event. True: RET_NAME is its name as perf prints it. */
 bool fr_event_by_name(
 	const char *name, uint32_t *ret_type, uint64_t *ret_config, char *ret_name, size_t size);
-/* Write the name of the I-th cache event to RET. False: there are no more. */
-bool fr_cache_event_name(size_t i, char *ret, size_t size);
 /* NAME may be part of a path below sysfs or tracefs. */
 bool fr_event_name_is_safe(const char *s);
 

@@ -18,7 +18,11 @@
 		name, alias, PERF_TYPE_SOFTWARE, config                                                      \
 	}
 
-static const struct fr_event_name names[] = {
+static const struct {
+	const char *name, *alias; /* alias may be NULL */
+	uint32_t type;
+	uint64_t config;
+} names[] = {
 	HW(CPU_CYCLES, "cycles", "cpu-cycles"),
 	HW(INSTRUCTIONS, "instructions", NULL),
 	HW(CACHE_REFERENCES, "cache-references", NULL),
@@ -71,12 +75,6 @@ static const struct {
 	{"prefetch", "prefetches", "speculative-read"},
 };
 
-const struct fr_event_name *fr_event_names(size_t *ret_n)
-{
-	*ret_n = FR_ARRAY_SIZE(names);
-	return names;
-}
-
 static void format_cache_name(unsigned cache, unsigned op, unsigned result, char *ret, size_t size)
 {
 	if (result == PERF_COUNT_HW_CACHE_RESULT_MISS)
@@ -85,18 +83,21 @@ static void format_cache_name(unsigned cache, unsigned op, unsigned result, char
 		snprintf(ret, size, "%s-%s", caches[cache].spelling[0], cache_ops[op].many);
 }
 
-bool fr_cache_event_name(size_t i, char *ret, size_t size)
+void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx)
 {
-	size_t k = 0;
+	char cache[64];
 
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++) {
+		fn(ctx, names[i].name);
+		if (names[i].alias)
+			fn(ctx, names[i].alias);
+	}
 	for (unsigned c = 0; c < FR_ARRAY_SIZE(caches); c++)
 		for (unsigned op = 0; op < FR_ARRAY_SIZE(cache_ops); op++)
-			for (unsigned result = 0; caches[c].ops & 1u << op && result < 2; result++)
-				if (k++ == i) {
-					format_cache_name(c, op, result, ret, size);
-					return true;
-				}
-	return false;
+			for (unsigned result = 0; caches[c].ops & 1u << op && result < 2; result++) {
+				format_cache_name(c, op, result, cache, sizeof(cache));
+				fn(ctx, cache);
+			}
 }
 
 /* Move *S behind WORD, if WORD ends at a '-' or at the end of *S. */

@@ -41,6 +41,11 @@ static void consider(struct search *s, const char *name, const char *compared)
 	s->n = FR_MIN(s->n + 1, (size_t)SUGGESTIONS);
 }
 
+static void consider_name(void *ctx, const char *name)
+{
+	consider(ctx, name, name);
+}
+
 static int consider_pmu(void *ctx, const char *pmu, const char *event)
 {
 	struct search *s = ctx;
@@ -73,18 +78,9 @@ void fr_event_suggest(const struct fr_event_env *env, const char *name, char *re
 {
 	unsigned name_len = strnlen(name, NAME_MAX_LEN);
 	struct search s = {.wanted = name, .limit = name_len < 4 ? 1 : FR_MAX(2u, name_len / 4)};
-	const struct fr_event_name *known;
-	char cache[64];
-	size_t n, len;
+	size_t len;
 
-	known = fr_event_names(&n);
-	for (size_t i = 0; i < n; i++) {
-		consider(&s, known[i].name, known[i].name);
-		if (known[i].alias)
-			consider(&s, known[i].alias, known[i].alias);
-	}
-	for (size_t i = 0; fr_cache_event_name(i, cache, sizeof(cache)); i++)
-		consider(&s, cache, cache);
+	fr_event_names_foreach(consider_name, &s);
 	fr_pmu_foreach(env, consider_pmu, &s);
 	fr_tracepoint_match(env, "*", "*", consider_tracepoint, &s, NULL);
 

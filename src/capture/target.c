@@ -149,20 +149,13 @@ static int open_cgroup(const char *path)
 	return fd < 0 ? open_below_mounts(path) : fd;
 }
 
-struct fr_cgroup_identity fr_cgroup_identify(int fd)
-{
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 ? (struct fr_cgroup_identity){st.st_dev, st.st_ino}
-					      : (struct fr_cgroup_identity){0};
-}
-
 bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path)
 {
 	_cleanup_close_ int fd = open_cgroup(path);
-	const struct fr_cgroup_identity now = fr_cgroup_identify(fd);
+	struct stat now;
 
-	return now.ino && (now.ino != c->cgroup.ino || now.dev != c->cgroup.dev);
+	return fd >= 0 && fstat(fd, &now) == 0 &&
+	       (now.st_ino != c->cgroup.st_ino || now.st_dev != c->cgroup.st_dev);
 }
 
 int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, struct fr_diag *d)

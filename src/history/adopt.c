@@ -212,13 +212,6 @@ static size_t find_first_in_place(const struct source *s, const struct image *im
 	return from;
 }
 
-static void wipe_magic(struct fr_arena *a, uint64_t offset)
-{
-	struct fr_entry *e = (struct fr_entry *)(a->log + offset);
-
-	atomic_store_explicit(&e->magic, 0, memory_order_release);
-}
-
 /* The first LEN bytes of S have records already. */
 static void adopt_section(struct fr_open_section *s, size_t len)
 {
@@ -239,7 +232,7 @@ static size_t adopt_in_place(struct fr_history *h, const struct source *s, const
 	size_t from = find_first_in_place(s, image, a);
 
 	for (size_t i = 0; i < from; i++)
-		wipe_magic(a, offset_of(image, a, &s->frames[i]));
+		fr_entry_wipe((struct fr_entry *)(a->log + offset_of(image, a, &s->frames[i])));
 	for (size_t i = from; i < s->n; i++)
 		fr_arena_adopt(a, offset_of(image, a, &s->frames[i]));
 	adopt_section(&h->sideband, s->open.records.sideband_len);

@@ -135,7 +135,7 @@ static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 {
 	struct fr_entry *e = entry_at(a, a->head);
 
-	atomic_store_explicit(&e->magic, 0, memory_order_release);
+	fr_entry_wipe(e);
 	memset((uint8_t *)e + sizeof(e->magic), 0, (wipe ? bytes : sizeof(*e)) - sizeof(e->magic));
 	e->bytes = bytes;
 	seal_entry(e, FR_PAD_MAGIC, sizeof(*e));
@@ -218,7 +218,7 @@ static void write_frame(struct fr_frame_header *h, const struct fr_frame *f, uin
 	uint8_t *payload = (uint8_t *)(h + 1);
 	uint32_t len = f->sideband_len + f->samples_len;
 
-	atomic_store_explicit(&h->entry.magic, 0, memory_order_release);
+	fr_entry_wipe(&h->entry);
 	if (f->sideband_len)
 		memcpy(payload, f->sideband, f->sideband_len);
 	if (f->samples_len)

@@ -15,6 +15,7 @@
 #include "history/history.h"
 #include "history/layout.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,6 +85,12 @@ void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n
    header of the first frame of each hole is overwritten. One range at a time. */
 void fr_arena_protect(struct fr_arena *a, uint64_t from, uint64_t to);
 void fr_arena_unprotect(struct fr_arena *a);
+
+/* Recovery does not find an entry without its magic. */
+static inline void fr_entry_wipe(struct fr_entry *e)
+{
+	atomic_store_explicit(&e->magic, 0, memory_order_release);
+}
 
 /* Describe the frame at HEADER. */
 void fr_frame_view(const struct fr_frame_header *header, struct fr_frame *ret);

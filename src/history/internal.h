@@ -102,7 +102,14 @@ void fr_history_describe(
 
 /* snapshot.c */
 
-struct fr_retained;
+/* The frames of a retained snapshot. */
+struct fr_retained {
+	size_t n, at;
+	struct fr_retained_view {
+		struct fr_frame frame;
+		uint64_t end; /* its position ends here */
+	} views[];
+};
 
 struct fr_snapshot {
 	struct fr_history *history;
@@ -124,6 +131,4 @@ uint64_t fr_snapshots_pinned_bytes(struct fr_history *h) FR_REQUIRES(h->lock);
 uint64_t fr_history_oldest_low_watermark(struct fr_history *h) FR_REQUIRES(h->lock);
 
 /* retain.c */
-bool fr_retained_next(struct fr_retained *retained, struct fr_frame *ret);
-void fr_retained_rewind(struct fr_retained *retained);
 struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_history *h) FR_REQUIRES(h->lock);

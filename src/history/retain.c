@@ -15,45 +15,19 @@
 
 #define BYTES_MAX (2ULL << 30) /* the length of a pad has 32 bits */
 
-struct view {
-	struct fr_frame frame;
-	uint64_t end; /* its position ends here */
-};
-
-struct fr_retained {
-	size_t n, at;
-	struct view views[];
-};
-
-bool fr_retained_next(struct fr_retained *retained, struct fr_frame *ret)
-{
-	if (retained->at == retained->n)
-		return false;
-	*ret = retained->views[retained->at++].frame;
-	return true;
-}
-
-void fr_retained_rewind(struct fr_retained *retained)
-{
-	retained->at = 0;
-}
-
-/* After a crash, recovery would find an evicted frame that nobody overwrote, with a gap behind it. */
-static void wipe_magic(const struct view *v)
-{
-	struct fr_frame_header *h = (struct fr_frame_header *)(uintptr_t)v->frame.sideband - 1;
-
-	if (atomic_load_explicit(&h->entry.magic, memory_order_relaxed) == FR_FRAME_MAGIC)
-		atomic_store_explicit(&h->entry.magic, 0, memory_order_release);
-}
-
 struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_history *h)
 {
 	if (!retained)
 		return NULL;
-	for (size_t i = 0; i < retained->n; i++)
-		if (retained->views[i].end <= h->arena.tail)
-			wipe_magic(&retained->views[i]);
+	/* After a crash, recovery would find evicted frames that nobody overwrote, with a gap behind them. A
+	   pad may have replaced the first header. */
+	for (size_t i = 0; i < retained->n; i++) {
+		struct fr_frame_header *f =
+			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;
+
+		if (retained->views[i].end <= h->arena.tail && f->entry.magic == FR_FRAME_MAGIC)
+			fr_entry_wipe(&f->entry);
+	}
 	fr_arena_unprotect(&h->arena);
 	free(retained);
 	return NULL;
@@ -95,7 +69,7 @@ static struct fr_retained *make_views(
 	retained->n = retained->at = 0;
 	*ret_samples = 0;
 	for (uint64_t at = from; retained->n < n; retained->n++) {
-		struct view *v = &retained->views[retained->n];
+		struct fr_retained_view *v = &retained->views[retained->n];
 
 		(void)fr_arena_next(&s->history->arena, &at, s->end, &v->frame);
 		v->end = at;

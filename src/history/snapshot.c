@@ -81,8 +81,12 @@ int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret)
 	uint64_t from = s->at;
 	bool more;
 
-	if (s->retained)
-		return fr_retained_next(s->retained, ret);
+	if (s->retained) {
+		more = s->retained->at < s->retained->n;
+		if (more)
+			*ret = s->retained->views[s->retained->at++].frame;
+		return more;
+	}
 	more = fr_arena_next(&s->history->arena, &s->at, s->end, ret);
 
 	if (!s->keep && s->pinned != UINT64_MAX)
@@ -99,7 +103,7 @@ void fr_snapshot_rewind(struct fr_snapshot *s)
 {
 	s->at = s->start;
 	if (s->retained)
-		fr_retained_rewind(s->retained);
+		s->retained->at = 0;
 }
 
 void fr_snapshot_size(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes)
