@@ -147,11 +147,11 @@ static int take_model(struct dump *x, struct fr_diag *d)
 		r = fr_build_ids_collect(
 			x->build_ids, &x->session, x->since.data, x->since.len, &x->jit_maps);
 	if (r == 0)
-		r = fr_jit_follow(x->jit, x->model.data, x->model.len, &x->jit_maps);
+		r = fr_jit_append_maps(x->jit, x->model.data, x->model.len, &x->jit_maps);
 	if (r == 0)
-		r = fr_jit_until(x->jit, oldest ? oldest - 1 : 0, &x->jit_maps);
+		r = fr_jit_append_functions(x->jit, oldest ? oldest - 1 : 0, &x->jit_maps);
 	if (r == 0)
-		r = fr_jit_follow(x->jit, x->since.data, x->since.len, &x->jit_maps);
+		r = fr_jit_append_maps(x->jit, x->since.data, x->since.len, &x->jit_maps);
 	return r < 0 ? r
 		     : fr_build_ids_collect(
 			       x->build_ids, &x->session, x->jit_maps.data, x->jit_maps.len, NULL);
@@ -162,7 +162,7 @@ static int new_jit(struct dump *x)
 {
 	char dir[PATH_MAX], name[NAME_MAX];
 	const struct fr_jit_config config = {
-		x->params->dirfd, dir, name, x->params->jit_held, x->params->gid};
+		x->params->dirfd, dir, name, x->params->jit_open_files, x->params->gid};
 
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	snprintf(name, sizeof(name), "%s.jit", x->name);
@@ -318,7 +318,7 @@ static void fill_result(const struct dump *x, uint64_t start_ns, struct fr_dump_
 		.jit_objects = x->jit_stats.objects,
 		.jit_functions = x->jit_stats.functions,
 		.jit_bytes = x->jit_stats.bytes,
-		.jit_cut = x->jit_stats.cut,
+		.jit_cut = x->jit_stats.truncated,
 		.owner_error = x->owner_error,
 		.not_durable = x->not_durable,
 	};

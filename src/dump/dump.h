@@ -19,7 +19,7 @@
 #include "base/diag.h"
 #include "fileio/writer.h"
 #include "history/history.h"
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "perfdata/session.h"
 #include "sideband/early_ids.h"
 
@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 /* The state just before LOW_WATERMARK_NS, the snapshot's, as records with time TIME_NS; and the side-band
-   that the ring has given up though it is not older, with its own times. (fr_tracker_model()) */
+   that the ring has given up though it is not older, with its own times. (fr_tracker_write_model()) */
 typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
 
@@ -57,8 +57,8 @@ struct fr_dump_params {
 	size_t section_max;		  /* fr_history_section_max() */
 	const struct fr_dump_mark *marks; /* in the file wherever their time is, in the window or not */
 	size_t n_marks;
-	struct fr_jit_held *jit_held;	/* borrowed, or NULL */
-	struct fr_early_ids *early_ids; /* borrowed; NULL: files are read now */
+	struct fr_jit_open_files *jit_open_files; /* borrowed, or NULL */
+	struct fr_early_ids *early_ids;		  /* borrowed; NULL: files are read now */
 	bool vdso_kept;	   /* a copy of it is where perf looks for build-ids, so that its id is no harm */
 	bool strip_rounds; /* the ring holds records out of order (overwritable events): no FINISHED_ROUND */
 	fr_dump_model model; /* called once, before anything is unpinned */

@@ -163,7 +163,7 @@ static int write_section(struct fr_frames *f, const struct section *s)
 	if (!s->samples) {
 		r = fr_build_ids_collect(f->build_ids, f->session, f->raw, (size_t)n, &f->jit_maps);
 		if (r == 0)
-			r = fr_jit_follow(f->jit, f->raw, (size_t)n, &f->jit_maps);
+			r = fr_jit_append_maps(f->jit, f->raw, (size_t)n, &f->jit_maps);
 		if (r < 0)
 			return r;
 	}
@@ -179,7 +179,7 @@ static int write_section(struct fr_frames *f, const struct section *s)
    Nothing later than the frame goes here, or a reader would let go of samples of the next one too early. */
 static int write_jit_maps(struct fr_frames *f, uint64_t last_ns)
 {
-	int r = fr_jit_until(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);
+	int r = fr_jit_append_functions(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);
 
 	if (r == 0)
 		r = fr_build_ids_collect(f->build_ids, f->session, f->jit_maps.data, f->jit_maps.len, NULL);

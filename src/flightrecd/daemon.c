@@ -144,11 +144,11 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 	/* There is none yet while an adopted ring is opened: it will find that in the file, before what the
 	   ring has. */
 	if (m->tracker && frame->sideband_len > 0)
-		(void)fr_tracker_evicted(
+		(void)fr_tracker_push_evicted(
 			m->tracker, frame->sideband, frame->sideband_len, frame->low_watermark_ns);
 }
 
-static uint64_t on_hold(void *ctx)
+static uint64_t on_freeze(void *ctx)
 {
 	struct fr_daemon *m = ctx;
 
@@ -156,7 +156,7 @@ static uint64_t on_hold(void *ctx)
 	return fr_history_hold(m->history);
 }
 
-static void on_release(void *ctx)
+static void on_unfreeze(void *ctx)
 {
 	struct fr_daemon *m = ctx;
 
@@ -164,11 +164,11 @@ static void on_release(void *ctx)
 	pthread_mutex_unlock(&m->hold);
 }
 
-static void on_see(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
+static void on_sideband(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
 {
 	struct fr_daemon *m = ctx;
 
-	fr_jit_held_see(m->jit_held, records, len, low_watermark_ns);
+	fr_jit_open_files_update(m->jit_open_files, records, len, low_watermark_ns);
 }
 
 static int on_inject(
@@ -207,15 +207,15 @@ static int open_memory(struct fr_daemon *m, struct fr_diag *d)
 		.adopt = m->handover.adopted && m->handover.same_directory,
 		.adopt_low_watermark_ns = m->handover.what.low_watermark_ns,
 		.adopt_first = m->handover.first.data,
-		.hold = on_hold,
+		.freeze = on_freeze,
 		.inject = on_inject,
-		.release = on_release,
-		.see = on_see,
+		.unfreeze = on_unfreeze,
+		.observe = on_sideband,
 		.ctx = m,
 	};
 
-	m->jit_held = fr_jit_held_new();
-	if (!m->jit_held)
+	m->jit_open_files = fr_jit_open_files_new();
+	if (!m->jit_open_files)
 		return -ENOMEM;
 	return fr_tracker_new(&tracker, &m->tracker, d);
 }
@@ -292,7 +292,7 @@ static int start_threads(struct fr_daemon *m, struct fr_diag *d)
 		.section_max = FR_MAX(fr_history_section_max(m->history), (size_t)FR_HISTORY_SECTION_MAX),
 		.level = m->config->compression_level,
 		.strip_rounds = fr_capture_has_overwrite(m->capture),
-		.jit_held = m->jit_held,
+		.jit_open_files = m->jit_open_files,
 		.vdso_kept = m->collector != NULL,
 		.gid = m->gid,
 		.settings = {m->config->retention, m->config->keep_failed},
@@ -363,7 +363,7 @@ static void close_stages(struct fr_daemon *m)
 		fr_tracker_stop(m->tracker);
 	m->history = fr_history_free(m->history);
 	m->tracker = fr_tracker_free(m->tracker);
-	m->jit_held = fr_jit_held_free(m->jit_held);
+	m->jit_open_files = fr_jit_open_files_free(m->jit_open_files);
 	fr_handover_close(m);
 	pthread_mutex_destroy(&m->hold);
 	pthread_rwlock_destroy(&m->parts);

@@ -20,7 +20,7 @@
 #include "flightrecd/recorder.h"
 #include "flightrecd/start.h"
 #include "history/history.h"
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "perfdata/session.h"
 #include "sideband/tracker.h"
 #include "trigger/triggers.h"
@@ -72,7 +72,7 @@ struct fr_daemon {
 	struct fr_tracker *tracker;
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
-	struct fr_jit_held *jit_held;
+	struct fr_jit_open_files *jit_open_files;
 	struct fr_collector *collector; /* NULL: CacheObjects=no, or */
 	struct fr_diag no_collector;	/* why there is none */
 	uint64_t sideband_id;

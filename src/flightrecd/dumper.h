@@ -106,8 +106,8 @@ struct fr_dumper_config {
 	size_t section_max;
 	int level;
 	bool strip_rounds;
-	struct fr_jit_held *jit_held; /* borrowed */
-	bool vdso_kept;		      /* as in fr_dump_params */
+	struct fr_jit_open_files *jit_open_files; /* borrowed */
+	bool vdso_kept;				  /* as in fr_dump_params */
 	gid_t gid;
 	struct fr_dumper_settings settings;
 	/* The losses so far, into a job's meta, when its window has just closed: on the dumper thread. */

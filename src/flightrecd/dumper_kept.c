@@ -33,8 +33,8 @@ static void tell(struct fr_dumper *p, uint64_t lost)
 
 static void keep_held(struct fr_dumper *p, uint64_t since_ns)
 {
-	if (p->config.jit_held)
-		fr_jit_held_keep(p->config.jit_held, since_ns);
+	if (p->config.jit_open_files)
+		fr_jit_open_files_keep_since(p->config.jit_open_files, since_ns);
 }
 
 static void forget(struct fr_dumper *p)

@@ -16,7 +16,7 @@ struct fr_job_list {
 struct fr_kept {
 	struct fr_dump_job *job; /* NULL: there is none */
 	struct fr_snapshot *snapshot;
-	struct fr_buf state, since; /* fr_tracker_model() of its oldest frame */
+	struct fr_buf state, since; /* fr_tracker_write_model() of its oldest frame */
 	struct fr_session session;  /* of then: the dumper's forgets events that the ring no longer has */
 	uint64_t samples;	    /* in its window */
 	uint64_t retry_ns;

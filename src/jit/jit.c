@@ -42,7 +42,7 @@ struct fr_jit {
 	int dirfd, objects_fd; /* the latter -1: not made yet */
 	char *directory, *name;
 	gid_t gid;
-	struct fr_jit_held *held;
+	struct fr_jit_open_files *held;
 	struct process *processes;
 	struct jit_shares shares;
 	bool left_out; /* something was not looked for: too many processes, or a share was used up */
@@ -99,9 +99,9 @@ struct fr_jit *fr_jit_free(struct fr_jit *j)
 
 static uid_t user_of(struct fr_jit *j, pid_t pid, uint64_t time_ns)
 {
-	struct fr_jit_held_file file;
+	struct fr_jit_open_file file;
 
-	if (!j->held || fr_jit_held_find(j->held, pid, time_ns, &file) < 0)
+	if (!j->held || fr_jit_open_files_find(j->held, pid, time_ns, &file) < 0)
 		return jit_user_of(pid);
 	close(file.fd);
 	return file.uid;
@@ -220,7 +220,7 @@ static int adopt(struct fr_jit *j, struct process *p, struct jit_source *s, stru
 	jit_share_left(&j->shares, p->user, &left);
 	r = write_object(j, p, s, left.bytes - FR_MIN(left.bytes, cost->bytes), &bytes);
 	cost->bytes += bytes;
-	j->stats.cut += s->code.cut || r < 0;
+	j->stats.truncated += s->code.cut || r < 0;
 	if (r < 0) { /* It stays, so that it is not tried again with each map, but takes no room. */
 		fr_buf_deinit(&s->code.file);
 		fr_buf_deinit(&s->code.names);
@@ -395,7 +395,7 @@ static int follow_one(struct fr_jit *j, const struct fr_record_mmap2 *m, struct 
 	return follow_with(j, p, m, dump, ret);
 }
 
-int fr_jit_follow(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret)
+int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret)
 {
 	size_t at = 0;
 	int r = 0;
@@ -434,7 +434,7 @@ static int hand_out(struct fr_jit *j, const struct process *p, struct jit_source
 	return r;
 }
 
-int fr_jit_until(struct fr_jit *j, uint64_t until_ns, struct fr_buf *ret)
+int fr_jit_append_functions(struct fr_jit *j, uint64_t until_ns, struct fr_buf *ret)
 {
 	int r = 0;
 
@@ -451,7 +451,7 @@ int fr_jit_finish(struct fr_jit *j, struct fr_jit_stats *ret)
 		return -errno;
 	if (ret) {
 		*ret = j->stats;
-		ret->cut += j->left_out;
+		ret->truncated += j->left_out;
 	}
 	return 0;
 }

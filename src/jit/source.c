@@ -188,23 +188,23 @@ static int from_file(int fd, uint64_t max, struct jit_source **ret, uint64_t *re
 }
 
 /* As it is now. */
-static int open_now(pid_t pid, struct fr_jit_held_file *ret)
+static int open_now(pid_t pid, struct fr_jit_open_file *ret)
 {
 	_cleanup_close_ int root = jit_open_root(pid);
 	struct jit_who who = {0};
 
 	if (root < 0 || jit_find_who(pid, &who) < 0)
 		return -ESRCH;
-	*ret = (struct fr_jit_held_file){
+	*ret = (struct fr_jit_open_file){
 		jit_open_perf_map(root, &who), who.uid, jit_start_time(pid), UINT64_MAX};
 	return ret->fd < 0 ? ret->fd : 0;
 }
 
-int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_held *held, uint64_t max,
+int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *held, uint64_t max,
 	struct jit_source **ret, uint64_t *ret_read, uint64_t *ret_until_ns)
 {
-	struct fr_jit_held_file kept = {.fd = -1}, now = {.fd = -1}, *file = &kept;
-	int r = held ? fr_jit_held_find(held, pid, time_ns, &kept) : -ENOENT;
+	struct fr_jit_open_file kept = {.fd = -1}, now = {.fd = -1}, *file = &kept;
+	int r = held ? fr_jit_open_files_find(held, pid, time_ns, &kept) : -ENOENT;
 
 	/* While it lives, the file may have become another. */
 	if ((r < 0 || kept.until_ns == UINT64_MAX) && open_now(pid, &now) == 0)

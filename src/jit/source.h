@@ -4,7 +4,7 @@
 /* Inside jit/: one file in which one process tells of its code, and the object made of it. */
 
 #include "jit/code.h"
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "jit/jit.h"
 #include "perfdata/record.h"
 
@@ -40,7 +40,7 @@ bool jit_is_code_of_process(const struct fr_record_mmap2 *m);
 /* The perf map of the process that was PID at TIME_NS: what HELD (or NULL) has of one that exited, else as
  * the process itself would name it. Of the file at most MAX bytes are read, and RET_READ says how many.
  * RET_UNTIL_NS is how long that process was PID. 0; 1: there is none (or not one that counts); -ENOMEM. */
-int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_held *held, uint64_t max,
+int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *held, uint64_t max,
 	struct jit_source **ret, uint64_t *ret_read, uint64_t *ret_until_ns);
 /* The jitdump behind M, whether or not its process lives still. Same returns. */
 int jit_source_dump(

@@ -53,7 +53,7 @@ int fr_object_cache_open(
 	return 0;
 }
 
-bool fr_object_cache_is_named(const struct fr_object_cache *c)
+bool fr_object_cache_is_in_place(const struct fr_object_cache *c)
 {
 	struct stat a, b;
 
@@ -434,7 +434,7 @@ static int add_vdso(struct fr_object_cache *c)
 	const void *data;
 	uint8_t id[FR_BUILD_ID_MAX];
 	size_t size;
-	int len = fr_vdso(&data, &size, id);
+	int len = fr_vdso_find(&data, &size, id);
 
 	return len < 0 ? 1 : add_bytes(c, FR_VDSO_NAME, "vdso", id, (size_t)len, data, size);
 }

@@ -38,11 +38,11 @@ int fr_object_cache_open(
 	const struct fr_object_cache_config *config, struct fr_object_cache **ret, struct fr_diag *d);
 struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c);
 /* Whether it is what has its name in config.dirfd, which may become another directory. */
-bool fr_object_cache_is_named(const struct fr_object_cache *c);
+bool fr_object_cache_is_in_place(const struct fr_object_cache *c);
 
 /* From here on nothing that is used is evicted until the next call: what one dump needs does not push itself
    out. */
-void fr_object_cache_begin(struct fr_object_cache *c);
+void fr_object_cache_begin_dump(struct fr_object_cache *c);
 
 /* Keep what O tells of: by its map while that process lives, else by its name there or here, and only where
    the copy has the build-id (or, where the record had none, the file its inode). 0: it is there now; 1: it is

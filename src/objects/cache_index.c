@@ -158,7 +158,7 @@ int object_cache_scan(struct fr_object_cache *c)
 	return r;
 }
 
-void fr_object_cache_begin(struct fr_object_cache *c)
+void fr_object_cache_begin_dump(struct fr_object_cache *c)
 {
 	c->begin_ns = fr_now_ns(CLOCK_REALTIME);
 }

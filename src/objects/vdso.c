@@ -25,7 +25,7 @@ static uintptr_t map_end(uintptr_t start)
 	return 0;
 }
 
-int fr_vdso(const void **ret, size_t *ret_size, uint8_t ret_id[static 20])
+int fr_vdso_find(const void **ret, size_t *ret_size, uint8_t ret_id[static 20])
 {
 	const uintptr_t start = getauxval(AT_SYSINFO_EHDR), end = start ? map_end(start) : 0;
 	const uint8_t *base = (const void *)start; /* NOLINT(performance-no-int-to-ptr) */

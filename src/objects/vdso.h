@@ -9,4 +9,4 @@
 #define FR_VDSO_NAME "[vdso]"
 
 /* Its bytes as they are mapped, and its build-id, whose length is returned, or -ENOENT. */
-int fr_vdso(const void **ret, size_t *ret_size, uint8_t ret_id[static 20]);
+int fr_vdso_find(const void **ret, size_t *ret_size, uint8_t ret_id[static 20]);

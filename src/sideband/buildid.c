@@ -169,10 +169,10 @@ static int read_regular(int dirfd, const char *path, int flags, const struct sta
 	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return fr_file_is(fd, st.st_ino, file) ? fr_build_id_read(fd, ret) : -ESTALE;
+	return fr_file_has_id(fd, st.st_ino, file) ? fr_build_id_read(fd, ret) : -ESTALE;
 }
 
-bool fr_file_is(int fd, uint64_t ino, const struct fr_file_id *file)
+bool fr_file_has_id(int fd, uint64_t ino, const struct fr_file_id *file)
 {
 	int generation = 0;
 

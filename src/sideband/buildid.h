@@ -36,4 +36,4 @@ int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int
 	const struct fr_file_id *file, uint8_t ret[static FR_BUILD_ID_MAX]);
 
 /* Whether the file behind FD, of inode INO, is FILE. */
-bool fr_file_is(int fd, uint64_t ino, const struct fr_file_id *file);
+bool fr_file_has_id(int fd, uint64_t ino, const struct fr_file_id *file);

@@ -176,7 +176,7 @@ int fr_early_ids_find(
 	return r;
 }
 
-int fr_early_ids_known(
+int fr_early_ids_find_known(
 	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
 {
 	const struct id *i;
@@ -220,7 +220,7 @@ static bool has_path(const struct fr_record_mmap2 *m)
 	       memchr(m->filename, '\0', (size_t)(end - m->filename));
 }
 
-void fr_early_ids_see(struct fr_early_ids *e, const void *records, size_t len)
+void fr_early_ids_update(struct fr_early_ids *e, const void *records, size_t len)
 {
 	for (size_t at = 0; fr_record_is_whole((const char *)records + at, len - at);) {
 		const struct fr_record_mmap2 *m = (const void *)((const char *)records + at);

@@ -64,12 +64,12 @@ static int push(struct fr_tracker *k, struct fr_queue *q, const void *head, size
 	return 0;
 }
 
-int fr_tracker_fresh(struct fr_tracker *k, const void *records, size_t len)
+int fr_tracker_push_fresh(struct fr_tracker *k, const void *records, size_t len)
 {
 	return len ? push(k, k->fresh, NULL, 0, records, len) : 0;
 }
 
-int fr_tracker_evicted(struct fr_tracker *k, const void *zstd, size_t len, uint64_t low_watermark_ns)
+int fr_tracker_push_evicted(struct fr_tracker *k, const void *zstd, size_t len, uint64_t low_watermark_ns)
 {
 	return len ? push(k, k->evicted, &low_watermark_ns, sizeof(low_watermark_ns), zstd, len) : 0;
 }
@@ -79,7 +79,7 @@ bool fr_tracker_is_behind(const struct fr_tracker *k)
 	return fr_queue_is_half_full(k->evicted);
 }
 
-void fr_tracker_round(struct fr_tracker *k, uint64_t since_ns)
+void fr_tracker_end_round(struct fr_tracker *k, uint64_t since_ns)
 {
 	atomic_store(&k->fresh_since_ns, since_ns);
 }
@@ -143,9 +143,9 @@ static bool pump_evicted(struct fr_tracker *k)
 
 void tracker_see(struct fr_tracker *k, const void *records, size_t len)
 {
-	fr_early_ids_see(k->early_ids, records, len);
-	if (k->config.see)
-		k->config.see(k->config.ctx, records, len, k->tail.low_watermark_ns);
+	fr_early_ids_update(k->early_ids, records, len);
+	if (k->config.observe)
+		k->config.observe(k->config.ctx, records, len, k->tail.low_watermark_ns);
 }
 
 static bool pump_fresh(struct fr_tracker *k)
@@ -438,7 +438,7 @@ static int wait_for_tail(struct fr_tracker *k, uint64_t target, uint64_t timeout
 	return 0;
 }
 
-int fr_tracker_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
+int fr_tracker_write_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
 {
 	uint64_t target = fr_queue_tail(k->evicted);

@@ -44,15 +44,15 @@ struct fr_tracker_config {
 	const char *modules_path; /* like /proc/modules; NULL: that one */
 	/* What the tracker itself has to say (a scan's records, after the first scan) also has to get into
 	   the ring. All three are called on the tracker's thread. hold: from now until release, records with
-	   the time that it returns may be injected. inject may seal and evict, so that fr_tracker_evicted()
-	   is called from in here; 1: dropped. */
-	uint64_t (*hold)(void *ctx);
+	   the time that it returns may be injected. inject may seal and evict, so that
+	   fr_tracker_push_evicted() is called from in here; 1: dropped. */
+	uint64_t (*freeze)(void *ctx);
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
-	void (*release)(void *ctx);
+	void (*unfreeze)(void *ctx);
 	/* Soon after they were made, all records that go into the file. LOW_WATERMARK_NS: of the tail. NULL:
 	 * nobody looks. */
-	void (*see)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
+	void (*observe)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
 	void *ctx;
 };
 
@@ -74,14 +74,14 @@ struct fr_tracker *fr_tracker_free(struct fr_tracker *k);
 
 /* Neither blocks. Fresh records for the file, from the recorder thread. 0; 1: the queue is full, dropped, a
    scan will follow. */
-int fr_tracker_fresh(struct fr_tracker *k, const void *records, size_t len);
+int fr_tracker_push_fresh(struct fr_tracker *k, const void *records, size_t len);
 /* All that was handed over until now came from rounds of which the last one began at SINCE_NS (as in
    fr_history_round_begin()), and has ended: what comes from now on is not older. Recorder thread. */
-void fr_tracker_round(struct fr_tracker *k, uint64_t since_ns);
+void fr_tracker_end_round(struct fr_tracker *k, uint64_t since_ns);
 /* The zstd side-band section of an evicted frame, and that frame's low watermark, for the model at the tail;
    from whichever thread seals, one call at a time (history calls with its lock held). Returns as above; LEN 0
    is fine. */
-int fr_tracker_evicted(struct fr_tracker *k, const void *zstd, size_t len, uint64_t low_watermark_ns);
+int fr_tracker_push_evicted(struct fr_tracker *k, const void *zstd, size_t len, uint64_t low_watermark_ns);
 /* Its queue of those is half full. Any thread. */
 bool fr_tracker_is_behind(const struct fr_tracker *k);
 /* Other events from now on, of which SIDEBAND_ID is one of the side-band event, S's last: to be called before
@@ -97,7 +97,7 @@ void fr_tracker_request_scan(struct fr_tracker *k);
  * and is not older than the low watermark, in order, with its own times. Kernel modules are looked after
  * first. 0, -ETIMEDOUT after TIMEOUT_NS, -ENOMEM. Any thread but the recorder's and the tracker's.
  */
-int fr_tracker_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
+int fr_tracker_write_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
 
 struct fr_tracker_stats {

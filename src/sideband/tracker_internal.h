@@ -46,8 +46,8 @@ struct fr_tracker {
 	_Atomic uint32_t sleep; /* futex: enum sleep_state in tracker.c */
 	atomic_bool stop, scan_wanted, modules_wanted;
 	atomic_bool adopting;		 /* the tail is not there yet */
-	_Atomic unsigned waiters;	 /* in fr_tracker_model() */
-	_Atomic uint64_t fresh_since_ns; /* fr_tracker_round() */
+	_Atomic unsigned waiters;	 /* in fr_tracker_write_model() */
+	_Atomic uint64_t fresh_since_ns; /* fr_tracker_end_round() */
 
 	pthread_mutex_t lock; /* of what follows, and of the head's model for the strings that both share */
 	pthread_cond_t progress;

@@ -54,7 +54,8 @@ static void tell(struct fr_tracker *k)
 {
 	/* While a scan waits for its end, the ring is held already, by a time that is older. */
 	bool held = k->scan_ns_now;
-	struct found f = {.tracker = k, .time_ns = held ? fr_monotonic_ns() : k->config.hold(k->config.ctx)};
+	struct found f = {
+		.tracker = k, .time_ns = held ? fr_monotonic_ns() : k->config.freeze(k->config.ctx)};
 	struct fr_scan_config config = {.time_ns = f.time_ns};
 	int r;
 
@@ -64,7 +65,7 @@ static void tell(struct fr_tracker *k)
 	if (r == 0)
 		r = tracker_tell(k, &f.run, f.n, f.time_ns);
 	if (!held)
-		k->config.release(k->config.ctx);
+		k->config.unfreeze(k->config.ctx);
 	fr_buf_deinit(&f.run);
 	if (r < 0)
 		atomic_store(&k->scan_wanted, true);

@@ -116,7 +116,7 @@ static void over(struct fr_tracker *k)
 {
 	k->scan_ns_now = 0;
 	k->scan_is_read = false;
-	k->config.release(k->config.ctx);
+	k->config.unfreeze(k->config.ctx);
 }
 
 void tracker_scan_abandon(struct fr_tracker *k)
@@ -128,7 +128,7 @@ void tracker_scan_abandon(struct fr_tracker *k)
 void tracker_scan_hold(struct fr_tracker *k)
 {
 	tracker_compact_stop_writing(k);
-	k->scan_ns_now = k->config.hold(k->config.ctx);
+	k->scan_ns_now = k->config.freeze(k->config.ctx);
 	/* Whatever was opened anew by then: an id that was closed has no record that is younger. */
 	tracker_take_session(k);
 }

@@ -112,7 +112,7 @@ static void append(struct machine *m, const uint8_t *data, size_t len, uint32_t 
 		return;
 	}
 	assert_int_equal(fr_history_append_sideband(m->history, data, len, n, first, last), 0);
-	while (fr_tracker_fresh(m->tracker, data, len) != 0)
+	while (fr_tracker_push_fresh(m->tracker, data, len) != 0)
 		fail_msg("the queue is full");
 }
 
@@ -152,7 +152,7 @@ static void one_round(struct machine *m)
 			assert_int_equal(fr_history_seal(m->history), 0);
 	}
 	fr_history_round_end(m->history);
-	fr_tracker_round(m->tracker, since);
+	fr_tracker_end_round(m->tracker, since);
 }
 
 /* --- The reader. */
@@ -218,8 +218,8 @@ static void gather(struct machine *m, struct fr_snapshot *s, struct fr_buf *ret)
 	struct fr_frame f;
 
 	assert_int_equal(fr_unpack_new(&u), 0);
-	assert_int_equal(fr_tracker_model(m->tracker, low_watermark, low_watermark ? low_watermark - 1 : 0,
-				 EVENT_ID, 60 * SECOND, ret, &since),
+	assert_int_equal(fr_tracker_write_model(m->tracker, low_watermark,
+				 low_watermark ? low_watermark - 1 : 0, EVENT_ID, 60 * SECOND, ret, &since),
 		0);
 	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
 	while (fr_snapshot_next(s, &f) > 0) {
@@ -268,18 +268,18 @@ static void on_evicted(void *ctx, const struct fr_frame *f)
 {
 	struct machine *m = ctx;
 
-	if (fr_tracker_evicted(m->tracker, f->sideband, f->sideband_len, f->low_watermark_ns) != 0)
+	if (fr_tracker_push_evicted(m->tracker, f->sideband, f->sideband_len, f->low_watermark_ns) != 0)
 		fail_msg("the queue is full");
 }
 
-static uint64_t on_hold(void *ctx)
+static uint64_t on_freeze(void *ctx)
 {
 	struct machine *m = ctx;
 
 	return fr_history_hold(m->history);
 }
 
-static void on_release(void *ctx)
+static void on_unfreeze(void *ctx)
 {
 	struct machine *m = ctx;
 
@@ -317,9 +317,9 @@ static void machine_init(struct machine *m, uint64_t seed)
 		.queue_bytes = 64 << 20,
 		.pids = &self,
 		.n_pids = 1,
-		.hold = on_hold,
+		.freeze = on_freeze,
 		.inject = on_inject,
-		.release = on_release,
+		.unfreeze = on_unfreeze,
 		.ctx = m};
 	assert_int_equal(fr_tracker_new(&tracker, &m->tracker, NULL), 0);
 	assert_int_equal(fr_tracker_start(m->tracker, NULL), 0);

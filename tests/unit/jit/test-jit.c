@@ -3,7 +3,7 @@
 /* What is made of perf maps and jitdumps, and of files that only look like them. */
 
 #include "jit/code.h"
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "jit/jit.h"
 #include "jit/share.h"
 #include "base/cleanup.h"
@@ -349,7 +349,7 @@ static unsigned follow(struct fr_jit *j, pid_t pid)
 	unsigned n = 0;
 
 	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
-	assert_int_equal(fr_jit_follow(j, in.data, in.len, &out), 0);
+	assert_int_equal(fr_jit_append_maps(j, in.data, in.len, &out), 0);
 	for (size_t at = 0; at < out.len; n++)
 		at += ((const struct perf_event_header *)(out.data + at))->size;
 	return n;
@@ -391,9 +391,9 @@ static void test_hostile_processes_keep_out_nobody(void **state)
 	assert_int_equal(fr_jit_finish(j, &stats), 0);
 	print_message("%llu objects, %llu bytes, %llu files cut or left out\n",
 		(unsigned long long)stats.objects, (unsigned long long)stats.bytes,
-		(unsigned long long)stats.cut);
+		(unsigned long long)stats.truncated);
 	assert_in_range(stats.bytes, 1, 128 << 20);
-	assert_true(stats.cut > 0);
+	assert_true(stats.truncated > 0);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(pids); i++) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
@@ -405,7 +405,7 @@ static void test_hostile_processes_keep_out_nobody(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
-static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+static void see_code(struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {&b, time_ns, 7};
@@ -413,16 +413,16 @@ static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
 	const struct fr_backing none = {0};
 
 	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
-	fr_jit_held_see(h, b.data, b.len, 0);
+	fr_jit_open_files_update(h, b.data, b.len, 0);
 }
 
-static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns, uint64_t low_watermark_ns)
+static void see_exit(struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns, uint64_t low_watermark_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {&b, time_ns, 7};
 
 	assert_int_equal(fr_emit_exit(&e, pid, pid), 0);
-	fr_jit_held_see(h, b.data, b.len, low_watermark_ns);
+	fr_jit_open_files_update(h, b.data, b.len, low_watermark_ns);
 }
 
 static uint64_t inode_of(int fd)
@@ -437,8 +437,8 @@ static uint64_t inode_of(int fd)
 static void test_held(void **state)
 {
 	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
-	struct fr_jit_held *h = fr_jit_held_new();
-	struct fr_jit_held_file f;
+	struct fr_jit_open_files *h = fr_jit_open_files_new();
+	struct fr_jit_open_file f;
 	pid_t pid = waiting(0), other = waiting(0);
 	char path[64], other_path[64];
 	uint64_t ino;
@@ -447,13 +447,13 @@ static void test_held(void **state)
 	ino = inode_of(fd);
 	close(fd);
 	see_code(h, pid, now);
-	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
+	assert_int_equal(fr_jit_open_files_find(h, pid, now, &f), 0);
 	assert_int_equal(inode_of(f.fd), ino);
 	assert_int_equal(f.until_ns, UINT64_MAX);
 	close(f.fd);
 	/* CPUs' rings come one after the other: this is older, so of another. */
 	see_exit(h, pid, now - 1, 0);
-	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
+	assert_int_equal(fr_jit_open_files_find(h, pid, now, &f), 0);
 	assert_int_equal(f.until_ns, UINT64_MAX);
 	close(f.fd);
 	/* Removed as the process exits: what was open stays. */
@@ -461,48 +461,48 @@ static void test_held(void **state)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	see_exit(h, pid, exit_ns, exit_ns);
-	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
+	assert_int_equal(fr_jit_open_files_find(h, pid, now, &f), 0);
 	assert_int_equal(inode_of(f.fd), ino);
 	assert_int_equal(f.until_ns, exit_ns);
 	close(f.fd);
 	/* Who has that pid later is another. */
-	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 1, &f), -ENOENT);
+	assert_int_equal(fr_jit_open_files_find(h, pid, exit_ns + 1, &f), -ENOENT);
 	/* Gone before it was seen: a file of root's that is as young is its own, and no other. */
 	see_code(h, pid, now);
 	close(map_of(pid, 0, path));
 	see_code(h, pid, exit_ns + 5 * FR_NSEC_PER_SEC);
-	assert_int_equal(fr_jit_held_count(h), 1);
+	assert_int_equal(fr_jit_open_files_count(h), 1);
 	see_code(h, pid, exit_ns + 1);
-	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 1, &f), 0);
+	assert_int_equal(fr_jit_open_files_find(h, pid, exit_ns + 1, &f), 0);
 	close(f.fd);
 	see_exit(h, pid, exit_ns + 2, exit_ns);
 	assert_int_equal(unlink(path), 0);
 	/* Somebody else's file is none. */
 	close(map_of(other, HONEST, other_path));
 	see_code(h, other, now);
-	assert_int_equal(fr_jit_held_find(h, other, now, &f), -ENOENT);
+	assert_int_equal(fr_jit_open_files_find(h, other, now, &f), -ENOENT);
 	see_exit(h, other, exit_ns, exit_ns);
-	assert_int_equal(fr_jit_held_count(h), 2);
+	assert_int_equal(fr_jit_open_files_count(h), 2);
 	/* A dump that waits for a disk has more than the ring. */
-	fr_jit_held_keep(h, exit_ns + 1);
-	fr_jit_held_see(h, NULL, 0, exit_ns + 3);
-	assert_int_equal(fr_jit_held_count(h), 1);
-	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 2, &f), 0);
+	fr_jit_open_files_keep_since(h, exit_ns + 1);
+	fr_jit_open_files_update(h, NULL, 0, exit_ns + 3);
+	assert_int_equal(fr_jit_open_files_count(h), 1);
+	assert_int_equal(fr_jit_open_files_find(h, pid, exit_ns + 2, &f), 0);
 	close(f.fd);
-	fr_jit_held_keep(h, UINT64_MAX);
-	fr_jit_held_see(h, NULL, 0, exit_ns + 3);
-	assert_int_equal(fr_jit_held_count(h), 0);
+	fr_jit_open_files_keep_since(h, UINT64_MAX);
+	fr_jit_open_files_update(h, NULL, 0, exit_ns + 3);
+	assert_int_equal(fr_jit_open_files_count(h), 0);
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);
 	unlink(other_path);
-	fr_jit_held_free(h);
+	fr_jit_open_files_free(h);
 }
 
 /* One user's processes take no room from those of others, alive or not. */
 static void test_held_is_bounded(void **state)
 {
-	struct fr_jit_held *h = fr_jit_held_new();
-	struct fr_jit_held_file f;
+	struct fr_jit_open_files *h = fr_jit_open_files_new();
+	struct fr_jit_open_file f;
 	enum { N = 80 };
 	pid_t pids[N + 1];
 	char path[64];
@@ -515,18 +515,18 @@ static void test_held_is_bounded(void **state)
 		see_code(h, pids[i], fr_monotonic_ns());
 		unlink(path);
 	}
-	assert_int_equal(fr_jit_held_count(h), 65);
-	assert_int_equal(fr_jit_held_find(h, pids[N], fr_monotonic_ns(), &f), 0);
+	assert_int_equal(fr_jit_open_files_count(h), 65);
+	assert_int_equal(fr_jit_open_files_find(h, pids[N], fr_monotonic_ns(), &f), 0);
 	close(f.fd);
 	for (size_t i = 0; i <= N; i++) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
 		see_exit(h, pids[i], fr_monotonic_ns(), 0);
 	}
-	assert_int_equal(fr_jit_held_count(h), 65);
-	fr_jit_held_free(h);
+	assert_int_equal(fr_jit_open_files_count(h), 65);
+	fr_jit_open_files_free(h);
 	/* Those whose EXIT was lost leave their places, too. */
-	h = fr_jit_held_new();
+	h = fr_jit_open_files_new();
 	for (size_t i = 0; i <= 64; i++) {
 		pids[i] = waiting(NOBODY);
 		close(map_of(pids[i], NOBODY, path));
@@ -537,10 +537,10 @@ static void test_held_is_bounded(void **state)
 			waitpid(pids[i], NULL, 0);
 		}
 	}
-	assert_int_equal(fr_jit_held_count(h), 1);
+	assert_int_equal(fr_jit_open_files_count(h), 1);
 	kill(pids[64], SIGKILL);
 	waitpid(pids[64], NULL, 0);
-	fr_jit_held_free(h);
+	fr_jit_open_files_free(h);
 }
 
 int main(void)

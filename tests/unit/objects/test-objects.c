@@ -238,7 +238,7 @@ static void test_contested_ids_are_bounded(void **state)
 	snprintf(gone_path, sizeof(gone_path), "%s/gone", f->dir);
 	open_cache(f, f->size, 1u << 30);
 	for (unsigned i = 1; i <= most + 3; i++) {
-		fr_object_cache_begin(f->cache);
+		fr_object_cache_begin_dump(f->cache);
 		gone = hostile = copy_of_self(f, "hostile", (uint8_t)i, path);
 		assert_int_equal(chown(path, 1000, 1000), 0);
 		assert_int_equal(fr_object_cache_add(f->cache, &hostile), 0);
@@ -277,11 +277,11 @@ static void test_the_least_recently_used_goes(void **state)
 			 c = copy_of_self(f, "c", 3, path[2]);
 
 	open_cache(f, 2 * f->size, 1u << 30);
-	fr_object_cache_begin(f->cache);
+	fr_object_cache_begin_dump(f->cache);
 	assert_int_equal(fr_object_cache_add(f->cache, &a), 0);
 	assert_int_equal(fr_object_cache_add(f->cache, &b), 0);
 	assert_int_equal(fr_object_cache_add(f->cache, &c), 1); /* one dump does not push itself out */
-	fr_object_cache_begin(f->cache);
+	fr_object_cache_begin_dump(f->cache);
 	assert_int_equal(fr_object_cache_add(f->cache, &a), 0);
 	assert_int_equal(fr_object_cache_add(f->cache, &c), 0);
 	assert_true(is_cached(f, &a));

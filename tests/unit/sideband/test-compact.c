@@ -65,9 +65,9 @@ static void start(struct fixture *f)
 
 static void hand_over(struct fixture *f, const struct fr_buf *b, uint64_t since_ns)
 {
-	while (fr_tracker_fresh(f->tracker, b->data, b->len) != 0)
+	while (fr_tracker_push_fresh(f->tracker, b->data, b->len) != 0)
 		usleep(100);
-	fr_tracker_round(f->tracker, since_ns);
+	fr_tracker_end_round(f->tracker, since_ns);
 	handed += b->len;
 }
 
@@ -368,8 +368,8 @@ static bool state_has(struct fixture *f, uint64_t low_watermark_ns, const char *
 {
 	_cleanup_buf_ struct fr_buf b = {0}, since = {0};
 
-	assert_int_equal(
-		fr_tracker_model(f->tracker, low_watermark_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since),
+	assert_int_equal(fr_tracker_write_model(
+				 f->tracker, low_watermark_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since),
 		0);
 	return memmem(b.data, b.len, name, strlen(name));
 }

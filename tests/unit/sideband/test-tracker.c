@@ -42,7 +42,7 @@ static int evict(struct fr_tracker *k, const struct fr_buf *b, uint64_t low_wate
 	size_t n = ZSTD_compress(z, room, b->data, b->len, 1);
 
 	assert_false(ZSTD_isError(n));
-	return fr_tracker_evicted(k, z, n, low_watermark_ns);
+	return fr_tracker_push_evicted(k, z, n, low_watermark_ns);
 }
 
 /* How often a string stands in the state before the low watermark. */
@@ -52,8 +52,8 @@ static int model_mentions(struct fixture *f, uint64_t low_watermark_ns, const ch
 	const uint8_t *p;
 	int n = 0;
 
-	assert_int_equal(
-		fr_tracker_model(f->tracker, low_watermark_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since),
+	assert_int_equal(fr_tracker_write_model(
+				 f->tracker, low_watermark_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since),
 		0);
 	for (p = b.data; (p = memmem(p, b.len - (size_t)(p - b.data), s, strlen(s))); p++)
 		n++;
@@ -66,7 +66,7 @@ static bool wait_until(struct fixture *f, bool (*is)(struct fixture *, const str
 	struct fr_tracker_stats s;
 
 	while (fr_monotonic_ns() < until) {
-		fr_tracker_round(f->tracker, fr_monotonic_ns());
+		fr_tracker_end_round(f->tracker, fr_monotonic_ns());
 		fr_tracker_stats(f->tracker, &s);
 		if (is(f, &s))
 			return true;
@@ -133,7 +133,7 @@ static void test_perf_reads_the_file(void **state)
 	ev_comm(&b, now + 1, 5000001, 5000001, "short-lived", 1);
 	ev_mmap(&b, now + 2, 5000001, 0x400000, 0x1000, 0, "/opt/short-lived");
 	ev_exit(&b, now + 3, 5000001, 5000001);
-	assert_int_equal(fr_tracker_fresh(f->tracker, b.data, b.len), 0);
+	assert_int_equal(fr_tracker_push_fresh(f->tracker, b.data, b.len), 0);
 	/* Read while it is still open. */
 	until = fr_monotonic_ns() + keeping_limit_ns(f);
 	do {
@@ -235,7 +235,8 @@ static void test_since_the_low_watermark(void **state)
 	ev_comm(&b, 900, 5000001, 5000001, "before", 0);
 	assert_int_equal(evict(f->tracker, &b, 800), 0);
 	assert_int_equal(
-		fr_tracker_model(f->tracker, 1000, 999, EVENT_ID, keeping_limit_ns(f), &model, &since), 0);
+		fr_tracker_write_model(f->tracker, 1000, 999, EVENT_ID, keeping_limit_ns(f), &model, &since),
+		0);
 	assert_non_null(memmem(model.data, model.len, "before", 7));
 	assert_null(memmem(model.data, model.len, "early", 6));
 	while ((h = ev_next(&model, &at)))
@@ -252,7 +253,7 @@ static void test_damaged_section(void **state)
 	struct fr_tracker_stats s;
 
 	keeping_start(f);
-	assert_int_equal(fr_tracker_evicted(f->tracker, "no zstd at all", 14, 1), 0);
+	assert_int_equal(fr_tracker_push_evicted(f->tracker, "no zstd at all", 14, 1), 0);
 	assert_int_equal(model_mentions(f, 1, "nobody has this name"), 0);
 	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(s.damaged, 1);
@@ -283,10 +284,10 @@ static void test_scan_after_loss(void **state)
 	int exits = 0;
 
 	exits_seen = 0;
-	f->config.see = see_exits;
+	f->config.observe = see_exits;
 	keeping_start(f);
 	ev_comm(&b, before, 5000001, 5000001, "its-exit-was-lost", 1);
-	assert_int_equal(fr_tracker_fresh(f->tracker, b.data, b.len), 0);
+	assert_int_equal(fr_tracker_push_fresh(f->tracker, b.data, b.len), 0);
 	assert_int_equal(evict(f->tracker, &b, before), 0);
 	fr_tracker_request_scan(f->tracker);
 	assert_true(wait_until(f, second_scan));
@@ -322,7 +323,7 @@ static void test_overflow_is_counted_and_scanned(void **state)
 	for (int i = 0; i < 20; i++)
 		ev_comm(&b, 1, 5000001, 5000001, "x", 0);
 	for (int i = 0; i < 10000 || !dropped; i++)
-		dropped += fr_tracker_fresh(f->tracker, b.data, b.len);
+		dropped += fr_tracker_push_fresh(f->tracker, b.data, b.len);
 	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(s.queue_drops, dropped);
 	assert_true(wait_until(f, second_scan));
@@ -438,7 +439,7 @@ static void test_disk_full(void **state)
 	tight = (struct rlimit){s.file_bytes + 4, old.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
 	ev_comm(&b, 1, 5000001, 5000001, "x", 0);
-	assert_int_equal(fr_tracker_fresh(f->tracker, b.data, b.len), 0);
+	assert_int_equal(fr_tracker_push_fresh(f->tracker, b.data, b.len), 0);
 	assert_true(wait_until(f, file_broken));
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_true(wait_until(f, second_scan));
@@ -467,8 +468,8 @@ static void *recorder(void *arg)
 	struct load *l = arg;
 
 	while (!atomic_load(&l->stop)) {
-		(void)fr_tracker_fresh(l->tracker, l->records->data, l->records->len);
-		fr_tracker_round(l->tracker, fr_monotonic_ns());
+		(void)fr_tracker_push_fresh(l->tracker, l->records->data, l->records->len);
+		fr_tracker_end_round(l->tracker, fr_monotonic_ns());
 		(void)evict(l->tracker, l->records, 12);
 		usleep(50);
 	}
@@ -495,7 +496,8 @@ static void test_threads_together(void **state)
 		struct fr_tracker_stats s;
 
 		assert_int_equal(
-			fr_tracker_model(f->tracker, 12, 1, EVENT_ID, keeping_limit_ns(f), &m, &since), 0);
+			fr_tracker_write_model(f->tracker, 12, 1, EVENT_ID, keeping_limit_ns(f), &m, &since),
+			0);
 		fr_tracker_stats(f->tracker, &s);
 		assert_true(s.processes > 0);
 		if (i % 20 == 0)
@@ -559,7 +561,7 @@ static void test_opened_anew(void **state)
 		open_anew(f, id, id > 1400 ? id - 400 : 0);
 		b.len = 0;
 		ev_comm_of(&b, id, "lives-on");
-		assert_int_equal(fr_tracker_fresh(f->tracker, b.data, b.len), 0);
+		assert_int_equal(fr_tracker_push_fresh(f->tracker, b.data, b.len), 0);
 		if (id % 200 == 0) {
 			wanted_records = s.records + id - 1000 + 1;
 			assert_true(wait_until(f, has_written));

@@ -76,9 +76,9 @@ int keeping_setup(void **state)
 		.session = &f->session,
 		.sideband_id = id,
 		.section_max = SECTION_MAX,
-		.hold = hold,
+		.freeze = hold,
 		.inject = keep_injected,
-		.release = release,
+		.unfreeze = release,
 		.ctx = f};
 	*state = f;
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "jit/source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -37,7 +37,7 @@ struct held {
 	uint64_t look_ns, wait_ns; /* when to look next, and how long after that */
 };
 
-struct fr_jit_held {
+struct fr_jit_open_files {
 	pthread_mutex_t lock;
 	struct held *alive, *exited;
 	size_t n_exited;
@@ -45,9 +45,9 @@ struct fr_jit_held {
 	uint64_t keep_ns;  /* what exited then or later stays */
 };
 
-struct fr_jit_held *fr_jit_held_new(void)
+struct fr_jit_open_files *fr_jit_open_files_new(void)
 {
-	struct fr_jit_held *h = calloc(1, sizeof(*h));
+	struct fr_jit_open_files *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
@@ -65,14 +65,14 @@ static void held_free(struct held *x)
 	free(x);
 }
 
-static void drop_exited(struct fr_jit_held *h, struct held *x)
+static void drop_exited(struct fr_jit_open_files *h, struct held *x)
 {
 	DL_DELETE(h->exited, x);
 	h->n_exited--;
 	held_free(x);
 }
 
-struct fr_jit_held *fr_jit_held_free(struct fr_jit_held *h)
+struct fr_jit_open_files *fr_jit_open_files_free(struct fr_jit_open_files *h)
 {
 	struct held *x, *next;
 
@@ -89,7 +89,7 @@ struct fr_jit_held *fr_jit_held_free(struct fr_jit_held *h)
 	return NULL;
 }
 
-static bool has_room(const struct fr_jit_held *h, uid_t uid)
+static bool has_room(const struct fr_jit_open_files *h, uid_t uid)
 {
 	size_t n = 0;
 
@@ -113,7 +113,7 @@ static void look(struct held *x)
 }
 
 /* Make room for one more of its user, or of all: the oldest goes. */
-static void make_room(struct fr_jit_held *h, uid_t uid)
+static void make_room(struct fr_jit_open_files *h, uid_t uid)
 {
 	struct held *x, *oldest = NULL;
 	size_t n = 0;
@@ -138,7 +138,7 @@ static bool is_worth_it(int fd)
 }
 
 /* Keep what X has for a dump, X being no more since TIME_NS. */
-static void retire(struct fr_jit_held *h, struct held *x, uint64_t time_ns)
+static void retire(struct fr_jit_open_files *h, struct held *x, uint64_t time_ns)
 {
 	HASH_DEL(h->alive, x);
 	look(x);
@@ -161,7 +161,7 @@ static bool is_alive(const struct held *x)
 }
 
 /* Side-band may be lost, and EXITs with it. */
-static void sweep(struct fr_jit_held *h)
+static void sweep(struct fr_jit_open_files *h)
 {
 	const uint64_t now = fr_monotonic_ns();
 	struct held *x, *next;
@@ -174,7 +174,7 @@ static void sweep(struct fr_jit_held *h)
 			retire(h, x, now);
 }
 
-static bool has_room_swept(struct fr_jit_held *h, uid_t uid)
+static bool has_room_swept(struct fr_jit_open_files *h, uid_t uid)
 {
 	sweep(h);
 	return has_room(h, uid);
@@ -213,7 +213,7 @@ static void meet_too_late(struct held *x)
 		close(TAKE_FD(x->root));
 }
 
-static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+static void see_code(struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns)
 {
 	struct held *x;
 
@@ -237,7 +237,7 @@ static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
 		held_free(x);
 }
 
-static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+static void see_exit(struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns)
 {
 	struct held *x;
 
@@ -249,7 +249,7 @@ static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
 	retire(h, x, time_ns);
 }
 
-static void see_one(struct fr_jit_held *h, const struct perf_event_header *record)
+static void see_one(struct fr_jit_open_files *h, const struct perf_event_header *record)
 {
 	const struct fr_record_mmap2 *m = (const void *)record;
 	const struct fr_record_task *t = (const void *)record;
@@ -264,7 +264,7 @@ static void see_one(struct fr_jit_held *h, const struct perf_event_header *recor
 }
 
 /* A file may come after the first code. */
-static void look_again(struct fr_jit_held *h)
+static void look_again(struct fr_jit_open_files *h)
 {
 	const uint64_t now = fr_monotonic_ns();
 
@@ -273,7 +273,8 @@ static void look_again(struct fr_jit_held *h)
 			look(x);
 }
 
-void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uint64_t low_watermark_ns)
+void fr_jit_open_files_update(
+	struct fr_jit_open_files *h, const void *records, size_t len, uint64_t low_watermark_ns)
 {
 	pthread_mutex_lock(&h->lock);
 	for (size_t at = 0; fr_record_is_whole((const char *)records + at, len - at);) {
@@ -288,14 +289,14 @@ void fr_jit_held_see(struct fr_jit_held *h, const void *records, size_t len, uin
 	pthread_mutex_unlock(&h->lock);
 }
 
-void fr_jit_held_keep(struct fr_jit_held *h, uint64_t since_ns)
+void fr_jit_open_files_keep_since(struct fr_jit_open_files *h, uint64_t since_ns)
 {
 	pthread_mutex_lock(&h->lock);
 	h->keep_ns = since_ns;
 	pthread_mutex_unlock(&h->lock);
 }
 
-static const struct held *find(const struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+static const struct held *find(const struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns)
 {
 	const struct held *x;
 
@@ -306,7 +307,8 @@ static const struct held *find(const struct fr_jit_held *h, pid_t pid, uint64_t 
 	return x && x->from_ns <= time_ns && x->fd >= 0 ? x : NULL;
 }
 
-int fr_jit_held_find(struct fr_jit_held *h, pid_t pid, uint64_t time_ns, struct fr_jit_held_file *ret)
+int fr_jit_open_files_find(
+	struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns, struct fr_jit_open_file *ret)
 {
 	const struct held *x;
 	int r = -ENOENT;
@@ -314,7 +316,7 @@ int fr_jit_held_find(struct fr_jit_held *h, pid_t pid, uint64_t time_ns, struct 
 	pthread_mutex_lock(&h->lock);
 	x = find(h, pid, time_ns);
 	if (x) {
-		*ret = (struct fr_jit_held_file){
+		*ret = (struct fr_jit_open_file){
 			fcntl(x->fd, F_DUPFD_CLOEXEC, 0), x->who.uid, x->from_ns, x->until_ns};
 		r = ret->fd < 0 ? -errno : 0;
 	}
@@ -322,7 +324,7 @@ int fr_jit_held_find(struct fr_jit_held *h, pid_t pid, uint64_t time_ns, struct 
 	return r;
 }
 
-size_t fr_jit_held_count(struct fr_jit_held *h)
+size_t fr_jit_open_files_count(struct fr_jit_open_files *h)
 {
 	size_t n;
 
