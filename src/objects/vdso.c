@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* The end of the map that begins at START. */
+/* The end of our map that begins at START; 0: there is none. */
 static uintptr_t map_end(uintptr_t start)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 	if (c.n > 0 && jit_object_make(&c, &object, &base, id) == 0)
 		for (size_t i = 0; i < c.n; i++)
-			if (c.timed && c.v[i].offset + c.v[i].size > object.len)
+			if (c.is_timed && c.v[i].offset + c.v[i].size > object.len)
 				abort();
 	fr_buf_deinit(&object);
 	fr_buf_deinit(&file);

@@ -153,7 +153,7 @@ static void test_jitdump(void **state)
 	assert_int_equal(jit_dump_parse(&b, &c), 0);
 	assert_null(b.data);
 	assert_int_equal(c.n, 3);
-	assert_false(c.cut);
+	assert_false(c.truncated);
 	assert_symbol(&c, 0, 0x1000, 16, "first");
 	assert_symbol(&c, 1, 0x1000, 16, "second");
 	assert_symbol(&c, 2, 0x2000, 16, "first");
@@ -273,8 +273,8 @@ static void test_shares(void **state)
 	jit_shares_init(&s);
 	whole = s.left;
 	for (uid_t uid = 1000; uid < 1006; uid++) {
-		u = jit_share_of(&s, uid);
-		assert_ptr_equal(jit_share_of(&s, uid), u);
+		u = jit_share_find(&s, uid);
+		assert_ptr_equal(jit_share_find(&s, uid), u);
 		jit_share_left(&s, u, &left);
 		assert_in_range(left.bytes, whole.bytes >> 6, whole.bytes / 4);
 		assert_in_range(left.ns, whole.ns >> 6, whole.ns / 4);
@@ -285,8 +285,8 @@ static void test_shares(void **state)
 		jit_share_charge(&s, u, &left);
 		assert_true(jit_share_is_used_up(&s, u));
 	}
-	assert_false(jit_share_is_used_up(&s, jit_share_of(&s, 2000)));
-	assert_false(jit_share_is_used_up(&s, jit_share_of(&s, 0)));
+	assert_false(jit_share_is_used_up(&s, jit_share_find(&s, 2000)));
+	assert_false(jit_share_is_used_up(&s, jit_share_find(&s, 0)));
 	jit_shares_deinit(&s);
 }
 
@@ -405,7 +405,7 @@ static void test_hostile_processes_keep_out_nobody(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
-static void see_code(struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns)
+static void make_code(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {&b, time_ns, 7};
@@ -413,134 +413,161 @@ static void see_code(struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns)
 	const struct fr_backing none = {0};
 
 	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
-	fr_jit_open_files_update(h, b.data, b.len, 0);
+	fr_jit_open_files_update(f, b.data, b.len, 0);
 }
 
-static void see_exit(struct fr_jit_open_files *h, pid_t pid, uint64_t time_ns, uint64_t low_watermark_ns)
+static void make_exit(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, uint64_t low_watermark_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {&b, time_ns, 7};
 
 	assert_int_equal(fr_emit_exit(&e, pid, pid), 0);
-	fr_jit_open_files_update(h, b.data, b.len, low_watermark_ns);
+	fr_jit_open_files_update(f, b.data, b.len, low_watermark_ns);
 }
 
-static uint64_t inode_of(int fd)
+/* The inode of the open perf map of PID at TIME_NS, 0: none is open; and until when it is that process's. */
+static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, uint64_t *ret_until_ns)
 {
+	struct fr_jit_open_file file;
 	struct stat st;
+	int r = fr_jit_open_files_find(f, pid, time_ns, &file);
 
-	assert_int_equal(fstat(fd, &st), 0);
+	if (r < 0) {
+		assert_int_equal(r, -ENOENT);
+		return 0;
+	}
+	assert_int_equal(fstat(file.fd, &st), 0);
+	close(file.fd);
+	if (ret_until_ns)
+		*ret_until_ns = file.until_ns;
 	return st.st_ino;
 }
 
-/* From the first code to when the ring has forgotten the process; the file may go, or become another. */
-static void test_held(void **state)
+static void end_process(pid_t pid)
 {
-	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
-	struct fr_jit_open_files *h = fr_jit_open_files_new();
-	struct fr_jit_open_file f;
-	pid_t pid = waiting(0), other = waiting(0);
-	char path[64], other_path[64];
-	uint64_t ino;
-	int fd = map_of(pid, 0, path);
-
-	ino = inode_of(fd);
-	close(fd);
-	see_code(h, pid, now);
-	assert_int_equal(fr_jit_open_files_find(h, pid, now, &f), 0);
-	assert_int_equal(inode_of(f.fd), ino);
-	assert_int_equal(f.until_ns, UINT64_MAX);
-	close(f.fd);
-	/* CPUs' rings come one after the other: this is older, so of another. */
-	see_exit(h, pid, now - 1, 0);
-	assert_int_equal(fr_jit_open_files_find(h, pid, now, &f), 0);
-	assert_int_equal(f.until_ns, UINT64_MAX);
-	close(f.fd);
-	/* Removed as the process exits: what was open stays. */
-	assert_int_equal(unlink(path), 0);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	see_exit(h, pid, exit_ns, exit_ns);
-	assert_int_equal(fr_jit_open_files_find(h, pid, now, &f), 0);
-	assert_int_equal(inode_of(f.fd), ino);
-	assert_int_equal(f.until_ns, exit_ns);
-	close(f.fd);
-	/* Who has that pid later is another. */
-	assert_int_equal(fr_jit_open_files_find(h, pid, exit_ns + 1, &f), -ENOENT);
-	/* Gone before it was seen: a file of root's that is as young is its own, and no other. */
-	see_code(h, pid, now);
-	close(map_of(pid, 0, path));
-	see_code(h, pid, exit_ns + 5 * FR_NSEC_PER_SEC);
-	assert_int_equal(fr_jit_open_files_count(h), 1);
-	see_code(h, pid, exit_ns + 1);
-	assert_int_equal(fr_jit_open_files_find(h, pid, exit_ns + 1, &f), 0);
-	close(f.fd);
-	see_exit(h, pid, exit_ns + 2, exit_ns);
-	assert_int_equal(unlink(path), 0);
-	/* Somebody else's file is none. */
-	close(map_of(other, HONEST, other_path));
-	see_code(h, other, now);
-	assert_int_equal(fr_jit_open_files_find(h, other, now, &f), -ENOENT);
-	see_exit(h, other, exit_ns, exit_ns);
-	assert_int_equal(fr_jit_open_files_count(h), 2);
-	/* A dump that waits for a disk has more than the ring. */
-	fr_jit_open_files_keep_since(h, exit_ns + 1);
-	fr_jit_open_files_update(h, NULL, 0, exit_ns + 3);
-	assert_int_equal(fr_jit_open_files_count(h), 1);
-	assert_int_equal(fr_jit_open_files_find(h, pid, exit_ns + 2, &f), 0);
-	close(f.fd);
-	fr_jit_open_files_keep_since(h, UINT64_MAX);
-	fr_jit_open_files_update(h, NULL, 0, exit_ns + 3);
-	assert_int_equal(fr_jit_open_files_count(h), 0);
-	kill(other, SIGKILL);
-	waitpid(other, NULL, 0);
-	unlink(other_path);
-	fr_jit_open_files_free(h);
 }
 
-/* One user's processes take no room from those of others, alive or not. */
-static void test_held_is_bounded(void **state)
+/* From the first code until the ring has nothing of the process; the file may be removed meanwhile. */
+static void test_perf_map_stays_open_after_exit(void **state)
 {
-	struct fr_jit_open_files *h = fr_jit_open_files_new();
-	struct fr_jit_open_file f;
-	enum { N = 80 };
+	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
+	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	pid_t pid = waiting(0);
+	uint64_t until_ns;
+	struct stat st;
+	char path[64];
+	int fd = map_of(pid, 0, path);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	make_code(f, pid, now);
+	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
+	assert_int_equal(until_ns, UINT64_MAX);
+	/* Records of several CPUs are not in order: this EXIT is older, so it is of another process. */
+	make_exit(f, pid, now - 1, 0);
+	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
+	assert_int_equal(until_ns, UINT64_MAX);
+	assert_int_equal(unlink(path), 0);
+	end_process(pid);
+	make_exit(f, pid, exit_ns, exit_ns);
+	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
+	assert_int_equal(until_ns, exit_ns);
+	assert_int_equal(find_open(f, pid, exit_ns + 1, NULL), 0); /* another process has that pid */
+	/* A kept dump needs more than the ring has. */
+	fr_jit_open_files_keep_since(f, exit_ns);
+	fr_jit_open_files_update(f, NULL, 0, exit_ns + 1);
+	assert_int_equal(find_open(f, pid, now, NULL), st.st_ino);
+	fr_jit_open_files_keep_since(f, UINT64_MAX);
+	fr_jit_open_files_update(f, NULL, 0, exit_ns + 1);
+	assert_int_equal(find_open(f, pid, now, NULL), 0);
+	fr_jit_open_files_free(f);
+}
+
+/* A process that exited before its records came: a file of root with its pid that is as young is its file. */
+static void test_perf_map_of_a_process_that_was_too_fast(void **state)
+{
+	const uint64_t now = fr_monotonic_ns();
+	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	pid_t pid = waiting(0);
+	char path[64];
+
+	end_process(pid);
+	close(map_of(pid, 0, path));
+	make_code(f, pid, now + 5 * FR_NSEC_PER_SEC); /* the file is older */
+	assert_int_equal(find_open(f, pid, now + 5 * FR_NSEC_PER_SEC, NULL), 0);
+	make_code(f, pid, now);
+	assert_int_not_equal(find_open(f, pid, now, NULL), 0);
+	assert_int_equal(unlink(path), 0);
+	fr_jit_open_files_free(f);
+}
+
+static void test_perf_map_of_another_user_is_not_opened(void **state)
+{
+	const uint64_t now = fr_monotonic_ns();
+	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	pid_t pid = waiting(0);
+	char path[64];
+
+	if (geteuid() != 0)
+		skip();
+	close(map_of(pid, HONEST, path));
+	make_code(f, pid, now);
+	assert_int_equal(find_open(f, pid, now, NULL), 0);
+	make_exit(f, pid, now + 1, 0);
+	assert_int_equal(find_open(f, pid, now, NULL), 0);
+	end_process(pid);
+	unlink(path);
+	fr_jit_open_files_free(f);
+}
+
+/* The processes of one user take no room from those of others, running or not. */
+static void test_open_perf_maps_are_bounded_for_each_user(void **state)
+{
+	enum { N = 80, USER_MAX = 64 };
+	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	uint64_t seen_ns[N + 1];
 	pid_t pids[N + 1];
 	char path[64];
+	size_t n = 0;
 
 	if (geteuid() != 0)
 		skip();
 	for (size_t i = 0; i <= N; i++) {
 		pids[i] = waiting(i < N ? NOBODY : HONEST);
 		close(map_of(pids[i], i < N ? NOBODY : HONEST, path));
-		see_code(h, pids[i], fr_monotonic_ns());
+		seen_ns[i] = fr_monotonic_ns();
+		make_code(f, pids[i], seen_ns[i]);
 		unlink(path);
 	}
-	assert_int_equal(fr_jit_open_files_count(h), 65);
-	assert_int_equal(fr_jit_open_files_find(h, pids[N], fr_monotonic_ns(), &f), 0);
-	close(f.fd);
-	for (size_t i = 0; i <= N; i++) {
-		kill(pids[i], SIGKILL);
-		waitpid(pids[i], NULL, 0);
-		see_exit(h, pids[i], fr_monotonic_ns(), 0);
+	for (size_t i = 0; i < N; i++)
+		n += find_open(f, pids[i], seen_ns[i], NULL) != 0;
+	assert_int_equal(n, USER_MAX);
+	assert_int_not_equal(find_open(f, pids[N], seen_ns[N], NULL), 0);
+	/* A process whose EXIT was lost leaves its place to another one. */
+	for (size_t i = 0; i < N; i++)
+		end_process(pids[i]);
+	pids[0] = waiting(NOBODY);
+	close(map_of(pids[0], NOBODY, path));
+	fr_jit_open_files_free(f);
+	f = fr_jit_open_files_new();
+	for (size_t i = 1; i <= USER_MAX; i++) {
+		pid_t pid = waiting(NOBODY);
+		char lost[64];
+
+		close(map_of(pid, NOBODY, lost));
+		make_code(f, pid, fr_monotonic_ns());
+		end_process(pid);
+		unlink(lost);
 	}
-	assert_int_equal(fr_jit_open_files_count(h), 65);
-	fr_jit_open_files_free(h);
-	/* Those whose EXIT was lost leave their places, too. */
-	h = fr_jit_open_files_new();
-	for (size_t i = 0; i <= 64; i++) {
-		pids[i] = waiting(NOBODY);
-		close(map_of(pids[i], NOBODY, path));
-		unlink(path);
-		see_code(h, pids[i], fr_monotonic_ns());
-		if (i < 64) {
-			kill(pids[i], SIGKILL);
-			waitpid(pids[i], NULL, 0);
-		}
-	}
-	assert_int_equal(fr_jit_open_files_count(h), 1);
-	kill(pids[64], SIGKILL);
-	waitpid(pids[64], NULL, 0);
-	fr_jit_open_files_free(h);
+	seen_ns[0] = fr_monotonic_ns();
+	make_code(f, pids[0], seen_ns[0]);
+	assert_int_not_equal(find_open(f, pids[0], seen_ns[0], NULL), 0);
+	unlink(path);
+	end_process(pids[0]);
+	end_process(pids[N]);
+	fr_jit_open_files_free(f);
 }
 
 int main(void)
@@ -554,8 +581,10 @@ int main(void)
 		cmocka_unit_test(test_hostile_jitdumps),
 		cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_held),
-		cmocka_unit_test(test_held_is_bounded),
+		cmocka_unit_test(test_perf_map_stays_open_after_exit),
+		cmocka_unit_test(test_perf_map_of_a_process_that_was_too_fast),
+		cmocka_unit_test(test_perf_map_of_another_user_is_not_opened),
+		cmocka_unit_test(test_open_perf_maps_are_bounded_for_each_user),
 		cmocka_unit_test(test_hostile_processes_keep_out_nobody),
 	};
 

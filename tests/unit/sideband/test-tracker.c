@@ -35,14 +35,14 @@ static void gather(struct fixture *f)
 	assert_int_equal(fr_features_gather(&f->session, 1, argv, &pair, NULL), 0);
 }
 
-static int evict(struct fr_tracker *k, const struct fr_buf *b, uint64_t low_watermark_ns)
+static int evict(struct fr_tracker *t, const struct fr_buf *b, uint64_t low_watermark_ns)
 {
 	size_t room = ZSTD_compressBound(b->len);
 	_cleanup_free_ uint8_t *z = malloc(room);
 	size_t n = ZSTD_compress(z, room, b->data, b->len, 1);
 
 	assert_false(ZSTD_isError(n));
-	return fr_tracker_push_evicted(k, z, n, low_watermark_ns);
+	return fr_tracker_push_evicted(t, z, n, low_watermark_ns);
 }
 
 /* How often a string stands in the state before the low watermark. */
