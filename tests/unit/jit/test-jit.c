@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* What is made of perf maps and jitdumps, and of files that only look like them. */
+/* Perf maps and jitdumps, also hostile ones, and the objects and records that are made of them. */
 
 #include "jit/code.h"
 #include "jit/open_files.h"
@@ -36,60 +36,49 @@ static const char *name_of(const struct jit_code *c, size_t i)
 	return (const char *)c->names.data + c->v[i].name;
 }
 
-static void assert_symbol(const struct jit_code *c, size_t i, uint64_t addr, uint64_t size, const char *name)
+/* EXPECTED has a line "ADDRESS SIZE TIME NAME" for each function; address and size are hexadecimal. */
+static void assert_code(const struct jit_code *c, const char *expected)
 {
-	assert_true(i < c->n);
-	assert_int_equal(c->v[i].addr, addr);
-	assert_int_equal(c->v[i].size, size);
-	assert_string_equal(name_of(c, i), name);
+	char text[1024] = "", *at = text;
+
+	for (size_t i = 0; i < c->n; i++)
+		at += sprintf(at, "%llx %llx %llu %s\n", (unsigned long long)c->v[i].addr,
+			(unsigned long long)c->v[i].size, (unsigned long long)c->v[i].time_ns, name_of(c, i));
+	assert_string_equal(text, expected);
 }
 
-static void test_perf_map(void **state)
+static void test_perf_map_lines_are_checked_and_later_lines_win(void **state)
 {
-	_cleanup_jit_code_ struct jit_code c = {0};
+	static const struct {
+		const char *map, *expected;
+	} cases[] = {
+		{"7f0020 10 second one(int, char)\n0x7f0000 0x20 first\nnot a line\n7f0040 0 empty\n"
+		 "ffffffffffffffff 10 kernel\n7f0080 ffffffffffffff00 wraps\n7f0060 8 unfinished",
+			"7f0000 20 0 first\n7f0020 10 0 second one(int, char)\n"},
+		{"1000 10 old\n1000 20 new\n", "1000 20 0 new\n"},
+		{"1000 100 old\n1010 10 new\n", "1000 10 0 old\n1010 10 0 new\n1020 e0 0 old\n"},
+		{"1010 20 old\n1000 18 new\n", "1000 18 0 new\n1018 18 0 old\n"},
+	};
 
-	parse("7f0020 10 second one(int, char)\n0x7f0000 0x20 first\nnot a line\n7f0040 0 empty\n"
-	      "ffffffffffffffff 10 kernel\n7f0080 ffffffffffffff00 wraps\n7f0060 8 unfinished",
-		&c);
-	assert_int_equal(c.n, 2);
-	assert_symbol(&c, 0, 0x7f0000, 0x20, "first");
-	assert_symbol(&c, 1, 0x7f0020, 0x10, "second one(int, char)");
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		_cleanup_jit_code_ struct jit_code c = {0};
+
+		parse(cases[i].map, &c);
+		assert_code(&c, cases[i].expected);
+	}
 }
 
-static void test_later_lines_win(void **state)
+/* In the plain model, each byte belongs to the latest line that has it. */
+static void test_random_overlaps_are_resolved_as_in_a_plain_model(void **state)
 {
-	_cleanup_jit_code_ struct jit_code same = {0}, inside = {0}, before = {0};
-
-	parse("1000 10 old\n1000 20 new\n", &same);
-	assert_int_equal(same.n, 1);
-	assert_symbol(&same, 0, 0x1000, 0x20, "new");
-	parse("1000 100 old\n1010 10 new\n", &inside);
-	assert_int_equal(inside.n, 3);
-	assert_symbol(&inside, 0, 0x1000, 0x10, "old");
-	assert_symbol(&inside, 1, 0x1010, 0x10, "new");
-	assert_symbol(&inside, 2, 0x1020, 0xe0, "old");
-	parse("1010 20 old\n1000 18 new\n", &before);
-	assert_int_equal(before.n, 2);
-	assert_symbol(&before, 0, 0x1000, 0x18, "new");
-	assert_symbol(&before, 1, 0x1018, 0x18, "old");
-}
-
-/* Against a plain model: of each byte, the latest line that has it. */
-static void test_random_overlaps(void **state)
-{
-	uint64_t random = 4711;
-
+	srand(4711);
 	for (unsigned round = 0; round < 2000; round++) {
 		_cleanup_jit_code_ struct jit_code c = {0};
-		char text[40 * 16] = "", want[64] = "", *at = text;
-		char have[64] = "";
+		char text[40 * 16] = "", want[64] = "", have[64] = "", *at = text;
 
 		for (char line = 'a'; line < 'a' + 12; line++) {
-			unsigned from, size;
+			unsigned from = (unsigned)rand() % 48, size = (unsigned)rand() % 16;
 
-			random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-			from = (random >> 33) % 48;
-			size = (random >> 43) % 16;
 			at += sprintf(at, "%x %x %c\n", from + 0x1000, size, line);
 			memset(want + from, line, size);
 		}
@@ -103,6 +92,7 @@ static void test_random_overlaps(void **state)
 	}
 }
 
+/* A jitdump as in tools/perf/Documentation/jitdump-specification.txt. */
 struct header {
 	uint32_t magic, version, total_size, mach, pad, pid;
 	uint64_t timestamp, flags;
@@ -138,7 +128,7 @@ static void add_load(struct fr_buf *b, uint64_t time, uint64_t addr, const char 
 	assert_int_equal(fr_buf_append(b, code, sizeof(code)), 0);
 }
 
-static void test_jitdump(void **state)
+static void test_jitdump_functions_are_in_order_of_time(void **state)
 {
 	const struct move m = {1, sizeof(m), 30, 1, 1, 0, 0x1000, 0x2000, 16, 0};
 	_cleanup_jit_code_ struct jit_code c = {0};
@@ -152,15 +142,11 @@ static void test_jitdump(void **state)
 	assert_int_equal(fr_buf_append_zero(&b, 64), 0);
 	assert_int_equal(jit_dump_parse(&b, &c), 0);
 	assert_null(b.data);
-	assert_int_equal(c.n, 3);
 	assert_false(c.truncated);
-	assert_symbol(&c, 0, 0x1000, 16, "first");
-	assert_symbol(&c, 1, 0x1000, 16, "second");
-	assert_symbol(&c, 2, 0x2000, 16, "first");
-	assert_int_equal(c.v[2].time_ns, 30);
+	assert_code(&c, "1000 10 10 first\n1000 10 20 second\n2000 10 30 first\n");
 }
 
-static void test_jitdump_with_times_of_another_clock(void **state)
+static void test_jitdump_with_another_clock_has_only_its_order(void **state)
 {
 	_cleanup_jit_code_ struct jit_code c = {0};
 	struct fr_buf b = {0};
@@ -169,12 +155,11 @@ static void test_jitdump_with_times_of_another_clock(void **state)
 	add_load(&b, 99, 0x1000, "first", 16);
 	add_load(&b, 98, 0x1000, "second", 16);
 	assert_int_equal(jit_dump_parse(&b, &c), 0);
-	assert_int_equal(c.v[0].time_ns, 0);
-	assert_symbol(&c, 1, 0x1000, 16, "second");
+	assert_code(&c, "1000 10 0 first\n1000 10 0 second\n");
 }
 
-/* Cut at each byte, and with each byte of its first records changed. */
-static void test_hostile_jitdumps(void **state)
+/* Truncated at each byte, and with each byte changed. */
+static void test_damaged_jitdump_is_read_within_bounds(void **state)
 {
 	_cleanup_buf_ struct fr_buf whole = {0};
 
@@ -183,7 +168,7 @@ static void test_hostile_jitdumps(void **state)
 	add_load(&whole, 20, 0x2000, "second", 16);
 	for (size_t i = 0; i < 2 * whole.len; i++) {
 		_cleanup_jit_code_ struct jit_code c = {0};
-		struct fr_buf b = {0};
+		_cleanup_buf_ struct fr_buf b = {0};
 		int r;
 
 		assert_int_equal(fr_buf_append(&b, whole.data, i < whole.len ? i : whole.len), 0);
@@ -194,11 +179,10 @@ static void test_hostile_jitdumps(void **state)
 		assert_true(c.n <= 2);
 		for (size_t k = 0; k < c.n; k++)
 			assert_true(c.v[k].code + c.v[k].size <= c.file.len);
-		fr_buf_deinit(&b);
 	}
 }
 
-/* libelf reads the object, and each symbol stands where its map record will say. */
+/* libelf can read the object, and each symbol is at its offset. */
 static void check_object(const struct fr_buf *b, const struct jit_code *c, const uint8_t *id)
 {
 	int fd = memfd_create("object", MFD_CLOEXEC);
@@ -234,7 +218,7 @@ static void check_object(const struct fr_buf *b, const struct jit_code *c, const
 	close(fd);
 }
 
-static void test_objects(void **state)
+static void test_object_has_each_function_at_its_offset(void **state)
 {
 	_cleanup_jit_code_ struct jit_code map = {0}, dump = {0};
 	_cleanup_buf_ struct fr_buf a = {0}, b = {0};
@@ -242,7 +226,7 @@ static void test_objects(void **state)
 	struct fr_buf file = {0};
 	uint64_t base;
 
-	/* Far apart: the object does not become as large as that. */
+	/* The functions are far apart, but the object is small. */
 	parse("7f0000001010 10 low\n7fff00000000 20 high\n", &map);
 	assert_int_equal(jit_object_make(&map, &a, &base, id_a), 0);
 	assert_int_equal(base, 0x7f0000001000);
@@ -263,8 +247,8 @@ static void test_objects(void **state)
 #define NOBODY 65534u
 #define HONEST 65533u
 
-/* However many users take all that they are given, one more has something. */
-static void test_shares(void **state)
+/* Six users use up their shares. */
+static void test_next_user_has_a_share_after_others_used_theirs_up(void **state)
 {
 	struct jit_shares s;
 	struct jit_cost whole, left;
@@ -279,7 +263,7 @@ static void test_shares(void **state)
 		assert_in_range(left.bytes, whole.bytes >> 6, whole.bytes / 4);
 		assert_in_range(left.ns, whole.ns >> 6, whole.ns / 4);
 		assert_in_range(left.records, whole.records >> 6, whole.records / 4);
-		/* More than there is, as what is under way is not stopped. */
+		/* The last file is not interrupted, so it may cost more than what is left. */
 		left.bytes += 1000;
 		left.ns = 10 * whole.ns;
 		jit_share_charge(&s, u, &left);
@@ -290,7 +274,7 @@ static void test_shares(void **state)
 	jit_shares_deinit(&s);
 }
 
-/* A process of UID that waits. */
+/* Start a process of UID that waits. */
 static pid_t waiting(uid_t uid)
 {
 	int ready[2];
@@ -314,6 +298,12 @@ static pid_t waiting(uid_t uid)
 	return pid;
 }
 
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 static int map_of(pid_t pid, uid_t uid, char ret_path[static 64])
 {
 	int fd;
@@ -325,7 +315,7 @@ static int map_of(pid_t pid, uid_t uid, char ret_path[static 64])
 	return fd;
 }
 
-/* As much as is looked at, all of it told. */
+/* Write the largest map that is read as a whole. */
 static void fill(int fd)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -339,7 +329,7 @@ static void fill(int fd)
 	assert_int_equal(fr_write_all(fd, b.data, b.len), 0);
 }
 
-/* The map records of ours that follow one of anonymous memory of PID. */
+/* The number of our records for a map of all memory of PID. */
 static unsigned follow(struct fr_jit *j, pid_t pid)
 {
 	_cleanup_buf_ struct fr_buf in = {0}, out = {0};
@@ -355,8 +345,8 @@ static unsigned follow(struct fr_jit *j, pid_t pid)
 	return n;
 }
 
-/* Files that cost as much as one can; and another user's, which is small and comes last. */
-static void test_hostile_processes_keep_out_nobody(void **state)
+/* Six files of one user that are as expensive as possible, and then a small one of another user. */
+static void test_expensive_files_of_one_user_leave_room_for_another(void **state)
 {
 	char directory[] = "/tmp/fr-test-jit-XXXXXX", paths[7][64];
 	struct fr_jit_config config = {.directory = directory, .name = "x.jit", .gid = (gid_t)-1};
@@ -395,8 +385,7 @@ static void test_hostile_processes_keep_out_nobody(void **state)
 	assert_in_range(stats.bytes, 1, 128 << 20);
 	assert_true(stats.truncated > 0);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(pids); i++) {
-		kill(pids[i], SIGKILL);
-		waitpid(pids[i], NULL, 0);
+		end_process(pids[i]);
 		unlink(paths[i]);
 	}
 	fr_jit_discard(j);
@@ -441,12 +430,6 @@ static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_
 	if (ret_until_ns)
 		*ret_until_ns = file.until_ns;
 	return st.st_ino;
-}
-
-static void end_process(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
 }
 
 /* From the first code until the ring has nothing of the process; the file may be removed meanwhile. */
@@ -573,19 +556,18 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_perf_map),
-		cmocka_unit_test(test_later_lines_win),
-		cmocka_unit_test(test_random_overlaps),
-		cmocka_unit_test(test_jitdump),
-		cmocka_unit_test(test_jitdump_with_times_of_another_clock),
-		cmocka_unit_test(test_hostile_jitdumps),
-		cmocka_unit_test(test_objects),
-		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_perf_map_lines_are_checked_and_later_lines_win),
+		cmocka_unit_test(test_random_overlaps_are_resolved_as_in_a_plain_model),
+		cmocka_unit_test(test_jitdump_functions_are_in_order_of_time),
+		cmocka_unit_test(test_jitdump_with_another_clock_has_only_its_order),
+		cmocka_unit_test(test_damaged_jitdump_is_read_within_bounds),
+		cmocka_unit_test(test_object_has_each_function_at_its_offset),
+		cmocka_unit_test(test_next_user_has_a_share_after_others_used_theirs_up),
+		cmocka_unit_test(test_expensive_files_of_one_user_leave_room_for_another),
 		cmocka_unit_test(test_perf_map_stays_open_after_exit),
 		cmocka_unit_test(test_perf_map_of_a_process_that_was_too_fast),
 		cmocka_unit_test(test_perf_map_of_another_user_is_not_opened),
 		cmocka_unit_test(test_open_perf_maps_are_bounded_for_each_user),
-		cmocka_unit_test(test_hostile_processes_keep_out_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

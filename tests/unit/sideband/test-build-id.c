@@ -59,54 +59,24 @@ static int read_image(const void *data, size_t len, uint8_t *ret)
 	return fr_build_id_read(fd, ret);
 }
 
-static void many_headers(struct image *i)
-{
-	i->ehdr.e_phnum = UINT16_MAX;
-	i->phdr[1].p_filesz = UINT64_MAX;
-}
-
-static void short_id(struct image *i)
-{
-	i->note.n_descsz = 8;
-}
-
-static void huge_id(struct image *i)
-{
-	i->note.n_descsz = UINT32_MAX;
-}
-
-static void huge_name(struct image *i)
-{
-	i->other.n_namesz = UINT32_MAX - 3;
-}
-
-static void headers_behind_the_end(struct image *i)
-{
-	i->ehdr.e_phoff = UINT64_MAX - 8;
-}
-
-static void note_behind_the_end(struct image *i)
-{
-	i->phdr[1].p_offset = UINT64_MAX - 8;
-}
-
-static void no_change(struct image *i)
-{
-}
-
 static void test_no_header_is_believed(void **state)
 {
+#define FIELD(f) offsetof(struct image, f), sizeof(((struct image *)0)->f)
 	static const struct {
-		void (*change)(struct image *i);
+		size_t at, size;
+		uint64_t value;
 		int result;
-	} cases[] = {{no_change, 20}, {short_id, 8}, {many_headers, 20}, {huge_id, 0}, {huge_name, 0},
-		{headers_behind_the_end, -ENOEXEC}, {note_behind_the_end, 0}};
+	} cases[] = {{0, 0, 0, 20}, {FIELD(note.n_descsz), 8, 8}, {FIELD(ehdr.e_phnum), UINT16_MAX, 20},
+		{FIELD(phdr[1].p_filesz), UINT64_MAX, 20}, {FIELD(note.n_descsz), UINT32_MAX, 0},
+		{FIELD(other.n_namesz), UINT32_MAX - 3, 0}, {FIELD(ehdr.e_phoff), UINT64_MAX - 8, -ENOEXEC},
+		{FIELD(phdr[1].p_offset), UINT64_MAX - 8, 0}};
 	uint8_t id[FR_BUILD_ID_MAX];
 
 	for (size_t n = 0; n < FR_ARRAY_SIZE(cases); n++) {
 		struct image i = good_image();
 
-		cases[n].change(&i);
+		/* Little-endian, as most machines. */
+		memcpy((char *)&i + cases[n].at, &cases[n].value, cases[n].size);
 		assert_int_equal(read_image(&i, sizeof(i), id), cases[n].result);
 		if (cases[n].result > 0)
 			assert_memory_equal(id, i.id, cases[n].result);
