@@ -201,12 +201,10 @@ static int write_object(
 /* Add S, which has no object if that cannot be written. 0 or -ENOMEM. */
 static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s, struct jit_cost *cost)
 {
-	struct jit_cost left;
+	const uint64_t left = jit_share_left(&j->shares, p->user).bytes;
 	uint64_t bytes = 0;
-	int r;
+	int r = write_object(j, p, s, left - FR_MIN(left, cost->bytes), &bytes);
 
-	jit_share_left(&j->shares, p->user, &left);
-	r = write_object(j, p, s, left.bytes - FR_MIN(left.bytes, cost->bytes), &bytes);
 	cost->bytes += bytes;
 	j->stats.truncated += s->code.truncated || r < 0;
 	if (r < 0) { /* It stays, without its memory, so the next map does not try again. */
@@ -225,40 +223,34 @@ static int load_perf_map(
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
 	struct jit_source *s = NULL;
-	struct jit_cost left;
 	int r;
 
 	if (p->map_was_read && time_ns <= p->map_until_ns)
 		return 0;
 	p->map_was_read = true;
-	jit_share_left(&j->shares, p->user, &left);
-	r = jit_source_perf_map(
-		p->pid, time_ns, j->open_files, left.bytes, &s, &cost->bytes, &p->map_until_ns);
-	if (r == 0) {
-		s->event_id = fr_record_id(&m->header);
-		r = add_source(j, p, s, cost);
-	}
-	return r < 0 ? r : 0;
+	r = jit_source_perf_map(p->pid, time_ns, j->open_files, jit_share_left(&j->shares, p->user).bytes, &s,
+		&cost->bytes, &p->map_until_ns);
+	if (r != 0)
+		return FR_MIN(r, 0);
+	s->event_id = fr_record_id(&m->header);
+	return add_source(j, p, s, cost);
 }
 
 static int load_jitdump(
 	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, struct jit_cost *cost)
 {
 	struct jit_source *s = NULL;
-	struct jit_cost left;
 	int r;
 
 	for (const struct jit_source *have = p->sources; have; have = have->next)
 		if (have->ino && have->ino == m->ino)
 			return 0;
-	jit_share_left(&j->shares, p->user, &left);
-	r = jit_source_dump(m, left.bytes, &s, &cost->bytes);
-	if (r == 0) {
-		s->event_id = fr_record_id(&m->header);
-		s->from_ns = fr_record_time(&m->header);
-		r = add_source(j, p, s, cost);
-	}
-	return r < 0 ? r : 0;
+	r = jit_source_dump(m, jit_share_left(&j->shares, p->user).bytes, &s, &cost->bytes);
+	if (r != 0)
+		return FR_MIN(r, 0);
+	s->event_id = fr_record_id(&m->header);
+	s->from_ns = fr_record_time(&m->header);
+	return add_source(j, p, s, cost);
 }
 
 static int emit_map(const struct jit_source *s, pid_t pid, const struct fr_map_range *range, uint64_t time_ns,
@@ -352,13 +344,14 @@ static int append_and_charge(
 {
 	const uint64_t begin = fr_monotonic_ns();
 	const size_t before = ret->len;
-	struct jit_cost left, cost = {0};
+	struct jit_cost cost = {0};
+	uint64_t left;
 	int r = dump ? load_jitdump(j, p, m, &cost) : load_perf_map(j, p, m, &cost);
 
-	jit_share_left(&j->shares, p->user, &left);
+	left = jit_share_left(&j->shares, p->user).records;
 	for (const struct jit_source *s = p->sources; s && !dump && r == 0; s = s->next)
-		if (ret->len - before < left.records)
-			r = emit_covered(s, m, left.records - (ret->len - before), ret);
+		if (ret->len - before < left)
+			r = emit_covered(s, m, left - (ret->len - before), ret);
 	cost.ns = fr_monotonic_ns() - begin;
 	cost.records = ret->len - before;
 	jit_share_charge(&j->shares, p->user, &cost);
@@ -401,16 +394,16 @@ static int append_functions_of(struct fr_jit *j, const struct process *p, struct
 	uint64_t until_ns, struct fr_buf *ret)
 {
 	const size_t before = ret->len;
-	struct jit_cost left, cost = {0};
+	const uint64_t left = jit_share_left(&j->shares, p->user).records;
+	struct jit_cost cost = {0};
 	int r = 0;
 
-	jit_share_left(&j->shares, p->user, &left);
 	for (; s->n_written < s->code.n && r == 0; s->n_written++) {
 		const uint64_t time_ns = FR_MAX(s->code.v[s->n_written].time_ns, s->from_ns);
 
 		if (time_ns > until_ns)
 			break;
-		if (ret->len - before < left.records)
+		if (ret->len - before < left)
 			r = emit_function(s, s->n_written, p->pid, time_ns, ret);
 		else
 			j->left_out = true;

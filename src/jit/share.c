@@ -39,33 +39,37 @@ struct jit_user *jit_share_find(struct jit_shares *s, uid_t uid)
 	return u;
 }
 
-void jit_share_left(const struct jit_shares *s, const struct jit_user *u, struct jit_cost *ret)
+static struct jit_cost minimum(const struct jit_cost *a, const struct jit_cost *b)
 {
-	*ret = (struct jit_cost){FR_MIN(s->left.ns, u->left.ns), FR_MIN(s->left.bytes, u->left.bytes),
-		FR_MIN(s->left.records, u->left.records)};
+	return (struct jit_cost){
+		FR_MIN(a->ns, b->ns), FR_MIN(a->bytes, b->bytes), FR_MIN(a->records, b->records)};
+}
+
+struct jit_cost jit_share_left(const struct jit_shares *s, const struct jit_user *u)
+{
+	return minimum(&s->left, &u->left);
 }
 
 bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u)
 {
-	struct jit_cost left;
+	const struct jit_cost left = jit_share_left(s, u);
 
-	jit_share_left(s, u, &left);
 	return left.ns == 0 || left.bytes == 0 || left.records == 0;
 }
 
+/* COST is at most FROM. */
 static void subtract(struct jit_cost *from, const struct jit_cost *cost)
 {
-	from->ns -= FR_MIN(from->ns, cost->ns);
-	from->bytes -= FR_MIN(from->bytes, cost->bytes);
-	from->records -= FR_MIN(from->records, cost->records);
+	from->ns -= cost->ns;
+	from->bytes -= cost->bytes;
+	from->records -= cost->records;
 }
 
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost)
 {
 	/* The user's last file may cost more than the rest of the share. Others do not pay for that. */
-	const struct jit_cost of_all = {FR_MIN(cost->ns, u->left.ns), FR_MIN(cost->bytes, u->left.bytes),
-		FR_MIN(cost->records, u->left.records)};
+	const struct jit_cost of_user = minimum(cost, &u->left), of_all = minimum(&of_user, &s->left);
 
 	subtract(&s->left, &of_all);
-	subtract(&u->left, cost);
+	subtract(&u->left, &of_user);
 }

@@ -28,7 +28,7 @@ void jit_shares_deinit(struct jit_shares *s);
 
 /* The user's share; the first call makes it. NULL: no memory, or too many users. */
 struct jit_user *jit_share_find(struct jit_shares *s, uid_t uid);
-/* RET: the rest of the share. */
-void jit_share_left(const struct jit_shares *s, const struct jit_user *u, struct jit_cost *ret);
+/* The rest of the share. */
+struct jit_cost jit_share_left(const struct jit_shares *s, const struct jit_user *u);
 bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u);
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost);

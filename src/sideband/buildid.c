@@ -83,16 +83,15 @@ int fr_build_id_read(int fd, uint8_t ret[static FR_BUILD_ID_MAX])
 	if (n < 0)
 		return (int)n;
 	for (size_t i = 0; i < (size_t)n / t.entry; i++) {
-		if ((t.is_64 ? u.p64[i].p_type : u.p32[i].p_type) != PT_NOTE)
+#define FIELD(f) (t.is_64 ? u.p64[i].f : u.p32[i].f)
+		if (FIELD(p_type) != PT_NOTE)
 			continue;
 		if (segments++ == NOTE_SEGMENTS_MAX)
 			break;
-		r = t.is_64 ? read_note_segment(
-				      fd, u.p64[i].p_offset, u.p64[i].p_filesz, u.p64[i].p_align, ret)
-			    : read_note_segment(
-				      fd, u.p32[i].p_offset, u.p32[i].p_filesz, u.p32[i].p_align, ret);
+		r = read_note_segment(fd, FIELD(p_offset), FIELD(p_filesz), FIELD(p_align), ret);
 		if (r != 0)
 			return r;
+#undef FIELD
 	}
 	return 0;
 }

@@ -259,7 +259,7 @@ static void test_next_user_has_a_share_after_others_used_theirs_up(void **state)
 	for (uid_t uid = 1000; uid < 1006; uid++) {
 		u = jit_share_find(&s, uid);
 		assert_ptr_equal(jit_share_find(&s, uid), u);
-		jit_share_left(&s, u, &left);
+		left = jit_share_left(&s, u);
 		assert_in_range(left.bytes, whole.bytes >> 6, whole.bytes / 4);
 		assert_in_range(left.ns, whole.ns >> 6, whole.ns / 4);
 		assert_in_range(left.records, whole.records >> 6, whole.records / 4);
