@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -330,12 +331,10 @@ bool jit_is_code_of_process(const struct fr_record_mmap2 *m)
 /* ".../jit-1234.dump", also of a file that was removed. */
 static bool is_jitdump(const char *name)
 {
-	const char *slash = strrchr(name, '/'), *dot;
+	const char *base = strrchr(name, '/');
 
-	if (!slash || strncmp(slash + 1, "jit-", 4) != 0)
-		return false;
-	dot = strstr(slash, ".dump");
-	return dot && (!dot[5] || strcmp(dot + 5, " (deleted)") == 0);
+	return base &&
+	       (fnmatch("/jit-*.dump", base, 0) == 0 || fnmatch("/jit-*.dump (deleted)", base, 0) == 0);
 }
 
 /* The share of the user pays for it. */

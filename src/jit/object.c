@@ -33,22 +33,8 @@ struct note {
 	uint8_t id[JIT_BUILD_ID_SIZE];
 };
 
-static uint16_t machine(void)
-{
-#if defined(__x86_64__)
-	return EM_X86_64;
-#elif defined(__aarch64__)
-	return EM_AARCH64;
-#elif defined(__riscv)
-	return EM_RISCV;
-#elif defined(__powerpc64__)
-	return EM_PPC64;
-#elif defined(__s390x__)
-	return EM_S390;
-#else
-	return EM_NONE;
-#endif
-}
+/* The linker defines it: the ELF header of this program, whose machine the object has, too. */
+extern const Elf64_Ehdr __ehdr_start;
 
 /* Set the offset of each function. Returns the size of .text. */
 static uint64_t set_offsets(struct jit_code *c, uint64_t *ret_base)
@@ -113,7 +99,7 @@ static void fill_head(struct fr_buf *b, uint64_t text_size, uint64_t in_file, ui
 		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
 			__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT},
 		.e_type = ET_DYN,
-		.e_machine = machine(),
+		.e_machine = __ehdr_start.e_machine,
 		.e_version = EV_CURRENT,
 		.e_phoff = sizeof(e),
 		.e_shoff = sections_at,

@@ -119,29 +119,36 @@ uid_t jit_user_of(pid_t pid)
 	return (uid_t)read_status(pid, "\nUid:", false);
 }
 
-/* Read the file, or its last part, which has the newest code. */
-static int read_tail(
-	int fd, uint64_t size, uint64_t max, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
+/* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ: their number. 0; 1: the
+   file cannot be read; or -ENOMEM. */
+static int read_part(
+	int fd, uint64_t max, bool last, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
 {
-	uint64_t want = FR_MIN(FR_MIN(size, max), (uint64_t)JIT_FILE_MAX), skip = size - want;
+	uint64_t want;
+	struct stat st;
 	ssize_t n;
-	int r = fr_buf_reserve(ret, want + 1);
 
-	if (r < 0)
-		return r;
-	n = fr_pread_all(fd, ret->data, want, (off_t)skip);
+	if (fstat(fd, &st) < 0)
+		return 1;
+	want = FR_MIN(FR_MIN((uint64_t)st.st_size, max), (uint64_t)JIT_FILE_MAX);
+	if (fr_buf_reserve(ret, want + 1) < 0)
+		return -ENOMEM;
+	n = fr_pread_all(fd, ret->data, want, last ? st.st_size - (off_t)want : 0);
 	if (n < 0)
-		return (int)n;
+		return 1;
 	ret->len = *ret_read = (size_t)n;
-	*ret_truncated = skip > 0;
-	if (skip > 0) {
-		const uint8_t *newline = memchr(ret->data, '\n', ret->len);
-		size_t drop = newline ? (size_t)(newline + 1 - ret->data) : ret->len;
-
-		ret->len -= drop;
-		memmove(ret->data, ret->data + drop, ret->len);
-	}
+	*ret_truncated = (uint64_t)st.st_size > want;
 	return 0;
+}
+
+/* A file that was read in part begins within a line. */
+static void drop_first_line(struct fr_buf *b)
+{
+	const uint8_t *newline = memchr(b->data, '\n', b->len);
+	size_t n = newline ? (size_t)(newline + 1 - b->data) : b->len;
+
+	b->len -= n;
+	memmove(b->data, b->data + n, b->len);
 }
 
 static int new_source(struct jit_code *code, struct jit_source **ret)
@@ -160,19 +167,18 @@ static int new_source(struct jit_code *code, struct jit_source **ret)
 	return 0;
 }
 
+/* The last part of a perf map describes the newest code. */
 static int read_perf_map(int fd, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
 	struct jit_code code = {0};
-	struct stat st;
-	bool truncated = false;
-	int r;
+	bool truncated;
+	int r = read_part(fd, max, true, &text, ret_read, &truncated);
 
-	if (fstat(fd, &st) < 0)
-		return 1;
-	r = read_tail(fd, (uint64_t)st.st_size, max, &text, ret_read, &truncated);
-	if (r < 0)
-		return r == -ENOMEM ? r : 1;
+	if (r != 0)
+		return r;
+	if (truncated)
+		drop_first_line(&text);
 	r = jit_perf_map_parse((const char *)text.data, text.len, &code);
 	if (r < 0)
 		return r;
@@ -236,29 +242,20 @@ int jit_source_dump(
 	_cleanup_buf_ struct fr_buf file = {0};
 	_cleanup_close_ int fd = -1;
 	struct jit_code code = {0};
+	bool truncated;
 	struct stat st;
-	uint64_t want;
-	ssize_t n;
 	int r;
 
 	if (m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID || m->ino == 0)
 		return 1;
 	fd = open_dump(m, &st);
-	if (fd < 0)
-		return 1;
-	want = FR_MIN(FR_MIN((uint64_t)st.st_size, max), (uint64_t)JIT_FILE_MAX);
-	r = fr_buf_reserve(&file, want + 1);
-	if (r < 0)
+	r = fd < 0 ? 1 : read_part(fd, max, false, &file, ret_read, &truncated);
+	if (r != 0)
 		return r;
-	n = fr_pread_all(fd, file.data, want, 0);
-	if (n < 0)
-		return 1;
-	file.len = (size_t)n;
-	*ret_read = file.len;
 	r = jit_dump_parse(&file, &code);
 	if (r < 0)
 		return r == -ENOMEM ? r : 1;
-	code.truncated |= (uint64_t)st.st_size > want;
+	code.truncated |= truncated;
 	r = new_source(&code, ret);
 	if (r == 0)
 		(*ret)->ino = m->ino;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <mntent.h>
@@ -14,12 +15,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define CGROUPS_MAX 16384
+
 int scan_put(struct scan *s, int r)
 {
 	if (r == 0)
 		r = s->put(s->ctx, (const struct perf_event_header *)s->record.data);
 	s->record.len = 0;
 	return r < 0 ? r : 0;
+}
+
+/* The inode number of a cgroup is its id. */
+int scan_cgroups(struct scan *s, const char *root)
+{
+	char *roots[] = {(char *)root, NULL};
+	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT | FTS_XDEV, NULL);
+	const FTSENT *e;
+	unsigned n = 0;
+	int r = 0;
+
+	if (!tree)
+		return -errno;
+	while (r == 0 && n < CGROUPS_MAX && (e = fts_read(tree))) {
+		const char *path = e->fts_path + strlen(root);
+
+		if (e->fts_info != FTS_D)
+			continue;
+		path = path[0] ? path : "/";
+		r = scan_put(s, fr_emit_cgroup(&s->emit, e->fts_ino, path, strlen(path)));
+		n++;
+	}
+	fts_close(tree);
+	return r;
 }
 
 static int scan_cgroup_mount(struct scan *s)

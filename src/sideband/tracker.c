@@ -155,8 +155,7 @@ static bool pump_fresh(struct fr_tracker *t)
 	return t->batch.len > 0;
 }
 
-/* Returns whether there was anything in the queues. */
-static bool pump(struct fr_tracker *t)
+bool tracker_pump(struct fr_tracker *t)
 {
 	/* Sections that come meanwhile wait for the next call: the tracker has other work, too. */
 	const uint64_t until = fr_queue_tail(t->evicted);
@@ -176,16 +175,12 @@ static bool pump(struct fr_tracker *t)
 	return any;
 }
 
-void tracker_pump(struct fr_tracker *t)
-{
-	(void)pump(t);
-}
-
 static void scan_if_wanted(struct fr_tracker *t, uint64_t now)
 {
 	if (now < t->next_scan_ns || t->scan_ns_now || !atomic_exchange(&t->scan_wanted, false))
 		return;
-	if (tracker_scan_again(t) < 0)
+	tracker_scan_freeze(t);
+	if (tracker_scan_read(t) < 0)
 		atomic_store(&t->scan_wanted, true);
 }
 
@@ -231,7 +226,7 @@ static void start_with_adoption(struct fr_tracker *t)
 	if (!tracker_adopt(t))
 		(void)tracker_scan_first(t, NULL);
 	atomic_store(&t->adopting, false);
-	tracker_pump(t);
+	(void)tracker_pump(t);
 	if (tracker_scan_read(t) < 0)
 		atomic_store(&t->scan_wanted, true);
 }
@@ -248,9 +243,8 @@ static void *run(void *arg)
 	else if (start_with_scan(t) < 0)
 		return NULL;
 	while (!atomic_load(&t->stop)) {
-		enum tracker_compact_result compaction;
 		uint64_t now = fr_monotonic_ns();
-		bool busy = pump(t);
+		bool busy = tracker_pump(t);
 
 		tracker_file_end_round(t);
 		tracker_file_retry(t, now);
@@ -258,12 +252,12 @@ static void *run(void *arg)
 		tracker_scan_settle(t);
 		tracker_modules_check(t, now);
 		remove_old_if_due(t, now);
-		compaction = tracker_compact(t, now);
-		if (compaction != COMPACT_AGAIN_NOW)
-			sleep_in(
-				t, busy || compaction == COMPACT_AGAIN_SOON || t->scan_ns_now ? NAP : ASLEEP);
+		tracker_compact(t, now);
+		busy |= t->compaction.state == COMPACT_SYNCING || t->scan_ns_now;
+		if (t->compaction.state != COMPACT_WRITING)
+			sleep_in(t, busy ? NAP : ASLEEP);
 	}
-	(void)pump(t);
+	(void)tracker_pump(t);
 	tracker_scan_abandon(t);
 	return NULL;
 }

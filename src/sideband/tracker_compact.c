@@ -137,14 +137,14 @@ static int finish(struct fr_tracker *t, uint64_t now_ns)
 	return 1;
 }
 
-enum tracker_compact_result tracker_compact(struct fr_tracker *t, uint64_t now_ns)
+void tracker_compact(struct fr_tracker *t, uint64_t now_ns)
 {
 	int r = 0;
 
 	switch (t->compaction.state) {
 	case COMPACT_IDLE:
 		if (!is_due(t, now_ns))
-			return COMPACT_NOTHING_TO_DO;
+			return;
 		r = start_writing(t);
 		break;
 	case COMPACT_WRITING:
@@ -161,7 +161,4 @@ enum tracker_compact_result tracker_compact(struct fr_tracker *t, uint64_t now_n
 		atomic_store(&t->compaction_errno, -r);
 		abandon(t, now_ns);
 	}
-	return t->compaction.state == COMPACT_WRITING	? COMPACT_AGAIN_NOW
-	       : t->compaction.state == COMPACT_SYNCING ? COMPACT_AGAIN_SOON
-							: COMPACT_NOTHING_TO_DO;
 }

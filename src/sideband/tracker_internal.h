@@ -133,8 +133,7 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known);
 /* tracker_scan.c. The first scan has time 0. A later one is over when tracker_scan_settle() has found the
    processes that are gone. 0 or a negative errno with D. */
 int tracker_scan_first(struct fr_tracker *t, struct fr_diag *d);
-int tracker_scan_again(struct fr_tracker *t);
-/* The two steps of tracker_scan_again(): the freeze, which is the scan's time; and the reading of /proc. */
+/* The two steps of a later scan: the freeze, which is the scan's time; and the reading of /proc. */
 void tracker_scan_freeze(struct fr_tracker *t);
 int tracker_scan_read(struct fr_tracker *t);
 void tracker_scan_settle(struct fr_tracker *t);
@@ -145,13 +144,12 @@ void tracker_scan_abandon(struct fr_tracker *t);
 void tracker_modules_remember(struct fr_tracker *t);
 void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns);
 
-/* tracker_compact.c: one step of a compaction. */
-enum tracker_compact_result { COMPACT_NOTHING_TO_DO, COMPACT_AGAIN_NOW, COMPACT_AGAIN_SOON };
-enum tracker_compact_result tracker_compact(struct fr_tracker *t, uint64_t now_ns);
+/* tracker_compact.c: one step of a compaction, if one runs or is due. */
+void tracker_compact(struct fr_tracker *t, uint64_t now_ns);
 /* Abandon a checkpoint that is being written, because the head model must change. */
 void tracker_compact_stop_writing(struct fr_tracker *t);
 /* To be called after the start has written the file. */
 void tracker_compact_init(struct fr_tracker *t, uint64_t now_ns);
 
-/* tracker.c: process the queues. */
-void tracker_pump(struct fr_tracker *t);
+/* tracker.c: process the queues. Returns whether they had anything. */
+bool tracker_pump(struct fr_tracker *t);

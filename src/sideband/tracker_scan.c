@@ -30,7 +30,7 @@ static int put(void *ctx, const struct perf_event_header *record)
 	r = tracker_run_add(run, record);
 	/* It was flushed. A scan of a large machine takes longer than the queues last. */
 	if (run->records.len < before)
-		tracker_pump(run->tracker);
+		(void)tracker_pump(run->tracker);
 	return r;
 }
 
@@ -50,7 +50,7 @@ static int scan(struct fr_tracker *t, uint64_t time_ns, struct fr_diag *d)
 	r = hidden = fr_scan(&config, put, &run, d);
 	if (r >= 0) {
 		r = tracker_run_flush(&run);
-		tracker_pump(t);
+		(void)tracker_pump(t);
 	}
 	fr_buf_deinit(&run.records);
 	end = fr_monotonic_ns();
@@ -105,12 +105,6 @@ int tracker_scan_read(struct fr_tracker *t)
 	else
 		t->scan_is_read = true;
 	return r;
-}
-
-int tracker_scan_again(struct fr_tracker *t)
-{
-	tracker_scan_freeze(t);
-	return tracker_scan_read(t);
 }
 
 static int put_gone(struct fr_tracker *t, const struct fr_buf *gone, uint64_t time_ns)
