@@ -274,31 +274,43 @@ static int emit_function(
 	return emit_map(s, pid, &range, time_ns, ret);
 }
 
-/* Append at most about MOST bytes of records for the part of M that S describes. */
-static int emit_covered(
+/* Append at most about MOST bytes of records for the functions of the jitdump S in M. */
+static int emit_functions_in(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {
-	uint64_t time_ns = fr_record_time(&m->header), start = m->addr, end = m->addr + m->len;
-	const struct jit_symbol *first = s->code.v, *last;
+	const uint64_t time_ns = fr_record_time(&m->header), end = m->addr + m->len;
 	const size_t before = ret->len;
 	int r = 0;
 
-	if (!s->path || time_ns < s->from_ns || time_ns > s->until_ns || end <= start)
-		return 0;
-	last = &s->code.v[s->code.n - 1];
-	for (size_t i = 0; s->ino && i < s->code.n && first[i].time_ns <= time_ns && r == 0; i++)
-		if (first[i].addr < end && first[i].addr + first[i].size > start && ret->len - before < most)
+	for (size_t i = 0; i < s->code.n && s->code.v[i].time_ns <= time_ns && r == 0; i++) {
+		const struct jit_symbol *f = &s->code.v[i];
+
+		if (f->addr < end && f->addr + f->size > m->addr && ret->len - before < most)
 			r = emit_function(s, i, (pid_t)m->pid, time_ns, ret);
-	if (s->ino)
-		return r;
-	start = FR_MAX(start, s->base);
-	end = FR_MIN(end, last->addr + last->size);
-	if (start >= end)
+	}
+	return r;
+}
+
+/* The same for the part of M that S describes. */
+static int emit_covered(
+	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
+{
+	const uint64_t time_ns = fr_record_time(&m->header);
+	const struct jit_symbol *last = s->code.n ? &s->code.v[s->code.n - 1] : NULL;
+	struct fr_map_range range = {.prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE};
+	uint64_t end;
+
+	if (!s->path || !last || time_ns < s->from_ns || time_ns > s->until_ns || m->addr + m->len <= m->addr)
 		return 0;
-	return emit_map(s, (pid_t)m->pid,
-		&(struct fr_map_range){
-			start, end - start, start - s->base + TEXT, PROT_READ | PROT_EXEC, MAP_PRIVATE},
-		time_ns, ret);
+	if (s->ino)
+		return emit_functions_in(s, m, most, ret);
+	end = FR_MIN(m->addr + m->len, last->addr + last->size);
+	range.addr = FR_MAX(m->addr, s->base);
+	if (range.addr >= end)
+		return 0;
+	range.len = end - range.addr;
+	range.pgoff = range.addr - s->base + TEXT;
+	return emit_map(s, (pid_t)m->pid, &range, time_ns, ret);
 }
 
 /* The kernel's names for memory without a file. */

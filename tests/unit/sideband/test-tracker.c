@@ -27,7 +27,10 @@
 
 #define SECOND FR_NSEC_PER_SEC
 
-static int evict(struct fr_tracker *t, const struct fr_buf *b, uint64_t low_watermark_ns)
+/* A process that only the test has. */
+#define PID 5000001
+
+static int push_evicted(struct fr_tracker *t, const struct fr_buf *b, uint64_t low_watermark_ns)
 {
 	size_t room = ZSTD_compressBound(b->len);
 	_cleanup_free_ uint8_t *z = malloc(room);
@@ -35,6 +38,23 @@ static int evict(struct fr_tracker *t, const struct fr_buf *b, uint64_t low_wate
 
 	assert_false(ZSTD_isError(n));
 	return fr_tracker_push_evicted(t, z, n, low_watermark_ns);
+}
+
+/* The ring evicts a frame with the records of B, which is empty afterwards. */
+static void evict(struct fixture *f, struct fr_buf *b, uint64_t low_watermark_ns)
+{
+	assert_int_equal(push_evicted(f->tracker, b, low_watermark_ns), 0);
+	b->len = 0;
+}
+
+static void push_fresh(struct fixture *f, const struct fr_buf *b)
+{
+	assert_int_equal(fr_tracker_push_fresh(f->tracker, b->data, b->len), 0);
+}
+
+static void assert_in_model(struct fixture *f, uint64_t low_watermark_ns, const char *s, int n)
+{
+	assert_int_equal(fixture_count_in_model(f, low_watermark_ns, s), n);
 }
 
 static bool has_second_scan(const struct fr_tracker_stats *s)
@@ -56,6 +76,10 @@ static bool has_wanted_records(const struct fr_tracker_stats *s)
 
 static void test_perf_reads_the_open_file(void **state)
 {
+	static const struct {
+		const char *record, *word;
+	} lines[] = {{"PERF_RECORD_COMM exec", "short-lived"}, {"PERF_RECORD_MMAP2", "/opt/short-lived"},
+		{"PERF_RECORD_EXIT", "(5000001:5000001)"}};
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
 	uint64_t now = fr_monotonic_ns();
@@ -69,61 +93,24 @@ static void test_perf_reads_the_open_file(void **state)
 	print_message("first scan: %llu records, %llu bytes, %.1f ms; model %llu bytes\n",
 		(unsigned long long)s.records, (unsigned long long)s.bytes, (double)s.scan_ns / 1e6,
 		(unsigned long long)s.model_bytes);
-	ev_fork(&b, now, 5000001, 5000001, getpid(), getpid());
-	ev_comm(&b, now + 1, 5000001, 5000001, "short-lived", 1);
-	ev_mmap(&b, now + 2, 5000001, 0x400000, 0x1000, 0, "/opt/short-lived");
-	ev_exit(&b, now + 3, 5000001, 5000001);
+	ev_fork(&b, now, PID, PID, getpid(), getpid());
+	ev_comm(&b, now + 1, PID, PID, "short-lived", 1);
+	ev_mmap(&b, now + 2, PID, 0x400000, 0x1000, 0, "/opt/short-lived");
+	ev_exit(&b, now + 3, PID, PID);
 	wanted_records = s.records + 4;
-	assert_int_equal(fr_tracker_push_fresh(f->tracker, b.data, b.len), 0);
+	push_fresh(f, &b);
 	fixture_wait_until(f, has_wanted_records);
 	snprintf(self, sizeof(self), " %d/%d:", getpid(), getpid());
 	assert_true(fixture_count_perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_MMAP2", self, error) >= 3);
 	assert_string_equal(error, "");
-	assert_int_equal(
-		fixture_count_perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_COMM exec", "short-lived", error),
-		1);
-	assert_int_equal(
-		fixture_count_perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_MMAP2", "/opt/short-lived", error),
-		1);
-	assert_int_equal(
-		fixture_count_perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_EXIT", "(5000001:5000001)", error),
-		1);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(lines); i++)
+		assert_int_equal(
+			fixture_count_perf_lines(f, FR_AUXFILE_NAME, lines[i].record, lines[i].word, error),
+			1);
 	s = fixture_stats(f);
 	assert_int_equal(s.scans, 1);
 	assert_int_equal(s.queue_drops, 0);
 	assert_int_equal(s.write_errors, 0);
-}
-
-static void test_perf_reads_a_file_that_is_truncated_anywhere(void **state)
-{
-	struct fixture *f = *state;
-	_cleanup_buf_ struct fr_buf b = {0};
-	const struct perf_event_header *h;
-	size_t first = 16; /* behind the pipe header */
-	char error[256];
-	int whole;
-
-	require_perf();
-	fixture_add_features(f);
-	fixture_start(f);
-	fr_tracker_stop(f->tracker);
-	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
-	whole = fixture_count_perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_COMM", "", error);
-	assert_true(whole > 1);
-	/* Truncate behind the head, the kernel and the first name. */
-	do {
-		h = (const void *)(b.data + first);
-		first += h->size;
-	} while (h->type != PERF_RECORD_COMM && first < b.len);
-	srand(1);
-	for (int i = 0; i < 10; i++) {
-		size_t len = first + (size_t)rand() % (b.len - first);
-		int n;
-
-		assert_int_equal(fr_file_replace(f->dirfd, "short", 0600, (gid_t)-1, b.data, len), 0);
-		n = fixture_count_perf_lines(f, "short", "PERF_RECORD_COMM", "", error);
-		assert_true(n > 0 && n <= whole);
-	}
 }
 
 static void test_evicted_records_get_into_the_model_in_order(void **state)
@@ -133,21 +120,21 @@ static void test_evicted_records_get_into_the_model_in_order(void **state)
 
 	fixture_start(f);
 	/* The ring with the child's exec is drained before the ring with its fork. */
-	ev_comm(&b, 1002, 5000001, 5000001, "evicted-child", 1);
-	ev_mmap(&b, 1003, 5000001, 0x400000, 0x1000, 0, "/opt/evicted-child");
-	ev_fork(&b, 1001, 5000001, 5000001, getpid(), getpid());
-	assert_int_equal(evict(f->tracker, &b, 500), 0);
-	assert_int_equal(fixture_count_in_model(f, 1001, "/opt/evicted-child"), 0);
-	assert_int_equal(fixture_count_in_model(f, 1003, "/opt/evicted-child"), 0);
-	assert_int_equal(fixture_count_in_model(f, 1004, "/opt/evicted-child"), 1);
+	ev_comm(&b, 1002, PID, PID, "evicted-child", 1);
+	ev_mmap(&b, 1003, PID, 0x400000, 0x1000, 0, "/opt/evicted-child");
+	ev_fork(&b, 1001, PID, PID, getpid(), getpid());
+	evict(f, &b, 500);
+	assert_in_model(f, 1001, "/opt/evicted-child", 0);
+	assert_in_model(f, 1003, "/opt/evicted-child", 0);
+	assert_in_model(f, 1004, "/opt/evicted-child", 1);
 	b.len = 0;
-	ev_exit(&b, 3000, 5000001, 5000001);
-	assert_int_equal(evict(f->tracker, &b, 2000), 0);
-	assert_int_equal(fixture_count_in_model(f, 3000, "/opt/evicted-child"), 1);
+	ev_exit(&b, 3000, PID, PID);
+	evict(f, &b, 2000);
+	assert_in_model(f, 3000, "/opt/evicted-child", 1);
 	b.len = 0;
 	ev_comm(&b, 4000, 5000002, 5000002, "next", 1);
-	assert_int_equal(evict(f->tracker, &b, 3500), 0);
-	assert_int_equal(fixture_count_in_model(f, 3500, "/opt/evicted-child"), 0);
+	evict(f, &b, 3500);
+	assert_in_model(f, 3500, "/opt/evicted-child", 0);
 }
 
 static void test_evicted_records_since_the_low_watermark_keep_their_times(void **state)
@@ -158,10 +145,10 @@ static void test_evicted_records_since_the_low_watermark_keep_their_times(void *
 	size_t at = 0;
 
 	fixture_start(f);
-	ev_comm(&b, 1200, 5000001, 5000001, "late", 0);
-	ev_comm(&b, 1100, 5000001, 5000001, "early", 0);
-	ev_comm(&b, 900, 5000001, 5000001, "before", 0);
-	assert_int_equal(evict(f->tracker, &b, 800), 0);
+	ev_comm(&b, 1200, PID, PID, "late", 0);
+	ev_comm(&b, 1100, PID, PID, "early", 0);
+	ev_comm(&b, 900, PID, PID, "before", 0);
+	evict(f, &b, 800);
 	assert_int_equal(
 		fr_tracker_write_model(f->tracker, 1000, 999, EVENT_ID, fixture_limit_ns(f), &model, &since),
 		0);
@@ -182,7 +169,7 @@ static void test_damaged_section_is_counted_and_leads_to_a_scan(void **state)
 
 	fixture_start(f);
 	assert_int_equal(fr_tracker_push_evicted(f->tracker, "no zstd at all", 14, 1), 0);
-	assert_int_equal(fixture_count_in_model(f, 1, "nobody has this name"), 0);
+	assert_in_model(f, 1, "nobody has this name", 0);
 	s = fixture_stats(f);
 	assert_int_equal(s.damaged, 1);
 	fixture_wait_until(f, has_second_scan);
@@ -197,8 +184,7 @@ static void see_exits(void *ctx, const void *records, size_t len, uint64_t low_w
 	size_t at = 0;
 
 	while ((h = ev_next(&b, &at)))
-		exits_seen +=
-			h->type == PERF_RECORD_EXIT && ((const struct fr_record_task *)h)->pid == 5000001;
+		exits_seen += h->type == PERF_RECORD_EXIT && ((const struct fr_record_task *)h)->pid == PID;
 }
 
 static void test_scan_finds_a_process_whose_exit_was_lost(void **state)
@@ -213,13 +199,13 @@ static void test_scan_finds_a_process_whose_exit_was_lost(void **state)
 	exits_seen = 0;
 	f->config.observe = see_exits;
 	fixture_start(f);
-	ev_comm(&b, before, 5000001, 5000001, "its-exit-was-lost", 1);
-	assert_int_equal(fr_tracker_push_fresh(f->tracker, b.data, b.len), 0);
-	assert_int_equal(evict(f->tracker, &b, before), 0);
+	ev_comm(&b, before, PID, PID, "its-exit-was-lost", 1);
+	push_fresh(f, &b);
+	evict(f, &b, before);
 	fr_tracker_request_scan(f->tracker);
 	fixture_wait_until(f, has_second_scan);
 	assert_true(fr_monotonic_ns() - before >= SECOND);
-	assert_int_equal(fixture_count_in_model(f, before + 1, "its-exit-was-lost"), 1);
+	assert_in_model(f, before + 1, "its-exit-was-lost", 1);
 
 	pthread_mutex_lock(&f->lock);
 	assert_false(f->is_frozen);
@@ -227,15 +213,15 @@ static void test_scan_finds_a_process_whose_exit_was_lost(void **state)
 	assert_true(now > before);
 	while ((h = ev_next(&f->injected, &at))) {
 		assert_int_equal(fr_record_time(h), now);
-		exits += h->type == PERF_RECORD_EXIT && ((const struct fr_record_task *)h)->pid == 5000001;
+		exits += h->type == PERF_RECORD_EXIT && ((const struct fr_record_task *)h)->pid == PID;
 	}
 	assert_int_equal(exits, 1);
 	assert_int_equal(exits_seen, 1);
 	assert_true(f->injected.len <= SECTION_MAX);
-	assert_int_equal(evict(f->tracker, &f->injected, now), 0);
+	evict(f, &f->injected, now);
 	pthread_mutex_unlock(&f->lock);
-	assert_int_equal(fixture_count_in_model(f, now, "its-exit-was-lost"), 1);
-	assert_int_equal(fixture_count_in_model(f, now + 1, "its-exit-was-lost"), 0);
+	assert_in_model(f, now, "its-exit-was-lost", 1);
+	assert_in_model(f, now + 1, "its-exit-was-lost", 0);
 }
 
 static void test_full_queue_is_counted_and_leads_to_a_scan(void **state)
@@ -248,7 +234,7 @@ static void test_full_queue_is_counted_and_leads_to_a_scan(void **state)
 	f->config.queue_bytes = 8192;
 	fixture_start(f);
 	for (int i = 0; i < 20; i++)
-		ev_comm(&b, 1, 5000001, 5000001, "x", 0);
+		ev_comm(&b, 1, PID, PID, "x", 0);
 	for (int i = 0; i < 10000 || !dropped; i++)
 		dropped += fr_tracker_push_fresh(f->tracker, b.data, b.len);
 	s = fixture_stats(f);
@@ -336,8 +322,8 @@ static void test_full_disk_leaves_whole_records_and_leads_to_a_scan(void **state
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	tight = (struct rlimit){s.file_bytes + 4, old.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-	ev_comm(&b, 1, 5000001, 5000001, "x", 0);
-	assert_int_equal(fr_tracker_push_fresh(f->tracker, b.data, b.len), 0);
+	ev_comm(&b, 1, PID, PID, "x", 0);
+	push_fresh(f, &b);
 	fixture_wait_until(f, has_write_error);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	fixture_wait_until(f, has_second_scan);
@@ -368,7 +354,7 @@ static void *recorder(void *arg)
 	while (!atomic_load(&l->stop)) {
 		(void)fr_tracker_push_fresh(l->tracker, l->records->data, l->records->len);
 		fr_tracker_end_round(l->tracker, fr_monotonic_ns());
-		(void)evict(l->tracker, l->records, 12);
+		(void)push_evicted(l->tracker, l->records, 12);
 		usleep(50);
 	}
 	return NULL;
@@ -451,7 +437,7 @@ static void test_each_record_has_an_event_after_reopenings(void **state)
 		reopen(f, id, id > 1400 ? id - 400 : 0);
 		b.len = 0;
 		ev_comm_of(&b, id, "lives-on");
-		assert_int_equal(fr_tracker_push_fresh(f->tracker, b.data, b.len), 0);
+		push_fresh(f, &b);
 		if (id % 200 == 0) {
 			wanted_records = s.records + id - 1000 + 1;
 			fixture_wait_until(f, has_wanted_records);
@@ -496,13 +482,13 @@ static void test_new_module_is_in_the_next_dump_from_its_begin(void **state)
 	_cleanup_buf_ struct fr_buf b = {0};
 
 	start_with_modules(f, one);
-	assert_int_equal(fixture_count_in_model(f, 1, "[two]"), 0);
+	assert_in_model(f, 1, "[two]", 0);
 	assert_int_equal(f->injected.len, 0);
 	set_modules(f, one_and_two);
-	assert_int_equal(fixture_count_in_model(f, 1, "[two]"), 1);
+	assert_in_model(f, 1, "[two]", 1);
 	assert_non_null(memmem(f->injected.data, f->injected.len, "[two]", 5));
 	f->injected.len = 0;
-	assert_int_equal(fixture_count_in_model(f, 2, "[two]"), 1);
+	assert_in_model(f, 2, "[two]", 1);
 	assert_int_equal(f->injected.len, 0); /* no change, no record */
 	fr_tracker_stop(f->tracker);
 	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
@@ -516,10 +502,10 @@ static void test_module_in_the_place_of_another_waits_for_the_ring(void **state)
 
 	start_with_modules(f, "");
 	set_modules(f, one);
-	assert_int_equal(fixture_count_in_model(f, 1, "[one]"), 1);
+	assert_in_model(f, 1, "[one]", 1);
 	set_modules(f, in_the_place_of_one);
-	assert_int_equal(fixture_count_in_model(f, 2, "[other]"), 0);
-	assert_int_equal(fixture_count_in_model(f, 3, "[one]"), 1);
+	assert_in_model(f, 2, "[other]", 0);
+	assert_in_model(f, 3, "[one]", 1);
 	assert_non_null(memmem(f->injected.data, f->injected.len, "[other]", 7));
 }
 
@@ -527,7 +513,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TRACKER_TEST(test_perf_reads_the_open_file),
-		TRACKER_TEST(test_perf_reads_a_file_that_is_truncated_anywhere),
 		TRACKER_TEST(test_evicted_records_get_into_the_model_in_order),
 		TRACKER_TEST(test_evicted_records_since_the_low_watermark_keep_their_times),
 		TRACKER_TEST(test_damaged_section_is_counted_and_leads_to_a_scan),
