@@ -4,8 +4,7 @@
  * loss: its records have the time of its begin and go through the file and the ring, which is frozen
  * meanwhile. docs/design/32 gives the reasons.
  *
- *   freeze │ read /proc: FORK, COMM, MMAP2 … │ the head reaches that time │ EXITs of gone processes │
- * unfreeze
+ *     freeze │ read /proc │ the head reaches that time │ EXITs of gone processes │ unfreeze
  */
 #include "sideband/tracker_internal.h"
 #include "sideband/scan.h"
