@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to jit/: the functions that a process made at run time, as its perf map or jitdump describes them.
- */
+/* Private to jit/: the functions of a process that its perf map or jitdump describes. */
 
 #include "base/buf.h"
 

@@ -102,8 +102,7 @@ struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c)
 {
 	if (!c)
 		return NULL;
-	if (c->fd >= 0)
-		close(c->fd);
+	fr_closep(&c->fd);
 	free(c->entries);
 	free(c);
 	return NULL;
@@ -133,8 +132,7 @@ static int make_path(const struct fr_object_cache *c, const char *path, const ch
 	return at;
 }
 
-/* The path in the cache, without the suffix that the kernel adds for a removed file. False: it is too long.
- */
+/* The path in the cache: without the suffix of the kernel for a removed file. False: it is too long. */
 static bool format_cache_path(const char *path, char ret[static PATH_MAX])
 {
 	size_t n = strlen(path), suffix = strlen(DELETED);

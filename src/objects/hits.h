@@ -34,7 +34,6 @@ struct fr_hits {
 	struct fr_hits_private *private;
 };
 
-/* Read the file PATH. 0 or a negative errno with D. May wait for a disk, as long as reading the file takes.
- */
+/* Read the file PATH. 0 or a negative errno with D. May wait for a disk. */
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d);
 struct fr_hits *fr_hits_free(struct fr_hits *h);

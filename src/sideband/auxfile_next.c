@@ -11,14 +11,11 @@
 
 int fr_auxfile_next_create(struct fr_auxfile *a, const void *head, size_t len)
 {
-	int r;
+	int r = fr_tmp_create(a->dirfd, FR_AUXFILE_NAME, 0640, a->next.tmp, sizeof(a->next.tmp));
 
-	a->next.fd = fr_tmp_create(a->dirfd, FR_AUXFILE_NAME, 0640, a->next.tmp, sizeof(a->next.tmp));
-	if (a->next.fd < 0) {
-		r = a->next.fd;
-		a->next.fd = -1;
+	a->next.fd = FR_MAX(r, -1);
+	if (r < 0)
 		return r;
-	}
 	a->next.bytes = 0;
 	a->next.follows = false;
 	a->next.failed = 0;
@@ -102,14 +99,13 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 		r = auxfile_claim_name(a, NULL);
 		if (r != 0)
 			return FR_MIN(r, 0);
-		auxfile_switch_to_next(a);
-		return 1;
+	} else {
+		(void)fr_owner_give(a->next.fd, (gid_t)-1);
+		/* After a power cut either file may have the name, and both are good. */
+		if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
+			return -errno;
 	}
-	(void)fr_owner_give(a->next.fd, (gid_t)-1);
-	if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
-		return -errno;
 	auxfile_switch_to_next(a);
-	/* After a power cut either file may have the name, and both are good. */
 	return 1;
 }
 

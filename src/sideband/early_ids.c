@@ -169,8 +169,7 @@ int fr_early_ids_find_known(
 	return r;
 }
 
-/* Read the file again, as it may have been changed in place. The cache knows an unchanged file by its mtime.
- */
+/* Read the file again: it may have been changed in place. The cache knows an unchanged file by its mtime. */
 static void update(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);

@@ -34,8 +34,7 @@ uint64_t fr_queue_head(const struct fr_queue *q); /* bytes processed */
 bool fr_queue_is_empty(const struct fr_queue *q);
 bool fr_queue_is_half_full(const struct fr_queue *q);
 
-/* Consumer: append the next message to TO within its capacity. 1; 0: there is no message, or it does not fit.
- */
+/* Consumer: append the next message to TO within its capacity. 1; 0: no message, or it does not fit. */
 int fr_queue_read(struct fr_queue *q, struct fr_buf *to);
 /* Consumer: all that was read is processed, and its room is free. */
 void fr_queue_done(struct fr_queue *q);

@@ -30,8 +30,7 @@ int scan_put(struct scan *s, int r);
 /* The kernel's map and BPF ksymbols from a file like /proc/kallsyms. 0; 1: it has no addresses; or a negative
    errno. */
 int scan_kallsyms(struct scan *s, FILE *kallsyms);
-/* Modules from a file like /proc/modules. MODULES_DEP (NULL: none) is the modules.dep of the directory LIB.
- */
+/* Modules from a file like /proc/modules. MODULES_DEP (NULL: none) is the modules.dep of directory LIB. */
 int scan_modules(struct scan *s, FILE *modules, FILE *modules_dep, const char *lib);
 /* Every cgroup below ROOT, the mount point of a cgroup2 hierarchy. */
 int scan_cgroups(struct scan *s, const char *root);

@@ -54,8 +54,7 @@ static bool parse_map(char *line, struct map *ret)
 	return true;
 }
 
-/* Open the file by its map if that is permitted; else by its name in the process's root, if it has the inode.
- */
+/* Open the file by its map if that is permitted, else by its name in the process's root. */
 static int read_build_id(struct scan *s, int pid_fd, const struct map *m, uint8_t *ret)
 {
 	char path[sizeof("root") + FR_EMIT_NAME_MAX + 1];

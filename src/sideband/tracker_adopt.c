@@ -137,8 +137,7 @@ static uint64_t replay(struct replay *p)
 	return bytes;
 }
 
-/* The ids of an event are sorted, the newest first. Returns the number of E's ids that KNOWN does not have.
- */
+/* The number of E's ids that KNOWN does not have. The ids of an event are sorted, the newest first. */
 static size_t count_new_ids(const struct fr_event_desc *e, const struct fr_session *known)
 {
 	for (size_t n = 0; known && n < e->n_ids; n++)

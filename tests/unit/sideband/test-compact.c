@@ -64,13 +64,11 @@ static void hand_over(struct fixture *f, const struct fr_buf *b, uint64_t since_
 	handed += b->len;
 }
 
-/* Keeps the queue from overflowing, and the file from growing much before its compaction, on a slow machine.
- */
+/* On a slow machine, the queue must not overflow, nor the file grow much before its compaction. */
 static bool has_room(struct fixture *f)
 {
-	struct fr_tracker_stats s;
+	const struct fr_tracker_stats s = fixture_stats(f);
 
-	s = fixture_stats(f);
 	return handed < s.bytes + (128 << 10) &&
 	       s.file_bytes < FR_MAX(f->config.file_max_bytes, 2 * s.checkpoint_bytes) + (128 << 10);
 }
@@ -162,9 +160,8 @@ static int count_tasks(struct fixture *f, bool truncated)
 
 static uint64_t compactions(struct fixture *f)
 {
-	struct fr_tracker_stats s;
+	const struct fr_tracker_stats s = fixture_stats(f);
 
-	s = fixture_stats(f);
 	assert_int_equal(s.write_errors, 0);
 	return s.compactions;
 }
@@ -265,8 +262,7 @@ static ino_t inode(struct fixture *f)
 	return fstatat(f->dirfd, FR_AUXFILE_NAME, &st, 0) < 0 ? 0 : st.st_ino;
 }
 
-/* Kill PID: for an even I at a random moment; else during a compaction, for every second one not the first.
- */
+/* Kill PID: for an even I at a random moment, else during a compaction (I % 4 == 3: not the first one). */
 static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i)
 {
 	uint64_t until = fr_monotonic_ns() + 240 * SECOND;

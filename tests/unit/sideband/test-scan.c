@@ -40,8 +40,7 @@ static void scan_all(struct fr_buf *b, bool kernel, const pid_t *pids, size_t n)
 	assert_int_equal(d.code, 0);
 }
 
-/* The first record of TYPE of the task, with NAME at OFFSET (NAME NULL: with any name). NULL: there is none.
- */
+/* The first record of TYPE of the task, with NAME (NULL: any) at OFFSET. NULL: there is none. */
 static const void *find(
 	const struct fr_buf *b, uint32_t type, pid_t pid, pid_t tid, size_t offset, const char *name)
 {
