@@ -39,18 +39,13 @@ static bool read_target(const struct fr_object_cache *c, const char *id, char re
 
 int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t bytes, uid_t owner)
 {
-	if (c->n == c->cap) {
-		size_t cap = c->cap ? 2 * c->cap : 64;
-		struct object_entry *v = reallocarray(c->entries, cap, sizeof(*v));
+	struct object_entry *v = reallocarray(c->entries, c->n + 1, sizeof(*v));
 
-		if (!v)
-			return -ENOMEM;
-		c->entries = v;
-		c->cap = cap;
-	}
-	c->entries[c->n] =
-		(struct object_entry){.bytes = bytes, .used_ns = fr_now_ns(CLOCK_REALTIME), .owner = owner};
-	snprintf(c->entries[c->n].id, sizeof(c->entries[c->n].id), "%s", id);
+	if (!v)
+		return -ENOMEM;
+	c->entries = v;
+	v[c->n] = (struct object_entry){.bytes = bytes, .used_ns = fr_now_ns(CLOCK_REALTIME), .owner = owner};
+	snprintf(v[c->n].id, sizeof(v[c->n].id), "%s", id);
 	c->n++;
 	c->stats.objects = c->n;
 	c->stats.bytes += bytes;

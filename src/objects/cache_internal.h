@@ -20,7 +20,7 @@ struct fr_object_cache {
 	struct fr_object_cache_config config;
 	int fd;
 	struct object_entry *entries; /* in no order */
-	size_t n, cap;
+	size_t n;
 	uint64_t begin_ns; /* of the present dump, wall time */
 	struct fr_object_cache_stats stats;
 };

@@ -36,12 +36,6 @@ static int is_old(const struct dirent *e)
 	return stamp_of(e->d_name, OLD_PREFIX) > 0;
 }
 
-/* The order of stamps is the order of time. */
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 static void free_list(struct dirent **list, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -52,7 +46,7 @@ static void free_list(struct dirent **list, int n)
 int auxfile_has_samples(int dirfd)
 {
 	struct dirent **samples = NULL;
-	int n = scandirat(dirfd, ".", &samples, is_sample, by_name);
+	int n = scandirat(dirfd, ".", &samples, is_sample, NULL);
 
 	if (n < 0)
 		return -errno;
@@ -85,8 +79,9 @@ static bool has_sample_of_run(struct dirent **samples, int n, uint64_t from_ns, 
 void fr_auxfile_remove_old(int dirfd)
 {
 	struct dirent **old = NULL, **samples = NULL;
-	int n_old = scandirat(dirfd, ".", &old, is_old, by_name);
-	int n_samples = n_old > 0 ? scandirat(dirfd, ".", &samples, is_sample, by_name) : -1;
+	/* The order of names is the order of time. */
+	int n_old = scandirat(dirfd, ".", &old, is_old, alphasort);
+	int n_samples = n_old > 0 ? scandirat(dirfd, ".", &samples, is_sample, NULL) : -1;
 	uint64_t from_ns = 0;
 
 	for (int i = 0; i < n_old && n_samples >= 0; i++) {

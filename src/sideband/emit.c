@@ -84,16 +84,13 @@ static int append_task(struct fr_emit *e, uint32_t type, uint16_t misc, const pi
 
 int fr_emit_task(struct fr_emit *e, pid_t pid, pid_t tid, pid_t ppid, pid_t ptid)
 {
-	const pid_t ids[] = {pid, tid, ppid, ptid};
-
-	return append_task(e, PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, ids);
+	return append_task(
+		e, PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, (const pid_t[]){pid, tid, ppid, ptid});
 }
 
 int fr_emit_exit(struct fr_emit *e, pid_t pid, pid_t tid)
 {
-	const pid_t ids[] = {pid, tid, pid, pid};
-
-	return append_task(e, PERF_RECORD_EXIT, 0, ids);
+	return append_task(e, PERF_RECORD_EXIT, 0, (const pid_t[]){pid, tid, pid, pid});
 }
 
 int fr_emit_comm(struct fr_emit *e, pid_t pid, pid_t tid, const char *comm, size_t len)

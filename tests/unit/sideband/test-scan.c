@@ -18,7 +18,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -189,19 +188,18 @@ static void test_map_has_the_build_id_also_of_a_removed_file(void **state)
 }
 
 struct named_thread {
-	pthread_t thread;
-	sem_t up, down;
+	pthread_barrier_t barrier;
 	pid_t tid;
 };
 
-static void *stand(void *arg)
+static void *wait_with_a_name(void *arg)
 {
 	struct named_thread *t = arg;
 
 	pthread_setname_np(pthread_self(), "a (b) c");
 	t->tid = gettid();
-	sem_post(&t->up);
-	sem_wait(&t->down);
+	pthread_barrier_wait(&t->barrier);
+	pthread_barrier_wait(&t->barrier);
 	return NULL;
 }
 
@@ -210,17 +208,17 @@ static void test_threads_are_reported_with_their_names(void **state)
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct named_thread t = {0};
 	pid_t self = getpid();
+	pthread_t thread;
 
-	sem_init(&t.up, 0, 0);
-	sem_init(&t.down, 0, 0);
-	assert_int_equal(pthread_create(&t.thread, NULL, stand, &t), 0);
-	sem_wait(&t.up);
+	pthread_barrier_init(&t.barrier, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, wait_with_a_name, &t), 0);
+	pthread_barrier_wait(&t.barrier);
 	scan_all(&b, false, &self, 1);
 	assert_non_null(find(&b, PERF_RECORD_FORK, self, t.tid, 0, NULL));
 	assert_non_null(
 		find(&b, PERF_RECORD_COMM, self, t.tid, offsetof(struct fr_record_comm, comm), "a (b) c"));
-	sem_post(&t.down);
-	pthread_join(t.thread, NULL);
+	pthread_barrier_wait(&t.barrier);
+	pthread_join(thread, NULL);
 }
 
 static void test_tasks_may_exit_during_a_scan(void **state)

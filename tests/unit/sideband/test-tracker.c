@@ -57,23 +57,6 @@ static void assert_in_model(struct fixture *f, uint64_t low_watermark_ns, const 
 	assert_int_equal(fixture_count_in_model(f, low_watermark_ns, s), n);
 }
 
-static bool has_second_scan(const struct fr_tracker_stats *s)
-{
-	return s->scans >= 2;
-}
-
-static bool has_write_error(const struct fr_tracker_stats *s)
-{
-	return s->write_errors > 0;
-}
-
-static uint64_t wanted_records;
-
-static bool has_wanted_records(const struct fr_tracker_stats *s)
-{
-	return s->records >= wanted_records;
-}
-
 static void test_perf_reads_the_open_file(void **state)
 {
 	static const struct {
@@ -97,9 +80,8 @@ static void test_perf_reads_the_open_file(void **state)
 	ev_comm(&b, now + 1, PID, PID, "short-lived", 1);
 	ev_mmap(&b, now + 2, PID, 0x400000, 0x1000, 0, "/opt/short-lived");
 	ev_exit(&b, now + 3, PID, PID);
-	wanted_records = s.records + 4;
 	push_fresh(f, &b);
-	fixture_wait_until(f, has_wanted_records);
+	fixture_wait_until(f, fixture_stats(f).records >= s.records + 4);
 	snprintf(self, sizeof(self), " %d/%d:", getpid(), getpid());
 	assert_true(fixture_count_perf_lines(f, FR_AUXFILE_NAME, "PERF_RECORD_MMAP2", self, error) >= 3);
 	assert_string_equal(error, "");
@@ -172,7 +154,7 @@ static void test_damaged_section_is_counted_and_leads_to_a_scan(void **state)
 	assert_in_model(f, 1, "nobody has this name", 0);
 	s = fixture_stats(f);
 	assert_int_equal(s.damaged, 1);
-	fixture_wait_until(f, has_second_scan);
+	fixture_wait_until(f, fixture_stats(f).scans >= 2);
 }
 
 static atomic_int exits_seen;
@@ -203,7 +185,7 @@ static void test_scan_finds_a_process_whose_exit_was_lost(void **state)
 	push_fresh(f, &b);
 	evict(f, &b, before);
 	fr_tracker_request_scan(f->tracker);
-	fixture_wait_until(f, has_second_scan);
+	fixture_wait_until(f, fixture_stats(f).scans >= 2);
 	assert_true(fr_monotonic_ns() - before >= SECOND);
 	assert_in_model(f, before + 1, "its-exit-was-lost", 1);
 
@@ -239,7 +221,7 @@ static void test_full_queue_is_counted_and_leads_to_a_scan(void **state)
 		dropped += fr_tracker_push_fresh(f->tracker, b.data, b.len);
 	s = fixture_stats(f);
 	assert_int_equal(s.queue_drops, dropped);
-	fixture_wait_until(f, has_second_scan);
+	fixture_wait_until(f, fixture_stats(f).scans >= 2);
 }
 
 static void test_second_tracker_is_refused_and_told_the_pid_of_the_first(void **state)
@@ -324,9 +306,9 @@ static void test_full_disk_leaves_whole_records_and_leads_to_a_scan(void **state
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
 	ev_comm(&b, 1, PID, PID, "x", 0);
 	push_fresh(f, &b);
-	fixture_wait_until(f, has_write_error);
+	fixture_wait_until(f, fixture_stats(f).write_errors > 0);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-	fixture_wait_until(f, has_second_scan);
+	fixture_wait_until(f, fixture_stats(f).scans >= 2);
 	fr_tracker_stop(f->tracker);
 	s = fixture_stats(f);
 	assert_int_equal(s.last_errno, EFBIG);
@@ -439,8 +421,7 @@ static void test_each_record_has_an_event_after_reopenings(void **state)
 		ev_comm_of(&b, id, "lives-on");
 		push_fresh(f, &b);
 		if (id % 200 == 0) {
-			wanted_records = s.records + id - 1000 + 1;
-			fixture_wait_until(f, has_wanted_records);
+			fixture_wait_until(f, fixture_stats(f).records >= s.records + id - 1000 + 1);
 		}
 	}
 	assert_true(f->session.n_events < 500);

@@ -134,21 +134,6 @@ uint64_t fixture_limit_ns(struct fixture *f)
 	return 60 * FR_NSEC_PER_SEC + 20 * fixture_stats(f).scan_ns;
 }
 
-void fixture_wait_until(struct fixture *f, bool (*is)(const struct fr_tracker_stats *))
-{
-	const uint64_t until = fr_monotonic_ns() + fixture_limit_ns(f);
-
-	for (;;) {
-		const struct fr_tracker_stats s = fixture_stats(f);
-
-		if (is(&s))
-			return;
-		assert_true(fr_monotonic_ns() < until);
-		fr_tracker_end_round(f->tracker, fr_monotonic_ns());
-		usleep(5000);
-	}
-}
-
 int fixture_count_in_model(struct fixture *f, uint64_t low_watermark_ns, const char *s)
 {
 	_cleanup_buf_ struct fr_buf b = {0}, since = {0};

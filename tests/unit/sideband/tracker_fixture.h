@@ -35,8 +35,16 @@ void fixture_add_features(struct fixture *f);
 /* A test that takes longer hangs: after a scan, the tracker rests for nine times as long as the scan took. */
 uint64_t fixture_limit_ns(struct fixture *f);
 struct fr_tracker_stats fixture_stats(struct fixture *f);
-/* Waits until IS is true for the statistics; the recorder makes rounds meanwhile. Fails after the limit. */
-void fixture_wait_until(struct fixture *f, bool (*is)(const struct fr_tracker_stats *));
+/* Waits until CONDITION; the recorder makes rounds meanwhile. Fails after the limit. */
+#define fixture_wait_until(f, condition)                                                                     \
+	do {                                                                                                 \
+		const uint64_t _until = fr_monotonic_ns() + fixture_limit_ns(f);                             \
+		while (!(condition)) {                                                                       \
+			assert_true(fr_monotonic_ns() < _until);                                             \
+			fr_tracker_end_round((f)->tracker, fr_monotonic_ns());                               \
+			usleep(5000);                                                                        \
+		}                                                                                            \
+	} while (0)
 /* The number of times that S is in the model just before the low watermark. */
 int fixture_count_in_model(struct fixture *f, uint64_t low_watermark_ns, const char *s);
 /* The number of files in the directory whose names begin with PREFIX. */
