@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
  * For a reader, a map record of anonymous memory replaces older maps of that memory. So our record follows
  * each of them, with the same time. A function of a jitdump also gets a record at its own time, so that two

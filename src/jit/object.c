@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
  * The ELF object from which a reader takes the names. In .text the file offset is the address, so a reader
  * may use either of them.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "objects/cache.h"
 #include "objects/cache_internal.h"
 #include "objects/vdso.h"
 #include "base/cleanup.h"
@@ -224,7 +223,7 @@ static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 
 /* A reflink if the file system can, else the bytes. A hard link would show later changes of the original. 0;
    -ESTALE: the original is shorter now; or a negative errno. */
-static int copy(int from, int to, uint64_t size)
+static int copy_bytes(int from, int to, uint64_t size)
 {
 	off_t at = 0;
 
@@ -243,7 +242,7 @@ static int copy(int from, int to, uint64_t size)
 static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 {
 	uint8_t have[FR_BUILD_ID_MAX];
-	int r = copy(from, to, size);
+	int r = copy_bytes(from, to, size);
 
 	if (r < 0)
 		return r == -ESTALE ? 1 : r;

@@ -147,7 +147,7 @@ int object_cache_open_entry(const struct fr_object_cache *c, const char *id, cha
 	return fd < 0 ? -errno : fd;
 }
 
-static struct object_entry *find(struct fr_object_cache *c, const char *id)
+static struct object_entry *find_entry(struct fr_object_cache *c, const char *id)
 {
 	for (size_t i = 0; i < c->n; i++)
 		if (strcmp(c->entries[i].id, id) == 0)
@@ -157,7 +157,7 @@ static struct object_entry *find(struct fr_object_cache *c, const char *id)
 
 const struct object_entry *object_cache_touch(struct fr_object_cache *c, const char *id)
 {
-	struct object_entry *e = find(c, id);
+	struct object_entry *e = find_entry(c, id);
 	_cleanup_close_ int fd = e ? object_cache_open_entry(c, id, NULL) : -1;
 
 	if (fd < 0)
@@ -193,7 +193,7 @@ static void remove_files(const struct fr_object_cache *c, const char *id)
 	(void)unlinkat(c->fd, key, AT_REMOVEDIR);
 }
 
-static void drop(struct fr_object_cache *c, struct object_entry *e)
+static void drop_entry(struct fr_object_cache *c, struct object_entry *e)
 {
 	remove_files(c, e->id);
 	c->stats.bytes -= e->bytes;
@@ -203,10 +203,10 @@ static void drop(struct fr_object_cache *c, struct object_entry *e)
 
 void object_cache_drop(struct fr_object_cache *c, const char *id)
 {
-	struct object_entry *e = find(c, id);
+	struct object_entry *e = find_entry(c, id);
 
 	if (e)
-		drop(c, e);
+		drop_entry(c, e);
 }
 
 static bool evict_oldest(struct fr_object_cache *c)
@@ -218,7 +218,7 @@ static bool evict_oldest(struct fr_object_cache *c)
 			oldest = &c->entries[i];
 	if (c->n == 0 || oldest->used_ns >= c->begin_ns)
 		return false;
-	drop(c, oldest);
+	drop_entry(c, oldest);
 	c->stats.evicted++;
 	return true;
 }

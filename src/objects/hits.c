@@ -260,7 +260,7 @@ static int apply(struct fr_hits *h, const struct perf_event_header *record)
 	}
 }
 
-static int collect(struct fr_hits *h)
+static int collect_hits(struct fr_hits *h)
 {
 	const struct fr_hits_private *p = h->private;
 
@@ -281,7 +281,7 @@ static int read_all(struct fr_hits *h, struct fr_reader *reader)
 
 	while (r == 0 && (r = fr_reader_next(reader, &record, NULL)) == 1)
 		r = apply(h, record);
-	return r < 0 ? r : collect(h);
+	return r < 0 ? r : collect_hits(h);
 }
 
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d)

@@ -170,7 +170,7 @@ int fr_early_ids_find_known(
 }
 
 /* Read the file again: it may have been changed in place. The cache knows an unchanged file by its mtime. */
-static void update(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
+static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
 	uint8_t id[FR_BUILD_ID_MAX];
@@ -207,6 +207,6 @@ void fr_early_ids_update(struct fr_early_ids *e, const void *records, size_t len
 		at += m->header.size;
 		if (m->header.type == PERF_RECORD_MMAP2 && m->prot & PROT_EXEC &&
 			!(m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) && has_path(m) && m->ino)
-			update(e, m);
+			read_again(e, m);
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Compaction writes perf.data.auxiliary anew, without what nobody needs (docs/design/34):
+ * Compaction writes perf.data.auxiliary anew, without records that nobody needs (docs/design/34):
  *
  *     head │ checkpoint: the head model just before its low watermark │ FINISHED_ROUND │ records since then
  */
@@ -114,7 +114,7 @@ static int write_slice(struct fr_tracker *t)
 }
 
 /* 0: not yet; 1: the next file is the present one; or a negative errno. */
-static int finish(struct fr_tracker *t, uint64_t now_ns)
+static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 {
 	struct tracker_compaction *c = &t->compaction;
 	/* If the present file has a gap, the next one has it, too. */
@@ -151,7 +151,7 @@ void tracker_compact(struct fr_tracker *t, uint64_t now_ns)
 		r = write_slice(t);
 		break;
 	case COMPACT_SYNCING:
-		r = finish(t, now_ns);
+		r = finish_if_synced(t, now_ns);
 		break;
 	}
 	if (r < 0) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The two models. Each takes records in the order of time, up to a low watermark; younger records are
- * pending.
+ * The two models. Each takes records in the order of time up to a low watermark; younger ones are pending.
  *
  *   tail  The low watermark of the frame that was evicted last. That frame's own side-band is mostly younger,
  *         so it waits for the next frame or for a dump.

@@ -5,7 +5,6 @@
  * not when it was loaded, so the module also goes directly into the tail model if its place is free there.
  */
 #include "sideband/tracker_internal.h"
-#include "sideband/scan.h"
 #include "base/clock.h"
 #include "perfdata/record.h"
 

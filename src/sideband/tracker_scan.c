@@ -7,7 +7,6 @@
  *     freeze │ read /proc │ the head reaches that time │ EXITs of gone processes │ unfreeze
  */
 #include "sideband/tracker_internal.h"
-#include "sideband/scan.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "perfdata/record.h"

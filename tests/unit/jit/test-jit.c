@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /* Perf maps and jitdumps, also hostile ones, and the objects and records that are made of them. */
 
 #include "jit/code.h"
@@ -110,7 +109,7 @@ struct move {
 	uint64_t vma, old, new, size, index;
 };
 
-static void begin(struct fr_buf *b, uint64_t flags)
+static void add_header(struct fr_buf *b, uint64_t flags)
 {
 	const struct header h = {0x4A695444, 1, sizeof(h), 62, 0, 1, 1, flags};
 
@@ -134,7 +133,7 @@ static void test_jitdump_functions_are_in_order_of_time(void **state)
 	_cleanup_jit_code_ struct jit_code c = {0};
 	struct fr_buf b = {0};
 
-	begin(&b, 0);
+	add_header(&b, 0);
 	add_load(&b, 20, 0x1000, "second", 16);
 	add_load(&b, 10, 0x1000, "first", 16);
 	add_load(&b, 15, 0x1000, "longer than its record", 17);
@@ -151,7 +150,7 @@ static void test_jitdump_with_another_clock_has_only_its_order(void **state)
 	_cleanup_jit_code_ struct jit_code c = {0};
 	struct fr_buf b = {0};
 
-	begin(&b, 1);
+	add_header(&b, 1);
 	add_load(&b, 99, 0x1000, "first", 16);
 	add_load(&b, 98, 0x1000, "second", 16);
 	assert_int_equal(jit_dump_parse(&b, &c), 0);
@@ -163,7 +162,7 @@ static void test_damaged_jitdump_is_read_within_bounds(void **state)
 {
 	_cleanup_buf_ struct fr_buf whole = {0};
 
-	begin(&whole, 0);
+	add_header(&whole, 0);
 	add_load(&whole, 10, 0x1000, "first", 16);
 	add_load(&whole, 20, 0x2000, "second", 16);
 	for (size_t i = 0; i < 2 * whole.len; i++) {
@@ -234,7 +233,7 @@ static void test_object_has_each_function_at_its_offset(void **state)
 	assert_true(a.len < 4096);
 	check_object(&a, &map, id_a);
 
-	begin(&file, 0);
+	add_header(&file, 0);
 	add_load(&file, 10, 0x1000, "first", 16);
 	add_load(&file, 20, 0x1000, "second", 3);
 	assert_int_equal(jit_dump_parse(&file, &dump), 0);
@@ -244,7 +243,7 @@ static void test_object_has_each_function_at_its_offset(void **state)
 	assert_memory_not_equal(id_a, id_b, JIT_BUILD_ID_SIZE);
 }
 
-#define NOBODY 65534u
+#define HOSTILE 65534u
 #define HONEST 65533u
 
 /* Six users use up their shares. */
@@ -275,7 +274,7 @@ static void test_next_user_has_a_share_after_others_used_theirs_up(void **state)
 }
 
 /* Start a process of UID that waits. */
-static pid_t waiting(uid_t uid)
+static pid_t start_process(uid_t uid)
 {
 	int ready[2];
 	char byte;
@@ -304,7 +303,7 @@ static void end_process(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static int map_of(pid_t pid, uid_t uid, char ret_path[static 64])
+static int create_map(pid_t pid, uid_t uid, char ret_path[static 64])
 {
 	int fd;
 
@@ -316,7 +315,7 @@ static int map_of(pid_t pid, uid_t uid, char ret_path[static 64])
 }
 
 /* Write the largest map that is read as a whole. */
-static void fill(int fd)
+static void write_largest_map(int fd)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 
@@ -330,7 +329,7 @@ static void fill(int fd)
 }
 
 /* The number of our records for a map of all memory of PID. */
-static unsigned follow(struct fr_jit *j, pid_t pid)
+static unsigned count_our_maps(struct fr_jit *j, pid_t pid)
 {
 	_cleanup_buf_ struct fr_buf in = {0}, out = {0};
 	struct fr_emit e = {&in, UINT64_MAX / 2, 7};
@@ -361,23 +360,23 @@ static void test_expensive_files_of_one_user_leave_room_for_another(void **state
 	config.dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(fr_jit_new(&config, &j), 0);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(pids); i++) {
-		pids[i] = waiting(i == 6 ? HONEST : NOBODY);
-		fd = map_of(pids[i], i == 6 ? HONEST : NOBODY, paths[i]);
+		pids[i] = start_process(i == 6 ? HONEST : HOSTILE);
+		fd = create_map(pids[i], i == 6 ? HONEST : HOSTILE, paths[i]);
 		if (i == 0) {
 			assert_int_equal(unlink(paths[i]), 0);
 			assert_int_equal(mkfifo(paths[i], 0666), 0);
 		} else if (i == 1) {
 			assert_int_equal(ftruncate(fd, 1LL << 42), 0);
 		} else if (i < 6) {
-			fill(fd);
+			write_largest_map(fd);
 		} else {
 			assert_int_equal(write(fd, "1000 10 honest\n", 15), 15);
 		}
 		close(fd);
 	}
 	for (size_t i = 0; i < 6; i++)
-		(void)follow(j, pids[i]);
-	assert_int_equal(follow(j, pids[6]), 1);
+		(void)count_our_maps(j, pids[i]);
+	assert_int_equal(count_our_maps(j, pids[6]), 1);
 	assert_int_equal(fr_jit_finish(j, &stats), 0);
 	print_message("%llu objects, %llu bytes, %llu files cut or left out\n",
 		(unsigned long long)stats.objects, (unsigned long long)stats.bytes,
@@ -437,11 +436,11 @@ static void test_perf_map_stays_open_after_exit(void **state)
 {
 	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
-	pid_t pid = waiting(0);
+	pid_t pid = start_process(0);
 	uint64_t until_ns;
 	struct stat st;
 	char path[64];
-	int fd = map_of(pid, 0, path);
+	int fd = create_map(pid, 0, path);
 
 	assert_int_equal(fstat(fd, &st), 0);
 	close(fd);
@@ -473,11 +472,11 @@ static void test_perf_map_of_a_process_that_was_too_fast(void **state)
 {
 	const uint64_t now = fr_monotonic_ns();
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
-	pid_t pid = waiting(0);
+	pid_t pid = start_process(0);
 	char path[64];
 
 	end_process(pid);
-	close(map_of(pid, 0, path));
+	close(create_map(pid, 0, path));
 	make_code(f, pid, now + 5 * FR_NSEC_PER_SEC); /* the file is older */
 	assert_int_equal(find_open(f, pid, now + 5 * FR_NSEC_PER_SEC, NULL), 0);
 	make_code(f, pid, now);
@@ -490,12 +489,12 @@ static void test_perf_map_of_another_user_is_not_opened(void **state)
 {
 	const uint64_t now = fr_monotonic_ns();
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
-	pid_t pid = waiting(0);
+	pid_t pid = start_process(0);
 	char path[64];
 
 	if (geteuid() != 0)
 		skip();
-	close(map_of(pid, HONEST, path));
+	close(create_map(pid, HONEST, path));
 	make_code(f, pid, now);
 	assert_int_equal(find_open(f, pid, now, NULL), 0);
 	make_exit(f, pid, now + 1, 0);
@@ -518,8 +517,8 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 	if (geteuid() != 0)
 		skip();
 	for (size_t i = 0; i <= N; i++) {
-		pids[i] = waiting(i < N ? NOBODY : HONEST);
-		close(map_of(pids[i], i < N ? NOBODY : HONEST, path));
+		pids[i] = start_process(i < N ? HOSTILE : HONEST);
+		close(create_map(pids[i], i < N ? HOSTILE : HONEST, path));
 		seen_ns[i] = fr_monotonic_ns();
 		make_code(f, pids[i], seen_ns[i]);
 		unlink(path);
@@ -531,15 +530,15 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 	/* A process whose EXIT was lost leaves its place to another one. */
 	for (size_t i = 0; i < N; i++)
 		end_process(pids[i]);
-	pids[0] = waiting(NOBODY);
-	close(map_of(pids[0], NOBODY, path));
+	pids[0] = start_process(HOSTILE);
+	close(create_map(pids[0], HOSTILE, path));
 	fr_jit_open_files_free(f);
 	f = fr_jit_open_files_new();
 	for (size_t i = 1; i <= USER_MAX; i++) {
-		pid_t pid = waiting(NOBODY);
+		pid_t pid = start_process(HOSTILE);
 		char lost[64];
 
-		close(map_of(pid, NOBODY, lost));
+		close(create_map(pid, HOSTILE, lost));
 		make_code(f, pid, fr_monotonic_ns());
 		end_process(pid);
 		unlink(lost);

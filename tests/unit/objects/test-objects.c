@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /* The cache of object files: its layout, its bounds, and hostile files. */
 
 #include "base/cleanup.h"

@@ -101,7 +101,7 @@ static void test_damaged_file_is_read_within_bounds(void **state)
 	}
 }
 
-static int id_at(
+static int read_id_at(
 	struct fr_build_id_cache *c, int dirfd, const char *path, bool follow, ino_t ino, uint8_t *ret)
 {
 	return fr_build_id_at(c, dirfd, path, follow, &(struct fr_file_id){.ino = ino}, ret);
@@ -121,23 +121,23 @@ static void test_only_the_expected_regular_file_is_read(void **state)
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(mkfifoat(fd, "fifo", 0600), 0);
 	assert_int_equal(fstatat(fd, "fifo", &st, 0), 0);
-	assert_int_equal(id_at(c, fd, "fifo", false, st.st_ino, id), -ENOEXEC);
-	assert_int_equal(id_at(c, fd, "fifo", false, st.st_ino + 1, id), -ESTALE);
-	assert_int_equal(id_at(c, fd, "missing", false, 1, id), -ENOENT);
+	assert_int_equal(read_id_at(c, fd, "fifo", false, st.st_ino, id), -ENOEXEC);
+	assert_int_equal(read_id_at(c, fd, "fifo", false, st.st_ino + 1, id), -ESTALE);
+	assert_int_equal(read_id_at(c, fd, "missing", false, 1, id), -ENOENT);
 
 	file = openat(fd, "elf", O_RDWR | O_CREAT, 0600);
 	assert_int_equal(write(file, &i, sizeof(i)), sizeof(i));
 	assert_int_equal(fstat(file, &st), 0);
 	for (int n = 0; n < 2; n++) /* the second time from the cache */
-		assert_int_equal(id_at(c, fd, "elf", false, st.st_ino, id), 20);
+		assert_int_equal(read_id_at(c, fd, "elf", false, st.st_ino, id), 20);
 	assert_int_equal(symlinkat("elf", fd, "link"), 0);
-	assert_int_equal(id_at(c, fd, "link", false, st.st_ino, id), -ESTALE);
-	assert_int_equal(id_at(c, fd, "link", true, st.st_ino, id), 20);
+	assert_int_equal(read_id_at(c, fd, "link", false, st.st_ino, id), -ESTALE);
+	assert_int_equal(read_id_at(c, fd, "link", true, st.st_ino, id), 20);
 	/* The cache must not know the file after a change in place. */
 	i.id[0] = 0x11;
 	assert_int_equal(pwrite(file, &i, sizeof(i), 0), sizeof(i));
 	assert_int_equal(futimens(file, (struct timespec[2]){{1, 1}, {1, 1}}), 0);
-	assert_int_equal(id_at(c, fd, "elf", false, st.st_ino, id), 20);
+	assert_int_equal(read_id_at(c, fd, "elf", false, st.st_ino, id), 20);
 	assert_int_equal(id[0], 0x11);
 
 	unlinkat(fd, "fifo", 0);

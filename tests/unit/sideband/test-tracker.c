@@ -401,7 +401,7 @@ static void reopen(struct fixture *f, uint64_t id, uint64_t since)
 
 /* After 1000 reopenings (DESCRIBED_MAX) the tracker compacts the file, and the test could not count its
  * records. */
-#define ANEW 900
+#define REOPENINGS 900
 
 /* The next instance also adopts the file, although the ring has no record of its first events any more. */
 static void test_each_record_has_an_event_after_reopenings(void **state)
@@ -415,7 +415,7 @@ static void test_each_record_has_an_event_after_reopenings(void **state)
 	fixture_add_features(f);
 	fixture_start(f);
 	s = fixture_stats(f);
-	for (uint64_t id = 1000; id < 1000 + ANEW; id++) {
+	for (uint64_t id = 1000; id < 1000 + REOPENINGS; id++) {
 		reopen(f, id, id > 1400 ? id - 400 : 0);
 		b.len = 0;
 		ev_comm_of(&b, id, "lives-on");
@@ -426,12 +426,12 @@ static void test_each_record_has_an_event_after_reopenings(void **state)
 	}
 	assert_true(f->session.n_events < 500);
 	fr_tracker_stop(f->tracker);
-	assert_int_equal(fixture_count_perf_lines(f, FR_AUXFILE_NAME, "lives-on", "COMM", error), ANEW);
+	assert_int_equal(fixture_count_perf_lines(f, FR_AUXFILE_NAME, "lives-on", "COMM", error), REOPENINGS);
 	assert_string_equal(error, "");
 	f->tracker = fr_tracker_free(f->tracker);
 	f->config.adopt = true;
 	f->config.adopt_low_watermark_ns = fr_monotonic_ns();
-	f->config.sideband_id = 1000 + ANEW - 1;
+	f->config.sideband_id = 1000 + REOPENINGS - 1;
 	fixture_start(f);
 	assert_true(fixture_count_in_model(f, fr_monotonic_ns(), "lives-on") > 0);
 	assert_int_equal(fixture_count_files(f, FR_AUXFILE_NAME "."), 0);
