@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* Of one dump. */
+/* Bounds for one dump. */
 #define PROCESSES_MAX 4096u
 #define TEXT 0x1000u
 

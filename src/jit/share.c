@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "sideband/hash.h"
 
-/* Of one dump. */
+/* Bounds for one dump. */
 #define NS_MAX (2 * FR_NSEC_PER_SEC)
 #define BYTES_MAX (512ull << 20)
 #define RECORD_BYTES_MAX (32u << 20)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What the kernel hides because CAP_SYS_PTRACE is missing. */
+/* Hidden by the kernel because CAP_SYS_PTRACE is missing. */
 struct fr_scan_unseen {
 	bool processes; /* /proc hides some (hidepid=), so a process that the scan does not see may live */
 	uint64_t maps;	/* the number of processes whose maps cannot be read */

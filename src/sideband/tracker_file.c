@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the tracker writes to perf.data.auxiliary, and what it does after a write failed. */
+/* Writing to perf.data.auxiliary, and the retry after a failed write. */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
