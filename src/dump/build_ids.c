@@ -163,7 +163,7 @@ static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int si
 
 	if (fd < 0)
 		return fd;
-	if (!fr_file_is(fd, st.st_ino, &file))
+	if (!fr_file_has_id(fd, st.st_ino, &file))
 		return 0;
 	return size <= 0 || (fr_build_id_read(fd, now) == size && memcmp(id, now, (size_t)size) == 0);
 }
@@ -211,7 +211,7 @@ static bool keeps_path(const struct entry *e, const struct fr_record_mmap2 *m, c
 static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
 	uint8_t *id, int *size)
 {
-	*size = fr_early_ids_known(b->early, m, id);
+	*size = fr_early_ids_find_known(b->early, m, id);
 	return *size > 0 && e->id_len > 0 &&
 	       (*size != e->id_len || memcmp(id, e->id, (size_t)e->id_len) != 0);
 }
@@ -280,7 +280,7 @@ static int collect_file(struct fr_build_ids *b, struct fr_session *s, const stru
 	if (inlined)
 		memcpy(id, m->build_id, (size_t)(size = m->build_id_size));
 	else
-		size = fr_vdso(&data, &data_size, id);
+		size = fr_vdso_find(&data, &data_size, id);
 	return size <= 0 ? 0 : add_build_id(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename);
 }
 

@@ -142,11 +142,11 @@ static int add_model(struct dump *x, struct fr_diag *d)
 	if (r == 0)
 		r = collect_build_ids(x, &x->since, &x->maps);
 	if (r == 0)
-		r = fr_jit_follow(x->jit, x->state.data, x->state.len, &x->maps);
+		r = fr_jit_append_maps(x->jit, x->state.data, x->state.len, &x->maps);
 	if (r == 0)
-		r = fr_jit_until(x->jit, oldest ? oldest - 1 : 0, &x->maps);
+		r = fr_jit_append_functions(x->jit, oldest ? oldest - 1 : 0, &x->maps);
 	if (r == 0)
-		r = fr_jit_follow(x->jit, x->since.data, x->since.len, &x->maps);
+		r = fr_jit_append_maps(x->jit, x->since.data, x->since.len, &x->maps);
 	return r < 0 ? r : collect_build_ids(x, &x->maps, NULL);
 }
 
@@ -154,7 +154,7 @@ static int new_jit(struct dump *x)
 {
 	char dir[PATH_MAX], name[NAME_MAX];
 	const struct fr_jit_config config = {
-		x->params->dirfd, dir, name, x->params->jit_held, x->params->gid};
+		x->params->dirfd, dir, name, x->params->jit_open_files, x->params->gid};
 
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	snprintf(name, sizeof(name), "%s.jit", x->result.name);
@@ -308,7 +308,7 @@ static void complete_result(struct dump *x, uint64_t start_ns)
 	r->jit_objects = x->jit_stats.objects;
 	r->jit_functions = x->jit_stats.functions;
 	r->jit_bytes = x->jit_stats.bytes;
-	r->jit_cut = x->jit_stats.cut;
+	r->jit_cut = x->jit_stats.truncated;
 	snprintf(r->how, sizeof(r->how), "%s", fr_writer_describe(x->writer));
 }
 

@@ -17,7 +17,7 @@
 #include "dump/names.h"
 #include "fileio/writer.h"
 #include "history/history.h"
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "perfdata/session.h"
 #include "sideband/early_ids.h"
 
@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 /* Set RET_STATE to the state just before LOW_WATERMARK_NS, as records of the time TIME_NS. Set RET_SINCE to
-   the side-band that the ring evicted though it is not older, with its own times. (fr_tracker_model())
+   the side-band that the ring evicted though it is not older, with its own times. (fr_tracker_write_model())
    Returns 0 or a negative errno. */
 typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
@@ -57,7 +57,7 @@ struct fr_dump_params {
 	size_t section_max; /* fr_history_section_max() */
 	const struct fr_trigger_sample *trigger_samples; /* written whether they are in the window or not */
 	size_t n_trigger_samples;
-	struct fr_jit_held *jit_held;	/* or NULL */
+	struct fr_jit_open_files *jit_open_files;	/* or NULL */
 	struct fr_early_ids *early_ids; /* or NULL: build-ids are read from files now */
 	bool vdso_kept;			/* there is a copy of the vdso, so its build-id does no harm */
 	bool strip_rounds;   /* write no FINISHED_ROUND: overwritable events are not in order of time */

@@ -148,7 +148,7 @@ static int collect_names(struct fr_frames *f, size_t len)
 {
 	int r = fr_build_ids_collect(f->build_ids, f->session, f->raw, len, &f->jit_maps);
 
-	return r < 0 ? r : fr_jit_follow(f->jit, f->raw, len, &f->jit_maps);
+	return r < 0 ? r : fr_jit_append_maps(f->jit, f->raw, len, &f->jit_maps);
 }
 
 /* Returns 0; 1: the section is damaged and nothing of it was written; or a negative errno. */
@@ -185,7 +185,7 @@ static int write_section(struct fr_frames *f, const struct section *s)
    too early. */
 static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 {
-	int r = fr_jit_until(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);
+	int r = fr_jit_append_functions(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);
 
 	if (r == 0)
 		r = fr_build_ids_collect(f->build_ids, f->session, f->jit_maps.data, f->jit_maps.len, NULL);

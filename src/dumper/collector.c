@@ -57,7 +57,7 @@ static void keep_objects(struct fr_collector *c, const struct fr_hits *hits, con
 	uint64_t missed = 0;
 	int r, failed = 0;
 
-	fr_object_cache_begin(c->cache);
+	fr_object_cache_begin_dump(c->cache);
 	r = hits->kernel ? fr_object_cache_add_kernel(c->cache) : 0;
 	failed = r < 0 ? r : failed;
 	for (size_t i = 0; i < hits->n && !is_too_late(c); i++) {
@@ -77,7 +77,7 @@ static void follow_directory(struct fr_collector *c)
 {
 	struct fr_object_cache *next;
 
-	if (fr_object_cache_is_named(c->cache) || fr_object_cache_open(&c->config, &next, NULL) < 0)
+	if (fr_object_cache_is_in_place(c->cache) || fr_object_cache_open(&c->config, &next, NULL) < 0)
 		return;
 	fr_object_cache_free(c->cache);
 	c->cache = next;

@@ -45,7 +45,7 @@ struct fr_dumper_config {
 	size_t section_max;
 	int level;
 	bool strip_rounds;
-	struct fr_jit_held *jit_held; /* borrowed */
+	struct fr_jit_open_files *jit_open_files; /* borrowed */
 	bool vdso_kept;		      /* as in struct fr_dump_params */
 	gid_t gid;
 	struct fr_dumper_settings settings;

@@ -15,7 +15,7 @@ struct fr_job_list {
 struct fr_kept {
 	struct fr_dump_job *job; /* NULL: there is none */
 	struct fr_snapshot *snapshot;
-	struct fr_buf state, since; /* fr_tracker_model() of its oldest frame */
+	struct fr_buf state, since; /* fr_tracker_write_model() of its oldest frame */
 	struct fr_session session;  /* of the time of the dump: the dumper's session drops old events */
 	uint64_t samples;	    /* in its window */
 	uint64_t retry_ns;

@@ -35,8 +35,8 @@ static void update_stats(struct fr_dumper *p, uint64_t lost)
 /* Run-time code of processes that exited after SINCE_NS is needed. UINT64_MAX: none. */
 static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
-	if (p->config.jit_held)
-		fr_jit_held_keep(p->config.jit_held, since_ns);
+	if (p->config.jit_open_files)
+		fr_jit_open_files_keep_since(p->config.jit_open_files, since_ns);
 }
 
 static void forget(struct fr_dumper *p)

@@ -32,7 +32,7 @@ int fr_dumper_model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, stru
 	struct fr_dumper *p = ctx;
 	const struct fr_event_desc *sideband = &p->session.events[p->session.n_events - 1];
 
-	return fr_tracker_model(p->config.tracker, low_watermark_ns, time_ns, sideband->ids[0],
+	return fr_tracker_write_model(p->config.tracker, low_watermark_ns, time_ns, sideband->ids[0],
 		TRACKER_TIMEOUT_NS, ret_state, ret_since);
 }
 
@@ -137,7 +137,7 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.n_trigger_samples = marks.n,
 		.strip_rounds = p->config.strip_rounds,
 		.vdso_kept = p->config.vdso_kept,
-		.jit_held = p->config.jit_held,
+		.jit_open_files = p->config.jit_open_files,
 		.early_ids = fr_tracker_early_ids(p->config.tracker),
 		.model = model,
 		.make_room = make_room,

@@ -21,7 +21,7 @@
 #include "dumper/dumper.h"
 #include "handover/handover.h"
 #include "history/history.h"
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "recorder/command.h"
 #include "recorder/cpu_watch.h"
 #include "recorder/frequency.h"
@@ -78,7 +78,7 @@ struct fr_daemon {
 	struct fr_tracker *tracker;
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
-	struct fr_jit_held *jit_held;
+	struct fr_jit_open_files *jit_open_files;
 	struct fr_collector *collector; /* NULL: CacheObjects=no, or */
 	struct fr_diag no_collector;	/* why there is none */
 	struct fr_frequency frequency;

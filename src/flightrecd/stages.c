@@ -39,7 +39,7 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 	/* While an adopted ring is opened there is no tracker yet. It will find this side-band in its file.
 	 */
 	if (m->tracker && frame->sideband_len > 0)
-		(void)fr_tracker_evicted(
+		(void)fr_tracker_push_evicted(
 			m->tracker, frame->sideband, frame->sideband_len, frame->low_watermark_ns);
 }
 
@@ -60,11 +60,11 @@ static void on_unfreeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
 	fr_unlock(&m->freeze_lock);
 }
 
-static void on_see(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
+static void on_sideband(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
 {
 	struct fr_daemon *m = ctx;
 
-	fr_jit_held_see(m->jit_held, records, len, low_watermark_ns);
+	fr_jit_open_files_update(m->jit_open_files, records, len, low_watermark_ns);
 }
 
 static int on_inject(
@@ -115,15 +115,15 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 		.adopt = m->handover.adopted && m->handover.same_directory,
 		.adopt_low_watermark_ns = m->handover.history.low_watermark_ns,
 		.adopt_first = m->handover.first_sideband.data,
-		.hold = on_freeze,
+		.freeze = on_freeze,
 		.inject = on_inject,
-		.release = on_unfreeze,
-		.see = on_see,
+		.unfreeze = on_unfreeze,
+		.observe = on_sideband,
 		.ctx = m,
 	};
 
-	m->jit_held = fr_jit_held_new();
-	return m->jit_held ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
+	m->jit_open_files = fr_jit_open_files_new();
+	return m->jit_open_files ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
 }
 
 /* At a restart, records in the kernel's rings are lost and records in our ring are not. So where there is a
@@ -189,7 +189,7 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 		.section_max = section_max(m),
 		.level = m->config->compression_level,
 		.strip_rounds = fr_capture_has_overwrite(m->recording.capture),
-		.jit_held = m->jit_held,
+		.jit_open_files = m->jit_open_files,
 		.vdso_kept = m->collector != NULL,
 		.gid = m->gid,
 		.settings = {m->config->retention, m->config->keep_failed},
@@ -297,7 +297,7 @@ static void close_parts(struct fr_daemon *m)
 		fr_tracker_stop(m->tracker);
 	m->history = fr_history_free(m->history);
 	m->tracker = fr_tracker_free(m->tracker);
-	m->jit_held = fr_jit_held_free(m->jit_held);
+	m->jit_open_files = fr_jit_open_files_free(m->jit_open_files);
 	fr_handover_close(&m->handover);
 	fr_lock_deinit(&m->freeze_lock);
 	fr_lock_deinit(&m->parts_lock);

@@ -51,7 +51,7 @@ static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
 	if (fr_history_append_sideband(
 		    r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns) > 0)
 		fr_tracker_request_scan(r->config.tracker);
-	(void)fr_tracker_fresh(
+	(void)fr_tracker_push_fresh(
 		r->config.tracker, run->data, run->len); /* the tracker counts a drop, and scans */
 }
 
@@ -129,7 +129,7 @@ static void run_round(struct fr_recorder *r, uint64_t now_ns)
 	fr_history_begin_round(r->config.history, since_ns);
 	fr_capture_drain(r->config.capture, &ops);
 	fr_history_end_round(r->config.history);
-	fr_tracker_round(r->config.tracker, since_ns);
+	fr_tracker_end_round(r->config.tracker, since_ns);
 
 	lost = fr_capture_sideband_lost(r->config.capture);
 	if (lost != r->sideband_lost) {

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (c.n > 0 && jit_object_make(&c, &object, &base, id) == 0)
 		for (size_t i = 0; i < c.n; i++)
-			check(!c.timed || c.v[i].offset + c.v[i].size <= object.len);
+			check(!c.is_timed || c.v[i].offset + c.v[i].size <= object.len);
 	fr_buf_deinit(&object);
 	fr_buf_deinit(&file);
 	jit_code_deinit(&c);

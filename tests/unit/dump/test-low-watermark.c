@@ -111,7 +111,7 @@ static void append_run(struct machine *m, const uint8_t *data, size_t len, uint3
 		return;
 	}
 	assert_int_equal(fr_history_append_sideband(m->history, data, len, n, first, last), 0);
-	while (fr_tracker_fresh(m->tracker, data, len) != 0)
+	while (fr_tracker_push_fresh(m->tracker, data, len) != 0)
 		fail_msg("the queue is full");
 }
 
@@ -151,7 +151,7 @@ static void one_round(struct machine *m)
 			assert_int_equal(fr_history_seal(m->history), 0);
 	}
 	fr_history_end_round(m->history);
-	fr_tracker_round(m->tracker, since);
+	fr_tracker_end_round(m->tracker, since);
 }
 
 struct item {
@@ -217,7 +217,7 @@ static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_
 	struct fr_frame f;
 
 	assert_int_equal(fr_unpack_new(&u), 0);
-	assert_int_equal(fr_tracker_model(m->tracker, low_watermark, low_watermark ? low_watermark - 1 : 0,
+	assert_int_equal(fr_tracker_write_model(m->tracker, low_watermark, low_watermark ? low_watermark - 1 : 0,
 				 EVENT_ID, 60 * SECOND, ret, &since),
 		0);
 	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
@@ -265,7 +265,7 @@ static void on_evicted(void *ctx, const struct fr_frame *f)
 {
 	struct machine *m = ctx;
 
-	if (fr_tracker_evicted(m->tracker, f->sideband, f->sideband_len, f->low_watermark_ns) != 0)
+	if (fr_tracker_push_evicted(m->tracker, f->sideband, f->sideband_len, f->low_watermark_ns) != 0)
 		fail_msg("the queue is full");
 }
 
@@ -314,9 +314,9 @@ static void machine_init(struct machine *m, uint64_t seed)
 		.queue_bytes = 64 << 20,
 		.pids = &self,
 		.n_pids = 1,
-		.hold = on_hold,
+		.freeze = on_hold,
 		.inject = on_inject,
-		.release = on_release,
+		.unfreeze = on_release,
 		.ctx = m};
 	assert_int_equal(fr_tracker_new(&tracker, &m->tracker, NULL), 0);
 	assert_int_equal(fr_tracker_start(m->tracker, NULL), 0);
