@@ -53,7 +53,7 @@ static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 {
 	for (size_t i = 0; i < c->n_trigger; i++) {
 		const struct fr_trigger_config *t = &c->trigger[i];
-		const struct fr_source_class *class = fr_source_class_of(t->kind);
+		const struct fr_source_class *class = fr_source_class_for_kind(t->kind);
 		struct fr_diag one = {0};
 		int r = class && class->check ? class->check(t, &one) : 0;
 
@@ -115,7 +115,7 @@ static int check_armed(const struct ctl *ctl, const struct fr_config *c, cJSON *
 	if (*ret)
 		return ctl_warn_not_armed(*ret);
 	for (size_t i = 0; i < c->n_trigger; i++)
-		if (c->trigger[i].enabled && fr_source_class_of(c->trigger[i].kind)) {
+		if (c->trigger[i].enabled && fr_source_class_for_kind(c->trigger[i].kind)) {
 			fputs("flightrecctl: whether the triggers can be armed, the recorder alone can tell: "
 			      "`flightrecctl reload` says which could not\n",
 				stderr);

@@ -24,7 +24,7 @@
 
 void fr_daemon_notify_status(struct fr_daemon *m)
 {
-	const size_t n = m->triggers ? fr_triggers_arming(m->triggers) : 0;
+	const size_t n = m->triggers ? fr_triggers_count_arming(m->triggers) : 0;
 	struct fr_history_stats stats;
 	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "", arming[80] = "",
 						     refused[sizeof(m->refused.what) + 64] = "";
@@ -227,7 +227,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	fr_hotplug_tick(m);
 	fr_cgroup_tick(m);
 	if (m->triggers)
-		fr_triggers_follow(m->triggers);
+		fr_triggers_rearm_stale(m->triggers);
 	fr_status_tick(m);
 	fr_frequency_tick(m);
 	log_new_losses(m);

@@ -258,7 +258,7 @@ int fr_daemon_reopen(struct fr_daemon *m, char *cpus, enum fr_loss came, unsigne
 	/* What was forked and mapped there meanwhile. */
 	fr_tracker_request_scan(m->tracker);
 	if (m->triggers)
-		fr_triggers_cpus_came(m->triggers);
+		fr_triggers_rearm_events(m->triggers);
 	return 0;
 }
 

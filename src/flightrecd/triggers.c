@@ -191,7 +191,7 @@ static void log_suppressed(const struct fr_decision *d)
 
 static void on_decided(void *ctx, const struct fr_decision *d)
 {
-	if (d->first && d->verdict != FR_VERDICT_FIRE && d->verdict != FR_VERDICT_JOIN)
+	if (d->first && d->verdict != FR_VERDICT_FIRE && d->verdict != FR_VERDICT_COALESCE)
 		log_suppressed(d);
 	fr_watchers_tell(ctx, d);
 }
@@ -249,7 +249,7 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_triggers_ops ops = {
 		.dump = on_dump,
-		.join = on_join,
+		.coalesce = on_join,
 		.ring_span_ns = on_ring_span,
 		.decided = on_decided,
 		.armed = on_armed,
@@ -321,7 +321,7 @@ void fr_daemon_signalled(struct fr_daemon *m, const struct signalfd_siginfo *si)
 		c.pid = (pid_t)si->ssi_pid;
 		s.uid = si->ssi_uid;
 	}
-	(void)fr_triggers_ask(m->triggers, c.trigger, &c, dump_for_signal, &s);
+	(void)fr_triggers_request(m->triggers, c.trigger, &c, dump_for_signal, &s);
 }
 
 void fr_status_add_triggers(struct fr_daemon *m, cJSON *status)
@@ -333,7 +333,7 @@ void fr_status_add_triggers(struct fr_daemon *m, cJSON *status)
 	for (size_t i = 0; i < n; i++) {
 		struct fr_trigger_info info;
 
-		fr_triggers_info(m->triggers, i, &info);
+		fr_triggers_get_info(m->triggers, i, &info);
 		states[info.state]++;
 		for (int v = 0; v < FR_VERDICTS; v++)
 			counts[v] += info.counts[v];
@@ -343,7 +343,7 @@ void fr_status_add_triggers(struct fr_daemon *m, cJSON *status)
 	cJSON_AddNumberToObject(o, "disabled", (double)states[FR_TRIGGER_DISABLED]);
 	cJSON_AddNumberToObject(o, "failed", (double)states[FR_TRIGGER_FAILED]);
 	cJSON_AddNumberToObject(o, "fired", (double)counts[FR_VERDICT_FIRE]);
-	cJSON_AddNumberToObject(o, "joined", (double)counts[FR_VERDICT_JOIN]);
+	cJSON_AddNumberToObject(o, "joined", (double)counts[FR_VERDICT_COALESCE]);
 	suppressed = cJSON_AddObjectToObject(o, "suppressed");
 	for (int v = FR_VERDICT_DISABLED; v < FR_VERDICTS; v++)
 		cJSON_AddNumberToObject(suppressed, fr_verdict_name(v), (double)counts[v]);

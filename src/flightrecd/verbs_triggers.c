@@ -52,7 +52,7 @@ static void add_counts(cJSON *o, const uint64_t counts[static FR_VERDICTS])
 		asked += counts[v];
 	add_u64(o, "asked", asked);
 	add_u64(o, "fired", counts[FR_VERDICT_FIRE]);
-	add_u64(o, "joined", counts[FR_VERDICT_JOIN]);
+	add_u64(o, "joined", counts[FR_VERDICT_COALESCE]);
 	suppressed = cJSON_AddObjectToObject(o, "suppressed");
 	for (int v = FR_VERDICT_DISABLED; v < FR_VERDICTS; v++)
 		if (counts[v])
@@ -121,7 +121,7 @@ static cJSON *trigger_json(struct fr_daemon *m, size_t index, uint64_t now_ns)
 	cJSON *o = cJSON_CreateObject();
 	struct fr_trigger_info i;
 
-	fr_triggers_info(m->triggers, index, &i);
+	fr_triggers_get_info(m->triggers, index, &i);
 	add_source(o, &i, now_ns);
 	if (i.config->origin)
 		cJSON_AddStringToObject(o, "origin", i.config->origin);
@@ -187,7 +187,7 @@ void fr_verb_triggers(void *daemon, struct fr_call *call, const cJSON *parameter
 	list = cJSON_AddArrayToObject(reply, "triggers");
 	for (size_t i = 0; i < fr_triggers_count(m->triggers); i++)
 		cJSON_AddItemToArray(list, trigger_json(m, i, now_ns));
-	p = fr_triggers_bucket(m->triggers);
+	p = fr_triggers_get_policy(m->triggers);
 	token_ns = fr_policy_next_token_ns(&p, now_ns);
 	cJSON_AddNumberToObject(reply, "tokens", fr_policy_tokens(&p, now_ns));
 	cJSON_AddNumberToObject(reply, "burst", p.interval_ns ? p.burst : 0);
@@ -272,7 +272,7 @@ void fr_verb_decisions(void *daemon, struct fr_call *call, const cJSON *paramete
 	}
 	reply = cJSON_CreateObject();
 	list = cJSON_AddArrayToObject(reply, "decisions");
-	for (size_t i = 0; i < max && (d = fr_triggers_decision(m->triggers, i)); i++)
+	for (size_t i = 0; i < max && (d = fr_triggers_get_decision(m->triggers, i)); i++)
 		cJSON_AddItemToArray(list, decision_json(d));
 	fr_call_reply(call, reply);
 }

@@ -36,7 +36,7 @@ int fr_bpf_event_parse(const void *data, size_t n, uint64_t now_ns, struct fligh
 	return 0;
 }
 
-void fr_bpf_event_cause(const struct flightrec_event *e, struct fr_cause *ret)
+void fr_bpf_event_to_cause(const struct flightrec_event *e, struct fr_cause *ret)
 {
 	_Static_assert(sizeof(ret->reason) >= sizeof(e->reason) && sizeof(ret->detail) >= sizeof(e->detail) &&
 			       sizeof(ret->comm) >= sizeof(e->comm),

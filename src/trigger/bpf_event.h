@@ -16,4 +16,4 @@ struct flightrec_event;
 int fr_bpf_event_parse(const void *data, size_t n, uint64_t now_ns, struct flightrec_event *ret);
 
 /* E, parsed, as a cause without trigger, source and cgroup. */
-void fr_bpf_event_cause(const struct flightrec_event *e, struct fr_cause *ret);
+void fr_bpf_event_to_cause(const struct flightrec_event *e, struct fr_cause *ret);

@@ -44,18 +44,18 @@ static int not_permitted(const char *label, int code, const char *doing, struct 
 
 int fr_bpf_explain_open(const char *label, int code, const char *text, struct fr_diag *d)
 {
-	struct fr_bpf_verdict v;
+	struct fr_bpf_log_summary v;
 
 	if (code == -ENOMEM)
 		return fr_fail_errno(d, code, NULL, "cannot open %s", label);
-	fr_bpf_log_verdict(text, &v);
+	fr_bpf_log_summarize(text, &v);
 	if (text && strstr(text, "BTF is required"))
 		return fr_fail(d, -ENOEXEC, "compile it with -g", "%s has no BTF", label);
 	return fr_fail(
 		d, -ENOEXEC, v.reason[0] ? v.reason : NULL, "%s is not a BPF object that can be read", label);
 }
 
-static int rejected(const char *label, const struct fr_bpf_verdict *v, struct fr_diag *d)
+static int rejected(const char *label, const struct fr_bpf_log_summary *v, struct fr_diag *d)
 {
 	char hint[sizeof(d->hint)];
 
@@ -68,9 +68,9 @@ static int rejected(const char *label, const struct fr_bpf_verdict *v, struct fr
 
 int fr_bpf_explain_load(const char *label, int code, const char *text, struct fr_diag *d)
 {
-	struct fr_bpf_verdict v;
+	struct fr_bpf_log_summary v;
 
-	fr_bpf_log_verdict(text, &v);
+	fr_bpf_log_summarize(text, &v);
 	if (v.program[0])
 		return rejected(label, &v, d);
 	if (code == -EPERM || code == -EACCES)
@@ -86,10 +86,10 @@ int fr_bpf_explain_attach(
 	const char *label, const struct bpf_program *program, int code, const char *text, struct fr_diag *d)
 {
 	const char *sec = bpf_program__section_name(program), *name = bpf_program__name(program);
-	struct fr_bpf_verdict v;
+	struct fr_bpf_log_summary v;
 	char tracepoint[128];
 
-	fr_bpf_log_verdict(text, &v);
+	fr_bpf_log_summarize(text, &v);
 	if (code == -EPERM || code == -EACCES)
 		return not_permitted(label, code, "attach", d);
 	if (code == -ENOENT && fr_bpf_tracepoint_of(program, tracepoint, sizeof(tracepoint)))

@@ -120,7 +120,7 @@ static bool is_statistics(const char *line, size_t len)
 }
 
 /* "; int x = *p; @ file.c:12" into SOURCE, without the semicolon. */
-static void take_source(struct fr_bpf_verdict *v, const char *line, size_t len)
+static void take_source(struct fr_bpf_log_summary *v, const char *line, size_t len)
 {
 	char text[sizeof(v->source)];
 
@@ -129,17 +129,17 @@ static void take_source(struct fr_bpf_verdict *v, const char *line, size_t len)
 		memcpy(v->source, text, sizeof(text));
 }
 
-void fr_bpf_log_verdict(const char *text, struct fr_bpf_verdict *ret)
+void fr_bpf_log_summarize(const char *text, struct fr_bpf_log_summary *ret)
 {
 	bool verifier = false, over = false;
 
-	*ret = (struct fr_bpf_verdict){0};
+	*ret = (struct fr_bpf_log_summary){0};
 	for (const char *line = text; line && *line;) {
 		size_t len = strcspn(line, "\n");
 		char program[sizeof(ret->program)];
 
 		if (log_begins(line, len, program, sizeof(program))) {
-			*ret = (struct fr_bpf_verdict){0};
+			*ret = (struct fr_bpf_log_summary){0};
 			memcpy(ret->program, program, sizeof(program));
 			verifier = true;
 			over = false;

@@ -20,9 +20,9 @@ void fr_bpf_log_end(struct fr_bpf_log *log);
 void fr_bpf_log_deinit(struct fr_bpf_log *log);
 
 /* What a log says in the end. Pure, for any TEXT (may be NULL). */
-struct fr_bpf_verdict {
+struct fr_bpf_log_summary {
 	char program[64]; /* that the verifier rejected; empty: it was not the verifier */
 	char reason[256]; /* "R1 invalid mem access 'scalar'"; or libbpf's last words; may be empty */
 	char source[160]; /* the line of the source that it is about; may be empty */
 };
-void fr_bpf_log_verdict(const char *text, struct fr_bpf_verdict *ret);
+void fr_bpf_log_summarize(const char *text, struct fr_bpf_log_summary *ret);

@@ -161,7 +161,7 @@ static void take_event(struct fr_bpf_source *s, const void *data, size_t n)
 		s->bad++;
 		return;
 	}
-	fr_bpf_event_cause(&e, &cause);
+	fr_bpf_event_to_cause(&e, &cause);
 	if (cause.unit == FR_CAUSE_NONE)
 		cause.unit = s->unit;
 	if (!cause.detail[0])

@@ -63,7 +63,7 @@ static void read_comm(struct fr_cause *c)
 	}
 }
 
-void fr_cause_complete(struct fr_cause *c)
+void fr_cause_fill_from_proc(struct fr_cause *c)
 {
 	if (c->pid > 0 && !c->comm[0])
 		read_comm(c);

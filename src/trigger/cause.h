@@ -38,4 +38,4 @@ struct fr_cause {
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
 /* Fill comm and cgroup (each where it is empty) of a cause whose pid is known, from /proc; what is gone stays
    empty. And make all texts fit to be shown: names are whatever bytes a process or a cgroup gave itself. */
-void fr_cause_complete(struct fr_cause *c);
+void fr_cause_fill_from_proc(struct fr_cause *c);

@@ -22,7 +22,7 @@ static void say_why(const struct fr_triggers *t, const struct fr_policy_trigger 
 	case FR_VERDICT_FIRE:
 		snprintf(d->why, sizeof(d->why), "dump %" PRIu64, d->dump_id);
 		break;
-	case FR_VERDICT_JOIN:
+	case FR_VERDICT_COALESCE:
 		snprintf(d->why, sizeof(d->why), "shares the file of dump %" PRIu64, d->dump_id);
 		break;
 	case FR_VERDICT_DISABLED:
@@ -50,7 +50,7 @@ static void say_why(const struct fr_triggers *t, const struct fr_policy_trigger 
 
 static bool made_dump(enum fr_verdict v)
 {
-	return v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN;
+	return v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE;
 }
 
 /* The trigger's latest decision where D only says the same again. */
@@ -98,7 +98,7 @@ static struct fr_decision *remember(struct fr_triggers *t, struct fr_trigger *g,
 	}
 	slot = &t->decisions[t->next_id % FR_DECISIONS_REMEMBERED];
 	*slot = *d;
-	fr_cause_complete(&slot->cause);
+	fr_cause_fill_from_proc(&slot->cause);
 	slot->id = g->latest_id = t->next_id++;
 	if (made_dump(d->verdict)) {
 		g->last_fired_ns = now_ns;
@@ -119,14 +119,15 @@ static void fill_cause(const struct fr_trigger *g, struct fr_cause *c, uint64_t 
 }
 
 /* The join that the policy wants. What waited a moment ago may be written by now: then it was never there. */
-static enum fr_verdict join(struct fr_triggers *t, const struct fr_trigger *g, struct fr_policy_trigger *p,
-	struct fr_policy_question *q, const struct fr_policy_trigger *p_before, struct fr_decision *d)
+static enum fr_verdict coalesce(struct fr_triggers *t, const struct fr_trigger *g,
+	struct fr_policy_trigger *p, struct fr_policy_question *q, const struct fr_policy_trigger *p_before,
+	struct fr_decision *d)
 {
-	fr_cause_complete(&d->cause);
-	if (t->ops.join(t->ops.ctx, &d->cause, g->config.window_ns, g->config.post_ns, &d->dump_id) == 0)
-		return FR_VERDICT_JOIN;
+	fr_cause_fill_from_proc(&d->cause);
+	if (t->ops.coalesce(t->ops.ctx, &d->cause, g->config.window_ns, g->config.post_ns, &d->dump_id) == 0)
+		return FR_VERDICT_COALESCE;
 	*p = *p_before; /* a join takes nothing from the bucket */
-	q->can_join = false;
+	q->can_coalesce = false;
 	return fr_policy_ask(&t->policy, p, q);
 }
 
@@ -135,32 +136,32 @@ static enum fr_verdict fire(struct fr_triggers *t, struct fr_policy_trigger *p, 
 {
 	int r;
 
-	fr_cause_complete(&d->cause);
+	fr_cause_fill_from_proc(&d->cause);
 	r = dump(dump_ctx, &d->cause, &d->dump_id);
 	if (r == 0)
 		return FR_VERDICT_FIRE;
 	if (r > 0) {
-		fr_policy_joined(&t->policy, p);
-		return FR_VERDICT_JOIN;
+		fr_policy_coalesced(&t->policy, p);
+		return FR_VERDICT_COALESCE;
 	}
 	fr_policy_refused(&t->policy, p, FR_VERDICT_FIRE);
 	return FR_VERDICT_BUSY;
 }
 
 const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,
-	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_join, fr_trigger_dump dump,
+	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_coalesce, fr_trigger_dump dump,
 	void *dump_ctx)
 {
 	const struct fr_policy_trigger before = *p;
-	struct fr_policy_question q = {.now_ns = fr_monotonic_ns(), .can_join = may_join};
+	struct fr_policy_question q = {.now_ns = fr_monotonic_ns(), .can_coalesce = may_coalesce};
 	struct fr_decision d = {.cause = *cause, .at_ns = q.now_ns, .last_ns = q.now_ns};
 
 	fill_cause(g, &d.cause, q.now_ns);
 	if (p->min_fill_ns && !p->free) /* takes the ring's lock */
 		q.ring_span_ns = t->ops.ring_span_ns(t->ops.ctx);
 	d.verdict = fr_policy_ask(&t->policy, p, &q);
-	if (d.verdict == FR_VERDICT_JOIN)
-		d.verdict = join(t, g, p, &q, &before, &d);
+	if (d.verdict == FR_VERDICT_COALESCE)
+		d.verdict = coalesce(t, g, p, &q, &before, &d);
 	if (d.verdict == FR_VERDICT_FIRE)
 		d.verdict = fire(t, p, &d, dump, dump_ctx);
 	say_why(t, p, &q, &d);
@@ -188,7 +189,7 @@ void fr_trigger_fire(void *triggers, void *trigger, const struct fr_cause *cause
 	fr_trigger_decide(a.t, g, &g->policy, cause, true, dump_automatic, &a);
 }
 
-enum fr_verdict fr_triggers_ask(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
+enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
 	fr_trigger_dump dump, void *ctx)
 {
 	struct fr_trigger *g = fr_trigger_find(t, name);
@@ -244,7 +245,7 @@ int fr_triggers_test(
 	return 0;
 }
 
-void fr_triggers_dumped(struct fr_triggers *t, uint64_t id, const char *file)
+void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *file)
 {
 	if (!file)
 		return;
@@ -256,7 +257,7 @@ void fr_triggers_dumped(struct fr_triggers *t, uint64_t id, const char *file)
 			snprintf(t->decisions[i].file, sizeof(t->decisions[i].file), "%s", file);
 }
 
-const struct fr_decision *fr_triggers_decision(const struct fr_triggers *t, size_t i)
+const struct fr_decision *fr_triggers_get_decision(const struct fr_triggers *t, size_t i)
 {
 	const uint64_t n = FR_MIN(t->next_id - 1, (uint64_t)FR_DECISIONS_REMEMBERED);
 

@@ -102,7 +102,7 @@ static int explain_missing(const struct fr_elf *e, Elf_Data *data, const char *w
 		d, -ENOENT, elf_near_text(&near, text, sizeof(text)), "%s has no marker %s", e->path, wanted);
 }
 
-int fr_elf_markers(struct fr_elf *e, const char *provider, const char *name,
+int fr_elf_find_markers(struct fr_elf *e, const char *provider, const char *name,
 	struct fr_elf_marker ret[static FR_ELF_MARKERS_MAX], struct fr_diag *d)
 {
 	GElf_Shdr h;

@@ -266,7 +266,7 @@ static int locate(
 	return 0;
 }
 
-int fr_elf_symbol(struct fr_elf *e, const char *text, struct fr_elf_symbol *ret, struct fr_diag *d)
+int fr_elf_find_symbol(struct fr_elf *e, const char *text, struct fr_elf_symbol *ret, struct fr_diag *d)
 {
 	_cleanup_free_ struct search *s = calloc(1, sizeof(*s));
 	struct table tables[3];

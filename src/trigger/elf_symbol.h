@@ -42,7 +42,7 @@ struct fr_elf_symbol {
 /* TEXT: "symbol", "symbol+0xOFFSET", and "symbol@file.c" for one of several static ones. By the tables of the
    file, else by its debug file. 0, or with D: -ENOENT (near misses), -ENOTUNIQ (which there are), -EINVAL (no
    function: data, imported, an IFUNC; past its end). */
-int fr_elf_symbol(struct fr_elf *e, const char *text, struct fr_elf_symbol *ret, struct fr_diag *d);
+int fr_elf_find_symbol(struct fr_elf *e, const char *text, struct fr_elf_symbol *ret, struct fr_diag *d);
 
 /* A static marker (USDT) stands wherever its function was inlined. */
 struct fr_elf_marker {
@@ -52,5 +52,5 @@ struct fr_elf_marker {
 #define FR_ELF_MARKERS_MAX 64
 
 /* All places of PROVIDER:NAME: their number, at most FR_ELF_MARKERS_MAX, or as above: -ENOENT, -E2BIG. */
-int fr_elf_markers(struct fr_elf *e, const char *provider, const char *name,
+int fr_elf_find_markers(struct fr_elf *e, const char *provider, const char *name,
 	struct fr_elf_marker ret[static FR_ELF_MARKERS_MAX], struct fr_diag *d);

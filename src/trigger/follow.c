@@ -90,7 +90,7 @@ static void arm_anew(struct fr_triggers *t, struct fr_trigger *g, uint64_t now_n
 	(void)fr_trigger_arm(t, g, FR_ARM_AGAIN | (beside ? FR_ARM_BESIDE : FR_ARM_INSTEAD));
 }
 
-void fr_triggers_follow(struct fr_triggers *t)
+void fr_triggers_rearm_stale(struct fr_triggers *t)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
 

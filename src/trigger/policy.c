@@ -8,7 +8,7 @@ const char *fr_verdict_name(enum fr_verdict v)
 {
 	static const char *const names[FR_VERDICTS] = {
 		[FR_VERDICT_FIRE] = "fire",
-		[FR_VERDICT_JOIN] = "join",
+		[FR_VERDICT_COALESCE] = "join",
 		[FR_VERDICT_DISABLED] = "disabled",
 		[FR_VERDICT_COOLDOWN] = "cool-down",
 		[FR_VERDICT_MIN_FILL] = "min-fill",
@@ -68,8 +68,8 @@ static enum fr_verdict decide(
 		return FR_VERDICT_DISABLED;
 	if (q->now_ns < t->quiet_until_ns)
 		return FR_VERDICT_COOLDOWN;
-	if (q->can_join)
-		return FR_VERDICT_JOIN;
+	if (q->can_coalesce)
+		return FR_VERDICT_COALESCE;
 	if (t->free)
 		return FR_VERDICT_FIRE;
 	if (q->ring_span_ns < t->min_fill_ns)
@@ -83,7 +83,7 @@ enum fr_verdict fr_policy_ask(
 	const enum fr_verdict v = decide(p, t, q);
 
 	t->counts[v]++;
-	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN)
+	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE)
 		t->quiet_until_ns = q->now_ns + FR_MIN(t->cooldown_ns, UINT64_MAX - q->now_ns);
 	return v;
 }
@@ -94,11 +94,11 @@ static void give_back(struct fr_policy *p, const struct fr_policy_trigger *t)
 		p->tokens = FR_MIN(p->tokens + 1, (double)p->burst);
 }
 
-void fr_policy_joined(struct fr_policy *p, struct fr_policy_trigger *t)
+void fr_policy_coalesced(struct fr_policy *p, struct fr_policy_trigger *t)
 {
 	give_back(p, t);
 	t->counts[FR_VERDICT_FIRE]--;
-	t->counts[FR_VERDICT_JOIN]++;
+	t->counts[FR_VERDICT_COALESCE]++;
 }
 
 void fr_policy_refused(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict)

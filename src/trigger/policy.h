@@ -16,7 +16,7 @@
 
 enum fr_verdict {
 	FR_VERDICT_FIRE,
-	FR_VERDICT_JOIN,     /* shares the file of a dump that waits */
+	FR_VERDICT_COALESCE, /* shares the file of a dump that waits */
 	FR_VERDICT_DISABLED, /* the switch is off: an anomaly that was on its way */
 	FR_VERDICT_COOLDOWN,
 	FR_VERDICT_MIN_FILL,
@@ -51,7 +51,7 @@ void fr_policy_change(struct fr_policy *p, unsigned burst, uint64_t interval_ns,
 struct fr_policy_question {
 	uint64_t now_ns;
 	uint64_t ring_span_ns; /* how much time the ring holds */
-	bool can_join; /* a dump of a trigger waits for its post-trigger time, and has room for a cause */
+	bool can_coalesce; /* a dump of a trigger waits for its post-trigger time, and has room for a cause */
 };
 enum fr_verdict fr_policy_ask(
 	struct fr_policy *p, struct fr_policy_trigger *t, const struct fr_policy_question *q);
@@ -60,7 +60,7 @@ enum fr_verdict fr_policy_ask(
 void fr_policy_refused(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict);
 /* The dump that FIRE promised became one file with another that waits: gives the token back, and counts JOIN
    in its place. */
-void fr_policy_joined(struct fr_policy *p, struct fr_policy_trigger *t);
+void fr_policy_coalesced(struct fr_policy *p, struct fr_policy_trigger *t);
 /* What the bucket holds. */
 double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns);
 /* When a token will be there, monotonic; 0: now; UINT64_MAX: never, the bucket holds none. For "why". */

@@ -88,7 +88,7 @@ extern const struct fr_source_class fr_source_timer;
 extern const struct fr_source_class fr_source_application;
 
 /* Of a kind; NULL: it has none, signals and calls. */
-const struct fr_source_class *fr_source_class_of(enum fr_trigger_kind kind);
+const struct fr_source_class *fr_source_class_for_kind(enum fr_trigger_kind kind);
 
 /* For the classes that see their anomalies in user space. How long to hold back what comes after one: within
    the trigger's cool-down, at most FR_SOURCE_COOLDOWN_MAX_NS. */

@@ -35,7 +35,7 @@ bool fr_source_wants(const struct fr_trigger_config *config, struct fr_cause *ca
 		return false;
 	/* Only a filter needs it here: it reads /proc, and a storm asks for each anomaly. */
 	if (config->comm || config->cgroup)
-		fr_cause_complete(cause);
+		fr_cause_fill_from_proc(cause);
 	/* The kernel keeps 15 characters of a name. */
 	if (config->comm && strncmp(cause->comm, config->comm, sizeof(cause->comm) - 1) != 0)
 		return false;

@@ -197,7 +197,7 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 		e->stats.cooled++;
 		return;
 	}
-	fr_cause_complete(&cause);
+	fr_cause_fill_from_proc(&cause);
 	if (config->comm && strncmp(config->comm, cause.comm, sizeof(cause.comm) - 1) != 0 &&
 		!e->list.items[0].tracepoint)
 		return;
@@ -258,7 +258,7 @@ static void count(struct event *e)
 		return;
 	}
 	cause.pid = e->source.config->pid;
-	fr_cause_complete(&cause);
+	fr_cause_fill_from_proc(&cause);
 	snprintf(cause.reason, sizeof(cause.reason), "too many events");
 	deliver(e, &cause);
 }

@@ -147,7 +147,7 @@ static void add_site(struct plan *p, const char *program, bool at_return, uint64
 static int plan_function(const struct subject *s, struct plan *p, struct fr_diag *d)
 {
 	struct fr_elf_symbol symbol;
-	int r = fr_elf_symbol(p->elf, s->symbol, &symbol, d);
+	int r = fr_elf_find_symbol(p->elf, s->symbol, &symbol, d);
 
 	if (r < 0)
 		return r;
@@ -177,7 +177,7 @@ static int plan_marker(
 
 	if (!m)
 		return fr_fail_errno(d, -ENOMEM, NULL, "cannot look up a marker");
-	n = fr_elf_markers(p->elf, s->provider[which], s->name[which], m, d);
+	n = fr_elf_find_markers(p->elf, s->provider[which], s->name[which], m, d);
 	for (int i = 0; i < n; i++)
 		add_site(p, program, false, m[i].offset, m[i].semaphore);
 	return FR_MIN(n, 0);
@@ -241,7 +241,7 @@ static int choose_root(const struct fr_trigger_config *config, pid_t *ret, struc
 static int explain_attach(
 	const struct subject *s, const struct plan *p, int code, const char *text, struct fr_diag *d)
 {
-	struct fr_bpf_verdict v;
+	struct fr_bpf_log_summary v;
 
 	switch (code) {
 	case -EPERM:
@@ -263,7 +263,7 @@ static int explain_attach(
 			"the kernel cannot probe the instruction at %s of %s",
 			s->symbol ? s->symbol : s->name[0], s->path);
 	default:
-		fr_bpf_log_verdict(text, &v);
+		fr_bpf_log_summarize(text, &v);
 		return fr_fail_errno(d, code, v.reason[0] ? v.reason : NULL, "cannot probe %s", s->path);
 	}
 }

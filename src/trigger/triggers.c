@@ -27,7 +27,7 @@ static const struct fr_source_class *const real_classes[FR_TRIGGER_KINDS] = {
 	[FR_TRIGGER_APPLICATION] = &fr_source_application,
 };
 
-const struct fr_source_class *fr_source_class_of(enum fr_trigger_kind kind)
+const struct fr_source_class *fr_source_class_for_kind(enum fr_trigger_kind kind)
 {
 	return (unsigned)kind < FR_TRIGGER_KINDS ? real_classes[kind] : NULL;
 }
@@ -534,7 +534,7 @@ int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, str
 	return r;
 }
 
-void fr_triggers_cpus_came(struct fr_triggers *t)
+void fr_triggers_rearm_events(struct fr_triggers *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct fr_trigger *g = t->list[i];
@@ -594,7 +594,7 @@ static enum fr_trigger_state state_of(const struct fr_trigger *g)
 	return FR_TRIGGER_ARMED;
 }
 
-size_t fr_triggers_arming(const struct fr_triggers *t)
+size_t fr_triggers_count_arming(const struct fr_triggers *t)
 {
 	size_t n = 0;
 
@@ -603,7 +603,7 @@ size_t fr_triggers_arming(const struct fr_triggers *t)
 	return n;
 }
 
-void fr_triggers_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret)
+void fr_triggers_get_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret)
 {
 	const struct fr_trigger *g = t->list[i];
 
@@ -626,7 +626,7 @@ void fr_triggers_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *r
 	sum_stats(g, &ret->stats);
 }
 
-struct fr_policy fr_triggers_bucket(const struct fr_triggers *t)
+struct fr_policy fr_triggers_get_policy(const struct fr_triggers *t)
 {
 	return t->policy;
 }

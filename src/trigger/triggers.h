@@ -19,7 +19,8 @@ struct fr_decision {
 	struct fr_cause cause;
 	enum fr_verdict verdict;
 	uint64_t at_ns;	  /* monotonic: when it was decided */
-	uint64_t dump_id; /* of FIRE and JOIN: the job; its file is known later (fr_triggers_dumped()) */
+	uint64_t dump_id; /* of FIRE and JOIN: the job; its file is known later (fr_triggers_set_dump_file())
+			   */
 	char file[64];	  /* of FIRE and JOIN, once it is written; empty: not yet, or it failed */
 	char why[160];	  /* in words: "cools down for another 42 s", "shares the file of dump 7" */
 	/* A storm makes one decision of its trigger, and not one for each: so many more were suppressed like
@@ -38,7 +39,7 @@ struct fr_triggers_ops {
 		uint64_t *ret_id);
 	/* Add CAUSE, of a trigger that has this window, to an automatic dump that waits: 0 with its number,
 	   -ENOENT: none. */
-	int (*join)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
+	int (*coalesce)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
 	uint64_t (*ring_span_ns)(void *ctx);
 	/* A decision was made (borrowed): log, watchers. Of repeats, one call a second. */
@@ -98,7 +99,7 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
    neither tokens nor MinFill= are in the way, and the window is the caller's, so that no other dump is joined
    here. DUMP (with CTX) makes it where the policy says FIRE, and returns as ops.dump() does. The verdict; the
    newest decision says why. */
-enum fr_verdict fr_triggers_ask(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
+enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id), void *ctx);
 
 /* As if NAME's source had fired with a value at its threshold ("test"); goes through the policy without
@@ -111,19 +112,19 @@ int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, str
 
 /* To be called every few seconds: a trigger whose control group, or whose function's file, is another one by
    now is armed for that one; so is one that could not be armed because either was not there. */
-void fr_triggers_follow(struct fr_triggers *t);
+void fr_triggers_rearm_stale(struct fr_triggers *t);
 
 /* CPUs came online: what has an event on each of them opens these anew. */
-void fr_triggers_cpus_came(struct fr_triggers *t);
+void fr_triggers_rearm_events(struct fr_triggers *t);
 
 /* FILE (NULL: it failed) is what came of dump ID. */
-void fr_triggers_dumped(struct fr_triggers *t, uint64_t id, const char *file);
+void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *file);
 
 size_t fr_triggers_count(const struct fr_triggers *t);
-size_t fr_triggers_arming(const struct fr_triggers *t); /* those with that state */
-void fr_triggers_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret);
+size_t fr_triggers_count_arming(const struct fr_triggers *t); /* those with that state */
+void fr_triggers_get_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret);
 /* The I-th newest decision, or NULL. Borrowed until the next one. */
-const struct fr_decision *fr_triggers_decision(const struct fr_triggers *t, size_t i);
+const struct fr_decision *fr_triggers_get_decision(const struct fr_triggers *t, size_t i);
 
 /* The bucket of all, as it is. */
-struct fr_policy fr_triggers_bucket(const struct fr_triggers *t);
+struct fr_policy fr_triggers_get_policy(const struct fr_triggers *t);

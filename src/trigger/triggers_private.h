@@ -73,7 +73,7 @@ struct fr_trigger *fr_trigger_wanted(const struct fr_triggers *t, const char *na
 /* Ask the policy of P, which is G's or a copy, about CAUSE, and do what it says. With MAY_JOIN, in the file
    of a dump that waits. Returns the decision, borrowed until the next. */
 const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,
-	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_join, fr_trigger_dump dump,
+	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_coalesce, fr_trigger_dump dump,
 	void *dump_ctx);
 /* fr_source_env.fire of all sources. */
 void fr_trigger_fire(void *triggers, void *trigger, const struct fr_cause *cause);

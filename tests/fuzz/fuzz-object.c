@@ -44,7 +44,7 @@ static void event(const uint8_t *data, size_t size)
 
 	if (fr_bpf_event_parse(data, size, 1000, &e) < 0)
 		return;
-	fr_bpf_event_cause(&e, &c);
+	fr_bpf_event_to_cause(&e, &c);
 	must_be_tidy(c.comm, sizeof(c.comm));
 	must_be_tidy(c.reason, sizeof(c.reason));
 	must_be_tidy(c.detail, sizeof(c.detail));
@@ -56,13 +56,13 @@ static void event(const uint8_t *data, size_t size)
 static void log_text(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
-	struct fr_bpf_verdict v;
+	struct fr_bpf_log_summary v;
 
 	if (!text)
 		return;
 	memcpy(text, data, size);
 	text[size] = '\0';
-	fr_bpf_log_verdict(text, &v);
+	fr_bpf_log_summarize(text, &v);
 	if (strchr(v.reason, '\n') || strchr(v.source, '\n') || strchr(v.program, '\n'))
 		abort();
 	free(text);

@@ -31,11 +31,11 @@ static void look_up(struct fr_elf *e)
 		struct fr_elf_symbol s = {0};
 
 		d = (struct fr_diag){0};
-		r = fr_elf_symbol(e, names[i], &s, &d);
+		r = fr_elf_find_symbol(e, names[i], &s, &d);
 		check(r, s.offset, &d);
 	}
 	d = (struct fr_diag){0};
-	r = fr_elf_markers(e, "p", "m", markers, &d);
+	r = fr_elf_find_markers(e, "p", "m", markers, &d);
 	check(r, 0, &d);
 	for (int i = 0; i < r; i++)
 		check(0, markers[i].offset | markers[i].semaphore, &d);

@@ -118,7 +118,7 @@ static void test_client(void **state)
 	assert_string_equal(s.h.last.detail, "");
 	assert_int_equal(s.h.last.pid, getpid());
 	assert_true(s.h.last.time_ns > before);
-	fr_cause_complete(&s.h.last); /* as the policy does with what it remembers */
+	fr_cause_fill_from_proc(&s.h.last); /* as the policy does with what it remembers */
 	prctl(PR_GET_NAME, comm);
 	assert_string_equal(s.h.last.comm, comm);
 	assert_true(s.h.last.cgroup[0] == '/');

@@ -174,7 +174,7 @@ static struct fr_trigger_info info(struct scene *s, const char *name)
 	struct fr_trigger_info ret;
 
 	for (size_t i = 0; i < fr_triggers_count(s->t); i++) {
-		fr_triggers_info(s->t, i, &ret);
+		fr_triggers_get_info(s->t, i, &ret);
 		if (!strcmp(ret.name, name))
 			return ret;
 	}
@@ -202,7 +202,7 @@ static void armed_when_it_is_open(void **state)
 	assert_int_equal(fr_triggers_enable(s->t, "a", true, &d), 1);
 	assert_int_equal(fr_triggers_test(s->t, "a", "me", &id, &d), -EBUSY);
 	configure(s, &c, 1); /* the same again: nothing is begun anew */
-	fr_triggers_follow(s->t);
+	fr_triggers_rearm_stale(s->t);
 	set_gate(true);
 	until_state(s, "a", FR_TRIGGER_ARMED);
 	assert_int_equal(at_gate, 1);

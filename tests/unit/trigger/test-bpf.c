@@ -127,7 +127,7 @@ static void read_own_cgroup(char *ret, size_t size)
 {
 	struct fr_cause c = {.pid = getpid()};
 
-	fr_cause_complete(&c);
+	fr_cause_fill_from_proc(&c);
 	snprintf(ret, size, "%s", c.cgroup);
 }
 
@@ -1055,16 +1055,16 @@ static void test_verdict(void **state)
 				  "-- END PROG LOAD LOG --\n"
 				  "libbpf: prog 'x': failed to load: -13\n"
 				  "libbpf: failed to load object 'flightrec'\n";
-	struct fr_bpf_verdict v;
+	struct fr_bpf_log_summary v;
 
-	fr_bpf_log_verdict(log, &v);
+	fr_bpf_log_summarize(log, &v);
 	assert_string_equal(v.program, "x");
 	assert_string_equal(v.reason, "R1 invalid mem access 'scalar'");
 	assert_string_equal(v.source, "return *p; @ x.bpf.c:5");
-	fr_bpf_log_verdict("libbpf: one\nlibbpf: map 'y': failed\n\n", &v);
+	fr_bpf_log_summarize("libbpf: one\nlibbpf: map 'y': failed\n\n", &v);
 	assert_string_equal(v.program, "");
 	assert_string_equal(v.reason, "map 'y': failed");
-	fr_bpf_log_verdict(NULL, &v);
+	fr_bpf_log_summarize(NULL, &v);
 	assert_string_equal(v.reason, "");
 }
 

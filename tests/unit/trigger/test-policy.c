@@ -45,7 +45,7 @@ static void model_passes(struct model *m, uint64_t ticks)
 		m->eighths = 8 * m->burst;
 }
 
-static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bool can_join)
+static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bool can_coalesce)
 {
 	enum fr_verdict v = FR_VERDICT_FIRE;
 
@@ -53,15 +53,15 @@ static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bo
 		v = FR_VERDICT_DISABLED;
 	else if (m->t[i].last_ns && m->now_ns < m->t[i].last_ns + m->t[i].cooldown_ns)
 		v = FR_VERDICT_COOLDOWN;
-	else if (can_join)
-		v = FR_VERDICT_JOIN;
+	else if (can_coalesce)
+		v = FR_VERDICT_COALESCE;
 	else if (!m->t[i].free && span_ns < m->t[i].min_fill_ns)
 		v = FR_VERDICT_MIN_FILL;
 	else if (!m->t[i].free && m->burst && m->eighths < 8)
 		v = FR_VERDICT_RATE;
 	else if (!m->t[i].free && m->burst)
 		m->eighths -= 8;
-	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN)
+	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE)
 		m->t[i].last_ns = m->now_ns;
 	m->t[i].counts[v]++;
 	return v;
@@ -99,8 +99,8 @@ static void ask_both(struct model *m, struct fr_policy *p, struct fr_policy_trig
 {
 	const size_t i = any(TRIGGERS);
 	const struct fr_policy_question q = {
-		.now_ns = m->now_ns, .ring_span_ns = any(150), .can_join = any(4) == 0};
-	const enum fr_verdict expected = model_ask(m, i, q.ring_span_ns, q.can_join);
+		.now_ns = m->now_ns, .ring_span_ns = any(150), .can_coalesce = any(4) == 0};
+	const enum fr_verdict expected = model_ask(m, i, q.ring_span_ns, q.can_coalesce);
 
 	assert_int_equal(fr_policy_ask(p, &t[i], &q), expected);
 	if (expected != FR_VERDICT_FIRE)
@@ -111,8 +111,8 @@ static void ask_both(struct model *m, struct fr_policy *p, struct fr_policy_trig
 		model_takes_back(m, i, FR_VERDICT_BUSY);
 		break;
 	case 1:
-		fr_policy_joined(p, &t[i]);
-		model_takes_back(m, i, FR_VERDICT_JOIN);
+		fr_policy_coalesced(p, &t[i]);
+		model_takes_back(m, i, FR_VERDICT_COALESCE);
 		break;
 	}
 }

@@ -59,7 +59,7 @@ static int look_up(const char *path, pid_t pid, const char *root, const char *sy
 	memset(d, 0, sizeof(*d));
 	r = fr_elf_open(path, pid, root, &e, d);
 	if (r == 0)
-		r = fr_elf_symbol(e, symbol, ret, d);
+		r = fr_elf_find_symbol(e, symbol, ret, d);
 	if (r < 0) {
 		print_message("  %s\n    %s\n", d->what, d->hint);
 		assert_int_equal(d->code, r);
@@ -226,12 +226,12 @@ static void finds_markers(void **state)
 	struct fr_diag d = {0};
 
 	assert_int_equal(fr_elf_open(program, 0, "/", &e, &d), 0);
-	assert_int_equal(fr_elf_markers(e, "frtest", "begin", m, &d), 1);
+	assert_int_equal(fr_elf_find_markers(e, "frtest", "begin", m, &d), 1);
 	assert_true(m[0].offset && m[0].semaphore && m[0].semaphore != m[0].offset);
-	assert_int_equal(fr_elf_markers(e, "frtest", "bgin", m, &d), -ENOENT);
+	assert_int_equal(fr_elf_find_markers(e, "frtest", "bgin", m, &d), -ENOENT);
 	assert_non_null(strstr(d.hint, "did you mean frtest:begin"));
 	memset(&d, 0, sizeof(d));
-	assert_int_equal(fr_elf_markers(e, "nothing", "alike", m, &d), -ENOENT);
+	assert_int_equal(fr_elf_find_markers(e, "nothing", "alike", m, &d), -ENOENT);
 	assert_non_null(strstr(d.hint, "frtest:begin or frtest:end"));
 	assert_false(fr_elf_is_go(e));
 	fr_elf_free(e);
@@ -239,7 +239,7 @@ static void finds_markers(void **state)
 	assert_int_equal(fr_elf_open("/proc/self/fd/../exe", 0, "/", &e, &d), -ELOOP);
 	memset(&d, 0, sizeof(d));
 	assert_int_equal(fr_elf_open(in_tmp("unmarked"), 0, "/", &e, &d), 0);
-	assert_int_equal(fr_elf_markers(e, "frtest", "begin", m, &d), -ENOENT);
+	assert_int_equal(fr_elf_find_markers(e, "frtest", "begin", m, &d), -ENOENT);
 	assert_non_null(strstr(d.what, "no static markers"));
 	fr_elf_free(e);
 }
@@ -307,7 +307,7 @@ static void survives_damage(void **state)
 		assert_int_equal(write(fd, all, (size_t)st.st_size), st.st_size);
 		all[at] = was;
 		if (fr_elf_open_fd(fd, "/damaged", 0, "/nonexistent", &e, NULL) == 0 &&
-			fr_elf_symbol(e, "fr_function_slow", &s, NULL) == 0)
+			fr_elf_find_symbol(e, "fr_function_slow", &s, NULL) == 0)
 			assert_true(s.offset <= INT64_MAX);
 		fr_elf_free(e);
 	}

@@ -80,8 +80,8 @@ static const struct fr_source_class *const hands[FR_TRIGGER_KINDS] = {
 struct scene {
 	struct fr_triggers *t;
 	sd_event *event;
-	int dump_returns, join_returns;
-	uint64_t span_ns, next_id, joined_id;
+	int dump_returns, coalesce_returns;
+	uint64_t span_ns, next_id, coalesced_id;
 	unsigned dumps, joins, decided, first, failed, healed;
 	struct fr_cause cause; /* of the newest dump or join */
 	uint64_t window_ns, post_ns;
@@ -102,16 +102,16 @@ static int on_dump(
 	return s->dump_returns;
 }
 
-static int on_join(
+static int on_coalesce(
 	void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns, uint64_t *ret_id)
 {
 	struct scene *s = ctx;
 
-	if (s->join_returns < 0)
-		return s->join_returns;
+	if (s->coalesce_returns < 0)
+		return s->coalesce_returns;
 	s->joins++;
 	s->cause = *cause;
-	*ret_id = s->joined_id;
+	*ret_id = s->coalesced_id;
 	return 0;
 }
 
@@ -144,7 +144,7 @@ static int setup(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	const struct fr_triggers_ops ops = {.dump = on_dump,
-		.join = on_join,
+		.coalesce = on_coalesce,
 		.ring_span_ns = on_span,
 		.decided = on_decided,
 		.armed = on_armed,
@@ -158,7 +158,7 @@ static int setup(void **state)
 	if (!s || sd_event_new(&s->event) < 0)
 		return -1;
 	env.event = s->event;
-	s->join_returns = -ENOENT;
+	s->coalesce_returns = -ENOENT;
 	*state = s;
 	return fr_triggers_new(&env, &ops, &s->t);
 }
@@ -209,7 +209,7 @@ static struct fr_trigger_info info(struct scene *s, const char *name)
 	for (size_t i = 0; i < fr_triggers_count(s->t); i++) {
 		struct fr_trigger_info ret;
 
-		fr_triggers_info(s->t, i, &ret);
+		fr_triggers_get_info(s->t, i, &ret);
 		if (!strcmp(ret.name, name))
 			return ret;
 	}
@@ -232,7 +232,7 @@ static void fire(char name)
 
 static const struct fr_decision *newest(struct scene *s)
 {
-	return fr_triggers_decision(s->t, 0);
+	return fr_triggers_get_decision(s->t, 0);
 }
 
 /* --- the tests */
@@ -250,13 +250,13 @@ static void test_defaults(void **state)
 	assert_int_equal(fr_triggers_configure(s->t, &a, NULL, 0), 0);
 	assert_int_equal(fr_triggers_count(s->t), 3 + n_probes);
 	for (size_t k = 0; k < FR_ARRAY_SIZE(fixed); k++) {
-		fr_triggers_info(s->t, k, &i);
+		fr_triggers_get_info(s->t, k, &i);
 		assert_string_equal(i.name, fixed[k]);
 		/* There is no socket that an application could send to. */
 		assert_int_equal(i.state, k == 2 ? FR_TRIGGER_DISABLED : FR_TRIGGER_ARMED);
 	}
 	for (size_t k = 0; k < n_probes; k++) {
-		fr_triggers_info(s->t, 3 + k, &i);
+		fr_triggers_get_info(s->t, 3 + k, &i);
 		assert_string_equal(i.name, probes[k].name);
 		assert_int_equal(i.state, probes[k].armed ? FR_TRIGGER_ARMED : FR_TRIGGER_DISABLED);
 		assert_int_equal(fr_triggers_enable(s->t, i.name, true, NULL), 0);
@@ -347,7 +347,7 @@ static void follow(struct scene *s)
 {
 	for (size_t i = 0; i < s->t->n; i++)
 		s->t->list[i]->tried_ns = 0;
-	fr_triggers_follow(s->t);
+	fr_triggers_rearm_stale(s->t);
 }
 
 static void test_a_file_that_was_replaced_is_followed(void **state)
@@ -361,7 +361,7 @@ static void test_a_file_that_was_replaced_is_followed(void **state)
 	c[2].enabled = false;
 	configure(s, c, 3);
 	hand_stale = true;
-	fr_triggers_follow(s->t); /* too soon */
+	fr_triggers_rearm_stale(s->t); /* too soon */
 	hand_stale = false;
 	follow(s);
 	assert_int_equal(opened, 2);
@@ -452,10 +452,10 @@ static uint64_t follow_soon(struct scene *s)
 	const unsigned before = opened;
 
 	g->tried_ns = fr_monotonic_ns() - pause_ns + FR_NSEC_PER_SEC;
-	fr_triggers_follow(s->t);
+	fr_triggers_rearm_stale(s->t);
 	assert_int_equal(opened, before);
 	g->tried_ns -= FR_NSEC_PER_SEC;
-	fr_triggers_follow(s->t);
+	fr_triggers_rearm_stale(s->t);
 	assert_int_equal(opened, before + 1);
 	return pause_ns / FR_NSEC_PER_SEC;
 }
@@ -525,10 +525,10 @@ static void test_fire(void **state)
 	assert_string_equal(s->cause.source, "hand");
 	assert_int_equal(s->cause.value, 7000);
 	assert_string_equal(newest(s)->file, "");
-	fr_triggers_dumped(s->t, newest(s)->dump_id + 1, "of another");
-	fr_triggers_dumped(s->t, newest(s)->dump_id, NULL);
+	fr_triggers_set_dump_file(s->t, newest(s)->dump_id + 1, "of another");
+	fr_triggers_set_dump_file(s->t, newest(s)->dump_id, NULL);
 	assert_string_equal(newest(s)->file, "");
-	fr_triggers_dumped(s->t, newest(s)->dump_id, "perf.data.sample.x");
+	fr_triggers_set_dump_file(s->t, newest(s)->dump_id, "perf.data.sample.x");
 	assert_string_equal(newest(s)->file, "perf.data.sample.x");
 	assert_string_equal(info(s, "a").last_file, "perf.data.sample.x");
 	assert_true(info(s, "a").last_fired_ns > 0);
@@ -547,11 +547,11 @@ static void test_a_storm_is_one_decision(void **state)
 		fire('a');
 	assert_int_equal(s->dumps, 2);
 	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
-	assert_int_equal(fr_triggers_decision(s->t, 1)->verdict, FR_VERDICT_COOLDOWN);
-	assert_int_equal(fr_triggers_decision(s->t, 1)->repeats, 19998);
-	assert_non_null(strstr(fr_triggers_decision(s->t, 1)->why, "cools down for another 59min"));
-	assert_int_equal(fr_triggers_decision(s->t, 2)->verdict, FR_VERDICT_FIRE);
-	assert_null(fr_triggers_decision(s->t, 3));
+	assert_int_equal(fr_triggers_get_decision(s->t, 1)->verdict, FR_VERDICT_COOLDOWN);
+	assert_int_equal(fr_triggers_get_decision(s->t, 1)->repeats, 19998);
+	assert_non_null(strstr(fr_triggers_get_decision(s->t, 1)->why, "cools down for another 59min"));
+	assert_int_equal(fr_triggers_get_decision(s->t, 2)->verdict, FR_VERDICT_FIRE);
+	assert_null(fr_triggers_get_decision(s->t, 3));
 	assert_int_equal(info(s, "a").counts[FR_VERDICT_COOLDOWN], 19999);
 	/* One call a second; and of each trigger and verdict one line in the log a minute. */
 	assert_in_range(s->decided, 3, 3 + 60);
@@ -564,25 +564,25 @@ static void test_join(void **state)
 	struct scene *s = *state;
 
 	configure(s, c, 3);
-	s->join_returns = 0;
-	s->joined_id = 40;
+	s->coalesce_returns = 0;
+	s->coalesced_id = 40;
 	fire('a');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_JOIN);
+	assert_int_equal(newest(s)->verdict, FR_VERDICT_COALESCE);
 	assert_int_equal(newest(s)->dump_id, 40);
 	fire('a'); /* it cools down after it has joined, too */
 	assert_int_equal(newest(s)->verdict, FR_VERDICT_COOLDOWN);
 	assert_int_equal(s->joins, 1);
 	assert_int_equal(s->dumps, 0);
 	/* None waits any more: it fires as if none had. */
-	s->join_returns = -ENOENT;
+	s->coalesce_returns = -ENOENT;
 	fire('b');
 	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
-	assert_int_equal(info(s, "b").counts[FR_VERDICT_JOIN], 0);
+	assert_int_equal(info(s, "b").counts[FR_VERDICT_COALESCE], 0);
 	/* The dumper made one of two that asked for the same. */
 	s->dump_returns = 1;
 	fire('c');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_JOIN);
-	assert_int_equal(info(s, "c").counts[FR_VERDICT_JOIN], 1);
+	assert_int_equal(newest(s)->verdict, FR_VERDICT_COALESCE);
+	assert_int_equal(info(s, "c").counts[FR_VERDICT_COALESCE], 1);
 	assert_int_equal(info(s, "c").counts[FR_VERDICT_FIRE], 0);
 }
 
@@ -610,7 +610,7 @@ static void test_limits(void **state)
 	fire('c');
 	assert_int_equal(newest(s)->verdict, FR_VERDICT_RATE);
 	assert_non_null(strstr(newest(s)->why, "RateLimit= of 1 in 1h 0min is used up"));
-	assert_int_equal(fr_triggers_bucket(s->t).burst, 1);
+	assert_int_equal(fr_triggers_get_policy(s->t).burst, 1);
 }
 
 static int no_dump(void *ctx, const struct fr_cause *cause, uint64_t *ret_id)
@@ -633,7 +633,7 @@ static void test_a_person_asks(void **state)
 	a.rate_interval_ns = a.min_fill_ns = 3600 * FR_NSEC_PER_SEC;
 	assert_int_equal(fr_triggers_configure(s->t, &a, NULL, 0), 0);
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(fr_triggers_ask(s->t, "signal", &cause, no_dump, &n), FR_VERDICT_FIRE);
+		assert_int_equal(fr_triggers_request(s->t, "signal", &cause, no_dump, &n), FR_VERDICT_FIRE);
 	assert_int_equal(n, 10);
 	assert_int_equal(newest(s)->dump_id, 99);
 	assert_string_equal(newest(s)->cause.source, "signal");
@@ -642,8 +642,8 @@ static void test_a_person_asks(void **state)
 	c.kind = FR_TRIGGER_SIGNAL;
 	c.enabled = false;
 	assert_int_equal(fr_triggers_configure(s->t, &a, &c, 1), 0);
-	assert_int_equal(fr_triggers_ask(s->t, "signal", &cause, no_dump, &n), FR_VERDICT_DISABLED);
-	assert_int_equal(fr_triggers_ask(s->t, "control", &cause, no_dump, &n), FR_VERDICT_FIRE);
+	assert_int_equal(fr_triggers_request(s->t, "signal", &cause, no_dump, &n), FR_VERDICT_DISABLED);
+	assert_int_equal(fr_triggers_request(s->t, "control", &cause, no_dump, &n), FR_VERDICT_FIRE);
 	assert_int_equal(info(s, "signal").counts[FR_VERDICT_FIRE], 10);
 	assert_int_equal(n, 11);
 }
@@ -688,8 +688,8 @@ static void test_memory_is_bounded(void **state)
 	configure(s, c, 1);
 	for (int i = 0; i < 1000; i++)
 		fire('a');
-	for (; fr_triggers_decision(s->t, n); n++)
-		assert_int_equal(fr_triggers_decision(s->t, n)->dump_id, 1000 - n);
+	for (; fr_triggers_get_decision(s->t, n); n++)
+		assert_int_equal(fr_triggers_get_decision(s->t, n)->dump_id, 1000 - n);
 	assert_int_equal(n, FR_DECISIONS_REMEMBERED);
 }
 
@@ -716,7 +716,7 @@ static void test_counts_add_up(void **state)
 		}
 		s->span_ns = (uint64_t)(rand() % 150);
 		s->dump_returns = rand() % 8 == 0 ? -EAGAIN : rand() % 8 == 0;
-		s->join_returns = rand() % 4 ? -ENOENT : 0;
+		s->coalesce_returns = rand() % 4 ? -ENOENT : 0;
 		fire((char)('a' + i));
 		asked[i]++;
 	}
@@ -728,7 +728,7 @@ static void test_counts_add_up(void **state)
 			sum += t.counts[v];
 		assert_int_equal(sum, asked[i]);
 		dumps += t.counts[FR_VERDICT_FIRE];
-		joins += t.counts[FR_VERDICT_JOIN];
+		joins += t.counts[FR_VERDICT_COALESCE];
 	}
 	assert_int_equal(dumps + joins, s->dumps + s->joins);
 	assert_int_equal(dumps, s->next_id);
