@@ -2,7 +2,7 @@
 /* What made a dump, or might have, in words: the cause of a decision and of a dump's JSON. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
-#include "trigger/cause.h"
+#include "source/cause.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "control/interface.h"
-#include "trigger/cause.h"
+#include "source/cause.h"
 
 #include <stdio.h>
 #include <string.h>

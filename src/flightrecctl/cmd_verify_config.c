@@ -2,7 +2,7 @@
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "flightrecd/config.h"
-#include "trigger/source.h"
+#include "source/source.h"
 
 #include <errno.h>
 #include <stdio.h>

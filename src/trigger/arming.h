@@ -12,7 +12,7 @@
  * outlives its owner where it has to.
  */
 
-#include "trigger/source.h"
+#include "source/source.h"
 
 #include <stdbool.h>
 

@@ -7,7 +7,7 @@
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "trigger/cgroup.h"
+#include "source/cgroup.h"
 #include "trigger/triggers_private.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "trigger/probes.h"
+#include "source/probes.h"
 #include "trigger/triggers_private.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
  */
 
 #include "trigger/policy.h"
-#include "trigger/source.h"
+#include "source/source.h"
 
 struct fr_arming;
 struct fr_triggers;

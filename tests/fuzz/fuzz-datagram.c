@@ -3,7 +3,7 @@
 /* What applications send: whatever it is, what is taken of it is text, and is taken again as it is. */
 
 #include "base/utf8.h"
-#include "trigger/datagram.h"
+#include "source/datagram.h"
 
 #include <inttypes.h>
 #include <stdio.h>

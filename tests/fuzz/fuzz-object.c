@@ -8,10 +8,10 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "trigger/bpf_event.h"
-#include "trigger/bpf_log.h"
-#include "trigger/bpf_object.h"
-#include "trigger/probes.h"
+#include "source/bpf_event.h"
+#include "source/bpf_log.h"
+#include "source/bpf_object.h"
+#include "source/probes.h"
 
 #include <linux/types.h>
 #include <stdint.h>

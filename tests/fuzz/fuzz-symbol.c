@@ -5,7 +5,7 @@
    static and a global function, an IFUNC and a note of <sys/sdt.h>; whole, and stripped with a
    .gnu_debuglink. */
 
-#include "trigger/elf_symbol.h"
+#include "source/elf_symbol.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "base/log.h"
-#include "trigger/probes.h"
+#include "source/probes.h"
 
 #include <ctype.h>
 #include <fcntl.h>

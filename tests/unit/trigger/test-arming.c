@@ -3,7 +3,7 @@
 /* Triggers whose sources take their time to open: a gate holds up those with the subject "hung", as a file
    system would, and the caller is never held up. */
 
-#include "heard.h"
+#include "../source/heard.h"
 
 #include "base/cleanup.h"
 #include "trigger/triggers_private.h"

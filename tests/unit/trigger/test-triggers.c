@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "trigger/probes.h"
+#include "source/probes.h"
 #include "trigger/triggers_private.h"
 
 #include <errno.h>

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What programs of classic tracepoints return. Where one returns 0, the kernel keeps the event from all who
+ * record that tracepoint with perf, on the whole machine; and 0 is what a program returns whose author did
+ * not know. So each way out of it becomes a jump to one behind its last instruction, which returns 1:
+ *
+ *     … exit … exit      ─►      … goto tail … goto tail, tail: r0 = 1, exit
+ *
+ * No instruction moves, so what libbpf knows by their numbers (relocations, lines of the source) stays true.
+ * It keeps functions that are called apart, and puts them behind the tail as it loads: what they return is
+ * theirs.
+ */
+#include "base/cleanup.h"
+#include "source/bpf_object_private.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <string.h>
+
+/* The N instructions at INSNS, with room for two more: 1 where there is a way out, 0 where there is none,
+   -E2BIG where a jump does not reach the end. */
+static int redirect_exits(struct bpf_insn *insns, size_t n)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		/* The second half of a 64-bit constant has no code: it cannot be taken for one. */
+		if (insns[i].code != (BPF_JMP | BPF_EXIT))
+			continue;
+		if (n - i - 1 > INT16_MAX)
+			return -E2BIG;
+		insns[i] = (struct bpf_insn){.code = BPF_JMP | BPF_JA, .off = (int16_t)(n - i - 1)};
+		any = true;
+	}
+	insns[n] = (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1};
+	insns[n + 1] = (struct bpf_insn){.code = BPF_JMP | BPF_EXIT};
+	return any;
+}
+
+static int return_one(struct bpf_program *p)
+{
+	const size_t n = bpf_program__insn_cnt(p);
+	_cleanup_free_ struct bpf_insn *insns = calloc(n + 2, sizeof(*insns));
+	int r;
+
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, bpf_program__insns(p), n * sizeof(*insns));
+	r = redirect_exits(insns, n);
+	return r > 0 ? bpf_program__set_insns(p, insns, n + 2) : r;
+}
+
+int fr_bpf_return_one(struct fr_bpf_object *o, struct fr_diag *d)
+{
+	struct bpf_program *p;
+	int r = 0;
+
+	for (p = bpf_object__next_program(o->libbpf, NULL); p && r == 0;
+		p = bpf_object__next_program(o->libbpf, p))
+		if (bpf_program__autoload(p) && bpf_program__type(p) == BPF_PROG_TYPE_TRACEPOINT) {
+			r = return_one(p);
+			if (r == -E2BIG)
+				fr_fail(d, r, "use SEC(\"tp_btf/...\") or SEC(\"raw_tp/...\")",
+					"the program '%s' of %s is too long for a classic tracepoint",
+					bpf_program__name(p), o->label);
+		}
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot prepare %s", o->label) : 0;
+}

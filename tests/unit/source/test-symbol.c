@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* Where functions and markers are: in frtest-function, in stripped copies of it with and without a debug
+   file, in another root, and in what is no such thing. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "source/elf_internal.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char tmp[] = "/tmp/flightrec-symbol-XXXXXX";
+static char program[PATH_MAX];
+static uint64_t slow_at; /* in the file, by the kernel's own map */
+
+__attribute__((format(printf, 1, 2))) static int shell(const char *fmt, ...)
+{
+	char command[3 * PATH_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(command, sizeof(command), fmt, ap);
+	va_end(ap);
+	return system(command);
+}
+
+static const char *in_tmp(const char *name)
+{
+	static char path[4][PATH_MAX];
+	static unsigned i;
+	char *ret = path[i++ % 4];
+
+	snprintf(ret, PATH_MAX, "%s/%s", tmp, name);
+	return ret;
+}
+
+/* 0 and the offset; or what was said. */
+static int look_up(const char *path, pid_t pid, const char *root, const char *symbol,
+	struct fr_elf_symbol *ret, struct fr_diag *d)
+{
+	struct fr_elf *e = NULL;
+	int r;
+
+	memset(d, 0, sizeof(*d));
+	r = fr_elf_open(path, pid, root, &e, d);
+	if (r == 0)
+		r = fr_elf_find_symbol(e, symbol, ret, d);
+	if (r < 0) {
+		print_message("  %s\n    %s\n", d->what, d->hint);
+		assert_int_equal(d->code, r);
+		assert_true(d->what[0]);
+	}
+	fr_elf_free(e);
+	return r;
+}
+
+static void assert_offset(const char *path, const char *root, const char *symbol, uint64_t offset)
+{
+	struct fr_elf_symbol s = {0};
+	struct fr_diag d;
+
+	assert_int_equal(look_up(path, 0, root, symbol, &s, &d), 0);
+	assert_int_equal(s.offset, offset);
+}
+
+static void assert_refused(const char *path, const char *symbol, int code, const char *what, const char *hint)
+{
+	struct fr_elf_symbol s = {0};
+	struct fr_diag d;
+
+	assert_int_equal(look_up(path, 0, in_tmp("none"), symbol, &s, &d), code);
+	assert_non_null(strstr(d.what, what));
+	assert_non_null(strstr(d.hint, hint));
+}
+
+static void finds_what_the_kernel_mapped(void **state)
+{
+	struct fr_elf_symbol s = {0};
+	struct fr_diag d;
+
+	assert_offset(program, in_tmp("none"), "fr_function_slow", slow_at);
+	assert_int_equal(look_up(program, 0, in_tmp("none"), "fr_function_slow+0x4", &s, &d), 0);
+	assert_int_equal(s.offset, slow_at + 4);
+	assert_int_equal(s.into, 4);
+	assert_refused(program, "fr_function_slow+0x4000", -EINVAL, "bytes long", "");
+	assert_refused(program, "fr_function_slow+", -EINVAL, "no offset", "+0x1c");
+}
+
+static void tells_static_functions_apart(void **state)
+{
+	struct fr_elf_symbol a = {0}, b = {0};
+	struct fr_diag d;
+
+	assert_refused(program, "fr_function_static", -ENOTUNIQ, "fr_function_static@function_other.c",
+		"symbol@file.c");
+	assert_int_equal(look_up(program, 0, "/", "fr_function_static@function.c", &a, &d), 0);
+	assert_int_equal(look_up(program, 0, "/", "fr_function_static@function_other.c", &b, &d), 0);
+	assert_int_not_equal(a.offset, b.offset);
+	assert_refused(program, "fr_function_static@elsewhere.c", -ENOENT, "of elsewhere.c", "");
+}
+
+static void says_why_not(void **state)
+{
+	assert_refused(program, "fr_function_slwo", -ENOENT, "has no function fr_function_slwo",
+		"did you mean fr_function_slow");
+	assert_refused(program, "slow", -ENOENT, "has no function slow", "did you mean fr_function_slow");
+	assert_refused(program, "nanosleep", -EINVAL, "only imports nanosleep", "libc.so.6");
+	assert_refused(program, "nanosleep@plt", -EINVAL, "is a jump", "library");
+	assert_refused(program, "fr_function_semaphore", -EINVAL, "is data", "");
+	assert_refused(program, "", -EINVAL, "missing", "");
+	assert_refused("relative", "x", -EINVAL, "not an absolute path", "/");
+	assert_refused("/nonexistent/x", "x", -ENOENT, "no such file: /nonexistent/x", "Pid=");
+	assert_refused("/proc/version", "x", -ENOEXEC, "not an ELF file", "");
+	assert_refused("/dev/null", "x", -ENOEXEC, "no regular file", "");
+	assert_refused("/", "x", -ENOEXEC, "no regular file", "");
+}
+
+static void refuses_other_machines(void **state)
+{
+	_cleanup_free_ uint8_t *h = calloc(1, 64);
+	const char *path = in_tmp("foreign");
+	FILE *f;
+
+	for (int variant = 0; variant < 3; variant++) {
+		int fd = open(program, O_RDONLY | O_CLOEXEC);
+
+		assert_int_equal(read(fd, h, 64), 64);
+		close(fd);
+		if (variant == 0)
+			h[EI_CLASS] = ELFCLASS32;
+		else if (variant == 1)
+			((Elf64_Ehdr *)h)->e_machine = EM_S390;
+		else
+			((Elf64_Ehdr *)h)->e_type = ET_REL;
+		f = fopen(path, "we");
+		fwrite(h, 64, 1, f);
+		fclose(f);
+		assert_refused(path, "x", -ENOEXEC,
+			variant == 0   ? "32-bit"
+			: variant == 1 ? "another architecture"
+				       : "no program",
+			"");
+	}
+}
+
+/* The C library, for what only such a thing has. */
+static void chooses_in_a_library(void **state)
+{
+	char path[PATH_MAX] = "", line[PATH_MAX + 128];
+	struct fr_elf_symbol s = {0};
+	struct fr_diag d;
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (fgets(line, sizeof(line), f))
+		if (strstr(line, "/libc.so.6"))
+			sscanf(strchr(line, '/'), "%[^\n]", path);
+	fclose(f);
+	if (!path[0]) {
+		print_message("no libc.so.6 is mapped here\n");
+		skip();
+	}
+	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "nanosleep", &s, &d), 0);
+	/* Two versions; one is the default. */
+	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "pthread_cond_wait", &s, &d), 0);
+	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "strlen", &s, &d), -EINVAL);
+	assert_non_null(strstr(d.what, "IFUNC"));
+}
+
+static void finds_the_debug_file(void **state)
+{
+	char id[128] = "", path[PATH_MAX + 64];
+	const char *root = in_tmp("debug");
+	FILE *f;
+
+	assert_int_equal(shell("cd %s && objcopy --strip-all %s stripped && objcopy --only-keep-debug %s "
+			       "symbols && objcopy --strip-all --add-gnu-debuglink=symbols %s linked",
+				 tmp, program, program, program),
+		0);
+	assert_refused(in_tmp("stripped"), "fr_function_slow", -ENOENT, "is stripped", ".build-id/");
+	snprintf(path, sizeof(path), "readelf -n %s | sed -n 's/.*Build ID: //p'", program);
+	f = popen(path, "re");
+	assert_non_null(fgets(id, sizeof(id), f));
+	pclose(f);
+	assert_int_equal(shell("cd %s && mkdir -p debug/.build-id/%.2s && cp symbols "
+			       "debug/.build-id/%.2s/%.*s.debug",
+				 tmp, id, id, (int)strcspn(id + 2, "\n"), id + 2),
+		0);
+	assert_offset(in_tmp("stripped"), root, "fr_function_slow", slow_at);
+	/* Beside it, by its name. */
+	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
+	assert_int_equal(shell("cd %s && mkdir .debug && mv symbols .debug/", tmp), 0);
+	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
+	/* Of another build: none. */
+	assert_int_equal(shell("cd %s && cp /proc/%d/exe .debug/symbols", tmp, (int)getpid()), 0);
+	assert_refused(in_tmp("linked"), "fr_function_slow", -ENOENT, "is stripped", "");
+	/* Without a build-id the checksum tells. */
+	assert_int_equal(shell("cd %s && rm -r .debug && objcopy --remove-section=.note.gnu.build-id %s a && "
+			       "objcopy --only-keep-debug a symbols && objcopy --strip-all "
+			       "--add-gnu-debuglink=symbols a linked",
+				 tmp, program),
+		0);
+	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
+	assert_int_equal(shell("printf x >>%s", in_tmp("symbols")), 0);
+	assert_refused(in_tmp("linked"), "fr_function_slow", -ENOENT, "is stripped", "");
+}
+
+static void finds_markers(void **state)
+{
+	struct fr_elf_marker m[FR_ELF_MARKERS_MAX];
+	struct fr_elf *e = NULL;
+	struct fr_diag d = {0};
+
+	assert_int_equal(fr_elf_open(program, 0, "/", &e, &d), 0);
+	assert_int_equal(fr_elf_find_markers(e, "frtest", "begin", m, &d), 1);
+	assert_true(m[0].offset && m[0].semaphore && m[0].semaphore != m[0].offset);
+	assert_int_equal(fr_elf_find_markers(e, "frtest", "bgin", m, &d), -ENOENT);
+	assert_non_null(strstr(d.hint, "did you mean frtest:begin"));
+	memset(&d, 0, sizeof(d));
+	assert_int_equal(fr_elf_find_markers(e, "nothing", "alike", m, &d), -ENOENT);
+	assert_non_null(strstr(d.hint, "frtest:begin or frtest:end"));
+	assert_false(fr_elf_is_go(e));
+	fr_elf_free(e);
+	memset(&d, 0, sizeof(d));
+	assert_int_equal(fr_elf_open("/proc/self/fd/../exe", 0, "/", &e, &d), -ELOOP);
+	memset(&d, 0, sizeof(d));
+	assert_int_equal(fr_elf_open(in_tmp("unmarked"), 0, "/", &e, &d), 0);
+	assert_int_equal(fr_elf_find_markers(e, "frtest", "begin", m, &d), -ENOENT);
+	assert_non_null(strstr(d.what, "no static markers"));
+	fr_elf_free(e);
+}
+
+/* A path, and a link at its end, are the other root's. */
+static void looks_into_another_root(void **state)
+{
+	struct fr_elf_symbol s = {0};
+	struct fr_diag d;
+	int ready[2], r;
+	pid_t child;
+
+	if (geteuid() != 0) {
+		print_message("chroot() takes root\n");
+		skip();
+	}
+	assert_int_equal(shell("cd %s && mkdir -p root/opt && cp %s root/opt/real && ln -s /opt/real "
+			       "root/opt/link && ln -s ../../../../../../etc/passwd root/opt/out",
+				 tmp, program),
+		0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	child = fork();
+	if (child == 0) {
+		if (chroot(in_tmp("root")) < 0 || write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &d, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	r = look_up("/opt/link", child, "/", "fr_function_slow", &s, &d);
+	assert_int_equal(look_up("/opt/out", child, "/", "x", &s, &d), -ENOENT);
+	assert_non_null(strstr(d.what, "in the root of process"));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(r, 0);
+	assert_int_equal(s.offset, slow_at);
+	assert_int_equal(look_up("/opt/link", child, "/", "x", &s, &d), -ESRCH);
+}
+
+/* Cut short, and with each byte of its headers and of its tables' headers changed: refused or not, but never
+   a place that is outside of the file. */
+static void survives_damage(void **state)
+{
+	_cleanup_free_ uint8_t *all = NULL;
+	struct fr_elf_symbol s = {0};
+	struct stat st;
+	int fd = open(program, O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	all = malloc((size_t)st.st_size);
+	assert_int_equal(read(fd, all, (size_t)st.st_size), st.st_size);
+	close(fd);
+	for (size_t i = 0; i < 1200; i++) {
+		size_t at = i < 600 ? i : (size_t)((Elf64_Ehdr *)all)->e_shoff + (i - 600) * 3;
+		struct fr_elf *e = NULL;
+		uint8_t was;
+
+		if (at >= (size_t)st.st_size)
+			break;
+		was = all[at];
+		all[at] ^= i % 2 ? 0xff : 0x81;
+		fd = memfd_create("damaged", MFD_CLOEXEC);
+		assert_int_equal(write(fd, all, (size_t)st.st_size), st.st_size);
+		all[at] = was;
+		if (fr_elf_open_fd(fd, "/damaged", 0, "/nonexistent", &e, NULL) == 0 &&
+			fr_elf_find_symbol(e, "fr_function_slow", &s, NULL) == 0)
+			assert_true(s.offset <= INT64_MAX);
+		fr_elf_free(e);
+	}
+}
+
+static int set_up(void **state)
+{
+	char line[256], command[PATH_MAX + 64];
+	const char *offset;
+	FILE *f;
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (n < 0 || !mkdtemp(tmp))
+		return -1;
+	program[n] = '\0';
+	snprintf(strrchr(program, '/'), 32, "/frtest-function");
+	snprintf(command, sizeof(command), "echo | %s", program);
+	f = popen(command, "re");
+	if (!f || !fgets(line, sizeof(line), f) || pclose(f) != 0)
+		return -1;
+	offset = strstr(line, "\"offset\": ");
+	slow_at = offset ? strtoull(offset + 10, NULL, 10) : 0;
+	if (!slow_at)
+		return -1;
+	return shell("objcopy --remove-section=.note.stapsdt %s %s", program, in_tmp("unmarked"));
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
+static int tear_down(void **state)
+{
+	return nftw(tmp, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_the_kernel_mapped),
+		cmocka_unit_test(tells_static_functions_apart),
+		cmocka_unit_test(says_why_not),
+		cmocka_unit_test(refuses_other_machines),
+		cmocka_unit_test(chooses_in_a_library),
+		cmocka_unit_test(finds_the_debug_file),
+		cmocka_unit_test(finds_markers),
+		cmocka_unit_test(looks_into_another_root),
+		cmocka_unit_test(survives_damage),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
