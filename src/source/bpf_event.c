@@ -10,7 +10,7 @@
 
 #include <flightrec/trigger.bpf.h>
 
-static void tidy(char *text, size_t size)
+static void make_printable(char *text, size_t size)
 {
 	text[size - 1] = '\0';
 	fr_utf8_tidy(text);
@@ -18,15 +18,15 @@ static void tidy(char *text, size_t size)
 
 int fr_bpf_event_parse(const void *data, size_t n, uint64_t now_ns, struct flightrec_event *ret)
 {
-	/* The ring has it in steps of eight bytes, so a later version's event may be longer. */
+	/* The event of a later version of the ABI may be longer. */
 	if (n < sizeof(*ret))
 		return -EBADMSG;
 	memcpy(ret, data, sizeof(*ret));
 	if (ret->abi != FLIGHTREC_TRIGGER_ABI || ret->size < sizeof(*ret) || ret->size > n)
 		return -EBADMSG;
-	tidy(ret->comm, sizeof(ret->comm));
-	tidy(ret->reason, sizeof(ret->reason));
-	tidy(ret->detail, sizeof(ret->detail));
+	make_printable(ret->comm, sizeof(ret->comm));
+	make_printable(ret->reason, sizeof(ret->reason));
+	make_printable(ret->detail, sizeof(ret->detail));
 	if (!ret->time_ns || ret->time_ns > now_ns)
 		ret->time_ns = now_ns;
 	if (ret->unit > FLIGHTREC_UNIT_PERCENT)

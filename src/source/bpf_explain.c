@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What libbpf and the kernel mean, in words. */
+/* Puts errors of libbpf and the kernel into words. */
 #include "base/capability.h"
 #include "base/cleanup.h"
 #include "source/bpf_log.h"
@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A code of libbpf's own (4000 …) is no errno. */
+/* libbpf's own codes (4000 and above) are not errnos. */
 static int errno_of(int code)
 {
 	return code <= -LIBBPF_ERRNO__LIBELF ? -EINVAL : code;
 }
 
-/* "CAP_BPF and CAP_PERFMON", as far as we lack them, into RET; NULL: none. Since 5.8, CAP_SYS_ADMIN holds
- * both. */
+/* Writes the missing ones of "CAP_BPF and CAP_PERFMON" into RET. NULL: none is missing. CAP_SYS_ADMIN
+   includes both (since 5.8). */
 static const char *missing_capabilities(char *ret, size_t size)
 {
 	const bool bpf = fr_capable(CAP_BPF), perfmon = fr_capable(CAP_PERFMON);
@@ -37,8 +37,7 @@ static int not_permitted(const char *label, int code, const char *doing, struct 
 		return fr_fail(d, code, "AmbientCapabilities= of the unit grants them to a service",
 			"not permitted to %s %s: %s is missing", doing, label, names);
 	return fr_fail(d, code,
-		"the kernel's lockdown, a security module, or a seccomp filter (SystemCallFilter=) can be "
-		"why",
+		"check the kernel's lockdown, security modules, and seccomp filters (SystemCallFilter=)",
 		"not permitted to %s %s, though the capabilities are there", doing, label);
 }
 
@@ -61,7 +60,7 @@ static int rejected(const char *label, const struct fr_bpf_log_summary *v, struc
 
 	snprintf(hint, sizeof(hint), "%s%s%sthe whole log of the verifier is logged at level debug",
 		v->source[0] ? "at `" : "", v->source, v->source[0] ? "`; " : "");
-	/* -EINVAL, whatever the verifier chose: -EACCES would say that a right is missing. */
+	/* Not the verifier's own code: its -EACCES does not mean that a right is missing. */
 	return fr_fail(d, -EINVAL, hint, "the kernel's verifier rejects the program '%s' of %s: %s",
 		v->program, label, v->reason);
 }
@@ -77,7 +76,7 @@ int fr_bpf_explain_load(const char *label, int code, const char *text, struct fr
 		return not_permitted(label, code, "load", d);
 	if (code == -E2BIG)
 		return fr_fail(d, code,
-			"make its loops and branches fewer: it gives up after a million steps",
+			"reduce its loops and branches: the verifier gives up after a million steps",
 			"a program of %s is too complex for the kernel's verifier", label);
 	return fr_fail_errno(d, errno_of(code), v.reason[0] ? v.reason : NULL, "cannot load %s", label);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The globals of an object, found by its BTF. All of that is the object's word: every step is checked. */
+/* The globals of an object, found by its BTF. The object may claim anything there, so every step is checked.
+ */
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/units.h"
@@ -18,16 +19,11 @@ struct global {
 	const struct btf_type *type; /* without qualifiers and typedefs */
 };
 
-static const struct btf_type *skip_modifiers(const struct btf *btf, uint32_t id)
+static const struct btf_type *resolve_type(const struct btf *btf, uint32_t id)
 {
-	const struct btf_type *t = btf__type_by_id(btf, id);
+	const int resolved = btf__resolve_type(btf, id);
 
-	for (int i = 0; t && i < 32; i++) {
-		if (!btf_is_mod(t) && !btf_is_typedef(t))
-			return t;
-		t = btf__type_by_id(btf, t->type);
-	}
-	return NULL;
+	return resolved < 0 ? NULL : btf__type_by_id(btf, (uint32_t)resolved);
 }
 
 static bool is_data(const char *section)
@@ -36,24 +32,24 @@ static bool is_data(const char *section)
 				  !strncmp(section, ".bss", 4));
 }
 
-/* The variable VSI of the section whose initial values are DATA: 0, or -EINVAL where it is none that can be
-   set. */
-static int variable(const struct btf *btf, const struct btf_var_secinfo *vsi, uint8_t *data, size_t size,
-	struct global *ret)
+/* Describes the variable VSI of a section with the initial values DATA. False: it cannot be set. */
+static bool describe_variable(const struct btf *btf, const struct btf_var_secinfo *vsi, uint8_t *data,
+	size_t size, struct global *ret)
 {
 	const struct btf_type *var = btf__type_by_id(btf, vsi->type);
 
 	if (!var || !btf_is_var(var) || vsi->offset > size || vsi->size > size - vsi->offset)
-		return -EINVAL;
+		return false;
 	*ret = (struct global){.name = btf__name_by_offset(btf, var->name_off),
 		.at = data + vsi->offset,
 		.size = vsi->size,
-		.type = skip_modifiers(btf, var->type)};
-	return ret->name && *ret->name && ret->type ? 0 : -EINVAL;
+		.type = resolve_type(btf, var->type)};
+	return ret->name && *ret->name && ret->type;
 }
 
-/* Call FN for each global until it returns other than 0, which is returned. */
-static int each_global(const struct fr_bpf_object *o, int (*fn)(void *ctx, const struct global *g), void *ctx)
+/* Calls FN for each global until it returns true. Returns whether it did. */
+static bool find_global_if(
+	const struct fr_bpf_object *o, bool (*fn)(void *ctx, const struct global *g), void *ctx)
 {
 	const struct btf *btf = bpf_object__btf(o->libbpf);
 	uint32_t n = btf ? btf__type_cnt(btf) : 0;
@@ -68,14 +64,12 @@ static int each_global(const struct fr_bpf_object *o, int (*fn)(void *ctx, const
 
 		for (uint16_t j = 0; data && j < btf_vlen(t); j++) {
 			struct global g;
-			int r = variable(btf, btf_var_secinfos(t) + j, data, size, &g);
 
-			r = r < 0 ? 0 : fn(ctx, &g);
-			if (r)
-				return r;
+			if (describe_variable(btf, btf_var_secinfos(t) + j, data, size, &g) && fn(ctx, &g))
+				return true;
 		}
 	}
-	return 0;
+	return false;
 }
 
 struct lookup {
@@ -83,50 +77,51 @@ struct lookup {
 	struct global *ret;
 };
 
-static int is_named(void *ctx, const struct global *g)
+static bool copy_if_named(void *ctx, const struct global *g)
 {
 	const struct lookup *l = ctx;
 
 	if (strcmp(l->name, g->name) != 0)
-		return 0;
+		return false;
 	*l->ret = *g;
-	return 1;
+	return true;
 }
 
-static int find(const struct fr_bpf_object *o, const char *name, struct global *ret)
+static int find_global(const struct fr_bpf_object *o, const char *name, struct global *ret)
 {
 	struct lookup l = {name, ret};
 
-	return each_global(o, is_named, &l) == 1 ? 0 : -ENOENT;
+	return find_global_if(o, copy_if_named, &l) ? 0 : -ENOENT;
+}
+
+static int find_sized_global(const struct fr_bpf_object *o, const char *name, size_t size, struct global *ret)
+{
+	int r = find_global(o, name, ret);
+
+	return r == 0 && ret->size != size ? -EINVAL : r;
 }
 
 int fr_bpf_object_get(const struct fr_bpf_object *o, const char *name, void *ret, size_t size)
 {
-	struct global g = {0};
-	int r = find(o, name, &g);
+	struct global g;
+	int r = find_sized_global(o, name, size, &g);
 
-	if (r < 0)
-		return r;
-	if (g.size != size)
-		return -EINVAL;
-	memcpy(ret, g.at, size);
-	return 0;
+	if (r == 0)
+		memcpy(ret, g.at, size);
+	return r;
 }
 
 int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *value, size_t size)
 {
-	struct global g = {0};
-	int r = find(o, name, &g);
+	struct global g;
+	int r = find_sized_global(o, name, size, &g);
 
-	if (r < 0)
-		return r;
-	if (g.size != size)
-		return -EINVAL;
-	memcpy(g.at, value, size);
-	return 0;
+	if (r == 0)
+		memcpy(g.at, value, size);
+	return r;
 }
 
-/* Bits of an integer; 0: it is none. */
+/* The number of bits of an integer; 0: G is not an integer. */
 static unsigned integer_bits(const struct global *g, bool *ret_signed)
 {
 	bool integer = btf_is_int(g->type) || btf_is_enum(g->type) || btf_is_enum64(g->type);
@@ -139,15 +134,10 @@ static unsigned integer_bits(const struct global *g, bool *ret_signed)
 
 static void store(const struct global *g, uint64_t value)
 {
-	const uint8_t v8 = (uint8_t)value;
-	const uint16_t v16 = (uint16_t)value;
-	const uint32_t v32 = (uint32_t)value;
-	const void *from = g->size == 1	  ? (const void *)&v8
-			   : g->size == 2 ? (const void *)&v16
-			   : g->size == 4 ? (const void *)&v32
-					  : (const void *)&value;
-
-	memcpy(g->at, from, g->size);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	value <<= 64 - 8 * g->size;
+#endif
+	memcpy(g->at, &value, g->size);
 }
 
 int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t value)
@@ -155,7 +145,7 @@ int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t
 	bool is_signed = false;
 	struct global g = {0};
 	unsigned bits;
-	int r = find(o, name, &g);
+	int r = find_global(o, name, &g);
 
 	if (r < 0)
 		return r;
@@ -167,7 +157,7 @@ int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t
 	return 0;
 }
 
-/* TEXT as a number of BITS: -EINVAL: it is none, -ERANGE: it does not fit. */
+/* Parses a number of BITS. 0; -EINVAL: it is not a number; -ERANGE: it does not fit. */
 static int parse_number(const char *text, unsigned bits, bool is_signed, uint64_t *ret)
 {
 	const char *digits = text + (*text == '-');
@@ -195,22 +185,23 @@ static int parse_number(const char *text, unsigned bits, bool is_signed, uint64_
 
 static int assign_number(const struct global *g, const char *text, struct fr_diag *d)
 {
-	bool is_signed = false, boolean = btf_is_int(g->type) && btf_int_encoding(g->type) & BTF_INT_BOOL;
+	bool is_signed = false, is_bool = btf_is_int(g->type) && btf_int_encoding(g->type) & BTF_INT_BOOL;
 	unsigned bits = integer_bits(g, &is_signed);
 	uint64_t value;
 	int r;
 
-	if (boolean) {
+	if (is_bool) {
 		r = fr_boolean_parse(text);
 		value = r > 0;
 		if (r < 0)
-			return fr_fail(d, -EINVAL, "yes or no", "'%s' is no value for '%s'", text, g->name);
+			return fr_fail(
+				d, -EINVAL, "give yes or no", "'%s' is not a value for '%s'", text, g->name);
 	} else {
 		r = parse_number(text, bits, is_signed, &value);
 		if (r < 0)
 			return fr_fail(d, -EINVAL, "give a number that the variable can hold",
 				r == -ERANGE ? "'%s' does not fit into '%s', %s%u bits"
-					     : "'%s' is no number for '%s', %s%u bits",
+					     : "'%s' is not a number for '%s', %s%u bits",
 				text, g->name, is_signed ? "signed " : "", bits);
 	}
 	store(g, value);
@@ -220,7 +211,7 @@ static int assign_number(const struct global *g, const char *text, struct fr_dia
 static bool is_text(const struct btf *btf, const struct global *g)
 {
 	const struct btf_type *element =
-		btf_is_array(g->type) ? skip_modifiers(btf, btf_array(g->type)->type) : NULL;
+		btf_is_array(g->type) ? resolve_type(btf, btf_array(g->type)->type) : NULL;
 
 	return element && btf_is_int(element) && element->size == 1 && g->size > 0;
 }
@@ -237,49 +228,47 @@ static int assign_text(const struct global *g, const char *text, struct fr_diag 
 	return 0;
 }
 
-static bool is_ours(const char *name)
+static bool is_abi_global(const char *name)
 {
 	return strncmp(name, "flightrec_", 10) == 0;
 }
 
-struct nearest {
+struct suggestion {
 	const struct btf *btf;
 	const char *wanted;
-	unsigned limit;
-	const char *near;
-	char all[256]; /* "a, b, c" */
+	unsigned distance;
+	const char *nearest; /* NULL: none is near */
+	char all[256];	     /* "a, b, c" */
 };
 
-static int consider(void *ctx, const struct global *g)
+static bool add_suggestion(void *ctx, const struct global *g)
 {
-	struct nearest *n = ctx;
-	size_t len = strlen(n->all);
+	struct suggestion *s = ctx;
+	size_t len = strlen(s->all);
 	unsigned distance;
 	bool is_signed;
 
-	if (is_ours(g->name) || (!integer_bits(g, &is_signed) && !is_text(n->btf, g)))
-		return 0;
-	snprintf(n->all + len, sizeof(n->all) - len, "%s%s", len ? ", " : "", g->name);
-	distance = fr_edit_distance(n->wanted, g->name, n->limit);
-	if (distance <= n->limit) {
-		n->limit = distance;
-		n->near = g->name;
+	if (is_abi_global(g->name) || (!integer_bits(g, &is_signed) && !is_text(s->btf, g)))
+		return false;
+	snprintf(s->all + len, sizeof(s->all) - len, "%s%s", len ? ", " : "", g->name);
+	distance = fr_edit_distance(s->wanted, g->name, s->distance);
+	if (distance <= s->distance) {
+		s->distance = distance;
+		s->nearest = g->name;
 	}
-	return 0;
+	return false;
 }
 
-static int no_such_global(const struct fr_bpf_object *o, const char *name, struct fr_diag *d)
+static int explain_missing(const struct fr_bpf_object *o, const char *name, struct fr_diag *d)
 {
-	struct nearest n = {.btf = bpf_object__btf(o->libbpf), .wanted = name, .limit = 3};
+	struct suggestion s = {.btf = bpf_object__btf(o->libbpf), .wanted = name, .distance = 3};
 	char hint[320];
 
-	each_global(o, consider, &n);
-	if (n.near)
-		snprintf(hint, sizeof(hint), "did you mean %s?", n.near);
-	else if (n.all[0])
-		snprintf(hint, sizeof(hint), "it has: %s", n.all);
+	find_global_if(o, add_suggestion, &s);
+	if (s.nearest)
+		snprintf(hint, sizeof(hint), "did you mean %s?", s.nearest);
 	else
-		snprintf(hint, sizeof(hint), "it has none that can be set");
+		snprintf(hint, sizeof(hint), "it has: %s", s.all[0] ? s.all : "none that can be set");
 	return fr_fail(d, -EINVAL, hint, "%s has no global '%s'", o->label, name);
 }
 
@@ -291,14 +280,14 @@ int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct
 	char name[128];
 
 	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
-		return fr_fail(d, -EINVAL, "write Set=NAME=VALUE", "Set=%s names no global and its value",
-			assignment);
+		return fr_fail(d, -EINVAL, "write Set=NAME=VALUE",
+			"Set=%s does not name a global and its value", assignment);
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
-	if (is_ours(name))
+	if (is_abi_global(name))
 		return fr_fail(d, -EINVAL, "Threshold=, Pid=, Comm=, CGroup= and Cooldown= set those",
-			"'%s' is not for Set=", name);
-	if (find(o, name, &g) < 0)
-		return no_such_global(o, name, d);
+			"Set= cannot set '%s'", name);
+	if (find_global(o, name, &g) < 0)
+		return explain_missing(o, name, d);
 	if (is_text(bpf_object__btf(o->libbpf), &g))
 		return assign_text(&g, equals + 1, d);
 	if (!integer_bits(&g, &is_signed))

@@ -5,14 +5,15 @@
 #include <bpf/libbpf.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static _Thread_local struct fr_bpf_log *current;
 
-/* Add TEXT, and let go of the oldest that does not fit. */
+/* Appends TEXT, and drops the oldest text that does not fit. */
 static void append(struct fr_bpf_log *log, const char *text, size_t len)
 {
-	size_t over;
+	size_t excess;
 
 	if (!log->text)
 		log->text = malloc(FR_BPF_LOG_SIZE + 1);
@@ -22,10 +23,10 @@ static void append(struct fr_bpf_log *log, const char *text, size_t len)
 		text += len - FR_BPF_LOG_SIZE;
 		len = FR_BPF_LOG_SIZE;
 	}
-	over = log->len + len > FR_BPF_LOG_SIZE ? log->len + len - FR_BPF_LOG_SIZE : 0;
-	memmove(log->text, log->text + over, log->len - over);
-	memcpy(log->text + log->len - over, text, len);
-	log->len += len - over;
+	excess = log->len + len > FR_BPF_LOG_SIZE ? log->len + len - FR_BPF_LOG_SIZE : 0;
+	memmove(log->text, log->text + excess, log->len - excess);
+	memcpy(log->text + log->len - excess, text, len);
+	log->len += len - excess;
 	log->text[log->len] = '\0';
 }
 
@@ -70,84 +71,80 @@ void fr_bpf_log_deinit(struct fr_bpf_log *log)
 	*log = (struct fr_bpf_log){0};
 }
 
-static bool begins(const char *line, size_t len, const char *with)
+/* TEXT, of LEN bytes, begins with PREFIX. */
+static bool has_prefix(const char *text, size_t len, const char *prefix)
 {
-	return len >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
+	return len >= strlen(prefix) && memcmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* LINE without what libbpf puts before and blanks around, into RET, as far as it fits. */
+/* Copies a line into RET, as far as it fits, without "libbpf: " and the blanks around. */
 static void copy_line(char *ret, size_t size, const char *line, size_t len)
 {
-	if (begins(line, len, "libbpf: ")) {
-		line += 8;
-		len -= 8;
-	}
-	while (len && (*line == ' ' || *line == '\t')) {
+	const char *end = line + len;
+
+	if (has_prefix(line, len, "libbpf: "))
+		line += strlen("libbpf: ");
+	while (line < end && strchr(" \t", *line))
 		line++;
-		len--;
-	}
-	while (len && strchr(" \t\r", line[len - 1]))
-		len--;
-	len = FR_MIN(len, size - 1);
-	memcpy(ret, line, len);
-	ret[len] = '\0';
+	while (line < end && strchr(" \t\r", end[-1]))
+		end--;
+	snprintf(ret, size, "%.*s", (int)(end - line), line);
 }
 
-/* "libbpf: prog 'NAME': -- BEGIN PROG LOAD LOG --": the NAME into RET. */
-static bool log_begins(const char *line, size_t len, char *ret, size_t size)
+/* True: the line is "libbpf: prog 'NAME': -- BEGIN PROG LOAD LOG --". Copies NAME into RET. */
+static bool parse_log_begin(const char *line, size_t len, char *ret, size_t size)
 {
-	const char *name, *end;
+	static const char prefix[] = "libbpf: prog '";
+	const char *name = line + strlen(prefix), *quote;
 
-	if (!begins(line, len, "libbpf: prog '") || !memmem(line, len, "-- BEGIN PROG LOAD LOG --", 25))
+	if (!has_prefix(line, len, prefix) || !memmem(line, len, "-- BEGIN PROG LOAD LOG --", 25))
 		return false;
-	name = line + 14;
-	end = memchr(name, '\'', len - 14);
-	if (!end)
-		return false;
-	copy_line(ret, size, name, (size_t)(end - name));
-	return true;
+	quote = memchr(name, '\'', len - strlen(prefix));
+	if (quote)
+		copy_line(ret, size, name, (size_t)(quote - name));
+	return quote;
 }
 
-/* What the verifier and libbpf add behind the verdict. */
+/* True: the verifier prints this line after the reason. */
 static bool is_statistics(const char *line, size_t len)
 {
-	static const char *const words[] = {"processed ", "verification time ", "stack depth ", "max_states"};
+	static const char *const prefixes[] = {
+		"processed ", "verification time ", "stack depth ", "max_states"};
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(words); i++)
-		if (begins(line, len, words[i]))
+	for (size_t i = 0; i < FR_ARRAY_SIZE(prefixes); i++)
+		if (has_prefix(line, len, prefixes[i]))
 			return true;
 	return false;
 }
 
-/* "; int x = *p; @ file.c:12" into SOURCE, without the semicolon. */
-static void take_source(struct fr_bpf_log_summary *v, const char *line, size_t len)
+/* Copies "; int x = *p; @ file.c:12" without the first semicolon. */
+static void copy_source(struct fr_bpf_log_summary *ret, const char *line, size_t len)
 {
-	char text[sizeof(v->source)];
+	char text[sizeof(ret->source)];
 
 	copy_line(text, sizeof(text), line + 1, len - 1);
 	if (text[0] && text[0] != '@')
-		memcpy(v->source, text, sizeof(text));
+		memcpy(ret->source, text, sizeof(text));
 }
 
 void fr_bpf_log_summarize(const char *text, struct fr_bpf_log_summary *ret)
 {
-	bool verifier = false, over = false;
+	enum { OUTSIDE, IN_LOG, AFTER_LOG } state = OUTSIDE;
 
 	*ret = (struct fr_bpf_log_summary){0};
 	for (const char *line = text; line && *line;) {
 		size_t len = strcspn(line, "\n");
 		char program[sizeof(ret->program)];
 
-		if (log_begins(line, len, program, sizeof(program))) {
+		if (parse_log_begin(line, len, program, sizeof(program))) {
 			*ret = (struct fr_bpf_log_summary){0};
 			memcpy(ret->program, program, sizeof(program));
-			verifier = true;
-			over = false;
+			state = IN_LOG;
 		} else if (memmem(line, len, "-- END PROG LOAD LOG --", 23)) {
-			over = true;
-		} else if (verifier && !over && *line == ';') {
-			take_source(ret, line, len);
-		} else if (len && !(verifier && over) && !is_statistics(line, len)) {
+			state = state == IN_LOG ? AFTER_LOG : state;
+		} else if (state == IN_LOG && *line == ';') {
+			copy_source(ret, line, len);
+		} else if (len && state != AFTER_LOG && !is_statistics(line, len)) {
 			copy_line(ret->reason, sizeof(ret->reason), line, len);
 		}
 		line += len + (line[len] == '\n');

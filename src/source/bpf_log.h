@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What libbpf has to say, and the verifier through it, kept from standard error and made readable. */
+/* Collects what libbpf prints, with the verifier's log, instead of standard error; and summarizes it. */
 
 #include <stddef.h>
 
-#define FR_BPF_LOG_SIZE (64 * 1024) /* the end of a log is what tells */
+#define FR_BPF_LOG_SIZE (64 * 1024) /* the end of a log has the reason, so the beginning is dropped */
 
 struct fr_bpf_log {
-	char *text; /* NUL-terminated; NULL: nothing was said */
+	char *text; /* NUL-terminated; NULL: nothing was printed */
 	size_t len;
 	struct fr_bpf_log *outer;
 };
 
-/* From now until fr_bpf_log_end(), what libbpf warns of on this thread goes to LOG (zero-initialised); at any
-   other time, and on others, it is dropped. They nest. LOG's text is freed by fr_bpf_log_deinit(). */
+/* From now until fr_bpf_log_end(), the warnings of libbpf on this thread go to LOG (zero-initialised); other
+   warnings are dropped. Logs nest. fr_bpf_log_deinit() frees the text. */
 void fr_bpf_log_begin(struct fr_bpf_log *log);
 void fr_bpf_log_end(struct fr_bpf_log *log);
 void fr_bpf_log_deinit(struct fr_bpf_log *log);
 
-/* What a log says in the end. Pure, for any TEXT (may be NULL). */
 struct fr_bpf_log_summary {
-	char program[64]; /* that the verifier rejected; empty: it was not the verifier */
-	char reason[256]; /* "R1 invalid mem access 'scalar'"; or libbpf's last words; may be empty */
-	char source[160]; /* the line of the source that it is about; may be empty */
+	char program[64]; /* the program that the verifier rejected; empty: another failure */
+	char reason[256]; /* "R1 invalid mem access 'scalar'", or libbpf's last message; may be empty */
+	char source[160]; /* the line of source code that the reason is about; may be empty */
 };
+/* Summarizes any TEXT; NULL is allowed. */
 void fr_bpf_log_summarize(const char *text, struct fr_bpf_log_summary *ret);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "source/bpf_log.h"
 #include "source/bpf_object_private.h"
 
@@ -12,10 +13,10 @@
 
 #include <flightrec/trigger.bpf.h>
 
-/* A BTF without a type, for kernels without BTF: what CO-RE cannot find there becomes an instruction that
-   must not be reached, and the ABI's header asks before it goes there. Without it libbpf refuses the object.
-   The path for it into RET, or an empty string. */
-static int empty_btf(struct fr_bpf_object *o, char *ret, size_t size)
+/* Makes an empty BTF for kernels without BTF, as libbpf refuses an object otherwise. An access that CO-RE
+   cannot resolve becomes an invalid instruction; the ABI's header checks before it gets there. Writes a path
+   of the BTF into RET. */
+static int make_empty_btf(struct fr_bpf_object *o, char *ret, size_t size)
 {
 	struct btf *btf = btf__new_empty();
 	const void *data;
@@ -39,9 +40,9 @@ static int open_libbpf(struct fr_bpf_object *o, const void *bytes, size_t n, str
 	char path[64];
 	int r = 0;
 
-	/* libbpf wants to know when it opens; it is used only where the kernel's is missing. */
+	/* libbpf takes this path only when it opens the object. */
 	if (o->classic) {
-		r = empty_btf(o, path, sizeof(path));
+		r = make_empty_btf(o, path, sizeof(path));
 		if (r < 0)
 			return fr_fail_errno(d, r, NULL, "cannot make a BTF for %s", o->label);
 		opts.btf_custom_path = path;
@@ -61,10 +62,11 @@ static int check_version(const struct fr_bpf_object *o, struct fr_diag *d)
 
 	if (fr_bpf_object_get(o, "flightrec_abi", &abi, sizeof(abi)) < 0)
 		return fr_fail(d, -ENOEXEC, "include <flightrec/trigger.bpf.h>, and call flightrec_trigger()",
-			"%s is not of flightrec's trigger ABI: it has no global 'flightrec_abi'", o->label);
+			"%s does not use flightrec's trigger ABI: it has no global 'flightrec_abi'",
+			o->label);
 	if (abi != FLIGHTREC_TRIGGER_ABI)
 		return fr_fail(d, -ENOEXEC, "compile it again with this version's flightrec/trigger.bpf.h",
-			"%s is of version %u of the trigger ABI, but this is version %u", o->label, abi,
+			"%s uses version %u of the trigger ABI, but this is version %u", o->label, abi,
 			FLIGHTREC_TRIGGER_ABI);
 	return 0;
 }
@@ -78,13 +80,13 @@ static int check_map(const struct fr_bpf_object *o, const char *name, enum bpf_m
 	if (!map)
 		return fr_fail(d, -ENOEXEC, hint, "%s has no map '%s'", o->label, name);
 	if (bpf_map__type(map) != type || bpf_map__value_size(map) != value)
-		return fr_fail(d, -ENOEXEC, hint, "the map '%s' of %s is not what the trigger ABI has", name,
-			o->label);
+		return fr_fail(
+			d, -ENOEXEC, hint, "the map '%s' of %s differs from the trigger ABI", name, o->label);
 	return 0;
 }
 
-/* What the kernel will give for it, more or less; UINT64_MAX where it is too much to count. */
-static uint64_t map_bytes(const struct bpf_map *map)
+/* Estimates the kernel memory of MAP in bytes; UINT64_MAX on overflow. */
+static uint64_t estimate_map_bytes(const struct bpf_map *map)
 {
 	const enum bpf_map_type type = bpf_map__type(map);
 	const bool per_cpu = type == BPF_MAP_TYPE_PERCPU_ARRAY || type == BPF_MAP_TYPE_PERCPU_HASH ||
@@ -98,7 +100,7 @@ static uint64_t map_bytes(const struct bpf_map *map)
 	return __builtin_mul_overflow(entry, bpf_map__max_entries(map), &bytes) ? UINT64_MAX : bytes;
 }
 
-/* Nobody's limit counts what the kernel takes for it before the first program runs. */
+/* The kernel allocates the maps before a program runs, and charges them to no limit of the service. */
 static int check_maps(const struct fr_bpf_object *o, struct fr_diag *d)
 {
 	const struct bpf_map *map;
@@ -106,7 +108,7 @@ static int check_maps(const struct fr_bpf_object *o, struct fr_diag *d)
 
 	bpf_object__for_each_map(map, o->libbpf)
 	{
-		const uint64_t bytes = map_bytes(map);
+		const uint64_t bytes = estimate_map_bytes(map);
 
 		if (bytes > FR_BPF_MAPS_MAX - sum)
 			return fr_fail(d, -E2BIG, "make max_entries smaller",
@@ -177,18 +179,19 @@ struct fr_bpf_object *fr_bpf_object_free(struct fr_bpf_object *o)
 	return NULL;
 }
 
-int fr_bpf_object_load(struct fr_bpf_object *o, fr_bpf_log_fn tell, void *ctx, struct fr_diag *d)
+int fr_bpf_object_load(struct fr_bpf_object *o, fr_bpf_log_fn on_failure, void *ctx, struct fr_diag *d)
 {
 	struct fr_bpf_log log = {0};
 	int r = fr_bpf_return_one(o, d);
 
+	fr_thread_assert_may_wait();
 	if (r < 0)
 		return r;
 	fr_bpf_log_begin(&log);
 	r = bpf_object__load(o->libbpf);
 	fr_bpf_log_end(&log);
-	if (r < 0 && tell && log.text)
-		tell(ctx, log.text);
+	if (r < 0 && on_failure && log.text)
+		on_failure(ctx, log.text);
 	if (r < 0)
 		r = fr_bpf_explain_load(o->label, r, log.text, d);
 	fr_bpf_log_deinit(&log);

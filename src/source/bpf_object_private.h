@@ -16,17 +16,18 @@ struct fr_bpf_object {
 	int empty_btf; /* memfd, or -1 */
 };
 
-/* bpf_programs.c: there is a program, and each says what it is. */
+/* bpf_programs.c: checks that there is a program, and that each has a known section. */
 int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d);
-/* The tracepoint of PROGRAM's SEC(): "sched_switch", "sched:sched_switch"; NULL: it is of another kind. Into
-   RET of SIZE. */
+/* Writes the tracepoint of PROGRAM's SEC() into RET: "sched_switch", "sched:sched_switch". Returns RET, or
+   NULL for another kind of program. */
 const char *fr_bpf_tracepoint_of(const struct bpf_program *program, char *ret, size_t size);
 
-/* bpf_return.c: programs of classic tracepoints that are to be loaded return 1, whatever they were written
-   to: the events are others', too. Before load. -E2BIG: one is too long for that. */
+/* bpf_return.c: makes the chosen programs of classic tracepoints return 1, so that they do not hide events
+   from other users of the tracepoint. -E2BIG: a program is too long for this. */
 int fr_bpf_return_one(struct fr_bpf_object *o, struct fr_diag *d);
 
-/* bpf_explain.c: CODE of a failed step in words. TEXT is what libbpf said. Return a code of ours. */
+/* bpf_explain.c: put the CODE of a failed step and libbpf's output TEXT into words. Return a negative errno.
+ */
 int fr_bpf_explain_open(const char *label, int code, const char *text, struct fr_diag *d);
 int fr_bpf_explain_load(const char *label, int code, const char *text, struct fr_diag *d);
 int fr_bpf_explain_attach(

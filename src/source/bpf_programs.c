@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which of an object's programs are for this kernel: the convention stands in
- * include/flightrec/trigger.bpf.h. */
+/* Chooses the programs of an object that this kernel can run, by the convention of
+   include/flightrec/trigger.bpf.h. */
 #include "base/cleanup.h"
 #include "source/bpf_object_private.h"
 
@@ -11,8 +11,8 @@
 
 enum kind { TP_BTF, RAW_TP, TRACEPOINT, OTHER };
 
-/* What SEC() names, behind the '/'. */
-static enum kind kind_of(const struct bpf_program *p, const char **ret_name)
+/* Returns the kind of P, and the part of its SEC() after the '/'. */
+static enum kind get_kind(const struct bpf_program *p, const char **ret_name)
 {
 	static const struct {
 		const char *prefix;
@@ -39,7 +39,7 @@ const char *fr_bpf_tracepoint_of(const struct bpf_program *program, char *ret, s
 	const char *name;
 	char *slash;
 
-	if (kind_of(program, &name) == OTHER)
+	if (get_kind(program, &name) == OTHER)
 		return NULL;
 	snprintf(ret, size, "%s", name);
 	slash = strchr(ret, '/');
@@ -48,13 +48,13 @@ const char *fr_bpf_tracepoint_of(const struct bpf_program *program, char *ret, s
 	return ret;
 }
 
-/* What this kernel has, read once for an object. */
+/* The features of this kernel. */
 struct kernel {
-	struct btf *btf;     /* NULL: it has none, or is not asked */
-	const char *tracefs; /* events/; NULL: not mounted */
+	struct btf *btf;     /* NULL: none, or it must not be used */
+	const char *tracefs; /* the directory events; NULL: not mounted */
 };
 
-static const char *tracefs_events(void)
+static const char *find_tracefs_events(void)
 {
 	static const char *const paths[] = {"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"};
 
@@ -64,9 +64,8 @@ static const char *tracefs_events(void)
 	return NULL;
 }
 
-/* A tracepoint of a module has its type in that module's BTF. Looked at only where the kernel's own has not
-   got it. */
-static bool in_module(struct btf *vmlinux, const char *type)
+/* The type of a module's tracepoint is in that module's BTF. */
+static bool is_in_module_btf(struct btf *vmlinux, const char *type)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/sys/kernel/btf");
 	const struct dirent *e;
@@ -84,25 +83,25 @@ static bool in_module(struct btf *vmlinux, const char *type)
 	return found;
 }
 
-static bool in_btf(const struct kernel *k, const char *name)
+static bool is_in_btf(const struct kernel *k, const char *name)
 {
 	char type[160];
 
 	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	return btf__find_by_name_kind(k->btf, type, BTF_KIND_TYPEDEF) > 0 || in_module(k->btf, type);
+	return btf__find_by_name_kind(k->btf, type, BTF_KIND_TYPEDEF) > 0 || is_in_module_btf(k->btf, type);
 }
 
-/* Is PROGRAM's tracepoint there? What cannot be known here is left to the kernel. */
-static bool is_there(const struct kernel *k, const struct bpf_program *program)
+/* False: the kernel lacks PROGRAM's tracepoint. True also if that cannot be known here. */
+static bool has_tracepoint(const struct kernel *k, const struct bpf_program *program)
 {
 	char path[256];
 	const char *name;
 
-	switch (kind_of(program, &name)) {
+	switch (get_kind(program, &name)) {
 	case TP_BTF:
-		return k->btf && in_btf(k, name);
+		return k->btf && is_in_btf(k, name);
 	case RAW_TP:
-		return !k->btf || in_btf(k, name);
+		return !k->btf || is_in_btf(k, name);
 	case TRACEPOINT:
 		if (!k->tracefs)
 			return false;
@@ -114,12 +113,12 @@ static bool is_there(const struct kernel *k, const struct bpf_program *program)
 	return true;
 }
 
-static int missing(
+static int explain_missing(
 	const struct fr_bpf_object *o, const struct kernel *k, const struct bpf_program *p, struct fr_diag *d)
 {
 	const char *name = bpf_program__name(p), *unused;
 	char tracepoint[160];
-	enum kind kind = kind_of(p, &unused);
+	enum kind kind = get_kind(p, &unused);
 
 	fr_bpf_tracepoint_of(p, tracepoint, sizeof(tracepoint));
 	if (kind == TRACEPOINT && !k->tracefs)
@@ -127,7 +126,7 @@ static int missing(
 			"tracefs is not mounted: the program '%s' of %s needs the tracepoint '%s'", name,
 			o->label, tracepoint);
 	if (kind == TP_BTF && !k->btf)
-		return fr_fail(d, -EOPNOTSUPP, "CONFIG_DEBUG_INFO_BTF=y would give it one",
+		return fr_fail(d, -EOPNOTSUPP, "it needs CONFIG_DEBUG_INFO_BTF=y",
 			"this kernel has no BTF, which the program '%s' of %s needs for the tracepoint '%s'",
 			name, o->label, tracepoint);
 	return fr_fail(d, -EOPNOTSUPP, NULL,
@@ -135,42 +134,35 @@ static int missing(
 		o->label);
 }
 
-/* The other one of NAME_btf and NAME_classic, or NULL. */
-static struct bpf_program *twin_of(const struct fr_bpf_object *o, const struct bpf_program *p, bool *ret_btf)
+/* Finds NAME_classic for NAME_btf, and vice versa; NULL: P has no twin. */
+static struct bpf_program *find_twin(
+	const struct fr_bpf_object *o, const struct bpf_program *p, bool *ret_btf)
 {
-	static const char btf[] = "_btf", classic[] = "_classic";
-	const char *name = bpf_program__name(p), *other = NULL;
-	size_t len = strlen(name), stem = 0;
+	const char *name = bpf_program__name(p), *suffix = strrchr(name, '_');
 	char twin[128];
 
-	*ret_btf = false;
-	if (len > strlen(btf) && !strcmp(name + len - strlen(btf), btf)) {
-		stem = len - strlen(btf);
-		other = classic;
-		*ret_btf = true;
-	} else if (len > strlen(classic) && !strcmp(name + len - strlen(classic), classic)) {
-		stem = len - strlen(classic);
-		other = btf;
-	}
-	if (!other || stem > sizeof(twin) - sizeof(classic))
+	*ret_btf = suffix && !strcmp(suffix, "_btf");
+	if (!suffix || suffix == name || (!*ret_btf && strcmp(suffix, "_classic") != 0))
 		return NULL;
-	snprintf(twin, sizeof(twin), "%.*s%s", (int)stem, name, other);
+	if (snprintf(twin, sizeof(twin), "%.*s%s", (int)(suffix - name), name,
+		    *ret_btf ? "_classic" : "_btf") >= (int)sizeof(twin))
+		return NULL;
 	return bpf_object__find_program_by_name(o->libbpf, twin);
 }
 
-/* 1: load P, 0: do not, or what missing() says. */
-static int wants(const struct fr_bpf_object *o, const struct kernel *k, const struct bpf_program *p,
+/* 1: load P; 0: do not load it; or a negative errno: its tracepoint is missing. */
+static int choose_program(const struct fr_bpf_object *o, const struct kernel *k, const struct bpf_program *p,
 	bool optional, struct fr_diag *d)
 {
 	bool is_btf;
-	const struct bpf_program *twin = twin_of(o, p, &is_btf);
+	const struct bpf_program *twin = find_twin(o, p, &is_btf);
 
-	if (twin && !is_btf && is_there(k, twin))
+	if (twin && !is_btf && has_tracepoint(k, twin))
 		return 0;
-	if (is_there(k, p))
+	if (has_tracepoint(k, p))
 		return 1;
-	/* Of two, it is the classic one's to say what is missing. */
-	return optional || (twin && is_btf) ? 0 : missing(o, k, p, d);
+	/* Of two twins, the classic one reports what is missing. */
+	return optional || (twin && is_btf) ? 0 : explain_missing(o, k, p, d);
 }
 
 int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d)
@@ -178,18 +170,18 @@ int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d)
 	struct bpf_program *p;
 
 	if (!bpf_object__next_program(o->libbpf, NULL))
-		return fr_fail(d, -ENOEXEC, "a program is a function with SEC(\"tp_btf/...\") or the like",
+		return fr_fail(d, -ENOEXEC, "write a function with SEC(\"tp_btf/...\") or a similar section",
 			"%s has no program", o->label);
-	bpf_object__for_each_program(
-		p, o->libbpf) if (bpf_program__type(p) == BPF_PROG_TYPE_UNSPEC) return fr_fail(d, -EINVAL,
-		"flightrec(7) lists the sections that can be used",
-		"the program '%s' of %s has a section that does not say where to attach it: "
-		"SEC(\"%s\")",
-		bpf_program__name(p), o->label, bpf_program__section_name(p));
+	bpf_object__for_each_program(p, o->libbpf)
+	{
+		if (bpf_program__type(p) == BPF_PROG_TYPE_UNSPEC)
+			return fr_fail(d, -EINVAL, "flightrec(7) lists the sections that can be used",
+				"the program '%s' of %s has an unknown section: SEC(\"%s\")",
+				bpf_program__name(p), o->label, bpf_program__section_name(p));
+	}
 	return 0;
 }
 
-/* O has a program. */
 static int choose(struct fr_bpf_object *o, const struct kernel *k, struct fr_diag *d)
 {
 	struct bpf_program *p, *last;
@@ -198,8 +190,8 @@ static int choose(struct fr_bpf_object *o, const struct kernel *k, struct fr_dia
 	last = NULL;
 	bpf_object__for_each_program(p, o->libbpf)
 	{
-		/* libbpf takes SEC("?...") for: do not load by itself. */
-		int r = wants(o, k, p, !bpf_program__autoload(p), d);
+		/* libbpf does not autoload SEC("?..."); for us it means optional. */
+		int r = choose_program(o, k, p, !bpf_program__autoload(p), d);
 
 		if (r < 0)
 			return r;
@@ -207,12 +199,13 @@ static int choose(struct fr_bpf_object *o, const struct kernel *k, struct fr_dia
 		n += (size_t)r;
 		last = p;
 	}
-	return n ? 0 : missing(o, k, last, d);
+	return n ? 0 : explain_missing(o, k, last, d);
 }
 
 int fr_bpf_object_choose(struct fr_bpf_object *o, struct fr_diag *d)
 {
-	struct kernel k = {.btf = o->classic ? NULL : btf__load_vmlinux_btf(), .tracefs = tracefs_events()};
+	struct kernel k = {
+		.btf = o->classic ? NULL : btf__load_vmlinux_btf(), .tracefs = find_tracefs_events()};
 	int r = choose(o, &k, d);
 
 	btf__free(k.btf);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What programs of classic tracepoints return. Where one returns 0, the kernel keeps the event from all who
- * record that tracepoint with perf, on the whole machine; and 0 is what a program returns whose author did
- * not know. So each way out of it becomes a jump to one behind its last instruction, which returns 1:
+ * Makes programs of classic tracepoints return 1. If such a program returns 0, the kernel hides the event
+ * from everybody who records that tracepoint with perf. So each exit becomes a jump to a new tail:
  *
  *     … exit … exit      ─►      … goto tail … goto tail, tail: r0 = 1, exit
  *
- * No instruction moves, so what libbpf knows by their numbers (relocations, lines of the source) stays true.
- * It keeps functions that are called apart, and puts them behind the tail as it loads: what they return is
- * theirs.
+ * No instruction moves, so libbpf's relocations and line numbers stay valid. Subprograms keep their results:
+ * libbpf appends them after the tail when it loads the object.
  */
 #include "base/cleanup.h"
 #include "source/bpf_object_private.h"
@@ -17,24 +15,24 @@
 #include <linux/bpf.h>
 #include <string.h>
 
-/* The N instructions at INSNS, with room for two more: 1 where there is a way out, 0 where there is none,
-   -E2BIG where a jump does not reach the end. */
+/* Changes the N instructions at INSNS, which has room for two more. 1: changed; 0: there is no exit; -E2BIG:
+   a jump does not reach the end. */
 static int redirect_exits(struct bpf_insn *insns, size_t n)
 {
-	bool any = false;
+	bool has_exit = false;
 
 	for (size_t i = 0; i < n; i++) {
-		/* The second half of a 64-bit constant has no code: it cannot be taken for one. */
+		/* The second half of a 64-bit constant has code 0, so it is not mistaken for an exit. */
 		if (insns[i].code != (BPF_JMP | BPF_EXIT))
 			continue;
 		if (n - i - 1 > INT16_MAX)
 			return -E2BIG;
 		insns[i] = (struct bpf_insn){.code = BPF_JMP | BPF_JA, .off = (int16_t)(n - i - 1)};
-		any = true;
+		has_exit = true;
 	}
 	insns[n] = (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1};
 	insns[n + 1] = (struct bpf_insn){.code = BPF_JMP | BPF_EXIT};
-	return any;
+	return has_exit;
 }
 
 static int return_one(struct bpf_program *p)

@@ -13,34 +13,31 @@
 
 #include <flightrec/trigger.bpf.h>
 
-/* Events taken in one turn of the loop: a flood without cool-down must not starve the other sources. */
-#define EVENTS_PER_TURN 64
+/* The limit for one iteration of the event loop, so that a flood does not starve the other sources. */
+#define EVENTS_PER_ITERATION 64
 
 static int set_threshold(struct fr_bpf_source *s, const char *text, struct fr_diag *d)
 {
-	static const char *const like[] = {"20ms, 1000 or 64M", "20ms", "1000", "64M", "12%"};
-	int r;
+	static const char *const examples[] = {"20ms, 1000 or 64M", "20ms", "1000", "64M", "12%"};
+	struct fr_source_stats *stats = &s->source.stats;
+	char hint[64];
 
 	if (!text) {
 		(void)fr_bpf_object_get(
-			s->object, "flightrec_threshold", &s->threshold, sizeof(s->threshold));
+			s->object, "flightrec_threshold", &stats->threshold, sizeof(stats->threshold));
 		return 0;
 	}
-	r = fr_threshold_parse(text, (int)s->unit, &s->threshold);
-	if (r < 0) {
-		char hint[64];
-
-		snprintf(hint, sizeof(hint), "write it as %s", like[s->unit]);
-		return fr_fail(d, -EINVAL, hint, "Threshold=%s is none for this trigger", text);
-	}
-	return fr_bpf_object_set_number(s->object, "flightrec_threshold", s->threshold);
+	if (fr_threshold_parse(text, (int)stats->unit, &stats->threshold) == 0)
+		return fr_bpf_object_set_number(s->object, "flightrec_threshold", stats->threshold);
+	snprintf(hint, sizeof(hint), "write it as %s", examples[stats->unit]);
+	return fr_fail(d, -EINVAL, hint, "Threshold=%s does not fit this trigger", text);
 }
 
 static int set_comm(struct fr_bpf_source *s, const char *comm)
 {
 	char value[FLIGHTREC_COMM_SIZE] = "";
 
-	/* The kernel cuts names the same. */
+	/* The kernel truncates names in the same way. */
 	snprintf(value, sizeof(value), "%.*s", (int)sizeof(value) - 1, comm);
 	return fr_bpf_object_set(s->object, "flightrec_comm", value, sizeof(value));
 }
@@ -51,7 +48,7 @@ static int set_cgroup(struct fr_bpf_source *s, const char *path, struct fr_diag 
 	int r;
 
 	path += strspn(path, "/");
-	if (!*path) /* the root: all */
+	if (!*path) /* the root contains all processes */
 		return 0;
 	r = fr_cgroup_id(path, &id);
 	if (r < 0)
@@ -69,7 +66,7 @@ static int set_interval(struct fr_bpf_source *s, uint64_t interval_ns, struct fr
 			s->source.config->kind == FR_TRIGGER_PROGRAM
 				? "an object that counts has a global: const volatile __u64 interval_ns"
 				: "leave it out",
-			"Interval= means nothing to this trigger: it does not count over a time");
+			"Interval= has no effect on this trigger: it does not count over a time");
 	return 0;
 }
 
@@ -80,8 +77,8 @@ static uint64_t cooldown_ns(const struct fr_bpf_source *s)
 	return FR_MAX(fr_source_cooldown_ns(s->source.config), least_ns);
 }
 
-/* What the configuration says, whichever machine it is. */
-static int set_configured(
+/* Sets the globals that do not depend on this machine. */
+static int set_config_globals(
 	struct fr_bpf_source *s, const struct fr_bpf_source_object *object, struct fr_diag *d)
 {
 	const struct fr_trigger_config *c = s->source.config;
@@ -100,7 +97,7 @@ static int set_configured(
 	return r;
 }
 
-static int set_environment(struct fr_bpf_source *s, struct fr_diag *d)
+static int set_machine_globals(struct fr_bpf_source *s, struct fr_diag *d)
 {
 	const struct fr_source_env *env = s->source.env;
 	const char *cgroup = s->source.config->cgroup;
@@ -108,7 +105,7 @@ static int set_environment(struct fr_bpf_source *s, struct fr_diag *d)
 
 	if (env->pidns && s->source.config->pid > 0 && fr_bpf_object_is_classic(s->object))
 		return fr_fail(d, -EOPNOTSUPP, "use Comm= or CGroup=, or run flightrecd in the first one",
-			"Pid= in a pid namespace needs the kernel's BTF, which this one has not");
+			"Pid= in a pid namespace needs the kernel's BTF, and this kernel has none");
 	r = fr_bpf_object_set_number(s->object, "flightrec_self", (uint64_t)env->self);
 
 	if (r == 0)
@@ -122,94 +119,82 @@ static void set_unit(struct fr_bpf_source *s, enum fr_unit_of_cause unit)
 
 	if (unit == FR_CAUSE_NONE)
 		(void)fr_bpf_object_get(s->object, "flightrec_unit", &own, sizeof(own));
-	s->unit = own && own <= FLIGHTREC_UNIT_PERCENT ? (enum fr_unit_of_cause)own : unit;
+	s->source.stats.unit = own && own <= FLIGHTREC_UNIT_PERCENT ? (enum fr_unit_of_cause)own : unit;
 }
 
-int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_source_class *class,
-	const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger,
-	const struct fr_bpf_source_object *object, struct fr_diag *d)
+int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_object *object, struct fr_diag *d)
 {
-	int r;
-
-	s->source = (struct fr_source){class, env, config, trigger};
-	r = fr_bpf_object_open(
+	const struct fr_source_env *env = s->source.env;
+	int r = fr_bpf_object_open(
 		object->bytes, object->n, object->label, env && env->bpf_classic, &s->object, d);
+
 	if (r < 0)
 		return r;
 	set_unit(s, object->unit);
-	r = set_configured(s, object, d);
+	r = set_config_globals(s, object, d);
 	if (r == 0 && env)
-		r = set_environment(s, d);
+		r = set_machine_globals(s, d);
 	if (r == 0 && env)
 		r = fr_bpf_object_choose(s->object, d);
-	if (r < 0) {
-		fr_bpf_source_deinit(s);
-		/* A global of the ABI that is not as the header has it says nothing itself. */
-		return fr_fail(d, r, "compile it again with this version's flightrec/trigger.bpf.h",
-			"%s does not have the globals of the trigger ABI", object->label);
-	}
-	return 0;
+	if (r == 0)
+		return 0;
+	/* The setters give no words if a global of the ABI is missing or has another size. */
+	return fr_fail(d, r, "compile it again with this version's flightrec/trigger.bpf.h",
+		"%s does not have the globals of the trigger ABI", object->label);
 }
 
-static void take_event(struct fr_bpf_source *s, const void *data, size_t n)
+static void handle_event(struct fr_bpf_source *s, const void *data, size_t n)
 {
 	struct flightrec_event e;
 	struct fr_cause cause;
 	const char *cgroup;
 
 	if (fr_bpf_event_parse(data, n, fr_monotonic_ns(), &e) < 0) {
-		s->bad++;
+		s->source.stats.bad++;
 		return;
 	}
 	fr_bpf_event_to_cause(&e, &cause);
 	if (cause.unit == FR_CAUSE_NONE)
-		cause.unit = s->unit;
+		cause.unit = s->source.stats.unit;
 	if (!cause.detail[0])
 		memcpy(cause.detail, s->detail, sizeof(cause.detail));
 	cgroup = fr_cgroup_path(&s->cgroups, e.cgroup_id);
 	if (cgroup)
 		snprintf(cause.cgroup, sizeof(cause.cgroup), "%s", cgroup);
 	cause.source = s->source.class->name;
-	s->source.env->fire(s->source.env->ctx, s->source.trigger, &cause);
+	fr_source_fire(&s->source, &cause);
 }
 
-/* libbpf goes on until the ring is empty, or until this returns an error. */
+/* libbpf calls this until the ring is empty or an error is returned. */
 static int on_event(void *ctx, void *data, size_t n)
 {
 	struct fr_bpf_source *s = ctx;
 
-	take_event(s, data, n);
-	return ++s->turn < EVENTS_PER_TURN ? 0 : -EAGAIN;
+	handle_event(s, data, n);
+	return ++s->handled < EVENTS_PER_ITERATION ? 0 : -EAGAIN;
 }
 
 static int on_readable(sd_event_source *io, int fd, uint32_t events, void *ctx)
 {
 	struct fr_bpf_source *s = ctx;
 
-	s->turn = 0;
-	/* What is left keeps the descriptor readable. */
+	s->handled = 0;
+	/* Events that remain keep the descriptor readable. */
 	(void)ring_buffer__consume(s->ring);
 	return 0;
 }
 
-static int open_ring(struct fr_bpf_source *s)
-{
-	int fd = bpf_object__find_map_fd_by_name(fr_bpf_object_libbpf(s->object), "flightrec_events");
-
-	if (fd < 0)
-		return fd;
-	s->ring = ring_buffer__new(fd, on_event, s, NULL);
-	return s->ring ? 0 : -errno;
-}
-
 int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d)
 {
-	int r = fr_bpf_object_load(s->object, s->source.env->log, s->source.env->ctx, d);
+	int fd, r = fr_bpf_object_load(s->object, s->source.env->log, s->source.env->ctx, d);
 
 	if (r < 0)
 		return r;
-	r = open_ring(s);
-	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot read the events of a BPF object") : 0;
+	fd = bpf_object__find_map_fd_by_name(fr_bpf_object_libbpf(s->object), "flightrec_events");
+	s->ring = fd < 0 ? NULL : ring_buffer__new(fd, on_event, s, NULL);
+	return s->ring ? 0
+		       : fr_fail_errno(
+				 d, fd < 0 ? fd : -errno, NULL, "cannot read the events of a BPF object");
 }
 
 int fr_bpf_source_listen(struct fr_source *source, struct fr_diag *d)
@@ -221,13 +206,14 @@ int fr_bpf_source_listen(struct fr_source *source, struct fr_diag *d)
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot listen to the events of a BPF object") : 0;
 }
 
-void fr_bpf_source_deinit(struct fr_bpf_source *s)
+void fr_bpf_source_close(struct fr_source *source)
 {
+	struct fr_bpf_source *s = (struct fr_bpf_source *)source;
+
 	s->io = sd_event_source_disable_unref(s->io);
-	/* Detached before the ring goes, so that nothing fires into one that nobody reads. */
+	/* Detach the programs before their ring goes. */
 	s->object = fr_bpf_object_free(s->object);
 	ring_buffer__free(s->ring);
-	s->ring = NULL;
 }
 
 static void add_cpu(const struct flightrec_counters *c, struct fr_source_stats *ret)
@@ -241,7 +227,7 @@ static void add_cpu(const struct flightrec_counters *c, struct fr_source_stats *
 	}
 }
 
-void fr_bpf_source_stats(struct fr_source *source, struct fr_source_stats *ret)
+void fr_bpf_source_get_stats(struct fr_source *source, struct fr_source_stats *ret)
 {
 	struct fr_bpf_source *s = (struct fr_bpf_source *)source;
 	const struct bpf_map *map =
@@ -250,14 +236,13 @@ void fr_bpf_source_stats(struct fr_source *source, struct fr_source_stats *ret)
 	_cleanup_free_ struct flightrec_counters *cpus = n > 0 ? calloc((size_t)n, sizeof(*cpus)) : NULL;
 	const uint32_t zero = 0;
 
-	*ret = (struct fr_source_stats){.unit = s->unit, .threshold = s->threshold, .bad = s->bad};
 	if (!cpus || bpf_map__lookup_elem(map, &zero, sizeof(zero), cpus, (size_t)n * sizeof(*cpus), 0) < 0)
 		return;
 	for (int i = 0; i < n; i++)
 		add_cpu(&cpus[i], ret);
 }
 
-bool fr_bpf_source_file_changed(const struct fr_bpf_source *s, const struct stat *now)
+bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now)
 {
 	const struct stat *was = &s->file;
 

@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * What every source has that is a BPF object of the trigger ABI: source_bpf.c, source_function.c. Such a
- * class' structure begins with struct fr_bpf_source:
+ * The common part of the sources that are BPF objects of the trigger ABI: source_bpf.c, source_function.c.
  *
- *   init ─► (globals of its own) ─► load ─► (links of its own, or fr_bpf_object_attach()) … deinit
+ *   init ─► (set more globals) ─► load ─► (attach) ─► listen … close
  *
- * One thread at a time, and from listen() on the main thread.
+ * One thread at a time; from listen on, the main thread.
  */
 
 #include "source/bpf_object.h"
@@ -23,35 +22,31 @@ struct fr_bpf_source {
 	struct fr_bpf_object *object;
 	struct ring_buffer *ring;
 	sd_event_source *io;
-	enum fr_unit_of_cause unit;	 /* where an event has none */
-	uint64_t threshold;		 /* in force, as far as it is a global; 0: none */
-	uint64_t bad;			 /* events that were none */
-	unsigned turn;			 /* events taken in this turn of the loop */
-	char detail[FR_CAUSE_TEXT_SIZE]; /* of events that have none; set after init */
+	unsigned handled;		 /* events in this iteration of the event loop */
+	char detail[FR_CAUSE_TEXT_SIZE]; /* for events without a detail; the class may set it */
 	struct fr_cgroup_cache cgroups;
-	struct stat file; /* that its programs, or its probes' places, were read from; st_ino 0: none */
+	struct stat file; /* the file of the programs or of the probed functions; st_ino 0: none */
 };
 
-/* What an object is to be opened with. */
+/* Describes a BPF object. */
 struct fr_bpf_source_object {
-	const void *bytes; /* ELF */
+	const void *bytes; /* ELF; not needed after init */
 	size_t n;
-	const char *label;	    /* of it in errors */
-	enum fr_unit_of_cause unit; /* NONE: as the object says */
-	const char *threshold;	    /* default; NULL: what the object has */
+	const char *label;	    /* its name in errors */
+	enum fr_unit_of_cause unit; /* NONE: the object's own */
+	const char *threshold;	    /* default; NULL: the object's own */
 };
 
-/* Open OBJECT and set the ABI's globals from CONFIG. ENV: NULL to check only: nothing of this machine is
-   looked up. S, zeroed, keeps both; CLASS and TRIGGER are for fire(). On failure S needs no deinit. */
-int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_source_class *class,
-	const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger,
-	const struct fr_bpf_source_object *object, struct fr_diag *d);
-/* Load it; what happens from then on is kept until somebody listens. On failure S is to be deinitialised. */
+/* Opens OBJECT and sets the ABI's globals from S's config. Without an env it only checks, and asks nothing of
+   this machine. 0, or a negative errno with D. */
+int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_object *object, struct fr_diag *d);
+/* Loads the programs and opens the ring of events. 0, or a negative errno with D. */
 int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d);
-void fr_bpf_source_deinit(struct fr_bpf_source *s);
 
-/* NOW is not what S was read from. */
-bool fr_bpf_source_file_changed(const struct fr_bpf_source *s, const struct stat *now);
-/* As struct fr_source_class wants them. */
+/* True: NOW is not the file that S was read from. */
+bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now);
+
+/* Members of struct fr_source_class. */
 int fr_bpf_source_listen(struct fr_source *s, struct fr_diag *d);
-void fr_bpf_source_stats(struct fr_source *s, struct fr_source_stats *ret);
+void fr_bpf_source_close(struct fr_source *s);
+void fr_bpf_source_get_stats(struct fr_source *s, struct fr_source_stats *ret);

@@ -42,7 +42,7 @@ static void read_cgroup(struct fr_cause *c)
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)c->pid);
 	if (fr_read_file(AT_FDCWD, path, CGROUP_FILE_MAX, &text) < 0)
 		return;
-	/* The unified hierarchy is the last line, and with it alone the only one. */
+	/* The line of cgroup2 begins with "0::". */
 	line = strstr((const char *)text.data, "0::");
 	while (line && line != (const char *)text.data && line[-1] != '\n')
 		line = strstr(line + 1, "0::");
@@ -50,7 +50,7 @@ static void read_cgroup(struct fr_cause *c)
 		snprintf(c->cgroup, sizeof(c->cgroup), "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
 }
 
-/* The thread's, or its process' where it has gone. */
+/* Reads the name of the thread or, if the thread has gone, of its process. */
 static void read_comm(struct fr_cause *c)
 {
 	const pid_t from[] = {c->tid, c->pid};

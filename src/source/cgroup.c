@@ -11,14 +11,14 @@
 #include <string.h>
 #include <sys/statfs.h>
 
-#define KERNFS_HANDLE 0xfe /* FILEID_KERNFS of the kernel: eight bytes, the id */
+#define KERNFS_HANDLE 0xfe /* the kernel's FILEID_KERNFS; the handle is the id */
 
 union handle {
 	struct file_handle h;
 	uint8_t bytes[sizeof(struct file_handle) + sizeof(uint64_t)];
 };
 
-/* The root's descriptor; -ENOENT: none. In the hybrid set-up it is one level down. */
+/* Opens the root of the hierarchy; -ENOENT: none. systemd's hybrid set-up has it one level down. */
 static int open_root(const char **ret_path)
 {
 	static const char *const paths[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};

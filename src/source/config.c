@@ -7,12 +7,22 @@
 #include <errno.h>
 #include <string.h>
 
-static bool same_text(const char *a, const char *b)
+#define TEXT(member) offsetof(struct fr_trigger_config, member)
+/* All strings. A source is opened with all of them but the first. */
+static const size_t texts[] = {TEXT(origin), TEXT(name), TEXT(subject), TEXT(threshold), TEXT(filter),
+	TEXT(syscalls), TEXT(comm), TEXT(cgroup)};
+
+static char **text_at(const struct fr_trigger_config *c, size_t i)
+{
+	return (char **)((char *)c + texts[i]);
+}
+
+static bool is_same_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_set(char *const *a, char *const *b)
+static bool is_same_set(char *const *a, char *const *b)
 {
 	for (; a && b && *a && *b; a++, b++)
 		if (strcmp(*a, *b) != 0)
@@ -22,11 +32,11 @@ static bool same_set(char *const *a, char *const *b)
 
 bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b)
 {
-	return a->kind == b->kind && same_text(a->name, b->name) && same_text(a->subject, b->subject) &&
-	       a->every_ns == b->every_ns && same_text(a->threshold, b->threshold) &&
-	       a->interval_ns == b->interval_ns && same_text(a->filter, b->filter) &&
-	       same_text(a->syscalls, b->syscalls) && same_text(a->comm, b->comm) &&
-	       same_text(a->cgroup, b->cgroup) && a->pid == b->pid && same_set(a->set, b->set) &&
+	for (size_t i = 1; i < FR_ARRAY_SIZE(texts); i++)
+		if (!is_same_text(*text_at(a, i), *text_at(b, i)))
+			return false;
+	return a->kind == b->kind && a->every_ns == b->every_ns && a->interval_ns == b->interval_ns &&
+	       a->pid == b->pid && is_same_set(a->set, b->set) &&
 	       FR_MIN(a->cooldown_ns, FR_SOURCE_COOLDOWN_MAX_NS) ==
 		       FR_MIN(b->cooldown_ns, FR_SOURCE_COOLDOWN_MAX_NS);
 }
@@ -58,16 +68,10 @@ int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigge
 	int r;
 
 	*ret = *c;
-	/* All of them, so that RET has none of C's pointers whatever fails. */
-	r = copy_text(&ret->name, c->name);
-	r |= copy_text(&ret->origin, c->origin);
-	r |= copy_text(&ret->subject, c->subject);
-	r |= copy_text(&ret->threshold, c->threshold);
-	r |= copy_text(&ret->filter, c->filter);
-	r |= copy_text(&ret->syscalls, c->syscalls);
-	r |= copy_text(&ret->comm, c->comm);
-	r |= copy_text(&ret->cgroup, c->cgroup);
-	r |= copy_set(&ret->set, c->set);
+	/* Copy all of them even after a failure, so that RET keeps no pointer of C. */
+	r = copy_set(&ret->set, c->set);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
+		r |= copy_text(text_at(ret, i), *text_at(c, i));
 	if (!r)
 		return 0;
 	fr_trigger_config_deinit(ret);
@@ -76,14 +80,8 @@ int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigge
 
 void fr_trigger_config_deinit(struct fr_trigger_config *c)
 {
-	free(c->name);
-	free(c->origin);
-	free(c->subject);
-	free(c->threshold);
-	free(c->filter);
-	free(c->syscalls);
-	free(c->comm);
-	free(c->cgroup);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
+		free(*text_at(c, i));
 	for (char **s = c->set; s && *s; s++)
 		free(*s);
 	free(c->set);
@@ -115,27 +113,16 @@ static int parse_any(const char *text, uint64_t *ret)
 
 int fr_threshold_parse(const char *text, int unit, uint64_t *ret)
 {
+	static int (*const parsers[])(const char *, uint64_t *) = {
+		[FR_CAUSE_NONE] = parse_any,
+		[FR_CAUSE_NS] = fr_duration_parse,
+		[FR_CAUSE_COUNT] = fr_u64_parse,
+		[FR_CAUSE_BYTES] = fr_size_parse,
+		[FR_CAUSE_PERCENT] = parse_percent,
+	};
 	uint64_t value;
-	int r = -EINVAL;
 
-	switch (unit) {
-	case FR_CAUSE_NONE:
-		r = parse_any(text, &value);
-		break;
-	case FR_CAUSE_NS:
-		r = fr_duration_parse(text, &value);
-		break;
-	case FR_CAUSE_COUNT:
-		r = fr_u64_parse(text, &value);
-		break;
-	case FR_CAUSE_BYTES:
-		r = fr_size_parse(text, &value);
-		break;
-	case FR_CAUSE_PERCENT:
-		r = parse_percent(text, &value);
-		break;
-	}
-	if (r < 0)
+	if (unit < 0 || unit >= (int)FR_ARRAY_SIZE(parsers) || parsers[unit](text, &value) < 0)
 		return -EINVAL;
 	*ret = value;
 	return 0;

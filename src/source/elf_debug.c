@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
- * The debug file of a stripped one, as gdb finds it:
+ * Finds the debug file of a stripped file in the same places as gdb:
  *
- *     ROOT/.build-id/xx/yyyy.debug     by the build-id
- *     DIR/NAME  DIR/.debug/NAME  ROOT/DIR/NAME     by .gnu_debuglink, beside the file in DIR
+ *     ROOT/.build-id/xx/yyyy.debug                by the build-id
+ *     DIR/NAME  DIR/.debug/NAME  ROOT/DIR/NAME    by .gnu_debuglink, for a file in DIR
  *
- * each in our own root, where the distribution's packages are, and in the process's. It is taken only where
- * it has the same build-id or, where there is none, the checksum that the link says.
+ * first in our root, where the distribution installs them, then in the root of the process. The build-ids of
+ * both files must be equal; without a build-id, the checksum of .gnu_debuglink must match.
  */
-
 #include "source/elf_internal.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -66,7 +64,7 @@ static void read_build_id(Elf *elf, struct identity *ret)
 	}
 }
 
-/* A debug file has its segments, but not their content: there the section tells. */
+/* The segments of a debug file have no content, but this section has. */
 static void read_build_id_section(Elf *elf, struct identity *ret)
 {
 	GElf_Shdr h;
@@ -91,7 +89,7 @@ static void read_link(Elf *elf, struct identity *ret)
 	memcpy(&ret->crc, (uint8_t *)data->d_buf + crc_at, sizeof(ret->crc));
 }
 
-/* CRC-32 as zlib's; four bits at a time. */
+/* Computes zlib's CRC-32, four bits at a time. */
 static bool has_checksum(int fd, uint32_t wanted)
 {
 	uint32_t table[16], crc = UINT32_MAX;
@@ -114,8 +112,8 @@ static bool has_checksum(int fd, uint32_t wanted)
 	return n == 0 && ~crc == wanted;
 }
 
-/* Whether the file at PATH in the root of PID is the one; then it is E's. */
-static bool take(struct fr_elf *e, const struct identity *wanted, pid_t pid, const char *path)
+/* Opens PATH in the root of PID as E's debug file. False: there is none, or it does not match. */
+static bool open_debug(struct fr_elf *e, const struct identity *wanted, pid_t pid, const char *path)
 {
 	struct identity have = {0};
 	GElf_Shdr h;
@@ -141,12 +139,12 @@ static bool take(struct fr_elf *e, const struct identity *wanted, pid_t pid, con
 	return false;
 }
 
-static bool take_anywhere(struct fr_elf *e, const struct identity *wanted, const char *path)
+static bool open_debug_in_any_root(struct fr_elf *e, const struct identity *wanted, const char *path)
 {
-	return take(e, wanted, 0, path) || (e->pid && take(e, wanted, e->pid, path));
+	return open_debug(e, wanted, 0, path) || (e->pid && open_debug(e, wanted, e->pid, path));
 }
 
-static bool by_build_id(struct fr_elf *e, const struct identity *wanted)
+static bool find_by_build_id(struct fr_elf *e, const struct identity *wanted)
 {
 	char hex[2 * BUILD_ID_MAX + 1], path[4096];
 
@@ -154,10 +152,10 @@ static bool by_build_id(struct fr_elf *e, const struct identity *wanted)
 		snprintf(hex + 2 * i, 3, "%02x", wanted->id[i]);
 	snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", e->debug_root, hex, hex + 2);
 	e->debug_path = strdup(path);
-	return take_anywhere(e, wanted, path);
+	return open_debug_in_any_root(e, wanted, path);
 }
 
-static bool by_link(struct fr_elf *e, const struct identity *wanted)
+static bool find_by_link(struct fr_elf *e, const struct identity *wanted)
 {
 	int dir = (int)(strrchr(e->path, '/') ? strrchr(e->path, '/') - e->path : 0);
 	char path[4096];
@@ -165,13 +163,13 @@ static bool by_link(struct fr_elf *e, const struct identity *wanted)
 	snprintf(path, sizeof(path), "%s%.*s/%s", e->debug_root, dir, e->path, wanted->link);
 	if (!e->debug_path)
 		e->debug_path = strdup(path);
-	if (take_anywhere(e, wanted, path))
+	if (open_debug_in_any_root(e, wanted, path))
 		return true;
 	snprintf(path, sizeof(path), "%.*s/%s", dir, e->path, wanted->link);
-	if (take(e, wanted, e->pid, path))
+	if (open_debug(e, wanted, e->pid, path))
 		return true;
 	snprintf(path, sizeof(path), "%.*s/.debug/%s", dir, e->path, wanted->link);
-	return take(e, wanted, e->pid, path);
+	return open_debug(e, wanted, e->pid, path);
 }
 
 void elf_debug_find(struct fr_elf *e)
@@ -183,8 +181,8 @@ void elf_debug_find(struct fr_elf *e)
 	e->debug_tried = true;
 	read_build_id(e->elf, &wanted);
 	read_link(e->elf, &wanted);
-	if (wanted.id_len && by_build_id(e, &wanted))
+	if (wanted.id_len && find_by_build_id(e, &wanted))
 		return;
 	if (wanted.link[0])
-		(void)by_link(e, &wanted);
+		(void)find_by_link(e, &wanted);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One ELF file: what it must be before libelf may see it, and its sections and segments within bounds. */
+/* Opens an ELF file: checks it before libelf reads it, and reads its sections and segments within limits. */
 #include "source/elf_internal.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/foreign.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,10 +20,10 @@
 #define MACHINE_NAME "AArch64"
 #else
 #define MACHINE EM_NONE
-#define MACHINE_NAME "a machine without probes here"
+#define MACHINE_NAME "an unsupported machine"
 #endif
 
-/* libelf allocates by what the header says, so that is bounded first. */
+/* libelf allocates memory for the number of sections in the header, so it is limited first. */
 static int check_section_count(int fd, const Elf64_Ehdr *h, const char *path, struct fr_diag *d)
 {
 	Elf64_Shdr first;
@@ -32,7 +33,7 @@ static int check_section_count(int fd, const Elf64_Ehdr *h, const char *path, st
 	if (h->e_shoff > INT64_MAX ||
 		fr_pread_all(fd, &first, sizeof(first), (off_t)h->e_shoff) != (ssize_t)sizeof(first) ||
 		first.sh_size > ELF_SECTIONS_MAX)
-		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: its section headers", path);
+		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: its section headers are too many", path);
 	return 0;
 }
 
@@ -48,7 +49,7 @@ static int check_header(int fd, const char *path, struct fr_diag *d)
 			"%s is not an ELF file", path);
 	if (h.e_ident[EI_CLASS] == ELFCLASS32)
 		return fr_fail(d, -ENOEXEC, "watch it with Event= instead",
-			"%s is a 32-bit program; probes take those of " MACHINE_NAME, path);
+			"%s is a 32-bit program; probes work on those of " MACHINE_NAME, path);
 	if (h.e_ident[EI_CLASS] != ELFCLASS64 ||
 		h.e_ident[EI_DATA] !=
 			(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB) ||
@@ -56,8 +57,8 @@ static int check_header(int fd, const char *path, struct fr_diag *d)
 		return fr_fail(d, -ENOEXEC, "this machine runs " MACHINE_NAME,
 			"%s is for another architecture (ELF machine %u)", path, h.e_machine);
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
-		return fr_fail(d, -ENOEXEC, "name what is run, and not an object or a core file",
-			"%s is no program and no shared library", path);
+		return fr_fail(d, -ENOEXEC, "name the program or library, not an object or a core file",
+			"%s is not a program and not a shared library", path);
 	if (h.e_phnum > SEGMENTS_MAX)
 		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: %u segments", path, h.e_phnum);
 	return check_section_count(fd, &h, path, d);
@@ -96,7 +97,7 @@ Elf_Data *elf_section_data(Elf_Scn *section, size_t max)
 	return data && data->d_buf && data->d_size > 0 ? data : NULL;
 }
 
-bool elf_strings_of(Elf *elf, size_t section, struct elf_strings *ret)
+bool elf_read_strings(Elf *elf, size_t section, struct elf_strings *ret)
 {
 	const Elf_Data *data = elf_section_data(elf_getscn(elf, section), ELF_TABLE_MAX);
 	const char *last = data ? memrchr(data->d_buf, '\0', data->d_size) : NULL;
@@ -114,7 +115,7 @@ Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *
 	Elf_Scn *section = NULL;
 	size_t index;
 
-	if (name && (elf_getshdrstrndx(elf, &index) < 0 || !elf_strings_of(elf, index, &names)))
+	if (name && (elf_getshdrstrndx(elf, &index) < 0 || !elf_read_strings(elf, index, &names)))
 		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
 		const char *have;
@@ -153,6 +154,7 @@ int fr_elf_open_fd(
 {
 	struct fr_elf *e = calloc(1, sizeof(*e));
 
+	fr_thread_assert_may_wait();
 	if (!e || !(e->path = strdup(path))) {
 		free(e);
 		close(fd);
@@ -178,23 +180,23 @@ static int explain_open(const char *path, pid_t pid, int code, struct fr_diag *d
 	if (pid)
 		snprintf(where, sizeof(where), " in the root of process %d", (int)pid);
 	if (pid && kill(pid, 0) < 0 && errno == ESRCH)
-		return fr_fail(
-			d, -ESRCH, "the path is looked up in that process's root", "no process %d", (int)pid);
+		return fr_fail(d, -ESRCH, "the path is looked up in that process's root",
+			"there is no process %d", (int)pid);
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
 		return fr_fail(d, -ENOENT,
 			pid ? "give the path as that process sees it"
-			    : "for a container's file say Pid= or CGroup= of a process in it",
+			    : "for a container's file give Pid= or CGroup= of a process in it",
 			"no such file: %s%s", path, where);
 	case -ENOEXEC:
-		return fr_fail(d, code, "name the program or library itself", "%s%s is no regular file", path,
-			where);
+		return fr_fail(d, code, "name the program or library itself", "%s%s is not a regular file",
+			path, where);
 	case -EACCES:
 	case -EPERM:
 		return fr_fail(d, code,
-			pid ? "it takes CAP_SYS_PTRACE to look into another process's root"
-			    : "it takes CAP_DAC_READ_SEARCH to read what others may not",
+			pid ? "this needs CAP_SYS_PTRACE to look into another process's root"
+			    : "this needs CAP_DAC_READ_SEARCH",
 			"not permitted to read %s%s", path, where);
 	default:
 		return fr_fail_errno(d, code, NULL, "cannot open %s%s", path, where);

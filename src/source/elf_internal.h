@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Between elf_file.c, elf_symbol.c, elf_debug.c and elf_marker.c. */
+/* Shared by elf_file.c, elf_symbol.c, elf_debug.c, elf_marker.c and elf_near.c. */
 
 #include "source/elf_symbol.h"
 
 #include <gelf.h>
 
-/* What a table may have: a browser with all its symbols has a fifth of it. */
+/* Limits for hostile files. The largest table known, of a browser with all symbols, has a fifth of it. */
 #define ELF_TABLE_MAX (512u << 20)
 #define ELF_NOTES_MAX (16u << 20)
 #define ELF_SECTIONS_MAX (1u << 16)
@@ -18,45 +18,42 @@ struct fr_elf {
 	char *path;
 	pid_t pid;
 	const char *debug_root;
-	/* The debug file, once it was looked for and found. */
+	/* The debug file, if elf_debug_find() found one. */
 	bool debug_tried;
 	int debug_fd;
 	Elf *debug;
-	char *debug_path; /* where it is or should be, for messages; NULL: no build-id and no link */
+	char *debug_path; /* where it is or should be, for messages; NULL: there is no build-id and no link */
 };
 
-/* A table of strings, cut behind its last NUL: what is in it ends in it. */
+/* A table of strings, truncated after its last NUL. */
 struct elf_strings {
 	const char *data;
 	size_t size;
 };
-/* NULL for what is past the end. */
+/* The string at AT; NULL: AT is past the end. */
 const char *elf_string(const struct elf_strings *s, size_t at);
 
 /* elf_file.c */
-/* libelf on FD, whose header has been looked at; NULL with D (which may be NULL). Ended before FD is closed.
- */
+/* Checks the header of FD and opens it with libelf. NULL with D (NULL is allowed). End it before FD is
+ * closed. */
 Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
-/* Data of SECTION, in the file and at most MAX bytes; NULL otherwise. Borrowed from its ELF. */
+/* The data of SECTION, borrowed from its ELF; NULL: it is not in the file, or larger than MAX bytes. */
 Elf_Data *elf_section_data(Elf_Scn *section, size_t max);
-bool elf_strings_of(Elf *elf, size_t section, struct elf_strings *ret);
-/* The first section of TYPE (SHT_NULL: any) and NAME (NULL: any). */
+/* False: SECTION is not a table of strings. */
+bool elf_read_strings(Elf *elf, size_t section, struct elf_strings *ret);
+/* The first section with TYPE (SHT_NULL: any) and NAME (NULL: any), or NULL. */
 Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *ret);
-/* ADDRESS, which must be in a segment with FLAGS, as an offset in the file. */
+/* Converts ADDRESS to an offset in the file. False: it is not in a segment with FLAGS. */
 bool elf_file_offset(Elf *elf, uint64_t address, uint32_t flags, uint64_t *ret);
 
-/* elf_debug.c: look for E's debug file, once; E->debug is set where there is one. */
+/* elf_debug.c: looks for E's debug file, once, and sets E->debug. */
 void elf_debug_find(struct fr_elf *e);
 
-/* elf_near.c: the names nearest to one that is not there. */
+/* elf_near.c: keeps the name that is most similar to the wanted one. */
+#define ELF_NEAR_SIZE 121
 struct elf_near {
 	const char *wanted;
-	size_t n;
-	struct {
-		const char *name; /* borrowed */
-		unsigned rank;	  /* the lower, the nearer */
-	} best[5];
+	unsigned rank;
+	char name[ELF_NEAR_SIZE]; /* "": none is near */
 };
-void elf_near_consider(struct elf_near *n, const char *name);
-/* "did you mean a, b or c?", or "". Returns RET. */
-const char *elf_near_text(const struct elf_near *n, char *ret, size_t size);
+void elf_near_consider(struct elf_near *near, const char *name);

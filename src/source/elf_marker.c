@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
- * Static markers, as <sys/sdt.h> leaves them in .note.stapsdt: owner "stapsdt", type 3, and
+ * Static markers. <sys/sdt.h> describes each in .note.stapsdt, with the owner "stapsdt", type 3, and
  *
  *     u64 address of the nop, u64 address of .stapsdt.base at link time, u64 address of the semaphore or 0,
  *     provider NUL name NUL arguments NUL
  *
- * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation. libbpf has a reader of its own, which
- * wants to understand the arguments; we need none of them, and say which markers there are.
+ * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation. libbpf's own reader also parses the
+ * arguments, which fails for some files, and cannot list the markers.
  */
 
 #include "source/elf_internal.h"
@@ -44,7 +43,7 @@ static bool decode(const uint8_t *desc, size_t size, struct note *ret)
 	return memchr(ret->name, '\0', (size_t)(end - ret->name)) != NULL;
 }
 
-/* The next marker behind *AT, which is moved on; false at the end. */
+/* Reads the next marker after *AT, and advances *AT. False: there are no more. */
 static bool next_note(Elf_Data *data, size_t *at, struct note *ret)
 {
 	size_t next, name_at, desc_at;
@@ -60,46 +59,38 @@ static bool next_note(Elf_Data *data, size_t *at, struct note *ret)
 	return false;
 }
 
-/* The notes are not relocated when a file is prelinked; .stapsdt.base is, so it tells by how much. */
-static bool place(Elf *elf, uint64_t base, const struct note *n, struct fr_elf_marker *ret)
+/* Converts the addresses of N to offsets. prelink moves .stapsdt.base but does not change the notes, so their
+   difference is the distance. */
+static bool locate(Elf *elf, uint64_t base, const struct note *n, struct fr_elf_marker *ret)
 {
 	uint64_t moved = base ? base - n->base : 0;
 
 	ret->semaphore = 0;
 	return elf_file_offset(elf, n->pc + moved, PF_X, &ret->offset) &&
 	       (!n->semaphore || (elf_file_offset(elf, n->semaphore + moved, PF_W, &ret->semaphore) &&
-					 /* What perf_event_attr.config has room for. */
+					 /* perf_event_attr.config has 32 bits for it. */
 					 ret->semaphore <= UINT32_MAX));
 }
 
 static int explain_missing(const struct fr_elf *e, Elf_Data *data, const char *wanted, struct fr_diag *d)
 {
 	struct elf_near near = {.wanted = wanted};
-	char labels[5][256], text[256];
-	size_t at = 0, n = 0;
+	char hint[300] = "it has";
+	size_t at = 0, len = strlen(hint);
 	struct note note;
 
-	/* Near ones; and where none is, the first few. */
 	for (size_t i = 0; i < LABELS_MAX && next_note(data, &at, &note); i++) {
-		char label[256];
-		size_t had = near.n;
+		char label[130];
 
-		snprintf(label, sizeof(label), "%.120s:%.120s", note.provider, note.name);
-		if (n < FR_ARRAY_SIZE(labels)) {
-			memcpy(labels[n], label, sizeof(label));
-			elf_near_consider(&near, labels[n]);
-			n += near.n > had;
-		}
+		snprintf(label, sizeof(label), "%.64s:%.64s", note.provider, note.name);
+		elf_near_consider(&near, label);
+		if (i < 3 && len < sizeof(hint))
+			len += (size_t)snprintf(
+				hint + len, sizeof(hint) - len, "%s %.90s", i ? "," : "", label);
 	}
-	if (near.n == 0) {
-		at = 0;
-		for (n = 0; n < 3 && next_note(data, &at, &note); n++) {
-			snprintf(labels[n], sizeof(labels[n]), "%.60s:%.60s", note.provider, note.name);
-			near.best[near.n++].name = labels[n];
-		}
-	}
-	return fr_fail(
-		d, -ENOENT, elf_near_text(&near, text, sizeof(text)), "%s has no marker %s", e->path, wanted);
+	if (near.name[0])
+		snprintf(hint, sizeof(hint), "did you mean %s?", near.name);
+	return fr_fail(d, -ENOENT, hint, "%s has no marker %s", e->path, wanted);
 }
 
 int fr_elf_find_markers(struct fr_elf *e, const char *provider, const char *name,
@@ -117,8 +108,8 @@ int fr_elf_find_markers(struct fr_elf *e, const char *provider, const char *name
 	snprintf(wanted, sizeof(wanted), "%.120s:%.120s", provider, name);
 	if (!data)
 		return fr_fail(d, -ENOENT,
-			"it was built without <sys/sdt.h> or with the markers switched off; Function= takes "
-			"any function",
+			"it was built without <sys/sdt.h>, or without its markers; use Function= for any "
+			"function",
 			"%s has no static markers (USDT)", e->path);
 	while (next_note(data, &at, &note)) {
 		if (strcmp(note.provider, provider) || strcmp(note.name, name))
@@ -126,7 +117,7 @@ int fr_elf_find_markers(struct fr_elf *e, const char *provider, const char *name
 		if (n == FR_ELF_MARKERS_MAX)
 			return fr_fail(d, -E2BIG, NULL, "%s has the marker %s in more than %d places",
 				e->path, wanted, FR_ELF_MARKERS_MAX);
-		if (!place(e->elf, base, &note, &ret[n]))
+		if (!locate(e->elf, base, &note, &ret[n]))
 			return fr_fail(d, -EBADMSG, NULL,
 				"%s is damaged: the marker %s is not in its program", e->path, wanted);
 		n++;

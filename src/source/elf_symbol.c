@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
- * A function's place, from .symtab, else .dynsym, else the .symtab of the debug file.
+ * Finds a function in .symtab, else in .dynsym, else in .symtab of the debug file.
  *
- * Of several symbols of one name the global one counts (in .dynsym the one of the default version, which is
- * what a program that is linked today gets). Of static ones there may be several, each of its own file; those
- * have to be told apart by symbol@file.c.
+ * A global symbol wins over static ones of the same name; in .dynsym the default version wins, as in the
+ * linker. A person tells static functions of several files apart by symbol@file.c.
  */
-
 #include "source/elf_internal.h"
 #include "base/cleanup.h"
 
@@ -19,20 +16,20 @@
 #define NAME_SIZE 4096
 #define LOCALS_SHOWN 4
 
-/* What is looked for, and what was found in one table. */
+/* The wanted symbol, and what a table has of it. */
 struct search {
 	char name[NAME_SIZE];
-	const char *file; /* behind '@'; NULL: any */
+	const char *file; /* after '@'; NULL: any */
 	uint64_t into;	  /* +0xOFFSET */
 
 	bool found, global;
-	GElf_Sym symbol; /* where found */
-	size_t n_locals; /* different ones; of the first few where they are */
+	GElf_Sym symbol; /* valid if found */
+	size_t n_locals; /* static functions at different addresses; the first ones: */
 	struct {
 		uint64_t address;
 		const char *file;
 	} locals[LOCALS_SHOWN];
-	bool imported, data; /* it is there, but as that */
+	bool imported, data; /* the name exists, but is not a function here */
 	struct elf_near near;
 };
 
@@ -49,7 +46,7 @@ static bool open_table(Elf *elf, uint32_t type, struct table *ret)
 	Elf_Scn *section = elf_section_find(elf, type, NULL, &h);
 
 	*ret = (struct table){.elf = elf, .symbols = elf_section_data(section, ELF_TABLE_MAX)};
-	if (!ret->symbols || !elf_strings_of(elf, h.sh_link, &ret->names))
+	if (!ret->symbols || !elf_read_strings(elf, h.sh_link, &ret->names))
 		return false;
 	ret->n = ret->symbols->d_size / sizeof(Elf64_Sym);
 	if (type == SHT_DYNSYM)
@@ -65,15 +62,15 @@ static bool is_old_version(const struct table *t, size_t i)
 	return t->versions && gelf_getversym(t->versions, (int)i, &version) && (version & 0x8000);
 }
 
-/* "name", "name@@VERSION" of a library's .symtab. */
-static bool same_name(const char *have, const char *wanted)
+/* HAVE is WANTED, or "WANTED@@VERSION" as in the .symtab of a library. */
+static bool is_same_name(const char *have, const char *wanted)
 {
 	size_t len = strlen(wanted);
 
 	return !strncmp(have, wanted, len) && (!have[len] || !strncmp(have + len, "@@", 2));
 }
 
-static void found_static(struct search *s, const GElf_Sym *symbol, const char *file)
+static void add_static(struct search *s, const GElf_Sym *symbol, const char *file)
 {
 	for (size_t i = 0; i < FR_MIN(s->n_locals, (size_t)LOCALS_SHOWN); i++)
 		if (s->locals[i].address == symbol->st_value)
@@ -85,7 +82,7 @@ static void found_static(struct search *s, const GElf_Sym *symbol, const char *f
 	s->n_locals++;
 }
 
-static void found_one(struct search *s, const GElf_Sym *symbol, const char *file)
+static void add_symbol(struct search *s, const GElf_Sym *symbol, const char *file)
 {
 	bool global = GELF_ST_BIND(symbol->st_info) != STB_LOCAL;
 
@@ -101,7 +98,7 @@ static void found_one(struct search *s, const GElf_Sym *symbol, const char *file
 	if (!global && s->file && (!file || strcmp(file, s->file)))
 		return;
 	if (!global)
-		found_static(s, symbol, file);
+		add_static(s, symbol, file);
 	if (s->found && (s->global || !global))
 		return;
 	s->found = true;
@@ -112,34 +109,29 @@ static void found_one(struct search *s, const GElf_Sym *symbol, const char *file
 static void search_table(struct search *s, const struct table *t)
 {
 	const char *file = NULL;
+	GElf_Sym symbol;
 
-	for (size_t i = 1; i < t->n; i++) {
-		const char *name;
-		GElf_Sym symbol;
+	for (size_t i = 1; i < t->n && gelf_getsym(t->symbols, (int)i, &symbol); i++) {
+		const char *name = elf_string(&t->names, symbol.st_name);
 
-		if (!gelf_getsym(t->symbols, (int)i, &symbol))
-			return;
-		name = elf_string(&t->names, symbol.st_name);
 		if (!name || !*name)
 			continue;
 		if (GELF_ST_TYPE(symbol.st_info) == STT_FILE)
 			file = name;
-		else if (same_name(name, s->name) && !is_old_version(t, i))
-			found_one(s, &symbol, GELF_ST_BIND(symbol.st_info) == STB_LOCAL ? file : NULL);
+		else if (is_same_name(name, s->name) && !is_old_version(t, i))
+			add_symbol(s, &symbol, GELF_ST_BIND(symbol.st_info) == STB_LOCAL ? file : NULL);
 	}
 }
 
-/* Only when the error is to be written: to compare all names takes its time. */
+/* Searches for a similar name. This takes time, so it is done only for an error message. */
 static void search_near(struct search *s, const struct table *t)
 {
-	s->near.wanted = s->name;
-	for (size_t i = 1; i < t->n; i++) {
-		const char *name;
-		GElf_Sym symbol;
+	GElf_Sym symbol;
 
-		if (!gelf_getsym(t->symbols, (int)i, &symbol))
-			return;
-		name = elf_string(&t->names, symbol.st_name);
+	s->near.wanted = s->name;
+	for (size_t i = 1; i < t->n && gelf_getsym(t->symbols, (int)i, &symbol); i++) {
+		const char *name = elf_string(&t->names, symbol.st_name);
+
 		if (name && GELF_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF)
 			elf_near_consider(&s->near, name);
 	}
@@ -158,16 +150,16 @@ static int parse(const char *text, struct search *s, struct fr_diag *d)
 		errno = 0;
 		s->into = strtoull(plus + 1, &end, 0);
 		if (errno || end == plus + 1 || *end || plus[1] == '-')
-			return fr_fail(d, -EINVAL, "write symbol+0x1c", "no offset: \"%s\"", plus + 1);
+			return fr_fail(d, -EINVAL, "write symbol+0x1c", "not an offset: \"%s\"", plus + 1);
 		*plus = '\0';
 	}
 	at = strchr(s->name, '@');
 	if (at && !strcmp(at, "@plt"))
 		return fr_fail(d, -EINVAL,
-			"give the library that has it: ldd shows which there are; Pid= or CGroup= says whose "
+			"name the library that has it (ldd lists them); Pid= or CGroup= restricts whose "
 			"calls count",
 			"%s is a jump to a library's function, not a function", s->name);
-	/* "@@" begins a version. */
+	/* "@@" begins a version, not a file name. */
 	if (at && at[1] != '@' && at[1]) {
 		s->file = at + 1;
 		*at = '\0';
@@ -175,8 +167,8 @@ static int parse(const char *text, struct search *s, struct fr_diag *d)
 	return 0;
 }
 
-/* The libraries that are asked for what is imported, in their order. */
-static const char *needed_libraries(Elf *elf, char *ret, size_t size)
+/* Lists the libraries of ELF in RET, and returns RET. */
+static const char *list_libraries(Elf *elf, char *ret, size_t size)
 {
 	struct elf_strings names;
 	GElf_Shdr h;
@@ -184,7 +176,7 @@ static const char *needed_libraries(Elf *elf, char *ret, size_t size)
 	size_t len = 0;
 
 	ret[0] = '\0';
-	if (!data || !elf_strings_of(elf, h.sh_link, &names))
+	if (!data || !elf_read_strings(elf, h.sh_link, &names))
 		return ret;
 	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Dyn) && len < size; i++) {
 		const Elf64_Dyn *dyn = (const Elf64_Dyn *)data->d_buf + i;
@@ -204,16 +196,18 @@ static int explain_missing(struct fr_elf *e, struct search *s, bool has_symtab, 
 
 	if (s->imported) {
 		snprintf(hint, sizeof(hint),
-			"one of its libraries has it: %.300s; Pid= or CGroup= says whose calls count",
-			needed_libraries(e->elf, text, 300));
+			"name one of its libraries: %.300s; Pid= or CGroup= restricts whose calls count",
+			list_libraries(e->elf, text, 300));
 		return fr_fail(d, -EINVAL, hint, "%s only imports %.200s", e->path, s->name);
 	}
 	if (s->data)
-		return fr_fail(d, -EINVAL, "name a function: nm shows them as T or t",
+		return fr_fail(d, -EINVAL, "name a function; nm shows functions as T or t",
 			"%.200s of %s is data, not a function", s->name, e->path);
-	elf_near_text(&s->near, text, 200);
+	text[0] = '\0';
+	if (s->near.name[0])
+		snprintf(text, sizeof(text), "did you mean %s?", s->near.name);
 	if (has_symtab || e->debug) {
-		snprintf(hint, sizeof(hint), "%.200s%snm %.200s shows all names; those of C++ are mangled",
+		snprintf(hint, sizeof(hint), "%.200s%snm %.200s lists all names; those of C++ are mangled",
 			text, *text ? " " : "", e->debug && e->debug_path ? e->debug_path : e->path);
 		return fr_fail(d, -ENOENT, hint, "%s has no function %.200s%s%.100s", e->path, s->name,
 			s->file ? " of " : "", s->file ? s->file : "");
@@ -238,7 +232,7 @@ static int explain_several(const struct fr_elf *e, const struct search *s, struc
 		e->path, s->n_locals, s->name, text);
 }
 
-/* What was found is a function's address, and the file has code there. */
+/* Converts the found symbol to an offset in the file. */
 static int locate(
 	const struct fr_elf *e, const struct search *s, struct fr_elf_symbol *ret, struct fr_diag *d)
 {
@@ -248,7 +242,7 @@ static int locate(
 		return explain_several(e, s, d);
 	if (GELF_ST_TYPE(s->symbol.st_info) == STT_GNU_IFUNC)
 		return fr_fail(d, -EINVAL,
-			"name the implementation that is called: nm and perf report show them",
+			"name the implementation that is called; nm and perf report show it",
 			"%.200s of %s is an IFUNC: it only chooses the function when the program starts",
 			s->name, e->path);
 	if (s->into && s->into >= s->symbol.st_size)
@@ -256,7 +250,7 @@ static int locate(
 			"%.200s of %s is only 0x%" PRIx64 " bytes long", s->name, e->path, s->symbol.st_size);
 #if defined(__aarch64__)
 	if (s->into % 4)
-		return fr_fail(d, -EINVAL, NULL, "no instruction begins at +0x%" PRIx64, s->into);
+		return fr_fail(d, -EINVAL, NULL, "there is no instruction at +0x%" PRIx64, s->into);
 #endif
 	ret->into = s->into;
 	if (__builtin_add_overflow(s->symbol.st_value, s->into, &address) ||

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Where in an ELF file a function or a marker is, for a uprobe: the kernel wants the offset in the file.
+ * Finds functions and markers in an ELF file. A uprobe needs their offset in the file.
  *
- * The file may be a container's, so it is hostile input: it is read, never mapped; tables are bounded, and
- * read once. Any thread, but one at a time for each object; blocks on the disk that the file is on.
+ * The file may belong to a container, so it is hostile input: it is read and never mapped, and the size of
+ * its tables is limited. Any thread, one at a time for each object. The functions wait for the file's disk.
  */
 
 #include "base/diag.h"
@@ -19,38 +19,39 @@
 
 struct fr_elf;
 
-/* Open PATH in the root of PID (0: ours). DEBUG_ROOT (borrowed until free) is where debug files of stripped
-   ones are looked for, ours first. 0, or a negative errno with D: no such file, not ELF, not of this machine.
- */
+/* Opens PATH in the root of PID (0: ours). DEBUG_ROOT (borrowed until free) is the directory of debug files
+   for stripped files. 0, or a negative errno with D: there is no such file, or it is not an ELF file of this
+   machine. */
 int fr_elf_open(const char *path, pid_t pid, const char *debug_root, struct fr_elf **ret, struct fr_diag *d);
-/* The same of an open file, which is taken in any case; PATH is for messages and for its .gnu_debuglink. */
+/* Does the same for an open file. FD is consumed even on failure. PATH is for messages and .gnu_debuglink. */
 int fr_elf_open_fd(
 	int fd, const char *path, pid_t pid, const char *debug_root, struct fr_elf **ret, struct fr_diag *d);
-struct fr_elf *fr_elf_free(struct fr_elf *e); /* NULL */
+struct fr_elf *fr_elf_free(struct fr_elf *e); /* NULL is allowed; returns NULL */
 
-/* The descriptor, which stays the object's: what it was parsed from, whatever its name has become. */
+/* The descriptor of the file, borrowed. */
 int fr_elf_fd(const struct fr_elf *e);
 
-/* A Go program: its run time moves stacks, which the probe of a return does not survive. */
+/* True: a Go program. It moves its stacks, and crashes if the return of a function is probed. */
 bool fr_elf_is_go(const struct fr_elf *e);
 
 struct fr_elf_symbol {
 	uint64_t offset; /* in the file */
-	uint64_t into;	 /* of it: so far behind the function's first byte */
+	uint64_t into;	 /* distance from the function's first byte */
 };
 
-/* TEXT: "symbol", "symbol+0xOFFSET", and "symbol@file.c" for one of several static ones. By the tables of the
-   file, else by its debug file. 0, or with D: -ENOENT (near misses), -ENOTUNIQ (which there are), -EINVAL (no
-   function: data, imported, an IFUNC; past its end). */
+/* Finds TEXT: "symbol", "symbol+0xOFFSET", or "symbol@file.c" for a static function. Searches the file, then
+   its debug file. 0, or with D: -ENOENT (suggests a name); -ENOTUNIQ (lists the candidates); -EINVAL: it is
+   not a function (data, imported, an IFUNC), or the offset is past its end. */
 int fr_elf_find_symbol(struct fr_elf *e, const char *text, struct fr_elf_symbol *ret, struct fr_diag *d);
 
-/* A static marker (USDT) stands wherever its function was inlined. */
+/* A static marker (USDT). The compiler may put it in several places. */
 struct fr_elf_marker {
 	uint64_t offset;    /* in the file */
-	uint64_t semaphore; /* offset of the counter that switches it on; 0: it is always on */
+	uint64_t semaphore; /* offset of the counter that enables it; 0: it is always enabled */
 };
 #define FR_ELF_MARKERS_MAX 64
 
-/* All places of PROVIDER:NAME: their number, at most FR_ELF_MARKERS_MAX, or as above: -ENOENT, -E2BIG. */
+/* Finds all places of PROVIDER:NAME. Returns their number, or with D: -ENOENT; -E2BIG: more than
+   FR_ELF_MARKERS_MAX; -EBADMSG. */
 int fr_elf_find_markers(struct fr_elf *e, const char *provider, const char *name,
 	struct fr_elf_marker ret[static FR_ELF_MARKERS_MAX], struct fr_diag *d);

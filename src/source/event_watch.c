@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-#define RING_PAGES 8 /* some 500 occurrences */
+#define RING_PAGES 8 /* about 500 records */
 #define EPOLL_BATCH 64
 
 static void make_attr(const struct fr_event_watch_config *config, struct perf_event_attr *a)
@@ -35,7 +35,7 @@ static int open_fd(struct perf_event_attr *a, pid_t pid, int cpu, unsigned long 
 {
 	int fd = fr_perf_open_adapt(a, pid, cpu, flags);
 
-	/* Before Linux 5.13: children are counted, too. */
+	/* Before Linux 5.13, child processes are counted, too. */
 	if (fd == -EINVAL && a->inherit_thread) {
 		a->inherit_thread = 0;
 		fd = fr_perf_open_adapt(a, pid, cpu, flags);
@@ -63,8 +63,8 @@ static int map_ring(struct fr_event_watch *w, size_t cpu_index, int fd, struct f
 	return fr_ring_add_fd(ring, fd);
 }
 
-static int add(struct fr_event_watch *w, const struct fr_event_watch_config *config, size_t cpu_index, int fd,
-	struct fr_diag *d)
+static int add_fd(struct fr_event_watch *w, const struct fr_event_watch_config *config, size_t cpu_index,
+	int fd, struct fr_diag *d)
 {
 	w->fds[w->n_fds++] = fd;
 	if (config->filter) {
@@ -76,12 +76,12 @@ static int add(struct fr_event_watch *w, const struct fr_event_watch_config *con
 	return config->count ? 0 : map_ring(w, cpu_index, fd, d);
 }
 
-/* One CPU, for each thread or for all. A thread that has ended is none to watch. */
+/* Opens the event on one CPU, for each thread of T or for all. Skips threads that have ended. */
 static int open_on_cpu(struct fr_event_watch *w, const struct fr_event_watch_config *config,
 	struct fr_event *e, const struct fr_target *t, size_t cpu_index, struct fr_diag *d)
 {
 	bool in_cgroup = t->cgroup_fd >= 0;
-	/* What counts a thread needs no ring of a CPU, and follows it to all of them. */
+	/* A counter of a thread needs no ring, and follows the thread to all CPUs. */
 	int cpu = config->count && t->n_tids ? -1 : t->cpus[cpu_index], r = 0;
 
 	for (size_t i = 0; r == 0 && i < FR_MAX(t->n_tids, (size_t)1); i++) {
@@ -91,7 +91,7 @@ static int open_on_cpu(struct fr_event_watch *w, const struct fr_event_watch_con
 		if (fd == -ESRCH && t->n_tids)
 			continue;
 		r = fd < 0 ? fr_explain_open(d, fd, e, cpu, t->n_tids ? pid : -1)
-			   : add(w, config, cpu_index, fd, d);
+			   : add_fd(w, config, cpu_index, fd, d);
 	}
 	return r;
 }
@@ -132,14 +132,14 @@ static int enable(struct fr_event_watch *w, struct fr_diag *d)
 static int open_all(struct fr_event_watch *w, const struct fr_event_watch_config *config,
 	const struct fr_target *t, struct fr_diag *d)
 {
-	struct fr_event e = *config->event; /* its texts are borrowed */
+	struct fr_event e = *config->event; /* it borrows the texts */
 	int r = allocate(w, config, t, d);
 
 	make_attr(config, &e.attr);
 	for (size_t i = 0; r == 0 && i < (config->count && t->n_tids ? 1 : t->n_cpus); i++)
 		r = open_on_cpu(w, config, &e, t, i, d);
 	if (r == 0 && !w->n_fds)
-		r = fr_fail(d, -ESRCH, "give the Pid= of one that runs", "process %d has ended",
+		r = fr_fail(d, -ESRCH, "give the Pid= of a process that runs", "process %d has ended",
 			(int)config->pid);
 	w->tells_lost = e.attr.read_format & PERF_FORMAT_LOST;
 	return r == 0 ? enable(w, d) : r;
@@ -157,8 +157,8 @@ int fr_event_watch_open(
 
 	*w = (struct fr_event_watch){.epoll_fd = -1};
 	if (config->pid && config->event->system_wide_only)
-		return fr_fail(
-			d, -EINVAL, "leave Pid= out", "%s counts no single process", config->event->name);
+		return fr_fail(d, -EINVAL, "leave Pid= out", "%s cannot count a single process",
+			config->event->name);
 	r = fr_target_init(&target, &where, d);
 	if (r < 0)
 		return r;
@@ -185,7 +185,7 @@ void fr_event_watch_close(struct fr_event_watch *w)
 	*w = (struct fr_event_watch){.epoll_fd = -1};
 }
 
-static uint64_t since(const struct fr_event_count *old, const struct fr_event_count *now)
+static uint64_t count_between(const struct fr_event_count *old, const struct fr_event_count *now)
 {
 	uint64_t value = now->value - old->value, enabled = now->enabled_ns - old->enabled_ns,
 		 running = now->running_ns - old->running_ns;
@@ -212,7 +212,7 @@ uint64_t fr_event_watch_count(struct fr_event_watch *w)
 
 		if (!read_count(w, i, &now))
 			continue;
-		sum += since(&w->counts[i], &now);
+		sum += count_between(&w->counts[i], &now);
 		w->counts[i] = now;
 	}
 	return sum;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Application=: programs that say themselves that something went wrong (include/flightrec/trigger.h).
+ * Application=: programs that report their own anomalies (include/flightrec/trigger.h).
  *
- *   datagram ─► the one socket of all ─► TRIGGER= ─┬► source "checkout"
- *                                                  └► source "application": what nobody else is named by
+ *   datagram ─► the shared socket ─► TRIGGER= ─┬► source "checkout"
+ *                                              └► source "application": any other name
  *
- * Who sends, does not wait: what the socket's queue has no room for (net.unix.max_dgram_qlen, 10) the sender
- * is told at once. So a flood is met by not reading more of it than is cheap.
+ * The sender does not wait. If the socket's queue is full (net.unix.max_dgram_qlen, 10), its send() fails at
+ * once. So the recorder limits a flood by reading the socket at a limited rate.
  */
-#include "source/application_socket.h"
 #include "source/datagram.h"
 #include "source/source.h"
 #include "base/cleanup.h"
@@ -20,8 +19,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
-/* No more than so many in so long, and so in one iteration of the loop. */
+/* The rate limit; also the limit for one iteration of the loop. */
 #define SLICE_DATAGRAMS 32
 #define SLICE_NS (10 * FR_NSEC_PER_MSEC)
 #define AGE_MAX_NS (60 * FR_NSEC_PER_SEC)
@@ -33,10 +33,9 @@ struct application {
 	struct shared *shared;
 	struct application *next;
 	uint64_t quiet_until_ns;
-	struct fr_source_stats stats;
 };
 
-/* Of all sources with one environment. */
+/* The socket, shared by all sources with one environment. */
 struct shared {
 	const struct fr_source_env *env;
 	struct fr_socket_file socket;
@@ -48,10 +47,10 @@ struct shared {
 	struct shared *next;
 };
 
-/* Main thread. */
+/* Only the main thread uses it. */
 static struct shared *all_shared;
 
-static struct application *find(const struct shared *shared, const char *name)
+static struct application *find_source(const struct shared *shared, const char *name)
 {
 	for (struct application *a = shared->sources; a; a = a->next)
 		if (strcmp(a->source.config->name, name) == 0)
@@ -76,7 +75,7 @@ static void make_cause(const struct application *a, const struct fr_datagram *d,
 		.time_ns = now,
 		.pid = pid,
 		.cpu = -1};
-	/* Of a time namespace of its own, for one, it has another clock. */
+	/* The sender's clock may differ, for example in a time namespace. */
 	if (d->time_ns && d->time_ns <= now && now - d->time_ns <= AGE_MAX_NS)
 		ret->time_ns = d->time_ns;
 	if (pid && is_thread_of(pid, d->tid))
@@ -88,59 +87,81 @@ static void make_cause(const struct application *a, const struct fr_datagram *d,
 		memcpy(ret->detail, d->trigger, sizeof(d->trigger));
 }
 
-static void take(struct application *a, const struct fr_datagram *d, pid_t pid)
+static void handle_datagram(struct application *a, const struct fr_datagram *d, pid_t pid)
 {
-	const struct fr_source_env *env = a->source.env;
+	struct fr_source_stats *stats = &a->source.stats;
 	uint64_t now = fr_monotonic_ns();
 	struct fr_cause cause;
 
-	a->stats.last = d->value;
-	a->stats.last_ns = now;
-	a->stats.unit = d->unit;
-	a->stats.threshold = d->threshold;
+	stats->last = d->value;
+	stats->last_ns = now;
+	stats->unit = d->unit;
+	stats->threshold = d->threshold;
 	if (d->value < d->threshold)
 		return;
-	/* Before a look at who it is, which costs more than all else. */
+	/* Check this first: to read /proc costs more than all the rest. */
 	if (now < a->quiet_until_ns) {
-		a->stats.fired++;
-		a->stats.cooled++;
+		stats->fired++;
+		stats->cooled++;
 		return;
 	}
 	make_cause(a, d, pid, now, &cause);
-	if (!fr_source_wants(a->source.config, &cause))
+	if (!fr_source_matches(a->source.config, &cause))
 		return;
-	a->stats.fired++;
+	stats->fired++;
 	a->quiet_until_ns = now + fr_source_cooldown_ns(a->source.config);
-	env->fire(env->ctx, a->source.trigger, &cause);
+	fr_source_fire(&a->source, &cause);
 }
 
-/* Whether there was one. */
-static bool receive(struct shared *shared)
+/* Receives one datagram and the pid of its sender (0: in another pid namespace). Its length; -EMSGSIZE: it is
+   too long; -EAGAIN: there is none; or another negative errno. */
+static ssize_t receive_datagram(int fd, void *data, size_t size, pid_t *ret_pid)
+{
+	/* The kernel puts the sender's credentials first. They fill the buffer, so that it passes no
+	 * descriptor. */
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = {data, size};
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct ucred cred = {0};
+
+	if (n < 0)
+		return -errno;
+	if (CMSG_FIRSTHDR(&m) && control.header.cmsg_type == SCM_CREDENTIALS &&
+		control.header.cmsg_len == CMSG_LEN(sizeof(cred)))
+		memcpy(&cred, CMSG_DATA(&control.header), sizeof(cred));
+	*ret_pid = FR_MAX(cred.pid, 0);
+	return m.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
+}
+
+/* False: the socket is empty. */
+static bool handle_next(struct shared *shared)
 {
 	char text[FLIGHTREC_DATAGRAM_MAX];
 	struct fr_datagram d;
-	struct application *a;
-	pid_t pid;
-	ssize_t n = fr_application_socket_receive(shared->socket.fd, text, sizeof(text), &pid);
+	struct application *a = NULL;
+	pid_t pid = 0;
+	ssize_t n = receive_datagram(shared->socket.fd, text, sizeof(text), &pid);
 
 	if (n < 0 && n != -EMSGSIZE)
 		return false;
-	if (n < 0 || fr_datagram_parse(text, (size_t)n, &d) < 0) {
-		shared->bad++;
-		return true;
+	if (n >= 0 && fr_datagram_parse(text, (size_t)n, &d) == 0) {
+		a = find_source(shared, d.trigger);
+		a = a ? a : find_source(shared, BUILT_IN);
 	}
-	a = find(shared, d.trigger);
-	if (!a)
-		a = find(shared, BUILT_IN);
 	if (a)
-		take(a, &d, pid);
+		handle_datagram(a, &d, pid);
 	else
 		shared->bad++;
 	return true;
 }
 
-/* No more until the slice has ended. */
-static int rest(struct shared *shared)
+/* Stops reading until the slice ends. */
+static int pause_reading(struct shared *shared)
 {
 	int r = sd_event_source_set_enabled(shared->io, SD_EVENT_OFF);
 
@@ -165,9 +186,9 @@ static int on_datagram(sd_event_source *e, int fd, uint32_t revents, void *userd
 		shared->slice_end_ns = now + SLICE_NS;
 		shared->in_slice = 0;
 	}
-	while (shared->in_slice < SLICE_DATAGRAMS && receive(shared))
+	while (shared->in_slice < SLICE_DATAGRAMS && handle_next(shared))
 		shared->in_slice++;
-	return shared->in_slice < SLICE_DATAGRAMS ? 0 : rest(shared);
+	return shared->in_slice < SLICE_DATAGRAMS ? 0 : pause_reading(shared);
 }
 
 static void shared_free(struct shared *shared)
@@ -240,7 +261,7 @@ static void shared_put(struct shared *shared)
 	shared_free(shared);
 }
 
-static int check(const struct fr_trigger_config *config, struct fr_diag *d)
+static int application_check(const struct fr_trigger_config *config, struct fr_diag *d)
 {
 	if (strlen(config->name) >= FR_TRIGGER_NAME_SIZE)
 		return fr_fail(d, -EINVAL, NULL, "the name %s is too long", config->name);
@@ -250,55 +271,48 @@ static int check(const struct fr_trigger_config *config, struct fr_diag *d)
 	return 0;
 }
 
-static int application_open(const struct fr_source_env *env, const struct fr_trigger_config *config,
-	void *trigger, struct fr_source **ret, struct fr_diag *d)
+static int application_open(struct fr_source *s, struct fr_diag *d)
 {
-	struct application *a;
-	int r = check(config, d);
+	struct application *a = (struct application *)s;
+	int r = application_check(s->config, d);
 
+	if (r == 0)
+		r = shared_get(s->env, &a->shared, d);
 	if (r < 0)
 		return r;
-	a = calloc(1, sizeof(*a));
-	if (!a)
-		return -ENOMEM;
-	r = shared_get(env, &a->shared, d);
-	if (r < 0) {
-		free(a);
-		return r;
-	}
-	a->source = (struct fr_source){&fr_source_application, env, config, trigger};
 	a->next = a->shared->sources;
 	a->shared->sources = a;
-	*ret = &a->source;
 	return 0;
 }
 
 static void application_close(struct fr_source *s)
 {
-	struct application *a = (struct application *)s, **at = &a->shared->sources;
+	struct application *a = (struct application *)s, **at;
 
+	if (!a->shared)
+		return;
+	at = &a->shared->sources;
 	while (*at != a)
 		at = &(*at)->next;
 	*at = a->next;
-	/* Who closes it has asked for them: the next one begins at 0. */
+	/* The caller has read this counter, so the next source "application" begins with 0. */
 	if (is_built_in(a))
 		a->shared->bad = 0;
 	shared_put(a->shared);
-	free(a);
 }
 
-static void application_stats(struct fr_source *s, struct fr_source_stats *ret)
+static void application_get_stats(struct fr_source *s, struct fr_source_stats *ret)
 {
 	const struct application *a = (struct application *)s;
 
-	*ret = a->stats;
-	/* Whom a datagram is for that cannot be read, nobody knows. */
+	/* A malformed datagram cannot be attributed to a trigger. */
 	if (is_built_in(a))
 		ret->bad = a->shared->bad;
 }
 
 const struct fr_source_class fr_source_application = {.name = "application",
+	.size = sizeof(struct application),
 	.open = application_open,
 	.close = application_close,
-	.stats = application_stats,
-	.check = check};
+	.get_stats = application_get_stats,
+	.check = application_check};

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Event=: any event of perf, as perf record --switch-output-event has it, or one that comes too often.
+ * Event=: fires for each occurrence of a perf event, or when the event occurs too often.
  *
- * Without Threshold=, each occurrence is an anomaly: rings that wake us with their first record. Then the
- * source does not listen until its cool-down is over, so that a storm costs what a small ring takes: what
- * came meanwhile is counted.
+ * Without Threshold=, each occurrence is an anomaly. The kernel wakes the source with the first record in a
+ * small ring. After that the source does not poll until its cool-down ends: a storm costs no more than it
+ * takes to fill the ring. The source counts what came meanwhile.
  *
  *   ── × ─────── × × ×× ─────── × ──►  fired, cooled … cooled, fired
  *      ├─ cool-down: not polled ─┤
  *
- * With Threshold=, the event only counts, and the counters of all CPUs are read twice in Interval=. That is
- * exact, and costs the same whatever happens. A sample period would not: each CPU counts by itself, so the
- * period would be a fraction of the threshold, wake us in proportion to the load, also where it stays below,
- * and still not tell the sum. Every two slices that follow each other are looked at, so that no burst of
- * half an interval falls between two of them.
+ * With Threshold=, the event only counts. The source reads the counters of all CPUs twice in Interval= and
+ * adds up two slices at a time, so that it also sees a burst across the border of two slices.
+ * docs/design/72 says why it does not use a sample period.
  *
  *   │ slice │ slice │ slice │
  *   └── interval ───┘
@@ -39,22 +37,21 @@
 
 struct event {
 	struct fr_source source;
-	struct fr_event_list list; /* the one event */
+	struct fr_event_list list; /* holds one event */
 	struct fr_event_watch watch;
 	sd_event_source *io, *timer;
-	uint64_t interval_ns, threshold; /* 0, 0: each occurrence */
-	uint64_t slice;			 /* the count of the last one */
+	uint64_t interval_ns, threshold; /* both 0: each occurrence is an anomaly */
+	uint64_t slice_count;		 /* occurrences in the previous slice */
 	uint64_t quiet_until_ns;
-	struct fr_source_stats stats;
 };
 
-/* Whether somebody can want to hear of each: a counter of the CPU or a clock only runs. */
-static bool is_occurrence(const struct perf_event_attr *a)
+/* False: a hardware counter or a clock. These count all the time. */
+static bool has_occurrences(const struct perf_event_attr *a)
 {
 	return a->type == PERF_TYPE_TRACEPOINT || (a->type == PERF_TYPE_SOFTWARE && !fr_event_is_clock(a));
 }
 
-static int check_interval(
+static int parse_interval(
 	const struct fr_trigger_config *config, uint64_t *ret_threshold, uint64_t *ret_ns, struct fr_diag *d)
 {
 	*ret_threshold = *ret_ns = 0;
@@ -62,12 +59,11 @@ static int check_interval(
 		if (config->interval_ns == FR_TRIGGER_UNSET)
 			return 0;
 		return fr_fail(d, -EINVAL, "give Threshold= too, or leave Interval= out",
-			"the trigger %s: without Threshold= each occurrence counts, in no interval",
-			config->name);
+			"the trigger %s: Interval= has no effect without Threshold=", config->name);
 	}
 	if (fr_threshold_parse(config->threshold, FR_CAUSE_COUNT, ret_threshold) < 0 || !*ret_threshold)
-		return fr_fail(d, -EINVAL, "it is a number of occurrences, like Threshold=1000",
-			"the trigger %s: \"%s\" is no threshold of an event", config->name,
+		return fr_fail(d, -EINVAL, "give a number of occurrences, like Threshold=1000",
+			"the trigger %s: \"%s\" is not a threshold of an event", config->name,
 			config->threshold);
 	*ret_ns = config->interval_ns == FR_TRIGGER_UNSET ? INTERVAL_DEFAULT_NS : config->interval_ns;
 	if (*ret_ns < INTERVAL_MIN_NS || *ret_ns > INTERVAL_MAX_NS)
@@ -82,16 +78,16 @@ static int check_comm(const struct fr_trigger_config *config, const struct fr_ev
 		return 0;
 	if (strpbrk(config->comm, "\"\\"))
 		return fr_fail(d, -EINVAL, "leave Comm= out, and use CGroup= or Pid=",
-			"the trigger %s: no filter can have the name %s", config->name, config->comm);
+			"the trigger %s: a filter cannot contain the name %s", config->name, config->comm);
 	if (config->threshold && !e->tracepoint)
 		return fr_fail(d, -EINVAL, "use CGroup= or Pid=, or a tracepoint",
 			"the trigger %s: %s cannot be counted by Comm=", config->name, e->name);
 	return 0;
 }
 
-static int parse(const struct fr_trigger_config *config, struct fr_event_list *list, struct fr_diag *d)
+static int parse_event(const struct fr_trigger_config *config, struct fr_event_list *list, struct fr_diag *d)
 {
-	/* What has no period of its own: each. */
+	/* An event without a period records each occurrence. */
 	const struct fr_event_defaults defaults = {.period = 1, .each = true};
 	const struct fr_event *e;
 	int r = fr_event_parse(config->subject ? config->subject : "", &defaults, list, d);
@@ -99,7 +95,7 @@ static int parse(const struct fr_trigger_config *config, struct fr_event_list *l
 	if (r < 0)
 		return r;
 	if (list->n != 1)
-		return fr_fail(d, -EINVAL, "make a section for each",
+		return fr_fail(d, -EINVAL, "make a section for each event",
 			"the trigger %s: Event=%s is %zu events, and a trigger has one", config->name,
 			config->subject, list->n);
 	e = &list->items[0];
@@ -108,7 +104,7 @@ static int parse(const struct fr_trigger_config *config, struct fr_event_list *l
 		if (r < 0)
 			return r;
 	}
-	if (!config->threshold && !is_occurrence(&e->attr) && !e->attr.freq && e->attr.sample_period == 1)
+	if (!config->threshold && !has_occurrences(&e->attr) && !e->attr.freq && e->attr.sample_period == 1)
 		return fr_fail(d, -EINVAL,
 			"give Threshold= and Interval=, or a period: Event=cycles/period=1000000/",
 			"the trigger %s: %s occurs all the time", config->name, e->name);
@@ -118,26 +114,27 @@ static int parse(const struct fr_trigger_config *config, struct fr_event_list *l
 	return check_comm(config, e, d);
 }
 
-static int check(const struct fr_trigger_config *config, struct fr_diag *d)
+static int event_check(const struct fr_trigger_config *config, struct fr_diag *d)
 {
 	struct fr_event_list list = {0};
 	uint64_t threshold, interval_ns;
 	struct fr_diag why = {0};
-	int r = check_interval(config, &threshold, &interval_ns, d);
+	int r = parse_interval(config, &threshold, &interval_ns, d);
 
 	if (r < 0)
 		return r;
-	r = parse(config, &list, &why);
+	r = parse_event(config, &list, &why);
 	fr_event_list_deinit(&list);
-	/* Whoever checks may not be allowed to see tracefs, and a PMU may be of another machine. */
+	/* The user who checks may lack access to tracefs, and the file may be for a machine with another PMU.
+	 */
 	if (r == 0 || (r != -EINVAL && r != -ENOENT))
 		return 0;
 	return fr_fail(d, -EINVAL, why.hint, "%s", why.what);
 }
 
-/* The threads of ours that are there now; those of the recorder are, before any trigger is armed. Within a
-   pid namespace of its own, a filter of the kernel cannot name them. */
-static size_t own_threads(const struct fr_source_env *env, pid_t ret[static OWN_THREADS_MAX])
+/* Lists the threads of this process; those of the recorder exist before a trigger is armed. In a pid
+   namespace there are none to list: a filter needs the numbers of the initial one. */
+static size_t list_own_threads(const struct fr_source_env *env, pid_t ret[static OWN_THREADS_MAX])
 {
 	_cleanup_closedir_ DIR *dir = env->pidns ? NULL : opendir("/proc/self/task");
 	const struct dirent *e;
@@ -149,15 +146,15 @@ static size_t own_threads(const struct fr_source_env *env, pid_t ret[static OWN_
 	return n;
 }
 
-/* Filter= and Comm= and not ourselves, into RET. COMM is whose context it is, whatever fields an event has.
- */
+/* Combines Filter=, Comm= and the exclusion of this process into RET. The filter's field COMM is the name of
+   the current task, whatever fields the event has. */
 static int make_filter(const struct event *e, char **ret)
 {
 	const struct fr_trigger_config *config = e->source.config;
 	const char *user = e->list.items[0].filter;
 	_cleanup_free_ char *text = NULL;
 	pid_t tids[OWN_THREADS_MAX];
-	size_t n = own_threads(e->source.env, tids);
+	size_t n = list_own_threads(e->source.env, tids);
 
 	if (!config->comm)
 		return fr_filter_text(user, tids, n, ret);
@@ -167,53 +164,51 @@ static int make_filter(const struct event *e, char **ret)
 	return fr_filter_text(text, tids, n, ret);
 }
 
-static void deliver(struct event *e, struct fr_cause *cause)
+static void fire(struct event *e, struct fr_cause *cause)
 {
-	const struct fr_source_env *env = e->source.env;
-
 	snprintf(cause->detail, sizeof(cause->detail), "%s", e->list.items[0].name);
 	e->quiet_until_ns = cause->time_ns + fr_source_cooldown_ns(e->source.config);
-	env->fire(env->ctx, e->source.trigger, cause);
+	fr_source_fire(&e->source, cause);
 }
 
 static void on_sample(void *ctx, const struct fr_event_sample *sample)
 {
 	struct event *e = ctx;
 	const struct fr_trigger_config *config = e->source.config;
-	/* All ones: of no process that we can see, or one that ends. */
+	/* All ones: the process is in another pid namespace, or it ends. */
 	pid_t pid = sample->head.pid <= INT_MAX ? (pid_t)sample->head.pid : 0;
 	struct fr_cause cause = {.time_ns = sample->head.time,
 		.pid = pid,
 		.tid = pid ? (pid_t)sample->head.tid : 0,
 		.cpu = (int)sample->cpu};
 
-	/* Of our own, what no filter has kept away; and children, where the kernel counts them. */
+	/* Skip this process if no filter did, and children of Pid= on kernels that count them. */
 	if (pid == getpid() || (config->pid && pid != config->pid))
 		return;
-	e->stats.last_ns = cause.time_ns;
-	/* Before a look at who it is, which costs more than all else. */
+	e->source.stats.last_ns = cause.time_ns;
+	/* Check this first: to read /proc costs more than all the rest. */
 	if (cause.time_ns < e->quiet_until_ns) {
-		e->stats.fired++;
-		e->stats.cooled++;
+		e->source.stats.fired++;
+		e->source.stats.cooled++;
 		return;
 	}
 	fr_cause_fill_from_proc(&cause);
 	if (config->comm && strncmp(config->comm, cause.comm, sizeof(cause.comm) - 1) != 0 &&
 		!e->list.items[0].tracepoint)
 		return;
-	e->stats.fired++;
+	e->source.stats.fired++;
 	snprintf(cause.reason, sizeof(cause.reason), "event");
-	deliver(e, &cause);
+	fire(e, &cause);
 }
 
-/* What the rings hold; and then either listen, or not until the cool-down is over. */
-static int listen_on(struct event *e)
+/* Drains the rings. Polls them again at once, or when the cool-down ends. */
+static int drain_and_poll(struct event *e)
 {
 	uint64_t now;
 	int r;
 
 	if (fr_event_watch_poll(&e->watch))
-		e->stats.gone = "its process has ended";
+		e->source.stats.gone = "its process has ended";
 	fr_event_watch_drain(&e->watch, on_sample, e);
 	now = fr_monotonic_ns();
 	if (now >= e->quiet_until_ns)
@@ -226,41 +221,41 @@ static int listen_on(struct event *e)
 
 static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
-	return listen_on(userdata);
+	return drain_and_poll(userdata);
 }
 
 static int on_cooled_down(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	return listen_on(userdata);
+	return drain_and_poll(userdata);
 }
 
-static void count(struct event *e)
+static void end_slice(struct event *e)
 {
-	uint64_t now = fr_monotonic_ns(), slice = fr_event_watch_count(&e->watch);
+	uint64_t now = fr_monotonic_ns(), count = fr_event_watch_count(&e->watch);
 	struct fr_cause cause = {.time_ns = now,
-		.value = e->slice + slice,
+		.value = e->slice_count + count,
 		.threshold = e->threshold,
 		.unit = FR_CAUSE_COUNT,
 		.cpu = -1};
 
-	e->slice = slice;
+	e->slice_count = count;
 	if (e->source.config->pid && kill(e->source.config->pid, 0) < 0 && errno == ESRCH)
-		e->stats.gone = "its process has ended";
-	e->stats.last = cause.value;
-	e->stats.last_ns = now;
+		e->source.stats.gone = "its process has ended";
+	e->source.stats.last = cause.value;
+	e->source.stats.last_ns = now;
 	if (cause.value < e->threshold)
 		return;
-	/* What has fired does not fire again with the next slice. */
-	e->slice = 0;
-	e->stats.fired++;
+	/* These occurrences must not fire again with the next slice. */
+	e->slice_count = 0;
+	e->source.stats.fired++;
 	if (now < e->quiet_until_ns) {
-		e->stats.cooled++;
+		e->source.stats.cooled++;
 		return;
 	}
 	cause.pid = e->source.config->pid;
 	fr_cause_fill_from_proc(&cause);
 	snprintf(cause.reason, sizeof(cause.reason), "too many events");
-	deliver(e, &cause);
+	fire(e, &cause);
 }
 
 static int on_slice(sd_event_source *source, uint64_t usec, void *userdata)
@@ -270,7 +265,7 @@ static int on_slice(sd_event_source *source, uint64_t usec, void *userdata)
 
 	if (r >= 0)
 		r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	count(e);
+	end_slice(e);
 	return r;
 }
 
@@ -282,10 +277,9 @@ static void event_close(struct fr_source *s)
 	sd_event_source_disable_unref(e->timer);
 	fr_event_watch_close(&e->watch);
 	fr_event_list_deinit(&e->list);
-	free(e);
 }
 
-static int attach(struct event *e)
+static int add_to_loop(struct event *e)
 {
 	sd_event *loop = e->source.env->event;
 	int r;
@@ -302,16 +296,18 @@ static int attach(struct event *e)
 	return r < 0 ? r : sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
 }
 
-static int start(struct event *e, struct fr_diag *d)
+static int event_open(struct fr_source *s, struct fr_diag *d)
 {
-	const struct fr_trigger_config *config = e->source.config;
+	struct event *e = (struct event *)s;
+	const struct fr_trigger_config *config = s->config;
 	_cleanup_free_ char *filter = NULL;
 	struct fr_event_watch_config watch = {
 		.pid = config->pid, .cgroup = config->cgroup, .count = config->threshold};
-	int r = check_interval(config, &e->threshold, &e->interval_ns, d);
+	int r = parse_interval(config, &e->threshold, &e->interval_ns, d);
 
+	e->watch.epoll_fd = -1;
 	if (r == 0)
-		r = parse(config, &e->list, d);
+		r = parse_event(config, &e->list, d);
 	if (r == 0 && e->list.items[0].tracepoint)
 		r = make_filter(e, &filter);
 	if (r < 0)
@@ -321,39 +317,21 @@ static int start(struct event *e, struct fr_diag *d)
 	r = fr_event_watch_open(&e->watch, &watch, d);
 	if (r < 0)
 		return r;
-	r = attach(e);
+	s->stats.unit = e->threshold ? FR_CAUSE_COUNT : FR_CAUSE_NONE;
+	s->stats.threshold = e->threshold;
+	r = add_to_loop(e);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot listen to the event %s", config->subject) : 0;
 }
 
-static int event_open(const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger,
-	struct fr_source **ret, struct fr_diag *d)
+static void event_get_stats(struct fr_source *s, struct fr_source_stats *ret)
 {
-	struct event *e = calloc(1, sizeof(*e));
-	int r;
-
-	if (!e)
-		return -ENOMEM;
-	e->source = (struct fr_source){&fr_source_event, env, config, trigger};
-	e->watch.epoll_fd = -1;
-	r = start(e, d);
-	if (r < 0) {
-		event_close(&e->source);
-		return r;
-	}
-	e->stats.unit = e->threshold ? FR_CAUSE_COUNT : FR_CAUSE_NONE;
-	e->stats.threshold = e->threshold;
-	*ret = &e->source;
-	return 0;
-}
-
-static void event_stats(struct fr_source *s, struct fr_source_stats *ret)
-{
-	const struct event *e = (struct event *)s;
-
-	*ret = e->stats;
-	ret->lost = fr_event_watch_lost(&e->watch);
+	ret->lost = fr_event_watch_lost(&((struct event *)s)->watch);
 	ret->fired += ret->lost;
 }
 
-const struct fr_source_class fr_source_event = {
-	.name = "event", .open = event_open, .close = event_close, .stats = event_stats, .check = check};
+const struct fr_source_class fr_source_event = {.name = "event",
+	.size = sizeof(struct event),
+	.open = event_open,
+	.close = event_close,
+	.get_stats = event_get_stats,
+	.check = event_check};

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
- * Function= and USDT=: uprobes whose programs (src/bpf/function.bpf.c) take the time in the kernel.
+ * Function= and USDT=: uprobes whose programs (src/bpf/function.bpf.c) measure the time in the kernel.
  *
- *     Function=PATH:SYMBOL, Threshold=       entry and return    how long it took
+ *     Function=PATH:SYMBOL, Threshold=       entry and return    how long the call took
  *     Function=PATH:SYMBOL[+0xOFFSET]        that instruction    each passing
- *     USDT=PATH:P:BEGIN,P:END, Threshold=    both markers        how long it was between them
+ *     USDT=PATH:P:BEGIN,P:END, Threshold=    both markers        the time between them
  *     USDT=PATH:P:NAME                       that marker         each passing
  *
- * A probe is attached to the open file that its symbols were read from, by descriptor: no name is looked up
- * twice. With Pid= only that process has the probe, and nobody else pays for it.
+ * A probe is attached, by descriptor, to the file that the symbols were read from. With Pid= only that
+ * process has the probe, and other processes do not pay for it.
  */
-
 #include "source/source.h"
 #include "base/cleanup.h"
 #include "base/foreign.h"
@@ -31,13 +29,13 @@
 
 #define UPROBE_PMU "/sys/bus/event_source/devices/uprobe/type"
 #define CGROUP_DEPTH 4
-#define ENOTSUPP 524 /* of the kernel's own, not in <errno.h>: an instruction that it cannot step over */
+#define ENOTSUPP 524 /* internal to the kernel: it cannot single-step the instruction */
 
-/* What the key says; strings point into TEXT. */
+/* The parsed key; the strings point into TEXT. */
 struct subject {
 	char *text;
-	const char *path, *symbol;	   /* symbol: of Function= */
-	const char *provider[2], *name[2]; /* of USDT=: begin, end; or one */
+	const char *path, *symbol;	   /* symbol: Function= only */
+	const char *provider[2], *name[2]; /* USDT= only: begin and end, or one marker */
 	bool timed;
 	uint64_t threshold_ns;
 };
@@ -48,8 +46,8 @@ static void subject_deinit(struct subject *s)
 }
 #define _cleanup_subject_ _cleanup_(subject_deinit)
 
-/* Cut the last ":WORD" off TEXT, and return WORD; NULL where there is none. */
-static char *cut_last(char *text)
+/* Removes the last ":WORD" from TEXT and returns WORD, or NULL if there is none. */
+static char *split_last(char *text)
 {
 	char *colon = strrchr(text, ':');
 
@@ -59,7 +57,7 @@ static char *cut_last(char *text)
 	return colon + 1;
 }
 
-/* From the right, since a path may have colons and commas. */
+/* Parses from the right, since a path may contain colons and commas. */
 static bool parse_markers(struct subject *s)
 {
 	char *last = strrchr(s->text, ':'), *comma;
@@ -70,13 +68,13 @@ static bool parse_markers(struct subject *s)
 		;
 	if (*comma == ',') {
 		*comma = '\0';
-		s->name[1] = cut_last(comma + 1);
+		s->name[1] = split_last(comma + 1);
 		s->provider[1] = comma + 1;
 		if (!s->name[1])
 			return false;
 	}
-	s->name[0] = cut_last(s->text);
-	s->provider[0] = s->name[0] ? cut_last(s->text) : NULL;
+	s->name[0] = split_last(s->text);
+	s->provider[0] = s->name[0] ? split_last(s->text) : NULL;
 	return s->provider[0] && !strchr(s->name[0], ',');
 }
 
@@ -84,8 +82,8 @@ static int parse_threshold(const struct fr_trigger_config *config, struct subjec
 {
 	s->timed = config->threshold;
 	if (s->timed && fr_threshold_parse(config->threshold, FR_CAUSE_NS, &s->threshold_ns) < 0)
-		return fr_fail(d, -EINVAL, "it is a time, like Threshold=5ms",
-			"the trigger %s: \"%s\" is no threshold of a function", config->name,
+		return fr_fail(d, -EINVAL, "give a time, like Threshold=5ms",
+			"the trigger %s: \"%s\" is not a threshold of a function", config->name,
 			config->threshold);
 	if (s->provider[0] && !s->name[1] && s->timed)
 		return fr_fail(d, -EINVAL,
@@ -98,7 +96,7 @@ static int parse_threshold(const struct fr_trigger_config *config, struct subjec
 	return 0;
 }
 
-static int parse(const struct fr_trigger_config *config, struct subject *s, struct fr_diag *d)
+static int parse_subject(const struct fr_trigger_config *config, struct subject *s, struct fr_diag *d)
 {
 	bool usdt = config->kind == FR_TRIGGER_USDT;
 
@@ -106,7 +104,7 @@ static int parse(const struct fr_trigger_config *config, struct subject *s, stru
 	if (!s->text)
 		return -ENOMEM;
 	s->path = s->text;
-	if (usdt ? !parse_markers(s) : !(s->symbol = cut_last(s->text)))
+	if (usdt ? !parse_markers(s) : !(s->symbol = split_last(s->text)))
 		return fr_fail(d, -EINVAL,
 			usdt ? "write USDT=/path/to/binary:provider:begin,provider:end"
 			     : "write Function=/path/to/binary:symbol",
@@ -118,14 +116,14 @@ static int parse(const struct fr_trigger_config *config, struct subject *s, stru
 	return parse_threshold(config, s, d);
 }
 
-static int check(const struct fr_trigger_config *config, struct fr_diag *d)
+static int function_check(const struct fr_trigger_config *config, struct fr_diag *d)
 {
 	_cleanup_subject_ struct subject s = {0};
 
-	return parse(config, &s, d);
+	return parse_subject(config, &s, d);
 }
 
-/* One place for one program. */
+/* A place to attach one program to. */
 struct site {
 	const char *program;
 	bool at_return;
@@ -134,7 +132,7 @@ struct site {
 
 struct plan {
 	struct fr_elf *elf;
-	pid_t pid; /* only this process has the probes; 0: all */
+	pid_t pid; /* the only process that has the probes; 0: all */
 	struct site v[2 * FR_ELF_MARKERS_MAX];
 	size_t n;
 };
@@ -155,15 +153,16 @@ static int plan_function(const struct subject *s, struct plan *p, struct fr_diag
 		add_site(p, "function_hit", false, symbol.offset, 0);
 		return 0;
 	}
-	/* Where the return address is on the stack is only known on entry: elsewhere the kernel would
-	   overwrite what is none, and break the program. Go moves its stacks, and finds such an address. */
+	/* The kernel replaces the return address on the stack, and knows its place only at the entry. Go
+	   moves its stacks, and crashes when it finds such an address. */
 	if (symbol.into)
 		return fr_fail(d, -EINVAL, "leave the offset out, or Threshold=",
 			"the time of a function is measured from its entry, not from %s", s->symbol);
 	if (fr_elf_is_go(p->elf))
-		return fr_fail(d, -EINVAL, "without Threshold= each call of it is an anomaly, which Go bears",
-			"%s is a Go program: one that is probed at a return crashes", s->path);
-	/* Returns first: a call that is on its way then has no begin, and is not counted. */
+		return fr_fail(d, -EINVAL, "leave Threshold= out: then each call of it is an anomaly",
+			"%s is a Go program: it would crash if the return of a function were probed",
+			s->path);
+	/* Returns come first, so that a call that runs meanwhile has no begin and is not counted. */
 	add_site(p, "function_return", true, symbol.offset, 0);
 	add_site(p, "function_entry", false, symbol.offset, 0);
 	return 0;
@@ -193,8 +192,8 @@ static int plan_markers(const struct subject *s, struct plan *p, struct fr_diag 
 	return r < 0 ? r : plan_marker(s, 0, "marker_begin", p, d);
 }
 
-/* A process of the cgroup at PATH or below it, whose root is its container's; 0: there is none. */
-static pid_t process_in(const char *path, unsigned depth)
+/* Finds a process of the cgroup at PATH or below it. Its root is that of the container. 0: there is none. */
+static pid_t find_process(const char *path, unsigned depth)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -205,7 +204,7 @@ static pid_t process_in(const char *path, unsigned depth)
 	if (snprintf(below, sizeof(below), "%s/cgroup.procs", path) >= (int)sizeof(below))
 		return 0;
 	f = fopen(below, "re");
-	/* 0 is one that our pid namespace does not see. */
+	/* 0 stands for a process outside of this pid namespace. */
 	while (f && pid <= 0 && fscanf(f, "%d", &pid) == 1)
 		;
 	if (pid > 0 || depth == 0)
@@ -214,11 +213,11 @@ static pid_t process_in(const char *path, unsigned depth)
 	while (dir && pid <= 0 && (e = readdir(dir)))
 		if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
 			snprintf(below, sizeof(below), "%s/%s", path, e->d_name) < (int)sizeof(below))
-			pid = process_in(below, depth - 1);
+			pid = find_process(below, depth - 1);
 	return pid;
 }
 
-/* In whose root PATH is: 0 for ours. */
+/* Chooses the process whose root PATH is in; 0: our own root. */
 static int choose_root(const struct fr_trigger_config *config, pid_t *ret, struct fr_diag *d)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
@@ -229,11 +228,12 @@ static int choose_root(const struct fr_trigger_config *config, pid_t *ret, struc
 		return 0;
 	for (size_t i = 0; i < FR_ARRAY_SIZE(roots) && *ret == 0; i++)
 		if (snprintf(path, sizeof(path), "%s/%s", roots[i], config->cgroup) < (int)sizeof(path))
-			*ret = process_in(path, CGROUP_DEPTH);
+			*ret = find_process(path, CGROUP_DEPTH);
 	return *ret ? 0
 		    : fr_fail(d, -ESRCH,
-			      "the path is looked up in the root of its first process; it is armed when "
-			      "there is one",
+			      "the path is in the root of the first process of that group; the trigger is "
+			      "armed "
+			      "when there is one",
 			      "the trigger %s: no process is in the control group %s", config->name,
 			      config->cgroup);
 }
@@ -247,15 +247,17 @@ static int explain_attach(
 	case -EPERM:
 	case -EACCES:
 		return fr_fail(d, code,
-			p->pid ? "it takes CAP_SYS_ADMIN, and CAP_SYS_PTRACE for a process of another user; "
-				 "flightrecd.service says how to give it the first"
-			       : "it takes CAP_SYS_ADMIN; flightrecd.service says how to give it that",
+			p->pid ? "this needs CAP_SYS_ADMIN, and CAP_SYS_PTRACE for a process of another "
+				 "user; "
+				 "flightrecd.service says how to grant the first"
+			       : "this needs CAP_SYS_ADMIN; flightrecd.service says how to grant it",
 			"not permitted to probe %s", s->path);
 	case -ESRCH:
-		return fr_fail(d, code, "give the Pid= of one that runs", "no process %d", (int)p->pid);
+		return fr_fail(
+			d, code, "give the Pid= of one that runs", "there is no process %d", (int)p->pid);
 	case -EIO:
 		return fr_fail(d, code, "copy it to another file system, and run it from there",
-			"the file system of %s does not let it be probed", s->path);
+			"the file system of %s does not support probes", s->path);
 	case -EINVAL:
 	case -EOPNOTSUPP:
 	case -ENOTSUPP:
@@ -266,15 +268,6 @@ static int explain_attach(
 		fr_bpf_log_summarize(text, &v);
 		return fr_fail_errno(d, code, v.reason[0] ? v.reason : NULL, "cannot probe %s", s->path);
 	}
-}
-
-/* The kernel copies the instruction when the file is first mapped, in the midst of an exec, where reading
-   from the disk has ended in a warning of ext4 (6.18): so its pages are in memory. */
-static void read_instruction(const struct plan *p, const struct site *site)
-{
-	char instruction[16];
-
-	(void)!pread(fr_elf_fd(p->elf), instruction, sizeof(instruction), (off_t)site->offset);
 }
 
 static int attach_site(struct fr_bpf_source *b, const struct subject *s, const struct plan *p,
@@ -288,7 +281,9 @@ static int attach_site(struct fr_bpf_source *b, const struct subject *s, const s
 	char path[64];
 	int r = 0;
 
-	read_instruction(p, site);
+	/* Read the instruction into the page cache. The kernel reads it when the file is first mapped, during
+	   an exec; if it had to come from the disk, ext4 warned (seen: 6.18). */
+	(void)!pread(fr_elf_fd(p->elf), path, 16, (off_t)site->offset);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fr_elf_fd(p->elf));
 	fr_bpf_log_begin(&log);
 	link = bpf_program__attach_uprobe_opts(program, p->pid ? p->pid : -1, path, site->offset, &opts);
@@ -301,7 +296,7 @@ static int attach_site(struct fr_bpf_source *b, const struct subject *s, const s
 	return r;
 }
 
-/* Only the programs of the plan: what measures calls needs more of the kernel than what sees them. */
+/* Loads only the programs of the plan. Those that measure calls need more of the kernel than the others. */
 static void choose_programs(struct bpf_object *o, const struct plan *p)
 {
 	struct bpf_program *program;
@@ -316,7 +311,8 @@ static void choose_programs(struct bpf_object *o, const struct plan *p)
 	}
 }
 
-static int arm(struct fr_bpf_source *b, const struct subject *s, const struct plan *p, struct fr_diag *d)
+static int load_and_attach(
+	struct fr_bpf_source *b, const struct subject *s, const struct plan *p, struct fr_diag *d)
 {
 	int r;
 
@@ -324,8 +320,6 @@ static int arm(struct fr_bpf_source *b, const struct subject *s, const struct pl
 	r = fr_bpf_source_load(b, d);
 	for (size_t i = 0; i < p->n && r == 0; i++)
 		r = attach_site(b, s, p, &p->v[i], d);
-	if (r < 0)
-		fr_bpf_source_deinit(b);
 	return r;
 }
 
@@ -333,16 +327,15 @@ static int check_kernel(const struct subject *s, struct fr_diag *d)
 {
 	if (access(UPROBE_PMU, F_OK) < 0)
 		return fr_fail(d, -EOPNOTSUPP,
-			"CONFIG_UPROBE_EVENTS=y would give it them; a container must see " UPROBE_PMU,
+			"it needs CONFIG_UPROBE_EVENTS=y; a container must see " UPROBE_PMU,
 			"this kernel has no uprobes");
 	if (s->timed && access("/sys/kernel/btf/vmlinux", F_OK) < 0)
-		return fr_fail(d, -EOPNOTSUPP, "CONFIG_DEBUG_INFO_BTF=y would give it one",
-			"this kernel has no BTF, without which the time of a call cannot be kept with its "
-			"thread");
+		return fr_fail(d, -EOPNOTSUPP, "it needs CONFIG_DEBUG_INFO_BTF=y",
+			"this kernel has no BTF, so the time of a call cannot be stored with its thread");
 	return 0;
 }
 
-/* Of whose calls a cause tells: "binary:symbol". */
+/* Writes "binary:symbol" or "binary:provider:name" as the detail of the causes. */
 static void describe(const struct subject *s, char ret[static FR_CAUSE_TEXT_SIZE])
 {
 	const char *file = strrchr(s->path, '/') + 1;
@@ -354,79 +347,56 @@ static void describe(const struct subject *s, char ret[static FR_CAUSE_TEXT_SIZE
 			s->name[1] ? "," : "", s->name[1] ? s->name[1] : "");
 }
 
-static int open_probe(struct fr_bpf_source *b, const struct fr_source_env *env,
-	const struct fr_trigger_config *config, void *trigger, const struct subject *s, const struct plan *p,
-	struct fr_diag *d)
-{
-	struct fr_bpf_source_object object = {
-		.label = "the probe of functions", .unit = s->timed ? FR_CAUSE_NS : FR_CAUSE_NONE};
-	int r;
-
-	object.bytes = function__elf_bytes(&object.n);
-	r = fr_bpf_source_init(b, &fr_source_function, env, config, trigger, &object, d);
-	if (r < 0)
-		return r;
-	describe(s, b->detail);
-	return arm(b, s, p, d);
-}
-
-/* The file that the subject is in, to be freed. */
-static int open_file(const struct fr_trigger_config *config, const struct subject *s, struct fr_elf **ret,
-	struct fr_diag *d)
-{
-	pid_t root;
-	int r = choose_root(config, &root, d);
-
-	return r == 0 ? fr_elf_open(s->path, root, FR_ELF_DEBUG_ROOT, ret, d) : r;
-}
-
 static int make_plan(
 	const struct fr_trigger_config *config, const struct subject *s, struct plan *p, struct fr_diag *d)
 {
+	pid_t root;
 	int r = check_kernel(s, d);
 
 	if (r == 0)
-		r = open_file(config, s, &p->elf, d);
+		r = choose_root(config, &root, d);
+	if (r == 0)
+		r = fr_elf_open(s->path, root, FR_ELF_DEBUG_ROOT, &p->elf, d);
 	if (r < 0)
 		return r;
 	p->pid = config->pid;
 	return s->symbol ? plan_function(s, p, d) : plan_markers(s, p, d);
 }
 
-static int function_open(const struct fr_source_env *env, const struct fr_trigger_config *config,
-	void *trigger, struct fr_source **ret, struct fr_diag *d)
+static int open_plan(
+	struct fr_bpf_source *b, const struct subject *s, const struct plan *p, struct fr_diag *d)
 {
-	_cleanup_subject_ struct subject s = {0};
-	struct fr_bpf_source *b = calloc(1, sizeof(*b));
-	struct plan *p = calloc(1, sizeof(*p));
-	int r = b && p ? parse(config, &s, d) : -ENOMEM;
+	struct fr_bpf_source_object object = {
+		.label = "the probe of functions", .unit = s->timed ? FR_CAUSE_NS : FR_CAUSE_NONE};
+	int r;
 
-	if (r == 0)
-		r = make_plan(config, &s, p, d);
-	if (r == 0)
-		r = open_probe(b, env, config, trigger, &s, p, d);
+	object.bytes = function__elf_bytes(&object.n);
+	r = fr_bpf_source_init(b, &object, d);
+	if (r == 0) {
+		describe(s, b->detail);
+		r = load_and_attach(b, s, p, d);
+	}
 	if (r == 0)
 		(void)fstat(fr_elf_fd(p->elf), &b->file);
+	return r;
+}
+
+static int function_open(struct fr_source *source, struct fr_diag *d)
+{
+	_cleanup_subject_ struct subject s = {0};
+	_cleanup_free_ struct plan *p = calloc(1, sizeof(*p));
+	int r = p ? parse_subject(source->config, &s, d) : -ENOMEM;
+
+	if (r == 0)
+		r = make_plan(source->config, &s, p, d);
+	if (r == 0)
+		r = open_plan((struct fr_bpf_source *)source, &s, p, d);
 	if (p)
 		fr_elf_free(p->elf);
-	free(p);
-	if (r < 0) {
-		free(b);
-		return fr_fail_errno(d, r, NULL, "cannot open the trigger %s", config->name);
-	}
-	*ret = &b->source;
-	return 0;
+	return r;
 }
 
-static void function_close(struct fr_source *source)
-{
-	struct fr_bpf_source *b = (struct fr_bpf_source *)source;
-
-	fr_bpf_source_deinit(b);
-	free(b);
-}
-
-/* A program that was upgraded runs from another file, and the probes are in the one before. */
+/* True: the program was upgraded, and its new file has no probes. */
 static bool function_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *b = (const struct fr_bpf_source *)source;
@@ -434,16 +404,18 @@ static bool function_is_stale(const struct fr_source *source)
 	struct stat now;
 	pid_t root;
 
-	return parse(source->config, &s, NULL) == 0 && choose_root(source->config, &root, NULL) == 0 &&
-	       fr_foreign_look(root, s.path, &now) == 0 && fr_bpf_source_file_changed(b, &now);
+	return parse_subject(source->config, &s, NULL) == 0 &&
+	       choose_root(source->config, &root, NULL) == 0 && fr_foreign_look(root, s.path, &now) == 0 &&
+	       fr_bpf_source_is_other_file(b, &now);
 }
 
 const struct fr_source_class fr_source_function = {
 	.name = "function",
+	.size = sizeof(struct fr_bpf_source),
 	.open = function_open,
 	.listen = fr_bpf_source_listen,
-	.close = function_close,
-	.stats = fr_bpf_source_stats,
+	.close = fr_bpf_source_close,
+	.get_stats = fr_bpf_source_get_stats,
 	.is_stale = function_is_stale,
-	.check = check,
+	.check = function_check,
 };

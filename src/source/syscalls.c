@@ -10,6 +10,7 @@
 
 static const char names[FR_SYSCALLS][NAME_SIZE] = {
 #define SYSCALL(name) [__NR_##name] = #name,
+#define SYSCALL_WAITS SYSCALL
 #include "syscalls.inc"
 };
 

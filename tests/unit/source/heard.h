@@ -117,7 +117,7 @@ static inline struct fr_trigger_config heard_config(enum fr_trigger_kind kind)
 static inline int heard_open(const struct fr_source_class *class, const struct fr_source_env *env,
 	const struct fr_trigger_config *config, void *trigger, struct fr_source **ret, struct fr_diag *d)
 {
-	int r = class->open(env, config, trigger, ret, d);
+	int r = fr_source_open(class, env, config, trigger, ret, d);
 
 	if (r == 0 && class->listen)
 		assert_int_equal(class->listen(*ret, d), 0);
@@ -130,7 +130,7 @@ static inline void heard_refused(struct heard *h, const struct fr_source_class *
 {
 	struct fr_source *s = NULL;
 	struct fr_diag d = {0};
-	int r = class->open(&h->env, config, NULL, &s, &d);
+	int r = fr_source_open(class, &h->env, config, NULL, &s, &d);
 
 	if (r != code)
 		fail_msg("%d instead of %d: %s", r, code, d.what);

@@ -49,8 +49,10 @@ static void scene_init(struct scene *s)
 	s->built_in.name = application;
 	s->checkout.name = checkout;
 	s->built_in.cooldown_ns = s->checkout.cooldown_ns = 0;
-	if (fr_source_application.open(&s->h.env, &s->built_in, &s->built_in, &s->sources[0], &d) < 0 ||
-		fr_source_application.open(&s->h.env, &s->checkout, &s->checkout, &s->sources[1], &d) < 0)
+	if (fr_source_open(
+		    &fr_source_application, &s->h.env, &s->built_in, &s->built_in, &s->sources[0], &d) < 0 ||
+		fr_source_open(&fr_source_application, &s->h.env, &s->checkout, &s->checkout, &s->sources[1],
+			&d) < 0)
 		fail_msg("%s (%s)", d.what, d.hint);
 }
 
@@ -58,7 +60,7 @@ static void scene_deinit(struct scene *s)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(s->sources); i++)
 		if (s->sources[i])
-			fr_source_application.close(s->sources[i]);
+			fr_source_close(s->sources[i]);
 	heard_deinit(&s->h);
 }
 
@@ -66,7 +68,7 @@ static struct fr_source_stats stats_of(struct fr_source *source)
 {
 	struct fr_source_stats stats;
 
-	fr_source_application.stats(source, &stats);
+	fr_source_get_stats(source, &stats);
 	return stats;
 }
 
@@ -255,7 +257,7 @@ static void test_dispatch(void **state)
 	}
 	assert_int_equal(stats_of(s.sources[0]).bad, 0);
 	/* With the built-in one disabled, nobody hears what is for nobody. */
-	fr_source_application.close(TAKE_PTR(s.sources[0]));
+	fr_source_close(TAKE_PTR(s.sources[0]));
 	tell(&s, "TRIGGER=x", 9);
 	assert_int_equal(s.h.n, FR_ARRAY_SIZE(cases));
 	tell(&s, "TRIGGER=checkout", 16);
@@ -418,9 +420,10 @@ static void test_hostile(void **state)
 	assert_int_equal(s.h.last.pid, getpid());
 	assert_int_equal(open_files(), files);
 	/* They were told when it was disabled, and are not told again, though another has kept the socket. */
-	fr_source_application.close(s.sources[0]);
-	assert_int_equal(
-		fr_source_application.open(&s.h.env, &s.built_in, &s.built_in, &s.sources[0], NULL), 0);
+	fr_source_close(s.sources[0]);
+	assert_int_equal(fr_source_open(&fr_source_application, &s.h.env, &s.built_in, &s.built_in,
+				 &s.sources[0], NULL),
+		0);
 	assert_int_equal(stats_of(s.sources[0]).bad, 0);
 	scene_deinit(&s);
 }
@@ -561,7 +564,7 @@ static void test_socket_file(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	heard_refused(&h, &fr_source_application, &config, -EADDRINUSE, "another program");
 	close(fd);
-	assert_int_equal(fr_source_application.open(&h.env, &config, NULL, &s, NULL), 0);
+	assert_int_equal(fr_source_open(&fr_source_application, &h.env, &config, NULL, &s, NULL), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode, S_IFSOCK | 0600);
 	/* Another daemon finds it in use, and does not take it away. */
@@ -572,13 +575,13 @@ static void test_socket_file(void **state)
 	assert_int_equal(flightrec_trigger("test", "still heard", 0, 0), 0);
 	heard_wait(&h, 1);
 	assert_int_equal(h.n, 1);
-	fr_source_application.close(s);
+	fr_source_close(s);
 	h.env.gid = getegid();
-	assert_int_equal(fr_source_application.open(&h.env, &config, NULL, &s, NULL), 0);
+	assert_int_equal(fr_source_open(&fr_source_application, &h.env, &config, NULL, &s, NULL), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode, S_IFSOCK | 0660);
 	assert_int_equal(st.st_gid, getegid());
-	fr_source_application.close(s);
+	fr_source_close(s);
 	assert_int_equal(access(path, F_OK), -1);
 	heard_deinit(&h);
 }

@@ -70,7 +70,7 @@ static struct fr_source_stats stats_of(struct fr_source *s)
 {
 	struct fr_source_stats st;
 
-	fr_source_bpf.stats(s, &st);
+	fr_source_get_stats(s, &st);
 	return st;
 }
 
@@ -189,7 +189,7 @@ static void test_probe(void **state)
 	assert_int_equal(st.fired, 1);
 	assert_int_equal(st.cooled + st.lost + st.bad, 0);
 	assert_true(st.last_ns >= h.last.time_ns);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	/* Closed is disarmed. */
 	execs(shell);
 	unlink(shell);
@@ -221,7 +221,7 @@ static void test_threshold(void **state)
 	assert_int_equal(st.last, 41);
 	assert_int_equal(st.threshold, 42);
 	assert_int_equal(st.unit, FR_CAUSE_COUNT);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 
 	set[0] = (char *)"size=0x2a";
 	c.comm = unique;
@@ -241,7 +241,7 @@ static void test_threshold(void **state)
 	assert_int_equal(h.last.unit, FR_CAUSE_COUNT);
 	assert_string_equal(h.last.comm, unique);
 	assert_string_equal(h.last.reason, "largest");
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -265,7 +265,7 @@ static void test_pid(void **state)
 	assert_int_equal(h.n, 2);
 	assert_int_equal(h.last.pid, c.pid);
 	assert_int_equal(stats_of(s).fired, 2);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -291,7 +291,7 @@ static void test_twins(void **state)
 	assert_int_equal(h.last.pid, pid);
 	assert_int_equal(h.last.tid, pid);
 	assert_int_equal(h.last.unit, FR_CAUSE_BYTES);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 
 	h.env.bpf_classic = true;
 	s = armed(&h, &c);
@@ -301,7 +301,7 @@ static void test_twins(void **state)
 	assert_int_equal(h.n, 2);
 	assert_string_equal(h.last.reason, "classic");
 	assert_int_equal(h.last.pid, pid);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -327,7 +327,7 @@ static void test_garbage(void **state)
 	assert_int_equal(strspn(h.last.reason, "?"), FLIGHTREC_REASON_SIZE - 1);
 	assert_int_equal(h.last.unit, FR_CAUSE_NONE);
 	assert_int_equal(h.last.cpu, -1);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -372,7 +372,7 @@ static void test_returns(void **state)
 	let_go(go);
 	reap(c.pid);
 	assert_int_equal(stats_of(s).fired, 50);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	assert_int_equal(read(fd, &counted, sizeof(counted)), sizeof(counted));
 	close(fd);
 	assert_int_equal(counted, 100);
@@ -415,7 +415,7 @@ static void test_replaced(void **state)
 	replaced = fr_source_bpf.is_stale(s);
 	unlink(path);
 	missing = fr_source_bpf.is_stale(s);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	rmdir(dir);
 	assert_false(same);
 	assert_true(replaced);
@@ -423,7 +423,7 @@ static void test_replaced(void **state)
 	probe.subject = (char *)"exec";
 	s = armed(&h, &probe);
 	assert_false(fr_source_bpf.is_stale(s));
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -483,7 +483,7 @@ static void test_example(void **state)
 	assert_int_equal(h.last.threshold, 50 * FR_NSEC_PER_MSEC);
 	assert_in_range(h.last.value, 200 * FR_NSEC_PER_MSEC, took_ns);
 	assert_int_equal(h.last.unit, FR_CAUSE_NS);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -512,7 +512,7 @@ static void in_cgroup(const char *parent, const char *child)
 	heard_wait(&h, 1);
 	heard_run(&h, 50, 0);
 	/* Kept for the asserts until all is cleaned up. */
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 	rmdir(child);
 	rmdir(parent);
@@ -557,7 +557,7 @@ static const char *without_btf(struct heard *h, struct fr_trigger_config *c)
 	heard_wait(h, 1);
 	if (h->n != 1 || h->last.pid != 0 || h->last.tid != 0)
 		return "a number without BTF";
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(h);
 	return NULL;
 }
@@ -592,7 +592,7 @@ static const char *inside(int outsider_go)
 	heard_wait(&h, 2);
 	if (h.n != 2 || h.last.pid != 0 || h.last.tid != 0)
 		return "an outsider has a number";
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 
 	c.pid = caller(unique, 1, &go);
 	if (heard_open(&fr_source_bpf, &h.env, &c, NULL, &s, &d) < 0)
@@ -604,7 +604,7 @@ static const char *inside(int outsider_go)
 	heard_run(&h, 50, 0);
 	if (h.n != 3 || h.last.pid != c.pid)
 		return "Pid= is not of the namespace";
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	s = NULL;
 	return without_btf(&h, &c);
 }
@@ -680,7 +680,7 @@ static void storm(uint64_t cooldown_ns, struct heard *h, struct fr_source_stats 
 	*ret_seconds = (double)(fr_monotonic_ns() - begin) / 1e9;
 	*ret_cpu = cpu_seconds(RUSAGE_SELF) - *ret_cpu;
 	*ret = stats_of(s);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	print_message("cool-down %llu ms: %.2f s, %u told, %llu cooled, %llu lost, %.1f ms of CPU\n",
 		(unsigned long long)(cooldown_ns / FR_NSEC_PER_MSEC), *ret_seconds, h->n,
 		(unsigned long long)ret->cooled, (unsigned long long)ret->lost, *ret_cpu * 1e3);
@@ -730,7 +730,7 @@ static void test_two_at_once(void **state)
 	took = fr_monotonic_ns() - begin;
 	heard_run(&h, 50, 0);
 	st = stats_of(s);
-	fr_source_bpf.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 	assert_int_equal(st.fired, 400000);
 	assert_int_equal(st.cooled + st.lost + h.n, 400000);
@@ -806,7 +806,7 @@ static void test_bad_objects(void **state)
 			"this kernel has no tracepoint 'flightrec_no_such_tracepoint', which the program "
 			"'program' of"},
 		{OBJECT("bad-classic-tracepoint"), -EOPNOTSUPP, "tracepoint 'flightrec:no_such_tracepoint'"},
-		{OBJECT("bad-endian"), -ENOEXEC, "is of the other byte order"},
+		{OBJECT("bad-endian"), -ENOEXEC, "has the other byte order"},
 		{"/proc/self/exe", -ENOEXEC, "is an ELF file, but not a BPF object"},
 		{"/etc/passwd", -ENOEXEC, "is not an ELF file"},
 		{"/nonexistent/x.bpf.o", -ENOENT, "/nonexistent/x.bpf.o: No such file"},
@@ -882,7 +882,7 @@ static void test_bad_files(void **state)
 	assert_int_equal(fr_read_file(AT_FDCWD, OBJECT("getppid"), FR_BPF_FILE_MAX, &b), 0);
 	assert_int_equal(fr_write_all(fd, b.data, b.len), 0);
 	fchmod(fd, 0644);
-	fr_source_bpf.close(armed(&h, &c));
+	fr_source_close(armed(&h, &c));
 	fchmod(fd, 0646);
 	heard_refused(&h, &fr_source_bpf, &c, -EPERM, "can be written by everybody");
 	fchmod(fd, 0664);
@@ -895,7 +895,7 @@ static void test_bad_files(void **state)
 	assert_int_equal(ftruncate(fd, FR_BPF_FILE_MAX + 1), 0);
 	heard_refused(&h, &fr_source_bpf, &c, -EFBIG, "is too large for a BPF object");
 	assert_int_equal(ftruncate(fd, 40), 0);
-	heard_refused(&h, &fr_source_bpf, &c, -ENOEXEC, "is cut off: it has 40 bytes");
+	heard_refused(&h, &fr_source_bpf, &c, -ENOEXEC, "is truncated: it has 40 bytes");
 	assert_int_equal(ftruncate(fd, 4000), 0);
 	heard_refused(&h, &fr_source_bpf, &c, -ENOEXEC, "is not a BPF object that can be read");
 	close(fd);
@@ -941,10 +941,10 @@ static void test_bad_settings(void **state)
 	} bad[] = {
 		{"sizes=1", "did you mean size?"},
 		{"nothing_like_it=1", "it has: "},
-		{"size", "names no global and its value"},
-		{"=1", "names no global and its value"},
-		{"size=", "is no number for 'size', 32 bits"},
-		{"size=1x", "is no number"},
+		{"size", "does not name a global and its value"},
+		{"=1", "does not name a global and its value"},
+		{"size=", "is not a number for 'size', 32 bits"},
+		{"size=1x", "is not a number"},
 		{"size=-1", "does not fit into 'size', 32 bits"},
 		{"size=4294967296", "does not fit"},
 		{"tiny=128", "does not fit into 'tiny', signed 8 bits"},
@@ -952,7 +952,7 @@ static void test_bad_settings(void **state)
 		{"flag=2", "yes or no"},
 		{"word=12345678", "takes 7 characters"},
 		{"several=1", "neither a number nor a string"},
-		{"flightrec_threshold=1", "is not for Set="},
+		{"flightrec_threshold=1", "Set= cannot set"},
 	};
 	struct fr_trigger_config c = program(OBJECT("getppid"));
 	struct heard h;
@@ -973,11 +973,11 @@ static void test_bad_settings(void **state)
 	heard_refused(&h, &fr_source_bpf, &c, -ENOENT, "cannot find the control group /no/such.slice");
 	c.cgroup = NULL;
 	c.syscalls = (char *)"openat";
-	heard_refused(&h, &fr_source_bpf, &c, -EINVAL, "Syscall= means nothing");
+	heard_refused(&h, &fr_source_bpf, &c, -EINVAL, "Syscall= has no effect");
 	c.syscalls = NULL;
 	c.subject = (char *)OBJECT("twins");
 	c.interval_ns = 1;
-	heard_refused(&h, &fr_source_bpf, &c, -EINVAL, "Interval= means nothing");
+	heard_refused(&h, &fr_source_bpf, &c, -EINVAL, "Interval= has no effect");
 	heard_deinit(&h);
 }
 

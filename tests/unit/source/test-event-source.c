@@ -121,7 +121,7 @@ static struct fr_source *open_source(
 {
 	struct fr_source *s = NULL;
 	struct fr_diag d = {0};
-	int r = fr_source_event.open(&h->env, config, h, &s, &d);
+	int r = fr_source_open(&fr_source_event, &h->env, config, h, &s, &d);
 
 	if (r == 0)
 		return s;
@@ -140,7 +140,7 @@ static struct fr_source_stats stats_of(struct fr_source *s)
 {
 	struct fr_source_stats stats;
 
-	fr_source_event.stats(s, &stats);
+	fr_source_get_stats(s, &stats);
 	return stats;
 }
 
@@ -191,7 +191,7 @@ static void test_threshold(void **state)
 	assert_null(stats.gone);
 	worker_stop(&w);
 	HEARD_UNTIL(&h, stats_of(s).gone);
-	fr_source_event.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -219,7 +219,7 @@ static void test_burst_between_two_slices(void **state)
 	heard_wait(&h, 1);
 	assert_int_equal(h.n, 1);
 	assert_true(h.last.value >= 4000);
-	fr_source_event.close(s);
+	fr_source_close(s);
 	worker_stop(&w);
 	heard_deinit(&h);
 }
@@ -243,7 +243,7 @@ static void test_machine_wide_count(void **state)
 	assert_int_equal(h.n, 1);
 	assert_true(h.last.value >= 25000);
 	assert_int_equal(h.last.pid, 0);
-	fr_source_event.close(s);
+	fr_source_close(s);
 	worker_stop(&w);
 	heard_deinit(&h);
 }
@@ -304,7 +304,7 @@ static void test_tracepoint_with_filter(void **state)
 	assert_true(h.last.cgroup[0] == '/');
 	assert_string_equal(h.last.detail, subject);
 	assert_int_equal(h.last.unit, FR_CAUSE_NONE);
-	fr_source_event.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -343,8 +343,8 @@ static void test_not_our_own(void **state)
 	assert_int_equal(stats_of(each).fired, 200);
 	assert_int_equal(stats_of(each).cooled, 199);
 	assert_int_equal(stats_of(counted).fired, 1);
-	fr_source_event.close(each);
-	fr_source_event.close(counted);
+	fr_source_close(each);
+	fr_source_close(counted);
 	/* A name that nobody has. */
 	config.threshold = NULL;
 	config.interval_ns = FR_TRIGGER_UNSET;
@@ -353,7 +353,7 @@ static void test_not_our_own(void **state)
 	worker_do(&w, CALL, 10);
 	heard_run(&h, 200, 0);
 	assert_int_equal(stats_of(named).fired, 0);
-	fr_source_event.close(named);
+	fr_source_close(named);
 	worker_stop(&w);
 	heard_deinit(&h);
 }
@@ -411,7 +411,7 @@ static void test_storm(void **state)
 	assert_true(h.n >= 2 && h.n <= took / FR_NSEC_PER_SEC + 1);
 	assert_true(cpu < took / 10);
 	assert_int_equal(h.last.pid, w.pid);
-	fr_source_event.close(s);
+	fr_source_close(s);
 	worker_stop(&w);
 	heard_deinit(&h);
 }
@@ -439,7 +439,7 @@ static void test_without_a_cooldown(void **state)
 	worker_stop(&w);
 	heard_run(&h, 100, 0);
 	assert_string_equal(stats_of(s).gone, "its process has ended");
-	fr_source_event.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -477,7 +477,7 @@ static void test_cgroup(void **state)
 	config.threshold = threshold;
 	config.cgroup = dir;
 	config.interval_ns = 400 * FR_NSEC_PER_MSEC;
-	r = fr_source_event.open(&h.env, &config, NULL, &s, &d);
+	r = fr_source_open(&fr_source_event, &h.env, &config, NULL, &s, &d);
 	if (r == 0) {
 		worker_do(&out, FAULT, 10000);
 		heard_run(&h, 600, 0);
@@ -486,7 +486,7 @@ static void test_cgroup(void **state)
 	if (r == 0) {
 		worker_do(&in, FAULT, 4000);
 		heard_wait(&h, 1);
-		fr_source_event.close(s);
+		fr_source_close(s);
 	}
 	worker_stop(&in);
 	worker_stop(&out);

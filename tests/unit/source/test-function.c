@@ -80,7 +80,7 @@ static void arm(struct scene *s, enum fr_trigger_kind kind, const char *place, c
 
 static void disarm(struct scene *s)
 {
-	fr_source_function.close(s->source);
+	fr_source_close(s->source);
 	s->source = NULL;
 	sd_event_unref(s->env.event);
 }
@@ -200,7 +200,7 @@ static void only_the_slow_call_fires(void **state)
 	assert_int_equal(s.causes[0].tid, c.pid);
 	assert_int_equal(s.causes[0].threshold, 200 * MS);
 	assert_int_equal(s.causes[0].unit, FR_CAUSE_NS);
-	fr_source_function.stats(s.source, &stats);
+	fr_source_get_stats(s.source, &stats);
 	assert_int_equal(stats.fired, 1);
 	assert_int_equal(stats.threshold, 200 * MS);
 	assert_in_range(stats.last, 2 * MS, 3000 * MS);
@@ -306,7 +306,7 @@ static void the_cool_down_holds_back(void **state)
 	s.config.cooldown_ns = 1000 * MS;
 	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_quick", NULL);
 	run(&s, &c, "bench 1000");
-	fr_source_function.stats(s.source, &stats);
+	fr_source_get_stats(s.source, &stats);
 	assert_int_equal(stats.fired, 1000);
 	assert_int_equal(stats.lost, 0);
 	assert_int_equal(stats.cooled + s.n, 1000);
@@ -468,10 +468,10 @@ static void others_do_not_pay(void **state)
 	s.config.pid = wanted.pid;
 	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_quick", "1min");
 	run(&s, &other, "bench 10000000");
-	fr_source_function.stats(s.source, &stats);
+	fr_source_get_stats(s.source, &stats);
 	assert_int_equal(stats.last_ns, 0);
 	finish(&wanted);
-	fr_source_function.stats(s.source, &stats);
+	fr_source_get_stats(s.source, &stats);
 	assert_int_not_equal(stats.last_ns, 0);
 	assert_true(4 * other.ns < wanted.ns);
 	disarm(&s);
@@ -526,7 +526,7 @@ static void refuses_in_words(void **state)
 
 	assert_refused(FR_TRIGGER_FUNCTION, "/bin/sh", "5ms", -EINVAL, "does not say what to probe");
 	assert_refused(FR_TRIGGER_FUNCTION, "bin/sh:main", "5ms", -EINVAL, "not an absolute path");
-	assert_refused(FR_TRIGGER_FUNCTION, "/bin/sh:main", "5 apples", -EINVAL, "no threshold");
+	assert_refused(FR_TRIGGER_FUNCTION, "/bin/sh:main", "5 apples", -EINVAL, "not a threshold");
 	assert_refused(FR_TRIGGER_USDT, "/bin/sh:begin", NULL, -EINVAL, "does not say what to probe");
 	assert_refused(FR_TRIGGER_USDT, "/bin/sh:a:b", "5ms", -EINVAL, "no time to measure");
 	assert_refused(FR_TRIGGER_USDT, "/bin/sh:a:b,c:d", NULL, -EINVAL, "needs a Threshold=");

@@ -98,13 +98,13 @@ static void test_machine(void **state)
 	heard_init(&h);
 	config.subject = subject;
 	config.threshold = threshold;
-	r = fr_source_pressure.open(&h.env, &config, &trigger, &s, &d);
+	r = fr_source_open(&fr_source_pressure, &h.env, &config, &trigger, &s, &d);
 	if (r < 0)
 		fail_msg("%s (%s)", d.what, d.hint);
 	spin(pids, NULL);
 	heard_wait(&h, 1);
 	assert_int_equal(h.n, 1);
-	fr_source_pressure.stats(s, &stats);
+	fr_source_get_stats(s, &stats);
 	stop(pids);
 	assert_ptr_equal(h.trigger, &trigger);
 	check_cause(&h, &config, 300 * FR_NSEC_PER_MSEC);
@@ -114,7 +114,7 @@ static void test_machine(void **state)
 	assert_true(stats.last > 0 && stats.last_ns >= h.last.time_ns);
 	assert_null(stats.gone);
 	print_message("a stall of %.3f s in at most 2 s\n", (double)h.last.value / 1e9);
-	fr_source_pressure.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -170,7 +170,7 @@ static void test_cgroup(void **state)
 	config.subject = subject;
 	config.threshold = threshold;
 	config.cgroup = strdup(name);
-	r = fr_source_pressure.open(&h.env, &config, NULL, &s, &d);
+	r = fr_source_open(&fr_source_pressure, &h.env, &config, NULL, &s, &d);
 	if (r < 0) {
 		rmdir(dir);
 		fail_msg("%s (%s)", d.what, d.hint);
@@ -182,19 +182,19 @@ static void test_cgroup(void **state)
 	/* The cgroup goes, and its service is started once more. */
 	assert_int_equal(rmdir(dir), 0);
 	heard_run(&h, 500, 0);
-	fr_source_pressure.stats(s, &stats);
+	fr_source_get_stats(s, &stats);
 	assert_int_equal(before, 1);
 	check_cause(&h, &config, 200 * FR_NSEC_PER_MSEC);
 	assert_string_equal(h.last.cgroup + 1, name);
 	assert_string_equal(stats.gone, "its cgroup is gone");
 	assert_int_equal(mkdir(dir, 0755), 0);
-	HEARD_UNTIL(&h, (fr_source_pressure.stats(s, &stats), !stats.gone));
+	HEARD_UNTIL(&h, (fr_source_get_stats(s, &stats), !stats.gone));
 	spin(pids, dir);
 	heard_wait(&h, before + 1);
 	stop(pids);
 	assert_int_equal(rmdir(dir), 0);
 	assert_int_equal(h.n, before + 1);
-	fr_source_pressure.close(s);
+	fr_source_close(s);
 	free(config.cgroup);
 	heard_deinit(&h);
 }
@@ -220,7 +220,7 @@ static void test_stall_before_it_is_armed(void **state)
 	spin(pids, dir);
 	heard_run(&h, 4000, 0);
 	stop(pids);
-	r = fr_source_pressure.open(&h.env, &config, NULL, &s, NULL);
+	r = fr_source_open(&fr_source_pressure, &h.env, &config, NULL, &s, NULL);
 	begin = fr_monotonic_ns();
 	spin(pids, dir);
 	heard_run(&h, 100, 0);
@@ -231,7 +231,7 @@ static void test_stall_before_it_is_armed(void **state)
 	assert_int_equal(r, 0);
 	/* A machine that is busy enough made them stand still for so long. */
 	assert_true(h.n == 0 || took >= 2 * FR_NSEC_PER_SEC);
-	fr_source_pressure.close(s);
+	fr_source_close(s);
 	free(config.cgroup);
 	heard_deinit(&h);
 }
@@ -248,13 +248,13 @@ static void test_quiet(void **state)
 	heard_init(&h);
 	config.subject = subject;
 	config.threshold = threshold;
-	assert_int_equal(fr_source_pressure.open(&h.env, &config, NULL, &s, NULL), 0);
+	assert_int_equal(fr_source_open(&fr_source_pressure, &h.env, &config, NULL, &s, NULL), 0);
 	heard_run(&h, 2500, 0);
-	fr_source_pressure.stats(s, &stats);
+	fr_source_get_stats(s, &stats);
 	assert_int_equal(h.n, 0);
 	assert_int_equal(stats.fired, 0);
 	assert_true(stats.last_ns != 0);
-	fr_source_pressure.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 
@@ -310,9 +310,9 @@ static void test_says_what_is_missing(void **state)
 	config.cgroup = NULL;
 	config.interval_ns = 500 * FR_NSEC_PER_MSEC;
 	/* It depends on CAP_SYS_RESOURCE, and both are an answer. */
-	r = fr_source_pressure.open(&h.env, &config, NULL, &s, &d);
+	r = fr_source_open(&fr_source_pressure, &h.env, &config, NULL, &s, &d);
 	if (r == 0) {
-		fr_source_pressure.close(s);
+		fr_source_close(s);
 	} else {
 		assert_int_equal(r, -EPERM);
 		assert_non_null(strstr(d.hint, "Interval=2s"));

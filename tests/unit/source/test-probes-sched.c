@@ -99,7 +99,7 @@ static struct scene *scene_new(const char *probe, const char *threshold, void (*
 static void scene_free(struct scene *s)
 {
 	if (s->source)
-		fr_source_bpf.close(s->source);
+		fr_source_close(s->source);
 	heard_deinit(&s->h);
 	free(s);
 }
@@ -350,7 +350,7 @@ static bool run_queue(bool classic)
 	check_all(s, "run-queue latency");
 	check_heard(s);
 	assert_string_equal(s->causes[0].comm, "test-source-pro");
-	fr_source_bpf.stats(s->source, &stats);
+	fr_source_get_stats(s->source, &stats);
 	assert_int_equal(stats.fired, s->n);
 	scene_free(s);
 	return true;
@@ -804,7 +804,7 @@ static bool soft_lockup(bool classic)
 		return false;
 	}
 	/* Who has the console prints it, which need not be the child. */
-	HEARD_UNTIL(&s->h, (fr_source_bpf.stats(s->source, &stats), stats.last_ns));
+	HEARD_UNTIL(&s->h, (fr_source_get_stats(s->source, &stats), stats.last_ns));
 	heard_run(&s->h, 100, 0);
 	assert_int_equal(s->n, 0);
 	assert_int_equal(stats.fired, 0);

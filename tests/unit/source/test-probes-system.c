@@ -79,7 +79,7 @@ static const char *arm(struct scene *s, const char *probe, const char *threshold
 static void disarm(struct scene *s)
 {
 	if (s->source)
-		fr_source_bpf.close(s->source);
+		fr_source_close(s->source);
 	free(s->causes);
 	heard_deinit(&s->h);
 }
@@ -244,7 +244,7 @@ static bool block_io(bool classic)
 		c = child_new(write_through, &fd);
 		assert_true(play(&s, "block-io-latency", "1h", &c, classic));
 		assert_int_equal(s.n, 0);
-		fr_source_bpf.stats(s.source, &stats);
+		fr_source_get_stats(s.source, &stats);
 		assert_int_equal(stats.fired, 0);
 		disarm(&s);
 	}
@@ -764,7 +764,7 @@ static bool retransmits_of(const struct sending *how, const char *detail, bool c
 	assert_int_equal(cause.unit, FR_CAUSE_COUNT);
 	assert_int_equal(cause.threshold, 8);
 	assert_true(cause.value >= 8);
-	fr_source_bpf.stats(s.source, &stats);
+	fr_source_get_stats(s.source, &stats);
 	assert_int_equal(stats.threshold, 8);
 	disarm(&s);
 	return true;
@@ -794,7 +794,7 @@ static bool few_retransmits(bool classic)
 	if (!play(&s, "tcp-retransmits", "1000", &c, classic))
 		return false;
 	assert_int_equal(s.n, 0);
-	fr_source_bpf.stats(s.source, &stats);
+	fr_source_get_stats(s.source, &stats);
 	if (c.status == 0 && !classic)
 		assert_true(stats.last >= CONNECTIONS && stats.last < 1000);
 	disarm(&s);

@@ -15,7 +15,7 @@ static void test_fires_on_its_grid(void **state)
 
 	heard_init(&h);
 	config.every_ns = 100 * FR_NSEC_PER_MSEC;
-	assert_int_equal(fr_source_timer.open(&h.env, &config, &trigger, &s, NULL), 0);
+	assert_int_equal(fr_source_open(&fr_source_timer, &h.env, &config, &trigger, &s, NULL), 0);
 	assert_int_equal(h.n, 0);
 	heard_wait(&h, 1);
 	assert_int_equal(h.n, 1);
@@ -27,10 +27,10 @@ static void test_fires_on_its_grid(void **state)
 	heard_wait(&h, 4);
 	assert_int_equal(h.n, 4);
 	assert_true(h.last.time_ns - begin >= 4 * config.every_ns);
-	fr_source_timer.stats(s, &stats);
+	fr_source_get_stats(s, &stats);
 	assert_int_equal(stats.fired, 4);
 	assert_int_equal(stats.last_ns, h.last.time_ns);
-	fr_source_timer.close(s);
+	fr_source_close(s);
 	heard_run(&h, 250, 0);
 	assert_int_equal(h.n, 4);
 	heard_deinit(&h);
@@ -45,7 +45,7 @@ static void test_what_was_missed_is_one(void **state)
 
 	heard_init(&h);
 	config.every_ns = 200 * FR_NSEC_PER_MSEC;
-	assert_int_equal(fr_source_timer.open(&h.env, &config, NULL, &s, NULL), 0);
+	assert_int_equal(fr_source_open(&fr_source_timer, &h.env, &config, NULL, &s, NULL), 0);
 	usleep(1100 * 1000);
 	heard_wait(&h, 1);
 	first = h.last.time_ns;
@@ -54,7 +54,7 @@ static void test_what_was_missed_is_one(void **state)
 	heard_wait(&h, 3);
 	assert_int_equal(h.n, 3);
 	assert_true(h.last.time_ns - first + FR_NSEC_PER_USEC >= config.every_ns);
-	fr_source_timer.close(s);
+	fr_source_close(s);
 	heard_deinit(&h);
 }
 

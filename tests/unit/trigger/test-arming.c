@@ -38,9 +38,9 @@ static void await_gate(unsigned n)
 	pthread_mutex_unlock(&lock);
 }
 
-static int slow_open(const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger,
-	struct fr_source **ret, struct fr_diag *d)
+static int slow_open(struct fr_source *s, struct fr_diag *d)
 {
+	const struct fr_trigger_config *config = s->config;
 	const bool broken = config->comm;
 
 	pthread_mutex_lock(&lock);
@@ -55,8 +55,6 @@ static int slow_open(const struct fr_source_env *env, const struct fr_trigger_co
 	pthread_mutex_unlock(&lock);
 	if (broken)
 		return fr_fail(d, -ENOENT, NULL, "it is broken");
-	*ret = calloc(1, sizeof(**ret));
-	**ret = (struct fr_source){NULL, env, config, trigger};
 	opened++;
 	return 0;
 }
@@ -72,14 +70,10 @@ static int slow_listen(struct fr_source *s, struct fr_diag *d)
 static void slow_close(struct fr_source *s)
 {
 	assert_non_null(s->config->name); /* what it borrowed is there */
+	if (s->config->comm)
+		return;
 	opened--;
 	closed++;
-	free(s);
-}
-
-static void slow_stats(struct fr_source *s, struct fr_source_stats *ret)
-{
-	*ret = (struct fr_source_stats){.unit = FR_CAUSE_NS};
 }
 
 static bool slow_is_stale(const struct fr_source *s)
@@ -88,10 +82,10 @@ static bool slow_is_stale(const struct fr_source *s)
 }
 
 static const struct fr_source_class slow = {.name = "slow",
+	.size = sizeof(struct fr_source),
 	.open = slow_open,
 	.listen = slow_listen,
 	.close = slow_close,
-	.stats = slow_stats,
 	.is_stale = slow_is_stale};
 static const struct fr_source_class *const slows[FR_TRIGGER_KINDS] = {
 	[FR_TRIGGER_PROBE] = &slow,

@@ -107,11 +107,11 @@ static void ask_both(struct model *m, struct fr_policy *p, struct fr_policy_trig
 		return;
 	switch (any(8)) {
 	case 0:
-		fr_policy_refused(p, &t[i], FR_VERDICT_FIRE);
+		fr_policy_revise(p, &t[i], FR_VERDICT_BUSY);
 		model_takes_back(m, i, FR_VERDICT_BUSY);
 		break;
 	case 1:
-		fr_policy_coalesced(p, &t[i]);
+		fr_policy_revise(p, &t[i], FR_VERDICT_COALESCE);
 		model_takes_back(m, i, FR_VERDICT_COALESCE);
 		break;
 	}

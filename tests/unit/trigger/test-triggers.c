@@ -21,20 +21,14 @@ static int broken = -EOPNOTSUPP;
 static struct fr_source *source_of[26]; /* by the first letter of its trigger */
 static struct fr_source_stats hand_stats;
 
-static int hand_open(const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger,
-	struct fr_source **ret, struct fr_diag *d)
+static int hand_open(struct fr_source *s, struct fr_diag *d)
 {
-	struct fr_source *s;
+	const struct fr_trigger_config *config = s->config;
 
 	if (config->subject && !strcmp(config->subject, "broken"))
 		return fr_fail(d, broken, "mend it", "it is broken%s", broken == -ESRCH ? ": nobody" : "");
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	s->env = env;
-	s->config = config;
-	s->trigger = trigger;
-	*ret = source_of[config->name[0] - 'a'] = s;
+	source_of[config->name[0] - 'a'] = s;
+	s->stats.unit = FR_CAUSE_NS;
 	opened++;
 	return 0;
 }
@@ -43,8 +37,7 @@ static void hand_close(struct fr_source *s)
 {
 	/* What it borrowed is still there, and still its own. */
 	assert_non_null(s->config->name);
-	closed++;
-	free(s);
+	closed += s->stats.unit != FR_CAUSE_NONE;
 }
 
 static void hand_get_stats(struct fr_source *s, struct fr_source_stats *ret)
@@ -60,9 +53,10 @@ static bool hand_is_stale(const struct fr_source *s)
 }
 
 static const struct fr_source_class hand = {.name = "hand",
+	.size = sizeof(struct fr_source),
 	.open = hand_open,
 	.close = hand_close,
-	.stats = hand_get_stats,
+	.get_stats = hand_get_stats,
 	.is_stale = hand_is_stale};
 static const struct fr_source_class *const hands[FR_TRIGGER_KINDS] = {
 	[FR_TRIGGER_PROBE] = &hand,
