@@ -1,118 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
-/* Function= and USDT= on the real kernel: frtest-function does what it is told, and exactly that is heard of.
- */
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Function= and USDT= on the real kernel. frtest-function makes the calls that its arguments name. */
 #include "heard.h"
 
-#include "source/source.h"
-#include "base/cleanup.h"
-#include "base/clock.h"
-
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#define MS 1000000ULL
-#define CAUSES 16
 
 static char program[PATH_MAX];
 
-/* What was heard. */
-struct scene {
-	struct fr_source_env env;
-	struct fr_trigger_config config;
-	char subject[PATH_MAX + 256];
-	struct fr_source *source;
-	struct fr_cause causes[CAUSES];
-	size_t n;
-};
-
-static void hear(void *ctx, void *trigger, const struct fr_cause *cause)
+static void init(struct heard *h, enum fr_trigger_kind kind, const char *path, const char *place,
+	const char *threshold)
 {
-	struct scene *s = ctx;
+	static char subject[PATH_MAX + 256];
 
-	assert_ptr_equal(trigger, s);
-	if (s->n < CAUSES)
-		s->causes[s->n] = *cause;
-	s->n++;
+	heard_init(h, kind);
+	snprintf(subject, sizeof(subject), "%s:%s", path, place);
+	h->config.subject = subject;
+	h->config.threshold = (char *)threshold;
+	h->config.cooldown_ns = 0;
 }
 
-/* PLACE of frtest-function, of any process. Skips where this kernel, or our rights, do not let it. */
-static void arm(struct scene *s, enum fr_trigger_kind kind, const char *place, const char *threshold)
+static void arm(struct heard *h, enum fr_trigger_kind kind, const char *place, const char *threshold)
 {
-	struct fr_diag d = {0};
-	int r;
-
-	assert_int_equal(sd_event_new(&s->env.event), 0);
-	s->env.fire = hear;
-	s->env.ctx = s;
-	snprintf(s->subject, sizeof(s->subject), "%s:%s", program, place);
-	s->config.name = (char *)"test";
-	s->config.kind = kind;
-	s->config.subject = s->subject;
-	s->config.threshold = (char *)threshold;
-	s->config.interval_ns = FR_TRIGGER_UNSET;
-	r = heard_open(&fr_source_function, &s->env, &s->config, s, &s->source, &d);
-	if (r == -EPERM || r == -EACCES || r == -EOPNOTSUPP) {
-		print_message("not here: %s (%s)\n", d.what, d.hint);
-		sd_event_unref(s->env.event);
-		skip();
-	}
-	if (r < 0)
-		print_message("%s\n%s\n", d.what, d.hint);
-	assert_int_equal(r, 0);
+	init(h, kind, program, place, threshold);
+	heard_arm(h);
 }
 
-static void disarm(struct scene *s)
-{
-	fr_source_close(s->source);
-	s->source = NULL;
-	sd_event_unref(s->env.event);
-}
-
-/* Skip before there is anything to be cleaned up. */
+/* Skips before a test starts a process. */
 static void need_probes(void)
 {
-	struct scene s = {0};
+	struct heard h;
 
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "1min");
-	disarm(&s);
+	arm(&h, FR_TRIGGER_FUNCTION, "fr_function_slow", "1min");
+	heard_deinit(&h);
 }
 
-struct child {
+/* A run of frtest-function, and what it printed at its end. */
+struct run {
 	pid_t pid, tid;
 	int semaphore;
 	double ns;
 	int in, out;
 };
 
-static void start(struct child *c, const char *arguments)
+/* Starts COMMAND, which waits for a line on its standard input. */
+static void start_command(struct run *c, const char *command)
 {
-	char command[PATH_MAX + 256];
 	int in[2], out[2];
 
 	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-	snprintf(command, sizeof(command), "exec %s %s", program, arguments);
 	c->pid = fork();
 	assert_true(c->pid >= 0);
 	if (c->pid == 0) {
-		/* Where it may: what sleeps for 1 ms is not to become slow by the machine's other work. */
+		/* If permitted: other work of the machine must not make a short sleep long. */
 		(void)sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 		dup2(in[0], 0);
 		dup2(out[1], 1);
@@ -125,15 +66,23 @@ static void start(struct child *c, const char *arguments)
 	c->out = out[0];
 }
 
-static double number_of(const char *line, const char *name)
+static void start(struct run *c, const char *arguments)
+{
+	char command[PATH_MAX + 256];
+
+	snprintf(command, sizeof(command), "exec %s %s", program, arguments);
+	start_command(c, command);
+}
+
+static double number_after(const char *line, const char *name)
 {
 	const char *at = strstr(line, name);
 
 	return at ? strtod(at + strlen(name), NULL) : -1;
 }
 
-/* Let it go, and wait for its end. */
-static void finish(struct child *c)
+/* Lets the process run to its end. */
+static void finish(struct run *c)
 {
 	char line[512] = "";
 	ssize_t n, len = 0;
@@ -146,40 +95,39 @@ static void finish(struct child *c)
 	close(c->out);
 	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
 	assert_int_equal(status, 0);
-	assert_int_equal((pid_t)number_of(line, "\"pid\": "), c->pid);
-	c->tid = (pid_t)number_of(line, "\"tid\": ");
-	c->semaphore = (int)number_of(line, "\"semaphore\": ");
-	c->ns = number_of(line, "\"ns\": ");
+	assert_int_equal((pid_t)number_after(line, "\"pid\": "), c->pid);
+	c->tid = (pid_t)number_after(line, "\"tid\": ");
+	c->semaphore = (int)number_after(line, "\"semaphore\": ");
+	c->ns = number_after(line, "\"ns\": ");
 }
 
-/* All that has come; the events are in the ring before the program goes on. */
-static void gather(struct scene *s)
+/* Handles all events. They are in the ring before the program continues. */
+static void gather(struct heard *h)
 {
 	int r;
 
-	while ((r = sd_event_run(s->env.event, 0)) > 0)
+	while ((r = sd_event_run(h->env.event, 0)) > 0)
 		;
 	assert_int_equal(r, 0);
 }
 
-static void run(struct scene *s, struct child *c, const char *arguments)
+static void run(struct heard *h, struct run *c, const char *arguments)
 {
 	start(c, arguments);
 	finish(c);
-	gather(s);
+	gather(h);
 }
 
-static void assert_cause(const struct scene *s, size_t i, const struct child *c, uint64_t at_least_ns,
+static void check_cause(const struct heard *h, size_t i, const struct run *c, uint64_t min_ns,
 	const char *reason, const char *detail)
 {
-	const struct fr_cause *cause = &s->causes[i];
+	const struct fr_cause *cause = &h->causes[i];
 
-	assert_true(i < s->n);
 	assert_int_equal(cause->pid, c->pid);
 	assert_string_equal(cause->comm, "frtest-function");
 	assert_string_equal(cause->reason, reason);
 	assert_string_equal(cause->detail, detail);
-	assert_in_range(cause->value, at_least_ns, at_least_ns + 5000 * MS);
+	assert_in_range(cause->value, min_ns, min_ns + 5000 * MS);
 	assert_true(cause->value >= cause->threshold);
 	assert_in_range(cause->time_ns, fr_monotonic_ns() - 60000 * MS, fr_monotonic_ns());
 	assert_true(cause->cpu >= 0);
@@ -187,353 +135,308 @@ static void assert_cause(const struct scene *s, size_t i, const struct child *c,
 
 #define SLOW "frtest-function:fr_function_slow"
 
-static void only_the_slow_call_fires(void **state)
+/* Each case is a run, and the number of its causes. */
+static void test_calls_above_the_threshold_fire(void **state)
 {
-	struct scene s = {0};
-	struct fr_source_stats stats = {0};
-	struct child c = {0};
+	static const struct {
+		enum fr_trigger_kind kind;
+		const char *place, *threshold, *arguments;
+		unsigned n;
+		uint64_t min_ms;
+		const char *reason, *detail;
+		enum { PROCESS, THREAD, ANY } by;
+	} cases[] = {
+#define LATENCY "function latency"
+		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "call 1 call 0 call 250 call 2", 1, 250,
+			LATENCY, SLOW, PROCESS},
+		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "call 1 thread 250", 1, 250, LATENCY, SLOW,
+			THREAD},
+		/* All calls of a recursion last as long as the innermost; the 16 outermost are measured. */
+		{FR_TRIGGER_FUNCTION, "fr_function_recursive", "200ms", "recurse 3 250", 3, 250, LATENCY,
+			"frtest-function:fr_function_recursive", PROCESS},
+		{FR_TRIGGER_FUNCTION, "fr_function_recursive", "200ms", "recurse 40 250", 16, 250, LATENCY,
+			"frtest-function:fr_function_recursive", PROCESS},
+		/* A thread may end within a call. */
+		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "leave 250 leave 250 call 0 thread 0", 0,
+			0, LATENCY, SLOW, ANY},
+		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "leave 1 thread 250", 1, 250, LATENCY,
+			SLOW, THREAD},
+		/* A call that longjmp() left is not mistaken for another one. */
+		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "jump 250", 0, 0, LATENCY, SLOW, ANY},
+		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "catch 250", 1, 250, LATENCY, SLOW, ANY},
+		{FR_TRIGGER_FUNCTION, "fr_function_static@function_other.c", "200ms", "static 250 other 251",
+			1, 251, LATENCY, "frtest-function:fr_function_static@function_other.c", PROCESS},
+		/* Without a threshold each call is an anomaly. */
+		{FR_TRIGGER_FUNCTION, "fr_function_slow", NULL, "call 0 thread 0", 2, 0, "function called",
+			SLOW, ANY},
+		{FR_TRIGGER_USDT, "frtest:begin,frtest:end", "200ms", "markers 1 markers 250", 1, 250,
+			"time between markers", "frtest-function:frtest:begin,end", PROCESS},
+		/* A begin without an end does not count. */
+		{FR_TRIGGER_USDT, "frtest:begin,frtest:end", "200ms", "lost 250", 0, 0, "", "", ANY},
+		{FR_TRIGGER_USDT, "frtest:end", NULL, "markers 0 markers 0", 2, 0, "marker passed",
+			"frtest-function:frtest:end", PROCESS},
+	};
 
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	run(&s, &c, "call 1 call 0 call 250 call 2");
-	assert_int_equal(s.n, 1);
-	assert_cause(&s, 0, &c, 250 * MS, "function latency", SLOW);
-	assert_int_equal(s.causes[0].tid, c.pid);
-	assert_int_equal(s.causes[0].threshold, 200 * MS);
-	assert_int_equal(s.causes[0].unit, FR_CAUSE_NS);
-	fr_source_get_stats(s.source, &stats);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		struct run c = {0};
+		struct heard h;
+
+		arm(&h, cases[i].kind, cases[i].place, cases[i].threshold);
+		run(&h, &c, cases[i].arguments);
+		if (h.n != cases[i].n)
+			fail_msg("%s: %u causes instead of %u", cases[i].arguments, h.n, cases[i].n);
+		for (unsigned k = 0; k < h.n; k++) {
+			check_cause(&h, k, &c, cases[i].min_ms ? cases[i].min_ms * MS : 1, cases[i].reason,
+				cases[i].detail);
+			assert_int_equal(h.causes[k].threshold, cases[i].threshold ? 200 * MS : 1);
+			assert_int_equal(h.causes[k].unit, cases[i].threshold ? FR_CAUSE_NS : FR_CAUSE_NONE);
+			if (cases[i].by != ANY)
+				assert_int_equal(h.causes[k].tid, cases[i].by == THREAD ? c.tid : c.pid);
+		}
+		heard_deinit(&h);
+	}
+}
+
+static void test_last_value_and_counters(void **state)
+{
+	struct fr_source_stats stats;
+	struct run c = {0};
+	struct heard h;
+
+	arm(&h, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
+	run(&h, &c, "call 250 call 2");
+	stats = heard_stats(&h);
 	assert_int_equal(stats.fired, 1);
 	assert_int_equal(stats.threshold, 200 * MS);
 	assert_in_range(stats.last, 2 * MS, 3000 * MS);
-	disarm(&s);
-}
+	heard_deinit(&h);
 
-static void names_the_thread(void **state)
-{
-	struct scene s = {0};
-	struct child c = {0};
-
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	run(&s, &c, "call 1 thread 250");
-	assert_int_equal(s.n, 1);
-	assert_cause(&s, 0, &c, 250 * MS, "function latency", SLOW);
-	assert_int_equal(s.causes[0].tid, c.tid);
-	assert_int_not_equal(c.tid, c.pid);
-	disarm(&s);
-}
-
-/* Each call of a recursion ends after the innermost's sleep: 16 of them are measured, the outermost ones. */
-static void recursion_is_bounded(void **state)
-{
-	struct scene s = {0};
-	struct child c = {0};
-
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_recursive", "200ms");
-	run(&s, &c, "recurse 3 250");
-	assert_int_equal(s.n, 3);
-	for (size_t i = 0; i < 3; i++)
-		assert_cause(
-			&s, i, &c, 250 * MS, "function latency", "frtest-function:fr_function_recursive");
-	assert_true(s.causes[0].value <= s.causes[2].value);
-	s.n = 0;
-	run(&s, &c, "recurse 40 250");
-	assert_int_equal(s.n, 16);
-	disarm(&s);
-}
-
-static void a_thread_may_end_inside(void **state)
-{
-	struct scene s = {0};
-	struct child c = {0};
-
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	run(&s, &c, "leave 250 leave 250 call 0 thread 0");
-	assert_int_equal(s.n, 0);
-	run(&s, &c, "leave 1 thread 250");
-	assert_int_equal(s.n, 1);
-	assert_int_equal(s.causes[0].tid, c.tid);
-	disarm(&s);
-}
-
-/* Calls that were left without a return stand for no other: neither for the one around them, nor in the way.
- */
-static void a_jump_leaves_nothing_behind(void **state)
-{
-	struct scene s = {0};
-	struct child c = {0};
-
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	run(&s, &c, "jump 250");
-	assert_int_equal(s.n, 0);
-	run(&s, &c, "catch 250");
-	assert_int_equal(s.n, 1);
-	assert_cause(&s, 0, &c, 250 * MS, "function latency", SLOW);
-	disarm(&s);
-}
-
-static void static_functions_are_told_apart(void **state)
-{
-	struct scene s = {0};
-	struct child c = {0};
-
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_static@function_other.c", "200ms");
-	run(&s, &c, "static 250 other 251");
-	assert_int_equal(s.n, 1);
-	assert_cause(&s, 0, &c, 251 * MS, "function latency",
-		"frtest-function:fr_function_static@function_other.c");
-	disarm(&s);
-}
-
-/* Without a threshold each call; with an offset each passing. */
-static void each_call_can_be_an_anomaly(void **state)
-{
-	struct scene s = {0};
-	struct child c = {0};
-
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", NULL);
-	run(&s, &c, "call 0 thread 0");
-	assert_int_equal(s.n, 2);
-	assert_cause(&s, 0, &c, 1, "function called", SLOW);
-	assert_int_equal(s.causes[0].unit, FR_CAUSE_NONE);
-	disarm(&s);
-}
-
-static void the_cool_down_holds_back(void **state)
-{
-	struct scene s = {0};
-	struct fr_source_stats stats = {0};
-	struct child c = {0};
-
-	s.config.cooldown_ns = 1000 * MS;
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_quick", NULL);
-	run(&s, &c, "bench 1000");
-	fr_source_get_stats(s.source, &stats);
+	init(&h, FR_TRIGGER_FUNCTION, program, "fr_function_quick", NULL);
+	h.config.cooldown_ns = 1000 * MS;
+	heard_arm(&h);
+	run(&h, &c, "bench 1000");
+	stats = heard_stats(&h);
 	assert_int_equal(stats.fired, 1000);
 	assert_int_equal(stats.lost, 0);
-	assert_int_equal(stats.cooled + s.n, 1000);
-	assert_in_range(s.n, 1, 3);
-	disarm(&s);
+	assert_int_equal(stats.cooled + h.n, 1000);
+	assert_in_range(h.n, 1, 3);
+	heard_deinit(&h);
 }
 
-/* PID has become PATH, and is no more the shell that was to start it. */
+static void test_markers_are_enabled_only_while_armed(void **state)
+{
+	struct run c = {0};
+	struct heard h;
+
+	arm(&h, FR_TRIGGER_USDT, "frtest:begin,frtest:end", "200ms");
+	run(&h, &c, "markers 1");
+	assert_int_equal(c.semaphore, 2);
+	heard_disarm(&h);
+	run(&h, &c, "markers 0");
+	assert_int_equal(c.semaphore, 0);
+	heard_deinit(&h);
+}
+
+/* Waits until PID is PATH, and not the shell that starts it. */
 static void await_program(pid_t pid, const char *path)
 {
-	char link[64], now[PATH_MAX];
-	ssize_t n;
+	char link[64], now[PATH_MAX] = "";
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	for (int ms = 0;; ms++) {
-		n = readlink(link, now, sizeof(now) - 1);
+	for (int ms = 0; strcmp(now, path) != 0; ms++) {
+		ssize_t n = readlink(link, now, sizeof(now) - 1);
+
 		now[n > 0 ? n : 0] = '\0';
-		if (!strcmp(now, path))
-			return;
-		if (ms >= 60000)
+		if (ms >= HEARD_LIMIT_MS)
 			fail_msg("process %d is %s, not %s", (int)pid, now, path);
 		usleep(1000);
 	}
 }
 
-static void only_the_chosen_process(void **state)
+static void test_pid_and_comm_select_processes(void **state)
 {
-	struct scene s = {0};
-	struct child wanted = {0}, other = {0};
+	struct run wanted = {0}, other = {0};
+	struct heard h;
 
 	need_probes();
 	start(&wanted, "call 250");
 	await_program(wanted.pid, program);
-	s.config.pid = wanted.pid;
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	run(&s, &other, "call 250");
-	assert_int_equal(s.n, 0);
+	init(&h, FR_TRIGGER_FUNCTION, program, "fr_function_slow", "200ms");
+	h.config.pid = wanted.pid;
+	heard_arm(&h);
+	run(&h, &other, "call 250");
+	assert_int_equal(h.n, 0);
 	finish(&wanted);
-	gather(&s);
-	assert_int_equal(s.n, 1);
-	assert_cause(&s, 0, &wanted, 250 * MS, "function latency", SLOW);
-	disarm(&s);
+	gather(&h);
+	assert_int_equal(h.n, 1);
+	check_cause(&h, 0, &wanted, 250 * MS, "function latency", SLOW);
+	heard_disarm(&h);
+	h.config.pid = 0;
+	h.config.comm = (char *)"somebody-else";
+	heard_arm(&h);
+	run(&h, &other, "call 250");
+	assert_int_equal(h.n, 1);
+	heard_deinit(&h);
 }
 
-/* A path that only the root of that process has, as a container's, named by its Pid= and by its CGroup=. */
-static void look_into_its_root(bool by_cgroup)
+/* The path exists only in the root of a process, as in a container; Pid= or CGroup= selects that process. */
+static void check_other_root(bool by_cgroup)
 {
-	char cgroup[64], path[PATH_MAX], command[3 * PATH_MAX], was[PATH_MAX];
-	struct child wanted = {0}, other = {0};
-	struct scene s = {0};
-	FILE *f;
+	char dir[64], command[3 * PATH_MAX];
+	struct run wanted = {0}, other = {0};
+	const char *cgroup = NULL;
+	struct heard h;
 
 	need_probes();
-	snprintf(cgroup, sizeof(cgroup), "/flightrec-test-%d", (int)getpid());
-	snprintf(path, sizeof(path), "/sys/fs/cgroup/unified%s", cgroup);
-	if (access("/sys/fs/cgroup/unified", F_OK) < 0)
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%s", cgroup);
-	if (geteuid() != 0 || (by_cgroup && mkdir(path, 0755) < 0)) {
-		print_message("another root%s takes root\n", by_cgroup ? " in a cgroup" : "");
+	if (geteuid() != 0) {
+		print_message("skipped: a mount needs root\n");
 		skip();
 	}
+	if (by_cgroup)
+		cgroup = make_cgroup(dir, sizeof(dir));
 	snprintf(command, sizeof(command),
-		"-c 'mount -t tmpfs none /mnt && cp %s /mnt/inner && exec /mnt/inner call 250'", program);
-	strcpy(was, program);
-	strcpy(program, "unshare --mount --propagation private sh");
-	start(&wanted, command);
-	strcpy(program, was);
+		"exec unshare --mount --propagation private sh -c 'mount -t tmpfs none /mnt && cp %s "
+		"/mnt/inner && "
+		"exec /mnt/inner call 250'",
+		program);
+	start_command(&wanted, command);
 	await_program(wanted.pid, "/mnt/inner");
-	if (by_cgroup) {
-		snprintf(command, sizeof(command), "%s/cgroup.procs", path);
-		f = fopen(command, "we");
-		fprintf(f, "%d\n", (int)wanted.pid);
-		assert_int_equal(fclose(f), 0);
-		s.config.cgroup = cgroup;
-	} else {
-		s.config.pid = wanted.pid;
-	}
-	strcpy(program, "/mnt/inner");
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	strcpy(program, was);
-	run(&s, &other, "call 250");
-	assert_int_equal(s.n, 0);
+	init(&h, FR_TRIGGER_FUNCTION, "/mnt/inner", "fr_function_slow", "200ms");
+	if (by_cgroup)
+		assert_true(move_to_cgroup(dir, wanted.pid));
+	h.config.cgroup = (char *)cgroup;
+	h.config.pid = by_cgroup ? 0 : wanted.pid;
+	heard_arm(&h);
+	run(&h, &other, "call 250");
+	assert_int_equal(h.n, 0);
 	finish(&wanted);
-	gather(&s);
-	disarm(&s);
+	gather(&h);
+	heard_disarm(&h);
 	if (by_cgroup)
-		assert_int_equal(rmdir(path), 0);
-	assert_int_equal(s.n, 1);
-	assert_int_equal(s.causes[0].pid, wanted.pid);
-	assert_string_equal(s.causes[0].comm, "inner");
-	assert_string_equal(s.causes[0].detail, "inner:fr_function_slow");
+		assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(h.n, 1);
+	assert_int_equal(h.last.pid, wanted.pid);
+	assert_string_equal(h.last.comm, "inner");
+	assert_string_equal(h.last.detail, "inner:fr_function_slow");
 	if (by_cgroup)
-		assert_string_equal(s.causes[0].cgroup, cgroup);
+		assert_string_equal(h.last.cgroup, cgroup);
+	heard_deinit(&h);
 }
 
-static void a_path_in_the_root_of_a_process(void **state)
+static void test_path_in_the_root_of_a_process(void **state)
 {
-	look_into_its_root(false);
+	check_other_root(false);
 }
 
-static void a_path_in_the_root_of_a_cgroup(void **state)
+static void test_path_in_the_root_of_a_cgroup(void **state)
 {
-	look_into_its_root(true);
+	check_other_root(true);
 }
 
-static void only_the_chosen_name(void **state)
+static void test_with_pid_other_processes_do_not_pay(void **state)
 {
-	struct scene s = {0};
-	struct child c = {0};
-
-	s.config.comm = (char *)"somebody-else";
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	run(&s, &c, "call 250");
-	assert_int_equal(s.n, 0);
-	disarm(&s);
-}
-
-static void markers_are_timed_and_switched_on(void **state)
-{
-	struct scene s = {0};
-	struct child c = {0};
-
-	arm(&s, FR_TRIGGER_USDT, "frtest:begin,frtest:end", "200ms");
-	run(&s, &c, "markers 1 markers 250");
-	assert_int_equal(s.n, 1);
-	assert_cause(&s, 0, &c, 250 * MS, "time between markers", "frtest-function:frtest:begin,end");
-	assert_int_equal(c.semaphore, 2);
-	/* A begin without an end is mended by the next. */
-	run(&s, &c, "lost 250");
-	assert_int_equal(s.n, 1);
-	disarm(&s);
-	start(&c, "markers 0");
-	finish(&c);
-	assert_int_equal(c.semaphore, 0);
-}
-
-static void one_marker_is_an_anomaly(void **state)
-{
-	struct scene s = {0};
-	struct child c = {0};
-
-	arm(&s, FR_TRIGGER_USDT, "frtest:end", NULL);
-	run(&s, &c, "markers 0 markers 0");
-	assert_int_equal(s.n, 2);
-	assert_cause(&s, 0, &c, 1, "marker passed", "frtest-function:frtest:end");
-	disarm(&s);
-}
-
-/* With Pid= a call of somebody else does not even trap. */
-static void others_do_not_pay(void **state)
-{
-	struct child wanted = {0}, other = {0};
-	struct fr_source_stats stats = {0};
-	struct scene s = {0};
+	struct run wanted = {0}, other = {0};
+	struct heard h;
 
 	need_probes();
 	start(&wanted, "bench 1000");
 	await_program(wanted.pid, program);
-	s.config.pid = wanted.pid;
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_quick", "1min");
-	run(&s, &other, "bench 10000000");
-	fr_source_get_stats(s.source, &stats);
-	assert_int_equal(stats.last_ns, 0);
+	init(&h, FR_TRIGGER_FUNCTION, program, "fr_function_quick", "1min");
+	h.config.pid = wanted.pid;
+	heard_arm(&h);
+	run(&h, &other, "bench 10000000");
+	assert_int_equal(heard_stats(&h).last_ns, 0);
 	finish(&wanted);
-	fr_source_get_stats(s.source, &stats);
-	assert_int_not_equal(stats.last_ns, 0);
+	assert_int_not_equal(heard_stats(&h).last_ns, 0);
 	assert_true(4 * other.ns < wanted.ns);
-	disarm(&s);
+	heard_deinit(&h);
 }
 
-/* What a probed call costs, and that of a function nobody calls: nothing but noise. */
-static void the_price_of_a_call(void **state)
+static void test_only_probed_calls_become_slower(void **state)
 {
-	struct child c = {0}, idle = {0}, probed = {0};
-	struct scene unused = {0}, used = {0};
+	struct run plain = {0}, idle = {0}, probed = {0};
+	struct heard h;
 
-	start(&c, "bench 10000000");
-	finish(&c);
-	arm(&unused, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	run(&unused, &idle, "bench 10000000");
-	disarm(&unused);
-	arm(&used, FR_TRIGGER_FUNCTION, "fr_function_quick", "1min");
-	run(&used, &probed, "bench 50000");
-	disarm(&used);
-	print_message("a call takes %.1f ns; %.1f ns while another function has a probe; %.0f ns with one\n",
-		c.ns, idle.ns, probed.ns);
-	assert_int_equal(used.n, 0);
-	/* The machine's own noise is far from a trap. */
-	assert_true(4 * (idle.ns - c.ns) < probed.ns - c.ns);
+	start(&plain, "bench 10000000");
+	finish(&plain);
+	arm(&h, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
+	run(&h, &idle, "bench 10000000");
+	heard_deinit(&h);
+	arm(&h, FR_TRIGGER_FUNCTION, "fr_function_quick", "1min");
+	run(&h, &probed, "bench 50000");
+	assert_int_equal(h.n, 0);
+	heard_deinit(&h);
+	print_message(
+		"a call takes %.1f ns; %.1f ns while another function has a probe; %.0f ns with a probe\n",
+		plain.ns, idle.ns, probed.ns);
+	/* The noise of the machine is much less than the cost of a trap. */
+	assert_true(4 * (idle.ns - plain.ns) < probed.ns - plain.ns);
 }
 
-static void assert_refused(
-	enum fr_trigger_kind kind, const char *subject, const char *threshold, int code, const char *what)
+static void copy_program(const char *to)
 {
-	struct fr_source_env env = {0};
-	struct fr_trigger_config config = {.name = (char *)"test",
-		.kind = kind,
-		.subject = (char *)subject,
-		.threshold = (char *)threshold,
-		.interval_ns = FR_TRIGGER_UNSET};
-	struct fr_source *source = NULL;
-	struct fr_diag d = {0};
-	int r;
+	char tmp[64];
+	_cleanup_close_ int in = open(program, O_RDONLY | O_CLOEXEC), out = -1;
+	struct stat st;
 
-	assert_int_equal(sd_event_new(&env.event), 0);
-	r = heard_open(&fr_source_function, &env, &config, NULL, &source, &d);
-	sd_event_unref(env.event);
-	print_message("  %s\n    %s\n", d.what, d.hint);
-	assert_int_equal(r, code);
-	assert_non_null(strstr(d.what, what));
-	assert_null(source);
+	snprintf(tmp, sizeof(tmp), "%s.new", to);
+	out = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	assert_true(in >= 0 && out >= 0 && fstat(in, &st) == 0);
+	assert_int_equal(sendfile(out, in, NULL, (size_t)st.st_size), st.st_size);
+	assert_int_equal(rename(tmp, to), 0);
 }
 
-static void refuses_in_words(void **state)
+static void test_upgraded_program_is_stale_and_missing_one_is_not(void **state)
 {
-	char here[PATH_MAX + 64];
+	char dir[] = "/tmp/flightrec-test.XXXXXX", path[48];
+	bool same, upgraded, missing;
+	struct heard h;
 
-	assert_refused(FR_TRIGGER_FUNCTION, "/bin/sh", "5ms", -EINVAL, "does not say what to probe");
-	assert_refused(FR_TRIGGER_FUNCTION, "bin/sh:main", "5ms", -EINVAL, "not an absolute path");
-	assert_refused(FR_TRIGGER_FUNCTION, "/bin/sh:main", "5 apples", -EINVAL, "not a threshold");
-	assert_refused(FR_TRIGGER_USDT, "/bin/sh:begin", NULL, -EINVAL, "does not say what to probe");
-	assert_refused(FR_TRIGGER_USDT, "/bin/sh:a:b", "5ms", -EINVAL, "no time to measure");
-	assert_refused(FR_TRIGGER_USDT, "/bin/sh:a:b,c:d", NULL, -EINVAL, "needs a Threshold=");
-	assert_refused(FR_TRIGGER_USDT, "/bin/sh:a:b,d", "5ms", -EINVAL, "does not say what to probe");
-	assert_refused(FR_TRIGGER_FUNCTION, "/nonexistent:main", "5ms", -ENOENT, "no such file");
-	snprintf(here, sizeof(here), "%s:fr_function_slow+0x4", program);
-	assert_refused(FR_TRIGGER_FUNCTION, here, "5ms", -EINVAL, "measured from its entry");
+	need_probes();
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/program", dir);
+	copy_program(path);
+	init(&h, FR_TRIGGER_FUNCTION, path, "fr_function_slow", "1min");
+	heard_arm(&h);
+	same = fr_source_function.is_stale(h.source);
+	copy_program(path);
+	upgraded = fr_source_function.is_stale(h.source);
+	unlink(path);
+	missing = fr_source_function.is_stale(h.source);
+	heard_deinit(&h);
+	rmdir(dir);
+	assert_false(same);
+	assert_true(upgraded);
+	assert_false(missing);
+}
+
+static void test_bad_configurations_are_refused(void **state)
+{
+	static const struct {
+		enum fr_trigger_kind kind;
+		const char *path, *place, *threshold;
+		int code;
+		const char *words;
+	} cases[] = {
+		{FR_TRIGGER_FUNCTION, "/bin/sh", "", "5ms", -EINVAL, "does not say what to probe"},
+		{FR_TRIGGER_FUNCTION, "bin/sh", "main", "5ms", -EINVAL, "not an absolute path"},
+		{FR_TRIGGER_FUNCTION, "/bin/sh", "main", "5 apples", -EINVAL, "not a threshold"},
+		{FR_TRIGGER_USDT, "/bin/sh", "begin", NULL, -EINVAL, "does not say what to probe"},
+		{FR_TRIGGER_USDT, "/bin/sh", "a:b", "5ms", -EINVAL, "no time to measure"},
+		{FR_TRIGGER_USDT, "/bin/sh", "a:b,c:d", NULL, -EINVAL, "needs a Threshold="},
+		{FR_TRIGGER_USDT, "/bin/sh", "a:b,d", "5ms", -EINVAL, "does not say what to probe"},
+		{FR_TRIGGER_FUNCTION, "/nonexistent", "main", "5ms", -ENOENT, "no such file"},
+		{FR_TRIGGER_FUNCTION, program, "fr_function_slow+0x4", "5ms", -EINVAL,
+			"measured from its entry"},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		struct heard h;
+
+		init(&h, cases[i].kind, cases[i].path, cases[i].place, cases[i].threshold);
+		heard_refused(&h, cases[i].code, cases[i].words);
+		heard_deinit(&h);
+	}
 }
 
 static int set_up(void **state)
@@ -547,71 +450,19 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void copy_program(const char *to)
-{
-	char tmp[64];
-	int in = open(program, O_RDONLY | O_CLOEXEC), out;
-	struct stat st;
-
-	snprintf(tmp, sizeof(tmp), "%s.new", to);
-	out = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-	assert_true(in >= 0 && out >= 0 && fstat(in, &st) == 0);
-	assert_int_equal(sendfile(out, in, NULL, (size_t)st.st_size), st.st_size);
-	close(in);
-	close(out);
-	assert_int_equal(rename(tmp, to), 0);
-}
-
-/* It is another file, in which nobody has the probe. */
-static void an_upgraded_program_is_told(void **state)
-{
-	char dir[] = "/tmp/flightrec-test.XXXXXX", path[48], subject[96];
-	bool same, upgraded, missing;
-	struct scene s = {0};
-
-	need_probes();
-	arm(&s, FR_TRIGGER_FUNCTION, "fr_function_slow", "1min"); /* for its configuration */
-	disarm(&s);
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/program", dir);
-	snprintf(subject, sizeof(subject), "%s:fr_function_slow", path);
-	copy_program(path);
-	assert_int_equal(sd_event_new(&s.env.event), 0);
-	s.config.subject = subject;
-	assert_int_equal(heard_open(&fr_source_function, &s.env, &s.config, &s, &s.source, NULL), 0);
-	same = fr_source_function.is_stale(s.source);
-	copy_program(path);
-	upgraded = fr_source_function.is_stale(s.source);
-	unlink(path);
-	missing = fr_source_function.is_stale(s.source);
-	disarm(&s);
-	rmdir(dir);
-	assert_false(same);
-	assert_true(upgraded);
-	assert_false(missing);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_the_slow_call_fires),
-		cmocka_unit_test(names_the_thread),
-		cmocka_unit_test(recursion_is_bounded),
-		cmocka_unit_test(a_thread_may_end_inside),
-		cmocka_unit_test(a_jump_leaves_nothing_behind),
-		cmocka_unit_test(static_functions_are_told_apart),
-		cmocka_unit_test(each_call_can_be_an_anomaly),
-		cmocka_unit_test(the_cool_down_holds_back),
-		cmocka_unit_test(only_the_chosen_process),
-		cmocka_unit_test(a_path_in_the_root_of_a_process),
-		cmocka_unit_test(a_path_in_the_root_of_a_cgroup),
-		cmocka_unit_test(only_the_chosen_name),
-		cmocka_unit_test(markers_are_timed_and_switched_on),
-		cmocka_unit_test(one_marker_is_an_anomaly),
-		cmocka_unit_test(others_do_not_pay),
-		cmocka_unit_test(the_price_of_a_call),
-		cmocka_unit_test(an_upgraded_program_is_told),
-		cmocka_unit_test(refuses_in_words),
+		cmocka_unit_test(test_calls_above_the_threshold_fire),
+		cmocka_unit_test(test_last_value_and_counters),
+		cmocka_unit_test(test_markers_are_enabled_only_while_armed),
+		cmocka_unit_test(test_pid_and_comm_select_processes),
+		cmocka_unit_test(test_path_in_the_root_of_a_process),
+		cmocka_unit_test(test_path_in_the_root_of_a_cgroup),
+		cmocka_unit_test(test_with_pid_other_processes_do_not_pay),
+		cmocka_unit_test(test_only_probed_calls_become_slower),
+		cmocka_unit_test(test_upgraded_program_is_stale_and_missing_one_is_not),
+		cmocka_unit_test(test_bad_configurations_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
