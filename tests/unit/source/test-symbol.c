@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
-/* Where functions and markers are: in frtest-function, in stripped copies of it with and without a debug
-   file, in another root, and in what is no such thing. */
+/* Finds functions and markers in frtest-function, in stripped copies of it with and without a debug file, in
+   another root, and in files that have none. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +9,10 @@
 
 #include <cmocka.h>
 
-#include "source/elf_internal.h"
+#include "source/elf_symbol.h"
 #include "base/cleanup.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -26,7 +26,7 @@
 
 static char tmp[] = "/tmp/flightrec-symbol-XXXXXX";
 static char program[PATH_MAX];
-static uint64_t slow_at; /* in the file, by the kernel's own map */
+static uint64_t slow_at; /* offset of fr_function_slow, by the kernel's map of the process */
 
 __attribute__((format(printf, 1, 2))) static int shell(const char *fmt, ...)
 {
@@ -49,7 +49,7 @@ static const char *in_tmp(const char *name)
 	return ret;
 }
 
-/* 0 and the offset; or what was said. */
+/* Finds SYMBOL, and prints the message of a failure. */
 static int look_up(const char *path, pid_t pid, const char *root, const char *symbol,
 	struct fr_elf_symbol *ret, struct fr_diag *d)
 {
@@ -88,7 +88,7 @@ static void assert_refused(const char *path, const char *symbol, int code, const
 	assert_non_null(strstr(d.hint, hint));
 }
 
-static void finds_what_the_kernel_mapped(void **state)
+static void test_offset_is_that_of_the_kernels_map(void **state)
 {
 	struct fr_elf_symbol s = {0};
 	struct fr_diag d;
@@ -97,69 +97,73 @@ static void finds_what_the_kernel_mapped(void **state)
 	assert_int_equal(look_up(program, 0, in_tmp("none"), "fr_function_slow+0x4", &s, &d), 0);
 	assert_int_equal(s.offset, slow_at + 4);
 	assert_int_equal(s.into, 4);
-	assert_refused(program, "fr_function_slow+0x4000", -EINVAL, "bytes long", "");
-	assert_refused(program, "fr_function_slow+", -EINVAL, "not an offset", "+0x1c");
 }
 
-static void tells_static_functions_apart(void **state)
+static void test_file_name_selects_a_static_function(void **state)
 {
 	struct fr_elf_symbol a = {0}, b = {0};
 	struct fr_diag d;
 
-	assert_refused(program, "fr_function_static", -ENOTUNIQ, "fr_function_static@function_other.c",
-		"symbol@file.c");
 	assert_int_equal(look_up(program, 0, "/", "fr_function_static@function.c", &a, &d), 0);
 	assert_int_equal(look_up(program, 0, "/", "fr_function_static@function_other.c", &b, &d), 0);
 	assert_int_not_equal(a.offset, b.offset);
-	assert_refused(program, "fr_function_static@elsewhere.c", -ENOENT, "of elsewhere.c", "");
 }
 
-static void says_why_not(void **state)
+static void test_errors_say_why(void **state)
 {
-	assert_refused(program, "fr_function_slwo", -ENOENT, "has no function fr_function_slwo",
-		"did you mean fr_function_slow");
-	assert_refused(program, "slow", -ENOENT, "has no function slow", "did you mean fr_function_slow");
-	assert_refused(program, "nanosleep", -EINVAL, "only imports nanosleep", "libc.so.6");
-	assert_refused(program, "nanosleep@plt", -EINVAL, "is a jump", "library");
-	assert_refused(program, "fr_function_semaphore", -EINVAL, "is data", "");
-	assert_refused(program, "", -EINVAL, "missing", "");
-	assert_refused("relative", "x", -EINVAL, "not an absolute path", "/");
-	assert_refused("/nonexistent/x", "x", -ENOENT, "no such file: /nonexistent/x", "Pid=");
-	assert_refused("/proc/version", "x", -ENOEXEC, "not an ELF file", "");
-	assert_refused("/dev/null", "x", -ENOEXEC, "not a regular file", "");
-	assert_refused("/", "x", -ENOEXEC, "not a regular file", "");
+	static const struct {
+		const char *path, *symbol;
+		int code;
+		const char *what, *hint;
+	} cases[] = {
+		{program, "fr_function_slow+0x4000", -EINVAL, "bytes long", ""},
+		{program, "fr_function_slow+", -EINVAL, "not an offset", "+0x1c"},
+		{program, "fr_function_static", -ENOTUNIQ, "fr_function_static@function_other.c",
+			"symbol@file.c"},
+		{program, "fr_function_static@elsewhere.c", -ENOENT, "of elsewhere.c", ""},
+		{program, "fr_function_slwo", -ENOENT, "has no function fr_function_slwo",
+			"did you mean fr_function_slow?"},
+		{program, "slow", -ENOENT, "has no function slow", "did you mean fr_function_slow?"},
+		{program, "nanosleep", -EINVAL, "only imports nanosleep", "libc.so.6"},
+		{program, "nanosleep@plt", -EINVAL, "is a jump", "library"},
+		{program, "fr_function_semaphore", -EINVAL, "is data", ""},
+		{program, "", -EINVAL, "missing", ""},
+		{"relative", "x", -EINVAL, "not an absolute path", "/"},
+		{"/nonexistent/x", "x", -ENOENT, "no such file: /nonexistent/x", "Pid="},
+		{"/proc/version", "x", -ENOEXEC, "not an ELF file", ""},
+		{"/dev/null", "x", -ENOEXEC, "not a regular file", ""},
+		{"/", "x", -ENOEXEC, "not a regular file", ""},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
+		assert_refused(cases[i].path, cases[i].symbol, cases[i].code, cases[i].what, cases[i].hint);
 }
 
-static void refuses_other_machines(void **state)
+static void test_files_of_other_machines_are_refused(void **state)
 {
-	_cleanup_free_ uint8_t *h = calloc(1, 64);
+	static const char *const what[] = {"32-bit", "another architecture", "not a program"};
 	const char *path = in_tmp("foreign");
-	FILE *f;
 
-	for (int variant = 0; variant < 3; variant++) {
-		int fd = open(program, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(what); i++) {
+		_cleanup_fclose_ FILE *in = fopen(program, "re");
+		Elf64_Ehdr h;
+		FILE *out = fopen(path, "we");
 
-		assert_int_equal(read(fd, h, 64), 64);
-		close(fd);
-		if (variant == 0)
-			h[EI_CLASS] = ELFCLASS32;
-		else if (variant == 1)
-			((Elf64_Ehdr *)h)->e_machine = EM_S390;
+		assert_int_equal(fread(&h, sizeof(h), 1, in), 1);
+		if (i == 0)
+			h.e_ident[EI_CLASS] = ELFCLASS32;
+		else if (i == 1)
+			h.e_machine = EM_S390;
 		else
-			((Elf64_Ehdr *)h)->e_type = ET_REL;
-		f = fopen(path, "we");
-		fwrite(h, 64, 1, f);
-		fclose(f);
-		assert_refused(path, "x", -ENOEXEC,
-			variant == 0   ? "32-bit"
-			: variant == 1 ? "another architecture"
-				       : "not a program",
-			"");
+			h.e_type = ET_REL;
+		assert_int_equal(fwrite(&h, sizeof(h), 1, out), 1);
+		fclose(out);
+		assert_refused(path, "x", -ENOEXEC, what[i], "");
 	}
 }
 
-/* The C library, for what only such a thing has. */
-static void chooses_in_a_library(void **state)
+/* The C library has versions and IFUNCs. */
+static void test_default_version_in_a_library(void **state)
 {
 	char path[PATH_MAX] = "", line[PATH_MAX + 128];
 	struct fr_elf_symbol s = {0};
@@ -171,17 +175,17 @@ static void chooses_in_a_library(void **state)
 			sscanf(strchr(line, '/'), "%[^\n]", path);
 	fclose(f);
 	if (!path[0]) {
-		print_message("no libc.so.6 is mapped here\n");
+		print_message("skipped: no libc.so.6 is mapped\n");
 		skip();
 	}
 	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "nanosleep", &s, &d), 0);
-	/* Two versions; one is the default. */
+	/* It has two versions, and one is the default. */
 	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "pthread_cond_wait", &s, &d), 0);
 	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "strlen", &s, &d), -EINVAL);
 	assert_non_null(strstr(d.what, "IFUNC"));
 }
 
-static void finds_the_debug_file(void **state)
+static void test_debug_file_of_a_stripped_file(void **state)
 {
 	char id[128] = "", path[PATH_MAX + 64];
 	const char *root = in_tmp("debug");
@@ -201,14 +205,14 @@ static void finds_the_debug_file(void **state)
 				 tmp, id, id, (int)strcspn(id + 2, "\n"), id + 2),
 		0);
 	assert_offset(in_tmp("stripped"), root, "fr_function_slow", slow_at);
-	/* Beside it, by its name. */
+	/* Beside the file, by the name of .gnu_debuglink. */
 	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
 	assert_int_equal(shell("cd %s && mkdir .debug && mv symbols .debug/", tmp), 0);
 	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
-	/* Of another build: none. */
+	/* A debug file of another build is not used. */
 	assert_int_equal(shell("cd %s && cp /proc/%d/exe .debug/symbols", tmp, (int)getpid()), 0);
 	assert_refused(in_tmp("linked"), "fr_function_slow", -ENOENT, "is stripped", "");
-	/* Without a build-id the checksum tells. */
+	/* Without a build-id the checksum must match. */
 	assert_int_equal(shell("cd %s && rm -r .debug && objcopy --remove-section=.note.gnu.build-id %s a && "
 			       "objcopy --only-keep-debug a symbols && objcopy --strip-all "
 			       "--add-gnu-debuglink=symbols a linked",
@@ -219,7 +223,7 @@ static void finds_the_debug_file(void **state)
 	assert_refused(in_tmp("linked"), "fr_function_slow", -ENOENT, "is stripped", "");
 }
 
-static void finds_markers(void **state)
+static void test_markers(void **state)
 {
 	struct fr_elf_marker m[FR_ELF_MARKERS_MAX];
 	struct fr_elf *e = NULL;
@@ -244,8 +248,8 @@ static void finds_markers(void **state)
 	fr_elf_free(e);
 }
 
-/* A path, and a link at its end, are the other root's. */
-static void looks_into_another_root(void **state)
+/* A path and a link at its end are resolved in the other root. */
+static void test_path_in_another_root(void **state)
 {
 	struct fr_elf_symbol s = {0};
 	struct fr_diag d;
@@ -253,7 +257,7 @@ static void looks_into_another_root(void **state)
 	pid_t child;
 
 	if (geteuid() != 0) {
-		print_message("chroot() takes root\n");
+		print_message("skipped: chroot() needs root\n");
 		skip();
 	}
 	assert_int_equal(shell("cd %s && mkdir -p root/opt && cp %s root/opt/real && ln -s /opt/real "
@@ -281,9 +285,8 @@ static void looks_into_another_root(void **state)
 	assert_int_equal(look_up("/opt/link", child, "/", "x", &s, &d), -ESRCH);
 }
 
-/* Cut short, and with each byte of its headers and of its tables' headers changed: refused or not, but never
-   a place that is outside of the file. */
-static void survives_damage(void **state)
+/* With any changed byte of its headers the file is refused, or the result is a valid offset. */
+static void test_damaged_files_do_no_harm(void **state)
 {
 	_cleanup_free_ uint8_t *all = NULL;
 	struct fr_elf_symbol s = {0};
@@ -348,15 +351,15 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_the_kernel_mapped),
-		cmocka_unit_test(tells_static_functions_apart),
-		cmocka_unit_test(says_why_not),
-		cmocka_unit_test(refuses_other_machines),
-		cmocka_unit_test(chooses_in_a_library),
-		cmocka_unit_test(finds_the_debug_file),
-		cmocka_unit_test(finds_markers),
-		cmocka_unit_test(looks_into_another_root),
-		cmocka_unit_test(survives_damage),
+		cmocka_unit_test(test_offset_is_that_of_the_kernels_map),
+		cmocka_unit_test(test_file_name_selects_a_static_function),
+		cmocka_unit_test(test_errors_say_why),
+		cmocka_unit_test(test_files_of_other_machines_are_refused),
+		cmocka_unit_test(test_default_version_in_a_library),
+		cmocka_unit_test(test_debug_file_of_a_stripped_file),
+		cmocka_unit_test(test_markers),
+		cmocka_unit_test(test_path_in_another_root),
+		cmocka_unit_test(test_damaged_files_do_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names of system calls, as Syscall= has them. */
+/* The names of system calls, as Syscall= takes them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +9,10 @@
 #include "source/syscalls.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-static void test_numbers(void **state)
+static void test_names_have_this_machines_numbers(void **state)
 {
 	assert_int_equal(fr_syscall_number("read"), SYS_read);
 	assert_int_equal(fr_syscall_number("openat"), SYS_openat);
@@ -23,49 +22,40 @@ static void test_numbers(void **state)
 	assert_int_equal(fr_syscall_number("READ"), -ENOENT);
 }
 
-static void test_lists(void **state)
+static void test_list_is_parsed_or_refused_as_a_whole(void **state)
 {
-	uint8_t set[FR_SYSCALLS], expected[FR_SYSCALLS] = {0};
-	struct fr_diag d = {0};
+	static char wide[100001];
+	const struct {
+		const char *names, *what; /* what NULL: fsync and openat */
+	} cases[] = {
+		{" fsync,\topenat  fsync ", NULL},
+		{"", "no system call is named"},
+		{" , ", "no system call is named"},
+		{"fsync opennat", "\"opennat\""},
+		{wide, "\"aaaa"},
+	};
 
-	expected[SYS_fsync] = expected[SYS_openat] = 1;
-	memset(set, 7, sizeof(set));
-	assert_int_equal(fr_syscalls_parse(" fsync,\topenat  fsync ", set, &d), 0);
-	assert_memory_equal(set, expected, sizeof(set));
-}
+	memset(wide, 'a', sizeof(wide) - 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t set[FR_SYSCALLS], expected[FR_SYSCALLS];
+		struct fr_diag d = {0};
 
-static void refused(const char *names, const char *what)
-{
-	uint8_t set[FR_SYSCALLS], before[FR_SYSCALLS];
-	struct fr_diag d = {0};
-
-	memset(set, 7, sizeof(set));
-	memcpy(before, set, sizeof(set));
-	assert_int_equal(fr_syscalls_parse(names, set, &d), -EINVAL);
-	assert_memory_equal(set, before, sizeof(set));
-	assert_non_null(strstr(d.what, what));
-}
-
-static void test_what_is_none(void **state)
-{
-	char *wide = malloc(100001);
-
-	refused("", "no system call is named");
-	refused(" , ", "no system call is named");
-	refused("fsync opennat", "\"opennat\"");
-	assert_non_null(wide);
-	memset(wide, 'a', 100000);
-	wide[100000] = '\0';
-	refused(wide, "\"aaaa");
-	free(wide);
+		memset(set, 7, sizeof(set));
+		memset(expected, cases[i].what ? 7 : 0, sizeof(expected));
+		if (!cases[i].what)
+			expected[SYS_fsync] = expected[SYS_openat] = 1;
+		assert_int_equal(fr_syscalls_parse(cases[i].names, set, &d), cases[i].what ? -EINVAL : 0);
+		assert_memory_equal(set, expected, sizeof(set));
+		if (cases[i].what)
+			assert_non_null(strstr(d.what, cases[i].what));
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_what_is_none),
+		cmocka_unit_test(test_names_have_this_machines_numbers),
+		cmocka_unit_test(test_list_is_parsed_or_refused_as_a_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
