@@ -90,6 +90,15 @@ static __always_inline int fr_is_below(__u64 value)
 	return 1;
 }
 
+/* Fires for the current task, with a time in ns as the value. */
+static __always_inline void fr_fire_current(const char *reason, const char *detail, __u64 now, __u64 value)
+{
+	struct flightrec_subject s;
+
+	flightrec_current(&s);
+	flightrec_trigger_for(&s, reason, detail, FLIGHTREC_UNIT_NS, now, value, flightrec_threshold);
+}
+
 /* The interrupt handler that runs on this CPU; handlers of one kind do not nest. */
 #define FR_HANDLER_MAP                                                                                       \
 	struct {                                                                                             \

@@ -57,7 +57,7 @@ static __always_inline void finish(const char *reason, __u64 begin_ns)
 }
 
 /* First drops calls that an exception or longjmp() left without a return: they are below this one on the
- * stack. */
+   stack. */
 SEC("uprobe")
 int function_entry(struct pt_regs *ctx)
 {

@@ -11,14 +11,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 FR_HANDLER_MAP;
 
-static __always_inline void fire(const char *detail, __u64 now, __u64 time)
-{
-	struct flightrec_subject s;
-
-	flightrec_current(&s);
-	flightrec_trigger_for(
-		&s, "interrupt handler", detail, FLIGHTREC_UNIT_NS, now, time, flightrec_threshold);
-}
+#define REASON "interrupt handler"
 
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_handler_entry_btf)
@@ -32,7 +25,7 @@ int BPF_PROG(irq_handler_exit_btf, int irq, struct irqaction *action)
 	__u64 now = bpf_ktime_get_ns(), time = fr_end_handler(&begin_ns, now);
 
 	if (time)
-		fire(action->name, now, time);
+		fr_fire_current(REASON, action->name, now, time);
 	return 0;
 }
 
@@ -51,6 +44,6 @@ int irq_handler_exit_classic(struct bpf_raw_tracepoint_args *ctx)
 	if (!time)
 		return 0;
 	fr_decimal(detail + 4, ctx->args[0]);
-	fire(detail, now, time);
+	fr_fire_current(REASON, detail, now, time);
 	return 0;
 }

@@ -66,12 +66,8 @@ static __always_inline struct stall *entry_of(__u32 tid)
 
 static __always_inline void fire(const char *reason, const char *detail, __u64 now_ns, __u64 value_ns)
 {
-	struct flightrec_subject who;
-
-	if (flightrec_below(value_ns, flightrec_threshold, now_ns))
-		return;
-	flightrec_current(&who);
-	flightrec_trigger_for(&who, reason, detail, FLIGHTREC_UNIT, now_ns, value_ns, flightrec_threshold);
+	if (!flightrec_below(value_ns, flightrec_threshold, now_ns))
+		fr_fire_current(reason, detail, now_ns, value_ns);
 }
 
 static __always_inline int begin(void)

@@ -75,7 +75,6 @@ SEC("tp_btf/console")
 int BPF_PROG(soft_lockup, const char *line)
 {
 	char text[TEXT_SIZE] = "";
-	struct flightrec_subject s;
 	__u64 ns, ran, now = bpf_ktime_get_ns();
 
 	bpf_probe_read_kernel_str(text, sizeof(text), line);
@@ -88,7 +87,6 @@ int BPF_PROG(soft_lockup, const char *line)
 		flightrec_count(ran, now);
 		return 0;
 	}
-	flightrec_current(&s);
-	flightrec_trigger_for(&s, "soft lockup", 0, FLIGHTREC_UNIT_NS, now, ns, flightrec_threshold);
+	fr_fire_current("soft lockup", 0, now, ns);
 	return 0;
 }

@@ -27,14 +27,11 @@ int softirq_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u64 now = bpf_ktime_get_ns(), time = fr_end_handler(&begin_ns, now);
 	__u32 vector = ctx->args[0];
-	struct flightrec_subject s;
 
 	if (!time)
 		return 0;
 	if (vector > VECTORS)
 		vector = VECTORS;
-	flightrec_current(&s);
-	flightrec_trigger_for(
-		&s, "softirq handler", names[vector], FLIGHTREC_UNIT_NS, now, time, flightrec_threshold);
+	fr_fire_current("softirq handler", names[vector], now, time);
 	return 0;
 }

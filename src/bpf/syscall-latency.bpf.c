@@ -68,7 +68,6 @@ static __always_inline int is_watched(unsigned long nr)
 static __always_inline void end_call(struct call *call)
 {
 	__u64 now, time;
-	struct flightrec_subject s;
 
 	if (!call || !call->begin_ns)
 		return;
@@ -77,9 +76,7 @@ static __always_inline void end_call(struct call *call)
 	call->begin_ns = 0;
 	if (fr_is_below(time))
 		return;
-	flightrec_current(&s);
-	flightrec_trigger_for(&s, "slow system call", names[call->nr & (SYSCALLS - 1)], FLIGHTREC_UNIT_NS,
-		now, time, flightrec_threshold);
+	fr_fire_current("slow system call", names[call->nr & (SYSCALLS - 1)], now, time);
 }
 
 struct {

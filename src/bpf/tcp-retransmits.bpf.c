@@ -46,7 +46,7 @@ struct {
 } owners SEC(".maps");
 
 /* The counts of the last SLICES slices, including the current one. Together they span a bit less than the
- * interval. */
+   interval. */
 #define SLICES 8
 static struct {
 	__u64 number; /* of the slice, since boot */

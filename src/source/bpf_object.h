@@ -51,8 +51,8 @@ int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t
 int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct fr_diag *d);
 
 /* Chooses the programs to load, by the convention of the ABI's header. -EOPNOTSUPP: the kernel lacks a
-   tracepoint that a program needs. A caller may choose by itself instead, with bpf_program__set_autoload().
- */
+   tracepoint that a program needs. A caller may choose by itself instead, with
+   bpf_program__set_autoload(). */
 int fr_bpf_object_choose(struct fr_bpf_object *o, struct fr_diag *d);
 
 /* Loads the chosen programs. Waits for the verifier. If it fails, LOG (NULL is allowed) gets all that the

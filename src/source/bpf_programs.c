@@ -161,7 +161,7 @@ static int choose_program(const struct fr_bpf_object *o, const struct kernel *k,
 		return 0;
 	if (has_tracepoint(k, p))
 		return 1;
-	/* Of two twins, the classic one reports what is missing. */
+	/* If both twins lack their tracepoint, the classic one reports it. */
 	return optional || (twin && is_btf) ? 0 : explain_missing(o, k, p, d);
 }
 

@@ -35,7 +35,7 @@ const char *elf_string(const struct elf_strings *s, size_t at);
 
 /* elf_file.c */
 /* Checks the header of FD and opens it with libelf. NULL with D (NULL is allowed). End it before FD is
- * closed. */
+   closed. */
 Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
 /* The data of SECTION, borrowed from its ELF; NULL: it is not in the file, or larger than MAX bytes. */
 Elf_Data *elf_section_data(Elf_Scn *section, size_t max);

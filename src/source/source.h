@@ -19,7 +19,7 @@
 
 struct fr_source;
 
-/* What all sources of a process share. It does not change while a source is open. */
+/* The environment that all sources of a process share. It does not change while a source is open. */
 struct fr_source_env {
 	sd_event *event;
 	pid_t self;	/* the recorder's pid in its own pid namespace; BPF programs ignore this process */
@@ -38,7 +38,7 @@ struct fr_source_env {
 	bool bpf_classic; /* for tests: act as if the kernel had no BTF */
 };
 
-/* What `flightrecctl triggers` shows. */
+/* The numbers that `flightrecctl triggers` shows. */
 struct fr_source_stats {
 	enum fr_unit_of_cause unit;
 	uint64_t threshold; /* in force; 0: none */

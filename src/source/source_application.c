@@ -118,7 +118,7 @@ static void handle_datagram(struct application *a, const struct fr_datagram *d, 
 static ssize_t receive_datagram(int fd, void *data, size_t size, pid_t *ret_pid)
 {
 	/* The kernel puts the sender's credentials first. They fill the buffer, so that it passes no
-	 * descriptor. */
+	   descriptor. */
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(struct ucred))];

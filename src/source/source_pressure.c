@@ -5,8 +5,9 @@
  * does not report how long the stall was, so the source reads the file's total twice in a window:
  *
  *      before[0]        before[1]          wake-up, or get_stats()
- *   ──────┴────────────────┴───────────────────┴────►   value: total − before[0], over half a window to a
- * whole one
+ *   ──────┴────────────────┴───────────────────┴────►
+ *
+ * The value is the total minus before[0]. It spans half a window to a whole one.
  */
 #include "source/source.h"
 #include "base/capability.h"

@@ -189,8 +189,8 @@ static void test_pid_selects_a_process(void **state)
 	heard_deinit(&h);
 }
 
-/* Of NAME_btf and NAME_classic one is loaded. A program without its tracepoint is left out together with its
- * twin. */
+/* Only one of NAME_btf and NAME_classic is loaded. A program without its tracepoint is left out together with
+   its twin. */
 static void test_one_of_two_twins_is_loaded(void **state)
 {
 	struct heard h;
@@ -505,7 +505,7 @@ static void test_pid_namespace(void **state)
 }
 
 /* Each of N children causes TIMES anomalies at once. Every anomaly is in one counter. COOLDOWN_NS 0: none is
- * cooled. */
+   cooled. */
 static void check_storm(int n, unsigned times, uint64_t cooldown_ns)
 {
 	uint64_t begin_ns, took_ns, cpu_ns;
@@ -635,7 +635,7 @@ static void test_bad_objects_are_refused_with_a_reason(void **state)
 }
 
 /* Truncated objects and objects with changed bytes are opened or refused, without harm. The verifier checks
- * the rest. */
+   the rest. */
 static void test_damaged_objects_do_no_harm(void **state)
 {
 	_cleanup_buf_ struct fr_buf good = {0};

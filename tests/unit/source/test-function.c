@@ -377,7 +377,7 @@ static void copy_program(const char *to)
 {
 	char tmp[64];
 	_cleanup_close_ int in = open(program, O_RDONLY | O_CLOEXEC), out = -1;
-	struct stat st;
+	struct stat st = {0};
 
 	snprintf(tmp, sizeof(tmp), "%s.new", to);
 	out = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);

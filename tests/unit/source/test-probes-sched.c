@@ -295,12 +295,11 @@ static bool test_wait_that_ends_on_another_cpu(bool classic)
 /* The parent of a vfork() waits uninterruptibly until its child has gone. */
 static void vfork_slowly(void)
 {
+	const struct timespec t = {.tv_nsec = 80 * MS};
 	const struct account before = account();
 	pid_t pid = vfork();
 
 	if (pid == 0) {
-		struct timespec t = {.tv_nsec = 80 * MS};
-
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 		_exit(0);
 	}

@@ -488,7 +488,7 @@ static unsigned retransmitted(int fd)
 }
 
 /* Starts a process that connects and drops all. It writes a byte when it is ready, and ends when OVER has no
- * writer. */
+   writer. */
 static void connect_without_answer(int family, int ready, const int over[2])
 {
 	pid_t pid = fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Each getppid() is an anomaly, as large as `size` says. */
+/* Each getppid() is an anomaly with the value `size`. */
 #include <linux/bpf.h>
 #include <asm/unistd.h>
 
@@ -11,7 +11,7 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile __u32 size = 1;
 const volatile __u64 interval_ns = 0;
 
-/* Of all kinds that Set= knows, and some that it does not. */
+/* Globals of all types that Set= accepts, and of one that it refuses. */
 const volatile _Bool flag = 0;
 const volatile signed char tiny = 0;
 volatile short shorter = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One getppid() of the thread `who` does not give its CPU back for three and a half seconds: a soft lockup,
-   where watchdog_thresh is 1. No trigger: frtest-provoke loads it. */
+/* A getppid() of the thread `who` keeps its CPU for three and a half seconds. That is a soft lockup if
+   watchdog_thresh is 1. This is not a trigger; frtest-provoke loads it. */
 #include <linux/bpf.h>
 #include <asm/unistd.h>
 #include <bpf/bpf_helpers.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A program of a classic tracepoint that returns 0, in two places, and calls a function that does, too. Of
- * Pid=, each second call fires. */
+/* A program on a classic tracepoint with two exits that return 0. It calls a subprogram that may return 0,
+   too. Every second call of Pid= fires. */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
 
@@ -18,7 +18,7 @@ int returns(void *ctx)
 {
 	if (bpf_get_current_pid_tgid() >> 32 != flightrec_pid)
 		return 0;
-	/* A way out of its own: the compiler would make one of all. */
+	/* In assembler, as the compiler would merge all exits. */
 	if (!is_second(__sync_fetch_and_add(&calls, 1)))
 		asm volatile("r0 = 0\n exit" ::: "r0");
 	flightrec_trigger("second call", 1, 1);
