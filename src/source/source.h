@@ -63,7 +63,7 @@ struct fr_source_class {
 	int (*listen)(struct fr_source *s, struct fr_diag *d);
 	/* Releases what open() and listen() acquired, also after a failed open(). Does not free S. */
 	void (*close)(struct fr_source *s);
-	/* NULL: S->stats is up to date. */
+	/* NULL: S->stats is up to date. Otherwise updates RET, which is a copy of S->stats. */
 	void (*get_stats)(struct fr_source *s, struct fr_source_stats *ret);
 	/* NULL, or true if the file that S was opened from has been replaced: a reload opens it again. A
 	   missing file is not stale, so that S stays armed. */
