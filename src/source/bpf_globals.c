@@ -103,7 +103,7 @@ static int find_sized_global(const struct fr_bpf_object *o, const char *name, si
 
 int fr_bpf_object_get(const struct fr_bpf_object *o, const char *name, void *ret, size_t size)
 {
-	struct global g;
+	struct global g = {0};
 	int r = find_sized_global(o, name, size, &g);
 
 	if (r == 0)
@@ -113,7 +113,7 @@ int fr_bpf_object_get(const struct fr_bpf_object *o, const char *name, void *ret
 
 int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *value, size_t size)
 {
-	struct global g;
+	struct global g = {0};
 	int r = find_sized_global(o, name, size, &g);
 
 	if (r == 0)

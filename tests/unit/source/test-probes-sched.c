@@ -292,12 +292,12 @@ static bool test_wait_that_ends_on_another_cpu(bool classic)
 	return is_reported("run-queue-latency", "50ms", NULL, wake_and_move, "run-queue latency", classic);
 }
 
-/* The parent of a vfork() waits uninterruptibly until its child has gone. */
+/* With CLONE_VFORK the parent waits uninterruptibly until its child has gone. */
 static void vfork_slowly(void)
 {
 	const struct timespec t = {.tv_nsec = 80 * MS};
 	const struct account before = account();
-	pid_t pid = vfork();
+	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
 
 	if (pid == 0) {
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
