@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A source reports anomalies. It does not know whether an anomaly makes a dump: trigger/policy.h decides
- * that.
+ * A source detects anomalies and fires a cause for each. trigger/policy.h decides whether a cause makes a
+ * dump.
  *
  *   fr_source_open() ─► [class->listen()] ─► env->fire() … ─► fr_source_close()
  *
@@ -26,8 +26,8 @@ struct fr_source_env {
 	uint32_t pidns; /* inode of the recorder's pid namespace; 0: the initial one */
 	const char *application_socket; /* path; "": none */
 	gid_t gid;			/* group of that socket; (gid_t)-1: root's */
-	/* Reports CAUSE (borrowed). The receiver sets `trigger` and `source` where they are empty. The event
-	   loop calls it; open() never does. */
+	/* Passes CAUSE on (borrowed). The receiver sets `trigger` and `source` where they are empty. The
+	   event loop calls it; open() never does. */
 	void (*fire)(void *ctx, void *trigger, const struct fr_cause *cause);
 	/* NULL, or receives the complete output of libbpf and the verifier for a refused BPF object: many
 	   lines, for log level debug. The fr_diag of open() has the summary. Called on the opening thread. */
@@ -44,7 +44,7 @@ struct fr_source_stats {
 	uint64_t threshold; /* in force; 0: none */
 	uint64_t last;	    /* newest value, even if it did not reach the threshold */
 	uint64_t last_ns;   /* monotonic time of that value; 0: none yet */
-	uint64_t fired;	    /* anomalies that the source saw; each was reported, cooled or lost */
+	uint64_t fired;	    /* anomalies that the source saw; each was passed on, cooled or lost */
 	uint64_t cooled;    /* held back by the source's own cool-down */
 	uint64_t lost;	    /* the buffer was full */
 	uint64_t bad;	    /* malformed datagrams, or malformed events of a BPF object */

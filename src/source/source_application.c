@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Application=: programs that report their own anomalies (include/flightrec/trigger.h).
+ * Application=: programs that detect their own anomalies (include/flightrec/trigger.h).
  *
  *   datagram ─► the shared socket ─► TRIGGER= ─┬► source "checkout"
  *                                              └► source "application": any other name

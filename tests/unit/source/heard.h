@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The fixture of the tests of sources: an event loop, one source, and the causes that it reported. */
+/* The fixture of the tests of sources: an event loop, one source, and the causes that it fired. */
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -35,7 +35,7 @@ struct heard {
 	struct fr_source_env env;
 	struct fr_trigger_config config;
 	struct fr_source *source; /* NULL: not armed */
-	unsigned n;		  /* reported causes */
+	unsigned n;		  /* causes */
 	struct fr_cause *causes;  /* the first HEARD_KEPT of them */
 	struct fr_cause last;
 	void *trigger; /* argument of the last one */
@@ -147,7 +147,7 @@ static inline void heard_refused(struct heard *h, int code, const char *words)
 	assert_null(h->source);
 }
 
-/* Runs the loop for MAX_MS, or until N causes were reported (0: for the whole time). */
+/* Runs the loop for MAX_MS, or until N causes were fired (0: for the whole time). */
 static inline void heard_run(struct heard *h, unsigned max_ms, unsigned n)
 {
 	uint64_t until = fr_monotonic_ns() + max_ms * MS, now;
@@ -159,7 +159,7 @@ static inline void heard_run(struct heard *h, unsigned max_ms, unsigned n)
 		;
 }
 
-/* Runs the loop until N causes were reported. */
+/* Runs the loop until N causes were fired. */
 static inline void heard_wait(struct heard *h, unsigned n)
 {
 	heard_run(h, HEARD_LIMIT_MS, n);
