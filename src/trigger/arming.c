@@ -182,6 +182,7 @@ struct fr_arming_job *fr_arming_submit(struct fr_arming *a, const struct fr_sour
 {
 	struct fr_arming_job *job = calloc(1, sizeof(*job));
 
+	fr_thread_assert(FR_THREAD_MAIN);
 	if (!job || fr_trigger_config_copy(&job->config, config) < 0) {
 		free(job);
 		return NULL;
@@ -202,6 +203,7 @@ struct fr_arming_job *fr_arming_take(struct fr_arming *a)
 	struct fr_arming_job *job;
 	uint64_t count;
 
+	fr_thread_assert(FR_THREAD_MAIN);
 	fr_lock(&a->lock);
 	job = a->done;
 	if (job)
@@ -217,6 +219,7 @@ void fr_arming_cancel(struct fr_arming_job *job)
 	struct fr_arming *a = job->arming;
 	bool removed = false;
 
+	fr_thread_assert(FR_THREAD_MAIN);
 	fr_lock(&a->lock);
 	if (a->running == job)
 		job->canceled = true;

@@ -8,7 +8,8 @@
  *   submit ─► class->open() on the thread ─► done_fd is readable ─► take ─► class->listen()
  *
  * Nobody waits for the thread. If a job is canceled while the thread works on it, the thread closes the
- * source itself. The thread may outlive the owner. All functions belong to the main thread.
+ * source itself. The thread may outlive the owner. submit, take and cancel belong to
+ * the main thread.
  */
 
 #include "source/source.h"
