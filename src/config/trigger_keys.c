@@ -6,7 +6,7 @@
 #include "base/nearest.h"
 #include "base/clock.h"
 #include "base/units.h"
-#include "trigger/probes.h"
+#include "source/probes.h"
 
 #include <errno.h>
 #include <string.h>

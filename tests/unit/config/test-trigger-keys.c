@@ -2,7 +2,7 @@
 /* [Triggers] and [Trigger NAME]: what is taken, how files add up, and what is refused with which words. */
 #include "base/cleanup.h"
 #include "config/config_private.h"
-#include "trigger/cause.h"
+#include "source/cause.h"
 
 #include <errno.h>
 #include <setjmp.h>
