@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
-# fr_library(NAME SOURCES a.c b.c LINK other ...): one folder of src/ as the static library fr_NAME.
-# A folder's headers are included as "NAME/header.h", and are seen only by who links it: each library gets an
-# include root of its own that holds a link to its folder and to nothing else.
+# fr_library(NAME SOURCES a.c b.c LINK other ...): builds one folder of src/ as the static library fr_NAME.
+# Headers of a folder are included as "NAME/header.h". Only targets that link the library find them, because each library
+# has its own include root, which holds one link, to its folder.
 function(fr_library name)
 	cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
 	add_library(fr_${name} STATIC ${A_SOURCES})
@@ -13,7 +13,7 @@ function(fr_library name)
 	target_link_libraries(fr_${name} PUBLIC ${A_LINK})
 endfunction()
 
-# fr_unit_test(NAME SOURCES t.c LINK fr_x ...): a cmocka program, in ctest under the label "unit".
+# fr_unit_test(NAME SOURCES t.c LINK fr_x ...): builds a cmocka program, and adds it to ctest with the label "unit".
 function(fr_unit_test name)
 	cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
 	add_executable(test-${name} ${A_SOURCES})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# All that is installed besides the programs, which their own folders install.
+# Installs everything except the programs, which their own folders install.
 #
-# Where systemd looks under a prefix: /usr and /usr/local both have lib/systemd/system, sysusers.d and tmpfiles.d.
-# Configuration is read from /etc whatever the prefix.
+# systemd reads lib/systemd/system, sysusers.d and tmpfiles.d under both /usr and /usr/local.
+# The programs read their configuration from /etc with any prefix.
 
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
 	pkg_get_variable(SYSTEMD_SYSTEM_UNIT_DIR systemd systemdsystemunitdir)
@@ -16,10 +16,10 @@ install(FILES ${CMAKE_BINARY_DIR}/units/flightrecd.service units/flightrecd.sock
 	DESTINATION ${SYSTEMD_SYSTEM_UNIT_DIR})
 install(FILES units/flightrec.sysusers DESTINATION lib/sysusers.d RENAME flightrec.conf)
 install(FILES units/flightrec.tmpfiles DESTINATION lib/tmpfiles.d RENAME flightrec.conf)
-# Early in the order, so that what an administrator has wins.
+# The name sorts early, so that files of an administrator win.
 install(FILES units/flightrec.sysctl DESTINATION lib/sysctl.d RENAME 10-flightrec.conf)
 install(FILES conf/flightrec.catalog DESTINATION lib/systemd/catalog)
-# What an administrator has written stays; the package has it as a conffile.
+# A file of an administrator stays. In the package, it is a conffile.
 install(CODE "
 	if(NOT EXISTS \"\$ENV{DESTDIR}/etc/flightrec/flightrecd.conf\")
 		file(INSTALL DESTINATION /etc/flightrec TYPE FILE FILES \"${CMAKE_SOURCE_DIR}/conf/flightrecd.conf\")
@@ -44,4 +44,4 @@ install(FILES ${zsh} DESTINATION ${zsh_dir})
 install(DIRECTORY include/flightrec DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md)
 install(FILES README.md CHANGELOG.md ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/adr docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/adr docs/design docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})

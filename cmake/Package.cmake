@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The .deb, by `./dev package` or by cpack in a build with CMAKE_INSTALL_PREFIX=/usr.
+# Makes the .deb: `./dev package`, or cpack in a build with CMAKE_INSTALL_PREFIX=/usr.
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME flightrec)
@@ -10,7 +10,7 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 When something went wrong, what led up to it is written to a file that perf report and perf script read,
 while recording goes on.")
 set(CPACK_STRIP_FILES ON)
-# /etc and the units have places of their own, whatever the prefix.
+# /etc and the units do not depend on the prefix.
 set(CPACK_SET_DESTDIR ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * A file took long to open: a dead NFS server, a FIFO without a peer, a disk that spins up.
+ * Fires when a file takes long to open: a dead NFS server, a FIFO without a peer, a disk that spins up.
  *
  *     clang -target bpf -mcpu=v3 -g -O2 -idirafter /usr/include/$(uname -m)-linux-gnu \
  *         -c slow-open.bpf.c -o slow-open.bpf.o
@@ -17,9 +17,9 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile _Bool only_reading = 0; /* files opened for writing do not count */
+const volatile _Bool only_reading = 0; /* ignore files that are opened for writing */
 
-/* The system calls' tracepoints, as their format files in tracefs have them. */
+/* The fields of the tracepoint, as its format file in tracefs lists them. */
 struct sys_enter_openat {
 	__u64 common;
 	long nr, dfd;
@@ -27,7 +27,7 @@ struct sys_enter_openat {
 	long flags, mode;
 };
 
-/* When a thread's call began. Bounded: a call whose end is never seen makes room for a newer one. */
+/* The time when the call of a thread began. The map is bounded: it evicts calls whose end is never seen. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -35,7 +35,7 @@ struct {
 	__type(value, __u64);
 } begins SEC(".maps");
 
-/* Programs of tracepoint/ return 1: with 0 nobody could record the tracepoint any more. */
+/* A tracepoint program returns 1. If it returned 0, nobody could record the tracepoint any more. */
 SEC("tracepoint/syscalls/sys_enter_openat")
 int begin(struct sys_enter_openat *ctx)
 {

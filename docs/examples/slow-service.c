@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 /*
- * A service that is slow now and then, for flightrec-tutorial(7): four threads answer requests out of an
- * index, and every few seconds a thread builds it anew with the index's lock held, for some 300 ms.
+ * A service that is slow now and then, for flightrec-tutorial(7). Four threads answer requests from an index.
+ * Every few seconds, another thread rebuilds the index, and holds the lock of the index for about 300 ms.
  *
  *   gcc -O2 -g -fno-omit-frame-pointer -pthread slow-service.c -o slow-service
  *   ./slow-service
@@ -59,7 +59,7 @@ static __attribute__((noinline)) void sort_locked(void)
 	pthread_mutex_unlock(&index_lock);
 }
 
-/* Holds the lock all the while: that is the fault to find. */
+/* Holds the lock all the time: this is the fault to find. */
 static __attribute__((noinline)) void rebuild_index(void)
 {
 	sort_locked();

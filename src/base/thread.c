@@ -9,6 +9,7 @@ static const char *const names[FR_THREADS] = {
 	[FR_THREAD_MAIN] = "main",
 	[FR_THREAD_START] = "fr-start",
 	[FR_THREAD_CONFIG] = "fr-config",
+	[FR_THREAD_CHANGE] = "fr-change",
 	[FR_THREAD_RECORDER] = "fr-recorder",
 	[FR_THREAD_TRACKER] = "fr-tracker",
 	[FR_THREAD_DUMPER] = "fr-dumper",

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/nearest.h"
-#include "flightrecd/config.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

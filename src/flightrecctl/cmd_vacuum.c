@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "control/interface.h"
 #include "dump/vacuum.h"
-#include "flightrecd/config.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
-#include "flightrecd/config.h"
+#include "config/config.h"
 #include "trigger/source.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "control/interface.h"
-#include "flightrecd/config.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <stdio.h>

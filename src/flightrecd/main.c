@@ -2,10 +2,12 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/owner.h"
-#include "base/units.h"
-#include "flightrecd/config_read.h"
-#include "flightrecd/daemon.h"
-#include "merge/merge.h"
+#include "config/read_in_time.h"
+#include "flightrecd/loop.h"
+#include "flightrecd/reload.h"
+#include "flightrecd/stages.h"
+#include "flightrecd/start.h"
+#include "reporting/merge_report.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -42,34 +44,6 @@ static void block_others(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static void warn_of_merge(void *ctx, const char *text)
-{
-	fr_log(LOG_WARNING, "merge: %s", text);
-}
-
-/* One perf.data of what is in the directory; the recorder has closed all its files. */
-static int merge_directory(const char *directory)
-{
-	const struct fr_merge_options options = {.directory = directory, .warn = warn_of_merge};
-	struct fr_merge_report report = {0};
-	struct fr_diag diag = {0};
-	char bytes[FR_UNIT_SIZE];
-	int r = fr_merge(&options, &report, &diag);
-
-	if (r < 0) {
-		fr_diag_prefix(&diag, "cannot merge %s", directory);
-		fr_log_diag(LOG_ERR, &diag, r);
-		return fr_exit_code(r);
-	}
-	if (report.kept_older[0])
-		fr_log(LOG_INFO, "the older one is now %s", report.kept_older);
-	fr_log_struct(LOG_INFO, FR_MSG_MERGED, NULL, 0,
-		"%s: %llu samples of %zu files, %s; perf report -i %s", report.output,
-		(unsigned long long)report.samples, report.n_inputs, fr_size_format(report.bytes_out, bytes),
-		report.output);
-	return r > 0 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
-}
-
 /* INHERITED: with a history to lose there is the configuration of before, and so no reason to wait for ever.
  */
 static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)
@@ -78,7 +52,7 @@ static int configure(struct fr_config *config, bool inherited, int argc, char *a
 
 	sd_notify(0, "STATUS=starting: reads the configuration");
 	if (inherited)
-		return fr_config_read_within(READ_TIMEOUT_NS, config, argc, argv, d);
+		return fr_config_read_in_time(READ_TIMEOUT_NS, config, argc, argv, d);
 	r = fr_options_parse(config, argc, argv, d);
 
 	return r == 0 ? fr_config_check(config, d) : r;
@@ -86,8 +60,8 @@ static int configure(struct fr_config *config, bool inherited, int argc, char *a
 
 static int run(struct fr_daemon *daemon, int argc, char *argv[])
 {
-	_cleanup_buf_ struct fr_buf kept = {0};
-	const bool inherited = fr_handover_config(&kept) == 0;
+	_cleanup_buf_ struct fr_buf saved_config = {0};
+	const bool inherited = fr_handover_config(&saved_config) == 0;
 	struct fr_diag why = {0};
 	int r;
 
@@ -96,14 +70,14 @@ static int run(struct fr_daemon *daemon, int argc, char *argv[])
 	r = configure(daemon->config, inherited, argc, argv, &why);
 	if (r > 0)
 		return FR_EXIT_OK;
-	if (r < 0 && (!inherited || fr_start_go_back(daemon, &kept, NULL) < 0)) {
-		fr_start_say_why_not(&why, r);
+	if (r < 0 && (!inherited || fr_start_restore_config(daemon, &saved_config, NULL) < 0)) {
+		fr_start_report_failure(&why, r);
 		return FR_EXIT_USAGE;
 	}
 	if (r < 0)
 		fr_daemon_refuse_config(&daemon->refused, &why);
 	block_stops();
-	return fr_daemon_run(daemon, &kept, inherited);
+	return fr_daemon_run(daemon, &saved_config, inherited);
 }
 
 static int record(struct fr_config *config, int argc, char *argv[])
@@ -117,11 +91,11 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	stop = daemon.stop;
 	/* All that the ring has is in the last dump. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
-		fr_handover_forget(&daemon);
+		fr_handover_forget(&daemon.handover);
 	fr_daemon_close(&daemon);
 	/* A last dump that could not be written is said by the exit code; the files before it are merged. */
 	if (stop == FR_STOP_MERGE) {
-		merged = merge_directory(config->directory);
+		merged = fr_merge_directory(config->directory);
 		code = code == FR_EXIT_OK ? merged : code;
 	}
 	return code == FR_EXIT_OK ? daemon.command_exit : code;

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The start: signals and the control socket are there at once, while a thread of its own opens the stages. On
+ * The start: signals and the control socket are there at once, while a thread of its own opens the parts. On
  * a large or busy machine that takes its time: each process is read, and the ring's memory is taken.
  *
- *   main      loop: signals, control socket (Status answers, the others wait) ──────► go(): samples flow,
- * READY=1 fr-start        directory ─► events ─► ring ─► threads, /proc ── done ───────────┘
+ *   main      loop: signals wait, `status` answers, other calls wait ───► begin_recording(): READY=1
+ *   fr-start  directory ─► events ─► ring ─► threads, /proc ─── done ──────┘
  */
 
 #include "base/buf.h"
@@ -21,21 +21,31 @@ struct fr_daemon;
 struct fr_method;
 struct fr_start;
 
-/* Begin it on DAEMON's loop. KEPT (taken; empty: nothing): an instance before left a history, and this
-   configuration, which is gone back to where that of DAEMON cannot be used. 0 or a negative errno with D. */
-int fr_start_begin(struct fr_daemon *daemon, struct fr_buf *kept, bool inherited, struct fr_diag *d);
-/* Wait for its thread, and forget it. */
+struct fr_start_ops {
+	/* The parts are open. 0 or a negative errno with D. */
+	int (*begin_recording)(struct fr_daemon *daemon, struct fr_diag *d);
+	/* This signal came during the start. */
+	void (*handle_signal)(struct fr_daemon *daemon, const struct signalfd_siginfo *si);
+};
+
+/* Begin the start on the daemon's loop. INHERITED: an instance before left a history, and SAVED_CONFIG
+   (taken), its configuration, which is used if that of the daemon cannot be used. 0 or a negative errno with
+   D. Main thread. */
+int fr_start_begin(struct fr_daemon *daemon, const struct fr_start_ops *ops, struct fr_buf *saved_config,
+	bool inherited, struct fr_diag *d);
+/* Wait for the start's thread, and free all of the start. Main thread. */
 void fr_start_end(struct fr_daemon *daemon);
 
-/* True: DAEMON starts, and this signal is heeded when it has, or by its end. */
-bool fr_start_signalled(struct fr_daemon *daemon, const struct signalfd_siginfo *si);
-/* fr_server_config.gate */
+/* True: the daemon starts, and this signal is handled after the start. Main thread. */
+bool fr_start_defers_signal(struct fr_daemon *daemon, const struct signalfd_siginfo *si);
+/* The gate of the control server (struct fr_server_config). Main thread. */
 bool fr_start_gate(
 	void *daemon, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
-/* From the start's thread: what is done now, in words that live for ever. */
-void fr_start_does(struct fr_daemon *daemon, const char *what);
+/* The start is DOING this now, in words that live for ever. The thread of the start, or the main thread after
+   it. */
+void fr_start_progress(struct fr_daemon *daemon, const char *doing);
 
-/* CONFIG becomes what KEPT says. 0 or a negative errno with D. */
-int fr_start_go_back(struct fr_daemon *daemon, const struct fr_buf *kept, struct fr_diag *d);
-/* D to the log and to systemctl status. */
-void fr_start_say_why_not(const struct fr_diag *d, int code);
+/* Replace the daemon's configuration by SAVED_CONFIG. 0 or a negative errno with D. */
+int fr_start_restore_config(struct fr_daemon *daemon, const struct fr_buf *saved_config, struct fr_diag *d);
+/* Tell the log and systemctl status why the start failed. */
+void fr_start_report_failure(const struct fr_diag *d, int code);

@@ -1,111 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecd/triggers.h"
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "config/compare.h"
+#include "flightrecd/dumps.h"
+#include "flightrecd/view.h"
+#include "reporting/cause.h"
+#include "reporting/trigger_json.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* Of the machine's first pid namespace (PROC_PID_INIT_INO of the kernel). */
 #define FIRST_PIDNS 0xeffffffcu
-
-const char *fr_unit_of_cause_name(enum fr_unit_of_cause unit)
-{
-	static const char *const names[] = {[FR_CAUSE_NONE] = "",
-		[FR_CAUSE_NS] = "ns",
-		[FR_CAUSE_COUNT] = "count",
-		[FR_CAUSE_BYTES] = "bytes",
-		[FR_CAUSE_PERCENT] = "percent"};
-
-	return (size_t)unit < FR_ARRAY_SIZE(names) ? names[unit] : "";
-}
-
-/* cJSON has doubles only, which are too short. */
-static void add_u64(cJSON *o, const char *name, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	cJSON_AddRawToObject(o, name, text);
-}
-
-static void add_text(cJSON *o, const char *name, const char *text)
-{
-	if (text && *text)
-		cJSON_AddStringToObject(o, name, text);
-}
-
-static void add_whom(cJSON *o, const struct fr_cause *c, uid_t uid)
-{
-	if (c->pid > 0)
-		cJSON_AddNumberToObject(o, "pid", c->pid);
-	if (c->tid > 0)
-		cJSON_AddNumberToObject(o, "tid", c->tid);
-	if (uid != (uid_t)-1)
-		cJSON_AddNumberToObject(o, "uid", uid);
-	add_text(o, "comm", c->comm);
-	add_text(o, "cgroup", c->cgroup);
-	if (c->cpu >= 0)
-		cJSON_AddNumberToObject(o, "cpu", c->cpu);
-}
-
-cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid)
-{
-	const struct fr_clock_pair pair = fr_clock_pair_now();
-	cJSON *o = cJSON_CreateObject();
-	char text[FR_STAMP_SIZE];
-
-	if (!o)
-		return NULL;
-	cJSON_AddStringToObject(o, "trigger", c->trigger);
-	add_text(o, "source", c->source);
-	cJSON_AddStringToObject(o, "reason", c->reason);
-	add_text(o, "detail", c->detail);
-	if (c->value || c->threshold)
-		add_u64(o, "value", c->value);
-	if (c->threshold)
-		add_u64(o, "threshold", c->threshold);
-	add_text(o, "unit", fr_unit_of_cause_name(c->unit));
-	add_whom(o, c, uid);
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, c->time_ns), text);
-	cJSON_AddStringToObject(o, "time", text);
-	add_u64(o, "monotonic_ns", c->time_ns);
-	return o;
-}
-
-unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static FR_CAUSE_FIELDS],
-	struct fr_cause_field_texts *texts)
-{
-	static const struct fr_log_field names[FR_CAUSE_FIELDS] = {
-		{"FLIGHTREC_TRIGGER", "trigger"},
-		{"FLIGHTREC_REASON", "reason"},
-		{"FLIGHTREC_DETAIL", "detail"},
-		{"FLIGHTREC_VALUE", "value"},
-		{"FLIGHTREC_THRESHOLD", "threshold"},
-		{"FLIGHTREC_UNIT", "unit"},
-		{"FLIGHTREC_PID", "pid"},
-		{"FLIGHTREC_TID", "tid"},
-		{"FLIGHTREC_COMM", "comm"},
-		{"FLIGHTREC_CGROUP", "cgroup"},
-	};
-	unsigned n = 0;
-
-	for (size_t i = 0; i < FR_CAUSE_FIELDS; i++) {
-		const cJSON *o = cJSON_GetObjectItemCaseSensitive(cause, names[i].value);
-		const char *value;
-
-		if (!o)
-			continue;
-		value = o->valuestring; /* of text, and of raw numbers */
-		if (cJSON_IsNumber(o)) {
-			snprintf(texts->number[n], sizeof(texts->number[n]), "%.0f", o->valuedouble);
-			value = texts->number[n];
-		}
-		fields[n++] = (struct fr_log_field){names[i].key, value};
-	}
-	return n;
-}
 
 /* What a trigger's section says, or else [Dump]. */
 static struct fr_dump_asked asked_of(const struct fr_daemon *m, uint64_t window_ns, uint64_t post_ns)
@@ -140,7 +48,7 @@ static int on_join(
 	if (r < 0)
 		cJSON_Delete(json);
 	else
-		m->dumps_joined++;
+		m->counters.dumps_joined++;
 	return r;
 }
 
@@ -155,45 +63,18 @@ static uint64_t on_ring_span(void *ctx)
 	return stats.first_ns && stats.first_ns < now_ns ? now_ns - stats.first_ns : 0;
 }
 
-/* "run-queue latency, 12.3ms of 5ms, pid 7 (mysqld)" */
-static void describe(const struct fr_cause *c, char *ret, size_t size)
-{
-	char value[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE];
-	size_t n;
-
-	snprintf(ret, size, "%s%s%s", c->reason[0] ? c->reason : c->trigger, c->detail[0] ? ", " : "",
-		c->detail);
-	n = strlen(ret);
-	if (c->threshold) {
-		fr_cause_format_value(c->unit, c->value, value);
-		fr_cause_format_value(c->unit, c->threshold, threshold);
-		snprintf(ret + n, size - n, ", %s of %s", value, threshold);
-	}
-	n = strlen(ret);
-	if (c->pid > 0 && c->comm[0])
-		snprintf(ret + n, size - n, ", pid %d (%s)", (int)c->pid, c->comm);
-}
-
-static void log_suppressed(const struct fr_decision *d)
-{
-	char text[2 * FR_CAUSE_TEXT_SIZE + 2 * FR_CAUSE_VALUE_SIZE + 64];
-	struct fr_log_field fields[FR_CAUSE_FIELDS + 1];
-	cJSON *cause = fr_cause_json(&d->cause, (uid_t)-1);
-	struct fr_cause_field_texts texts;
-	unsigned n = fr_cause_fields(cause, fields, &texts);
-
-	fields[n++] = (struct fr_log_field){"FLIGHTREC_VERDICT", fr_verdict_name(d->verdict)};
-	describe(&d->cause, text, sizeof(text));
-	fr_log_struct(LOG_NOTICE, FR_MSG_SUPPRESSED, fields, n, "%s: %s: suppressed, %s", d->cause.trigger,
-		text, d->why);
-	cJSON_Delete(cause);
-}
-
 static void on_decided(void *ctx, const struct fr_decision *d)
 {
+	struct fr_daemon *m = ctx;
+	cJSON *json;
+
 	if (d->first && d->verdict != FR_VERDICT_FIRE && d->verdict != FR_VERDICT_JOIN)
-		log_suppressed(d);
-	fr_watchers_tell(ctx, d);
+		fr_decision_log_suppressed(d);
+	if (fr_subscribers_is_empty(&m->watchers))
+		return;
+	json = fr_decision_json(d);
+	fr_subscribers_send(&m->watchers, "decision", json);
+	cJSON_Delete(json);
 }
 
 static void on_armed(void *ctx, const char *name, const struct fr_diag *d)
@@ -280,20 +161,12 @@ void fr_daemon_triggers_close(struct fr_daemon *m)
 
 int fr_daemon_triggers_reload(struct fr_daemon *m, struct fr_config *fresh)
 {
-	const struct fr_triggers_config all = of_all(fresh), was = m->config->triggers;
-	struct fr_trigger_config *trigger = m->config->trigger;
-	const size_t n = m->config->n_trigger;
+	const struct fr_triggers_config all = of_all(fresh);
 	int r = m->triggers ? fr_triggers_configure(m->triggers, &all, fresh->trigger, fresh->n_trigger) : 0;
 
-	if (r < 0)
-		return r;
-	m->config->triggers = fresh->triggers;
-	m->config->trigger = fresh->trigger;
-	m->config->n_trigger = fresh->n_trigger;
-	fresh->triggers = was;
-	fresh->trigger = trigger;
-	fresh->n_trigger = n;
-	return 0;
+	if (r >= 0)
+		fr_config_swap_triggers(m->config, fresh);
+	return r;
 }
 
 /* What a signal's dump is made with. */
@@ -311,7 +184,7 @@ static int dump_for_signal(void *ctx, const struct fr_cause *cause, uint64_t *re
 	return fr_daemon_dump(s->m, &q, ret_id);
 }
 
-void fr_daemon_signalled(struct fr_daemon *m, const struct signalfd_siginfo *si)
+void fr_daemon_dump_by_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)
 {
 	struct fr_cause c = {
 		.trigger = "signal", .reason = "SIGUSR1", .time_ns = fr_monotonic_ns(), .cpu = -1};
@@ -322,29 +195,4 @@ void fr_daemon_signalled(struct fr_daemon *m, const struct signalfd_siginfo *si)
 		s.uid = si->ssi_uid;
 	}
 	(void)fr_triggers_ask(m->triggers, c.trigger, &c, dump_for_signal, &s);
-}
-
-void fr_status_add_triggers(struct fr_daemon *m, cJSON *status)
-{
-	cJSON *o = cJSON_AddObjectToObject(status, "triggers"), *suppressed;
-	const size_t n = m->triggers ? fr_triggers_count(m->triggers) : 0;
-	uint64_t counts[FR_VERDICTS] = {0}, states[FR_TRIGGER_STATES] = {0};
-
-	for (size_t i = 0; i < n; i++) {
-		struct fr_trigger_info info;
-
-		fr_triggers_info(m->triggers, i, &info);
-		states[info.state]++;
-		for (int v = 0; v < FR_VERDICTS; v++)
-			counts[v] += info.counts[v];
-	}
-	cJSON_AddNumberToObject(o, "armed", (double)states[FR_TRIGGER_ARMED]);
-	cJSON_AddNumberToObject(o, "arming", (double)states[FR_TRIGGER_ARMING]);
-	cJSON_AddNumberToObject(o, "disabled", (double)states[FR_TRIGGER_DISABLED]);
-	cJSON_AddNumberToObject(o, "failed", (double)states[FR_TRIGGER_FAILED]);
-	cJSON_AddNumberToObject(o, "fired", (double)counts[FR_VERDICT_FIRE]);
-	cJSON_AddNumberToObject(o, "joined", (double)counts[FR_VERDICT_JOIN]);
-	suppressed = cJSON_AddObjectToObject(o, "suppressed");
-	for (int v = FR_VERDICT_DISABLED; v < FR_VERDICTS; v++)
-		cJSON_AddNumberToObject(suppressed, fr_verdict_name(v), (double)counts[v]);
 }

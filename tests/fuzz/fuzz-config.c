@@ -3,7 +3,7 @@
 /* A configuration file of any content: it is taken, or refused with a line's number. */
 
 #include "base/cleanup.h"
-#include "flightrecd/config_private.h"
+#include "config/config_private.h"
 
 #include <errno.h>
 #include <stdint.h>

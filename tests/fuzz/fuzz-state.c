@@ -2,7 +2,7 @@
 
 /* What an instance before says of itself: whatever it is, what is taken of it is taken again as it is. */
 
-#include "flightrecd/state.h"
+#include "handover/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "dumper/dumper_private.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#define TIDY_PERIOD_NS (3600 * FR_NSEC_PER_SEC)
+
+struct fr_dump_job *fr_dump_job_new(enum fr_job_kind kind)
+{
+	struct fr_dump_job *job = calloc(1, sizeof(*job));
+
+	if (job)
+		job->kind = kind;
+	return job;
+}
+
+int fr_dump_job_add_caller(struct fr_dump_job *job, void *caller)
+{
+	void **grown = reallocarray(job->callers, job->n_callers + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	job->callers = grown;
+	grown[job->n_callers++] = caller;
+	return 0;
+}
+
+struct fr_dump_job *fr_dump_job_free(struct fr_dump_job *job)
+{
+	if (!job)
+		return NULL;
+	cJSON_Delete(job->meta);
+	free(job->callers);
+	for (char **name = job->names; name && *name; name++)
+		free(*name);
+	free(job->names);
+	fr_vacuum_report_deinit(&job->vacuum);
+	free(job->directory);
+	free(job);
+	return NULL;
+}
+
+struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
+{
+	struct fr_dumper_settings settings;
+
+	fr_lock(&p->lock);
+	settings = p->settings;
+	fr_unlock(&p->lock);
+	return settings;
+}
+
+/* The first job whose time has come; at the end of all, any. */
+static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+
+	for (struct fr_dump_job **at = &p->waiting.first; *at; at = &(*at)->next)
+		if (p->stop || (*at)->ready_ns <= now_ns)
+			return fr_jobs_take(&p->waiting, at);
+	return NULL;
+}
+
+/* When something has to be done though nobody asks. */
+static uint64_t next_time(const struct fr_dumper *p) FR_REQUIRES(p->lock)
+{
+	uint64_t next_ns = p->tidied_ns + TIDY_PERIOD_NS;
+
+	for (const struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+		next_ns = FR_MIN(next_ns, job->ready_ns);
+	if (p->kept.job)
+		next_ns = FR_MIN(next_ns, p->retry_now ? 0 : p->kept.retry_ns);
+	return next_ns;
+}
+
+static void wait_for_work(struct fr_dumper *p) FR_REQUIRES(p->lock)
+{
+	const uint64_t next_ns = next_time(p);
+
+	if (next_ns > fr_monotonic_ns())
+		(void)fr_cond_wait_until(&p->changed, &p->lock, next_ns);
+}
+
+void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted)
+{
+	const uint64_t one = 1;
+
+	fr_lock(&p->lock);
+	fr_jobs_push(&p->done, job);
+	if (counted)
+		p->queued--;
+	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->outcome != FR_OUTCOME_RESCUED))
+		p->retry_now = true; /* there may be room now */
+	(void)!write(p->done_fd, &one, sizeof(one));
+	fr_unlock(&p->lock);
+}
+
+/* What has to be done by the clock. */
+static void by_time(struct fr_dumper *p, bool retry)
+{
+	struct fr_dump_job *job;
+
+	if (retry && (job = fr_kept_retry(p, false)))
+		fr_dumper_finish(p, job, false);
+	if (fr_monotonic_ns() >= p->tidied_ns + TIDY_PERIOD_NS)
+		fr_dumper_tidy(p, false);
+}
+
+static void work(struct fr_dumper *p)
+{
+	struct fr_dump_job *job;
+
+	fr_lock(&p->lock);
+	for (;;) {
+		bool retry;
+
+		job = take_ready(p);
+		if (!job && p->stop)
+			break;
+		if (!job)
+			wait_for_work(p);
+		p->running_id = job ? job->id : 0;
+		retry = !job && p->kept.job && (p->retry_now || fr_monotonic_ns() >= p->kept.retry_ns);
+		if (retry)
+			p->retry_now = false;
+		fr_unlock(&p->lock);
+		if (job) {
+			fr_dumper_run(p, job);
+			fr_dumper_finish(p, job, true);
+		} else {
+			by_time(p, retry);
+		}
+		fr_lock(&p->lock);
+	}
+	fr_unlock(&p->lock);
+	job = fr_kept_retry(p, true);
+	if (job)
+		fr_dumper_finish(p, job, false);
+}
+
+static void *dumper_main(void *arg)
+{
+	struct fr_dumper *p = arg;
+
+	fr_thread_begin(FR_THREAD_DUMPER);
+	fr_lock(&p->lock);
+	p->tid = gettid();
+	fr_cond_broadcast(&p->changed);
+	fr_unlock(&p->lock);
+	fr_dumper_tidy(p, true);
+	work(p);
+	return NULL;
+}
+
+int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **ret, struct fr_diag *d)
+{
+	struct fr_dumper *p = calloc(1, sizeof(*p));
+	int code;
+
+	if (!p)
+		return -ENOMEM;
+	p->config = *config;
+	p->settings = config->settings;
+	fr_jobs_init(&p->waiting);
+	fr_jobs_init(&p->done);
+	fr_lock_init(&p->lock);
+	fr_cond_init(&p->changed);
+	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	code = p->done_fd < 0 ? -errno : fr_session_copy(config->session, &p->session);
+	p->directory = strdup(config->directory);
+	if (code == 0 && !p->directory)
+		code = -ENOMEM;
+	if (code == 0)
+		code = -pthread_create(&p->thread, NULL, dumper_main, p);
+	if (code < 0) {
+		fr_fail_errno(d, code, NULL, "cannot start the dumper thread");
+		if (p->done_fd >= 0)
+			close(p->done_fd);
+		fr_session_deinit(&p->session);
+		free(p->directory);
+		free(p);
+		return code;
+	}
+	fr_lock(&p->lock);
+	while (!p->tid)
+		fr_cond_wait(&p->changed, &p->lock);
+	fr_unlock(&p->lock);
+	*ret = p;
+	return 0;
+}
+
+void fr_dumper_stop(struct fr_dumper *p)
+{
+	if (!p || p->stop)
+		return;
+	fr_lock(&p->lock);
+	p->stop = true;
+	fr_cond_broadcast(&p->changed);
+	fr_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+}
+
+struct fr_dumper *fr_dumper_free(struct fr_dumper *p)
+{
+	if (!p)
+		return NULL;
+	close(p->done_fd);
+	free(p->directory);
+	fr_session_deinit(&p->session);
+	fr_session_deinit(&p->session_next);
+	fr_cond_deinit(&p->changed);
+	fr_lock_deinit(&p->lock);
+	free(p);
+	return NULL;
+}
+
+pid_t fr_dumper_tid(const struct fr_dumper *p)
+{
+	return p->tid;
+}
+
+int fr_dumper_done_fd(const struct fr_dumper *p)
+{
+	return p->done_fd;
+}
+
+int fr_dumper_set_session(struct fr_dumper *p, const struct fr_session *s, bool strip_rounds)
+{
+	struct fr_session copy = {0}, old;
+	int r = fr_session_copy(s, &copy);
+
+	if (r < 0)
+		return r;
+	fr_lock(&p->lock);
+	old = p->session_next;
+	p->session_next = copy;
+	p->strip_rounds |= strip_rounds;
+	fr_unlock(&p->lock);
+	fr_session_deinit(&old);
+	return 0;
+}
+
+void fr_dumper_set(struct fr_dumper *p, const struct fr_dumper_settings *settings)
+{
+	fr_lock(&p->lock);
+	p->settings = *settings;
+	fr_unlock(&p->lock);
+}
+
+struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p)
+{
+	struct fr_dump_job *job;
+
+	fr_lock(&p->lock);
+	job = fr_jobs_take(&p->done, &p->done.first);
+	fr_unlock(&p->lock);
+	return job;
+}
+
+void fr_dumper_stats(struct fr_dumper *p, struct fr_dumper_stats *ret)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+
+	fr_lock(&p->lock);
+	*ret = p->stats;
+	ret->queued = p->queued;
+	for (const struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+		ret->waiting_post += job->ready_ns > now_ns;
+	fr_unlock(&p->lock);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * A dump that could not be written: its frames go retained, the state before them is copied, and
+ * it is tried again, every 10 s and when something was removed. One is kept, the newest: each holds a part of
+ * the ring that recording would have.
+ */
+#include "dumper/dumper_private.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RETRY_NS (10 * FR_NSEC_PER_SEC)
+
+static void tell(struct fr_dumper *p, uint64_t lost)
+{
+	const struct fr_kept *k = &p->kept;
+	uint64_t frames, bytes = 0;
+
+	if (k->job)
+		fr_snapshot_bounds(k->snapshot, &frames, &bytes);
+	fr_lock(&p->lock);
+	p->stats.kept = k->job;
+	p->stats.kept_bytes = bytes;
+	p->stats.kept_trigger_ns = k->job ? k->job->trigger_ns : 0;
+	p->stats.samples_given_up += lost;
+	if (k->job)
+		snprintf(p->stats.kept_why, sizeof(p->stats.kept_why), "%s", k->job->diag.what);
+	fr_unlock(&p->lock);
+}
+
+static void keep_held(struct fr_dumper *p, uint64_t since_ns)
+{
+	if (p->config.jit_held)
+		fr_jit_held_keep(p->config.jit_held, since_ns);
+}
+
+static void forget(struct fr_dumper *p)
+{
+	keep_held(p, UINT64_MAX);
+	p->kept.snapshot = fr_snapshot_free(p->kept.snapshot);
+	fr_buf_deinit(&p->kept.state);
+	fr_buf_deinit(&p->kept.since);
+	fr_session_deinit(&p->kept.session);
+	p->kept = (struct fr_kept){0};
+}
+
+/* What is needed to write JOB later, without those who wait: they have been answered by then. */
+static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
+{
+	struct fr_dump_job *copy = fr_dump_job_new(FR_JOB_DUMP);
+
+	if (!copy)
+		return NULL;
+	*copy = *job;
+	copy->next = NULL;
+	copy->callers = NULL;
+	copy->n_callers = 0;
+	copy->vacuum = (struct fr_vacuum_report){0};
+	copy->directory = NULL;
+	copy->meta = cJSON_Duplicate(job->meta, true);
+	if (!copy->meta)
+		return fr_dump_job_free(copy);
+	return copy;
+}
+
+/* The state before the oldest frame, by the time that this is pinned. */
+static int take_state(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k)
+{
+	uint64_t oldest_ns = UINT64_MAX;
+	struct fr_frame f;
+
+	while (fr_snapshot_next(snapshot, &f) > 0) {
+		if (f.n_samples)
+			oldest_ns = FR_MIN(oldest_ns, f.first_ns);
+		if (f.n_sideband)
+			oldest_ns = FR_MIN(oldest_ns, f.sideband_first_ns);
+	}
+	fr_snapshot_rewind(snapshot);
+	return fr_dumper_model(
+		p, fr_snapshot_low_watermark(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
+}
+
+/* 0: retained, with its state. */
+static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
+{
+	int r = fr_snapshot_retain(snapshot, ret_lost);
+
+	if (r == 0)
+		r = take_state(p, snapshot, k);
+	if (r == 0)
+		r = fr_session_copy(&p->session, &k->session);
+	fr_snapshot_unpin(snapshot);
+	return r;
+}
+
+/* The one that is kept makes room for a newer one, which has what the ring still has, or (LAST) for the end.
+ */
+static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
+{
+	struct fr_dump_job *job = TAKE_PTR(p->kept.job);
+	uint64_t samples = last ? p->kept.samples : fr_snapshot_only_here(p->kept.snapshot);
+
+	forget(p);
+	job->outcome = FR_OUTCOME_GIVEN_UP;
+	tell(p, samples);
+	return job;
+}
+
+static uint64_t count_samples(struct fr_snapshot *snapshot)
+{
+	struct fr_frame f;
+	uint64_t n = 0;
+
+	while (fr_snapshot_next(snapshot, &f) > 0)
+		n += f.n_samples;
+	fr_snapshot_rewind(snapshot);
+	return n;
+}
+
+void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot)
+{
+	struct fr_kept k = {.retry_ns = fr_monotonic_ns() + RETRY_NS};
+	uint64_t lost = 0;
+
+	if (!fr_dumper_settings(p).keep_failed || job->final)
+		return;
+	if (p->kept.job)
+		fr_dumper_finish(p, give_up(p, false), false);
+	keep_held(p, fr_snapshot_low_watermark(*snapshot));
+	k.job = copy_job(job);
+	if (!k.job || retain(p, *snapshot, &k, &lost) != 0) {
+		fr_dump_job_free(k.job);
+		fr_buf_deinit(&k.state);
+		fr_buf_deinit(&k.since);
+		keep_held(p, UINT64_MAX);
+		return;
+	}
+	k.snapshot = TAKE_PTR(*snapshot);
+	k.samples = count_samples(k.snapshot);
+	p->kept = k;
+	job->outcome = FR_OUTCOME_KEPT;
+	tell(p, lost);
+}
+
+static int saved_state(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+	struct fr_buf *ret_since)
+{
+	const struct fr_kept *k = &((struct fr_dumper *)ctx)->kept;
+	int r = fr_buf_append(ret_state, k->state.data, k->state.len);
+
+	return r < 0 ? r : fr_buf_append(ret_since, k->since.data, k->since.len);
+}
+
+struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last)
+{
+	struct fr_kept *k = &p->kept;
+	struct fr_dump_job *job = k->job;
+
+	if (!job)
+		return NULL;
+	fr_snapshot_rewind(k->snapshot);
+	fr_vacuum_report_deinit(&job->vacuum);
+	job->diag = (struct fr_diag){0};
+	job->vacuum_diag = (struct fr_diag){0};
+	job->code = fr_dumper_write(p, job, k->snapshot, &k->session, saved_state);
+	if (job->code < 0 && last)
+		return give_up(p, true);
+	if (job->code < 0) {
+		k->retry_ns = fr_monotonic_ns() + RETRY_NS;
+		tell(p, 0);
+		return NULL;
+	}
+	k->job = NULL;
+	forget(p);
+	job->outcome = FR_OUTCOME_RESCUED;
+	tell(p, 0);
+	return job;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The jobs that wait: who has a place, which become one file, which are taken back. */
+#include "dumper/dumper_private.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+
+void fr_jobs_init(struct fr_job_list *l)
+{
+	l->first = NULL;
+	l->last = &l->first;
+}
+
+void fr_jobs_push(struct fr_job_list *l, struct fr_dump_job *job)
+{
+	job->next = NULL;
+	*l->last = job;
+	l->last = &job->next;
+}
+
+void fr_jobs_push_front(struct fr_job_list *l, struct fr_dump_job *job)
+{
+	job->next = l->first;
+	if (!l->first)
+		l->last = &job->next;
+	l->first = job;
+}
+
+struct fr_dump_job *fr_jobs_take(struct fr_job_list *l, struct fr_dump_job **at)
+{
+	struct fr_dump_job *job = *at;
+
+	if (!job)
+		return NULL;
+	*at = job->next;
+	if (l->last == &job->next)
+		l->last = at;
+	job->next = NULL;
+	return job;
+}
+
+static bool has_room(const struct fr_dump_job *job)
+{
+	return cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")) < FR_DUMPER_JOIN_MAX;
+}
+
+/* Whether NEW may become one file with OLD, which waits. A file goes on for at most one more post-trigger
+   time, so that a storm of triggers ends in files and not in one that is never written. */
+static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
+{
+	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;
+
+	return old->kind == FR_JOB_DUMP && new->kind == FR_JOB_DUMP && !old->final && !new->final &&
+	       a->last_ns == b->last_ns && a->post_ns == b->post_ns && a->from_ns == b->from_ns &&
+	       a->to_ns == b->to_ns && old->compress == new->compress &&
+	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room(old);
+}
+
+/* Consumes NEW. */
+static int join(struct fr_dump_job *old, struct fr_dump_job *new)
+{
+	cJSON *causes = cJSON_GetObjectItem(old->meta, "causes");
+	cJSON *cause = cJSON_DetachItemFromArray(cJSON_GetObjectItem(new->meta, "causes"), 0);
+
+	for (size_t i = 0; i < new->n_callers; i++)
+		if (fr_dump_job_add_caller(old, new->callers[i]) < 0) {
+			cJSON_Delete(cause);
+			return -ENOMEM;
+		}
+	cJSON_AddItemToArray(causes, cause);
+	old->shared |= old->uid != new->uid;
+	old->from_ns = FR_MIN(old->from_ns, new->from_ns);
+	old->to_ns = FR_MAX(old->to_ns, new->to_ns);
+	old->ready_ns = FR_MAX(old->ready_ns, new->ready_ns);
+	fr_dump_job_free(new);
+	return 1;
+}
+
+/* Whether there is a place for JOB. */
+static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job) FR_REQUIRES(p->lock)
+{
+	const unsigned kept = job->uid == 0 ? 0 : FR_DUMPER_KEPT_FOR_ROOT;
+	unsigned own = 0, users = 0;
+
+	if (job->final)
+		return 0;
+	if (p->queued >= FR_DUMPER_QUEUE_MAX - kept)
+		return -EAGAIN;
+	if (job->uid == 0 || job->uid == FR_UID_MACHINE)
+		return 0;
+	for (const struct fr_dump_job *old = p->waiting.first; old; old = old->next) {
+		users += old->uid != 0 && old->uid != FR_UID_MACHINE;
+		own += old->uid == job->uid;
+	}
+	return own >= FR_DUMPER_PER_USER_MAX || users >= FR_DUMPER_USERS_MAX ? -EDQUOT : 0;
+}
+
+static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id) FR_REQUIRES(p->lock)
+{
+	int r;
+
+	for (struct fr_dump_job *old = p->waiting.first; old; old = old->next)
+		if (can_join(old, job)) {
+			*ret_id = old->id;
+			return join(old, job);
+		}
+	r = check_place(p, job);
+	if (r < 0)
+		return r;
+	*ret_id = job->id;
+	/* Room is wanted before what needs it. */
+	if (job->kind == FR_JOB_DUMP)
+		fr_jobs_push(&p->waiting, job);
+	else
+		fr_jobs_push_front(&p->waiting, job);
+	p->queued++;
+	fr_cond_broadcast(&p->changed);
+	return 0;
+}
+
+int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id)
+{
+	uint64_t id = 0;
+	int r;
+
+	fr_lock(&p->lock);
+	r = submit(p, job, &id);
+	fr_unlock(&p->lock);
+	if (r >= 0 && ret_id)
+		*ret_id = id;
+	return r;
+}
+
+static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns) FR_REQUIRES(p->lock)
+{
+	for (struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+		if (job->automatic && !job->final && time_ns >= job->from_ns &&
+			time_ns <= job->to_ns + FR_DUMPER_TOGETHER_NS && has_room(job))
+			return job;
+	return NULL;
+}
+
+/* What the cause of TIME_NS asked for, too; of what follows, what comes before the dump is written. */
+static void widen(struct fr_dump_job *job, const struct fr_dump_asked *asked, uint64_t time_ns)
+{
+	const uint64_t from_ns = asked->last_ns && asked->last_ns < time_ns ? time_ns - asked->last_ns : 0;
+
+	job->from_ns = FR_MIN(job->from_ns, from_ns);
+	job->to_ns = FR_MAX(job->to_ns, time_ns);
+	/* They are of one anomaly: so it is what the first of them could have asked for. */
+	if (time_ns <= job->trigger_ns + FR_DUMPER_TOGETHER_NS && asked->post_ns > job->asked.post_ns) {
+		job->asked.post_ns = asked->post_ns;
+		job->to_ns = FR_MAX(job->to_ns, time_ns + asked->post_ns);
+		job->ready_ns = FR_MAX(job->ready_ns, job->to_ns);
+	}
+}
+
+int fr_dumper_join(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
+	uint64_t *ret_id)
+{
+	struct fr_dump_job *job;
+	int r = -ENOENT;
+
+	fr_lock(&p->lock);
+	job = find_automatic(p, time_ns);
+	if (job && cJSON_AddItemToArray(cJSON_GetObjectItem(job->meta, "causes"), cause)) {
+		*ret_id = job->id;
+		job->shared |= job->uid != FR_UID_MACHINE;
+		widen(job, asked, time_ns);
+		r = 0;
+	}
+	fr_unlock(&p->lock);
+	return r;
+}
+
+static int cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret) FR_REQUIRES(p->lock)
+{
+	for (struct fr_dump_job **at = &p->waiting.first; *at; at = &(*at)->next) {
+		const struct fr_dump_job *job = *at;
+
+		if (job->kind != FR_JOB_DUMP || job->id != id || job->final)
+			continue;
+		if (uid != 0 && (job->uid != uid || job->shared))
+			return -EPERM;
+		*ret = fr_jobs_take(&p->waiting, at);
+		p->queued--;
+		return 0;
+	}
+	return id && p->running_id == id ? -EBUSY : -ENOENT;
+}
+
+static int refuse_cancel(int code, uint64_t id, struct fr_diag *d)
+{
+	const unsigned long long n = id;
+
+	switch (code) {
+	case -EPERM:
+		return fr_fail(d, code, "root may take back any", "dump %llu is not yours alone", n);
+	case -EBUSY:
+		return fr_fail(d, code, "wait for it, and remove the file: flightrecctl rm",
+			"dump %llu is being written already", n);
+	default:
+		return fr_fail(d, code, "`flightrecctl status` lists what waits",
+			"no dump with the number %llu waits", n);
+	}
+}
+
+int fr_dumper_cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret, struct fr_diag *d)
+{
+	int r;
+
+	fr_lock(&p->lock);
+	r = cancel(p, id, uid, ret);
+	fr_unlock(&p->lock);
+	return r < 0 ? refuse_cancel(r, id, d) : 0;
+}
+
+static cJSON *describe(const struct fr_dump_job *job)
+{
+	const cJSON *causes = cJSON_GetObjectItem(job->meta, "causes");
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "id", (double)job->id);
+	if (job->uid != FR_UID_MACHINE)
+		cJSON_AddNumberToObject(o, "uid", job->uid);
+	cJSON_AddNumberToObject(o, "ready_ns", (double)job->ready_ns);
+	cJSON_AddNumberToObject(o, "causes", cJSON_GetArraySize(causes));
+	cJSON_AddItemToObject(o, "cause", cJSON_Duplicate(cJSON_GetObjectItem(job->meta, "cause"), true));
+	return o;
+}
+
+cJSON *fr_dumper_waiting(struct fr_dumper *p)
+{
+	cJSON *ret = cJSON_CreateArray();
+
+	fr_lock(&p->lock);
+	for (const struct fr_dump_job *job = p->waiting.first; ret && job; job = job->next)
+		if (job->kind == FR_JOB_DUMP)
+			cJSON_AddItemToArray(ret, describe(job));
+	fr_unlock(&p->lock);
+	return ret;
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* One job of the dumper, from the snapshot to the file, and the order in its directory. */
+#include "dumper/dumper_private.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "dumper/trigger_samples.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* How long a dump waits for the side-band tracker to have applied what the ring gave up. Past it the disk
+   under the auxiliary file is stuck, and a dump onto that disk would not get far either. */
+#define TRACKER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
+
+/* What the callbacks of a write know. */
+struct writing {
+	struct fr_dumper *p;
+	struct fr_dump_job *job;
+	fr_dump_model model;
+	uint64_t time_ns; /* wall time of the trigger, as its file is named */
+};
+
+int fr_dumper_model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+	struct fr_buf *ret_since)
+{
+	struct fr_dumper *p = ctx;
+	const struct fr_event_desc *sideband = &p->session.events[p->session.n_events - 1];
+
+	return fr_tracker_model(p->config.tracker, low_watermark_ns, time_ns, sideband->ids[0],
+		TRACKER_TIMEOUT_NS, ret_state, ret_since);
+}
+
+static int model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+	struct fr_buf *ret_since)
+{
+	struct writing *w = ctx;
+
+	return w->model(w->p, low_watermark_ns, time_ns, ret_state, ret_since);
+}
+
+static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_bytes, uint64_t keep_from_ns)
+{
+	const struct fr_dumper_settings settings = fr_dumper_settings(p);
+
+	(void)fr_vacuum(
+		p->config.dirfd, &settings.limits, need_bytes, keep_from_ns, &job->vacuum, &job->vacuum_diag);
+}
+
+/* One that had been kept is older than some of the files, which do not go for it. */
+static void make_room(void *ctx, uint64_t bytes)
+{
+	struct writing *w = ctx;
+
+	vacuum(w->p, w->job, bytes, w->time_ns);
+}
+
+/* For who asks why a dump takes so long: one of REALTIME_NS is being written, or (not ON) none any more. */
+static void tell_writing(struct fr_dumper *p, uint64_t realtime_ns, bool on)
+{
+	fr_lock(&p->lock);
+	p->stats.writing_since_ns = on ? fr_monotonic_ns() : 0;
+	if (on)
+		fr_dump_name(realtime_ns, p->stats.writing_name);
+	fr_unlock(&p->lock);
+}
+
+/* The snapshot has been taken: what is set later has no record in it. */
+static void take_session(struct fr_dumper *p)
+{
+	fr_lock(&p->lock);
+	if (p->session_next.n_events) {
+		fr_session_deinit(&p->session);
+		p->session = p->session_next;
+		p->session_next = (struct fr_session){0};
+	}
+	p->config.strip_rounds |= p->strip_rounds;
+	fr_unlock(&p->lock);
+}
+
+/* Where the files go: the path as it is now. 0 or a negative errno, with D. */
+static int follow(struct fr_dumper *p, struct fr_dump_job *job, struct fr_diag *d)
+{
+	int r = fr_directory_follow(p->config.dirfd, p->directory);
+
+	job->followed |= r > 0;
+	if (r >= 0)
+		return 0;
+	return fr_fail_errno(d, r,
+		r == -ENOENT ? "make it again: files go there then; a service wants a restart, which keeps "
+			       "its ring"
+			     : "let the recorder write there, or restart it: a service keeps its ring",
+		"the directory %s is not what it was", p->directory);
+}
+
+/* The directory was renamed, or removed, while the file was written: who looks for it is told where it is. */
+static int look_after(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (fr_directory_is_at(p->config.dirfd, p->directory))
+		return 0;
+	if (fstatat(p->config.dirfd, job->result.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fr_fail_errno(&job->diag, -errno, NULL,
+			"%s was removed with its directory while it was written", job->result.name);
+	fr_directory_name(p->config.dirfd, path, sizeof(path));
+	free(job->directory);
+	job->directory = strdup(path);
+	return job->directory ? 0 : -ENOMEM;
+}
+
+int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
+	const struct fr_session *session, fr_dump_model model_of)
+{
+	const struct fr_clock_pair clock = fr_clock_pair_now();
+	const uint64_t time_ns = fr_clock_to_realtime(&clock, job->trigger_ns);
+	_cleanup_dumper_marks_ struct fr_dumper_marks marks = {0};
+	struct writing w = {p, job, model_of, time_ns / FR_NSEC_PER_USEC * FR_NSEC_PER_USEC};
+	int r = fr_dumper_marks_of(job->meta, &marks);
+	const struct fr_dump_params params = {
+		.dirfd = p->config.dirfd,
+		.session = session,
+		.clock = clock,
+		.trigger_ns = job->trigger_ns,
+		.from_ns = job->from_ns,
+		.to_ns = job->to_ns,
+		.compress = job->compress,
+		.level = p->config.level,
+		.section_max = p->config.section_max,
+		.marks = marks.v,
+		.n_marks = marks.n,
+		.strip_rounds = p->config.strip_rounds,
+		.vdso_kept = p->config.vdso_kept,
+		.jit_held = p->config.jit_held,
+		.early_ids = fr_tracker_early_ids(p->config.tracker),
+		.model = model,
+		.make_room = make_room,
+		.ctx = &w,
+		.writer = job->writer,
+		.gid = p->config.gid,
+	};
+
+	if (r < 0)
+		return fr_fail_errno(&job->diag, r, NULL, "cannot tell what made the dump");
+	r = follow(p, job, &job->diag);
+	if (r < 0)
+		return r;
+	tell_writing(p, time_ns, true);
+	r = fr_dump_write(snapshot, &params, job->meta, &job->result, &job->diag);
+	tell_writing(p, 0, false);
+	if (r >= 0)
+		r = look_after(p, job);
+	if (r >= 0)
+		vacuum(p, job, 0, w.time_ns);
+	return r;
+}
+
+static void add_u64(cJSON *o, const char *name, uint64_t v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, v);
+	cJSON_AddRawToObject(o, name, text);
+}
+
+/* The window as it was asked for; what the file covers is in "window". */
+static void add_asked(struct fr_dump_job *job)
+{
+	cJSON *o = cJSON_AddObjectToObject(job->meta, "asked");
+
+	add_u64(o, "from_ns", job->from_ns);
+	add_u64(o, "to_ns", job->to_ns);
+}
+
+static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	struct fr_snapshot *snapshot = NULL;
+	uint64_t due_ns, now_ns;
+
+	job->code = fr_recorder_snapshot(p->config.recorder, &snapshot);
+	if (job->code < 0) {
+		fr_fail_errno(&job->diag, job->code, NULL, "cannot take a snapshot of the ring");
+		return;
+	}
+	take_session(p);
+	/* The end of the recorder does not wait for a post-trigger time. */
+	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
+	now_ns = fr_monotonic_ns();
+	job->snapshot_ns = now_ns > due_ns ? now_ns - due_ns : 0;
+	add_u64(job->meta, "window_closed_ns", now_ns);
+	p->config.add_losses(p->config.ctx, job->meta);
+	add_asked(job);
+	p->config.add_steps(p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_low_watermark(snapshot)),
+		job->to_ns, job->meta);
+	job->code = fr_dumper_write(p, job, snapshot, &p->session, fr_dumper_model);
+	if (job->code < 0)
+		fr_kept_take(p, job, &snapshot);
+	fr_snapshot_free(snapshot);
+}
+
+/* All that can be removed is, whatever one of them says. */
+static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	int code = 0;
+
+	for (char **name = job->names; name && *name; name++) {
+		int r = fr_vacuum_remove(p->config.dirfd, *name, &job->vacuum, &job->diag);
+
+		code = code ? code : r;
+	}
+	return code;
+}
+
+static int vacuum_asked(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	int r = follow(p, job, &job->diag);
+
+	if (r == 0 && job->kind == FR_JOB_REMOVE)
+		return remove_named(p, job);
+	return r < 0 ? r : fr_vacuum(p->config.dirfd, &job->limits, 0, UINT64_MAX, &job->vacuum, &job->diag);
+}
+
+void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	switch (job->kind) {
+	case FR_JOB_DUMP:
+		run_dump(p, job);
+		break;
+	case FR_JOB_VACUUM:
+	case FR_JOB_REMOVE:
+		job->code = vacuum_asked(p, job);
+		break;
+	}
+}
+
+void fr_dumper_tidy(struct fr_dumper *p, bool first)
+{
+	struct fr_dump_job *job = fr_dump_job_new(FR_JOB_VACUUM);
+
+	p->tidied_ns = fr_monotonic_ns();
+	if (!job)
+		return;
+	if (first)
+		(void)fr_vacuum_leftovers(p->config.dirfd);
+	if (follow(p, job, &job->vacuum_diag) == 0)
+		vacuum(p, job, 0, UINT64_MAX);
+	job->code = job->vacuum_diag.code;
+	job->diag = job->vacuum_diag;
+	if (job->code < 0 || job->vacuum.n_removed)
+		fr_dumper_finish(p, job, false);
+	else
+		fr_dump_job_free(job);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The main loop. Main thread. */
+
+#include "base/buf.h"
+#include "flightrecd/daemon.h"
+
+/* Start, and run until a signal, `flightrecctl stop`, or the end of the command. SAVED_CONFIG and INHERITED:
+   as in fr_start_begin(). Returns an exit code. */
+int fr_daemon_run(struct fr_daemon *daemon, struct fr_buf *saved_config, bool inherited);
+/* Close everything, after a run or instead of one. */
+void fr_daemon_close(struct fr_daemon *daemon);

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecd/reopen.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "flightrecd/change.h"
+#include "flightrecd/stages.h"
+
+#include <errno.h>
+
+/* Opening all events takes time, and their new ids take room in all files for one lap of the ring. So a
+   service that crashes in a loop must not make us open them in a loop. */
+#define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
+#define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
+
+/* Drop the events that neither the ring nor the tracker's unwritten records refer to. Pinned frames do not
+   leave the ring, so a dump that is being written does not need them either. */
+static void drop_closed_events(struct fr_daemon *m)
+{
+	struct fr_history_stats ring;
+	struct fr_tracker_stats tracker;
+
+	fr_history_stats(m->history, &ring);
+	fr_tracker_stats(m->tracker, &tracker);
+	fr_session_drop_closed(
+		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
+}
+
+/* NEXT knows our threads, and the events that the ring still has samples of. */
+static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
+{
+	pid_t tids[FR_OWN_TIDS_MAX];
+	int r = fr_capture_exclude_tids(next->capture, tids, fr_daemon_own_tids(m, tids), d);
+
+	if (r < 0)
+		return r;
+	drop_closed_events(m);
+	if (fr_session_unite(&next->session, &m->recording.session) < 0)
+		return fr_fail_errno(d, -ENOMEM, NULL, "cannot unite the events with those of before");
+	return 0;
+}
+
+/* Give the events of both recordings to the tracker, the dumper and the next instance: files that they write
+   from now on may have records of both. */
+static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
+{
+	const bool strip =
+		fr_capture_has_overwrite(next->capture) || fr_capture_has_overwrite(m->recording.capture);
+	int r = fr_tracker_set_session(m->tracker, &next->session, fr_session_sideband_id(&next->session));
+
+	if (r >= 0)
+		r = fr_dumper_set_session(m->dumper, &next->session, strip);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot take over other events");
+	fr_session_deinit(&m->recording.session);
+	m->recording.session = next->session;
+	next->session = (struct fr_session){0};
+	fr_daemon_store(m);
+	return 0;
+}
+
+/* NEXT is the old recording afterwards, without a session. */
+static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
+{
+	struct fr_recording old = m->recording;
+
+	fr_lock(&m->parts_lock);
+	fr_capture_go_on(next->capture, old.capture, m->lost_before);
+	m->recording = *next;
+	m->recording.session = old.session;
+	fr_unlock(&m->parts_lock);
+	old.session = (struct fr_session){0};
+	*next = old;
+	fr_frequency_set_capture(&m->frequency, m->recording.capture);
+	fr_rates_reset(&m->rates);
+	fr_rates_tick(&m->rates, m->recording.capture);
+}
+
+/* All records of the old rings are in the history: a dump that begins later does not need events that only
+   the old rings had. */
+static void close_old_events(struct fr_daemon *m)
+{
+	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
+	/* Without memory for the copy, the dumps go on naming them. */
+	(void)fr_dumper_set_session(
+		m->dumper, &m->recording.session, fr_capture_has_overwrite(m->recording.capture));
+}
+
+int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
+{
+	int r = complete(m, next, d);
+
+	fr_thread_assert(FR_THREAD_MAIN);
+	if (r >= 0)
+		r = announce(m, next, d);
+	if (r >= 0)
+		r = fr_frequency_prepare(&m->frequency, next->capture, d);
+	if (r >= 0)
+		r = fr_capture_enable(next->capture, FR_CAPTURE_SIDEBAND, d);
+	if (r >= 0)
+		r = fr_capture_enable(next->capture, FR_CAPTURE_SAMPLES, d);
+	if (r >= 0)
+		r = fr_recorder_switch(m->recorder, next->capture, d);
+	if (r < 0)
+		return r;
+	put_in_place(m, next);
+	close_old_events(m);
+	return 0;
+}
+
+/* The same events, opened on the CPUs that are online. */
+struct reopening {
+	struct fr_recording_config open;
+	char cpus[FR_CPU_LIST_SIZE];
+	struct fr_recording next;
+	enum fr_loss loss; /* counts N */
+	unsigned n;
+	int result;
+	struct fr_diag diag;
+};
+
+static void prepare(void *ctx)
+{
+	struct reopening *x = ctx;
+
+	x->result = fr_cpus_online(x->open.cpus, x->cpus, sizeof(x->cpus));
+	if (x->result < 0) {
+		fr_fail_errno(&x->diag, x->result, NULL, "cannot list the CPUs");
+		return;
+	}
+	x->open.cpus = x->cpus;
+	x->result = fr_recording_open(&x->open, &x->next, &x->diag);
+}
+
+static void report_cpus(struct fr_daemon *m, struct reopening *x)
+{
+	if (x->result >= 0) {
+		fr_cpu_watch_opened(m->cpu_watch, x->n);
+		/* What was forked and mapped there before the events were open. */
+		fr_tracker_request_scan(m->tracker);
+		if (m->triggers)
+			fr_triggers_cpus_came(m->triggers);
+		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on",
+			fr_capture_n_sampled(m->recording.capture));
+	} else if (!m->cpus_failed) {
+		fr_diag_prefix(&x->diag, "CPUs that came are not recorded, and it is tried again");
+		fr_log_diag(LOG_ERR, &x->diag, x->result);
+	}
+	m->cpus_failed = x->result < 0;
+}
+
+/* No scan of /proc: side-band is of whole CPUs, whatever the cgroup. */
+static void report_cgroup(struct fr_daemon *m, struct reopening *x)
+{
+	struct fr_cgroup_retry *c = &m->cgroup_retry;
+
+	if (x->result >= 0) {
+		fr_log(LOG_NOTICE, "the cgroup %s was made anew, and is recorded from now on",
+			m->config->cgroup);
+	} else if (!c->failed) {
+		fr_diag_prefix(&x->diag,
+			"the cgroup %s was made anew and is not recorded, and it is tried again",
+			m->config->cgroup);
+		fr_log_diag(LOG_ERR, &x->diag, x->result);
+	}
+	c->failed = x->result < 0;
+}
+
+static void finish(struct fr_daemon *m, void *ctx, bool aborted)
+{
+	struct reopening *x = ctx;
+
+	if (!aborted && x->result >= 0)
+		x->result = fr_daemon_switch(m, &x->next, &x->diag);
+	if (!aborted && x->result >= 0) {
+		fr_lock(&m->parts_lock);
+		m->lost_before[x->loss] += x->n;
+		fr_unlock(&m->parts_lock);
+	}
+	if (!aborted && x->loss == FR_LOSS_CPU_CAME)
+		report_cpus(m, x);
+	else if (!aborted)
+		report_cgroup(m, x);
+	fr_recording_close(&x->next);
+	free(x);
+}
+
+static int begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
+{
+	static const struct fr_change_ops ops = {prepare, finish};
+	struct reopening *x = calloc(1, sizeof(*x));
+	struct fr_diag d = {0};
+	int r;
+
+	if (!x)
+		return -ENOMEM;
+	x->open = fr_daemon_recording_config(m);
+	x->loss = loss;
+	x->n = n;
+	r = fr_change_begin(m, &ops, x, &d);
+	if (r < 0)
+		free(x);
+	if (r < 0 && r != -EBUSY)
+		fr_log_diag(LOG_ERR, &d, r);
+	return r;
+}
+
+static void on_cpus_came(void *ctx, unsigned n)
+{
+	struct fr_daemon *m = ctx;
+
+	(void)begin_reopen(m, FR_LOSS_CPU_CAME, n);
+}
+
+static uint64_t next_pause(const struct fr_cgroup_retry *c, uint64_t now_ns)
+{
+	const bool soon = c->tried_ns && now_ns - c->tried_ns < 2 * c->pause_ns;
+
+	return soon ? FR_MIN(2 * c->pause_ns, PAUSE_MAX_NS) : PAUSE_MIN_NS;
+}
+
+/* The events of a cgroup that was removed hear nothing, also when a cgroup of its name is made again. */
+static void follow_cgroup(struct fr_daemon *m)
+{
+	struct fr_cgroup_retry *c = &m->cgroup_retry;
+	const uint64_t now_ns = fr_monotonic_ns();
+	const char *path = m->config->cgroup;
+
+	if (!path || now_ns - c->tried_ns < c->pause_ns ||
+		!fr_capture_has_other_cgroup(m->recording.capture, path) ||
+		begin_reopen(m, FR_LOSS_CGROUP_CAME, 1) < 0)
+		return;
+	c->pause_ns = next_pause(c, now_ns);
+	c->tried_ns = now_ns;
+}
+
+void fr_daemon_watch_cpus(struct fr_daemon *m)
+{
+	/* The events of a task follow it to any CPU by themselves. */
+	if (!fr_config_follows_tasks(m->config))
+		(void)fr_cpu_watch_new(m->event, m->recording.capture, on_cpus_came, m, &m->cpu_watch);
+}
+
+void fr_daemon_reopen_tick(struct fr_daemon *m)
+{
+	fr_cpu_watch_tick(m->cpu_watch);
+	follow_cgroup(m);
+}

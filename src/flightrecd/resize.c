@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecd/resize.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "config/memory.h"
+#include "flightrecd/stages.h"
+#include "flightrecd/watchdog.h"
+
+#include <errno.h>
+#include <time.h>
+
+/* A scan of /proc freezes the low watermark; with 100,000 processes it takes that long. A scan that waits for
+   a disk takes as long as the disk. */
+#define FREEZE_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
+#define FIT_TRIES 10 /* at a start, each of as long */
+/* How long one resize waits for a tracker that waits for its disk. A record for which the queue has no room
+   then is counted as a loss, and a scan makes the names whole again. */
+#define TRACKER_PATIENCE_MS 200
+
+struct resizing {
+	struct fr_daemon *m;
+	bool tracker_waits; /* for its disk: we have waited in vain */
+};
+
+static void store_new_ring(void *ctx, int fd)
+{
+	const struct resizing *x = ctx;
+
+	fr_handover_add_ring(&x->m->handover, fd);
+}
+
+/* Evicted side-band goes to the tracker through a bounded queue: let the tracker catch up. The main thread
+   does not return to its loop meanwhile, so it feeds the watchdog here. */
+static void on_step(void *ctx)
+{
+	const struct timespec ms = {.tv_nsec = (long)FR_NSEC_PER_MSEC};
+	struct resizing *x = ctx;
+
+	for (unsigned i = 0;
+		i < TRACKER_PATIENCE_MS && !x->tracker_waits && fr_tracker_is_behind(x->m->tracker); i++)
+		nanosleep(&ms, NULL);
+	x->tracker_waits |= fr_tracker_is_behind(x->m->tracker);
+	if (x->m->watchdog_usec)
+		fr_daemon_feed_watchdog(x->m);
+}
+
+static int resize(struct fr_daemon *m, uint64_t bytes, struct fr_history_adopted *ret, struct fr_diag *d)
+{
+	struct resizing resizing = {.m = m};
+	const struct fr_recorder_resize calls = {store_new_ring, on_step, &resizing};
+	int r;
+
+	if (!fr_lock_until(&m->freeze_lock, fr_monotonic_ns() + FREEZE_TIMEOUT_NS))
+		return fr_fail_errno(
+			d, -EBUSY, "try again", "the ring cannot change its size during a scan of /proc");
+	fr_lock(&m->parts_lock);
+	r = fr_recorder_resize(m->recorder, &m->history, bytes, &calls, ret, d);
+	fr_unlock(&m->parts_lock);
+	fr_unlock(&m->freeze_lock);
+	return r;
+}
+
+int fr_daemon_resize(struct fr_daemon *m, const struct fr_config *config, struct fr_history_adopted *ret)
+{
+	struct fr_memory memory;
+	int r;
+
+	m->ring_kept = (struct fr_diag){0};
+	fr_memory_look("", &memory);
+	r = fr_memory_check_ring(
+		&memory, fr_history_size(m->history), config->ring_bytes, config->ring_origin, &m->ring_kept);
+	if (r == 0)
+		r = resize(m, config->ring_bytes, ret, &m->ring_kept);
+	if (r < 0) {
+		if (!m->ring_kept.code)
+			fr_fail_errno(&m->ring_kept, r, NULL, "the ring cannot change its size");
+		return r;
+	}
+	m->handover.ring_number += !ret->in_place;
+	fr_daemon_store(m);
+	return 0;
+}
+
+void fr_daemon_fit_ring(struct fr_daemon *m)
+{
+	const uint64_t now_bytes = fr_history_size(m->history);
+	struct fr_history_adopted adopted = {0};
+	char size[FR_UNIT_SIZE];
+	int r = -EBUSY;
+
+	if (now_bytes == fr_history_whole_pages(m->config->ring_bytes))
+		return;
+	fr_size_format(now_bytes, size);
+	/* The first scan of /proc may still run. */
+	for (unsigned i = 0; i < FIT_TRIES && r == -EBUSY; i++)
+		r = fr_daemon_resize(m, m->config, &adopted);
+	if (r < 0) {
+		m->config->ring_bytes = now_bytes;
+		fr_log(LOG_WARNING, "RingSize= stays at %s: %s%s%s", size, m->ring_kept.what,
+			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
+		return;
+	}
+	fr_log(LOG_INFO, "the ring of %s that the instance before left is one of another size now%s", size,
+		adopted.frames_left_out ? "; the oldest did not fit" : "");
+}

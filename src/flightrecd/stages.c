@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecd/stages.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "config/saved.h"
+#include "dumper/destination.h"
+#include "trigger/arming.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *m)
+{
+	return (struct fr_recording_config){
+		.config = m->config,
+		.cpus = m->config->cpus,
+		.command_pid = m->command.pid,
+		.argc = m->argc,
+		.argv = m->argv,
+	};
+}
+
+static int open_recording(struct fr_daemon *m, struct fr_diag *d)
+{
+	const struct fr_recording_config config = fr_daemon_recording_config(m);
+	int r = fr_recording_open(&config, &m->recording, d);
+
+	m->started = fr_clock_pair_now();
+	if (r < 0)
+		return r;
+	r = fr_handover_unite_session(&m->handover, &m->recording.session, &m->counters, m->lost_before);
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot go on with the events of the instance before") : 0;
+}
+
+static void on_evicted(void *ctx, const struct fr_frame *frame)
+{
+	struct fr_daemon *m = ctx;
+
+	/* While an adopted ring is opened there is no tracker yet. It will find this side-band in its file.
+	 */
+	if (m->tracker && frame->sideband_len > 0)
+		(void)fr_tracker_evicted(
+			m->tracker, frame->sideband, frame->sideband_len, frame->low_watermark_ns);
+}
+
+/* The tracker's thread has freeze_lock from here to on_unfreeze(). */
+static uint64_t on_freeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
+{
+	struct fr_daemon *m = ctx;
+
+	fr_lock(&m->freeze_lock);
+	return fr_history_hold(m->history);
+}
+
+static void on_unfreeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
+{
+	struct fr_daemon *m = ctx;
+
+	fr_history_release(m->history);
+	fr_unlock(&m->freeze_lock);
+}
+
+static void on_see(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
+{
+	struct fr_daemon *m = ctx;
+
+	fr_jit_held_see(m->jit_held, records, len, low_watermark_ns);
+}
+
+static int on_inject(
+	void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns)
+{
+	struct fr_daemon *m = ctx;
+
+	return fr_history_append_sideband(m->history, records, len, n, first_ns, last_ns);
+}
+
+static size_t section_max(const struct fr_daemon *m)
+{
+	return FR_MAX(fr_history_section_max(m->history), (size_t)FR_HISTORY_SECTION_MAX);
+}
+
+static int open_history(struct fr_daemon *m, struct fr_diag *d)
+{
+	const struct fr_history_config history = {
+		.size_bytes = m->config->ring_bytes,
+		.populate = true,
+		.level = m->config->compression_level,
+		.evicted = on_evicted,
+		.ctx = m,
+	};
+	const struct fr_handover_ring ring = {
+		.bytes = m->config->ring_bytes,
+		.origin = m->config->ring_origin,
+		.dirfd = m->dirfd,
+		.last_try = m->refused.code != 0,
+	};
+
+	return fr_handover_open_history(&m->handover, &history, &ring, &m->history, d);
+}
+
+static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
+{
+	const struct fr_config *c = m->config;
+	const bool follow_command = m->command.pid > 0 && !c->all_cpus;
+	const struct fr_tracker_config tracker = {
+		.dirfd = m->dirfd,
+		.session = &m->recording.session,
+		.sideband_id = fr_session_sideband_id(&m->recording.session),
+		.section_max = section_max(m),
+		.pids = follow_command ? &m->command.pid : c->pids,
+		.n_pids = follow_command ? 1 : c->n_pids,
+		.file_max_bytes = c->auxiliary_max_bytes,
+		.file_max_age_ns = c->auxiliary_max_age_ns,
+		.adopt = m->handover.adopted && m->handover.same_directory,
+		.adopt_low_watermark_ns = m->handover.history.low_watermark_ns,
+		.adopt_first = m->handover.first_sideband.data,
+		.hold = on_freeze,
+		.inject = on_inject,
+		.release = on_unfreeze,
+		.see = on_see,
+		.ctx = m,
+	};
+
+	m->jit_held = fr_jit_held_new();
+	return m->jit_held ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
+}
+
+/* At a restart, records in the kernel's rings are lost and records in our ring are not. So where there is a
+   descriptor store, rounds are more frequent. */
+#define HANDOVER_PERIOD_MS 200
+
+/* A recorder without copies of object files is better than none. */
+static void start_collector(struct fr_daemon *m)
+{
+	const struct fr_object_cache_config config = {
+		.dirfd = m->dirfd,
+		.name = FR_COLLECTOR_DIRECTORY,
+		.bytes_max = m->config->cache_bytes,
+		.object_max = m->config->cache_object_bytes,
+		.gid = m->gid,
+	};
+
+	if (config.bytes_max && fr_collector_start(&config, &m->collector, &m->no_collector) < 0)
+		fr_log_diag(LOG_WARNING, &m->no_collector, m->no_collector.code);
+}
+
+size_t fr_daemon_own_tids(const struct fr_daemon *m, pid_t ret[static FR_OWN_TIDS_MAX])
+{
+	size_t n = 0;
+
+	ret[n++] = getpid(); /* the main thread */
+	ret[n++] = fr_recorder_tid(m->recorder);
+	ret[n++] = fr_tracker_tid(m->tracker);
+	ret[n++] = fr_dumper_tid(m->dumper);
+	for (int i = 0; i < FR_ARMING_LANES; i++)
+		ret[n++] = fr_arming_tid(m->arming[i]);
+	if (m->collector)
+		ret[n++] = fr_collector_tid(m->collector);
+	return n;
+}
+
+static void add_losses(void *ctx, cJSON *meta)
+{
+	struct fr_daemon *m = ctx;
+	struct fr_loss_counters losses;
+
+	fr_lock(&m->parts_lock);
+	losses = fr_daemon_losses(m);
+	fr_losses_add_json(&losses, m->handover.state.gap_ns, meta);
+	fr_unlock(&m->parts_lock);
+}
+
+static void add_steps(void *ctx, uint64_t from_ns, uint64_t to_ns, cJSON *meta)
+{
+	struct fr_daemon *m = ctx;
+
+	fr_frequency_add_steps(&m->frequency, from_ns, to_ns, meta);
+}
+
+static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
+{
+	const struct fr_dumper_config dumper = {
+		.recorder = m->recorder,
+		.tracker = m->tracker,
+		.session = &m->recording.session,
+		.dirfd = m->dirfd,
+		.directory = m->config->directory,
+		.section_max = section_max(m),
+		.level = m->config->compression_level,
+		.strip_rounds = fr_capture_has_overwrite(m->recording.capture),
+		.jit_held = m->jit_held,
+		.vdso_kept = m->collector != NULL,
+		.gid = m->gid,
+		.settings = {m->config->retention, m->config->keep_failed},
+		.add_losses = add_losses,
+		.add_steps = add_steps,
+		.ctx = m,
+	};
+
+	return fr_dumper_start(&dumper, &m->dumper, d);
+}
+
+/*
+ * The order matters. Side-band flows before /proc is scanned, so that no process falls between the two.
+ * Samples flow after the scan, so that the first sample has a name, and after every thread of ours is
+ * excluded.
+ */
+static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
+{
+	const struct fr_recorder_config recorder = {
+		m->recording.capture, m->history, m->tracker, m->handover.on ? HANDOVER_PERIOD_MS : 0};
+	pid_t tids[FR_OWN_TIDS_MAX];
+	int r;
+
+	fr_frequency_init(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
+	r = fr_recorder_start(&recorder, &m->recorder, d);
+	if (r >= 0)
+		r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SIDEBAND, d);
+	progress(m, "reads the processes of this machine");
+	if (r >= 0)
+		r = fr_tracker_start(m->tracker, d);
+	if (r < 0)
+		return r;
+	if (r > 0)
+		fr_log(LOG_NOTICE,
+			"records before all processes of this machine are known: their number, or one "
+			"that cannot be read, takes its time");
+	start_collector(m);
+	r = start_dumper(m, d);
+	for (int i = 0; r >= 0 && i < FR_ARMING_LANES; i++)
+		r = fr_arming_start(&m->arming[i], d);
+	if (r >= 0)
+		r = fr_capture_exclude_tids(m->recording.capture, tids, fr_daemon_own_tids(m, tids), d);
+	if (r < 0)
+		return r;
+	if (!m->refused.code)
+		fr_daemon_save_config(m);
+	fr_daemon_store(m);
+	return 0;
+}
+
+void fr_daemon_init(struct fr_daemon *m, struct fr_config *config, int argc, char *argv[])
+{
+	*m = (struct fr_daemon){.config = config,
+		.argc = argc,
+		.argv = argv,
+		.begun = fr_clock_pair_now(),
+		.tester = FR_UID_MACHINE};
+	m->dirfd = m->command.go_fd = m->command.error_fd = -1;
+}
+
+static struct fr_handover_facts facts_of(const struct fr_daemon *m, const uint64_t *lost)
+{
+	return (struct fr_handover_facts){
+		.dirfd = m->dirfd,
+		.boot_id = m->boot_id,
+		.started_ns = m->started.monotonic_ns,
+		.counters = &m->counters,
+		.session = &m->recording.session,
+		.history = m->history,
+		.lost = lost,
+	};
+}
+
+static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
+{
+	const struct fr_config *c = m->config;
+	int r;
+
+	progress(m, "opens the output directory");
+	r = fr_destination_open(c->directory, &m->dirfd, d);
+	if (r >= 0 && c->command)
+		r = fr_command_fork(&m->command, c->command, d);
+	progress(m, "opens the events");
+	if (r >= 0)
+		r = open_recording(m, d);
+	progress(m, "takes the memory of the ring, opens the auxiliary file");
+	if (r >= 0)
+		r = open_history(m, d);
+	if (r >= 0)
+		r = open_tracker(m, d);
+	return r < 0 ? r : start_threads(m, progress, d);
+}
+
+static void close_parts(struct fr_daemon *m)
+{
+	fr_dumper_stop(m->dumper);
+	m->dumper = fr_dumper_free(m->dumper);
+	m->collector = fr_collector_stop(m->collector);
+	for (int i = 0; i < FR_ARMING_LANES; i++)
+		m->arming[i] = fr_arming_stop(m->arming[i]);
+	if (m->recording.capture)
+		fr_capture_disable(m->recording.capture);
+	m->recorder = fr_recorder_stop(m->recorder);
+	if (m->tracker)
+		fr_tracker_stop(m->tracker);
+	m->history = fr_history_free(m->history);
+	m->tracker = fr_tracker_free(m->tracker);
+	m->jit_held = fr_jit_held_free(m->jit_held);
+	fr_handover_close(&m->handover);
+	fr_lock_deinit(&m->freeze_lock);
+	fr_lock_deinit(&m->parts_lock);
+	fr_recording_close(&m->recording);
+	fr_command_deinit(&m->command);
+	fr_frequency_deinit(&m->frequency);
+	memset(m->lost_before, 0, sizeof(m->lost_before));
+	fr_closep(&m->dirfd);
+	m->dirfd = -1;
+}
+
+int fr_stages_open(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
+{
+	int r = fr_boot_id_read(m->boot_id);
+
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot read the boot id of this machine");
+	fr_log_set_level(m->config->log_level);
+	m->counters.next_job_id = 1;
+	fr_lock_init(&m->parts_lock);
+	fr_lock_init(&m->freeze_lock);
+	m->gid = fr_destination_group(m->config->group);
+	fr_handover_receive(&m->handover, !m->config->command, m->boot_id);
+	r = open_parts(m, progress, d);
+	if (r < 0)
+		close_parts(m);
+	m->is_open = r >= 0;
+	return r < 0 ? r : 0;
+}
+
+void fr_stages_close(struct fr_daemon *m)
+{
+	if (m->is_open)
+		close_parts(m);
+	m->is_open = false;
+}
+
+void fr_daemon_store(struct fr_daemon *m)
+{
+	const struct fr_handover_facts facts = facts_of(m, NULL);
+
+	fr_handover_store(&m->handover, &facts);
+}
+
+void fr_daemon_update_state(struct fr_daemon *m)
+{
+	const struct fr_loss_counters losses = fr_daemon_losses(m);
+	uint64_t lost[_FR_LOSS_MAX];
+	const struct fr_handover_facts facts = facts_of(m, lost);
+
+	if (!m->handover.on)
+		return;
+	fr_losses_sum(&losses, lost);
+	fr_handover_update(&m->handover, &facts);
+}
+
+void fr_daemon_save_config(struct fr_daemon *m)
+{
+	_cleanup_buf_ struct fr_buf config = {0};
+
+	/* Without memory, the configuration of before stays there. */
+	if (m->handover.on && fr_config_save(m->config, m->argc, m->argv, &config) == 0)
+		fr_handover_set_config(&m->handover, &config);
+}
+
+struct fr_loss_counters fr_daemon_losses(struct fr_daemon *m)
+{
+	return (struct fr_loss_counters){
+		.capture = m->recording.capture,
+		.history = m->history,
+		.tracker = m->tracker,
+		.dumper = m->dumper,
+		.lost_before = m->lost_before,
+	};
+}

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "handover/handover.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "base/units.h"
+#include "config/memory.h"
+#include "history/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <systemd/sd-daemon.h>
+
+#define STATE_NAME "flightrec-state"
+#define RING_NAME "flightrec-ring-"
+/* Until the service manager has let go of it, too. */
+#define BARRIER_USEC 5000000
+
+static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(h->refused, sizeof(h->refused), fmt, args);
+	va_end(args);
+	fr_log(LOG_WARNING, "the history of the instance before is lost: %s", h->refused);
+}
+
+/* The descriptors with the store's names, each close-on-exec. They stay until an instance has taken over: one
+   that cannot use its configuration tries again. The environment keeps telling of all of them: others look
+   for theirs. */
+static bool passed_are_taken;
+
+static int find_passed(const char *name)
+{
+	char **names = NULL;
+	int n = passed_are_taken ? 0 : sd_listen_fds_with_names(0, &names), fd = -1;
+
+	for (int i = 0; i < n; i++) {
+		if (!strcmp(names[i], name))
+			fd = SD_LISTEN_FDS_START + i;
+		free(names[i]);
+	}
+	free(names);
+	return fd;
+}
+
+static void remove_from_store(const char *name)
+{
+	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+}
+
+static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
+{
+	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
+}
+
+/* What was passed is ours now, or of no use: a ring of which nothing tells. How many of these went. */
+static unsigned settle(const struct fr_handover *h)
+{
+	char **names = NULL, taken[FR_STATE_NAME_MAX];
+	int n = passed_are_taken ? 0 : sd_listen_fds_with_names(0, &names);
+	unsigned removed = 0;
+
+	name_ring(taken, h->ring_number);
+	passed_are_taken = true;
+	for (int i = 0; i < n; i++) {
+		const bool state = !strcmp(names[i], STATE_NAME),
+			   ring = h->adopted &&
+				  (!strcmp(names[i], h->state.ring) || !strcmp(names[i], taken)),
+			   ours = state ? h->file.fd >= 0 : ring;
+
+		if (state || !strncmp(names[i], RING_NAME, strlen(RING_NAME))) {
+			close(SD_LISTEN_FDS_START + i);
+			if (!ours) {
+				remove_from_store(names[i]);
+				removed++;
+			}
+		}
+		free(names[i]);
+	}
+	free(names);
+	return removed;
+}
+
+static bool is_same_directory(int dirfd, const struct fr_state *s)
+{
+	struct stat st;
+
+	return fr_stat_cached(dirfd, &st) == 0 && s->directory_dev == st.st_dev &&
+	       s->directory_ino == st.st_ino;
+}
+
+/* State and ring of the instance before, in descriptors of our own. 0; -ENOENT: there is none; a negative
+   errno with D. */
+static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *ret_ring, const char *boot_id,
+	struct fr_diag *d)
+{
+	const int passed = find_passed(STATE_NAME);
+	_cleanup_close_ int fd = passed < 0 ? -1 : fcntl(passed, F_DUPFD_CLOEXEC, 0);
+	int r, ring;
+
+	if (fd < 0)
+		return passed < 0 ? -ENOENT : -errno;
+	r = fr_state_file_adopt(fd, ret_file, ret, d);
+	if (r < 0)
+		return r;
+	if (strcmp(ret->boot_id, boot_id) != 0)
+		r = fr_fail(d, -EBADMSG, NULL, "it is of another boot");
+	ring = r == 0 ? find_passed(ret->ring) : -1;
+	if (r == 0 && ring < 0)
+		r = fr_fail(d, -EBADMSG, NULL, "its ring is not in the descriptor store");
+	*ret_ring = r == 0 ? fcntl(ring, F_DUPFD_CLOEXEC, 0) : -1;
+	if (r == 0 && *ret_ring < 0)
+		r = fr_fail_errno(d, -errno, NULL, "its ring cannot be taken");
+	if (r < 0)
+		fr_state_deinit(ret);
+	else
+		TAKE_FD(fd);
+	return r;
+}
+
+void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id)
+{
+	char next[FR_STATE_NAME_MAX];
+	struct fr_diag d = {0};
+	int r, passed;
+
+	*h = (struct fr_handover){.on = wanted && getenv("NOTIFY_SOCKET"),
+		.file.fd = -1,
+		.ring_fd = -1,
+		.next_fd = -1,
+		.ring_number = 1};
+	if (!h->on)
+		return;
+	r = receive(&h->file, &h->state, &h->ring_fd, boot_id, &d);
+	if (r == 0) {
+		(void)sscanf(h->state.ring, RING_NAME "%u", &h->ring_number);
+		name_ring(next, h->ring_number + 1);
+		passed = find_passed(next);
+		h->next_fd = passed < 0 ? -1 : fcntl(passed, F_DUPFD_CLOEXEC, 0);
+		return;
+	}
+	h->file.fd = -1;
+	if (r != -ENOENT)
+		refuse(h, "%s", d.code ? d.what : strerror(-r));
+}
+
+int fr_handover_config(struct fr_buf *ret)
+{
+	_cleanup_(fr_state_deinit) struct fr_state state = {0};
+	_cleanup_close_ int ring = -1;
+	struct fr_state_file file = {.fd = -1};
+	char boot_id[FR_BOOT_ID_SIZE];
+	int r = getenv("NOTIFY_SOCKET") ? fr_boot_id_read(boot_id) : -ENOENT;
+
+	if (r == 0)
+		r = receive(&file, &state, &ring, boot_id, NULL);
+	if (r < 0)
+		return r;
+	close(file.fd);
+	if (ret) {
+		*ret = state.config;
+		state.config = (struct fr_buf){0};
+	}
+	return 0;
+}
+
+int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session, struct fr_counters *counters,
+	uint64_t lost[static _FR_LOSS_MAX])
+{
+	int r;
+
+	if (h->ring_fd < 0)
+		return 0;
+	r = fr_session_unite(session, &h->state.session);
+	if (r == -EBADMSG) {
+		refuse(h, "its formats of tracepoints are damaged");
+		close(TAKE_FD(h->ring_fd));
+		h->ring_number++;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	fr_session_close_events(session, fr_monotonic_ns());
+	*counters = h->state.counters;
+	memcpy(lost, h->state.lost, sizeof(h->state.lost));
+	return 0;
+}
+
+static void log_adopted(const struct fr_handover *h)
+{
+	const struct fr_history_adopted *w = &h->history;
+	char span[FR_UNIT_SIZE], left_out[64] = "";
+
+	if (w->frames_left_out)
+		snprintf(left_out, sizeof(left_out), "; %llu older frames are left out",
+			(unsigned long long)w->frames_left_out);
+	fr_log(LOG_INFO, "goes on with the history of the instance before: %llu samples of %s%s%s",
+		(unsigned long long)w->samples, fr_duration_format(w->last_ns - w->first_ns, span),
+		w->in_place ? "" : ", copied into a ring of another size", left_out);
+}
+
+static int take_first_record(struct fr_history *history, struct fr_snapshot *snapshot, struct fr_buf *ret)
+{
+	const size_t size = fr_history_section_max(history);
+	_cleanup_unpack_ struct fr_unpack *unpack = NULL;
+	_cleanup_free_ void *raw = malloc(size);
+	struct fr_frame frame;
+	int r = raw ? fr_unpack_new(&unpack) : -ENOMEM;
+
+	while (r == 0 && ret->len == 0 && fr_snapshot_next(snapshot, &frame) == 1) {
+		ssize_t n = fr_section_open(unpack, frame.sideband, frame.sideband_len, raw, size);
+		struct fr_section_iter it = fr_section_iter(raw, n > 0 ? (size_t)n : 0);
+		const struct perf_event_header *h = fr_section_next(&it);
+
+		if (h)
+			r = fr_buf_append(ret, h, h->size);
+	}
+	return r;
+}
+
+/* What the auxiliary file has before it has left the ring. */
+static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
+{
+	struct fr_snapshot *snapshot;
+	int r = fr_history_seal(history); /* the open chunk's, too; nobody appends yet */
+
+	if (r >= 0)
+		r = fr_history_snapshot(history, &snapshot);
+	if (r < 0)
+		return r;
+	r = take_first_record(history, snapshot, ret);
+	fr_snapshot_free(snapshot);
+	return r;
+}
+
+/* The instance before was killed while another ring replaced its ring: move what the old one still has into
+   the new one, which is *HISTORY then. */
+static void finish_replacement(
+	struct fr_handover *h, const struct fr_history_config *config, struct fr_history **history)
+{
+	struct fr_history_adopted adopted;
+	struct fr_history *next = NULL;
+	struct fr_resize *resize = NULL;
+	int r = fr_history_adopt(config, h->next_fd, &next, &adopted, NULL);
+
+	if (r < 0)
+		close(h->next_fd);
+	h->next_fd = -1;
+	if (r == 0)
+		r = fr_resize_resume(*history, next, &resize);
+	if (r < 0) {
+		fr_history_free(next);
+		fr_log(LOG_WARNING, "the ring that was about to replace the old one has no history: %s",
+			strerror(-r));
+		return;
+	}
+	while (fr_resize_step(resize) > 0)
+		;
+	*history = fr_resize_finish(resize, &h->history);
+	while (fr_resize_rest(resize) > 0)
+		;
+	fr_resize_free(resize);
+	h->ring_number++;
+}
+
+static int check_memory(const struct fr_handover_ring *ring, struct fr_diag *d)
+{
+	struct fr_memory memory;
+
+	fr_memory_look("", &memory);
+	if (ring->bytes > memory.total / 2 && memory.total)
+		fr_log(LOG_WARNING, "the ring takes more than half of the machine's memory, and keeps it");
+	return fr_memory_check_ring(&memory, 0, ring->bytes, ring->origin, d);
+}
+
+static int open_empty(struct fr_handover *h, const struct fr_history_config *config,
+	const struct fr_handover_ring *ring, struct fr_history **ret, struct fr_diag *d)
+{
+	int r;
+
+	/* A passed ring that cannot be used has the memory that the new one needs. */
+	fr_closep(&h->next_fd);
+	h->next_fd = -1;
+	if (h->on && settle(h) > 0)
+		(void)sd_notify_barrier(0, BARRIER_USEC);
+	r = check_memory(ring, d);
+	return r < 0 ? r : fr_history_new(config, ret, d);
+}
+
+static int open_adopted(struct fr_handover *h, const struct fr_history_config *config,
+	const struct fr_handover_ring *ring, struct fr_history **ret, struct fr_diag *d)
+{
+	int r;
+
+	h->ring_number += !h->history.in_place;
+	if (h->next_fd >= 0)
+		finish_replacement(h, config, ret);
+	h->ring_fd = -1;
+	h->adopted = true;
+	h->same_directory = is_same_directory(ring->dirfd, &h->state);
+	log_adopted(h);
+	/* The auxiliary file has what the ring has evicted: all that is before this record. */
+	r = find_first_sideband(*ret, &h->first_sideband);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot read the history of the instance before");
+	if (!h->same_directory)
+		fr_log(LOG_NOTICE,
+			"processes that have exited have no names in the older history: the auxiliary "
+			"file is in another directory");
+	return 0;
+}
+
+int fr_handover_open_history(struct fr_handover *h, const struct fr_history_config *config,
+	const struct fr_handover_ring *ring, struct fr_history **ret, struct fr_diag *d)
+{
+	struct fr_history_config own = *config;
+	struct fr_diag why = {0};
+	int r;
+
+	if (h->ring_fd < 0)
+		return open_empty(h, config, ring, ret, d);
+	/* If RingSize= has changed, the ring is resized later, when everything runs. */
+	own.keep_size = true;
+	own.populate = h->next_fd < 0;
+	r = fr_history_adopt(&own, h->ring_fd, ret, &h->history, &why);
+	if (r == 0)
+		return open_adopted(h, &own, ring, ret, d);
+	/* The ring is whole, and this configuration cannot be used with it. The configuration of before can.
+	 */
+	if (r != -EBADMSG && !ring->last_try)
+		return fr_fail(d, r, why.hint, "the history of the instance before cannot be taken over: %s",
+			why.what[0] ? why.what : strerror(-r));
+	refuse(h, "%s", why.what[0] ? why.what : strerror(-r));
+	close(TAKE_FD(h->ring_fd));
+	h->ring_number++;
+	return open_empty(h, config, ring, ret, d);
+}
+
+static void fill_state(const struct fr_handover *h, const struct fr_handover_facts *f, struct fr_state *s)
+{
+	struct stat st = {0};
+
+	(void)fr_stat_cached(f->dirfd, &st);
+	s->directory_dev = st.st_dev;
+	s->directory_ino = st.st_ino;
+	strcpy(s->boot_id, f->boot_id);
+	name_ring(s->ring, h->ring_number);
+	if (!s->first_started_ns)
+		s->first_started_ns = f->started_ns;
+	s->counters = *f->counters;
+	if (f->lost)
+		memcpy(s->lost, f->lost, sizeof(s->lost));
+}
+
+static void write_state(struct fr_handover *h, const struct fr_session *session)
+{
+	int r;
+
+	/* Borrowed for the call. */
+	h->state.session = (struct fr_session){.events = session->events, .n_events = session->n_events};
+	h->state.session.features[FR_FEATURE_TRACING_DATA] = session->features[FR_FEATURE_TRACING_DATA];
+	r = fr_state_file_write(&h->file, &h->state);
+	h->state.session = (struct fr_session){0};
+	if (r < 0)
+		fr_log(LOG_WARNING,
+			"a restart will lose the history, because the state cannot be written: %s",
+			strerror(-r));
+}
+
+static int put_into_store(const char *name, int fd)
+{
+	char text[64 + FR_STATE_NAME_MAX];
+
+	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s", name);
+	return sd_pid_notify_with_fds(0, 0, text, &fd, 1);
+}
+
+void fr_handover_add_ring(struct fr_handover *h, int fd)
+{
+	char name[FR_STATE_NAME_MAX];
+
+	name_ring(name, h->ring_number + 1);
+	if (h->on)
+		(void)put_into_store(name, fd);
+}
+
+void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *facts)
+{
+	char before[FR_STATE_NAME_MAX];
+	struct fr_diag d = {0};
+	int r = 0;
+
+	if (!h->on)
+		return;
+	if (!h->settled)
+		settle(h);
+	h->settled = true;
+	memcpy(before, h->state.ring, sizeof(before));
+	fr_session_deinit(&h->state.session);
+	fill_state(h, facts, &h->state);
+	/* First the new ring, then the state that names it, and then the old ring goes: a kill in between
+	   leaves one of the two whole. */
+	if (h->file.fd < 0)
+		r = fr_state_file_new(&h->file, &d);
+	if (r == 0)
+		r = put_into_store(h->state.ring, fr_history_fd(facts->history));
+	if (r >= 0)
+		write_state(h, facts->session);
+	if (r >= 0)
+		r = put_into_store(STATE_NAME, h->file.fd);
+	if (r < 0) {
+		fr_log(LOG_WARNING, "a restart will lose the history: %s", d.what[0] ? d.what : strerror(-r));
+		h->on = false;
+	} else if (before[0] && strcmp(before, h->state.ring) != 0) {
+		remove_from_store(before);
+	}
+}
+
+void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config)
+{
+	fr_buf_deinit(&h->state.config);
+	h->state.config = *config;
+	*config = (struct fr_buf){0};
+	h->written = false;
+}
+
+/* A gap begins with the last moment of which the ring has everything. An instance that drained nothing made
+   the gap before it longer. */
+static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
+{
+	const uint64_t from_ns = drained_ns ? drained_ns : s->first_started_ns;
+
+	if (from_ns <= s->gap_from_ns)
+		s->gap_ns -= s->gap_to_ns - s->gap_from_ns;
+	s->gap_from_ns = from_ns;
+	s->gap_to_ns = now_ns;
+	s->gap_ns += now_ns - from_ns;
+}
+
+bool fr_handover_end_gap(struct fr_handover *h)
+{
+	char gap[FR_UNIT_SIZE];
+
+	if (!h->adopted)
+		return false;
+	h->state.restarts++;
+	count_gap(&h->state, h->history.drained_ns, fr_monotonic_ns());
+	fr_log(LOG_NOTICE, "nothing was recorded for %s, between the instance before and this one",
+		fr_duration_format(h->state.gap_to_ns - h->state.gap_from_ns, gap));
+	return true;
+}
+
+void fr_handover_update(struct fr_handover *h, const struct fr_handover_facts *facts)
+{
+	struct fr_state before = h->state;
+
+	fr_thread_assert(FR_THREAD_MAIN);
+	if (!h->on || h->file.fd < 0)
+		return;
+	fill_state(h, facts, &h->state);
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): padding that differs costs one more write */
+	if (memcmp(&before, &h->state, sizeof(before)) != 0 || !h->written) {
+		write_state(h, facts->session);
+		h->written = true;
+	}
+}
+
+void fr_handover_forget(struct fr_handover *h)
+{
+	if (!h->on || h->file.fd < 0)
+		return;
+	remove_from_store(STATE_NAME);
+	remove_from_store(h->state.ring);
+}
+
+void fr_handover_close(struct fr_handover *h)
+{
+	if (h->ring_number == 0) /* never received */
+		return;
+	fr_closep(&h->ring_fd);
+	fr_closep(&h->next_fd);
+	fr_closep(&h->file.fd);
+	fr_state_deinit(&h->state);
+	fr_buf_deinit(&h->first_sideband);
+	*h = (struct fr_handover){.file.fd = -1, .ring_fd = -1, .next_fd = -1};
+}

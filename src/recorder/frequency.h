@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * CPUBudget=: applies what budget.h decides to the events, logs it, and remembers the steps for the dumps.
+ * Main thread, except where a function says otherwise.
+ */
+
+#include "base/diag.h"
+#include "base/lock.h"
+#include "recorder/budget.h"
+
+#include <cjson/cJSON.h>
+
+struct fr_capture;
+
+#define FR_FREQUENCY_STEPS 64
+#define FR_PPM_PER_PERCENT 10000.0
+
+struct fr_frequency_step {
+	uint64_t time_ns;  /* monotonic */
+	unsigned from, to; /* divisors */
+	uint64_t used_ppm, ppm;
+};
+
+struct fr_frequency {
+	struct fr_budget budget;
+	uint64_t down, up;   /* steps so far */
+	struct fr_lock lock; /* of what follows: the main thread writes it, the dumper reads it */
+	uint64_t full_hz;    /* of the first event with a frequency; 0: none has one */
+	struct fr_frequency_step steps[FR_FREQUENCY_STEPS];
+	size_t n;
+};
+
+/* CAPTURE is open, at its full frequency. PPM: millionths of a CPU; 0: no limit. */
+void fr_frequency_init(struct fr_frequency *f, const struct fr_capture *capture, uint64_t ppm);
+void fr_frequency_deinit(struct fr_frequency *f);
+/* Compare the CPU time of this process with the budget, and step the frequencies of CAPTURE. Call it every
+   few seconds. */
+void fr_frequency_tick(struct fr_frequency *f, struct fr_capture *capture);
+/* CAPTURE is about to replace the one that is recorded: give it the divisor of now. 0 or a negative errno
+   with D. */
+int fr_frequency_prepare(const struct fr_frequency *f, struct fr_capture *capture, struct fr_diag *d);
+/* CAPTURE has replaced it. */
+void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *capture);
+/* CPUBudget= has another value. */
+void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture, uint64_t ppm);
+/* The frequency of now; 0: no event has one. */
+uint64_t fr_frequency_hz(const struct fr_frequency *f);
+/* Add "frequency_steps" to META: the steps from FROM_NS to TO_NS, and the step that set the frequency of
+   FROM_NS, with "before_window". Adds nothing where there is no step. Any thread. */
+void fr_frequency_add_steps(struct fr_frequency *f, uint64_t from_ns, uint64_t to_ns, cJSON *meta);

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "recorder/recorder.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/thread.h"
+#include "recorder/cutover.h"
+#include "perfdata/record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+/* The kernel takes the time of a record before it puts the record into the ring. In between, interrupts may
+   run, or the hypervisor may take the CPU. */
+#define IN_FLIGHT_NS (10 * FR_NSEC_PER_MSEC)
+
+/* A machine in trouble has more to run than CPUs, and the kernel rings fill up while the recorder waits for
+   its turn. The recorder runs for microseconds at a time, so nobody can measure that it goes first. */
+#define RECORDER_NICE (-10)
+
+struct fr_recorder {
+	struct fr_recorder_config config;
+	int wake_fd, ended_fd;
+	pthread_t thread;
+	pid_t tid;
+
+	/* One request at a time; other threads wait for IDLE. */
+	struct fr_lock lock;
+	struct fr_cond changed;
+	enum { IDLE, BEGUN, ASKED, ANSWERED } request;
+	int (*work)(struct fr_recorder *r, void *ctx); /* the request */
+	void *work_ctx;
+	int answer_code;
+	bool stop;
+
+	uint64_t sideband_lost;
+	/* While one capture replaces another; otherwise NULL. */
+	struct fr_cutover *cutover;
+	bool is_new; /* the new capture is drained */
+	uint64_t cutover_ns;
+	_Atomic uint64_t last_round_ns;
+	_Atomic uint64_t rounds, longest_ns, longest_period_ns;
+};
+
+static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
+{
+	if (fr_history_append_sideband(
+		    r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns) > 0)
+		fr_tracker_request_scan(r->config.tracker);
+	(void)fr_tracker_fresh(
+		r->config.tracker, run->data, run->len); /* the tracker counts a drop, and scans */
+}
+
+static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
+{
+	(void)fr_history_append(
+		r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns);
+}
+
+static bool keeps_whole_run(const struct fr_recorder *r, const struct fr_run *run)
+{
+	if (!r->cutover)
+		return true;
+	return r->is_new ? fr_cutover_keeps_new_run(r->cutover, run->first_ns, run->last_ns)
+			 : fr_cutover_keeps_old_run(r->cutover, run->first_ns, run->last_ns);
+}
+
+/* During a cut-over: keep those parts of a run that are on our side of the instant. */
+static void keep_parts(struct fr_recorder *r, const struct fr_run *run,
+	void (*keep)(struct fr_recorder *r, const struct fr_run *run))
+{
+	struct fr_run part = {.data = run->data};
+
+	for (size_t at = 0; at < run->len;) {
+		const struct perf_event_header *h = (const void *)((const uint8_t *)run->data + at);
+		const uint64_t t = fr_record_time(h);
+
+		at += h->size;
+		if (r->is_new ? fr_cutover_keeps_new(r->cutover, h) : fr_cutover_keeps_old(r->cutover, h)) {
+			part.first_ns = part.records ? FR_MIN(part.first_ns, t) : t;
+			part.last_ns = FR_MAX(part.last_ns, t);
+			part.len += h->size;
+			part.records++;
+			if (at < run->len)
+				continue;
+		}
+		if (part.records)
+			keep(r, &part);
+		part = (struct fr_run){.data = (const uint8_t *)run->data + at};
+	}
+}
+
+static void on_sideband(void *ctx, const struct fr_run *run)
+{
+	struct fr_recorder *r = ctx;
+
+	if (keeps_whole_run(r, run))
+		keep_sideband(r, run);
+	else
+		keep_parts(r, run, keep_sideband);
+}
+
+static void on_samples(void *ctx, const struct fr_run *run)
+{
+	struct fr_recorder *r = ctx;
+
+	if (keeps_whole_run(r, run))
+		keep_samples(r, run);
+	else
+		keep_parts(r, run, keep_samples);
+}
+
+static struct fr_capture_ops drain_ops(struct fr_recorder *r)
+{
+	return (struct fr_capture_ops){on_sideband, on_samples, r, fr_history_append_max(r->config.history)};
+}
+
+/* NOW_NS is not later than the begin of the round. */
+static void run_round(struct fr_recorder *r, uint64_t now_ns)
+{
+	const struct fr_capture_ops ops = drain_ops(r);
+	const uint64_t since_ns = now_ns - IN_FLIGHT_NS;
+	uint64_t lost;
+
+	fr_history_round_begin(r->config.history, since_ns);
+	fr_capture_drain(r->config.capture, &ops);
+	fr_history_round_end(r->config.history);
+	fr_tracker_round(r->config.tracker, since_ns);
+
+	lost = fr_capture_sideband_lost(r->config.capture);
+	if (lost != r->sideband_lost) {
+		r->sideband_lost = lost;
+		fr_tracker_request_scan(r->config.tracker);
+	}
+	/* Records near the instant are in no kernel ring any more. */
+	if (r->cutover && since_ns > r->cutover_ns + FR_CUTOVER_NEAR_NS)
+		r->cutover = fr_cutover_free(r->cutover);
+	atomic_store_explicit(&r->last_round_ns, fr_monotonic_ns(), memory_order_relaxed);
+}
+
+/* Called when a round has just ended. */
+static void answer_request(struct fr_recorder *r)
+{
+	fr_lock(&r->lock);
+	if (r->request == ASKED) {
+		r->answer_code = r->work(r, r->work_ctx);
+		r->request = ANSWERED;
+		fr_cond_broadcast(&r->changed);
+	}
+	fr_unlock(&r->lock);
+}
+
+static bool must_stop(struct fr_recorder *r)
+{
+	bool stop;
+
+	fr_lock(&r->lock);
+	stop = r->stop;
+	fr_unlock(&r->lock);
+	return stop;
+}
+
+static void note_longest(_Atomic uint64_t *longest, uint64_t ns)
+{
+	if (ns > atomic_load_explicit(longest, memory_order_relaxed))
+		atomic_store_explicit(longest, ns, memory_order_relaxed);
+}
+
+/* A task ended or a CPU went offline: its ring leaves the set after this last drain. */
+static void handle_hang_ups(struct fr_recorder *r, const struct epoll_event *events, int n)
+{
+	const uint64_t one = 1;
+	bool any = false;
+
+	for (int i = 0; i < n; i++)
+		if (events[i].data.ptr && events[i].events & (EPOLLHUP | EPOLLERR)) {
+			fr_capture_event(r->config.capture, events[i].data.ptr, events[i].events);
+			any = true;
+		}
+	if (any && fr_capture_ended(r->config.capture))
+		(void)!write(r->ended_fd, &one, sizeof(one));
+}
+
+static void *recorder_main(void *arg)
+{
+	struct fr_recorder *r = arg;
+	struct epoll_event events[32];
+	uint64_t before_ns;
+	bool stop = false;
+
+	fr_thread_begin(FR_THREAD_RECORDER);
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), RECORDER_NICE); /* wants CAP_SYS_NICE; goes without */
+	fr_lock(&r->lock);
+	r->tid = gettid();
+	fr_cond_broadcast(&r->changed);
+	fr_unlock(&r->lock);
+
+	before_ns = fr_monotonic_ns();
+	while (!stop) {
+		int n = epoll_wait(fr_capture_epoll_fd(r->config.capture), events, FR_ARRAY_SIZE(events),
+			(int)r->config.period_ms);
+		uint64_t woken_ns = fr_monotonic_ns(), took_ns;
+		bool asked = false;
+
+		for (int i = 0; i < n; i++)
+			if (!events[i].data.ptr)
+				asked = true;
+		if (asked) {
+			uint64_t count;
+
+			(void)!read(r->wake_fd, &count, sizeof(count));
+			stop = must_stop(r);
+		}
+		run_round(r, fr_monotonic_ns());
+		handle_hang_ups(r, events, n);
+		if (asked)
+			answer_request(r);
+
+		took_ns = fr_monotonic_ns() - woken_ns;
+		atomic_fetch_add_explicit(&r->rounds, 1, memory_order_relaxed);
+		note_longest(&r->longest_ns, took_ns);
+		note_longest(&r->longest_period_ns, woken_ns - before_ns);
+		before_ns = woken_ns;
+	}
+	return NULL;
+}
+
+static int add_wake_up(struct fr_recorder *r, struct fr_capture *capture)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
+
+	return epoll_ctl(fr_capture_epoll_fd(capture), EPOLL_CTL_ADD, r->wake_fd, &ev) < 0 ? -errno : 0;
+}
+
+int fr_recorder_start(const struct fr_recorder_config *config, struct fr_recorder **ret, struct fr_diag *d)
+{
+	struct fr_recorder *r = calloc(1, sizeof(*r));
+	int code;
+
+	if (!r)
+		return -ENOMEM;
+	r->config = *config;
+	if (!r->config.period_ms)
+		r->config.period_ms = FR_RECORDER_PERIOD_NS / FR_NSEC_PER_MSEC;
+	fr_lock_init(&r->lock);
+	fr_cond_init(&r->changed);
+
+	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->wake_fd < 0 || r->ended_fd < 0 || add_wake_up(r, config->capture) < 0) {
+		code = fr_fail_errno(d, -errno, NULL, "cannot make the recorder's wake-up");
+		goto fail;
+	}
+	code = -pthread_create(&r->thread, NULL, recorder_main, r);
+	if (code < 0) {
+		fr_fail_errno(d, code, NULL, "cannot start the recorder thread");
+		goto fail;
+	}
+
+	fr_lock(&r->lock);
+	while (!r->tid)
+		fr_cond_wait(&r->changed, &r->lock);
+	fr_unlock(&r->lock);
+	*ret = r;
+	return 0;
+fail:
+	fr_closep(&r->wake_fd);
+	fr_closep(&r->ended_fd);
+	free(r);
+	return code;
+}
+
+static void wake(struct fr_recorder *r)
+{
+	const uint64_t one = 1;
+
+	(void)!write(r->wake_fd, &one, sizeof(one));
+}
+
+struct fr_recorder *fr_recorder_stop(struct fr_recorder *r)
+{
+	if (!r)
+		return NULL;
+	fr_lock(&r->lock);
+	r->stop = true;
+	fr_unlock(&r->lock);
+	wake(r);
+	pthread_join(r->thread, NULL);
+	fr_cutover_free(r->cutover);
+	close(r->wake_fd);
+	close(r->ended_fd);
+	fr_cond_deinit(&r->changed);
+	fr_lock_deinit(&r->lock);
+	free(r);
+	return NULL;
+}
+
+pid_t fr_recorder_tid(const struct fr_recorder *r)
+{
+	return r->tid;
+}
+
+int fr_recorder_ended_fd(const struct fr_recorder *r)
+{
+	return r->ended_fd;
+}
+
+/* Wait until no request runs. */
+static void begin_request(struct fr_recorder *r)
+{
+	fr_lock(&r->lock);
+	while (r->request != IDLE)
+		fr_cond_wait(&r->changed, &r->lock);
+	r->request = BEGUN;
+	fr_unlock(&r->lock);
+}
+
+/* The recorder thread runs WORK after its next round. Returns what WORK returns. */
+static int run_request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
+{
+	int code;
+
+	fr_lock(&r->lock);
+	r->request = ASKED;
+	r->work = work;
+	r->work_ctx = ctx;
+	wake(r);
+	while (r->request != ANSWERED)
+		fr_cond_wait(&r->changed, &r->lock);
+	code = r->answer_code;
+	fr_unlock(&r->lock);
+	return code;
+}
+
+static void end_request(struct fr_recorder *r)
+{
+	fr_lock(&r->lock);
+	r->request = IDLE;
+	fr_cond_broadcast(&r->changed);
+	fr_unlock(&r->lock);
+}
+
+static int request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
+{
+	int code;
+
+	begin_request(r);
+	code = run_request(r, work, ctx);
+	end_request(r);
+	return code;
+}
+
+/* The round that has just ended drained the other kernel rings. The overwritable ones and the open chunk are
+   left. */
+static int take_snapshot(struct fr_recorder *r, void *ctx)
+{
+	const struct fr_capture_ops ops = drain_ops(r);
+
+	if (fr_capture_has_overwrite(r->config.capture))
+		fr_capture_drain_overwrite(r->config.capture, &ops);
+	(void)fr_history_seal(r->config.history);
+	return fr_history_snapshot(r->config.history, ctx);
+}
+
+int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret)
+{
+	return request(r, take_snapshot, ret);
+}
+
+struct switching {
+	struct fr_capture *to;
+	struct fr_cutover *cutover;
+};
+
+/* The cut-over is the begin of a last round over the old rings. No record of the new rings is older, except
+   for records near the instant, and a round allows for more than that (IN_FLIGHT_NS). So low watermarks hold
+   across the cut-over. */
+static int switch_capture(struct fr_recorder *r, void *ctx)
+{
+	const struct fr_capture_ops ops = drain_ops(r);
+	const struct switching *s = ctx;
+
+	fr_cutover_free(r->cutover);
+	r->cutover = s->cutover;
+	r->is_new = false;
+	/* The round before must not have taken records near the instant: the cut-over would not know their
+	   twins. */
+	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC);
+	r->cutover_ns = fr_monotonic_ns();
+	fr_cutover_set_time(r->cutover, r->cutover_ns);
+	fr_capture_disable(r->config.capture);
+	if (fr_capture_has_overwrite(r->config.capture))
+		fr_capture_drain_overwrite(r->config.capture, &ops);
+	run_round(r, r->cutover_ns);
+	r->is_new = true;
+	r->config.capture = s->to;
+	r->sideband_lost = fr_capture_sideband_lost(s->to);
+	return 0;
+}
+
+int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d)
+{
+	struct switching s = {to, fr_cutover_new()};
+	int code = s.cutover ? add_wake_up(r, to) : -ENOMEM;
+
+	if (code < 0) {
+		fr_cutover_free(s.cutover);
+		return fr_fail_errno(d, code, NULL, "cannot switch to other rings");
+	}
+	return request(r, switch_capture, &s);
+}
+
+struct resizing {
+	struct fr_resize *resize;
+	struct fr_history_adopted *adopted;
+};
+
+static int finish_resize(struct fr_recorder *r, void *ctx)
+{
+	const struct resizing *z = ctx;
+
+	r->config.history = fr_resize_finish(z->resize, z->adopted);
+	return 0;
+}
+
+int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t size_bytes,
+	const struct fr_recorder_resize *calls, struct fr_history_adopted *ret, struct fr_diag *d)
+{
+	struct resizing z = {.adopted = ret};
+	int code;
+
+	begin_request(r);
+	code = fr_resize_begin(*h, size_bytes, &z.resize, d);
+	if (code == 0) {
+		calls->begun(calls->ctx, fr_resize_fd(z.resize));
+		while (fr_resize_step(z.resize) > 0)
+			calls->stepped(calls->ctx);
+		code = run_request(r, finish_resize, &z);
+		*h = r->config.history;
+	}
+	end_request(r);
+	if (code < 0)
+		return code;
+	while (fr_resize_rest(z.resize) > 0)
+		calls->stepped(calls->ctx);
+	fr_resize_free(z.resize);
+	return 0;
+}
+
+uint64_t fr_recorder_last_round_ns(struct fr_recorder *r)
+{
+	return atomic_load_explicit(&r->last_round_ns, memory_order_relaxed);
+}
+
+void fr_recorder_rounds(struct fr_recorder *r, struct fr_recorder_rounds *ret)
+{
+	*ret = (struct fr_recorder_rounds){
+		.rounds = atomic_load_explicit(&r->rounds, memory_order_relaxed),
+		.longest_ns = atomic_exchange_explicit(&r->longest_ns, 0, memory_order_relaxed),
+		.longest_period_ns = atomic_exchange_explicit(&r->longest_period_ns, 0, memory_order_relaxed),
+	};
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "recorder/recording.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "perfdata/features.h"
+#include "perfdata/tracing_data.h"
+
+static int parse_event(const struct fr_config *c, const struct fr_config_event *event,
+	struct fr_event_list *ret, struct fr_diag *d)
+{
+	int r = fr_event_parse(event->spec, &c->defaults, ret, d);
+
+	if (r == 0 && event->filter)
+		r = fr_event_set_filter(ret, event->filter, d);
+	if (r == 0)
+		r = fr_event_set_origin(ret, event->origin);
+	if (r < 0)
+		fr_diag_prefix(d, "%s", event->origin);
+	return r;
+}
+
+static int parse_events(const struct fr_config *c, struct fr_event_list *ret, struct fr_diag *d)
+{
+	int r = c->n_events ? 0 : fr_event_add_default(&c->defaults, ret, d);
+
+	for (size_t i = 0; r == 0 && i < c->n_events; i++)
+		r = parse_event(c, &c->events[i], ret, d);
+	if (r == 0 && ret->notice)
+		fr_log(LOG_NOTICE, "%s", ret->notice);
+	return r;
+}
+
+/* The process that the kernel's build-ids would disturb; 0: none. */
+static pid_t find_disturbed(void)
+{
+	/* Where this cannot be tried, the kernel is asked for build-ids: the open falls back bit by bit. */
+	const pid_t pid = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other() : 0;
+
+	if (pid)
+		fr_log(LOG_NOTICE,
+			"build-ids are read from files, because the kernel's would disturb the perf events "
+			"of pid %d; KernelBuildIDs= in flightrecd.conf(5)",
+			(int)pid);
+	return pid;
+}
+
+static int open_capture(const struct fr_recording_config *rc, struct fr_recording *ret, struct fr_diag *d)
+{
+	const struct fr_config *c = rc->config;
+	const bool follow_command = rc->command_pid > 0 && !c->all_cpus;
+	struct fr_capture_config config = {
+		.events = &ret->events,
+		.cpus = rc->cpus,
+		.pids = follow_command ? &rc->command_pid : c->pids,
+		.n_pids = follow_command ? 1 : c->n_pids,
+		.enable_on_exec = follow_command,
+		.cgroup = c->cgroup,
+		.no_build_ids = c->kernel_build_ids == FR_BUILD_IDS_NO,
+		.ring_bytes = c->kernel_buffer_bytes,
+		.sideband_ring_bytes = c->sideband_buffer_bytes,
+	};
+
+	if (c->kernel_build_ids == FR_BUILD_IDS_AUTO) {
+		ret->disturbed_pid = find_disturbed();
+		config.no_build_ids = ret->disturbed_pid != 0;
+	}
+	return fr_capture_open(&config, &ret->capture, d);
+}
+
+static int describe(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d)
+{
+	const struct fr_clock_pair now = fr_clock_pair_now();
+	int r = fr_capture_describe(ret->capture, &ret->session);
+
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot describe the events");
+	r = fr_features_gather(&ret->session, c->argc, c->argv, &now, d);
+	return r < 0 ? r : fr_tracing_data_gather(&ret->session, d);
+}
+
+int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d)
+{
+	int r = parse_events(c->config, &ret->events, d);
+
+	if (r >= 0)
+		r = open_capture(c, ret, d);
+	if (r >= 0)
+		r = describe(c, ret, d);
+	if (r < 0)
+		fr_recording_close(ret);
+	return r < 0 ? r : 0;
+}
+
+void fr_recording_close(struct fr_recording *recording)
+{
+	fr_capture_free(recording->capture);
+	fr_session_deinit(&recording->session);
+	fr_event_list_deinit(&recording->events);
+	*recording = (struct fr_recording){0};
+}
+
+uint64_t fr_session_sideband_id(const struct fr_session *s)
+{
+	return s->events[s->n_events - 1].ids[0];
+}

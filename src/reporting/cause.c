@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "reporting/cause.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/timestamp.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+const char *fr_cause_unit_name(enum fr_unit_of_cause unit)
+{
+	static const char *const names[] = {[FR_CAUSE_NONE] = "",
+		[FR_CAUSE_NS] = "ns",
+		[FR_CAUSE_COUNT] = "count",
+		[FR_CAUSE_BYTES] = "bytes",
+		[FR_CAUSE_PERCENT] = "percent"};
+
+	return (size_t)unit < FR_ARRAY_SIZE(names) ? names[unit] : "";
+}
+
+/* A number of cJSON is a double, which is too short. */
+static void add_u64(cJSON *o, const char *name, uint64_t v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, v);
+	cJSON_AddRawToObject(o, name, text);
+}
+
+static void add_text(cJSON *o, const char *name, const char *text)
+{
+	if (text && *text)
+		cJSON_AddStringToObject(o, name, text);
+}
+
+static void add_process(cJSON *o, const struct fr_cause *c, uid_t uid)
+{
+	if (c->pid > 0)
+		cJSON_AddNumberToObject(o, "pid", c->pid);
+	if (c->tid > 0)
+		cJSON_AddNumberToObject(o, "tid", c->tid);
+	if (uid != (uid_t)-1)
+		cJSON_AddNumberToObject(o, "uid", uid);
+	add_text(o, "comm", c->comm);
+	add_text(o, "cgroup", c->cgroup);
+	if (c->cpu >= 0)
+		cJSON_AddNumberToObject(o, "cpu", c->cpu);
+}
+
+cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid)
+{
+	const struct fr_clock_pair pair = fr_clock_pair_now();
+	cJSON *o = cJSON_CreateObject();
+	char text[FR_STAMP_SIZE];
+
+	if (!o)
+		return NULL;
+	cJSON_AddStringToObject(o, "trigger", c->trigger);
+	add_text(o, "source", c->source);
+	cJSON_AddStringToObject(o, "reason", c->reason);
+	add_text(o, "detail", c->detail);
+	if (c->value || c->threshold)
+		add_u64(o, "value", c->value);
+	if (c->threshold)
+		add_u64(o, "threshold", c->threshold);
+	add_text(o, "unit", fr_cause_unit_name(c->unit));
+	add_process(o, c, uid);
+	fr_rfc3339_format(fr_clock_to_realtime(&pair, c->time_ns), text);
+	cJSON_AddStringToObject(o, "time", text);
+	add_u64(o, "monotonic_ns", c->time_ns);
+	return o;
+}
+
+unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static FR_CAUSE_FIELDS],
+	struct fr_cause_field_texts *texts)
+{
+	static const struct fr_log_field names[FR_CAUSE_FIELDS] = {
+		{"FLIGHTREC_TRIGGER", "trigger"},
+		{"FLIGHTREC_REASON", "reason"},
+		{"FLIGHTREC_DETAIL", "detail"},
+		{"FLIGHTREC_VALUE", "value"},
+		{"FLIGHTREC_THRESHOLD", "threshold"},
+		{"FLIGHTREC_UNIT", "unit"},
+		{"FLIGHTREC_PID", "pid"},
+		{"FLIGHTREC_TID", "tid"},
+		{"FLIGHTREC_COMM", "comm"},
+		{"FLIGHTREC_CGROUP", "cgroup"},
+	};
+	unsigned n = 0;
+
+	for (size_t i = 0; i < FR_CAUSE_FIELDS; i++) {
+		const cJSON *o = cJSON_GetObjectItemCaseSensitive(cause, names[i].value);
+		const char *value;
+
+		if (!o)
+			continue;
+		value = o->valuestring; /* of text, and of raw numbers */
+		if (cJSON_IsNumber(o)) {
+			snprintf(texts->number[n], sizeof(texts->number[n]), "%.0f", o->valuedouble);
+			value = texts->number[n];
+		}
+		fields[n++] = (struct fr_log_field){names[i].key, value};
+	}
+	return n;
+}
+
+cJSON *fr_cause_new_meta(const struct fr_cause *first, uid_t uid, const char *boot_id)
+{
+	cJSON *meta = cJSON_CreateObject(), *cause = fr_cause_json(first, uid), *causes;
+
+	if (!cause || !cJSON_AddItemToObject(meta, "cause", cause)) {
+		cJSON_Delete(cause);
+		cJSON_Delete(meta);
+		return NULL;
+	}
+	causes = cJSON_AddArrayToObject(meta, "causes");
+	if (cJSON_AddItemToArray(causes, cJSON_Duplicate(cause, true)) &&
+		cJSON_AddStringToObject(meta, "boot_id", boot_id))
+		return meta;
+	cJSON_Delete(meta);
+	return NULL;
+}

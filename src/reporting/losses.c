@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "reporting/losses.h"
+
+#include <string.h>
+
+static void add_counters(uint64_t sum[static _FR_LOSS_MAX], const uint64_t lost[static _FR_LOSS_MAX])
+{
+	for (int i = 0; i < _FR_LOSS_MAX; i++)
+		sum[i] += lost[i];
+}
+
+/* Losses that belong to no event: of the ring, the side-band tracker, the dumper, and of before. */
+static void add_common(const struct fr_loss_counters *c, uint64_t sum[static _FR_LOSS_MAX])
+{
+	struct fr_history_stats history;
+	struct fr_tracker_stats tracker;
+	struct fr_dumper_stats dumper;
+
+	fr_history_stats(c->history, &history);
+	fr_tracker_stats(c->tracker, &tracker);
+	if (c->dumper) {
+		fr_dumper_stats(c->dumper, &dumper);
+		sum[FR_LOSS_FAILED_DUMP] += dumper.samples_given_up;
+	}
+	add_counters(sum, c->lost_before);
+	sum[FR_LOSS_BACK_PRESSURE] += history.samples_dropped;
+	sum[FR_LOSS_SIDEBAND] += history.sideband_dropped;
+	sum[FR_LOSS_SIDEBAND_QUEUE] += tracker.queue_drops;
+	sum[FR_LOSS_AUXILIARY] += tracker.write_errors;
+}
+
+void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX])
+{
+	struct fr_counter counter;
+
+	memset(ret, 0, sizeof(*ret) * _FR_LOSS_MAX);
+	for (size_t e = 0; e < fr_capture_n_events(c->capture); e++)
+		for (size_t cpu = 0; cpu < fr_capture_n_cpus(c->capture); cpu++) {
+			fr_capture_counter(c->capture, e, cpu, &counter);
+			add_counters(ret, counter.lost);
+		}
+	add_common(c, ret);
+}
+
+uint64_t fr_losses_total(const struct fr_loss_counters *c)
+{
+	uint64_t lost[_FR_LOSS_MAX], sum = 0;
+
+	fr_losses_sum(c, lost);
+	for (int i = 0; i < _FR_LOSS_MAX; i++)
+		sum += lost[i];
+	return sum;
+}
+
+/* NULL: COUNT is 0. EVENT NULL: the loss belongs to no event. */
+static cJSON *add_loss(cJSON *array, enum fr_loss cause, const char *event, int cpu, uint64_t count)
+{
+	cJSON *o;
+
+	if (!count)
+		return NULL;
+	o = cJSON_CreateObject();
+	cJSON_AddStringToObject(o, "cause", fr_loss_name(cause));
+	if (event) {
+		cJSON_AddStringToObject(o, "event", event);
+		cJSON_AddNumberToObject(o, "cpu", cpu);
+	}
+	cJSON_AddNumberToObject(o, "count", (double)count);
+	cJSON_AddItemToArray(array, o);
+	return o;
+}
+
+void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSON *meta)
+{
+	cJSON *array = cJSON_AddArrayToObject(meta, "losses"), *loss;
+	uint64_t common[_FR_LOSS_MAX] = {0};
+	struct fr_counter counter;
+
+	for (size_t e = 0; e < fr_capture_n_events(c->capture); e++)
+		for (size_t cpu = 0; cpu < fr_capture_n_cpus(c->capture); cpu++) {
+			fr_capture_counter(c->capture, e, cpu, &counter);
+			for (int i = 0; i < _FR_LOSS_MAX; i++)
+				add_loss(array, i, fr_capture_event_name(c->capture, e),
+					fr_capture_cpu(c->capture, cpu), counter.lost[i]);
+		}
+	add_common(c, common);
+	for (int i = 0; i < _FR_LOSS_MAX; i++) {
+		loss = add_loss(array, i, NULL, -1, common[i]);
+		if (loss && i == FR_LOSS_RESTART)
+			cJSON_AddNumberToObject(loss, "seconds", (double)gaps_ns / 1e9);
+	}
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The losses of the whole recorder, from the parts that count them. Any thread that may use the parts. */
+
+#include "base/loss.h"
+#include "capture/capture.h"
+#include "dumper/dumper.h"
+#include "history/history.h"
+#include "sideband/tracker.h"
+
+#include <cjson/cJSON.h>
+
+struct fr_loss_counters {
+	const struct fr_capture *capture; /* all borrowed */
+	struct fr_history *history;
+	struct fr_tracker *tracker;
+	struct fr_dumper *dumper;    /* NULL: not started yet */
+	const uint64_t *lost_before; /* _FR_LOSS_MAX: by earlier instances and captures */
+};
+
+/* The sum of each cause over all events and CPUs. */
+void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX]);
+/* The sum of all causes. */
+uint64_t fr_losses_total(const struct fr_loss_counters *c);
+/* Add "losses" to META: an array of {cause, event, cpu, count}. GAPS_NS: how long the gaps at restarts were.
+ */
+void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSON *meta);

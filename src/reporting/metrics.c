@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Names are Prometheus': a prefix, base units, _total for what only goes up. A family's labels are the same
+ * as long as the recorder runs.
+ */
+#include "base/cleanup.h"
+#include "base/loss.h"
+#include "reporting/openmetrics.h"
+#include "reporting/view.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Of samples by event and CPU. Where there were more, each event has one for all of its CPUs: the text has to
+   fit into a reply, and who scrapes pays for each. */
+#define SERIES_MAX 10000
+
+#define NO_LABELS ((const struct fr_label[FR_LABELS_MAX]){{0}})
+#define LABEL(n, v) ((const struct fr_label[FR_LABELS_MAX]){{n, v}})
+#define LABELS(n, v, n2, v2) ((const struct fr_label[FR_LABELS_MAX]){{n, v}, {n2, v2}})
+
+/* A family with one sample. */
+static void counter(struct fr_openmetrics *o, const char *name, const char *help, uint64_t value)
+{
+	fr_openmetrics_family(o, name, FR_METRIC_COUNTER, NULL, help);
+	fr_openmetrics_u64(o, NO_LABELS, value);
+}
+
+static void gauge(
+	struct fr_openmetrics *o, const char *name, const char *unit, const char *help, uint64_t value)
+{
+	fr_openmetrics_family(o, name, FR_METRIC_GAUGE, unit, help);
+	fr_openmetrics_u64(o, NO_LABELS, value);
+}
+
+static void seconds(
+	struct fr_openmetrics *o, const char *name, enum fr_metric_type type, const char *help, uint64_t ns)
+{
+	fr_openmetrics_family(o, name, type, "seconds", help);
+	fr_openmetrics_seconds(o, NO_LABELS, ns);
+}
+
+static void add_head(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	fr_openmetrics_family(o, "flightrec_build", FR_METRIC_INFO, NULL, "The recorder's version.");
+	fr_openmetrics_u64(o, LABEL("version", FR_VERSION), 1);
+	seconds(o, "flightrec_start_time_seconds", FR_METRIC_GAUGE,
+		"When this recorder was started, since the epoch.", v->started.realtime_ns);
+}
+
+/* Two events may have one name; the first of them stands for both. */
+static bool is_repeated(const struct fr_capture *c, size_t event)
+{
+	for (size_t e = 0; e < event; e++)
+		if (!strcmp(fr_capture_event_name(c, e), fr_capture_event_name(c, event)))
+			return true;
+	return false;
+}
+
+static uint64_t samples_of(const struct fr_capture *c, const char *name, size_t cpu)
+{
+	uint64_t sum = 0;
+
+	for (size_t e = 0; e + 1 < fr_capture_n_events(c); e++) {
+		struct fr_counter n;
+
+		if (strcmp(fr_capture_event_name(c, e), name))
+			continue;
+		fr_capture_counter(c, e, cpu, &n);
+		sum += n.samples;
+	}
+	return sum;
+}
+
+static void add_event(struct fr_openmetrics *o, const struct fr_capture *c, const char *name, bool by_cpu)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < fr_capture_n_cpus(c); i++) {
+		const uint64_t n = samples_of(c, name, i);
+		char cpu[16];
+
+		sum += n;
+		snprintf(cpu, sizeof(cpu), "%d", fr_capture_cpu(c, i));
+		if (by_cpu)
+			fr_openmetrics_u64(o, LABELS("event", name, "cpu", cpu), n);
+	}
+	if (!by_cpu)
+		fr_openmetrics_u64(o, LABEL("event", name), sum);
+}
+
+static void add_events(struct fr_openmetrics *o, const struct fr_capture *c)
+{
+	const bool by_cpu = fr_capture_n_events(c) * fr_capture_n_cpus(c) <= SERIES_MAX;
+
+	fr_openmetrics_family(
+		o, "flightrec_samples", FR_METRIC_COUNTER, NULL, "Samples taken from the kernel's rings.");
+	/* The last event is that of the side-band, which has none. */
+	for (size_t e = 0; e + 1 < fr_capture_n_events(c); e++)
+		if (!is_repeated(c, e))
+			add_event(o, c, fr_capture_event_name(c, e), by_cpu);
+}
+
+static void add_losses(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	fr_openmetrics_family(o, "flightrec_lost", FR_METRIC_COUNTER, NULL,
+		"What was lost, by cause: records, or times that the kernel throttled an event.");
+	for (int i = 0; i < _FR_LOSS_MAX; i++)
+		fr_openmetrics_u64(o, LABEL("cause", fr_loss_name(i)), v->lost[i]);
+}
+
+static void add_ring(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	const struct fr_history_stats *s = &v->ring;
+
+	gauge(o, "flightrec_ring_bytes", "bytes", "Size of the ring.", s->size_bytes);
+	gauge(o, "flightrec_ring_used_bytes", "bytes", "What of the ring is in use.", s->used_bytes);
+	gauge(o, "flightrec_ring_raw_bytes", "bytes", "What the ring holds, uncompressed.", s->raw_bytes);
+	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "What of the ring a dump holds.", s->pinned_bytes);
+	seconds(o, "flightrec_ring_span_seconds", FR_METRIC_GAUGE,
+		"Time from the oldest to the newest sample in the ring.", s->last_ns - s->first_ns);
+	gauge(o, "flightrec_ring_samples", NULL, "Samples in the ring.", s->samples);
+	counter(o, "flightrec_ring_evicted_samples", "Samples that made room for newer ones.",
+		s->samples_evicted);
+	seconds(o, "flightrec_ring_compression_seconds", FR_METRIC_COUNTER,
+		"Time spent compressing the ring.", s->compress_ns);
+}
+
+static void add_sideband(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	const struct fr_tracker_stats *s = &v->sideband;
+
+	gauge(o, "flightrec_auxiliary_bytes", "bytes", "Size of perf.data.auxiliary.", s->file_bytes);
+	counter(o, "flightrec_sideband_records", "Side-band records written.", s->records);
+	counter(o, "flightrec_scans", "Scans of /proc.", s->scans);
+	gauge(o, "flightrec_processes", NULL, "Processes that the recorder knows.", s->processes);
+	gauge(o, "flightrec_threads", NULL, "Threads that the recorder knows.", s->threads);
+	gauge(o, "flightrec_maps", NULL, "Memory maps that the recorder knows.", s->maps);
+	gauge(o, "flightrec_model_bytes", "bytes", "Memory of what it knows of processes.", s->model_bytes);
+}
+
+static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	const struct {
+		const char *outcome;
+		uint64_t n;
+	} outcomes[] = {
+		{"done", v->counters->dumps_done},
+		{"joined", v->counters->dumps_joined},
+		{"failed", v->counters->dumps_failed},
+		{"suppressed", v->counters->dumps_suppressed},
+		{"canceled", v->counters->dumps_canceled},
+		{"rescued", v->counters->dumps_rescued},
+		{"given-up", v->counters->dumps_given_up},
+	};
+	const struct fr_dumper_stats *s = &v->dumper;
+
+	fr_openmetrics_family(o, "flightrec_dumps", FR_METRIC_COUNTER, NULL, "Dumps, by what came of them.");
+	for (size_t i = 0; i < FR_ARRAY_SIZE(outcomes); i++)
+		fr_openmetrics_u64(o, LABEL("outcome", outcomes[i].outcome), outcomes[i].n);
+	counter(o, "flightrec_dumps_removed", "Dumps that were removed.", v->counters->dumps_removed);
+	counter(o, "flightrec_dumps_not_durable", "Dumps whose directory could not be synced.",
+		v->counters->dumps_not_durable);
+	gauge(o, "flightrec_dumps_queued", NULL, "Dumps that wait or are being written.", s->queued);
+	gauge(o, "flightrec_dumps_kept_bytes", "bytes", "What of the ring a dump that failed holds.",
+		s->kept ? s->kept_bytes : 0);
+}
+
+typedef void (*of_trigger)(struct fr_openmetrics *o, const struct fr_trigger_info *i);
+
+static void fired(struct fr_openmetrics *o, const struct fr_trigger_info *i)
+{
+	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->counts[FR_VERDICT_FIRE]);
+}
+
+static void joined(struct fr_openmetrics *o, const struct fr_trigger_info *i)
+{
+	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->counts[FR_VERDICT_JOIN]);
+}
+
+static void suppressed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
+{
+	for (int v = FR_VERDICT_DISABLED; v < FR_VERDICTS; v++)
+		fr_openmetrics_u64(o, LABELS("trigger", i->name, "reason", fr_verdict_name(v)), i->counts[v]);
+}
+
+static void armed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
+{
+	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->state == FR_TRIGGER_ARMED);
+}
+
+static void failed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
+{
+	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->state == FR_TRIGGER_FAILED);
+}
+
+static void arming(struct fr_openmetrics *o, const struct fr_trigger_info *i)
+{
+	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->state == FR_TRIGGER_ARMING);
+}
+
+static void add_triggers(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	static const struct {
+		const char *name, *help;
+		enum fr_metric_type type;
+		of_trigger add;
+	} families[] = {
+		{"flightrec_trigger_fired", "Anomalies that made a dump.", FR_METRIC_COUNTER, fired},
+		{"flightrec_trigger_joined", "Anomalies that shared a dump.", FR_METRIC_COUNTER, joined},
+		{"flightrec_trigger_suppressed", "Anomalies that made no dump, by the reason.",
+			FR_METRIC_COUNTER, suppressed},
+		{"flightrec_trigger_armed", "Whether a trigger is armed.", FR_METRIC_GAUGE, armed},
+		{"flightrec_trigger_failed", "Whether a trigger could not be armed.", FR_METRIC_GAUGE,
+			failed},
+		{"flightrec_trigger_arming", "Whether a trigger is still being armed.", FR_METRIC_GAUGE,
+			arming},
+	};
+	const size_t n = v->triggers ? fr_triggers_count(v->triggers) : 0;
+
+	for (size_t f = 0; f < FR_ARRAY_SIZE(families); f++) {
+		fr_openmetrics_family(o, families[f].name, families[f].type, NULL, families[f].help);
+		for (size_t i = 0; i < n; i++) {
+			struct fr_trigger_info info;
+
+			fr_triggers_info(v->triggers, i, &info);
+			families[f].add(o, &info);
+		}
+	}
+}
+
+/* The kernel's number for the CPU time of a thread of ours, as pthread_getcpuclockid() makes it. */
+static clockid_t cpu_clock_of(pid_t tid)
+{
+	return (clockid_t)(~(unsigned)tid << 3 | 6);
+}
+
+static void add_self(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	fr_openmetrics_family(o, "flightrec_cpu_seconds", FR_METRIC_COUNTER, "seconds",
+		"CPU time of the recorder's threads.");
+	for (size_t i = 0; i < FR_VIEW_THREADS; i++)
+		if (v->threads[i].tid)
+			fr_openmetrics_seconds(o, LABEL("thread", v->threads[i].name),
+				fr_now_ns(cpu_clock_of(v->threads[i].tid)));
+	seconds(o, "flightrec_process_cpu_seconds", FR_METRIC_COUNTER,
+		"CPU time of the recorder, with the kernel's workers for its writes.",
+		fr_now_ns(CLOCK_PROCESS_CPUTIME_ID));
+	gauge(o, "flightrec_resident_bytes", "bytes", "Resident memory of the recorder.",
+		fr_resident_bytes());
+}
+
+static void add_frequency(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	const struct fr_frequency *f = v->frequency;
+
+	fr_openmetrics_family(o, "flightrec_frequency_divisor", FR_METRIC_GAUGE, NULL,
+		"By what the sampling frequencies are divided, to keep CPUBudget=.");
+	fr_openmetrics_u64(o, NO_LABELS, f->budget.divisor);
+	fr_openmetrics_family(o, "flightrec_frequency_steps", FR_METRIC_COUNTER, NULL,
+		"Steps of the sampling frequencies, to keep CPUBudget=.");
+	fr_openmetrics_u64(o, LABEL("direction", "down"), f->down);
+	fr_openmetrics_u64(o, LABEL("direction", "up"), f->up);
+	fr_openmetrics_family(o, "flightrec_over_budget", FR_METRIC_GAUGE, NULL,
+		"Whether the recorder takes more than CPUBudget=, and no frequency is left to step down.");
+	fr_openmetrics_u64(o, NO_LABELS, f->budget.told);
+}
+
+int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
+{
+	struct fr_openmetrics o = {0};
+	int r;
+
+	add_head(&o, v);
+	add_events(&o, v->capture);
+	add_losses(&o, v);
+	add_ring(&o, v);
+	add_sideband(&o, v);
+	add_dumps(&o, v);
+	add_triggers(&o, v);
+	add_self(&o, v);
+	add_frequency(&o, v);
+	r = fr_openmetrics_end(&o);
+	if (r < 0)
+		fr_buf_deinit(&o.text);
+	else
+		*ret = o.text;
+	return r;
+}

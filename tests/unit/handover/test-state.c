@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* What one instance tells the next: it reads back as it was written, at any instant, and nothing else does.
+ */
+
+#include "handover/state.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+static void make(struct fr_state *s, unsigned n_events, unsigned n_ids, uint64_t salt)
+{
+	*s = (struct fr_state){.ring = "flightrec-ring-1",
+		.boot_id = "0123456789abcdef0123456789abcdef",
+		.restarts = salt,
+		.counters.next_job_id = 7,
+		.gap_ns = 123456789,
+		.lost = {1, 2, 3}};
+	for (unsigned e = 0; e < n_events; e++) {
+		struct perf_event_attr attr = {.type = 1, .config = e, .size = sizeof(attr)};
+		struct fr_event_desc *desc;
+		char name[64];
+
+		snprintf(name, sizeof(name), "event-%u-%.*s", e, (int)(e % 9), "abcdefgh");
+		assert_int_equal(fr_session_add_event(&s->session, &attr, name, NULL, 0, &desc), 0);
+		desc->until_ns = e * salt;
+		for (unsigned i = 0; i < n_ids; i++)
+			assert_int_equal(fr_event_desc_add_id(desc, 1000 * e + i + 1), 0);
+	}
+	assert_int_equal(fr_buf_append(&s->session.features[FR_FEATURE_TRACING_DATA], "tracing", 7), 0);
+	assert_int_equal(fr_buf_append(&s->config, "[Recorder]", 10), 0);
+}
+
+static void assert_same(const struct fr_state *a, const struct fr_state *b)
+{
+	struct fr_state x = *a, y = *b;
+
+	assert_int_equal(a->session.n_events, b->session.n_events);
+	for (size_t e = 0; e < a->session.n_events; e++) {
+		const struct fr_event_desc *p = &a->session.events[e], *q = &b->session.events[e];
+
+		assert_memory_equal(&p->attr, &q->attr, sizeof(p->attr));
+		assert_string_equal(p->name, q->name);
+		assert_int_equal(p->until_ns, q->until_ns);
+		assert_int_equal(p->n_ids, q->n_ids);
+		assert_memory_equal(p->ids, q->ids, p->n_ids * sizeof(*p->ids));
+	}
+	assert_int_equal(a->session.features[FR_FEATURE_TRACING_DATA].len,
+		b->session.features[FR_FEATURE_TRACING_DATA].len);
+	assert_int_equal(a->config.len, b->config.len);
+	assert_memory_equal(a->config.data, b->config.data, a->config.len);
+	x.session = y.session = (struct fr_session){0};
+	x.config = y.config = (struct fr_buf){0};
+	assert_memory_equal(&x, &y, sizeof(x));
+}
+
+static void test_round_trip(void **ctx)
+{
+	for (unsigned n = 1; n < 40; n += 13) {
+		_cleanup_state_ struct fr_state s = {0}, again = {0};
+		_cleanup_buf_ struct fr_buf b = {0};
+
+		make(&s, n, n * 3 - 3, n);
+		assert_int_equal(fr_state_encode(&s, &b), 0);
+		assert_int_equal(fr_state_decode(b.data, b.len, &again), 0);
+		assert_same(&s, &again);
+	}
+}
+
+/* A service that restarts each minute, within one lap of a ring that holds a day. */
+static void test_a_day_of_reopens_fits(void **ctx)
+{
+	_cleanup_state_ struct fr_state s = {0}, again = {0};
+	_cleanup_buf_ struct fr_buf b = {0};
+
+	make(&s, 5 * 1440, 64, 1);
+	assert_int_equal(fr_state_encode(&s, &b), 0);
+	assert_int_equal(fr_state_decode(b.data, b.len, &again), 0);
+	assert_same(&s, &again);
+}
+
+/* Cut anywhere: refused. Any byte another one: refused, or read without harm. */
+static void test_hostile(void **ctx)
+{
+	_cleanup_state_ struct fr_state s = {0};
+	_cleanup_buf_ struct fr_buf b = {0};
+
+	make(&s, 3, 2, 1);
+	assert_int_equal(fr_state_encode(&s, &b), 0);
+	for (size_t len = 0; len < b.len; len++) {
+		_cleanup_free_ uint8_t *cut = malloc(len + 1);
+		struct fr_state out = {.counters.next_job_id = 42};
+
+		memcpy(cut, b.data, len);
+		assert_int_equal(fr_state_decode(cut, len, &out), -EBADMSG);
+		assert_int_equal(out.counters.next_job_id, 42);
+	}
+	for (size_t at = 0; at < b.len; at++)
+		for (unsigned v = 1; v < 256; v <<= 1) {
+			_cleanup_state_ struct fr_state out = {0};
+			int r;
+
+			b.data[at] ^= (uint8_t)v;
+			r = fr_state_decode(b.data, b.len, &out);
+			assert_true(r == 0 || r == -EBADMSG);
+			b.data[at] ^= (uint8_t)v;
+		}
+}
+
+static void test_file_keeps_the_newest(void **ctx)
+{
+	struct fr_state_file f, g;
+	struct fr_diag d = {0};
+
+	assert_int_equal(fr_state_file_new(&f, &d), 0);
+	assert_int_equal(fr_state_file_adopt(f.fd, &g, &(struct fr_state){0}, &d), -EBADMSG);
+	for (unsigned n = 1; n < 6; n++) {
+		_cleanup_state_ struct fr_state s = {0}, out = {0};
+
+		make(&s, n, n, n);
+		assert_int_equal(fr_state_file_write(&f, &s), 0);
+		assert_int_equal(fr_state_file_adopt(f.fd, &g, &out, &d), 0);
+		assert_int_equal(g.generation, n);
+		assert_same(&s, &out);
+	}
+	close(f.fd);
+}
+
+/* A write that was cut short by a kill, at each byte in turn: what was there before is read. */
+static void test_torn_write(void **ctx)
+{
+	_cleanup_state_ struct fr_state s = {0};
+	uint8_t *map, *before;
+	const size_t slot = 16 << 20, look = 4096;
+	struct fr_state_file f, g;
+	struct fr_diag d = {0};
+
+	assert_int_equal(fr_state_file_new(&f, &d), 0);
+	map = mmap(NULL, 2 * slot, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	make(&s, 2, 3, 1);
+	for (s.restarts = 1; s.restarts <= 3; s.restarts++)
+		assert_int_equal(fr_state_file_write(&f, &s), 0);
+	before = malloc(look);
+	memcpy(before, map, look); /* generation 2 is here, 3 in the other one */
+	s.restarts = 4;
+	assert_int_equal(fr_state_file_write(&f, &s), 0);
+	for (size_t at = 0; at < 700; at++) {
+		_cleanup_state_ struct fr_state out = {0};
+
+		/* The header is written last, so nothing but it may be new and the rest old. */
+		memcpy(map, before, 32);
+		memcpy(map + 32 + at, before + 32 + at, look - 32 - at);
+		assert_int_equal(fr_state_file_adopt(f.fd, &g, &out, &d), 0);
+		assert_int_equal(out.restarts, 3);
+		f.generation = 3;
+		assert_int_equal(fr_state_file_write(&f, &s), 0);
+	}
+	free(before);
+	munmap(map, 2 * slot);
+	close(f.fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_a_day_of_reopens_fits),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_file_keeps_the_newest),
+		cmocka_unit_test(test_torn_write),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The budget, with times and CPU given to it. */
+#include "recorder/budget.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define SEC 1000000000ULL
+#define PERCENT 10000 /* ppm */
+
+struct machine {
+	struct fr_budget b;
+	uint64_t now_ns, cpu_ns;
+};
+
+static struct machine start(uint64_t ppm, unsigned divisor_max)
+{
+	struct machine m = {.now_ns = 1000 * SEC, .cpu_ns = 7 * SEC};
+
+	fr_budget_init(&m.b, ppm, divisor_max);
+	assert_int_equal(fr_budget_tick(&m.b, m.now_ns, m.cpu_ns), FR_BUDGET_STAY);
+	return m;
+}
+
+/* Five seconds at PPM of a CPU. */
+static enum fr_budget_verdict half(struct machine *m, uint64_t ppm)
+{
+	m->now_ns += 5 * SEC;
+	m->cpu_ns += 5 * SEC / 1000000 * ppm;
+	return fr_budget_tick(&m->b, m->now_ns, m->cpu_ns);
+}
+
+/* Ten: the first half decides nothing. */
+static enum fr_budget_verdict window(struct machine *m, uint64_t ppm)
+{
+	assert_int_equal(half(m, ppm), FR_BUDGET_STAY);
+	return half(m, ppm);
+}
+
+static void test_no_budget(void **state)
+{
+	struct machine m = start(0, 16);
+
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(half(&m, 900000), FR_BUDGET_STAY);
+	assert_int_equal(m.b.divisor, 1);
+}
+
+static void test_steps_down_to_the_last(void **state)
+{
+	struct machine m = start(1 * PERCENT, 16);
+
+	for (unsigned divisor = 2; divisor <= 16; divisor *= 2) {
+		assert_int_equal(window(&m, 20 * PERCENT), FR_BUDGET_DOWN);
+		assert_int_equal(m.b.divisor, divisor);
+		assert_in_range(m.b.used_ppm, 20 * PERCENT - 10, 20 * PERCENT + 10);
+	}
+	/* Told once. */
+	assert_int_equal(window(&m, 20 * PERCENT), FR_BUDGET_EXHAUSTED);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(window(&m, 20 * PERCENT), FR_BUDGET_STAY);
+	assert_int_equal(m.b.divisor, 16);
+}
+
+static void test_steps_up_after_a_quiet_minute(void **state)
+{
+	struct machine m = start(2 * PERCENT, 16);
+
+	assert_int_equal(window(&m, 3 * PERCENT), FR_BUDGET_DOWN);
+	assert_int_equal(window(&m, 3 * PERCENT), FR_BUDGET_DOWN);
+	for (int step = 2; step > 0; step--) {
+		for (int i = 0; i < 5; i++)
+			assert_int_equal(window(&m, PERCENT), FR_BUDGET_STAY);
+		assert_int_equal(window(&m, PERCENT), FR_BUDGET_UP);
+		assert_int_equal(m.b.divisor, step);
+	}
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(window(&m, PERCENT), FR_BUDGET_STAY);
+	assert_int_equal(m.b.divisor, 1);
+}
+
+/* Between half of the budget and all of it nothing moves, and a minute is quiet only as a whole. */
+static void test_hysteresis(void **state)
+{
+	struct machine m = start(2 * PERCENT, 16);
+
+	assert_int_equal(window(&m, 3 * PERCENT), FR_BUDGET_DOWN);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(window(&m, PERCENT + PERCENT / 2), FR_BUDGET_STAY);
+	for (int n = 0; n < 5; n++) {
+		for (int i = 0; i < 5; i++)
+			assert_int_equal(window(&m, PERCENT / 2), FR_BUDGET_STAY);
+		assert_int_equal(window(&m, PERCENT + PERCENT / 2), FR_BUDGET_STAY);
+	}
+	assert_int_equal(m.b.divisor, 2);
+}
+
+/* Cost that follows the frequency: it ends at a divisor and does not swing. */
+static void test_settles(void **state)
+{
+	const uint64_t full[] = {PERCENT, 3 * PERCENT, 5 * PERCENT, 9 * PERCENT, 15 * PERCENT, 33 * PERCENT};
+
+	for (size_t k = 0; k < sizeof(full) / sizeof(*full); k++) {
+		struct machine m = start(2 * PERCENT, 16);
+		unsigned ups = 0, downs = 0;
+
+		for (int i = 0; i < 1000; i++) {
+			const enum fr_budget_verdict v = window(&m, full[k] / m.b.divisor);
+
+			ups += v == FR_BUDGET_UP;
+			downs += v == FR_BUDGET_DOWN;
+		}
+		assert_in_range(ups, 0, 1);
+		assert_in_range(downs, 0, 5);
+		assert_true(m.b.divisor == 16 || full[k] / m.b.divisor <= 2 * PERCENT);
+	}
+}
+
+static void test_nothing_to_step(void **state)
+{
+	struct machine m = start(1 * PERCENT, 1);
+
+	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_EXHAUSTED);
+	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_STAY);
+	assert_int_equal(m.b.divisor, 1);
+	/* After a quiet minute it is told again. */
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(window(&m, 0), FR_BUDGET_STAY);
+	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_EXHAUSTED);
+}
+
+static void test_failed_step_is_tried_again(void **state)
+{
+	struct machine m = start(1 * PERCENT, 16);
+
+	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_DOWN);
+	fr_budget_failed(&m.b, 1);
+	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_DOWN);
+	assert_int_equal(m.b.divisor, 2);
+}
+
+static void test_another_budget(void **state)
+{
+	struct machine m = start(1 * PERCENT, 16);
+
+	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_DOWN);
+	assert_int_equal(fr_budget_change(&m.b, 1 * PERCENT), FR_BUDGET_STAY);
+	assert_int_equal(m.b.divisor, 2);
+	assert_int_equal(fr_budget_change(&m.b, 5 * PERCENT), FR_BUDGET_STAY);
+	assert_int_equal(m.b.divisor, 2);
+	assert_int_equal(fr_budget_change(&m.b, 0), FR_BUDGET_UP);
+	assert_int_equal(m.b.divisor, 1);
+	assert_int_equal(fr_budget_change(&m.b, 1 * PERCENT), FR_BUDGET_STAY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_budget),
+		cmocka_unit_test(test_steps_down_to_the_last),
+		cmocka_unit_test(test_steps_up_after_a_quiet_minute),
+		cmocka_unit_test(test_hysteresis),
+		cmocka_unit_test(test_settles),
+		cmocka_unit_test(test_nothing_to_step),
+		cmocka_unit_test(test_failed_step_is_tried_again),
+		cmocka_unit_test(test_another_budget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

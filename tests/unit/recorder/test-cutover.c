@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* Two captures of the same machine see everything, with clocks that are read a moment apart: what the cut
+   keeps of both is everything, once. */
+
+#include "recorder/cutover.h"
+#include "perfdata/record.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HITS 4000
+#define CUT_NS 10000000ULL
+
+struct record {
+	struct fr_sample s;
+	uint64_t number;
+};
+
+static struct record make(uint64_t number, uint64_t ns, uint64_t id)
+{
+	struct record r = {.s = {.header = {.type = PERF_RECORD_SAMPLE, .size = sizeof(r)},
+				   .id = id,
+				   .pid = 1,
+				   .tid = 1,
+				   .time = ns},
+		.number = number};
+
+	return r;
+}
+
+/* So much later than the hit, at most, do the two captures read the clock. */
+static void check(unsigned seed, uint64_t old_late_ns, uint64_t new_late_ns, bool same_payload)
+{
+	struct fr_cutover *c = fr_cutover_new();
+	unsigned char kept[HITS] = {0};
+
+	assert_non_null(c);
+	srandom(seed);
+	fr_cutover_set_time(c, CUT_NS);
+	for (int pass = 0; pass < 2; pass++) {
+		srandom(seed);
+		for (uint64_t i = 0; i < HITS; i++) {
+			uint64_t hit = CUT_NS - 1000000 + i * 500 + (uint64_t)random() % 100;
+			uint64_t late = (uint64_t)random(), max_ns = pass ? new_late_ns : old_late_ns;
+			struct record r = make(same_payload ? i / 4 : i, hit + (max_ns ? late % max_ns : 0),
+				(uint64_t)pass + 1);
+
+			if (!pass)
+				kept[i] += fr_cutover_keeps_old(c, &r.s.header);
+			else
+				kept[i] += fr_cutover_keeps_new(c, &r.s.header);
+		}
+	}
+	if (same_payload) {
+		for (size_t i = 0; i < HITS; i += 4)
+			assert_int_equal(kept[i] + kept[i + 1] + kept[i + 2] + kept[i + 3], 4);
+	} else {
+		for (size_t i = 0; i < HITS; i++)
+			assert_int_equal(kept[i], 1);
+	}
+	fr_cutover_free(c);
+}
+
+static void test_each_once(void **ctx)
+{
+	for (unsigned seed = 1; seed < 200; seed++) {
+		check(seed, 0, 0, false);
+		check(seed, 400, 0, false);
+		check(seed, 0, 400, false);
+		check(seed, 20000, 20000, false);
+		check(seed, 300, 300, true);
+	}
+}
+
+/* What only the new one records is taken from the cut on, and near before it. */
+static void test_without_twins(void **ctx)
+{
+	struct fr_cutover *c = fr_cutover_new();
+	struct record r;
+
+	fr_cutover_set_time(c, CUT_NS);
+	r = make(1, CUT_NS, 1);
+	assert_false(fr_cutover_keeps_old(c, &r.s.header));
+	r = make(2, CUT_NS - 2 * FR_CUTOVER_NEAR_NS, 2);
+	assert_false(fr_cutover_keeps_new(c, &r.s.header));
+	r = make(3, CUT_NS, 2);
+	assert_true(fr_cutover_keeps_new(c, &r.s.header));
+	assert_true(fr_cutover_keeps_old_run(c, 1, CUT_NS - FR_CUTOVER_NEAR_NS - 1));
+	assert_false(fr_cutover_keeps_old_run(c, 1, CUT_NS - 1));
+	assert_true(fr_cutover_keeps_new_run(c, CUT_NS + FR_CUTOVER_NEAR_NS, CUT_NS * 2));
+	assert_false(fr_cutover_keeps_new_run(c, CUT_NS, CUT_NS * 2));
+	fr_cutover_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_once),
+		cmocka_unit_test(test_without_twins),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
