@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the programs take, what the manual pages say and what the completions offer are the same. */
+/* The programs, the manual pages and the completions agree about options and keys. */
 #include "flightrec-merge/command.h"
 #include "flightrecctl/ctl.h"
 #include "config/config_private.h"
@@ -60,57 +60,50 @@ static void expect(const struct fr_buf *b, const char *file, const char *word, b
 		fail_msg("%s does not mention %s", file, word);
 }
 
-static void expect_option(
-	const struct fr_buf *man, const struct fr_buf *bash, const struct fr_buf *zsh, const char *long_name)
+/* All options of C are mentioned in the file at PATH. */
+static void expect_options(const struct fr_command_line *c, bool troff, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void expect_options(const struct fr_command_line *c, bool troff, const char *fmt, ...)
 {
-	char option[64];
+	char path[64], option[64];
+	struct fr_buf text;
+	va_list ap;
 
-	snprintf(option, sizeof(option), "--%s", long_name);
-	expect(man, "the manual page", option, true);
-	expect(bash, "bash's completion", option, false);
-	expect(zsh, "zsh's completion", option, false);
-}
-
-/* All options of C, in MANUAL of the section after its dot and in both completions. */
-static void expect_command_line(const struct fr_command_line *c, const char *manual)
-{
-	char path[64];
-	struct fr_buf man, bash, zsh;
-
-	snprintf(path, sizeof(path), "docs/man/%s", manual);
-	man = source(path);
-	snprintf(path, sizeof(path), "conf/completion/bash/%s", c->program);
-	bash = source(path);
-	snprintf(path, sizeof(path), "conf/completion/zsh/_%s", c->program);
-	zsh = source(path);
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	text = source(path);
 	for (size_t i = 0; i < c->n; i++)
-		if (*c->options[i].name)
-			expect_option(&man, &bash, &zsh, c->options[i].name);
-	fr_buf_deinit(&man);
-	fr_buf_deinit(&bash);
-	fr_buf_deinit(&zsh);
+		if (*c->options[i].name) {
+			snprintf(option, sizeof(option), "--%s", c->options[i].name);
+			expect(&text, path, option, troff);
+		}
+	fr_buf_deinit(&text);
 }
 
+/* The completions of flightrecctl read its --help (test_ctl.py). */
 static void test_options(void **state)
 {
-	expect_command_line(&fr_flightrecd_command_line, "flightrecd.8");
-	expect_command_line(&ctl_command_line, "flightrecctl.1");
-	expect_command_line(&merge_command_line, "flightrec-merge.1");
+	const struct fr_command_line *others[] = {&fr_flightrecd_command_line, &merge_command_line};
+
+	expect_options(&fr_flightrecd_command_line, true, "docs/man/flightrecd.8");
+	expect_options(ctl_command_line(), true, "docs/man/flightrecctl.1");
+	expect_options(&merge_command_line, true, "docs/man/flightrec-merge.1");
+	for (size_t i = 0; i < FR_ARRAY_SIZE(others); i++) {
+		expect_options(others[i], false, "conf/completion/bash/%s", others[i]->program);
+		expect_options(others[i], false, "conf/completion/zsh/_%s", others[i]->program);
+	}
 }
 
 static void test_verbs(void **state)
 {
 	_cleanup_buf_ struct fr_buf man = source("docs/man/flightrecctl.1");
-	_cleanup_buf_ struct fr_buf bash = source("conf/completion/bash/flightrecctl");
-	_cleanup_buf_ struct fr_buf zsh = source("conf/completion/zsh/_flightrecctl");
 	size_t n;
-	const struct ctl_verb *verbs = ctl_verbs(&n);
+	const struct ctl_verb *const *verbs = ctl_verbs(&n);
 
-	for (size_t i = 0; i < n; i++) {
-		expect(&man, "flightrecctl(1)", verbs[i].name, true);
-		expect(&bash, "bash's completion", verbs[i].name, false);
-		expect(&zsh, "zsh's completion", verbs[i].name, false);
-	}
+	for (size_t i = 0; i < n; i++)
+		expect(&man, "flightrecctl(1)", verbs[i]->name, true);
 }
 
 /* KEY= in the part of MAN that is about its section: some sections have keys of one name. */

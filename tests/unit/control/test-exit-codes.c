@@ -16,16 +16,15 @@
 static int run(const char *const *words)
 {
 	const struct ctl_verb *verb;
-	struct ctl ctl = {0};
 	char *argv[16] = {(char *)"flightrecctl"};
 	int argc = 1, r;
 
 	for (; *words; words++)
 		argv[argc++] = (char *)*words;
-	r = ctl_parse(&ctl, argc, argv, &verb, NULL);
+	r = ctl_parse(argc, argv, &verb, NULL);
 	if (r != 0)
 		return r < 0 ? FR_EXIT_USAGE : FR_EXIT_OK;
-	return verb->run(&ctl);
+	return verb->run();
 }
 #define RUN(...) run((const char *[]){__VA_ARGS__, NULL})
 
