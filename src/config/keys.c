@@ -474,14 +474,14 @@ static const char *section_name(const void *ctx, size_t i)
 static int unknown_section(const char *section, const char *name, struct fr_diag *d)
 {
 	_cleanup_free_ char *word = strndup(section, strcspn(section, " "));
-	const char *near = word ? fr_nearest(section, section_name, NULL, 3) : NULL;
+	const char *near = word ? fr_nearest_name(section, section_name, NULL, 3) : NULL;
 	char hint[128] = "the sections are [Recorder], [Dump], [Triggers] and [Trigger NAME]";
 
 	if (!*section)
 		return fr_fail(
 			d, -EINVAL, "begin with [Recorder] or [Dump]", "%s= stands before any section", name);
 	if (word && strlen(word) < strlen(section) &&
-		fr_nearest(word, section_name, NULL, 3) == section_name(NULL, 2))
+		fr_nearest_name(word, section_name, NULL, 3) == section_name(NULL, 2))
 		snprintf(hint, sizeof(hint), "did you mean [Trigger%s]?", section + strlen(word));
 	else if (near)
 		snprintf(hint, sizeof(hint), "did you mean [%s]?", near);
@@ -490,7 +490,7 @@ static int unknown_section(const char *section, const char *name, struct fr_diag
 
 static int unknown_key(const char *section, const char *name, struct fr_diag *d)
 {
-	const char *near = fr_nearest(name, key_name, NULL, FR_ARRAY_SIZE(keys));
+	const char *near = fr_nearest_name(name, key_name, NULL, FR_ARRAY_SIZE(keys));
 	char hint[128] = "flightrecd --help-config lists all";
 	const char *where = NULL; /* some keys have one in two sections */
 

@@ -105,7 +105,7 @@ SETTER(set_probe)
 					 key->name, value, t->name)
 			       : 0;
 	(void)fr_probes(&n);
-	near = fr_nearest(value, probe_name, NULL, n);
+	near = fr_nearest_name(value, probe_name, NULL, n);
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean %s?", near);
 	return fr_fail(d, -EINVAL, hint, "%s= is no built-in probe: '%s'", key->name, value);
@@ -427,7 +427,7 @@ static const char *key_name(const void *ctx, size_t i)
 
 static int unknown_key(const char *name, const char *key, struct fr_diag *d)
 {
-	const char *near = fr_nearest(key, key_name, NULL, FR_ARRAY_SIZE(keys));
+	const char *near = fr_nearest_name(key, key_name, NULL, FR_ARRAY_SIZE(keys));
 	char hint[128] = "flightrecd --help-config lists all";
 
 	if (near)
@@ -496,7 +496,7 @@ static int no_source(const struct fr_trigger_config *t, struct fr_diag *d)
 	size_t n;
 
 	(void)fr_probes(&n);
-	near = fr_nearest(t->name, probe_name, NULL, n);
+	near = fr_nearest_name(t->name, probe_name, NULL, n);
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean [Trigger %s]?", near);
 	return fr_fail(d, -EINVAL, hint, "[Trigger %s] has no source", t->name);

@@ -39,7 +39,7 @@ void fr_deferred_run(struct fr_deferred_calls *calls, void *ctx)
 	for (size_t i = 0; i < calls->n; i++) {
 		struct fr_deferred_call *c = &calls->v[i];
 
-		if (fr_call_gone(c->call))
+		if (fr_call_is_abandoned(c->call))
 			fr_call_reply(c->call, NULL);
 		else
 			c->method->handle(ctx, c->call, c->parameters);

@@ -17,7 +17,7 @@ static void end_call(struct fr_subscribers *s, size_t i)
 static void end_abandoned(struct fr_subscribers *s)
 {
 	for (size_t i = 0; i < FR_SUBSCRIBERS_MAX; i++)
-		if (s->v[i].call && fr_call_gone(s->v[i].call))
+		if (s->v[i].call && fr_call_is_abandoned(s->v[i].call))
 			end_call(s, i);
 }
 

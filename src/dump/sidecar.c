@@ -47,7 +47,7 @@ static bool add_origin(cJSON *meta)
 	char boot_id[FR_BOOT_ID_SIZE];
 	struct utsname u;
 
-	if (fr_boot_id(boot_id) == 0 && !cJSON_AddStringToObject(meta, "boot_id", boot_id))
+	if (fr_boot_id_read(boot_id) == 0 && !cJSON_AddStringToObject(meta, "boot_id", boot_id))
 		return false;
 	return uname(&u) < 0 || cJSON_AddStringToObject(meta, "host", u.nodename);
 }

@@ -17,7 +17,7 @@
 
 #define QUEUE_MAX 16u
 #define NICE 10
-/* How long the end of the recorder waits for what is queued. */
+/* How long the end of the recorder waits for queued dumps. */
 #define STOP_NS (10 * FR_NSEC_PER_SEC)
 
 struct fr_collector {
@@ -72,8 +72,8 @@ static void keep_objects(struct fr_collector *c, const struct fr_hits *hits, con
 		(unsigned long long)missed);
 }
 
-/* Copies go to where the dumps are. What cannot be opened anew is told by the copies that fail. */
-static void follow(struct fr_collector *c)
+/* Open the cache in the directory that the path names now. If that fails, the copies fail and report it. */
+static void follow_directory(struct fr_collector *c)
 {
 	struct fr_object_cache *next;
 
@@ -83,7 +83,7 @@ static void follow(struct fr_collector *c)
 	c->cache = next;
 }
 
-static void look_at(struct fr_collector *c, const char *name)
+static void collect_dump(struct fr_collector *c, const char *name)
 {
 	struct fr_hits *hits = NULL;
 	struct fr_diag d = {0};
@@ -93,7 +93,7 @@ static void look_at(struct fr_collector *c, const char *name)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", c->config.dirfd, name);
 	if (access(path, F_OK) < 0 || is_too_late(c))
 		return; /* removed meanwhile */
-	follow(c);
+	follow_directory(c);
 	r = fr_hits_read(path, &hits, &d);
 	if (r < 0) {
 		fr_log_diag(LOG_WARNING, &d, r);
@@ -128,7 +128,7 @@ static void *collector_main(void *arg)
 		c->first = (c->first + 1) % QUEUE_MAX;
 		c->n--;
 		fr_unlock(&c->lock);
-		look_at(c, name);
+		collect_dump(c, name);
 		fr_lock(&c->lock);
 	}
 	fr_unlock(&c->lock);

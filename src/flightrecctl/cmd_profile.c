@@ -180,7 +180,7 @@ static const char *name_at(const void *ctx, size_t i)
 
 static int check_name(const struct profiles *p, const char *name, struct fr_diag *d)
 {
-	const char *near = fr_nearest(name, name_at, p, (size_t)p->n);
+	const char *near = fr_nearest_name(name, name_at, p, (size_t)p->n);
 	char hint[128];
 
 	for (int i = 0; i < p->n; i++)

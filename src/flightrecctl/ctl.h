@@ -26,7 +26,7 @@
 
 /* What the command line says to all verbs. ctl_parse() sets it. */
 extern struct ctl {
-	enum fr_json json;
+	enum fr_json_mode json;
 	bool no_pager, no_legend, verbose, utc;
 	const char *socket, *directory; /* NULL: not given */
 	char **args;			/* after the verb, ended by NULL */
@@ -41,7 +41,7 @@ enum ctl_kind {
 	CTL_TIME,  /* ns of wall time */
 	CTL_SIZE,  /* bytes */
 	CTL_COUNT, /* a number */
-	CTL_JSON,  /* enum fr_json */
+	CTL_JSON,  /* enum fr_json_mode */
 	CTL_HELP,
 	CTL_VERSION,
 };

@@ -167,7 +167,7 @@ static int set_option(const struct ctl_option *o, struct fr_diag *d)
 		*(const char **)o->to = optarg;
 		return 0;
 	case CTL_JSON:
-		return fr_json_parse(optarg, o->to, d);
+		return fr_json_mode_parse(optarg, o->to, d);
 	case CTL_HELP:
 		print_help();
 		return 1;
@@ -210,7 +210,7 @@ static int report_unknown_verb(const char *name, struct fr_diag *d)
 {
 	size_t n;
 	const struct ctl_verb *const *verbs = ctl_verbs(&n);
-	const char *near = fr_nearest(name, verb_name, verbs, n);
+	const char *near = fr_nearest_name(name, verb_name, verbs, n);
 	char hint[128];
 
 	snprintf(hint, sizeof(hint), "%s%s%sflightrecctl --help lists verbs and options",
@@ -255,13 +255,13 @@ static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
 static int check_arguments(const struct ctl_verb *verb, struct fr_diag *d)
 {
 	const char *hint = "flightrecctl --help lists verbs and options";
-	enum fr_json form;
+	enum fr_json_mode mode;
 
 	if (ctl.n_args < verb->least_args)
 		return fr_fail(d, -EINVAL, hint, "%s needs an argument: %s", verb->name, verb->argument);
 	if (ctl.n_args <= verb->most_args)
 		return 0;
-	if (fr_json_parse(ctl.args[verb->most_args], &form, NULL) == 0)
+	if (fr_json_mode_parse(ctl.args[verb->most_args], &mode, NULL) == 0)
 		hint = "write the value of --json after an =, as in --json=short";
 	return fr_fail(
 		d, -EINVAL, hint, "%s: unexpected argument '%s'", verb->name, ctl.args[verb->most_args]);

@@ -137,8 +137,8 @@ static void log_reloaded(const struct reload *x)
 void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
 {
 	*ret = *why;
-	fr_utf8_tidy(ret->what); /* it quotes a file that may be anything */
-	fr_utf8_tidy(ret->hint);
+	fr_utf8_sanitize(ret->what); /* it quotes a file that may be anything */
+	fr_utf8_sanitize(ret->hint);
 	fr_log_struct(LOG_ERR, FR_MSG_OLD_CONFIG, NULL, 0,
 		"the configuration cannot be used, that of before stays in force: %s%s%s", ret->what,
 		ret->hint[0] ? "\n  " : "", ret->hint);

@@ -311,7 +311,7 @@ static void close_parts(struct fr_daemon *m)
 
 int fr_stages_open(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {
-	int r = fr_boot_id(m->boot_id);
+	int r = fr_boot_id_read(m->boot_id);
 
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot read the boot id of this machine");

@@ -50,7 +50,7 @@ void fr_start_report_failure(const struct fr_diag *d, int code)
 
 	fr_log_diag(LOG_ERR, d, code);
 	snprintf(text, sizeof(text), "%s", d->what);
-	fr_utf8_tidy(text);
+	fr_utf8_sanitize(text);
 	sd_notifyf(0, "STATUS=cannot start: %s", text);
 }
 

@@ -43,7 +43,7 @@ static int on_join(
 	struct fr_daemon *m = ctx;
 	const struct fr_dump_asked asked = asked_of(m, window_ns, post_ns);
 	cJSON *json = fr_cause_json(cause, (uid_t)-1);
-	int r = json ? fr_dumper_join(m->dumper, json, &asked, cause->time_ns, ret_id) : -ENOMEM;
+	int r = json ? fr_dumper_coalesce(m->dumper, json, &asked, cause->time_ns, ret_id) : -ENOMEM;
 
 	if (r < 0)
 		cJSON_Delete(json);

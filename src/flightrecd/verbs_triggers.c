@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The methods of the control socket that are about triggers. */
 #include "base/log.h"
+#include "base/json.h"
 #include "control/interface.h"
 #include "flightrecd/verbs.h"
 #include "reporting/trigger_json.h"
@@ -12,14 +13,6 @@
 
 /* Less than a reply may have: a decision is at most a few KiB. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
-
-static void add_u64(cJSON *o, const char *name, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	cJSON_AddRawToObject(o, name, text);
-}
 
 /* Nothing is armed any more at the end. True where CALL has got its answer. */
 static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
@@ -55,8 +48,8 @@ void fr_verb_triggers(void *daemon, struct fr_call *call, const cJSON *parameter
 	token_ns = fr_policy_next_token_ns(&p, now_ns);
 	cJSON_AddNumberToObject(reply, "tokens", fr_policy_tokens(&p, now_ns));
 	cJSON_AddNumberToObject(reply, "burst", p.interval_ns ? p.burst : 0);
-	add_u64(reply, "interval_ns", p.interval_ns);
-	add_u64(reply, "next_token_ns", token_ns ? token_ns - now_ns : 0);
+	fr_json_add_u64(reply, "interval_ns", p.interval_ns);
+	fr_json_add_u64(reply, "next_token_ns", token_ns ? token_ns - now_ns : 0);
 	fr_call_reply(call, reply);
 }
 
@@ -93,7 +86,7 @@ void fr_verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *param
 		return;
 	}
 	reply = cJSON_CreateObject();
-	add_u64(reply, "id", id);
+	fr_json_add_u64(reply, "id", id);
 	fr_call_reply(call, reply);
 }
 

@@ -176,7 +176,7 @@ static void add_frequency(const struct fr_view *v, cJSON *status)
 	cJSON_AddNumberToObject(o, "divisor", b->divisor);
 	cJSON_AddNumberToObject(o, "steps_down", (double)f->down);
 	cJSON_AddNumberToObject(o, "steps_up", (double)f->up);
-	cJSON_AddBoolToObject(o, "exhausted", b->told);
+	cJSON_AddBoolToObject(o, "exhausted", b->is_exhausted);
 }
 
 static void add_kept(cJSON *dumps, const struct fr_dumper_stats *s, uint64_t now_ns)

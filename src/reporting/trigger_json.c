@@ -2,6 +2,7 @@
 #include "reporting/trigger_json.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/timestamp.h"
 #include "base/units.h"
@@ -11,14 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_u64(cJSON *o, const char *name, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	cJSON_AddRawToObject(o, name, text);
-}
-
 /* NAME_at_ns and NAME_age_ns, where AT_NS is known. */
 static void add_moment(cJSON *o, const char *name, uint64_t at_ns, uint64_t now_ns)
 {
@@ -27,9 +20,9 @@ static void add_moment(cJSON *o, const char *name, uint64_t at_ns, uint64_t now_
 	if (!at_ns)
 		return;
 	snprintf(key, sizeof(key), "%s_at_ns", name);
-	add_u64(o, key, at_ns);
+	fr_json_add_u64(o, key, at_ns);
 	snprintf(key, sizeof(key), "%s_age_ns", name);
-	add_u64(o, key, now_ns > at_ns ? now_ns - at_ns : 0);
+	fr_json_add_u64(o, key, now_ns > at_ns ? now_ns - at_ns : 0);
 }
 
 static void add_counts(cJSON *o, const uint64_t counts[static FR_VERDICTS])
@@ -39,13 +32,13 @@ static void add_counts(cJSON *o, const uint64_t counts[static FR_VERDICTS])
 
 	for (int v = 0; v < FR_VERDICTS; v++)
 		asked += counts[v];
-	add_u64(o, "asked", asked);
-	add_u64(o, "fired", counts[FR_VERDICT_FIRE]);
-	add_u64(o, "joined", counts[FR_VERDICT_JOIN]);
+	fr_json_add_u64(o, "asked", asked);
+	fr_json_add_u64(o, "fired", counts[FR_VERDICT_FIRE]);
+	fr_json_add_u64(o, "joined", counts[FR_VERDICT_JOIN]);
 	suppressed = cJSON_AddObjectToObject(o, "suppressed");
 	for (int v = FR_VERDICT_DISABLED; v < FR_VERDICTS; v++)
 		if (counts[v])
-			add_u64(suppressed, fr_verdict_name(v), counts[v]);
+			fr_json_add_u64(suppressed, fr_verdict_name(v), counts[v]);
 }
 
 /* Why a trigger is not armed yet. */
@@ -88,9 +81,9 @@ static void add_source(cJSON *o, const struct fr_trigger_info *i, uint64_t now_n
 		cJSON_AddStringToObject(o, "gone", i->stats.gone);
 	cJSON_AddStringToObject(o, "unit", fr_cause_unit_name(i->stats.unit));
 	if (i->stats.threshold)
-		add_u64(o, "threshold", i->stats.threshold);
+		fr_json_add_u64(o, "threshold", i->stats.threshold);
 	if (i->stats.last_ns)
-		add_u64(o, "last_value", i->stats.last);
+		fr_json_add_u64(o, "last_value", i->stats.last);
 	add_moment(o, "last_value", i->stats.last_ns, now_ns);
 }
 
@@ -99,11 +92,11 @@ static void add_policy(
 {
 	const struct fr_trigger_config *c = i->config;
 
-	add_u64(o, "cooldown_ns", c->cooldown_ns);
-	add_u64(o, "cooldown_left_ns", i->quiet_until_ns > now_ns ? i->quiet_until_ns - now_ns : 0);
-	add_u64(o, "min_fill_ns", c->min_fill_ns);
-	add_u64(o, "window_ns", c->window_ns == FR_TRIGGER_UNSET ? config->window_ns : c->window_ns);
-	add_u64(o, "post_ns", c->post_ns == FR_TRIGGER_UNSET ? config->post_trigger_ns : c->post_ns);
+	fr_json_add_u64(o, "cooldown_ns", c->cooldown_ns);
+	fr_json_add_u64(o, "cooldown_left_ns", i->quiet_until_ns > now_ns ? i->quiet_until_ns - now_ns : 0);
+	fr_json_add_u64(o, "min_fill_ns", c->min_fill_ns);
+	fr_json_add_u64(o, "window_ns", c->window_ns == FR_TRIGGER_UNSET ? config->window_ns : c->window_ns);
+	fr_json_add_u64(o, "post_ns", c->post_ns == FR_TRIGGER_UNSET ? config->post_trigger_ns : c->post_ns);
 }
 
 cJSON *fr_trigger_json(const struct fr_trigger_info *i, const struct fr_config *config, uint64_t now_ns)
@@ -114,9 +107,9 @@ cJSON *fr_trigger_json(const struct fr_trigger_info *i, const struct fr_config *
 	if (i->config->origin)
 		cJSON_AddStringToObject(o, "origin", i->config->origin);
 	add_counts(o, i->counts);
-	add_u64(o, "cooled", i->stats.cooled);
-	add_u64(o, "lost", i->stats.lost);
-	add_u64(o, "bad", i->stats.bad);
+	fr_json_add_u64(o, "cooled", i->stats.cooled);
+	fr_json_add_u64(o, "lost", i->stats.lost);
+	fr_json_add_u64(o, "bad", i->stats.bad);
 	add_policy(o, config, i, now_ns);
 	add_moment(o, "last_fired", i->last_fired_ns, now_ns);
 	if (i->last_file[0])
@@ -131,20 +124,20 @@ cJSON *fr_decision_json(const struct fr_decision *d)
 	cJSON *o = cJSON_CreateObject();
 	char text[FR_STAMP_SIZE];
 
-	add_u64(o, "id", d->id);
+	fr_json_add_u64(o, "id", d->id);
 	fr_rfc3339_format(fr_clock_to_realtime(&pair, d->at_ns), text);
 	cJSON_AddStringToObject(o, "time", text);
-	add_u64(o, "monotonic_ns", d->at_ns);
-	add_u64(o, "age_ns", now_ns > d->at_ns ? now_ns - d->at_ns : 0);
+	fr_json_add_u64(o, "monotonic_ns", d->at_ns);
+	fr_json_add_u64(o, "age_ns", now_ns > d->at_ns ? now_ns - d->at_ns : 0);
 	cJSON_AddStringToObject(o, "trigger", d->cause.trigger);
 	cJSON_AddStringToObject(o, "verdict", fr_verdict_name(d->verdict));
 	cJSON_AddStringToObject(o, "why", d->why);
 	if (d->dump_id)
-		add_u64(o, "dump_id", d->dump_id);
+		fr_json_add_u64(o, "dump_id", d->dump_id);
 	if (d->file[0])
 		cJSON_AddStringToObject(o, "file", d->file);
-	add_u64(o, "repeats", d->repeats);
-	add_u64(o, "last_age_ns", now_ns > d->last_ns ? now_ns - d->last_ns : 0);
+	fr_json_add_u64(o, "repeats", d->repeats);
+	fr_json_add_u64(o, "last_age_ns", now_ns > d->last_ns ? now_ns - d->last_ns : 0);
 	cJSON_AddItemToObject(o, "cause", fr_cause_json(&d->cause, (uid_t)-1));
 	return o;
 }

@@ -104,7 +104,7 @@ static int run(struct scan *s, const struct fr_scan_config *c)
 
 	s->data_maps = c->data_maps;
 	/* Even with it, a process of its own kind may be kept from us. */
-	s->may_trace = fr_capable(CAP_SYS_PTRACE);
+	s->may_trace = fr_has_capability(CAP_SYS_PTRACE);
 	if (r == 0 && c->n_pids == 0)
 		r = scan_all_tasks(s);
 	for (size_t i = 0; i < c->n_pids && r == 0; i++)
