@@ -178,8 +178,8 @@ static int prepare(struct dump *x, struct fr_diag *d)
 
 	if (r < 0)
 		return r;
-	fr_session_drop_closed(&x->session, fr_snapshot_low_watermark(x->snapshot));
-	r = fr_session_join_same(&x->session);
+	fr_session_drop_closed_events(&x->session, fr_snapshot_low_watermark(x->snapshot));
+	r = fr_session_join_equal_events(&x->session);
 	fr_session_set_sideband_stacks(&x->session);
 	if (r == 0)
 		r = fr_feature_set_event_desc(&x->session);
@@ -234,15 +234,15 @@ static int write_content(struct dump *x)
 	int r = fr_file_begin(&x->out, &x->session, &sink);
 
 	if (r == 0)
-		r = fr_file_records(&x->out, x->state.data, x->state.len);
+		r = fr_file_write_records(&x->out, x->state.data, x->state.len);
 	if (r == 0)
-		r = fr_file_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
+		r = fr_file_write_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)
-		r = fr_file_records(&x->out, x->since.data, x->since.len);
+		r = fr_file_write_records(&x->out, x->since.data, x->since.len);
 	/* These follow the round because a merge may drop what precedes it, and no auxiliary file has them.
 	 */
 	if (r == 0)
-		r = fr_file_records(&x->out, x->maps.data, x->maps.len);
+		r = fr_file_write_records(&x->out, x->maps.data, x->maps.len);
 	if (r == 0)
 		r = write_frames(x);
 	if (r == 0)

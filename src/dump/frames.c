@@ -127,7 +127,7 @@ static int write_compressed(struct fr_frames *f, const void *zstd, size_t len, s
 {
 	f->raw_bytes += raw_len;
 	f->packed_bytes += len;
-	return fr_file_compressed(f->out, zstd, len);
+	return fr_file_write_frame(f->out, zstd, len);
 }
 
 /* Write the LEN bytes of f->raw: compressed if the dump is compressed and they can be, else plain. */
@@ -136,10 +136,10 @@ static int write_raw(struct fr_frames *f, size_t len)
 	size_t n;
 
 	if (!f->params->compress)
-		return fr_file_records(f->out, f->raw, len);
+		return fr_file_write_records(f->out, f->raw, len);
 	n = ZSTD_compressCCtx(f->pack, f->packed, f->packed_cap, f->raw, len, f->params->level);
 	if (ZSTD_isError(n))
-		return fr_file_records(f->out, f->raw, len);
+		return fr_file_write_records(f->out, f->raw, len);
 	return write_compressed(f, f->packed, n, len);
 }
 
@@ -190,7 +190,7 @@ static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 	if (r == 0)
 		r = fr_build_ids_collect(f->build_ids, f->session, f->jit_maps.data, f->jit_maps.len, NULL);
 	if (r == 0 && f->jit_maps.len > 0)
-		r = fr_file_records(f->out, f->jit_maps.data, f->jit_maps.len);
+		r = fr_file_write_records(f->out, f->jit_maps.data, f->jit_maps.len);
 	f->jit_maps.len = 0;
 	return r < 0 ? r : fr_trigger_samples_write(f->trigger_samples, f->out, last_ns);
 }

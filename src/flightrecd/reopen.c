@@ -22,7 +22,7 @@ static void drop_closed_events(struct fr_daemon *m)
 
 	fr_history_stats(m->history, &ring);
 	fr_tracker_stats(m->tracker, &tracker);
-	fr_session_drop_closed(
+	fr_session_drop_closed_events(
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
@@ -35,7 +35,7 @@ static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	if (r < 0)
 		return r;
 	drop_closed_events(m);
-	if (fr_session_unite(&next->session, &m->recording.session) < 0)
+	if (fr_session_add_older_events(&next->session, &m->recording.session) < 0)
 		return fr_fail_errno(d, -ENOMEM, NULL, "cannot unite the events with those of before");
 	return 0;
 }

@@ -180,7 +180,7 @@ int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session,
 
 	if (h->ring_fd < 0)
 		return 0;
-	r = fr_session_unite(session, &h->state.session);
+	r = fr_session_add_older_events(session, &h->state.session);
 	if (r == -EBADMSG) {
 		refuse(h, "its formats of tracepoints are damaged");
 		close(TAKE_FD(h->ring_fd));

@@ -273,7 +273,7 @@ static void take_sample(struct fr_hits *h, const struct perf_event_header *recor
 
 	p->pid = (pid_t)((const struct fr_sample *)record)->pid;
 	if (e)
-		fr_sample_addresses(e->attr, record, take_address, h);
+		fr_sample_for_each_address(e->attr, record, take_address, h);
 }
 
 static int take(struct fr_hits *h, const struct perf_event_header *record)

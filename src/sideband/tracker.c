@@ -298,7 +298,7 @@ static int init(struct fr_tracker *k, const struct fr_tracker_config *config)
 	if (r == 0)
 		r = fr_session_copy(config->session, &k->session);
 	if (r == 0)
-		r = fr_session_join_same(&k->session);
+		r = fr_session_join_equal_events(&k->session);
 	if (r == 0)
 		r = fr_queue_new(bytes, &k->evicted);
 	if (r == 0)
@@ -335,7 +335,7 @@ int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **r
 		}
 	}
 	if (r == 0)
-		r = fr_pipe_head(&k->session, &head);
+		r = fr_pipe_append_head(&k->session, &head);
 	if (r == 0 && !k->file)
 		r = fr_auxfile_open(config->dirfd, head.data, head.len, &k->file, d);
 	if (r < 0) {

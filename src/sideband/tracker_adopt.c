@@ -168,7 +168,7 @@ void tracker_describe(struct fr_tracker *k, const struct fr_session *known)
 
 		e.n_ids = e.attr.comm ? count_new(&e, known) : 0;
 		if (e.n_ids)
-			r = fr_pipe_event(&e, &b);
+			r = fr_pipe_append_event(&e, &b);
 	}
 	k->compaction.described++;
 	if (r == 0)
@@ -180,7 +180,8 @@ static void begin_anew(struct fr_tracker *k)
 {
 	_cleanup_buf_ struct fr_buf head = {0};
 
-	if (fr_pipe_head(&k->session, &head) == 0 && fr_auxfile_begin_anew(k->file, head.data, head.len) == 0)
+	if (fr_pipe_append_head(&k->session, &head) == 0 &&
+		fr_auxfile_begin_anew(k->file, head.data, head.len) == 0)
 		return;
 	/* Two recordings in one file would be none. */
 	(void)fr_auxfile_cut(k->file, 0);
@@ -220,7 +221,7 @@ int fr_tracker_set_session(struct fr_tracker *k, const struct fr_session *s, uin
 	int r = fr_session_copy(s, &copy);
 
 	if (r == 0)
-		r = fr_session_join_same(&copy);
+		r = fr_session_join_equal_events(&copy);
 	if (r < 0) {
 		fr_session_deinit(&copy);
 		return r;

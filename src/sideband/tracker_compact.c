@@ -78,7 +78,7 @@ static int begin(struct fr_tracker *k)
 
 	c->slice.len = 0;
 	c->cursor = (struct fr_model_cursor){0};
-	r = fr_pipe_head(&k->session, &c->slice);
+	r = fr_pipe_append_head(&k->session, &c->slice);
 	if (r == 0)
 		r = fr_auxfile_next_create(k->file, c->slice.data, c->slice.len);
 	if (r == 0)

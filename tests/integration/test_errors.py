@@ -477,8 +477,8 @@ MERGE_MISTAKES = [
     ("--json=x {empty}", "pretty"),
     ("--service {empty}", "SERVICE_RESULT"),
     ("-o /no/such/x {text}", "/no/such"),
-    ("-o {empty} {text}", "{empty} is no ordinary file"),
-    ("-o /dev/null {text}", "/dev/null is no ordinary file"),
+    ("-o {empty} {text}", "{empty} is not a regular file"),
+    ("-o /dev/null {text}", "/dev/null is not a regular file"),
 ]
 
 RECORD_MISTAKES = [

@@ -142,7 +142,7 @@ int main(int argc, char *argv[])
 			add_number(&s, copy.args[1], fr_record_time(h));
 	}
 	if (x < 0 || fr_reader_damage(r)->damaged)
-		errx(1, "%s: %s", argv[1], x < 0 ? strerror(-x) : fr_reader_damage(r)->what);
+		errx(1, "%s: %s", argv[1], x < 0 ? strerror(-x) : fr_reader_damage(r)->text);
 	printf("{\"first\":%" PRIu64 ",\"last\":%" PRIu64 ",\"count\":%" PRIu64 ",\"missing\":%" PRIu64
 	       ",\"twice\":%" PRIu64 ",\"backwards\":%" PRIu64 ",\"first_ns\":%" PRIu64
 	       ",\"last_ns\":%" PRIu64 ",\"holes\":[",

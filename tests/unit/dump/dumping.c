@@ -136,7 +136,7 @@ static uint64_t read_whole(const struct dumping *f, const char *name)
 	while (fr_reader_next(r, &h, NULL) == 1)
 		samples += h->type == PERF_RECORD_SAMPLE;
 	if (fr_reader_damage(r)->damaged)
-		fail_msg("%s: %s", path, fr_reader_damage(r)->what);
+		fail_msg("%s: %s", path, fr_reader_damage(r)->text);
 	fr_reader_free(r);
 	return samples;
 }

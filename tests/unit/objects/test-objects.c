@@ -326,17 +326,17 @@ static void test_addresses_of_a_sample(void **state)
 		.used = 8};
 	uint64_t sum = 0;
 
-	fr_sample_addresses(&attr, &s.h, count_address, &sum);
+	fr_sample_for_each_address(&attr, &s.h, count_address, &sum);
 	assert_int_equal(sum, 1000 + 2000 + 3 + 5);
 	for (uint16_t size = sizeof(s.h); size < sizeof(s); size += 8) {
 		s.h.size = size;
 		sum = 0;
-		fr_sample_addresses(&attr, &s.h, count_address, &sum);
+		fr_sample_for_each_address(&attr, &s.h, count_address, &sum);
 		assert_true(sum <= 3003);
 	}
 	s.h.size = sizeof(s);
 	s.n = UINT64_MAX;
-	fr_sample_addresses(&attr, &s.h, count_address, &sum);
+	fr_sample_for_each_address(&attr, &s.h, count_address, &sum);
 }
 
 int main(void)

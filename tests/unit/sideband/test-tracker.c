@@ -528,8 +528,8 @@ static void open_anew(struct fixture *f, uint64_t id, uint64_t since)
 
 	assert_int_equal(
 		fr_session_add_event(&next, &f->session.events[0].attr, "dummy:HG", &id, 1, NULL), 0);
-	fr_session_drop_closed(&f->session, since);
-	assert_int_equal(fr_session_unite(&next, &f->session), 0);
+	fr_session_drop_closed_events(&f->session, since);
+	assert_int_equal(fr_session_add_older_events(&next, &f->session), 0);
 	fr_session_close_events(&next, id);
 	memcpy(next.features, f->session.features, sizeof(next.features));
 	memset(f->session.features, 0, sizeof(f->session.features));
