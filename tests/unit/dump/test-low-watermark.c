@@ -169,7 +169,7 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* What a reader of a dump finds. */
+/* The findings of a reader of a dump. */
 struct reader {
 	uint64_t name[PIDS];
 	uint64_t samples, right; /* with their right name */
