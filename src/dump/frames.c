@@ -165,7 +165,7 @@ static int write_section(struct fr_frames *f, const struct section *s)
 		return 0;
 	/* Side-band is always decompressed, because it names files and run-time code. */
 	if (!copied || !s->samples)
-		n = fr_section_open(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
+		n = fr_section_decompress(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
 	if (n >= 0 && (coverage == PARTIAL || strip))
 		n = fr_section_filter(f->raw, (size_t)n, s->from_ns, s->to_ns, strip, &kept);
 	if (n < 0)

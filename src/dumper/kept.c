@@ -21,7 +21,7 @@ static void update_stats(struct fr_dumper *p, uint64_t lost)
 	uint64_t frames, bytes = 0;
 
 	if (k->job)
-		fr_snapshot_bounds(k->snapshot, &frames, &bytes);
+		fr_snapshot_size(k->snapshot, &frames, &bytes);
 	fr_lock(&p->lock);
 	p->stats.kept = k->job;
 	p->stats.kept_bytes = bytes;
@@ -102,7 +102,7 @@ static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_k
 static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 {
 	struct fr_dump_job *job = TAKE_PTR(p->kept.job);
-	uint64_t samples = last ? p->kept.samples : fr_snapshot_only_here(p->kept.snapshot);
+	uint64_t samples = last ? p->kept.samples : fr_snapshot_evicted_samples(p->kept.snapshot);
 
 	forget(p);
 	job->outcome = FR_OUTCOME_GIVEN_UP;

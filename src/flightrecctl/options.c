@@ -255,13 +255,13 @@ static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
 static int check_arguments(const struct ctl_verb *verb, struct fr_diag *d)
 {
 	const char *hint = "flightrecctl --help lists verbs and options";
-	enum fr_json_mode mode;
+	enum fr_json_mode form;
 
 	if (ctl.n_args < verb->least_args)
 		return fr_fail(d, -EINVAL, hint, "%s needs an argument: %s", verb->name, verb->argument);
 	if (ctl.n_args <= verb->most_args)
 		return 0;
-	if (fr_json_mode_parse(ctl.args[verb->most_args], &mode, NULL) == 0)
+	if (fr_json_mode_parse(ctl.args[verb->most_args], &form, NULL) == 0)
 		hint = "write the value of --json after an =, as in --json=short";
 	return fr_fail(
 		d, -EINVAL, hint, "%s: unexpected argument '%s'", verb->name, ctl.args[verb->most_args]);

@@ -167,7 +167,7 @@ static void report_ready(struct fr_daemon *m)
 		"recording %s%s on %zu CPUs into %s of memory; dumps go to %s",
 		fr_capture_event_name(m->recording.capture, 0),
 		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
-		fr_capture_n_sampled(m->recording.capture), ring, m->config->directory);
+		fr_capture_n_sampled_cpus(m->recording.capture), ring, m->config->directory);
 	sd_notify(0, "READY=1");
 	fr_daemon_notify_status(m);
 }

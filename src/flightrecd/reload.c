@@ -73,7 +73,7 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	fr_config_swap_recording(m->config, &x->fresh);
 	add_line(x->changed, "records %s%s on %zu CPUs", fr_capture_event_name(m->recording.capture, 0),
 		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
-		fr_capture_n_sampled(m->recording.capture));
+		fr_capture_n_sampled_cpus(m->recording.capture));
 	return 0;
 }
 

@@ -65,7 +65,7 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 	struct fr_recording old = m->recording;
 
 	fr_lock(&m->parts_lock);
-	fr_capture_go_on(next->capture, old.capture, m->lost_before);
+	fr_capture_inherit_counters(next->capture, old.capture, m->lost_before);
 	m->recording = *next;
 	m->recording.session = old.session;
 	fr_unlock(&m->parts_lock);
@@ -141,7 +141,7 @@ static void report_cpus(struct fr_daemon *m, struct reopening *x)
 		if (m->triggers)
 			fr_triggers_cpus_came(m->triggers);
 		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on",
-			fr_capture_n_sampled(m->recording.capture));
+			fr_capture_n_sampled_cpus(m->recording.capture));
 	} else if (!m->cpus_failed) {
 		fr_diag_prefix(&x->diag, "CPUs that came are not recorded, and it is tried again");
 		fr_log_diag(LOG_ERR, &x->diag, x->result);

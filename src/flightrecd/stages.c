@@ -49,14 +49,14 @@ static uint64_t on_freeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
 	struct fr_daemon *m = ctx;
 
 	fr_lock(&m->freeze_lock);
-	return fr_history_hold(m->history);
+	return fr_history_freeze(m->history);
 }
 
 static void on_unfreeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
 {
 	struct fr_daemon *m = ctx;
 
-	fr_history_release(m->history);
+	fr_history_unfreeze(m->history);
 	fr_unlock(&m->freeze_lock);
 }
 

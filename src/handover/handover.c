@@ -217,7 +217,7 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	int r = raw ? fr_unpack_new(&unpack) : -ENOMEM;
 
 	while (r == 0 && ret->len == 0 && fr_snapshot_next(snapshot, &frame) == 1) {
-		ssize_t n = fr_section_open(unpack, frame.sideband, frame.sideband_len, raw, size);
+		ssize_t n = fr_section_decompress(unpack, frame.sideband, frame.sideband_len, raw, size);
 		struct fr_section_iter it = fr_section_iter(raw, n > 0 ? (size_t)n : 0);
 		const struct perf_event_header *h = fr_section_next(&it);
 
@@ -266,7 +266,7 @@ static void finish_replacement(
 	while (fr_resize_step(resize) > 0)
 		;
 	*history = fr_resize_finish(resize, &h->history);
-	while (fr_resize_rest(resize) > 0)
+	while (fr_resize_populate(resize) > 0)
 		;
 	fr_resize_free(resize);
 	h->ring_number++;

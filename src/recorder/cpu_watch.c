@@ -148,7 +148,7 @@ int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_
 	w->suspended_ns = suspended_ns();
 	/* Not the CPUs that are online now: one may have come since the events were opened. */
 	for (size_t i = 0; i < fr_capture_n_cpus(capture); i++) {
-		const int cpu = fr_capture_cpu(capture, i);
+		const int cpu = fr_capture_cpu_number(capture, i);
 
 		w->online.bits[cpu / 8] |= (uint8_t)(1u << cpu % 8);
 	}

@@ -81,7 +81,7 @@ static void add_event(struct fr_openmetrics *o, const struct fr_capture *c, cons
 		char cpu[16];
 
 		sum += n;
-		snprintf(cpu, sizeof(cpu), "%d", fr_capture_cpu(c, i));
+		snprintf(cpu, sizeof(cpu), "%d", fr_capture_cpu_number(c, i));
 		if (by_cpu)
 			fr_openmetrics_u64(o, LABELS("event", name, "cpu", cpu), n);
 	}

@@ -20,7 +20,7 @@ static cJSON *event_status(const struct fr_view *v, size_t e)
 {
 	const struct fr_counter_snapshot *base = fr_rates_base(v->rates);
 	const size_t n_cpus = fr_capture_n_cpus(v->capture),
-		     n_of_event = e + 1 < fr_capture_n_events(v->capture) ? fr_capture_n_sampled(v->capture)
+		     n_of_event = e + 1 < fr_capture_n_events(v->capture) ? fr_capture_n_sampled_cpus(v->capture)
 									  : n_cpus;
 	const double seconds = (double)(v->now_ns - base->time_ns) / 1e9;
 	uint64_t lost[_FR_LOSS_MAX] = {0}, samples = 0, before = 0;
@@ -34,7 +34,7 @@ static cJSON *event_status(const struct fr_view *v, size_t e)
 		cJSON *cpu = cJSON_CreateObject();
 
 		fr_capture_counter(v->capture, e, c, &counter);
-		cJSON_AddNumberToObject(cpu, "cpu", fr_capture_cpu(v->capture, c));
+		cJSON_AddNumberToObject(cpu, "cpu", fr_capture_cpu_number(v->capture, c));
 		cJSON_AddNumberToObject(cpu, "samples", (double)counter.samples);
 		cJSON_AddNumberToObject(
 			cpu, "rate_per_s", seconds > 0 ? (double)(counter.samples - old) / seconds : 0);

@@ -76,7 +76,7 @@ struct fr_tracker *fr_tracker_free(struct fr_tracker *k);
    scan will follow. */
 int fr_tracker_fresh(struct fr_tracker *k, const void *records, size_t len);
 /* All that was handed over until now came from rounds of which the last one began at SINCE_NS (as in
-   fr_history_round_begin()), and has ended: what comes from now on is not older. Recorder thread. */
+   fr_history_begin_round()), and has ended: what comes from now on is not older. Recorder thread. */
 void fr_tracker_round(struct fr_tracker *k, uint64_t since_ns);
 /* The zstd side-band section of an evicted frame, and that frame's low watermark, for the model at the tail;
    from whichever thread seals, one call at a time (history calls with its lock held). Returns as above; LEN 0

@@ -50,11 +50,11 @@ static void append(struct fr_history *h, uint64_t n, bool is_sideband)
 static void fill(struct fr_history *h, unsigned runs)
 {
 	for (unsigned i = 0; i < runs; i++) {
-		fr_history_round_begin(h, 256 * (uint64_t)i + 1);
+		fr_history_begin_round(h, 256 * (uint64_t)i + 1);
 		append(h, 256 * (uint64_t)i + 1, i % 8 == 0);
 		if (i % 4 == 3 && i + 1 < runs)
 			fr_history_seal(h);
-		fr_history_round_end(h);
+		fr_history_end_round(h);
 	}
 }
 
@@ -115,7 +115,7 @@ static void open_section(const void *zstd, size_t len)
 	ssize_t n;
 
 	check(u || fr_unpack_new(&u) == 0);
-	n = fr_section_open(u, zstd, len, buffer, sizeof(buffer));
+	n = fr_section_decompress(u, zstd, len, buffer, sizeof(buffer));
 	if (n > 0)
 		(void)fr_section_filter(buffer, (size_t)n, 0, UINT64_MAX, true, &kept);
 }

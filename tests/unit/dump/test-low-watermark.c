@@ -142,7 +142,7 @@ static void one_round(struct machine *m)
 	uint64_t since = m->now + 1;
 
 	/* If wrong, the low watermark is too late by a few rounds. */
-	fr_history_round_begin(m->history, m->wrong ? since + 1000000 : since);
+	fr_history_begin_round(m->history, m->wrong ? since + 1000000 : since);
 	for (unsigned i = 0; i < 2 * N_CPUS; i++) {
 		drain(m, i < N_CPUS ? &m->sideband[i] : &m->samples[i - N_CPUS], i < N_CPUS);
 		for (uint64_t n = chance(m, 200); n > 0; n--)
@@ -150,7 +150,7 @@ static void one_round(struct machine *m)
 		if (chance(m, 4) == 0)
 			assert_int_equal(fr_history_seal(m->history), 0);
 	}
-	fr_history_round_end(m->history);
+	fr_history_end_round(m->history);
 	fr_tracker_round(m->tracker, since);
 }
 
@@ -222,12 +222,13 @@ static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_
 		0);
 	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
 	while (fr_snapshot_next(s, &f) > 0) {
-		ssize_t n = fr_section_open(
+		ssize_t n = fr_section_decompress(
 			u, f.sideband, f.sideband_len, raw, fr_history_section_max(m->history));
 
 		assert_true(f.low_watermark_ns >= low_watermark);
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
-		n = fr_section_open(u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
+		n = fr_section_decompress(
+			u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
 	}
 }
@@ -273,14 +274,14 @@ static uint64_t on_hold(void *ctx)
 {
 	struct machine *m = ctx;
 
-	return fr_history_hold(m->history);
+	return fr_history_freeze(m->history);
 }
 
 static void on_release(void *ctx)
 {
 	struct machine *m = ctx;
 
-	fr_history_release(m->history);
+	fr_history_unfreeze(m->history);
 }
 
 static int on_inject(void *ctx, const void *records, size_t len, uint32_t n, uint64_t first, uint64_t last)
