@@ -101,7 +101,7 @@ static void print_result(const struct fr_diag *d, int code, const cJSON *not_arm
 }
 
 /* Only the kernel decides whether a trigger can be armed, and only the recorder may ask it. So ask the
-   recorder if it uses the same files, or else say that nobody was asked. Returns an exit code. */
+   recorder if it uses the same files, or else say that it was not asked. Returns an exit code. */
 static int check_armed(const struct fr_config *c, cJSON **ret)
 {
 	struct fr_client *client = NULL;
