@@ -9,7 +9,7 @@
 bool fr_config_same_recording(const struct fr_config *a, const struct fr_config *b);
 
 #define FR_CONFIG_RESTART_KEYS 9
-/* The keys ("Directory=") whose new values wait for a restart, into RET. Returns their number. */
+/* The names of the keys ("Directory") whose new values wait for a restart, into RET. Returns their number. */
 size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *fresh,
 	const char *ret[static FR_CONFIG_RESTART_KEYS]);
 

@@ -94,34 +94,6 @@ int fr_config_load(struct fr_config *c, const char *path, struct fr_diag *d);
  * strings. */
 int fr_config_files(const char *path, char ***ret, struct fr_diag *d);
 
-/* One key of the file. The table makes --help-config and conf/flightrecd.conf, and tests hold the manual page
- * against it. */
-struct fr_config_key {
-	const char *section, *name;
-	const char *value;	   /* as the default file shows it: the default, or an example */
-	const char *default_value; /* what an empty assignment sets; NULL: nothing, or an empty list */
-	const char *help;	   /* lines of a comment */
-	int (*set)(struct fr_config *c, const struct fr_config_key *key, const char *value,
-		const char *origin, struct fr_diag *d);
-	size_t offset; /* of the member, for set() */
-	uint64_t least, most;
-};
-const struct fr_config_key *fr_config_keys(size_t *ret_n);
-
-/* One key of the sections [Trigger NAME]. The table serves as that of the others. */
-struct fr_trigger_key {
-	const char *name;
-	const char *value; /* an example, or the default */
-	const char *help;  /* lines of a comment */
-	/* VALUE NULL: back to the default. -EINVAL with D, -ENOMEM. */
-	int (*set)(struct fr_trigger_config *t, const struct fr_trigger_key *key, const char *value,
-		struct fr_diag *d);
-	size_t offset;		   /* of the member, for set() */
-	unsigned kinds;		   /* bits 1 << enum fr_trigger_kind: of which triggers it means something */
-	enum fr_trigger_kind kind; /* of a key that names a source: its kind; else FR_TRIGGER_KINDS */
-};
-const struct fr_trigger_key *fr_trigger_keys(size_t *ret_n);
-
 /* Whether it is tasks that are recorded, wherever they run, and not CPUs. */
 static inline bool fr_config_follows_tasks(const struct fr_config *c)
 {

@@ -57,7 +57,7 @@ static int begin_section(struct parse *p, const char *s, const char *end)
 	if (!p->section)
 		return p->code = -ENOMEM;
 	snprintf(origin, sizeof(origin), "%s:%u", p->name, p->line);
-	p->code = fr_config_section(p->config, p->section, origin, p->d);
+	p->code = fr_config_begin_section(p->config, p->section, origin, p->d);
 	if (p->code == 0)
 		p->code = keep_line(p, "[", p->section, "]", "\n");
 	return p->code;

@@ -317,7 +317,7 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 		return -ENOMEM;
 	}
 	if (!colon)
-		return fr_config_section(c, section, "--trigger", d);
+		return fr_config_begin_section(c, section, "--trigger", d);
 	key = strndup(colon + 1, (size_t)(equals - colon) - 1);
 	return key ? fr_config_set(c, section, key, equals + 1, "--trigger", d) : -ENOMEM;
 }

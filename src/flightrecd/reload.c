@@ -92,7 +92,7 @@ static int put_in_force(
 	change_ring(m, fresh, ret);
 	n = fr_config_restart_keys(m->config, fresh, keys);
 	for (size_t i = 0; i < n; i++)
-		add_line(ret->waiting, "%s waits for a restart", keys[i]);
+		add_line(ret->waiting, "%s= waits for a restart", keys[i]);
 	change_simple_keys(m, fresh);
 	return 0;
 }

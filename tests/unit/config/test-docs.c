@@ -148,16 +148,6 @@ static void test_configuration(void **state)
 	free(text);
 }
 
-static void test_trigger_keys(void **state)
-{
-	_cleanup_buf_ struct fr_buf man = source("docs/man/flightrecd.conf.5");
-	size_t n;
-	const struct fr_trigger_key *keys = fr_trigger_keys(&n);
-
-	for (size_t i = 0; i < n; i++)
-		expect_key((char *)man.data, "Trigger NAME", keys[i].name);
-}
-
 static void print_troff(FILE *f, const char *text)
 {
 	for (; *text; text++)
@@ -326,7 +316,6 @@ int main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_verbs),
 		cmocka_unit_test(test_configuration),
-		cmocka_unit_test(test_trigger_keys),
 		cmocka_unit_test(test_probes),
 		cmocka_unit_test(test_examples),
 		cmocka_unit_test(test_catalog),
