@@ -57,16 +57,23 @@ size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_confi
 	return n;
 }
 
+static void swap_member(const struct fr_config_key *key, void *a, void *b)
+{
+	char *x = (char *)a + key->offset, *y = (char *)b + key->offset;
+
+	for (size_t i = 0; i < key->size; i++)
+		SWAP(x[i], y[i]);
+}
+
 void fr_config_swap_recording(struct fr_config *a, struct fr_config *b)
 {
+	const struct fr_config_key *key;
+
+	for (size_t i = 0; (key = next_key(FR_RELOAD_REOPEN, &i));)
+		swap_member(key, a, b);
 	SWAP(a->events, b->events);
 	SWAP(a->n_events, b->n_events);
-	SWAP(a->defaults, b->defaults);
-	SWAP(a->cpus, b->cpus);
-	SWAP(a->cgroup, b->cgroup);
-	SWAP(a->kernel_buffer_bytes, b->kernel_buffer_bytes);
-	SWAP(a->sideband_buffer_bytes, b->sideband_buffer_bytes);
-	SWAP(a->kernel_build_ids, b->kernel_build_ids);
+	SWAP(a->defaults.dwarf_stack_bytes, b->defaults.dwarf_stack_bytes);
 }
 
 void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b)

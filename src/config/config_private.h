@@ -22,24 +22,22 @@ struct fr_assignment;
 /* A key with a PARSE function stores a number. Otherwise a key with a member stores a string. */
 struct fr_value_type {
 	const char *noun; /* for "KEY= is not NOUN" */
-	const char *hint; /* NULL: the example of the key */
+	const char *hint;
 	int (*parse)(const char *text, uint64_t *ret);
 	bool (*is_valid)(const char *text);	   /* of a string; NULL: every string is valid */
 	int (*set)(const struct fr_assignment *a); /* replaces the above where one member is not enough */
 	bool is_string;
+	uint64_t least, most; /* of a number; most 0: PARSE knows the limits */
 };
 
-/* The table makes --help-config and conf/flightrecd.conf. Tests compare the manual page with it. */
+/* Tests compare the manual page and conf/flightrecd.conf with the table. */
 struct fr_config_key {
 	const char *section, *name;
-	const char *value;	   /* as the default file shows it: the default, or an example */
 	const char *default_value; /* for an empty assignment; NULL: it resets the member, or clears a list */
-	const char *help;	   /* lines of a comment */
 	const struct fr_value_type *type;
 	size_t offset, size; /* of the member of fr_config or fr_trigger_config; size 0: there is none */
 	enum fr_config_reload reload;
-	uint64_t least, most; /* of a number; most 0: the type has the limits */
-	uint64_t unset;	      /* of a number without a default */
+	uint64_t unset; /* of a number without a default */
 	/* [Trigger NAME] only. */
 	unsigned kinds; /* bits 1 << enum fr_trigger_kind that the key has an effect on; 0: all */
 	enum fr_trigger_kind source; /* the kind of source that the key names; 0: none */
@@ -53,14 +51,14 @@ bool fr_config_has_same_value(const struct fr_config_key *key, const void *a, co
    begins with ORIGIN ("file:line"): the section is unknown. */
 int fr_config_begin_section(struct fr_config *c, const char *section, const char *origin, struct fr_diag *d);
 
-/* Print the default file, in which every key is a comment. */
+/* Print conf/flightrecd.conf, in which each key is a comment. */
 void fr_config_print_default(FILE *f);
 
 /* fr_config_files() with ROOT in front of the system's directories. */
 int fr_config_files_at(const char *root, const char *path, char ***ret, struct fr_diag *d);
 /* Parse one file from F. NAME stands in errors. 0, -ENOMEM, -EIO, or -EINVAL with "NAME:line: …" in D. */
 int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_diag *d);
-/* fr_options_parse() that reads TEXT instead of the files. */
+/* fr_options_parse() that reads TEXT instead of the files, unless TEXT is NULL. */
 int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d);
 
 /* Replace *MEMBER, which is freed, by a copy of VALUE, which may be NULL. 0, or -ENOMEM: no change. */

@@ -18,7 +18,6 @@
 #define COMM_MAX 15 /* the kernel's TASK_COMM_LEN without the NUL */
 #define CPUS_MAX 8192
 #define GLOBALS_MAX 256
-#define POST_TRIGGER_MAX_NS (3600 * FR_NSEC_PER_SEC)
 #define PPM_PER_PERCENT 10000
 #define CPU_PART_MIN_PPM 100
 #define CPU_PART_MAX_PPM (10000 * PPM_PER_PERCENT)
@@ -47,15 +46,8 @@ bool fr_string_is_same(const char *a, const char *b)
 
 static int refuse(const struct fr_assignment *a)
 {
-	const struct fr_config_key *key = a->key;
-	char range[64] = "", example[128];
-
-	if (key->most)
-		snprintf(range, sizeof(range), " from %llu to %llu", (unsigned long long)key->least,
-			(unsigned long long)key->most);
-	snprintf(example, sizeof(example), "write it as %s=%s", key->name, key->value);
-	return fr_fail(a->d, -EINVAL, key->type->hint ? key->type->hint : example, "%s= is not %s%s: '%s'",
-		key->name, key->type->noun, range, a->value);
+	return fr_fail(a->d, -EINVAL, a->key->type->hint, "%s= is not %s: '%s'", a->key->name,
+		a->key->type->noun, a->value);
 }
 
 static int store_number(const struct fr_assignment *a, uint64_t number)
@@ -87,7 +79,7 @@ static int store(const struct fr_assignment *a)
 		return fr_trigger_release_source(a->object, key);
 	if (a->value && type->parse &&
 		(type->parse(a->value, &number) < 0 ||
-			(key->most && (number < key->least || number > key->most))))
+			(type->most && (number < type->least || number > type->most))))
 		return refuse(a);
 	if (a->value && type->is_valid && !type->is_valid(a->value))
 		return refuse(a);
@@ -105,16 +97,18 @@ int fr_value_assign(const struct fr_assignment *a)
 
 /* Numbers. */
 
-const struct fr_value_type fr_type_whole = {"a whole number", .parse = fr_u64_parse};
-
-static int parse_pid(const char *text, uint64_t *ret)
-{
-	int r = fr_u64_parse(text, ret);
-
-	return r < 0 || *ret < 1 || *ret > INT32_MAX ? -EINVAL : 0;
-}
-const struct fr_value_type fr_type_pid = {
-	"a process id", "give the number that ps shows", .parse = parse_pid};
+#define WHOLE_NUMBER(from, to)                                                                               \
+	{                                                                                                    \
+		"a whole number from " #from " to " #to, "give a number in this range",                      \
+			.parse = fr_u64_parse, .least = (from), .most = (to)                                 \
+	}
+const struct fr_value_type fr_type_frequency = WHOLE_NUMBER(1, 1000000);
+const struct fr_value_type fr_type_period = WHOLE_NUMBER(1, 9223372036854775807);
+const struct fr_value_type fr_type_compression_level = WHOLE_NUMBER(1, 19);
+const struct fr_value_type fr_type_max_files = WHOLE_NUMBER(0, 1000000);
+const struct fr_value_type fr_type_queue_depth = WHOLE_NUMBER(1, 64);
+const struct fr_value_type fr_type_pid = {"a process id", "give the number that ps shows",
+	.parse = fr_u64_parse, .least = 1, .most = INT32_MAX};
 
 static int parse_boolean(const char *text, uint64_t *ret)
 {
@@ -137,21 +131,17 @@ const struct fr_value_type fr_type_build_ids = {
 
 static int parse_log_level(const char *text, uint64_t *ret)
 {
-	static const struct {
-		const char *name;
-		unsigned level;
-	} levels[] = {
-		{"err", LOG_ERR},
-		{"error", LOG_ERR},
-		{"warning", LOG_WARNING},
-		{"notice", LOG_NOTICE},
-		{"info", LOG_INFO},
-		{"debug", LOG_DEBUG},
-	};
+	static const char *const names[] = {[LOG_ERR] = "err",
+		[LOG_WARNING] = "warning",
+		[LOG_NOTICE] = "notice",
+		[LOG_INFO] = "info",
+		[LOG_DEBUG] = "debug"};
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(levels); i++)
-		if (!strcasecmp(text, levels[i].name)) {
-			*ret = levels[i].level;
+	if (!strcasecmp(text, "error"))
+		text = names[LOG_ERR];
+	for (unsigned level = LOG_ERR; level <= LOG_DEBUG; level++)
+		if (!strcasecmp(text, names[level])) {
+			*ret = level;
 			return 0;
 		}
 	return -EINVAL;
@@ -242,23 +232,11 @@ const struct fr_value_type fr_type_kernel_buffer = {"a size from one page to 1G"
 const struct fr_value_type fr_type_duration = {
 	"a duration", "write it as 200ms, 30s, 5min or 1h30m", .parse = fr_duration_parse};
 
-static int parse_interval(const char *text, uint64_t *ret)
-{
-	int r = fr_duration_parse(text, ret);
-
-	return r == 0 && *ret == 0 ? -ERANGE : r;
-}
-const struct fr_value_type fr_type_interval = {
-	"a duration longer than 0", "write it as 200ms, 30s or 5min", .parse = parse_interval};
-
-static int parse_post_trigger(const char *text, uint64_t *ret)
-{
-	int r = fr_duration_parse(text, ret);
-
-	return r == 0 && *ret > POST_TRIGGER_MAX_NS ? -ERANGE : r;
-}
+const struct fr_value_type fr_type_interval = {"a duration longer than 0", "write it as 200ms, 30s or 5min",
+	.parse = fr_duration_parse, .least = 1, .most = UINT64_MAX};
 const struct fr_value_type fr_type_post_trigger = {"a duration of at most 1h",
-	"write it as 200ms, 30s or 5min: at most 1h", .parse = parse_post_trigger};
+	"write it as 200ms, 30s or 5min: at most 1h", .parse = fr_duration_parse,
+	.most = 3600 * FR_NSEC_PER_SEC};
 
 /* "all" is 0. */
 static int parse_window(const char *text, uint64_t *ret)
@@ -394,7 +372,7 @@ static int set_rate(const struct fr_assignment *a)
 	snprintf(number, sizeof(number), "%.*s", slash ? (int)(slash - a->value) : 0, a->value);
 	if (fr_boolean_parse(a->value) != 0 &&
 		(!slash || fr_u64_parse(number, &burst) < 0 || burst < 1 || burst > RATE_BURST_MAX ||
-			parse_interval(slash + 1, &interval_ns) < 0))
+			fr_duration_parse(slash + 1, &interval_ns) < 0 || interval_ns == 0))
 		return refuse(a);
 	triggers->rate_burst = (unsigned)burst;
 	triggers->rate_interval_ns = interval_ns;

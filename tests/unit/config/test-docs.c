@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the programs take, what the manual pages say and what the completions offer are the same. */
+/* The manual pages, the completions and the default file describe what the programs have. */
 #include "flightrec-merge/command.h"
 #include "flightrecctl/ctl.h"
 #include "config/config_private.h"
@@ -17,7 +17,8 @@
 
 #include <cmocka.h>
 
-static struct fr_buf source(const char *path)
+/* The text of a file of the sources. To be freed. */
+static char *read_source(const char *path)
 {
 	struct fr_buf b = {0};
 	char full[512];
@@ -25,14 +26,32 @@ static struct fr_buf source(const char *path)
 	snprintf(full, sizeof(full), "%s/%s", FR_SOURCE_DIR, path);
 	if (fr_read_file(AT_FDCWD, full, 1 << 20, &b) < 0)
 		fail_msg("cannot read %s", full);
-	return b;
+	return (char *)b.data;
 }
 
-/* A word of its own, so that --config is not found in --config-file. troff writes \- for a hyphen. */
-static bool mentions(const struct fr_buf *b, const char *word)
+/* LEN bytes of TEXT as a manual page has them: a command (VERBATIM) or prose. Valid until the next call. */
+static const char *escape(const char *text, size_t len, bool verbatim)
 {
-	const char *text = (const char *)b->data;
-	size_t len = strlen(word);
+	static char ret[1024];
+	char *to = ret;
+
+	for (const char *end = text + len; text < end && to < ret + sizeof(ret) - 8; text++)
+		if (*text == '\'' && verbatim)
+			to = stpcpy(to, "\\(aq");
+		else if (*text == '\\')
+			to = stpcpy(to, "\\e");
+		else if (*text == '-')
+			to = stpcpy(to, "\\-");
+		else
+			*to++ = *text;
+	*to = '\0';
+	return ret;
+}
+
+/* TEXT has WORD, and not only as a part of a longer word. */
+static bool has_word(const char *text, const char *word)
+{
+	const size_t len = strlen(word);
 
 	for (const char *p = text; (p = strstr(p, word)); p += len)
 		if ((p == text || !strchr("abcdefghijklmnopqrstuvwxyz-", p[-1])) &&
@@ -41,136 +60,137 @@ static bool mentions(const struct fr_buf *b, const char *word)
 	return false;
 }
 
-static void troff_hyphens(const char *word, char *ret)
+/* The texts that describe a program to its users. */
+struct manual {
+	char *man, *bash, *zsh;
+};
+
+static struct manual read_manual(const char *page, const char *program)
 {
-	for (; *word; word++) {
-		if (*word == '-')
-			*ret++ = '\\';
-		*ret++ = *word;
+	char man[64], bash[64], zsh[64];
+
+	snprintf(man, sizeof(man), "docs/man/%s", page);
+	snprintf(bash, sizeof(bash), "conf/completion/bash/%s", program);
+	snprintf(zsh, sizeof(zsh), "conf/completion/zsh/_%s", program);
+	return (struct manual){read_source(man), read_source(bash), read_source(zsh)};
+}
+
+static void free_manual(struct manual *m)
+{
+	free(m->man);
+	free(m->bash);
+	free(m->zsh);
+}
+
+static void expect_word(const struct manual *m, const char *word)
+{
+	if (!has_word(m->man, escape(word, strlen(word), false)) || !has_word(m->bash, word) ||
+		!has_word(m->zsh, word))
+		fail_msg("the manual page or a completion does not mention %s", word);
+}
+
+static void test_every_option_is_described(void **state)
+{
+	static const struct {
+		const struct fr_command_line *line;
+		const char *page;
+	} programs[] = {{&fr_flightrecd_command_line, "flightrecd.8"}, {&ctl_command_line, "flightrecctl.1"},
+		{&merge_command_line, "flightrec-merge.1"}};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(programs); i++) {
+		const struct fr_command_line *line = programs[i].line;
+		_cleanup_(free_manual) struct manual m = read_manual(programs[i].page, line->program);
+
+		for (size_t k = 0; k < line->n; k++) {
+			char option[64];
+
+			snprintf(option, sizeof(option), "--%s", line->options[k].name);
+			if (*line->options[k].name)
+				expect_word(&m, option);
+		}
 	}
-	*ret = '\0';
 }
 
-static void expect(const struct fr_buf *b, const char *file, const char *word, bool troff)
+static void test_every_verb_is_described(void **state)
 {
-	char escaped[128];
-
-	troff_hyphens(word, escaped);
-	if (!mentions(b, troff ? escaped : word))
-		fail_msg("%s does not mention %s", file, word);
-}
-
-static void expect_option(
-	const struct fr_buf *man, const struct fr_buf *bash, const struct fr_buf *zsh, const char *long_name)
-{
-	char option[64];
-
-	snprintf(option, sizeof(option), "--%s", long_name);
-	expect(man, "the manual page", option, true);
-	expect(bash, "bash's completion", option, false);
-	expect(zsh, "zsh's completion", option, false);
-}
-
-/* All options of C, in MANUAL of the section after its dot and in both completions. */
-static void expect_command_line(const struct fr_command_line *c, const char *manual)
-{
-	char path[64];
-	struct fr_buf man, bash, zsh;
-
-	snprintf(path, sizeof(path), "docs/man/%s", manual);
-	man = source(path);
-	snprintf(path, sizeof(path), "conf/completion/bash/%s", c->program);
-	bash = source(path);
-	snprintf(path, sizeof(path), "conf/completion/zsh/_%s", c->program);
-	zsh = source(path);
-	for (size_t i = 0; i < c->n; i++)
-		if (*c->options[i].name)
-			expect_option(&man, &bash, &zsh, c->options[i].name);
-	fr_buf_deinit(&man);
-	fr_buf_deinit(&bash);
-	fr_buf_deinit(&zsh);
-}
-
-static void test_options(void **state)
-{
-	expect_command_line(&fr_flightrecd_command_line, "flightrecd.8");
-	expect_command_line(&ctl_command_line, "flightrecctl.1");
-	expect_command_line(&merge_command_line, "flightrec-merge.1");
-}
-
-static void test_verbs(void **state)
-{
-	_cleanup_buf_ struct fr_buf man = source("docs/man/flightrecctl.1");
-	_cleanup_buf_ struct fr_buf bash = source("conf/completion/bash/flightrecctl");
-	_cleanup_buf_ struct fr_buf zsh = source("conf/completion/zsh/_flightrecctl");
+	_cleanup_(free_manual) struct manual m = read_manual("flightrecctl.1", "flightrecctl");
 	size_t n;
 	const struct ctl_verb *verbs = ctl_verbs(&n);
 
+	for (size_t i = 0; i < n; i++)
+		expect_word(&m, verbs[i].name);
+}
+
+/* Several sections can have a key of one name. */
+static void test_every_key_is_in_the_part_of_the_manual_page_about_its_section(void **state)
+{
+	_cleanup_free_ char *man = read_source("docs/man/flightrecd.conf.5");
+	size_t n;
+	const struct fr_config_key *keys = fr_config_keys(&n);
+
 	for (size_t i = 0; i < n; i++) {
-		expect(&man, "flightrecctl(1)", verbs[i].name, true);
-		expect(&bash, "bash's completion", verbs[i].name, false);
-		expect(&zsh, "zsh's completion", verbs[i].name, false);
+		char heading[64], word[64];
+		const char *from, *to, *at;
+
+		snprintf(heading, sizeof(heading), ".SH [%s]\n", keys[i].section);
+		snprintf(word, sizeof(word), "%s=", keys[i].name);
+		from = strstr(man, heading);
+		to = from ? strstr(from + 1, "\n.SH ") : NULL;
+		at = to ? strstr(from, word) : NULL;
+		if (!at || at > to)
+			fail_msg("flightrecd.conf(5) does not mention %s in [%s]", word, keys[i].section);
 	}
 }
 
-/* KEY= in the part of MAN that is about its section: some sections have keys of one name. */
-static void expect_key(const char *man, const char *section, const char *key)
+/* KEY has the next line of the default file, with its default or a valid example. */
+static void expect_key(const struct fr_config_key *key, const char *section, char *line)
 {
-	char heading[64], word[64];
-	const char *from, *to, *at;
+	char *value = strchr(line, '=');
+	struct fr_diag d = {0};
+	struct fr_config c;
 
-	snprintf(heading, sizeof(heading), ".SH [%s]\n", section);
-	snprintf(word, sizeof(word), "%s=", key);
-	from = strstr(man, heading);
-	if (!from)
-		fail_msg("flightrecd.conf(5) has no part on [%s]", section);
-	to = strstr(from + 1, "\n.SH ");
-	at = strstr(from, word);
-	if (!at || !to || at > to)
-		fail_msg("flightrecd.conf(5) does not mention %s of [%s]", word, section);
+	*value++ = '\0';
+	assert_string_equal(line, key->name);
+	assert_string_equal(section, key->section);
+	if (!strcmp(section, FR_TRIGGER_SECTION))
+		section = "Trigger t";
+	if (key->default_value)
+		assert_string_equal(value, key->default_value);
+	fr_config_init(&c);
+	assert_int_equal(fr_config_add_event(&c, "x", "t", NULL), 0); /* for Filter= */
+	if (fr_config_set(&c, section, line, value, "t", &d) < 0)
+		fail_msg("%s", d.what);
+	fr_config_deinit(&c);
 }
 
-static void test_configuration(void **state)
+static void test_the_default_file_has_every_key(void **state)
 {
-	_cleanup_buf_ struct fr_buf man = source("docs/man/flightrecd.conf.5");
-	_cleanup_buf_ struct fr_buf file = source("conf/flightrecd.conf");
-	char *text = NULL;
-	size_t n, len;
+	_cleanup_free_ char *file = read_source("conf/flightrecd.conf");
+	char *rest = NULL, section[64] = "";
+	size_t n, i = 0;
 	const struct fr_config_key *keys = fr_config_keys(&n);
-	FILE *f = open_memstream(&text, &len);
 
-	for (size_t i = 0; i < n; i++)
-		expect_key((char *)man.data, keys[i].section, keys[i].name);
-	/* The file that is installed is what --help-config prints. */
-	fr_config_print_default(f);
-	fclose(f);
-	assert_string_equal((char *)file.data, text);
-	free(text);
+	for (char *line = strtok_r(file, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (sscanf(line, "[%63[^]]]", section) == 1 || sscanf(line, "#[%63[^]]]", section) == 1 ||
+			!strncmp(line, "# ", 2))
+			continue;
+		assert_true(i < n);
+		expect_key(&keys[i++], section, line + 1);
+	}
+	assert_int_equal(i, n);
 }
 
-static void print_troff(FILE *f, const char *text)
-{
-	for (; *text; text++)
-		fprintf(f, *text == '-' ? "\\-" : "%c", *text);
-}
-
-/* TEXT as a sentence. */
 static void print_sentence(FILE *f, const char *before, const char *text)
 {
-	fputs(before, f);
-	fputc(toupper((unsigned char)*text), f);
-	print_troff(f, text + 1);
-	fputs(".\n", f);
+	fprintf(f, "%s%c%s.\n", before, toupper((unsigned char)*text),
+		escape(text + 1, strlen(text + 1), false));
 }
 
-/* What the manual page says of PROBE. */
-static void describe(FILE *f, const struct fr_probe *probe)
+static void describe_probe(FILE *f, const struct fr_probe *probe)
 {
 	char interval[FR_UNIT_SIZE];
 
-	fprintf(f, ".TP\n.B ");
-	print_troff(f, probe->name);
-	fputc('\n', f);
+	fprintf(f, ".TP\n.B %s\n", escape(probe->name, strlen(probe->name), false));
 	print_sentence(f, "", probe->description);
 	if (probe->threshold)
 		fprintf(f, "Threshold: %s%s%s.\n", probe->threshold, probe->counts ? " in " : "",
@@ -181,34 +201,27 @@ static void describe(FILE *f, const struct fr_probe *probe)
 		print_sentence(f, "Cost: ", probe->costs);
 }
 
-/* The list of the probes in flightrecd.conf(5) is the table. */
-static void test_probes(void **state)
+static void test_the_manual_page_lists_the_table_of_probes(void **state)
 {
 	static const char begin[] = ".\\\" The probes, as test-docs.c prints the table:\n";
-	static const char end[] = ".\\\" The probes end here.\n";
-	_cleanup_buf_ struct fr_buf man = source("docs/man/flightrecd.conf.5");
-	char *there = strstr((char *)man.data, begin), *after = strstr((char *)man.data, end), *text = NULL;
+	_cleanup_free_ char *man = read_source("docs/man/flightrecd.conf.5"), *text = NULL;
+	const char *list = strstr(man, begin);
 	size_t n, len;
 	const struct fr_probe *probes = fr_probes(&n);
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
-	assert_non_null(there);
-	assert_non_null(after);
+	assert_non_null(list);
 	for (size_t i = 0; i < n; i++)
-		describe(f, &probes[i]);
+		describe_probe(f, &probes[i]);
+	fputs(".\\\" The probes end here.\n", f);
 	fclose(f);
-	there += strlen(begin);
-	if ((size_t)(after - there) != len || memcmp(there, text, len) != 0) {
-		fprintf(stderr, "flightrecd.conf(5) lists other probes than there are; let it say:\n%s\n",
-			text);
-		fail();
-	}
-	free(text);
+	if (strncmp(list + strlen(begin), text, len) != 0)
+		fail_msg("flightrecd.conf(5) has another list of probes than the table:\n%s", text);
 }
 
-/* The text of the examples in MAN, as a file would have it; to be freed. */
-static char *examples(const char *man)
+/* The examples of MAN as a file. To be freed. */
+static char *read_examples(const char *man)
 {
 	const char *from = strstr(man, "\n.SH EXAMPLES\n");
 	char *ret = calloc(1, strlen(man) + 1), *to = ret;
@@ -227,11 +240,10 @@ static char *examples(const char *man)
 	return ret;
 }
 
-/* What a person copies from the page is taken, with a trigger for each kind of source. */
-static void test_examples(void **state)
+static void test_the_examples_are_valid_and_show_each_kind_of_source(void **state)
 {
-	_cleanup_buf_ struct fr_buf man = source("docs/man/flightrecd.conf.5");
-	_cleanup_free_ char *text = examples((char *)man.data);
+	_cleanup_free_ char *man = read_source("docs/man/flightrecd.conf.5");
+	_cleanup_free_ char *text = read_examples(man);
 	FILE *f = fmemopen(text, strlen(text), "r");
 	unsigned kinds = 0;
 	struct fr_config c;
@@ -250,76 +262,57 @@ static void test_examples(void **state)
 					1u << FR_TRIGGER_APPLICATION);
 }
 
-static void test_catalog(void **state)
+static void test_the_catalog_explains_every_message(void **state)
 {
 	static const char *const ids[] = {FR_MSG_STARTED, FR_MSG_STOPPED, FR_MSG_DUMPED, FR_MSG_DUMP_FAILED,
 		FR_MSG_LOSS, FR_MSG_RELOADED, FR_MSG_MERGED, FR_MSG_DEGRADED, FR_MSG_SUPPRESSED,
 		FR_MSG_NOT_ARMED, FR_MSG_FREQUENCY, FR_MSG_OVER_BUDGET};
-	_cleanup_buf_ struct fr_buf catalog = source("conf/flightrec.catalog");
+	_cleanup_free_ char *catalog = read_source("conf/flightrec.catalog");
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(ids); i++) {
 		char line[64];
 
 		snprintf(line, sizeof(line), "-- %s\n", ids[i]);
-		if (!strstr((char *)catalog.data, line))
+		if (!strstr(catalog, line))
 			fail_msg("the catalog does not explain %s", ids[i]);
 	}
 }
 
-/* TEXT as it stands in a manual page. */
-static void troff_verbatim(const char *text, size_t len, char *ret)
-{
-	for (size_t i = 0; i < len; i++)
-		if (text[i] == '\'')
-			ret = stpcpy(ret, "\\(aq");
-		else if (text[i] == '\\')
-			ret = stpcpy(ret, "\\e");
-		else if (text[i] == '-')
-			ret = stpcpy(ret, "\\-");
-		else
-			*ret++ = text[i];
-	*ret = '\0';
-}
-
-static size_t count_lines(const struct fr_buf *b, const char *begin)
+static size_t count_commands(const char *text)
 {
 	size_t n = 0;
 
-	for (const char *p = (const char *)b->data; (p = strstr(p, begin)); p++)
-		n += p == (const char *)b->data || p[-1] == '\n';
+	for (const char *p = text; (p = strstr(p, "\n$ ")); p++)
+		n++;
 	return n;
 }
 
-/* The tutorial and its manual page have the same commands. */
-static void test_tutorial(void **state)
+static void test_the_tutorial_and_its_manual_page_have_the_same_commands(void **state)
 {
-	struct fr_buf md = source("docs/tutorial.md"), man = source("docs/man/flightrec-tutorial.7");
-	char wanted[1024];
+	_cleanup_free_ char *md = read_source("docs/tutorial.md");
+	_cleanup_free_ char *man = read_source("docs/man/flightrec-tutorial.7");
 
-	assert_true(count_lines(&md, "$ ") > 5);
-	assert_int_equal(count_lines(&md, "$ "), count_lines(&man, "$ "));
-	for (const char *p = (const char *)md.data; (p = strstr(p, "\n$ ")); p += 3) {
-		size_t len = strcspn(p + 1, "\n");
+	assert_true(count_commands(md) > 5);
+	assert_int_equal(count_commands(md), count_commands(man));
+	for (const char *p = md; (p = strstr(p, "\n$ ")); p += 3) {
+		const char *command = escape(p + 1, strcspn(p + 1, "\n"), true);
 
-		assert_true(len < sizeof(wanted) / 4);
-		troff_verbatim(p + 1, len, wanted);
-		if (!strstr((const char *)man.data, wanted))
-			fail_msg("flightrec-tutorial(7) has no: %s", wanted);
+		if (!strstr(man, command))
+			fail_msg("flightrec-tutorial(7) does not have: %s", command);
 	}
-	fr_buf_deinit(&md);
-	fr_buf_deinit(&man);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_verbs),
-		cmocka_unit_test(test_configuration),
-		cmocka_unit_test(test_probes),
-		cmocka_unit_test(test_examples),
-		cmocka_unit_test(test_catalog),
-		cmocka_unit_test(test_tutorial),
+		cmocka_unit_test(test_every_option_is_described),
+		cmocka_unit_test(test_every_verb_is_described),
+		cmocka_unit_test(test_every_key_is_in_the_part_of_the_manual_page_about_its_section),
+		cmocka_unit_test(test_the_default_file_has_every_key),
+		cmocka_unit_test(test_the_manual_page_lists_the_table_of_probes),
+		cmocka_unit_test(test_the_examples_are_valid_and_show_each_kind_of_source),
+		cmocka_unit_test(test_the_catalog_explains_every_message),
+		cmocka_unit_test(test_the_tutorial_and_its_manual_page_have_the_same_commands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

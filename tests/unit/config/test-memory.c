@@ -6,60 +6,39 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <stdint.h>
+
 #include <cmocka.h>
+
+#include "files.h"
 
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 #define MACHINE "MemTotal:       24682496 kB\nMemFree:        1 kB\nMemAvailable:   22000000 kB\n"
 
-static char root[] = "/tmp/flightrec-memory.XXXXXX";
-
 struct file {
 	const char *path, *text;
 };
 
-static void put_file(const struct file *f)
-{
-	char path[512];
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/%s", root, f->path);
-	for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
-		*at = '\0';
-		(void)mkdir(path, 0755);
-	}
-	out = fopen(path, "w");
-	assert_non_null(out);
-	fputs(f->text, out);
-	fclose(out);
-}
-
+/* What fr_memory_look() finds if these are the files of the machine. */
 static struct fr_memory look(const struct file *files, size_t n)
 {
-	char remove[64];
 	struct fr_memory m;
 
+	assert_int_equal(make_root(NULL), 0);
 	for (size_t i = 0; i < n; i++)
-		put_file(&files[i]);
+		write_file(files[i].path, files[i].text);
 	fr_memory_look(root, &m);
-	snprintf(remove, sizeof(remove), "rm -r %s/*", root);
-	(void)!system(remove);
+	assert_int_equal(remove_root(NULL), 0);
 	return m;
 }
 
 #define LOOK(...)                                                                                            \
 	look((const struct file[]){__VA_ARGS__}, FR_ARRAY_SIZE(((const struct file[]){__VA_ARGS__})))
 
-static void the_machine_alone(void **state)
+static void test_a_ring_fits_into_the_memory_that_is_free(void **state)
 {
 	struct fr_memory m = LOOK({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/\n"});
 	struct fr_diag d = {0};
@@ -77,7 +56,7 @@ static void the_machine_alone(void **state)
 	assert_in_range(fr_memory_largest_ring(&m, 0), 10 * GIB, 11 * GIB);
 }
 
-static void a_group_and_those_it_is_in(void **state)
+static void test_the_control_group_with_the_least_to_spare_decides(void **state)
 {
 	/* The service may have more than what it is in. */
 	struct fr_memory m = LOOK({"proc/meminfo", MACHINE},
@@ -105,7 +84,7 @@ static void a_group_and_those_it_is_in(void **state)
 	assert_int_equal(fr_memory_check_ring(&m, 300 * MIB, 299 * MIB, NULL, &d), 0);
 }
 
-static void held_back_is_as_good_as_killed(void **state)
+static void test_memory_high_is_a_limit(void **state)
 {
 	struct fr_memory m = LOOK({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/a\n"},
 		{"sys/fs/cgroup/unified/a/memory.max", "max\n"},
@@ -115,7 +94,7 @@ static void held_back_is_as_good_as_killed(void **state)
 	assert_int_equal(m.limit, 128 * MIB);
 }
 
-static void version_1(void **state)
+static void test_cgroups_of_version_1(void **state)
 {
 	/* In a container the path of the group may be that of outside. */
 	struct fr_memory m = LOOK({"proc/meminfo", MACHINE},
@@ -133,7 +112,7 @@ static void version_1(void **state)
 	assert_int_equal(none.limit, 0);
 }
 
-static void what_cannot_be_read_does_not_count(void **state)
+static void test_unreadable_files_set_no_limit(void **state)
 {
 	static const struct file odd[] = {{"proc/meminfo", "MemTotal: many\n"}, {"proc/meminfo", ""},
 		{"proc/self/cgroup", "\n:\n::\n4:memory\n0::\n4:memory:relative\n"}};
@@ -145,7 +124,7 @@ static void what_cannot_be_read_does_not_count(void **state)
 	}
 }
 
-static void kernel_buffers(void **state)
+static void test_size_of_kernel_buffers(void **state)
 {
 	static const struct {
 		uint64_t total, locked_max, bytes;
@@ -170,26 +149,16 @@ static void kernel_buffers(void **state)
 			cases[i].bytes);
 }
 
-static int make_root(void **state)
-{
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-	return rmdir(root);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_machine_alone),
-		cmocka_unit_test(a_group_and_those_it_is_in),
-		cmocka_unit_test(held_back_is_as_good_as_killed),
-		cmocka_unit_test(version_1),
-		cmocka_unit_test(what_cannot_be_read_does_not_count),
-		cmocka_unit_test(kernel_buffers),
+		cmocka_unit_test(test_a_ring_fits_into_the_memory_that_is_free),
+		cmocka_unit_test(test_the_control_group_with_the_least_to_spare_decides),
+		cmocka_unit_test(test_memory_high_is_a_limit),
+		cmocka_unit_test(test_cgroups_of_version_1),
+		cmocka_unit_test(test_unreadable_files_set_no_limit),
+		cmocka_unit_test(test_size_of_kernel_buffers),
 	};
 
-	return cmocka_run_group_tests(tests, make_root, remove_root);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
