@@ -50,7 +50,7 @@ static void test_a_ring_fits_into_the_memory_that_is_free(void **state)
 	m.available = 12 * GIB;
 	assert_int_equal(fr_memory_check_ring(&m, 0, 15 * GIB, "-M", &d), -ENOMEM);
 	assert_string_equal(
-		d.what, "-M: a ring of 15.0G does not fit: 12.0G of the machine's 23.5G are free");
+		d.what, "-M: a ring of 15.0G does not fit: 12.0G of 23.5G are free in this machine");
 	assert_non_null(strstr(d.hint, "M would fit"));
 	assert_null(strstr(d.hint, "MemoryMax"));
 	assert_in_range(fr_memory_largest_ring(&m, 0), 10 * GIB, 11 * GIB);
@@ -78,7 +78,7 @@ static void test_the_control_group_with_the_least_to_spare_decides(void **state)
 	assert_non_null(
 		strstr(d.what, "x.conf:3: a ring of 4.0G does not fit: 192.0M of 256.0M are free in "));
 	assert_non_null(strstr(d.what, "/system.slice"));
-	assert_string_equal(d.hint, "144M would fit; or raise MemoryMax= of the unit together with it");
+	assert_string_equal(d.hint, "144M would fit; or raise MemoryMax= of the unit as well");
 	/* From the size that it has: what is more, and a moment's. */
 	assert_int_equal(fr_memory_largest_ring(&m, 100 * MIB), 260 * MIB);
 	assert_int_equal(fr_memory_check_ring(&m, 300 * MIB, 299 * MIB, NULL, &d), 0);
