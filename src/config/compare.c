@@ -35,7 +35,7 @@ static const struct fr_config_key *next_key(enum fr_config_reload reload, size_t
 	return NULL;
 }
 
-bool fr_config_same_recording(const struct fr_config *a, const struct fr_config *b)
+bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_config *b)
 {
 	const struct fr_config_key *key;
 
@@ -83,7 +83,7 @@ void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b)
 	SWAP(a->n_trigger, b->n_trigger);
 }
 
-void fr_config_copy_simple(struct fr_config *now, const struct fr_config *fresh)
+void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *fresh)
 {
 	const struct fr_config_key *key;
 

@@ -6,16 +6,16 @@
 #include "config/config.h"
 
 /* A and B record the same events, on the same CPUs, with the same kernel rings. */
-bool fr_config_same_recording(const struct fr_config *a, const struct fr_config *b);
+bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_config *b);
 
 #define FR_CONFIG_RESTART_KEYS 9
 /* The names of the keys ("Directory") whose new values wait for a restart, into RET. Returns their number. */
 size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *fresh,
 	const char *ret[static FR_CONFIG_RESTART_KEYS]);
 
-/* Exchange the values that fr_config_same_recording() compares. */
+/* Exchange the values that fr_config_has_same_recording() compares. */
 void fr_config_swap_recording(struct fr_config *a, struct fr_config *b);
 /* Exchange the triggers. */
 void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b);
 /* Copy to NOW the values of FRESH that are read each time they are needed: [Dump], LogLevel=, CPUBudget=. */
-void fr_config_copy_simple(struct fr_config *now, const struct fr_config *fresh);
+void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *fresh);

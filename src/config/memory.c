@@ -136,7 +136,7 @@ static void look_at_line(struct fr_memory *m, const char *root, char *line)
 			look_at_groups(m, root, &hierarchies[i], group);
 }
 
-void fr_memory_look(const char *root, struct fr_memory *ret)
+void fr_memory_read(const char *root, struct fr_memory *ret)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	char proc[PATH_MAX], *rest = NULL;

@@ -17,7 +17,7 @@ struct fr_memory {
 };
 
 /* ROOT is "", or a directory that stands for /. A file that cannot be read sets no limit. */
-void fr_memory_look(const char *root, struct fr_memory *ret);
+void fr_memory_read(const char *root, struct fr_memory *ret);
 
 /* The largest ring that fits, in bytes: whole MiB. NOW: the bytes of the ring that it replaces; 0: none. */
 uint64_t fr_memory_largest_ring(const struct fr_memory *m, uint64_t now);

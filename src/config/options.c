@@ -384,7 +384,6 @@ static int apply_option(
 	case 'm':
 		return set_mmap_pages(c, value, d);
 	case 'o':
-		c->directory_given = true;
 		return set_absolute_path(&c->directory, value, "-o", d);
 	case OPT_SOCKET:
 		return fr_string_replace(&c->socket, value);
@@ -426,7 +425,7 @@ static bool is_service(void)
    time, so it arms only the triggers that its command line names, or that a person enables later. */
 static void enable_named_triggers(struct fr_config *c, const struct arguments *args)
 {
-	for (size_t i = 0; i < c->n_trigger && c->own; i++)
+	for (size_t i = 0; i < c->n_trigger && c->is_personal; i++)
 		c->trigger[i].enabled = false;
 	for (size_t i = 0; i < args->n; i++) {
 		const struct given_option *o = &args->options[i];
@@ -478,7 +477,7 @@ static int apply_arguments(
 		r = set_command_defaults(c, args);
 	if (r == 0 && own)
 		r = fr_string_replace(&c->triggers.socket, "");
-	c->own = own;
+	c->is_personal = own;
 	enable_named_triggers(c, args);
 	for (size_t i = 0; r == 0 && i < args->n; i++)
 		r = apply_option(c, &args->options[i], &progress, d);

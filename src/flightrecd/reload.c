@@ -35,7 +35,7 @@ static int change_recording(
 {
 	int r;
 
-	if (fr_config_same_recording(m->config, fresh))
+	if (fr_config_has_same_recording(m->config, fresh))
 		return 0;
 	if (m->config->command) {
 		add_line(ret->waiting, "the events of a command are those that it was started with");
@@ -72,7 +72,7 @@ static void change_ring(struct fr_daemon *m, const struct fr_config *fresh, stru
 
 static void change_simple_keys(struct fr_daemon *m, const struct fr_config *fresh)
 {
-	fr_config_copy_simple(m->config, fresh);
+	fr_config_copy_live_keys(m->config, fresh);
 	fr_dumper_set(m->dumper, &(struct fr_dumper_settings){m->config->retention, m->config->keep_failed});
 	fr_log_set_level(m->config->log_level);
 	fr_frequency_set_budget(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);

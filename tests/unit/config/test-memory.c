@@ -22,7 +22,7 @@ struct file {
 	const char *path, *text;
 };
 
-/* What fr_memory_look() finds if these are the files of the machine. */
+/* What fr_memory_read() finds if these are the files of the machine. */
 static struct fr_memory look(const struct file *files, size_t n)
 {
 	struct fr_memory m;
@@ -30,7 +30,7 @@ static struct fr_memory look(const struct file *files, size_t n)
 	assert_int_equal(make_root(NULL), 0);
 	for (size_t i = 0; i < n; i++)
 		write_file(files[i].path, files[i].text);
-	fr_memory_look(root, &m);
+	fr_memory_read(root, &m);
 	assert_int_equal(remove_root(NULL), 0);
 	return m;
 }

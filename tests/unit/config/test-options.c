@@ -75,7 +75,6 @@ static void test_options_of_a_recording_of_the_machine(void **state)
 	assert_int_equal(c.ring_bytes, 2ULL << 30);
 	assert_int_equal(c.kernel_buffer_bytes, 128 * (uint64_t)sysconf(_SC_PAGESIZE));
 	assert_string_equal(c.directory, in_working_directory("out"));
-	assert_true(c.directory_given);
 	assert_string_equal(c.socket, "s");
 	assert_string_equal(c.group, "adm");
 	assert_false(c.dump_compress);
@@ -259,12 +258,12 @@ static void test_a_recorder_beside_the_service_leaves_the_triggers_to_it(void **
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
 		setenv("SYSTEMD_EXEC_PID", parent_pid, 1); /* a shell of a service */
 		parse_valid(&c, cases[i].words);
-		assert_int_equal(c.own, cases[i].own);
+		assert_int_equal(c.is_personal, cases[i].own);
 		assert_string_equal(c.triggers.socket, cases[i].own ? "" : "/run/flightrec/trigger");
 		fr_config_deinit(&c);
 		setenv("SYSTEMD_EXEC_PID", own_pid, 1);
 		parse_valid(&c, cases[i].words);
-		assert_int_equal(c.own, c.command != NULL);
+		assert_int_equal(c.is_personal, c.command != NULL);
 		fr_config_deinit(&c);
 	}
 	unsetenv("SYSTEMD_EXEC_PID");
