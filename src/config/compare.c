@@ -23,7 +23,7 @@ static bool has_same_events(const struct fr_config *a, const struct fr_config *b
 	return a->defaults.dwarf_stack_bytes == b->defaults.dwarf_stack_bytes;
 }
 
-/* The next key from *I on with this effect, or NULL. */
+/* Find the next key from *I on that a reload handles in this way, and set *I behind it. NULL: no more. */
 static const struct fr_config_key *next_key(enum fr_config_reload reload, size_t *i)
 {
 	size_t n;

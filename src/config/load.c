@@ -5,6 +5,7 @@
  */
 #include "config/config_private.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -290,8 +291,10 @@ int fr_config_files(const char *path, char ***ret, struct fr_diag *d)
 int fr_config_load(struct fr_config *c, const char *path, struct fr_diag *d)
 {
 	char **paths;
-	int r = fr_config_files(path, &paths, d);
+	int r;
 
+	fr_thread_assert_may_wait();
+	r = fr_config_files(path, &paths, d);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && paths[i]; i++)
