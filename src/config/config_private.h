@@ -23,11 +23,13 @@ struct fr_assignment;
 struct fr_value_type {
 	const char *noun; /* for "KEY= is not NOUN" */
 	const char *hint;
-	int (*parse)(const char *text, uint64_t *ret);
+	int (*parse)(const char *text, uint64_t *ret); /* < 0: TEXT is invalid */
+	uint64_t least, most;			       /* of a number; most 0: PARSE knows the limits */
+	const char *word;			       /* a word that stands for WORD_VALUE; NULL: none */
+	uint64_t word_value;
 	bool (*is_valid)(const char *text);	   /* of a string; NULL: every string is valid */
-	int (*set)(const struct fr_assignment *a); /* replaces the above where one member is not enough */
+	int (*set)(const struct fr_assignment *a); /* replaces all this where one member is not enough */
 	bool is_string;
-	uint64_t least, most; /* of a number; most 0: PARSE knows the limits */
 };
 
 /* Tests compare the manual page and conf/flightrecd.conf with the table. */

@@ -50,24 +50,30 @@ static int refuse(const struct fr_assignment *a)
 		a->key->type->noun, a->value);
 }
 
-static int store_number(const struct fr_assignment *a, uint64_t number)
+static void store_number(const struct fr_assignment *a, uint64_t number)
 {
 	void *member = member_of(a);
 
-	switch (a->key->size) {
-	case sizeof(bool):
+	if (a->key->size == sizeof(bool))
 		*(bool *)member = number;
-		return 0;
-	case sizeof(int):
+	else if (a->key->size == sizeof(int))
 		*(int *)member = (int)number;
-		return 0;
-	default:
+	else
 		*(uint64_t *)member = number;
-		return 0;
-	}
 }
 
-/* The value of a key with one member. */
+static int parse_number(const struct fr_value_type *type, const char *text, uint64_t *ret)
+{
+	if (type->word && !strcmp(text, type->word)) {
+		*ret = type->word_value;
+		return 0;
+	}
+	if (type->parse(text, ret) < 0)
+		return -EINVAL;
+	return type->most && (*ret < type->least || *ret > type->most) ? -ERANGE : 0;
+}
+
+/* Store the value of a key with one member. */
 static int store(const struct fr_assignment *a)
 {
 	const struct fr_config_key *key = a->key;
@@ -77,9 +83,7 @@ static int store(const struct fr_assignment *a)
 
 	if (!a->value && key->source)
 		return fr_trigger_release_source(a->object, key);
-	if (a->value && type->parse &&
-		(type->parse(a->value, &number) < 0 ||
-			(type->most && (number < type->least || number > type->most))))
+	if (a->value && type->parse && parse_number(type, a->value, &number) < 0)
 		return refuse(a);
 	if (a->value && type->is_valid && !type->is_valid(a->value))
 		return refuse(a);
@@ -87,7 +91,10 @@ static int store(const struct fr_assignment *a)
 		r = fr_trigger_claim_source(a->object, key, a->value, a->d);
 	if (r < 0)
 		return r;
-	return type->is_string ? fr_string_replace(member_of(a), a->value) : store_number(a, number);
+	if (type->is_string)
+		return fr_string_replace(member_of(a), a->value);
+	store_number(a, number);
+	return 0;
 }
 
 int fr_value_assign(const struct fr_assignment *a)
@@ -119,15 +126,8 @@ static int parse_boolean(const char *text, uint64_t *ret)
 }
 const struct fr_value_type fr_type_boolean = {"yes or no", "write yes or no", .parse = parse_boolean};
 
-static int parse_build_ids(const char *text, uint64_t *ret)
-{
-	if (strcmp(text, "auto") != 0)
-		return parse_boolean(text, ret); /* FR_BUILD_IDS_NO or FR_BUILD_IDS_YES */
-	*ret = FR_BUILD_IDS_AUTO;
-	return 0;
-}
-const struct fr_value_type fr_type_build_ids = {
-	"yes, no or auto", "write yes, no or auto", .parse = parse_build_ids};
+const struct fr_value_type fr_type_build_ids = {"yes, no or auto", "write yes, no or auto",
+	.parse = parse_boolean, .word = "auto", .word_value = FR_BUILD_IDS_AUTO};
 
 static int parse_log_level(const char *text, uint64_t *ret)
 {
@@ -182,16 +182,8 @@ static int set_ring_size(const struct fr_assignment *a)
 const struct fr_value_type fr_type_ring_size = {
 	"a size", "write it as 512K, 64M or 2G", .parse = fr_size_parse, .set = set_ring_size};
 
-/* An empty value means a part of the file system. */
-static int parse_disk_limit(const char *text, uint64_t *ret)
-{
-	if (*text)
-		return fr_size_parse(text, ret);
-	*ret = FR_RETENTION_DEFAULT;
-	return 0;
-}
-const struct fr_value_type fr_type_disk_limit = {
-	"a size", "write it as 512K, 64M or 2G", .parse = parse_disk_limit};
+const struct fr_value_type fr_type_disk_limit = {"a size", "write it as 512K, 64M or 2G",
+	.parse = fr_size_parse, .word = "", .word_value = FR_RETENTION_DEFAULT};
 
 static int parse_cache(const char *text, uint64_t *ret)
 {
@@ -231,23 +223,15 @@ const struct fr_value_type fr_type_kernel_buffer = {"a size from one page to 1G"
 
 const struct fr_value_type fr_type_duration = {
 	"a duration", "write it as 200ms, 30s, 5min or 1h30m", .parse = fr_duration_parse};
-
 const struct fr_value_type fr_type_interval = {"a duration longer than 0", "write it as 200ms, 30s or 5min",
 	.parse = fr_duration_parse, .least = 1, .most = UINT64_MAX};
 const struct fr_value_type fr_type_post_trigger = {"a duration of at most 1h",
 	"write it as 200ms, 30s or 5min: at most 1h", .parse = fr_duration_parse,
 	.most = 3600 * FR_NSEC_PER_SEC};
 
-/* "all" is 0. */
-static int parse_window(const char *text, uint64_t *ret)
-{
-	if (strcmp(text, "all") != 0)
-		return fr_duration_parse(text, ret);
-	*ret = 0;
-	return 0;
-}
 const struct fr_value_type fr_type_window = {"a duration or all",
-	"write it as 30s, 5min or 1h30m, or all for the whole ring", .parse = parse_window};
+	"write it as 30s, 5min or 1h30m, or all for the whole ring", .parse = fr_duration_parse,
+	.word = "all", .word_value = 0};
 
 /* Strings. */
 
