@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +24,7 @@ struct reader {
 	FILE *f;
 	const char *name;
 	unsigned line;
+	char origin[512]; /* "NAME:LINE" */
 	off_t bytes;
 	char *section; /* inih truncates a long name */
 	int code;      /* of the first bad line, which ends the read */
@@ -33,43 +33,30 @@ struct reader {
 
 static int fail_line(struct reader *r, const char *hint, const char *text)
 {
-	return r->code = fr_fail(r->d, -EINVAL, hint, "%s:%u: %s", r->name, r->line, text);
+	return r->code = fr_fail(r->d, -EINVAL, hint, "%s: %s", r->origin, text);
 }
 
-static const char *format_origin(const struct reader *r, char ret[static 512])
+/* Keep "[SECTION]" or "NAME=VALUE" for the next instance. */
+static int keep_line(struct reader *r, const char *a, const char *b, const char *c)
 {
-	snprintf(ret, 512, "%s:%u", r->name, r->line);
-	return ret;
-}
+	const char *const parts[] = {a, b, c, "\n"};
+	int code = 0;
 
-/* Keep a line without its comments, for the next instance. */
-static void __attribute__((format(printf, 2, 3))) keep_line(struct reader *r, const char *fmt, ...)
-{
-	_cleanup_free_ char *line = NULL;
-	va_list args;
-	int len;
-
-	va_start(args, fmt);
-	len = vasprintf(&line, fmt, args);
-	va_end(args);
-	if (len < 0)
-		line = NULL;
-	if (!line || fr_buf_append(&r->config->text, line, (size_t)len) < 0)
-		r->code = -ENOMEM;
+	for (size_t i = 0; code == 0 && i < FR_ARRAY_SIZE(parts); i++)
+		code = fr_buf_append(&r->config->text, parts[i], strlen(parts[i]));
+	return code;
 }
 
 /* Report an unknown section here, as its first key can be far away or missing. */
 static int begin_section(struct reader *r, const char *s, const char *end)
 {
-	char origin[512];
-
 	free(r->section);
 	r->section = strndup(s + 1, (size_t)(end - s) - 2);
 	if (!r->section)
 		return r->code = -ENOMEM;
-	r->code = fr_config_begin_section(r->config, r->section, format_origin(r, origin), r->d);
+	r->code = fr_config_begin_section(r->config, r->section, r->origin, r->d);
 	if (r->code == 0)
-		keep_line(r, "[%s]\n", r->section);
+		r->code = keep_line(r, "[", r->section, "]");
 	return r->code;
 }
 
@@ -98,7 +85,7 @@ static char *read_line(char *s, int size, void *stream)
 
 	if (r->code < 0 || !fgets(s, size, r->f))
 		return NULL;
-	r->line++;
+	snprintf(r->origin, sizeof(r->origin), "%s:%u", r->name, ++r->line);
 	r->bytes += (off_t)strlen(s);
 	r->config->bytes_read += strlen(s);
 	if (r->config->bytes_read > BYTES_MAX)
@@ -118,15 +105,13 @@ static char *read_line(char *s, int size, void *stream)
 static int assign(void *user, const char *truncated_section, const char *name, const char *value)
 {
 	struct reader *r = user;
-	char origin[512];
 
 	if (r->code < 0)
 		return 1;
 	value = value ? value : "";
-	r->code = fr_config_set(
-		r->config, r->section ? r->section : "", name, value, format_origin(r, origin), r->d);
+	r->code = fr_config_set(r->config, r->section ? r->section : "", name, value, r->origin, r->d);
 	if (r->code == 0)
-		keep_line(r, "%s=%s\n", name, value);
+		r->code = keep_line(r, name, "=", value);
 	return r->code == 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Configuration files: the value of each key, how files add up, and the message for each mistake. */
+#include "config/compare.h"
 #include "config/config_private.h"
 #include "base/cleanup.h"
 #include "trigger/cause.h"
@@ -79,8 +80,7 @@ static const struct value values[] = {
 	{"Recorder", "CPUs", "0-3,8", RECORDER(cpus), 0, "0-3,8"},
 	{"Recorder", "CGroup", "system.slice", RECORDER(cgroup), 0, "system.slice"},
 	{"Recorder", "RingSize", "128M", RECORDER(ring_bytes), 128 * MIB, NULL},
-	{"Recorder", "KernelBuffer", "3M", RECORDER(kernel_buffer_bytes), 4 * MIB,
-		NULL}, /* a power of two of pages */
+	{"Recorder", "KernelBuffer", "3M", RECORDER(kernel_buffer_bytes), 4 * MIB, NULL},
 	{"Recorder", "KernelBuildIDs", "no", RECORDER(kernel_build_ids), FR_BUILD_IDS_NO, NULL},
 	{"Recorder", "KernelBuildIDs", "yes", RECORDER(kernel_build_ids), FR_BUILD_IDS_YES, NULL},
 	{"Recorder", "SidebandBuffer", "100K", RECORDER(sideband_buffer_bytes), 128 << 10, NULL},
@@ -171,6 +171,54 @@ static void test_each_key_sets_its_member_and_an_empty_value_resets_it(void **st
 			assert_int_equal(load_number(member, v->size), load_number(initial, v->size));
 		fr_config_deinit(&c);
 	}
+	fr_config_deinit(&fresh);
+}
+
+static void test_a_reload_reopens_the_events_for_these_keys(void **state)
+{
+	static const char *const keys[] = {"Events=b", "Filter=f", "Frequency=9", "Period=9", "CallGraph=fp",
+		"CallGraph=dwarf,16384", "CPUs=0", "CGroup=x", "KernelBuffer=4K", "SidebandBuffer=4K",
+		"KernelBuildIDs=no"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++) {
+		struct fr_config now, fresh, wanted;
+		char text[128];
+
+		snprintf(text, sizeof(text), "[Recorder]\nCallGraph=dwarf\nEvents=a\n%s\nRingSize=1M\n",
+			keys[i]);
+		read_valid(&now, "[Recorder]\nCallGraph=dwarf\nEvents=a\n");
+		read_valid(&fresh, text);
+		read_valid(&wanted, text);
+		assert_false(fr_config_has_same_recording(&now, &fresh));
+		fr_config_swap_recording(&now, &fresh);
+		assert_true(fr_config_has_same_recording(&now, &wanted));
+		assert_int_equal(now.ring_bytes, 64 * MIB);
+		fr_config_deinit(&now);
+		fr_config_deinit(&fresh);
+		fr_config_deinit(&wanted);
+	}
+}
+
+static void test_a_reload_copies_live_keys_and_names_keys_that_wait(void **state)
+{
+	const char *names[FR_CONFIG_RESTART_KEYS];
+	struct fr_config now, fresh;
+
+	read_valid(&now, "[Recorder]\n");
+	read_valid(&fresh,
+		"[Recorder]\nDirectory=/x\nControlSocket=no\nGroup=g\nCompressionLevel=2\nAuxiliaryMax=1\n"
+		"AuxiliaryMaxAge=1\nMetricsListen=[::1]:1\nLogLevel=err\nRingSize=1M\n[Trigger t]\nEvery=1h\n"
+		"[Dump]\nCacheObjects=yes\nCacheObjectMax=1\nWindow=5s\n");
+	assert_true(fr_config_has_same_recording(&now, &fresh));
+	assert_int_equal(fr_config_restart_keys(&now, &fresh, names), FR_CONFIG_RESTART_KEYS);
+	assert_string_equal(names[0], "AuxiliaryMax");
+	fr_config_copy_live_keys(&now, &fresh);
+	assert_int_equal(now.log_level, LOG_ERR);
+	assert_int_equal(now.window_ns, 5 * SECOND);
+	assert_int_equal(now.cache_bytes, 0);
+	fr_config_swap_triggers(&now, &fresh);
+	assert_int_equal(now.n_trigger, 1);
+	fr_config_deinit(&now);
 	fr_config_deinit(&fresh);
 }
 
@@ -453,6 +501,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_key_sets_its_member_and_an_empty_value_resets_it),
+		cmocka_unit_test(test_a_reload_reopens_the_events_for_these_keys),
+		cmocka_unit_test(test_a_reload_copies_live_keys_and_names_keys_that_wait),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_events_add_up_and_have_filters),
 		cmocka_unit_test(test_each_kind_of_source),
