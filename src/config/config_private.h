@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the files of this folder share: the table of keys, events and triggers. For their tests, too. */
+/* The table of keys, events and triggers. Only the files of this folder and their tests include this. */
 
 #include "config/config.h"
 
@@ -41,12 +41,12 @@ struct fr_config_key {
 	enum fr_config_reload reload;
 	uint64_t unset; /* of a number without a default */
 	/* [Trigger NAME] only. */
-	unsigned kinds; /* bits 1 << enum fr_trigger_kind that the key has an effect on; 0: all */
+	unsigned kinds; /* bits 1 << enum fr_trigger_kind: the key has an effect on these; 0: on all */
 	enum fr_trigger_kind source; /* the kind of source that the key names; 0: none */
 };
 const struct fr_config_key *fr_config_keys(size_t *ret_n);
 
-/* A and B (as fr_config_key.offset says) have the same value in the member of KEY. */
+/* The member of KEY has the same value in A and B: two fr_config, or two fr_trigger_config. */
 bool fr_config_has_same_value(const struct fr_config_key *key, const void *a, const void *b);
 
 /* A section begins. Creates [Trigger NAME], even if no key follows. 0; -ENOMEM; or -EINVAL with D, which
@@ -65,7 +65,7 @@ int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char 
 
 /* Replace *MEMBER, which is freed, by a copy of VALUE, which may be NULL. 0, or -ENOMEM: no change. */
 int fr_string_replace(char **member, const char *value);
-/* Each of them may be NULL. */
+/* The strings are equal, or both are NULL. */
 bool fr_string_is_same(const char *a, const char *b);
 
 /* Append an event. 0, -ENOMEM, or -EINVAL with D: there are too many. */
@@ -80,14 +80,16 @@ const char *fr_config_trigger_name(const char *section);
    -EINVAL with D: the name is invalid, or there are too many. */
 int fr_config_add_trigger(struct fr_config *c, const char *name, const char *origin,
 	struct fr_trigger_config **ret, struct fr_diag *d);
-/* Each trigger has a source and no key without effect. 0, or -EINVAL with D, which begins with its origin. */
+/* Check that each trigger has a source, and no key without effect. 0, or -EINVAL with D, which begins with
+   the origin of the trigger. */
 int fr_config_check_triggers(const struct fr_config *c, struct fr_diag *d);
 void fr_config_clear_triggers(struct fr_config *c);
 
-/* KEY becomes the source of T; SUBJECT is its value. -EINVAL with D: T has another source already. */
+/* Make KEY the source of T. SUBJECT is the value of the key, or NULL. 0, or -EINVAL with D: T has another
+   source. */
 int fr_trigger_claim_source(
 	struct fr_trigger_config *t, const struct fr_config_key *key, const char *subject, struct fr_diag *d);
-/* T has no source any more, if KEY named it. A built-in trigger keeps its source. 0. */
+/* Remove the source of T if KEY names it. A built-in trigger keeps its source. Returns 0. */
 int fr_trigger_release_source(struct fr_trigger_config *t, const struct fr_config_key *key);
 
 /* The built-in probe whose name is similar to NAME, or NULL. */

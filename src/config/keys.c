@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The table of keys: what each takes, and what it is by default. conf/flightrecd.conf explains them. */
+/* The table of keys: the section, default, type and member of each. conf/flightrecd.conf explains them. */
 #include "config/values.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
@@ -127,7 +127,7 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown section [%s]", section);
 }
 
-/* SHOWN is the section as the file has it. Several sections can have a key of one name. */
+/* SHOWN is the section as the file writes it. Several sections can have a key of the same name. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
 	const char *near = fr_nearest(name, key_name, NULL, FR_ARRAY_SIZE(keys)), *owner = NULL;
@@ -151,7 +151,8 @@ static bool is_section(const char *section)
 	return false;
 }
 
-/* Find the section, or create the trigger. RET: the name in the table; OBJECT: what its keys set. */
+/* Find the section, or create the trigger. RET: the section in the table. RET_OBJECT: the structure that its
+   keys set. */
 static int enter_section(struct fr_config *c, const char *section, const char *origin, const char **ret,
 	void **ret_object, struct fr_diag *d)
 {

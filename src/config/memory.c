@@ -73,7 +73,7 @@ static const struct hierarchy hierarchies[] = {
 		{"active_file", "inactive_file"}},
 };
 
-/* What of FREE can be used, if there are TOTAL in all (0: no limit) and BESIDE are needed as well. */
+/* How much of FREE a ring can use. TOTAL: all memory; 0: no limit. BESIDE: needed for other purposes. */
 static uint64_t subtract_reserve(uint64_t total, uint64_t free, uint64_t beside)
 {
 	const uint64_t reserve = total / MARGIN + beside;

@@ -98,7 +98,7 @@ static void print_help(void)
 
 struct given_option {
 	int option;
-	const char *value; /* "": it takes none */
+	const char *value; /* "": the option takes none */
 };
 
 struct arguments {
@@ -106,7 +106,7 @@ struct arguments {
 	size_t n;
 	char **command; /* NULL: there is none */
 	const char *config;
-	bool elsewhere; /* events, a directory or a socket that are not those of the file */
+	bool differs_from_file; /* in its events, its directory or its socket */
 };
 
 static int append_option(struct arguments *args, int option, const char *value)
@@ -119,11 +119,11 @@ static int append_option(struct arguments *args, int option, const char *value)
 	all[args->n++] = (struct given_option){option, value ? value : ""};
 	if (option == OPT_CONFIG)
 		args->config = value;
-	args->elsewhere |= option == 'e' || option == 'o' || option == OPT_SOCKET;
+	args->differs_from_file |= option == 'e' || option == 'o' || option == OPT_SOCKET;
 	return 0;
 }
 
-/* 1: OPTION asks for a text, which was printed. */
+/* 1: OPTION asks for a text, which this prints. 0: another option. */
 static int print_text(int option)
 {
 	if (option == 'h')
@@ -137,8 +137,8 @@ static int print_text(int option)
 	return 1;
 }
 
-/* getopt() has one state for all threads. A thread that waited for a hanging file can go on here, while
-   another one restores a saved configuration. The lock is not held while a file is read. */
+/* getopt() has one state for all threads. A thread that waited for a hanging file can parse its options while
+   another thread restores a saved configuration. No thread reads a file while it holds the lock. */
 static struct fr_lock getopt_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct fr_diag *d)
@@ -245,8 +245,7 @@ static bool is_object(const char *spec)
 	return len > 2 && !strcmp(spec + len - 2, ".o");
 }
 
-/* The name of the trigger for a BPF object: its file's name without .bpf.o, in valid characters. To be freed.
- */
+/* Name the trigger of a BPF object: the file name without .bpf.o, in valid characters. To be freed. */
 static char *make_object_name(const char *path)
 {
 	char *name = strdup(basename(path)), *end;
@@ -263,8 +262,7 @@ static char *make_object_name(const char *path)
 	return name;
 }
 
-/* Replace *MEMBER by PATH below the working directory, which flightrecctl and a later instance do not share.
- */
+/* Replace *MEMBER by an absolute path: other processes have other working directories. */
 static int set_absolute_path(char **member, const char *path, const char *option, struct fr_diag *d)
 {
 	_cleanup_free_ char *cwd = NULL, *absolute = NULL;
@@ -322,7 +320,7 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 	return fr_config_set(c, section, key, equals + 1, "--trigger", d);
 }
 
-/* What the options so far have done to values that the file sets as well. */
+/* The options so far, as far as they matter for values that the file sets as well. */
 struct progress {
 	bool has_events;   /* an -e has replaced the events of the file */
 	bool takes_filter; /* the last -e names an event */
@@ -406,7 +404,7 @@ static int read_saved_text(struct fr_config *c, const char *text, struct fr_diag
 	return f ? fr_config_read(c, f, "saved configuration", d) : -errno;
 }
 
-/* The service manager has started this process itself, and not a shell that started this process. */
+/* The service manager started this process itself, not through a shell. */
 static bool is_service(void)
 {
 	static const char *const names[] = {"SYSTEMD_EXEC_PID", "LISTEN_PID"};
@@ -448,7 +446,7 @@ static int read_files(struct fr_config *c, const struct arguments *args, const c
 	return args->config || !args->command ? fr_config_load(c, args->config, d) : 0;
 }
 
-/* The recording of a command takes nothing from the machine's recording that was not asked for. */
+/* The recording of a command uses no directory or socket of the service, unless an option names it. */
 static int set_command_defaults(struct fr_config *c, const struct arguments *args)
 {
 	int r = fr_string_replace(&c->directory, ".");
@@ -464,7 +462,7 @@ static int set_command_defaults(struct fr_config *c, const struct arguments *arg
 static int apply_arguments(
 	struct fr_config *c, const struct arguments *args, const char *text, struct fr_diag *d)
 {
-	const bool own = !args->config && (args->command || (args->elsewhere && !is_service()));
+	const bool own = !args->config && (args->command || (args->differs_from_file && !is_service()));
 	struct progress progress = {0};
 	int r = 0;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* A configuration file of any content: it is taken, or refused with a line's number. */
+/* Reads a configuration file with any content. It is accepted, or refused with the number of a line. */
 
 #include "base/cleanup.h"
 #include "config/config_private.h"
