@@ -155,8 +155,8 @@ static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct 
 	if (r != 0 || optind >= argc)
 		return r;
 	if (optind < 2 || strcmp(argv[optind - 1], "--") != 0)
-		return fr_fail(d, -EINVAL, "write -- before the command that is to be recorded",
-			"unexpected argument '%s'", argv[optind]);
+		return fr_fail(d, -EINVAL, "write the command to record after --", "unexpected argument '%s'",
+			argv[optind]);
 	ret->command = argv + optind;
 	return 0;
 }
