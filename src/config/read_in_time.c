@@ -60,11 +60,10 @@ static struct reading *reading_new(int argc, char *argv[])
 
 	if (!r)
 		return NULL;
+	*r = (struct reading){.argc = argc, .argv = argv};
 	fr_lock_init(&r->lock);
 	fr_cond_init(&r->changed);
 	fr_config_init(&r->config);
-	r->argc = argc;
-	r->argv = argv;
 	return r;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* What a machine and its control groups can spare for a ring: directories stand for /proc and cgroupfs. */
+/* How much memory a ring can take. Files in a temporary directory stand for those of /proc and cgroupfs. */
 
 #include "config/memory.h"
 #include "base/cleanup.h"
@@ -22,8 +22,8 @@ struct file {
 	const char *path, *text;
 };
 
-/* What fr_memory_read() finds if these are the files of the machine. */
-static struct fr_memory look(const struct file *files, size_t n)
+/* Read the memory of a machine that has these files. */
+static struct fr_memory read_memory(const struct file *files, size_t n)
 {
 	struct fr_memory m;
 
@@ -35,12 +35,12 @@ static struct fr_memory look(const struct file *files, size_t n)
 	return m;
 }
 
-#define LOOK(...)                                                                                            \
-	look((const struct file[]){__VA_ARGS__}, FR_ARRAY_SIZE(((const struct file[]){__VA_ARGS__})))
+#define READ_MEMORY(...)                                                                                     \
+	read_memory((const struct file[]){__VA_ARGS__}, FR_ARRAY_SIZE(((const struct file[]){__VA_ARGS__})))
 
 static void test_a_ring_fits_into_the_memory_that_is_free(void **state)
 {
-	struct fr_memory m = LOOK({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/\n"});
+	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/\n"});
 	struct fr_diag d = {0};
 
 	assert_int_equal(m.limit, 0);
@@ -58,8 +58,8 @@ static void test_a_ring_fits_into_the_memory_that_is_free(void **state)
 
 static void test_the_control_group_with_the_least_to_spare_decides(void **state)
 {
-	/* The service may have more than what it is in. */
-	struct fr_memory m = LOOK({"proc/meminfo", MACHINE},
+	/* The limit of the service is higher than that of its slice. */
+	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE},
 		{"proc/self/cgroup", "1:name=systemd:/x\n0::/system.slice/flightrecd.service\n"},
 		{"sys/fs/cgroup/system.slice/flightrecd.service/memory.max", "536870912\n"},
 		{"sys/fs/cgroup/system.slice/flightrecd.service/memory.high", "max\n"},
@@ -71,7 +71,7 @@ static void test_the_control_group_with_the_least_to_spare_decides(void **state)
 	struct fr_diag d = {0};
 
 	assert_int_equal(m.limit, 256 * MIB);
-	assert_int_equal(m.free, 192 * MIB); /* page cache makes room */
+	assert_int_equal(m.free, 192 * MIB); /* the kernel can drop page cache */
 	assert_int_equal(fr_memory_largest_ring(&m, 0), 144 * MIB);
 	assert_int_equal(fr_memory_check_ring(&m, 0, 64 * MIB, NULL, &d), 0);
 	assert_int_equal(fr_memory_check_ring(&m, 0, 4 * GIB, "x.conf:3", &d), -ENOMEM);
@@ -79,14 +79,14 @@ static void test_the_control_group_with_the_least_to_spare_decides(void **state)
 		strstr(d.what, "x.conf:3: a ring of 4.0G does not fit: 192.0M of 256.0M are free in "));
 	assert_non_null(strstr(d.what, "/system.slice"));
 	assert_string_equal(d.hint, "144M would fit; or raise MemoryMax= of the unit as well");
-	/* From the size that it has: what is more, and a moment's. */
+	/* A ring of 100 MiB is there already: it can grow, and a smaller one always fits. */
 	assert_int_equal(fr_memory_largest_ring(&m, 100 * MIB), 260 * MIB);
 	assert_int_equal(fr_memory_check_ring(&m, 300 * MIB, 299 * MIB, NULL, &d), 0);
 }
 
 static void test_memory_high_is_a_limit(void **state)
 {
-	struct fr_memory m = LOOK({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/a\n"},
+	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/a\n"},
 		{"sys/fs/cgroup/unified/a/memory.max", "max\n"},
 		{"sys/fs/cgroup/unified/a/memory.high", "134217728\n"},
 		{"sys/fs/cgroup/unified/a/memory.current", "1048576\n"});
@@ -96,14 +96,14 @@ static void test_memory_high_is_a_limit(void **state)
 
 static void test_cgroups_of_version_1(void **state)
 {
-	/* In a container the path of the group may be that of outside. */
-	struct fr_memory m = LOOK({"proc/meminfo", MACHINE},
+	/* In a container the path of the group can be the one outside, which does not exist. */
+	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE},
 		{"proc/self/cgroup", "4:memory:/outside/x\n3:cpuset:/\n0::/\n"},
 		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "314572800\n"},
 		{"sys/fs/cgroup/memory/memory.usage_in_bytes", "104857600\n"},
 		{"sys/fs/cgroup/memory/memory.stat",
 			"cache 5\ntotal_inactive_file 52428800\ntotal_active_file 0\n"});
-	struct fr_memory none = LOOK({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "4:memory:/\n"},
+	struct fr_memory none = READ_MEMORY({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "4:memory:/\n"},
 		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
 		{"sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n"});
 
@@ -118,7 +118,7 @@ static void test_unreadable_files_set_no_limit(void **state)
 		{"proc/self/cgroup", "\n:\n::\n4:memory\n0::\n4:memory:relative\n"}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(odd); i++) {
-		struct fr_memory m = look(&odd[i], 1);
+		struct fr_memory m = read_memory(&odd[i], 1);
 
 		assert_int_equal(fr_memory_check_ring(&m, 0, 16 * GIB, NULL, NULL), 0);
 	}
