@@ -23,24 +23,10 @@ static bool has_same_events(const struct fr_config *a, const struct fr_config *b
 	return a->defaults.dwarf_stack_bytes == b->defaults.dwarf_stack_bytes;
 }
 
-/* Find the next key from *I on that a reload handles in this way, and set *I behind it. NULL: no more. */
-static const struct fr_config_key *next_key(enum fr_config_reload reload, size_t *i)
-{
-	size_t n;
-	const struct fr_config_key *keys = fr_config_keys(&n);
-
-	while (*i < n)
-		if (keys[(*i)++].reload == reload)
-			return &keys[*i - 1];
-	return NULL;
-}
-
 bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_config *b)
 {
-	const struct fr_config_key *key;
-
-	for (size_t i = 0; (key = next_key(FR_RELOAD_REOPEN, &i));)
-		if (!fr_config_has_same_value(key, a, b))
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (k->reload == FR_RELOAD_REOPEN && !fr_config_has_same_value(k, a, b))
 			return false;
 	return has_same_events(a, b);
 }
@@ -48,12 +34,11 @@ bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_con
 size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *fresh,
 	const char *ret[static FR_CONFIG_RESTART_KEYS])
 {
-	const struct fr_config_key *key;
 	size_t n = 0;
 
-	for (size_t i = 0; (key = next_key(FR_RELOAD_RESTART, &i));)
-		if (!fr_config_has_same_value(key, now, fresh))
-			ret[n++] = key->name;
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (k->reload == FR_RELOAD_RESTART && !fr_config_has_same_value(k, now, fresh))
+			ret[n++] = k->name;
 	return n;
 }
 
@@ -67,10 +52,9 @@ static void swap_member(const struct fr_config_key *key, void *a, void *b)
 
 void fr_config_swap_recording(struct fr_config *a, struct fr_config *b)
 {
-	const struct fr_config_key *key;
-
-	for (size_t i = 0; (key = next_key(FR_RELOAD_REOPEN, &i));)
-		swap_member(key, a, b);
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (k->reload == FR_RELOAD_REOPEN)
+			swap_member(k, a, b);
 	SWAP(a->events, b->events);
 	SWAP(a->n_events, b->n_events);
 	SWAP(a->defaults.dwarf_stack_bytes, b->defaults.dwarf_stack_bytes);
@@ -85,8 +69,7 @@ void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b)
 
 void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *fresh)
 {
-	const struct fr_config_key *key;
-
-	for (size_t i = 0; (key = next_key(FR_RELOAD_AT_ONCE, &i));)
-		memcpy((char *)now + key->offset, (const char *)fresh + key->offset, key->size);
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (k->reload == FR_RELOAD_AT_ONCE)
+			memcpy((char *)now + k->offset, (const char *)fresh + k->offset, k->size);
 }

@@ -7,16 +7,17 @@
 #include <errno.h>
 #include <string.h>
 
+static bool is_trigger_key(const struct fr_config_key *key)
+{
+	return !strcmp(key->section, FR_TRIGGER_SECTION);
+}
+
 void fr_config_init(struct fr_config *c)
 {
-	size_t n;
-	const struct fr_config_key *keys = fr_config_keys(&n);
-
 	*c = (struct fr_config){0};
-	for (size_t i = 0; i < n; i++)
-		if (keys[i].default_value && strcmp(keys[i].section, FR_TRIGGER_SECTION) != 0)
-			(void)fr_config_set(
-				c, keys[i].section, keys[i].name, keys[i].default_value, "default", NULL);
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (k->default_value && !is_trigger_key(k))
+			(void)fr_config_set(c, k->section, k->name, k->default_value, "default", NULL);
 }
 
 void fr_config_clear_events(struct fr_config *c)
@@ -33,12 +34,9 @@ void fr_config_clear_events(struct fr_config *c)
 
 void fr_config_deinit(struct fr_config *c)
 {
-	size_t n;
-	const struct fr_config_key *keys = fr_config_keys(&n);
-
-	for (size_t i = 0; i < n; i++)
-		if (keys[i].type->is_string && strcmp(keys[i].section, FR_TRIGGER_SECTION) != 0)
-			free(*(char **)((char *)c + keys[i].offset));
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (k->type->is_string && !is_trigger_key(k))
+			free(*(char **)((char *)c + k->offset));
 	fr_config_clear_events(c);
 	fr_config_clear_triggers(c);
 	free(c->ring_origin);

@@ -25,7 +25,7 @@ struct fr_value_type {
 	const char *hint;
 	int (*parse)(const char *text, uint64_t *ret); /* < 0: TEXT is invalid */
 	uint64_t least, most;			       /* of a number; most 0: PARSE knows the limits */
-	const char *word;			       /* a word that stands for WORD_VALUE; NULL: none */
+	const char *word; /* stands for WORD_VALUE, or for an empty string; NULL: no such word */
 	uint64_t word_value;
 	bool (*is_valid)(const char *text);	   /* of a string; NULL: every string is valid */
 	int (*set)(const struct fr_assignment *a); /* replaces all this where one member is not enough */
@@ -44,7 +44,7 @@ struct fr_config_key {
 	unsigned kinds; /* bits 1 << enum fr_trigger_kind: the key has an effect on these; 0: on all */
 	enum fr_trigger_kind source; /* the kind of source that the key names; 0: none */
 };
-const struct fr_config_key *fr_config_keys(size_t *ret_n);
+extern const struct fr_config_key fr_config_keys[]; /* ends with a NULL name */
 
 /* The member of KEY has the same value in A and B: two fr_config, or two fr_trigger_config. */
 bool fr_config_has_same_value(const struct fr_config_key *key, const void *a, const void *b);

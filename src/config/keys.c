@@ -21,7 +21,7 @@
 
 _Static_assert(FR_TRIGGER_SIGNAL == 0, "a source of 0 means none: no key names SIGUSR1");
 
-static const struct fr_config_key keys[] = {
+const struct fr_config_key fr_config_keys[] = {
 	{"Recorder", "Events", NULL, .type = &fr_type_events},
 	{"Recorder", "Filter", NULL, .type = &fr_type_filter},
 	{"Recorder", "Frequency", NULL, &fr_type_frequency, REOPEN(defaults.frequency_hz)},
@@ -85,13 +85,8 @@ static const struct fr_config_key keys[] = {
 	{TRIGGER, "MinFill", NULL, &fr_type_duration, OF_TRIGGER(min_fill_ns), .unset = FR_TRIGGER_UNSET},
 	{TRIGGER, "Window", NULL, &fr_type_window, OF_TRIGGER(window_ns), .unset = FR_TRIGGER_UNSET},
 	{TRIGGER, "PostTrigger", NULL, &fr_type_post_trigger, OF_TRIGGER(post_ns), .unset = FR_TRIGGER_UNSET},
+	{.name = NULL},
 };
-
-const struct fr_config_key *fr_config_keys(size_t *ret_n)
-{
-	*ret_n = FR_ARRAY_SIZE(keys);
-	return keys;
-}
 
 bool fr_config_has_same_value(const struct fr_config_key *key, const void *a, const void *b)
 {
@@ -103,7 +98,7 @@ bool fr_config_has_same_value(const struct fr_config_key *key, const void *a, co
 
 static const char *key_name(const void *ctx, size_t i)
 {
-	return keys[i].name;
+	return fr_config_keys[i].name;
 }
 
 static const char *section_name(const void *ctx, size_t i)
@@ -130,12 +125,12 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 /* SHOWN is the section as the file writes it. Several sections can have a key of the same name. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
-	const char *near = fr_nearest(name, key_name, NULL, FR_ARRAY_SIZE(keys)), *owner = NULL;
+	const char *near = fr_nearest(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1), *owner = NULL;
 	char hint[128] = "flightrecd --help-config lists all keys";
 
-	for (size_t i = 0; near && i < FR_ARRAY_SIZE(keys); i++)
-		if (!strcmp(near, keys[i].name) && (!owner || !strcmp(keys[i].section, section)))
-			owner = keys[i].section;
+	for (const struct fr_config_key *k = fr_config_keys; near && k->name; k++)
+		if (!strcmp(near, k->name) && (!owner || !strcmp(k->section, section)))
+			owner = k->section;
 	if (near && !strcmp(owner, section))
 		snprintf(hint, sizeof(hint), "did you mean %s=?", near);
 	else if (near)
@@ -145,8 +140,8 @@ static int fail_unknown_key(const char *section, const char *shown, const char *
 
 static bool is_section(const char *section)
 {
-	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i].section, section))
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (!strcmp(k->section, section))
 			return true;
 	return false;
 }
@@ -182,10 +177,10 @@ static int assign(struct fr_config *c, const char *section, const char *name, co
 	r = enter_section(c, section, origin, &canonical, &object, d);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i].section, canonical) && !strcmp(keys[i].name, name))
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (!strcmp(k->section, canonical) && !strcmp(k->name, name))
 			return fr_value_assign(&(struct fr_assignment){
-				&keys[i], object, *value ? value : keys[i].default_value, origin, d});
+				k, object, *value ? value : k->default_value, origin, d});
 	return fail_unknown_key(canonical, section, name, d);
 }
 

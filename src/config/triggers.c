@@ -29,12 +29,9 @@ static bool is_built_in(const struct fr_trigger_config *t)
 /* The key that names the source of T, or NULL. */
 static const struct fr_config_key *find_source_key(const struct fr_trigger_config *t)
 {
-	size_t n;
-	const struct fr_config_key *keys = fr_config_keys(&n);
-
-	for (size_t i = 0; i < n; i++)
-		if (keys[i].source && keys[i].source == t->kind)
-			return &keys[i];
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (k->source && k->source == t->kind)
+			return k;
 	return NULL;
 }
 
@@ -168,14 +165,11 @@ static int fail_without_effect(
 static int check_keys(const struct fr_trigger_config *t, struct fr_diag *d)
 {
 	struct fr_trigger_config unset;
-	size_t n;
-	const struct fr_config_key *keys = fr_config_keys(&n);
 
 	init_trigger(&unset);
-	for (size_t i = 0; i < n; i++)
-		if (keys[i].kinds && !(keys[i].kinds & 1u << t->kind) &&
-			!fr_config_has_same_value(&keys[i], t, &unset))
-			return fail_without_effect(t, &keys[i], d);
+	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
+		if (k->kinds && !(k->kinds & 1u << t->kind) && !fr_config_has_same_value(k, t, &unset))
+			return fail_without_effect(t, k, d);
 	if (t->kind == FR_TRIGGER_PROBE && t->syscalls && strcmp(t->subject, "syscall-latency") != 0)
 		return fr_fail(
 			d, -EINVAL, "leave it out", "Syscall= has no effect on the probe %s", t->subject);

@@ -85,6 +85,8 @@ static int store(const struct fr_assignment *a)
 		return fr_trigger_release_source(a->object, key);
 	if (a->value && type->parse && parse_number(type, a->value, &number) < 0)
 		return refuse(a);
+	if (type->is_string && a->value && type->word && !strcmp(a->value, type->word))
+		return fr_string_replace(member_of(a), "");
 	if (a->value && type->is_valid && !type->is_valid(a->value))
 		return refuse(a);
 	if (key->source)
@@ -244,12 +246,8 @@ static bool is_absolute(const char *text)
 #define ABSOLUTE_PATH "an absolute path", "give a path that begins with /"
 const struct fr_value_type fr_type_path = {ABSOLUTE_PATH, .is_valid = is_absolute, .is_string = true};
 
-static int set_socket(const struct fr_assignment *a)
-{
-	return strcmp(a->value, "no") ? store(a) : fr_string_replace(member_of(a), "");
-}
 const struct fr_value_type fr_type_socket = {
-	ABSOLUTE_PATH, .is_valid = is_absolute, .set = set_socket, .is_string = true};
+	ABSOLUTE_PATH, .is_valid = is_absolute, .word = "no", .is_string = true};
 
 static bool is_path_and_name(const char *text)
 {
