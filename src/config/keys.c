@@ -131,9 +131,9 @@ static int fail_unknown_key(const char *section, const char *shown, const char *
 	for (const struct fr_config_key *k = fr_config_keys; near && k->name; k++)
 		if (!strcmp(near, k->name) && (!owner || !strcmp(k->section, section)))
 			owner = k->section;
-	if (near && !strcmp(owner, section))
+	if (owner && !strcmp(owner, section))
 		snprintf(hint, sizeof(hint), "did you mean %s=?", near);
-	else if (near)
+	else if (owner)
 		snprintf(hint, sizeof(hint), "did you mean %s= of [%s]?", near, owner);
 	return fr_fail(d, -EINVAL, hint, "unknown key '%s' in [%s]", name, shown);
 }
