@@ -29,11 +29,12 @@ static int read_bytes(struct fr_config *c, const char *name, const char *text, s
 	return r;
 }
 
-/* Initialise C from TEXT, which is valid. */
+/* Set C to TEXT, which is valid. C is zeroed, or has an older value. */
 static void read_valid(struct fr_config *c, const char *text)
 {
 	struct fr_diag d = {0};
 
+	fr_config_deinit(c);
 	fr_config_init(c);
 	if (read_bytes(c, "x.conf", text, strlen(text), &d) < 0 || fr_config_check(c, &d) < 0)
 		fail_msg("%s (%s)", d.what, d.hint);
@@ -42,7 +43,7 @@ static void read_valid(struct fr_config *c, const char *text)
 /* TEXT is refused with a message that begins with WHAT and a hint that contains HINT. */
 static void expect_refusal(const char *text, size_t len, const char *what, const char *hint)
 {
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 	struct fr_diag d = {0};
 	int r;
 
@@ -52,7 +53,6 @@ static void expect_refusal(const char *text, size_t len, const char *what, const
 		r = fr_config_check(&c, &d);
 	if (r != -EINVAL || strncmp(d.what, what, strlen(what)) != 0 || !strstr(d.hint, hint))
 		fail_msg("%d: %s\n  %s\nand not: %s\n  %s", r, d.what, d.hint, what, hint);
-	fr_config_deinit(&c);
 }
 
 static const struct fr_trigger_config *find_trigger(const struct fr_config *c, const char *name)
@@ -149,10 +149,11 @@ static uint64_t load_number(const void *member, size_t size)
 
 static void test_each_key_sets_its_member_and_an_empty_value_resets_it(void **state)
 {
-	struct fr_config c, fresh;
+	_cleanup_(fr_config_deinit) struct fr_config fresh = {0};
 
 	read_valid(&fresh, "[Trigger t]\nEvery=1h\n");
 	for (size_t i = 0; i < FR_ARRAY_SIZE(values); i++) {
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
 		const struct value *v = &values[i];
 		const void *member, *initial = find_member(&fresh, v);
 
@@ -169,9 +170,7 @@ static void test_each_key_sets_its_member_and_an_empty_value_resets_it(void **st
 			assert_true(fr_string_is_same(*(char *const *)member, *(char *const *)initial));
 		else
 			assert_int_equal(load_number(member, v->size), load_number(initial, v->size));
-		fr_config_deinit(&c);
 	}
-	fr_config_deinit(&fresh);
 }
 
 static void test_a_reload_reopens_the_events_for_these_keys(void **state)
@@ -181,7 +180,7 @@ static void test_a_reload_reopens_the_events_for_these_keys(void **state)
 		"KernelBuildIDs=no"};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++) {
-		struct fr_config now, fresh, wanted;
+		_cleanup_(fr_config_deinit) struct fr_config now = {0}, fresh = {0}, wanted = {0};
 		char text[128];
 
 		snprintf(text, sizeof(text), "[Recorder]\nCallGraph=dwarf\nEvents=a\n%s\nRingSize=1M\n",
@@ -193,16 +192,13 @@ static void test_a_reload_reopens_the_events_for_these_keys(void **state)
 		fr_config_swap_recording(&now, &fresh);
 		assert_true(fr_config_has_same_recording(&now, &wanted));
 		assert_int_equal(now.ring_bytes, 64 * MIB);
-		fr_config_deinit(&now);
-		fr_config_deinit(&fresh);
-		fr_config_deinit(&wanted);
 	}
 }
 
 static void test_a_reload_copies_live_keys_and_names_keys_that_wait(void **state)
 {
 	const char *names[FR_CONFIG_RESTART_KEYS];
-	struct fr_config now, fresh;
+	_cleanup_(fr_config_deinit) struct fr_config now = {0}, fresh = {0};
 
 	read_valid(&now, "[Recorder]\n");
 	read_valid(&fresh,
@@ -218,13 +214,11 @@ static void test_a_reload_copies_live_keys_and_names_keys_that_wait(void **state
 	assert_int_equal(now.cache_bytes, 0);
 	fr_config_swap_triggers(&now, &fresh);
 	assert_int_equal(now.n_trigger, 1);
-	fr_config_deinit(&now);
-	fr_config_deinit(&fresh);
 }
 
 static void test_defaults(void **state)
 {
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	read_valid(&c, "[Trigger t]\nEvery=1h\n");
 	assert_int_equal(c.ring_bytes, 64 * MIB);
@@ -239,12 +233,11 @@ static void test_defaults(void **state)
 	assert_true(c.trigger->cooldown_ns == FR_TRIGGER_UNSET &&
 		    c.trigger->min_fill_ns == FR_TRIGGER_UNSET && c.trigger->window_ns == FR_TRIGGER_UNSET &&
 		    c.trigger->post_ns == FR_TRIGGER_UNSET && c.trigger->interval_ns == FR_TRIGGER_UNSET);
-	fr_config_deinit(&c);
 }
 
 static void test_events_add_up_and_have_filters(void **state)
 {
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	read_valid(&c, "# a comment\n; another\n\n[Recorder]\nEvents=x\nEvents=\n"
 		       "Events=sched:sched_switch, cycles:k\n  Filter = prev_pid != 0\n"
@@ -255,7 +248,6 @@ static void test_events_add_up_and_have_filters(void **state)
 	assert_string_equal(c.events[0].origin, "x.conf:7");
 	assert_string_equal(c.events[1].spec, "cpu/event=0x3c,umask=1/");
 	assert_null(c.events[1].filter);
-	fr_config_deinit(&c);
 }
 
 static void test_each_kind_of_source(void **state)
@@ -287,14 +279,13 @@ static void test_each_kind_of_source(void **state)
 	};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		struct fr_config c;
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 		read_valid(&c, cases[i].text);
 		assert_int_equal(c.n_trigger, 1);
 		assert_int_equal(c.trigger[0].kind, cases[i].kind);
 		assert_string_equal(c.trigger[0].origin, "x.conf:1");
 		assert_true(fr_string_is_same(c.trigger[0].subject, cases[i].subject));
-		fr_config_deinit(&c);
 	}
 }
 
@@ -304,7 +295,7 @@ static void test_a_later_file_adds_to_a_section(void **state)
 		"[Trigger b]\nEvery=1h\n[Trigger a]\nThreshold=7ms\nSet=\nSet=y=2\nSet=z=a=b\n"
 		"[Recorder]\nRingSize=1M\n";
 	const struct fr_trigger_config *t;
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	read_valid(&c, "[Trigger a]\nProgram=/a.o\nThreshold=5ms\nSet=x=1\nComm=a\n");
 	assert_string_equal(c.ring_origin, "default");
@@ -320,14 +311,13 @@ static void test_a_later_file_adds_to_a_section(void **state)
 	assert_string_equal(t->set[0], "y=2");
 	assert_string_equal(t->set[1], "z=a=b");
 	assert_null(t->set[2]);
-	fr_config_deinit(&c);
 }
 
 /* The name is longer than the part of a section that inih keeps. */
 static void test_long_trigger_names_differ_in_the_last_character(void **state)
 {
 	static const char name[] = "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456.9";
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 	char text[256];
 
 	assert_int_equal(strlen(name), FR_TRIGGER_NAME_SIZE - 1);
@@ -335,7 +325,6 @@ static void test_long_trigger_names_differ_in_the_last_character(void **state)
 	read_valid(&c, text);
 	assert_int_equal(c.n_trigger, 2);
 	assert_int_equal(find_trigger(&c, name)->every_ns, HOUR);
-	fr_config_deinit(&c);
 	snprintf(text, sizeof(text), "[Trigger %sx]\nEvery=1h\n", name);
 	expect_refusal(text, strlen(text), "x.conf:1: 'abc", "63");
 }
@@ -472,7 +461,7 @@ static void test_only_loopback_addresses_are_valid_without_metrics_public(void *
 		{"[::ffff:127.0.0.1]:80", false}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		struct fr_config c;
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 		fr_config_init(&c);
 		assert_int_equal(
@@ -480,7 +469,6 @@ static void test_only_loopback_addresses_are_valid_without_metrics_public(void *
 		assert_int_equal(fr_config_check(&c, NULL), cases[i].is_loopback ? 0 : -EINVAL);
 		assert_int_equal(fr_config_set(&c, "Recorder", "MetricsPublic", "yes", "x", NULL), 0);
 		assert_int_equal(fr_config_check(&c, NULL), 0);
-		fr_config_deinit(&c);
 	}
 }
 
@@ -490,10 +478,9 @@ static void test_limits_are_inclusive(void **state)
 		"[Recorder]\nRingSize=16G\n[Dump]\nBlockSize=16M\nQueueDepth=64\n"};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++) {
-		struct fr_config c;
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 		read_valid(&c, texts[i]);
-		fr_config_deinit(&c);
 	}
 }
 

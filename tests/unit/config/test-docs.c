@@ -144,7 +144,7 @@ static void expect_key(const struct fr_config_key *key, const char *section, cha
 {
 	char *value = strchr(line, '=');
 	struct fr_diag d = {0};
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	*value++ = '\0';
 	assert_string_equal(line, key->name);
@@ -157,7 +157,6 @@ static void expect_key(const struct fr_config_key *key, const char *section, cha
 	assert_int_equal(fr_config_add_event(&c, "x", "t", NULL), 0); /* for Filter= */
 	if (fr_config_set(&c, section, line, value, "t", &d) < 0)
 		fail_msg("%s", d.what);
-	fr_config_deinit(&c);
 }
 
 static void test_the_default_file_has_every_key(void **state)
@@ -244,7 +243,7 @@ static void test_the_examples_are_valid_and_show_each_kind_of_source(void **stat
 	_cleanup_free_ char *text = read_examples(man);
 	FILE *f = fmemopen(text, strlen(text), "r");
 	unsigned kinds = 0;
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 	struct fr_diag d = {0};
 
 	fr_config_init(&c);
@@ -253,7 +252,6 @@ static void test_the_examples_are_valid_and_show_each_kind_of_source(void **stat
 	fclose(f);
 	for (size_t i = 0; i < c.n_trigger; i++)
 		kinds |= 1u << c.trigger[i].kind;
-	fr_config_deinit(&c);
 	assert_int_equal(kinds, 1u << FR_TRIGGER_PROBE | 1u << FR_TRIGGER_PROGRAM |
 					1u << FR_TRIGGER_FUNCTION | 1u << FR_TRIGGER_PRESSURE |
 					1u << FR_TRIGGER_EVENT | 1u << FR_TRIGGER_TIMER |

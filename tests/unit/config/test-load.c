@@ -57,7 +57,7 @@ static void test_a_named_file_has_only_its_own_drop_ins(void **state)
 
 static void test_a_later_file_wins_and_lists_add_up(void **state)
 {
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 	struct fr_diag d = {0};
 	const char *path;
 
@@ -68,23 +68,21 @@ static void test_a_later_file_wins_and_lists_add_up(void **state)
 	assert_int_equal(fr_config_load(&c, path, &d), 0);
 	assert_int_equal(c.ring_bytes, 8 << 20);
 	assert_int_equal(c.n_events, 2);
-	fr_config_deinit(&c);
 	write_file("my.conf.d/3.conf", "[Dump]\n\nWindow=x\n");
+	fr_config_deinit(&c);
 	fr_config_init(&c);
 	assert_int_equal(fr_config_load(&c, write_file("my.conf", ""), &d), -EINVAL);
 	assert_non_null(strstr(d.what, "/my.conf.d/3.conf:3: "));
-	fr_config_deinit(&c);
 }
 
 static void test_a_named_file_has_to_exist(void **state)
 {
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 	struct fr_diag d = {0};
 
 	fr_config_init(&c);
 	assert_int_equal(fr_config_load(&c, "/no/such.conf", &d), -ENOENT);
 	assert_non_null(strstr(d.what, "/no/such.conf"));
-	fr_config_deinit(&c);
 }
 
 int main(void)

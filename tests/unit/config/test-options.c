@@ -29,6 +29,7 @@ static int parse(struct fr_config *c, const char *const *words, struct fr_diag *
 	for (; *words; words++)
 		args[n_args++] = (char *)*words;
 	args[n_args] = NULL;
+	fr_config_deinit(c);
 	fr_config_init(c);
 	r = fr_options_parse(c, n_args, args, d);
 	return r == 0 ? fr_config_check(c, d) : r;
@@ -62,7 +63,7 @@ static const char *in_working_directory(const char *name)
 
 static void test_options_of_a_recording_of_the_machine(void **state)
 {
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	PARSE(&c, NO_FILE, "-e", "cycles", "--event=sched:*", "--filter", "prev_pid!=0", "-F", "49", "-g",
 		"-C", "0-1", "-M", "2G", "-m", "100", "-o", "out", "--no-compression", "--socket", "s",
@@ -80,18 +81,16 @@ static void test_options_of_a_recording_of_the_machine(void **state)
 	assert_false(c.dump_compress);
 	assert_int_equal(c.log_level, LOG_DEBUG);
 	assert_null(c.command);
-	fr_config_deinit(&c);
 	PARSE(&c, NO_FILE, "-q", "-p", "1,22", "--pid=333", "-C", "0", "-o", ".");
 	assert_int_equal(c.log_level, LOG_WARNING);
 	assert_int_equal(c.n_pids, 3);
 	assert_int_equal(c.pids[2], 333);
 	assert_string_equal(c.directory, getcwd((char[4096]){0}, 4096));
-	fr_config_deinit(&c);
 }
 
 static void test_options_after_the_command_are_its_own(void **state)
 {
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	PARSE(&c, "-a", "--", "ls", "-l", "--help", "-e", "x");
 	for (int i = 0; i < 2; i++) { /* a reload parses the same argv again */
@@ -107,23 +106,20 @@ static void test_options_after_the_command_are_its_own(void **state)
 		fr_config_init(&c);
 		assert_int_equal(fr_options_parse(&c, n_args, args, NULL), 0);
 	}
-	fr_config_deinit(&c);
 	PARSE(&c, "-o", "d", "--socket=s", "--", "ls");
 	assert_string_equal(c.directory, in_working_directory("d"));
 	assert_string_equal(c.socket, "s");
-	fr_config_deinit(&c);
 }
 
 static void test_options_replace_values_of_the_file(void **state)
 {
 	const char *file =
 		config_option("[Recorder]\nEvents=a\nEvents=b\nPeriod=7\nRingSize=2M\nDirectory=/d\n");
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	PARSE(&c, file);
 	assert_int_equal(c.n_events, 2);
 	assert_int_equal(c.ring_bytes, 2 << 20);
-	fr_config_deinit(&c);
 	PARSE(&c, "-e", "x", "-M", "4M", "-F", "9", file, "-e", "y");
 	assert_int_equal(c.n_events, 2); /* the first -e clears the list */
 	assert_string_equal(c.events[0].spec, "x");
@@ -131,7 +127,6 @@ static void test_options_replace_values_of_the_file(void **state)
 	assert_int_equal(c.defaults.period, 0);
 	assert_int_equal(c.defaults.frequency_hz, 9);
 	assert_string_equal(c.directory, "/d");
-	fr_config_deinit(&c);
 }
 
 static void test_a_saved_configuration_can_be_restored(void **state)
@@ -139,13 +134,12 @@ static void test_a_saved_configuration_can_be_restored(void **state)
 	const char *file = config_option("# x\n[Recorder]\nEvents=a ; b\nFilter=id == 8\n\n[Trigger "
 					 "t]\nEvery=1h\n[Dump]\nWindow=7s\n");
 	_cleanup_buf_ struct fr_buf saved = {0};
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	PARSE(&c, file, "-M", "4M", "--socket", "");
 	assert_int_equal(fr_config_save(&c, n_args, args, &saved), 0);
-	fr_config_deinit(&c);
 	write_file("x.conf", "");
-
+	fr_config_deinit(&c);
 	fr_config_init(&c);
 	assert_int_equal(fr_config_restore(&c, &saved, NULL), 0);
 	assert_int_equal(c.n_events, 1);
@@ -155,12 +149,11 @@ static void test_a_saved_configuration_can_be_restored(void **state)
 	assert_int_equal(c.window_ns, 7000000000);
 	assert_int_equal(c.ring_bytes, 4 << 20);
 	assert_string_equal(c.socket, "");
-	fr_config_deinit(&c);
 	/* Truncated bytes do no harm. */
 	while (saved.len-- > 0) {
+		fr_config_deinit(&c);
 		fr_config_init(&c);
 		(void)fr_config_restore(&c, &saved, NULL);
-		fr_config_deinit(&c);
 	}
 	saved.len = 0;
 }
@@ -176,12 +169,11 @@ static void *restore_often(void *ring_mib)
 	snprintf(size, sizeof(size), "%uM", (unsigned)(uintptr_t)ring_mib);
 	wrong += fr_config_save(&none, FR_ARRAY_SIZE(argv), (char *const *)argv, &saved) != 0;
 	for (int i = 0; i < 2000; i++) {
-		struct fr_config c;
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 		fr_config_init(&c);
 		wrong += fr_config_restore(&c, &saved, NULL) != 0 || c.n_events != 1 ||
 			 c.ring_bytes != (uint64_t)(uintptr_t)ring_mib << 20 || c.defaults.frequency_hz != 99;
-		fr_config_deinit(&c);
 	}
 	return (void *)wrong;
 }
@@ -203,7 +195,7 @@ static void test_an_object_file_makes_a_trigger(void **state)
 	const char *file = config_option(
 		"[Recorder]\nEvents=of-the-file\n[Trigger x]\nThreshold=5ms\n[Trigger y]\nEvery=1h\n");
 	const struct fr_trigger_config *t;
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	PARSE(&c, NO_FILE, "-e", "probe.bpf.o", "-e", "a", "-e", "/x/my probe#1.o", "-e", "./y/z.o", "-e",
 		"b", "--filter", "f");
@@ -216,7 +208,6 @@ static void test_an_object_file_makes_a_trigger(void **state)
 	assert_string_equal(t->subject, in_working_directory("probe.bpf.o"));
 	assert_string_equal(fr_config_find_trigger(&c, "my_probe_1")->subject, "/x/my probe#1.o");
 	assert_non_null(fr_config_find_trigger(&c, "z"));
-	fr_config_deinit(&c);
 	/* It replaces no event of the file, and adds to the section of that name. */
 	PARSE(&c, file, "-e", "/o/x.bpf.o", "--trigger", "y:Enabled=no", "--trigger=y:Every=2h", "--trigger",
 		"run-queue-latency");
@@ -230,10 +221,8 @@ static void test_an_object_file_makes_a_trigger(void **state)
 	assert_false(t->enabled);
 	assert_int_equal(fr_config_find_trigger(&c, "run-queue-latency")->kind, FR_TRIGGER_PROBE);
 	assert_string_equal(c.triggers.socket, "/run/flightrec/trigger");
-	fr_config_deinit(&c);
 	PARSE(&c, file, "-e", "/o/x.o", "--", "ls");
 	assert_string_equal(c.triggers.socket, "");
-	fr_config_deinit(&c);
 }
 
 static void test_a_recorder_beside_the_service_leaves_the_triggers_to_it(void **state)
@@ -251,7 +240,7 @@ static void test_a_recorder_beside_the_service_leaves_the_triggers_to_it(void **
 		{{"--", "ls"}, true},
 	};
 	char own_pid[16], parent_pid[16];
-	struct fr_config c;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	snprintf(own_pid, sizeof(own_pid), "%d", (int)getpid());
 	snprintf(parent_pid, sizeof(parent_pid), "%d", (int)getppid());
@@ -260,11 +249,9 @@ static void test_a_recorder_beside_the_service_leaves_the_triggers_to_it(void **
 		parse_valid(&c, cases[i].words);
 		assert_int_equal(c.is_personal, cases[i].own);
 		assert_string_equal(c.triggers.socket, cases[i].own ? "" : "/run/flightrec/trigger");
-		fr_config_deinit(&c);
 		setenv("SYSTEMD_EXEC_PID", own_pid, 1);
 		parse_valid(&c, cases[i].words);
 		assert_int_equal(c.is_personal, c.command != NULL);
-		fr_config_deinit(&c);
 	}
 	unsetenv("SYSTEMD_EXEC_PID");
 }
@@ -302,12 +289,11 @@ static void test_mistakes(void **state)
 	};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		struct fr_config c;
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
 		struct fr_diag d = {0};
 
 		assert_int_equal(parse(&c, cases[i].words, &d), -EINVAL);
 		assert_string_equal(d.what, cases[i].what);
-		fr_config_deinit(&c);
 	}
 }
 
