@@ -87,10 +87,10 @@ void fr_config_clear_triggers(struct fr_config *c);
 
 /* Make KEY the source of T. SUBJECT is the value of the key, or NULL. 0, or -EINVAL with D: T has another
    source. */
-int fr_trigger_claim_source(
+int fr_config_claim_source(
 	struct fr_trigger_config *t, const struct fr_config_key *key, const char *subject, struct fr_diag *d);
 /* Remove the source of T if KEY names it. A built-in trigger keeps its source. Returns 0. */
-int fr_trigger_release_source(struct fr_trigger_config *t, const struct fr_config_key *key);
+int fr_config_release_source(struct fr_trigger_config *t, const struct fr_config_key *key);
 
 /* The built-in probe whose name is similar to NAME, or NULL. */
-const char *fr_probe_nearest(const char *name);
+const char *fr_config_nearest_probe(const char *name);

@@ -35,7 +35,7 @@ static const struct fr_config_key *find_source_key(const struct fr_trigger_confi
 	return NULL;
 }
 
-int fr_trigger_claim_source(
+int fr_config_claim_source(
 	struct fr_trigger_config *t, const struct fr_config_key *key, const char *subject, struct fr_diag *d)
 {
 	const struct fr_config_key *other = find_source_key(t);
@@ -51,7 +51,7 @@ int fr_trigger_claim_source(
 	return 0;
 }
 
-int fr_trigger_release_source(struct fr_trigger_config *t, const struct fr_config_key *key)
+int fr_config_release_source(struct fr_trigger_config *t, const struct fr_config_key *key)
 {
 	if (t->kind != key->source || is_built_in(t))
 		return 0;
@@ -180,7 +180,7 @@ static int fail_without_source(const struct fr_trigger_config *t, struct fr_diag
 {
 	char hint[256] = "give one of Probe=, Program=, Function=, USDT=, Pressure=, Event=, Every= and "
 			 "Application=yes, or the name of a built-in probe";
-	const char *near = fr_probe_nearest(t->name);
+	const char *near = fr_config_nearest_probe(t->name);
 
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean [Trigger %s]?", near);

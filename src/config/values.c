@@ -82,7 +82,7 @@ static int store(const struct fr_assignment *a)
 	int r = 0;
 
 	if (!a->value && key->source)
-		return fr_trigger_release_source(a->object, key);
+		return fr_config_release_source(a->object, key);
 	if (a->value && type->parse && parse_number(type, a->value, &number) < 0)
 		return refuse(a);
 	if (type->is_string && a->value && type->word && !strcmp(a->value, type->word))
@@ -90,7 +90,7 @@ static int store(const struct fr_assignment *a)
 	if (a->value && type->is_valid && !type->is_valid(a->value))
 		return refuse(a);
 	if (key->source)
-		r = fr_trigger_claim_source(a->object, key, a->value, a->d);
+		r = fr_config_claim_source(a->object, key, a->value, a->d);
 	if (r < 0)
 		return r;
 	if (type->is_string)
@@ -292,7 +292,7 @@ static const char *probe_name(const void *ctx, size_t i)
 	return fr_probes(&n)[i].name;
 }
 
-const char *fr_probe_nearest(const char *name)
+const char *fr_config_nearest_probe(const char *name)
 {
 	size_t n;
 
@@ -307,7 +307,7 @@ static int set_probe(const struct fr_assignment *a)
 
 	if (!a->value || fr_probe_find(a->value))
 		return store(a);
-	near = fr_probe_nearest(a->value);
+	near = fr_config_nearest_probe(a->value);
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean %s?", near);
 	return fr_fail(a->d, -EINVAL, hint, "%s= is not a built-in probe: '%s'", a->key->name, a->value);
@@ -369,8 +369,8 @@ static int set_application(const struct fr_assignment *a)
 
 	if (a->value && parse_boolean(a->value, &yes) < 0)
 		return refuse(a);
-	return yes ? fr_trigger_claim_source(a->object, a->key, NULL, a->d)
-		   : fr_trigger_release_source(a->object, a->key);
+	return yes ? fr_config_claim_source(a->object, a->key, NULL, a->d)
+		   : fr_config_release_source(a->object, a->key);
 }
 const struct fr_value_type fr_type_application = {"yes or no", "write yes or no", .set = set_application};
 
