@@ -3,33 +3,33 @@
 #define FLIGHTREC_TRIGGER_BPF_H
 
 /*
- * The trigger ABI of flightrec: a BPF object that includes this header and calls flightrec_trigger() makes
- * flightrecd dump. See flightrec(7) for an example, flightrecd.conf(5) for the section that loads it:
+ * The trigger ABI of flightrec. A BPF object that includes this header and calls flightrec_trigger() makes
+ * flightrecd dump. flightrec(7) has an example. A section of flightrecd.conf(5) loads the object:
  *
  *     [Trigger slow-disk]
  *     Program=/etc/flightrec/slow-disk.bpf.o
  *     Threshold=20ms
  *
- * Include "vmlinux.h", or <linux/bpf.h>, before it. Where FLIGHTREC_UNIT is defined before it, values and
- * Threshold= are of that unit (FLIGHTREC_UNIT_NS …). Compile with clang -target bpf -mcpu=v3 -g -O2.
+ * Include "vmlinux.h" or <linux/bpf.h> before this header. FLIGHTREC_UNIT, defined before it, is the unit of
+ * values and of Threshold= (FLIGHTREC_UNIT_NS …). Compile with clang -target bpf -mcpu=v3 -g -O2.
  *
- * flightrecd loads the object, sets the globals below and those of Set=NAME=VALUE, attaches every program by
- * its SEC() name, and reads the ring buffer. The object needs a license that its helpers want ("GPL" for
- * tracing). Of its programs
+ * flightrecd loads the object, sets the globals below and those of Set=NAME=VALUE, attaches each program by
+ * its SEC() name, and reads the ring buffer. The object needs the license that its helpers require ("GPL" for
+ * tracing). Some names have a meaning:
  *
- *   - NAME_btf and NAME_classic are two of one purpose: where the kernel has BTF and the tracepoint of
- *     NAME_btf, that one is loaded, else the other;
- *   - SEC("?...") is one that is left out where the kernel has not its tracepoint;
- *   - any other must find its tracepoint, or the object is refused with the tracepoint's name.
+ *   - NAME_btf and NAME_classic have the same purpose. flightrecd loads NAME_btf if the kernel has BTF and
+ * its tracepoint, otherwise NAME_classic.
+ *   - SEC("?...") is left out if the kernel does not have its tracepoint.
+ *   - If the tracepoint of any other program is missing, flightrecd refuses the object and names the
+ *     tracepoint.
  *
- * What a program of SEC("tracepoint/...") (not tp_btf, raw_tp) returns is of no matter. Where it is 0 the
- * kernel keeps the event from all who record that tracepoint with perf, and flightrecd is one of them; so
- * flightrecd has every one return 1.
+ * The return value of a program of SEC("tracepoint/...") is ignored: flightrecd makes all of them return 1.
+ * After 0 the kernel would hide the event from all perf users of that tracepoint, flightrecd included.
  *
- * Runs on Linux 5.12 and later, with or without BTF in the kernel. Without it, a flightrecd in a pid
- * namespace of its own cannot know pids, and CGroup= is that group alone.
+ * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, a flightrecd in its own pid
+ * namespace cannot know pids, and CGroup= matches only that cgroup, not those below it.
  *
- * User space, that is flightrecd, includes this file for the structures.
+ * flightrecd itself includes this header for the structures.
  */
 
 #define FLIGHTREC_TRIGGER_ABI 1
@@ -38,7 +38,7 @@
 #define FLIGHTREC_REASON_SIZE 64
 #define FLIGHTREC_DETAIL_SIZE 64
 
-/* What a value and a threshold count. */
+/* The unit of a value and of a threshold. */
 enum flightrec_unit {
 	FLIGHTREC_UNIT_NONE = 0,
 	FLIGHTREC_UNIT_NS = 1,
@@ -47,30 +47,30 @@ enum flightrec_unit {
 	FLIGHTREC_UNIT_PERCENT = 4,
 };
 
-/* One firing, as it lies in the ring buffer. Host byte order. Members are added at the end only, SIZE tells
-   how many there are. Strings end with a NUL. */
+/* An anomaly in the ring buffer. Host byte order. Later versions add members at the end; SIZE tells them
+   apart. Strings are NUL-terminated. */
 struct flightrec_event {
 	__u32 abi;     /* FLIGHTREC_TRIGGER_ABI */
 	__u32 size;    /* of this structure */
-	__u64 time_ns; /* CLOCK_MONOTONIC: the instant of the anomaly */
+	__u64 time_ns; /* CLOCK_MONOTONIC: when the anomaly happened */
 	__u64 value, threshold;
-	__u64 cgroup_id; /* 0: not known */
-	__u32 pid, tid;	 /* as flightrecd's pid namespace sees them; 0: not known there */
+	__u64 cgroup_id; /* 0: unknown */
+	__u32 pid, tid;	 /* in the pid namespace of flightrecd; 0: not visible there */
 	__u32 cpu;
 	__u32 unit; /* enum flightrec_unit */
 	char comm[FLIGHTREC_COMM_SIZE];
-	char reason[FLIGHTREC_REASON_SIZE]; /* in words, what happened: "run-queue latency" */
-	char detail[FLIGHTREC_DETAIL_SIZE]; /* of what: a device, a system call; may be empty */
+	char reason[FLIGHTREC_REASON_SIZE]; /* what happened: "run-queue latency" */
+	char detail[FLIGHTREC_DETAIL_SIZE]; /* a device, a system call …; may be empty */
 };
 
-/* Counters of one CPU, in the map flightrec_counters. A value that reached the threshold and that no filter
-   held back is in exactly one of sent, cooled and lost, so what fired is their sum at any moment. */
+/* Counters of one CPU, in the map flightrec_counters. Each value that reaches the threshold and passes the
+   filters is counted once, in sent, cooled or lost. */
 struct flightrec_counters {
-	__u64 sent;    /* in the ring buffer */
-	__u64 cooled;  /* within the cool-down of an earlier one */
+	__u64 sent;    /* put into the ring buffer */
+	__u64 cooled;  /* within the cool-down of an earlier anomaly */
 	__u64 lost;    /* the ring buffer was full */
-	__u64 last;    /* the newest value, whether or not it reached the threshold */
-	__u64 last_ns; /* when, CLOCK_MONOTONIC; 0: none yet */
+	__u64 last;    /* the newest value, also below the threshold */
+	__u64 last_ns; /* its time, CLOCK_MONOTONIC; 0: no value yet */
 };
 
 #ifdef __bpf__
@@ -82,18 +82,18 @@ struct flightrec_counters {
 #define FLIGHTREC_UNIT FLIGHTREC_UNIT_NONE
 #endif
 
-/* Set by flightrecd before the object is loaded. Constants for the verifier: a filter that is not set costs
-   nothing. */
+/* flightrecd sets these before it loads the object. They are constants for the verifier, so a filter that is
+   not set costs nothing. */
 #define FLIGHTREC_GLOBAL SEC(".rodata.flightrec")
 const volatile __u32 flightrec_abi FLIGHTREC_GLOBAL = FLIGHTREC_TRIGGER_ABI;
-const volatile __u32 flightrec_unit FLIGHTREC_GLOBAL = FLIGHTREC_UNIT; /* read by flightrecd */
-const volatile __u64 flightrec_threshold FLIGHTREC_GLOBAL = 0;	       /* Threshold= */
-const volatile __u64 flightrec_cooldown_ns FLIGHTREC_GLOBAL = 0;       /* quiet for so long after a firing */
-const volatile __u32 flightrec_pid FLIGHTREC_GLOBAL = 0;	       /* Pid=: only this process; 0: any */
-const volatile __u64 flightrec_cgroup FLIGHTREC_GLOBAL = 0; /* CGroup=: in or below this id; 0: any */
+const volatile __u32 flightrec_unit FLIGHTREC_GLOBAL = FLIGHTREC_UNIT;	       /* read by flightrecd */
+const volatile __u64 flightrec_threshold FLIGHTREC_GLOBAL = 0;		       /* Threshold= */
+const volatile __u64 flightrec_cooldown_ns FLIGHTREC_GLOBAL = 0;	       /* Cooldown= */
+const volatile __u32 flightrec_pid FLIGHTREC_GLOBAL = 0;		       /* Pid=; 0: any */
+const volatile __u64 flightrec_cgroup FLIGHTREC_GLOBAL = 0;		       /* CGroup=, an id; 0: any */
 const volatile char flightrec_comm[FLIGHTREC_COMM_SIZE] FLIGHTREC_GLOBAL = ""; /* Comm=; "": any */
-const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* flightrecd's own process never fires */
-const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* inode of its pid namespace; 0: the first */
+const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd, which is ignored */
+const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* inode of its pid namespace; 0: initial */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -107,10 +107,10 @@ struct {
 	__type(value, struct flightrec_counters);
 } flightrec_counters SEC(".maps");
 
-static __u64 flightrec_next_ns; /* no firing before */
+static __u64 flightrec_next_ns; /* end of the cool-down */
 
-/* The parts of the kernel's structures that are read here; the suffix is CO-RE's way to have them beside
-   those of vmlinux.h. */
+/* The members of kernel structures that this header reads. CO-RE ignores the suffix after "___", which tells
+   them apart from those of vmlinux.h. */
 #define FLIGHTREC_CORE __attribute__((preserve_access_index))
 struct ns_common___flightrec {
 	unsigned int inum;
@@ -133,7 +133,7 @@ struct cgroup_subsys_state___flightrec {
 	struct cgroup_subsys_state___flightrec *parent;
 } FLIGHTREC_CORE;
 struct cgroup___flightrec {
-	struct cgroup_subsys_state___flightrec self; /* begins the kernel's structure, so it is its address */
+	struct cgroup_subsys_state___flightrec self; /* the first member, so it has the cgroup's address */
 	struct kernfs_node___flightrec *kn;
 } FLIGHTREC_CORE;
 struct css_set___flightrec {
@@ -147,18 +147,18 @@ struct task_struct___flightrec {
 	struct css_set___flightrec *cgroups;
 } FLIGHTREC_CORE;
 
-/* Of whom an event tells. Zero-initialise it. */
+/* The task that an anomaly is about. All zeros at first. */
 struct flightrec_subject {
-	__u32 pid, tid; /* of the first pid namespace, or with `ours` of flightrecd's */
+	__u32 pid, tid; /* in the initial pid namespace; with OURS in that of flightrecd */
 	__u64 cgroup_id;
 	char comm[FLIGHTREC_COMM_SIZE];
-	const void *task; /* its struct task_struct while that lives; 0: the current one, if TID is its */
-	__u32 ours;	  /* flightrec_localize() was here */
-	__u32 inside;	  /* and found it in flightrec_cgroup, or below it */
+	const void *task; /* struct task_struct while it exists; 0: the current task, if TID is the same */
+	__u32 ours;	  /* flightrec_localize() has run */
+	__u32 inside;	  /* and the task is in flightrec_cgroup or below */
 };
 
-/* The number of TASK in flightrecd's pid namespace; 0: it is not seen from there. Levels past 32 do not exist
-   (MAX_PID_NS_LEVEL). */
+/* Returns the pid of TASK in the pid namespace of flightrecd, or 0 if it is not visible there. The kernel has
+   at most 32 levels (MAX_PID_NS_LEVEL). */
 static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *task)
 {
 	const struct pid___flightrec *pid = BPF_CORE_READ(task, thread_pid);
@@ -177,7 +177,7 @@ static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *
 	return 0;
 }
 
-/* S is in flightrec_cgroup or below it. What is below is found by its task. */
+/* S is in flightrec_cgroup or below it. Cgroups below are found by the task. */
 static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task = s->task;
@@ -196,9 +196,9 @@ static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s
 	return 0;
 }
 
-/* Turn pid and tid into what flightrecd's pid namespace calls them, and look whether it is of CGroup=.
-   flightrec_trigger_for() does so itself, when it fires; to be called earlier where a subject is kept past
-   the life of its task, at which nothing looks from then on. */
+/* Translates pid and tid into the pid namespace of flightrecd, and compares the cgroup with CGroup=.
+   flightrec_trigger_for() does this, too. Call it earlier to keep S after its task has exited: nothing reads
+   the task from then on. */
 static __always_inline void flightrec_localize(struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task;
@@ -219,7 +219,7 @@ static __always_inline void flightrec_localize(struct flightrec_subject *s)
 	s->pid = flightrec_nr(BPF_CORE_READ(task, group_leader));
 }
 
-/* The current task. In an interrupt it is whoever was interrupted. */
+/* Fills S with the current task. In an interrupt, that is the interrupted task. */
 static __always_inline void flightrec_current(struct flightrec_subject *s)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -231,8 +231,8 @@ static __always_inline void flightrec_current(struct flightrec_subject *s)
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
 }
 
-/* Another task: TASK is a struct task_struct *, as a tracepoint gives it. By CO-RE: for programs that run
-   where the kernel has BTF. */
+/* Fills S with another task. TASK is a struct task_struct * of a tracepoint. It uses CO-RE, so the kernel
+   must have BTF. */
 static __always_inline void flightrec_task(struct flightrec_subject *s, const void *task)
 {
 	const struct task_struct___flightrec *t = task;
@@ -245,13 +245,13 @@ static __always_inline void flightrec_task(struct flightrec_subject *s, const vo
 	s->task = task;
 }
 
-/* A filter is set, so that it matters whose a value is. */
+/* A filter is set, so a value needs its task. */
 static __always_inline int flightrec_filtered(void)
 {
 	return flightrec_pid || flightrec_cgroup || flightrec_comm[0];
 }
 
-/* S, localized, passes the filters and is not flightrecd itself. */
+/* S, after flightrec_localize(), passes the filters and is not flightrecd. */
 static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 {
 	if (flightrec_self && s->pid == flightrec_self)
@@ -282,9 +282,9 @@ static __always_inline struct flightrec_counters *flightrec_count(__u64 value, _
 	return c;
 }
 
-/* For hot paths, where TIME_NS is at hand: VALUE does not reach THRESHOLD, has been noted as the newest one,
-   and there is nothing more to do. False also where a filter is set: then the subject must be known first. A
-   few ns; ask it before the subject is put together. */
+/* For hot paths that have TIME_NS already, before the subject is filled: returns 1 if VALUE is below
+   THRESHOLD, and notes it as the newest value. There is nothing more to do then. Returns 0 also if a filter
+   is set, because it needs the subject. Costs a few ns. */
 static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 time_ns)
 {
 	if (flightrec_filtered() || value >= threshold)
@@ -293,7 +293,7 @@ static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 t
 	return 1;
 }
 
-/* Within the cool-down of an earlier firing. The one that is not begins the next. */
+/* TIME_NS is within a cool-down. Otherwise a new one begins. */
 static __always_inline int flightrec_cools(__u64 time_ns)
 {
 	__u64 next = flightrec_next_ns;
@@ -302,13 +302,13 @@ static __always_inline int flightrec_cools(__u64 time_ns)
 		return 0;
 	if (time_ns < next)
 		return 1;
-	/* Two CPUs at once: one wins. */
+	/* Of two CPUs at the same time, one begins it. */
 	return __sync_val_compare_and_swap(&flightrec_next_ns, next, time_ns + flightrec_cooldown_ns) != next;
 }
 
-/* As flightrec_trigger(), of S (which is localized), at TIME_NS (CLOCK_MONOTONIC, bpf_ktime_get_ns(); now, or
-   shortly before), with DETAIL (NUL-terminated, in the kernel's memory; may be 0) and an enum flightrec_unit.
-   Do not call it from a loop or in several places of one program: it is inlined. */
+/* The same as flightrec_trigger(), for the task S. TIME_NS is the time of the anomaly (bpf_ktime_get_ns()),
+   now or shortly before. DETAIL is a string in kernel memory, or 0. UNIT is an enum flightrec_unit. The
+   function is inlined, so call it from one place and not from a loop. */
 static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, const char *reason,
 	const char *detail, __u32 unit, __u64 time_ns, __u64 value, __u64 threshold)
 {
@@ -323,7 +323,7 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 	c = flightrec_count(value, time_ns);
 	if (!c || value < threshold)
 		return 0;
-	/* Atomic, though of this CPU: an interrupt may fire in between. */
+	/* Atomic, because an interrupt of this CPU can run this code, too. */
 	if (flightrec_cools(time_ns)) {
 		__sync_fetch_and_add(&c->cooled, 1);
 		return 0;
@@ -354,10 +354,10 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 	return 1;
 }
 
-/* The one call: VALUE was seen, of the current task. Where it reaches THRESHOLD (flightrec_threshold is what
-   the configuration says), and neither a filter nor the cool-down is in the way, flightrecd is told REASON
-   (a string literal) and decides whether to dump. Returns 1 where it was told. Below the threshold it costs
-   little more than reading the clock. */
+/* Reports VALUE of the current task. If it reaches THRESHOLD (flightrec_threshold has the configured one),
+   passes the filters and is outside of the cool-down, flightrecd gets an anomaly with REASON, a string
+   literal, and decides whether to dump. Returns 1 then, else 0. Below the threshold it costs little more than
+   reading the clock. */
 static __always_inline int flightrec_trigger(const char *reason, __u64 value, __u64 threshold)
 {
 	__u64 now = bpf_ktime_get_ns();

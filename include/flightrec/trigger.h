@@ -3,21 +3,22 @@
 #define FLIGHTREC_TRIGGER_H
 
 /*
- * A program that has seen something go wrong makes flightrecd dump what led up to it:
+ * Lets a program that has seen an anomaly make flightrecd dump what led up to it:
  *
  *     #include <flightrec/trigger.h>
  *     …
  *     flightrec_trigger("checkout", "slow answer", elapsed_ms, 250);
  *
- * "checkout" is a section of flightrecd.conf(5), which says what comes of it:
+ * "checkout" is the name of a section of flightrecd.conf(5), which has the policy:
  *
  *     [Trigger checkout]
  *     Application=yes
  *     Cooldown=5min
  *
- * One datagram to a unix socket: no library, no thread, no memory, nothing that is kept between two calls.
- * It never blocks, may be called from any thread and from a signal handler, leaves errno alone, and does
- * nothing where there is no flightrecd. C99 with GNU extensions (-std=gnu99 and later), or C++11 and later.
+ * A call sends one datagram to a unix socket. It needs no library, starts no thread, allocates no memory and
+ * keeps no state. It never blocks, can be called from any thread and from a signal handler, and does not
+ * change errno. Without flightrecd it does nothing. C99 with GNU extensions (-std=gnu99 and later), or C++11
+ * and later.
  */
 
 #include <errno.h>
@@ -34,10 +35,11 @@
 extern "C" {
 #endif
 
-/* Where flightrecd listens, [Triggers] Socket=. The environment's FLIGHTREC_TRIGGER_SOCKET says otherwise. */
+/* The socket of flightrecd ([Triggers] Socket=), unless FLIGHTREC_TRIGGER_SOCKET is set in the environment.
+ */
 #define FLIGHTREC_TRIGGER_SOCKET_DEFAULT "/run/flightrec/trigger"
-/* A datagram has no more than that, in lines KEY=VALUE as in sd_notify(3): TRIGGER, REASON, VALUE, THRESHOLD,
-   UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in ns). At least one is there. */
+/* The largest datagram. It has lines KEY=VALUE, at least one, like those of sd_notify(3): TRIGGER, REASON,
+   VALUE, THRESHOLD, UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in ns). */
 #define FLIGHTREC_DATAGRAM_MAX 1024
 
 struct flightrec_datagram {
@@ -45,7 +47,7 @@ struct flightrec_datagram {
 	size_t len;
 };
 
-/* KEY (with its "=") and at most MAX bytes of TEXT, one line whatever is in it, cut between characters. */
+/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT. Replaces control characters. */
 static inline void flightrec_add(struct flightrec_datagram *d, const char *key, const char *text, size_t max)
 {
 	size_t n = strlen(key), i;
@@ -106,9 +108,9 @@ static inline int flightrec_send(const struct flightrec_datagram *d)
 	return r;
 }
 
-/* As flightrec_trigger(), where more is known: UNIT of VALUE and THRESHOLD ("ns", "count", "bytes",
-   "percent"; NULL: none), TIME_NS of CLOCK_MONOTONIC at which it happened, within the last minute (0: now).
- */
+/* The same as flightrec_trigger(), with two more values. UNIT of VALUE and THRESHOLD is "ns", "count",
+   "bytes", "percent" or NULL. TIME_NS is the time of the anomaly (CLOCK_MONOTONIC), within the last minute;
+   0: now. */
 static inline int flightrec_trigger_at(const char *trigger, const char *reason, const char *unit,
 	unsigned long long time_ns, unsigned long long value, unsigned long long threshold)
 {
@@ -138,11 +140,11 @@ static inline int flightrec_trigger_at(const char *trigger, const char *reason, 
 	return r;
 }
 
-/* VALUE was seen, in words REASON. Where it reaches THRESHOLD (0, 0: there is nothing to measure), the
-   section [Trigger TRIGGER] of flightrecd is told; NULL, "" and unknown names are [Trigger application]. The
-   daemon learns process and thread from the kernel. 0: below the threshold, or sent; whether it makes a dump
-   is the daemon's policy. Else a negative errno, which nobody needs to look at: -ENOENT, -ECONNREFUSED no
-   daemon, -EACCES not permitted, -EAGAIN it is flooded. */
+/* Reports VALUE with the text REASON. If it reaches THRESHOLD (0 and 0 without a measurement), flightrecd
+   gets an anomaly for the section [Trigger TRIGGER]; NULL, "" and unknown names mean [Trigger application].
+   The policy of flightrecd decides whether to dump. It gets process and thread from the kernel. Returns 0 if
+   the value is below the threshold or was sent, else a negative errno, which can be ignored: -ENOENT or
+   -ECONNREFUSED without a daemon, -EACCES without permission, -EAGAIN if the queue of the daemon is full. */
 static inline int flightrec_trigger(
 	const char *trigger, const char *reason, unsigned long long value, unsigned long long threshold)
 {

@@ -29,24 +29,20 @@ int fr_buf_append(struct fr_buf *b, const void *data, size_t len)
 {
 	int r = fr_buf_reserve(b, len);
 
-	if (r < 0)
-		return r;
-	if (len)
+	if (r == 0 && len)
 		memcpy(b->data + b->len, data, len);
-	b->len += len;
-	return 0;
+	b->len += r == 0 ? len : 0;
+	return r;
 }
 
 int fr_buf_append_zero(struct fr_buf *b, size_t len)
 {
 	int r = fr_buf_reserve(b, len);
 
-	if (r < 0)
-		return r;
-	if (len)
+	if (r == 0 && len)
 		memset(b->data + b->len, 0, len);
-	b->len += len;
-	return 0;
+	b->len += r == 0 ? len : 0;
+	return r;
 }
 
 int fr_buf_append_u32(struct fr_buf *b, uint32_t v)

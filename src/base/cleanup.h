@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Scope-bound release of resources, and the hand-over of ownership out of a scope. */
+/* Releases resources at the end of a scope, and passes their ownership out of it. Small macros. */
 
 #include <dirent.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 
-/* Give up ownership of a pointer or of a descriptor: yields the value, leaves NULL / -1 behind. */
+/* Yield the value of a pointer or of a descriptor, and set the variable to NULL or -1. */
 #define TAKE_PTR(p)                                                                                          \
 	({                                                                                                   \
 		__typeof__(p) _p = (p);                                                                      \

@@ -36,11 +36,11 @@ struct fr_clock_pair fr_clock_pair_now(void)
 
 uint64_t fr_clock_to_realtime(const struct fr_clock_pair *pair, uint64_t monotonic_ns)
 {
-	return pair->realtime_ns +
-	       (monotonic_ns - pair->monotonic_ns); /* wraps to a subtraction where it is earlier */
+	/* For an earlier time, the unsigned sum wraps around to the difference. */
+	return pair->realtime_ns + (monotonic_ns - pair->monotonic_ns);
 }
 
-static void format_parts(uint64_t realtime_ns, bool punctuated, char *ret)
+static void format_utc(uint64_t realtime_ns, bool punctuated, char *ret)
 {
 	time_t s = (time_t)(realtime_ns / FR_NSEC_PER_SEC);
 	struct tm tm;
@@ -55,13 +55,14 @@ static void format_parts(uint64_t realtime_ns, bool punctuated, char *ret)
 
 void fr_stamp_format(uint64_t realtime_ns, char ret[static FR_STAMP_SIZE])
 {
-	format_parts(realtime_ns, false, ret);
+	format_utc(realtime_ns, false, ret);
 }
 
 void fr_rfc3339_format(uint64_t realtime_ns, char ret[static FR_STAMP_SIZE])
 {
-	format_parts(realtime_ns, true, ret);
+	format_utc(realtime_ns, true, ret);
 }
+
 int fr_stamp_parse(const char *s, uint64_t *ret_realtime_ns)
 {
 	struct tm tm = {0};
@@ -78,7 +79,7 @@ int fr_stamp_parse(const char *s, uint64_t *ret_realtime_ns)
 	return 0;
 }
 
-int fr_boot_id(char ret[static FR_BOOT_ID_SIZE])
+int fr_boot_id_read(char ret[static FR_BOOT_ID_SIZE])
 {
 	sd_id128_t id;
 	int r = sd_id128_get_boot(&id);

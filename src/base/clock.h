@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* One clock: every record, window and frame is in nanoseconds of CLOCK_MONOTONIC; wall time is for names and
- * people. */
+/* Times of records, windows and frames are nanoseconds of CLOCK_MONOTONIC. Wall time is for file names and
+   for people. Any thread. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,27 +19,26 @@ static inline uint64_t fr_monotonic_ns(void)
 	return fr_now_ns(CLOCK_MONOTONIC);
 }
 
-/* A pair of readings of both clocks, as close together as three tries make them; what ties a file to wall
- * time. */
+/* Both clocks, read as close together as three tries allow. */
 struct fr_clock_pair {
 	uint64_t monotonic_ns;
 	uint64_t realtime_ns;
 };
 struct fr_clock_pair fr_clock_pair_now(void);
 
-/* The wall time (ns since the epoch) of a monotonic instant, seen through PAIR. */
+/* The wall time (nanoseconds since the epoch) of a monotonic time, by PAIR. */
 uint64_t fr_clock_to_realtime(const struct fr_clock_pair *pair, uint64_t monotonic_ns);
 
-/* "20261120T231137.123456Z" (UTC) into RET, which has room for FR_STAMP_SIZE. */
+/* Writes "20261120T231137.123456Z" (UTC), as in file names. */
 #define FR_STAMP_SIZE 32
 void fr_stamp_format(uint64_t realtime_ns, char ret[static FR_STAMP_SIZE]);
 
-/* The inverse. Returns 0, or -EINVAL where S is not such a stamp to its last character. */
+/* Reads such a stamp. Returns 0, or -EINVAL if S is anything else. */
 int fr_stamp_parse(const char *s, uint64_t *ret_realtime_ns);
 
-/* "2026-11-20T23:11:37.123456Z", for JSON. Same room. */
+/* Writes "2026-11-20T23:11:37.123456Z", for JSON. */
 void fr_rfc3339_format(uint64_t realtime_ns, char ret[static FR_STAMP_SIZE]);
 
-/* The boot id as 32 hex digits and a NUL. Returns 0 or a negative errno of reading /proc. */
+/* Reads the boot id as 32 hexadecimal digits. Returns 0 or a negative errno. */
 #define FR_BOOT_ID_SIZE 33
-int fr_boot_id(char ret[static FR_BOOT_ID_SIZE]);
+int fr_boot_id_read(char ret[static FR_BOOT_ID_SIZE]);

@@ -23,36 +23,36 @@ static bool has_letter(const struct fr_option *o)
 
 void fr_command_line_begin(void)
 {
-	optind = 0; /* glibc: start anew */
+	optind = 0; /* glibc: start again */
 	opterr = 0;
 }
 
-static const char *name_of(const void *options, size_t i)
+static const char *option_name(const void *options, size_t i)
 {
 	const struct fr_option *o = options;
 
 	return o[i].name;
 }
 
-/* --lsat: of --last. A short one, or one that is the begin of several, is not near any. */
-static const char *near(const struct fr_command_line *c, const char *given)
+/* Returns the long option that a mistyped one resembles, or NULL. */
+static const char *find_similar(const struct fr_command_line *c, const char *given)
 {
 	char word[64];
 
 	if (strncmp(given, "--", 2))
 		return NULL;
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(given + 2, "="), given + 2);
-	return fr_nearest(word, name_of, c->options, c->n);
+	return fr_nearest_name(word, option_name, c->options, c->n);
 }
 
-static int complain(const struct fr_command_line *c, int option, char *argv[], struct fr_diag *d)
+static int explain_bad_option(const struct fr_command_line *c, int option, char *argv[], struct fr_diag *d)
 {
-	const char *given = argv[optind - 1], *meant = near(c, given);
+	const char *given = argv[optind - 1], *similar = find_similar(c, given);
 	char hint[128];
 
 	snprintf(hint, sizeof(hint), "%s --help lists the options", c->program);
-	if (option == '?' && !optopt && meant)
-		snprintf(hint, sizeof(hint), "did you mean --%s? %s --help lists all", meant, c->program);
+	if (option == '?' && !optopt && similar)
+		snprintf(hint, sizeof(hint), "did you mean --%s? %s --help lists all", similar, c->program);
 	if (option == ':')
 		return fr_fail(d, -EINVAL, hint, "option '%s' needs a value", given);
 	if (optopt && !strncmp(given, "--", 2))
@@ -84,7 +84,7 @@ int fr_command_line_next(const struct fr_command_line *c, int argc, char *argv[]
 	}
 	option = getopt_long(argc, argv, letters, words, NULL);
 	if (option == '?' || option == ':')
-		return complain(c, option, argv, d);
+		return explain_bad_option(c, option, argv, d);
 	return FR_MAX(option, 0);
 }
 
@@ -97,14 +97,14 @@ const struct fr_option *fr_command_line_find(const struct fr_command_line *c, in
 }
 
 /* "-o, --output=FILE" */
-static int format(const struct fr_option *o, char *ret, size_t size)
+static int format_option(const struct fr_option *o, char *ret, size_t size)
 {
 	int kind = argument_kind(o);
 	char letter[8] = "    ";
 
 	if (has_letter(o))
 		snprintf(letter, sizeof(letter), "-%c%s", o->value, *o->name ? ", " : "");
-	/* "[LEVEL]" has its equals sign inside. */
+	/* "[LEVEL]" becomes "[=LEVEL]". */
 	return snprintf(ret, size, "%s%s%s%s%s", letter, *o->name ? "--" : "", o->name,
 		kind == no_argument	    ? ""
 		: kind == optional_argument ? "[="
@@ -113,7 +113,7 @@ static int format(const struct fr_option *o, char *ret, size_t size)
 		!o->argument ? "" : o->argument + (kind == optional_argument));
 }
 
-static void print_heading(const struct fr_command_line *c, const struct fr_option *o)
+static void print_heading_before(const struct fr_command_line *c, const struct fr_option *o)
 {
 	for (size_t i = 0; i < c->n_groups; i++)
 		if (c->groups[i].first == o->value)
@@ -126,17 +126,17 @@ void fr_command_line_print(const struct fr_command_line *c)
 	int width = 0;
 
 	for (size_t i = 0; i < c->n; i++)
-		width = FR_MAX(width, format(&c->options[i], text, sizeof(text)));
+		width = FR_MAX(width, format_option(&c->options[i], text, sizeof(text)));
 	for (size_t i = 0; i < c->n; i++) {
 		const struct fr_option *o = &c->options[i];
 
-		print_heading(c, o);
-		format(o, text, sizeof(text));
+		print_heading_before(c, o);
+		format_option(o, text, sizeof(text));
 		printf("  %-*s  %s\n", width, text, o->help);
 	}
 }
 
-int fr_json_parse(const char *how, enum fr_json *ret, struct fr_diag *d)
+int fr_json_mode_parse(const char *how, enum fr_json_mode *ret, struct fr_diag *d)
 {
 	static const char *const names[] = {
 		[FR_JSON_OFF] = "off", [FR_JSON_SHORT] = "short", [FR_JSON_PRETTY] = "pretty"};
@@ -147,7 +147,7 @@ int fr_json_parse(const char *how, enum fr_json *ret, struct fr_diag *d)
 	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
 		if (!strcmp(how, names[i])) {
-			*ret = (enum fr_json)i;
+			*ret = (enum fr_json_mode)i;
 			return 0;
 		}
 	return fr_fail(d, -EINVAL, "give pretty, short or off", "--json: unknown form '%s'", how);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-__attribute__((format(printf, 4, 0))) static void diag_fill(
+__attribute__((format(printf, 4, 0))) static void fill(
 	struct fr_diag *d, int code, const char *hint, const char *fmt, va_list ap, bool with_errno)
 {
 	char reason[128];
@@ -27,7 +27,7 @@ int fr_fail(struct fr_diag *d, int code, const char *hint, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	diag_fill(d, code, hint, fmt, ap, false);
+	fill(d, code, hint, fmt, ap, false);
 	va_end(ap);
 	return code;
 }
@@ -37,7 +37,7 @@ int fr_fail_errno(struct fr_diag *d, int code, const char *hint, const char *fmt
 	va_list ap;
 
 	va_start(ap, fmt);
-	diag_fill(d, code, hint, fmt, ap, true);
+	fill(d, code, hint, fmt, ap, true);
 	va_end(ap);
 	return code;
 }

@@ -2,34 +2,33 @@
 #pragma once
 
 /*
- * What went wrong, in words for the person who can mend it.
+ * The description of an error, for the person who can correct it.
  *
- * Libraries do not log. A function that can fail for a reason that a person caused or can mend takes a
- * `struct fr_diag *` (NULL: not wanted), fills it once, where the cause is known, and returns the negative
- * errno. Callers forward the code and leave the text alone; the program prints or logs it once.
+ * Libraries do not log. A function whose error a person can cause or correct has a parameter struct fr_diag *
+ * (may be NULL). The function that knows the cause fills it, and returns the negative errno. Its callers pass
+ * the errno on and do not change the text. The program prints or logs it once.
  */
 
 #include <stdbool.h>
 
 struct fr_diag {
-	int code;	/* negative errno, 0: nothing was said */
-	char what[512]; /* what happened, and to what: "cannot open /x/y: Permission denied" */
+	int code;	/* negative errno; 0: empty */
+	char what[512]; /* what happened, and where: "cannot open /x/y: Permission denied" */
 	char hint[512]; /* what to do next, or empty */
 };
 
-/* Fill D (may be NULL) unless it was filled already; always returns CODE. HINT may be NULL. No newline in
- * either. */
+/* Fills D, unless it is NULL or filled already. HINT may be NULL. The texts have no newline. Returns CODE. */
 int fr_fail(struct fr_diag *d, int code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* The same, with ": strerror(-code)" added to the text. */
+/* The same, with ": strerror(-CODE)" after the text. */
 int fr_fail_errno(struct fr_diag *d, int code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Put "CONTEXT: " before what D says. */
+/* Puts a text and ": " before the text of D. */
 void fr_diag_prefix(struct fr_diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Print "PROGRAM: what\n  hint\n" on standard error, for CODE alone where D is empty. */
+/* Prints "PROGRAM: what\n  hint\n" on standard error. If D is empty, it prints strerror(-CODE). */
 void fr_diag_print(const char *program, const struct fr_diag *d, int code);
 
 /* Exit codes of all programs (flightrecctl(1)). */
@@ -38,13 +37,13 @@ enum fr_exit {
 	FR_EXIT_ERROR = 1,
 	FR_EXIT_USAGE = 2,
 	FR_EXIT_UNREACHABLE = 3, /* flightrecctl: no daemon */
-	FR_EXIT_SALVAGED = 3,	 /* flightrec-merge: the output is whole, an input was damaged */
+	FR_EXIT_SALVAGED = 3,	 /* flightrec-merge: the output is whole, but an input was damaged */
 	FR_EXIT_SUPPRESSED = 4,
 	FR_EXIT_PERMISSION = 5,
 	FR_EXIT_NO_SPACE = 6,
 	FR_EXIT_PARTLY = 7, /* flightrecctl: done, but a trigger could not be armed */
-	FR_EXIT_AGAIN = 7,  /* flightrecd: a start failed that had a history to go on with */
+	FR_EXIT_AGAIN = 7,  /* flightrecd: the start failed, and there is a ring to adopt */
 };
 
-/* The exit code that fits a negative errno: EACCES/EPERM 5, ENOSPC/EDQUOT 6, ECONNREFUSED/ENOENT stay 1. */
+/* The exit code for a negative errno: -EACCES and -EPERM 5, -ENOSPC and -EDQUOT 6, others 1. 0 for 0. */
 int fr_exit_code(int code);

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/cleanup.h"
 #include "base/owner.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,7 +136,7 @@ int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_
 	return -EEXIST;
 }
 
-/* 0 or a positive errno: what was renamed has its name by now. */
+/* Returns 0 or a positive errno, because the rename before it has succeeded. */
 static int sync_directory(int dirfd)
 {
 	_cleanup_close_ int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,14 +144,14 @@ static int sync_directory(int dirfd)
 	return fd < 0 || fsync(fd) < 0 ? errno : 0;
 }
 
-/* For a file system without RENAME_NOREPLACE: a hard link does not clobber either. */
+/* For a file system without RENAME_NOREPLACE. A hard link does not replace a file either. */
 static int rename_by_link(int dirfd, const char *tmp, const char *name)
 {
 	struct stat st;
 
 	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
 		return (void)unlinkat(dirfd, tmp, 0), 0;
-	/* The kernel refuses a link to a file that was given away (fs.protected_hardlinks). */
+	/* The kernel refuses a link to a file of another user (fs.protected_hardlinks). */
 	if (errno != EPERM)
 		return -errno;
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -160,8 +161,10 @@ static int rename_by_link(int dirfd, const char *tmp, const char *name)
 
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name)
 {
-	int r = renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+	int r;
 
+	fr_thread_assert_not(FR_THREAD_RECORDER);
+	r = renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 	if (r == -EINVAL)
 		r = rename_by_link(dirfd, tmp, name);
 	return r < 0 ? r : sync_directory(dirfd);
@@ -173,6 +176,7 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const v
 	_cleanup_close_ int fd = fr_tmp_create(dirfd, name, mode, tmp, sizeof(tmp));
 	int r;
 
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	if (fd < 0)
 		return fd;
 	r = fr_write_all(fd, data, len);
@@ -189,7 +193,7 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const v
 	return sync_directory(dirfd);
 }
 
-bool fr_directory_is(int dirfd, const char *path)
+bool fr_directory_is_at(int dirfd, const char *path)
 {
 	struct stat a, b;
 
@@ -201,7 +205,7 @@ int fr_directory_follow(int dirfd, const char *path)
 {
 	_cleanup_close_ int fd = -1;
 
-	if (fr_directory_is(dirfd, path))
+	if (fr_directory_is_at(dirfd, path))
 		return 0;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 || dup3(fd, dirfd, O_CLOEXEC) < 0)
@@ -224,7 +228,7 @@ void fr_directory_name(int dirfd, char *ret, size_t size)
 		ret[n] = '\0';
 }
 
-int fr_stat_known(int fd, struct stat *ret)
+int fr_stat_cached(int fd, struct stat *ret)
 {
 	struct statx x;
 

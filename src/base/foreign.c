@@ -2,19 +2,21 @@
 #include "base/foreign.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 
-/* From an O_PATH descriptor, which has opened nothing yet, to one that reads. */
+/* Opens the file of AT for reading. AT is an O_PATH descriptor, which does not open FIFOs and devices. */
 static int open_regular(int at, struct stat *ret_stat)
 {
 	char self[64];
 	struct stat st;
 	int fd;
 
+	fr_thread_assert_may_wait();
 	if (fstat(at, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
@@ -28,7 +30,7 @@ static int open_regular(int at, struct stat *ret_stat)
 	return fd;
 }
 
-/* An O_PATH descriptor, or a negative errno. */
+/* Returns an O_PATH descriptor, or a negative errno. */
 static int find_below(int root, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags,
@@ -73,7 +75,7 @@ int fr_foreign_open_linked(pid_t pid, const char *path, struct stat *ret_stat)
 	return open_in_root(pid, path, 0, ret_stat);
 }
 
-int fr_foreign_look(pid_t pid, const char *path, struct stat *ret)
+int fr_foreign_stat_cached(pid_t pid, const char *path, struct stat *ret)
 {
 	_cleanup_close_ int at = find_in_root(pid, path, 0, RESOLVE_CACHED);
 
@@ -81,7 +83,7 @@ int fr_foreign_look(pid_t pid, const char *path, struct stat *ret)
 		at = find_in_root(pid, path, 0, 0);
 	if (at < 0)
 		return at;
-	return fr_stat_known(at, ret);
+	return fr_stat_cached(at, ret);
 }
 
 int fr_foreign_open_map(pid_t pid, uint64_t start, uint64_t end, struct stat *ret_stat)

@@ -37,7 +37,7 @@
 
 struct FR_CAPABILITY("mutex") fr_lock {
 	pthread_mutex_t mutex;
-	_Atomic(pid_t) owner; /* thread id; 0: nobody */
+	_Atomic(pid_t) owner; /* thread id; 0: none */
 };
 
 struct fr_cond {
@@ -45,23 +45,23 @@ struct fr_cond {
 };
 
 void fr_lock_init(struct fr_lock *lock);
-/* Nobody holds it. */
+/* No thread may hold it. */
 void fr_lock_deinit(struct fr_lock *lock);
 
 void fr_lock(struct fr_lock *lock) FR_ACQUIRES(*lock);
 void fr_unlock(struct fr_lock *lock) FR_RELEASES(*lock);
-/* False: it was not free before UNTIL_NS (monotonic). */
+/* Waits at most until UNTIL_NS (monotonic). Returns whether the lock is taken. */
 bool fr_lock_until(struct fr_lock *lock, uint64_t until_ns) FR_TRY_ACQUIRES(true, *lock);
 /* Aborts with a message if this thread does not hold LOCK. */
 void fr_lock_assert_held(struct fr_lock *lock) FR_ASSERTS_HELD(*lock);
 
 void fr_cond_init(struct fr_cond *cond);
-/* Nobody waits on it. */
+/* No thread may wait on it. */
 void fr_cond_deinit(struct fr_cond *cond);
 
-/* Release LOCK, wait for a broadcast, lock it again. May also return without a broadcast. */
+/* Releases LOCK, waits for a broadcast, and takes LOCK again. It can also return without a broadcast. */
 void fr_cond_wait(struct fr_cond *cond, struct fr_lock *lock) FR_REQUIRES(*lock);
-/* The same, at most until UNTIL_NS (monotonic). False: that time has come. */
+/* The same, at most until UNTIL_NS (monotonic). Returns false if that time has come. */
 bool fr_cond_wait_until(struct fr_cond *cond, struct fr_lock *lock, uint64_t until_ns) FR_REQUIRES(*lock);
-/* Wake all who wait. */
+/* Wakes all threads that wait. */
 void fr_cond_broadcast(struct fr_cond *cond);

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/cleanup.h"
 #include "base/diag.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -16,10 +17,10 @@
 #define MAX_FIELDS 24
 
 static const char *program = "flightrec";
-static atomic_int max_level = LOG_INFO; /* any thread logs */
+static atomic_int max_level = LOG_INFO;
 static bool to_journal;
 
-/* systemd.exec(5): JOURNAL_STREAM is "device:inode" of the journal's stream, to be compared with our own. */
+/* systemd.exec(5): JOURNAL_STREAM is device and inode of the journal's stream. */
 static void find_journal(void)
 {
 	const char *e = getenv("JOURNAL_STREAM");
@@ -83,6 +84,7 @@ static void __attribute__((format(printf, 5, 0))) vlog(int level, const char *me
 {
 	_cleanup_free_ char *text = NULL;
 
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	if (level > max_level)
 		return;
 	if (vasprintf(&text, fmt, ap) < 0)

@@ -2,24 +2,23 @@
 #pragma once
 
 /*
- * Logging of the programs (libraries return, they do not log).
+ * The log of a program. Libraries do not log, they return errors.
  *
- * To the journal with fields where standard error is the journal (JOURNAL_STREAM names it), else one line of
- * text on standard error with a "<N>" free prefix. Thread-safe; may block on the journal socket, so never on
- * the recorder thread.
+ * If standard error is the journal, an entry goes to the journal with its fields. Otherwise one line of text
+ * goes to standard error. Any thread but the recorder, because the socket of the journal can block.
  */
 
 #include <syslog.h>
 
 struct fr_diag;
 
-/* A field of a journal entry. KEY in capitals, as journald wants it. */
+/* A field of a journal entry. journald wants KEY in capitals. */
 struct fr_log_field {
 	const char *key;
 	const char *value;
 };
 
-/* MESSAGE_IDs, each explained in conf/flightrec.catalog. 128-bit hex, as sd-id128 prints them. */
+/* MESSAGE_IDs. conf/flightrec.catalog explains each. */
 #define FR_MSG_STARTED "3c1a76b0a7b24d5a9d1f6a0a5be3c201"
 #define FR_MSG_STOPPED "3c1a76b0a7b24d5a9d1f6a0a5be3c202"
 #define FR_MSG_DUMPED "3c1a76b0a7b24d5a9d1f6a0a5be3c203"
@@ -34,10 +33,10 @@ struct fr_log_field {
 #define FR_MSG_OVER_BUDGET "3c1a76b0a7b24d5a9d1f6a0a5be3c20f"
 #define FR_MSG_OLD_CONFIG "3c1a76b0a7b24d5a9d1f6a0a5be3c210"
 
-/* Entries above LEVEL (LOG_ERR … LOG_DEBUG) are dropped; the start value is LOG_INFO. */
+/* Drops entries above LEVEL (LOG_ERR … LOG_DEBUG) from now on. The default is LOG_INFO. */
 void fr_log_set_level(int level);
 
-/* The name before text lines; the journal gets it as SYSLOG_IDENTIFIER. Kept by reference. */
+/* Sets the prefix of text lines, and SYSLOG_IDENTIFIER of the journal. NAME is borrowed. */
 void fr_log_set_program(const char *name);
 
 void fr_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -46,5 +45,5 @@ void fr_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)
 void fr_log_struct(int level, const char *message_id, const struct fr_log_field *fields, unsigned n_fields,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* What D says, and its hint on a second line. CODE as in fr_diag_print(). */
+/* Logs the text of D, and its hint on a second line. If D is empty, it logs strerror(-CODE). */
 void fr_log_diag(int level, const struct fr_diag *d, int code);

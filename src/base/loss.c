@@ -8,29 +8,33 @@ static const struct {
 	const char *explain;
 } causes[_FR_LOSS_MAX] = {
 	[FR_LOSS_KERNEL_RING] = {"kernel-ring-full",
-		"the kernel's ring was full before it was drained; raise KernelBuffer="},
+		"the kernel ring was full before the recorder read it; raise KernelBuffer="},
 	[FR_LOSS_THROTTLED] = {"throttled", "the kernel throttled the event; lower its frequency or raise "
 					    "kernel.perf_event_max_sample_rate"},
 	[FR_LOSS_BACK_PRESSURE] = {"back-pressure", "a dump was slower than the input and the reserve was "
 						    "full; raise RingSize= or use a faster disk"},
 	[FR_LOSS_TORN] = {"torn-record", "a record in a kernel ring was not whole and was skipped"},
 	[FR_LOSS_SIDEBAND] = {"side-band-lost",
-		"the kernel's side-band ring was full; a new scan of /proc made the names whole again"},
+		"the kernel ring of the side-band was full; a new scan of /proc restored the names"},
 	[FR_LOSS_SIDEBAND_QUEUE] = {"side-band-queue",
-		"the side-band tracker was behind; a new scan of /proc made the names whole again"},
+		"the queue of the side-band tracker was full; a new scan of /proc restored the names"},
 	[FR_LOSS_AUXILIARY] = {"auxiliary-write",
-		"perf.data.auxiliary could not be written; dumps are whole"},
+		"perf.data.auxiliary could not be written; dumps are complete without it"},
 	[FR_LOSS_FAILED_DUMP] = {"failed-dump",
-		"a dump could not be written and memory could not keep all of it; make room on the disk"},
+		"a dump could not be written and memory could not keep all of "
+		"it; make room on the disk"},
 	[FR_LOSS_RESTART] = {"restart",
-		"the recorder was started anew, and nothing was recorded until it was up again"},
-	[FR_LOSS_CPU_CAME] = {"cpu-came", "a CPU came online, or all in a resume, and what ran there before "
-					  "its events were open is missing"},
-	[FR_LOSS_CGROUP_CAME] = {"cgroup-came", "the recorded cgroup was made anew, as by a restart of its "
-						"service, and its first seconds are missing"},
-	[FR_LOSS_FOREIGN_ID] = {"foreign-id", "the kernel gave samples of a software event the id of another "
-					      "recorder's; record page faults "
-					      "and the like with one recorder at a time"},
+		"the recorder was restarted, and nothing was recorded until it ran again"},
+	[FR_LOSS_CPU_CAME] = {"cpu-came",
+		"a CPU came online, or all CPUs after a suspend, and what ran there "
+		"before its events were open is missing"},
+	[FR_LOSS_CGROUP_CAME] = {"cgroup-came",
+		"the recorded cgroup was created again, as by a restart of its "
+		"service, and its first seconds are missing"},
+	[FR_LOSS_FOREIGN_ID] = {"foreign-id",
+		"the kernel gave samples of a software event the id of another "
+		"recorder's event; record page faults and the like with only one "
+		"recorder at a time"},
 };
 
 const char *fr_loss_name(enum fr_loss cause)

@@ -2,26 +2,25 @@
 #pragma once
 
 /*
- * Every way in which data can be lost. Each is counted per event and CPU where that is known, shown by
- * `flightrecctl status` and written into every dump. Eviction of the oldest samples is the job, and is not
- * here.
+ * All causes of loss. Each is counted, by event and CPU if they are known. `flightrecctl status` shows the
+ * counters, and each dump contains them. Eviction is not a loss.
  */
 enum fr_loss {
-	FR_LOSS_KERNEL_RING,	/* the kernel found its ring full: PERF_RECORD_LOST, LOST_SAMPLES */
-	FR_LOSS_THROTTLED,	/* the kernel throttled an event: times, not records */
-	FR_LOSS_BACK_PRESSURE,	/* all of the ring was pinned by a slow dump: the newest chunk went */
-	FR_LOSS_TORN,		/* a record in a ring was not whole */
-	FR_LOSS_SIDEBAND,	/* the kernel lost side-band records: a /proc scan follows */
-	FR_LOSS_SIDEBAND_QUEUE, /* the side-band tracker was behind: a /proc scan follows */
+	FR_LOSS_KERNEL_RING,	/* the kernel ring was full: PERF_RECORD_LOST, LOST_SAMPLES */
+	FR_LOSS_THROTTLED,	/* the kernel throttled an event; counts times, not records */
+	FR_LOSS_BACK_PRESSURE,	/* a slow dump pinned all of the ring: the newest chunk was dropped */
+	FR_LOSS_TORN,		/* a record in a kernel ring was not whole */
+	FR_LOSS_SIDEBAND,	/* the kernel lost side-band records; a scan follows */
+	FR_LOSS_SIDEBAND_QUEUE, /* the queue of the tracker was full; a scan follows */
 	FR_LOSS_AUXILIARY,	/* perf.data.auxiliary could not be written */
 	FR_LOSS_FAILED_DUMP,	/* a dump could not be written, and its samples could not be kept */
-	FR_LOSS_RESTART,	/* nothing was recorded between two instances: times, not records */
-	FR_LOSS_CPU_CAME,	/* what a CPU did from when it came online until it was recorded: times */
-	FR_LOSS_CGROUP_CAME, /* what a cgroup did from when it was made anew until it was recorded: times */
-	FR_LOSS_FOREIGN_ID,  /* a sample that the kernel gave the id of another recorder's event */
+	FR_LOSS_RESTART,	/* nothing was recorded between two instances; counts times */
+	FR_LOSS_CPU_CAME,	/* a CPU came online and was not recorded at once; counts times */
+	FR_LOSS_CGROUP_CAME,	/* the cgroup was made again and was not recorded at once; counts times */
+	FR_LOSS_FOREIGN_ID,	/* the kernel gave a sample the id of another recorder's event */
 	_FR_LOSS_MAX,
 };
 
-/* "kernel-ring-full", "throttled" … as in status and JSON; and the same in a sentence. Static storage. */
+/* The name in status and JSON ("kernel-ring-full"), and a sentence for people. NULL for an unknown cause. */
 const char *fr_loss_name(enum fr_loss cause);
 const char *fr_loss_explain(enum fr_loss cause);

@@ -8,7 +8,7 @@
 
 #define LENGTH_MAX 128
 
-/* Optimal string alignment, letter case aside, on three rows. */
+/* The optimal string alignment distance. It needs three rows of its matrix. */
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit)
 {
 	unsigned rows[3][LENGTH_MAX + 1], *two_up = rows[0], *up = rows[1], *row = rows[2];
@@ -36,7 +36,7 @@ unsigned fr_edit_distance(const char *a, const char *b, unsigned limit)
 	return FR_MIN(up[lb], limit + 1);
 }
 
-const char *fr_nearest(
+const char *fr_nearest_name(
 	const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx, size_t n)
 {
 	unsigned best = (unsigned)strlen(word) / 3 + 1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Finds the name that a person may have meant. */
+/* Finds the name that a person probably meant. */
 
 #include <stddef.h>
 
-/* Edits (insert, delete, replace, swap of neighbours) from A to B, letter case aside, or LIMIT + 1 where
-   there are more. */
+/* Returns how many edits (insert, delete, replace, swap of neighbors) turn A into B, whatever their letter
+   case, or LIMIT + 1 if there are more. */
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit);
 
-/* The nearest of N names to WORD, within a third of its length, or NULL. */
-const char *fr_nearest(
+/* Returns the nearest of N names to WORD, or NULL. It needs at most len(WORD) / 3 + 1 edits. */
+const char *fr_nearest_name(
 	const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx, size_t n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/owner.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ bool fr_owner_init(void)
 	return gives_to_root;
 }
 
-/* Capabilities are a thread's own. */
+/* Each thread has its own effective capabilities. */
 static int change_user(int fd, uid_t uid)
 {
 	int r = set_chown(CAPNG_ADD, CAPNG_EFFECTIVE);
@@ -53,8 +54,8 @@ int fr_owner_give(int fd, gid_t gid)
 	return gives_to_root ? change_user(fd, 0) : 0;
 }
 
-/* FD is open for reading: another one for writing, which its owner may have. */
-static int reopen(int fd)
+/* Opens the file of FD again, for writing. For a moment it belongs to this user. */
+static int reopen_for_writing(int fd)
 {
 	char link[64];
 	struct stat st;
@@ -62,7 +63,7 @@ static int reopen(int fd)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* What has another name, too, was not made by us. */
+	/* This service makes no file with a second name. */
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || st.st_nlink != 1)
 		return -EACCES;
 	r = change_user(fd, geteuid());
@@ -78,10 +79,12 @@ static int reopen(int fd)
 int fr_owner_open(int dirfd, const char *name)
 {
 	_cleanup_close_ int given = -1;
-	int fd = openat(dirfd, name, O_RDWR | FLAGS);
+	int fd;
 
+	fr_thread_assert_may_wait();
+	fd = openat(dirfd, name, O_RDWR | FLAGS);
 	if (fd >= 0 || errno != EACCES || !gives_to_root)
 		return fd < 0 ? -errno : fd;
 	given = openat(dirfd, name, O_RDONLY | FLAGS);
-	return given < 0 ? -errno : reopen(given);
+	return given < 0 ? -errno : reopen_for_writing(given);
 }

@@ -2,22 +2,22 @@
 #pragma once
 
 /*
- * Whom files belong to. Stock perf opens a file only where it is root's or its caller's own. A service runs
- * as a user of its own, so it gives what others read to root: a process that has CAP_CHOWN and is not root.
+ * The owner of published files. Stock perf opens a file only if it belongs to root or to the caller. The
+ * service runs as a user of its own with CAP_CHOWN, so it gives its files to root.
  */
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Before any thread. Whether this process is such a service. CAP_CHOWN stays permitted then, and is effective
-   in a thread only while it gives a file; no program that is executed has it. */
+/* Returns whether this process is such a service: not root, but with CAP_CHOWN. The capability stays
+   permitted then. It is effective only while a thread changes an owner, and executed programs do not get it.
+   Call it before any thread starts. */
 bool fr_owner_init(void);
 
-/* FD, which is ours, goes to root where this process is such a service, and to GID ((gid_t)-1: leave). What
-   is open for writing stays so. 0 or a negative errno. */
+/* Gives FD, a file of this user, to root if this process is such a service, and to the group GID unless that
+   is (gid_t)-1. Open descriptors can still write. Returns 0 or a negative errno. */
 int fr_owner_give(int fd, gid_t gid);
 
-/* NAME in DIRFD for reading and writing, no link, also where it was given to root. The fd or a negative
- * errno.
- */
+/* Opens NAME in DIRFD for reading and writing, also if this service gave it to root. Does not follow a link.
+   Returns a descriptor or a negative errno. */
 int fr_owner_open(int dirfd, const char *name);

@@ -11,16 +11,16 @@
 #define MANAGER_PATH "/org/freedesktop/systemd1"
 #define TIMEOUT_USEC (3 * FR_NSEC_PER_SEC / FR_NSEC_PER_USEC)
 
-static enum fr_service_job job_of(const char *type)
+static enum fr_service_job parse_job(const char *type)
 {
 	if (strcmp(type, "stop") == 0)
 		return FR_SERVICE_STOP;
-	/* A try-restart of a unit that runs is a restart by then. */
+	/* systemd turns a try-restart of an active unit into a restart. */
 	return strcmp(type, "restart") == 0 ? FR_SERVICE_RESTART : FR_SERVICE_OTHER;
 }
 
-/* UNIT's job; the path is only good where the id is not 0. */
-static int ask_job(sd_bus *bus, const char *unit, enum fr_service_job *ret)
+/* Reads the job of UNIT. Its path is valid if the id is not 0. */
+static int read_job(sd_bus *bus, const char *unit, enum fr_service_job *ret)
 {
 	sd_bus_message *reply = NULL;
 	const char *path;
@@ -33,29 +33,29 @@ static int ask_job(sd_bus *bus, const char *unit, enum fr_service_job *ret)
 	if (r >= 0 && id != 0)
 		r = sd_bus_get_property_string(bus, MANAGER, path, MANAGER ".Job", "JobType", NULL, &type);
 	if (r >= 0)
-		*ret = type ? job_of(type) : FR_SERVICE_NO_JOB;
+		*ret = type ? parse_job(type) : FR_SERVICE_NO_JOB;
 	free(type);
 	sd_bus_message_unref(reply);
 	return r < 0 ? r : 0;
 }
 
-static int ask(sd_bus *bus, enum fr_service_job *ret)
+static int read_own_job(sd_bus *bus, enum fr_service_job *ret)
 {
 	sd_bus_message *reply = NULL;
 	const char *unit;
-	/* 0: of who asks. */
+	/* PID 0 is the caller. */
 	int r = sd_bus_call_method(bus, MANAGER, MANAGER_PATH, MANAGER ".Manager", "GetUnitByPID", NULL,
 		&reply, "u", UINT32_C(0));
 
 	if (r >= 0)
 		r = sd_bus_message_read(reply, "o", &unit);
 	if (r >= 0)
-		r = ask_job(bus, unit, ret);
+		r = read_job(bus, unit, ret);
 	sd_bus_message_unref(reply);
 	return r;
 }
 
-int fr_service_job(enum fr_service_job *ret)
+int fr_service_get_job(enum fr_service_job *ret)
 {
 	sd_bus *bus = NULL;
 	int r = sd_bus_open_system(&bus);
@@ -63,7 +63,7 @@ int fr_service_job(enum fr_service_job *ret)
 	if (r >= 0)
 		r = sd_bus_set_method_call_timeout(bus, TIMEOUT_USEC);
 	if (r >= 0)
-		r = ask(bus, ret);
+		r = read_own_job(bus, ret);
 	sd_bus_close_unref(bus);
 	return r;
 }

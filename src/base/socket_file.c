@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+
 /*
- * The socket is bound under a temporary name with a mode for us alone, gets owner and mode, and is then
- * renamed into place over a stale one: there is no moment at which the name is missing or open to the wrong
- * people.
+ * The socket is bound to a temporary name with mode 0600, gets its group and its mode, and is then renamed
+ * over a stale one. So the path is never missing, and never open to other users.
  */
+
 #include "base/socket_file.h"
 #include "base/cleanup.h"
 
@@ -18,27 +19,28 @@
 
 #define HINT_SIZE 128
 
-static const char *hint(char buf[static HINT_SIZE], const char *advice, const struct fr_socket_file_config *c)
+static const char *format_hint(
+	char buf[static HINT_SIZE], const char *advice, const struct fr_socket_file_config *c)
 {
 	snprintf(buf, HINT_SIZE, "%s %s", advice, c->key);
 	return buf;
 }
 
-static int address(
+static int make_address(
 	const struct fr_socket_file_config *c, const char *path, struct sockaddr_un *ret, struct fr_diag *d)
 {
 	char buf[HINT_SIZE];
 
 	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof(ret->sun_path))
-		return fr_fail(d, -ENAMETOOLONG, hint(buf, "give a shorter", c),
+		return fr_fail(d, -ENAMETOOLONG, format_hint(buf, "give a shorter", c),
 			"the path of the %s is longer than %zu bytes: %s", c->what, sizeof(ret->sun_path) - 1,
 			path);
 	strcpy(ret->sun_path, path);
 	return 0;
 }
 
-/* 0: the name is free, or was of somebody who is gone. */
+/* Returns 0 if the path is free, or has a socket that nobody listens on. */
 static int check_stale(const struct fr_socket_file_config *c, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = -1;
@@ -51,24 +53,24 @@ static int check_stale(const struct fr_socket_file_config *c, struct fr_diag *d)
 		return errno == ENOENT || errno == ENOTDIR ? 0
 							   : fr_fail_errno(d, -errno, NULL, "%s", c->path);
 	if (!S_ISSOCK(st.st_mode))
-		return fr_fail(d, -EEXIST, hint(buf, "remove it, or give another", c),
+		return fr_fail(d, -EEXIST, format_hint(buf, "remove it, or give another", c),
 			"%s is in the way: it is not a socket", c->path);
-	r = address(c, c->path, &sa, d);
+	r = make_address(c, c->path, &sa, d);
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, c->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
-	/* Its queue may be full (EAGAIN), and it may be of the other type. */
+	/* EAGAIN: the queue of a live socket is full. EPROTOTYPE: it has the other type. */
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN || errno == EPROTOTYPE)
-		return fr_fail(d, -EADDRINUSE, hint(buf, "stop that one, or give this one another", c),
+		return fr_fail(d, -EADDRINUSE, format_hint(buf, "stop that one, or give this one another", c),
 			"another program listens on %s", c->path);
 	if (errno != ECONNREFUSED && errno != ENOENT)
-		return fr_fail_errno(d, -errno, NULL, "cannot tell who listens on %s", c->path);
+		return fr_fail_errno(d, -errno, NULL, "cannot tell whether a program listens on %s", c->path);
 	return 0;
 }
 
-/* One level, as a service manager would have made it. */
+/* Makes one level, like RuntimeDirectory= of systemd. */
 static int make_parent(const struct fr_socket_file_config *c, struct fr_diag *d)
 {
 	const char *slash = strrchr(c->path, '/');
@@ -78,26 +80,26 @@ static int make_parent(const struct fr_socket_file_config *c, struct fr_diag *d)
 
 	if (!parent || mkdir(parent, 0755) == 0 || errno == EEXIST)
 		return 0;
-	return fr_fail_errno(d, -errno, hint(buf, "make the directory, or give another", c),
+	return fr_fail_errno(d, -errno, format_hint(buf, "make the directory, or give another", c),
 		"cannot make %s for the %s", parent, c->what);
 }
 
-static int own(struct fr_socket_file *s, const char *tmp, gid_t gid, struct fr_diag *d)
+static int give_to_group(struct fr_socket_file *s, const char *tmp, gid_t gid, struct fr_diag *d)
 {
 	if (gid == (gid_t)-1)
 		return 0;
 	if (lchown(tmp, (uid_t)-1, gid) < 0) {
 		if (errno != EPERM)
 			return fr_fail_errno(d, -errno, NULL, "cannot change the group of %s", tmp);
-		/* An unprivileged recorder, for a command of one's own: the socket stays one's own. */
-		s->alone = true;
+		/* A recorder without privileges: only its own user can connect. */
+		s->is_private = true;
 		return 0;
 	}
 	return chmod(tmp, 0660) < 0 ? fr_fail_errno(d, -errno, NULL, "cannot change the mode of %s", tmp) : 0;
 }
 
-/* Before anything can come: the file is made with this mode, and every datagram has its sender. */
-static int set_up(int fd, int type)
+/* Sets what must hold before the first client: the mode of the file, and the sender of each datagram. */
+static int prepare(int fd, int type)
 {
 	const int on = 1;
 
@@ -113,17 +115,17 @@ static int bind_at(
 {
 	struct sockaddr_un sa;
 	char buf[HINT_SIZE];
-	int r = address(c, tmp, &sa, d);
+	int r = make_address(c, tmp, &sa, d);
 
 	if (r < 0)
 		return r;
-	r = set_up(s->fd, c->type);
+	r = prepare(s->fd, c->type);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot set up the %s", c->what);
 	if (bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-		return fr_fail_errno(
-			d, -errno, hint(buf, "give another", c), "cannot make the %s %s", c->what, c->path);
-	r = own(s, tmp, c->gid, d);
+		return fr_fail_errno(d, -errno, format_hint(buf, "give another", c), "cannot make the %s %s",
+			c->what, c->path);
+	r = give_to_group(s, tmp, c->gid, d);
 	if (r == 0 && c->type == SOCK_STREAM && listen(s->fd, SOMAXCONN) < 0)
 		r = fr_fail_errno(d, -errno, NULL, "cannot listen on %s", c->path);
 	if (r == 0 && (lstat(tmp, &s->st) < 0 || rename(tmp, c->path) < 0))

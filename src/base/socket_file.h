@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A unix socket with a name in the file system that others connect or send to. Any thread. */
+/* A unix socket with a path, for clients that connect or send to it. Any thread. */
 
 #include "base/diag.h"
 
@@ -11,21 +11,22 @@
 
 struct fr_socket_file_config {
 	const char *path;
-	int type;  /* SOCK_STREAM: listens; SOCK_DGRAM: each datagram tells its sender (SO_PASSCRED) */
-	gid_t gid; /* mode 0660 for it; (gid_t)-1: 0600 */
-	const char *what, *key; /* for errors: "control socket", "ControlSocket=" */
+	int type;  /* SOCK_STREAM: it listens; SOCK_DGRAM: each datagram has its sender (SO_PASSCRED) */
+	gid_t gid; /* of the socket, with mode 0660; (gid_t)-1: mode 0600 */
+	const char *what, *key; /* for messages: "control socket", "ControlSocket=" */
 };
 
 struct fr_socket_file {
 	int fd;
-	char *path;	/* owned; NULL: there is no file that is ours to remove */
-	struct stat st; /* of the file that we made */
-	bool alone;	/* we may not give it to the group: it is our user's alone */
+	char *path;	 /* owned; NULL: there is no file to remove */
+	struct stat st;	 /* of the file */
+	bool is_private; /* it could not be given to the group: only this user can connect */
 };
 
-/* Make it, over a stale one. The directory is made where only it is missing. -EADDRINUSE with D: somebody has
-   it; -EEXIST: what is there is no socket; other negative errnos. Nothing is left on failure. */
+/* Creates the socket, and its directory if only that is missing. Replaces a socket that nobody listens on.
+   Returns 0, or with D: -EADDRINUSE if another program listens there, -EEXIST if the file is not a socket, or
+   another negative errno; no file is left then. */
 int fr_socket_file_open(
 	const struct fr_socket_file_config *config, struct fr_socket_file *ret, struct fr_diag *d);
-/* Removes the file, if it is still ours. Closes fd where it is ≥ 0. */
+/* Closes the socket. Removes its file, unless another one has taken its place. */
 void fr_socket_file_close(struct fr_socket_file *s);

@@ -9,6 +9,7 @@ static const char *const names[FR_THREADS] = {
 	[FR_THREAD_MAIN] = "main",
 	[FR_THREAD_START] = "fr-start",
 	[FR_THREAD_CONFIG] = "fr-config",
+	[FR_THREAD_CHANGE] = "fr-change",
 	[FR_THREAD_RECORDER] = "fr-recorder",
 	[FR_THREAD_TRACKER] = "fr-tracker",
 	[FR_THREAD_DUMPER] = "fr-dumper",
@@ -34,17 +35,17 @@ void fr_thread_begin(enum fr_thread which)
 void fr_thread_assert(enum fr_thread which)
 {
 	if (current != FR_THREAD_UNNAMED && current != which)
-		FAIL("thread %s calls what only thread %s may call\n", names[current], names[which]);
+		FAIL("thread %s calls a function of thread %s\n", names[current], names[which]);
 }
 
 void fr_thread_assert_not(enum fr_thread which)
 {
 	if (current == which)
-		FAIL("thread %s calls what it must not call\n", names[which]);
+		FAIL("thread %s calls a function that it must not call\n", names[which]);
 }
 
 void fr_thread_assert_may_wait(void)
 {
 	if (current == FR_THREAD_MAIN || current == FR_THREAD_RECORDER)
-		FAIL("thread %s calls what may wait for a disk\n", names[current]);
+		FAIL("thread %s calls a function that may wait for a disk\n", names[current]);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/timestamp.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,156 +14,147 @@
 #define DAY_NS (86400 * FR_NSEC_PER_SEC)
 #define NS_MAX ((uint64_t)INT64_MAX)
 
-struct clock_time {
-	int hour, minute, second;
-	uint64_t fraction_ns;
-};
-
-/* ".123456", at most nine digits, to the end of S. */
+/* Reads "123456", at most nine digits after the point. */
 static int parse_fraction(const char *s, uint64_t *ret_ns)
 {
-	uint64_t ns = 0, digit = FR_NSEC_PER_SEC / 10;
+	uint64_t ns = 0, digit_ns = FR_NSEC_PER_SEC / 10;
 
-	if (!isdigit((unsigned char)*s))
+	if (!*s)
 		return -EINVAL;
-	for (; isdigit((unsigned char)*s); s++, digit /= 10) {
-		if (!digit)
+	for (; *s; s++, digit_ns /= 10) {
+		if (!isdigit((unsigned char)*s) || !digit_ns)
 			return -EINVAL;
-		ns += (uint64_t)(*s - '0') * digit;
+		ns += (uint64_t)(*s - '0') * digit_ns;
 	}
-	if (*s)
-		return -EINVAL;
 	*ret_ns = ns;
 	return 0;
 }
 
-/* A number of just so many digits. */
-static bool digits(const char **s, int n, int *ret)
+static int add_seconds(time_t seconds, uint64_t fraction_ns, uint64_t *ret_ns)
 {
-	int v = 0;
-
-	for (int i = 0; i < n; i++, (*s)++) {
-		if (!isdigit((unsigned char)**s))
-			return false;
-		v = v * 10 + (**s - '0');
-	}
-	*ret = v;
-	return true;
-}
-
-/* "23:11", "23:11:37", "23:11:37.5". */
-static int parse_clock_time(const char *s, struct clock_time *ret)
-{
-	struct clock_time t = {0};
-
-	if (!digits(&s, 2, &t.hour) || *s++ != ':' || !digits(&s, 2, &t.minute))
-		return -EINVAL;
-	if (*s == ':') {
-		s++;
-		if (!digits(&s, 2, &t.second))
-			return -EINVAL;
-		if (*s == '.') {
-			int r = parse_fraction(s + 1, &t.fraction_ns);
-
-			if (r < 0)
-				return r;
-			s += strlen(s);
-		}
-	}
-	if (*s || t.hour > 23 || t.minute > 59 || t.second > 59)
-		return -EINVAL;
-	*ret = t;
+	if (seconds < 0 || (uint64_t)seconds >= NS_MAX / FR_NSEC_PER_SEC)
+		return -ERANGE;
+	*ret_ns = (uint64_t)seconds * FR_NSEC_PER_SEC + fraction_ns;
 	return 0;
 }
 
-static bool parse_date(const char **s, struct tm *tm)
-{
-	int year, month, day;
-	const char *p = *s;
-
-	if (!digits(&p, 4, &year) || *p++ != '-' || !digits(&p, 2, &month) || *p++ != '-' ||
-		!digits(&p, 2, &day) || month < 1 || month > 12 || day < 1 || day > 31)
-		return false;
-	tm->tm_year = year - 1900;
-	tm->tm_mon = month - 1;
-	tm->tm_mday = day;
-	*s = p;
-	return true;
-}
-
-/* The calendar's moment; -EINVAL for a day or an hour that the calendar does not have. */
-static int to_ns(struct tm *tm, const struct clock_time *t, bool utc, uint64_t *ret)
+/* Returns -EINVAL for a day that the calendar does not have. */
+static int from_calendar(const struct tm *tm, bool utc, uint64_t fraction_ns, uint64_t *ret_ns)
 {
 	struct tm normal = *tm;
 	time_t seconds;
 
-	normal.tm_hour = t->hour;
-	normal.tm_min = t->minute;
-	normal.tm_sec = t->second;
 	normal.tm_isdst = -1;
 	seconds = utc ? timegm(&normal) : mktime(&normal);
 	if (normal.tm_mday != tm->tm_mday || normal.tm_mon != tm->tm_mon)
 		return -EINVAL;
-	if (seconds < 0 || (uint64_t)seconds >= NS_MAX / FR_NSEC_PER_SEC)
-		return -ERANGE;
-	*ret = (uint64_t)seconds * FR_NSEC_PER_SEC + t->fraction_ns;
-	return 0;
+	return add_seconds(seconds, fraction_ns, ret_ns);
 }
 
-static void day_of(uint64_t ns, bool utc, struct tm *ret)
+/* Sets the date of TM to that of NS. */
+static void set_date(struct tm *tm, uint64_t ns, bool utc)
 {
-	time_t seconds = (time_t)(ns / FR_NSEC_PER_SEC);
+	const time_t seconds = (time_t)(ns / FR_NSEC_PER_SEC);
+	struct tm day;
 
 	if (utc)
-		gmtime_r(&seconds, ret);
+		gmtime_r(&seconds, &day);
 	else
-		localtime_r(&seconds, ret);
+		localtime_r(&seconds, &day);
+	tm->tm_year = day.tm_year;
+	tm->tm_mon = day.tm_mon;
+	tm->tm_mday = day.tm_mday;
 }
 
-static int parse_calendar(const char *s, bool utc, uint64_t now_ns, uint64_t *ret)
+/* Reads one of the forms into RET. strptime() skips blanks and accepts single digits, so the shape of S, with
+   0 for each digit, is compared first. */
+static int match_form(const char *s, struct tm *ret, bool *ret_has_date, bool *ret_has_seconds)
 {
-	struct clock_time t = {0};
-	struct tm tm = {0};
-	bool dated = parse_date(&s, &tm);
-	int r;
+	static const char *const forms[][2] = {{"0000-00-00 00:00:00", "%Y-%m-%d %H:%M:%S"},
+		{"0000-00-00T00:00:00", "%Y-%m-%dT%H:%M:%S"}, {"0000-00-00 00:00", "%Y-%m-%d %H:%M"},
+		{"0000-00-00T00:00", "%Y-%m-%dT%H:%M"}, {"0000-00-00", "%Y-%m-%d"}, {"00:00:00", "%H:%M:%S"},
+		{"00:00", "%H:%M"}};
+	char shape[LENGTH_MAX];
+	const char *format = NULL, *end;
 
-	if (dated && !*s)
-		return to_ns(&tm, &t, utc, ret);
-	if (dated && *s != ' ' && *s != 'T')
+	strcpy(shape, s);
+	for (char *c = shape; *c; c++)
+		if (isdigit((unsigned char)*c))
+			*c = '0';
+	for (size_t i = 0; i < FR_ARRAY_SIZE(forms); i++)
+		if (!strcmp(shape, forms[i][0]))
+			format = forms[i][1];
+	*ret = (struct tm){0};
+	end = format ? strptime(s, format, ret) : NULL;
+	if (!end || *end || ret->tm_sec > 59)
 		return -EINVAL;
-	r = parse_clock_time(s + dated, &t);
-	if (r < 0)
-		return r;
-	if (dated)
-		return to_ns(&tm, &t, utc, ret);
-	day_of(now_ns, utc, &tm);
-	r = to_ns(&tm, &t, utc, ret);
-	if (r < 0 || *ret <= now_ns)
-		return r;
-	day_of(now_ns - DAY_NS, utc, &tm);
-	return to_ns(&tm, &t, utc, ret);
-}
-
-static int parse_epoch(const char *s, uint64_t *ret)
-{
-	char seconds[LENGTH_MAX];
-	const char *point = strchr(s, '.');
-	uint64_t whole, fraction = 0;
-	int r;
-
-	snprintf(seconds, sizeof(seconds), "%.*s", (int)(point ? point - s : (int)strlen(s)), s);
-	r = fr_u64_parse(seconds, &whole);
-	if (r == 0 && point)
-		r = parse_fraction(point + 1, &fraction);
-	if (r < 0)
-		return r;
-	if (whole >= NS_MAX / FR_NSEC_PER_SEC)
-		return -ERANGE;
-	*ret = whole * FR_NSEC_PER_SEC + fraction;
+	*ret_has_date = strchr(format, 'Y');
+	*ret_has_seconds = strchr(format, 'S');
 	return 0;
 }
 
-static bool cut_suffix(char *s, const char *suffix)
+/* Reads a date, a time of day or both. Changes S. */
+static int parse_calendar(char *s, bool utc, uint64_t now_ns, uint64_t *ret_ns)
+{
+	char *fraction = s;
+	uint64_t fraction_ns = 0;
+	bool has_date, has_seconds;
+	struct tm tm;
+	int r;
+
+	s = strsep(&fraction, ".");
+	r = match_form(s, &tm, &has_date, &has_seconds);
+	if (r == 0 && fraction)
+		r = has_seconds ? parse_fraction(fraction, &fraction_ns) : -EINVAL;
+	if (r < 0)
+		return r;
+	if (has_date)
+		return from_calendar(&tm, utc, fraction_ns, ret_ns);
+	set_date(&tm, now_ns, utc);
+	r = from_calendar(&tm, utc, fraction_ns, ret_ns);
+	if (r < 0 || *ret_ns <= now_ns)
+		return r;
+	set_date(&tm, now_ns - DAY_NS, utc);
+	return from_calendar(&tm, utc, fraction_ns, ret_ns);
+}
+
+/* Reads the midnight of "today" or "yesterday". */
+static int parse_day_name(const char *s, bool utc, uint64_t now_ns, uint64_t *ret_ns)
+{
+	struct tm tm = {0};
+
+	if (strcmp(s, "today") != 0 && strcmp(s, "yesterday") != 0)
+		return -EINVAL;
+	set_date(&tm, *s == 't' ? now_ns : now_ns - DAY_NS, utc);
+	return from_calendar(&tm, utc, 0, ret_ns);
+}
+
+/* Reads "1795216297.5". Changes S. */
+static int parse_epoch(char *s, uint64_t *ret_ns)
+{
+	char *fraction = s;
+	uint64_t seconds, fraction_ns = 0;
+	int r = fr_u64_parse(strsep(&fraction, "."), &seconds);
+
+	if (r == 0 && fraction)
+		r = parse_fraction(fraction, &fraction_ns);
+	return r < 0 ? r : add_seconds((time_t)FR_MIN(seconds, NS_MAX), fraction_ns, ret_ns);
+}
+
+static int parse_distance(const char *span, bool is_past, uint64_t now_ns, uint64_t *ret_ns)
+{
+	uint64_t ns;
+	int r = fr_duration_parse(span, &ns);
+
+	if (r < 0)
+		return r;
+	if (is_past ? ns > now_ns : ns > NS_MAX - now_ns)
+		return -ERANGE;
+	*ret_ns = is_past ? now_ns - ns : now_ns + ns;
+	return 0;
+}
+
+static bool remove_suffix(char *s, const char *suffix)
 {
 	size_t n = strlen(s), m = strlen(suffix);
 
@@ -173,61 +164,36 @@ static bool cut_suffix(char *s, const char *suffix)
 	return true;
 }
 
-static int shift(const char *span, bool back, uint64_t now_ns, uint64_t *ret)
+static int parse(char *s, uint64_t now_ns, uint64_t *ret_ns)
 {
-	uint64_t ns;
-	int r = fr_duration_parse(span, &ns);
+	bool utc;
+	int r;
 
-	if (r < 0)
-		return r;
-	if (back ? ns > now_ns : ns > NS_MAX - now_ns)
-		return -ERANGE;
-	*ret = back ? now_ns - ns : now_ns + ns;
-	return 0;
-}
-
-static int parse_day_name(const char *s, bool utc, uint64_t now_ns, uint64_t *ret)
-{
-	const struct clock_time midnight = {0};
-	struct tm tm;
-
-	if (!strcmp(s, "today"))
-		day_of(now_ns, utc, &tm);
-	else if (!strcmp(s, "yesterday"))
-		day_of(now_ns - DAY_NS, utc, &tm);
-	else
-		return -EINVAL;
-	return to_ns(&tm, &midnight, utc, ret);
+	if (!strcmp(s, "now"))
+		return parse_distance("0", true, now_ns, ret_ns);
+	if (*s == '@')
+		return parse_epoch(s + 1, ret_ns);
+	if (*s == '-' || *s == '+')
+		return parse_distance(s + 1, *s == '-', now_ns, ret_ns);
+	if (remove_suffix(s, " ago"))
+		return parse_distance(s, true, now_ns, ret_ns);
+	if (remove_suffix(s, " left"))
+		return parse_distance(s, false, now_ns, ret_ns);
+	utc = remove_suffix(s, " UTC") || remove_suffix(s, "Z");
+	r = parse_day_name(s, utc, now_ns, ret_ns);
+	return r == -EINVAL ? parse_calendar(s, utc, now_ns, ret_ns) : r;
 }
 
 int fr_timestamp_parse(const char *s, uint64_t now_ns, uint64_t *ret_ns)
 {
 	char text[LENGTH_MAX];
 	uint64_t ns;
-	bool utc;
 	int r;
 
 	if (strlen(s) >= sizeof(text))
 		return -EINVAL;
 	strcpy(text, s);
-	if (!strcmp(text, "now")) {
-		*ret_ns = now_ns;
-		return 0;
-	}
-	if (*text == '@')
-		r = parse_epoch(text + 1, &ns);
-	else if (*text == '-' || *text == '+')
-		r = shift(text + 1, *text == '-', now_ns, &ns);
-	else if (cut_suffix(text, " ago"))
-		r = shift(text, true, now_ns, &ns);
-	else if (cut_suffix(text, " left"))
-		r = shift(text, false, now_ns, &ns);
-	else {
-		utc = cut_suffix(text, " UTC") || cut_suffix(text, "Z");
-		r = parse_day_name(text, utc, now_ns, &ns);
-		if (r == -EINVAL)
-			r = parse_calendar(text, utc, now_ns, &ns);
-	}
+	r = parse(text, now_ns, &ns);
 	if (r == 0)
 		*ret_ns = ns;
 	return r;

@@ -5,12 +5,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
-/* A decimal number without sign, exponent, hex or "inf", all of which strtod() would take. */
+/* Reads a decimal number. Refuses what strtod() also accepts: a sign, an exponent, 0x and "inf". */
 static int parse_number(const char **s, double *ret)
 {
 	char *end;
@@ -44,74 +45,65 @@ int fr_u64_parse(const char *s, uint64_t *ret)
 	return 0;
 }
 
+static void skip_blanks(const char **s)
+{
+	*s += strspn(*s, " \t\n\v\f\r");
+}
+
 int fr_size_parse(const char *s, uint64_t *ret_bytes)
 {
 	static const char suffixes[] = "bkmgt";
-	const char *p;
+	const char *suffix;
 	double v;
 
-	while (isspace((unsigned char)*s))
-		s++;
+	skip_blanks(&s);
 	if (parse_number(&s, &v) < 0)
 		return -EINVAL;
-	while (isspace((unsigned char)*s))
-		s++;
-	if (*s) {
-		p = strchr(suffixes, tolower((unsigned char)*s));
-		if (!p)
-			return -EINVAL;
-		v = ldexp(v, 10 * (int)(p - suffixes));
-		s++;
-		if (p != suffixes && *s == 'i')
-			s++;
-		if (p != suffixes && (*s == 'B' || *s == 'b'))
-			s++;
-		while (isspace((unsigned char)*s))
-			s++;
-		if (*s)
-			return -EINVAL;
+	skip_blanks(&s);
+	suffix = *s ? strchr(suffixes, tolower((unsigned char)*s++)) : suffixes;
+	if (!suffix)
+		return -EINVAL;
+	if (suffix != suffixes) {
+		s += *s == 'i';
+		s += *s == 'B' || *s == 'b';
 	}
+	skip_blanks(&s);
+	if (*s)
+		return -EINVAL;
+	v = ldexp(v, 10 * (int)(suffix - suffixes));
 	if (v >= 0x1p63)
 		return -ERANGE;
 	*ret_bytes = (uint64_t)v;
 	return 0;
 }
 
+/* The units of systemd.time(7) up to weeks, and ns. */
 static const struct {
-	const char *name;
+	const char *names; /* each with a blank before and after */
 	uint64_t ns;
 } time_units[] = {
-	{"ns", 1},
-	{"us", FR_NSEC_PER_USEC},
-	{"usec", FR_NSEC_PER_USEC},
-	{"ms", FR_NSEC_PER_MSEC},
-	{"msec", FR_NSEC_PER_MSEC},
-	{"s", FR_NSEC_PER_SEC},
-	{"sec", FR_NSEC_PER_SEC},
-	{"second", FR_NSEC_PER_SEC},
-	{"seconds", FR_NSEC_PER_SEC},
-	{"m", 60 * FR_NSEC_PER_SEC},
-	{"min", 60 * FR_NSEC_PER_SEC},
-	{"minute", 60 * FR_NSEC_PER_SEC},
-	{"minutes", 60 * FR_NSEC_PER_SEC},
-	{"h", 3600 * FR_NSEC_PER_SEC},
-	{"hr", 3600 * FR_NSEC_PER_SEC},
-	{"hour", 3600 * FR_NSEC_PER_SEC},
-	{"hours", 3600 * FR_NSEC_PER_SEC},
-	{"d", 86400 * FR_NSEC_PER_SEC},
-	{"day", 86400 * FR_NSEC_PER_SEC},
-	{"days", 86400 * FR_NSEC_PER_SEC},
-	{"w", 7 * 86400 * FR_NSEC_PER_SEC},
-	{"week", 7 * 86400 * FR_NSEC_PER_SEC},
-	{"weeks", 7 * 86400 * FR_NSEC_PER_SEC},
+	{" ns ", 1},
+	{" us usec ", FR_NSEC_PER_USEC},
+	{" ms msec ", FR_NSEC_PER_MSEC},
+	{" s sec second seconds ", FR_NSEC_PER_SEC},
+	{" m min minute minutes ", 60 * FR_NSEC_PER_SEC},
+	{" h hr hour hours ", 3600 * FR_NSEC_PER_SEC},
+	{" d day days ", 86400 * FR_NSEC_PER_SEC},
+	{" w week weeks ", 7 * 86400 * FR_NSEC_PER_SEC},
 };
 
-static uint64_t time_unit(const char *s, size_t len)
+/* Returns the unit whose name is the LEN bytes at S, in ns; seconds if LEN is 0; 0 if there is none. */
+static uint64_t find_time_unit(const char *s, size_t len)
 {
+	char name[16];
+
 	if (len == 0)
 		return FR_NSEC_PER_SEC;
+	if (len > sizeof(name) - 3)
+		return 0;
+	snprintf(name, sizeof(name), " %.*s ", (int)len, s);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(time_units); i++)
-		if (strlen(time_units[i].name) == len && !strncmp(time_units[i].name, s, len))
+		if (strstr(time_units[i].names, name))
 			return time_units[i].ns;
 	return 0;
 }
@@ -126,17 +118,15 @@ int fr_duration_parse(const char *s, uint64_t *ret_ns)
 		size_t len = 0;
 		double v;
 
-		while (isspace((unsigned char)*s))
-			s++;
+		skip_blanks(&s);
 		if (!*s)
 			break;
 		if (parse_number(&s, &v) < 0)
 			return -EINVAL;
-		while (isspace((unsigned char)*s))
-			s++;
+		skip_blanks(&s);
 		while (isalpha((unsigned char)s[len]))
 			len++;
-		unit = time_unit(s, len);
+		unit = find_time_unit(s, len);
 		if (!unit)
 			return -EINVAL;
 		s += len;
@@ -211,7 +201,7 @@ char *fr_size_format(uint64_t bytes, char ret[static FR_UNIT_SIZE])
 		i++;
 	}
 	if (i == 0)
-		snprintf(ret, FR_UNIT_SIZE, "%lluB", (unsigned long long)bytes);
+		snprintf(ret, FR_UNIT_SIZE, "%" PRIu64 "B", bytes);
 	else
 		snprintf(ret, FR_UNIT_SIZE, "%.1f%c", v, suffixes[i]);
 	return ret;
@@ -219,10 +209,10 @@ char *fr_size_format(uint64_t bytes, char ret[static FR_UNIT_SIZE])
 
 char *fr_duration_format(uint64_t ns, char ret[static FR_UNIT_SIZE])
 {
-	uint64_t s = ns / FR_NSEC_PER_SEC;
+	const uint64_t s = ns / FR_NSEC_PER_SEC;
 
 	if (ns < FR_NSEC_PER_USEC)
-		snprintf(ret, FR_UNIT_SIZE, "%lluns", (unsigned long long)ns);
+		snprintf(ret, FR_UNIT_SIZE, "%" PRIu64 "ns", ns);
 	else if (ns < FR_NSEC_PER_MSEC)
 		snprintf(ret, FR_UNIT_SIZE, "%.3gus", (double)ns / 1e3);
 	else if (ns < FR_NSEC_PER_SEC)
@@ -230,13 +220,10 @@ char *fr_duration_format(uint64_t ns, char ret[static FR_UNIT_SIZE])
 	else if (s < 60)
 		snprintf(ret, FR_UNIT_SIZE, "%.1fs", (double)ns / 1e9);
 	else if (s < 3600)
-		snprintf(ret, FR_UNIT_SIZE, "%llumin %llus", (unsigned long long)(s / 60),
-			(unsigned long long)(s % 60));
+		snprintf(ret, FR_UNIT_SIZE, "%" PRIu64 "min %" PRIu64 "s", s / 60, s % 60);
 	else if (s < 86400)
-		snprintf(ret, FR_UNIT_SIZE, "%lluh %llumin", (unsigned long long)(s / 3600),
-			(unsigned long long)(s / 60 % 60));
+		snprintf(ret, FR_UNIT_SIZE, "%" PRIu64 "h %" PRIu64 "min", s / 3600, s / 60 % 60);
 	else
-		snprintf(ret, FR_UNIT_SIZE, "%llud %lluh", (unsigned long long)(s / 86400),
-			(unsigned long long)(s / 3600 % 24));
+		snprintf(ret, FR_UNIT_SIZE, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s / 3600 % 24);
 	return ret;
 }

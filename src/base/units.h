@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Sizes and durations as people write them, both ways. */
+/* Reads and writes sizes, durations and other values in the form that people use. On error, the result does
+   not change. Any thread. */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* "64M", "1.5G", "4096", "512K"; suffixes B K M G T, base 1024, any case, with or without "iB"/"B".
-   Returns 0; -EINVAL for what is no size; -ERANGE past 2^63. */
+/* Reads a size: "64M", "1.5G", "4096". The suffixes B K M G T have the base 1024, any letter case, and may
+   end in "B" or "iB". Returns 0, -EINVAL for other text, or -ERANGE from 2^63 on. */
 int fr_size_parse(const char *s, uint64_t *ret_bytes);
 
-/* systemd.time(7) spans: "30s", "5min 20s", "1h30m", "250ms", "2", a bare number is seconds.
-   us ms s sec m min h hr d w. Returns 0, -EINVAL, -ERANGE. */
+/* Reads a time span of systemd.time(7): "30s", "5min 20s", "1h30m", "250ms". A number without a unit means
+   seconds. Returns 0, -EINVAL, or -ERANGE from 2^63 ns on. */
 int fr_duration_parse(const char *s, uint64_t *ret_ns);
 
-/* "yes no true false on off 1 0". Returns 0 or 1, or -EINVAL. */
+/* Reads yes, no, true, false, on, off, y, n, 1 or 0. Returns 0, 1 or -EINVAL. */
 int fr_boolean_parse(const char *s);
 
-/* An unsigned whole number, all of S. Returns 0, -EINVAL, -ERANGE. */
+/* Reads a decimal number without a sign, which is all of S. Returns 0, -EINVAL, or -ERANGE from 2^64 on. */
 int fr_u64_parse(const char *s, uint64_t *ret);
 
-/* A CPU list as the kernel prints it ("0-3,8"): a bit array of N_BITS in RET (caller's, zeroed here).
-   Returns the number of CPUs named, -EINVAL, or -ERANGE where a number is ≥ N_BITS. */
+/* Reads a CPU list as the kernel prints it ("0-3,8") into a bit array of N_BITS. Returns the number of CPUs,
+   -EINVAL, or -ERANGE if a number is not below N_BITS; the bits are undefined then. */
 int fr_cpulist_parse(const char *s, uint8_t *ret_bits, size_t n_bits);
 
-/* "1.5M", "64.0M", "12.3s", "5min 20s": at most FR_UNIT_SIZE bytes with the NUL. They return RET. */
+/* Write "1.5M", "12.3s" or "5min 20s". Return RET. */
 #define FR_UNIT_SIZE 32
 char *fr_size_format(uint64_t bytes, char ret[static FR_UNIT_SIZE]);
 char *fr_duration_format(uint64_t ns, char ret[static FR_UNIT_SIZE]);

@@ -22,13 +22,13 @@ size_t fr_utf8_sequence(const uint8_t *s, size_t len)
 	return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) ? 0 : n;
 }
 
-/* N bytes, one character, are a control character; with two bytes that is 0x80 to 0x9f. */
+/* The character of N bytes is a control character. Those with two bytes are U+0080 to U+009F. */
 static int is_control(const uint8_t *s, size_t n)
 {
 	return *s < ' ' || *s == 0x7f || (n == 2 && *s == 0xc2 && s[1] < 0xa0);
 }
 
-void fr_utf8_tidy(char *text)
+void fr_utf8_sanitize(char *text)
 {
 	uint8_t *s = (uint8_t *)text;
 	size_t n, len = strlen(text);

@@ -1,46 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Does this kernel let our wish for build-ids spoil the records of others?
- *
- * The kernel makes one MMAP2 and sends it to one listener after the other, the newest first. Up to 6.18 at
- * least, perf_event_mmap_output() sets PERF_RECORD_MISC_MMAP_BUILD_ID in the shared header for a listener
- * with attr.build_id, and does not take it back: an older listener without build_id gets the flag over a
- * record that has device and inode instead, and perf record stops with a failed assertion. So before we ask
- * for it, two listeners of our own are tried; and where it is so, it matters whether somebody listens
- * already. Who comes later is not touched.
- */
+/* Finds out if our wish for build-ids would change the map records of other recorders (docs/design/10). */
 #include "capture/capture.h"
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
+#include "capture/ring.h"
 #include "perfdata/record.h"
 #include "base/cleanup.h"
-#include "base/file.h"
-#include "base/units.h"
 
 #include <errno.h>
-#include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 struct listener {
 	int fd;
-	size_t bytes;
-	struct perf_event_mmap_page *page;
+	struct fr_ring ring;
 };
 
-static void listener_close(struct listener *l)
+static void close_listener(struct listener *l)
 {
-	if (l->page)
-		munmap(l->page, l->bytes);
+	fr_ring_unmap(&l->ring);
 	fr_closep(&l->fd);
 }
 
-/* Of this thread alone, so that nobody else is disturbed by the trial. */
-static int listener_open(struct listener *l, bool build_id)
+/* Listens to the map records of this thread alone, so the trial does not disturb other recorders. */
+static int open_listener(struct listener *l, bool build_id)
 {
 	struct perf_event_attr a;
-	void *p;
 
 	fr_event_attr_init(&a);
 	a.type = PERF_TYPE_SOFTWARE;
@@ -49,47 +37,38 @@ static int listener_open(struct listener *l, bool build_id)
 	a.mmap = a.mmap2 = 1;
 	a.build_id = build_id;
 	a.disabled = 0;
-	a.inherit = 0; /* goes with no ring of cpu -1 */
+	a.inherit = 0; /* the kernel maps no ring of an inherited event on all CPUs */
 	l->fd = fr_perf_open(&a, 0, -1, 0);
-	if (l->fd < 0)
-		return l->fd;
-	l->bytes = 2 * (size_t)sysconf(_SC_PAGESIZE);
-	p = mmap(NULL, l->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
-	if (p == MAP_FAILED)
-		return -errno;
-	l->page = p;
-	return 0;
+	return l->fd < 0 ? l->fd : fr_ring_map(&l->ring, l->fd, (size_t)sysconf(_SC_PAGESIZE), false);
 }
 
-/* The flag on the first MMAP2 in L. -ENODATA where there is none. */
+/* Returns 1 if the first MMAP2 in L has the flag, 0 if not, or -ENODATA. */
 static int first_has_flag(const struct listener *l)
 {
-	const uint64_t head = __atomic_load_n(&l->page->data_head, __ATOMIC_ACQUIRE);
-	const uint8_t *data = (const uint8_t *)l->page + l->bytes / 2;
+	const uint64_t head = __atomic_load_n(&l->ring.page->data_head, __ATOMIC_ACQUIRE);
+	const struct perf_event_header *h;
 
-	for (uint64_t at = 0; at + sizeof(struct perf_event_header) <= head && head <= l->bytes / 2;) {
-		const struct perf_event_header *h = (const void *)(data + at);
-
+	for (uint64_t at = 0; at + sizeof(*h) <= head && head <= l->ring.size; at += h->size) {
+		h = (const void *)(l->ring.data + at);
 		if (h->type == PERF_RECORD_MMAP2)
 			return !!(h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID);
 		if (h->size < sizeof(*h))
 			break;
-		at += h->size;
 	}
 	return -ENODATA;
 }
 
 int fr_capture_build_ids_leak(void)
 {
-	_cleanup_(listener_close) struct listener older = {.fd = -1}, newer = {.fd = -1};
-	/* A file that has a build-id, as every program of a distribution, and of ours, has. */
+	_cleanup_(close_listener) struct listener older = {.fd = -1}, newer = {.fd = -1};
+	/* A file that has a build-id, as every program of a distribution has. */
 	_cleanup_close_ int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *text;
-	int r = listener_open(&older, false);
+	int r = open_listener(&older, false);
 
 	if (r == 0)
-		r = listener_open(&newer, true);
+		r = open_listener(&newer, true);
 	if (r < 0)
 		return r;
 	text = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, self, 0);
@@ -99,33 +78,21 @@ int fr_capture_build_ids_leak(void)
 	return first_has_flag(&older);
 }
 
-static bool has_perf_event(int proc_fd, const char *pid)
+pid_t fr_capture_find_other_recorder(void)
 {
-	char path[64], target[64];
-	_cleanup_closedir_ DIR *dir = NULL;
-	const struct dirent *e;
+	glob_t fds = {0};
+	int found = 0;
 
-	snprintf(path, sizeof(path), "%.16s/fd", pid);
-	dir = fr_opendir_at(proc_fd, path);
-	while (dir && (e = readdir(dir))) {
-		ssize_t n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
+	(void)glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &fds);
+	for (size_t i = 0; !found && i < fds.gl_pathc; i++) {
+		char target[64];
+		ssize_t n = readlink(fds.gl_pathv[i], target, sizeof(target) - 1);
 
 		target[FR_MAX(n, (ssize_t)0)] = '\0';
-		if (!strcmp(target, "anon_inode:[perf_event]"))
-			return true;
+		if (!strcmp(target, "anon_inode:[perf_event]") &&
+			sscanf(fds.gl_pathv[i], "/proc/%d/", &found) == 1 && found == getpid())
+			found = 0;
 	}
-	return false;
-}
-
-pid_t fr_capture_find_other(void)
-{
-	_cleanup_closedir_ DIR *dir = opendir("/proc");
-	const struct dirent *e;
-	uint64_t pid;
-
-	while (dir && (e = readdir(dir)))
-		if (fr_u64_parse(e->d_name, &pid) == 0 && (pid_t)pid != getpid() &&
-			has_perf_event(dirfd(dir), e->d_name))
-			return (pid_t)pid;
-	return 0;
+	globfree(&fds);
+	return found;
 }

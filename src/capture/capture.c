@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Opening: events × CPUs (× threads), and the rings they share.
+ * Opens events × CPUs (× threads), and the rings that they share.
  *
  *   CPU 0   ring[SIDEBAND]   ◄── dummy
  *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
  *           ring[OVERWRITE]  ◄── event C/overwrite/
  *   CPU 1   …
  *
- * The first event of a kind that opens on a CPU is the one that its ring is mapped by.
+ * The ring is mapped by the first event of its kind that opens on its CPU.
  */
 #include "capture/capture_internal.h"
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -22,10 +23,10 @@
 #include <sys/resource.h>
 
 #define CPUS_MAX 8192
-/* What is drained at once is in the caches still, and all the rest of a large ring is for a host that takes
-   the CPU away. */
+/* Records that are drained soon are still in the caches. The rest of a large ring is a reserve for times when
+   the recorder gets no CPU. */
 #define WAKEUP_MAX ((size_t)1 << 20)
-#define FDS_SPARE 1024 /* for all else that the program opens, most of it perf maps (jit/held.c) */
+#define FDS_SPARE 1024 /* for the other files of the program, most of them perf maps of run-time code */
 
 static enum fr_ring_kind kind_of(const struct fr_capture *c, size_t event)
 {
@@ -34,14 +35,14 @@ static enum fr_ring_kind kind_of(const struct fr_capture *c, size_t event)
 	return c->events[event].overwrite ? FR_RING_OVERWRITE : FR_RING_FORWARD;
 }
 
-static int check_size(const char *what, size_t bytes, struct fr_diag *d)
+static int check_ring_size(const char *name, size_t bytes, struct fr_diag *d)
 {
 	char size[FR_UNIT_SIZE];
 
 	if (bytes >= (size_t)sysconf(_SC_PAGESIZE) && !(bytes & (bytes - 1)))
 		return 0;
-	return fr_fail(d, -EINVAL, "it is a power of two and at least a page: 512K, 1M, 2M …",
-		"%s of %s cannot be a kernel ring", what, fr_size_format(bytes, size));
+	return fr_fail(d, -EINVAL, "give a power of two, at least a page: 512K, 1M, 2M …",
+		"%s of %s cannot be a kernel ring", name, fr_size_format(bytes, size));
 }
 
 static int check_config(struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
@@ -57,33 +58,25 @@ static int check_config(struct fr_capture *c, const struct fr_capture_config *co
 		if (config->events->items[i].system_wide_only && (config->n_pids || config->cgroup))
 			return fr_fail(d, -EINVAL, "record it system-wide",
 				"event %s counts no single task or cgroup", config->events->items[i].name);
-	r = check_size("a kernel buffer", ring, d);
+	r = check_ring_size("a kernel buffer", ring, d);
 	if (r == 0)
-		r = check_size("a side-band buffer", sideband, d);
+		r = check_ring_size("a side-band buffer", sideband, d);
 	c->ring_bytes[FR_RING_FORWARD] = c->ring_bytes[FR_RING_OVERWRITE] = ring;
 	c->ring_bytes[FR_RING_SIDEBAND] = sideband;
 	return r;
 }
 
-static char *dup_or_null(const char *s, int *r)
-{
-	char *copy = s ? strdup(s) : NULL;
-
-	if (s && !copy)
-		*r = -ENOMEM;
-	return copy;
-}
-
 static int copy_event(struct fr_event *to, const struct fr_event *from)
 {
+	char **const strings[] = {&to->name, &to->filter, &to->origin, &to->tracepoint, &to->cpus};
 	int r = 0;
 
 	*to = *from;
-	to->name = dup_or_null(from->name, &r);
-	to->filter = dup_or_null(from->filter, &r);
-	to->origin = dup_or_null(from->origin, &r);
-	to->tracepoint = dup_or_null(from->tracepoint, &r);
-	to->cpus = dup_or_null(from->cpus, &r);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(strings); i++)
+		if (*strings[i]) {
+			*strings[i] = strdup(*strings[i]);
+			r = *strings[i] ? r : -ENOMEM;
+		}
 	return r;
 }
 
@@ -93,9 +86,9 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 	struct fr_event sideband = {.name = (char *)"dummy"};
 	int r = 0;
 
-	fr_event_sideband(&sideband.attr);
+	fr_event_sideband_attr(&sideband.attr);
 	sideband.attr.build_id &= !config->no_build_ids;
-	/* Unwinding a copied stack wants .eh_frame, which linkers put into a map without text. */
+	/* perf needs .eh_frame to unwind a copied stack. Linkers put it into a map without code. */
 	for (size_t i = 0; i < list->n; i++)
 		sideband.attr.mmap_data |= !!(list->items[i].attr.sample_type & PERF_SAMPLE_STACK_USER);
 	c->events = calloc(list->n + 1, sizeof(*c->events));
@@ -123,17 +116,14 @@ static void raise_nofile(size_t needed)
 
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= needed)
 		return;
-	l.rlim_cur = needed;
-	if (needed > l.rlim_max)
-		l.rlim_max = needed; /* as root */
-	if (setrlimit(RLIMIT_NOFILE, &l) == 0)
+	/* Only root may raise the hard limit. */
+	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){needed, FR_MAX(needed, l.rlim_max)}) == 0)
 		return;
-	getrlimit(RLIMIT_NOFILE, &l);
 	l.rlim_cur = l.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
-/* Into the ring of its CPU and kind, which the first one maps. */
+/* Direct O to the ring of its CPU and kind, or map the ring if O is the first. */
 static int join_ring(struct fr_capture *c, const struct fr_open_event *o, struct fr_diag *d)
 {
 	enum fr_ring_kind kind = kind_of(c, o->event);
@@ -154,7 +144,7 @@ static int join_ring(struct fr_capture *c, const struct fr_open_event *o, struct
 	return fr_ring_add_fd(r, o->fd);
 }
 
-static int keep(struct fr_capture *c, int fd, size_t event, size_t cpu_index, struct fr_diag *d)
+static int add_open_event(struct fr_capture *c, int fd, size_t event, size_t cpu_index, struct fr_diag *d)
 {
 	struct fr_open_event *o = &c->open[c->n_open++];
 
@@ -164,36 +154,32 @@ static int keep(struct fr_capture *c, int fd, size_t event, size_t cpu_index, st
 	return join_ring(c, o, d);
 }
 
-/* The attr is settled by the first that opens: in the file, an event has one. */
-static int open_one(struct fr_event *e, bool first, pid_t pid, int cpu, unsigned long flags)
+/* Open an event once. The first time also adapts its attr: in a file, an event has only one. */
+static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, unsigned long flags)
 {
-	return first ? fr_perf_open_adapt(&e->attr, pid, cpu, flags)
-		     : fr_perf_open(&e->attr, pid, cpu, flags);
+	const bool is_first = !c->n_open || c->open[c->n_open - 1].event != event;
+	struct perf_event_attr *a = &c->events[event].attr;
+
+	return is_first ? fr_perf_open_adapt(a, pid, cpu, flags) : fr_perf_open(a, pid, cpu, flags);
 }
 
-static bool is_first(const struct fr_capture *c, size_t event)
-{
-	return !c->n_open || c->open[c->n_open - 1].event != event;
-}
-
-/* One event on one CPU, for each thread or for all. A thread that has ended is none to record. */
+/* Open an event on one CPU, for each thread or for the whole CPU. Threads that have ended are left out. */
 static int open_on_cpu(
 	struct fr_capture *c, const struct fr_target *t, size_t event, size_t cpu_index, struct fr_diag *d)
 {
-	struct fr_event *e = &c->events[event];
-	/* Names are needed of whatever may enter the cgroup later. */
+	const struct fr_event *e = &c->events[event];
+	/* Any process may enter the cgroup later, so side-band is of all processes. */
 	bool in_cgroup = t->cgroup_fd >= 0 && kind_of(c, event) != FR_RING_SIDEBAND;
 	int fd, r = 0;
 
 	for (size_t i = 0; r == 0 && i < FR_MAX(t->n_tids, (size_t)1); i++) {
 		pid_t pid = in_cgroup ? t->cgroup_fd : t->n_tids ? t->tids[i] : -1;
 
-		fd = open_one(
-			e, is_first(c, event), pid, c->cpus[cpu_index], in_cgroup ? PERF_FLAG_PID_CGROUP : 0);
+		fd = open_once(c, event, pid, c->cpus[cpu_index], in_cgroup ? PERF_FLAG_PID_CGROUP : 0);
 		if (fd == -ESRCH && t->n_tids)
 			continue;
 		r = fd < 0 ? fr_explain_open(d, fd, e, c->cpus[cpu_index], t->n_tids ? pid : -1)
-			   : keep(c, fd, event, cpu_index, d);
+			   : add_open_event(c, fd, event, cpu_index, d);
 		fr_explain_origin(d, r, e);
 	}
 	return r;
@@ -210,7 +196,7 @@ static int open_event(struct fr_capture *c, const struct fr_target *t, size_t ev
 		return fr_fail(d, r, NULL, "event %s: cannot read the CPUs of its PMU, \"%s\"",
 			c->events[event].name, list);
 	r = 0;
-	/* A process may start on any CPU, and run on those that are sampled later. */
+	/* A process may start on any CPU and run on a sampled one later. */
 	n = kind_of(c, event) == FR_RING_SIDEBAND ? c->n_cpus : c->n_sampled;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!list || only[c->cpus[i] / 8] & 1u << c->cpus[i] % 8)
@@ -222,7 +208,7 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 {
 	int r;
 
-	/* The side-band event first: its ring is the one that must not be missing anything. */
+	/* The side-band event first: its ring must not miss anything. */
 	r = open_event(c, t, c->n_events - 1, d);
 	if (r == 0 && !c->n_open)
 		return fr_fail(d, -ESRCH, "give the pid of a process that runs",
@@ -232,8 +218,8 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 
 		r = open_event(c, t, i, d);
 		if (r == 0 && c->n_open == before)
-			r = fr_fail(d, -ENODEV, "give others with -C",
-				"event %s is counted by none of these CPUs", c->events[i].name);
+			r = fr_fail(d, -ENODEV, "give other CPUs with -C",
+				"none of these CPUs counts event %s", c->events[i].name);
 	}
 	return r;
 }
@@ -254,14 +240,14 @@ static int poll_rings(struct fr_capture *c, struct fr_diag *d)
 	for (unsigned kind = 0; kind < FR_RING_OVERWRITE; kind++)
 		for (size_t i = 0; r == 0 && i < c->n_cpus; i++)
 			if (c->rings[kind][i].page)
-				r = fr_ring_poll(&c->rings[kind][i]);
+				r = fr_ring_add_to_epoll(&c->rings[kind][i]);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot poll the kernel's rings") : 0;
 }
 
-/* What opening fills and the recorder needs: nothing is allocated after it. */
-static int allocate(struct fr_capture *c, struct fr_target *t)
+/* Allocate all memory of C. Recording allocates nothing later. */
+static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 {
-	/* The side-band of tasks follows them to the CPUs that they are recorded on. */
+	/* The side-band of single tasks follows them to the CPUs that are recorded. */
 	const size_t n_cpus = t->n_tids ? t->n_cpus : t->n_online,
 		     per_event = n_cpus * FR_MAX(t->n_tids, (size_t)1);
 
@@ -282,9 +268,10 @@ static int allocate(struct fr_capture *c, struct fr_target *t)
 	if (!c->has_overwrite)
 		return 0;
 	c->look.copy = malloc(c->ring_bytes[FR_RING_OVERWRITE]);
-	c->look.marks = calloc(fr_ring_marks(c->ring_bytes[FR_RING_OVERWRITE]), sizeof(*c->look.marks));
-	c->look.out = c->bounce;
-	return c->look.copy && c->look.marks ? 0 : -ENOMEM;
+	c->look.pieces =
+		calloc(fr_ring_max_pieces(c->ring_bytes[FR_RING_OVERWRITE]), sizeof(*c->look.pieces));
+	c->look.reversed = c->bounce;
+	return c->look.copy && c->look.pieces ? 0 : -ENOMEM;
 }
 
 static int capture_init(
@@ -300,13 +287,13 @@ static int capture_init(
 	if (r == 0)
 		r = copy_events(c, config);
 	if (r == 0)
-		r = allocate(c, t);
+		r = allocate_buffers(c, t);
 	if (r == 0)
 		r = open_events(c, t, d);
 	if (r == 0)
 		r = index_ids(c);
 	if (r == 0)
-		/* System-wide they wait for the tids to exclude: an event takes one filter and no second. */
+		/* An event takes only one filter. System-wide, it also has to name the tids to exclude. */
 		r = c->system_wide ? fr_filters_check(c, d) : fr_filters_set(c, NULL, 0, d);
 	if (r == 0)
 		r = poll_rings(c, d);
@@ -319,12 +306,14 @@ int fr_capture_open(const struct fr_capture_config *config, struct fr_capture **
 	struct fr_target t = {.cgroup_fd = -1};
 	int r;
 
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	if (!c)
 		return -ENOMEM;
 	c->epoll_fd = -1;
 	c->divisor = 1;
 	r = fr_target_init(&t, config, d);
-	c->cgroup = fr_cgroup_identify(t.cgroup_fd);
+	if (t.cgroup_fd >= 0)
+		(void)fstat(t.cgroup_fd, &c->cgroup);
 	if (r == 0)
 		r = capture_init(c, config, &t, d);
 	fr_target_deinit(&t);
@@ -356,10 +345,10 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 	free(c->cpus);
 	free(c->open);
 	free(c->cells);
-	free(c->before);
+	free(c->inherited);
 	free(c->bounce);
 	free(c->look.copy);
-	free(c->look.marks);
+	free(c->look.pieces);
 	free(c);
 	return NULL;
 }

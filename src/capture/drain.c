@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The hot path: every record of every ring passes the loop in fr_walk() once.
+ * The hot path: every record of every ring passes the loop in fr_walk_records() once.
  *
  *   tail                                        head
  *    │ run ≤ 64 KiB │ run          │ …  ┐        │
  *  ──┴──────────────┴──────────────┴────┼──┬─────┴──
- *                                       │  └ one record over the end of the memory: bounced, as is one whose
- *                                       │    other listeners spoilt it: mended (trailer.c)
+ *                                       │  └ drained through the bounce buffer: a record that goes over the
+ *                                       │    end of the memory, or one that has to be repaired
  *                                       └ end of the memory
  *
- * Runs are handed out where they lie. The acquire load of data_head pairs with the kernel's store in
- * perf_output_put_handle(); the release store of data_tail keeps our reads of the records before the kernel's
- * next writes over them.
+ * Runs are handed out in place. The acquire load of data_head pairs with the kernel's store in
+ * perf_output_put_handle(). The release store of data_tail keeps our reads of the records before the kernel's
+ * next writes to the same memory.
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"
@@ -22,11 +22,11 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* The smallest that a kernel record can have in our layout, and a sample. */
+/* The smallest sizes of a kernel record and of a sample in our layout (perfdata/record.h). */
 #define RECORD_MIN (sizeof(struct perf_event_header) + sizeof(struct fr_sample_id))
 #define SAMPLE_MIN (sizeof(struct fr_sample) + sizeof(uint64_t))
-/* What the recorder reads, another CPU has just written: each line is a miss, that nobody waits for if it was
-   asked for so far ahead. As much as the record is long, since whoever gets the run reads all of it. */
+/* Another CPU has just written the records, so each line is a cache miss. The loop prefetches this far ahead,
+   as many bytes as the record has: the receiver of the run reads all of them. */
 #define PREFETCH_BYTES 2048
 #define CACHE_LINE 64
 
@@ -39,15 +39,16 @@ static struct fr_counter_cell *cell_of(const struct fr_tally *t, uint64_t id)
 
 void fr_tally_flush(struct fr_tally *t)
 {
+	/* Only one thread adds samples to a cell, so this needs no locked instruction. */
 	if (t->pending)
-		fr_cell_add_samples(t->last, t->pending);
+		atomic_store_explicit(&t->last->samples,
+			atomic_load_explicit(&t->last->samples, memory_order_relaxed) + t->pending,
+			memory_order_relaxed);
 	t->pending = 0;
 }
 
-/* False for one that is not of ours. Kernels (seen in 6.18) hand one sample of a software event from listener
-   to listener, and give the later ones the id of the first where its kinds of fields are the same. It may
-   also have the first one's clock, and a reader that finds an id of no event gives up at the file. */
-static inline bool tally_sample(struct fr_tally *t, uint64_t id)
+/* False: the sample has an id of another recorder (docs/design/10). */
+static inline bool count_sample(struct fr_tally *t, uint64_t id)
 {
 	if (unlikely(id != t->last_id)) {
 		struct fr_counter_cell *cell = cell_of(t, id);
@@ -62,8 +63,8 @@ static inline bool tally_sample(struct fr_tally *t, uint64_t id)
 	return true;
 }
 
-/* What is no sample. H is whole and has at least RECORD_MIN bytes. */
-static void __attribute__((noinline)) tally_other(struct fr_tally *t, const struct perf_event_header *h)
+/* H is not a sample. It is whole and has at least RECORD_MIN bytes. */
+static void __attribute__((noinline)) count_losses(struct fr_tally *t, const struct perf_event_header *h)
 {
 	const struct fr_record_throttle *throttle = (const void *)h;
 	const struct fr_record_lost *lost = (const void *)h;
@@ -77,7 +78,7 @@ static void __attribute__((noinline)) tally_other(struct fr_tally *t, const stru
 		fr_cell_add_lost(cell_of(t, throttle->id), FR_LOSS_THROTTLED, 1);
 }
 
-/* The flag of a newer listener that asked for build-ids, on a record that has none (build_id_leak.c). */
+/* A newer listener asked for build-ids, and its flag is on a record that has none (docs/design/10). */
 static bool has_foreign_flag(const struct perf_event_header *h, const struct fr_tally *t)
 {
 	return t->no_build_ids && h->type == PERF_RECORD_MMAP2 && h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
@@ -85,17 +86,17 @@ static bool has_foreign_flag(const struct perf_event_header *h, const struct fr_
 
 static bool is_spoilt(const struct perf_event_header *h, const struct fr_tally *t)
 {
-	return has_foreign_flag(h, t) || fr_trailer_is_early(h, t->ids);
+	return has_foreign_flag(h, t) || fr_misplaced_trailer(h, t->ids);
 }
 
-static void mend(struct perf_event_header *h, const struct fr_tally *t)
+static void repair(struct perf_event_header *h, const struct fr_tally *t)
 {
 	if (has_foreign_flag(h, t))
 		h->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
-	fr_trailer_settle(h, t->ids);
+	fr_move_trailer_to_end(h, t->ids);
 }
 
-enum fr_walk_end fr_walk(const uint8_t *p, const uint8_t *end, struct fr_tally *t, struct fr_run *run)
+enum fr_walk_end fr_walk_records(const uint8_t *p, const uint8_t *end, struct fr_tally *t, struct fr_run *run)
 {
 	const uint8_t *const start = p, *const full = p + (t->run_max ? t->run_max : FR_RUN_MAX);
 	uint64_t first = UINT64_MAX, last = 0, time;
@@ -127,7 +128,7 @@ enum fr_walk_end fr_walk(const uint8_t *p, const uint8_t *end, struct fr_tally *
 				why = FR_WALK_TORN;
 				break;
 			}
-			if (unlikely(!tally_sample(t, s->id))) {
+			if (unlikely(!count_sample(t, s->id))) {
 				why = FR_WALK_FOREIGN;
 				break;
 			}
@@ -137,7 +138,7 @@ enum fr_walk_end fr_walk(const uint8_t *p, const uint8_t *end, struct fr_tally *
 				why = FR_WALK_SPOILT;
 				break;
 			}
-			tally_other(t, h);
+			count_losses(t, h);
 			time = *(const uint64_t *)(p + size - 24);
 		}
 		first = FR_MIN(first, time);
@@ -163,16 +164,15 @@ static void hand_out(struct fr_ring *r, const struct fr_run *run, fr_run_fn sink
 	release_tail(r);
 }
 
-/* The record at tail is left out. */
-static void skip(struct fr_ring *r, size_t size)
+/* Leave out the record at tail. */
+static void skip_foreign(struct fr_ring *r, size_t size)
 {
 	fr_cell_add_lost(r->owner, FR_LOSS_FOREIGN_ID, 1);
 	r->tail += size;
 	release_tail(r);
 }
 
-/* The record at tail by itself, in memory of ours: it goes over the end of the ring's, or is to be mended.
-   False where it is not whole. */
+/* Copy the record at tail to BOUNCE, repair the copy and hand it out. False: the record is not whole. */
 static bool drain_bounced(
 	struct fr_ring *r, uint64_t head, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx)
 {
@@ -186,12 +186,12 @@ static bool drain_bounced(
 		return false;
 	memcpy(bounce, r->data + at, first);
 	memcpy(bounce + first, r->data, size - first);
-	mend((struct perf_event_header *)bounce, t);
-	why = fr_walk(bounce, bounce + size, t, &run);
+	repair((struct perf_event_header *)bounce, t);
+	why = fr_walk_records(bounce, bounce + size, t, &run);
 	if (why == FR_WALK_DONE)
 		hand_out(r, &run, sink, ctx);
 	else if (why == FR_WALK_FOREIGN)
-		skip(r, size);
+		skip_foreign(r, size);
 	return why == FR_WALK_DONE || why == FR_WALK_FOREIGN;
 }
 
@@ -204,7 +204,7 @@ size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_
 		const uint8_t *p = r->data + (r->tail & (r->size - 1));
 		uint64_t left = FR_MIN(head - r->tail, (uint64_t)(r->data + r->size - p));
 		struct fr_run run;
-		enum fr_walk_end why = fr_walk(p, p + left, t, &run);
+		enum fr_walk_end why = fr_walk_records(p, p + left, t, &run);
 
 		hand_out(r, &run, sink, ctx);
 		if (why == FR_WALK_TORN)
@@ -212,7 +212,7 @@ size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_
 		else if (why == FR_WALK_CUT || why == FR_WALK_SPOILT)
 			whole = drain_bounced(r, head, t, bounce, sink, ctx);
 		else if (why == FR_WALK_FOREIGN)
-			skip(r, ((const struct perf_event_header *)(p + run.len))->size);
+			skip_foreign(r, ((const struct perf_event_header *)(p + run.len))->size);
 	}
 	fr_tally_flush(t);
 	if (!whole) {

@@ -2,15 +2,14 @@
 #pragma once
 
 /*
- * Event specifications in perf's syntax (perf-record(1) -e, --filter, --call-graph), made into attrs.
+ * Event specifications in perf's syntax (perf-record(1) -e, --filter, --call-graph), parsed into attrs.
  *
  *   cycles:k  cpu/event=0x3c,umask=1/  r1a8  L1-dcache-load-misses  cpu-clock  sched:sched_*  raw_syscalls:*
  *   bpf-output
  *
- * Several are separated by commas outside slashes. Terms stand in slashes: period= freq= call-graph=
- * stack-size= max-stack= overwrite inherit name= config= config1= config2= and the PMU's own. Modifiers: u k
- * h G H I, p to ppp. A tracepoint and bpf-output record every event unless they have a period or freq term of
- * their own.
+ * Commas outside of slashes separate events. Terms are between slashes: period= freq= call-graph= stack-size=
+ * max-stack= overwrite inherit name= config= config1= config2= and those of the PMU. Modifiers are u k h G H
+ * I and p to ppp. Tracepoints and bpf-output record every event, unless they have a term period or freq.
  */
 
 #include "base/diag.h"
@@ -28,11 +27,11 @@ enum fr_call_graph {
 	FR_CALL_GRAPH_LBR,
 };
 
-/* What applies where an event says nothing of its own. */
+/* For events without terms of their own. */
 struct fr_event_defaults {
-	uint64_t frequency_hz; /* 0: none given; sampling events then take 99 */
-	uint64_t period;       /* -c; wins over frequency */
-	bool each;	       /* PERIOD stands for each occurrence, and not for a rate */
+	uint64_t frequency_hz; /* 0: 99 */
+	uint64_t period;       /* -c; overrides the frequency */
+	bool each; /* the period means every occurrence, not a rate: any period of a clock is valid */
 	enum fr_call_graph call_graph;
 	uint32_t dwarf_stack_bytes; /* 0: 8192 */
 };
@@ -40,12 +39,12 @@ struct fr_event_defaults {
 struct fr_event {
 	struct perf_event_attr attr; /* sample_type has FR_SAMPLE_TYPE; size is set; disabled */
 	char *name;
-	char *filter; /* tracepoint filter of the user, or NULL */
-	char *origin; /* "file:line" that asks for it, for what is said of it; or NULL */
+	char *filter; /* the user's tracepoint filter, or NULL */
+	char *origin; /* "file:line" of its configuration, for messages; or NULL */
 	bool overwrite;
-	bool system_wide_only; /* a PMU or event that counts no single task */
-	char *tracepoint;      /* "system:name" where it is one, whatever name= says; or NULL */
-	char *cpus;	       /* the only CPUs that its PMU counts on, as a CPU list; NULL: all */
+	bool system_wide_only; /* its PMU cannot count single tasks */
+	char *tracepoint;      /* "system:name" of a tracepoint, even with name=; or NULL */
+	char *cpus;	       /* the CPUs that its PMU counts on, as a CPU list; NULL: all */
 };
 
 #define FR_EVENTS_MAX 8192
@@ -54,35 +53,33 @@ struct fr_event_list {
 	struct fr_event *items;
 	size_t n;
 	size_t last_parsed; /* the first event that the last fr_event_parse() added */
-	char *notice; /* said once by the program: "no hardware PMU here: cpu-clock instead of cycles"; or
-			 NULL */
+	char *notice; /* for the program to log: "no hardware PMU here: cpu-clock instead of cycles"; or NULL
+		       */
 };
 
-/* Parse SPEC and append its events. 0; -EINVAL for what cannot be understood; -ENOENT for an unknown event,
-   with the near misses in the hint; -EACCES / -ENODEV where tracefs or a PMU cannot be read. */
+/* Parse SPEC and append its events. Returns 0; with D: -EINVAL: a syntax error; -ENOENT: an unknown event,
+   with similar names in the hint; -EACCES, -ENODEV: tracefs or a PMU cannot be read. */
 int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, struct fr_event_list *list,
 	struct fr_diag *d);
 
-/* The events of the last fr_event_parse() are asked for by ORIGIN. 0 or -ENOMEM. */
+/* Set the origin of the events of the last fr_event_parse(). 0 or -ENOMEM. */
 int fr_event_set_origin(struct fr_event_list *list, const char *origin);
 
-/* --filter: applies to the events of the last fr_event_parse() (all must be tracepoints). -EINVAL otherwise.
- */
+/* Set the filter of the events of the last fr_event_parse(). -EINVAL: they are not all tracepoints. */
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d);
 
-/* The default: cycles with frame-pointer stacks; where the machine has no such counter, cpu-clock with a
- * notice. */
+/* Add the default: cycles with frame-pointer stacks, or cpu-clock with a notice if this machine has no
+ * cycles. */
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
-/* "fp", "dwarf", "dwarf,16384", "lbr", "no". */
+/* Parse "fp", "dwarf", "dwarf,16384", "lbr" or "no". 0, or -EINVAL with D. */
 int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_diag *d);
 
-/* The side-band event: dummy, with every bit of side-band that this kernel takes (mmap, mmap2, build_id,
-   comm, comm_exec, task, namespaces, ksymbol, bpf_event, cgroup, text_poke, context_switch off). */
-void fr_event_sideband(struct perf_event_attr *ret);
+/* The attr of the side-band event: dummy, with every bit of side-band that this kernel knows. */
+void fr_event_sideband_attr(struct perf_event_attr *ret);
 
-/* cpu-clock or task-clock: their period is in nanoseconds, and FR_CLOCK_PERIOD_MIN_NS at least. */
+/* A is cpu-clock or task-clock. Their period is in nanoseconds, at least FR_CLOCK_PERIOD_MIN_NS. */
 bool fr_event_is_clock(const struct perf_event_attr *a);
 #define FR_CLOCK_PERIOD_MIN_NS 100000ULL
 

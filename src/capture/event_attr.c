@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From "which event" to a perf_event_attr: what every event of ours records (perfdata/record.h), and how it
-   samples and takes stacks. */
+/* Completes attrs: the fields that all our events record (perfdata/record.h), rates and stacks. */
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
 #include "base/cleanup.h"
@@ -58,10 +57,8 @@ static void set_rate(
 {
 	uint64_t period = v->period, freq = v->period ? 0 : v->freq;
 
-	if (!period && !freq && counts_every_event(a))
-		period = 1;
 	if (!period && !freq)
-		period = defaults->period;
+		period = counts_every_event(a) ? 1 : defaults->period;
 	if (!period && !freq)
 		freq = defaults->frequency_hz ? defaults->frequency_hz : DEFAULT_HZ;
 	if (freq) {
@@ -73,8 +70,8 @@ static void set_rate(
 	}
 }
 
-/* Each sample of a clock is a timer's interrupt. Where the machine has no time left but for these, nobody can
-   stop it any more. By frequency CPUBudget= steps down; nothing steps a period down. */
+/* Each sample of a clock is an interrupt of a timer. Too many of them leave no time to stop the recording.
+   CPUBudget= lowers frequencies, but not periods. */
 static int check_clock(const struct perf_event_attr *a, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d)
 {
@@ -87,8 +84,7 @@ static int check_clock(const struct perf_event_attr *a, const struct fr_term_val
 		"a period of %llu ns is too short for a clock", (unsigned long long)a->sample_period);
 }
 
-/* The last branch records are the CPU's own: other events get frame pointers where lbr is only the default.
- */
+/* Only events of the CPU have branch records. If lbr is the default, other events get frame pointers. */
 static bool has_branch_records(const struct perf_event_attr *a)
 {
 	return a->type != PERF_TYPE_SOFTWARE && a->type != PERF_TYPE_TRACEPOINT;
@@ -98,7 +94,7 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 	const struct fr_event_defaults *defaults, struct fr_diag *d)
 {
 	enum fr_call_graph g = v->call_graph ? v->call_graph : defaults->call_graph;
-	uint32_t stack = v->stack_bytes ? v->stack_bytes : defaults->dwarf_stack_bytes;
+	uint64_t stack = v->stack_bytes ? v->stack_bytes : defaults->dwarf_stack_bytes;
 
 	if (g == FR_CALL_GRAPH_LBR && !has_branch_records(a)) {
 		if (v->call_graph)
@@ -123,7 +119,7 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 		a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		a->sample_regs_user = USER_REGS;
 		a->sample_stack_user = FR_ALIGN_UP(stack ? stack : DEFAULT_STACK_BYTES, 8);
-		/* The user part is unwound from the copied stack. */
+		/* perf unwinds the user part from the copied stack. */
 		a->exclude_callchain_user = 1;
 	}
 	return 0;
@@ -132,17 +128,13 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d)
 {
-	uint64_t *const configs[] = {
-		(uint64_t *)&a->config, (uint64_t *)&a->config1, (uint64_t *)&a->config2};
 	int r;
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(configs); i++)
+	for (unsigned i = 0; i < FR_ARRAY_SIZE(v->config); i++)
 		if (v->has_config[i])
-			*configs[i] = v->config[i];
-	if (v->no_inherit)
-		a->inherit = 0;
-	if (v->overwrite)
-		a->write_backward = 1;
+			*fr_event_attr_config(a, i) = v->config[i];
+	a->inherit = !v->no_inherit;
+	a->write_backward = v->overwrite;
 	set_rate(a, v, defaults);
 	r = check_clock(a, v, defaults, d);
 	if (r < 0)
@@ -168,8 +160,8 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 			return 0;
 		}
 	if (strncmp(s, "dwarf,", 6) != 0)
-		return fr_fail(
-			d, -EINVAL, "it is fp, dwarf, dwarf,BYTES, lbr or no", "\"%s\" is no call-graph", s);
+		return fr_fail(d, -EINVAL, "write fp, dwarf, dwarf,BYTES, lbr or no",
+			"\"%s\" is not a call-graph", s);
 	if (fr_u64_parse(s + 6, &bytes) < 0 || bytes < 8 || bytes > STACK_BYTES_MAX)
 		return fr_fail(d, -EINVAL, "write it as dwarf,8192",
 			"the stack of call-graph=dwarf is 8 to %u bytes, not \"%s\"", STACK_BYTES_MAX, s + 6);
@@ -178,8 +170,8 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 	return 0;
 }
 
-/* Whether this machine counts cycles and can interrupt on them. Only a plain "there is no such thing" is a
-   no: what is forbidden is reported where it is opened. */
+/* This machine counts cycles and can interrupt on them. Also true if the kernel forbids it: the real open
+   then explains why. */
 static bool has_cycles(void)
 {
 	struct perf_event_attr a;
@@ -207,52 +199,42 @@ int fr_event_add_default(
 	r = fr_event_parse(hardware ? "cycles" : "cpu-clock", &with_stacks, list, d);
 	if (r < 0 || hardware)
 		return r;
-	list->items[list->n - 1].attr.exclude_idle = 1; /* a halted CPU counts no cycles either */
+	list->items[list->n - 1].attr.exclude_idle = 1; /* as a halted CPU counts no cycles */
 	if (list->notice)
 		return 0;
 	list->notice = strdup(notice);
 	return list->notice ? 0 : -ENOMEM;
 }
 
-void fr_event_sideband(struct perf_event_attr *ret)
+void fr_event_sideband_attr(struct perf_event_attr *ret)
 {
-	struct perf_event_attr a;
 	int fd;
 
-	fr_event_attr_init(&a);
-	a.type = PERF_TYPE_SOFTWARE;
-	a.config = PERF_COUNT_SW_DUMMY;
-	a.exclude_guest = 0;
-	a.sample_period = 1;
-	a.mmap = 1;
-	a.mmap2 = 1;
-	a.build_id = 1;
-	a.comm = 1;
-	a.comm_exec = 1;
-	a.task = 1;
-	a.namespaces = 1;
-	a.ksymbol = 1;
-	a.bpf_event = 1;
-	a.cgroup = 1;
-	a.text_poke = 1;
-	/* Opened once for nothing else than to learn which of these bits the kernel takes. */
-	fd = fr_perf_open_adapt(&a, 0, -1, 0);
-	if (fd >= 0)
-		close(fd);
-	*ret = a;
+	fr_event_attr_init(ret);
+	ret->type = PERF_TYPE_SOFTWARE;
+	ret->config = PERF_COUNT_SW_DUMMY;
+	ret->exclude_guest = 0;
+	ret->sample_period = 1;
+	ret->mmap = ret->mmap2 = ret->build_id = 1;
+	ret->comm = ret->comm_exec = ret->task = ret->namespaces = 1;
+	ret->ksymbol = ret->bpf_event = ret->cgroup = ret->text_poke = 1;
+	/* This open only clears the bits that the kernel does not know. */
+	fd = fr_perf_open_adapt(ret, 0, -1, 0);
+	fr_closep(&fd);
 }
 
 int fr_event_list_add(struct fr_event_list *list, struct fr_event *e)
 {
 	struct fr_event *items;
 
-	items = list->n < FR_EVENTS_MAX ? reallocarray(list->items, list->n + 1, sizeof(*items)) : NULL;
-	if (!items) {
-		fr_event_deinit(e);
-		return list->n < FR_EVENTS_MAX ? -ENOMEM : -E2BIG;
-	}
+	if (list->n >= FR_EVENTS_MAX)
+		return -E2BIG;
+	items = reallocarray(list->items, list->n + 1, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
 	list->items = items;
 	list->items[list->n++] = *e;
+	*e = (struct fr_event){0};
 	return 0;
 }
 

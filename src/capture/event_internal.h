@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Between the files of the event parser; not for other folders. */
+/* What the files of the event parser share. Private to this folder. */
 
 #include "base/diag.h"
 #include "capture/event.h"
 
-/* Where the machine describes its events. Tests point these at trees of their own. */
+/* Where the machine describes its events. Tests give directories of their own. */
 struct fr_event_env {
 	const char *pmu_dir;	 /* /sys/bus/event_source/devices */
 	const char *tracefs_dir; /* NULL: where tracefs is mounted */
 };
 extern const struct fr_event_env fr_event_env_machine;
 
-/* One term between slashes; both point into the spec's own copy. */
+/* One term between slashes. Both strings point into the parser's copy of the specification. */
 struct fr_term {
 	char *name;
 	char *value; /* NULL: no "=" */
@@ -26,82 +26,79 @@ struct fr_terms {
 	size_t n;
 };
 
-/* One event of a spec, cut into its parts: HEAD [/TERMS/] [MODIFIERS]. */
+/* One event of a specification, split into HEAD [/TERMS/] [MODIFIERS]. */
 struct fr_spec {
 	const char *text; /* all of it, for messages */
 	char *head;
 	char *terms_text; /* between the slashes as written; NULL: no slashes */
 	struct fr_terms terms;
-	const char *modifiers; /* "" where there are none */
+	const char *modifiers; /* "": none */
 };
 
-/* What the terms that every event takes said. */
+/* The values of the terms that every event takes. 0, false or NULL: the term is not given. */
 struct fr_term_values {
 	uint64_t period, freq;
 	enum fr_call_graph call_graph;
-	uint32_t stack_bytes;
-	uint16_t max_stack;
+	uint64_t stack_bytes, max_stack;
 	bool overwrite, no_inherit;
 	const char *name;
 	bool has_config[3];
 	uint64_t config[3];
 };
 
-/* event_parse.c: fr_event_parse() on a machine of the caller's. */
+/* event_parse.c: fr_event_parse() for the machine that ENV describes. */
 int fr_event_parse_env(const struct fr_event_env *env, const char *spec,
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
 /* event_names.c */
-struct fr_event_name {
-	const char *name, *alias; /* alias may be NULL */
-	uint32_t type;
-	uint64_t config;
-};
-const struct fr_event_name *fr_event_names(size_t *ret_n);
-/* A hardware, software, cache or raw event. True and TYPE, CONFIG and its name as perf prints it. */
+/* Call FN for each name and alias that every kernel has, and for each cache event. */
+void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx);
+/* Find a hardware, software, cache or raw event. True: RET_NAME is its name as perf prints it. */
 bool fr_event_by_name(
 	const char *name, uint32_t *ret_type, uint64_t *ret_config, char *ret_name, size_t size);
-/* The I-th cache event's name into RET; false past the last. */
-bool fr_cache_event_name(size_t i, char *ret, size_t size);
+/* NAME may be part of a path below sysfs or tracefs. */
+bool fr_event_name_is_safe(const char *s);
 
 /* event_terms.c */
 int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d);
-/* Take the terms that every event has out of T, which keeps the others. */
+/* Move the terms that every event takes from T to V. */
 int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values *v, struct fr_diag *d);
 int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_event_attr *a, struct fr_diag *d);
 extern const char fr_common_terms[]; /* their names, for messages */
 
-/* event_attr.c: everything that all events have alike; A has type, config and modifiers. */
+/* event_attr.c: the common parts of an attr. finish() needs type, config and modifiers. */
 void fr_event_attr_init(struct perf_event_attr *a);
 int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d);
-/* Append; takes what E owns in any case. */
+/* The I-th config word of A: 0 to 2. */
+static inline __u64 *fr_event_attr_config(struct perf_event_attr *a, unsigned i)
+{
+	return i == 0 ? &a->config : i == 1 ? &a->config1 : &a->config2;
+}
+/* Append E and own its strings: E is empty afterwards. On an error E does not change. */
 int fr_event_list_add(struct fr_event_list *list, struct fr_event *e);
 void fr_event_deinit(struct fr_event *e);
+#define _cleanup_event_ _cleanup_(fr_event_deinit)
 
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
-/* type, config, config1, config2 of A from TERMS; CPUs and reach into E. */
+/* PMU counts the CPUs' cores. Its events can be named without it. */
+bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
+/* Fill the attr of E from TERMS, and the CPUs that PMU counts on. */
 int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct fr_terms *terms,
 	struct fr_event *e, struct fr_diag *d);
-/* Call FN for each PMU; EVENT is NULL once per PMU, then each of its named events. */
+/* Call FN for each PMU with EVENT NULL, and then for each named event of a PMU, until FN returns not 0. */
 typedef int (*fr_pmu_fn)(void *ctx, const char *pmu, const char *event);
 int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx);
-/* Whether PMU counts the CPUs' cores, so that its events may be named without it. */
-bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
 
 /* event_tracepoint.c */
-/* The tracefs directory into RET, or -ENOENT / -EACCES with D. */
-int fr_tracefs_dir(const struct fr_event_env *env, char *ret, size_t size, struct fr_diag *d);
-/* Call FN for every tracepoint that matches both globs. The number that matched, or a negative errno. */
+/* Call FN for every tracepoint that matches both globs. Returns their number, or a negative errno. */
 typedef int (*fr_tracepoint_fn)(void *ctx, const char *system, const char *name, uint64_t id);
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d);
-/* The fields of "system:name", separated by ", ", into RET; empty where it cannot be read. */
+/* Write the fields of "system:name" to RET, separated by ", ". Empty: the format cannot be read. */
 void fr_tracepoint_fields(const struct fr_event_env *env, const char *tracepoint, char *ret, size_t size);
 
-/* event_suggest.c: at most five known names that are near NAME, as "did you mean a, b or c?", else "". */
+/* event_suggest.c: write "did you mean a, b or c?" with at most five known names that are near NAME. Empty:
+   there are none. */
 void fr_event_suggest(const struct fr_event_env *env, const char *name, char *ret, size_t size);
-
-/* A name that may stand in a path below sysfs or tracefs. */
-bool fr_event_name_is_safe(const char *s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The events that have a name everywhere: perf_hw_id, perf_sw_ids and the cache triples of uapi
-   linux/perf_event.h, called as perf-list(1) calls them. */
+/* The events that every kernel has, with their names in perf-list(1): perf_hw_id, perf_sw_ids and the cache
+   events of uapi linux/perf_event.h. */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 
@@ -18,7 +18,11 @@
 		name, alias, PERF_TYPE_SOFTWARE, config                                                      \
 	}
 
-static const struct fr_event_name names[] = {
+static const struct {
+	const char *name, *alias; /* alias may be NULL */
+	uint32_t type;
+	uint64_t config;
+} names[] = {
 	HW(CPU_CYCLES, "cycles", "cpu-cycles"),
 	HW(INSTRUCTIONS, "instructions", NULL),
 	HW(CACHE_REFERENCES, "cache-references", NULL),
@@ -49,7 +53,7 @@ enum {
 	PREFETCH = 1 << PERF_COUNT_HW_CACHE_OP_PREFETCH
 };
 
-/* In the order of perf_hw_cache_id; the first spelling is the name. */
+/* In the order of perf_hw_cache_id. The first spelling is the name that we print. */
 static const struct {
 	const char *spelling[5];
 	unsigned ops;
@@ -71,13 +75,7 @@ static const struct {
 	{"prefetch", "prefetches", "speculative-read"},
 };
 
-const struct fr_event_name *fr_event_names(size_t *ret_n)
-{
-	*ret_n = FR_ARRAY_SIZE(names);
-	return names;
-}
-
-static void cache_name_format(unsigned cache, unsigned op, unsigned result, char *ret, size_t size)
+static void format_cache_name(unsigned cache, unsigned op, unsigned result, char *ret, size_t size)
 {
 	if (result == PERF_COUNT_HW_CACHE_RESULT_MISS)
 		snprintf(ret, size, "%s-%s-misses", caches[cache].spelling[0], cache_ops[op].one);
@@ -85,22 +83,25 @@ static void cache_name_format(unsigned cache, unsigned op, unsigned result, char
 		snprintf(ret, size, "%s-%s", caches[cache].spelling[0], cache_ops[op].many);
 }
 
-bool fr_cache_event_name(size_t i, char *ret, size_t size)
+void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx)
 {
-	size_t k = 0;
+	char cache[64];
 
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++) {
+		fn(ctx, names[i].name);
+		if (names[i].alias)
+			fn(ctx, names[i].alias);
+	}
 	for (unsigned c = 0; c < FR_ARRAY_SIZE(caches); c++)
 		for (unsigned op = 0; op < FR_ARRAY_SIZE(cache_ops); op++)
-			for (unsigned result = 0; caches[c].ops & 1u << op && result < 2; result++)
-				if (k++ == i) {
-					cache_name_format(c, op, result, ret, size);
-					return true;
-				}
-	return false;
+			for (unsigned result = 0; caches[c].ops & 1u << op && result < 2; result++) {
+				format_cache_name(c, op, result, cache, sizeof(cache));
+				fn(ctx, cache);
+			}
 }
 
-/* Cut WORD off *S where it is followed by a '-' or by the end. */
-static bool take_word(const char **s, const char *word)
+/* Move *S behind WORD, if WORD ends at a '-' or at the end of *S. */
+static bool skip_word(const char **s, const char *word)
 {
 	size_t n = word ? strlen(word) : 0;
 
@@ -110,29 +111,29 @@ static bool take_word(const char **s, const char *word)
 	return true;
 }
 
-/* What may follow a cache: an operation (loads where it is left out) and a result (accesses). */
-static bool cache_rest(const char *s, unsigned *op, unsigned *result)
+/* An operation (default: loads) and a result (default: accesses) may follow the name of a cache. */
+static bool parse_cache_suffix(const char *s, unsigned *op, unsigned *result)
 {
 	bool found;
 
 	*op = PERF_COUNT_HW_CACHE_OP_READ;
 	*result = PERF_COUNT_HW_CACHE_RESULT_ACCESS;
 	for (unsigned i = 0; i < FR_ARRAY_SIZE(cache_ops); i++) {
-		found = take_word(&s, cache_ops[i].many) || take_word(&s, cache_ops[i].one) ||
-			take_word(&s, cache_ops[i].other);
+		found = skip_word(&s, cache_ops[i].many) || skip_word(&s, cache_ops[i].one) ||
+			skip_word(&s, cache_ops[i].other);
 		if (found) {
 			*op = i;
 			break;
 		}
 	}
-	if (take_word(&s, "misses") || take_word(&s, "miss"))
+	if (skip_word(&s, "misses") || skip_word(&s, "miss"))
 		*result = PERF_COUNT_HW_CACHE_RESULT_MISS;
 	else if (*s)
-		(void)(take_word(&s, "refs") || take_word(&s, "access") || take_word(&s, "ops"));
+		(void)(skip_word(&s, "refs") || skip_word(&s, "access") || skip_word(&s, "ops"));
 	return !*s;
 }
 
-static bool cache_by_name(const char *name, uint64_t *ret_config, char *ret_name, size_t size)
+static bool find_cache_event(const char *name, uint64_t *ret_config, char *ret_name, size_t size)
 {
 	unsigned op, result;
 	const char *rest;
@@ -140,18 +141,18 @@ static bool cache_by_name(const char *name, uint64_t *ret_config, char *ret_name
 	for (unsigned c = 0; c < FR_ARRAY_SIZE(caches); c++)
 		for (unsigned i = 0; i < FR_ARRAY_SIZE(caches[c].spelling); i++) {
 			rest = name;
-			if (!take_word(&rest, caches[c].spelling[i]) || !cache_rest(rest, &op, &result) ||
-				!(caches[c].ops & 1u << op))
+			if (!skip_word(&rest, caches[c].spelling[i]) ||
+				!parse_cache_suffix(rest, &op, &result) || !(caches[c].ops & 1u << op))
 				continue;
 			*ret_config = c | op << 8 | result << 16;
-			cache_name_format(c, op, result, ret_name, size);
+			format_cache_name(c, op, result, ret_name, size);
 			return true;
 		}
 	return false;
 }
 
 /* rNNN: "r" and up to 16 hex digits. */
-static bool raw_by_name(const char *name, uint64_t *ret_config, char *ret_name, size_t size)
+static bool find_raw_event(const char *name, uint64_t *ret_config, char *ret_name, size_t size)
 {
 	size_t n = name[0] == 'r' ? strspn(name + 1, "0123456789abcdefABCDEF") : 0;
 
@@ -171,11 +172,11 @@ bool fr_event_by_name(const char *name, uint32_t *ret_type, uint64_t *ret_config
 			snprintf(ret_name, size, "%s", names[i].name);
 			return true;
 		}
-	if (cache_by_name(name, ret_config, ret_name, size)) {
+	if (find_cache_event(name, ret_config, ret_name, size)) {
 		*ret_type = PERF_TYPE_HW_CACHE;
 		return true;
 	}
-	if (raw_by_name(name, ret_config, ret_name, size)) {
+	if (find_raw_event(name, ret_config, ret_name, size)) {
 		*ret_type = PERF_TYPE_RAW;
 		return true;
 	}

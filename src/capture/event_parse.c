@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A spec is cut at commas, each piece into HEAD [/TERMS/] [MODIFIERS], and HEAD decides which kind of event
-   it is: a name that every kernel has, a PMU, a name of the core PMU's, or a tracepoint. */
+/*
+ * The parser splits a specification at its commas, and each piece into HEAD [/TERMS/] [MODIFIERS]. HEAD
+ * decides about the kind of event: a name that every kernel has, a PMU, a named event of a core PMU, or a
+ * tracepoint.
+ */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 
@@ -15,15 +18,14 @@ struct parser {
 	const struct fr_event_defaults *defaults;
 	struct fr_event_list *list;
 	struct fr_diag *d;
-	/* Of the piece at hand. */
+	/* The current piece. */
 	const struct fr_spec *spec;
 	const struct fr_term_values *values;
-	const char *pmu; /* being searched for a bare event name */
-	size_t found;
+	size_t found; /* events of core PMUs */
 };
 
-/* "cycles" + "uk" → "cycles:uk"; with name= that alone. */
-static char *event_name(const struct parser *p, const char *base)
+/* "cycles" and the modifiers "uk" make "cycles:uk". A term name= replaces all of it. */
+static char *make_name(const struct parser *p, const char *base)
 {
 	const char *m = p->spec->modifiers;
 	char *name = NULL;
@@ -35,33 +37,28 @@ static char *event_name(const struct parser *p, const char *base)
 	return name;
 }
 
-/* E has type and config; the rest, and into the list. Takes what E owns in any case. */
+/* Fill the rest of E, which has type and config, and move it to the list. */
 static int add_event(struct parser *p, struct fr_event *e, const char *name)
 {
 	int r = fr_modifiers_apply(p->spec->modifiers, p->spec->text, &e->attr, p->d);
 
-	if (r == 0) {
-		r = fr_event_attr_finish(&e->attr, p->values, p->defaults, p->d);
-		if (r < 0)
-			fr_diag_prefix(p->d, "event %s", p->spec->text);
-	}
-	if (r == 0) {
-		e->name = event_name(p, name);
-		e->overwrite = p->values->overwrite;
-		r = e->name ? 0 : -ENOMEM;
-	}
+	if (r < 0)
+		return r;
+	r = fr_event_attr_finish(&e->attr, p->values, p->defaults, p->d);
 	if (r < 0) {
-		fr_event_deinit(e);
+		fr_diag_prefix(p->d, "event %s", p->spec->text);
 		return r;
 	}
-	r = fr_event_list_add(p->list, e);
+	e->name = make_name(p, name);
+	e->overwrite = p->values->overwrite;
+	r = e->name ? fr_event_list_add(p->list, e) : -ENOMEM;
 	if (r == -E2BIG)
 		return fr_fail(p->d, -EINVAL, "give fewer, or narrower patterns", "more than %u events",
 			FR_EVENTS_MAX);
 	return r;
 }
 
-static int no_other_terms(const struct parser *p)
+static int check_no_other_terms(const struct parser *p)
 {
 	if (!p->spec->terms.n)
 		return 0;
@@ -69,7 +66,7 @@ static int no_other_terms(const struct parser *p)
 		p->spec->terms.items[0].name, fr_common_terms);
 }
 
-static int unknown_event(const struct parser *p, const char *name)
+static int fail_unknown_event(const struct parser *p, const char *name)
 {
 	char near[sizeof(p->d->hint)];
 
@@ -80,21 +77,20 @@ static int unknown_event(const struct parser *p, const char *name)
 
 static int add_tracepoint(void *ctx, const char *system, const char *name, uint64_t id)
 {
-	struct parser *p = ctx;
-	struct fr_event e = {0};
+	_cleanup_event_ struct fr_event e = {0};
 
 	fr_event_attr_init(&e.attr);
 	e.attr.type = PERF_TYPE_TRACEPOINT;
 	e.attr.config = id;
 	if (asprintf(&e.tracepoint, "%s:%s", system, name) < 0)
 		return -ENOMEM;
-	return add_event(p, &e, e.tracepoint);
+	return add_event(ctx, &e, e.tracepoint);
 }
 
 static int parse_tracepoint(struct parser *p, char *system, char *name)
 {
 	char whole[512];
-	int r = no_other_terms(p);
+	int r = check_no_other_terms(p);
 
 	if (r < 0)
 		return r;
@@ -102,33 +98,30 @@ static int parse_tracepoint(struct parser *p, char *system, char *name)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	snprintf(whole, sizeof(whole), "%s:%s", system, name);
-	return unknown_event(p, whole);
+	return fail_unknown_event(p, whole);
 }
 
 static int parse_pmu(struct parser *p, const char *pmu)
 {
+	_cleanup_event_ struct fr_event e = {0};
 	_cleanup_free_ char *name = NULL;
-	struct fr_event e = {0};
 	int r;
 
 	fr_event_attr_init(&e.attr);
 	r = fr_pmu_event(p->env, pmu, &p->spec->terms, &e, p->d);
-	if (r == 0 && asprintf(&name, "%s/%s/", pmu, p->spec->terms_text) < 0)
-		r = -ENOMEM;
 	if (r < 0) {
 		fr_diag_prefix(p->d, "event %s", p->spec->text);
-		fr_event_deinit(&e);
 		return r;
 	}
-	return add_event(p, &e, name);
+	return asprintf(&name, "%s/%s/", pmu, p->spec->terms_text) < 0 ? -ENOMEM : add_event(p, &e, name);
 }
 
-/* HEAD as a bare name of a core PMU's event; on a machine with two kinds of cores, of both. */
+/* HEAD may be the name of an event of a core PMU. A machine with two kinds of cores has two such PMUs. */
 static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 {
 	struct parser *p = ctx;
+	_cleanup_event_ struct fr_event e = {0};
 	struct fr_terms terms = {.n = 1};
-	struct fr_event e = {0};
 	int r;
 
 	if (!event || strcmp(event, p->spec->head) != 0 || !fr_pmu_is_core(p->env, pmu))
@@ -138,40 +131,37 @@ static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 		terms.items[terms.n++] = p->spec->terms.items[i];
 	fr_event_attr_init(&e.attr);
 	r = fr_pmu_event(p->env, pmu, &terms, &e, p->d);
-	if (r < 0) {
-		fr_event_deinit(&e);
+	if (r < 0)
 		return r;
-	}
 	p->found++;
 	return add_event(p, &e, p->spec->head);
 }
 
-static int parse_simple(struct parser *p, const char *head)
+/* 1: no event has the name HEAD. */
+static int parse_name(struct parser *p, const char *head)
 {
-	struct fr_event e = {0};
+	_cleanup_event_ struct fr_event e = {0};
 	char name[160];
 	int r;
 
 	fr_event_attr_init(&e.attr);
 	if (fr_event_by_name(head, &e.attr.type, (uint64_t *)&e.attr.config, name, sizeof(name))) {
-		r = no_other_terms(p);
+		r = check_no_other_terms(p);
 		return r < 0 ? r : add_event(p, &e, name);
 	}
 	p->found = 0;
 	r = fr_pmu_foreach(p->env, try_core_pmu, p);
-	if (r < 0 || p->found)
-		return r;
-	return 1;
+	return r < 0 || p->found ? r : 1;
 }
 
-/* Whether S could be the modifiers behind a ':'; what they say is checked later. */
-static bool like_modifiers(const char *s)
+/* S looks like modifiers. fr_modifiers_apply() checks them later. */
+static bool looks_like_modifiers(const char *s)
 {
 	return *s && strspn(s, "ukhpPGHISDWeb") == strlen(s);
 }
 
-/* Cut the modifiers off HEAD: "cycles:u" yes, "sched:sched_switch" no, "sched:sched_switch:k" yes. */
-static void cut_modifiers(struct fr_spec *s)
+/* "cycles:u" and "sched:sched_switch:k" have modifiers, "sched:sched_switch" has none. */
+static void split_off_modifiers(struct fr_spec *s)
 {
 	char *last = strrchr(s->head, ':'), *first = strchr(s->head, ':'), name[160];
 	uint64_t config;
@@ -181,13 +171,13 @@ static void cut_modifiers(struct fr_spec *s)
 		return;
 	*last = 0;
 	if (last != first || fr_event_by_name(s->head, &type, &config, name, sizeof(name)) ||
-		like_modifiers(last + 1))
+		looks_like_modifiers(last + 1))
 		s->modifiers = last + 1;
 	else
 		*last = ':';
 }
 
-static int cut_terms(struct fr_spec *s, struct fr_diag *d)
+static int split_off_terms(struct fr_spec *s, struct fr_diag *d)
 {
 	char *open = strchr(s->head, '/'), *close = strrchr(s->head, '/');
 
@@ -211,11 +201,11 @@ static int parse_head(struct parser *p, struct fr_spec *s)
 		*colon = 0;
 		return parse_tracepoint(p, s->head, colon + 1);
 	}
-	/* The PMU first where slashes follow: it may have the name of an event. */
+	/* With slashes, a PMU comes first: it may have the name of an event. */
 	if (s->terms_text && fr_pmu_exists(p->env, s->head))
 		return parse_pmu(p, s->head);
-	r = parse_simple(p, s->head);
-	return r == 1 ? unknown_event(p, s->head) : r;
+	r = parse_name(p, s->head);
+	return r == 1 ? fail_unknown_event(p, s->head) : r;
 }
 
 static int parse_piece(struct parser *p, char *piece)
@@ -223,7 +213,7 @@ static int parse_piece(struct parser *p, char *piece)
 	_cleanup_free_ char *text = strdup(piece);
 	struct fr_term_values values = {0};
 	struct fr_spec s = {.text = text, .head = piece, .modifiers = ""};
-	int r;
+	int r = 0;
 
 	if (!text)
 		return -ENOMEM;
@@ -233,27 +223,24 @@ static int parse_piece(struct parser *p, char *piece)
 	if (strchr(piece, '{') || strchr(piece, '}'))
 		return fr_fail(p->d, -EINVAL, "list the events without braces",
 			"event %s: groups are not supported", text);
-	if (strchr(piece, '/')) {
-		r = cut_terms(&s, p->d);
-	} else {
-		cut_modifiers(&s);
-		r = 0;
-	}
+	if (strchr(piece, '/'))
+		r = split_off_terms(&s, p->d);
+	else
+		split_off_modifiers(&s);
 	if (r == 0)
 		r = fr_terms_common(&s.terms, text, &values, p->d);
-	if (r == 0) {
-		p->spec = &s;
-		p->values = &values;
+	p->spec = &s;
+	p->values = &values;
+	if (r == 0)
 		r = parse_head(p, &s);
-		p->spec = NULL;
-		p->values = NULL;
-	}
+	p->spec = NULL;
+	p->values = NULL;
 	free(s.terms_text);
 	return r;
 }
 
-/* The end of the piece at S: a comma outside slashes, or the end of the string. */
-static char *piece_end(char *s)
+/* The end of the piece at S: a comma outside of slashes, or the end of the string. */
+static char *find_piece_end(char *s)
 {
 	bool inside = false;
 
@@ -290,7 +277,7 @@ int fr_event_parse_env(const struct fr_event_env *env, const char *spec,
 	for (char *s = copy; r == 0; s = end + 1) {
 		bool more;
 
-		end = piece_end(s);
+		end = find_piece_end(s);
 		more = *end == ',';
 		*end = 0;
 		r = parse_piece(&p, trim(s));
@@ -312,17 +299,23 @@ int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, s
 	return fr_event_parse_env(&fr_event_env_machine, spec, defaults, list, d);
 }
 
-int fr_event_set_origin(struct fr_event_list *list, const char *origin)
+/* Replace a string of each event that the last fr_event_parse() added. */
+static int set_strings(struct fr_event_list *list, size_t offset, const char *value)
 {
 	for (size_t i = list->last_parsed; i < list->n; i++) {
-		char *copy = strdup(origin);
+		char **string = (char **)((char *)&list->items[i] + offset), *copy = strdup(value);
 
 		if (!copy)
 			return -ENOMEM;
-		free(list->items[i].origin);
-		list->items[i].origin = copy;
+		free(*string);
+		*string = copy;
 	}
 	return 0;
+}
+
+int fr_event_set_origin(struct fr_event_list *list, const char *origin)
+{
+	return set_strings(list, offsetof(struct fr_event, origin), origin);
 }
 
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d)
@@ -333,13 +326,5 @@ int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct f
 		if (!list->items[i].tracepoint)
 			return fr_fail(d, -EINVAL, "only tracepoints can be filtered",
 				"event %s takes no filter", list->items[i].name);
-	for (size_t i = list->last_parsed; i < list->n; i++) {
-		char *copy = strdup(filter);
-
-		if (!copy)
-			return -ENOMEM;
-		free(list->items[i].filter);
-		list->items[i].filter = copy;
-	}
-	return 0;
+	return set_strings(list, offsetof(struct fr_event, filter), filter);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Near misses of an event that is not known. */
+/* Suggests the names that a person may have meant. */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
@@ -20,7 +20,7 @@ struct search {
 	size_t n;
 };
 
-/* Keep NAME where it is nearer than the farthest kept. COMPARED is the part of it that is measured. */
+/* Keep NAME among the best if COMPARED, which is all or a part of it, is near enough. */
 static void consider(struct search *s, const char *name, const char *compared)
 {
 	unsigned distance = fr_edit_distance(s->wanted, compared, s->limit);
@@ -39,6 +39,11 @@ static void consider(struct search *s, const char *name, const char *compared)
 	snprintf(s->best[at].name, sizeof(s->best[at].name), "%s", name);
 	s->best[at].distance = distance;
 	s->n = FR_MIN(s->n + 1, (size_t)SUGGESTIONS);
+}
+
+static void consider_name(void *ctx, const char *name)
+{
+	consider(ctx, name, name);
 }
 
 static int consider_pmu(void *ctx, const char *pmu, const char *event)
@@ -61,7 +66,7 @@ static int consider_tracepoint(void *ctx, const char *system, const char *event,
 	(void)id;
 	snprintf(name, sizeof(name), "%s:%s", system, event);
 	consider(s, name, name);
-	/* The right name without its system, or under another. */
+	/* The person may have left out the system, or given another one. */
 	if (!strchr(s->wanted, ':'))
 		consider(s, name, event);
 	else if (!strcmp(strchr(s->wanted, ':') + 1, event) && *event)
@@ -73,18 +78,9 @@ void fr_event_suggest(const struct fr_event_env *env, const char *name, char *re
 {
 	unsigned name_len = strnlen(name, NAME_MAX_LEN);
 	struct search s = {.wanted = name, .limit = name_len < 4 ? 1 : FR_MAX(2u, name_len / 4)};
-	const struct fr_event_name *known;
-	char cache[64];
-	size_t n, len;
+	size_t len;
 
-	known = fr_event_names(&n);
-	for (size_t i = 0; i < n; i++) {
-		consider(&s, known[i].name, known[i].name);
-		if (known[i].alias)
-			consider(&s, known[i].alias, known[i].alias);
-	}
-	for (size_t i = 0; fr_cache_event_name(i, cache, sizeof(cache)); i++)
-		consider(&s, cache, cache);
+	fr_event_names_foreach(consider_name, &s);
 	fr_pmu_foreach(env, consider_pmu, &s);
 	fr_tracepoint_match(env, "*", "*", consider_tracepoint, &s, NULL);
 

@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Terms between slashes that every event takes, and the modifiers behind it (perf-list(1)). */
+/* The terms between slashes that every event takes, and the modifiers behind an event (perf-list(1)). */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
-#include "base/units.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define STACK_BYTES_MAX (UINT16_MAX - 7)
 
 const char fr_common_terms[] =
 	"period, freq, call-graph, stack-size, max-stack, overwrite, no-overwrite, inherit, "
 	"no-inherit, name, config, config1, config2";
+
+static const struct {
+	const char *name;
+	size_t offset; /* of a uint64_t in struct fr_term_values */
+	uint64_t min, max;
+} numbers[] = {
+	{"config", offsetof(struct fr_term_values, config[0]), 0, UINT64_MAX},
+	{"config1", offsetof(struct fr_term_values, config[1]), 0, UINT64_MAX},
+	{"config2", offsetof(struct fr_term_values, config[2]), 0, UINT64_MAX},
+	{"period", offsetof(struct fr_term_values, period), 1, INT64_MAX},
+	{"freq", offsetof(struct fr_term_values, freq), 1, INT64_MAX},
+	{"stack-size", offsetof(struct fr_term_values, stack_bytes), 8, STACK_BYTES_MAX},
+	{"max-stack", offsetof(struct fr_term_values, max_stack), 1, UINT16_MAX},
+};
+
+static const struct {
+	const char *name;
+	size_t offset; /* of a bool in struct fr_term_values */
+	bool value;    /* that the term alone, or with "=1", gives */
+} flags[] = {
+	{"overwrite", offsetof(struct fr_term_values, overwrite), true},
+	{"no-overwrite", offsetof(struct fr_term_values, overwrite), false},
+	{"inherit", offsetof(struct fr_term_values, no_inherit), false},
+	{"no-inherit", offsetof(struct fr_term_values, no_inherit), true},
+};
 
 int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d)
 {
@@ -19,7 +45,7 @@ int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d)
 	ret->n = 0;
 	for (char *t = strtok_r(text, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
 		if (ret->n == FR_TERMS_MAX)
-			return fr_fail(d, -EINVAL, "leave out those that you do not need",
+			return fr_fail(d, -EINVAL, "leave out the terms that you do not need",
 				"more than %u terms", FR_TERMS_MAX);
 		eq = strchr(t, '=');
 		if (eq)
@@ -32,90 +58,60 @@ int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Decimal or 0x…; -EINVAL, -ERANGE. */
-static int number(const char *s, uint64_t max, uint64_t *ret)
+/* Decimal or 0x…, all of S. */
+static bool parse_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	char *end;
 
 	if (!s || *s < '0' || *s > '9')
-		return -EINVAL;
+		return false;
 	errno = 0;
 	*ret = strtoull(s, &end, 0);
-	if (*end)
-		return -EINVAL;
-	return errno || *ret > max ? -ERANGE : 0;
+	return !*end && !errno && *ret >= min && *ret <= max;
 }
 
-static int term_number(const struct fr_term *t, uint64_t min, uint64_t max, uint64_t *ret, struct fr_diag *d)
+static int parse_number_term(
+	const struct fr_term *t, uint64_t min, uint64_t max, uint64_t *ret, struct fr_diag *d)
 {
-	uint64_t v;
-	int r = number(t->value, max, &v);
-
-	if (r < 0 || v < min)
-		return fr_fail(d, -EINVAL, "give a number, or leave the term out",
-			"the term %s takes a number from %llu to %llu, not \"%s\"", t->name,
-			(unsigned long long)min, (unsigned long long)max, t->value ? t->value : "");
-	*ret = v;
-	return 0;
+	if (parse_number(t->value, min, max, ret))
+		return 0;
+	return fr_fail(d, -EINVAL, "give a number, or leave the term out",
+		"the term %s takes a number from %llu to %llu, not \"%s\"", t->name, (unsigned long long)min,
+		(unsigned long long)max, t->value ? t->value : "");
 }
 
-static int term_flag(const struct fr_term *t, bool *ret, struct fr_diag *d)
-{
-	uint64_t v = 1;
-	int r = t->value ? term_number(t, 0, 1, &v, d) : 0;
-
-	if (r == 0)
-		*ret = v;
-	return r;
-}
-
-static int term_call_graph(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
+static int parse_call_graph_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
 {
 	struct fr_event_defaults g = {0};
 	int r = fr_call_graph_parse(t->value ? t->value : "fp", &g, d);
 
-	if (r == 0)
-		v->call_graph = g.call_graph;
+	v->call_graph = g.call_graph;
 	return r;
 }
 
-/* 1: taken; 0: not one of ours. */
-static int term_take(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
+/* 1: the term is one that every event takes, and V has its value; 0: it is another one. */
+static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
 {
-	static const char *const configs[] = {"config", "config1", "config2"};
-	uint64_t n = 0;
-	bool flag = false;
-	int r;
+	uint64_t n = 1;
+	int r = 0;
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(configs); i++)
-		if (!strcmp(t->name, configs[i])) {
-			v->has_config[i] = true;
-			return (r = term_number(t, 0, UINT64_MAX, &v->config[i], d)) < 0 ? r : 1;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
+		if (!strcmp(t->name, numbers[i].name)) {
+			if (i < FR_ARRAY_SIZE(v->has_config))
+				v->has_config[i] = true;
+			r = parse_number_term(t, numbers[i].min, numbers[i].max,
+				(uint64_t *)((char *)v + numbers[i].offset), d);
+			return r < 0 ? r : 1;
 		}
-	if (!strcmp(t->name, "period"))
-		return (r = term_number(t, 1, INT64_MAX, &v->period, d)) < 0 ? r : 1;
-	if (!strcmp(t->name, "freq"))
-		return (r = term_number(t, 1, INT64_MAX, &v->freq, d)) < 0 ? r : 1;
-	if (!strcmp(t->name, "call-graph"))
-		return (r = term_call_graph(t, v, d)) < 0 ? r : 1;
-	if (!strcmp(t->name, "stack-size")) {
-		r = term_number(t, 8, UINT16_MAX - 7, &n, d);
-		v->stack_bytes = n;
-		return r < 0 ? r : 1;
-	}
-	if (!strcmp(t->name, "max-stack")) {
-		r = term_number(t, 1, UINT16_MAX, &n, d);
-		v->max_stack = n;
-		return r < 0 ? r : 1;
-	}
-	if (!strcmp(t->name, "overwrite") || !strcmp(t->name, "no-overwrite")) {
-		r = term_flag(t, &flag, d);
-		v->overwrite = flag == (t->name[0] == 'o');
-		return r < 0 ? r : 1;
-	}
-	if (!strcmp(t->name, "inherit") || !strcmp(t->name, "no-inherit")) {
-		r = term_flag(t, &flag, d);
-		v->no_inherit = flag == (t->name[0] == 'n');
+	for (size_t i = 0; i < FR_ARRAY_SIZE(flags); i++)
+		if (!strcmp(t->name, flags[i].name)) {
+			if (t->value)
+				r = parse_number_term(t, 0, 1, &n, d);
+			*(bool *)((char *)v + flags[i].offset) = flags[i].value == !!n;
+			return r < 0 ? r : 1;
+		}
+	if (!strcmp(t->name, "call-graph")) {
+		r = parse_call_graph_term(t, v, d);
 		return r < 0 ? r : 1;
 	}
 	if (!strcmp(t->name, "name")) {
@@ -135,14 +131,14 @@ int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values 
 	int r;
 
 	for (size_t i = 0; i < t->n; i++) {
-		/* "call-graph=dwarf,16384": the comma that --call-graph has also ends a term. */
-		if (after_dwarf && !t->items[i].value && number(t->items[i].name, UINT16_MAX - 7, &n) == 0 &&
-			n >= 8) {
+		/* The comma of "call-graph=dwarf,16384" also ends a term. */
+		if (after_dwarf && !t->items[i].value &&
+			parse_number(t->items[i].name, 8, STACK_BYTES_MAX, &n)) {
 			v->stack_bytes = n;
 			after_dwarf = false;
 			continue;
 		}
-		r = term_take(&t->items[i], v, d);
+		r = parse_common_term(&t->items[i], v, d);
 		if (r < 0) {
 			fr_diag_prefix(d, "event %s", spec);
 			return r;
@@ -156,45 +152,35 @@ int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values 
 	return 0;
 }
 
-static int modifier_error(const char *modifiers, const char *spec, struct fr_diag *d)
-{
-	return fr_fail(d, -EINVAL,
-		"modifiers are u (user), k (kernel), h (hypervisor), G (guest), H (host), I (not idle) and "
-		"p, pp, ppp "
-		"(precise)",
-		"event %s: \"%s\" are no modifiers", spec, modifiers);
-}
-
 int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_event_attr *a, struct fr_diag *d)
 {
-	bool u = false, k = false, h = false, guest = false, host = false, idle = false;
+	enum { USER, KERNEL, HYPERVISOR, GUEST, HOST, NOT_IDLE, N };
+	static const char letters[] = "ukhGHI";
+	bool has[N] = {false};
 	unsigned precise = 0;
 
 	for (const char *m = modifiers; *m; m++) {
-		bool *flag = *m == 'u'	 ? &u
-			     : *m == 'k' ? &k
-			     : *m == 'h' ? &h
-			     : *m == 'G' ? &guest
-			     : *m == 'H' ? &host
-			     : *m == 'I' ? &idle
-					 : NULL;
+		const char *letter = strchr(letters, *m);
 
 		if (*m == 'p' && ++precise <= 3)
 			continue;
-		if (!flag || *flag)
-			return modifier_error(modifiers, spec, d);
-		*flag = true;
+		if (!letter || has[letter - letters])
+			return fr_fail(d, -EINVAL,
+				"modifiers are u (user), k (kernel), h (hypervisor), G (guest), H (host), "
+				"I (not idle) and p, pp, ppp (precise)",
+				"event %s: \"%s\" are no modifiers", spec, modifiers);
+		has[letter - letters] = true;
 	}
-	if (u || k || h) {
-		a->exclude_user = !u;
-		a->exclude_kernel = !k;
-		a->exclude_hv = !h;
+	if (has[USER] || has[KERNEL] || has[HYPERVISOR]) {
+		a->exclude_user = !has[USER];
+		a->exclude_kernel = !has[KERNEL];
+		a->exclude_hv = !has[HYPERVISOR];
 	}
-	if (guest || host) {
-		a->exclude_guest = !guest;
-		a->exclude_host = !host;
+	if (has[GUEST] || has[HOST]) {
+		a->exclude_guest = !has[GUEST];
+		a->exclude_host = !has[HOST];
 	}
-	a->exclude_idle = idle;
+	a->exclude_idle = has[NOT_IDLE];
 	a->precise_ip = precise;
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tracepoints: which there are, their ids and the names of their fields, from tracefs. */
+/* Tracepoints in tracefs: DIR/events/SYSTEM/NAME/{id, format} (Documentation/trace/events.rst). */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -7,57 +7,44 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <tracefs/tracefs.h>
 
 #define FORMAT_MAX (1u << 20)
+#define HINT_PERMISSION "run as root or with CAP_DAC_READ_SEARCH"
 
-static bool is_tracefs(const char *dir, int *ret_error)
+/* 0 or a negative errno. access() would ask for the real user, without ambient capabilities. */
+static int try_tracefs(const char *dir)
 {
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/events", dir);
-	/* Not access(): it asks for the real user, without ambient capabilities. */
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		return true;
-	if (errno == EACCES)
-		*ret_error = -EACCES;
-	return false;
+	return fd < 0 ? -errno : 0;
 }
 
-/* Not through tracefs_tracing_dir(): that mounts one where there is none. */
-int fr_tracefs_dir(const struct fr_event_env *env, char *ret, size_t size, struct fr_diag *d)
+/* tracefs_tracing_dir() of libtracefs would mount a tracefs if there is none. */
+static int find_tracefs(const struct fr_event_env *env, const char **ret, struct fr_diag *d)
 {
 	const char *const known[] = {env->tracefs_dir ? env->tracefs_dir : "/sys/kernel/tracing",
 		env->tracefs_dir ? env->tracefs_dir : "/sys/kernel/debug/tracing"};
-	int error = -ENOENT;
+	bool is_forbidden = false;
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(known); i++)
-		if (is_tracefs(known[i], &error)) {
-			snprintf(ret, size, "%s", known[i]);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(known); i++) {
+		int r = try_tracefs(known[i]);
+
+		is_forbidden |= r == -EACCES;
+		*ret = known[i];
+		if (r == 0)
 			return 0;
-		}
-	if (error == -EACCES)
-		return fr_fail(
-			d, error, "run as root or with CAP_DAC_READ_SEARCH", "%s cannot be read", known[0]);
+	}
+	if (is_forbidden)
+		return fr_fail(d, -EACCES, HINT_PERMISSION, "%s cannot be read", known[0]);
 	return fr_fail(d, -ENODEV, "mount -t tracefs nodev /sys/kernel/tracing",
 		"no tracefs is mounted at %s", known[0]);
-}
-
-static int tracepoint_id(const char *dir, const char *system, const char *name, uint64_t *ret)
-{
-	char path[PATH_MAX], line[32];
-	int r;
-
-	if (snprintf(path, sizeof(path), "%s/events/%s/%s/id", dir, system, name) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	r = fr_read_line(path, line, sizeof(line));
-	return r < 0 ? r : fr_u64_parse(line, ret);
 }
 
 static bool is_glob(const char *s)
@@ -65,61 +52,76 @@ static bool is_glob(const char *s)
 	return strpbrk(s, "*?[") != NULL;
 }
 
-/* The ids of SYSTEM's tracepoints that match. ftrace's own have none, or one that perf cannot open. */
-static int match_system(
-	const char *dir, const char *system, const char *name_glob, fr_tracepoint_fn fn, void *ctx)
+/* A pattern for one directory name: it must not lead out of its directory. */
+static bool is_name_glob(const char *s)
 {
-	char **names = tracefs_system_events(dir, system);
-	int r = 0, n = 0;
-	uint64_t id;
+	return *s && *s != '.' && !strchr(s, '/');
+}
 
-	for (char **e = names; r >= 0 && e && *e; e++) {
-		if (fnmatch(name_glob, *e, 0) || tracepoint_id(dir, system, *e, &id) < 0)
+/* PATH is DIR/events/SYSTEM/NAME/id, and is cut into pieces. 1: FN was called; 0: the tracepoint has no id
+   that perf can open, as some of ftrace's own; or a negative errno: -EACCES, or what FN returned. */
+static int report_tracepoint(char *path, fr_tracepoint_fn fn, void *ctx)
+{
+	char line[32], *name, *system;
+	uint64_t id;
+	int r = fr_read_line(path, line, sizeof(line));
+
+	if (r < 0 || fr_u64_parse(line, &id) < 0)
+		return r == -EACCES ? r : 0;
+	*strrchr(path, '/') = 0;
+	name = strrchr(path, '/');
+	*name++ = 0;
+	system = strrchr(path, '/') + 1;
+	r = fn(ctx, system, name, id);
+	return r < 0 ? r : 1;
+}
+
+static int report_matches(const char *pattern, bool skip_ftrace, fr_tracepoint_fn fn, void *ctx)
+{
+	glob_t found = {0};
+	int r = glob(pattern, 0, NULL, &found), n = 0;
+
+	if (r == GLOB_NOSPACE)
+		return -ENOMEM;
+	r = 0;
+	for (size_t i = 0; r >= 0 && i < found.gl_pathc; i++) {
+		if (skip_ftrace && strstr(found.gl_pathv[i], "/events/ftrace/"))
 			continue;
-		r = fn(ctx, system, *e, id);
-		n++;
+		r = report_tracepoint(found.gl_pathv[i], fn, ctx);
+		r = r == -EACCES ? 0 : r;
+		n += r > 0;
 	}
-	tracefs_list_free(names);
+	globfree(&found);
 	return r < 0 ? r : n;
 }
 
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d)
 {
-	char dir[PATH_MAX], **systems;
-	uint64_t id;
-	int r, n = 0;
+	char pattern[PATH_MAX];
+	const char *dir;
+	int r;
 
-	r = fr_tracefs_dir(env, dir, sizeof(dir), d);
+	r = find_tracefs(env, &dir, d);
 	if (r < 0)
 		return r;
+	if (!is_name_glob(system_glob) || !is_name_glob(name_glob) ||
+		snprintf(pattern, sizeof(pattern), "%s/events/%s/%s/id", dir, system_glob, name_glob) >=
+			(int)sizeof(pattern))
+		return 0;
 	if (!is_glob(system_glob) && !is_glob(name_glob)) {
-		if (!fr_event_name_is_safe(system_glob) || !fr_event_name_is_safe(name_glob))
-			return 0;
-		r = tracepoint_id(dir, system_glob, name_glob, &id);
-		if (r == -EACCES)
-			return fr_fail_errno(d, r, "run as root or with CAP_DAC_READ_SEARCH",
-				"cannot read the tracepoint %s:%s", system_glob, name_glob);
-		if (r < 0)
-			return 0;
-		r = fn(ctx, system_glob, name_glob, id);
-		return r < 0 ? r : 1;
+		r = fr_event_name_is_safe(system_glob) && fr_event_name_is_safe(name_glob)
+			    ? report_tracepoint(pattern, fn, ctx)
+			    : 0;
+		return r == -EACCES ? fr_fail_errno(d, r, HINT_PERMISSION, "cannot read the tracepoint %s:%s",
+					      system_glob, name_glob)
+				    : r;
 	}
-	tracefs_set_loglevel(TEP_LOG_NONE);
-	systems = tracefs_event_systems(dir);
-	for (char **s = systems; r >= 0 && s && *s; s++) {
-		if (fnmatch(system_glob, *s, 0) || (is_glob(system_glob) && !strcmp(*s, "ftrace")))
-			continue;
-		r = match_system(dir, *s, name_glob, fn, ctx);
-		n += r > 0 ? r : 0;
-	}
-	tracefs_list_free(systems);
-	return r < 0 ? r : n;
+	return report_matches(pattern, is_glob(system_glob), fn, ctx);
 }
 
-/* "	field:char prev_comm[16];	offset:8; …", "field:__data_loc char[] filename;": the last word
-   before the
-   ';', up to its '['. */
+/* A line is "	field:char prev_comm[16];	offset:8; …" or "field:__data_loc char[] filename;". The name
+   is the last word before the ';', up to its '['. */
 static const char *field_name(char *line)
 {
 	char *name, *end;
@@ -139,12 +141,12 @@ static const char *field_name(char *line)
 void fr_tracepoint_fields(const struct fr_event_env *env, const char *tracepoint, char *ret, size_t size)
 {
 	_cleanup_buf_ struct fr_buf format = {0};
-	char dir[PATH_MAX], path[PATH_MAX], *save = NULL;
-	const char *colon = strchr(tracepoint, ':'), *name;
+	const char *colon = strchr(tracepoint, ':'), *dir, *name;
+	char path[PATH_MAX], *save = NULL;
 	size_t len = 0;
 
 	ret[0] = 0;
-	if (!colon || fr_tracefs_dir(env, dir, sizeof(dir), NULL) < 0)
+	if (!colon || find_tracefs(env, &dir, NULL) < 0)
 		return;
 	if (snprintf(path, sizeof(path), "%s/events/%.*s/%s/format", dir, (int)(colon - tracepoint),
 		    tracepoint, colon + 1) >= (int)sizeof(path))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel's errno, the machine's settings and our capabilities, made into a sentence and an advice. */
+/* Makes a sentence and an advice of the kernel's errno, the machine's settings and our capabilities. */
 #include "capture/capture_internal.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-#define MAX_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
 
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
@@ -32,32 +30,27 @@ static long sysctl_value(const char *path)
 
 static int explain_forbidden(struct fr_diag *d, int code, const char *what)
 {
-	char line[32] = "?", hint[512];
-	long paranoid;
+	char paranoid[32] = "?", hint[512];
 
-	(void)fr_read_line("/proc/sys/kernel/perf_event_paranoid", line, sizeof(line));
-	paranoid = strtol(line, NULL, 10);
+	(void)fr_read_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid));
 	if (has_capability(CAP_SYS_ADMIN))
 		snprintf(hint, sizeof(hint),
 			"CAP_SYS_ADMIN is there, so a seccomp filter (SystemCallFilter=), a container or a "
-			"security module "
-			"forbids perf_event_open");
-	else if (has_capability(CAP_PERFMON) && paranoid >= 3)
+			"security module forbids perf_event_open");
+	else if (has_capability(CAP_PERFMON) && strtol(paranoid, NULL, 10) >= 3)
 		snprintf(hint, sizeof(hint),
-			"kernel.perf_event_paranoid is %ld: this kernel then refuses even CAP_PERFMON; set "
-			"it to 2 or lower, "
-			"or give CAP_SYS_ADMIN",
+			"kernel.perf_event_paranoid is %s: this kernel then refuses even CAP_PERFMON; set "
+			"it to 2 or lower, or give CAP_SYS_ADMIN",
 			paranoid);
 	else if (has_capability(CAP_PERFMON))
 		snprintf(hint, sizeof(hint),
 			"CAP_PERFMON is there; before Linux 5.8, and for processes of other users "
-			"(CAP_SYS_PTRACE), it "
-			"does not suffice: run as root");
+			"(CAP_SYS_PTRACE), it does not suffice: run as root");
 	else
 		snprintf(hint, sizeof(hint),
 			"run as root, or give CAP_PERFMON (AmbientCapabilities=CAP_PERFMON), or set "
 			"kernel.perf_event_paranoid, which is %s, to -1",
-			line);
+			paranoid);
 	return fr_fail(d, code, hint, "not permitted to open %s: %s", what, strerror(-code));
 }
 
@@ -80,18 +73,16 @@ static int explain_unsupported(struct fr_diag *d, int code, const struct fr_even
 		"this CPU or PMU cannot sample %s", what);
 }
 
-static bool is_too_fast(const struct fr_event *e)
+/* The kernel returns EINVAL both for a frequency above its limit and for attrs that do not go together. */
+static int explain_invalid(struct fr_diag *d, int code, const struct fr_event *e, const char *what)
 {
-	const long most = sysctl_value(MAX_RATE);
-
-	return e->attr.freq && most > 0 && e->attr.sample_freq > (uint64_t)most;
-}
-
-static int explain_too_fast(struct fr_diag *d, int code, const struct fr_event *e, const char *what)
-{
-	const long most = sysctl_value(MAX_RATE);
+	const long most = sysctl_value("/proc/sys/kernel/perf_event_max_sample_rate");
 	char hint[256];
 
+	if (!e->attr.freq || most <= 0 || e->attr.sample_freq <= (uint64_t)most)
+		return fr_fail_errno(d, code,
+			"this kernel or PMU does not take this combination of event, terms and modifiers",
+			"cannot open %s", what);
 	snprintf(hint, sizeof(hint),
 		"give -F %ld or less; or `sysctl kernel.perf_event_max_sample_rate=%llu`, which the kernel "
 		"lowers again where interrupts take more than kernel.perf_cpu_time_max_percent",
@@ -104,8 +95,8 @@ static int explain_too_fast(struct fr_diag *d, int code, const struct fr_event *
 
 int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int cpu, pid_t tid)
 {
-	/* Nobody asked for that one by its name. */
-	const char *name = e->attr.mmap ? "the event for side-band (dummy)" : e->name;
+	/* Nobody asked for the side-band event by its name. */
+	const char *name = e->attr.mmap ? "the event for side-band (dummy)" : e->name, *hint = NULL;
 	char what[256];
 
 	if (tid > 0)
@@ -126,26 +117,22 @@ int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int c
 		return explain_unsupported(d, code, e, what);
 	case -EMFILE:
 	case -ENFILE:
-		return fr_fail_errno(d, code,
-			"raise LimitNOFILE= (ulimit -n), or record fewer events or threads", "cannot open %s",
-			what);
+		hint = "raise LimitNOFILE= (ulimit -n), or record fewer events or threads";
+		break;
 	case -EBUSY:
-		return fr_fail_errno(
-			d, code, "another program has the counter for itself", "cannot open %s", what);
+		hint = "another program has the counter for itself";
+		break;
 	case -ENOSYS:
 		return fr_fail(d, code, "it needs CONFIG_PERF_EVENTS", "this kernel has no perf_event_open");
 	case -EBADF:
 		return fr_fail(d, code, "it must be one of cgroup2, or of the perf_event hierarchy",
-			"cannot open %s: the cgroup is none that perf can use", what);
+			"cannot open %s: perf cannot use this cgroup", what);
 	case -EINVAL:
-		if (is_too_fast(e))
-			return explain_too_fast(d, code, e, what);
-		return fr_fail_errno(d, code,
-			"this kernel or PMU does not take this combination of event, terms and modifiers",
-			"cannot open %s", what);
+		return explain_invalid(d, code, e, what);
 	default:
-		return fr_fail_errno(d, code, NULL, "cannot open %s", what);
+		break;
 	}
+	return fr_fail_errno(d, code, hint, "cannot open %s", what);
 }
 
 int fr_explain_origin(struct fr_diag *d, int code, const struct fr_event *e)

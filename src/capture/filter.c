@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tracepoint filters (Documentation/trace/events.rst), evaluated in the kernel. */
+/* Tracepoint filters, which the kernel evaluates (Documentation/trace/events.rst). */
 #include "capture/capture_internal.h"
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
@@ -28,7 +28,7 @@ int fr_filter_text(const char *user, const pid_t *tids, size_t n, char **ret)
 	return 0;
 }
 
-static int explain_filter(struct fr_diag *d, int code, const struct fr_event *e, const char *text)
+static int explain_bad_filter(struct fr_diag *d, int code, const struct fr_event *e, const char *text)
 {
 	char fields[400], hint[512];
 
@@ -43,7 +43,7 @@ static int explain_filter(struct fr_diag *d, int code, const struct fr_event *e,
 
 int fr_filter_set(int fd, const struct fr_event *e, const char *text, struct fr_diag *d)
 {
-	return ioctl(fd, PERF_EVENT_IOC_SET_FILTER, text) < 0 ? explain_filter(d, -errno, e, text) : 0;
+	return ioctl(fd, PERF_EVENT_IOC_SET_FILTER, text) < 0 ? explain_bad_filter(d, -errno, e, text) : 0;
 }
 
 static int set_event_filter(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The kernel's event ids to small numbers: open addressing, filled once, then only read. */
+/* Maps the kernel's event ids to small numbers: open addressing, filled once, then only read. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,12 +18,12 @@ struct fr_id_table {
 	uint64_t mask;
 };
 
-/* Room for N ids. 0 or -ENOMEM. */
+/* Make room for N ids. Returns 0 or -ENOMEM. */
 int fr_id_table_init(struct fr_id_table *t, size_t n);
 void fr_id_table_deinit(struct fr_id_table *t);
 void fr_id_table_add(struct fr_id_table *t, uint64_t id, uint32_t slot);
 
-/* Ids of one recorder are almost consecutive, so they are their own hash. */
+/* The ids of one recorder are almost consecutive, so an id is its own hash. */
 static inline uint32_t fr_id_table_find(const struct fr_id_table *t, uint64_t id)
 {
 	for (uint64_t i = id & t->mask; t->entries[i].id; i = (i + 1) & t->mask)

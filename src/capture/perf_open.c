@@ -1,73 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* perf_event_open(2), also on kernels and PMUs that do not know every bit of an attr. */
 #include "capture/perf_open.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Each clears one thing that A asks for; false where A does not ask. */
-static bool drop_read_lost(struct perf_event_attr *a)
-{
-	bool had = a->read_format & PERF_FORMAT_LOST;
-
-	a->read_format &= ~(__u64)PERF_FORMAT_LOST;
-	return had;
-}
-
-static bool drop_branch_hints(struct perf_event_attr *a)
-{
-	const __u64 hints = PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES;
-	bool had = a->branch_sample_type & hints;
-
-	a->branch_sample_type &= ~hints;
-	return had;
-}
-
-#define DROP_BIT(bit)                                                                                        \
-	static bool drop_##bit(struct perf_event_attr *a)                                                    \
-	{                                                                                                    \
-		bool had = a->bit;                                                                           \
-                                                                                                             \
-		a->bit = 0;                                                                                  \
-		return had;                                                                                  \
-	}
-DROP_BIT(build_id)
-DROP_BIT(text_poke)
-DROP_BIT(cgroup)
-DROP_BIT(bpf_event)
-DROP_BIT(ksymbol)
-DROP_BIT(namespaces)
-DROP_BIT(comm_exec)
-DROP_BIT(mmap2)
-DROP_BIT(exclude_guest)
-
-/* Newest first; the kernel that brought it. write_backward and use_clockid are not here: without them the
-   data would mean something else. */
-static bool (*const optional[])(struct perf_event_attr *) = {
-	drop_read_lost,	    /* 6.0 */
-	drop_build_id,	    /* 5.12 */
-	drop_text_poke,	    /* 5.9 */
-	drop_cgroup,	    /* 5.7 */
-	drop_bpf_event,	    /* 5.1 */
-	drop_ksymbol,	    /* 5.1 */
-	drop_namespaces,    /* 4.12 */
-	drop_branch_hints,  /* 4.3 */
-	drop_comm_exec,	    /* 3.16 */
-	drop_mmap2,	    /* 3.16 */
-	drop_exclude_guest, /* 3.2, and PMUs that exclude nothing */
+/* The bits that a recording can do without, newest first, with the kernel that brought each. write_backward
+   and use_clockid are not here: without them the data would have another meaning. */
+static const struct perf_event_attr optional[] = {
+	{.read_format = PERF_FORMAT_LOST},						    /* 6.0 */
+	{.build_id = 1},								    /* 5.12 */
+	{.text_poke = 1},								    /* 5.9 */
+	{.cgroup = 1},									    /* 5.7 */
+	{.bpf_event = 1},								    /* 5.1 */
+	{.ksymbol = 1},									    /* 5.1 */
+	{.namespaces = 1},								    /* 4.12 */
+	{.branch_sample_type = PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES}, /* 4.3 */
+	{.comm_exec = 1},								    /* 3.16 */
+	{.mmap2 = 1},									    /* 3.16 */
+	{.exclude_guest = 1}, /* 3.2; some PMUs cannot exclude anything */
 };
+
+/* Clear the bits of MASK in A. False: A has none of them. */
+static bool clear_bits(struct perf_event_attr *a, const struct perf_event_attr *mask)
+{
+	const uint8_t *m = (const uint8_t *)mask;
+	uint8_t *p = (uint8_t *)a, had = 0;
+
+	for (size_t i = 0; i < sizeof(*a); i++) {
+		had |= p[i] & m[i];
+		p[i] &= (uint8_t)~m[i];
+	}
+	return had;
+}
 
 int fr_perf_open(const struct perf_event_attr *a, pid_t pid, int cpu, unsigned long flags)
 {
-	struct perf_event_attr copy = *a; /* the kernel writes its size there on E2BIG */
+	struct perf_event_attr copy = *a; /* on E2BIG the kernel writes its own size there */
 	long fd = syscall(__NR_perf_event_open, &copy, pid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static bool unknown_bit(int fd)
+static bool is_unknown_bit(int fd)
 {
 	return fd == -EINVAL || fd == -E2BIG;
 }
@@ -77,30 +56,25 @@ int fr_perf_open_adapt(struct perf_event_attr *a, pid_t pid, int cpu, unsigned l
 	struct perf_event_attr less;
 	int first = fr_perf_open(a, pid, cpu, flags), fd;
 
-	if (!unknown_bit(first))
+	if (!is_unknown_bit(first))
 		return first;
-	/* One bit alone, so that a PMU that refuses an old one does not cost all the newer. */
-	for (size_t i = 0; i < FR_ARRAY_SIZE(optional); i++) {
+	/* First without one bit alone: a PMU that refuses an old bit must not cost all newer ones. Then
+	   without more and more of them. */
+	for (int alone = 1; alone >= 0; alone--) {
 		less = *a;
-		if (!optional[i](&less))
-			continue;
-		fd = fr_perf_open(&less, pid, cpu, flags);
-		if (fd >= 0) {
-			*a = less;
-			return fd;
+		for (size_t i = 0; i < FR_ARRAY_SIZE(optional); i++) {
+			if (alone)
+				less = *a;
+			if (!clear_bits(&less, &optional[i]))
+				continue;
+			fd = fr_perf_open(&less, pid, cpu, flags);
+			if (fd >= 0) {
+				*a = less;
+				return fd;
+			}
+			if (!alone && !is_unknown_bit(fd))
+				return fd;
 		}
-	}
-	less = *a;
-	for (size_t i = 0; i < FR_ARRAY_SIZE(optional); i++) {
-		if (!optional[i](&less))
-			continue;
-		fd = fr_perf_open(&less, pid, cpu, flags);
-		if (fd >= 0) {
-			*a = less;
-			return fd;
-		}
-		if (!unknown_bit(fd))
-			return fd;
 	}
 	return first;
 }

@@ -9,7 +9,7 @@
 int fr_ring_map(struct fr_ring *r, int fd, size_t bytes, bool overwrite)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
-	/* Without PROT_WRITE the kernel takes no data_tail from us and overwrites. */
+	/* Without PROT_WRITE the kernel ignores data_tail and overwrites. */
 	void *p = mmap(NULL, page + bytes, PROT_READ | (overwrite ? 0 : PROT_WRITE), MAP_SHARED, fd, 0);
 
 	if (p == MAP_FAILED)
@@ -35,7 +35,7 @@ int fr_ring_add_fd(struct fr_ring *r, int fd)
 {
 	int *fds;
 
-	/* Grown at each power of two. */
+	/* It grows at each power of two. */
 	if (!(r->n_fds & (r->n_fds - 1))) {
 		fds = reallocarray(r->fds, r->n_fds ? 2 * r->n_fds : 1, sizeof(*fds));
 		if (!fds)
@@ -46,7 +46,7 @@ int fr_ring_add_fd(struct fr_ring *r, int fd)
 	return 0;
 }
 
-int fr_ring_poll(struct fr_ring *r)
+int fr_ring_add_to_epoll(struct fr_ring *r)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = r};
 
@@ -56,12 +56,12 @@ int fr_ring_poll(struct fr_ring *r)
 	return r->n_fds ? -errno : 0;
 }
 
-void fr_ring_hang_up(struct fr_ring *r)
+void fr_ring_handle_hang_up(struct fr_ring *r)
 {
 	if (r->polled >= r->n_fds)
 		return;
 	epoll_ctl(r->epoll_fd, EPOLL_CTL_DEL, r->fds[r->polled], NULL);
 	r->polled++;
 	if (r->polled < r->n_fds)
-		fr_ring_poll(r);
+		fr_ring_add_to_epoll(r);
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * One mapped ring of the kernel, and the walk over the records in it. Between the files of this folder, and
- * for trigger/, whose events have rings of their own.
+ * One mapped kernel ring, and the walk over its records. For this folder, and for trigger/, whose events have
+ * rings of their own.
  *
- *   forward:    the kernel writes at data_head, we read from data_tail; it never overtakes us
- *   overwrite:  the kernel writes downwards from data_head, over the oldest; we only look
+ *   forward:       the kernel writes at data_head, we read from data_tail; the kernel never overtakes us
+ *   overwritable:  the kernel writes downwards from data_head, over the oldest records; we only look
  */
 
 #include "capture/capture.h"
@@ -18,33 +18,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The counters of one event on one CPU. The recorder thread writes them, any thread reads them. */
 struct fr_counter_cell {
 	_Atomic uint64_t samples;
 	_Atomic uint64_t lost[_FR_LOSS_MAX];
 };
-
-/* Only the recorder thread adds samples, so that no locked instruction is needed. */
-static inline void fr_cell_add_samples(struct fr_counter_cell *c, uint64_t n)
-{
-	atomic_store_explicit(&c->samples, atomic_load_explicit(&c->samples, memory_order_relaxed) + n,
-		memory_order_relaxed);
-}
 
 static inline void fr_cell_add_lost(struct fr_counter_cell *c, enum fr_loss cause, uint64_t n)
 {
 	atomic_fetch_add_explicit(&c->lost[cause], n, memory_order_relaxed);
 }
 
-/* Where records are counted. CELLS is indexed by the ids' slots. */
+/* How the walk counts and checks records. An id's slot is the index of its cell in CELLS. */
 struct fr_tally {
 	const struct fr_id_table *ids;
 	struct fr_counter_cell *cells;
-	struct fr_counter_cell *stray; /* for what belongs to no event that is known */
-	bool no_build_ids;	       /* map records are not to have any */
-	enum fr_loss lost_as;	       /* what a LOST record means in this ring */
-	bool only_known;	       /* a sample of no event that is known ends a run */
-	size_t run_max;		       /* 0: FR_RUN_MAX */
-	/* Samples of the last id, not yet added to its cell. */
+	struct fr_counter_cell *stray; /* counts records of unknown events */
+	bool no_build_ids;	       /* we did not ask for build-ids in map records */
+	enum fr_loss lost_as;	       /* the cause that a LOST record stands for in this ring */
+	bool only_known;	       /* a sample of an unknown event ends a run */
+	size_t run_max;		       /* bytes; 0: FR_RUN_MAX */
+	/* Samples of the last id that are not in its cell yet. */
 	uint64_t last_id, pending;
 	struct fr_counter_cell *last;
 };
@@ -52,54 +46,56 @@ struct fr_tally {
 struct fr_ring {
 	struct perf_event_mmap_page *page; /* NULL: no such ring */
 	const uint8_t *data;
-	uint64_t size;		       /* of data, a power of two */
-	uint64_t tail;		       /* forward: read up to here; overwrite: the head at the last look */
-	struct fr_counter_cell *owner; /* of the first event: losses that name none */
-	int epoll_fd;		       /* its set */
-	int *fds;		       /* every event that writes here, the one that it is mapped by first */
-	size_t n_fds, polled;	       /* fds[polled] is in the epoll set, none where polled == n_fds */
+	uint64_t size; /* of data, a power of two */
+	uint64_t tail; /* forward: read up to here; overwritable: data_head at the last look */
+	struct fr_counter_cell *owner; /* of the first event, for losses that name no event */
+	int epoll_fd;		       /* the set that the ring is polled in */
+	int *fds;		       /* all events that write here; the ring is mapped by the first one */
+	size_t n_fds, polled;	       /* fds[polled] is in the epoll set; polled == n_fds: none */
 };
 
-/* Map FD's ring of BYTES, readable only for one that the kernel overwrites. 0 or a negative errno. */
+/* Map the ring of FD, BYTES long, without write access if it is overwritable. 0 or a negative errno. */
 int fr_ring_map(struct fr_ring *r, int fd, size_t bytes, bool overwrite);
 void fr_ring_unmap(struct fr_ring *r);
 int fr_ring_add_fd(struct fr_ring *r, int fd);
 
-/* Poll on the events of R from fds[polled] on, the first that can be added. 0 or a negative errno. */
-int fr_ring_poll(struct fr_ring *r);
-/* The polled event has ended: on to the next one. */
-void fr_ring_hang_up(struct fr_ring *r);
+/* Add the first event from fds[polled] on that still lives to the epoll set. 0 or a negative errno. */
+int fr_ring_add_to_epoll(struct fr_ring *r);
+/* The polled event has ended: poll the next one instead. */
+void fr_ring_handle_hang_up(struct fr_ring *r);
 
 enum fr_walk_end {
-	FR_WALK_DONE,	 /* at the end of the memory */
-	FR_WALK_FULL,	 /* the next record does not fit into the run any more */
-	FR_WALK_CUT,	 /* the next record has more bytes than are left */
-	FR_WALK_TORN,	 /* the next header is none */
-	FR_WALK_SPOILT,	 /* the next record bears traces of other listeners of the kernel: to be mended */
-	FR_WALK_FOREIGN, /* the next record is a sample of no event that is known: to be left out */
+	FR_WALK_DONE,	 /* the memory ends here */
+	FR_WALK_FULL,	 /* the next record does not fit into this run */
+	FR_WALK_CUT,	 /* the next record is longer than the rest of the memory */
+	FR_WALK_TORN,	 /* the next header is not valid */
+	FR_WALK_SPOILT,	 /* another listener of the kernel changed the next record: repair a copy */
+	FR_WALK_FOREIGN, /* the next record is a sample of an unknown event: skip it */
 };
 
-/* One run from P (8-byte aligned) on, at most to END; RUN has no record where the first is not whole. */
-enum fr_walk_end fr_walk(const uint8_t *p, const uint8_t *end, struct fr_tally *t, struct fr_run *run);
+/* Make one run of the records from P (8-byte aligned) on, at most to END. RUN may be empty. */
+enum fr_walk_end fr_walk_records(
+	const uint8_t *p, const uint8_t *end, struct fr_tally *t, struct fr_run *run);
 void fr_tally_flush(struct fr_tally *t);
 
-/* Whether the kernel left H's trailer, with an id that IDS knows, before the record's end: see trailer.c. H
- * is whole. */
-bool fr_trailer_is_early(const struct perf_event_header *h, const struct fr_id_table *ids);
-/* Move it to the end. Not in the ring: its data is mapped read-only, whatever mmap() was asked for. */
-void fr_trailer_settle(struct perf_event_header *h, const struct fr_id_table *ids);
+/* trailer.c: the offset of H's sample id if the kernel left it before the end of the record, or 0. H is a
+   whole record. The second function moves it to the end, in a copy: the ring is mapped read-only. */
+size_t fr_misplaced_trailer(const struct perf_event_header *h, const struct fr_id_table *ids);
+void fr_move_trailer_to_end(struct perf_event_header *h, const struct fr_id_table *ids);
 
-/* Hand out what lies between tail and HEAD of a forward ring, in runs. BOUNCE has FR_RUN_MAX bytes. SINK gets
-   each run; data_tail is released after it. Returns the number of bytes. */
+/* Give SINK all records of a forward ring, in runs, and release data_tail after each. BOUNCE has FR_RUN_MAX
+   bytes. Returns the number of bytes. */
 typedef void (*fr_run_fn)(void *ctx, const struct fr_run *run);
 size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx);
 
-/* Hand out what an overwrite ring has that is newer than at the last call, oldest first. */
+/* Buffers for a look into an overwritable ring. */
 struct fr_look_room {
-	uint8_t *copy;	 /* as large as the ring */
-	uint64_t *marks; /* fr_ring_marks() of them */
-	uint8_t *out;	 /* FR_RUN_MAX bytes */
+	uint8_t *copy;	   /* as large as the ring */
+	uint64_t *pieces;  /* offsets in COPY: fr_ring_max_pieces() of them */
+	uint8_t *reversed; /* FR_RUN_MAX bytes */
 };
-size_t fr_ring_marks(uint64_t ring_bytes);
+size_t fr_ring_max_pieces(uint64_t ring_bytes);
+/* Give SINK the records of an overwritable ring that came since the last call, oldest first. Returns the
+   number of bytes. */
 size_t fr_ring_look(
 	struct fr_ring *r, struct fr_tally *t, const struct fr_look_room *room, fr_run_fn sink, void *ctx);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An open capture at work: enable, drain, count. */
+/* An open capture: enable, change frequencies, drain, count. */
 #include "capture/capture_internal.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		struct fr_event_desc *desc;
 		int r;
 
-		/* Of our rings, and not of the event: it is the same one after a change of KernelBuffer=. */
+		/* It depends on our rings. A change of KernelBuffer= does not make another event. */
 		attr.wakeup_watermark = 0;
 		r = fr_session_add_event(s, &attr, c->events[e].name, NULL, 0, &desc);
 
@@ -58,19 +60,63 @@ void fr_capture_disable(struct fr_capture *c)
 		(void)ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
+uint64_t fr_capture_frequency(const struct fr_capture *c)
+{
+	for (size_t e = 0; e < c->n_events; e++)
+		if (c->events[e].attr.freq)
+			return c->events[e].attr.sample_freq;
+	return 0;
+}
+
+/* On an error, *RET_FAILED is the index of the open event that the kernel refused. */
+static int set_frequencies(struct fr_capture *c, unsigned divisor, size_t *ret_failed)
+{
+	for (size_t i = 0; i < c->n_open; i++) {
+		const struct perf_event_attr *a = &c->events[c->open[i].event].attr;
+		uint64_t value = FR_MAX(a->sample_freq / divisor, (uint64_t)1);
+
+		if (!a->freq)
+			continue;
+		/* The kernel turns the frequency of an open clock into the period of its timer. */
+		if (fr_event_is_clock(a))
+			value = FR_NSEC_PER_SEC / value;
+		if (ioctl(c->open[i].fd, PERF_EVENT_IOC_PERIOD, &value) < 0) {
+			*ret_failed = i;
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_diag *d)
+{
+	size_t failed = 0, ignored;
+	int r;
+
+	fr_thread_assert_not(FR_THREAD_RECORDER);
+	r = set_frequencies(c, divisor, &failed);
+	if (r == 0) {
+		c->divisor = divisor;
+		return 0;
+	}
+	(void)set_frequencies(c, c->divisor, &ignored);
+	return fr_fail_errno(d, r, "look at kernel.perf_event_max_sample_rate",
+		"cannot change the frequency of %s", c->events[c->open[failed].event].name);
+}
+
 int fr_capture_epoll_fd(const struct fr_capture *c)
 {
 	return c->epoll_fd;
 }
 
-void fr_capture_event(struct fr_capture *c, void *data_ptr, uint32_t epoll_events)
+void fr_capture_handle_epoll(struct fr_capture *c, void *data_ptr, uint32_t epoll_events)
 {
 	(void)c;
 	if (epoll_events & (EPOLLHUP | EPOLLERR))
-		fr_ring_hang_up(data_ptr);
+		fr_ring_handle_hang_up(data_ptr);
 }
 
-bool fr_capture_ended(const struct fr_capture *c)
+bool fr_capture_has_ended(const struct fr_capture *c)
 {
 	for (unsigned kind = 0; kind < FR_RING_OVERWRITE; kind++)
 		for (size_t i = 0; i < c->n_cpus; i++)
@@ -79,7 +125,7 @@ bool fr_capture_ended(const struct fr_capture *c)
 	return true;
 }
 
-static struct fr_tally tally(struct fr_capture *c, enum fr_ring_kind kind)
+static struct fr_tally make_tally(struct fr_capture *c, enum fr_ring_kind kind)
 {
 	return (struct fr_tally){
 		.ids = &c->ids,
@@ -96,8 +142,9 @@ size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
 {
 	size_t bytes = 0;
 
+	fr_thread_assert(FR_THREAD_RECORDER);
 	for (unsigned kind = 0; kind < FR_RING_OVERWRITE; kind++) {
-		struct fr_tally t = tally(c, kind);
+		struct fr_tally t = make_tally(c, kind);
 
 		t.run_max = kind == FR_RING_SIDEBAND ? 0 : ops->samples_max;
 		for (size_t i = 0; i < c->n_cpus; i++)
@@ -110,9 +157,10 @@ size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
 
 size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_ops *ops)
 {
-	struct fr_tally t = tally(c, FR_RING_OVERWRITE);
+	struct fr_tally t = make_tally(c, FR_RING_OVERWRITE);
 	size_t bytes = 0;
 
+	fr_thread_assert(FR_THREAD_RECORDER);
 	for (size_t i = 0; c->has_overwrite && i < c->n_cpus; i++)
 		if (c->rings[FR_RING_OVERWRITE][i].page)
 			bytes += fr_ring_look(
@@ -135,12 +183,12 @@ size_t fr_capture_n_cpus(const struct fr_capture *c)
 	return c->n_cpus;
 }
 
-size_t fr_capture_n_sampled(const struct fr_capture *c)
+size_t fr_capture_n_sampled_cpus(const struct fr_capture *c)
 {
 	return c->n_sampled;
 }
 
-int fr_capture_cpu(const struct fr_capture *c, size_t cpu_index)
+int fr_capture_cpu_number(const struct fr_capture *c, size_t cpu_index)
 {
 	return c->cpus[cpu_index];
 }
@@ -166,12 +214,12 @@ void fr_capture_counter(
 	ret->samples = atomic_load_explicit(&cell->samples, memory_order_relaxed);
 	for (unsigned k = 0; k < _FR_LOSS_MAX; k++)
 		ret->lost[k] = atomic_load_explicit(&cell->lost[k], memory_order_relaxed);
-	if (c->before)
-		add_counter(ret, &c->before[i]);
+	if (c->inherited)
+		add_counter(ret, &c->inherited[i]);
 }
 
-/* The event of C that is called like FROM's; the second of a name is the second. n_events: none. */
-static size_t same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
+/* The event of C with the name of FROM's event; n_events: none. Events may share a name: order decides. */
+static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;
 	size_t nth = 0, e = 0;
@@ -184,7 +232,7 @@ static size_t same_event(const struct fr_capture *c, const struct fr_capture *fr
 	return e;
 }
 
-static size_t same_cpu(const struct fr_capture *c, int cpu)
+static size_t find_cpu(const struct fr_capture *c, int cpu)
 {
 	size_t i = 0;
 
@@ -193,31 +241,26 @@ static size_t same_cpu(const struct fr_capture *c, int cpu)
 	return i;
 }
 
-void fr_capture_go_on(struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX])
+void fr_capture_inherit_counters(
+	struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX])
 {
 	struct fr_counter rest = {0};
 
-	c->before = calloc(c->n_events * c->n_cpus, sizeof(*c->before));
+	c->inherited = calloc(c->n_events * c->n_cpus, sizeof(*c->inherited));
 	for (size_t e = 0; e < from->n_events; e++) {
-		const size_t event = same_event(c, from, e);
+		const size_t event = find_same_event(c, from, e);
 
 		for (size_t i = 0; i < from->n_cpus; i++) {
-			const size_t cpu = same_cpu(c, from->cpus[i]);
-			const bool has = c->before && event < c->n_events && cpu < c->n_cpus;
+			const size_t cpu = find_cpu(c, from->cpus[i]);
+			const bool has = c->inherited && event < c->n_events && cpu < c->n_cpus;
 			struct fr_counter n;
 
 			fr_capture_counter(from, e, i, &n);
-			add_counter(has ? &c->before[event * c->n_cpus + cpu] : &rest, &n);
+			add_counter(has ? &c->inherited[event * c->n_cpus + cpu] : &rest, &n);
 		}
 	}
 	for (unsigned i = 0; i < _FR_LOSS_MAX; i++)
 		lost[i] += rest.lost[i];
-}
-
-void fr_capture_count_loss(
-	struct fr_capture *c, size_t event_index, size_t cpu_index, enum fr_loss cause, uint64_t n)
-{
-	fr_cell_add_lost(&c->cells[event_index * c->n_cpus + cpu_index], cause, n);
 }
 
 uint64_t fr_capture_sideband_lost(const struct fr_capture *c)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is recorded: CPUs, tasks with all their threads, a cgroup. */
+/* Resolves what to record: CPUs, tasks with all their threads, a cgroup. */
 #include "capture/capture_internal.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -15,10 +15,10 @@
 
 #define CPUS_MAX 8192
 #define THREADS_MAX (1u << 20)
-/* A process may start threads while they are listed; those of the last pass are inherited. */
+/* A process may start threads while we list them. The kernel's inheritance covers those of the last pass. */
 #define LIST_PASSES 5
 
-static int online_cpus(uint8_t *ret_bits, struct fr_diag *d)
+static int read_online_cpus(uint8_t *ret_bits, struct fr_diag *d)
 {
 	char line[4096];
 	int r = fr_read_line("/sys/devices/system/cpu/online", line, sizeof(line));
@@ -31,14 +31,14 @@ static int online_cpus(uint8_t *ret_bits, struct fr_diag *d)
 static int resolve_cpus(struct fr_target *t, const char *list, struct fr_diag *d)
 {
 	uint8_t online[CPUS_MAX / 8] = {0}, wanted[CPUS_MAX / 8] = {0};
-	int r = online_cpus(online, d);
+	int r = read_online_cpus(online, d);
 
 	if (r < 0)
 		return r;
 	if (list) {
 		r = fr_cpulist_parse(list, wanted, CPUS_MAX);
 		if (r <= 0)
-			return fr_fail(d, -EINVAL, "a list is like 0-3,8", "\"%s\" is no list of CPUs", list);
+			return fr_fail(d, -EINVAL, "write it as 0-3,8", "\"%s\" is not a list of CPUs", list);
 	} else {
 		memcpy(wanted, online, sizeof(wanted));
 	}
@@ -68,27 +68,13 @@ static bool has_tid(const struct fr_target *t, pid_t tid)
 	return false;
 }
 
-static int add_tid(struct fr_target *t, pid_t tid)
+/* Add the threads of PID that T has not yet. Returns their number or a negative errno. */
+static int add_threads(struct fr_target *t, pid_t pid)
 {
-	pid_t *tids;
-
-	if (t->n_tids >= THREADS_MAX)
-		return -E2BIG;
-	tids = reallocarray(t->tids, t->n_tids + 1, sizeof(*tids));
-	if (!tids)
-		return -ENOMEM;
-	t->tids = tids;
-	t->tids[t->n_tids++] = tid;
-	return 0;
-}
-
-/* Adds the threads of PID that are not listed yet. How many, or a negative errno. */
-static int list_threads(struct fr_target *t, pid_t pid)
-{
-	char path[64];
-	struct dirent *e;
-	int added = 0, r;
 	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *e;
+	char path[64];
+	int added = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
@@ -96,12 +82,17 @@ static int list_threads(struct fr_target *t, pid_t pid)
 		return -errno;
 	while ((e = readdir(dir))) {
 		uint64_t tid;
+		pid_t *tids;
 
-		if (fr_u64_parse(e->d_name, &tid) < 0 || tid > INT_MAX || has_tid(t, tid))
+		if (fr_u64_parse(e->d_name, &tid) < 0 || tid > INT_MAX || has_tid(t, (pid_t)tid))
 			continue;
-		r = add_tid(t, tid);
-		if (r < 0)
-			return r;
+		if (t->n_tids >= THREADS_MAX)
+			return -E2BIG;
+		tids = reallocarray(t->tids, t->n_tids + 1, sizeof(*tids));
+		if (!tids)
+			return -ENOMEM;
+		t->tids = tids;
+		t->tids[t->n_tids++] = (pid_t)tid;
 		added++;
 	}
 	return added;
@@ -110,13 +101,13 @@ static int list_threads(struct fr_target *t, pid_t pid)
 static int resolve_tasks(struct fr_target *t, const struct fr_capture_config *config, struct fr_diag *d)
 {
 	for (size_t i = 0; i < config->n_pids; i++) {
-		int r = list_threads(t, config->pids[i]);
+		int r = add_threads(t, config->pids[i]);
 
 		if (r == -ENOENT)
 			return fr_fail(d, -ESRCH, "give the pid of a process that runs",
 				"there is no process %d", config->pids[i]);
 		for (int pass = 1; r > 0 && pass < LIST_PASSES; pass++)
-			r = list_threads(t, config->pids[i]);
+			r = add_threads(t, config->pids[i]);
 		if (r < 0 && r != -ENOENT)
 			return fr_fail_errno(
 				d, r, NULL, "cannot list the threads of process %d", config->pids[i]);
@@ -131,7 +122,7 @@ static int open_directory(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Below each mounted hierarchy that perf can use: cgroup2, and a cgroup of version 1 with perf_event. */
+/* Try PATH below each mounted hierarchy that perf can use: cgroup2, and version 1 with perf_event. */
 static int open_below_mounts(const char *path)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
@@ -158,32 +149,13 @@ static int open_cgroup(const char *path)
 	return fd < 0 ? open_below_mounts(path) : fd;
 }
 
-struct fr_cgroup_identity fr_cgroup_identify(int fd)
-{
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 ? (struct fr_cgroup_identity){st.st_dev, st.st_ino}
-					      : (struct fr_cgroup_identity){0};
-}
-
 bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path)
 {
 	_cleanup_close_ int fd = open_cgroup(path);
-	const struct fr_cgroup_identity now = fr_cgroup_identify(fd);
+	struct stat now;
 
-	return now.ino && (now.ino != c->cgroup.ino || now.dev != c->cgroup.dev);
-}
-
-static int resolve_cgroup(struct fr_target *t, const char *path, struct fr_diag *d)
-{
-	int fd = open_cgroup(path);
-
-	if (fd < 0)
-		return fr_fail_errno(d, fd,
-			"give its path below the cgroup mount, like system.slice/nginx.service",
-			"cannot open the cgroup %s", path);
-	t->cgroup_fd = fd;
-	return 0;
+	return fd >= 0 && fstat(fd, &now) == 0 &&
+	       (now.st_ino != c->cgroup.st_ino || now.st_dev != c->cgroup.st_dev);
 }
 
 int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, struct fr_diag *d)
@@ -197,8 +169,13 @@ int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, 
 	r = resolve_cpus(t, config->cpus, d);
 	if (r == 0)
 		r = resolve_tasks(t, config, d);
-	if (r == 0 && config->cgroup)
-		r = resolve_cgroup(t, config->cgroup, d);
+	if (r == 0 && config->cgroup) {
+		t->cgroup_fd = open_cgroup(config->cgroup);
+		if (t->cgroup_fd < 0)
+			r = fr_fail_errno(d, t->cgroup_fd,
+				"give its path below the cgroup mount, like system.slice/nginx.service",
+				"cannot open the cgroup %s", config->cgroup);
+	}
 	if (r < 0)
 		fr_target_deinit(t);
 	return r;

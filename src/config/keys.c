@@ -114,7 +114,7 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 	char word[32], hint[128] = "the sections are [Recorder], [Dump], [Triggers] and [Trigger NAME]";
 
 	snprintf(word, sizeof(word), "%.*s", (int)(rest - section), section);
-	near = fr_nearest(word, section_name, NULL, 3);
+	near = fr_nearest_name(word, section_name, NULL, 3);
 	if (near && *rest && !strcmp(near, "Triggers"))
 		snprintf(hint, sizeof(hint), "did you mean [Trigger%s]?", rest);
 	else if (near)
@@ -125,7 +125,8 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 /* SHOWN is the section as the file writes it. Several sections can have a key of the same name. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
-	const char *near = fr_nearest(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1), *owner = NULL;
+	const char *near = fr_nearest_name(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1),
+		   *owner = NULL;
 	char hint[128] = "flightrecd --help-config lists all keys";
 
 	for (const struct fr_config_key *k = fr_config_keys; near && k->name; k++)

@@ -96,12 +96,10 @@ static int fail_busy(struct fr_diag *d, uint64_t limit_ns)
 int fr_config_read_in_time(
 	uint64_t limit_ns, struct fr_config *ret, int argc, char *argv[], struct fr_diag *d)
 {
-	struct reading *r;
+	struct reading *r = atomic_load(&is_hanging) ? NULL : reading_new(argc, argv);
 	pthread_t thread;
 	int code;
 
-	fr_thread_assert(FR_THREAD_MAIN);
-	r = atomic_load(&is_hanging) ? NULL : reading_new(argc, argv);
 	if (!r)
 		return atomic_load(&is_hanging) ? fail_busy(d, limit_ns) : -ENOMEM;
 	code = -pthread_create(&thread, NULL, reader_main, r);

@@ -297,7 +297,7 @@ const char *fr_config_nearest_probe(const char *name)
 	size_t n;
 
 	(void)fr_probes(&n);
-	return fr_nearest(name, probe_name, NULL, n);
+	return fr_nearest_name(name, probe_name, NULL, n);
 }
 
 static int set_probe(const struct fr_assignment *a)

@@ -24,7 +24,7 @@ struct fr_client {
 	void *tick_ctx;
 };
 
-static int not_permitted(const char *path, struct fr_diag *d)
+static int explain_no_permission(const char *path, struct fr_diag *d)
 {
 	const struct group *g = NULL;
 	char hint[256] = "run it as root";
@@ -38,22 +38,22 @@ static int not_permitted(const char *path, struct fr_diag *d)
 	return fr_fail(d, -EACCES, hint, "not permitted to talk to flightrecd at %s", path);
 }
 
-static int connect_failed(const char *path, int code, struct fr_diag *d)
+static int explain_no_connection(const char *path, int code, struct fr_diag *d)
 {
+	static const char start[] = "run 'systemctl start flightrecd', or give the --socket of one that runs";
+
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
-		return fr_fail(d, -ENOENT,
-			"systemctl start flightrecd, or give the --socket of one that runs",
-			"flightrecd is not running (no socket at %s)", path);
+		return fr_fail(d, -ENOENT, start, "flightrecd is not running (no socket at %s)", path);
 	case -ECONNREFUSED:
-		return fr_fail(d, code, "systemctl start flightrecd, or give the --socket of one that runs",
-			"flightrecd is not running (nobody listens on %s)", path);
+		return fr_fail(d, code, start, "flightrecd is not running (nobody listens on %s)", path);
 	case -EACCES:
-		return not_permitted(path, d);
+		return explain_no_permission(path, d);
 	case -EAGAIN:
-		return fr_fail(d, code, "try again; if it stays so, look at its log",
-			"flightrecd at %s takes no more connections", path);
+		return fr_fail(d, code,
+			"try again; if this stays so, look at its log: journalctl -u flightrecd",
+			"flightrecd at %s accepts no more connections", path);
 	default:
 		return fr_fail_errno(d, code, NULL, "cannot talk to flightrecd at %s", path);
 	}
@@ -67,16 +67,16 @@ int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *
 	struct fr_client *c;
 
 	if (strlen(path) >= sizeof(sa.sun_path))
-		return fr_fail(d, -ENAMETOOLONG, "give a shorter one, of at most 107 bytes",
+		return fr_fail(d, -ENAMETOOLONG, "give one of at most 107 bytes",
 			"the path of the control socket is too long: %s", path);
 	strcpy(sa.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
-	/* Where there is a queue at the socket, stand in it for a while. */
+	/* Bounds the wait for a place in the queue of the socket. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-		return connect_failed(path, -errno, d);
+		return explain_no_connection(path, -errno, d);
 	if (fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot set up a socket");
 	c = calloc(1, sizeof(*c));
@@ -104,7 +104,7 @@ void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx)
 	c->tick_ctx = ctx;
 }
 
-/* Until EVENTS; deadline_ns 0: without an end. */
+/* Waits for EVENTS; DEADLINE_NS 0: without a limit. */
 static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (;;) {
@@ -113,7 +113,7 @@ static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, str
 		int n;
 
 		if (deadline_ns && now >= deadline_ns)
-			return fr_fail(d, -ETIMEDOUT, "its log tells what it is at: journalctl -u flightrecd",
+			return fr_fail(d, -ETIMEDOUT, "look at its log: journalctl -u flightrecd",
 				"flightrecd did not answer in time");
 		if (deadline_ns)
 			left_ms = FR_MIN(left_ms, (deadline_ns - now) / FR_NSEC_PER_MSEC + 1);
@@ -127,13 +127,14 @@ static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, str
 	}
 }
 
-static int gone(struct fr_diag *d)
+static int explain_hang_up(struct fr_diag *d)
 {
 	return fr_fail(d, -ECONNRESET, "look at its log: journalctl -u flightrecd",
 		"flightrecd closed the connection without an answer");
 }
 
-/* A server that turned us away closes at once, yet its word is there to read: a broken pipe is no failure. */
+/* A server that turns a client away replies and closes at once. The reply can be read, so a broken pipe is
+   not an error here. */
 static int send_all(struct fr_client *c, const struct fr_buf *out, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (size_t sent = 0; sent < out->len;) {
@@ -170,7 +171,7 @@ static int receive(struct fr_client *c, uint64_t deadline_ns, cJSON **ret, struc
 			return fr_wire_parse(text, len, ret, d);
 		n = recv(c->fd, data, sizeof(data), 0);
 		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return gone(d);
+			return explain_hang_up(d);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return fr_fail_errno(d, -errno, NULL, "cannot read from flightrecd");
 		r = n > 0 ? fr_wire_feed(&c->reader, data, (size_t)n) : wait_for(c, POLLIN, deadline_ns, d);
@@ -179,9 +180,11 @@ static int receive(struct fr_client *c, uint64_t deadline_ns, cJSON **ret, struc
 	}
 }
 
-static int make_request(
-	const char *method, cJSON *parameters, bool more, struct fr_buf *out, struct fr_diag *d)
+/* Sends a call. Consumes PARAMETERS. */
+static int send_call(struct fr_client *c, const char *method, cJSON *parameters, bool more,
+	uint64_t deadline_ns, struct fr_diag *d)
 {
+	_cleanup_buf_ struct fr_buf out = {0};
 	cJSON *message = cJSON_CreateObject();
 	int r = message && cJSON_AddStringToObject(message, "method", method) ? 0 : -ENOMEM;
 
@@ -192,12 +195,14 @@ static int make_request(
 	if (r < 0)
 		cJSON_Delete(parameters);
 	else
-		r = fr_wire_encode(message, FR_WIRE_MAX_CALL, out);
+		r = fr_wire_encode(message, FR_WIRE_MAX_CALL, &out);
 	cJSON_Delete(message);
-	return r == -EMSGSIZE ? fr_fail(d, r, NULL, "the call is longer than %u bytes", FR_WIRE_MAX_CALL) : r;
+	if (r == -EMSGSIZE)
+		return fr_fail(d, r, NULL, "the call is longer than %u bytes", FR_WIRE_MAX_CALL);
+	return r < 0 ? r : send_all(c, &out, deadline_ns, d);
 }
 
-/* The words of an error in D, and its errno. */
+/* Copies the text of an error into D. Returns its errno. */
 static int remote_error(const struct fr_wire_reply *reply, const char *method, struct fr_diag *d)
 {
 	static const struct {
@@ -219,69 +224,57 @@ static int remote_error(const struct fr_wire_reply *reply, const char *method, s
 	if (what)
 		return fr_fail(d, code, hint, "%s", what);
 	if (!strncmp(reply->error, "org.varlink.service.", strlen("org.varlink.service.")))
-		return fr_fail(d, code, "is it of the same version?",
-			"flightrecd does not take this call of %s: %s", method, reply->error);
+		return fr_fail(d, code, "check that flightrecd has the same version",
+			"flightrecd refused the call of %s: %s", method, reply->error);
 	return fr_fail(d, code, NULL, "flightrecd answered with the error %s", reply->error);
+}
+
+/* Receives one reply. *RET points into *RET_MESSAGE, which the caller deletes, also on failure. */
+static int receive_reply(struct fr_client *c, const char *method, uint64_t deadline_ns, cJSON **ret_message,
+	struct fr_wire_reply *ret, struct fr_diag *d)
+{
+	int r = receive(c, deadline_ns, ret_message, d);
+
+	if (r == 0)
+		r = fr_wire_decode_reply(*ret_message, ret, d);
+	return r == 0 && ret->error ? remote_error(ret, method, d) : r;
 }
 
 int fr_client_call(struct fr_client *c, const char *method, cJSON *parameters, uint64_t timeout_ns,
 	cJSON **ret_parameters, struct fr_diag *d)
 {
-	uint64_t deadline_ns = timeout_ns ? fr_monotonic_ns() + timeout_ns : 0;
-	_cleanup_buf_ struct fr_buf out = {0};
+	const uint64_t deadline_ns = timeout_ns ? fr_monotonic_ns() + timeout_ns : 0;
 	struct fr_wire_reply reply;
-	cJSON *message = NULL, *result = NULL;
-	int r = make_request(method, parameters, false, &out, d);
+	cJSON *message = NULL, *result;
+	int r = send_call(c, method, parameters, false, deadline_ns, d);
 
 	if (r == 0)
-		r = send_all(c, &out, deadline_ns, d);
-	if (r == 0)
-		r = receive(c, deadline_ns, &message, d);
-	if (r == 0)
-		r = fr_wire_decode_reply(message, &reply, d);
-	if (r == 0 && reply.error)
-		r = remote_error(&reply, method, d);
+		r = receive_reply(c, method, deadline_ns, &message, &reply, d);
 	if (r == 0 && ret_parameters) {
 		result = reply.parameters ? cJSON_DetachItemFromObjectCaseSensitive(message, "parameters")
 					  : cJSON_CreateObject();
-		r = result ? 0 : -ENOMEM;
+		if (result)
+			*ret_parameters = result;
+		else
+			r = -ENOMEM;
 	}
-	cJSON_Delete(message);
-	if (r == 0 && ret_parameters)
-		*ret_parameters = result;
-	return r;
-}
-
-/* One reply of a stream. 1: there are more. */
-static int stream_one(struct fr_client *c, const char *method,
-	bool (*callback)(void *ctx, const cJSON *parameters), void *ctx, struct fr_diag *d)
-{
-	struct fr_wire_reply reply;
-	cJSON *message = NULL;
-	int r = receive(c, 0, &message, d);
-
-	if (r == 0)
-		r = fr_wire_decode_reply(message, &reply, d);
-	if (r == 0 && reply.error)
-		r = remote_error(&reply, method, d);
-	if (r == 0)
-		r = callback(ctx, reply.parameters) && reply.continues;
 	cJSON_Delete(message);
 	return r;
 }
 
 int fr_client_stream(struct fr_client *c, const char *method, cJSON *parameters,
-	bool (*reply)(void *ctx, const cJSON *parameters), void *ctx, struct fr_diag *d)
+	bool (*on_reply)(void *ctx, const cJSON *parameters), void *ctx, struct fr_diag *d)
 {
-	_cleanup_buf_ struct fr_buf out = {0};
-	int r = make_request(method, parameters, true, &out, d);
+	int r = send_call(c, method, parameters, true, 0, d);
+	bool goes_on = r == 0;
 
-	if (r == 0)
-		r = send_all(c, &out, 0, d);
-	if (r < 0)
-		return r;
-	do
-		r = stream_one(c, method, reply, ctx, d);
-	while (r > 0);
+	while (goes_on) {
+		struct fr_wire_reply reply;
+		cJSON *message = NULL;
+
+		r = receive_reply(c, method, 0, &message, &reply, d);
+		goes_on = r == 0 && on_reply(ctx, reply.parameters) && reply.continues;
+		cJSON_Delete(message);
+	}
 	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The control socket's client: one call, blocking, with a bound on time and on the size of the answer. */
+/* A client of the control socket. Calls block; time and size of the reply are limited. One thread. */
 
 #include "base/diag.h"
 
@@ -11,23 +11,24 @@
 
 struct fr_client;
 
-/* -ECONNREFUSED / -ENOENT: no daemon there; -EACCES: not in the group (D says which); -EAGAIN: it is there
-   and does not answer. */
+/* Connects to the socket PATH. Returns 0, or with D: -ECONNREFUSED or -ENOENT if no daemon listens, -EACCES
+   if the caller is not in its group, -EAGAIN if the daemon does not accept, or another negative errno. */
 int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *d);
+/* Accepts NULL; returns NULL. */
 struct fr_client *fr_client_free(struct fr_client *c);
 
-/* While a call waits, TICK is run about once a second (a sign of life on a terminal). NULL: none. */
+/* Runs TICK about once a second while a call waits, as a sign of life on a terminal. NULL: nothing is run. */
 void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx);
 
-/* Call METHOD with PARAMETERS (consumed, may be NULL). 0 with RET_PARAMETERS (caller's, may be NULL: not
-   wanted); a Varlink error becomes: PermissionDenied -EPERM, Suppressed -EAGAIN, NoSpace -ENOSPC, others
-   -EREMOTEIO, with its words in D. -ETIMEDOUT; -ECONNRESET: it went away; -EBADMSG: it does not speak the
-   protocol. TIMEOUT_NS 0: none. */
+/* Calls METHOD. Consumes PARAMETERS (may be NULL). TIMEOUT_NS 0 waits without a limit. Returns 0 with the
+   reply's parameters, which the caller owns, in *RET_PARAMETERS (may be NULL). Otherwise a negative errno
+   with D: for an error reply -EPERM (PermissionDenied), -EAGAIN (Suppressed), -ENOSPC (NoSpace) or
+   -EREMOTEIO; -ETIMEDOUT; -ECONNRESET: the server hung up; -EBADMSG: it does not speak the protocol. */
 int fr_client_call(struct fr_client *c, const char *method, cJSON *parameters, uint64_t timeout_ns,
 	cJSON **ret_parameters, struct fr_diag *d);
 
-/* Call METHOD with `more`: each reply is handed to REPLY (borrowed), which says whether to go on. 0 after the
-   last one, or when REPLY has had enough: the connection is of no use then. Errors as of fr_client_call();
-   -ECONNRESET also when it went away after some. No bound on time: whoever waits may interrupt it. */
+/* Calls METHOD with "more". Passes the parameters of each reply (borrowed) to ON_REPLY, which returns whether
+   to go on. Waits without a limit. Returns 0 after the last reply, or when ON_REPLY returned false; then only
+   fr_client_free() may follow. Errors are those of fr_client_call(). */
 int fr_client_stream(struct fr_client *c, const char *method, cJSON *parameters,
-	bool (*reply)(void *ctx, const cJSON *parameters), void *ctx, struct fr_diag *d);
+	bool (*on_reply)(void *ctx, const cJSON *parameters), void *ctx, struct fr_diag *d);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+
 /*
  * One client.
  *
- *   socket ─► reader ─► one message at a time ─► handler ─► out ─► socket
+ *   socket ─► reader ─► one message at a time ─► call.c ─► out ─► socket
  *
- * The next message waits until the call before it has ended and its reply is out, so a client that sends
- * much and reads nothing costs one message and one reply. The kernel's socket buffer is the queue: while
- * a call is open nothing is read beyond one message. A deadline runs whenever the client owes something: its
- * first message, the rest of one, or reading a reply.
+ * The next message waits until the call before it has ended and its reply is sent. Until then nothing more is
+ * read, so a client that calls a lot and reads nothing costs one message and one reply. The kernel's socket
+ * buffer is the queue. A deadline runs whenever the client has to act: to send its first message, to send the
+ * rest of a message, to read a reply.
  *
- * Handlers run inside work(), and may end calls there or later; either may find the client gone. So a
- * connection is only marked dead on the way, and freed at the end of the event that found it.
+ * A handler may end its call inside of work_on() or later, and may find the client gone. So the code only
+ * marks a connection as dead, and frees it at the end of the event.
  */
+
 #include "control/server_private.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -21,13 +23,13 @@
 #include <sys/socket.h>
 #include <time.h>
 
-static bool drained(const struct fr_connection *c)
+bool fr_connection_all_sent(const struct fr_connection *c)
 {
-	return c->sent == c->out.len;
+	return c->n_sent == c->out.len;
 }
 
-/* Arm or disarm a timer, USEC from now. A timer that cannot be set leaves the connection unguarded: give it
- * up. */
+/* Sets a timer to USEC from now; 0 switches it off. Without its timers a connection would never end, so on
+   failure it is closed. */
 static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t usec)
 {
 	int r = usec ? sd_event_source_set_time_relative(timer, usec) : 0;
@@ -35,19 +37,20 @@ static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t 
 	if (r >= 0)
 		r = sd_event_source_set_enabled(timer, usec ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 	if (r < 0)
-		c->dead = true;
+		c->is_dead = true;
 }
 
-/* Whether the client owes us something; FRESH: it has just made progress, so its time starts anew. */
-static void update_deadline(struct fr_connection *c, bool fresh)
+/* Runs the deadline while the client has to act. PROGRESS: it has just acted, so its time starts again. */
+static void update_deadline(struct fr_connection *c, bool progress)
 {
-	bool owes = !drained(c) || (!c->call && !c->throttled && (!c->greeted || c->reader.in.len > 0));
+	const bool has_to_act = !fr_connection_all_sent(c) ||
+				(!c->call && !c->is_throttled && (!c->has_called || c->reader.in.len > 0));
 	int enabled = SD_EVENT_OFF;
 
 	(void)sd_event_source_get_enabled(c->deadline, &enabled);
-	if (!owes && enabled != SD_EVENT_OFF)
+	if (!has_to_act && enabled != SD_EVENT_OFF)
 		set_timer(c, c->deadline, 0);
-	else if (owes && (fresh || enabled == SD_EVENT_OFF))
+	else if (has_to_act && (progress || enabled == SD_EVENT_OFF))
 		set_timer(c, c->deadline, c->server->deadline_usec);
 }
 
@@ -55,65 +58,65 @@ static void update_io(struct fr_connection *c)
 {
 	uint32_t events = 0;
 
-	/* A hang-up is always reported, so one that waits for a call learns that its client has gone. */
-	if (!c->eof && !c->call && !c->throttled && drained(c))
+	/* epoll reports a hang-up in any case. */
+	if (!c->eof && !c->call && !c->is_throttled && fr_connection_all_sent(c))
 		events |= EPOLLIN;
-	if (!drained(c))
+	if (!fr_connection_all_sent(c))
 		events |= EPOLLOUT;
 	if (sd_event_source_set_io_events(c->io, events) < 0)
-		c->dead = true;
+		c->is_dead = true;
 }
 
-static void flush(struct fr_connection *c)
+static void send_replies(struct fr_connection *c)
 {
-	while (!c->dead && !drained(c)) {
-		ssize_t n =
-			send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (!c->is_dead && !fr_connection_all_sent(c)) {
+		ssize_t n = send(
+			c->fd, c->out.data + c->n_sent, c->out.len - c->n_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0) {
-			c->dead = true;
+			c->is_dead = true;
 			return;
 		}
-		c->sent += (size_t)n;
+		c->n_sent += (size_t)n;
 		update_deadline(c, true);
 	}
 	fr_buf_deinit(&c->out);
-	c->sent = 0;
+	c->n_sent = 0;
 }
 
-/* Run the messages that are whole, as far as calls, replies and the rate allow. */
+/* Runs whole messages until a call stays open, a reply waits, or the user has no token left. */
 static void run_messages(struct fr_connection *c)
 {
-	while (!c->dead && !c->call && !c->throttled && drained(c)) {
+	while (!c->is_dead && !c->call && !c->is_throttled && fr_connection_all_sent(c)) {
 		_cleanup_free_ char *text = NULL;
 		size_t len;
 		int r;
 
 		if (c->reader.in.len > 0 && !fr_user_take_token(c->user)) {
-			c->throttled = true;
-			set_timer(c, c->refill, 1000000 / FR_SERVER_RATE * 4);
+			c->is_throttled = true;
+			set_timer(c, c->refill, 4 * 1000000 / FR_SERVER_RATE);
 			return;
 		}
 		r = fr_wire_next(&c->reader, &text, &len);
 		if (r < 0)
-			c->dead = true;
+			c->is_dead = true;
 		if (r <= 0)
 			return;
-		c->greeted = true;
+		c->has_called = true;
 		update_deadline(c, true);
-		fr_server_dispatch(c, text, len);
-		flush(c);
+		fr_call_run(c, text, len);
+		send_replies(c);
 	}
 }
 
-/* At most one message's worth: what is read while a call is open is bounded by it. */
+/* Reads at most as much as the longest message. */
 static void receive(struct fr_connection *c)
 {
-	while (!c->dead && !c->eof && c->reader.in.len <= c->reader.max) {
+	while (!c->is_dead && !c->eof && c->reader.in.len <= c->reader.max) {
 		char data[16384];
 		ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
 
@@ -122,26 +125,26 @@ static void receive(struct fr_connection *c)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0 || fr_wire_feed(&c->reader, data, (size_t)n) < 0)
-			c->dead = true;
+			c->is_dead = true;
 		else if (n == 0)
 			c->eof = true;
 	}
 }
 
-/* Everything that can be done now, then wait for what is missing. C may be gone afterwards. */
-static void work(struct fr_connection *c)
+/* Does all that can be done now, and has the loop wait for the rest. May free C. */
+static void work_on(struct fr_connection *c)
 {
-	c->busy = true;
-	flush(c);
+	c->is_working = true;
+	send_replies(c);
 	run_messages(c);
-	c->busy = false;
-	if (c->eof && !c->call && !c->throttled && drained(c))
-		c->dead = true;
-	if (!c->dead) {
+	c->is_working = false;
+	if (c->eof && !c->call && !c->is_throttled && fr_connection_all_sent(c))
+		c->is_dead = true;
+	if (!c->is_dead) {
 		update_deadline(c, false);
 		update_io(c);
 	}
-	if (c->dead)
+	if (c->is_dead)
 		fr_connection_free(c);
 }
 
@@ -149,12 +152,12 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 {
 	struct fr_connection *c = userdata;
 
-	/* After a hang-up nobody reads replies, but what was sent before it (one-way calls) still counts. */
+	/* After a hang-up nobody reads replies, but one-way calls that came before it still run. */
 	if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		receive(c);
-	if ((revents & (EPOLLHUP | EPOLLERR)) && (c->call || c->throttled || !drained(c)))
-		c->dead = true;
-	work(c);
+	if ((revents & (EPOLLHUP | EPOLLERR)) && (c->call || c->is_throttled || !fr_connection_all_sent(c)))
+		c->is_dead = true;
+	work_on(c);
 	return 0;
 }
 
@@ -162,8 +165,8 @@ static int on_deadline(sd_event_source *timer, uint64_t usec, void *userdata)
 {
 	struct fr_connection *c = userdata;
 
-	c->dead = true;
-	work(c);
+	c->is_dead = true;
+	work_on(c);
 	return 0;
 }
 
@@ -171,32 +174,33 @@ static int on_refill(sd_event_source *timer, uint64_t usec, void *userdata)
 {
 	struct fr_connection *c = userdata;
 
-	c->throttled = false;
-	work(c);
+	c->is_throttled = false;
+	work_on(c);
 	return 0;
 }
 
-/* Inside work() it goes on by itself. Elsewhere a handler may hold on to the connection: the loop does it. */
-static void kick(struct fr_connection *c)
+/* Has the loop work on C. A handler may still use C, so this does not do it at once. work_on() goes on by
+   itself. */
+static void schedule_work(struct fr_connection *c)
 {
-	if (!c->busy)
+	if (!c->is_working)
 		set_timer(c, c->refill, 1);
 }
 
 void fr_connection_send(struct fr_connection *c, const cJSON *message)
 {
-	if (c->dead)
+	if (c->is_dead)
 		return;
-	if (c->out.len - c->sent > FR_SERVER_MAX_BACKLOG ||
+	if (c->out.len - c->n_sent > FR_SERVER_MAX_BACKLOG ||
 		fr_wire_encode(message, FR_WIRE_MAX_REPLY, &c->out) < 0)
-		c->dead = true;
-	kick(c);
+		c->is_dead = true;
+	schedule_work(c);
 }
 
-void fr_connection_call_done(struct fr_connection *c)
+void fr_connection_end_call(struct fr_connection *c)
 {
 	c->call = NULL;
-	kick(c);
+	schedule_work(c);
 }
 
 static int add_sources(struct fr_connection *c)
@@ -221,7 +225,7 @@ int fr_connection_new(struct fr_server *s, int fd, const struct fr_peer *peer, s
 
 	if (!c) {
 		close(fd);
-		fr_user_put(s, user);
+		fr_user_remove_connection(user);
 		return -ENOMEM;
 	}
 	c->server = s;
@@ -236,7 +240,7 @@ int fr_connection_new(struct fr_server *s, int fd, const struct fr_peer *peer, s
 		fr_connection_free(c);
 		return r;
 	}
-	c->access = fr_peer_access(fd, &c->peer, s->listener.group);
+	c->access = fr_peer_access(fd, &c->peer, s->group);
 	return 0;
 }
 
@@ -246,7 +250,7 @@ void fr_connection_free(struct fr_connection *c)
 		c->call->connection = NULL;
 	LIST_REMOVE(c, link);
 	c->server->n_connections--;
-	fr_user_put(c->server, c->user);
+	fr_user_remove_connection(c->user);
 	sd_event_source_disable_unref(c->io);
 	sd_event_source_disable_unref(c->deadline);
 	sd_event_source_disable_unref(c->refill);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The interface io.flightrec.Recorder: names of its methods, its description, and the reading of parameters
- * that handlers share. What each method takes and gives is in interface.c, in Varlink's own language.
+ * The interface io.flightrec.Recorder: the names of its methods, and functions to read parameters. The file
+ * io.flightrec.Recorder.varlink describes the parameters and replies of each method.
  */
 
 #include <cjson/cJSON.h>
@@ -28,15 +28,15 @@
 
 #define FR_CONTROL_SOCKET "/run/flightrec/control"
 
-/* The interface in Varlink's IDL, for fr_server_config.description. Static storage. */
+/* The text of io.flightrec.Recorder.varlink. */
 extern const char fr_interface_description[];
 
-/* The member NAME of PARAMETERS (may be NULL). 1: it is there, *RET is set; 0: absent or null, *RET is as
-   before; -EINVAL: of another type or out of range. Strings are borrowed from PARAMETERS; numbers are whole
-   and up to 2^53, which is what JSON carries exactly. */
+/* Read the member NAME of PARAMETERS (may be NULL). Return 1 with *RET; 0 if it is absent or null; -EINVAL if
+   it has another type or is out of range. *RET changes only with 1. Strings are borrowed from PARAMETERS.
+   Numbers are whole and at most 2^53, which JSON can represent exactly. */
 int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret);
 int fr_param_string(const cJSON *parameters, const char *name, const char **ret);
 int fr_param_bool(const cJSON *parameters, const char *name, bool *ret);
 
-/* The first member of PARAMETERS that is not in NAMES (ended by NULL), or NULL: all are known. */
+/* Returns the name of the first member of PARAMETERS that is not in NAMES (terminated by NULL), or NULL. */
 const char *fr_param_unknown(const cJSON *parameters, const char *const *names);

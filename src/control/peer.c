@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+
+/* The user of a client: what it may call, how many connections it may have, how fast it may call. */
+
 #include "control/server_private.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 int fr_peer_read(int fd, struct fr_peer *ret)
 {
-	struct fr_peer peer = {0};
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return -errno;
-	peer.pid = cred.pid;
-	peer.uid = cred.uid;
-	peer.gid = cred.gid;
-	*ret = peer;
+	*ret = (struct fr_peer){.pid = cred.pid, .uid = cred.uid, .gid = cred.gid};
 	return 0;
 }
 
@@ -26,15 +25,15 @@ void fr_peer_read_comm(struct fr_peer *peer)
 {
 	char path[64];
 
-	/* The name may be gone, or be of who took the pid since: it is for logs only. */
+	/* The pid may belong to another process by now. The name is only for the log. */
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)peer->pid);
 	if (peer->pid <= 0 || fr_read_line(path, peer->comm, sizeof(peer->comm)) < 0)
 		peer->comm[0] = '\0';
 }
 
-/* The supplementary groups as the kernel noted them at connect(): no name service, which could block the
-   loop, and no /proc, where the pid could be another's by now. */
-static bool in_supplementary(int fd, gid_t group)
+/* Reads the supplementary groups that the kernel noted at connect(). A name service could block the loop, and
+   in /proc the pid could belong to another process by now. */
+static bool is_in_supplementary_group(int fd, gid_t group)
 {
 	_cleanup_free_ gid_t *groups = NULL;
 	socklen_t len = 0;
@@ -54,7 +53,89 @@ enum fr_access fr_peer_access(int fd, const struct fr_peer *peer, gid_t group)
 {
 	if (peer->uid == 0 || peer->uid == geteuid())
 		return FR_ACCESS_ROOT;
-	if (group != (gid_t)-1 && (peer->gid == group || in_supplementary(fd, group)))
+	if (group != (gid_t)-1 && (peer->gid == group || is_in_supplementary_group(fd, group)))
 		return FR_ACCESS_GROUP;
 	return FR_ACCESS_ANYONE;
+}
+
+static void refill(struct fr_user *u)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+
+	u->tokens += (double)(now_ns - u->tokens_at_ns) * FR_SERVER_RATE / FR_NSEC_PER_SEC;
+	u->tokens = FR_MIN(u->tokens, (double)FR_SERVER_RATE);
+	u->tokens_at_ns = now_ns;
+}
+
+static void remove_user(struct fr_server *s, struct fr_user *u)
+{
+	LIST_REMOVE(u, link);
+	s->n_users--;
+	free(u);
+}
+
+/* Returns the entry of UID, or NULL. Removes entries without connections whose bucket is full. */
+static struct fr_user *find_user(struct fr_server *s, uid_t uid)
+{
+	struct fr_user *found = NULL;
+
+	for (struct fr_user *u = LIST_FIRST(&s->users), *next; u; u = next) {
+		next = LIST_NEXT(u, link);
+		refill(u);
+		if (u->uid == uid)
+			found = u;
+		else if (u->n_connections == 0 && u->tokens >= FR_SERVER_RATE)
+			remove_user(s, u);
+	}
+	return found;
+}
+
+static struct fr_user *add_user(struct fr_server *s, uid_t uid)
+{
+	struct fr_user *u = s->n_users < FR_SERVER_MAX_USERS ? calloc(1, sizeof(*u)) : NULL;
+
+	if (!u)
+		return NULL;
+	*u = (struct fr_user){.uid = uid, .tokens = FR_SERVER_RATE, .tokens_at_ns = fr_monotonic_ns()};
+	LIST_INSERT_HEAD(&s->users, u, link);
+	s->n_users++;
+	return u;
+}
+
+int fr_user_add_connection(struct fr_server *s, const struct fr_peer *peer, struct fr_user **ret)
+{
+	const size_t kept = peer->uid == 0 ? 0 : FR_SERVER_KEPT_FOR_ROOT;
+	struct fr_user *u = find_user(s, peer->uid);
+
+	if (s->n_connections >= FR_SERVER_MAX_CONNECTIONS - kept)
+		return -EDQUOT;
+	if (u && peer->uid != 0 && u->n_connections >= FR_SERVER_MAX_PER_USER)
+		return -EDQUOT;
+	if (!u)
+		u = add_user(s, peer->uid);
+	if (!u)
+		return -ENOMEM;
+	u->n_connections++;
+	*ret = u;
+	return 0;
+}
+
+void fr_user_remove_connection(struct fr_user *u)
+{
+	u->n_connections--;
+}
+
+bool fr_user_take_token(struct fr_user *u)
+{
+	refill(u);
+	if (u->tokens < 1)
+		return false;
+	u->tokens -= 1;
+	return true;
+}
+
+void fr_users_free(struct fr_server *s)
+{
+	while (!LIST_EMPTY(&s->users))
+		remove_user(s, LIST_FIRST(&s->users));
 }

@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * The control socket's server on an sd-event loop: Varlink's wire format (https://varlink.org: NUL-terminated
- * JSON objects with `method`, `parameters`, `more`, `oneway`; replies with `parameters`, `error`,
- * `continues`), interface io.flightrec.Recorder, and org.varlink.service so that generic tools can introspect
- * it. Main thread only, never blocks.
+ * The server of the control socket, on an sd-event loop. It speaks Varlink (https://varlink.org): calls are
+ * JSON objects with "method", "parameters", "more" and "oneway", replies have "parameters", "error" and
+ * "continues". It has the interface io.flightrec.Recorder, and org.varlink.service for generic tools. Main
+ * thread; never blocks.
  *
- * Bounded: message size, JSON depth, connections (of all, and of each user, with some that only root gets),
- * messages a second of each user, bytes waiting to be sent to a client, idle time before a first call.
+ * These are limited: the size and the depth of messages, the connections of each user and of all users (some
+ * are kept for root), the messages a second of each user, the unsent bytes of a client, and the time that a
+ * client may take to send a message.
  */
 
 #include "base/diag.h"
@@ -19,9 +20,9 @@
 #include <systemd/sd-event.h>
 
 struct fr_server;
-struct fr_call; /* one method call, until its last reply */
+struct fr_call; /* one call of a method, until its last reply */
 
-/* Who calls: SO_PEERCRED at accept. comm is read from /proc, empty where it is gone. */
+/* The process that calls, as of its connect(). COMM is empty if the process has exited. */
 struct fr_peer {
 	pid_t pid;
 	uid_t uid;
@@ -29,65 +30,67 @@ struct fr_peer {
 	char comm[16];
 };
 
-/* Whom a method is for, whatever the socket's mode; each has what those before it have. */
+/* The users that may call a method, whatever the mode of the socket. Each level includes those before it. */
 enum fr_access {
-	FR_ACCESS_ANYONE, /* who may connect: the group by default, more where the socket's mode was opened */
-	FR_ACCESS_GROUP,  /* members of the group: reads, and makes dumps */
-	FR_ACCESS_ROOT,	  /* root, and the server's own user: changes what the recorder does or has */
+	FR_ACCESS_ANYONE, /* all that can connect: by default the group */
+	FR_ACCESS_GROUP,  /* members of the group: methods that read or make dumps */
+	FR_ACCESS_ROOT,	  /* root and the user of the server: methods that change something */
 };
 
 struct fr_method {
 	const char *name; /* "io.flightrec.Recorder.Dump" */
 	enum fr_access access;
-	/* Runs in the loop. Replies now, or keeps CALL and replies later. PARAMETERS (never NULL) is borrowed
-	 * for the call. */
+	/* Runs in the loop. Replies now, or keeps CALL and replies later. PARAMETERS is never NULL, and is
+	   borrowed until the handler returns. */
 	void (*handle)(void *ctx, struct fr_call *call, const cJSON *parameters);
-	/* The parameters that it knows, ended by NULL: another one is refused, as it is a mistake that would
-	 * change what is done. NULL: any. */
+	/* The known parameters, terminated by NULL; the server refuses a call with others. NULL: any. */
 	const char *const *parameters;
 };
 
 struct fr_server_config {
-	/* All pointers are borrowed for the server's life. */
-	const char *path;  /* of the socket; made 0660 root:GROUP. A stale one is replaced, a live one is
-			      -EADDRINUSE */
-	int fd;		   /* > 0: listens already (socket activation); owned by the server from then on */
-	const char *group; /* may be unknown to the system: then root alone, said in fr_server_notice() */
+	/* All pointers are borrowed while the server lives. */
+	const char *path;  /* of the socket, created with mode 0660 for GROUP */
+	int fd;		   /* > 0: a listening socket (socket activation), which the server owns then */
+	const char *group; /* if the system does not know it, only root can connect; see fr_server_notice() */
 	const struct fr_method *methods;
 	size_t n_methods;
-	/* NULL, or asked before each method. True: it has replied, or keeps CALL and runs METHOD later. */
+	/* Called before each method; may be NULL. Returns true if it replies itself, now or later. */
 	bool (*gate)(
 		void *ctx, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
-	const char *description; /* the interface in Varlink's IDL, for GetInterfaceDescription */
+	const char *description; /* of the interface, for GetInterfaceDescription */
 	void *ctx;
 };
 
+/* Returns 0, or a negative errno with D: -EADDRINUSE if another program listens at the path, -EEXIST if the
+   path is not a socket. */
 int fr_server_new(
 	sd_event *event, const struct fr_server_config *config, struct fr_server **ret, struct fr_diag *d);
-/* Clients of calls that are open get FR_ERROR_FAILED; the calls themselves stay with who holds them, who ends
- * them as ever. */
+/* Clients with an open call get FR_ERROR_FAILED. The handlers still own these calls and end them as usual.
+   Accepts NULL; returns NULL. */
 struct fr_server *fr_server_free(struct fr_server *s);
-const char *fr_server_notice(const struct fr_server *s); /* or NULL */
+/* What an administrator should know about the socket, or NULL. Borrowed from S. */
+const char *fr_server_notice(const struct fr_server *s);
 
 const struct fr_peer *fr_call_peer(const struct fr_call *c);
-/* The client has gone: replies go nowhere, and the call should be ended. */
-bool fr_call_gone(const struct fr_call *c);
-/* Bytes of replies that the client has not taken yet. */
+/* The client has disconnected: replies go nowhere, and the handler should end the call. */
+bool fr_call_is_abandoned(const struct fr_call *c);
+/* Bytes of replies that are not sent yet. */
 size_t fr_call_backlog(const struct fr_call *c);
+/* The client called with "more". */
 bool fr_call_wants_more(const struct fr_call *c);
-/* Each consumes PARAMETERS (may be NULL: {}). reply() and error() end the call and free it; reply_more() goes
-   on. A client that has gone meanwhile is no error. */
+/* Send a reply, if the client is still connected. They consume PARAMETERS (NULL: {}). All but
+   fr_call_reply_more() end the call and free it. */
 void fr_call_reply(struct fr_call *c, cJSON *parameters);
 void fr_call_reply_more(struct fr_call *c, cJSON *parameters);
 void fr_call_error(struct fr_call *c, const char *error, cJSON *parameters);
 
-/* Errors of io.flightrec.Recorder; parameters {"what": …, "hint": …}. The client makes exit codes of them. */
+/* Errors of io.flightrec.Recorder, with the parameters {"what": …, "hint": …}. */
 #define FR_ERROR_PERMISSION "io.flightrec.Recorder.PermissionDenied"
 #define FR_ERROR_SUPPRESSED "io.flightrec.Recorder.Suppressed"
 #define FR_ERROR_NO_SPACE "io.flightrec.Recorder.NoSpace"
 #define FR_ERROR_FAILED "io.flightrec.Recorder.Failed"
-/* D's code or CODE decides which: -EPERM/-EACCES, -EAGAIN, -ENOSPC/-EDQUOT, others. Ends the call. */
+/* Ends the call with the error that fits CODE: -EPERM and -EACCES, -EAGAIN, -ENOSPC and -EDQUOT, others. The
+   text is that of D, or of CODE if D is empty. */
 void fr_call_fail(struct fr_call *c, const struct fr_diag *d, int code);
-/* "The parameter NAME is not what the interface says": org.varlink.service.InvalidParameter. Ends the call.
- */
+/* Ends the call with org.varlink.service.InvalidParameter for the parameter NAME. */
 void fr_call_invalid_parameter(struct fr_call *c, const char *name);

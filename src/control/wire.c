@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "control/wire.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -44,10 +45,62 @@ int fr_wire_next(struct fr_wire_reader *r, char **ret, size_t *ret_len)
 	return 1;
 }
 
+/* Measures the string at S, from its opening quote to the closing one. Returns 0, or -EBADMSG with D. */
+static int scan_string(const uint8_t *s, size_t len, size_t *ret_len, struct fr_diag *d)
+{
+	for (size_t i = 1, n; i < len; i += n) {
+		if (s[i] == '"') {
+			*ret_len = i + 1;
+			return 0;
+		}
+		if (s[i] < 0x20)
+			return fr_fail(d, -EBADMSG, NULL, "a string has a raw control character");
+		if (len - i >= 6 && !memcmp(s + i, "\\u0000", 6))
+			return fr_fail(d, -EBADMSG, NULL, "a string has \\u0000");
+		if (s[i] == '\\' && ++i == len)
+			break;
+		n = fr_utf8_sequence(s + i, len - i);
+		if (n == 0)
+			return fr_fail(d, -EBADMSG, NULL, "a string is not UTF-8");
+	}
+	return fr_fail(d, -EBADMSG, NULL, "a string does not end");
+}
+
+/*
+ * Checks a message before the parser gets it. The parser recurses with each level of nesting, accepts any
+ * byte in a string, and ends a string at \u0000. Strings of a message get into logs, terminals and JSON of
+ * others.
+ */
+static int scan(const char *text, size_t len, struct fr_diag *d)
+{
+	const uint8_t *s = (const uint8_t *)text;
+	unsigned depth = 0;
+
+	for (size_t i = 0, n; i < len; i += n) {
+		n = 1;
+		if (s[i] == '"') {
+			int r = scan_string(s + i, len - i, &n, d);
+
+			if (r < 0)
+				return r;
+		} else if (s[i] == '{' || s[i] == '[') {
+			if (++depth > FR_WIRE_MAX_DEPTH)
+				return fr_fail(d, -EBADMSG, NULL, "more than %u levels of nesting",
+					FR_WIRE_MAX_DEPTH);
+		} else if (s[i] == '}' || s[i] == ']') {
+			if (depth-- == 0)
+				return fr_fail(d, -EBADMSG, NULL, "a bracket closes that was not opened");
+		} else if (s[i] >= 0x80 || s[i] == '\0') {
+			return fr_fail(d, -EBADMSG, NULL, "byte 0x%02x is not allowed here", s[i]);
+		}
+	}
+	return 0;
+}
+
 int fr_wire_parse(const char *text, size_t len, cJSON **ret, struct fr_diag *d)
 {
 	cJSON *json;
-	int r = fr_wire_scan(text, len, d);
+	int r = scan(text, len, d);
 
 	if (r < 0)
 		return r;
@@ -60,7 +113,7 @@ int fr_wire_parse(const char *text, size_t len, cJSON **ret, struct fr_diag *d)
 	return 0;
 }
 
-/* One member of a message: where to put it. */
+/* A member that a message may have, and where its value goes: one of the pointers is set. */
 struct member {
 	const char *name;
 	const char **string;
@@ -120,9 +173,9 @@ int fr_wire_decode_call(const cJSON *message, struct fr_wire_call *ret, struct f
 	if (r < 0)
 		return r;
 	if (!call.method)
-		return fr_fail(d, -EBADMSG, NULL, "there is no member 'method'");
+		return fr_fail(d, -EBADMSG, NULL, "the member 'method' is missing");
 	if (upgrade)
-		return fr_fail(d, -EBADMSG, NULL, "'upgrade' is not offered");
+		return fr_fail(d, -EBADMSG, NULL, "'upgrade' is not supported");
 	if (call.more && call.oneway)
 		return fr_fail(d, -EBADMSG, NULL, "'more' and 'oneway' exclude each other");
 	*ret = call;

@@ -2,10 +2,9 @@
 
 /*
  * Both sections are a u32 count and that many entries (tools/perf/util/header.c, bpf-utils.h):
- *   BPF_PROG_INFO  { u32 info_len, data_len; u64 arrays; struct bpf_prog_info; u8 data[data_len] }, where
- *                  each pointer of the info whose array is in DATA is its offset there, and ARRAYS has a bit
- *                  for it
- *   BPF_BTF        { u32 id, size; u8 data[size] }
+ *   BPF_PROG_INFO  { u32 info_len, data_len; u64 arrays; struct bpf_prog_info; u8 data[data_len] }
+ *                  A bit in `arrays` says that DATA holds this array of the info. Its pointer in the info is
+ * then an offset in DATA. BPF_BTF        { u32 id, size; u8 data[size] }
  */
 
 #include "dump/bpf.h"
@@ -20,29 +19,33 @@
 #define PROGRAMS_MAX 1024u
 #define ARRAY_MAX (1u << 20)	/* bytes of one array of one program */
 #define SECTION_MAX (16u << 20) /* bytes of either section */
-/* Readers refuse an info that is longer than the one they were built with; this is as much as the first of
-   them know, and they fill the rest with zeros. */
+/* Readers refuse an info that is longer than the one they were built with, and fill a shorter one with zeros.
+   All readers know this much of it. */
 #define INFO_LEN offsetof(struct bpf_prog_info, recursion_misses)
 
-/* perf's order (enum perf_bpil_array_types). Those that tell nothing of the machine code are left out. */
 struct array {
+	unsigned bit;	       /* enum perf_bpil_array_types */
 	size_t pointer, count; /* members of the info */
-	size_t rec_size;       /* member; 0: ELEMENT is the size */
+	size_t rec_size;       /* the member with the size of an element; 0: ELEMENT is the size */
 	size_t element;
 };
 
 #define MEMBER(m) offsetof(struct bpf_prog_info, m)
 
+/* The arrays that describe machine code. Bits 1 and 2, xlated instructions and map ids, do not. */
 static const struct array arrays[] = {
-	{MEMBER(jited_prog_insns), MEMBER(jited_prog_len), 0, 1},
-	{0, 0, 0, 0}, /* xlated instructions */
-	{0, 0, 0, 0}, /* map ids */
-	{MEMBER(jited_ksyms), MEMBER(nr_jited_ksyms), 0, sizeof(uint64_t)},
-	{MEMBER(jited_func_lens), MEMBER(nr_jited_func_lens), 0, sizeof(uint32_t)},
-	{MEMBER(func_info), MEMBER(nr_func_info), MEMBER(func_info_rec_size), 0},
-	{MEMBER(line_info), MEMBER(nr_line_info), MEMBER(line_info_rec_size), 0},
-	{MEMBER(jited_line_info), MEMBER(nr_jited_line_info), MEMBER(jited_line_info_rec_size), 0},
-	{MEMBER(prog_tags), MEMBER(nr_prog_tags), 0, BPF_TAG_SIZE},
+	{0, MEMBER(jited_prog_insns), MEMBER(jited_prog_len), 0, 1},
+	{3, MEMBER(jited_ksyms), MEMBER(nr_jited_ksyms), 0, sizeof(uint64_t)},
+	{4, MEMBER(jited_func_lens), MEMBER(nr_jited_func_lens), 0, sizeof(uint32_t)},
+	{5, MEMBER(func_info), MEMBER(nr_func_info), MEMBER(func_info_rec_size), 0},
+	{6, MEMBER(line_info), MEMBER(nr_line_info), MEMBER(line_info_rec_size), 0},
+	{7, MEMBER(jited_line_info), MEMBER(nr_jited_line_info), MEMBER(jited_line_info_rec_size), 0},
+	{8, MEMBER(prog_tags), MEMBER(nr_prog_tags), 0, BPF_TAG_SIZE},
+};
+
+struct section {
+	struct fr_buf entries;
+	uint32_t n;
 };
 
 static uint32_t get_u32(const struct bpf_prog_info *info, size_t at)
@@ -53,18 +56,24 @@ static uint32_t get_u32(const struct bpf_prog_info *info, size_t at)
 	return v;
 }
 
-static void put(struct bpf_prog_info *info, size_t at, const void *v, size_t size)
+static void set_u32(struct bpf_prog_info *info, size_t at, uint32_t v)
 {
-	memcpy((char *)info + at, v, size);
+	memcpy((char *)info + at, &v, sizeof(v));
 }
 
-static size_t element_of(const struct bpf_prog_info *info, const struct array *a)
+static void set_u64(struct bpf_prog_info *info, size_t at, uint64_t v)
+{
+	memcpy((char *)info + at, &v, sizeof(v));
+}
+
+static size_t element_size(const struct bpf_prog_info *info, const struct array *a)
 {
 	return a->rec_size ? get_u32(info, a->rec_size) : a->element;
 }
 
-/* Room for the arrays that INFO counts, in DATA; INFO then asks for them. RET_BITS: which. */
-static int make_room(const struct bpf_prog_info *counts, struct bpf_prog_info *info, struct fr_buf *data,
+/* Make room in DATA for the arrays that COUNTS announces, at AT. INFO becomes a request for them. Returns 0
+   with their bits, or -ENOMEM. */
+static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_info *info, struct fr_buf *data,
 	size_t at[static FR_ARRAY_SIZE(arrays)], uint64_t *ret_bits)
 {
 	uint64_t bits = 0;
@@ -72,43 +81,57 @@ static int make_room(const struct bpf_prog_info *counts, struct bpf_prog_info *i
 	*info = (struct bpf_prog_info){0};
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++) {
 		const struct array *a = &arrays[i];
-		uint32_t count = a->pointer ? get_u32(counts, a->count) : 0, rec = 0;
-		uint64_t bytes = (uint64_t)count * (a->pointer ? element_of(counts, a) : 0);
+		const uint32_t count = get_u32(counts, a->count);
+		const uint64_t bytes = (uint64_t)count * element_size(counts, a);
 
 		if (bytes == 0 || bytes > ARRAY_MAX)
 			continue;
 		at[i] = data->len;
 		if (fr_buf_append_zero(data, FR_ALIGN_UP(bytes, 8)) < 0)
 			return -ENOMEM;
-		put(info, a->count, &count, sizeof(count));
-		rec = a->rec_size ? get_u32(counts, a->rec_size) : 0;
+		set_u32(info, a->count, count);
 		if (a->rec_size)
-			put(info, a->rec_size, &rec, sizeof(rec));
-		bits |= 1ULL << i;
+			set_u32(info, a->rec_size, get_u32(counts, a->rec_size));
+		bits |= 1ULL << a->bit;
 	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
-		if (bits & 1ULL << i) {
-			uint64_t p = (uintptr_t)(data->data + at[i]);
-
-			put(info, arrays[i].pointer, &p, sizeof(p));
-		}
+		if (bits & 1ULL << arrays[i].bit)
+			set_u64(info, arrays[i].pointer, (uintptr_t)(data->data + at[i]));
 	*ret_bits = bits;
 	return 0;
 }
 
-/* Whether the program is still what it was a moment ago, as far as the arrays go. */
-static bool fits(const struct bpf_prog_info *counts, const struct bpf_prog_info *info, uint64_t bits)
+/* The arrays of INFO are those that COUNTS announced: the program did not change in between. */
+static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_prog_info *info, uint64_t bits)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
-		if (bits & 1ULL << i &&
+		if (bits & 1ULL << arrays[i].bit &&
 			(get_u32(info, arrays[i].count) > get_u32(counts, arrays[i].count) ||
-				element_of(info, &arrays[i]) != element_of(counts, &arrays[i])))
+				element_size(info, &arrays[i]) != element_size(counts, &arrays[i])))
 			return false;
 	return true;
 }
 
-/* Append the program behind FD; its BTF's id, or 0. 0; 1: left out; -ENOMEM. */
-static int add_program(int fd, struct fr_buf *to, uint32_t *ret_btf)
+/* Append an entry of three parts, if S has room for it. The entry is not counted on failure. Returns 0 or
+ * -ENOMEM. */
+static int append_entry(struct section *s, const void *head, size_t head_len, const void *info,
+	size_t info_len, const struct fr_buf *data)
+{
+	struct fr_buf *b = &s->entries;
+
+	if (b->len + head_len + info_len + data->len > SECTION_MAX)
+		return 0;
+	if (fr_buf_reserve(b, head_len + info_len + data->len) < 0)
+		return -ENOMEM;
+	s->n++;
+	(void)fr_buf_append(b, head, head_len);
+	(void)fr_buf_append(b, info, info_len);
+	return fr_buf_append(b, data->data, data->len);
+}
+
+/* Append the program FD. A program that cannot be read is left out. RET_BTF: the id of its BTF, or 0. Returns
+   0 or -ENOMEM. */
+static int add_program(int fd, struct section *programs, uint32_t *ret_btf)
 {
 	struct bpf_prog_info counts = {0}, info;
 	_cleanup_buf_ struct fr_buf data = {0};
@@ -117,33 +140,30 @@ static int add_program(int fd, struct fr_buf *to, uint32_t *ret_btf)
 	uint64_t bits;
 
 	if (bpf_obj_get_info_by_fd(fd, &counts, &len) < 0)
-		return 1;
-	if (make_room(&counts, &info, &data, at, &bits) < 0)
+		return 0;
+	if (request_arrays(&counts, &info, &data, at, &bits) < 0)
 		return -ENOMEM;
 	len = sizeof(info);
-	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || !fits(&counts, &info, bits))
-		return 1;
-	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++) {
-		uint64_t offset = bits & 1ULL << i ? at[i] : 0;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || !is_unchanged(&counts, &info, bits))
+		return 0;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
+		set_u64(&info, arrays[i].pointer, bits & 1ULL << arrays[i].bit ? at[i] : 0);
 
-		if (arrays[i].pointer)
-			put(&info, arrays[i].pointer, &offset, sizeof(offset));
-	}
-	if (to->len + data.len + sizeof(info) > SECTION_MAX)
-		return 1;
-	if (fr_buf_reserve(to, 16 + INFO_LEN + data.len) < 0)
-		return -ENOMEM;
-	(void)fr_buf_append_u32(to, INFO_LEN);
-	(void)fr_buf_append_u32(to, (uint32_t)data.len);
-	(void)fr_buf_append_u64(to, bits);
-	(void)fr_buf_append(to, &info, INFO_LEN);
-	(void)fr_buf_append(to, data.data, data.len);
-	*ret_btf = info.btf_id;
-	return 0;
+	/* The entry's head. */
+	const struct {
+		uint32_t info_len, data_len;
+		uint64_t arrays;
+	} head = {INFO_LEN, (uint32_t)data.len, bits};
+
+	const uint32_t before = programs->n;
+	int r = append_entry(programs, &head, sizeof(head), &info, INFO_LEN, &data);
+
+	*ret_btf = programs->n > before ? info.btf_id : 0;
+	return r;
 }
 
-/* Same returns. */
-static int add_btf(uint32_t id, struct fr_buf *to)
+/* Append the BTF object ID. An object that cannot be read is left out. Returns 0 or -ENOMEM. */
+static int add_btf(uint32_t id, struct section *btfs)
 {
 	_cleanup_close_ int fd = bpf_btf_get_fd_by_id(id);
 	_cleanup_buf_ struct fr_buf data = {0};
@@ -152,79 +172,72 @@ static int add_btf(uint32_t id, struct fr_buf *to)
 
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || info.btf_size == 0 ||
 		info.btf_size > ARRAY_MAX)
-		return 1;
+		return 0;
 	size = info.btf_size;
 	if (fr_buf_append_zero(&data, size) < 0)
 		return -ENOMEM;
 	info = (struct bpf_btf_info){.btf = (uintptr_t)data.data, .btf_size = size};
 	len = sizeof(info);
-	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || info.btf_size != size ||
-		to->len + size > SECTION_MAX)
-		return 1;
-	if (fr_buf_reserve(to, 8 + size) < 0)
-		return -ENOMEM;
-	(void)fr_buf_append_u32(to, id);
-	(void)fr_buf_append_u32(to, size);
-	return fr_buf_append(to, data.data, size);
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || info.btf_size != size)
+		return 0;
+
+	const uint32_t head[] = {id, size};
+
+	return append_entry(btfs, head, sizeof(head), NULL, 0, &data);
 }
 
-struct ids {
-	uint32_t v[PROGRAMS_MAX];
-	size_t n;
-};
-
-/* 1: new. */
-static bool remember(struct ids *ids, uint32_t id)
+static bool is_known(const uint32_t *ids, size_t n, uint32_t id)
 {
-	for (size_t i = 0; i < ids->n; i++)
-		if (ids->v[i] == id)
-			return false;
-	if (ids->n == PROGRAMS_MAX)
-		return false;
-	ids->v[ids->n++] = id;
-	return true;
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] == id)
+			return true;
+	return false;
 }
 
-static int gather(struct fr_buf *programs, struct fr_buf *btfs, uint32_t *ret_programs, uint32_t *ret_btfs)
+/* Each program, and each BTF object once. */
+static int collect(struct section *programs, struct section *btfs)
 {
-	_cleanup_free_ struct ids *seen = calloc(1, sizeof(*seen));
+	_cleanup_free_ uint32_t *ids = calloc(PROGRAMS_MAX, sizeof(*ids)); /* of BTF */
+	size_t n_ids = 0;
 	uint32_t id = 0;
-	int r = seen ? 0 : -ENOMEM;
+	int r = ids ? 0 : -ENOMEM;
 
-	*ret_programs = *ret_btfs = 0;
-	for (unsigned i = 0; i < PROGRAMS_MAX && r >= 0 && bpf_prog_get_next_id(id, &id) == 0; i++) {
+	for (unsigned i = 0; i < PROGRAMS_MAX && r == 0 && bpf_prog_get_next_id(id, &id) == 0; i++) {
 		_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
 		uint32_t btf = 0;
 
-		r = fd < 0 ? 1 : add_program(fd, programs, &btf);
-		*ret_programs += r == 0;
-		if (r == 0 && btf && remember(seen, btf)) {
+		if (fd >= 0)
+			r = add_program(fd, programs, &btf);
+		if (r == 0 && btf && !is_known(ids, n_ids, btf)) {
+			ids[n_ids++] = btf;
 			r = add_btf(btf, btfs);
-			*ret_btfs += r == 0;
 		}
 	}
-	return r < 0 ? r : 0;
+	return r;
 }
 
-static int set_section(struct fr_session *s, enum fr_feature f, uint32_t n, const struct fr_buf *entries)
+static int set_feature(struct fr_session *s, enum fr_feature f, const struct section *section)
 {
 	struct fr_buf *to = &s->features[f];
 	int r;
 
-	if (n == 0)
+	if (section->n == 0)
 		return 0;
 	fr_buf_deinit(to);
-	r = fr_buf_append_u32(to, n);
-	return r < 0 ? r : fr_buf_append(to, entries->data, entries->len);
+	r = fr_buf_append_u32(to, section->n);
+	return r < 0 ? r : fr_buf_append(to, section->entries.data, section->entries.len);
 }
 
 int fr_dump_add_bpf(struct fr_session *s)
 {
-	_cleanup_buf_ struct fr_buf programs = {0}, btfs = {0};
-	uint32_t n_programs, n_btfs;
-	int r = gather(&programs, &btfs, &n_programs, &n_btfs);
+	struct section programs = {0}, btfs = {0};
+	int r = collect(&programs, &btfs);
 
 	if (r == 0)
-		r = set_section(s, FR_FEATURE_BPF_PROG_INFO, n_programs, &programs);
-	return r < 0 ? r : set_section(s, FR_FEATURE_BPF_BTF, n_btfs, &btfs);
+		r = set_feature(s, FR_FEATURE_BPF_PROG_INFO, &programs);
+	if (r == 0)
+		r = set_feature(s, FR_FEATURE_BPF_BTF, &btfs);
+	fr_buf_deinit(&programs.entries);
+	fr_buf_deinit(&btfs.entries);
+	return r;
 }

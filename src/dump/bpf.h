@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside dump/: the BPF programs that live as the dump is made. */
+/* Inside dump/: the BPF programs that are loaded while the dump is made. */
 
 #include "perfdata/session.h"
 
-/* Set S's BPF_PROG_INFO and BPF_BTF. Where the kernel does not let us look, or nothing is loaded, S stays
-   without them. 0 or -ENOMEM. */
+/* Set the feature sections BPF_PROG_INFO and BPF_BTF of S. S stays without them if the kernel refuses, or if
+   no program is loaded. Returns 0 or -ENOMEM. */
 int fr_dump_add_bpf(struct fr_session *s);

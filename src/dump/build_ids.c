@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* uthash's way out of an allocation that fails. */
+/* uthash then reports a failed allocation, and does not end the program. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -25,17 +25,17 @@
 
 struct entry {
 	UT_hash_handle hh;
-	uint8_t file[24]; /* device and inode of the one that keeps the name */
+	uint8_t file[24]; /* device and inode of the file that keeps the path */
 	bool has_file;
 	uint8_t id[FR_BUILD_ID_MAX];
-	int id_len; /* 0 or less: none is known */
+	int id_len; /* 0 or less: the build-id is not known */
 	char path[];
 };
 
 struct fr_build_ids {
 	struct entry *paths;
 	bool vdso;
-	struct fr_early_ids *early, *own; /* of files whose records bring no build-id */
+	struct fr_early_ids *early, *own; /* for files whose map records have no build-id */
 };
 
 int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret)
@@ -45,8 +45,7 @@ int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids 
 	if (!b)
 		return -ENOMEM;
 	b->vdso = vdso;
-	if (!early)
-		b->own = fr_early_ids_new();
+	b->own = early ? NULL : fr_early_ids_new();
 	b->early = early ? early : b->own;
 	if (!b->early) {
 		fr_build_ids_free(b);
@@ -63,7 +62,7 @@ struct fr_build_ids *fr_build_ids_free(struct fr_build_ids *b)
 	if (!b)
 		return NULL;
 	e = b->paths;
-	HASH_CLEAR(hh, b->paths); /* the table; the entries stay a list */
+	HASH_CLEAR(hh, b->paths); /* this frees the table; the entries stay a list */
 	while (e) {
 		struct entry *next = e->hh.next;
 
@@ -75,8 +74,8 @@ struct fr_build_ids *fr_build_ids_free(struct fr_build_ids *b)
 	return NULL;
 }
 
-/* 1: new, 0: known, -ENOMEM. RET (may be NULL) is the entry. */
-static int remember(/* NOLINT(readability-function-size): uthash's macros */
+/* Find or add the entry of PATH. RET may be NULL. Returns 1: it is new; 0: it was known; -ENOMEM. */
+static int find_or_add(/* NOLINT(readability-function-size): uthash's macros */
 	struct fr_build_ids *b, const char *path, struct entry **ret)
 {
 	size_t len = strlen(path);
@@ -101,16 +100,16 @@ static int remember(/* NOLINT(readability-function-size): uthash's macros */
 	return 1;
 }
 
-static int add(
+static int add_build_id(
 	struct fr_session *s, uint16_t cpumode, int32_t pid, const uint8_t *id, size_t size, const char *path)
 {
 	int r = fr_feature_add_build_id(s, cpumode, pid, id, size, path);
 
-	/* A path or an id that the section cannot hold: perf then looks at the file itself. */
+	/* If the section cannot hold this path or id, perf reads the file itself. */
 	return r == -ENOMEM ? r : 0;
 }
 
-/* "/lib/…/snd-pcm.ko.xz", "[snd_pcm]" → "snd_pcm", as /sys/module has it. */
+/* Turn "/lib/…/snd-pcm.ko.xz" or "[snd_pcm]" into "snd_pcm", the name in /sys/module. */
 static bool module_name(const char *path, char *ret, size_t size)
 {
 	const char *base = strrchr(path, '/');
@@ -128,7 +127,7 @@ static bool module_name(const char *path, char *ret, size_t size)
 	return true;
 }
 
-/* The map of the kernel or of a module. */
+/* MAP is the name in a map record of the kernel or of a module. */
 static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const char *map)
 {
 	_cleanup_buf_ struct fr_buf notes = {0};
@@ -142,19 +141,20 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 			return 0;
 		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", name);
 	}
-	r = remember(b, kernel ? KERNEL_MAP : map, NULL);
+	r = find_or_add(b, kernel ? KERNEL_MAP : map, NULL);
 	if (r <= 0)
 		return r;
 	r = fr_read_file(AT_FDCWD, path, NOTES_MAX, &notes);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	r = fr_build_id_from_notes(notes.data, notes.len, 4, id);
-	return r < 0 ? 0 : add(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
+	return r < 0 ? 0
+		     : add_build_id(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
 }
 
-/* Whether the name of M is here that of the file that M maps, as a reader looks here, too, and the file still
-   has the build-id ID (SIZE 0 or less: not known). 1; 0: no; or a negative errno. */
-static int is_here(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
+/* Check whether a reader here finds at M's path the file that M maps, still with the build-id ID (SIZE 0 or
+   less: not known). Returns 1: yes; 0: no; or a negative errno. */
+static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const struct fr_file_id file = {m->ino, m->ino_generation};
 	uint8_t now[FR_BUILD_ID_MAX];
@@ -163,14 +163,14 @@ static int is_here(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 
 	if (fd < 0)
 		return fd;
-	if (!fr_file_is(fd, st.st_ino, &file))
+	if (!fr_file_has_id(fd, st.st_ino, &file))
 		return 0;
 	return size <= 0 || (fr_build_id_read(fd, now) == size && memcmp(id, now, (size_t)size) == 0);
 }
 
-/* M again, under a name that no file has and that the kernel uses for such maps. ID: its build-id, or NULL.
- */
-static int follow(const struct fr_record_mmap2 *m, const uint8_t *id, size_t size, struct fr_buf *ret)
+/* Append M again, under a name that no file has and that the kernel uses for such maps. ID: its build-id, or
+ * NULL. */
+static int append_renamed(const struct fr_record_mmap2 *m, const uint8_t *id, size_t size, struct fr_buf *ret)
 {
 	struct fr_emit e = {ret, fr_record_time(&m->header), fr_record_id(&m->header)};
 	const struct fr_map_range range = {m->addr, m->len, m->pgoff, m->prot, m->flags};
@@ -194,30 +194,30 @@ static bool is_deleted(const char *name)
 	return n > suffix && strcmp(name + n - suffix, DELETED) == 0;
 }
 
-/* Of the files that have had a name, whether it is M's that keeps it: the one that has it here, or where none
-   has, the first whose build-id keeps a reader from taking one that comes. */
-static bool keeps_name(const struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
+/* Several files may have had one path. The file that has it here keeps it. If none has it, the first file
+   with a known build-id keeps it: the build-id stops a reader from taking a later file. */
+static bool keeps_path(const struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
-	const int here = is_here(m, id, size);
+	const int here = check_path(m, id, size);
 
-	/* Who may not look does not know, and leaves it to the reader. */
+	/* Without the permission to look, leave the decision to the reader. */
 	if (here != 0 && here != -ENOENT && here != -ENOEXEC)
 		return true;
 	return here < 0 && size > 0 && !e->has_file;
 }
 
-/* The file that keeps the name was written in place, and M is of another version of it. Where none has been
-   seen, nothing is read: there may be many maps. */
+/* The file that keeps the path was written in place, and M maps another version of it. This reads no file,
+   because there may be many maps. */
 static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
 	uint8_t *id, int *size)
 {
-	*size = fr_early_ids_known(b->early, m, id);
+	*size = fr_early_ids_find_known(b->early, m, id);
 	return *size > 0 && e->id_len > 0 &&
 	       (*size != e->id_len || memcmp(id, e->id, (size_t)e->id_len) != 0);
 }
 
-/* The file of M keeps the name. */
-static int keep_name(
+/* Note that the file of M keeps the path. */
+static int keep_path(
 	struct fr_session *s, struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const bool first = !e->has_file;
@@ -228,17 +228,18 @@ static int keep_name(
 	if (size <= 0)
 		return 0;
 	memcpy(e->id, id, (size_t)size);
-	return first ? add(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename) : 0;
+	return first ? add_build_id(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename) : 0;
 }
 
-/* A reader has one object for each path, with the build-id of the table; where the table has none, it opens
-   what has the name when it looks. So no two files go by one name. */
-static int collect_unknown(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m,
+/* A reader has one object for each path. It takes the build-id from the feature section, or else from the
+   file that has the path when it looks. So no two files may share a path in a dump. M has no build-id of its
+   own. */
+static int collect_by_file(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m,
 	struct fr_buf *ret_follow)
 {
 	uint8_t id[FR_BUILD_ID_MAX];
 	struct entry *e;
-	int size, r = remember(b, m->filename, &e);
+	int size, r = find_or_add(b, m->filename, &e);
 
 	if (r < 0)
 		return r;
@@ -247,12 +248,12 @@ static int collect_unknown(struct fr_build_ids *b, struct fr_session *s, const s
 			return 0;
 	} else {
 		size = fr_early_ids_find(b->early, m, id);
-		if (keeps_name(e, m, id, size))
-			return keep_name(s, e, m, id, size);
+		if (keeps_path(e, m, id, size))
+			return keep_path(s, e, m, id, size);
 	}
 	if (!ret_follow || !(m->prot & PROT_EXEC) || is_deleted(m->filename))
 		return 0;
-	return follow(m, size > 0 ? id : NULL, (size_t)FR_MAX(size, 0), ret_follow);
+	return append_renamed(m, size > 0 ? id : NULL, (size_t)FR_MAX(size, 0), ret_follow);
 }
 
 static int collect_file(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m,
@@ -272,19 +273,19 @@ static int collect_file(struct fr_build_ids *b, struct fr_session *s, const stru
 	if (inlined && (m->build_id_size == 0 || m->build_id_size > sizeof(m->build_id)))
 		return 0;
 	if (!inlined && !vdso)
-		return collect_unknown(b, s, m, ret_follow);
-	r = remember(b, m->filename, NULL);
+		return collect_by_file(b, s, m, ret_follow);
+	r = find_or_add(b, m->filename, NULL);
 	if (r <= 0)
 		return r;
 	if (inlined)
 		memcpy(id, m->build_id, (size_t)(size = m->build_id_size));
 	else
-		size = fr_vdso(&data, &data_size, id);
-	return size <= 0 ? 0 : add(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename);
+		size = fr_vdso_find(&data, &data_size, id);
+	return size <= 0 ? 0 : add_build_id(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename);
 }
 
-/* Whether the NAME at the end of a record has its NUL inside. */
-static bool ends(const struct perf_event_header *h, const char *name)
+/* The NAME at the end of record H has a NUL within the record. */
+static bool is_terminated(const struct perf_event_header *h, const char *name)
 {
 	const char *end = (const char *)h + h->size - sizeof(struct fr_sample_id);
 
@@ -303,10 +304,11 @@ int fr_build_ids_collect(struct fr_build_ids *b, struct fr_session *s, const voi
 		const struct fr_record_mmap *map = (const void *)h;
 		const struct fr_record_mmap2 *map2 = (const void *)h;
 
-		if (h->type == PERF_RECORD_MMAP && mode == PERF_RECORD_MISC_KERNEL && ends(h, map->filename))
+		if (h->type == PERF_RECORD_MMAP && mode == PERF_RECORD_MISC_KERNEL &&
+			is_terminated(h, map->filename))
 			r = collect_kernel(b, s, map->filename);
 		else if (h->type == PERF_RECORD_MMAP2 && mode == PERF_RECORD_MISC_USER &&
-			 ends(h, map2->filename))
+			 is_terminated(h, map2->filename))
 			r = collect_file(b, s, map2, ret_follow);
 	}
 	return r;

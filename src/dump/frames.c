@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Of a frame's two sections the window takes
- *   - samples: those with a time in it;
- *   - side-band: all up to its end, since what happened before it is what samples in it are named by.
- * A section that lies in it as a whole is passed on as it is; else it is opened, cut and packed again.
+ * The window takes from the two sections of a frame:
+ *   - samples whose time is in the window;
+ *   - side-band up to the end of the window, because older side-band names the samples in it.
+ * A section that the window takes as a whole is copied as it is. Any other section is decompressed, filtered,
+ * and compressed again.
  */
 
 #include "dump/frames.h"
@@ -14,43 +15,43 @@
 #include <string.h>
 #include <zstd.h>
 
-enum part { NONE, SOME, ALL };
+enum coverage { NONE, PARTIAL, WHOLE };
 
 struct section {
 	const void *zstd;
 	size_t len;
 	uint32_t raw, records;
 	uint64_t first_ns, last_ns;
-	uint64_t from_ns, to_ns; /* what the window takes */
+	uint64_t from_ns, to_ns; /* the window takes records of these times */
 	bool samples;
 };
 
-static struct section samples_of(const struct fr_frame *f, const struct fr_dump_params *p)
+static struct section samples_section(const struct fr_frame *f, const struct fr_dump_params *p)
 {
 	return (struct section){f->samples, f->samples_len, f->samples_raw, f->n_samples, f->first_ns,
 		f->last_ns, p->from_ns, p->to_ns, true};
 }
 
-static struct section sideband_of(const struct fr_frame *f, const struct fr_dump_params *p)
+static struct section sideband_section(const struct fr_frame *f, const struct fr_dump_params *p)
 {
 	return (struct section){f->sideband, f->sideband_len, f->sideband_raw, f->n_sideband,
 		f->sideband_first_ns, f->sideband_last_ns, 0, p->to_ns, false};
 }
 
-static enum part part_of(const struct section *s)
+static enum coverage coverage_of(const struct section *s)
 {
-	/* A FINISHED_ROUND alone, which no window is in the way of. */
+	/* A section without records holds a FINISHED_ROUND, which is in every window. */
 	if (s->records == 0)
-		return s->len ? ALL : NONE;
+		return s->len ? WHOLE : NONE;
 	if (s->last_ns < s->from_ns || s->first_ns > s->to_ns)
 		return NONE;
-	return s->first_ns >= s->from_ns && s->last_ns <= s->to_ns ? ALL : SOME;
+	return s->first_ns >= s->from_ns && s->last_ns <= s->to_ns ? WHOLE : PARTIAL;
 }
 
 static void plan_section(
 	const struct section *s, const struct fr_dump_params *params, struct fr_frames_plan *plan)
 {
-	if (part_of(s) == NONE)
+	if (coverage_of(s) == NONE)
 		return;
 	if (s->records)
 		plan->oldest_ns = FR_MIN(plan->oldest_ns, FR_MAX(s->first_ns, s->from_ns));
@@ -65,7 +66,8 @@ void fr_frames_plan(
 	*ret = (struct fr_frames_plan){.oldest_ns = UINT64_MAX};
 	fr_snapshot_keep_pinned(snapshot, true);
 	while (fr_snapshot_next(snapshot, &frame) > 0) {
-		struct section samples = samples_of(&frame, params), sideband = sideband_of(&frame, params);
+		const struct section samples = samples_section(&frame, params),
+				     sideband = sideband_section(&frame, params);
 
 		plan_section(&samples, params, ret);
 		plan_section(&sideband, params, ret);
@@ -76,14 +78,15 @@ void fr_frames_plan(
 
 int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, struct fr_file_writer *out,
 	struct fr_session *session, struct fr_build_ids *build_ids, struct fr_jit *jit,
-	struct fr_marks *marks)
+	struct fr_trigger_samples *trigger_samples, struct fr_dump_result *result)
 {
 	*f = (struct fr_frames){.params = params,
 		.out = out,
 		.session = session,
 		.build_ids = build_ids,
 		.jit = jit,
-		.marks = marks};
+		.trigger_samples = trigger_samples,
+		.result = result};
 	f->packed_cap = ZSTD_compressBound(params->section_max);
 	f->raw = malloc(params->section_max);
 	f->packed = malloc(f->packed_cap);
@@ -105,106 +108,106 @@ void fr_frames_deinit(struct fr_frames *f)
 	*f = (struct fr_frames){0};
 }
 
-static void count(struct fr_frames *f, const struct section *s, const struct fr_section_kept *kept)
+static void count_records(struct fr_frames *f, const struct section *s, const struct fr_section_kept *kept)
 {
+	struct fr_dump_result *r = f->result;
+
 	if (!s->samples) {
-		f->sideband += kept->records;
+		r->sideband += kept->records;
 		return;
 	}
 	if (kept->records == 0)
 		return;
-	f->first_ns = f->samples ? FR_MIN(f->first_ns, kept->first_ns) : kept->first_ns;
-	f->last_ns = FR_MAX(f->last_ns, kept->last_ns);
-	f->samples += kept->records;
+	r->from_ns = r->samples ? FR_MIN(r->from_ns, kept->first_ns) : kept->first_ns;
+	r->to_ns = FR_MAX(r->to_ns, kept->last_ns);
+	r->samples += kept->records;
 }
 
-/* Records that were taken out of their frame, as a frame of their own or plain. */
-static int write_opened(struct fr_frames *f, size_t len)
+static int write_compressed(struct fr_frames *f, const void *zstd, size_t len, size_t raw_len)
+{
+	f->raw_bytes += raw_len;
+	f->packed_bytes += len;
+	return fr_file_write_frame(f->out, zstd, len);
+}
+
+/* Write the LEN bytes of f->raw: compressed if the dump is compressed and they can be, else plain. */
+static int write_raw(struct fr_frames *f, size_t len)
 {
 	size_t n;
 
 	if (!f->params->compress)
-		return fr_file_records(f->out, f->raw, len);
+		return fr_file_write_records(f->out, f->raw, len);
 	n = ZSTD_compressCCtx(f->pack, f->packed, f->packed_cap, f->raw, len, f->params->level);
 	if (ZSTD_isError(n))
-		return fr_file_records(f->out, f->raw, len);
-	f->raw_bytes += len;
-	f->packed_bytes += n;
-	return fr_file_compressed(f->out, f->packed, n);
+		return fr_file_write_records(f->out, f->raw, len);
+	return write_compressed(f, f->packed, n, len);
 }
 
-static int write_as_it_is(struct fr_frames *f, const struct section *s)
+/* Find the files and the run-time code that the side-band in f->raw names. */
+static int collect_names(struct fr_frames *f, size_t len)
 {
-	f->raw_bytes += s->raw;
-	f->packed_bytes += s->len;
-	return fr_file_compressed(f->out, s->zstd, s->len);
+	int r = fr_build_ids_collect(f->build_ids, f->session, f->raw, len, &f->jit_maps);
+
+	return r < 0 ? r : fr_jit_append_maps(f->jit, f->raw, len, &f->jit_maps);
 }
 
-/* 1: the section is not whole, and nothing of it was written. */
+/* Returns 0; 1: the section is damaged and nothing of it was written; or a negative errno. */
 static int write_section(struct fr_frames *f, const struct section *s)
 {
-	enum part part = part_of(s);
+	enum coverage coverage = coverage_of(s);
 	bool strip = s->samples && f->params->strip_rounds;
-	bool as_it_is = part == ALL && !strip && f->params->compress;
+	bool copied = coverage == WHOLE && !strip && f->params->compress;
 	struct fr_section_kept kept = {s->records, s->first_ns, s->last_ns};
 	ssize_t n = 0;
-	int r;
+	int r = 0;
 
-	if (part == NONE)
+	if (coverage == NONE)
 		return 0;
-	/* Side-band is opened even where it passes as it is: it names the files whose build-ids are wanted.
-	 */
-	if (!as_it_is || !s->samples)
-		n = fr_section_open(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
-	if (n >= 0 && (part == SOME || strip))
+	/* Side-band is always decompressed, because it names files and run-time code. */
+	if (!copied || !s->samples)
+		n = fr_section_decompress(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
+	if (n >= 0 && (coverage == PARTIAL || strip))
 		n = fr_section_filter(f->raw, (size_t)n, s->from_ns, s->to_ns, strip, &kept);
 	if (n < 0)
 		return n == -EBADMSG ? 1 : (int)n;
-	if (!s->samples) {
-		r = fr_build_ids_collect(f->build_ids, f->session, f->raw, (size_t)n, &f->jit_maps);
-		if (r == 0)
-			r = fr_jit_follow(f->jit, f->raw, (size_t)n, &f->jit_maps);
-		if (r < 0)
-			return r;
-	}
-	if (!as_it_is && n == 0)
-		return 0;
-	r = as_it_is ? write_as_it_is(f, s) : write_opened(f, (size_t)n);
+	if (!s->samples)
+		r = collect_names(f, (size_t)n);
+	if (r < 0 || (!copied && n == 0))
+		return r;
+	r = copied ? write_compressed(f, s->zstd, s->len, s->raw) : write_raw(f, (size_t)n);
 	if (r == 0)
-		count(f, s, &kept);
+		count_records(f, s, &kept);
 	return r == -EBADMSG ? 1 : r;
 }
 
-/* Between the frame's two sections: no older than its side-band, and before the samples that need them.
-   Nothing later than the frame goes here, or a reader would let go of samples of the next one too early. */
-static int write_jit_maps(struct fr_frames *f, uint64_t last_ns)
+/* Write the records that belong between the two sections of a frame: later than its side-band, and before the
+   samples that need them. None is later than the frame, or a reader would release samples of the next frame
+   too early. */
+static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 {
-	int r = fr_jit_until(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);
+	int r = fr_jit_append_functions(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);
 
 	if (r == 0)
 		r = fr_build_ids_collect(f->build_ids, f->session, f->jit_maps.data, f->jit_maps.len, NULL);
 	if (r == 0 && f->jit_maps.len > 0)
-		r = fr_file_records(f->out, f->jit_maps.data, f->jit_maps.len);
+		r = fr_file_write_records(f->out, f->jit_maps.data, f->jit_maps.len);
 	f->jit_maps.len = 0;
-	return r;
+	return r < 0 ? r : fr_trigger_samples_write(f->trigger_samples, f->out, last_ns);
 }
 
 int fr_frames_write(struct fr_frames *f, const struct fr_frame *frame)
 {
-	struct section sideband = sideband_of(frame, f->params), samples = samples_of(frame, f->params);
-	const uint64_t last_ns = FR_MAX(sideband.last_ns, samples.last_ns);
+	const struct section sideband = sideband_section(frame, f->params),
+			     samples = samples_section(frame, f->params);
 	int r = write_section(f, &sideband);
 
 	if (r >= 0) {
-		f->damaged += (uint64_t)r;
-		r = write_jit_maps(f, last_ns);
+		f->result->damaged += (uint64_t)r;
+		r = write_between_sections(f, FR_MAX(sideband.last_ns, samples.last_ns));
 	}
-	/* Marks as well: those before the end of this frame and after that of the one before it. */
-	if (r >= 0)
-		r = fr_marks_write(f->marks, f->out, last_ns);
 	if (r >= 0)
 		r = write_section(f, &samples);
 	if (r >= 0)
-		f->damaged += (uint64_t)r;
+		f->result->damaged += (uint64_t)r;
 	return r < 0 ? r : 0;
 }

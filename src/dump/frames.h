@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside dump/: the frames of a snapshot on their way into the file. */
+/* Inside dump/: write the frames of a snapshot into the file. Dumper thread. */
 
 #include "dump/build_ids.h"
 #include "dump/dump.h"
-#include "dump/mark.h"
+#include "dump/trigger_sample.h"
 #include "history/unpack.h"
 #include "jit/jit.h"
 #include "perfdata/writer.h"
@@ -17,35 +17,32 @@ struct fr_frames {
 	struct fr_build_ids *build_ids;
 	struct fr_jit *jit;
 	struct fr_buf jit_maps; /* of one frame */
-	struct fr_marks *marks;
+	struct fr_trigger_samples *trigger_samples;
 	struct fr_unpack *unpack;
 	struct ZSTD_CCtx_s *pack;
-	uint8_t *raw, *packed; /* a section, opened and packed again */
+	uint8_t *raw, *packed; /* a section, decompressed and compressed again */
 	size_t packed_cap;
 
-	/* what was written */
-	uint64_t samples, sideband, damaged;
-	uint64_t first_ns, last_ns;
+	struct fr_dump_result *result; /* gets the records, times and damage */
 	uint64_t raw_bytes, packed_bytes;
 };
 
-/* What will be written, by the frames' headers alone. */
+/* What the file will hold, as far as the headers of the frames tell. */
 struct fr_frames_plan {
 	uint64_t oldest_ns; /* of all records; UINT64_MAX: there are none */
-	uint64_t bytes;	    /* about so many */
+	uint64_t bytes;	    /* an estimate */
 };
 
-/* Go through all of SNAPSHOT (which keeps its pins, and is at its oldest frame afterwards). */
+/* Read the headers of all frames of SNAPSHOT. It keeps its pins, and is at its oldest frame afterwards. */
 void fr_frames_plan(
 	struct fr_snapshot *snapshot, const struct fr_dump_params *params, struct fr_frames_plan *ret);
 
-/* SESSION, OUT, BUILD_IDS, JIT and MARKS are borrowed. 0 or -ENOMEM. */
+/* All pointers are borrowed. Returns 0 or -ENOMEM. */
 int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, struct fr_file_writer *out,
 	struct fr_session *session, struct fr_build_ids *build_ids, struct fr_jit *jit,
-	struct fr_marks *marks);
+	struct fr_trigger_samples *trigger_samples, struct fr_dump_result *result);
 void fr_frames_deinit(struct fr_frames *f);
-#define _cleanup_frames_ _cleanup_(fr_frames_deinit)
 
-/* Write what of FRAME belongs into the window. A section that is not whole is left out and counted. 0 or a
-   negative errno. */
+/* Write the records of FRAME that the window covers. A damaged section is left out and counted. Returns 0 or
+   a negative errno. */
 int fr_frames_write(struct fr_frames *f, const struct fr_frame *frame);

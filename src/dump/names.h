@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a name in the recorder's directory tells of its file. */
+/* The files in the recorder's directory, told apart by their names. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define FR_DUMP_PREFIX "perf.data.sample."
 #define FR_MERGED_NAME "perf.data"
+#define FR_DUMP_NAME_SIZE 64
 
+/* Bits, so that a set of kinds fits into an unsigned. */
 enum fr_name {
-	FR_NAME_OTHER,
-	FR_NAME_DUMP,	   /* perf.data.sample.TIME */
-	FR_NAME_AUXILIARY, /* perf.data.auxiliary.TIME, of a run before; not the one that is being written */
-	FR_NAME_MERGED,	   /* perf.data */
-	FR_NAME_MERGED_OLDER, /* perf.data.TIME, moved aside for a newer one */
+	FR_NAME_OTHER = 0,
+	FR_NAME_DUMP = 1,	  /* perf.data.sample.TIME */
+	FR_NAME_AUXILIARY = 2,	  /* perf.data.auxiliary.TIME of an earlier run, not the current one */
+	FR_NAME_MERGED = 4,	  /* perf.data */
+	FR_NAME_MERGED_OLDER = 8, /* perf.data.TIME, which a newer perf.data replaced */
 };
 
-/* RET_NS (may be NULL): the wall time in the name; 0 where it has none. */
+/* The kind of the file NAME. RET_NS (may be NULL) gets the wall time in the name, or 0 if it has none. */
 enum fr_name fr_name_kind(const char *name, uint64_t *ret_ns);
+
+/* Write "perf.data.sample.TIME" for the wall time REALTIME_NS into RET. */
+void fr_dump_name(uint64_t realtime_ns, char ret[static FR_DUMP_NAME_SIZE]);
+
+struct fr_named_file {
+	char name[FR_DUMP_NAME_SIZE];
+	enum fr_name kind;
+	uint64_t time_ns; /* wall time in the name; for perf.data its mtime */
+};
+
+/* List the files of DIRFD whose kind is in KINDS, oldest first. *RET is to be freed. May wait for a disk.
+   Returns 0, or a negative errno. */
+int fr_names_list(int dirfd, unsigned kinds, struct fr_named_file **ret, size_t *ret_n);

@@ -2,28 +2,29 @@
 #include "dump/retention.h"
 #include "base/cleanup.h"
 
-/* What there is, as files go. */
+/* What remains on the disk after the removals so far. */
 struct account {
 	uint64_t use, free, files;
 };
 
-static uint64_t part(uint64_t set, uint64_t disk_size, unsigned percent)
+static uint64_t resolve(uint64_t limit, uint64_t disk_size, unsigned percent)
 {
-	return set == FR_RETENTION_DEFAULT ? FR_MIN(disk_size / 100 * percent, FR_RETENTION_CAP) : set;
+	return limit == FR_RETENTION_DEFAULT ? FR_MIN(disk_size / 100 * percent, FR_RETENTION_CAP) : limit;
 }
 
 struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t disk_size)
 {
 	struct fr_retention ret = *r;
 
-	ret.max_use = part(r->max_use, disk_size, 10);
-	ret.keep_free = part(r->keep_free, disk_size, 15);
+	ret.max_use = resolve(r->max_use, disk_size, 10);
+	ret.keep_free = resolve(r->keep_free, disk_size, 15);
 	return ret;
 }
 
-static bool holds(const struct fr_retention *r, const struct fr_retention_disk *disk, const struct account *a)
+static bool limits_hold(
+	const struct fr_retention *r, const struct fr_retention_disk *disk, const struct account *a)
 {
-	/* A dump that is to come counts as one that is there. */
+	/* The dump that is about to be written counts as a file. */
 	uint64_t files = a->files + (disk->need > 0);
 
 	if (r->max_use && a->use + disk->need > r->max_use)
@@ -33,13 +34,13 @@ static bool holds(const struct fr_retention *r, const struct fr_retention_disk *
 	return !r->max_files || files <= r->max_files;
 }
 
-static bool too_old(
+static bool is_too_old(
 	const struct fr_retention *r, const struct fr_retention_disk *disk, const struct fr_retention_file *f)
 {
 	return r->max_age_ns && f->time_ns < disk->now_ns && disk->now_ns - f->time_ns > r->max_age_ns;
 }
 
-static void drop(struct account *a, struct fr_retention_file *f)
+static void choose_file(struct account *a, struct fr_retention_file *f)
 {
 	f->remove = true;
 	a->files--;
@@ -57,10 +58,10 @@ bool fr_retention_choose(const struct fr_retention *r, const struct fr_retention
 		a.use += files[i].bytes;
 	}
 	for (size_t i = 0; i < n; i++)
-		if (!files[i].keep && too_old(r, disk, &files[i]))
-			drop(&a, &files[i]);
-	for (size_t i = 0; i < n && !holds(r, disk, &a); i++)
+		if (!files[i].keep && is_too_old(r, disk, &files[i]))
+			choose_file(&a, &files[i]);
+	for (size_t i = 0; i < n && !limits_hold(r, disk, &a); i++)
 		if (!files[i].keep && !files[i].remove)
-			drop(&a, &files[i]);
-	return holds(r, disk, &a);
+			choose_file(&a, &files[i]);
+	return limits_hold(r, disk, &a);
 }

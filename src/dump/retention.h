@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * How much of the disk dumps may hold, in the terms of coredump.conf(5). What goes is decided here, from a
- * list and two numbers; vacuum.h makes the list and removes.
+ * How much of the disk dumps may take, in the terms of coredump.conf(5). These functions decide from a list
+ * of dumps and from numbers about the disk. vacuum.h makes the list, and removes the files. docs/design/51.
  */
 
 #include <stdbool.h>
@@ -20,25 +20,26 @@ struct fr_retention {
 	uint64_t max_age_ns; /* 0: no limit */
 };
 
-/* One dump with all that belongs to it. */
+/* A dump with everything that belongs to it. */
 struct fr_retention_file {
 	uint64_t time_ns; /* wall time of its trigger */
 	uint64_t bytes;	  /* on the disk */
-	bool keep;	  /* never goes: it was just written */
-	bool remove;	  /* the answer */
+	bool keep;	  /* it has to stay: it was just written */
+	bool remove;	  /* the decision */
 };
 
 struct fr_retention_disk {
 	uint64_t size, free; /* of the file system, in bytes */
-	uint64_t other;	     /* of the recorder's bytes there: what is no dump, and does not go */
-	uint64_t need;	     /* for a dump that is about to be written; 0: none */
+	uint64_t other;	     /* bytes of the recorder's files that are not dumps and stay */
+	uint64_t need;	     /* bytes of a dump that is about to be written; 0: there is none */
 	uint64_t now_ns;     /* wall time */
 };
 
-/* The defaults put in: MaxUse= 10 %, KeepFree= 15 % of the file system, each at most FR_RETENTION_CAP. */
+/* Returns R with its defaults resolved: MaxUse= 10 % and KeepFree= 15 % of the file system, each at most
+   FR_RETENTION_CAP. */
 struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t disk_size);
 
-/* Set `remove` of those of the N FILES, oldest first, that have to go for the limits R (resolved), and clear
-   it of the others. True: with them gone all limits hold, and what is needed fits. */
+/* Set `remove` in each of the N FILES (oldest first): true if the limits R (resolved) demand its removal.
+   Returns true if all limits hold afterwards and the needed bytes fit. */
 bool fr_retention_choose(const struct fr_retention *r, const struct fr_retention_disk *disk,
 	struct fr_retention_file *files, size_t n);

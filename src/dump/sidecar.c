@@ -12,7 +12,7 @@
 
 #define SIDECAR_VERSION 1
 
-/* cJSON has doubles only, which are too short for nanoseconds from 104 days of uptime on. */
+/* cJSON has doubles only. They cannot hold nanoseconds exactly after 104 days of uptime. */
 static bool add_u64(cJSON *o, const char *key, uint64_t v)
 {
 	char text[24];
@@ -29,7 +29,8 @@ static bool add_time(cJSON *o, const char *key, const struct fr_clock_pair *cloc
 	return cJSON_AddStringToObject(o, key, text);
 }
 
-/* What the file covers: its first and last sample, or, where it has none, what was asked for. */
+/* The window reaches from the first to the last sample. Without samples it is the window that was asked for.
+ */
 static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
 	cJSON *o = cJSON_AddObjectToObject(meta, "window");
@@ -41,18 +42,12 @@ static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct
 	       cJSON_AddNumberToObject(o, "seconds", (double)(to - from) / (double)FR_NSEC_PER_SEC);
 }
 
-static bool add_trigger(cJSON *meta, const struct fr_dump_params *p)
-{
-	return add_time(meta, "time", &p->clock, p->trigger_ns) &&
-	       add_u64(meta, "monotonic_ns", p->trigger_ns);
-}
-
 static bool add_origin(cJSON *meta)
 {
 	char boot_id[FR_BOOT_ID_SIZE];
 	struct utsname u;
 
-	if (fr_boot_id(boot_id) == 0 && !cJSON_AddStringToObject(meta, "boot_id", boot_id))
+	if (fr_boot_id_read(boot_id) == 0 && !cJSON_AddStringToObject(meta, "boot_id", boot_id))
 		return false;
 	return uname(&u) < 0 || cJSON_AddStringToObject(meta, "host", u.nodename);
 }
@@ -70,6 +65,7 @@ static bool add_jit(cJSON *meta, const struct fr_dump_result *r)
 
 static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
+	/* META has them already if this dump was tried before. */
 	static const char *const ours[] = {"version", "file", "boot_id", "host", "time", "monotonic_ns",
 		"window", "samples", "sideband", "bytes", "compressed", "write_seconds", "written_with",
 		"damaged_sections", "jit", "marks", "not_durable"};
@@ -77,10 +73,12 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	for (size_t i = 0; i < FR_ARRAY_SIZE(ours); i++)
 		cJSON_DeleteItemFromObjectCaseSensitive(meta, ours[i]);
 	return cJSON_AddNumberToObject(meta, "version", SIDECAR_VERSION) &&
-	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta) && add_trigger(meta, p) &&
-	       add_window(meta, p, r) && add_u64(meta, "samples", r->samples) &&
-	       add_u64(meta, "sideband", r->sideband) && add_u64(meta, "marks", r->marks) &&
-	       add_u64(meta, "bytes", r->bytes) && cJSON_AddBoolToObject(meta, "compressed", p->compress) &&
+	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta) &&
+	       add_time(meta, "time", &p->clock, p->trigger_ns) &&
+	       add_u64(meta, "monotonic_ns", p->trigger_ns) && add_window(meta, p, r) &&
+	       add_u64(meta, "samples", r->samples) && add_u64(meta, "sideband", r->sideband) &&
+	       add_u64(meta, "marks", r->trigger_samples) && add_u64(meta, "bytes", r->bytes) &&
+	       cJSON_AddBoolToObject(meta, "compressed", p->compress) &&
 	       cJSON_AddNumberToObject(
 		       meta, "write_seconds", (double)r->write_ns / (double)FR_NSEC_PER_SEC) &&
 	       cJSON_AddStringToObject(meta, "written_with", r->how) &&
@@ -90,8 +88,8 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 
 int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const struct fr_dump_result *result)
 {
+	_cleanup_free_ char *text = NULL;
 	char name[NAME_MAX];
-	char *text;
 	int r;
 
 	if (!add_members(meta, params, result))
@@ -101,6 +99,5 @@ int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const str
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s.json", result->name);
 	r = fr_file_replace(params->dirfd, name, 0640, params->gid, text, strlen(text));
-	cJSON_free(text);
-	return FR_MIN(r, 0); /* the dump itself tells where the directory cannot be synced */
+	return FR_MIN(r, 0); /* the result of the dump says already if the directory cannot be synced */
 }

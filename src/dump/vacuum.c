@@ -1,33 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dump/vacuum.h"
+#include "dump/file_system.h"
 #include "dump/names.h"
-#include "dump/where.h"
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #define TEMPORARY "." FR_DUMP_PREFIX
+#define MERGED_JIT FR_MERGED_NAME ".jit" /* shared by all merged files */
 #define DEPTH_MAX 4
 
-#define MERGED_JIT FR_MERGED_NAME ".jit" /* of all merged files together */
-
-struct entry {
-	char name[sizeof(FR_DUMP_PREFIX) + FR_STAMP_SIZE];
-	enum fr_name kind;
-	uint64_t time_ns;
-};
-
-/* Dumps with the merged files that were moved aside, and auxiliary files that were put away, each oldest
+/* The dumps of a directory, with the older merged files, and the auxiliary files of earlier runs. Oldest
  * first. */
 struct listing {
-	struct entry *dumps, *auxiliaries;
+	struct fr_named_file *dumps, *auxiliaries;
+	struct fr_retention_file *files; /* one for each dump */
 	size_t n_dumps, n_auxiliaries;
 };
 
@@ -35,6 +29,7 @@ static void listing_deinit(struct listing *l)
 {
 	free(l->dumps);
 	free(l->auxiliaries);
+	free(l->files);
 }
 
 void fr_vacuum_report_deinit(struct fr_vacuum_report *r)
@@ -45,68 +40,42 @@ void fr_vacuum_report_deinit(struct fr_vacuum_report *r)
 	*r = (struct fr_vacuum_report){0};
 }
 
-static int add(struct entry **entries, size_t *n, const char *name, enum fr_name kind, uint64_t time_ns)
+static bool exists(int dirfd, const char *name)
 {
-	size_t len = strnlen(name, sizeof((*entries)->name) - 1);
-	struct entry *grown;
-
-	if ((*n & (*n - 1)) == 0) { /* grows at powers of two */
-		grown = reallocarray(*entries, *n ? *n * 2 : 1, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		*entries = grown;
-	}
-	(*entries)[*n].kind = kind;
-	(*entries)[*n].time_ns = time_ns;
-	memcpy((*entries)[*n].name, name, len);
-	(*entries)[*n].name[len] = '\0';
-	(*n)++;
-	return 0;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-
-	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
-}
-
-/* A merged file that was moved aside. Without its JSON it may be one that perf record made. */
-static bool has_json(int dirfd, const char *name)
-{
-	char json[NAME_MAX + 8];
 	struct stat st;
 
-	snprintf(json, sizeof(json), "%s.json", name);
-	return fstatat(dirfd, json, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int list(int dirfd, struct listing *ret)
+static bool has_json(int dirfd, const char *name)
 {
-	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
-	const struct dirent *e;
-	uint64_t time_ns;
-	int r = 0;
+	char json[FR_DUMP_NAME_SIZE + 8];
 
-	if (!dir)
-		return -errno;
-	while (r == 0 && (e = readdir(dir))) {
-		const enum fr_name kind = fr_name_kind(e->d_name, &time_ns);
-
-		if (kind == FR_NAME_DUMP || (kind == FR_NAME_MERGED_OLDER && has_json(dirfd, e->d_name)))
-			r = add(&ret->dumps, &ret->n_dumps, e->d_name, kind, time_ns);
-		else if (kind == FR_NAME_AUXILIARY)
-			r = add(&ret->auxiliaries, &ret->n_auxiliaries, e->d_name, kind, time_ns);
-	}
-	if (r == 0 && ret->n_dumps)
-		qsort(ret->dumps, ret->n_dumps, sizeof(*ret->dumps), by_time);
-	if (r == 0 && ret->n_auxiliaries)
-		qsort(ret->auxiliaries, ret->n_auxiliaries, sizeof(*ret->auxiliaries), by_time);
-	return r;
+	snprintf(json, sizeof(json), "%s.json", name);
+	return exists(dirfd, json);
 }
 
-/* Bytes on the disk of NAME and of all that is in it; with REMOVE it goes. No link is followed. */
-static uint64_t tree(int parent, const char *name, bool remove, unsigned depth, int *error)
+static int listing_init(struct listing *l, int dirfd)
+{
+	size_t n, kept = 0;
+	int r = fr_names_list(dirfd, FR_NAME_DUMP | FR_NAME_MERGED_OLDER, &l->dumps, &n);
+
+	if (r == 0)
+		r = fr_names_list(dirfd, FR_NAME_AUXILIARY, &l->auxiliaries, &l->n_auxiliaries);
+	if (r < 0)
+		return r;
+	/* A perf.data.TIME without a JSON may be a file of perf record. */
+	for (size_t i = 0; i < n; i++)
+		if (l->dumps[i].kind == FR_NAME_DUMP || has_json(dirfd, l->dumps[i].name))
+			l->dumps[kept++] = l->dumps[i];
+	l->n_dumps = kept;
+	l->files = calloc(kept + 1, sizeof(*l->files));
+	return l->files ? 0 : -ENOMEM;
+}
+
+/* Walk NAME and everything in it, without following links. With REMOVE, remove all of it. Returns the bytes
+   of disk that it has. */
+static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *e;
@@ -120,16 +89,16 @@ static uint64_t tree(int parent, const char *name, bool remove, unsigned depth, 
 		dir = fr_opendir_at(parent, name);
 		while (dir && (e = readdir(dir)))
 			if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-				bytes += tree(dirfd(dir), e->d_name, remove, depth + 1, error);
+				bytes += walk_tree(dirfd(dir), e->d_name, remove, depth + 1, error);
 	}
 	if (remove && unlinkat(parent, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT)
 		*error = -errno;
 	return bytes;
 }
 
-/* A dump with all that belongs to it. The data goes first: what a crash in between leaves is found by its
-   name the next time, and nobody takes it for a dump. */
-static uint64_t dump_bytes(int dirfd, const char *name, bool remove, int *error)
+/* The same for a dump with what belongs to it. The data is removed first. After a crash in between,
+   remove_orphan() finds the rest by its name. */
+static uint64_t walk_dump(int dirfd, const char *name, bool remove, int *error)
 {
 	static const char *const suffixes[] = {"", ".json", ".jit"};
 	size_t n = FR_ARRAY_SIZE(suffixes) - (fr_name_kind(name, NULL) == FR_NAME_MERGED_OLDER);
@@ -139,15 +108,16 @@ static uint64_t dump_bytes(int dirfd, const char *name, bool remove, int *error)
 		char full[NAME_MAX + 1];
 
 		snprintf(full, sizeof(full), "%s%s", name, suffixes[i]);
-		bytes += tree(dirfd, full, remove, 0, error);
+		bytes += walk_tree(dirfd, full, remove, 0, error);
 	}
 	return bytes;
 }
 
-static int note_removed(struct fr_vacuum_report *ret, const char *name)
+static int report_removed(struct fr_vacuum_report *ret, const char *name, uint64_t bytes)
 {
 	char **grown = reallocarray(ret->removed, ret->n_removed + 2, sizeof(*grown));
 
+	ret->freed_bytes += bytes;
 	if (!grown)
 		return -ENOMEM;
 	ret->removed = grown;
@@ -158,24 +128,21 @@ static int note_removed(struct fr_vacuum_report *ret, const char *name)
 	return 0;
 }
 
-/* MERGED_JIT goes with the last that needs it. */
-static uint64_t remove_merged_jit(int dirfd)
+/* MERGED_JIT goes with the last merged file. */
+static uint64_t remove_unused_merged_jit(int dirfd)
 {
-	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
-	const struct dirent *e;
-	enum fr_name kind;
+	_cleanup_free_ struct fr_named_file *merged = NULL;
 	int error = 0;
+	size_t n;
 
-	while (dir && (e = readdir(dir))) {
-		kind = fr_name_kind(e->d_name, NULL);
-		if (kind == FR_NAME_MERGED || kind == FR_NAME_MERGED_OLDER)
-			return 0;
-	}
-	return dir ? tree(dirfd, MERGED_JIT, true, 0, &error) : 0;
+	if (fr_names_list(dirfd, FR_NAME_MERGED | FR_NAME_MERGED_OLDER, &merged, &n) < 0 || n > 0)
+		return 0;
+	return walk_tree(dirfd, MERGED_JIT, true, 0, &error);
 }
 
-static int remove_chosen(int dirfd, const struct listing *l, const struct fr_retention_file *files,
-	struct fr_vacuum_report *ret)
+/* Remove the chosen dumps. A dump that cannot be removed does not save the next one. Returns the first error.
+ */
+static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_report *ret)
 {
 	bool merged = false;
 	int r = 0;
@@ -184,74 +151,47 @@ static int remove_chosen(int dirfd, const struct listing *l, const struct fr_ret
 		int error = 0;
 		uint64_t bytes;
 
-		if (!files[i].remove) {
+		if (!l->files[i].remove) {
 			ret->files++;
-			ret->bytes += files[i].bytes;
+			ret->bytes += l->files[i].bytes;
 			continue;
 		}
-		bytes = dump_bytes(dirfd, l->dumps[i].name, true, &error);
+		bytes = walk_dump(dirfd, l->dumps[i].name, true, &error);
 		if (error == 0) {
-			ret->freed_bytes += bytes;
 			merged |= l->dumps[i].kind == FR_NAME_MERGED_OLDER;
-			error = note_removed(ret, l->dumps[i].name);
+			error = report_removed(ret, l->dumps[i].name, bytes);
 		}
 		r = r ? r : error;
 	}
 	if (merged)
-		ret->freed_bytes += remove_merged_jit(dirfd);
+		ret->freed_bytes += remove_unused_merged_jit(dirfd);
 	return r;
 }
 
-/* The auxiliary file of a run that ended at its time: is any dump of that run left? */
-static bool is_wanted(const struct listing *l, const struct fr_retention_file *files, size_t auxiliary)
+/* An auxiliary file is needed while a dump of its run remains. The run ended at the time in the file's name.
+ */
+static bool is_needed(const struct listing *l, size_t auxiliary)
 {
 	uint64_t from = auxiliary ? l->auxiliaries[auxiliary - 1].time_ns : 0;
 	uint64_t to = l->auxiliaries[auxiliary].time_ns;
 
 	for (size_t i = 0; i < l->n_dumps; i++)
-		if (!files[i].remove && l->dumps[i].kind == FR_NAME_DUMP && l->dumps[i].time_ns >= from &&
+		if (!l->files[i].remove && l->dumps[i].kind == FR_NAME_DUMP && l->dumps[i].time_ns >= from &&
 			l->dumps[i].time_ns <= to)
 			return true;
 	return false;
 }
 
-static void remove_auxiliaries(int dirfd, const struct listing *l, const struct fr_retention_file *files,
-	struct fr_vacuum_report *ret)
+static void remove_auxiliaries(int dirfd, const struct listing *l, struct fr_vacuum_report *ret)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < l->n_auxiliaries; i++)
-		if (!is_wanted(l, files, i))
-			ret->freed_bytes += tree(dirfd, l->auxiliaries[i].name, true, 0, &error);
+		if (!is_needed(l, i))
+			ret->freed_bytes += walk_tree(dirfd, l->auxiliaries[i].name, true, 0, &error);
 }
 
-/* What a removal that was cut short left: a JSON or a directory without its dump. */
-static void remove_orphans(int dirfd)
-{
-	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
-	const struct dirent *e;
-	int error = 0;
-
-	while (dir && (e = readdir(dir))) {
-		char name[NAME_MAX + 1];
-		enum fr_name kind;
-		char *dot;
-		struct stat st;
-
-		snprintf(name, sizeof(name), "%s", e->d_name);
-		dot = strrchr(name, '.');
-		if (!dot || (strcmp(dot, ".json") && strcmp(dot, ".jit")))
-			continue;
-		*dot = '\0';
-		kind = fr_name_kind(name, NULL);
-		if ((kind == FR_NAME_DUMP || kind == FR_NAME_MERGED_OLDER) &&
-			fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
-			(void)tree(dirfd, e->d_name, true, 0, &error);
-	}
-}
-
-static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, struct fr_retention_file *files,
-	struct fr_retention_disk *disk)
+static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, struct fr_retention_disk *disk)
 {
 	struct statvfs v;
 	int error = 0;
@@ -262,52 +202,48 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 	disk->free = (uint64_t)v.f_bavail * v.f_frsize;
 	disk->now_ns = fr_now_ns(CLOCK_REALTIME);
 	for (size_t i = 0; i < l->n_auxiliaries; i++)
-		disk->other += tree(dirfd, l->auxiliaries[i].name, false, 0, &error);
-	disk->other += tree(dirfd, MERGED_JIT, false, 0, &error);
-	for (size_t i = 0; i < l->n_dumps; i++) {
-		files[i].time_ns = l->dumps[i].time_ns;
-		files[i].bytes = dump_bytes(dirfd, l->dumps[i].name, false, &error);
-		files[i].keep = l->dumps[i].time_ns >= keep_from_ns;
-	}
+		disk->other += walk_tree(dirfd, l->auxiliaries[i].name, false, 0, &error);
+	disk->other += walk_tree(dirfd, MERGED_JIT, false, 0, &error);
+	for (size_t i = 0; i < l->n_dumps; i++)
+		l->files[i] = (struct fr_retention_file){
+			.time_ns = l->dumps[i].time_ns,
+			.bytes = walk_dump(dirfd, l->dumps[i].name, false, &error),
+			.keep = l->dumps[i].time_ns >= keep_from_ns,
+		};
 	return 0;
 }
 
-/* Limits that cannot be kept are no reason to give dumps up for one that is to come, unless it needs just
-   their room; and where even that is too little, none goes. */
-static bool choose(const struct fr_retention *limits, const struct fr_retention_disk *disk,
-	struct fr_retention_file *files, size_t n)
+/* If the limits cannot hold, a new dump still gets the room that it needs, unless all dumps together are too
+ * small. */
+static bool choose(
+	const struct fr_retention *limits, const struct fr_retention_disk *disk, const struct listing *l)
 {
 	const struct fr_retention room = {.max_files = limits->max_files, .max_age_ns = limits->max_age_ns};
 
-	if (fr_retention_choose(limits, disk, files, n))
+	if (fr_retention_choose(limits, disk, l->files, l->n_dumps))
 		return true;
-	if (disk->need && !fr_retention_choose(&room, disk, files, n))
-		for (size_t i = 0; i < n; i++)
-			files[i].remove = false;
+	if (disk->need && !fr_retention_choose(&room, disk, l->files, l->n_dumps))
+		for (size_t i = 0; i < l->n_dumps; i++)
+			l->files[i].remove = false;
 	return false;
 }
 
-static int run(int dirfd, const struct fr_retention *limits, uint64_t need_bytes, uint64_t keep_from_ns,
-	struct fr_vacuum_report *ret)
+static int apply_limits(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
+	uint64_t keep_from_ns, struct fr_vacuum_report *ret)
 {
 	_cleanup_(listing_deinit) struct listing l = {0};
-	_cleanup_free_ struct fr_retention_file *files = NULL;
 	struct fr_retention_disk disk = {.need = need_bytes};
 	struct fr_retention resolved;
-	int r = list(dirfd, &l);
+	int r = listing_init(&l, dirfd);
 
-	if (r < 0)
-		return r;
-	files = calloc(l.n_dumps + 1, sizeof(*files));
-	if (!files)
-		return -ENOMEM;
-	r = measure(dirfd, &l, keep_from_ns, files, &disk);
+	if (r == 0)
+		r = measure(dirfd, &l, keep_from_ns, &disk);
 	if (r < 0)
 		return r;
 	resolved = fr_retention_resolve(limits, disk.size);
-	ret->fits = choose(&resolved, &disk, files, l.n_dumps);
-	r = remove_chosen(dirfd, &l, files, ret);
-	remove_auxiliaries(dirfd, &l, files, ret);
+	ret->fits = choose(&resolved, &disk, &l);
+	r = remove_chosen(dirfd, &l, ret);
+	remove_auxiliaries(dirfd, &l, ret);
 	return r;
 }
 
@@ -319,42 +255,58 @@ int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
 	char dir[PATH_MAX];
 	int r;
 
+	fr_thread_assert_may_wait();
 	report->files = report->bytes = 0;
-	r = run(dirfd, limits, need_bytes, keep_from_ns, report);
+	r = apply_limits(dirfd, limits, need_bytes, keep_from_ns, report);
 	if (r == 0)
 		return 0;
 	fr_directory_name(dirfd, dir, sizeof(dir));
-	return fr_fail_errno(d, r, fr_where_hint(r), "cannot remove old dumps of %s", dir);
+	return fr_fail_errno(d, r, fr_file_system_hint(r), "cannot remove old dumps of %s", dir);
 }
 
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d)
 {
-	char base[NAME_MAX + 1], dir[PATH_MAX];
+	static const char hint[] = "flightrecctl list shows the names";
+	char base[NAME_MAX + 1], dir[PATH_MAX], *dot;
 	uint64_t bytes;
 	enum fr_name kind;
-	struct stat st;
-	size_t len;
 	int error = 0;
 
+	fr_thread_assert_may_wait();
 	snprintf(base, sizeof(base), "%s", name);
-	len = strlen(base);
-	if (len > 5 && !strcmp(base + len - 5, ".json"))
-		base[len - 5] = '\0';
+	dot = strrchr(base, '.');
+	if (dot && !strcmp(dot, ".json"))
+		*dot = '\0';
 	kind = fr_name_kind(base, NULL);
 	if (kind != FR_NAME_DUMP && kind != FR_NAME_MERGED_OLDER)
-		return fr_fail(
-			d, -EINVAL, "flightrecctl list shows the names", "'%s' is no name of a dump", name);
+		return fr_fail(d, -EINVAL, hint, "'%s' is not the name of a dump", name);
 	fr_directory_name(dirfd, dir, sizeof(dir));
-	if (fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return fr_fail_errno(
-			d, -errno, "flightrecctl list shows the names", "cannot remove %s of %s", base, dir);
-	bytes = dump_bytes(dirfd, base, true, &error);
+	if (!exists(dirfd, base))
+		return fr_fail_errno(d, -errno, hint, "cannot remove %s of %s", base, dir);
+	bytes = walk_dump(dirfd, base, true, &error);
 	if (error < 0)
-		return fr_fail_errno(d, error, fr_where_hint(error), "cannot remove %s of %s", base, dir);
-	ret->freed_bytes += bytes;
+		return fr_fail_errno(
+			d, error, fr_file_system_hint(error), "cannot remove %s of %s", base, dir);
 	if (kind == FR_NAME_MERGED_OLDER)
-		ret->freed_bytes += remove_merged_jit(dirfd);
-	return note_removed(ret, base);
+		bytes += remove_unused_merged_jit(dirfd);
+	return report_removed(ret, base, bytes);
+}
+
+/* Remove NAME if it is a JSON or a directory whose dump is gone: an interrupted removal left it. */
+static void remove_orphan(int dirfd, const char *name)
+{
+	char dump[NAME_MAX + 1], *dot;
+	enum fr_name kind;
+	int error = 0;
+
+	snprintf(dump, sizeof(dump), "%s", name);
+	dot = strrchr(dump, '.');
+	if (!dot || (strcmp(dot, ".json") && strcmp(dot, ".jit")))
+		return;
+	*dot = '\0';
+	kind = fr_name_kind(dump, NULL);
+	if ((kind == FR_NAME_DUMP || kind == FR_NAME_MERGED_OLDER) && !exists(dirfd, dump) && errno == ENOENT)
+		(void)walk_tree(dirfd, name, true, 0, &error);
 }
 
 int fr_vacuum_leftovers(int dirfd)
@@ -363,11 +315,13 @@ int fr_vacuum_leftovers(int dirfd)
 	const struct dirent *e;
 	int n = 0;
 
+	fr_thread_assert_may_wait();
 	if (!dir)
 		return -errno;
 	while ((e = readdir(dir)))
-		if (!strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY)) && unlinkat(dirfd, e->d_name, 0) == 0)
+		if (strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY)))
+			remove_orphan(dirfd, e->d_name);
+		else if (unlinkat(dirfd, e->d_name, 0) == 0)
 			n++;
-	remove_orphans(dirfd);
 	return n;
 }

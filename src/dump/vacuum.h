@@ -2,11 +2,9 @@
 #pragma once
 
 /*
- * Removal of dumps: the oldest by the limits of retention, or those that were named. With a dump go the JSON
- * beside it and NAME.jit/, and perf.data.auxiliary.TIME of a run before goes with the last dump of that run.
- * perf.data.TIME, a merged file that was moved aside for a newer one, counts as a dump where its JSON is
- * beside it, and perf.data.jit/ goes with the last merged file. perf.data itself stays. Any thread that may
- * block on the disk; two at once do no harm.
+ * Removal of dumps: the oldest ones by the limits of retention, or dumps by name. docs/design/51 lists what
+ * belongs to a dump and goes with it. All functions wait for a disk, and run on any thread that may. Two of
+ * them may run at the same time.
  */
 
 #include "base/diag.h"
@@ -17,26 +15,28 @@
 #include <stdint.h>
 
 struct fr_vacuum_report {
-	char **removed; /* names of dumps, NULL-terminated or NULL */
+	char **removed; /* names of dumps; ended by NULL, or NULL itself */
 	size_t n_removed;
 	uint64_t freed_bytes;
-	uint64_t files, bytes; /* what is left */
+	uint64_t files, bytes; /* of the dumps that remain */
 	bool fits;	       /* all limits hold now */
 };
 void fr_vacuum_report_deinit(struct fr_vacuum_report *r);
 
-/* Apply LIMITS to the directory. NEED_BYTES: for a dump to come. Dumps of KEEP_FROM_NS (wall time;
-   UINT64_MAX: none has to) and later stay. Where the limits cannot be kept with the dump to come, those go
-   whose room it needs, and none where that would not do. RET (may be NULL) is zeroed before its first use,
-   and then adds up what was removed, also on failure. 0, also where a limit cannot be kept, or a negative
-   errno with D. */
+/* Apply LIMITS to the directory DIRFD. NEED_BYTES is the size of a dump that is about to be written, or 0.
+   Dumps of the wall time KEEP_FROM_NS and later stay (UINT64_MAX: no dump has to stay). If the limits cannot
+   hold, dumps go only as far as the new dump needs their room, and no dump goes if even that is too little.
+   The caller zeroes RET (may be NULL) before its first use; each call adds to `removed` and `freed_bytes`,
+   also on failure. Returns 0, also if a limit cannot hold, or a negative errno with D. */
 int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes, uint64_t keep_from_ns,
 	struct fr_vacuum_report *ret, struct fr_diag *d);
 
-/* Remove the dump NAME ("perf.data.sample.TIME" or "perf.data.TIME", with or without ".json"), with what
-   belongs to it. 0, and RET has it added; -EINVAL: no name of a dump; -ENOENT: there is none; with D. */
+/* Remove the dump NAME, with what belongs to it, and add it to RET. NAME is "perf.data.sample.TIME" or
+   "perf.data.TIME", also with ".json" behind. Returns 0; -EINVAL: this is not the name of a dump; -ENOENT:
+   there is no such dump; or another negative errno; with D. */
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d);
 
-/* Remove temporary files of dumps that a killed recorder left. Only while no other can be writing here: under
-   the lock of perf.data.auxiliary, before the first dump. The number removed, or a negative errno. */
+/* Remove what a killed recorder left: temporary files, and a JSON or a directory without its dump. Call it
+   before the first dump, under the lock of perf.data.auxiliary, so that no other recorder writes here.
+   Returns how many temporary files are gone, or a negative errno. */
 int fr_vacuum_leftovers(int dirfd);

@@ -17,7 +17,7 @@
 
 #define QUEUE_MAX 16u
 #define NICE 10
-/* How long the end of the recorder waits for what is queued. */
+/* How long the end of the recorder waits for queued dumps. */
 #define STOP_NS (10 * FR_NSEC_PER_SEC)
 
 struct fr_collector {
@@ -57,7 +57,7 @@ static void keep_objects(struct fr_collector *c, const struct fr_hits *hits, con
 	uint64_t missed = 0;
 	int r, failed = 0;
 
-	fr_object_cache_begin(c->cache);
+	fr_object_cache_begin_dump(c->cache);
 	r = hits->kernel ? fr_object_cache_add_kernel(c->cache) : 0;
 	failed = r < 0 ? r : failed;
 	for (size_t i = 0; i < hits->n && !is_too_late(c); i++) {
@@ -72,18 +72,18 @@ static void keep_objects(struct fr_collector *c, const struct fr_hits *hits, con
 		(unsigned long long)missed);
 }
 
-/* Copies go to where the dumps are. What cannot be opened anew is told by the copies that fail. */
-static void follow(struct fr_collector *c)
+/* Open the cache in the directory that the path names now. If that fails, the copies fail and report it. */
+static void follow_directory(struct fr_collector *c)
 {
 	struct fr_object_cache *next;
 
-	if (fr_object_cache_is_named(c->cache) || fr_object_cache_open(&c->config, &next, NULL) < 0)
+	if (fr_object_cache_is_in_place(c->cache) || fr_object_cache_open(&c->config, &next, NULL) < 0)
 		return;
 	fr_object_cache_free(c->cache);
 	c->cache = next;
 }
 
-static void look_at(struct fr_collector *c, const char *name)
+static void collect_dump(struct fr_collector *c, const char *name)
 {
 	struct fr_hits *hits = NULL;
 	struct fr_diag d = {0};
@@ -93,7 +93,7 @@ static void look_at(struct fr_collector *c, const char *name)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", c->config.dirfd, name);
 	if (access(path, F_OK) < 0 || is_too_late(c))
 		return; /* removed meanwhile */
-	follow(c);
+	follow_directory(c);
 	r = fr_hits_read(path, &hits, &d);
 	if (r < 0) {
 		fr_log_diag(LOG_WARNING, &d, r);
@@ -128,7 +128,7 @@ static void *collector_main(void *arg)
 		c->first = (c->first + 1) % QUEUE_MAX;
 		c->n--;
 		fr_unlock(&c->lock);
-		look_at(c, name);
+		collect_dump(c, name);
 		fr_lock(&c->lock);
 	}
 	fr_unlock(&c->lock);

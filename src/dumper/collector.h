@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * CacheObjects=: after a dump is there, a thread of low priority looks which object files its samples are in,
- * and keeps copies of them. No dump waits for it.
+ * CacheObjects=: after a dump is written, a thread of low priority finds out which object files its samples
+ * hit, and copies them. No dump waits for it.
  */
 
 #include "base/diag.h"
@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-/* The cache in the recorder's directory; what --buildid-dir of perf wants. */
+/* The cache in the output directory, for --buildid-dir of perf. */
 #define FR_COLLECTOR_DIRECTORY "debug"
 
 struct fr_collector;
@@ -19,12 +19,12 @@ struct fr_collector;
 /* 0 or a negative errno with D. */
 int fr_collector_start(
 	const struct fr_object_cache_config *config, struct fr_collector **ret, struct fr_diag *d);
-/* Finishes what is queued, joins, frees. NULL-safe; returns NULL. */
+/* Finish the queued dumps, end the thread, free. NULL-safe; returns NULL. */
 struct fr_collector *fr_collector_stop(struct fr_collector *c);
 
 pid_t fr_collector_tid(const struct fr_collector *c);
-/* NAME is a dump in the directory. Where many wait already it is dropped, as their processes may be gone
-   before its turn comes. NULL-safe; any thread. */
+/* Collect the objects of NAME, a dump in the directory. If many dumps wait, it is dropped: its processes may
+   be gone before its turn. NULL-safe; any thread. */
 void fr_collector_submit(struct fr_collector *c, const char *name);
 
 struct fr_collector_stats {

@@ -10,41 +10,6 @@
 
 #define TIDY_PERIOD_NS (3600 * FR_NSEC_PER_SEC)
 
-struct fr_dump_job *fr_dump_job_new(enum fr_job_kind kind)
-{
-	struct fr_dump_job *job = calloc(1, sizeof(*job));
-
-	if (job)
-		job->kind = kind;
-	return job;
-}
-
-int fr_dump_job_add_caller(struct fr_dump_job *job, void *caller)
-{
-	void **grown = reallocarray(job->callers, job->n_callers + 1, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	job->callers = grown;
-	grown[job->n_callers++] = caller;
-	return 0;
-}
-
-struct fr_dump_job *fr_dump_job_free(struct fr_dump_job *job)
-{
-	if (!job)
-		return NULL;
-	cJSON_Delete(job->meta);
-	free(job->callers);
-	for (char **name = job->names; name && *name; name++)
-		free(*name);
-	free(job->names);
-	fr_vacuum_report_deinit(&job->vacuum);
-	free(job->directory);
-	free(job);
-	return NULL;
-}
-
 struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
 {
 	struct fr_dumper_settings settings;
@@ -55,7 +20,7 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
 	return settings;
 }
 
-/* The first job whose time has come; at the end of all, any. */
+/* The first job whose time has come; at the end of the recorder, any job. */
 static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -66,7 +31,7 @@ static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 	return NULL;
 }
 
-/* When something has to be done though nobody asks. */
+/* When the thread has to wake up by itself. */
 static uint64_t next_time(const struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	uint64_t next_ns = p->tidied_ns + TIDY_PERIOD_NS;
@@ -100,8 +65,7 @@ void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted
 	fr_unlock(&p->lock);
 }
 
-/* What has to be done by the clock. */
-static void by_time(struct fr_dumper *p, bool retry)
+static void do_timed_work(struct fr_dumper *p, bool retry)
 {
 	struct fr_dump_job *job;
 
@@ -111,7 +75,7 @@ static void by_time(struct fr_dumper *p, bool retry)
 		fr_dumper_tidy(p, false);
 }
 
-static void work(struct fr_dumper *p)
+static void run_jobs(struct fr_dumper *p)
 {
 	struct fr_dump_job *job;
 
@@ -133,7 +97,7 @@ static void work(struct fr_dumper *p)
 			fr_dumper_run(p, job);
 			fr_dumper_finish(p, job, true);
 		} else {
-			by_time(p, retry);
+			do_timed_work(p, retry);
 		}
 		fr_lock(&p->lock);
 	}
@@ -153,7 +117,7 @@ static void *dumper_main(void *arg)
 	fr_cond_broadcast(&p->changed);
 	fr_unlock(&p->lock);
 	fr_dumper_tidy(p, true);
-	work(p);
+	run_jobs(p);
 	return NULL;
 }
 

@@ -11,12 +11,12 @@ struct fr_job_list {
 	struct fr_dump_job *first, **last;
 };
 
-/* A dump that could not be written. The thread's own, but for what stats() tells. */
+/* The kept dump. It belongs to the dumper thread. */
 struct fr_kept {
 	struct fr_dump_job *job; /* NULL: there is none */
 	struct fr_snapshot *snapshot;
-	struct fr_buf state, since; /* fr_tracker_model() of its oldest frame */
-	struct fr_session session;  /* of then: the dumper's forgets events that the ring no longer has */
+	struct fr_buf state, since; /* fr_tracker_write_model() of its oldest frame */
+	struct fr_session session;  /* of the time of the dump: the dumper's session drops old events */
 	uint64_t samples;	    /* in its window */
 	uint64_t retry_ns;
 };
@@ -39,7 +39,7 @@ struct fr_dumper {
 	bool stop, retry_now;
 	struct fr_dumper_settings settings;
 	struct fr_session session_next; /* no events: nothing to take */
-	bool strip_rounds;		/* sticks: older frames are still there */
+	bool strip_rounds;		/* stays true, because older frames are still there */
 	struct fr_dumper_stats stats;	/* the kept_, samples_ and writing_ members */
 };
 
@@ -54,7 +54,7 @@ struct fr_dump_job *fr_jobs_take(struct fr_job_list *l, struct fr_dump_job **at)
 
 /* run.c, on the dumper thread. Run JOB to its outcome. */
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job);
-/* At the start and every hour: left-overs (FIRST), and what is past the limits. */
+/* At the start (FIRST: with the temporary files of a killed recorder) and every hour: apply the limits. */
 void fr_dumper_tidy(struct fr_dumper *p, bool first);
 /* Write SNAPSHOT (borrowed), with the events of SESSION, as JOB says. MODEL as in struct fr_dump_params, with
    P as its context. */
@@ -63,10 +63,11 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 int fr_dumper_model(void *p, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
 
-/* kept.c, on the dumper thread. Keep JOB's data, if that is wanted and possible: takes SNAPSHOT over
-   then and sets JOB's outcome. One that was kept before is given up. */
+/* kept.c, on the dumper thread. Keep JOB's data, if that is wanted and possible: then takes SNAPSHOT, and
+   sets JOB's outcome. The dump that was kept before is given up. */
 void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot);
-/* Write it again. The job that tells of it, when it is a file or LAST, and then the caller's; else NULL. */
+/* Write the kept dump again; LAST: give it up if that fails. Returns its job, the caller's then, if it is a
+   file or was given up; otherwise NULL. */
 struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last);
 /* dumper.c. Hand JOB to the main loop. */
 void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A dump that could not be written: its frames go retained, the state before them is copied, and
- * it is tried again, every 10 s and when something was removed. One is kept, the newest: each holds a part of
- * the ring that recording would have.
+ * A dump that could not be written is kept: its frames become a retained snapshot, the tail model before them
+ * is copied, and the dump is tried again, every 10 s and when something was removed. Only the newest one is
+ * kept, because a retained snapshot takes a part of the ring.
  */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
@@ -14,13 +14,14 @@
 
 #define RETRY_NS (10 * FR_NSEC_PER_SEC)
 
-static void tell(struct fr_dumper *p, uint64_t lost)
+/* LOST more samples are given up. */
+static void update_stats(struct fr_dumper *p, uint64_t lost)
 {
 	const struct fr_kept *k = &p->kept;
 	uint64_t frames, bytes = 0;
 
 	if (k->job)
-		fr_snapshot_bounds(k->snapshot, &frames, &bytes);
+		fr_snapshot_size(k->snapshot, &frames, &bytes);
 	fr_lock(&p->lock);
 	p->stats.kept = k->job;
 	p->stats.kept_bytes = bytes;
@@ -31,15 +32,16 @@ static void tell(struct fr_dumper *p, uint64_t lost)
 	fr_unlock(&p->lock);
 }
 
-static void keep_held(struct fr_dumper *p, uint64_t since_ns)
+/* Run-time code of processes that exited after SINCE_NS is needed. UINT64_MAX: none. */
+static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
-	if (p->config.jit_held)
-		fr_jit_held_keep(p->config.jit_held, since_ns);
+	if (p->config.jit_open_files)
+		fr_jit_open_files_keep_since(p->config.jit_open_files, since_ns);
 }
 
 static void forget(struct fr_dumper *p)
 {
-	keep_held(p, UINT64_MAX);
+	keep_jit_files(p, UINT64_MAX);
 	p->kept.snapshot = fr_snapshot_free(p->kept.snapshot);
 	fr_buf_deinit(&p->kept.state);
 	fr_buf_deinit(&p->kept.since);
@@ -47,7 +49,7 @@ static void forget(struct fr_dumper *p)
 	p->kept = (struct fr_kept){0};
 }
 
-/* What is needed to write JOB later, without those who wait: they have been answered by then. */
+/* A copy of JOB to be written later. Its callers have been answered by then. */
 static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 {
 	struct fr_dump_job *copy = fr_dump_job_new(FR_JOB_DUMP);
@@ -66,8 +68,8 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	return copy;
 }
 
-/* The state before the oldest frame, by the time that this is pinned. */
-static int take_state(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k)
+/* Copy the tail model while the oldest frame is pinned. */
+static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k)
 {
 	uint64_t oldest_ns = UINT64_MAX;
 	struct fr_frame f;
@@ -83,29 +85,28 @@ static int take_state(struct fr_dumper *p, struct fr_snapshot *snapshot, struct 
 		p, fr_snapshot_low_watermark(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
 }
 
-/* 0: retained, with its state. */
+/* Retain SNAPSHOT, with its tail model and session, in K. 0 or another value. */
 static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
 {
 	int r = fr_snapshot_retain(snapshot, ret_lost);
 
 	if (r == 0)
-		r = take_state(p, snapshot, k);
+		r = copy_model(p, snapshot, k);
 	if (r == 0)
 		r = fr_session_copy(&p->session, &k->session);
 	fr_snapshot_unpin(snapshot);
 	return r;
 }
 
-/* The one that is kept makes room for a newer one, which has what the ring still has, or (LAST) for the end.
- */
+/* Give up the kept dump: a newer one takes its place, or (LAST) the recorder ends. Returns its job. */
 static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 {
 	struct fr_dump_job *job = TAKE_PTR(p->kept.job);
-	uint64_t samples = last ? p->kept.samples : fr_snapshot_only_here(p->kept.snapshot);
+	uint64_t samples = last ? p->kept.samples : fr_snapshot_evicted_samples(p->kept.snapshot);
 
 	forget(p);
 	job->outcome = FR_OUTCOME_GIVEN_UP;
-	tell(p, samples);
+	update_stats(p, samples);
 	return job;
 }
 
@@ -129,23 +130,24 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 		return;
 	if (p->kept.job)
 		fr_dumper_finish(p, give_up(p, false), false);
-	keep_held(p, fr_snapshot_low_watermark(*snapshot));
+	keep_jit_files(p, fr_snapshot_low_watermark(*snapshot));
 	k.job = copy_job(job);
 	if (!k.job || retain(p, *snapshot, &k, &lost) != 0) {
 		fr_dump_job_free(k.job);
 		fr_buf_deinit(&k.state);
 		fr_buf_deinit(&k.since);
-		keep_held(p, UINT64_MAX);
+		keep_jit_files(p, UINT64_MAX);
 		return;
 	}
 	k.snapshot = TAKE_PTR(*snapshot);
 	k.samples = count_samples(k.snapshot);
 	p->kept = k;
 	job->outcome = FR_OUTCOME_KEPT;
-	tell(p, lost);
+	update_stats(p, lost);
 }
 
-static int saved_state(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
+/* As fr_dump_model: the copy. */
+static int copied_model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since)
 {
 	const struct fr_kept *k = &((struct fr_dumper *)ctx)->kept;
@@ -165,17 +167,17 @@ struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last)
 	fr_vacuum_report_deinit(&job->vacuum);
 	job->diag = (struct fr_diag){0};
 	job->vacuum_diag = (struct fr_diag){0};
-	job->code = fr_dumper_write(p, job, k->snapshot, &k->session, saved_state);
+	job->code = fr_dumper_write(p, job, k->snapshot, &k->session, copied_model);
 	if (job->code < 0 && last)
 		return give_up(p, true);
 	if (job->code < 0) {
 		k->retry_ns = fr_monotonic_ns() + RETRY_NS;
-		tell(p, 0);
+		update_stats(p, 0);
 		return NULL;
 	}
 	k->job = NULL;
 	forget(p);
 	job->outcome = FR_OUTCOME_RESCUED;
-	tell(p, 0);
+	update_stats(p, 0);
 	return job;
 }

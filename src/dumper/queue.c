@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The jobs that wait: who has a place, which become one file, which are taken back. */
+/* The jobs that wait: which get a place, which become one file, which are taken back. */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
 
@@ -41,12 +41,12 @@ struct fr_dump_job *fr_jobs_take(struct fr_job_list *l, struct fr_dump_job **at)
 
 static bool has_room(const struct fr_dump_job *job)
 {
-	return cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")) < FR_DUMPER_JOIN_MAX;
+	return cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")) < FR_DUMPER_COALESCE_MAX;
 }
 
-/* Whether NEW may become one file with OLD, which waits. A file goes on for at most one more post-trigger
-   time, so that a storm of triggers ends in files and not in one that is never written. */
-static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
+/* NEW may become one file with OLD, which waits. A window grows by at most one more post-trigger time, so
+   that a storm of triggers ends in files, and not in one file that is never written. */
+static bool can_coalesce(const struct fr_dump_job *old, const struct fr_dump_job *new)
 {
 	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;
 
@@ -56,8 +56,8 @@ static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *ne
 	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room(old);
 }
 
-/* Consumes NEW. */
-static int join(struct fr_dump_job *old, struct fr_dump_job *new)
+/* Consumes NEW. Returns 1 or -ENOMEM. */
+static int coalesce(struct fr_dump_job *old, struct fr_dump_job *new)
 {
 	cJSON *causes = cJSON_GetObjectItem(old->meta, "causes");
 	cJSON *cause = cJSON_DetachItemFromArray(cJSON_GetObjectItem(new->meta, "causes"), 0);
@@ -76,7 +76,7 @@ static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 	return 1;
 }
 
-/* Whether there is a place for JOB. */
+/* 0: there is a place for JOB. */
 static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job) FR_REQUIRES(p->lock)
 {
 	const unsigned kept = job->uid == 0 ? 0 : FR_DUMPER_KEPT_FOR_ROOT;
@@ -100,15 +100,15 @@ static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id
 	int r;
 
 	for (struct fr_dump_job *old = p->waiting.first; old; old = old->next)
-		if (can_join(old, job)) {
+		if (can_coalesce(old, job)) {
 			*ret_id = old->id;
-			return join(old, job);
+			return coalesce(old, job);
 		}
 	r = check_place(p, job);
 	if (r < 0)
 		return r;
 	*ret_id = job->id;
-	/* Room is wanted before what needs it. */
+	/* A vacuum makes room for dumps, so it goes first. */
 	if (job->kind == FR_JOB_DUMP)
 		fr_jobs_push(&p->waiting, job);
 	else
@@ -140,14 +140,14 @@ static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns)
 	return NULL;
 }
 
-/* What the cause of TIME_NS asked for, too; of what follows, what comes before the dump is written. */
-static void widen(struct fr_dump_job *job, const struct fr_dump_asked *asked, uint64_t time_ns)
+/* The cause of TIME_NS ASKED for this window as well. */
+static void widen_window(struct fr_dump_job *job, const struct fr_dump_asked *asked, uint64_t time_ns)
 {
 	const uint64_t from_ns = asked->last_ns && asked->last_ns < time_ns ? time_ns - asked->last_ns : 0;
 
 	job->from_ns = FR_MIN(job->from_ns, from_ns);
 	job->to_ns = FR_MAX(job->to_ns, time_ns);
-	/* They are of one anomaly: so it is what the first of them could have asked for. */
+	/* Within this time the causes are of one anomaly, and the first one could have asked for it. */
 	if (time_ns <= job->trigger_ns + FR_DUMPER_TOGETHER_NS && asked->post_ns > job->asked.post_ns) {
 		job->asked.post_ns = asked->post_ns;
 		job->to_ns = FR_MAX(job->to_ns, time_ns + asked->post_ns);
@@ -155,7 +155,7 @@ static void widen(struct fr_dump_job *job, const struct fr_dump_asked *asked, ui
 	}
 }
 
-int fr_dumper_join(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
+int fr_dumper_coalesce(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
 	uint64_t *ret_id)
 {
 	struct fr_dump_job *job;
@@ -166,7 +166,7 @@ int fr_dumper_join(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked
 	if (job && cJSON_AddItemToArray(cJSON_GetObjectItem(job->meta, "causes"), cause)) {
 		*ret_id = job->id;
 		job->shared |= job->uid != FR_UID_MACHINE;
-		widen(job, asked, time_ns);
+		widen_window(job, asked, time_ns);
 		r = 0;
 	}
 	fr_unlock(&p->lock);
@@ -189,14 +189,30 @@ static int cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_jo
 	return id && p->running_id == id ? -EBUSY : -ENOENT;
 }
 
-int fr_dumper_cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret)
+static int refuse_cancel(int code, uint64_t id, struct fr_diag *d)
+{
+	const unsigned long long n = id;
+
+	switch (code) {
+	case -EPERM:
+		return fr_fail(d, code, "root may take back any", "dump %llu is not yours alone", n);
+	case -EBUSY:
+		return fr_fail(d, code, "wait for it, and remove the file: flightrecctl rm",
+			"dump %llu is being written already", n);
+	default:
+		return fr_fail(d, code, "`flightrecctl status` lists what waits",
+			"no dump with the number %llu waits", n);
+	}
+}
+
+int fr_dumper_cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret, struct fr_diag *d)
 {
 	int r;
 
 	fr_lock(&p->lock);
 	r = cancel(p, id, uid, ret);
 	fr_unlock(&p->lock);
-	return r;
+	return r < 0 ? refuse_cancel(r, id, d) : 0;
 }
 
 static cJSON *describe(const struct fr_dump_job *job)

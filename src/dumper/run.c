@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One job of the dumper, from the snapshot to the file, and the order in its directory. */
+/* One job of the dumper, from the snapshot to the file, and the limits of its directory. */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "dumper/trigger_samples.h"
 
 #include <errno.h>
@@ -13,11 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How long a dump waits for the side-band tracker to have applied what the ring gave up. Past it the disk
+/* How long a dump waits until the tracker has applied the evicted side-band. After that time the disk
    under the auxiliary file is stuck, and a dump onto that disk would not get far either. */
 #define TRACKER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
 
-/* What the callbacks of a write know. */
+/* The context of a write's callbacks. */
 struct writing {
 	struct fr_dumper *p;
 	struct fr_dump_job *job;
@@ -31,7 +32,7 @@ int fr_dumper_model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, stru
 	struct fr_dumper *p = ctx;
 	const struct fr_event_desc *sideband = &p->session.events[p->session.n_events - 1];
 
-	return fr_tracker_model(p->config.tracker, low_watermark_ns, time_ns, sideband->ids[0],
+	return fr_tracker_write_model(p->config.tracker, low_watermark_ns, time_ns, sideband->ids[0],
 		TRACKER_TIMEOUT_NS, ret_state, ret_since);
 }
 
@@ -51,7 +52,7 @@ static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_b
 		p->config.dirfd, &settings.limits, need_bytes, keep_from_ns, &job->vacuum, &job->vacuum_diag);
 }
 
-/* One that had been kept is older than some of the files, which do not go for it. */
+/* A kept dump does not remove files that are younger than it. */
 static void make_room(void *ctx, uint64_t bytes)
 {
 	struct writing *w = ctx;
@@ -59,8 +60,8 @@ static void make_room(void *ctx, uint64_t bytes)
 	vacuum(w->p, w->job, bytes, w->time_ns);
 }
 
-/* For who asks why a dump takes so long: one of REALTIME_NS is being written, or (not ON) none any more. */
-static void tell_writing(struct fr_dumper *p, uint64_t realtime_ns, bool on)
+/* For `status`: a dump of REALTIME_NS is being written; or (not ON) no dump is. */
+static void report_writing(struct fr_dumper *p, uint64_t realtime_ns, bool on)
 {
 	fr_lock(&p->lock);
 	p->stats.writing_since_ns = on ? fr_monotonic_ns() : 0;
@@ -69,8 +70,8 @@ static void tell_writing(struct fr_dumper *p, uint64_t realtime_ns, bool on)
 	fr_unlock(&p->lock);
 }
 
-/* The snapshot has been taken: what is set later has no record in it. */
-static void take_session(struct fr_dumper *p)
+/* Use the newest session. The snapshot has been taken: it has no records of a session that is set later. */
+static void update_session(struct fr_dumper *p)
 {
 	fr_lock(&p->lock);
 	if (p->session_next.n_events) {
@@ -82,8 +83,8 @@ static void take_session(struct fr_dumper *p)
 	fr_unlock(&p->lock);
 }
 
-/* Where the files go: the path as it is now. 0 or a negative errno, with D. */
-static int follow(struct fr_dumper *p, struct fr_dump_job *job, struct fr_diag *d)
+/* Use the directory that the path names now. 0 or a negative errno with D. */
+static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct fr_diag *d)
 {
 	int r = fr_directory_follow(p->config.dirfd, p->directory);
 
@@ -97,13 +98,13 @@ static int follow(struct fr_dumper *p, struct fr_dump_job *job, struct fr_diag *
 		"the directory %s is not what it was", p->directory);
 }
 
-/* The directory was renamed, or removed, while the file was written: who looks for it is told where it is. */
-static int look_after(struct fr_dumper *p, struct fr_dump_job *job)
+/* If the directory was renamed or removed while the file was written, note where the file is. */
+static int note_directory(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (fr_directory_is(p->config.dirfd, p->directory))
+	if (fr_directory_is_at(p->config.dirfd, p->directory))
 		return 0;
 	if (fstatat(p->config.dirfd, job->result.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return fr_fail_errno(&job->diag, -errno, NULL,
@@ -132,11 +133,11 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.compress = job->compress,
 		.level = p->config.level,
 		.section_max = p->config.section_max,
-		.marks = marks.v,
-		.n_marks = marks.n,
+		.trigger_samples = marks.v,
+		.n_trigger_samples = marks.n,
 		.strip_rounds = p->config.strip_rounds,
 		.vdso_kept = p->config.vdso_kept,
-		.jit_held = p->config.jit_held,
+		.jit_open_files = p->config.jit_open_files,
 		.early_ids = fr_tracker_early_ids(p->config.tracker),
 		.model = model,
 		.make_room = make_room,
@@ -147,34 +148,26 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 
 	if (r < 0)
 		return fr_fail_errno(&job->diag, r, NULL, "cannot tell what made the dump");
-	r = follow(p, job, &job->diag);
+	r = follow_directory(p, job, &job->diag);
 	if (r < 0)
 		return r;
-	tell_writing(p, time_ns, true);
+	report_writing(p, time_ns, true);
 	r = fr_dump_write(snapshot, &params, job->meta, &job->result, &job->diag);
-	tell_writing(p, 0, false);
+	report_writing(p, 0, false);
 	if (r >= 0)
-		r = look_after(p, job);
+		r = note_directory(p, job);
 	if (r >= 0)
 		vacuum(p, job, 0, w.time_ns);
 	return r;
 }
 
-static void add_u64(cJSON *o, const char *name, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	cJSON_AddRawToObject(o, name, text);
-}
-
-/* The window as it was asked for; what the file covers is in "window". */
+/* The window that was asked for; "window" has the one that the file covers. */
 static void add_asked(struct fr_dump_job *job)
 {
 	cJSON *o = cJSON_AddObjectToObject(job->meta, "asked");
 
-	add_u64(o, "from_ns", job->from_ns);
-	add_u64(o, "to_ns", job->to_ns);
+	fr_json_add_u64(o, "from_ns", job->from_ns);
+	fr_json_add_u64(o, "to_ns", job->to_ns);
 }
 
 static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
@@ -187,12 +180,12 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 		fr_fail_errno(&job->diag, job->code, NULL, "cannot take a snapshot of the ring");
 		return;
 	}
-	take_session(p);
-	/* The end of the recorder does not wait for a post-trigger time. */
+	update_session(p);
+	/* At the end of the recorder a job does not wait for its post-trigger time. */
 	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
 	now_ns = fr_monotonic_ns();
 	job->snapshot_ns = now_ns > due_ns ? now_ns - due_ns : 0;
-	add_u64(job->meta, "window_closed_ns", now_ns);
+	fr_json_add_u64(job->meta, "window_closed_ns", now_ns);
 	p->config.add_losses(p->config.ctx, job->meta);
 	add_asked(job);
 	p->config.add_steps(p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_low_watermark(snapshot)),
@@ -203,7 +196,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	fr_snapshot_free(snapshot);
 }
 
-/* All that can be removed is, whatever one of them says. */
+/* A file that cannot be removed does not keep the others. Returns the first error. */
 static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	int code = 0;
@@ -218,7 +211,7 @@ static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
 
 static int vacuum_asked(struct fr_dumper *p, struct fr_dump_job *job)
 {
-	int r = follow(p, job, &job->diag);
+	int r = follow_directory(p, job, &job->diag);
 
 	if (r == 0 && job->kind == FR_JOB_REMOVE)
 		return remove_named(p, job);
@@ -247,7 +240,7 @@ void fr_dumper_tidy(struct fr_dumper *p, bool first)
 		return;
 	if (first)
 		(void)fr_vacuum_leftovers(p->config.dirfd);
-	if (follow(p, job, &job->vacuum_diag) == 0)
+	if (follow_directory(p, job, &job->vacuum_diag) == 0)
 		vacuum(p, job, 0, UINT64_MAX);
 	job->code = job->vacuum_diag.code;
 	job->diag = job->vacuum_diag;

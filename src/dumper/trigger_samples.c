@@ -66,9 +66,9 @@ static const char *format_value(
 	return to;
 }
 
-static struct fr_dump_mark mark_of(const cJSON *cause, struct fr_dumper_mark_texts *texts)
+static struct fr_trigger_sample mark_of(const cJSON *cause, struct fr_dumper_mark_texts *texts)
 {
-	struct fr_dump_mark m = {
+	struct fr_trigger_sample m = {
 		.time_ns = u64_of(cause, "monotonic_ns"),
 		.pid = int_of(cause, "pid", 0),
 		.tid = int_of(cause, "tid", 0),

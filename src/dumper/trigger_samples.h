@@ -9,7 +9,7 @@
 #include <cjson/cJSON.h>
 
 struct fr_dumper_marks {
-	struct fr_dump_mark *v; /* texts are those of the JSON, and of the array behind it */
+	struct fr_trigger_sample *v; /* texts are those of the JSON, and of the array behind it */
 	size_t n;
 	struct fr_dumper_mark_texts *texts;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "fileio/writer_private.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -11,12 +12,12 @@
 
 #define BLOCK_DEFAULT (1u << 20)
 #define DEPTH_DEFAULT 8u
-/* Space is asked for in such steps: a write that makes the file longer takes its inode lock alone, so blocks
-   in flight would wait for each other. */
+/* Disk space is allocated in steps of this size, ahead of the blocks. A write that makes the file longer
+   holds the inode lock exclusively, so blocks in flight would wait for each other. */
 #define ALLOCATE_STEP (64u << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* O_DIRECT on the descriptor that there is. Whether it is on now. */
+/* Switches O_DIRECT on an open descriptor. Returns whether it is on now. */
 static bool set_direct(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -40,14 +41,14 @@ int fr_writer_write_now(struct fr_writer *w, struct fr_writer_block *b)
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
 		b->done += (size_t)n;
-		/* What a short write left may not be aligned any more. */
+		/* The rest after a short write may not be aligned. */
 		if (w->direct && b->done % FR_WRITER_ALIGN)
 			w->direct = set_direct(w->fd, false);
 	}
 	return 0;
 }
 
-static void describe(struct fr_writer *w)
+static void update_description(struct fr_writer *w)
 {
 	char size[FR_UNIT_SIZE];
 
@@ -55,15 +56,14 @@ static void describe(struct fr_writer *w)
 		snprintf(w->text, sizeof(w->text), "io_uring%s%s, %u x %s%s", w->direct ? ", O_DIRECT" : "",
 			w->fixed_buffers ? "" : ", buffers not registered", w->depth,
 			fr_size_format(w->block_bytes, size),
-			w->n_cancelled ? "; the kernel left requests undone" : "");
+			w->n_canceled ? "; the kernel left requests undone" : "");
 	else
 		snprintf(w->text, sizeof(w->text), "pwrite%s (io_uring: %s)", w->direct ? ", O_DIRECT" : "",
 			strerror(-w->ring_error));
 }
 
-/* In huge pages where there are any: to touch and to pin 2 MiB is then one page's work and not that of 512.
- */
-static int take_memory(struct fr_writer *w)
+/* Uses huge pages if possible. Then 2 MiB are touched and pinned as one page, not as 512. */
+static int map_blocks(struct fr_writer *w)
 {
 	const size_t bytes = w->block_bytes * w->depth;
 	const size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : FR_WRITER_ALIGN;
@@ -77,7 +77,7 @@ static int take_memory(struct fr_writer *w)
 	w->memory = (uint8_t *)FR_ALIGN_UP((uintptr_t)p, align);
 	if (bytes >= HUGE_PAGE)
 		(void)madvise(w->memory, bytes, MADV_HUGEPAGE);
-	/* Before Linux 5.14 they are touched as they are filled. */
+	/* Unknown before Linux 5.14: there the pages are touched when they are filled. */
 	(void)madvise(w->memory, bytes, MADV_POPULATE_WRITE);
 	for (unsigned i = 0; i < w->depth; i++)
 		w->blocks[i].data = w->memory + i * w->block_bytes;
@@ -102,23 +102,21 @@ int fr_writer_new(
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	w->fd = fd;
-	w->block_bytes = block;
-	w->allocate_step = ALLOCATE_STEP;
+	*w = (struct fr_writer){
+		.fd = fd, .block_bytes = block, .allocate = true, .allocate_step = ALLOCATE_STEP};
 	if (expected && expected < ALLOCATE_STEP) {
 		w->allocate_step = FR_ALIGN_UP(expected, block);
 		depth = (unsigned)FR_MIN((uint64_t)depth, w->allocate_step / block + 1);
 	}
 	w->depth = depth;
-	r = take_memory(w);
+	r = map_blocks(w);
 	if (r < 0) {
 		free(w);
 		return fr_fail_errno(d, r, NULL, "cannot get %zu bytes for blocks to write", block * depth);
 	}
-	w->allocate = true;
 	w->direct = set_direct(fd, true);
 	fr_writer_ring_open(w);
-	describe(w);
+	update_description(w);
 	*ret = w;
 	return 0;
 }
@@ -130,15 +128,15 @@ struct fr_writer *fr_writer_free(struct fr_writer *w)
 	fr_writer_ring_close(w);
 	if (w->direct)
 		(void)set_direct(w->fd, false);
-	/* What the kernel still writes from goes with the process. */
+	/* Memory of requests that are still in flight stays mapped until the process ends. */
 	if (w->in_flight == 0)
 		munmap(w->mapped, w->mapped_bytes);
 	free(w);
 	return NULL;
 }
 
-/* Where that fails (the file system cannot, or is nearly full) writing goes on without it. */
-static void allocate_for(struct fr_writer *w, uint64_t end)
+/* Allocates disk space up to END. If the file system cannot, or is nearly full, writing goes on without. */
+static void allocate_to(struct fr_writer *w, uint64_t end)
 {
 	if (!w->allocate || end <= w->allocated)
 		return;
@@ -146,11 +144,11 @@ static void allocate_for(struct fr_writer *w, uint64_t end)
 		w->allocate = false;
 	else
 		w->allocated += w->allocate_step;
-	w->allocate_step = ALLOCATE_STEP; /* what was expected was less than there is */
+	w->allocate_step = ALLOCATE_STEP; /* the file is larger than expected */
 }
 
-/* A block that is not in flight. */
-static int free_block(struct fr_writer *w, struct fr_writer_block **ret)
+/* Finds a block that is not in flight; waits for one if needed. */
+static int find_free_block(struct fr_writer *w, struct fr_writer_block **ret)
 {
 	for (;;) {
 		int r;
@@ -179,6 +177,7 @@ static int write_block(struct fr_writer *w, struct fr_writer_block *b, uint64_t 
 {
 	int r;
 
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	b->offset = offset;
 	b->len = len;
 	b->done = 0;
@@ -187,15 +186,15 @@ static int write_block(struct fr_writer *w, struct fr_writer_block *b, uint64_t 
 	r = fr_writer_ring_submit(w, b);
 	if (r == 0)
 		return 0;
-	/* A ring that takes nothing any more: what it has is waited for, and the rest goes without it. */
+	/* The ring accepts no more requests. Wait for those that it has, and write the rest without it. */
 	w->ring_error = r;
 	r = wait_all(w);
 	fr_writer_ring_close(w);
 	return r < 0 ? r : fr_writer_write_now(w, b);
 }
 
-/* Send the current block off, filled with zeros up to what O_DIRECT takes. */
-static int send_current(struct fr_writer *w)
+/* Starts to write the current block, padded with zeros for O_DIRECT. A free block becomes current. */
+static int write_current(struct fr_writer *w)
 {
 	size_t len = FR_ALIGN_UP(w->fill, FR_WRITER_ALIGN);
 	uint64_t offset = w->bytes - w->fill;
@@ -206,12 +205,12 @@ static int send_current(struct fr_writer *w)
 	memset(w->current->data + w->fill, 0, len - w->fill);
 	if (offset == 0)
 		memcpy(w->head, w->current->data, sizeof(w->head));
-	/* The first block tells little of the size: a small file needs no more than itself. */
+	/* Not for the first block: a small file has only that one. */
 	if (offset > 0)
-		allocate_for(w, offset + len);
+		allocate_to(w, offset + len);
 	r = write_block(w, w->current, offset, len);
 	w->fill = 0;
-	return r < 0 ? r : free_block(w, &w->current);
+	return r < 0 ? r : find_free_block(w, &w->current);
 }
 
 int fr_writer_append(void *ctx, const void *data, size_t len)
@@ -228,12 +227,12 @@ int fr_writer_append(void *ctx, const void *data, size_t len)
 		p += n;
 		len -= n;
 		if (w->fill == w->block_bytes)
-			w->error = send_current(w);
+			w->error = write_current(w);
 	}
 	return w->error;
 }
 
-/* The file's first bytes again, with the head in them. */
+/* Writes the first bytes of the file again, with the head in them. */
 static int rewrite_head(struct fr_writer *w, const void *head, size_t len)
 {
 	memcpy(w->head, head, len);
@@ -243,18 +242,18 @@ static int rewrite_head(struct fr_writer *w, const void *head, size_t len)
 
 static int finish(struct fr_writer *w, const void *head, size_t len)
 {
-	bool sent = w->bytes > w->fill;
+	const bool first_is_written = w->bytes > w->fill;
 	int r;
 
 	if (len > sizeof(w->head) || len > w->bytes)
 		return -EINVAL;
-	if (!sent && len)
+	if (!first_is_written && len)
 		memcpy(w->current->data, head, len);
-	r = send_current(w);
-	/* The first block has to be there before it is overwritten. */
+	r = write_current(w);
+	/* The first block is written before it is overwritten. */
 	if (r == 0)
 		r = wait_all(w);
-	if (r == 0 && sent && len)
+	if (r == 0 && first_is_written && len)
 		r = rewrite_head(w, head, len);
 	if (r == 0)
 		r = wait_all(w);
@@ -269,9 +268,10 @@ static int finish(struct fr_writer *w, const void *head, size_t len)
 
 int fr_writer_finish(struct fr_writer *w, const void *head, size_t len)
 {
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	if (w->error == 0)
 		w->error = finish(w, head, len);
-	describe(w);
+	update_description(w);
 	return w->error;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 /*
- * The asynchronous file writer: append-only, in aligned blocks, several in flight through io_uring with
- * registered buffers and file, O_DIRECT where the file system takes it. Where io_uring is forbidden (sysctl,
- * seccomp) it writes with pwrite(). One thread.
+ * Writes a file from front to back in aligned blocks. Several blocks are in flight through io_uring, with
+ * O_DIRECT where the file system supports it. Where io_uring is forbidden (sysctl, seccomp) the writer uses
+ * pwrite(). One thread at a time; it may wait for the disk.
+ *
+ *   fr_writer_append() ──► current block ──► in flight, at most `depth` ──► fr_writer_finish(): head, fsync
  */
 
 #include "base/diag.h"
@@ -19,29 +21,31 @@
 #define FR_WRITER_DEPTH_MAX 64u
 
 struct fr_file_writer_config {
-	size_t block_bytes;	 /* 0: 1 MiB; a power of two, 64 KiB … 16 MiB */
-	unsigned depth;		 /* blocks in flight, 0: 8; 1 … 64 */
-	uint64_t expected_bytes; /* of the file, about; 0: not known. A small file takes fewer blocks, as to
-				    take and give back memory is most of the time that it needs */
+	size_t block_bytes; /* a power of two, 64 KiB … 16 MiB; 0: 1 MiB */
+	unsigned depth;	    /* blocks in flight, 1 … 64; 0: 8 */
+	/* Estimated size of the file, 0: unknown. A small file uses fewer blocks, because most of its time
+	   goes into mapping and unmapping memory. */
+	uint64_t expected_bytes;
 };
 
 struct fr_writer;
 
-/* Writes to FD (borrowed, empty, O_RDWR). Its memory, at most block_bytes × depth, is taken and touched here
-   and given back by free. 0, -EINVAL for a configuration outside its limits, -ENOMEM. */
+/* Writes to FD, which is borrowed, empty and open with O_RDWR. Maps and touches at most block_bytes × depth
+   of memory. Returns 0, -EINVAL with D for a CONFIG outside its limits, or -ENOMEM. */
 int fr_writer_new(
 	int fd, const struct fr_file_writer_config *config, struct fr_writer **ret, struct fr_diag *d);
-struct fr_writer *fr_writer_free(struct fr_writer *w); /* waits for what is in flight */
+/* Waits for blocks in flight. Accepts NULL; returns NULL. */
+struct fr_writer *fr_writer_free(struct fr_writer *w);
 
-/* All of DATA or a negative errno, which may be of an earlier block, and comes back from then on. Fits
-   struct fr_sink's append with CTX = W. Blocks while all blocks are in flight. */
+/* Appends LEN bytes. W is a struct fr_writer: the function fits fr_sink.append. Waits while all blocks are in
+   flight. Returns 0 or a negative errno, possibly of an earlier block; later calls return the same errno. */
 int fr_writer_append(void *w, const void *data, size_t len);
 
-/* Overwrite the first LEN bytes (≤ 4096, already appended) and make the file durable: tail, truncate to size,
-   fsync. No append after it. 0 or a negative errno. */
+/* Overwrites the first LEN bytes (at most 4096, already appended), truncates the file to its size and syncs
+   it. No append may follow. Returns 0 or a negative errno. */
 int fr_writer_finish(struct fr_writer *w, const void *head, size_t len);
 
-/* What it does: "io_uring, O_DIRECT, 8 x 1 MiB" or "pwrite (io_uring: Operation not permitted)". Lives as
-   long as W. */
+/* How W writes: "io_uring, O_DIRECT, 8 x 1 MiB", or "pwrite (io_uring: Operation not permitted)". Borrowed
+   from W. */
 const char *fr_writer_describe(const struct fr_writer *w);
 uint64_t fr_writer_bytes(const struct fr_writer *w);

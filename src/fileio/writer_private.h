@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside fileio/: the writer's blocks, and its two ways to write them. */
+/* What writer.c (blocks, pwrite) and writer_ring.c (io_uring) share. */
 
-#include "fileio/ring.h"
 #include "fileio/writer.h"
+
+#include <liburing.h>
 
 #define FR_WRITER_ALIGN 4096u /* of offsets, lengths and memory for O_DIRECT */
 
-/* A block is filled by append(), or in flight, or free. */
+/* A block is current (append fills it), in flight, or free. */
 struct fr_writer_block {
 	uint8_t *data;
 	uint64_t offset;  /* in the file */
-	size_t len, done; /* to write, and written; a multiple of FR_WRITER_ALIGN */
+	size_t len, done; /* bytes to write, bytes written; LEN is a multiple of FR_WRITER_ALIGN */
 	bool in_flight;
 };
 
@@ -22,36 +23,37 @@ struct fr_writer {
 	unsigned depth;
 	void *mapped;
 	size_t mapped_bytes;
-	uint8_t *memory; /* block_bytes × depth, within what is mapped */
+	uint8_t *memory; /* block_bytes × depth, aligned, inside of MAPPED */
 	struct fr_writer_block blocks[FR_WRITER_DEPTH_MAX];
-	struct fr_writer_block *current; /* never in flight */
-	size_t fill;			 /* of the current block */
-	uint64_t bytes;			 /* appended */
-	uint64_t allocated;		 /* by fallocate(), from 0 */
+	struct fr_writer_block *current;
+	size_t fill;	    /* of the current block */
+	uint64_t bytes;	    /* appended */
+	uint64_t allocated; /* by fallocate(), from 0 */
 	uint64_t allocate_step;
 	bool allocate;
-	uint8_t head[FR_WRITER_ALIGN]; /* of the file, to be rewritten by finish() */
+	uint8_t head[FR_WRITER_ALIGN]; /* copy of the file's begin, for fr_writer_finish() */
 	bool direct;
-	int error; /* the first, negative errno */
+	int error; /* the first one, a negative errno */
 
 	bool have_ring, fixed_buffers, fixed_file;
-	int ring_error; /* why there is none */
+	int ring_error; /* why there is no ring */
 	struct io_uring ring;
 	unsigned in_flight;
-	unsigned n_cancelled; /* requests that the kernel did not get to, and that were done anew */
+	unsigned n_canceled; /* requests that the kernel did not start */
 	char text[96];
 };
 
-/* Write what is left of B with pwrite(), O_DIRECT switched off where it is refused. 0 or a negative errno. */
+/* Writes the rest of B with pwrite(), without O_DIRECT if that is refused. Returns 0 or a negative errno. */
 int fr_writer_write_now(struct fr_writer *w, struct fr_writer_block *b);
 
-/* Set up the ring; where it cannot be had, have_ring stays false and ring_error says why. */
+/* Sets up the ring. On failure have_ring stays false, and ring_error has the reason. */
 void fr_writer_ring_open(struct fr_writer *w);
+/* Waits for the requests in flight. */
 void fr_writer_ring_close(struct fr_writer *w);
-/* Start writing B. 0 or a negative errno. */
+/* Starts to write B. Returns 0 or a negative errno; then B is not in flight. */
 int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b);
-/* Wait for one completion and deal with it: a block that was not wholly written goes on. 0 or a negative
-   errno. */
+/* Waits for one completion. A block that was not written as a whole is completed with pwrite(). Returns 0 or
+   a negative errno. */
 int fr_writer_ring_reap(struct fr_writer *w);
-/* fsync, with nothing in flight. 0 or a negative errno. */
+/* Syncs the file; nothing may be in flight. Returns 0 or a negative errno. */
 int fr_writer_ring_sync(struct fr_writer *w);

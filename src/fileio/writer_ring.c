@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * The writer's io_uring. A block goes
+ *
+ *   fr_writer_ring_submit() ──► kernel ──► fr_writer_ring_reap() ──► written, or fr_writer_write_now()
+ *
+ * Two faults of the kernel are handled here; docs/design/80 describes both. A request that the kernel refuses
+ * is taken back, because the next submit would send it. A request that no thread of the kernel starts is
+ * canceled after a time.
+ */
+
 #include "fileio/writer_private.h"
 #include "base/cleanup.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/uio.h>
+
+#define PATIENCE_MS 5000u
+
+/* The user data of requests that belong to no block and need no answer. */
+static const char no_answer;
 
 void fr_writer_ring_open(struct fr_writer *w)
 {
@@ -15,9 +33,60 @@ void fr_writer_ring_open(struct fr_writer *w)
 		return;
 	}
 	w->have_ring = true;
-	/* Both only save work: where the locked-memory limit or an old kernel says no, it goes without. */
+	/* Both only save work. The limit of locked memory, or an old kernel, may forbid them. */
 	w->fixed_buffers = io_uring_register_buffers(&w->ring, &all, 1) == 0;
 	w->fixed_file = io_uring_register_files(&w->ring, &w->fd, 1) == 0;
+}
+
+static int submit_all(struct io_uring *ring)
+{
+	int r;
+
+	do
+		r = io_uring_submit(ring);
+	while (r == -EINTR);
+	if (r < 0)
+		return r;
+	return io_uring_sq_ready(ring) ? -EAGAIN : 0;
+}
+
+/* Turns a request that the kernel has not read yet into one that does nothing. */
+static void take_back(struct io_uring_sqe *sqe)
+{
+	static_assert(IORING_OP_NOP == 0, "all zero");
+	memset(sqe, 0, sizeof(*sqe));
+	io_uring_sqe_set_data(sqe, (void *)&no_answer);
+}
+
+/* Ends the requests that the kernel has not started, with -ECANCELED. Before Linux 5.19 this does nothing. */
+static void cancel_waiting(struct io_uring *ring)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	if (!sqe)
+		return;
+	io_uring_prep_cancel(sqe, NULL, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL);
+	io_uring_sqe_set_data(sqe, (void *)&no_answer);
+	if (submit_all(ring) < 0)
+		take_back(sqe);
+}
+
+/* Waits for a completion; the caller marks *RET as seen. Returns 0 or a negative errno. */
+static int wait_completion(struct io_uring *ring, struct io_uring_cqe **ret)
+{
+	for (;;) {
+		struct __kernel_timespec patience = {PATIENCE_MS / 1000, PATIENCE_MS % 1000 * 1000000LL};
+		int r = io_uring_wait_cqe_timeout(ring, ret, &patience);
+
+		if (r == -ETIME)
+			cancel_waiting(ring);
+		else if (r < 0 && r != -EINTR)
+			return r;
+		else if (r == 0 && io_uring_cqe_get_data(*ret) != &no_answer)
+			return 0;
+		else if (r == 0)
+			io_uring_cqe_seen(ring, *ret);
+	}
 }
 
 void fr_writer_ring_close(struct fr_writer *w)
@@ -27,33 +96,39 @@ void fr_writer_ring_close(struct fr_writer *w)
 	while (w->in_flight > 0) {
 		struct io_uring_cqe *cqe;
 
-		if (fr_ring_wait(&w->ring, FR_RING_PATIENCE_MS, &cqe) < 0)
+		if (wait_completion(&w->ring, &cqe) < 0)
 			break;
 		io_uring_cqe_seen(&w->ring, cqe);
 		w->in_flight--;
 	}
-	/* The ring itself goes some time after its last reference; the file, and the disk blocks of one that
-	   was removed, are not to wait for that. */
+	/* The kernel frees a ring some time after its last reference. Until then a registered file stays
+	   open, and keeps the disk blocks of a file that was removed. */
 	if (w->fixed_file)
 		(void)io_uring_unregister_files(&w->ring);
 	io_uring_queue_exit(&w->ring);
 	w->have_ring = false;
 }
 
-/* SQE is the newest. Where the kernel does not take it, nothing of it is left in the ring. */
-static int submit(struct fr_writer *w, struct io_uring_sqe *sqe)
+/* Submits SQE, the newest request, for OWNER. If the kernel refuses it, it is taken back. */
+static int submit(struct fr_writer *w, struct io_uring_sqe *sqe, void *owner)
 {
 	struct io_uring_cqe *cqe;
-	int r = fr_ring_submit(&w->ring);
+	int r;
 
+	if (w->fixed_file)
+		sqe->flags |= IOSQE_FIXED_FILE;
+	io_uring_sqe_set_data(sqe, owner);
+	r = submit_all(&w->ring);
 	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
-		/* The kernel is short of something that a completion may give back; once, as that one stays
-		   in the ring. */
-		(void)fr_ring_wait(&w->ring, FR_RING_PATIENCE_MS, &cqe);
-		r = fr_ring_submit(&w->ring);
+		/* A completion may free what the kernel is short of. It stays in the ring, so this can be
+		   tried only once. */
+		(void)wait_completion(&w->ring, &cqe);
+		r = submit_all(&w->ring);
 	}
 	if (r < 0)
-		fr_ring_take_back(sqe);
+		take_back(sqe);
+	else
+		w->in_flight++;
 	return r;
 }
 
@@ -71,28 +146,22 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 		io_uring_prep_write_fixed(sqe, fd, from, len, b->offset + b->done, 0);
 	else
 		io_uring_prep_write(sqe, fd, from, len, b->offset + b->done);
-	if (w->fixed_file)
-		sqe->flags |= IOSQE_FIXED_FILE;
-	io_uring_sqe_set_data(sqe, b);
-	r = submit(w, sqe);
-	if (r == 0) {
-		b->in_flight = true;
-		w->in_flight++;
-	}
+	r = submit(w, sqe, b);
+	b->in_flight = r == 0;
 	return r;
 }
 
-/* Take one completion off the ring; RET_DATA is what it was submitted with. */
-static int wait_one(struct fr_writer *w, void **ret_data, int *ret_result)
+/* Waits for one completion. *RET_OWNER is what it was submitted for. */
+static int reap(struct fr_writer *w, void **ret_owner, int *ret_result)
 {
 	struct io_uring_cqe *cqe;
-	int r = fr_ring_wait(&w->ring, FR_RING_PATIENCE_MS, &cqe);
+	int r = wait_completion(&w->ring, &cqe);
 
 	if (r < 0)
 		return r;
-	*ret_data = io_uring_cqe_get_data(cqe);
+	*ret_owner = io_uring_cqe_get_data(cqe);
 	*ret_result = cqe->res;
-	w->n_cancelled += cqe->res == -ECANCELED;
+	w->n_canceled += cqe->res == -ECANCELED;
 	io_uring_cqe_seen(&w->ring, cqe);
 	w->in_flight--;
 	return 0;
@@ -101,27 +170,20 @@ static int wait_one(struct fr_writer *w, void **ret_data, int *ret_result)
 int fr_writer_ring_reap(struct fr_writer *w)
 {
 	struct fr_writer_block *b;
-	void *data;
-	int result, r = wait_one(w, &data, &result);
+	void *owner;
+	int result, r = reap(w, &owner, &result);
 
 	if (r < 0)
 		return r;
-	b = data;
+	b = owner;
 	b->in_flight = false;
-	switch (result) {
-	case -EIO:
-	case -ENOSPC:
-	case -EDQUOT:
-	case -EFBIG:
+	if (result == -EIO || result == -ENOSPC || result == -EDQUOT || result == -EFBIG)
 		return result;
-	}
 	if (result > 0)
 		b->done += FR_MIN((size_t)result, b->len - b->done);
-	if (b->done == b->len)
-		return 0;
 	/* Short writes and other errors (EINTR, EAGAIN, ECANCELED, EINVAL of a file system that takes
-	   O_DIRECT only at open): the rest goes the plain way, whose word on it is final. */
-	return fr_writer_write_now(w, b);
+	   O_DIRECT only at open) are left to pwrite(), whose error is final. */
+	return b->done == b->len ? 0 : fr_writer_write_now(w, b);
 }
 
 static int sync_plain(const struct fr_writer *w)
@@ -132,21 +194,15 @@ static int sync_plain(const struct fr_writer *w)
 int fr_writer_ring_sync(struct fr_writer *w)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&w->ring);
-	void *data;
+	void *owner;
 	int result, r;
 
 	if (!sqe)
 		return sync_plain(w);
 	io_uring_prep_fsync(sqe, w->fixed_file ? 0 : w->fd, 0);
-	io_uring_sqe_set_data(sqe, w);
-	if (w->fixed_file)
-		sqe->flags |= IOSQE_FIXED_FILE;
-	/* A ring that takes nothing any more, as in write_block(). */
-	r = submit(w, sqe);
-	if (r < 0)
+	if (submit(w, sqe, w) < 0)
 		return sync_plain(w);
-	w->in_flight++;
-	r = wait_one(w, &data, &result);
+	r = reap(w, &owner, &result);
 	if (r < 0)
 		return r;
 	if (result == -EINTR || result == -EAGAIN || result == -EINVAL || result == -ECANCELED)

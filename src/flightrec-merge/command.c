@@ -12,7 +12,7 @@
 
 #define STATE_DIRECTORY "/var/lib/flightrec"
 
-/* Options without a short form. */
+/* Options without a letter. */
 enum {
 	OPT_KEEP = 256,
 	OPT_DRY_RUN,
@@ -26,18 +26,20 @@ enum {
 
 static const struct fr_option options[] = {
 	{"output", 'o', "FILE",
-		"instead of perf.data in the directory; an older one is kept under its own time", NULL},
+		"write to FILE, by default perf.data in the directory; an older file is renamed",
+		NULL},
 	{"keep", OPT_KEEP, NULL, "do not remove the inputs", NULL},
-	{"dry-run", OPT_DRY_RUN, NULL, "read the inputs and report, write and remove nothing", NULL},
-	{"progress", OPT_PROGRESS, NULL, "show a bar even where standard error is no terminal", NULL},
+	{"dry-run", OPT_DRY_RUN, NULL, "read the inputs and report; write and remove nothing", NULL},
+	{"progress", OPT_PROGRESS, NULL, "show a progress bar also if standard error is not a terminal",
+		NULL},
 	{"compression-level", 'z', "[LEVEL]", "write compressed records: zstd, 1 to 22 (1)", NULL},
 	{"block-size", OPT_BLOCK_SIZE, "SIZE", "bytes of one write: a power of two from 64K to 16M (1M)",
 		NULL},
 	{"queue-depth", OPT_QUEUE_DEPTH, "N", "writes in flight, 1 to 64 (8)", NULL},
 	{"json", OPT_JSON, "[HOW]", "report as JSON: pretty, short or off", NULL},
 	{"service", OPT_SERVICE, NULL,
-		"for ExecStopPost=: only if the service is not started again and nobody records there", NULL},
-	{"quiet", 'q', NULL, "say nothing but errors and warnings", NULL},
+		"for ExecStopPost=: merge only if the service stays stopped and nothing records there", NULL},
+	{"quiet", 'q', NULL, "print only errors and warnings", NULL},
 	{"help", 'h', NULL, "print this, and exit", NULL},
 	{"version", OPT_VERSION, NULL, "print the version, and exit", NULL},
 };
@@ -50,33 +52,50 @@ static void print_help(void)
 	printf(PROGRAM
 		" [OPTIONS] [DIRECTORY | FILE...]\n"
 		"\n"
-		"Makes one perf.data of perf.data.auxiliary and all perf.data.sample.* of a directory, or "
-		"of\n"
-		"the files that are named: sorted by time, each record once. The inputs are removed when it\n"
-		"is durable. Without arguments: " STATE_DIRECTORY " where it exists, else the current\n"
+		"Merges perf.data.auxiliary and all perf.data.sample.* of a directory, or the named files,\n"
+		"into one perf.data. It is sorted by time and has each record once. The inputs are removed\n"
+		"when it is durable. The default is " STATE_DIRECTORY " if that exists, else the current\n"
 		"directory.\n"
 		"\n"
 		"Options:\n");
 	fr_command_line_print(&merge_command_line);
 	printf("\nExamples:\n"
-	       "  " PROGRAM " --keep " STATE_DIRECTORY " -o /tmp/perf.data   one file of all that is there\n"
+	       "  " PROGRAM " --keep " STATE_DIRECTORY " -o /tmp/perf.data   merge all files, and keep them\n"
 	       "  " PROGRAM
-	       " --keep -o plain perf.data.sample.TIME          a dump without compressed records\n");
-	printf("\nExit codes: 0 merged, 1 error, 2 usage, 3 merged, but an input was damaged or unusable (a "
-	       "line\n"
-	       "each says which, and what was lost), 5 permission, 6 no space.\n");
+	       " --keep -o plain perf.data.sample.TIME          write a dump with plain records\n");
+	printf("\nExit codes: 0 merged, 1 error, 2 usage, 3 merged but an input was damaged or unusable (a\n"
+	       "line for each says what was lost), 5 permission, 6 no space.\n");
+}
+
+/* Reads a number from 1 to MAX. EXAMPLE is the option as it should be written. */
+static int parse_number(const char *s, const char *option, uint64_t max, const char *example, uint64_t *ret,
+	struct fr_diag *d)
+{
+	char hint[64];
+
+	if (fr_u64_parse(s, ret) == 0 && *ret >= 1 && *ret <= max)
+		return 0;
+	snprintf(hint, sizeof(hint), "write it as %s", example);
+	return fr_fail(d, -EINVAL, hint, "%s: '%s' is not a number from 1 to %d", option, s, (int)max);
 }
 
 static int parse_level(const char *s, struct fr_merge_options *o, struct fr_diag *d)
 {
 	uint64_t level = 1;
+	int r = s ? parse_number(s, "--compression-level", 22, "-z or -z3", &level, d) : 0;
 
-	if (s && (fr_u64_parse(s, &level) < 0 || level < 1 || level > 22))
-		return fr_fail(d, -EINVAL, "write it as -z or -z3",
-			"--compression-level: no number from 1 to 22: '%s'", s);
 	o->compress = true;
 	o->level = (int)level;
-	return 0;
+	return r;
+}
+
+static int parse_queue_depth(const char *s, unsigned *ret, struct fr_diag *d)
+{
+	uint64_t depth = 0;
+	int r = parse_number(s, "--queue-depth", FR_WRITER_DEPTH_MAX, "--queue-depth=8", &depth, d);
+
+	*ret = (unsigned)depth;
+	return r;
 }
 
 static int parse_block_size(const char *s, size_t *ret, struct fr_diag *d)
@@ -86,23 +105,12 @@ static int parse_block_size(const char *s, size_t *ret, struct fr_diag *d)
 	if (fr_size_parse(s, &size) < 0 || size < FR_WRITER_BLOCK_MIN || size > FR_WRITER_BLOCK_MAX ||
 		(size & (size - 1)))
 		return fr_fail(d, -EINVAL, "write it as --block-size=1M",
-			"--block-size: no power of two from 64K to 16M: '%s'", s);
+			"--block-size: '%s' is not a power of two from 64K to 16M", s);
 	*ret = (size_t)size;
 	return 0;
 }
 
-static int parse_queue_depth(const char *s, unsigned *ret, struct fr_diag *d)
-{
-	uint64_t depth;
-
-	if (fr_u64_parse(s, &depth) < 0 || depth < 1 || depth > FR_WRITER_DEPTH_MAX)
-		return fr_fail(d, -EINVAL, "write it as --queue-depth=8",
-			"--queue-depth: no number from 1 to %d: '%s'", FR_WRITER_DEPTH_MAX, s);
-	*ret = (unsigned)depth;
-	return 0;
-}
-
-static int apply(struct command *c, int option, struct fr_diag *d)
+static int apply_option(struct command *c, int option, struct fr_diag *d)
 {
 	switch (option) {
 	case 'o':
@@ -124,7 +132,7 @@ static int apply(struct command *c, int option, struct fr_diag *d)
 	case OPT_QUEUE_DEPTH:
 		return parse_queue_depth(optarg, &c->options.writer.depth, d);
 	case OPT_JSON:
-		return fr_json_parse(optarg, &c->json, d);
+		return fr_json_mode_parse(optarg, &c->json, d);
 	case OPT_SERVICE:
 		c->service = true;
 		return 0;
@@ -140,7 +148,7 @@ static int apply(struct command *c, int option, struct fr_diag *d)
 	}
 }
 
-/* What to merge: one directory, or files, or where dumps are by default. */
+/* The words are one directory, or files, or missing. */
 static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag *d)
 {
 	struct stat st;
@@ -153,8 +161,8 @@ static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag 
 	}
 	if (stat(words[0], &st) == 0 && S_ISDIR(st.st_mode)) {
 		if (n > 1)
-			return fr_fail(d, -EINVAL, "name what is in it, as in DIRECTORY/perf.data.sample.*",
-				"one directory, or files; not more after %s", words[0]);
+			return fr_fail(d, -EINVAL, "name the files in it: DIRECTORY/perf.data.sample.*",
+				"give one directory, or only files: %s is a directory", words[0]);
 		c->options.directory = words[0];
 		return 0;
 	}
@@ -167,10 +175,10 @@ static int check_service(const struct command *c, struct fr_diag *d)
 {
 	if (c->service && !c->options.directory)
 		return fr_fail(d, -EINVAL, "name a directory, or leave --service out",
-			"--service merges a directory");
+			"--service merges a directory, not single files");
 	if (c->service && !getenv("SERVICE_RESULT"))
-		return fr_fail(d, -EINVAL, "by hand, leave --service out",
-			"--service is for ExecStopPost= of a service: SERVICE_RESULT is not set");
+		return fr_fail(d, -EINVAL, "leave --service out to merge by hand",
+			"--service is for ExecStopPost= of a service, and SERVICE_RESULT is not set");
 	return 0;
 }
 
@@ -180,7 +188,7 @@ int command_parse(struct command *c, int argc, char *argv[], struct fr_diag *d)
 
 	fr_command_line_begin();
 	while (r == 0 && (option = fr_command_line_next(&merge_command_line, argc, argv, d)) != 0)
-		r = option < 0 ? option : apply(c, option, d);
+		r = option < 0 ? option : apply_option(c, option, d);
 	if (r == 0)
 		r = parse_inputs(c, argc - optind, argv + optind, d);
 	return r == 0 ? check_service(c, d) : r;

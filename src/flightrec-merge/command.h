@@ -13,16 +13,17 @@
 #define PROGRAM "flightrec-merge"
 
 struct command {
-	struct fr_merge_options options; /* strings of argv */
-	enum fr_json json;
+	struct fr_merge_options options; /* its strings are those of argv */
+	enum fr_json_mode json;
 	bool quiet;
 	bool progress;
 	bool service;
-	char **warnings; /* kept for JSON */
+	char **warnings; /* for the JSON report */
 	size_t n_warnings;
 };
 
 extern const struct fr_command_line merge_command_line;
 
-/* Into C, which is all zeros. 0; 1: help or version was printed; -EINVAL with D. */
+/* Fills C, whose fields without an option keep their value. Returns 0; 1 after --help or --version; or
+   -EINVAL with D. */
 int command_parse(struct command *c, int argc, char *argv[], struct fr_diag *d);

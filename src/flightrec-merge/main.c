@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* flightrec-merge: merge/ as a program. */
+/* flightrec-merge: the program around merge/. */
 
 #include "flightrec-merge/command.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/owner.h"
+#include "base/service.h"
 #include "report.h"
-#include "service.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-static void warn(void *ctx, const char *text)
+static void print_warning(void *ctx, const char *text)
 {
 	struct command *c = ctx;
 	char **list;
@@ -30,7 +33,7 @@ static void warn(void *ctx, const char *text)
 	c->n_warnings += list[c->n_warnings] != NULL;
 }
 
-/* One descriptor for each input: as many as we may have. */
+/* Each input needs a descriptor. */
 static void raise_file_limit(void)
 {
 	struct rlimit l;
@@ -52,7 +55,7 @@ static int merge(struct command *c)
 		c->options.progress = report_progress;
 	r = fr_merge(&c->options, &report, &d);
 	report_progress_end();
-	/* A recorder that was asked to stop and merge has left nothing to do. */
+	/* The recorder has merged the files itself. */
 	if (c->service && r == -ENOENT)
 		return FR_EXIT_OK;
 	if (r < 0) {
@@ -67,11 +70,44 @@ static int merge(struct command *c)
 	return r == 1 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
 }
 
-/* The exit code. */
+/* A recorder locks its auxiliary file while it runs. Other errors are left to the merge to explain. */
+static bool is_recorded_to(const char *directory)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/perf.data.auxiliary", directory) >= sizeof(path))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* For --service, which systemd runs as ExecStopPost= (systemd.exec(5), $SERVICE_RESULT). Returns NULL if the
+   service stays stopped and nothing records to DIRECTORY, else why it must not be merged now. Waits for some
+   seconds at most. */
+static const char *find_reason_not_to_merge(const char *directory)
+{
+	const char *result = getenv("SERVICE_RESULT");
+	enum fr_service_job job = FR_SERVICE_NO_JOB;
+
+	if (is_recorded_to(directory))
+		return "another flightrecd records to the directory";
+	/* Without a bus, only the result is known. */
+	(void)fr_service_get_job(&job);
+	if (job == FR_SERVICE_RESTART)
+		return "the recorder is about to be started again";
+	/* Restart= follows a failure without a stop. If systemd has given up to restart, the files stay for
+	   the next stop, or for a person. */
+	if (job != FR_SERVICE_STOP && result && strcmp(result, "success") != 0)
+		return "the recorder failed, and Restart= may start it again";
+	return NULL;
+}
+
+/* Returns the exit code. */
 static int run(struct command *c, int argc, char *argv[])
 {
 	struct fr_diag d = {0};
-	const char *why_not;
+	const char *reason;
 	int r = command_parse(c, argc, argv, &d);
 
 	if (r > 0)
@@ -80,9 +116,9 @@ static int run(struct command *c, int argc, char *argv[])
 		fr_diag_print(PROGRAM, &d, r);
 		return FR_EXIT_USAGE;
 	}
-	why_not = c->service ? service_why_not(c->options.directory) : NULL;
-	if (why_not) {
-		fprintf(stderr, PROGRAM ": not merged: %s\n", why_not);
+	reason = c->service ? find_reason_not_to_merge(c->options.directory) : NULL;
+	if (reason) {
+		fprintf(stderr, PROGRAM ": not merged: %s\n", reason);
 		return FR_EXIT_OK;
 	}
 	if (c->service)
@@ -93,7 +129,7 @@ static int run(struct command *c, int argc, char *argv[])
 
 int main(int argc, char *argv[])
 {
-	struct command c = {.options = {.warn = warn}};
+	struct command c = {.options = {.warn = print_warning}};
 	int r;
 
 	c.options.ctx = &c;

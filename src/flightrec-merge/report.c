@@ -2,12 +2,11 @@
 #include "report.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/units.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define BAR 40
@@ -52,12 +51,12 @@ void report_text(const struct fr_merge_options *o, const struct fr_merge_report 
 		printf(", %s", fr_size_format(r->bytes_out, out));
 	printf("\n");
 	if (strncmp(r->how, "io_uring", strlen("io_uring")) != 0 && !o->dry_run)
-		printf("written with %s: slower than it could be\n", r->how);
+		printf("written with %s, which is slower than io_uring\n", r->how);
 	if (r->duplicates)
-		printf("%" PRIu64 " records stood in more than one file and were written once\n",
+		printf("%" PRIu64 " records were in more than one file and are written once\n",
 			r->duplicates);
 	if (r->late)
-		printf("%" PRIu64 " records came too late to be in the order of time\n", r->late);
+		printf("%" PRIu64 " records are not in order, because they came too late\n", r->late);
 	if (r->kept_older[0])
 		printf("the older %s is now %s\n", r->output, r->kept_older);
 	if (!o->dry_run && !o->keep)
@@ -88,12 +87,12 @@ static bool add_numbers(cJSON *j, const struct fr_merge_report *r, uint64_t took
 	};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
-		if (!cJSON_AddNumberToObject(j, numbers[i].name, (double)numbers[i].value))
+		if (!fr_json_add_u64(j, numbers[i].name, numbers[i].value))
 			return false;
 	return true;
 }
 
-int report_json(enum fr_json mode, const struct fr_merge_options *o, const struct fr_merge_report *r,
+int report_json(enum fr_json_mode mode, const struct fr_merge_options *o, const struct fr_merge_report *r,
 	uint64_t took_ns, char *const *warnings, size_t n_warnings)
 {
 	cJSON *j = cJSON_CreateObject(), *list;

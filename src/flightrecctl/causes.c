@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What made a dump, or might have, in words: the cause of a decision and of a dump's JSON. */
+/* Causes, and counts of decisions, in words. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
+#include "base/loss.h"
 #include "trigger/cause.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const char *ctl_value(const cJSON *json, const char *path, const char *unit, char *ret)
+char *ctl_value(const cJSON *json, const char *path, const char *unit)
 {
 	static const char *const units[] = {
 		[FR_CAUSE_NONE] = "",
@@ -16,66 +17,66 @@ const char *ctl_value(const cJSON *json, const char *path, const char *unit, cha
 		[FR_CAUSE_BYTES] = "bytes",
 		[FR_CAUSE_PERCENT] = "percent",
 	};
-	const cJSON *item = ctl_get(json, path);
 	enum fr_unit_of_cause u = FR_CAUSE_NONE;
+	char text[FR_CAUSE_VALUE_SIZE] = "-";
 
-	if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < 0x1p63))
-		return "-";
 	for (size_t i = 0; i < FR_ARRAY_SIZE(units); i++)
 		if (!strcmp(unit, units[i]))
 			u = (enum fr_unit_of_cause)i;
-	fr_cause_format_value(u, (uint64_t)item->valuedouble, ret);
-	return ret;
+	if (ctl_is_countable(json, path))
+		fr_cause_format_value(u, (uint64_t)ctl_number(json, path), text);
+	return ctl_format("%s", text);
 }
 
-char *ctl_cause_what(const cJSON *cause)
+char *ctl_describe_cause(const cJSON *cause)
 {
-	const char *reason = ctl_string(cause, "reason"), *detail = ctl_string(cause, "detail"),
-		   *unit = ctl_string(cause, "unit");
-	char value[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE];
+	const char *detail = ctl_string(cause, "detail"), *unit = ctl_string(cause, "unit");
+	_cleanup_free_ char *value = ctl_value(cause, "value", unit),
+			    *threshold = ctl_value(cause, "threshold", unit);
 	const bool measured = ctl_get(cause, "value") != NULL,
 		   compared = measured && ctl_get(cause, "threshold") != NULL;
-	char *ret;
 
-	if (asprintf(&ret, "%s%s%s%s%s%s%s%s", reason, *detail ? " (" : "", detail, *detail ? ")" : "",
-		    measured ? ": " : "", measured ? ctl_value(cause, "value", unit, value) : "",
-		    compared ? " ≥ " : "",
-		    compared ? ctl_value(cause, "threshold", unit, threshold) : "") < 0)
-		return NULL;
-	return ret;
+	return ctl_format("%s%s%s%s%s%s%s%s", ctl_string(cause, "reason"), *detail ? " (" : "", detail,
+		*detail ? ")" : "", measured ? ": " : "", measured ? value : "", compared ? " ≥ " : "",
+		compared ? threshold : "");
 }
 
-char *ctl_cause_who(const cJSON *cause)
+char *ctl_describe_process(const cJSON *cause)
 {
 	const char *comm = ctl_string(cause, "comm");
 	const double pid = ctl_number(cause, "pid");
-	char *ret;
 
-	if (pid <= 0)
-		return strdup(*comm ? comm : "-");
-	return asprintf(&ret, "%s[%.0f]", comm, pid) < 0 ? NULL : ret;
+	if (pid > 0)
+		return ctl_format("%s[%.0f]", comm, pid);
+	return ctl_format("%s", *comm ? comm : "-");
 }
 
-char *ctl_suppressed(const cJSON *reasons)
+char *ctl_describe_suppressed(const cJSON *reasons)
 {
+	_cleanup_free_ char *list = ctl_format("%s", "");
 	const cJSON *reason;
-	char *text = NULL;
 	double sum = 0;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-	bool first = true;
 
-	if (!f)
-		return NULL;
-	cJSON_ArrayForEach (reason, reasons)
-		sum += cJSON_IsNumber(reason) ? reason->valuedouble : 0;
-	fprintf(f, "%.0f", sum);
 	cJSON_ArrayForEach (reason, reasons) {
-		if (!cJSON_IsNumber(reason) || reason->valuedouble <= 0)
+		char *longer;
+
+		if (!cJSON_IsNumber(reason))
 			continue;
-		fprintf(f, "%s%.0f %s", first ? ": " : ", ", reason->valuedouble, reason->string);
-		first = false;
+		sum += reason->valuedouble;
+		if (reason->valuedouble <= 0)
+			continue;
+		longer = ctl_format(
+			"%s%s%.0f %s", list, *list ? ", " : ": ", reason->valuedouble, reason->string);
+		free(list);
+		list = longer;
 	}
-	fclose(f);
-	return text;
+	return ctl_format("%.0f%s", sum, list);
+}
+
+const char *ctl_explain_loss(const char *name)
+{
+	for (int i = 0; i < _FR_LOSS_MAX; i++)
+		if (!strcmp(name, fr_loss_name(i)))
+			return fr_loss_explain(i);
+	return "";
 }

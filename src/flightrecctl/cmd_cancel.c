@@ -1,69 +1,65 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Dumps that wait: what they are, and taking them back. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
-#include "base/units.h"
 #include "control/interface.h"
 
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <string.h>
 
-/* "root", "1000", or "a trigger" */
-static void asker(const cJSON *job, char *ret, size_t size)
+static bool all;
+
+/* "root", "uid 1000", or "a trigger" */
+static char *describe_owner(const cJSON *job)
 {
 	const cJSON *uid = ctl_get(job, "uid");
 	const struct passwd *user = cJSON_IsNumber(uid) ? getpwuid((uid_t)uid->valuedouble) : NULL;
 
 	if (user)
-		snprintf(ret, size, "%s", user->pw_name);
-	else if (cJSON_IsNumber(uid))
-		snprintf(ret, size, "uid %.0f", uid->valuedouble);
-	else
-		snprintf(ret, size, "a trigger");
+		return ctl_format("%s", user->pw_name);
+	return cJSON_IsNumber(uid) ? ctl_format("uid %.0f", uid->valuedouble) : ctl_format("a trigger");
 }
 
-void ctl_print_waiting(const struct ctl *ctl, const cJSON *dumps)
+void ctl_print_waiting(const cJSON *dumps)
 {
 	const cJSON *job;
 
 	cJSON_ArrayForEach (job, ctl_get(dumps, "waiting")) {
-		_cleanup_free_ char *what = ctl_cause_what(ctl_get(job, "cause"));
+		_cleanup_free_ char *cause = ctl_describe_cause(ctl_get(job, "cause")),
+				    *owner = describe_owner(job);
 		const double causes = ctl_number(job, "causes"), left = ctl_number(job, "seconds");
-		char until[FR_UNIT_SIZE], span[FR_UNIT_SIZE], who[64], more[32] = "";
+		char more[32] = "";
 
-		asker(job, who, sizeof(who));
 		if (causes > 1)
 			snprintf(more, sizeof(more), " and %.0f more", causes - 1);
 		if (left > 0 && left < 1e9)
 			ctl_field("", "dump %.0f of %s waits until %s, %s more: %s%s", ctl_number(job, "id"),
-				who, ctl_time(ctl, ctl_string(job, "until"), false, until),
-				fr_duration_format((uint64_t)(left * 1e9), span), what ? what : "-", more);
+				owner, ctl_time(job, "until"), ctl_seconds(job, "seconds"), cause, more);
 		else
-			ctl_field("", "dump %.0f of %s waits for its turn: %s%s", ctl_number(job, "id"), who,
-				what ? what : "-", more);
+			ctl_field("", "dump %.0f of %s waits for its turn: %s%s", ctl_number(job, "id"),
+				owner, cause, more);
 	}
 }
 
-static int parameters(const struct ctl *ctl, cJSON **ret, struct fr_diag *d)
+static int make_parameters(cJSON **ret, struct fr_diag *d)
 {
-	static const char hint[] = "`flightrecctl status` lists what waits; --all takes back all of yours";
+	static const char hint[] =
+		"`flightrecctl status` lists the dumps that wait; --all cancels all of yours";
 	cJSON *o, *ids;
 
-	if (ctl->all == (ctl->n_args > 0))
-		return fr_fail(d, -EINVAL, hint, "cancel: %s",
-			ctl->all ? "give numbers or --all, not both" : "which?");
+	if (all == (ctl.n_args > 0))
+		return fr_fail(d, -EINVAL, hint, "cancel needs either numbers of dumps or --all");
 	o = cJSON_CreateObject();
-	if (ctl->all)
+	if (all)
 		cJSON_AddTrueToObject(o, "all");
-	ids = ctl->all ? NULL : cJSON_AddArrayToObject(o, "ids");
-	for (size_t i = 0; i < ctl->n_args; i++) {
+	ids = all ? NULL : cJSON_AddArrayToObject(o, "ids");
+	for (size_t i = 0; i < ctl.n_args; i++) {
 		uint64_t id;
 
-		if (fr_u64_parse(ctl->args[i], &id) < 0 || id == 0 || id > 1ULL << 53) {
+		if (fr_u64_parse(ctl.args[i], &id) < 0 || id == 0 || id > 1ULL << 53) {
 			cJSON_Delete(o);
-			return fr_fail(d, -EINVAL, hint, "cancel: no number of a dump: '%s'", ctl->args[i]);
+			return fr_fail(
+				d, -EINVAL, hint, "cancel: '%s' is not the number of a dump", ctl.args[i]);
 		}
 		cJSON_AddItemToArray(ids, cJSON_CreateNumber((double)id));
 	}
@@ -71,25 +67,28 @@ static int parameters(const struct ctl *ctl, cJSON **ret, struct fr_diag *d)
 	return 0;
 }
 
-int ctl_cmd_cancel(const struct ctl *ctl)
+static void print_ids(const cJSON *reply)
+{
+	const cJSON *id;
+
+	cJSON_ArrayForEach (id, ctl_get(reply, "canceled"))
+		printf("%.0f\n", cJSON_GetNumberValue(id));
+}
+
+static int run(void)
 {
 	struct fr_diag diag = {0};
-	cJSON *o = NULL, *reply;
-	const cJSON *id;
-	int code = parameters(ctl, &o, &diag);
+	cJSON *parameters = NULL;
 
-	if (code < 0) {
-		ctl_fail(&diag, code);
-		return FR_EXIT_USAGE;
-	}
-	code = ctl_call(ctl, FR_METHOD_CANCEL, o, &reply);
-	if (code != FR_EXIT_OK)
-		return code;
-	if (ctl->json != FR_JSON_OFF)
-		ctl_print_json(ctl, reply);
-	else
-		cJSON_ArrayForEach (id, ctl_get(reply, "canceled"))
-			printf("%.0f\n", cJSON_GetNumberValue(id));
-	cJSON_Delete(reply);
-	return FR_EXIT_OK;
+	if (make_parameters(&parameters, &diag) < 0)
+		return ctl_usage(&diag);
+	return ctl_call_and_print(FR_METHOD_CANCEL, parameters, "", print_ids);
 }
+
+static const struct ctl_option options[] = {
+	{"all", 0, NULL, "cancel each dump that you may cancel", CTL_FLAG, &all, 0, 0},
+	{0},
+};
+
+CTL_VERB(cancel, CTL_DUMPS, "cancel", "[ID...]", "cancel dumps that wait, by their numbers in status",
+	.most_args = SIZE_MAX, .options = options, .run = run);

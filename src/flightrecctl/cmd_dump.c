@@ -3,73 +3,113 @@
 #include "base/clock.h"
 #include "control/interface.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static cJSON *parameters(const struct ctl *ctl)
+static uint64_t last_ns, from_ns, to_ns, post_ns;
+static bool no_wait, no_compression;
+static const char *output, *reason;
+
+static int check_options(struct fr_diag *d)
 {
-	const uint64_t from_usec = ctl->from_ns / FR_NSEC_PER_USEC, to_usec = ctl->to_ns / FR_NSEC_PER_USEC;
+	const char *hint = "give --last, --from and --to, or --post";
+	const bool from = from_ns != CTL_NOT_GIVEN, to = to_ns != CTL_NOT_GIVEN;
+
+	if (last_ns != CTL_NOT_GIVEN && from)
+		return fr_fail(d, -EINVAL, hint, "--last and --from exclude each other");
+	if (post_ns != CTL_NOT_GIVEN && (from || to))
+		return fr_fail(d, -EINVAL, hint, "--post excludes --from and --to");
+	if (output && no_wait)
+		return fr_fail(d, -EINVAL, "leave one of them out",
+			"--output waits for the dump, and --no-wait does not");
+	if (from && to && from_ns > to_ns)
+		return fr_fail(d, -EINVAL, "give the earlier one with --from", "--from is later than --to");
+	return 0;
+}
+
+static cJSON *make_parameters(void)
+{
 	cJSON *o = cJSON_CreateObject();
 
-	if (ctl->last_ns)
-		cJSON_AddNumberToObject(o, "last_ns", (double)ctl->last_ns);
-	if (ctl->from_ns)
-		cJSON_AddNumberToObject(o, "from_usec", (double)from_usec);
-	if (ctl->to_ns)
-		cJSON_AddNumberToObject(o, "to_usec", (double)to_usec);
-	if (ctl->post_ns != UINT64_MAX)
-		cJSON_AddNumberToObject(o, "post_ns", (double)ctl->post_ns);
-	if (ctl->reason)
-		cJSON_AddStringToObject(o, "reason", ctl->reason);
-	if (ctl->no_wait)
+	ctl_add_number(o, "last_ns", last_ns, 1);
+	ctl_add_number(o, "from_usec", from_ns, FR_NSEC_PER_USEC);
+	ctl_add_number(o, "to_usec", to_ns, FR_NSEC_PER_USEC);
+	ctl_add_number(o, "post_ns", post_ns, 1);
+	if (reason)
+		cJSON_AddStringToObject(o, "reason", reason);
+	if (no_wait)
 		cJSON_AddFalseToObject(o, "wait");
-	if (ctl->no_compression)
+	if (no_compression)
 		cJSON_AddTrueToObject(o, "no_compression");
 	return o;
 }
 
-/* The path alone, so that $(flightrecctl dump) is one. */
-static void print(const struct ctl *ctl, const cJSON *reply)
+/* Standard output gets only the path, so that $(flightrecctl dump) works. */
+static void print_path(const cJSON *reply)
 {
-	const char *path = ctl->output ? ctl->output : ctl_string(reply, "path");
+	const char *path = output ? output : ctl_string(reply, "path");
 
-	if (ctl->output && !strcmp(ctl->output, "-"))
+	if (output && !strcmp(output, "-"))
 		return;
-	if (ctl->json != FR_JSON_OFF)
-		ctl_print_json(ctl, reply);
+	if (ctl.json != FR_JSON_OFF)
+		ctl_print_json(reply);
 	else if (*path)
 		puts(path);
 	else
 		printf("%.0f\n", ctl_number(reply, "id"));
 }
 
-static void warn_of_power_cut(const cJSON *reply)
+static void warn_if_not_durable(const cJSON *reply)
 {
 	if (*ctl_string(reply, "not_durable"))
 		fprintf(stderr,
 			"flightrecctl: the dump is not durable: its directory could not be synced: %s\n"
-			"  It is whole, but a power cut may take it away: copy it elsewhere.\n",
+			"  The file is complete, but a power cut may remove it: copy it elsewhere.\n",
 			ctl_string(reply, "not_durable"));
 }
 
-int ctl_cmd_dump(const struct ctl *ctl)
+static int run(void)
 {
 	struct fr_diag diag = {0};
 	cJSON *reply;
-	int code, r = ctl->output ? ctl_copy_check(ctl->output, &diag) : 0;
+	int code, r;
 
+	if (check_options(&diag) < 0)
+		return ctl_usage(&diag);
+	r = output ? ctl_copy_check(output, &diag) : 0;
 	if (r < 0)
 		return ctl_fail(&diag, r);
-	code = ctl_call(ctl, FR_METHOD_DUMP, parameters(ctl), &reply);
+	code = ctl_call(FR_METHOD_DUMP, make_parameters(), &reply);
 	if (code != FR_EXIT_OK)
 		return code;
-	if (ctl->output)
-		r = ctl_copy(ctl_string(reply, "path"), ctl->output, &diag);
-	if (ctl->output && r == 0)
-		cJSON_AddStringToObject(reply, "copy", ctl->output);
+	if (output)
+		r = ctl_copy(ctl_string(reply, "path"), output, &diag);
+	if (output && r == 0)
+		cJSON_AddStringToObject(reply, "copy", output);
 	if (r == 0)
-		print(ctl, reply);
-	warn_of_power_cut(reply);
+		print_path(reply);
+	warn_if_not_durable(reply);
 	cJSON_Delete(reply);
 	return r < 0 ? ctl_fail(&diag, r) : FR_EXIT_OK;
 }
+
+static const struct ctl_option options[] = {
+	{"output", 'o', "FILE", "make a copy of your own, and print its path; -: to standard output",
+		CTL_TEXT, &output, 0, 0},
+	{"last", 0, "SPAN", "only the last 30s, 5min …", CTL_SPAN, &last_ns, 1, 0},
+	{"from", 0, "TIME", "from this time on: 23:11, -5min, \"2026-11-20 23:11:37\", @EPOCH", CTL_TIME,
+		&from_ns, 1, 0},
+	{"to", 0, "TIME", "up to this time, instead of now", CTL_TIME, &to_ns, 1, 0},
+	{"post", 0, "SPAN", "go on recording for so long, then write", CTL_SPAN, &post_ns, 0, 0},
+	{"reason", 0, "TEXT", "goes into the dump's JSON", CTL_TEXT, &reason, 0, 0},
+	{"no-wait", 0, NULL, "do not wait until the file is durable; print the dump's number", CTL_FLAG,
+		&no_wait, 0, 0},
+	{"no-compression", 0, NULL, "plain records, for readers that cannot read compressed ones", CTL_FLAG,
+		&no_compression, 0, 0},
+	{0},
+};
+
+CTL_VERB(dump, CTL_DUMPS, "dump", NULL,
+	"write what the ring holds to a perf.data.sample.TIME, and print its path", .options = options,
+	.run = run);

@@ -4,18 +4,16 @@
 
 #include <stdio.h>
 
-/* To the byte: a collector reads it. */
-int ctl_cmd_metrics(const struct ctl *ctl)
+/* A collector reads the text, so it is not changed in any way. */
+static void print_text(const cJSON *reply)
 {
-	cJSON *reply;
-	int code = ctl_call(ctl, FR_METHOD_METRICS, NULL, &reply);
-
-	if (code != FR_EXIT_OK)
-		return code;
-	if (ctl->json != FR_JSON_OFF)
-		ctl_print_json(ctl, reply);
-	else
-		fputs(ctl_string(reply, "text"), stdout);
-	cJSON_Delete(reply);
-	return FR_EXIT_OK;
+	fputs(ctl_string(reply, "text"), stdout);
 }
+
+static int run(void)
+{
+	return ctl_call_and_print(FR_METHOD_METRICS, NULL, "", print_text);
+}
+
+CTL_VERB(metrics, CTL_RECORDER, "metrics", NULL,
+	"the numbers of status in the format of OpenMetrics, for a collector", .run = run);

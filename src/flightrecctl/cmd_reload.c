@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecctl/ctl.h"
+#include "base/cleanup.h"
 #include "control/interface.h"
 
 #include <stdio.h>
@@ -9,29 +10,28 @@ static void print_lines(FILE *f, const cJSON *lines)
 	const cJSON *line;
 
 	cJSON_ArrayForEach (line, lines) {
-		char text[512];
+		_cleanup_free_ char *text = ctl_format("%s", ctl_string(line, ""));
 
-		snprintf(text, sizeof(text), "%s", cJSON_IsString(line) ? line->valuestring : "");
-		ctl_clean(text);
+		ctl_replace_control_characters(text);
 		fprintf(f, "%s\n", text);
 	}
 }
 
-int ctl_cmd_reload(const struct ctl *ctl)
+int ctl_reload(void)
 {
 	struct fr_client *client = NULL;
 	cJSON *reply, *not_armed;
-	int code = ctl_call(ctl, FR_METHOD_RELOAD, NULL, &reply);
+	int code = ctl_call(FR_METHOD_RELOAD, NULL, &reply);
 
 	if (code != FR_EXIT_OK)
 		return code;
-	code = ctl_connect(ctl, &client);
+	code = ctl_connect(&client);
 	not_armed = client ? ctl_not_armed(client, NULL) : NULL;
 	fr_client_free(client);
-	if (ctl->json != FR_JSON_OFF) {
+	if (ctl.json != FR_JSON_OFF) {
 		if (not_armed)
 			cJSON_AddItemToObject(reply, "not_armed", cJSON_Duplicate(not_armed, true));
-		ctl_print_json(ctl, reply);
+		ctl_print_json(reply);
 	} else {
 		print_lines(stdout, ctl_get(reply, "changed"));
 		print_lines(stderr, ctl_get(reply, "waiting"));
@@ -42,3 +42,5 @@ int ctl_cmd_reload(const struct ctl *ctl)
 	cJSON_Delete(reply);
 	return code;
 }
+
+CTL_VERB(reload, CTL_RECORDER, "reload", NULL, "read the configuration again", .run = ctl_reload);

@@ -1,93 +1,77 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* For a person at 3 a.m.: what it holds, what it lost and why, what it costs. Members that an older or newer
- * daemon does not send are left out. */
+/* For a person at 3 a.m.: what the ring holds, what was lost and why, and what the recorder costs. A member
+   that an older or newer recorder does not send is left out. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
-#include "base/loss.h"
-#include "base/units.h"
 #include "control/interface.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char *size(const cJSON *s, const char *path, char *ret)
+#define WRITING_LONG_S 1 /* from here on, say that a dump is being written */
+
+static void print_head(const cJSON *s)
 {
-	double v = ctl_number(s, path);
+	_cleanup_free_ char *version = ctl_format("%s", ctl_string(s, "version")),
+			    *state = ctl_format("%s", ctl_string(s, "state"));
+	const bool recording = !strcmp(state, "recording");
 
-	return fr_size_format(v > 0 && v < 0x1p63 ? (uint64_t)v : 0, ret);
-}
-
-static const char *span(const cJSON *s, const char *path, char *ret)
-{
-	double v = ctl_number(s, path);
-
-	return fr_duration_format(v > 0 && v < 1e9 ? (uint64_t)(v * 1e9) : 0, ret);
-}
-
-static void print_head(const struct ctl *ctl, const cJSON *s)
-{
-	bool recording = !strcmp(ctl_string(s, "state"), "recording");
-	char text[FR_UNIT_SIZE], version[64], state[64], since[FR_UNIT_SIZE];
-
-	snprintf(version, sizeof(version), "%s", ctl_string(s, "version"));
-	snprintf(state, sizeof(state), "%s", ctl_string(s, "state"));
-	ctl_clean(version);
-	ctl_clean(state);
+	ctl_replace_control_characters(version);
+	ctl_replace_control_characters(state);
 	printf("flightrecd %s, %s%s%s since %s (%s), pid %.0f\n", version,
 		ctl_colour(recording ? CTL_GREEN : CTL_YELLOW), state, ctl_colour(CTL_NORMAL),
-		ctl_time(ctl, ctl_string(s, "since"), false, since), span(s, "uptime_s", text),
-		ctl_number(s, "pid"));
+		ctl_time(s, "since"), ctl_seconds(s, "uptime_s"), ctl_number(s, "pid"));
+	if (*ctl_string(s, "doing"))
+		ctl_field("Doing", "%s; it does not record yet", ctl_string(s, "doing"));
+	ctl_text_field("Directory", ctl_string(s, "directory"));
 }
 
 static void print_ring(const cJSON *s)
 {
-	char used[FR_UNIT_SIZE], of[FR_UNIT_SIZE], raw[FR_UNIT_SIZE], time[FR_UNIT_SIZE],
-		pinned[FR_UNIT_SIZE];
-
 	if (!ctl_get(s, "ring"))
 		return;
-	ctl_field("Ring", "the last %s: %s of %s used, %s of records at %.1fx", span(s, "ring.span_s", time),
-		size(s, "ring.used", used), size(s, "ring.size", of), size(s, "ring.raw", raw),
+	ctl_field("Ring", "the last %s: %s of %s used, %s of records at %.1fx", ctl_seconds(s, "ring.span_s"),
+		ctl_size(s, "ring.used"), ctl_size(s, "ring.size"), ctl_size(s, "ring.raw"),
 		ctl_number(s, "ring.compression"));
 	if (ctl_number(s, "ring.pinned") > 0)
-		ctl_field("", "%s held by a dump that is being written, or waits for space",
-			size(s, "ring.pinned", pinned));
+		ctl_field("", "%s pinned by a dump that is being written or waits for space",
+			ctl_size(s, "ring.pinned"));
 }
 
-static void print_adopted(const struct ctl *ctl, const cJSON *s)
+static void print_adopted(const cJSON *s)
 {
-	char gap[FR_UNIT_SIZE], gaps[FR_UNIT_SIZE], first[FR_UNIT_SIZE];
 	const double restarts = ctl_number(s, "adopted.restarts");
 
 	if (!ctl_get(s, "adopted"))
 		return;
 	ctl_field("Adopted", "%.0f samples of the instance before; recorded since %s with %.0f restart%s",
-		ctl_number(s, "adopted.samples"),
-		ctl_time(ctl, ctl_string(s, "adopted.first_since"), false, first), restarts,
+		ctl_number(s, "adopted.samples"), ctl_time(s, "adopted.first_since"), restarts,
 		restarts == 1 ? "" : "s");
 	ctl_field("", "nothing was recorded for %s before this instance, %s in all",
-		span(s, "adopted.gap_s", gap), span(s, "adopted.gaps_s", gaps));
+		ctl_seconds(s, "adopted.gap_s"), ctl_seconds(s, "adopted.gaps_s"));
 }
 
 static void print_sideband(const cJSON *s)
 {
-	char bytes[FR_UNIT_SIZE];
-
 	if (!ctl_get(s, "sideband"))
 		return;
 	ctl_field("Side-band",
 		"%s in perf.data.auxiliary; %.0f processes, %.0f threads, %.0f maps; %.0f scans",
-		size(s, "sideband.file_bytes", bytes), ctl_number(s, "sideband.processes"),
+		ctl_size(s, "sideband.file_bytes"), ctl_number(s, "sideband.processes"),
 		ctl_number(s, "sideband.threads"), ctl_number(s, "sideband.maps"),
 		ctl_number(s, "sideband.scans"));
 	if (*ctl_string(s, "sideband.last_error"))
 		ctl_field("", "last error of writing it: %s", ctl_string(s, "sideband.last_error"));
 }
 
-static void print_frequency(const cJSON *s)
+static void print_self(const cJSON *s)
 {
 	const double budget = ctl_number(s, "frequency.budget_percent");
 
+	if (ctl_get(s, "self"))
+		ctl_field("Self", "%.2f %% of a CPU, %s since the start; memory %s, peak %s",
+			ctl_number(s, "self.cpu_percent"), ctl_seconds(s, "self.cpu_s"),
+			ctl_size(s, "self.rss_bytes"), ctl_size(s, "self.peak_rss_bytes"));
 	if (budget > 0)
 		ctl_field("Budget", "%.2f %% of %g %% of a CPU over the last 10 s%s",
 			ctl_number(s, "frequency.used_percent"), budget,
@@ -99,33 +83,22 @@ static void print_frequency(const cJSON *s)
 			ctl_number(s, "frequency.hz"), ctl_number(s, "frequency.full_hz"));
 }
 
-static void print_self(const cJSON *s)
+static void print_dumps_in_progress(const cJSON *s)
 {
-	char cpu[FR_UNIT_SIZE], rss[FR_UNIT_SIZE], peak[FR_UNIT_SIZE];
-
-	if (!ctl_get(s, "self"))
-		return;
-	ctl_field("Self", "%.2f %% of a CPU, %s since the start; memory %s, peak %s",
-		ctl_number(s, "self.cpu_percent"), span(s, "self.cpu_s", cpu), size(s, "self.rss_bytes", rss),
-		size(s, "self.peak_rss_bytes", peak));
-}
-
-/* From then on whoever looks should not have to wonder what is going on. */
-#define WRITING_LONG_S 1
-
-static void print_writing(const cJSON *s)
-{
-	char span_text[FR_UNIT_SIZE];
-
+	ctl_print_waiting(ctl_get(s, "dumps"));
 	if (ctl_number(s, "dumps.writing.seconds") > WRITING_LONG_S)
 		ctl_field("", "writing %s for %s: the disk is slow or stuck",
-			ctl_string(s, "dumps.writing.file"), span(s, "dumps.writing.seconds", span_text));
+			ctl_string(s, "dumps.writing.file"), ctl_seconds(s, "dumps.writing.seconds"));
+	if (ctl_get(s, "dumps.kept"))
+		ctl_field("", "1 dump waits for space, %s in memory, triggered %s ago: %s",
+			ctl_size(s, "dumps.kept.bytes"), ctl_seconds(s, "dumps.kept.age_s"),
+			ctl_string(s, "dumps.kept.why"));
 }
 
-static void print_dumps(const struct ctl *ctl, const cJSON *s)
+static void print_dumps(const cJSON *s)
 {
-	const char *last = ctl_string(s, "dumps.last.file");
-	char bytes[FR_UNIT_SIZE], age[FR_UNIT_SIZE];
+	const char *last = ctl_string(s, "dumps.last.file"),
+		   *writer = ctl_string(s, "dumps.last.written_with");
 
 	if (!ctl_get(s, "dumps"))
 		return;
@@ -139,35 +112,36 @@ static void print_dumps(const struct ctl *ctl, const cJSON *s)
 	if (ctl_number(s, "dumps.not_durable") > 0)
 		ctl_field("", "%.0f not durable: the directory could not be synced, see journalctl -k",
 			ctl_number(s, "dumps.not_durable"));
-	ctl_print_waiting(ctl, ctl_get(s, "dumps"));
-	print_writing(s);
-	if (ctl_get(s, "dumps.kept"))
-		ctl_field("", "1 dump waits for space, %s in memory, triggered %s ago: %s",
-			size(s, "dumps.kept.bytes", bytes), span(s, "dumps.kept.age_s", age),
-			ctl_string(s, "dumps.kept.why"));
-	if (*ctl_string(s, "dumps.last.written_with"))
-		ctl_field("Writer", "%s", ctl_string(s, "dumps.last.written_with"));
-	else if (*ctl_string(s, "writer"))
-		ctl_field("Writer", "%s", ctl_string(s, "writer"));
+	print_dumps_in_progress(s);
+	ctl_text_field("Writer", *writer ? writer : ctl_string(s, "writer"));
 }
 
 static void print_triggers(const cJSON *s)
 {
-	_cleanup_free_ char *held = ctl_suppressed(ctl_get(s, "triggers.suppressed"));
+	_cleanup_free_ char *suppressed = ctl_describe_suppressed(ctl_get(s, "triggers.suppressed"));
 	const double failed = ctl_number(s, "triggers.failed"), arming = ctl_number(s, "triggers.arming");
 
 	if (!ctl_get(s, "triggers"))
 		return;
 	ctl_field("Triggers", "%.0f armed; %.0f fired, %.0f joined, suppressed %s",
 		ctl_number(s, "triggers.armed"), ctl_number(s, "triggers.fired"),
-		ctl_number(s, "triggers.joined"), held ? held : "-");
+		ctl_number(s, "triggers.joined"), suppressed);
 	if (arming > 0)
 		ctl_field("", "%.0f still being armed: flightrecctl triggers says why", arming);
 	if (failed > 0)
 		ctl_field("", "%.0f cannot be armed: flightrecctl triggers says why", failed);
 }
 
-static double sum(const cJSON *object)
+static void print_notices(const cJSON *s)
+{
+	const cJSON *notice;
+
+	cJSON_ArrayForEach (notice, ctl_get(s, "notices"))
+		if (cJSON_IsString(notice))
+			ctl_field("Notice", "%s", notice->valuestring);
+}
+
+static double sum_members(const cJSON *object)
 {
 	const cJSON *item;
 	double ret = 0;
@@ -177,103 +151,75 @@ static double sum(const cJSON *object)
 	return ret;
 }
 
-static void event_row(struct ctl_table *t, const char *name, const char *cpu, const cJSON *o)
+static void add_event_row(struct ctl_table *t, const char *name, const char *cpu, const cJSON *o)
 {
-	double lost = sum(ctl_get(o, "lost")), samples = ctl_number(o, "samples");
+	double lost = sum_members(ctl_get(o, "lost")), samples = ctl_number(o, "samples");
 
-	ctl_table_cell(t, "%s", name);
-	ctl_table_cell(t, "%s", cpu);
+	ctl_table_texts(t, name, cpu, NULL);
 	ctl_table_cell(t, "%.0f", samples);
 	ctl_table_cell(t, "%.1f", ctl_number(o, "rate_per_s"));
 	ctl_table_cell(t, "%.0f", lost);
 	ctl_table_cell(t, "%.3f%%", samples + lost > 0 ? 100 * lost / (samples + lost) : 0);
 }
 
-static void print_events(const struct ctl *ctl, const cJSON *s)
+static void print_events(const cJSON *s)
 {
 	struct ctl_table *t = ctl_table_new("EVENT|>CPU|>SAMPLES|>RATE/S|>LOST|>LOST%");
 	const cJSON *event, *cpu;
 
 	cJSON_ArrayForEach (event, ctl_get(s, "events")) {
-		const cJSON *cpus = ctl->verbose ? ctl_get(event, "cpus") : NULL;
+		const cJSON *cpus = ctl.verbose ? ctl_get(event, "cpus") : NULL;
 
-		event_row(t, ctl_string(event, "name"), "all", event);
+		add_event_row(t, ctl_string(event, "name"), "all", event);
 		cJSON_ArrayForEach (cpu, cpus) {
 			char number[32];
 
 			snprintf(number, sizeof(number), "%.0f", ctl_number(cpu, "cpu"));
-			event_row(t, "", number, cpu);
+			add_event_row(t, "", number, cpu);
 		}
 	}
-	if (ctl_table_rows(t) > 0 && !ctl->no_legend)
+	if (ctl_table_rows(t) > 0 && !ctl.no_legend)
 		putchar('\n');
-	ctl_table_print(t, !ctl->no_legend);
+	ctl_table_print(t, !ctl.no_legend);
 }
 
-/* Each cause with what to do about it; a cause that this program does not know, by its name. */
-static void print_losses(const struct ctl *ctl, const cJSON *s)
+/* Each cause of loss with advice. A cause that this program does not know has no advice. */
+static void print_losses(const cJSON *s)
 {
 	const cJSON *loss, *losses = ctl_get(s, "losses");
 	bool any = false;
 
 	cJSON_ArrayForEach (loss, losses) {
-		const char *explain = "";
-		char name[64];
+		_cleanup_free_ char *name = ctl_format("%s", loss->string);
+		const char *advice = ctl_explain_loss(loss->string);
 
-		if (!cJSON_IsNumber(loss) || (loss->valuedouble <= 0 && !ctl->verbose))
+		if (!cJSON_IsNumber(loss) || (loss->valuedouble <= 0 && !ctl.verbose))
 			continue;
-		for (int i = 0; i < _FR_LOSS_MAX; i++)
-			if (!strcmp(loss->string, fr_loss_name(i)))
-				explain = fr_loss_explain(i);
 		if (!any)
 			printf("\n%sLost since the start%s\n", ctl_colour(CTL_BOLD), ctl_colour(CTL_NORMAL));
 		any = true;
-		snprintf(name, sizeof(name), "%s", loss->string);
-		ctl_clean(name);
+		ctl_replace_control_characters(name);
 		printf("%s%12.0f%s  %s%s%s\n", ctl_colour(loss->valuedouble > 0 ? CTL_RED : CTL_NORMAL),
-			loss->valuedouble, ctl_colour(CTL_NORMAL), name, *explain ? ": " : "", explain);
+			loss->valuedouble, ctl_colour(CTL_NORMAL), name, *advice ? ": " : "", advice);
 	}
-	if (!any && losses && !ctl->no_legend)
+	if (!any && losses && !ctl.no_legend)
 		printf("\nNothing was lost.\n");
 }
 
-static void print_status(const struct ctl *ctl, const cJSON *s)
+static void print_status(const cJSON *s)
 {
-	const cJSON *notice;
+	static void (*const sections[])(const cJSON *s) = {print_head, print_ring, print_adopted,
+		print_sideband, print_self, print_dumps, print_triggers, print_notices, print_events,
+		print_losses};
 
-	print_head(ctl, s);
-	if (*ctl_string(s, "doing"))
-		ctl_field("Doing", "%s; it does not record yet", ctl_string(s, "doing"));
-	if (*ctl_string(s, "directory"))
-		ctl_field("Directory", "%s", ctl_string(s, "directory"));
-	print_ring(s);
-	print_adopted(ctl, s);
-	print_sideband(s);
-	print_self(s);
-	print_frequency(s);
-	print_dumps(ctl, s);
-	print_triggers(s);
-	cJSON_ArrayForEach (notice, ctl_get(s, "notices")) {
-		if (cJSON_IsString(notice))
-			ctl_field("Notice", "%s", notice->valuestring);
-	}
-	print_events(ctl, s);
-	print_losses(ctl, s);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(sections); i++)
+		sections[i](s);
 }
 
-int ctl_cmd_status(const struct ctl *ctl)
+static int run(void)
 {
-	const cJSON *status;
-	cJSON *reply;
-	int code = ctl_call(ctl, FR_METHOD_STATUS, NULL, &reply);
-
-	if (code != FR_EXIT_OK)
-		return code;
-	status = ctl_get(reply, "status");
-	if (ctl->json != FR_JSON_OFF)
-		ctl_print_json(ctl, status);
-	else
-		print_status(ctl, status);
-	cJSON_Delete(reply);
-	return FR_EXIT_OK;
+	return ctl_call_and_print(FR_METHOD_STATUS, NULL, "status", print_status);
 }
+
+CTL_VERB(status, CTL_RECORDER, "status", NULL, "the ring, rates and losses per event, own cost, dumps",
+	.pages = true, .run = run);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Removing dumps: through the recorder where one runs, so that it knows; else in the directory itself. */
+/* Remove dumps: through the recorder if it runs, so that it knows of the removal; else in the directory
+ * itself. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/units.h"
 #include "control/interface.h"
 #include "dump/vacuum.h"
 #include "config/config.h"
@@ -13,43 +13,64 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
+static uint64_t max_use, keep_free, max_files, max_age_ns;
 
-	return slash ? slash + 1 : path;
-}
-
-static void add_limit(cJSON *o, const char *name, uint64_t value, uint64_t unit)
-{
-	const uint64_t units = value / unit;
-
-	if (value != UINT64_MAX)
-		cJSON_AddNumberToObject(o, name, (double)units);
-}
-
-static cJSON *vacuum_parameters(const struct ctl *ctl)
+static cJSON *make_vacuum_parameters(void)
 {
 	cJSON *o = cJSON_CreateObject();
 
-	add_limit(o, "max_use", ctl->limits.max_use, 1);
-	add_limit(o, "keep_free", ctl->limits.keep_free, 1);
-	add_limit(o, "max_files", ctl->limits.max_files, 1);
-	add_limit(o, "max_age_usec", ctl->limits.max_age_ns, FR_NSEC_PER_USEC);
+	ctl_add_number(o, "max_use", max_use, 1);
+	ctl_add_number(o, "keep_free", keep_free, 1);
+	ctl_add_number(o, "max_files", max_files, 1);
+	ctl_add_number(o, "max_age_usec", max_age_ns, FR_NSEC_PER_USEC);
 	return o;
 }
 
-static cJSON *rm_parameters(const struct ctl *ctl)
+static cJSON *make_rm_parameters(void)
 {
 	cJSON *o = cJSON_CreateObject(), *files = cJSON_AddArrayToObject(o, "files");
 
-	for (size_t i = 0; i < ctl->n_args; i++)
-		cJSON_AddItemToArray(files, cJSON_CreateString(base_name(ctl->args[i])));
+	for (size_t i = 0; i < ctl.n_args; i++)
+		cJSON_AddItemToArray(files, cJSON_CreateString(basename(ctl.args[i])));
 	return o;
 }
 
-/* What the recorder would have answered. */
-static cJSON *reply_of(const struct fr_vacuum_report *report)
+static void set_given(uint64_t *limit, uint64_t value)
+{
+	if (value != CTL_NOT_GIVEN)
+		*limit = value;
+}
+
+static int vacuum_here(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d)
+{
+	struct fr_config config;
+	struct fr_retention limits;
+
+	fr_config_init(&config);
+	(void)fr_config_load(&config, NULL, NULL);
+	limits = config.retention;
+	fr_config_deinit(&config);
+	set_given(&limits.max_use, max_use);
+	set_given(&limits.keep_free, keep_free);
+	set_given(&limits.max_files, max_files);
+	set_given(&limits.max_age_ns, max_age_ns);
+	return fr_vacuum(dirfd, &limits, 0, UINT64_MAX, report, d);
+}
+
+static int rm_here(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < ctl.n_args; i++) {
+		int r = fr_vacuum_remove(dirfd, basename(ctl.args[i]), report, d);
+
+		code = code ? code : r;
+	}
+	return code;
+}
+
+/* Make the reply that the recorder would have sent. */
+static cJSON *make_reply(const struct fr_vacuum_report *report)
 {
 	cJSON *o = cJSON_CreateObject(), *removed = cJSON_AddArrayToObject(o, "removed");
 
@@ -59,120 +80,78 @@ static cJSON *reply_of(const struct fr_vacuum_report *report)
 	return o;
 }
 
-static int open_directory(const struct ctl *ctl, int *ret, struct fr_diag *d)
-{
-	_cleanup_free_ char *path = ctl_directory(ctl);
-	int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	if (!path)
-		return -ENOMEM;
-	if (fd < 0)
-		return fr_fail_errno(
-			d, -errno, "give the recorder's directory with -D", "cannot open %s", path);
-	*ret = fd;
-	return 0;
-}
-
-static void given(uint64_t *limit, uint64_t value)
-{
-	if (value != UINT64_MAX)
-		*limit = value;
-}
-
-static struct fr_retention limits(const struct ctl *ctl)
-{
-	struct fr_config config;
-	struct fr_retention r;
-
-	fr_config_init(&config);
-	(void)fr_config_load(&config, NULL, NULL);
-	r = config.retention;
-	fr_config_deinit(&config);
-	given(&r.max_use, ctl->limits.max_use);
-	given(&r.keep_free, ctl->limits.keep_free);
-	given(&r.max_files, ctl->limits.max_files);
-	given(&r.max_age_ns, ctl->limits.max_age_ns);
-	return r;
-}
-
-static int vacuum_here(const struct ctl *ctl, int dirfd, struct fr_vacuum_report *report, struct fr_diag *d)
-{
-	const struct fr_retention r = limits(ctl);
-
-	return fr_vacuum(dirfd, &r, 0, UINT64_MAX, report, d);
-}
-
-static int rm_here(const struct ctl *ctl, int dirfd, struct fr_vacuum_report *report, struct fr_diag *d)
-{
-	int code = 0;
-
-	for (size_t i = 0; i < ctl->n_args; i++) {
-		int r = fr_vacuum_remove(dirfd, base_name(ctl->args[i]), report, d);
-
-		code = code ? code : r;
-	}
-	return code;
-}
-
-/* Without a recorder. An exit code; *RET is set for FR_EXIT_OK. */
-static int do_here(const struct ctl *ctl,
-	int (*job)(const struct ctl *ctl, int dirfd, struct fr_vacuum_report *report, struct fr_diag *d),
-	cJSON **ret)
+/* Do the JOB without a recorder. Returns an exit code; FR_EXIT_OK with *RET. */
+static int do_here(int (*job)(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d), cJSON **ret)
 {
 	_cleanup_(fr_vacuum_report_deinit) struct fr_vacuum_report report = {0};
-	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *path = ctl_directory();
+	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	struct fr_diag diag = {0};
-	int r = open_directory(ctl, &fd, &diag);
+	int r = -ENOMEM;
 
-	if (r == 0)
-		r = job(ctl, fd, &report, &diag);
+	if (fd >= 0)
+		r = job(fd, &report, &diag);
+	else if (path)
+		r = fr_fail_errno(
+			&diag, -errno, "give the recorder's directory with -D", "cannot open %s", path);
 	if (r < 0)
 		return ctl_fail(&diag, r);
-	*ret = reply_of(&report);
+	*ret = make_reply(&report);
 	return FR_EXIT_OK;
 }
 
-static void print(const struct ctl *ctl, const cJSON *reply)
+static void print_reply(const cJSON *reply)
 {
-	char size[FR_UNIT_SIZE];
-	const cJSON *name;
-	double freed = ctl_number(reply, "freed");
+	const cJSON *name, *removed = ctl_get(reply, "removed");
 
-	if (ctl->json != FR_JSON_OFF) {
-		ctl_print_json(ctl, reply);
+	if (ctl.json != FR_JSON_OFF) {
+		ctl_print_json(reply);
 		return;
 	}
-	cJSON_ArrayForEach (name, ctl_get(reply, "removed"))
+	cJSON_ArrayForEach (name, removed)
 		if (cJSON_IsString(name)) {
-			ctl_clean(name->valuestring);
+			ctl_replace_control_characters(name->valuestring);
 			puts(name->valuestring);
 		}
-	if (!ctl->no_legend)
-		printf("%d dumps removed, %s freed\n", cJSON_GetArraySize(ctl_get(reply, "removed")),
-			fr_size_format(freed > 0 && freed < 0x1p63 ? (uint64_t)freed : 0, size));
+	if (!ctl.no_legend)
+		printf("%d dumps removed, %s freed\n", cJSON_GetArraySize(removed), ctl_size(reply, "freed"));
 }
 
-static int run(const struct ctl *ctl, const char *method, cJSON *(*parameters)(const struct ctl *ctl),
-	int (*job)(const struct ctl *ctl, int dirfd, struct fr_vacuum_report *report, struct fr_diag *d))
+static int call_or_do_here(const char *method, cJSON *(*make_parameters)(void),
+	int (*job)(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d))
 {
 	cJSON *reply = NULL;
 	bool runs;
-	int code = ctl_reachable(ctl, &runs);
+	int code = ctl_reachable(&runs);
 
 	if (code == FR_EXIT_OK)
-		code = runs ? ctl_call(ctl, method, parameters(ctl), &reply) : do_here(ctl, job, &reply);
+		code = runs ? ctl_call(method, make_parameters(), &reply) : do_here(job, &reply);
 	if (code == FR_EXIT_OK)
-		print(ctl, reply);
+		print_reply(reply);
 	cJSON_Delete(reply);
 	return code;
 }
 
-int ctl_cmd_vacuum(const struct ctl *ctl)
+static int run_vacuum(void)
 {
-	return run(ctl, FR_METHOD_VACUUM, vacuum_parameters, vacuum_here);
+	return call_or_do_here(FR_METHOD_VACUUM, make_vacuum_parameters, vacuum_here);
 }
 
-int ctl_cmd_rm(const struct ctl *ctl)
+static int run_rm(void)
 {
-	return run(ctl, FR_METHOD_REMOVE, rm_parameters, rm_here);
+	return call_or_do_here(FR_METHOD_REMOVE, make_rm_parameters, rm_here);
 }
+
+static const struct ctl_option options[] = {
+	{"max-use", 0, "SIZE", "bytes of all dumps", CTL_SIZE, &max_use, 0, 0},
+	{"keep-free", 0, "SIZE", "bytes of the file system that stay free", CTL_SIZE, &keep_free, 0, 0},
+	{"max-files", 0, "N", "number of dumps", CTL_COUNT, &max_files, 0, 0},
+	{"max-age", 0, "SPAN", "age of the oldest dump", CTL_SPAN, &max_age_ns, 0, 0},
+	{0},
+};
+
+CTL_VERB(vacuum, CTL_DUMPS, "vacuum", NULL, "remove the oldest dumps until the limits hold",
+	.options = options, .run = run_vacuum);
+
+CTL_VERB(rm, CTL_DUMPS, "rm", "FILE...", "remove these dumps", .least_args = 1, .most_args = SIZE_MAX,
+	.run = run_rm);

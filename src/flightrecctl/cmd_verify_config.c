@@ -8,14 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What another user, or another machine, would know. */
-static bool is_unknown(int code)
+/* Judge the result R of a check with the text ONE. If only another user or another machine could make the
+   check, print a warning. Returns 0; or R with D. */
+static int judge(int r, const struct fr_diag *one, struct fr_diag *d)
 {
-	return code == -EACCES || code == -EPERM || code == -ENODEV;
+	if (r == -EACCES || r == -EPERM || r == -ENODEV) {
+		fr_diag_print("flightrecctl: not checked", one, r);
+		return 0;
+	}
+	if (r < 0)
+		*d = *one;
+	return r;
 }
 
-/* Events as this machine knows them. Where tracefs or a PMU is closed to this user, that says nothing about
- * the configuration: a note, and no error. */
 static int check_event(const struct fr_config *c, size_t i, struct fr_event_list *list, struct fr_diag *d)
 {
 	int r = fr_event_parse(c->events[i].spec, &c->defaults, list, d);
@@ -27,6 +32,7 @@ static int check_event(const struct fr_config *c, size_t i, struct fr_event_list
 	return r;
 }
 
+/* Check the events against this machine. */
 static int check_events(const struct fr_config *c, struct fr_diag *d)
 {
 	struct fr_event_list list = {0};
@@ -35,51 +41,43 @@ static int check_events(const struct fr_config *c, struct fr_diag *d)
 	for (size_t i = 0; r == 0 && i < c->n_events; i++) {
 		struct fr_diag one = {0};
 
-		r = check_event(c, i, &list, &one);
-		if (is_unknown(r)) {
-			fr_diag_print("flightrecctl: not checked", &one, r);
-			r = 0;
-		} else if (r < 0) {
-			*d = one;
-		}
+		r = judge(check_event(c, i, &list, &one), &one, d);
 	}
 	fr_event_list_deinit(&list);
 	return r;
 }
 
-/* Sources look at their own thresholds, files and programs, without arming anything. What this kernel has
-   not, the one that it is written for may have. */
+/* Let each source check its thresholds, files and programs without arming anything. The configuration may be
+   for a kernel that can do more than this one. */
 static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 {
-	for (size_t i = 0; i < c->n_trigger; i++) {
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->n_trigger; i++) {
 		const struct fr_trigger_config *t = &c->trigger[i];
 		const struct fr_source_class *class = fr_source_class_of(t->kind);
 		struct fr_diag one = {0};
-		int r = class && class->check ? class->check(t, &one) : 0;
 
-		if (r == 0)
-			continue;
-		fr_diag_prefix(&one, "%s", t->origin);
-		if (!is_unknown(r) && r != -EOPNOTSUPP) {
-			*d = one;
-			return r;
-		}
-		fr_diag_print("flightrecctl: not checked", &one, r);
+		r = class && class->check ? class->check(t, &one) : 0;
+		if (r < 0)
+			fr_diag_prefix(&one, "%s", t->origin);
+		r = judge(r == -EOPNOTSUPP ? -ENODEV : r, &one, d);
 	}
-	return 0;
+	return r;
 }
 
-static int print_files(const struct ctl *ctl, const char *path, struct fr_diag *d)
+/* Print the files that make up the configuration. */
+static int print_files(const char *path, struct fr_diag *d)
 {
 	char **files;
 	int r = fr_config_files(path, &files, d);
 
 	if (r < 0)
 		return r;
-	if (!ctl->no_legend && ctl->json == FR_JSON_OFF && !files[0])
+	if (!ctl.no_legend && ctl.json == FR_JSON_OFF && !files[0])
 		puts("no configuration file: the defaults");
 	for (size_t i = 0; files[i]; i++) {
-		if (ctl->json == FR_JSON_OFF)
+		if (ctl.json == FR_JSON_OFF)
 			puts(files[i]);
 		free(files[i]);
 	}
@@ -87,7 +85,7 @@ static int print_files(const struct ctl *ctl, const char *path, struct fr_diag *
 	return 0;
 }
 
-static void print_result(const struct ctl *ctl, const struct fr_diag *d, int code, const cJSON *not_armed)
+static void print_result(const struct fr_diag *d, int code, const cJSON *not_armed)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -98,39 +96,38 @@ static void print_result(const struct ctl *ctl, const struct fr_diag *d, int cod
 	}
 	if (not_armed)
 		cJSON_AddItemToObject(o, "not_armed", cJSON_Duplicate(not_armed, true));
-	ctl_print_json(ctl, o);
+	ctl_print_json(o);
 	cJSON_Delete(o);
 }
 
-/* Whether a trigger can be armed is for the kernel to say, and to the recorder alone. Of the files that it
-   reads, too, it is asked; else it is said that nobody was. */
-static int check_armed(const struct ctl *ctl, const struct fr_config *c, cJSON **ret)
+/* Only the kernel decides whether a trigger can be armed, and only the recorder may ask it. So ask the
+   recorder if it uses the same files, or else say that nobody was asked. Returns an exit code. */
+static int check_armed(const struct fr_config *c, cJSON **ret)
 {
-	_cleanup_free_ char *socket = ctl->n_args ? NULL : ctl_socket(ctl);
 	struct fr_client *client = NULL;
 
-	if (socket && fr_client_connect(socket, &client, NULL) == 0)
+	if (ctl.n_args == 0 && ctl_try_connect(&client, NULL) == 0)
 		*ret = ctl_not_armed(client, NULL);
 	fr_client_free(client);
 	if (*ret)
 		return ctl_warn_not_armed(*ret);
 	for (size_t i = 0; i < c->n_trigger; i++)
 		if (c->trigger[i].enabled && fr_source_class_of(c->trigger[i].kind)) {
-			fputs("flightrecctl: whether the triggers can be armed, the recorder alone can tell: "
-			      "`flightrecctl reload` says which could not\n",
+			fputs("flightrecctl: only the recorder can tell whether the triggers can be armed: "
+			      "`flightrecctl reload` names those that cannot\n",
 				stderr);
 			break;
 		}
 	return FR_EXIT_OK;
 }
 
-int ctl_cmd_verify_config(const struct ctl *ctl)
+static int run(void)
 {
-	const char *path = ctl->n_args ? ctl->args[0] : NULL;
+	const char *path = ctl.n_args ? ctl.args[0] : NULL;
 	struct fr_config config;
 	struct fr_diag diag = {0};
 	cJSON *not_armed = NULL;
-	int r = print_files(ctl, path, &diag), code = FR_EXIT_OK;
+	int r = print_files(path, &diag), code = FR_EXIT_OK;
 
 	fr_config_init(&config);
 	if (r == 0)
@@ -142,10 +139,13 @@ int ctl_cmd_verify_config(const struct ctl *ctl)
 	if (r == 0)
 		r = check_triggers(&config, &diag);
 	if (r == 0)
-		code = check_armed(ctl, &config, &not_armed);
+		code = check_armed(&config, &not_armed);
 	fr_config_deinit(&config);
-	if (ctl->json != FR_JSON_OFF)
-		print_result(ctl, &diag, r, not_armed);
+	if (ctl.json != FR_JSON_OFF)
+		print_result(&diag, r, not_armed);
 	cJSON_Delete(not_armed);
 	return r < 0 ? ctl_fail(&diag, r) : code;
 }
+
+CTL_VERB(verify_config, CTL_RECORDER, "verify-config", "[FILE]", "check the configuration with its drop-ins",
+	.most_args = 1, .run = run);

@@ -7,11 +7,10 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CALL_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
+#define STATUS_TIMEOUT_NS (5 * FR_NSEC_PER_SEC)
 
 int ctl_fail(const struct fr_diag *d, int code)
 {
@@ -19,7 +18,13 @@ int ctl_fail(const struct fr_diag *d, int code)
 	return fr_exit_code(code);
 }
 
-/* A configuration that cannot be read is the daemon's trouble, and verify-config's: here the defaults do. */
+int ctl_usage(const struct fr_diag *d)
+{
+	(void)ctl_fail(d, -EINVAL);
+	return FR_EXIT_USAGE;
+}
+
+/* verify-config reports a broken configuration. Other verbs then use the defaults. */
 static void load_config(struct fr_config *c)
 {
 	fr_config_init(c);
@@ -29,9 +34,9 @@ static void load_config(struct fr_config *c)
 	}
 }
 
-char *ctl_socket(const struct ctl *ctl)
+static char *find_socket(void)
 {
-	const char *given = ctl->socket ? ctl->socket : getenv("FLIGHTREC_SOCKET");
+	const char *given = ctl.socket ? ctl.socket : getenv("FLIGHTREC_SOCKET");
 	struct fr_config config;
 	char *ret;
 
@@ -43,64 +48,37 @@ char *ctl_socket(const struct ctl *ctl)
 	return ret;
 }
 
-static char *configured_directory(void)
+int ctl_try_connect(struct fr_client **ret, struct fr_diag *d)
 {
-	struct fr_config config;
-	char *ret;
+	_cleanup_free_ char *path = find_socket();
+	int r = path ? fr_client_connect(path, ret, d) : -ENOMEM;
 
-	load_config(&config);
-	ret = config.directory ? strdup(config.directory) : NULL;
-	fr_config_deinit(&config);
-	return ret;
+	if (r < 0)
+		*ret = NULL;
+	return r;
 }
 
-/* The directory that the running recorder uses, which -o may have set; else what the configuration says. Its
- * files tell the same as the daemon would, and also of dumps from before its start. */
-char *ctl_directory(const struct ctl *ctl)
-{
-	_cleanup_free_ char *socket = NULL;
-	struct fr_client *client;
-	cJSON *reply = NULL;
-	char *ret = NULL;
-
-	if (ctl->directory)
-		return strdup(ctl->directory);
-	socket = ctl_socket(ctl);
-	if (!socket || fr_client_connect(socket, &client, NULL) < 0)
-		return configured_directory();
-	if (fr_client_call(client, FR_METHOD_STATUS, NULL, 5 * FR_NSEC_PER_SEC, &reply, NULL) == 0 &&
-		*ctl_string(reply, "status.directory"))
-		ret = strdup(ctl_string(reply, "status.directory"));
-	cJSON_Delete(reply);
-	fr_client_free(client);
-	return ret ? ret : configured_directory();
-}
-
-int ctl_connect(const struct ctl *ctl, struct fr_client **ret_client)
+int ctl_connect(struct fr_client **ret)
 {
 	struct fr_diag diag = {0};
-	char *path = ctl_socket(ctl);
-	int r = path ? fr_client_connect(path, ret_client, &diag) : -ENOMEM;
+	int r = ctl_try_connect(ret, &diag);
 
-	free(path);
 	if (r == 0)
 		return FR_EXIT_OK;
-	*ret_client = NULL;
-	ctl_fail(&diag, r);
+	(void)ctl_fail(&diag, r);
 	return r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN ? FR_EXIT_UNREACHABLE : fr_exit_code(r);
 }
 
-int ctl_reachable(const struct ctl *ctl, bool *ret)
+int ctl_reachable(bool *ret)
 {
-	_cleanup_free_ char *path = ctl_socket(ctl);
-	struct fr_client *client = NULL;
+	struct fr_client *client;
 	struct fr_diag diag = {0};
 	int r;
 
 	*ret = false;
-	if (ctl->directory)
+	if (ctl.directory)
 		return FR_EXIT_OK;
-	r = path ? fr_client_connect(path, &client, &diag) : -ENOMEM;
+	r = ctl_try_connect(&client, &diag);
 	fr_client_free(client);
 	if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
 		return ctl_fail(&diag, r);
@@ -108,8 +86,40 @@ int ctl_reachable(const struct ctl *ctl, bool *ret)
 	return FR_EXIT_OK;
 }
 
-/* Waiting shows on a terminal only: in a script standard error stays for what went wrong. */
-static void dot(void *ctx)
+cJSON *ctl_status(void)
+{
+	struct fr_client *client;
+	cJSON *reply = NULL, *status;
+
+	if (ctl_try_connect(&client, NULL) == 0)
+		(void)fr_client_call(client, FR_METHOD_STATUS, NULL, STATUS_TIMEOUT_NS, &reply, NULL);
+	fr_client_free(client);
+	status = cJSON_DetachItemFromObjectCaseSensitive(reply, "status");
+	cJSON_Delete(reply);
+	return status;
+}
+
+/* The running recorder may use another directory than the configuration says, because of its option -o. */
+char *ctl_directory(void)
+{
+	struct fr_config config;
+	const char *directory;
+	cJSON *status;
+	char *ret;
+
+	if (ctl.directory)
+		return strdup(ctl.directory);
+	status = ctl_status();
+	load_config(&config);
+	directory = *ctl_string(status, "directory") ? ctl_string(status, "directory") : config.directory;
+	ret = directory ? strdup(directory) : NULL;
+	fr_config_deinit(&config);
+	cJSON_Delete(status);
+	return ret;
+}
+
+/* Dots go to a terminal only. In a script, standard error is for errors. */
+static void print_dot(void *ctx)
 {
 	bool *dots = ctx;
 
@@ -117,27 +127,56 @@ static void dot(void *ctx)
 	fputc('.', stderr);
 }
 
-int ctl_call(const struct ctl *ctl, const char *method, cJSON *parameters, cJSON **ret)
+/* These methods reply when the recorder has written or removed a file. */
+static bool may_take_long(const char *method, const cJSON *parameters)
 {
-	const bool waits = (!strcmp(method, FR_METHOD_DUMP) && !ctl->no_wait) ||
-			   !strcmp(method, FR_METHOD_VACUUM) || !strcmp(method, FR_METHOD_REMOVE);
+	return (!strcmp(method, FR_METHOD_DUMP) && !cJSON_IsFalse(ctl_get(parameters, "wait"))) ||
+	       !strcmp(method, FR_METHOD_VACUUM) || !strcmp(method, FR_METHOD_REMOVE);
+}
+
+int ctl_call(const char *method, cJSON *parameters, cJSON **ret)
+{
+	const bool waits = may_take_long(method, parameters);
 	struct fr_client *client;
 	struct fr_diag diag = {0};
 	bool dots = false;
-	int r, code = ctl_connect(ctl, &client);
+	int r, code = ctl_connect(&client);
 
 	if (code != FR_EXIT_OK) {
 		cJSON_Delete(parameters);
 		return code;
 	}
 	if (waits && isatty(STDERR_FILENO))
-		fr_client_on_wait(client, dot, &dots);
+		fr_client_on_wait(client, print_dot, &dots);
 	r = fr_client_call(client, method, parameters, waits ? 0 : CALL_TIMEOUT_NS, ret, &diag);
 	fr_client_free(client);
 	if (dots)
 		fputc('\n', stderr);
 	if (r == 0)
 		return FR_EXIT_OK;
-	ctl_fail(&diag, r);
+	(void)ctl_fail(&diag, r);
 	return r == -EAGAIN ? FR_EXIT_SUPPRESSED : fr_exit_code(r);
+}
+
+void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit)
+{
+	const uint64_t units = value / unit;
+
+	if (value != CTL_NOT_GIVEN)
+		cJSON_AddNumberToObject(o, name, (double)units);
+}
+
+int ctl_call_and_print(const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o))
+{
+	cJSON *reply;
+	int code = ctl_call(method, parameters, &reply);
+
+	if (code != FR_EXIT_OK)
+		return code;
+	if (ctl.json != FR_JSON_OFF)
+		ctl_print_json(ctl_get(reply, path));
+	else
+		print(ctl_get(reply, path));
+	cJSON_Delete(reply);
+	return FR_EXIT_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A copy of a dump that is the caller's own, whole or not at all. */
+/* A copy of a dump, whole or not at all. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -19,21 +19,22 @@ static bool is_stdout(const char *path)
 	return !strcmp(path, "-");
 }
 
-/* Of PATH, which may have no slash; and its last part. */
+/* Open the directory of PATH. RET_NAME: the last part of PATH, borrowed. Returns the fd, or a negative errno
+ * with D. */
 static int open_directory(const char *path, const char **ret_name, struct fr_diag *d)
 {
 	_cleanup_free_ char *copy = strdup(path);
 	const char *slash = strrchr(path, '/');
-	int fd, r;
+	int fd;
 
 	if (!copy)
 		return -ENOMEM;
 	*ret_name = slash ? slash + 1 : path;
 	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = fd < 0 ? -errno : fd;
-	return r < 0 ? fr_fail_errno(
-			       d, r, "give a file in a directory that is there", "cannot write %s", path)
-		     : r;
+	if (fd < 0)
+		return fr_fail_errno(
+			d, -errno, "name a file in a directory that exists", "cannot write %s", path);
+	return fd;
 }
 
 int ctl_copy_check(const char *path, struct fr_diag *d)
@@ -44,38 +45,32 @@ int ctl_copy_check(const char *path, struct fr_diag *d)
 
 	if (is_stdout(path))
 		return isatty(STDOUT_FILENO)
-			       ? fr_fail(d, -EINVAL, "name a file, or give it to another program",
-					 "--output: a dump is not for a terminal")
+			       ? fr_fail(d, -EINVAL, "name a file, or pipe the dump to another program",
+					 "--output: a dump cannot be shown on a terminal")
 			       : 0;
 	dirfd = open_directory(path, &name, d);
 	if (dirfd < 0)
 		return dirfd;
-	/* Nobody wants /dev/null to become a file. */
+	/* Do not replace /dev/null by a file. */
 	if (!*name || (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)))
-		return fr_fail(d, -EINVAL, "name a file that is not there yet, or an ordinary one",
+		return fr_fail(d, -EINVAL, "name an ordinary file, or a new one",
 			"--output: %s is no ordinary file", path);
 	if (faccessat(dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return fr_fail_errno(d, -errno, "give a file in a directory that you may write to",
+		return fr_fail_errno(d, -errno, "name a file in a directory that you may write to",
 			"cannot write %s", path);
 	return 0;
 }
 
-/* An interruption leaves nothing behind: it waits for the end of a block, and is let through by the caller.
- */
+/* One of the signals in SET, which are blocked, has arrived. */
 static bool is_interrupted(const sigset_t *set)
 {
-	sigset_t pending;
+	sigset_t pending, both;
 
-	if (sigpending(&pending) < 0)
-		return false;
-	for (int s = 1; s < NSIG; s++)
-		if (sigismember(set, s) == 1 && sigismember(&pending, s) == 1)
-			return true;
-	return false;
+	return sigpending(&pending) == 0 && sigandset(&both, set, &pending) == 0 && !sigisemptyset(&both);
 }
 
-/* INTERRUPTIONS, which are blocked, end it; NULL: none are. */
-static int copy(int from, int to, const sigset_t *interruptions)
+/* A signal of INTERRUPTIONS (blocked; NULL: none) ends the copy after the current block. */
+static int copy_data(int from, int to, const sigset_t *interruptions)
 {
 	_cleanup_free_ char *block = malloc(BLOCK);
 	ssize_t n;
@@ -97,7 +92,7 @@ static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *i
 
 	if (fd < 0)
 		return fd;
-	r = copy(from, fd, interruptions);
+	r = copy_data(from, fd, interruptions);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	if (r == 0 && renameat(dirfd, tmp, dirfd, name) < 0)
@@ -107,6 +102,7 @@ static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *i
 	return r;
 }
 
+/* The signals stay blocked until the temporary file is gone. */
 static int copy_to_path(int from, const char *path, struct fr_diag *d)
 {
 	_cleanup_close_ int dirfd = -1;
@@ -134,17 +130,16 @@ int ctl_copy(const char *dump, const char *path, struct fr_diag *d)
 
 	if (from < 0)
 		return fr_fail_errno(d, -errno,
-			errno == ENOENT
-				? "it was removed meanwhile: dump again, and see MaxUse= and MaxFiles="
-				: "run it as root or as a member of the recorder's group",
+			errno == ENOENT ? "retention has removed it already: dump again, and see MaxUse= and "
+					  "MaxFiles="
+					: "run it as root or as a member of the recorder's group",
 			"cannot read %s for a copy", dump);
-	/* To standard output nothing is left behind, and a reader that stops to read could not be
-	 * interrupted. */
-	r = is_stdout(path) ? copy(from, STDOUT_FILENO, NULL) : copy_to_path(from, path, d);
+	/* With standard output there is no file to remove, and a signal has to end a write that blocks. */
+	r = is_stdout(path) ? copy_data(from, STDOUT_FILENO, NULL) : copy_to_path(from, path, d);
 	if (r < 0) {
 		char hint[256];
 
-		snprintf(hint, sizeof(hint), "the dump is there: %.200s", dump);
+		snprintf(hint, sizeof(hint), "the dump itself is complete: %.200s", dump);
 		return fr_fail_errno(d, r, hint, "cannot write %s", path);
 	}
 	return 0;

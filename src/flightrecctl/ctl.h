@@ -1,153 +1,222 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* flightrecctl: one command line, a table of verbs, one file for each. Single-threaded; verbs return an exit
- * code (enum fr_exit) and print what went wrong themselves. */
+/*
+ * flightrecctl: each verb is one file cmd_X.c, with its entry in the table of verbs, its options and its
+ * code. The other files are what verbs share. docs/CONTRIBUTING.md shows how to add a verb.
+ *
+ * The program has one thread. A verb prints its own errors and returns an exit code (enum fr_exit). Functions
+ * that return an allocated string end the program if there is no memory.
+ */
 
 #include "base/command_line.h"
 #include "base/diag.h"
+#include "base/units.h"
 #include "control/client.h"
 
 #include <cjson/cJSON.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct ctl {
-	enum fr_json json;
-	bool no_pager, no_legend, verbose, utc, no_reload;
-	bool merge, no_wait, no_compression, all;
-	uint64_t last_ns, from_ns, to_ns; /* 0: not given; a span, and wall times */
-	uint64_t post_ns;		  /* UINT64_MAX: not given */
-	struct {			  /* UINT64_MAX: not given */
-		uint64_t max_use, keep_free, max_files, max_age_ns;
-	} limits;
-	uint64_t lines; /* 0: not given */
-	const char *reason;
-	const char *socket;    /* --socket, or NULL */
-	const char *directory; /* --directory, or NULL */
-	const char *output;    /* --output, or NULL */
-	char **args;	       /* after the verb, NULL-terminated */
-	size_t n_args;	       /* for a verb that passes options on: without those behind "--" */
+/* --- options.c: the command line --- */
+
+#define CTL_NOT_GIVEN UINT64_MAX
+
+/* What the command line says to all verbs. ctl_parse() sets it. */
+extern struct ctl {
+	enum fr_json_mode json;
+	bool no_pager, no_legend, verbose, utc;
+	const char *socket, *directory; /* NULL: not given */
+	char **args;			/* after the verb, ended by NULL */
+	size_t n_args;			/* without the words after "--" of a verb that passes them on */
+} ctl;
+
+/* The kind of an option says what `to` points to. ctl_parse() resets it before it reads the command line. */
+enum ctl_kind {
+	CTL_FLAG,  /* bool */
+	CTL_TEXT,  /* const char *, or NULL */
+	CTL_SPAN,  /* uint64_t, ns, or CTL_NOT_GIVEN; so are the next ones */
+	CTL_TIME,  /* ns of wall time */
+	CTL_SIZE,  /* bytes */
+	CTL_COUNT, /* a number */
+	CTL_JSON,  /* enum fr_json_mode */
+	CTL_HELP,
+	CTL_VERSION,
 };
+
+struct ctl_option {
+	const char *name;
+	char letter;	      /* 0: none */
+	const char *argument; /* as of struct fr_option */
+	const char *help;
+	enum ctl_kind kind;
+	void *to;
+	uint64_t least, most; /* most 0: there is no bound */
+};
+
+enum ctl_group { CTL_DUMPS, CTL_TRIGGERS, CTL_RECORDER };
 
 struct ctl_verb {
+	enum ctl_group group; /* of the help */
 	const char *name, *argument, *help;
 	size_t least_args, most_args;
-	bool pages;  /* its output goes through a pager on a terminal */
-	bool passes; /* what stands behind "--" is for another program */
-	int (*run)(const struct ctl *ctl);
+	const struct ctl_option *options; /* ended by an option without a name; or NULL */
+	bool pages;			  /* a pager shows its output on a terminal */
+	bool passes;			  /* the words after "--" are for another program */
+	int (*run)(void);
 };
-const struct ctl_verb *ctl_verbs(size_t *ret_n);
 
-int ctl_cmd_dump(const struct ctl *ctl);
-int ctl_cmd_report(const struct ctl *ctl);
-int ctl_cmd_script(const struct ctl *ctl);
-int ctl_cmd_cancel(const struct ctl *ctl);
-int ctl_cmd_status(const struct ctl *ctl);
-int ctl_cmd_metrics(const struct ctl *ctl);
-int ctl_cmd_list(const struct ctl *ctl);
-int ctl_cmd_info(const struct ctl *ctl);
-int ctl_cmd_verify_config(const struct ctl *ctl);
-int ctl_cmd_vacuum(const struct ctl *ctl);
-int ctl_cmd_rm(const struct ctl *ctl);
-int ctl_cmd_stop(const struct ctl *ctl);
-int ctl_cmd_reload(const struct ctl *ctl);
-int ctl_cmd_profile(const struct ctl *ctl);
-int ctl_cmd_triggers(const struct ctl *ctl);
-int ctl_cmd_test_trigger(const struct ctl *ctl);
-int ctl_cmd_enable(const struct ctl *ctl);
-int ctl_cmd_disable(const struct ctl *ctl);
-int ctl_cmd_why(const struct ctl *ctl);
-int ctl_cmd_watch(const struct ctl *ctl);
+/* Put a verb into the table: CTL_VERB(ID, GROUP, NAME, ARGUMENT, HELP, other members). The linker collects
+   the entries. */
+#define CTL_VERB(id, ...)                                                                                    \
+	static const struct ctl_verb verb_##id = {__VA_ARGS__};                                              \
+	static const struct ctl_verb *entry_##id __attribute__((used, section("ctl_verbs"))) = &verb_##id
 
-extern const struct fr_command_line ctl_command_line;
+/* All verbs, by group and name. */
+const struct ctl_verb *const *ctl_verbs(size_t *ret_n);
+/* The options of all verbs, and those of every verb. */
+const struct fr_command_line *ctl_command_line(void);
+/* Set `ctl` and the verb's options. Returns 0 with RET_VERB; 1: the help or the version was printed; or
+   -EINVAL with D. */
+int ctl_parse(int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d);
 
-/* 0 with *RET_VERB; 1: help or version was printed; -EINVAL with D. */
-int ctl_parse(struct ctl *ctl, int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d);
-
-/* Print what D says; the exit code for CODE. */
+/* Print D. Returns the exit code for the negative errno CODE. */
 int ctl_fail(const struct fr_diag *d, int code);
+/* Print D. Returns FR_EXIT_USAGE. */
+int ctl_usage(const struct fr_diag *d);
 
-/* connect.c. The client, or an exit code with everything said. *RET_CLIENT NULL then. */
-int ctl_connect(const struct ctl *ctl, struct fr_client **ret_client);
-/* Connect, call, disconnect. PARAMETERS is consumed. FR_EXIT_OK with *RET (may be NULL: not wanted). */
-int ctl_call(const struct ctl *ctl, const char *method, cJSON *parameters, cJSON **ret);
-/* Whether a recorder answers: then what concerns its directory is its business. --directory says that it is
-   not. FR_EXIT_OK with *RET; else everything is said. */
-int ctl_reachable(const struct ctl *ctl, bool *ret);
-/* The socket and the directory that the options, the environment and the configuration give; to be freed,
- * NULL without memory. */
-char *ctl_socket(const struct ctl *ctl);
-char *ctl_directory(const struct ctl *ctl);
+/* --- connect.c: the recorder --- */
 
-/* not_armed.c: the triggers (of NAME, or all) that the recorder could not arm, once it has tried, or does not
-   get armed in a while: an array of {name, origin, what, hint}, where origin is of those that the
-   configuration has. NULL: nobody answers. */
+/* Connect to the recorder. On failure *RET is NULL. Returns 0 or a negative errno of fr_client_connect() with
+ * D. */
+int ctl_try_connect(struct fr_client **ret, struct fr_diag *d);
+/* The same, with a message. Returns an exit code. */
+int ctl_connect(struct fr_client **ret);
+/* Connect, call and disconnect. PARAMETERS is consumed; RET may be NULL. Returns an exit code. RET is set for
+   FR_EXIT_OK. */
+int ctl_call(const char *method, cJSON *parameters, cJSON **ret);
+/* Call, and print the member of the reply at PATH ("": all of it), as JSON or with PRINT. Returns an exit
+ * code. */
+int ctl_call_and_print(
+	const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o));
+/* Add the member NAME to O in units of UNIT, unless VALUE is CTL_NOT_GIVEN. */
+void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit);
+/* The recorder's status, or NULL if there is no answer within 5 s. The caller frees it. */
+cJSON *ctl_status(void);
+/* Check whether a recorder answers, and then manages its directory. *RET is false if --directory is given.
+   Returns an exit code; FR_EXIT_OK with *RET. */
+int ctl_reachable(bool *ret);
+/* The recorder's directory: from --directory, from the running recorder, or from the configuration. To be
+   freed; NULL if the configuration has none. */
+char *ctl_directory(void);
+
+/* --- not_armed.c --- */
+
+/* Wait until the recorder has tried to arm the trigger NAME (NULL: all triggers), up to 5 s. Returns an array
+   of {name, origin, what, hint} of those that are not armed; `origin` only if the configuration has the
+   trigger. NULL: the recorder does not answer. The caller frees it. */
 cJSON *ctl_not_armed(struct fr_client *client, const char *name);
-/* Each with its reason to standard error. FR_EXIT_PARTLY where the configuration has one of them. */
+/* Print each of them to standard error. Returns FR_EXIT_PARTLY if the configuration has one of them, else
+   FR_EXIT_OK. */
 int ctl_warn_not_armed(const cJSON *not_armed);
 
-/* output.c */
-void ctl_pager_open(const struct ctl *ctl);
-void ctl_pager_close(void); /* waits for it */
+/* --- cmd_cancel.c, cmd_reload.c: used by other verbs --- */
+
+/* Print a line for each dump that waits. DUMPS is a member of the status. */
+void ctl_print_waiting(const cJSON *dumps);
+int ctl_reload(void);
+
+/* --- output.c --- */
+
+void ctl_pager_open(void);
+/* Waits until the pager ends. */
+void ctl_pager_close(void);
 enum ctl_colour { CTL_NORMAL, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED };
-const char *ctl_colour(enum ctl_colour c); /* an escape sequence, or "" where there are no colours */
-void ctl_print_json(const struct ctl *ctl, const cJSON *json);
-/* "     LABEL: text", with control characters made harmless. */
+/* An escape sequence, or "" without colours. */
+const char *ctl_colour(enum ctl_colour c);
+void ctl_print_json(const cJSON *json);
+/* Print "     LABEL: text". Control characters become '?'. */
 void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void ctl_clean(char *s);
-/* An RFC 3339 time as the options say, in local time or UTC: "2026-11-20 23:11:37", EXACT: with microseconds;
-   "-" where it is none. RET has FR_UNIT_SIZE bytes. */
-const char *ctl_time(const struct ctl *ctl, const char *rfc3339, bool exact, char *ret);
-/* Members that may be missing, at a path like "ring.size". */
+/* The same if TEXT is not empty. */
+void ctl_text_field(const char *label, const char *text);
+void ctl_replace_control_characters(char *s);
+/* An allocated string. */
+char *ctl_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *ctl_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
+
+/* The member of JSON at a path like "ring.size", or NULL; as a number, or 0; as a string, or "". */
 const cJSON *ctl_get(const cJSON *json, const char *path);
-double ctl_number(const cJSON *json, const char *path);	     /* 0 */
-const char *ctl_string(const cJSON *json, const char *path); /* "" */
+double ctl_number(const cJSON *json, const char *path);
+const char *ctl_string(const cJSON *json, const char *path);
 
-/* causes.c: what stands in a cause, or was counted of them, for people. Strings are to be freed, NULL without
-   memory. */
-/* The value at PATH, in the unit that stands as UNIT ("ns", "bytes" …); RET has FR_CAUSE_VALUE_SIZE bytes.
-   "-" where there is none. */
-const char *ctl_value(const cJSON *json, const char *path, const char *unit, char *ret);
-char *ctl_cause_what(const cJSON *cause); /* "run-queue latency: 23.1ms ≥ 20ms" */
-char *ctl_cause_who(const cJSON *cause);  /* "mysqld[1234]", or "-" */
-/* "12: 10 cool-down, 2 rate-limit" of an object of numbers; "0" where there was none. */
-char *ctl_suppressed(const cJSON *reasons);
+/* The member at PATH as text for people: bytes, a duration in seconds, a duration in ns, an RFC 3339 time (in
+   local time or UTC, as --utc says). "-" for a time that is missing. The text lives as long as the block
+   around. */
+#define ctl_size(json, path) ctl_format_size(json, path, (char[FR_UNIT_SIZE]){0})
+#define ctl_seconds(json, path) ctl_format_duration(json, path, 1e9, (char[FR_UNIT_SIZE]){0})
+#define ctl_ns(json, path) ctl_format_duration(json, path, 1, (char[FR_UNIT_SIZE]){0})
+#define ctl_time(json, path) ctl_format_time(ctl_string(json, path), false, (char[FR_UNIT_SIZE]){0})
+#define ctl_exact_time(json, path) ctl_format_time(ctl_string(json, path), true, (char[FR_UNIT_SIZE]){0})
+const char *ctl_format_size(const cJSON *json, const char *path, char ret[static FR_UNIT_SIZE]);
+const char *ctl_format_duration(
+	const cJSON *json, const char *path, double unit_ns, char ret[static FR_UNIT_SIZE]);
+const char *ctl_format_time(const char *rfc3339, bool exact, char ret[static FR_UNIT_SIZE]);
+/* The member at PATH is a number that these can show. */
+bool ctl_is_countable(const cJSON *json, const char *path);
 
-/* cmd_cancel.c: a line for each dump that waits, of the "dumps" of a status. */
-void ctl_print_waiting(const struct ctl *ctl, const cJSON *dumps);
+/* --- causes.c: causes, and counts of decisions --- */
 
-/* copy.c: a copy of a dump at PATH, "-": to standard output. 0 or a negative errno with D. */
-/* Whether that could be, before the dump is made. */
+/* The value at PATH in the unit UNIT ("ns", "bytes" …), or "-". To be freed, as the next ones. */
+char *ctl_value(const cJSON *json, const char *path, const char *unit);
+char *ctl_describe_cause(const cJSON *cause);	/* "run-queue latency: 23.1ms ≥ 20ms" */
+char *ctl_describe_process(const cJSON *cause); /* "mysqld[1234]", or "-" */
+/* "12: 10 cool-down, 2 rate-limit" from an object of numbers; "0" if the sum is 0. */
+char *ctl_describe_suppressed(const cJSON *reasons);
+/* The advice about the cause of loss NAME, or "". */
+const char *ctl_explain_loss(const char *name);
+
+/* --- copy.c: a copy of a dump, at PATH, or on standard output for "-" --- */
+
+/* Check that the copy can be made, before the dump is. Returns 0 or a negative errno with D. */
 int ctl_copy_check(const char *path, struct fr_diag *d);
-/* Whole or not at all, readable by the caller alone; an older file of that name is replaced. */
+/* Copy DUMP, whole or not at all. Only the caller can read it. It replaces an older file. Returns 0 or a
+   negative errno with D. */
 int ctl_copy(const char *dump, const char *path, struct fr_diag *d);
 
-/* table.c */
+/* --- table.c --- */
+
 struct ctl_table;
-/* COLUMNS: headings separated by '|', with a '>' in front where the column is aligned to the right. */
+/* COLUMNS are headings with '|' between them. A heading that begins with '>' is of a column that is aligned
+   to the right. */
 struct ctl_table *ctl_table_new(const char *columns);
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add a cell for each text, up to NULL. */
+void ctl_table_texts(struct ctl_table *t, ...) __attribute__((sentinel));
 size_t ctl_table_rows(const struct ctl_table *t);
-/* Prints without blanks at line ends; frees. */
+/* Print without blanks at the ends of lines, and free T. */
 void ctl_table_print(struct ctl_table *t, bool legend);
 
-/* dumps.c: what stands beside the dumps, read without the daemon. */
-/* An array of the JSON of each dump and merged file in DIRECTORY, oldest first, each with "path". 0 or a
-   negative errno with D. */
+/* --- dumps.c: the files in the recorder's directory, read without the recorder --- */
+
+/* RET becomes an array of the sidecars of all dumps and merged files in DIRECTORY, oldest first, each with
+   "path". Returns 0 or a negative errno with D. */
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
-/* The JSON beside PATH, if there is one, with "path", and "bytes" as the file is. */
+/* RET becomes the sidecar of PATH, or an empty object; with "path", and "bytes" of the file. Returns 0 or a
+   negative errno with D. */
 int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
-/* The path that the verb's first argument means, to be freed: a name in the recorder's directory, or else in
-   this one; a path; "latest", as without an argument: the newest. It is there, readable and a perf.data; else
-   a negative errno with D. */
-int ctl_dump_find(const struct ctl *ctl, char **ret, struct fr_diag *d);
-/* Where the recorder's copies of object files are, for perf --buildid-dir; NULL: there are none. To be freed.
- */
+/* RET becomes the path of the file that the verb's first argument names, to be freed. The argument is a path,
+   a name in the recorder's directory or else in the current one, or "latest", which is the default. Returns
+   0: the file is readable and is a perf.data; or a negative errno with D. */
+int ctl_dump_find(char **ret, struct fr_diag *d);
+/* The directory beside PATH with copies of object files, for perf --buildid-dir; to be freed. NULL: there is
+ * none. */
 char *ctl_dump_objects(const char *path);
 bool ctl_dump_is_merged(const cJSON *dump);
-/* For people. RET has FR_UNIT_SIZE bytes. */
-const char *ctl_dump_time(const struct ctl *ctl, const cJSON *dump, char *ret);
-const char *ctl_dump_window(const cJSON *dump, char *ret);
+/* For people. The text lives as long as the block around. */
+#define ctl_dump_time(dump) ctl_format_dump_time(dump, (char[FR_UNIT_SIZE]){0})
+#define ctl_dump_window(dump) ctl_format_dump_window(dump, (char[FR_UNIT_SIZE]){0})
+const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE]);
+const char *ctl_format_dump_window(const cJSON *dump, char ret[static FR_UNIT_SIZE]);
 char *ctl_dump_cause(const cJSON *dump); /* to be freed */

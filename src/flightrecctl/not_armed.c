@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Triggers that the running recorder could not arm. The kernel alone knows: of a file, of the recorder's
-   capabilities, of the verifier. So the recorder is asked, once it has tried all of them. */
+/* Triggers that the running recorder could not arm: because of a file, of its capabilities, or of the BPF
+   verifier. Only the recorder knows, and only after it has tried all of them. */
+#include "flightrecctl/ctl.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "control/interface.h"
-#include "flightrecctl/ctl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static bool is_state(const cJSON *trigger, const char *state)
 	return !strcmp(ctl_string(trigger, "state"), state);
 }
 
-static bool is_meant(const cJSON *trigger, const char *name)
+static bool is_named(const cJSON *trigger, const char *name)
 {
 	return !name || !strcmp(ctl_string(trigger, "name"), name);
 }
@@ -28,13 +29,14 @@ static bool is_arming(const cJSON *reply, const char *name)
 	const cJSON *trigger;
 
 	cJSON_ArrayForEach (trigger, ctl_get(reply, "triggers"))
-		if (is_state(trigger, "arming") && is_meant(trigger, name))
+		if (is_state(trigger, "arming") && is_named(trigger, name))
 			return true;
 	return false;
 }
 
-/* The reply of Triggers, when NAME (NULL: each) has been tried, or after a while; NULL: nobody answers. */
-static cJSON *ask(struct fr_client *client, const char *name)
+/* Get the reply of Triggers, as soon as NAME (NULL: each trigger) has been tried, or after ARMING_NS. NULL:
+ * no answer. */
+static cJSON *wait_for_arming(struct fr_client *client, const char *name)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + ARMING_NS;
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -49,12 +51,12 @@ static cJSON *ask(struct fr_client *client, const char *name)
 	return reply;
 }
 
-static void add(cJSON *array, const cJSON *trigger)
+static void add_trigger(cJSON *array, const cJSON *trigger)
 {
 	static const char *const names[] = {"name", "origin", "what", "hint"};
 	cJSON *o = cJSON_CreateObject();
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
 		if (*ctl_string(trigger, names[i]))
 			cJSON_AddStringToObject(o, names[i], ctl_string(trigger, names[i]));
 	if (is_state(trigger, "arming"))
@@ -65,12 +67,12 @@ static void add(cJSON *array, const cJSON *trigger)
 
 cJSON *ctl_not_armed(struct fr_client *client, const char *name)
 {
-	cJSON *reply = ask(client, name), *ret = reply ? cJSON_CreateArray() : NULL;
+	cJSON *reply = wait_for_arming(client, name), *ret = reply ? cJSON_CreateArray() : NULL;
 	const cJSON *trigger;
 
 	cJSON_ArrayForEach (trigger, ctl_get(reply, "triggers"))
-		if (is_meant(trigger, name) && (is_state(trigger, "failed") || is_state(trigger, "arming")))
-			add(ret, trigger);
+		if (is_named(trigger, name) && (is_state(trigger, "failed") || is_state(trigger, "arming")))
+			add_trigger(ret, trigger);
 	cJSON_Delete(reply);
 	return ret;
 }
@@ -81,17 +83,14 @@ int ctl_warn_not_armed(const cJSON *not_armed)
 	const cJSON *o;
 
 	cJSON_ArrayForEach (o, not_armed) {
-		char text[1024];
+		_cleanup_free_ char *hint = ctl_format("%s", ctl_string(o, "hint")),
+				    *text = ctl_format("trigger %s is not armed: %s", ctl_string(o, "name"),
+					    ctl_string(o, "what"));
 
-		snprintf(text, sizeof(text), "trigger %s is not armed: %s", ctl_string(o, "name"),
-			ctl_string(o, "what"));
-		ctl_clean(text);
-		fprintf(stderr, "flightrecctl: %s\n", text);
-		snprintf(text, sizeof(text), "%s", ctl_string(o, "hint"));
-		ctl_clean(text);
-		if (*text)
-			fprintf(stderr, "  %s\n", text);
-		/* A built-in probe that nobody asked for is no failure of what was. */
+		ctl_replace_control_characters(text);
+		ctl_replace_control_characters(hint);
+		fprintf(stderr, *hint ? "flightrecctl: %s\n  %s\n" : "flightrecctl: %s\n", text, hint);
+		/* The configuration does not ask for a built-in probe that is armed by default. */
 		if (*ctl_string(o, "origin"))
 			code = FR_EXIT_PARTLY;
 	}

@@ -3,10 +3,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/timestamp.h"
-#include "base/units.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -27,7 +25,7 @@ static _Noreturn void pager_main(int fd, const char *command)
 {
 	dup2(fd, STDIN_FILENO);
 	setenv("LESS", "FRSXMK", !getenv("LESS"));
-	/* Under sudo a pager must not be a way to a shell. */
+	/* Under sudo, a pager must not start a shell. */
 	setenv("LESSSECURE", "1", 1);
 	if (command)
 		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -37,14 +35,14 @@ static _Noreturn void pager_main(int fd, const char *command)
 	_exit(127);
 }
 
-void ctl_pager_open(const struct ctl *ctl)
+void ctl_pager_open(void)
 {
 	static const char *const variables[] = {"FLIGHTREC_PAGER", "SYSTEMD_PAGER", "PAGER", NULL};
 	const char *command = first_env(variables);
 	int fds[2];
 
-	(void)ctl_colour(CTL_NORMAL); /* decide while standard output is still the terminal */
-	if (ctl->no_pager || !isatty(STDOUT_FILENO) || (command && (!*command || !strcmp(command, "cat"))) ||
+	(void)ctl_colour(CTL_NORMAL); /* it decides now, while standard output is still the terminal */
+	if (ctl.no_pager || !isatty(STDOUT_FILENO) || (command && (!*command || !strcmp(command, "cat"))) ||
 		pipe(fds) < 0)
 		return;
 	fflush(NULL);
@@ -71,7 +69,8 @@ void ctl_pager_close(void)
 	out.pager = 0;
 }
 
-/* SYSTEMD_COLORS is a word on its own; else a terminal that is not dumb, and no NO_COLOR (no-color.org). */
+/* SYSTEMD_COLORS decides alone. Without it, colours need a terminal that is not dumb, and no NO_COLOR
+   (no-color.org). */
 static bool want_colours(void)
 {
 	const char *forced = getenv("SYSTEMD_COLORS"), *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -96,17 +95,18 @@ const char *ctl_colour(enum ctl_colour c)
 	return out.colours > 0 ? sequences[c] : "";
 }
 
-void ctl_print_json(const struct ctl *ctl, const cJSON *json)
+void ctl_print_json(const cJSON *json)
 {
 	_cleanup_free_ char *text =
-		ctl->json == FR_JSON_PRETTY ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+		ctl.json == FR_JSON_PRETTY ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
 
 	if (text)
 		puts(text);
 }
 
-/* Names and reasons come from anybody: no escape sequence of theirs reaches the terminal. */
-void ctl_clean(char *s)
+/* Names and reasons come from any program, and must not send escape sequences to the terminal: neither C0 nor
+   C1 characters. */
+void ctl_replace_control_characters(char *s)
 {
 	for (; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f)
@@ -116,43 +116,42 @@ void ctl_clean(char *s)
 			s[0] = s[1] = '?';
 }
 
+char *ctl_vformat(const char *fmt, va_list ap)
+{
+	char *ret;
+
+	if (vasprintf(&ret, fmt, ap) < 0)
+		exit(ctl_fail(NULL, -ENOMEM));
+	return ret;
+}
+
+char *ctl_format(const char *fmt, ...)
+{
+	va_list ap;
+	char *ret;
+
+	va_start(ap, fmt);
+	ret = ctl_vformat(fmt, ap);
+	va_end(ap);
+	return ret;
+}
+
 void ctl_field(const char *label, const char *fmt, ...)
 {
 	_cleanup_free_ char *text = NULL;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = ctl_vformat(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		text = NULL;
-		return;
-	}
-	ctl_clean(text);
+	ctl_replace_control_characters(text);
 	printf("%12s%s%s\n", label, *label ? ": " : "  ", text);
 }
 
-/* What it says can be given to --from. */
-const char *ctl_time(const struct ctl *ctl, const char *rfc3339, bool exact, char *ret)
+void ctl_text_field(const char *label, const char *text)
 {
-	uint64_t ns;
-	time_t seconds;
-	struct tm tm;
-	size_t n;
-
-	if (fr_timestamp_parse(rfc3339, 0, &ns) < 0)
-		return "-";
-	seconds = (time_t)(ns / FR_NSEC_PER_SEC);
-	if (!(ctl->utc ? gmtime_r(&seconds, &tm) : localtime_r(&seconds, &tm)))
-		return "-";
-	n = strftime(ret, FR_UNIT_SIZE, "%Y-%m-%d %H:%M:%S", &tm);
-	if (exact)
-		n += (size_t)snprintf(ret + n, FR_UNIT_SIZE - n, ".%06u",
-			(unsigned)(ns % FR_NSEC_PER_SEC / FR_NSEC_PER_USEC));
-	if (ctl->utc)
-		snprintf(ret + n, FR_UNIT_SIZE - n, "Z");
-	return ret;
+	if (*text)
+		ctl_field(label, "%s", text);
 }
 
 const cJSON *ctl_get(const cJSON *json, const char *path)
@@ -183,4 +182,46 @@ const char *ctl_string(const cJSON *json, const char *path)
 	const cJSON *item = ctl_get(json, path);
 
 	return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+bool ctl_is_countable(const cJSON *json, const char *path)
+{
+	const cJSON *item = ctl_get(json, path);
+
+	return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < 0x1p63;
+}
+
+const char *ctl_format_size(const cJSON *json, const char *path, char ret[static FR_UNIT_SIZE])
+{
+	return fr_size_format(ctl_is_countable(json, path) ? (uint64_t)ctl_number(json, path) : 0, ret);
+}
+
+const char *ctl_format_duration(
+	const cJSON *json, const char *path, double unit_ns, char ret[static FR_UNIT_SIZE])
+{
+	const double ns = ctl_number(json, path) * unit_ns;
+
+	return fr_duration_format(ns > 0 && ns < 0x1p63 ? (uint64_t)ns : 0, ret);
+}
+
+/* --from takes this text, too. */
+const char *ctl_format_time(const char *rfc3339, bool exact, char ret[static FR_UNIT_SIZE])
+{
+	uint64_t ns;
+	time_t seconds;
+	struct tm tm;
+	size_t n;
+
+	if (fr_timestamp_parse(rfc3339, 0, &ns) < 0)
+		return "-";
+	seconds = (time_t)(ns / FR_NSEC_PER_SEC);
+	if (!(ctl.utc ? gmtime_r(&seconds, &tm) : localtime_r(&seconds, &tm)))
+		return "-";
+	n = strftime(ret, FR_UNIT_SIZE, "%Y-%m-%d %H:%M:%S", &tm);
+	if (exact)
+		n += (size_t)snprintf(ret + n, FR_UNIT_SIZE - n, ".%06u",
+			(unsigned)(ns % FR_NSEC_PER_SEC / FR_NSEC_PER_USEC));
+	if (ctl.utc)
+		snprintf(ret + n, FR_UNIT_SIZE - n, "Z");
+	return ret;
 }

@@ -2,48 +2,40 @@
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 
-#include <stdarg.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_COLUMNS 16
 
 struct ctl_table {
-	size_t n_columns, n_cells, cap;
+	size_t n_columns, n_cells;
 	bool right[MAX_COLUMNS];
 	char **cells; /* the headings first */
 };
 
-static void add(struct ctl_table *t, char *text)
+/* TEXT belongs to the table then. */
+static void add_cell(struct ctl_table *t, char *text)
 {
-	if (text && t->n_cells == t->cap) {
-		size_t cap = t->cap ? t->cap * 2 : 64;
-		char **cells = reallocarray(t->cells, cap, sizeof(*cells));
-
-		if (!cells) {
-			free(text);
-			return;
-		}
-		t->cells = cells;
-		t->cap = cap;
-	}
-	if (text) {
-		ctl_clean(text);
-		t->cells[t->n_cells++] = text;
-	}
+	t->cells = reallocarray(t->cells, t->n_cells + 1, sizeof(*t->cells));
+	if (!t->cells || !text)
+		exit(ctl_fail(NULL, -ENOMEM));
+	ctl_replace_control_characters(text);
+	t->cells[t->n_cells++] = text;
 }
 
 struct ctl_table *ctl_table_new(const char *columns)
 {
 	struct ctl_table *t = calloc(1, sizeof(*t));
 
-	while (t && *columns && t->n_columns < MAX_COLUMNS) {
-		size_t len;
+	if (!t)
+		exit(ctl_fail(NULL, -ENOMEM));
+	while (*columns && t->n_columns < MAX_COLUMNS) {
+		const bool right = *columns == '>';
+		const size_t len = strcspn(columns, "|");
 
-		t->right[t->n_columns] = *columns == '>';
-		columns += *columns == '>';
-		len = strcspn(columns, "|");
-		add(t, strndup(columns, len));
-		t->n_columns++;
+		add_cell(t, strndup(columns + right, len - right));
+		t->right[t->n_columns++] = right;
 		columns += len + (columns[len] == '|');
 	}
 	return t;
@@ -51,26 +43,31 @@ struct ctl_table *ctl_table_new(const char *columns)
 
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...)
 {
-	char *text;
 	va_list ap;
-	int n;
 
-	if (!t)
-		return;
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	add_cell(t, ctl_vformat(fmt, ap));
 	va_end(ap);
-	if (n >= 0)
-		add(t, text);
+}
+
+void ctl_table_texts(struct ctl_table *t, ...)
+{
+	const char *text;
+	va_list ap;
+
+	va_start(ap, t);
+	while ((text = va_arg(ap, const char *)))
+		add_cell(t, strdup(text));
+	va_end(ap);
 }
 
 size_t ctl_table_rows(const struct ctl_table *t)
 {
-	return t && t->n_columns ? t->n_cells / t->n_columns - 1 : 0;
+	return t->n_cells / t->n_columns - 1;
 }
 
-/* Characters, not bytes: continuation bytes of UTF-8 take no room. */
-static size_t width(const char *s)
+/* Count characters: continuation bytes of UTF-8 are not shown. */
+static size_t width_of(const char *s)
 {
 	size_t n = 0;
 
@@ -83,7 +80,7 @@ static void print_row(const struct ctl_table *t, size_t row, const size_t *width
 {
 	for (size_t c = 0; c < t->n_columns; c++) {
 		const char *s = t->cells[row * t->n_columns + c];
-		int blanks = (int)(widths[c] - width(s));
+		const int blanks = (int)(widths[c] - width_of(s));
 
 		if (t->right[c])
 			printf("%*s%s", blanks, "", s);
@@ -97,10 +94,8 @@ void ctl_table_print(struct ctl_table *t, bool legend)
 {
 	size_t widths[MAX_COLUMNS] = {0};
 
-	if (!t)
-		return;
 	for (size_t i = legend ? 0 : t->n_columns; i < t->n_cells; i++)
-		widths[i % t->n_columns] = FR_MAX(widths[i % t->n_columns], width(t->cells[i]));
+		widths[i % t->n_columns] = FR_MAX(widths[i % t->n_columns], width_of(t->cells[i]));
 	if (legend) {
 		fputs(ctl_colour(CTL_BOLD), stdout);
 		print_row(t, 0, widths);

@@ -14,12 +14,14 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "config/config.h"
+#include "control/deferred.h"
 #include "control/server.h"
+#include "control/subscribers.h"
 #include "dumper/collector.h"
 #include "dumper/dumper.h"
 #include "handover/handover.h"
 #include "history/history.h"
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "recorder/command.h"
 #include "recorder/cpu_watch.h"
 #include "recorder/frequency.h"
@@ -28,6 +30,7 @@
 #include "reporting/http.h"
 #include "reporting/losses.h"
 #include "reporting/rates.h"
+#include "reporting/recent_dumps.h"
 #include "sideband/tracker.h"
 #include "trigger/triggers.h"
 
@@ -75,26 +78,31 @@ struct fr_daemon {
 	struct fr_tracker *tracker;
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
-	struct fr_jit_held *jit_held;
+	struct fr_jit_open_files *jit_open_files;
 	struct fr_collector *collector; /* NULL: CacheObjects=no, or */
 	struct fr_diag no_collector;	/* why there is none */
 	struct fr_frequency frequency;
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs */
 	struct fr_cgroup_retry cgroup_retry;
+	bool cpus_failed; /* to be opened; that was reported */
 	struct fr_arming *arming[FR_ARMING_LANES];
 	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
 
 	/* The loop and its clients. */
 	sd_event *event;
+	struct fr_change *change; /* NULL: none is being prepared */
+	void (*next_change)(struct fr_daemon *daemon);
+	bool reload_waits; /* SIGHUP came during a change */
+	struct fr_deferred_calls deferred_reloads;
 	struct fr_clock_pair begun; /* the start */
 	struct fr_start *start;	    /* NULL: it has ended */
 	struct fr_clock_pair started;
 	char *socket, *group; /* of the server */
 	struct fr_server *server;
-	struct fr_http *http;	      /* NULL: not asked for */
-	struct fr_watchers *watchers; /* NULL: nobody has ever watched */
-	uid_t tester;		      /* tests a trigger right now; FR_UID_MACHINE: nobody does */
-	uint64_t watchdog_usec;	      /* WatchdogSec=; 0: none */
+	struct fr_http *http;		/* NULL: not asked for */
+	struct fr_subscribers watchers; /* of the policy's decisions */
+	uid_t tester;			/* tests a trigger right now; FR_UID_MACHINE: nobody does */
+	uint64_t watchdog_usec;		/* WatchdogSec=; 0: none */
 	enum fr_stop stop;
 	bool final_submitted;
 	int command_exit; /* the exit code of the command, once it has ended */
@@ -102,9 +110,7 @@ struct fr_daemon {
 	/* What is reported. */
 	struct fr_rates rates;
 	struct fr_counters counters;
-	char writer[96];	  /* how the newest file was written */
-	cJSON *last_dump;	  /* outcome of the newest job, NULL: none yet */
-	cJSON *dumps;		  /* array of this run's dumps, newest last, bounded */
+	struct fr_recent_dumps recent_dumps;
 	uint64_t losses_reported; /* sum of all losses that the log has reported */
 	int compaction_reported;  /* the last errno of compaction that the log has reported */
 };

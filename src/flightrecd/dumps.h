@@ -23,8 +23,6 @@ void fr_daemon_submit(struct fr_daemon *daemon, struct fr_call *call, struct fr_
 /* Take back the waiting dump ID for the peer of CALL. Its callers are answered. As fr_dumper_cancel(), with
  * D. */
 int fr_daemon_cancel(struct fr_daemon *daemon, struct fr_call *call, uint64_t id, struct fr_diag *d);
-/* The dumps that wait, as `status` has them. */
-cJSON *fr_daemon_waiting(struct fr_daemon *daemon);
 /* The window of trigger NAME: from its section, or else from [Dump]. */
 struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *daemon, const char *name);
 /* Take the outcomes of finished jobs: to the log, the counters, and the callers. */

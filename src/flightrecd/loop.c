@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/units.h"
+#include "flightrecd/change.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/reopen.h"
@@ -14,7 +15,6 @@
 #include "flightrecd/verbs.h"
 #include "flightrecd/view.h"
 #include "flightrecd/watchdog.h"
-#include "flightrecd/watchers.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -49,16 +49,6 @@ static int on_tasks_ended(sd_event_source *source, int fd, uint32_t revents, voi
 	return 0;
 }
 
-static void on_hangup(struct fr_daemon *m)
-{
-	struct fr_reloaded reloaded;
-	struct fr_diag diag = {0};
-
-	(void)fr_daemon_reload(m, &reloaded, &diag);
-	fr_reloaded_deinit(&reloaded);
-	fr_daemon_notify_status(m);
-}
-
 static void handle_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)
 {
 	if (fr_start_defers_signal(m, si))
@@ -69,7 +59,7 @@ static void handle_signal(struct fr_daemon *m, const struct signalfd_siginfo *si
 			fr_daemon_dump_by_signal(m, si);
 		break;
 	case SIGHUP:
-		on_hangup(m);
+		fr_daemon_reload(m, NULL);
 		break;
 	case SIGINT:
 		/* Ctrl-C on a terminal: a command that is recorded gets it too, and its end is ours. */
@@ -177,7 +167,7 @@ static void report_ready(struct fr_daemon *m)
 		"recording %s%s on %zu CPUs into %s of memory; dumps go to %s",
 		fr_capture_event_name(m->recording.capture, 0),
 		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
-		fr_capture_n_sampled(m->recording.capture), ring, m->config->directory);
+		fr_capture_n_sampled_cpus(m->recording.capture), ring, m->config->directory);
 	sd_notify(0, "READY=1");
 	fr_daemon_notify_status(m);
 }
@@ -225,6 +215,7 @@ int fr_daemon_run(struct fr_daemon *m, struct fr_buf *saved_config, bool inherit
 void fr_daemon_close(struct fr_daemon *m)
 {
 	fr_start_end(m);
+	fr_change_abort(m);
 	fr_daemon_triggers_close(m);
 	/* Waiting jobs are finished, and their callers are answered, before the socket is closed. */
 	fr_dumper_stop(m->dumper);
@@ -237,11 +228,10 @@ void fr_daemon_close(struct fr_daemon *m)
 	m->server = fr_server_free(m->server);
 	free(TAKE_PTR(m->socket));
 	free(TAKE_PTR(m->group));
-	fr_watchers_free(m);
+	fr_subscribers_deinit(&m->watchers);
 	m->cpu_watch = fr_cpu_watch_free(m->cpu_watch);
 	fr_stages_close(m);
 	m->event = sd_event_unref(m->event);
 	fr_rates_reset(&m->rates);
-	cJSON_Delete(TAKE_PTR(m->last_dump));
-	cJSON_Delete(TAKE_PTR(m->dumps));
+	fr_recent_dumps_deinit(&m->recent_dumps);
 }

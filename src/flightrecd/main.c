@@ -2,13 +2,12 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/owner.h"
-#include "base/units.h"
 #include "config/read_in_time.h"
 #include "flightrecd/loop.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/stages.h"
 #include "flightrecd/start.h"
-#include "merge/merge.h"
+#include "reporting/merge_report.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -43,34 +42,6 @@ static void block_others(void)
 
 	block(signals, FR_ARRAY_SIZE(signals));
 	signal(SIGPIPE, SIG_IGN);
-}
-
-static void warn_of_merge(void *ctx, const char *text)
-{
-	fr_log(LOG_WARNING, "merge: %s", text);
-}
-
-/* One perf.data of what is in the directory; the recorder has closed all its files. */
-static int merge_directory(const char *directory)
-{
-	const struct fr_merge_options options = {.directory = directory, .warn = warn_of_merge};
-	struct fr_merge_report report = {0};
-	struct fr_diag diag = {0};
-	char bytes[FR_UNIT_SIZE];
-	int r = fr_merge(&options, &report, &diag);
-
-	if (r < 0) {
-		fr_diag_prefix(&diag, "cannot merge %s", directory);
-		fr_log_diag(LOG_ERR, &diag, r);
-		return fr_exit_code(r);
-	}
-	if (report.kept_older[0])
-		fr_log(LOG_INFO, "the older one is now %s", report.kept_older);
-	fr_log_struct(LOG_INFO, FR_MSG_MERGED, NULL, 0,
-		"%s: %llu samples of %zu files, %s; perf report -i %s", report.output,
-		(unsigned long long)report.samples, report.n_inputs, fr_size_format(report.bytes_out, bytes),
-		report.output);
-	return r > 0 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
 }
 
 /* INHERITED: with a history to lose there is the configuration of before, and so no reason to wait for ever.
@@ -124,7 +95,7 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	fr_daemon_close(&daemon);
 	/* A last dump that could not be written is said by the exit code; the files before it are merged. */
 	if (stop == FR_STOP_MERGE) {
-		merged = merge_directory(config->directory);
+		merged = fr_merge_directory(config->directory);
 		code = code == FR_EXIT_OK ? merged : code;
 	}
 	return code == FR_EXIT_OK ? daemon.command_exit : code;

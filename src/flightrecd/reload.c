@@ -7,10 +7,12 @@
 #include "base/utf8.h"
 #include "config/compare.h"
 #include "config/read_in_time.h"
+#include "flightrecd/change.h"
 #include "flightrecd/reopen.h"
 #include "flightrecd/resize.h"
 #include "flightrecd/stages.h"
 #include "flightrecd/triggers.h"
+#include "flightrecd/view.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -30,42 +32,67 @@ static void __attribute__((format(printf, 2, 3))) add_line(cJSON *list, const ch
 	cJSON_AddItemToArray(list, cJSON_CreateString(text));
 }
 
-static int change_recording(
-	struct fr_daemon *m, struct fr_config *fresh, struct fr_reloaded *ret, struct fr_diag *d)
+struct reload {
+	struct fr_call *call; /* NULL: by a signal */
+	struct fr_recording_config open;
+	const struct fr_config *now;
+	struct fr_config fresh;
+	struct fr_recording next;
+	bool has_next;		  /* other events are to be recorded */
+	cJSON *changed, *waiting; /* lines for a person: what has changed; what could not, and why */
+	int result;
+	struct fr_diag diag;
+};
+
+/* The main thread does not write what this reads: the configuration changes by a reload alone. */
+static void prepare(void *ctx)
+{
+	struct reload *x = ctx;
+
+	x->result = fr_config_read_in_time(
+		READ_TIMEOUT_NS, &x->fresh, x->open.argc, (char **)x->open.argv, &x->diag);
+	if (x->result != 0 || x->now->command || fr_config_has_same_recording(x->now, &x->fresh))
+		return;
+	x->open.config = &x->fresh;
+	x->open.cpus = x->fresh.cpus;
+	x->result = fr_recording_open(&x->open, &x->next, &x->diag);
+	x->has_next = x->result == 0;
+}
+
+static int change_recording(struct fr_daemon *m, struct reload *x)
 {
 	int r;
 
-	if (fr_config_has_same_recording(m->config, fresh))
+	if (!x->has_next && !fr_config_has_same_recording(m->config, &x->fresh))
+		add_line(x->waiting, "the events of a command are those that it was started with");
+	if (!x->has_next)
 		return 0;
-	if (m->config->command) {
-		add_line(ret->waiting, "the events of a command are those that it was started with");
-		return 0;
-	}
-	r = fr_daemon_switch(m, fresh, fresh->cpus, d);
+	r = fr_daemon_switch(m, &x->next, &x->diag);
 	if (r < 0)
 		return r;
-	fr_config_swap_recording(m->config, fresh);
-	add_line(ret->changed, "records %s%s on %zu CPUs", fr_capture_event_name(m->recording.capture, 0),
+	fr_config_swap_recording(m->config, &x->fresh);
+	add_line(x->changed, "records %s%s on %zu CPUs", fr_capture_event_name(m->recording.capture, 0),
 		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
-		fr_capture_n_sampled(m->recording.capture));
+		fr_capture_n_sampled_cpus(m->recording.capture));
 	return 0;
 }
 
-static void change_ring(struct fr_daemon *m, const struct fr_config *fresh, struct fr_reloaded *ret)
+static void change_ring(struct fr_daemon *m, struct reload *x)
 {
+	const struct fr_config *fresh = &x->fresh;
 	struct fr_history_adopted adopted = {0};
 	char size[FR_UNIT_SIZE];
 
 	if (fresh->ring_bytes == m->config->ring_bytes)
 		return;
 	if (fr_daemon_resize(m, fresh, &adopted) < 0) {
-		add_line(ret->waiting, "RingSize= stays at %s: %s%s%s",
+		add_line(x->waiting, "RingSize= stays at %s: %s%s%s",
 			fr_size_format(fr_history_size(m->history), size), m->ring_kept.what,
 			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
 		return;
 	}
 	m->config->ring_bytes = fresh->ring_bytes;
-	add_line(ret->changed, "RingSize= is %s, with %llu samples of before%s",
+	add_line(x->changed, "RingSize= is %s, with %llu samples of before%s",
 		fr_size_format(fresh->ring_bytes, size), (unsigned long long)adopted.samples,
 		adopted.frames_left_out ? "; the oldest did not fit" : "");
 }
@@ -78,41 +105,40 @@ static void change_simple_keys(struct fr_daemon *m, const struct fr_config *fres
 	fr_frequency_set_budget(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
 }
 
-static int put_in_force(
-	struct fr_daemon *m, struct fr_config *fresh, struct fr_reloaded *ret, struct fr_diag *d)
+static int put_in_force(struct fr_daemon *m, struct reload *x)
 {
 	const char *keys[FR_CONFIG_RESTART_KEYS];
 	size_t n;
-	int r = change_recording(m, fresh, ret, d);
+	int r = change_recording(m, x);
 
 	if (r >= 0)
-		r = fr_daemon_triggers_reload(m, fresh);
+		r = fr_daemon_triggers_reload(m, &x->fresh);
 	if (r < 0)
 		return r;
-	change_ring(m, fresh, ret);
-	n = fr_config_restart_keys(m->config, fresh, keys);
+	change_ring(m, x);
+	n = fr_config_restart_keys(m->config, &x->fresh, keys);
 	for (size_t i = 0; i < n; i++)
-		add_line(ret->waiting, "%s= waits for a restart", keys[i]);
-	change_simple_keys(m, fresh);
+		add_line(x->waiting, "%s= waits for a restart", keys[i]);
+	change_simple_keys(m, &x->fresh);
 	return 0;
 }
 
-static void log_reloaded(const struct fr_reloaded *reloaded)
+static void log_reloaded(const struct reload *x)
 {
 	const cJSON *line;
 
 	fr_log_struct(LOG_INFO, FR_MSG_RELOADED, NULL, 0, "configuration reloaded");
-	cJSON_ArrayForEach (line, reloaded->changed)
+	cJSON_ArrayForEach (line, x->changed)
 		fr_log(LOG_INFO, "%s", cJSON_GetStringValue(line));
-	cJSON_ArrayForEach (line, reloaded->waiting)
+	cJSON_ArrayForEach (line, x->waiting)
 		fr_log(LOG_NOTICE, "%s", cJSON_GetStringValue(line));
 }
 
 void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
 {
 	*ret = *why;
-	fr_utf8_tidy(ret->what); /* it quotes a file that may be anything */
-	fr_utf8_tidy(ret->hint);
+	fr_utf8_sanitize(ret->what); /* it quotes a file that may be anything */
+	fr_utf8_sanitize(ret->hint);
 	fr_log_struct(LOG_ERR, FR_MSG_OLD_CONFIG, NULL, 0,
 		"the configuration cannot be used, that of before stays in force: %s%s%s", ret->what,
 		ret->hint[0] ? "\n  " : "", ret->hint);
@@ -120,47 +146,124 @@ void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
 
 /* A configuration of which something waits for a restart has not been tried as a whole: the next instance
    must not rely on it. */
-static void save_config(struct fr_daemon *m, struct fr_config *fresh, const struct fr_reloaded *reloaded)
+static void save_config(struct fr_daemon *m, struct reload *x)
 {
 	const struct fr_buf text = m->config->text;
 
 	m->refused = (struct fr_diag){0};
-	m->config->text = fresh->text;
-	fresh->text = text;
-	if (cJSON_GetArraySize(reloaded->waiting) == 0)
+	m->config->text = x->fresh.text;
+	x->fresh.text = text;
+	if (cJSON_GetArraySize(x->waiting) == 0)
 		fr_daemon_save_config(m);
 	fr_daemon_update_state(m);
 }
 
-int fr_daemon_reload(struct fr_daemon *m, struct fr_reloaded *ret, struct fr_diag *d)
+static void answer(struct reload *x)
 {
-	struct fr_config fresh;
-	int r;
+	cJSON *reply;
 
-	fr_thread_assert(FR_THREAD_MAIN);
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
-	*ret = (struct fr_reloaded){cJSON_CreateArray(), cJSON_CreateArray()};
-	fr_config_init(&fresh);
-	r = fr_config_read_in_time(READ_TIMEOUT_NS, &fresh, m->argc, m->argv, d);
-	if (r >= 0)
-		r = put_in_force(m, &fresh, ret, d);
-	if (r >= 0) {
-		save_config(m, &fresh, ret);
-		log_reloaded(ret);
-	} else {
-		if (!d->code)
-			fr_fail_errno(d, r, NULL, "the configuration cannot be taken over");
-		fr_daemon_refuse_config(&m->refused, d);
+	if (!x->call)
+		return;
+	if (x->result < 0) {
+		fr_call_fail(x->call, &x->diag, x->result);
+		return;
 	}
-	fr_config_deinit(&fresh);
-	sd_notify(0, "READY=1");
-	return r < 0 ? r : 0;
+	reply = cJSON_CreateObject();
+	cJSON_AddItemToObject(reply, "changed", TAKE_PTR(x->changed));
+	cJSON_AddItemToObject(reply, "waiting", TAKE_PTR(x->waiting));
+	fr_call_reply(x->call, reply);
 }
 
-void fr_reloaded_deinit(struct fr_reloaded *reloaded)
+static void reload_free(struct reload *x)
 {
-	cJSON_Delete(reloaded->changed);
-	cJSON_Delete(reloaded->waiting);
-	*reloaded = (struct fr_reloaded){0};
+	fr_recording_close(&x->next);
+	fr_config_deinit(&x->fresh);
+	cJSON_Delete(x->changed);
+	cJSON_Delete(x->waiting);
+	free(x);
+}
+
+static void finish(struct fr_daemon *m, void *ctx, bool aborted)
+{
+	struct reload *x = ctx;
+
+	if (aborted)
+		x->result = fr_fail(&x->diag, -ESHUTDOWN, NULL, "flightrecd is stopping");
+	else if (x->result >= 0)
+		x->result = put_in_force(m, x);
+	if (x->result >= 0) {
+		save_config(m, x);
+		log_reloaded(x);
+	} else if (!aborted) {
+		if (!x->diag.code)
+			fr_fail_errno(&x->diag, x->result, NULL, "the configuration cannot be taken over");
+		fr_daemon_refuse_config(&m->refused, &x->diag);
+	}
+	answer(x);
+	reload_free(x);
+	sd_notify(0, "READY=1");
+	if (!aborted)
+		fr_daemon_notify_status(m);
+}
+
+static int begin(struct fr_daemon *m, struct fr_call *call, struct fr_diag *d)
+{
+	static const struct fr_change_ops ops = {prepare, finish};
+	struct reload *x = calloc(1, sizeof(*x));
+	int r;
+
+	if (!x)
+		return -ENOMEM;
+	x->call = call;
+	x->now = m->config;
+	x->open = fr_daemon_recording_config(m);
+	x->changed = cJSON_CreateArray();
+	x->waiting = cJSON_CreateArray();
+	fr_config_init(&x->fresh);
+	r = fr_change_begin(m, &ops, x, d);
+	if (r < 0)
+		reload_free(x);
+	else
+		sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+			(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
+	return r;
+}
+
+/* Each call gets a reload that began after it: the files may have changed meanwhile. */
+static void reload_again(struct fr_daemon *m)
+{
+	struct fr_deferred_calls calls = m->deferred_reloads;
+
+	m->deferred_reloads = (struct fr_deferred_calls){0};
+	if (m->reload_waits) {
+		m->reload_waits = false;
+		fr_daemon_reload(m, NULL);
+	}
+	fr_deferred_run(&calls, m);
+}
+
+static void reload_by_call(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	fr_daemon_reload(ctx, call);
+}
+
+void fr_daemon_reload(struct fr_daemon *m, struct fr_call *call)
+{
+	static const struct fr_method method = {.handle = reload_by_call};
+	struct fr_diag d = {0};
+	int r;
+
+	if (m->change) {
+		if (call)
+			fr_deferred_add(&m->deferred_reloads, call, &method, NULL);
+		else
+			m->reload_waits = true;
+		fr_change_set_next(m, reload_again);
+		return;
+	}
+	r = begin(m, call, &d);
+	if (r < 0 && call)
+		fr_call_fail(call, &d, r);
+	else if (r < 0)
+		fr_log_diag(LOG_ERR, &d, r);
 }

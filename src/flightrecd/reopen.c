@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "flightrecd/change.h"
 #include "flightrecd/stages.h"
 
 #include <errno.h>
@@ -21,22 +22,20 @@ static void drop_closed_events(struct fr_daemon *m)
 
 	fr_history_stats(m->history, &ring);
 	fr_tracker_stats(m->tracker, &tracker);
-	fr_session_drop_closed(
+	fr_session_drop_closed_events(
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
-static int open_next(struct fr_daemon *m, const struct fr_config *config, const char *cpus,
-	struct fr_recording *ret, struct fr_diag *d)
+/* NEXT knows our threads, and the events that the ring still has samples of. */
+static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	pid_t tids[FR_OWN_TIDS_MAX];
-	int r = fr_daemon_open_recording(m, config, cpus, ret, d);
+	int r = fr_capture_exclude_tids(next->capture, tids, fr_daemon_own_tids(m, tids), d);
 
-	if (r >= 0)
-		r = fr_capture_exclude_tids(ret->capture, tids, fr_daemon_own_tids(m, tids), d);
 	if (r < 0)
 		return r;
 	drop_closed_events(m);
-	if (fr_session_unite(&ret->session, &m->recording.session) < 0)
+	if (fr_session_add_older_events(&next->session, &m->recording.session) < 0)
 		return fr_fail_errno(d, -ENOMEM, NULL, "cannot unite the events with those of before");
 	return 0;
 }
@@ -66,7 +65,7 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 	struct fr_recording old = m->recording;
 
 	fr_lock(&m->parts_lock);
-	fr_capture_go_on(next->capture, old.capture, m->lost_before);
+	fr_capture_inherit_counters(next->capture, old.capture, m->lost_before);
 	m->recording = *next;
 	m->recording.session = old.session;
 	fr_unlock(&m->parts_lock);
@@ -87,64 +86,130 @@ static void close_old_events(struct fr_daemon *m)
 		m->dumper, &m->recording.session, fr_capture_has_overwrite(m->recording.capture));
 }
 
-int fr_daemon_switch(struct fr_daemon *m, const struct fr_config *config, const char *cpus, struct fr_diag *d)
+int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
-	_cleanup_(fr_recording_close) struct fr_recording next = {0};
-	int r = open_next(m, config, cpus, &next, d);
+	int r = complete(m, next, d);
 
 	fr_thread_assert(FR_THREAD_MAIN);
 	if (r >= 0)
-		r = announce(m, &next, d);
+		r = announce(m, next, d);
 	if (r >= 0)
-		r = fr_frequency_prepare(&m->frequency, next.capture, d);
+		r = fr_frequency_prepare(&m->frequency, next->capture, d);
 	if (r >= 0)
-		r = fr_capture_enable(next.capture, FR_CAPTURE_SIDEBAND, d);
+		r = fr_capture_enable(next->capture, FR_CAPTURE_SIDEBAND, d);
 	if (r >= 0)
-		r = fr_capture_enable(next.capture, FR_CAPTURE_SAMPLES, d);
+		r = fr_capture_enable(next->capture, FR_CAPTURE_SAMPLES, d);
 	if (r >= 0)
-		r = fr_recorder_switch(m->recorder, next.capture, d);
+		r = fr_recorder_switch(m->recorder, next->capture, d);
 	if (r < 0)
 		return r;
-	put_in_place(m, &next);
+	put_in_place(m, next);
 	close_old_events(m);
 	return 0;
 }
 
-/* Open the same events on the CPUs that are online now. LOSS counts N. */
-static int reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n, struct fr_diag *d)
-{
+/* The same events, opened on the CPUs that are online. */
+struct reopening {
+	struct fr_recording_config open;
 	char cpus[FR_CPU_LIST_SIZE];
-	int r = fr_cpus_online(m->config->cpus, cpus, sizeof(cpus));
+	struct fr_recording next;
+	enum fr_loss loss; /* counts N */
+	unsigned n;
+	int result;
+	struct fr_diag diag;
+};
 
-	if (r < 0)
-		return fr_fail_errno(d, r, NULL, "cannot list the CPUs");
-	r = fr_daemon_switch(m, m->config, cpus, d);
-	if (r < 0)
-		return r;
-	fr_lock(&m->parts_lock);
-	m->lost_before[loss] += n;
-	fr_unlock(&m->parts_lock);
-	return 0;
+static void prepare(void *ctx)
+{
+	struct reopening *x = ctx;
+
+	x->result = fr_cpus_online(x->open.cpus, x->cpus, sizeof(x->cpus));
+	if (x->result < 0) {
+		fr_fail_errno(&x->diag, x->result, NULL, "cannot list the CPUs");
+		return;
+	}
+	x->open.cpus = x->cpus;
+	x->result = fr_recording_open(&x->open, &x->next, &x->diag);
 }
 
-static int on_cpus_came(void *ctx, unsigned n, bool again)
+static void report_cpus(struct fr_daemon *m, struct reopening *x)
 {
-	struct fr_daemon *m = ctx;
-	struct fr_diag d = {0};
-	int r = reopen(m, FR_LOSS_CPU_CAME, n, &d);
-
-	if (r >= 0) {
+	if (x->result >= 0) {
+		fr_cpu_watch_opened(m->cpu_watch, x->n);
 		/* What was forked and mapped there before the events were open. */
 		fr_tracker_request_scan(m->tracker);
 		if (m->triggers)
 			fr_triggers_cpus_came(m->triggers);
 		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on",
-			fr_capture_n_sampled(m->recording.capture));
-	} else if (!again) {
-		fr_diag_prefix(&d, "CPUs that came are not recorded, and it is tried again");
-		fr_log_diag(LOG_ERR, &d, r);
+			fr_capture_n_sampled_cpus(m->recording.capture));
+	} else if (!m->cpus_failed) {
+		fr_diag_prefix(&x->diag, "CPUs that came are not recorded, and it is tried again");
+		fr_log_diag(LOG_ERR, &x->diag, x->result);
 	}
+	m->cpus_failed = x->result < 0;
+}
+
+/* No scan of /proc: side-band is of whole CPUs, whatever the cgroup. */
+static void report_cgroup(struct fr_daemon *m, struct reopening *x)
+{
+	struct fr_cgroup_retry *c = &m->cgroup_retry;
+
+	if (x->result >= 0) {
+		fr_log(LOG_NOTICE, "the cgroup %s was made anew, and is recorded from now on",
+			m->config->cgroup);
+	} else if (!c->failed) {
+		fr_diag_prefix(&x->diag,
+			"the cgroup %s was made anew and is not recorded, and it is tried again",
+			m->config->cgroup);
+		fr_log_diag(LOG_ERR, &x->diag, x->result);
+	}
+	c->failed = x->result < 0;
+}
+
+static void finish(struct fr_daemon *m, void *ctx, bool aborted)
+{
+	struct reopening *x = ctx;
+
+	if (!aborted && x->result >= 0)
+		x->result = fr_daemon_switch(m, &x->next, &x->diag);
+	if (!aborted && x->result >= 0) {
+		fr_lock(&m->parts_lock);
+		m->lost_before[x->loss] += x->n;
+		fr_unlock(&m->parts_lock);
+	}
+	if (!aborted && x->loss == FR_LOSS_CPU_CAME)
+		report_cpus(m, x);
+	else if (!aborted)
+		report_cgroup(m, x);
+	fr_recording_close(&x->next);
+	free(x);
+}
+
+static int begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
+{
+	static const struct fr_change_ops ops = {prepare, finish};
+	struct reopening *x = calloc(1, sizeof(*x));
+	struct fr_diag d = {0};
+	int r;
+
+	if (!x)
+		return -ENOMEM;
+	x->open = fr_daemon_recording_config(m);
+	x->loss = loss;
+	x->n = n;
+	r = fr_change_begin(m, &ops, x, &d);
+	if (r < 0)
+		free(x);
+	if (r < 0 && r != -EBUSY)
+		fr_log_diag(LOG_ERR, &d, r);
 	return r;
+}
+
+static void on_cpus_came(void *ctx, unsigned n)
+{
+	struct fr_daemon *m = ctx;
+
+	(void)begin_reopen(m, FR_LOSS_CPU_CAME, n);
 }
 
 static uint64_t next_pause(const struct fr_cgroup_retry *c, uint64_t now_ns)
@@ -160,24 +225,13 @@ static void follow_cgroup(struct fr_daemon *m)
 	struct fr_cgroup_retry *c = &m->cgroup_retry;
 	const uint64_t now_ns = fr_monotonic_ns();
 	const char *path = m->config->cgroup;
-	struct fr_diag d = {0};
-	int r;
 
 	if (!path || now_ns - c->tried_ns < c->pause_ns ||
-		!fr_capture_has_other_cgroup(m->recording.capture, path))
+		!fr_capture_has_other_cgroup(m->recording.capture, path) ||
+		begin_reopen(m, FR_LOSS_CGROUP_CAME, 1) < 0)
 		return;
 	c->pause_ns = next_pause(c, now_ns);
 	c->tried_ns = now_ns;
-	/* No scan of /proc: side-band is of whole CPUs, whatever the cgroup. */
-	r = reopen(m, FR_LOSS_CGROUP_CAME, 1, &d);
-	if (r >= 0) {
-		fr_log(LOG_NOTICE, "the cgroup %s was made anew, and is recorded from now on", path);
-	} else if (!c->failed) {
-		fr_diag_prefix(
-			&d, "the cgroup %s was made anew and is not recorded, and it is tried again", path);
-		fr_log_diag(LOG_ERR, &d, r);
-	}
-	c->failed = r < 0;
 }
 
 void fr_daemon_watch_cpus(struct fr_daemon *m)

@@ -15,10 +15,9 @@
 
 #include "flightrecd/daemon.h"
 
-/* Record the events of CONFIG on CPUS (a list; NULL: all). 0; a negative errno with D: what is recorded has
-   not changed. */
-int fr_daemon_switch(
-	struct fr_daemon *daemon, const struct fr_config *config, const char *cpus, struct fr_diag *d);
+/* Cut over to NEXT, which is open and not enabled. 0, and NEXT is the old recording; a negative errno with D:
+   what is recorded has not changed. NEXT is the caller's to close in both cases. */
+int fr_daemon_switch(struct fr_daemon *daemon, struct fr_recording *next, struct fr_diag *d);
 
 /* Watch for CPUs that come. */
 void fr_daemon_watch_cpus(struct fr_daemon *daemon);

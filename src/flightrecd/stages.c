@@ -3,65 +3,27 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config/saved.h"
+#include "dumper/destination.h"
 #include "trigger/arming.h"
 
-#include <cap-ng.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <string.h>
-#include <sys/stat.h>
 
-static int open_directory(struct fr_daemon *m, struct fr_diag *d)
+struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *m)
 {
-	const char *path = m->config->directory;
-
-	m->dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (m->dirfd < 0 && errno == ENOENT)
-		return fr_fail_errno(d, -ENOENT,
-			"make it (mkdir -p), or name another one with -o or Directory=",
-			"cannot record to %s", path);
-	if (m->dirfd < 0)
-		return fr_fail_errno(
-			d, -errno, "name another one with -o or Directory=", "cannot record to %s", path);
-	if (faccessat(m->dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return fr_fail_errno(d, -errno,
-			"run as a user who may write there, or name another one with -o or Directory=",
-			"cannot write to %s", path);
-	return 0;
-}
-
-/* An unprivileged recorder, for a command of one's own, keeps its files to itself if its user is no member of
-   the group. */
-static bool may_give_to(gid_t gid)
-{
-	capng_get_caps_process();
-	return capng_have_capability(CAPNG_EFFECTIVE, CAP_CHOWN) || gid == getegid() || group_member(gid);
-}
-
-static void find_group(struct fr_daemon *m)
-{
-	struct group *g = m->config->group[0] ? getgrnam(m->config->group) : NULL;
-
-	m->gid = g && may_give_to(g->gr_gid) ? g->gr_gid : (gid_t)-1;
-}
-
-int fr_daemon_open_recording(struct fr_daemon *m, const struct fr_config *config, const char *cpus,
-	struct fr_recording *ret, struct fr_diag *d)
-{
-	const struct fr_recording_config c = {.config = config,
-		.cpus = cpus,
+	return (struct fr_recording_config){
+		.config = m->config,
+		.cpus = m->config->cpus,
 		.command_pid = m->command.pid,
 		.argc = m->argc,
-		.argv = m->argv};
-
-	return fr_recording_open(&c, ret, d);
+		.argv = m->argv,
+	};
 }
 
 static int open_recording(struct fr_daemon *m, struct fr_diag *d)
 {
-	int r = fr_daemon_open_recording(m, m->config, m->config->cpus, &m->recording, d);
+	const struct fr_recording_config config = fr_daemon_recording_config(m);
+	int r = fr_recording_open(&config, &m->recording, d);
 
 	m->started = fr_clock_pair_now();
 	if (r < 0)
@@ -77,7 +39,7 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 	/* While an adopted ring is opened there is no tracker yet. It will find this side-band in its file.
 	 */
 	if (m->tracker && frame->sideband_len > 0)
-		(void)fr_tracker_evicted(
+		(void)fr_tracker_push_evicted(
 			m->tracker, frame->sideband, frame->sideband_len, frame->low_watermark_ns);
 }
 
@@ -87,22 +49,22 @@ static uint64_t on_freeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
 	struct fr_daemon *m = ctx;
 
 	fr_lock(&m->freeze_lock);
-	return fr_history_hold(m->history);
+	return fr_history_freeze(m->history);
 }
 
 static void on_unfreeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
 {
 	struct fr_daemon *m = ctx;
 
-	fr_history_release(m->history);
+	fr_history_unfreeze(m->history);
 	fr_unlock(&m->freeze_lock);
 }
 
-static void on_see(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
+static void on_sideband(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns)
 {
 	struct fr_daemon *m = ctx;
 
-	fr_jit_held_see(m->jit_held, records, len, low_watermark_ns);
+	fr_jit_open_files_update(m->jit_open_files, records, len, low_watermark_ns);
 }
 
 static int on_inject(
@@ -153,15 +115,15 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 		.adopt = m->handover.adopted && m->handover.same_directory,
 		.adopt_low_watermark_ns = m->handover.history.low_watermark_ns,
 		.adopt_first = m->handover.first_sideband.data,
-		.hold = on_freeze,
+		.freeze = on_freeze,
 		.inject = on_inject,
-		.release = on_unfreeze,
-		.see = on_see,
+		.unfreeze = on_unfreeze,
+		.observe = on_sideband,
 		.ctx = m,
 	};
 
-	m->jit_held = fr_jit_held_new();
-	return m->jit_held ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
+	m->jit_open_files = fr_jit_open_files_new();
+	return m->jit_open_files ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
 }
 
 /* At a restart, records in the kernel's rings are lost and records in our ring are not. So where there is a
@@ -227,7 +189,7 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 		.section_max = section_max(m),
 		.level = m->config->compression_level,
 		.strip_rounds = fr_capture_has_overwrite(m->recording.capture),
-		.jit_held = m->jit_held,
+		.jit_open_files = m->jit_open_files,
 		.vdso_kept = m->collector != NULL,
 		.gid = m->gid,
 		.settings = {m->config->retention, m->config->keep_failed},
@@ -307,7 +269,7 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 	int r;
 
 	progress(m, "opens the output directory");
-	r = open_directory(m, d);
+	r = fr_destination_open(c->directory, &m->dirfd, d);
 	if (r >= 0 && c->command)
 		r = fr_command_fork(&m->command, c->command, d);
 	progress(m, "opens the events");
@@ -335,7 +297,7 @@ static void close_parts(struct fr_daemon *m)
 		fr_tracker_stop(m->tracker);
 	m->history = fr_history_free(m->history);
 	m->tracker = fr_tracker_free(m->tracker);
-	m->jit_held = fr_jit_held_free(m->jit_held);
+	m->jit_open_files = fr_jit_open_files_free(m->jit_open_files);
 	fr_handover_close(&m->handover);
 	fr_lock_deinit(&m->freeze_lock);
 	fr_lock_deinit(&m->parts_lock);
@@ -349,7 +311,7 @@ static void close_parts(struct fr_daemon *m)
 
 int fr_stages_open(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {
-	int r = fr_boot_id(m->boot_id);
+	int r = fr_boot_id_read(m->boot_id);
 
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot read the boot id of this machine");
@@ -357,7 +319,7 @@ int fr_stages_open(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 	m->counters.next_job_id = 1;
 	fr_lock_init(&m->parts_lock);
 	fr_lock_init(&m->freeze_lock);
-	find_group(m);
+	m->gid = fr_destination_group(m->config->group);
 	fr_handover_receive(&m->handover, !m->config->command, m->boot_id);
 	r = open_parts(m, progress, d);
 	if (r < 0)

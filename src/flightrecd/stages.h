@@ -19,9 +19,8 @@ void fr_stages_close(struct fr_daemon *daemon);
 #define FR_OWN_TIDS_MAX 7
 size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OWN_TIDS_MAX]);
 
-/* Open what CONFIG says on CPUS (a list; NULL: all). As fr_recording_open(). */
-int fr_daemon_open_recording(struct fr_daemon *daemon, const struct fr_config *config, const char *cpus,
-	struct fr_recording *ret, struct fr_diag *d);
+/* How the events of the configuration in force are opened. Borrows from the daemon. */
+struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *daemon);
 
 /* Put ring and state of now into the descriptor store. */
 void fr_daemon_store(struct fr_daemon *daemon);

@@ -2,10 +2,12 @@
 #include "flightrecd/start.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/utf8.h"
+#include "base/worker.h"
 #include "config/saved.h"
+#include "control/deferred.h"
 #include "control/interface.h"
+#include "reporting/view.h"
 #include "control/server.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/resize.h"
@@ -13,45 +15,31 @@
 #include "flightrecd/stop.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <systemd/sd-daemon.h>
 
-/* Each connection has one call, and of these there are not more. */
-#define DEFERRED_MAX 64
+/* How long a call waits for the end of the start. */
 #define DEFERRED_NS (20 * FR_NSEC_PER_SEC)
-/* What one step may take before the service manager gives up: a machine may have 200,000 processes and no
- * CPU. */
+/* How long one step may take before the service manager gives up: a busy machine may have 200,000 processes.
+ */
 #define STEP_USEC 180000000
-
-struct deferred_call {
-	struct fr_call *call;
-	const struct fr_method *method;
-	cJSON *parameters;
-	uint64_t since_ns;
-};
 
 struct fr_start {
 	const struct fr_start_ops *ops;
-	pthread_t thread;
-	bool has_thread;
-	int done_fd;
-	sd_event_source *done, *tick;
-	_Atomic(const char *) does;
+	struct fr_worker *worker;
+	sd_event_source *tick;
+	_Atomic(const char *) doing;
 
 	struct fr_buf saved_config;
 	bool inherited;
 	int result; /* of the stages, with `diag` */
 	struct fr_diag diag;
 
-	struct deferred_call deferred[DEFERRED_MAX];
-	size_t n_deferred;
+	struct fr_deferred_calls deferred;
 	bool usr1, usr2, hangup, term;
 	struct signalfd_siginfo usr1_info, hangup_info;
 };
@@ -62,14 +50,14 @@ void fr_start_report_failure(const struct fr_diag *d, int code)
 
 	fr_log_diag(LOG_ERR, d, code);
 	snprintf(text, sizeof(text), "%s", d->what);
-	fr_utf8_tidy(text);
+	fr_utf8_sanitize(text);
 	sd_notifyf(0, "STATUS=cannot start: %s", text);
 }
 
-void fr_start_progress(struct fr_daemon *m, const char *what)
+void fr_start_progress(struct fr_daemon *m, const char *doing)
 {
-	atomic_store(&m->start->does, what);
-	sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%d\nSTATUS=starting: %s", STEP_USEC, what);
+	atomic_store(&m->start->doing, doing);
+	sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%d\nSTATUS=starting: %s", STEP_USEC, doing);
 }
 
 int fr_start_restore_config(struct fr_daemon *m, const struct fr_buf *saved_config, struct fr_diag *d)
@@ -103,7 +91,7 @@ static int open_stages(struct fr_daemon *m, struct fr_start *s)
 	if (!why.code)
 		fr_fail_errno(&why, r, NULL, "cannot start");
 	s->diag = why;
-	/* Tried with that already, or too late for another try. */
+	/* It was tried already, or it is too late for another try. */
 	if (m->refused.code || fr_handover_config(NULL) < 0)
 		return r;
 	if (fr_start_restore_config(m, &s->saved_config, NULL) < 0)
@@ -113,86 +101,54 @@ static int open_stages(struct fr_daemon *m, struct fr_start *s)
 	return open_parts(m, &s->diag);
 }
 
-static void *run(void *arg)
+static void work(void *ctx)
 {
-	struct fr_daemon *m = arg;
-	const uint64_t one = 1;
+	struct fr_daemon *m = ctx;
 
-	fr_thread_begin(FR_THREAD_START);
 	m->start->result = open_stages(m, m->start);
-	(void)!write(m->start->done_fd, &one, sizeof(one));
-	return NULL;
 }
 
-static void run_deferred(struct fr_daemon *m, struct deferred_call *h)
-{
-	if (fr_call_gone(h->call))
-		fr_call_reply(h->call, NULL);
-	else
-		h->method->handle(m, h->call, h->parameters);
-	cJSON_Delete(h->parameters);
-}
-
-/* What came meanwhile, in an order that loses nothing: what a stop would end is done before. */
+/* Handle the signals and calls that came during the start. A stop comes last, so that nothing is lost. */
 static void catch_up(struct fr_daemon *m, struct fr_start *s)
 {
 	if (s->hangup)
 		s->ops->handle_signal(m, &s->hangup_info);
 	if (s->usr1)
 		s->ops->handle_signal(m, &s->usr1_info);
-	for (size_t i = 0; i < s->n_deferred; i++)
-		run_deferred(m, &s->deferred[i]);
+	fr_deferred_run(&s->deferred, m);
 	if (s->usr2 || s->term)
 		fr_daemon_stop(m, s->usr2 ? FR_STOP_MERGE : FR_STOP_CLEAN);
 }
 
-static int on_done(sd_event_source *source, int fd, uint32_t revents, void *ctx)
+static void on_done(void *ctx)
 {
 	struct fr_daemon *m = ctx;
 	struct fr_start *s = m->start;
-	int r;
+	int r = s->result;
 
-	sd_event_source_set_enabled(source, SD_EVENT_OFF);
-	pthread_join(s->thread, NULL);
-	s->has_thread = false;
-	r = s->result;
 	if (r >= 0)
 		r = s->ops->begin_recording(m, &s->diag);
 	if (r < 0) {
 		fr_start_report_failure(&s->diag, r);
 		sd_event_exit(m->event, s->inherited ? FR_EXIT_AGAIN : fr_exit_code(r));
-		return 0;
+		return;
 	}
-	m->start = NULL; /* from here on nothing is held back */
+	m->start = NULL; /* from here on nothing is deferred */
 	catch_up(m, s);
-	s->n_deferred = 0;
 	m->start = s;
 	fr_start_end(m);
-	return 0;
 }
 
-/* Nobody waits for ever. */
 static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 {
 	struct fr_daemon *m = ctx;
 	struct fr_start *s = m->start;
 	const uint64_t now_ns = fr_monotonic_ns();
-	size_t n = 0;
+	struct fr_diag d = {0};
 
-	for (size_t i = 0; i < s->n_deferred; i++) {
-		struct deferred_call *h = &s->deferred[i];
-		struct fr_diag d = {0};
-
-		if (now_ns - h->since_ns < DEFERRED_NS) {
-			s->deferred[n++] = *h;
-			continue;
-		}
-		fr_fail(&d, -EBUSY, "try again; `flightrecctl status` shows what it does",
-			"flightrecd is still starting: %s", atomic_load(&s->does));
-		fr_call_fail(h->call, &d, d.code);
-		cJSON_Delete(h->parameters);
-	}
-	s->n_deferred = n;
+	fr_fail(&d, -EBUSY, "try again; `flightrecctl status` shows what it does",
+		"flightrecd is still starting: %s", atomic_load(&s->doing));
+	fr_deferred_fail(&s->deferred, now_ns > DEFERRED_NS ? now_ns - DEFERRED_NS : 0, &d);
 	sd_event_source_set_time_relative(source, FR_NSEC_PER_SEC / FR_NSEC_PER_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -210,32 +166,22 @@ int fr_start_begin(struct fr_daemon *m, const struct fr_start_ops *ops, struct f
 	s->saved_config = *saved_config;
 	*saved_config = (struct fr_buf){0};
 	s->inherited = inherited;
-	atomic_store(&s->does, "begins");
-	s->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = s->done_fd < 0 ? -errno : sd_event_add_io(m->event, &s->done, s->done_fd, EPOLLIN, on_done, m);
-	if (r >= 0)
-		r = sd_event_add_time_relative(m->event, &s->tick, CLOCK_MONOTONIC,
-			FR_NSEC_PER_SEC / FR_NSEC_PER_USEC, 0, on_tick, m);
-	if (r >= 0)
-		r = -pthread_create(&s->thread, NULL, run, m);
+	atomic_store(&s->doing, "begins");
+	r = sd_event_add_time_relative(
+		m->event, &s->tick, CLOCK_MONOTONIC, FR_NSEC_PER_SEC / FR_NSEC_PER_USEC, 0, on_tick, m);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot begin to start");
-	s->has_thread = true;
-	return 0;
+	return fr_worker_start(
+		m->event, &(struct fr_worker_config){FR_THREAD_START, work, on_done, m}, &s->worker, d);
 }
 
-/* Of a start that failed. */
 static void fail_deferred(struct fr_start *s)
 {
 	struct fr_diag d = {0};
 
 	fr_fail(&d, -ESHUTDOWN, s->diag.hint, "flightrecd did not start%s%s", s->diag.code ? ": " : "",
 		s->diag.what);
-	for (size_t i = 0; i < s->n_deferred; i++) {
-		fr_call_fail(s->deferred[i].call, &d, d.code);
-		cJSON_Delete(s->deferred[i].parameters);
-	}
-	s->n_deferred = 0;
+	fr_deferred_fail(&s->deferred, UINT64_MAX, &d);
 }
 
 void fr_start_end(struct fr_daemon *m)
@@ -244,19 +190,16 @@ void fr_start_end(struct fr_daemon *m)
 
 	if (!s)
 		return;
-	if (s->has_thread)
-		pthread_join(s->thread, NULL);
+	fr_worker_free(s->worker);
 	fail_deferred(s);
-	sd_event_source_disable_unref(s->done);
 	sd_event_source_disable_unref(s->tick);
-	fr_closep(&s->done_fd);
 	fr_buf_deinit(&s->saved_config);
 	free(s);
 	m->start = NULL;
 }
 
-/* There is nothing yet that a dump could have; or what there is stays with the service manager, for the next
-   instance. Neither has to wait for what the thread waits for. */
+/* A dump would have no samples yet, or the service manager keeps the history for the next instance. So nobody
+   has to wait for the thread. */
 static _Noreturn void end_now(struct fr_daemon *m)
 {
 	fr_log_struct(LOG_INFO, FR_MSG_STOPPED, NULL, 0, "stopped before it recorded");
@@ -265,7 +208,7 @@ static _Noreturn void end_now(struct fr_daemon *m)
 	_exit(FR_EXIT_OK);
 }
 
-static void stop_wanted(struct fr_daemon *m)
+static void request_stop(struct fr_daemon *m)
 {
 	if (!m->start->inherited || !fr_daemon_service_ends())
 		end_now(m);
@@ -292,25 +235,9 @@ bool fr_start_defers_signal(struct fr_daemon *m, const struct signalfd_siginfo *
 		s->hangup_info = *si;
 		break;
 	default:
-		stop_wanted(m);
+		request_stop(m);
 	}
 	return true;
-}
-
-static void reply_status(struct fr_daemon *m, struct fr_call *call)
-{
-	cJSON *reply = cJSON_CreateObject(), *status = cJSON_AddObjectToObject(reply, "status");
-	char stamp[FR_STAMP_SIZE];
-
-	cJSON_AddStringToObject(status, "version", FR_VERSION);
-	cJSON_AddNumberToObject(status, "pid", getpid());
-	cJSON_AddStringToObject(status, "state", "starting");
-	cJSON_AddStringToObject(status, "doing", atomic_load(&m->start->does));
-	fr_rfc3339_format(m->begun.realtime_ns, stamp);
-	cJSON_AddStringToObject(status, "since", stamp);
-	cJSON_AddNumberToObject(
-		status, "uptime_s", (double)(fr_monotonic_ns() - m->begun.monotonic_ns) / 1e9);
-	fr_call_reply(call, reply);
 }
 
 bool fr_start_gate(
@@ -324,15 +251,12 @@ bool fr_start_gate(
 		return false;
 	(void)fr_param_bool(parameters, "merge", &merge);
 	if (!strcmp(method->name, FR_METHOD_STATUS)) {
-		reply_status(m, call);
+		fr_call_reply(call, fr_status_of_start(&m->begun, atomic_load(&s->doing)));
 	} else if (!strcmp(method->name, FR_METHOD_STOP) && !merge) {
 		fr_call_reply(call, NULL);
-		stop_wanted(m);
-	} else if (s->n_deferred < DEFERRED_MAX) {
-		s->deferred[s->n_deferred++] = (struct deferred_call){
-			call, method, cJSON_Duplicate(parameters, true), fr_monotonic_ns()};
+		request_stop(m);
 	} else {
-		fr_call_fail(call, NULL, -EBUSY);
+		fr_deferred_add(&s->deferred, call, method, parameters);
 	}
 	return true;
 }

@@ -36,7 +36,7 @@ bool fr_daemon_service_ends(void)
 
 	if (!getenv("NOTIFY_SOCKET") || !getenv("INVOCATION_ID"))
 		return false;
-	return fr_service_job(&job) < 0 || job != FR_SERVICE_RESTART;
+	return fr_service_get_job(&job) < 0 || job != FR_SERVICE_RESTART;
 }
 
 void fr_daemon_stop(struct fr_daemon *m, enum fr_stop how)

@@ -5,8 +5,8 @@
 #include "config/compare.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/view.h"
-#include "flightrecd/watchers.h"
 #include "reporting/cause.h"
+#include "reporting/trigger_json.h"
 
 #include <errno.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static int on_join(
 	struct fr_daemon *m = ctx;
 	const struct fr_dump_asked asked = asked_of(m, window_ns, post_ns);
 	cJSON *json = fr_cause_json(cause, (uid_t)-1);
-	int r = json ? fr_dumper_join(m->dumper, json, &asked, cause->time_ns, ret_id) : -ENOMEM;
+	int r = json ? fr_dumper_coalesce(m->dumper, json, &asked, cause->time_ns, ret_id) : -ENOMEM;
 
 	if (r < 0)
 		cJSON_Delete(json);
@@ -63,45 +63,18 @@ static uint64_t on_ring_span(void *ctx)
 	return stats.first_ns && stats.first_ns < now_ns ? now_ns - stats.first_ns : 0;
 }
 
-/* "run-queue latency, 12.3ms of 5ms, pid 7 (mysqld)" */
-static void describe(const struct fr_cause *c, char *ret, size_t size)
-{
-	char value[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE];
-	size_t n;
-
-	snprintf(ret, size, "%s%s%s", c->reason[0] ? c->reason : c->trigger, c->detail[0] ? ", " : "",
-		c->detail);
-	n = strlen(ret);
-	if (c->threshold) {
-		fr_cause_format_value(c->unit, c->value, value);
-		fr_cause_format_value(c->unit, c->threshold, threshold);
-		snprintf(ret + n, size - n, ", %s of %s", value, threshold);
-	}
-	n = strlen(ret);
-	if (c->pid > 0 && c->comm[0])
-		snprintf(ret + n, size - n, ", pid %d (%s)", (int)c->pid, c->comm);
-}
-
-static void log_suppressed(const struct fr_decision *d)
-{
-	char text[2 * FR_CAUSE_TEXT_SIZE + 2 * FR_CAUSE_VALUE_SIZE + 64];
-	struct fr_log_field fields[FR_CAUSE_FIELDS + 1];
-	cJSON *cause = fr_cause_json(&d->cause, (uid_t)-1);
-	struct fr_cause_field_texts texts;
-	unsigned n = fr_cause_fields(cause, fields, &texts);
-
-	fields[n++] = (struct fr_log_field){"FLIGHTREC_VERDICT", fr_verdict_name(d->verdict)};
-	describe(&d->cause, text, sizeof(text));
-	fr_log_struct(LOG_NOTICE, FR_MSG_SUPPRESSED, fields, n, "%s: %s: suppressed, %s", d->cause.trigger,
-		text, d->why);
-	cJSON_Delete(cause);
-}
-
 static void on_decided(void *ctx, const struct fr_decision *d)
 {
+	struct fr_daemon *m = ctx;
+	cJSON *json;
+
 	if (d->first && d->verdict != FR_VERDICT_FIRE && d->verdict != FR_VERDICT_JOIN)
-		log_suppressed(d);
-	fr_watchers_send(ctx, d);
+		fr_decision_log_suppressed(d);
+	if (fr_subscribers_is_empty(&m->watchers))
+		return;
+	json = fr_decision_json(d);
+	fr_subscribers_send(&m->watchers, "decision", json);
+	cJSON_Delete(json);
 }
 
 static void on_armed(void *ctx, const char *name, const struct fr_diag *d)

@@ -5,7 +5,7 @@
  * Joins src/trigger/ with the dumper, the log and the control socket. Main thread.
  *
  *   fr_triggers ─► dump, coalesce ─► dumps.c ─► dumper
- *               └► decided, armed ─► log, watchers.c
+ *               └► decided, armed ─► log, clients that watch
  */
 
 #include "flightrecd/daemon.h"

@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "control/interface.h"
-#include "flightrecd/activation.h"
+#include "control/activation.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/start.h"
 #include "flightrecd/stop.h"
@@ -57,20 +57,7 @@ static void verb_stop(void *ctx, struct fr_call *call, const cJSON *parameters)
 
 static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
-	struct fr_reloaded reloaded;
-	struct fr_diag diag = {0};
-	int r = fr_daemon_reload(ctx, &reloaded, &diag);
-	cJSON *reply = cJSON_CreateObject();
-
-	if (r < 0) {
-		fr_call_fail(call, &diag, r);
-		cJSON_Delete(reply);
-	} else {
-		cJSON_AddItemToObject(reply, "changed", TAKE_PTR(reloaded.changed));
-		cJSON_AddItemToObject(reply, "waiting", TAKE_PTR(reloaded.waiting));
-		fr_call_reply(call, reply);
-	}
-	fr_reloaded_deinit(&reloaded);
+	fr_daemon_reload(ctx, call);
 }
 
 static const char *const none[] = {NULL}, *const of_remove[] = {"files", NULL},

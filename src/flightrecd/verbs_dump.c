@@ -3,16 +3,13 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "control/interface.h"
+#include "dumper/window.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/verbs.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Clocks of two programs are read one after the other. */
-#define AHEAD_MAX_NS FR_NSEC_PER_SEC
-/* Less than a reply may have, with the commas between. */
-#define LIST_BYTES (3u << 20)
 #define POST_MAX_NS (3600 * FR_NSEC_PER_SEC)
 
 static void fail(struct fr_call *call, int code, const char *hint, const char *what)
@@ -23,25 +20,14 @@ static void fail(struct fr_call *call, int code, const char *hint, const char *w
 	fr_call_fail(call, &diag, code);
 }
 
-/* Wall time of a call's parameter, as this recorder's clock; 0: before its machine was up. */
-static uint64_t to_monotonic(uint64_t usec)
-{
-	const struct fr_clock_pair now = fr_clock_pair_now();
-	const int64_t ahead_ns = (int64_t)(usec * FR_NSEC_PER_USEC) - (int64_t)now.realtime_ns;
-
-	return ahead_ns < 0 && (uint64_t)-ahead_ns >= now.monotonic_ns
-		       ? 0
-		       : now.monotonic_ns + (uint64_t)ahead_ns;
-}
-
 /* The parameters of Dump. */
 struct dump_call {
-	uint64_t last_ns, post_ns, from_usec, to_usec;
+	struct fr_window_bounds bounds;
 	const char *reason;
-	bool waits, no_compression, has_last, has_post, has_from, has_to;
+	bool waits, no_compression;
 };
 
-/* NULL, or the name of the parameter that is no good. */
+/* NULL, or the name of the parameter that is not valid. */
 static const char *read_dump(const cJSON *parameters, struct dump_call *ret)
 {
 	struct {
@@ -50,10 +36,10 @@ static const char *read_dump(const cJSON *parameters, struct dump_call *ret)
 		bool *given;
 		uint64_t most;
 	} numbers[] = {
-		{"last_ns", &ret->last_ns, &ret->has_last, UINT64_MAX},
-		{"post_ns", &ret->post_ns, &ret->has_post, POST_MAX_NS},
-		{"from_usec", &ret->from_usec, &ret->has_from, UINT64_MAX},
-		{"to_usec", &ret->to_usec, &ret->has_to, UINT64_MAX},
+		{"last_ns", &ret->bounds.last_ns, &ret->bounds.has_last, UINT64_MAX},
+		{"post_ns", &ret->bounds.post_ns, &ret->bounds.has_post, POST_MAX_NS},
+		{"from_usec", &ret->bounds.from_usec, &ret->bounds.has_from, UINT64_MAX},
+		{"to_usec", &ret->bounds.to_usec, &ret->bounds.has_to, UINT64_MAX},
 	};
 
 	*ret = (struct dump_call){.waits = true};
@@ -69,48 +55,6 @@ static const char *read_dump(const cJSON *parameters, struct dump_call *ret)
 	if (fr_param_bool(parameters, "no_compression", &ret->no_compression) < 0)
 		return "no_compression";
 	return fr_param_bool(parameters, "wait", &ret->waits) < 0 ? "wait" : NULL;
-}
-
-/* A window between two moments. */
-static int absolute_window(struct fr_daemon *m, const struct dump_call *c, uint64_t now_ns,
-	struct fr_dump_asked *ret, struct fr_diag *d)
-{
-	const uint64_t to_ns = c->has_to ? to_monotonic(c->to_usec) : now_ns;
-	struct fr_history_stats stats;
-	uint64_t from_ns = 0;
-
-	if (c->has_from)
-		from_ns = to_monotonic(c->from_usec);
-	else if (c->last_ns && c->last_ns < to_ns)
-		from_ns = to_ns - c->last_ns;
-	if (to_ns > now_ns + AHEAD_MAX_NS)
-		return fr_fail(
-			d, -EINVAL, "--post goes on recording for a while", "the window ends in the future");
-	if (from_ns > to_ns)
-		return fr_fail(d, -EINVAL, "--from is the earlier one", "the window ends before it begins");
-	fr_history_stats(m->history, &stats);
-	if (to_ns == 0 || to_ns < stats.first_ns)
-		return fr_fail(d, -ENODATA,
-			"flightrecctl status says how far it reaches; a larger RingSize= holds more",
-			"the ring no longer holds anything of that window");
-	*ret = (struct fr_dump_asked){.from_ns = from_ns, .to_ns = c->has_to ? to_ns : 0};
-	return 0;
-}
-
-static int asked_window(struct fr_daemon *m, const struct dump_call *c, uint64_t now_ns,
-	struct fr_dump_asked *ret, struct fr_diag *d)
-{
-	*ret = fr_daemon_asked(m, "control");
-	if ((c->has_from && c->has_last) || (c->has_post && (c->has_from || c->has_to)))
-		return fr_fail(d, -EINVAL, "give --last, --from and --to, or --post",
-			"these bounds of a window exclude each other");
-	if (c->has_from || c->has_to)
-		return absolute_window(m, c, now_ns, ret, d);
-	if (c->has_last)
-		ret->last_ns = c->last_ns;
-	if (c->has_post)
-		ret->post_ns = c->post_ns;
-	return 0;
 }
 
 /* What a call's dump is made with, where the policy has nothing against it. */
@@ -160,6 +104,7 @@ void fr_verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
 	struct fr_daemon *m = ctx;
+	struct fr_history_stats ring;
 	struct fr_dump_asked asked;
 	struct fr_diag diag = {0};
 	struct dump_call c;
@@ -178,7 +123,9 @@ void fr_verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 		fail(call, -ESHUTDOWN, "look at the merged perf.data", "flightrecd is stopping");
 		return;
 	}
-	r = asked_window(m, &c, now_ns, &asked, &diag);
+	fr_history_stats(m->history, &ring);
+	asked = fr_daemon_asked(m, "control");
+	r = fr_window_from_bounds(&c.bounds, now_ns, ring.first_ns, &asked, &diag);
 	if (r < 0) {
 		fr_call_fail(call, &diag, r);
 		return;
@@ -324,33 +271,12 @@ void fr_verb_remove(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_daemon_submit(ctx, call, job);
 }
 
-/* The newest that one reply can hold: on a large machine each may have thousands of losses to tell. */
-static cJSON *newest_dumps(const cJSON *dumps)
-{
-	cJSON *ret = cJSON_CreateArray();
-	size_t room = LIST_BYTES;
-
-	for (int i = cJSON_GetArraySize(dumps); i-- > 0;) {
-		char *text = cJSON_PrintUnformatted(cJSON_GetArrayItem(dumps, i));
-		size_t len = text ? strlen(text) : SIZE_MAX;
-
-		if (len > room) {
-			cJSON_free(text);
-			break;
-		}
-		room -= len;
-		cJSON_InsertItemInArray(ret, 0, cJSON_CreateRaw(text));
-		cJSON_free(text);
-	}
-	return ret;
-}
-
 void fr_verb_list(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct fr_daemon *m = ctx;
 	cJSON *reply = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(reply, "directory", m->config->directory);
-	cJSON_AddItemToObject(reply, "dumps", newest_dumps(m->dumps));
+	cJSON_AddItemToObject(reply, "dumps", fr_recent_dumps_list(&m->recent_dumps));
 	fr_call_reply(call, reply);
 }

@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/units.h"
-#include "flightrecd/dumps.h"
 #include "flightrecd/stages.h"
+#include "reporting/dump_report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +35,8 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 		.threads = {{"main", getpid()}, {"recorder", fr_recorder_tid(m->recorder)},
 			{"tracker", fr_tracker_tid(m->tracker)}, {"dumper", fr_dumper_tid(m->dumper)},
 			{"collector", m->collector ? fr_collector_tid(m->collector) : 0}},
-		.writer = m->writer,
-		.last_dump = m->last_dump,
+		.writer = m->recent_dumps.writer,
+		.last_dump = m->recent_dumps.last,
 		.refused = &m->refused,
 		.ring_kept = &m->ring_kept,
 		.no_collector = &m->no_collector,
@@ -57,32 +57,17 @@ cJSON *fr_daemon_status(struct fr_daemon *m)
 	struct fr_view view;
 
 	fr_daemon_view(m, &view);
-	view.waiting = fr_daemon_waiting(m);
+	view.waiting = fr_waiting_dumps_json(m->dumper);
 	fr_recorder_rounds(m->recorder, &view.rounds);
 	return fr_status(&view);
 }
 
 void fr_daemon_notify_status(struct fr_daemon *m)
 {
-	const size_t n = m->triggers ? fr_triggers_arming(m->triggers) : 0;
-	const struct fr_loss_counters losses = fr_daemon_losses(m);
-	struct fr_history_stats stats;
-	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "", arming[80] = "",
-						     refused[sizeof(m->refused.what) + 64] = "";
+	struct fr_view view;
 
-	fr_history_stats(m->history, &stats);
-	if (m->handover.adopted)
-		snprintf(adopted, sizeof(adopted), "; went on %llu times with the history of before",
-			(unsigned long long)m->handover.state.restarts);
-	if (m->refused.code)
-		snprintf(refused, sizeof(refused),
-			" with the configuration of before, as that of now is refused (%s)", m->refused.what);
-	if (n)
-		snprintf(arming, sizeof(arming), "; %zu trigger%s still being armed", n, n > 1 ? "s" : "");
-	sd_notifyf(0, "STATUS=recording%s; %s of history in %s; %llu dumps, %llu lost%s%s", refused,
-		fr_duration_format(stats.last_ns - stats.first_ns, span),
-		fr_size_format(stats.used_bytes, used), (unsigned long long)m->counters.dumps_done,
-		(unsigned long long)fr_losses_total(&losses), arming, adopted);
+	fr_daemon_view(m, &view);
+	fr_notify_status(&view);
 }
 
 static void log_new_losses(struct fr_daemon *m)

@@ -19,7 +19,7 @@
 
 #define STATE_NAME "flightrec-state"
 #define RING_NAME "flightrec-ring-"
-/* Until the service manager has let go of it, too. */
+/* How long we wait until the service manager has released a descriptor, too. */
 #define BARRIER_USEC 5000000
 
 static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, const char *fmt, ...)
@@ -32,11 +32,11 @@ static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, 
 	fr_log(LOG_WARNING, "the history of the instance before is lost: %s", h->refused);
 }
 
-/* The descriptors with the store's names, each close-on-exec. They stay until an instance has taken over: one
-   that cannot use its configuration tries again. The environment keeps telling of all of them: others look
-   for theirs. */
+/* The passed descriptors stay open until an instance has adopted them, because a start that fails is tried
+   again in the same process. The environment goes on listing all of them, also those that others look for. */
 static bool passed_are_taken;
 
+/* The passed descriptor NAME, borrowed; -1: there is none. */
 static int find_passed(const char *name)
 {
 	char **names = NULL;
@@ -61,8 +61,9 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* What was passed is ours now, or of no use: a ring of which nothing tells. How many of these went. */
-static unsigned settle(const struct fr_handover *h)
+/* Close the passed descriptors, and remove those from the store that are not adopted. Returns how many were
+ * removed. */
+static unsigned release_passed(const struct fr_handover *h)
 {
 	char **names = NULL, taken[FR_STATE_NAME_MAX];
 	int n = passed_are_taken ? 0 : sd_listen_fds_with_names(0, &names);
@@ -93,11 +94,11 @@ static bool is_same_directory(int dirfd, const struct fr_state *s)
 {
 	struct stat st;
 
-	return fr_stat_known(dirfd, &st) == 0 && s->directory_dev == st.st_dev &&
+	return fr_stat_cached(dirfd, &st) == 0 && s->directory_dev == st.st_dev &&
 	       s->directory_ino == st.st_ino;
 }
 
-/* State and ring of the instance before, in descriptors of our own. 0; -ENOENT: there is none; a negative
+/* Duplicate the descriptors of state and ring of the instance before. 0; -ENOENT: there are none; a negative
    errno with D. */
 static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *ret_ring, const char *boot_id,
 	struct fr_diag *d)
@@ -158,7 +159,7 @@ int fr_handover_config(struct fr_buf *ret)
 	_cleanup_close_ int ring = -1;
 	struct fr_state_file file = {.fd = -1};
 	char boot_id[FR_BOOT_ID_SIZE];
-	int r = getenv("NOTIFY_SOCKET") ? fr_boot_id(boot_id) : -ENOENT;
+	int r = getenv("NOTIFY_SOCKET") ? fr_boot_id_read(boot_id) : -ENOENT;
 
 	if (r == 0)
 		r = receive(&file, &state, &ring, boot_id, NULL);
@@ -179,7 +180,7 @@ int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session,
 
 	if (h->ring_fd < 0)
 		return 0;
-	r = fr_session_unite(session, &h->state.session);
+	r = fr_session_add_older_events(session, &h->state.session);
 	if (r == -EBADMSG) {
 		refuse(h, "its formats of tracepoints are damaged");
 		close(TAKE_FD(h->ring_fd));
@@ -216,7 +217,7 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	int r = raw ? fr_unpack_new(&unpack) : -ENOMEM;
 
 	while (r == 0 && ret->len == 0 && fr_snapshot_next(snapshot, &frame) == 1) {
-		ssize_t n = fr_section_open(unpack, frame.sideband, frame.sideband_len, raw, size);
+		ssize_t n = fr_section_decompress(unpack, frame.sideband, frame.sideband_len, raw, size);
 		struct fr_section_iter it = fr_section_iter(raw, n > 0 ? (size_t)n : 0);
 		const struct perf_event_header *h = fr_section_next(&it);
 
@@ -226,11 +227,11 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	return r;
 }
 
-/* What the auxiliary file has before it has left the ring. */
+/* In the auxiliary file, all records before this one have left the ring. */
 static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 {
 	struct fr_snapshot *snapshot;
-	int r = fr_history_seal(history); /* the open chunk's, too; nobody appends yet */
+	int r = fr_history_seal(history); /* for the open chunk; nobody appends yet */
 
 	if (r >= 0)
 		r = fr_history_snapshot(history, &snapshot);
@@ -265,7 +266,7 @@ static void finish_replacement(
 	while (fr_resize_step(resize) > 0)
 		;
 	*history = fr_resize_finish(resize, &h->history);
-	while (fr_resize_rest(resize) > 0)
+	while (fr_resize_populate(resize) > 0)
 		;
 	fr_resize_free(resize);
 	h->ring_number++;
@@ -289,7 +290,7 @@ static int open_empty(struct fr_handover *h, const struct fr_history_config *con
 	/* A passed ring that cannot be used has the memory that the new one needs. */
 	fr_closep(&h->next_fd);
 	h->next_fd = -1;
-	if (h->on && settle(h) > 0)
+	if (h->on && release_passed(h) > 0)
 		(void)sd_notify_barrier(0, BARRIER_USEC);
 	r = check_memory(ring, d);
 	return r < 0 ? r : fr_history_new(config, ret, d);
@@ -348,7 +349,7 @@ static void fill_state(const struct fr_handover *h, const struct fr_handover_fac
 {
 	struct stat st = {0};
 
-	(void)fr_stat_known(f->dirfd, &st);
+	(void)fr_stat_cached(f->dirfd, &st);
 	s->directory_dev = st.st_dev;
 	s->directory_ino = st.st_ino;
 	strcpy(s->boot_id, f->boot_id);
@@ -401,7 +402,7 @@ void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *fa
 	if (!h->on)
 		return;
 	if (!h->settled)
-		settle(h);
+		release_passed(h);
 	h->settled = true;
 	memcpy(before, h->state.ring, sizeof(before));
 	fr_session_deinit(&h->state.session);

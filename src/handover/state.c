@@ -12,7 +12,7 @@
 
 #define SLOT_MAGIC 0x4554415453525246ULL /* "FRRSTATE" */
 #define SLOT_VERSION 2u
-/* Pages that nothing was written to cost nothing: room for 1,000 events on 1,000 CPUs. */
+/* Room for 1,000 events on 1,000 CPUs. Pages without data take no memory. */
 #define SLOT_BYTES (16ULL << 20)
 #define EVENT_NAME_MAX 4096u
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
@@ -25,7 +25,7 @@ struct slot_header {
 	uint64_t length;
 };
 
-/* The numbers, in the order in which they stand in the payload. */
+/* The numbers, in the order of the payload. */
 #define NUMBERS(s)                                                                                           \
 	{                                                                                                    \
 		&(s)->first_started_ns, &(s)->restarts, &(s)->gap_ns, &(s)->gap_from_ns, &(s)->gap_to_ns,    \
@@ -117,7 +117,7 @@ static int take_into(struct cursor *c, void *to, size_t len)
 	return 0;
 }
 
-/* A text of a fixed size, with its end in it. */
+/* A string in a field of SIZE bytes; it ends within the field. */
 static int take_text(struct cursor *c, char *to, size_t size)
 {
 	int r = take_into(c, to, size);
@@ -136,7 +136,7 @@ static int decode_event(struct cursor *c, struct fr_session *s)
 	const void *p;
 	int r = take_into(c, &size, sizeof(size));
 
-	/* Of another build: the fields that it did not know are 0. */
+	/* Another version may have a smaller struct: the fields that it did not know are 0. */
 	if (r < 0 || size < PERF_ATTR_SIZE_VER0 || size > sizeof(attr) || take_into(c, &attr, size) < 0 ||
 		take_into(c, &until_ns, sizeof(until_ns)) < 0)
 		return -EBADMSG;
@@ -149,14 +149,14 @@ static int decode_event(struct cursor *c, struct fr_session *s)
 	ids = malloc(FR_MAX(n_ids, 1u) * sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	memcpy(ids, p, n_ids * sizeof(*ids)); /* a name of any length stands before them */
+	memcpy(ids, p, n_ids * sizeof(*ids)); /* not aligned, as a name of any length is before them */
 	r = fr_session_add_event(s, &attr, name, ids, n_ids, &added);
 	if (r == 0)
 		added->until_ns = until_ns;
 	return r;
 }
 
-/* What it holds is looked at by those who use it. */
+/* Bytes that their users check. */
 static int decode_buf(struct cursor *c, struct fr_buf *ret)
 {
 	uint32_t len;
@@ -179,7 +179,7 @@ static int decode(struct cursor *c, struct fr_state *s)
 		r = take_into(c, numbers[i], sizeof(*numbers[i]));
 	if (r == 0)
 		r = take_into(c, &n_lost, sizeof(n_lost));
-	/* Causes are added at the end. */
+	/* A newer version may have more causes, which are at the end. */
 	if (r < 0 || n_lost > _FR_LOSS_MAX || take_into(c, s->lost, n_lost * sizeof(*s->lost)) < 0 ||
 		take_into(c, &n_events, sizeof(n_events)) < 0 || n_events == 0 ||
 		n_events > c->left / sizeof(uint64_t))
@@ -231,7 +231,7 @@ static uint32_t slot_crc(const struct slot_header *h, const void *payload)
 	return fr_crc32c(crc, payload, h->length);
 }
 
-/* The payload of a slot that is whole, in RET. 0, -EBADMSG, or a negative errno. */
+/* Read the payload of SLOT into RET. 0; -EBADMSG: the slot is not whole; another negative errno. */
 static int read_slot(int fd, unsigned slot, struct slot_header *h, struct fr_buf *ret)
 {
 	const off_t at = (off_t)(slot * SLOT_BYTES);

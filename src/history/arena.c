@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The circular log of frames: room, eviction, pads, holes. */
 #include "history/arena.h"
 #include "history/crc32c.h"
 #include "base/cleanup.h"
@@ -6,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define PAD_MAX (1ULL << 30) /* its length has 32 bits */
+#define PAD_MAX (1ULL << 30) /* the length has 32 bits */
 
 static struct fr_entry *entry_at(const struct fr_arena *a, uint64_t position)
 {
@@ -41,7 +42,7 @@ void fr_frame_view(const struct fr_frame_header *header, struct fr_frame *ret)
 	};
 }
 
-bool fr_arena_step(const struct fr_arena *a, uint64_t *position, uint64_t end, struct fr_frame *ret)
+bool fr_arena_next(const struct fr_arena *a, uint64_t *position, uint64_t end, struct fr_frame *ret)
 {
 	while (*position < end) {
 		const struct fr_entry *e = entry_at(a, *position);
@@ -63,14 +64,13 @@ static void count_out(struct fr_arena *a, const struct fr_frame *f)
 	a->raw_bytes -= f->samples_raw + (uint64_t)f->sideband_raw;
 }
 
-/* False where the oldest frame is pinned, or there is none. Pins begin where a frame ends, as the tail does.
- */
+/* False: the oldest frame is pinned, or there is none. Pins begin where a frame ends, as the tail does. */
 static bool evict_oldest(struct fr_arena *a)
 {
 	uint64_t behind = a->tail;
 	struct fr_frame frame;
 
-	if (a->tail >= a->pinned_from || !fr_arena_step(a, &behind, a->head, &frame))
+	if (a->tail >= a->pinned_from || !fr_arena_next(a, &behind, a->head, &frame))
 		return false;
 	if (a->evicted)
 		a->evicted(a->ctx, &frame);
@@ -81,8 +81,8 @@ static bool evict_oldest(struct fr_arena *a)
 	return true;
 }
 
-/* The first hole at OFFSET or behind it, or NULL. */
-static struct fr_arena_hole *hole_from(struct fr_arena *a, uint64_t offset)
+/* The first hole at or behind OFFSET, or NULL. */
+static struct fr_arena_hole *find_hole(struct fr_arena *a, uint64_t offset)
 {
 	struct fr_arena_hole *first = NULL;
 
@@ -92,64 +92,62 @@ static struct fr_arena_hole *hole_from(struct fr_arena *a, uint64_t offset)
 	return first;
 }
 
-/* Where the head would go on: how many bytes it has to pass so that NEED fit before the log's end and before
-   a hole. *RET_HOLES: how many of them are holes. */
-static uint64_t pass(struct fr_arena *a, uint32_t need, uint64_t *ret_holes)
+/* The bytes that the head has to skip so that NEED bytes fit before the log's end and before a hole.
+ *RET_HOLES: how many of these bytes are holes. */
+static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_holes)
 {
-	uint64_t offset = a->head % a->bytes, passed = 0;
+	uint64_t offset = a->head % a->bytes, skipped = 0;
 
 	*ret_holes = 0;
-	while (passed <= 2 * a->bytes) {
-		struct fr_arena_hole *hole = hole_from(a, offset);
+	while (skipped <= 2 * a->bytes) {
+		struct fr_arena_hole *hole = find_hole(a, offset);
 		uint64_t end = hole ? hole->offset : a->bytes;
 
 		if (end - offset >= need)
-			return passed;
-		passed += end - offset;
+			return skipped;
+		skipped += end - offset;
 		offset = end;
 		if (hole) {
-			passed += hole->bytes;
+			skipped += hole->bytes;
 			*ret_holes += hole->bytes;
 			offset += hole->bytes;
 		}
 		offset %= a->bytes;
 	}
-	return passed;
+	return skipped;
 }
 
-/* What NEED takes from the log, with what is passed. */
-static uint64_t with_passed(struct fr_arena *a, uint32_t need)
+/* NEED bytes and all that the head has to skip for them. */
+static uint64_t need_with_skips(struct fr_arena *a, uint32_t need)
 {
-	uint64_t holes, behind = 0, passed = pass(a, need, &holes);
+	uint64_t holes, behind = 0, skipped = bytes_to_skip(a, need, &holes);
 
-	/* Holes between head and tail are no free room, though nothing of them is in use. */
+	/* Holes between head and tail are not in use, but they are no free room either. */
 	for (unsigned i = 0; i < a->n_holes; i++)
 		if (a->tail > a->holes[i].position)
 			behind += FR_MIN(a->tail - a->holes[i].position, a->holes[i].bytes);
-	return passed + need + (behind > holes ? behind - holes : 0);
+	return skipped + need + (behind > holes ? behind - holes : 0);
 }
 
-/* BYTES, at least one FR_FRAME_ALIGN, are in use and hold no frame. WIPE what lay there: frames of the lap
-   before, older than those that this lap has overwritten, would be found after a crash with a gap behind
-   them.
- */
+/* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. WIPE its bytes: after a crash, recovery would
+   find old frames of the lap before there, with a gap behind them. */
 static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 {
 	struct fr_entry *e = entry_at(a, a->head);
 
-	atomic_store_explicit(&e->magic, 0, memory_order_release);
+	fr_entry_wipe(e);
 	memset((uint8_t *)e + sizeof(e->magic), 0, (wipe ? bytes : sizeof(*e)) - sizeof(e->magic));
 	e->bytes = bytes;
 	seal_entry(e, FR_PAD_MAGIC, sizeof(*e));
 	a->head += bytes;
 }
 
-/* Move the head by what pass() said. */
-static void go_on(struct fr_arena *a, uint64_t passed)
+/* Move the head by what bytes_to_skip() returned. */
+static void skip(struct fr_arena *a, uint64_t skipped)
 {
-	while (passed > 0) {
+	while (skipped > 0) {
 		uint64_t offset = a->head % a->bytes;
-		struct fr_arena_hole *hole = hole_from(a, offset);
+		struct fr_arena_hole *hole = find_hole(a, offset);
 		uint64_t bytes = (hole ? hole->offset : a->bytes) - offset;
 
 		if (hole && bytes == 0) {
@@ -159,25 +157,25 @@ static void go_on(struct fr_arena *a, uint64_t passed)
 		} else {
 			put_pad(a, (uint32_t)bytes, true);
 		}
-		passed -= bytes;
+		skipped -= bytes;
 	}
 }
 
-bool fr_arena_make_room(struct fr_arena *a, uint32_t need, uint64_t hold_back)
+bool fr_arena_make_room(struct fr_arena *a, uint32_t need, uint64_t leave)
 {
 	uint64_t holes;
 
 	do {
-		if (fr_arena_used(a) + with_passed(a, need) + a->reserve <= a->bytes)
+		if (fr_arena_used(a) + need_with_skips(a, need) + a->reserve <= a->bytes)
 			return true;
 	} while (evict_oldest(a));
 
 	if (a->frames == 0) {
-		/* An empty log may begin anywhere: then no pad is in the way. */
-		go_on(a, pass(a, need, &holes));
+		/* An empty log may begin anywhere, so it needs no pad. */
+		skip(a, bytes_to_skip(a, need, &holes));
 		a->tail = a->head;
 	}
-	return fr_arena_used(a) + with_passed(a, need) + hold_back <= a->bytes;
+	return fr_arena_used(a) + need_with_skips(a, need) + leave <= a->bytes;
 }
 
 bool fr_arena_evict_to(struct fr_arena *a, uint64_t position)
@@ -188,7 +186,7 @@ bool fr_arena_evict_to(struct fr_arena *a, uint64_t position)
 	return true;
 }
 
-void fr_arena_leave(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position)
+void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position)
 {
 	for (size_t i = 0; i < n; i++)
 		count_out(a, &frames[i]);
@@ -201,7 +199,7 @@ static void add_hole(struct fr_arena *a, uint64_t position, uint64_t bytes)
 		a->holes[a->n_holes++] = (struct fr_arena_hole){position % a->bytes, bytes, position};
 }
 
-void fr_arena_go_around(struct fr_arena *a, uint64_t from, uint64_t to)
+void fr_arena_protect(struct fr_arena *a, uint64_t from, uint64_t to)
 {
 	uint64_t first = FR_MIN(to - from, a->bytes - from % a->bytes);
 
@@ -210,7 +208,7 @@ void fr_arena_go_around(struct fr_arena *a, uint64_t from, uint64_t to)
 	add_hole(a, from + first, to - from - first);
 }
 
-void fr_arena_fill_holes(struct fr_arena *a)
+void fr_arena_unprotect(struct fr_arena *a)
 {
 	a->n_holes = 0;
 }
@@ -220,7 +218,7 @@ static void write_frame(struct fr_frame_header *h, const struct fr_frame *f, uin
 	uint8_t *payload = (uint8_t *)(h + 1);
 	uint32_t len = f->sideband_len + f->samples_len;
 
-	atomic_store_explicit(&h->entry.magic, 0, memory_order_release);
+	fr_entry_wipe(&h->entry);
 	if (f->sideband_len)
 		memcpy(payload, f->sideband, f->sideband_len);
 	if (f->samples_len)
@@ -254,16 +252,16 @@ static void count_in(struct fr_arena *a, const struct fr_frame *f)
 
 void fr_arena_put(struct fr_arena *a, const struct fr_frame *f)
 {
-	uint32_t need = fr_arena_need((uint64_t)f->sideband_len + f->samples_len);
+	uint32_t need = fr_frame_need(f);
 	uint64_t holes;
 
-	go_on(a, pass(a, need, &holes));
+	skip(a, bytes_to_skip(a, need, &holes));
 	write_frame((struct fr_frame_header *)entry_at(a, a->head), f, need);
 	a->head += need;
 	count_in(a, f);
 }
 
-void fr_arena_take(struct fr_arena *a, uint64_t offset)
+void fr_arena_adopt(struct fr_arena *a, uint64_t offset)
 {
 	const struct fr_frame_header *h = (const struct fr_frame_header *)(a->log + offset);
 	struct fr_frame frame;
@@ -285,9 +283,8 @@ uint64_t fr_arena_oldest_sample(struct fr_arena *a)
 	uint64_t position = a->sampled < a->tail ? a->tail : a->sampled;
 	struct fr_frame frame;
 
-	/* What was looked at once is not looked at again, so a run of frames without samples costs nothing.
-	 */
-	for (a->sampled = position; fr_arena_step(a, &position, a->head, &frame); a->sampled = position)
+	/* a->sampled skips frames without samples that an earlier call has seen. */
+	for (a->sampled = position; fr_arena_next(a, &position, a->head, &frame); a->sampled = position)
 		if (frame.n_samples)
 			return frame.first_ns;
 	return 0;

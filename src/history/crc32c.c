@@ -1,12 +1,13 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 #include "history/crc32c.h"
 
+#include <endian.h>
 #include <pthread.h>
 #include <string.h>
 
 #define POLYNOMIAL 0x82f63b78u /* reflected */
 
-/* tables[k][b]: what byte B does to the crc when K more bytes follow it within one step of eight. */
+/* tables[k][b]: the effect of byte B on the crc if K more bytes follow it in a step of eight. */
 static uint32_t tables[8][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
@@ -24,13 +25,17 @@ static void make_tables(void)
 			tables[k][b] = tables[k - 1][b] >> 8 ^ tables[0][tables[k - 1][b] & 0xff];
 }
 
-static uint32_t eight_bytes(uint32_t crc, const uint8_t *p)
+static uint32_t add_eight_bytes(uint32_t crc, const uint8_t *p)
 {
-	uint32_t low =
-		crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+	uint64_t bytes;
 
-	return tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^
-	       tables[4][low >> 24] ^ tables[3][p[4]] ^ tables[2][p[5]] ^ tables[1][p[6]] ^ tables[0][p[7]];
+	memcpy(&bytes, p, 8);
+	bytes = le64toh(bytes) ^ crc;
+	crc = 0;
+#pragma GCC unroll 8
+	for (int k = 7; k >= 0; k--, bytes >>= 8)
+		crc ^= tables[k][bytes & 0xff];
+	return crc;
 }
 
 uint32_t fr_crc32c_table(uint32_t crc, const void *data, size_t len)
@@ -40,7 +45,7 @@ uint32_t fr_crc32c_table(uint32_t crc, const void *data, size_t len)
 	pthread_once(&tables_once, make_tables);
 	crc = ~crc;
 	for (; len >= 8; p += 8, len -= 8)
-		crc = eight_bytes(crc, p);
+		crc = add_eight_bytes(crc, p);
 	for (; len > 0; p++, len--)
 		crc = crc >> 8 ^ tables[0][(crc ^ *p) & 0xff];
 	return ~crc;
@@ -63,15 +68,13 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc, con
 		crc = __builtin_ia32_crc32qi(crc, *p);
 	return ~crc;
 }
+#endif
 
 uint32_t fr_crc32c(uint32_t crc, const void *data, size_t len)
 {
-	return __builtin_cpu_supports("sse4.2") ? crc32c_sse42(crc, data, len)
-						: fr_crc32c_table(crc, data, len);
-}
-#else
-uint32_t fr_crc32c(uint32_t crc, const void *data, size_t len)
-{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("sse4.2"))
+		return crc32c_sse42(crc, data, len);
+#endif
 	return fr_crc32c_table(crc, data, len);
 }
-#endif

@@ -1,9 +1,11 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Makes a ring, appends to its open chunk, and counts rounds. */
 #include "history/history.h"
 #include "history/internal.h"
 #include "history/crc32c.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/units.h"
 #include "perfdata/writer.h"
 
@@ -16,9 +18,8 @@
 
 #define PAGE FR_HISTORY_PAGE
 #define CHUNK_MIN (128u << 10)
-/* A run that is so long is worth a chunk of its own: what a copy takes is more than what zstd loses by
-   beginning anew. */
-#define SEALED_AS_IT_IS (256u << 10)
+/* A longer run becomes a chunk of its own: its copy would cost more than a new begin costs zstd. */
+#define SEAL_IN_PLACE_MIN (256u << 10)
 #define SIDEBAND_MIN FR_HISTORY_RUN_MAX
 #define RESERVE_MAX (16ULL << 20)
 
@@ -50,19 +51,9 @@ int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len)
 {
 	int r = madvise(h->map + offset, len, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
 
-	if (r == -EINVAL) /* before Linux 5.14: the pages are taken, to be mapped as they are touched */
+	if (r == -EINVAL) /* before Linux 5.14. This takes the pages, but maps each only at its first use */
 		r = fallocate(h->fd, 0, (off_t)offset, (off_t)len) < 0 ? -errno : 0;
 	return r;
-}
-
-static int populate(struct fr_history *h, struct fr_diag *d)
-{
-	char size[FR_UNIT_SIZE];
-	int r = fr_history_populate(h, 0, h->size);
-
-	return r < 0 ? fr_fail_errno(d, r, "choose a smaller ring", "cannot take %s of memory for the ring",
-			       fr_size_format(h->size, size))
-		     : 0;
 }
 
 static int make_memfd(struct fr_history *h, struct fr_diag *d)
@@ -70,7 +61,7 @@ static int make_memfd(struct fr_history *h, struct fr_diag *d)
 	h->fd = memfd_create("flightrec-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (h->fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot create the ring's memory");
-	/* Its size is a promise to whoever maps it later: no SIGBUS. */
+	/* A sealed size: a process that maps it later gets no SIGBUS. */
 	if (ftruncate(h->fd, (off_t)h->size) < 0 ||
 		fcntl(h->fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot size the ring's memory");
@@ -80,31 +71,28 @@ static int make_memfd(struct fr_history *h, struct fr_diag *d)
 static int map_memfd(struct fr_history *h, struct fr_diag *d)
 {
 	char size[FR_UNIT_SIZE];
-	void *map;
+	void *map = mmap(NULL, h->size, PROT_READ | PROT_WRITE, MAP_SHARED, h->fd, 0);
+	int r = 0;
 
-	map = mmap(NULL, h->size, PROT_READ | PROT_WRITE, MAP_SHARED, h->fd, 0);
 	if (map == MAP_FAILED)
 		return fr_fail_errno(d, -errno, "choose a smaller ring", "cannot map a ring of %s",
 			fr_size_format(h->size, size));
-	madvise(map, h->size, MADV_DONTDUMP); /* a core file is not the place for it */
+	madvise(map, h->size, MADV_DONTDUMP); /* a core file must not contain the ring */
 	h->map = map;
 	h->image = map;
-	return 0;
-}
-
-static void open_section_init(struct fr_open_section *s, uint8_t *data, uint64_t cap, _Atomic uint64_t *mark)
-{
-	s->data = data;
-	s->cap = cap;
-	s->mark = mark;
+	if (h->config.populate)
+		r = fr_history_populate(h, 0, h->size);
+	return r < 0 ? fr_fail_errno(d, r, "choose a smaller ring", "cannot take %s of memory for the ring",
+			       fr_size_format(h->size, size))
+		     : 0;
 }
 
 void fr_history_open_chunk(struct fr_history *h)
 {
 	uint64_t low_watermark_ns = h->since_ns[1];
 
-	if (h->hold_ns)
-		low_watermark_ns = FR_MIN(low_watermark_ns, h->hold_ns);
+	if (h->frozen_ns)
+		low_watermark_ns = FR_MIN(low_watermark_ns, h->frozen_ns);
 	h->low_watermark_ns = FR_MAX(h->low_watermark_ns, low_watermark_ns);
 	h->seq++;
 	atomic_store_explicit(&h->image->open_low_watermark_ns, h->low_watermark_ns, memory_order_release);
@@ -116,16 +104,18 @@ static void init_areas(struct fr_history *h)
 	struct fr_image_header *i = h->image;
 	uint64_t frame_max, sideband_max;
 
-	open_section_init(&h->sideband, h->map + i->sideband_offset, i->sideband_bytes, &i->sideband_fill);
-	open_section_init(&h->samples, h->map + i->samples_offset, i->samples_bytes, &i->samples_fill);
-
+	h->sideband = (struct fr_open_section){.data = h->map + i->sideband_offset,
+		.cap = i->sideband_bytes,
+		.image_fill = &i->sideband_fill};
+	h->samples = (struct fr_open_section){
+		.data = h->map + i->samples_offset, .cap = i->samples_bytes, .image_fill = &i->samples_fill};
 	sideband_max = fr_codec_bound(i->sideband_bytes);
 	frame_max = fr_arena_need(sideband_max + fr_codec_bound(i->samples_bytes));
-	h->hold_back = fr_arena_need(sideband_max);
+	h->sideband_reserve = fr_arena_need(sideband_max);
 	h->arena = (struct fr_arena){
 		.log = h->map + i->log_offset,
 		.bytes = i->log_bytes,
-		.reserve = clamp(i->log_bytes / 16, frame_max + h->hold_back, RESERVE_MAX),
+		.reserve = clamp(i->log_bytes / 16, frame_max + h->sideband_reserve, RESERVE_MAX),
 		.pinned_from = UINT64_MAX,
 		.evicted = h->config.evicted,
 		.ctx = h->config.ctx,
@@ -133,18 +123,20 @@ static void init_areas(struct fr_history *h)
 	h->section_max = FR_MAX(h->samples.cap, h->sideband.cap);
 }
 
-static int init_codec(struct fr_history *h, int level, struct fr_diag *d)
+static int init_codec(struct fr_history *h, struct fr_diag *d)
 {
+	const int level = h->config.level;
 	int r = fr_codec_new(level, h->samples.cap, &h->codec);
 
 	if (r < 0)
-		return fr_fail_errno(d, r, r == -EINVAL ? "levels are -131072 … 22, 1 is usual" : NULL,
+		return fr_fail_errno(d, r,
+			r == -EINVAL ? "give a level from -131072 to 22; 1 is usual" : NULL,
 			"cannot compress at level %d", level);
-	h->scratch_sideband_bytes = fr_codec_bound(h->sideband.cap);
-	h->scratch_samples_bytes = fr_codec_bound(h->samples.cap);
-	h->scratch_sideband = malloc(h->scratch_sideband_bytes);
-	h->scratch_samples = malloc(h->scratch_samples_bytes);
-	return h->scratch_sideband && h->scratch_samples ? 0 : -ENOMEM;
+	h->sideband.zstd_bytes = fr_codec_bound(h->sideband.cap);
+	h->sideband.zstd = malloc(h->sideband.zstd_bytes);
+	h->samples.zstd_bytes = fr_codec_bound(h->samples.cap);
+	h->samples.zstd = malloc(h->samples.zstd_bytes);
+	return h->sideband.zstd && h->samples.zstd ? 0 : -ENOMEM;
 }
 
 static int check_size(uint64_t size, struct fr_diag *d)
@@ -158,33 +150,28 @@ static int check_size(uint64_t size, struct fr_diag *d)
 		fr_size_format(FR_HISTORY_SIZE_MAX, high));
 }
 
-static void init_empty(struct fr_history *h)
+static int init(struct fr_history *h, int fd, struct fr_diag *d)
 {
-	fr_open_section_clear(&h->sideband);
-	fr_open_section_clear(&h->samples);
-	fr_history_open_chunk(h);
-}
-
-static int make_on(struct fr_history *h, int fd, struct fr_diag *d)
-{
+	const bool is_new = fd < 0;
 	int r = 0;
 
-	if (fd < 0)
+	if (is_new)
 		r = make_memfd(h, d);
 	else
 		h->fd = fd;
 	if (r == 0)
 		r = map_memfd(h, d);
-	if (r == 0 && h->config.populate)
-		r = populate(h, d);
 	if (r < 0)
 		return r;
-	if (fd < 0)
+	if (is_new)
 		fr_image_lay_out(h->image, h->size);
 	init_areas(h);
-	r = init_codec(h, h->config.level, d);
-	if (r == 0 && fd < 0)
-		init_empty(h);
+	r = init_codec(h, d);
+	if (r == 0 && is_new) {
+		fr_open_section_clear(&h->sideband);
+		fr_open_section_clear(&h->samples);
+		fr_history_open_chunk(h);
+	}
 	return r;
 }
 
@@ -200,15 +187,15 @@ int fr_history_make(
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return -ENOMEM;
-	pthread_mutex_init(&h->lock, NULL);
-	pthread_cond_init(&h->sealed, NULL);
+	fr_lock_init(&h->lock);
+	fr_cond_init(&h->sealed);
 	h->config = *config;
 	h->size = fr_history_whole_pages(config->size_bytes);
 	h->fd = -1;
-	r = make_on(h, fd, d);
+	r = init(h, fd, d);
 	if (r < 0) {
 		if (fd >= 0)
-			h->fd = -1;
+			h->fd = -1; /* still the caller's */
 		fr_history_free(h);
 		return r;
 	}
@@ -227,13 +214,13 @@ struct fr_history *fr_history_free(struct fr_history *h)
 		return NULL;
 	assert(!h->snapshots);
 	fr_codec_free(h->codec);
-	free(h->scratch_sideband);
-	free(h->scratch_samples);
+	free(h->sideband.zstd);
+	free(h->samples.zstd);
 	if (h->map)
 		munmap(h->map, h->size);
 	fr_closep(&h->fd);
-	pthread_cond_destroy(&h->sealed);
-	pthread_mutex_destroy(&h->lock);
+	fr_cond_deinit(&h->sealed);
+	fr_lock_deinit(&h->lock);
 	free(h);
 	return NULL;
 }
@@ -260,14 +247,9 @@ int fr_history_fd(const struct fr_history *h)
 
 void fr_history_lock(struct fr_history *h)
 {
-	pthread_mutex_lock(&h->lock);
+	fr_lock(&h->lock);
 	while (h->sealing)
-		pthread_cond_wait(&h->sealed, &h->lock);
-}
-
-void fr_history_unlock(struct fr_history *h)
-{
-	pthread_mutex_unlock(&h->lock);
+		fr_cond_wait(&h->sealed, &h->lock);
 }
 
 static bool has_room(const struct fr_open_section *s, size_t len)
@@ -279,8 +261,8 @@ static void put_bytes(struct fr_open_section *s, const void *data, size_t len)
 {
 	memcpy(s->data + s->fill, data, len);
 	s->fill += len;
-	/* Pairs with whoever maps the image: what lies below the mark is whole. */
-	atomic_store_explicit(s->mark, s->fill, memory_order_release);
+	/* A process that maps the image relies on this order: the records first, then the fill. */
+	atomic_store_explicit(s->image_fill, s->fill, memory_order_release);
 }
 
 static void put_run(struct fr_open_section *s, const void *records, size_t len, uint32_t n, uint64_t first_ns,
@@ -299,16 +281,16 @@ size_t fr_history_append_max(const struct fr_history *h)
 	return h->samples.cap;
 }
 
-/* The records, which stay the caller's, are the open section for as long as it takes to seal it. The image
-   has nothing of them meanwhile: for who adopts it they have not been drained. */
-static int seal_run(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
-	uint64_t last_ns)
+/* The caller's buffer stands in for the open section while it is sealed. Until then the image has none of its
+   records, as if the recorder had not drained them. */
+static int seal_in_place(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
+	uint64_t last_ns) FR_REQUIRES(h->lock)
 {
 	struct fr_open_section *s = &h->samples;
 	uint8_t *own = s->data;
 	int dropped = fr_history_seal_locked(h), r;
 
-	s->data = (uint8_t *)records; /* only read */
+	s->data = (uint8_t *)records; /* zstd only reads it */
 	s->fill = len;
 	s->n = n;
 	s->first_ns = first_ns;
@@ -328,15 +310,15 @@ int fr_history_append(struct fr_history *h, const void *records, size_t len, uin
 	if (len == 0)
 		return 0;
 	fr_history_lock(h);
-	if (len >= SEALED_AS_IT_IS) {
-		r = seal_run(h, records, len, n, first_ns, last_ns);
+	if (len >= SEAL_IN_PLACE_MIN) {
+		r = seal_in_place(h, records, len, n, first_ns, last_ns);
 	} else {
 		if (!has_room(&h->samples, len))
 			r = fr_history_seal_locked(h);
 		put_run(&h->samples, records, len, n, first_ns, last_ns);
 	}
 	h->last_ns = FR_MAX(h->last_ns, last_ns);
-	fr_history_unlock(h);
+	fr_unlock(&h->lock);
 	return r;
 }
 
@@ -358,7 +340,7 @@ int fr_history_append_sideband(struct fr_history *h, const void *records, size_t
 		h->sideband_dropped += n;
 		r = 1;
 	}
-	fr_history_unlock(h);
+	fr_unlock(&h->lock);
 	return r;
 }
 
@@ -368,93 +350,55 @@ int fr_history_seal(struct fr_history *h)
 
 	fr_history_lock(h);
 	r = fr_history_seal_locked(h);
-	fr_history_unlock(h);
+	fr_unlock(&h->lock);
 	return r;
 }
 
-/*
- * When a FINISHED_ROUND is true.
- *
- * perf's reader queues records and delivers them by time. At a FINISHED_ROUND it delivers all that is not
- * newer than M, the newest time it had seen at the FINISHED_ROUND before, and a record that comes after that
- * with a smaller time is late: out of order for good. So a FINISHED_ROUND, R, promises: nothing that follows
- * me in the file is older than M.
- *
- * A frame has its side-band in front of its samples, whenever that was appended. So with the R before, R', in
- * frame F', M may be as new as any record that was appended to F' until it was closed, or to a frame before.
- * All those were in a kernel ring before, so their times are before the moment C' at which F' was closed.
- *
- * Let R stand at the end of a round that began after C'. What follows R in the file was appended after R, or
- * is in the side-band of a later frame, and was appended after R too (side-band of R's own frame stands in
- * front of R even if it is appended later: it counts for R as a "before"). So it was not in a kernel ring
- * when the round passed there, or the round would have taken it; the round passed there after C'; hence it is
- * not older than C', and not older than M. Which was to be shown. It does not matter how many frames the
- * round itself went through.
- *
- * At most one R per frame follows: a round that began before R's frame was closed carries none. When a frame
- * is evicted, dropped, or cut by a window, records and rounds go missing together or rounds become fewer; M
- * only gets smaller. What is not fresh from a kernel ring (a scan's records) has the time of a hold, which is
- * after M, and no R follows until the hold is released. What is appended after the fact (overwritable rings)
- * cannot keep the promise: a reader of such a ring is given no rounds (strip_rounds in dump/dump.h).
- *
- * What a chunk's low watermark is.
- *
- * A record that is appended in round N or later was not in its kernel ring when round N - 1 passed there, so
- * it is not older than the begin of round N - 1 (less the moment between a record's time and its being in the
- * ring, see SINCE_NS). A chunk is opened in a round, N, or between N and N + 1; all that is appended to it,
- * or to a later one, is appended in N or later. So the begin of the round before the newest one, at the
- * moment at which the chunk is opened, is a bound for it and for all that follow. A scan's records have the
- * time of a hold, and no chunk that is opened during the hold promises more.
- *
- * After a kill. The next instance counts its rounds from none: all that it drains is younger than what was
- * drained before, so old low watermarks and old FINISHED_ROUNDs hold. The chunk that was open goes on under
- * its old low watermark, as do chunks that are opened before the second round. It counts as one that has a
- * FINISHED_ROUND: the next one is for a round that began when that chunk had been closed, and C' of the proof
- * is then.
- */
-void fr_history_round_begin(struct fr_history *h, uint64_t since_ns)
+void fr_history_begin_round(struct fr_history *h, uint64_t since_ns)
 {
+	fr_thread_assert(FR_THREAD_RECORDER);
 	fr_history_lock(h);
 	h->round_seq = h->seq;
 	h->since_ns[1] = h->since_ns[0];
 	h->since_ns[0] = since_ns;
-	fr_history_unlock(h);
+	fr_unlock(&h->lock);
 }
 
-uint64_t fr_history_hold(struct fr_history *h)
+uint64_t fr_history_freeze(struct fr_history *h)
 {
 	uint64_t now;
 
 	fr_history_lock(h);
-	now = h->hold_ns = fr_monotonic_ns();
-	fr_history_unlock(h);
+	now = h->frozen_ns = fr_monotonic_ns();
+	fr_unlock(&h->lock);
 	return now;
 }
 
-void fr_history_release(struct fr_history *h)
+void fr_history_unfreeze(struct fr_history *h)
 {
 	fr_history_lock(h);
-	h->hold_ns = 0;
-	fr_history_unlock(h);
+	h->frozen_ns = 0;
+	fr_unlock(&h->lock);
 }
 
-void fr_history_round_end(struct fr_history *h)
+void fr_history_end_round(struct fr_history *h)
 {
 	fr_history_lock(h);
-	if (!h->hold_ns && h->round_seq > h->flush_seq &&
+	/* Why a reader may rely on this round: docs/design/20. */
+	if (!h->frozen_ns && h->round_seq > h->flush_seq &&
 		(h->samples.fill || h->sideband.fill || h->seq != h->round_seq) &&
 		has_room(&h->samples, sizeof(fr_finished_round))) {
 		put_bytes(&h->samples, &fr_finished_round, sizeof(fr_finished_round));
 		h->flush_seq = h->seq;
 	}
-	/* The round took what was there at its begin, and perhaps what came later. */
+	/* The round drained all records that were there at its begin, and maybe later ones. */
 	atomic_store_explicit(&h->image->drained_ns, h->since_ns[0], memory_order_release);
-	fr_history_unlock(h);
+	fr_unlock(&h->lock);
 }
 
 void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret)
 {
-	pthread_mutex_lock(&h->lock);
+	fr_lock(&h->lock);
 	*ret = (struct fr_history_stats){
 		.size_bytes = h->size,
 		.used_bytes =
@@ -476,5 +420,5 @@ void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret)
 	};
 	if (!ret->first_ns)
 		ret->first_ns = h->samples.n ? h->samples.first_ns : h->last_ns;
-	pthread_mutex_unlock(&h->lock);
+	fr_unlock(&h->lock);
 }

@@ -1,14 +1,14 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A search of the image by the corruption rules of layout.h. The index is made once: offsets of the frames
- * that are whole, sorted by sequence. Headers are copied out before they are believed.
+ * Searches an image for frames by the rules of docs/design/22, and indexes the valid ones by sequence number.
+ * It copies a header before it checks it.
  */
 #include "history/recover.h"
 #include "history/arena.h"
 #include "history/crc32c.h"
 #include "history/layout.h"
 #include "history/unpack.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -24,34 +24,35 @@ struct fr_recovery {
 	const uint8_t *image;
 	size_t len;
 	struct fr_image_header header; /* a copy; valid where stats.header_ok */
-	struct found *found;
-	size_t n, cap, at;
-	/* What may yet be spent on payload crcs: forged headers must not make the search quadratic. */
-	uint64_t crc_budget;
+	struct fr_buf index;	       /* of struct found */
+	struct found *found;	       /* the index, sorted */
+	size_t n, at;
+	uint64_t crc_budget; /* bytes for payload crcs: forged headers must not make the search quadratic */
 	struct fr_recovery_stats stats;
 };
 
-static bool area_fits(uint64_t offset, uint64_t bytes, uint64_t from, uint64_t to)
+static bool is_area_within(uint64_t offset, uint64_t bytes, uint64_t from, uint64_t to)
 {
 	return offset >= from && offset <= to && bytes <= to - offset && offset % 8 == 0;
 }
 
 /* Rule 1. A truncated image may have lost any part of its log. */
-static bool header_holds(const struct fr_image_header *i)
+static bool is_valid_header(const struct fr_image_header *i)
 {
 	uint32_t crc = fr_crc32c(0, &i->image_bytes,
 		offsetof(struct fr_image_header, open_seq) - offsetof(struct fr_image_header, image_bytes));
 
 	return i->magic == FR_IMAGE_MAGIC && i->version == FR_IMAGE_VERSION && i->constant_crc == crc &&
-	       area_fits(i->sideband_offset, i->sideband_bytes, FR_IMAGE_HEADER_BYTES, i->image_bytes) &&
-	       area_fits(i->samples_offset, i->samples_bytes, i->sideband_offset + i->sideband_bytes,
+	       is_area_within(i->sideband_offset, i->sideband_bytes, FR_IMAGE_HEADER_BYTES, i->image_bytes) &&
+	       is_area_within(i->samples_offset, i->samples_bytes, i->sideband_offset + i->sideband_bytes,
 		       i->image_bytes) &&
-	       area_fits(i->log_offset, i->log_bytes, i->samples_offset + i->samples_bytes, i->image_bytes) &&
+	       is_area_within(
+		       i->log_offset, i->log_bytes, i->samples_offset + i->samples_bytes, i->image_bytes) &&
 	       i->log_offset % FR_FRAME_ALIGN == 0;
 }
 
-/* Rule 2, all but the payload's crc. LEFT: bytes from the header to the log's end. */
-static bool frame_header_holds(const struct fr_frame_header *h, uint64_t left)
+/* Rule 2, without the crc of the payload. LEFT: bytes from the header to the log's end. */
+static bool is_valid_frame_header(const struct fr_frame_header *h, uint64_t left)
 {
 	uint64_t payload = (uint64_t)h->sideband_len + h->samples_len;
 	uint32_t crc = fr_crc32c(0, (const uint8_t *)h + FR_CRC_FROM, sizeof(*h) - FR_CRC_FROM);
@@ -60,22 +61,7 @@ static bool frame_header_holds(const struct fr_frame_header *h, uint64_t left)
 	       h->entry.bytes == fr_arena_need(payload);
 }
 
-static int remember(struct fr_recovery *r, uint64_t seq, uint64_t offset)
-{
-	if (r->n == r->cap) {
-		size_t cap = r->cap ? r->cap * 2 : 256;
-		struct found *grown = reallocarray(r->found, cap, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		r->found = grown;
-		r->cap = cap;
-	}
-	r->found[r->n++] = (struct found){seq, offset};
-	return 0;
-}
-
-/* 0: no frame at OFFSET; else its size. -ENOMEM. */
+/* Index the frame at OFFSET. Returns its size; 0: there is no valid frame; -ENOMEM. */
 static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 {
 	struct fr_frame_header h;
@@ -86,16 +72,14 @@ static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 	if (h.entry.magic != FR_FRAME_MAGIC)
 		return 0;
 	payload = h.sideband_len + h.samples_len;
-	if (!frame_header_holds(&h, end - offset) || payload > r->crc_budget) {
-		r->stats.bad_frames++;
+	r->stats.bad_frames++;
+	if (!is_valid_frame_header(&h, end - offset) || payload > r->crc_budget)
 		return 0;
-	}
 	r->crc_budget -= payload;
-	if (fr_crc32c(0, r->image + offset + sizeof(h), payload) != h.entry.payload_crc) {
-		r->stats.bad_frames++;
+	if (fr_crc32c(0, r->image + offset + sizeof(h), payload) != h.entry.payload_crc)
 		return 0;
-	}
-	q = remember(r, h.entry.seq, offset);
+	r->stats.bad_frames--;
+	q = fr_buf_append(&r->index, &(struct found){h.entry.seq, offset}, sizeof(struct found));
 	return q < 0 ? q : (ssize_t)h.entry.bytes;
 }
 
@@ -113,7 +97,7 @@ static int search(struct fr_recovery *r, uint64_t from, uint64_t end)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_found(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 
@@ -123,21 +107,19 @@ static int compare(const void *a, const void *b)
 }
 
 /* Rule 4. */
-static void put_in_order(struct fr_recovery *r)
+static void sort_index(struct fr_recovery *r)
 {
-	size_t kept = 0;
+	const size_t n = r->index.len / sizeof(*r->found);
 
+	r->found = (struct found *)r->index.data;
+	if (n)
+		qsort(r->found, n, sizeof(*r->found), compare_found);
+	for (size_t i = 0; i < n; i++)
+		if (!r->n || r->found[i].seq != r->found[r->n - 1].seq)
+			r->found[r->n++] = r->found[i];
+	r->stats.frames = r->n;
 	if (r->n)
-		qsort(r->found, r->n, sizeof(*r->found), compare);
-	for (size_t i = 0; i < r->n; i++) {
-		if (kept && r->found[i].seq == r->found[kept - 1].seq)
-			continue;
-		r->found[kept++] = r->found[i];
-	}
-	r->n = kept;
-	r->stats.frames = kept;
-	if (kept)
-		r->stats.gaps = r->found[kept - 1].seq - r->found[0].seq - (kept - 1);
+		r->stats.gaps = r->found[r->n - 1].seq - r->found[0].seq - (r->n - 1);
 }
 
 int fr_recovery_new(const void *image, size_t len, struct fr_recovery **ret)
@@ -153,7 +135,7 @@ int fr_recovery_new(const void *image, size_t len, struct fr_recovery **ret)
 	r->crc_budget = 2 * (uint64_t)len;
 	if (len >= sizeof(r->header)) {
 		memcpy(&r->header, image, sizeof(r->header));
-		r->stats.header_ok = header_holds(&r->header);
+		r->stats.header_ok = is_valid_header(&r->header);
 	}
 	if (r->stats.header_ok) {
 		from = r->header.log_offset;
@@ -162,7 +144,7 @@ int fr_recovery_new(const void *image, size_t len, struct fr_recovery **ret)
 	q = search(r, from, end);
 	if (q < 0)
 		return q;
-	put_in_order(r);
+	sort_index(r);
 	*ret = TAKE_PTR(r);
 	return 0;
 }
@@ -171,7 +153,7 @@ struct fr_recovery *fr_recovery_free(struct fr_recovery *r)
 {
 	if (!r)
 		return NULL;
-	free(r->found);
+	fr_buf_deinit(&r->index);
 	free(r);
 	return NULL;
 }
@@ -184,8 +166,8 @@ int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret)
 	return 1;
 }
 
-/* What lies below the mark and in the image, up to its last whole record. */
-static size_t whole_records(const struct fr_recovery *r, uint64_t offset, uint64_t bytes, uint64_t fill)
+/* Bytes of whole records in a section of the open chunk, as far as the image has it. */
+static size_t measure_records(const struct fr_recovery *r, uint64_t offset, uint64_t bytes, uint64_t fill)
 {
 	struct fr_section_iter it;
 
@@ -205,9 +187,9 @@ void fr_recovery_open_chunk(const struct fr_recovery *r, struct fr_recovered_ope
 	*ret = (struct fr_recovered_open){0};
 	if (!r->stats.header_ok || (r->n && r->found[r->n - 1].seq >= i->open_seq))
 		return;
-	ret->sideband_len = whole_records(r, i->sideband_offset, i->sideband_bytes, i->sideband_fill);
+	ret->sideband_len = measure_records(r, i->sideband_offset, i->sideband_bytes, i->sideband_fill);
 	ret->sideband = ret->sideband_len ? r->image + i->sideband_offset : NULL;
-	ret->samples_len = whole_records(r, i->samples_offset, i->samples_bytes, i->samples_fill);
+	ret->samples_len = measure_records(r, i->samples_offset, i->samples_bytes, i->samples_fill);
 	ret->samples = ret->samples_len ? r->image + i->samples_offset : NULL;
 }
 

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A ring of another size, without both in full and without a pause.
+ * Changes the size of a ring, without a pause and without the memory of both (docs/design/23).
  *
- *     from   │░░░░░░ given back ░░░░░░│ tail ──▶ … ──▶ head ──▶ open chunk │   is recorded to
+ *     from   │░░░░░░ given back ░░░░░░│ tail ──▶ … ──▶ head ──▶ open chunk │   records are appended here
  *                                        │ moved, oldest first
  *     to     │ tail ──▶ … ──▶ head │◄────┘                                     grows page by page
- *
- * First what is too much leaves the old ring, as ever. Then its frames move, oldest first, in slices: copied,
- * then the pages where they lay go back to the machine, and then the old ring may use the room. At last
- * little is left, and between two rounds that and the open chunk are moved: the new ring is recorded to.
- *
- * What was moved is older than all that the old ring has, and what leaves for good leaves the new one. So the
- * old one evicts nothing meanwhile: its frames count as pinned. At every instant the frames of both, by their
- * numbers, are one run without a gap, and one open chunk counts: who finds both after a kill moves the rest.
  */
 #include "history/internal.h"
 #include "base/cleanup.h"
@@ -24,17 +16,17 @@
 #include <stdlib.h>
 
 #define SLICE (4ULL << 20)
-#define CUT_MAX (1ULL << 20) /* of frames, between two rounds */
-#define LEAD (16ULL << 20)   /* of the new ring there is when it is recorded to */
-#define REST (64ULL << 20)
+#define FINISH_MAX (1ULL << 20)	   /* bytes of frames that finish() moves */
+#define LEAD (16ULL << 20)	   /* bytes behind the head that are populated before finish() */
+#define POPULATE_MAX (64ULL << 20) /* bytes of one fr_resize_populate() */
 #define VIEWS 64u
 
 struct fr_resize {
 	struct fr_history *from, *to;
 	uint64_t evicted_before;
-	uint64_t populated; /* of what the new ring takes when it is recorded to */
+	uint64_t populated; /* bytes of the new ring, after finish() */
 	bool moving, finished, populate;
-	bool has_all; /* the new one, its open chunk, too */
+	bool has_all; /* the new ring has all frames and the open chunk */
 };
 
 static uint64_t oldest_seq(const struct fr_history *h)
@@ -42,33 +34,34 @@ static uint64_t oldest_seq(const struct fr_history *h)
 	uint64_t position = h->arena.tail;
 	struct fr_frame f;
 
-	return fr_arena_step(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
+	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
 }
 
-/* Frames that were evicted or moved, and whose bytes are left in some page, count no more. */
+/* Recovery ignores frames before SEQ: evicted or moved ones whose bytes are still in some page. */
 static void set_moved(struct fr_history *from, uint64_t seq)
 {
 	atomic_store_explicit(&from->image->moved_seq, seq, memory_order_release);
 }
 
-/* FROM's lock is held, or nobody else is there yet. */
+/* From now on FROM evicts nothing: all its frames count as pinned. The lock is held, or no other thread has
+   FROM yet. */
 static void begin_to_move(struct fr_resize *z)
 {
-	z->from->arena.pinned_from = 0; /* whatever its position, the oldest is past it */
+	z->from->arena.pinned_from = 0;
 	set_moved(z->from, oldest_seq(z->from));
 	z->moving = true;
 }
 
-static int start(struct fr_history *from, struct fr_history *to, struct fr_resize **ret)
+static int make_resize(struct fr_history *from, struct fr_history *to, struct fr_resize **ret)
 {
 	struct fr_resize *z = calloc(1, sizeof(*z));
 
 	if (!z)
 		return -ENOMEM;
 	*z = (struct fr_resize){.from = from, .to = to, .populate = from->config.populate};
-	pthread_mutex_lock(&from->lock);
+	fr_lock(&from->lock);
 	z->evicted_before = from->arena.frames_evicted;
-	pthread_mutex_unlock(&from->lock);
+	fr_unlock(&from->lock);
 	*ret = z;
 	return 0;
 }
@@ -80,9 +73,9 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	bool is_read;
 	int r;
 
-	pthread_mutex_lock(&h->lock);
+	fr_lock(&h->lock);
 	is_read = h->snapshots;
-	pthread_mutex_unlock(&h->lock);
+	fr_unlock(&h->lock);
 	if (is_read)
 		return fr_fail(d, -EBUSY, "try again when the dump is written",
 			"the ring cannot change its size while a dump is made of it");
@@ -93,7 +86,7 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 		return r;
 	r = fr_history_populate(to, 0, to->image->log_offset);
 	if (r >= 0)
-		r = start(h, to, ret);
+		r = make_resize(h, to, ret);
 	if (r < 0) {
 		fr_history_free(to);
 		return fr_fail_errno(d, r, NULL, "cannot make a ring of another size");
@@ -101,15 +94,15 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	return 0;
 }
 
-/* The frames that a kill left in both. */
-static void leave_moved(struct fr_history *from, uint64_t seq)
+/* A kill may have left frames in both rings. */
+static void forget_moved(struct fr_history *from, uint64_t seq)
 {
 	struct fr_arena *a = &from->arena;
 	uint64_t position = a->tail;
 	struct fr_frame f;
 
-	while (fr_arena_step(a, &position, a->head, &f) && f.seq < seq)
-		fr_arena_leave(a, &f, 1, position);
+	while (fr_arena_next(a, &position, a->head, &f) && f.seq < seq)
+		fr_arena_forget(a, &f, 1, position);
 }
 
 int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_resize **ret)
@@ -118,18 +111,18 @@ int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_r
 	bool has_all;
 	int r;
 
-	leave_moved(from, to->seq);
+	forget_moved(from, to->seq);
 	has_all = from->arena.frames == 0 && (!from_is_open || to->seq > from->seq);
 	if (!has_all && to->arena.frames && oldest_seq(from) != to->seq)
 		return -EBADMSG;
-	r = start(from, to, ret);
+	r = make_resize(from, to, ret);
 	if (r < 0)
 		return r;
 	(*ret)->populate = true;
 	(*ret)->has_all = has_all;
 	if (has_all)
 		return 0;
-	/* The same one, of which FROM has all. */
+	/* TO has a part of the open chunk, FROM has all of it. */
 	fr_open_section_clear(&to->samples);
 	fr_open_section_clear(&to->sideband);
 	begin_to_move(*ret);
@@ -141,7 +134,7 @@ int fr_resize_fd(const struct fr_resize *z)
 	return z->to->fd;
 }
 
-/* The pages that lie in [FROM, TO), as a whole. */
+/* Give the machine back the pages that are within the positions [FROM, TO). */
 static void punch(struct fr_history *h, uint64_t from, uint64_t to)
 {
 	const struct fr_arena *a = &h->arena;
@@ -159,8 +152,8 @@ static void punch(struct fr_history *h, uint64_t from, uint64_t to)
 	}
 }
 
-/* What will not fit leaves as ever, some of it at a time. The lock is held until its pages are gone: the next
-   append may be given the room. */
+/* Evict some of the frames that do not fit into the new ring. The lock is held until their pages are gone:
+   the next append may use the room. */
 static void evict_some(struct fr_resize *z)
 {
 	struct fr_history *from = z->from;
@@ -168,24 +161,24 @@ static void evict_some(struct fr_resize *z)
 	const uint64_t most = z->to->arena.bytes - z->to->arena.reserve;
 	uint64_t begin;
 
-	pthread_mutex_lock(&from->lock);
+	fr_lock(&from->lock);
 	begin = a->tail;
 	while (fr_arena_used(a) > most && a->tail - begin < SLICE && fr_arena_evict_to(a, a->tail + 1))
 		;
 	punch(from, begin, a->tail);
 	if (fr_arena_used(a) <= most || a->frames == 0)
 		begin_to_move(z);
-	pthread_mutex_unlock(&from->lock);
+	fr_unlock(&from->lock);
 }
 
-/* One that is larger than the new ring leaves like all before it. */
-static void put(struct fr_history *to, const struct fr_frame *f)
+/* Append F to TO. A frame that is larger than the new ring counts as evicted. */
+static void put_frame(struct fr_history *to, const struct fr_frame *f)
 {
 	struct fr_arena *a = &to->arena;
 
-	if (fr_arena_make_room(a, fr_frame_need(f), to->hold_back)) {
+	if (fr_arena_make_room(a, fr_frame_need(f), to->sideband_reserve)) {
 		fr_arena_put(a, f);
-		fr_history_note_frame(to, f);
+		fr_history_count_frame(to, f);
 		return;
 	}
 	if (a->evicted)
@@ -194,23 +187,23 @@ static void put(struct fr_history *to, const struct fr_frame *f)
 	a->samples_evicted += f->n_samples;
 }
 
-/* The next frames to move: their number. They stay where they are until fr_arena_leave(). */
-static unsigned look(struct fr_history *from, struct fr_frame views[static VIEWS], uint64_t *ret_begin,
+/* View the next frames to move. Returns their number. They stay valid until fr_arena_forget(). */
+static unsigned view_frames(struct fr_history *from, struct fr_frame views[static VIEWS], uint64_t *ret_begin,
 	uint64_t *ret_end, uint64_t *ret_left)
 {
 	const struct fr_arena *a = &from->arena;
 	unsigned n = 0;
 
-	pthread_mutex_lock(&from->lock);
+	fr_lock(&from->lock);
 	*ret_begin = *ret_end = a->tail;
 	*ret_left = fr_arena_used(a);
-	while (n < VIEWS && *ret_end - *ret_begin < SLICE && fr_arena_step(a, ret_end, a->head, &views[n]))
+	while (n < VIEWS && *ret_end - *ret_begin < SLICE && fr_arena_next(a, ret_end, a->head, &views[n]))
 		n++;
-	pthread_mutex_unlock(&from->lock);
+	fr_unlock(&from->lock);
 	return n;
 }
 
-static void take_lead(struct fr_resize *z)
+static void populate_lead(struct fr_resize *z)
 {
 	const struct fr_arena *a = &z->to->arena;
 	uint64_t offset = a->head % a->bytes / FR_HISTORY_PAGE * FR_HISTORY_PAGE;
@@ -230,41 +223,41 @@ int fr_resize_step(struct fr_resize *z)
 		evict_some(z);
 		return 1;
 	}
-	n = look(z->from, views, &begin, &end, &left);
-	if (n == 0 || left <= CUT_MAX) {
-		take_lead(z);
+	n = view_frames(z->from, views, &begin, &end, &left);
+	if (n == 0 || left <= FINISH_MAX) {
+		populate_lead(z);
 		return 0;
 	}
 	for (unsigned i = 0; i < n; i++)
-		put(z->to, &views[i]);
+		put_frame(z->to, &views[i]);
 	set_moved(z->from, views[n - 1].seq + 1);
 	punch(z->from, begin, end);
-	pthread_mutex_lock(&z->from->lock);
-	fr_arena_leave(&z->from->arena, views, n, end);
-	pthread_mutex_unlock(&z->from->lock);
+	fr_lock(&z->from->lock);
+	fr_arena_forget(&z->from->arena, views, n, end);
+	fr_unlock(&z->from->lock);
 	return 1;
 }
 
-static void move_rest(struct fr_resize *z)
+static void move_last_frames(struct fr_resize *z)
 {
 	struct fr_frame views[VIEWS];
 	uint64_t begin, end, left;
 	unsigned n;
 
-	while ((n = look(z->from, views, &begin, &end, &left)) > 0) {
+	while ((n = view_frames(z->from, views, &begin, &end, &left)) > 0) {
 		for (unsigned i = 0; i < n; i++)
-			put(z->to, &views[i]);
-		fr_arena_leave(&z->from->arena, views, n, end);
+			put_frame(z->to, &views[i]);
+		fr_arena_forget(&z->from->arena, views, n, end);
 	}
 }
 
-static void carry_over(struct fr_history *to, const struct fr_history *from)
+static void continue_counters(struct fr_history *to, const struct fr_history *from)
 {
 	to->arena.frames_evicted += from->arena.frames_evicted;
 	to->arena.samples_evicted += from->arena.samples_evicted;
 	to->since_ns[0] = from->since_ns[0];
 	to->since_ns[1] = from->since_ns[1];
-	to->hold_ns = from->hold_ns;
+	to->frozen_ns = from->frozen_ns;
 	to->last_ns = FR_MAX(to->last_ns, from->last_ns);
 	to->chunks_dropped = from->chunks_dropped;
 	to->samples_dropped = from->samples_dropped;
@@ -272,7 +265,7 @@ static void carry_over(struct fr_history *to, const struct fr_history *from)
 	to->compress_ns += from->compress_ns;
 }
 
-struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *what)
+struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *ret_adopted)
 {
 	struct fr_history *from = z->from, *to = z->to;
 	const struct fr_open_chunk open = {
@@ -283,26 +276,26 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 	};
 
 	if (!z->has_all) {
-		move_rest(z);
+		move_last_frames(z);
 		fr_history_take_open_chunk(to, &open);
-		/* Only now: the open chunk may have become several, and the newest rounds allow none of them
-		   a younger low watermark than it had. */
-		carry_over(to, from);
-		fr_history_begin_rounds_anew(to);
-		/* It is in both for a moment, and counts where it was. */
+		/* After that: the open chunk may have become several chunks, and the newest rounds must not
+		   give them a younger low watermark than it had. */
+		continue_counters(to, from);
+		fr_history_restart_rounds(to);
+		/* For a moment both rings have the open chunk. A resume takes that of FROM. */
 		fr_open_section_clear(&from->sideband);
 		fr_open_section_clear(&from->samples);
 	}
 	to->config.populate = z->populate;
 	z->finished = true;
-	fr_history_tell(to, to->arena.frames_evicted - z->evicted_before, false, what);
+	fr_history_describe(to, to->arena.frames_evicted - z->evicted_before, false, ret_adopted);
 	return to;
 }
 
-int fr_resize_rest(struct fr_resize *z)
+int fr_resize_populate(struct fr_resize *z)
 {
 	struct fr_history *to = z->to;
-	uint64_t len = FR_MIN(REST, to->size - z->populated);
+	uint64_t len = FR_MIN(POPULATE_MAX, to->size - z->populated);
 	int r;
 
 	z->from = fr_history_free(z->from);
@@ -322,26 +315,4 @@ struct fr_resize *fr_resize_free(struct fr_resize *z)
 		fr_history_free(z->to);
 	free(z);
 	return NULL;
-}
-
-int fr_history_resize(
-	struct fr_history **h, uint64_t size_bytes, struct fr_history_adopted *what, struct fr_diag *d)
-{
-	struct fr_resize *z = NULL;
-	int r;
-
-	if (fr_history_whole_pages(size_bytes) == (*h)->size) {
-		fr_history_tell(*h, 0, true, what);
-		return 0;
-	}
-	r = fr_resize_begin(*h, size_bytes, &z, d);
-	if (!z)
-		return r;
-	while (fr_resize_step(z) > 0)
-		;
-	*h = fr_resize_finish(z, what);
-	while (fr_resize_rest(z) > 0)
-		;
-	fr_resize_free(z);
-	return 0;
 }

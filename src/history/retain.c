@@ -1,16 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A snapshot retained: a range of the log that the ring goes around.
+ * Retained snapshots: the ring goes around a range of its log (docs/design/24).
  *
  *     offset 0                                                        bytes
  *     │ newest ──▶ head │ free │ retained: frames that are evicted, but   │ tail ──▶ … │
- *     │                 │      │ whose bytes stay                      │            │
- *
- * For the ring the frames are as evictable as any: when the tail has passed them they are gone, the process
- * model has moved on, and the log is shorter by their bytes. For the retained snapshot they are views, taken
- * while they were pinned, onto bytes that nobody writes. The one header that is overwritten, with the pad
- * that leads over the hole, is not needed for that.
+ *     │                 │      │ keep their bytes                         │            │
  */
 #include "history/internal.h"
 #include "base/cleanup.h"
@@ -19,69 +13,43 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define BYTES_MAX (2ULL << 30) /* a pad's length has 32 bits */
+#define BYTES_MAX (2ULL << 30) /* the length of a pad has 32 bits */
 
-struct view {
-	struct fr_frame frame;
-	uint64_t end; /* position behind it */
-};
-
-struct fr_retained {
-	size_t n, at;
-	struct view views[];
-};
-
-bool fr_retained_next(struct fr_retained *retained, struct fr_frame *ret)
-{
-	if (retained->at == retained->n)
-		return false;
-	*ret = retained->views[retained->at++].frame;
-	return true;
-}
-
-void fr_retained_rewind(struct fr_retained *retained)
-{
-	retained->at = 0;
-}
-
-/* A frame that was evicted and not overwritten would be found after a crash, with a gap behind it. */
-static void wipe(const struct view *v)
-{
-	struct fr_frame_header *h = (struct fr_frame_header *)(uintptr_t)v->frame.sideband - 1;
-
-	if (atomic_load_explicit(&h->entry.magic, memory_order_relaxed) == FR_FRAME_MAGIC)
-		atomic_store_explicit(&h->entry.magic, 0, memory_order_release);
-}
-
-struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_arena *a)
+struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_history *h)
 {
 	if (!retained)
 		return NULL;
-	for (size_t i = 0; i < retained->n; i++)
-		if (retained->views[i].end <= a->tail)
-			wipe(&retained->views[i]);
-	fr_arena_fill_holes(a);
+	/* After a crash, recovery would find evicted frames that nobody overwrote, with a gap behind them. A
+	   pad may have replaced the first header. */
+	for (size_t i = 0; i < retained->n; i++) {
+		struct fr_frame_header *f =
+			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;
+
+		if (retained->views[i].end <= h->arena.tail && f->entry.magic == FR_FRAME_MAGIC)
+			fr_entry_wipe(&f->entry);
+	}
+	fr_arena_unprotect(&h->arena);
 	free(retained);
 	return NULL;
 }
 
-/* What the ring can do without: it needs its reserve, and room for frames that do not fit around the hole. */
-static uint64_t most_bytes(const struct fr_arena *a)
+/* The ring needs the rest: its reserve, and room for frames that do not fit around the hole. */
+static uint64_t max_bytes(const struct fr_arena *a)
 {
 	uint64_t most = FR_MIN(a->bytes / 2, BYTES_MAX);
 
 	return a->bytes > 3 * a->reserve ? FR_MIN(most, a->bytes - 3 * a->reserve) : 0;
 }
 
-/* The first frame from which on all frames up to the end fit into MOST bytes; how many they are. */
-static uint64_t first_that_fits(const struct fr_snapshot *s, uint64_t most, size_t *ret_n)
+/* Find the newest frames that fit into MOST bytes. Returns the position of the first, and their number. */
+static uint64_t find_first_that_fits(const struct fr_snapshot *s, uint64_t most, size_t *ret_n)
 {
 	const struct fr_arena *a = &s->history->arena;
 	uint64_t position = FR_MAX(s->start, a->tail), from = s->end;
 	struct fr_frame frame;
 	size_t n = 0;
 
-	for (uint64_t at = position; fr_arena_step(a, &position, s->end, &frame); at = position) {
+	for (uint64_t at = position; fr_arena_next(a, &position, s->end, &frame); at = position) {
 		if (s->end - at > most)
 			continue;
 		from = n == 0 ? at : from;
@@ -91,7 +59,7 @@ static uint64_t first_that_fits(const struct fr_snapshot *s, uint64_t most, size
 	return from;
 }
 
-static struct fr_retained *take_views(
+static struct fr_retained *make_views(
 	const struct fr_snapshot *s, uint64_t from, size_t n, uint64_t *ret_samples)
 {
 	struct fr_retained *retained = malloc(sizeof(*retained) + n * sizeof(retained->views[0]));
@@ -101,17 +69,16 @@ static struct fr_retained *take_views(
 	retained->n = retained->at = 0;
 	*ret_samples = 0;
 	for (uint64_t at = from; retained->n < n; retained->n++) {
-		struct view *v = &retained->views[retained->n];
+		struct fr_retained_view *v = &retained->views[retained->n];
 
-		(void)fr_arena_step(&s->history->arena, &at, s->end, &v->frame);
+		(void)fr_arena_next(&s->history->arena, &at, s->end, &v->frame);
 		v->end = at;
 		*ret_samples += v->frame.n_samples;
 	}
 	return retained;
 }
 
-/* Lock held. */
-static int retain(struct fr_snapshot *s, uint64_t *ret_lost)
+static int retain(struct fr_snapshot *s, uint64_t *ret_lost) FR_REQUIRES(s->history->lock)
 {
 	struct fr_arena *a = &s->history->arena;
 	uint64_t from, samples;
@@ -119,17 +86,17 @@ static int retain(struct fr_snapshot *s, uint64_t *ret_lost)
 
 	if (a->n_holes)
 		return -EBUSY;
-	from = first_that_fits(s, most_bytes(a), &n);
+	from = find_first_that_fits(s, max_bytes(a), &n);
 	if (n == 0)
 		return 1;
 	s->pinned = from;
 	fr_snapshots_update_pins(s->history);
 	if (!fr_arena_evict_to(a, from))
 		return -EBUSY;
-	s->retained = take_views(s, from, n, &samples);
+	s->retained = make_views(s, from, n, &samples);
 	if (!s->retained)
 		return -ENOMEM;
-	fr_arena_go_around(a, from, s->end);
+	fr_arena_protect(a, from, s->end);
 	*ret_lost = s->samples - samples;
 	s->frames = n;
 	s->start = s->at = from;
@@ -138,7 +105,7 @@ static int retain(struct fr_snapshot *s, uint64_t *ret_lost)
 	return 0;
 }
 
-uint64_t fr_snapshot_only_here(struct fr_snapshot *s)
+uint64_t fr_snapshot_evicted_samples(struct fr_snapshot *s)
 {
 	uint64_t samples = 0;
 
@@ -146,21 +113,20 @@ uint64_t fr_snapshot_only_here(struct fr_snapshot *s)
 	for (size_t i = 0; s->retained && i < s->retained->n; i++)
 		if (s->retained->views[i].end <= s->history->arena.tail)
 			samples += s->retained->views[i].frame.n_samples;
-	fr_history_unlock(s->history);
+	fr_unlock(&s->history->lock);
 	return samples;
 }
 
 int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost)
 {
-	struct fr_history *h = s->history;
 	int r;
 
-	fr_history_lock(h);
+	fr_history_lock(s->history);
 	r = retain(s, ret_lost);
 	if (r != 0) {
 		s->pinned = UINT64_MAX;
-		fr_snapshots_update_pins(h);
+		fr_snapshots_update_pins(s->history);
 	}
-	fr_history_unlock(h);
+	fr_unlock(&s->history->lock);
 	return r;
 }

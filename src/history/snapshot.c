@@ -1,9 +1,8 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
-
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Snapshots: positions in the log that hold eviction back. Frame bytes are read without the lock: between the
- * call that pins them and the one that unpins them nobody writes there, and the lock, taken by both sides for
- * those calls, orders the accesses.
+ * Snapshots: positions in the log that stop eviction. A reader needs no lock for the bytes of its frames: no
+ * thread writes there between the calls that pin and unpin them, and the lock of these calls orders the
+ * accesses.
  */
 #include "history/internal.h"
 
@@ -20,7 +19,7 @@ void fr_snapshots_update_pins(struct fr_history *h)
 	h->arena.pinned_from = from;
 }
 
-uint64_t fr_snapshots_pinned_bytes(const struct fr_history *h)
+uint64_t fr_snapshots_pinned_bytes(struct fr_history *h)
 {
 	uint64_t end = 0;
 
@@ -33,12 +32,12 @@ uint64_t fr_snapshots_pinned_bytes(const struct fr_history *h)
 	return end;
 }
 
-uint64_t fr_history_oldest_low_watermark(const struct fr_history *h)
+uint64_t fr_history_oldest_low_watermark(struct fr_history *h)
 {
 	uint64_t position = h->arena.tail;
 	struct fr_frame frame;
 
-	return fr_arena_step(&h->arena, &position, h->arena.head, &frame) ? frame.low_watermark_ns
+	return fr_arena_next(&h->arena, &position, h->arena.head, &frame) ? frame.low_watermark_ns
 									  : h->low_watermark_ns;
 }
 
@@ -49,7 +48,7 @@ int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret)
 	if (!s)
 		return -ENOMEM;
 	s->history = h;
-	pthread_mutex_lock(&h->lock);
+	fr_lock(&h->lock);
 	s->start = s->at = h->arena.tail;
 	s->end = h->arena.head;
 	s->pinned = h->arena.frames ? s->start : UINT64_MAX;
@@ -59,17 +58,17 @@ int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret)
 	s->next = h->snapshots;
 	h->snapshots = s;
 	fr_snapshots_update_pins(h);
-	pthread_mutex_unlock(&h->lock);
+	fr_unlock(&h->lock);
 	*ret = s;
 	return 0;
 }
 
 static void set_pinned(struct fr_snapshot *s, uint64_t pinned)
 {
-	pthread_mutex_lock(&s->history->lock);
+	fr_lock(&s->history->lock);
 	s->pinned = pinned;
 	fr_snapshots_update_pins(s->history);
-	pthread_mutex_unlock(&s->history->lock);
+	fr_unlock(&s->history->lock);
 }
 
 void fr_snapshot_unpin(struct fr_snapshot *s)
@@ -82,9 +81,13 @@ int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret)
 	uint64_t from = s->at;
 	bool more;
 
-	if (s->retained)
-		return fr_retained_next(s->retained, ret);
-	more = fr_arena_step(&s->history->arena, &s->at, s->end, ret);
+	if (s->retained) {
+		more = s->retained->at < s->retained->n;
+		if (more)
+			*ret = s->retained->views[s->retained->at++].frame;
+		return more;
+	}
+	more = fr_arena_next(&s->history->arena, &s->at, s->end, ret);
 
 	if (!s->keep && s->pinned != UINT64_MAX)
 		set_pinned(s, more ? from : UINT64_MAX);
@@ -100,10 +103,10 @@ void fr_snapshot_rewind(struct fr_snapshot *s)
 {
 	s->at = s->start;
 	if (s->retained)
-		fr_retained_rewind(s->retained);
+		s->retained->at = 0;
 }
 
-void fr_snapshot_bounds(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes)
+void fr_snapshot_size(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes)
 {
 	*ret_frames = s->frames;
 	*ret_bytes = s->end - s->start;
@@ -116,20 +119,19 @@ uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s)
 
 struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s)
 {
+	struct fr_snapshot **at;
 	struct fr_history *h;
 
 	if (!s)
 		return NULL;
 	h = s->history;
-	pthread_mutex_lock(&h->lock);
-	for (struct fr_snapshot **at = &h->snapshots; *at; at = &(*at)->next)
-		if (*at == s) {
-			*at = s->next;
-			break;
-		}
-	s->retained = fr_retained_free(s->retained, &h->arena);
+	fr_lock(&h->lock);
+	for (at = &h->snapshots; *at != s; at = &(*at)->next)
+		;
+	*at = s->next;
+	s->retained = fr_retained_free(s->retained, h);
 	fr_snapshots_update_pins(h);
-	pthread_mutex_unlock(&h->lock);
+	fr_unlock(&h->lock);
 	free(s);
 	return NULL;
 }

@@ -1,45 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "history/unpack.h"
-#include "base/cleanup.h"
 #include "perfdata/record.h"
 
 #include <errno.h>
 #include <string.h>
 #include <zstd.h>
 
-struct fr_unpack {
-	ZSTD_DCtx *dctx;
-};
+/* struct fr_unpack is zstd's context under another name, so that users need no header of zstd. */
 
 int fr_unpack_new(struct fr_unpack **ret)
 {
-	_cleanup_free_ struct fr_unpack *u = calloc(1, sizeof(*u));
-
-	if (!u)
-		return -ENOMEM;
-	u->dctx = ZSTD_createDCtx();
-	if (!u->dctx)
-		return -ENOMEM;
-	*ret = TAKE_PTR(u);
-	return 0;
+	*ret = (struct fr_unpack *)ZSTD_createDCtx();
+	return *ret ? 0 : -ENOMEM;
 }
 
 struct fr_unpack *fr_unpack_free(struct fr_unpack *u)
 {
-	if (!u)
-		return NULL;
-	ZSTD_freeDCtx(u->dctx);
-	free(u);
+	ZSTD_freeDCtx((ZSTD_DCtx *)u);
 	return NULL;
 }
 
-ssize_t fr_section_open(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap)
+ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap)
 {
 	size_t n;
 
 	if (len == 0)
 		return 0;
-	n = ZSTD_decompressDCtx(u->dctx, dst, cap, zstd, len);
+	n = ZSTD_decompressDCtx((ZSTD_DCtx *)u, dst, cap, zstd, len);
 	return ZSTD_isError(n) ? -EBADMSG : (ssize_t)n;
 }
 
@@ -47,14 +34,15 @@ const struct perf_event_header *fr_section_next(struct fr_section_iter *it)
 {
 	const struct perf_event_header *record = (const void *)it->at;
 
-	/* What may have any length is no record of a ring, and would leave the next one unaligned. */
+	/* Records of a ring have a multiple of 8 bytes. Any other would leave the next one unaligned. */
 	if (!fr_record_is_whole(record, (size_t)(it->end - it->at)) || record->size % 8)
 		return NULL;
 	it->at += record->size;
 	return record;
 }
 
-static bool keeps(const struct perf_event_header *record, uint64_t from_ns, uint64_t to_ns, bool drop_rounds)
+static bool must_keep(
+	const struct perf_event_header *record, uint64_t from_ns, uint64_t to_ns, bool drop_rounds)
 {
 	uint64_t t = fr_record_time(record);
 
@@ -63,7 +51,7 @@ static bool keeps(const struct perf_event_header *record, uint64_t from_ns, uint
 	return t >= from_ns && t <= to_ns;
 }
 
-static void count_kept(struct fr_section_kept *kept, const struct perf_event_header *record)
+void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record)
 {
 	uint64_t t = fr_record_time(record);
 
@@ -87,10 +75,9 @@ ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t 
 	while ((record = fr_section_next(&it))) {
 		size_t size = record->size;
 
-		if (!keeps(record, from_ns, to_ns, drop_rounds))
+		if (!must_keep(record, from_ns, to_ns, drop_rounds))
 			continue;
-		count_kept(&kept, record);
-		/* OUT never passes the record, which is read for the last time here. */
+		fr_section_count(&kept, record);
 		if (out != (const uint8_t *)record)
 			memmove(out, record, size);
 		out += size;

@@ -17,7 +17,7 @@ int jit_code_add(struct jit_code *c, const struct jit_symbol *s, const char *nam
 	int r;
 
 	if (c->n == JIT_SYMBOLS_MAX) {
-		c->cut = true;
+		c->truncated = true;
 		return 1;
 	}
 	if (c->n == c->cap) {
@@ -29,7 +29,7 @@ int jit_code_add(struct jit_code *c, const struct jit_symbol *s, const char *nam
 		c->v = v;
 		c->cap = cap;
 	}
-	/* Offset 0 is the empty name, as in a string table. */
+	/* Offset 0 is the empty name, as in an ELF string table. */
 	r = c->names.len ? 0 : fr_buf_append_zero(&c->names, 1);
 	if (r == 0)
 		r = fr_buf_reserve(&c->names, JIT_NAME_MAX + 1);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
- * A map record of anonymous memory covers whatever a reader knew of at that place: so our records follow each
- * of them, with the same time and behind it in the file. Functions of a jitdump come one by one as well, each
- * at the time at which it was written, so that of two at one address each has its own samples.
+ * For a reader, a map record of anonymous memory replaces older maps of that memory. So our record follows
+ * each of them, with the same time. A function of a jitdump also gets a record at its own time, so that two
+ * functions at one address have their own samples.
  */
 
 #include "jit/jit.h"
@@ -12,40 +11,39 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "sideband/emit.h"
+#include "sideband/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* uthash's way out of an allocation that fails. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-/* Of one dump. */
+/* Bounds for one dump. */
 #define PROCESSES_MAX 4096u
 #define TEXT 0x1000u
 
 struct process {
 	UT_hash_handle hh;
 	pid_t pid;
-	struct jit_user *user; /* whose share it takes of */
-	bool looked_for_map;
-	uint64_t looked_until_ns; /* and how long the process that it was found for was PID */
+	struct jit_user *user; /* who pays for it */
+	bool map_was_read;
+	uint64_t map_until_ns; /* the end of the process whose perf map was read */
 	struct jit_source *sources;
 };
 
 struct fr_jit {
-	int dirfd, objects_fd; /* the latter -1: not made yet */
+	int dirfd, objects_fd; /* objects_fd -1: not created yet */
 	char *directory, *name;
 	gid_t gid;
-	struct fr_jit_held *held;
+	struct fr_jit_open_files *open_files;
 	struct process *processes;
 	struct jit_shares shares;
-	bool left_out; /* something was not looked for: too many processes, or a share was used up */
+	bool left_out; /* a process was left out: too many processes, or a share was used up */
 	struct fr_jit_stats stats;
 };
 
@@ -60,7 +58,7 @@ int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret)
 		.directory = strdup(config->directory),
 		.name = strdup(config->name),
 		.gid = config->gid,
-		.held = config->held};
+		.open_files = config->open_files};
 	jit_shares_init(&j->shares);
 	if (!j->directory || !j->name) {
 		fr_jit_free(j);
@@ -70,62 +68,52 @@ int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret)
 	return 0;
 }
 
+static void free_process(struct process *p)
+{
+	while (p->sources) {
+		struct jit_source *next = p->sources->next;
+
+		jit_source_free(p->sources);
+		p->sources = next;
+	}
+	free(p);
+}
+
 struct fr_jit *fr_jit_free(struct fr_jit *j)
 {
-	struct process *p, *next;
-
 	if (!j)
 		return NULL;
-	HASH_ITER (hh, j->processes, p, next) {
-		struct jit_source *s = p->sources;
-
-		while (s) {
-			struct jit_source *after = s->next;
-
-			jit_source_free(s);
-			s = after;
-		}
-		HASH_DEL(j->processes, p);
-		free(p);
-	}
+	FR_HASH_CLEAR(j->processes, free_process);
 	jit_shares_deinit(&j->shares);
-	if (j->objects_fd >= 0)
-		close(j->objects_fd);
+	fr_closep(&j->objects_fd);
 	free(j->directory);
 	free(j->name);
 	free(j);
 	return NULL;
 }
 
-static uid_t user_of(struct fr_jit *j, pid_t pid, uint64_t time_ns)
+static uid_t find_user(struct fr_jit *j, pid_t pid, uint64_t time_ns)
 {
-	struct fr_jit_held_file file;
+	struct fr_jit_open_file file;
 
-	if (!j->held || fr_jit_held_find(j->held, pid, time_ns, &file) < 0)
+	if (!j->open_files || fr_jit_open_files_find(j->open_files, pid, time_ns, &file) < 0)
 		return jit_user_of(pid);
 	close(file.fd);
 	return file.uid;
 }
 
-/* NULL: no memory, or more processes than we look at. */
-static struct process *process_of(struct fr_jit *j, pid_t pid, uint64_t time_ns)
+/* NULL: no memory, or too many processes. */
+static struct process *find_or_add_process(struct fr_jit *j, pid_t pid, uint64_t time_ns)
 {
-	struct process *p;
+	struct process *p = FR_HASH_FIND(j->processes, pid, pid);
+	struct jit_user *user;
 
-	HASH_FIND(hh, j->processes, &pid, sizeof(pid), p);
 	if (p || HASH_COUNT(j->processes) >= PROCESSES_MAX)
 		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->pid = pid;
-	p->user = jit_share_of(&j->shares, user_of(j, pid, time_ns));
-	if (p->user)
-		HASH_ADD(hh, j->processes, pid, sizeof(p->pid), p);
-	if (!p->user || !p->hh.tbl) {
-		free(p);
-		return NULL;
-	}
+	user = jit_share_find(&j->shares, find_user(j, pid, time_ns));
+	p = user ? FR_HASH_NEW(j->processes, pid, pid) : NULL;
+	if (p)
+		p->user = user;
 	return p;
 }
 
@@ -163,8 +151,8 @@ static int write_file(struct fr_jit *j, const char *name, const struct fr_buf *b
 	return r;
 }
 
-/* What stays in memory: of a perf map, what it covers is all that is asked for later. */
-static void keep_little(struct jit_source *s)
+/* Free what is not needed any more: of a perf map, later calls need only the range that it covers. */
+static void shrink(struct jit_source *s)
 {
 	struct jit_symbol *v;
 
@@ -178,8 +166,8 @@ static void keep_little(struct jit_source *s)
 	s->code.v = v ? v : s->code.v;
 }
 
-/* The source's object, named by process and content: two dumps, or a merge of them, can share it. Where it
-   would be larger than MAX, -EFBIG. RET_BYTES is what it takes on the disk and in memory. */
+/* Write the object of S. Its name consists of process and content, so two dumps or a merge can share it.
+   RET_BYTES: its cost on the disk and in memory. 0; -EFBIG: it is larger than MAX; or a negative errno. */
 static int write_object(
 	struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t max, uint64_t *ret_bytes)
 {
@@ -205,23 +193,21 @@ static int write_object(
 	j->stats.objects++;
 	j->stats.functions += s->code.n;
 	j->stats.bytes += b.len;
-	keep_little(s);
+	shrink(s);
 	*ret_bytes = b.len + s->code.n * sizeof(*s->code.v);
 	return 0;
 }
 
-/* 0 also where nothing comes of it. */
-static int adopt(struct fr_jit *j, struct process *p, struct jit_source *s, struct jit_cost *cost)
+/* Add S, which has no object if that cannot be written. 0 or -ENOMEM. */
+static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s, struct jit_cost *cost)
 {
-	struct jit_cost left;
+	const uint64_t left = jit_share_left(&j->shares, p->user).bytes;
 	uint64_t bytes = 0;
-	int r;
+	int r = write_object(j, p, s, left - FR_MIN(left, cost->bytes), &bytes);
 
-	jit_share_left(&j->shares, p->user, &left);
-	r = write_object(j, p, s, left.bytes - FR_MIN(left.bytes, cost->bytes), &bytes);
 	cost->bytes += bytes;
-	j->stats.cut += s->code.cut || r < 0;
-	if (r < 0) { /* It stays, so that it is not tried again with each map, but takes no room. */
+	j->stats.truncated += s->code.truncated || r < 0;
+	if (r < 0) { /* It stays, without its memory, so the next map does not try again. */
 		fr_buf_deinit(&s->code.file);
 		fr_buf_deinit(&s->code.names);
 		free(TAKE_PTR(s->code.v));
@@ -232,47 +218,42 @@ static int adopt(struct fr_jit *j, struct process *p, struct jit_source *s, stru
 	return r == -ENOMEM ? r : 0;
 }
 
-static int load_map(
+static int load_perf_map(
 	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, struct jit_cost *cost)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
 	struct jit_source *s = NULL;
-	struct jit_cost left;
 	int r;
 
-	if (p->looked_for_map && time_ns <= p->looked_until_ns)
+	if (p->map_was_read && time_ns <= p->map_until_ns)
 		return 0;
-	p->looked_for_map = true;
-	jit_share_left(&j->shares, p->user, &left);
-	r = jit_source_perf_map(p->pid, time_ns, j->held, left.bytes, &s, &cost->bytes, &p->looked_until_ns);
-	if (r == 0) {
-		s->event_id = fr_record_id(&m->header);
-		r = adopt(j, p, s, cost);
-	}
-	return r < 0 ? r : 0;
+	p->map_was_read = true;
+	r = jit_source_perf_map(p->pid, time_ns, j->open_files, jit_share_left(&j->shares, p->user).bytes, &s,
+		&cost->bytes, &p->map_until_ns);
+	if (r != 0)
+		return FR_MIN(r, 0);
+	s->event_id = fr_record_id(&m->header);
+	return add_source(j, p, s, cost);
 }
 
-static int load_dump(
+static int load_jitdump(
 	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, struct jit_cost *cost)
 {
 	struct jit_source *s = NULL;
-	struct jit_cost left;
 	int r;
 
 	for (const struct jit_source *have = p->sources; have; have = have->next)
 		if (have->ino && have->ino == m->ino)
 			return 0;
-	jit_share_left(&j->shares, p->user, &left);
-	r = jit_source_dump(m, left.bytes, &s, &cost->bytes);
-	if (r == 0) {
-		s->event_id = fr_record_id(&m->header);
-		s->from_ns = fr_record_time(&m->header);
-		r = adopt(j, p, s, cost);
-	}
-	return r < 0 ? r : 0;
+	r = jit_source_dump(m, jit_share_left(&j->shares, p->user).bytes, &s, &cost->bytes);
+	if (r != 0)
+		return FR_MIN(r, 0);
+	s->event_id = fr_record_id(&m->header);
+	s->from_ns = fr_record_time(&m->header);
+	return add_source(j, p, s, cost);
 }
 
-static int emit(const struct jit_source *s, pid_t pid, const struct fr_map_range *range, uint64_t time_ns,
+static int emit_map(const struct jit_source *s, pid_t pid, const struct fr_map_range *range, uint64_t time_ns,
 	struct fr_buf *ret)
 {
 	struct fr_emit e = {ret, time_ns, s->event_id};
@@ -289,37 +270,49 @@ static int emit_function(
 	const struct jit_symbol *f = &s->code.v[i];
 	const struct fr_map_range range = {f->addr, f->size, f->offset, PROT_READ | PROT_EXEC, MAP_PRIVATE};
 
-	return emit(s, pid, &range, time_ns, ret);
+	return emit_map(s, pid, &range, time_ns, ret);
 }
 
-/* What S knows of the memory that M is for. */
-static int cover(
+/* Append at most about MOST bytes of records for the functions of the jitdump S in M. */
+static int emit_functions_in(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {
-	uint64_t time_ns = fr_record_time(&m->header), start = m->addr, end = m->addr + m->len;
-	const struct jit_symbol *first = s->code.v, *last;
+	const uint64_t time_ns = fr_record_time(&m->header), end = m->addr + m->len;
 	const size_t before = ret->len;
 	int r = 0;
 
-	if (!s->path || time_ns < s->from_ns || time_ns > s->until_ns || end <= start)
-		return 0;
-	last = &s->code.v[s->code.n - 1];
-	for (size_t i = 0; s->ino && i < s->code.n && first[i].time_ns <= time_ns && r == 0; i++)
-		if (first[i].addr < end && first[i].addr + first[i].size > start && ret->len - before < most)
+	for (size_t i = 0; i < s->code.n && s->code.v[i].time_ns <= time_ns && r == 0; i++) {
+		const struct jit_symbol *f = &s->code.v[i];
+
+		if (f->addr < end && f->addr + f->size > m->addr && ret->len - before < most)
 			r = emit_function(s, i, (pid_t)m->pid, time_ns, ret);
-	if (s->ino)
-		return r;
-	start = FR_MAX(start, s->base);
-	end = FR_MIN(end, last->addr + last->size);
-	if (start >= end)
-		return 0;
-	return emit(s, (pid_t)m->pid,
-		&(struct fr_map_range){
-			start, end - start, start - s->base + TEXT, PROT_READ | PROT_EXEC, MAP_PRIVATE},
-		time_ns, ret);
+	}
+	return r;
 }
 
-/* Memory that no file's code is in, by the names that the kernel has for it. */
+/* The same for the part of M that S describes. */
+static int emit_covered(
+	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
+{
+	const uint64_t time_ns = fr_record_time(&m->header);
+	const struct jit_symbol *last = s->code.n ? &s->code.v[s->code.n - 1] : NULL;
+	struct fr_map_range range = {.prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE};
+	uint64_t end;
+
+	if (!s->path || !last || time_ns < s->from_ns || time_ns > s->until_ns || m->addr + m->len <= m->addr)
+		return 0;
+	if (s->ino)
+		return emit_functions_in(s, m, most, ret);
+	end = FR_MIN(m->addr + m->len, last->addr + last->size);
+	range.addr = FR_MAX(m->addr, s->base);
+	if (range.addr >= end)
+		return 0;
+	range.len = end - range.addr;
+	range.pgoff = range.addr - s->base + TEXT;
+	return emit_map(s, (pid_t)m->pid, &range, time_ns, ret);
+}
+
+/* The kernel's names for memory without a file. */
 static bool is_anonymous(const char *name)
 {
 	static const char *const prefixes[] = {
@@ -331,7 +324,7 @@ static bool is_anonymous(const char *name)
 	return false;
 }
 
-/* Whether M is executable memory of a process, whose NAME has its NUL inside the record. */
+/* M maps executable memory of a process, and its name has its NUL inside the record. */
 static bool is_executable(const struct fr_record_mmap2 *m)
 {
 	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);
@@ -346,86 +339,82 @@ bool jit_is_code_of_process(const struct fr_record_mmap2 *m)
 	return is_executable(m) && is_anonymous(m->filename);
 }
 
-/* ".../jit-1234.dump", also when its name is gone. */
+/* ".../jit-1234.dump", also of a file that was removed. */
 static bool is_jitdump(const char *name)
 {
-	const char *slash = strrchr(name, '/'), *dot;
+	const char *base = strrchr(name, '/');
 
-	if (!slash || strncmp(slash + 1, "jit-", 4) != 0)
-		return false;
-	dot = strstr(slash, ".dump");
-	return dot && (!dot[5] || strcmp(dot + 5, " (deleted)") == 0);
+	return base &&
+	       (fnmatch("/jit-*.dump", base, 0) == 0 || fnmatch("/jit-*.dump (deleted)", base, 0) == 0);
 }
 
-/* And have the user's share pay for it. */
-static int follow_with(
+/* The share of the user pays for it. */
+static int append_and_charge(
 	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, bool dump, struct fr_buf *ret)
 {
 	const uint64_t begin = fr_monotonic_ns();
 	const size_t before = ret->len;
-	struct jit_cost left, cost = {0};
-	int r = dump ? load_dump(j, p, m, &cost) : load_map(j, p, m, &cost);
+	struct jit_cost cost = {0};
+	uint64_t left;
+	int r = dump ? load_jitdump(j, p, m, &cost) : load_perf_map(j, p, m, &cost);
 
-	jit_share_left(&j->shares, p->user, &left);
+	left = jit_share_left(&j->shares, p->user).records;
 	for (const struct jit_source *s = p->sources; s && !dump && r == 0; s = s->next)
-		if (ret->len - before < left.records)
-			r = cover(s, m, left.records - (ret->len - before), ret);
+		if (ret->len - before < left)
+			r = emit_covered(s, m, left - (ret->len - before), ret);
 	cost.ns = fr_monotonic_ns() - begin;
 	cost.records = ret->len - before;
 	jit_share_charge(&j->shares, p->user, &cost);
 	return r;
 }
 
-static int follow_one(struct fr_jit *j, const struct fr_record_mmap2 *m, struct fr_buf *ret)
+static int append_maps_of(struct fr_jit *j, const struct fr_record_mmap2 *m, struct fr_buf *ret)
 {
 	bool dump = is_jitdump(m->filename);
 	struct process *p;
 
 	if (!dump && !is_anonymous(m->filename))
 		return 0;
-	p = process_of(j, (pid_t)m->pid, fr_record_time(&m->header));
-	if (!p) {
+	p = find_or_add_process(j, (pid_t)m->pid, fr_record_time(&m->header));
+	if (!p || jit_share_is_used_up(&j->shares, p->user)) {
 		j->left_out = true;
 		return 0;
 	}
-	if (jit_share_is_used_up(&j->shares, p->user)) {
-		j->left_out = true;
-		return 0;
-	}
-	return follow_with(j, p, m, dump, ret);
+	return append_and_charge(j, p, m, dump, ret);
 }
 
-int fr_jit_follow(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret)
+int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret)
 {
 	size_t at = 0;
 	int r = 0;
 
+	fr_thread_assert_may_wait();
 	while (r == 0 && fr_record_is_whole((const char *)records + at, len - at)) {
 		const struct perf_event_header *h = (const void *)((const char *)records + at);
 
 		if (is_executable((const void *)h))
-			r = follow_one(j, (const void *)h, ret);
+			r = append_maps_of(j, (const void *)h, ret);
 		at += h->size;
 	}
 	return r;
 }
 
-/* What S tells of times up to UNTIL_NS, as far as the share of its user goes. */
-static int hand_out(struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t until_ns,
-	struct fr_buf *ret)
+/* Append the functions of S with times up to UNTIL_NS, within the share of the user. */
+static int append_functions_of(struct fr_jit *j, const struct process *p, struct jit_source *s,
+	uint64_t until_ns, struct fr_buf *ret)
 {
 	const size_t before = ret->len;
-	struct jit_cost left, cost = {0};
+	const uint64_t left = jit_share_left(&j->shares, p->user).records;
+	struct jit_cost cost = {0};
 	int r = 0;
 
-	jit_share_left(&j->shares, p->user, &left);
-	for (; s->given < s->code.n && r == 0; s->given++) {
-		const uint64_t time_ns = FR_MAX(s->code.v[s->given].time_ns, s->from_ns);
+	for (; s->n_written < s->code.n && r == 0; s->n_written++) {
+		const uint64_t time_ns = FR_MAX(s->code.v[s->n_written].time_ns, s->from_ns);
 
 		if (time_ns > until_ns)
 			break;
-		if (ret->len - before < left.records)
-			r = emit_function(s, s->given, p->pid, time_ns, ret);
+		if (ret->len - before < left)
+			r = emit_function(s, s->n_written, p->pid, time_ns, ret);
 		else
 			j->left_out = true;
 	}
@@ -434,14 +423,14 @@ static int hand_out(struct fr_jit *j, const struct process *p, struct jit_source
 	return r;
 }
 
-int fr_jit_until(struct fr_jit *j, uint64_t until_ns, struct fr_buf *ret)
+int fr_jit_append_functions(struct fr_jit *j, uint64_t until_ns, struct fr_buf *ret)
 {
 	int r = 0;
 
 	for (const struct process *p = j->processes; p; p = p->hh.next)
 		for (struct jit_source *s = p->sources; s && r == 0; s = s->next)
-			if (s->ino && s->path && s->given < s->code.n)
-				r = hand_out(j, p, s, until_ns, ret);
+			if (s->ino && s->path && s->n_written < s->code.n)
+				r = append_functions_of(j, p, s, until_ns, ret);
 	return r;
 }
 
@@ -451,7 +440,7 @@ int fr_jit_finish(struct fr_jit *j, struct fr_jit_stats *ret)
 		return -errno;
 	if (ret) {
 		*ret = j->stats;
-		ret->cut += j->left_out;
+		ret->truncated += j->left_out;
 	}
 	return 0;
 }

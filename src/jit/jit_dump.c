@@ -7,7 +7,6 @@
 
 #define MAGIC 0x4A695444u /* "JiTD" as a number */
 #define FLAG_ARCH_TIMESTAMP 1u
-#define ADDRESS_MAX (1ULL << 56)
 
 struct file_header {
 	uint32_t magic, version, total_size, elf_mach, pad, pid;
@@ -25,7 +24,7 @@ struct record_header {
 	uint64_t timestamp;
 };
 
-struct code_load { /* then the name with its NUL, then the code */
+struct code_load { /* the name with its NUL and the code follow */
 	struct record_header h;
 	uint32_t pid, tid;
 	uint64_t vma, code_addr, code_size, code_index;
@@ -37,12 +36,7 @@ struct code_move {
 	uint64_t vma, old_code_addr, new_code_addr, code_size, code_index;
 };
 
-static bool is_range(uint64_t addr, uint64_t size)
-{
-	return size > 0 && addr < ADDRESS_MAX && size < ADDRESS_MAX - addr;
-}
-
-/* 0 also for a record that is not as it should be: the next one stands where its size says. */
+/* A malformed record is skipped. 0, 1: the bound of functions is reached, or -ENOMEM. */
 static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_load l;
@@ -54,7 +48,7 @@ static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 	memcpy(&l, p, sizeof(l));
 	name = p + sizeof(l);
 	end = memchr(name, '\0', len - sizeof(l));
-	if (!end || !is_range(l.code_addr, l.code_size) || l.code_size > (size_t)(p + len - (end + 1)))
+	if (!end || !jit_is_range(l.code_addr, l.code_size) || l.code_size > (size_t)(p + len - (end + 1)))
 		return 0;
 	s.addr = l.code_addr;
 	s.size = l.code_size;
@@ -63,7 +57,7 @@ static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 	return jit_code_add(c, &s, (const char *)name, (size_t)(end - name));
 }
 
-/* The newest function at the old address, at its new one. */
+/* The newest function at the old address is now at the new one. Returns as add_load(). */
 static int add_move(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_move m;
@@ -71,7 +65,7 @@ static int add_move(struct jit_code *c, const uint8_t *p, size_t len)
 	if (len < sizeof(m))
 		return 0;
 	memcpy(&m, p, sizeof(m));
-	if (!is_range(m.new_code_addr, m.code_size))
+	if (!jit_is_range(m.new_code_addr, m.code_size))
 		return 0;
 	for (size_t i = c->n; i > 0 && i + 4096 > c->n; i--) {
 		struct jit_symbol s = c->v[i - 1];
@@ -106,7 +100,7 @@ static int parse_records(struct jit_code *c, size_t at)
 
 		memcpy(&h, p, sizeof(h));
 		if (h.total_size < sizeof(h) || h.total_size > c->file.len - at) {
-			c->cut = h.total_size != 0; /* zeros: the file is longer than what was written */
+			c->truncated = h.total_size != 0; /* 0: the process has not written that part */
 			break;
 		}
 		if (h.id == CODE_LOAD)
@@ -122,7 +116,7 @@ static int parse_records(struct jit_code *c, size_t at)
 
 int jit_dump_parse(struct fr_buf *file, struct jit_code *ret)
 {
-	struct jit_code c = {.timed = true};
+	struct jit_code c = {.is_timed = true};
 	struct file_header h;
 	int r;
 
@@ -138,7 +132,7 @@ int jit_dump_parse(struct fr_buf *file, struct jit_code *ret)
 		jit_code_deinit(&c);
 		return r;
 	}
-	/* Times of the processor's counter cannot be set beside ours: the order alone is left. */
+	/* Times of the processor's counter are not of our clock, so only the order counts. */
 	for (size_t i = 0; i < c.n && h.flags & FLAG_ARCH_TIMESTAMP; i++)
 		c.v[i].time_ns = 0;
 	if (c.n > 0)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
- * The object that a reader takes the names from. In .text an offset in the file is the address, so that
- * whichever of the two a reader goes by, it comes to the same symbol.
+ * The ELF object from which a reader takes the names. In .text the file offset is the address, so a reader
+ * may use either of them.
  *
  *     0        ELF header, one PT_LOAD, one PT_NOTE, the build-id
- *     0x1000   .text: of a perf map as large as what it covers, and none of it in the file (NOBITS);
- *              of a jitdump each function's code, one after the other
+ *     0x1000   .text; perf map: as large as the memory that it covers, without bytes in the file (NOBITS);
+ *              jitdump: the code of each function, one after the other
  *     …        .symtab, .strtab, .shstrtab, section headers
  */
 
@@ -33,34 +32,20 @@ struct note {
 	uint8_t id[JIT_BUILD_ID_SIZE];
 };
 
-static uint16_t machine(void)
-{
-#if defined(__x86_64__)
-	return EM_X86_64;
-#elif defined(__aarch64__)
-	return EM_AARCH64;
-#elif defined(__riscv)
-	return EM_RISCV;
-#elif defined(__powerpc64__)
-	return EM_PPC64;
-#elif defined(__s390x__)
-	return EM_S390;
-#else
-	return EM_NONE;
-#endif
-}
+/* The linker defines it: the ELF header of this program, whose machine the object has, too. */
+extern const Elf64_Ehdr __ehdr_start;
 
-/* Each function's place. Returns the size of .text. */
-static uint64_t lay_out(struct jit_code *c, uint64_t *ret_base)
+/* Set the offset of each function. Returns the size of .text. */
+static uint64_t set_offsets(struct jit_code *c, uint64_t *ret_base)
 {
 	uint64_t at = TEXT, base = c->v[0].addr & ~(uint64_t)(TEXT - 1), end = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
-		c->v[i].offset = c->timed ? at : c->v[i].addr - base + TEXT;
+		c->v[i].offset = c->is_timed ? at : c->v[i].addr - base + TEXT;
 		at += FR_ALIGN_UP(c->v[i].size, CODE_ALIGN);
 		end = FR_MAX(end, c->v[i].offset + c->v[i].size);
 	}
-	*ret_base = c->timed ? 0 : base;
+	*ret_base = c->is_timed ? 0 : base;
 	return end - TEXT;
 }
 
@@ -92,8 +77,8 @@ static int add_symbols(const struct jit_code *c, struct fr_buf *b)
 	return r;
 }
 
-/* Not a cryptographic one: who wants two objects of one id harms his own symbols. */
-static void make_id(const struct fr_buf *b, uint8_t ret[static JIT_BUILD_ID_SIZE])
+/* Not a cryptographic hash: a process that makes two objects with one id harms only its own symbols. */
+static void hash_content(const struct fr_buf *b, uint8_t ret[static JIT_BUILD_ID_SIZE])
 {
 	uint64_t h[2] = {0xcbf29ce484222325ULL, 0x84222325cbf29ce4ULL};
 	uint32_t len = (uint32_t)b->len;
@@ -113,7 +98,7 @@ static void fill_head(struct fr_buf *b, uint64_t text_size, uint64_t in_file, ui
 		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
 			__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT},
 		.e_type = ET_DYN,
-		.e_machine = machine(),
+		.e_machine = __ehdr_start.e_machine,
 		.e_version = EV_CURRENT,
 		.e_phoff = sizeof(e),
 		.e_shoff = sections_at,
@@ -151,25 +136,25 @@ static void fill_note(struct fr_buf *b, uint8_t ret_id[static JIT_BUILD_ID_SIZE]
 {
 	struct note n = {{sizeof("GNU"), JIT_BUILD_ID_SIZE, NT_GNU_BUILD_ID}, "GNU", {0}};
 
-	make_id(b, ret_id);
+	hash_content(b, ret_id);
 	memcpy(n.id, ret_id, sizeof(n.id));
 	memcpy(b->data + NOTE_AT, &n, sizeof(n));
 }
 
-static int build(struct jit_code *c, struct fr_buf *b, uint64_t text_size)
+static int append_parts(struct jit_code *c, struct fr_buf *b, uint64_t text_size)
 {
 	Elf64_Shdr s[SECTIONS] = {
 		[S_NOTE] = {NAME_NOTE, SHT_NOTE, SHF_ALLOC, NOTE_AT, NOTE_AT, sizeof(struct note), 0, 0, 4,
 			0},
-		[S_TEXT] = {NAME_TEXT, c->timed ? SHT_PROGBITS : SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT,
-			TEXT, text_size, 0, 0, CODE_ALIGN, 0},
+		[S_TEXT] = {NAME_TEXT, c->is_timed ? SHT_PROGBITS : SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR,
+			TEXT, TEXT, text_size, 0, 0, CODE_ALIGN, 0},
 		[S_SYMTAB] = {NAME_SYMTAB, SHT_SYMTAB, 0, 0, 0, 0, S_STRTAB, 1, 8, sizeof(Elf64_Sym)},
 		[S_STRTAB] = {NAME_STRTAB, SHT_STRTAB, 0, 0, 0, c->names.len, 0, 0, 1, 0},
 		[S_SHSTRTAB] = {NAME_SHSTRTAB, SHT_STRTAB, 0, 0, 0, sizeof(section_names), 0, 0, 1, 0},
 	};
 	int r = fr_buf_append_zero(b, NOTE_AT + sizeof(struct note));
 
-	if (r == 0 && c->timed)
+	if (r == 0 && c->is_timed)
 		r = add_code(c, b);
 	if (r == 0) {
 		s[S_SYMTAB].sh_offset = FR_ALIGN_UP(b->len, 8);
@@ -186,7 +171,7 @@ static int build(struct jit_code *c, struct fr_buf *b, uint64_t text_size)
 		r = fr_buf_append_zero(b, FR_ALIGN_UP(b->len, 8) - b->len);
 	if (r < 0)
 		return r;
-	fill_head(b, text_size, c->timed ? text_size : 0, b->len);
+	fill_head(b, text_size, c->is_timed ? text_size : 0, b->len);
 	return fr_buf_append(b, s, sizeof(s));
 }
 
@@ -194,12 +179,12 @@ int jit_object_make(
 	struct jit_code *c, struct fr_buf *ret, uint64_t *ret_base, uint8_t ret_id[static JIT_BUILD_ID_SIZE])
 {
 	_cleanup_buf_ struct fr_buf b = {0};
-	uint64_t text_size = lay_out(c, ret_base);
+	uint64_t text_size = set_offsets(c, ret_base);
 	int r;
 
-	if (c->timed && text_size > OBJECT_MAX)
+	if (c->is_timed && text_size > OBJECT_MAX)
 		return -EFBIG;
-	r = build(c, &b, text_size);
+	r = append_parts(c, &b, text_size);
 	if (r < 0)
 		return r;
 	fill_note(&b, ret_id);

@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The end of the user's half of the address space, on any machine. */
-#define ADDRESS_MAX (1ULL << 56)
-
 struct cursor {
 	const char *at, *end;
 };
 
-static bool hex(struct cursor *c, uint64_t *ret)
+/* A hexadecimal number of at most 16 digits, and the space behind it. */
+static bool parse_hex(struct cursor *c, uint64_t *ret)
 {
 	const char *begin;
 	uint64_t v = 0;
@@ -42,87 +40,66 @@ static int parse_line(const char *line, size_t len, struct jit_code *to)
 	struct cursor c = {line, line + len};
 	struct jit_symbol s = {0};
 
-	if (!hex(&c, &s.addr) || !hex(&c, &s.size) || c.at == c.end || s.size == 0 || s.addr >= ADDRESS_MAX ||
-		s.size >= ADDRESS_MAX - s.addr || memchr(c.at, '\0', (size_t)(c.end - c.at)))
+	if (!parse_hex(&c, &s.addr) || !parse_hex(&c, &s.size) || c.at == c.end ||
+		!jit_is_range(s.addr, s.size) || memchr(c.at, '\0', (size_t)(c.end - c.at)))
 		return 0;
 	return jit_code_add(to, &s, c.at, (size_t)(c.end - c.at));
 }
 
-static int by_address(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
-	const struct jit_symbol *x = a, *y = b;
+	const uint64_t *x = a, *y = b;
 
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return *x < *y ? -1 : *x > *y;
 }
 
-/* Functions that have begun and not ended at an address, as a heap: the one of the latest line is the first.
- */
-struct heap {
-	const struct jit_symbol *v;
-	uint32_t *index;
-	size_t n;
-};
-
-static bool is_later(const struct heap *h, size_t a, size_t b)
+/* The begins and ends of all functions, sorted, each once. RET has room for 2 N. Returns their number. */
+static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret)
 {
-	return h->v[h->index[a]].order > h->v[h->index[b]].order;
-}
+	size_t unique = 0;
 
-static void swap(struct heap *h, size_t a, size_t b)
-{
-	const uint32_t i = h->index[a];
-
-	h->index[a] = h->index[b];
-	h->index[b] = i;
-}
-
-static void push(struct heap *h, size_t i)
-{
-	size_t at = h->n++;
-
-	h->index[at] = (uint32_t)i;
-	for (; at > 0 && is_later(h, at, (at - 1) / 2); at = (at - 1) / 2)
-		swap(h, at, (at - 1) / 2);
-}
-
-static void pop(struct heap *h)
-{
-	size_t at = 0;
-
-	swap(h, 0, --h->n);
-	for (;;) {
-		size_t down = 2 * at + 1;
-
-		if (down + 1 < h->n && is_later(h, down + 1, down))
-			down++;
-		if (down >= h->n || !is_later(h, down, at))
-			return;
-		swap(h, at, down);
-		at = down;
+	for (size_t i = 0; i < n; i++) {
+		ret[2 * i] = v[i].addr;
+		ret[2 * i + 1] = v[i].addr + v[i].size;
 	}
+	qsort(ret, 2 * n, sizeof(*ret), by_value);
+	for (size_t i = 0; i < 2 * n; i++)
+		if (i == 0 || ret[i] != ret[unique - 1])
+			ret[unique++] = ret[i];
+	return unique;
 }
 
-/* S from FROM to TO, as a piece of its own unless it goes on from the last one. */
+/* The first interval at or behind I without an owner. NEXT leads there, and gets shorter ways. */
+static size_t find_free(uint32_t *next, size_t i)
+{
+	while (next[i] != i) {
+		next[i] = next[next[i]];
+		i = next[i];
+	}
+	return i;
+}
+
+/* Append the part FROM … TO of S, or extend the last piece of S by it. */
 static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t from, uint64_t to)
 {
-	struct jit_symbol *last = c->n ? &c->v[c->n - 1] : NULL;
+	struct jit_symbol *end = &c->v[c->n];
 
-	if (last && last->order == s->order && last->addr + last->size == from) {
-		last->size += to - from;
+	if (c->n > 0 && end[-1].order == s->order && end[-1].addr + end[-1].size == from) {
+		end[-1].size += to - from;
 	} else if (c->n == c->cap) {
-		c->cut = true;
+		c->truncated = true;
 	} else {
-		c->v[c->n] = *s;
-		c->v[c->n].addr = from;
-		c->v[c->n++].size = to - from;
+		*end = *s;
+		end->addr = from;
+		end->size = to - from;
+		c->n++;
 	}
 }
 
 /*
- * Code is thrown away and its memory used again, and nothing in the file says so but the later line. What is
- * left of an earlier function may be in pieces.
+ * A process reuses the memory of old code, and only the later line shows that. The rest of an earlier
+ * function may be in pieces. The bounds of all functions divide the memory into intervals; each belongs to
+ * the latest line that has it.
  *
  *     line 1   ├────────────────┤              1111 3 1 222
  *     line 2               ├────────┤    ──►
@@ -132,35 +109,33 @@ static int resolve_overlaps(struct jit_code *c)
 {
 	const size_t n = c->n;
 	_cleanup_free_ struct jit_symbol *v = c->v;
-	_cleanup_free_ uint32_t *index = calloc(n, sizeof(*index));
-	struct heap open = {v, index, 0};
-	uint64_t at = 0;
+	_cleanup_free_ uint64_t *bounds = calloc(2 * n, sizeof(*bounds));
+	_cleanup_free_ uint32_t *next = calloc(2 * n, sizeof(*next));
+	_cleanup_free_ uint32_t *owner = calloc(2 * n, sizeof(*owner)); /* index + 1; 0: none */
+	size_t n_bounds;
 
-	qsort(v, n, sizeof(*v), by_address);
 	c->n = 0;
 	c->cap = FR_MIN(2 * n, (size_t)JIT_SYMBOLS_MAX);
 	c->v = calloc(c->cap, sizeof(*c->v));
-	if (!index || !c->v)
+	if (!bounds || !next || !owner || !c->v)
 		return -ENOMEM;
-	for (size_t i = 0; i < n || open.n;) {
-		const struct jit_symbol *first;
-		uint64_t next;
+	n_bounds = collect_bounds(v, n, bounds);
+	for (uint32_t i = 0; i < n_bounds; i++)
+		next[i] = i;
+	for (size_t line = n; line-- > 0;) {
+		const uint64_t end = v[line].addr + v[line].size;
+		const uint64_t *first = bsearch(&v[line].addr, bounds, n_bounds, sizeof(*bounds), by_value);
+		size_t i = find_free(next, (size_t)(first - bounds));
 
-		if (!open.n)
-			at = v[i].addr;
-		for (; i < n && v[i].addr == at; i++)
-			push(&open, i);
-		while (open.n && v[open.index[0]].addr + v[open.index[0]].size <= at)
-			pop(&open);
-		if (!open.n)
-			continue;
-		first = &v[open.index[0]];
-		next = first->addr + first->size;
-		if (i < n)
-			next = FR_MIN(next, v[i].addr);
-		add_piece(c, first, at, next);
-		at = next;
+		/* The last bound is no function's begin, so it never gets an owner. */
+		for (; bounds[i] < end; i = find_free(next, i)) {
+			owner[i] = (uint32_t)line + 1;
+			next[i] = (uint32_t)i + 1;
+		}
 	}
+	for (size_t i = 0; i + 1 < n_bounds; i++)
+		if (owner[i])
+			add_piece(c, &v[owner[i] - 1], bounds[i], bounds[i + 1]);
 	return 0;
 }
 
@@ -173,7 +148,7 @@ int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret)
 		const char *newline = memchr(text, '\n', len);
 		size_t line = newline ? (size_t)(newline - text) : len;
 
-		/* A last line without its end is still being written. */
+		/* The process still writes a line without its end. */
 		if (newline)
 			r = parse_line(text, line, &c);
 		line += newline != NULL;

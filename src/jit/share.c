@@ -2,14 +2,9 @@
 #include "jit/share.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "sideband/hash.h"
 
-#include <stdlib.h>
-
-/* uthash's way out of an allocation that fails. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-/* Of one dump. */
+/* Bounds for one dump. */
 #define NS_MAX (2 * FR_NSEC_PER_SEC)
 #define BYTES_MAX (512ull << 20)
 #define RECORD_BYTES_MAX (32u << 20)
@@ -28,63 +23,53 @@ void jit_shares_init(struct jit_shares *s)
 
 void jit_shares_deinit(struct jit_shares *s)
 {
-	struct jit_user *u, *next;
-
-	HASH_ITER (hh, s->users, u, next) {
-		HASH_DEL(s->users, u);
-		free(u);
-	}
+	FR_HASH_CLEAR(s->users, free);
 }
 
-struct jit_user *jit_share_of(struct jit_shares *s, uid_t uid)
+struct jit_user *jit_share_find(struct jit_shares *s, uid_t uid)
 {
 	const uint64_t part = uid == 0 ? 1 : 4;
-	struct jit_user *u;
+	struct jit_user *u = FR_HASH_FIND(s->users, uid, uid);
 
-	HASH_FIND(hh, s->users, &uid, sizeof(uid), u);
 	if (u || HASH_COUNT(s->users) >= USERS_MAX)
 		return u;
-	u = calloc(1, sizeof(*u));
-	if (!u)
-		return NULL;
-	u->uid = uid;
-	u->left = (struct jit_cost){s->left.ns / part, s->left.bytes / part, s->left.records / part};
-	HASH_ADD(hh, s->users, uid, sizeof(u->uid), u);
-	if (!u->hh.tbl) {
-		free(u);
-		return NULL;
-	}
+	u = FR_HASH_NEW(s->users, uid, uid);
+	if (u)
+		u->left = (struct jit_cost){s->left.ns / part, s->left.bytes / part, s->left.records / part};
 	return u;
 }
 
-void jit_share_left(const struct jit_shares *s, const struct jit_user *u, struct jit_cost *ret)
+static struct jit_cost minimum(const struct jit_cost *a, const struct jit_cost *b)
 {
-	*ret = (struct jit_cost){FR_MIN(s->left.ns, u->left.ns), FR_MIN(s->left.bytes, u->left.bytes),
-		FR_MIN(s->left.records, u->left.records)};
+	return (struct jit_cost){
+		FR_MIN(a->ns, b->ns), FR_MIN(a->bytes, b->bytes), FR_MIN(a->records, b->records)};
+}
+
+struct jit_cost jit_share_left(const struct jit_shares *s, const struct jit_user *u)
+{
+	return minimum(&s->left, &u->left);
 }
 
 bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u)
 {
-	struct jit_cost left;
+	const struct jit_cost left = jit_share_left(s, u);
 
-	jit_share_left(s, u, &left);
 	return left.ns == 0 || left.bytes == 0 || left.records == 0;
 }
 
-static void take(struct jit_cost *from, const struct jit_cost *cost)
+/* COST is at most FROM. */
+static void subtract(struct jit_cost *from, const struct jit_cost *cost)
 {
-	from->ns -= FR_MIN(from->ns, cost->ns);
-	from->bytes -= FR_MIN(from->bytes, cost->bytes);
-	from->records -= FR_MIN(from->records, cost->records);
+	from->ns -= cost->ns;
+	from->bytes -= cost->bytes;
+	from->records -= cost->records;
 }
 
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost)
 {
-	/* What goes beyond the user's share, as the last file is not stopped half-way, is at nobody else's
-	 * cost. */
-	const struct jit_cost of_all = {FR_MIN(cost->ns, u->left.ns), FR_MIN(cost->bytes, u->left.bytes),
-		FR_MIN(cost->records, u->left.records)};
+	/* The user's last file may cost more than the rest of the share. Others do not pay for that. */
+	const struct jit_cost of_user = minimum(cost, &u->left), of_all = minimum(&of_user, &s->left);
 
-	take(&s->left, &of_all);
-	take(&u->left, cost);
+	subtract(&s->left, &of_all);
+	subtract(&u->left, &of_user);
 }

@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-#define STATUS_MAX (64u << 10)
+#define PROC_FILE_MAX (64u << 10)
 
 struct jit_source *jit_source_free(struct jit_source *s)
 {
@@ -22,43 +22,50 @@ struct jit_source *jit_source_free(struct jit_source *s)
 	return NULL;
 }
 
-/* A number behind KEY in /proc/PID/status; of several the last, which is that of the innermost namespace. */
-static long status_number(const char *status, const char *key)
+/* Read /proc/PID/FILE into RET. 0 or a negative errno. */
+static int read_proc(pid_t pid, const char *file, struct fr_buf *ret)
 {
-	const char *at = strstr(status, key), *end;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	return fr_read_file(AT_FDCWD, path, PROC_FILE_MAX, ret);
+}
+
+/* The first or the last number in the line KEY of /proc/PID/status. -1: there is none. */
+static long read_status(pid_t pid, const char *key, bool last)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	char *at, *end;
 	long v = -1;
 
+	if (read_proc(pid, "status", &b) < 0)
+		return -1;
+	at = strstr((char *)b.data, key);
 	if (!at)
 		return -1;
 	at += strlen(key);
-	end = at + strcspn(at, "\n");
-	while (at < end) {
-		char *behind;
-		long one = strtol(at, &behind, 10);
+	at[strcspn(at, "\n")] = '\0';
+	do {
+		long number = strtol(at, &end, 10);
 
-		if (behind == at || behind > end)
+		if (end == at)
 			break;
-		v = one;
-		at = behind;
-	}
+		v = number;
+		at = end;
+	} while (last);
 	return v;
 }
 
-int jit_find_who(pid_t pid, struct jit_who *ret)
+int jit_find_identity(pid_t pid, struct jit_identity *ret)
 {
-	_cleanup_buf_ struct fr_buf b = {0};
 	char path[64];
 	struct stat st;
-	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (stat(path, &st) < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	r = fr_read_file(AT_FDCWD, path, STATUS_MAX, &b);
-	if (r < 0)
-		return r;
-	*ret = (struct jit_who){status_number((const char *)b.data, "\nNSpid:"), st.st_uid};
+	/* The last number is of the innermost namespace. */
+	*ret = (struct jit_identity){read_status(pid, "\nNSpid:", true), st.st_uid};
 	return ret->nspid > 0 ? 0 : -ESRCH;
 }
 
@@ -72,16 +79,16 @@ int jit_open_root(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-int jit_open_perf_map(int root, const struct jit_who *who)
+int jit_open_perf_map(int root, const struct jit_identity *identity)
 {
 	char path[64];
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof(path), "/tmp/perf-%ld.map", who->nspid);
+	snprintf(path, sizeof(path), "/tmp/perf-%ld.map", identity->nspid);
 	fd = fr_foreign_open_below(root, path, &st);
-	/* Anyone may put a file of that name there, to rename the functions of others. */
-	if (fd >= 0 && st.st_uid != who->uid && st.st_uid != 0) {
+	/* Any user may create a file with that name, to give wrong names to the functions of others. */
+	if (fd >= 0 && st.st_uid != identity->uid && st.st_uid != 0) {
 		close(fd);
 		return -EPERM;
 	}
@@ -93,62 +100,55 @@ uint64_t jit_start_time(pid_t pid)
 	uint64_t ahead = fr_now_ns(CLOCK_BOOTTIME) - fr_monotonic_ns(), start;
 	const uint64_t tick = FR_NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
 	_cleanup_buf_ struct fr_buf b = {0};
-	unsigned long long ticks = 0;
 	const char *at;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (fr_read_file(AT_FDCWD, path, STATUS_MAX, &b) < 0)
+	if (read_proc(pid, "stat", &b) < 0)
 		return 0;
-	/* Field 22; the second one, in parentheses, may hold anything. */
+	/* Field 22. The second field, in parentheses, may contain anything. */
 	at = strrchr((const char *)b.data, ')');
 	for (int field = 2; at && field < 22; field++) {
 		at = strchr(at, ' ');
 		at = at ? at + 1 : NULL;
 	}
-	if (!at)
-		return 0;
-	ticks = strtoull(at, NULL, 10);
-	start = ticks * tick;
+	start = at ? strtoull(at, NULL, 10) * tick : 0;
 	return start > ahead + tick ? start - ahead - tick : 0;
 }
 
 uid_t jit_user_of(pid_t pid)
 {
-	_cleanup_buf_ struct fr_buf b = {0};
-	const char *at;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (fr_read_file(AT_FDCWD, path, STATUS_MAX, &b) < 0)
-		return (uid_t)-1;
-	at = strstr((const char *)b.data, "\nUid:");
-	return at ? (uid_t)strtoul(at + strlen("\nUid:"), NULL, 10) : (uid_t)-1;
+	return (uid_t)read_status(pid, "\nUid:", false);
 }
 
-/* The file, or its last part, which tells of the newest code. */
-static int read_tail(
-	int fd, uint64_t size, uint64_t max, struct fr_buf *ret, uint64_t *ret_read, bool *ret_cut)
+/* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ: their number. 0; 1: the
+   file cannot be read; or -ENOMEM. */
+static int read_part(
+	int fd, uint64_t max, bool last, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
 {
-	uint64_t want = FR_MIN(FR_MIN(size, max), (uint64_t)JIT_FILE_MAX), skip = size - want;
+	uint64_t want;
+	struct stat st;
 	ssize_t n;
-	int r = fr_buf_reserve(ret, want + 1);
 
-	if (r < 0)
-		return r;
-	n = fr_pread_all(fd, ret->data, want, (off_t)skip);
+	if (fstat(fd, &st) < 0)
+		return 1;
+	want = FR_MIN(FR_MIN((uint64_t)st.st_size, max), (uint64_t)JIT_FILE_MAX);
+	if (fr_buf_reserve(ret, want + 1) < 0)
+		return -ENOMEM;
+	n = fr_pread_all(fd, ret->data, want, last ? st.st_size - (off_t)want : 0);
 	if (n < 0)
-		return (int)n;
+		return 1;
 	ret->len = *ret_read = (size_t)n;
-	*ret_cut = skip > 0;
-	if (skip > 0) {
-		const uint8_t *newline = memchr(ret->data, '\n', ret->len);
-		size_t drop = newline ? (size_t)(newline + 1 - ret->data) : ret->len;
-
-		ret->len -= drop;
-		memmove(ret->data, ret->data + drop, ret->len);
-	}
+	*ret_truncated = (uint64_t)st.st_size > want;
 	return 0;
+}
+
+/* A file that was read in part begins within a line. */
+static void drop_first_line(struct fr_buf *b)
+{
+	const uint8_t *newline = memchr(b->data, '\n', b->len);
+	size_t n = newline ? (size_t)(newline + 1 - b->data) : b->len;
+
+	b->len -= n;
+	memmove(b->data, b->data + n, b->len);
 }
 
 static int new_source(struct jit_code *code, struct jit_source **ret)
@@ -167,50 +167,49 @@ static int new_source(struct jit_code *code, struct jit_source **ret)
 	return 0;
 }
 
-static int from_file(int fd, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
+/* The last part of a perf map describes the newest code. */
+static int read_perf_map(int fd, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
 	struct jit_code code = {0};
-	struct stat st;
-	bool cut = false;
-	int r;
+	bool truncated;
+	int r = read_part(fd, max, true, &text, ret_read, &truncated);
 
-	if (fstat(fd, &st) < 0)
-		return 1;
-	r = read_tail(fd, (uint64_t)st.st_size, max, &text, ret_read, &cut);
-	if (r < 0)
-		return r == -ENOMEM ? r : 1;
+	if (r != 0)
+		return r;
+	if (truncated)
+		drop_first_line(&text);
 	r = jit_perf_map_parse((const char *)text.data, text.len, &code);
 	if (r < 0)
 		return r;
-	code.cut |= cut;
+	code.truncated |= truncated;
 	return new_source(&code, ret);
 }
 
-/* As it is now. */
-static int open_now(pid_t pid, struct fr_jit_held_file *ret)
+/* Open the perf map of a running process. 0 or a negative errno. */
+static int open_of_running(pid_t pid, struct fr_jit_open_file *ret)
 {
 	_cleanup_close_ int root = jit_open_root(pid);
-	struct jit_who who = {0};
+	struct jit_identity identity = {0};
 
-	if (root < 0 || jit_find_who(pid, &who) < 0)
+	if (root < 0 || jit_find_identity(pid, &identity) < 0)
 		return -ESRCH;
-	*ret = (struct fr_jit_held_file){
-		jit_open_perf_map(root, &who), who.uid, jit_start_time(pid), UINT64_MAX};
+	*ret = (struct fr_jit_open_file){
+		jit_open_perf_map(root, &identity), identity.uid, jit_start_time(pid), UINT64_MAX};
 	return ret->fd < 0 ? ret->fd : 0;
 }
 
-int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_held *held, uint64_t max,
+int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *open_files, uint64_t max,
 	struct jit_source **ret, uint64_t *ret_read, uint64_t *ret_until_ns)
 {
-	struct fr_jit_held_file kept = {.fd = -1}, now = {.fd = -1}, *file = &kept;
-	int r = held ? fr_jit_held_find(held, pid, time_ns, &kept) : -ENOENT;
+	struct fr_jit_open_file kept = {.fd = -1}, now = {.fd = -1}, *file = &kept;
+	int r = open_files ? fr_jit_open_files_find(open_files, pid, time_ns, &kept) : -ENOENT;
 
-	/* While it lives, the file may have become another. */
-	if ((r < 0 || kept.until_ns == UINT64_MAX) && open_now(pid, &now) == 0)
+	/* The file of a running process may be another one now. */
+	if ((r < 0 || kept.until_ns == UINT64_MAX) && open_of_running(pid, &now) == 0)
 		file = &now;
 	*ret_until_ns = file->fd < 0 ? UINT64_MAX : file->until_ns;
-	r = file->fd < 0 ? 1 : from_file(file->fd, max, ret, ret_read);
+	r = file->fd < 0 ? 1 : read_perf_map(file->fd, max, ret, ret_read);
 	if (r == 0) {
 		(*ret)->from_ns = file->from_ns;
 		(*ret)->until_ns = file->until_ns;
@@ -220,18 +219,15 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_held *held, u
 	return r;
 }
 
-/* By the map itself, else by its name where the process is, else where we are; the same inode. */
+/* By the map, else by its name in the process's root, else in ours. It must be the same inode. */
 static int open_dump(const struct fr_record_mmap2 *m, struct stat *st)
 {
 	const pid_t pid = (pid_t)m->pid;
-	int fd = fr_foreign_open_map(pid, m->addr, m->addr + m->len, st);
+	int fd = -ENOENT;
 
-	if (fd >= 0 && st->st_ino != m->ino) {
-		close(fd);
-		fd = -ESTALE;
-	}
-	for (int i = 0; i < 2 && fd < 0; i++) {
-		fd = fr_foreign_open(i ? 0 : pid, m->filename, st);
+	for (int way = 0; way < 3 && fd < 0; way++) {
+		fd = way == 0 ? fr_foreign_open_map(pid, m->addr, m->addr + m->len, st)
+			      : fr_foreign_open(way == 1 ? pid : 0, m->filename, st);
 		if (fd >= 0 && st->st_ino != m->ino) {
 			close(fd);
 			fd = -ESTALE;
@@ -246,29 +242,20 @@ int jit_source_dump(
 	_cleanup_buf_ struct fr_buf file = {0};
 	_cleanup_close_ int fd = -1;
 	struct jit_code code = {0};
+	bool truncated;
 	struct stat st;
-	uint64_t want;
-	ssize_t n;
 	int r;
 
 	if (m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID || m->ino == 0)
 		return 1;
 	fd = open_dump(m, &st);
-	if (fd < 0)
-		return 1;
-	want = FR_MIN(FR_MIN((uint64_t)st.st_size, max), (uint64_t)JIT_FILE_MAX);
-	r = fr_buf_reserve(&file, want + 1);
-	if (r < 0)
+	r = fd < 0 ? 1 : read_part(fd, max, false, &file, ret_read, &truncated);
+	if (r != 0)
 		return r;
-	n = fr_pread_all(fd, file.data, want, 0);
-	if (n < 0)
-		return 1;
-	file.len = (size_t)n;
-	*ret_read = file.len;
 	r = jit_dump_parse(&file, &code);
 	if (r < 0)
 		return r == -ENOMEM ? r : 1;
-	code.cut |= (uint64_t)st.st_size > want;
+	code.truncated |= truncated;
 	r = new_source(&code, ret);
 	if (r == 0)
 		(*ret)->ino = m->ino;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A batch collects copies of records in one block of bytes. When it is large enough, it is sorted, and what
- * is not later than the limit is handed out of it; the rest moves to the begin of the other batch, and the
- * two change places. The limit is perf's (ordered-events.c): the newest time known at the round before the
- * last.
+ * A batch collects copies of records in one block of bytes. When it is large enough, the cursor sorts it and
+ * releases the records up to the limit. Then the rest moves to the start of the other batch, and the two
+ * change places. The limit is perf's (ordered-events.c): the newest time known at the round before the last.
+ *
+ *   batch  [ consumed │ released │ too young ]
+ *                     next       ready       n
  */
 
 #include "merge/cursor.h"
@@ -18,20 +20,20 @@ struct batch {
 	struct fr_buf bytes;
 	struct fr_cursor_entry *entries;
 	size_t n, cap;
-	bool sorted; /* so far, as it came in */
+	bool sorted;
 };
 
 struct fr_cursor {
 	struct fr_reader *reader;
 	uint64_t known_from, known_to;
-	bool in_state; /* before the first round and the first sample */
+	bool in_state; /* before the first round and the first sample: initial state is skipped */
 	bool ended;
 	struct batch batch, other;
-	struct fr_cursor_entry *spare; /* to sort into */
+	struct fr_cursor_entry *spare; /* room to sort */
 	size_t spare_cap;
-	size_t next, ready; /* entries of the batch handed out, and that may be */
-	size_t check_at;    /* bytes at which to sort next */
-	uint64_t order, state;
+	size_t next, ready; /* entries of the batch: consumed, released */
+	size_t sort_at;	    /* bytes of the batch at which to sort it */
+	uint64_t order, skipped_state;
 	uint64_t last_key, newest, newest_before, limit;
 };
 
@@ -45,7 +47,7 @@ int fr_cursor_new(struct fr_reader *reader, uint64_t known_from, uint64_t known_
 	c->known_from = known_from;
 	c->known_to = known_to;
 	c->in_state = known_to > 0;
-	c->check_at = FR_CURSOR_BATCH;
+	c->sort_at = FR_CURSOR_BATCH;
 	c->batch.sorted = c->other.sorted = true;
 	*ret = c;
 	return 0;
@@ -68,12 +70,12 @@ struct fr_cursor *fr_cursor_free(struct fr_cursor *c)
 	return NULL;
 }
 
-static bool before(const struct fr_cursor_entry *a, const struct fr_cursor_entry *b)
+static bool is_before(const struct fr_cursor_entry *a, const struct fr_cursor_entry *b)
 {
 	return a->key < b->key || (a->key == b->key && a->order < b->order);
 }
 
-static int grow(struct batch *b)
+static int grow_entries(struct batch *b)
 {
 	size_t cap = b->cap ? b->cap * 2 : 1024;
 	struct fr_cursor_entry *p = reallocarray(b->entries, cap, sizeof(*p));
@@ -90,7 +92,7 @@ static int batch_add(struct batch *b, uint64_t key, uint64_t order, const void *
 	size_t padded = FR_ALIGN_UP(size, 8);
 	struct fr_cursor_entry e = {
 		.key = key, .order = order, .at = (uint32_t)b->bytes.len, .size = (uint32_t)size};
-	int r = b->n == b->cap ? grow(b) : 0;
+	int r = b->n == b->cap ? grow_entries(b) : 0;
 
 	if (r == 0 && b->bytes.cap - b->bytes.len < padded)
 		r = fr_buf_reserve(&b->bytes, padded);
@@ -98,19 +100,14 @@ static int batch_add(struct batch *b, uint64_t key, uint64_t order, const void *
 		return r;
 	memcpy(b->bytes.data + b->bytes.len, record, size);
 	b->bytes.len += padded;
-	if (b->n > 0 && !before(&b->entries[b->n - 1], &e))
+	if (b->n > 0 && !is_before(&b->entries[b->n - 1], &e))
 		b->sorted = false;
 	b->entries[b->n++] = e;
 	return 0;
 }
 
-static const struct perf_event_header *record_of(const struct batch *b, size_t i)
-{
-	return (const struct perf_event_header *)(b->bytes.data + b->entries[i].at);
-}
-
-/* What was handed out leaves; what has to wait becomes the begin of a new batch. */
-static int turn(struct fr_cursor *c)
+/* Drops the consumed records. The others begin a new batch. */
+static int start_next_batch(struct fr_cursor *c)
 {
 	struct batch old = c->batch, *to = &c->other;
 
@@ -127,40 +124,40 @@ static int turn(struct fr_cursor *c)
 	c->batch = *to;
 	c->other = old;
 	c->next = c->ready = 0;
-	c->check_at = FR_MAX(FR_CURSOR_BATCH, 2 * c->batch.bytes.len);
-	c->check_at = FR_MIN(c->check_at, FR_CURSOR_MAX);
+	c->sort_at = FR_MAX(FR_CURSOR_BATCH, 2 * c->batch.bytes.len);
+	c->sort_at = FR_MIN(c->sort_at, FR_CURSOR_MAX);
 	return 0;
 }
 
-/* The length of the run from FROM that is in order. */
-static size_t run_length(const struct fr_cursor_entry *e, size_t from, size_t n)
+/* The length of the ordered run that begins at FROM. */
+static size_t measure_run(const struct fr_cursor_entry *e, size_t from, size_t n)
 {
 	size_t i = from + 1;
 
-	while (i < n && before(&e[i - 1], &e[i]))
+	while (i < n && is_before(&e[i - 1], &e[i]))
 		i++;
 	return i - from;
 }
 
-/* Merge the runs A and B, which follow each other at FROM, to TO. */
+/* Merges two runs of A and B entries, which are at FROM, into TO. */
 static void merge_runs(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t a, size_t b)
 {
 	const struct fr_cursor_entry *x = from, *x_end = from + a, *y = x_end, *y_end = y + b;
 
 	while (x < x_end && y < y_end)
-		*to++ = before(y, x) ? *y++ : *x++;
+		*to++ = is_before(y, x) ? *y++ : *x++;
 	memcpy(to, x, (size_t)(x_end - x) * sizeof(*x));
 	to += x_end - x;
 	memcpy(to, y, (size_t)(y_end - y) * sizeof(*y));
 }
 
-/* One pass over FROM: two runs become one in TO. Returns how many runs there were. */
+/* Merges the runs of FROM in pairs into TO. Returns how many runs there were. */
 static size_t merge_pass(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t n)
 {
 	size_t runs = 0;
 
 	for (size_t i = 0; i < n;) {
-		size_t a = run_length(from, i, n), b = i + a < n ? run_length(from, i + a, n) : 0;
+		size_t a = measure_run(from, i, n), b = i + a < n ? measure_run(from, i + a, n) : 0;
 
 		merge_runs(to + i, from + i, a, b);
 		runs += 1 + (b > 0);
@@ -180,8 +177,8 @@ static void swap_spare(struct fr_cursor *c)
 	c->spare_cap = cap;
 }
 
-/* A ring is in order within itself, so a batch is a few long runs: merge them in pairs until one is left. */
-static int sort(struct fr_cursor *c)
+/* Each kernel ring is ordered, so a batch is a few long runs. Merges them in pairs until one is left. */
+static int sort_batch(struct fr_cursor *c)
 {
 	size_t runs;
 
@@ -199,12 +196,12 @@ static int sort(struct fr_cursor *c)
 	return 0;
 }
 
-/* Sort, and find how much of the batch may go. */
-static int flush(struct fr_cursor *c)
+/* Sorts the batch, and releases its records up to the limit. */
+static int release_records(struct fr_cursor *c)
 {
 	struct batch *b = &c->batch;
 	size_t low = 0, high = b->n;
-	int r = b->sorted ? 0 : sort(c);
+	int r = b->sorted ? 0 : sort_batch(c);
 
 	if (r < 0)
 		return r;
@@ -221,7 +218,7 @@ static int flush(struct fr_cursor *c)
 	c->ready = c->ended ? b->n : low;
 	if (c->ready == 0 && b->bytes.len >= FR_CURSOR_MAX)
 		c->ready = FR_MAX(b->n / 2, (size_t)1);
-	c->check_at = c->ready ? c->check_at : FR_MIN(2 * b->bytes.len, FR_CURSOR_MAX);
+	c->sort_at = c->ready ? c->sort_at : FR_MIN(2 * b->bytes.len, FR_CURSOR_MAX);
 	return 0;
 }
 
@@ -232,14 +229,14 @@ static void finish_round(struct fr_cursor *c)
 	c->newest_before = c->newest;
 }
 
-/* perf's own records that mean something in another file too. */
-static bool wanted(uint32_t type)
+/* Whether a record of TYPE has a meaning in another file. */
+static bool is_wanted(uint32_t type)
 {
 	switch (type) {
 	case PERF_RECORD_AUX:
 	case PERF_RECORD_ITRACE_START:
 	case PERF_RECORD_AUX_OUTPUT_HW_ID:
-		return false; /* without the AUX data they tell of nothing */
+		return false; /* they describe AUX data, which is not merged */
 	case FR_RECORD_ID_INDEX:
 	case FR_RECORD_THREAD_MAP:
 	case FR_RECORD_CPU_MAP:
@@ -250,7 +247,7 @@ static bool wanted(uint32_t type)
 	}
 }
 
-static int take(struct fr_cursor *c, const struct perf_event_header *h)
+static int add_record(struct fr_cursor *c, const struct perf_event_header *h)
 {
 	bool sample = h->type == PERF_RECORD_SAMPLE;
 	uint64_t key;
@@ -259,13 +256,13 @@ static int take(struct fr_cursor *c, const struct perf_event_header *h)
 		finish_round(c);
 		return 0;
 	}
-	if (!wanted(h->type))
+	if (!is_wanted(h->type))
 		return 0;
 	key = fr_reader_time(c->reader, h);
 	if (c->in_state && (sample || (key && (key < c->known_from || key > c->known_to))))
 		c->in_state = false;
 	if (c->in_state && key) {
-		c->state++;
+		c->skipped_state++;
 		return 0;
 	}
 	if (!key)
@@ -275,32 +272,32 @@ static int take(struct fr_cursor *c, const struct perf_event_header *h)
 	return batch_add(&c->batch, key, c->order++ | (sample ? FR_CURSOR_SAMPLE : 0), h, h->size);
 }
 
-/* Read until something may be handed out or the file ends. */
-static int fill(struct fr_cursor *c)
+/* Reads until records are released or the file ends. */
+static int read_batch(struct fr_cursor *c)
 {
-	int r = turn(c);
+	int r = start_next_batch(c);
 
 	while (r >= 0 && !c->ended && c->ready == 0) {
 		const struct perf_event_header *h;
 
 		r = fr_reader_next(c->reader, &h, NULL);
 		if (r == 1)
-			r = take(c, h);
+			r = add_record(c, h);
 		else if (r == 0)
 			c->ended = true;
-		if (r >= 0 && (c->ended || c->batch.bytes.len >= c->check_at))
-			r = flush(c);
+		if (r >= 0 && (c->ended || c->batch.bytes.len >= c->sort_at))
+			r = release_records(c);
 	}
 	return r;
 }
 
-static struct fr_cursor_record record_at(const struct fr_cursor *c, size_t i)
+static struct fr_cursor_record get_record(const struct fr_cursor *c, size_t i)
 {
 	const struct fr_cursor_entry *e = &c->batch.entries[i];
 
 	return (struct fr_cursor_record){
 		.key = e->key,
-		.record = record_of(&c->batch, i),
+		.record = (const void *)(c->batch.bytes.data + e->at),
 		.sample = e->order & FR_CURSOR_SAMPLE,
 	};
 }
@@ -308,12 +305,12 @@ static struct fr_cursor_record record_at(const struct fr_cursor *c, size_t i)
 int fr_cursor_next(struct fr_cursor *c, struct fr_cursor_record *ret)
 {
 	if (c->next == c->ready) {
-		int r = c->ended ? 0 : fill(c);
+		int r = c->ended ? 0 : read_batch(c);
 
 		if (r < 0 || c->next == c->ready)
 			return r;
 	}
-	*ret = record_at(c, c->next++);
+	*ret = get_record(c, c->next++);
 	return 1;
 }
 
@@ -328,7 +325,7 @@ void fr_cursor_take_run(struct fr_cursor *c, uint64_t older_than, struct fr_curs
 	c->next += n;
 }
 
-static bool is_same(const struct fr_cursor *c, size_t i, const struct fr_cursor *other, size_t k)
+static bool is_same_record(const struct fr_cursor *c, size_t i, const struct fr_cursor *other, size_t k)
 {
 	const struct fr_cursor_entry *a = &c->batch.entries[i], *b = &other->batch.entries[k];
 
@@ -343,23 +340,23 @@ size_t fr_cursor_skip_common(struct fr_cursor *c, const struct fr_cursor *other,
 	const struct fr_cursor_entry *e = &c->batch.entries[i];
 	uint64_t last;
 
-	while (n < max && is_same(c, i + n, other, k + n))
+	while (n < max && is_same_record(c, i + n, other, k + n))
 		n++;
 	if (n == 0)
 		return 0;
-	/* The last time may go on differently in the two. */
+	/* The two may have different further records of the last time. */
 	last = e[n - 1].key;
 	if (n == max || e[n].key == last || other->batch.entries[k + n].key == last)
 		while (n > 0 && e[n - 1].key == last)
 			n--;
 	if (n == 0)
 		return 0;
-	*ret = record_at(c, i + n);
+	*ret = get_record(c, i + n);
 	c->next = i + n + 1;
 	return n;
 }
 
-uint64_t fr_cursor_state(const struct fr_cursor *c)
+uint64_t fr_cursor_skipped_state(const struct fr_cursor *c)
 {
-	return c->state;
+	return c->skipped_state;
 }

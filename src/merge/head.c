@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The kernel gives an event a new id each time it is opened, so the same event of two runs of the recorder
- * has two sets of ids: what makes it the same is its attr and its name. The other way round, one id of one
- * boot stands for one event only.
+ * The kernel gives an event a new id each time it is opened. So one event of two openings has two sets of
+ * ids: it is the same if its attr and name are. And within a boot, an id belongs to one event only.
  */
 
 #include "merge/head.h"
 #include "base/cleanup.h"
-#include "merge/group.h"
+#include "merge/dedup.h"
 #include "perfdata/features.h"
 #include "perfdata/tracing_data.h"
 
@@ -16,21 +15,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct id_of {
+/* An input says that an event of the united session has an id. */
+struct claim {
 	uint64_t id;
 	size_t event, input;
 };
 
-static int by_id(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
-	const struct id_of *x = a, *y = b;
+	const struct claim *x = a, *y = b;
 
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* A side-band event has stacks where a dump's other events have (session.h): alone in an auxiliary file, it
- * has none. */
-static struct perf_event_attr attr_of(const struct fr_event_desc *e)
+/* The side-band event has call chains only in the file of an event that has them
+   (fr_session_set_sideband_stacks()). So the comparison of events ignores them. */
+static struct perf_event_attr get_comparable_attr(const struct fr_event_desc *e)
 {
 	struct perf_event_attr a = e->attr;
 
@@ -39,21 +39,21 @@ static struct perf_event_attr attr_of(const struct fr_event_desc *e)
 	return a;
 }
 
-static bool same_name(const char *a, const char *b)
+static bool is_same_name(const char *a, const char *b)
 {
 	return !a[0] || !b[0] || strcmp(a, b) == 0;
 }
 
-/* The index of E's like in S, which may be a new one, or -ENOMEM. */
-static int64_t unite_event(struct fr_session *s, const struct fr_event_desc *e)
+/* Adds E to S, unless S has an equal event. Returns its index or -ENOMEM. */
+static int64_t add_event(struct fr_session *s, const struct fr_event_desc *e)
 {
-	const struct perf_event_attr attr = attr_of(e);
+	const struct perf_event_attr attr = get_comparable_attr(e);
 	int r;
 
 	for (size_t i = 0; i < s->n_events; i++) {
 		struct fr_event_desc *have = &s->events[i];
 
-		if (memcmp(&have->attr, &attr, sizeof(attr)) != 0 || !same_name(have->name, e->name))
+		if (memcmp(&have->attr, &attr, sizeof(attr)) != 0 || !is_same_name(have->name, e->name))
 			continue;
 		if (!have->name[0] && e->name[0]) {
 			char *name = strdup(e->name);
@@ -69,104 +69,99 @@ static int64_t unite_event(struct fr_session *s, const struct fr_event_desc *e)
 	return r < 0 ? r : (int64_t)s->n_events - 1;
 }
 
-static size_t count_ids(const struct fr_inputs *in)
+/* Adds the events of all inputs to S, and their claims to CLAIMS. The kernel gives no id 0. */
+static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct fr_buf *claims)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < in->n; i++)
-		for (size_t e = 0; e < in->v[i].head.n_events; e++)
-			n += in->v[i].head.events[e].n_ids;
-	return n;
-}
-
-/* Events of all inputs into S, and their ids with the event that each stands for into IDS; the kernel gives
- * no id 0. */
-static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct id_of *ids, size_t *ret_n)
-{
-	size_t n = 0;
-
 	for (size_t i = 0; i < in->n; i++)
 		for (size_t e = 0; e < in->v[i].head.n_events; e++) {
 			const struct fr_event_desc *desc = &in->v[i].head.events[e];
-			int64_t to = unite_event(s, desc);
+			int64_t event = add_event(s, desc);
 
-			if (to < 0)
-				return (int)to;
-			for (size_t k = 0; k < desc->n_ids; k++)
-				if (desc->ids[k])
-					ids[n++] = (struct id_of){desc->ids[k], (size_t)to, i};
+			for (size_t k = 0; k < desc->n_ids && event >= 0; k++) {
+				const struct claim claim = {desc->ids[k], (size_t)event, i};
+
+				if (claim.id && fr_buf_append(claims, &claim, sizeof(claim)) < 0)
+					return -ENOMEM;
+			}
+			if (event < 0)
+				return (int)event;
 		}
-	*ret_n = n;
 	return 0;
 }
 
-/* The event that most inputs say a run of equal ids is of; -1 where two say it equally often and are not the
-   same but for their names. */
-static int64_t elect(const struct fr_session *s, const struct id_of *run, size_t n)
+/* The event that most of N claims of one id say; -1 if two events have the most and differ in more than their
+   names. */
+static int64_t elect_event(const struct fr_session *s, const struct claim *claims, size_t n)
 {
-	size_t best = run[0].event, best_votes = 0;
+	size_t best = claims[0].event, best_votes = 0;
 	bool tied = false;
 
 	for (size_t i = 0; i < n; i++) {
 		size_t votes = 0;
 
 		for (size_t k = 0; k < n; k++)
-			votes += run[k].event == run[i].event;
-		if (run[i].event != best && votes == best_votes)
-			tied |= memcmp(&s->events[best].attr, &s->events[run[i].event].attr,
+			votes += claims[k].event == claims[i].event;
+		if (claims[i].event != best && votes == best_votes)
+			tied |= memcmp(&s->events[best].attr, &s->events[claims[i].event].attr,
 					sizeof(struct perf_event_attr)) != 0;
 		if (votes > best_votes) {
 			tied = false;
-			best = run[i].event;
+			best = claims[i].event;
 			best_votes = votes;
 		}
 	}
 	return tied ? -1 : (int64_t)best;
 }
 
-static int refuse_id(const struct fr_inputs *in, const struct fr_session *s, const struct id_of *run,
+static int refuse_id(const struct fr_inputs *in, const struct fr_session *s, const struct claim *claims,
 	size_t n, struct fr_diag *d)
 {
 	size_t other = 1;
 
-	while (other < n - 1 && run[other].event == run[0].event)
+	while (other < n - 1 && claims[other].event == claims[0].event)
 		other++;
 	return fr_fail(d, -EINVAL,
 		"They are of different recordings, or one is damaged: merge them one by one.",
 		"event id %llu is \"%.60s\" in %.100s and something else (\"%.60s\") in %.100s",
-		(unsigned long long)run[0].id, s->events[run[0].event].name, in->v[run[0].input].path,
-		s->events[run[other].event].name, in->v[run[other].input].path);
+		(unsigned long long)claims[0].id, s->events[claims[0].event].name,
+		in->v[claims[0].input].path, s->events[claims[other].event].name,
+		in->v[claims[other].input].path);
 }
 
-/* Each id to its event. An input that is outvoted has a damaged head. */
+/* Gives each id to the elected event. The head of an input that is outvoted is damaged. */
 static int assign_ids(
-	struct fr_inputs *in, struct fr_session *s, struct id_of *ids, size_t n, struct fr_diag *d)
+	struct fr_inputs *in, struct fr_session *s, struct claim *claims, size_t n, struct fr_diag *d)
 {
-	qsort(ids, n, sizeof(*ids), by_id);
+	if (n > 0)
+		qsort(claims, n, sizeof(*claims), compare_ids);
 	for (size_t i = 0, end; i < n; i = end) {
 		int64_t event;
 		int r;
 
-		for (end = i + 1; end < n && ids[end].id == ids[i].id;)
+		for (end = i + 1; end < n && claims[end].id == claims[i].id;)
 			end++;
-		event = elect(s, ids + i, end - i);
+		event = elect_event(s, claims + i, end - i);
 		if (event < 0)
-			return refuse_id(in, s, ids + i, end - i, d);
+			return refuse_id(in, s, claims + i, end - i, d);
 		for (size_t k = i; k < end; k++)
-			if (ids[k].event != (size_t)event)
-				in->v[ids[k].input].head_damaged = true;
-		r = fr_event_desc_add_id(&s->events[event], ids[i].id);
+			if (claims[k].event != (size_t)event)
+				in->v[claims[k].input].head_damaged = true;
+		r = fr_event_desc_add_id(&s->events[event], claims[i].id);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-/* Inputs that were outvoted are read by what the others say; events that only they had go. */
+static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
+{
+	return e->n_ids == 0;
+}
+
+/* The readers of damaged heads use the events of the others. Events that only damaged heads had are removed.
+ */
 static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_session *s)
 {
-	size_t kept = 0;
-
 	for (size_t i = 0; i < in->n; i++) {
 		int r;
 
@@ -175,35 +170,27 @@ static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in
 		fr_merge_warn(o,
 			"%s: its list of events is damaged, that of the other files is used; it is kept",
 			in->v[i].path);
-		r = fr_reader_correct(in->v[i].reader, s);
+		r = fr_reader_replace_attrs(in->v[i].reader, s);
 		if (r < 0)
 			return r;
 	}
-	for (size_t i = 0; i < s->n_events; i++) {
-		struct fr_event_desc e = s->events[i];
-
-		if (e.n_ids > 0 || s->n_events == 1) {
-			s->events[kept++] = e;
-			continue;
-		}
-		free(e.name);
-		free(e.ids);
-	}
-	s->n_events = kept;
+	if (s->n_events > 1)
+		fr_session_remove_events(s, has_no_id, NULL);
 	fr_session_set_sideband_stacks(s);
 	return 0;
 }
 
-/* A reader of the output has to find the event of any record, and to compare any two times. */
+/* A reader of the output must find the event of each record, and compare the times of any two. */
 static int check_events(const struct fr_session *s, struct fr_diag *d)
 {
+	const struct perf_event_attr *a = &s->events[0].attr;
 	struct fr_layout first, l;
 
-	fr_layout_of(&s->events[0].attr, &first);
+	fr_layout_from_attr(a, &first);
 	for (size_t i = 0; i < s->n_events; i++) {
-		const struct perf_event_attr *a = &s->events[i].attr, *b = &s->events[0].attr;
+		const struct perf_event_attr *b = &s->events[i].attr;
 
-		fr_layout_of(a, &l);
+		fr_layout_from_attr(b, &l);
 		if (!l.sample_time || !l.tail_time)
 			return fr_fail(d, -EINVAL, "Record with -T.", "the event \"%.100s\" has no times",
 				s->events[i].name);
@@ -211,7 +198,7 @@ static int check_events(const struct fr_session *s, struct fr_diag *d)
 			(!l.sample_id || l.sample_id != first.sample_id || l.tail_id != first.tail_id ||
 				a->sample_id_all != b->sample_id_all))
 			return fr_fail(d, -EINVAL, "Record all of them with PERF_SAMPLE_IDENTIFIER.",
-				"the records of \"%.100s\" and \"%.100s\" could not be told apart",
+				"the records of \"%.100s\" and \"%.100s\" could not be distinguished",
 				s->events[0].name, s->events[i].name);
 		if (a->use_clockid != b->use_clockid || a->clockid != b->clockid)
 			return fr_fail(d, -EINVAL, NULL,
@@ -221,8 +208,8 @@ static int check_events(const struct fr_session *s, struct fr_diag *d)
 	return 0;
 }
 
-/* The input whose section F is to be taken: the newest that has one. */
-static const struct fr_buf *newest(const struct fr_inputs *in, unsigned f)
+/* The section F of the newest input that has one, or NULL. */
+static const struct fr_buf *find_newest(const struct fr_inputs *in, unsigned f)
 {
 	const struct fr_input *best = NULL;
 
@@ -239,24 +226,21 @@ static int unite_tracing_data(
 
 	for (size_t i = 0; i < in->n; i++) {
 		const struct fr_buf *b = &in->v[i].head.features[FR_FEATURE_TRACING_DATA];
-		int r = 0;
+		int r = to->len ? fr_tracing_data_unite(to, b) : fr_buf_append(to, b->data, b->len);
 
-		if (b->len == 0 || (to->len == b->len && memcmp(to->data, b->data, b->len) == 0))
-			continue;
-		r = to->len ? fr_tracing_data_unite(to, b) : fr_buf_append(to, b->data, b->len);
 		if (r == -EBADMSG)
-			fr_merge_warn(o, "%s: its formats of tracepoints are damaged and were left out",
-				in->v[i].path);
+			fr_merge_warn(
+				o, "%s: its formats of tracepoints are damaged and left out", in->v[i].path);
 		else if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-/* A run of build-id records; what is no whole one ends it. */
+/* The section is a sequence of build-id records. It ends at the first that is not whole. */
 static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 {
-	struct fr_group seen = {0};
+	struct fr_dedup seen = {0};
 	size_t n = 0;
 	int r = 0;
 
@@ -270,16 +254,18 @@ static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 			if (h.size < sizeof(h) || h.size > b->len - at)
 				break;
 			memcpy(record, b->data + at, h.size);
-			r = fr_group_add(&seen, n++, (const void *)record);
+			/* Each record counts as an input: it is written once. */
+			r = fr_dedup_add(&seen, n++, (const void *)record);
 			if (r == 1)
 				r = fr_buf_append(&s->features[FR_FEATURE_BUILD_ID], record, h.size);
 		}
 	}
-	fr_group_deinit(&seen);
-	return r < 0 ? r : 0;
+	fr_dedup_clear(&seen);
+	return FR_MIN(r, 0);
 }
 
-/* Sections that speak of one file's data. GROUP_DESC counts events by their place in the list. */
+/* These sections describe the data of one file (GROUP_DESC counts events by their place in the list), or are
+   united below. */
 static bool is_of_one_file(unsigned f)
 {
 	return f == FR_FEATURE_EVENT_DESC || f == FR_FEATURE_SAMPLE_TIME || f == FR_FEATURE_COMPRESSED ||
@@ -289,16 +275,15 @@ static bool is_of_one_file(unsigned f)
 
 static int unite_features(const struct fr_merge_options *o, const struct fr_inputs *in, struct fr_session *s)
 {
-	int r;
+	int r = 0;
 
-	for (unsigned f = 0; f < _FR_FEATURE_MAX; f++) {
-		const struct fr_buf *b = is_of_one_file(f) ? NULL : newest(in, f);
+	for (unsigned f = 0; f < _FR_FEATURE_MAX && r == 0; f++) {
+		const struct fr_buf *b = is_of_one_file(f) ? NULL : find_newest(in, f);
 
 		r = b ? fr_buf_append(&s->features[f], b->data, b->len) : 0;
-		if (r < 0)
-			return r;
 	}
-	r = unite_tracing_data(o, in, s);
+	if (r == 0)
+		r = unite_tracing_data(o, in, s);
 	if (r == 0)
 		r = unite_build_ids(in, s);
 	return r < 0 ? r : fr_feature_set_event_desc(s);
@@ -307,12 +292,11 @@ static int unite_features(const struct fr_merge_options *o, const struct fr_inpu
 int fr_head_unite(
 	const struct fr_merge_options *o, struct fr_inputs *in, struct fr_session *ret, struct fr_diag *d)
 {
-	size_t n = count_ids(in);
-	_cleanup_free_ struct id_of *ids = calloc(n ? n : 1, sizeof(*ids));
-	int r = ids ? unite_events(in, ret, ids, &n) : -ENOMEM;
+	_cleanup_buf_ struct fr_buf claims = {0};
+	int r = unite_events(in, ret, &claims);
 
 	if (r == 0)
-		r = assign_ids(in, ret, ids, n, d);
+		r = assign_ids(in, ret, (void *)claims.data, claims.len / sizeof(struct claim), d);
 	if (r == 0)
 		r = correct_inputs(o, in, ret);
 	if (r == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The inputs, the one with the oldest record on top. Equal times: side-band first, then by input. */
+/* The inputs as a binary heap. The top has the oldest record; of equal times, side-band first, then by input.
+ */
 
 #include "merge/cursor.h"
 
@@ -11,13 +12,14 @@ struct fr_heap_node {
 };
 
 struct fr_heap {
-	struct fr_heap_node *nodes; /* the caller's, room for all inputs */
+	struct fr_heap_node *nodes; /* the caller's: room for all inputs */
 	size_t n;
 };
 
-/* The head of node I (0: the top) is a later one now; NODE is new; the top is to go. */
-void fr_heap_sift(struct fr_heap *h, size_t i);
-void fr_heap_push(struct fr_heap *h, const struct fr_heap_node *node);
-void fr_heap_pop(struct fr_heap *h);
-/* A node besides the top with a record of the same time and class as the top's; 0: there is none. */
-size_t fr_heap_tied(const struct fr_heap *h);
+/* Orders the heap after node I (0: the top) got a later record. */
+void fr_heap_sift_down(struct fr_heap *h, size_t i);
+/* Orders the nodes, which the caller filled in any order. */
+void fr_heap_build(struct fr_heap *h);
+void fr_heap_remove_top(struct fr_heap *h);
+/* Another node with a record of the same time and class as the top's; 0: there is none. */
+size_t fr_heap_find_tied(const struct fr_heap *h);

@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* Blocks on their way from the disk: for all inputs, and for one. */
+/* Bytes that are read ahead: for all inputs, and at most for one. */
 #define AHEAD_ALL (16u << 20)
 #define AHEAD_ONE (2u << 20)
 
@@ -49,13 +49,12 @@ static bool starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+/* Beside NAME, NAME.json is its sidecar, and NAME.jit has its objects. */
 static bool is_input(const char *name)
 {
-	size_t n = strlen(name);
+	const char *dot = strrchr(name, '.');
 
-	if (n > 5 && strcmp(name + n - 5, ".json") == 0)
-		return false;
-	if (n > 4 && strcmp(name + n - 4, ".jit") == 0) /* objects that the file of that name needs */
+	if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".jit") == 0))
 		return false;
 	return starts_with(name, AUXILIARY) || starts_with(name, SAMPLE);
 }
@@ -83,28 +82,20 @@ static int scan_directory(const char *path, struct fr_inputs *in, struct fr_diag
 	return 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static int by_name(const void *a, const void *b)
+/* Auxiliary files first, then by name. */
+static int compare_inputs(const void *a, const void *b)
 {
 	const struct fr_input *x = a, *y = b;
-	bool sample_x = !starts_with(base_name(x->path), AUXILIARY);
-	bool sample_y = !starts_with(base_name(y->path), AUXILIARY);
+	const char *name_x = basename(x->path), *name_y = basename(y->path);
+	bool sample_x = !starts_with(name_x, AUXILIARY), sample_y = !starts_with(name_y, AUXILIARY);
 
-	if (sample_x != sample_y)
-		return sample_x - sample_y;
-	return strcmp(base_name(x->path), base_name(y->path));
+	return sample_x != sample_y ? sample_x - sample_y : strcmp(name_x, name_y);
 }
 
-/* Read all of a pipe-format file once: its head comes in pieces, and how far it tells without a gap decides
-   what may be left out elsewhere. The reader is then opened anew, on the same file: its name may be of
-   another by now, as a recorder that runs makes it anew, and that one tells of less. */
-static int look_over_pipe(struct fr_input *in, struct fr_diag *d)
+/* Reads a whole file in pipe format: its head comes in pieces, and the initial state of other files is left
+   out for the time that it covers without a gap. Then opens it again for the merge by its descriptor: its
+   name may belong to another file by now, as a compaction replaces perf.data.auxiliary. */
+static int examine_pipe(struct fr_input *in, struct fr_diag *d)
 {
 	struct fr_reader *first = in->reader;
 	const struct perf_event_header *h;
@@ -133,7 +124,7 @@ static int look_over_pipe(struct fr_input *in, struct fr_diag *d)
 	return r;
 }
 
-/* Ids in the records and none in the head: nobody can tell what a record belongs to. */
+/* Without ids in the head, a record with an id cannot be attributed to an event. */
 static bool has_ids(const struct fr_session *s)
 {
 	struct fr_layout l;
@@ -142,11 +133,11 @@ static bool has_ids(const struct fr_session *s)
 		for (size_t i = 0; i < s->events[e].n_ids; i++)
 			if (s->events[e].ids[i])
 				return true;
-	fr_layout_of(&s->events[0].attr, &l);
+	fr_layout_from_attr(&s->events[0].attr, &l);
 	return s->n_events == 1 && !l.sample_id;
 }
 
-static int look_over(struct fr_input *in, struct fr_diag *d)
+static int examine(struct fr_input *in, struct fr_diag *d)
 {
 	struct stat st;
 	int r;
@@ -158,16 +149,16 @@ static int look_over(struct fr_input *in, struct fr_diag *d)
 	in->size = (uint64_t)st.st_size;
 	in->gid = st.st_gid;
 	if (fr_reader_is_pipe(in->reader))
-		r = look_over_pipe(in, d);
+		r = examine_pipe(in, d);
 	else
 		r = fr_session_copy(fr_reader_session(in->reader), &in->head);
 	if (r < 0)
 		return r;
 	if (in->head.n_events == 0)
-		return fr_fail(d, -EBADMSG, NULL, "%s: it holds no event", in->path);
+		return fr_fail(d, -EBADMSG, NULL, "%s: it has no events", in->path);
 	if (!has_ids(&in->head))
 		return fr_fail(d, -EBADMSG, NULL, "%s: the ids of its events are lost", in->path);
-	/* The daemon locks the file that it writes to for as long as it runs. */
+	/* A daemon locks the file that it writes to as long as it runs. */
 	in->live = flock(fr_reader_fd(in->reader), LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	if (!in->live)
 		(void)flock(fr_reader_fd(in->reader), LOCK_UN);
@@ -187,7 +178,8 @@ static void input_deinit(struct fr_input *in)
 	*in = (struct fr_input){0};
 }
 
-static bool is_known(const struct fr_inputs *in, size_t n)
+/* Whether input N is the same file as one before it. */
+static bool is_repeated(const struct fr_inputs *in, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (in->v[i].dev == in->v[n].dev && in->v[i].ino == in->v[n].ino)
@@ -195,7 +187,31 @@ static bool is_known(const struct fr_inputs *in, size_t n)
 	return false;
 }
 
-/* Open them in their order; those that cannot be used leave the list. */
+/* Opens and examines input I. 1: it is used; 0: it is left out; or a negative errno, with D. */
+static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, size_t i, struct fr_diag *d)
+{
+	struct fr_input *one = &in->v[i];
+	struct fr_diag why = {0};
+	int r = fr_reader_open(one->path, &one->reader, &why);
+
+	if (r == 0)
+		r = examine(one, &why);
+	if (r == -EBADMSG) {
+		fr_merge_warn(o, "%s; left as it is, nothing of it is in the output", why.what);
+		in->n_unusable++;
+		return 0;
+	}
+	if (r == -ENOENT && one->found) /* retention removed it meanwhile */
+		return 0;
+	if (r < 0 && why.code)
+		return fr_fail(d, r, why.hint[0] ? why.hint : "flightrecctl list shows the files there are",
+			"%s", why.what);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot open the inputs");
+	return !is_repeated(in, i);
+}
+
+/* Opens the inputs in their order. An input that is left out leaves the list. */
 static int open_all(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_diag *d)
 {
 	size_t all = in->n, kept = 0;
@@ -203,37 +219,20 @@ static int open_all(const struct fr_merge_options *o, struct fr_inputs *in, stru
 
 	for (size_t i = 0; i < all && r >= 0; i++) {
 		struct fr_input one = in->v[i];
-		struct fr_diag said = {0};
 
 		in->v[i] = (struct fr_input){0};
-		r = fr_reader_open(one.path, &one.reader, &said);
-		if (r == 0)
-			r = look_over(&one, &said);
 		in->v[kept] = one;
-		if (r == -EBADMSG) {
-			fr_merge_warn(o, "%s; left as it is, nothing of it is in the output", said.what);
-			in->n_unusable++;
-			r = 0;
-			input_deinit(&in->v[kept]);
-		} else if (r == -ENOENT && one.found) { /* retention was faster */
-			r = 0;
-			input_deinit(&in->v[kept]);
-		} else if (r == 0 && is_known(in, kept)) {
+		r = open_input(o, in, kept, d);
+		if (r == 0) {
 			input_deinit(&in->v[kept]);
 		} else {
-			in->bytes += one.size;
+			in->bytes += in->v[kept].size;
 			kept++;
 		}
-		if (r < 0 && said.code)
-			fr_fail(d, r,
-				said.hint[0] ? said.hint : "flightrecctl list shows the files there are",
-				"%s", said.what);
-		else if (r < 0)
-			fr_fail_errno(d, r, NULL, "cannot open the inputs");
 	}
 	if (r >= 0)
 		in->n = kept;
-	return r;
+	return FR_MIN(r, 0);
 }
 
 int fr_inputs_open(const struct fr_merge_options *o, struct fr_inputs *ret, struct fr_diag *d)
@@ -248,11 +247,11 @@ int fr_inputs_open(const struct fr_merge_options *o, struct fr_inputs *ret, stru
 		return fr_fail(d, -ENOENT, "Dump first: flightrecctl dump.",
 			"nothing to merge: no perf.data.auxiliary and no perf.data.sample.* in %s",
 			o->directory ? o->directory : "the list");
-	qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
+	qsort(ret->v, ret->n, sizeof(*ret->v), compare_inputs);
 	r = open_all(o, ret, d);
 	if (r >= 0 && ret->n == 0)
-		return fr_fail(d, -EBADMSG, "name dumps of flightrecd, or files of perf record",
-			"nothing to merge: none of the inputs is a perf.data");
+		return fr_fail(d, -EBADMSG, "Name dumps of flightrecd, or files of perf record.",
+			"nothing to merge: no input is a perf.data");
 	return r;
 }
 

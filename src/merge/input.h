@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The files to merge: found, opened, looked over. */
+/* The files to merge: found, opened and examined. */
 
 #include "base/diag.h"
 #include "fileio/read_ahead.h"
@@ -10,29 +10,30 @@
 
 #include <cjson/cJSON.h>
 #include <sys/types.h>
+#include <systemd/sd-id128.h>
 
 struct fr_input {
 	char *path;
 	struct fr_reader *reader;
-	struct fr_read_ahead *ahead; /* that the reader reads through, or NULL */
-	struct fr_session head; /* of all of the file, also where the reader is not there yet (pipe format) */
-	cJSON *meta;		/* the JSON beside it, or NULL */
+	struct fr_read_ahead *ahead; /* the reader reads through it; or NULL */
+	struct fr_session head; /* of the whole file, even if the reader is not there yet (pipe format) */
+	cJSON *meta;		/* its sidecar, or NULL */
 	dev_t dev;
 	ino_t ino;
 	uint64_t size;
 	gid_t gid;
-	bool found;	   /* in the directory, and not named by the caller */
-	bool live;	   /* a daemon holds it */
-	bool has_jit;	   /* objects beside it, see jit.h */
-	bool head_damaged; /* its events are not what the other inputs say */
+	bool found;	   /* in the directory; else the caller named it */
+	bool live;	   /* a daemon writes to it */
+	bool has_jit;	   /* it has a directory of objects, see jit.h */
+	bool head_damaged; /* the other inputs contradict its events */
 	bool damaged;	   /* known at the end */
-	/* Boot: */
-	char boot_id[33]; /* or empty */
+
+	sd_id128_t boot_id; /* or null */
 	bool has_clock;
-	uint64_t clock_ns;	 /* CLOCK_DATA: the events' clock … */
-	int64_t clock_offset_ns; /* … and what wall time was ahead of it */
-	/* Pipe format: what it tells of without a gap. 0 and 0: nothing. */
-	uint64_t known_from, known_to;
+	uint64_t clock_ns;	 /* of CLOCK_DATA, on the clock of the events */
+	int64_t clock_offset_ns; /* wall time - clock of the events */
+
+	uint64_t known_from, known_to; /* pipe format: the time that it covers without a gap; or 0 and 0 */
 };
 
 struct fr_inputs {
@@ -42,29 +43,26 @@ struct fr_inputs {
 	uint64_t bytes;
 };
 
-/* Print a line through the options' warn(), if there is one. */
+/* Formats a line for the warn() of the options, if there is one. */
 void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Find, open and look over all that OPTIONS name; what is no perf.data is warned of and left out. Auxiliary
-   files come first, sample files in the order of their names. 0, -ENOENT, -EBADMSG (nothing usable), or a
-   negative errno, with D. RET is to be freed by the caller, also after failure. */
+/* Finds, opens and examines the files that OPTIONS name. Warns of a file that is no perf.data and leaves it
+   out. Auxiliary files come first, then sample files by name. The caller frees RET, also after failure. 0;
+   -ENOENT; -EBADMSG (no file is usable); or another negative errno, with D. */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
-/* Have their blocks read while others are worked on. Memory is bounded for all of them together. 0 or
- * -ENOMEM.
- */
+/* Reads the blocks of all inputs ahead, within a limit of memory for all. 0 or -ENOMEM. */
 int fr_inputs_read_ahead(struct fr_inputs *in);
-
 void fr_inputs_deinit(struct fr_inputs *in);
 
-/* boot.c: 0, or -EXDEV with both boots and a file of each in D. */
+/* boot.c: 0, or -EXDEV with two boots and a file of each in D. */
 int fr_inputs_check_boot(const struct fr_inputs *in, struct fr_diag *d);
-/* Fill boot_id and the clock of an input. */
+/* Fills boot_id and the clock of an input. */
 void fr_input_read_boot(struct fr_input *in);
 
-/* sidecar.c: the JSON beside PATH, or NULL. */
+/* sidecar.c: the sidecar of PATH, or NULL. The caller frees it. */
 cJSON *fr_sidecar_read(const char *path);
-/* The JSON of the output NAME, as a dump has it, with that of each input in "dumps". NULL: out of memory. The
-   caller frees it. */
+/* The sidecar of the output NAME, in the form of a dump's, with that of each input in "dumps". The caller
+   frees it. NULL: out of memory. */
 char *fr_sidecar_unite(
 	const struct fr_inputs *in, const struct fr_merge_report *report, const char *name, bool compressed);

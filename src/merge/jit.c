@@ -1,11 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
-/*
- * A dump with code that processes made as they ran has objects in NAME.jit/ beside it, and MMAP2 records that
- * name them by their absolute path. The output gets links to them in a directory of its own, and its records
- * say so. The objects' names tell of their content, so two dumps may bring the same one.
- */
-
 #include "merge/jit.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -15,12 +8,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #define OBJECT "jitted-"
-#define COPY_BYTES (32u << 10)
+#define COPY_BYTES (1u << 30)
 
-static int open_of(const struct fr_input *in)
+static int open_directory(const struct fr_input *in)
 {
 	char path[PATH_MAX];
 	int fd, n = snprintf(path, sizeof(path), "%s.jit", in->path);
@@ -33,7 +27,7 @@ static int open_of(const struct fr_input *in)
 
 bool fr_input_has_jit(const struct fr_input *in)
 {
-	_cleanup_close_ int fd = open_of(in);
+	_cleanup_close_ int fd = open_directory(in);
 
 	return fd >= 0;
 }
@@ -43,23 +37,18 @@ static bool is_object(const struct dirent *e)
 	return strncmp(e->d_name, OBJECT, strlen(OBJECT)) == 0;
 }
 
-/* By read and write: copy_file_range() does not go from one kind of file system to another. */
+/* sendfile(), because copy_file_range() does not copy between two kinds of file systems. */
 static int copy_bytes(int from, int to)
 {
-	uint8_t block[COPY_BYTES];
-	off_t at = 0;
+	ssize_t n;
 
-	for (;;) {
-		ssize_t n = fr_pread_all(from, block, sizeof(block), at);
-		int r = n > 0 ? fr_write_all(to, block, (size_t)n) : (int)n;
-
-		if (n <= 0 || r < 0)
-			return r;
-		at += n;
-	}
+	do
+		n = sendfile(to, from, NULL, COPY_BYTES);
+	while (n > 0);
+	return n < 0 ? -errno : 0;
 }
 
-/* On another file system a link cannot be made. */
+/* For another file system, to which no link can be made. */
 static int copy_object(int from, int to, const char *name)
 {
 	_cleanup_close_ int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -80,7 +69,7 @@ static int copy_object(int from, int to, const char *name)
 		r = fsync(out) < 0 ? -errno : fr_tmp_publish(to, tmp, name);
 	if (r < 0)
 		(void)unlinkat(to, tmp, 0);
-	return r == -EEXIST ? 0 : FR_MIN(r, 0); /* the output's directory is what counts */
+	return r == -EEXIST ? 0 : FR_MIN(r, 0); /* a sync that failed: the caller syncs */
 }
 
 static int link_objects(int from, int to)
@@ -105,7 +94,7 @@ static int link_objects(int from, int to)
 	return 0;
 }
 
-int fr_jit_take(const struct fr_inputs *inputs, int dirfd, const char *name)
+int fr_jit_link_objects(const struct fr_inputs *inputs, int dirfd, const char *name)
 {
 	_cleanup_close_ int to = -1;
 	char directory[NAME_MAX + 8];
@@ -113,7 +102,7 @@ int fr_jit_take(const struct fr_inputs *inputs, int dirfd, const char *name)
 
 	snprintf(directory, sizeof(directory), "%s.jit", name);
 	for (size_t i = 0; i < inputs->n && r == 0; i++) {
-		_cleanup_close_ int from = inputs->v[i].has_jit ? open_of(&inputs->v[i]) : -1;
+		_cleanup_close_ int from = inputs->v[i].has_jit ? open_directory(&inputs->v[i]) : -1;
 
 		if (from < 0)
 			continue;
@@ -128,9 +117,9 @@ int fr_jit_take(const struct fr_inputs *inputs, int dirfd, const char *name)
 	return r;
 }
 
-void fr_jit_remove(const struct fr_input *in)
+void fr_jit_remove_objects(const struct fr_input *in)
 {
-	_cleanup_close_ int fd = in->has_jit ? open_of(in) : -1;
+	_cleanup_close_ int fd = in->has_jit ? open_directory(in) : -1;
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fr_opendir_at(fd, ".");
 	char path[PATH_MAX + 8];
 	const struct dirent *e;
@@ -143,11 +132,10 @@ void fr_jit_remove(const struct fr_input *in)
 		(void)rmdir(path);
 }
 
-/* The object's own name, in a path that ends in "/NAME.jit/jitted-…" with the input's NAME; else NULL. */
-static const char *object_in(const struct fr_input *in, const char *path)
+/* The name of the object, if PATH ends in "/NAME.jit/jitted-…" with the NAME of the input; or NULL. */
+static const char *find_object_name(const struct fr_input *in, const char *path)
 {
-	const char *slash = strrchr(in->path, '/'), *base = slash ? slash + 1 : in->path;
-	const char *object = strrchr(path, '/');
+	const char *base = basename(in->path), *object = strrchr(path, '/');
 	size_t len = strlen(base);
 
 	if (!object || strncmp(object + 1, OBJECT, strlen(OBJECT)) != 0)
@@ -158,36 +146,32 @@ static const char *object_in(const struct fr_input *in, const char *path)
 	return object + 1;
 }
 
-int fr_jit_rename(const struct fr_input *in, const char *directory, const struct perf_event_header *record,
-	struct fr_buf *to, const struct perf_event_header **ret)
+int fr_jit_rewrite_path(const struct fr_input *in, const char *directory,
+	const struct perf_event_header *record, struct fr_buf *buffer, const struct perf_event_header **ret)
 {
 	const struct fr_record_mmap2 *m = (const void *)record;
 	const size_t fixed = sizeof(*m), tail = sizeof(struct fr_sample_id);
 	struct perf_event_header *h;
 	const char *object;
-	size_t name;
+	size_t len, padded;
 
 	*ret = record;
 	if (record->type != PERF_RECORD_MMAP2 || record->size < fixed + tail + 8 ||
 		!memchr(m->filename, '\0', record->size - fixed - tail))
 		return 0;
-	object = object_in(in, m->filename);
-	if (!object)
+	object = find_object_name(in, m->filename);
+	len = object ? strlen(directory) + 1 + strlen(object) + 1 : SIZE_MAX;
+	if (len > PATH_MAX)
 		return 0;
-	name = strlen(directory) + 1 + strlen(object) + 1;
-	if (name > PATH_MAX)
-		return 0;
-	to->len = 0;
-	if (fr_buf_reserve(to, fixed + FR_ALIGN_UP(name, 8) + tail) < 0)
+	padded = FR_ALIGN_UP(len, 8);
+	buffer->len = 0;
+	if (fr_buf_append_zero(buffer, fixed + padded + tail) < 0)
 		return -ENOMEM;
-	(void)fr_buf_append(to, record, fixed);
-	(void)fr_buf_append(to, directory, strlen(directory));
-	(void)fr_buf_append(to, "/", 1);
-	(void)fr_buf_append(to, object, strlen(object) + 1);
-	(void)fr_buf_append_zero(to, FR_ALIGN_UP(name, 8) - name);
-	(void)fr_buf_append(to, (const char *)record + record->size - tail, tail);
-	h = (void *)to->data;
-	h->size = (uint16_t)to->len;
+	memcpy(buffer->data, record, fixed);
+	snprintf((char *)buffer->data + fixed, padded, "%s/%s", directory, object);
+	memcpy(buffer->data + fixed + padded, (const char *)record + record->size - tail, tail);
+	h = (void *)buffer->data;
+	h->size = (uint16_t)buffer->len;
 	*ret = h;
 	return 0;
 }

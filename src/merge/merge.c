@@ -2,7 +2,7 @@
 #include "merge/merge.h"
 #include "base/cleanup.h"
 #include "merge/cursor.h"
-#include "merge/group.h"
+#include "merge/dedup.h"
 #include "merge/head.h"
 #include "merge/heap.h"
 #include "merge/input.h"
@@ -24,14 +24,14 @@ struct merge {
 	struct fr_output output;
 	struct fr_cursor **cursors;
 	struct fr_heap heap;
-	struct fr_group group;
-	struct fr_buf renamed; /* a record that names another object */
-	bool comparing;	       /* several inputs have records of this time and class */
-	uint64_t key;	       /* that was written last */
+	struct fr_dedup dedup;
+	struct fr_buf rewritten; /* a record that names another object */
+	bool comparing;		 /* several inputs have records of this time and class */
+	uint64_t key;		 /* the newest that was written */
 	bool key_sample, overflowed;
 };
 
-/* What the JSON beside a sample file says of its window. */
+/* Whether the window in the sidecar of a sample file contains a time. */
 static bool covers(const struct fr_input *in, uint64_t time_ns)
 {
 	const cJSON *w = cJSON_GetObjectItemCaseSensitive(in->meta, "window");
@@ -42,64 +42,44 @@ static bool covers(const struct fr_input *in, uint64_t time_ns)
 	       to->valuedouble >= (double)time_ns;
 }
 
-/* A checkpoint that an auxiliary file begins with is left out where a sample file tells of that time: it
-   would start processes anew in the middle of that file, without what the file alone knows of them. */
-static void checkpoint_time(
-	const struct merge *m, const struct fr_input *aux, uint64_t *ret_from, uint64_t *ret_to)
-{
-	for (size_t i = 0; i < m->inputs.n; i++) {
-		const struct fr_input *in = &m->inputs.v[i];
-
-		if (!fr_reader_is_pipe(in->reader) && covers(in, aux->known_from) &&
-			fr_session_shares_id(&aux->head, &in->head))
-			*ret_from = *ret_to = aux->known_from;
-	}
-}
-
-/* The time that a pipe-format input of the same recording tells of without a gap. */
-static void known_time(const struct merge *m, size_t of, uint64_t *ret_from, uint64_t *ret_to)
+/* The time for which input OF may skip its initial state, because another input of the same recording covers
+   it:
+   - a sample file, if an auxiliary file covers its start without a gap;
+   - an auxiliary file, if a sample file covers its start. After a compaction it begins with all processes.
+   They would start again in the middle of the sample file, without what only that file knows about them. */
+static void find_known_time(const struct merge *m, size_t of, uint64_t *ret_from, uint64_t *ret_to)
 {
 	const struct fr_input *in = &m->inputs.v[of];
+	const bool is_auxiliary = fr_reader_is_pipe(in->reader);
 
 	*ret_from = *ret_to = 0;
-	if (fr_reader_is_pipe(in->reader)) {
-		checkpoint_time(m, in, ret_from, ret_to);
-		return;
-	}
 	for (size_t i = 0; i < m->inputs.n; i++) {
-		const struct fr_input *aux = &m->inputs.v[i];
+		const struct fr_input *other = &m->inputs.v[i];
 
-		if (!fr_reader_is_pipe(aux->reader) || aux->known_to <= *ret_to ||
-			!fr_session_shares_id(&aux->head, &in->head))
+		if (fr_reader_is_pipe(other->reader) == is_auxiliary ||
+			!(is_auxiliary ? covers(other, in->known_from) : other->known_to > *ret_to) ||
+			!fr_session_shares_id(&other->head, &in->head))
 			continue;
-		*ret_from = aux->known_from;
-		*ret_to = aux->known_to;
+		*ret_from = is_auxiliary ? in->known_from : other->known_from;
+		*ret_to = is_auxiliary ? in->known_from : other->known_to;
 	}
 }
 
-/* The input's next record, to the heap's top or as a new node; an input that has ended gives up its memory.
- */
-static int advance(struct merge *m, size_t input, bool fresh)
+/* Reads the next record of an input into NODE. An input that has ended gives up its memory. 1, 0: it has
+   ended, or a negative errno. */
+static int read_next(struct merge *m, size_t input, struct fr_heap_node *node)
 {
-	struct fr_heap_node node = {.input = input};
-	int r = fr_cursor_next(m->cursors[input], &node.head);
+	int r = fr_cursor_next(m->cursors[input], &node->head);
 
-	if (r == 1 && fresh)
-		fr_heap_push(&m->heap, &node);
-	if (r == 1 && !fresh) {
-		m->heap.nodes[0] = node;
-		fr_heap_sift(&m->heap, 0);
+	node->input = input;
+	if (r == 0) {
+		m->report.state += fr_cursor_skipped_state(m->cursors[input]);
+		m->cursors[input] = fr_cursor_free(m->cursors[input]);
 	}
-	if (r != 0)
-		return r < 0 ? r : 0;
-	if (!fresh)
-		fr_heap_pop(&m->heap);
-	m->report.state += fr_cursor_state(m->cursors[input]);
-	m->cursors[input] = fr_cursor_free(m->cursors[input]);
-	return 0;
+	return r;
 }
 
-static int start(struct merge *m)
+static int start_inputs(struct merge *m)
 {
 	size_t n = m->inputs.n;
 	int r = fr_inputs_read_ahead(&m->inputs);
@@ -110,36 +90,56 @@ static int start(struct merge *m)
 	m->heap.nodes = calloc(n, sizeof(*m->heap.nodes));
 	if (!m->cursors || !m->heap.nodes)
 		return -ENOMEM;
-	for (size_t i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < n && r >= 0; i++) {
 		uint64_t from, to;
 
-		known_time(m, i, &from, &to);
+		find_known_time(m, i, &from, &to);
 		r = fr_cursor_new(m->inputs.v[i].reader, from, to, &m->cursors[i]);
 		if (r == 0)
-			r = advance(m, i, true);
+			r = read_next(m, i, &m->heap.nodes[m->heap.n]);
+		m->heap.n += r == 1;
 	}
-	return r;
+	fr_heap_build(&m->heap);
+	return FR_MIN(r, 0);
 }
 
-/* Whether the top's record is to be written: each once, see group.h. */
-static int is_new(struct merge *m, const struct fr_heap_node *top)
+/* Replaces the top by the next record of its input. */
+static int advance_top(struct merge *m)
+{
+	int r = read_next(m, m->heap.nodes[0].input, &m->heap.nodes[0]);
+
+	if (r == 1)
+		fr_heap_sift_down(&m->heap, 0);
+	else if (r == 0)
+		fr_heap_remove_top(&m->heap);
+	return FR_MIN(r, 0);
+}
+
+/* Whether the record of the top is to be written. 1, 0: it is a duplicate, or -ENOMEM. */
+static int check_new(struct merge *m, const struct fr_heap_node *top)
 {
 	if (top->head.key != m->key || top->head.sample != m->key_sample) {
 		if (m->comparing)
-			fr_group_clear(&m->group);
+			fr_dedup_clear(&m->dedup);
 		m->comparing = false;
 	}
-	m->comparing = m->comparing || fr_heap_tied(&m->heap) > 0;
+	m->comparing = m->comparing || fr_heap_find_tied(&m->heap) > 0;
 	if (!m->comparing)
 		return 1;
-	m->overflowed |= m->group.overflow;
-	return fr_group_add(&m->group, top->input, top->head.record);
+	m->overflowed |= m->dedup.overflow;
+	return fr_dedup_add(&m->dedup, top->input, top->head.record);
 }
 
-static void count_sample(struct merge *m, uint64_t key)
+static void count_record(struct merge *m, uint64_t key, bool is_sample)
 {
 	struct fr_merge_report *r = &m->report;
 
+	r->records++;
+	r->late += key < m->key;
+	m->key = FR_MAX(m->key, key);
+	m->key_sample = is_sample;
+	if (!is_sample)
+		return;
 	r->samples++;
 	if (!r->first_ns || key < r->first_ns)
 		r->first_ns = key;
@@ -151,19 +151,17 @@ static int write_top(struct merge *m, const struct fr_heap_node *top, struct fr_
 	const struct perf_event_header *record = top->head.record;
 	int r = 0;
 
-	m->report.records++;
-	m->report.late += top->head.key < m->key;
-	if (top->head.sample)
-		count_sample(m, top->head.key);
+	count_record(m, top->head.key, top->head.sample);
 	if (m->options->dry_run)
 		return 0;
 	if (m->inputs.v[top->input].has_jit)
-		r = fr_jit_rename(&m->inputs.v[top->input], m->output.jit, record, &m->renamed, &record);
-	return r < 0 ? r : fr_output_record(&m->output, record, d);
+		r = fr_jit_rewrite_path(
+			&m->inputs.v[top->input], m->output.jit, record, &m->rewritten, &record);
+	return r < 0 ? r : fr_output_write_record(&m->output, record, d);
 }
 
-/* The oldest key that another input than the top's has. */
-static uint64_t second_key(const struct fr_heap *h)
+/* The oldest key of the inputs except that of the top. */
+static uint64_t find_second_key(const struct fr_heap *h)
 {
 	uint64_t key = UINT64_MAX;
 
@@ -172,36 +170,20 @@ static uint64_t second_key(const struct fr_heap *h)
 	return key;
 }
 
-static void count_run(struct merge *m, const struct fr_cursor_run *run)
-{
-	struct fr_merge_report *r = &m->report;
-
-	r->records += run->n;
-	for (size_t i = 0; i < run->n; i++) {
-		const struct fr_cursor_entry *e = &run->entries[i];
-
-		r->late += e->key < m->key;
-		if (e->order & FR_CURSOR_SAMPLE)
-			count_sample(m, e->key);
-	}
-	m->key = FR_MAX(m->key, run->entries[run->n - 1].key);
-	m->key_sample = run->entries[run->n - 1].order & FR_CURSOR_SAMPLE;
-}
-
-/* What the top's input has before any other's next record: nothing to compare, no heap to keep. */
+/* Writes the records that the input of the top has before the next record of any other input. They need no
+   comparison and no heap. */
 static int write_run(struct merge *m, struct fr_diag *d)
 {
 	const struct fr_heap_node *top = &m->heap.nodes[0];
 	struct fr_cursor_run run;
 
-	fr_cursor_take_run(m->cursors[top->input], second_key(&m->heap), &run);
-	if (run.n == 0)
-		return 0;
-	count_run(m, &run);
-	return m->options->dry_run ? 0 : fr_output_run(&m->output, &run, d);
+	fr_cursor_take_run(m->cursors[top->input], find_second_key(&m->heap), &run);
+	for (size_t i = 0; i < run.n; i++)
+		count_record(m, run.entries[i].key, run.entries[i].order & FR_CURSOR_SAMPLE);
+	return m->options->dry_run ? 0 : fr_output_write_run(&m->output, &run, d);
 }
 
-static void tell_progress(const struct merge *m)
+static void report_progress(const struct merge *m)
 {
 	uint64_t done = 0, all = 0;
 
@@ -217,63 +199,61 @@ static void tell_progress(const struct merge *m)
 	m->options->progress(m->options->ctx, done, all);
 }
 
-/* Where windows overlap, another input goes on just as the top's does: as one piece, instead of record by
-   record. */
-static void skip_common(struct merge *m)
+/* Where windows overlap, another input often has the same next records as that of the top. Skips these in one
+   piece instead of one by one. */
+static void skip_common_records(struct merge *m)
 {
 	const struct fr_cursor *top = m->cursors[m->heap.nodes[0].input];
 	size_t i, n;
 
-	while ((i = fr_heap_tied(&m->heap)) > 0) {
+	while ((i = fr_heap_find_tied(&m->heap)) > 0) {
 		struct fr_heap_node *node = &m->heap.nodes[i];
 
 		n = fr_cursor_skip_common(m->cursors[node->input], top, &node->head);
 		if (n == 0)
 			return;
 		m->report.duplicates += n;
-		fr_heap_sift(&m->heap, i);
+		fr_heap_sift_down(&m->heap, i);
 	}
 }
 
-/* The top's record, and what else its input has before any other. */
-static int step(struct merge *m, struct fr_diag *d)
+/* Writes the record of the top, and the further records of its input before that of any other. */
+static int merge_step(struct merge *m, struct fr_diag *d)
 {
 	const struct fr_heap_node *top = &m->heap.nodes[0];
 	int r;
 
-	skip_common(m);
-	r = is_new(m, top);
+	skip_common_records(m);
+	r = check_new(m, top);
 	if (r == 1)
 		r = write_top(m, top, d);
 	else if (r == 0)
 		m->report.duplicates++;
-	m->key = FR_MAX(m->key, top->head.key);
-	m->key_sample = top->head.sample;
 	if (r == 0 && !m->comparing && !m->inputs.v[top->input].has_jit)
 		r = write_run(m, d);
-	return r < 0 ? r : advance(m, top->input, false);
+	return r < 0 ? r : advance_top(m);
 }
 
-static int run(struct merge *m, struct fr_diag *d)
+static int merge_records(struct merge *m, struct fr_diag *d)
 {
 	const struct fr_merge_report *done = &m->report;
-	uint64_t told = 0;
+	uint64_t reported = 0;
 
 	while (m->heap.n > 0) {
-		int r = step(m, d);
+		int r = merge_step(m, d);
 
 		if (r < 0)
 			return fr_fail_errno(d, r, NULL, "cannot read the inputs");
-		if (done->records + done->duplicates - told < PROGRESS_EVERY)
+		if (done->records + done->duplicates - reported < PROGRESS_EVERY)
 			continue;
-		told = done->records + done->duplicates;
-		tell_progress(m);
+		reported = done->records + done->duplicates;
+		report_progress(m);
 	}
-	tell_progress(m);
+	report_progress(m);
 	return 0;
 }
 
-/* One line for each input of which not all was read. */
+/* Warns of each input that was not read completely. */
 static void report_damage(struct merge *m)
 {
 	for (size_t i = 0; i < m->inputs.n; i++) {
@@ -285,23 +265,23 @@ static void report_damage(struct merge *m)
 			fr_merge_warn(m->options,
 				"%s: %llu bytes of AUX data are not merged; use the file itself", in->path,
 				(unsigned long long)aux);
-		/* A record that the daemon was just writing is no damage. */
-		bool cut = damage->damaged && !(in->live && damage->only_tail);
+		/* A last record that the daemon is writing is no damage. */
+		bool is_damaged = damage->damaged && !(in->live && damage->only_tail);
 
-		in->damaged = cut || in->head_damaged;
+		in->damaged = is_damaged || in->head_damaged;
 		m->report.n_damaged += in->damaged;
-		if (!cut)
+		if (!is_damaged)
 			continue;
 		m->report.lost_bytes += damage->lost_bytes;
 		fr_merge_warn(m->options, "%s: %s at offset %llu, %llu bytes lost; it is kept", in->path,
-			damage->what, (unsigned long long)damage->offset,
+			damage->text, (unsigned long long)damage->offset,
 			(unsigned long long)damage->lost_bytes);
 	}
 	if (m->overflowed)
-		fr_merge_warn(m->options, "too many records have one time: some may be there twice");
+		fr_merge_warn(m->options, "too many records have one time: some may be in the output twice");
 }
 
-/* Files of others, which have no JSON beside them, do not get one. */
+/* The output has a sidecar if an input has one: files of other recorders have none. */
 static bool has_sidecar(const struct fr_inputs *in)
 {
 	for (size_t i = 0; i < in->n; i++)
@@ -326,7 +306,7 @@ static int finish(struct merge *m, struct fr_diag *d)
 		if (!meta)
 			return -ENOMEM;
 	}
-	r = fr_jit_take(&m->inputs, m->output.dirfd, m->output.name);
+	r = fr_jit_link_objects(&m->inputs, m->output.dirfd, m->output.name);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot keep the objects of code made at run time for %s",
 			m->output.path);
@@ -346,8 +326,8 @@ static int finish(struct merge *m, struct fr_diag *d)
 	return 0;
 }
 
-/* Who could read the dumps can read what they become: the group that all of them have. */
-static gid_t common_group(const struct fr_inputs *in)
+/* The group of all dumps, so that a user who can read them can read the output; or (gid_t)-1. */
+static gid_t find_common_group(const struct fr_inputs *in)
 {
 	gid_t gid = (gid_t)-1;
 
@@ -361,7 +341,7 @@ static gid_t common_group(const struct fr_inputs *in)
 	return gid;
 }
 
-static int merge(struct merge *m, struct fr_diag *d)
+static int merge_inputs(struct merge *m, struct fr_diag *d)
 {
 	int r = fr_output_open(&m->output, m->options, d);
 
@@ -369,7 +349,7 @@ static int merge(struct merge *m, struct fr_diag *d)
 		r = fr_inputs_open(m->options, &m->inputs, d);
 	if (r < 0)
 		return r;
-	m->output.gid = common_group(&m->inputs);
+	m->output.gid = find_common_group(&m->inputs);
 	m->report.n_inputs = m->inputs.n;
 	m->report.n_unusable = m->inputs.n_unusable;
 	m->report.bytes_in = m->inputs.bytes;
@@ -380,9 +360,9 @@ static int merge(struct merge *m, struct fr_diag *d)
 	if (r == 0 && !m->options->dry_run)
 		r = fr_output_begin(&m->output, &m->head, d);
 	if (r == 0)
-		r = start(m);
+		r = start_inputs(m);
 	if (r == 0)
-		r = run(m, d);
+		r = merge_records(m, d);
 	if (r < 0)
 		return r;
 	report_damage(m);
@@ -392,14 +372,14 @@ static int merge(struct merge *m, struct fr_diag *d)
 int fr_merge(const struct fr_merge_options *options, struct fr_merge_report *ret, struct fr_diag *d)
 {
 	struct merge m = {.options = options};
-	int r = merge(&m, d);
+	int r = merge_inputs(&m, d);
 
 	for (size_t i = 0; m.cursors && i < m.inputs.n; i++)
 		fr_cursor_free(m.cursors[i]);
 	free(m.cursors);
 	free(m.heap.nodes);
-	fr_group_deinit(&m.group);
-	fr_buf_deinit(&m.renamed);
+	fr_dedup_clear(&m.dedup);
+	fr_buf_deinit(&m.rewritten);
 	fr_inputs_deinit(&m.inputs);
 	fr_session_deinit(&m.head);
 	fr_output_close(&m.output);

@@ -2,11 +2,13 @@
 #pragma once
 
 /*
- * Many files of one boot into one perf.data: sorted by time, each record once, heads united. Streaming:
- * memory does not grow with the input. Inputs are removed only when the output is durable.
+ * Merges many files of one boot into one perf.data: one head, records sorted by time, each record once.
+ * Memory does not grow with the input. Inputs are removed only after the output is durable.
  *
- *   inputs ─► reader (perfdata/) ─► cursor: sorts between rounds ─► heap by time ─► group: each record once
- *                                                                     └► output: rounds, zstd, rename
+ *   inputs ─► reader (perfdata/) ─► cursor ─► heap ─► dedup ─► output
+ *
+ * The cursor sorts the records of a file, the heap has the oldest record of all files, dedup removes
+ * duplicates, and the output adds rounds, compresses, and renames the file at the end.
  */
 
 #include "base/diag.h"
@@ -22,32 +24,32 @@ struct fr_merge_options {
 	size_t n_files;
 	const char *output; /* NULL: perf.data in the directory (or the current one) */
 	bool keep;	    /* do not remove inputs */
-	bool dry_run;	    /* say what would be merged, read the inputs, write nothing */
+	bool dry_run;	    /* read the inputs, fill the report, write nothing */
 	bool compress;	    /* -z */
 	int level;	    /* of zstd, 0: 1 */
 	struct fr_file_writer_config writer;
 	void (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes); /* or NULL */
-	/* One line each: what was salvaged, what was left out. May be NULL. */
+	/* Gets one line about each damaged or unusable input. May be NULL. */
 	void (*warn)(void *ctx, const char *text);
 	void *ctx;
 };
 
 struct fr_merge_report {
 	size_t n_inputs, n_damaged, n_unusable, n_removed;
-	uint64_t records, samples,
-		duplicates; /* written, of them samples; left out as known from another file */
-	uint64_t state;	    /* left out: a sample file's initial state that the auxiliary file tells */
-	uint64_t late;	    /* written, though records of later times were already */
-	uint64_t first_ns, last_ns; /* samples */
+	uint64_t records, samples;  /* written, and those of them that are samples */
+	uint64_t duplicates;	    /* left out: another input has them */
+	uint64_t state;		    /* left out: initial state of a file that another input covers */
+	uint64_t late;		    /* written behind records of a later time */
+	uint64_t first_ns, last_ns; /* of the samples */
 	uint64_t bytes_in, bytes_out, lost_bytes;
-	int not_durable; /* errno: the output's directory could not be synced, and the inputs are kept */
+	int not_durable; /* errno: the directory of the output could not be synced, the inputs are kept */
 	char output[4096];
 	char how[96];	       /* fr_writer_describe() of the output */
-	char kept_older[4096]; /* where an older output went; empty: there was none */
+	char kept_older[4096]; /* the new path of an older output, or empty */
 };
 
-/* 0; 1: done, but an input was damaged or unusable (exit code 3); negative errno with D: nothing was written
-   or removed. -ENOENT: no inputs. -EBADMSG: none that is a perf.data. -EXDEV: inputs of different boots or
-   machines. -EINVAL: inputs whose events do not go together. -EBUSY: another merge is at work in the
-   directory. Inputs that are damaged, unusable, or in the hands of a running daemon are not removed. */
+/* Merges. An input that is damaged or unusable, or that a daemon writes to, is not removed. 0; 1: done, but
+   an input was damaged or unusable; or a negative errno with D: nothing was written or removed. -ENOENT: no
+   inputs. -EBADMSG: no input is a perf.data. -EXDEV: inputs of different boots or machines. -EINVAL: the
+   events of the inputs cannot be in one file. -EBUSY: another merge works in the directory. */
 int fr_merge(const struct fr_merge_options *options, struct fr_merge_report *ret, struct fr_diag *d);

@@ -16,7 +16,7 @@ static int write_failed(const struct fr_output *out, int r, struct fr_diag *d)
 {
 	return fr_fail_errno(d, r,
 		r == -ENOSPC || r == -EDQUOT
-			? "Make room, or write elsewhere with --output. The inputs are untouched."
+			? "Make room, or write elsewhere with --output. The inputs did not change."
 			: NULL,
 		"cannot write %s", out->path);
 }
@@ -42,18 +42,18 @@ int fr_output_open(struct fr_output *out, const struct fr_merge_options *o, stru
 		n = snprintf(out->path, sizeof(out->path), "perf.data");
 	if (n < 0 || (size_t)n >= sizeof(out->path) || n == 0 || out->path[n - 1] == '/')
 		return fr_fail(
-			d, -EINVAL, "Name a file.", "the output \"%.200s\" is no file name", out->path);
+			d, -EINVAL, "Name a file.", "the output \"%.200s\" is not a file name", out->path);
 	out->name = strrchr(out->path, '/') ? strrchr(out->path, '/') + 1 : out->path;
 	strcpy(copy, out->path);
 	directory = dirname(copy);
 	out->dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (out->dirfd < 0)
-		return fr_fail_errno(d, -errno, "make it, or write elsewhere with --output",
+		return fr_fail_errno(d, -errno, "Create it, or write elsewhere with --output.",
 			"cannot open the directory of %s", out->path);
-	/* What is in the way is moved aside, but a device or a directory is no older output. */
+	/* An older output is moved aside, but not a device or a directory. */
 	if (fstatat(out->dirfd, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
-		return fr_fail(d, -EINVAL, "name a file that is not there yet, or an ordinary one",
-			"the output %s is no ordinary file", out->path);
+		return fr_fail(d, -EINVAL, "Name a file that does not exist yet, or a regular one.",
+			"the output %s is not a regular file", out->path);
 	if (!realpath(directory, absolute))
 		return fr_fail_errno(d, -errno, NULL, "cannot find the directory of %s", out->path);
 	snprintf(out->jit, sizeof(out->jit), "%s/%s.jit", absolute, out->name);
@@ -76,7 +76,7 @@ int fr_output_begin(struct fr_output *out, const struct fr_session *head, struct
 		out->tmp[0] = '\0';
 		return fr_fail_errno(d, r, NULL, "cannot create %s", out->path);
 	}
-	/* Who is no member may not, and keeps the file. */
+	/* Fails if we are no member of the group: then the file keeps ours. */
 	(void)!fchown(out->fd, (uid_t)-1, out->gid);
 	r = fr_writer_new(out->fd, &out->config, &out->file, d);
 	if (r < 0)
@@ -86,7 +86,7 @@ int fr_output_begin(struct fr_output *out, const struct fr_session *head, struct
 	return r < 0 ? write_failed(out, r, d) : 0;
 }
 
-/* The records of the chunk as one zstd frame. */
+/* Writes the records of the chunk as one zstd frame. */
 static int write_chunk(struct fr_output *out)
 {
 	size_t n;
@@ -104,40 +104,40 @@ static int write_chunk(struct fr_output *out)
 	out->raw_bytes += out->chunk.len;
 	out->packed_bytes += n;
 	out->chunk.len = 0;
-	return fr_file_compressed(&out->writer, out->packed.data, n);
+	return fr_file_write_frame(&out->writer, out->packed.data, n);
 }
 
-static int put(struct fr_output *out, const void *records, size_t len)
+static int add_to_chunk(struct fr_output *out, const void *records, size_t len)
 {
 	int r;
 
 	if (!out->compress)
-		return fr_file_records(&out->writer, records, len);
+		return fr_file_write_records(&out->writer, records, len);
 	r = out->chunk.len + len > FR_OUTPUT_CHUNK ? write_chunk(out) : 0;
 	return r < 0 ? r : fr_buf_append(&out->chunk, records, len);
 }
 
-/* Whole records of at most FR_OUTPUT_CHUNK bytes, and a round behind them where one is due. */
-static int put_records(struct fr_output *out, const void *records, size_t len)
+/* Writes whole records of at most FR_OUTPUT_CHUNK bytes, and a round behind them if it is time. */
+static int write_records(struct fr_output *out, const void *records, size_t len)
 {
-	int r = put(out, records, len);
+	int r = add_to_chunk(out, records, len);
 
 	out->since_round += len;
 	if (r < 0 || out->since_round < FR_OUTPUT_ROUND)
 		return r;
 	out->since_round = 0;
-	return put(out, &fr_finished_round, sizeof(fr_finished_round));
+	return add_to_chunk(out, &fr_finished_round, sizeof(fr_finished_round));
 }
 
-int fr_output_record(struct fr_output *out, const struct perf_event_header *record, struct fr_diag *d)
+int fr_output_write_record(struct fr_output *out, const struct perf_event_header *record, struct fr_diag *d)
 {
-	int r = put_records(out, record, record->size);
+	int r = write_records(out, record, record->size);
 
 	return r < 0 ? write_failed(out, r, d) : 0;
 }
 
-/* How many of the run's entries from I on stand behind each other, and their bytes. */
-static size_t neighbours(const struct fr_cursor_run *run, size_t i, size_t *ret_len)
+/* How many entries of the run, from I on, are contiguous; RET_LEN: their bytes, at most FR_OUTPUT_CHUNK. */
+static size_t count_contiguous(const struct fr_cursor_run *run, size_t i, size_t *ret_len)
 {
 	const struct fr_cursor_entry *e = run->entries;
 	size_t n = 1, len = e[i].size;
@@ -148,7 +148,7 @@ static size_t neighbours(const struct fr_cursor_run *run, size_t i, size_t *ret_
 	return n;
 }
 
-int fr_output_run(struct fr_output *out, const struct fr_cursor_run *run, struct fr_diag *d)
+int fr_output_write_run(struct fr_output *out, const struct fr_cursor_run *run, struct fr_diag *d)
 {
 	size_t i = 0;
 	int r = 0;
@@ -157,8 +157,8 @@ int fr_output_run(struct fr_output *out, const struct fr_cursor_run *run, struct
 		const uint8_t *first = run->bytes + run->entries[i].at;
 		size_t len;
 
-		i += neighbours(run, i, &len);
-		r = put_records(out, first, len);
+		i += count_contiguous(run, i, &len);
+		r = write_records(out, first, len);
 	}
 	return r < 0 ? write_failed(out, r, d) : 0;
 }

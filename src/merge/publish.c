@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The order on disk, so that a power cut at any moment loses nothing: the new file is synced under its
- * temporary name; an older one moves aside; the new one takes its place, the directory is synced; only then
- * do inputs go.
+ * The order of the steps, so that a power cut at any moment loses nothing:
+ *   1. the new file is synced under its temporary name,
+ *   2. an older output moves aside,
+ *   3. the new file gets its name, and the directory is synced,
+ *   4. the inputs are removed.
  */
 
 #include "base/cleanup.h"
@@ -19,8 +21,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* Rename OUT's older file to NAME.STAMP of its own mtime; the next free microsecond where that is taken.
-   RET_NAME is empty where there is none. Whether the rename is durable, the output's own tells. */
+/* Renames an older output to NAME.STAMP with its mtime, or the next free microsecond. RET_NAME is empty if
+   there is none. The sync after the rename of the new file covers this one, too. */
 static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX + 1])
 {
 	struct stat st;
@@ -45,16 +47,14 @@ static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX
 	return -EEXIST;
 }
 
-/* The JSON of the older file goes with it. */
-static void move_sidecar(const struct fr_output *out, const char *older, bool back)
+/* Renames the sidecar of OLD to that of NEW; there may be none. */
+static void move_sidecar(int dirfd, const char *old, const char *new)
 {
 	char from[NAME_MAX + 8], to[NAME_MAX + 8];
 
-	if (!older[0])
-		return;
-	snprintf(from, sizeof(from), "%s.json", back ? older : out->name);
-	snprintf(to, sizeof(to), "%s.json", back ? out->name : older);
-	(void)renameat2(out->dirfd, from, out->dirfd, to, RENAME_NOREPLACE);
+	snprintf(from, sizeof(from), "%s.json", old);
+	snprintf(to, sizeof(to), "%s.json", new);
+	(void)renameat2(dirfd, from, dirfd, to, RENAME_NOREPLACE);
 }
 
 int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, struct fr_diag *d)
@@ -65,10 +65,11 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot move the older %s aside", out->path);
-	move_sidecar(out, older, false);
+	if (older[0])
+		move_sidecar(out->dirfd, out->name, older);
 	snprintf(json, sizeof(json), "%s.json", out->name);
 	r = meta ? fr_file_replace(out->dirfd, json, 0640, out->gid, meta, strlen(meta)) : 0;
-	/* What cannot be given to root is opened with perf's -f. */
+	/* Stock perf opens a file only for its owner, or if root owns it. If that fails, perf needs -f. */
 	if (r >= 0)
 		(void)fr_owner_give(out->fd, (gid_t)-1);
 	if (r >= 0)
@@ -76,9 +77,10 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	if (r < 0) {
 		if (meta)
 			(void)unlinkat(out->dirfd, json, 0);
-		if (older[0])
+		if (older[0]) {
 			(void)fr_tmp_publish(out->dirfd, older, out->name);
-		move_sidecar(out, older, true);
+			move_sidecar(out->dirfd, older, out->name);
+		}
 		return fr_fail_errno(d, r, NULL, "cannot put %s in place", out->path);
 	}
 	out->tmp[0] = '\0';
@@ -88,8 +90,8 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	return r;
 }
 
-/* Whether PATH is still the file that was read, and nobody writes to it. */
-static bool may_remove(const struct fr_input *in)
+/* Whether its path is still the file that was read, whole, and no daemon writes to it. */
+static bool is_removable(const struct fr_input *in)
 {
 	struct stat st;
 
@@ -107,14 +109,14 @@ size_t fr_inputs_remove(const struct fr_merge_options *o, const struct fr_inputs
 		char json[PATH_MAX];
 		int len = snprintf(json, sizeof(json), "%s.json", one->path);
 
-		if (!may_remove(one))
+		if (!is_removable(one))
 			continue;
 		if (unlink(one->path) < 0) {
 			fr_merge_warn(o, "%s: cannot be removed: %s", one->path, strerror(errno));
 			continue;
 		}
 		n++;
-		fr_jit_remove(one);
+		fr_jit_remove_objects(one);
 		if (one->meta && len > 0 && (size_t)len < sizeof(json))
 			(void)unlink(json);
 	}

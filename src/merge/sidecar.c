@@ -29,26 +29,35 @@ cJSON *fr_sidecar_read(const char *path)
 	return json;
 }
 
-/* A dump's own object, or those of an earlier merge. */
-static bool add_dumps(cJSON *dumps, const cJSON *meta)
+/* Appends copies of the items of LIST, which may be NULL or no list. */
+static bool copy_items(cJSON *to, const cJSON *list)
 {
-	const cJSON *inner = cJSON_GetObjectItemCaseSensitive(meta, "dumps"), *one;
+	const cJSON *item;
 
-	if (!cJSON_IsArray(inner)) {
-		cJSON *copy = cJSON_Duplicate(meta, true);
-
-		return copy && cJSON_AddItemToArray(dumps, copy);
-	}
-	cJSON_ArrayForEach (one, inner) {
-		cJSON *copy = cJSON_Duplicate(one, true);
-
-		if (!copy || !cJSON_AddItemToArray(dumps, copy))
+	cJSON_ArrayForEach (item, list)
+		if (!cJSON_AddItemToArray(to, cJSON_Duplicate(item, true)))
 			return false;
-	}
 	return true;
 }
 
-/* cJSON has doubles only, which are too short for nanoseconds from 104 days of uptime on. */
+/* Adds the sidecars of the inputs; of the output of an earlier merge, the sidecars of its dumps. */
+static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < in->n && ok; i++) {
+		const cJSON *meta = in->v[i].meta;
+		const cJSON *merged = cJSON_GetObjectItemCaseSensitive(meta, "dumps");
+
+		if (cJSON_IsArray(merged))
+			ok = copy_items(dumps, merged);
+		else if (meta)
+			ok = cJSON_AddItemToArray(dumps, cJSON_Duplicate(meta, true));
+	}
+	return ok;
+}
+
+/* cJSON has only doubles. After 104 days of uptime, they are too short for nanoseconds. */
 static bool add_u64(cJSON *o, const char *key, uint64_t v)
 {
 	char text[24];
@@ -65,7 +74,7 @@ static bool add_time(cJSON *o, const char *key, uint64_t realtime_ns)
 	return cJSON_AddStringToObject(o, key, text);
 }
 
-/* First and last sample; wall times where an input has its clock beside that of the machine. */
+/* The times of the first and the last sample, also as wall time if an input has CLOCK_DATA. */
 static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_merge_report *r)
 {
 	cJSON *o = cJSON_AddObjectToObject(all, "window");
@@ -83,24 +92,18 @@ static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_m
 	       add_time(o, "to", r->last_ns + (uint64_t)with_clock->clock_offset_ns);
 }
 
-/* What made the dumps. */
+/* The causes of all dumps; the first one also as "cause". */
 static bool add_causes(cJSON *all, const cJSON *dumps)
 {
 	cJSON *causes = cJSON_AddArrayToObject(all, "causes");
-	const cJSON *dump, *first;
 	bool ok = causes;
+	const cJSON *dump;
 
-	cJSON_ArrayForEach (dump, dumps) {
-		const cJSON *list = cJSON_GetObjectItemCaseSensitive(dump, "causes"), *one;
-
-		cJSON_ArrayForEach (one, list) {
-			cJSON *copy = ok ? cJSON_Duplicate(one, true) : NULL;
-
-			ok = copy && cJSON_AddItemToArray(causes, copy);
-		}
-	}
-	first = causes ? causes->child : NULL;
-	return ok && (!first || cJSON_AddItemToObject(all, "cause", cJSON_Duplicate(first, true)));
+	cJSON_ArrayForEach (dump, dumps)
+		ok = ok && copy_items(causes, cJSON_GetObjectItemCaseSensitive(dump, "causes"));
+	if (ok && causes->child)
+		ok = cJSON_AddItemToObject(all, "cause", cJSON_Duplicate(causes->child, true));
+	return ok;
 }
 
 /* One entry of the "losses" of a dump. */
@@ -108,91 +111,92 @@ struct loss {
 	const cJSON *entry;
 	const char *cause, *event;
 	double cpu, count;
-	size_t order; /* of the dump */
+	size_t dump;
 };
 
-static const char *text_of(const cJSON *o, const char *key)
+static const char *get_text(const cJSON *o, const char *key)
 {
 	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
 
 	return text ? text : "";
 }
 
-static double number_of(const cJSON *o, const char *key)
+static double get_number(const cJSON *o, const char *key)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);
 
 	return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-static int by_counter(const struct loss *x, const struct loss *y)
+/* 0: they are of one counter. */
+static int compare_counters(const struct loss *x, const struct loss *y)
 {
 	const int cause = strcmp(x->cause, y->cause), event = strcmp(x->event, y->event);
 
 	return cause ? cause : event ? event : x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
 }
 
-static int by_counter_and_dump(const void *a, const void *b)
+static int compare_losses(const void *a, const void *b)
 {
 	const struct loss *x = a, *y = b;
-	const int r = by_counter(x, y);
+	const int r = compare_counters(x, y);
 
-	return r ? r : x->order < y->order ? -1 : x->order > y->order;
+	return r ? r : x->dump < y->dump ? -1 : x->dump > y->dump;
 }
 
-/* Those of all DUMPS, to be freed; NULL without memory. */
+/* The losses of all dumps. The caller frees them. NULL: out of memory. */
 static struct loss *collect_losses(const cJSON *dumps, size_t *ret_n)
 {
-	struct loss *v = calloc(1, sizeof(*v)), *grown;
+	const cJSON *dump, *list, *one;
 	size_t n = 0, order = 0;
-	const cJSON *dump;
+	struct loss *v;
 
+	cJSON_ArrayForEach (dump, dumps)
+		n += (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(dump, "losses"));
+	v = calloc(n + 1, sizeof(*v));
+	if (!v)
+		return NULL;
+	*ret_n = n;
+	n = 0;
 	cJSON_ArrayForEach (dump, dumps) {
-		const cJSON *list = cJSON_GetObjectItemCaseSensitive(dump, "losses"), *one;
-
-		grown = v ? reallocarray(v, n + (size_t)cJSON_GetArraySize(list) + 1, sizeof(*v)) : NULL;
-		if (!grown) {
-			free(v);
-			return NULL;
-		}
-		v = grown;
+		list = cJSON_GetObjectItemCaseSensitive(dump, "losses");
+		order++;
 		cJSON_ArrayForEach (one, list)
 			v[n++] = (struct loss){.entry = one,
-				.cause = text_of(one, "cause"),
-				.event = text_of(one, "event"),
-				.cpu = number_of(one, "cpu"),
-				.count = number_of(one, "count"),
-				.order = order};
-		order++;
+				.cause = get_text(one, "cause"),
+				.event = get_text(one, "event"),
+				.cpu = get_number(one, "cpu"),
+				.count = get_number(one, "count"),
+				.dump = order};
 	}
-	*ret_n = n;
 	return v;
 }
 
-/* A dump has what its recorder had lost so far: of the dumps of one run the last counts, and a count that is
-   smaller than the one before is of another run. */
+/* A recorder counts from its start on, so the last dump of a run has the sum of the run. A count that is
+   smaller than in the dump before belongs to another run. */
 static bool add_losses(cJSON *all, const cJSON *dumps)
 {
 	cJSON *losses = cJSON_AddArrayToObject(all, "losses");
 	size_t n = 0;
 	_cleanup_free_ struct loss *v = losses ? collect_losses(dumps, &n) : NULL;
 	bool ok = v;
+	double sum = 0;
 
 	if (ok)
-		qsort(v, n, sizeof(*v), by_counter_and_dump);
-	for (size_t i = 0; ok && i < n;) {
-		double sum = 0;
-		size_t end = i;
+		qsort(v, n, sizeof(*v), compare_losses);
+	for (size_t i = 0; ok && i < n; i++) {
+		bool is_last = i + 1 == n || compare_counters(&v[i], &v[i + 1]) != 0;
 		cJSON *copy;
 
-		for (; end < n && by_counter(&v[i], &v[end]) == 0; end++)
-			if (end + 1 == n || by_counter(&v[i], &v[end + 1]) || v[end + 1].count < v[end].count)
-				sum += v[end].count;
-		copy = cJSON_Duplicate(v[end - 1].entry, true);
+		if (is_last || v[i + 1].count < v[i].count)
+			sum += v[i].count;
+		if (!is_last)
+			continue;
+		copy = cJSON_Duplicate(v[i].entry, true);
 		cJSON_DeleteItemFromObjectCaseSensitive(copy, "count");
 		ok = copy && cJSON_AddNumberToObject(copy, "count", sum) &&
 		     cJSON_AddItemToArray(losses, copy);
-		i = end;
+		sum = 0;
 	}
 	return ok;
 }
@@ -200,14 +204,16 @@ static bool add_losses(cJSON *all, const cJSON *dumps)
 static bool add_members(cJSON *all, const struct fr_inputs *in, const struct fr_merge_report *r,
 	const char *name, bool compressed)
 {
-	const char *boot_id = "", *host = NULL;
+	sd_id128_t boot_id = SD_ID128_NULL;
+	const char *host = NULL;
 
 	for (size_t i = 0; i < in->n; i++) {
-		boot_id = *boot_id ? boot_id : in->v[i].boot_id;
-		host = host ? host : fr_feature_string(&in->v[i].head, FR_FEATURE_HOSTNAME);
+		boot_id = sd_id128_is_null(boot_id) ? in->v[i].boot_id : boot_id;
+		host = host ? host : fr_feature_get_string(&in->v[i].head, FR_FEATURE_HOSTNAME);
 	}
 	return cJSON_AddNumberToObject(all, "version", 1) && cJSON_AddStringToObject(all, "file", name) &&
-	       (!*boot_id || cJSON_AddStringToObject(all, "boot_id", boot_id)) &&
+	       (sd_id128_is_null(boot_id) ||
+		       cJSON_AddStringToObject(all, "boot_id", SD_ID128_TO_STRING(boot_id))) &&
 	       (!host || cJSON_AddStringToObject(all, "host", host)) &&
 	       add_time(all, "time", fr_now_ns(CLOCK_REALTIME)) && add_window(all, in, r) &&
 	       add_u64(all, "samples", r->samples) && add_u64(all, "inputs", r->n_inputs) &&
@@ -217,17 +223,12 @@ static bool add_members(cJSON *all, const struct fr_inputs *in, const struct fr_
 char *fr_sidecar_unite(
 	const struct fr_inputs *in, const struct fr_merge_report *report, const char *name, bool compressed)
 {
-	cJSON *all = cJSON_CreateObject(), *dumps;
-	bool ok = all && add_members(all, in, report, name, compressed);
+	cJSON *all = cJSON_CreateObject(), *dumps = cJSON_CreateArray();
+	bool ok = all && dumps && add_members(all, in, report, name, compressed) && add_dumps(dumps, in) &&
+		  add_causes(all, dumps) && add_losses(all, dumps);
 	char *text;
 
-	dumps = ok ? cJSON_CreateArray() : NULL;
-	ok = dumps;
-	for (size_t i = 0; i < in->n && ok; i++)
-		if (in->v[i].meta)
-			ok = add_dumps(dumps, in->v[i].meta);
-	ok = ok && add_causes(all, dumps) && add_losses(all, dumps);
-	/* Behind what it sums up. */
+	/* The dumps are last, after their sums. */
 	if (!dumps || !cJSON_AddItemToObject(all, "dumps", dumps))
 		cJSON_Delete(dumps);
 	text = ok ? cJSON_Print(all) : NULL;

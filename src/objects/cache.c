@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "objects/cache.h"
 #include "objects/cache_internal.h"
 #include "objects/vdso.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/foreign.h"
+#include "base/thread.h"
 #include "perfdata/features.h"
 #include "sideband/buildid.h"
 
@@ -14,17 +14,57 @@
 #include <linux/fs.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/statvfs.h>
 
 #define DIRECTORY_MODE 0750
 #define KALLSYMS_MAX (128u << 20)
 #define NOTES_MAX (1u << 20)
-/* An owner that is not known. */
-#define ANYBODY ((uid_t)-1)
+#define OWNER_UNKNOWN ((uid_t)-1)
 #define COMPARE_STEP (64u << 10)
-#define COPY_STEP (4u << 20)
+#define COPY_STEP (4u << 20) /* of a copy, in bytes */
 #define KERNEL "[kernel.kallsyms]"
 #define DELETED " (deleted)"
+
+struct id {
+	uint8_t bytes[FR_BUILD_ID_MAX];
+	size_t len;
+	char text[2 * FR_OBJECT_ID_MAX + 1]; /* hexadecimal: the key of an entry */
+};
+
+/* Set the length and the text of ID, whose BYTES are set. False: LEN is no length of a build-id. */
+static bool set_id_length(struct id *id, int len)
+{
+	id->len = len > 0 ? (size_t)len : 0;
+	for (size_t i = 0; i < id->len; i++)
+		snprintf(id->text + 2 * i, 3, "%02x", id->bytes[i]);
+	return len > 0;
+}
+
+static int set_group(const struct fr_object_cache *c, int fd)
+{
+	return c->config.gid == (gid_t)-1 || fchown(fd, (uid_t)-1, c->config.gid) == 0 ? 0 : -errno;
+}
+
+/* Open the directory NAME in DIRFD, and create it if it does not exist. A descriptor or a negative errno. */
+static int make_directory(const struct fr_object_cache *c, int dirfd, const char *name)
+{
+	int fd, r;
+
+	if (!strcmp(name, "..") || !strcmp(name, "."))
+		return -EINVAL;
+	if (mkdirat(dirfd, name, DIRECTORY_MODE) < 0 && errno != EEXIST)
+		return -errno;
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = set_group(c, fd);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return fd;
+}
 
 int fr_object_cache_open(
 	const struct fr_object_cache_config *config, struct fr_object_cache **ret, struct fr_diag *d)
@@ -36,24 +76,19 @@ int fr_object_cache_open(
 		return -ENOMEM;
 	c->config = *config;
 	c->fd = -1;
-	if (mkdirat(config->dirfd, config->name, DIRECTORY_MODE) == 0 || errno == EEXIST)
-		c->fd = openat(config->dirfd, config->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = c->fd < 0 ? -errno : 0;
-	if (r == 0 && config->gid != (gid_t)-1 && fchown(c->fd, (uid_t)-1, config->gid) < 0)
-		r = -errno;
-	if (r == 0)
-		r = object_cache_scan(c);
+	c->fd = make_directory(c, config->dirfd, config->name);
+	r = c->fd < 0 ? c->fd : object_cache_scan(c);
 	if (r < 0) {
 		fr_object_cache_free(c);
 		return fr_fail_errno(d, r,
-			"Remove what is there if it is no directory, or set CacheObjects=no; then restart.",
+			"If it is not a directory, remove it, or set CacheObjects=no; then restart.",
 			"cannot keep object files in %s of the output directory", config->name);
 	}
 	*ret = c;
 	return 0;
 }
 
-bool fr_object_cache_is_named(const struct fr_object_cache *c)
+bool fr_object_cache_is_in_place(const struct fr_object_cache *c)
 {
 	struct stat a, b;
 
@@ -66,8 +101,7 @@ struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c)
 {
 	if (!c)
 		return NULL;
-	if (c->fd >= 0)
-		close(c->fd);
+	fr_closep(&c->fd);
 	free(c->entries);
 	free(c);
 	return NULL;
@@ -78,47 +112,27 @@ void fr_object_cache_stats(const struct fr_object_cache *c, struct fr_object_cac
 	*ret = c->stats;
 }
 
-static void hex(const uint8_t *id, size_t len, char *ret)
-{
-	for (size_t i = 0; i < len; i++)
-		snprintf(ret + 2 * i, 3, "%02x", id[i]);
-}
-
-/* Open PATH/LAST below the cache, and make what is not there; a link on the way is an error. */
+/* The same for the directory PATH/LAST below the cache. A link on the way is an error. */
 static int make_path(const struct fr_object_cache *c, const char *path, const char *last)
 {
 	_cleanup_free_ char *copy = strdup(path);
-	char *save = NULL;
-	int at;
+	char *save = NULL, *part = copy ? strtok_r(copy, "/", &save) : NULL;
+	int at = copy ? fcntl(c->fd, F_DUPFD_CLOEXEC, 0) : -1;
 
-	if (!copy)
-		return -ENOMEM;
-	at = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
 	if (at < 0)
-		return -errno;
-	for (const char *part = strtok_r(copy, "/", &save);; part = strtok_r(NULL, "/", &save)) {
-		const char *name = part ? part : last;
-		int next, r;
+		return copy ? -errno : -ENOMEM;
+	for (bool more = true; more && at >= 0; part = strtok_r(NULL, "/", &save)) {
+		int next = make_directory(c, at, part ? part : last);
 
-		if (!strcmp(name, "..") || !strcmp(name, "."))
-			next = -1, r = -EINVAL;
-		else if (mkdirat(at, name, DIRECTORY_MODE) < 0 && errno != EEXIST)
-			next = -1, r = -errno;
-		else
-			next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = -errno;
-		if (next >= 0 && c->config.gid != (gid_t)-1 && fchown(next, (uid_t)-1, c->config.gid) < 0)
-			r = -errno, close(next), next = -1;
 		close(at);
-		if (next < 0)
-			return r;
 		at = next;
-		if (!part)
-			return at;
+		more = part;
 	}
+	return at;
 }
 
-/* The name under which it is kept: without what the kernel adds for one that was removed. */
-static bool kept_name(const char *path, char ret[static PATH_MAX])
+/* The path in the cache: without the suffix of the kernel for a removed file. False: it is too long. */
+static bool format_cache_path(const char *path, char ret[static PATH_MAX])
 {
 	size_t n = strlen(path), suffix = strlen(DELETED);
 
@@ -151,173 +165,147 @@ static int link_id(const struct fr_object_cache *c, const char *path, const char
 	return -errno;
 }
 
-static int mark(int directory, const char *name)
+static int create_marker(int directory, const char *name)
 {
 	_cleanup_close_ int fd = openat(directory, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	return fd < 0 ? -errno : 0;
 }
 
-static int mark_owner(int directory, uid_t owner)
-{
-	char name[sizeof(OBJECT_OWNER_PREFIX) + 16];
-
-	snprintf(name, sizeof(name), OBJECT_OWNER_PREFIX "%u", owner);
-	return owner ? mark(directory, name) : 0;
-}
-
-/* What is complete under a temporary name gets its place. */
+/* Move the complete file TMP to its place, FILE in the entry ID of PATH, and add the entry. TMP NULL: the
+   entry is contested and has no file. 0 or a negative errno. */
 static int publish(struct fr_object_cache *c, const char *tmp, const char *path, const char *id,
 	const char *file, uint64_t bytes, uid_t owner)
 {
 	_cleanup_close_ int directory = make_path(c, path, id);
-	int r;
+	char marker[sizeof(OBJECT_OWNER_PREFIX) + 16] = OBJECT_CONTESTED;
+	int r = FR_MIN(directory, 0);
 
-	if (directory < 0)
-		return directory;
-	r = mark_owner(directory, owner);
-	if (r < 0)
-		return r;
-	if (renameat(c->fd, tmp, directory, file) < 0)
-		return -errno;
-	r = link_id(c, path, id);
-	if (r == 0)
-		r = object_cache_remember(c, id, bytes, owner);
-	if (r == 0)
-		c->stats.added++;
-	return r;
-}
-
-/* No copy of that build-id from now on, but of a file of root. */
-static int contest(struct fr_object_cache *c, const char *path, const char *id)
-{
-	_cleanup_close_ int directory = -1;
-	int r;
-
-	object_cache_drop(c, id);
-	if (!object_cache_make_room(c, 0))
-		return 1;
-	directory = make_path(c, path, id);
-	if (directory < 0)
-		return directory;
-	r = mark(directory, OBJECT_CONTESTED);
+	if (tmp)
+		snprintf(marker, sizeof(marker), OBJECT_OWNER_PREFIX "%u", owner);
+	if (r == 0 && (!tmp || owner))
+		r = create_marker(directory, marker);
+	if (r == 0 && tmp && renameat(c->fd, tmp, directory, file) < 0)
+		r = -errno;
 	if (r == 0)
 		r = link_id(c, path, id);
 	if (r == 0)
-		r = object_cache_remember(c, id, 0, 0);
-	if (r == 0)
-		c->entries[c->n - 1].contested = true;
+		r = object_cache_remember(c, id, bytes, owner);
+	if (r < 0)
+		return r;
+	c->entries[c->n - 1].contested = !tmp;
+	c->stats.added += tmp != NULL;
+	return 0;
+}
+
+/* From now on only a copy of a file of root is kept for ID. 1 or a negative errno. */
+static int contest(struct fr_object_cache *c, const char *path, const char *id)
+{
+	int r;
+
+	object_cache_drop(c, id);
+	r = object_cache_make_room(c, 0) ? publish(c, NULL, path, id, NULL, 0, 0) : 1;
 	return r < 0 ? r : 1;
 }
 
-static int create(struct fr_object_cache *c, bool world, char *ret_tmp)
+/* Create a temporary file. WORLD: others may read the original. A descriptor or a negative errno. */
+static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 {
 	int fd = fr_tmp_create(c->fd, "object", 0600, ret_tmp, NAME_MAX + 1);
 
 	if (fd < 0)
 		return fd;
-	/* What only its owner may read is not shown to the group either. */
-	if (c->config.gid != (gid_t)-1 && fchown(fd, (uid_t)-1, c->config.gid) == 0 && world)
+	/* If only its owner may read the original, the group may not read the copy. */
+	if (c->config.gid != (gid_t)-1 && set_group(c, fd) == 0 && world)
 		(void)fchmod(fd, 0640);
 	return fd;
 }
 
-/* A second reference to the blocks where the file system has that, else the bytes. A hard link would show
-   what is written into the original later. */
-static int copy(int from, int to, uint64_t size)
+/* A reflink if the file system can, else the bytes. A hard link would show later changes of the original. 0;
+   -ESTALE: the original is shorter now; or a negative errno. */
+static int copy_bytes(int from, int to, uint64_t size)
 {
-	uint64_t done = 0;
+	off_t at = 0;
 
 	if (ioctl(to, FICLONE, from) == 0)
 		return 0;
-	while (done < size) {
-		off_t in = (off_t)done, out = (off_t)done;
-		ssize_t n = copy_file_range(from, &in, to, &out, FR_MIN(size - done, (uint64_t)COPY_STEP), 0);
+	while ((uint64_t)at < size) {
+		ssize_t n = sendfile(to, from, &at, FR_MIN(size - (uint64_t)at, (uint64_t)COPY_STEP));
 
-		if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
-			return object_cache_copy_slowly(from, to, size);
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -ESTALE; /* it has become shorter */
-		done += (uint64_t)n;
+		if (n <= 0)
+			return n < 0 ? -errno : -ESTALE;
 	}
 	return 0;
 }
 
-/* 1 where what arrived is not what was wanted. */
-static int copy_checked(int from, int to, uint64_t size, const uint8_t *id, size_t len)
+/* 0; 1: the copy has another build-id; or a negative errno. */
+static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 {
 	uint8_t have[FR_BUILD_ID_MAX];
-	int r = copy(from, to, size);
+	int r = copy_bytes(from, to, size);
 
-	if (r == -ESTALE)
-		return 1;
 	if (r < 0)
-		return r;
+		return r == -ESTALE ? 1 : r;
 	r = fr_build_id_read(to, have);
-	if (r < 0 || (size_t)r != len || memcmp(have, id, len) != 0)
-		return 1;
-	return fdatasync(to) < 0 ? -errno : 0;
+	return r < 0 || (size_t)r != id->len || memcmp(have, id->bytes, id->len) != 0;
 }
 
-static int add_file(struct fr_object_cache *c, int from, const struct stat *st, const char *path,
-	const uint8_t *id, size_t len, uid_t owner)
+/* Add the file FROM, or the bytes DATA if FROM is -1. WORLD: others may read the original. Returns as
+   fr_object_cache_add(). */
+static int add_copy(struct fr_object_cache *c, const char *path, const char *file, const struct id *id,
+	int from, const void *data, uint64_t size, bool world, uid_t owner)
 {
-	char tmp[NAME_MAX + 1], text[2 * FR_OBJECT_ID_MAX + 1];
+	char tmp[NAME_MAX + 1];
 	_cleanup_close_ int to = -1;
 	int r;
 
-	if ((uint64_t)st->st_size > c->config.object_max || !object_cache_make_room(c, (uint64_t)st->st_size))
+	if (!object_cache_make_room(c, size))
 		return 1;
-	to = create(c, st->st_mode & S_IROTH, tmp);
+	to = create_tmp(c, world, tmp);
 	if (to < 0)
 		return to;
-	r = copy_checked(from, to, (uint64_t)st->st_size, id, len);
-	hex(id, len, text);
+	r = from < 0 ? fr_write_all(to, data, size) : copy_checked(from, to, size, id);
+	if (r == 0 && fdatasync(to) < 0)
+		r = -errno;
 	if (r == 0)
-		r = publish(c, tmp, path, text, "elf", (uint64_t)st->st_size, owner);
+		r = publish(c, tmp, path, id->text, file, size, owner);
 	if (r != 0)
 		(void)unlinkat(c->fd, tmp, 0);
 	return r;
 }
 
-/* The I-th way to the file; a descriptor or a negative errno. */
-static int open_way(const struct fr_object *o, int i, struct stat *st)
+/* Open the file of O in the I-th of three ways. A descriptor or a negative errno. */
+static int open_object(const struct fr_object *o, int i, struct stat *st)
 {
 	if (i == 0)
 		return fr_foreign_open_map(o->pid, o->start, o->end, st);
 	return fr_foreign_open(i == 1 ? o->pid : 0, o->path, st);
 }
 
-/* Whether the open file is the one that was mapped; its build-id, which is that of the record where it has
- * one. */
-static bool is_it(const struct fr_object *o, int fd, const struct stat *st, uint8_t *ret_id, size_t *ret_len)
+/* FD is the file that was mapped. RET: its build-id, which is that of O if O has one. */
+static bool is_mapped_file(const struct fr_object *o, int fd, const struct stat *st, struct id *ret)
 {
-	int n = fr_build_id_read(fd, ret_id);
-
-	if (n <= 0)
+	if (!set_id_length(ret, fr_build_id_read(fd, ret->bytes)))
 		return false;
-	*ret_len = (size_t)n;
 	if (o->id_len == 0)
 		return o->ino && o->ino == st->st_ino;
-	return o->id_len == (size_t)n && memcmp(o->id, ret_id, o->id_len) == 0;
+	return o->id_len == ret->len && memcmp(o->id, ret->bytes, o->id_len) == 0;
 }
 
-/* Who can have put any build-id they like into the file: 0 for root's, that no other user may write. A file
-   system that a user had mounted is nosuid, and says of its files what it likes. */
-static uid_t owner_of(int fd, const struct stat *st)
+/* The user who may have forged the build-id of the file. 0: it is root's, and no other user may write it. A
+   user's own file system is nosuid and may claim any owner. */
+static uid_t find_owner(int fd, const struct stat *st)
 {
 	struct statvfs v;
 	bool nosuid = fstatvfs(fd, &v) < 0 || v.f_flag & ST_NOSUID,
 	     others = st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != 0);
 
 	if (st->st_uid == 0 && (nosuid || others))
-		return ANYBODY;
+		return OWNER_UNKNOWN;
 	return st->st_uid;
 }
 
-/* Whether the copy that E has is the file FD byte for byte. */
+/* The copy of E has the same bytes as the file FD. */
 static bool is_same(const struct fr_object_cache *c, const struct object_entry *e, int fd, uint64_t size)
 {
 	_cleanup_close_ int directory = object_cache_open_entry(c, e->id, NULL);
@@ -337,10 +325,10 @@ static bool is_same(const struct fr_object_cache *c, const struct object_entry *
 	return true;
 }
 
-/* There is an entry of that build-id, and the file FD of OWNER has it, too. perf looks by build-id alone, so
-   the entry is for all users' samples. 1 also where it is contested; 2: FD takes its place. */
-static int settle(struct fr_object_cache *c, const struct object_entry *e, int fd, const struct stat *st,
-	uid_t owner, const char *path)
+/* The cache has an entry E of the build-id of the file FD, which belongs to OWNER. 0: E also serves FD; 1: no
+   copy serves it, as E is contested; 2: FD replaces E, which is removed; or a negative errno. */
+static int resolve_conflict(struct fr_object_cache *c, const struct object_entry *e, int fd,
+	const struct stat *st, uid_t owner, const char *path)
 {
 	char id[sizeof(e->id)];
 
@@ -353,13 +341,13 @@ static int settle(struct fr_object_cache *c, const struct object_entry *e, int f
 	}
 	if (e->contested)
 		return 1;
-	if ((e->owner == owner && owner != ANYBODY) || is_same(c, e, fd, (uint64_t)st->st_size))
+	if ((e->owner == owner && owner != OWNER_UNKNOWN) || is_same(c, e, fd, (uint64_t)st->st_size))
 		return 0;
 	return contest(c, path, id);
 }
 
-/* The file is not there to be looked at: what E has is another's unless it came from the same path. */
-static int settle_without(struct fr_object_cache *c, const struct object_entry *e, const char *path)
+/* The same if the file is gone: E serves it only if it came from the same path. 0, 1 or a negative errno. */
+static int resolve_without_file(struct fr_object_cache *c, const struct object_entry *e, const char *path)
 {
 	char have[PATH_MAX], id[sizeof(e->id)];
 	_cleanup_close_ int fd = -1;
@@ -374,26 +362,29 @@ static int settle_without(struct fr_object_cache *c, const struct object_entry *
 	return contest(c, path, id);
 }
 
-static int add_from(struct fr_object_cache *c, const struct fr_object *o, const char *path)
+/* Returns as fr_object_cache_add(); -ENOENT: there is no such file. */
+static int add_from_file(struct fr_object_cache *c, const struct fr_object *o, const char *path)
 {
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
-		_cleanup_close_ int fd = open_way(o, i, &st);
-		char text[2 * FR_OBJECT_ID_MAX + 1];
+		_cleanup_close_ int fd = open_object(o, i, &st);
 		const struct object_entry *e;
-		uint8_t id[FR_BUILD_ID_MAX];
+		struct id id;
 		uid_t owner;
-		size_t len;
 		int r = 2;
 
-		if (fd < 0 || !is_it(o, fd, &st, id, &len))
+		if (fd < 0 || !is_mapped_file(o, fd, &st, &id))
 			continue;
-		hex(id, len, text);
-		owner = owner_of(fd, &st);
-		e = object_cache_touch(c, text);
+		owner = find_owner(fd, &st);
+		e = object_cache_touch(c, id.text);
 		if (e)
-			r = settle(c, e, fd, &st, owner, path);
-		return r == 2 ? add_file(c, fd, &st, path, id, len, owner) : r;
+			r = resolve_conflict(c, e, fd, &st, owner, path);
+		if (r != 2)
+			return r;
+		if ((uint64_t)st.st_size > c->config.object_max)
+			return 1;
+		return add_copy(
+			c, path, "elf", &id, fd, NULL, (uint64_t)st.st_size, st.st_mode & S_IROTH, owner);
 	}
 	return -ENOENT;
 }
@@ -403,65 +394,51 @@ static bool is_trusted(const struct object_entry *e)
 	return e && e->owner == 0 && !e->contested;
 }
 
-static int add_bytes(struct fr_object_cache *c, const char *path, const char *file, const uint8_t *id,
-	size_t len, const void *data, size_t size)
+/* Add bytes of the kernel, which replace any copy of a user. */
+static int add_kernel_bytes(struct fr_object_cache *c, const char *path, const char *file,
+	const struct id *id, const void *data, size_t size)
 {
-	char tmp[NAME_MAX + 1], text[2 * FR_OBJECT_ID_MAX + 1];
-	_cleanup_close_ int to = -1;
-	int r;
-
-	hex(id, len, text);
-	if (is_trusted(object_cache_touch(c, text)))
+	if (is_trusted(object_cache_touch(c, id->text)))
 		return 0;
-	object_cache_drop(c, text);
-	if (!object_cache_make_room(c, size))
-		return 1;
-	to = create(c, true, tmp);
-	if (to < 0)
-		return to;
-	r = fr_write_all(to, data, size);
-	if (r == 0 && fdatasync(to) < 0)
-		r = -errno;
-	if (r == 0)
-		r = publish(c, tmp, path, text, file, size, 0);
-	if (r < 0)
-		(void)unlinkat(c->fd, tmp, 0);
-	return r;
+	object_cache_drop(c, id->text);
+	return add_copy(c, path, file, id, -1, data, size, true, 0);
 }
 
 static int add_vdso(struct fr_object_cache *c)
 {
 	const void *data;
-	uint8_t id[FR_BUILD_ID_MAX];
+	struct id id;
 	size_t size;
-	int len = fr_vdso(&data, &size, id);
 
-	return len < 0 ? 1 : add_bytes(c, FR_VDSO_NAME, "vdso", id, (size_t)len, data, size);
+	if (!set_id_length(&id, fr_vdso_find(&data, &size, id.bytes)))
+		return 1;
+	return add_kernel_bytes(c, FR_VDSO_NAME, "vdso", &id, data, size);
 }
 
 int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o)
 {
-	char path[PATH_MAX], text[2 * FR_OBJECT_ID_MAX + 1];
 	const struct object_entry *e = NULL;
+	char path[PATH_MAX];
+	struct id id;
 	int r;
 
+	fr_thread_assert_may_wait();
 	if (strcmp(o->path, FR_VDSO_NAME) == 0)
 		return add_vdso(c);
-	if (!kept_name(o->path, path))
+	if (!format_cache_path(o->path, path))
 		return 1;
-	if (o->id_len > 0) {
-		hex(o->id, o->id_len, text);
-		e = object_cache_touch(c, text);
-		if (is_trusted(e))
-			return 0;
-	}
-	r = add_from(c, o, path);
+	memcpy(id.bytes, o->id, o->id_len);
+	if (set_id_length(&id, (int)o->id_len))
+		e = object_cache_touch(c, id.text);
+	if (is_trusted(e))
+		return 0;
+	r = add_from_file(c, o, path);
 	if (r != -ENOENT)
 		return r;
-	return e ? settle_without(c, e, path) : 1;
+	return e ? resolve_without_file(c, e, path) : 1;
 }
 
-/* The first line that is not all zeros. */
+/* The address in the first line is not 0. */
 static bool has_addresses(const struct fr_buf *kallsyms)
 {
 	return kallsyms->len > 16 && strspn((const char *)kallsyms->data, "0") < 16;
@@ -470,20 +447,17 @@ static bool has_addresses(const struct fr_buf *kallsyms)
 int fr_object_cache_add_kernel(struct fr_object_cache *c)
 {
 	_cleanup_buf_ struct fr_buf notes = {0}, kallsyms = {0};
-	char text[2 * FR_OBJECT_ID_MAX + 1];
-	uint8_t id[FR_BUILD_ID_MAX];
-	int len;
+	struct id id;
 
+	fr_thread_assert_may_wait();
 	if (fr_read_file(AT_FDCWD, "/sys/kernel/notes", NOTES_MAX, &notes) < 0)
 		return 1;
-	len = fr_build_id_from_notes(notes.data, notes.len, 4, id);
-	if (len <= 0)
+	if (!set_id_length(&id, (int)fr_build_id_from_notes(notes.data, notes.len, 4, id.bytes)))
 		return 1;
-	hex(id, (size_t)len, text);
-	if (is_trusted(object_cache_touch(c, text)))
+	if (is_trusted(object_cache_touch(c, id.text)))
 		return 0;
 	if (fr_read_file(AT_FDCWD, "/proc/kallsyms", KALLSYMS_MAX, &kallsyms) < 0 ||
 		!has_addresses(&kallsyms))
 		return 1;
-	return add_bytes(c, KERNEL, "kallsyms", id, (size_t)len, kallsyms.data, kallsyms.len);
+	return add_kernel_bytes(c, KERNEL, "kallsyms", &id, kallsyms.data, kallsyms.len);
 }

@@ -9,38 +9,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What an entry takes of the disk at least. */
+/* The least that an entry occupies on the disk. */
 #define ENTRY_BYTES 4096u
 #define KEYS ".build-id"
-#define COPY_BYTES (256u << 10)
 
-int object_cache_copy_slowly(int from, int to, uint64_t size)
+#define KEY_SIZE (sizeof(KEYS) + sizeof(((struct object_entry *)0)->id) + 4)
+
+static void format_key(const char *id, char ret[static KEY_SIZE])
 {
-	_cleanup_free_ char *block = malloc(COPY_BYTES);
-
-	if (!block)
-		return -ENOMEM;
-	for (uint64_t at = 0; at < size;) {
-		ssize_t n = fr_pread_all(from, block, FR_MIN(size - at, (uint64_t)COPY_BYTES), (off_t)at);
-		int r;
-
-		if (n <= 0)
-			return n < 0 ? (int)n : -ESTALE;
-		r = fr_pwrite_all(to, block, (size_t)n, (off_t)at);
-		if (r < 0)
-			return r;
-		at += (uint64_t)n;
-	}
-	return 0;
+	snprintf(ret, KEY_SIZE, KEYS "/%.2s/%s", id, id + 2);
 }
 
-/* Where ".build-id/XX/REST" leads, below the cache; false for what is not ours. */
-static bool target_of(const struct fr_object_cache *c, const char *id, char ret[static PATH_MAX])
+/* The target of the link ".build-id/XX/REST", below the cache. False: there is none of ours. */
+static bool read_target(const struct fr_object_cache *c, const char *id, char ret[static PATH_MAX])
 {
-	char key[sizeof(KEYS) + sizeof(((struct object_entry *)0)->id) + 4], link[PATH_MAX];
+	char key[KEY_SIZE], link[PATH_MAX];
 	ssize_t n;
 
-	snprintf(key, sizeof(key), KEYS "/%.2s/%s", id, id + 2);
+	format_key(id, key);
 	n = readlinkat(c->fd, key, link, sizeof(link) - 1);
 	if (n <= 6)
 		return false;
@@ -51,42 +37,32 @@ static bool target_of(const struct fr_object_cache *c, const char *id, char ret[
 	return true;
 }
 
-static int open_target(const struct fr_object_cache *c, const char *path)
-{
-	return openat(c->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t bytes, uid_t owner)
 {
-	if (c->n == c->cap) {
-		size_t cap = c->cap ? 2 * c->cap : 64;
-		struct object_entry *v = reallocarray(c->entries, cap, sizeof(*v));
+	struct object_entry *v = reallocarray(c->entries, c->n + 1, sizeof(*v));
 
-		if (!v)
-			return -ENOMEM;
-		c->entries = v;
-		c->cap = cap;
-	}
-	c->entries[c->n] =
-		(struct object_entry){.bytes = bytes, .used_ns = fr_now_ns(CLOCK_REALTIME), .owner = owner};
-	snprintf(c->entries[c->n].id, sizeof(c->entries[c->n].id), "%s", id);
+	if (!v)
+		return -ENOMEM;
+	c->entries = v;
+	v[c->n] = (struct object_entry){.bytes = bytes, .used_ns = fr_now_ns(CLOCK_REALTIME), .owner = owner};
+	snprintf(v[c->n].id, sizeof(v[c->n].id), "%s", id);
 	c->n++;
 	c->stats.objects = c->n;
 	c->stats.bytes += bytes;
 	return 0;
 }
 
-/* The entry's size and time of use, from its directory. */
+/* Add the entry of ID with what its directory says. 0 or -ENOMEM. */
 static int scan_entry(struct fr_object_cache *c, const char *id)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	char path[PATH_MAX];
 	const struct dirent *e;
+	struct object_entry *entry;
 	struct stat st;
-	uint64_t bytes = 0;
 	int r;
 
-	if (!target_of(c, id, path))
+	if (!read_target(c, id, path))
 		return 0;
 	dir = fr_opendir_at(c->fd, path);
 	if (!dir || fstat(dirfd(dir), &st) < 0)
@@ -94,19 +70,16 @@ static int scan_entry(struct fr_object_cache *c, const char *id)
 	r = object_cache_remember(c, id, 0, 0);
 	if (r < 0)
 		return r;
-	c->entries[c->n - 1].used_ns =
-		(uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	entry = &c->entries[c->n - 1];
+	entry->used_ns = (uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
 	while ((e = readdir(dir))) {
 		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-			bytes += (uint64_t)st.st_size;
-		if (strcmp(e->d_name, OBJECT_CONTESTED) == 0)
-			c->entries[c->n - 1].contested = true;
+			entry->bytes += (uint64_t)st.st_size;
+		entry->contested |= strcmp(e->d_name, OBJECT_CONTESTED) == 0;
 		if (strncmp(e->d_name, OBJECT_OWNER_PREFIX, strlen(OBJECT_OWNER_PREFIX)) == 0)
-			c->entries[c->n - 1].owner =
-				(uid_t)strtoul(e->d_name + strlen(OBJECT_OWNER_PREFIX), NULL, 10);
+			entry->owner = (uid_t)strtoul(e->d_name + strlen(OBJECT_OWNER_PREFIX), NULL, 10);
 	}
-	c->entries[c->n - 1].bytes = bytes;
-	c->stats.bytes += bytes;
+	c->stats.bytes += entry->bytes;
 	return 0;
 }
 
@@ -134,7 +107,7 @@ static int scan_prefix(struct fr_object_cache *c, int keys, const char *prefix)
 	return r;
 }
 
-/* Copies that were under way when we were killed. */
+/* Remove the copies of a run that was killed. */
 static void remove_temporary(const struct fr_object_cache *c)
 {
 	_cleanup_closedir_ DIR *dir = fr_opendir_at(c->fd, ".");
@@ -158,7 +131,7 @@ int object_cache_scan(struct fr_object_cache *c)
 	return r;
 }
 
-void fr_object_cache_begin(struct fr_object_cache *c)
+void fr_object_cache_begin_dump(struct fr_object_cache *c)
 {
 	c->begin_ns = fr_now_ns(CLOCK_REALTIME);
 }
@@ -168,40 +141,43 @@ int object_cache_open_entry(const struct fr_object_cache *c, const char *id, cha
 	char target[PATH_MAX];
 	int fd;
 
-	if (!target_of(c, id, path ? path : target))
+	if (!read_target(c, id, path ? path : target))
 		return -ENOENT;
-	fd = open_target(c, path ? path : target);
+	fd = openat(c->fd, path ? path : target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+static struct object_entry *find_entry(struct fr_object_cache *c, const char *id)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (strcmp(c->entries[i].id, id) == 0)
+			return &c->entries[i];
+	return NULL;
 }
 
 const struct object_entry *object_cache_touch(struct fr_object_cache *c, const char *id)
 {
-	for (size_t i = 0; i < c->n; i++) {
-		_cleanup_close_ int fd = -1;
+	struct object_entry *e = find_entry(c, id);
+	_cleanup_close_ int fd = e ? object_cache_open_entry(c, id, NULL) : -1;
 
-		if (strcmp(c->entries[i].id, id) != 0)
-			continue;
-		fd = object_cache_open_entry(c, id, NULL);
-		if (fd < 0)
-			return NULL;
-		(void)futimens(fd, NULL);
-		c->entries[i].used_ns = fr_now_ns(CLOCK_REALTIME);
-		return &c->entries[i];
-	}
-	return NULL;
+	if (fd < 0)
+		return NULL;
+	(void)futimens(fd, NULL);
+	e->used_ns = fr_now_ns(CLOCK_REALTIME);
+	return e;
 }
 
-/* The entry's files and whatever directories are empty then. */
+/* Remove the files of the entry, and the directories that are empty then. */
 static void remove_files(const struct fr_object_cache *c, const char *id)
 {
-	char path[PATH_MAX], key[sizeof(KEYS) + sizeof(((struct object_entry *)0)->id) + 4];
+	char path[PATH_MAX], key[KEY_SIZE];
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *e;
 
-	snprintf(key, sizeof(key), KEYS "/%.2s/%s", id, id + 2);
-	if (target_of(c, id, path)) {
+	format_key(id, key);
+	if (read_target(c, id, path)) {
 		dir = fr_opendir_at(c->fd, path);
-		/* First, as what else is there says whether it may be used. */
+		/* The copy first: the markers beside it say whether it may be used. */
 		if (dir)
 			(void)unlinkat(dirfd(dir), "elf", 0);
 		while (dir && (e = readdir(dir)))
@@ -217,33 +193,32 @@ static void remove_files(const struct fr_object_cache *c, const char *id)
 	(void)unlinkat(c->fd, key, AT_REMOVEDIR);
 }
 
-static void drop(struct fr_object_cache *c, size_t i)
+static void drop_entry(struct fr_object_cache *c, struct object_entry *e)
 {
-	remove_files(c, c->entries[i].id);
-	c->stats.bytes -= c->entries[i].bytes;
-	c->entries[i] = c->entries[--c->n];
+	remove_files(c, e->id);
+	c->stats.bytes -= e->bytes;
+	*e = c->entries[--c->n];
 	c->stats.objects = c->n;
 }
 
 void object_cache_drop(struct fr_object_cache *c, const char *id)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (strcmp(c->entries[i].id, id) == 0) {
-			drop(c, i);
-			return;
-		}
+	struct object_entry *e = find_entry(c, id);
+
+	if (e)
+		drop_entry(c, e);
 }
 
 static bool evict_oldest(struct fr_object_cache *c)
 {
-	size_t oldest = 0;
+	struct object_entry *oldest = c->entries;
 
 	for (size_t i = 1; i < c->n; i++)
-		if (c->entries[i].used_ns < c->entries[oldest].used_ns)
-			oldest = i;
-	if (c->n == 0 || c->entries[oldest].used_ns >= c->begin_ns)
+		if (c->entries[i].used_ns < oldest->used_ns)
+			oldest = &c->entries[i];
+	if (c->n == 0 || oldest->used_ns >= c->begin_ns)
 		return false;
-	drop(c, oldest);
+	drop_entry(c, oldest);
 	c->stats.evicted++;
 	return true;
 }

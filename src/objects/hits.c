@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "objects/hits.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "perfdata/reader.h"
 #include "perfdata/sample.h"
+#include "sideband/hash.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-/* uthash's way out of an allocation that fails. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 #define RANGES_MAX (1u << 20)
 #define OBJECTS_MAX (1u << 16)
 #define PARENTS_MAX 16
 #define SEEN (1u << 14) /* a power of two */
+#define BACKING 24	/* bytes of the union in an MMAP2: a build-id, or a device and an inode */
 
 struct range {
 	uint64_t start, end;
@@ -24,57 +23,53 @@ struct range {
 };
 
 struct object {
-	UT_hash_handle hh; /* by path and identity */
+	UT_hash_handle hh; /* by backing and path */
 	struct fr_object o;
 	char key[];
 };
 
-struct space {
+struct process {
 	UT_hash_handle hh;
 	pid_t pid, parent;
-	struct range *v;
-	size_t n, cap;
+	struct fr_buf ranges; /* struct range */
 };
 
-struct event_of {
+struct event_of_id {
 	uint64_t id;
 	const struct perf_event_attr *attr;
 };
 
 struct page {
 	uint64_t number;
-	size_t n_ranges; /* at that time: a map that has come since may be at that page */
+	size_t n_ranges; /* then: a later map may be at that page */
 	pid_t pid;
 };
 
 struct fr_hits_private {
 	struct object *objects;
-	struct space *spaces;
+	struct process *processes;
 	size_t n_ranges;
-	struct event_of *events;
+	struct event_of_id *events;
 	size_t n_events;
-	struct page seen[SEEN]; /* looked up already */
-	pid_t pid;		/* of the sample at hand */
+	struct page seen[SEEN]; /* pages that need no second look */
+	pid_t pid;		/* of the present sample */
 };
+
+static void free_process(struct process *p)
+{
+	fr_buf_deinit(&p->ranges);
+	free(p);
+}
 
 struct fr_hits *fr_hits_free(struct fr_hits *h)
 {
 	struct fr_hits_private *p = h ? h->private : NULL;
-	struct object *o, *next_object;
-	struct space *s, *next_space;
 
 	if (!h)
 		return NULL;
 	if (p) {
-		HASH_ITER (hh, p->objects, o, next_object) {
-			HASH_DEL(p->objects, o);
-			free(o);
-		}
-		HASH_ITER (hh, p->spaces, s, next_space) {
-			HASH_DEL(p->spaces, s);
-			free(s->v);
-			free(s);
-		}
+		FR_HASH_CLEAR(p->objects, free);
+		FR_HASH_CLEAR(p->processes, free_process);
 		free(p->events);
 	}
 	free(p);
@@ -83,26 +78,15 @@ struct fr_hits *fr_hits_free(struct fr_hits *h)
 	return NULL;
 }
 
-static struct space *space_of(struct fr_hits_private *p, pid_t pid, bool add)
+/* NULL: no memory. */
+static struct process *find_or_add_process(struct fr_hits_private *p, uint32_t pid)
 {
-	struct space *s;
+	struct process *process = FR_HASH_FIND(p->processes, pid, (pid_t)pid);
 
-	HASH_FIND(hh, p->spaces, &pid, sizeof(pid), s);
-	if (s || !add)
-		return s;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return NULL;
-	s->pid = pid;
-	HASH_ADD(hh, p->spaces, pid, sizeof(s->pid), s);
-	if (!s->hh.tbl) {
-		free(s);
-		return NULL;
-	}
-	return s;
+	return process ? process : FR_HASH_NEW(p->processes, pid, (pid_t)pid);
 }
 
-static struct object *object_new(const struct fr_record_mmap2 *m, const char *key, size_t len)
+static struct object *new_object(const struct fr_record_mmap2 *m, const char *key, size_t len)
 {
 	struct object *o = calloc(1, sizeof(*o) + len);
 
@@ -110,7 +94,7 @@ static struct object *object_new(const struct fr_record_mmap2 *m, const char *ke
 		return NULL;
 	memcpy(o->key, key, len);
 	o->o = (struct fr_object){
-		.path = o->key + 24, .pid = (pid_t)m->pid, .start = m->addr, .end = m->addr + m->len};
+		.path = o->key + BACKING, .pid = (pid_t)m->pid, .start = m->addr, .end = m->addr + m->len};
 	if (m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
 		o->o.id_len = FR_MIN((size_t)m->build_id_size, sizeof(o->o.id));
 		memcpy(o->o.id, m->build_id, o->o.id_len);
@@ -120,24 +104,22 @@ static struct object *object_new(const struct fr_record_mmap2 *m, const char *ke
 	return o;
 }
 
-/* RET is NULL where there are too many. */
-static int object_of(/* NOLINT(readability-function-size): uthash's macros */
+/* RET is NULL if there are too many. 0 or -ENOMEM. */
+static int find_or_add_object(/* NOLINT(readability-function-size): uthash's macros */
 	struct fr_hits_private *p, const struct fr_record_mmap2 *m, struct object **ret)
 {
-	char key[24 + 4096];
-	size_t len = 24 + strnlen(m->filename, sizeof(key) - 25) + 1;
+	char key[BACKING + 4096];
+	size_t len = BACKING + strnlen(m->filename, sizeof(key) - BACKING - 1) + 1;
 	struct object *o;
 
-	/* The bytes of the union: a build-id, or a device and an inode. */
-	memcpy(key, &m->maj, 24);
-	memcpy(key + 24, m->filename, len - 25);
+	memcpy(key, &m->maj, BACKING);
+	memcpy(key + BACKING, m->filename, len - BACKING - 1);
 	key[len - 1] = '\0';
 	HASH_FIND(hh, p->objects, key, len, o);
-	if (o || HASH_COUNT(p->objects) >= OBJECTS_MAX) {
-		*ret = o;
+	*ret = o;
+	if (o || HASH_COUNT(p->objects) >= OBJECTS_MAX)
 		return 0;
-	}
-	o = object_new(m, key, len);
+	o = new_object(m, key, len);
 	if (!o)
 		return -ENOMEM;
 	HASH_ADD_KEYPTR(hh, p->objects, o->key, len, o);
@@ -149,34 +131,7 @@ static int object_of(/* NOLINT(readability-function-size): uthash's macros */
 	return 0;
 }
 
-static int add_range(struct fr_hits *h, const struct fr_record_mmap2 *m)
-{
-	struct fr_hits_private *p = h->private;
-	struct space *s = space_of(p, (pid_t)m->pid, true);
-	struct object *o = NULL;
-	int r = s ? object_of(p, m, &o) : -ENOMEM;
-
-	if (r < 0)
-		return r;
-	if (!o || p->n_ranges >= RANGES_MAX) {
-		h->cut = true;
-		return 0;
-	}
-	if (s->n == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 8;
-		struct range *v = reallocarray(s->v, cap, sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		s->v = v;
-		s->cap = cap;
-	}
-	s->v[s->n++] = (struct range){m->addr, m->addr + m->len, o};
-	p->n_ranges++;
-	return 0;
-}
-
-/* What has a file, or is the vdso. */
+/* The map has a file, or is the vdso. */
 static bool is_object(const char *path)
 {
 	if (strcmp(path, "[vdso]") == 0)
@@ -185,47 +140,58 @@ static bool is_object(const char *path)
 	       strncmp(path, "/dev/zero", 9) != 0 && strncmp(path, "/SYSV", 5) != 0;
 }
 
-static int take_map(struct fr_hits *h, const struct fr_record_mmap2 *m)
+static int apply_map(struct fr_hits_private *p, const struct fr_record_mmap2 *m)
 {
 	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);
+	struct range range = {m->addr, m->addr + m->len, NULL};
+	struct process *process;
+	int r;
 
 	if (m->filename >= end || !memchr(m->filename, '\0', (size_t)(end - m->filename)))
 		return 0;
-	if (!(m->prot & PROT_EXEC) || m->len == 0 || m->addr + m->len < m->addr || !is_object(m->filename))
+	if (!(m->prot & PROT_EXEC) || range.end <= range.start || !is_object(m->filename))
 		return 0;
-	return add_range(h, m);
+	process = find_or_add_process(p, m->pid);
+	r = process ? find_or_add_object(p, m, &range.object) : -ENOMEM;
+	if (r < 0 || !range.object || p->n_ranges >= RANGES_MAX)
+		return r;
+	p->n_ranges++;
+	return fr_buf_append(&process->ranges, &range, sizeof(range));
 }
 
-static int take_fork(struct fr_hits *h, const struct fr_record_task *t)
+static int apply_fork(struct fr_hits_private *p, const struct fr_record_task *t)
 {
-	struct space *s;
+	struct process *process;
 
 	if (t->pid == t->ppid || t->header.misc & PERF_RECORD_MISC_FORK_EXEC)
 		return 0;
-	s = space_of(h->private, (pid_t)t->pid, true);
-	if (!s)
+	process = find_or_add_process(p, t->pid);
+	if (!process)
 		return -ENOMEM;
-	s->parent = (pid_t)t->ppid;
+	process->parent = (pid_t)t->ppid;
 	return 0;
 }
 
-static void mark(struct fr_hits_private *p, uint64_t address)
+/* A process has the maps of its parents, too. */
+static void hit_objects(struct fr_hits_private *p, uint64_t address)
 {
 	pid_t pid = p->pid;
 
 	for (int depth = 0; depth < PARENTS_MAX && pid > 0; depth++) {
-		const struct space *s = space_of(p, pid, false);
+		const struct process *process = FR_HASH_FIND(p->processes, pid, pid);
+		const struct range *v;
 
-		if (!s)
+		if (!process)
 			return;
-		for (size_t i = 0; i < s->n; i++)
-			if (address >= s->v[i].start && address < s->v[i].end)
-				s->v[i].object->o.hit = true;
-		pid = s->parent;
+		v = (const void *)process->ranges.data;
+		for (size_t i = 0; i < process->ranges.len / sizeof(*v); i++)
+			if (address >= v[i].start && address < v[i].end)
+				v[i].object->o.hit = true;
+		pid = process->parent;
 	}
 }
 
-static void take_address(void *ctx, uint64_t address, uint16_t mode)
+static void apply_address(void *ctx, uint64_t address, uint16_t mode)
 {
 	struct fr_hits *h = ctx;
 	struct fr_hits_private *p = h->private;
@@ -239,12 +205,12 @@ static void take_address(void *ctx, uint64_t address, uint16_t mode)
 	if (seen->number == number && seen->pid == p->pid && seen->n_ranges == p->n_ranges)
 		return;
 	*seen = (struct page){number, p->n_ranges, p->pid};
-	mark(p, address);
+	hit_objects(p, address);
 }
 
 static int by_id(const void *a, const void *b)
 {
-	const struct event_of *x = a, *y = b;
+	const struct event_of_id *x = a, *y = b;
 
 	return x->id < y->id ? -1 : x->id > y->id;
 }
@@ -260,40 +226,41 @@ static int index_events(struct fr_hits_private *p, const struct fr_session *s)
 		return -ENOMEM;
 	for (size_t e = 0; e < s->n_events; e++)
 		for (size_t i = 0; i < s->events[e].n_ids; i++)
-			p->events[p->n_events++] = (struct event_of){s->events[e].ids[i], &s->events[e].attr};
+			p->events[p->n_events++] =
+				(struct event_of_id){s->events[e].ids[i], &s->events[e].attr};
 	qsort(p->events, p->n_events, sizeof(*p->events), by_id);
 	return 0;
 }
 
-static void take_sample(struct fr_hits *h, const struct perf_event_header *record)
+static void apply_sample(struct fr_hits *h, const struct perf_event_header *record)
 {
 	struct fr_hits_private *p = h->private;
-	const struct event_of key = {.id = fr_record_id(record)};
-	const struct event_of *e = bsearch(&key, p->events, p->n_events, sizeof(key), by_id);
+	const struct event_of_id key = {.id = fr_record_id(record)};
+	const struct event_of_id *e = bsearch(&key, p->events, p->n_events, sizeof(key), by_id);
 
 	p->pid = (pid_t)((const struct fr_sample *)record)->pid;
 	if (e)
-		fr_sample_addresses(e->attr, record, take_address, h);
+		fr_sample_for_each_address(e->attr, record, apply_address, h);
 }
 
-static int take(struct fr_hits *h, const struct perf_event_header *record)
+static int apply(struct fr_hits *h, const struct perf_event_header *record)
 {
 	if (!fr_record_is_whole(record, record->size))
 		return 0;
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
-		take_sample(h, record);
+		apply_sample(h, record);
 		return 0;
 	case PERF_RECORD_MMAP2:
-		return take_map(h, (const void *)record);
+		return apply_map(h->private, (const void *)record);
 	case PERF_RECORD_FORK:
-		return take_fork(h, (const void *)record);
+		return apply_fork(h->private, (const void *)record);
 	default:
 		return 0;
 	}
 }
 
-static int collect(struct fr_hits *h)
+static int collect_hits(struct fr_hits *h)
 {
 	const struct fr_hits_private *p = h->private;
 
@@ -306,15 +273,15 @@ static int collect(struct fr_hits *h)
 	return 0;
 }
 
-/* The events' attrs are the reader's, and are of no use once it is gone. */
+/* The attrs belong to the reader. Nobody uses them after it is freed. */
 static int read_all(struct fr_hits *h, struct fr_reader *reader)
 {
 	const struct perf_event_header *record;
 	int r = index_events(h->private, fr_reader_session(reader));
 
 	while (r == 0 && (r = fr_reader_next(reader, &record, NULL)) == 1)
-		r = take(h, record);
-	return r < 0 ? r : collect(h);
+		r = apply(h, record);
+	return r < 0 ? r : collect_hits(h);
 }
 
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d)
@@ -323,6 +290,7 @@ int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d)
 	struct fr_reader *reader = NULL;
 	int r = h ? 0 : -ENOMEM;
 
+	fr_thread_assert_may_wait();
 	if (r == 0) {
 		h->private = calloc(1, sizeof(*h->private));
 		r = h->private ? fr_reader_open(path, &reader, d) : -ENOMEM;

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Which object files the samples of a perf.data of ours are in, by their addresses and call chains.
+ * Finds the object files that the samples of one of our perf.data files hit, by addresses and call chains.
  *
- * An address counts for every object that its process ever had there up to that point of the file: a few too
- * many where maps were replaced, and none too few.
+ * An address hits every object that its process had mapped there up to that point of the file. Where maps
+ * were replaced, the result has a few objects too many, but never too few.
  */
 
 #include "base/diag.h"
@@ -18,23 +18,22 @@
 #define FR_OBJECT_ID_MAX 20
 
 struct fr_object {
-	const char *path; /* as the record has it: "/usr/lib/x.so", "[vdso]", "/tmp/x (deleted)" */
+	const char *path; /* as in the record: "/usr/lib/x.so", "[vdso]", "/tmp/x (deleted)" */
 	uint8_t id[FR_OBJECT_ID_MAX];
-	size_t id_len; /* 0: the record brought none, and */
-	uint64_t ino;  /* it is a file of this inode */
-	pid_t pid;     /* a process that mapped it, at start … end */
+	size_t id_len; /* 0: the record has no build-id, but an inode */
+	uint64_t ino;
+	pid_t pid; /* a process that mapped it, at start … end */
 	uint64_t start, end;
 	bool hit;
 };
 
 struct fr_hits {
-	struct fr_object **v; /* each hit one once */
+	struct fr_object **v; /* each object that is hit, once */
 	size_t n;
-	bool kernel; /* samples are in the kernel, too */
-	bool cut;    /* there were more maps than we keep */
+	bool kernel; /* samples hit the kernel, too */
 	struct fr_hits_private *private;
 };
 
-/* Read all of PATH. 0 or a negative errno, with D. Blocks; takes as long as reading the file does. */
+/* Read the file PATH. 0 or a negative errno with D. May wait for a disk. */
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d);
 struct fr_hits *fr_hits_free(struct fr_hits *h);

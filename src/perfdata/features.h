@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Feature sections: those of this machine, and the codecs of the ones that we make or unite. */
+/* Feature sections: gathers those of this machine, and encodes and decodes single ones. */
 
 #include "perfdata/session.h"
 #include "base/diag.h"
 #include "base/clock.h"
 
-/* Fill the sections that tell of this machine: HOSTNAME OSRELEASE VERSION ARCH NRCPUS CPUDESC CPUID TOTAL_MEM
-   CMDLINE (ARGV), CPU_TOPOLOGY NUMA_TOPOLOGY CACHE MEM_TOPOLOGY PMU_MAPPINGS CPU_PMU_CAPS where the kernel
-   tells, CLOCKID, CLOCK_DATA (PAIR), EVENT_DESC (from the session's events, so these first). What /proc or
-   /sys does not tell is left out. 0 or a negative errno. Reads files: not on the recorder thread. */
+/* Fills the sections that describe this machine and program: HOSTNAME OSRELEASE VERSION ARCH NRCPUS CPUDESC
+   CPUID TOTAL_MEM CMDLINE (from ARGV) CLOCKID CLOCK_DATA (from PAIR) CPU_TOPOLOGY CACHE NUMA_TOPOLOGY
+   MEM_TOPOLOGY PMU_MAPPINGS CPU_PMU_CAPS, and EVENT_DESC from the events of S. A section that /proc or /sys
+   has no data for is left out. Reads files: not on the recorder thread. 0 or a negative errno, with D. */
 int fr_features_gather(struct fr_session *s, int argc, char *const argv[], const struct fr_clock_pair *pair,
 	struct fr_diag *d);
 
@@ -18,18 +18,18 @@ int fr_features_gather(struct fr_session *s, int argc, char *const argv[], const
 int fr_feature_set_string(struct fr_session *s, enum fr_feature f, const char *text);
 int fr_feature_set_event_desc(struct fr_session *s);
 int fr_feature_set_sample_time(struct fr_session *s, uint64_t first_ns, uint64_t last_ns);
-/* MMAP_LEN: the largest decompressed size of one zstd frame. */
+/* MMAP_LEN: the largest decompressed size of one zstd frame, in bytes. */
 int fr_feature_set_compressed(struct fr_session *s, int level, uint32_t ratio, uint32_t mmap_len);
 
-/* Append a build-id record (type 67) to BUILD_ID. CPUMODE: PERF_RECORD_MISC_KERNEL or _USER. PID -1:
-   machine-wide. The caller keeps them unique. SIZE ≤ 20. 0, -ENOMEM, -EINVAL (size) or -ENAMETOOLONG. */
+/* Appends a build-id record (type 67) to BUILD_ID. CPUMODE: PERF_RECORD_MISC_KERNEL or _USER. PID -1: all
+   processes. The caller avoids duplicates. 0, -ENOMEM, -EINVAL (SIZE is 0 or above 20) or -ENAMETOOLONG. */
 int fr_feature_add_build_id(struct fr_session *s, uint16_t cpumode, int32_t pid, const uint8_t *id,
 	size_t size, const char *path);
 
-/* The text of a string section (inside S), or NULL where it is missing or not well-formed. */
-const char *fr_feature_string(const struct fr_session *s, enum fr_feature f);
+/* The text of a string section, which S owns; NULL if the section is missing or malformed. */
+const char *fr_feature_get_string(const struct fr_session *s, enum fr_feature f);
 
-/* The GNU build-id note in the bytes of an ELF note section (/sys/kernel/notes,
-   /sys/module/X/notes/.note.gnu.build-id) or segment, which is ALIGN-ed to 4 or 8. Returns the size (≤ 20; a
-   longer one is cut) or -ENOENT. */
+/* Finds the GNU build-id in LEN bytes of ELF notes (a note section or segment, /sys/kernel/notes,
+   /sys/module/X/notes/.note.gnu.build-id) that are aligned to ALIGN, 4 or 8. Returns its size, at most 20 (a
+   longer one is truncated), or -ENOENT. */
 int fr_build_id_from_notes(const void *notes, size_t len, size_t align, uint8_t ret[static 20]);

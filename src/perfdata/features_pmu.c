@@ -1,67 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* PMU_MAPPINGS and CPU_PMU_CAPS: what the kernel's event sources are called, and can do. */
+/* PMU_MAPPINGS and CPU_PMU_CAPS: the names, types and capabilities of the kernel's event sources. */
 
 #include "perfdata/features_private.h"
 #include "base/cleanup.h"
 
-#include <dirent.h>
-#include <string.h>
-
 #define PMU_DIR "/sys/bus/event_source/devices"
 
-static int append_pmu(struct fr_buf *b, const char *name)
+/* False: NAME is no event source. */
+static bool put_pmu(struct builder *b, const char *name)
 {
 	char text[32];
-	int r;
 
-	if (name[0] == '.' || fr_feature_line(text, sizeof(text), PMU_DIR "/%s/type", name) < 0)
-		return 0;
-	r = fr_buf_append_u32(b, (uint32_t)strtoul(text, NULL, 10));
-	if (r == 0)
-		r = fr_feature_append_string(b, name);
-	return r < 0 ? r : 1;
+	if (fr_feature_read_line(text, sizeof(text), PMU_DIR "/%s/type", name) < 0)
+		return false;
+	put_u32(b, (uint32_t)strtoul(text, NULL, 10));
+	fr_feature_put_string(b, name);
+	return true;
 }
 
-static int append_cap(struct fr_buf *b, const char *pmu, const char *name)
+static bool put_cpu_capability(struct builder *b, const char *name)
 {
 	char text[128];
-	int r;
 
-	if (name[0] == '.' || fr_feature_line(text, sizeof(text), PMU_DIR "/%s/caps/%s", pmu, name) < 0)
-		return 0;
-	r = fr_feature_append_string(b, name);
-	if (r == 0)
-		r = fr_feature_append_string(b, text);
-	return r < 0 ? r : 1;
+	if (fr_feature_read_line(text, sizeof(text), PMU_DIR "/cpu/caps/%s", name) < 0)
+		return false;
+	fr_feature_put_string(b, name);
+	fr_feature_put_string(b, text);
+	return true;
 }
 
-/* A section that begins with the number of its items. PMU: NULL for the mappings. */
-static int gather(struct fr_session *s, enum fr_feature f, const char *path, const char *pmu)
+/* A section that begins with the number of its items, one for each entry of the directory PATH. */
+static int gather(struct fr_buf *section, const char *path, bool (*put)(struct builder *b, const char *name))
 {
 	_cleanup_closedir_ DIR *dir = opendir(path);
-	_cleanup_buf_ struct fr_buf b = {0};
+	struct builder b = {0};
 	const struct dirent *e;
 	uint32_t n = 0;
-	int r;
 
-	if (!dir)
-		return 0;
-	r = fr_buf_append_u32(&b, 0);
-	while (r >= 0 && (e = readdir(dir))) {
-		r = pmu ? append_cap(&b, pmu, e->d_name) : append_pmu(&b, e->d_name);
-		n += r > 0;
-	}
-	if (r < 0 || n == 0)
-		return r < 0 ? r : 0;
-	memcpy(b.data, &n, sizeof(n));
-	fr_feature_take(s, f, &b);
-	return 0;
+	put_u32(&b, n);
+	while (dir && (e = readdir(dir)))
+		n += e->d_name[0] != '.' && put(&b, e->d_name);
+	return fr_feature_finish_list(&b, n, section);
 }
 
 int fr_features_gather_pmus(struct fr_session *s)
 {
-	int r = gather(s, FR_FEATURE_PMU_MAPPINGS, PMU_DIR, NULL);
+	int r = gather(&s->features[FR_FEATURE_PMU_MAPPINGS], PMU_DIR, put_pmu);
 
-	return r < 0 ? r : gather(s, FR_FEATURE_CPU_PMU_CAPS, PMU_DIR "/cpu/caps", "cpu");
+	return r < 0 ? r
+		     : gather(&s->features[FR_FEATURE_CPU_PMU_CAPS], PMU_DIR "/cpu/caps", put_cpu_capability);
 }

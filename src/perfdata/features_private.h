@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside perfdata/: how the parts of features*.c write their sections. */
+/* Inside perfdata/: shared by the files features*.c. */
 
-#include "base/buf.h"
+#include "perfdata/bytes.h"
 #include "perfdata/features.h"
 
-/* perf's string: u32 length, the bytes with their NUL, zeros up to 64. 0 or -ENOMEM. */
-int fr_feature_append_string(struct fr_buf *b, const char *text);
+/* perf's string: a u32 length, the text with its NUL, zeros up to a multiple of 64. */
+void fr_feature_put_string(struct builder *b, const char *text);
 
-/* Replace section F by B's bytes (taken over; B is empty then). */
-void fr_feature_take(struct fr_session *s, enum fr_feature f, struct fr_buf *b);
+/* Ends a section that begins with the number of its items, which is N. 0: no section. 0 or -ENOMEM. */
+int fr_feature_finish_list(struct builder *b, uint32_t n, struct fr_buf *section);
 
-/* A line of a file whose path is formatted; -errno where it cannot be read. */
-int fr_feature_line(char *ret, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Reads the first line of a file whose path is formatted. 0 or a negative errno. */
+int fr_feature_read_line(char *ret, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* CPU_TOPOLOGY (CPUS: number of CPUs as in NRCPUS), CACHE; NUMA_TOPOLOGY, MEM_TOPOLOGY; PMU_MAPPINGS and
-   CPU_PMU_CAPS. What cannot be read is left out. 0 or -ENOMEM. */
-int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus);
-int fr_features_gather_caches(struct fr_session *s, uint32_t cpus);
-int fr_features_gather_numa(struct fr_session *s);
-int fr_features_gather_memory(struct fr_session *s);
-int fr_features_gather_pmus(struct fr_session *s);
+/* The last number of a list like "0-3,8" in the file PATH; 0 if there is none. */
+uint32_t fr_feature_read_last_number(const char *path);
+
+/* Each leaves out what the kernel does not tell. CPUS: the number of CPUs in NRCPUS. 0 or -ENOMEM. */
+int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus);   /* CPU_TOPOLOGY */
+int fr_features_gather_caches(struct fr_session *s, uint32_t cpus); /* CACHE */
+int fr_features_gather_numa(struct fr_session *s);		    /* NUMA_TOPOLOGY */
+int fr_features_gather_memory(struct fr_session *s);		    /* MEM_TOPOLOGY */
+int fr_features_gather_pmus(struct fr_session *s);		    /* PMU_MAPPINGS, CPU_PMU_CAPS */

@@ -5,114 +5,88 @@
 #include "perfdata/features_private.h"
 #include "base/cleanup.h"
 
-#include <errno.h>
-#include <string.h>
+#include <argz.h>
 
 #define CPU_DIR "/sys/devices/system/cpu/cpu%u/"
 #define CACHE_LEVELS 10u
 #define CPULIST_MAX 4096u
 
-/* Different texts, in the order in which they came. */
+/* Distinct texts in the order of their arrival. */
 struct texts {
-	char **items;
-	uint32_t n;
+	char *argz;
+	size_t len;
 };
 
 static void texts_deinit(struct texts *t)
 {
-	for (uint32_t i = 0; i < t->n; i++)
-		free(t->items[i]);
-	free(t->items);
+	free(t->argz);
 }
-#define _cleanup_texts_ _cleanup_(texts_deinit)
 
-static int texts_add(struct texts *t, const char *text)
+static int add_text(struct texts *t, const char *text)
 {
-	char **items, *copy;
-
-	for (uint32_t i = 0; i < t->n; i++)
-		if (strcmp(t->items[i], text) == 0)
+	for (char *have = NULL; (have = argz_next(t->argz, t->len, have));)
+		if (strcmp(have, text) == 0)
 			return 0;
-	items = reallocarray(t->items, t->n + 1, sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	t->items = items;
-	copy = strdup(text);
-	if (!copy)
-		return -ENOMEM;
-	items[t->n++] = copy;
-	return 0;
+	return argz_add(&t->argz, &t->len, text) == 0 ? 0 : -ENOMEM;
 }
 
-static int texts_append(const struct texts *t, struct fr_buf *b)
+static void put_texts(struct builder *b, const struct texts *t)
 {
-	int r = fr_buf_append_u32(b, t->n);
+	put_u32(b, (uint32_t)argz_count(t->argz, t->len));
+	for (char *text = NULL; (text = argz_next(t->argz, t->len, text));)
+		fr_feature_put_string(b, text);
+}
 
-	for (uint32_t i = 0; i < t->n && r == 0; i++)
-		r = fr_feature_append_string(b, t->items[i]);
+/* Adds the CPU list that each online CPU has in its file NAME, or OLDER on an older kernel. */
+static int add_cpu_lists(struct texts *t, uint32_t cpus, const char *name, const char *older)
+{
+	char text[CPULIST_MAX];
+	int r = 0;
+
+	for (uint32_t cpu = 0; cpu < cpus && r == 0; cpu++)
+		if (fr_feature_read_line(text, sizeof(text), CPU_DIR "topology/%s", cpu, name) == 0 ||
+			fr_feature_read_line(text, sizeof(text), CPU_DIR "topology/%s", cpu, older) == 0)
+			r = add_text(t, text);
 	return r;
 }
 
-/* The CPU lists of all CPUs under the newer or the older name of the file; none where it is not there. */
-static int read_lists(struct texts *t, uint32_t cpus, const char *name, const char *older)
+/* A missing id is -1, as perf writes it. */
+static void put_id(struct builder *b, uint32_t cpu, const char *name)
 {
-	char text[CPULIST_MAX];
+	char text[32] = "-1";
 
-	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
-		int r;
-
-		if (fr_feature_line(text, sizeof(text), CPU_DIR "topology/%s", cpu, name) < 0 &&
-			(!older ||
-				fr_feature_line(text, sizeof(text), CPU_DIR "topology/%s", cpu, older) < 0))
-			continue; /* not online */
-		r = texts_add(t, text);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static uint32_t read_id(uint32_t cpu, const char *name)
-{
-	char text[32];
-
-	if (fr_feature_line(text, sizeof(text), CPU_DIR "topology/%s", cpu, name) < 0)
-		return UINT32_MAX; /* perf's -1 */
-	return (uint32_t)strtol(text, NULL, 10);
+	(void)fr_feature_read_line(text, sizeof(text), CPU_DIR "topology/%s", cpu, name);
+	put_u32(b, (uint32_t)strtol(text, NULL, 10));
 }
 
 int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus)
 {
-	_cleanup_texts_ struct texts packages = {0}, dies = {0}, cores = {0};
-	_cleanup_buf_ struct fr_buf b = {0};
-	int r = read_lists(&packages, cpus, "package_cpus_list", "core_siblings_list");
+	_cleanup_(texts_deinit) struct texts packages = {0}, dies = {0}, cores = {0};
+	struct builder b = {0};
+	int r = add_cpu_lists(&packages, cpus, "package_cpus_list", "core_siblings_list");
 
 	if (r == 0)
-		r = read_lists(&cores, cpus, "core_cpus_list", "thread_siblings_list");
+		r = add_cpu_lists(&cores, cpus, "core_cpus_list", "thread_siblings_list");
 	if (r == 0)
-		r = read_lists(&dies, cpus, "die_cpus_list", NULL);
-	if (r < 0 || packages.n == 0 || cores.n == 0)
+		r = add_cpu_lists(&dies, cpus, "die_cpus_list", "die_cpus_list");
+	if (r < 0 || packages.len == 0 || cores.len == 0)
 		return r;
-	r = texts_append(&packages, &b);
-	if (r == 0)
-		r = texts_append(&cores, &b);
-	for (uint32_t cpu = 0; cpu < cpus && r == 0; cpu++) {
-		r = fr_buf_append_u32(&b, read_id(cpu, "core_id"));
-		if (r == 0)
-			r = fr_buf_append_u32(&b, read_id(cpu, "physical_package_id"));
+	put_texts(&b, &packages);
+	put_texts(&b, &cores);
+	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
+		put_id(&b, cpu, "core_id");
+		put_id(&b, cpu, "physical_package_id");
 	}
-	if (r == 0 && dies.n > 0) {
-		r = texts_append(&dies, &b);
-		for (uint32_t cpu = 0; cpu < cpus && r == 0; cpu++)
-			r = fr_buf_append_u32(&b, read_id(cpu, "die_id"));
+	if (dies.len > 0) {
+		put_texts(&b, &dies);
+		for (uint32_t cpu = 0; cpu < cpus; cpu++)
+			put_id(&b, cpu, "die_id");
 	}
-	if (r == 0)
-		fr_feature_take(s, FR_FEATURE_CPU_TOPOLOGY, &b);
-	return r;
+	return finish_section(&b, &s->features[FR_FEATURE_CPU_TOPOLOGY]);
 }
 
-/* One cache as it stands in the section. 1: appended, 0: there is none, -ENOMEM. */
-static int append_cache(struct fr_buf *b, uint32_t cpu, uint32_t index)
+/* One cache as it is in the section: its level first. False: the CPU has no such cache. */
+static bool put_cache(struct builder *b, uint32_t cpu, uint32_t index)
 {
 	static const char *const numbers[] = {
 		"level", "coherency_line_size", "number_of_sets", "ways_of_associativity"};
@@ -120,91 +94,95 @@ static int append_cache(struct fr_buf *b, uint32_t cpu, uint32_t index)
 	char text[CPULIST_MAX];
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++) {
-		/* A virtual machine may leave one of them out: 0 then. */
-		if (fr_feature_line(text, sizeof(text), CPU_DIR "cache/index%u/%s", cpu, index, numbers[i]) <
-			0) {
-			if (i == 0)
-				return 0;
-			text[0] = '\0';
-		}
-		if (fr_buf_append_u32(b, (uint32_t)strtoul(text, NULL, 10)) < 0)
-			return -ENOMEM;
+		int r = fr_feature_read_line(
+			text, sizeof(text), CPU_DIR "cache/index%u/%s", cpu, index, numbers[i]);
+
+		if (r < 0 && i == 0)
+			return false;
+		/* A virtual machine may leave out the others. */
+		put_u32(b, r < 0 ? 0 : (uint32_t)strtoul(text, NULL, 10));
 	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(words); i++) {
-		if (fr_feature_line(text, sizeof(text), CPU_DIR "cache/index%u/%s", cpu, index, words[i]) < 0)
-			return 0;
-		if (fr_feature_append_string(b, text) < 0)
-			return -ENOMEM;
+		if (fr_feature_read_line(
+			    text, sizeof(text), CPU_DIR "cache/index%u/%s", cpu, index, words[i]) < 0)
+			return false;
+		fr_feature_put_string(b, text);
 	}
-	return 1;
+	return true;
 }
 
-/* The same cache is seen from each CPU that shares it. */
-static bool holds(const struct fr_buf *all, const size_t *starts, uint32_t n, const struct fr_buf *one)
+struct caches {
+	struct fr_buf *items;
+	uint32_t n;
+};
+
+static void caches_deinit(struct caches *c)
 {
-	for (uint32_t i = 0; all->data && i < n; i++) {
-		size_t len = (i + 1 < n ? starts[i + 1] : all->len) - starts[i];
-
-		if (len == one->len && memcmp(all->data + starts[i], one->data, len) == 0)
-			return true;
-	}
-	return false;
+	for (uint32_t i = 0; i < c->n; i++)
+		fr_buf_deinit(&c->items[i]);
+	free(c->items);
 }
 
-static uint32_t level_of(const struct fr_buf *all, size_t start)
+/* Takes the bytes of CACHE, unless they are there: each CPU that shares a cache describes it. */
+static int add_cache(struct caches *c, struct builder *cache)
+{
+	const struct fr_buf *bytes = &cache->buf;
+	struct fr_buf *items;
+
+	if (cache->failed)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->items[i].len == bytes->len && memcmp(c->items[i].data, bytes->data, bytes->len) == 0)
+			return 0;
+	items = reallocarray(c->items, c->n + 1, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	c->items = items;
+	items[c->n++] = *bytes;
+	cache->buf = (struct fr_buf){0};
+	return 0;
+}
+
+static int add_caches_of_cpu(struct caches *c, uint32_t cpu)
+{
+	bool has_more = true;
+	int r = 0;
+
+	for (uint32_t index = 0; index < CACHE_LEVELS && r == 0 && has_more; index++) {
+		struct builder cache = {0};
+
+		has_more = put_cache(&cache, cpu, index);
+		if (has_more)
+			r = add_cache(c, &cache);
+		fr_buf_deinit(&cache.buf);
+	}
+	return r;
+}
+
+static uint32_t read_level(const struct fr_buf *cache)
 {
 	uint32_t level;
 
-	memcpy(&level, all->data + start, sizeof(level));
-	return level;
-}
-
-/* perf sorts them by level. */
-static int append_sorted(struct fr_buf *b, const struct fr_buf *all, const size_t *starts, uint32_t n)
-{
-	int r = 0;
-
-	for (uint32_t level = 0; level <= CACHE_LEVELS; level++)
-		for (uint32_t i = 0; all->data && i < n && r == 0; i++) {
-			size_t end = i + 1 < n ? starts[i + 1] : all->len;
-
-			if (FR_MIN(level_of(all, starts[i]), CACHE_LEVELS) == level)
-				r = fr_buf_append(b, all->data + starts[i], end - starts[i]);
-		}
-	return r;
+	memcpy(&level, cache->data, sizeof(level));
+	return FR_MIN(level, CACHE_LEVELS);
 }
 
 int fr_features_gather_caches(struct fr_session *s, uint32_t cpus)
 {
-	_cleanup_buf_ struct fr_buf all = {0}, starts = {0}, one = {0}, b = {0};
-	uint32_t n = 0;
-	int r;
+	_cleanup_(caches_deinit) struct caches caches = {0};
+	struct builder b = {0};
+	int r = 0;
 
-	for (uint32_t cpu = 0; cpu < cpus; cpu++)
-		for (uint32_t index = 0; index < CACHE_LEVELS; index++) {
-			one.len = 0;
-			r = append_cache(&one, cpu, index);
-			if (r < 0)
-				return r;
-			if (r == 0)
-				break;
-			if (holds(&all, (const size_t *)starts.data, n, &one))
-				continue;
-			r = fr_buf_append(&starts, &all.len, sizeof(all.len));
-			if (r == 0)
-				r = fr_buf_append(&all, one.data, one.len);
-			if (r < 0)
-				return r;
-			n++;
-		}
-	if (n == 0)
-		return 0;
-	r = fr_buf_append_u32(&b, 1); /* version */
-	if (r == 0)
-		r = fr_buf_append_u32(&b, n);
-	if (r == 0)
-		r = append_sorted(&b, &all, (const size_t *)starts.data, n);
-	if (r == 0)
-		fr_feature_take(s, FR_FEATURE_CACHE, &b);
-	return r;
+	for (uint32_t cpu = 0; cpu < cpus && r == 0; cpu++)
+		r = add_caches_of_cpu(&caches, cpu);
+	if (r < 0 || caches.n == 0)
+		return r;
+	put_u32(&b, 1); /* version */
+	put_u32(&b, caches.n);
+	/* perf sorts them by level. */
+	for (uint32_t level = 0; level <= CACHE_LEVELS; level++)
+		for (uint32_t i = 0; i < caches.n; i++)
+			if (read_level(&caches.items[i]) == level)
+				put_bytes(&b, caches.items[i].data, caches.items[i].len);
+	return finish_section(&b, &s->features[FR_FEATURE_CACHE]);
 }

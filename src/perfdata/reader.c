@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The loop over records. Outer records stand in the file; a COMPRESSED one is handed to the zstd stream, and
- * what comes out of it is handed out before the next outer record is looked at. Where a header cannot be
- * believed, the reader looks for the next place at which several records in a row can: the id of an event in
- * each of them, or the begin of a compressed frame.
+ * The loop over records. An outer record is one in the file itself. If it is COMPRESSED, the zstd stream gets
+ * it, and the records inside come before the next outer record. If a header is not believable, the reader
+ * searches for the next place with several proven records in a row.
  */
 
 #include "perfdata/reader.h"
 #include "base/cleanup.h"
+#include "base/file.h"
+#include "base/thread.h"
 #include "perfdata/reader_private.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-void fr_reader_damaged(struct fr_reader *r, uint64_t at, uint64_t lost, const char *what)
+void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, const char *text)
 {
 	r->damage.lost_bytes += lost;
 	r->damage.only_tail = false;
@@ -25,17 +26,50 @@ void fr_reader_damaged(struct fr_reader *r, uint64_t at, uint64_t lost, const ch
 		return;
 	r->damage.damaged = true;
 	r->damage.offset = at;
-	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
+	snprintf(r->damage.text, sizeof(r->damage.text), "%s", text);
 }
 
-/* Nothing but the last record is missing, where nothing else was. */
-static void damaged_tail(struct fr_reader *r, uint64_t at)
+void fr_reader_set_source(struct fr_reader *r, const struct fr_reader_source *source)
 {
-	bool first = !r->damage.damaged;
+	r->source = *source;
+}
 
-	fr_reader_damaged(r, at, r->data_end - at, "it ends inside a record");
-	r->damage.only_tail = first;
-	r->at = r->data_end;
+static ssize_t read_at(struct fr_reader *r, void *data, size_t len, uint64_t at)
+{
+	return r->source.read ? r->source.read(r->source.ctx, data, len, at)
+			      : fr_pread_all(r->fd, data, len, (off_t)at);
+}
+
+/* LEN bytes of the file at AT, at most FR_READER_WINDOW, or fewer where the file ends (RET_LEN). RET is valid
+   until the next call. 0 or a negative errno. */
+static int read_window(struct fr_reader *r, uint64_t at, size_t len, const uint8_t **ret, size_t *ret_len)
+{
+	uint64_t end = r->window_at + r->window_len;
+	size_t kept = 0, want;
+	ssize_t n;
+
+	if (at >= r->window_at && at <= end && end - at >= len) {
+		*ret = r->window + (at - r->window_at);
+		*ret_len = len;
+		return 0;
+	}
+	if (at >= r->window_at && at < end) {
+		kept = (size_t)(end - at);
+		memmove(r->window, r->window + (at - r->window_at), kept);
+	}
+	r->window_at = at;
+	r->window_len = kept;
+	want = at + kept < r->file_size ? (size_t)FR_MIN(FR_READER_WINDOW - kept, r->file_size - at - kept)
+					: 0;
+	n = want ? read_at(r, r->window + kept, want, at + kept) : 0;
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < want) /* the file was truncated after it was opened */
+		r->file_size = at + kept + (size_t)n;
+	r->window_len = kept + (size_t)n;
+	*ret = r->window;
+	*ret_len = FR_MIN(len, r->window_len);
+	return 0;
 }
 
 static int check_magic(struct fr_reader *r, struct fr_diag *d)
@@ -46,7 +80,7 @@ static int check_magic(struct fr_reader *r, struct fr_diag *d)
 	} h;
 	const uint8_t *p;
 	size_t n;
-	int x = fr_reader_window(r, 0, sizeof(h), &p, &n);
+	int x = read_window(r, 0, sizeof(h), &p, &n);
 
 	if (x < 0)
 		return fr_fail_errno(d, x, NULL, "cannot read");
@@ -57,7 +91,7 @@ static int check_magic(struct fr_reader *r, struct fr_diag *d)
 		return fr_fail(d, -EBADMSG, "Read it on a machine of the byte order that it was recorded on.",
 			"it was recorded on a machine of the other byte order");
 	if (memcmp(h.magic, "PERFFILE", 8) == 0)
-		return fr_fail(d, -EBADMSG, NULL, "it has the format of perf before 2010");
+		return fr_fail(d, -EBADMSG, NULL, "it has the format of a perf from before 2010");
 	if (memcmp(h.magic, "PERFILE2", 8) != 0)
 		return fr_fail(d, -EBADMSG, NULL, "it is no perf.data");
 	r->pipe = h.size == sizeof(h);
@@ -81,7 +115,7 @@ static int open_head(struct fr_reader *r, struct fr_diag *d)
 			return x;
 	}
 	r->at = r->data_start;
-	return fr_reader_layouts(r);
+	return fr_reader_add_layouts(r);
 }
 
 int fr_reader_open(const char *path, struct fr_reader **ret, struct fr_diag *d)
@@ -90,6 +124,7 @@ int fr_reader_open(const char *path, struct fr_reader **ret, struct fr_diag *d)
 	struct stat st;
 	int x;
 
+	fr_thread_assert_may_wait();
 	if (!r)
 		return -ENOMEM;
 	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -100,7 +135,7 @@ int fr_reader_open(const char *path, struct fr_reader **ret, struct fr_diag *d)
 	if (x == 0 && fstat(r->fd, &st) < 0)
 		x = -errno;
 	if (x == 0 && !S_ISREG(st.st_mode))
-		x = fr_fail(d, -EBADMSG, NULL, "it is no regular file");
+		x = fr_fail(d, -EBADMSG, NULL, "it is not a regular file");
 	if (x == 0) {
 		r->file_size = (uint64_t)st.st_size;
 		x = open_head(r, d);
@@ -119,7 +154,7 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	if (!r)
 		return NULL;
 	ZSTD_freeDStream(r->zstd);
-	free(r->opened);
+	free(r->raw);
 	free(r->window);
 	free(r->layouts);
 	free(r->ids.slots);
@@ -130,61 +165,59 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	return NULL;
 }
 
-/* FR_READER_RESYNC_RECORDS believable records in a row at P, or fewer up to the end of the data; a run of
-   nothing but rounds says little. */
-static bool believable_run(const struct fr_reader *r, const uint8_t *p, size_t left, bool to_end)
+/* Whether FR_READER_RESYNC_RECORDS proven records in a row are at P, or fewer up to the end of the data.
+   Rounds alone prove little. */
+static bool is_proven_run(const struct fr_reader *r, const uint8_t *p, size_t left, bool to_end)
 {
-	bool telling = false;
+	bool is_proven = false;
 
 	for (int i = 0; i < FR_READER_RESYNC_RECORDS; i++) {
 		struct perf_event_header h;
 
 		if (left == 0 && to_end)
-			return telling;
-		if (!fr_reader_is_telling(r, p, left))
+			return is_proven;
+		if (!fr_reader_is_proven(r, p, left))
 			return false;
 		memcpy(&h, p, sizeof(h));
 		if (h.type == FR_RECORD_COMPRESSED)
 			return true;
-		telling |= h.type != FR_RECORD_FINISHED_ROUND;
+		is_proven |= h.type != FR_RECORD_FINISHED_ROUND;
 		p += h.size;
 		left -= h.size;
 	}
-	return telling;
+	return is_proven;
 }
 
-/* Skip from the damage at r->at to the next believable run. 0 or a negative errno of reading. */
-static int resync(struct fr_reader *r, const char *what)
+/* Skips from the damage at r->at to the next proven run. 0, or a negative errno: reading failed. */
+static int resync(struct fr_reader *r)
 {
 	const size_t ahead = (FR_READER_RESYNC_RECORDS + 1) * 65536;
 	uint64_t begin = r->at, at = begin + 1;
-	bool found = false;
+	bool is_first = !r->damage.damaged, is_found = false, is_last = false;
 
-	while (!found && at + sizeof(struct perf_event_header) <= r->data_end) {
-		size_t want = (size_t)FR_MIN(r->data_end - at, FR_READER_WINDOW), n, i;
+	while (!is_found && !is_last && at + sizeof(struct perf_event_header) <= r->data_end) {
+		size_t want = (size_t)FR_MIN(r->data_end - at, FR_READER_WINDOW), n, i, stop;
 		const uint8_t *p;
-		int x = fr_reader_window(r, at, want, &p, &n);
+		int x = read_window(r, at, want, &p, &n);
 
 		if (x < 0)
 			return x;
 		if (n < sizeof(struct perf_event_header))
 			break;
-		bool last = at + n >= r->data_end || n < want;
-		size_t stop = last ? n : n - ahead;
-
-		for (i = 0; i < stop && !found; i += !found)
-			found = believable_run(r, p + i, n - i, last);
+		is_last = at + n >= r->data_end || n < want;
+		stop = is_last ? n : n - ahead;
+		for (i = 0; i < stop && !is_found; i += !is_found)
+			is_found = is_proven_run(r, p + i, n - i, is_last);
 		at += i;
-		if (last && !found)
-			break;
 	}
-	r->at = found ? at : r->data_end;
-	fr_reader_damaged(r, begin, r->at - begin, what);
+	r->at = is_found ? at : r->data_end;
+	fr_reader_note_damage(r, begin, r->at - begin, "a record is damaged");
 	fr_reader_drop_frame(r);
+	r->damage.only_tail = is_first && r->at == r->data_end && r->data_end - begin <= FR_RECORD_MAX;
 	return 0;
 }
 
-/* Step over an AUX payload: its length is outside of header.size. -EBADMSG where it cannot be. */
+/* Skips an AUX payload, whose length is outside of header.size. -EBADMSG: the length is impossible. */
 static int skip_auxtrace(struct fr_reader *r, const struct perf_event_header *h)
 {
 	uint64_t size;
@@ -199,55 +232,62 @@ static int skip_auxtrace(struct fr_reader *r, const struct perf_event_header *h)
 	return 0;
 }
 
-/* P, or an aligned copy of it. */
-static const struct perf_event_header *aligned(struct fr_reader *r, const uint8_t *p, size_t len)
+/* P itself, or an aligned copy. */
+static const struct perf_event_header *align_record(struct fr_reader *r, const uint8_t *p, size_t len)
 {
 	return ((uintptr_t)p & 7) ? memcpy(r->scratch, p, len) : (const void *)p;
 }
 
-/* A believable header of a stray record: its size is believed only if telling records, or none, follow. */
-static bool is_followed(const struct fr_reader *r, const uint8_t *p, size_t left, size_t size)
-{
-	return left == size || fr_reader_is_telling(r, p + size, left - size);
-}
+/* What a step of the loop gave. Negative: an errno of reading. */
+enum step {
+	STEP_END,    /* of the data */
+	STEP_RECORD, /* for the caller */
+	STEP_AGAIN,  /* nothing for the caller */
+};
 
-/* The record at r->at: its header, and where it is (unaligned, in the window). 1, 0: the end, -EBADMSG:
-   damage, negative errno of reading. */
-static int outer(struct fr_reader *r, struct perf_event_header *ret, const uint8_t **ret_p)
+/* Looks at the outer record at r->at: RET is its header, RET_P the record in the window, perhaps not aligned.
+   -EBADMSG: it is damaged. */
+static int peek_outer(struct fr_reader *r, struct perf_event_header *ret, const uint8_t **ret_p)
 {
 	size_t want = (size_t)FR_MIN(r->data_end - r->at, 2 * 65536), n;
 	int x;
 
 	if (r->at >= r->data_end)
-		return 0;
-	x = fr_reader_window(r, r->at, want, ret_p, &n);
+		return STEP_END;
+	x = read_window(r, r->at, want, ret_p, &n);
 	if (x < 0)
 		return x;
 	if (n < want) {
-		fr_reader_damaged(
-			r, r->at + n, r->data_end - r->at - n, "the file was cut off while it was read");
+		fr_reader_note_damage(
+			r, r->at + n, r->data_end - r->at - n, "the file was truncated while it was read");
 		r->data_end = r->at + n;
 	}
+	if (n == 0)
+		return STEP_END;
 	if (n < sizeof(*ret)) {
-		if (n > 0)
-			damaged_tail(r, r->at);
-		return 0;
+		bool is_first = !r->damage.damaged;
+
+		fr_reader_note_damage(r, r->at, n, "it ends inside a record");
+		r->damage.only_tail = is_first;
+		r->at = r->data_end;
+		return STEP_END;
 	}
 	memcpy(ret, *ret_p, sizeof(*ret));
-	if (!fr_reader_believable(r, *ret_p, n))
+	if (!fr_reader_is_believable(r, *ret_p, n))
 		return -EBADMSG;
 	if (!fr_reader_is_stray(r, *ret_p))
-		return 1;
-	if (!is_followed(r, *ret_p, n, ret->size))
+		return STEP_RECORD;
+	/* The size of a stray record is right only if a proven record follows, or none. */
+	if (n != ret->size && !fr_reader_is_proven(r, *ret_p + ret->size, n - ret->size))
 		return -EBADMSG;
-	fr_reader_damaged(r, r->at, ret->size, "a record is of no event of the file");
+	fr_reader_note_damage(r, r->at, ret->size, "a record belongs to no event of the file");
 	r->at += ret->size;
-	return 2;
+	return STEP_AGAIN;
 }
 
-/* What outer() gave, stepping behind it: 1 where it was for the reader itself, 0: RET is for the caller,
- * -EBADMSG. */
-static int consume(struct fr_reader *r, const struct perf_event_header *h, const uint8_t *p,
+/* Consumes the record that peek_outer() found. RET: the record, if it is for the caller. -EBADMSG: it is
+   damaged. */
+static int consume_outer(struct fr_reader *r, const struct perf_event_header *h, const uint8_t *p,
 	const struct perf_event_header **ret)
 {
 	uint64_t at = r->at, size = h->size;
@@ -255,52 +295,45 @@ static int consume(struct fr_reader *r, const struct perf_event_header *h, const
 
 	if (h->type == FR_RECORD_COMPRESSED) {
 		r->at += h->size;
-		fr_reader_packed(r, p + sizeof(*h), h->size - sizeof(*h), at);
-		return 1;
+		fr_reader_start_compressed(r, p + sizeof(*h), h->size - sizeof(*h), at);
+		return STEP_AGAIN;
 	}
-	*ret = aligned(r, p, h->size);
+	*ret = align_record(r, p, h->size);
 	if (h->type == FR_RECORD_AUXTRACE)
-		return skip_auxtrace(r, *ret) < 0 ? -EBADMSG : 1;
+		return skip_auxtrace(r, *ret) < 0 ? -EBADMSG : STEP_AGAIN;
 	if (r->pipe) {
 		if (*ret != (const void *)r->scratch)
 			*ret = memcpy(r->scratch, p, h->size); /* the window may move */
 		x = fr_reader_pipe_record(r, *ret, at, &size);
 	}
-	if (x >= 0)
-		r->at += size;
-	return x;
+	if (x < 0)
+		return x;
+	r->at += size;
+	return x == 1 ? STEP_AGAIN : STEP_RECORD;
 }
 
-/* One step of fr_reader_next(): 1: a record, 2: go on, 0: the end, negative errno. */
-static int step(struct fr_reader *r, const struct perf_event_header **ret, uint64_t *ret_at)
+static int take_step(struct fr_reader *r, const struct perf_event_header **ret, uint64_t *ret_at)
 {
 	struct perf_event_header h;
 	const uint8_t *p;
-	uint64_t begin;
-	int x = fr_reader_unpack(r, &p);
+	int x = fr_reader_next_compressed(r, &p);
 
 	*ret_at = r->packed_at;
 	if (x == 1) {
 		memcpy(&h, p, sizeof(h));
-		*ret = aligned(r, p, h.size);
+		*ret = align_record(r, p, h.size);
+		return STEP_RECORD;
 	}
-	if (x != 0)
+	if (x < 0)
 		return x;
-	*ret_at = begin = r->at;
-	x = outer(r, &h, &p);
-	if (x == 1) {
-		x = consume(r, &h, p, ret);
-		if (x >= 0)
-			return x == 1 ? 2 : 1;
-	}
-	if (x == -EBADMSG) {
-		bool first = !r->damage.damaged;
-
-		x = resync(r, "a record is damaged");
-		r->damage.only_tail = first && r->at == r->data_end && r->data_end - begin <= FR_RECORD_MAX;
-		return x < 0 ? x : 2;
-	}
-	return x;
+	*ret_at = r->at;
+	x = peek_outer(r, &h, &p);
+	if (x == STEP_RECORD)
+		x = consume_outer(r, &h, p, ret);
+	if (x != -EBADMSG)
+		return x;
+	x = resync(r);
+	return x < 0 ? x : STEP_AGAIN;
 }
 
 int fr_reader_next(struct fr_reader *r, const struct perf_event_header **ret, uint64_t *ret_offset)
@@ -310,11 +343,11 @@ int fr_reader_next(struct fr_reader *r, const struct perf_event_header **ret, ui
 	int x;
 
 	do
-		x = step(r, &h, &at);
-	while (x == 2);
-	if (x == 0)
-		fr_reader_packed_end(r);
-	if (x <= 0)
+		x = take_step(r, &h, &at);
+	while (x == STEP_AGAIN);
+	if (x == STEP_END)
+		fr_reader_end_compressed(r);
+	if (x != STEP_RECORD)
 		return x;
 	*ret = h;
 	if (ret_offset)

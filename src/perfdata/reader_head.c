@@ -1,45 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The head of the file format: header, attr section with the id sections it points to, feature table. Nothing
- * of it is believed before it was compared with the size of the file; ids that are out of reach are taken
- * from EVENT_DESC, features that are out of reach are left out, and the data is read all the same.
+ * The head of the file format: header, attr section with the id sections that it points to, feature table.
+ * The reader compares each offset and size with the size of the file before it uses them. If ids are out of
+ * reach, it takes them from EVENT_DESC; if a feature section is, it leaves the section out. It still reads
+ * the data.
  */
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "perfdata/bytes.h"
+#include "perfdata/file_header.h"
 #include "perfdata/reader_private.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-struct section {
-	uint64_t offset, size;
-};
-
-/* perf's struct perf_file_header. */
-struct file_header {
-	char magic[8];
-	uint64_t size, attr_size;
-	struct section attrs, data, event_types;
-	uint64_t features[4];
-};
-
-static bool section_fits(const struct fr_reader *r, const struct section *s)
+static bool section_fits(const struct fr_reader *r, const struct file_section *s)
 {
 	return s->offset <= r->file_size && s->size <= r->file_size - s->offset;
 }
 
-/* SECTION as a block of memory; the caller has bounded its size. 0, -ENOMEM, -EBADMSG: not all there. */
-static int read_section(const struct fr_reader *r, const struct section *section, void **ret)
+/* Reads a section, whose size the caller has limited, into new memory. 0, -ENOMEM, -EBADMSG (the file ends
+   inside it), or another negative errno. */
+static int read_section(const struct fr_reader *r, const struct file_section *section, void **ret)
 {
 	_cleanup_free_ void *p = malloc(section->size ? section->size : 1);
-	ssize_t n;
+	ssize_t n = p ? fr_pread_all(r->fd, p, section->size, (off_t)section->offset) : -ENOMEM;
 
-	if (!p)
-		return -ENOMEM;
-	n = fr_pread_all(r->fd, p, section->size, (off_t)section->offset);
 	if (n < 0)
 		return (int)n;
 	if ((uint64_t)n < section->size)
@@ -48,165 +35,207 @@ static int read_section(const struct fr_reader *r, const struct section *section
 	return 0;
 }
 
-static int read_ids(struct fr_reader *r, const struct section *where, uint64_t **ret, size_t *ret_n)
+/* The same for a section that the reader can do without: *RET is NULL if it cannot be read. 0 or -ENOMEM. */
+static int read_optional(const struct fr_reader *r, const struct file_section *section, void **ret)
 {
-	void *p = NULL;
 	int x;
 
 	*ret = NULL;
-	*ret_n = 0;
-	if (where->size == 0)
-		return 0;
-	if (!section_fits(r, where) || where->size % 8 || where->size / 8 > FR_READER_IDS_MAX - r->n_ids) {
-		fr_reader_damaged(r, r->data_start, 0, "the ids of an event are not where its head says");
-		return 0;
-	}
-	x = read_section(r, where, &p);
-	if (x < 0)
-		return x == -ENOMEM ? x : 0;
-	*ret = p;
-	*ret_n = where->size / 8;
-	r->n_ids += *ret_n;
-	return 0;
+	x = read_section(r, section, ret);
+	return x == -ENOMEM ? x : 0;
 }
 
-/* One entry of the attr section: an attr of ATTR_SIZE - 16 bytes, and where its ids are. */
+/* One entry of the attr section: an attr of ATTR_SIZE - 16 bytes, and the place of its ids. */
 static int add_attr(struct fr_reader *r, const uint8_t *entry, size_t attr_size)
 {
 	struct perf_event_attr attr = {0};
-	_cleanup_free_ uint64_t *ids = NULL;
-	struct section where;
+	_cleanup_free_ void *ids = NULL;
+	struct file_section where;
 	size_t n_ids;
-	int x;
+	int x = 0;
 
 	memcpy(&attr, entry, FR_MIN(attr_size - sizeof(where), sizeof(attr)));
 	attr.size = sizeof(attr);
 	memcpy(&where, entry + attr_size - sizeof(where), sizeof(where));
-	x = read_ids(r, &where, &ids, &n_ids);
-	return x < 0 ? x : fr_session_add_event(&r->session, &attr, "", ids, n_ids, NULL);
+	if (!section_fits(r, &where) || where.size % 8 || where.size / 8 > FR_READER_IDS_MAX - r->n_ids) {
+		if (where.size > 0)
+			fr_reader_note_damage(
+				r, r->data_start, 0, "the ids of an event are not where its head says");
+		where.size = 0;
+	}
+	if (where.size > 0)
+		x = read_optional(r, &where, &ids);
+	if (x < 0)
+		return x;
+	n_ids = ids ? where.size / 8 : 0;
+	r->n_ids += n_ids;
+	return fr_session_add_event(&r->session, &attr, "", ids, n_ids, NULL);
 }
 
 static int read_attrs(struct fr_reader *r, const struct file_header *h, struct fr_diag *d)
 {
 	_cleanup_free_ void *p = NULL;
-	size_t n;
 	int x;
 
-	if (h->attr_size < PERF_ATTR_SIZE_VER0 + sizeof(struct section) || h->attr_size > 4096 ||
+	if (h->attr_size < PERF_ATTR_SIZE_VER0 + sizeof(struct file_section) || h->attr_size > 4096 ||
 		!section_fits(r, &h->attrs) || h->attrs.size < h->attr_size ||
 		h->attrs.size / h->attr_size > FR_READER_EVENTS_MAX)
 		return fr_fail(d, -EBADMSG, NULL, "its list of events is damaged");
 	x = read_section(r, &h->attrs, &p);
 	if (x < 0)
 		return fr_fail_errno(d, x, NULL, "cannot read its list of events");
-	n = h->attrs.size / h->attr_size;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < h->attrs.size / h->attr_size && x == 0; i++)
 		x = add_attr(r, (const uint8_t *)p + i * h->attr_size, h->attr_size);
-		if (x < 0)
-			return x;
-	}
-	return 0;
+	return x;
 }
 
-static int read_feature(struct fr_reader *r, unsigned bit, const struct section *where)
+static int read_feature(struct fr_reader *r, unsigned bit, const struct file_section *where)
 {
 	_cleanup_free_ void *p = NULL;
 	int x;
 
 	if (where->size > FR_READER_SECTION_MAX || where->size > FR_READER_SECTIONS_MAX - r->section_bytes ||
 		!section_fits(r, where)) {
-		fr_reader_damaged(r, where->offset, 0, "a feature section reaches past the end of the file");
+		fr_reader_note_damage(
+			r, where->offset, 0, "a feature section reaches past the end of the file");
 		return 0;
 	}
-	x = read_section(r, where, &p);
-	if (x < 0)
-		return x == -ENOMEM ? x : 0;
+	x = read_optional(r, where, &p);
+	if (x < 0 || !p)
+		return x;
 	r->section_bytes += where->size;
 	return fr_buf_append(&r->session.features[bit], p, where->size);
 }
 
-/* The table stands behind the data, one entry for each bit that is set. */
+/* The table follows the data and has one entry for each bit that is set. */
 static int read_features(struct fr_reader *r, const struct file_header *h)
 {
-	struct section table = {.offset = h->data.offset + h->data.size};
+	struct file_section table = {.offset = h->data.offset + h->data.size};
 	_cleanup_free_ void *p = NULL;
-	const struct section *entry;
+	const struct file_section *entry;
 	int x;
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(h->features); i++)
-		table.size += (uint64_t)__builtin_popcountll(h->features[i]) * sizeof(struct section);
+		table.size += (uint64_t)__builtin_popcountll(h->features[i]) * sizeof(*entry);
 	if (table.size == 0)
 		return 0;
 	if (!section_fits(r, &table)) {
-		fr_reader_damaged(r, table.offset, 0, "the table of features is missing");
+		fr_reader_note_damage(r, table.offset, 0, "the table of features is missing");
 		return 0;
 	}
-	x = read_section(r, &table, &p);
-	if (x < 0)
-		return x == -ENOMEM ? x : 0;
+	x = read_optional(r, &table, &p);
+	if (x < 0 || !p)
+		return x;
 	entry = p;
-	for (unsigned bit = 0; bit < 256; bit++) {
-		if (!(h->features[bit / 64] & (1ULL << (bit % 64))))
-			continue;
-		if (bit < _FR_FEATURE_MAX) {
-			x = read_feature(r, bit, entry);
-			if (x < 0)
-				return x;
-		}
-		entry++;
+	for (unsigned bit = 0; bit < _FR_FEATURE_MAX && x == 0; bit++)
+		if (h->features[bit / 64] & (1ULL << (bit % 64)))
+			x = read_feature(r, bit, entry++);
+	return x;
+}
+
+/* A writer that died left the data size 0, and no features. RET_HAS_FEATURES: the feature table is behind the
+   data. */
+static void find_data(struct fr_reader *r, const struct file_header *h, bool *ret_has_features)
+{
+	bool any = h->features[0] || h->features[1] || h->features[2] || h->features[3];
+	uint64_t missing;
+
+	r->data_start = h->data.offset;
+	r->data_end = r->file_size;
+	*ret_has_features = false;
+	if (h->data.size == 0 && (!any || h->data.offset < sizeof(*h))) {
+		fr_reader_note_damage(r, offsetof(struct file_header, data), 0,
+			"its writer did not finish it (data size 0)");
+	} else if (section_fits(r, &h->data)) {
+		r->data_end = h->data.offset + h->data.size;
+		*ret_has_features = true;
+	} else {
+		missing = h->data.offset > r->file_size ? 0 : h->data.size - (r->file_size - h->data.offset);
+		fr_reader_note_damage(r, r->file_size, missing, "the file is cut off inside its data");
 	}
+}
+
+static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
+{
+	return !fr_reader_any_id(e->ids, e->n_ids);
+}
+
+/* If some events have ids, an event without ids has no records: a list of events with a damaged size ends
+   with such events. */
+static void drop_events_without_ids(struct fr_session *s)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->n_events; i++)
+		any |= !has_no_id(&s->events[i], NULL);
+	if (any)
+		fr_session_remove_events(s, has_no_id, NULL);
+}
+
+/* The event of the session with the first of IDS, else the one at INDEX; or NULL. */
+static struct fr_event_desc *find_event(struct fr_reader *r, size_t index, const void *ids, size_t n_ids)
+{
+	for (size_t e = 0; n_ids > 0 && e < r->session.n_events; e++)
+		if (r->session.events[e].n_ids > 0 &&
+			memcmp(r->session.events[e].ids, ids, sizeof(uint64_t)) == 0)
+			return &r->session.events[e];
+	return index < r->session.n_events ? &r->session.events[index] : NULL;
+}
+
+static int describe_event(struct fr_reader *r, struct fr_event_desc *e, const char *name, size_t name_len,
+	const void *ids, size_t n_ids)
+{
+	char *copy = strndup(name, name_len);
+
+	if (!copy)
+		return -ENOMEM;
+	free(e->name);
+	e->name = copy;
+	if (e->n_ids > 0 || n_ids == 0 || n_ids > FR_READER_IDS_MAX - r->n_ids)
+		return 0;
+	free(e->ids);
+	e->ids = malloc(n_ids * sizeof(*e->ids));
+	if (!e->ids)
+		return -ENOMEM;
+	memcpy(e->ids, ids, n_ids * sizeof(*e->ids));
+	e->n_ids = n_ids;
+	r->n_ids += n_ids;
 	return 0;
 }
 
-/* Where the data is. A writer that died left its size 0, and no features. */
-static void find_data(struct fr_reader *r, const struct file_header *h, bool *ret_features)
+/* EVENT_DESC: u32 events, u32 attr size, then for each: attr, u32 ids, name (u32 length, text), the ids. */
+int fr_reader_apply_event_desc(struct fr_reader *r)
 {
-	bool any = h->features[0] || h->features[1] || h->features[2] || h->features[3];
-	uint64_t past;
+	const struct fr_buf *section = &r->session.features[FR_FEATURE_EVENT_DESC];
+	struct byte_reader in = {section->data, section->len, false};
+	uint32_t n, attr_size;
+	int x = 0;
 
-	r->data_start = h->data.offset;
-	*ret_features = false;
-	if (h->data.size == 0 && (!any || h->data.offset < sizeof(*h))) {
-		r->data_end = r->file_size;
-		fr_reader_damaged(r, offsetof(struct file_header, data), 0,
-			"it was not finished by its writer (data size 0)");
-		return;
+	if (section->len == 0)
+		return 0;
+	n = read_u32(&in);
+	attr_size = read_u32(&in);
+	if (in.failed || n > FR_READER_EVENTS_MAX)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < n && x == 0; i++) {
+		struct fr_event_desc *e;
+		const void *name, *ids;
+		uint32_t n_ids, len;
+
+		(void)read_bytes(&in, attr_size);
+		n_ids = read_u32(&in);
+		len = read_u32(&in);
+		name = read_bytes(&in, len);
+		ids = read_bytes(&in, (uint64_t)n_ids * sizeof(uint64_t));
+		if (in.failed)
+			return -EBADMSG;
+		e = find_event(r, i, ids, n_ids);
+		x = e ? describe_event(r, e, name, len, ids, n_ids) : 0;
 	}
-	if (section_fits(r, &h->data)) {
-		r->data_end = h->data.offset + h->data.size;
-		*ret_features = true;
-		return;
-	}
-	past = h->data.offset > r->file_size ? 0 : h->data.size - (r->file_size - h->data.offset);
-	r->data_end = r->file_size;
-	fr_reader_damaged(r, r->file_size, past, "the file is cut off inside its data");
+	return x;
 }
 
-/* Among events with ids, one without has no records: it is what a list that says too large a size ends with.
- */
-static void drop_events_without_ids(struct fr_session *s)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->n_events; i++)
-		kept += fr_reader_any_id(s->events[i].ids, s->events[i].n_ids);
-	if (kept == 0)
-		return;
-	kept = 0;
-	for (size_t i = 0; i < s->n_events; i++) {
-		struct fr_event_desc e = s->events[i];
-
-		if (fr_reader_any_id(e.ids, e.n_ids)) {
-			s->events[kept++] = e;
-			continue;
-		}
-		free(e.name);
-		free(e.ids);
-	}
-	s->n_events = kept;
-}
-
-static int read_described(struct fr_reader *r, const struct file_header *h)
+static int read_features_and_names(struct fr_reader *r, const struct file_header *h)
 {
 	int x = read_features(r, h);
 
@@ -214,18 +243,17 @@ static int read_described(struct fr_reader *r, const struct file_header *h)
 		return x;
 	x = fr_reader_apply_event_desc(r);
 	if (x == -EBADMSG)
-		fr_reader_damaged(r, r->data_end, 0, "its description of events is damaged");
+		fr_reader_note_damage(r, r->data_end, 0, "its description of events is damaged");
 	return x == -EBADMSG ? 0 : x;
 }
 
 int fr_reader_head(struct fr_reader *r, struct fr_diag *d)
 {
 	struct file_header h;
-	bool features;
-	ssize_t n;
+	bool has_features;
+	ssize_t n = fr_pread_all(r->fd, &h, sizeof(h), 0);
 	int x;
 
-	n = fr_pread_all(r->fd, &h, sizeof(h), 0);
 	if (n < 0)
 		return fr_fail_errno(d, (int)n, NULL, "cannot read");
 	if ((size_t)n < sizeof(h))
@@ -233,16 +261,16 @@ int fr_reader_head(struct fr_reader *r, struct fr_diag *d)
 	x = read_attrs(r, &h, d);
 	if (x < 0)
 		return x;
-	/* Writers put the data behind the attrs; where the header lies about it, take what comes after them.
+	/* Writers put the data behind the attrs. If the header has an impossible offset, the data is there.
 	 */
 	if (h.data.offset < sizeof(h) || h.data.offset > r->file_size) {
 		h.data.offset = FR_MAX(h.attrs.offset + h.attrs.size, sizeof(h));
 		h.data.size = r->file_size - FR_MIN(h.data.offset, r->file_size);
 		memset(h.features, 0, sizeof(h.features));
-		fr_reader_damaged(r, offsetof(struct file_header, data), 0, "its header names no data");
+		fr_reader_note_damage(r, offsetof(struct file_header, data), 0, "its header names no data");
 	}
-	find_data(r, &h, &features);
-	x = features ? read_described(r, &h) : 0;
+	find_data(r, &h, &has_features);
+	x = has_features ? read_features_and_names(r, &h) : 0;
 	drop_events_without_ids(&r->session);
 	return x;
 }

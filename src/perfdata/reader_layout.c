@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Where id and time stand. The kernel writes the fields of a sample in the order of the switch in
- * perf_output_sample(), and behind any other record those that sample_id_all asks for (perf_event_open(2),
- * "sample_id"). A file of several events can only be told apart when the id is at the same place in all of
- * them; that is what PERF_SAMPLE_IDENTIFIER is for.
+ * The places of id and time in a record. The kernel writes the fields of a sample in the order of
+ * perf_output_sample(), and behind any other record the fields that sample_id_all asks for
+ * (perf_event_open(2), "sample_id"). The events of a file can be distinguished only if the id has the same
+ * place in all of their records. PERF_SAMPLE_IDENTIFIER ensures that.
  */
 
 #include "base/cleanup.h"
@@ -14,42 +14,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-void fr_layout_of(const struct perf_event_attr *attr, struct fr_layout *ret)
+/* Places the fields that TYPE has one after the other, the first at 8. Returns the place behind the last. */
+static uint16_t place_fields(
+	const uint64_t *fields, size_t n, uint64_t type, uint16_t *ret_id, uint16_t *ret_time)
 {
-	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
-		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
+	uint16_t at = 8;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!(type & fields[i]))
+			continue;
+		if (fields[i] & (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ID) && !*ret_id)
+			*ret_id = at;
+		if (fields[i] == PERF_SAMPLE_TIME)
+			*ret_time = at;
+		at += 8;
+	}
+	return at;
+}
+
+void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *ret)
+{
 	static const uint64_t fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID,
 		PERF_SAMPLE_TIME, PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
 		PERF_SAMPLE_PERIOD};
-	uint64_t type = attr->sample_type;
-	struct fr_layout l = {.ours = (type & FR_SAMPLE_TYPE) == FR_SAMPLE_TYPE && attr->sample_id_all &&
-				      !(type & (PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID))};
-	uint16_t at = sizeof(struct perf_event_header);
+	/* From the end. */
+	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
+		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
+	uint64_t tail_type = attr->sample_id_all ? attr->sample_type : 0;
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(fields); i++) {
-		if (!(type & fields[i]))
-			continue;
-		if ((fields[i] == PERF_SAMPLE_IDENTIFIER || fields[i] == PERF_SAMPLE_ID) && !l.sample_id)
-			l.sample_id = at;
-		if (fields[i] == PERF_SAMPLE_TIME)
-			l.sample_time = at;
-		at += 8;
-	}
-	l.sample_min = at;
-	for (size_t i = 0; i < FR_ARRAY_SIZE(tail_fields) && attr->sample_id_all; i++) {
-		if (!(type & tail_fields[i]))
-			continue;
-		l.tail_size += 8;
-		if ((tail_fields[i] == PERF_SAMPLE_IDENTIFIER || tail_fields[i] == PERF_SAMPLE_ID) &&
-			!l.tail_id)
-			l.tail_id = l.tail_size;
-		if (tail_fields[i] == PERF_SAMPLE_TIME)
-			l.tail_time = l.tail_size;
-	}
-	*ret = l;
+	*ret = (struct fr_layout){0};
+	ret->sample_min = place_fields(
+		fields, FR_ARRAY_SIZE(fields), attr->sample_type, &ret->sample_id, &ret->sample_time);
+	ret->tail_size = place_fields(tail_fields, FR_ARRAY_SIZE(tail_fields), tail_type, &ret->tail_id,
+				 &ret->tail_time) -
+			 8;
 }
 
-static size_t slot_of(const struct fr_id_slot *slots, size_t cap, uint64_t id)
+static size_t find_slot(const struct fr_id_slot *slots, size_t cap, uint64_t id)
 {
 	size_t i = (size_t)((id * 0x9e3779b97f4a7c15ULL) >> 20) & (cap - 1);
 
@@ -67,7 +68,7 @@ static int id_table_grow(struct fr_id_table *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->cap; i++)
 		if (t->slots[i].id)
-			slots[slot_of(slots, cap, t->slots[i].id)] = t->slots[i];
+			slots[find_slot(slots, cap, t->slots[i].id)] = t->slots[i];
 	free(t->slots);
 	t->slots = slots;
 	t->cap = cap;
@@ -81,21 +82,13 @@ static int id_table_add(struct fr_id_table *t, uint64_t id, size_t event)
 
 	if (r < 0 || id == 0)
 		return r;
-	slot = &t->slots[slot_of(t->slots, t->cap, id)];
+	slot = &t->slots[find_slot(t->slots, t->cap, id)];
 	t->n += slot->id == 0;
 	*slot = (struct fr_id_slot){id, (uint32_t)event};
 	return 0;
 }
 
-static bool same_layout(const struct fr_layout *a, const struct fr_layout *b)
-{
-	return a->sample_id == b->sample_id && a->sample_time == b->sample_time &&
-	       a->sample_min == b->sample_min && a->tail_id == b->tail_id && a->tail_time == b->tail_time &&
-	       a->tail_size == b->tail_size;
-}
-
-/* Events that were not there at the last call: each may be the one that breaks the uniformity. */
-int fr_reader_layouts(struct fr_reader *r)
+int fr_reader_add_layouts(struct fr_reader *r)
 {
 	size_t n = r->session.n_events;
 	struct fr_layout *l = reallocarray(r->layouts, n + 1, sizeof(*l));
@@ -106,9 +99,8 @@ int fr_reader_layouts(struct fr_reader *r)
 	for (size_t i = r->n_layouts; i < n; i++) {
 		const struct fr_event_desc *e = &r->session.events[i];
 
-		memset(&l[i], 0, sizeof(l[i]));
-		fr_layout_of(&e->attr, &l[i]);
-		r->one_layout = i == 0 || (r->one_layout && same_layout(&l[i], &l[0]));
+		fr_layout_from_attr(&e->attr, &l[i]);
+		r->one_layout = i == 0 || (r->one_layout && memcmp(&l[i], &l[0], sizeof(l[0])) == 0);
 		r->one_id_place =
 			i == 0 || (r->one_id_place && l[0].sample_id && l[i].sample_id == l[0].sample_id &&
 					  l[i].tail_id == l[0].tail_id);
@@ -120,25 +112,25 @@ int fr_reader_layouts(struct fr_reader *r)
 	return 0;
 }
 
-int fr_reader_layouts_anew(struct fr_reader *r)
+int fr_reader_reset_layouts(struct fr_reader *r)
 {
 	free(r->ids.slots);
 	r->ids = (struct fr_id_table){0};
 	r->n_layouts = 0;
-	return fr_reader_layouts(r);
+	return fr_reader_add_layouts(r);
 }
 
-int64_t fr_reader_event_of(const struct fr_reader *r, uint64_t id)
+int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id)
 {
 	size_t i;
 
 	if (!id || !r->ids.cap)
 		return -ENOENT;
-	i = slot_of(r->ids.slots, r->ids.cap, id);
+	i = find_slot(r->ids.slots, r->ids.cap, id);
 	return r->ids.slots[i].id ? (int64_t)r->ids.slots[i].event : -ENOENT;
 }
 
-void fr_reader_correct_event(const struct fr_reader *r, struct fr_event_desc *e)
+void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e)
 {
 	for (size_t k = 0; r->better && k < r->better->n_events; k++)
 		for (size_t i = 0; i < r->better->events[k].n_ids; i++)
@@ -149,16 +141,17 @@ void fr_reader_correct_event(const struct fr_reader *r, struct fr_event_desc *e)
 				}
 }
 
-int fr_reader_correct(struct fr_reader *r, const struct fr_session *by)
+int fr_reader_replace_attrs(struct fr_reader *r, const struct fr_session *by)
 {
 	r->better = by;
 	for (size_t e = 0; e < r->session.n_events; e++)
-		fr_reader_correct_event(r, &r->session.events[e]);
-	return fr_reader_layouts_anew(r);
+		fr_reader_replace_attr(r, &r->session.events[e]);
+	return fr_reader_reset_layouts(r);
 }
 
-/* The field at BYTES of the record at P: from its start in a sample, back from its end in others. */
-static uint64_t field(const uint8_t *p, const struct perf_event_header *h, uint16_t front, uint16_t back)
+/* The u64 field of the record at P that is FRONT bytes from the start of a sample, or BACK bytes before
+   the end of another kernel record; 0 if the record does not have it. */
+static uint64_t read_field(const uint8_t *p, const struct perf_event_header *h, uint16_t front, uint16_t back)
 {
 	uint64_t v;
 	size_t at;
@@ -173,25 +166,18 @@ static uint64_t field(const uint8_t *p, const struct perf_event_header *h, uint1
 	return v;
 }
 
-static uint64_t id_at(const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
+static uint64_t read_id(const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
 {
-	if (!r->one_id_place)
-		return 0;
-	return field(p, h, r->layouts[0].sample_id, r->layouts[0].tail_id);
+	return r->one_id_place ? read_field(p, h, r->layouts[0].sample_id, r->layouts[0].tail_id) : 0;
 }
 
-/* The layout of a record's event; that of the first where the record does not tell. */
-static const struct fr_layout *layout_at(
+/* The layout of a record's event; that of the first event if the record does not tell. */
+static const struct fr_layout *find_layout(
 	const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
 {
-	int64_t e = r->one_layout ? 0 : fr_reader_event_of(r, id_at(r, p, h));
+	int64_t e = r->one_layout ? 0 : fr_reader_find_event(r, read_id(r, p, h));
 
 	return &r->layouts[e < 0 ? 0 : e];
-}
-
-uint64_t fr_reader_id(const struct fr_reader *r, const struct perf_event_header *record)
-{
-	return id_at(r, (const uint8_t *)record, record);
 }
 
 uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_header *record)
@@ -200,16 +186,8 @@ uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_heade
 
 	if (r->n_layouts == 0)
 		return 0;
-	l = layout_at(r, (const uint8_t *)record, record);
-	return field((const uint8_t *)record, record, l->sample_time, l->tail_time);
-}
-
-bool fr_reader_is_timed(const struct fr_reader *r)
-{
-	for (size_t i = 0; i < r->n_layouts; i++)
-		if (!r->layouts[i].sample_time || !r->layouts[i].tail_time)
-			return false;
-	return r->n_layouts > 0;
+	l = find_layout(r, (const uint8_t *)record, record);
+	return read_field((const uint8_t *)record, record, l->sample_time, l->tail_time);
 }
 
 bool fr_reader_is_stray(const struct fr_reader *r, const uint8_t *p)
@@ -221,14 +199,15 @@ bool fr_reader_is_stray(const struct fr_reader *r, const uint8_t *p)
 	memcpy(&h, p, sizeof(h));
 	if (h.type >= FR_RECORD_USER_START || r->ids.n == 0 || !r->one_id_place || !r->layouts[0].sample_id)
 		return false;
-	l = layout_at(r, p, &h);
-	/* perf itself makes up records of what ran before it with neither id nor time. */
-	id = id_at(r, p, &h);
-	return fr_reader_event_of(r, id) < 0 &&
-	       (id != 0 || h.type == PERF_RECORD_SAMPLE || field(p, &h, l->sample_time, l->tail_time) != 0);
+	l = find_layout(r, p, &h);
+	/* perf synthesises records of what ran before it, with neither id nor time. */
+	id = read_id(r, p, &h);
+	return fr_reader_find_event(r, id) < 0 &&
+	       (id != 0 || h.type == PERF_RECORD_SAMPLE ||
+		       read_field(p, &h, l->sample_time, l->tail_time) != 0);
 }
 
-bool fr_reader_believable(const struct fr_reader *r, const uint8_t *p, size_t left)
+bool fr_reader_is_believable(const struct fr_reader *r, const uint8_t *p, size_t left)
 {
 	const struct fr_layout *l;
 	struct perf_event_header h;
@@ -242,15 +221,15 @@ bool fr_reader_believable(const struct fr_reader *r, const uint8_t *p, size_t le
 		return true;
 	if (r->n_layouts == 0 || h.size % 8 != 0)
 		return false;
-	l = layout_at(r, p, &h);
+	l = find_layout(r, p, &h);
 	return h.size >= (h.type == PERF_RECORD_SAMPLE ? l->sample_min : sizeof(h) + l->tail_size);
 }
 
-bool fr_reader_is_telling(const struct fr_reader *r, const uint8_t *p, size_t left)
+bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t left)
 {
 	struct perf_event_header h;
 
-	if (!fr_reader_believable(r, p, left))
+	if (!fr_reader_is_believable(r, p, left))
 		return false;
 	memcpy(&h, p, sizeof(h));
 	if (h.type < FR_RECORD_USER_START)

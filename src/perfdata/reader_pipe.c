@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The pipe format's head comes as records, in front of what it describes and, when an event is opened again,
- * in between. */
+/* In the pipe format, the head is records. They are in front of the data, and also inside it if an event
+   was opened again. */
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "perfdata/bytes.h"
+#include "perfdata/file_header.h"
 #include "perfdata/reader_private.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define EVENT_UPDATE_NAME 2 /* perf's PERF_EVENT_UPDATE__NAME */
 
 /* { header; attr, as large as it says; u64 ids[] } */
-static int take_attr(struct fr_reader *r, const struct perf_event_header *h)
+static int read_attr(struct fr_reader *r, const struct perf_event_header *h)
 {
 	const uint8_t *p = (const uint8_t *)(h + 1);
 	size_t left = h->size - sizeof(*h), n_ids;
+	_cleanup_free_ uint64_t *ids = NULL;
 	struct perf_event_attr attr = {0};
 	uint32_t attr_size;
-	uint64_t *ids;
 	int x;
 
 	if (left < PERF_ATTR_SIZE_VER0)
@@ -39,35 +37,29 @@ static int take_attr(struct fr_reader *r, const struct perf_event_header *h)
 	if (!ids)
 		return -ENOMEM;
 	memcpy(ids, p + attr_size, n_ids * 8);
-	if (r->ids.n > 0 && !fr_reader_any_id(ids, n_ids)) {
-		free(ids); /* among events with ids, one without has no records */
-		return 0;
-	}
+	if (r->ids.n > 0 && !fr_reader_any_id(ids, n_ids))
+		return 0; /* if some events have ids, an event without ids has no records */
 	x = fr_session_add_event(&r->session, &attr, "", ids, n_ids, NULL);
-	free(ids);
 	r->n_ids += n_ids;
 	if (x < 0)
 		return x;
-	fr_reader_correct_event(r, &r->session.events[r->session.n_events - 1]);
-	return fr_reader_layouts(r);
+	fr_reader_replace_attr(r, &r->session.events[r->session.n_events - 1]);
+	return fr_reader_add_layouts(r);
 }
 
 /* { header; u64 type; u64 id; char name[] } */
-static int take_update(struct fr_reader *r, const struct perf_event_header *h)
+static int read_update(struct fr_reader *r, const struct perf_event_header *h)
 {
-	const char *p = (const char *)(h + 1);
-	uint64_t type, id;
-	int64_t e;
+	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
+	uint64_t type = read_u64(&in), id = read_u64(&in);
+	int64_t e = fr_reader_find_event(r, id);
 	char *name;
 
-	if (h->size < sizeof(*h) + 16)
+	if (in.failed)
 		return -EBADMSG;
-	memcpy(&type, p, sizeof(type));
-	memcpy(&id, p + 8, sizeof(id));
-	e = fr_reader_event_of(r, id);
 	if (type != EVENT_UPDATE_NAME || e < 0)
 		return 0;
-	name = strndup(p + 16, h->size - sizeof(*h) - 16);
+	name = strndup((const char *)in.p, in.left);
 	if (!name)
 		return -ENOMEM;
 	free(r->session.events[e].name);
@@ -90,38 +82,35 @@ static int add_section(struct fr_reader *r, unsigned bit, const void *p, size_t 
 }
 
 /* { header; u64 feature; data } */
-static int take_feature(struct fr_reader *r, const struct perf_event_header *h)
+static int read_feature(struct fr_reader *r, const struct perf_event_header *h)
 {
-	uint64_t bit;
+	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
+	uint64_t bit = read_u64(&in);
 	int x;
 
-	if (h->size < sizeof(*h) + sizeof(bit))
+	if (in.failed)
 		return -EBADMSG;
-	memcpy(&bit, h + 1, sizeof(bit));
 	if (bit >= _FR_FEATURE_MAX)
 		return 0;
-	x = add_section(r, (unsigned)bit, (const char *)(h + 1) + sizeof(bit),
-		h->size - sizeof(*h) - sizeof(bit), true);
+	x = add_section(r, (unsigned)bit, in.p, in.left, true);
 	if (x < 0 || bit != FR_FEATURE_EVENT_DESC)
 		return x;
 	x = fr_reader_apply_event_desc(r);
-	return x < 0 ? x : fr_reader_layouts_anew(r);
+	return x < 0 ? x : fr_reader_reset_layouts(r);
 }
 
-/* { header; u32 size } and then, outside of header.size, that many bytes, of which the last seven at most are
-   padding. */
-static int take_tracing_data(
+/* { header; u32 size }, and behind it, outside of header.size, that many bytes. Up to seven of them at the
+   end are padding. */
+static int read_tracing_data(
 	struct fr_reader *r, const struct perf_event_header *h, uint64_t at, uint64_t *ret_size)
 {
+	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
+	uint32_t size = read_u32(&in);
 	_cleanup_free_ void *p = NULL;
-	uint32_t size;
 	ssize_t n;
 
-	if (h->size < sizeof(*h) + sizeof(size))
-		return -EBADMSG;
-	memcpy(&size, h + 1, sizeof(size));
 	at += h->size;
-	if (size > FR_READER_SECTION_MAX || at > r->data_end || size > r->data_end - at)
+	if (in.failed || size > FR_READER_SECTION_MAX || at > r->data_end || size > r->data_end - at)
 		return -EBADMSG;
 	*ret_size = (uint64_t)h->size + size;
 	p = malloc(size ? size : 1);
@@ -141,16 +130,16 @@ int fr_reader_pipe_record(
 	*ret_size = record->size;
 	switch (record->type) {
 	case FR_RECORD_HEADER_ATTR:
-		x = take_attr(r, record);
+		x = read_attr(r, record);
 		break;
 	case FR_RECORD_EVENT_UPDATE:
-		x = take_update(r, record);
+		x = read_update(r, record);
 		break;
 	case FR_RECORD_HEADER_FEATURE:
-		x = take_feature(r, record);
+		x = read_feature(r, record);
 		break;
 	case FR_RECORD_HEADER_TRACING_DATA:
-		x = take_tracing_data(r, record, at, ret_size);
+		x = read_tracing_data(r, record, at, ret_size);
 		break;
 	case FR_RECORD_HEADER_BUILD_ID:
 		x = add_section(r, FR_FEATURE_BUILD_ID, record, record->size, false);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * COMPRESSED records hold pieces of one zstd stream; a record inside may begin in one and end in a later one.
- * perf writes a single frame that never ends, we write a frame of its own for each chunk: so after damage
- * there is a place to go on, the next COMPRESSED record that begins with the magic of a frame.
+ * COMPRESSED records hold pieces of a zstd stream. A record inside may begin in one piece and end in a later
+ * one. perf writes one frame that never ends. flightrec writes one frame per chunk: after damage, the reader
+ * goes on at the next COMPRESSED record that begins a frame.
  */
 
 #include "base/cleanup.h"
@@ -15,29 +15,29 @@
 
 void fr_reader_drop_frame(struct fr_reader *r)
 {
-	uint64_t lost = r->packed.size - r->packed.pos + (r->opened_len - r->opened_start);
+	uint64_t lost = r->packed.size - r->packed.pos + (r->raw_len - r->raw_start);
 
 	if (lost > 0)
-		fr_reader_damaged(r, r->packed_at, lost, "a compressed frame is not whole");
+		fr_reader_note_damage(r, r->packed_at, lost, "a compressed frame is not whole");
 	if (r->zstd)
 		ZSTD_DCtx_reset(r->zstd, ZSTD_reset_session_only);
 	r->packed = (ZSTD_inBuffer){0};
-	r->opened_start = r->opened_len = 0;
+	r->raw_start = r->raw_len = 0;
 	r->wait_for_frame = true;
 	r->in_frame = false;
 }
 
-static void drop_frame(struct fr_reader *r, const char *what)
+static void drop_damaged_frame(struct fr_reader *r, const char *text)
 {
-	fr_reader_damaged(r, r->packed_at, 0, what);
+	fr_reader_note_damage(r, r->packed_at, 0, text);
 	fr_reader_drop_frame(r);
 }
 
-void fr_reader_packed(struct fr_reader *r, const uint8_t *payload, size_t len, uint64_t at)
+void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, size_t len, uint64_t at)
 {
 	r->packed_at = at;
 	if (r->wait_for_frame && !fr_reader_begins_frame(payload, len)) {
-		fr_reader_damaged(r, at, len, "a compressed record without the begin of its frame");
+		fr_reader_note_damage(r, at, len, "a compressed record without the start of its frame");
 		return;
 	}
 	r->wait_for_frame = false;
@@ -45,115 +45,111 @@ void fr_reader_packed(struct fr_reader *r, const uint8_t *payload, size_t len, u
 	r->packed = (ZSTD_inBuffer){.src = payload, .size = len};
 }
 
-/* More output, behind what is there. 1: some came, 0: the input is used up, negative errno. */
+/* Decompresses behind the raw bytes that wait. 1: there are more, 0: the input is used up, -ENOMEM. */
 static int decompress(struct fr_reader *r)
 {
-	ZSTD_outBuffer out;
 	const uint8_t *begin = r->packed.src;
-	size_t x;
+	size_t len = r->packed.size, x;
+	ZSTD_outBuffer out;
+	bool restarts;
 
-	if (!r->opened) {
-		r->opened = malloc(FR_READER_OPENED);
+	if (!r->raw) {
+		r->raw = malloc(FR_READER_RAW);
 		r->zstd = ZSTD_createDStream();
-		if (!r->opened || !r->zstd)
+		if (!r->raw || !r->zstd)
 			return -ENOMEM;
 	}
-	if (r->opened_start > 0) {
-		memmove(r->opened, r->opened + r->opened_start, r->opened_len - r->opened_start);
-		r->opened_len -= r->opened_start;
-		r->opened_start = 0;
+	if (r->raw_start > 0) {
+		memmove(r->raw, r->raw + r->raw_start, r->raw_len - r->raw_start);
+		r->raw_len -= r->raw_start;
+		r->raw_start = 0;
 	}
-	out = (ZSTD_outBuffer){.dst = r->opened, .size = FR_READER_OPENED, .pos = r->opened_len};
+	out = (ZSTD_outBuffer){.dst = r->raw, .size = FR_READER_RAW, .pos = r->raw_len};
 	x = ZSTD_decompressStream(r->zstd, &out, &r->packed);
 	if (!ZSTD_isError(x)) {
-		bool more = out.pos > r->opened_len;
+		bool has_more = out.pos > r->raw_len || r->packed.pos < r->packed.size;
 
-		r->opened_len = out.pos;
+		r->raw_len = out.pos;
 		r->in_frame = x != 0;
-		return more || r->packed.pos < r->packed.size;
+		return has_more;
 	}
-	/* A frame that began where the old one had not ended: a record between them is missing. */
-	size_t whole = r->packed.size;
-	bool restart = r->continues && fr_reader_begins_frame(begin, whole);
-	if (restart)
-		r->packed.pos = whole;
-	drop_frame(r, "a compressed frame cannot be opened");
-	if (restart)
-		fr_reader_packed(r, begin, whole, r->packed_at);
+	/* If a frame begins where the one before has not ended, a COMPRESSED record between them is missing.
+	 */
+	restarts = r->continues && fr_reader_begins_frame(begin, len);
+	if (restarts)
+		r->packed.pos = len; /* not lost */
+	drop_damaged_frame(r, "a compressed frame cannot be decompressed");
+	if (restarts)
+		fr_reader_start_compressed(r, begin, len, r->packed_at);
 	return 1;
 }
 
-/* A reader holds back what it had seen at the second to last round, so a third in a row without a record
-   between tells nothing new. Eight equal bytes compress to almost none, and each one handed out costs. */
+/* Two rounds in a row let a reader flush all that it has, so a third one adds nothing. But equal rounds
+   compress to almost nothing, so a small file may have millions, and the caller pays for each. */
 static void skip_rounds(struct fr_reader *r)
 {
 	const size_t size = sizeof(struct perf_event_header), step = 4096;
-	const uint8_t *p = r->opened + r->opened_start;
-	size_t left = r->opened_len - r->opened_start, skipped = 0;
+	const uint8_t *p = r->raw + r->raw_start;
+	size_t left = r->raw_len - r->raw_start, skipped = 0;
 
 	while (left - skipped >= step + 2 * size && memcmp(p + skipped, p + skipped + size, step + size) == 0)
 		skipped += step;
 	while (left - skipped >= 3 * size && memcmp(p + skipped, p + skipped + size, 2 * size) == 0)
 		skipped += size;
-	r->opened_start += skipped;
+	r->raw_start += skipped;
 }
 
-/* The record at the front of what was decompressed. 1: RET; 2: it was damaged, look again; 0: not all there.
- */
-static int take_opened(struct fr_reader *r, const uint8_t **ret)
+/* The record at the front of the raw bytes. 1: RET; 2: it was damaged, try again; 0: it is not complete. */
+static int read_raw(struct fr_reader *r, const uint8_t **ret)
 {
-	size_t left = r->opened_len - r->opened_start;
+	size_t left = r->raw_len - r->raw_start;
 	struct perf_event_header h;
 	const uint8_t *p;
 
 	if (left < sizeof(h))
 		return 0;
-	p = r->opened + r->opened_start;
+	p = r->raw + r->raw_start;
 	memcpy(&h, p, sizeof(h));
 	if (h.size > left)
 		return 0;
-	if (!fr_reader_believable(r, p, left) || h.type == FR_RECORD_COMPRESSED ||
+	if (!fr_reader_is_believable(r, p, left) || h.type == FR_RECORD_COMPRESSED ||
 		h.type == FR_RECORD_COMPRESSED2 || h.type == FR_RECORD_AUXTRACE) {
-		drop_frame(r, "a record inside a compressed frame is damaged");
+		drop_damaged_frame(r, "a record inside a compressed frame is damaged");
 		return 2;
 	}
 	if (h.type == FR_RECORD_FINISHED_ROUND && h.size == sizeof(h))
 		skip_rounds(r);
-	r->opened_start += h.size;
+	r->raw_start += h.size;
 	if (fr_reader_is_stray(r, p)) {
-		fr_reader_damaged(r, r->packed_at, h.size, "a record is of no event of the file");
+		fr_reader_note_damage(r, r->packed_at, h.size, "a record belongs to no event of the file");
 		return 2;
 	}
 	*ret = p;
 	return 1;
 }
 
-int fr_reader_unpack(struct fr_reader *r, const uint8_t **ret)
+int fr_reader_next_compressed(struct fr_reader *r, const uint8_t **ret)
 {
 	for (;;) {
-		int x = take_opened(r, ret);
+		int x = read_raw(r, ret);
 
-		if (x == 1)
-			return 1;
-		if (x == 2)
-			continue;
-		if (!r->packed.src)
-			return 0;
-		x = decompress(r);
-		if (x < 0)
-			return x;
-		if (x == 0) {
-			r->packed = (ZSTD_inBuffer){0};
-			return 0;
+		if (x == 0 && r->packed.src) {
+			x = decompress(r);
+			if (x == 0)
+				r->packed = (ZSTD_inBuffer){0};
+			x = x == 1 ? 2 : x;
 		}
+		if (x != 2)
+			return x;
 	}
 }
 
-void fr_reader_packed_end(struct fr_reader *r)
+void fr_reader_end_compressed(struct fr_reader *r)
 {
-	size_t left = r->opened_len - r->opened_start;
+	size_t left = r->raw_len - r->raw_start;
 
 	if (left > 0)
-		fr_reader_damaged(r, r->packed_at, left, "the last compressed record ends inside a record");
-	r->opened_start = r->opened_len = 0;
+		fr_reader_note_damage(
+			r, r->packed_at, left, "the last compressed record ends inside a record");
+	r->raw_start = r->raw_len = 0;
 }

@@ -3,12 +3,12 @@
 
 /*
  * Records of perf.data: the kernel's (types < 64, uapi linux/perf_event.h) and perf's own (64 …, perf's
- * perf.data-file-format.txt), with the one sample layout that every event of ours has.
+ * perf.data-file-format.txt), and the layout that all events of flightrecd share.
  *
- * FR_SAMPLE_TYPE is part of every event's sample_type, and sample_id_all is set, so that
+ * The sample_type of each event contains FR_SAMPLE_TYPE, and sample_id_all is set. So, for each event,
  *   - a SAMPLE starts with   { header; u64 id; u64 ip; u32 pid, tid; u64 time; … }
  *   - any other kernel record ends with   { u32 pid, tid; u64 time; u32 cpu, res; u64 id; }
- * whatever the event is. Readers of files of others must look at their attrs instead.
+ * The events of other recorders may have other layouts: see struct fr_layout in reader.h.
  */
 
 #include <linux/perf_event.h>
@@ -22,7 +22,7 @@
 /* The largest record: header.size is a u16. */
 #define FR_RECORD_MAX 65535u
 
-/* perf's own record types (tools/lib/perf/include/perf/event.h) that we write or read. */
+/* perf's own record types that this program knows (tools/lib/perf/include/perf/event.h). */
 enum fr_user_record {
 	FR_RECORD_USER_START = 64,
 	FR_RECORD_HEADER_ATTR = 64,
@@ -31,19 +31,13 @@ enum fr_user_record {
 	FR_RECORD_HEADER_BUILD_ID = 67,
 	FR_RECORD_FINISHED_ROUND = 68,
 	FR_RECORD_ID_INDEX = 69,
-	FR_RECORD_AUXTRACE_INFO = 70,
 	FR_RECORD_AUXTRACE = 71,
-	FR_RECORD_AUXTRACE_ERROR = 72,
 	FR_RECORD_THREAD_MAP = 73,
 	FR_RECORD_CPU_MAP = 74,
-	FR_RECORD_STAT_CONFIG = 75,
-	FR_RECORD_STAT = 76,
-	FR_RECORD_STAT_ROUND = 77,
 	FR_RECORD_EVENT_UPDATE = 78,
 	FR_RECORD_TIME_CONV = 79,
 	FR_RECORD_HEADER_FEATURE = 80,
 	FR_RECORD_COMPRESSED = 81,
-	FR_RECORD_FINISHED_INIT = 82,
 	FR_RECORD_COMPRESSED2 = 83,
 	FR_RECORD_USER_END = 96,
 };
@@ -65,7 +59,7 @@ struct fr_sample {
 	uint64_t time;
 };
 
-/* Bodies, up to their variable part. Each is followed by struct fr_sample_id. */
+/* Records without their variable part. A struct fr_sample_id follows each. */
 struct fr_record_mmap { /* PERF_RECORD_MMAP; filename, NUL, padded to 8 */
 	struct perf_event_header header;
 	uint32_t pid, tid;
@@ -152,13 +146,12 @@ struct fr_record_cgroup {
 	char path[];
 };
 
-/* Whether the header at P (aligned to 8), with LEFT bytes from it to the end, is a whole record: size ≥ 8, a
-   multiple of 8, ≤ LEFT; and long enough for the fixed part that its type has in our layout (kernel types:
-   with the sample id). COMPRESSED, HEADER_TRACING_DATA and HEADER_BUILD_ID may have any size: perf's do, ours
-   are multiples of 8. */
+/* Whether a whole record is at P, which is aligned to 8 and has LEFT bytes behind it: its size fits into
+   LEFT, is a multiple of 8, and has room for the fixed part of its type (kernel types: in our layout, with
+   the sample id). perf writes COMPRESSED, HEADER_TRACING_DATA and HEADER_BUILD_ID in any size. */
 bool fr_record_is_whole(const void *p, size_t left);
 
-/* Time in ns of a whole record in our layout, 0 for perf's own types. */
+/* The time in ns of a whole record in our layout; 0 for perf's own types. */
 static inline uint64_t fr_record_time(const struct perf_event_header *h)
 {
 	if (h->type == PERF_RECORD_SAMPLE)
@@ -168,7 +161,7 @@ static inline uint64_t fr_record_time(const struct perf_event_header *h)
 	return 0;
 }
 
-/* Event id of a whole record in our layout, 0 for perf's own types. */
+/* The event id of a whole record in our layout; 0 for perf's own types. */
 static inline uint64_t fr_record_id(const struct perf_event_header *h)
 {
 	if (h->type == PERF_RECORD_SAMPLE)
@@ -177,6 +170,3 @@ static inline uint64_t fr_record_id(const struct perf_event_header *h)
 		return *(const uint64_t *)((const char *)h + h->size - 8);
 	return 0;
 }
-
-/* "SAMPLE", "MMAP2" …, or NULL for a type that is not known. */
-const char *fr_record_name(uint32_t type);

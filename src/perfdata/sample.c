@@ -3,40 +3,29 @@
 /* The layout is that of PERF_RECORD_SAMPLE in uapi linux/perf_event.h. */
 
 #include "perfdata/sample.h"
+#include "perfdata/bytes.h"
 
-#include <string.h>
-
-struct cursor {
-	const char *at;
-	size_t left;
+struct walk {
+	struct byte_reader in;
 	fr_sample_address_fn each;
 	void *ctx;
 };
 
-static bool skip(struct cursor *c, uint64_t n)
+static void give_address(const struct walk *w, uint64_t address, uint16_t mode)
 {
-	if (n > c->left) {
-		c->left = 0;
-		return false;
-	}
-	c->at += n;
-	c->left -= n;
-	return true;
+	if (!w->in.failed)
+		w->each(w->ctx, address, mode);
 }
 
-static bool u64(struct cursor *c, uint64_t *ret)
+static void skip_words(struct walk *w, unsigned n)
 {
-	if (c->left < sizeof(*ret)) {
-		c->left = 0;
-		return false;
-	}
-	memcpy(ret, c->at, sizeof(*ret));
-	return skip(c, sizeof(*ret));
+	(void)read_bytes(&w->in, 8ull * n);
 }
 
-static uint16_t mode_of(uint64_t context, uint16_t before)
+/* The mode that a marker in a call chain begins, or MODE. */
+static uint16_t mode_after(uint64_t marker, uint16_t mode)
 {
-	switch (context) {
+	switch (marker) {
 	case PERF_CONTEXT_HV:
 		return PERF_RECORD_MISC_HYPERVISOR;
 	case PERF_CONTEXT_KERNEL:
@@ -48,103 +37,82 @@ static uint16_t mode_of(uint64_t context, uint16_t before)
 	case PERF_CONTEXT_GUEST_USER:
 		return PERF_RECORD_MISC_GUEST_USER;
 	default:
-		return before;
+		return mode;
 	}
 }
 
-static bool call_chain(struct cursor *c, uint16_t mode)
+static void give_call_chain(struct walk *w, uint16_t mode)
 {
-	uint64_t n, address;
+	for (uint64_t n = read_u64(&w->in); n > 0 && !w->in.failed; n--) {
+		uint64_t address = read_u64(&w->in);
 
-	if (!u64(c, &n))
-		return false;
-	for (; n > 0; n--) {
-		if (!u64(c, &address))
-			return false;
 		if (address >= (uint64_t)PERF_CONTEXT_MAX)
-			mode = mode_of(address, mode);
+			mode = mode_after(address, mode);
 		else
-			c->each(c->ctx, address, mode);
+			give_address(w, address, mode);
 	}
-	return true;
 }
 
-static bool raw(struct cursor *c)
+static void give_branch_end(struct walk *w)
 {
-	uint32_t size;
+	uint64_t address = read_u64(&w->in);
 
-	if (c->left < sizeof(size))
-		return false;
-	memcpy(&size, c->at, sizeof(size));
-	return skip(c, sizeof(size) + (uint64_t)size);
+	/* A branch has no mode, but the kernel's addresses have the top bit. */
+	give_address(w, address, address >> 63 ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER);
 }
 
-static bool branches(struct cursor *c, const struct perf_event_attr *attr)
+static void give_branches(struct walk *w, bool has_hw_index)
 {
-	uint64_t n, from, to;
+	uint64_t n = read_u64(&w->in);
 
-	if (!u64(c, &n) || (attr->branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX && !skip(c, 8)))
-		return false;
-	for (; n > 0; n--) {
-		if (!u64(c, &from) || !u64(c, &to) || !skip(c, 8))
-			return false;
-		/* Which side an address is on is not said; the kernel's half is negative. */
-		c->each(c->ctx, from, from >> 63 ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER);
-		c->each(c->ctx, to, to >> 63 ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER);
+	skip_words(w, has_hw_index);
+	for (; n > 0 && w->in.left >= 24; n--) {
+		give_branch_end(w);
+		give_branch_end(w);
+		skip_words(w, 1);
 	}
-	return true;
+	w->in.failed |= n > 0;
 }
 
-static bool registers(struct cursor *c, const struct perf_event_attr *attr)
+static void give_stack(struct walk *w)
 {
-	uint64_t abi;
+	uint64_t size = read_u64(&w->in), used;
+	struct walk stack = *w;
 
-	return u64(c, &abi) &&
-	       (abi == 0 || skip(c, 8ull * (unsigned)__builtin_popcountll(attr->sample_regs_user)));
+	if (size == 0)
+		return;
+	(void)read_bytes(&w->in, size);
+	used = read_u64(&w->in);
+	if (w->in.failed || used > size)
+		return;
+	for (stack.in.left = used; stack.in.left >= sizeof(uint64_t);)
+		give_address(&stack, read_u64(&stack.in), PERF_RECORD_MISC_USER);
 }
 
-static void stack(struct cursor *c)
-{
-	uint64_t size, used, word;
-	struct cursor words;
-
-	if (!u64(c, &size) || size == 0 || size > c->left)
-		return;
-	words = *c;
-	if (!skip(c, size) || !u64(c, &used) || used > size)
-		return;
-	words.left = used;
-	while (u64(&words, &word))
-		c->each(c->ctx, word, PERF_RECORD_MISC_USER);
-}
-
-void fr_sample_addresses(const struct perf_event_attr *attr, const struct perf_event_header *sample,
+void fr_sample_for_each_address(const struct perf_event_attr *attr, const struct perf_event_header *sample,
 	fr_sample_address_fn each, void *ctx)
 {
-	struct cursor c = {(const char *)(sample + 1), sample->size - sizeof(*sample), each, ctx};
+	struct walk w = {{(const uint8_t *)(sample + 1), sample->size - sizeof(*sample), false}, each, ctx};
 	const uint16_t mode = sample->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 	const uint64_t type = attr->sample_type;
 	const uint64_t words = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |
 			       PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
-	uint64_t ip;
 
-	if (type & PERF_SAMPLE_IDENTIFIER && !skip(&c, 8))
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		skip_words(&w, 1);
+	if (type & PERF_SAMPLE_IP)
+		give_address(&w, read_u64(&w.in), mode);
+	skip_words(&w, (unsigned)__builtin_popcountll(type & words));
+	if (type & PERF_SAMPLE_READ)
 		return;
-	if (type & PERF_SAMPLE_IP) {
-		if (!u64(&c, &ip))
-			return;
-		each(ctx, ip, mode);
-	}
-	if (!skip(&c, 8ull * (unsigned)__builtin_popcountll(type & words)) || type & PERF_SAMPLE_READ)
-		return;
-	if (type & PERF_SAMPLE_CALLCHAIN && !call_chain(&c, mode))
-		return;
-	if (type & PERF_SAMPLE_RAW && !raw(&c))
-		return;
-	if (type & PERF_SAMPLE_BRANCH_STACK && !branches(&c, attr))
-		return;
-	if (type & PERF_SAMPLE_REGS_USER && !registers(&c, attr))
-		return;
+	if (type & PERF_SAMPLE_CALLCHAIN)
+		give_call_chain(&w, mode);
+	if (type & PERF_SAMPLE_RAW)
+		(void)read_bytes(&w.in, read_u32(&w.in));
+	if (type & PERF_SAMPLE_BRANCH_STACK)
+		give_branches(&w, attr->branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX);
+	if (type & PERF_SAMPLE_REGS_USER && read_u64(&w.in) != 0) /* the ABI; 0: no registers */
+		skip_words(&w, (unsigned)__builtin_popcountll(attr->sample_regs_user));
 	if (type & PERF_SAMPLE_STACK_USER)
-		stack(&c);
+		give_stack(&w);
 }

@@ -13,39 +13,56 @@ static void event_desc_deinit(struct fr_event_desc *e)
 	free(e->ids);
 }
 
-int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
-	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret)
+static int add_ids(struct fr_event_desc *e, const uint64_t *ids, size_t n)
 {
-	struct fr_event_desc e = {.attr = *attr, .n_ids = n_ids};
-	struct fr_event_desc *events;
+	uint64_t *all;
 
-	e.name = strdup(name);
-	e.ids = n_ids ? malloc(n_ids * sizeof(*ids)) : NULL;
-	events = reallocarray(s->events, s->n_events + 1, sizeof(*events));
-	if (events)
-		s->events = events;
-	if (!e.name || (n_ids && !e.ids) || !events) {
-		event_desc_deinit(&e);
+	if (n == 0)
+		return 0;
+	all = reallocarray(e->ids, e->n_ids + n, sizeof(*all));
+	if (!all)
 		return -ENOMEM;
-	}
-	if (n_ids)
-		memcpy(e.ids, ids, n_ids * sizeof(*ids));
-	s->events[s->n_events] = e;
-	if (ret)
-		*ret = &s->events[s->n_events];
-	s->n_events++;
+	memcpy(all + e->n_ids, ids, n * sizeof(*ids));
+	e->ids = all;
+	e->n_ids += n;
 	return 0;
 }
 
 int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id)
 {
-	uint64_t *ids = reallocarray(e->ids, e->n_ids + 1, sizeof(*ids));
+	return add_ids(e, &id, 1);
+}
 
-	if (!ids)
+int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
+	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret)
+{
+	struct fr_event_desc *events = reallocarray(s->events, s->n_events + 1, sizeof(*events));
+	struct fr_event_desc e = {.attr = *attr, .name = strdup(name)};
+
+	if (events)
+		s->events = events;
+	if (!events || !e.name || add_ids(&e, ids, n_ids) < 0) {
+		event_desc_deinit(&e);
 		return -ENOMEM;
-	ids[e->n_ids++] = id;
-	e->ids = ids;
+	}
+	events[s->n_events] = e;
+	if (ret)
+		*ret = &events[s->n_events];
+	s->n_events++;
 	return 0;
+}
+
+void fr_session_remove_events(struct fr_session *s,
+	bool (*is_gone)(const struct fr_event_desc *e, const void *ctx), const void *ctx)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_events; i++)
+		if (is_gone(&s->events[i], ctx))
+			event_desc_deinit(&s->events[i]);
+		else
+			s->events[n++] = s->events[i];
+	s->n_events = n;
 }
 
 void fr_session_close_events(struct fr_session *s, uint64_t now_ns)
@@ -55,23 +72,20 @@ void fr_session_close_events(struct fr_session *s, uint64_t now_ns)
 			s->events[i].until_ns = now_ns;
 }
 
-void fr_session_drop_closed(struct fr_session *s, uint64_t since_ns)
+static bool is_closed(const struct fr_event_desc *e, const void *ctx)
 {
-	size_t n = 0;
+	const uint64_t *since_ns = ctx;
 
-	for (size_t i = 0; i < s->n_events; i++) {
-		struct fr_event_desc *e = &s->events[i];
-
-		if (e->until_ns && e->until_ns <= since_ns)
-			event_desc_deinit(e);
-		else
-			s->events[n++] = *e;
-	}
-	s->n_events = n;
+	return e->until_ns && e->until_ns <= *since_ns;
 }
 
-/* The last one to the place AT. */
-static void move_last(struct fr_session *s, size_t at)
+void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns)
+{
+	fr_session_remove_events(s, is_closed, &since_ns);
+}
+
+/* Moves the last event to the place AT. */
+static void move_last_to(struct fr_session *s, size_t at)
 {
 	struct fr_event_desc e = s->events[s->n_events - 1];
 
@@ -79,37 +93,24 @@ static void move_last(struct fr_session *s, size_t at)
 	s->events[at] = e;
 }
 
-int fr_session_unite(struct fr_session *to, const struct fr_session *from)
+int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from)
 {
 	const size_t last = to->n_events ? to->n_events - 1 : 0;
 	int r = fr_tracing_data_unite(
 		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
 
 	for (size_t i = 0; r == 0 && i < from->n_events; i++) {
-		/* Its side-band event first: so whatever was opened later stands before. */
+		/* The side-band event of FROM first, so that later openings are before it. */
 		const struct fr_event_desc *e = &from->events[i ? i - 1 : from->n_events - 1];
 		struct fr_event_desc *added;
 
 		r = fr_session_add_event(to, &e->attr, e->name, e->ids, e->n_ids, &added);
 		if (r == 0) {
 			added->until_ns = e->until_ns ? e->until_ns : UINT64_MAX;
-			move_last(to, last + i);
+			move_last_to(to, last + i);
 		}
 	}
 	return r;
-}
-
-static int add_ids(struct fr_event_desc *e, const uint64_t *ids, size_t n)
-{
-	uint64_t *all = n ? reallocarray(e->ids, e->n_ids + n, sizeof(*all)) : e->ids;
-
-	if (n && !all)
-		return -ENOMEM;
-	if (n)
-		memcpy(all + e->n_ids, ids, n * sizeof(*ids));
-	e->ids = all;
-	e->n_ids += n;
-	return 0;
 }
 
 static bool is_same(const struct fr_event_desc *a, const struct fr_event_desc *b)
@@ -117,15 +118,16 @@ static bool is_same(const struct fr_event_desc *a, const struct fr_event_desc *b
 	return memcmp(&a->attr, &b->attr, sizeof(a->attr)) == 0 && strcmp(a->name, b->name) == 0;
 }
 
-int fr_session_join_same(struct fr_session *s)
+int fr_session_join_equal_events(struct fr_session *s)
 {
 	size_t n = 1, k;
+	struct fr_event_desc last;
 	int r = 0;
 
 	if (s->n_events < 2)
 		return 0;
-	/* Found first, where it is the newest. */
-	move_last(s, 0);
+	/* The side-band event goes first during the search, as its last opening is the newest. */
+	move_last_to(s, 0);
 	for (size_t i = 1; i < s->n_events; i++) {
 		struct fr_event_desc *e = &s->events[i];
 
@@ -137,48 +139,32 @@ int fr_session_join_same(struct fr_session *s)
 			s->events[n++] = *e;
 	}
 	s->n_events = n;
-	for (size_t i = 0; i + 1 < n; i++) {
-		struct fr_event_desc e = s->events[i];
-
-		s->events[i] = s->events[i + 1];
-		s->events[i + 1] = e;
-	}
+	last = s->events[0];
+	memmove(s->events, s->events + 1, (n - 1) * sizeof(last));
+	s->events[n - 1] = last;
 	return r;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
 	return *x < *y ? -1 : *x > *y;
 }
 
-static bool event_shares_id(const struct fr_event_desc *e, const uint64_t *sorted, size_t n)
-{
-	for (size_t i = 0; i < e->n_ids; i++)
-		if (bsearch(&e->ids[i], sorted, n, sizeof(*sorted), by_value))
-			return true;
-	return false;
-}
-
 bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b)
 {
-	_cleanup_free_ uint64_t *ids = NULL;
-	size_t n = 0;
+	_cleanup_(event_desc_deinit) struct fr_event_desc all = {0};
 
 	for (size_t e = 0; e < a->n_events; e++)
-		n += a->events[e].n_ids;
-	ids = n ? malloc(n * sizeof(*ids)) : NULL;
-	if (!ids)
-		return false;
-	n = 0;
-	for (size_t e = 0; e < a->n_events; e++)
-		for (size_t i = 0; i < a->events[e].n_ids; i++)
-			ids[n++] = a->events[e].ids[i];
-	qsort(ids, n, sizeof(*ids), by_value);
+		if (add_ids(&all, a->events[e].ids, a->events[e].n_ids) < 0)
+			return false;
+	if (all.n_ids > 0)
+		qsort(all.ids, all.n_ids, sizeof(*all.ids), compare_ids);
 	for (size_t e = 0; e < b->n_events; e++)
-		if (event_shares_id(&b->events[e], ids, n))
-			return true;
+		for (size_t i = 0; i < b->events[e].n_ids && all.n_ids > 0; i++)
+			if (bsearch(&b->events[e].ids[i], all.ids, all.n_ids, sizeof(*all.ids), compare_ids))
+				return true;
 	return false;
 }
 

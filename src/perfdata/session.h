@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What heads a perf.data: the events, and the feature sections, each as the bytes that stand in the file.
+ * A session: the head of a perf.data file. It has the events, and the feature sections as the bytes in the
+ * file.
  *
- * Made once by the recorder (fr_capture_describe() fills the events, fr_features_gather() the sections), read
- * from a file by the reader, united by the merge, written by the file and pipe writers. Plain data; not
- * thread-safe.
+ * The recorder makes one (fr_capture_describe() fills the events, fr_features_gather() the sections), the
+ * reader reads one from a file, the merge unites several, the writers write one. Plain data; not thread-safe.
  */
 
 #include "base/buf.h"
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Feature bits: perf's enum in tools/perf/util/header.h. */
+/* Feature bits that this program knows: perf's enum in tools/perf/util/header.h. */
 enum fr_feature {
 	FR_FEATURE_TRACING_DATA = 1,
 	FR_FEATURE_BUILD_ID = 2,
@@ -32,7 +32,6 @@ enum fr_feature {
 	FR_FEATURE_EVENT_DESC = 12,
 	FR_FEATURE_CPU_TOPOLOGY = 13,
 	FR_FEATURE_NUMA_TOPOLOGY = 14,
-	FR_FEATURE_BRANCH_STACK = 15,
 	FR_FEATURE_PMU_MAPPINGS = 16,
 	FR_FEATURE_GROUP_DESC = 17,
 	FR_FEATURE_AUXTRACE = 18,
@@ -47,9 +46,7 @@ enum fr_feature {
 	FR_FEATURE_COMPRESSED = 27,
 	FR_FEATURE_CPU_PMU_CAPS = 28,
 	FR_FEATURE_CLOCK_DATA = 29,
-	FR_FEATURE_HYBRID_TOPOLOGY = 30,
-	FR_FEATURE_PMU_CAPS = 31,
-	_FR_FEATURE_MAX = 64, /* room for bits that a newer writer set */
+	_FR_FEATURE_MAX = 64, /* room for bits of newer writers */
 };
 
 struct fr_event_desc {
@@ -57,43 +54,52 @@ struct fr_event_desc {
 	char *name;    /* as perf prints it: "cycles:k", "sched:sched_switch" */
 	uint64_t *ids; /* the kernel's ids of this event, one per CPU (and task) */
 	size_t n_ids;
-	/* It was opened anew or is recorded no more, and these ids have no record of that time or later; 0:
-	   it is recorded; UINT64_MAX: not for long. Of a live recording only, in no file. */
+	/* No record of these ids has this time or a later one. 0: the event is recorded. UINT64_MAX: it is
+	   recorded until fr_session_close_events(). Only a live recording uses it; files do not have it. */
 	uint64_t until_ns;
 };
 
 struct fr_session {
 	struct fr_event_desc *events;
 	size_t n_events;
-	/* A section is there where its len > 0. BUILD_ID is a run of build-id records, TRACING_DATA the blob
-	   that begins with 23 8 68 "tracing". */
+	/* A section exists if its len > 0. BUILD_ID is a sequence of build-id records; TRACING_DATA begins
+	   with 23 8 68 "tracing". */
 	struct fr_buf features[_FR_FEATURE_MAX];
 };
 
-/* Append a copy of an event (RET may be NULL). 0 or -ENOMEM. */
+/* Appends a copy of an event (RET may be NULL). 0 or -ENOMEM. */
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
 	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret);
+/* 0 or -ENOMEM. */
 int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id);
-/* Those that will not be recorded for long are recorded no more from NOW_NS on. */
+
+/* Removes the events for which IS_GONE returns true. */
+void fr_session_remove_events(struct fr_session *s,
+	bool (*is_gone)(const struct fr_event_desc *e, const void *ctx), const void *ctx);
+/* The events with until_ns UINT64_MAX are no longer recorded from NOW_NS on. */
 void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
-/* Without the events that have no record of SINCE_NS or later. */
-void fr_session_drop_closed(struct fr_session *s, uint64_t since_ns);
-/* FROM's events, which are not recorded for long, before the last of TO's, which is the side-band event; and
-   FROM's formats of tracepoints. Each time an event is opened it is one more here, with the ids of that time,
-   so that it can go. 0, -ENOMEM, or -EBADMSG for formats that are none. */
-int fr_session_unite(struct fr_session *to, const struct fr_session *from);
-/* As a file has them: events with the same attr and name become one, the newest ids first. The last stays the
-   last. 0 or -ENOMEM. */
-int fr_session_join_same(struct fr_session *s);
-/* Whether A and B have an event id in common: the kernel gives each once in a boot. */
+/* Removes the events that have no record of SINCE_NS or later. */
+void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns);
+
+/* For events that were opened again: TO has the new openings. Adds the openings of FROM before the last event
+   of TO, which is the side-band event, and the tracepoint formats of FROM. An event that is recorded in FROM
+   gets until_ns UINT64_MAX. 0, -ENOMEM, or -EBADMSG (malformed formats). */
+int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from);
+/* Makes one event of all openings of an event, as in a file: same attr, same name, the newest ids first. The
+   last event stays the last. 0 or -ENOMEM. */
+int fr_session_join_equal_events(struct fr_session *s);
+/* Whether A and B have an event id in common. The kernel gives each id once in a boot, so both are then of
+   one recording. */
 bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b);
-/* Whether an event is the one for side-band: it has no samples. */
+
+/* Whether this is the attr of the side-band event, which has no samples. */
 bool fr_attr_is_sideband(const struct perf_event_attr *a);
-/* The side-band event has stacks just where another event has: a reader may ask all of them (perf sched
-   timehist), or any of them (perf report). Only in what is written to a file: what makes two events the same
-   is without. */
+/* Gives the side-band event call chains exactly if another event has them: `perf sched timehist` asks all
+   events for it, `perf report` any. Only for a session that is written to a file: the comparison of events
+   ignores this bit of the side-band event. */
 void fr_session_set_sideband_stacks(struct fr_session *s);
-/* A deep copy. RET is not touched on failure. */
+
+/* A deep copy. RET does not change on failure. 0 or -ENOMEM. */
 int fr_session_copy(const struct fr_session *s, struct fr_session *ret);
 void fr_session_deinit(struct fr_session *s);
 #define _cleanup_session_ _cleanup_(fr_session_deinit)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Writing perf.data, append-only, onto any sink: the file format (attrs first, features after the data; its
- * first FR_FILE_HEADER_SIZE bytes are known last) and the pipe format (for perf.data.auxiliary).
+ * Writes perf.data: the file format (for dumps) to a sink that appends, and the pipe format (for
+ * perf.data.auxiliary) to a buffer. The first FR_FILE_HEADER_SIZE bytes of the file format are known last.
  */
 
 #include "base/buf.h"
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/* Where bytes go. APPEND takes all of LEN or fails with a negative errno. */
+/* APPEND writes all of LEN bytes and returns 0, or it returns a negative errno. */
 struct fr_sink {
 	int (*append)(void *ctx, const void *data, size_t len);
 	void *ctx;
@@ -21,34 +21,34 @@ struct fr_sink {
 
 struct fr_file_writer {
 	struct fr_sink sink;
-	uint64_t offset; /* bytes given to the sink so far */
+	uint64_t offset; /* bytes that the sink got so far */
 	uint64_t attr_offset, attr_size, data_offset;
-	uint32_t attr_bytes; /* of each attr in the file, without its ids' section */
+	uint32_t attr_bytes; /* size of one attr in the file */
 };
 
-/* Header (zeroed), ids, attrs. The data section starts after it. 0 or a negative errno: -ENOMEM or the
-   sink's. */
+/* Writes room for the header, then ids and attrs. The data section begins behind them. 0, -ENOMEM or the
+   errno of the sink. */
 int fr_file_begin(struct fr_file_writer *w, const struct fr_session *s, const struct fr_sink *sink);
-/* Whole records. 0 or the sink's errno. */
-int fr_file_records(struct fr_file_writer *w, const void *records, size_t len);
-/* One whole zstd frame of records, cut into COMPRESSED records (type 81) of at most 65,528 bytes each, a
-   multiple of 8. A frame of which a cut would hold no end of a block is opened and written plain: perf gives
-   up at a COMPRESSED record that yields nothing. 0, -EBADMSG where ZSTD is no whole frame of at most 64 MiB,
-   -ENOMEM, or the sink's errno. */
-int fr_file_compressed(struct fr_file_writer *w, const void *zstd, size_t len);
-/* The feature table exactly behind the data, the sections of S (its events as given to fr_file_begin()); then
-   the header's bytes, to be written at offset 0. */
+/* Writes whole records. 0 or the errno of the sink. */
+int fr_file_write_records(struct fr_file_writer *w, const void *records, size_t len);
+/* Writes the zstd frame FRAME, which holds whole records, as COMPRESSED records (type 81) of at most 65,528
+   bytes, a multiple of 8. A frame that perf could not read so is decompressed and written as it is:
+   docs/design/60. 0; -EBADMSG: FRAME is not one whole frame of at most 64 MiB of records; -ENOMEM; or the
+   errno of the sink. */
+int fr_file_write_frame(struct fr_file_writer *w, const void *frame, size_t len);
+/* Writes the feature table, directly behind the data, and the sections of S, whose events are those that
+   fr_file_begin() got. The caller writes RET_HEADER at offset 0. 0, -ENOMEM or the errno of the sink. */
 int fr_file_end(
 	struct fr_file_writer *w, const struct fr_session *s, uint8_t ret_header[static FR_FILE_HEADER_SIZE]);
 
-/* Append the head of a pipe-format stream: pipe header, HEADER_ATTRs with their ids and EVENT_UPDATE names,
-   HEADER_FEATUREs, TRACING_DATA, BUILD_IDs. Every record's size is a multiple of 8. A section or a list of
-   ids that does not fit a record (64 KiB) is left out or cut. 0 or -ENOMEM. */
-int fr_pipe_head(const struct fr_session *s, struct fr_buf *ret);
+/* Appends the head of a stream in pipe format: pipe header, HEADER_ATTRs with their ids, EVENT_UPDATEs with
+   the names, HEADER_FEATUREs, TRACING_DATA, build-ids. The size of each record is a multiple of 8. A feature
+   section that does not fit a record (64 KiB) is left out. 0 or -ENOMEM. */
+int fr_pipe_append_head(const struct fr_session *s, struct fr_buf *ret);
 
-/* One event of it: HEADER_ATTR and EVENT_UPDATE. A stream may have more of them behind its head. 0 or
- * -ENOMEM. */
-int fr_pipe_event(const struct fr_event_desc *e, struct fr_buf *ret);
+/* Appends the HEADER_ATTR and EVENT_UPDATE of one event, which may also follow later in a stream. 0 or
+   -ENOMEM. */
+int fr_pipe_append_event(const struct fr_event_desc *e, struct fr_buf *ret);
 
-/* The eight bytes of a FINISHED_ROUND. */
+/* A whole FINISHED_ROUND. */
 extern const struct perf_event_header fr_finished_round;

@@ -1,107 +1,101 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* perf.data's pipe format: everything is a record, so it can be read while it is written, and as far as it
-   goes. */
+/* The pipe format of perf.data. All of it is records, so it can be read while it is written, and a truncated
+   file up to its last whole record. */
 
 #include "perfdata/writer.h"
+#include "perfdata/bytes.h"
+#include "perfdata/file_header.h"
 #include "perfdata/record.h"
 #include "base/cleanup.h"
 
-#include <string.h>
+#define BODY_MAX (65528u - sizeof(struct perf_event_header)) /* a multiple of 8 */
 
-#define PIPE_MAGIC 0x32454c4946524550ULL
-#define RECORD_ALIGNED_MAX 65528u
-#define EVENT_UPDATE_NAME 2u /* perf's PERF_EVENT_UPDATE__NAME */
-
-/* A record of TYPE: FIXED_LEN bytes, then TAIL, with zeros up to a multiple of 8. */
-static int append_record(struct fr_buf *b, uint32_t type, const void *fixed, size_t fixed_len,
+/* A record of TYPE: FIXED, then TAIL, then zeros up to a multiple of 8. */
+static void put_record(struct builder *b, uint32_t type, const void *fixed, size_t fixed_len,
 	const void *tail, size_t tail_len)
 {
 	size_t size = sizeof(struct perf_event_header) + fixed_len + tail_len;
 	size_t padded = FR_ALIGN_UP(size, 8);
 	struct perf_event_header h = {.type = type, .size = (uint16_t)padded};
-	int r = fr_buf_reserve(b, padded);
 
-	if (r < 0)
-		return r;
-	(void)fr_buf_append(b, &h, sizeof(h));
-	(void)fr_buf_append(b, fixed, fixed_len);
-	(void)fr_buf_append(b, tail, tail_len);
-	return fr_buf_append_zero(b, padded - size);
+	put_bytes(b, &h, sizeof(h));
+	put_bytes(b, fixed, fixed_len);
+	put_bytes(b, tail, tail_len);
+	put_zeros(b, padded - size);
 }
 
-int fr_pipe_event(const struct fr_event_desc *e, struct fr_buf *b)
+static void put_event(struct builder *b, const struct fr_event_desc *e)
 {
 	struct perf_event_attr attr = e->attr;
-	size_t room =
-		(RECORD_ALIGNED_MAX - sizeof(struct perf_event_header) - sizeof(attr)) / sizeof(uint64_t);
-	size_t at = 0;
+	size_t room = (BODY_MAX - sizeof(attr)) / sizeof(uint64_t), at = 0;
 
 	/* The whole struct: perf before 6.5 looks for the ids behind the struct that it was built with. */
 	attr.size = sizeof(attr);
-	do {
+	do { /* the ids that do not fit are in another record */
 		const size_t n = FR_MIN(e->n_ids - at, room);
 		uint64_t update[2] = {EVENT_UPDATE_NAME, n ? e->ids[at] : 0};
-		int r = append_record(
-			b, FR_RECORD_HEADER_ATTR, &attr, sizeof(attr), e->ids + at, n * sizeof(uint64_t));
 
-		if (r == 0 && n)
-			r = append_record(b, FR_RECORD_EVENT_UPDATE, update, sizeof(update), e->name,
+		put_record(b, FR_RECORD_HEADER_ATTR, &attr, sizeof(attr), e->ids + at, n * sizeof(uint64_t));
+		if (n)
+			put_record(b, FR_RECORD_EVENT_UPDATE, update, sizeof(update), e->name,
 				strnlen(e->name, 4095) + 1);
-		if (r < 0)
-			return r;
 		at += n;
-	} while (at < e->n_ids); /* what no record has room for stands in one more */
-	return 0;
+	} while (at < e->n_ids);
 }
 
-static int append_features(struct fr_buf *b, const struct fr_session *s)
+static void put_features(struct builder *b, const struct fr_session *s)
 {
-	int r = 0;
-
-	for (uint64_t f = 0; f < _FR_FEATURE_MAX && r == 0; f++) {
+	for (uint64_t f = 0; f < _FR_FEATURE_MAX; f++) {
 		const struct fr_buf *section = &s->features[f];
 
-		if (f == FR_FEATURE_TRACING_DATA || f == FR_FEATURE_BUILD_ID || section->len == 0 ||
-			section->len >
-				RECORD_ALIGNED_MAX - sizeof(struct perf_event_header) - sizeof(uint64_t))
-			continue;
-		r = append_record(b, FR_RECORD_HEADER_FEATURE, &f, sizeof(f), section->data, section->len);
+		if (f != FR_FEATURE_TRACING_DATA && f != FR_FEATURE_BUILD_ID && section->len > 0 &&
+			section->len <= BODY_MAX - sizeof(f))
+			put_record(b, FR_RECORD_HEADER_FEATURE, &f, sizeof(f), section->data, section->len);
 	}
+}
+
+/* The section follows its record, outside of header.size. */
+static void put_tracing_data(struct builder *b, const struct fr_buf *section)
+{
+	size_t size = FR_ALIGN_UP(section->len, 8);
+	uint32_t body[2] = {(uint32_t)size, 0};
+
+	if (size == 0)
+		return;
+	put_record(b, FR_RECORD_HEADER_TRACING_DATA, body, sizeof(body), NULL, 0);
+	put_bytes(b, section->data, section->len);
+	put_zeros(b, size - section->len);
+}
+
+/* Appends what B built to RET; B is empty afterwards. */
+static int append_built(struct builder *b, struct fr_buf *ret)
+{
+	int r = b->failed ? -ENOMEM : fr_buf_append(ret, b->buf.data, b->buf.len);
+
+	fr_buf_deinit(&b->buf);
 	return r;
 }
 
-/* The blob stands behind its record, and outside of header.size. */
-static int append_tracing_data(struct fr_buf *b, const struct fr_buf *blob)
+int fr_pipe_append_event(const struct fr_event_desc *e, struct fr_buf *ret)
 {
-	uint64_t size = FR_ALIGN_UP(blob->len, 8);
-	uint32_t body[2] = {(uint32_t)size, 0};
-	int r;
+	struct builder b = {0};
 
-	if (blob->len == 0)
-		return 0;
-	r = append_record(b, FR_RECORD_HEADER_TRACING_DATA, body, sizeof(body), NULL, 0);
-	if (r == 0)
-		r = fr_buf_append(b, blob->data, blob->len);
-	return r < 0 ? r : fr_buf_append_zero(b, size - blob->len);
+	put_event(&b, e);
+	return append_built(&b, ret);
 }
 
-int fr_pipe_head(const struct fr_session *s, struct fr_buf *ret)
+int fr_pipe_append_head(const struct fr_session *s, struct fr_buf *ret)
 {
 	const struct fr_buf *build_ids = &s->features[FR_FEATURE_BUILD_ID];
-	size_t start = ret->len;
-	uint64_t head[2] = {PIPE_MAGIC, sizeof(head)};
-	int r = fr_buf_append(ret, head, sizeof(head));
+	struct builder b = {0};
 
-	for (size_t i = 0; i < s->n_events && r == 0; i++)
-		r = fr_pipe_event(&s->events[i], ret);
-	if (r == 0)
-		r = append_features(ret, s);
-	if (r == 0)
-		r = append_tracing_data(ret, &s->features[FR_FEATURE_TRACING_DATA]);
-	if (r == 0)
-		r = fr_buf_append(ret, build_ids->data, build_ids->len);
-	if (r < 0)
-		ret->len = start;
-	return r;
+	put_u64(&b, FILE_MAGIC);
+	put_u64(&b, 2 * sizeof(uint64_t)); /* the size of this header */
+	for (size_t i = 0; i < s->n_events; i++)
+		put_event(&b, &s->events[i]);
+	put_features(&b, s);
+	put_tracing_data(&b, &s->features[FR_FEATURE_TRACING_DATA]);
+	put_bytes(&b, build_ids->data, build_ids->len);
+	return append_built(&b, ret);
 }

@@ -12,10 +12,10 @@ enum fr_budget_verdict fr_budget_change(struct fr_budget *b, uint64_t ppm)
 
 	if (ppm == b->ppm)
 		return FR_BUDGET_STAY;
-	/* The window begins anew. Steps that were made stay, unless nothing asks for them any more. */
+	/* A new window begins. Steps stay, unless there is no limit any more. */
 	b->ppm = ppm;
 	b->since_ns = b->quiet_since_ns = 0;
-	b->told = false;
+	b->is_exhausted = false;
 	if (back)
 		b->divisor = 1;
 	return back ? FR_BUDGET_UP : FR_BUDGET_STAY;
@@ -28,9 +28,9 @@ static enum fr_budget_verdict above(struct fr_budget *b)
 		b->divisor *= 2;
 		return FR_BUDGET_DOWN;
 	}
-	if (b->told)
+	if (b->is_exhausted)
 		return FR_BUDGET_STAY;
-	b->told = true;
+	b->is_exhausted = true;
 	return FR_BUDGET_EXHAUSTED;
 }
 
@@ -42,7 +42,7 @@ static enum fr_budget_verdict quiet(struct fr_budget *b, uint64_t since_ns, uint
 	if (now_ns - b->quiet_since_ns < FR_BUDGET_QUIET_NS)
 		return FR_BUDGET_STAY;
 	b->quiet_since_ns = 0;
-	b->told = false;
+	b->is_exhausted = false;
 	if (b->divisor == 1)
 		return FR_BUDGET_STAY;
 	b->divisor /= 2;

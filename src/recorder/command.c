@@ -67,7 +67,7 @@ int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d)
 
 	(void)!write(c->go_fd, "g", 1);
 	close(TAKE_FD(c->go_fd));
-	/* exec closes the other end: nothing to read is success. */
+	/* A successful exec closes the other end, so there is nothing to read. */
 	if (read(c->error_fd, &code, sizeof(code)) != sizeof(code))
 		code = 0;
 	close(TAKE_FD(c->error_fd));
@@ -82,8 +82,8 @@ int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d)
 	return 0;
 }
 
-/* One that does not heed SIGTERM must not keep the recorder from ending. */
-static void end(pid_t pid)
+/* A command that ignores SIGTERM must not keep the recorder from ending. */
+static void end_command(pid_t pid)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + TERM_NS;
 	const struct timespec pause = {.tv_nsec = 10 * FR_NSEC_PER_MSEC};
@@ -106,6 +106,6 @@ void fr_command_deinit(struct fr_command *c)
 	if (c->error_fd >= 0)
 		close(TAKE_FD(c->error_fd));
 	if (c->pid > 0)
-		end(c->pid);
+		end_command(c->pid);
 	c->pid = 0;
 }

@@ -85,7 +85,6 @@ int fr_cpus_online(const char *wanted, char *ret, size_t size)
 /* BACK: this CPU may have gone and come since the last look; -1: none. */
 static void look(struct fr_cpu_watch *w, int back)
 {
-	const unsigned missing = w->missing;
 	const uint64_t slept_ns = suspended_ns();
 	struct cpus online;
 
@@ -108,8 +107,8 @@ static void look(struct fr_cpu_watch *w, int back)
 	}
 	w->suspended_ns = slept_ns;
 	w->online = online;
-	if (w->missing && w->came(w->ctx, w->missing, w->missing == missing) >= 0)
-		w->missing = 0;
+	if (w->missing)
+		w->came(w->ctx, w->missing);
 }
 
 static int on_written(sd_event_source *source, const struct inotify_event *event, void *ctx)
@@ -149,7 +148,7 @@ int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_
 	w->suspended_ns = suspended_ns();
 	/* Not the CPUs that are online now: one may have come since the events were opened. */
 	for (size_t i = 0; i < fr_capture_n_cpus(capture); i++) {
-		const int cpu = fr_capture_cpu(capture, i);
+		const int cpu = fr_capture_cpu_number(capture, i);
 
 		w->online.bits[cpu / 8] |= (uint8_t)(1u << cpu % 8);
 	}
@@ -163,6 +162,11 @@ void fr_cpu_watch_tick(struct fr_cpu_watch *w)
 {
 	if (w)
 		look(w, -1);
+}
+
+void fr_cpu_watch_opened(struct fr_cpu_watch *w, unsigned n)
+{
+	w->missing -= FR_MIN(n, w->missing);
 }
 
 struct fr_cpu_watch *fr_cpu_watch_free(struct fr_cpu_watch *w)

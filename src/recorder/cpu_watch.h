@@ -14,9 +14,9 @@
 
 struct fr_cpu_watch;
 
-/* N CPUs came, or the machine was suspended, and they are not recorded yet. AGAIN: it was called for the same
-   CPUs before. Returns 0 when they are recorded; a negative errno: call me at the next tick. */
-typedef int (*fr_cpus_came)(void *ctx, unsigned n, bool again);
+/* N CPUs came, or the machine was suspended, and they are not recorded yet. It is called again at each look
+   until fr_cpu_watch_opened(). */
+typedef void (*fr_cpus_came)(void *ctx, unsigned n);
 
 /* Watch from the CPUs of CAPTURE on. Where the files of the CPUs cannot be watched, only ticks see a change,
    and they miss a CPU that goes and comes back between two of them. 0 or -ENOMEM. */
@@ -25,6 +25,8 @@ int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_
 /* Look now. Call it every few seconds: a hypervisor that adds CPUs and a machine that slept tell nobody.
    NULL-safe. */
 void fr_cpu_watch_tick(struct fr_cpu_watch *w);
+/* N of the CPUs that came are recorded now. */
+void fr_cpu_watch_opened(struct fr_cpu_watch *w, unsigned n);
 /* After the loop. NULL-safe; returns NULL. */
 struct fr_cpu_watch *fr_cpu_watch_free(struct fr_cpu_watch *w);
 

@@ -2,6 +2,7 @@
 #include "recorder/frequency.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/timestamp.h"
@@ -138,14 +139,6 @@ uint64_t fr_frequency_hz(const struct fr_frequency *f)
 	return f->full_hz ? hz(f, f->budget.divisor) : 0;
 }
 
-static void add_u64(cJSON *o, const char *name, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	cJSON_AddRawToObject(o, name, text);
-}
-
 /* With the members of a cause, because a step becomes a trigger sample as well. */
 static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_step *s, bool before)
 {
@@ -158,9 +151,9 @@ static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_
 	cJSON_AddStringToObject(o, "trigger", "cpu-budget");
 	cJSON_AddStringToObject(o, "reason", text);
 	cJSON_AddStringToObject(o, "time", stamp);
-	add_u64(o, "monotonic_ns", s->time_ns);
-	add_u64(o, "from_hz", hz(f, s->from));
-	add_u64(o, "to_hz", hz(f, s->to));
+	fr_json_add_u64(o, "monotonic_ns", s->time_ns);
+	fr_json_add_u64(o, "from_hz", hz(f, s->from));
+	fr_json_add_u64(o, "to_hz", hz(f, s->to));
 	if (before)
 		cJSON_AddTrueToObject(o, "before_window");
 	return o;

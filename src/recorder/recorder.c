@@ -51,7 +51,7 @@ static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
 	if (fr_history_append_sideband(
 		    r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns) > 0)
 		fr_tracker_request_scan(r->config.tracker);
-	(void)fr_tracker_fresh(
+	(void)fr_tracker_push_fresh(
 		r->config.tracker, run->data, run->len); /* the tracker counts a drop, and scans */
 }
 
@@ -126,10 +126,10 @@ static void run_round(struct fr_recorder *r, uint64_t now_ns)
 	const uint64_t since_ns = now_ns - IN_FLIGHT_NS;
 	uint64_t lost;
 
-	fr_history_round_begin(r->config.history, since_ns);
+	fr_history_begin_round(r->config.history, since_ns);
 	fr_capture_drain(r->config.capture, &ops);
-	fr_history_round_end(r->config.history);
-	fr_tracker_round(r->config.tracker, since_ns);
+	fr_history_end_round(r->config.history);
+	fr_tracker_end_round(r->config.tracker, since_ns);
 
 	lost = fr_capture_sideband_lost(r->config.capture);
 	if (lost != r->sideband_lost) {
@@ -178,10 +178,10 @@ static void handle_hang_ups(struct fr_recorder *r, const struct epoll_event *eve
 
 	for (int i = 0; i < n; i++)
 		if (events[i].data.ptr && events[i].events & (EPOLLHUP | EPOLLERR)) {
-			fr_capture_event(r->config.capture, events[i].data.ptr, events[i].events);
+			fr_capture_handle_epoll(r->config.capture, events[i].data.ptr, events[i].events);
 			any = true;
 		}
-	if (any && fr_capture_ended(r->config.capture))
+	if (any && fr_capture_has_ended(r->config.capture))
 		(void)!write(r->ended_fd, &one, sizeof(one));
 }
 
@@ -445,7 +445,7 @@ int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t si
 	end_request(r);
 	if (code < 0)
 		return code;
-	while (fr_resize_rest(z.resize) > 0)
+	while (fr_resize_populate(z.resize) > 0)
 		calls->stepped(calls->ctx);
 	fr_resize_free(z.resize);
 	return 0;

@@ -34,7 +34,7 @@ static int parse_events(const struct fr_config *c, struct fr_event_list *ret, st
 static pid_t find_disturbed(void)
 {
 	/* Where this cannot be tried, the kernel is asked for build-ids: the open falls back bit by bit. */
-	const pid_t pid = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other() : 0;
+	const pid_t pid = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other_recorder() : 0;
 
 	if (pid)
 		fr_log(LOG_NOTICE,

@@ -2,9 +2,11 @@
 #include "reporting/cause.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/timestamp.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 const char *fr_cause_unit_name(enum fr_unit_of_cause unit)
@@ -16,15 +18,6 @@ const char *fr_cause_unit_name(enum fr_unit_of_cause unit)
 		[FR_CAUSE_PERCENT] = "percent"};
 
 	return (size_t)unit < FR_ARRAY_SIZE(names) ? names[unit] : "";
-}
-
-/* A number of cJSON is a double, which is too short. */
-static void add_u64(cJSON *o, const char *name, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	cJSON_AddRawToObject(o, name, text);
 }
 
 static void add_text(cJSON *o, const char *name, const char *text)
@@ -60,14 +53,14 @@ cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid)
 	cJSON_AddStringToObject(o, "reason", c->reason);
 	add_text(o, "detail", c->detail);
 	if (c->value || c->threshold)
-		add_u64(o, "value", c->value);
+		fr_json_add_u64(o, "value", c->value);
 	if (c->threshold)
-		add_u64(o, "threshold", c->threshold);
+		fr_json_add_u64(o, "threshold", c->threshold);
 	add_text(o, "unit", fr_cause_unit_name(c->unit));
 	add_process(o, c, uid);
 	fr_rfc3339_format(fr_clock_to_realtime(&pair, c->time_ns), text);
 	cJSON_AddStringToObject(o, "time", text);
-	add_u64(o, "monotonic_ns", c->time_ns);
+	fr_json_add_u64(o, "monotonic_ns", c->time_ns);
 	return o;
 }
 
@@ -102,4 +95,21 @@ unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static F
 		fields[n++] = (struct fr_log_field){names[i].key, value};
 	}
 	return n;
+}
+
+cJSON *fr_cause_new_meta(const struct fr_cause *first, uid_t uid, const char *boot_id)
+{
+	cJSON *meta = cJSON_CreateObject(), *cause = fr_cause_json(first, uid), *causes;
+
+	if (!cause || !cJSON_AddItemToObject(meta, "cause", cause)) {
+		cJSON_Delete(cause);
+		cJSON_Delete(meta);
+		return NULL;
+	}
+	causes = cJSON_AddArrayToObject(meta, "causes");
+	if (cJSON_AddItemToArray(causes, cJSON_Duplicate(cause, true)) &&
+		cJSON_AddStringToObject(meta, "boot_id", boot_id))
+		return meta;
+	cJSON_Delete(meta);
+	return NULL;
 }

@@ -13,6 +13,10 @@
    person. NULL: no memory. */
 cJSON *fr_cause_json(const struct fr_cause *cause, uid_t uid);
 
+/* The JSON of a new dump: "cause" is that of the first trigger, "causes" has that of each trigger. NULL: no
+   memory. */
+cJSON *fr_cause_new_meta(const struct fr_cause *first, uid_t uid, const char *boot_id);
+
 #define FR_CAUSE_FIELDS 10
 struct fr_cause_field_texts {
 	char number[FR_CAUSE_FIELDS][24];

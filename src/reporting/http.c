@@ -59,8 +59,7 @@ static enum MHD_Result answer_metrics(struct fr_http *h, struct MHD_Connection *
 	return answer(connection, MHD_HTTP_OK, response, CONTENT_TYPE);
 }
 
-/* The library calls it for the head of a request, and again for a body and its end: a body is refused with
-   the head. */
+/* The library calls it for the head of a request, and again for each part of a body and for its end. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *body, size_t *body_len, void **state)
 {
@@ -81,27 +80,27 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	return answer_metrics(ctx, connection);
 }
 
-static unsigned count(const struct fr_http *h)
+static unsigned count_connections(const struct fr_http *h)
 {
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
 
 	return info ? info->num_connections : 0;
 }
 
-/* Let the library work, and learn when it wants to be called without an event. */
-static int run(struct fr_http *h)
+/* Let the library work, and set the timer for its next call. */
+static int run_library(struct fr_http *h)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 	unsigned was;
 	int r;
 
-	/* Where a connection went, there may be room again for what waits to be accepted: the library looks
-	   at that when it is called, and no event would tell. */
+	/* A connection that was closed makes room for one that waits to be accepted. No event reports that,
+	   and the library only looks when it is called. */
 	do {
 		was = h->n_connections;
 		if (MHD_run(h->mhd) != MHD_YES)
 			return -EIO;
-		h->n_connections = count(h);
+		h->n_connections = count_connections(h);
 	} while (h->n_connections < was);
 	if (MHD_get_timeout(h->mhd, &ms) != MHD_YES)
 		return sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
@@ -111,12 +110,12 @@ static int run(struct fr_http *h)
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *ctx)
 {
-	return run(ctx);
+	return run_library(ctx);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *ctx)
 {
-	return run(ctx);
+	return run_library(ctx);
 }
 
 static int listen_at(const union fr_address *a)
@@ -158,7 +157,7 @@ static int start(struct fr_http *h, sd_event *event, const char *address)
 	r = sd_event_add_io(event, &h->io, info->epoll_fd, EPOLLIN, on_io, h);
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, &h->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, h);
-	return r < 0 ? r : run(h);
+	return r < 0 ? r : run_library(h);
 }
 
 static void stop(struct fr_http *h)

@@ -81,7 +81,7 @@ void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSO
 			fr_capture_counter(c->capture, e, cpu, &counter);
 			for (int i = 0; i < _FR_LOSS_MAX; i++)
 				add_loss(array, i, fr_capture_event_name(c->capture, e),
-					fr_capture_cpu(c->capture, cpu), counter.lost[i]);
+					fr_capture_cpu_number(c->capture, cpu), counter.lost[i]);
 		}
 	add_common(c, common);
 	for (int i = 0; i < _FR_LOSS_MAX; i++) {

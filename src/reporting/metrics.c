@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Names are Prometheus': a prefix, base units, _total for what only goes up. A family's labels are the same
- * as long as the recorder runs.
+ * Names follow Prometheus: a prefix, base units, _total for counters. The labels of a family do not change
+ * while the recorder runs.
  */
 #include "base/cleanup.h"
 #include "base/loss.h"
@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of samples by event and CPU. Where there were more, each event has one for all of its CPUs: the text has to
-   fit into a reply, and who scrapes pays for each. */
+/* How many series of samples by event and CPU there may be. If there were more, each event has one series for
+   all CPUs: the text has to fit into a reply, and a scraper pays for each series. */
 #define SERIES_MAX 10000
 
 #define NO_LABELS ((const struct fr_label[FR_LABELS_MAX]){{0}})
@@ -48,7 +48,7 @@ static void add_head(struct fr_openmetrics *o, const struct fr_view *v)
 		"When this recorder was started, since the epoch.", v->started.realtime_ns);
 }
 
-/* Two events may have one name; the first of them stands for both. */
+/* Two events may have the same name: the first one stands for both. */
 static bool is_repeated(const struct fr_capture *c, size_t event)
 {
 	for (size_t e = 0; e < event; e++)
@@ -81,7 +81,7 @@ static void add_event(struct fr_openmetrics *o, const struct fr_capture *c, cons
 		char cpu[16];
 
 		sum += n;
-		snprintf(cpu, sizeof(cpu), "%d", fr_capture_cpu(c, i));
+		snprintf(cpu, sizeof(cpu), "%d", fr_capture_cpu_number(c, i));
 		if (by_cpu)
 			fr_openmetrics_u64(o, LABELS("event", name, "cpu", cpu), n);
 	}
@@ -263,7 +263,7 @@ static void add_frequency(struct fr_openmetrics *o, const struct fr_view *v)
 	fr_openmetrics_u64(o, LABEL("direction", "up"), f->up);
 	fr_openmetrics_family(o, "flightrec_over_budget", FR_METRIC_GAUGE, NULL,
 		"Whether the recorder takes more than CPUBudget=, and no frequency is left to step down.");
-	fr_openmetrics_u64(o, NO_LABELS, f->budget.told);
+	fr_openmetrics_u64(o, NO_LABELS, f->budget.is_exhausted);
 }
 
 int fr_metrics(const struct fr_view *v, struct fr_buf *ret)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Text in the format of OpenMetrics 1.0, which Prometheus and others scrape. Knows no recorder: families and
- * their samples, in the order in which they are to stand.
+ * Text in the format of OpenMetrics 1.0, which Prometheus and others scrape: families and their samples, in
+ * the order of the calls.
  *
  *   family ─► sample, sample, … ─► family ─► … ─► end
  */
@@ -23,7 +23,7 @@ struct fr_openmetrics {
 	struct fr_buf text;
 	const char *family;
 	enum fr_metric_type type;
-	int code; /* 0, or -ENOMEM: once without memory, nothing is added */
+	int code; /* 0; -ENOMEM: nothing is added any more */
 };
 
 struct fr_label {
@@ -31,16 +31,16 @@ struct fr_label {
 };
 #define FR_LABELS_MAX 3
 
-/* A family begins. UNIT is the end of its NAME ("seconds", "bytes"), or NULL. All are borrowed until the
-   next. HELP is a sentence. */
+/* Begin a family. UNIT is the end of its NAME ("seconds", "bytes"), or NULL. HELP is a sentence. All are
+   borrowed until the next family. */
 void fr_openmetrics_family(struct fr_openmetrics *o, const char *name, enum fr_metric_type type,
 	const char *unit, const char *help);
-/* A sample of it. LABELS ends where a name is NULL, or after FR_LABELS_MAX; values are escaped. No two of a
-   family may have the same labels. */
+/* Add a sample to the family. LABELS ends with the first NULL name, or after FR_LABELS_MAX. Values are
+   escaped. No two samples of a family may have the same labels. */
 void fr_openmetrics_u64(
 	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t value);
-/* NS as seconds, exactly. */
+/* The same, with NS as exact seconds. */
 void fr_openmetrics_seconds(
 	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t ns);
-/* Nothing comes behind it. 0 or -ENOMEM. */
+/* End the text. 0 or -ENOMEM. */
 int fr_openmetrics_end(struct fr_openmetrics *o);

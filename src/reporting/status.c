@@ -20,7 +20,7 @@ static cJSON *event_status(const struct fr_view *v, size_t e)
 {
 	const struct fr_counter_snapshot *base = fr_rates_base(v->rates);
 	const size_t n_cpus = fr_capture_n_cpus(v->capture),
-		     n_of_event = e + 1 < fr_capture_n_events(v->capture) ? fr_capture_n_sampled(v->capture)
+		     n_of_event = e + 1 < fr_capture_n_events(v->capture) ? fr_capture_n_sampled_cpus(v->capture)
 									  : n_cpus;
 	const double seconds = (double)(v->now_ns - base->time_ns) / 1e9;
 	uint64_t lost[_FR_LOSS_MAX] = {0}, samples = 0, before = 0;
@@ -34,7 +34,7 @@ static cJSON *event_status(const struct fr_view *v, size_t e)
 		cJSON *cpu = cJSON_CreateObject();
 
 		fr_capture_counter(v->capture, e, c, &counter);
-		cJSON_AddNumberToObject(cpu, "cpu", fr_capture_cpu(v->capture, c));
+		cJSON_AddNumberToObject(cpu, "cpu", fr_capture_cpu_number(v->capture, c));
 		cJSON_AddNumberToObject(cpu, "samples", (double)counter.samples);
 		cJSON_AddNumberToObject(
 			cpu, "rate_per_s", seconds > 0 ? (double)(counter.samples - old) / seconds : 0);
@@ -176,7 +176,7 @@ static void add_frequency(const struct fr_view *v, cJSON *status)
 	cJSON_AddNumberToObject(o, "divisor", b->divisor);
 	cJSON_AddNumberToObject(o, "steps_down", (double)f->down);
 	cJSON_AddNumberToObject(o, "steps_up", (double)f->up);
-	cJSON_AddBoolToObject(o, "exhausted", b->told);
+	cJSON_AddBoolToObject(o, "exhausted", b->is_exhausted);
 }
 
 static void add_kept(cJSON *dumps, const struct fr_dumper_stats *s, uint64_t now_ns)
@@ -309,4 +309,19 @@ cJSON *fr_status(const struct fr_view *v)
 	add_triggers(v, status);
 	fr_status_add_notices(v, status);
 	return status;
+}
+
+cJSON *fr_status_of_start(const struct fr_clock_pair *begun, const char *doing)
+{
+	cJSON *reply = cJSON_CreateObject(), *status = cJSON_AddObjectToObject(reply, "status");
+	char stamp[FR_STAMP_SIZE];
+
+	cJSON_AddStringToObject(status, "version", FR_VERSION);
+	cJSON_AddNumberToObject(status, "pid", getpid());
+	cJSON_AddStringToObject(status, "state", "starting");
+	cJSON_AddStringToObject(status, "doing", doing);
+	fr_rfc3339_format(begun->realtime_ns, stamp);
+	cJSON_AddStringToObject(status, "since", stamp);
+	cJSON_AddNumberToObject(status, "uptime_s", (double)(fr_monotonic_ns() - begun->monotonic_ns) / 1e9);
+	return reply;
 }

@@ -64,12 +64,17 @@ struct fr_view {
 
 /* The object "status" of the control socket. The caller's to delete. */
 cJSON *fr_status(const struct fr_view *v);
+/* The whole reply of `status` during a start that does DOING. */
+cJSON *fr_status_of_start(const struct fr_clock_pair *begun, const char *doing);
 /* The array "notices" of STATUS, and "config_error": what is not as it should be. */
 void fr_status_add_notices(const struct fr_view *v, cJSON *status);
 
 /* The same numbers as OpenMetrics text, without a NUL, into RET (empty, the caller's to deinit). 0 or
    -ENOMEM. */
 int fr_metrics(const struct fr_view *v, struct fr_buf *ret);
+
+/* Tell the service manager: STATUS=, one line for `systemctl status`. */
+void fr_notify_status(const struct fr_view *v);
 
 /* Resident memory of this process; 0: not known. */
 uint64_t fr_resident_bytes(void);

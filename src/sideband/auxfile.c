@@ -14,7 +14,7 @@
 
 #define TRIES 16
 
-/* flock() is what keeps others out; a record lock beside it tells them whom to ask for. */
+/* flock() keeps others out. This record lock beside it tells them our pid. */
 static struct flock owner_lock(void)
 {
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -52,14 +52,14 @@ static bool is_named(int dirfd, int fd)
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-bool fr_auxfile_is_astray(const struct fr_auxfile *a)
+bool fr_auxfile_is_displaced(const struct fr_auxfile *a)
 {
 	struct stat st;
 
 	return fstat(a->dirfd, &st) == 0 && st.st_nlink > 0 && !is_named(a->dirfd, a->fd);
 }
 
-static int rename_to_stamp(int dirfd, uint64_t realtime_ns)
+static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
 {
 	char stamp[FR_STAMP_SIZE], name[sizeof(FR_AUXFILE_NAME) + FR_STAMP_SIZE];
 	int r = -EEXIST;
@@ -72,8 +72,8 @@ static int rename_to_stamp(int dirfd, uint64_t realtime_ns)
 	return r;
 }
 
-/* Give the file of a run before, that we hold locked, another name, if its samples are still there. 1: the
-   new file may take its place. */
+/* If sample files need the old file FD, whose lock we have, rename it. 0: it has another name now; 1: nobody
+   needs it, and a new file may replace it; or a negative errno. */
 static int put_away(int dirfd, int fd)
 {
 	struct stat st;
@@ -84,7 +84,7 @@ static int put_away(int dirfd, int fd)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (samples && st.st_size > 0)
-		return rename_to_stamp(
+		return rename_old_to_stamp(
 			dirfd, (uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec);
 	return 1;
 }
@@ -95,19 +95,19 @@ int auxfile_lock(int dirfd, int fd, struct fr_diag *d)
 
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? fail_busy(dirfd, fd, d) : fail_open(dirfd, -errno, d);
-	/* Only tells our pid: where it cannot be had, the message does without. */
+	/* Without this lock only the pid is missing in the message of others. */
 	(void)fcntl(fd, F_SETLK, &l);
 	return 0;
 }
 
-/* The file that has the name, locked: *RET, or -1 if none has. Where it need NOT_WRITE, it may be root's. 0;
-   1: somebody else was quicker with it, look again; or a negative errno with D. */
-static int lock_present(int dirfd, bool not_write, int *ret, struct fr_diag *d)
+/* Open and lock the file that has the name; RET is -1 if there is none. With READ_ONLY it may be root's. 0;
+   1: another process replaced it meanwhile, try again; or a negative errno with D. */
+static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = fr_owner_open(dirfd, FR_AUXFILE_NAME);
 	int r;
 
-	if (fd == -EACCES && not_write) {
+	if (fd == -EACCES && read_only) {
 		fd = openat(
 			dirfd, FR_AUXFILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 		fd = fd < 0 ? -errno : fd;
@@ -125,9 +125,9 @@ static int lock_present(int dirfd, bool not_write, int *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* The next file gets the name, which is never without a whole file but between these two renames, when OLD
-   (-1: there is none), which we hold locked, stands there under another. 0 or a negative errno. */
-static int give_name(struct fr_auxfile *a, int old)
+/* Give the name to the next file. OLD (-1: none) has the name now, and we have its lock. Between the two
+   renames no file has the name, but OLD has its other one. 0 or a negative errno. */
+static int name_next(struct fr_auxfile *a, int old)
 {
 	int r = old >= 0 ? put_away(a->dirfd, old) : 0;
 
@@ -136,18 +136,18 @@ static int give_name(struct fr_auxfile *a, int old)
 		return renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0 ? -errno : 0;
 	if (r == 0)
 		r = fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
-	return FR_MIN(r, 0); /* it has the name: a power cut ends what it tells of, too */
+	return FR_MIN(r, 0); /* > 0: it has the name, and a power cut would end the recording anyway */
 }
 
-int auxfile_take_name(struct fr_auxfile *a, struct fr_diag *d)
+int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d)
 {
 	_cleanup_close_ int old = -1;
 	int r = lock_present(a->dirfd, true, &old, d);
 
 	if (r != 0)
 		return r;
-	r = give_name(a, old);
-	/* Who has just got the name clears up, and ours with it. */
+	r = name_next(a, old);
+	/* The process that took the name removes all temporary files, also ours. */
 	if (r == -EEXIST || r == -ENOENT)
 		return 1;
 	return r < 0 ? fail_open(a->dirfd, r, d) : 0;
@@ -163,19 +163,19 @@ int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile *
 	a->fd = -1;
 	a->dirfd = dirfd;
 	r = fr_auxfile_next_create(a, head, len);
-	/* A power cut must not leave the name to an empty file. */
+	/* After a power cut the file with the name must not be empty. */
 	if (r == 0 && fdatasync(a->next.fd) < 0)
 		r = -errno;
 	r = r < 0 ? fail_open(dirfd, r, d) : 1;
 	for (int i = 0; i < TRIES && r == 1; i++)
-		r = auxfile_take_name(a, d);
+		r = auxfile_claim_name(a, d);
 	if (r != 0) {
 		fr_auxfile_next_abandon(a);
 		return r < 0 ? r : fail_busy(dirfd, -1, d);
 	}
-	auxfile_next_take(a);
+	auxfile_switch_to_next(a);
 	auxfile_remove_temporary(dirfd);
-	fr_auxfile_tidy(dirfd);
+	fr_auxfile_remove_old(dirfd);
 	*ret = TAKE_PTR(a);
 	return 0;
 }
@@ -199,8 +199,8 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	if (!a)
 		return -ENOMEM;
 	auxfile_remove_temporary(dirfd);
-	fr_auxfile_tidy(dirfd);
-	(void)fr_owner_give(fd, (gid_t)-1); /* a kill may have been before that */
+	fr_auxfile_remove_old(dirfd);
+	(void)fr_owner_give(fd, (gid_t)-1); /* the instance before may have been killed before this */
 	a->fd = TAKE_FD(fd);
 	a->dirfd = dirfd;
 	a->next.fd = -1;
@@ -209,14 +209,14 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	return 0;
 }
 
-int fr_auxfile_begin_anew(struct fr_auxfile *a, const void *head, size_t len)
+int fr_auxfile_replace(struct fr_auxfile *a, const void *head, size_t len)
 {
 	int r = fr_auxfile_next_create(a, head, len);
 
 	if (r == 0)
-		r = give_name(a, a->fd);
+		r = name_next(a, a->fd);
 	if (r == 0)
-		auxfile_next_take(a);
+		auxfile_switch_to_next(a);
 	else
 		fr_auxfile_next_abandon(a);
 	return r;
@@ -227,7 +227,7 @@ int fr_auxfile_fd(const struct fr_auxfile *a)
 	return a->fd;
 }
 
-int fr_auxfile_cut(struct fr_auxfile *a, uint64_t bytes)
+int fr_auxfile_truncate(struct fr_auxfile *a, uint64_t bytes)
 {
 	a->bytes = FR_MIN(a->bytes, bytes);
 	return ftruncate(a->fd, (off_t)a->bytes) < 0 ? -errno : 0;
@@ -238,9 +238,8 @@ int fr_auxfile_append(struct fr_auxfile *a, const void *data, size_t len)
 	int r = fr_pwrite_all(a->fd, data, len, (off_t)a->bytes);
 
 	if (r < 0) {
-		/* Where even that fails, the next append overwrites the rest from the same place. */
-		if (ftruncate(a->fd, (off_t)a->bytes) < 0)
-			return r;
+		/* If this fails, too, the next append overwrites the rest. */
+		(void)!ftruncate(a->fd, (off_t)a->bytes);
 		return r;
 	}
 	a->bytes += len;

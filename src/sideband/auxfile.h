@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * perf.data.auxiliary: a pipe-format stream in a regular file, that grows by whole records and may be read at
- * any moment. It is locked (flock) as long as it is open: two recorders cannot share a directory. One thread.
+ * perf.data.auxiliary: a stream in perf's pipe format in a regular file. It grows by whole records, and
+ * anybody may read it at any moment. An open file is locked (flock), so two recorders cannot share a
+ * directory. docs/design/30 describes the lock and the name. One thread.
  */
 
 #include "base/diag.h"
@@ -16,51 +17,48 @@
 
 struct fr_auxfile;
 
-/* Make the file in DIRFD (borrowed until it is closed), beginning with HEAD. The file of a run before is
-   renamed to perf.data.auxiliary.STAMP, of its last change, while a perf.data.sample.* stands in the
-   directory, else removed; and fr_auxfile_tidy(). 0; -EBUSY: another process holds it, D names it; or a
-   negative errno. */
+/* Create the file in DIRFD (borrowed until the file is closed); it begins with HEAD. An old file becomes
+   perf.data.auxiliary.STAMP if the directory has a perf.data.sample.*, else it is removed. Calls
+   fr_auxfile_remove_old(). 0; -EBUSY: another process has the lock, and D names it; or a negative errno. */
 int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile **ret, struct fr_diag *d);
 
-/* Go on with the file that is there: locked, and to be read and cut by the caller before anything is
-   appended. Its head is that of its first run. 0; -ENOENT: there is none; -EBUSY as above; or a negative
-   errno with D. */
+/* Open and lock the existing file to continue it. The caller reads it and truncates it to whole records
+   before it appends. 0; -ENOENT: there is none; -EBUSY as above; or a negative errno with D. */
 int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d);
-/* What was adopted is of somebody else: it is put away as open() does, and A is a new file that begins with
-   HEAD. 0; or a negative errno, and A is the file that it was, perhaps put away. */
-int fr_auxfile_begin_anew(struct fr_auxfile *a, const void *head, size_t len);
-/* A descriptor of it, borrowed. */
+/* Put the adopted file of another recording away as fr_auxfile_open() does, and create one that begins with
+   HEAD. 0; or a negative errno, and A is still the old file, perhaps under its other name. */
+int fr_auxfile_replace(struct fr_auxfile *a, const void *head, size_t len);
+/* Its descriptor, borrowed. */
 int fr_auxfile_fd(const struct fr_auxfile *a);
-/* What stands behind BYTES goes. 0 or a negative errno; appends overwrite it then. */
-int fr_auxfile_cut(struct fr_auxfile *a, uint64_t bytes);
+/* Remove what is behind BYTES. 0, or a negative errno and the next append overwrites it. */
+int fr_auxfile_truncate(struct fr_auxfile *a, uint64_t bytes);
 
-/* All of DATA, whole records, or nothing: what a failed write left is cut off. 0 or a negative errno. */
+/* Append DATA, which is whole records. 0, or a negative errno and the file is as before. */
 int fr_auxfile_append(struct fr_auxfile *a, const void *data, size_t len);
 uint64_t fr_auxfile_bytes(const struct fr_auxfile *a);
 
-/* Its directory is there, but its name is another file's, or nobody's: the directory is another one than it
-   was, or somebody removed the file. The next file heals that. */
-bool fr_auxfile_is_astray(const struct fr_auxfile *a);
+/* The directory exists, but its perf.data.auxiliary is missing or is another file: somebody removed it, or
+   the directory is another one. The next file repairs that. */
+bool fr_auxfile_is_displaced(const struct fr_auxfile *a);
 
-/* Syncs and closes, and removes a file that was to be the next. NULL-safe; returns NULL. */
+/* Syncs and closes the file, and removes an unfinished next file. NULL-safe; returns NULL. */
 struct fr_auxfile *fr_auxfile_close(struct fr_auxfile *a);
 
-/* Remove what nobody needs any more: perf.data.auxiliary.STAMP of earlier runs from whose time no sample file
-   is left. Only for who holds the directory's perf.data.auxiliary. */
-void fr_auxfile_tidy(int dirfd);
+/* Remove each perf.data.auxiliary.STAMP of an earlier run of which no sample file is left. The caller has the
+   lock of the directory's perf.data.auxiliary. */
+void fr_auxfile_remove_old(int dirfd);
 
 /*
- * The file that is to take its place (auxfile_next.c): made under a temporary name and locked; written to;
- * then followed by all that is appended to the present one; then, once it is on the disk, renamed over it.
- * All return a negative errno on failure, and then only abandon() is left.
+ * The next file replaces the present one (auxfile_next.c): create, append, then follow, then commit until it
+ * returns 1. After a negative errno the caller abandons it.
  */
 int fr_auxfile_next_create(struct fr_auxfile *a, const void *head, size_t len);
 int fr_auxfile_next_append(struct fr_auxfile *a, const void *data, size_t len);
 uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a);
-/* From here on fr_auxfile_append() goes to both, and the disk is at work; does not wait for it where the
-   kernel can do without. */
+/* From now on fr_auxfile_append() writes to both files. Starts to sync the next file, and waits for the disk
+   only if the kernel has no asynchronous fsync. */
 int fr_auxfile_next_follow(struct fr_auxfile *a);
-/* 0: the disk is not done yet; 1: the new file has the name, and the old one is gone. Where that was astray,
-   a file that has its name now is put away; -EBUSY: another process holds it. */
+/* 0: the disk is still busy; 1: the next file has the name and is the present one. If the present file was
+   displaced, the file that has the name is put away; -EBUSY: another process has its lock. */
 int fr_auxfile_next_commit(struct fr_auxfile *a);
-void fr_auxfile_next_abandon(struct fr_auxfile *a); /* no next one: nothing */
+void fr_auxfile_next_abandon(struct fr_auxfile *a); /* does nothing if there is no next file */

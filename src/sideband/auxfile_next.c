@@ -11,19 +11,16 @@
 
 int fr_auxfile_next_create(struct fr_auxfile *a, const void *head, size_t len)
 {
-	int r;
+	int r = fr_tmp_create(a->dirfd, FR_AUXFILE_NAME, 0640, a->next.tmp, sizeof(a->next.tmp));
 
-	a->next.fd = fr_tmp_create(a->dirfd, FR_AUXFILE_NAME, 0640, a->next.tmp, sizeof(a->next.tmp));
-	if (a->next.fd < 0) {
-		r = a->next.fd;
-		a->next.fd = -1;
+	a->next.fd = FR_MAX(r, -1);
+	if (r < 0)
 		return r;
-	}
 	a->next.bytes = 0;
 	a->next.follows = false;
 	a->next.failed = 0;
 	a->next.syncing = false;
-	/* Before it has the name: who finds it there must find it locked. */
+	/* Locked before it has the name: a process that finds it finds it locked. */
 	r = auxfile_lock(a->dirfd, a->next.fd, NULL);
 	return r < 0 ? r : fr_auxfile_next_append(a, head, len);
 }
@@ -42,8 +39,8 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a)
 	return a->next.bytes;
 }
 
-/* A disk may take seconds for it, in which queues would run over: the kernel does it beside us. */
-static bool sync_aside(struct fr_auxfile *a)
+/* A disk may need seconds, and the queues would overflow meanwhile, so the kernel syncs in the background. */
+static bool start_sync(struct fr_auxfile *a)
 {
 	struct iocb *list = &a->next.request;
 
@@ -58,22 +55,22 @@ static bool sync_aside(struct fr_auxfile *a)
 int fr_auxfile_next_follow(struct fr_auxfile *a)
 {
 	a->next.follows = true;
-	a->next.syncing = sync_aside(a);
+	a->next.syncing = start_sync(a);
 	if (!a->next.syncing && fsync(a->next.fd) < 0)
 		return -errno;
 	return 0;
 }
 
-/* 1: it is on the disk, 0: not yet. */
+/* 1: it is on the disk; 0: not yet; or a negative errno. */
 static int is_synced(struct fr_auxfile *a)
 {
-	struct timespec at_once = {0};
+	struct timespec no_wait = {0};
 	struct io_event done;
 	long n;
 
 	if (!a->next.syncing)
 		return 1;
-	n = syscall(SYS_io_getevents, a->next.aio, 1, 1, &done, &at_once);
+	n = syscall(SYS_io_getevents, a->next.aio, 1, 1, &done, &no_wait);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (n == 0)
@@ -82,9 +79,9 @@ static int is_synced(struct fr_auxfile *a)
 	return done.res < 0 ? (int)done.res : 1;
 }
 
-void auxfile_next_take(struct fr_auxfile *a)
+void auxfile_switch_to_next(struct fr_auxfile *a)
 {
-	/* Its lock goes with it, and by now the name is of a file that is locked. */
+	/* This gives up its lock. The file that has the name is locked, too. */
 	if (a->fd >= 0)
 		close(a->fd);
 	a->fd = TAKE_FD(a->next.fd);
@@ -98,24 +95,23 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 
 	if (r <= 0)
 		return r;
-	if (fr_auxfile_is_astray(a)) {
-		r = auxfile_take_name(a, NULL);
+	if (fr_auxfile_is_displaced(a)) {
+		r = auxfile_claim_name(a, NULL);
 		if (r != 0)
 			return FR_MIN(r, 0);
-		auxfile_next_take(a);
-		return 1;
+	} else {
+		(void)fr_owner_give(a->next.fd, (gid_t)-1);
+		/* After a power cut either file may have the name, and both are good. */
+		if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
+			return -errno;
 	}
-	(void)fr_owner_give(a->next.fd, (gid_t)-1);
-	if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
-		return -errno;
-	auxfile_next_take(a);
-	/* After a power cut either of the two may have the name, and either will do. */
+	auxfile_switch_to_next(a);
 	return 1;
 }
 
 static void end_aio(struct fr_auxfile *a)
 {
-	/* Waits for what is under way. */
+	/* Waits for a sync that runs. */
 	if (a->next.aio)
 		(void)syscall(SYS_io_destroy, a->next.aio);
 	a->next.aio = 0;

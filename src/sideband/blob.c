@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/blob.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct fr_blob *fr_blob_get(struct fr_blob_pool *pool, const void *data, size_t len)

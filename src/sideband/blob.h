@@ -2,17 +2,15 @@
 #pragma once
 
 /*
- * Byte strings that many hold and that are kept once: names, files behind maps, namespaces.
- *
- * A thousand processes map the same few libraries; each map then costs one pointer. Not thread-safe.
+ * A pool of byte strings with reference counts: names, files behind maps, namespaces. The pool keeps each
+ * string once. A thousand processes map the same few libraries, and each map costs one pointer. Not
+ * thread-safe.
  */
+
+#include "sideband/hash.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Without memory for a table entry, uthash leaves the element out instead of ending the program. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 struct fr_blob {
 	UT_hash_handle hh;
@@ -22,11 +20,11 @@ struct fr_blob {
 
 struct fr_blob_pool {
 	struct fr_blob *all;
-	size_t bytes;	  /* of the blobs, and whatever else their user adds: one account for one bound */
-	size_t bytes_max; /* past it nothing new is taken */
+	size_t bytes;	  /* of the blobs, and what the user of the pool adds */
+	size_t bytes_max; /* the pool takes nothing new past it */
 };
 
-/* A reference on the blob with these bytes; NULL: no memory, or the pool is at its bound. */
+/* A reference to the blob with these bytes. NULL: no memory, or the pool is full. */
 struct fr_blob *fr_blob_get(struct fr_blob_pool *pool, const void *data, size_t len);
 struct fr_blob *fr_blob_ref(struct fr_blob *b); /* NULL-safe */
 /* Gives one reference back. NULL-safe; returns NULL. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/buildid.h"
-#include "sideband/blob.h"
+#include "sideband/hash.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "perfdata/features.h"
@@ -83,30 +83,29 @@ int fr_build_id_read(int fd, uint8_t ret[static FR_BUILD_ID_MAX])
 	if (n < 0)
 		return (int)n;
 	for (size_t i = 0; i < (size_t)n / t.entry; i++) {
-		if ((t.is_64 ? u.p64[i].p_type : u.p32[i].p_type) != PT_NOTE)
+#define FIELD(f) (t.is_64 ? u.p64[i].f : u.p32[i].f)
+		if (FIELD(p_type) != PT_NOTE)
 			continue;
 		if (segments++ == NOTE_SEGMENTS_MAX)
 			break;
-		r = t.is_64 ? read_note_segment(
-				      fd, u.p64[i].p_offset, u.p64[i].p_filesz, u.p64[i].p_align, ret)
-			    : read_note_segment(
-				      fd, u.p32[i].p_offset, u.p32[i].p_filesz, u.p32[i].p_align, ret);
+		r = read_note_segment(fd, FIELD(p_offset), FIELD(p_filesz), FIELD(p_align), ret);
 		if (r != 0)
 			return r;
+#undef FIELD
 	}
 	return 0;
 }
 
 struct cache_key {
 	uint64_t dev, ino;
-	uint64_t generation; /* that was asked for */
+	uint64_t generation; /* of struct fr_file_id */
 	int64_t mtime_s, mtime_ns;
 };
 
 struct cache_entry {
 	UT_hash_handle hh;
 	struct cache_key key;
-	int len; /* as fr_build_id_read() answered */
+	int len; /* the result of fr_build_id_read() */
 	uint8_t bytes[FR_BUILD_ID_MAX];
 };
 
@@ -121,38 +120,26 @@ struct fr_build_id_cache *fr_build_id_cache_new(void)
 
 struct fr_build_id_cache *fr_build_id_cache_free(struct fr_build_id_cache *c)
 {
-	struct cache_entry *e, *next;
-
-	if (!c)
-		return NULL;
-	HASH_ITER (hh, c->entries, e, next) {
-		HASH_DEL(c->entries, e);
-		free(e);
-	}
+	if (c)
+		FR_HASH_CLEAR(c->entries, free);
 	free(c);
 	return NULL;
 }
 
 static void remember(struct fr_build_id_cache *c, const struct cache_key *key, int len, const uint8_t *bytes)
 {
-	struct cache_entry *e;
+	struct cache_entry *e =
+		HASH_COUNT(c->entries) < CACHE_MAX ? FR_HASH_NEW(c->entries, key, *key) : NULL;
 
-	if (HASH_COUNT(c->entries) >= CACHE_MAX)
-		return;
-	e = calloc(1, sizeof(*e));
 	if (!e)
 		return;
-	e->key = *key;
 	e->len = len;
 	if (len > 0)
 		memcpy(e->bytes, bytes, (size_t)len);
-	HASH_ADD(hh, c->entries, key, sizeof(e->key), e);
-	if (!e->hh.tbl)
-		free(e);
 }
 
-/* O_PATH opens nothing, so it neither waits for a FIFO's writer nor starts a device; the second open comes
-   when the file is known to be a regular one. */
+/* O_PATH does not wait for a FIFO's writer and does not start a device. The second open follows when the file
+   is known to be a regular one. */
 static int read_regular(int dirfd, const char *path, int flags, const struct stat *expected,
 	const struct fr_file_id *file, uint8_t *ret)
 {
@@ -169,10 +156,10 @@ static int read_regular(int dirfd, const char *path, int flags, const struct sta
 	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return fr_file_is(fd, st.st_ino, file) ? fr_build_id_read(fd, ret) : -ESTALE;
+	return fr_file_has_id(fd, st.st_ino, file) ? fr_build_id_read(fd, ret) : -ESTALE;
 }
 
-bool fr_file_is(int fd, uint64_t ino, const struct fr_file_id *file)
+bool fr_file_has_id(int fd, uint64_t ino, const struct fr_file_id *file)
 {
 	int generation = 0;
 
@@ -182,7 +169,7 @@ bool fr_file_is(int fd, uint64_t ino, const struct fr_file_id *file)
 	       (uint32_t)generation == file->generation;
 }
 
-int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int follow,
+int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, bool follow,
 	const struct fr_file_id *file, uint8_t ret[static FR_BUILD_ID_MAX])
 {
 	struct cache_key key = {0};
@@ -198,7 +185,7 @@ int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, int
 		return -ENOEXEC;
 	key = (struct cache_key){
 		st.st_dev, st.st_ino, file->generation, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
-	HASH_FIND(hh, c->entries, &key, sizeof(key), e);
+	e = FR_HASH_FIND(c->entries, key, key);
 	if (e) {
 		if (e->len > 0)
 			memcpy(ret, e->bytes, (size_t)e->len);

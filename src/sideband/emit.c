@@ -6,11 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Make room for a record of FIXED bytes, NAME_LEN + NUL padded to 8, and a sample id. All zero but the header
-   and the sample id; the name, if any, is in place. NULL: no memory. */
-static void *add(struct fr_emit *e, uint32_t type, uint16_t misc, size_t fixed, const char *name,
-	size_t name_len, pid_t pid, pid_t tid)
+/* Append a record of FIXED zero bytes, NAME with its NUL padded to 8 bytes (NULL: none), and a sample id.
+   Returns the record, which lives until the next append; NULL: no memory. */
+static void *append_record(struct fr_emit *e, uint32_t type, uint16_t misc, size_t fixed, const char *name,
+	size_t len, pid_t pid, pid_t tid)
 {
+	size_t name_len = FR_MIN(len, FR_EMIT_NAME_MAX);
 	size_t padded = name ? FR_ALIGN_UP(name_len + 1, 8) : 0;
 	size_t size = fixed + padded + sizeof(struct fr_sample_id);
 	struct fr_sample_id *id;
@@ -32,10 +33,9 @@ static void *add(struct fr_emit *e, uint32_t type, uint16_t misc, size_t fixed, 
 
 int fr_emit_kernel_mmap(struct fr_emit *e, const struct fr_map_range *r, const char *name, size_t len)
 {
-	struct fr_record_mmap *m;
+	struct fr_record_mmap *m =
+		append_record(e, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, sizeof(*m), name, len, 0, 0);
 
-	len = FR_MIN(len, FR_EMIT_NAME_MAX);
-	m = add(e, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, sizeof(*m), name, len, 0, 0);
 	if (!m)
 		return -ENOMEM;
 	m->pid = UINT32_MAX;
@@ -55,8 +55,7 @@ int fr_emit_mmap2(struct fr_emit *e, pid_t pid, const struct fr_map_range *r, co
 		misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
 	if (!(r->prot & PROT_EXEC))
 		misc |= PERF_RECORD_MISC_MMAP_DATA;
-	len = FR_MIN(len, FR_EMIT_NAME_MAX);
-	m = add(e, PERF_RECORD_MMAP2, misc, sizeof(*m), name, len, pid, pid);
+	m = append_record(e, PERF_RECORD_MMAP2, misc, sizeof(*m), name, len, pid, pid);
 	if (!m)
 		return -ENOMEM;
 	m->pid = m->tid = (uint32_t)pid;
@@ -69,9 +68,9 @@ int fr_emit_mmap2(struct fr_emit *e, pid_t pid, const struct fr_map_range *r, co
 	return 0;
 }
 
-static int put_task(struct fr_emit *e, uint32_t type, uint16_t misc, const pid_t ids[4])
+static int append_task(struct fr_emit *e, uint32_t type, uint16_t misc, const pid_t ids[4])
 {
-	struct fr_record_task *t = add(e, type, misc, sizeof(*t), NULL, 0, ids[0], ids[1]);
+	struct fr_record_task *t = append_record(e, type, misc, sizeof(*t), NULL, 0, ids[0], ids[1]);
 
 	if (!t)
 		return -ENOMEM;
@@ -85,24 +84,19 @@ static int put_task(struct fr_emit *e, uint32_t type, uint16_t misc, const pid_t
 
 int fr_emit_task(struct fr_emit *e, pid_t pid, pid_t tid, pid_t ppid, pid_t ptid)
 {
-	const pid_t ids[] = {pid, tid, ppid, ptid};
-
-	return put_task(e, PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, ids);
+	return append_task(
+		e, PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, (const pid_t[]){pid, tid, ppid, ptid});
 }
 
 int fr_emit_exit(struct fr_emit *e, pid_t pid, pid_t tid)
 {
-	const pid_t ids[] = {pid, tid, pid, pid};
-
-	return put_task(e, PERF_RECORD_EXIT, 0, ids);
+	return append_task(e, PERF_RECORD_EXIT, 0, (const pid_t[]){pid, tid, pid, pid});
 }
 
 int fr_emit_comm(struct fr_emit *e, pid_t pid, pid_t tid, const char *comm, size_t len)
 {
-	struct fr_record_comm *c;
+	struct fr_record_comm *c = append_record(e, PERF_RECORD_COMM, 0, sizeof(*c), comm, len, pid, tid);
 
-	len = FR_MIN(len, FR_EMIT_NAME_MAX);
-	c = add(e, PERF_RECORD_COMM, 0, sizeof(*c), comm, len, pid, tid);
 	if (!c)
 		return -ENOMEM;
 	c->pid = (uint32_t)pid;
@@ -115,7 +109,7 @@ int fr_emit_namespaces(struct fr_emit *e, pid_t pid, pid_t tid, const void *link
 	struct fr_record_namespaces *ns;
 	size_t bytes = n * sizeof(ns->link[0]);
 
-	ns = add(e, PERF_RECORD_NAMESPACES, 0, sizeof(*ns) + bytes, NULL, 0, pid, tid);
+	ns = append_record(e, PERF_RECORD_NAMESPACES, 0, sizeof(*ns) + bytes, NULL, 0, pid, tid);
 	if (!ns)
 		return -ENOMEM;
 	ns->pid = (uint32_t)pid;
@@ -128,10 +122,9 @@ int fr_emit_namespaces(struct fr_emit *e, pid_t pid, pid_t tid, const void *link
 int fr_emit_ksymbol(struct fr_emit *e, uint64_t addr, uint32_t size, uint16_t type, uint16_t flags,
 	const char *name, size_t len)
 {
-	struct fr_record_ksymbol *k;
+	struct fr_record_ksymbol *k =
+		append_record(e, PERF_RECORD_KSYMBOL, PERF_RECORD_MISC_KERNEL, sizeof(*k), name, len, 0, 0);
 
-	len = FR_MIN(len, FR_EMIT_NAME_MAX);
-	k = add(e, PERF_RECORD_KSYMBOL, PERF_RECORD_MISC_KERNEL, sizeof(*k), name, len, 0, 0);
 	if (!k)
 		return -ENOMEM;
 	k->addr = addr;
@@ -143,10 +136,8 @@ int fr_emit_ksymbol(struct fr_emit *e, uint64_t addr, uint32_t size, uint16_t ty
 
 int fr_emit_cgroup(struct fr_emit *e, uint64_t cgroup_id, const char *path, size_t len)
 {
-	struct fr_record_cgroup *c;
+	struct fr_record_cgroup *c = append_record(e, PERF_RECORD_CGROUP, 0, sizeof(*c), path, len, 0, 0);
 
-	len = FR_MIN(len, FR_EMIT_NAME_MAX);
-	c = add(e, PERF_RECORD_CGROUP, 0, sizeof(*c), path, len, 0, 0);
 	if (!c)
 		return -ENOMEM;
 	c->id = cgroup_id;

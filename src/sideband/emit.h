@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Side-band records, made by hand in our one layout (perfdata/record.h): what the scan and the model write.
+ * Side-band records that flightrec makes itself, in the layout of perfdata/record.h. The scan and the process
+ * model write them.
  *
- * Each function appends one whole record, with the sample id at its end, and returns 0 or -ENOMEM. Strings
- * are given with their length, hold no NUL, and are cut where the record would grow past FR_EMIT_NAME_MAX.
+ * Each function appends one whole record with its sample id and returns 0 or -ENOMEM. A string has a length
+ * and no NUL; it is truncated to FR_EMIT_NAME_MAX bytes.
  */
 
 #include "base/buf.h"
@@ -14,16 +15,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* PATH_MAX without its NUL: the kernel's own records carry no longer name. */
+/* PATH_MAX without its NUL. The kernel's own records have no longer name. */
 #define FR_EMIT_NAME_MAX 4095u
 
 struct fr_emit {
 	struct fr_buf *to;
-	uint64_t time_ns; /* stands in every record */
+	uint64_t time_ns; /* of every record */
 	uint64_t id;	  /* event id of the side-band event */
 };
 
-/* The file behind a map: an inline build-id, or where the file was. The bytes of the union in an MMAP2. */
+/* The file behind a map, as the union in struct fr_record_mmap2: its build-id, or its device and inode. */
 struct fr_backing {
 	bool has_build_id;
 	union {
@@ -49,11 +50,11 @@ struct fr_map_range {
 int fr_emit_kernel_mmap(struct fr_emit *e, const struct fr_map_range *r, const char *name, size_t len);
 int fr_emit_mmap2(struct fr_emit *e, pid_t pid, const struct fr_map_range *r, const struct fr_backing *b,
 	const char *name, size_t len);
-/* FORK with misc FORK_EXEC: the reader does not clone the parent's maps. */
+/* A FORK with misc FORK_EXEC: a reader does not clone the parent's maps. */
 int fr_emit_task(struct fr_emit *e, pid_t pid, pid_t tid, pid_t ppid, pid_t ptid);
 int fr_emit_exit(struct fr_emit *e, pid_t pid, pid_t tid);
 int fr_emit_comm(struct fr_emit *e, pid_t pid, pid_t tid, const char *comm, size_t len);
-/* LINKS as in the record: N pairs of device and inode. */
+/* LINKS are N pairs of device and inode, as in the record. */
 int fr_emit_namespaces(struct fr_emit *e, pid_t pid, pid_t tid, const void *links, size_t n);
 int fr_emit_ksymbol(struct fr_emit *e, uint64_t addr, uint32_t size, uint16_t type, uint16_t flags,
 	const char *name, size_t len);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t size_for(size_t cap)
+static size_t bytes_for(size_t cap)
 {
 	return sizeof(struct fr_maps) + cap * sizeof(struct fr_map);
 }
@@ -24,30 +24,30 @@ struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool)
 		return NULL;
 	for (size_t i = 0; i < m->n; i++)
 		fr_blob_unref(pool, m->v[i].backing);
-	pool->bytes -= size_for(m->cap);
+	pool->bytes -= bytes_for(m->cap);
 	free(m);
 	return NULL;
 }
 
-/* The array for one holder alone, with room for two more: one insert adds at most the map and one remainder.
- */
+/* An array that only the caller uses, with room for two more maps: an insert adds the map and at most one
+   rest. */
 static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *pool)
 {
 	size_t n = old ? old->n : 0;
 	size_t cap = old ? old->cap : 0;
 	bool shared = old && old->refs > 1;
-	size_t old_size = old && !shared ? size_for(cap) : 0;
+	size_t old_size = old && !shared ? bytes_for(cap) : 0;
 	struct fr_maps *m;
 
 	if (old && !shared && cap - n >= 2)
 		return old;
 	cap = FR_MAX(n + n / 4 + 2, (size_t)6);
-	if (pool->bytes + size_for(cap) - old_size > pool->bytes_max)
+	if (pool->bytes + bytes_for(cap) - old_size > pool->bytes_max)
 		return NULL;
-	m = shared ? malloc(size_for(cap)) : realloc(old, size_for(cap));
+	m = shared ? malloc(bytes_for(cap)) : realloc(old, bytes_for(cap));
 	if (!m)
 		return NULL;
-	pool->bytes += size_for(cap) - old_size;
+	pool->bytes += bytes_for(cap) - old_size;
 	if (shared) {
 		memcpy(m->v, old->v, n * sizeof(m->v[0]));
 		for (size_t i = 0; i < n; i++)
@@ -60,8 +60,8 @@ static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *po
 	return m;
 }
 
-/* Index of the first map that ends behind ADDR. */
-static size_t first_behind(const struct fr_maps *m, uint64_t addr)
+/* Index of the first map that ends behind ADDR; m->n: none does. */
+static size_t find_first_behind(const struct fr_maps *m, uint64_t addr)
 {
 	size_t low = 0, high = m->n;
 
@@ -87,7 +87,7 @@ int fr_maps_insert(struct fr_maps **maps, struct fr_blob_pool *pool, const struc
 		return -ENOMEM;
 	}
 	*maps = m;
-	first = last = first_behind(m, map->start);
+	first = last = find_first_behind(m, map->start);
 	if (first < m->n && m->v[first].start < map->start) {
 		put[n_put] = m->v[first];
 		put[n_put].end = map->start;
@@ -120,7 +120,7 @@ int fr_maps_remove(struct fr_maps **maps, struct fr_blob_pool *pool, uint64_t st
 	if (!m)
 		return -ENOMEM;
 	*maps = m;
-	first = last = first_behind(m, start);
+	first = last = find_first_behind(m, start);
 	for (; last < m->n && m->v[last].start < end; last++)
 		fr_blob_unref(pool, m->v[last].backing);
 	memmove(&m->v[first], &m->v[last], (m->n - last) * sizeof(m->v[0]));

@@ -1,72 +1,112 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What each side-band record does to the model.
+ * The effect of each side-band record on the processes of the model.
  *
- *   FORK  another pid   a new process in place of one of that pid; it starts with its parent's maps, name and
- *                       namespaces, unless the record is a scan's (misc FORK_EXEC), which says all by itself
- *   FORK  same pid      a new thread
- *   COMM  misc EXEC     the process starts afresh: no maps, no threads but the leader
- *   EXIT  of a thread   the thread goes
- *   EXIT  of a leader   the process goes with its last thread: a leader may exit first, and then the others
- *                       still run in its maps
- *   anything else of a pid that is not known makes that process known: its FORK was lost, or is older than
- *                       we are
+ *   FORK  another pid   A new process replaces any old one with that pid. It starts with its parent's maps,
+ *                       name and namespaces, unless a scan made the record (misc FORK_EXEC).
+ *   FORK  same pid      A new thread.
+ *   COMM  misc EXEC     The process loses its maps and all threads but the leader.
+ *   EXIT  of a thread   The thread goes.
+ *   EXIT  of a leader   The process goes with its last thread. A leader may exit before other threads, which
+ *                       still run in its maps.
+ *
+ * Any other record of an unknown pid adds that process: its FORK was lost, or is older than the recording.
  */
 #include "sideband/model_internal.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <utlist.h>
 
-/* Length of the string that ends a record in front of the sample id; -1: the record has not even its fixed
- * part. */
-static ssize_t name_length(const struct perf_event_header *h, size_t fixed)
-{
-	if (h->size < fixed + sizeof(struct fr_sample_id))
-		return -1;
-	return (ssize_t)strnlen((const char *)h + fixed, h->size - fixed - sizeof(struct fr_sample_id));
-}
-
-/* Tasks with pid 0 (idle, or of another pid namespace) and -1 (already reaped) are nobody in particular. */
+/* pid 0 is the idle task or a task of another pid namespace, -1 a task that was reaped. */
 static bool is_task(uint32_t pid)
 {
 	return (int32_t)pid > 0;
 }
 
-static struct model_process *process_findnew(struct fr_model *m, uint32_t pid, uint64_t time_ns)
+static struct model_process *find_process(const struct fr_model *m, uint32_t pid)
 {
-	struct model_process *p = model_process_find(m, (pid_t)pid);
+	return FR_HASH_FIND(m->processes, pid, (pid_t)pid);
+}
+
+static struct model_thread *find_thread(const struct fr_model *m, uint32_t tid)
+{
+	return FR_HASH_FIND(m->threads, tid, (pid_t)tid);
+}
+
+/* NULL: no memory. */
+static struct model_process *find_or_add_process(struct fr_model *m, uint32_t pid, uint64_t time_ns)
+{
+	struct model_process *p = find_process(m, pid);
 
 	if (!p)
-		p = model_process_add(m, (pid_t)pid);
+		p = MODEL_NEW(m, m->processes, pid, (pid_t)pid);
 	if (p && p->seen_ns < time_ns)
 		p->seen_ns = time_ns;
 	return p;
 }
 
-static void reap(struct fr_model *m, struct model_process *p)
+static void remove_thread(struct fr_model *m, struct model_thread *t)
+{
+	DL_DELETE(t->process->threads, t);
+	fr_blob_unref(m->pool, t->comm);
+	MODEL_DELETE(m, m->threads, t);
+}
+
+static void remove_process(struct fr_model *m, struct model_process *p)
+{
+	while (p->threads)
+		remove_thread(m, p->threads);
+	fr_maps_unref(p->maps, m->pool);
+	fr_blob_unref(m->pool, p->comm);
+	fr_blob_unref(m->pool, p->namespaces);
+	MODEL_DELETE(m, m->processes, p);
+}
+
+static void remove_process_if_dead(struct fr_model *m, struct model_process *p)
 {
 	if (p->leader_dead && !p->threads)
-		model_process_remove(m, p);
+		remove_process(m, p);
 }
 
-static void thread_gone(struct fr_model *m, struct model_thread *t)
+/* A new thread of P. An old thread with that tid goes. NULL: no memory. */
+static struct model_thread *add_thread(struct fr_model *m, struct model_process *p, uint32_t tid)
 {
-	struct model_process *p = t->process;
+	struct model_thread *t = find_thread(m, tid);
 
-	model_thread_remove(m, t);
-	reap(m, p);
+	if (t) {
+		struct model_process *old = t->process;
+
+		remove_thread(m, t);
+		if (old != p)
+			remove_process_if_dead(m, old);
+	}
+	t = MODEL_NEW(m, m->threads, tid, (pid_t)tid);
+	if (t) {
+		t->process = p;
+		DL_APPEND(p->threads, t);
+	}
+	return t;
 }
 
-static const struct fr_blob *comm_of(const struct fr_model *m, pid_t pid, pid_t tid)
+/* A reference to the name of the task. */
+static struct fr_blob *ref_comm(const struct fr_model *m, uint32_t pid, uint32_t tid)
 {
-	struct model_thread *t = tid == pid ? NULL : model_thread_find(m, tid);
+	struct model_thread *t = tid == pid ? NULL : find_thread(m, tid);
 	struct model_process *p;
 
 	if (t && t->comm)
-		return t->comm;
-	p = model_process_find(m, pid);
-	return p ? p->comm : NULL;
+		return fr_blob_ref(t->comm);
+	p = find_process(m, pid);
+	return p ? fr_blob_ref(p->comm) : NULL;
+}
+
+static void replace_blob(struct fr_model *m, struct fr_blob **slot, struct fr_blob *blob)
+{
+	fr_blob_unref(m->pool, *slot);
+	*slot = blob;
 }
 
 static int fork_thread(struct fr_model *m, const struct fr_record_task *r, uint64_t time_ns)
@@ -75,46 +115,49 @@ static int fork_thread(struct fr_model *m, const struct fr_record_task *r, uint6
 	struct model_thread *t;
 
 	if (r->tid == r->pid)
-		return process_findnew(m, r->pid, time_ns) ? 0 : -ENOMEM;
-	stale = model_process_find(m, (pid_t)r->tid);
+		return find_or_add_process(m, r->pid, time_ns) ? 0 : -ENOMEM;
+	stale = find_process(m, r->tid);
 	if (stale)
-		model_process_remove(m, stale);
-	p = process_findnew(m, r->pid, time_ns);
-	if (!p)
-		return -ENOMEM;
-	t = model_thread_add(m, p, (pid_t)r->tid);
+		remove_process(m, stale);
+	p = find_or_add_process(m, r->pid, time_ns);
+	t = p ? add_thread(m, p, r->tid) : NULL;
 	if (!t)
 		return -ENOMEM;
-	t->comm = fr_blob_ref((struct fr_blob *)comm_of(m, (pid_t)r->ppid, (pid_t)r->ptid));
+	t->comm = ref_comm(m, r->ppid, r->ptid);
 	return 0;
 }
 
 static int fork_process(struct fr_model *m, const struct fr_record_task *r, uint64_t time_ns)
 {
-	bool clone = !(r->header.misc & PERF_RECORD_MISC_FORK_EXEC);
-	struct model_process *p = model_process_find(m, (pid_t)r->pid);
-	struct model_thread *stale = model_thread_find(m, (pid_t)r->pid);
+	struct model_process *p = find_process(m, r->pid);
+	struct model_thread *stale = find_thread(m, r->pid);
 	const struct model_process *parent;
 
 	if (p)
-		model_process_remove(m, p);
-	if (stale)
-		thread_gone(m, stale);
-	p = process_findnew(m, r->pid, time_ns);
+		remove_process(m, p);
+	if (stale) {
+		p = stale->process;
+		remove_thread(m, stale);
+		remove_process_if_dead(m, p);
+	}
+	p = find_or_add_process(m, r->pid, time_ns);
 	if (!p)
 		return -ENOMEM;
 	p->ppid = (pid_t)r->ppid;
-	parent = model_process_find(m, p->ppid);
-	if (!clone || !parent)
+	parent = find_process(m, r->ppid);
+	if (!parent || r->header.misc & PERF_RECORD_MISC_FORK_EXEC)
 		return 0;
 	p->maps = fr_maps_ref(parent->maps);
 	p->namespaces = fr_blob_ref(parent->namespaces);
-	p->comm = fr_blob_ref((struct fr_blob *)comm_of(m, p->ppid, (pid_t)r->ptid));
+	p->comm = ref_comm(m, r->ppid, r->ptid);
 	return 0;
 }
 
-static int apply_fork(struct fr_model *m, const struct fr_record_task *r, uint64_t time_ns)
+static int apply_fork(
+	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns)
 {
+	const struct fr_record_task *r = (const void *)h;
+
 	if (!is_task(r->pid) || !is_task(r->tid))
 		return 0;
 	if (r->pid == r->ppid || r->tid != r->pid)
@@ -122,198 +165,131 @@ static int apply_fork(struct fr_model *m, const struct fr_record_task *r, uint64
 	return fork_process(m, r, time_ns);
 }
 
-static void apply_exit(struct fr_model *m, const struct fr_record_task *r)
+static int apply_exit(
+	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns)
 {
-	struct model_process *p = model_process_find(m, (pid_t)r->pid);
-	struct model_thread *t;
+	const struct fr_record_task *r = (const void *)h;
+	struct model_process *p = find_process(m, r->pid);
+	struct model_thread *t = r->tid == r->pid ? NULL : find_thread(m, r->tid);
 
 	if (!p)
-		return;
-	t = r->tid == r->pid ? NULL : model_thread_find(m, (pid_t)r->tid);
+		return 0;
 	if (r->tid == r->pid)
 		p->leader_dead = true;
 	else if (t && t->process == p)
-		model_thread_remove(m, t);
-	reap(m, p);
-}
-
-static int apply_comm(struct fr_model *m, const struct fr_record_comm *r, size_t len, uint64_t time_ns)
-{
-	struct model_process *p;
-	struct model_thread *t = NULL;
-	struct fr_blob *comm, **slot;
-
-	if (!is_task(r->pid) || !is_task(r->tid))
-		return 0;
-	p = process_findnew(m, r->pid, time_ns);
-	if (!p)
-		return -ENOMEM;
-	if (r->header.misc & PERF_RECORD_MISC_COMM_EXEC) {
-		while (p->threads)
-			model_thread_remove(m, p->threads);
-		p->maps = fr_maps_unref(p->maps, m->pool);
-		p->leader_dead = false;
-	} else if (r->tid != r->pid) {
-		t = model_thread_find(m, (pid_t)r->tid);
-		if (!t || t->process != p)
-			t = model_thread_add(m, p, (pid_t)r->tid);
-		if (!t)
-			return -ENOMEM;
-	}
-	comm = fr_blob_get(m->pool, r->comm, len);
-	if (!comm)
-		return -ENOMEM;
-	slot = t ? &t->comm : &p->comm;
-	fr_blob_unref(m->pool, *slot);
-	*slot = comm;
+		remove_thread(m, t);
+	remove_process_if_dead(m, p);
 	return 0;
 }
 
-static int apply_namespaces(struct fr_model *m, const struct fr_record_namespaces *r, uint64_t time_ns)
+static int apply_comm(
+	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns)
 {
-	size_t room = (r->header.size - sizeof(*r) - sizeof(struct fr_sample_id)) / sizeof(r->link[0]);
+	const struct fr_record_comm *r = (const void *)h;
+	struct model_thread *t = NULL;
+	struct model_process *p;
+	struct fr_blob *comm;
+
+	if (!is_task(r->pid) || !is_task(r->tid))
+		return 0;
+	p = find_or_add_process(m, r->pid, time_ns);
+	if (!p)
+		return -ENOMEM;
+	if (h->misc & PERF_RECORD_MISC_COMM_EXEC) {
+		while (p->threads)
+			remove_thread(m, p->threads);
+		p->maps = fr_maps_unref(p->maps, m->pool);
+		p->leader_dead = false;
+	} else if (r->tid != r->pid) {
+		t = find_thread(m, r->tid);
+		if (!t || t->process != p)
+			t = add_thread(m, p, r->tid);
+		if (!t)
+			return -ENOMEM;
+	}
+	comm = fr_blob_get(m->pool, r->comm, name_len);
+	if (!comm)
+		return -ENOMEM;
+	replace_blob(m, t ? &t->comm : &p->comm, comm);
+	return 0;
+}
+
+static int apply_namespaces(
+	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns)
+{
+	const struct fr_record_namespaces *r = (const void *)h;
+	size_t room = (h->size - sizeof(*r) - sizeof(struct fr_sample_id)) / sizeof(r->link[0]);
 	struct model_process *p;
 	struct fr_blob *links;
 
-	/* Threads may differ from their leader (setns); no reader asks for that. */
+	/* A thread may have other namespaces than its leader (setns), but no reader uses them. */
 	if (!is_task(r->pid) || r->tid != r->pid || r->nr_namespaces > room ||
 		r->nr_namespaces > MODEL_NAMESPACES_MAX)
 		return 0;
-	p = process_findnew(m, r->pid, time_ns);
+	p = find_or_add_process(m, r->pid, time_ns);
 	if (!p)
 		return -ENOMEM;
 	links = fr_blob_get(m->pool, r->link, r->nr_namespaces * sizeof(r->link[0]));
 	if (!links)
 		return -ENOMEM;
-	fr_blob_unref(m->pool, p->namespaces);
-	p->namespaces = links;
+	replace_blob(m, &p->namespaces, links);
 	return 0;
 }
 
-struct mmap_event {
-	uint32_t pid;
-	uint16_t misc;
-	struct fr_map_range range;
-	struct fr_backing backing;
-	const char *name;
-	size_t name_len;
-};
-
-static int apply_user_map(struct fr_model *m, const struct mmap_event *e, uint64_t time_ns)
+static int apply_mmap2(
+	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns)
 {
+	const struct fr_record_mmap2 *r = (const void *)h;
+	const uint16_t mode = h->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 	uint8_t key[MODEL_BACKING_FIXED + FR_EMIT_NAME_MAX];
-	size_t name_len = e->name_len < FR_EMIT_NAME_MAX ? e->name_len : FR_EMIT_NAME_MAX;
-	struct fr_map map = {.start = e->range.addr,
-		.end = e->range.addr + e->range.len,
-		.pgoff = e->range.pgoff,
-		.prot = e->range.prot,
-		.flags = e->range.flags};
+	struct fr_map map = {.start = r->addr,
+		.end = r->addr + r->len,
+		.pgoff = r->pgoff,
+		.prot = r->prot,
+		.flags = r->flags};
 	struct model_process *p;
 
-	if (!is_task(e->pid) || map.end <= map.start)
+	if (mode != PERF_RECORD_MISC_USER && mode != PERF_RECORD_MISC_CPUMODE_UNKNOWN)
+		return 0; /* a guest's */
+	if (!is_task(r->pid) || map.end <= map.start)
 		return 0;
-	p = process_findnew(m, e->pid, time_ns);
+	p = find_or_add_process(m, r->pid, time_ns);
 	if (!p)
 		return -ENOMEM;
-	memcpy(key, e->backing.raw, sizeof(e->backing.raw));
-	key[offsetof(struct model_backing, has_build_id)] = e->backing.has_build_id;
-	memcpy(key + MODEL_BACKING_FIXED, e->name, name_len);
+	name_len = FR_MIN(name_len, FR_EMIT_NAME_MAX);
+	memcpy(key, &r->maj, offsetof(struct model_backing, has_build_id));
+	key[offsetof(struct model_backing, has_build_id)] = !!(h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID);
+	memcpy(key + MODEL_BACKING_FIXED, r->filename, name_len);
 	map.backing = fr_blob_get(m->pool, key, MODEL_BACKING_FIXED + name_len);
 	if (!map.backing)
 		return -ENOMEM;
 	return fr_maps_insert(&p->maps, m->pool, &map);
 }
 
-static int apply_mmap(struct fr_model *m, const struct mmap_event *e, uint64_t time_ns)
-{
-	switch (e->misc & PERF_RECORD_MISC_CPUMODE_MASK) {
-	case PERF_RECORD_MISC_KERNEL:
-		return model_apply_kernel_map(m, &e->range, e->name, e->name_len);
-	case PERF_RECORD_MISC_USER:
-	case PERF_RECORD_MISC_CPUMODE_UNKNOWN:
-		return apply_user_map(m, e, time_ns);
-	default: /* a guest's */
-		return 0;
-	}
-}
-
-static int apply_mmap1(struct fr_model *m, const struct fr_record_mmap *r, size_t len, uint64_t time_ns)
-{
-	struct mmap_event e = {.pid = r->pid,
-		.misc = r->header.misc,
-		.range = {.addr = r->addr, .len = r->len, .pgoff = r->pgoff, .flags = MAP_PRIVATE},
-		.name = r->filename,
-		.name_len = len};
-
-	e.range.prot = r->header.misc & PERF_RECORD_MISC_MMAP_DATA ? PROT_READ : PROT_READ | PROT_EXEC;
-	return apply_mmap(m, &e, time_ns);
-}
-
-static int apply_mmap2(struct fr_model *m, const struct fr_record_mmap2 *r, size_t len, uint64_t time_ns)
-{
-	struct mmap_event e = {.pid = r->pid,
-		.misc = r->header.misc,
-		.range = {r->addr, r->len, r->pgoff, r->prot, r->flags},
-		.name = r->filename,
-		.name_len = len};
-
-	e.backing.has_build_id = r->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
-	memcpy(e.backing.raw, &r->maj, sizeof(e.backing.raw));
-	return apply_mmap(m, &e, time_ns);
-}
-
-/* Fixed part of the types that we take in, 0 for others. */
-static size_t fixed_size(uint32_t type)
-{
-	switch (type) {
-	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT:
-		return sizeof(struct fr_record_task);
-	case PERF_RECORD_COMM:
-		return sizeof(struct fr_record_comm);
-	case PERF_RECORD_MMAP:
-		return sizeof(struct fr_record_mmap);
-	case PERF_RECORD_MMAP2:
-		return sizeof(struct fr_record_mmap2);
-	case PERF_RECORD_NAMESPACES:
-		return sizeof(struct fr_record_namespaces);
-	case PERF_RECORD_KSYMBOL:
-		return sizeof(struct fr_record_ksymbol);
-	case PERF_RECORD_CGROUP:
-		return sizeof(struct fr_record_cgroup);
-	default:
-		return 0;
-	}
-}
+static const struct {
+	size_t fixed; /* bytes before the name; 0: the model ignores the type */
+	int (*apply)(
+		struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
+} types[] = {
+	[PERF_RECORD_FORK] = {sizeof(struct fr_record_task), apply_fork},
+	[PERF_RECORD_EXIT] = {sizeof(struct fr_record_task), apply_exit},
+	[PERF_RECORD_COMM] = {sizeof(struct fr_record_comm), apply_comm},
+	[PERF_RECORD_MMAP] = {sizeof(struct fr_record_mmap), model_apply_kernel_mmap},
+	[PERF_RECORD_MMAP2] = {sizeof(struct fr_record_mmap2), apply_mmap2},
+	[PERF_RECORD_NAMESPACES] = {sizeof(struct fr_record_namespaces), apply_namespaces},
+	[PERF_RECORD_KSYMBOL] = {sizeof(struct fr_record_ksymbol), model_apply_ksymbol},
+	[PERF_RECORD_CGROUP] = {sizeof(struct fr_record_cgroup), model_apply_cgroup},
+};
 
 int fr_model_apply(struct fr_model *m, const struct perf_event_header *h)
 {
-	size_t fixed = fixed_size(h->type);
-	ssize_t len = fixed ? name_length(h, fixed) : -1;
-	uint64_t t;
+	const size_t trailer = sizeof(struct fr_sample_id);
+	size_t fixed = h->type < FR_ARRAY_SIZE(types) ? types[h->type].fixed : 0;
 
-	if (len < 0)
+	if (!fixed || h->size < fixed + trailer)
 		return 0;
-	t = fr_record_time(h);
-	switch (h->type) {
-	case PERF_RECORD_FORK:
-		return apply_fork(m, (const void *)h, t);
-	case PERF_RECORD_EXIT:
-		apply_exit(m, (const void *)h);
-		return 0;
-	case PERF_RECORD_COMM:
-		return apply_comm(m, (const void *)h, (size_t)len, t);
-	case PERF_RECORD_MMAP:
-		return apply_mmap1(m, (const void *)h, (size_t)len, t);
-	case PERF_RECORD_MMAP2:
-		return apply_mmap2(m, (const void *)h, (size_t)len, t);
-	case PERF_RECORD_NAMESPACES:
-		return apply_namespaces(m, (const void *)h, t);
-	case PERF_RECORD_KSYMBOL:
-		return model_apply_ksymbol(m, (const void *)h, (size_t)len, t);
-	default:
-		return model_apply_cgroup(m, (const void *)h, (size_t)len);
-	}
+	return types[h->type].apply(
+		m, h, strnlen((const char *)h + fixed, h->size - fixed - trailer), fr_record_time(h));
 }
 
 int fr_model_new(struct fr_blob_pool *pool, struct fr_model **ret)
@@ -330,13 +306,11 @@ int fr_model_new(struct fr_blob_pool *pool, struct fr_model **ret)
 
 struct fr_model *fr_model_free(struct fr_model *m)
 {
-	struct model_process *p, *next;
-
 	if (!m)
 		return NULL;
-	HASH_ITER (hh, m->processes, p, next)
-		model_process_remove(m, p);
-	model_kernel_clear(m);
+	while (m->processes)
+		remove_process(m, m->processes);
+	model_clear_kernel(m);
 	free(m);
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to model*.c: what the model holds. */
+/* Private to model*.c: the tables of the model. */
 
 #include "sideband/emit.h"
 #include "sideband/maps.h"
@@ -12,7 +12,7 @@
 #define MODEL_CGROUPS_MAX 16384u
 #define MODEL_NAMESPACES_MAX 16u
 
-struct model_thread { /* all threads but the leaders */
+struct model_thread { /* any thread but a leader */
 	UT_hash_handle hh;
 	struct model_thread *prev, *next; /* in its process */
 	struct model_process *process;
@@ -23,11 +23,11 @@ struct model_thread { /* all threads but the leaders */
 struct model_process {
 	UT_hash_handle hh;
 	pid_t pid, ppid;
-	bool leader_dead; /* kept for the threads that live on */
+	bool leader_dead; /* other threads still run */
 	struct fr_blob *comm, *namespaces;
 	struct fr_maps *maps;
 	struct model_thread *threads;
-	uint64_t seen_ns; /* newest record that spoke of it */
+	uint64_t seen_ns; /* time of the newest record that described it */
 };
 
 struct model_ksymbol {
@@ -46,16 +46,16 @@ struct model_cgroup {
 };
 
 struct fr_model {
-	struct fr_blob_pool *pool; /* that may be another model's, too */
+	struct fr_blob_pool *pool; /* own, or shared with another model */
 	struct fr_blob_pool own;
 	struct model_process *processes;
 	struct model_thread *threads;
-	struct fr_maps *kernel; /* the kernel's text and modules; their backing is the name alone */
+	struct fr_maps *kernel; /* the kernel's text and modules; a backing is only the name */
 	struct model_ksymbol *ksymbols;
-	struct model_cgroup *cgroups; /* least recently heard of first */
+	struct model_cgroup *cgroups; /* the least recently reported first */
 };
 
-/* What a map's blob holds. */
+/* The bytes of the blob behind a map. */
 struct model_backing {
 	uint8_t raw[24];
 	uint8_t has_build_id;
@@ -63,19 +63,29 @@ struct model_backing {
 };
 #define MODEL_BACKING_FIXED offsetof(struct model_backing, name)
 
-struct model_process *model_process_find(const struct fr_model *m, pid_t pid);
-/* NULL: no memory. */
-struct model_process *model_process_add(struct fr_model *m, pid_t pid);
-void model_process_remove(struct fr_model *m, struct model_process *p);
-struct model_thread *model_thread_find(const struct fr_model *m, pid_t tid);
-/* An existing thread of that tid is taken out first. */
-struct model_thread *model_thread_add(struct fr_model *m, struct model_process *p, pid_t tid);
-void model_thread_remove(struct fr_model *m, struct model_thread *t);
+/* FR_HASH_NEW() within the bound of the pool, which counts the bytes. NULL: no memory. */
+#define MODEL_NEW(m, table, key, value)                                                                      \
+	({                                                                                                   \
+		__typeof__((table) + 0) _counted = NULL;                                                     \
+		if ((m)->pool->bytes <= (m)->pool->bytes_max)                                                \
+			_counted = FR_HASH_NEW(table, key, value);                                           \
+		(m)->pool->bytes += _counted ? sizeof(*_counted) : 0;                                        \
+		_counted;                                                                                    \
+	})
+#define MODEL_DELETE(m, table, element)                                                                      \
+	do {                                                                                                 \
+		HASH_DEL(table, element);                                                                    \
+		(m)->pool->bytes -= sizeof(*(element));                                                      \
+		free(element);                                                                               \
+	} while (0)
 
-/* The kernel's side, in model_kernel.c. Each 0 or -ENOMEM; LEN is a name's without NUL. */
-int model_apply_kernel_map(struct fr_model *m, const struct fr_map_range *r, const char *name, size_t len);
-int model_apply_ksymbol(struct fr_model *m, const struct fr_record_ksymbol *k, size_t len, uint64_t time_ns);
-int model_apply_cgroup(struct fr_model *m, const struct fr_record_cgroup *c, size_t len);
-/* Unregistering KSYMBOLs; see fr_model_write_gone(). */
+/* model_kernel.c. Each applies a record of its type, whose name has NAME_LEN bytes. 0 or -ENOMEM. */
+int model_apply_kernel_mmap(
+	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
+int model_apply_ksymbol(
+	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
+int model_apply_cgroup(
+	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
+/* KSYMBOLs that unregister; see fr_model_write_gone(). */
 int model_write_gone_ksymbols(struct fr_emit *e, const struct fr_model *m, uint64_t scan_ns);
-void model_kernel_clear(struct fr_model *m);
+void model_clear_kernel(struct fr_model *m);

@@ -43,7 +43,7 @@ static int write_process(struct fr_emit *e, const struct model_process *p)
 
 enum part { KERNEL, KSYMBOLS, CGROUPS, PROCESSES, DONE };
 
-/* All of them: they are few. */
+/* All at once: a machine has few modules. */
 static int write_kernel(struct fr_emit *e, const struct fr_model *m)
 {
 	int r = 0;
@@ -57,7 +57,7 @@ static int write_kernel(struct fr_emit *e, const struct fr_model *m)
 	return r;
 }
 
-static const void *first_of(const struct fr_model *m, int part)
+static const void *first_element(const struct fr_model *m, int part)
 {
 	switch (part) {
 	case KSYMBOLS:
@@ -71,8 +71,8 @@ static const void *first_of(const struct fr_model *m, int part)
 	}
 }
 
-/* The element AT of PART; *RET_NEXT is the one behind it. */
-static int write_one(struct fr_emit *e, int part, const void *at, const void **ret_next)
+/* Writes the element AT of PART. RET_NEXT: the next element. */
+static int write_element(struct fr_emit *e, int part, const void *at, const void **ret_next)
 {
 	const struct model_ksymbol *k = at;
 	const struct model_cgroup *c = at;
@@ -101,12 +101,12 @@ int fr_model_write_some(const struct fr_model *m, struct fr_model_cursor *c, uin
 
 	while (c->part != DONE && ret->len - before < less_than && r == 0) {
 		if (c->part != KERNEL && c->at) {
-			r = write_one(&e, c->part, c->at, &c->at);
+			r = write_element(&e, c->part, c->at, &c->at);
 			continue;
 		}
 		if (c->part == KERNEL)
 			r = write_kernel(&e, m);
-		c->at = first_of(m, ++c->part);
+		c->at = first_element(m, ++c->part);
 	}
 	return r < 0 ? r : c->part != DONE;
 }

@@ -11,14 +11,14 @@
 struct fr_queue {
 	size_t size;
 	uint8_t *data;
-	/* Each side writes a cache line of its own. */
+	/* Each side writes its own cache line. */
 	_Alignas(LINE) _Atomic uint64_t tail;
 	_Alignas(LINE) _Atomic uint64_t head;
-	uint64_t read; /* the consumer's alone */
+	uint64_t read; /* only the consumer uses it */
 };
 
-/* A message: its length, its bytes, padding to 8. */
-static size_t framed(size_t len)
+/* A message is its length, its bytes, and padding to 8. */
+static size_t message_size(size_t len)
 {
 	return sizeof(uint64_t) + FR_ALIGN_UP(len, 8);
 }
@@ -61,7 +61,7 @@ static void copy_in(struct fr_queue *q, uint64_t at, const void *data, size_t le
 	size_t offset = at & (q->size - 1);
 	size_t first = FR_MIN(len, q->size - offset);
 
-	if (!len) /* and DATA may be NULL, which memcpy() must not have */
+	if (!len) /* DATA may be NULL, which memcpy() does not allow */
 		return;
 	memcpy(q->data + offset, data, first);
 	memcpy(q->data, (const uint8_t *)data + first, len - first);
@@ -76,29 +76,22 @@ static void copy_out(const struct fr_queue *q, uint64_t at, void *data, size_t l
 	memcpy((uint8_t *)data + first, q->data, len - first);
 }
 
-int fr_queue_push(struct fr_queue *q, const void *data, size_t len)
-{
-	return fr_queue_push_parts(q, NULL, 0, data, len);
-}
-
-int fr_queue_push_parts(
-	struct fr_queue *q, const void *head_part, size_t head_len, const void *data, size_t len)
+int fr_queue_push(struct fr_queue *q, const void *head_part, size_t head_len, const void *data, size_t len)
 {
 	uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
-	/* Pairs with the release in fr_queue_done(): the room was read before it is written again. */
+	/* Pairs with the store in fr_queue_done(): the consumer has read the room before it is written. */
 	uint64_t head = atomic_load_explicit(&q->head, memory_order_acquire);
 	uint64_t len64 = head_len + len;
 
-	if (len64 >= q->size || framed(len64) > q->size - (tail - head))
+	if (len64 >= q->size || message_size(len64) > q->size - (tail - head))
 		return 1;
 	copy_in(q, tail, &len64, sizeof(len64));
-	if (head_len)
-		copy_in(q, tail + sizeof(len64), head_part, head_len);
+	copy_in(q, tail + sizeof(len64), head_part, head_len);
 	copy_in(q, tail + sizeof(len64) + head_len, data, len);
-	/* Pairs with the acquire in fr_queue_read(); sequentially consistent because the producer then looks
-	   whether the consumer sleeps, and the consumer, before it sleeps, looks for messages: one of the two
-	   has to see the other. */
-	atomic_store(&q->tail, tail + framed(len64));
+	/* Pairs with the load in fr_queue_read(). Sequentially consistent: the producer then checks whether
+	   the consumer sleeps, the consumer checks for messages before it sleeps, and one must see the other.
+	 */
+	atomic_store(&q->tail, tail + message_size(len64));
 	return 0;
 }
 
@@ -133,7 +126,7 @@ int fr_queue_read(struct fr_queue *q, struct fr_buf *to)
 		return 0;
 	copy_out(q, q->read + sizeof(len), to->data + to->len, len);
 	to->len += len;
-	q->read += framed(len);
+	q->read += message_size(len);
 	return 1;
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * A bounded queue of byte strings between one producer and one consumer, without locks or system calls.
+ * A bounded queue of messages between one producer and one consumer, without locks and system calls.
  *
- *     head ≤ read ≤ tail, counted in bytes since the start, never wrapped
- *     │ done │ read, not yet done │ waiting │ free │
+ *     head ≤ read ≤ tail: bytes since the start, never wrapped
+ *     │ done │ read, not done yet │ waiting │ free │
  *
- * The producer publishes TAIL, the consumer publishes HEAD when it has done with what it read: so HEAD also
- * tells how far the consumer's work has come.
+ * The producer advances TAIL. The consumer advances HEAD when it has processed what it read, so HEAD also
+ * shows the progress of the consumer.
  */
 
 #include "base/buf.h"
@@ -22,21 +22,19 @@ struct fr_queue;
 /* BYTES is rounded up to a power of two, at least 4 KiB. 0 or -ENOMEM. */
 int fr_queue_new(size_t bytes, struct fr_queue **ret);
 struct fr_queue *fr_queue_free(struct fr_queue *q);
-size_t fr_queue_size(const struct fr_queue *q); /* no message is as long as this */
+/* Every message is shorter than this. */
+size_t fr_queue_size(const struct fr_queue *q);
 
-/* Producer. 0; 1: no room, nothing was put in. */
-int fr_queue_push(struct fr_queue *q, const void *data, size_t len);
-/* The same for a message of two parts. */
-int fr_queue_push_parts(struct fr_queue *q, const void *head, size_t head_len, const void *data, size_t len);
-/* Producer or any other: what was pushed so far, and what is done. */
-uint64_t fr_queue_tail(const struct fr_queue *q);
-uint64_t fr_queue_head(const struct fr_queue *q);
-/* Any thread; true for the producer only where the consumer has work. */
+/* Producer: add a message, which is HEAD (NULL if HEAD_LEN is 0) and then DATA. 0; 1: there is no room. */
+int fr_queue_push(struct fr_queue *q, const void *head, size_t head_len, const void *data, size_t len);
+
+/* Any thread. */
+uint64_t fr_queue_tail(const struct fr_queue *q); /* bytes pushed */
+uint64_t fr_queue_head(const struct fr_queue *q); /* bytes processed */
 bool fr_queue_is_empty(const struct fr_queue *q);
 bool fr_queue_is_half_full(const struct fr_queue *q);
 
-/* Consumer: append the next message to TO, where its capacity has room (it is not grown). 1; 0: there is
-   none, or it does not fit. */
+/* Consumer: append the next message to TO within its capacity. 1; 0: no message, or it does not fit. */
 int fr_queue_read(struct fr_queue *q, struct fr_buf *to);
-/* Consumer: all that was read is done with; its room is free. */
+/* Consumer: all that was read is processed, and its room is free. */
 void fr_queue_done(struct fr_queue *q);

@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * Side-band in the order of its time.
+ * Puts side-band into the order of its time.
  *
- * A ring per CPU is drained after the other, so a child's exec, from one CPU, may come before the fork that
- * made it, from another. Whoever drains knows a low watermark: nothing that comes later is older. What is
- * older than the low watermark is complete, and is handed out in order; the rest is held back. Not
- * thread-safe.
+ * The recorder drains one CPU's ring after the other. So a child's exec from one CPU may come before its fork
+ * from another. The recorder knows a low watermark: no later record is older. Records older than the low
+ * watermark are complete and are released in order; the others are pending. Not thread-safe.
  */
 
 #include "base/buf.h"
@@ -16,29 +15,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct fr_reorder_entry {
-	uint64_t time;
-	size_t at; /* in held: also the order of arrival */
-};
-
 struct fr_reorder {
-	struct fr_buf held; /* whole records, as they came */
-	size_t dead;	    /* bytes of it that have been handed out */
-	struct fr_buf spare;
-	struct fr_reorder_entry *index;
-	size_t n, cap;
-	bool sorted; /* so far, as they came */
+	struct fr_buf pending; /* whole records in the order of their arrival */
+	size_t released_bytes; /* of PENDING, that were released */
+	struct fr_buf spare;   /* for compaction */
+	struct fr_buf index;   /* struct entry, private to reorder.c */
+	bool is_sorted;
 };
 
 typedef int (*fr_reorder_apply)(void *ctx, const struct perf_event_header *record);
 
-/* Take in records in our layout; what is not whole at their end is left out. 0 or -ENOMEM. */
+/* Add records in our layout. An incomplete record at the end is ignored. 0 or -ENOMEM. */
 int fr_reorder_add(struct fr_reorder *r, const void *records, size_t len);
 
-/* Hand out what is older than LOW_WATERMARK_NS, oldest first, equal times as they came. 0 or a negative errno
-   of APPLY's, and then all the same has been handed out. */
+/* Release the records that are older than LOW_WATERMARK_NS: call APPLY for each, the oldest first, and those
+   of equal time in the order of their arrival. All are released even if APPLY fails. 0 or the first negative
+   errno of APPLY. */
 int fr_reorder_release(struct fr_reorder *r, uint64_t low_watermark_ns, fr_reorder_apply apply, void *ctx);
 
-/* Append what is held back, in order. 0 or -ENOMEM. */
+/* Append the pending records to RET, in order. 0 or -ENOMEM. */
 int fr_reorder_write(struct fr_reorder *r, struct fr_buf *ret);
 void fr_reorder_deinit(struct fr_reorder *r);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sideband/procmaps.h"
 #include "sideband/scan_internal.h"
 #include "base/capability.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "base/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <mntent.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-#define PROC_MODULES "/proc/modules"
+#define CGROUPS_MAX 16384
 
 int scan_put(struct scan *s, int r)
 {
@@ -23,6 +23,30 @@ int scan_put(struct scan *s, int r)
 		r = s->put(s->ctx, (const struct perf_event_header *)s->record.data);
 	s->record.len = 0;
 	return r < 0 ? r : 0;
+}
+
+/* The inode number of a cgroup is its id. */
+int scan_cgroups(struct scan *s, const char *root)
+{
+	char *roots[] = {(char *)root, NULL};
+	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT | FTS_XDEV, NULL);
+	const FTSENT *e;
+	unsigned n = 0;
+	int r = 0;
+
+	if (!tree)
+		return -errno;
+	while (r == 0 && n < CGROUPS_MAX && (e = fts_read(tree))) {
+		const char *path = e->fts_path + strlen(root);
+
+		if (e->fts_info != FTS_D)
+			continue;
+		path = path[0] ? path : "/";
+		r = scan_put(s, fr_emit_cgroup(&s->emit, e->fts_ino, path, strlen(path)));
+		n++;
+	}
+	fts_close(tree);
+	return r;
 }
 
 static int scan_cgroup_mount(struct scan *s)
@@ -37,35 +61,7 @@ static int scan_cgroup_mount(struct scan *s)
 	return 0;
 }
 
-static int scan_modules_of(struct scan *s, const char *modules_path)
-{
-	_cleanup_fclose_ FILE *modules = fopen(modules_path, "re");
-	_cleanup_fclose_ FILE *deps = NULL;
-	char lib[128], path[160];
-	struct utsname u;
-
-	if (!modules)
-		return 0; /* a kernel without modules */
-	uname(&u);
-	snprintf(lib, sizeof(lib), "/lib/modules/%s", u.release);
-	snprintf(path, sizeof(path), "%s/modules.dep", lib);
-	deps = fopen(path, "re");
-	return scan_modules(s, modules, deps, lib);
-}
-
-int fr_scan_modules(const struct fr_scan_config *config, const char *modules,
-	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx)
-{
-	struct scan s = {.put = put, .ctx = ctx, .proc_fd = -1};
-	int r;
-
-	s.emit = (struct fr_emit){.to = &s.record, .time_ns = config->time_ns, .id = config->id};
-	r = scan_modules_of(&s, modules ? modules : PROC_MODULES);
-	fr_buf_deinit(&s.record);
-	return r;
-}
-
-static int scan_kernel(struct scan *s)
+static int scan_kernel(struct scan *s, const struct fr_scan_config *config)
 {
 	_cleanup_fclose_ FILE *kallsyms = fopen("/proc/kallsyms", "re");
 	int hidden, r;
@@ -73,7 +69,7 @@ static int scan_kernel(struct scan *s)
 	hidden = kallsyms ? scan_kallsyms(s, kallsyms) : 1;
 	if (hidden < 0)
 		return hidden;
-	r = scan_modules_of(s, PROC_MODULES);
+	r = fr_scan_modules(config, NULL, s->put, s->ctx);
 	if (r == 0)
 		r = scan_cgroup_mount(s);
 	return r < 0 ? r : hidden;
@@ -89,7 +85,7 @@ static int scan_all_tasks(struct scan *s)
 
 	if (!dir)
 		return -errno;
-	/* Each pid namespace has a process 1. (access() would leave our capabilities out.) */
+	/* Each pid namespace has a process 1. access() would ignore our capabilities. */
 	s->unseen.processes = !s->may_trace && fstatat(s->proc_fd, "1/comm", &st, 0) < 0;
 	while (r == 0 && (e = readdir(dir)))
 		if (fr_u64_parse(e->d_name, &pid) == 0 && pid <= INT_MAX)
@@ -97,14 +93,13 @@ static int scan_all_tasks(struct scan *s)
 	return r;
 }
 
-static int run(struct scan *s, const struct fr_scan_config *c)
+static int scan_kernel_and_tasks(struct scan *s, const struct fr_scan_config *c)
 {
-	int hidden = c->kernel ? scan_kernel(s) : 0;
+	int hidden = c->kernel ? scan_kernel(s, c) : 0;
 	int r = hidden < 0 ? hidden : 0;
 
-	s->data_maps = c->data_maps;
-	/* Even with it, a process of its own kind may be kept from us. */
-	s->may_trace = fr_capable(CAP_SYS_PTRACE);
+	/* A security module may hide a process in spite of it. */
+	s->may_trace = fr_has_capability(CAP_SYS_PTRACE);
 	if (r == 0 && c->n_pids == 0)
 		r = scan_all_tasks(s);
 	for (size_t i = 0; i < c->n_pids && r == 0; i++)
@@ -118,13 +113,13 @@ int fr_scan(const struct fr_scan_config *config,
 	struct scan s = {.put = put, .ctx = ctx, .proc_fd = -1};
 	int r;
 
+	fr_thread_assert_may_wait();
 	s.emit = (struct fr_emit){.to = &s.record, .time_ns = config->time_ns, .id = config->id};
 	s.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s.proc_fd < 0)
 		return fr_fail_errno(d, -errno, "Mount proc on /proc.", "cannot open /proc");
 	s.build_ids = fr_build_id_cache_new();
-	s.line = malloc(FR_PROCMAPS_LINE_MAX);
-	r = s.build_ids && s.line ? run(&s, config) : -ENOMEM;
+	r = s.build_ids ? scan_kernel_and_tasks(&s, config) : -ENOMEM;
 	if (config->unseen)
 		*config->unseen = s.unseen;
 	fr_build_id_cache_free(s.build_ids);

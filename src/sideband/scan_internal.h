@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to scan*.c: one scan under way. The paths are parameters so that tests can hand in files of their
- * own. */
+/* Private to scan*.c: one scan. Files are parameters, so tests can use their own. */
 
 #include "sideband/buildid.h"
 #include "sideband/emit.h"
@@ -17,23 +16,25 @@ struct scan {
 	void *ctx;
 	struct fr_build_id_cache *build_ids;
 	int proc_fd;
-	bool data_maps;	   /* as fr_scan_config */
-	bool no_map_files; /* not permitted: the names have to do */
+	bool no_map_files; /* opening by map is not permitted */
 	bool may_trace;	   /* CAP_SYS_PTRACE */
 	struct fr_scan_unseen unseen;
-	char *line; /* FR_PROCMAPS_LINE_MAX */
+	char *line; /* for getline() */
+	size_t line_size;
+	char maps_buffer[16u << 10]; /* of the maps file that is open */
 };
 
-/* Hands on what stands in S->record, where R says that it was made. 0 or a negative errno. */
+/* Hand on the record in S->record if R, the result of its fr_emit function, is 0. 0 or a negative errno. */
 int scan_put(struct scan *s, int r);
 
-/* The kernel's text and BPF's ksymbols from a file like /proc/kallsyms. 0, 1: no addresses in it. */
+/* The kernel's map and BPF ksymbols from a file like /proc/kallsyms. 0; 1: it has no addresses; or a negative
+   errno. */
 int scan_kallsyms(struct scan *s, FILE *kallsyms);
-/* Modules from a file like /proc/modules; MODULES_DEP (NULL: none) is that of the tree LIB. */
+/* Modules from a file like /proc/modules. MODULES_DEP (NULL: none) is the modules.dep of directory LIB. */
 int scan_modules(struct scan *s, FILE *modules, FILE *modules_dep, const char *lib);
-/* Every cgroup below ROOT, where a cgroup2 hierarchy is mounted. */
+/* Every cgroup below ROOT, the mount point of a cgroup2 hierarchy. */
 int scan_cgroups(struct scan *s, const char *root);
 
-/* 0, also where the process has gone meanwhile. */
+/* 0, also if the process has exited meanwhile; or a negative errno. */
 int scan_process(struct scan *s, pid_t pid);
 int scan_maps(struct scan *s, pid_t pid, int pid_fd);

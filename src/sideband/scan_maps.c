@@ -1,27 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The maps of one process: the executable ones, and those of files where data is wanted too. */
-#include "sideband/procmaps.h"
+/* The executable maps of one process. */
 #include "sideband/scan_internal.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 
-static bool name_is(const struct fr_procmap *m, const char *name)
+/* A line of /proc/PID/maps, proc_pid_maps(5). */
+struct map {
+	uint64_t start, end, pgoff, ino;
+	uint32_t maj, min;
+	uint32_t prot, flags; /* PROT_…, MAP_SHARED or MAP_PRIVATE */
+	const char *name;     /* in the line */
+};
+
+static bool has_prefix(const char *s, const char *prefix)
 {
-	return m->name_len == strlen(name) && !memcmp(m->name, name, m->name_len);
+	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-static bool name_begins(const struct fr_procmap *m, const char *prefix)
+/* The process chooses file names. The kernel writes a newline in a name as \012 and escapes nothing else. */
+static void unescape(char *name)
 {
-	return m->name_len >= strlen(prefix) && !memcmp(m->name, prefix, strlen(prefix));
+	char *out = name;
+
+	while (*name) {
+		const bool newline = has_prefix(name, "\\012");
+
+		*out++ = newline ? '\n' : *name;
+		name += newline ? 4 : 1;
+	}
+	*out = '\0';
 }
 
-/* The file itself where we may open it by its map, else whatever has its name and inode in the process's view
-   of the file system. */
-static int read_build_id(struct scan *s, int pid_fd, const struct fr_procmap *m, uint8_t *ret)
+/* "7f0000001000-7f0000003000 r-xp 00002000 fd:1f 123456    /bin/a". RET points into LINE. */
+static bool parse_map(char *line, struct map *ret)
+{
+	char perms[5];
+	int at = 0;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start,
+		    &ret->end, perms, &ret->pgoff, &ret->maj, &ret->min, &ret->ino, &at) != 7 ||
+		at == 0 || strlen(perms) != 4 || ret->end <= ret->start)
+		return false;
+	ret->prot = (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0) |
+		    (perms[2] == 'x' ? PROT_EXEC : 0);
+	ret->flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+	ret->name = line + at;
+	unescape(line + at);
+	return true;
+}
+
+/* Open the file by its map if that is permitted, else by its name in the process's root. */
+static int read_build_id(struct scan *s, int pid_fd, const struct map *m, uint8_t *ret)
 {
 	char path[sizeof("root") + FR_EMIT_NAME_MAX + 1];
 	int r;
@@ -29,21 +63,21 @@ static int read_build_id(struct scan *s, int pid_fd, const struct fr_procmap *m,
 	if (!s->no_map_files) {
 		snprintf(path, sizeof(path), "map_files/%llx-%llx", (unsigned long long)m->start,
 			(unsigned long long)m->end);
-		r = fr_build_id_at(s->build_ids, pid_fd, path, 1, &(struct fr_file_id){.ino = m->ino}, ret);
+		r = fr_build_id_at(
+			s->build_ids, pid_fd, path, true, &(struct fr_file_id){.ino = m->ino}, ret);
 		if (r != -EPERM && r != -EACCES)
 			return r;
 		s->no_map_files = true;
 	}
-	if (m->name_len > FR_EMIT_NAME_MAX)
+	if ((size_t)snprintf(path, sizeof(path), "root%s", m->name) >= sizeof(path))
 		return -ENAMETOOLONG;
-	snprintf(path, sizeof(path), "root%.*s", (int)m->name_len, m->name);
-	return fr_build_id_at(s->build_ids, pid_fd, path, 0, &(struct fr_file_id){.ino = m->ino}, ret);
+	return fr_build_id_at(s->build_ids, pid_fd, path, false, &(struct fr_file_id){.ino = m->ino}, ret);
 }
 
-static void describe_file(struct scan *s, int pid_fd, const struct fr_procmap *m, struct fr_backing *ret)
+static void describe_file(struct scan *s, int pid_fd, const struct map *m, struct fr_backing *ret)
 {
 	uint8_t id[FR_BUILD_ID_MAX];
-	int r = m->ino && name_begins(m, "/") ? read_build_id(s, pid_fd, m, id) : 0;
+	int r = m->ino && m->name[0] == '/' ? read_build_id(s, pid_fd, m, id) : 0;
 
 	*ret = (struct fr_backing){.has_build_id = r > 0};
 	if (r > 0) {
@@ -56,81 +90,51 @@ static void describe_file(struct scan *s, int pid_fd, const struct fr_procmap *m
 	}
 }
 
-/* Memory without a file goes by the name that the kernel's records have for it. */
-static void name_anonymous(struct fr_procmap *m)
+/* Give memory without a file the name that it has in the kernel's records. */
+static void name_anonymous(struct map *m)
 {
-	static char anon[] = "//anon";
-	bool huge = name_begins(m, "/anon_hugepage");
+	bool huge = has_prefix(m->name, "/anon_hugepage");
 
-	if (m->name_len && !huge && !name_begins(m, "[anon:") && !name_begins(m, "[anon_shmem:"))
+	if (m->name[0] && !huge && !has_prefix(m->name, "[anon:") && !has_prefix(m->name, "[anon_shmem:"))
 		return;
 	if (huge)
 		m->flags |= MAP_HUGETLB;
-	m->name = anon;
-	m->name_len = sizeof(anon) - 1;
+	m->name = "//anon";
 }
 
-static int put_map(struct scan *s, pid_t pid, int pid_fd, struct fr_procmap *m)
+static int put_map(struct scan *s, pid_t pid, int pid_fd, struct map *m)
 {
 	struct fr_map_range range;
 	struct fr_backing backing;
 
-	const bool wanted = m->prot & PROT_EXEC || (s->data_maps && m->prot & PROT_READ && m->ino);
-
-	/* The kernel sends no record for [vsyscall] either: it is not the process's. */
-	if (!wanted || name_is(m, "[vsyscall]"))
+	/* The kernel sends no record for [vsyscall], which belongs to no process. */
+	if (!(m->prot & PROT_EXEC) || strcmp(m->name, "[vsyscall]") == 0)
 		return 0;
 	describe_file(s, pid_fd, m, &backing);
 	name_anonymous(m);
 	range = (struct fr_map_range){m->start, m->end - m->start, m->pgoff, m->prot, m->flags};
-	return scan_put(s, fr_emit_mmap2(&s->emit, pid, &range, &backing, m->name, m->name_len));
-}
-
-/* Whole lines of S->line, FILL bytes of it; what is left over of the last one moves to the front. */
-static int put_lines(struct scan *s, pid_t pid, int pid_fd, size_t *fill, bool *skip)
-{
-	char *at = s->line, *end = s->line + *fill, *newline;
-	int r = 0;
-
-	while (r == 0 && (newline = memchr(at, '\n', (size_t)(end - at)))) {
-		struct fr_procmap m;
-
-		if (!*skip && fr_procmap_parse(at, (size_t)(newline - at), &m) == 0)
-			r = put_map(s, pid, pid_fd, &m);
-		*skip = false;
-		at = newline + 1;
-	}
-	*fill = (size_t)(end - at);
-	memmove(s->line, at, *fill);
-	if (*fill == FR_PROCMAPS_LINE_MAX) {
-		/* Longer than a line can be: not one of ours to read. */
-		*fill = 0;
-		*skip = true;
-	}
-	return r;
+	return scan_put(s, fr_emit_mmap2(&s->emit, pid, &range, &backing, m->name, strlen(m->name)));
 }
 
 int scan_maps(struct scan *s, pid_t pid, int pid_fd)
 {
-	_cleanup_close_ int fd = openat(pid_fd, "maps", O_RDONLY | O_CLOEXEC);
-	size_t fill = 0;
-	bool skip = false;
+	int fd = openat(pid_fd, "maps", O_RDONLY | O_CLOEXEC), r = 0;
+	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	ssize_t n;
 
-	if (fd < 0) {
+	if (!f) {
 		s->unseen.maps += !s->may_trace && (errno == EACCES || errno == EPERM);
+		fr_closep(&fd);
 		return 0;
 	}
-	for (;;) {
-		ssize_t n = read(fd, s->line + fill, FR_PROCMAPS_LINE_MAX - fill);
-		int r;
+	setvbuf(f, s->maps_buffer, _IOFBF, sizeof(s->maps_buffer));
+	while (r == 0 && (n = getline(&s->line, &s->line_size, f)) > 0) {
+		struct map m;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return 0;
-		fill += (size_t)n;
-		r = put_lines(s, pid, pid_fd, &fill, &skip);
-		if (r < 0)
-			return r;
+		if (s->line[n - 1] == '\n')
+			s->line[n - 1] = '\0';
+		if (parse_map(s->line, &m))
+			r = put_map(s, pid, pid_fd, &m);
 	}
+	return r;
 }

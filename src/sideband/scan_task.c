@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One process of /proc: what it is called, who its parent is, its namespaces, maps and threads. */
+/* One process of /proc: its name, parent, namespaces, maps and threads. */
 #include "sideband/scan_internal.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -16,10 +16,10 @@ struct task_stat {
 	size_t comm_len;
 	pid_t ppid;
 	long threads;
-	bool has_memory; /* kernel threads and zombies have none */
+	bool has_memory; /* false for kernel threads and zombies */
 };
 
-/* Read the small file NAME of DIRFD. Its length, or a negative errno. */
+/* Read the file NAME in DIRFD, truncated to SIZE. Returns its length or a negative errno. */
 static ssize_t read_small(int dirfd, const char *name, char *ret, size_t size)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
@@ -33,7 +33,7 @@ static ssize_t read_small(int dirfd, const char *name, char *ret, size_t size)
 	return n;
 }
 
-/* proc_pid_stat(5). The name stands in brackets and may hold brackets itself: it ends at the last one. */
+/* proc_pid_stat(5). The name is in parentheses and may contain parentheses, so it ends at the last one. */
 static int parse_stat(const char *text, struct task_stat *ret)
 {
 	const char *open = strchr(text, '(');
@@ -52,7 +52,7 @@ static int parse_stat(const char *text, struct task_stat *ret)
 	return 0;
 }
 
-/* In the order of the record: NET, UTS, IPC, PID, USER, MNT, CGROUP of linux/perf_event.h. */
+/* In the order of the record in linux/perf_event.h: NET, UTS, IPC, PID, USER, MNT, CGROUP. */
 static int put_namespaces(struct scan *s, pid_t pid, int pid_fd)
 {
 	static const char *const names[] = {
@@ -88,7 +88,7 @@ static int put_thread(struct scan *s, pid_t pid, int task_fd, const char *name)
 	r = scan_put(s, fr_emit_task(&s->emit, pid, (pid_t)tid, pid, pid));
 	if (r < 0)
 		return r;
-	/* Less the newline at its end. */
+	/* Without the newline at its end. */
 	return scan_put(s, fr_emit_comm(&s->emit, pid, (pid_t)tid, comm, (size_t)n - 1));
 }
 
@@ -99,7 +99,7 @@ static int put_threads(struct scan *s, pid_t pid, int pid_fd)
 	int r;
 
 	if (!dir)
-		return errno == ENOMEM ? -ENOMEM : 0; /* it has gone */
+		return errno == ENOMEM ? -ENOMEM : 0; /* it has exited */
 	while ((e = readdir(dir))) {
 		r = put_thread(s, pid, dirfd(dir), e->d_name);
 		if (r < 0)

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The tracker's thread, and what others may ask of it.
- *
- * The recorder makes no system call for side-band in the steady state: after work the tracker naps for a
- * moment and looks again by itself, and the recorder only wakes it from a sleep that began with empty queues,
- * or from a nap when a queue is half full.
+ * The tracker's thread. In the steady state the recorder makes no system call for side-band: after work the
+ * tracker naps and looks at the queues again by itself. docs/design/31 describes the states.
  *
  *     AWAKE ── queues empty, something was done ──► NAP ── time over, nothing came ──► ASLEEP
  *       ▲                                            │                                   │
@@ -13,6 +10,7 @@
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "perfdata/writer.h"
 
 #include <errno.h>
@@ -31,433 +29,402 @@ enum sleep_state {
 #define QUEUE_BYTES_DEFAULT (2u << 20)
 #define NAP_NS (50 * FR_NSEC_PER_MSEC)
 #define NICE 5
-/* Samples wait so long for the first scan. It goes on, but one file of a process, on a disk that does not
-   answer, must not keep all else from being recorded. */
+/* Samples wait at most this long for the first scan: a file of a process may be on a disk that hangs. */
 #define START_NS (10 * FR_NSEC_PER_SEC)
-#define TIDY_NS (300 * FR_NSEC_PER_SEC)
+#define REMOVE_OLD_NS (300 * FR_NSEC_PER_SEC)
 
-static void wake(struct fr_tracker *k)
+static void wake(struct fr_tracker *t)
 {
-	if (atomic_exchange(&k->sleep, AWAKE) != AWAKE)
-		syscall(SYS_futex, &k->sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (atomic_exchange(&t->sleep, AWAKE) != AWAKE)
+		syscall(SYS_futex, &t->sleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* The producer's side of the diagram. */
-static void nudge(struct fr_tracker *k, const struct fr_queue *q)
+static void wake_if_needed(struct fr_tracker *t, const struct fr_queue *q)
 {
-	uint32_t state = atomic_load(&k->sleep);
+	uint32_t state = atomic_load(&t->sleep);
 
 	if (state == ASLEEP || (state == NAP && fr_queue_is_half_full(q)))
-		wake(k);
+		wake(t);
 }
 
-static int push(struct fr_tracker *k, struct fr_queue *q, const void *head, size_t head_len, const void *data,
+static int push(struct fr_tracker *t, struct fr_queue *q, const void *head, size_t head_len, const void *data,
 	size_t len)
 {
-	if (fr_queue_push_parts(q, head, head_len, data, len) != 0) {
-		atomic_fetch_add(&k->queue_drops, 1);
-		atomic_store(&k->scan_wanted, true);
-		nudge(k, q);
-		return 1;
+	int r = fr_queue_push(q, head, head_len, data, len);
+
+	if (r != 0) {
+		atomic_fetch_add(&t->queue_drops, 1);
+		atomic_store(&t->scan_wanted, true);
 	}
-	nudge(k, q);
-	return 0;
+	wake_if_needed(t, q);
+	return r;
 }
 
-int fr_tracker_fresh(struct fr_tracker *k, const void *records, size_t len)
+int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len)
 {
-	return len ? push(k, k->fresh, NULL, 0, records, len) : 0;
+	return len ? push(t, t->fresh, NULL, 0, records, len) : 0;
 }
 
-int fr_tracker_evicted(struct fr_tracker *k, const void *zstd, size_t len, uint64_t low_watermark_ns)
+int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns)
 {
-	return len ? push(k, k->evicted, &low_watermark_ns, sizeof(low_watermark_ns), zstd, len) : 0;
+	return len ? push(t, t->evicted, &low_watermark_ns, sizeof(low_watermark_ns), zstd, len) : 0;
 }
 
-bool fr_tracker_is_behind(const struct fr_tracker *k)
+bool fr_tracker_is_behind(const struct fr_tracker *t)
 {
-	return fr_queue_is_half_full(k->evicted);
+	return fr_queue_is_half_full(t->evicted);
 }
 
-void fr_tracker_round(struct fr_tracker *k, uint64_t since_ns)
+void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns)
 {
-	atomic_store(&k->fresh_since_ns, since_ns);
+	fr_thread_assert(FR_THREAD_RECORDER);
+	atomic_store(&t->fresh_since_ns, since_ns);
 }
 
-void fr_tracker_request_scan(struct fr_tracker *k)
+void fr_tracker_request_scan(struct fr_tracker *t)
 {
-	atomic_store(&k->scan_wanted, true);
-	wake(k);
+	atomic_store(&t->scan_wanted, true);
+	wake(t);
 }
 
-/* Until when there is nothing to do by the clock; 0: now; UINT64_MAX: for ever. */
-static uint64_t due_ns(const struct fr_tracker *k)
+/* When the clock next gives the tracker work. 0: now; UINT64_MAX: never. */
+static uint64_t next_due_ns(const struct fr_tracker *t)
 {
 	uint64_t due = UINT64_MAX;
 
-	if (atomic_load(&k->scan_wanted) && !k->scan_ns_now)
-		due = k->next_scan_ns;
-	if (k->retry_ns)
-		due = FR_MIN(due, k->retry_ns);
+	if (atomic_load(&t->scan_wanted) && !t->scan_ns_now)
+		due = t->next_scan_ns;
+	if (t->retry_ns)
+		due = FR_MIN(due, t->retry_ns);
 	return due;
 }
 
-static bool may_sleep(const struct fr_tracker *k, enum sleep_state state)
+static bool may_sleep(const struct fr_tracker *t, enum sleep_state state)
 {
-	bool empty = fr_queue_is_empty(k->fresh) && fr_queue_is_empty(k->evicted);
-
-	if (atomic_load(&k->stop) || atomic_load(&k->modules_wanted) || due_ns(k) <= fr_monotonic_ns())
+	if (atomic_load(&t->stop) || atomic_load(&t->modules_wanted) || next_due_ns(t) <= fr_monotonic_ns())
 		return false;
-	if (state == ASLEEP || atomic_load(&k->waiters))
-		return empty;
-	return !fr_queue_is_half_full(k->fresh) && !fr_queue_is_half_full(k->evicted);
+	if (state == ASLEEP || atomic_load(&t->waiters))
+		return fr_queue_is_empty(t->fresh) && fr_queue_is_empty(t->evicted);
+	return !fr_queue_is_half_full(t->fresh) && !fr_queue_is_half_full(t->evicted);
 }
 
-static void doze(struct fr_tracker *k, enum sleep_state state)
+static void sleep_in(struct fr_tracker *t, enum sleep_state state)
 {
-	uint64_t now = fr_monotonic_ns(), due = due_ns(k), ns = due > now ? due - now : 0;
+	uint64_t now = fr_monotonic_ns(), due = next_due_ns(t), ns = due > now ? due - now : 0;
 	struct timespec ts;
 
 	if (state == NAP)
 		ns = FR_MIN(ns, NAP_NS);
-	atomic_store(&k->sleep, state);
-	/* Others store what they want before they look at the state; so what they want is looked at after it.
-	 */
-	if (may_sleep(k, state)) {
+	atomic_store(&t->sleep, state);
+	/* Others store their request and then load the state, so the request is checked after this store. */
+	if (may_sleep(t, state)) {
 		ts = (struct timespec){
 			(time_t)FR_MIN(ns / FR_NSEC_PER_SEC, 3600ull), (long)(ns % FR_NSEC_PER_SEC)};
-		syscall(SYS_futex, &k->sleep, FUTEX_WAIT_PRIVATE, state, &ts, NULL, 0);
+		syscall(SYS_futex, &t->sleep, FUTEX_WAIT_PRIVATE, state, &ts, NULL, 0);
 	}
-	atomic_store(&k->sleep, AWAKE);
+	atomic_store(&t->sleep, AWAKE);
 }
 
-static bool pump_evicted(struct fr_tracker *k)
+static bool pump_evicted(struct fr_tracker *t)
 {
-	k->packed.len = 0;
-	if (!fr_queue_read(k->evicted, &k->packed))
+	t->packed.len = 0;
+	if (!fr_queue_read(t->evicted, &t->packed))
 		return false;
-	tracker_apply_evicted(k);
-	fr_queue_done(k->evicted);
+	tracker_apply_evicted(t);
+	fr_queue_done(t->evicted);
 	return true;
 }
 
-void tracker_see(struct fr_tracker *k, const void *records, size_t len)
+static bool pump_fresh(struct fr_tracker *t)
 {
-	fr_early_ids_see(k->early_ids, records, len);
-	if (k->config.see)
-		k->config.see(k->config.ctx, records, len, k->tail.low_watermark_ns);
-}
+	uint64_t since_ns = atomic_load(&t->fresh_since_ns);
 
-static bool pump_fresh(struct fr_tracker *k)
-{
-	uint64_t since_ns = atomic_load(&k->fresh_since_ns);
-
-	/* All that was there at that moment is read now: the batch has room for a full queue. */
-	k->batch.len = 0;
-	while (fr_queue_read(k->fresh, &k->batch))
+	/* The batch has room for a full queue, so it now gets every record of before SINCE_NS. */
+	t->batch.len = 0;
+	while (fr_queue_read(t->fresh, &t->batch))
 		;
-	tracker_take_session(k);
-	if (k->batch.len) {
-		tracker_file_append(k, k->batch.data, k->batch.len);
-		tracker_head_add(k, k->batch.data, k->batch.len);
-		fr_queue_done(k->fresh);
-		tracker_see(k, k->batch.data, k->batch.len);
+	tracker_update_session(t);
+	if (t->batch.len) {
+		tracker_file_append(t, t->batch.data, t->batch.len);
+		tracker_head_add(t, t->batch.data, t->batch.len);
+		fr_queue_done(t->fresh);
+		tracker_observe(t, t->batch.data, t->batch.len);
 	}
-	k->since_ns = since_ns;
-	tracker_head_advance(k, since_ns);
-	return k->batch.len > 0;
+	t->since_ns = since_ns;
+	tracker_head_advance(t, since_ns);
+	return t->batch.len > 0;
 }
 
-static bool pump(struct fr_tracker *k)
+bool tracker_pump(struct fr_tracker *t)
 {
-	/* What comes meanwhile is for the next time: there is other work than the queues'. */
-	const uint64_t until = fr_queue_tail(k->evicted);
+	/* Sections that come meanwhile wait for the next call: the tracker has other work, too. */
+	const uint64_t until = fr_queue_tail(t->evicted);
 	bool any = false;
 
-	/* The model first: dumps wait for it, and for the file the disk may be slow. */
-	while (fr_queue_head(k->evicted) < until && pump_evicted(k))
+	/* The tail first: dumps wait for it, and the disk of the file may be slow. */
+	while (fr_queue_head(t->evicted) < until && pump_evicted(t))
 		any = true;
-	any |= pump_fresh(k);
-	if (atomic_load(&k->modules_wanted))
-		tracker_modules_check(k, fr_monotonic_ns());
-	if (atomic_load(&k->waiters)) {
-		pthread_mutex_lock(&k->lock);
-		pthread_cond_broadcast(&k->progress);
-		pthread_mutex_unlock(&k->lock);
+	any |= pump_fresh(t);
+	if (atomic_load(&t->modules_wanted))
+		tracker_modules_check(t, fr_monotonic_ns());
+	if (atomic_load(&t->waiters)) {
+		fr_lock(&t->lock);
+		fr_cond_broadcast(&t->progress);
+		fr_unlock(&t->lock);
 	}
 	return any;
 }
 
-void tracker_pump(struct fr_tracker *k)
+static void scan_if_wanted(struct fr_tracker *t, uint64_t now)
 {
-	(void)pump(k);
-}
-
-static void scan_if_wanted(struct fr_tracker *k, uint64_t now)
-{
-	if (now < k->next_scan_ns || k->scan_ns_now || !atomic_exchange(&k->scan_wanted, false))
+	if (now < t->next_scan_ns || t->scan_ns_now || !atomic_exchange(&t->scan_wanted, false))
 		return;
-	if (tracker_scan_again(k) < 0)
-		atomic_store(&k->scan_wanted, true);
+	tracker_scan_freeze(t);
+	if (tracker_scan_read(t) < 0)
+		atomic_store(&t->scan_wanted, true);
 }
 
-static void tidy_if_due(struct fr_tracker *k, uint64_t now)
+static void remove_old_if_due(struct fr_tracker *t, uint64_t now)
 {
-	if (now - k->tidy_ns < TIDY_NS)
+	if (now - t->remove_old_ns < REMOVE_OLD_NS)
 		return;
-	k->tidy_ns = now;
-	fr_auxfile_tidy(k->config.dirfd);
+	t->remove_old_ns = now;
+	fr_auxfile_remove_old(t->config.dirfd);
 }
 
-static void tell_started(struct fr_tracker *k, int r, const struct fr_diag *d)
+static void report_start(struct fr_tracker *t, int r, const struct fr_diag *d)
 {
-	pthread_mutex_lock(&k->lock);
-	k->is_started = true;
-	k->start_result = r;
-	k->start_diag = *d;
-	pthread_cond_broadcast(&k->progress);
-	pthread_mutex_unlock(&k->lock);
+	fr_lock(&t->lock);
+	t->is_started = true;
+	t->start_result = r;
+	t->start_diag = *d;
+	fr_cond_broadcast(&t->progress);
+	fr_unlock(&t->lock);
 }
 
-static int first_scan(struct fr_tracker *k)
+static int start_with_scan(struct fr_tracker *t)
 {
 	struct fr_diag d = {0};
-	int r = tracker_scan_first(k, &d);
+	int r = tracker_scan_first(t, &d);
 
-	tell_started(k, r, &d);
-	tracker_compact_init(k, fr_monotonic_ns());
-	/* Nobody hears of it any more: a later scan mends it. */
-	if (r < 0 && k->is_unwatched) {
-		atomic_store(&k->scan_wanted, true);
+	report_start(t, r, &d);
+	tracker_compact_init(t, fr_monotonic_ns());
+	/* Nobody waits for the result any more, so a later scan repairs this one. */
+	if (r < 0 && t->is_unwatched) {
+		atomic_store(&t->scan_wanted, true);
 		r = 0;
 	}
 	return r;
 }
 
-/* The scan is of the time before the first sample, and so are the names that it tells; reading them may take
-   its time. */
-static void adopt(struct fr_tracker *k)
+static void start_with_adoption(struct fr_tracker *t)
 {
-	tracker_scan_hold(k);
-	tell_started(k, 0, &(struct fr_diag){0});
-	/* The machine of now is the best guess at what it was, then. */
-	if (!tracker_adopt(k))
-		(void)tracker_scan_first(k, NULL);
-	atomic_store(&k->adopting, false);
-	tracker_pump(k);
-	if (tracker_scan_held(k) < 0)
-		atomic_store(&k->scan_wanted, true);
+	/* The scan is of the moment before the first sample. To read it may take long. */
+	tracker_scan_freeze(t);
+	report_start(t, 0, &(struct fr_diag){0});
+	/* Without the old file, the machine of now is the best guess at the machine of the oldest frame. */
+	if (!tracker_adopt(t))
+		(void)tracker_scan_first(t, NULL);
+	atomic_store(&t->adopting, false);
+	(void)tracker_pump(t);
+	if (tracker_scan_read(t) < 0)
+		atomic_store(&t->scan_wanted, true);
 }
 
 static void *run(void *arg)
 {
-	struct fr_tracker *k = arg;
-	bool busy = true;
+	struct fr_tracker *t = arg;
 
-	pthread_setname_np(pthread_self(), "fr-tracker");
-	atomic_store(&k->tid, gettid());
+	fr_thread_begin(FR_THREAD_TRACKER);
+	atomic_store(&t->tid, gettid());
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
-	if (k->config.adopt)
-		adopt(k);
-	else if (first_scan(k) < 0)
+	if (t->config.adopt)
+		start_with_adoption(t);
+	else if (start_with_scan(t) < 0)
 		return NULL;
-	while (!atomic_load(&k->stop)) {
+	while (!atomic_load(&t->stop)) {
 		uint64_t now = fr_monotonic_ns();
-		int more;
+		bool busy = tracker_pump(t);
 
-		busy = pump(k);
-		tracker_file_round(k);
-		tracker_file_retry(k, now);
-		scan_if_wanted(k, now);
-		tracker_scan_settle(k);
-		tracker_modules_check(k, now);
-		tidy_if_due(k, now);
-		more = tracker_compact(k, now);
-		if (more != 1)
-			doze(k, busy || more || k->scan_ns_now ? NAP : ASLEEP);
+		tracker_file_end_round(t);
+		tracker_file_retry(t, now);
+		scan_if_wanted(t, now);
+		tracker_scan_settle(t);
+		tracker_modules_check(t, now);
+		remove_old_if_due(t, now);
+		tracker_compact(t, now);
+		busy |= t->compaction.state == COMPACT_SYNCING || t->scan_ns_now;
+		if (t->compaction.state != COMPACT_WRITING)
+			sleep_in(t, busy ? NAP : ASLEEP);
 	}
-	(void)pump(k);
-	tracker_scan_abandon(k);
+	(void)tracker_pump(t);
+	tracker_scan_abandon(t);
 	return NULL;
 }
 
-static int init(struct fr_tracker *k, const struct fr_tracker_config *config)
+static int init(struct fr_tracker *t, const struct fr_tracker_config *config)
 {
 	size_t bytes = (config->queue_bytes ? config->queue_bytes : QUEUE_BYTES_DEFAULT) / 2;
-	pthread_condattr_t attr;
-	int r;
 
-	k->config = *config;
-	k->config.session = NULL;
-	pthread_mutex_init(&k->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&k->progress, &attr);
-	pthread_condattr_destroy(&attr);
-	r = fr_queue_new(bytes, &k->fresh);
-	if (r == 0)
-		r = fr_session_copy(config->session, &k->session);
-	if (r == 0)
-		r = fr_session_join_same(&k->session);
-	if (r == 0)
-		r = fr_queue_new(bytes, &k->evicted);
-	if (r == 0)
-		r = fr_model_new(&k->pool, &k->tail.model);
-	if (r == 0)
-		r = fr_model_new(&k->pool, &k->head.model);
-	if (r == 0)
-		r = fr_buf_reserve(&k->batch, fr_queue_size(k->fresh));
-	if (r == 0)
-		r = fr_buf_reserve(&k->packed, fr_queue_size(k->evicted));
-	if (r < 0)
-		return r;
-	k->early_ids = fr_early_ids_new();
-	k->zstd = ZSTD_createDCtx();
-	k->section = malloc(FR_MAX(config->section_max, (size_t)1));
-	return k->zstd && k->section && k->early_ids ? 0 : -ENOMEM;
+	t->config = *config;
+	t->config.session = NULL;
+	fr_lock_init(&t->lock);
+	fr_cond_init(&t->progress);
+	t->early_ids = fr_early_ids_new();
+	t->zstd = ZSTD_createDCtx();
+	t->section = malloc(FR_MAX(config->section_max, (size_t)1));
+	if (!t->early_ids || !t->zstd || !t->section || fr_queue_new(bytes, &t->fresh) < 0 ||
+		fr_queue_new(bytes, &t->evicted) < 0 || fr_session_copy(config->session, &t->session) < 0 ||
+		fr_session_join_equal_events(&t->session) < 0 || fr_model_new(&t->pool, &t->tail.model) < 0 ||
+		fr_model_new(&t->pool, &t->head.model) < 0 ||
+		fr_buf_reserve(&t->batch, fr_queue_size(t->fresh)) < 0 ||
+		fr_buf_reserve(&t->packed, fr_queue_size(t->evicted)) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int open_file(struct fr_tracker *t, struct fr_diag *d)
+{
+	_cleanup_buf_ struct fr_buf head = {0};
+	int r = fr_pipe_append_head(&t->session, &head);
+
+	if (r == 0 && t->config.adopt) {
+		r = fr_auxfile_adopt(t->config.dirfd, &t->file, d);
+		/* -EACCES: the instance before gave the file to root, and this one may not take it back. */
+		if (r != -ENOENT && r != -EACCES)
+			return r;
+		t->config.adopt = false, r = 0;
+		if (d)
+			*d = (struct fr_diag){0};
+	}
+	return r < 0 ? r : fr_auxfile_open(t->config.dirfd, head.data, head.len, &t->file, d);
 }
 
 int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **ret, struct fr_diag *d)
 {
-	struct fr_tracker *k = calloc(1, sizeof(*k));
-	_cleanup_buf_ struct fr_buf head = {0};
-	int r = -ENOMEM;
+	struct fr_tracker *t = calloc(1, sizeof(*t));
+	int r = t ? init(t, config) : -ENOMEM;
 
-	if (k)
-		r = init(k, config);
-	if (r == 0 && config->adopt) {
-		r = fr_auxfile_adopt(config->dirfd, &k->file, d);
-		/* -EACCES: of an instance that could give it to root, as this one cannot take it back. */
-		if (r == -ENOENT || r == -EACCES) {
-			k->config.adopt = false, r = 0;
-			if (d)
-				*d = (struct fr_diag){0};
-		}
-	}
 	if (r == 0)
-		r = fr_pipe_head(&k->session, &head);
-	if (r == 0 && !k->file)
-		r = fr_auxfile_open(config->dirfd, head.data, head.len, &k->file, d);
+		r = open_file(t, d);
 	if (r < 0) {
-		fr_tracker_free(k);
+		fr_tracker_free(t);
 		return fr_fail_errno(d, r, NULL, "cannot prepare the side-band file");
 	}
-	atomic_store(&k->adopting, k->config.adopt);
-	k->tidy_ns = fr_monotonic_ns();
-	atomic_store(&k->file_bytes, fr_auxfile_bytes(k->file));
-	k->round_bytes = fr_auxfile_bytes(k->file);
-	*ret = k;
+	atomic_store(&t->adopting, t->config.adopt);
+	t->remove_old_ns = fr_monotonic_ns();
+	t->round_bytes = fr_auxfile_bytes(t->file);
+	atomic_store(&t->file_bytes, t->round_bytes);
+	*ret = t;
 	return 0;
 }
 
-int fr_tracker_start(struct fr_tracker *k, struct fr_diag *d)
+int fr_tracker_start(struct fr_tracker *t, struct fr_diag *d)
 {
-	struct timespec until;
-	uint64_t until_ns;
-	int r = pthread_create(&k->thread, NULL, run, k);
+	const uint64_t until_ns = fr_monotonic_ns() + START_NS;
+	int r = pthread_create(&t->thread, NULL, run, t);
 
 	if (r != 0)
 		return fr_fail_errno(d, -r, NULL, "cannot start the side-band thread");
-	k->has_thread = true;
-	until_ns = fr_monotonic_ns() + START_NS;
-	until = (struct timespec){(time_t)(until_ns / FR_NSEC_PER_SEC), (long)(until_ns % FR_NSEC_PER_SEC)};
-	pthread_mutex_lock(&k->lock);
-	while (!k->is_started && r == 0)
-		r = pthread_cond_timedwait(&k->progress, &k->lock, &until);
-	k->is_unwatched = !k->is_started;
-	r = k->is_started ? k->start_result : 1;
+	t->has_thread = true;
+	fr_lock(&t->lock);
+	while (!t->is_started && fr_cond_wait_until(&t->progress, &t->lock, until_ns))
+		;
+	t->is_unwatched = !t->is_started;
+	r = t->is_started ? t->start_result : 1;
 	if (r < 0 && d && !d->code)
-		*d = k->start_diag;
-	pthread_mutex_unlock(&k->lock);
+		*d = t->start_diag;
+	fr_unlock(&t->lock);
 	if (r < 0)
-		fr_tracker_stop(k);
+		fr_tracker_stop(t);
 	return r;
 }
 
-struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *k)
+struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *t)
 {
-	return k->early_ids;
+	return t->early_ids;
 }
 
-pid_t fr_tracker_tid(const struct fr_tracker *k)
+pid_t fr_tracker_tid(const struct fr_tracker *t)
 {
-	return atomic_load(&k->tid);
+	return atomic_load(&t->tid);
 }
 
-void fr_tracker_stop(struct fr_tracker *k)
+void fr_tracker_stop(struct fr_tracker *t)
 {
-	if (k->has_thread) {
-		atomic_store(&k->stop, true);
-		wake(k);
-		pthread_join(k->thread, NULL);
-		k->has_thread = false;
+	if (t->has_thread) {
+		atomic_store(&t->stop, true);
+		wake(t);
+		pthread_join(t->thread, NULL);
+		t->has_thread = false;
 	}
-	k->file = fr_auxfile_close(k->file);
+	t->file = fr_auxfile_close(t->file);
 }
 
-struct fr_tracker *fr_tracker_free(struct fr_tracker *k)
+struct fr_tracker *fr_tracker_free(struct fr_tracker *t)
 {
-	if (!k)
+	if (!t)
 		return NULL;
-	fr_tracker_stop(k);
-	fr_early_ids_free(k->early_ids);
-	fr_queue_free(k->fresh);
-	fr_queue_free(k->evicted);
-	fr_model_free(k->tail.model);
-	fr_model_free(k->head.model);
-	fr_reorder_deinit(&k->tail.reorder);
-	fr_reorder_deinit(&k->head.reorder);
-	fr_buf_deinit(&k->compaction.slice);
-	fr_buf_deinit(&k->batch);
-	fr_buf_deinit(&k->packed);
-	free(k->section);
-	fr_session_deinit(&k->session);
-	fr_session_deinit(&k->session_next);
-	ZSTD_freeDCtx(k->zstd);
-	pthread_cond_destroy(&k->progress);
-	pthread_mutex_destroy(&k->lock);
-	free(k);
+	fr_tracker_stop(t);
+	fr_early_ids_free(t->early_ids);
+	fr_queue_free(t->fresh);
+	fr_queue_free(t->evicted);
+	fr_model_free(t->tail.model);
+	fr_model_free(t->head.model);
+	fr_reorder_deinit(&t->tail.reorder);
+	fr_reorder_deinit(&t->head.reorder);
+	fr_buf_deinit(&t->compaction.slice);
+	fr_buf_deinit(&t->batch);
+	fr_buf_deinit(&t->packed);
+	free(t->section);
+	fr_session_deinit(&t->session);
+	fr_session_deinit(&t->session_next);
+	ZSTD_freeDCtx(t->zstd);
+	fr_cond_deinit(&t->progress);
+	fr_lock_deinit(&t->lock);
+	free(t);
 	return NULL;
 }
 
-static bool is_ready(const struct fr_tracker *k, uint64_t target)
+static bool is_tail_ready(const struct fr_tracker *t, uint64_t target)
 {
-	return fr_queue_head(k->evicted) >= target && !atomic_load(&k->modules_wanted) &&
-	       !atomic_load(&k->adopting);
+	return fr_queue_head(t->evicted) >= target && !atomic_load(&t->modules_wanted) &&
+	       !atomic_load(&t->adopting);
 }
 
-/* With the lock held: until the tail has taken in all evicted sections up to TARGET. */
-static int wait_for_tail(struct fr_tracker *k, uint64_t target, uint64_t timeout_ns)
+/* Wait until the tail has all evicted sections up to TARGET. 0 or -ETIMEDOUT. */
+static int wait_for_tail(struct fr_tracker *t, uint64_t target, uint64_t timeout_ns) FR_REQUIRES(t->lock)
 {
-	uint64_t until = fr_monotonic_ns() + timeout_ns;
-	struct timespec ts = {(time_t)(until / FR_NSEC_PER_SEC), (long)(until % FR_NSEC_PER_SEC)};
+	const uint64_t until_ns = fr_monotonic_ns() + timeout_ns;
 
-	while (!is_ready(k, target))
-		if (pthread_cond_timedwait(&k->progress, &k->lock, &ts) == ETIMEDOUT)
-			return is_ready(k, target) ? 0 : -ETIMEDOUT;
+	while (!is_tail_ready(t, target))
+		if (!fr_cond_wait_until(&t->progress, &t->lock, until_ns))
+			return is_tail_ready(t, target) ? 0 : -ETIMEDOUT;
 	return 0;
 }
 
-int fr_tracker_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
+int fr_tracker_write_model(struct fr_tracker *t, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since)
 {
-	uint64_t target = fr_queue_tail(k->evicted);
+	uint64_t target = fr_queue_tail(t->evicted);
 	size_t before = ret_state->len, before_since = ret_since->len;
 	int r;
 
-	atomic_fetch_add(&k->waiters, 1);
-	atomic_store(&k->modules_wanted, true);
-	wake(k);
-	pthread_mutex_lock(&k->lock);
-	r = wait_for_tail(k, target, timeout_ns);
+	fr_thread_assert_not(FR_THREAD_RECORDER);
+	fr_thread_assert_not(FR_THREAD_TRACKER);
+	atomic_fetch_add(&t->waiters, 1);
+	atomic_store(&t->modules_wanted, true);
+	wake(t);
+	fr_lock(&t->lock);
+	r = wait_for_tail(t, target, timeout_ns);
 	if (r == 0)
-		r = tracker_advance(&k->tail, low_watermark_ns);
+		r = tracker_advance(t, &t->tail, low_watermark_ns);
 	if (r == 0)
-		r = fr_model_write(k->tail.model, time_ns, id, ret_state);
+		r = fr_model_write(t->tail.model, time_ns, id, ret_state);
 	if (r == 0)
-		r = fr_reorder_write(&k->tail.reorder, ret_since);
-	pthread_mutex_unlock(&k->lock);
-	atomic_fetch_sub(&k->waiters, 1);
+		r = fr_reorder_write(&t->tail.reorder, ret_since);
+	fr_unlock(&t->lock);
+	atomic_fetch_sub(&t->waiters, 1);
 	if (r < 0) {
 		ret_state->len = before;
 		ret_since->len = before_since;
@@ -465,37 +432,37 @@ int fr_tracker_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t t
 	return r;
 }
 
-void fr_tracker_stats(struct fr_tracker *k, struct fr_tracker_stats *ret)
+void fr_tracker_stats(struct fr_tracker *t, struct fr_tracker_stats *ret)
 {
 	struct fr_model_stats m;
 	uint64_t low_watermark_ns;
 
-	pthread_mutex_lock(&k->lock);
-	fr_model_stats(k->tail.model, &m);
-	low_watermark_ns = k->head.low_watermark_ns;
-	pthread_mutex_unlock(&k->lock);
+	fr_lock(&t->lock);
+	fr_model_stats(t->tail.model, &m);
+	low_watermark_ns = t->head.low_watermark_ns;
+	fr_unlock(&t->lock);
 	*ret = (struct fr_tracker_stats){
-		.records = atomic_load(&k->records),
-		.bytes = atomic_load(&k->bytes),
-		.file_bytes = atomic_load(&k->file_bytes),
-		.scans = atomic_load(&k->scans),
-		.queue_drops = atomic_load(&k->queue_drops),
-		.write_errors = atomic_load(&k->write_errors),
-		.last_errno = atomic_load(&k->last_errno),
-		.damaged = atomic_load(&k->damaged),
+		.records = atomic_load(&t->records),
+		.bytes = atomic_load(&t->bytes),
+		.file_bytes = atomic_load(&t->file_bytes),
+		.scans = atomic_load(&t->scans),
+		.queue_drops = atomic_load(&t->queue_drops),
+		.write_errors = atomic_load(&t->write_errors),
+		.last_errno = atomic_load(&t->last_errno),
+		.damaged = atomic_load(&t->damaged),
 		.low_watermark_ns = low_watermark_ns,
 		.processes = m.processes,
 		.threads = m.threads,
 		.maps = m.maps,
 		.model_bytes = m.bytes,
-		.compactions = atomic_load(&k->compactions),
-		.compaction_errno = atomic_load(&k->compaction_errno),
-		.compactions_failed = atomic_load(&k->compactions_failed),
-		.checkpoint_bytes = atomic_load(&k->checkpoint_bytes),
-		.scan_ns = atomic_load(&k->scan_ns),
-		.is_late = k->is_unwatched && atomic_load(&k->scans) == 0,
-		.kernel_is_hidden = atomic_load(&k->kernel_is_hidden),
-		.processes_are_hidden = atomic_load(&k->processes_are_hidden),
-		.maps_hidden = atomic_load(&k->maps_hidden),
+		.compactions = atomic_load(&t->compactions),
+		.compaction_errno = atomic_load(&t->compaction_errno),
+		.compactions_failed = atomic_load(&t->compactions_failed),
+		.checkpoint_bytes = atomic_load(&t->checkpoint_bytes),
+		.scan_ns = atomic_load(&t->scan_ns),
+		.is_late = t->is_unwatched && atomic_load(&t->scans) == 0,
+		.kernel_is_hidden = atomic_load(&t->kernel_is_hidden),
+		.processes_are_hidden = atomic_load(&t->processes_are_hidden),
+		.maps_hidden = atomic_load(&t->maps_hidden),
 	};
 }

@@ -3,15 +3,14 @@
 
 /*
  * The side-band tracker: one thread that appends fresh side-band to perf.data.auxiliary and compacts that
- * file, moves two process models, scans /proc at the start and after a loss, and looks for new kernel
- * modules.
+ * file, keeps two process models, scans /proc at the start and after a loss, and finds new kernel modules.
  *
  *   fresh ───┬──► perf.data.auxiliary
- *            └──► in order ──► model of now: for a checkpoint of the file, and for who has gone unheard
- *   evicted ────► in order ──► model at the ring's tail: what a dump begins with
+ *            └──► in order ──► head model: for compaction, and to find processes whose EXIT was lost
+ *   evicted ────► in order ──► tail model: the begin of a dump
  *
- * A stuck disk stops only this thread (and the dumper); what the recorder hands over waits in a bounded
- * queue, and past it is dropped, counted, and healed by a scan.
+ * A disk that hangs stops only this thread and the dumper. Records of the recorder wait in a bounded queue.
+ * If the queue is full, the tracker counts a loss and repairs it by a scan.
  */
 
 #include "base/buf.h"
@@ -25,98 +24,97 @@
 struct fr_tracker;
 
 struct fr_tracker_config {
-	int dirfd;			  /* where perf.data.auxiliary is; borrowed */
-	const struct fr_session *session; /* heads the auxiliary file; copied by new() */
+	int dirfd;			  /* of perf.data.auxiliary; borrowed */
+	const struct fr_session *session; /* for the head of the file; fr_tracker_new() copies it */
 	uint64_t sideband_id;		  /* an event id of the side-band event */
 	size_t section_max; /* fr_history_section_max(): the largest raw size of an evicted section */
-	size_t queue_bytes; /* fresh and evicted together; 0: 2 MiB */
-	const pid_t *pids;  /* as in scan.h */
+	size_t queue_bytes; /* of both queues together; 0: 2 MiB */
+	const pid_t *pids;  /* as in struct fr_scan_config */
 	size_t n_pids;
-	uint64_t file_max_bytes;  /* compact past it; 0: never by size */
-	uint64_t file_max_age_ns; /* compact what is older and has grown; 0: never by age */
-	/* Go on with the auxiliary file of an instance before, of this boot, whose ring we go on with, too:
-	   both models come from it, and a scan tells what changed meanwhile. Where there is no such file, as
-	   without. */
+	uint64_t file_max_bytes;  /* compact a larger file; 0: never by size */
+	uint64_t file_max_age_ns; /* compact an older file that has grown; 0: never by age */
+	/* Continue the auxiliary file of the instance before, whose ring is continued, too. Both models come
+	   from it, and a scan adds what changed meanwhile. Without such a file this is as false. */
 	bool adopt;
-	uint64_t adopt_low_watermark_ns; /* of the ring's oldest frame; 0: it has none, or is not known */
-	const void *adopt_first;  /* the first record of side-band that the ring has, borrowed until the
-				     tracker  is freed; NULL: it has none */
-	const char *modules_path; /* like /proc/modules; NULL: that one */
-	/* What the tracker itself has to say (a scan's records, after the first scan) also has to get into
-	   the ring. All three are called on the tracker's thread. hold: from now until release, records with
-	   the time that it returns may be injected. inject may seal and evict, so that fr_tracker_evicted()
-	   is called from in here; 1: dropped. */
-	uint64_t (*hold)(void *ctx);
+	uint64_t adopt_low_watermark_ns; /* of the ring's oldest frame; 0: no frame, or not known */
+	/* The first side-band record in the ring, borrowed until fr_tracker_free(). NULL: there is none. */
+	const void *adopt_first;
+	const char *modules_path; /* a file like /proc/modules; NULL: that one */
+	/* The records of a later scan and of modules must also get into the ring. The tracker's thread calls
+	   the next four. freeze: from now until unfreeze, records with the time that it returns may be
+	   injected (docs/GLOSSARY.md). inject: 0, 1: no room, or a negative errno; it may seal and evict, so
+	   it may call fr_tracker_push_evicted(). */
+	uint64_t (*freeze)(void *ctx);
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
-	void (*release)(void *ctx);
-	/* Soon after they were made, all records that go into the file. LOW_WATERMARK_NS: of the tail. NULL:
-	 * nobody looks. */
-	void (*see)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
+	void (*unfreeze)(void *ctx);
+	/* Called for all records of the file, soon after they were made. LOW_WATERMARK_NS: of the tail model.
+	   May be NULL. */
+	void (*observe)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
 	void *ctx;
 };
 
-/* Opens the auxiliary file (an older one is kept under its own time while sample files stand beside it), no
- * thread yet. */
+/* Opens the auxiliary file; see fr_auxfile_open() for an old one. Starts no thread. 0 or a negative errno. */
 int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **ret, struct fr_diag *d);
-/* Starts the thread ("fr-tracker"), which first scans the machine; returns when that scan is in the model and
-   in the file. 0; 1: it takes its time, and nobody waits for it any more; or a negative errno with D, and
-   then there is no thread. With `adopt` the names of what lives are known from the file, so it returns at
-   once, and whatever happens from now on is newer than what the scan will say. */
-int fr_tracker_start(struct fr_tracker *k, struct fr_diag *d);
-/* The thread's id, for the filters; 0 before fr_tracker_start(). */
-pid_t fr_tracker_tid(const struct fr_tracker *k);
-/* Build-ids of files that were mapped, read as their records came. */
-struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *k);
-/* Processes what is queued, syncs and closes the file, joins. */
-void fr_tracker_stop(struct fr_tracker *k);
-struct fr_tracker *fr_tracker_free(struct fr_tracker *k);
+/* Starts the thread, which first scans the machine, and waits until that scan is in the models and in the
+   file. With `adopt` the file already has the names, so the function returns at once; whatever happens from
+   now on is newer than the scan. 0; 1: the scan takes long and goes on in the background; or a negative errno
+   with D, and there is no thread. */
+int fr_tracker_start(struct fr_tracker *t, struct fr_diag *d);
+/* The id of the thread, for filters; 0 before fr_tracker_start(). */
+pid_t fr_tracker_tid(const struct fr_tracker *t);
+/* Build-ids of mapped files, read when their map records came. Borrowed. */
+struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *t);
+/* Processes the queues, joins the thread, syncs and closes the file. */
+void fr_tracker_stop(struct fr_tracker *t);
+struct fr_tracker *fr_tracker_free(struct fr_tracker *t);
 
-/* Neither blocks. Fresh records for the file, from the recorder thread. 0; 1: the queue is full, dropped, a
-   scan will follow. */
-int fr_tracker_fresh(struct fr_tracker *k, const void *records, size_t len);
-/* All that was handed over until now came from rounds of which the last one began at SINCE_NS (as in
-   fr_history_round_begin()), and has ended: what comes from now on is not older. Recorder thread. */
-void fr_tracker_round(struct fr_tracker *k, uint64_t since_ns);
-/* The zstd side-band section of an evicted frame, and that frame's low watermark, for the model at the tail;
-   from whichever thread seals, one call at a time (history calls with its lock held). Returns as above; LEN 0
-   is fine. */
-int fr_tracker_evicted(struct fr_tracker *k, const void *zstd, size_t len, uint64_t low_watermark_ns);
-/* Its queue of those is half full. Any thread. */
-bool fr_tracker_is_behind(const struct fr_tracker *k);
-/* Other events from now on, of which SIDEBAND_ID is one of the side-band event, S's last: to be called before
-   the first record of theirs. S is copied. 0 or -ENOMEM. Any thread, one at a time. */
-int fr_tracker_set_session(struct fr_tracker *k, const struct fr_session *s, uint64_t sideband_id);
-/* A scan soon; scans are at least a second apart. Any thread. */
-void fr_tracker_request_scan(struct fr_tracker *k);
+/* Recorder thread, never blocks: fresh records for the file. 0; 1: the queue is full, the loss is counted,
+   and a scan will follow. */
+int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len);
+/* Recorder thread: a round that began at SINCE_NS (as in fr_history_begin_round()) has ended, and its records
+   were pushed. No later record is older than SINCE_NS. */
+void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns);
+/* The compressed side-band section of an evicted frame, and the low watermark of that frame, for the tail
+   model. Never blocks. Any thread, one call at a time: history calls it with its lock held. Returns as
+   fr_tracker_push_fresh(); does nothing if LEN is 0. */
+int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns);
+/* The queue of evicted sections is half full. Any thread. */
+bool fr_tracker_is_behind(const struct fr_tracker *t);
+/* The next records come from other openings: S (copied) is the new session, and SIDEBAND_ID an id of its
+   side-band event. To be called before the first such record. 0 or -ENOMEM. Any thread, one call at a time.
+ */
+int fr_tracker_set_session(struct fr_tracker *t, const struct fr_session *s, uint64_t sideband_id);
+/* Scan soon. Scans are at least a second apart. Any thread. */
+void fr_tracker_request_scan(struct fr_tracker *t);
 
 /*
- * What a dump begins with, where LOW_WATERMARK_NS is the low watermark of the oldest frame that it holds:
- * waits until all that was evicted before this call is taken in, and appends to RET_STATE  the state just
- * before the low watermark as records, all with time TIME_NS and event id ID; to RET_SINCE  what was evicted
- * and is not older than the low watermark, in order, with its own times. Kernel modules are looked after
- * first. 0, -ETIMEDOUT after TIMEOUT_NS, -ENOMEM. Any thread but the recorder's and the tracker's.
+ * Writes the begin of a dump whose oldest frame has the low watermark LOW_WATERMARK_NS. Waits until the tail
+ * model has all that was evicted before this call, and looks for new kernel modules. RET_STATE: the model
+ * just before the low watermark, as records with time TIME_NS and event id ID. RET_SINCE: the evicted records
+ * that are not older than the low watermark, in order, with their own times. 0, -ETIMEDOUT after TIMEOUT_NS,
+ * or -ENOMEM. Any thread but the recorder's and the tracker's.
  */
-int fr_tracker_model(struct fr_tracker *k, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
+int fr_tracker_write_model(struct fr_tracker *t, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
 
 struct fr_tracker_stats {
 	uint64_t records, bytes; /* written to the auxiliary file */
 	uint64_t file_bytes;
-	uint64_t low_watermark_ns;   /* all that is older is in the file; 0: not known */
-	uint64_t scans, queue_drops; /* FR_LOSS_SIDEBAND_QUEUE: runs of records */
+	uint64_t low_watermark_ns;   /* everything older is in the file; 0: not known */
+	uint64_t scans, queue_drops; /* FR_LOSS_SIDEBAND_QUEUE: pushes that failed */
 	uint64_t write_errors;	     /* FR_LOSS_AUXILIARY */
 	int last_errno;
-	uint64_t damaged;			/* evicted sections that could not be read */
-	uint64_t compactions, checkpoint_bytes; /* of the file; and the size it had after the last one */
-	uint64_t compactions_failed;		/* and the file of before went on */
-	int compaction_errno;			/* of the last one; 0: it was done */
-	uint64_t processes, threads, maps;	/* at the tail */
+	uint64_t damaged;			/* evicted sections that could not be decompressed */
+	uint64_t compactions, checkpoint_bytes; /* checkpoint_bytes: size of the file after the last one */
+	uint64_t compactions_failed;		/* after each of them the old file went on */
+	int compaction_errno;			/* of the last compaction; 0: it succeeded */
+	uint64_t processes, threads, maps;	/* in the tail model */
 	uint64_t model_bytes;			/* of both models */
-	uint64_t scan_ns;			/* what the last scan took */
-	bool is_late;				/* the first scan still runs, though samples flow */
-	bool kernel_is_hidden; /* the last scan saw no kernel addresses: kernel.kptr_restrict, CAP_SYSLOG */
-	bool processes_are_hidden; /* nor all processes: hidepid=, CAP_SYS_PTRACE */
-	uint64_t maps_hidden;	   /* nor the maps of so many */
+	uint64_t scan_ns;			/* duration of the last scan */
+	bool is_late;				/* the first scan still runs, but samples are recorded */
+	bool kernel_is_hidden;			/* from the last scan: kernel.kptr_restrict, CAP_SYSLOG */
+	bool processes_are_hidden;		/* hidepid=, CAP_SYS_PTRACE */
+	uint64_t maps_hidden;			/* the number of processes whose maps are hidden */
 };
-void fr_tracker_stats(struct fr_tracker *k, struct fr_tracker_stats *ret);
+void fr_tracker_stats(struct fr_tracker *t, struct fr_tracker_stats *ret);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Kernel modules that come while we record: the kernel sends no record for them. Loading one is the work of a
- * process, whose side-band wakes the tracker, which then looks at the list; and it looks before each dump.
- * That tells when a module was found, not when it was loaded; so where no other one is in the way, it stands
- * in the state at the ring's tail at once, and all samples in it have a name.
+ * Kernel modules that are loaded during the recording, for which the kernel sends no record. The tracker
+ * looks at /proc/modules after side-band has come and before each dump. It learns when a module was found and
+ * not when it was loaded, so the module also goes directly into the tail model if its place is free there.
  */
 #include "sideband/tracker_internal.h"
-#include "sideband/scan.h"
 #include "base/clock.h"
 #include "perfdata/record.h"
 
@@ -14,82 +12,70 @@
 
 #define LOOK_NS (2 * FR_NSEC_PER_SEC)
 
-struct found {
-	struct fr_tracker *tracker;
-	struct fr_buf run;
-	uint32_t n;
-	uint64_t time_ns;
-};
-
-static int apply_early(struct fr_tracker *k, const struct perf_event_header *h)
+static int apply_to_tail(struct fr_tracker *t, const struct perf_event_header *h)
 {
 	const struct fr_record_mmap *m = (const void *)h;
 	int r = 0;
 
 	if (h->type != PERF_RECORD_MMAP)
 		return 0;
-	pthread_mutex_lock(&k->lock);
+	fr_lock(&t->lock);
 	if (!fr_model_kernel_overlaps(
-		    k->tail.model, m->addr, m->addr + m->len, m->filename, strlen(m->filename)))
-		r = fr_model_apply(k->tail.model, h);
-	pthread_mutex_unlock(&k->lock);
+		    t->tail.model, m->addr, m->addr + m->len, m->filename, strlen(m->filename)))
+		r = fr_model_apply(t->tail.model, h);
+	fr_unlock(&t->lock);
 	return r;
 }
 
 static int put(void *ctx, const struct perf_event_header *record)
 {
-	struct found *f = ctx;
-	int r = apply_early(f->tracker, record);
+	struct tracker_run *run = ctx;
+	int r = apply_to_tail(run->tracker, record);
 
-	if (r == 0 && f->run.len + record->size > INJECT_RUN_MAX) {
-		r = tracker_tell(f->tracker, &f->run, f->n, f->time_ns);
-		f->run.len = 0;
-		f->n = 0;
-	}
-	f->n++;
-	return r < 0 ? r : fr_buf_append(&f->run, record, record->size);
+	return r < 0 ? r : tracker_run_add(run, record);
 }
 
-static void tell(struct fr_tracker *k)
+static void scan_modules(struct fr_tracker *t)
 {
-	/* While a scan waits for its end, the ring is held already, by a time that is older. */
-	bool held = k->scan_ns_now;
-	struct found f = {.tracker = k, .time_ns = held ? fr_monotonic_ns() : k->config.hold(k->config.ctx)};
-	struct fr_scan_config config = {.time_ns = f.time_ns};
+	/* While a scan is not over, the ring is frozen already, at an older time. */
+	const bool is_frozen = t->scan_ns_now;
+	struct tracker_run run = {
+		.tracker = t, .time_ns = is_frozen ? fr_monotonic_ns() : t->config.freeze(t->config.ctx)};
+	struct fr_scan_config config = {.time_ns = run.time_ns};
 	int r;
 
-	tracker_take_session(k); /* as in tracker_scan_hold() */
-	config.id = k->config.sideband_id;
-	r = fr_scan_modules(&config, k->config.modules_path, put, &f);
+	tracker_update_session(t); /* see tracker_scan_freeze() */
+	config.id = t->config.sideband_id;
+	r = fr_scan_modules(&config, t->config.modules_path, put, &run);
 	if (r == 0)
-		r = tracker_tell(k, &f.run, f.n, f.time_ns);
-	if (!held)
-		k->config.release(k->config.ctx);
-	fr_buf_deinit(&f.run);
+		r = tracker_run_flush(&run);
+	if (!is_frozen)
+		t->config.unfreeze(t->config.ctx);
+	fr_buf_deinit(&run.records);
 	if (r < 0)
-		atomic_store(&k->scan_wanted, true);
+		atomic_store(&t->scan_wanted, true);
 }
 
-void tracker_modules_remember(struct fr_tracker *k)
+void tracker_modules_remember(struct fr_tracker *t)
 {
-	k->modules_ns = fr_monotonic_ns();
-	(void)fr_modules_digest(k->config.modules_path, &k->modules_digest);
+	t->modules_ns = fr_monotonic_ns();
+	(void)fr_modules_digest(t->config.modules_path, &t->modules_digest);
 }
 
-void tracker_modules_check(struct fr_tracker *k, uint64_t now_ns)
+void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns)
 {
-	bool wanted = atomic_load(&k->modules_wanted);
-	uint64_t before = k->modules_digest;
+	bool wanted = atomic_load(&t->modules_wanted);
+	uint64_t before = t->modules_digest;
 
-	if (!wanted && now_ns - k->modules_ns < LOOK_NS)
+	if (!wanted && now_ns - t->modules_ns < LOOK_NS)
 		return;
-	tracker_modules_remember(k);
-	if (k->modules_digest != before)
-		tell(k);
+	tracker_modules_remember(t);
+	if (t->modules_digest != before)
+		scan_modules(t);
 	if (wanted) {
-		pthread_mutex_lock(&k->lock);
-		atomic_store(&k->modules_wanted, false);
-		pthread_cond_broadcast(&k->progress);
-		pthread_mutex_unlock(&k->lock);
+		fr_lock(&t->lock);
+		atomic_store(&t->modules_wanted, false);
+		fr_cond_broadcast(&t->progress);
+		fr_unlock(&t->lock);
 	}
 }

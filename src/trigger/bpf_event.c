@@ -13,7 +13,7 @@
 static void tidy(char *text, size_t size)
 {
 	text[size - 1] = '\0';
-	fr_utf8_tidy(text);
+	fr_utf8_sanitize(text);
 }
 
 int fr_bpf_event_parse(const void *data, size_t n, uint64_t now_ns, struct flightrec_event *ret)

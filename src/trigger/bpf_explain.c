@@ -20,9 +20,9 @@ static int errno_of(int code)
  * both. */
 static const char *missing_capabilities(char *ret, size_t size)
 {
-	const bool bpf = fr_capable(CAP_BPF), perfmon = fr_capable(CAP_PERFMON);
+	const bool bpf = fr_has_capability(CAP_BPF), perfmon = fr_has_capability(CAP_PERFMON);
 
-	if (fr_capable(CAP_SYS_ADMIN) || (bpf && perfmon))
+	if (fr_has_capability(CAP_SYS_ADMIN) || (bpf && perfmon))
 		return NULL;
 	snprintf(ret, size, "%s%s%s", bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ",
 		perfmon ? "" : "CAP_PERFMON");

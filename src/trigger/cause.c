@@ -69,8 +69,8 @@ void fr_cause_complete(struct fr_cause *c)
 		read_comm(c);
 	if (c->pid > 0 && !c->cgroup[0])
 		read_cgroup(c);
-	fr_utf8_tidy(c->reason);
-	fr_utf8_tidy(c->detail);
-	fr_utf8_tidy(c->comm);
-	fr_utf8_tidy(c->cgroup);
+	fr_utf8_sanitize(c->reason);
+	fr_utf8_sanitize(c->detail);
+	fr_utf8_sanitize(c->comm);
+	fr_utf8_sanitize(c->cgroup);
 }

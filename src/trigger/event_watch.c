@@ -122,7 +122,7 @@ static int enable(struct fr_event_watch *w, struct fr_diag *d)
 
 	for (size_t i = 0; r == 0 && i < w->n_rings; i++)
 		if (w->rings[i].page)
-			r = fr_ring_poll(&w->rings[i]);
+			r = fr_ring_add_to_epoll(&w->rings[i]);
 	for (size_t i = 0; r == 0 && i < w->n_fds; i++)
 		if (ioctl(w->fds[i], PERF_EVENT_IOC_ENABLE, 0) < 0)
 			r = -errno;
@@ -225,7 +225,7 @@ bool fr_event_watch_poll(struct fr_event_watch *w)
 
 	for (int i = 0; i < n; i++)
 		if (events[i].events & (EPOLLHUP | EPOLLERR))
-			fr_ring_hang_up(events[i].data.ptr);
+			fr_ring_handle_hang_up(events[i].data.ptr);
 	for (size_t i = 0; i < w->n_rings; i++)
 		if (w->rings[i].polled < w->rings[i].n_fds)
 			return false;

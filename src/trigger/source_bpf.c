@@ -137,7 +137,7 @@ static bool bpf_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *s = (const struct fr_bpf_source *)source;
 	struct stat now;
-	int r = s->file.st_ino ? fr_foreign_look(0, source->config->subject, &now) : -ENOENT;
+	int r = s->file.st_ino ? fr_foreign_stat_cached(0, source->config->subject, &now) : -ENOENT;
 
 	return r == -EAGAIN || (r == 0 && fr_bpf_source_file_changed(s, &now));
 }

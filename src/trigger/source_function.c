@@ -435,7 +435,7 @@ static bool function_is_stale(const struct fr_source *source)
 	pid_t root;
 
 	return parse(source->config, &s, NULL) == 0 && choose_root(source->config, &root, NULL) == 0 &&
-	       fr_foreign_look(root, s.path, &now) == 0 && fr_bpf_source_file_changed(b, &now);
+	       fr_foreign_stat_cached(root, s.path, &now) == 0 && fr_bpf_source_file_changed(b, &now);
 }
 
 const struct fr_source_class fr_source_function = {

@@ -156,7 +156,7 @@ static int arm(struct pressure *p)
 	char text[64];
 	int n, r;
 
-	p->is_privileged = fr_capable(CAP_SYS_RESOURCE);
+	p->is_privileged = fr_has_capability(CAP_SYS_RESOURCE);
 	p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->fd < 0)
 		return -errno;

@@ -123,7 +123,7 @@ static const char *name_of(const void *triggers, size_t i)
 struct fr_trigger *fr_trigger_wanted(const struct fr_triggers *t, const char *name, struct fr_diag *d)
 {
 	struct fr_trigger *g = fr_trigger_find(t, name);
-	const char *near = g ? NULL : fr_nearest(name, name_of, t, t->n);
+	const char *near = g ? NULL : fr_nearest_name(name, name_of, t, t->n);
 	char hint[128] = "`flightrecctl triggers` lists them";
 
 	if (near)
@@ -145,8 +145,8 @@ static void tell_armed(struct fr_triggers *t, struct fr_trigger *g, int r, struc
 		fr_fail_errno(d, r, NULL, "cannot arm it");
 	if (g->config.origin)
 		fr_diag_prefix(d, "%s", g->config.origin);
-	fr_utf8_tidy(d->what); /* it may quote a file of somebody else: symbols, markers */
-	fr_utf8_tidy(d->hint);
+	fr_utf8_sanitize(d->what); /* it may quote a file of somebody else: symbols, markers */
+	fr_utf8_sanitize(d->hint);
 	if (!(g->how & FR_ARM_AGAIN) || strcmp(g->diag.what, d->what) != 0)
 		t->ops.armed(t->ops.ctx, g->config.name, d);
 	g->diag = *d;

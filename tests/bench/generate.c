@@ -80,7 +80,7 @@ static int write_round(struct generator *g)
 	if (r == 0)
 		r = fr_buf_append(&g->round, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)
-		r = fr_file_records(&g->out, g->round.data, g->round.len);
+		r = fr_file_write_records(&g->out, g->round.data, g->round.len);
 	g->round.len = 0;
 	return r;
 }

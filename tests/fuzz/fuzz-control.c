@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The control protocol's side that strangers reach: bytes in pieces, messages, calls, parameters. What is
- * taken must be printable again and be taken again. */
+/* Any bytes, in pieces, from a client of the control socket: a message that parses can be printed and parsed
+   again, and its parameters are in their ranges. */
 
 #include "base/cleanup.h"
 #include "control/interface.h"
 #include "control/wire.h"
+#include "fuzz.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void parameters(const cJSON *p)
+static void try_parameters(const cJSON *p)
 {
 	static const char *const names[] = {"last_ns", "reason", "wait", "merge", NULL};
 	const char *string = NULL;
@@ -21,16 +16,14 @@ static void parameters(const cJSON *p)
 	bool boolean = false;
 
 	for (size_t i = 0; names[i]; i++) {
-		if (fr_param_u64(p, names[i], &number) == 1 && number > 1ULL << 53)
-			abort();
-		if (fr_param_string(p, names[i], &string) == 1 && !string)
-			abort();
+		check(fr_param_u64(p, names[i], &number) != 1 || number <= 1ULL << 53);
+		check(fr_param_string(p, names[i], &string) != 1 || string);
 		(void)fr_param_bool(p, names[i], &boolean);
 	}
 	(void)fr_param_unknown(p, names);
 }
 
-static void message(const char *text, size_t len)
+static void try_message(const char *text, size_t len)
 {
 	_cleanup_buf_ struct fr_buf out = {0};
 	struct fr_wire_reply reply;
@@ -41,12 +34,11 @@ static void message(const char *text, size_t len)
 	if (fr_wire_parse(text, len, &json, &d) < 0)
 		return;
 	if (fr_wire_decode_call(json, &call, &d) == 0)
-		parameters(call.parameters);
+		try_parameters(call.parameters);
 	if (fr_wire_decode_reply(json, &reply, &d) == 0)
-		parameters(reply.parameters);
+		try_parameters(reply.parameters);
 	if (fr_wire_encode(json, FR_WIRE_MAX_REPLY, &out) == 0) {
-		if (fr_wire_parse((char *)out.data, out.len - 1, &again, NULL) < 0)
-			abort();
+		check(fr_wire_parse((char *)out.data, out.len - 1, &again, NULL) >= 0);
 		cJSON_Delete(again);
 	}
 	cJSON_Delete(json);
@@ -65,9 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (fr_wire_feed(&r, data + at, FR_MIN(piece, size - at)) < 0)
 			break;
 		while ((n = fr_wire_next(&r, &text, &len)) == 1) {
-			if (len > r.max || text[len] != '\0' || memchr(text, '\0', len))
-				abort();
-			message(text, len);
+			check(len <= r.max && text[len] == '\0' && !memchr(text, '\0', len));
+			try_message(text, len);
 			free(text);
 		}
 		if (n < 0)

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The ring of an instance that is gone, damaged at will. The first byte of the input says what the rest is:
+ * The damaged ring of an earlier instance. The first byte of the input says what the other bytes are:
  *
- *     bit 0 clear   the image itself, for recovery alone: any bytes, any length
- *     bit 0 set     patches of a whole ring, which another instance then goes on with:
+ *     bit 0 clear   an image for a recovery: any bytes, any length
+ *     bit 0 set     patches of a whole ring, which an instance then adopts:
  *                   { u32 offset; u8 len; u8 bytes[len] } …
- *     bit 1         crcs of headers are made to hold, so that what they say is believed
+ *     bit 1         all crcs of headers are made right, so that the headers are believed
  *     bit 2         the ring is adopted in another size
  *
- * Nothing crashes; frames are in order and in the image; what was adopted goes on, and can be adopted again.
+ * The frames are in order and within the image. An adopted ring can be recorded to, and adopted again.
  */
 
+#include "fuzz.h"
 #include "history/crc32c.h"
 #include "history/internal.h"
 #include "history/recover.h"
@@ -19,21 +20,8 @@
 #include "perfdata/record.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define SIZE (1u << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static void append(struct fr_history *h, uint64_t n, bool is_sideband)
 {
@@ -58,27 +46,22 @@ static void append(struct fr_history *h, uint64_t n, bool is_sideband)
 		      h, records, sizeof(records), 256, n, n + 255) >= 0);
 }
 
-/* Frames of more than a lap, and an open chunk. */
+/* Appends frames for more than one lap of the ring, and an open chunk. */
 static void fill(struct fr_history *h, unsigned runs)
 {
 	for (unsigned i = 0; i < runs; i++) {
-		fr_history_round_begin(h, 256 * (uint64_t)i + 1);
+		fr_history_begin_round(h, 256 * (uint64_t)i + 1);
 		append(h, 256 * (uint64_t)i + 1, i % 8 == 0);
 		if (i % 4 == 3 && i + 1 < runs)
 			fr_history_seal(h);
-		fr_history_round_end(h);
+		fr_history_end_round(h);
 	}
 }
 
-static struct fr_history_config config_of(uint64_t size)
-{
-	return (struct fr_history_config){.size_bytes = size, .level = 1};
-}
-
-static const uint8_t *whole_ring(void)
+static const uint8_t *get_whole_ring(void)
 {
 	static uint8_t image[SIZE];
-	struct fr_history_config config = config_of(SIZE);
+	const struct fr_history_config config = {.size_bytes = SIZE, .level = 1};
 	struct fr_history *h;
 
 	if (((struct fr_image_header *)image)->magic)
@@ -90,7 +73,7 @@ static const uint8_t *whole_ring(void)
 	return image;
 }
 
-static void patch(uint8_t *image, const uint8_t *data, size_t size)
+static void apply_patches(uint8_t *image, const uint8_t *data, size_t size)
 {
 	while (size > 5) {
 		uint32_t at;
@@ -105,7 +88,7 @@ static void patch(uint8_t *image, const uint8_t *data, size_t size)
 	}
 }
 
-static void make_crcs_hold(uint8_t *image)
+static void correct_crcs(uint8_t *image)
 {
 	struct fr_image_header *i = (struct fr_image_header *)image;
 
@@ -132,7 +115,7 @@ static void open_section(const void *zstd, size_t len)
 	ssize_t n;
 
 	check(u || fr_unpack_new(&u) == 0);
-	n = fr_section_open(u, zstd, len, buffer, sizeof(buffer));
+	n = fr_section_decompress(u, zstd, len, buffer, sizeof(buffer));
 	if (n > 0)
 		(void)fr_section_filter(buffer, (size_t)n, 0, UINT64_MAX, true, &kept);
 }
@@ -183,13 +166,12 @@ static void read_ring(struct fr_history *h, uint64_t frames)
 
 static void adopt(const uint8_t *image, uint64_t size)
 {
-	struct fr_history_config config = config_of(size);
+	const struct fr_history_config config = {.size_bytes = size, .level = 1};
 	struct fr_history_adopted what, again;
 	struct fr_history *h, *next;
 	struct fr_diag d = {0};
-	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING), kept;
+	int fd = make_memfd(image, SIZE), kept;
 
-	check(fd >= 0 && pwrite(fd, image, SIZE, 0) == SIZE);
 	check(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0);
 	if (fr_history_adopt(&config, fd, &h, &what, &d) < 0) {
 		check(d.what[0]);
@@ -215,10 +197,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	image = malloc(data[0] & 1 ? SIZE : size);
 	check(image);
 	if (data[0] & 1) {
-		memcpy(image, whole_ring(), SIZE);
-		patch(image, data + 1, size - 1);
+		memcpy(image, get_whole_ring(), SIZE);
+		apply_patches(image, data + 1, size - 1);
 		if (data[0] & 2)
-			make_crcs_hold(image);
+			correct_crcs(image);
 		adopt(image, data[0] & 4 ? 3 * SIZE : SIZE);
 	} else {
 		memcpy(image, data + 1, size - 1);

@@ -1,43 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* What comes from a BPF object that somebody else wrote, and from who names one. The first byte says which:
-   what it wrote into the ring buffer and what the verifier said of it, the head of its file, or Set=.
+/*
+ * Any bytes from a BPF object that somebody else wrote. The first byte says what the others are: an event in
+ * its ring buffer and the log of the verifier, the head of its file, or an assignment of Set=.
+ *
+ * libbpf parses the rest of the file, and libbpf 1.1 crashes within seconds of fuzzing. So no hostile file
+ * may reach it: fr_bpf_file_read() reads only files that root alone can write.
+ */
 
-   The file's rest is libbpf's to parse, which no hostile file should reach: libbpf 1.1 crashes within seconds
-   of fuzzing. That only root can have written the file (fr_bpf_file_read()) is what protects us there. */
-
-#include "base/cleanup.h"
-#include "base/utf8.h"
+#include "fuzz.h"
 #include "trigger/bpf_event.h"
 #include "trigger/bpf_log.h"
 #include "trigger/bpf_object.h"
 #include "trigger/probes.h"
 
 #include <linux/types.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <flightrec/trigger.bpf.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must_be_tidy(const char *text, size_t size)
-{
-	size_t len = strnlen(text, size), n;
-
-	if (len == size)
-		abort();
-	for (size_t i = 0; i < len; i += n) {
-		const uint8_t *s = (const uint8_t *)text + i;
-
-		n = fr_utf8_sequence(s, len - i);
-		if (!n || *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0))
-			abort();
-	}
-}
-
-static void event(const uint8_t *data, size_t size)
+static void try_event(const uint8_t *data, size_t size)
 {
 	struct flightrec_event e;
 	struct fr_cause c;
@@ -45,40 +26,34 @@ static void event(const uint8_t *data, size_t size)
 	if (fr_bpf_event_parse(data, size, 1000, &e) < 0)
 		return;
 	fr_bpf_event_cause(&e, &c);
-	must_be_tidy(c.comm, sizeof(c.comm));
-	must_be_tidy(c.reason, sizeof(c.reason));
-	must_be_tidy(c.detail, sizeof(c.detail));
-	if (!c.time_ns || c.time_ns > 1000 || c.pid < 0 || c.tid < 0 || c.cpu < -1 ||
-		(unsigned)c.unit > FLIGHTREC_UNIT_PERCENT)
-		abort();
+	check_text(c.comm, sizeof(c.comm));
+	check_text(c.reason, sizeof(c.reason));
+	check_text(c.detail, sizeof(c.detail));
+	check(c.time_ns && c.time_ns <= 1000 && c.pid >= 0 && c.tid >= 0 && c.cpu >= -1 &&
+		(unsigned)c.unit <= FLIGHTREC_UNIT_PERCENT);
 }
 
-static void log_text(const uint8_t *data, size_t size)
+static void try_log(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1);
+	char *text = strndup((const char *)data, size);
 	struct fr_bpf_verdict v;
 
-	if (!text)
-		return;
-	memcpy(text, data, size);
-	text[size] = '\0';
+	check(text);
 	fr_bpf_log_verdict(text, &v);
-	if (strchr(v.reason, '\n') || strchr(v.source, '\n') || strchr(v.program, '\n'))
-		abort();
+	check(!strchr(v.reason, '\n') && !strchr(v.source, '\n') && !strchr(v.program, '\n'));
 	free(text);
 }
 
-static void elf(const uint8_t *data, size_t size)
+static void try_file_head(const uint8_t *data, size_t size)
 {
 	struct fr_diag d = {0};
 	int r = fr_bpf_elf_check(data, size, "fuzz", &d);
 
-	if (r != d.code || (r < 0 && !d.what[0]) || (r == 0 && size < 64))
-		abort();
+	check(r == d.code && (r == 0 ? size >= 64 : d.what[0]));
 }
 
-/* Set= of a probe: opened once, as nothing that is assigned makes the next assignment another. */
-static void assignment(const uint8_t *data, size_t size)
+/* The probe is opened once: an assignment does not change the outcome of the next one. */
+static void try_assignment(const uint8_t *data, size_t size)
 {
 	static struct fr_bpf_object *o;
 	struct fr_diag d = {0};
@@ -88,12 +63,10 @@ static void assignment(const uint8_t *data, size_t size)
 	if (!o) {
 		const void *bytes = fr_probe_find("off-cpu")->object(&n);
 
-		if (fr_bpf_object_open(bytes, n, "fuzz", true, &o, &d) < 0)
-			abort();
+		check(fr_bpf_object_open(bytes, n, "fuzz", true, &o, &d) >= 0);
 	}
 	text = strndup((const char *)data, size);
-	if (text && fr_bpf_object_assign(o, text, &d) != d.code)
-		abort();
+	check(text && fr_bpf_object_assign(o, text, &d) == d.code);
 	free(text);
 }
 
@@ -103,14 +76,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	switch (data[0] % 3) {
 	case 0:
-		event(data + 1, size - 1);
-		log_text(data + 1, size - 1);
+		try_event(data + 1, size - 1);
+		try_log(data + 1, size - 1);
 		break;
 	case 1:
-		elf(data + 1, size - 1);
+		try_file_head(data + 1, size - 1);
 		break;
 	default:
-		assignment(data + 1, size - 1);
+		try_assignment(data + 1, size - 1);
 	}
 	return 0;
 }

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Any bytes as a program of which a function or a marker is to be probed: refused in words, or a place that
-   the kernel can be asked for. Seeds: `as`, `ld -shared --build-id -z noseparate-code` of a few lines with a
-   static and a global function, an IFUNC and a note of <sys/sdt.h>; whole, and stripped with a
-   .gnu_debuglink. */
+/* Any bytes as a program, to probe a function or a marker of it: refused with a reason, or an offset that the
+   kernel accepts. Seeds: a few lines with a static and a global function, an IFUNC and a note of <sys/sdt.h>,
+   by `as` and `ld -shared --build-id -z noseparate-code`; whole, and stripped with a .gnu_debuglink. */
 
+#include "fuzz.h"
 #include "trigger/elf_symbol.h"
 
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int r, uint64_t offset, const struct fr_diag *d)
+static void check_outcome(int r, uint64_t offset, const struct fr_diag *d)
 {
-	if (r < 0 ? d->code != r || !d->what[0] : offset > INT64_MAX)
-		abort();
+	check(r < 0 ? d->code == r && d->what[0] : offset <= INT64_MAX);
 }
 
 static void look_up(struct fr_elf *e)
@@ -32,26 +25,23 @@ static void look_up(struct fr_elf *e)
 
 		d = (struct fr_diag){0};
 		r = fr_elf_symbol(e, names[i], &s, &d);
-		check(r, s.offset, &d);
+		check_outcome(r, s.offset, &d);
 	}
 	d = (struct fr_diag){0};
 	r = fr_elf_markers(e, "p", "m", markers, &d);
-	check(r, 0, &d);
+	check_outcome(r, 0, &d);
 	for (int i = 0; i < r; i++)
-		check(0, markers[i].offset | markers[i].semaphore, &d);
+		check_outcome(0, markers[i].offset | markers[i].semaphore, &d);
 	(void)fr_elf_is_go(e);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int r, fd = memfd_create("fuzz", MFD_CLOEXEC);
 	struct fr_elf *e = NULL;
 	struct fr_diag d = {0};
+	int r = fr_elf_open_fd(make_memfd(data, size), "/nonexistent/fuzz", 0, "/nonexistent", &e, &d);
 
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	r = fr_elf_open_fd(fd, "/nonexistent/fuzz", 0, "/nonexistent", &e, &d);
-	check(r, 0, &d);
+	check_outcome(r, 0, &d);
 	if (r == 0)
 		look_up(e);
 	fr_elf_free(e);

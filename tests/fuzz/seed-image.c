@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Writes the seeds of fuzz-image, which says what they mean: seed-image DIRECTORY. Made by the build, so that
-   they follow the layout. */
+/* Writes the seeds of fuzz-image, which describes their format: seed-image DIRECTORY. The build runs it, so
+   the seeds have the current layout. */
 
 #include "history/internal.h"
 #include "base/buf.h"
@@ -14,15 +14,12 @@
 
 #define HEADER(field) ((uint32_t)offsetof(struct fr_image_header, field))
 
-static int write_seed(const char *dir, const char *name, const struct fr_buf *b)
+static int write_seed(const char *name, const struct fr_buf *b)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[512];
+	_cleanup_fclose_ FILE *f = fopen(name, "we");
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "we");
 	if (!f || fwrite(b->data, 1, b->len, f) != b->len || fflush(f) != 0) {
-		perror(path);
+		perror(name);
 		return -1;
 	}
 	return 0;
@@ -36,18 +33,18 @@ static int put_patch(struct fr_buf *b, uint32_t offset, const void *bytes, uint8
 	return r < 0 ? r : fr_buf_append(b, bytes, len);
 }
 
-/* One patch of eight bytes; OFFSET UINT32_MAX: none. */
-static int patched(const char *dir, const char *name, uint8_t mode, uint32_t offset, uint64_t value)
+/* Writes a seed with one patch of eight bytes; OFFSET UINT32_MAX: none. */
+static int write_patch(const char *name, uint8_t mode, uint32_t offset, uint64_t value)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	int r = fr_buf_append(&b, &mode, 1);
 
 	if (r == 0 && offset != UINT32_MAX)
 		r = put_patch(&b, offset, &value, sizeof(value));
-	return r < 0 ? r : write_seed(dir, name, &b);
+	return r < 0 ? r : write_seed(name, &b);
 }
 
-static int patches(const char *dir)
+static int write_patches(void)
 {
 	uint32_t log, frame;
 	struct fr_image_header i = {0};
@@ -55,20 +52,20 @@ static int patches(const char *dir)
 	fr_image_lay_out(&i, 1 << 20);
 	log = (uint32_t)i.log_offset;
 	frame = log + (uint32_t)offsetof(struct fr_frame_header, entry.bytes);
-	return patched(dir, "whole", 1, UINT32_MAX, 0) | patched(dir, "other-size", 5, UINT32_MAX, 0) |
-	       patched(dir, "version", 1, HEADER(version), 2) |
-	       patched(dir, "areas", 3, HEADER(log_offset), 1ULL << 40) |
-	       patched(dir, "copied", 1, HEADER(log_bytes), 0) |
-	       patched(dir, "open-seq", 1, HEADER(open_seq), 1ULL << 63) |
-	       patched(dir, "fill", 1, HEADER(samples_fill), UINT64_MAX) |
-	       patched(dir, "low_watermark", 5, HEADER(open_low_watermark_ns), UINT64_MAX) |
-	       patched(dir, "record", 1, (uint32_t)i.samples_offset, UINT64_MAX) |
-	       patched(dir, "frame-torn", 1, log, 0) | patched(dir, "frame-size", 3, frame, UINT64_MAX) |
-	       patched(dir, "frame-seq", 3, log + (uint32_t)offsetof(struct fr_entry, seq), UINT64_MAX);
+	return write_patch("whole", 1, UINT32_MAX, 0) | write_patch("other-size", 5, UINT32_MAX, 0) |
+	       write_patch("version", 1, HEADER(version), 2) |
+	       write_patch("areas", 3, HEADER(log_offset), 1ULL << 40) |
+	       write_patch("copied", 1, HEADER(log_bytes), 0) |
+	       write_patch("open-seq", 1, HEADER(open_seq), 1ULL << 63) |
+	       write_patch("fill", 1, HEADER(samples_fill), UINT64_MAX) |
+	       write_patch("low_watermark", 5, HEADER(open_low_watermark_ns), UINT64_MAX) |
+	       write_patch("record", 1, (uint32_t)i.samples_offset, UINT64_MAX) |
+	       write_patch("frame-torn", 1, log, 0) | write_patch("frame-size", 3, frame, UINT64_MAX) |
+	       write_patch("frame-seq", 3, log + (uint32_t)offsetof(struct fr_entry, seq), UINT64_MAX);
 }
 
-/* The image of a small life, without the empty part of its log. */
-static int image(const char *dir)
+/* Writes the log of a ring with two frames. */
+static int write_image(void)
 {
 	const struct fr_history_config config = {.size_bytes = 1 << 20, .level = 1};
 	const struct perf_event_header round = {.type = FR_RECORD_FINISHED_ROUND, .size = sizeof(round)};
@@ -86,7 +83,7 @@ static int image(const char *dir)
 	r = fr_buf_append(&b, &mode, 1);
 	r = r < 0 ? r : fr_buf_append(&b, h->map + h->image->log_offset, h->arena.head);
 	fr_history_free(h);
-	return r < 0 ? r : write_seed(dir, "frames", &b);
+	return r < 0 ? r : write_seed("frames", &b);
 }
 
 int main(int argc, char *argv[])
@@ -96,5 +93,9 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	(void)mkdir(argv[1], 0777);
-	return patches(argv[1]) || image(argv[1]);
+	if (chdir(argv[1]) < 0) {
+		perror(argv[1]);
+		return 1;
+	}
+	return write_patches() || write_image();
 }

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Writes the seeds of fuzz-perfdata: seed-perfdata DIRECTORY. Run it when the format that we write changes.
- */
+/* Writes the seeds of fuzz-perfdata: seed-perfdata DIRECTORY. Run it after a change of the format. */
 
 #include "../unit/perfdata/synth.h"
 #include "base/cleanup.h"
 
 #include <stdio.h>
-#include <string.h>
-
-static void name(char ret[static 512], const char *dir, const char *file)
-{
-	snprintf(ret, 512, "%s/%s", dir, file);
-}
 
 static void add_records(struct fr_buf *b)
 {
@@ -30,21 +23,16 @@ int main(int argc, char *argv[])
 {
 	_cleanup_session_ struct fr_session s = {0};
 	_cleanup_buf_ struct fr_buf b = {0};
-	char path[512];
 
-	if (argc != 2) {
+	if (argc != 2 || chdir(argv[1]) < 0) {
 		fprintf(stderr, "Usage: seed-perfdata DIRECTORY\n");
 		return 2;
 	}
 	synth_session(&s, 10, "host", 1000000000ULL);
 	add_records(&b);
-	name(path, argv[1], "plain");
-	synth_write_file(path, &s, &b, 0, 0);
-	name(path, argv[1], "compressed");
-	synth_write_file(path, &s, &b, 64, 1000);
-	name(path, argv[1], "pipe");
-	synth_write_pipe(path, &s, &b);
-	name(path, argv[1], "cut");
-	synth_write_file(path, &s, &b, 0, 0);
-	return truncate(path, 2000) < 0;
+	synth_write_file("plain", &s, &b, 0, 0);
+	synth_write_file("compressed", &s, &b, 64, 1000);
+	synth_write_pipe("pipe", &s, &b);
+	synth_write_file("cut", &s, &b, 0, 0);
+	return truncate("cut", 2000) < 0;
 }

@@ -31,7 +31,7 @@ class Programs:
         if only:
             return
         for name in self.PLAIN:
-            self.compile(name, f"{name}.c", "phase.c", "-pthread", "-ldl")
+            self.compile(name, f"{name}.c", "phase.c", "-pthread", "-ldl", *(["-lbpf"] if name == "bpf" else []))
         for name in ("a", "b"):
             self.compile(f"lib{name}.so", "lib.c", "-shared", "-fPIC", f"-DFR_NAME=frtest_lib_{name}")
         self.compile("flood", "flood.c")

@@ -6,6 +6,7 @@ import signal
 import struct
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +63,26 @@ def test_help_is_grouped_and_has_examples(program_name, groups):
     found = [line for line in lines if line in groups]
     assert found == groups
     assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("words, expected", [
+    (["st"], {"status", "stop"}),
+    (["dump", "--po"], {"--post"}),
+    (["status", "--po"], set()),
+    (["status", "--ver"], {"--verbose", "--version"}),
+    (["vacuum", "--max"], {"--max-use", "--max-files", "--max-age"}),
+    (["--last", "s"], set()),
+    (["list", "--json=s"], {"short"}),
+], ids=" ".join)
+def test_bash_completes_verbs_and_options(words, expected):
+    script = f"""
+        _init_completion() {{ words=("${{COMP_WORDS[@]}}") cword=$COMP_CWORD cur=${{words[cword]}} prev=${{words[cword-1]}}; }}
+        source {Path(__file__).parents[2]}/conf/completion/bash/flightrecctl
+        COMP_WORDS=(flightrecctl "$@") COMP_CWORD=$# COMPREPLY=()
+        _flightrecctl; printf "%s\\n" "${{COMPREPLY[@]}}" """
+    path = f"{Path(program('flightrecctl')).parent}:{os.environ['PATH']}"
+    out = run("bash", "-c", script, "bash", *words, env=environment(PATH=path)).out
+    assert set(out.split()) == expected
 
 
 @pytest.fixture

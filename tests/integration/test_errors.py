@@ -445,8 +445,8 @@ CTL_MISTAKES = [
     ("vacuum --max-files=-1", "write it as 10"),
     ("vacuum --max-age x", "30s or 5min"),
     ("vacuum -D /no/such", "/no/such"),
-    ("why -n 0", "-n 20"),
-    ("enable", "which?"),
+    ("why -n 0", "from 1 to 256"),
+    ("enable", "needs an argument: NAME"),
     ("info nosuch -D {empty}", "{empty}/nosuch"),
     ("info /no/such", "/no/such"),
     ("info {text}", "is no perf.data"),
@@ -455,7 +455,7 @@ CTL_MISTAKES = [
     ("report -D {empty}", "there is no dump in {empty}"),
     ("list -D /no/such", "-D"),
     ("list -D {text}", "-D"),
-    ("rm nosuch -D {empty}", "no name of a dump"),
+    ("rm nosuch -D {empty}", "is not the name of a dump"),
     ("rm perf.data.sample.20261120T231137.123456Z -D {empty}", "flightrecctl list"),
     ("verify-config /no/such", "/no/such"),
     ("verify-config {empty}", "{empty}"),
@@ -477,8 +477,8 @@ MERGE_MISTAKES = [
     ("--json=x {empty}", "pretty"),
     ("--service {empty}", "SERVICE_RESULT"),
     ("-o /no/such/x {text}", "/no/such"),
-    ("-o {empty} {text}", "{empty} is no ordinary file"),
-    ("-o /dev/null {text}", "/dev/null is no ordinary file"),
+    ("-o {empty} {text}", "{empty} is not a regular file"),
+    ("-o /dev/null {text}", "/dev/null is not a regular file"),
 ]
 
 RECORD_MISTAKES = [

@@ -359,8 +359,8 @@ def test_dumps_that_wait_keep_nobody_out(guarded, open_dir):
     until("what was asked for", lambda: d.status()["dumps"]["queued"] == len(took))
 
     mine, other = took[0][1], took[4][1]
-    for words, code, text in ((["cancel"], "usage", "which?"), (["cancel", "x"], "usage", "'x'"),
-                              (["cancel", "--all", "1"], "usage", "not both"), (["cancel", "999999"], "error", "no dump"),
+    for words, code, text in ((["cancel"], "usage", "either numbers of dumps or --all"), (["cancel", "x"], "usage", "'x'"),
+                              (["cancel", "--all", "1"], "usage", "either numbers of dumps or --all"), (["cancel", "999999"], "error", "no dump"),
                               (["cancel", other], "permission", f"dump {other} is not yours")):
         r = member(*map(str, words))
         assert r.code == EXIT[code] and text in r.err, (words, r)

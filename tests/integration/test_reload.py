@@ -236,7 +236,7 @@ def test_triggers_that_cannot_be_armed_are_told(configured):
     r = d.ctl("verify-config")
     assert r.code == EXIT["partly"] and "trigger lost is not armed" in r.err, r
     r = d.ctl("verify-config", configured.path)
-    assert r.code == 0 and "the recorder alone can tell" in r.err, r
+    assert r.code == 0 and "only the recorder can tell" in r.err, r
     configured.path.write_text(text)
     r = d.ctl("reload")
     assert (r.code, r.err) == (0, ""), r

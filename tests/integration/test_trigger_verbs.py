@@ -160,8 +160,8 @@ def test_what_is_wrong(triggers, tmp_path):
     after = d.ctl("triggers").out
     d.stop()
     assert gone == "its process has ended"
-    assert "faults hears nothing for now: its process has ended" in after and "hears nothing" not in before
-    assert "application: 1 of what came could not be understood" in after, after
+    assert "faults receives nothing for now: its process has ended" in after and "receives nothing" not in before
+    assert "application: 1 message could not be understood" in after, after
 
 
 def test_names_that_are_no_text(triggers, tmp_path):

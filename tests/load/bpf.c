@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Loads a BPF program that takes its time, on every system call, and makes system calls, for a time or until
- * SIGTERM. Ends with 77 where BPF is not permitted.
+ * Loads a slow BPF program that runs at every system call, and makes system calls for a time or until
+ * SIGTERM. Exit code 77: BPF is not permitted.
  */
 
 #include "load.h"
@@ -36,9 +36,9 @@ int main(int argc, char *argv[])
 	}
 	if (bpf_obj_get_info_by_fd(prog, &info, &len) < 0)
 		err(1, "bpf_obj_get_info_by_fd");
-	fr_load_listen();
+	fr_load_count_terms();
 	end = fr_load_now_ns() + ns;
-	while (!fr_load_told && fr_load_now_ns() < end)
+	while (!fr_load_terms && fr_load_now_ns() < end)
 		for (int i = 0; i < 100; i++, calls++)
 			(void)getppid();
 	printf("{\"pid\":%d,\"prog\":%u,\"calls\":%" PRIu64 "}\n", getpid(), info.id, calls);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Burns one CPU in user space below a stack of known functions: main, top, middle, hot. For a time, or until
-   it has had so much of a CPU, however busy the machine is. */
+/* Burns one CPU in user space, in a stack of known functions: main, top, middle, hot. It ends after a time
+   (-t), or after so much CPU time (-u), however busy the machine is. */
 
 #include "load.h"
 
@@ -18,7 +18,7 @@ FR_LOAD_FRAME static uint64_t frtest_burn_hot(uint64_t end)
 {
 	uint64_t rounds = 0;
 
-	/* The clock is read rarely: its symbol must not show. */
+	/* Read the clock rarely, so that a profile does not show its symbol. */
 	do {
 		for (unsigned i = 0; i < 1000000; i++)
 			sink = sink * 2862933555777941757ULL + i;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A process that is gone before anybody looks: burns CPU for some ms (20) below two known frames, and exits.
- */
+/* A short process: it burns CPU for some ms (20) in two known functions, and exits. */
 
 #include "load.h"
 

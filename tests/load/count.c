@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One thread that counts up in an argument of a system call: lseek(-1, 0), lseek(-1, 1), … which fails and
-   does nothing, as fast as it can, or with a pause every 256 numbers; for a time, or until SIGTERM. With -s
-   it counts so many for each byte of its input, answers with a byte, and ends with its input. A recording of
-   it has each number, once. */
+/*
+ * Counts up in an argument of a system call: lseek(-1, 0), lseek(-1, 1), … These calls fail and do nothing.
+ * It is as fast as it can be, or pauses after every 256 numbers (-p). It ends after a time or at a SIGTERM.
+ * With -s it counts so many numbers for each byte of its input, answers with a byte, and ends with its input.
+ * A recording has each number once.
+ */
 
 #include "load.h"
 
@@ -16,14 +18,14 @@
 
 #define BATCH 256
 
-/* The longest time from the begin of a batch to that of the next. */
+/* The longest time from the begin of a batch to the begin of the next. */
 static uint64_t longest_ns;
 
 FR_LOAD_FRAME static uint64_t frtest_count(uint64_t ns, useconds_t pause)
 {
 	uint64_t n = 0, now = fr_load_now_ns(), end = now + ns, before;
 
-	while (!fr_load_told && now < end) {
+	while (!fr_load_terms && now < end) {
 		for (unsigned i = 0; i < BATCH; i++)
 			syscall(SYS_lseek, -1, n++, SEEK_SET);
 		if (pause)
@@ -44,7 +46,7 @@ FR_LOAD_FRAME static uint64_t frtest_count_steps(uint64_t step)
 		for (uint64_t i = 0; i < step; i++)
 			syscall(SYS_lseek, -1, n++, SEEK_SET);
 		if (write(STDOUT_FILENO, &byte, 1) != 1)
-			err(EXIT_FAILURE, "cannot tell of a step");
+			err(EXIT_FAILURE, "cannot report a step");
 	}
 	return n;
 }
@@ -68,7 +70,7 @@ int main(int argc, char *argv[])
 			errx(2, "usage: frtest-count [-t SECONDS | -s NUMBERS] [-c CPU] [-p MICROSECONDS]");
 	}
 	fr_load_pin(cpu);
-	fr_load_listen();
+	fr_load_count_terms();
 	begin = fr_load_now_ns();
 	n = step ? frtest_count_steps(step) : frtest_count(ns, pause);
 	printf("{\"pid\":%d,\"calls\":%" PRIu64 ",\"nr\":%d,\"ns\":%" PRIu64 ",\"longest_ns\":%" PRIu64 "}\n",

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Functions and static markers to be probed. Waits for a line on standard input, so that a probe can be
- * armed, then does what its arguments say, one after the other:
+ * Functions and static markers for probes. Waits for a line on standard input, so that a probe can be armed
+ * first. Then it does what its arguments say, one after the other:
  *
  *     call MS         fr_function_slow(), which sleeps for so long
  *     thread MS       the same in a thread of its own
- *     static MS       a static function; function_other.c has another of its name
- *     recurse N MS    N calls in each other, the innermost sleeps
- *     leave MS        a thread that ends inside of the function, after so long
- *     jump MS         leaves 20 calls by longjmp(), sleeps, and then makes one that returns at once
- *     catch MS        a call that sleeps, and has one within it that is left by longjmp()
- *     markers MS      frtest:begin, sleeps, frtest:end
- *     lost MS         frtest:begin, sleeps, and then as "markers 0"
- *     bench N         N calls of a function that does nothing, and says how many ns of CPU each took
- *     idle MS         nothing
+ *     static MS       a static function; function_other.c has another one of this name
+ *     other MS        that one
+ *     recurse N MS    N nested calls, of which the innermost sleeps
+ *     leave MS        a thread that ends within the function, after so long
+ *     jump MS         leave 20 calls by longjmp(), sleep, and then make a call that returns at once
+ *     catch MS        a call that sleeps, with a call in it that is left by longjmp()
+ *     markers MS      frtest:begin, sleep, frtest:end
+ *     lost MS         frtest:begin, sleep, and then as "markers 0"
+ *     bench N         N calls of a function that does nothing; prints the CPU time of each in ns
+ *     idle MS         sleep
  */
 
 #include "function.h"
@@ -33,7 +34,7 @@ static jmp_buf outside;
 static pid_t last_tid;
 enum how { RETURN, LEAVE, JUMP, CATCH };
 
-/* As <sys/sdt.h> does it, without arguments;
+/* What <sys/sdt.h> makes, without arguments;
  * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
  */
 #define MARKER(name)                                                                                         \
@@ -150,7 +151,7 @@ static void bench(uint64_t n)
 	printf("\"ns\": %.1f, ", (double)(fr_load_cpu_ns() - begin) / (double)n);
 }
 
-/* Where fr_function_slow() is in our file, by the kernel's map and not by any table. */
+/* The offset of fr_function_slow() in this program's file, as the kernel's maps show it. */
 static uint64_t offset_in_file(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Between the two files of frtest-function. */
+/* Shared by the two files of frtest-function. */
 
 #include <stdint.h>
 

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Burns one CPU in functions that it has made itself, in memory without a file. Tells their names in a perf
- * map (default), or with -d in a jitdump in DIRECTORY, and then the second function takes the first one's
- * place. Goes from the first to the second at half of its time, and to its end after it, or earlier at a
- * SIGTERM each. At the end the file is removed.
+ * Burns one CPU in two functions that it has made at run time, in anonymous memory. It names them in a perf
+ * map. With -d it names them in a jitdump in DIRECTORY instead, and the second function replaces the first
+ * one. It goes on to the second function after half of its time, and ends after all of it, or earlier at a
+ * SIGTERM each. At the end it removes the file.
  */
 
+#include "jitdump.h"
 #include "load.h"
 
-#include <elf.h>
-#include <err.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define PAGE 4096u
 #define ROUNDS 1000000u
@@ -44,13 +38,13 @@ static char *place(char *at)
 	return at;
 }
 
-/* Until END, or the SIGTERM of that number. */
-static void burn(char *code, uint64_t end, int told)
+/* Run CODE until END, or until so many SIGTERMs have come. */
+static void burn(char *code, uint64_t end, int terms)
 {
 	void (*run)(uint64_t);
 
 	memcpy(&run, &code, sizeof(run));
-	while (fr_load_told < told && fr_load_now_ns() < end)
+	while (fr_load_terms < terms && fr_load_now_ns() < end)
 		run(ROUNDS);
 }
 
@@ -74,51 +68,16 @@ static void perf_map(char *text, uint64_t ns)
 	unlink(path);
 }
 
-struct dump_header {
-	uint32_t magic, version, total_size, elf_mach, pad, pid;
-	uint64_t timestamp, flags;
-};
-
-struct dump_load {
-	uint32_t id, total_size;
-	uint64_t timestamp;
-	uint32_t pid, tid;
-	uint64_t vma, code_addr, code_size, code_index;
-};
-
-static void tell(int fd, const char *name, char *code)
-{
-	static uint64_t index;
-	uint64_t at = (uintptr_t)code;
-	const struct dump_load l = {0, (uint32_t)(sizeof(l) + strlen(name) + 1 + sizeof(loop)),
-		fr_load_now_ns(), (uint32_t)getpid(), (uint32_t)getpid(), at, at, sizeof(loop), index++};
-
-	if (write(fd, &l, sizeof(l)) < 0 || write(fd, name, strlen(name) + 1) < 0 ||
-		write(fd, loop, sizeof(loop)) < 0)
-		err(1, "jitdump");
-}
-
 static uint64_t jitdump(char *text, uint64_t ns, const char *directory)
 {
-	const struct dump_header h = {
-		0x4A695444, 1, sizeof(h), MACHINE, 0, (uint32_t)getpid(), fr_load_now_ns(), 0};
 	uint64_t begin = fr_load_now_ns(), turn;
 	char path[4096];
-	void *marker;
-	int fd;
+	int fd = jitdump_create(directory, MACHINE, begin, path);
 
-	snprintf(path, sizeof(path), "%s/jit-%d.dump", directory, getpid());
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, &h, sizeof(h)) < 0)
-		err(1, "%s", path);
-	/* What tells a profiler of the file: an executable map of it. */
-	marker = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-	if (marker == MAP_FAILED)
-		err(1, "mmap");
-	tell(fd, "frtest_jit_first", place(text));
+	jitdump_add(fd, "frtest_jit_first", place(text), sizeof(loop), fr_load_now_ns());
 	burn(text, begin + ns / 2, 1);
 	turn = fr_load_now_ns();
-	tell(fd, "frtest_jit_second", place(text));
+	jitdump_add(fd, "frtest_jit_second", place(text), sizeof(loop), fr_load_now_ns());
 	burn(text, begin + ns, 2);
 	unlink(path);
 	return turn;
@@ -144,7 +103,7 @@ int main(int argc, char *argv[])
 	text = mmap(NULL, 4 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (text == MAP_FAILED)
 		err(1, "mmap");
-	fr_load_listen();
+	fr_load_count_terms();
 	if (directory)
 		turn = jitdump(text, ns, directory);
 	else

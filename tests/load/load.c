@@ -3,26 +3,32 @@
 
 #include <err.h>
 #include <errno.h>
+#include <libgen.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EXIT_USAGE 2
 
-uint64_t fr_load_now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+uint64_t fr_load_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t fr_load_cpu_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 uint64_t fr_load_seconds(const char *s)
@@ -46,15 +52,15 @@ uint64_t fr_load_count(const char *s)
 	return v;
 }
 
-volatile sig_atomic_t fr_load_told;
+volatile sig_atomic_t fr_load_terms;
 
 static void on_term(int sig)
 {
 	(void)sig;
-	fr_load_told++;
+	fr_load_terms++;
 }
 
-void fr_load_listen(void)
+void fr_load_count_terms(void)
 {
 	signal(SIGTERM, on_term);
 }
@@ -69,4 +75,16 @@ void fr_load_pin(int cpu)
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) < 0)
 		err(EXIT_FAILURE, "cannot run on CPU %d", cpu);
+}
+
+void fr_load_program(const char *name, char *ret, size_t size)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		err(EXIT_FAILURE, "cannot read /proc/self/exe");
+	self[n] = 0;
+	if ((size_t)snprintf(ret, size, "%s/%s", dirname(self), name) >= size)
+		errx(EXIT_FAILURE, "the path is too long");
 }

@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * What the load programs share. Each does one known thing, prints one line of JSON about it when it is done,
- * and has symbols of known names, built with frame pointers, so that a test can say exactly what has to be in
- * a recording.
+ * What the load programs share. Each program does one known thing, and then prints one line of JSON about it.
+ * It has symbols of known names and frame pointers, so that a test can say exactly what a recording has to
+ * hold.
  */
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A function that a profile must show under its own name. */
@@ -23,15 +24,17 @@ uint64_t fr_load_now_ns(void);
 /* CPU time of the process in ns. */
 uint64_t fr_load_cpu_ns(void);
 
-/* Seconds ("1.5") as ns; ends the program with a usage error where S is no positive number. */
+/* These read an argument: seconds ("1.5") as ns; a whole number from 1 on. They end the program with exit
+   code 2 if S is something else. */
 uint64_t fr_load_seconds(const char *s);
-
-/* A whole number from 1; ends the program with a usage error otherwise. */
 uint64_t fr_load_count(const char *s);
 
-/* From now on a SIGTERM does not end the program, but is counted in fr_load_told. */
-void fr_load_listen(void);
-extern volatile sig_atomic_t fr_load_told;
+/* From now on, a SIGTERM does not end the program. fr_load_terms counts them. */
+void fr_load_count_terms(void);
+extern volatile sig_atomic_t fr_load_terms;
 
-/* Pin the calling thread to a CPU; -1 does nothing. Ends the program on failure. */
+/* Pin the calling thread to CPU; -1: do nothing. Ends the program on failure. */
 void fr_load_pin(int cpu);
+
+/* Write the path of the program NAME, which is beside this one, into RET. Ends the program on failure. */
+void fr_load_program(const char *name, char *ret, size_t size);

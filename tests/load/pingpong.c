@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Two threads on one CPU that wake each other through two pipes: each round trip is two context switches. */
+/* Two threads on one CPU wake each other through two pipes. Each round trip is two context switches. */
 
 #include "load.h"
 

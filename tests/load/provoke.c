@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Provokes, once, what a trigger is armed for:
+ * Provokes one anomaly, which a trigger is armed for. Usage: frtest-provoke ANOMALY [ARGUMENT]
  *
- *     run-queue [MS]    wakes while a real-time thread has the CPU for so long
- *     blocked [MS]      waits uninterruptibly, as the parent of a vfork()
- *     nanosleep [MS]    that system call
- *     softirq           datagrams to itself, by the loopback
- *     interrupt, disk   writes past all caches, in the working directory
- *     hung DIRECTORY    a child that asks a FUSE file system which does not answer, until a line comes
- *     oom, reclaim      in a cgroup of 32 MiB: more memory than that; more of a file than that
- *     fault             reads a file of the working directory by its map, and none of it is in memory
- *     segv, abort, bus  dies so
- *     retransmit        eight connections whose other ends are deaf, in a network of its own
- *     getppid [N]       so many of that system call
- *     storm N           so many, evenly, 16,667 in a second: a million in a minute
- *     application NAME  flightrec_trigger() of <flightrec/trigger.h>; lives until its input ends
- *     spin MS           two processes on one CPU
- *     lockup OBJECT     a soft lockup by a BPF object that does not give the CPU back for 3.5 s, with
- *                       watchdog_thresh at 1 meanwhile
- *     exec              nothing: that it runs is all
+ *     run-queue [MS]    wake while a real-time thread has the CPU for so long
+ *     blocked [MS]      wait uninterruptibly, as the parent of a vfork()
+ *     nanosleep [MS]    call nanosleep()
+ *     softirq           send datagrams to itself over the loopback
+ *     interrupt, disk   write past all caches, in the working directory
+ *     hung DIRECTORY    start a child that asks a FUSE file system which does not answer, until a line comes
+ *     oom, reclaim      use too much memory, or read too much of a file, in a cgroup of 32 MiB
+ *     fault             map a file of the working directory, of which no page is in memory, and read it
+ *     segv, abort, bus  die of this signal
+ *     retransmit        send on eight connections whose other ends drop everything, in a network namespace
+ *     getppid [N]       call getppid() N times
+ *     storm N           call it N times, evenly, 16,667 times in a second: a million in a minute
+ *     application NAME  call flightrec_trigger() of <flightrec/trigger.h>, and live until the input ends
+ *     spin MS           run two processes on one CPU
+ *     lockup OBJECT     run a BPF object that holds the CPU for 3.5 s: a soft lockup, with watchdog_thresh at
+ * 1 exec              do nothing: the program runs
  *
- * Prints {"pid", "tid", "from_ns", "to_ns"}: whom the anomaly is of, and CLOCK_MONOTONIC around it. Exit code
- * 77, with a word, where this machine has not what it takes.
+ * Prints {"pid", "from_ns", "to_ns"}: the process that has the anomaly, and CLOCK_MONOTONIC before and after
+ * it. Exit code 77, with a reason: this machine cannot do it.
  */
 
 #include "load.h"
@@ -45,6 +44,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -61,10 +61,10 @@
 #define MS 1000000ULL
 #define MIB (1u << 20)
 
-/* Of whom the anomaly is, where it is not this process. */
+/* The process that has the anomaly. */
 static pid_t victim;
 
-__attribute__((noreturn, format(printf, 1, 2))) static void missing(const char *format, ...)
+__attribute__((noreturn, format(printf, 1, 2))) static void skip(const char *format, ...)
 {
 	va_list args;
 
@@ -75,9 +75,20 @@ __attribute__((noreturn, format(printf, 1, 2))) static void missing(const char *
 	exit(EXIT_SKIP);
 }
 
-static uint64_t number(const char *arg, uint64_t otherwise)
+static uint64_t number_or(const char *arg, uint64_t otherwise)
 {
 	return arg ? fr_load_count(arg) : otherwise;
+}
+
+/* Returns 0, or -1 with errno. */
+static int write_file(const char *path, const char *text)
+{
+	const int fd = open(path, O_WRONLY | O_CLOEXEC);
+	const int r = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return r;
 }
 
 static void sleep_until(uint64_t ns)
@@ -88,8 +99,8 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-/* A child that goes with us. */
-static pid_t child(void)
+/* Fork a child that dies with this process. */
+static pid_t fork_child(void)
 {
 	const pid_t parent = getpid(), pid = fork();
 
@@ -116,7 +127,7 @@ static void *hog(void *arg)
 	uint64_t until_ns;
 
 	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
-		missing("SCHED_FIFO is not permitted: %s", strerror(errno));
+		skip("SCHED_FIFO is not permitted: %s", strerror(errno));
 	fr_load_pin(0);
 	sleep_until(h->from_ns);
 	until_ns = fr_load_now_ns() + h->ns;
@@ -128,7 +139,7 @@ static void *hog(void *arg)
 static void run_queue(const char *arg)
 {
 	const uint64_t begin = fr_load_now_ns() + 50 * MS;
-	struct hog h = {begin, number(arg, 150) * MS};
+	struct hog h = {begin, number_or(arg, 150) * MS};
 	pthread_t t;
 
 	fr_load_pin(0);
@@ -140,7 +151,7 @@ static void run_queue(const char *arg)
 
 static void blocked(const char *arg)
 {
-	const uint64_t until = fr_load_now_ns() + number(arg, 100) * MS;
+	const uint64_t until = fr_load_now_ns() + number_or(arg, 100) * MS;
 	const pid_t pid = vfork();
 
 	if (pid == 0) {
@@ -153,23 +164,23 @@ static void blocked(const char *arg)
 
 static void sleep_by_nanosleep(const char *arg)
 {
-	const struct timespec t = {.tv_nsec = (long)(number(arg, 100) * MS)};
+	const struct timespec t = {.tv_nsec = (long)(number_or(arg, 100) * MS)};
 
 	syscall(SYS_nanosleep, &t, NULL);
 }
 
 static void call_getppid(const char *arg)
 {
-	for (uint64_t n = number(arg, 1); n; n--)
+	for (uint64_t n = number_or(arg, 1); n; n--)
 		syscall(SYS_getppid);
 }
 
 static void storm(const char *arg)
 {
-	const uint64_t n = number(arg, 1), begin = fr_load_now_ns();
+	const uint64_t n = number_or(arg, 1), begin = fr_load_now_ns();
 
 	for (uint64_t i = 0; i < n; i++) {
-		/* No sleep is as short. */
+		/* A sleep cannot be as short as 60 µs. */
 		while (fr_load_now_ns() < begin + i * 60000)
 			;
 		syscall(SYS_getppid);
@@ -178,11 +189,11 @@ static void storm(const char *arg)
 
 static void spin(const char *arg)
 {
-	const uint64_t until = fr_load_now_ns() + number(arg, 1000) * MS;
+	const uint64_t until = fr_load_now_ns() + number_or(arg, 1000) * MS;
 	pid_t pid;
 
 	fr_load_pin(0);
-	pid = child();
+	pid = fork_child();
 	while (fr_load_now_ns() < until)
 		;
 	if (pid == 0)
@@ -192,14 +203,14 @@ static void spin(const char *arg)
 
 /* --- interrupts and disks --- */
 
-static void send_to_oneself(const char *arg)
+static void send_to_itself(const char *arg)
 {
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof(a);
 
 	if (bind(fd, (void *)&a, length) < 0 || getsockname(fd, (void *)&a, &length) < 0)
-		missing("no loopback: %s", strerror(errno));
+		skip("no loopback: %s", strerror(errno));
 	for (int i = 0; i < 500; i++)
 		if (sendto(fd, "x", 1, 0, (void *)&a, length) != 1)
 			err(EXIT_FAILURE, "sendto");
@@ -211,7 +222,7 @@ static void need_disk(int fd)
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || major(st.st_dev) == 0)
-		missing("the working directory is on no disk that can do this");
+		skip("the working directory is not on a disk that can do this");
 }
 
 static void write_through(const char *arg)
@@ -249,56 +260,49 @@ static void fault(const char *arg)
 
 /* --- memory --- */
 
+#define LIMIT "33554432"
+
 static char group[128];
 
 static int group_write(const char *file, const char *text)
 {
 	char path[192];
-	int fd, r;
 
 	snprintf(path, sizeof(path), "%s/%s", group, file);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	r = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
-	if (fd >= 0)
-		close(fd);
-	return r;
+	return write_file(path, text);
 }
 
 static void group_free(void)
 {
-	/* The kernel needs a moment to be rid of who died there. */
+	/* The kernel needs a moment to remove a process that died there. */
 	for (int i = 0; rmdir(group) < 0 && errno == EBUSY && i < 6000; i++)
 		usleep(10000);
 }
 
-/* A cgroup with so much memory and no swap, of version 1 or 2. */
-static void group_new(const char *limit)
+/* Make a cgroup with so much memory and without swap. Returns false if it cannot be made below DIRECTORY. */
+static bool group_new_in(
+	const char *directory, const char *limit_file, const char *limit, const char *swap_file)
 {
-	snprintf(group, sizeof(group), "/sys/fs/cgroup/memory/frtest-provoke-%d", (int)getpid());
-	if (mkdir(group, 0700) == 0) {
-		if (group_write("memory.limit_in_bytes", limit) == 0 &&
-			group_write("memory.swappiness", "0") == 0)
-			return;
-		group_free();
+	snprintf(group, sizeof(group), "%s/frtest-provoke-%d", directory, (int)getpid());
+	if (mkdir(group, 0700) < 0)
+		return false;
+	if (group_write(limit_file, limit) == 0) {
+		(void)group_write(swap_file, "0");
+		return true;
 	}
-	snprintf(group, sizeof(group), "/sys/fs/cgroup/frtest-provoke-%d", (int)getpid());
-	if (mkdir(group, 0700) == 0) {
-		if (group_write("memory.max", limit) == 0) {
-			(void)group_write("memory.swap.max", "0");
-			return;
-		}
-		group_free();
-	}
-	missing("no memory controller of cgroups, of version 1 or 2, is to be had here");
+	group_free();
+	return false;
 }
 
-/* A child in the group that does RUN; its status. */
-static int in_group(void (*run)(void))
+/* Let a child in such a cgroup do RUN. Returns its status. */
+static int run_in_group(void (*run)(void))
 {
 	int status;
 
-	group_new("33554432");
-	victim = child();
+	if (!group_new_in("/sys/fs/cgroup/memory", "memory.limit_in_bytes", LIMIT, "memory.swappiness") &&
+		!group_new_in("/sys/fs/cgroup", "memory.max", LIMIT, "memory.swap.max"))
+		skip("no memory controller of cgroups, of version 1 or 2, is to be had here");
+	victim = fork_child();
 	if (victim == 0) {
 		if (group_write("cgroup.procs", "0") < 0)
 			_exit(EXIT_FAILURE);
@@ -321,10 +325,10 @@ static void exhaust(void)
 
 static void oom(const char *arg)
 {
-	const int status = in_group(exhaust);
+	const int status = run_in_group(exhaust);
 
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-		errx(EXIT_FAILURE, "it was not killed: status %#x", status);
+		errx(EXIT_FAILURE, "the child was not killed: status %#x", status);
 }
 
 static int hole = -1;
@@ -338,12 +342,12 @@ static void read_hole(void)
 			_exit(EXIT_FAILURE);
 }
 
-/* Pages of a hole are pages as any other, and need no disk to be read. */
+/* The pages of a hole are like other pages, and no disk is needed to read them. */
 static void reclaim(const char *arg)
 {
 	hole = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	need_disk(hole);
-	if (ftruncate(hole, 128 * (off_t)MIB) < 0 || in_group(read_hole) != 0)
+	if (ftruncate(hole, 128 * (off_t)MIB) < 0 || run_in_group(read_hole) != 0)
 		errx(EXIT_FAILURE, "cannot read past the limit of a cgroup");
 	close(hole);
 }
@@ -355,7 +359,7 @@ static void die(const char *how)
 	const int fd = memfd_create("empty", MFD_CLOEXEC);
 	int status;
 
-	victim = child();
+	victim = fork_child();
 	if (victim == 0) {
 		setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 		if (!strcmp(how, "abort"))
@@ -365,22 +369,7 @@ static void die(const char *how)
 		_exit(EXIT_FAILURE);
 	}
 	if (waitpid(victim, &status, 0) != victim || !WIFSIGNALED(status))
-		errx(EXIT_FAILURE, "it did not die");
-}
-
-static void die_of_segv(const char *arg)
-{
-	die("segv");
-}
-
-static void die_of_abort(const char *arg)
-{
-	die("abort");
-}
-
-static void die_of_bus(const char *arg)
-{
-	die("bus");
+		errx(EXIT_FAILURE, "the child did not die");
 }
 
 /* --- network --- */
@@ -397,8 +386,8 @@ static void loopback_up(void)
 	close(fd);
 }
 
-/* Nothing that arrives at FD is let in: it is never acknowledged. */
-static void turn_deaf(int fd)
+/* Drop everything that arrives at FD, so that it is never acknowledged. */
+static void drop_all_input(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
 	const struct sock_fprog program = {1, &drop};
@@ -424,7 +413,7 @@ static void retransmit(const char *arg)
 	int listener, clients[CONNECTIONS];
 
 	if (unshare(CLONE_NEWNET) < 0)
-		missing("no network namespace: %s", strerror(errno));
+		skip("no network namespace: %s", strerror(errno));
 	loopback_up();
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(listener, (const void *)&a, sizeof(a)) < 0 || listen(listener, CONNECTIONS) < 0)
@@ -433,7 +422,7 @@ static void retransmit(const char *arg)
 		clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (connect(clients[i], (const void *)&a, sizeof(a)) < 0)
 			err(EXIT_FAILURE, "connect");
-		turn_deaf(accept(listener, NULL, NULL));
+		drop_all_input(accept(listener, NULL, NULL));
 	}
 	for (int i = 0; i < CONNECTIONS; i++)
 		if (send(clients[i], "anybody?", 8, 0) != 8)
@@ -444,33 +433,33 @@ static void retransmit(const char *arg)
 
 /* --- hung task --- */
 
-/* A FUSE file system on DIRECTORY that answers nothing but the first question. */
-static int mount_deaf(const char *directory)
+/* Mount a FUSE file system on DIRECTORY that answers only the first request. Returns its fd. */
+static int mount_mute(const char *directory)
 {
 	struct fuse_init_out init = {
 		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096};
 	struct fuse_out_header out = {.len = sizeof(out) + sizeof(init)};
 	struct iovec iov[2] = {{&out, sizeof(out)}, {&init, sizeof(init)}};
 	const int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	static uint8_t question[1 << 16];
+	static uint8_t request[1 << 16];
 	char options[64];
 
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
 	if (fd < 0 || mount("frtest-provoke", directory, "fuse", MS_NOSUID | MS_NODEV, options) < 0)
-		missing("no FUSE to make a task hang: %s", strerror(errno));
-	if (read(fd, question, sizeof(question)) < (ssize_t)sizeof(struct fuse_in_header))
+		skip("no FUSE to make a task hang: %s", strerror(errno));
+	if (read(fd, request, sizeof(request)) < (ssize_t)sizeof(struct fuse_in_header))
 		err(EXIT_FAILURE, "fuse");
-	out.unique = ((struct fuse_in_header *)question)->unique;
+	out.unique = ((struct fuse_in_header *)request)->unique;
 	if (writev(fd, iov, 2) < 0)
 		err(EXIT_FAILURE, "fuse");
 	return fd;
 }
 
-/* A question that is asked, and not answered, cannot be taken back: who asked is uninterruptible, once he is
- * to die. Prints who hangs, and waits. */
+/* A request that the file system has read cannot be taken back. So a process that is killed waits
+   uninterruptibly for its answer. Prints the process that hangs, and waits for a line. */
 static void hang(const char *directory)
 {
-	static uint8_t question[1 << 16];
+	static uint8_t request[1 << 16];
 	struct pollfd p = {.events = POLLIN};
 	int go[2];
 	struct stat st;
@@ -478,22 +467,23 @@ static void hang(const char *directory)
 
 	if (!directory || pipe(go) < 0)
 		errx(2, "hung DIRECTORY");
-	/* The child comes first: held by it, too, the file system would outlive us. */
-	victim = child();
+	/* Fork before the mount: the child must not have the fd, or the file system would outlive this
+	 * process. */
+	victim = fork_child();
 	if (victim == 0) {
 		close(go[1]);
 		if (read(go[0], &byte, 1) == 1)
 			stat(directory, &st);
 		_exit(0);
 	}
-	p.fd = mount_deaf(directory);
-	if (write(go[1], "", 1) != 1 || poll(&p, 1, 60000) != 1 || read(p.fd, question, sizeof(question)) < 0)
-		errx(EXIT_FAILURE, "nobody asks");
+	p.fd = mount_mute(directory);
+	if (write(go[1], "", 1) != 1 || poll(&p, 1, 60000) != 1 || read(p.fd, request, sizeof(request)) < 0)
+		errx(EXIT_FAILURE, "no request came");
 	kill(victim, SIGKILL);
 	printf("{\"pid\":%d}\n", (int)victim);
 	fflush(stdout);
 	(void)!read(STDIN_FILENO, &byte, 1);
-	close(p.fd); /* answers all */
+	close(p.fd); /* this ends all requests */
 	waitpid(victim, NULL, 0);
 	umount2(directory, MNT_DETACH);
 }
@@ -505,14 +495,11 @@ static void hang(const char *directory)
 
 static void set_thresh(const char *text)
 {
-	const int fd = open(THRESH, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		missing("no " THRESH ": %s", strerror(errno));
-	close(fd);
+	if (write_file(THRESH, text) < 0)
+		skip("no " THRESH ": %s", strerror(errno));
 }
 
-static void no_panic(void)
+static void check_panic(void)
 {
 	FILE *f = fopen(PANIC, "re");
 	const int panic = f ? fgetc(f) : EOF;
@@ -520,8 +507,8 @@ static void no_panic(void)
 	if (f)
 		fclose(f);
 	if (panic != '0')
-		missing("%s", panic == EOF ? "this kernel does not look for soft lockups"
-					   : "a soft lockup would make this kernel panic");
+		skip("%s", panic == EOF ? "this kernel does not look for soft lockups"
+					: "a soft lockup would make this kernel panic");
 }
 
 static void lockup(const char *path)
@@ -533,13 +520,13 @@ static void lockup(const char *path)
 	struct bpf_map *map;
 	const uint32_t tid = (uint32_t)gettid();
 
-	no_panic();
+	check_panic();
 	if (!o || !f || !fgets(before, sizeof(before), f))
-		missing("no " THRESH ", or no object %s", path ? path : "");
+		skip("no " THRESH ", or no object %s", path ? path : "");
 	fclose(f);
 	map = bpf_object__find_map_by_name(o, ".rodata");
 	if (!map || bpf_map__set_initial_value(map, &tid, sizeof(tid)) != 0 || bpf_object__load(o) != 0)
-		missing("cannot load %s: bpf_loop() came with Linux 5.17", path);
+		skip("cannot load %s: bpf_loop() came with Linux 5.17", path);
 	set_thresh("1");
 	link = bpf_program__attach(bpf_object__next_program(o, NULL));
 	if (link)
@@ -556,7 +543,7 @@ static void application(const char *name)
 	char byte;
 
 	flightrec_trigger(name, "slow answer", 312, 250);
-	/* Who it was can be looked at until its input ends. */
+	/* The recorder can read this process in /proc until the input ends. */
 	(void)!read(STDIN_FILENO, &byte, 1);
 }
 
@@ -567,27 +554,28 @@ static void nothing(const char *arg)
 static const struct {
 	const char *name;
 	void (*run)(const char *arg);
-} things[] = {
-	{"run-queue", run_queue},
-	{"blocked", blocked},
-	{"nanosleep", sleep_by_nanosleep},
-	{"softirq", send_to_oneself},
-	{"interrupt", write_through},
-	{"disk", write_through},
-	{"hung", hang},
-	{"oom", oom},
-	{"reclaim", reclaim},
-	{"fault", fault},
-	{"segv", die_of_segv},
-	{"abort", die_of_abort},
-	{"bus", die_of_bus},
-	{"retransmit", retransmit},
-	{"getppid", call_getppid},
-	{"storm", storm},
-	{"application", application},
-	{"spin", spin},
-	{"lockup", lockup},
-	{"exec", nothing},
+	const char *arg; /* instead of the command line's */
+} anomalies[] = {
+	{"run-queue", run_queue, NULL},
+	{"blocked", blocked, NULL},
+	{"nanosleep", sleep_by_nanosleep, NULL},
+	{"softirq", send_to_itself, NULL},
+	{"interrupt", write_through, NULL},
+	{"disk", write_through, NULL},
+	{"hung", hang, NULL},
+	{"oom", oom, NULL},
+	{"reclaim", reclaim, NULL},
+	{"fault", fault, NULL},
+	{"segv", die, "segv"},
+	{"abort", die, "abort"},
+	{"bus", die, "bus"},
+	{"retransmit", retransmit, NULL},
+	{"getppid", call_getppid, NULL},
+	{"storm", storm, NULL},
+	{"application", application, NULL},
+	{"spin", spin, NULL},
+	{"lockup", lockup, NULL},
+	{"exec", nothing, NULL},
 };
 
 int main(int argc, char *argv[])
@@ -595,14 +583,14 @@ int main(int argc, char *argv[])
 	uint64_t from_ns;
 
 	victim = getpid();
-	for (size_t i = 0; argc > 1 && i < sizeof(things) / sizeof(things[0]); i++) {
-		if (strcmp(argv[1], things[i].name) != 0)
+	for (size_t i = 0; argc > 1 && i < sizeof(anomalies) / sizeof(anomalies[0]); i++) {
+		if (strcmp(argv[1], anomalies[i].name) != 0)
 			continue;
 		from_ns = fr_load_now_ns();
-		things[i].run(argv[2]);
+		anomalies[i].run(anomalies[i].arg ? anomalies[i].arg : argv[2]);
 		printf("{\"pid\":%d,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 "}\n", (int)victim, from_ns,
 			fr_load_now_ns());
 		return 0;
 	}
-	errx(2, "usage: frtest-provoke THING [ARGUMENT]; provoke.c lists them");
+	errx(2, "usage: frtest-provoke ANOMALY [ARGUMENT]; provoke.c lists them");
 }

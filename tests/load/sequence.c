@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What of frtest-count stands in a file of raw_syscalls:sys_enter: from which number to which, how many are
- * missing, how many are there twice, how many are out of order. Usage: frtest-sequence FILE TID NR
+ * Checks which numbers of frtest-count a file of raw_syscalls:sys_enter holds: the first and the last, how
+ * many are missing, how many are there twice, and how many are out of order. Usage: frtest-sequence FILE TID
+ * NR
  */
 
 #include "perfdata/reader.h"
@@ -16,7 +17,7 @@
 #define NUMBERS_MAX (1ULL << 32)
 #define HOLES_MAX 64
 
-/* The record of the tracepoint, after the fields that all of them have. */
+/* The raw data of the tracepoint. */
 struct sys_enter {
 	uint64_t common;
 	int64_t nr;
@@ -34,8 +35,9 @@ struct sequence {
 	} holes[HOLES_MAX];
 };
 
-/* RAW stands behind what has a fixed size and the call chain. NULL: not there. */
-static const struct sys_enter *raw_of(const struct perf_event_header *h, uint64_t type)
+/* Find the raw data of a sample: it follows the fields of fixed size and the call chain. NULL: there is none.
+ */
+static const struct sys_enter *find_raw(const struct perf_event_header *h, uint64_t type)
 {
 	const uint64_t fixed = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			       PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |
@@ -62,7 +64,7 @@ static const struct sys_enter *raw_of(const struct perf_event_header *h, uint64_
 										 : NULL;
 }
 
-static void take_hole(struct sequence *s, uint64_t number, uint64_t ns)
+static void add_hole(struct sequence *s, uint64_t number, uint64_t ns)
 {
 	if (s->count == 0 || number <= s->previous + 1)
 		return;
@@ -74,11 +76,11 @@ static void take_hole(struct sequence *s, uint64_t number, uint64_t ns)
 	s->n_holes++;
 }
 
-static void take(struct sequence *s, uint64_t number, uint64_t ns)
+static void add_number(struct sequence *s, uint64_t number, uint64_t ns)
 {
 	if (number >= NUMBERS_MAX)
 		errx(1, "the number %" PRIu64 " was never counted", number);
-	take_hole(s, number, ns);
+	add_hole(s, number, ns);
 	s->previous_ns = ns;
 	s->first_ns = s->count == 0 ? ns : s->first_ns;
 	if (s->seen[number / 8] & 1u << number % 8)
@@ -91,8 +93,8 @@ static void take(struct sequence *s, uint64_t number, uint64_t ns)
 	s->count++;
 }
 
-/* Of the event with that id; 0: none has it. */
-static uint64_t type_of(const struct fr_session *s, uint64_t id)
+/* The sample type of the event with this id; 0: there is no such event. */
+static uint64_t sample_type(const struct fr_session *s, uint64_t id)
 {
 	for (size_t e = 0; e < s->n_events; e++)
 		for (size_t i = 0; i < s->events[e].n_ids; i++)
@@ -132,15 +134,15 @@ int main(int argc, char *argv[])
 
 		if (h->type != PERF_RECORD_SAMPLE || ((const struct fr_sample *)h)->tid != tid)
 			continue;
-		raw = raw_of(h, type_of(fr_reader_session(r), fr_record_id(h)));
+		raw = find_raw(h, sample_type(fr_reader_session(r), fr_record_id(h)));
 		if (!raw)
 			continue;
 		memcpy(&copy, raw, sizeof(copy));
 		if (copy.nr == nr && (uint32_t)copy.args[0] == UINT32_MAX)
-			take(&s, copy.args[1], fr_record_time(h));
+			add_number(&s, copy.args[1], fr_record_time(h));
 	}
 	if (x < 0 || fr_reader_damage(r)->damaged)
-		errx(1, "%s: %s", argv[1], x < 0 ? strerror(-x) : fr_reader_damage(r)->what);
+		errx(1, "%s: %s", argv[1], x < 0 ? strerror(-x) : fr_reader_damage(r)->text);
 	printf("{\"first\":%" PRIu64 ",\"last\":%" PRIu64 ",\"count\":%" PRIu64 ",\"missing\":%" PRIu64
 	       ",\"twice\":%" PRIu64 ",\"backwards\":%" PRIu64 ",\"first_ns\":%" PRIu64
 	       ",\"last_ns\":%" PRIu64 ",\"holes\":[",

@@ -1,263 +1,149 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A disk that misbehaves on demand: a FUSE file system, spoken without a library, that shows the regular
- * files of one directory at another place and does with them what standard input says, a line each, answered
- * with "ok" and how many requests are being held:
+ * A disk that misbehaves on demand: a FUSE file system that shows the regular files of DIRECTORY at
+ * MOUNTPOINT. Standard input takes one command a line. Each is answered with "ok" and the number of requests
+ * that wait:
  *
- *   only TEXT   what follows is for files with TEXT in their names (all: "only")
- *   rate BYTES  that many a second, one write after the other; 0: as fast as it goes
- *   hold        writes are not answered
- *   hang        nor is anything else: names, attributes, opens and reads
- *   step        what is held is done, and what comes is held as before
- *   fail        writes are answered with EIO
- *   nosync      fsyncs of the directory are answered with EIO
- *   readonly    what would change anything is answered with EROFS
- *   go          as if nothing had been, what was held included
- *   count       nothing but the answer
+ *   only TEXT   the next commands are for files with TEXT in their names (all: "only")
+ *   rate BYTES  write so many bytes in a second, one write after the other; 0: no limit
+ *   hold        do not answer writes
+ *   hang        do not answer anything else either: names, attributes, opens and reads
+ *   step        serve the requests that wait; new ones wait as before
+ *   fail        answer writes with EIO
+ *   nosync      answer an fsync of the directory with EIO
+ *   readonly    answer everything that would change a file with EROFS
+ *   go          end all of this, and serve the requests that wait
+ *   count       do nothing
  *
- * Usage: frtest-slowfs DIRECTORY MOUNTPOINT. Prints "ready". Ends with its input, and everything that waits
- * for it then fails; exit code 77 where there is no FUSE.
+ * Usage: frtest-slowfs DIRECTORY MOUNTPOINT. Prints "ready". Ends with its input; requests that wait then
+ * fail. Exit code 77: there is no FUSE here.
  */
 
+#define FUSE_USE_VERSION 312
 #include "load.h"
 
 #include <dirent.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
-#include <poll.h>
+#include <fuse3/fuse.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
-#define WRITE_MAX (1u << 20)
-#define REQUEST_MAX (WRITE_MAX + 8192)
-#define NODES 4096u /* files that the kernel knows at a time */
 #define SKIP 77
+#define THREADS 256 /* a request that waits takes one */
 
-/* A file is what it was when it was found, whatever its name becomes. */
-struct node {
-	int fd; /* 0: free */
-	ino_t ino;
-	uint64_t lookups;
+/* It keeps its name when it is renamed. */
+struct file {
+	int fd;
 	char name[NAME_MAX + 1];
 };
 
-struct held {
-	struct held *next;
-	_Alignas(8) uint8_t request[];
-};
-
-static int fuse_fd, dir_fd;
-static struct node nodes[NODES]; /* by nodeid; FUSE_ROOT_ID, 1, is the directory */
-static struct held *held, **held_last = &held;
-static unsigned n_held;
+static int dir_fd;
+/* This lock serves one request at a time, as one disk does. It protects what follows. */
+static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool hold, hang, fail, nosync, readonly;
 static uint64_t rate, busy_until_ns;
 static char only[NAME_MAX + 1];
-static uint8_t request[REQUEST_MAX];
+static unsigned generation, n_waiting, n_released; /* "step" begins a generation */
 
-static void reply(const struct fuse_in_header *in, int error, const void *data, size_t len)
+static bool is_concerned(const char *name)
 {
-	struct fuse_out_header out = {
-		.len = (uint32_t)(sizeof(out) + len), .error = error, .unique = in->unique};
-	struct iovec v[] = {{&out, sizeof(out)}, {(void *)data, len}};
-
-	/* ENOENT: whoever asked was killed meanwhile. */
-	if (writev(fuse_fd, v, 2) < 0 && errno != ENOENT)
-		err(1, "reply to a request of kind %u", in->opcode);
+	return strstr(name, only);
 }
 
-static void reply_errno(const struct fuse_in_header *in, int r)
+/* Take the disk for a request on the file NAME, once it does not have to wait. */
+static void begin(const char *name, bool is_write)
 {
-	reply(in, r < 0 ? -errno : 0, NULL, 0);
-}
-
-static int fd_of(uint64_t nodeid)
-{
-	if (nodeid == FUSE_ROOT_ID)
-		return dir_fd;
-	if (nodeid >= NODES || !nodes[nodeid].fd)
-		errx(1, "the kernel asks for a file that it was not told of");
-	return nodes[nodeid].fd;
-}
-
-static struct fuse_attr attr_of(int fd, uint64_t nodeid)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		err(1, "fstat");
-	return (struct fuse_attr){
-		.ino = nodeid,
-		.size = (uint64_t)st.st_size,
-		.blocks = (uint64_t)st.st_blocks,
-		.atime = (uint64_t)st.st_atim.tv_sec,
-		.mtime = (uint64_t)st.st_mtim.tv_sec,
-		.ctime = (uint64_t)st.st_ctim.tv_sec,
-		.atimensec = (uint32_t)st.st_atim.tv_nsec,
-		.mtimensec = (uint32_t)st.st_mtim.tv_nsec,
-		.ctimensec = (uint32_t)st.st_ctim.tv_nsec,
-		.mode = st.st_mode,
-		.nlink = (uint32_t)st.st_nlink,
-		.uid = st.st_uid,
-		.gid = st.st_gid,
-		.blksize = 4096,
-	};
-}
-
-/* The node of FD, which is taken over: one that there is already, or a new one. */
-static uint64_t node_of(int fd, const char *name)
-{
-	uint64_t empty = 0;
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		err(1, "fstat");
-	for (uint64_t i = FUSE_ROOT_ID + 1; i < NODES; i++) {
-		if (nodes[i].fd && nodes[i].ino == st.st_ino) {
-			close(fd);
-			return i;
-		}
-		if (!nodes[i].fd && !empty)
-			empty = i;
-	}
-	if (!empty)
-		errx(1, "more than %u files", NODES);
-	nodes[empty] = (struct node){.fd = fd, .ino = st.st_ino};
-	snprintf(nodes[empty].name, sizeof(nodes[empty].name), "%s", name);
-	return empty;
-}
-
-static struct fuse_entry_out entry_of(int fd, const char *name)
-{
-	uint64_t id = node_of(fd, name);
-
-	nodes[id].lookups++;
-	/* Nothing is cached: what the tests do to the directory behind shows at once. */
-	return (struct fuse_entry_out){.nodeid = id, .attr = attr_of(nodes[id].fd, id)};
-}
-
-static void forget(uint64_t nodeid, uint64_t n)
-{
-	struct node *node = &nodes[nodeid];
-
-	if (nodeid == FUSE_ROOT_ID || nodeid >= NODES || !node->fd)
+	pthread_mutex_lock(&disk);
+	if (!(hang || (hold && is_write)) || !is_concerned(name))
 		return;
-	node->lookups -= n < node->lookups ? n : node->lookups;
-	if (node->lookups)
-		return;
-	close(node->fd);
-	*node = (struct node){0};
+
+	const unsigned mine = generation;
+
+	n_waiting++;
+	while (mine == generation)
+		pthread_cond_wait(&changed, &disk);
+	n_released--;
+	pthread_cond_broadcast(&changed);
 }
 
-static void on_forget_many(const struct fuse_batch_forget_in *in)
+/* RESULT is of a system call. */
+static int end(ssize_t result)
 {
-	const struct fuse_forget_one *one = (const void *)(in + 1);
+	const int r = result < 0 ? -errno : (int)result;
 
-	for (uint32_t i = 0; i < in->count; i++)
-		forget(one[i].nodeid, one[i].nlookup);
+	pthread_mutex_unlock(&disk);
+	return r;
 }
 
-static void on_init(const struct fuse_in_header *h, const struct fuse_init_in *in)
+/* Take the disk for a request that changes a name. */
+static int begin_change(void)
 {
-	const struct fuse_init_out out = {
-		.major = FUSE_KERNEL_VERSION,
-		.minor = FUSE_KERNEL_MINOR_VERSION,
-		.max_readahead = in->max_readahead,
-		.flags = in->flags & (FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_ASYNC_READ | FUSE_ASYNC_DIO |
-					     FUSE_PARALLEL_DIROPS),
-		.max_background = 64,
-		.congestion_threshold = 64,
-		.max_write = WRITE_MAX,
-		.max_pages = WRITE_MAX / 4096,
-		.time_gran = 1,
-	};
-
-	reply(h, 0, &out, sizeof(out));
+	pthread_mutex_lock(&disk);
+	errno = EROFS;
+	return readonly ? -1 : 0;
 }
 
-static void on_lookup(const struct fuse_in_header *h, const char *name)
+static struct file *file_of(const struct fuse_file_info *info)
 {
-	struct fuse_entry_out out;
-	int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-
-	if (fd < 0) {
-		reply_errno(h, -1);
-		return;
-	}
-	out = entry_of(fd, name);
-	reply(h, 0, &out, sizeof(out));
+	return (struct file *)(uintptr_t)info->fh; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static void on_create(const struct fuse_in_header *h, const struct fuse_create_in *in)
+static int open_at(const char *path, int flags, mode_t mode, struct fuse_file_info *info)
 {
-	const char *name = (const char *)(in + 1);
-	struct {
-		struct fuse_entry_out entry;
-		struct fuse_open_out open;
-	} out = {0};
-	int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | (int)(in->flags & (O_EXCL | O_TRUNC)),
-		in->mode & 07777);
+	struct file *f = calloc(1, sizeof(*f));
 
-	if (fd < 0) {
-		reply_errno(h, -1);
-		return;
-	}
-	out.entry = entry_of(fd, name);
-	reply(h, 0, &out, sizeof(out));
+	if (!f)
+		err(1, "memory");
+	snprintf(f->name, sizeof(f->name), "%s", path + 1);
+	f->fd = openat(dir_fd, path + 1, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, mode);
+	info->fh = (uintptr_t)f;
+	if (f->fd >= 0)
+		return 0;
+	free(f);
+	return -1;
 }
 
-static void reply_attr(const struct fuse_in_header *h)
+static int on_getattr(const char *path, struct stat *st, struct fuse_file_info *info)
 {
-	const struct fuse_attr_out out = {.attr = attr_of(fd_of(h->nodeid), h->nodeid)};
-
-	reply(h, 0, &out, sizeof(out));
+	begin(info ? file_of(info)->name : path + 1, false);
+	if (info)
+		return end(fstat(file_of(info)->fd, st));
+	return end(path[1] ? fstatat(dir_fd, path + 1, st, AT_SYMLINK_NOFOLLOW) : fstat(dir_fd, st));
 }
 
-static void on_setattr(const struct fuse_in_header *h, const struct fuse_setattr_in *in)
+static int on_open(const char *path, struct fuse_file_info *info)
 {
-	int fd = fd_of(h->nodeid), r = 0;
-
-	if (in->valid & FATTR_SIZE)
-		r = ftruncate(fd, (off_t)in->size);
-	if (r == 0 && in->valid & FATTR_MODE)
-		r = fchmod(fd, in->mode & 07777);
-	if (r == 0 && in->valid & (FATTR_UID | FATTR_GID))
-		r = fchown(fd, in->valid & FATTR_UID ? in->uid : (uid_t)-1,
-			in->valid & FATTR_GID ? in->gid : (gid_t)-1);
-	if (r < 0)
-		reply_errno(h, -1);
-	else
-		reply_attr(h);
+	begin(path + 1, false);
+	return end(open_at(path, info->flags & O_TRUNC, 0, info));
 }
 
-static void on_open(const struct fuse_in_header *h)
+static int on_create(const char *path, mode_t mode, struct fuse_file_info *info)
 {
-	const struct fuse_open_out out = {0};
-
-	reply(h, 0, &out, sizeof(out));
+	begin("", false);
+	errno = EROFS;
+	return end(readonly ? -1 : open_at(path, O_CREAT | (info->flags & (O_EXCL | O_TRUNC)), mode, info));
 }
 
-static void on_read(const struct fuse_in_header *h, const struct fuse_read_in *in)
+static int on_release(const char *path, struct fuse_file_info *info)
 {
-	static uint8_t data[WRITE_MAX];
-	ssize_t n = pread(
-		fd_of(h->nodeid), data, in->size < sizeof(data) ? in->size : sizeof(data), (off_t)in->offset);
+	close(file_of(info)->fd);
+	free(file_of(info));
+	return 0;
+}
 
-	if (n < 0)
-		reply_errno(h, -1);
-	else
-		reply(h, 0, data, (size_t)n);
+static int on_read(const char *path, char *data, size_t size, off_t at, struct fuse_file_info *info)
+{
+	begin(file_of(info)->name, false);
+	return end(pread(file_of(info)->fd, data, size, at));
 }
 
 static void sleep_until(uint64_t ns)
@@ -268,296 +154,176 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-/* One request is served at a time, so that a slow write holds up all the rest, as on one disk. */
-static void take_time(size_t bytes)
+static int on_write(const char *path, const char *data, size_t size, off_t at, struct fuse_file_info *info)
 {
-	uint64_t now = fr_load_now_ns();
+	const struct file *f = file_of(info);
+	const uint64_t now = fr_load_now_ns();
 
-	if (!rate)
-		return;
-	busy_until_ns = (busy_until_ns > now ? busy_until_ns : now) + bytes * 1000000000 / rate;
-	sleep_until(busy_until_ns);
-}
-
-static bool concerned(uint64_t nodeid)
-{
-	return nodeid < NODES && strstr(nodes[nodeid].name, only);
-}
-
-static void on_write(const struct fuse_in_header *h, const struct fuse_write_in *in)
-{
-	struct fuse_write_out out = {0};
-	ssize_t n;
-
-	if ((fail || readonly) && concerned(h->nodeid)) {
-		reply(h, readonly ? -EROFS : -EIO, NULL, 0);
-		return;
+	begin(f->name, true);
+	errno = readonly ? EROFS : EIO;
+	if ((fail || readonly) && is_concerned(f->name))
+		return end(-1);
+	if (rate && is_concerned(f->name)) {
+		busy_until_ns = (busy_until_ns > now ? busy_until_ns : now) + size * 1000000000 / rate;
+		sleep_until(busy_until_ns);
 	}
-	if (concerned(h->nodeid))
-		take_time(in->size);
-	n = pwrite(fd_of(h->nodeid), in + 1, in->size, (off_t)in->offset);
-	out.size = (uint32_t)n;
-	if (n < 0)
-		reply_errno(h, -1);
-	else
-		reply(h, 0, &out, sizeof(out));
+	return end(pwrite(f->fd, data, size, at));
 }
 
-static void on_readdir(const struct fuse_in_header *h, const struct fuse_read_in *in)
+static int on_truncate(const char *path, off_t size, struct fuse_file_info *info)
 {
-	static uint8_t out[65536];
-	size_t len = 0, max = in->size < sizeof(out) ? in->size : sizeof(out);
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fdopendir(fd);
-	struct dirent *e;
+	struct fuse_file_info own = {0};
 
+	pthread_mutex_lock(&disk);
+	if (info)
+		return end(ftruncate(file_of(info)->fd, size));
+	if (open_at(path, 0, 0, &own) < 0)
+		return end(-1);
+	size = ftruncate(file_of(&own)->fd, size);
+	on_release(path, &own);
+	return end(size);
+}
+
+static int on_chmod(const char *path, mode_t mode, struct fuse_file_info *info)
+{
+	pthread_mutex_lock(&disk);
+	return end(fchmodat(dir_fd, path + 1, mode & 07777, 0));
+}
+
+static int on_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *info)
+{
+	pthread_mutex_lock(&disk);
+	return end(fchownat(dir_fd, path + 1, uid, gid, AT_SYMLINK_NOFOLLOW));
+}
+
+static int on_fsync(const char *path, int datasync, struct fuse_file_info *info)
+{
+	pthread_mutex_lock(&disk);
+	return end(fsync(file_of(info)->fd));
+}
+
+static int on_fsyncdir(const char *path, int datasync, struct fuse_file_info *info)
+{
+	pthread_mutex_lock(&disk);
+	errno = EIO;
+	return end(nosync ? -1 : fsync(dir_fd));
+}
+
+static int on_unlink(const char *path)
+{
+	return end(begin_change() < 0 ? -1 : unlinkat(dir_fd, path + 1, 0));
+}
+
+static int on_rename(const char *from, const char *to, unsigned flags)
+{
+	return end(begin_change() < 0 ? -1 : renameat2(dir_fd, from + 1, dir_fd, to + 1, flags));
+}
+
+static int on_readdir(const char *path, void *out, fuse_fill_dir_t fill, off_t offset,
+	struct fuse_file_info *info, enum fuse_readdir_flags flags)
+{
+	const struct dirent *e;
+	DIR *dir;
+
+	begin("", false);
+	dir = fdopendir(openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (!dir)
-		err(1, "fdopendir");
-	for (uint64_t i = 0; (e = readdir(dir)); i++) {
-		struct fuse_dirent entry = {.ino = e->d_ino,
-			.off = i + 1,
-			.namelen = (uint32_t)strlen(e->d_name),
-			.type = e->d_type};
-		size_t size = FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + entry.namelen);
-
-		if (i < in->offset)
-			continue;
-		if (len + size > max)
-			break;
-		memset(out + len, 0, size);
-		memcpy(out + len, &entry, FUSE_NAME_OFFSET);
-		memcpy(out + len + FUSE_NAME_OFFSET, e->d_name, entry.namelen);
-		len += size;
-	}
+		return end(-1);
+	while ((e = readdir(dir)))
+		(void)fill(out, e->d_name, NULL, 0, 0);
 	closedir(dir);
-	reply(h, 0, out, len);
+	return end(0);
 }
 
-static void on_rename(const struct fuse_in_header *h, const char *from, unsigned flags)
+static int on_statfs(const char *path, struct statvfs *v)
 {
-	reply_errno(h, renameat2(dir_fd, from, dir_fd, from + strlen(from) + 1, flags));
+	begin("", false);
+	return end(fstatvfs(dir_fd, v));
 }
 
-static void on_statfs(const struct fuse_in_header *h)
+/* Nothing is cached, so that changes in DIRECTORY show at once. */
+static void *on_init(struct fuse_conn_info *connection, struct fuse_config *config)
 {
-	struct fuse_statfs_out out = {0};
-	struct statvfs v;
-
-	if (fstatvfs(dir_fd, &v) < 0)
-		err(1, "fstatvfs");
-	out.st = (struct fuse_kstatfs){.blocks = v.f_blocks,
-		.bfree = v.f_bfree,
-		.bavail = v.f_bavail,
-		.files = v.f_files,
-		.ffree = v.f_ffree,
-		.bsize = (uint32_t)v.f_bsize,
-		.frsize = (uint32_t)v.f_frsize,
-		.namelen = NAME_MAX};
-	reply(h, 0, &out, sizeof(out));
+	config->attr_timeout = config->entry_timeout = config->negative_timeout = 0;
+	config->hard_remove = config->nullpath_ok = 1;
+	return NULL;
 }
 
-static void on_names(const struct fuse_in_header *h, const void *body)
+static const struct fuse_operations operations = {
+	.init = on_init,
+	.getattr = on_getattr,
+	.open = on_open,
+	.create = on_create,
+	.release = on_release,
+	.read = on_read,
+	.write = on_write,
+	.truncate = on_truncate,
+	.chmod = on_chmod,
+	.chown = on_chown,
+	.fsync = on_fsync,
+	.fsyncdir = on_fsyncdir,
+	.unlink = on_unlink,
+	.rename = on_rename,
+	.readdir = on_readdir,
+	.statfs = on_statfs,
+};
+
+/* Serve the requests that wait, and return when that is done. */
+static void release_waiting(void)
 {
-	const struct fuse_rename2_in *rename2 = body;
-	const struct fuse_rename_in *rename = body;
-
-	if (readonly && h->opcode != FUSE_LOOKUP) {
-		reply(h, -EROFS, NULL, 0);
-		return;
-	}
-	switch (h->opcode) {
-	case FUSE_LOOKUP:
-		on_lookup(h, body);
-		break;
-	case FUSE_CREATE:
-		on_create(h, body);
-		break;
-	case FUSE_UNLINK:
-		reply_errno(h, unlinkat(dir_fd, body, 0));
-		break;
-	case FUSE_RENAME:
-		on_rename(h, (const char *)(rename + 1), 0);
-		break;
-	case FUSE_RENAME2:
-		on_rename(h, (const char *)(rename2 + 1), rename2->flags);
-		break;
-	default: /* xattrs, access, locks, poll …: the kernel does without */
-		reply(h, -ENOSYS, NULL, 0);
-	}
-}
-
-static void serve(const struct fuse_in_header *h, const void *body)
-{
-	const struct fuse_forget_in *forget_in = body;
-
-	switch (h->opcode) {
-	case FUSE_INIT:
-		on_init(h, body);
-		break;
-	case FUSE_FORGET: /* this and the next two have no answer */
-		forget(h->nodeid, forget_in->nlookup);
-		break;
-	case FUSE_BATCH_FORGET:
-		on_forget_many(body);
-		break;
-	case FUSE_INTERRUPT:
-		break;
-	case FUSE_GETATTR:
-		reply_attr(h);
-		break;
-	case FUSE_SETATTR:
-		on_setattr(h, body);
-		break;
-	case FUSE_OPEN:
-	case FUSE_OPENDIR:
-		on_open(h);
-		break;
-	case FUSE_RELEASE:
-	case FUSE_RELEASEDIR:
-	case FUSE_FLUSH:
-		reply(h, 0, NULL, 0);
-		break;
-	case FUSE_READ:
-		on_read(h, body);
-		break;
-	case FUSE_WRITE:
-		on_write(h, body);
-		break;
-	case FUSE_FSYNC:
-	case FUSE_FSYNCDIR:
-		if (nosync && h->opcode == FUSE_FSYNCDIR)
-			reply(h, -EIO, NULL, 0);
-		else
-			reply_errno(h, fsync(fd_of(h->nodeid)));
-		break;
-	case FUSE_READDIR:
-		on_readdir(h, body);
-		break;
-	case FUSE_STATFS:
-		on_statfs(h);
-		break;
-	default:
-		on_names(h, body);
-	}
-}
-
-static bool is_to_wait(const struct fuse_in_header *h, const void *body)
-{
-	switch (h->opcode) {
-	case FUSE_WRITE:
-		return (hold || hang) && concerned(h->nodeid);
-	case FUSE_LOOKUP:
-		return hang && strstr(body, only);
-	case FUSE_GETATTR:
-	case FUSE_CREATE:
-	case FUSE_OPEN:
-	case FUSE_OPENDIR:
-	case FUSE_READ:
-	case FUSE_READDIR:
-	case FUSE_STATFS:
-		return hang && concerned(h->nodeid);
-	default:
-		return false;
-	}
-}
-
-static void keep(const struct fuse_in_header *h)
-{
-	struct held *x = malloc(sizeof(*x) + h->len);
-
-	if (!x)
-		err(1, "memory");
-	x->next = NULL;
-	memcpy(x->request, h, h->len);
-	*held_last = x;
-	held_last = &x->next;
-	n_held++;
-}
-
-static void let_go(void)
-{
-	while (held) {
-		struct held *x = held;
-
-		held = x->next;
-		serve((const void *)x->request, x->request + sizeof(struct fuse_in_header));
-		free(x);
-	}
-	held_last = &held;
-	n_held = 0;
-}
-
-/* False: unmounted. */
-static bool serve_one(void)
-{
-	const struct fuse_in_header *h = (const void *)request;
-	ssize_t n = read(fuse_fd, request, sizeof(request));
-
-	if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOENT))
-		return true;
-	if (n < 0 && errno == ENODEV)
-		return false;
-	if (n < (ssize_t)sizeof(struct fuse_in_header))
-		err(1, "read of /dev/fuse");
-	if (is_to_wait(h, h + 1))
-		keep(h);
-	else
-		serve(h, h + 1);
-	return true;
+	generation++;
+	n_released += n_waiting;
+	n_waiting = 0;
+	pthread_cond_broadcast(&changed);
+	while (n_released)
+		pthread_cond_wait(&changed, &disk);
 }
 
 static void obey(char *line)
 {
+	const struct {
+		const char *name;
+		bool *flag;
+	} flags[] = {{"hold", &hold}, {"hang", &hang}, {"fail", &fail}, {"nosync", &nosync},
+		{"readonly", &readonly}};
 	char *argument = strchr(line, ' ');
+	bool known = !strcmp(line, "count");
 
 	if (argument)
 		*argument++ = '\0';
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (!strcmp(line, flags[i].name))
+			known = *flags[i].flag = true;
 	if (!strcmp(line, "only")) {
 		snprintf(only, sizeof(only), "%s", argument ? argument : "");
 	} else if (!strcmp(line, "rate")) {
 		rate = argument ? strtoull(argument, NULL, 10) : 0;
-	} else if (!strcmp(line, "hold")) {
-		hold = true;
-	} else if (!strcmp(line, "hang")) {
-		hang = true;
 	} else if (!strcmp(line, "step")) {
-		let_go();
-	} else if (!strcmp(line, "fail")) {
-		fail = true;
-	} else if (!strcmp(line, "nosync")) {
-		nosync = true;
-	} else if (!strcmp(line, "readonly")) {
-		readonly = true;
+		release_waiting();
 	} else if (!strcmp(line, "go")) {
 		hold = hang = fail = nosync = readonly = false;
 		rate = 0;
-		let_go();
-	} else if (strcmp(line, "count")) {
+		release_waiting();
+	} else if (!known) {
 		errx(2, "\"%s\" is no command", line);
 	}
-	printf("ok %u\n", n_held);
+	printf("ok %u\n", n_waiting);
 }
 
-static void mount_here(const char *where)
+static void *serve(void *arg)
 {
-	char options[128];
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
 
-	fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	if (fuse_fd < 0) {
-		warn("/dev/fuse");
-		exit(SKIP);
-	}
-	snprintf(options, sizeof(options),
-		"fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other,default_permissions", fuse_fd);
-	if (mount("slowfs", where, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
-		warn("mount of FUSE at %s", where);
-		exit(SKIP);
-	}
+	fuse_loop_cfg_set_max_threads(config, THREADS);
+	exit(fuse_loop_mt(arg, config) != 0);
 }
 
 int main(int argc, char *argv[])
 {
-	char line[256];
+	char *words[] = {argv[0], (char *)"-oallow_other,default_permissions,nosuid,nodev", NULL}, line[256];
+	struct fuse_args args = FUSE_ARGS_INIT(2, words);
+	struct fuse *fuse;
+	pthread_t thread;
 
 	if (argc != 3)
 		errx(2, "usage: frtest-slowfs DIRECTORY MOUNTPOINT");
@@ -565,22 +331,18 @@ int main(int argc, char *argv[])
 	if (dir_fd < 0)
 		err(1, "%s", argv[1]);
 	umask(0);
-	setvbuf(stdin, NULL, _IONBF, 0);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	mount_here(argv[2]);
+	fuse = fuse_new(&args, &operations, sizeof(operations), NULL);
+	if (!fuse || fuse_mount(fuse, argv[2]) < 0)
+		return SKIP;
+	if (pthread_create(&thread, NULL, serve, fuse) != 0)
+		errx(1, "no thread");
 	puts("ready");
-	for (;;) {
-		struct pollfd fds[] = {{fuse_fd, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			err(1, "poll");
-		if (fds[1].revents) {
-			if (!fgets(line, sizeof(line), stdin))
-				return 0;
-			line[strcspn(line, "\n")] = '\0';
-			obey(line);
-		}
-		if (fds[0].revents && !serve_one())
-			return 0;
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		pthread_mutex_lock(&disk);
+		obey(line);
+		pthread_mutex_unlock(&disk);
 	}
+	_exit(0);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * LD_PRELOAD of a recorder whose first scan of /proc takes as long as a test wants: until the file that
- * FRTEST_HOLD names is gone.
+/* For LD_PRELOAD: the recorder's tracker waits in its first scan of /proc until the file FRTEST_HOLD is gone.
  */
 
 #include <dirent.h>

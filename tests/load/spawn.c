@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Starts frtest-child (beside this program) again and again, one at a time, for a time or a number of times.
- */
+/* Starts frtest-child again and again, one at a time, for a time or so many times. */
 
 #include "load.h"
 
 #include <err.h>
-#include <libgen.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,18 +14,6 @@
 #include <unistd.h>
 
 extern char **environ;
-
-static void child_path(char *ret, size_t size)
-{
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n < 0)
-		err(EXIT_FAILURE, "cannot read /proc/self/exe");
-	self[n] = 0;
-	if ((size_t)snprintf(ret, size, "%s/frtest-child", dirname(self)) >= size)
-		errx(EXIT_FAILURE, "the path is too long");
-}
 
 static pid_t run_child(char *path, char *ms)
 {
@@ -58,7 +44,7 @@ int main(int argc, char *argv[])
 		else
 			errx(2, "usage: frtest-spawn [-n CHILDREN | -t SECONDS] [-m MS_EACH]");
 	}
-	child_path(path, sizeof(path));
+	fr_load_program("frtest-child", path, sizeof(path));
 
 	uint64_t end = fr_load_now_ns() + ns;
 	printf("{\"pid\":%d,\"children\":[", getpid());

@@ -1,31 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Starts frtest-tiny (beside this program), which ends at once, as fast as it can: -n in all, -j at a time.
- */
+/* Starts frtest-tiny, which ends at once, as fast as it can: -n processes, -j at a time. */
 
 #include "load.h"
 
 #include <err.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void tiny_path(char *ret, size_t size)
-{
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n < 0)
-		err(EXIT_FAILURE, "cannot read /proc/self/exe");
-	self[n] = 0;
-	if ((size_t)snprintf(ret, size, "%s/frtest-tiny", dirname(self)) >= size)
-		errx(EXIT_FAILURE, "the path is too long");
-}
 
 static void start(char *path)
 {
@@ -62,7 +48,7 @@ int main(int argc, char *argv[])
 		else
 			errx(2, "usage: frtest-storm [-n PROCESSES] [-j AT_ONCE]");
 	}
-	tiny_path(path, sizeof(path));
+	fr_load_program("frtest-tiny", path, sizeof(path));
 
 	uint64_t begin = fr_load_now_ns();
 	for (uint64_t i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One thread that calls getppid() as fast as it can, for a time or a number of times. */
+/* Calls getppid() as fast as it can, for a time or so many times. */
 
 #include "load.h"
 
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The clock is a vDSO call and is read every BATCH calls only: getppid() is all that the kernel sees. */
+/* The clock is in the vDSO, and is read after BATCH calls only: the kernel sees nothing but getppid(). */
 #define BATCH 256
 
 FR_LOAD_FRAME static void frtest_getppid(uint64_t n)

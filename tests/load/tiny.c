@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The shortest life that a process can have after its exec. No C library: its start would be most of it. */
+/* The shortest process: it exits at once. The start of a C library would take most of its time, so it has
+ * none. */
 
 #include <sys/syscall.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A process whose name has blanks, brackets, control and non-UTF-8 bytes. */
+/* A process whose name has blanks, brackets, control characters, and bytes that are not UTF-8. */
 
 #include "phase.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Two libraries, one after the other, at the same address: dlopen, burn in it, dlclose; three times.
- * Arguments: both, with the functions frtest_lib_a and frtest_lib_b. Notes "same-address" as 1 where the
- * loader did as hoped. */
+/* Loads two libraries in turn: dlopen, burn in it, dlclose; three times. The arguments are the libraries,
+   with the functions frtest_lib_a and frtest_lib_b. The note "same-address" is 1 if the loader put both at
+   one address. */
 
 #include "phase.h"
 
@@ -10,7 +10,7 @@
 #include <err.h>
 #include <stdlib.h>
 
-static uintptr_t use(const char *path, const char *symbol)
+static uintptr_t run_in(const char *path, const char *symbol)
 {
 	void *lib = dlopen(path, RTLD_NOW);
 
@@ -27,8 +27,8 @@ int main(int argc, char *argv[])
 	if (argc != 3)
 		errx(2, "usage: dl LIBRARY_A LIBRARY_B");
 	fr_phase_rounds(1);
-	uintptr_t a = use(argv[1], "frtest_lib_a"), b = use(argv[2], "frtest_lib_b");
+	uintptr_t a = run_in(argv[1], "frtest_lib_a"), b = run_in(argv[2], "frtest_lib_b");
 	fr_phase_note("same-address", a == b);
-	use(argv[1], "frtest_lib_a");
+	run_in(argv[1], "frtest_lib_a");
 	return EXIT_SUCCESS;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Evicts: getppid() with six random arguments, argument 1 times for each byte of its input, which it answers
- * with a byte. What a tracepoint records of such a call does not compress, so that a ring of 1 MiB turns over
- * in a moment at little CPU.
+ * Makes a ring evict its frames at little CPU: a tracepoint's record of getppid() with six random arguments
+ * cannot be compressed. For each byte of input the program makes CALLS calls, and answers with a byte.
  */
 
 #include <err.h>
@@ -35,7 +34,7 @@ int main(int argc, char *argv[])
 			syscall(SYS_getppid, a, b, c, d, e, next(&x));
 		}
 		if (write(STDOUT_FILENO, &byte, 1) != 1)
-			err(EXIT_FAILURE, "cannot tell of a step");
+			err(EXIT_FAILURE, "cannot report a step");
 	}
 	return EXIT_SUCCESS;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * fork() without exec: the child goes on in a library that its parent loaded (argument 1, function
- * frtest_lib_a), and the parent unloads it meanwhile. With a second argument the child becomes that program
- * afterwards.
+ * fork() without exec: the child runs in LIBRARY, which its parent has loaded and now unloads (function
+ * frtest_lib_a). With PROGRAM, the child then executes that program.
  */
 
 #include "phase.h"

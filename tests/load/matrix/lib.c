@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A library with one function that burns, named when this is compiled (FR_NAME). */
+/* A library with one function that burns. The compiler gets its name as FR_NAME. */
 
 #include "phase.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Two phases in a function that is named when this is compiled (FR_NAME); then it becomes the program of its
- * arguments, if any.
- */
+/* Runs two phases in a function whose name the compiler gets as FR_NAME. Then it executes the program of its
+   arguments, if there are any. */
 
 #include "phase.h"
 

@@ -42,7 +42,7 @@ static FR_BURNER(frtest_calibrate)
 	static bool calibrated;
 	static uint64_t ns;
 
-	/* The least of some: what a virtual CPU stands still counts as CPU time. */
+	/* Take the shortest measurement: the time for which a virtual CPU stands still counts as CPU time. */
 	for (int i = 0; !calibrated && i < CALIBRATIONS; i++) {
 		uint64_t begin = fr_phase_cpu_ns(), took;
 
@@ -73,14 +73,14 @@ void fr_phase_hold(void)
 		pause();
 }
 
-/* In one write(): threads and processes share the pipe. */
-static void say(const char *line, int len, size_t size)
+/* Use one write(), because threads and processes share the pipe. */
+static void print_line(const char *line, int len, size_t size)
 {
 	if (len < 0 || (size_t)len >= size || write(STDOUT_FILENO, line, (size_t)len) != len)
-		err(EXIT_FAILURE, "cannot tell of a phase");
+		err(EXIT_FAILURE, "cannot report a phase");
 }
 
-void fr_phase_tell(uint64_t begin_ns, const char *symbols, const char *rule)
+void fr_phase_report(uint64_t begin_ns, const char *symbols, const char *rule)
 {
 	char comm[COMM_SIZE + 1] = "", hex[2 * COMM_SIZE + 1] = "", line[512];
 	uint64_t end_ns = fr_phase_now_ns();
@@ -92,7 +92,7 @@ void fr_phase_tell(uint64_t begin_ns, const char *symbols, const char *rule)
 		"{\"pid\":%d,\"tid\":%ld,\"comm\":\"%s\",\"from\":%" PRIu64 ",\"to\":%" PRIu64
 		",\"symbols\":\"%s\",\"rule\":\"%s\"}\n",
 		getpid(), syscall(SYS_gettid), hex, begin_ns, end_ns, symbols, rule);
-	say(line, len, sizeof(line));
+	print_line(line, len, sizeof(line));
 }
 
 void fr_phase(fr_burner burn, const char *symbols)
@@ -101,7 +101,7 @@ void fr_phase(fr_burner burn, const char *symbols)
 	uint64_t begin = fr_phase_now_ns();
 
 	burn(rounds);
-	fr_phase_tell(begin, symbols, "leaf");
+	fr_phase_report(begin, symbols, "leaf");
 }
 
 void fr_phase_note(const char *key, uint64_t value)
@@ -109,5 +109,5 @@ void fr_phase_note(const char *key, uint64_t value)
 	char line[128];
 	int len = snprintf(line, sizeof(line), "{\"note\":\"%s\",\"value\":%" PRIu64 "}\n", key, value);
 
-	say(line, len, sizeof(line));
+	print_line(line, len, sizeof(line));
 }

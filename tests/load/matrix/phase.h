@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * What the programs of the test matrix share. A program burns CPU in phases: in each, one thread is in one
- * function of a known name. It says of each phase on its standard output who it was (by the kernel's word:
- * pid, tid, comm) and from when to when by CLOCK_MONOTONIC, so that a judge can tell for every sample what it
- * has to be.
+ * What the programs of the test matrix share. A program burns CPU in phases. In each phase, one thread runs
+ * one function of a known name. The program prints a line about each phase: pid, tid and comm as the kernel
+ * has them, and begin and end by CLOCK_MONOTONIC. So a test can tell for every sample what it has to show.
  */
 
 #include <stddef.h>
@@ -13,7 +12,7 @@
 
 #define FR_PHASE_FRAME __attribute__((noinline, noclone, noipa))
 
-/* A leaf that burns: refers to nothing outside itself, so that its code may be copied to where one likes. */
+/* A function that burns CPU. It refers to nothing outside itself, so its code runs at any address. */
 #define FR_BURNER(NAME)                                                                                      \
 	FR_PHASE_FRAME void NAME(uint64_t rounds)                                                            \
 	{                                                                                                    \
@@ -31,24 +30,24 @@ uint64_t fr_phase_now_ns(void);
 /* CPU time of the thread in ns. */
 uint64_t fr_phase_cpu_ns(void);
 
-/* How many rounds take so much CPU; measured once in a process image. */
+/* How many rounds of a burner take so much CPU. It is measured once. */
 uint64_t fr_phase_rounds(uint64_t cpu_ms);
 
-/* One phase of FR_PHASE_MS ms of CPU (environment; 300) in BURN, whose name in a profile is one of SYMBOLS
-   (comma between them; "dso:X": any in an object whose name begins with X). From any thread. */
+/* Run a phase in BURN, of as much CPU as fr_phase_ms() says. A profile may show one of SYMBOLS, which have
+   commas between them. "dso:X" stands for each symbol of an object whose name begins with X. Any thread. */
 void fr_phase(fr_burner burn, const char *symbols);
 
-/* Tell of a phase that the caller made himself, from BEGIN_NS until now. RULE is "leaf", or "kernel": see the
- * judge. */
-void fr_phase_tell(uint64_t begin_ns, const char *symbols, const char *rule);
+/* Report a phase from BEGIN_NS until now, which the caller ran itself. RULE is "leaf" or "kernel"
+   (tests/integration/judge.py). */
+void fr_phase_report(uint64_t begin_ns, const char *symbols, const char *rule);
 
-/* Stops by itself until somebody continues it, or lives on until somebody ends it, where the environment has
-   FR_PHASE_STOP or FR_PHASE_HOLD. */
+/* If the environment has FR_PHASE_STOP, stop until a SIGCONT. If it has FR_PHASE_HOLD, wait until a signal
+   ends the program. */
 void fr_phase_stop(void);
 void fr_phase_hold(void);
 
-/* CPU time of a phase in ms. */
+/* CPU time of a phase in ms: FR_PHASE_MS of the environment, or 300. */
 uint64_t fr_phase_ms(void);
 
-/* A fact about the case, for the judge: {"note": KEY, "value": VALUE}. */
+/* Print a fact about the case: {"note": KEY, "value": VALUE}. */
 void fr_phase_note(const char *key, uint64_t value);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * One pid for several processes, one after the other: clone3() with set_tid. First each program of the
- * arguments, then a child of this program that calls no exec. Exits with 77 where the kernel does not let it
+ * Several processes get one pid, one after the other, by clone3() with set_tid: first each program of the
+ * arguments, then a child of this program that calls no exec. Exit code 77: the kernel does not let this user
  * choose a pid.
  */
 
@@ -21,7 +21,7 @@
 
 FR_BURNER(frtest_reuse_forked)
 
-/* As fork(), with this pid; again while it is in use by another (a process that is not yet reaped). */
+/* Like fork(), with this pid. Tries again while another process has the pid, because it is not yet reaped. */
 static pid_t fork_as(pid_t pid)
 {
 	struct clone_args args = {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Code at unusual places. Arguments: HOW and, for the first three, a library with the function frtest_lib_a,
- * whose file is mapped by hand: copied    executable at once, at an address that the kernel chooses mprotect
- * readable first, executable later memfd     the library's bytes in a memfd anon      code in anonymous
- * memory huge      the same on memory that is meant for huge pages perfmap   the same, named by
- * /tmp/perf-PID.map
+ * Code at unusual places. Usage: text HOW [LIBRARY]. The first three map the file of LIBRARY by hand, and run
+ * its function frtest_lib_a.
+ *
+ *   copied    executable at once, at an address that the kernel chooses
+ *   mprotect  first readable, then executable
+ *   memfd     a copy of the library in a memfd
+ *   anon      code in anonymous memory
+ *   huge      the same, in memory that is meant for huge pages
+ *   perfmap   the same as anon, with a name in /tmp/perf-PID.map
  */
 
 #include "phase.h"
@@ -26,7 +30,7 @@
 #define CODE_MAX 4096
 #define HUGE (2UL << 20)
 
-/* Position-independent, and less than CODE_MAX long. */
+/* It is position-independent, and less than CODE_MAX long. */
 FR_BURNER(frtest_text_template)
 
 static off_t offset_of(const char *path, const char *symbol, size_t *ret_size)
@@ -111,7 +115,7 @@ static void run_anonymous(const char *how)
 		err(EXIT_FAILURE, "mprotect");
 	if (jit)
 		write_map(p);
-	/* perf looks for the names of anonymous code in /tmp/perf-PID.map, and calls the object so. */
+	/* perf looks for the names of anonymous code in /tmp/perf-PID.map, and gives the object this name. */
 	for (int i = 0; i < 2; i++)
 		fr_phase((fr_burner)(uintptr_t)p,
 			jit ? "frtest_jitted" : "dso:/tmp/perf-,dso://anon,dso:[anon");

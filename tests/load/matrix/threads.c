@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Threads with names of their own, changed mid-way; with the argument "leader" the first thread ends before
- * the other works. */
+/* Two threads have their own names, and change them. With the argument "leader", the first thread ends before
+   the other one runs. */
 
 #include "phase.h"
 
@@ -17,12 +17,12 @@ FR_BURNER(frtest_thread_early)
 FR_BURNER(frtest_thread_late)
 FR_BURNER(frtest_thread_main)
 
-/* LEADER: whom to wait for first, if anybody. */
+/* LEADER: the thread to wait for first, or NULL. */
 static void *work(void *leader)
 {
 	if (leader && pthread_join(*(pthread_t *)leader, NULL) != 0)
-		errx(EXIT_FAILURE, "the leader cannot be waited for");
-	fr_phase(frtest_thread_early, "frtest_thread_early"); /* under the inherited name */
+		errx(EXIT_FAILURE, "cannot wait for the leader");
+	fr_phase(frtest_thread_early, "frtest_thread_early"); /* with the inherited name */
 	prctl(PR_SET_NAME, "frtest worker 1");
 	fr_phase(frtest_thread_early, "frtest_thread_early");
 	pthread_setname_np(pthread_self(), "worker-renamed");

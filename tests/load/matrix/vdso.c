@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The clock, again and again: most of it is in the vDSO. */
+/* Reads the clock again and again, mostly in the vDSO. */
 
 #include "phase.h"
 
@@ -14,7 +14,7 @@ FR_PHASE_FRAME static void frtest_vdso_loop(uint64_t end_ns)
 	do {
 		for (unsigned i = 0; i < 100000; i++)
 			clock_gettime(CLOCK_MONOTONIC, &t);
-		/* In this function, as all of the phase has to be. */
+		/* Inline, because the whole phase has to be in this function or in the vDSO. */
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	} while ((uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec < end_ns);
 }
@@ -24,6 +24,6 @@ int main(void)
 	uint64_t begin = fr_phase_now_ns();
 
 	frtest_vdso_loop(fr_phase_cpu_ns() + 2 * fr_phase_ms() * 1000000);
-	fr_phase_tell(begin, "frtest_vdso_loop,clock_gettime,__clock_gettime,__vdso_clock_gettime", "leaf");
+	fr_phase_report(begin, "frtest_vdso_loop,clock_gettime,__clock_gettime,__vdso_clock_gettime", "leaf");
 	return EXIT_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include "perfdata/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +17,29 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-bool live_tracefs(void)
+void live_skip(const char *fmt, ...)
 {
+	va_list ap;
+
+	va_start(ap, fmt);
+	print_message("skipped: ");
+	vprint_message(fmt, ap);
+	print_message("\n");
+	va_end(ap);
+	skip();
+	__builtin_unreachable();
+}
+
+void live_need_tracepoints(void)
+{
+#ifndef __x86_64__
+	live_skip("the number of getppid is known for x86-64 only");
+#endif
 	if (access("/sys/kernel/tracing/events", R_OK) == 0)
-		return true;
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return false;
-	return mount("nodev", "/sys/kernel/tracing", "tracefs", 0, NULL) == 0;
+		return;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("nodev", "/sys/kernel/tracing", "tracefs", 0, NULL) < 0)
+		live_skip("there is no tracefs, and none can be mounted");
 }
 
 struct fr_capture *live_open(const char *spec, const char *filter, struct fr_capture_config *config)
@@ -41,10 +58,8 @@ struct fr_capture *live_open(const char *spec, const char *filter, struct fr_cap
 		config->events = NULL;
 	}
 	fr_event_list_deinit(&list);
-	if (r == -EACCES || r == -EPERM || r == -ENOSYS || r == -ENODEV) {
-		print_message("skipped: %s (%s)\n", d.what, d.hint);
-		skip();
-	}
+	if (r == -EACCES || r == -EPERM || r == -ENOSYS || r == -ENODEV)
+		live_skip("%s (%s)", d.what, d.hint);
 	if (r < 0)
 		fail_msg("%s: %s (%s)", spec, d.what, d.hint);
 	return c;
@@ -54,6 +69,20 @@ void live_enable(struct fr_capture *c)
 {
 	assert_int_equal(fr_capture_enable(c, FR_CAPTURE_SIDEBAND, NULL), 0);
 	assert_int_equal(fr_capture_enable(c, FR_CAPTURE_SAMPLES, NULL), 0);
+}
+
+struct fr_capture *live_open_getppid(const char *terms, struct fr_capture_config *config)
+{
+	char spec[64], filter[64];
+	struct fr_capture *c;
+
+	live_need_tracepoints();
+	live_pin();
+	snprintf(spec, sizeof(spec), "raw_syscalls:sys_enter%s", terms);
+	snprintf(filter, sizeof(filter), "id == 110 && common_pid == %d", gettid());
+	c = live_open(spec, filter, config);
+	live_enable(c);
+	return c;
 }
 
 static void see_sideband(struct live_seen *seen, const struct perf_event_header *h)
@@ -157,4 +186,31 @@ void live_spin_ms(unsigned ms)
 
 	while (fr_monotonic_ns() < until)
 		;
+}
+
+pid_t live_fork(void (*fn)(void), int *ret_go)
+{
+	int go[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(go[1]);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		fn();
+		_exit(0);
+	}
+	close(go[0]);
+	*ret_go = go[1];
+	return pid;
+}
+
+void live_let_go(int go)
+{
+	assert_int_equal(write(go, "x", 1), 1);
+	close(go);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* For tests of the capture on the running kernel: what it takes to try, and a load of known behaviour. */
+/* Captures on the running kernel, and loads of known behaviour. */
 
 #include "capture/capture.h"
 
@@ -9,22 +9,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* tracefs where every program looks for it, in a mount namespace of our own so that nothing stays behind.
-   False where it cannot be had. */
-bool live_tracefs(void);
+/* A limit for loads, after which a test fails. */
+#define LIVE_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
-/* A capture of SPEC (with FILTER where it is not NULL), opened. Skips the test where the kernel forbids it.
- */
+/* Skip the test unless tracefs can be mounted, in a mount namespace of its own, and getppid() has a known
+ * number. */
+void live_need_tracepoints(void);
+void live_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* Open SPEC with FILTER, which may be NULL, disabled. Skips the test if the kernel forbids it. */
 struct fr_capture *live_open(const char *spec, const char *filter, struct fr_capture_config *config);
 void live_enable(struct fr_capture *c);
+/* Open and enable an event for each getppid() of this thread, which stays on its CPU. TERMS: "" or "/…/". */
+struct fr_capture *live_open_getppid(const char *terms, struct fr_capture_config *config);
 
-/* What a drain handed out. */
+/* What a drain returned. */
 struct live_seen {
-	uint64_t samples, sideband, backward; /* backward: times that went back within a CPU's ring */
-	uint64_t of_tid; /* samples of TID; MMAP2 records of it with a build id, its COMM, FORK and EXIT */
-	uint32_t tid;
+	uint64_t samples, sideband;
+	uint32_t tid;			      /* count also what belongs to it: */
+	uint64_t of_tid, backward, last_time; /* samples, and those with a smaller time than the one before */
 	uint64_t mmap2, build_ids, comms, forks, exits;
-	uint64_t last_time;
 };
 void live_drain(struct fr_capture *c, struct live_seen *seen);
 void live_drain_overwrite(struct fr_capture *c, struct live_seen *seen);
@@ -33,6 +37,10 @@ void live_drain_overwrite(struct fr_capture *c, struct live_seen *seen);
 struct fr_counter live_counter(const struct fr_capture *c, size_t event);
 
 void live_getppid(uint64_t times);
-/* To the CPU that we are on, which it returns: not every machine lets us have any other. */
+/* Stay on the current CPU, which is returned. The machine may forbid the others. */
 int live_pin(void);
 void live_spin_ms(unsigned ms);
+
+/* Start a process that waits for live_let_go(*RET_GO), runs FN, and exits. */
+pid_t live_fork(void (*fn)(void), int *ret_go);
+void live_let_go(int go);

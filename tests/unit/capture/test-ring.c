@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The walk over a ring, on memory of the test's own: wrap-around, records that are not whole, and a ring that
-   is written over while it is looked at. */
+/* Drains kernel rings that the test itself writes: wrap-around, records that are not valid, records that
+   other recorders changed, and overwritable rings. */
 #include "capture/ring.h"
 #include "base/cleanup.h"
 #include "perfdata/record.h"
@@ -17,25 +17,22 @@
 
 struct fixture {
 	struct perf_event_mmap_page page;
-	uint8_t *data;
 	struct fr_ring ring;
 	struct fr_id_table ids;
 	struct fr_counter_cell cells[IDS], stray;
 	struct fr_tally tally;
-	uint8_t *bounce;
 	struct fr_look_room room;
-	/* What was handed out. */
-	uint64_t next_time, records, runs, largest;
+	_Alignas(8) uint8_t data[RING_BYTES], copy[RING_BYTES], bounce[FR_RUN_MAX];
+	/* What was handed out. The first record of a suffix may have any time. */
+	uint64_t next_time, records, largest;
+	bool is_suffix;
 };
 
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->data = aligned_alloc(4096, RING_BYTES);
-	memset(f->data, 0, RING_BYTES);
-	f->bounce = malloc(FR_RUN_MAX);
-	f->room = (struct fr_look_room){malloc(RING_BYTES), calloc(fr_ring_marks(RING_BYTES), 8), f->bounce};
+	f->room = (struct fr_look_room){f->copy, calloc(fr_ring_max_pieces(RING_BYTES), 8), f->bounce};
 	f->ring = (struct fr_ring){
 		.page = &f->page, .data = f->data, .size = RING_BYTES, .owner = &f->cells[0], .epoll_fd = -1};
 	assert_int_equal(fr_id_table_init(&f->ids, IDS), 0);
@@ -55,15 +52,12 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	fr_id_table_deinit(&f->ids);
-	free(f->data);
-	free(f->bounce);
-	free(f->room.copy);
-	free(f->room.marks);
+	free(f->room.pieces);
 	free(f);
 	return 0;
 }
 
-/* Checks what each record says of itself: times are consecutive, the filling is its time. */
+/* Times are consecutive, and a sample is filled with its time. */
 static void sink(void *ctx, const struct fr_run *run)
 {
 	struct fixture *f = ctx;
@@ -71,6 +65,8 @@ static void sink(void *ctx, const struct fr_run *run)
 	uint32_t n = 0;
 
 	assert_true(run->len <= FR_RUN_MAX);
+	if (f->is_suffix && !f->records)
+		f->next_time = run->first_ns;
 	assert_int_equal(run->first_ns, f->next_time);
 	for (; p < end; p += ((const struct perf_event_header *)p)->size, n++) {
 		const struct fr_sample *s = (const void *)p;
@@ -86,7 +82,6 @@ static void sink(void *ctx, const struct fr_run *run)
 	assert_int_equal(n, run->records);
 	assert_int_equal(run->last_ns, f->next_time - 1);
 	f->records += n;
-	f->runs++;
 	f->largest = FR_MAX(f->largest, run->len);
 }
 
@@ -96,7 +91,13 @@ static void ring_write(struct fixture *f, uint64_t at, const void *from, size_t 
 		f->data[(at + i) & (RING_BYTES - 1)] = ((const uint8_t *)from)[i];
 }
 
-static uint64_t make_sample(uint64_t *words, uint64_t id, uint64_t time, size_t size)
+static void put_record(struct fixture *f, const void *record, size_t len)
+{
+	ring_write(f, f->page.data_head, record, len);
+	f->page.data_head += len;
+}
+
+static void make_sample(uint64_t *words, uint64_t id, uint64_t time, size_t size)
 {
 	struct fr_sample *s = (void *)words;
 
@@ -105,7 +106,6 @@ static uint64_t make_sample(uint64_t *words, uint64_t id, uint64_t time, size_t 
 	s->time = time;
 	for (size_t i = 5; i < size / 8; i++)
 		words[i] = time;
-	return size;
 }
 
 static void put_sample(struct fixture *f, uint64_t id, uint64_t time, size_t size)
@@ -113,8 +113,7 @@ static void put_sample(struct fixture *f, uint64_t id, uint64_t time, size_t siz
 	uint64_t words[FR_RECORD_MAX / 8];
 
 	make_sample(words, id, time, size);
-	ring_write(f, f->page.data_head, words, size);
-	f->page.data_head += size;
+	put_record(f, words, size);
 }
 
 static size_t drain(struct fixture *f)
@@ -122,7 +121,7 @@ static size_t drain(struct fixture *f)
 	return fr_ring_drain(&f->ring, &f->tally, f->bounce, sink, f);
 }
 
-static void test_wraps_and_counts(void **state)
+static void test_all_records_are_drained_and_counted(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t time = 0, expected[IDS] = {0};
@@ -151,7 +150,7 @@ static void test_wraps_and_counts(void **state)
 	assert_int_equal(drain(f), 0);
 }
 
-static void test_largest_record_over_the_end(void **state)
+static void test_largest_record_can_go_over_the_end_of_the_ring(void **state)
 {
 	struct fixture *f = *state;
 
@@ -162,8 +161,8 @@ static void test_largest_record_over_the_end(void **state)
 	assert_int_equal(f->records, 2);
 }
 
-/* What the kernel gave another listener's id is left out and counted, wherever it lies; the rest is whole. */
-static void test_ids_of_others(void **state)
+/* The kernel may give a sample the id of another recorder's event. */
+static void test_samples_with_foreign_ids_are_skipped_and_counted(void **state)
 {
 	struct fixture *f = *state;
 
@@ -186,98 +185,85 @@ static void test_ids_of_others(void **state)
 	assert_int_equal(f->page.data_tail, f->page.data_head);
 }
 
-static void test_losses(void **state)
+/* A side-band record for the test: HEADER and the BODY_LEN bytes of BODY, then a sample id with TIME and ID.
+ */
+static void put_sideband(struct fixture *f, struct perf_event_header header, const void *body,
+	size_t body_len, uint64_t time, uint64_t id)
+{
+	const struct fr_sample_id trailer = {.pid = 4, .time = time, .cpu = 1, .id = id};
+
+	if (!header.size)
+		header.size = (uint16_t)(sizeof(header) + body_len + sizeof(trailer));
+	put_record(f, &header, sizeof(header));
+	put_record(f, body, body_len);
+	put_record(f, &trailer, sizeof(trailer));
+}
+
+static void test_losses_are_counted_for_their_event(void **state)
 {
 	struct fixture *f = *state;
-	struct {
-		struct fr_record_lost r;
-		struct fr_sample_id id;
-	} lost = {.r = {{PERF_RECORD_LOST, 0, sizeof(lost)}, 1016, 77}, .id = {.time = 1, .id = 1016}};
-	struct {
-		struct fr_record_throttle r;
-		struct fr_sample_id id;
-	} throttle = {.r = {{PERF_RECORD_THROTTLE, 0, sizeof(throttle)}, 2, 1032, 1032},
-		.id = {.time = 2, .id = 1032}};
-	struct {
-		struct fr_record_lost_samples r;
-		struct fr_sample_id id;
-	} samples = {.r = {{PERF_RECORD_LOST_SAMPLES, 0, sizeof(samples)}, 5}, .id = {.time = 3, .id = 4711}};
 
 	put_sample(f, 1000, 0, 56);
-	ring_write(f, f->page.data_head, &lost, sizeof(lost));
-	f->page.data_head += sizeof(lost);
-	ring_write(f, f->page.data_head, &throttle, sizeof(throttle));
-	f->page.data_head += sizeof(throttle);
-	ring_write(f, f->page.data_head, &samples, sizeof(samples));
-	f->page.data_head += sizeof(samples);
+	put_sideband(
+		f, (struct perf_event_header){.type = PERF_RECORD_LOST}, (uint64_t[]){1016, 77}, 16, 1, 1016);
+	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_THROTTLE}, (uint64_t[]){2, 1032, 1032},
+		24, 2, 1032);
+	put_sideband(
+		f, (struct perf_event_header){.type = PERF_RECORD_LOST_SAMPLES}, (uint64_t[]){5}, 8, 3, 4711);
 	drain(f);
 	assert_int_equal(f->records, 4);
 	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
 	assert_int_equal(f->cells[2].lost[FR_LOSS_THROTTLED], 1);
-	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* of an id that is not known */
+	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* of an unknown id */
 }
 
-/* As the kernel leaves it where others listen too: bytes of nobody behind the trailer; and one as it should
- * be. */
-static void test_trailer_before_the_end(void **state)
+/* If others listen too, the kernel leaves bytes behind the trailer of a record. */
+static void test_misplaced_trailer_moves_to_the_end(void **state)
 {
-	struct fixture *f = *state;
-	const struct fr_sample_id late = {.pid = 4, .time = 0, .cpu = 1, .id = 1016},
-				  right = {.pid = 4, .time = 1, .cpu = 1, .id = 1032};
-	struct {
+	static const struct {
 		struct fr_record_ksymbol r;
 		char name[16];
-		struct fr_sample_id id;
-		uint64_t nobodys[8];
-	} k = {.r = {.header = {PERF_RECORD_KSYMBOL, 0, sizeof(k)}}, .name = "bpf_prog_1", .id = late};
-	struct {
-		struct fr_record_bpf_event r;
-		struct fr_sample_id id;
-	} b = {.r = {.header = {PERF_RECORD_BPF_EVENT, 0, sizeof(b)}, .id = 7}, .id = right};
-	const uint8_t zeros[sizeof(k.nobodys)] = {0};
+	} k = {.r = {.addr = 1}, .name = "bpf_prog_1"};
+	static const uint64_t garbage[8] = {7, 7, 7, 7, 7, 7, 7, 7}, zeros[8];
+	const size_t body = sizeof(k) - sizeof(k.r.header),
+		     whole = sizeof(k) + sizeof(struct fr_sample_id) + sizeof(garbage);
+	struct fixture *f = *state;
+	_cleanup_free_ uint8_t *before = NULL;
 
-	memset(k.nobodys, 0xee, sizeof(k.nobodys));
-	ring_write(f, 0, &k, sizeof(k));
-	ring_write(f, sizeof(k), &b, sizeof(b));
-	f->page.data_head = sizeof(k) + sizeof(b);
-	drain(f); /* which checks their times */
+	put_sideband(f, (struct perf_event_header){PERF_RECORD_KSYMBOL, 0, (uint16_t)whole}, &k.r.addr, body,
+		0, 1016);
+	put_record(f, garbage, sizeof(garbage));
+	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_BPF_EVENT}, (uint64_t[]){7, 0}, 16, 1,
+		1032);
+	before = memcpy(malloc(whole), f->data, whole);
+	drain(f); /* checks their times */
 	assert_int_equal(f->records, 2);
-	assert_memory_equal(f->data, &k, sizeof(k)); /* the kernel's memory is not written to */
-
-	/* The last that was in the bounce buffer is K, mended. */
-	assert_memory_equal(f->bounce, &k, offsetof(typeof(k), id));
-	assert_memory_equal(f->bounce + offsetof(typeof(k), id), zeros, sizeof(zeros));
-	assert_memory_equal(f->bounce + sizeof(k) - sizeof(late), &late, sizeof(late));
+	assert_memory_equal(f->data, before, whole); /* the kernel's memory does not change */
+	/* The bounce buffer still has the repaired record. */
+	assert_memory_equal(f->bounce, before, sizeof(k));
+	assert_memory_equal(f->bounce + sizeof(k), zeros, sizeof(zeros));
+	assert_memory_equal(
+		f->bounce + sizeof(k) + sizeof(zeros), before + sizeof(k), sizeof(struct fr_sample_id));
 }
 
-/* As the kernel leaves it where a newer listener asked for build-ids and we did not. */
-static void test_flag_of_another_listener(void **state)
+/* The kernel sets it if a newer listener asked for build-ids and we did not. */
+static void test_build_id_flag_of_another_listener_is_cleared(void **state)
 {
+	const struct perf_event_header header = {
+		.type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID};
 	struct fixture *f = *state;
-	struct {
-		struct fr_record_mmap2 r;
-		char name[8];
-		struct fr_sample_id id;
-	} m = {.r = {.header = {PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID,
-			     sizeof(m)},
-		       .maj = 254,
-		       .ino = 77},
-		.name = "/x",
-		.id = {.pid = 4, .time = 0, .cpu = 1, .id = 1016}};
-	const struct perf_event_header *mended = (const void *)f->bounce;
+	const struct perf_event_header *repaired = (const void *)f->bounce, *original = (const void *)f->data;
 
-	ring_write(f, 0, &m, sizeof(m));
-	f->page.data_head = sizeof(m);
 	f->tally.no_build_ids = true;
+	put_sideband(f, header, (uint64_t[]){1, 2, 3, 4, 254, 77, 0, 0, 0x782f}, 72, 0, 1016);
 	drain(f);
 	assert_int_equal(f->records, 1);
-	assert_memory_equal(f->data, &m, sizeof(m)); /* the kernel's memory is not written to */
-	assert_int_equal(mended->misc, PERF_RECORD_MISC_USER);
-	assert_memory_equal(f->bounce + sizeof(m.r.header), (uint8_t *)&m + sizeof(m.r.header),
-		sizeof(m) - sizeof(m.r.header));
+	assert_int_equal(original->misc, header.misc); /* the kernel's memory does not change */
+	assert_int_equal(repaired->misc, PERF_RECORD_MISC_USER);
+	assert_memory_equal(repaired + 1, original + 1, original->size - sizeof(header));
 }
 
-static void test_torn(void **state)
+static void test_torn_records_are_skipped_and_counted(void **state)
 {
 	static const struct perf_event_header bad[] = {
 		{PERF_RECORD_SAMPLE, 0, 0},	 /* would not advance */
@@ -294,7 +280,7 @@ static void test_torn(void **state)
 		ring_write(f, f->page.data_head, &bad[i], sizeof(bad[i]));
 		f->page.data_head += 128;
 		drain(f);
-		/* The one before it counts; the rest is skipped, and reading goes on behind. */
+		/* The record before the bad header counts, and reading goes on behind data_head. */
 		assert_int_equal(f->records, 2 * i + 1);
 		assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], i + 1);
 		assert_int_equal(f->page.data_tail, f->page.data_head);
@@ -302,14 +288,14 @@ static void test_torn(void **state)
 		drain(f);
 		assert_int_equal(f->records, 2 * i + 2);
 	}
-	/* A head that cannot be. */
+	/* An impossible data_head. */
 	f->page.data_head += RING_BYTES + 8;
 	drain(f);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], FR_ARRAY_SIZE(bad) + 1);
 	assert_int_equal(f->page.data_tail, f->page.data_head);
 }
 
-/* The kernel's way into an overwritable ring: downwards. */
+/* The kernel fills an overwritable ring downwards. */
 static void put_backward(struct fixture *f, uint64_t time, size_t size)
 {
 	uint64_t words[FR_RECORD_MAX / 8];
@@ -324,7 +310,7 @@ static size_t look(struct fixture *f)
 	return fr_ring_look(&f->ring, &f->tally, &f->room, sink, f);
 }
 
-static void test_overwrite_before_it_is_full(void **state)
+static void test_a_look_returns_only_new_records(void **state)
 {
 	struct fixture *f = *state;
 
@@ -334,67 +320,60 @@ static void test_overwrite_before_it_is_full(void **state)
 	assert_int_equal(f->records, 1000);
 	assert_int_equal(f->cells[0].samples, 1000);
 	assert_int_equal(look(f), 0);
-	/* Only what came since. */
 	put_backward(f, 1000, 64);
 	assert_int_equal(look(f), 64);
 	assert_int_equal(f->records, 1001);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 }
 
-/* Like sink(), but the first record says where the sequence begins. */
-static void suffix_sink(void *ctx, const struct fr_run *run)
-{
-	struct fixture *f = ctx;
-
-	if (!f->records)
-		f->next_time = run->first_ns;
-	sink(ctx, run);
-}
-
-static void test_overwrite_keeps_the_newest(void **state)
+static void test_a_full_overwritable_ring_has_the_newest_records(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t t = 0;
 	size_t bytes;
 
+	f->is_suffix = true;
 	for (int round = 0; round < 50; round++) {
 		for (int i = 0; i < 9000; i++, t++)
 			put_backward(f, t, 48 + 8 * (t % 5));
 		f->records = 0;
-		bytes = fr_ring_look(&f->ring, &f->tally, &f->room, suffix_sink, f);
+		bytes = look(f);
 		assert_int_equal(f->next_time, t);
-		/* All but the slack and one cut record. */
+		/* All but the slack and one incomplete record. */
 		assert_true(bytes > RING_BYTES - RING_BYTES / 4 - 96 && bytes <= RING_BYTES);
 	}
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 }
 
-static void test_marks_suffice(void **state)
+static void test_the_buffer_of_pieces_is_large_enough(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t t = 0;
 
-	/* The worst case: large and small in turn, so that runs are barely half full. */
+	/* The worst case: any two neighbours are a little too large for one run. */
+	f->is_suffix = true;
 	for (; t < 12; t++)
 		put_backward(f, t, t % 2 ? 32832 : 32000);
-	fr_ring_look(&f->ring, &f->tally, &f->room, suffix_sink, f);
+	look(f);
 	assert_int_equal(f->next_time, 12);
 	assert_true(f->records >= 5);
 }
 
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_wraps_and_counts, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_largest_record_over_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ids_of_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_trailer_before_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_flag_of_another_listener, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_torn, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_overwrite_before_it_is_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_overwrite_keeps_the_newest, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_marks_suffice, setup, teardown),
+		TEST(test_all_records_are_drained_and_counted),
+		TEST(test_largest_record_can_go_over_the_end_of_the_ring),
+		TEST(test_samples_with_foreign_ids_are_skipped_and_counted),
+		TEST(test_losses_are_counted_for_their_event),
+		TEST(test_misplaced_trailer_moves_to_the_end),
+		TEST(test_build_id_flag_of_another_listener_is_cleared),
+		TEST(test_torn_records_are_skipped_and_counted),
+		TEST(test_a_look_returns_only_new_records),
+		TEST(test_a_full_overwritable_ring_has_the_newest_records),
+		TEST(test_the_buffer_of_pieces_is_large_enough),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "harness.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "control/interface.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cmocka.h>
 
@@ -21,39 +20,28 @@ static void echo(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_call_reply(call, cJSON_Duplicate(parameters, true));
 }
 
-static void hold(void *ctx, struct fr_call *call, const cJSON *parameters)
+static void wait_for_teardown(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct harness *h = ctx;
 
 	h->handled++;
-	h->held[h->n_held++] = call;
+	h->open[h->n_open++] = call;
 }
 
-static void fail_with(void *ctx, struct fr_call *call, const cJSON *parameters)
-{
-	struct fr_diag d = {0};
-	uint64_t code = 0;
-
-	(void)fr_param_u64(parameters, "errno", &code);
-	fr_fail(&d, -(int)code, "a hint", "a reason");
-	fr_call_fail(call, &d, -(int)code);
-}
-
-/* As the recorder's, with the errno to fail with as the reason, or as a trigger's name; 0 is a dump. */
-static void dump(void *ctx, struct fr_call *call, const cJSON *parameters)
+/* Fails with the errno in the reason, or in the name of the trigger. 0 is a dump. */
+static void dump_or_fail(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct harness *h = ctx;
-	const char *reason = "0";
+	const char *code = "0";
 	struct fr_diag d = {0};
 	cJSON *o;
-	int code;
 
 	h->handled++;
-	(void)fr_param_string(parameters, "reason", &reason);
-	(void)fr_param_string(parameters, "name", &reason);
-	code = -atoi(reason);
-	if (code < 0) {
-		fr_call_fail(call, &d, code);
+	(void)fr_param_string(parameters, "reason", &code);
+	(void)fr_param_string(parameters, "name", &code);
+	if (atoi(code)) {
+		fr_fail(&d, -atoi(code), "a hint", "a reason");
+		fr_call_fail(call, &d, d.code);
 		return;
 	}
 	o = cJSON_CreateObject();
@@ -61,7 +49,7 @@ static void dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_call_reply(call, o);
 }
 
-static void big(void *ctx, struct fr_call *call, const cJSON *parameters)
+static void reply_bytes(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	uint64_t bytes = 0;
 	char *s;
@@ -76,7 +64,7 @@ static void big(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_call_reply(call, o);
 }
 
-static void count(void *ctx, struct fr_call *call, const cJSON *parameters)
+static void reply_numbers(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	for (int i = 0; fr_call_wants_more(call) && i < 3; i++) {
 		cJSON *o = cJSON_CreateObject();
@@ -93,34 +81,33 @@ static const struct fr_method methods[] = {
 	{FR_INTERFACE ".Echo", FR_ACCESS_ANYONE, echo, NULL},
 	{FR_INTERFACE ".Look", FR_ACCESS_GROUP, echo, NULL},
 	{FR_INTERFACE ".Change", FR_ACCESS_ROOT, echo, NULL},
-	{FR_INTERFACE ".Hold", FR_ACCESS_ANYONE, hold, NULL},
-	{FR_INTERFACE ".Fail", FR_ACCESS_ANYONE, fail_with, NULL},
-	{FR_METHOD_DUMP, FR_ACCESS_GROUP, dump, NULL},
-	{FR_METHOD_TEST_TRIGGER, FR_ACCESS_GROUP, dump, NULL},
-	{FR_METHOD_SET_TRIGGER, FR_ACCESS_ROOT, dump, NULL},
-	{FR_INTERFACE ".Big", FR_ACCESS_ANYONE, big, NULL},
-	{FR_INTERFACE ".Count", FR_ACCESS_ANYONE, count, NULL},
+	{FR_INTERFACE ".Wait", FR_ACCESS_ANYONE, wait_for_teardown, NULL},
+	{FR_METHOD_DUMP, FR_ACCESS_GROUP, dump_or_fail, NULL},
+	{FR_METHOD_TEST_TRIGGER, FR_ACCESS_GROUP, dump_or_fail, NULL},
+	{FR_METHOD_SET_TRIGGER, FR_ACCESS_ROOT, dump_or_fail, NULL},
+	{FR_INTERFACE ".Big", FR_ACCESS_ANYONE, reply_bytes, NULL},
+	{FR_INTERFACE ".Count", FR_ACCESS_ANYONE, reply_numbers, NULL},
 	{FR_INTERFACE ".Strict", FR_ACCESS_ANYONE, echo, known},
 };
 
 int harness_setup(void **state)
 {
 	struct harness *h = calloc(1, sizeof(*h));
-	struct fr_server_config config = {
+	struct fr_diag d = {0};
+
+	h->config = (struct fr_server_config){
+		.path = h->path,
 		.group = "daemon",
 		.methods = methods,
 		.n_methods = FR_ARRAY_SIZE(methods),
 		.description = fr_interface_description,
 		.ctx = h,
 	};
-	struct fr_diag d = {0};
-
 	strcpy(h->dir, "/tmp/flightrec-control-XXXXXX");
 	assert_non_null(mkdtemp(h->dir));
 	snprintf(h->path, sizeof(h->path), "%s/control", h->dir);
-	config.path = h->path;
 	assert_true(sd_event_new(&h->event) >= 0);
-	if (fr_server_new(h->event, &config, &h->server, &d) < 0)
+	if (fr_server_new(h->event, &h->config, &h->server, &d) < 0)
 		fail_msg("%s", d.what);
 	*state = h;
 	return 0;
@@ -131,8 +118,8 @@ int harness_teardown(void **state)
 	struct harness *h = *state;
 
 	fr_server_free(h->server);
-	for (size_t i = 0; i < h->n_held; i++)
-		fr_call_reply(h->held[i], NULL);
+	for (size_t i = 0; i < h->n_open; i++)
+		fr_call_reply(h->open[i], NULL);
 	sd_event_unref(h->event);
 	assert_int_equal(access(h->path, F_OK), -1);
 	assert_int_equal(rmdir(h->dir), 0);
@@ -167,14 +154,26 @@ void harness_unserve(struct harness *h)
 	pthread_join(h->thread, NULL);
 }
 
-int raw_connect(const struct harness *h)
+static int raw_socket(const char *path, bool is_server)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	strcpy(sa.sun_path, h->path);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	strcpy(sa.sun_path, path);
+	assert_int_equal(is_server ? bind(fd, (struct sockaddr *)&sa, sizeof(sa))
+				   : connect(fd, (struct sockaddr *)&sa, sizeof(sa)),
+		0);
 	return fd;
+}
+
+int raw_bind(const char *path)
+{
+	return raw_socket(path, true);
+}
+
+int raw_connect(const struct harness *h)
+{
+	return raw_socket(h->path, false);
 }
 
 void raw_send(int fd, const void *data, size_t len)
@@ -188,7 +187,7 @@ cJSON *raw_reply(struct harness *h, int fd)
 	struct fr_buf b = {0};
 	cJSON *json = NULL;
 
-	/* Byte by byte, as the next reply may stand behind it. */
+	/* Byte by byte, because the next reply may follow. */
 	while (fr_monotonic_ns() < until) {
 		char c;
 		ssize_t n = recv(fd, &c, 1, 0);
@@ -210,7 +209,13 @@ cJSON *raw_reply(struct harness *h, int fd)
 	return json;
 }
 
-bool raw_closed(struct harness *h, int fd)
+cJSON *raw_call(struct harness *h, int fd, const char *call)
+{
+	raw_send(fd, call, strlen(call) + 1);
+	return raw_reply(h, fd);
+}
+
+bool raw_is_closed(struct harness *h, int fd)
 {
 	uint64_t until = fr_monotonic_ns() + HARNESS_LIMIT_NS;
 
@@ -224,4 +229,28 @@ bool raw_closed(struct harness *h, int fd)
 			sd_event_run(h->event, 1000);
 	}
 	return false;
+}
+
+bool reply_is(cJSON *reply, const char *name, const char *text)
+{
+	const cJSON *o = name ? cJSON_GetObjectItemCaseSensitive(reply, "parameters") : reply;
+	const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name ? name : "error"));
+	const bool equal = reply && !strcmp(s ? s : "", text);
+
+	cJSON_Delete(reply);
+	return equal;
+}
+
+bool raw_works(struct harness *h, int fd)
+{
+	return reply_is(raw_call(h, fd, CALL("Echo", "{\"s\":\"hello\"}")), "s", "hello");
+}
+
+bool new_connection_works(struct harness *h)
+{
+	int fd = raw_connect(h);
+	bool ok = raw_works(h, fd);
+
+	close(fd);
+	return ok;
 }

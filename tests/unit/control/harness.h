@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A real server on a socket in a directory of its own, with methods that show each way to end a call. */
+/* A real server on a socket in its own directory. Its methods end their calls in every possible way. */
 
 #include "base/clock.h"
-#include "control/server_private.h"
+#include "control/interface.h"
+#include "control/server.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/un.h>
 
-/* For what must come: no machine is as slow. */
+#define ONEWAY "{\"method\":\"" FR_INTERFACE ".Echo\",\"oneway\":true}"
+
+/* For what must happen in time. No machine is slower. */
 #define HARNESS_LIMIT_NS (60 * FR_NSEC_PER_SEC)
+
+/* A call of METHOD as its message; the NUL is that of the string. */
+#define CALL(method, parameters) "{\"method\":\"" FR_INTERFACE "." method "\",\"parameters\":" parameters "}"
 
 struct harness {
 	char dir[64], path[96];
 	sd_event *event;
+	struct fr_server_config config;
 	struct fr_server *server;
-	struct fr_call *held[128]; /* by Hold, oldest first */
-	size_t n_held;
+	struct fr_call *open[128]; /* calls of Wait, oldest first */
+	size_t n_open;
 	atomic_uint handled; /* calls that reached a handler */
 	pthread_t thread;    /* of harness_serve() */
 	atomic_bool stop;
@@ -26,15 +34,26 @@ struct harness {
 int harness_setup(void **state);
 int harness_teardown(void **state);
 
-/* Run the loop until nothing has happened for QUIET_MS. */
+/* Runs the loop until nothing happens for QUIET_MS. */
 void harness_pump(struct harness *h, unsigned quiet_ms);
-/* Run the loop in a thread until harness_unserve(): for clients that block. */
+/* Runs the loop in a thread until harness_unserve(), for clients that block. */
 void harness_serve(struct harness *h);
 void harness_unserve(struct harness *h);
 
+/* Makes a socket that is bound to PATH, or connected to it. */
+int raw_bind(const char *path);
 int raw_connect(const struct harness *h); /* non-blocking */
 void raw_send(int fd, const void *data, size_t len);
-/* One reply (pumping), parsed, or NULL at the end of the stream or after HARNESS_LIMIT_NS. */
+/* Returns one reply, which the caller deletes, or NULL at the end of the stream or after HARNESS_LIMIT_NS.
+   Runs the loop. */
 cJSON *raw_reply(struct harness *h, int fd);
-/* Whether the server has closed FD, within HARNESS_LIMIT_NS. */
-bool raw_closed(struct harness *h, int fd);
+/* Sends CALL and returns its reply. */
+cJSON *raw_call(struct harness *h, int fd, const char *call);
+/* Returns whether the server closes FD within HARNESS_LIMIT_NS. */
+bool raw_is_closed(struct harness *h, int fd);
+/* The parameter NAME of REPLY (NULL: its member "error") is TEXT, "" for none. Deletes REPLY. */
+bool reply_is(cJSON *reply, const char *name, const char *text);
+/* FD is connected, and Echo replies. */
+bool raw_works(struct harness *h, int fd);
+/* The same for a new connection. */
+bool new_connection_works(struct harness *h);

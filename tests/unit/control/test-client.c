@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The client against a real server, and against what is no server. */
+
+/* The client, with a real server and with bad ones. */
 #include "harness.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "control/client.h"
-#include "control/interface.h"
+#include "control/wire.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -13,7 +13,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -29,26 +29,42 @@ static int call(struct harness *h, const char *method, const char *parameters, c
 	return r;
 }
 
-static void test_calls(void **state)
+/* The parameter "s" of a reply, which this deletes, has LEN bytes. */
+static void expect_length(cJSON *reply, size_t len)
+{
+	const char *s = "";
+
+	assert_int_equal(fr_param_string(reply, "s", &s), 1);
+	assert_int_equal(strlen(s), len);
+	cJSON_Delete(reply);
+}
+
+static void test_reply_comes_back(void **state)
 {
 	struct harness *h = *state;
 	cJSON *reply;
-	const char *s = NULL;
 
 	harness_serve(h);
 	assert_int_equal(call(h, FR_INTERFACE ".Echo", "{\"s\":\"x\"}", &reply, NULL), 0);
-	assert_int_equal(fr_param_string(reply, "s", &s), 1);
-	assert_string_equal(s, "x");
-	cJSON_Delete(reply);
+	expect_length(reply, 1);
 	assert_int_equal(call(h, FR_INTERFACE ".Big", "{\"bytes\":3000000}", &reply, NULL), 0);
-	assert_int_equal(fr_param_string(reply, "s", &s), 1);
-	assert_int_equal(strlen(s), 3000000);
-	cJSON_Delete(reply);
+	expect_length(reply, 3000000);
 	assert_int_equal(call(h, FR_INTERFACE ".Echo", NULL, NULL, NULL), 0);
 	harness_unserve(h);
 }
 
-static void test_errors(void **state)
+static void test_call_that_is_too_long_is_not_sent(void **state)
+{
+	static char parameters[FR_WIRE_MAX_CALL] = "{\"s\":\"";
+	struct harness *h = *state;
+	const size_t n = strlen(parameters);
+
+	memset(parameters + n, 'x', sizeof(parameters) - n - 3);
+	strcpy(parameters + sizeof(parameters) - 3, "\"}");
+	assert_int_equal(call(h, FR_INTERFACE ".Echo", parameters, NULL, NULL), -EMSGSIZE);
+}
+
+static void test_error_reply_becomes_an_errno(void **state)
 {
 	static const struct {
 		int code, want;
@@ -62,50 +78,50 @@ static void test_errors(void **state)
 		struct fr_diag d = {0};
 		char parameters[64];
 
-		snprintf(parameters, sizeof(parameters), "{\"errno\":%d}", codes[i].code);
-		assert_int_equal(call(h, FR_INTERFACE ".Fail", parameters, &reply, &d), codes[i].want);
+		snprintf(parameters, sizeof(parameters), "{\"reason\":\"%d\"}", codes[i].code);
+		assert_int_equal(call(h, FR_METHOD_DUMP, parameters, &reply, &d), codes[i].want);
 		assert_string_equal(d.what, "a reason");
 		assert_string_equal(d.hint, "a hint");
-		assert_ptr_equal(reply, state); /* untouched */
+		assert_ptr_equal(reply, state); /* does not change */
 	}
 	assert_int_equal(call(h, FR_INTERFACE ".Nope", "{}", NULL, NULL), -EREMOTEIO);
 	harness_unserve(h);
 }
 
-struct counted {
+struct counter {
 	double sum;
-	unsigned n, enough;
+	unsigned n, limit;
 };
 
 static bool count_reply(void *ctx, const cJSON *parameters)
 {
-	struct counted *c = ctx;
+	struct counter *c = ctx;
 	uint64_t i = 0;
 
 	(void)fr_param_u64(parameters, "i", &i);
 	c->sum += (double)i;
-	return ++c->n < c->enough;
+	return ++c->n < c->limit;
 }
 
-static int stream(struct harness *h, const char *method, struct counted *counted)
+static int stream(struct harness *h, const char *method, struct counter *counter)
 {
 	struct fr_client *c;
 	int r;
 
 	assert_int_equal(fr_client_connect(h->path, &c, NULL), 0);
-	r = fr_client_stream(c, method, NULL, count_reply, counted, NULL);
+	r = fr_client_stream(c, method, NULL, count_reply, counter, NULL);
 	fr_client_free(c);
 	return r;
 }
 
-static void test_stream(void **state)
+static void test_stream_ends_after_the_last_reply(void **state)
 {
-	struct counted all = {.enough = 100}, two = {.enough = 2}, none = {.enough = 100};
+	struct counter all = {.limit = 100}, two = {.limit = 2}, none = {.limit = 100};
 	struct harness *h = *state;
 
 	harness_serve(h);
 	assert_int_equal(stream(h, FR_INTERFACE ".Count", &all), 0);
-	assert_int_equal(all.n, 4); /* the last one says that there are no more */
+	assert_int_equal(all.n, 4); /* three numbers and the last reply */
 	assert_true(all.sum == 0 + 1 + 2);
 	assert_int_equal(stream(h, FR_INTERFACE ".Count", &two), 0);
 	assert_int_equal(two.n, 2);
@@ -114,35 +130,31 @@ static void test_stream(void **state)
 	harness_unserve(h);
 }
 
-static void test_nobody_there(void **state)
+static void test_missing_daemon_is_named(void **state)
 {
 	struct harness *h = *state;
 	struct fr_client *c = NULL;
 	struct fr_diag d = {0};
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int fd;
 
 	assert_int_equal(fr_client_connect("/tmp/no/such/socket", &c, &d), -ENOENT);
 	assert_string_equal(d.what, "flightrecd is not running (no socket at /tmp/no/such/socket)");
-	assert_string_equal(d.hint, "systemctl start flightrecd, or give the --socket of one that runs");
+	assert_string_equal(
+		d.hint, "run 'systemctl start flightrecd', or give the --socket of one that runs");
 	h->server = fr_server_free(h->server);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	strcpy(sa.sun_path, h->path);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	close(fd);
+	close(raw_bind(h->path));
 	assert_int_equal(fr_client_connect(h->path, &c, NULL), -ECONNREFUSED);
 	assert_null(c);
 	unlink(h->path);
 }
 
-static void test_not_permitted(void **state)
+static void test_refused_user_is_told_the_group(void **state)
 {
 	struct harness *h = *state;
 	pid_t pid;
 	int status;
 
 	if (geteuid() != 0) {
-		print_message("skipped: needs root, to become nobody\n");
+		print_message("skipped: it needs root\n");
 		skip();
 	}
 	chmod(h->dir, 0755);
@@ -165,7 +177,7 @@ static void count_tick(void *ctx)
 	++*(int *)ctx;
 }
 
-static void test_time_out(void **state)
+static void test_call_times_out(void **state)
 {
 	struct harness *h = *state;
 	struct fr_client *c;
@@ -174,59 +186,71 @@ static void test_time_out(void **state)
 	harness_serve(h);
 	assert_int_equal(fr_client_connect(h->path, &c, NULL), 0);
 	fr_client_on_wait(c, count_tick, &ticks);
-	assert_int_equal(fr_client_call(c, FR_INTERFACE ".Hold", NULL, 1200 * FR_NSEC_PER_MSEC, NULL, NULL),
+	assert_int_equal(fr_client_call(c, FR_INTERFACE ".Wait", NULL, 1200 * FR_NSEC_PER_MSEC, NULL, NULL),
 		-ETIMEDOUT);
 	assert_true(ticks >= 1);
 	fr_client_free(c);
 	harness_unserve(h);
 }
 
-/* A peer that answers with BYTES, whatever it is asked, and closes. */
-static int answer_of(const void *bytes, size_t len)
+/* Calls a server that sends these bytes and hangs up. Returns the result of the call. */
+static int call_bad_server(const struct harness *h, const void *bytes, size_t len)
 {
-	char path[] = "/tmp/flightrec-client-XXXXXX";
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	_cleanup_close_ int listener = -1, peer = -1;
 	struct fr_client *c;
-	int r, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), peer;
+	int r;
 
-	close(mkstemp(path));
-	unlink(path);
-	strcpy(sa.sun_path, path);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(listen(fd, 1), 0);
-	assert_int_equal(fr_client_connect(path, &c, NULL), 0);
-	peer = accept(fd, NULL, NULL);
-	(void)!write(peer, bytes, len);
-	close(peer);
+	unlink(h->path);
+	listener = raw_bind(h->path);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(fr_client_connect(h->path, &c, NULL), 0);
+	peer = accept(listener, NULL, NULL);
+	assert_int_equal(write(peer, bytes, len), len);
+	close(TAKE_FD(peer));
 	r = fr_client_call(c, "a.b", NULL, HARNESS_LIMIT_NS, NULL, NULL);
 	fr_client_free(c);
-	close(fd);
-	unlink(path);
+	unlink(h->path);
 	return r;
 }
 
-static void test_bad_servers(void **state)
+static void test_malformed_reply_is_an_error(void **state)
 {
-	assert_int_equal(answer_of("{}", 3), 0);
-	assert_int_equal(answer_of("", 0), -ECONNRESET);
-	assert_int_equal(answer_of("{\"parameters\":{}", 16), -ECONNRESET);
-	assert_int_equal(answer_of("hello", 6), -EBADMSG);
-	assert_int_equal(answer_of("{\"parameters\":1}", 17), -EBADMSG);
-	assert_int_equal(answer_of("{\"error\":7}", 12), -EBADMSG);
-	assert_int_equal(answer_of("{\"error\":\"x\"}", 14), -EREMOTEIO);
+#define BYTES(text, code)                                                                                    \
+	{                                                                                                    \
+		text, sizeof(text), code                                                                     \
+	}
+	static const struct {
+		const char *bytes;
+		size_t len;
+		int code;
+	} cases[] = {
+		BYTES("{}", 0),
+		{"", 0, -ECONNRESET},
+		{"{\"parameters\":{}", 16, -ECONNRESET},
+		BYTES("hello", -EBADMSG),
+		BYTES("{\"parameters\":1}", -EBADMSG),
+		BYTES("{\"error\":7}", -EBADMSG),
+		BYTES("{\"error\":\"x\"}", -EREMOTEIO),
+	};
+	struct harness *h = *state;
+
+	h->server = fr_server_free(h->server);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
+		assert_int_equal(call_bad_server(h, cases[i].bytes, cases[i].len), cases[i].code);
 }
 
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, harness_setup, harness_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_calls),
-		TEST(test_errors),
-		TEST(test_stream),
-		TEST(test_nobody_there),
-		TEST(test_not_permitted),
-		TEST(test_time_out),
-		cmocka_unit_test(test_bad_servers),
+		TEST(test_reply_comes_back),
+		TEST(test_call_that_is_too_long_is_not_sent),
+		TEST(test_error_reply_becomes_an_errno),
+		TEST(test_stream_ends_after_the_last_reply),
+		TEST(test_missing_daemon_is_named),
+		TEST(test_refused_user_is_told_the_group),
+		TEST(test_call_times_out),
+		TEST(test_malformed_reply_is_an_error),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

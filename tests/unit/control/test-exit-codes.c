@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* flightrecctl's exit codes, from its command line to a real server and back. */
+
+/* The exit codes of flightrecctl, with a real server. */
 #include "harness.h"
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
@@ -11,61 +12,59 @@
 
 #include <cmocka.h>
 
-/* As main() does it. */
+/* Does what main() does. */
 static int run(const char *const *words)
 {
 	const struct ctl_verb *verb;
-	struct ctl ctl = {0};
 	char *argv[16] = {(char *)"flightrecctl"};
 	int argc = 1, r;
 
 	for (; *words; words++)
 		argv[argc++] = (char *)*words;
-	r = ctl_parse(&ctl, argc, argv, &verb, NULL);
+	r = ctl_parse(argc, argv, &verb, NULL);
 	if (r != 0)
 		return r < 0 ? FR_EXIT_USAGE : FR_EXIT_OK;
-	return verb->run(&ctl);
+	return verb->run();
 }
 #define RUN(...) run((const char *[]){__VA_ARGS__, NULL})
 
-static void test_usage(void **state)
+/* Runs commands, whose words are separated by blanks. */
+static void expect_exit(int code, const char *const *commands)
+{
+	for (; *commands; commands++) {
+		char *text = strdup(*commands), *rest = text;
+		const char *words[8] = {NULL};
+
+		for (size_t i = 0; i < 7 && (words[i] = strsep(&rest, " ")); i++)
+			;
+		if (run(words) != code)
+			fail_msg("not %d: flightrecctl %s", code, *commands);
+		free(text);
+	}
+}
+#define EXPECT_EXIT(code, ...) expect_exit(code, (const char *const[]){__VA_ARGS__, NULL})
+
+static void test_wrong_usage_is_2(void **state)
 {
 	assert_int_equal(run((const char *[]){NULL}), FR_EXIT_USAGE);
-	assert_int_equal(RUN("dmup"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("dump", "extra"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("dump", "--last"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("dump", "--last", "soon"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("status", "--last=3s"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("dump", "--merge"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("status", "--json=loud"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("--nope", "status"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("test-trigger"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("test-trigger", "a", "b"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("enable"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("why", "-n", "0"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("why", "--lines=257"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("watch", "-n", "3"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("triggers", "x"), FR_EXIT_USAGE);
-	assert_int_equal(RUN("--version"), FR_EXIT_OK);
+	EXPECT_EXIT(FR_EXIT_USAGE, "dmup", "dump extra", "dump --last", "dump --last soon",
+		"status --last=3s", "dump --merge", "status --json=loud", "--nope status", "test-trigger",
+		"test-trigger a b", "enable", "why -n 0", "why --lines=257", "watch -n 3", "triggers x");
+	EXPECT_EXIT(FR_EXIT_OK, "--version");
 }
 
-static void test_unreachable(void **state)
+static void test_missing_daemon_is_3_and_missing_file_is_1(void **state)
 {
-	assert_int_equal(RUN("status", "--socket=/tmp/no/such/socket"), FR_EXIT_UNREACHABLE);
-	assert_int_equal(RUN("dump", "--socket=/tmp/no/such/socket"), FR_EXIT_UNREACHABLE);
-	assert_int_equal(RUN("triggers", "--socket=/tmp/no/such/socket"), FR_EXIT_UNREACHABLE);
-	assert_int_equal(RUN("test-trigger", "a", "--socket=/tmp/no/such/socket"), FR_EXIT_UNREACHABLE);
-	assert_int_equal(RUN("enable", "a", "b", "--socket=/tmp/no/such/socket"), FR_EXIT_UNREACHABLE);
-	assert_int_equal(RUN("disable", "a", "--socket=/tmp/no/such/socket"), FR_EXIT_UNREACHABLE);
-	assert_int_equal(RUN("why", "--socket=/tmp/no/such/socket"), FR_EXIT_UNREACHABLE);
-	assert_int_equal(RUN("watch", "--socket=/tmp/no/such/socket"), FR_EXIT_UNREACHABLE);
-	assert_int_equal(RUN("list", "-D", "/tmp/no/such/directory"), FR_EXIT_ERROR);
-	assert_int_equal(RUN("info", "-D", "/proc"), FR_EXIT_ERROR); /* nobody's dumps are there */
-	assert_int_equal(RUN("verify-config", "/tmp/no/such.conf"), FR_EXIT_ERROR);
-	assert_int_equal(RUN("verify-config", "/dev/null"), FR_EXIT_OK);
+#define SOCKET " --socket=/tmp/no/such/socket"
+	EXPECT_EXIT(FR_EXIT_UNREACHABLE, "status" SOCKET, "dump" SOCKET, "triggers" SOCKET,
+		"test-trigger a" SOCKET, "enable a b" SOCKET, "disable a" SOCKET, "why" SOCKET,
+		"watch" SOCKET);
+	EXPECT_EXIT(FR_EXIT_ERROR, "list -D /tmp/no/such/directory", "info -D /proc",
+		"verify-config /tmp/no/such.conf");
+	EXPECT_EXIT(FR_EXIT_OK, "verify-config /dev/null");
 }
 
-static void test_answers(void **state)
+static void test_exit_code_is_that_of_the_error_reply(void **state)
 {
 	static const struct {
 		int code, want;
@@ -87,12 +86,12 @@ static void test_answers(void **state)
 		assert_int_equal(RUN("dump", "--reason", reason, "--socket", h->path), cases[i].want);
 		assert_int_equal(RUN("test-trigger", reason, "--socket", h->path), cases[i].want);
 		assert_int_equal(RUN("enable", reason, "--socket", h->path), cases[i].want);
-		/* the first failure tells, and the others are tried still */
+		/* The exit code is that of the first failure. The other triggers are tried, too. */
 		h->handled = 0;
 		assert_int_equal(RUN("disable", "0", reason, "0", "--socket", h->path), cases[i].want);
 		assert_int_equal(h->handled, 3);
 	}
-	/* A method that this server lacks. */
+	/* The server has no such method. */
 	assert_int_equal(RUN("reload", "--socket", h->path), FR_EXIT_ERROR);
 	harness_unserve(h);
 }
@@ -100,9 +99,10 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_usage),
-		cmocka_unit_test(test_unreachable),
-		cmocka_unit_test_setup_teardown(test_answers, harness_setup, harness_teardown),
+		cmocka_unit_test(test_wrong_usage_is_2),
+		cmocka_unit_test(test_missing_daemon_is_3_and_missing_file_is_1),
+		cmocka_unit_test_setup_teardown(
+			test_exit_code_is_that_of_the_error_reply, harness_setup, harness_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

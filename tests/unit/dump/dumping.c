@@ -12,30 +12,32 @@
 #include <string.h>
 #include <cmocka.h>
 
+/* The process that all samples are of. */
 static int model(
 	void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
 {
+	struct dumping *f = ctx;
+
+	f->model_ns = time_ns;
 	synthetic_state(ret, time_ns);
 	return 0;
 }
 
-static void append_all(struct fr_history *h, unsigned runs, unsigned run)
+static void append_round(struct fr_history *h, uint64_t time, unsigned run, bool noise, bool sideband)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 
-	for (unsigned i = 0; i < runs; i++) {
-		uint64_t time = SYNTHETIC_START_NS + i * run * 1000ULL;
-
-		b.len = 0;
-		synthetic_samples(&b, time, run, 64, false);
-		fr_history_round_begin(h, 0);
-		assert_int_equal(fr_history_append(h, b.data, b.len, run, time, time + (run - 1) * 1000), 0);
-		fr_history_round_end(h);
-	}
-	assert_int_equal(fr_history_seal(h), 0);
+	synthetic_samples(&b, time, run, 64, noise);
+	fr_history_begin_round(h, 0);
+	assert_int_equal(fr_history_append(h, b.data, b.len, run, time, time + (run - 1) * 1000), 0);
+	b.len = 0;
+	synthetic_state(&b, time + 1);
+	if (sideband)
+		assert_int_equal(fr_history_append_sideband(h, b.data, b.len, 2, time + 1, time + 1), 0);
+	fr_history_end_round(h);
 }
 
-int dumping_setup(void **state, const char *where, unsigned runs, unsigned run)
+int dumping_setup(void **state, const char *where, unsigned runs, unsigned run, bool sideband)
 {
 	static const struct fr_history_config config = {.size_bytes = 64u << 20, .level = 1};
 	struct dumping *f = calloc(1, sizeof(*f));
@@ -49,7 +51,10 @@ int dumping_setup(void **state, const char *where, unsigned runs, unsigned run)
 	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!synthetic_session(&f->session, false) || fr_history_new(&config, &f->history, NULL) < 0)
 		return -1;
-	append_all(f->history, runs, run);
+	for (unsigned i = 0; i < runs; i++)
+		append_round(f->history, SYNTHETIC_START_NS + (uint64_t)i * run * 1000, run,
+			sideband && i % 3 == 0, sideband);
+	assert_int_equal(fr_history_seal(f->history), 0);
 	f->params = (struct fr_dump_params){
 		.dirfd = f->dirfd,
 		.session = &f->session,
@@ -84,23 +89,39 @@ int dumping_teardown(void **state)
 	return 0;
 }
 
-int dumping_dump(struct dumping *f, struct fr_dump_result *ret)
+int dumping_dump(struct dumping *f, struct fr_dump_result *ret, struct fr_diag *d)
 {
 	cJSON *meta = cJSON_CreateObject();
-	struct fr_diag d = {0};
+	struct fr_diag own = {0};
 	struct fr_snapshot *s;
 	int r;
 
+	d = d ? d : &own;
+	cJSON_AddStringToObject(meta, "cause", "a test");
 	assert_int_equal(fr_history_snapshot(f->history, &s), 0);
-	r = fr_dump_write(s, &f->params, meta, ret, &d);
+	r = fr_dump_write(s, &f->params, meta, ret, d);
 	fr_snapshot_free(s);
 	cJSON_Delete(meta);
 	if (r < 0)
-		assert_true(d.what[0]);
+		assert_true(d->what[0]);
 	return r;
 }
 
-/* All records of the file are there and in order of their writing. Returns how many samples. */
+void dumping_perf(
+	const struct dumping *f, const char *verb, const char *name, const char *args, struct fr_buf *ret)
+{
+	_cleanup_buf_ struct fr_buf err = {0};
+	char command[512];
+
+	snprintf(command, sizeof(command), "TZ=UTC LC_ALL=C PERF_CONFIG=/dev/null perf %s -i %s/%s %s", verb,
+		f->dir, name, args);
+	assert_int_equal(synthetic_run(command, ret, &err), 0);
+	if (err.len)
+		fail_msg("%s: %.*s", command, (int)err.len, (char *)err.data);
+	assert_int_equal(fr_buf_append(ret, "", 1), 0);
+}
+
+/* Read all records of a file, which is not damaged. Returns the number of samples. */
 static uint64_t read_whole(const struct dumping *f, const char *name)
 {
 	const struct perf_event_header *h;
@@ -115,34 +136,49 @@ static uint64_t read_whole(const struct dumping *f, const char *name)
 	while (fr_reader_next(r, &h, NULL) == 1)
 		samples += h->type == PERF_RECORD_SAMPLE;
 	if (fr_reader_damage(r)->damaged)
-		fail_msg("%s: %s", path, fr_reader_damage(r)->what);
+		fail_msg("%s: %s", path, fr_reader_damage(r)->text);
 	fr_reader_free(r);
 	return samples;
 }
 
-/* Whatever stands in the directory under a name of ours is whole. Empties it; returns how many files there
- * were. */
-unsigned dumping_check_directory(struct dumping *f, bool may_leave_temporary)
+static int is_entry(const struct dirent *e)
 {
-	_cleanup_closedir_ DIR *dir = opendir(f->dir);
-	const struct dirent *e;
-	unsigned n = 0;
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+}
 
-	while ((e = readdir(dir))) {
-		size_t len = strlen(e->d_name);
+unsigned dumping_count_files(const struct dumping *f)
+{
+	struct dirent **files;
+	int n = scandir(f->dir, &files, is_entry, NULL);
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (e->d_name[0] == '.') {
-			if (!may_leave_temporary)
-				fail_msg("%s was left behind", e->d_name);
-		} else if (len < 5 || strcmp(e->d_name + len - 5, ".json") != 0) {
-			assert_int_equal(read_whole(f, e->d_name), f->samples);
-			n++;
+	for (int i = 0; i < n; i++)
+		free(files[i]);
+	if (n >= 0)
+		free(files);
+	return (unsigned)n;
+}
+
+unsigned dumping_check_directory(struct dumping *f)
+{
+	struct dirent **files;
+	int n = scandir(f->dir, &files, is_entry, NULL);
+	unsigned dumps = 0;
+
+	assert_true(n >= 0);
+	for (int i = 0; i < n; i++) {
+		const char *name = files[i]->d_name, *dot = strrchr(name, '.');
+
+		if (name[0] == '.')
+			fail_msg("%s was left behind", name);
+		if (!dot || strcmp(dot, ".json") != 0) {
+			assert_int_equal(read_whole(f, name), f->samples);
+			dumps++;
 		}
-		assert_int_equal(unlinkat(f->dirfd, e->d_name, 0), 0);
+		assert_int_equal(unlinkat(f->dirfd, name, 0), 0);
+		free(files[i]);
 	}
-	return n;
+	free(files);
+	return dumps;
 }
 
 void dumping_check_ring(struct dumping *f)

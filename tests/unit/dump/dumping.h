@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A ring with known samples, a directory of its own, and dumps from the one to the other, for tests that let
-   dumps fail. */
+/* A fixture: a ring with known samples, a directory, and dumps of the ring into it. */
 
 #include "dump/dump.h"
 #include "history/history.h"
@@ -16,20 +15,29 @@ struct dumping {
 	struct fr_session session;
 	struct fr_history *history;
 	struct fr_dump_params params;
-	uint64_t samples; /* in the ring */
+	uint64_t samples;  /* in the ring */
+	uint64_t model_ns; /* the time at which the last dump asked for the process model */
 };
 
-/* RUNS rounds of RUN samples each, and a directory in WHERE; *STATE is a struct dumping. For cmocka: 0, or
- * -1. */
-int dumping_setup(void **state, const char *where, unsigned runs, unsigned run);
+/* Append RUNS rounds of RUN samples each, 1 µs apart, and with SIDEBAND two records of side-band for each
+   round. The directory is in WHERE. *STATE becomes a struct dumping. Returns 0, or -1 as cmocka wants it. */
+int dumping_setup(void **state, const char *where, unsigned runs, unsigned run, bool sideband);
 int dumping_teardown(void **state);
 
-/* What fr_dump_write() says of the whole ring; a failure has words. */
-int dumping_dump(struct dumping *f, struct fr_dump_result *ret);
+/* Dump the whole ring with the members {"cause": "a test"}. Returns what fr_dump_write() returns; a failure
+   has a message. D may be NULL. */
+int dumping_dump(struct dumping *f, struct fr_dump_result *ret, struct fr_diag *d);
 
-/* Whatever stands in the directory under a name of ours is whole: each sample of the ring is in it. Empties
-   it; returns how many such files there were. */
-unsigned dumping_check_directory(struct dumping *f, bool may_leave_temporary);
+/* Run `perf VERB -i NAME ARGS`, which succeeds and prints no error. RET gets its output, ended by a NUL. */
+void dumping_perf(
+	const struct dumping *f, const char *verb, const char *name, const char *args, struct fr_buf *ret);
 
-/* Nothing is pinned, and all samples are there. */
+/* The number of files in the directory. */
+unsigned dumping_count_files(const struct dumping *f);
+
+/* Check that each dump in the directory holds all samples of the ring, and that there is no temporary file.
+   Empties the directory. Returns how many dumps there were. */
+unsigned dumping_check_directory(struct dumping *f);
+
+/* Check that nothing is pinned, and that the ring holds all samples. */
 void dumping_check_ring(struct dumping *f);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The state that a reader finds at each sample's time, against what a simulated machine knows.
+ * A reader finds the right process state at the time of each sample. A simulated machine knows what is right.
  *
- * The machine has CPUs whose rings are drained one after the other while all go on writing; frames are tiny,
- * so that most of them are opened and closed in the middle of a round; the ring is small, so that it gives up
- * frames all the time. The recorder's part is played by the test, ring and tracker are the real ones. Each
- * sample carries, as its ip, the name that its process has at that instant: the generation of the pid, and
- * the number of its last exec.
+ * The CPUs of the machine go on writing while their kernel rings are drained one after the other. Frames are
+ * tiny, so most of them begin and end within a round. The ring is small, so it evicts frames all the time.
+ * The test plays the recorder; ring and tracker are the real ones. The ip of each sample is the name that its
+ * process has at that instant, a number that each new process and each exec takes from one counter.
  */
 
 #include "../sideband/events.h"
@@ -32,30 +31,27 @@
 #define SAMPLE_BYTES 256u
 #define SECOND FR_NSEC_PER_SEC
 
-struct ring {
-	struct fr_buf b;
-};
-
 struct machine {
 	struct fr_history *history;
 	struct fr_tracker *tracker;
 	struct fr_session session;
 	char dir[64];
 	int dirfd;
-	struct ring sideband[N_CPUS], samples[N_CPUS];
-	uint64_t now, generation;
+	struct fr_buf sideband[N_CPUS], samples[N_CPUS]; /* kernel rings */
+	uint64_t now, last_name;
 	uint64_t name[PIDS]; /* 0: there is no such process */
 	uint64_t random;
-	bool wrong;
+	bool wrong; /* the low watermarks are too late */
 };
 
+/* A pseudo-random number below OF. */
 static uint64_t chance(struct machine *m, uint64_t of)
 {
 	m->random = m->random * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (m->random >> 33) % of;
 }
 
-static void put_sample(struct machine *m, struct fr_buf *b, unsigned i)
+static void append_sample(struct machine *m, struct fr_buf *b, unsigned i)
 {
 	struct {
 		struct fr_sample s;
@@ -67,42 +63,45 @@ static void put_sample(struct machine *m, struct fr_buf *b, unsigned i)
 		       .tid = FIRST_PID + i,
 		       .time = m->now}};
 
-	for (size_t k = 0; k < sizeof(r.rest); k++) /* so that zstd cannot make it small */
+	for (size_t k = 0; k < sizeof(r.rest); k++) /* zstd cannot compress these */
 		r.rest[k] = (uint8_t)chance(m, 256);
 	assert_int_equal(fr_buf_append(b, &r, sizeof(r)), 0);
 }
 
-/* One thing happens, on any CPU. */
-static void happen(struct machine *m)
+static void exec_new_name(struct machine *m, struct fr_buf *sideband, unsigned i, bool exec)
 {
-	unsigned i = (unsigned)chance(m, PIDS), parent = (unsigned)chance(m, PIDS);
-	struct fr_buf *sideband = &m->sideband[chance(m, N_CPUS)].b;
-	pid_t pid = FIRST_PID + (pid_t)i;
 	char name[32];
+
+	m->name[i] = ++m->last_name;
+	snprintf(name, sizeof(name), "n%ju", (uintmax_t)m->name[i]);
+	ev_comm(sideband, m->now, FIRST_PID + (pid_t)i, FIRST_PID + (pid_t)i, name, exec);
+}
+
+/* One thing happens, on any CPU: a sample, the begin of a process, its end, or its next name. */
+static void step_machine(struct machine *m)
+{
+	const unsigned i = (unsigned)chance(m, PIDS), parent = (unsigned)chance(m, PIDS);
+	const pid_t pid = FIRST_PID + (pid_t)i, ppid = FIRST_PID + (pid_t)parent;
+	struct fr_buf *sideband = &m->sideband[chance(m, N_CPUS)];
 
 	m->now += 1 + chance(m, 1000);
 	if (chance(m, 10)) {
 		if (m->name[i])
-			put_sample(m, &m->samples[chance(m, N_CPUS)].b, i);
+			append_sample(m, &m->samples[chance(m, N_CPUS)], i);
+	} else if (!m->name[i] && (!m->name[parent] || parent == i)) {
+		exec_new_name(m, sideband, i, true);
 	} else if (!m->name[i]) {
-		if (!m->name[parent] || parent == i) {
-			snprintf(name, sizeof(name), "n%llu",
-				(unsigned long long)(m->name[i] = ++m->generation));
-			ev_comm(sideband, m->now, pid, pid, name, 1);
-			return;
-		}
-		ev_fork(sideband, m->now, pid, pid, FIRST_PID + (pid_t)parent, FIRST_PID + (pid_t)parent);
+		ev_fork(sideband, m->now, pid, pid, ppid, ppid);
 		m->name[i] = m->name[parent];
 	} else if (chance(m, 3) == 0) {
 		ev_exit(sideband, m->now, pid, pid);
 		m->name[i] = 0;
 	} else {
-		snprintf(name, sizeof(name), "n%llu", (unsigned long long)(m->name[i] = ++m->generation));
-		ev_comm(sideband, m->now, pid, pid, name, (int)chance(m, 2));
+		exec_new_name(m, sideband, i, chance(m, 2));
 	}
 }
 
-static void append(struct machine *m, const uint8_t *data, size_t len, uint32_t n, uint64_t first,
+static void append_run(struct machine *m, const uint8_t *data, size_t len, uint32_t n, uint64_t first,
 	uint64_t last, bool sideband)
 {
 	if (!n)
@@ -112,21 +111,21 @@ static void append(struct machine *m, const uint8_t *data, size_t len, uint32_t 
 		return;
 	}
 	assert_int_equal(fr_history_append_sideband(m->history, data, len, n, first, last), 0);
-	while (fr_tracker_fresh(m->tracker, data, len) != 0)
+	while (fr_tracker_push_fresh(m->tracker, data, len) != 0)
 		fail_msg("the queue is full");
 }
 
-static void drain(struct machine *m, struct ring *r, bool sideband)
+static void drain(struct machine *m, struct fr_buf *ring, bool sideband)
 {
 	uint64_t first = 0, last = 0;
 	size_t from = 0, at = 0;
 	uint32_t n = 0;
 
-	while (at < r->b.len) {
-		const struct perf_event_header *h = (const void *)(r->b.data + at);
+	while (at < ring->len) {
+		const struct perf_event_header *h = (const void *)(ring->data + at);
 
 		if (at - from + h->size > RUN_MAX) {
-			append(m, r->b.data + from, at - from, n, first, last, sideband);
+			append_run(m, ring->data + from, at - from, n, first, last, sideband);
 			from = at;
 			n = 0;
 		}
@@ -134,28 +133,26 @@ static void drain(struct machine *m, struct ring *r, bool sideband)
 		first = n++ ? first : last;
 		at += h->size;
 	}
-	append(m, r->b.data + from, at - from, n, first, last, sideband);
-	r->b.len = 0;
+	append_run(m, ring->data + from, at - from, n, first, last, sideband);
+	ring->len = 0;
 }
 
 static void one_round(struct machine *m)
 {
 	uint64_t since = m->now + 1;
 
-	/* Wrong: a promise that is too good by a few rounds. */
-	fr_history_round_begin(m->history, m->wrong ? since + 1000000 : since);
+	/* If wrong, the low watermark is too late by a few rounds. */
+	fr_history_begin_round(m->history, m->wrong ? since + 1000000 : since);
 	for (unsigned i = 0; i < 2 * N_CPUS; i++) {
 		drain(m, i < N_CPUS ? &m->sideband[i] : &m->samples[i - N_CPUS], i < N_CPUS);
 		for (uint64_t n = chance(m, 200); n > 0; n--)
-			happen(m);
+			step_machine(m);
 		if (chance(m, 4) == 0)
 			assert_int_equal(fr_history_seal(m->history), 0);
 	}
-	fr_history_round_end(m->history);
-	fr_tracker_round(m->tracker, since);
+	fr_history_end_round(m->history);
+	fr_tracker_end_round(m->tracker, since);
 }
-
-/* --- The reader. */
 
 struct item {
 	const struct perf_event_header *record;
@@ -172,9 +169,11 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
+/* What a reader of a dump finds. */
 struct reader {
 	uint64_t name[PIDS];
-	uint64_t samples, right, old;
+	uint64_t samples, right; /* with their right name */
+	uint64_t old;		 /* older than the low watermark */
 };
 
 static void read_record(
@@ -208,8 +207,8 @@ static void read_record(
 	}
 }
 
-/* What the file of this snapshot would hold, all of it. */
-static void gather(struct machine *m, struct fr_snapshot *s, struct fr_buf *ret)
+/* Collect all records that a dump of this snapshot would hold. */
+static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_buf *ret)
 {
 	_cleanup_buf_ struct fr_buf since = {0};
 	_cleanup_unpack_ struct fr_unpack *u = NULL;
@@ -218,23 +217,23 @@ static void gather(struct machine *m, struct fr_snapshot *s, struct fr_buf *ret)
 	struct fr_frame f;
 
 	assert_int_equal(fr_unpack_new(&u), 0);
-	assert_int_equal(fr_tracker_model(m->tracker, low_watermark, low_watermark ? low_watermark - 1 : 0,
+	assert_int_equal(fr_tracker_write_model(m->tracker, low_watermark, low_watermark ? low_watermark - 1 : 0,
 				 EVENT_ID, 60 * SECOND, ret, &since),
 		0);
 	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
 	while (fr_snapshot_next(s, &f) > 0) {
-		ssize_t n = fr_section_open(
+		ssize_t n = fr_section_decompress(
 			u, f.sideband, f.sideband_len, raw, fr_history_section_max(m->history));
 
 		assert_true(f.low_watermark_ns >= low_watermark);
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
-		n = fr_section_open(u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
+		n = fr_section_decompress(u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
 	}
 }
 
-/* A dump: all up to now, which the next round drains. What that round finds beside is after the window, and
-   of some of it the side-band is still in its ring. */
+/* Dump everything up to now, which the next round drains. Later records of that round are not counted,
+   because side-band of them may still be in a kernel ring. */
 static struct reader dump(struct machine *m)
 {
 	uint64_t trigger = m->now;
@@ -250,7 +249,7 @@ static struct reader dump(struct machine *m)
 	assert_int_equal(fr_history_seal(m->history), 0);
 	assert_int_equal(fr_history_snapshot(m->history, &s), 0);
 	low_watermark = fr_snapshot_low_watermark(s);
-	gather(m, s, &all);
+	collect_records(m, s, &all);
 	fr_snapshot_free(s);
 	it = fr_section_iter(all.data, all.len);
 	items = malloc((all.len / 8 + 1) * sizeof(*items));
@@ -262,13 +261,11 @@ static struct reader dump(struct machine *m)
 	return r;
 }
 
-/* --- The frame around it. */
-
 static void on_evicted(void *ctx, const struct fr_frame *f)
 {
 	struct machine *m = ctx;
 
-	if (fr_tracker_evicted(m->tracker, f->sideband, f->sideband_len, f->low_watermark_ns) != 0)
+	if (fr_tracker_push_evicted(m->tracker, f->sideband, f->sideband_len, f->low_watermark_ns) != 0)
 		fail_msg("the queue is full");
 }
 
@@ -276,14 +273,14 @@ static uint64_t on_hold(void *ctx)
 {
 	struct machine *m = ctx;
 
-	return fr_history_hold(m->history);
+	return fr_history_freeze(m->history);
 }
 
 static void on_release(void *ctx)
 {
 	struct machine *m = ctx;
 
-	fr_history_release(m->history);
+	fr_history_unfreeze(m->history);
 }
 
 static int on_inject(void *ctx, const void *records, size_t len, uint32_t n, uint64_t first, uint64_t last)
@@ -304,7 +301,7 @@ static void machine_init(struct machine *m, uint64_t seed)
 	uint64_t id = EVENT_ID;
 
 	*m = (struct machine){.now = 1000, .random = seed};
-	strcpy(m->dir, "/tmp/fr-low_watermark-XXXXXX");
+	strcpy(m->dir, "/tmp/fr-low-watermark-XXXXXX");
 	assert_non_null(mkdtemp(m->dir));
 	m->dirfd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(fr_session_add_event(&m->session, &attr, "dummy:HG", &id, 1, NULL), 0);
@@ -317,9 +314,9 @@ static void machine_init(struct machine *m, uint64_t seed)
 		.queue_bytes = 64 << 20,
 		.pids = &self,
 		.n_pids = 1,
-		.hold = on_hold,
+		.freeze = on_hold,
 		.inject = on_inject,
-		.release = on_release,
+		.unfreeze = on_release,
 		.ctx = m};
 	assert_int_equal(fr_tracker_new(&tracker, &m->tracker, NULL), 0);
 	assert_int_equal(fr_tracker_start(m->tracker, NULL), 0);
@@ -331,8 +328,8 @@ static void machine_deinit(struct machine *m)
 	fr_history_free(m->history);
 	fr_tracker_free(m->tracker);
 	for (int i = 0; i < N_CPUS; i++) {
-		fr_buf_deinit(&m->sideband[i].b);
-		fr_buf_deinit(&m->samples[i].b);
+		fr_buf_deinit(&m->sideband[i]);
+		fr_buf_deinit(&m->samples[i]);
 	}
 	fr_session_deinit(&m->session);
 	assert_int_equal(unlinkat(m->dirfd, "perf.data.auxiliary", 0), 0);
@@ -340,7 +337,7 @@ static void machine_deinit(struct machine *m)
 	assert_int_equal(rmdir(m->dir), 0);
 }
 
-/* WRONG: chunks promise too much. */
+/* WRONG: the low watermarks are too late. */
 static struct reader simulate(uint64_t seed, bool wrong, uint64_t *ret_evicted)
 {
 	struct machine m;
@@ -365,14 +362,13 @@ static struct reader simulate(uint64_t seed, bool wrong, uint64_t *ret_evicted)
 	return all;
 }
 
-static void test_every_sample_has_its_name(void **state)
+static void test_every_sample_finds_the_name_of_its_process(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		uint64_t evicted;
 		struct reader r = simulate(seed, false, &evicted);
 
-		print_message("%llu samples, %llu frames evicted\n", (unsigned long long)r.samples,
-			(unsigned long long)evicted);
+		print_message("%ju samples, %ju frames evicted\n", (uintmax_t)r.samples, (uintmax_t)evicted);
 		assert_true(evicted > 100);
 		assert_true(r.samples > 10000);
 		assert_int_equal(r.old, 0);
@@ -380,8 +376,8 @@ static void test_every_sample_has_its_name(void **state)
 	}
 }
 
-/* The check can tell: where the low watermark is wrong, some samples get another's name, or are too old. */
-static void test_with_a_wrong_low_watermark_some_have_not(void **state)
+/* This shows that the test above can fail. */
+static void test_a_wrong_low_watermark_gives_samples_wrong_names(void **state)
 {
 	uint64_t evicted;
 	struct reader r = simulate(1, true, &evicted);
@@ -389,16 +385,15 @@ static void test_with_a_wrong_low_watermark_some_have_not(void **state)
 	assert_true(r.samples > 10000);
 	assert_true(r.right < r.samples);
 	assert_true(r.old > 0);
-	print_message("wrong: %llu of %llu have their name\n", (unsigned long long)r.right,
-		(unsigned long long)r.samples);
+	print_message("wrong: %ju of %ju have their name\n", (uintmax_t)r.right, (uintmax_t)r.samples);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_sample_has_its_name),
-		cmocka_unit_test(test_with_a_wrong_low_watermark_some_have_not),
+		cmocka_unit_test(test_every_sample_finds_the_name_of_its_process),
+		cmocka_unit_test(test_a_wrong_low_watermark_gives_samples_wrong_names),
 	};
 
-	return cmocka_run_group_tests_name("low_watermark", tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* What has to go, decided without a disk; and that just that goes, with what belongs to it, on one. */
+/* Retention: which dumps it chooses, and that these dumps go with what belongs to them. */
 
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -23,25 +23,12 @@
 /* Ten dumps of 10M, an hour apart, the newest one an hour old, on a disk of 1000M with 500M free. */
 #define N 10u
 #define NOW (1000 * HOUR)
-static const struct fr_retention_disk disk = {.size = 1000 * M, .free = 500 * M, .now_ns = NOW};
 
-static void make(struct fr_retention_file *files)
+static void make_files(struct fr_retention_file *files)
 {
 	for (unsigned i = 0; i < N; i++)
 		files[i] = (struct fr_retention_file){
 			.time_ns = NOW - (N - i) * HOUR, .bytes = 10 * M, .remove = i % 2};
-}
-
-/* The oldest GONE go. */
-static void choose(const struct fr_retention *r, const struct fr_retention_disk *d, unsigned gone, bool fits)
-{
-	struct fr_retention_file files[N];
-
-	make(files);
-	assert_int_equal(fr_retention_choose(r, d, files, N), fits);
-	for (unsigned i = 0; i < N; i++)
-		if (files[i].remove != (i < gone))
-			fail_msg("file %u: %d, and %u should go", i, files[i].remove, gone);
 }
 
 static void test_names(void **state)
@@ -70,68 +57,79 @@ static void test_names(void **state)
 	}
 }
 
-static void test_limits(void **state)
+static void test_the_oldest_go_until_the_limits_hold(void **state)
 {
-	choose(&(struct fr_retention){0}, &disk, 0, true);
-	choose(&(struct fr_retention){.max_use = 100 * M}, &disk, 0, true);
-	choose(&(struct fr_retention){.max_use = 100 * M - 1}, &disk, 1, true);
-	choose(&(struct fr_retention){.max_use = 35 * M}, &disk, 7, true);
-	choose(&(struct fr_retention){.keep_free = 500 * M}, &disk, 0, true);
-	choose(&(struct fr_retention){.keep_free = 500 * M + 1}, &disk, 1, true);
-	choose(&(struct fr_retention){.keep_free = 545 * M}, &disk, 5, true);
-	choose(&(struct fr_retention){.keep_free = 900 * M}, &disk, 10, false);
-	choose(&(struct fr_retention){.max_files = 10}, &disk, 0, true);
-	choose(&(struct fr_retention){.max_files = 3}, &disk, 7, true);
-	choose(&(struct fr_retention){.max_age_ns = 10 * HOUR}, &disk, 0, true);
-	choose(&(struct fr_retention){.max_age_ns = 10 * HOUR - 1}, &disk, 1, true);
-	choose(&(struct fr_retention){.max_age_ns = HOUR / 2}, &disk, 10, true);
-	/* Together: the strictest decides. */
-	choose(&(struct fr_retention){.max_use = 80 * M, .max_files = 6, .max_age_ns = 9 * HOUR}, &disk, 4,
-		true);
+	static const struct {
+		struct fr_retention limits;
+		uint64_t need, other;
+		unsigned gone;
+		bool misfit; /* the limits do not hold even so */
+	} cases[] = {
+		{{0}, 0, 0, 0, false},
+		{{.max_use = 100 * M}, 0, 0, 0, false},
+		{{.max_use = 100 * M - 1}, 0, 0, 1, false},
+		{{.max_use = 35 * M}, 0, 0, 7, false},
+		{{.keep_free = 500 * M}, 0, 0, 0, false},
+		{{.keep_free = 500 * M + 1}, 0, 0, 1, false},
+		{{.keep_free = 545 * M}, 0, 0, 5, false},
+		{{.keep_free = 900 * M}, 0, 0, 10, true},
+		{{.max_files = 10}, 0, 0, 0, false},
+		{{.max_files = 3}, 0, 0, 7, false},
+		{{.max_age_ns = 10 * HOUR}, 0, 0, 0, false},
+		{{.max_age_ns = 10 * HOUR - 1}, 0, 0, 1, false},
+		{{.max_age_ns = HOUR / 2}, 0, 0, 10, false},
+		/* The strictest limit decides. */
+		{{.max_use = 80 * M, .max_files = 6, .max_age_ns = 9 * HOUR}, 0, 0, 4, false},
+		/* A dump that is about to be written needs room, and counts as a file. */
+		{{.max_use = 130 * M}, 30 * M, 0, 0, false},
+		{{.max_use = 100 * M}, 30 * M, 0, 3, false},
+		{{.max_files = 10}, 30 * M, 0, 1, false},
+		{{.keep_free = 480 * M}, 30 * M, 0, 1, false},
+		{{.max_use = 20 * M}, 30 * M, 0, 10, true},
+		{{0}, 560 * M, 0, 6, false},
+		{{0}, UINT64_MAX / 2, 0, 10, true},
+		/* Other files of the recorder take room, too. */
+		{{.max_use = 100 * M}, 0, 50 * M, 5, false},
+	};
+
+	for (size_t c = 0; c < FR_ARRAY_SIZE(cases); c++) {
+		const struct fr_retention_disk disk = {.size = 1000 * M,
+			.free = 500 * M,
+			.now_ns = NOW,
+			.need = cases[c].need,
+			.other = cases[c].other};
+		struct fr_retention_file files[N];
+
+		make_files(files);
+		assert_int_equal(fr_retention_choose(&cases[c].limits, &disk, files, N), !cases[c].misfit);
+		for (unsigned i = 0; i < N; i++)
+			if (files[i].remove != (i < cases[c].gone))
+				fail_msg("case %zu: file %u: %d", c, i, files[i].remove);
+	}
 }
 
-/* Room for a dump to come, which is a file more. */
-static void test_need(void **state)
+static void test_a_new_dump_stays(void **state)
 {
-	struct fr_retention_disk d = disk;
-
-	d.need = 30 * M;
-	choose(&(struct fr_retention){.max_use = 130 * M}, &d, 0, true);
-	choose(&(struct fr_retention){.max_use = 100 * M}, &d, 3, true);
-	choose(&(struct fr_retention){.max_files = 10}, &d, 1, true);
-	choose(&(struct fr_retention){.keep_free = 480 * M}, &d, 1, true);
-	choose(&(struct fr_retention){.max_use = 20 * M}, &d, 10, false);
-	d.need = 560 * M;
-	choose(&(struct fr_retention){0}, &d, 6, true);
-	d.need = UINT64_MAX / 2;
-	choose(&(struct fr_retention){0}, &d, 10, false);
-	/* Files that are ours and do not go. */
-	d = disk;
-	d.other = 50 * M;
-	choose(&(struct fr_retention){.max_use = 100 * M}, &d, 5, true);
-}
-
-static void test_the_new_one_stays(void **state)
-{
+	const struct fr_retention_disk disk = {.size = 1000 * M, .free = 500 * M, .now_ns = NOW};
 	const struct fr_retention r = {.max_files = 2, .max_age_ns = 1};
 	struct fr_retention_file files[N];
 
 	for (unsigned keep = 0; keep < N; keep++) {
-		make(files);
+		make_files(files);
 		files[keep].keep = true;
 		assert_true(fr_retention_choose(&r, &disk, files, N));
 		for (unsigned i = 0; i < N; i++)
 			assert_int_equal(files[i].remove, i != keep);
 	}
-	/* A clock that was set back makes nothing old. */
-	make(files);
+	/* No dump becomes old because the clock was set back. */
+	make_files(files);
 	files[9].time_ns = NOW + HOUR;
 	assert_true(fr_retention_choose(&r, &disk, files, N));
 	assert_false(files[9].remove);
 	assert_true(fr_retention_choose(&r, &disk, files, 0));
 }
 
-static void test_defaults(void **state)
+static void test_default_limits_are_parts_of_the_disk(void **state)
 {
 	const struct fr_retention unset = {FR_RETENTION_DEFAULT, FR_RETENTION_DEFAULT, 7, 9};
 	struct fr_retention r = fr_retention_resolve(&unset, 20 * G);
@@ -148,7 +146,7 @@ static void test_defaults(void **state)
 	assert_int_equal(r.keep_free, 0);
 }
 
-/* --- on a disk --- */
+/* --- On a disk. --- */
 
 struct fixture {
 	char dir[64];
@@ -182,186 +180,180 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void put(struct fixture *f, const char *name)
+/* Make these files; a name that ends with a slash is of a directory. */
+static void put(struct fixture *f, const char *const *names)
 {
-	_cleanup_close_ int fd = openat(f->dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	char block[8192] = "x";
+	static const char block[8192] = "x";
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, block, sizeof(block)), sizeof(block));
+	for (; *names; names++) {
+		if ((*names)[strlen(*names) - 1] == '/') {
+			assert_int_equal(mkdirat(f->dirfd, *names, 0700), 0);
+			continue;
+		}
+
+		_cleanup_close_ int fd =
+			openat(f->dirfd, *names, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+		assert_true(fd >= 0);
+		assert_int_equal(write(fd, block, sizeof(block)), sizeof(block));
+	}
 }
+#define PUT(...) put(*state, (const char *const[]){__VA_ARGS__, NULL})
 
-static bool exists(struct fixture *f, const char *name)
+static void check_files(struct fixture *f, bool expected, const char *const *names)
 {
 	struct stat st;
 
-	return fstatat(f->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	for (; *names; names++)
+		if ((fstatat(f->dirfd, *names, &st, AT_SYMLINK_NOFOLLOW) == 0) != expected)
+			fail_msg("%s is%s there", *names, expected ? " not" : "");
 }
+#define ARE_THERE(...) check_files(*state, true, (const char *const[]){__VA_ARGS__, NULL})
+#define ARE_GONE(...) check_files(*state, false, (const char *const[]){__VA_ARGS__, NULL})
 
+/* Apply the limits, and check which dumps go; the names end with NULL. */
+static void vacuum(struct fixture *f, struct fr_retention limits, uint64_t keep_from_ns,
+	const char *const *gone, struct fr_vacuum_report *ret)
+{
+	struct fr_vacuum_report copy;
+	size_t n = 0;
+
+	*ret = (struct fr_vacuum_report){0};
+	assert_int_equal(fr_vacuum(f->dirfd, &limits, 0, keep_from_ns, ret, NULL), 0);
+	for (; gone[n]; n++) {
+		assert_true(n < ret->n_removed);
+		assert_string_equal(ret->removed[n], gone[n]);
+	}
+	assert_int_equal(ret->n_removed, n);
+	copy = *ret; /* the numbers stay */
+	fr_vacuum_report_deinit(&copy);
+}
+#define GONE(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* Names are made of literals. NOLINTBEGIN(bugprone-suspicious-missing-comma) */
 #define DUMP(day) "perf.data.sample.202611" day "T120000.000000Z"
+#define MERGED(day) "perf.data.202611" day "T120000.000000Z"
+#define SIDECAR(file) (file ".json")
+#define AUXILIARY(day) "perf.data.auxiliary.202611" day "T130000.000000Z"
+/* A dump with what belongs to it. */
+#define FILES_OF(dump) dump, SIDECAR(dump), (dump ".jit/"), (dump ".jit/1.so")
 
-static void put_dump(struct fixture *f, const char *name)
+static void test_everything_that_belongs_to_a_dump_goes(void **state)
 {
-	char other[128];
+#define OTHERS                                                                                               \
+	"perf.data", "perf.data.json", "perf.data.auxiliary", "notes", DUMP("01") ".orig",                   \
+		"perf.data.sample.", ".perf.data.sample.x.1234"
+	struct fr_vacuum_report report;
 
-	put(f, name);
-	snprintf(other, sizeof(other), "%s.json", name);
-	put(f, other);
-	snprintf(other, sizeof(other), "%s.jit", name);
-	assert_int_equal(mkdirat(f->dirfd, other, 0700), 0);
-	snprintf(other, sizeof(other), "%s.jit/1.so", name);
-	put(f, other);
-}
-
-static void test_what_belongs_to_a_dump_goes(void **state)
-{
-	static const char *const others[] = {"perf.data", "perf.data.json", "perf.data.auxiliary", "notes",
-		"perf.data.sample.20261101T120000.000000Z.orig", "perf.data.sample.",
-		".perf.data.sample.x.1234"};
-	const struct fr_retention r = {.max_files = 1};
-	struct fr_vacuum_report report = {0};
-	struct fixture *f = *state;
-
-	for (size_t i = 0; i < FR_ARRAY_SIZE(others); i++)
-		put(f, others[i]);
-	put_dump(f, DUMP("02"));
-	put_dump(f, DUMP("01"));
-	put_dump(f, DUMP("03"));
-	put(f, "perf.data.auxiliary.20261101T130000.000000Z");
-	put(f, "perf.data.auxiliary.20261103T130000.000000Z");
-	assert_int_equal(fr_vacuum(f->dirfd, &r, 0, UINT64_MAX, &report, NULL), 0);
-	assert_int_equal(report.n_removed, 2);
-	assert_string_equal(report.removed[0], DUMP("01"));
-	assert_string_equal(report.removed[1], DUMP("02"));
+	PUT(OTHERS, FILES_OF(DUMP("02")), FILES_OF(DUMP("01")), FILES_OF(DUMP("03")), AUXILIARY("01"),
+		AUXILIARY("03"));
+	vacuum(*state, (struct fr_retention){.max_files = 1}, UINT64_MAX, GONE(DUMP("01"), DUMP("02")),
+		&report);
 	assert_true(report.fits);
 	assert_int_equal(report.files, 1);
 	assert_true(report.bytes >= 3 * 8192);
 	assert_true(report.freed_bytes >= 7 * 8192);
-	fr_vacuum_report_deinit(&report);
-	assert_false(exists(f, DUMP("01")) || exists(f, DUMP("01") ".json") || exists(f, DUMP("01") ".jit"));
-	assert_false(exists(f, DUMP("02")) || exists(f, DUMP("02") ".json") || exists(f, DUMP("02") ".jit"));
-	assert_true(
-		exists(f, DUMP("03")) && exists(f, DUMP("03") ".json") && exists(f, DUMP("03") ".jit/1.so"));
-	assert_false(exists(f, "perf.data.auxiliary.20261101T130000.000000Z"));
-	assert_true(exists(f, "perf.data.auxiliary.20261103T130000.000000Z"));
-	for (size_t i = 0; i < FR_ARRAY_SIZE(others); i++)
-		assert_true(exists(f, others[i]));
+	/* No dump of the run that ended with this auxiliary file remains. */
+	ARE_GONE(AUXILIARY("01"), DUMP("01"), SIDECAR(DUMP("01")), DUMP("01") ".jit", DUMP("02"),
+		SIDECAR(DUMP("02")), DUMP("02") ".jit");
+	ARE_THERE(OTHERS, AUXILIARY("03"), FILES_OF(DUMP("03")));
 }
 
-#define MERGED(day) "perf.data.202611" day "T120000.000000Z"
-
-/* What a stop leaves, and the next one moves aside. */
-static void test_merged_files_count(void **state)
+/* A stop leaves perf.data, and the next stop renames it. */
+static void test_older_merged_files_count_as_dumps(void **state)
 {
-	const struct fr_retention r = {.max_files = 2};
-	struct fr_vacuum_report report = {0};
+	struct fr_vacuum_report report;
 	struct fixture *f = *state;
 
-	put(f, "perf.data");
-	put(f, "perf.data.json");
-	assert_int_equal(mkdirat(f->dirfd, "perf.data.jit", 0700), 0);
-	put(f, "perf.data.jit/1.so");
-	put(f, MERGED("01"));
-	put(f, MERGED("01") ".json");
-	put(f, MERGED("03"));
-	put(f, MERGED("03") ".json");
-	put(f, MERGED("02")); /* perf record's */
-	put_dump(f, DUMP("02"));
-	put_dump(f, DUMP("04"));
-	put(f, "perf.data.auxiliary."
-	       "20261101T130000.000000Z");
-	assert_int_equal(fr_vacuum(f->dirfd, &r, 0, UINT64_MAX, &report, NULL), 0);
-	assert_int_equal(report.n_removed, 2);
-	assert_string_equal(report.removed[0], MERGED("01"));
-	assert_string_equal(report.removed[1], DUMP("02"));
+	PUT("perf.data", "perf.data.json", "perf.data.jit/", "perf.data.jit/1.so", MERGED("01"),
+		SIDECAR(MERGED("01")), MERGED("03"), SIDECAR(MERGED("03")), FILES_OF(DUMP("02")),
+		FILES_OF(DUMP("04")), AUXILIARY("01"));
+	PUT(MERGED("02")); /* a file of perf record has no sidecar */
+	vacuum(f, (struct fr_retention){.max_files = 2}, UINT64_MAX, GONE(MERGED("01"), DUMP("02")), &report);
 	assert_int_equal(report.files, 2);
-	fr_vacuum_report_deinit(&report);
-	assert_false(exists(f, MERGED("01")) || exists(f, MERGED("01") ".json"));
-	/* Of no dump: a merged file needs none. */
-	assert_false(exists(f, "perf.data.auxiliary.20261101T130000.000000Z"));
-	assert_true(exists(f, "perf.data") && exists(f, "perf.data.json") && exists(f, MERGED("02")));
-	assert_true(exists(f, "perf.data.jit/1.so"));
+	/* A merged file does not need an auxiliary file. */
+	ARE_GONE(MERGED("01"), SIDECAR(MERGED("01")), AUXILIARY("01"));
+	ARE_THERE("perf.data", "perf.data.json", MERGED("02"), "perf.data.jit/1.so");
 	assert_int_equal(unlinkat(f->dirfd, "perf.data", 0), 0);
 	assert_int_equal(unlinkat(f->dirfd, MERGED("02"), 0), 0);
+	report = (struct fr_vacuum_report){0};
 	assert_int_equal(fr_vacuum_remove(f->dirfd, MERGED("03"), &report, NULL), 0);
-	assert_false(exists(f, "perf.data.jit") || exists(f, MERGED("03") ".json"));
+	ARE_GONE("perf.data.jit", SIDECAR(MERGED("03")));
 	fr_vacuum_report_deinit(&report);
 }
 
 static void test_links_are_not_followed(void **state)
 {
-	const struct fr_retention r = {.max_age_ns = 1};
+	struct fr_vacuum_report report;
 	struct fixture *f = *state;
 
-	assert_int_equal(mkdirat(f->dirfd, "elsewhere", 0700), 0);
-	put(f, "elsewhere/file");
-	put(f, DUMP("01"));
+	PUT("elsewhere/", "elsewhere/file", DUMP("01"));
 	assert_int_equal(symlinkat("elsewhere", f->dirfd, DUMP("01") ".jit"), 0);
-	assert_int_equal(fr_vacuum(f->dirfd, &r, 0, UINT64_MAX, NULL, NULL), 0);
-	assert_false(exists(f, DUMP("01")) || exists(f, DUMP("01") ".jit"));
-	assert_true(exists(f, "elsewhere/file"));
+	vacuum(f, (struct fr_retention){.max_age_ns = 1}, UINT64_MAX, GONE(DUMP("01")), &report);
+	ARE_GONE(DUMP("01"), DUMP("01") ".jit");
+	ARE_THERE("elsewhere/file");
 }
 
-/* Dumps of the time of the one that was written, and later ones, stay; none goes in vain for one to come. */
-static void test_what_stays(void **state)
+static void test_no_dump_goes_in_vain(void **state)
 {
-	const struct fr_retention r = {.max_files = 1, .max_use = 1, .max_age_ns = 1};
+	const struct fr_retention limits = {.max_use = 1};
 	struct fr_vacuum_report report = {0};
 	struct fixture *f = *state;
-	uint64_t second;
 
-	put_dump(f, DUMP("01"));
-	put_dump(f, DUMP("02"));
-	put_dump(f, DUMP("03"));
-	assert_int_equal(fr_vacuum(f->dirfd, &(struct fr_retention){.max_use = 1}, 1ULL << 60, UINT64_MAX,
-				 &report, NULL),
-		0);
+	PUT(FILES_OF(DUMP("01")));
+	assert_int_equal(fr_vacuum(f->dirfd, &limits, 1ULL << 60, UINT64_MAX, &report, NULL), 0);
 	assert_false(report.fits);
 	assert_int_equal(report.n_removed, 0);
-	assert_int_equal(fr_stamp_parse("20261102T120000.000000Z", &second), 0);
-	assert_int_equal(fr_vacuum(f->dirfd, &r, 0, second, &report, NULL), 0);
-	assert_int_equal(report.n_removed, 1);
-	assert_int_equal(report.files, 2);
-	assert_false(exists(f, DUMP("01")));
-	assert_true(exists(f, DUMP("02")) && exists(f, DUMP("03")));
-	fr_vacuum_report_deinit(&report);
+	ARE_THERE(DUMP("01"));
 }
 
-static void test_remove_by_name(void **state)
+static void test_dumps_from_a_time_on_stay(void **state)
 {
-	static const char *const bad[] = {"", "perf.data", "../perf.data.sample.20261101T120000.000000Z",
-		"perf.data.sample.20261101T120000.000000Z/", "perf.data.auxiliary", ".json"};
+	const struct fr_retention limits = {.max_files = 1, .max_use = 1, .max_age_ns = 1};
+	struct fr_vacuum_report report;
+	uint64_t second;
+
+	PUT(FILES_OF(DUMP("01")), FILES_OF(DUMP("02")), FILES_OF(DUMP("03")));
+	assert_int_equal(fr_stamp_parse("20261102T120000.000000Z", &second), 0);
+	vacuum(*state, limits, second, GONE(DUMP("01")), &report);
+	assert_int_equal(report.files, 2);
+	ARE_THERE(DUMP("02"), DUMP("03"));
+}
+
+static void test_a_dump_is_removed_by_its_name(void **state)
+{
+	static const char *const bad[] = {
+		"", "perf.data", "../" DUMP("01"), DUMP("01") "/", "perf.data.auxiliary", ".json"};
 	struct fr_vacuum_report report = {0};
 	struct fixture *f = *state;
 	struct fr_diag d = {0};
 
-	put_dump(f, DUMP("01"));
-	put_dump(f, DUMP("02"));
+	PUT(FILES_OF(DUMP("01")), FILES_OF(DUMP("02")));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++)
 		assert_int_equal(fr_vacuum_remove(f->dirfd, bad[i], &report, &d), -EINVAL);
 	assert_true(d.what[0]);
 	assert_int_equal(fr_vacuum_remove(f->dirfd, DUMP("03"), &report, NULL), -ENOENT);
 	assert_int_equal(report.n_removed, 0);
-	assert_int_equal(fr_vacuum_remove(f->dirfd, DUMP("01") ".json", &report, NULL), 0);
+	assert_int_equal(fr_vacuum_remove(f->dirfd, SIDECAR(DUMP("01")), &report, NULL), 0);
 	assert_int_equal(report.n_removed, 1);
-	assert_false(exists(f, DUMP("01")) || exists(f, DUMP("01") ".json") || exists(f, DUMP("01") ".jit"));
-	assert_true(exists(f, DUMP("02")) && exists(f, DUMP("02") ".jit/1.so"));
+	ARE_GONE(DUMP("01"), SIDECAR(DUMP("01")), DUMP("01") ".jit");
+	ARE_THERE(FILES_OF(DUMP("02")));
 	fr_vacuum_report_deinit(&report);
 }
 
-static void test_leftovers(void **state)
+static void test_leftovers_of_a_killed_recorder_go(void **state)
 {
 	struct fixture *f = *state;
 
-	put(f, "." DUMP("01") ".0123abcd");
-	put(f, "." DUMP("01") ".json.0123abcd");
-	put(f, ".perf.data.0123abcd");
-	put(f, DUMP("02") ".json"); /* its dump is gone */
-	put_dump(f, DUMP("03"));
+	PUT("." DUMP("01") ".0123abcd", ("." DUMP("01") ".json.0123abcd"), ".perf.data.0123abcd",
+		FILES_OF(DUMP("03")));
+	PUT(SIDECAR(DUMP("02"))); /* its dump is gone */
 	assert_int_equal(fr_vacuum_leftovers(f->dirfd), 2);
-	assert_false(exists(f, "." DUMP("01") ".0123abcd") || exists(f, DUMP("02") ".json"));
-	assert_true(exists(f, ".perf.data.0123abcd") && exists(f, DUMP("03") ".json"));
+	ARE_GONE("." DUMP("01") ".0123abcd", SIDECAR(DUMP("02")));
+	ARE_THERE(".perf.data.0123abcd", FILES_OF(DUMP("03")));
 }
+
+/* NOLINTEND(bugprone-suspicious-missing-comma) */
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
@@ -369,16 +361,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_need),
-		cmocka_unit_test(test_the_new_one_stays),
-		cmocka_unit_test(test_defaults),
-		TEST(test_what_belongs_to_a_dump_goes),
-		TEST(test_merged_files_count),
+		cmocka_unit_test(test_the_oldest_go_until_the_limits_hold),
+		cmocka_unit_test(test_a_new_dump_stays),
+		cmocka_unit_test(test_default_limits_are_parts_of_the_disk),
+		TEST(test_everything_that_belongs_to_a_dump_goes),
+		TEST(test_older_merged_files_count_as_dumps),
 		TEST(test_links_are_not_followed),
-		TEST(test_what_stays),
-		TEST(test_remove_by_name),
-		TEST(test_leftovers),
+		TEST(test_no_dump_goes_in_vain),
+		TEST(test_dumps_from_a_time_on_stay),
+		TEST(test_a_dump_is_removed_by_its_name),
+		TEST(test_leftovers_of_a_killed_recorder_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

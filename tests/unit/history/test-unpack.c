@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Sections, the walk over records, the filter; and the crc and codec below them. */
+/* Sections: crc, codec, the walk over records, the filter. */
 
 #include "records.h"
 #include "base/cleanup.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void crc_is_castagnoli(void **state)
+static void test_crc_is_castagnoli(void **state)
 {
 	uint8_t bytes[257];
 	uint64_t random = 5;
@@ -37,8 +37,8 @@ static void crc_is_castagnoli(void **state)
 	}
 }
 
-/* Every level, and sizes from 1 byte to the largest, through one context. */
-static void codec_brings_back_what_it_got(void **state)
+/* Several levels, and sizes from 1 byte to the largest, with one context each. */
+static void test_decompression_restores_every_section(void **state)
 {
 	static const int levels[] = {-50, -5, -1, 1, 3, 5, 9};
 	const size_t max = 256 << 10;
@@ -58,27 +58,27 @@ static void codec_brings_back_what_it_got(void **state)
 			ssize_t len = fr_codec_compress(c, from, n, out, fr_codec_bound(n));
 
 			assert_true(len > 0 && (size_t)len <= fr_codec_bound(n));
-			assert_int_equal(fr_section_open(u, out, (size_t)len, back, max), n);
+			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, max), n);
 			assert_memory_equal(back, from, n);
-			/* No room for it, or not all of it: not a byte more is believed. */
-			assert_int_equal(fr_section_open(u, out, (size_t)len, back, n - 1), -EBADMSG);
-			assert_int_equal(fr_section_open(u, out, (size_t)len - 1, back, max), -EBADMSG);
+			/* The buffer is too small, or the section is incomplete. */
+			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, n - 1), -EBADMSG);
+			assert_int_equal(fr_section_decompress(u, out, (size_t)len - 1, back, max), -EBADMSG);
 		}
 		fr_codec_free(c);
 	}
 	assert_int_equal(fr_codec_new(99, max, &c), -EINVAL);
-	assert_int_equal(fr_section_open(u, NULL, 0, back, max), 0);
-	assert_int_equal(fr_section_open(u, "no zstd", 7, back, max), -EBADMSG);
+	assert_int_equal(fr_section_decompress(u, NULL, 0, back, max), 0);
+	assert_int_equal(fr_section_decompress(u, "no zstd", 7, back, max), -EBADMSG);
 	fr_unpack_free(u);
 }
 
-static void walk_stops_at_what_is_not_whole(void **state)
+static void test_the_walk_stops_at_an_incomplete_record(void **state)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_section_iter it;
 
-	test_put_sample(&b, 1, 80, false);
-	test_put_sideband(&b, 2, 128, false);
+	test_put(&b, TEST_SAMPLES, 1, 80, false);
+	test_put(&b, TEST_SIDEBAND, 2, 128, false);
 	it = fr_section_iter(b.data, b.len);
 	assert_int_equal(test_check_record(fr_section_next(&it)), 1);
 	assert_int_equal(test_check_record(fr_section_next(&it)), 2);
@@ -98,15 +98,12 @@ static void walk_stops_at_what_is_not_whole(void **state)
 
 static const struct perf_event_header a_round = {.type = FR_RECORD_FINISHED_ROUND, .size = 8};
 
-/* Records 0 … 9 with times 1 … 10, a round behind each. */
+/* Records 0 … 9 with times 1 … 10, and a FINISHED_ROUND behind each. */
 static void put_ten(struct fr_buf *b)
 {
 	b->len = 0;
 	for (uint64_t i = 0; i < 10; i++) {
-		if (i % 2)
-			test_put_sideband(b, i, 96, false);
-		else
-			test_put_sample(b, i, 72, true);
+		test_put(b, i % 2 ? TEST_SIDEBAND : TEST_SAMPLES, i, i % 2 ? 96 : 72, i % 2 == 0);
 		assert_int_equal(fr_buf_append(b, &a_round, sizeof(a_round)), 0);
 	}
 }
@@ -128,7 +125,7 @@ static void check_kept(const uint8_t *data, size_t len, uint64_t from, uint64_t 
 	assert_int_equal(rounds, 0);
 }
 
-static void filter_keeps_the_window(void **state)
+static void test_the_filter_keeps_the_window(void **state)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_section_kept kept;
@@ -155,10 +152,10 @@ static void filter_keeps_the_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crc_is_castagnoli),
-		cmocka_unit_test(codec_brings_back_what_it_got),
-		cmocka_unit_test(walk_stops_at_what_is_not_whole),
-		cmocka_unit_test(filter_keeps_the_window),
+		cmocka_unit_test(test_crc_is_castagnoli),
+		cmocka_unit_test(test_decompression_restores_every_section),
+		cmocka_unit_test(test_the_walk_stops_at_an_incomplete_record),
+		cmocka_unit_test(test_the_filter_keeps_the_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
-/* What is made of perf maps and jitdumps, and of files that only look like them. */
+/* Perf maps and jitdumps, also hostile ones, and the objects and records that are made of them. */
 
 #include "jit/code.h"
-#include "jit/held.h"
+#include "jit/open_files.h"
 #include "jit/jit.h"
 #include "jit/share.h"
 #include "base/cleanup.h"
@@ -36,60 +35,49 @@ static const char *name_of(const struct jit_code *c, size_t i)
 	return (const char *)c->names.data + c->v[i].name;
 }
 
-static void assert_symbol(const struct jit_code *c, size_t i, uint64_t addr, uint64_t size, const char *name)
+/* EXPECTED has a line "ADDRESS SIZE TIME NAME" for each function; address and size are hexadecimal. */
+static void assert_code(const struct jit_code *c, const char *expected)
 {
-	assert_true(i < c->n);
-	assert_int_equal(c->v[i].addr, addr);
-	assert_int_equal(c->v[i].size, size);
-	assert_string_equal(name_of(c, i), name);
+	char text[1024] = "", *at = text;
+
+	for (size_t i = 0; i < c->n; i++)
+		at += sprintf(at, "%llx %llx %llu %s\n", (unsigned long long)c->v[i].addr,
+			(unsigned long long)c->v[i].size, (unsigned long long)c->v[i].time_ns, name_of(c, i));
+	assert_string_equal(text, expected);
 }
 
-static void test_perf_map(void **state)
+static void test_perf_map_lines_are_checked_and_later_lines_win(void **state)
 {
-	_cleanup_jit_code_ struct jit_code c = {0};
+	static const struct {
+		const char *map, *expected;
+	} cases[] = {
+		{"7f0020 10 second one(int, char)\n0x7f0000 0x20 first\nnot a line\n7f0040 0 empty\n"
+		 "ffffffffffffffff 10 kernel\n7f0080 ffffffffffffff00 wraps\n7f0060 8 unfinished",
+			"7f0000 20 0 first\n7f0020 10 0 second one(int, char)\n"},
+		{"1000 10 old\n1000 20 new\n", "1000 20 0 new\n"},
+		{"1000 100 old\n1010 10 new\n", "1000 10 0 old\n1010 10 0 new\n1020 e0 0 old\n"},
+		{"1010 20 old\n1000 18 new\n", "1000 18 0 new\n1018 18 0 old\n"},
+	};
 
-	parse("7f0020 10 second one(int, char)\n0x7f0000 0x20 first\nnot a line\n7f0040 0 empty\n"
-	      "ffffffffffffffff 10 kernel\n7f0080 ffffffffffffff00 wraps\n7f0060 8 unfinished",
-		&c);
-	assert_int_equal(c.n, 2);
-	assert_symbol(&c, 0, 0x7f0000, 0x20, "first");
-	assert_symbol(&c, 1, 0x7f0020, 0x10, "second one(int, char)");
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		_cleanup_jit_code_ struct jit_code c = {0};
+
+		parse(cases[i].map, &c);
+		assert_code(&c, cases[i].expected);
+	}
 }
 
-static void test_later_lines_win(void **state)
+/* In the plain model, each byte belongs to the latest line that has it. */
+static void test_random_overlaps_are_resolved_as_in_a_plain_model(void **state)
 {
-	_cleanup_jit_code_ struct jit_code same = {0}, inside = {0}, before = {0};
-
-	parse("1000 10 old\n1000 20 new\n", &same);
-	assert_int_equal(same.n, 1);
-	assert_symbol(&same, 0, 0x1000, 0x20, "new");
-	parse("1000 100 old\n1010 10 new\n", &inside);
-	assert_int_equal(inside.n, 3);
-	assert_symbol(&inside, 0, 0x1000, 0x10, "old");
-	assert_symbol(&inside, 1, 0x1010, 0x10, "new");
-	assert_symbol(&inside, 2, 0x1020, 0xe0, "old");
-	parse("1010 20 old\n1000 18 new\n", &before);
-	assert_int_equal(before.n, 2);
-	assert_symbol(&before, 0, 0x1000, 0x18, "new");
-	assert_symbol(&before, 1, 0x1018, 0x18, "old");
-}
-
-/* Against a plain model: of each byte, the latest line that has it. */
-static void test_random_overlaps(void **state)
-{
-	uint64_t random = 4711;
-
+	srand(4711);
 	for (unsigned round = 0; round < 2000; round++) {
 		_cleanup_jit_code_ struct jit_code c = {0};
-		char text[40 * 16] = "", want[64] = "", *at = text;
-		char have[64] = "";
+		char text[40 * 16] = "", want[64] = "", have[64] = "", *at = text;
 
 		for (char line = 'a'; line < 'a' + 12; line++) {
-			unsigned from, size;
+			unsigned from = (unsigned)rand() % 48, size = (unsigned)rand() % 16;
 
-			random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-			from = (random >> 33) % 48;
-			size = (random >> 43) % 16;
 			at += sprintf(at, "%x %x %c\n", from + 0x1000, size, line);
 			memset(want + from, line, size);
 		}
@@ -103,6 +91,7 @@ static void test_random_overlaps(void **state)
 	}
 }
 
+/* A jitdump as in tools/perf/Documentation/jitdump-specification.txt. */
 struct header {
 	uint32_t magic, version, total_size, mach, pad, pid;
 	uint64_t timestamp, flags;
@@ -120,7 +109,7 @@ struct move {
 	uint64_t vma, old, new, size, index;
 };
 
-static void begin(struct fr_buf *b, uint64_t flags)
+static void add_header(struct fr_buf *b, uint64_t flags)
 {
 	const struct header h = {0x4A695444, 1, sizeof(h), 62, 0, 1, 1, flags};
 
@@ -138,13 +127,13 @@ static void add_load(struct fr_buf *b, uint64_t time, uint64_t addr, const char 
 	assert_int_equal(fr_buf_append(b, code, sizeof(code)), 0);
 }
 
-static void test_jitdump(void **state)
+static void test_jitdump_functions_are_in_order_of_time(void **state)
 {
 	const struct move m = {1, sizeof(m), 30, 1, 1, 0, 0x1000, 0x2000, 16, 0};
 	_cleanup_jit_code_ struct jit_code c = {0};
 	struct fr_buf b = {0};
 
-	begin(&b, 0);
+	add_header(&b, 0);
 	add_load(&b, 20, 0x1000, "second", 16);
 	add_load(&b, 10, 0x1000, "first", 16);
 	add_load(&b, 15, 0x1000, "longer than its record", 17);
@@ -152,38 +141,33 @@ static void test_jitdump(void **state)
 	assert_int_equal(fr_buf_append_zero(&b, 64), 0);
 	assert_int_equal(jit_dump_parse(&b, &c), 0);
 	assert_null(b.data);
-	assert_int_equal(c.n, 3);
-	assert_false(c.cut);
-	assert_symbol(&c, 0, 0x1000, 16, "first");
-	assert_symbol(&c, 1, 0x1000, 16, "second");
-	assert_symbol(&c, 2, 0x2000, 16, "first");
-	assert_int_equal(c.v[2].time_ns, 30);
+	assert_false(c.truncated);
+	assert_code(&c, "1000 10 10 first\n1000 10 20 second\n2000 10 30 first\n");
 }
 
-static void test_jitdump_with_times_of_another_clock(void **state)
+static void test_jitdump_with_another_clock_has_only_its_order(void **state)
 {
 	_cleanup_jit_code_ struct jit_code c = {0};
 	struct fr_buf b = {0};
 
-	begin(&b, 1);
+	add_header(&b, 1);
 	add_load(&b, 99, 0x1000, "first", 16);
 	add_load(&b, 98, 0x1000, "second", 16);
 	assert_int_equal(jit_dump_parse(&b, &c), 0);
-	assert_int_equal(c.v[0].time_ns, 0);
-	assert_symbol(&c, 1, 0x1000, 16, "second");
+	assert_code(&c, "1000 10 0 first\n1000 10 0 second\n");
 }
 
-/* Cut at each byte, and with each byte of its first records changed. */
-static void test_hostile_jitdumps(void **state)
+/* Truncated at each byte, and with each byte changed. */
+static void test_damaged_jitdump_is_read_within_bounds(void **state)
 {
 	_cleanup_buf_ struct fr_buf whole = {0};
 
-	begin(&whole, 0);
+	add_header(&whole, 0);
 	add_load(&whole, 10, 0x1000, "first", 16);
 	add_load(&whole, 20, 0x2000, "second", 16);
 	for (size_t i = 0; i < 2 * whole.len; i++) {
 		_cleanup_jit_code_ struct jit_code c = {0};
-		struct fr_buf b = {0};
+		_cleanup_buf_ struct fr_buf b = {0};
 		int r;
 
 		assert_int_equal(fr_buf_append(&b, whole.data, i < whole.len ? i : whole.len), 0);
@@ -194,11 +178,10 @@ static void test_hostile_jitdumps(void **state)
 		assert_true(c.n <= 2);
 		for (size_t k = 0; k < c.n; k++)
 			assert_true(c.v[k].code + c.v[k].size <= c.file.len);
-		fr_buf_deinit(&b);
 	}
 }
 
-/* libelf reads the object, and each symbol stands where its map record will say. */
+/* libelf can read the object, and each symbol is at its offset. */
 static void check_object(const struct fr_buf *b, const struct jit_code *c, const uint8_t *id)
 {
 	int fd = memfd_create("object", MFD_CLOEXEC);
@@ -234,7 +217,7 @@ static void check_object(const struct fr_buf *b, const struct jit_code *c, const
 	close(fd);
 }
 
-static void test_objects(void **state)
+static void test_object_has_each_function_at_its_offset(void **state)
 {
 	_cleanup_jit_code_ struct jit_code map = {0}, dump = {0};
 	_cleanup_buf_ struct fr_buf a = {0}, b = {0};
@@ -242,7 +225,7 @@ static void test_objects(void **state)
 	struct fr_buf file = {0};
 	uint64_t base;
 
-	/* Far apart: the object does not become as large as that. */
+	/* The functions are far apart, but the object is small. */
 	parse("7f0000001010 10 low\n7fff00000000 20 high\n", &map);
 	assert_int_equal(jit_object_make(&map, &a, &base, id_a), 0);
 	assert_int_equal(base, 0x7f0000001000);
@@ -250,7 +233,7 @@ static void test_objects(void **state)
 	assert_true(a.len < 4096);
 	check_object(&a, &map, id_a);
 
-	begin(&file, 0);
+	add_header(&file, 0);
 	add_load(&file, 10, 0x1000, "first", 16);
 	add_load(&file, 20, 0x1000, "second", 3);
 	assert_int_equal(jit_dump_parse(&file, &dump), 0);
@@ -260,11 +243,11 @@ static void test_objects(void **state)
 	assert_memory_not_equal(id_a, id_b, JIT_BUILD_ID_SIZE);
 }
 
-#define NOBODY 65534u
+#define HOSTILE 65534u
 #define HONEST 65533u
 
-/* However many users take all that they are given, one more has something. */
-static void test_shares(void **state)
+/* Six users use up their shares. */
+static void test_next_user_has_a_share_after_others_used_theirs_up(void **state)
 {
 	struct jit_shares s;
 	struct jit_cost whole, left;
@@ -273,25 +256,25 @@ static void test_shares(void **state)
 	jit_shares_init(&s);
 	whole = s.left;
 	for (uid_t uid = 1000; uid < 1006; uid++) {
-		u = jit_share_of(&s, uid);
-		assert_ptr_equal(jit_share_of(&s, uid), u);
-		jit_share_left(&s, u, &left);
+		u = jit_share_find(&s, uid);
+		assert_ptr_equal(jit_share_find(&s, uid), u);
+		left = jit_share_left(&s, u);
 		assert_in_range(left.bytes, whole.bytes >> 6, whole.bytes / 4);
 		assert_in_range(left.ns, whole.ns >> 6, whole.ns / 4);
 		assert_in_range(left.records, whole.records >> 6, whole.records / 4);
-		/* More than there is, as what is under way is not stopped. */
+		/* The last file is not interrupted, so it may cost more than what is left. */
 		left.bytes += 1000;
 		left.ns = 10 * whole.ns;
 		jit_share_charge(&s, u, &left);
 		assert_true(jit_share_is_used_up(&s, u));
 	}
-	assert_false(jit_share_is_used_up(&s, jit_share_of(&s, 2000)));
-	assert_false(jit_share_is_used_up(&s, jit_share_of(&s, 0)));
+	assert_false(jit_share_is_used_up(&s, jit_share_find(&s, 2000)));
+	assert_false(jit_share_is_used_up(&s, jit_share_find(&s, 0)));
 	jit_shares_deinit(&s);
 }
 
-/* A process of UID that waits. */
-static pid_t waiting(uid_t uid)
+/* Start a process of UID that waits. */
+static pid_t start_process(uid_t uid)
 {
 	int ready[2];
 	char byte;
@@ -314,7 +297,13 @@ static pid_t waiting(uid_t uid)
 	return pid;
 }
 
-static int map_of(pid_t pid, uid_t uid, char ret_path[static 64])
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static int create_map(pid_t pid, uid_t uid, char ret_path[static 64])
 {
 	int fd;
 
@@ -325,8 +314,8 @@ static int map_of(pid_t pid, uid_t uid, char ret_path[static 64])
 	return fd;
 }
 
-/* As much as is looked at, all of it told. */
-static void fill(int fd)
+/* Write the largest map that is read as a whole. */
+static void write_largest_map(int fd)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 
@@ -339,8 +328,8 @@ static void fill(int fd)
 	assert_int_equal(fr_write_all(fd, b.data, b.len), 0);
 }
 
-/* The map records of ours that follow one of anonymous memory of PID. */
-static unsigned follow(struct fr_jit *j, pid_t pid)
+/* The number of our records for a map of all memory of PID. */
+static unsigned count_our_maps(struct fr_jit *j, pid_t pid)
 {
 	_cleanup_buf_ struct fr_buf in = {0}, out = {0};
 	struct fr_emit e = {&in, UINT64_MAX / 2, 7};
@@ -349,14 +338,14 @@ static unsigned follow(struct fr_jit *j, pid_t pid)
 	unsigned n = 0;
 
 	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
-	assert_int_equal(fr_jit_follow(j, in.data, in.len, &out), 0);
+	assert_int_equal(fr_jit_append_maps(j, in.data, in.len, &out), 0);
 	for (size_t at = 0; at < out.len; n++)
 		at += ((const struct perf_event_header *)(out.data + at))->size;
 	return n;
 }
 
-/* Files that cost as much as one can; and another user's, which is small and comes last. */
-static void test_hostile_processes_keep_out_nobody(void **state)
+/* Six files of one user that are as expensive as possible, and then a small one of another user. */
+static void test_expensive_files_of_one_user_leave_room_for_another(void **state)
 {
 	char directory[] = "/tmp/fr-test-jit-XXXXXX", paths[7][64];
 	struct fr_jit_config config = {.directory = directory, .name = "x.jit", .gid = (gid_t)-1};
@@ -371,32 +360,31 @@ static void test_hostile_processes_keep_out_nobody(void **state)
 	config.dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(fr_jit_new(&config, &j), 0);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(pids); i++) {
-		pids[i] = waiting(i == 6 ? HONEST : NOBODY);
-		fd = map_of(pids[i], i == 6 ? HONEST : NOBODY, paths[i]);
+		pids[i] = start_process(i == 6 ? HONEST : HOSTILE);
+		fd = create_map(pids[i], i == 6 ? HONEST : HOSTILE, paths[i]);
 		if (i == 0) {
 			assert_int_equal(unlink(paths[i]), 0);
 			assert_int_equal(mkfifo(paths[i], 0666), 0);
 		} else if (i == 1) {
 			assert_int_equal(ftruncate(fd, 1LL << 42), 0);
 		} else if (i < 6) {
-			fill(fd);
+			write_largest_map(fd);
 		} else {
 			assert_int_equal(write(fd, "1000 10 honest\n", 15), 15);
 		}
 		close(fd);
 	}
 	for (size_t i = 0; i < 6; i++)
-		(void)follow(j, pids[i]);
-	assert_int_equal(follow(j, pids[6]), 1);
+		(void)count_our_maps(j, pids[i]);
+	assert_int_equal(count_our_maps(j, pids[6]), 1);
 	assert_int_equal(fr_jit_finish(j, &stats), 0);
 	print_message("%llu objects, %llu bytes, %llu files cut or left out\n",
 		(unsigned long long)stats.objects, (unsigned long long)stats.bytes,
-		(unsigned long long)stats.cut);
+		(unsigned long long)stats.truncated);
 	assert_in_range(stats.bytes, 1, 128 << 20);
-	assert_true(stats.cut > 0);
+	assert_true(stats.truncated > 0);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(pids); i++) {
-		kill(pids[i], SIGKILL);
-		waitpid(pids[i], NULL, 0);
+		end_process(pids[i]);
 		unlink(paths[i]);
 	}
 	fr_jit_discard(j);
@@ -405,7 +393,7 @@ static void test_hostile_processes_keep_out_nobody(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
-static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
+static void make_code(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {&b, time_ns, 7};
@@ -413,150 +401,172 @@ static void see_code(struct fr_jit_held *h, pid_t pid, uint64_t time_ns)
 	const struct fr_backing none = {0};
 
 	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
-	fr_jit_held_see(h, b.data, b.len, 0);
+	fr_jit_open_files_update(f, b.data, b.len, 0);
 }
 
-static void see_exit(struct fr_jit_held *h, pid_t pid, uint64_t time_ns, uint64_t low_watermark_ns)
+static void make_exit(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, uint64_t low_watermark_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {&b, time_ns, 7};
 
 	assert_int_equal(fr_emit_exit(&e, pid, pid), 0);
-	fr_jit_held_see(h, b.data, b.len, low_watermark_ns);
+	fr_jit_open_files_update(f, b.data, b.len, low_watermark_ns);
 }
 
-static uint64_t inode_of(int fd)
+/* The inode of the open perf map of PID at TIME_NS, 0: none is open; and until when it is that process's. */
+static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, uint64_t *ret_until_ns)
 {
+	struct fr_jit_open_file file;
 	struct stat st;
+	int r = fr_jit_open_files_find(f, pid, time_ns, &file);
 
-	assert_int_equal(fstat(fd, &st), 0);
+	if (r < 0) {
+		assert_int_equal(r, -ENOENT);
+		return 0;
+	}
+	assert_int_equal(fstat(file.fd, &st), 0);
+	close(file.fd);
+	if (ret_until_ns)
+		*ret_until_ns = file.until_ns;
 	return st.st_ino;
 }
 
-/* From the first code to when the ring has forgotten the process; the file may go, or become another. */
-static void test_held(void **state)
+/* From the first code until the ring has nothing of the process; the file may be removed meanwhile. */
+static void test_perf_map_stays_open_after_exit(void **state)
 {
 	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
-	struct fr_jit_held *h = fr_jit_held_new();
-	struct fr_jit_held_file f;
-	pid_t pid = waiting(0), other = waiting(0);
-	char path[64], other_path[64];
-	uint64_t ino;
-	int fd = map_of(pid, 0, path);
+	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	pid_t pid = start_process(0);
+	uint64_t until_ns;
+	struct stat st;
+	char path[64];
+	int fd = create_map(pid, 0, path);
 
-	ino = inode_of(fd);
+	assert_int_equal(fstat(fd, &st), 0);
 	close(fd);
-	see_code(h, pid, now);
-	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
-	assert_int_equal(inode_of(f.fd), ino);
-	assert_int_equal(f.until_ns, UINT64_MAX);
-	close(f.fd);
-	/* CPUs' rings come one after the other: this is older, so of another. */
-	see_exit(h, pid, now - 1, 0);
-	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
-	assert_int_equal(f.until_ns, UINT64_MAX);
-	close(f.fd);
-	/* Removed as the process exits: what was open stays. */
+	make_code(f, pid, now);
+	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
+	assert_int_equal(until_ns, UINT64_MAX);
+	/* Records of several CPUs are not in order: this EXIT is older, so it is of another process. */
+	make_exit(f, pid, now - 1, 0);
+	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
+	assert_int_equal(until_ns, UINT64_MAX);
 	assert_int_equal(unlink(path), 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	see_exit(h, pid, exit_ns, exit_ns);
-	assert_int_equal(fr_jit_held_find(h, pid, now, &f), 0);
-	assert_int_equal(inode_of(f.fd), ino);
-	assert_int_equal(f.until_ns, exit_ns);
-	close(f.fd);
-	/* Who has that pid later is another. */
-	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 1, &f), -ENOENT);
-	/* Gone before it was seen: a file of root's that is as young is its own, and no other. */
-	see_code(h, pid, now);
-	close(map_of(pid, 0, path));
-	see_code(h, pid, exit_ns + 5 * FR_NSEC_PER_SEC);
-	assert_int_equal(fr_jit_held_count(h), 1);
-	see_code(h, pid, exit_ns + 1);
-	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 1, &f), 0);
-	close(f.fd);
-	see_exit(h, pid, exit_ns + 2, exit_ns);
-	assert_int_equal(unlink(path), 0);
-	/* Somebody else's file is none. */
-	close(map_of(other, HONEST, other_path));
-	see_code(h, other, now);
-	assert_int_equal(fr_jit_held_find(h, other, now, &f), -ENOENT);
-	see_exit(h, other, exit_ns, exit_ns);
-	assert_int_equal(fr_jit_held_count(h), 2);
-	/* A dump that waits for a disk has more than the ring. */
-	fr_jit_held_keep(h, exit_ns + 1);
-	fr_jit_held_see(h, NULL, 0, exit_ns + 3);
-	assert_int_equal(fr_jit_held_count(h), 1);
-	assert_int_equal(fr_jit_held_find(h, pid, exit_ns + 2, &f), 0);
-	close(f.fd);
-	fr_jit_held_keep(h, UINT64_MAX);
-	fr_jit_held_see(h, NULL, 0, exit_ns + 3);
-	assert_int_equal(fr_jit_held_count(h), 0);
-	kill(other, SIGKILL);
-	waitpid(other, NULL, 0);
-	unlink(other_path);
-	fr_jit_held_free(h);
+	end_process(pid);
+	make_exit(f, pid, exit_ns, exit_ns);
+	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
+	assert_int_equal(until_ns, exit_ns);
+	assert_int_equal(find_open(f, pid, exit_ns + 1, NULL), 0); /* another process has that pid */
+	/* A kept dump needs more than the ring has. */
+	fr_jit_open_files_keep_since(f, exit_ns);
+	fr_jit_open_files_update(f, NULL, 0, exit_ns + 1);
+	assert_int_equal(find_open(f, pid, now, NULL), st.st_ino);
+	fr_jit_open_files_keep_since(f, UINT64_MAX);
+	fr_jit_open_files_update(f, NULL, 0, exit_ns + 1);
+	assert_int_equal(find_open(f, pid, now, NULL), 0);
+	fr_jit_open_files_free(f);
 }
 
-/* One user's processes take no room from those of others, alive or not. */
-static void test_held_is_bounded(void **state)
+/* A process that exited before its records came: a file of root with its pid that is as young is its file. */
+static void test_perf_map_of_a_process_that_was_too_fast(void **state)
 {
-	struct fr_jit_held *h = fr_jit_held_new();
-	struct fr_jit_held_file f;
-	enum { N = 80 };
-	pid_t pids[N + 1];
+	const uint64_t now = fr_monotonic_ns();
+	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	pid_t pid = start_process(0);
+	char path[64];
+
+	end_process(pid);
+	close(create_map(pid, 0, path));
+	make_code(f, pid, now + 5 * FR_NSEC_PER_SEC); /* the file is older */
+	assert_int_equal(find_open(f, pid, now + 5 * FR_NSEC_PER_SEC, NULL), 0);
+	make_code(f, pid, now);
+	assert_int_not_equal(find_open(f, pid, now, NULL), 0);
+	assert_int_equal(unlink(path), 0);
+	fr_jit_open_files_free(f);
+}
+
+static void test_perf_map_of_another_user_is_not_opened(void **state)
+{
+	const uint64_t now = fr_monotonic_ns();
+	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	pid_t pid = start_process(0);
 	char path[64];
 
 	if (geteuid() != 0)
 		skip();
+	close(create_map(pid, HONEST, path));
+	make_code(f, pid, now);
+	assert_int_equal(find_open(f, pid, now, NULL), 0);
+	make_exit(f, pid, now + 1, 0);
+	assert_int_equal(find_open(f, pid, now, NULL), 0);
+	end_process(pid);
+	unlink(path);
+	fr_jit_open_files_free(f);
+}
+
+/* The processes of one user take no room from those of others, running or not. */
+static void test_open_perf_maps_are_bounded_for_each_user(void **state)
+{
+	enum { N = 80, USER_MAX = 64 };
+	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	uint64_t seen_ns[N + 1];
+	pid_t pids[N + 1];
+	char path[64];
+	size_t n = 0;
+
+	if (geteuid() != 0)
+		skip();
 	for (size_t i = 0; i <= N; i++) {
-		pids[i] = waiting(i < N ? NOBODY : HONEST);
-		close(map_of(pids[i], i < N ? NOBODY : HONEST, path));
-		see_code(h, pids[i], fr_monotonic_ns());
+		pids[i] = start_process(i < N ? HOSTILE : HONEST);
+		close(create_map(pids[i], i < N ? HOSTILE : HONEST, path));
+		seen_ns[i] = fr_monotonic_ns();
+		make_code(f, pids[i], seen_ns[i]);
 		unlink(path);
 	}
-	assert_int_equal(fr_jit_held_count(h), 65);
-	assert_int_equal(fr_jit_held_find(h, pids[N], fr_monotonic_ns(), &f), 0);
-	close(f.fd);
-	for (size_t i = 0; i <= N; i++) {
-		kill(pids[i], SIGKILL);
-		waitpid(pids[i], NULL, 0);
-		see_exit(h, pids[i], fr_monotonic_ns(), 0);
+	for (size_t i = 0; i < N; i++)
+		n += find_open(f, pids[i], seen_ns[i], NULL) != 0;
+	assert_int_equal(n, USER_MAX);
+	assert_int_not_equal(find_open(f, pids[N], seen_ns[N], NULL), 0);
+	/* A process whose EXIT was lost leaves its place to another one. */
+	for (size_t i = 0; i < N; i++)
+		end_process(pids[i]);
+	pids[0] = start_process(HOSTILE);
+	close(create_map(pids[0], HOSTILE, path));
+	fr_jit_open_files_free(f);
+	f = fr_jit_open_files_new();
+	for (size_t i = 1; i <= USER_MAX; i++) {
+		pid_t pid = start_process(HOSTILE);
+		char lost[64];
+
+		close(create_map(pid, HOSTILE, lost));
+		make_code(f, pid, fr_monotonic_ns());
+		end_process(pid);
+		unlink(lost);
 	}
-	assert_int_equal(fr_jit_held_count(h), 65);
-	fr_jit_held_free(h);
-	/* Those whose EXIT was lost leave their places, too. */
-	h = fr_jit_held_new();
-	for (size_t i = 0; i <= 64; i++) {
-		pids[i] = waiting(NOBODY);
-		close(map_of(pids[i], NOBODY, path));
-		unlink(path);
-		see_code(h, pids[i], fr_monotonic_ns());
-		if (i < 64) {
-			kill(pids[i], SIGKILL);
-			waitpid(pids[i], NULL, 0);
-		}
-	}
-	assert_int_equal(fr_jit_held_count(h), 1);
-	kill(pids[64], SIGKILL);
-	waitpid(pids[64], NULL, 0);
-	fr_jit_held_free(h);
+	seen_ns[0] = fr_monotonic_ns();
+	make_code(f, pids[0], seen_ns[0]);
+	assert_int_not_equal(find_open(f, pids[0], seen_ns[0], NULL), 0);
+	unlink(path);
+	end_process(pids[0]);
+	end_process(pids[N]);
+	fr_jit_open_files_free(f);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_perf_map),
-		cmocka_unit_test(test_later_lines_win),
-		cmocka_unit_test(test_random_overlaps),
-		cmocka_unit_test(test_jitdump),
-		cmocka_unit_test(test_jitdump_with_times_of_another_clock),
-		cmocka_unit_test(test_hostile_jitdumps),
-		cmocka_unit_test(test_objects),
-		cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_held),
-		cmocka_unit_test(test_held_is_bounded),
-		cmocka_unit_test(test_hostile_processes_keep_out_nobody),
+		cmocka_unit_test(test_perf_map_lines_are_checked_and_later_lines_win),
+		cmocka_unit_test(test_random_overlaps_are_resolved_as_in_a_plain_model),
+		cmocka_unit_test(test_jitdump_functions_are_in_order_of_time),
+		cmocka_unit_test(test_jitdump_with_another_clock_has_only_its_order),
+		cmocka_unit_test(test_damaged_jitdump_is_read_within_bounds),
+		cmocka_unit_test(test_object_has_each_function_at_its_offset),
+		cmocka_unit_test(test_next_user_has_a_share_after_others_used_theirs_up),
+		cmocka_unit_test(test_expensive_files_of_one_user_leave_room_for_another),
+		cmocka_unit_test(test_perf_map_stays_open_after_exit),
+		cmocka_unit_test(test_perf_map_of_a_process_that_was_too_fast),
+		cmocka_unit_test(test_perf_map_of_another_user_is_not_opened),
+		cmocka_unit_test(test_open_perf_maps_are_bounded_for_each_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

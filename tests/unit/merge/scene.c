@@ -8,7 +8,15 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void remember(void *ctx, const char *text)
+unsigned long long scene_seed;
+
+unsigned scene_random(size_t below)
+{
+	scene_seed = scene_seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (unsigned)((scene_seed >> 33) % below);
+}
+
+static void note_warning(void *ctx, const char *text)
 {
 	struct scene *s = ctx;
 	size_t n = strlen(s->warned);
@@ -16,25 +24,57 @@ static void remember(void *ctx, const char *text)
 	snprintf(s->warned + n, sizeof(s->warned) - n, "%s\n", text);
 }
 
-void scene_init(struct scene *s)
+int scene_setup(void **state)
 {
-	*s = (struct scene){.dir = "/tmp/fr-merge-XXXXXX", .id = SCENE_ID};
-	assert_non_null(mkdtemp(s->dir));
-	synth_session(&s->session, SCENE_ID, "host", 1700000000ULL * 1000000000);
-	s->options = (struct fr_merge_options){.directory = s->dir, .warn = remember, .ctx = s};
+	static struct scene s;
+
+	s = (struct scene){.dir = "/tmp/fr-merge-XXXXXX"};
+	assert_non_null(mkdtemp(s.dir));
+	scene_use_session(&s, SCENE_ID, 1700000000);
+	s.options = (struct fr_merge_options){.directory = s.dir, .warn = note_warning, .ctx = &s};
+	*state = &s;
+	return 0;
 }
 
-void scene_deinit(struct scene *s)
+void scene_use_session(struct scene *s, uint64_t first_id, uint64_t wall_s)
 {
-	DIR *dir = opendir(s->dir);
+	fr_session_deinit(&s->session);
+	synth_session(&s->session, first_id, "host", wall_s * 1000000000);
+}
+
+/* Removes all files, if REMOVE. Returns how many there were. */
+static unsigned walk_directory(const struct scene *s, bool remove)
+{
+	_cleanup_closedir_ DIR *dir = opendir(s->dir);
 	const struct dirent *e;
+	unsigned n = 0;
 
 	assert_non_null(dir);
-	while ((e = readdir(dir)))
-		(void)unlinkat(dirfd(dir), e->d_name, 0);
-	closedir(dir);
-	assert_int_equal(rmdir(s->dir), 0);
+	while ((e = readdir(dir))) {
+		n += e->d_name[0] != '.' || strlen(e->d_name) > 2;
+		if (remove)
+			(void)unlinkat(dirfd(dir), e->d_name, 0);
+	}
+	return n;
+}
+
+void scene_clear(struct scene *s)
+{
+	(void)walk_directory(s, true);
+}
+
+int scene_teardown(void **state)
+{
+	struct scene *s = *state;
+
+	scene_clear(s);
 	fr_session_deinit(&s->session);
+	return rmdir(s->dir);
+}
+
+unsigned scene_entries(const struct scene *s)
+{
+	return walk_directory(s, false);
 }
 
 const char *scene_path(const struct scene *s, const char *name)
@@ -52,16 +92,9 @@ bool scene_has(const struct scene *s, const char *name)
 	return access(scene_path(s, name), F_OK) == 0;
 }
 
-unsigned scene_entries(const struct scene *s)
+void scene_write(const struct scene *s, const char *name, const char *text)
 {
-	DIR *dir = opendir(s->dir);
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n - 2;
+	synth_write(scene_path(s, name), text, strlen(text));
 }
 
 int scene_merge(struct scene *s)
@@ -89,6 +122,6 @@ void scene_read(const struct scene *s, const char *name, struct fr_buf *ret, uin
 	}
 	assert_int_equal(x, 0);
 	if (fr_reader_damage(r)->damaged)
-		fail_msg("%s: %s", name, fr_reader_damage(r)->what);
+		fail_msg("%s: %s", name, fr_reader_damage(r)->text);
 	fr_reader_free(r);
 }

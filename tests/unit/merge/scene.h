@@ -1,35 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A directory with inputs, a merge in it, and what came out. */
+/* A directory with the inputs of a merge, and its outcome. */
 
 #include "../perfdata/synth.h"
 #include "merge/merge.h"
 
-#define SCENE_ID 900 /* first event id: samples, then side-band at + 2 */
+#define SCENE_ID 900 /* the first event id of the session: samples; + 2: side-band */
 #define SCENE_AUX_ID (SCENE_ID + 2)
 
 struct scene {
 	char dir[64];
 	struct fr_session session;
-	uint64_t id; /* the session's first */
 	struct fr_merge_options options;
 	struct fr_merge_report report;
 	struct fr_diag diag;
 	char warned[4096]; /* all lines */
 };
 
-void scene_init(struct scene *s);
-void scene_deinit(struct scene *s); /* removes the directory */
-/* DIR/NAME; static storage, four in turn. */
+/* For cmocka: *STATE is a new struct scene. The teardown removes the directory. */
+int scene_setup(void **state);
+int scene_teardown(void **state);
+/* Removes all files. */
+void scene_clear(struct scene *s);
+/* Replaces the session by one with other ids, of a machine whose wall clock is WALL_S ahead of its uptime. */
+void scene_use_session(struct scene *s, uint64_t first_id, uint64_t wall_s);
+
+/* DIR/NAME, in static storage for four calls. */
 const char *scene_path(const struct scene *s, const char *name);
 bool scene_has(const struct scene *s, const char *name);
 /* How many entries the directory has. */
 unsigned scene_entries(const struct scene *s);
-/* fr_merge(), with a report and words of its own each time. */
+void scene_write(const struct scene *s, const char *name, const char *text);
+
+/* fr_merge() with an empty report, diag and list of warnings. */
 int scene_merge(struct scene *s);
 
-/* All records of NAME but rounds, one after the other; fails where the file is damaged. RET_ROUNDS may be
- * NULL.
- */
+/* Appends all records of the file NAME except rounds, which RET_ROUNDS (may be NULL) counts. Fails if the
+   file is damaged. */
 void scene_read(const struct scene *s, const char *name, struct fr_buf *ret, uint64_t *ret_rounds);
+
+/* A pseudo-random number below BELOW. */
+extern unsigned long long scene_seed;
+unsigned scene_random(size_t below);

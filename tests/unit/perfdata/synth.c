@@ -11,32 +11,10 @@
 #include <string.h>
 #include <zstd.h>
 
-#define CHECK(x)                                                                                             \
-	do {                                                                                                 \
-		if (!(x)) {                                                                                  \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                              \
-			abort();                                                                             \
-		}                                                                                            \
-	} while (0)
-
-static void add_event(struct fr_session *s, uint64_t config, const char *name, uint64_t id, bool sideband)
+static void check(bool ok)
 {
-	struct perf_event_attr a = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(a),
-		.config = config,
-		.sample_type = FR_SAMPLE_TYPE,
-		.sample_id_all = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-		.comm = sideband,
-		.task = sideband,
-		.mmap2 = sideband,
-		.mmap = sideband,
-	};
-	const uint64_t ids[] = {id, id + 1};
-
-	CHECK(fr_session_add_event(s, &a, name, ids, 2, NULL) == 0);
+	if (!ok)
+		abort();
 }
 
 void synth_session(struct fr_session *s, uint64_t first_id, const char *host, uint64_t wall_offset_ns)
@@ -45,16 +23,28 @@ void synth_session(struct fr_session *s, uint64_t first_id, const char *host, ui
 		uint32_t version, clockid;
 		uint64_t wall_ns, clock_ns;
 	} clock = {1, CLOCK_MONOTONIC, wall_offset_ns + 1000, 1000};
+	struct perf_event_attr a = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(a),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_type = FR_SAMPLE_TYPE,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	const uint64_t ids[] = {first_id, first_id + 1, first_id + 2, first_id + 3};
 
 	*s = (struct fr_session){0};
-	add_event(s, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock", first_id, false);
-	add_event(s, PERF_COUNT_SW_DUMMY, "dummy:HG", first_id + 2, true);
-	CHECK(fr_feature_set_string(s, FR_FEATURE_HOSTNAME, host) == 0);
-	CHECK(fr_feature_set_string(s, FR_FEATURE_OSRELEASE, "6.1.0-test") == 0);
-	CHECK(fr_feature_set_string(s, FR_FEATURE_VERSION, "6.1") == 0);
-	CHECK(fr_feature_set_string(s, FR_FEATURE_ARCH, "x86_64") == 0);
-	CHECK(fr_feature_set_event_desc(s) == 0);
-	CHECK(fr_buf_append(&s->features[FR_FEATURE_CLOCK_DATA], &clock, sizeof(clock)) == 0);
+	check(fr_session_add_event(s, &a, "cpu-clock", ids, 2, NULL) == 0);
+	a.config = PERF_COUNT_SW_DUMMY;
+	a.comm = a.task = a.mmap2 = a.mmap = 1;
+	check(fr_session_add_event(s, &a, "dummy:HG", ids + 2, 2, NULL) == 0);
+	check(fr_feature_set_string(s, FR_FEATURE_HOSTNAME, host) == 0);
+	check(fr_feature_set_string(s, FR_FEATURE_OSRELEASE, "6.1.0-test") == 0);
+	check(fr_feature_set_string(s, FR_FEATURE_VERSION, "6.1") == 0);
+	check(fr_feature_set_string(s, FR_FEATURE_ARCH, "x86_64") == 0);
+	check(fr_feature_set_event_desc(s) == 0);
+	check(fr_buf_append(&s->features[FR_FEATURE_CLOCK_DATA], &clock, sizeof(clock)) == 0);
 }
 
 void synth_sample(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, uint64_t ip)
@@ -69,7 +59,7 @@ void synth_sample(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, ui
 		       .tid = tid,
 		       .time = time}};
 
-	CHECK(fr_buf_append(b, &r, sizeof(r)) == 0);
+	check(fr_buf_append(b, &r, sizeof(r)) == 0);
 }
 
 void synth_comm(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, const char *comm)
@@ -82,12 +72,12 @@ void synth_comm(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, cons
 		.id = {.pid = tid, .tid = tid, .time = time, .id = id}};
 
 	snprintf(r.name, sizeof(r.name), "%s", comm);
-	CHECK(fr_buf_append(b, &r, sizeof(r)) == 0);
+	check(fr_buf_append(b, &r, sizeof(r)) == 0);
 }
 
 void synth_round(struct fr_buf *b)
 {
-	CHECK(fr_buf_append(b, &fr_finished_round, sizeof(fr_finished_round)) == 0);
+	check(fr_buf_append(b, &fr_finished_round, sizeof(fr_finished_round)) == 0);
 }
 
 static int append(void *ctx, const void *data, size_t len)
@@ -95,12 +85,12 @@ static int append(void *ctx, const void *data, size_t len)
 	return fr_buf_append(ctx, data, len);
 }
 
-/* Frames of whole records, with a checksum. */
+/* Writes frames of whole records, with a checksum. */
 static void write_frames(struct fr_file_writer *w, const uint8_t *p, size_t left, size_t frame_bytes)
 {
 	ZSTD_CCtx *zstd = ZSTD_createCCtx();
 
-	CHECK(zstd && !ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1)));
+	check(zstd && !ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1)));
 	while (left > 0) {
 		size_t n = 0, size = ZSTD_compressBound(FR_MIN(frame_bytes, left) + FR_RECORD_MAX);
 		_cleanup_free_ void *z = malloc(size);
@@ -108,13 +98,13 @@ static void write_frames(struct fr_file_writer *w, const uint8_t *p, size_t left
 		while (n < left && n < frame_bytes) {
 			const struct perf_event_header *h = (const void *)(p + n);
 
-			CHECK(h->size >= sizeof(*h) && h->size <= left - n);
+			check(h->size >= sizeof(*h) && h->size <= left - n);
 			n += h->size;
 		}
-		CHECK(z);
+		check(z);
 		size = ZSTD_compress2(zstd, z, size, p, n);
-		CHECK(!ZSTD_isError(size));
-		CHECK(fr_file_compressed(w, z, size) == 0);
+		check(!ZSTD_isError(size));
+		check(fr_file_write_frame(w, z, size) == 0);
 		p += n;
 		left -= n;
 	}
@@ -125,8 +115,8 @@ void synth_write(const char *path, const void *data, size_t len)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-	CHECK(fd >= 0);
-	CHECK(fr_write_all(fd, data, len) == 0);
+	check(fd >= 0);
+	check(fr_write_all(fd, data, len) == 0);
 }
 
 void synth_write_file(const char *path, const struct fr_session *s, const struct fr_buf *records,
@@ -138,14 +128,14 @@ void synth_write_file(const char *path, const struct fr_session *s, const struct
 	struct fr_file_writer w = {0};
 	uint8_t header[FR_FILE_HEADER_SIZE];
 
-	CHECK(fr_session_copy(s, &head) == 0);
-	CHECK(fr_file_begin(&w, &head, &sink) == 0);
-	CHECK(fr_file_records(&w, records->data, frame_bytes ? plain : records->len) == 0);
+	check(fr_session_copy(s, &head) == 0);
+	check(fr_file_begin(&w, &head, &sink) == 0);
+	check(fr_file_write_records(&w, records->data, frame_bytes ? plain : records->len) == 0);
 	if (frame_bytes) {
 		write_frames(&w, records->data + plain, records->len - plain, frame_bytes);
-		CHECK(fr_feature_set_compressed(&head, 1, 3, 1u << 20) == 0);
+		check(fr_feature_set_compressed(&head, 1, 3, 1u << 20) == 0);
 	}
-	CHECK(fr_file_end(&w, &head, header) == 0);
+	check(fr_file_end(&w, &head, header) == 0);
 	memcpy(file.data, header, sizeof(header));
 	synth_write(path, file.data, file.len);
 }
@@ -154,7 +144,7 @@ void synth_write_pipe(const char *path, const struct fr_session *s, const struct
 {
 	_cleanup_buf_ struct fr_buf file = {0};
 
-	CHECK(fr_pipe_head(s, &file) == 0);
-	CHECK(fr_buf_append(&file, records->data, records->len) == 0);
+	check(fr_pipe_append_head(s, &file) == 0);
+	check(fr_buf_append(&file, records->data, records->len) == 0);
 	synth_write(path, file.data, file.len);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A made-up session and its records, for tests that have stock perf judge a file. */
+/* An artificial session and its records, for tests in which stock perf reads a file. */
 
 #include "base/buf.h"
 #include "perfdata/session.h"
@@ -14,17 +14,19 @@ enum { SYNTHETIC_CLOCK, SYNTHETIC_RAW, SYNTHETIC_SWITCH };
 #define SYNTHETIC_START_NS 5000000000ULL
 #define SYNTHETIC_WALL_NS 1700000000000000000ULL /* of SYNTHETIC_START_NS */
 
-/* cpu-clock, bpf-output with RAW, and, where TRACEPOINT, sched:sched_switch; two ids each. All feature
-   sections. False where the machine has no tracefs for the last. */
+/* The events cpu-clock, bpf-output with RAW and, if TRACEPOINT, sched:sched_switch, with two ids each, and
+   all feature sections of this machine. False: tracefs, which sched_switch needs, is not mounted. */
 bool synthetic_session(struct fr_session *s, bool tracepoint);
-uint64_t synthetic_id(unsigned event, unsigned cpu);
 
-/* COMM "synthetic" and an MMAP2 of /bin/true with a build-id, at TIME. */
+/* Appends COMM "synthetic" and an MMAP2 of /bin/true with a build-id, at TIME. */
 void synthetic_state(struct fr_buf *b, uint64_t time);
-/* N samples of the two first events in turn, a microsecond apart, with FILL bytes of RAW (noise or zeros). */
+/* Appends N samples of the first two events in turn, one each microsecond, with FILL bytes of RAW (noise or
+   zeros). */
 void synthetic_samples(struct fr_buf *b, uint64_t time, unsigned n, unsigned fill, bool noise);
+/* Appends a sample of sched:sched_switch. */
 void synthetic_switch(struct fr_buf *b, uint64_t time);
 
-/* The output of a command, both streams apart; its exit status. */
+/* Runs a command in a shell and returns its exit status. The buffers get its two outputs; they may be NULL.
+ */
 int synthetic_run(const char *command, struct fr_buf *ret_out, struct fr_buf *ret_err);
 bool synthetic_have_perf(void);

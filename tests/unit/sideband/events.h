@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Records as the kernel sends them, for the tests; each appended to a buffer. They end the test on -ENOMEM.
- */
+/* Each function appends a record as the kernel sends it. The test ends on -ENOMEM. */
 
 #include "perfdata/record.h"
 #include "base/buf.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Compaction of perf.data.auxiliary: what stays, what goes, and a kill at any moment. Modules that come late.
- */
+/* Compaction of perf.data.auxiliary, also with a kill at any moment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,12 +7,10 @@
 #include <cmocka.h>
 
 #include "tracker_fixture.h"
-#include "perfdata/features.h"
 #include "perfdata/reader.h"
 #include "sideband/auxfile.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,60 +27,53 @@
 #else
 #define KILLS 100
 #endif
-/* Where the machine is slow, as many as this time allows, and no less than that. */
+/* On a slow machine, as many as this time allows, but at least KILLS_MIN. */
 #define KILLS_NS (120 * SECOND)
 #define KILLS_MIN 10
 #define LIVING 200
 
-static uint64_t processes; /* that came and went */
-static uint64_t handed;	   /* bytes that the file has, or will have when the queue is empty */
+static uint64_t processes; /* short-lived ones so far */
+static uint64_t handed;	   /* bytes that the file has when the queue is empty */
 
 static int setup(void **state)
 {
-	struct fr_clock_pair pair = fr_clock_pair_now();
-	char *argv[] = {(char *)"flightrecd", NULL};
-	struct fixture *f;
 	static pid_t self;
+	struct fixture *f;
 
-	if (keeping_setup(state) < 0)
+	if (fixture_setup(state) < 0)
 		return -1;
 	f = *state;
 	self = getpid();
 	f->config.pids = &self;
 	f->config.n_pids = 1;
-	return fr_features_gather(&f->session, 1, argv, &pair, NULL);
+	fixture_add_features(f);
+	return 0;
 }
 
 static void start(struct fixture *f)
 {
-	struct fr_tracker_stats s;
-
-	keeping_start(f);
-	fr_tracker_stats(f->tracker, &s);
-	handed = s.bytes;
+	fixture_start(f);
+	handed = fixture_stats(f).bytes;
 }
 
 static void hand_over(struct fixture *f, const struct fr_buf *b, uint64_t since_ns)
 {
-	while (fr_tracker_fresh(f->tracker, b->data, b->len) != 0)
+	while (fr_tracker_push_fresh(f->tracker, b->data, b->len) != 0)
 		usleep(100);
-	fr_tracker_round(f->tracker, since_ns);
+	fr_tracker_end_round(f->tracker, since_ns);
 	handed += b->len;
 }
 
-/* However slow thread and disk are: the queue does not run over, and a file that is to be compacted does not
-   grow by much until it is. */
+/* On a slow machine, the queue must not overflow, nor the file grow much before its compaction. */
 static bool has_room(struct fixture *f)
 {
-	struct fr_tracker_stats s;
+	const struct fr_tracker_stats s = fixture_stats(f);
 
-	fr_tracker_stats(f->tracker, &s);
 	return handed < s.bytes + (128 << 10) &&
 	       s.file_bytes < FR_MAX(f->config.file_max_bytes, 2 * s.checkpoint_bytes) + (128 << 10);
 }
 
-/* Some that live on. */
-static void some_start(struct fixture *f)
+static void add_living(struct fixture *f)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	uint64_t since = fr_monotonic_ns();
@@ -95,7 +85,7 @@ static void some_start(struct fixture *f)
 	hand_over(f, &b, since);
 }
 
-/* A round of processes that come and go. */
+/* A round with short-lived processes. */
 static void storm(struct fixture *f)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -104,7 +94,7 @@ static void storm(struct fixture *f)
 
 	if (!has_room(f)) {
 		usleep(20000);
-		n = 1; /* a tracker that nothing comes to sleeps */
+		n = 1; /* without records the tracker sleeps */
 	}
 	for (int i = 0; i < n; i++) {
 		pid_t pid = 4000000 + (pid_t)(processes++ % 100000);
@@ -122,7 +112,7 @@ struct content {
 	bool damaged;
 };
 
-/* All of the file by our reader; and whether its rounds are true. */
+/* Read the whole file. LATE: records that are older than a FINISHED_ROUND allows. */
 static struct content read_file(struct fixture *f)
 {
 	struct fr_reader *reader;
@@ -151,53 +141,34 @@ static struct content read_file(struct fixture *f)
 			    !strcmp(((const struct fr_record_comm *)h)->comm, "lives-on");
 	}
 	assert_int_equal(r, 0);
-	/* A write that a kill cut short, as any append may be. */
+	/* A kill may interrupt any write. */
 	c.damaged = fr_reader_damage(reader)->damaged;
 	assert_true(!c.damaged || fr_reader_damage(reader)->only_tail);
 	fr_reader_free(reader);
 	return c;
 }
 
-static void require_perf(void)
+/* The number of lines of perf script. perf may only complain about a truncated file. */
+static int count_tasks(struct fixture *f, bool truncated)
 {
-	if (system("perf --version >/dev/null 2>&1") != 0) {
-		print_message("skipped: perf is not installed\n");
-		skip();
-	}
-}
+	char error[256] = "";
+	int n = fixture_count_perf_lines(f, FR_AUXFILE_NAME, "", "", error);
 
-/* How many lines perf script prints; it must not complain, but where the last record is CUT. */
-static int perf_lines(struct fixture *f, bool cut)
-{
-	char command[512], error[256] = "";
-	int n = 0, c;
-	FILE *p;
-
-	snprintf(command, sizeof(command),
-		"perf script -i '%s/" FR_AUXFILE_NAME "' --show-task-events 2>'%s/stderr'", f->path, f->path);
-	p = popen(command, "r");
-	assert_non_null(p);
-	while ((c = fgetc(p)) != EOF)
-		n += c == '\n';
-	assert_int_equal(pclose(p), 0);
-	snprintf(command, sizeof(command), "%s/stderr", f->path);
-	fr_read_line(command, error, sizeof(error));
-	assert_string_equal(error, cut ? "unexpected end of event stream" : "");
+	assert_string_equal(error, truncated ? "unexpected end of event stream" : "");
 	return n;
 }
 
 static uint64_t compactions(struct fixture *f)
 {
-	struct fr_tracker_stats s;
+	const struct fr_tracker_stats s = fixture_stats(f);
 
-	fr_tracker_stats(f->tracker, &s);
 	assert_int_equal(s.write_errors, 0);
 	return s.compactions;
 }
 
 static void storm_until(struct fixture *f, uint64_t n)
 {
-	uint64_t until = fr_monotonic_ns() + n * keeping_limit_ns(f);
+	uint64_t until = fr_monotonic_ns() + n * fixture_limit_ns(f);
 
 	while (compactions(f) < n) {
 		storm(f);
@@ -206,7 +177,7 @@ static void storm_until(struct fixture *f, uint64_t n)
 	}
 }
 
-static void test_by_size(void **state)
+static void test_file_is_compacted_by_size(void **state)
 {
 	struct fixture *f = *state;
 	struct fr_tracker *second;
@@ -216,11 +187,11 @@ static void test_by_size(void **state)
 	require_perf();
 	f->config.file_max_bytes = 256 << 10;
 	start(f);
-	some_start(f);
+	add_living(f);
 	storm_until(f, 4);
 	assert_int_equal(fr_tracker_new(&f->config, &second, NULL), -EBUSY); /* the new file is locked, too */
 	fr_tracker_stop(f->tracker);
-	fr_tracker_stats(f->tracker, &s);
+	s = fixture_stats(f);
 	assert_int_equal(s.queue_drops, 0);
 	assert_true(s.file_bytes < 2 << 20);
 	assert_true(s.bytes > s.file_bytes);
@@ -228,12 +199,12 @@ static void test_by_size(void **state)
 	assert_false(c.damaged);
 	assert_int_equal(c.late, 0);
 	assert_true(c.rounds >= 1);
-	/* Once, by the checkpoint. */
+	/* Only the checkpoint has them. */
 	assert_int_equal(c.living, LIVING);
-	assert_true(perf_lines(f, false) > LIVING);
+	assert_true(count_tasks(f, false) > LIVING);
 }
 
-static void test_by_age(void **state)
+static void test_file_is_compacted_by_age_if_it_grows(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t done;
@@ -242,19 +213,19 @@ static void test_by_age(void **state)
 	start(f);
 	storm_until(f, 2);
 	done = compactions(f);
-	/* What does not grow is left alone. But one compaction may be under way, and one is for what came
-	   meanwhile, whenever the disk has done with them. */
+	/* A file that does not grow is not compacted. But one compaction may run, and another one may be for
+	   records that came meanwhile. */
 	usleep(3000000);
 	assert_in_range(compactions(f), done, done + 2);
 }
 
-/* As a daemon does, until it is killed. A byte to STARTED: what others left is gone. */
+/* Record until a kill, like a daemon. Writes a byte to STARTED after the start has removed old files. */
 static void record(struct fixture *f, int started)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	start(f);
 	(void)!write(started, "", 1);
-	some_start(f);
+	add_living(f);
 	for (;;) {
 		storm(f);
 		usleep(50);
@@ -263,16 +234,10 @@ static void record(struct fixture *f, int started)
 
 static bool has_temporary(struct fixture *f)
 {
-	_cleanup_closedir_ DIR *dir = opendir(f->path);
-	struct dirent *e;
-
-	while ((e = readdir(dir)))
-		if (!strncmp(e->d_name, "." FR_AUXFILE_NAME, strlen("." FR_AUXFILE_NAME)))
-			return true;
-	return false;
+	return fixture_count_files(f, "." FR_AUXFILE_NAME) > 0;
 }
 
-/* PID stands still, at a random moment of a compaction. */
+/* Stop PID at a random moment of a compaction. False: there is none, or it was over first. */
 static bool stop_in_compaction(struct fixture *f, pid_t pid)
 {
 	int status;
@@ -284,7 +249,6 @@ static bool stop_in_compaction(struct fixture *f, pid_t pid)
 	assert_int_equal(kill(pid, SIGSTOP), 0);
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	assert_true(WIFSTOPPED(status));
-	/* It may have been faster than we are. */
 	if (has_temporary(f))
 		return true;
 	assert_int_equal(kill(pid, SIGCONT), 0);
@@ -298,8 +262,7 @@ static ino_t inode(struct fixture *f)
 	return fstatat(f->dirfd, FR_AUXFILE_NAME, &st, 0) < 0 ? 0 : st.st_ino;
 }
 
-/* Half of the time at a random moment, else in a compaction: its temporary file is there. And half of those
-   not in the first one. */
+/* Kill PID: for an even I at a random moment, else during a compaction (I % 4 == 3: not the first one). */
 static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i)
 {
 	uint64_t until = fr_monotonic_ns() + 240 * SECOND;
@@ -307,7 +270,7 @@ static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i
 	int status;
 	char byte;
 
-	/* From then on there is a file at every moment. */
+	/* From now on a file has the name at every moment. */
 	while (!inode(f) && fr_monotonic_ns() < until)
 		usleep(100);
 	if (i % 2)
@@ -323,7 +286,7 @@ static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i
 	assert_true(WIFSIGNALED(status));
 }
 
-static void test_killed_anywhere(void **state)
+static void test_kill_at_any_moment_leaves_a_whole_file(void **state)
 {
 	const uint64_t until = fr_monotonic_ns() + KILLS_NS;
 	struct fixture *f = *state;
@@ -347,84 +310,26 @@ static void test_killed_anywhere(void **state)
 		in_compaction += has_temporary(f);
 		c = read_file(f);
 		assert_false(c.late);
-		/* The start's, or the checkpoint's; a kill before the start was over leaves the file before,
-		 * or none. */
+		/* A kill before the end of the start leaves no process of this run. */
 		assert_true(c.living == LIVING || (c.living < LIVING && c.rounds == 0));
 		compacted += c.rounds > 0;
-		assert_true(perf_lines(f, c.damaged) >= (int)c.living);
+		assert_true(count_tasks(f, c.damaged) >= (int)c.living);
 	}
 	print_message("%u of %u kills in a compaction, %u after one\n", in_compaction, i, compacted);
 	assert_true(in_compaction >= i / 2 && compacted >= i / 4);
-	/* What they left is gone with the next start. */
-	keeping_start(f);
+	/* The next start removes what they left. */
+	fixture_start(f);
 	assert_false(has_temporary(f));
-}
-
-static const char one[] = "one 16384 0 - Live 0xffffffffc0100000\n";
-static const char two[] =
-	"one 16384 3 two, Live 0xffffffffc0100000\ntwo 8192 1 - Live 0xffffffffc0200000 (OE)\n";
-
-static bool state_has(struct fixture *f, uint64_t low_watermark_ns, const char *name)
-{
-	_cleanup_buf_ struct fr_buf b = {0}, since = {0};
-
-	assert_int_equal(
-		fr_tracker_model(f->tracker, low_watermark_ns, 1, EVENT_ID, keeping_limit_ns(f), &b, &since),
-		0);
-	return memmem(b.data, b.len, name, strlen(name));
-}
-
-/* A module that is loaded while we record stands in the next dump, from its begin on. */
-static void test_module_comes(void **state)
-{
-	struct fixture *f = *state;
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/modules", f->path);
-	f->config.modules_path = path;
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, one, sizeof(one) - 1), 0);
-	keeping_start(f);
-	assert_false(state_has(f, 1, "[two]"));
-	assert_int_equal(f->injected.len, 0);
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, two, sizeof(two) - 1), 0);
-	assert_true(state_has(f, 1, "[two]"));
-	assert_non_null(memmem(f->injected.data, f->injected.len, "[two]", 5));
-	f->injected.len = 0;
-	assert_true(state_has(f, 2, "[two]"));
-	assert_int_equal(f->injected.len, 0); /* no change, no record */
-	fr_tracker_stop(f->tracker);
-	f->injected.len = 0;
-	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &f->injected), 0);
-	assert_non_null(memmem(f->injected.data, f->injected.len, "[two]", 5));
-}
-
-/* One in the place of another that the ring may still have samples of waits for its turn. */
-static void test_module_in_anothers_place(void **state)
-{
-	static const char other[] = "other 8192 1 - Live 0xffffffffc0102000\n";
-	struct fixture *f = *state;
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/modules", f->path);
-	f->config.modules_path = path;
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, "", 0), 0);
-	keeping_start(f);
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, one, sizeof(one) - 1), 0);
-	assert_true(state_has(f, 1, "[one]"));
-	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, other, sizeof(other) - 1), 0);
-	assert_false(state_has(f, 2, "[other]"));
-	assert_true(state_has(f, 3, "[one]"));
-	assert_non_null(memmem(f->injected.data, f->injected.len, "[other]", 7));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_by_size, setup, keeping_teardown),
-		cmocka_unit_test_setup_teardown(test_by_age, setup, keeping_teardown),
-		cmocka_unit_test_setup_teardown(test_killed_anywhere, setup, keeping_teardown),
-		cmocka_unit_test_setup_teardown(test_module_comes, setup, keeping_teardown),
-		cmocka_unit_test_setup_teardown(test_module_in_anothers_place, setup, keeping_teardown),
+		cmocka_unit_test_setup_teardown(test_file_is_compacted_by_size, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_file_is_compacted_by_age_if_it_grows, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_kill_at_any_moment_leaves_a_whole_file, setup, fixture_teardown),
 	};
 
 	return cmocka_run_group_tests_name("sideband-compact", tests, NULL, NULL);

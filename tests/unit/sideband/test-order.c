@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The queue between recorder and tracker, and putting side-band in order. */
+/* The queue between recorder and tracker, and the order of side-band. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void *produce(void *arg)
 	for (uint32_t n = 0; n < MESSAGES;) {
 		memset(m, (int)(n & 0xff), sizeof(m));
 		memcpy(m, &n, sizeof(n));
-		if (fr_queue_push(q, m, length_of(n)) == 0)
+		if (fr_queue_push(q, NULL, 0, m, length_of(n)) == 0)
 			n++;
 		else
 			sched_yield();
@@ -39,7 +39,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-static void test_queue_between_threads(void **state)
+static void test_queue_keeps_messages_between_threads(void **state)
 {
 	_cleanup_buf_ struct fr_buf to = {0};
 	struct fr_queue *q;
@@ -77,8 +77,8 @@ static void test_queue_is_bounded(void **state)
 	int n = 0;
 
 	assert_int_equal(fr_queue_new(1, &q), 0);
-	assert_int_equal(fr_queue_push(q, m, 4096), 1);
-	while (fr_queue_push(q, m, 100) == 0)
+	assert_int_equal(fr_queue_push(q, NULL, 0, m, 4096), 1);
+	while (fr_queue_push(q, NULL, 0, m, 100) == 0)
 		n++;
 	assert_int_equal(n, 4096 / (8 + 104));
 	assert_true(fr_queue_is_half_full(q));
@@ -86,10 +86,10 @@ static void test_queue_is_bounded(void **state)
 	to.cap = 250;
 	assert_int_equal(fr_queue_read(q, &to), 1);
 	assert_int_equal(fr_queue_read(q, &to), 1);
-	assert_int_equal(fr_queue_read(q, &to), 0); /* no room in TO */
-	assert_int_equal(fr_queue_push(q, m, 100), 1);
+	assert_int_equal(fr_queue_read(q, &to), 0); /* TO has no room */
+	assert_int_equal(fr_queue_push(q, NULL, 0, m, 100), 1);
 	fr_queue_done(q);
-	assert_int_equal(fr_queue_push(q, m, 100), 0);
+	assert_int_equal(fr_queue_push(q, NULL, 0, m, 100), 0);
 	fr_queue_free(q);
 }
 
@@ -98,7 +98,7 @@ struct seen {
 	size_t n;
 };
 
-static int see(void *ctx, const struct perf_event_header *h)
+static int check_time(void *ctx, const struct perf_event_header *h)
 {
 	struct seen *s = ctx;
 
@@ -108,7 +108,7 @@ static int see(void *ctx, const struct perf_event_header *h)
 	return 0;
 }
 
-static void test_order(void **state)
+static void test_records_are_released_in_order_of_time(void **state)
 {
 	_cleanup_buf_ struct fr_buf rest = {0};
 	struct fr_reorder r = {0};
@@ -116,7 +116,8 @@ static void test_order(void **state)
 	size_t at = 0, total = 0;
 
 	srand(3);
-	/* Batch k has times of 1000 k … 1000 k + 1499: half of it may be older than what came before. */
+	/* Batch k has times of 1000 k … 1000 k + 1499, so a third of it may be older than the batch before.
+	 */
 	for (uint64_t k = 1; k <= 50; k++) {
 		_cleanup_buf_ struct fr_buf b = {0};
 
@@ -124,20 +125,20 @@ static void test_order(void **state)
 			ev_comm(&b, 1000 * k + (uint64_t)rand() % 1500, 1, 1, "x", 0);
 		total += 200;
 		assert_int_equal(fr_reorder_add(&r, b.data, b.len), 0);
-		assert_int_equal(fr_reorder_release(&r, 1000 * k, see, &s), 0);
+		assert_int_equal(fr_reorder_release(&r, 1000 * k, check_time, &s), 0);
 		assert_true(s.last < 1000 * k);
 	}
 	assert_true(s.n > 0);
 	assert_int_equal(fr_reorder_write(&r, &rest), 0);
 	for (const struct perf_event_header *h; (h = ev_next(&rest, &at));) {
 		assert_true(fr_record_time(h) >= 50000);
-		(void)see(&s, h);
+		(void)check_time(&s, h);
 	}
 	assert_int_equal(s.n, total);
 	s = (struct seen){0};
-	assert_int_equal(fr_reorder_release(&r, UINT64_MAX, see, &s), 0);
+	assert_int_equal(fr_reorder_release(&r, UINT64_MAX, check_time, &s), 0);
 	assert_true(s.n > 0 && s.n < 400);
-	assert_int_equal(r.held.len, 0);
+	assert_int_equal(r.pending.len, 0);
 	fr_reorder_deinit(&r);
 }
 
@@ -147,7 +148,7 @@ static int name_order(void *ctx, const struct perf_event_header *h)
 	return 0;
 }
 
-static void test_equal_times_stay_as_they_came(void **state)
+static void test_records_of_equal_time_keep_their_order(void **state)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_reorder r = {0};
@@ -169,10 +170,10 @@ static void test_equal_times_stay_as_they_came(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_queue_between_threads),
+		cmocka_unit_test(test_queue_keeps_messages_between_threads),
 		cmocka_unit_test(test_queue_is_bounded),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_equal_times_stay_as_they_came),
+		cmocka_unit_test(test_records_are_released_in_order_of_time),
+		cmocka_unit_test(test_records_of_equal_time_keep_their_order),
 	};
 
 	return cmocka_run_group_tests_name("sideband-order", tests, NULL, NULL);

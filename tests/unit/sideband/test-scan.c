@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The scan of this very machine, and of files as other machines have them. */
+/* Scans of this machine, and of files of other machines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "events.h"
-#include "sideband/procmaps.h"
 #include "sideband/scan.h"
 #include "sideband/scan_internal.h"
 #include "base/cleanup.h"
@@ -19,7 +18,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,7 +39,7 @@ static void scan_all(struct fr_buf *b, bool kernel, const pid_t *pids, size_t n)
 	assert_int_equal(d.code, 0);
 }
 
-/* The first record of TYPE of the task, with NAME at OFFSET (NULL: any); NULL: none. */
+/* The first record of TYPE of the task, with NAME (NULL: any) at OFFSET. NULL: there is none. */
 static const void *find(
 	const struct fr_buf *b, uint32_t type, pid_t pid, pid_t tid, size_t offset, const char *name)
 {
@@ -76,7 +74,7 @@ static size_t live_pids(pid_t *ret, size_t max)
 	return n;
 }
 
-static void test_every_process_is_there(void **state)
+static void test_every_process_is_reported(void **state)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	const struct perf_event_header *h;
@@ -97,84 +95,67 @@ static void test_every_process_is_there(void **state)
 			assert_non_null(find(&b, PERF_RECORD_COMM, before[i], before[i], 0, NULL));
 			continue;
 		}
-		/* It must have ended meanwhile. */
+		/* It must have exited meanwhile. */
 		if (kill(before[i], 0) == 0)
 			fail_msg("process %d is alive and was left out", before[i]);
 	}
 	assert_non_null(find(&b, PERF_RECORD_NAMESPACES, getpid(), getpid(), 0, NULL));
 }
 
-static void test_own_maps(void **state)
+static void test_own_maps_are_those_of_proc(void **state)
 {
-	_cleanup_buf_ struct fr_buf b = {0}, maps = {0};
+	_cleanup_fclose_ FILE *maps = fopen("/proc/self/maps", "re");
+	_cleanup_buf_ struct fr_buf b = {0};
+	char line[PATH_MAX + 128];
 	pid_t self = getpid();
-	char *save = NULL;
 	int n = 0;
 
-	assert_int_equal(fr_read_file(AT_FDCWD, "/proc/self/maps", 1 << 20, &maps), 0);
+	assert_non_null(maps);
 	scan_all(&b, false, &self, 1);
-	for (char *line = strtok_r((char *)maps.data, "\n", &save); line;
-		line = strtok_r(NULL, "\n", &save)) {
+	while (fgets(line, sizeof(line), maps)) {
 		const struct fr_record_mmap2 *r = NULL;
 		const struct perf_event_header *h;
-		struct fr_procmap m;
+		char perms[5], name[PATH_MAX] = "//anon";
+		unsigned long start, end, offset;
 		size_t at = 0;
 
-		assert_int_equal(fr_procmap_parse(line, strlen(line), &m), 0);
-		if (!(m.prot & PROT_EXEC) || !strncmp(m.name, "[vsyscall]", 10))
+		assert_true(sscanf(line, "%lx-%lx %4s %lx %*s %*s %4095[^\n]", &start, &end, perms, &offset,
+				    name) >= 4);
+		if (perms[2] != 'x' || !strcmp(name, "[vsyscall]"))
 			continue;
 		while ((h = ev_next(&b, &at)))
 			if (h->type == PERF_RECORD_MMAP2 &&
-				((const struct fr_record_mmap2 *)h)->addr == m.start)
+				((const struct fr_record_mmap2 *)h)->addr == start)
 				r = (const void *)h;
 		assert_non_null(r);
-		assert_int_equal(r->len, m.end - m.start);
-		assert_int_equal(r->pgoff, m.pgoff);
-		assert_int_equal(r->prot, m.prot);
+		assert_int_equal(r->len, end - start);
+		assert_int_equal(r->pgoff, offset);
+		assert_int_equal(r->prot,
+			PROT_EXEC | (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0));
+		assert_int_equal(r->flags, perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE);
 		assert_int_equal(r->pid, self);
-		assert_int_equal(strlen(r->filename), m.name_len ? m.name_len : strlen("//anon"));
+		assert_string_equal(r->filename, name);
 		n++;
 	}
 	assert_true(n >= 3); /* the program, libc, the loader */
 }
 
-static void hex(const uint8_t *id, size_t len, char *ret)
+static const struct fr_record_mmap2 *find_map(const struct fr_buf *b, const char *name)
 {
-	for (size_t i = 0; i < len; i++)
-		sprintf(ret + 2 * i, "%02x", id[i]);
+	const struct fr_record_mmap2 *m = find(
+		b, PERF_RECORD_MMAP2, getpid(), getpid(), offsetof(struct fr_record_mmap2, filename), name);
+
+	assert_non_null(m);
+	return m;
 }
 
-static void test_build_id_is_readelfs(void **state)
+/* The file is removed under the process. Its name has a newline. */
+static void test_map_has_the_build_id_also_of_a_removed_file(void **state)
 {
-	_cleanup_buf_ struct fr_buf b = {0};
-	const struct fr_record_mmap2 *r;
-	char exe[PATH_MAX] = "", command[PATH_MAX + 64], line[512], id[64] = "", ours[64] = "";
-	pid_t self = getpid();
-	FILE *p;
-
-	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
-	snprintf(command, sizeof(command), "readelf -n '%s' 2>&1", exe);
-	p = popen(command, "r");
-	while (p && fgets(line, sizeof(line), p))
-		(void)sscanf(line, " Build ID: %63s", id);
-	if (!p || pclose(p) != 0 || !id[0]) {
-		print_message("skipped: no readelf, or no build-id in this program\n");
-		skip();
-	}
-	scan_all(&b, false, &self, 1);
-	r = find(&b, PERF_RECORD_MMAP2, self, self, offsetof(struct fr_record_mmap2, filename), exe);
-	assert_non_null(r);
-	assert_true(r->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID);
-	hex(r->build_id, r->build_id_size, ours);
-	assert_string_equal(ours, id);
-}
-
-/* A library that was replaced under a running process, with a name that wants to break lines. */
-static void test_deleted_file(void **state)
-{
-	_cleanup_buf_ struct fr_buf b = {0}, elf = {0};
-	char dir[] = "/tmp/fr-scan-XXXXXX", path[64], shown[128];
-	const struct fr_record_mmap2 *r, *again;
+	_cleanup_buf_ struct fr_buf b = {0}, elf = {0}, again = {0};
+	char dir[] = "/tmp/fr-scan-XXXXXX", path[64], removed[128];
+	const struct fr_record_mmap2 *before, *after;
+	uint8_t id[FR_BUILD_ID_MAX];
 	_cleanup_close_ int fd = -1;
 	pid_t self = getpid();
 	void *at, *anon;
@@ -188,62 +169,59 @@ static void test_deleted_file(void **state)
 	anon = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(at != MAP_FAILED && anon != MAP_FAILED);
 	scan_all(&b, false, &self, 1);
-	r = find(&b, PERF_RECORD_MMAP2, self, self, offsetof(struct fr_record_mmap2, filename), path);
-	assert_non_null(r);
-	assert_non_null(find(
-		&b, PERF_RECORD_MMAP2, self, self, offsetof(struct fr_record_mmap2, filename), "//anon"));
+	(void)find_map(&b, "//anon");
+	before = find_map(&b, path);
+	assert_true(before->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID);
+	assert_int_equal(fr_build_id_read(fd, id), before->build_id_size);
+	assert_memory_equal(before->build_id, id, before->build_id_size);
 	unlink(path);
 	rmdir(dir);
-	elf.len = 0;
-	scan_all(&elf, false, &self, 1);
-	snprintf(shown, sizeof(shown), "%s (deleted)", path);
-	again = find(&elf, PERF_RECORD_MMAP2, self, self, offsetof(struct fr_record_mmap2, filename), shown);
-	assert_non_null(again);
-	/* Where we may open files by their maps, the id is still there. */
-	if (again->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
-		assert_memory_equal(again->build_id, r->build_id, sizeof(r->build_id));
-	else
-		assert_int_equal(again->len, 4096);
+	scan_all(&again, false, &self, 1);
+	snprintf(removed, sizeof(removed), "%s (deleted)", path);
+	after = find_map(&again, removed);
+	assert_int_equal(after->len, 4096);
+	/* Without the right to open files by their maps there is no build-id. */
+	if (after->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
+		assert_memory_equal(after->build_id, before->build_id, sizeof(before->build_id));
 	munmap(at, 4096);
 	munmap(anon, 4096);
 }
 
 struct named_thread {
-	pthread_t thread;
-	sem_t up, down;
+	pthread_barrier_t barrier;
 	pid_t tid;
 };
 
-static void *stand(void *arg)
+static void *wait_with_a_name(void *arg)
 {
 	struct named_thread *t = arg;
 
 	pthread_setname_np(pthread_self(), "a (b) c");
 	t->tid = gettid();
-	sem_post(&t->up);
-	sem_wait(&t->down);
+	pthread_barrier_wait(&t->barrier);
+	pthread_barrier_wait(&t->barrier);
 	return NULL;
 }
 
-static void test_threads(void **state)
+static void test_threads_are_reported_with_their_names(void **state)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct named_thread t = {0};
 	pid_t self = getpid();
+	pthread_t thread;
 
-	sem_init(&t.up, 0, 0);
-	sem_init(&t.down, 0, 0);
-	assert_int_equal(pthread_create(&t.thread, NULL, stand, &t), 0);
-	sem_wait(&t.up);
+	pthread_barrier_init(&t.barrier, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, wait_with_a_name, &t), 0);
+	pthread_barrier_wait(&t.barrier);
 	scan_all(&b, false, &self, 1);
 	assert_non_null(find(&b, PERF_RECORD_FORK, self, t.tid, 0, NULL));
 	assert_non_null(
 		find(&b, PERF_RECORD_COMM, self, t.tid, offsetof(struct fr_record_comm, comm), "a (b) c"));
-	sem_post(&t.down);
-	pthread_join(t.thread, NULL);
+	pthread_barrier_wait(&t.barrier);
+	pthread_join(thread, NULL);
 }
 
-static void test_tasks_that_vanish(void **state)
+static void test_tasks_may_exit_during_a_scan(void **state)
 {
 	pid_t storm = fork();
 
@@ -266,18 +244,24 @@ static void test_tasks_that_vanish(void **state)
 	waitpid(storm, NULL, 0);
 }
 
-static void test_kernel_of_this_machine(void **state)
+static void scan_own_kernel(struct fr_buf *b)
 {
-	_cleanup_buf_ struct fr_buf b = {0};
-	const struct fr_record_mmap *r;
 	struct fr_scan_config c = {.id = EVENT_ID, .kernel = true, .pids = (pid_t[]){getpid()}, .n_pids = 1};
-	int hidden = fr_scan(&c, collect, &b, NULL);
+	int hidden = fr_scan(&c, collect, b, NULL);
 
 	assert_true(hidden >= 0);
 	if (hidden == 1) {
 		print_message("skipped: /proc/kallsyms has no addresses (kernel.kptr_restrict)\n");
 		skip();
 	}
+}
+
+static void test_kernel_of_this_machine(void **state)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+	const struct fr_record_mmap *r;
+
+	scan_own_kernel(&b);
 	r = find(&b, PERF_RECORD_MMAP, -1, 0, offsetof(struct fr_record_mmap, filename),
 		"[kernel.kallsyms]_text");
 	assert_non_null(r);
@@ -286,26 +270,26 @@ static void test_kernel_of_this_machine(void **state)
 	assert_true(r->len > 1 << 20);
 }
 
-/* As long as it is: a program that comes behind it must not be taken for it. */
-static void test_bpf_program(void **state)
+/* A longer one would cover a program that comes behind it later. */
+static void test_bpf_program_has_its_length(void **state)
 {
 	const struct bpf_insn nothing[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K}, {.code = BPF_JMP | BPF_EXIT}};
-	struct fr_scan_config c = {.id = EVENT_ID, .kernel = true, .pids = (pid_t[]){getpid()}, .n_pids = 1};
+	_cleanup_close_ int fd =
+		bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "frtest_scan", "GPL", nothing, 2, NULL);
 	_cleanup_buf_ struct fr_buf b = {0};
 	const struct perf_event_header *h;
 	uint64_t addr = 0;
 	struct bpf_prog_info info = {.jited_ksyms = (uintptr_t)&addr, .nr_jited_ksyms = 1};
 	uint32_t size = sizeof(info);
 	size_t at = 0;
-	int found = 0,
-	    fd = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "frtest_scan", "GPL", nothing, 2, NULL);
+	int found = 0;
 
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0 || !addr) {
-		print_message("skipped: BPF programs, or where they stand, are not for us\n");
+		print_message("skipped: BPF programs or their addresses are not permitted\n");
 		skip();
 	}
-	assert_true(fr_scan(&c, collect, &b, NULL) >= 0);
+	scan_own_kernel(&b);
 	while ((h = ev_next(&b, &at))) {
 		const struct fr_record_ksymbol *k = (const void *)h;
 
@@ -315,7 +299,6 @@ static void test_bpf_program(void **state)
 		found++;
 	}
 	assert_int_equal(found, 1);
-	close(fd);
 }
 
 struct fake_scan {
@@ -400,54 +383,51 @@ static void test_modules(void **state)
 	fake_deinit(&s);
 }
 
-static void test_cgroups(void **state)
+static void test_cgroup_has_its_path_and_inode(void **state)
 {
-	char dir[] = "/tmp/fr-cgroup-XXXXXX", path[64];
-	const struct fr_record_cgroup *c;
-	const struct perf_event_header *h;
+	static const char *const paths[] = {"/", "/a.slice", "/a.slice/b"};
+	char root[] = "/tmp/fr-cgroup-XXXXXX", full[64];
 	struct fake_scan s;
 	size_t at = 0;
-	int n = 0;
 
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/a.slice", dir);
-	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s/a.slice/b", dir);
-	mkdir(path, 0700);
+	assert_non_null(mkdtemp(root));
+	for (size_t i = 1; i < FR_ARRAY_SIZE(paths); i++) {
+		snprintf(full, sizeof(full), "%s%s", root, paths[i]);
+		assert_int_equal(mkdir(full, 0700), 0);
+	}
 	fake_init(&s);
-	assert_int_equal(scan_cgroups(&s.s, dir), 0);
-	while ((h = ev_next(&s.got, &at))) {
-		char full[256];
+	assert_int_equal(scan_cgroups(&s.s, root), 0);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(paths); i++) {
+		const struct fr_record_cgroup *c = (const void *)ev_next(&s.got, &at);
 		struct stat st;
 
-		c = (const void *)h;
-		snprintf(full, sizeof(full), "%s%s", dir, c->path);
+		assert_non_null(c);
+		assert_string_equal(c->path, paths[i]);
+		snprintf(full, sizeof(full), "%s%s", root, paths[i]);
 		assert_int_equal(stat(full, &st), 0);
-		assert_int_equal(c->path[0], '/');
-		n++;
+		assert_int_equal(c->id, st.st_ino);
 	}
-	assert_int_equal(n, 3);
+	assert_null(ev_next(&s.got, &at));
 	fake_deinit(&s);
-	rmdir(path);
-	snprintf(path, sizeof(path), "%s/a.slice", dir);
-	rmdir(path);
-	rmdir(dir);
+	for (size_t i = FR_ARRAY_SIZE(paths); i-- > 0;) {
+		snprintf(full, sizeof(full), "%s%s", root, paths[i]);
+		rmdir(full);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_process_is_there),
-		cmocka_unit_test(test_own_maps),
-		cmocka_unit_test(test_build_id_is_readelfs),
-		cmocka_unit_test(test_deleted_file),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_tasks_that_vanish),
+		cmocka_unit_test(test_every_process_is_reported),
+		cmocka_unit_test(test_own_maps_are_those_of_proc),
+		cmocka_unit_test(test_map_has_the_build_id_also_of_a_removed_file),
+		cmocka_unit_test(test_threads_are_reported_with_their_names),
+		cmocka_unit_test(test_tasks_may_exit_during_a_scan),
 		cmocka_unit_test(test_kernel_of_this_machine),
-		cmocka_unit_test(test_bpf_program),
+		cmocka_unit_test(test_bpf_program_has_its_length),
 		cmocka_unit_test(test_kallsyms),
 		cmocka_unit_test(test_modules),
-		cmocka_unit_test(test_cgroups),
+		cmocka_unit_test(test_cgroup_has_its_path_and_inode),
 	};
 
 	return cmocka_run_group_tests_name("sideband-scan", tests, NULL, NULL);

@@ -6,7 +6,10 @@
 #include <cmocka.h>
 
 #include "tracker_fixture.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "perfdata/features.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,30 +29,29 @@ static int keep_injected(
 	return r;
 }
 
-/* The ring's part, and the recorder's. */
-static uint64_t hold(void *ctx)
+static uint64_t freeze(void *ctx)
 {
 	struct fixture *f = ctx;
 
 	pthread_mutex_lock(&f->lock);
-	assert_false(f->held);
-	f->held = true;
-	f->hold_ns = fr_monotonic_ns();
+	assert_false(f->is_frozen);
+	f->is_frozen = true;
+	f->freeze_ns = fr_monotonic_ns();
 	pthread_mutex_unlock(&f->lock);
-	return f->hold_ns;
+	return f->freeze_ns;
 }
 
-static void release(void *ctx)
+static void unfreeze(void *ctx)
 {
 	struct fixture *f = ctx;
 
 	pthread_mutex_lock(&f->lock);
-	assert_true(f->held);
-	f->held = false;
+	assert_true(f->is_frozen);
+	f->is_frozen = false;
 	pthread_mutex_unlock(&f->lock);
 }
 
-int keeping_setup(void **state)
+int fixture_setup(void **state)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
@@ -76,15 +78,15 @@ int keeping_setup(void **state)
 		.session = &f->session,
 		.sideband_id = id,
 		.section_max = SECTION_MAX,
-		.hold = hold,
+		.freeze = freeze,
 		.inject = keep_injected,
-		.release = release,
+		.unfreeze = unfreeze,
 		.ctx = f};
 	*state = f;
 	return 0;
 }
 
-int keeping_teardown(void **state)
+int fixture_teardown(void **state)
 {
 	struct fixture *f = *state;
 	char command[128];
@@ -100,7 +102,7 @@ int keeping_teardown(void **state)
 	return 0;
 }
 
-void keeping_start(struct fixture *f)
+void fixture_start(struct fixture *f)
 {
 	struct fr_diag d = {0};
 
@@ -111,10 +113,76 @@ void keeping_start(struct fixture *f)
 	assert_true(fr_tracker_tid(f->tracker) > 0);
 }
 
-uint64_t keeping_limit_ns(struct fixture *f)
+void fixture_add_features(struct fixture *f)
+{
+	struct fr_clock_pair pair = fr_clock_pair_now();
+	char *argv[] = {(char *)"flightrecd", NULL};
+
+	assert_int_equal(fr_features_gather(&f->session, 1, argv, &pair, NULL), 0);
+}
+
+struct fr_tracker_stats fixture_stats(struct fixture *f)
 {
 	struct fr_tracker_stats s;
 
 	fr_tracker_stats(f->tracker, &s);
-	return 60 * FR_NSEC_PER_SEC + 20 * s.scan_ns;
+	return s;
+}
+
+uint64_t fixture_limit_ns(struct fixture *f)
+{
+	return 60 * FR_NSEC_PER_SEC + 20 * fixture_stats(f).scan_ns;
+}
+
+int fixture_count_in_model(struct fixture *f, uint64_t low_watermark_ns, const char *s)
+{
+	_cleanup_buf_ struct fr_buf b = {0}, since = {0};
+	int n = 0;
+
+	assert_int_equal(fr_tracker_write_model(
+				 f->tracker, low_watermark_ns, 1, EVENT_ID, fixture_limit_ns(f), &b, &since),
+		0);
+	for (const uint8_t *p = b.data; (p = memmem(p, b.len - (size_t)(p - b.data), s, strlen(s))); p++)
+		n++;
+	return n;
+}
+
+int fixture_count_files(struct fixture *f, const char *prefix)
+{
+	_cleanup_closedir_ DIR *dir = opendir(f->path);
+	struct dirent *e;
+	int n = 0;
+
+	while ((e = readdir(dir)))
+		n += !strncmp(e->d_name, prefix, strlen(prefix));
+	return n;
+}
+
+void require_perf(void)
+{
+	if (system("perf --version >/dev/null 2>&1") != 0) {
+		print_message("skipped: perf is not installed\n");
+		skip();
+	}
+}
+
+int fixture_count_perf_lines(
+	struct fixture *f, const char *file, const char *word, const char *other, char error[static 256])
+{
+	char command[512], line[4096];
+	FILE *p;
+	int n = 0;
+
+	snprintf(command, sizeof(command),
+		"perf script -i '%s/%s' --show-mmap-events --show-task-events 2>'%s/stderr'", f->path, file,
+		f->path);
+	p = popen(command, "r");
+	assert_non_null(p);
+	while (fgets(line, sizeof(line), p))
+		n += strstr(line, word) && strstr(line, other);
+	if (pclose(p) != 0)
+		n = -1;
+	snprintf(command, sizeof(command), "%s/stderr", f->path);
+	fr_read_line(command, error, 256);
+	return n;
 }

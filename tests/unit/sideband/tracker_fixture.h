@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A tracker with a directory of its own, and what it asks of ring and recorder. */
+/* A tracker with its own directory, and stubs for the ring and the recorder. */
 
 #include "events.h"
 #include "perfdata/session.h"
@@ -17,19 +17,44 @@ struct fixture {
 	char path[64];
 	int dirfd;
 	struct fr_session session;
-	struct fr_tracker_config config; /* may be changed until keeping_start() */
+	struct fr_tracker_config config; /* may be changed until fixture_start() */
 	struct fr_tracker *tracker;
 	pthread_mutex_t lock; /* of what follows */
-	uint64_t hold_ns;
-	bool held;
+	uint64_t freeze_ns;
+	bool is_frozen;
 	struct fr_buf injected;
 };
 
-/* Of a test of cmocka: *STATE is a struct fixture, without a tracker. */
-int keeping_setup(void **state);
-int keeping_teardown(void **state);
-void keeping_start(struct fixture *f);
+/* For cmocka: *STATE becomes a struct fixture without a tracker. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+void fixture_start(struct fixture *f);
+/* Give the session the features of a file, which perf wants. */
+void fixture_add_features(struct fixture *f);
 
-/* How long something may take before it is taken for a hang, on this machine as it is now: after a scan the
-   tracker rests for nine times as long as it took. */
-uint64_t keeping_limit_ns(struct fixture *f);
+/* A test that takes longer hangs: after a scan, the tracker rests for nine times as long as the scan took. */
+uint64_t fixture_limit_ns(struct fixture *f);
+struct fr_tracker_stats fixture_stats(struct fixture *f);
+/* Waits until CONDITION; the recorder makes rounds meanwhile. Fails after the limit. */
+#define fixture_wait_until(f, condition)                                                                     \
+	do {                                                                                                 \
+		const uint64_t _until = fr_monotonic_ns() + fixture_limit_ns(f);                             \
+		while (!(condition)) {                                                                       \
+			assert_true(fr_monotonic_ns() < _until);                                             \
+			fr_tracker_end_round((f)->tracker, fr_monotonic_ns());                               \
+			usleep(5000);                                                                        \
+		}                                                                                            \
+	} while (0)
+/* The number of times that S is in the model just before the low watermark. */
+int fixture_count_in_model(struct fixture *f, uint64_t low_watermark_ns, const char *s);
+/* The number of files in the directory whose names begin with PREFIX. */
+int fixture_count_files(struct fixture *f, const char *prefix);
+
+/* Skips the test if perf is not installed. */
+void require_perf(void);
+/* The number of lines of `perf script` for FILE that have both words; -1: perf failed. ERROR: the first line
+   of its complaints. */
+int fixture_count_perf_lines(
+	struct fixture *f, const char *file, const char *word, const char *other, char error[static 256]);
+
+#define TRACKER_TEST(t) cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)

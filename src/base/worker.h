@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A function that may wait for a file system runs on a thread of its own; when it has returned, another
+ * function runs on the event loop.
+ *
+ *   main loop  start ───────────────────────────► done()
+ *   thread       └──► work() ── eventfd ───────────┘
+ */
+
+#include "base/diag.h"
+#include "base/thread.h"
+
+#include <systemd/sd-event.h>
+
+struct fr_worker;
+
+struct fr_worker_config {
+	enum fr_thread thread;
+	void (*work)(void *ctx); /* on the thread */
+	void (*done)(void *ctx); /* on the loop, when the thread has ended; may free the worker */
+	void *ctx;
+};
+
+/* Start it. 0 or a negative errno with D. */
+int fr_worker_start(
+	sd_event *event, const struct fr_worker_config *config, struct fr_worker **ret, struct fr_diag *d);
+/* Wait for the thread if it runs; done() is not called any more. NULL-safe; returns NULL. */
+struct fr_worker *fr_worker_free(struct fr_worker *w);

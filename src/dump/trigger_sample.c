@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "dump/trigger_sample.h"
+#include "base/cleanup.h"
+#include "perfdata/features.h"
+#include "perfdata/record.h"
+#include "perfdata/tracing_data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SYSTEM "flightrec"
+/* Sample ids of our event begin here. The kernel numbers its own ids from 1. */
+#define ID_BASE 0xf11647ec00000000ULL
+#define ID_CALLCHAIN (1ULL << 16)
+#define TEXT_MAX 255u /* bytes of one text; a longer one is truncated */
+/* The kernel gives a tracepoint the lowest free id of 16 bits, so ours is the highest free one. */
+#define TRACEPOINT_MAX 65535u
+
+/* The raw data, at the offsets of the format below. A text is a u32: its offset in the raw data, and its
+   length in the upper 16 bits. The bytes of the texts follow the fixed part, each with its NUL. */
+struct raw {
+	uint16_t common_type;
+	uint8_t common_flags, common_preempt_count;
+	int32_t common_pid;
+	uint32_t trigger, reason, detail, unit;
+	uint64_t value, threshold;
+	uint32_t text, reserved;
+};
+_Static_assert(offsetof(struct raw, value) == 24 && offsetof(struct raw, text) == 40, "as the format says");
+
+static const char format[] = "name: trigger\n"
+			     "ID: %u\n"
+			     "format:\n"
+			     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+			     "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+			     "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+			     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+			     "\n"
+			     "\tfield:__data_loc char[] trigger;\toffset:8;\tsize:4;\tsigned:0;\n"
+			     "\tfield:__data_loc char[] reason;\toffset:12;\tsize:4;\tsigned:0;\n"
+			     "\tfield:__data_loc char[] detail;\toffset:16;\tsize:4;\tsigned:0;\n"
+			     "\tfield:__data_loc char[] unit;\toffset:20;\tsize:4;\tsigned:0;\n"
+			     "\tfield:u64 value;\toffset:24;\tsize:8;\tsigned:0;\n"
+			     "\tfield:u64 threshold;\toffset:32;\tsize:8;\tsigned:0;\n"
+			     "\tfield:__data_loc char[] text;\toffset:40;\tsize:4;\tsigned:0;\n"
+			     "\n"
+			     "print fmt: \"%%s\", __get_str(text)\n";
+
+/* A sample record up to its call chain. */
+struct record {
+	struct fr_sample head;
+	uint32_t cpu, reserved;
+	uint64_t period;
+};
+
+static bool has_tracepoint(const struct fr_session *s, uint64_t id)
+{
+	for (size_t i = 0; i < s->n_events; i++)
+		if (s->events[i].attr.type == PERF_TYPE_TRACEPOINT && s->events[i].attr.config == id)
+			return true;
+	return false;
+}
+
+static uint64_t find_free_tracepoint(const struct fr_session *s)
+{
+	uint64_t id = TRACEPOINT_MAX;
+
+	while (has_tracepoint(s, id))
+		id--;
+	return id;
+}
+
+/* Our event has a call chain exactly if another event has one. perf report gives a sample without any the
+   stack of the sample before; and a single event with one turns on everything about stacks. */
+static uint64_t callchain_bit(const struct fr_session *s)
+{
+	uint64_t types = 0;
+
+	for (size_t i = 0; i < s->n_events; i++)
+		types |= s->events[i].attr.sample_type;
+	return types & PERF_SAMPLE_CALLCHAIN;
+}
+
+/* Each attr that our event can have gets its own id: one merge may read dumps of two recorders. */
+static uint64_t sample_id(const struct perf_event_attr *a)
+{
+	const bool callchain = a->sample_type & PERF_SAMPLE_CALLCHAIN;
+
+	return ID_BASE | a->config | (callchain ? ID_CALLCHAIN : 0);
+}
+
+/* The clock and the layout are those of the other events, because a reader compares any two events. */
+static struct perf_event_attr make_attr(const struct fr_session *s)
+{
+	const struct perf_event_attr *like = &s->events[0].attr;
+
+	return (struct perf_event_attr){
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(struct perf_event_attr),
+		.config = find_free_tracepoint(s),
+		.sample_period = 1,
+		/* `perf script -F period` refuses a file in which one event has no period. */
+		.sample_type = FR_SAMPLE_TYPE | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW | callchain_bit(s),
+		.read_format = like->read_format,
+		.sample_id_all = 1,
+		.use_clockid = like->use_clockid,
+		.clockid = like->clockid,
+	};
+}
+
+int fr_trigger_samples_add_event(struct fr_session *s)
+{
+	const struct perf_event_attr attr = s->n_events ? make_attr(s) : (struct perf_event_attr){0};
+	const uint64_t id = sample_id(&attr);
+	char text[sizeof(format) + 16];
+	int n = snprintf(text, sizeof(text), format, (unsigned)attr.config), r;
+
+	if (s->n_events == 0)
+		return -EINVAL;
+	r = fr_session_add_event(s, &attr, FR_TRIGGER_EVENT, &id, 1, NULL);
+	if (r == 0)
+		r = fr_tracing_data_add_format(&s->features[FR_FEATURE_TRACING_DATA], SYSTEM, text, (size_t)n);
+	return r < 0 ? r : fr_feature_set_event_desc(s);
+}
+
+/* Any program may have written TEXT, so control characters become blanks. */
+static int append_text(struct fr_buf *raw, uint32_t *ret_location, const char *text, size_t max)
+{
+	const size_t at = raw->len, len = strnlen(text, max);
+	int r = fr_buf_append(raw, text, len);
+
+	if (r == 0)
+		r = fr_buf_append_zero(raw, 1);
+	for (size_t i = at; r == 0 && i < at + len; i++)
+		if (raw->data[i] < ' ' || raw->data[i] == '\x7f')
+			raw->data[i] = ' ';
+	*ret_location = (uint32_t)((len + 1) << 16 | at);
+	return r;
+}
+
+static const char *or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+/* The line that perf script prints. */
+static void format_line(const struct fr_trigger_sample *s, char *ret, size_t size)
+{
+	const char *reason = or_empty(s->reason), *detail = or_empty(s->detail),
+		   *value = or_empty(s->value_text), *threshold = or_empty(s->threshold_text);
+
+	snprintf(ret, size, "%.255s:%s%.255s%s%.255s%s%s%.255s%s%.255s", or_empty(s->trigger),
+		*reason ? " " : "", reason, *detail ? " (" : "", detail, *detail ? ")" : "",
+		*value ? " value=" : "", value, *threshold ? " threshold=" : "", threshold);
+}
+
+static int make_raw(const struct fr_trigger_sample *s, uint16_t type, struct fr_buf *ret)
+{
+	struct raw head = {
+		.common_type = type, .common_pid = s->tid, .value = s->value, .threshold = s->threshold};
+	char line[6 * TEXT_MAX];
+	const struct {
+		uint32_t *location;
+		const char *text;
+		size_t max;
+	} texts[] = {
+		{&head.trigger, s->trigger, TEXT_MAX},
+		{&head.reason, s->reason, TEXT_MAX},
+		{&head.detail, s->detail, TEXT_MAX},
+		{&head.unit, s->unit, TEXT_MAX},
+		{&head.text, line, sizeof(line)},
+	};
+	int r = fr_buf_append(ret, &head, sizeof(head));
+
+	format_line(s, line, sizeof(line));
+	for (size_t i = 0; i < FR_ARRAY_SIZE(texts) && r == 0; i++)
+		r = append_text(ret, texts[i].location, or_empty(texts[i].text), texts[i].max);
+	/* The raw data and its u32 of size make a multiple of 8. */
+	if (r == 0)
+		r = fr_buf_append_zero(ret, FR_ALIGN_UP(ret->len + 4, 8) - 4 - ret->len);
+	if (r == 0)
+		memcpy(ret->data, &head, sizeof(head));
+	return r;
+}
+
+/* Readers use the CPU as an index, so a sample without a CPU has CPU 0. */
+static uint32_t cpu_of(const struct fr_trigger_sample *s)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+
+	return s->cpu < 0 || s->cpu >= n ? 0 : (uint32_t)s->cpu;
+}
+
+static int append_record(struct fr_buf *b, const struct fr_event_desc *e, const struct fr_trigger_sample *s)
+{
+	const bool callchain = e->attr.sample_type & PERF_SAMPLE_CALLCHAIN;
+	/* The kernel writes -1 for a task that is gone; 0 would be the idle task. */
+	const uint32_t pid = s->pid > 0 ? (uint32_t)s->pid : UINT32_MAX;
+	_cleanup_buf_ struct fr_buf raw = {0};
+	int r = make_raw(s, (uint16_t)e->attr.config, &raw);
+	const struct record record = {
+		.head = {.header = {.type = PERF_RECORD_SAMPLE,
+				 .misc = PERF_RECORD_MISC_USER,
+				 .size = (uint16_t)(sizeof(record) + (callchain ? 8 : 0) + 4 + raw.len)},
+			.id = e->ids[0],
+			.pid = pid,
+			.tid = s->tid > 0 ? (uint32_t)s->tid : pid,
+			.time = s->time_ns},
+		.cpu = cpu_of(s),
+		.period = 1,
+	};
+
+	if (r == 0)
+		r = fr_buf_append(b, &record, sizeof(record));
+	if (r == 0 && callchain)
+		r = fr_buf_append_u64(b, 0); /* an empty call chain */
+	if (r == 0)
+		r = fr_buf_append_u32(b, (uint32_t)raw.len);
+	return r < 0 ? r : fr_buf_append(b, raw.data, raw.len);
+}
+
+/* A and B point to elements of one array. Samples of one time keep their order in it. */
+static int compare_times(const void *a, const void *b)
+{
+	const struct fr_trigger_sample *x = *(const struct fr_trigger_sample *const *)a;
+	const struct fr_trigger_sample *y = *(const struct fr_trigger_sample *const *)b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
+	const struct fr_trigger_sample *samples, size_t n)
+{
+	_cleanup_free_ const struct fr_trigger_sample **sorted =
+		calloc(n + 1, sizeof(struct fr_trigger_sample *));
+	int r = sorted ? 0 : -ENOMEM;
+
+	*t = (struct fr_trigger_samples){.n = n};
+	for (size_t i = 0; i < n && r == 0; i++)
+		sorted[i] = &samples[i];
+	if (r == 0)
+		qsort(sorted, n, sizeof(struct fr_trigger_sample *), compare_times);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = append_record(&t->records, &s->events[s->n_events - 1], sorted[i]);
+	return r;
+}
+
+void fr_trigger_samples_deinit(struct fr_trigger_samples *t)
+{
+	fr_buf_deinit(&t->records);
+	*t = (struct fr_trigger_samples){0};
+}
+
+int fr_trigger_samples_write(struct fr_trigger_samples *t, struct fr_file_writer *out, uint64_t until_ns)
+{
+	const size_t begin = t->written;
+
+	while (t->written < t->records.len) {
+		const struct perf_event_header *h = (const void *)(t->records.data + t->written);
+
+		if (fr_record_time(h) > until_ns)
+			break;
+		t->written += h->size;
+	}
+	return fr_file_write_records(out, t->records.data + begin, t->written - begin);
+}

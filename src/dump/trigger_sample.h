@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Inside dump/: trigger samples. A cause of the dump, or a step of the sampling frequency, becomes a sample
+ * of the event "flightrec:trigger", so that every reader shows it where it happened.
+ *
+ * No kernel has this tracepoint: the file itself says how to decode it. Its id and its attr are the same in
+ * all files of a boot. So a merge makes one event of them, and drops a trigger sample that two files have.
+ * docs/design/50 has the reasons.
+ */
+
+#include "dump/dump.h"
+#include "base/buf.h"
+#include "perfdata/writer.h"
+
+#define FR_TRIGGER_EVENT "flightrec:trigger"
+
+struct fr_trigger_samples {
+	struct fr_buf records; /* ordered by time */
+	size_t written;	       /* bytes of them */
+	uint64_t n;
+};
+
+/* Add the event to S as its last event, with its format and its description. Returns 0 or a negative errno.
+ */
+int fr_trigger_samples_add_event(struct fr_session *s);
+/* Make the records of the N SAMPLES (borrowed). S has the event. Returns 0 or -ENOMEM. */
+int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
+	const struct fr_trigger_sample *samples, size_t n);
+void fr_trigger_samples_deinit(struct fr_trigger_samples *t);
+/* Write the records up to UNTIL_NS that are not written yet. Returns 0 or the sink's negative errno. */
+int fr_trigger_samples_write(struct fr_trigger_samples *t, struct fr_file_writer *out, uint64_t until_ns);

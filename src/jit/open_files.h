@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Perf maps (/tmp/perf-PID.map) that stay open, so that a dump can read the map of a process that has exited,
+ * as after a crash. Then it needs neither the path, nor the process, nor the root of the process. Nothing is
+ * copied.
+ *
+ *   executable memory without a file ──► open the perf map ──► EXIT: open it once more ──► close it when the
+ *                                                              ring has nothing of the process any more
+ *
+ * The number of files is bounded, also for each user but root. Any thread. docs/design/42 has the rules.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct fr_jit_open_files;
+
+struct fr_jit_open_files *fr_jit_open_files_new(void); /* NULL: no memory */
+struct fr_jit_open_files *fr_jit_open_files_free(struct fr_jit_open_files *f);
+
+/* Open and close files as RECORDS say: whole records in our layout, soon after they were made. Closes those
+   of processes that exited before LOW_WATERMARK_NS. May wait for a disk. */
+void fr_jit_open_files_update(
+	struct fr_jit_open_files *f, const void *records, size_t len, uint64_t low_watermark_ns);
+
+/* Do not close files of processes that exited at SINCE_NS or later: a kept dump needs them. UINT64_MAX: there
+   is no such dump. */
+void fr_jit_open_files_keep_since(struct fr_jit_open_files *f, uint64_t since_ns);
+
+struct fr_jit_open_file {
+	int fd; /* the caller closes it; -1: none */
+	uid_t uid;
+	uint64_t from_ns, until_ns; /* life of the process; until UINT64_MAX: it still runs */
+};
+
+/* The perf map of the process that had PID at TIME_NS. 0; -ENOENT: it is not open; or a negative errno. */
+int fr_jit_open_files_find(
+	struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, struct fr_jit_open_file *ret);

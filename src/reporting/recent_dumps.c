@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "reporting/recent_dumps.h"
+#include "base/cleanup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How many dumps are remembered; the directory has all of them. */
+#define DUMPS_REMEMBERED 256
+/* Less than a reply may have, with the commas between. On a large machine each dump may have thousands of
+ * losses. */
+#define LIST_BYTES (3u << 20)
+
+void fr_recent_dumps_add(struct fr_recent_dumps *r, const struct fr_dump_job *job)
+{
+	cJSON *o = job->meta ? cJSON_Duplicate(job->meta, true) : cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "id", (double)job->id);
+	if (job->code < 0)
+		cJSON_AddStringToObject(o, "error", job->diag.code ? job->diag.what : strerror(-job->code));
+	cJSON_Delete(r->last);
+	r->last = o;
+	if (job->code < 0)
+		return;
+	snprintf(r->writer, sizeof(r->writer), "%s", job->result.how);
+	if (!r->files)
+		r->files = cJSON_CreateArray();
+	cJSON_AddItemToArray(r->files, cJSON_Duplicate(o, true));
+	if (cJSON_GetArraySize(r->files) > DUMPS_REMEMBERED)
+		cJSON_DeleteItemFromArray(r->files, 0);
+}
+
+void fr_recent_dumps_forget(struct fr_recent_dumps *r, const char *name)
+{
+	int n = cJSON_GetArraySize(r->files);
+
+	for (int i = 0; i < n; i++) {
+		const char *file =
+			cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(r->files, i), "file"));
+
+		if (file && !strcmp(file, name)) {
+			cJSON_DeleteItemFromArray(r->files, i);
+			return;
+		}
+	}
+}
+
+cJSON *fr_recent_dumps_list(const struct fr_recent_dumps *r)
+{
+	cJSON *ret = cJSON_CreateArray();
+	size_t room = LIST_BYTES;
+
+	for (int i = cJSON_GetArraySize(r->files); i-- > 0;) {
+		char *text = cJSON_PrintUnformatted(cJSON_GetArrayItem(r->files, i));
+		size_t len = text ? strlen(text) : SIZE_MAX;
+
+		if (len > room) {
+			cJSON_free(text);
+			break;
+		}
+		room -= len;
+		cJSON_InsertItemInArray(ret, 0, cJSON_CreateRaw(text));
+		cJSON_free(text);
+	}
+	return ret;
+}
+
+void fr_recent_dumps_deinit(struct fr_recent_dumps *r)
+{
+	cJSON_Delete(r->files);
+	cJSON_Delete(r->last);
+	*r = (struct fr_recent_dumps){0};
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The other files of the directory: sample files, and auxiliary files of earlier runs. */
+#include "sideband/auxfile_internal.h"
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define SAMPLE_PREFIX "perf.data.sample."
+#define OLD_PREFIX FR_AUXFILE_NAME "."
+#define TMP_PREFIX "." FR_AUXFILE_NAME "."
+
+/* A machine may be idle before a dump: a sample file may be this much younger than the last change of the
+   auxiliary file of its run. */
+#define LATER_NS (600 * FR_NSEC_PER_SEC)
+
+/* The time in the name PREFIX + stamp; 0: it is no such name. */
+static uint64_t stamp_of(const char *name, const char *prefix)
+{
+	size_t n = strlen(prefix);
+	uint64_t ns;
+
+	return strncmp(name, prefix, n) == 0 && fr_stamp_parse(name + n, &ns) == 0 ? ns : 0;
+}
+
+static int is_sample(const struct dirent *e)
+{
+	return stamp_of(e->d_name, SAMPLE_PREFIX) > 0;
+}
+
+static int is_old(const struct dirent *e)
+{
+	return stamp_of(e->d_name, OLD_PREFIX) > 0;
+}
+
+static void free_list(struct dirent **list, int n)
+{
+	for (int i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
+int auxfile_has_samples(int dirfd)
+{
+	struct dirent **samples = NULL;
+	int n = scandirat(dirfd, ".", &samples, is_sample, NULL);
+
+	if (n < 0)
+		return -errno;
+	free_list(samples, n);
+	return n > 0;
+}
+
+void auxfile_remove_temporary(int dirfd)
+{
+	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, TMP_PREFIX, strlen(TMP_PREFIX)))
+			(void)unlinkat(dirfd, e->d_name, 0);
+}
+
+/* SAMPLES has a file of the run that ended at END_NS, where the run before ended at FROM_NS. */
+static bool has_sample_of_run(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
+{
+	for (int i = 0; i < n; i++) {
+		uint64_t ns = stamp_of(samples[i]->d_name, SAMPLE_PREFIX);
+
+		if (ns > from_ns && ns <= end_ns + LATER_NS)
+			return true;
+	}
+	return false;
+}
+
+void fr_auxfile_remove_old(int dirfd)
+{
+	struct dirent **old = NULL, **samples = NULL;
+	/* The order of names is the order of time. */
+	int n_old = scandirat(dirfd, ".", &old, is_old, alphasort);
+	int n_samples = n_old > 0 ? scandirat(dirfd, ".", &samples, is_sample, NULL) : -1;
+	uint64_t from_ns = 0;
+
+	for (int i = 0; i < n_old && n_samples >= 0; i++) {
+		uint64_t end_ns = stamp_of(old[i]->d_name, OLD_PREFIX);
+
+		if (!has_sample_of_run(samples, n_samples, from_ns, end_ns))
+			(void)unlinkat(dirfd, old[i]->d_name, 0);
+		from_ns = end_ns;
+	}
+	free_list(old, n_old);
+	free_list(samples, n_samples);
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* The messages of the control socket: which ones the server accepts, and what it replies. */
+
+#include "harness.h"
+#include "base/cleanup.h"
+#include "control/wire.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+static void test_calls_may_be_pipelined_and_split(void **state)
+{
+	static const char calls[] = CALL("Echo", "{\"s\":\"a\"}") "\0" CALL(
+		"Echo", "{\"s\":\"b\"}") "\0" CALL("Echo", "{\"s\":\"c\"}");
+	static const size_t steps[] = {1, 50, sizeof(calls)};
+	struct harness *h = *state;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(steps); i++) {
+		int fd = raw_connect(h);
+
+		for (size_t at = 0; at < sizeof(calls); at += steps[i]) {
+			raw_send(fd, calls + at, FR_MIN(steps[i], sizeof(calls) - at));
+			harness_pump(h, 0);
+		}
+		for (const char *want = "a\0b\0c\0"; *want; want += 2)
+			assert_true(reply_is(raw_reply(h, fd), "s", want));
+		close(fd);
+	}
+}
+
+static void test_oneway_has_no_reply_and_more_has_several(void **state)
+{
+	static const char count[] = "{\"method\":\"" FR_INTERFACE ".Count\",\"more\":true}";
+	struct harness *h = *state;
+	int fd = raw_connect(h);
+
+	raw_send(fd, ONEWAY, sizeof(ONEWAY));
+	raw_send(fd, count, sizeof(count));
+	for (int i = 0; i < 4; i++) { /* Echo has no reply: the first one is of Count */
+		cJSON *reply = raw_reply(h, fd);
+
+		assert_non_null(reply);
+		assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues")), i < 3);
+		cJSON_Delete(reply);
+	}
+	assert_int_equal(h->handled, 1);
+	close(fd);
+	/* A one-way call runs also if its client disconnects at once. */
+	fd = raw_connect(h);
+	raw_send(fd, ONEWAY, sizeof(ONEWAY));
+	close(fd);
+	harness_pump(h, 20);
+	assert_int_equal(h->handled, 2);
+}
+
+static void test_service_describes_itself(void **state)
+{
+	static const char describe[] =
+		"{\"method\":\"org.varlink.service.GetInterfaceDescription\",\"parameters\":{\"interface\":"
+		"\"" FR_INTERFACE "\"}}";
+	struct harness *h = *state;
+	int fd = raw_connect(h);
+
+	assert_true(reply_is(
+		raw_call(h, fd, "{\"method\":\"org.varlink.service.GetInfo\"}"), "version", FR_VERSION));
+	assert_true(reply_is(raw_call(h, fd, describe), "description", fr_interface_description));
+	close(fd);
+}
+
+static void test_error_reply_has_its_name(void **state)
+{
+#define SERVICE "org.varlink.service"
+	static const char *const cases[][2] = {{CALL("Nope", "{}"), SERVICE ".MethodNotFound"},
+		{"{\"method\":\"a.b.c\"}", SERVICE ".InterfaceNotFound"},
+		{"{\"method\":\"nodots\"}", SERVICE ".InterfaceNotFound"},
+		{"{\"method\":\"" SERVICE ".GetInterfaceDescription\"}", SERVICE ".InvalidParameter"},
+		{CALL("Strict", "{\"this\":1,\"those\":1}"), SERVICE ".InvalidParameter"},
+		{CALL("Strict", "{\"this\":1,\"that\":1}"), ""}};
+	struct harness *h = *state;
+	int fd = raw_connect(h);
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
+		if (!reply_is(raw_call(h, fd, cases[i][0]), NULL, cases[i][1]))
+			fail_msg("%s", cases[i][0]);
+	close(fd);
+}
+
+/* Whether the server accepts MESSAGE, of LEN bytes with its NUL. If not, it must say so and hang up. */
+static bool accepts(struct harness *h, const char *message, size_t len)
+{
+	int fd = raw_connect(h);
+	cJSON *reply;
+	bool ok;
+
+	while (len > 0) {
+		ssize_t n = send(fd, message, len, MSG_NOSIGNAL);
+
+		assert_true(n >= 0 || errno == EAGAIN);
+		message += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+		harness_pump(h, 0);
+	}
+	reply = raw_reply(h, fd);
+	assert_non_null(reply);
+	ok = reply_is(reply, NULL, "");
+	assert_true(ok ? raw_works(h, fd) : raw_is_closed(h, fd));
+	close(fd);
+	return ok;
+}
+
+static bool accepts_parameters(struct harness *h, const char *parameters)
+{
+	char message[8192];
+	int n = snprintf(message, sizeof(message), "{\"method\":\"" FR_INTERFACE ".Echo\",\"parameters\":%s}",
+		parameters);
+
+	return accepts(h, message, (size_t)n + 1);
+}
+
+static void test_malformed_json_is_refused(void **state)
+{
+	static const char *const good[] = {"{}", " { } ", "{\"a\":\"\\\\u0000\"}",
+		"{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x9a\x80\"}", "{\"a\":\"\\\\\",\"b\":\"\\\"\"}",
+		"{\"a\":-1.5e3,\"b\":true,\"c\":null}"};
+	static const char *const bad[] = {"", " ", "null", "[]", "1", "\"x\"", "{", "}", "{]", "{}}", "{} {}",
+		"{\"a\":1,}", "{\"a\"}", "{\"a\":\"\\u0000\"}", "{\"a\":\"x\\u0000y\"}", "{\"\\u0000\":1}",
+		"{\"a\":\"\n\"}", "{\"a\":\"\x1b[2J\"}", "{\"a\":\"\xff\"}", "{\"a\":\"\xe2\x82\"}",
+		"{\"a\":\"x", "{\"a\":\"x\\", "{\"a\":\"x\\\"}", "{\"a\":\xc3\xa4}", "{\"a\":nul}",
+		"{\"a\":\"\\ud800\"}"};
+	struct harness *h = *state;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(good); i++)
+		if (!accepts_parameters(h, good[i]))
+			fail_msg("refused: %s", good[i]);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++)
+		if (accepts_parameters(h, bad[i]))
+			fail_msg("accepted: %s", bad[i]);
+}
+
+/* DEPTH arrays in two objects, the message and its parameters. */
+static bool accepts_arrays(struct harness *h, int depth)
+{
+	char open[2048], close[2048], text[4200];
+
+	memset(open, '[', sizeof(open));
+	memset(close, ']', sizeof(close));
+	snprintf(text, sizeof(text), "{\"a\":%.*s%.*s}", depth, open, depth, close);
+	return accepts_parameters(h, text);
+}
+
+static void test_nesting_is_limited(void **state)
+{
+	struct harness *h = *state;
+
+	assert_true(accepts_arrays(h, FR_WIRE_MAX_DEPTH - 2));
+	assert_false(accepts_arrays(h, FR_WIRE_MAX_DEPTH - 1));
+	assert_false(accepts_arrays(h, 2000));
+	/* Brackets in a string, and brackets side by side, do not nest. */
+	assert_true(accepts_parameters(h, "{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[\"}"));
+	assert_true(accepts_parameters(h, "{\"a\":[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]}"));
+}
+
+static void test_call_has_known_members_of_their_type(void **state)
+{
+#define ECHO_CALL "{\"method\":\"" FR_INTERFACE ".Echo\""
+	static const char *const bad[] = {"GET / HTTP/1.1\r\n", "", "{}", "{\"method\":1}",
+		"{\"method\":null}", ECHO_CALL ",\"method\":\"b\"}", ECHO_CALL ",\"parameters\":[]}",
+		ECHO_CALL ",\"parameters\":null}", ECHO_CALL ",\"more\":1}",
+		ECHO_CALL ",\"more\":true,\"oneway\":true}", ECHO_CALL ",\"upgrade\":true}",
+		ECHO_CALL ",\"Method\":\"b\"}"};
+	static const char good[] = ECHO_CALL ",\"parameters\":{},\"more\":true,\"upgrade\":false}";
+	struct harness *h = *state;
+
+	assert_true(accepts(h, good, sizeof(good)));
+	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++)
+		if (accepts(h, bad[i], strlen(bad[i]) + 1))
+			fail_msg("accepted: %s", bad[i]);
+}
+
+/* A message that is too long has no reply. */
+static void test_message_that_is_too_long_closes(void **state)
+{
+	static char message[FR_WIRE_MAX_CALL + 4096];
+	struct harness *h = *state;
+	size_t sent = 0;
+	int fd;
+
+	memset(message, ' ', sizeof(message));
+	memcpy(message, ECHO_CALL "}", strlen(ECHO_CALL "}"));
+	message[FR_WIRE_MAX_CALL] = '\0';
+	assert_true(accepts(h, message, FR_WIRE_MAX_CALL + 1));
+	message[FR_WIRE_MAX_CALL] = ' ';
+	fd = raw_connect(h);
+	while (sent < FR_WIRE_MAX_CALL + 1) {
+		ssize_t n = send(fd, message + sent, FR_WIRE_MAX_CALL + 1 - sent, MSG_NOSIGNAL);
+
+		sent += n > 0 ? (size_t)n : 0;
+		harness_pump(h, 0);
+	}
+	assert_null(raw_reply(h, fd));
+	assert_true(raw_is_closed(h, fd));
+	close(fd);
+}
+
+static void test_parameter_is_read_if_its_type_fits(void **state)
+{
+	static const char *const no_numbers[] = {"half", "minus", "huge", "inf", "s"};
+	static const char *const names[] = {"n", "half", "minus", "huge", "inf", "s", "b", NULL};
+	cJSON *p = cJSON_Parse("{\"n\":30000000000,\"half\":0.5,\"minus\":-1,\"huge\":1e300,\"inf\":1e999,"
+			       "\"s\":\"x\",\"b\":true,\"nil\":null}");
+	const char *s = "old";
+	uint64_t n = 7;
+	bool b = false;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(no_numbers); i++)
+		assert_int_equal(fr_param_u64(p, no_numbers[i], &n), -EINVAL);
+	assert_int_equal(fr_param_u64(p, "nil", &n), 0);
+	assert_int_equal(fr_param_u64(p, "absent", &n), 0);
+	assert_int_equal(n, 7);
+	assert_int_equal(fr_param_u64(p, "n", &n), 1);
+	assert_int_equal(n, 30000000000);
+	assert_int_equal(fr_param_string(p, "n", &s), -EINVAL);
+	assert_string_equal(s, "old");
+	assert_int_equal(fr_param_string(p, "s", &s), 1);
+	assert_string_equal(s, "x");
+	assert_int_equal(fr_param_bool(p, "s", &b), -EINVAL);
+	assert_int_equal(fr_param_bool(p, "b", &b), 1);
+	assert_true(b);
+	assert_string_equal(fr_param_unknown(p, names), "nil");
+	assert_null(fr_param_unknown(NULL, names));
+	cJSON_Delete(p);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, harness_setup, harness_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_calls_may_be_pipelined_and_split),
+		TEST(test_oneway_has_no_reply_and_more_has_several),
+		TEST(test_service_describes_itself),
+		TEST(test_error_reply_has_its_name),
+		TEST(test_malformed_json_is_refused),
+		TEST(test_nesting_is_limited),
+		TEST(test_call_has_known_members_of_their_type),
+		TEST(test_message_that_is_too_long_closes),
+		cmocka_unit_test(test_parameter_is_read_if_its_type_fits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * Dumps to a disk that fails. Each call to the disk fails once; the disk is full at every byte; the process
+ * is killed. Afterwards each file in the directory is whole, and the ring still has everything. The linker's
+ * --wrap puts the faults under the code that ships.
+ */
+
+#include "dumping.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "dump/vacuum.h"
+#include "fileio/writer_private.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#define SHORT_WRITE 1 /* in the place of an errno: half of a write is done */
+
+/* The disk. All zero: nothing is wrong. */
+static struct {
+	unsigned calls, fails_at; /* the call of this number fails … */
+	int error;		  /* … with this errno */
+	int directory_error;	  /* each fsync() of a directory fails with this errno */
+	bool no_ring;		  /* there is no io_uring */
+	bool limited;		  /* it has a limit: */
+	uint64_t room;		  /* bytes that are left */
+	uint64_t data_end;	  /* bytes of the dump's file that have their room */
+} disk;
+
+int __real_fr_writer_ring_reap(struct fr_writer *w);
+int __wrap_fr_writer_ring_reap(struct fr_writer *w);
+int __real_fr_writer_ring_sync(struct fr_writer *w);
+int __wrap_fr_writer_ring_sync(struct fr_writer *w);
+int __real_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
+int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
+ssize_t __real_pwrite(int fd, const void *data, size_t len, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at);
+ssize_t __real_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+int __wrap_fsync(int fd);
+int __real_ftruncate(int fd, off_t size);
+int __wrap_ftruncate(int fd, off_t size);
+int __real_fallocate(int fd, int mode, off_t at, off_t len);
+int __wrap_fallocate(int fd, int mode, off_t at, off_t len);
+int __real_renameat2(int fd, const char *from, int to_fd, const char *to, unsigned flags);
+int __wrap_renameat2(int fd, const char *from, int to_fd, const char *to, unsigned flags);
+int __wrap_bpf_prog_get_next_id(uint32_t from, uint32_t *next);
+
+static bool is_hit(void)
+{
+	return ++disk.calls == disk.fails_at;
+}
+
+static bool fails(void)
+{
+	if (!is_hit() || disk.error == SHORT_WRITE)
+		return false;
+	errno = disk.error;
+	return true;
+}
+
+/* Returns how many of the LEN bytes at AT of the dump's file there is room for. Only bytes behind its end
+ * need room. */
+static size_t take_room(uint64_t at, size_t len)
+{
+	uint64_t end = FR_MIN(at + len, disk.data_end + disk.room);
+
+	if (end <= at)
+		return 0;
+	if (end > disk.data_end) {
+		disk.room -= end - disk.data_end;
+		disk.data_end = end;
+	}
+	return (size_t)(end - at);
+}
+
+/* Change the result of the completion that the writer is about to reap. */
+int __wrap_fr_writer_ring_reap(struct fr_writer *w)
+{
+	const struct fr_writer_block *b;
+	struct io_uring_cqe *cqe;
+
+	assert_int_equal(io_uring_wait_cqe(&w->ring, &cqe), 0);
+	b = io_uring_cqe_get_data(cqe);
+	if (is_hit())
+		cqe->res = disk.error == SHORT_WRITE ? cqe->res / 2 : -disk.error;
+	if (disk.limited && cqe->res > 0)
+		cqe->res = (int)take_room(b->offset + b->done, (size_t)cqe->res);
+	if (disk.limited && cqe->res == 0)
+		cqe->res = -ENOSPC;
+	return __real_fr_writer_ring_reap(w);
+}
+
+int __wrap_fr_writer_ring_sync(struct fr_writer *w)
+{
+	int r = __real_fr_writer_ring_sync(w);
+
+	return is_hit() && (disk.error == EIO || disk.error == ENOSPC) ? -disk.error : r;
+}
+
+int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
+{
+	return disk.no_ring ? -EPERM : __real_io_uring_queue_init(entries, ring, flags);
+}
+
+static ssize_t refuse(void)
+{
+	errno = ENOSPC;
+	return -1;
+}
+
+ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at)
+{
+	if (disk.error == SHORT_WRITE && disk.calls + 1 == disk.fails_at)
+		len = len > 1 ? len / 2 : len;
+	if (fails())
+		return -1;
+	if (disk.limited)
+		len = take_room((uint64_t)at, len);
+	return len ? __real_pwrite(fd, data, len, at) : refuse();
+}
+
+/* The sidecar is written so. */
+ssize_t __wrap_write(int fd, const void *data, size_t len)
+{
+	if (disk.limited) {
+		len = FR_MIN(len, disk.room);
+		disk.room -= len;
+	}
+	return len ? __real_write(fd, data, len) : refuse();
+}
+
+/* The power stays on, so nothing has to be synced; a slow disk would take minutes. */
+int __wrap_fsync(int fd)
+{
+	struct stat st;
+
+	if (disk.directory_error && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+		errno = disk.directory_error;
+		return -1;
+	}
+	return fails() ? -1 : 0;
+}
+
+int __wrap_ftruncate(int fd, off_t size)
+{
+	return fails() ? -1 : __real_ftruncate(fd, size);
+}
+
+int __wrap_fallocate(int fd, int mode, off_t at, off_t len)
+{
+	if (disk.limited)
+		return (int)refuse();
+	return fails() ? -1 : __real_fallocate(fd, mode, at, len);
+}
+
+int __wrap_renameat2(int fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	return fails() ? -1 : __real_renameat2(fd, from, to_fd, to, flags);
+}
+
+/* Without the BPF programs of this machine, each dump of the ring has the same size. */
+int __wrap_bpf_prog_get_next_id(uint32_t from, uint32_t *next)
+{
+	return -ENOENT;
+}
+
+static int setup_large(void **state)
+{
+	memset(&disk, 0, sizeof(disk));
+	return dumping_setup(state, "/var/tmp", 200, 500, false);
+}
+
+/* A tmpfs has no O_DIRECT, but is fast enough for a dump for each byte. */
+static int setup_small(void **state)
+{
+	memset(&disk, 0, sizeof(disk));
+	return dumping_setup(state, "/dev/shm", 2, 8, false);
+}
+
+#define DISK_STEP 61 /* bytes between two dumps on a real disk */
+
+static int setup_small_on_disk(void **state)
+{
+	memset(&disk, 0, sizeof(disk));
+	return dumping_setup(state, "/var/tmp", 2, 8, false);
+}
+
+static bool has_sidecar(const struct dumping *f, const struct fr_dump_result *result)
+{
+	char name[FR_DUMP_NAME_SIZE + 8];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%s.json", result->name);
+	return fstatat(f->dirfd, name, &st, 0) == 0;
+}
+
+/* How the dumps of a test ended. */
+struct ends {
+	unsigned none, no_sidecar, whole;
+};
+
+/* Make a dump. It fails with ERROR and leaves nothing, or it is complete. */
+static void dump_once(struct dumping *f, int error, struct ends *ends)
+{
+	struct fr_dump_result result = {0};
+	int r = dumping_dump(f, &result, NULL);
+
+	disk.limited = false;
+	disk.fails_at = 0;
+	if (r < 0)
+		assert_int_equal(r, -error);
+	else if (result.sidecar_error == 0)
+		assert_true(has_sidecar(f, &result));
+	assert_int_equal(dumping_check_directory(f), r == 0);
+	dumping_check_ring(f);
+	ends->none += r < 0;
+	ends->no_sidecar += r == 0 && result.sidecar_error != 0;
+	ends->whole += r == 0 && result.sidecar_error == 0;
+}
+
+/* The size of a dump without a fault. */
+static uint64_t measure_dump(struct dumping *f)
+{
+	struct fr_dump_result result;
+
+	disk.calls = 0;
+	assert_int_equal(dumping_dump(f, &result, NULL), 0);
+	assert_int_equal(dumping_check_directory(f), 1);
+	return result.bytes;
+}
+
+static void fail_each_call(struct dumping *f)
+{
+	static const int errors[] = {EIO, ENOSPC, EINTR, EAGAIN, SHORT_WRITE};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(errors); i++) {
+		const bool fatal = errors[i] == EIO || errors[i] == ENOSPC;
+		struct ends ends = {0};
+		unsigned calls;
+
+		(void)measure_dump(f);
+		calls = disk.calls;
+		for (unsigned call = 1; call <= calls; call += fatal ? 1 : 9) {
+			disk.calls = 0;
+			disk.fails_at = call;
+			disk.error = errors[i];
+			dump_once(f, errors[i], &ends);
+		}
+		print_message("%s: %u calls, %u dumps failed\n",
+			errors[i] == SHORT_WRITE ? "short write" : strerror(errors[i]), calls, ends.none);
+		assert_true(calls >= 100);
+		/* All but fallocate(), the sidecar, and the fsync() of the directory. */
+		if (fatal)
+			assert_true(ends.none + 10 >= calls);
+	}
+}
+
+static void test_each_call_fails_with_io_uring(void **state)
+{
+	fail_each_call(*state);
+}
+
+static void test_each_call_fails_with_pwrite(void **state)
+{
+	disk.no_ring = true;
+	fail_each_call(*state);
+}
+
+/* The file has its name by then, so it is a dump. */
+static void test_a_directory_that_cannot_be_synced_is_reported(void **state)
+{
+	struct dumping *f = *state;
+	struct fr_dump_result result;
+
+	disk.directory_error = EIO;
+	assert_int_equal(dumping_dump(f, &result, NULL), 0);
+	assert_int_equal(result.not_durable, EIO);
+	assert_int_equal(result.sidecar_error, 0);
+	assert_true(has_sidecar(f, &result));
+	assert_int_equal(dumping_check_directory(f), 1);
+}
+
+#define KILLS 200u
+
+/* The process is killed at KILLS points of the time that a dump takes. */
+static void test_a_killed_dump_leaves_a_whole_file_or_none(void **state)
+{
+	struct dumping *f = *state;
+	struct fr_dump_result result;
+	unsigned whole = 0;
+	uint64_t took_ns;
+
+	(void)measure_dump(f);
+	took_ns = fr_monotonic_ns();
+	(void)measure_dump(f);
+	took_ns = fr_monotonic_ns() - took_ns;
+	for (unsigned i = 0; i < KILLS; i++) {
+		uint64_t delay = took_ns * i / KILLS * 3 / 2;
+		struct timespec t = {(time_t)(delay / FR_NSEC_PER_SEC), (long)(delay % FR_NSEC_PER_SEC)};
+		pid_t pid = fork();
+		unsigned left;
+		int status;
+
+		assert_true(pid >= 0);
+		if (pid == 0)
+			_exit(dumping_dump(f, &result, NULL) < 0);
+		nanosleep(&t, NULL);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+		assert_true(fr_vacuum_leftovers(f->dirfd) >= 0);
+		left = dumping_check_directory(f);
+		assert_true(left <= 1);
+		whole += left;
+	}
+	print_message("%u kills left %u whole files\n", KILLS, whole);
+	assert_true(whole < KILLS);
+	dumping_check_ring(f);
+	(void)measure_dump(f);
+}
+
+/* The disk has room for 0 bytes, STEP bytes, … until the dump and its sidecar fit. */
+static void fill_disk(struct dumping *f, unsigned step)
+{
+	const uint64_t size = measure_dump(f);
+	struct ends ends = {0};
+
+	for (uint64_t room = 0; !ends.whole; room += step) {
+		assert_true(room < size + (64u << 10));
+		disk.limited = true;
+		disk.room = room;
+		disk.data_end = 0;
+		dump_once(f, ENOSPC, &ends);
+	}
+	print_message("%ju bytes: %u times none, %u times without sidecar\n", (uintmax_t)size, ends.none,
+		ends.no_sidecar);
+	assert_true(ends.none >= size / step && ends.no_sidecar > 100 / step);
+}
+
+static void test_the_disk_is_full_at_each_byte(void **state)
+{
+	fill_disk(*state, 1);
+}
+
+static void test_the_disk_is_full_without_io_uring(void **state)
+{
+	disk.no_ring = true;
+	fill_disk(*state, 1);
+}
+
+static void test_a_real_disk_is_full(void **state)
+{
+	fill_disk(*state, DISK_STEP);
+}
+
+/* The kernel truncates the write that crosses the limit of a file's size, and refuses the next one. */
+static void limit_file_size(struct dumping *f, unsigned step)
+{
+	const uint64_t size = FR_ALIGN_UP(measure_dump(f), FR_WRITER_ALIGN);
+	struct rlimit before, now;
+	struct ends ends = {0};
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	for (uint64_t room = 0; room < size + step; room += step) {
+		now = (struct rlimit){room, before.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+		dump_once(f, EFBIG, &ends);
+	}
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_true(ends.none > 0 && ends.whole > 0);
+}
+
+static void test_the_file_size_is_limited_to_each_byte(void **state)
+{
+	limit_file_size(*state, 1);
+}
+
+static void test_the_file_size_is_limited_without_io_uring(void **state)
+{
+	disk.no_ring = true;
+	limit_file_size(*state, 1);
+}
+
+static void test_the_file_size_is_limited_on_a_real_disk(void **state)
+{
+	limit_file_size(*state, DISK_STEP);
+}
+
+#define TEST(f, setup) cmocka_unit_test_setup_teardown(f, setup, dumping_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_each_call_fails_with_io_uring, setup_large),
+		TEST(test_each_call_fails_with_pwrite, setup_large),
+		TEST(test_a_directory_that_cannot_be_synced_is_reported, setup_large),
+		TEST(test_a_killed_dump_leaves_a_whole_file_or_none, setup_large),
+		TEST(test_the_disk_is_full_at_each_byte, setup_small),
+		TEST(test_the_disk_is_full_without_io_uring, setup_small),
+		TEST(test_a_real_disk_is_full, setup_small_on_disk),
+		TEST(test_the_file_size_is_limited_to_each_byte, setup_small),
+		TEST(test_the_file_size_is_limited_without_io_uring, setup_small),
+		TEST(test_the_file_size_is_limited_on_a_real_disk, setup_small_on_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

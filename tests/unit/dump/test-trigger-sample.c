@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * Trigger samples: what stock perf prints of them, that their place in the file suits a streaming reader, and
+ * that a merge has each once.
+ */
+
+#include "dumping.h"
+#include "synthetic.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "merge/merge.h"
+#include "perfdata/features.h"
+#include "perfdata/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* These fill about ten frames of the ring: a chunk is 1 MiB. */
+#define RUN 500u
+#define RUNS 200u
+#define END_NS (SYNTHETIC_START_NS + (uint64_t)RUN * RUNS * 1000)
+
+/* Inside and outside the window, at the time of a sample and between two, two at one time. Not ordered by
+ * time. */
+static const struct fr_trigger_sample causes[] = {
+	{.time_ns = END_NS + 1234567, .pid = 99, .tid = 99, .cpu = -1, .trigger = "late"},
+	{.time_ns = SYNTHETIC_START_NS + 50000500,
+		.pid = SYNTHETIC_PID,
+		.tid = SYNTHETIC_PID,
+		.cpu = 0,
+		.trigger = "run-queue-latency",
+		.reason = "run-queue latency",
+		.detail = "cpu 3",
+		.unit = "ns",
+		.value = 12300000,
+		.threshold = 5000000,
+		.value_text = "12.3ms",
+		.threshold_text = "5ms"},
+	{.time_ns = SYNTHETIC_START_NS - 1000000, .pid = SYNTHETIC_PID, .cpu = 0, .trigger = "early"},
+	{.time_ns = SYNTHETIC_START_NS + 99999000, .trigger = "second", .reason = "two\n\tlines %s \x7f"},
+	{.time_ns = SYNTHETIC_START_NS + 99999000, .pid = SYNTHETIC_PID, .cpu = 70000, .trigger = "third"},
+	{.time_ns = SYNTHETIC_START_NS, .pid = SYNTHETIC_PID, .trigger = "first"},
+};
+
+/* What perf prints, without the comm. */
+static const char *const expected[] = {
+	"4711/4711 [000] 4.999000000: flightrec:trigger: early:",
+	"4711/4711 [000] 5.000000000: flightrec:trigger: first:",
+	("4711/4711 [000] 5.050000500: flightrec:trigger: run-queue-latency: run-queue latency (cpu 3) "
+	 "value=12.3ms threshold=5ms"),
+	"-1/-1 [000] 5.099999000: flightrec:trigger: second: two lines %s",
+	"4711/4711 [000] 5.099999000: flightrec:trigger: third:",
+	"99/99 [000] 5.101234567: flightrec:trigger: late:",
+};
+
+static int setup(void **state)
+{
+	struct dumping *f;
+
+	if (dumping_setup(state, "/var/tmp", RUNS, RUN, false) < 0)
+		return -1;
+	f = *state;
+	f->params.trigger_samples = causes;
+	f->params.n_trigger_samples = FR_ARRAY_SIZE(causes);
+	return 0;
+}
+
+/* Put the next line of AT that shows a trigger sample into LINE, with single blanks. Returns false at the
+ * end. */
+static bool next_trigger_sample(char **at, char *line, size_t size)
+{
+	char *text;
+
+	while ((text = strsep(at, "\n"))) {
+		size_t n = 0;
+
+		line[0] = '\0';
+		for (char *word; (word = strsep(&text, " ")) && n < size;)
+			if (*word)
+				n += (size_t)snprintf(line + n, size - n, "%s%s", n ? " " : "", word);
+		if (strstr(line, " flightrec:trigger: "))
+			return true;
+	}
+	return false;
+}
+
+static void check_trigger_samples(const struct dumping *f, const char *name)
+{
+	_cleanup_buf_ struct fr_buf out = {0};
+	char line[4096], *at;
+
+	dumping_perf(f, "script", name, "--ns -F trace:pid,tid,cpu,time,event,trace", &out);
+	at = (char *)out.data;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(expected); i++) {
+		assert_true(next_trigger_sample(&at, line, sizeof(line)));
+		assert_string_equal(line, expected[i]);
+	}
+	assert_false(next_trigger_sample(&at, line, sizeof(line)));
+}
+
+/* perf prints the samples of all events in the order of time. So a reader that releases samples at each round
+   prints none too late. */
+static void check_order(const struct dumping *f, const char *name, uint64_t samples)
+{
+	_cleanup_buf_ struct fr_buf out = {0};
+	double last = 0, now;
+	uint64_t n = 0;
+	char *line, *end;
+
+	dumping_perf(f, "script", name, "--ns -F time", &out);
+	for (line = (char *)out.data; *line; line = strchr(end, '\n') + 1, n++) {
+		now = strtod(line, &end);
+		assert_true(now >= last);
+		last = now;
+	}
+	assert_int_equal(n, samples);
+}
+
+static struct fr_reader *open_reader(const struct dumping *f, const char *name)
+{
+	struct fr_reader *r;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	assert_int_equal(fr_reader_open(path, &r, NULL), 0);
+	return r;
+}
+
+/* The rule itself: at a round, a reader releases everything up to the newest time of the round before. No
+   later record may be older than that. Returns the number of rounds. */
+static unsigned check_rounds(const struct dumping *f, const char *name)
+{
+	uint64_t newest = 0, newest_before = 0, released = 0, t;
+	struct fr_reader *r = open_reader(f, name);
+	const struct perf_event_header *h;
+	unsigned rounds = 0;
+
+	while (fr_reader_next(r, &h, NULL) == 1) {
+		if (h->type == FR_RECORD_FINISHED_ROUND) {
+			released = newest_before;
+			newest_before = newest;
+			rounds++;
+			continue;
+		}
+		t = fr_reader_time(r, h);
+		if (t && t < released)
+			fail_msg("%s: a record of %" PRIu64 " follows the release of %" PRIu64, name, t,
+				released);
+		newest = FR_MAX(newest, t);
+	}
+	assert_false(fr_reader_damage(r)->damaged);
+	fr_reader_free(r);
+	return rounds;
+}
+
+/* Plain and compressed, with rounds and without. */
+static void check_each_encoding(struct dumping *f, uint64_t samples)
+{
+	struct fr_dump_result r;
+
+	for (int encoding = 0; encoding < 4; encoding++) {
+		f->params.compress = encoding & 1;
+		f->params.strip_rounds = encoding & 2;
+		assert_int_equal(dumping_dump(f, &r, NULL), 0);
+		assert_int_equal(r.samples, samples);
+		assert_int_equal(r.trigger_samples, FR_ARRAY_SIZE(causes));
+		assert_true(r.from_ns >= f->params.from_ns && r.from_ns >= SYNTHETIC_START_NS);
+		assert_true(r.to_ns <= f->params.to_ns && r.to_ns < END_NS);
+		check_trigger_samples(f, r.name);
+		check_order(f, r.name, samples + FR_ARRAY_SIZE(causes));
+		assert_true(check_rounds(f, r.name) > 5 || f->params.strip_rounds);
+	}
+}
+
+static void test_each_cause_is_a_sample_in_its_place(void **state)
+{
+	struct dumping *f = *state;
+	struct fr_dump_result r;
+	_cleanup_buf_ struct fr_buf out = {0};
+
+	check_each_encoding(f, RUN * RUNS);
+	assert_int_equal(dumping_dump(f, &r, NULL), 0);
+	dumping_perf(f, "script", r.name, "--ns -F comm,time,event", &out);
+	assert_non_null(strstr((char *)out.data, "synthetic     5.050000500: flightrec:trigger:"));
+}
+
+static void test_a_window_leaves_no_cause_out(void **state)
+{
+	struct dumping *f = *state;
+
+	f->params.from_ns = SYNTHETIC_START_NS + 30000 * 1000;
+	f->params.to_ns = SYNTHETIC_START_NS + 77777 * 1000;
+	check_each_encoding(f, 77777 - 30000 + 1);
+	f->params.from_ns = SYNTHETIC_START_NS + 1;
+	f->params.to_ns = SYNTHETIC_START_NS + 2;
+	for (int compress = 0; compress < 2; compress++) {
+		struct fr_dump_result r;
+
+		f->params.compress = compress;
+		assert_int_equal(dumping_dump(f, &r, NULL), 0);
+		assert_int_equal(r.samples, 0);
+		check_trigger_samples(f, r.name);
+	}
+}
+
+static void test_reports_begin_with_the_recorded_events(void **state)
+{
+	struct dumping *f = *state;
+	struct fr_dump_result r;
+	_cleanup_buf_ struct fr_buf report = {0}, list = {0}, period = {0}, json = {0};
+	const char *clock, *raw, *trigger;
+	char name[128];
+
+	assert_int_equal(dumping_dump(f, &r, NULL), 0);
+	dumping_perf(f, "report", r.name, "--stdio 2>/dev/null", &report);
+	clock = strstr((char *)report.data, "of event 'cpu-clock'");
+	raw = strstr((char *)report.data, "of event 'bpf-output'");
+	trigger = strstr((char *)report.data, "# Samples: 6  of event 'flightrec:trigger'");
+	assert_true(clock && raw && trigger && clock < raw && raw < trigger);
+	assert_null(strstr((char *)report.data, "Children")); /* there are no stacks */
+	dumping_perf(f, "evlist", r.name, "", &list);
+	assert_non_null(strstr((char *)list.data, "cpu-clock\nbpf-output\nflightrec:trigger\n"));
+	dumping_perf(
+		f, "script", r.name, "-F comm,period,ip,sym", &period); /* every sample has these fields */
+
+	snprintf(name, sizeof(name), "%s.json", r.name);
+	assert_int_equal(fr_read_file(f->dirfd, name, 1u << 20, &json), 0);
+	assert_non_null(strstr((char *)json.data, "\"samples\":\t100000"));
+	assert_non_null(strstr((char *)json.data, "\"marks\":\t6"));
+}
+
+/* Without it, perf report would show the stack of the sample before. */
+static void test_a_sample_beside_stacks_has_an_empty_stack(void **state)
+{
+	struct dumping *f = *state;
+	struct fr_dump_result r;
+	struct fr_reader *reader;
+	_cleanup_buf_ struct fr_buf out = {0};
+
+	f->session.events[1].attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	f->params.to_ns = 1; /* the samples in the ring have no stacks */
+	assert_int_equal(fr_feature_set_event_desc(&f->session), 0);
+	assert_int_equal(dumping_dump(f, &r, NULL), 0);
+	check_trigger_samples(f, r.name);
+	reader = open_reader(f, r.name);
+	assert_true(fr_reader_session(reader)->events[2].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	fr_reader_free(reader);
+	dumping_perf(f, "report", r.name, "--stdio -g 2>/dev/null", &out);
+	assert_non_null(strstr((char *)out.data, "# Samples: 6  of event 'flightrec:trigger'"));
+}
+
+static void test_a_dump_without_a_cause_lacks_the_event(void **state)
+{
+	struct dumping *f = *state;
+	struct fr_dump_result r;
+	_cleanup_buf_ struct fr_buf list = {0};
+
+	f->params.n_trigger_samples = 0;
+	assert_int_equal(dumping_dump(f, &r, NULL), 0);
+	assert_int_equal(r.trigger_samples, 0);
+	dumping_perf(f, "evlist", r.name, "", &list);
+	assert_string_equal((char *)list.data, "cpu-clock\nbpf-output\n");
+}
+
+static void test_a_long_text_is_truncated(void **state)
+{
+	struct dumping *f = *state;
+	char text[70000] = "";
+	const struct fr_trigger_sample sample = {.time_ns = SYNTHETIC_START_NS,
+		.trigger = text,
+		.reason = text,
+		.detail = text,
+		.unit = text,
+		.value_text = text,
+		.threshold_text = text,
+		.value = UINT64_MAX,
+		.threshold = UINT64_MAX};
+	struct fr_dump_result r;
+	_cleanup_buf_ struct fr_buf out = {0};
+	char line[4096], *at;
+
+	memset(text, 'x', sizeof(text) - 1);
+	f->params.trigger_samples = &sample;
+	f->params.n_trigger_samples = 1;
+	f->params.to_ns = 1;
+	assert_int_equal(dumping_dump(f, &r, NULL), 0);
+	dumping_perf(f, "script", r.name, "-F trace:pid,event,trace", &out);
+	at = (char *)out.data;
+	assert_true(next_trigger_sample(&at, line, sizeof(line)));
+	assert_in_range(strlen(line), 5 * 255, 6 * 256);
+	assert_false(next_trigger_sample(&at, line, sizeof(line)));
+}
+
+/* Merge two dumps of the directory into the file "merged". Returns the number of samples in it. */
+static uint64_t merge(const struct dumping *f, const struct fr_dump_result r[2])
+{
+	char paths[2][1024], output[256];
+	const char *files[] = {paths[0], paths[1]};
+	const struct fr_merge_options options = {
+		.files = files, .n_files = 2, .output = output, .keep = true};
+	struct fr_merge_report report;
+	struct fr_diag d = {0};
+
+	for (int i = 0; i < 2; i++)
+		snprintf(paths[i], sizeof(paths[i]), "%s/%s", f->dir, r[i].name);
+	snprintf(output, sizeof(output), "%s/merged", f->dir);
+	if (fr_merge(&options, &report, &d) != 0)
+		fail_msg("%s", d.code ? d.what : "an input is damaged");
+	assert_int_equal(report.late, 0);
+	return report.samples;
+}
+
+/* The window of both dumps is the same. The second one has the first three causes only. */
+static void test_a_merge_has_each_cause_once(void **state)
+{
+	struct dumping *f = *state;
+	struct fr_dump_result r[2];
+
+	for (int i = 0; i < 2; i++) {
+		f->params.n_trigger_samples = i ? 3 : FR_ARRAY_SIZE(causes);
+		f->params.compress = i;
+		assert_int_equal(dumping_dump(f, &r[i], NULL), 0);
+	}
+	assert_int_equal(merge(f, r), RUN * RUNS + FR_ARRAY_SIZE(causes));
+	check_trigger_samples(f, "merged");
+	check_order(f, "merged", RUN * RUNS + FR_ARRAY_SIZE(causes));
+}
+
+static void test_recorders_with_and_without_stacks_can_be_merged(void **state)
+{
+	struct dumping *f = *state;
+	struct fr_dump_result r[2];
+
+	f->params.to_ns = 1;
+	for (int i = 0; i < 2; i++) {
+		f->params.trigger_samples = causes + 3 * i;
+		f->params.n_trigger_samples = 3;
+		assert_int_equal(dumping_dump(f, &r[i], NULL), 0);
+		f->session.events[1].attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+		f->session.events[1].ids[0] += 100;
+		f->session.events[1].ids[1] += 100;
+		assert_int_equal(fr_feature_set_event_desc(&f->session), 0);
+	}
+	(void)merge(f, r);
+	check_trigger_samples(f, "merged");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, dumping_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_each_cause_is_a_sample_in_its_place),
+		TEST(test_a_window_leaves_no_cause_out),
+		TEST(test_reports_begin_with_the_recorded_events),
+		TEST(test_a_sample_beside_stacks_has_an_empty_stack),
+		TEST(test_a_dump_without_a_cause_lacks_the_event),
+		TEST(test_a_long_text_is_truncated),
+		TEST(test_a_merge_has_each_cause_once),
+		TEST(test_recorders_with_and_without_stacks_can_be_merged),
+	};
+
+	if (!synthetic_have_perf()) {
+		print_message("perf is not installed: skipped\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
