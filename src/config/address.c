@@ -1,48 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "config/address.h"
-#include "base/cleanup.h"
 #include "base/units.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-static int parse_port(const char *text, in_port_t *ret)
-{
-	uint64_t port;
-
-	if (fr_u64_parse(text, &port) < 0 || port < 1 || port > 65535)
-		return -EINVAL;
-	*ret = htons((uint16_t)port);
-	return 0;
-}
+#include <stdio.h>
 
 int fr_address_parse(const char *text, union fr_address *ret)
 {
-	const char *colon = strrchr(text, ':');
-	const bool v6 = text[0] == '[';
-	union fr_address a = {0};
+	const bool v6 = *text == '[';
 	char host[INET6_ADDRSTRLEN];
-	size_t len;
-	in_port_t port;
+	union fr_address a = {0};
+	uint64_t port;
+	int end = 0;
 
-	if (!colon || parse_port(colon + 1, &port) < 0)
+	_Static_assert(sizeof(host) == 46, "sscanf() stores one byte less");
+	if (sscanf(text, v6 ? "[%45[^]]]:%n" : "%45[^:]:%n", host, &end) != 1 || !end ||
+		fr_u64_parse(text + end, &port) < 0 || port < 1 || port > UINT16_MAX)
 		return -EINVAL;
-	len = (size_t)(colon - text);
-	if (v6 && (len < 2 || text[len - 1] != ']'))
-		return -EINVAL;
-	text += v6;
-	len -= v6 ? 2 : 0;
-	if (len >= sizeof(host))
-		return -EINVAL;
-	memcpy(host, text, len);
-	host[len] = '\0';
-	a.sa.sa_family = v6 ? AF_INET6 : AF_INET;
 	if (v6)
-		a.in6.sin6_port = port;
+		a.in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
 	else
-		a.in.sin_port = port;
+		a.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
 	if (inet_pton(a.sa.sa_family, host, v6 ? (void *)&a.in6.sin6_addr : (void *)&a.in.sin_addr) != 1)
 		return -EINVAL;
 	*ret = a;

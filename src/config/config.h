@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What flightrecd is told: the configuration file with its drop-ins, then the command line, which wins.
- * Keys and options: flightrecd.conf(5), flightrecd(8).
+ * The configuration of flightrecd: the file with its drop-ins, then the command line, which wins. Keys and
+ * options are in flightrecd.conf(5) and flightrecd(8). docs/CONTRIBUTING.md tells how to add one.
  */
 
 #include "base/buf.h"
@@ -19,9 +19,9 @@
 #include <sys/types.h>
 
 struct fr_config_event {
-	char *spec;   /* Events= / -e */
-	char *filter; /* Filter= / --filter that followed it, or NULL */
-	char *origin; /* "file:line" or "command line", for errors */
+	char *spec;   /* Events= or -e */
+	char *filter; /* the Filter= or --filter after it, or NULL */
+	char *origin; /* "file:line" or "-e", for errors */
 };
 
 enum fr_build_ids {
@@ -30,119 +30,92 @@ enum fr_build_ids {
 	FR_BUILD_IDS_AUTO,
 };
 
+/* The comments name the key and its default. A string is owned, and "" means none unless it says otherwise.
+ */
 struct fr_config {
 	/* [Recorder] */
 	struct fr_config_event *events; /* none: the default event */
 	size_t n_events;
 	struct fr_event_defaults defaults;  /* Frequency= Period= CallGraph= */
-	char *cpus;			    /* CPUs= */
-	char *cgroup;			    /* CGroup= */
+	char *cpus;			    /* CPUs=; NULL: all */
+	char *cgroup;			    /* CGroup=; NULL: all tasks */
 	uint64_t ring_bytes;		    /* RingSize=, 64M */
-	char *ring_origin;		    /* who said so, for errors; NULL: nobody */
-	uint64_t kernel_buffer_bytes;	    /* KernelBuffer= per CPU, auto */
+	char *ring_origin;		    /* "file:line", an option or "default": who set RingSize= */
+	uint64_t kernel_buffer_bytes;	    /* KernelBuffer= for each CPU, auto */
 	enum fr_build_ids kernel_build_ids; /* KernelBuildIDs=, auto */
-	uint64_t sideband_buffer_bytes;	    /* SidebandBuffer= per CPU, 512K */
-	uint64_t auxiliary_max_bytes;	    /* AuxiliaryMax=, 32M; 0: no compaction by size */
-	uint64_t auxiliary_max_age_ns;	    /* AuxiliaryMaxAge=, 1h; 0: none by age */
+	uint64_t sideband_buffer_bytes;	    /* SidebandBuffer= for each CPU, 512K */
+	uint64_t auxiliary_max_bytes;	    /* AuxiliaryMax=, 32M; 0: no limit */
+	uint64_t auxiliary_max_age_ns;	    /* AuxiliaryMaxAge=, 1h; 0: no limit */
 	int compression_level;		    /* CompressionLevel=, 1 */
 	char *directory;		    /* Directory=, /var/lib/flightrec */
-	char *socket;			    /* ControlSocket=, /run/flightrec/control; "": none */
-	char *group;   /* Group=, flightrec: who may read and dump, if there is such a group; "": none */
-	int log_level; /* LogLevel=, info */
-	uint64_t cpu_budget_ppm; /* CPUBudget=, in millionths of a CPU; 0: no limit */
-	char *metrics_listen;	 /* MetricsListen=, "": none */
-	bool metrics_public;	 /* MetricsPublic=, no: only addresses of this machine */
+	char *socket;			    /* ControlSocket=, /run/flightrec/control */
+	char *group;			    /* Group=, flightrec; the group need not exist */
+	int log_level;			    /* LogLevel=, info */
+	uint64_t cpu_budget_ppm;	    /* CPUBudget=, no; parts per million of a CPU; 0: no limit */
+	char *metrics_listen;		    /* MetricsListen=, "" */
+	bool metrics_public;		    /* MetricsPublic=, no */
 	/* [Dump] */
 	bool dump_compress;	       /* Compression=, yes */
-	uint64_t window_ns;	       /* Window=all: 0 */
+	uint64_t window_ns;	       /* Window=, all; 0: all */
 	uint64_t post_trigger_ns;      /* PostTrigger=, 0 */
 	uint64_t block_bytes;	       /* BlockSize=, 1M */
 	unsigned queue_depth;	       /* QueueDepth=, 8 */
 	struct fr_retention retention; /* MaxUse= KeepFree= MaxFiles= MaxAge= */
 	bool keep_failed;	       /* KeepFailed=, yes */
-
-	uint64_t cache_bytes;	     /* CacheObjects=, 0: none */
-	uint64_t cache_object_bytes; /* CacheObjectMax=, 256M */
-
-	struct fr_triggers_config triggers; /* [Triggers] */
-	struct fr_trigger_config *trigger;  /* [Trigger NAME], in the order in which they were named first */
+	uint64_t cache_bytes;	       /* CacheObjects=, no; 0: no */
+	uint64_t cache_object_bytes;   /* CacheObjectMax=, 256M */
+	/* [Triggers] and [Trigger NAME], in the order of their first line */
+	struct fr_triggers_config triggers;
+	struct fr_trigger_config *trigger;
 	size_t n_trigger;
 
-	size_t bytes_read;  /* of all files, comments included */
-	struct fr_buf text; /* what the files said, as one file: for the next instance */
+	size_t bytes_read;  /* of all files */
+	struct fr_buf text; /* the lines of all files without comments, for the next instance */
 
 	/* Command line only */
-	pid_t *pids;
+	pid_t *pids; /* -p */
 	size_t n_pids;
-	char **command;	      /* argv of "-- COMMAND", points into main's argv; NULL: daemon use */
-	bool all_cpus;	      /* -a: with COMMAND, the whole machine and not only it */
-	bool directory_given; /* -o */
-	bool own;	      /* of a person, and not the machine's: arms only what it is told to */
+	char **command;	  /* the argv after "--", which points into the argv of main(); NULL: none */
+	bool all_cpus;	  /* -a: record the whole machine and not only the command */
+	bool is_personal; /* not the service's recording: it arms only the triggers that it names */
 };
 
-/* Defaults. */
+/* C has the default of each key. */
 void fr_config_init(struct fr_config *c);
+/* Also of a zeroed C. */
 void fr_config_deinit(struct fr_config *c);
 
-/* Read PATH (NULL: /etc/flightrec/flightrecd.conf where it exists) and the drop-ins flightrecd.conf.d/
-   (*.conf) of /usr/lib/flightrec, /run/flightrec, /etc/flightrec (a later directory masks a file of the same
-   name; sorted by name across all). With a PATH that is given, its drop-ins are those of PATH.d only. An
-   empty assignment to a list clears it. -EINVAL with "file:line: …" in D for the first bad line. */
+/* Read the files of fr_config_files() into C. A later line wins; a list adds up. Waits for the file system.
+   0, -ENOMEM, -EINVAL with "file:line: …" in D for the first bad line, or an errno of the file with D. */
 int fr_config_load(struct fr_config *c, const char *path, struct fr_diag *d);
 
-/* What fr_config_load() would read, in order, for verify-config; a NULL-terminated array to be freed with its
- * strings. */
+/* List the files in the order in which they are read. PATH NULL: /etc/flightrec/flightrecd.conf if it exists,
+   and flightrecd.conf.d/ in /usr/lib/flightrec, /run/flightrec and /etc/flightrec: the *.conf sorted by name,
+   where a file masks one of the same name in an earlier directory. Otherwise PATH and PATH.d/. RET: a
+   NULL-terminated array, to be freed with its strings. 0, or a negative errno with D. */
 int fr_config_files(const char *path, char ***ret, struct fr_diag *d);
 
-/* One key of the file. The table makes --help-config and conf/flightrecd.conf, and tests hold the manual page
- * against it. */
-struct fr_config_key {
-	const char *section, *name;
-	const char *value;	   /* as the default file shows it: the default, or an example */
-	const char *default_value; /* what an empty assignment sets; NULL: nothing, or an empty list */
-	const char *help;	   /* lines of a comment */
-	int (*set)(struct fr_config *c, const struct fr_config_key *key, const char *value,
-		const char *origin, struct fr_diag *d);
-	size_t offset; /* of the member, for set() */
-	uint64_t least, most;
-};
-const struct fr_config_key *fr_config_keys(size_t *ret_n);
-
-/* One key of the sections [Trigger NAME]. The table serves as that of the others. */
-struct fr_trigger_key {
-	const char *name;
-	const char *value; /* an example, or the default */
-	const char *help;  /* lines of a comment */
-	/* VALUE NULL: back to the default. -EINVAL with D, -ENOMEM. */
-	int (*set)(struct fr_trigger_config *t, const struct fr_trigger_key *key, const char *value,
-		struct fr_diag *d);
-	size_t offset;		   /* of the member, for set() */
-	unsigned kinds;		   /* bits 1 << enum fr_trigger_kind: of which triggers it means something */
-	enum fr_trigger_kind kind; /* of a key that names a source: its kind; else FR_TRIGGER_KINDS */
-};
-const struct fr_trigger_key *fr_trigger_keys(size_t *ret_n);
-
-/* Whether it is tasks that are recorded, wherever they run, and not CPUs. */
+/* The recording follows tasks to every CPU. False: it records CPUs. */
 static inline bool fr_config_follows_tasks(const struct fr_config *c)
 {
 	return c->n_pids || (c->command && !c->all_cpus);
 }
 
-/* The trigger of that name in C, or NULL. Borrowed until one is added. */
+/* The section [Trigger NAME], or NULL. Borrowed until a section is added. */
 const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c, const char *name);
 
-/* Assign VALUE to SECTION's NAME as if ORIGIN ("file:line") said so. 0, -ENOMEM, or -EINVAL with D that
-   begins with ORIGIN. */
+/* Assign VALUE to the key NAME of SECTION. ORIGIN: "file:line", or an option. 0; -ENOMEM; or -EINVAL with D,
+   which begins with ORIGIN. */
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
 
 extern const struct fr_command_line fr_flightrecd_command_line;
 
-/* Parse argv into C, which is fresh from init(): first the file that --config names, or the default one, by
-   fr_config_load(), then the options over it. With COMMAND the default file is not read and the directory is
-   "." and there is no control socket, unless options say otherwise. May be called again with the same argv.
-   0; 1: --help, --help-config or --version was printed; negative errno with D. Main thread (getopt). */
+/* Parse argv into C, which is fresh from init(): first the file, then the options over it. With a command,
+   the default file is not read, the directory is "." and there is no control socket, unless an option says
+   otherwise. May be called again with the same argv, on any thread. Waits for the file system. 0; 1: a text
+   was printed, as for --help; or a negative errno with D. */
 int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d);
 
-/* Check what only the whole can tell (limits, combinations, triggers without a source). -EINVAL with D. */
+/* Check limits that depend on several keys. 0, or -EINVAL with D. */
 int fr_config_check(const struct fr_config *c, struct fr_diag *d);

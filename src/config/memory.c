@@ -16,15 +16,15 @@
 
 #define FILE_MAX (64u << 10)
 #define MIB (1ULL << 20)
-/* What the recorder has beside the ring: codec, queues, process models, blocks of a dump. */
+/* The recorder needs this beside the ring: codec, queues, process models, blocks of a dump. */
 #define RESERVE (32 * MIB)
-/* While a ring takes over from another: history/history.h. */
+/* A change of the size needs this while both rings exist (history/history.h). */
 #define RESIZE (16 * MIB)
-/* Of all there is, one part in so many stays free: for the others, and for what grows later. */
+/* One part in so many of all memory stays free for other programs and for later growth. */
 #define MARGIN 16
 
-/* Of "KEY 123" or "KEY: 123 kB" in TEXT. */
-static uint64_t number_of(const char *text, const char *key, uint64_t unit)
+/* The number in the line "KEY 123" or "KEY: 123 kB" of TEXT, times UNIT. 0: there is none. */
+static uint64_t find_number(const char *text, const char *key, uint64_t unit)
 {
 	const size_t len = strlen(key);
 
@@ -44,7 +44,7 @@ static int read_text(const char *directory, const char *name, struct fr_buf *ret
 	return fr_read_file(AT_FDCWD, path, FILE_MAX, ret);
 }
 
-/* UINT64_MAX: there is no such file, or it says that there is no limit. */
+/* UINT64_MAX: there is no such file, or it sets no limit. */
 static uint64_t read_number(const char *directory, const char *name)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -56,82 +56,87 @@ static uint64_t read_number(const char *directory, const char *name)
 	return *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-/* The names of a version of cgroups. */
-struct version {
+/* Where a version of cgroups can be mounted, and the names of its files. */
+struct hierarchy {
+	const char *controllers, *mount; /* CONTROLLERS as in /proc/self/cgroup */
 	const char *limits[2], *used;
-	const char *stat[2]; /* page cache, which makes room; memory of tmpfs is not in it */
+	const char *cache[2]; /* lines of memory.stat: page cache that the kernel can drop, without tmpfs */
 };
 
-static const struct version v1 = {{"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes",
-	{"total_active_file", "total_inactive_file"}};
-/* Above memory.high nothing is killed, but all that runs is held back. */
-static const struct version v2 = {
-	{"memory.max", "memory.high"}, "memory.current", {"active_file", "inactive_file"}};
+static const struct hierarchy hierarchies[] = {
+	{"memory", "/sys/fs/cgroup/memory", {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes",
+		{"total_active_file", "total_inactive_file"}},
+	/* Above memory.high the kernel does not kill, but it throttles every process of the group. */
+	{"", "/sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current",
+		{"active_file", "inactive_file"}},
+	{"", "/sys/fs/cgroup/unified", {"memory.max", "memory.high"}, "memory.current",
+		{"active_file", "inactive_file"}},
+};
 
-static void look_at_group(struct fr_memory *m, const char *directory, const struct version *v)
+/* How much of FREE a ring can use. TOTAL: all memory; 0: no limit. BESIDE: needed for other purposes. */
+static uint64_t subtract_reserve(uint64_t total, uint64_t free, uint64_t beside)
 {
-	uint64_t limit = read_number(directory, v->limits[0]);
-	uint64_t used = read_number(directory, v->used), cache = 0, free;
+	const uint64_t reserve = total / MARGIN + beside;
+
+	return total ? free - FR_MIN(free, reserve) : UINT64_MAX;
+}
+
+static void look_at_group(struct fr_memory *m, const char *directory, const struct hierarchy *h)
+{
+	uint64_t limit = read_number(directory, h->limits[0]);
+	uint64_t used = read_number(directory, h->used), cache = 0, free;
 	_cleanup_buf_ struct fr_buf b = {0};
 
-	if (v->limits[1])
-		limit = FR_MIN(limit, read_number(directory, v->limits[1]));
-	/* Version 1 has a number for "no limit". */
+	if (h->limits[1])
+		limit = FR_MIN(limit, read_number(directory, h->limits[1]));
+	/* Version 1 has a large number for "no limit". */
 	if (limit >= INT64_MAX / 2 || (m->total && limit >= m->total) || used == UINT64_MAX)
 		return;
 	if (read_text(directory, "memory.stat", &b) == 0)
-		for (unsigned i = 0; i < FR_ARRAY_SIZE(v->stat); i++)
-			cache += number_of((const char *)b.data, v->stat[i], 1);
+		for (unsigned i = 0; i < FR_ARRAY_SIZE(h->cache); i++)
+			cache += find_number((const char *)b.data, h->cache[i], 1);
 	used -= FR_MIN(used, cache);
 	free = limit - FR_MIN(limit, used);
-	if (m->limit && free - FR_MIN(free, limit / MARGIN) >= m->free - FR_MIN(m->free, m->limit / MARGIN))
+	if (subtract_reserve(limit, free, 0) >= subtract_reserve(m->limit, m->free, 0))
 		return;
 	m->limit = limit;
 	m->free = free;
 	snprintf(m->group, sizeof(m->group), "%.*s", (int)sizeof(m->group) - 1, directory);
 }
 
-/* GROUP and all that it is in. In a container they may have other names: those that are not there say
-   nothing. */
-static void look_at_groups(struct fr_memory *m, const char *mount, const char *group, const struct version *v)
+/* Look at GROUP and its parents. In a container the group can have another name than outside: a directory
+   that does not exist sets no limit. */
+static void look_at_groups(
+	struct fr_memory *m, const char *root, const struct hierarchy *h, const char *group)
 {
-	char path[PATH_MAX];
-	const size_t least = strlen(mount);
-	char *slash;
+	const size_t mount_len = strlen(root) + strlen(h->mount);
+	char path[PATH_MAX], *slash;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s%s", mount, group) >= sizeof(path))
+	if ((size_t)snprintf(path, sizeof(path), "%s%s%s", root, h->mount, group) >= sizeof(path))
 		return;
 	for (;;) {
-		look_at_group(m, path, v);
+		look_at_group(m, path, h);
 		slash = strrchr(path, '/');
-		if (!slash || (size_t)(slash - path) < least)
+		if (!slash || (size_t)(slash - path) < mount_len)
 			return;
 		*slash = '\0';
 	}
 }
 
-/* "4:memory:/PATH" or "0::/PATH". */
+/* A line of /proc/self/cgroup: "4:memory:/PATH" or "0::/PATH". */
 static void look_at_line(struct fr_memory *m, const char *root, char *line)
 {
-	static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-	char mount[PATH_MAX];
 
 	if (!group)
 		return;
 	*group++ = '\0';
-	if (!strcmp(controllers + 1, "memory")) {
-		snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup/memory", root);
-		look_at_groups(m, mount, group, &v1);
-	} else if (!controllers[1]) {
-		for (unsigned i = 0; i < FR_ARRAY_SIZE(mounts); i++) {
-			snprintf(mount, sizeof(mount), "%s%s", root, mounts[i]);
-			look_at_groups(m, mount, group, &v2);
-		}
-	}
+	for (size_t i = 0; i < FR_ARRAY_SIZE(hierarchies); i++)
+		if (!strcmp(controllers + 1, hierarchies[i].controllers))
+			look_at_groups(m, root, &hierarchies[i], group);
 }
 
-void fr_memory_look(const char *root, struct fr_memory *ret)
+void fr_memory_read(const char *root, struct fr_memory *ret)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	char proc[PATH_MAX], *rest = NULL;
@@ -139,8 +144,8 @@ void fr_memory_look(const char *root, struct fr_memory *ret)
 	*ret = (struct fr_memory){0};
 	snprintf(proc, sizeof(proc), "%s/proc", root);
 	if (read_text(proc, "meminfo", &b) == 0) {
-		ret->total = number_of((const char *)b.data, "MemTotal", 1024);
-		ret->available = number_of((const char *)b.data, "MemAvailable", 1024);
+		ret->total = find_number((const char *)b.data, "MemTotal", 1024);
+		ret->available = find_number((const char *)b.data, "MemAvailable", 1024);
 	}
 	if (read_text(proc, "self/cgroup", &b) < 0)
 		return;
@@ -148,60 +153,49 @@ void fr_memory_look(const char *root, struct fr_memory *ret)
 		look_at_line(ret, root, line);
 }
 
-/* What may be taken of FREE, of which there are TOTAL in all. */
-static uint64_t spare(uint64_t total, uint64_t free, uint64_t beside)
+static uint64_t largest_ring_in_group(const struct fr_memory *m, uint64_t now)
 {
-	const uint64_t kept = total / MARGIN + beside;
+	return subtract_reserve(m->limit, m->free, now ? RESIZE : RESERVE);
+}
 
-	return total ? free - FR_MIN(free, kept) : UINT64_MAX;
+static uint64_t largest_ring_in_machine(const struct fr_memory *m, uint64_t now)
+{
+	return subtract_reserve(m->total, m->available, now ? RESIZE : RESERVE);
 }
 
 uint64_t fr_memory_largest_ring(const struct fr_memory *m, uint64_t now)
 {
-	const uint64_t beside = now ? RESIZE : RESERVE;
-	const uint64_t most = FR_MIN(spare(m->total, m->available, beside), spare(m->limit, m->free, beside));
+	const uint64_t more = FR_MIN(largest_ring_in_group(m, now), largest_ring_in_machine(m, now));
 
-	return most > UINT64_MAX - now ? UINT64_MAX : (now + most) / MIB * MIB;
-}
-
-static const char *whole(uint64_t bytes, char ret[static FR_UNIT_SIZE])
-{
-	snprintf(ret, FR_UNIT_SIZE, "%lluM", (unsigned long long)(bytes / MIB));
-	return ret;
+	return more > UINT64_MAX - now ? UINT64_MAX : (now + more) / MIB * MIB;
 }
 
 int fr_memory_check_ring(
 	const struct fr_memory *m, uint64_t now, uint64_t bytes, const char *origin, struct fr_diag *d)
 {
-	const uint64_t largest = fr_memory_largest_ring(m, now), beside = now ? RESIZE : RESERVE;
-	const bool group = spare(m->limit, m->free, beside) < spare(m->total, m->available, beside);
-	char size[FR_UNIT_SIZE], fits[FR_UNIT_SIZE], limit[FR_UNIT_SIZE], free[FR_UNIT_SIZE], hint[128];
+	const uint64_t largest = fr_memory_largest_ring(m, now);
+	const bool by_group = largest_ring_in_group(m, now) < largest_ring_in_machine(m, now);
+	char size[FR_UNIT_SIZE], limit[FR_UNIT_SIZE], free[FR_UNIT_SIZE];
+	char hint[128] = "free some memory: not even the smallest ring would fit";
 
-	/* A smaller one only gives back. */
+	/* A smaller ring only gives memory back. */
 	if (bytes <= FR_MAX(largest, now))
 		return 0;
-	whole(largest, fits);
-	if (largest < MIB)
-		snprintf(hint, sizeof(hint), "make room: not even the smallest ring would fit");
-	else
-		snprintf(hint, sizeof(hint), "%s would fit%s", fits,
-			group ? "; or raise MemoryMax= of the unit together with it" : "");
-	fr_size_format(bytes, size);
-	fr_size_format(group ? m->limit : m->total, limit);
-	fr_size_format(group ? m->free : m->available, free);
-	if (group)
-		return fr_fail(d, -ENOMEM, hint, "%s: a ring of %s does not fit: %s of %s are free in %s",
-			origin ? origin : "RingSize=", size, free, limit, m->group);
-	return fr_fail(d, -ENOMEM, hint, "%s: a ring of %s does not fit: %s of the machine's %s are free",
-		origin ? origin : "RingSize=", size, free, limit);
+	if (largest >= MIB)
+		snprintf(hint, sizeof(hint), "%lluM would fit%s", (unsigned long long)(largest / MIB),
+			by_group ? "; or raise MemoryMax= of the unit as well" : "");
+	return fr_fail(d, -ENOMEM, hint, "%s: a ring of %s does not fit: %s of %s are free in %s",
+		origin ? origin : "RingSize=", fr_size_format(bytes, size),
+		fr_size_format(by_group ? m->free : m->available, free),
+		fr_size_format(by_group ? m->limit : m->total, limit), by_group ? m->group : "this machine");
 }
 
 /* KernelBuffer=auto. */
 
 #define BUFFER_MAX (16 * MIB)
 #define BUFFER_MIN (512ULL << 10)
-#define BUFFERS_MAX (64 * MIB) /* of all CPUs */
-#define BUFFERS_PART 64	       /* of the machine's memory, at most one part in so many for all CPUs */
+#define BUFFERS_MAX (64 * MIB) /* of all CPUs together */
+#define BUFFERS_PART 64	       /* the buffers of all CPUs take at most one part in so many of the memory */
 #define SIDEBAND_AND_PAGES ((512ULL << 10) + 8192)
 
 uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locked_max)
@@ -216,7 +210,7 @@ uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locke
 	return bytes;
 }
 
-/* What the kernel lets this process lock for rings, or 0: as much as it likes. */
+/* How much memory the kernel lets this process lock for its rings. 0: there is no limit. */
 static uint64_t locked_max(unsigned n_cpus)
 {
 	const uint64_t each = read_number("/proc/sys/kernel", "perf_event_mlock_kb");

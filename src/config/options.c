@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "config/config_private.h"
 #include "base/cleanup.h"
+#include "base/lock.h"
 #include "base/units.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h> /* optarg, optind */
-#include <pthread.h>
+#include <limits.h>
 #include <string.h>
 #include <syslog.h>
 
@@ -95,47 +96,74 @@ static void print_help(void)
 	printf("\nSignals: USR1 dumps, USR2 stops and merges, HUP reloads, TERM stops. See flightrecd(8).\n");
 }
 
-/* What has to be known before the file is read. */
-struct first {
-	const char *config; /* --config, or NULL */
-	bool command;
-	bool other; /* events, a directory or a socket that are not those of the file */
+struct given_option {
+	int option;
+	const char *value; /* "": the option takes none */
 };
 
-/* 1: something was printed, and that was all. */
-static int first_pass(int argc, char *argv[], struct first *ret, struct fr_diag *d)
+struct arguments {
+	struct given_option *options;
+	size_t n;
+	char **command; /* NULL: there is none */
+	const char *config;
+	bool differs_from_file; /* in its events, its directory or its socket */
+};
+
+static int append_option(struct arguments *args, int option, const char *value)
 {
-	int option;
+	struct given_option *all = reallocarray(args->options, args->n + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	args->options = all;
+	all[args->n++] = (struct given_option){option, value ? value : ""};
+	if (option == OPT_CONFIG)
+		args->config = value;
+	args->differs_from_file |= option == 'e' || option == 'o' || option == OPT_SOCKET;
+	return 0;
+}
+
+/* 1: OPTION asks for a text, which this prints. 0: another option. */
+static int print_text(int option)
+{
+	if (option == 'h')
+		print_help();
+	else if (option == OPT_HELP_CONFIG)
+		fr_config_print_default(stdout);
+	else if (option == OPT_VERSION)
+		printf("flightrecd %s\n", FR_VERSION);
+	else
+		return 0;
+	return 1;
+}
+
+/* getopt() has one state for all threads. A thread that waited for a hanging file can parse its options while
+   another thread restores a saved configuration. No thread reads a file while it holds the lock. */
+static struct fr_lock getopt_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct fr_diag *d)
+	FR_REQUIRES(getopt_lock)
+{
+	int option, r = 0;
 
 	fr_command_line_begin();
-	while ((option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, d)) != 0) {
-		if (option < 0)
-			return option;
-		switch (option) {
-		case OPT_CONFIG:
-			ret->config = optarg;
-			break;
-		case 'e':
-		case 'o':
-		case OPT_SOCKET:
-			ret->other = true;
-			break;
-		case 'h':
-			print_help();
-			return 1;
-		case OPT_HELP_CONFIG:
-			fr_config_print_default(stdout);
-			return 1;
-		case OPT_VERSION:
-			printf("flightrecd %s\n", FR_VERSION);
-			return 1;
-		}
+	while (r == 0 && (option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, d)) != 0) {
+		r = option < 0 ? option : print_text(option);
+		if (r == 0)
+			r = append_option(ret, option, optarg);
 	}
-	if (optind < argc && (optind < 2 || strcmp(argv[optind - 1], "--")))
-		return fr_fail(d, -EINVAL, "a command to record comes after --", "unexpected argument '%s'",
+	if (r != 0 || optind >= argc)
+		return r;
+	if (optind < 2 || strcmp(argv[optind - 1], "--") != 0)
+		return fr_fail(d, -EINVAL, "write the command to record after --", "unexpected argument '%s'",
 			argv[optind]);
-	ret->command = optind < argc;
+	ret->command = argv + optind;
 	return 0;
+}
+
+static int fail_empty(const char *option, struct fr_diag *d)
+{
+	return fr_fail(d, -EINVAL, "give a value, or leave the option out", "%s has an empty value", option);
 }
 
 static int parse_pids(struct fr_config *c, const char *list, struct fr_diag *d)
@@ -151,7 +179,7 @@ static int parse_pids(struct fr_config *c, const char *list, struct fr_diag *d)
 
 		if (fr_u64_parse(word, &pid) < 0 || pid < 1 || pid > INT32_MAX)
 			return fr_fail(
-				d, -EINVAL, "write it as -p 1234,5678", "-p: no process id: '%s'", word);
+				d, -EINVAL, "write it as -p 1234,5678", "-p: '%s' is not a process id", word);
 		pids = reallocarray(c->pids, c->n_pids + 1, sizeof(*pids));
 		if (!pids)
 			return -ENOMEM;
@@ -161,69 +189,55 @@ static int parse_pids(struct fr_config *c, const char *list, struct fr_diag *d)
 	return 0;
 }
 
-/* perf's -m: pages, or a size with a suffix. */
-static int parse_mmap_pages(struct fr_config *c, const char *value, struct fr_diag *d)
+/* As in perf: a number without a suffix counts pages. */
+static int set_mmap_pages(struct fr_config *c, const char *value, struct fr_diag *d)
 {
 	char bytes[32];
 	uint64_t pages;
 
-	if (fr_u64_parse(value, &pages) < 0)
-		return fr_config_set(c, "Recorder", "KernelBuffer", value, "-m", d);
-	if (pages > (1ULL << 30))
-		return fr_fail(d, -EINVAL, "give at most 1G for each CPU", "-m: too many pages: %s", value);
-	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)(pages * (uint64_t)sysconf(_SC_PAGESIZE)));
-	return fr_config_set(c, "Recorder", "KernelBuffer", bytes, "-m", d);
+	if (fr_u64_parse(value, &pages) == 0 && pages <= UINT32_MAX) {
+		snprintf(bytes, sizeof(bytes), "%llu",
+			(unsigned long long)(pages * (uint64_t)sysconf(_SC_PAGESIZE)));
+		value = bytes;
+	}
+	return fr_config_set(c, "Recorder", "KernelBuffer", value, "-m", d);
 }
 
-/* Options that are keys of the file by another name. */
-static const struct {
+/* Options that are another name for a key of the file. */
+static const struct key_option {
 	int option;
-	const char *section, *key, *shown;
-} by_key[] = {
-	{'F', "Recorder", "Frequency", "-F"},
-	{'c', "Recorder", "Period", "-c"},
-	{OPT_CALL_GRAPH, "Recorder", "CallGraph", "--call-graph"},
-	{'C', "Recorder", "CPUs", "-C"},
-	{'G', "Recorder", "CGroup", "--cgroup"},
-	{'M', "Recorder", "RingSize", "-M"},
-	{OPT_GROUP, "Recorder", "Group", "--group"},
-	{OPT_WINDOW, "Dump", "Window", "--window"},
-	{OPT_POST_TRIGGER, "Dump", "PostTrigger", "--post-trigger"},
-	{OPT_BLOCK_SIZE, "Dump", "BlockSize", "--block-size"},
-	{OPT_QUEUE_DEPTH, "Dump", "QueueDepth", "--queue-depth"},
+	const char *shown, *section, *key;
+	const char *value; /* NULL: that of the option */
+} key_options[] = {
+	{'F', "-F", "Recorder", "Frequency", NULL},
+	{'c', "-c", "Recorder", "Period", NULL},
+	{'g', "-g", "Recorder", "CallGraph", "fp"},
+	{OPT_CALL_GRAPH, "--call-graph", "Recorder", "CallGraph", NULL},
+	{'C', "-C", "Recorder", "CPUs", NULL},
+	{'G', "--cgroup", "Recorder", "CGroup", NULL},
+	{'M', "-M", "Recorder", "RingSize", NULL},
+	{OPT_GROUP, "--group", "Recorder", "Group", NULL},
+	{'q', "-q", "Recorder", "LogLevel", "warning"},
+	{OPT_WINDOW, "--window", "Dump", "Window", NULL},
+	{OPT_POST_TRIGGER, "--post-trigger", "Dump", "PostTrigger", NULL},
+	{OPT_BLOCK_SIZE, "--block-size", "Dump", "BlockSize", NULL},
+	{OPT_QUEUE_DEPTH, "--queue-depth", "Dump", "QueueDepth", NULL},
+	{OPT_NO_COMPRESSION, "--no-compression", "Dump", "Compression", "no"},
 };
 
-static int set_by_key(struct fr_config *c, int option, const char *value, struct fr_diag *d)
+static int set_key(struct fr_config *c, const struct given_option *given, struct fr_diag *d)
 {
-	for (size_t i = 0; i < FR_ARRAY_SIZE(by_key); i++)
-		if (by_key[i].option == option && !*value)
-			return fr_fail(d, -EINVAL, "give a value, or leave the option out",
-				"%s: an empty value", by_key[i].shown);
-		else if (by_key[i].option == option)
-			return fr_config_set(c, by_key[i].section, by_key[i].key, value, by_key[i].shown, d);
-	return -ENOSYS;
+	const struct key_option *o = key_options;
+	const char *value;
+
+	while (o->option != given->option)
+		if (++o == key_options + FR_ARRAY_SIZE(key_options))
+			return -ENOSYS;
+	value = o->value ? o->value : given->value;
+	return *value ? fr_config_set(c, o->section, o->key, value, o->shown, d) : fail_empty(o->shown, d);
 }
 
-/* Unlike in a file, relative paths make sense here. */
-static int set_path(char **member, const char *value)
-{
-	char *s = strdup(value);
-
-	if (!s)
-		return -ENOMEM;
-	free(*member);
-	*member = s;
-	return 0;
-}
-
-/* What the options so far have done to the lists that a file fills, too. */
-struct applied {
-	bool replaced; /* an -e: the file's events are gone */
-	bool filters;  /* the last -e is one that takes a --filter */
-	int rate;      /* 'F' or 'c': which of them there was; 0: neither */
-};
-
-/* perf, too, takes a path that ends in .o for a BPF object. */
+/* perf also takes a path that ends in .o for a BPF object. */
 static bool is_object(const char *spec)
 {
 	const size_t len = strlen(spec);
@@ -231,11 +245,10 @@ static bool is_object(const char *spec)
 	return len > 2 && !strcmp(spec + len - 2, ".o");
 }
 
-/* The file's name without .bpf.o, in the characters of a trigger's name; to be freed. */
-static char *name_of_object(const char *path)
+/* Name the trigger of a BPF object: the file name without .bpf.o, in valid characters. To be freed. */
+static char *make_object_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char *name = strdup(slash ? slash + 1 : path), *end;
+	char *name = strdup(basename(path)), *end;
 
 	if (!name)
 		return NULL;
@@ -249,166 +262,149 @@ static char *name_of_object(const char *path)
 	return name;
 }
 
-/* As in a file: others have another working directory. To be freed. */
-static int make_absolute(const char *path, const char *option, char **ret, struct fr_diag *d)
+/* Replace *MEMBER by an absolute path: other processes have other working directories. */
+static int set_absolute_path(char **member, const char *path, const char *option, struct fr_diag *d)
 {
-	_cleanup_free_ char *cwd = *path == '/' ? NULL : getcwd(NULL, 0);
-	int n;
+	_cleanup_free_ char *cwd = NULL, *absolute = NULL;
 
 	if (!*path)
-		return fr_fail(
-			d, -EINVAL, "give a value, or leave the option out", "%s: an empty value", option);
-	if (*path != '/' && !cwd)
+		return fail_empty(option, d);
+	if (*path == '/')
+		return fr_string_replace(member, path);
+	cwd = getcwd(NULL, 0);
+	if (!cwd)
 		return fr_fail_errno(d, -errno, "give a path that begins with /",
-			"%s %s: there is no working directory", option, path);
-	if (cwd && strcmp(path, ".") != 0)
-		n = asprintf(ret, "%s/%s", cwd, path);
-	else
-		n = asprintf(ret, "%s", cwd ? cwd : path);
-	if (n < 0)
-		*ret = NULL;
-	return *ret ? 0 : -ENOMEM;
-}
-
-/* -e probe.bpf.o: a trigger of that program. */
-static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
-{
-	_cleanup_free_ char *name = name_of_object(path), *section = NULL, *absolute = NULL;
-	int r;
-
-	if (!name || asprintf(&section, "Trigger %s", name) < 0) {
-		section = NULL;
+			"%s %s: the working directory is unknown", option, path);
+	if (!strcmp(path, "."))
+		return fr_string_replace(member, cwd);
+	if (asprintf(&absolute, "%s/%s", cwd, path) < 0) {
+		absolute = NULL;
 		return -ENOMEM;
 	}
-	r = make_absolute(path, "-e", &absolute, d);
+	return fr_string_replace(member, absolute);
+}
+
+/* -e probe.bpf.o makes a trigger of that program. */
+static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
+{
+	_cleanup_free_ char *name = make_object_name(path), *absolute = NULL;
+	char section[NAME_MAX + sizeof("Trigger ")];
+	int r;
+
+	if (!name)
+		return -ENOMEM;
+	snprintf(section, sizeof(section), "Trigger %s", name);
+	r = set_absolute_path(&absolute, path, "-e", d);
 	return r < 0 ? r : fr_config_set(c, section, "Program", absolute, "-e", d);
-}
-
-static int add_event(struct fr_config *c, const char *spec, struct applied *done, struct fr_diag *d)
-{
-	done->filters = !is_object(spec);
-	if (is_object(spec))
-		return add_object(c, spec, d);
-	if (!done->replaced)
-		fr_config_clear_events(c);
-	done->replaced = true;
-	return fr_config_add_event(c, spec, "-e", d);
-}
-
-static int set_filter(struct fr_config *c, const char *filter, const struct applied *done, struct fr_diag *d)
-{
-	if (!done->filters)
-		return fr_fail(
-			d, -EINVAL, "put it after an -e that names an event", "--filter: no -e before it");
-	return fr_config_set_last_filter(c, filter, d);
 }
 
 /* "NAME" or "NAME:KEY=VALUE" */
 static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d)
 {
-	const char *colon = strchr(value, ':'), *equals = colon ? strchr(colon, '=') : NULL;
-	_cleanup_free_ char *section = NULL, *key = NULL;
+	_cleanup_free_ char *section = NULL;
+	char *key, *equals;
 
-	if (colon && !equals)
-		return fr_fail(d, -EINVAL, "write it as --trigger=run-queue-latency:Threshold=50ms",
-			"--trigger: no assignment: '%s'", colon + 1);
-	if (asprintf(&section, "Trigger %.*s", colon ? (int)(colon - value) : -1, value) < 0) {
+	if (asprintf(&section, "Trigger %s", value) < 0) {
 		section = NULL;
 		return -ENOMEM;
 	}
-	if (!colon)
-		return fr_config_section(c, section, "--trigger", d);
-	key = strndup(colon + 1, (size_t)(equals - colon) - 1);
-	return key ? fr_config_set(c, section, key, equals + 1, "--trigger", d) : -ENOMEM;
+	key = strchr(section, ':');
+	if (!key)
+		return fr_config_begin_section(c, section, "--trigger", d);
+	*key++ = '\0';
+	equals = strchr(key, '=');
+	if (!equals)
+		return fr_fail(d, -EINVAL, "write it as --trigger=run-queue-latency:Threshold=50ms",
+			"--trigger: '%s' is not an assignment", key);
+	*equals = '\0';
+	return fr_config_set(c, section, key, equals + 1, "--trigger", d);
 }
 
-/* Each takes the place of what a file says. */
-static int set_rate(
-	struct fr_config *c, int option, const char *value, struct applied *done, struct fr_diag *d)
+/* The options so far, as far as they matter for values that the file sets as well. */
+struct progress {
+	bool has_events;   /* an -e has replaced the events of the file */
+	bool takes_filter; /* the last -e names an event */
+	int rate;	   /* 'F' or 'c', whichever was given; 0: neither */
+};
+
+static int add_event(struct fr_config *c, const char *spec, struct progress *p, struct fr_diag *d)
 {
-	if (done->rate && done->rate != option)
+	p->takes_filter = !is_object(spec);
+	if (!p->takes_filter)
+		return add_object(c, spec, d);
+	if (!p->has_events)
+		fr_config_clear_events(c);
+	p->has_events = true;
+	return fr_config_add_event(c, spec, "-e", d);
+}
+
+static int set_filter(struct fr_config *c, const char *filter, const struct progress *p, struct fr_diag *d)
+{
+	if (!p->takes_filter)
+		return fr_fail(
+			d, -EINVAL, "put it after an -e that names an event", "--filter: no -e before it");
+	return fr_config_set_last_filter(c, filter, d);
+}
+
+/* -F and -c each replace the frequency and the period of the file. */
+static int set_rate(
+	struct fr_config *c, const struct given_option *given, struct progress *p, struct fr_diag *d)
+{
+	if (p->rate && p->rate != given->option)
 		return fr_fail(d, -EINVAL, "leave one of them out",
 			"a frequency (-F) and a period (-c) exclude each other");
-	done->rate = option;
+	p->rate = given->option;
 	c->defaults.period = 0;
 	c->defaults.frequency_hz = 0;
-	return set_by_key(c, option, value, d);
+	return set_key(c, given, d);
 }
 
-static int set_directory(struct fr_config *c, const char *value, struct fr_diag *d)
+static int apply_option(
+	struct fr_config *c, const struct given_option *given, struct progress *p, struct fr_diag *d)
 {
-	_cleanup_free_ char *absolute = NULL;
-	int r = make_absolute(value, "-o", &absolute, d);
+	const char *value = given->value;
 
-	c->directory_given = true;
-	if (r < 0)
-		return r;
-	return absolute ? set_path(&c->directory, absolute) : -ENOMEM;
-}
-
-static int apply(struct fr_config *c, int option, char *value, struct applied *done, struct fr_diag *d)
-{
-	switch (option) {
+	switch (given->option) {
 	case 'e':
-		return add_event(c, value, done, d);
+		return add_event(c, value, p, d);
 	case OPT_FILTER:
-		return set_filter(c, value, done, d);
+		return set_filter(c, value, p, d);
 	case OPT_TRIGGER:
 		return set_trigger(c, value, d);
 	case 'F':
 	case 'c':
-		return set_rate(c, option, value, done, d);
-	case 'g':
-		return fr_config_set(c, "Recorder", "CallGraph", "fp", "-g", d);
+		return set_rate(c, given, p, d);
 	case 'a':
 		c->all_cpus = true;
 		return 0;
 	case 'p':
 		return parse_pids(c, value, d);
 	case 'm':
-		return parse_mmap_pages(c, value, d);
+		return set_mmap_pages(c, value, d);
 	case 'o':
-		return set_directory(c, value, d);
+		return set_absolute_path(&c->directory, value, "-o", d);
 	case OPT_SOCKET:
-		return set_path(&c->socket, value);
-	case OPT_NO_COMPRESSION:
-		c->dump_compress = false;
-		return 0;
+		return fr_string_replace(&c->socket, value);
 	case 'v':
 		c->log_level = FR_MIN(c->log_level + 1, LOG_DEBUG);
-		return 0;
-	case 'q':
-		c->log_level = LOG_WARNING;
 		return 0;
 	case OPT_CONFIG:
 		return 0;
 	default:
-		return set_by_key(c, option, value, d);
+		return set_key(c, given, d);
 	}
 }
 
-/* Someone's own recording: nothing of the machine's one but what was asked for. */
-static int command_defaults(struct fr_config *c, bool file)
-{
-	int r = set_path(&c->directory, ".");
-
-	if (r == 0)
-		r = set_path(&c->socket, "");
-	if (r == 0 && !file)
-		r = set_path(&c->group, "");
-	return r;
-}
-
-static int read_text(struct fr_config *c, const char *text, struct fr_diag *d)
+static int read_saved_text(struct fr_config *c, const char *text, struct fr_diag *d)
 {
 	_cleanup_fclose_ FILE *f = *text ? fmemopen((char *)text, strlen(text), "r") : NULL;
 
 	if (!*text)
 		return 0;
-	return f ? fr_config_read(c, f, "configuration of before", d) : -errno;
+	return f ? fr_config_read(c, f, "saved configuration", d) : -errno;
 }
 
-/* Whether the service manager has started this very process, and not a shell that it is of. */
+/* The service manager started this process itself, not through a shell. */
 static bool is_service(void)
 {
 	static const char *const names[] = {"SYSTEMD_EXEC_PID", "LISTEN_PID"};
@@ -423,96 +419,84 @@ static bool is_service(void)
 	return false;
 }
 
-/* The triggers of the file are the service's: beside it each of its anomalies would make two dumps. They are
-   known, so that --trigger and flightrecctl enable arm them. */
-static void disable_triggers(struct fr_config *c)
+/* The service listens to the triggers of the file. A recorder beside it would dump each anomaly a second
+   time, so it arms only the triggers that its command line names, or that a person enables later. */
+static void enable_named_triggers(struct fr_config *c, const struct arguments *args)
 {
-	c->own = true;
-	for (size_t i = 0; i < c->n_trigger; i++)
+	for (size_t i = 0; i < c->n_trigger && c->is_personal; i++)
 		c->trigger[i].enabled = false;
-}
-
-static void enable_trigger(struct fr_config *c, const char *name)
-{
-	for (size_t i = 0; name && i < c->n_trigger; i++)
-		if (!strcmp(c->trigger[i].name, name))
-			c->trigger[i].enabled = true;
-}
-
-/* What the command line names is armed, whatever the file says of it; what it says itself comes later. */
-static void enable_named(struct fr_config *c, int argc, char *argv[])
-{
-	int option;
-
-	fr_command_line_begin();
-	while ((option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, NULL)) > 0) {
+	for (size_t i = 0; i < args->n; i++) {
+		const struct given_option *o = &args->options[i];
 		_cleanup_free_ char *name = NULL;
 
-		if (option == OPT_TRIGGER && optarg)
-			name = strndup(optarg, strcspn(optarg, ":"));
-		else if (option == 'e' && optarg && is_object(optarg))
-			name = name_of_object(optarg);
-		enable_trigger(c, name);
+		if (o->option == OPT_TRIGGER)
+			name = strndup(o->value, strcspn(o->value, ":"));
+		else if (o->option == 'e' && is_object(o->value))
+			name = make_object_name(o->value);
+		for (size_t k = 0; name && k < c->n_trigger; k++)
+			if (!strcmp(c->trigger[k].name, name))
+				c->trigger[k].enabled = true;
 	}
 }
 
-static int apply_all(struct fr_config *c, int argc, char *argv[], struct fr_diag *d)
+static int read_files(struct fr_config *c, const struct arguments *args, const char *text, struct fr_diag *d)
 {
-	static char none[] = "";
-	struct applied done = {0};
-	int option, r = 0;
+	if (text)
+		return read_saved_text(c, text, d);
+	return args->config || !args->command ? fr_config_load(c, args->config, d) : 0;
+}
 
-	enable_named(c, argc, argv);
-	fr_command_line_begin();
-	while (r == 0 && (option = fr_command_line_next(&fr_flightrecd_command_line, argc, argv, d)) > 0)
-		r = apply(c, option, optarg ? optarg : none, &done, d);
+/* The recording of a command uses no directory or socket of the service, unless an option names it. */
+static int set_command_defaults(struct fr_config *c, const struct arguments *args)
+{
+	int r = fr_string_replace(&c->directory, ".");
+
+	if (r == 0)
+		r = fr_string_replace(&c->socket, "");
+	if (r == 0 && !args->config)
+		r = fr_string_replace(&c->group, "");
+	c->command = args->command;
 	return r;
 }
 
-/* getopt() is one of the process; and who waits in vain for a file goes on with what is kept, while the
-   thread that reads it may come back. Not held while a file is read. */
-static pthread_mutex_t getopt_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static int parse(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d)
+static int apply_arguments(
+	struct fr_config *c, const struct arguments *args, const char *text, struct fr_diag *d)
 {
-	struct first first = {0};
-	bool own;
+	const bool own = !args->config && (args->command || (args->differs_from_file && !is_service()));
+	struct progress progress = {0};
+	int r = 0;
+
+	/* A file that --config names can set the socket again. */
+	if (args->command)
+		r = fr_string_replace(&c->triggers.socket, "");
+	if (r == 0)
+		r = read_files(c, args, text, d);
+	if (r == 0 && args->command)
+		r = set_command_defaults(c, args);
+	if (r == 0 && own)
+		r = fr_string_replace(&c->triggers.socket, "");
+	c->is_personal = own;
+	enable_named_triggers(c, args);
+	for (size_t i = 0; r == 0 && i < args->n; i++)
+		r = apply_option(c, &args->options[i], &progress, d);
+	return r;
+}
+
+int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d)
+{
+	struct arguments args = {0};
 	int r;
 
-	pthread_mutex_lock(&getopt_lock);
-	r = first_pass(argc, argv, &first, d);
-	pthread_mutex_unlock(&getopt_lock);
-	if (r != 0)
-		return r;
-	own = !first.config && (first.command || (first.other && !is_service()));
-	/* A file that is named may say otherwise. */
-	if (first.command)
-		r = set_path(&c->triggers.socket, "");
-	if (r == 0 && text)
-		r = read_text(c, text, d);
-	else if (r == 0 && (first.config || !first.command))
-		r = fr_config_load(c, first.config, d);
-	if (r == 0 && first.command)
-		r = command_defaults(c, first.config != NULL);
-	if (r == 0 && own)
-		r = set_path(&c->triggers.socket, "");
-	if (own)
-		disable_triggers(c);
-	pthread_mutex_lock(&getopt_lock);
+	fr_lock(&getopt_lock);
+	r = scan_arguments(&args, argc, argv, d);
+	fr_unlock(&getopt_lock);
 	if (r == 0)
-		r = apply_all(c, argc, argv, d);
-	if (r == 0 && first.command)
-		c->command = argv + optind;
-	pthread_mutex_unlock(&getopt_lock);
+		r = apply_arguments(c, &args, text, d);
+	free(args.options);
 	return r;
 }
 
 int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d)
 {
-	return parse(c, NULL, argc, argv, d);
-}
-
-int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d)
-{
-	return parse(c, text, argc, argv, d);
+	return fr_options_parse_text(c, NULL, argc, argv, d);
 }

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Shared by the thread that reads and the thread that waits for it. The last of them frees it. */
+/* The thread that reads and the thread that waits for it share this. The last of them frees it. */
 struct reading {
 	struct fr_lock lock;
 	struct fr_cond changed;
@@ -22,8 +22,8 @@ struct reading {
 	bool done, abandoned;
 };
 
-/* A thread hangs already: another one would hang as well. */
-static atomic_bool hangs;
+/* A thread hangs. Another one would hang as well, so none is started. */
+static atomic_bool is_hanging;
 
 static void reading_free(struct reading *r)
 {
@@ -49,7 +49,7 @@ static void *reader_main(void *arg)
 	fr_unlock(&r->lock);
 	if (abandoned) {
 		reading_free(r);
-		atomic_store(&hangs, false);
+		atomic_store(&is_hanging, false);
 	}
 	return NULL;
 }
@@ -60,16 +60,15 @@ static struct reading *reading_new(int argc, char *argv[])
 
 	if (!r)
 		return NULL;
+	*r = (struct reading){.argc = argc, .argv = argv};
 	fr_lock_init(&r->lock);
 	fr_cond_init(&r->changed);
 	fr_config_init(&r->config);
-	r->argc = argc;
-	r->argv = argv;
 	return r;
 }
 
-/* False: it took too long, and R belongs to the reading thread from now on. */
-static bool await(struct reading *r, uint64_t limit_ns)
+/* False: it took too long. From now on R belongs to the reading thread. */
+static bool wait_until_done(struct reading *r, uint64_t limit_ns)
 {
 	const uint64_t until = fr_monotonic_ns() + limit_ns;
 	bool done;
@@ -80,7 +79,7 @@ static bool await(struct reading *r, uint64_t limit_ns)
 	done = r->done;
 	r->abandoned = !done;
 	if (!done)
-		atomic_store(&hangs, true);
+		atomic_store(&is_hanging, true);
 	fr_unlock(&r->lock);
 	return done;
 }
@@ -90,25 +89,25 @@ static int fail_busy(struct fr_diag *d, uint64_t limit_ns)
 	char text[FR_UNIT_SIZE];
 
 	return fr_fail(d, -EBUSY,
-		"its file system does not answer: try again when it does; findmnt -T FILE tells which one",
+		"try again when its file system answers; findmnt -T FILE shows the file system",
 		"the configuration was not read within %s", fr_duration_format(limit_ns, text));
 }
 
 int fr_config_read_in_time(
 	uint64_t limit_ns, struct fr_config *ret, int argc, char *argv[], struct fr_diag *d)
 {
-	struct reading *r = atomic_load(&hangs) ? NULL : reading_new(argc, argv);
+	struct reading *r = atomic_load(&is_hanging) ? NULL : reading_new(argc, argv);
 	pthread_t thread;
 	int code;
 
 	if (!r)
-		return atomic_load(&hangs) ? fail_busy(d, limit_ns) : -ENOMEM;
+		return atomic_load(&is_hanging) ? fail_busy(d, limit_ns) : -ENOMEM;
 	code = -pthread_create(&thread, NULL, reader_main, r);
 	if (code < 0) {
 		reading_free(r);
 		return fr_fail_errno(d, code, NULL, "cannot start the thread that reads the configuration");
 	}
-	if (!await(r, limit_ns)) {
+	if (!wait_until_done(r, limit_ns)) {
 		pthread_detach(thread);
 		return fail_busy(d, limit_ns);
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads the configuration from a file system that may hang. */
+/* Reads the configuration from a file system that can hang. */
 
 #include "config/config.h"
 
-/* Run fr_options_parse() and fr_config_check() on a thread of their own, into RET, which was initialised.
-   Returns what they return; -EBUSY with D: it takes longer than LIMIT_NS, or an earlier read still hangs.
-   Main thread. */
+/* Run fr_options_parse() and fr_config_check() on a thread of their own, and replace RET by the result. Waits
+   for at most LIMIT_NS. One caller at a time. Returns their result; -EBUSY with D: LIMIT_NS have passed, or
+   an earlier read still hangs; or another negative errno with D. */
 int fr_config_read_in_time(
 	uint64_t limit_ns, struct fr_config *ret, int argc, char *argv[], struct fr_diag *d);

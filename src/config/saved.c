@@ -17,8 +17,8 @@ int fr_config_save(const struct fr_config *c, int argc, char *const argv[], stru
 	return r == 0 ? fr_buf_append(ret, c->text.data, c->text.len) : r;
 }
 
-/* Set ARGV to the N arguments at the begin of TEXT. Returns their bytes, or 0: there are fewer. */
-static size_t split(char *text, size_t len, uint32_t n, char *argv[])
+/* Set ARGV to the N arguments at the start of TEXT. Returns their length in bytes; 0: there are fewer. */
+static size_t split_arguments(char *text, size_t len, uint32_t n, char *argv[])
 {
 	size_t at = 0;
 
@@ -52,10 +52,10 @@ int fr_config_restore(struct fr_config *c, const struct fr_buf *saved, struct fr
 		return -ENOMEM;
 	memcpy(copy, saved->data + sizeof(n), len);
 	copy[len] = '\0';
-	args = split(copy, len, n, argv);
+	args = split_arguments(copy, len, n, argv);
 	if (!args)
 		return -EBADMSG;
 	r = fr_options_parse_text(c, copy + args, (int)n, argv, d);
-	c->command = NULL; /* the command of the instance before is not run again */
+	c->command = NULL; /* the instance before has run it */
 	return r > 0 ? -EBADMSG : r;
 }

@@ -51,7 +51,7 @@ static void prepare(void *ctx)
 
 	x->result = fr_config_read_in_time(
 		READ_TIMEOUT_NS, &x->fresh, x->open.argc, (char **)x->open.argv, &x->diag);
-	if (x->result != 0 || x->now->command || fr_config_same_recording(x->now, &x->fresh))
+	if (x->result != 0 || x->now->command || fr_config_has_same_recording(x->now, &x->fresh))
 		return;
 	x->open.config = &x->fresh;
 	x->open.cpus = x->fresh.cpus;
@@ -63,7 +63,7 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 {
 	int r;
 
-	if (!x->has_next && !fr_config_same_recording(m->config, &x->fresh))
+	if (!x->has_next && !fr_config_has_same_recording(m->config, &x->fresh))
 		add_line(x->waiting, "the events of a command are those that it was started with");
 	if (!x->has_next)
 		return 0;
@@ -99,7 +99,7 @@ static void change_ring(struct fr_daemon *m, struct reload *x)
 
 static void change_simple_keys(struct fr_daemon *m, const struct fr_config *fresh)
 {
-	fr_config_copy_simple(m->config, fresh);
+	fr_config_copy_live_keys(m->config, fresh);
 	fr_dumper_set(m->dumper, &(struct fr_dumper_settings){m->config->retention, m->config->keep_failed});
 	fr_log_set_level(m->config->log_level);
 	fr_frequency_set_budget(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
@@ -118,7 +118,7 @@ static int put_in_force(struct fr_daemon *m, struct reload *x)
 	change_ring(m, x);
 	n = fr_config_restart_keys(m->config, &x->fresh, keys);
 	for (size_t i = 0; i < n; i++)
-		add_line(x->waiting, "%s waits for a restart", keys[i]);
+		add_line(x->waiting, "%s= waits for a restart", keys[i]);
 	change_simple_keys(m, &x->fresh);
 	return 0;
 }

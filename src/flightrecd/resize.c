@@ -67,7 +67,7 @@ int fr_daemon_resize(struct fr_daemon *m, const struct fr_config *config, struct
 	int r;
 
 	m->ring_kept = (struct fr_diag){0};
-	fr_memory_look("", &memory);
+	fr_memory_read("", &memory);
 	r = fr_memory_check_ring(
 		&memory, fr_history_size(m->history), config->ring_bytes, config->ring_origin, &m->ring_kept);
 	if (r == 0)

@@ -98,7 +98,7 @@ static struct fr_triggers_config of_all(const struct fr_config *c)
 {
 	struct fr_triggers_config all = c->triggers;
 
-	all.probes_by_section = c->own || fr_config_follows_tasks(c);
+	all.probes_by_section = c->is_personal || fr_config_follows_tasks(c);
 	return all;
 }
 
@@ -141,7 +141,7 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 	const struct fr_source_env env = {
 		.event = m->event, .self = getpid(), .pidns = own_pidns(), .gid = m->gid, .log = on_log};
 	const struct fr_triggers_config all = of_all(m->config);
-	const size_t disabled = m->config->own ? n_disabled(m->config) : 0;
+	const size_t disabled = m->config->is_personal ? n_disabled(m->config) : 0;
 	int r = fr_triggers_new(&env, &ops, &m->triggers);
 
 	if (r >= 0)

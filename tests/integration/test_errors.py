@@ -246,7 +246,7 @@ def many_files(drop_ins):
 
 
 HOSTILE = {
-    "a-fifo": (lambda p: os.mkfifo(p), ["no regular file"]),
+    "a-fifo": (lambda p: os.mkfifo(p), ["not a regular file"]),
     "a-socket": (lambda p: socket.socket(socket.AF_UNIX).bind(str(p)), ["cannot open"]),
     "a-loop": (lambda p: p.symlink_to(p.name), ["symbolic links"]),
     "a-directory": (lambda p: p.mkdir(), ["directory"]),

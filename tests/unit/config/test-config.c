@@ -1,373 +1,505 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Configuration files: the value of each key, how files add up, and the message for each mistake. */
+#include "config/compare.h"
 #include "config/config_private.h"
 #include "base/cleanup.h"
+#include "source/cause.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <syslog.h>
 
 #include <cmocka.h>
 
-static int read_text(struct fr_config *c, const char *text, size_t len, struct fr_diag *d)
+#define MIB (1ULL << 20)
+#define SECOND 1000000000ULL
+#define HOUR (3600 * SECOND)
+
+static int read_bytes(struct fr_config *c, const char *name, const char *text, size_t len, struct fr_diag *d)
 {
 	FILE *f = fmemopen((void *)text, len, "r");
-	int r = fr_config_read(c, f, "x.conf", d);
+	int r;
 
+	assert_non_null(f);
+	r = fr_config_read(c, f, name, d);
 	fclose(f);
 	return r;
 }
 
-static void test_all_keys(void **state)
+/* Set C to TEXT, which is valid. C is zeroed, or has an older value. */
+static void read_valid(struct fr_config *c, const char *text)
 {
-	static const char text[] = "# a comment\n; another\n\n[Recorder]\n"
-				   "Events=sched:sched_switch, cycles:k\n"
-				   "  Filter = prev_pid != 0\n"
-				   "Events=cpu/event=0x3c,umask=1/\n"
-				   "Frequency=199\nCallGraph=dwarf,16384\nCPUs=0-3,8\nCGroup=system.slice\n"
-				   "RingSize=128M\nKernelBuffer=3M\nSidebandBuffer=100K\nCompressionLevel=3\n"
-				   "Directory=/tmp/x\nControlSocket=/tmp/y\nGroup=adm\nLogLevel=debug\n"
-				   "[Dump]\nCompression=no\nWindow=5min 20s\nBlockSize=2M\nQueueDepth=16\n";
-	struct fr_config c;
 	struct fr_diag d = {0};
 
+	fr_config_deinit(c);
+	fr_config_init(c);
+	if (read_bytes(c, "x.conf", text, strlen(text), &d) < 0 || fr_config_check(c, &d) < 0)
+		fail_msg("%s (%s)", d.what, d.hint);
+}
+
+/* TEXT is refused with a message that begins with WHAT and a hint that contains HINT. */
+static void expect_refusal(const char *text, size_t len, const char *what, const char *hint)
+{
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
+	struct fr_diag d = {0};
+	int r;
+
 	fr_config_init(&c);
-	if (read_text(&c, text, strlen(text), &d) < 0)
-		fail_msg("%s", d.what);
+	r = read_bytes(&c, "x.conf", text, len, &d);
+	if (r == 0)
+		r = fr_config_check(&c, &d);
+	if (r != -EINVAL || strncmp(d.what, what, strlen(what)) != 0 || !strstr(d.hint, hint))
+		fail_msg("%d: %s\n  %s\nand not: %s\n  %s", r, d.what, d.hint, what, hint);
+}
+
+static const struct fr_trigger_config *find_trigger(const struct fr_config *c, const char *name)
+{
+	const struct fr_trigger_config *t = fr_config_find_trigger(c, name);
+
+	assert_non_null(t);
+	return t;
+}
+
+struct value {
+	const char *section, *key, *value;
+	size_t offset, size;
+	uint64_t number;
+	const char *string; /* NULL: a number */
+};
+#define RECORDER(m) offsetof(struct fr_config, m), sizeof(((struct fr_config *)0)->m)
+#define TRIGGER(m) offsetof(struct fr_trigger_config, m), sizeof(((struct fr_trigger_config *)0)->m)
+
+static const struct value values[] = {
+	{"Recorder", "Frequency", "199", RECORDER(defaults.frequency_hz), 199, NULL},
+	{"Recorder", "Period", "5", RECORDER(defaults.period), 5, NULL},
+	{"Recorder", "CallGraph", "dwarf,16384", RECORDER(defaults.call_graph), FR_CALL_GRAPH_DWARF, NULL},
+	{"Recorder", "CallGraph", "dwarf,16384", RECORDER(defaults.dwarf_stack_bytes), 16384, NULL},
+	{"Recorder", "CPUs", "0-3,8", RECORDER(cpus), 0, "0-3,8"},
+	{"Recorder", "CGroup", "system.slice", RECORDER(cgroup), 0, "system.slice"},
+	{"Recorder", "RingSize", "128M", RECORDER(ring_bytes), 128 * MIB, NULL},
+	{"Recorder", "KernelBuffer", "3M", RECORDER(kernel_buffer_bytes), 4 * MIB, NULL},
+	{"Recorder", "KernelBuildIDs", "no", RECORDER(kernel_build_ids), FR_BUILD_IDS_NO, NULL},
+	{"Recorder", "KernelBuildIDs", "yes", RECORDER(kernel_build_ids), FR_BUILD_IDS_YES, NULL},
+	{"Recorder", "SidebandBuffer", "100K", RECORDER(sideband_buffer_bytes), 128 << 10, NULL},
+	{"Recorder", "AuxiliaryMax", "1G", RECORDER(auxiliary_max_bytes), 1024 * MIB, NULL},
+	{"Recorder", "AuxiliaryMaxAge", "0", RECORDER(auxiliary_max_age_ns), 0, NULL},
+	{"Recorder", "CompressionLevel", "3", RECORDER(compression_level), 3, NULL},
+	{"Recorder", "Directory", "/tmp/x", RECORDER(directory), 0, "/tmp/x"},
+	{"Recorder", "ControlSocket", "/tmp/y", RECORDER(socket), 0, "/tmp/y"},
+	{"Recorder", "ControlSocket", "no", RECORDER(socket), 0, ""},
+	{"Recorder", "Group", "adm", RECORDER(group), 0, "adm"},
+	{"Recorder", "LogLevel", "Debug", RECORDER(log_level), LOG_DEBUG, NULL},
+	{"Recorder", "LogLevel", "error", RECORDER(log_level), LOG_ERR, NULL},
+	{"Recorder", "CPUBudget", "1%", RECORDER(cpu_budget_ppm), 10000, NULL},
+	{"Recorder", "CPUBudget", "0.01%", RECORDER(cpu_budget_ppm), 100, NULL},
+	{"Recorder", "CPUBudget", "12.3456%", RECORDER(cpu_budget_ppm), 123456, NULL},
+	{"Recorder", "CPUBudget", "10000%", RECORDER(cpu_budget_ppm), 100000000, NULL},
+	{"Recorder", "MetricsListen", "127.1.2.3:1", RECORDER(metrics_listen), 0, "127.1.2.3:1"},
+	{"Recorder", "MetricsPublic", "yes", RECORDER(metrics_public), true, NULL},
+	{"Dump", "Compression", "no", RECORDER(dump_compress), false, NULL},
+	{"Dump", "Window", "5min 20s", RECORDER(window_ns), 320 * SECOND, NULL},
+	{"Dump", "PostTrigger", "1h", RECORDER(post_trigger_ns), HOUR, NULL},
+	{"Dump", "MaxUse", "0", RECORDER(retention.max_use), 0, NULL},
+	{"Dump", "KeepFree", "1M", RECORDER(retention.keep_free), MIB, NULL},
+	{"Dump", "MaxFiles", "7", RECORDER(retention.max_files), 7, NULL},
+	{"Dump", "MaxAge", "2h", RECORDER(retention.max_age_ns), 2 * HOUR, NULL},
+	{"Dump", "KeepFailed", "no", RECORDER(keep_failed), false, NULL},
+	{"Dump", "BlockSize", "2M", RECORDER(block_bytes), 2 * MIB, NULL},
+	{"Dump", "QueueDepth", "16", RECORDER(queue_depth), 16, NULL},
+	{"Dump", "CacheObjects", "yes", RECORDER(cache_bytes), 1024 * MIB, NULL},
+	{"Dump", "CacheObjects", "2M", RECORDER(cache_bytes), 2 * MIB, NULL},
+	{"Dump", "CacheObjectMax", "1M", RECORDER(cache_object_bytes), MIB, NULL},
+	{"Triggers", "Cooldown", "5s", RECORDER(triggers.cooldown_ns), 5 * SECOND, NULL},
+	{"Triggers", "MinFill", "30s", RECORDER(triggers.min_fill_ns), 30 * SECOND, NULL},
+	{"Triggers", "Window", "all", RECORDER(triggers.window_ns), 0, NULL},
+	{"Triggers", "RateLimit", "3/10min", RECORDER(triggers.rate_burst), 3, NULL},
+	{"Triggers", "RateLimit", "3/10min", RECORDER(triggers.rate_interval_ns), 600 * SECOND, NULL},
+	{"Triggers", "RateLimit", "no", RECORDER(triggers.rate_interval_ns), 0, NULL},
+	{"Triggers", "Socket", "/tmp/t", RECORDER(triggers.socket), 0, "/tmp/t"},
+	{"Trigger t", "Threshold", "20ms", TRIGGER(threshold), 0, "20ms"},
+	{"Trigger t", "Interval", "2s", TRIGGER(interval_ns), 2 * SECOND, NULL},
+	{"Trigger t", "Filter", "prev_pid != 0", TRIGGER(filter), 0, "prev_pid != 0"},
+	{"Trigger t", "Syscall", "fsync write", TRIGGER(syscalls), 0, "fsync write"},
+	{"Trigger t", "Comm", "123456789012345", TRIGGER(comm), 0, "123456789012345"},
+	{"Trigger t", "CGroup", "/system.slice/x", TRIGGER(cgroup), 0, "/system.slice/x"},
+	{"Trigger t", "Pid", "17", TRIGGER(pid), 17, NULL},
+	{"Trigger t", "Enabled", "no", TRIGGER(enabled), false, NULL},
+	{"Trigger t", "Cooldown", "3s", TRIGGER(cooldown_ns), 3 * SECOND, NULL},
+	{"Trigger t", "MinFill", "4s", TRIGGER(min_fill_ns), 4 * SECOND, NULL},
+	{"Trigger t", "Window", "5s", TRIGGER(window_ns), 5 * SECOND, NULL},
+	{"Trigger t", "PostTrigger", "6s", TRIGGER(post_ns), 6 * SECOND, NULL},
+};
+
+static const void *find_member(const struct fr_config *c, const struct value *v)
+{
+	const void *object = strcmp(v->section, "Trigger t") ? (const void *)c : find_trigger(c, "t");
+
+	return (const char *)object + v->offset;
+}
+
+static uint64_t load_number(const void *member, size_t size)
+{
+	if (size == sizeof(bool))
+		return *(const bool *)member;
+	return size == sizeof(unsigned) ? *(const unsigned *)member : *(const uint64_t *)member;
+}
+
+static void test_each_key_sets_its_member_and_an_empty_value_resets_it(void **state)
+{
+	_cleanup_(fr_config_deinit) struct fr_config fresh = {0};
+
+	read_valid(&fresh, "[Trigger t]\nEvery=1h\n");
+	for (size_t i = 0; i < FR_ARRAY_SIZE(values); i++) {
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
+		const struct value *v = &values[i];
+		const void *member, *initial = find_member(&fresh, v);
+
+		fr_config_init(&c);
+		assert_int_equal(fr_config_set(&c, v->section, v->key, v->value, "y:1", NULL), 0);
+		member = find_member(&c, v);
+		if (v->string)
+			assert_string_equal(*(char *const *)member, v->string);
+		else if (load_number(member, v->size) != v->number)
+			fail_msg("%s=%s is %llu", v->key, v->value,
+				(unsigned long long)load_number(member, v->size));
+		assert_int_equal(fr_config_set(&c, v->section, v->key, "", "y:1", NULL), 0);
+		if (v->string)
+			assert_true(fr_string_is_same(*(char *const *)member, *(char *const *)initial));
+		else
+			assert_int_equal(load_number(member, v->size), load_number(initial, v->size));
+	}
+}
+
+static void test_a_reload_reopens_the_events_for_these_keys(void **state)
+{
+	static const char *const keys[] = {"Events=b", "Filter=f", "Frequency=9", "Period=9", "CallGraph=fp",
+		"CallGraph=dwarf,16384", "CPUs=0", "CGroup=x", "KernelBuffer=4K", "SidebandBuffer=4K",
+		"KernelBuildIDs=no"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++) {
+		_cleanup_(fr_config_deinit) struct fr_config now = {0}, fresh = {0}, wanted = {0};
+		char text[128];
+
+		snprintf(text, sizeof(text), "[Recorder]\nCallGraph=dwarf\nEvents=a\n%s\nRingSize=1M\n",
+			keys[i]);
+		read_valid(&now, "[Recorder]\nCallGraph=dwarf\nEvents=a\n");
+		read_valid(&fresh, text);
+		read_valid(&wanted, text);
+		assert_false(fr_config_has_same_recording(&now, &fresh));
+		fr_config_swap_recording(&now, &fresh);
+		assert_true(fr_config_has_same_recording(&now, &wanted));
+		assert_int_equal(now.ring_bytes, 64 * MIB);
+	}
+}
+
+static void test_a_reload_copies_live_keys_and_names_keys_that_wait(void **state)
+{
+	const char *names[FR_CONFIG_RESTART_KEYS];
+	_cleanup_(fr_config_deinit) struct fr_config now = {0}, fresh = {0};
+
+	read_valid(&now, "[Recorder]\n");
+	read_valid(&fresh,
+		"[Recorder]\nDirectory=/x\nControlSocket=no\nGroup=g\nCompressionLevel=2\nAuxiliaryMax=1\n"
+		"AuxiliaryMaxAge=1\nMetricsListen=[::1]:1\nLogLevel=err\nRingSize=1M\n[Trigger t]\nEvery=1h\n"
+		"[Dump]\nCacheObjects=yes\nCacheObjectMax=1\nWindow=5s\n");
+	assert_true(fr_config_has_same_recording(&now, &fresh));
+	assert_int_equal(fr_config_restart_keys(&now, &fresh, names), FR_CONFIG_RESTART_KEYS);
+	assert_string_equal(names[0], "AuxiliaryMax");
+	fr_config_copy_live_keys(&now, &fresh);
+	assert_int_equal(now.log_level, LOG_ERR);
+	assert_int_equal(now.window_ns, 5 * SECOND);
+	assert_int_equal(now.cache_bytes, 0);
+	fr_config_swap_triggers(&now, &fresh);
+	assert_int_equal(now.n_trigger, 1);
+}
+
+static void test_defaults(void **state)
+{
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
+
+	read_valid(&c, "[Trigger t]\nEvery=1h\n");
+	assert_int_equal(c.ring_bytes, 64 * MIB);
+	assert_int_equal(c.log_level, LOG_INFO);
+	assert_string_equal(c.directory, "/var/lib/flightrec");
+	assert_string_equal(c.triggers.socket, "/run/flightrec/trigger");
+	assert_int_equal(c.retention.max_use, FR_RETENTION_DEFAULT);
+	assert_int_equal(c.triggers.cooldown_ns, 60 * SECOND);
+	assert_int_equal(c.triggers.rate_burst, 20);
+	assert_int_equal(c.triggers.rate_interval_ns, HOUR);
+	assert_true(c.dump_compress && c.keep_failed && c.trigger->enabled);
+	assert_true(c.trigger->cooldown_ns == FR_TRIGGER_UNSET &&
+		    c.trigger->min_fill_ns == FR_TRIGGER_UNSET && c.trigger->window_ns == FR_TRIGGER_UNSET &&
+		    c.trigger->post_ns == FR_TRIGGER_UNSET && c.trigger->interval_ns == FR_TRIGGER_UNSET);
+}
+
+static void test_events_add_up_and_have_filters(void **state)
+{
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
+
+	read_valid(&c, "# a comment\n; another\n\n[Recorder]\nEvents=x\nEvents=\n"
+		       "Events=sched:sched_switch, cycles:k\n  Filter = prev_pid != 0\n"
+		       "Events=cpu/event=0x3c,umask=1/\n");
 	assert_int_equal(c.n_events, 2);
 	assert_string_equal(c.events[0].spec, "sched:sched_switch, cycles:k");
 	assert_string_equal(c.events[0].filter, "prev_pid != 0");
-	assert_string_equal(c.events[0].origin, "x.conf:5");
+	assert_string_equal(c.events[0].origin, "x.conf:7");
 	assert_string_equal(c.events[1].spec, "cpu/event=0x3c,umask=1/");
 	assert_null(c.events[1].filter);
-	assert_int_equal(c.defaults.frequency_hz, 199);
-	assert_int_equal(c.defaults.call_graph, FR_CALL_GRAPH_DWARF);
-	assert_string_equal(c.cpus, "0-3,8");
-	assert_string_equal(c.cgroup, "system.slice");
-	assert_int_equal(c.ring_bytes, 128 << 20);
-	assert_int_equal(c.kernel_buffer_bytes, 4 << 20); /* a power of two of pages */
-	assert_int_equal(c.sideband_buffer_bytes, 128 << 10);
-	assert_int_equal(c.compression_level, 3);
-	assert_string_equal(c.directory, "/tmp/x");
-	assert_string_equal(c.socket, "/tmp/y");
-	assert_string_equal(c.group, "adm");
-	assert_int_equal(c.log_level, LOG_DEBUG);
-	assert_false(c.dump_compress);
-	assert_int_equal(c.window_ns, 320000000000);
-	assert_int_equal(c.block_bytes, 2 << 20);
-	assert_int_equal(c.queue_depth, 16);
-	assert_int_equal(fr_config_check(&c, &d), 0);
-	fr_config_deinit(&c);
 }
 
-static void test_zeros_are_no_configuration(void **state)
+static void test_each_kind_of_source(void **state)
 {
-	static const char texts[][32] = {"\0\0", "[Recorder]\nRingSize=8M\0lots", "\n\0[Dump]\n"};
+	static const struct {
+		const char *text;
+		enum fr_trigger_kind kind;
+		const char *subject;
+	} cases[] = {
+		{"[Trigger oom-kill]\n", FR_TRIGGER_PROBE, "oom-kill"},
+		{"[Trigger oom-kill]\nProbe=oom-kill\n", FR_TRIGGER_PROBE, "oom-kill"},
+		{"[Trigger x]\nProbe=run-queue-latency\n", FR_TRIGGER_PROBE, "run-queue-latency"},
+		{"[Trigger x]\nProgram=/a/b.bpf.o\n", FR_TRIGGER_PROGRAM, "/a/b.bpf.o"},
+		{"[Trigger x]\nFunction=/bin/x:f\nThreshold=5ms\n", FR_TRIGGER_FUNCTION, "/bin/x:f"},
+		{"[Trigger x]\nUSDT=/bin/x:p:a,b\n", FR_TRIGGER_USDT, "/bin/x:p:a,b"},
+		{"[Trigger x]\nPressure=memory some\n", FR_TRIGGER_PRESSURE, "memory some"},
+		{"[Trigger x]\nEvent=sched:sched_switch\n", FR_TRIGGER_EVENT, "sched:sched_switch"},
+		{"[Trigger x]\nEvery=1h\n", FR_TRIGGER_TIMER, NULL},
+		{"[Trigger x]\nApplication=yes\n", FR_TRIGGER_APPLICATION, NULL},
+		{"[Trigger application]\n", FR_TRIGGER_APPLICATION, NULL},
+		{"[Trigger signal]\nWindow=1min\n", FR_TRIGGER_SIGNAL, NULL},
+		{"[Trigger control]\nEnabled=no\n", FR_TRIGGER_CONTROL, NULL},
+		/* A source can be cleared or replaced. */
+		{"[Trigger x]\nEvery=1h\nEvery=\nApplication=yes\n", FR_TRIGGER_APPLICATION, NULL},
+		{"[Trigger x]\nProgram=/a.o\nProgram=/b.o\n", FR_TRIGGER_PROGRAM, "/b.o"},
+		{"[Trigger x]\nApplication=yes\nApplication=no\nProgram=/b.o\n", FR_TRIGGER_PROGRAM, "/b.o"},
+		/* The source of a built-in name cannot be cleared. */
+		{"[Trigger oom-kill]\nProbe=\n", FR_TRIGGER_PROBE, "oom-kill"},
+	};
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++) {
-		struct fr_diag d = {0};
-		struct fr_config c;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
-		fr_config_init(&c);
-		assert_int_equal(read_text(&c, texts[i], sizeof(texts[i]), &d), -EINVAL);
-		assert_non_null(strstr(d.hint, "no NUL bytes"));
-		fr_config_deinit(&c);
+		read_valid(&c, cases[i].text);
+		assert_int_equal(c.n_trigger, 1);
+		assert_int_equal(c.trigger[0].kind, cases[i].kind);
+		assert_string_equal(c.trigger[0].origin, "x.conf:1");
+		assert_true(fr_string_is_same(c.trigger[0].subject, cases[i].subject));
 	}
 }
 
-static void test_empty_resets(void **state)
+static void test_a_later_file_adds_to_a_section(void **state)
 {
-	static const char text[] = "[Recorder]\nEvents=a\nEvents=\nEvents=b\nRingSize=1G\nRingSize=\n"
-				   "Period=5\nPeriod=\nCallGraph=fp\nCallGraph=\nCPUs=1\nCPUs=\n";
-	struct fr_config c;
+	static const char later[] =
+		"[Trigger b]\nEvery=1h\n[Trigger a]\nThreshold=7ms\nSet=\nSet=y=2\nSet=z=a=b\n"
+		"[Recorder]\nRingSize=1M\n";
+	const struct fr_trigger_config *t;
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
-	fr_config_init(&c);
-	assert_int_equal(read_text(&c, text, strlen(text), NULL), 0);
-	assert_int_equal(c.n_events, 1);
-	assert_string_equal(c.events[0].spec, "b");
-	assert_int_equal(c.ring_bytes, 64 << 20);
-	assert_int_equal(c.defaults.period, 0);
-	assert_int_equal(c.defaults.call_graph, FR_CALL_GRAPH_UNSET);
-	assert_null(c.cpus);
-	fr_config_deinit(&c);
+	read_valid(&c, "[Trigger a]\nProgram=/a.o\nThreshold=5ms\nSet=x=1\nComm=a\n");
+	assert_string_equal(c.ring_origin, "default");
+	assert_int_equal(read_bytes(&c, "y.conf", later, strlen(later), NULL), 0);
+	assert_string_equal(c.ring_origin, "y.conf:9");
+	assert_int_equal(fr_config_check(&c, NULL), 0);
+	assert_int_equal(c.n_trigger, 2);
+	t = find_trigger(&c, "a");
+	assert_string_equal(t->origin, "x.conf:1");
+	assert_string_equal(t->subject, "/a.o");
+	assert_string_equal(t->threshold, "7ms");
+	assert_string_equal(t->comm, "a");
+	assert_string_equal(t->set[0], "y=2");
+	assert_string_equal(t->set[1], "z=a=b");
+	assert_null(t->set[2]);
 }
 
-static void test_errors_say_where(void **state)
+/* The name is longer than the part of a section that inih keeps. */
+static void test_long_trigger_names_differ_in_the_last_character(void **state)
 {
-	static char wide[600] = "[Recorder]\n\nEvents=";
+	static const char name[] = "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456.9";
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
+	char text[256];
+
+	assert_int_equal(strlen(name), FR_TRIGGER_NAME_SIZE - 1);
+	snprintf(text, sizeof(text), "[Trigger %s]\nEvery=1h\n[Trigger %.62s]\nEvery=2h\n", name, name);
+	read_valid(&c, text);
+	assert_int_equal(c.n_trigger, 2);
+	assert_int_equal(find_trigger(&c, name)->every_ns, HOUR);
+	snprintf(text, sizeof(text), "[Trigger %sx]\nEvery=1h\n", name);
+	expect_refusal(text, strlen(text), "x.conf:1: 'abc", "63");
+}
+
+static const struct {
+	const char *section, *key, *noun, *hint;
+	const char *values[15];
+} bad_values[] = {
+	{"Recorder", "Frequency", "a whole number from 1 to 1000000", "range",
+		{"0", "1000001", "-1", "1.5", "x"}},
+	{"Recorder", "CPUs", "a list of CPUs", "0-3,8", {"a", "3-1", "1,", "8192"}},
+	{"Recorder", "RingSize", "a size", "64M", {"lots", "-1", "1Q", "auto"}},
+	{"Recorder", "KernelBuffer", "a size from one page to 1G", "auto", {"0", "2T", "x"}},
+	{"Recorder", "SidebandBuffer", "a size from one page to 1G", "512K", {"0", "2T", "auto"}},
+	{"Recorder", "KernelBuildIDs", "yes, no or auto", "auto", {"maybe"}},
+	{"Recorder", "Directory", "an absolute path", "begins with /", {"var", "no", "./x"}},
+	{"Recorder", "ControlSocket", "an absolute path", "begins with /", {"x", "yes"}},
+	{"Recorder", "LogLevel", "a log level", "notice", {"loud", "3"}},
+	{"Recorder", "CPUBudget", "a part of a CPU", "0.5%",
+		{"0%", "0.001%", "1", "%", ".5%", "1.23456%", "1e2%", "-1%", "10001%", "999999%", "yes",
+			"1%%", "1 %"}},
+	{"Recorder", "MetricsListen", "an address with a port", "[::1]:9752",
+		{"9752", ":9752", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "localhost:9752", "::1:9752",
+			"[::1:9752", "[]:1", "[:1", "127.0.0.1:", "127.0.0.1:+1"}},
+	{"Dump", "Compression", "yes or no", "yes or no", {"maybe", "auto"}},
+	{"Dump", "Window", "a duration or all", "all", {"soon", "-1"}},
+	{"Dump", "PostTrigger", "a duration of at most 1h", "at most 1h", {"2h", "soon"}},
+	{"Dump", "MaxUse", "a size", "64M", {"lots"}},
+	{"Dump", "MaxAge", "a duration", "30s", {"old"}},
+	{"Dump", "QueueDepth", "a whole number from 1 to 64", "range", {"0", "65"}},
+	{"Dump", "CacheObjects", "a size, yes or no", "2G", {"auto"}},
+	{"Triggers", "RateLimit", "a number of dumps in a time", "20/1h",
+		{"20", "0/1h", "1/0", "/1h", "1000001/1h"}},
+	{"Trigger a", "Probe", "a built-in probe", "flightrecd.conf(5)", {"zzzzzzzzzzzz"}},
+	{"Trigger a", "Probe", "a built-in probe", "did you mean oom-kill?", {"oom-kil"}},
+	{"Trigger a", "Program", "an absolute path", "begins with /", {"a.o"}},
+	{"Trigger a", "Function", "an absolute path with a symbol", "symbol", {"/a", "a:b"}},
+	{"Trigger a", "USDT", "an absolute path with two probes", "provider", {"/a", "a:b"}},
+	{"Trigger a", "Every", "a duration longer than 0", "30s", {"0", "soon"}},
+	{"Trigger a", "Application", "yes or no", "yes or no", {"perhaps"}},
+	{"Trigger a", "Comm", "a name of at most 15 characters", "15", {"0123456789abcdef"}},
+	{"Trigger a", "Pid", "a process id", "ps", {"0", "-1", "2147483648"}},
+	{"Trigger a", "Set", "an assignment", "limit=5", {"x", "=1"}},
+};
+
+static void test_a_bad_value_is_refused(void **state)
+{
+	for (size_t i = 0; i < FR_ARRAY_SIZE(bad_values); i++)
+		for (const char *const *v = bad_values[i].values; *v; v++) {
+			char text[128], what[128];
+
+			snprintf(text, sizeof(text), "[%s]\n%s=%s\n", bad_values[i].section,
+				bad_values[i].key, *v);
+			snprintf(what, sizeof(what), "x.conf:2: %s= is not %s: '%s'", bad_values[i].key,
+				bad_values[i].noun, *v);
+			expect_refusal(text, strlen(text), what, bad_values[i].hint);
+		}
+}
+
+static void test_a_mistake_is_reported_with_its_line_and_a_hint(void **state)
+{
 	static const struct {
 		const char *text, *what, *hint;
 	} cases[] = {
-		{"[Recorder]\n\nRingSzie=1M\n", "x.conf:3: unknown key 'RingSzie'", "RingSize="},
-		{"[Recorder]\nWindow=3s\n", "x.conf:2: unknown key 'Window'", "of [Dump]"},
+		{"RingSize=1M\n", "x.conf:1: RingSize= stands before the first section", "[Recorder]"},
 		{"[Recoder]\nRingSize=1M\n", "x.conf:1: unknown section [Recoder]", "[Recorder]"},
-		{"RingSize=1M\n", "x.conf:1: RingSize= stands before any section", ""},
-		{"[Recorder]\nRingSize=lots\n", "x.conf:2: RingSize= is no size: 'lots'", "64M"},
-		{"[Recorder]\nFrequency=0\n", "x.conf:2: Frequency= is no whole number", ""},
-		{"[Recorder]\nFilter=x\n", "x.conf:2: a filter without an event", ""},
-		{"[Recorder]\nEvents=a\nFilter=x\nFilter=y\n", "x.conf:4: a second filter", ""},
-		{"[Recorder]\nCPUs=a\n", "x.conf:2: CPUs= is no list", ""},
-		{"[Recorder]\nDirectory=var\n", "x.conf:2: Directory= is not an absolute path", ""},
-		{"[Recorder]\nLogLevel=loud\n", "x.conf:2: LogLevel=", ""},
-		{"[Recorder]\nKernelBuffer=2T\n", "x.conf:2: KernelBuffer= is out of range", ""},
-		{"[Dump]\nCompression=maybe\n", "x.conf:2: Compression=", ""},
-		{"[Dump]\nQueueDepth=65\n", "x.conf:2: QueueDepth= is no whole number from 1 to 64", ""},
+		{"[Triger a]\nEvery=1h\n", "x.conf:1: unknown section [Triger a]", "[Trigger a]"},
+		{"[Trigers]\n", "x.conf:1: unknown section [Trigers]", "[Triggers]"},
+		{"[Zzz]\n", "x.conf:1: unknown section [Zzz]", "[Trigger NAME]"},
+		{"[Recorder\n", "x.conf:1: the section has no ]", "[Recorder]"},
+		{"[Recorder]\n# ok\nRingSize\n", "x.conf:3: the line has no =", "NAME=VALUE"},
+		{"[Recorder]\n\nRingSzie=1M\n", "x.conf:3: unknown key 'RingSzie' in [Recorder]",
+			"RingSize=?"},
+		{"[Recorder]\nWindow=3s\n", "x.conf:2: unknown key 'Window'", "Window= of [Dump]"},
 		{"[Dump]\n\n\nWindow=soon\nNonsense=1\n", "x.conf:4: Window=", ""},
-		{"[Recorder]\n# ok\nRingSize\n", "x.conf:3: no assignment", ""},
-		{"[Recorder\n", "x.conf:1: the section does not end", ""},
-		{wide, "x.conf:3: the line is too long", "several Events="},
+		{"[Triggers]\nCooldwn=1s\n", "x.conf:2: unknown key 'Cooldwn'", "Cooldown=?"},
+		{"[Trigger a]\nThresold=3\n", "x.conf:2: unknown key 'Thresold' in [Trigger a]",
+			"Threshold=?"},
+		{"[Recorder]\nFilter=x\n", "x.conf:2: there is no event before the filter", ""},
+		{"[Recorder]\nEvents=a\nFilter=x\nFilter=y\n", "x.conf:4: there is a second filter", "&&"},
+		{"[Recorder]\nRingSize=512K\n", "the ring of 512K is too small: the minimum is 1M", "1M"},
+		{"[Recorder]\nRingSize=17G\n", "the ring of 17G is too large: the maximum is 16G", "-M"},
+		{"[Dump]\nBlockSize=3M\n", "the block size 3145728 is not a power of two", "128K"},
+		{"[Dump]\nBlockSize=4K\n", "the block of 4K is too small: the minimum is 64K", "64K"},
+		{"[Trigger]\nEvery=1h\n", "x.conf:1: the section [Trigger] has no name", "[Triggers]"},
+		{"[Trigger ]\n", "x.conf:1: the section [Trigger] has no name", "[Triggers]"},
+		{"[Trigger a b]\n", "x.conf:1: 'a b' cannot be the name of a trigger", "63"},
+		{"[Trigger a]\nProgram=/a\nEvery=1h\n", "x.conf:3: Program= and Every= are in one section",
+			"two"},
+		{"[Trigger oom-kill]\nEvery=1h\n", "x.conf:2: [Trigger oom-kill] is a built-in",
+			"another name"},
+		{"[Trigger oom-kill]\nProbe=exec\n", "x.conf:2: [Trigger oom-kill] is a built-in", "name"},
+		{"[Trigger signal]\nProbe=exec\n", "x.conf:2: [Trigger signal] is a built-in", "name"},
+		{"\n[Trigger oom-kil]\nWindow=1s\n", "x.conf:2: [Trigger oom-kil] has no source",
+			"[Trigger oom-kill]"},
+		{"[Trigger abcdefghijkl]\n", "x.conf:1: [Trigger abcdefghijkl] has no source", "Probe="},
+		{"[Trigger a]\nEvery=1h\nThreshold=5\n",
+			"x.conf:1: Threshold= has no effect beside Every=", ""},
+		{"[Trigger a]\nProgram=/a\nFilter=x\n",
+			"x.conf:1: Filter= has no effect beside Program=", ""},
+		{"[Trigger signal]\nThreshold=5\n", "x.conf:1: Threshold= has no effect in [Trigger signal]",
+			""},
+		{"[Trigger oom-kill]\nSyscall=read\n",
+			"x.conf:1: Syscall= has no effect on the probe oom-kill", ""},
+		{"[Trigger a]\nEvery=1h\nPid=5\n", "x.conf:1: Pid= has no effect", ""},
+		{"[Trigger a]\nFunction=/a:b\nInterval=5s\n", "x.conf:1: Interval= has no effect", ""},
 	};
+	char wide[600] = "[Recorder]\n\nEvents=";
 
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
+		expect_refusal(cases[i].text, strlen(cases[i].text), cases[i].what, cases[i].hint);
 	memset(wide + strlen(wide), 'x', 500);
-	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		struct fr_config c;
-		struct fr_diag d = {0};
-
-		fr_config_init(&c);
-		assert_int_equal(read_text(&c, cases[i].text, strlen(cases[i].text), &d), -EINVAL);
-		if (strncmp(d.what, cases[i].what, strlen(cases[i].what)) || !strstr(d.hint, cases[i].hint))
-			fail_msg("%s\n  %s\nand not: %s", d.what, d.hint, cases[i].what);
-		fr_config_deinit(&c);
-	}
+	expect_refusal(wide, strlen(wide), "x.conf:3: the line is too long", "several Events=");
 }
 
-static void test_nul_byte(void **state)
-{
-	static const char text[] = "[Recorder]\nEvents=a\0b\nRingSize=1M\n";
-	struct fr_config c;
-	struct fr_diag d = {0};
-
-	fr_config_init(&c);
-	assert_int_equal(read_text(&c, text, sizeof(text) - 1, &d), -EINVAL);
-	assert_non_null(strstr(d.what, "x.conf:2"));
-	fr_config_deinit(&c);
-}
-
-static void test_check(void **state)
+static void test_a_nul_byte_is_refused(void **state)
 {
 	static const struct {
-		const char *section, *key, *value, *what;
-	} cases[] = {
-		{"Recorder", "RingSize", "512K", "ring too small: 512K, the least is 1M"},
-		{"Recorder", "RingSize", "17G", "ring too large: 17G, the most is 16G"},
-		{"Recorder", "RingSize", "1M", NULL},
-		{"Recorder", "RingSize", "16G", NULL},
-		{"Dump", "BlockSize", "3M", "the block size 3145728 is not a power of two"},
-		{"Dump", "BlockSize", "4K", "block too small: 4K, the least is 64K"},
-		{"Dump", "BlockSize", "64K", NULL},
-	};
+		const char text[32], *what;
+	} cases[] = {{"\0\0", "x.conf:1"}, {"[Recorder]\nRingSize=8M\0lots", "x.conf:2"},
+		{"\n\0[Dump]\n", "x.conf:2"}, {"[Recorder]\nEvents=a\0b\n[Dump]\n", "x.conf:2"}};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
+		expect_refusal(cases[i].text, sizeof(cases[i].text), cases[i].what, "no NUL bytes");
+}
+
+static void test_only_loopback_addresses_are_valid_without_metrics_public(void **state)
+{
+	static const struct {
+		const char *address;
+		bool is_loopback;
+	} cases[] = {{"", true}, {"127.0.0.1:9752", true}, {"127.1.2.3:1", true}, {"[::1]:65535", true},
+		{"0.0.0.0:9752", false}, {"[::]:9752", false}, {"192.0.2.1:80", false},
+		{"[::ffff:127.0.0.1]:80", false}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		struct fr_config c;
-		struct fr_diag d = {0};
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 		fr_config_init(&c);
 		assert_int_equal(
-			fr_config_set(&c, cases[i].section, cases[i].key, cases[i].value, "t", &d), 0);
-		assert_int_equal(fr_config_check(&c, &d), cases[i].what ? -EINVAL : 0);
-		if (cases[i].what)
-			assert_string_equal(d.what, cases[i].what);
-		fr_config_deinit(&c);
-	}
-}
-
-static char root[64];
-
-static void put(const char *path, const char *text)
-{
-	char full[256], *slash;
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = '\0';
-		mkdir(full, 0755);
-		*slash = '/';
-	}
-	f = fopen(full, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
-static int make_root(void **state)
-{
-	strcpy(root, "/tmp/flightrec-config-XXXXXX");
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static void expect_files(const char *path, const char *const *want)
-{
-	struct fr_diag d = {0};
-	char **files;
-	size_t n = 0;
-
-	if (fr_config_files_at(root, path, &files, &d) < 0)
-		fail_msg("%s", d.what);
-	for (; files[n]; n++) {
-		assert_non_null(want[n]);
-		assert_string_equal(files[n] + strlen(root), want[n]);
-		free(files[n]);
-	}
-	assert_null(want[n]);
-	free(files);
-}
-
-static void test_drop_in_order(void **state)
-{
-	char path[128], link[160];
-
-	expect_files(NULL, (const char *[]){NULL});
-	put("/etc/flightrec/flightrecd.conf", "");
-	put("/usr/lib/flightrec/flightrecd.conf.d/10-a.conf", "");
-	put("/usr/lib/flightrec/flightrecd.conf.d/30-c.conf", "");
-	put("/usr/lib/flightrec/flightrecd.conf.d/40-masked.conf", "");
-	put("/run/flightrec/flightrecd.conf.d/20-b.conf", "");
-	put("/run/flightrec/flightrecd.conf.d/30-c.conf", "");
-	put("/etc/flightrec/flightrecd.conf.d/10-a.conf", "");
-	put("/etc/flightrec/flightrecd.conf.d/README", "");
-	put("/etc/flightrec/flightrecd.conf.d/.hidden.conf", "");
-	snprintf(link, sizeof(link), "%s/etc/flightrec/flightrecd.conf.d/40-masked.conf", root);
-	assert_int_equal(symlink("/dev/null", link), 0);
-	expect_files(NULL, (const char *[]){"/etc/flightrec/flightrecd.conf",
-				   "/etc/flightrec/flightrecd.conf.d/10-a.conf",
-				   "/run/flightrec/flightrecd.conf.d/20-b.conf",
-				   "/run/flightrec/flightrecd.conf.d/30-c.conf", NULL});
-	/* A file that is named has drop-ins of its own, and those alone. */
-	put("/my.conf", "");
-	put("/my.conf.d/x.conf", "");
-	snprintf(path, sizeof(path), "%s/my.conf", root);
-	expect_files(path, (const char *[]){"/my.conf", "/my.conf.d/x.conf", NULL});
-}
-
-static void test_load(void **state)
-{
-	struct fr_config c;
-	struct fr_diag d = {0};
-	char path[128];
-
-	put("/my.conf", "[Recorder]\nRingSize=2M\nEvents=a\n");
-	put("/my.conf.d/1.conf", "[Recorder]\nRingSize=4M\nEvents=b\n");
-	put("/my.conf.d/2.conf", "[Recorder]\nRingSize=8M\n");
-	snprintf(path, sizeof(path), "%s/my.conf", root);
-	fr_config_init(&c);
-	assert_int_equal(fr_config_load(&c, path, &d), 0);
-	assert_int_equal(c.ring_bytes, 8 << 20);
-	assert_int_equal(c.n_events, 2);
-	put("/my.conf.d/3.conf", "[Dump]\n\nWindow=x\n");
-	assert_int_equal(fr_config_load(&c, path, &d), -EINVAL);
-	assert_non_null(strstr(d.what, "/my.conf.d/3.conf:3: "));
-	fr_config_deinit(&c);
-	fr_config_init(&c);
-	d = (struct fr_diag){0};
-	assert_int_equal(fr_config_load(&c, "/no/such.conf", &d), -ENOENT);
-	assert_non_null(strstr(d.what, "/no/such.conf"));
-	fr_config_deinit(&c);
-}
-
-static void test_table_is_sound(void **state)
-{
-	size_t n;
-	const struct fr_config_key *keys = fr_config_keys(&n);
-
-	for (size_t i = 0; i < n; i++) {
-		struct fr_config c;
-		struct fr_diag d = {0};
-
-		fr_config_init(&c);
-		fr_config_add_event(&c, "x", "t", NULL);
-		if (fr_config_set(&c, keys[i].section, keys[i].name, keys[i].value, "t", &d) < 0)
-			fail_msg("the value shown for %s= is refused: %s", keys[i].name, d.what);
-		assert_int_equal(fr_config_set(&c, keys[i].section, keys[i].name, "", "t", &d), 0);
-		if (keys[i].default_value)
-			assert_string_equal(keys[i].value, keys[i].default_value);
-		fr_config_deinit(&c);
-	}
-}
-
-static void test_budget(void **state)
-{
-	static const struct {
-		const char *text;
-		uint64_t ppm; /* 1: refused */
-	} cases[] = {{"1%", 10000}, {"0.5%", 5000}, {"0.01%", 100}, {"12.3456%", 123456},
-		{"10000%", 100000000}, {"no", 0}, {"", 0}, {"0%", 1}, {"0.001%", 1}, {"1", 1}, {"%", 1},
-		{".5%", 1}, {"1.23456%", 1}, {"1e2%", 1}, {"-1%", 1}, {"10001%", 1}, {"999999%", 1},
-		{"yes", 1}, {"1%%", 1}, {"1 %", 1}};
-
-	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		struct fr_diag d = {0};
-		struct fr_config c;
-		int r;
-
-		fr_config_init(&c);
-		r = fr_config_set(&c, "Recorder", "CPUBudget", cases[i].text, "x.conf:1", &d);
-		if (cases[i].ppm == 1)
-			assert_int_equal(r, -EINVAL);
-		else
-			assert_int_equal(r, 0);
-		assert_int_equal(c.cpu_budget_ppm, cases[i].ppm == 1 ? 0 : cases[i].ppm);
-		fr_config_deinit(&c);
-	}
-}
-
-static void test_metrics_address(void **state)
-{
-	static const struct {
-		const char *text;
-		bool valid, loopback;
-	} cases[] = {{"", true, true}, {"127.0.0.1:9752", true, true}, {"127.1.2.3:1", true, true},
-		{"[::1]:65535", true, true}, {"0.0.0.0:9752", true, false}, {"[::]:9752", true, false},
-		{"192.0.2.1:80", true, false}, {"[::ffff:127.0.0.1]:80", true, false}, {"9752", false, false},
-		{":9752", false, false}, {"127.0.0.1", false, false}, {"127.0.0.1:0", false, false},
-		{"127.0.0.1:65536", false, false}, {"localhost:9752", false, false},
-		{"::1:9752", false, false}, {"[::1:9752", false, false}, {"[]:1", false, false},
-		{"[:1", false, false}, {"127.0.0.1:", false, false}, {"127.0.0.1:+1", false, false}};
-
-	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		struct fr_diag d = {0};
-		struct fr_config c;
-
-		fr_config_init(&c);
-		assert_int_equal(
-			fr_config_set(&c, "Recorder", "MetricsListen", cases[i].text, "x.conf:1", &d),
-			cases[i].valid ? 0 : -EINVAL);
-		if (cases[i].valid)
-			assert_int_equal(fr_config_check(&c, &d), cases[i].loopback ? 0 : -EINVAL);
-		assert_int_equal(fr_config_set(&c, "Recorder", "MetricsPublic", "yes", "x.conf:2", NULL), 0);
+			fr_config_set(&c, "Recorder", "MetricsListen", cases[i].address, "x", NULL), 0);
+		assert_int_equal(fr_config_check(&c, NULL), cases[i].is_loopback ? 0 : -EINVAL);
+		assert_int_equal(fr_config_set(&c, "Recorder", "MetricsPublic", "yes", "x", NULL), 0);
 		assert_int_equal(fr_config_check(&c, NULL), 0);
-		fr_config_deinit(&c);
+	}
+}
+
+static void test_limits_are_inclusive(void **state)
+{
+	static const char *const texts[] = {"[Recorder]\nRingSize=1M\n[Dump]\nBlockSize=64K\nQueueDepth=1\n",
+		"[Recorder]\nRingSize=16G\n[Dump]\nBlockSize=16M\nQueueDepth=64\n"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++) {
+		_cleanup_(fr_config_deinit) struct fr_config c = {0};
+
+		read_valid(&c, texts[i]);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_keys),
-		cmocka_unit_test(test_zeros_are_no_configuration),
-		cmocka_unit_test(test_empty_resets),
-		cmocka_unit_test(test_errors_say_where),
-		cmocka_unit_test(test_nul_byte),
-		cmocka_unit_test(test_check),
-		cmocka_unit_test_setup_teardown(test_drop_in_order, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(test_load, make_root, remove_root),
-		cmocka_unit_test(test_table_is_sound),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_metrics_address),
+		cmocka_unit_test(test_each_key_sets_its_member_and_an_empty_value_resets_it),
+		cmocka_unit_test(test_a_reload_reopens_the_events_for_these_keys),
+		cmocka_unit_test(test_a_reload_copies_live_keys_and_names_keys_that_wait),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_events_add_up_and_have_filters),
+		cmocka_unit_test(test_each_kind_of_source),
+		cmocka_unit_test(test_a_later_file_adds_to_a_section),
+		cmocka_unit_test(test_long_trigger_names_differ_in_the_last_character),
+		cmocka_unit_test(test_a_bad_value_is_refused),
+		cmocka_unit_test(test_a_mistake_is_reported_with_its_line_and_a_hint),
+		cmocka_unit_test(test_a_nul_byte_is_refused),
+		cmocka_unit_test(test_only_loopback_addresses_are_valid_without_metrics_public),
+		cmocka_unit_test(test_limits_are_inclusive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

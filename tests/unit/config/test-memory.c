@@ -1,67 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* What a machine and its control groups can spare for a ring: directories stand for /proc and cgroupfs. */
+/* How much memory a ring can take. Files in a temporary directory stand for those of /proc and cgroupfs. */
 
 #include "config/memory.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <stdint.h>
+
 #include <cmocka.h>
+
+#include "files.h"
 
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 #define MACHINE "MemTotal:       24682496 kB\nMemFree:        1 kB\nMemAvailable:   22000000 kB\n"
 
-static char root[] = "/tmp/flightrec-memory.XXXXXX";
-
 struct file {
 	const char *path, *text;
 };
 
-static void put_file(const struct file *f)
+/* Read the memory of a machine that has these files. */
+static struct fr_memory read_memory(const struct file *files, size_t n)
 {
-	char path[512];
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/%s", root, f->path);
-	for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
-		*at = '\0';
-		(void)mkdir(path, 0755);
-	}
-	out = fopen(path, "w");
-	assert_non_null(out);
-	fputs(f->text, out);
-	fclose(out);
-}
-
-static struct fr_memory look(const struct file *files, size_t n)
-{
-	char remove[64];
 	struct fr_memory m;
 
+	assert_int_equal(make_root(NULL), 0);
 	for (size_t i = 0; i < n; i++)
-		put_file(&files[i]);
-	fr_memory_look(root, &m);
-	snprintf(remove, sizeof(remove), "rm -r %s/*", root);
-	(void)!system(remove);
+		write_file(files[i].path, files[i].text);
+	fr_memory_read(root, &m);
+	assert_int_equal(remove_root(NULL), 0);
 	return m;
 }
 
-#define LOOK(...)                                                                                            \
-	look((const struct file[]){__VA_ARGS__}, FR_ARRAY_SIZE(((const struct file[]){__VA_ARGS__})))
+#define READ_MEMORY(...)                                                                                     \
+	read_memory((const struct file[]){__VA_ARGS__}, FR_ARRAY_SIZE(((const struct file[]){__VA_ARGS__})))
 
-static void the_machine_alone(void **state)
+static void test_a_ring_fits_into_the_memory_that_is_free(void **state)
 {
-	struct fr_memory m = LOOK({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/\n"});
+	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/\n"});
 	struct fr_diag d = {0};
 
 	assert_int_equal(m.limit, 0);
@@ -71,16 +50,16 @@ static void the_machine_alone(void **state)
 	m.available = 12 * GIB;
 	assert_int_equal(fr_memory_check_ring(&m, 0, 15 * GIB, "-M", &d), -ENOMEM);
 	assert_string_equal(
-		d.what, "-M: a ring of 15.0G does not fit: 12.0G of the machine's 23.5G are free");
+		d.what, "-M: a ring of 15.0G does not fit: 12.0G of 23.5G are free in this machine");
 	assert_non_null(strstr(d.hint, "M would fit"));
 	assert_null(strstr(d.hint, "MemoryMax"));
 	assert_in_range(fr_memory_largest_ring(&m, 0), 10 * GIB, 11 * GIB);
 }
 
-static void a_group_and_those_it_is_in(void **state)
+static void test_the_control_group_with_the_least_to_spare_decides(void **state)
 {
-	/* The service may have more than what it is in. */
-	struct fr_memory m = LOOK({"proc/meminfo", MACHINE},
+	/* The limit of the service is higher than that of its slice. */
+	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE},
 		{"proc/self/cgroup", "1:name=systemd:/x\n0::/system.slice/flightrecd.service\n"},
 		{"sys/fs/cgroup/system.slice/flightrecd.service/memory.max", "536870912\n"},
 		{"sys/fs/cgroup/system.slice/flightrecd.service/memory.high", "max\n"},
@@ -92,22 +71,22 @@ static void a_group_and_those_it_is_in(void **state)
 	struct fr_diag d = {0};
 
 	assert_int_equal(m.limit, 256 * MIB);
-	assert_int_equal(m.free, 192 * MIB); /* page cache makes room */
+	assert_int_equal(m.free, 192 * MIB); /* the kernel can drop page cache */
 	assert_int_equal(fr_memory_largest_ring(&m, 0), 144 * MIB);
 	assert_int_equal(fr_memory_check_ring(&m, 0, 64 * MIB, NULL, &d), 0);
 	assert_int_equal(fr_memory_check_ring(&m, 0, 4 * GIB, "x.conf:3", &d), -ENOMEM);
 	assert_non_null(
 		strstr(d.what, "x.conf:3: a ring of 4.0G does not fit: 192.0M of 256.0M are free in "));
 	assert_non_null(strstr(d.what, "/system.slice"));
-	assert_string_equal(d.hint, "144M would fit; or raise MemoryMax= of the unit together with it");
-	/* From the size that it has: what is more, and a moment's. */
+	assert_string_equal(d.hint, "144M would fit; or raise MemoryMax= of the unit as well");
+	/* A ring of 100 MiB is there already: it can grow, and a smaller one always fits. */
 	assert_int_equal(fr_memory_largest_ring(&m, 100 * MIB), 260 * MIB);
 	assert_int_equal(fr_memory_check_ring(&m, 300 * MIB, 299 * MIB, NULL, &d), 0);
 }
 
-static void held_back_is_as_good_as_killed(void **state)
+static void test_memory_high_is_a_limit(void **state)
 {
-	struct fr_memory m = LOOK({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/a\n"},
+	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/a\n"},
 		{"sys/fs/cgroup/unified/a/memory.max", "max\n"},
 		{"sys/fs/cgroup/unified/a/memory.high", "134217728\n"},
 		{"sys/fs/cgroup/unified/a/memory.current", "1048576\n"});
@@ -115,16 +94,16 @@ static void held_back_is_as_good_as_killed(void **state)
 	assert_int_equal(m.limit, 128 * MIB);
 }
 
-static void version_1(void **state)
+static void test_cgroups_of_version_1(void **state)
 {
-	/* In a container the path of the group may be that of outside. */
-	struct fr_memory m = LOOK({"proc/meminfo", MACHINE},
+	/* In a container the path of the group can be the one outside, which does not exist. */
+	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE},
 		{"proc/self/cgroup", "4:memory:/outside/x\n3:cpuset:/\n0::/\n"},
 		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "314572800\n"},
 		{"sys/fs/cgroup/memory/memory.usage_in_bytes", "104857600\n"},
 		{"sys/fs/cgroup/memory/memory.stat",
 			"cache 5\ntotal_inactive_file 52428800\ntotal_active_file 0\n"});
-	struct fr_memory none = LOOK({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "4:memory:/\n"},
+	struct fr_memory none = READ_MEMORY({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "4:memory:/\n"},
 		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
 		{"sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n"});
 
@@ -133,19 +112,19 @@ static void version_1(void **state)
 	assert_int_equal(none.limit, 0);
 }
 
-static void what_cannot_be_read_does_not_count(void **state)
+static void test_unreadable_files_set_no_limit(void **state)
 {
 	static const struct file odd[] = {{"proc/meminfo", "MemTotal: many\n"}, {"proc/meminfo", ""},
 		{"proc/self/cgroup", "\n:\n::\n4:memory\n0::\n4:memory:relative\n"}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(odd); i++) {
-		struct fr_memory m = look(&odd[i], 1);
+		struct fr_memory m = read_memory(&odd[i], 1);
 
 		assert_int_equal(fr_memory_check_ring(&m, 0, 16 * GIB, NULL, NULL), 0);
 	}
 }
 
-static void kernel_buffers(void **state)
+static void test_size_of_kernel_buffers(void **state)
 {
 	static const struct {
 		uint64_t total, locked_max, bytes;
@@ -170,26 +149,16 @@ static void kernel_buffers(void **state)
 			cases[i].bytes);
 }
 
-static int make_root(void **state)
-{
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-	return rmdir(root);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_machine_alone),
-		cmocka_unit_test(a_group_and_those_it_is_in),
-		cmocka_unit_test(held_back_is_as_good_as_killed),
-		cmocka_unit_test(version_1),
-		cmocka_unit_test(what_cannot_be_read_does_not_count),
-		cmocka_unit_test(kernel_buffers),
+		cmocka_unit_test(test_a_ring_fits_into_the_memory_that_is_free),
+		cmocka_unit_test(test_the_control_group_with_the_least_to_spare_decides),
+		cmocka_unit_test(test_memory_high_is_a_limit),
+		cmocka_unit_test(test_cgroups_of_version_1),
+		cmocka_unit_test(test_unreadable_files_set_no_limit),
+		cmocka_unit_test(test_size_of_kernel_buffers),
 	};
 
-	return cmocka_run_group_tests(tests, make_root, remove_root);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
