@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cases of the test matrix: what each runs, and what a recording has to know of it afterwards."""
+"""The cases of the test matrix: what each runs, and what a recording must know of it."""
 import os
 import shutil
 import signal
@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from harness import ROOT, environment, must, start, until
+from harness import FULL, ROOT, environment, must, start, until
 from judge import parse_phases
 
 SOURCES = ROOT / "tests/load/matrix"
 EXIT_SKIP = 77
-PHASE_MS = 300
+PHASE_MS = 300 if FULL else 150
 CFLAGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-fno-omit-frame-pointer", "-fno-stack-protector",
           "-Wl,--build-id")
 
 
 class Programs:
-    """The programs of tests/load/matrix, compiled once for all cases; or ONLY some."""
+    """The programs of tests/load/matrix, compiled for all cases, or ONLY some of them."""
 
     PLAIN = ("fork", "threads", "reuse", "dl", "comm", "vdso", "text", "bpf", "jitdump")
     ONES = ("first", "second", "third", "deleted", "upgraded", "contained", "forked")
@@ -44,13 +44,13 @@ class Programs:
 
 
 class Runner:
-    """Runs the program of a case; TICK is called all the while, so that dumps fall anywhere into its life."""
+    """Runs the program of a case, and calls TICK all the time, so that dumps fall anywhere into its life."""
 
     def __init__(self, programs, directory, objects, tick):
         self.programs, self.directory, self.objects, self.tick = programs, directory, objects, tick
         self.notes, self.names = {}, set(STARTERS)
         self.process = None
-        self.tidy = []  # files that are to be gone before anybody reads a dump
+        self.tidy = []  # files to remove before a dump is read
 
     @property
     def said(self):
@@ -65,11 +65,11 @@ class Runner:
     def tick_until(self, condition):
         end = time.monotonic() + 300
         while not condition():
-            assert time.monotonic() < end, f"{self.process.args} does not come to its end"
+            assert time.monotonic() < end, f"{self.process.args} does not end"
             self.tick()
 
     def run(self, *argv, early=None):
-        """The phases that the program told of. EARLY is called soon after it was started."""
+        """Returns the phases that the program prints. Calls EARLY soon after its start."""
         self.begin(*argv)
         if early:
             time.sleep(0.1)
@@ -86,14 +86,14 @@ class Runner:
         return phases
 
     def run_and_hold(self, n, *argv):
-        """N phases of a program that then lives on until the last dump."""
+        """Returns N phases of a program that then lives until the last dump."""
         self.begin(*argv, FR_PHASE_HOLD="1")
         self.tick_until(lambda: self.said.read_text().count("\n") == n or self.process.poll() is not None)
         assert self.process.poll() is None, (self.directory / "errors").read_text(errors="replace")
         return parse_phases(self.said.read_text())[0]
 
     def begin_stopped(self, *argv):
-        """A program that is there before the recorder, and goes on in resume()."""
+        """Starts a program before the recorder; it goes on in resume()."""
         self.begin(*argv, FR_PHASE_STOP="1")
         until("stop", lambda: Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
 
@@ -102,7 +102,7 @@ class Runner:
         return self.finish()
 
     def keep_object(self, path):
-        """Into the build-id cache of whoever reads the files, as a symbol server would have it."""
+        """Puts an object into the build-id cache of the reader, as a symbol server would have it."""
         must("perf", "--buildid-dir", self.objects, "buildid-cache", "--add", path)
 
 
@@ -162,7 +162,7 @@ def case_text_huge(r):
 
 
 def case_perf_map(r):
-    """Its map is gone when the dumps are read, and so is the process; while they were made, both were there."""
+    """The map and the process are there while dumps are made, and gone when they are read."""
     phases = r.run_and_hold(2, r.programs["text"], "perfmap")
     r.tidy.append(Path(f"/tmp/perf-{r.process.pid}.map"))
     return phases
@@ -175,7 +175,7 @@ def case_jitdump(r):
 
 
 def in_container(r):
-    """A file system of its own, and in it a program at a path that is nowhere else."""
+    """Returns the words that run a program in a file system of its own, at a path that is nowhere else."""
     r.keep_object(r.programs["contained"])
     root = r.directory / "root"
     root.mkdir()
@@ -188,7 +188,7 @@ def case_container(r):
 
 
 def case_deleted(r):
-    """Gone while it runs, and another program in its place."""
+    """The file is removed while it runs, and another program takes its place."""
     path = r.directory / "service"
     r.keep_object(r.programs["deleted"])
     shutil.copy(r.programs["deleted"], path)
@@ -214,7 +214,7 @@ def case_bpf(r):
     return r.run(r.programs["bpf"])
 
 
-# What is there before the recorder starts, so that only its scan of /proc knows: each in two steps.
+# Processes that start before the recorder, so that only its scan of /proc knows them: each in two steps.
 
 
 def before_plain(r):
