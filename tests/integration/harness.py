@@ -414,16 +414,6 @@ def has_pmu():
     return "not supported" not in perf("stat", "-e", "cycles", "true").err
 
 
-def until_perf_records(process):
-    """Waits until perf record has its rings and handles the signal that asks for a dump, or has ended."""
-    def ready():
-        if process.poll() is not None:
-            return True
-        caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.M)
-        return int(caught[1], 16) >> (signal.SIGUSR2 - 1) & 1 and "[perf_event]" in Path(f"/proc/{process.pid}/maps").read_text()
-    until("perf record that records", ready)
-
-
 def perf_clean(*args, **kwargs):
     """Runs perf, which must not complain; returns its output."""
     r = perf(*args, **kwargs)

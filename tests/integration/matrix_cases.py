@@ -106,69 +106,35 @@ class Runner:
         must("perf", "--buildid-dir", self.objects, "buildid-cache", "--add", path)
 
 
-def case_exec(r):
-    return r.run(r.programs["first"], r.programs["second"], r.programs["third"])
-
-
-def case_fork(r):
-    return r.run(r.programs["fork"], r.programs["liba.so"])
-
-
-def case_fork_exec(r):
-    return r.run(r.programs["fork"], r.programs["liba.so"], r.programs["forked"])
-
-
-def case_thread_names(r):
-    return r.run(r.programs["threads"])
-
-
-def case_leader_exited(r):
-    return r.run(r.programs["threads"], "leader")
-
-
-def case_pid_reuse(r):
+def pid_reuse(r):
     phases = r.run(r.programs["reuse"], r.programs["first"], r.programs["second"])
     assert {p.pid for p in phases} == {r.notes["reused"]} and len({p.comm for p in phases}) == 3
     return phases
 
 
-def case_dlopen_same_address(r):
+def dlopen_same_address(r):
     phases = r.run(r.programs["dl"], r.programs["liba.so"], r.programs["libb.so"])
     assert r.notes["same-address"], "the loader put the libraries at different addresses, so this would test nothing"
     return phases
 
 
-def case_text_mprotected(r):
-    return r.run(r.programs["text"], "mprotect", r.programs["liba.so"])
+def text_copied(r):
+    return r.run(r.programs["text"], "copied", shutil.copy(r.programs["liba.so"], r.directory / "a copy.so"))
 
 
-def case_text_copied(r):
-    copy = r.directory / "a copy.so"
-    shutil.copy(r.programs["liba.so"], copy)
-    return r.run(r.programs["text"], "copied", copy)
-
-
-def case_text_memfd(r):
+def text_memfd(r):
     r.keep_object(r.programs["liba.so"])
     return r.run(r.programs["text"], "memfd", r.programs["liba.so"])
 
 
-def case_text_anonymous(r):
-    return r.run(r.programs["text"], "anon")
-
-
-def case_text_huge(r):
-    return r.run(r.programs["text"], "huge")
-
-
-def case_perf_map(r):
+def perf_map(r):
     """The map and the process are there while dumps are made, and gone when they are read."""
     phases = r.run_and_hold(2, r.programs["text"], "perfmap")
     r.tidy.append(Path(f"/tmp/perf-{r.process.pid}.map"))
     return phases
 
 
-def case_jitdump(r):
+def jitdump(r):
     phases = r.run_and_hold(2, r.programs["jitdump"], r.directory)
     r.tidy.append(r.directory / f"jit-{r.process.pid}.dump")
     return phases
@@ -183,63 +149,60 @@ def in_container(r):
     return "unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", root, r.programs["contained"]
 
 
-def case_container(r):
-    return r.run(*in_container(r))
-
-
-def case_deleted(r):
-    """The file is removed while it runs, and another program takes its place."""
-    path = r.directory / "service"
+def service(r):
+    """Returns the path of a program that is upgraded while it runs, and the function that does it: it removes the file, and
+    another program takes its place."""
     r.keep_object(r.programs["deleted"])
-    shutil.copy(r.programs["deleted"], path)
+    path = Path(shutil.copy(r.programs["deleted"], r.directory / "service"))
 
     def upgrade():
         path.unlink()
         shutil.copy(r.programs["upgraded"], path)
 
+    return path, upgrade
+
+
+def deleted(r):
+    path, upgrade = service(r)
     return r.run(path, early=upgrade)
 
 
-def case_comm(r):
-    odd = r.directory / "we ird) 1 (x"
-    shutil.copy(r.programs["comm"], odd)
-    return r.run(odd)
-
-
-def case_vdso(r):
-    return r.run(r.programs["vdso"])
-
-
-def case_bpf(r):
-    return r.run(r.programs["bpf"])
-
-
-# Processes that start before the recorder, so that only its scan of /proc knows them: each in two steps.
-
-
-def before_plain(r):
-    r.begin_stopped(r.programs["first"])
-
-
-def before_container(r):
-    r.begin_stopped(*in_container(r))
-
-
-def before_deleted(r):
-    path = r.directory / "service"
-    r.keep_object(r.programs["deleted"])
-    shutil.copy(r.programs["deleted"], path)
+def deleted_before(r):
+    path, upgrade = service(r)
     r.begin_stopped(path)
-    path.unlink()
-    shutil.copy(r.programs["upgraded"], path)
+    upgrade()
 
 
-def before_odd_name(r):
-    odd = r.directory / "we ird) 1 (x"
-    shutil.copy(r.programs["second"], odd)
-    r.begin_stopped(odd)
+def odd_name(r, name):
+    return shutil.copy(r.programs[name], r.directory / "we ird) 1 (x")
 
 
-CASES = {name[5:].replace("_", "-"): f for name, f in list(globals().items()) if name.startswith("case_")}
-BEFORE = {name.replace("_", "-"): f for name, f in list(globals().items()) if name.startswith("before_")}
+CASES = {
+    "exec": lambda r: r.run(r.programs["first"], r.programs["second"], r.programs["third"]),
+    "fork": lambda r: r.run(r.programs["fork"], r.programs["liba.so"]),
+    "fork-exec": lambda r: r.run(r.programs["fork"], r.programs["liba.so"], r.programs["forked"]),
+    "thread-names": lambda r: r.run(r.programs["threads"]),
+    "leader-exited": lambda r: r.run(r.programs["threads"], "leader"),
+    "pid-reuse": pid_reuse,
+    "dlopen-same-address": dlopen_same_address,
+    "text-mprotected": lambda r: r.run(r.programs["text"], "mprotect", r.programs["liba.so"]),
+    "text-copied": text_copied,
+    "text-memfd": text_memfd,
+    "text-anonymous": lambda r: r.run(r.programs["text"], "anon"),
+    "text-huge": lambda r: r.run(r.programs["text"], "huge"),
+    "perf-map": perf_map,
+    "jitdump": jitdump,
+    "container": lambda r: r.run(*in_container(r)),
+    "deleted": deleted,
+    "comm": lambda r: r.run(odd_name(r, "comm")),
+    "vdso": lambda r: r.run(r.programs["vdso"]),
+    "bpf": lambda r: r.run(r.programs["bpf"]),
+}
+# Processes that start before the recorder, so that only its scan of /proc knows them. resume() is their second step.
+BEFORE = {
+    "before-plain": lambda r: r.begin_stopped(r.programs["first"]),
+    "before-container": lambda r: r.begin_stopped(*in_container(r)),
+    "before-deleted": deleted_before,
+    "before-odd-name": lambda r: r.begin_stopped(odd_name(r, "second")),
+}
 STARTERS = {Path("/proc/self/comm").read_text().strip(), "unshare", "sh", "cp", "mount", "chroot"}

@@ -154,10 +154,17 @@ def test_second_instance_on_the_socket(recorder, state_dir, tmp_path):
     ("[Dump]\nCompression=perhaps\n", 2, ["perhaps"]),
     ("[Recorder]\nthis is no assignment\n", 2, []),
 ])
-def test_bad_configuration_names_file_and_line(state_dir, tmp_path, text, line, words):
-    conf = tmp_path / "bad.conf"
-    conf.write_text(text)
-    refused(flightrecd(state_dir, "--config", conf), f"{conf}:{line}", *words)
+def test_a_mistake_in_the_configuration_is_reported_with_file_and_line(state_dir, tmp_path, text, line, words):
+    """In the file and in a drop-in, by the recorder and by verify-config."""
+    conf, drop_ins = tmp_path / "c.conf", tmp_path / "c.conf.d"
+    drop_ins.mkdir()
+    conf.write_text("[Recorder]\nEvents=cpu-clock\n")
+    assert run(program("flightrecctl"), "verify-config", conf).code == 0
+    for path in (drop_ins / "10-bad.conf", conf):
+        path.write_text(text)
+        refused(flightrecd(state_dir, "--config", conf), f"{path}:{line}", *words)
+        refused(run(program("flightrecctl"), "verify-config", conf), f"{path}:{line}", code=EXIT["error"])
+        path.unlink()
 
 
 def many_files(drop_ins):
@@ -194,23 +201,6 @@ def test_hostile_configuration(state_dir, tmp_path, what):
     else:
         refused(r, *words)
         refused(flightrecd(state_dir, "--config", conf), *words)
-
-
-def test_bad_drop_in(state_dir, tmp_path):
-    conf = tmp_path / "good.conf"
-    conf.write_text("[Recorder]\nEvents=cpu-clock\n")
-    drop_ins = tmp_path / "good.conf.d"
-    drop_ins.mkdir()
-    (drop_ins / "10-bad.conf").write_text("[Recorder]\nRingSize=-1\n")
-    refused(flightrecd(state_dir, "--config", conf), f"{drop_ins}/10-bad.conf:2")
-
-
-def test_verify_config(tmp_path):
-    conf = tmp_path / "c.conf"
-    conf.write_text("[Recorder]\nEvents=cpu-clock\nRingSize=8M\n")
-    assert run(program("flightrecctl"), "verify-config", conf).code == 0
-    conf.write_text("[Recorder]\nRingSize=8Q\n")
-    refused(run(program("flightrecctl"), "verify-config", conf), f"{conf}:2", code=EXIT["error"])
 
 
 @pytest.mark.parametrize("verb", ["dump", "status"])
@@ -400,6 +390,8 @@ def test_the_message_about_a_mistake_says_what_to_do(tmp_path, name, words, expe
     r = run(program(name), *argv, cwd=tmp_path, timeout=60)
     refused(r, expected.format(**places))
     assert r.code != EXIT["salvaged"] or "not running" in r.err
+    if words.startswith("dump --"):
+        assert r.code == EXIT["usage"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "text"], "no file was made"
 
 

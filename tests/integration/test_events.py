@@ -144,30 +144,25 @@ def test_cpu_list(recorder):
     assert {line.cpu for line in script_lines(sample, trace=False)} == {last_cpu()}
 
 
-def test_one_process(recorder):
-    victim = start(program("frtest-burn"), "-t", "600", stdout=subprocess.DEVNULL)
-    d = recorder("-e", "cpu-clock", "-F", "499", "-g", "-p", victim.pid, "-M", "4M")
-    load("burn", "-u", "0.3")
+def test_one_process_with_its_threads(recorder):
+    """Its maps come from /proc, as it starts before the recorder."""
+    burn, pingpong = (start(program(f"frtest-{name}"), "-t", 600, stdout=subprocess.DEVNULL) for name in ("burn", "pingpong"))
+    until("second thread", lambda: len(os.listdir(f"/proc/{pingpong.pid}/task")) == 2)
+    d = recorder("-e", "cpu-clock", "-F", "499", "-g", "-p", burn.pid, "-M", "4M")
+    load("burn", "-u", "0.1")
     d.until_sampled("cpu-clock", 150)
     sample = d.dump_by_control()
     d.stop()
-    end(victim)
     lines = script_lines(sample, trace=False)
-    assert len(lines) > 100 and {line.pid for line in lines} == {victim.pid}
-    rows = report_rows(sample)
-    assert samples_of(rows, "frtest-burn", "frtest_burn_hot") > 0.9 * len(lines), "its maps came from /proc"
+    assert len(lines) > 100 and {line.pid for line in lines} == {burn.pid}
+    assert samples_of(report_rows(sample), "frtest-burn", "frtest_burn_hot") > 0.9 * len(lines)
 
-
-def test_one_process_with_its_threads(recorder):
-    victim = start(program("frtest-pingpong"), "-t", "600", stdout=subprocess.DEVNULL)
-    until("second thread", lambda: len(os.listdir(f"/proc/{victim.pid}/task")) == 2)
-    d = recorder("-e", "sched:sched_switch", "-p", victim.pid, "-M", "8M")
+    d = recorder("-e", "sched:sched_switch", "-p", pingpong.pid, "-M", "8M")
     d.until_sampled("sched:sched_switch", 1000)
-    sample = d.dump_by_control()
+    lines = script_lines(d.dump_by_control())
     d.stop()
-    end(victim)
-    lines = script_lines(sample)
-    assert len({line.tid for line in lines}) == 2 and {line.pid for line in lines} == {victim.pid}
+    end(burn, pingpong)
+    assert len({line.tid for line in lines}) == 2 and {line.pid for line in lines} == {pingpong.pid}
     assert {"frtest-pingpong", "frtest-pong"} == {line.comm for line in lines}
 
 

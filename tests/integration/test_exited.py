@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A process that exited before the dump has its name and its symbols, in the sample file and in the merged one."""
-import re
-import signal
 import subprocess
 
 import pytest
 
 from conftest import as_user
-from harness import (end, environment, last_cpu, load, perf, program, quiet_config, report_rows, samples_of, script_lines, start, until,
-                     until_perf_records, until_ran)
+from harness import end, load, perf, program, quiet_config, report_rows, samples_of, script_lines, start, until, until_ran
 
 CHILDREN, MS = 12, 50  # much longer than the start of a program takes on a slow machine
 PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
@@ -47,30 +44,6 @@ def test_exited_processes_resolve_after_their_start_left_the_ring(recorder):
     assert lines and {line.comm for line in lines} == {"frtest-burn"}
     rows = report_rows(sample)
     assert samples_of(rows, "frtest-burn", "frtest_burn_hot") > 0, rows
-
-
-def test_perf_records_in_the_same_case(tmp_path):
-    """The output shows what perf makes of it; this test judges nothing else."""
-    p = start("perf", "record", "-a", "--overwrite", "--switch-output=signal", "-e", "raw_syscalls:sys_enter", "-e",
-              "cpu-clock/freq=999/", "-g", "-m", "256", "-B", "-o", "perf.data", cwd=tmp_path, env=environment(HOME=str(tmp_path)))
-    until_perf_records(p)
-    # On one CPU, so that the records of the start of the process are overwritten in that CPU's ring.
-    child = start("taskset", "-c", last_cpu(), program("frtest-burn"), "-t", 600, stdout=subprocess.DEVNULL)
-    load("syscalls", "-n", 100000, "-c", last_cpu())
-    until_ran(child, seconds=0.3)
-    end(child)
-    p.send_signal(signal.SIGUSR2)
-    until("dump of perf", lambda: list(tmp_path.glob("perf.data.2*")))
-    p.send_signal(signal.SIGINT)
-    p.wait(180)
-    out = perf("script", "-i", min(tmp_path.glob("perf.data.2*")), "-F", "comm,pid,ip,sym", "-G").out
-    # comm, pid, address, symbol; without its comm record a process is called :PID
-    mine = [line for line in out.splitlines() if f" {child.pid} " in f" {line} "]
-    named = [line for line in mine if re.match(r"\s*frtest-burn\s", line)]
-    hot = [line for line in mine if "frtest_burn_hot" in line]
-    print(f"perf record --overwrite: of {len(mine)} samples of the process that exited {len(named)} have its name, "
-          f"{len(hot)} the symbol; e.g. {mine[:1]}")
-    assert mine, "perf recorded the process"
 
 
 def names_in(sample, pid):

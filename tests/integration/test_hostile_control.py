@@ -211,22 +211,12 @@ def ask_politely(path, seconds):
     return took, late
 
 
-class Peak:
-    """The largest resident memory of a process while a block runs, by the kernel."""
-
-    def __init__(self, pid):
-        self.proc, self.most = Path(f"/proc/{pid}"), 0
-
-    def __enter__(self):
-        (self.proc / "clear_refs").write_text("5")
-        return self
-
-    def __exit__(self, *_):
-        self.most = int(re.search(r"^VmHWM:\s*(\d+) kB", (self.proc / "status").read_text(), re.M)[1]) << 10
-
-
-def rss(pid):
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+def memory(pid, reset=False):
+    """Returns (resident memory, its peak since the last RESET) by the kernel."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    if reset:
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return [int(re.search(rf"^{key}:\s*(\d+) kB", text, re.M)[1]) << 10 for key in ("VmRSS", "VmHWM")]
 
 
 @pytest.fixture
@@ -245,31 +235,29 @@ def test_thousands_of_hostile_messages(guarded):
     for p in [start_load("pingpong", "-t", "3", "-c", cpu) for cpu in os.sched_getaffinity(0)]:
         finish_load(p)
     d.dump_by_control()
-    before = rss(d.pid)
-    with Peak(d.pid) as ordinary:
-        for _ in range(5):
-            d.dump_by_control()
-            d.status()
+    before, _ = memory(d.pid, reset=True)
+    for _ in range(5):
+        d.dump_by_control()
+        d.status()
+    _, ordinary = memory(d.pid, reset=True)
     hostile = [Child(60010, gid, dribble, d.socket, seconds, 10), Child(60020, gid, crowd, d.socket, seconds, 500),
                Child(60030, gid, never_read, d.socket, seconds, 10)]
     senders = [Child(60000 + i, gid, send_messages, d.socket, i, MESSAGES // SENDERS) for i in range(SENDERS)]
     polite = {"a member of the group": Child(61000, gid, ask_politely, d.socket, seconds),
               "root": Child(0, 0, ask_politely, d.socket, seconds)}
-    with Peak(d.pid) as attacked:
-        sent = [c.result() for c in senders]
-        took = {who: c.result() for who, c in polite.items()}
-        for c in hostile:
-            c.result()
+    sent = [c.result() for c in senders]
+    took = {who: c.result() for who, c in polite.items()}
+    for c in hostile:
+        c.result()
+    _, attacked = memory(d.pid)
     until("end of all connections", lambda: len(os.listdir(f"/proc/{d.pid}/fd")) < 100)
     until("end of all dumps", lambda: d.status()["dumps"]["queued"] == 0)
-    after = rss(d.pid)
+    after, _ = memory(d.pid)
 
     totals = {key: sum(s[key] for s in sent) for key in sent[0]}
     print(f"hostile messages: {totals}")
-    status = d.status()
-    print(f"recorded: {status['dumps']['done']} dumps, {status['dumps']['suppressed']} suppressed, {status['self']}")
-    print(f"resident memory: {before >> 10} KiB before, {after >> 10} KiB after; at most {ordinary.most >> 10} KiB while "
-          f"dumps were written before, {attacked.most >> 10} KiB under attack")
+    print(f"resident memory: {before >> 10} KiB before, {after >> 10} KiB after; at most {ordinary >> 10} KiB while "
+          f"dumps were written before, {attacked >> 10} KiB under attack")
     for who, (t, late) in took.items():
         print(f"{who}: {len(t)} calls, median {statistics.median(t) * 1e3:.2f} ms, longest {max(t) * 1e3:.1f} ms; "
               f"of naps {statistics.median(late) * 1e3:.2f} ms, {max(late) * 1e3:.1f} ms too long")
@@ -277,7 +265,7 @@ def test_thousands_of_hostile_messages(guarded):
     assert d.running() and d.lost() == {}
     # After the attack, and at its peak beyond that of ordinary dumps.
     assert after - before < RSS_GROWS_MAX
-    assert attacked.most - max(ordinary.most, before) < RSS_GROWS_MAX
+    assert attacked - max(ordinary, before) < RSS_GROWS_MAX
     for who, (t, late) in took.items():
         assert statistics.median(t) < 0.1 + 10 * statistics.median(late), who
         assert max(t) < 2 + 10 * max(late), f"{who}: a call took longer than the load of the machine explains"

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import FULL, NO_LOSS, end, load, merge, perf, perf_clean, start_load, until
+from harness import FULL, NO_LOSS, end, merge, perf, perf_clean, start_load, until
 
 TURNS = 20 if FULL else 6
 SEED = int(os.environ.get("FLIGHTREC_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
@@ -44,17 +44,6 @@ def test_killed_at_a_random_moment(recorder, state_dir, turn):
     r = merge(state_dir)
     assert r.code in (0, 3), f"flightrec-merge: exit code {r.code}\n{r.err}"
     assert perf("script", "-i", state_dir / "perf.data").code == 0
-
-
-def test_recorder_starts_again_after_a_kill(recorder, state_dir):
-    """The socket, the lock and the auxiliary file of the killed one do not keep it from starting."""
-    first = recorder("-e", "cpu-clock", "-M", "4M")
-    first.kill()
-    assert first.socket.exists(), "the socket of a killed recorder stays"
-    second = recorder("-e", "cpu-clock", "-M", "4M")
-    load("burn", "-u", "0.1")
-    second.dump_by_control()
-    assert perf("script", "-i", second.finish()).code == 0
 
 
 def test_auxiliary_is_readable_while_it_is_written(recorder, state_dir):

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every sample has the right name: of programs that exec, fork, reuse a pid, unload, rename …, each a case of its own.
 
-One recorder records all cases, with `perf record --overwrite --switch-output=signal` beside it, and both are judged alike.
-This happens twice. First with a ring that holds all of it, and a dump at the end. Then with a ring of 1 MiB that a flood turns
-over several times a second, and many dumps, so that only the tail model knows what the programs did before.
+One recorder records all cases, twice. First with a ring that holds all of it, and a dump at the end. Then with a ring of 1 MiB
+that a flood turns over several times a second, and many dumps, so that only the tail model knows what the programs did before.
 """
 import os
 import re
 import shutil
-import signal
 import time
 
 import pytest
 
 from conftest import mount, unmount
-from harness import Daemon, Steps, end, environment, merge, must, perf_clean, program, quiet_config, start, until_perf_records
+from harness import Daemon, Steps, end, merge, must, perf_clean, program, quiet_config
 from judge import Judge, Verdict, samples_of
 from matrix_cases import BEFORE, CASES, PHASE_MS, Programs, Runner
 
@@ -27,41 +25,6 @@ DUMP_EVERY_TICKS = 8
 KERNEL_RING = ("-m", "4M")  # more than the flood makes from one dump to the next
 
 
-class PerfOverwrite:
-    """perf as people use it today, with as much memory.
-
-    It asks the kernel for build-ids, as flightrecd does: kernel 6.18 sets the flag of a build-id in the records for every
-    listener, also for those that did not ask for it, and perf aborts over such a file.
-    """
-
-    def __init__(self, directory, ring_bytes, events):
-        self.directory = directory
-        pages = ring_bytes // os.cpu_count() // os.sysconf("SC_PAGESIZE")
-        with open(directory / "log", "wb") as log:
-            self.process = start("perf", "record", "-a", "--overwrite", "--switch-output=signal", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m",
-                                 1 << (pages.bit_length() - 1), *events, "-o", "perf.data", cwd=directory, stdout=log, stderr=log,
-                                 env=environment(HOME=str(directory)))
-        until_perf_records(self.process)
-
-    def files(self):
-        return sorted(self.directory.glob("perf.data.2*"))
-
-    def dump(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGUSR2)
-
-    def stop(self, dumps):
-        """Returns the files, up to one for each dump: perf does not say when it has made one."""
-        deadline = time.monotonic() + 10
-        while len(self.files()) < dumps and time.monotonic() < deadline and self.process.poll() is None:
-            time.sleep(0.1)
-        files = self.files()
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            self.process.wait(300)
-        return files
-
-
 class Recording:
     """All cases, recorded once: their phases, and the files."""
 
@@ -69,7 +32,7 @@ class Recording:
         self.directory, self.wrapped = directory, wrapped
         self.cases, self.skipped, self.dumps = {}, {}, []
         self.state, self.objects, self.runners = directory / "state", directory / "objects", []
-        for name in ("state", "objects", "perf", "programs"):
+        for name in ("state", "objects", "programs"):
             (directory / name).mkdir()
         self.programs = Programs(directory / "programs")
         self.flood, self.ticks = None, 0
@@ -84,7 +47,6 @@ class Recording:
         # for all that other programs start and end while the recorder waits for a CPU.
         config = quiet_config(self.directory / "state.conf", "[Recorder]\nKernelBuildIDs=yes\nSidebandBuffer=8M\n")
         self.daemon = Daemon(self.state, "--config", config, *KERNEL_RING, *events, "-M", ring).start()
-        self.perf = PerfOverwrite(self.directory / "perf", ring, events)
         if self.wrapped:
             self.flood = Steps(self.programs["flood"], FLOOD_PER_TICK)
         for name, runner in stopped.items():
@@ -95,7 +57,6 @@ class Recording:
             self.dump()
         self.clean_up()
         self.status = self.daemon.status()
-        self.perf_dumps = self.perf.stop(len(self.dumps))
         self.daemon.stop()
         self.merging = merge(self.state, "--keep", timeout=900)
         self.merged = self.state / "perf.data"
@@ -133,37 +94,29 @@ class Recording:
             self.dump()
 
     def dump(self):
-        self.perf.dump()
         self.dumps.append(self.daemon.dump_by_control())
 
     def judge(self):
-        """Reads each file once for all cases; makes {case: (verdict of sample files, of the merged file, of perf's files)}."""
+        """Reads each file once for all cases; makes {case: (verdict of sample files, of the merged file)}."""
         pids = set().union(*(j.pids for j in self.cases.values()))
-        self.verdicts = {name: (Verdict(), Verdict(), Verdict()) for name in self.cases}
-        for i, files in enumerate((self.dumps, [self.merged], self.perf_dumps)):
+        self.verdicts = {name: (Verdict(), Verdict()) for name in self.cases}
+        for i, files in enumerate((self.dumps, [self.merged])):
             for path in files:
-                try:
-                    samples = samples_of(path, pids, self.objects)
-                except AssertionError as e:
-                    if i < 2:
-                        raise
-                    print(f"not judged: {e}")
-                    continue
+                samples = samples_of(path, pids, self.objects)
                 for name, judge in self.cases.items():
                     judge.verdict(samples, self.verdicts[name][i])
         return self
 
     def close(self):
         self.daemon.kill()
-        end(self.perf.process)
         self.clean_up()
 
     def table(self):
-        rows = [("case", "flightrec", "merged", "perf --overwrite")]
+        rows = [("case", "dumps", "merged")]
         rows += [(name, *map(str, self.verdicts[name])) for name in self.verdicts]
-        rows += [(name, f"skipped: {why}", "", "") for name, why in self.skipped.items()]
+        rows += [(name, f"skipped: {why}", "") for name, why in self.skipped.items()]
         title = f"ring of 1 MiB that wrapped, {len(self.dumps)} dumps" if self.wrapped else "all within the ring, one dump"
-        return "\n".join(["", title] + ["{:24}{:>22}{:>22}{:>22}".format(*row) for row in rows])
+        return "\n".join(["", title] + ["{:24}{:>22}{:>22}".format(*row) for row in rows])
 
 
 @pytest.fixture(scope="module", params=["held", "wrapped"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import mount, unmount
-from harness import (ARMED_PROBES, BIN, EXIT, NO_LOSS, meta, perf_clean, script_lines, time_ns, trigger_samples, triggers_config,
+from harness import (ARMED_PROBES, BIN, NO_LOSS, meta, perf_clean, script_lines, time_ns, trigger_samples, triggers_config,
                      until)
 
 pytestmark = pytest.mark.waits
@@ -228,41 +228,6 @@ def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
     rows = {line.split()[0]: line.split() for line in m.d.ctl("triggers").out.splitlines() if line}
     column = rows["NAME"].index("WINDOW")
     assert [rows[n][column] for n in ("a", "b", "d", "control")] == ["30.0s", "40.0s", "all", "all"]
-    m.d.stop()
-
-
-def test_disable_and_enable(recorder, state_dir):
-    """Triggers of applications and of people."""
-    m = Machine(recorder, state_dir, "Cooldown=0\n[Trigger app]\nApplication=yes\nEnabled=no\n")
-    assert m.trigger("app")["state"] == "disabled"
-    assert m.call("SetTrigger", name="app", enabled=True) == {"parameters": {}}
-    assert m.send_settled("app")["fired"] == 1
-    for name in ("app", "control", "signal"):
-        m.call("SetTrigger", name=name, enabled=False)
-    assert m.trigger("app")["state"] == "disabled"
-    refused = m.call("TestTrigger", name="app")
-    assert refused["error"] == "io.flightrec.Recorder.Suppressed" and "disabled" in refused["parameters"]["what"]
-    assert "no trigger" in m.call("SetTrigger", name="nobody", enabled=True)["parameters"]["what"]
-    r = m.d.ctl("dump")
-    assert r.code == EXIT["suppressed"] and "disabled" in r.err, r
-    m.d.signal(signal.SIGUSR1)
-    m.d.until_logged("SIGUSR1", "suppressed, the trigger is disabled")
-    assert m.trigger("signal")["suppressed"] == {"disabled": 1}
-    m.call("SetTrigger", name="control", enabled=True)
-    m.d.dump_by_control()
-    m.d.stop()
-
-
-def test_test_trigger_takes_no_token_and_no_cooldown(recorder, state_dir):
-    m = Machine(recorder, state_dir, "RateLimit=1/1h\n[Trigger app]\nApplication=yes\n")
-    for i in (1, 2):
-        assert m.call("TestTrigger", name="app")["parameters"]["id"] == i
-        dump = m.files(i)[-1]
-    assert (dump["cause"]["trigger"], dump["cause"]["reason"]) == ("app", "test")
-    assert m.call("Triggers")["parameters"]["tokens"] == 1
-    m.send("app")
-    until("the dump of its own", lambda: m.trigger("app")["fired"] == 3)
-    assert not m.trigger("app")["suppressed"]
     m.d.stop()
 
 

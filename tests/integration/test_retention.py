@@ -66,6 +66,7 @@ def test_a_start_applies_the_limits_and_removes_temporary_files(recorder, state_
     r = run(program("flightrecd"), *CLOCK, "-o", state_dir, "--socket", state_dir / "other")
     assert r.code != 0 and temporary.exists(), r
     d.kill()
+    assert d.socket.exists(), "the socket of a killed recorder stays, and does not keep the next one from starting"
     d = recorder("--config", config(tmp_path, "MaxFiles=2\n"))
     until("two dumps left", lambda: listed(d) == names[2:])
     assert not temporary.exists()

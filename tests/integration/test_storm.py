@@ -93,37 +93,27 @@ def last_processes(programs):
     return Judge([phase for text in said for phase in parse_phases(text)[0]], STARTERS | {"first", "frtest-storm", "frtest-tiny"})
 
 
-def test_fast_enough_to_count(storm):
-    """At least a quarter of the rate without a recorder."""
+def test_memory_and_auxiliary_file_are_bounded(storm, capsys):
+    sizes, sideband, status = storm["sizes"], storm["status"]["sideband"], storm["status"]
     per_s, alone_per_s = (1e9 / storm[which]["ns_per_process"] for which in ("load", "alone"))
-    assert storm["load"]["processes"] == PROCESSES and per_s >= alone_per_s / 4, \
-        f"{per_s:.0f} processes a second, and without a recorder {alone_per_s:.0f}"
-
-
-def test_auxiliary_file_is_bounded(storm, capsys):
-    sizes, sideband = storm["sizes"], storm["status"]["sideband"]
+    lost = {k: n for k, n in status["losses"].items() if n}
     with capsys.disabled():
-        print(f"\n{PROCESSES} processes at {1e9 / storm['load']['ns_per_process']:.0f} a second: auxiliary file at most "
-              f"{max(sizes) / MIB:.1f} MiB, at the end {sizes[-1] / MIB:.1f} MiB; peak memory "
-              f"{storm['memory']['VmHWM'] / MIB:.1f} MiB with a ring of {storm['status']['ring']['size'] / MIB:.0f} MiB; "
-              f"{storm['scans']} scans, {sideband['records']} records of side-band, losses "
-              f"{ {k: n for k, n in storm['status']['losses'].items() if n} }")
+        print(f"\n{PROCESSES} processes at {per_s:.0f} a second, {alone_per_s:.0f} without a recorder: auxiliary file at most "
+              f"{max(sizes) / MIB:.1f} MiB, at the end {sizes[-1] / MIB:.1f} MiB; peak memory {storm['memory']['VmHWM'] / MIB:.1f} MiB "
+              f"with a ring of {status['ring']['size'] / MIB:.0f} MiB; {storm['scans']} scans, {sideband['records']} records of "
+              f"side-band, losses {lost}")
+    # At least a quarter of the rate without a recorder, or the storm is none.
+    assert storm["load"]["processes"] == PROCESSES and per_s >= alone_per_s / 4
     assert max(sizes) <= AUXILIARY_MAX
     # It does not grow: where it was compacted, the second half of the storm needs no more than the first.
     half = len(sizes) // 2
     if PROCESSES >= 200000:
         assert max(sizes[half:]) <= 1.25 * max(sizes[:half])
-
-
-def test_memory_is_ring_and_a_reserve(storm):
-    beyond = storm["memory"]["VmHWM"] - storm["status"]["ring"]["size"] - storm["buffers"]
+    beyond = storm["memory"]["VmHWM"] - status["ring"]["size"] - storm["buffers"]
     assert beyond <= BEYOND_RING_MAX, f"{beyond / MIB:.1f} MiB beyond the ring"
-
-
-def test_side_band_is_whole_or_healed(storm):
-    lost = side_band_lost(storm["status"])
-    assert not lost or storm["scans"] > 0, f"{lost} and no scan"
-    assert "auxiliary-write" not in lost
+    sideband_lost = side_band_lost(status)
+    assert not sideband_lost or storm["scans"] > 0, f"{sideband_lost} and no scan"
+    assert "auxiliary-write" not in sideband_lost
 
 
 @pytest.mark.parametrize("which", ["dump", "merged"])

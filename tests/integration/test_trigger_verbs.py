@@ -176,44 +176,56 @@ def test_why_shows_so_many_decisions_newest_first(triggers):
     d.stop()
 
 
-def test_test_trigger_makes_a_dump_whatever_the_policy_says(triggers):
-    d = triggers("[Trigger mem]\nPressure=memory some\nThreshold=1999ms\nInterval=2s\nCooldown=1h\n")
+def test_test_trigger_makes_a_dump_whatever_the_policy_says(triggers, application):
+    """It takes no token, and a later anomaly is not suppressed by it."""
+    d = triggers("RateLimit=1/1h\n[Trigger mem]\nPressure=memory some\nThreshold=1999ms\nInterval=2s\nCooldown=1h\n"
+                 "[Trigger shop]\nApplication=yes\nCooldown=1h\n")
     if d.trigger("mem")["state"] == "failed":
         pytest.skip(f"no pressure here: {d.trigger('mem')['what']}")
-    numbers = []
-    for _ in range(2):
-        r = d.ctl("test-trigger", "mem")
-        assert r.code == 0, r.err
-        numbers.append(int(r.out))
-        until("file of the test", lambda: d.decisions("mem")[0].get("file"))
-    found = d.decisions("mem")
-    samples = {p.name for p in d.samples()}
-    assert [x["dump_id"] for x in found] == numbers[::-1] and numbers[0] != numbers[1]
-    assert all(x["cause"]["reason"] == "test" for x in found)
-    assert all(x["cause"]["value"] >= x["cause"]["threshold"] == 1999000000 for x in found)
-    assert {x["file"] for x in found} == samples
-    assert d.ask("triggers")["tokens"] == 20, "a person's tests take no token"
+    for name in ("mem", "shop"):
+        numbers = []
+        for _ in range(2):
+            r = d.ctl("test-trigger", name)
+            assert r.code == 0, r.err
+            numbers.append(int(r.out))
+            until("file of the test", lambda: d.decisions(name)[0].get("file"))
+        found = d.decisions(name)
+        assert [x["dump_id"] for x in found] == numbers[::-1] and numbers[0] != numbers[1]
+        assert all(x["cause"]["reason"] == "test" and x["cause"]["trigger"] == name for x in found)
+    assert all(x["cause"]["value"] >= x["cause"]["threshold"] == 1999000000 for x in d.decisions("mem"))
+    assert {x["file"] for name in ("mem", "shop") for x in d.decisions(name)} == {p.name for p in d.samples()}
+    assert d.ask("triggers")["tokens"] == 1
+    application(b"TRIGGER=shop\nREASON=slow answer\n")
+    until("dump of the application", lambda: d.trigger("shop")["fired"] == 3)
+    assert not d.trigger("shop")["suppressed"]
     r = d.ctl("test-trigger", "mme")
     assert r.code == EXIT["error"] and "mme" in r.err
     d.stop()
 
 
 def test_enable_and_disable(triggers):
-    d = triggers("[Trigger tick]\nEvery=300ms\n[Trigger other]\nEvery=1h\nEnabled=no\n[Triggers]\nRateLimit=no\n")
+    d = triggers("RateLimit=no\n[Trigger tick]\nEvery=300ms\n[Trigger other]\nEvery=1h\nEnabled=no\n")
     until("tick", lambda: d.trigger("tick")["fired"] > 0)
-    assert d.ctl("disable", "tick", "signal").code == 0
+    assert d.ctl("disable", "tick", "signal", "control").code == 0
     assert d.trigger("tick")["state"] == d.trigger("signal")["state"] == "disabled"
     asked = d.trigger("tick")["asked"]
-    time.sleep(1)
-    assert d.trigger("tick")["asked"] == asked, "a timer that is disarmed does not tick"
+    # Triggers of people can be disabled, too.
+    r = d.ctl("dump")
+    assert r.code == EXIT["suppressed"] and "disabled" in r.err, r
+    d.signal(signal.SIGUSR1)
+    d.until_logged("SIGUSR1", "suppressed, the trigger is disabled")
+    assert d.trigger("signal")["suppressed"] == {"disabled": 1}
+    time.sleep(0.7)
+    assert d.trigger("tick")["asked"] == asked, "a disarmed timer does not fire"
     r = d.ctl("test-trigger", "tick")
     assert r.code == EXIT["suppressed"] and "disabled" in r.err
 
     # An unknown name does not keep the others from being enabled.
-    r = d.ctl("enable", "nobody", "other", "tick")
+    r = d.ctl("enable", "nobody", "other", "tick", "control")
     assert r.code == EXIT["error"] and "nobody" in r.err
     assert d.trigger("other")["state"] == d.trigger("tick")["state"] == "armed"
     until("tick", lambda: d.trigger("tick")["asked"] > asked + 1)
+    d.dump_by_control()
 
     # A reload restores what the configuration says.
     assert d.ctl("disable", "tick").code == 0
