@@ -21,7 +21,7 @@ SKIP = 77
 
 
 class SlowFs:
-    """frtest-slowfs shows the files of one directory at another place, on a disk that does as it is told."""
+    """frtest-slowfs shows the files of one directory at another place, on a disk that obeys commands."""
 
     def __init__(self, tmp_path):
         self.behind, self.path, self.socket = tmp_path / "behind", tmp_path / "slow", tmp_path / "control"
@@ -35,7 +35,7 @@ class SlowFs:
             assert self.process.returncode == SKIP, err
             pytest.skip(f"no FUSE here: {err.strip()}")
 
-    def tell(self, *commands):
+    def command(self, *commands):
         """Gives commands; returns how many requests are being held."""
         for command in commands:
             self.process.stdin.write(command + "\n")
@@ -45,7 +45,7 @@ class SlowFs:
         return int(answer[1])
 
     def until_held(self):
-        until("request that the disk holds", lambda: self.tell("count") > 0)
+        until("request that the disk holds", lambda: self.command("count") > 0)
 
     def end(self):
         """Every request that waits fails then; so the writers end only after this."""
@@ -94,7 +94,7 @@ def answers_at_once(d):
 
 
 def still_records(d, calls):
-    """The disk does nothing until it is told to, and yet all that the load ever did gets into the ring."""
+    """All calls of the load get into the ring while the disk does nothing."""
     until("all calls in the ring", lambda: counted(d) + d.lost().get("kernel-ring-full", 0) >= calls)
 
 
@@ -123,17 +123,17 @@ def test_a_slow_disk_costs_back_pressure_that_is_counted(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "4M")
     p = start_load("count", "-t", "600", "-c", last_cpu())
     until("full ring", lambda: d.status()["ring"]["evicted_samples"] > 100000)
-    disk.tell("only sample", "rate 500000")  # two seconds for each block
+    disk.command("only sample", "rate 500000")  # two seconds for each block
     dump = d.start_ctl("dump")
     writing = until("report of a slow write", lambda: (w := d.status()["dumps"].get("writing", {})).get("seconds", 0) > 1.2 and w)
-    disk.tell("hold")  # so that it does not end while this test looks
+    disk.command("hold")  # so that it does not end while this test looks
     assert "disk is slow or stuck" in d.text_status()
     answers_at_once(d)
     before = counted(d)
     until("more samples", lambda: counted(d) > before + 100000)
     until("sample for which there is no room", lambda: "back-pressure" in d.lost())
     assert dump.poll() is None and not d.samples(), "all of that while it was being written"
-    disk.tell("go")
+    disk.command("go")
     path = finish_dump(dump)
     assert writing["file"] == path.name
     did = finish_load(p, stop=True)
@@ -157,7 +157,7 @@ def test_a_slow_disk_costs_back_pressure_that_is_counted(on_disk, disk):
 def test_a_disk_that_is_stuck_holds_up_dumps_alone(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "256M")
     before = load("count", "-t", "0.3")
-    disk.tell("only sample", "hold")
+    disk.command("only sample", "hold")
     dump = d.start_ctl("dump")
     disk.until_held()
     until("report of it", lambda: "disk is slow or stuck" in d.text_status())
@@ -166,14 +166,14 @@ def test_a_disk_that_is_stuck_holds_up_dumps_alone(on_disk, disk):
     another = d.start_ctl("dump")
     until("second dump in the queue", lambda: d.status()["dumps"]["queued"] == 2)
     still_records(d, before["calls"] + during["calls"])
-    disk.tell("only", "hold")  # the auxiliary file, too
+    disk.command("only", "hold")  # the auxiliary file, too
     load("spawn", "-n", "50", "-m", "1")
     disk.until_held()
     third = load("count", "-t", "0.5")
     answers_at_once(d)
     still_records(d, before["calls"] + during["calls"] + third["calls"])
     assert dump.poll() is None and not d.samples()
-    disk.tell("go")
+    disk.command("go")
     first, second = finish_dump(dump), finish_dump(another)
     has_all(d, first, before)
     assert sequence(first, during)["count"] == 0, "the window ends with its trigger, however long the write takes"
@@ -193,12 +193,12 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
 
     write("8M", 99)
     d = on_disk("--config", config, env=WATCHED)
-    disk.tell("only auxiliary", "hold")
+    disk.command("only auxiliary", "hold")
     d.lose_sideband()  # which asks for a scan
     sizes = itertools.cycle(("9M", "10M"))
 
     def is_frozen():  # one write after the other, until the scan makes one
-        disk.tell("step")
+        disk.command("step")
         disk.until_held()
         write(next(sizes), 99)
         r = d.ctl("reload")
@@ -211,7 +211,7 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
     assert r.code == 0 and "records cpu-clock" in r.out, (r.out, r.err)
     d.manager.until_fed(3)
     answers_at_once(d)
-    disk.tell("go")
+    disk.command("go")
     d.dump_by_control()
     assert "RingSize= is" in d.ctl("reload").out
     d.stop()
@@ -221,7 +221,7 @@ def test_a_directory_that_hangs_holds_up_jobs_alone(on_disk, disk, tmp_path):
     """Names and reads hang, too. Jobs wait, and the recorder answers people and the service manager."""
     d = on_disk(*SYSCALLS, "-M", "16M", "--config", quiet_config(tmp_path / "flightrecd.conf", ""), env=WATCHED)
     path = d.dump_by_control()
-    disk.tell("hang")
+    disk.command("hang")
     load("spawn", "-n", "20")
     dump, remove = d.start_ctl("dump"), d.start_ctl("rm", path.name)
     disk.until_held()
@@ -235,7 +235,7 @@ def test_a_directory_that_hangs_holds_up_jobs_alone(on_disk, disk, tmp_path):
     answers_at_once(d)
     did = load("count", "-t", "0.2")
     still_records(d, did["calls"])
-    disk.tell("go")
+    disk.command("go")
     finish_dump(dump)
     assert remove.wait(60) == 0
     d.stop()
@@ -244,13 +244,13 @@ def test_a_directory_that_hangs_holds_up_jobs_alone(on_disk, disk, tmp_path):
 def test_the_end_waits_for_a_dump_that_is_stuck(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "256M")
     did = load("count", "-t", "0.2")
-    disk.tell("only sample", "hold")
+    disk.command("only sample", "hold")
     dump = d.start_ctl("dump")
     disk.until_held()
     d.signal(signal.SIGTERM)
     time.sleep(0.5)
     assert d.running() and not d.samples()
-    disk.tell("go")
+    disk.command("go")
     assert d.wait() == 0
     path = finish_dump(dump)
     assert sidecar(path).exists() and sequence(path, did)["count"] > 0
@@ -261,7 +261,7 @@ def test_the_end_waits_for_a_dump_that_is_stuck(on_disk, disk):
 def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, fault, words, why):
     d = on_disk(*SYSCALLS, "-M", "256M")
     did = load("count", "-t", "0.2")
-    disk.tell(*(["only sample"] if fault == "fail" else []), fault)
+    disk.command(*(["only sample"] if fault == "fail" else []), fault)
     r = d.ctl("dump", "--reason", "broken")
     assert r.code == EXIT["error"] and words in r.err and "kept in memory" in r.err, r
     dumps = d.status()["dumps"]
@@ -271,7 +271,7 @@ def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, 
         until("report of the auxiliary file", lambda: why in d.status()["sideband"].get("last_error", ""))
     assert not list(disk.behind.glob("*sample*")) and not d.lost().get("failed-dump")
     more = load("count", "-t", "0.2")
-    disk.tell("go")
+    disk.command("go")
     assert d.ctl("vacuum").code == 0  # after which it is tried again
     path = d.until_dumped()
     assert meta(path)["cause"]["reason"] == "broken"
@@ -285,7 +285,7 @@ def test_a_directory_that_cannot_be_synced_makes_a_dump_that_is_not_durable(on_d
     """It has its name, so it is a dump and is written once; the report says what a power cut may do."""
     d = on_disk(*SYSCALLS, "-M", "64M")
     did = load("count", "-t", "0.2")
-    disk.tell("nosync")
+    disk.command("nosync")
     r = d.ctl("dump")
     assert r.code == 0 and "not durable" in r.err and "Input/output error" in r.err, r
     path, = d.samples()
@@ -298,7 +298,7 @@ def test_a_directory_that_cannot_be_synced_makes_a_dump_that_is_not_durable(on_d
     assert not d.lost().get("failed-dump")
     r = merge(disk.path)
     assert r.code == 0 and "not durable" in r.err and path.exists(), r
-    disk.tell("go")
+    disk.command("go")
     d.stop()
 
 
@@ -309,7 +309,7 @@ def on_hung_file(disk, recorder, tmp_path):
     shutil.copy2(program("frtest-function"), disk.behind / "program")
     config.write_text("[Recorder]\nRingSize=8M\n" + triggers_config(
         tmp_path / "trigger", f"[Trigger {ARMED_PROBES[0]}]\n[Trigger slow]\nFunction={file}:fr_function_slow\nThreshold=10ms\n"))
-    disk.tell("only program", "hang")
+    disk.command("only program", "hang")
     d = recorder("--config", config, env=WATCHED, armed=False)
     disk.until_held()
     return d, config, file
@@ -334,7 +334,7 @@ def test_a_trigger_whose_file_hangs_holds_up_nothing(on_hung_file, disk):
     assert d.trigger("tick")["state"] == "armed" and d.trigger("slow")["state"] == "arming"
     enable = d.start_ctl("enable", "slow")
     d.manager.until_fed(3)
-    disk.tell("go")
+    disk.command("go")
     _, err = enable.communicate(timeout=60)
     assert (enable.returncode, err) == (0, "")
     assert d.trigger("slow")["state"] == "armed"
@@ -350,7 +350,7 @@ def test_the_end_does_not_wait_for_the_file_of_a_trigger(on_hung_file, disk):
     d.signal(signal.SIGTERM)
     # The process itself ends with its last thread, which the kernel does not let go.
     d.until_logged("stopped")
-    disk.tell("go")
+    disk.command("go")
     assert d.wait() == 0
 
 
@@ -365,15 +365,15 @@ def test_reload_fails_while_the_configuration_hangs(recorder, disk):
     """It fails after two seconds. What is read in the end, when nobody waits for it, has no effect."""
     d = recorder("--config", config_on(disk, 99), env=WATCHED)
     config_on(disk, 199)
-    disk.tell("hang")
+    disk.command("hang")
     for _ in range(2):
         r = d.ctl("reload", timeout=60)
         assert r.code == EXIT["error"] and "the configuration was not read within 2.0s" in r.err, r
         d.manager.until_fed(3)
         answers_at_once(d)
-    assert disk.tell("count") == 1, "one thread that hangs is enough"
+    assert disk.command("count") == 1, "one thread that hangs is enough"
     assert "not read within" in d.status()["config_error"]["what"]
-    disk.tell("go")
+    disk.command("go")
     until("another thread", lambda: "records cpu-clock" in d.ctl("reload").out)
     assert "config_error" not in d.status()
     d.stop()
@@ -384,18 +384,18 @@ def test_a_start_reports_what_hangs(disk, tmp_path, state_dir, hangs, doing):
     config = config_on(disk, 99)
     if hangs == "directory":
         config = shutil.copy2(disk.behind / "flightrecd.conf", tmp_path)
-    disk.tell("hang")
+    disk.command("hang")
     d = Daemon(disk.path if hangs == "directory" else state_dir, "--config", config, socket_path=disk.socket).launch()
     try:
-        until(f"starting: {doing}", lambda: f"starting: {doing}" in d.manager.status() and disk.tell("count"))
+        until(f"starting: {doing}", lambda: f"starting: {doing}" in d.manager.status() and disk.command("count"))
         if hangs == "directory":
             until("control socket", disk.socket.exists)
             assert d.status()["state"] == "starting"
-        disk.tell("go")
+        disk.command("go")
         d.until_ready()
         d.stop()
     finally:
-        disk.tell("go")
+        disk.command("go")
         d.kill()
 
 
@@ -406,10 +406,10 @@ def test_a_restart_while_the_configuration_hangs_uses_the_one_before(recorder, d
     d = recorder("--config", config, manager=service_manager)
     until("samples", lambda: d.status()["ring"]["samples"])
     d.kill()
-    disk.tell("hang")
+    disk.command("hang")
     d = recorder("--config", config, manager=service_manager, armed=False)
     status = d.status()
     assert status["adopted"]["restarts"] == 1 and "was not read within 5" in status["config_error"]["what"], status
-    disk.tell("go")
+    disk.command("go")
     until("reload that succeeds", lambda: d.ctl("reload").code == 0)
     d.stop()

@@ -155,7 +155,7 @@ def test_second_instance_on_the_socket(recorder, state_dir, tmp_path):
     ("[Recorder]\nthis is no assignment\n", 2, []),
 ])
 def test_a_mistake_in_the_configuration_is_reported_with_file_and_line(state_dir, tmp_path, text, line, words):
-    """In the file and in a drop-in, by the recorder and by verify-config."""
+    """The recorder and verify-config report it, in the file and in a drop-in."""
     conf, drop_ins = tmp_path / "c.conf", tmp_path / "c.conf.d"
     drop_ins.mkdir()
     conf.write_text("[Recorder]\nEvents=cpu-clock\n")
@@ -239,7 +239,7 @@ def test_a_merge_has_the_group_of_its_dumps(recorder, state_dir):
 
 
 def test_locked_memory_limit(open_dir, nobodys_dir):
-    """With CAP_PERFMON but without CAP_IPC_LOCK, and more buffer than the limits allow."""
+    """A user with CAP_PERFMON but without CAP_IPC_LOCK asks for more buffer than the limits allow."""
     limit_kb = int(open("/proc/sys/kernel/perf_event_mlock_kb", encoding="ascii").read())
     buffer = 1 << (limit_kb * 1024 * os.cpu_count()).bit_length()
     if buffer > 1 << 30:

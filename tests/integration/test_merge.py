@@ -60,7 +60,7 @@ def merge_files(output, *files):
 
 
 def test_the_merge_is_the_union(overlapping):
-    """Of a directory, of files named one by one, and compressed; the inputs go with the last of them."""
+    """Merges a directory, files named one by one, and with compression. Without --keep the inputs are removed."""
     directory, samples = overlapping
     wanted, before = union(samples), listing(directory)
     assert sum(len(script_text(s)) for s in samples) > sum(wanted.values()), "the windows do not overlap, so this tests nothing"

@@ -346,7 +346,7 @@ def test_the_journal(recorder, state_dir):
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
-        # systemd tells a service by this variable that its log goes to the journal.
+        # systemd sets this variable for a service whose log goes to the journal.
         log = state_dir.parent / "journal.log"
         log.touch()
         stream = f"{log.stat().st_dev}:{log.stat().st_ino}"

@@ -214,7 +214,7 @@ def test_keys_that_wait_for_a_restart_are_named_and_mistakes_change_nothing(conf
 
 
 def test_triggers_that_cannot_be_armed_are_reported(configured):
-    """By reload and by verify-config, with the reason. All other settings and triggers are in force."""
+    """reload and verify-config report them with the reason. All other settings and triggers are in force."""
     d = configured.start(**COUNTED, RingSize="4M")
     configured.write(**COUNTED, RingSize="2M")
     text = configured.path.read_text()

@@ -273,7 +273,7 @@ def test_an_invalid_configuration_loses_nothing(instance, service_manager, tmp_p
 
 
 def test_a_ring_that_is_too_large_loses_nothing(instance, tmp_path):
-    """RingSize= asks for more than the limits allow: the ring of before stays, with its size."""
+    """RingSize= asks for more than the limits allow: the old ring stays, with its size."""
     conf = quiet_config(tmp_path / "flightrecd.conf", GOOD)
     d = instance("--config", conf)
     counted = count()

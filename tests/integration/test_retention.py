@@ -84,7 +84,7 @@ def test_max_use(recorder, tmp_path):
 
 
 def test_vacuum_and_rm(recorder, state_dir):
-    """By the recorder, and without one."""
+    """Both verbs work with a recorder and without one."""
     d = recorder(*CLOCK)
     names = [dumped(d).name for _ in range(5)]
     r = d.ctl("rm", names[1], state_dir / names[3])

@@ -102,7 +102,7 @@ def test_memory_and_auxiliary_file_are_bounded(storm, capsys):
               f"{max(sizes) / MIB:.1f} MiB, at the end {sizes[-1] / MIB:.1f} MiB; peak memory {storm['memory']['VmHWM'] / MIB:.1f} MiB "
               f"with a ring of {status['ring']['size'] / MIB:.0f} MiB; {storm['scans']} scans, {sideband['records']} records of "
               f"side-band, losses {lost}")
-    # At least a quarter of the rate without a recorder, or the storm is none.
+    # A storm has at least a quarter of the rate without a recorder.
     assert storm["load"]["processes"] == PROCESSES and per_s >= alone_per_s / 4
     assert max(sizes) <= AUXILIARY_MAX
     # It does not grow: where it was compacted, the second half of the storm needs no more than the first.

@@ -136,7 +136,7 @@ def test_a_cause_after_the_window_has_a_sample(recorder):
 
 
 def test_a_merge_of_several_recordings_has_the_samples_of_all(recorder, state_dir):
-    """With stacks and without, which are two attributes; and of a stop by SIGUSR2."""
+    """Recordings with and without stacks have different attributes. A stop by SIGUSR2 has a sample, too."""
     expected = []
     for events in (["-e", "cpu-clock", "-g"], ["-e", "cpu-clock"], ["-e", "sched:sched_switch"]):
         d = recorder(*events, "-M", "8M")

@@ -47,7 +47,7 @@ def armed(recorder, tmp_path):
 
 def provoke(*args, cwd=None, **env):
     """Provokes an anomaly; returns what happened, and when."""
-    begin = time.monotonic_ns()  # exec is before the first time that it can tell
+    begin = time.monotonic_ns()  # its exec comes before the first time that it can take itself
     r = run(program(COMM), *args, cwd=cwd, env=environment(**env))
     if r.code == 77:
         pytest.skip(r.out.strip())
@@ -156,7 +156,7 @@ def test_page_fault(armed, tmp_path):
 
 
 def test_interrupt(armed, tmp_path):
-    """By any device: the interrupted process has no part in it."""
+    """A device causes it: the interrupted process has no part in it."""
     begin = time.monotonic_ns()
     d = armed("[Trigger irq-time]\nThreshold=1us\n")
     did = provoke("interrupt", cwd=tmp_path)
@@ -188,7 +188,7 @@ def impatient_kernel():
 
 
 def start_told(*argv):
-    """Starts a program that goes on when it is told to."""
+    """Starts a program that goes on when it gets a line."""
     return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
 
 
@@ -273,7 +273,7 @@ def test_function_and_markers(armed, source, call, words):
 
 
 def test_pressure(armed):
-    """Of the machine, which may have some already."""
+    """The machine may have some pressure already."""
     begin = time.monotonic_ns()
     d = armed("[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\n")
     did = provoke("spin", "2500")
@@ -317,7 +317,7 @@ def test_timer(armed):
 
 
 def test_application(armed, tmp_path):
-    """By the C header; without a recorder it does nothing."""
+    """An application uses the C header, which does nothing where no recorder runs."""
     assert provoke("application", "shop", FLIGHTREC_TRIGGER_SOCKET=str(tmp_path / "nobody"))["pid"]
     d = armed("[Trigger shop]\nApplication=yes\n")
     begin = time.monotonic_ns()
@@ -350,7 +350,7 @@ def test_services_are_followed(armed, group2, tmp_path):
               f"[Trigger anew]\nProbe=exec\nCGroup={group2.name}\n")
     assert d.trigger("later")["state"] == "failed" and d.trigger("anew")["state"] == "armed"
     running = start_told(binary, "call", "80")
-    until("program of before", lambda: os.readlink(f"/proc/{running.pid}/exe") == str(binary))
+    until("old program", lambda: os.readlink(f"/proc/{running.pid}/exe") == str(binary))
     shutil.copy(binary, tmp_path / "new")
     os.replace(tmp_path / "new", binary)
     shutil.copy(binary, later)

@@ -99,7 +99,7 @@ def test_the_dumps_of_clients_that_vanish_are_made(recorder):
 
 
 def test_the_interface_describes_every_member_of_the_replies(recorder):
-    """By the description that the daemon itself gives."""
+    """The description is the one that the daemon itself gives."""
     d = recorder(*SWITCHES)
     load("pingpong", "-t", "0.2")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:

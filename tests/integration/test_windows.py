@@ -11,7 +11,7 @@ EVENT = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
 
 
 class Paced(threading.Thread):
-    """Makes bursts of calls with pauses until it is told to end: slowly enough that a busy machine loses none."""
+    """Makes bursts of calls with pauses, slowly enough that a busy machine loses none. finish() ends it."""
 
     def __init__(self, calls):
         super().__init__(daemon=True)

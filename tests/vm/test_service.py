@@ -194,8 +194,8 @@ def test_a_restarted_service_is_followed(service):
     service.wait_for(lambda: "exec" in fired(service), "a dump of the service's exec")
     service.run("systemctl", "stop", "frtest")
     start_busy(service)
-    service.wait_for(lambda: f"the cgroup {group} was made anew" in service.journal(), "the cgroup that is recorded anew")
-    service.wait_for(lambda: "trigger exec is armed now" in service.journal(), "the trigger that is armed anew")
+    service.wait_for(lambda: f"the cgroup {group} was made anew" in service.journal(), "cgroup that is recorded again")
+    service.wait_for(lambda: "trigger exec is armed now" in service.journal(), "trigger that is armed again")
     before = fired(service).count("exec")
     service.wait_for(lambda: fired(service).count("exec") > before, "a dump of the new service's exec")
 
@@ -219,7 +219,7 @@ def test_reload(service):
 
 
 def test_a_typo_loses_nothing(service):
-    """A restart with an invalid configuration goes on with the history and the configuration of before."""
+    """A restart with an invalid configuration goes on with the old history and the old configuration."""
     service.shell(f"printf '[Recorder]\\nRingSize=32M\\n' >{CONF}")
     service.run("systemctl", "restart", "flightrecd")
     before = now()
