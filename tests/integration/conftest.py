@@ -39,7 +39,12 @@ def unmount(path):
 
 
 def on_term(signum, frame):
+    signal.alarm(2)  # tries again: Python drops an exception that comes up in a destructor
     raise KeyboardInterrupt
+
+
+def pytest_keyboard_interrupt():
+    signal.alarm(0)
 
 
 def pytest_configure(config):
@@ -47,6 +52,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "sanitized: needs builds with sanitizers, so it runs after them")
     config.addinivalue_line("markers", "waits: takes nearly no CPU and loads the machine with nothing, so it runs beside the others")
     signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up
+    signal.signal(signal.SIGALRM, on_term)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs would inherit that it is ignored
     call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.geteuid() != 0:
