@@ -1,76 +1,71 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Adds up what several runners reported, and says it in one line: N passed, N failed, N skipped.
+"""Adds up the results of several test runners in one line: N passed, N failed, N skipped.
 
-Takes JUnit files (ctest, pytest) and files of lines "passed NAME" / "failed NAME" / "skipped NAME". A file that
-is empty or broken is a runner that did not come to its end: one failure. With --stages FILE, lines of
-"SECONDS NAME", it also prints the time of each stage, and the slowest tests.
+Usage: summary.py DIRECTORY SKIPS. DIRECTORY has JUnit files (*.xml, of ctest and pytest), lint.txt with lines "passed NAME"
+or "failed NAME", and stages.txt with lines "SECONDS STAGE". An empty or broken file means that its runner did not end: one
+failure. SKIPS lists the tests that may be skipped. As root, any other skipped test fails the suite.
 """
+import os
 import sys
 import xml.etree.ElementTree as ET
+from collections import namedtuple
+from pathlib import Path
 
 SLOWEST = 20
+Case = namedtuple("Case", "name outcome seconds")
 
 
 def from_junit(path):
-    passed, failed, skipped = [], [], []
     for case in ET.parse(path).getroot().iter("testcase"):
-        name = f"{case.get('classname', '')} {case.get('name')}"
+        module = (case.get("classname") or "").rpartition(".")[2]  # of pytest: tests.integration.test_x
+        name = f"{module}::{case.get('name')}" if module.startswith("test_") else case.get("name")
+        outcome = "passed"
         if case.find("skipped") is not None or case.get("status") in ("disabled", "notrun"):
-            skipped.append(name)
+            outcome = "skipped"
         elif case.find("failure") is not None or case.find("error") is not None:
-            failed.append(name)
-        else:
-            passed.append(name)
-    return passed, failed, skipped
+            outcome = "failed"
+        yield Case(f"{path.stem}: {name}", outcome, float(case.get("time") or 0))
 
 
 def from_lines(path):
-    result = {"passed": [], "failed": [], "skipped": []}
-    with open(path, encoding="utf-8") as f:
-        for line in f:
-            word, name = line.split(maxsplit=1)
-            result[word].append(name.strip())
-    if not any(result.values()):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for outcome, name in (line.split(maxsplit=1) for line in lines):
+        yield Case(f"{path.stem}: {name}", outcome, 0)
+    if not lines:
         raise ValueError("empty")
-    return result["passed"], result["failed"], result["skipped"]
 
 
-def times(path):
-    """(seconds, name) of each test of a JUnit file."""
+def read(path):
     try:
-        cases = list(ET.parse(path).getroot().iter("testcase"))
-    except ET.ParseError:
-        return []
-    runner = path.rsplit("/", 1)[-1].removesuffix(".xml")
-    return [(float(case.get("time") or 0), f"{runner}: {case.get('name')}") for case in cases]
+        return list(from_junit(path) if path.suffix == ".xml" else from_lines(path))
+    except (OSError, ValueError, ET.ParseError) as e:
+        return [Case(f"{path.stem}: its runner did not end ({e})", "failed", 0)]
 
 
-def show_times(stages, paths):
-    slow = sorted((t for path in paths if path.endswith(".xml") for t in times(path)), reverse=True)[:SLOWEST]
-    for seconds, name in slow:
-        print(f"{seconds:7.1f} s  {name}")
-    with open(stages, encoding="utf-8") as f:
-        print("stages: " + ", ".join("{1} {0} s".format(*line.split()) for line in f))
+def read_known_skips(path):
+    """Each line is the name of a test, without parameters, and the reason; # begins a comment."""
+    lines = (line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    return {line[0] for line in lines if line}
 
 
-def main(paths):
-    passed = failed = skipped = 0
-    if paths[0] == "--stages":
-        show_times(paths[1], paths[2:])
-        paths = paths[2:]
-    for path in paths:
-        try:
-            p, f, s = from_junit(path) if path.endswith(".xml") else from_lines(path)
-        except (OSError, ValueError, KeyError, ET.ParseError) as e:
-            print(f"{path}: the runner did not come to its end ({e})")
-            p, f, s = [], [path], []
-        for name in f:
-            print(f"failed: {name}")
-        passed, failed, skipped = passed + len(p), failed + len(f), skipped + len(s)
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed or not passed else 0
+def main(directory, skips):
+    cases = [c for path in sorted(directory.glob("*.xml")) + [directory / "lint.txt"] for c in read(path)]
+    known = read_known_skips(skips)
+    for case in sorted(cases, key=lambda c: -c.seconds)[:SLOWEST]:
+        print(f"{case.seconds:7.1f} s  {case.name}")
+    stages = (line.split() for line in (directory / "stages.txt").read_text(encoding="utf-8").splitlines())
+    print("stages: " + ", ".join(f"{stage} {seconds} s" for seconds, stage in stages))
+    for case in cases:
+        if case.outcome == "failed":
+            print(f"failed: {case.name}")
+    unknown = [c for c in cases if c.outcome == "skipped" and c.name.split(": ", 1)[1].partition("[")[0] not in known]
+    for case in unknown:
+        print(f"skipped, and not listed in {skips}: {case.name}")
+    count = {outcome: sum(c.outcome == outcome for c in cases) for outcome in ("passed", "failed", "skipped")}
+    print(", ".join(f"{n} {outcome}" for outcome, n in count.items()))
+    return 1 if count["failed"] or not count["passed"] or unknown and os.geteuid() == 0 else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""flightrecd against `perf record` and `perf record --overwrite`, in one run, on one load and ring memory.
+"""flightrecd against `perf record` and `perf record --overwrite`, in one run, with one load and as much ring memory.
 
-Absolute figures move from machine to machine and from run to run; what counts are ratios of one run, so each
-figure is the median of turns in which the recorders take their places one after the other.
+Absolute figures differ from machine to machine and from run to run, so only the ratios of one run count. Each figure is the
+median of several turns, and in each turn the recorders run one after the other.
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import measure  # makes the tests' harness known, which the others want
+import measure  # first, as it puts the tests' harness on the path
 import disk
 import storm
 import triggers
@@ -36,23 +36,15 @@ def ratio(a, b):
 
 
 def syscall_turn(work, args):
-    """The load alone, then under each recorder; one dict a recorder."""
+    """Runs the load alone, then under each recorder; returns a dict for each."""
     turn = {"alone": measure.syscalls(args.seconds)}
     for kind in (Perf, PerfOverwrite, Flightrec):
-        directory = Path(tempfile.mkdtemp(dir=work))
-        turn[kind.name] = measure.record_syscalls(kind(directory, args), args.seconds)
-        shutil.rmtree(directory)
+        turn[kind.name] = measure.record_syscalls(kind, work, args)
         time.sleep(0.5)
     same = turn[PerfOverwrite.name]["events"]
     turn[PerfOverwrite.name]["trigger_same_ms"] = turn[PerfOverwrite.name]["trigger_to_file_ms"]
     turn[Flightrec.name]["trigger_same_ms"] = measure.trigger_after(Flightrec, work, args, same)
     return turn
-
-
-def summarise(turns, name):
-    """Medians of what each turn measured under one recorder."""
-    keys = turns[0][name].keys()
-    return {k: median([t[name][k] for t in turns]) for k in keys}
 
 
 def syscall_bench(work, args):
@@ -63,7 +55,7 @@ def syscall_bench(work, args):
     alone = median([t["alone"]["ns_per_call"] for t in turns])
     result = {"alone": {"load_ns_per_call": alone}}
     for kind in (Perf, PerfOverwrite, Flightrec):
-        s = summarise(turns, kind.name)
+        s = {key: median([t[kind.name][key] for t in turns]) for key in turns[0][kind.name]}
         s["load_slowdown"] = ratio(s["load_ns_per_call"], alone)
         result[kind.name] = s
     return result
@@ -105,7 +97,7 @@ def ratios(result):
         "slowdown_perf_overwrite_over_ours": ratio(over["load_slowdown"], ours["load_slowdown"]),
         "trigger_same_events_perf_overwrite_over_ours": ratio(over["trigger_same_ms"], ours["trigger_same_ms"]),
         "trigger_per_event_perf_overwrite_over_ours": ratio(over["trigger_ns_per_event"], ours["trigger_ns_per_event"]),
-        "merge_over_cat": ratio(result["merge"]["merge_mb_per_s"], result["merge"]["cat_mb_per_s"]),
+        "merge_over_cat": result["merge"]["of_cat"],
     }
 
 
@@ -135,9 +127,8 @@ def report(result):
     print()
     print(storm.rows(result["storm"]))
     print()
-    print(f"merge: {m['bytes_in'] / 1e6:,.0f} MB of {m['files']} files with {m['records']:,} samples to "
-          f"{m['bytes_out'] / 1e6:,.0f} MB: {m['merge_mb_per_s']:,.0f} MB/s written; "
-          f"cat and sync of the output: {m['cat_mb_per_s']:,.0f} MB/s")
+    print(f"merge of {m['mib_in']:,.0f} MiB to {m['bytes_out'] / 1e6:,.0f} MB: {m['mb_per_s']:,.0f} MB/s written, "
+          f"{m['rss_mib']:.0f} MiB resident; cat and sync of the output: {m['cat_mb_per_s']:,.0f} MB/s")
     print(f"idle, default profile, {i['seconds']:.0f} s: {i['cpu_percent']:.3f} % of one CPU, {i['syscalls_per_s']:.1f} "
           f"system calls a second, {i['rss_mib']:.1f} MiB resident with a ring of {i['ring_mib']:.0f} MiB "
           f"(peak {i['peak_rss_mib']:.1f} MiB)")
@@ -158,12 +149,12 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--bin", type=Path, default=Path("build/release/bin"))
     p.add_argument("--json", type=Path, help="write the result here")
-    p.add_argument("--quick", action="store_true", help="one turn of 1 s, 10 s of idling: for a look, not for the record")
+    p.add_argument("--quick", action="store_true", help="one turn of 1 s, 10 s of idling: for a first look only")
     p.add_argument("--turns", type=int)
     p.add_argument("--seconds", type=float, help="of load in each turn")
     p.add_argument("--idle", type=float, help="seconds of idling")
     p.add_argument("--storm", type=int, help="so many short processes a turn")
-    p.add_argument("--ring-mib", type=int, default=64, help="all told; a power of two")
+    p.add_argument("--ring-mib", type=int, default=64, help="in all; a power of two")
     args = p.parse_args()
     args.turns = args.turns or (1 if args.quick else 3)
     args.seconds = args.seconds or (1 if args.quick else 3)
@@ -176,22 +167,22 @@ def main():
     try:
         result = {"machine": measure.machine(), "settings": {"turns": args.turns, "seconds": args.seconds, "ring_mib": args.ring_mib}}
         say(f"idle for {args.idle:.0f} s")
-        result["idle"] = measure.idle(Flightrec, work, args)
+        result["idle"] = measure.idle(work, args)
         result["syscalls"] = syscall_bench(work, args)
         say(f"storm of {args.storm} processes")
         result["storm"] = storm.bench(work, args, median)
         result["storm"]["scan"] = storm.scan(work, args)
         say("triggers: to the closed window, storms, overhead of probes")
         result["triggers"] = triggers.bench(work, args)
-        say("merge")
-        result["merge"] = measure.merge(Flightrec, work, args)
+        say("merge against cat")
+        result["merge"] = disk.merge(work, 256 if args.quick else 4096)
         if not args.quick:
-            say("dumps against fio, a merge of 4 GiB against cat")
+            say("dumps against fio")
             result["disk"] = disk.measure(work, args)
         result["ratios"] = ratios(result)
         result["targets"] = verdicts(result)
     finally:
-        measure.teardown()
+        measure.end_all()
         shutil.rmtree(work, ignore_errors=True)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Dumps against fio, and merges of several GiB against cat: each pair in turns, on one file system, in one run."""
+"""Dumps against fio, and merges against cat: each pair in turns, on one file system, in one run."""
 import json
 import os
 import shutil
 import statistics
-import tempfile
 import time
 from pathlib import Path
 
 import harness
-from measure import EVENT, MIB, Flightrec, cat_seconds, teardown
+from measure import EVENT, MIB, Flightrec, new_directory, recording
 
 TURNS = 3
 
 
 def fio_seconds(directory, size):
-    """The same bytes with the writer's block size and depth, to durable; None where there is no fio."""
+    """Writes as many bytes with the writer's block size and depth until they are durable; None where there is no fio."""
     if not shutil.which("fio"):
         return None
     path = Path(directory) / "fio"
@@ -25,46 +24,38 @@ def fio_seconds(directory, size):
     return json.loads(out[out.index("{"):])["jobs"][0]["write"]["runtime"] / 1e3
 
 
-def drain_period(daemon, seconds=0.0):
-    """The recorder's longest period from now until the next look."""
+def longest_period(daemon, action):
+    """Returns the recorder's longest drain period during ACTION: each status begins a new one."""
     daemon.status()
-    if seconds:
-        time.sleep(seconds)
-    return lambda: daemon.status()["self"]["longest_period_s"]
+    action()
+    return daemon.status()["self"]["longest_period_s"]
 
 
 def dump(work, args, *options):
-    """Dumps of a full ring: their speed while nothing else runs, and what they do to the recorder while the load runs."""
-    directory = Path(tempfile.mkdtemp(dir=work))
-    recorder = Flightrec(directory, args, "-e", EVENT, "-m", "16M", *options)
-    recorder.start()
-    daemon = recorder.daemon
+    """Dumps of a full ring: their speed while nothing else runs, and their effect on the recorder while the load runs."""
     ours, fio, closed, normal, during = [], [], [], [], []
-    try:
+
+    def make_dump():
+        r = daemon.ask("dump")
+        Path(r["path"]).unlink()
+        return r
+
+    with recording(Flightrec, work, args, "-e", EVENT, "-m", "16M", *options) as recorder:
+        daemon = recorder.daemon
         harness.load("syscalls", "-t", 8, "-c", harness.last_cpu())
         time.sleep(1.2)
         raw = daemon.status()["ring"]["raw"]
         for _ in range(TURNS):
-            r = json.loads(daemon.ctl("dump", "--json=short", timeout=120).out)
+            r = make_dump()
             ours.append(r["write_seconds"])
-            fio.append(fio_seconds(directory, r["bytes"]))
-            Path(r["path"]).unlink()
+            fio.append(fio_seconds(recorder.directory, r["bytes"]))
         load = harness.start_load("syscalls", "-t", TURNS * 4, "-c", harness.last_cpu())
         time.sleep(0.5)
         for _ in range(TURNS):
-            look = drain_period(daemon, 1)
-            normal.append(look())
-            look = drain_period(daemon)
-            r2 = json.loads(daemon.ctl("dump", "--json=short", timeout=120).out)
-            during.append(look())
-            closed.append(r2["window_closed_s"])
-            Path(r2["path"]).unlink()
-        load.kill()
-        load.wait()
+            normal.append(longest_period(daemon, lambda: time.sleep(1)))
+            during.append(longest_period(daemon, lambda: closed.append(make_dump()["window_closed_s"])))
+        harness.end(load)
         recorder.stop()
-    finally:
-        teardown()
-    shutil.rmtree(directory)
     seconds, reference = statistics.median(ours), statistics.median(fio) if None not in fio else None
     return {"raw_mib": raw / MIB, "file_mb": r["bytes"] / 1e6, "mb_per_s": r["bytes"] / 1e6 / seconds,
             "fio_mb_per_s": r["bytes"] / 1e6 / reference if reference else None,
@@ -74,13 +65,12 @@ def dump(work, args, *options):
             "drain_period_ratio": statistics.median(during) / statistics.median(normal)}
 
 
-def merge_large(work, mib=4096):
-    """Three files with overlaps, MIB in all, into one, against cat of what came out."""
-    directory = Path(tempfile.mkdtemp(dir=work))
+def merge(work, mib):
+    """Merges three files with overlaps, MIB in all, against cat of the output."""
     ours, cat = [], []
-    try:
+    with new_directory(work) as directory:
         harness.must(harness.program("bench-generate"), directory, 3, mib // 3, 10, timeout=300)
-        output = directory / "perf.data"
+        output, copy = directory / "perf.data", directory / "copy"
         for _ in range(2):
             begin = time.monotonic()
             pid = os.posix_spawn(harness.program("flightrec-merge"),
@@ -88,18 +78,17 @@ def merge_large(work, mib=4096):
             _, status, usage = os.wait4(pid, 0)
             ours.append(time.monotonic() - begin)
             assert status == 0, f"flightrec-merge: {status}"
-            size = output.stat().st_size
-            cat.append(cat_seconds(output, directory / "copy"))
-            for path in (output, directory / "copy"):
-                path.unlink()
-    finally:
-        shutil.rmtree(directory)
-    return {"bytes_out": size, "mb_per_s": size / 1e6 / min(ours), "cat_mb_per_s": size / 1e6 / min(cat),
+            size, begin = output.stat().st_size, time.monotonic()
+            harness.must("sh", "-c", f"cat '{output}' > '{copy}'; sync '{copy}'", timeout=600)
+            cat.append(time.monotonic() - begin)
+            output.unlink()
+            copy.unlink()
+    return {"mib_in": mib, "bytes_out": size, "mb_per_s": size / 1e6 / min(ours), "cat_mb_per_s": size / 1e6 / min(cat),
             "of_cat": min(cat) / min(ours), "rss_mib": usage.ru_maxrss / 1024}
 
 
 def measure(work, args):
-    return {"dump": dump(work, args), "dump_plain": dump(work, args, "--no-compression"), "merge": merge_large(work)}
+    return {"dump": dump(work, args), "dump_plain": dump(work, args, "--no-compression")}
 
 
 TARGETS = [  # what, limit, whether it is an upper one, how to get it
@@ -110,8 +99,8 @@ TARGETS = [  # what, limit, whether it is an upper one, how to get it
     ("drain period in a plain dump against before", 2, True, lambda r: r["disk"]["dump_plain"]["drain_period_ratio"]),
     ("signal to file against perf record --overwrite", 5, False,
      lambda r: r["ratios"]["trigger_same_events_perf_overwrite_over_ours"]),
-    ("merge of 4 GiB: of the speed of cat", 0.5, False, lambda r: r["disk"]["merge"]["of_cat"]),
-    ("merge of 4 GiB: resident MiB", 64, True, lambda r: r["disk"]["merge"]["rss_mib"]),
+    ("merge of 4 GiB: of the speed of cat", 0.5, False, lambda r: r["merge"]["of_cat"]),
+    ("merge of 4 GiB: resident MiB", 64, True, lambda r: r["merge"]["rss_mib"]),
 ]
 
 
@@ -122,5 +111,3 @@ def report(result):
         print(f"dump, {title}: {d['raw_mib']:,.0f} MiB of records as {d['file_mb']:,.0f} MB: {d['mb_per_s']:,.0f} MB/s; fio: {fio}; "
               f"window closed after {d['window_closed_ms']:.1f} ms; longest drain period {d['drain_period_in_dump_ms']:.1f} ms, "
               f"before {d['drain_period_ms']:.1f} ms")
-    m = result["disk"]["merge"]
-    print(f"merge of 4 GiB: {m['mb_per_s']:,.0f} MB/s, {m['rss_mib']:.0f} MiB resident; cat and sync: {m['cat_mb_per_s']:,.0f} MB/s")

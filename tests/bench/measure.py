@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The measurements of bench.py, and the recorders that are measured, each behind the same few verbs."""
+"""The recorders that bench.py compares, each behind the same few methods, and the measurements of their ordinary work."""
+import contextlib
 import os
 import platform
 import re
@@ -27,22 +28,10 @@ def setup(args):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
-def teardown():
-    """End whatever a measurement that broke off left running."""
-    for p in started:
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-
-
-def machine():
-    return {"kernel": platform.release(), "cpus": os.cpu_count(), "perf": harness.run("perf", "--version").out.strip(),
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-
-
-def syscalls(seconds):
-    """The load to its end, on the last CPU."""
-    return harness.load("syscalls", "-t", seconds, "-c", harness.last_cpu())
+def end_all():
+    """Ends the programs that a failed measurement has left running."""
+    harness.end(*started)
+    started.clear()
 
 
 def start(*argv, **kwargs):
@@ -51,39 +40,63 @@ def start(*argv, **kwargs):
     return p
 
 
-def appears(what, directory, pattern, seconds=60):
-    """The first file that matches; looked for often enough to time it by the tenth of a ms."""
-    end = time.monotonic() + seconds
+@contextlib.contextmanager
+def new_directory(work):
+    path = Path(tempfile.mkdtemp(dir=work))
+    yield path
+    shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def recording(kind, work, args, *options):
+    """A recorder of KIND with a directory of its own, which is removed at the end."""
+    with new_directory(work) as directory:
+        recorder = kind(directory, args, *options)
+        recorder.start()
+        try:
+            yield recorder
+        finally:
+            end_all()
+
+
+def machine():
+    return {"kernel": platform.release(), "cpus": os.cpu_count(), "perf": harness.run("perf", "--version").out.strip(),
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+
+
+def syscalls(seconds):
+    """Runs the load on the last CPU to its end."""
+    return harness.load("syscalls", "-t", seconds, "-c", harness.last_cpu())
+
+
+def first_file(what, directory, pattern, seconds=60):
+    """Waits for the first file that matches; looks often enough to time it to a tenth of a ms."""
+    deadline = time.monotonic() + seconds
     while not (found := sorted(directory.glob(pattern))):
-        assert time.monotonic() < end, f"after {seconds} s still no {what}"
+        assert time.monotonic() < deadline, f"after {seconds} s still no {what}"
         time.sleep(0.0002)
     return found[0]
 
 
 class Perf:
-    """perf record, with as much kernel ring as the others have in all; its history is the disk."""
+    """perf record. Its kernel rings have as much memory as the others have in all; its history is the disk."""
 
     name = "perf record"
     dumps = False
     extra = ()
 
-    def __init__(self, directory, args):
+    def __init__(self, directory, args, *options):
         self.directory = directory
-        self.ring_bytes = args.ring_mib * MIB
-        per_cpu = self.ring_bytes // os.cpu_count()
+        per_cpu = args.ring_mib * MIB // os.cpu_count()
         self.pages = (1 << (per_cpu.bit_length() - 1)) // os.sysconf("SC_PAGESIZE")
-        self.process = None
+        self.options = options or ("-e", EVENT, "-m", self.pages)
 
     def start(self):
-        self.process = start("perf", "record", "-a", "-e", EVENT, "-m", self.pages, "-B", "-o", "perf.data", *self.extra,
-                             cwd=self.directory, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                             env=harness.environment(HOME=str(self.directory)))
-        self.wait_until_it_records()
-
-    def wait_until_it_records(self):
-        """perf says nothing when it begins: it does so once its rings are mapped and its file has grown or it polls."""
-        maps = Path(f"/proc/{self.process.pid}/maps")
-        harness.until("ring of perf", lambda: maps.read_text().count("perf_event") >= os.cpu_count())
+        self.process = start("perf", "record", "-a", *self.options, "-B", "-o", "perf.data", *self.extra, cwd=self.directory,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=harness.environment(HOME=str(self.directory)))
+        # perf does not say when it begins; then its rings are mapped.
+        maps = Path(f"/proc/{self.pid}/maps")
+        harness.until("rings of perf", lambda: maps.read_text().count("perf_event") >= os.cpu_count())
         time.sleep(0.7)
 
     @property
@@ -94,46 +107,39 @@ class Perf:
         self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=120)
 
-    def files(self):
-        return [self.directory / "perf.data"]
-
-    def counts(self):
-        """Counts of the events of its files."""
-        return count_events(self.files(), self.pid)
+    def result_file(self):
+        return self.directory / "perf.data"
 
     def history(self, counts):
+        """Events per MiB of ring."""
         return None
-
-    def cpu(self):
-        return harness.cpu_seconds(self.pid)
 
 
 class PerfOverwrite(Perf):
-    """perf record --overwrite --switch-output: a dump is what its kernel rings hold at the signal."""
+    """perf record --overwrite --switch-output. A dump has the contents of its kernel rings at the signal."""
 
     name = "perf record --overwrite"
     dumps = True
     extra = ("--overwrite", "--switch-output=signal")
 
     def dump(self):
-        """From the signal until the file is there and is no longer written; ms."""
+        """Returns the time from the signal until the file is there and complete, in ms."""
         begin = time.monotonic()
         self.process.send_signal(signal.SIGUSR2)
-        path = appears("dump of perf", self.directory, "perf.data.2*")
-        # It renames at last, but writes the header's end before: the name is the end.
-        self.first = path
+        # perf renames the file when it has written all of it.
+        self.first = first_file("dump of perf", self.directory, "perf.data.2*")
         return (time.monotonic() - begin) * 1e3
 
-    def files(self):
-        return [self.first]
+    def result_file(self):
+        return self.first
 
     def history(self, counts):
-        """Events per MiB of the ring of the load's CPU: whether the others are full is not perf's doing."""
+        """Only the ring of the load's CPU counts: perf cannot know whether the others are full."""
         return counts.of_load_cpu / (self.pages * os.sysconf("SC_PAGESIZE") / MIB)
 
 
 class Flightrec:
-    """flightrecd in the foreground, as the tests start it."""
+    """flightrecd in the foreground."""
 
     name = "flightrecd"
     dumps = True
@@ -141,12 +147,9 @@ class Flightrec:
     def __init__(self, directory, args, *options):
         self.directory = directory / "state"
         self.directory.mkdir()
-        self.ring_bytes = args.ring_mib * MIB
-        self.options = options or ("-e", EVENT)
-        self.daemon = None
+        self.daemon = harness.Daemon(self.directory, *(options or ("-e", EVENT)), "-M", str(args.ring_mib * MIB))
 
     def start(self):
-        self.daemon = harness.Daemon(self.directory, *self.options, "-M", str(self.ring_bytes))
         self.daemon.start()
         started.append(self.daemon.process)
         time.sleep(0.7)
@@ -155,29 +158,19 @@ class Flightrec:
     def pid(self):
         return self.daemon.pid
 
-    def cpu(self):
-        return harness.cpu_seconds(self.pid)
-
     def dump(self):
-        """From the signal until the file is durable: the JSON is made when its directory has been synced; ms."""
+        """Returns the time from the signal until the file is durable, in ms. The JSON comes after the sync of its directory."""
         begin = time.monotonic()
         self.daemon.signal(signal.SIGUSR1)
-        self.first = appears("dump", self.directory, "perf.data.sample.*Z.json").with_suffix("")
+        self.first = first_file("dump", self.directory, "perf.data.sample.*Z.json").with_suffix("")
         return (time.monotonic() - begin) * 1e3
 
-    def files(self):
-        return [self.first]
-
-    def counts(self):
-        return count_events(self.files(), self.pid)
-
-    def lost(self):
-        return sum(self.daemon.lost().values())
+    def result_file(self):
+        return self.first
 
     def history(self, counts):
-        """Events per MiB of what the ring really takes, so that a ring that is not yet full is judged fairly."""
-        used = self.ring["used"]
-        return counts.total / (used / MIB) if used else None
+        """The used part of the ring counts, so that a ring that is not yet full is judged fairly."""
+        return counts.total / (self.ring["used"] / MIB) if self.ring["used"] else None
 
     def stop(self):
         self.daemon.stop()
@@ -186,44 +179,36 @@ class Flightrec:
 Counts = namedtuple("Counts", "total own lost of_load_cpu")
 
 
-def count_events(paths, pid):
-    """Samples of perf.data files, by stock perf: all, those of PID, lost ones; one pass, not kept in memory."""
-    total = own = lost = on_cpu = 0
+def count_events(path, pid):
+    """Counts the samples of a file by stock perf: all, those of PID, lost ones, and those of the load's CPU."""
+    total = own = on_cpu = 0
     cpu = f"[{harness.last_cpu():03d}]"
-    for path in paths:
-        p = start("perf", "script", "-i", path, "-G", "-F", "pid,tid,cpu", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        mine = str(pid)
-        for line in p.stdout:
-            total += 1
-            own += line.split("/", 1)[0].strip() == mine
-            on_cpu += cpu in line
-        p.wait()
-        # perf ends with an error where a file holds what it cannot make out; what it printed counts all the same.
-        stats = harness.run("perf", "report", "-i", path, "--stats", timeout=600).out
-        found = re.search(r"LOST_SAMPLES events:\s+(\d+)", stats)
-        lost += int(found.group(1)) if found else 0
-    return Counts(total, own, lost, on_cpu)
+    p = start("perf", "script", "-i", path, "-G", "-F", "pid,tid,cpu", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    for line in p.stdout:
+        total += 1
+        own += line.split("/", 1)[0].strip() == str(pid)
+        on_cpu += cpu in line
+    p.wait()  # perf may end with an error; the lines before it count all the same
+    stats = harness.run("perf", "report", "-i", path, "--stats", timeout=600).out
+    found = re.search(r"LOST_SAMPLES events:\s+(\d+)", stats)
+    return Counts(total, own, int(found.group(1)) if found else 0, on_cpu)
 
 
-def record_syscalls(recorder, seconds):
-    """One recorder, one load, one dump where it has dumps; everything that is measured of it."""
-    recorder.start()
-    try:
-        before = recorder.cpu()
-        did = syscalls(seconds)
-        # Until it has taken in what the load left in the kernel's rings.
-        time.sleep(1.5)
-        cpu = recorder.cpu() - before
-        if isinstance(recorder, Flightrec):
+def record_syscalls(kind, work, args):
+    """One load under one recorder, and one dump where it makes dumps; returns all measurements."""
+    with recording(kind, work, args) as recorder:
+        before = harness.cpu_seconds(recorder.pid)
+        did = syscalls(args.seconds)
+        time.sleep(1.5)  # until it has drained the kernel rings
+        cpu, lost = harness.cpu_seconds(recorder.pid) - before, None
+        if kind is Flightrec:
             recorder.ring = recorder.daemon.status()["ring"]
+            lost = sum(recorder.daemon.lost().values())
         trigger_ms = recorder.dump() if recorder.dumps else None
-        lost = recorder.lost() if hasattr(recorder, "lost") else None
         recorder.stop()
-    finally:
-        teardown()
-    counts = recorder.counts()
-    total, per_mib = counts.total, recorder.history(counts)
-    rate = did["calls"] / (did["ns"] / 1e9)
+        counts = count_events(recorder.result_file(), recorder.pid)
+        per_mib = recorder.history(counts)
+    total, rate = counts.total, did["calls"] / (did["ns"] / 1e9)
     return {
         "calls": did["calls"],
         "load_ns_per_call": did["ns_per_call"],
@@ -241,81 +226,34 @@ def record_syscalls(recorder, seconds):
 
 
 def trigger_after(kind, work, args, calls):
-    """Signal to file, in ms, with about so many events in memory."""
-    directory = Path(tempfile.mkdtemp(dir=work))
-    recorder = kind(directory, args)
-    recorder.start()
-    try:
+    """Returns the time from the signal to the file with about so many events in memory, in ms."""
+    with recording(kind, work, args) as recorder:
         harness.load("syscalls", "-n", max(1, int(calls)), "-c", harness.last_cpu())
         time.sleep(1)
         took = recorder.dump()
         recorder.stop()
-    finally:
-        teardown()
-    shutil.rmtree(directory)
     return took
 
 
 def cpu_ns(pid):
-    """Time on a CPU of all threads of a process, to the ns: utime and stime are too coarse for one that idles."""
+    """The CPU time of all threads of a process: utime and stime are too coarse for one that idles."""
     return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
-def idle(kind, work, args):
+def idle(work, args):
     """The default profile on a machine with nothing to do."""
-    directory = Path(tempfile.mkdtemp(dir=work))
-    recorder = kind(directory, args, "-F", "99", "-g")
-    recorder.start()
-    try:
+    with recording(Flightrec, work, args, "-F", "99", "-g") as recorder:
         time.sleep(2)
         cpu, begin = cpu_ns(recorder.pid), time.monotonic()
         stat = harness.run("perf", "stat", "-x", ";", "-e", EVENT, "-p", recorder.pid, "--", "sleep", args.idle,
                            timeout=args.idle + 30)
         seconds = time.monotonic() - begin
         cpu = (cpu_ns(recorder.pid) - cpu) / 1e9
-        ring = recorder.daemon.status()["ring"]
-        memory = {k: int(v) / 1024 for k, v in re.findall(r"^(VmRSS|VmHWM):\s+(\d+)", Path(f"/proc/{recorder.pid}/status").read_text(), re.M)}
+        size = recorder.daemon.status()["ring"]["size"] / MIB
+        status = Path(f"/proc/{recorder.pid}/status").read_text()
+        memory = {k: int(v) / 1024 for k, v in re.findall(r"^(VmRSS|VmHWM):\s+(\d+)", status, re.M)}
         recorder.stop()
-    finally:
-        teardown()
     calls = next((int(line.split(";")[0]) for line in stat.err.splitlines() if EVENT in line and line[:1].isdigit()), 0)
-    shutil.rmtree(directory)
-    size = ring["size"] / MIB  # taken at the start
     return {"seconds": seconds, "cpu_percent": 100 * cpu / seconds, "syscalls_per_s": calls / seconds,
             "rss_mib": memory["VmRSS"], "peak_rss_mib": memory["VmHWM"], "ring_mib": size,
             "rss_beyond_ring_mib": memory["VmRSS"] - size}
-
-
-def merge(kind, work, args):
-    """Three dumps with overlapping windows into one file; against writing the same bytes with cat and sync."""
-    directory = Path(tempfile.mkdtemp(dir=work))
-    recorder = kind(directory, args)
-    recorder.start()
-    try:
-        samples = []
-        for _ in range(3):
-            syscalls(min(args.seconds, 2))
-            time.sleep(0.5)
-            samples.append(recorder.daemon.dump_by_control())
-        recorder.stop()
-    finally:
-        teardown()
-    bytes_in = sum(p.stat().st_size for p in samples)
-    output = recorder.directory / "perf.data"
-    begin = time.monotonic()
-    r = harness.merge(recorder.directory, "--keep", timeout=600)
-    took = time.monotonic() - begin
-    assert r.code == 0, r.err
-    bytes_out = output.stat().st_size
-    cat = cat_seconds(output, directory / "copy")
-    records = count_events([output], 0).total
-    shutil.rmtree(directory)
-    return {"files": len(samples), "bytes_in": bytes_in, "bytes_out": bytes_out, "records": records, "seconds": took,
-            "merge_mb_per_s": bytes_out / 1e6 / took,
-            "cat_mb_per_s": bytes_out / 1e6 / cat}
-
-
-def cat_seconds(source, copy):
-    begin = time.monotonic()
-    harness.must("sh", "-c", f"cat '{source}' > '{copy}'; sync '{copy}'", timeout=600)
-    return time.monotonic() - begin

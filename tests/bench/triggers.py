@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Triggers: from an anomaly to a closed window, a storm of anomalies, and what armed probes cost a load that does nothing
-but switch tasks."""
-import json
+"""Triggers: the time from an anomaly to the closed window, a storm of anomalies, and the cost of armed probes for a load that
+only switches tasks."""
+import contextlib
 import re
-import shutil
 import statistics
-import tempfile
 import time
 from pathlib import Path
 
@@ -14,61 +12,44 @@ import measure
 
 FIRINGS = 50
 STORM = 1000000  # in a minute
-JUDGED = ("armed by default", "all that say no cost")  # with more turns than the others
-FIRST = 20000  # after which nothing more is to be had of memory
+JUDGED = ("armed by default", "all that say no cost")  # have targets, and more turns than the others
+FIRST = 20000  # anomalies until the recorder has all memory that it needs
 
 
 def programs():
     return harness.BIN.parent / "tests/unit/source/bpf"
 
 
-class Recorder:
-    """flightrecd with sections of its own, for a with-statement."""
-
-    def __init__(self, work, args, of_all, sections):
-        self.directory = Path(tempfile.mkdtemp(dir=work))
-        state = self.directory / "state"
-        state.mkdir()
-        quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in harness.ARMED_PROBES if f"[Trigger {name}]" not in sections)
-        conf = self.directory / "conf"
-        conf.write_text(f"[Triggers]\nSocket=\n{of_all}{sections}{quiet}")
-        self.daemon = harness.Daemon(state, "--config", conf, "-F", "99", "-g", "-M", str(args.ring_mib * measure.MIB))
-
-    def __enter__(self):
-        self.daemon.start()
-        measure.started.append(self.daemon.process)
-        return self.daemon
-
-    def __exit__(self, *_):
-        self.daemon.kill()
-        shutil.rmtree(self.directory)
-
-
-def triggers(d):
-    return {t["name"]: t for t in json.loads(d.ctl("triggers", "--json=short").out)["triggers"]}
+@contextlib.contextmanager
+def recorder(work, args, of_all, sections):
+    """A flightrecd with sections of its own, killed at the end."""
+    with measure.new_directory(work) as directory:
+        conf = directory / "conf"
+        conf.write_text(harness.triggers_config("", of_all + sections))
+        with measure.recording(measure.Flightrec, work, args, "--config", conf, "-F", "99", "-g") as r:
+            yield r.daemon
 
 
 def closed_ms(work, args, busy):
-    """From the time stamp of a probe to the snapshot taken, for each of so many anomalies, each with a dump of its own."""
-    with Recorder(work, args, "RateLimit=no\nCooldown=0\n", "[Trigger exec]\nComm=frtest-provoke\n") as d:
+    """Returns the time from the time stamp of a probe to the snapshot, for each of so many anomalies and dumps."""
+    with recorder(work, args, "RateLimit=no\nCooldown=0\n", "[Trigger exec]\nComm=frtest-provoke\n") as d:
         time.sleep(1)
         load = measure.start(harness.program("frtest-pingpong"), "-t", "600", "-c", harness.last_cpu()) if busy else None
         for i in range(FIRINGS):
             harness.load("provoke", "exec")
-            harness.until("the dump", lambda: triggers(d)["exec"]["fired"] == i + 1 and d.status()["dumps"]["queued"] == 0)
+            harness.until("the dump", lambda: d.trigger("exec")["fired"] == i + 1 and d.status()["dumps"]["queued"] == 0)
         if load:
-            load.kill()
-            load.wait()
-        metas = [json.loads(harness.sidecar(p).read_text()) for p in d.samples()]
+            harness.end(load)
+        metas = [harness.meta(p) for p in d.samples()]
         assert len(metas) == FIRINGS
         d.stop()
     return [(m["window_closed_ns"] - m["cause"]["monotonic_ns"]) / 1e6 for m in metas]
 
 
 def storm(work, args, of_all, section, n):
-    """N anomalies; whether each is in one count, the files of it, the recorder's CPU and how much its memory grew."""
+    """N anomalies: whether each is in one count, their files, the CPU time of the recorder, and how much its memory grew."""
     section = f"[Trigger mine]\nProgram={programs()}/getppid.bpf.o\nComm=frtest-provoke\nThreshold=1\n{section}"
-    with Recorder(work, args, of_all, section) as d:
+    with recorder(work, args, of_all, section) as d:
         harness.load("provoke", "storm", FIRST)
         settle(d.pid)
         memory, cpu, begin = rss_mib(d.pid), measure.cpu_ns(d.pid), time.monotonic_ns()
@@ -76,7 +57,7 @@ def storm(work, args, of_all, section, n):
         took = time.monotonic_ns() - begin
         time.sleep(1)
         cpu = measure.cpu_ns(d.pid) - cpu
-        t = triggers(d)["mine"]
+        t = d.trigger("mine")
         result = {"anomalies": n + FIRST, "seconds": took / 1e9, "cpu_percent": 100 * cpu / took, "grown_mib": rss_mib(d.pid) - memory,
                   "counted": t["asked"] + t["cooled"] + t["lost"], "files": len(d.samples()),
                   **{k: t[k] for k in ("fired", "joined", "suppressed", "cooled", "lost")}}
@@ -86,7 +67,7 @@ def storm(work, args, of_all, section, n):
 
 
 def settle(pid):
-    """Until the recorder, which has just begun, has what memory it needs for what else happens at the machine."""
+    """Waits until the memory of the recorder, which has just started, does not grow any more."""
     for _ in range(10):
         before = rss_mib(pid)
         time.sleep(3)
@@ -99,13 +80,13 @@ def rss_mib(pid):
 
 
 def trips(seconds):
-    """In a second of its CPU time, as others may want its CPU, too; both of its threads are on one, which never idles."""
+    """Round trips in a second of CPU time, as other programs may use the CPU, too. Both threads are on one CPU, which never idles."""
     did = harness.load("pingpong", "-t", seconds, "-c", harness.last_cpu())
     return did["round_trips"] * 1e9 / did["cpu_ns"]
 
 
 def paired(off, on, pairs, seconds):
-    """Median of how much slower the load is with ON than with OFF, in turns: off on, on off, …"""
+    """Returns by how many percent the load is slower with ON than with OFF: the median of several turns."""
     ratios = []
     for i in range(pairs):
         got = {}
@@ -117,7 +98,7 @@ def paired(off, on, pairs, seconds):
 
 
 def recorder_slowdown(work, args, sections, pairs, seconds):
-    """Of the load, with the recorder against alone, in percent."""
+    """Returns by how many percent the load is slower with the recorder than alone."""
     ratios = []
     for i in range(pairs):
         got = {}
@@ -125,7 +106,7 @@ def recorder_slowdown(work, args, sections, pairs, seconds):
             if not recorded:
                 got[recorded] = trips(seconds)
                 continue
-            with Recorder(work, args, "MinFill=1h\n", sections) as d:
+            with recorder(work, args, "MinFill=1h\n", sections) as d:
                 time.sleep(0.5)
                 got[recorded] = trips(seconds)
                 d.stop()
@@ -134,16 +115,16 @@ def recorder_slowdown(work, args, sections, pairs, seconds):
 
 
 def probe_slowdowns(work, args, pairs, seconds):
-    """Of the load, with probes armed against the same recorder without, in percent: each probe, and together."""
+    """Returns by how many percent the load is slower with probes armed than with the same recorder without: each probe, and groups."""
     said = costs(work, args)
     names = list(said)
     sections = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in names)
     groups = {JUDGED[0]: list(harness.ARMED_PROBES), JUDGED[1]: [n for n in names if not said[n]], "all": names} | {name: [name] for name in names}
     result = {}
-    with Recorder(work, args, "MinFill=1h\n", sections) as d:
+    with recorder(work, args, "MinFill=1h\n", sections) as d:
         for title, group in groups.items():
-            r = d.ctl("enable", *group)  # what this kernel has not stays failed
-            there = [n for n in group if triggers(d)[n]["state"] == "armed"]
+            r = d.ctl("enable", *group)  # a probe that this kernel lacks stays failed
+            there = [n for n in group if d.trigger(n)["state"] == "armed"]
             if not there:
                 result[title] = {"probes": group, "percent": None, "why": r.err.strip()}
                 continue
@@ -156,9 +137,9 @@ def probe_slowdowns(work, args, pairs, seconds):
 
 
 def costs(work, args):
-    """{probe: what the manual page says that it costs, or None}."""
-    with Recorder(work, args, "", "") as d:
-        names = [t["name"] for t in triggers(d).values() if t["source"] == "bpf"]
+    """Returns {probe: its cost by the manual page, or None}."""
+    with recorder(work, args, "", "") as d:
+        names = [t["name"] for t in d.ask("triggers")["triggers"] if t["source"] == "bpf"]
         d.stop()
     page = (harness.ROOT / "docs/man/flightrecd.conf.5").read_text().split("The probes end here")[0].replace("\\-", "-")
     text = {name: page.split(f".B {name}\n", 1)[1].split(".TP")[0] for name in names}
@@ -180,7 +161,7 @@ TARGETS = [  # what, limit, whether it is an upper one, how to get it
     ("anomaly to window closed, ms", 10, True, lambda r: statistics.median(r["triggers"]["closed_ms"])),
     ("storm of anomalies: % of one CPU", 5, True, lambda r: r["triggers"]["storm"]["cpu_percent"]),
     ("storm without a cool-down: % of one CPU", 5, True, lambda r: r["triggers"]["storm_without_cooldown"]["cpu_percent"]),
-    ("storms: anomalies and files that no count has", 0, True,
+    ("storms: anomalies and files without a count", 0, True,
      lambda r: r["triggers"]["storm"]["unaccounted"] + r["triggers"]["storm_without_cooldown"]["unaccounted"]),
     ("storms: MiB of memory more", 1, True,
      lambda r: max(r["triggers"]["storm"]["grown_mib"], r["triggers"]["storm_without_cooldown"]["grown_mib"])),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the tests run: a mount namespace of their own, so that tracefs, which perf also mounts on its own, and
-full file systems go with the last process; and no child outlives the run."""
+"""The place where the tests run: a mount namespace of their own, so that tracefs (which perf also mounts by itself) and
+full file systems go with the last process. No child outlives the run."""
 import ctypes
 import os
 import shutil
@@ -12,27 +12,48 @@ from pathlib import Path
 import pytest
 
 import harness
+from manager import ServiceManager
 
 CLONE_NEWNS = 0x20000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
+MNT_DETACH = 2
 PR_SET_CHILD_SUBREAPER = 36
 TRACEFS = Path("/sys/kernel/tracing")
+NOBODY = 65534
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name, *args):
+    """Calls a function of libc; raises OSError where it fails."""
     if getattr(libc, name)(*args) < 0:
         raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
 
 
+def mount(kind, path, options=b""):
+    call("mount", b"none", str(path).encode(), kind.encode(), 0, options)
+
+
+def unmount(path):
+    call("umount2", str(path).encode(), MNT_DETACH)
+
+
 def on_term(signum, frame):
+    signal.alarm(2)  # tries again: Python drops an exception that comes up in a destructor
     raise KeyboardInterrupt
 
 
+def pytest_keyboard_interrupt():
+    signal.alarm(0)
+
+
 def pytest_configure(config):
+    config.addinivalue_line("markers", "hotplug: takes a CPU away, so it runs alone")
+    config.addinivalue_line("markers", "sanitized: needs builds with sanitizers, so it runs after them")
+    config.addinivalue_line("markers", "waits: takes nearly no CPU and loads the machine with nothing, so it runs beside the others")
     signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # where it is ignored, programs that are started would ignore it
+    signal.signal(signal.SIGALRM, on_term)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs would inherit that it is ignored
     call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.geteuid() != 0:
         return
@@ -40,40 +61,30 @@ def pytest_configure(config):
     call("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
     if not (TRACEFS / "events").is_dir():
         try:
-            call("mount", b"nodev", str(TRACEFS).encode(), b"tracefs", 0, None)
+            mount("tracefs", TRACEFS)
         except OSError as e:
             config.flightrec_no_tracefs = str(e)
 
 
-def children(pid):
-    """Living children of a process, as the kernel lists them."""
-    try:
-        text = "".join(p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children"))
-    except FileNotFoundError:
-        return []
-    return [int(x) for x in text.split()]
-
-
-def kill_children():
+def pytest_unconfigure(config):
     for _ in range(50):
-        left = children(os.getpid())
-        for pid in left:
+        try:
+            children = "".join(p.read_text() for p in Path("/proc/self/task").glob("*/children")).split()
+        except FileNotFoundError:
+            children = []
+        for pid in map(int, children):
             try:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
             except (ProcessLookupError, ChildProcessError):
                 pass
-        if not left:
+        if not children:
             return
         time.sleep(0.02)
 
 
-def pytest_unconfigure(config):
-    kill_children()
-
-
 def missing(config):
-    """What every test here needs and is not there, in words; None where all is."""
+    """Returns what every test here needs and this machine lacks, in words, or None."""
     if os.geteuid() != 0:
         return "not root: recording the machine is not permitted"
     if not shutil.which("perf"):
@@ -82,9 +93,9 @@ def missing(config):
     return f"no tracefs: {reason}" if reason else None
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def machine(request):
-    """What every test here needs; says what is missing."""
+    """Skips all tests on a machine that lacks what they need."""
     reason = missing(request.config)
     if reason:
         pytest.skip(reason)
@@ -110,8 +121,29 @@ def open_dir():
 
 
 @pytest.fixture
+def nobodys_dir(open_dir):
+    """A directory in open_dir that belongs to nobody."""
+    path = open_dir / "state"
+    path.mkdir()
+    os.chown(path, NOBODY, NOBODY)
+    return path
+
+
+def as_user(*caps, uid=NOBODY):
+    """Returns the words that run a program as a user with these capabilities and no others."""
+    sets = ",".join(["-all", *(f"+{c}" for c in caps)])
+    words = ("setpriv", f"--reuid={uid}", f"--regid={NOBODY}", "--clear-groups", f"--bounding-set={sets}",
+             *((f"--inh-caps={sets}", f"--ambient-caps={sets}") if caps else ("--no-new-privs",)))
+    if harness.run(*words, "true").code != 0:
+        pytest.skip("setpriv cannot hand on capabilities here")
+    return words
+
+
+@pytest.fixture
 def recorder(state_dir):
-    """recorder("-e", "x", …): a flightrecd that is ready, in the foreground; killed at the end where it still runs."""
+    """recorder("-e", "x", …) starts a flightrecd that is ready; it is killed at the end where it still runs.
+
+    Instances that share the fixture service_manager go on with the ring of the one before."""
     started = []
 
     def start(*args, directory=state_dir, **kwargs):
@@ -127,25 +159,40 @@ def recorder(state_dir):
 
 
 @pytest.fixture
+def service_manager():
+    """A service manager for several instances of one service."""
+    manager = ServiceManager()
+    yield manager
+    manager.close()
+
+
+@pytest.fixture
 def tmpfs(tmp_path):
-    """tmpfs(size): a small file system of its own, in the mount namespace of the tests."""
+    """tmpfs(size) mounts a small file system in the mount namespace of the tests; returns its path."""
     mounted = []
 
-    def mount(size):
+    def make(size):
         path = tmp_path / f"tmpfs{len(mounted)}"
         path.mkdir()
-        call("mount", b"nodev", str(path).encode(), b"tmpfs", 0, f"size={size}".encode())
+        mount("tmpfs", path, f"size={size}".encode())
         mounted.append(path)
         return path
 
-    yield mount
+    yield make
     for path in mounted:
-        call("umount2", str(path).encode(), 2)  # MNT_DETACH
+        unmount(path)
+
+
+def remove_group(group):
+    """Removes a control group when its last process has ended."""
+    harness.until("empty control group", lambda: not group.exists() or not (group / "cgroup.procs").read_text())
+    if group.exists():
+        group.rmdir()
 
 
 @pytest.fixture
 def memory_group():
-    """memory_group(MIB): a control group of so much memory, as the words that run a program in it."""
+    """memory_group(MIB) makes a control group of so much memory; returns the words that run a program in it."""
     made = []
 
     def make(mib):
@@ -162,5 +209,39 @@ def memory_group():
 
     yield make
     for group in made:
-        harness.until("an empty group", lambda: not (group / "cgroup.procs").exists() or not (group / "cgroup.procs").read_text())
-        group.rmdir()
+        remove_group(group)
+
+
+def hierarchy(of_perf):
+    """Returns where cgroup2 is mounted. OF_PERF: or the perf_event controller of version 1, to which events can be tied, too."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, tail = line.split(" - ")
+        kind, _, options = tail.split(" ", 2)
+        if kind == "cgroup2" or of_perf and kind == "cgroup" and "perf_event" in options.split(","):
+            return Path(fields.split()[4])
+    pytest.skip("no cgroup2 is mounted" + (", and no perf_event controller" if of_perf else ""))
+
+
+def make_group(of_perf):
+    path = hierarchy(of_perf) / f"flightrec-test-{os.getpid()}"
+    try:
+        path.mkdir()
+    except OSError as e:
+        pytest.skip(f"no control group can be made: {e}")
+    return path
+
+
+@pytest.fixture
+def group():
+    """A control group to which perf events can be tied."""
+    path = make_group(of_perf=True)
+    yield path
+    remove_group(path)
+
+
+@pytest.fixture
+def group2():
+    """A control group of version 2."""
+    path = make_group(of_perf=False)
+    yield path
+    remove_group(path)

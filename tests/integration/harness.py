@@ -1,37 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Starting flightrecd, talking to it, and asking stock perf what stands in its files.
+"""Starts flightrecd, talks to it, and asks stock perf what its files hold.
 
-Every limit of time here is for what hangs: a machine may be slow, or have better things to do."""
+Every time limit here only ends a test that hangs: a machine may be slow or busy."""
 import ctypes
 import json
 import os
 import re
 import select
 import signal
-import socket
 import subprocess
-import threading
 import time
 from collections import namedtuple
 from pathlib import Path
 
+from manager import ServiceManager
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("FLIGHTREC_BIN", ROOT / "build/dev/bin"))
+FULL = bool(os.environ.get("FLIGHTREC_FULL"))  # ./dev test --full: long soaks, too
 EXIT = {"ok": 0, "error": 1, "usage": 2, "unreachable": 3, "salvaged": 3, "suppressed": 4, "permission": 5, "no-space": 6, "partly": 7}
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
-# What flightrecd arms without a section.
+# flightrecd arms these probes without a section in its configuration.
 ARMED_PROBES = ("hung-task", "soft-lockup", "oom-kill")
+WATCHED = {"WATCHDOG_USEC": "400000"}  # an environment in which flightrecd feeds a watchdog
 
 
 def program(name):
     path = BIN / name
-    assert path.exists(), f"{path} is not built: ./dev build, or set FLIGHTREC_BIN"
+    assert path.exists(), f"{path} is not built: run ./dev build, or set FLIGHTREC_BIN"
     return str(path)
 
 
 def last_cpu():
-    """A CPU for a pinned load; the last, as interrupts prefer the first."""
+    """The CPU for a pinned load: the last one, as interrupts prefer the first."""
     return max(os.sched_getaffinity(0))
 
 
@@ -40,7 +42,7 @@ def die_with_parent():
 
 
 def environment(**more):
-    """perf and the programs as on a machine where nobody has configured anything."""
+    """The environment of a machine on which nobody has configured anything."""
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent", "PERF_CONFIG": "/dev/null"}
     env.update(more)
     return env
@@ -50,7 +52,7 @@ Result = namedtuple("Result", "code out err")
 
 
 def run(*argv, timeout=180, cwd=None, env=None, preexec=die_with_parent, text=None):
-    """A program to its end: exit code, standard output, standard error."""
+    """Runs a program to its end; returns its exit code, standard output and standard error."""
     stdin = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
     p = subprocess.run([str(a) for a in argv], **stdin, capture_output=True, text=True, errors="replace",
                        timeout=timeout, cwd=cwd, env=env or environment(), preexec_fn=preexec)
@@ -58,20 +60,28 @@ def run(*argv, timeout=180, cwd=None, env=None, preexec=die_with_parent, text=No
 
 
 def must(*argv, **kwargs):
+    """Runs a program that has to succeed."""
     r = run(*argv, **kwargs)
     assert r.code == 0, f"{' '.join(map(str, argv))}: exit code {r.code}\n{r.err}\n{r.out[-2000:]}"
     return r
 
 
 def start(*argv, **kwargs):
-    """A program in the background; dies with the tests."""
+    """Starts a program in the background; it dies with the tests."""
     kwargs.setdefault("env", environment())
     kwargs.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.Popen([str(a) for a in argv], preexec_fn=die_with_parent, **kwargs)
 
 
+def end(*processes):
+    """Kills programs that start() started."""
+    for p in processes:
+        p.kill()
+        p.wait()
+
+
 def load(name, *args, timeout=180):
-    """A load program to its end; what it says of itself."""
+    """Runs a load program to its end; returns the JSON that it prints."""
     return json.loads(must(program(f"frtest-{name}"), *args, timeout=timeout).out)
 
 
@@ -79,15 +89,19 @@ def start_load(name, *args):
     return start(program(f"frtest-{name}"), *args, stdout=subprocess.PIPE, text=True)
 
 
-def finish_load(p):
+def finish_load(p, stop=False):
+    """Waits for the end of a load, after SIGTERM with STOP; returns the JSON that it prints."""
+    if stop:
+        p.terminate()
     out, _ = p.communicate(timeout=180)
     assert p.returncode == 0
     return json.loads(out)
 
 
 class Steps:
-    """A program that does so much for each byte of its input and answers each with a byte: so there is as much work between
-    two things that a test does as the test gives, and not as the machine is fast."""
+    """A load that works for each byte of its input and answers each byte with a byte.
+
+    So the test decides how much work happens between two of its actions, however fast the machine is."""
 
     AHEAD = 2
 
@@ -96,138 +110,98 @@ class Steps:
         self.ahead = 0
 
     def fill(self, wait=False):
-        """Gives steps until AHEAD are not done yet; WAIT: one of those from before has to be done first."""
+        """Gives steps until AHEAD are not done yet. With WAIT, waits first until one of the earlier steps is done."""
         while self.ahead and select.select([self.process.stdout], [], [], 180 if wait else 0)[0]:
             done = os.read(self.process.stdout.fileno(), self.ahead if not wait else 1)
             assert done, "the load ended"
             self.ahead -= len(done)
             wait = False
-        assert not wait or not self.ahead, "a step of the load does not come to its end"
+        assert not wait or not self.ahead, "a step of the load does not end"
         self.process.stdin.write(b"." * (self.AHEAD - self.ahead))
         self.ahead = self.AHEAD
 
     def finish(self):
-        """All steps done, and what the program says of itself."""
+        """Waits until all steps are done; returns the JSON that the program prints."""
         out, _ = self.process.communicate(timeout=180)
         assert self.process.returncode == 0
         return json.loads(out[self.ahead:])
 
 
 def until(what, condition, seconds=60):
-    """The first value of CONDITION that is true; an assertion about WHAT after so many seconds."""
-    end = time.monotonic() + seconds
+    """Waits until CONDITION is true and returns its value; fails with WHAT after so many seconds."""
+    deadline = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < end, f"after {seconds} s still no {what}"
+        assert time.monotonic() < deadline, f"after {seconds} s still no {what}"
         time.sleep(0.02)
 
 
-class NotifySocket:
-    """The other end of sd_notify(): an abstract datagram socket, so there is no path to be too long or left over."""
+def triggers_config(socket, text=""):
+    """[Triggers] with its socket and TEXT. Probes that TEXT does not configure are off, so that nothing that happens on
+    the machine makes a dump that the test did not ask for."""
+    off = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES if f"[Trigger {name}]" not in text)
+    return f"[Triggers]\nSocket={socket}\n{text}{off}"
 
-    count = 0
 
-    def __init__(self):
-        NotifySocket.count += 1
-        self.name = f"flightrec-notify-{os.getpid()}-{NotifySocket.count}"
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        self.socket.bind("\0" + self.name)
-        self.lines = []
-
-    @property
-    def address(self):
-        return "@" + self.name
-
-    def status(self):
-        """The newest STATUS=, or nothing."""
-        return next((x.removeprefix("STATUS=") for x in reversed(self.lines) if x.startswith("STATUS=")), "")
-
-    def wait(self, what, has_come, alive, seconds):
-        """True once has_come(); False where alive() says that nobody can send it any more."""
-        end, gone = time.monotonic() + seconds, False
-        while not has_come():
-            ready, _, _ = select.select([self.socket], [], [], 0.05)
-            if ready:
-                self.lines += self.socket.recv(65536).decode(errors="replace").splitlines()
-            elif gone:
-                return False
-            else:
-                gone = not alive()  # what it said before that may still be to be read
-            assert time.monotonic() < end, f"no {what} within {seconds} s; got {self.lines}"
-        return True
-
-    def listen(self):
-        """Take all that comes from now on, so that nobody waits for us to read it."""
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self):
-        while data := self.socket.recv(65536):
-            self.lines += data.decode(errors="replace").splitlines()
-
-    def until_fed(self, times):
-        """The watchdog was fed that often from now on."""
-        before = self.lines.count("WATCHDOG=1")
-        until("food for the watchdog", lambda: self.lines.count("WATCHDOG=1") >= before + times)
-
-    def close(self):
-        self.socket.close()
+def quiet_config(path, text):
+    """Writes a configuration file of TEXT and triggers_config(); returns its path."""
+    path.write_text(text + triggers_config(path.with_suffix(".trigger")))
+    return path
 
 
 class Daemon:
-    """One flightrecd in the foreground, with its own directory and socket in it."""
+    """One flightrecd in the foreground, with its own directory, and its control socket in that directory.
 
-    def __init__(self, directory, *args, command=None, binary=None, env=None, prefix=(), socket_path=None,
-                 watchdog=False, armed=True):
+    MANAGER plays systemd for it. Instances that share a manager inherit the descriptors that the one before has stored."""
+
+    def __init__(self, directory, *args, command=(), binary=None, env=None, prefix=(), socket_path=None, log_path=None, armed=True,
+                 manager=None):
         self.directory = Path(directory)
         self.socket = socket_path or self.directory / "control"
         self.args = [str(a) for a in args]
-        self.command = [str(a) for a in command or []]
+        self.command = [str(a) for a in command]
         self.binary = binary or program("flightrecd")
         self.extra_env = env or {}
         self.prefix = [str(a) for a in prefix]
-        self.log_path = self.directory.parent / f"{self.directory.name}.flightrecd.{id(self)}.log"
+        self.log_path = log_path or self.directory.parent / f"{self.directory.name}.flightrecd.{id(self)}.log"
         self.process = None
-        self.watchdog = watchdog  # it is to be fed: until_fed() of .notify
-        self.notify = None
-        self.armed = armed  # start() waits for that
-
-    def quiet(self):
-        """A configuration in which nothing that happens on the machine makes dumps that a test did not ask for."""
-        if self.command or "--config" in self.args:
-            return []
-        path = self.directory.parent / f"{self.directory.name}.quiet.conf"
-        probes = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
-        path.write_text(f"[Triggers]\nSocket={self.directory}/trigger\n{probes}")
-        return ["--config", str(path)]
+        self.manager, self.owns_manager = manager or ServiceManager(), not manager
+        self.armed = armed  # start() waits until the triggers are armed, or cannot be
 
     def argv(self):
+        quiet = []
+        if not self.command and "--config" not in self.args:
+            path = self.directory.parent / f"{self.directory.name}.quiet.conf"
+            path.write_text(triggers_config(f"{self.directory}/trigger"))
+            quiet = ["--config", str(path)]
         where = ["-o", str(self.directory), "--socket", str(self.socket)]
-        return self.prefix + [self.binary] + self.quiet() + self.args + where + (["--"] + self.command if self.command else [])
+        return self.prefix + [self.binary] + quiet + self.args + where + (["--"] + self.command if self.command else [])
 
-    def start(self, ready_seconds=120):
-        """Until it is ready, and its triggers are armed, or could not be; without .armed, until it is ready."""
-        notify = self.notify = NotifySocket()
-        watchdog = {"WATCHDOG_USEC": "400000"} if self.watchdog else {}
-        try:
-            with open(self.log_path, "wb") as log:
-                self.process = start(*self.argv(), stdout=log, stderr=log,
-                                     env=environment(NOTIFY_SOCKET=notify.address, **watchdog, **self.extra_env))
-            def alive():
-                return self.process.poll() is None
-
-            ready = notify.wait("READY=1", lambda: "READY=1" in notify.lines, alive, ready_seconds)
-            if ready and self.armed:
-                notify.wait("word that all is armed", lambda: re.match("recording(?!.* being armed)", notify.status()), alive,
-                            ready_seconds)
-            if self.watchdog:
-                notify.listen()
-        finally:
-            if not self.watchdog:
-                notify.close()
-        assert ready, f"{' '.join(self.argv())}\nended with {self.process.returncode} before it was ready:\n{self.log()}"
+    def launch(self):
+        """Starts the process and does not wait for it."""
+        argv, env, fds = self.manager.next_instance(self.argv())
+        with open(self.log_path, "wb") as log:
+            self.process = start(*argv, stdout=log, stderr=log, pass_fds=fds, env=environment(**env, **self.extra_env))
         return self
+
+    def until_ready(self, seconds=120):
+        """Waits until it is ready, and, with .armed, until no trigger is being armed any more."""
+        def is_armed():
+            return not self.armed or re.match("recording(?!.* being armed)", self.manager.status())
+
+        def ready():
+            return self.manager.said("READY=1") and is_armed()
+
+        until("recorder that is ready", lambda: ready() or not self.running(), seconds)
+        self.manager.settle()
+        assert self.manager.said("READY=1"), \
+            f"{' '.join(self.argv())}\nended with {self.process.poll()} before it was ready:\n{self.log()}"
+        return self
+
+    def start(self):
+        return self.launch().until_ready()
 
     @property
     def pid(self):
@@ -239,13 +213,16 @@ class Daemon:
         except FileNotFoundError:
             return ""
 
+    def until_logged(self, *words, seconds=60):
+        until(f"{words} in the log", lambda: all(w in self.log() for w in words), seconds)
+
     def running(self):
         return self.process is not None and self.process.poll() is None
 
     # --- dumps
 
     def samples(self):
-        """Sample files, oldest first (the name is the time)."""
+        """Returns the sample files, oldest first (the name is the time)."""
         return sorted(p for p in self.directory.glob("perf.data.sample.*Z") if not p.name.endswith(".json"))
 
     def dump_by_signal(self, seconds=120):
@@ -263,33 +240,56 @@ class Daemon:
         assert path.is_file(), f"flightrecctl dump names {r.out!r}, which is no file"
         return path
 
+    def until_dumped(self):
+        """Waits for a dump that nobody waits for; returns the oldest one once it has its JSON."""
+        return until(f"a dump; log:\n{self.log()}", lambda: [p for p in self.samples() if sidecar(p).exists()])[0]
+
     # --- control
 
     def ctl(self, verb, *args, timeout=120):
         return run(program("flightrecctl"), "--socket", self.socket, verb, *args, timeout=timeout)
 
+    def start_ctl(self, *args, **kwargs):
+        """Starts flightrecctl in the background."""
+        return start(program("flightrecctl"), "--socket", self.socket, *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                     **{"text": True, **kwargs})
+
+    def ask(self, verb, *args):
+        """Returns the JSON that flightrecctl prints."""
+        r = self.ctl(verb, *args, "--json=short")
+        assert r.code == 0, f"flightrecctl {verb}: exit code {r.code}\n{r.err}"
+        return json.loads(r.out)
+
     def status(self):
-        r = self.ctl("status", "--json=short")
-        assert r.code == 0, f"flightrecctl status: exit code {r.code}\n{r.err}"
-        status = json.loads(r.out)
+        status = self.ask("status")
         return status.get("status", status)
 
+    def text_status(self):
+        return self.ctl("status", "--no-pager").out
+
+    def trigger(self, name):
+        return next(t for t in self.ask("triggers")["triggers"] if t["name"] == name)
+
+    def decisions(self, name):
+        """Returns the decisions about a trigger, newest first."""
+        return [d for d in self.ask("why", "-n", "256") if d["trigger"] == name]
+
     def event_status(self, name):
-        """The status of one event, by its name or what its name begins with."""
+        """Returns the status of the event whose name is NAME, or begins with it."""
         events = self.status()["events"]
         found = [e for e in events if e["name"] == name] or [e for e in events if e["name"].startswith(name)]
         assert found, f"status knows no event {name}, only {[e['name'] for e in events]}"
         return found[0]
 
     def until_sampled(self, name, n, *, load=None):
-        """N samples of an event since it was opened; LOAD: whose end would be in vain."""
+        """Waits for N samples of an event since it was opened. LOAD must not end before that."""
         def enough():
             assert load is None or load.poll() is None, f"the load ended with {load.returncode} before that"
             return self.event_status(name)["samples"] >= n
         until(f"{n} samples of {name}", enough)
 
     def lost(self):
-        """All losses so far, by cause, without those that are 0."""
+        """Returns all losses so far by cause, without those that are 0."""
         return {cause: n for cause, n in self.status().get("losses", {}).items() if n}
 
     def lose_sideband(self):
@@ -308,6 +308,7 @@ class Daemon:
         self.process.send_signal(number)
 
     def wait(self, seconds=180):
+        """Returns the exit code."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -319,7 +320,7 @@ class Daemon:
         assert code == 0, f"SIGTERM: exit code {code}\n{self.log()}"
 
     def finish(self):
-        """SIGUSR2: the last dump, the end, and one perf.data."""
+        """Sends SIGUSR2, after which there is a last dump and one perf.data; returns that."""
         self.signal(signal.SIGUSR2)
         code = self.wait(300)
         assert code == 0, f"SIGUSR2: exit code {code}\n{self.log()}"
@@ -329,17 +330,30 @@ class Daemon:
 
     def kill(self):
         if self.running():
-            self.process.kill()
-            self.process.wait()
+            end(self.process)
+        if self.owns_manager:
+            self.manager.close()
+
+
+def finish_dump(p):
+    """Waits for a start_ctl("dump"); returns the path of its file."""
+    out, err = p.communicate(timeout=180)
+    assert p.returncode == 0, err
+    return Path(out.strip())
 
 
 def sidecar(sample):
-    """The JSON beside a sample file."""
+    """The path of the JSON beside a sample file."""
     return sample.with_name(sample.name + ".json")
 
 
+def meta(sample):
+    """The JSON beside a sample file."""
+    return json.loads(sidecar(Path(sample)).read_text())
+
+
 def fill(path):
-    """A file that takes all the room there is."""
+    """Makes a file that takes all the room there is."""
     with open(path, "wb", buffering=0) as f:
         try:
             while f.write(b"\0" * 4096):
@@ -352,8 +366,38 @@ def merge(directory, *args, timeout=300):
     return run(program("flightrec-merge"), *args, directory, timeout=timeout)
 
 
-# The kernel's buffers for tests that count to the event: large enough for a machine whose CPUs have other work too.
+def sequence(path, did):
+    """Returns which numbers of a frtest-count a file has. DID is the JSON of that load."""
+    return json.loads(must(program("frtest-sequence"), path, did["pid"], did["nr"], timeout=300).out)
+
+
+def exact(found):
+    """What sequence() found has no gap, no number twice, and no number out of order."""
+    assert (found["missing"], found["twice"], found["backwards"]) == (0, 0, 0), found
+
+
+# Kernel buffers for tests that count to the event: large enough for a machine whose CPUs have other work, too.
 NO_LOSS = ("-m", "16M")
+
+
+def stolen_s():
+    """The time that the host has kept from all CPUs of a virtual machine. Some clocks go on meanwhile, and some do not."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid):
+    """utime + stime of a process with all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def until_ran(*processes, seconds=0.8):
+    """Waits until each process has used so much more CPU time, or has ended."""
+    enough = [(p, cpu_seconds(p.pid) + seconds) for p in processes]
+    for p, wanted in enough:
+        until("CPU time of a load", lambda: p.poll() is not None or cpu_seconds(p.pid) > wanted, 120)
+
 
 # --- stock perf ---------------------------------------------------------------------------------------------
 
@@ -366,32 +410,26 @@ def perf(*args, timeout=600, cwd=None):
     return run("perf", *args, timeout=timeout, cwd=cwd)
 
 
-def until_perf_records(process):
-    """perf record has its rings, and handlers of the signals that ask for a dump; or it has ended."""
-    def ready():
-        if process.poll() is not None:
-            return True
-        caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.M)
-        return int(caught[1], 16) >> (signal.SIGUSR2 - 1) & 1 and "[perf_event]" in Path(f"/proc/{process.pid}/maps").read_text()
-    until("perf record that records", ready)
+def has_pmu():
+    return "not supported" not in perf("stat", "-e", "cycles", "true").err
 
 
 def perf_clean(*args, **kwargs):
-    """perf with nothing to complain about; its output."""
+    """Runs perf, which must not complain; returns its output."""
     r = perf(*args, **kwargs)
     assert r.code == 0, f"perf {' '.join(map(str, args))}: exit code {r.code}\n{r.err[-3000:]}"
     assert not r.err.strip(), f"perf {' '.join(map(str, args))} complains:\n{r.err[-3000:]}"
     return r.out
 
 
-MARK = "flightrec:trigger"  # the event of the samples that tell what made a dump
+MARK = "flightrec:trigger"  # the event of trigger samples
 
 
 def script_text(path, trace=True):
-    """All samples of a file as perf script prints them, a line each, without the marks. TRACE: all its events are
-    tracepoints."""
+    """Returns all samples as perf script prints them, a line each, without trigger samples. TRACE: all events of the file
+    are tracepoints; perf warns of others."""
     fields = "comm,pid,tid,cpu,time,event"
-    if trace:  # of tracepoints alone: perf warns of the other types otherwise
+    if trace:
         fields = f"trace:{fields},trace"
     # -G: without call chains, one line a sample
     lines = perf_clean("script", "-i", path, "--ns", "-G", "-F", fields).splitlines()
@@ -402,36 +440,46 @@ def parse_lines(path, texts):
     lines = []
     for text in texts:
         m = LINE.match(text)
-        assert m, f"perf script -i {path} prints a line that is none: {text!r}"
+        assert m, f"perf script -i {path} prints a line that is no sample: {text!r}"
         lines.append(Line(m["comm"], int(m["pid"]), int(m["tid"]), int(m["cpu"]), m["time"], m["event"], m["trace"] or ""))
     return lines
 
 
 def script_lines(path, trace=True):
-    """The same, parsed."""
+    """Returns script_text() as Lines."""
     return parse_lines(path, script_text(path, trace))
 
 
-def marks(path):
-    """The marks of a file, parsed."""
+def time_ns(line):
+    """The exact time of a Line."""
+    seconds, fraction = line.time.split(".")
+    return int(seconds) * 10**9 + int(fraction)
+
+
+def trigger_samples(path):
+    """Returns the trigger samples of a file as Lines."""
     out = perf_clean("script", "-i", path, "--ns", "-G", "-F", "trace:comm,pid,tid,cpu,time,event,trace")
     return parse_lines(path, [line for line in out.splitlines() if f" {MARK}:" in line])
+
+
+def getppid_calls(path, did):
+    """Returns the Lines of the calls of a frtest-syscalls."""
+    return [line for line in script_lines(path) if line.tid == did["pid"] and line.trace.startswith(f"NR {did['nr']} ")]
 
 
 Row = namedtuple("Row", "samples comm symbol")
 
 
 def report_rows(path):
-    """perf report of a file: number of samples per comm and symbol, without the marks."""
-    out = perf_clean("report", "-i", path, "--stdio", "--no-children", "-g", "none", "-n", "--sort", "comm,sym",
-                     "-t", "|")
+    """Returns the number of samples for each comm and symbol by perf report, without trigger samples."""
+    out = perf_clean("report", "-i", path, "--stdio", "--no-children", "-g", "none", "-n", "--sort", "comm,sym", "-t", "|")
     rows = []
-    # An event is a section, and that of the marks is the last.
+    # Each event has a section, and the last one is that of the trigger samples.
     for text in out.split(f"of event '{MARK}'")[0].splitlines():
-        parts = [p.strip() for p in text.split("|")]
-        if text.startswith("#") or len(parts) < 4:
+        fields = [p.strip() for p in text.split("|")]
+        if text.startswith("#") or len(fields) < 4:
             continue
-        rows.append(Row(int(parts[1]), parts[2], re.sub(r"^\[.\]\s*", "", parts[3])))
+        rows.append(Row(int(fields[1]), fields[2], re.sub(r"^\[.\]\s*", "", fields[3])))
     assert rows, f"perf report of {path} is empty:\n{out[:2000]}"
     return rows
 
@@ -441,7 +489,7 @@ def samples_of(rows, comm=None, symbol=None):
 
 
 def chains(path, pid):
-    """Call chains of a process, innermost first, as lists of symbols."""
+    """Returns the call chains of a process as lists of symbols, innermost first."""
     out = perf_clean("script", "-i", path, "--pid", str(pid), "-F", "comm,pid,ip,sym")
     result = []
     for block in out.split("\n\n"):
@@ -449,9 +497,3 @@ def chains(path, pid):
         if frames:
             result.append([f[1].split("+0x")[0].strip() if len(f) > 1 else "[unknown]" for f in frames])
     return result
-
-
-def cpu_seconds(pid):
-    """utime + stime of a process with all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

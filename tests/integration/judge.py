@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is every sample of a program what the program says that it was at that time? Judged by what stock perf prints of a file.
+"""Judges by the output of stock perf whether every sample of a program has the name and function of that time.
 
-The programs (tests/load/matrix) tell of their phases: which thread, under which name, in which function, from when to when.
-Within a phase a sample has to have that comm, and its first user frame one of the phase's symbols. Near a boundary, and
-outside all phases (an exec, the dynamic loader), it has to have a name that the thread had before or after.
+The programs (tests/load/matrix) print their phases: the thread, its name, its function, the begin and the end. Within a phase
+a sample must have that comm, and its first user frame must be one of the phase's symbols. Near a boundary, and outside all
+phases (an exec, the dynamic loader), it must have a name that the thread had before or after.
 """
 import bisect
 import json
@@ -24,7 +24,7 @@ Phase = namedtuple("Phase", "pid tid comm begin end symbols rule")
 
 
 def parse_phases(text):
-    """What a program said: (its phases, its notes)."""
+    """Returns what a program printed: (its phases, its notes)."""
     phases, notes = [], {}
     for line in text.splitlines():
         said = json.loads(line)
@@ -40,15 +40,15 @@ def parse_sample(block):
     lines = block.split("\n")
     first = next((i for i, line in enumerate(lines) if FRAME.match(line)), len(lines))
     m = HEADER.match("\n".join(lines[:first]))
-    assert m, f"perf script prints a sample that is none: {block!r}"
+    assert m, f"perf script prints an unknown sample: {block!r}"
     frames = [FRAME.match(line) for line in lines[first:] if line.strip()]
-    assert all(frames), f"perf script prints a frame that is none: {block!r}"
+    assert all(frames), f"perf script prints an unknown frame: {block!r}"
     return Sample(m["comm"], int(m["pid"]), int(m["tid"]), int(m["sec"]) * 10**9 + int(m["ns"]),
                   [Frame(int(f[1], 16), f[2], f[3]) for f in frames])
 
 
 def samples_of(path, pids, objects):
-    """The samples of these processes in a file; OBJECTS: a build-id cache for what is at its path no more."""
+    """Returns the samples of these processes in a file. OBJECTS is a build-id cache for objects that have left their path."""
     p = start("perf", "--buildid-dir", objects, "script", "--ns", "--no-inline", "-i", path, "--pid",
               ",".join(str(x) for x in sorted(pids)), "-F", "comm,pid,tid,time,ip,sym,dso", stdout=subprocess.PIPE,
               stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="surrogateescape", env=environment())
@@ -62,7 +62,7 @@ def matches(frame, symbols):
 
 
 class Verdict:
-    """How many samples of a case there were, and how many of them were right."""
+    """Counts the samples of a case, and those that are right."""
 
     def __init__(self):
         self.total = self.right = self.inside = self.named = 0
@@ -83,7 +83,7 @@ class Verdict:
 
 
 class Judge:
-    """Of one case: its phases, and names that its processes have outside them (what starts them)."""
+    """Judges one case by its phases, and by the names that its processes have outside them (of what starts them)."""
 
     def __init__(self, phases, others):
         self.phases, self.others = phases, set(others)
@@ -96,7 +96,7 @@ class Judge:
     def verdict(self, samples, verdict=None):
         v = verdict or Verdict()
         for s in samples:
-            # -1: it is at the very end of its exit, and the kernel has taken its number away already.
+            # -1: at the very end of its exit the kernel has taken its number away already.
             if s.pid in self.pids and s.tid != -1:
                 v.add(s, *self.check(s, v))
         return v
@@ -118,10 +118,10 @@ class Judge:
     @staticmethod
     def check_inside(s, phase, v):
         if s.comm != phase.comm.strip():
-            return False, f"comm has to be {phase.comm!r}"
+            return False, f"comm must be {phase.comm!r}"
         users = [f for f in s.frames if f.ip < KERNEL]
         leaf = s.frames[0] if s.frames else None
         if phase.rule == "kernel" or not users:
             v.named += leaf is not None and matches(leaf, phase.symbols)
-            return leaf is not None and leaf.symbol != "[unknown]", "the leaf is to have a name"
-        return matches(users[0], phase.symbols), f"the first user frame has to be one of {phase.symbols}"
+            return leaf is not None and leaf.symbol != "[unknown]", "the leaf must have a name"
+        return matches(users[0], phase.symbols), f"the first user frame must be one of {phase.symbols}"

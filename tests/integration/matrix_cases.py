@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cases of the test matrix: what each runs, and what a recording has to know of it afterwards."""
+"""The cases of the test matrix: what each runs, and what a recording must know of it."""
 import os
 import shutil
 import signal
@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from harness import ROOT, environment, must, start, until
+from harness import FULL, ROOT, environment, must, start, until
 from judge import parse_phases
 
 SOURCES = ROOT / "tests/load/matrix"
 EXIT_SKIP = 77
-PHASE_MS = 300
+PHASE_MS = 300 if FULL else 150
 CFLAGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-fno-omit-frame-pointer", "-fno-stack-protector",
           "-Wl,--build-id")
 
 
 class Programs:
-    """The programs of tests/load/matrix, compiled once for all cases; or ONLY some."""
+    """The programs of tests/load/matrix, compiled for all cases, or ONLY some of them."""
 
     PLAIN = ("fork", "threads", "reuse", "dl", "comm", "vdso", "text", "bpf", "jitdump")
     ONES = ("first", "second", "third", "deleted", "upgraded", "contained", "forked")
@@ -44,13 +44,13 @@ class Programs:
 
 
 class Runner:
-    """Runs the program of a case; TICK is called all the while, so that dumps fall anywhere into its life."""
+    """Runs the program of a case, and calls TICK all the time, so that dumps fall anywhere into its life."""
 
     def __init__(self, programs, directory, objects, tick):
         self.programs, self.directory, self.objects, self.tick = programs, directory, objects, tick
         self.notes, self.names = {}, set(STARTERS)
         self.process = None
-        self.tidy = []  # files that are to be gone before anybody reads a dump
+        self.tidy = []  # files to remove before a dump is read
 
     @property
     def said(self):
@@ -65,11 +65,11 @@ class Runner:
     def tick_until(self, condition):
         end = time.monotonic() + 300
         while not condition():
-            assert time.monotonic() < end, f"{self.process.args} does not come to its end"
+            assert time.monotonic() < end, f"{self.process.args} does not end"
             self.tick()
 
     def run(self, *argv, early=None):
-        """The phases that the program told of. EARLY is called soon after it was started."""
+        """Returns the phases that the program prints. Calls EARLY soon after its start."""
         self.begin(*argv)
         if early:
             time.sleep(0.1)
@@ -86,14 +86,14 @@ class Runner:
         return phases
 
     def run_and_hold(self, n, *argv):
-        """N phases of a program that then lives on until the last dump."""
+        """Returns N phases of a program that then lives until the last dump."""
         self.begin(*argv, FR_PHASE_HOLD="1")
         self.tick_until(lambda: self.said.read_text().count("\n") == n or self.process.poll() is not None)
         assert self.process.poll() is None, (self.directory / "errors").read_text(errors="replace")
         return parse_phases(self.said.read_text())[0]
 
     def begin_stopped(self, *argv):
-        """A program that is there before the recorder, and goes on in resume()."""
+        """Starts a program before the recorder; it goes on in resume()."""
         self.begin(*argv, FR_PHASE_STOP="1")
         until("stop", lambda: Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
 
@@ -102,80 +102,46 @@ class Runner:
         return self.finish()
 
     def keep_object(self, path):
-        """Into the build-id cache of whoever reads the files, as a symbol server would have it."""
+        """Puts an object into the build-id cache of the reader, as a symbol server would have it."""
         must("perf", "--buildid-dir", self.objects, "buildid-cache", "--add", path)
 
 
-def case_exec(r):
-    return r.run(r.programs["first"], r.programs["second"], r.programs["third"])
-
-
-def case_fork(r):
-    return r.run(r.programs["fork"], r.programs["liba.so"])
-
-
-def case_fork_exec(r):
-    return r.run(r.programs["fork"], r.programs["liba.so"], r.programs["forked"])
-
-
-def case_thread_names(r):
-    return r.run(r.programs["threads"])
-
-
-def case_leader_exited(r):
-    return r.run(r.programs["threads"], "leader")
-
-
-def case_pid_reuse(r):
+def pid_reuse(r):
     phases = r.run(r.programs["reuse"], r.programs["first"], r.programs["second"])
     assert {p.pid for p in phases} == {r.notes["reused"]} and len({p.comm for p in phases}) == 3
     return phases
 
 
-def case_dlopen_same_address(r):
+def dlopen_same_address(r):
     phases = r.run(r.programs["dl"], r.programs["liba.so"], r.programs["libb.so"])
     assert r.notes["same-address"], "the loader put the libraries at different addresses, so this would test nothing"
     return phases
 
 
-def case_text_mprotected(r):
-    return r.run(r.programs["text"], "mprotect", r.programs["liba.so"])
+def text_copied(r):
+    return r.run(r.programs["text"], "copied", shutil.copy(r.programs["liba.so"], r.directory / "a copy.so"))
 
 
-def case_text_copied(r):
-    copy = r.directory / "a copy.so"
-    shutil.copy(r.programs["liba.so"], copy)
-    return r.run(r.programs["text"], "copied", copy)
-
-
-def case_text_memfd(r):
+def text_memfd(r):
     r.keep_object(r.programs["liba.so"])
     return r.run(r.programs["text"], "memfd", r.programs["liba.so"])
 
 
-def case_text_anonymous(r):
-    return r.run(r.programs["text"], "anon")
-
-
-def case_text_huge(r):
-    return r.run(r.programs["text"], "huge")
-
-
-def case_perf_map(r):
-    """Its map is gone when the dumps are read, and so is the process; while they were made, both were there."""
+def perf_map(r):
+    """The map and the process are there while dumps are made, and gone when they are read."""
     phases = r.run_and_hold(2, r.programs["text"], "perfmap")
     r.tidy.append(Path(f"/tmp/perf-{r.process.pid}.map"))
     return phases
 
 
-def case_jitdump(r):
+def jitdump(r):
     phases = r.run_and_hold(2, r.programs["jitdump"], r.directory)
     r.tidy.append(r.directory / f"jit-{r.process.pid}.dump")
     return phases
 
 
 def in_container(r):
-    """A file system of its own, and in it a program at a path that is nowhere else."""
+    """Returns the words that run a program in a file system of its own, at a path that is nowhere else."""
     r.keep_object(r.programs["contained"])
     root = r.directory / "root"
     root.mkdir()
@@ -183,63 +149,60 @@ def in_container(r):
     return "unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", root, r.programs["contained"]
 
 
-def case_container(r):
-    return r.run(*in_container(r))
-
-
-def case_deleted(r):
-    """Gone while it runs, and another program in its place."""
-    path = r.directory / "service"
+def service(r):
+    """Returns the path of a program that is upgraded while it runs, and the function that does it: it removes the file, and
+    another program takes its place."""
     r.keep_object(r.programs["deleted"])
-    shutil.copy(r.programs["deleted"], path)
+    path = Path(shutil.copy(r.programs["deleted"], r.directory / "service"))
 
     def upgrade():
         path.unlink()
         shutil.copy(r.programs["upgraded"], path)
 
+    return path, upgrade
+
+
+def deleted(r):
+    path, upgrade = service(r)
     return r.run(path, early=upgrade)
 
 
-def case_comm(r):
-    odd = r.directory / "we ird) 1 (x"
-    shutil.copy(r.programs["comm"], odd)
-    return r.run(odd)
-
-
-def case_vdso(r):
-    return r.run(r.programs["vdso"])
-
-
-def case_bpf(r):
-    return r.run(r.programs["bpf"])
-
-
-# What is there before the recorder starts, so that only its scan of /proc knows: each in two steps.
-
-
-def before_plain(r):
-    r.begin_stopped(r.programs["first"])
-
-
-def before_container(r):
-    r.begin_stopped(*in_container(r))
-
-
-def before_deleted(r):
-    path = r.directory / "service"
-    r.keep_object(r.programs["deleted"])
-    shutil.copy(r.programs["deleted"], path)
+def deleted_before(r):
+    path, upgrade = service(r)
     r.begin_stopped(path)
-    path.unlink()
-    shutil.copy(r.programs["upgraded"], path)
+    upgrade()
 
 
-def before_odd_name(r):
-    odd = r.directory / "we ird) 1 (x"
-    shutil.copy(r.programs["second"], odd)
-    r.begin_stopped(odd)
+def odd_name(r, name):
+    return shutil.copy(r.programs[name], r.directory / "we ird) 1 (x")
 
 
-CASES = {name[5:].replace("_", "-"): f for name, f in list(globals().items()) if name.startswith("case_")}
-BEFORE = {name.replace("_", "-"): f for name, f in list(globals().items()) if name.startswith("before_")}
+CASES = {
+    "exec": lambda r: r.run(r.programs["first"], r.programs["second"], r.programs["third"]),
+    "fork": lambda r: r.run(r.programs["fork"], r.programs["liba.so"]),
+    "fork-exec": lambda r: r.run(r.programs["fork"], r.programs["liba.so"], r.programs["forked"]),
+    "thread-names": lambda r: r.run(r.programs["threads"]),
+    "leader-exited": lambda r: r.run(r.programs["threads"], "leader"),
+    "pid-reuse": pid_reuse,
+    "dlopen-same-address": dlopen_same_address,
+    "text-mprotected": lambda r: r.run(r.programs["text"], "mprotect", r.programs["liba.so"]),
+    "text-copied": text_copied,
+    "text-memfd": text_memfd,
+    "text-anonymous": lambda r: r.run(r.programs["text"], "anon"),
+    "text-huge": lambda r: r.run(r.programs["text"], "huge"),
+    "perf-map": perf_map,
+    "jitdump": jitdump,
+    "container": lambda r: r.run(*in_container(r)),
+    "deleted": deleted,
+    "comm": lambda r: r.run(odd_name(r, "comm")),
+    "vdso": lambda r: r.run(r.programs["vdso"]),
+    "bpf": lambda r: r.run(r.programs["bpf"]),
+}
+# Processes that start before the recorder, so that only its scan of /proc knows them. resume() is their second step.
+BEFORE = {
+    "before-plain": lambda r: r.begin_stopped(r.programs["first"]),
+    "before-container": lambda r: r.begin_stopped(*in_container(r)),
+    "before-deleted": deleted_before,
+    "before-odd-name": lambda r: r.begin_stopped(odd_name(r, "second")),
+}
 STARTERS = {Path("/proc/self/comm").read_text().strip(), "unshare", "sh", "cp", "mount", "chroot"}

@@ -1,91 +1,84 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a service manager does for the recorder, without one: a socket that is open already, and the merge at the end."""
+"""The recorder under a service manager, without one: a socket that is open already, and the merge at the end."""
 import os
 import socket
 import subprocess
 
-from harness import EXIT, die_with_parent, environment, must, program, run, until
+import pytest
+
+from harness import EXIT, die_with_parent, environment, must, program, run, start, triggers_config, until
 
 FIRST = 3  # SD_LISTEN_FDS_START
 
 
-def start_with(fd, directory, log, name="control"):
-    """flightrecd with FD handed to it under NAME, as systemd would."""
+@pytest.fixture
+def activated(state_dir):
+    """activated(SOCKET-KIND, NAME): a bound socket in state/passed, and a flightrecd that gets it under NAME, as by systemd."""
+    def make(kind, name, before=lambda: None):
+        passed = socket.socket(socket.AF_UNIX, kind)
+        passed.bind(str(state_dir / "passed"))
+        if kind == socket.SOCK_STREAM:
+            passed.listen()
+        before()
 
-    def prepare():
-        os.dup2(fd, FIRST)
-        os.set_blocking(FIRST, True)  # as without NonBlocking=
-        die_with_parent()
+        def prepare():
+            os.dup2(passed.fileno(), FIRST)
+            os.set_blocking(FIRST, True)  # as without NonBlocking=
+            die_with_parent()
 
-    config = directory.parent / "flightrecd.conf"
-    config.write_text(f"[Triggers]\nSocket={directory}/trigger\n")
-    # LISTEN_PID is of who execs.
-    script = 'LISTEN_PID=$$ exec "$0" "$@"'
-    return subprocess.Popen(["sh", "-c", script, program("flightrecd"), "-e", "cpu-clock", "-M", "1M", "-o", directory,
-                             "--socket", directory / "other", "--config", config],
-                            env=environment(LISTEN_FDS="1", LISTEN_FDNAMES=name), stdin=subprocess.DEVNULL, stderr=log,
-                            preexec_fn=prepare, pass_fds=[FIRST])
+        config = state_dir.parent / "flightrecd.conf"
+        config.write_text(triggers_config(f"{state_dir}/trigger"))
+        script = 'LISTEN_PID=$$ exec "$0" "$@"'  # the pid of the process that calls exec()
+        with open(state_dir / "log", "w") as log:
+            return subprocess.Popen(["sh", "-c", script, program("flightrecd"), "-e", "cpu-clock", "-M", "1M", "-o", state_dir,
+                                     "--socket", state_dir / "own", "--config", config],
+                                    env=environment(LISTEN_FDS="1", LISTEN_FDNAMES=name), stdin=subprocess.DEVNULL, stderr=log,
+                                    preexec_fn=prepare, pass_fds=[FIRST])
+    return make
 
 
-def test_socket_is_taken_over(state_dir):
-    """Who connected before the recorder ran is served, and the socket's file stays when it ends."""
-    path = state_dir / "control"
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    listener.listen()
-    with open(state_dir / "log", "w") as log:
-        early = subprocess.Popen([program("flightrecctl"), "--socket", path, "dump"], stdout=subprocess.PIPE, text=True,
-                                 env=environment(), preexec_fn=die_with_parent)
-        recorder = start_with(listener.fileno(), state_dir, log)
-    out, _ = early.communicate(timeout=180)
-    assert early.returncode == 0 and out.startswith(str(state_dir))
+def stop(recorder, path):
     must(program("flightrecctl"), "--socket", path, "stop")
     assert recorder.wait(180) == 0
-    assert path.exists() and not (state_dir / "other").exists()
 
 
-def test_descriptor_of_another_kind(state_dir):
-    """A unit that hands over a datagram socket as "control" is told so."""
-    wrong = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    wrong.bind(str(state_dir / "control"))
-    with open(state_dir / "log", "w") as log:
-        recorder = start_with(wrong.fileno(), state_dir, log)
-    assert recorder.wait(180) != 0
+def test_a_passed_socket_serves_clients_that_connected_before(activated, state_dir):
+    path, early = state_dir / "passed", []
+    recorder = activated(socket.SOCK_STREAM, "control", lambda: early.append(
+        start(program("flightrecctl"), "--socket", path, "dump", stdout=subprocess.PIPE, text=True)))
+    out, _ = early[0].communicate(timeout=180)
+    assert early[0].returncode == 0 and out.startswith(str(state_dir))
+    stop(recorder, path)
+    assert path.exists() and not (state_dir / "own").exists()
+
+
+def test_a_datagram_socket_named_control_is_refused(activated, state_dir):
+    assert activated(socket.SOCK_DGRAM, "control").wait(180) != 0
     assert "not a listening unix stream socket" in (state_dir / "log").read_text()
 
 
-def test_descriptor_of_another_name(state_dir):
-    """What is not "control" is somebody else's; the recorder makes its own socket."""
-    other = socket.socket(socket.AF_UNIX)
-    other.bind(str(state_dir / "unrelated"))
-    other.listen()
-    with open(state_dir / "log", "w") as log:
-        recorder = start_with(other.fileno(), state_dir, log, name="unrelated")
-    until("the socket", (state_dir / "other").exists)
-    must(program("flightrecctl"), "--socket", state_dir / "other", "stop")
-    assert recorder.wait(180) == 0
-
-
-def merge(directory, result):
-    env = environment(**({"SERVICE_RESULT": result} if result else {}))
-    return run(program("flightrec-merge"), "--service", *directory, env=env)
+def test_a_passed_socket_of_another_name_is_not_used(activated, state_dir):
+    recorder = activated(socket.SOCK_STREAM, "unrelated")
+    until("the recorder's own socket", (state_dir / "own").exists)
+    stop(recorder, state_dir / "own")
 
 
 def test_merge_after_a_service(recorder, state_dir):
-    """Merged after success; not after a failure, beside another recorder, or without a service."""
+    """The merge runs after a success. It does nothing after a failure, beside another recorder, or without a service."""
+    def merge(path, result):
+        return run(program("flightrec-merge"), "--service", path, env=environment(**({"SERVICE_RESULT": result} if result else {})))
+
     d = recorder("-e", "cpu-clock", "-M", "1M")
-    must(program("flightrecctl"), "--socket", d.socket, "dump")
-    beside = merge([state_dir], "success")
+    d.dump_by_control()
+    beside = merge(state_dir, "success")
     assert beside.code == 0 and "another flightrecd records" in beside.err
-    must(program("flightrecctl"), "--socket", d.socket, "stop")
-    until("the end", lambda: d.process.poll() is not None)
+    assert d.ctl("stop").code == 0 and d.wait() == 0
     for result in ("signal", "watchdog", "exit-code"):
-        failed = merge([state_dir], result)
+        failed = merge(state_dir, result)
         assert failed.code == 0 and "Restart=" in failed.err
     assert not (state_dir / "perf.data").exists()
-    assert merge([state_dir], "success").code == 0
-    assert (state_dir / "perf.data").exists()
-    again = merge([state_dir], "success")
+    assert merge(state_dir, "success").code == 0 and (state_dir / "perf.data").exists()
+    again = merge(state_dir, "success")
     assert again.code == 0 and again.err == ""
-    assert merge([state_dir], None).code == EXIT["usage"]
-    assert merge([state_dir / "perf.data"], "success").code == EXIT["usage"]
+    assert merge(state_dir, None).code == EXIT["usage"]
+    assert merge(state_dir / "perf.data", "success").code == EXIT["usage"]

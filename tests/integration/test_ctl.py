@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""flightrecctl as a person meets it: what it prints, and in which words and times."""
+"""What flightrecctl prints for people, and the copies and windows that it makes for them."""
 import json
 import os
 import signal
@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from harness import EXIT, NO_LOSS, environment, load, marks, program, run, script_text, sidecar, start, until
+from conftest import as_user
+from harness import EXIT, NO_LOSS, environment, load, meta, program, run, script_text, start, trigger_samples, until
 
 STAMP = "20261120T231137.123456Z"
 
 
 def ctl(*args, **env):
-    """In a time zone whose local time is another than UTC."""
+    """Runs flightrecctl in a time zone that differs from UTC."""
     return run(program("flightrecctl"), *args, env=environment(**{"TZ": "XYZ-2", **env}))
 
 
 @pytest.fixture
 def dumps(tmp_path):
-    """A directory with what a recorder has left there."""
+    """A directory with the files of a recorder that has ended."""
     path = tmp_path / "dumps"
     path.mkdir()
     name = f"perf.data.sample.{STAMP}"
@@ -87,7 +88,7 @@ def test_bash_completes_verbs_and_options(words, expected):
 
 @pytest.fixture
 def fake_perf(tmp_path):
-    """A directory for $PATH with a perf that says how it was called."""
+    """A directory for $PATH with a perf that prints its arguments."""
     path = tmp_path / "bin"
     path.mkdir()
     (path / "perf").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
@@ -97,7 +98,7 @@ def fake_perf(tmp_path):
 
 @pytest.mark.parametrize("verb", ["report", "script"])
 def test_perf_is_given_the_file_and_its_options(dumps, fake_perf, verb):
-    """By no name, `latest`, a name, a path, and that of the JSON; the exit code is perf's."""
+    """Without a name, and by `latest`, a name, a path, and the path of the JSON; the exit code is perf's."""
     newest = dumps / f"perf.data.sample.{STAMP}"
     for words in ([], ["latest"], [newest.name], [str(newest)], [f"{newest}.json"]):
         r = ctl(verb, *words, "-D", dumps, "--", "-F", "time", PATH=str(fake_perf))
@@ -115,15 +116,15 @@ def test_perf_that_is_not_installed(dumps, tmp_path):
 
 
 def test_merged_files_are_listed_and_known(recorder, state_dir):
-    """What a stop leaves, and what the stop before has left."""
+    """That of a stop, and the older one of the stop before."""
     n = []
     for reason in ("first", "second"):
         d = recorder("-e", "cpu-clock", "-F", "999", "-M", "4M")
-        load("burn", "-u", "0.3")
+        load("burn", "-u", "0.1")
         d.dump_by_control("--reason", reason)
         assert d.ctl("stop", "--merge").code == 0 and d.wait() == 0
         merged = state_dir / "perf.data"
-        n.append(len(script_text(merged, trace=False)) + len(marks(merged)))
+        n.append(len(script_text(merged, trace=False)) + len(trigger_samples(merged)))
     older = next(state_dir.glob("perf.data.2*Z"))
     listed = json.loads(ctl("list", "-D", state_dir, "--json").out)
     assert [(x["path"], x["samples"]) for x in listed] == [(str(older), n[0]), (str(state_dir / "perf.data"), n[1])]
@@ -131,16 +132,17 @@ def test_merged_files_are_listed_and_known(recorder, state_dir):
     assert "0 dumps and 2 merged files in" in text and "second (control" in text, text
     info = ctl("info", "perf.data", "-D", state_dir).out
     assert f"Samples: {n[1]}\n" in info and "second, trigger control" in info and "Losses: " in info, info
-    meta = json.loads(ctl("info", "-D", state_dir, "--json").out)
-    assert meta["window"]["from_ns"] < meta["window"]["to_ns"] and meta["window"]["from"] < meta["window"]["to"] <= meta["time"]
-    assert [c["reason"] for c in meta["causes"]][0] == "second" and len(meta["dumps"]) == len(meta["causes"])
+    fields = json.loads(ctl("info", "-D", state_dir, "--json").out)
+    window = fields["window"]
+    assert window["from_ns"] < window["to_ns"] and window["from"] < window["to"] <= fields["time"]
+    assert fields["causes"][0]["reason"] == "second" and len(fields["dumps"]) == len(fields["causes"])
 
 
 MEMBER = ("setpriv", "--reuid=65534", "--regid=65534", "--groups=1", "--no-new-privs", "--bounding-set=-all")
 
 
-def test_paths_are_known_from_everywhere(state_dir, tmp_path):
-    """-o is relative to where the recorder was started, and what is printed is not."""
+def test_printed_paths_are_absolute(state_dir, tmp_path):
+    """Also where -o is relative to the directory in which the recorder was started."""
     p = start(program("flightrecd"), "-e", "cpu-clock", "-M", "1M", "-o", ".", "--socket", "control", cwd=state_dir,
               stderr=subprocess.DEVNULL)
     r = until("dump", lambda: (r := ctl("--socket", state_dir / "control", "dump")).code == 0 and r)
@@ -151,15 +153,14 @@ def test_paths_are_known_from_everywhere(state_dir, tmp_path):
     assert p.wait(60) == 0
 
 
-def test_a_copy_of_ones_own(recorder, open_dir):
-    """For a member of the group, in a directory of his: whole, his, and nobody else's; and what cannot be one is told before a
-    dump is made."""
+def test_a_member_of_the_group_makes_a_private_copy(recorder, open_dir):
+    """The copy is whole and belongs to the member alone. A target that cannot be written is refused before a dump is made."""
     state, home = open_dir / "state", open_dir / "home"
     state.mkdir()
     home.mkdir()
     os.chown(home, 65534, 65534)
     d = recorder("-e", "cpu-clock", "-F", "999", "-M", "4M", "--group", "daemon", directory=state)
-    load("burn", "-u", "0.3")
+    load("burn", "-u", "0.1")
     copy = home / "mine.data"
 
     def dump(*args):
@@ -169,7 +170,7 @@ def test_a_copy_of_ones_own(recorder, open_dir):
     for target in (home, "/dev/null", home / "no" / "such", open_dir / "x", state):
         r = dump("-o", target)
         assert r.code > 0 and not d.samples(), (target, r)
-        assert len(r.err.splitlines()) > 1, f"a next step: {r.err}"
+        assert len(r.err.splitlines()) > 1, f"the message has a next step: {r.err}"
     copy.write_text("older")
     r = dump("-o", "mine.data")
     assert (r.code, r.out) == (0, "mine.data\n"), r
@@ -181,17 +182,17 @@ def test_a_copy_of_ones_own(recorder, open_dir):
         assert p.wait(60) == 0
     assert (home / "piped").read_bytes() == d.samples()[1].read_bytes()
     assert sorted(x.name for x in home.iterdir()) == ["mine.data", "piped"]
-    # Whoever reads may stop to, and that is no reason not to end.
+    # flightrecctl ends by a signal while its reader does not read.
     p = start(program("flightrecctl"), "--socket", d.socket, "dump", "-o", "-", stdout=subprocess.PIPE, pipesize=4096)
     assert p.stdout.read(1) == b"P"
     p.terminate()
     assert p.wait(60) == -signal.SIGTERM
     d.stop()
-    assert run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "perf", "script", "-i", copy).code == 0, "without -f"
+    assert run(*as_user(), "perf", "script", "-i", copy).code == 0, "without -f"
 
 
 def test_the_services_triggers_are_not_armed_beside_it(tmp_path, state_dir):
-    """A recorder of one's own knows those of /etc, arms what it is told to, and with the file named, all of them."""
+    """A recorder that a person starts knows the triggers of /etc, and arms the named ones; with --config= it arms all."""
     etc = [tmp_path / x for x in ("upper", "work")]
     for path in etc:
         path.mkdir()
@@ -217,7 +218,7 @@ def test_the_services_triggers_are_not_armed_beside_it(tmp_path, state_dir):
 
 
 def record_types(path):
-    """Of all records, by number of their type, as they stand in the file."""
+    """Counts the records of a file by their type."""
     data = path.read_bytes()
     at, size = struct.unpack_from("<QQ", data, 40)  # perf_file_header.data
     types = Counter()
@@ -233,13 +234,13 @@ COMPRESSED = {81, 83}  # PERF_RECORD_COMPRESSED, PERF_RECORD_COMPRESSED2
 
 
 def test_a_dump_without_compression(recorder, tmp_path):
-    """For readers that know no compressed records; and the command that `info` prints makes such a file of another dump."""
+    """For readers that know no compressed records. The command that `info` prints makes such a file of another dump."""
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "-M", "8M")
     load("syscalls", "-n", 20000)
     packed, plain = d.dump_by_control(), d.dump_by_control("--no-compression")
     d.stop()
     assert COMPRESSED & set(record_types(packed)) and not COMPRESSED & set(record_types(plain))
-    assert not json.loads(sidecar(plain).read_text())["compressed"]
+    assert not meta(plain)["compressed"]
     assert set(script_text(packed)) <= set(script_text(plain)), "the later one has all of the earlier"
     line = next(x for x in ctl("info", packed).out.splitlines() if "Compressed:" in x)
     words = line.split("plain copy: ")[1].split()

@@ -1,31 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A disk that is slow, stuck or broken holds up the dump that is being written, and nothing else."""
-import ctypes
 import itertools
-import json
 import os
 import shutil
 import signal
 import statistics
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
-from harness import (ARMED_PROBES, EXIT, Daemon, NotifySocket, die_with_parent, environment, finish_load, last_cpu, load,
-                     must, perf_clean, program, run, sidecar, start, start_load, until)
-from store import Store, StoredDaemon
+from conftest import unmount
+from harness import (ARMED_PROBES, EXIT, WATCHED, Daemon, die_with_parent, finish_dump, finish_load, last_cpu, load, merge, meta, must,
+                     perf_clean, program, quiet_config, sequence, sidecar,
+                     start_load, triggers_config, until)
 
-# Of frtest-count alone, so that the ring goes around for nothing else.
+# The calls of frtest-count alone, so that the ring goes around for nothing else.
 SYSCALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
-NUMBERS = ("count", "missing", "twice", "first", "last")  # whatever their order
-MNT_DETACH = 2
 SKIP = 77
 
 
 class SlowFs:
-    """frtest-slowfs: the files of one directory at another place, on a disk that does as it is told."""
+    """frtest-slowfs shows the files of one directory at another place, on a disk that obeys commands."""
 
     def __init__(self, tmp_path):
         self.behind, self.path, self.socket = tmp_path / "behind", tmp_path / "slow", tmp_path / "control"
@@ -39,26 +35,27 @@ class SlowFs:
             assert self.process.returncode == SKIP, err
             pytest.skip(f"no FUSE here: {err.strip()}")
 
-    def tell(self, *command):
-        """Returns how many requests are being held."""
-        self.process.stdin.write(" ".join(map(str, command)) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().split()
-        assert answer and answer[0] == "ok", self.process.stderr.read()
+    def command(self, *commands):
+        """Gives commands; returns how many requests are being held."""
+        for command in commands:
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline().split()
+            assert answer and answer[0] == "ok", self.process.stderr.read()
         return int(answer[1])
 
-    def held(self):
-        return self.tell("count")
+    def until_held(self):
+        until("request that the disk holds", lambda: self.command("count") > 0)
 
     def end(self):
-        # Not before who writes there: what waits for the file system is let go by its end, with an error.
+        """Every request that waits fails then; so the writers end only after this."""
         self.process.kill()
         self.process.communicate()
-        ctypes.CDLL(None).umount2(str(self.path).encode(), MNT_DETACH)
+        unmount(self.path)
 
 
 @pytest.fixture
-def disk(recorder, tmp_path):  # ends before the recorder, which could not be killed while a write waits
+def disk(recorder, tmp_path):  # ends before the recorder, which cannot be killed while a write waits
     fs = SlowFs(tmp_path)
     yield fs
     fs.end()
@@ -66,28 +63,13 @@ def disk(recorder, tmp_path):  # ends before the recorder, which could not be ki
 
 @pytest.fixture
 def on_disk(recorder, disk):
-    """on_disk("-e", "x", …): a recorder whose files are there."""
+    """on_disk("-e", "x", …) starts a recorder whose files are on the disk."""
     return lambda *args, **kwargs: recorder(*args, directory=disk.path, socket_path=disk.socket, **kwargs)
 
 
-def start_dump(d, *args):
-    return start(program("flightrecctl"), "--socket", d.socket, "dump", *args, stdout=subprocess.PIPE,
-                 stderr=subprocess.PIPE, text=True)
-
-
-def finish_dump(p):
-    out, err = p.communicate(timeout=180)
-    assert p.returncode == 0, err
-    return Path(out.strip())
-
-
-def sequence(path, did):
-    return json.loads(must(program("frtest-sequence"), path, did["pid"], did["nr"]).out)
-
-
 def has_all(d, path, did, also=()):
-    """Every number of the load, but for what the kernel had no room for on a machine that is busy otherwise; it is counted.
-    Side-band that the tracker had no room for while its disk did not write is counted, too, and healed by a scan."""
+    """The dump has every number of the load, but for those that a busy machine's kernel had no room for. Side-band that
+    the tracker had no room for while its disk did not write is counted, too, and healed by a scan."""
     found, lost = sequence(path, did), d.lost()
     assert set(lost) <= {"kernel-ring-full", "side-band-queue", *also}, lost
     assert did["calls"] - found["count"] <= lost.get("kernel-ring-full", 0) and found["twice"] == 0, (found, did, lost)
@@ -98,28 +80,28 @@ def counted(d):
 
 
 def answers_at_once(d):
-    """In little more than it takes to start the client on this machine, now."""
-    took, nothing = [], []
-    for _ in range(5):
-        begin = time.monotonic()
-        d.ctl("--version")
-        nothing.append(time.monotonic() - begin)
-        begin = time.monotonic()
-        d.status()
-        took.append(time.monotonic() - begin)
-    assert statistics.median(took) < 0.1 + 5 * statistics.median(nothing), (took, nothing)
+    """A call takes little more than the start of the client does on this machine, now."""
+    def median_seconds(call):
+        took = []
+        for _ in range(5):
+            begin = time.monotonic()
+            call()
+            took.append(time.monotonic() - begin)
+        return statistics.median(took)
+
+    nothing, status = median_seconds(lambda: d.ctl("--version")), median_seconds(d.status)
+    assert status < 0.1 + 5 * nothing, (status, nothing)
 
 
-def never_blocked(d, calls):
-    """The disk does nothing until it is told to, and the recorder goes on: all that the load ever did gets into the ring."""
-    until("all of it in the ring", lambda: counted(d) + d.lost().get("kernel-ring-full", 0) >= calls)
+def still_records(d, calls):
+    """All calls of the load get into the ring while the disk does nothing."""
+    until("all calls in the ring", lambda: counted(d) + d.lost().get("kernel-ring-full", 0) >= calls)
 
 
-def test_the_file_system_of_these_tests(on_disk, disk):
-    """With nothing wrong, what is written there is what should be."""
+def test_the_file_system_of_these_tests_is_transparent(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "256M")
     p = start_load("count", "-t", "0.3")
-    for cpu in sorted(os.sched_getaffinity(p.pid)) * 4:  # as a scheduler may do: then a dump is not in order, and a merge is
+    for cpu in sorted(os.sched_getaffinity(p.pid)) * 4:  # a dump of a load that moves is not in order, and a merge is
         os.sched_setaffinity(p.pid, {cpu})
         time.sleep(0.02)
     did = finish_load(p)
@@ -129,33 +111,32 @@ def test_the_file_system_of_these_tests(on_disk, disk):
     whole = sequence(path, did)
     merged = d.finish()
     found = sequence(merged, did)
-    assert {k: found[k] for k in NUMBERS} == {k: whole[k] for k in NUMBERS} and found["backwards"] == 0, (found, whole)
-    assert sum(hole["missing"] for hole in found["holes"]) == found["missing"], "in order, what is missing is in the holes"
+    for key in ("count", "missing", "twice", "first", "last"):  # whatever their order
+        assert found[key] == whole[key], (key, found, whole)
+    assert found["backwards"] == 0
+    assert sum(hole["missing"] for hole in found["holes"]) == found["missing"], "what is missing is in the holes"
     perf_clean("report", "-i", merged, "--stdio")
 
 
-def test_slow(on_disk, disk):
-    """A disk that takes less than a load makes: the file is whole, recording goes on, and what the ring had no room for is
-    counted."""
+def test_a_slow_disk_costs_back_pressure_that_is_counted(on_disk, disk):
+    """The load makes more than the disk takes. The file is whole, and what the ring had no room for is counted."""
     d = on_disk(*SYSCALLS, "-M", "4M")
     p = start_load("count", "-t", "600", "-c", last_cpu())
-    until("a full ring", lambda: d.status()["ring"]["evicted_samples"] > 100000)
-    disk.tell("only", "sample")
-    disk.tell("rate", 200000)
-    dump = start_dump(d)
-    writing = until("word of a slow write", lambda: (w := d.status()["dumps"].get("writing", {})).get("seconds", 0) > 1.2 and w)
-    assert "disk is slow or stuck" in d.ctl("status", "--no-pager").out
+    until("full ring", lambda: d.status()["ring"]["evicted_samples"] > 100000)
+    disk.command("only sample", "rate 500000")  # two seconds for each block
+    dump = d.start_ctl("dump")
+    writing = until("report of a slow write", lambda: (w := d.status()["dumps"].get("writing", {})).get("seconds", 0) > 1.2 and w)
+    disk.command("hold")  # so that it does not end while this test looks
+    assert "disk is slow or stuck" in d.text_status()
     answers_at_once(d)
     before = counted(d)
     until("more samples", lambda: counted(d) > before + 100000)
     until("sample for which there is no room", lambda: "back-pressure" in d.lost())
     assert dump.poll() is None and not d.samples(), "all of that while it was being written"
-    disk.tell("rate", 1000000)
+    disk.command("go")
     path = finish_dump(dump)
     assert writing["file"] == path.name
-    p.terminate()
-    did = finish_load(p)
-    disk.tell("go")
+    did = finish_load(p, stop=True)
     status = d.status()
     assert "writing" not in status["dumps"]
     dropped = status["losses"]["back-pressure"]
@@ -164,330 +145,271 @@ def test_slow(on_disk, disk):
     assert set(lost) <= {"back-pressure", "kernel-ring-full", "side-band-queue"}, lost
     found = sequence(path, did)
     assert found["count"] > 100000 and found["twice"] == 0, found
-    assert found["missing"] <= lost.get("kernel-ring-full", 0), "what was dropped is not of this window"
+    assert found["missing"] <= lost.get("kernel-ring-full", 0), "what was dropped is not in this window"
     perf_clean("report", "-i", path, "--stdio")
     after = d.dump_by_control()
     found = sequence(after, did)
     assert found["last"] == did["calls"] - 1 and found["missing"] <= sum(lost.values()), found
-    told = [x for x in json.loads(sidecar(after).read_text())["losses"] if x["cause"] == "back-pressure"]
-    assert [x["count"] for x in told] == [dropped]
+    assert [x["count"] for x in meta(after)["losses"] if x["cause"] == "back-pressure"] == [dropped]
     d.stop()
 
 
-def test_stuck_under_the_dump(on_disk, disk):
+def test_a_disk_that_is_stuck_holds_up_dumps_alone(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "256M")
     before = load("count", "-t", "0.3")
-    disk.tell("only", "sample")
-    disk.tell("hold")
-    dump = start_dump(d)
-    until("a write that waits", lambda: disk.held() > 0)
-    until("word of it", lambda: "disk is slow or stuck" in d.ctl("status", "--no-pager").out)
+    disk.command("only sample", "hold")
+    dump = d.start_ctl("dump")
+    disk.until_held()
+    until("report of it", lambda: "disk is slow or stuck" in d.text_status())
     answers_at_once(d)
-    during = load("count", "-t", "1")
-    another = start_dump(d)
-    until("one that waits for it", lambda: d.status()["dumps"]["queued"] == 2)
-    never_blocked(d, before["calls"] + during["calls"])
+    during = load("count", "-t", "0.5")
+    another = d.start_ctl("dump")
+    until("second dump in the queue", lambda: d.status()["dumps"]["queued"] == 2)
+    still_records(d, before["calls"] + during["calls"])
+    disk.command("only", "hold")  # the auxiliary file, too
+    load("spawn", "-n", "50", "-m", "1")
+    disk.until_held()
+    third = load("count", "-t", "0.5")
+    answers_at_once(d)
+    still_records(d, before["calls"] + during["calls"] + third["calls"])
     assert dump.poll() is None and not d.samples()
-    disk.tell("go")
+    disk.command("go")
     first, second = finish_dump(dump), finish_dump(another)
     has_all(d, first, before)
     assert sequence(first, during)["count"] == 0, "the window ends with its trigger, however long the write takes"
     has_all(d, second, during)
+    has_all(d, d.dump_by_control(), third)
     d.stop()
 
 
-def test_stuck_as_a_whole(on_disk, disk):
-    """The auxiliary file, too."""
-    d = on_disk(*SYSCALLS, "-M", "256M")
-    disk.tell("hold")
-    load("spawn", "-n", "50")
-    dump = start_dump(d)
-    until("writes that wait", lambda: disk.held() > 0)
-    during = load("count", "-t", "1")
-    answers_at_once(d)
-    never_blocked(d, during["calls"])
-    assert dump.poll() is None
-    disk.tell("go")
-    finish_dump(dump)
-    path = d.dump_by_control()
-    has_all(d, path, during)
-    d.stop()
-
-
+@pytest.mark.waits
 def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
-    """The tracker holds the ring then; nobody waits for it but who wants another ring, and that for two seconds."""
+    """The tracker freezes the low watermark then. A reload that changes the size of the ring waits for two seconds; no
+    other call waits."""
     config = tmp_path / "flightrecd.conf"
 
     def write(ring, frequency):
-        quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
-        config.write_text(f"[Recorder]\nEvents=cpu-clock\nFrequency={frequency}\nRingSize={ring}\nSidebandBuffer=4K\n"
-                          f"[Triggers]\nSocket={tmp_path}/trigger\n{quiet}")
+        quiet_config(config, f"[Recorder]\nEvents=cpu-clock\nFrequency={frequency}\nRingSize={ring}\nSidebandBuffer=4K\n")
 
     write("8M", 99)
-    d = on_disk("--config", config, watchdog=True)
-    disk.tell("only", "auxiliary")
-    disk.tell("hold")
+    d = on_disk("--config", config, env=WATCHED)
+    disk.command("only auxiliary", "hold")
     d.lose_sideband()  # which asks for a scan
     sizes = itertools.cycle(("9M", "10M"))
 
-    def is_held():  # one write after the other, until it is one of the scan's
-        disk.tell("step")
-        until("a write that waits", disk.held)
+    def is_frozen():  # one write after the other, until the scan makes one
+        disk.command("step")
+        disk.until_held()
         write(next(sizes), 99)
         r = d.ctl("reload")
         assert r.code == 0, r.err
         return "during a scan of /proc" in r.out + r.err
 
-    until("scan that waits for the disk", is_held)
+    until("scan that waits for the disk", is_frozen)
     write("12M", 199)
     r = d.ctl("reload", timeout=60)
     assert r.code == 0 and "records cpu-clock" in r.out, (r.out, r.err)
-    d.notify.until_fed(3)
+    d.manager.until_fed(3)
     answers_at_once(d)
-    disk.tell("go")
+    disk.command("go")
     d.dump_by_control()
     assert "RingSize= is" in d.ctl("reload").out
     d.stop()
 
 
-def test_the_whole_directory_hangs(on_disk, disk, tmp_path):
-    """Names and reads, too: jobs wait, and what a person or the service manager asks of the recorder is answered."""
-    config = tmp_path / "flightrecd.conf"
-    config.write_text(f"[Triggers]\nSocket={tmp_path}/trigger\n" + "".join(f"[Trigger {x}]\nEnabled=no\n" for x in ARMED_PROBES))
-    d = on_disk(*SYSCALLS, "-M", "16M", "--config", config, watchdog=True)
+def test_a_directory_that_hangs_holds_up_jobs_alone(on_disk, disk, tmp_path):
+    """Names and reads hang, too. Jobs wait, and the recorder answers people and the service manager."""
+    d = on_disk(*SYSCALLS, "-M", "16M", "--config", quiet_config(tmp_path / "flightrecd.conf", ""), env=WATCHED)
     path = d.dump_by_control()
-    disk.tell("hang")
+    disk.command("hang")
     load("spawn", "-n", "20")
-    asked = [start_dump(d), start(program("flightrecctl"), "--socket", d.socket, "rm", path.name)]
-    until("somebody who waits for the disk", disk.held)
+    dump, remove = d.start_ctl("dump"), d.start_ctl("rm", path.name)
+    disk.until_held()
     for verb in ("triggers", "why", "metrics", "status", "reload"):
         r = d.ctl(verb, timeout=60)
         assert r.code == 0, (verb, r.err)
     assert d.ctl("dump", "--no-wait").code == 0
     d.signal(signal.SIGHUP)
     d.signal(signal.SIGUSR1)
-    d.notify.until_fed(3)
+    d.manager.until_fed(3)
     answers_at_once(d)
     did = load("count", "-t", "0.2")
-    never_blocked(d, did["calls"])
-    disk.tell("go")
-    finish_dump(asked[0])
-    assert asked[1].wait(60) == 0
+    still_records(d, did["calls"])
+    disk.command("go")
+    finish_dump(dump)
+    assert remove.wait(60) == 0
     d.stop()
 
 
-def test_stopped_while_stuck(on_disk, disk):
-    """The end waits for the disk, as the dump that it was asked for does."""
+def test_the_end_waits_for_a_dump_that_is_stuck(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "256M")
     did = load("count", "-t", "0.2")
-    disk.tell("only", "sample")
-    disk.tell("hold")
-    dump = start_dump(d)
-    until("a write that waits", lambda: disk.held() > 0)
+    disk.command("only sample", "hold")
+    dump = d.start_ctl("dump")
+    disk.until_held()
     d.signal(signal.SIGTERM)
-    time.sleep(1)
+    time.sleep(0.5)
     assert d.running() and not d.samples()
-    disk.tell("go")
+    disk.command("go")
     assert d.wait() == 0
     path = finish_dump(dump)
     assert sidecar(path).exists() and sequence(path, did)["count"] > 0
 
 
-def test_errors(on_disk, disk):
+@pytest.mark.parametrize("fault, words, why", [("fail", "Input/output error", "Input/output error"),
+                                               ("readonly", "mounted read-only", "Read-only file system")])
+def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, fault, words, why):
     d = on_disk(*SYSCALLS, "-M", "256M")
-    did = load("count", "-t", "0.3")
-    disk.tell("only", "sample")
-    disk.tell("fail")
+    did = load("count", "-t", "0.2")
+    disk.command(*(["only sample"] if fault == "fail" else []), fault)
     r = d.ctl("dump", "--reason", "broken")
-    assert r.code == EXIT["error"] and "Input/output error" in r.err and "kept in memory" in r.err, r
-    status = d.status()
-    assert status["dumps"]["failed"] == 1 and "Input/output error" in status["dumps"]["kept"]["why"]
-    assert not list(disk.behind.glob("*sample*"))
-    more = load("count", "-t", "0.3")
-    disk.tell("go")
-    path = until("the file", d.samples)[0]
-    until("its JSON", sidecar(path).exists)
-    assert json.loads(sidecar(path).read_text())["cause"]["reason"] == "broken"
-    has_all(d, path, did)
+    assert r.code == EXIT["error"] and words in r.err and "kept in memory" in r.err, r
+    dumps = d.status()["dumps"]
+    assert dumps["failed"] == 1 and why in dumps["kept"]["why"], dumps
+    if fault == "readonly":
+        load("spawn", "-n", "50", "-m", "1")
+        until("report of the auxiliary file", lambda: why in d.status()["sideband"].get("last_error", ""))
+    assert not list(disk.behind.glob("*sample*")) and not d.lost().get("failed-dump")
+    more = load("count", "-t", "0.2")
+    disk.command("go")
+    assert d.ctl("vacuum").code == 0  # after which it is tried again
+    path = d.until_dumped()
+    assert meta(path)["cause"]["reason"] == "broken"
+    has_all(d, path, did, {"auxiliary-write"})
     assert sequence(path, more)["count"] == 0
-    has_all(d, d.dump_by_control(), more)
+    has_all(d, d.dump_by_control(), more, {"auxiliary-write"})
     d.stop()
 
 
-def test_directory_not_synced(on_disk, disk):
-    """The dump has its name: it is a dump, told with a word of what a power cut may do, and written once."""
+def test_a_directory_that_cannot_be_synced_makes_a_dump_that_is_not_durable(on_disk, disk):
+    """It has its name, so it is a dump and is written once; the report says what a power cut may do."""
     d = on_disk(*SYSCALLS, "-M", "64M")
     did = load("count", "-t", "0.2")
-    disk.tell("nosync")
+    disk.command("nosync")
     r = d.ctl("dump")
     assert r.code == 0 and "not durable" in r.err and "Input/output error" in r.err, r
-    path = Path(r.out.strip())
+    path, = d.samples()
+    assert r.out == f"{path}\n"
     has_all(d, path, did)
-    assert json.loads(sidecar(path).read_text())["not_durable"] == "Input/output error"
+    assert meta(path)["not_durable"] == "Input/output error"
     dumps = d.status()["dumps"]
     assert (dumps["done"], dumps["failed"], dumps["not_durable"]) == (1, 0, 1) and "kept" not in dumps
-    assert "not durable" in d.ctl("status", "--no-pager").out
-    assert f"{path} is not durable" in d.log()
-    assert d.samples() == [path] and not d.lost().get("failed-dump")
-    r = run(program("flightrec-merge"), disk.path)
+    assert "not durable" in d.text_status() and f"{path} is not durable" in d.log()
+    assert not d.lost().get("failed-dump")
+    r = merge(disk.path)
     assert r.code == 0 and "not durable" in r.err and path.exists(), r
-    disk.tell("go")
-    d.stop()
-
-
-def test_read_only(on_disk, disk):
-    """A file system that becomes read-only under the recorder: nothing that the ring has is lost, and it heals."""
-    d = on_disk(*SYSCALLS, "-M", "64M")
-    did = load("count", "-t", "0.2")
-    disk.tell("readonly")
-    r = d.ctl("dump")
-    assert r.code == EXIT["error"] and "mounted read-only" in r.err and "kept in memory" in r.err, r
-    load("spawn", "-n", "50")
-    until("word of the auxiliary file", lambda: "Read-only" in d.status()["sideband"].get("last_error", ""))
-    more = load("count", "-t", "0.2")
-    assert not d.samples() and not d.lost().get("failed-dump")
-    disk.tell("go")
-    has_all(d, until("the file", d.samples)[0], did, {"auxiliary-write"})
-    has_all(d, d.dump_by_control(), more, {"auxiliary-write"})
+    disk.command("go")
     d.stop()
 
 
 @pytest.fixture
 def on_hung_file(disk, recorder, tmp_path):
-    """on_hung_file(): a recorder with a trigger of a function whose file hangs; and that file."""
+    """A recorder with a trigger of a function whose file hangs; (recorder, configuration, file)."""
     config, file = tmp_path / "flightrecd.conf", disk.path / "program"
     shutil.copy2(program("frtest-function"), disk.behind / "program")
-    quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES[1:])
-    config.write_text(f"[Recorder]\nRingSize=8M\n[Triggers]\nSocket={tmp_path}/trigger\n{quiet}"
-                      f"[Trigger slow]\nFunction={file}:fr_function_slow\nThreshold=10ms\n")
-
-    def start_there():
-        disk.tell("only", "program")
-        disk.tell("hang")
-        d = recorder("--config", config, watchdog=True, armed=False)
-        until("somebody who waits for the file", disk.held)
-        return d, config, file
-
-    return start_there
+    config.write_text("[Recorder]\nRingSize=8M\n" + triggers_config(
+        tmp_path / "trigger", f"[Trigger {ARMED_PROBES[0]}]\n[Trigger slow]\nFunction={file}:fr_function_slow\nThreshold=10ms\n"))
+    disk.command("only program", "hang")
+    d = recorder("--config", config, env=WATCHED, armed=False)
+    disk.until_held()
+    return d, config, file
 
 
-def state(d, name):
-    triggers = json.loads(d.ctl("triggers", "--json=short").out)["triggers"]
-    return next(t for t in triggers if t["name"] == name)["state"]
-
-
-def test_the_file_of_a_trigger_hangs(on_hung_file, disk):
-    """Neither the start nor anything else waits for it; the trigger is armed when it can be."""
-    d, config, file = on_hung_file()
-    until("the probe without a file", lambda: state(d, ARMED_PROBES[0]) == "armed")
-    assert state(d, "slow") == "arming"
+@pytest.mark.waits
+def test_a_trigger_whose_file_hangs_holds_up_nothing(on_hung_file, disk):
+    """Neither the start nor any call waits for it. The trigger is armed when its file can be read."""
+    d, config, file = on_hung_file
+    until("the probe without a file", lambda: d.trigger(ARMED_PROBES[0])["state"] == "armed")
+    assert d.trigger("slow")["state"] == "arming"
     assert "slow is still being armed: its file is being read" in d.ctl("triggers").out
-    assert "1 still being armed" in d.ctl("status", "--no-pager").out
-    d.notify.until_fed(3)
+    assert "1 still being armed" in d.text_status()
+    d.manager.until_fed(3)
     answers_at_once(d)
     assert d.dump_by_control().exists()
-    config.write_text(config.read_text() + "[Trigger tick]\nEvery=1h\n")
+    text = config.read_text()
+    config.write_text(f"{text}[Trigger tick]\nEvery=1h\n[Trigger other]\nFunction={file}:fr_function_slow\nThreshold=10ms\n")
     r = d.ctl("reload")
     assert r.code == EXIT["partly"] and "trigger slow is not armed: its file is being read" in r.err, (r.out, r.err)
-    assert state(d, "tick") == "armed" and state(d, "slow") == "arming"
-    enable = start(program("flightrecctl"), "--socket", d.socket, "enable", "slow", stderr=subprocess.PIPE, text=True)
-    d.notify.until_fed(3)
-    disk.tell("go")
+    assert "trigger other is not armed: it waits for slow" in r.err
+    assert d.trigger("tick")["state"] == "armed" and d.trigger("slow")["state"] == "arming"
+    enable = d.start_ctl("enable", "slow")
+    d.manager.until_fed(3)
+    disk.command("go")
     _, err = enable.communicate(timeout=60)
     assert (enable.returncode, err) == (0, "")
-    assert state(d, "slow") == "armed"
+    assert d.trigger("slow")["state"] == "armed"
     before = len(d.samples())
     must(str(file), "call", "50", text="\n")
-    until("its dump", lambda: len(d.samples()) > before)
+    until("dump of the trigger", lambda: len(d.samples()) > before)
     d.stop()
 
 
-def test_disabled_and_stopped_while_the_file_of_a_trigger_hangs(on_hung_file, disk):
-    d, config, _ = on_hung_file()
-    assert d.ctl("disable", "slow").code == 0
-    assert state(d, "slow") == "disabled"
-    config.write_text(config.read_text().replace("[Trigger slow]", "[Trigger other]"))
-    assert "trigger other is not armed: it waits for slow" in d.ctl("reload").err
+def test_the_end_does_not_wait_for_the_file_of_a_trigger(on_hung_file, disk):
+    d, _, _ = on_hung_file
+    assert d.ctl("disable", "slow").code == 0 and d.trigger("slow")["state"] == "disabled"
     d.signal(signal.SIGTERM)
     # The process itself ends with its last thread, which the kernel does not let go.
-    until("the end of all else", lambda: "stopped" in d.log())
-    disk.tell("go")
+    d.until_logged("stopped")
+    disk.command("go")
     assert d.wait() == 0
 
 
-def config_on(disk, tmp_path, frequency):
-    quiet = "".join(f"[Trigger {x}]\nEnabled=no\n" for x in ARMED_PROBES)
-    config = disk.behind / "flightrecd.conf"
-    config.write_text(f"[Recorder]\nEvents=cpu-clock\nFrequency={frequency}\nRingSize=4M\n"
-                      f"[Triggers]\nSocket={tmp_path}/trigger\n{quiet}")
-    return disk.path / config.name
+def config_on(disk, frequency):
+    """A configuration file on the disk."""
+    quiet_config(disk.behind / "flightrecd.conf", f"[Recorder]\nEvents=cpu-clock\nFrequency={frequency}\nRingSize=4M\n")
+    return disk.path / "flightrecd.conf"
 
 
-def test_reload_while_the_configuration_hangs(recorder, disk, tmp_path):
-    """It fails after two seconds; what was read in the end, by then for nobody, is of no effect."""
-    d = recorder("--config", config_on(disk, tmp_path, 99), watchdog=True)
-    config_on(disk, tmp_path, 199)
-    disk.tell("hang")
+@pytest.mark.waits
+def test_reload_fails_while_the_configuration_hangs(recorder, disk):
+    """It fails after two seconds. What is read in the end, when nobody waits for it, has no effect."""
+    d = recorder("--config", config_on(disk, 99), env=WATCHED)
+    config_on(disk, 199)
+    disk.command("hang")
     for _ in range(2):
         r = d.ctl("reload", timeout=60)
         assert r.code == EXIT["error"] and "the configuration was not read within 2.0s" in r.err, r
-        d.notify.until_fed(3)
+        d.manager.until_fed(3)
         answers_at_once(d)
-    assert disk.held() == 1, "one thread that hangs is enough"
+    assert disk.command("count") == 1, "one thread that hangs is enough"
     assert "not read within" in d.status()["config_error"]["what"]
-    disk.tell("go")
+    disk.command("go")
     until("another thread", lambda: "records cpu-clock" in d.ctl("reload").out)
     assert "config_error" not in d.status()
     d.stop()
 
 
-class Starting(Daemon):
-    """One that is not waited for."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.notify = NotifySocket()
-        with open(self.log_path, "wb") as log:
-            self.process = start(*self.argv(), stdout=log, stderr=log, env=environment(NOTIFY_SOCKET=self.notify.address))
-        self.notify.listen()
-
-    def until_it_does(self, what, disk):
-        until(what, lambda: what in self.notify.status() and disk.held())
-        disk.tell("go")
-        until("that it is ready", lambda: "READY=1" in self.notify.lines)
-        self.stop()
-
-
-def test_a_start_says_that_the_configuration_hangs(disk, tmp_path, state_dir):
-    config = config_on(disk, tmp_path, 99)
-    disk.tell("hang")
-    Starting(state_dir, "--config", config).until_it_does("starting: reads the configuration", disk)
-
-
-def test_a_start_says_that_the_directory_hangs(disk, tmp_path):
-    config_on(disk, tmp_path, 99)
-    config = shutil.copy2(disk.behind / "flightrecd.conf", tmp_path)
-    disk.tell("hang")
-    d = Starting(disk.path, "--config", config, socket_path=disk.socket)
-    until("control socket", lambda: disk.socket.exists())
-    assert d.status()["state"] == "starting"
-    d.until_it_does("starting: opens the output directory", disk)
-
-
-def test_a_restart_while_the_configuration_hangs(disk, tmp_path, state_dir):
-    """There is the configuration of the instance before, and its history, which nothing may lose."""
-    config, store = config_on(disk, tmp_path, 99), Store()
+@pytest.mark.parametrize("hangs, doing", [("configuration", "reads the configuration"), ("directory", "opens the output directory")])
+def test_a_start_reports_what_hangs(disk, tmp_path, state_dir, hangs, doing):
+    config = config_on(disk, 99)
+    if hangs == "directory":
+        config = shutil.copy2(disk.behind / "flightrecd.conf", tmp_path)
+    disk.command("hang")
+    d = Daemon(disk.path if hangs == "directory" else state_dir, "--config", config, socket_path=disk.socket).launch()
     try:
-        d = StoredDaemon(store, state_dir, "--config", config).start()
-        until("samples", lambda: d.status()["ring"]["samples"])
-        d.kill()
-        disk.tell("hang")
-        d = StoredDaemon(store, state_dir, "--config", config).start()
-        status = d.status()
-        assert status["adopted"]["restarts"] == 1 and "was not read within 5" in status["config_error"]["what"], status
-        disk.tell("go")
-        until("the configuration", lambda: d.ctl("reload").code == 0)
+        until(f"starting: {doing}", lambda: f"starting: {doing}" in d.manager.status() and disk.command("count"))
+        if hangs == "directory":
+            until("control socket", disk.socket.exists)
+            assert d.status()["state"] == "starting"
+        disk.command("go")
+        d.until_ready()
         d.stop()
     finally:
+        disk.command("go")
         d.kill()
-        store.close()
+
+
+@pytest.mark.waits
+def test_a_restart_while_the_configuration_hangs_uses_the_one_before(recorder, disk, service_manager):
+    """So the history is not lost."""
+    config = config_on(disk, 99)
+    d = recorder("--config", config, manager=service_manager)
+    until("samples", lambda: d.status()["ring"]["samples"])
+    d.kill()
+    disk.command("hang")
+    d = recorder("--config", config, manager=service_manager, armed=False)
+    status = d.status()
+    assert status["adopted"]["restarts"] == 1 and "was not read within 5" in status["config_error"]["what"], status
+    disk.command("go")
+    until("reload that succeeds", lambda: d.ctl("reload").code == 0)
+    d.stop()

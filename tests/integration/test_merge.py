@@ -1,105 +1,104 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A merged file is the union of its inputs, each record once."""
+"""A merged file is the union of its inputs, each record once. Of damaged inputs it has what is whole, and the damage is reported."""
 import contextlib
 import json
 import os
 import pty
+import random
 import re
+import shutil
 import subprocess
 from collections import Counter
 
 import pytest
 
-from harness import EXIT, NO_LOSS, last_cpu, load, merge, perf_clean, program, run, script_lines, script_text, start, start_load
+from harness import (EXIT, NO_LOSS, Daemon, end, getppid_calls, last_cpu, load, merge, perf_clean, program, run, script_text, start,
+                     start_load)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Three dumps whose windows overlap, with their auxiliary file; (directory, samples)."""
+    state = tmp_path_factory.mktemp("merge") / "state"
+    state.mkdir()
+    d = Daemon(state, *NO_LOSS, "-e", "sched:sched_switch", "-e", "sched:sched_wakeup", "-M", "32M").start()
+    p = start_load("pingpong", "-t", "600", "-c", last_cpu())
+    try:
+        for i in range(3):
+            d.until_sampled("sched:sched_switch", (i + 1) * 4000, load=p)
+            d.dump_by_control()
+        end(p)
+        d.stop()
+    finally:
+        p.kill()
+        d.kill()
+    return state, d.samples()
 
 
 @pytest.fixture
-def overlapping(recorder, state_dir):
-    """A directory with three dumps whose windows overlap, and no recorder any more; (directory, samples)."""
-    d = recorder(*NO_LOSS, "-e", "sched:sched_switch", "-e", "sched:sched_wakeup", "-M", "32M")
-    p = start_load("pingpong", "-t", "600", "-c", last_cpu())
-    samples = []
-    for i in range(3):
-        d.until_sampled("sched:sched_switch", (i + 1) * 10000, load=p)
-        samples.append(d.dump_by_control())
-    p.kill()
-    p.wait()
-    d.stop()
-    return state_dir, samples
+def overlapping(recorded, tmp_path):
+    """A copy of `recorded` for one test."""
+    directory = tmp_path / "copy"
+    shutil.copytree(recorded[0], directory)
+    return directory, [directory / s.name for s in recorded[1]]
 
 
 def union(samples):
-    """Each sample as often as it stands in the one file that has it most often."""
+    """Returns each sample as often as the file has it that has it most often."""
     result = Counter()
     for path in samples:
         result |= Counter(script_text(path))
     return result
 
 
-def test_merged_is_the_union(overlapping):
-    directory, samples = overlapping
-    assert len(set(samples)) == 3
-    wanted = union(samples)
-    sizes = [sum(Counter(script_text(s)).values()) for s in samples]
-    assert sum(sizes) > sum(wanted.values()), "the windows do not overlap, so this would test nothing"
-    assert set(script_text(samples[0])) & set(script_text(samples[2]))
-
-    r = merge(directory, "--keep")
-    assert r.code == 0, r.err
-    merged = Counter(script_text(directory / "perf.data"))
-    missing, extra = wanted - merged, merged - wanted
-    assert not missing, f"{sum(missing.values())} of {sum(wanted.values())} are missing, e.g. {list(missing)[:3]}"
-    assert not extra, f"{sum(extra.values())} too many, e.g. {list(extra)[:3]}"
-    assert all(s.exists() for s in samples), "--keep"
+def listing(directory):
+    return sorted(p.name for p in directory.iterdir())
 
 
-def test_inputs_go_when_the_output_is_there(overlapping):
-    directory, _ = overlapping
-    assert merge(directory).code == 0
-    left = sorted(p.name for p in directory.iterdir())
-    assert [n for n in left if n.startswith("perf.data.sample") or n == "perf.data.auxiliary"] == []
-    assert "perf.data" in left
-    assert not [n for n in left if n.startswith(".")], f"temporary files stay behind: {left}"
-
-
-def test_merged_again_is_the_same(overlapping):
-    directory, samples = overlapping
-    assert merge(directory, "--keep", "-o", directory / "one").code == 0
-    assert run_merge_files(directory / "two", *samples).code == 0
-    assert Counter(script_text(directory / "one")) == Counter(script_text(directory / "two"))
-
-
-def run_merge_files(output, *files):
+def merge_files(output, *files):
     return run(program("flightrec-merge"), "--keep", "-o", output, *files, timeout=300)
 
 
-def test_compressed_output_reads_the_same(overlapping):
-    directory, _ = overlapping
-    assert merge(directory, "--keep", "-o", directory / "plain").code == 0
-    assert merge(directory, "--keep", "-z", "-o", directory / "zstd").code == 0
-    assert Counter(script_text(directory / "plain")) == Counter(script_text(directory / "zstd"))
-    assert (directory / "zstd").stat().st_size < (directory / "plain").stat().st_size / 2
+def test_the_merge_is_the_union(overlapping):
+    """Merges a directory, files named one by one, and with compression. Without --keep the inputs are removed."""
+    directory, samples = overlapping
+    wanted, before = union(samples), listing(directory)
+    assert sum(len(script_text(s)) for s in samples) > sum(wanted.values()), "the windows do not overlap, so this tests nothing"
+    assert set(script_text(samples[0])) & set(script_text(samples[2]))
 
-
-def test_dry_run_changes_nothing(overlapping):
-    directory, _ = overlapping
-    before = sorted((p.name, p.stat().st_size) for p in directory.iterdir())
     r = merge(directory, "--dry-run")
-    assert r.code == 0, r.err
-    assert (r.out + r.err).strip(), "a dry run says what would be merged"
-    assert sorted((p.name, p.stat().st_size) for p in directory.iterdir()) == before
+    assert r.code == 0 and (r.out + r.err).strip(), "a dry run says what would be merged"
+    assert listing(directory) == before
+    assert merge_files(directory / "files", *samples).code == 0
+    assert merge(directory, "--keep", "-z", "-o", directory / "zstd").code == 0
+    assert merge(directory, "--keep", "-o", directory / "plain").code == 0
+    assert set(before) <= set(listing(directory)), "--keep"
+    (directory / "perf.data").write_bytes(b"older")
+    assert merge(directory).code == 0
+    for name in ("perf.data", "files", "zstd", "plain"):
+        merged = Counter(script_text(directory / name))
+        missing, extra = wanted - merged, merged - wanted
+        assert not missing, f"{name}: {sum(missing.values())} of {sum(wanted.values())} are missing, e.g. {list(missing)[:3]}"
+        assert not extra, f"{name}: {sum(extra.values())} too many, e.g. {list(extra)[:3]}"
+    assert (directory / "zstd").stat().st_size < (directory / "plain").stat().st_size / 2
+    older, = directory.glob("perf.data.2*")
+    assert older.read_bytes() == b"older"
+    left = listing(directory)
+    assert not [n for n in left if n.startswith((".", "perf.data.sample")) or n == "perf.data.auxiliary"], left
+    # perf sorts what it reads, so the order in the file is that of the offsets in its raw dump.
+    out = perf_clean("script", "-i", directory / "perf.data", "-D", timeout=300)
+    raw = re.findall(r"^\d+ (\d+) (0x[0-9a-f]+) \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE", out, re.M)
+    times = [int(time) for time, offset in sorted(raw, key=lambda r: int(r[1], 16))]
+    assert len(times) > 1000 and times == sorted(times)
 
 
 @pytest.mark.parametrize("options", [["--dry-run"], ["--keep"], ["--dry-run", "-q"]])
-def test_a_terminal_has_a_bar(recorder, state_dir, options):
-    d = recorder("-e", "cpu-clock", "-M", "1M")
-    d.dump_by_control()
-    d.stop()
+def test_a_terminal_has_a_progress_bar(overlapping, options):
     terminal, theirs = pty.openpty()
-    p = start(program("flightrec-merge"), *options, state_dir, stdout=subprocess.DEVNULL, stderr=theirs)
+    p = start(program("flightrec-merge"), *options, overlapping[0], stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
     shown = b""
-    with contextlib.suppress(OSError):  # of the end
+    with contextlib.suppress(OSError):  # at the end
         while data := os.read(terminal, 4096):
             shown += data
     os.close(terminal)
@@ -107,78 +106,94 @@ def test_a_terminal_has_a_bar(recorder, state_dir, options):
     assert (b"100%" in shown) == ("-q" not in options), shown
 
 
-def test_older_output_is_kept_under_its_time(overlapping):
-    directory, _ = overlapping
-    (directory / "perf.data").write_bytes(b"older")
-    assert merge(directory).code == 0
-    kept = [p for p in directory.glob("perf.data.2*")]
-    assert len(kept) == 1 and kept[0].read_bytes() == b"older", sorted(p.name for p in directory.iterdir())
-
-
-def test_merged_file_is_sorted(overlapping):
-    """perf sorts what it reads, so the order in the file is that of the offsets in its raw dump."""
-    directory, _ = overlapping
-    assert merge(directory).code == 0
-    out = perf_clean("script", "-i", directory / "perf.data", "-D", timeout=300)
-    raw = re.findall(r"^\d+ (\d+) (0x[0-9a-f]+) \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE", out, re.M)
-    times = [int(time) for time, offset in sorted(raw, key=lambda r: int(r[1], 16))]
-    assert len(times) > 1000
-    assert times == sorted(times)
-
-
-def test_other_boot_is_refused(overlapping):
+def test_dumps_of_another_boot_are_refused(overlapping):
     directory, samples = overlapping
     changed = samples[1].with_name(samples[1].name + ".json")
-    meta = json.loads(changed.read_text())
-    mine, other = meta["boot_id"], "0123456789abcdef0123456789abcdef"
-    meta["boot_id"] = other
-    changed.write_text(json.dumps(meta))
+    fields = json.loads(changed.read_text())
+    mine, other = fields["boot_id"].replace("-", ""), "0123456789abcdef0123456789abcdef"
+    changed.write_text(json.dumps({**fields, "boot_id": other}))
     r = merge(directory)
     assert r.code == EXIT["error"], (r.code, r.err)
-    assert other in r.err.replace("-", "") and mine.replace("-", "") in r.err.replace("-", ""), f"both boots are named: {r.err}"
+    assert {other, mine} <= set(re.findall(r"\b[0-9a-f]{32}\b", r.err.replace("-", ""))), f"both boots are named: {r.err}"
     assert all(s.exists() for s in samples) and not (directory / "perf.data").exists()
 
 
-def test_truncated_input_is_salvaged(overlapping):
+def test_a_truncated_input_is_salvaged(overlapping):
     directory, samples = overlapping
-    whole = union(samples)
-    size = samples[2].stat().st_size
-    with open(samples[2], "r+b") as f:
-        f.truncate(size * 2 // 3)
-    r = merge(directory, "--keep")
+    whole, others = union(samples), union(samples[:2])
+    os.truncate(samples[2], samples[2].stat().st_size * 2 // 3)
+    r = merge(directory, "--json=short")
     assert r.code == EXIT["salvaged"], (r.code, r.err)
-    assert samples[2].name in r.err, f"says which file was damaged: {r.err}"
+    line = next(x for x in r.err.splitlines() if samples[2].name in x)
+    assert "at offset" in line and "bytes lost" in line
+    report = json.loads(r.out)
+    assert report["damaged"] == 1 and report["lost_bytes"] > 0
+    assert [s.exists() for s in samples] == [False, False, True], "a damaged input is kept"
     merged = Counter(script_text(directory / "perf.data"))
     assert not merged - whole, "nothing that was not there"
-    assert not union(samples[:2]) - merged, "all of the inputs that are whole"
+    assert not others - merged, "all of the inputs that are whole"
 
 
-def test_nothing_to_merge(tmp_path):
-    r = merge(tmp_path)
-    assert r.code == EXIT["error"] and str(tmp_path) in r.err, (r.code, r.err)
+GARBAGE = {"empty": b"", "magic": b"PERFILE2", "text": b"no perf.data at all\n" * 100, "noise": b"PERFILE2" + b"\xff" * 4096,
+           "zeros": b"\0" * 10000}
 
 
-def test_recorded_again_beside_old_files(recorder, state_dir):
-    """Two runs of the recorder in one directory: other ids, one merge."""
-    pids = []
+@pytest.mark.parametrize("content", GARBAGE)
+def test_garbage_is_named_and_kept(overlapping, tmp_path, content):
+    """Alone in a directory, and beside good inputs, which are merged."""
+    for directory, code in ((tmp_path / "alone", EXIT["error"]), (overlapping[0], EXIT["salvaged"])):
+        directory.mkdir(exist_ok=True)
+        bad = directory / "perf.data.sample.20200101T000000.000000Z"
+        bad.write_bytes(GARBAGE[content])
+        r = merge(directory)
+        assert r.code == code and bad.name in r.err, r
+        assert bad.read_bytes() == GARBAGE[content]
+    if content == "text":
+        assert "no perf.data" in r.err, r.err
+    for s in overlapping[1]:
+        assert not s.exists() and s.name not in r.err
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_flipped_bits_get_a_verdict(overlapping, tmp_path, seed):
+    """Bits are flipped in one input. There is a verdict, and where there is an output it is a whole file.
+
+    Stock perf does not judge here: perf.data has no checksums, so a bit that flips in a text or a number stays as it is,
+    and perf ends at many of them (one letter in a tracepoint's format is enough)."""
+    directory, samples = overlapping
+    rnd = random.Random(seed)
+    victim = samples[seed % 2]
+    data = bytearray(victim.read_bytes())
+    for _ in range(8):
+        data[rnd.randrange(4096, len(data))] ^= 1 << rnd.randrange(8)
+    victim.write_bytes(data)
+    r = merge(directory, "--keep", "-q")
+    assert r.code in (EXIT["ok"], EXIT["error"], EXIT["salvaged"]), r.err
+    if r.code == EXIT["error"]:
+        assert r.err and not (directory / "perf.data").exists()
+        return
+    again = merge(directory / "perf.data", "--keep", "-q", "-o", tmp_path / "again")
+    assert again.code == EXIT["ok"], again.err
+
+
+def test_two_recordings_in_one_directory_are_merged(recorder, state_dir):
+    """The second recorder's events have other ids."""
+    loads = []
     for _ in range(2):
         d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "-M", "8M")
-        pids.append(load("syscalls", "-n", 5000)["pid"])
+        loads.append(load("syscalls", "-n", 5000))
         d.dump_by_control()
         d.stop()
     r = merge(state_dir)
     assert r.code == 0, r.err
-    count = Counter(line.tid for line in script_lines(state_dir / "perf.data") if line.trace.startswith("NR 110 "))
-    assert [count[p] for p in pids] == [5000, 5000]
+    assert [len(getppid_calls(state_dir / "perf.data", did)) for did in loads] == [5000, 5000]
 
 
-def test_a_dump_that_went_meanwhile_is_no_error(recorder, state_dir):
-    """Retention removes dumps while a merge looks over the directory; one that the caller names has to be there."""
-    d = recorder("-e", "cpu-clock", "-M", "4M")
-    load("burn", "-u", "0.3")
-    gone = d.dump_by_control().with_name("perf.data.sample.20010101T000000.000000Z")
-    d.stop()
+def test_a_dump_that_is_gone_is_an_error_only_where_it_was_named(overlapping):
+    """Retention removes dumps while a merge reads the directory."""
+    directory, samples = overlapping
+    gone = samples[0].with_name("perf.data.sample.20010101T000000.000000Z")
     gone.symlink_to("/nowhere")
-    assert merge(gone, "--keep").code == 1
-    assert merge(state_dir).code == 0
-    assert (state_dir / "perf.data").is_file()
+    assert merge(gone, "--keep").code == EXIT["error"]
+    assert merge(directory).code == 0
+    assert (directory / "perf.data").is_file()

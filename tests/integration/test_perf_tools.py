@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each subcommand of stock perf that reads a file reads ours: what it makes of its own recording, it makes of our dump and of
-our merge. One short load, recorded by both at the same time; a line of the table is a command and what it prints."""
+"""Each subcommand of stock perf that reads a file reads ours: it makes of our dump and of our merge what it makes of its own
+recording. Both record one short load at the same time. A line of the table is a command and a pattern of its output."""
 import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import missing
-from harness import Daemon, last_cpu, merge, must, perf, program, sidecar
+from harness import Daemon, last_cpu, merge, must, perf, program, quiet_config
 
 EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "sched:sched_stat_runtime", "sched:sched_migrate_task",
           "sched:sched_process_fork", "sched:sched_process_exit", "raw_syscalls:sys_enter", "raw_syscalls:sys_exit",
@@ -15,12 +14,12 @@ EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", 
           "irq:irq_handler_entry", "irq:irq_handler_exit", "irq:softirq_raise", "irq:softirq_entry", "irq:softirq_exit",
           "workqueue:workqueue_activate_work", "workqueue:workqueue_execute_start", "workqueue:workqueue_execute_end",
           "power:cpu_idle", "power:cpu_frequency", "cpu-clock/freq=999/")
-# With stacks and without: some readers ask each event for them, some any.
+# With stacks and without: some readers ask each event for stacks, and others ask any event.
 KINDS = {"stacks": ("-g",), "plain": ()}
 LOAD = "date +%s.%N; {burn} -u 0.05 -c {cpu} & {pingpong} -t 0.02 & wait; date +%s.%N"
 
 PINGPONG = r"frtest-p[io]ng"
-# A command and what stands in its output; OUT is a file that it writes.
+# A command and a pattern of its output; OUT is a file that it writes.
 STACKS = [
     ("annotate -i FILE --stdio -s frtest_burn_hot", r"Percent.*cpu-clock"),
     ("buildid-list -i FILE", r"frtest-burn"),
@@ -55,7 +54,7 @@ STACKS = [
     ("sched timehist -i FILE --state -w -n -M -V", PINGPONG + r"\[.* <- \S+ <- "),
     ("sched timehist -i FILE -s", PINGPONG),
     ("script -i FILE --show-task-events --show-mmap-events", r"PERF_RECORD_MMAP2.*frtest-burn"),
-    # Of one process: Python takes no name that is not UTF-8, and others on the machine may have one.
+    # One process: Python takes no name that is not UTF-8, and another process of the machine may have one.
     ("script --comm frtest-burn -s SCRIPTS/python/stackcollapse.py -i FILE", r"frtest-burn.*;main"),
     ("script --comm frtest-burn -s SCRIPTS/python/syscall-counts.py -i FILE", r"syscall events"),
     ("script --comm frtest-burn -s SCRIPTS/perl/wakeup-latency.pl -i FILE", r""),
@@ -65,7 +64,7 @@ STACKS = [
     ("trace -i FILE -o OUT", r"frtest-"),
     ("trace -s -i FILE -o OUT", r"frtest-burn \("),
     ("trace --sched -i FILE -o OUT", r"frtest-"),
-    # All fields and keys that perf's own recording has, and some that it has not.
+    # All fields and keys that perf's own recording has, and some that it does not have.
     ("script -i FILE -F comm,tid,pid,time,cpu,event,ip,sym,dso,symoff,period,misc,tod,flags,insn", r"frtest_burn_hot"),
     ("report -i FILE --stdio -g none -s pid,comm,dso,sym,cpu,socket,cgroup,dso_size,local_weight,transaction", r"frtest_burn_hot"),
     ("report -i FILE --stdio -g none -s prev_comm,next_comm", r"frtest-"),
@@ -87,7 +86,7 @@ PLAIN = [
     ("trace -i FILE -o OUT", r"frtest-"),
 ]
 SCRIPTS = "/usr/lib/perf-core/scripts"
-# perf sched replay of a wake-up by a task that was just reaped, whose pid the kernel gives as -1.
+# perf sched replay says this of a wake-up by a task that was just reaped, whose pid the kernel gives as -1.
 FAULT_OF_PERF = "pid 4294967295 exceeds limit"
 TABLE = {"stacks": STACKS, "plain": PLAIN}
 
@@ -98,41 +97,37 @@ def events(names):
 
 @pytest.fixture(scope="module", params=KINDS)
 def recorded(request, tmp_path_factory):
-    """What both recorded of one load: {"own": perf's file, "dump": ours, "merge": what is merged of it}."""
-    reason = missing(request.config)
-    if reason:
-        pytest.skip(reason)
+    """Both recordings of one load: {"own": perf's file, "dump": our dump, "merge": its merge}."""
     directory = tmp_path_factory.mktemp(request.param)
     state, cpu = directory / "state", last_cpu()
     state.mkdir()
-    config = directory / "conf"  # as in test_matrix: two listeners with build-ids or none
-    quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ("hung-task", "soft-lockup", "oom-kill"))
-    config.write_text(f"[Recorder]\nKernelBuildIDs=yes\n[Triggers]\nSocket={directory}/trigger\n{quiet}")
+    config = quiet_config(directory / "conf", "[Recorder]\nKernelBuildIDs=yes\n")  # for perf, too: as in test_matrix
     what = (*events(EVENTS), "-C", cpu, *KINDS[request.param])
     d = Daemon(state, "--config", config, "-m", "4M", "-M", "32M", *what).start()
     try:
         load = LOAD.format(burn=program("frtest-burn"), pingpong=program("frtest-pingpong"), cpu=cpu)
-        # On that CPU from its fork on, or perf's file has no names.
-        said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m", "4M", *what, "-o", directory / "own", "--", "sh", "-c", load).out
+        # The load runs on that CPU from its fork on, as perf's file has names of that CPU only.
+        said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m", "4M", *what, "-o",
+                    directory / "own", "--", "sh", "-c", load).out
         dump = d.dump_by_control("--from", f"@{said.split()[0]}", "--to", f"@{said.split()[-1]}")
         d.stop()
     finally:
         d.kill()
     assert merge(state, "--keep").code == 0
-    assert sidecar(dump).is_file()
     return request.param, directory, {"own": directory / "own", "dump": dump, "merge": state / "perf.data"}
 
 
 def read(directory, name, path, command):
-    """Exit code, all that it printed and wrote, and what it complains of."""
+    """Runs a command; returns its exit code, all that it prints and writes, and its complaints."""
     out = directory / f"{name}.{abs(hash(command))}"
-    r = perf(*[str(path) if w == "FILE" else str(out) if w == "OUT" else w for w in command.replace("SCRIPTS", SCRIPTS).split()], cwd=directory)
+    words = {"FILE": str(path), "OUT": str(out)}
+    r = perf(*[words.get(w, w) for w in command.replace("SCRIPTS", SCRIPTS).split()], cwd=directory)
     written = out.read_text(errors="replace") if out.is_file() else ""
     return r.code, r.out + r.err + written, r.err
 
 
 def judge(recorded, case):
-    """(Whether perf reads its own, what is wrong with ours in a line or None.)"""
+    """Returns (whether perf reads its own file, the fault of our files in a line or None)."""
     _, directory, files = recorded
     command, wanted = case
     own = read(directory, "own", files["own"], command)
@@ -140,7 +135,7 @@ def judge(recorded, case):
         return False, None
     for name in ("dump", "merge"):
         if name == "dump" and command.startswith("kwork"):
-            continue  # it keeps pointers into what it unpacked, and crashes, as of what perf record -z wrote
+            continue  # it crashes over compressed records, those of perf record -z, too
         code, text, err = read(directory, name, files[name], command)
         if FAULT_OF_PERF in err:
             continue
@@ -151,18 +146,19 @@ def judge(recorded, case):
     return True, None
 
 
-def test_what_perf_reads_of_its_own(recorded):
+def test_perf_reads_our_files_as_its_own(recorded):
     table = TABLE[recorded[0]]
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda case: judge(recorded, case), table))
     wrong = [w for _, w in found if w]
     assert not wrong, "\n".join(wrong)
-    # Or it would show nothing. What is about locks may have none to tell of.
+    # Otherwise this test shows nothing. There may be no lock to report.
     own = [command for (command, wanted), (read_it, _) in zip(table, found) if wanted and not read_it and not command.startswith("lock")]
-    assert len(own) <= len(table) / 20, f"perf does not read its own: {own}"
+    assert len(own) <= len(table) / 20, f"perf does not read its own file: {own}"
 
 
 def test_cpuid_is_as_perf_writes_it(recorded):
     _, directory, files = recorded
-    found = {name: re.search(r"# cpuid : (\S+)", read(directory, name, path, "report -i FILE --header-only")[1]) for name, path in files.items()}
+    found = {name: re.search(r"# cpuid : (\S+)", read(directory, name, path, "report -i FILE --header-only")[1])
+             for name, path in files.items()}
     assert found["own"] and len({m and m[1] for m in found.values()}) == 1, found

@@ -1,65 +1,53 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recorder that is killed, or started anew, goes on with the history of the instance before; what was not recorded in
-between is told. With a descriptor store of the tests' own; tests/vm has the same with systemd's."""
+"""A recorder that is killed or restarted goes on with the history of the instance before, and reports the time between them.
+
+Here with a descriptor store of the tests' own; tests/vm has the same with systemd's."""
 import ctypes
-import json
 import os
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from harness import (ARMED_PROBES, EXIT, Daemon, cpu_seconds, environment, finish_load, last_cpu, load, merge, must, perf_clean,
-                     program, report_rows, run, samples_of, script_lines, sidecar, start, start_load, until)
-from store import Store, StoredDaemon
+from conftest import as_user
+from harness import (EXIT, FULL, Daemon, cpu_seconds, end, environment, finish_load, last_cpu, load, meta, must, program, quiet_config,
+                     report_rows, run, samples_of, script_lines, sequence, start_load, until, until_ran)
 
-KILLS = 20 if os.environ.get("FLIGHTREC_FULL") else 5
+KILLS = 20 if FULL else 5
 COUNTED = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
 DRAIN_PERIOD = 0.2
-WALL = 0x40000000  # waitpid(2): threads of others, too
+WALL = 0x40000000  # waitpid(2): threads of other processes, too
 libc = ctypes.CDLL(None)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 libc.ptrace.restype = ctypes.c_long
 
 
 @pytest.fixture
-def store():
-    s = Store()
-    yield s
-    s.close()
+def instance(recorder, service_manager):
+    """instance("-e", "x", …) starts the next instance of the service."""
+    return lambda *args, **kwargs: recorder(*args, manager=service_manager, armed=False, **kwargs)
 
 
-@pytest.fixture
-def instance(store, state_dir):
-    """instance("-e", "x", …): the next instance of the service, ready."""
-    started = []
-
-    def start(*args, directory=state_dir):
-        daemon = StoredDaemon(store, directory, *args)
-        started.append(daemon)
-        return daemon.start()
-
-    yield start
-    for daemon in started:
-        daemon.kill()
-        print(f"--- what flightrecd {' '.join(daemon.args)} said:\n{daemon.log()}")
+def count(seconds=0.3):
+    """Counts on one CPU with a pause of 5 ms after every 256 numbers; returns the JSON of the load."""
+    return load("count", "-t", seconds, "-c", last_cpu(), "-p", 5000)
 
 
-def sequence(path, counted):
-    return json.loads(must(program("frtest-sequence"), path, counted["pid"], counted["nr"], timeout=300).out)
+def whole(path, counted):
+    """The file has every number."""
+    found = sequence(path, counted)
+    assert (found["count"], found["missing"]) == (counted["calls"], 0), found
 
 
 def restart_loss(sample):
-    found = [x for x in json.loads(sidecar(sample).read_text())["losses"] if x["cause"] == "restart"]
-    assert len(found) == 1, "the dump tells of one cause \"restart\""
-    return found[0]
+    loss, = (x for x in meta(sample)["losses"] if x["cause"] == "restart")
+    return loss
 
 
 def has_chown(pid):
-    """In which sets the threads of a process have CAP_CHOWN."""
+    """Returns the capability sets in which threads of a process have CAP_CHOWN."""
     sets = set()
     for status in Path(f"/proc/{pid}/task").glob("*/status"):
         lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
@@ -67,59 +55,52 @@ def has_chown(pid):
     return sets
 
 
-def test_a_services_files_are_roots(store, open_dir):
-    """Stock perf opens files of root or of its caller alone. A recorder that runs as a user of its own with CAP_CHOWN gives its
-    files to root, and goes on with them; so a member of its group needs no -f."""
-    state, uid = open_dir / "state", 65534
-    state.mkdir()
-    os.chown(state, uid, uid)
-    caps = ",".join(["-all", *(f"+{c}" for c in ("perfmon", "ipc_lock", "syslog", "sys_ptrace", "dac_read_search", "chown"))])
-    user = ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
-    service = (*user, f"--inh-caps={caps}", f"--ambient-caps={caps}", f"--bounding-set={caps}")
-    if run(*service, "true").code != 0:
-        pytest.skip("setpriv cannot hand on capabilities here")
-    member = ("setpriv", "--reuid=65533", f"--regid={uid}", "--clear-groups", "--bounding-set=-all")
+def test_the_files_of_a_service_belong_to_root(instance, open_dir, nobodys_dir):
+    """Stock perf opens files only for their owner, or where they are root's. A recorder that runs as a user of its own with
+    CAP_CHOWN gives its files to root, and goes on with them. So a member of its group needs no -f."""
+    service = as_user("perfmon", "ipc_lock", "syslog", "sys_ptrace", "dac_read_search", "chown")
+    member = as_user(uid=65533)
 
-    def opens(path):
-        assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (0, uid, 0o640)
+    def open_in_perf(path):
+        st = path.stat()
+        assert (st.st_uid, st.st_gid, st.st_mode & 0o777) == (0, 65534, 0o640)
         r = run(*member, "perf", "report", "-i", path, "--stdio")
         assert r.code == 0 and "not owned" not in r.err, r
         return r.out
 
-    def instance():
-        return StoredDaemon(store, state, "-e", "cpu-clock", "-F", "999", "-M", "4M", binary=open_dir / "flightrecd",
-                            prefix=service).start()
+    def start():
+        return instance("-e", "cpu-clock", "-F", "999", "-M", "4M", directory=nobodys_dir, binary=open_dir / "flightrecd", prefix=service)
 
-    auxiliary = state / "perf.data.auxiliary"
-    d, jit = instance(), start_load("jit", "-t", "7200")
+    auxiliary = nobodys_dir / "perf.data.auxiliary"
+    d, jit = start(), start_load("jit", "-t", "7200")
     try:
         assert has_chown(d.pid) == {"CapPrm"}
         until("CPU time of it", lambda: jit.poll() is not None or cpu_seconds(jit.pid) > 0.3)
-        assert "frtest_jit_one" in opens(d.dump_by_control()) or jit.poll() == 77
-        opens(auxiliary)
+        assert "frtest_jit_one" in open_in_perf(d.dump_by_control()) or jit.poll() == 77
+        open_in_perf(auxiliary)
         before = auxiliary.stat()
         d.kill()
-        d = instance()
-        load("spawn", "-n", "50")
+        d = start()
+        load("spawn", "-n", "50", "-m", "1")
         until("more in the auxiliary file", lambda: auxiliary.stat().st_size > before.st_size)
         assert (auxiliary.stat().st_ino, auxiliary.stat().st_uid) == (before.st_ino, 0)
         assert d.status()["sideband"].get("last_error", "") == ""
-        assert "cpu-clock" in opens(d.dump_by_control())
+        assert "cpu-clock" in open_in_perf(d.dump_by_control())
         removed = d.ctl("vacuum", "--max-files=1")
         assert removed.code == 0 and len(d.samples()) == 1, removed
     finally:
         d.kill()
         jit.kill()
         Path(f"/tmp/perf-{jit.pid}.map").unlink(missing_ok=True)
-    r = run(*service, open_dir / "flightrec-merge", "--service", state, env=environment(SERVICE_RESULT="success"))
+    r = run(*service, open_dir / "flightrec-merge", "--service", nobodys_dir, env=environment(SERVICE_RESULT="success"))
     assert r.code == 0, r
-    # Of this machine's processes some may run code that they made.
-    assert sorted(p.name for p in state.glob("perf.data*") if p.suffix != ".jit") == ["perf.data", "perf.data.json"]
-    assert "frtest_jit_one" in opens(state / "perf.data") or jit.poll() == 77
+    # Other processes of this machine may have run-time code, too, which has objects in perf.data.jit.
+    assert sorted(p.name for p in nobodys_dir.glob("perf.data*") if p.suffix != ".jit") == ["perf.data", "perf.data.json"]
+    assert "frtest_jit_one" in open_in_perf(nobodys_dir / "perf.data") or jit.poll() == 77
 
 
 def drained(daemon):
-    """What was recorded before now is in the ring: twice something younger is."""
+    """Waits until the ring has everything that was recorded before now: then twice it has something younger."""
     for _ in range(2):
         now = time.monotonic_ns()
         until("younger records in the ring",
@@ -127,13 +108,13 @@ def drained(daemon):
 
 
 def kernel_lost(daemon):
-    """Numbers are missing because others had the CPUs for too long: no matter of a restart."""
+    """The number of samples that are missing because other processes had the CPUs for too long, not by a restart."""
     return daemon.lost().get("kernel-ring-full", 0) + daemon.lost().get("back-pressure", 0)
 
 
-def test_killed_again_and_again(instance):
-    """Every number that was drained is in the last dump, however often the recorder was killed; where some are missing, a
-    restart was."""
+def test_kills_lose_only_what_was_not_drained(instance):
+    """However often the recorder is killed, the last dump has every number that was drained. Numbers are missing only around
+    a restart."""
     d = instance(*COUNTED, "-M", "32M")
     counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 1000)
     spawning = start_load("spawn", "-t", 3600, "-m", 1)
@@ -150,10 +131,8 @@ def test_killed_again_and_again(instance):
         gaps.append((adopted["gap_from_ns"], adopted["gap_to_ns"]))
         assert adopted["in_place"]
         assert killed - (DRAIN_PERIOD + 3) * 1e9 < adopted["gap_from_ns"] < adopted["gap_to_ns"] < ready, (adopted, killed, ready)
-    counting.terminate()
-    counted = finish_load(counting)
-    spawning.kill()
-    spawning.wait()
+    counted = finish_load(counting, stop=True)
+    end(spawning)
     sample = d.dump_by_control()
     lost += kernel_lost(d)
     assert d.lost()["restart"] == KILLS == d.status()["adopted"]["restarts"]
@@ -167,7 +146,7 @@ def test_killed_again_and_again(instance):
           f"{[round((h['to_ns'] - h['from_ns']) / 1e6) for h in found['holes']]} ms; lost otherwise: {lost}")
     if lost:
         pytest.skip(f"{lost} records were lost for other reasons: the machine is too busy to tell them apart")
-    # A hole is told by the numbers around it, and those come when the load has a CPU; one may stand in the batch before.
+    # The numbers around a hole have the times at which the load had a CPU; one may stand in the batch before.
     pause = 2 * counted["longest_ns"]
     for hole in found["holes"]:
         assert any(a - pause <= hole["from_ns"] and hole["to_ns"] <= b + pause + 20_000_000 for a, b in gaps), \
@@ -175,35 +154,35 @@ def test_killed_again_and_again(instance):
     assert len(found["holes"]) <= KILLS
 
 
-def test_clean_restart_keeps_the_history(instance, store):
+def test_clean_restart_keeps_the_history(instance, service_manager):
     d = instance(*COUNTED, "-M", "8M")
-    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 5000)
+    counted = count()
     first = d.dump_by_control()
     d.stop()
-    assert store.names() == ["flightrec-ring-1", "flightrec-state"]
-    d = instance(*COUNTED, "-M", "8M")
-    status = d.status()
-    assert status["dumps"]["done"] == 1, "what was counted goes on"
+    assert service_manager.names() == ["flightrec-ring-1", "flightrec-state"]
+    # The new instance records other events; its dump has the samples of both.
+    d = instance("-e", "sched:sched_switch", "-e", "cpu-clock", "-F", "99", "-M", "8M")
+    assert d.status()["dumps"]["done"] == 1, "counters go on"
+    load("burn", "-u", "0.1")
     sample = d.dump_by_control()
     assert sample != first
-    assert (sequence(sample, counted)["count"], sequence(sample, counted)["missing"]) == (counted["calls"], 0)
+    whole(sample, counted)
+    assert {x.event for x in script_lines(sample, trace=False)} >= {"raw_syscalls:sys_enter", "sched:sched_switch", "cpu-clock"}
     assert "Adopted" in d.ctl("status").out
-    merged = d.finish()
-    assert (sequence(merged, counted)["count"], sequence(merged, counted)["missing"]) == (counted["calls"], 0)
-    assert store.names() == [], "who has it in a file needs it no more"
+    whole(d.finish(), counted)
+    assert service_manager.names() == [], "a history that is in a file needs no descriptors"
 
 
 def test_exited_processes_resolve_after_a_kill(instance):
-    """Processes that started, ran and ended before the kill, and one whose end nobody saw."""
+    """Processes that started, ran and ended before the kill, and one that ended while no recorder ran."""
     profile = ("-e", "cpu-clock", "-F", "999", "-g", "-M", "16M")
     d = instance(*profile)
     pids = set(load("spawn", "-n", 12, "-m", 30)["children"])
     burning = start_load("burn", "-t", 3600)
-    until("samples of it", lambda: cpu_seconds(burning.pid) > 0.2)
+    until_ran(burning, seconds=0.2)
     drained(d)
     d.kill()
-    burning.kill()
-    burning.wait()
+    end(burning)
     d = instance(*profile)
     again = set(load("spawn", "-n", 5, "-m", 30)["children"])
     judge_exited(d.dump_by_control(), pids, again, burning)
@@ -228,44 +207,27 @@ def test_names_of_what_left_the_ring_before_the_kill(instance):
     args = ("-e", "raw_syscalls:sys_enter", "-e", "cpu-clock", "-F", "999", "-g", "-M", "1M", "-m", "4M")
     d = instance(*args)
     burning = start_load("burn", "-t", 3600)
-    until("eviction", lambda: load("syscalls", "-t", "0.5") and d.status()["ring"]["evicted_samples"] > 500000, 300)
-    had = cpu_seconds(burning.pid)
-    until("samples of it", lambda: cpu_seconds(burning.pid) > had + 0.2)
+    until("eviction", lambda: load("syscalls", "-t", "0.5") and d.status()["ring"]["evicted_samples"] > 300000, 300)
+    until_ran(burning, seconds=0.2)
     drained(d)
     d.kill()
-    burning.kill()
-    burning.wait()
+    end(burning)
     d = instance(*args)
     lines = [x for x in script_lines(d.dump_by_control(), trace=False) if x.pid == burning.pid and x.event == "cpu-clock"]
     assert lines and {x.comm for x in lines} == {"frtest-burn"}
 
 
-def test_other_events_after_a_restart(instance):
-    """Samples of events that are recorded no more stand in the dump beside those of the new ones."""
-    d = instance(*COUNTED, "-M", "8M")
-    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 5000)
-    d.stop()
-    d = instance("-e", "sched:sched_switch", "-e", "cpu-clock", "-F", "99", "-M", "8M")
-    load("burn", "-u", "0.3")
-    sample = d.dump_by_control()
-    assert sequence(sample, counted)["count"] == counted["calls"]
-    events = {line.event for line in script_lines(sample, trace=False)}
-    assert events >= {"raw_syscalls:sys_enter", "sched:sched_switch", "cpu-clock"}
-    merged = d.finish()
-    assert sequence(merged, counted)["count"] == counted["calls"]
-
-
 @pytest.mark.parametrize("size", ["2M", "32M"])
-def test_other_size_after_a_restart(instance, store, size):
+def test_other_size_after_a_restart(instance, service_manager, size):
     d = instance(*COUNTED, "-M", "8M")
-    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 5000)
+    counted = count()
     drained(d)
     d.kill()
     d = instance(*COUNTED, "-M", size)
     adopted = d.status()["adopted"]
     assert adopted["in_place"] and adopted["samples"] > 0
     assert d.status()["ring"]["size"] == int(size[:-1]) << 20
-    assert store.names() == ["flightrec-ring-2", "flightrec-state"], "the old ring is not kept"
+    assert service_manager.names() == ["flightrec-ring-2", "flightrec-state"], "the old ring is not kept"
     found = sequence(d.dump_by_control(), counted)
     assert found["missing"] == 0 and found["last"] == counted["calls"] - 1
     d.kill()
@@ -274,8 +236,7 @@ def test_other_size_after_a_restart(instance, store, size):
     assert sequence(d.dump_by_control(), counted) == found
 
 
-QUIET = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES)
-GOOD = "[Recorder]\nEvents=raw_syscalls:sys_enter\nFilter=id == 8\nKernelBuffer=16M\nRingSize=8M\n" + QUIET
+GOOD = "[Recorder]\nEvents=raw_syscalls:sys_enter\nFilter=id == 8\nKernelBuffer=16M\nRingSize=8M\n"
 
 
 @pytest.mark.parametrize("wrong, where", [
@@ -284,28 +245,26 @@ GOOD = "[Recorder]\nEvents=raw_syscalls:sys_enter\nFilter=id == 8\nKernelBuffer=
     ("CGroup=/no/such/group\n", "/no/such/group"),
     ("\xff\x00\x1b]0;x\x07\n", ":2: "),
 ])
-def test_a_configuration_that_cannot_be_used_loses_nothing(instance, store, state_dir, tmp_path, wrong, where):
-    conf = tmp_path / "flightrecd.conf"
-    good = GOOD + f"[Triggers]\nSocket={state_dir}/trigger\n"
-    conf.write_text(good)
+def test_an_invalid_configuration_loses_nothing(instance, service_manager, tmp_path, wrong, where):
+    conf = quiet_config(tmp_path / "flightrecd.conf", GOOD)
+    good = conf.read_text()
     d = instance("--config", conf)
-    counted = load("count", "-t", 0.5, "-c", last_cpu(), "-p", 5000)
+    counted = count()
     drained(d)
     d.stop()
     conf.write_bytes(b"[Recorder]\n" + wrong.encode("latin-1"))
-    for restarts in (1, 2):  # what was gone on with is gone on with again
+    for restarts in (1, 2):  # the second one adopts from the first
         d = instance("--config", conf)
         status = d.status()
         assert status["adopted"]["restarts"] == restarts
         assert [e["name"] for e in status["events"]] == ["raw_syscalls:sys_enter"] and status["ring"]["size"] == 8 << 20
         assert where in status["config_error"]["what"], status["config_error"]
         assert any(where in n for n in status["notices"]) and where in d.ctl("status").out
-        assert any("of before" in line for line in store.said("STATUS=")), store.said("STATUS=")
+        assert any("of before" in line for line in service_manager.said("STATUS=")), service_manager.lines
         assert d.log().count("that of before stays in force") == 1
         d.stop()
     d = instance("--config", conf)
-    found = sequence(d.dump_by_control(), counted)
-    assert (found["count"], found["missing"]) == (counted["calls"], 0)
+    whole(d.dump_by_control(), counted)
     conf.write_text(good)
     assert d.ctl("reload").code == 0
     assert "config_error" not in d.status()
@@ -313,115 +272,106 @@ def test_a_configuration_that_cannot_be_used_loses_nothing(instance, store, stat
     assert "config_error" not in instance("--config", conf).status()
 
 
-def test_a_ring_that_cannot_be_had_loses_nothing(store, state_dir, tmp_path):
-    """RingSize= asks for more than there may be: the ring of before stays, with its size."""
-    conf = tmp_path / "flightrecd.conf"
-    conf.write_text(GOOD + f"[Triggers]\nSocket={state_dir}/trigger\n")
-    d = StoredDaemon(store, state_dir, "--config", conf).start()
-    counted = load("count", "-t", 0.5, "-c", last_cpu(), "-p", 5000)
+def test_a_ring_that_is_too_large_loses_nothing(instance, tmp_path):
+    """RingSize= asks for more than the limits allow: the old ring stays, with its size."""
+    conf = quiet_config(tmp_path / "flightrecd.conf", GOOD)
+    d = instance("--config", conf)
+    counted = count()
     drained(d)
     d.stop()
     conf.write_text(conf.read_text().replace("RingSize=8M", "RingSize=64M"))
-    limited = ("sh", "-c", "trap '' XFSZ; ulimit -f 65536; exec \"$@\"", "sh")  # 32 MiB, of memory files, too
-    d = StoredDaemon(store, state_dir, "--config", conf, prefix=limited)
-    try:
-        status = d.start().status()
-        assert status["ring"]["size"] == 8 << 20 and status["adopted"]["in_place"]
-        assert any("RingSize=" in n and "File too large" in n for n in status["notices"]), status["notices"]
-        assert "config_error" not in status, "all else is as the file says"
-        assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"]
-    finally:
-        d.kill()
-        print(d.log())
+    limited = ("sh", "-c", "trap '' XFSZ; ulimit -f 65536; exec \"$@\"", "sh")  # 32 MiB, for memory files, too
+    d = instance("--config", conf, prefix=limited)
+    status = d.status()
+    assert status["ring"]["size"] == 8 << 20 and status["adopted"]["in_place"]
+    assert any("RingSize=" in n and "File too large" in n for n in status["notices"]), status["notices"]
+    assert "config_error" not in status, "all else is as the file says"
+    whole(d.dump_by_control(), counted)
 
 
-def test_a_first_start_with_a_bad_configuration_says_why(store, state_dir, tmp_path):
+def test_a_first_start_with_an_invalid_configuration_fails_and_says_why(service_manager, state_dir, tmp_path):
     conf = tmp_path / "flightrecd.conf"
     conf.write_text("[Recorder]\nRingSize=lots\n")
-    d = StoredDaemon(store, state_dir, "--config", conf)
-    with pytest.raises(AssertionError):
-        d.start()
+    d = Daemon(state_dir, "--config", conf, manager=service_manager).launch()
     assert d.wait() == EXIT["usage"] and f"{conf}:2" in d.log()
-    assert any(f"{conf}:2" in line for line in store.said("STATUS="))
+    service_manager.settle()
+    assert f"{conf}:2" in service_manager.status()
 
 
-def test_killed_while_the_ring_changes_its_size(instance, store, tmp_path):
-    """The descriptor store has two rings then, and the history is what both have."""
-    config = tmp_path / "flightrecd.conf"
-    config.write_text(f"[Triggers]\nSocket={tmp_path}/trigger\n[Recorder]\nRingSize=8M\n")
+def test_killed_while_the_ring_changes_its_size(instance, service_manager, tmp_path):
+    """The descriptor store has two rings then, and both have parts of the history."""
+    config = quiet_config(tmp_path / "flightrecd.conf", "[Recorder]\nRingSize=8M\n")
     d = instance("--config", config, *COUNTED)
-    counted = load("count", "-t", 1, "-c", last_cpu(), "-p", 5000)
+    counted = count()
     drained(d)
     config.write_text(config.read_text().replace("=8M", "=256M"))
-    reload = start(program("flightrecctl"), "--socket", d.socket, "reload", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until("two rings", lambda: "flightrec-ring-2" in store.names())
+    reload = d.start_ctl("reload")
+    until("two rings", lambda: "flightrec-ring-2" in service_manager.names())
     d.kill()
     reload.communicate()
     config.write_text(config.read_text().replace("=256M", "=32M"))
     d = instance("--config", config, *COUNTED)
     status = d.status()
     assert status["ring"]["size"] == 32 << 20 and status["adopted"]["samples"] > 0
-    assert len(store.names()) == 2 and "flightrec-state" in store.names(), "rings that are of no use any more are not kept"
+    assert len(service_manager.names()) == 2 and "flightrec-state" in service_manager.names(), "rings without use are not kept"
     found = sequence(d.dump_by_control(), counted)
     assert found["missing"] == 0 and found["last"] == counted["calls"] - 1
 
 
-def damage(store, name, at, data):
-    fd = next(fd for n, fd in store.fds if n == name)
-    os.pwrite(fd, data, at)
+def damage(manager, name, at, data):
+    os.pwrite(next(fd for n, fd in manager.fds if n == name), data, at)
 
 
 @pytest.mark.parametrize("what", ["ring", "state", "no-ring", "no-state"])
-def test_what_cannot_be_adopted_is_said(instance, store, what):
+def test_what_cannot_be_adopted_is_reported(instance, service_manager, what):
     d = instance(*COUNTED, "-M", "4M")
     load("count", "-t", 0.3, "-p", 5000)
     d.kill()
     if what == "ring":
-        damage(store, "flightrec-ring-1", 0, b"\xff" * (4 << 20))
+        damage(service_manager, "flightrec-ring-1", 0, b"\xff" * (4 << 20))
     elif what == "state":
-        damage(store, "flightrec-state", 40, b"\xff" * 64)
-        damage(store, "flightrec-state", (16 << 20) + 40, b"\xff" * 64)
+        damage(service_manager, "flightrec-state", 40, b"\xff" * 64)
+        damage(service_manager, "flightrec-state", (16 << 20) + 40, b"\xff" * 64)
     else:
-        gone = "flightrec-ring-1" if what == "no-ring" else "flightrec-state"
-        store.take(["FDSTOREREMOVE=1", f"FDNAME={gone}"], [])
+        service_manager.remove("flightrec-ring-1" if what == "no-ring" else "flightrec-state")
     d = instance(*COUNTED, "-M", "4M")
     status = d.status()
     assert "adopted" not in status
-    if what != "no-state":  # then there is nothing that says that there was anything
+    if what != "no-state":  # without its state, the ring says nothing of the instance before
         assert any("lost" in n for n in status["notices"]) and "is lost" in d.log()
-    assert len(store.names()) == 2
-    counted = load("count", "-t", 0.3, "-p", 5000)
-    assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"]
+    assert len(service_manager.names()) == 2
+    counted = count()
+    whole(d.dump_by_control(), counted)
     d.kill()
     d = instance(*COUNTED, "-M", "4M")
-    assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"], "and the next one goes on again"
+    whole(d.dump_by_control(), counted)
 
 
 @pytest.mark.parametrize("what", ["ring", "state"])
-def test_what_cannot_be_adopted_takes_no_memory(store, state_dir, memory_group, what):
-    """As after an upgrade to a version that does not read what the one before left: both rings would not fit."""
-    d = StoredDaemon(store, state_dir, *COUNTED[:-2], "-M", "80M", prefix=memory_group(160)).start()
-    d.kill()
+def test_what_cannot_be_adopted_takes_no_memory(instance, service_manager, memory_group, what):
+    """As after an upgrade to a version that cannot read what the one before left: two rings would not fit."""
+    group = memory_group(160)
+    instance(*COUNTED[:-2], "-M", "80M", prefix=group).kill()
     for at in (0, 16 << 20):  # the head, or both slots
-        damage(store, "flightrec-ring-1" if what == "ring" else "flightrec-state", at + 40, b"\xff" * 4096)
-    d.start()
+        damage(service_manager, "flightrec-ring-1" if what == "ring" else "flightrec-state", at + 40, b"\xff" * 4096)
+    d = instance(*COUNTED[:-2], "-M", "80M", prefix=group)
     assert d.status()["ring"]["size"] == 80 << 20 and "is lost" in d.log()
     d.stop()
 
 
-def test_the_file_of_another_recorder_is_put_away(instance, state_dir):
-    """Somebody recorded by hand to the same directory while the service was down."""
+def test_the_auxiliary_file_of_another_recorder_is_renamed(instance, recorder, state_dir):
+    """A person recorded to the same directory while the service was down."""
     d = instance(*COUNTED, "-M", "4M")
-    counted = load("count", "-t", 0.3, "-p", 5000)
+    counted = count()
     drained(d)
     d.kill()
-    other = Daemon(state_dir, "-e", "sched:sched_switch", "-M", "4M").start()
+    other = recorder("-e", "sched:sched_switch", "-M", "4M")
     child = load("spawn", "-n", 1, "-m", 30)["children"][0]
     theirs = other.dump_by_control()
     other.stop()
     before = (state_dir / "perf.data.auxiliary").read_bytes()
     d = instance(*COUNTED, "-M", "4M")
-    assert sequence(d.dump_by_control(), counted)["count"] == counted["calls"]
+    whole(d.dump_by_control(), counted)
     d.stop()
     away, = state_dir.glob("perf.data.auxiliary.*")
     assert away.read_bytes() == before
@@ -434,7 +384,7 @@ PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
 
 class Stopped:
-    """Some threads of a process stand still, and the others run."""
+    """Stops some threads of a process, for a with-statement; the others run."""
 
     def __init__(self, pid, names):
         tasks = Path(f"/proc/{pid}/task")
@@ -452,25 +402,22 @@ class Stopped:
             libc.ptrace(PTRACE_DETACH, tid, None, None)
 
 
-def feeds(store, seconds):
-    before = len(store.said("WATCHDOG=1"))
-    time.sleep(seconds)
-    return len(store.said("WATCHDOG=1")) - before
+@pytest.mark.waits
+def test_the_watchdog_is_fed_only_while_the_rings_are_drained(recorder):
+    d = recorder(*COUNTED, "-M", "4M", env={"WATCHDOG_USEC": "1000000"})
 
+    def feeds(seconds):
+        before = len(d.manager.said("WATCHDOG=1"))
+        time.sleep(seconds)
+        return len(d.manager.said("WATCHDOG=1")) - before
 
-def test_watchdog_is_fed_only_while_the_rings_are_drained(store, state_dir):
-    d = StoredDaemon(store, state_dir, *COUNTED, "-M", "4M", env={"WATCHDOG_USEC": "1000000"})
-    try:
-        d.start()
-        until("being fed four times within WatchdogSec=", lambda: feeds(store, 2) >= 4)
-        with Stopped(d.pid, {"fr-tracker", "fr-dumper"}):  # as on a disk that is stuck
-            d.signal(signal.SIGUSR1)
-            time.sleep(4)  # it gives up on a recorder after that
-            until("being fed all the same", lambda: feeds(store, 2) >= 4)
-        with Stopped(d.pid, {"fr-recorder"}):
-            until("the end of it", lambda: feeds(store, 2) == 0, 20)
-            assert feeds(store, 3) == 0
-        until("being fed again", lambda: feeds(store, 2) >= 4)
-        assert any("history in" in line for line in store.said("STATUS=recording"))
-    finally:
-        d.kill()
+    until("being fed twice in WatchdogSec=", lambda: feeds(1) >= 2)
+    with Stopped(d.pid, {"fr-tracker", "fr-dumper"}):  # as on a disk that is stuck
+        d.signal(signal.SIGUSR1)
+        time.sleep(4)  # a recorder thread that stands still is given up after that time
+        until("being fed all the same", lambda: feeds(1) >= 2)
+    with Stopped(d.pid, {"fr-recorder"}):
+        until("the end of it", lambda: feeds(2) == 0, 20)
+        assert feeds(2) == 0
+    until("being fed again", lambda: feeds(1) >= 2)
+    assert any("history in" in line for line in d.manager.said("STATUS=recording"))

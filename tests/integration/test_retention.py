@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What dumps take of the disk is bounded, and a dump that the disk refuses is not lost."""
-import json
+"""The disk space of dumps is bounded, and a dump that the disk refuses is not lost."""
 import os
 import shutil
 import signal
@@ -8,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from harness import EXIT, NO_LOSS, fill, load, program, run, script_lines, sidecar, until
+from harness import EXIT, NO_LOSS, fill, getppid_calls, load, meta, perf, program, quiet_config, run, script_lines, sidecar, until
 
-# What others of this machine call is in no dump, which are as large as the load makes them.
+# Other calls of this machine are in no dump, so a dump is as large as the load makes it.
 CALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
 CALLS_CONFIG = "Events=raw_syscalls:sys_enter\nFilter=id == 110\nKernelBuffer=16M\n"
 CLOCK = ("-e", "cpu-clock", "-M", "4M")
+TEMPORARY = ".perf.data.sample.20260101T000000.000000Z.01234567"
 
 
 def state_mib():
-    """About what the processes of this machine take in an auxiliary file, and in each dump."""
+    """About the size that the processes of this machine have in an auxiliary file, and in each dump."""
     maps = 0
     for path in Path("/proc").glob("[0-9]*/maps"):
         try:
@@ -32,18 +32,23 @@ def room(tmpfs, mib):
 
 
 def config(tmp_path, dump, recorder="Events=cpu-clock\nRingSize=4M\n"):
-    path = tmp_path / "flightrecd.conf"
-    path.write_text(f"[Recorder]\n{recorder}[Dump]\n{dump}")
-    return path
+    return quiet_config(tmp_path / "flightrecd.conf", f"[Recorder]\n{recorder}[Dump]\n{dump}")
 
 
 def listed(d):
-    return [os.path.basename(x["path"]) for x in json.loads(d.ctl("list", "--json=short").out)]
+    return [os.path.basename(x["path"]) for x in d.ask("list")]
+
+
+def dumped(d):
+    """Makes a dump, which is in the directory that was printed."""
+    path = d.dump_by_control()
+    assert path.parent == d.directory and sidecar(path).exists()
+    return path
 
 
 def test_max_files(recorder, tmp_path):
     d = recorder("--config", config(tmp_path, "MaxFiles=3\n"))
-    names = [d.dump_by_control().name for _ in range(6)]
+    names = [dumped(d).name for _ in range(6)]
     assert listed(d) == names[3:]
     dumps = d.status()["dumps"]
     d.stop()
@@ -52,33 +57,26 @@ def test_max_files(recorder, tmp_path):
     assert left == sorted(names[3:] + [n + ".json" for n in names[3:]])
 
 
-def test_limits_at_the_start(recorder, state_dir, tmp_path):
-    """What an older run left counts, and what a killed one left half-done goes."""
+def test_a_start_applies_the_limits_and_removes_temporary_files(recorder, state_dir, tmp_path):
+    """Those of a killed recorder. A second recorder on the directory of a living one is refused before it removes any."""
     d = recorder(*CLOCK)
-    names = [d.dump_by_control().name for _ in range(4)]
-    d.kill()
-    (state_dir / ".perf.data.sample.20260101T000000.000000Z.01234567").write_bytes(b"x" * 4096)
-    d = recorder("--config", config(tmp_path, "MaxFiles=2\n"))
-    until("order", lambda: listed(d) == names[2:])
-    assert not list(state_dir.glob(".perf.data.sample*"))
-    d.stop()
-
-
-def test_a_temporary_file_of_a_living_one_stays(recorder, state_dir):
-    """A second recorder on the same directory is refused before it tidies up."""
-    d = recorder(*CLOCK)
-    d.dump_by_control()  # by then it has tidied up itself
-    temporary = state_dir / ".perf.data.sample.20260101T000000.000000Z.01234567"
-    temporary.write_bytes(b"x")
+    names = [dumped(d).name for _ in range(4)]
+    temporary = state_dir / TEMPORARY
+    temporary.write_bytes(b"x" * 4096)
     r = run(program("flightrecd"), *CLOCK, "-o", state_dir, "--socket", state_dir / "other")
     assert r.code != 0 and temporary.exists(), r
+    d.kill()
+    assert d.socket.exists(), "the socket of a killed recorder stays, and does not keep the next one from starting"
+    d = recorder("--config", config(tmp_path, "MaxFiles=2\n"))
+    until("two dumps left", lambda: listed(d) == names[2:])
+    assert not temporary.exists()
     d.stop()
 
 
-def test_max_use_and_age(recorder, tmp_path):
+def test_max_use(recorder, tmp_path):
     d = recorder("--config", config(tmp_path, "MaxUse=1M\n", CALLS_CONFIG + "RingSize=16M\n"))
     load("syscalls", "-n", 100000)
-    paths = [d.dump_by_control() for _ in range(6)]
+    paths = [dumped(d) for _ in range(6)]
     use = sum(p.stat().st_blocks * 512 for p in d.directory.glob("perf.data.sample.*"))
     assert paths[-1].exists()
     assert use <= 1 << 20 or d.samples() == [paths[-1]], use
@@ -86,18 +84,18 @@ def test_max_use_and_age(recorder, tmp_path):
 
 
 def test_vacuum_and_rm(recorder, state_dir):
+    """Both verbs work with a recorder and without one."""
     d = recorder(*CLOCK)
-    names = [d.dump_by_control().name for _ in range(5)]
+    names = [dumped(d).name for _ in range(5)]
     r = d.ctl("rm", names[1], state_dir / names[3])
     assert r.code == 0 and names[1] in r.out, r
     assert listed(d) == [names[0], names[2], names[4]]
     assert d.ctl("rm", "perf.data.auxiliary").code == EXIT["error"]
     assert d.ctl("rm", names[1]).code == EXIT["error"]
-    r = d.ctl("vacuum", "--max-files", "2", "--json=short")
-    assert json.loads(r.out)["removed"] == [names[0]], r
+    assert d.ask("vacuum", "--max-files", "2")["removed"] == [names[0]]
     assert d.ctl("vacuum", "--max-age", "1us", "--max-use=0").code == 0
     assert not d.samples()
-    names = [d.dump_by_control().name for _ in range(3)]
+    names = [dumped(d).name for _ in range(3)]
     d.stop()
 
     def ctl(*args):
@@ -107,99 +105,79 @@ def test_vacuum_and_rm(recorder, state_dir):
     r = ctl("vacuum", "--max-files=1", "--keep-free=0")
     assert r.code == 0 and names[1] in r.out, r
     assert [p.name for p in d.samples()] == [names[2]]
-    r = ctl("list")
-    assert "1 dump in" in r.out
-
-
-def calls(path, pid):
-    return sum(line.tid == pid and line.trace.startswith("NR 110 ") for line in script_lines(path))
+    assert "1 dump in" in ctl("list").out
 
 
 def test_a_refused_dump_is_written_when_there_is_room(recorder, tmpfs):
+    """The newest refused dump is kept, and the ring goes around it without a loss."""
     path = room(tmpfs, 48)
-    d = recorder(*NO_LOSS, *CALLS, "-M", "16M", "--no-compression", directory=path)
+    d = recorder(*NO_LOSS, *CALLS, "-M", "8M", "--no-compression", directory=path)
     did = load("syscalls", "-n", 100000)
     ballast = path / "ballast"
     fill(ballast)
-    r = d.ctl("dump", "--reason", "refused")
-    assert r.code == EXIT["no-space"] and "kept in memory" in r.err, r
+    for reason in ("first", "refused"):
+        r = d.ctl("dump", "--reason", reason)
+        assert r.code == EXIT["no-space"] and "kept in memory" in r.err, r
+    assert [line for line in r.err.splitlines() if line.startswith("  ")], "what to do next is said"
     assert not d.samples() and not list(path.glob(".perf*"))
     status = d.status()
-    assert status["dumps"]["failed"] == 1 and "kept" in status["dumps"] and status["ring"]["pinned"] > 0
-    assert "1 dump waits for space" in d.ctl("status", "--no-pager").out
-    # The ring goes around it: several laps later it is still there, and recording has not lost anything.
+    assert (status["dumps"]["failed"], status["dumps"]["given_up"]) == (2, 1) and "kept" in status["dumps"]
+    assert status["ring"]["pinned"] > 0
+    assert status["losses"].get("failed-dump", 0) == 0, "the ring, and the second dump, have all that the first had"
+    assert "1 dump waits for space" in d.text_status()
+    # Several laps of the ring later it is still there, and recording has lost nothing.
     evicted = status["ring"]["evicted_samples"]
-    until("laps", lambda: load("syscalls", "-t", "1") and d.status()["ring"]["evicted_samples"] > evicted + 5000000, 300)
+    until("laps", lambda: load("syscalls", "-t", "1") and d.status()["ring"]["evicted_samples"] > evicted + 2500000, 300)
     assert d.status()["ring"]["dropped_samples"] == 0
     ballast.unlink()
     assert d.ctl("vacuum", "--keep-free=0", "--max-use=0").code == 0
-    rescued = until("the file", d.samples)[0]
-    until("its JSON", sidecar(rescued).exists)
-    meta = json.loads(sidecar(rescued).read_text())
-    assert meta["cause"]["reason"] == "refused"
-    assert calls(rescued, did["pid"]) == 100000
-    status = until("word of it", lambda: (s := d.status())["dumps"]["rescued"] == 1 and s)
+    rescued = d.until_dumped()
+    assert meta(rescued)["cause"]["reason"] == "refused"
+    assert len(getppid_calls(rescued, did)) == 100000
+    status = until("rescued dump in status", lambda: (s := d.status())["dumps"]["rescued"] == 1 and s)
     assert "kept" not in status["dumps"] and status["ring"]["pinned"] == 0
     assert status["losses"]["failed-dump"] == 0
     d.stop()
 
 
-def test_it_is_tried_again_by_itself(recorder, tmpfs):
+@pytest.mark.waits
+def test_a_kept_dump_is_tried_again_by_itself(recorder, tmpfs):
     path = room(tmpfs, 16)
-    d = recorder("-e", "cpu-clock", "-M", "4M", directory=path)
-    ballast = path / "ballast"
-    fill(ballast)
+    d = recorder(*CLOCK, directory=path)
+    fill(path / "ballast")
     assert d.ctl("dump").code == EXIT["no-space"]
-    ballast.unlink()
-    until("the file", d.samples)
-    d.stop()
-
-
-def test_the_newest_refused_one_is_kept(recorder, tmpfs):
-    path = room(tmpfs, 16)
-    d = recorder("-e", "cpu-clock", "-M", "4M", directory=path)
-    load("burn", "-t", "0.3")
-    ballast = path / "ballast"
-    fill(ballast)
-    for reason in ("first", "second"):
-        assert d.ctl("dump", "--reason", reason).code == EXIT["no-space"]
-    status = d.status()
-    assert status["dumps"]["given_up"] == 1, status["dumps"]
-    assert status["losses"].get("failed-dump", 0) == 0, "the ring, and the newer one, have what the first had"
-    ballast.unlink()
-    d.ctl("vacuum", "--keep-free=0")
-    sample = until("the file", d.samples)[0]
-    until("its JSON", sidecar(sample).exists)
-    assert json.loads(sidecar(sample).read_text())["cause"]["reason"] == "second"
+    (path / "ballast").unlink()
+    d.until_dumped()
     d.stop()
 
 
 def test_older_dumps_make_room(recorder, tmpfs, tmp_path):
-    """A full directory is no reason to fail while there is something old in it."""
+    """A full file system fails no dump while there is an older one in it."""
     path = room(tmpfs, 24)
     conf = config(tmp_path, "KeepFree=0\nMaxUse=0\nCompression=no\n", CALLS_CONFIG + "RingSize=4M\n")
     d = recorder("--config", conf, directory=path)
     load("syscalls", "-n", 30000)
-    paths = [d.dump_by_control() for _ in range(12)]
+    paths = [dumped(d) for _ in range(12)]
     assert paths[-1].exists() and not paths[0].exists()
     assert d.status()["dumps"]["failed"] == 0
     d.stop()
 
 
 def test_a_last_dump_that_is_refused(recorder, tmpfs, tmp_path):
-    """USR2 on a full disk: an error and its exit code; the earlier files do not go for it, and are merged."""
+    """SIGUSR2 on a full disk ends with an error and its exit code. The earlier dumps stay, and are merged."""
     path = room(tmpfs, 64)
     conf = config(tmp_path, "KeepFree=0\nMaxUse=0\nCompression=no\n", CALLS_CONFIG + "RingSize=16M\n")
     d = recorder("--config", conf, directory=path)
     before = load("syscalls", "-n", 20000)
-    d.dump_by_control()
+    dumped(d)
     load("syscalls", "-n", 300000)
-    fill(path / "ballast")
-    os.truncate(path / "ballast", (path / "ballast").stat().st_size - (16 + 2 * state_mib() << 20))  # of some 35M that it needs
+    ballast = path / "ballast"
+    fill(ballast)
+    os.truncate(ballast, ballast.stat().st_size - (16 + 2 * state_mib() << 20))  # of some 35 MiB that it needs
     d.signal(signal.SIGUSR2)
     assert d.wait(300) == EXIT["no-space"], d.log()
     assert "dump failed" in d.log()
-    assert calls(path / "perf.data", before["pid"]) == 20000
+    assert len(getppid_calls(path / "perf.data", before)) == 20000
 
 
 def test_keep_failed_can_be_switched_off(recorder, tmpfs, tmp_path):
@@ -213,16 +191,9 @@ def test_keep_failed_can_be_switched_off(recorder, tmpfs, tmp_path):
     assert "kept" not in status["dumps"] and status["ring"]["pinned"] == 0
 
 
-def dumped(d):
-    """A dump of now, at the path that was printed."""
-    path = d.dump_by_control()
-    assert path.parent == d.directory and sidecar(path).exists()
-    return path
-
-
 @pytest.mark.parametrize("removed", [False, True], ids=["renamed", "removed"])
-def test_the_directory_is_made_again(recorder, state_dir, tmp_path, removed):
-    """The path is what counts: a dump goes to what it names now, and the auxiliary file follows."""
+def test_dumps_follow_the_path_of_the_directory(recorder, state_dir, tmp_path, removed):
+    """A dump goes to the directory that the path names now, and so does the auxiliary file."""
     conf = config(tmp_path, "CacheObjects=1G\n", CALLS_CONFIG + "RingSize=16M\n")
     d = recorder("--config", conf, socket_path=tmp_path / "control")
     load("syscalls", "-n", "1000")
@@ -230,31 +201,28 @@ def test_the_directory_is_made_again(recorder, state_dir, tmp_path, removed):
     moved = tmp_path / "moved"
     state_dir.rename(moved)
     if removed:  # while copies of object files may still be written to it
-        until("the end of it", lambda: shutil.rmtree(moved, ignore_errors=True) or not moved.exists())
+        until("removed directory", lambda: shutil.rmtree(moved, ignore_errors=True) or not moved.exists())
     r = d.ctl("dump", "--reason", "nowhere")
     assert r.code != 0 and not r.out and "make it again" in r.err and "kept in memory" in r.err, r
     again = d.ctl("dump", "--reason", "nowhere again")
     assert again.code != 0 and not again.out, again
     assert d.status()["losses"].get("failed-dump", 0) == 0, "the ring has all of it"
     state_dir.mkdir()
-    second = dumped(d)
-    assert len(script_lines(second)) >= 1000
-    until("the one that was kept", lambda: len(d.samples()) == 2)
+    assert len(script_lines(dumped(d))) >= 1000
+    until("the dump that was kept", lambda: len(d.samples()) == 2)
     until("copies of object files", lambda: list(state_dir.glob("debug/.build-id/*/*")))
     auxiliary = state_dir / "perf.data.auxiliary"
     until("the auxiliary file", lambda: auxiliary.exists() or not load("spawn", "-n", 5, "-m", 1))
     assert d.ctl("vacuum", "--max-files=1").code == 0 and len(d.samples()) == 1
     assert "another directory than before" in d.log()
     assert removed or (moved / first.name).exists()
-    merged = d.finish()
-    assert len(script_lines(merged)) >= 1000
+    assert len(script_lines(d.finish())) >= 1000
 
 
 def test_the_auxiliary_file_is_made_again(recorder):
     d = recorder(*CLOCK)
     auxiliary = d.directory / "perf.data.auxiliary"
     auxiliary.unlink()
-    until("a new one", auxiliary.exists)
-    assert run("perf", "report", "-i", auxiliary, "--stdio").code == 0
-    merged = d.finish()
-    assert merged.exists()
+    until("a new auxiliary file", auxiliary.exists)
+    assert perf("report", "-i", auxiliary, "--stdio").code == 0
+    assert d.finish().exists()

@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recorder that is built with sanitizers, through its whole life: what it does wrong, or does not free, ends it
-with another exit code."""
+"""A recorder that is built with sanitizers lives its whole life. Each finding, a leak too, ends it with another exit code."""
 import os
 from pathlib import Path
 
 import pytest
 
-from harness import load, perf_clean
+from harness import load, perf_clean, run
 
-BIN = os.environ.get("FLIGHTREC_ASAN_BIN")
+pytestmark = pytest.mark.sanitized
+# Directories with programs, separated by colons.
+SANITIZED = [Path(p) for p in os.environ.get("FLIGHTREC_SANITIZED", "").split(":") if p]
 
 
-def test_a_whole_life(recorder):
-    if not BIN or not Path(BIN, "flightrecd").exists():
-        pytest.skip("FLIGHTREC_ASAN_BIN has no flightrecd: ./dev build asan-ubsan")
-    d = recorder("-e", "cpu-clock", "-e", "sched:sched_switch", "-g", "-M", "8M", binary=str(Path(BIN, "flightrecd")),
+@pytest.mark.parametrize("name", ["asan-ubsan", "tsan"])
+def test_a_whole_life(recorder, name):
+    program = next((p / "flightrecd" for p in SANITIZED if name in p.parts), None)
+    if not program or not program.exists():
+        pytest.skip(f"FLIGHTREC_SANITIZED has no flightrecd of {name}: ./dev build {name} makes it")
+    # Some kernels place programs where thread sanitizer has no shadow memory; without address randomisation they do not.
+    without_aslr = ("setarch", "-R") if name == "tsan" and run("setarch", "-R", "true").code == 0 else ()
+    d = recorder("-e", "cpu-clock", "-e", "sched:sched_switch", "-g", "-M", "8M", binary=program, prefix=without_aslr,
                  env={"ASAN_OPTIONS": "detect_leaks=1"})
-    load("spawn", "-n", 50)
+    load("spawn", "-n", 50, "-m", 1)
     first = d.dump_by_control()
     assert d.ctl("reload").code == 0
-    load("spawn", "-n", 50)
+    load("spawn", "-n", 50, "-m", 1)
     for path in (first, d.dump_by_signal()):
         perf_clean("report", "-i", path, "--stdio")
     perf_clean("report", "-i", d.finish(), "--stdio")

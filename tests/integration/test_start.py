@@ -1,48 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A start that takes its time, as on a machine with 200,000 processes: signals are answered and the control socket is there
-meanwhile, and what cannot be done yet is done after it."""
+"""A start takes long, as on a machine with 200,000 processes. The recorder handles signals meanwhile, and the control socket
+answers; calls that need the recording wait for the end of the start."""
 import json
-import os
 import signal
 import socket
-import subprocess
 
 import pytest
 
-from harness import BIN, Daemon, NotifySocket, environment, program, start, until
-
-
-class Starting(Daemon):
-    """One whose first scan of /proc is held up until go(), and that is not waited for."""
-
-    def __init__(self, state_dir, *args, **kwargs):
-        super().__init__(state_dir, *args, **kwargs)
-        self.hold = state_dir.parent / "hold"
-        self.hold.touch()
-        self.notify = NotifySocket()
-        preload = {"LD_PRELOAD": str(BIN / "frtest-slowproc.so"), "FRTEST_HOLD": str(self.hold)}
-        with open(self.log_path, "wb") as log:
-            self.process = start(*self.argv(), stdout=log, stderr=log, env=environment(NOTIFY_SOCKET=self.notify.address, **preload))
-        until("control socket", lambda: self.socket.exists() or not self.running())
-        until("scan of /proc", lambda: "processes" in self.status().get("doing", ""))
-
-    def go(self):
-        self.hold.unlink()
-        assert self.notify.wait("READY=1", lambda: "READY=1" in self.notify.lines, self.running, 120)
+from harness import BIN, FULL, Daemon, finish_dump, until
 
 
 @pytest.fixture
-def starting(state_dir):
-    d = Starting(state_dir, "-e", "cpu-clock", "-M", "4M")
-    yield d
-    d.hold.unlink(missing_ok=True)
-    d.kill()
-    d.notify.close()
-    print(d.log())
+def launch(state_dir):
+    """launch(…) starts a recorder whose first scan of /proc waits until its file `lock` is removed."""
+    lock, started = state_dir.parent / "lock", []
+    preload = {"LD_PRELOAD": str(BIN / "frtest-slowproc.so"), "FRTEST_HOLD": str(lock)}
+
+    def make(*args, **kwargs):
+        lock.touch()
+        d = Daemon(state_dir, *args, env=preload, **kwargs).launch()
+        d.lock = lock
+        started.append(d)
+        until("control socket", lambda: d.socket.exists() or not d.running())
+        until("scan of /proc", lambda: "processes" in d.status().get("doing", ""))
+        return d
+
+    yield make
+    for d in started:
+        d.lock.unlink(missing_ok=True)
+        d.kill()
+        print(d.log())
+
+
+@pytest.fixture
+def starting(launch):
+    return launch("-e", "cpu-clock", "-M", "4M")
 
 
 @pytest.mark.parametrize("how", ["TERM", "INT", "stop"])
-def test_an_end_is_answered_during_a_start(starting, how):
+def test_a_start_can_be_stopped(starting, how):
     assert starting.status()["state"] == "starting"
     if how == "stop":
         assert starting.ctl("stop").code == 0
@@ -52,44 +48,41 @@ def test_an_end_is_answered_during_a_start(starting, how):
     assert not starting.socket.exists() and "stopped before it recorded" in starting.log()
 
 
-def test_what_is_asked_during_a_start_is_done_after_it(starting):
+def test_calls_and_signals_during_a_start_are_handled_after_it(starting):
     out = starting.ctl("status").out
     assert "starting" in out and "Doing" in out and "does not record yet" in out, out
-    dump = start(program("flightrecctl"), "--socket", starting.socket, "dump", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                 text=True)
+    dump = starting.start_ctl("dump")
     starting.signal(signal.SIGUSR1)
     starting.signal(signal.SIGHUP)
-    starting.go()
-    assert any(line.startswith("STATUS=starting: reads the processes") for line in starting.notify.lines)
+    starting.lock.unlink()
+    starting.until_ready()
+    assert starting.manager.said("STATUS=starting: reads the processes")
     assert starting.status()["state"] == "recording"
-    out, err = dump.communicate(timeout=120)
-    assert dump.returncode == 0 and os.path.isfile(out.strip()), (out, err)
-    until("dump of the signal", lambda: "SIGUSR1" in starting.log())
-    assert "configuration reloaded" in starting.log()
+    assert finish_dump(dump).is_file()
+    starting.until_logged("SIGUSR1", "configuration reloaded")
     starting.stop()
 
 
-def test_what_is_asked_during_a_start_that_fails_fails(state_dir):
-    d = Starting(state_dir, "-a", "-e", "cpu-clock", "-M", "4M", command=["/nonexistent"])
+def test_calls_during_a_start_that_fails_fail(launch):
+    d = launch("-a", "-e", "cpu-clock", "-M", "4M", command=["/nonexistent"])
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(str(d.socket))
         s.sendall(json.dumps({"method": "io.flightrec.Recorder.Dump", "parameters": {"wait": False}}).encode() + b"\0")
-        d.status()  # answered after the call before it was taken
-        d.hold.unlink()
+        d.status()  # the server answers this one after it has taken the call before
+        d.lock.unlink()
         reply = json.loads(s.makefile("rb").read().rstrip(b"\0"))
     assert d.wait(60) == 1, d.log()
-    d.notify.close()
     what = reply["parameters"].get("what", "")
     assert "error" in reply and "flightrecd did not start: cannot run /nonexistent" in what, reply
     assert "give its path" in reply["parameters"]["hint"]
 
 
-@pytest.mark.skipif(not os.environ.get("FLIGHTREC_FULL"), reason="10 s, with FLIGHTREC_FULL=1")
-def test_a_scan_that_does_not_end_keeps_nothing_from_being_recorded(starting):
+@pytest.mark.skipif(not FULL, reason="takes 10 s: ./dev test --full runs it")
+def test_recording_begins_before_the_end_of_a_long_scan(starting):
     late = "still being read"
-    assert starting.notify.wait("READY=1", lambda: "READY=1" in starting.notify.lines, starting.running, 120)
+    starting.until_ready()
     assert any(late in n for n in starting.status()["notices"])
-    starting.hold.unlink()
+    starting.lock.unlink()
     until("end of the scan", lambda: not any(late in n for n in starting.status()["notices"]))
     starting.dump_by_control()
     starting.stop()

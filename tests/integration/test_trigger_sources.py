@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each source of anomalies, from the real thing to the file: it is provoked once, and there is one dump, whose window has
-the instant, and in which stock perf, the JSON and flightrecctl tell the same of it."""
+"""Each source of anomalies is provoked once. There is one dump, whose window has the instant, and stock perf, the JSON and
+flightrecctl report the same of it."""
 import json
 import os
 import re
@@ -12,89 +12,75 @@ from pathlib import Path
 
 import pytest
 
-from harness import (ARMED_PROBES, BIN, environment, marks, program, run, script_lines, sidecar, start,
+from harness import (BIN, FULL, end, environment, meta, program, run, script_lines, start, time_ns, trigger_samples, triggers_config,
                      until)
 
+pytestmark = pytest.mark.waits
 OBJECTS = BIN.parent / "tests/unit/source/bpf"
 COMM = "frtest-provoke"
-FULL = "FLIGHTREC_FULL" in os.environ
 # Switches stand on both sides of any instant. The name of the trigger is that of its section.
-RECORDING = ("[Recorder]\nEvents=sched:sched_switch\nRingSize=16M\nKernelBuffer=16M\n[Triggers]\nRateLimit=no\nCooldown=1h\n"
-             "Socket={socket}\n")
+RECORDING = "[Recorder]\nEvents=sched:sched_switch\nRingSize=16M\nKernelBuffer=16M\n"
 MS = 10**6
-
-
-def sections(text, socket):
-    quiet = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES if f"[Trigger {name}]" not in text)
-    return RECORDING.format(socket=socket) + text + quiet
 
 
 @pytest.fixture
 def armed(recorder, tmp_path):
-    """armed("[Trigger x]\\n…"): a recorder with that section, of which a dump goes on for 100 ms; skips where the trigger
-    cannot be armed, with the recorder's own words."""
+    """armed("[Trigger x]\\n…") starts a recorder with that section, whose dumps go on for 100 ms. Skips the test with the
+    recorder's own words where the trigger cannot be armed."""
     def make(text, *args, name=None):
         conf = tmp_path / "armed.conf"
-        conf.write_text(sections(text + "PostTrigger=100ms\n" if text else "", tmp_path / "app"))
+        sections = "RateLimit=no\nCooldown=1h\n" + (text + "PostTrigger=100ms\n" if text else "")
+        conf.write_text(RECORDING + triggers_config(tmp_path / "app", sections))
         d = recorder("--config", conf, *args)
         d.name = name or re.search(r"\[Trigger (\S+)\]", text).group(1)
-        t = trigger(d)
+        d.only = None  # its only dump, once one_dump() has seen it
+        t = d.trigger(d.name)
         if t["state"] == "failed":
             d.stop()
             assert "verifier" not in t["what"], t["what"]
             pytest.skip(f"{d.name}: {t['what']}")
         assert t["state"] == "armed"
-        time.sleep(0.2)  # so that there is something before
+        time.sleep(0.1)  # so that there is something before the instant
         return d
     return make
 
 
-def answer(d, verb, *args):
-    r = d.ctl(verb, *args, "--json=short")
-    assert r.code == 0, r.err
-    return json.loads(r.out)
-
-
-def trigger(d, name=None):
-    return next(t for t in answer(d, "triggers")["triggers"] if t["name"] == (name or d.name))
-
-
 def provoke(*args, cwd=None, **env):
-    """What happened, and when."""
-    begin = time.monotonic_ns()  # exec is before the first that it can tell
-    r = run(program("frtest-provoke"), *args, cwd=cwd, env=environment(**env))
+    """Provokes an anomaly; returns what happened, and when."""
+    begin = time.monotonic_ns()  # its exec comes before the first time that it can take itself
+    r = run(program(COMM), *args, cwd=cwd, env=environment(**env))
     if r.code == 77:
         pytest.skip(r.out.strip())
     assert r.code == 0, r
     return json.loads(r.out) | {"from_ns": begin}
 
 
-def ns(line):
-    seconds, fraction = line.time.split(".")
-    return int(seconds) * 10**9 + int(fraction)
-
-
 def one_dump(d):
-    """The only dump, once it is there; its JSON. A second one, which must not be, gets its time."""
-    until(f"dump of {d.name}; log:\n{d.log()}\n{d.ctl('triggers').out}", lambda: trigger(d).get("last_file"))
-    time.sleep(0.4)
-    path, = d.samples()
-    return path, json.loads(sidecar(path).read_text())
+    """Returns the only dump, and its JSON."""
+    if not d.only:
+        until(f"dump of {d.name}; log:\n{d.log()}\n{d.ctl('triggers').out}", lambda: d.trigger(d.name).get("last_file"))
+        time.sleep(0.3)  # for a second one, which must not be
+        d.only, = d.samples()
+    return d.only, meta(d.only)
 
 
-def seen(d, did, **more):
-    """DID, of which the recorder learns by itself, at any time until it is told."""
+def until_seen(d, did, **more):
+    """Waits until the recorder has learned by itself of DID; returns DID with that time as its end."""
     one_dump(d)
     return did | more | {"to_ns": time.monotonic_ns()}
 
 
-def check(d, did, *, pid=None, comm=None, reason, at_least=None, unit="ns"):
-    """One dump of what was done. DID: {"pid", "from_ns", "to_ns"}. PID: None is that of DID, 0 is nobody's. AT_LEAST: the
-    threshold; None: there is nothing to measure, or nothing to compare it with."""
-    path, meta = one_dump(d)
-    cause, = meta["causes"]
+def check(d, did, *, pid=None, comm=None, reason=None, words="", at_least=None, unit="ns"):
+    """Judges the one dump of DID: {"pid", "from_ns", "to_ns"}.
+
+    PID: None is the pid of DID, 0 is no process. REASON: exactly that; WORDS: stand in the reason or the detail.
+    AT_LEAST: the threshold; None where nothing is measured or compared."""
+    path, fields = one_dump(d)
+    cause, = fields["causes"]
     pid = did["pid"] if pid is None else pid
+    reason = reason or cause["reason"]
     assert (cause["trigger"], cause["reason"]) == (d.name, reason), cause
+    assert words in reason + cause.get("detail", ""), cause
     if pid:
         assert cause["pid"] == pid, (cause, did)
     if comm:
@@ -102,25 +88,24 @@ def check(d, did, *, pid=None, comm=None, reason, at_least=None, unit="ns"):
     if at_least is not None:
         assert cause["threshold"] == at_least and cause["value"] >= at_least and cause.get("unit") == unit, cause
     at = cause["monotonic_ns"]
-    # Milliseconds are what who was there needs to get a CPU again, and tell.
+    # The provoking program needs milliseconds to get a CPU again and to take its time.
     assert did["from_ns"] <= at <= did["to_ns"] + 50 * MS, (cause, did)
-    assert meta["window"]["from_ns"] <= at <= meta["window"]["to_ns"], meta["window"]
-    assert at <= meta["asked"]["to_ns"] <= meta["window_closed_ns"]
+    assert fields["window"]["from_ns"] <= at <= fields["window"]["to_ns"], fields["window"]
+    assert at <= fields["asked"]["to_ns"] <= fields["window_closed_ns"]
 
-    mark, = marks(path)
-    assert ns(mark) == at and mark.trace.startswith(f"{d.name}: {reason}"), mark
-    assert mark.pid == cause.get("pid", -1)
-    times = [ns(line) for line in script_lines(path)]
+    sample, = trigger_samples(path)
+    assert time_ns(sample) == at and sample.trace.startswith(f"{d.name}: {reason}"), sample
+    assert sample.pid == cause.get("pid", -1)
+    times = [time_ns(line) for line in script_lines(path)]
     assert min(times) < at < max(times)
 
-    decisions = [x for x in answer(d, "why", "-n", "256") if x["trigger"] == d.name and x["verdict"] == "fire"]
-    assert len(decisions) == 1 and decisions[0]["file"] == path.name and decisions[0]["cause"]["monotonic_ns"] == at
+    decision, = (x for x in d.decisions(d.name) if x["verdict"] == "fire")
+    assert decision["file"] == path.name and decision["cause"]["monotonic_ns"] == at
     row = next(line for line in d.ctl("why").out.splitlines() if path.name in line)
     assert reason in row and "fired" in row and d.name in row, row
-    if pid:
-        assert f"[{pid}]" in row, row
+    assert not pid or f"[{pid}]" in row, row
     assert ("≥" in row) == ("threshold" in cause), row
-    t = trigger(d)
+    t = d.trigger(d.name)
     assert (t["fired"], t["joined"], t["last_file"], t["lost"]) == (1, 0, path.name, 0), t
     assert t["asked"] == 1 + sum(t["suppressed"].values())
     assert next(x for x in d.ctl("triggers").out.splitlines() if x.startswith(d.name)).endswith(path.name)
@@ -128,7 +113,7 @@ def check(d, did, *, pid=None, comm=None, reason, at_least=None, unit="ns"):
     return cause
 
 
-# section, what to provoke, what is to be told of it
+# probe: section, what to provoke, what the cause says
 PROBES = {
     "run-queue-latency": ("Threshold=50ms\n", ["run-queue"], dict(reason="run-queue latency", at_least=50 * MS)),
     "off-cpu": ("Threshold=60ms\n", ["blocked"], dict(reason="blocked off CPU", at_least=60 * MS)),
@@ -141,21 +126,21 @@ PROBES = {
     "oom-kill": ("Threshold=16M\n", ["oom"], dict(reason="OOM kill", at_least=16 << 20, unit="bytes")),
     "tcp-retransmits": ("Threshold=8\n", ["retransmit"], dict(reason="TCP retransmits", at_least=8, unit="count")),
 }
-OTHERS = {"irq-time", "hung-task", "soft-lockup"}
+OTHERS = {"irq-time", "hung-task", "soft-lockup"}  # have tests of their own
 
 
 @pytest.mark.parametrize("name", PROBES)
 def test_probe(armed, tmp_path, name):
-    section, what, told = PROBES[name]
+    section, what, expected = PROBES[name]
     if name == "memory-stall":
-        provoke(*what, cwd=tmp_path)  # what has to be read from a disk to run it is a stall, too, and comes first
+        provoke(*what, cwd=tmp_path)  # reading the program from a disk is a stall, too, and comes first
     d = armed(f"[Trigger {name}]\nComm={COMM}\n{section}")
-    cause = check(d, provoke(*what, cwd=tmp_path), comm=COMM, **told)
+    cause = check(d, provoke(*what, cwd=tmp_path), comm=COMM, **expected)
     assert ("value" in cause) == (name != "exec"), "nothing is measured where there is nothing to measure"
 
 
 @pytest.mark.parametrize("what, detail", [("abort", "SIGABRT"), ("bus", "SIGBUS")])
-def test_other_signals(armed, what, detail):
+def test_other_fatal_signals(armed, what, detail):
     d = armed(f"[Trigger fatal-signal]\nComm={COMM}\n")
     assert check(d, provoke(what), comm=COMM, reason="fatal signal")["detail"].startswith(detail)
 
@@ -163,27 +148,30 @@ def test_other_signals(armed, what, detail):
 def test_page_fault(armed, tmp_path):
     d = armed(f"[Trigger memory-stall]\nComm={COMM}\nThreshold=1us\n")
     did = provoke("fault", cwd=tmp_path)
-    time.sleep(1)
-    if not trigger(d)["fired"] and not Path("/sys/kernel/tracing/events/filemap/mm_filemap_fault").exists():
-        pytest.skip("this kernel has no tracepoint filemap:mm_filemap_fault (Linux 6.12)")
+    if not Path("/sys/kernel/tracing/events/filemap/mm_filemap_fault").exists():
+        time.sleep(1)
+        if not d.trigger(d.name)["fired"]:
+            pytest.skip("this kernel has no tracepoint filemap:mm_filemap_fault (Linux 6.12)")
     check(d, did, comm=COMM, reason="page fault stall", at_least=1000)
 
 
 def test_interrupt(armed, tmp_path):
-    """Of any device: who was interrupted had no part in it."""
+    """A device causes it: the interrupted process has no part in it."""
     begin = time.monotonic_ns()
     d = armed("[Trigger irq-time]\nThreshold=1us\n")
     did = provoke("interrupt", cwd=tmp_path)
-    time.sleep(1)
-    if not trigger(d)["fired"]:
-        pytest.skip("no device has interrupted this machine meanwhile")
-    cause = check(d, seen(d, did, from_ns=begin), pid=0, reason="interrupt handler", at_least=1000)
+    end_s = time.monotonic() + 1
+    while not d.trigger(d.name)["fired"]:
+        if time.monotonic() > end_s:
+            pytest.skip("no device has interrupted this machine meanwhile")
+        time.sleep(0.05)
+    cause = check(d, until_seen(d, did, from_ns=begin), pid=0, reason="interrupt handler", at_least=1000)
     assert cause["cpu"] < os.cpu_count() and cause["detail"]
 
 
 @pytest.fixture
-def patience():
-    """The kernel looks for hung tasks every second, and says nothing of them in its log."""
+def impatient_kernel():
+    """The kernel looks for hung tasks every second, and does not log them."""
     path = "/proc/sys/kernel/hung_task_"
     values = {"timeout_secs": "1", "warnings": "0"}
     try:
@@ -191,66 +179,64 @@ def patience():
             pytest.skip("a hung task would make this kernel panic")
         before = {key: open(path + key).read() for key in values}
         for key in reversed(values):
-            with open(path + key, "w") as f:
-                f.write(values[key])
+            Path(path + key).write_text(values[key])
     except OSError as e:
-        pytest.skip(f"the kernel does not look for hung tasks, or we may not say when: {e}")
+        pytest.skip(f"the kernel does not look for hung tasks, or its settings cannot be changed: {e}")
     yield
     for key, value in before.items():
-        with open(path + key, "w") as f:
-            f.write(value)
+        Path(path + key).write_text(value)
 
 
-def test_hung_task(armed, tmp_path, patience):
-    """Pid= as another task of this machine may hang, too."""
+def start_told(*argv):
+    """Starts a program that goes on when it gets a line."""
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
+
+
+def test_hung_task(armed, tmp_path, impatient_kernel):
     mountpoint = tmp_path / "deaf"
     mountpoint.mkdir()
     d = armed(f"[Trigger hung-task]\nComm={COMM}\n")
     begin = time.monotonic_ns()
-    p = subprocess.Popen([program("frtest-provoke"), "hung", str(mountpoint)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                         text=True, env=environment())
+    p = start_told(program(COMM), "hung", str(mountpoint))
     try:
         line = p.stdout.readline()
         if not line.startswith("{"):
             pytest.skip(line.strip())
-        pid = json.loads(line)["pid"]
-        until("hung task", lambda: trigger(d)["fired"])
-        end = time.monotonic_ns()
+        until("hung task", lambda: d.trigger(d.name)["fired"])
+        end_ns = time.monotonic_ns()
     finally:
         p.communicate("\n", timeout=180)
-    cause = check(d, {"pid": pid, "from_ns": begin, "to_ns": end}, comm=COMM, reason="hung task")
+    cause = check(d, {"pid": json.loads(line)["pid"], "from_ns": begin, "to_ns": end_ns}, comm=COMM, reason="hung task")
     assert cause["value"] >= 10**9
 
 
-@pytest.mark.skipif(not FULL, reason="a soft lockup stops a CPU for 3.5 s and taints the kernel: FLIGHTREC_FULL=1 makes one")
+@pytest.mark.skipif(not FULL, reason="a soft lockup stops a CPU for 3.5 s and taints the kernel: ./dev test --full makes one")
 def test_soft_lockup(armed):
     d = armed("[Trigger soft-lockup]\n")
-    did = provoke("lockup", OBJECTS / "lockup.bpf.o")
-    cause = check(d, did, comm=COMM, reason="soft lockup")
+    cause = check(d, provoke("lockup", OBJECTS / "lockup.bpf.o"), comm=COMM, reason="soft lockup")
     assert 2 * 10**9 <= cause["value"] <= 4 * 10**9, cause
 
 
-def test_a_line_that_looks_like_a_lockup(armed):
-    """Whoever writes it. In words of the test: the kernel's, in its log, would alarm who watches over this machine."""
+def test_a_line_of_the_kernel_log_that_looks_like_a_lockup(armed):
+    """Anybody can write such a line. The words are the test's own: the kernel's would alarm the people who watch this machine."""
     d = armed("[Trigger soft-lockup]\nSet=words=nothing is wrong: CPU#\n")
     try:
-        with open("/dev/kmsg", "w") as f:
-            f.write("<7>a test of flightrec: nothing is wrong: CPU#0 stuck for 23s! [test:1]")
+        Path("/dev/kmsg").write_text("<7>a test of flightrec: nothing is wrong: CPU#0 stuck for 23s! [test:1]")
     except OSError as e:
         pytest.skip(f"/dev/kmsg cannot be written: {e}")
-    t = until("the line seen", lambda: (t := trigger(d)).get("last_value", 23e9) < 23e9 / 2 and t)
+    t = until("the line seen", lambda: (t := d.trigger(d.name)).get("last_value", 23e9) < 23e9 / 2 and t)
     assert t["asked"] == 0 and not d.samples()
     d.stop()
 
 
 def test_every_probe_has_its_test(armed):
     d = armed("[Trigger tick]\nEvery=1h\n")
-    probes = {t["name"] for t in answer(d, "triggers")["triggers"] if t["source"] == "bpf"}
+    probes = {t["name"] for t in d.ask("triggers")["triggers"] if t["source"] == "bpf"}
     d.stop()
     assert probes == set(PROBES) | OTHERS
 
 
-# --- those that the user names
+# --- sources that the user names
 
 @pytest.fixture
 def objects():
@@ -270,153 +256,114 @@ def test_object_on_the_command_line(armed, objects):
     check(d, provoke("getppid"), comm=COMM, reason="getppid", at_least=1, unit="count")
 
 
-def called(*args, by=None):
-    """frtest-function, which waits until it is told to go. BY: a copy of it."""
-    p = subprocess.Popen([by or program("frtest-function"), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                         env=environment())
+def call_function(*args, by=None):
+    """Runs frtest-function, or its copy BY; returns what happened, and when."""
+    p = start_told(by or program("frtest-function"), *args)
     begin = time.monotonic_ns()
     out, _ = p.communicate("\n", timeout=180)
     assert p.returncode == 0
     return json.loads(out) | {"from_ns": begin, "to_ns": time.monotonic_ns()}
 
 
-def test_function(armed):
-    d = armed(f"[Trigger slow]\nFunction={program('frtest-function')}:fr_function_slow\nThreshold=50ms\n")
-    did = called("call", "80")
-    path, meta = one_dump(d)
-    check(d, did, comm="frtest-function"[:15], reason=meta["cause"]["reason"], at_least=50 * MS)
-    assert "fr_function_slow" in meta["cause"]["reason"] + meta["cause"]["detail"]
-
-
-def test_usdt(armed):
-    d = armed(f"[Trigger slow]\nUSDT={program('frtest-function')}:frtest:begin,frtest:end\nThreshold=50ms\n")
-    did = called("markers", "80")
-    path, meta = one_dump(d)
-    check(d, did, comm="frtest-function"[:15], reason=meta["cause"]["reason"], at_least=50 * MS)
-    assert "frtest" in meta["cause"]["reason"] + meta["cause"]["detail"]
+@pytest.mark.parametrize("source, call, words", [("Function={}:fr_function_slow", "call", "fr_function_slow"),
+                                                 ("USDT={}:frtest:begin,frtest:end", "markers", "frtest")])
+def test_function_and_markers(armed, source, call, words):
+    d = armed(f"[Trigger slow]\n{source.format(program('frtest-function'))}\nThreshold=50ms\n")
+    check(d, call_function(call, "80"), comm="frtest-function"[:15], words=words, at_least=50 * MS)
 
 
 def test_pressure(armed):
-    """Of the machine, which may have some already."""
+    """The machine may have some pressure already."""
     begin = time.monotonic_ns()
     d = armed("[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\n")
     did = provoke("spin", "2500")
-    check(d, seen(d, did, from_ns=begin), pid=0, reason="cpu pressure", at_least=300 * MS)
+    check(d, until_seen(d, did, from_ns=begin), pid=0, reason="cpu pressure", at_least=300 * MS)
 
 
-@pytest.fixture
-def cgroup():
-    """A cgroup of version 2: (its directory, its path below the root)."""
-    roots = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if line.split()[2] == "cgroup2"]
-    if not roots:
-        pytest.skip("cgroups of version 2 are not mounted")
-    path = Path(roots[0]) / f"flightrec-test-{os.getpid()}"
-    try:
-        path.mkdir()
-    except OSError as e:
-        pytest.skip(f"no cgroup of version 2 can be made: {e}")
-    yield path
-    until("end of the cgroup's tasks", lambda: not (path / "cgroup.procs").read_text())
-    path.rmdir()
-
-
-def test_pressure_of_a_cgroup(armed, cgroup):
-    d = armed(f"[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\nCGroup={cgroup.name}\n")
+def test_pressure_of_a_cgroup(armed, group2):
+    d = armed(f"[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\nCGroup={group2.name}\n")
     begin = time.monotonic_ns()
-    p = start("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec "$2" spin 60000', "sh", cgroup, program("frtest-provoke"))
-    until("pressure", lambda: trigger(d)["fired"], 120)  # the kernel takes its time with a cgroup that is new
+    p = start("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec "$2" spin 60000', "sh", group2, program(COMM))
+    until("pressure", lambda: d.trigger(d.name)["fired"], 120)  # the kernel averages over a new cgroup for a while
     did = {"from_ns": begin, "to_ns": time.monotonic_ns()}
-    p.kill()  # and its child goes with it
-    p.wait()
-    cause = check(d, did, pid=0, reason="cpu pressure", at_least=300 * MS)
-    assert cause["cgroup"] == f"/{cgroup.name}"
+    end(p)  # and its child goes with it
+    assert check(d, did, pid=0, reason="cpu pressure", at_least=300 * MS)["cgroup"] == f"/{group2.name}"
 
 
 def test_event(armed):
-    """Each occurrence, of whom the filter asks for."""
+    """Each occurrence that the filter takes."""
     d = armed(f"[Trigger started]\nEvent=sched:sched_process_exec\nFilter=filename ~ \"*/{COMM}\"\n")
     begin = time.monotonic_ns()
-    p = start(program("frtest-provoke"), "spin", "3600000")  # not gone before the recorder has looked at who it was
-    did = seen(d, {"pid": p.pid}, from_ns=begin)
-    p.kill()  # and its child goes with it
-    p.wait()
-    path, meta = one_dump(d)
-    check(d, did, comm=COMM, reason=meta["cause"]["reason"])
-    assert "sched:sched_process_exec" in meta["cause"]["reason"] + meta["cause"].get("detail", "")
+    p = start(program(COMM), "spin", "3600000")  # it lives until the recorder has read its name
+    did = until_seen(d, {"pid": p.pid}, from_ns=begin)
+    end(p)
+    check(d, did, comm=COMM, words="sched:sched_process_exec")
 
 
 def test_event_with_threshold(armed):
-    """So many in so long, of all CPUs together."""
+    """So many in so long, on all CPUs together."""
     number = {"x86_64": 110, "aarch64": 173}.get(os.uname().machine)
     if not number:
         pytest.skip("the number of getppid() is not known here")
     d = armed(f"[Trigger many]\nEvent=raw_syscalls:sys_enter\nFilter=id == {number}\nThreshold=5000\nInterval=500ms\n")
     did = provoke("getppid", "200000")
-    path, meta = one_dump(d)
-    check(d, seen(d, did), pid=0, reason=meta["cause"]["reason"], at_least=5000, unit="count")
+    check(d, until_seen(d, did), pid=0, at_least=5000, unit="count")
 
 
 def test_timer(armed):
     begin = time.monotonic_ns()
     d = armed("[Trigger tick]\nEvery=1s\nCooldown=1h\n")
-    check(d, seen(d, {"pid": 0}, from_ns=begin + 10**9), reason=one_dump(d)[1]["cause"]["reason"])
+    check(d, until_seen(d, {"pid": 0}, from_ns=begin + 10**9))
 
 
 def test_application(armed, tmp_path):
-    """By the C header."""
+    """An application uses the C header, which does nothing where no recorder runs."""
+    assert provoke("application", "shop", FLIGHTREC_TRIGGER_SOCKET=str(tmp_path / "nobody"))["pid"]
     d = armed("[Trigger shop]\nApplication=yes\n")
     begin = time.monotonic_ns()
-    p = start(program("frtest-provoke"), "application", "shop", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+    p = start(program(COMM), "application", "shop", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
               env=environment(FLIGHTREC_TRIGGER_SOCKET=str(tmp_path / "app")))
-    did = seen(d, {"pid": p.pid}, from_ns=begin)
+    did = until_seen(d, {"pid": p.pid}, from_ns=begin)
     p.communicate()
     check(d, did, comm=COMM, reason="slow answer", at_least=250, unit=None)
 
 
-def test_application_without_a_recorder(tmp_path):
-    assert provoke("application", "shop", FLIGHTREC_TRIGGER_SOCKET=str(tmp_path / "nobody"))["pid"]
+def test_signal_with_a_policy(armed):
+    d, begin = armed("[Trigger signal]\n"), time.monotonic_ns()
+    d.signal(signal.SIGUSR1)
+    check(d, until_seen(d, {"pid": os.getpid()}, from_ns=begin), reason="SIGUSR1")
 
 
-@pytest.mark.parametrize("name", ["signal", "control"])
-def test_a_person(armed, name):
-    """Which may have a policy as any other."""
-    d = armed(f"[Trigger {name}]\n")
-    begin = time.monotonic_ns()
-    if name == "signal":
-        d.signal(signal.SIGUSR1)
-        did = {"pid": os.getpid()}
-        reason = "SIGUSR1"
-    else:
-        p = start(program("flightrecctl"), "--socket", d.socket, "dump", "--post", "100ms", "--reason", "slow answers")
-        assert p.wait(180) == 0
-        did = {"pid": p.pid}
-        reason = "slow answers"
-    check(d, seen(d, did, from_ns=begin), reason=reason)
+def test_control_with_a_policy(armed):
+    d, begin = armed("[Trigger control]\n"), time.monotonic_ns()
+    p = d.start_ctl("dump", "--post", "100ms", "--reason", "slow answers")
+    assert p.wait(180) == 0
+    check(d, until_seen(d, {"pid": p.pid}, from_ns=begin), reason="slow answers")
 
 
-def test_services_are_followed(armed, cgroup, tmp_path):
-    """A program that is upgraded, one that is installed later, a control group that is made anew."""
+def test_services_are_followed(armed, group2, tmp_path):
+    """A program that is upgraded, one that is installed later, and a control group that is made again."""
     binary, later = tmp_path / "served", tmp_path / "later"
     function = "Function={}:fr_function_slow\nThreshold=50ms\n"
     shutil.copy(program("frtest-function"), binary)
     d = armed(f"[Trigger upgraded]\n{function.format(binary)}[Trigger later]\n{function.format(later)}"
-              f"[Trigger anew]\nProbe=exec\nCGroup={cgroup.name}\n")
-    assert trigger(d, "later")["state"] == "failed" and trigger(d, "anew")["state"] == "armed"
-    running = subprocess.Popen([binary, "call", "80"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
-    until("program of before", lambda: os.readlink(f"/proc/{running.pid}/exe") == str(binary))
+              f"[Trigger anew]\nProbe=exec\nCGroup={group2.name}\n")
+    assert d.trigger("later")["state"] == "failed" and d.trigger("anew")["state"] == "armed"
+    running = start_told(binary, "call", "80")
+    until("old program", lambda: os.readlink(f"/proc/{running.pid}/exe") == str(binary))
     shutil.copy(binary, tmp_path / "new")
     os.replace(tmp_path / "new", binary)
     shutil.copy(binary, later)
-    cgroup.rmdir()
-    cgroup.mkdir()
+    group2.rmdir()
+    group2.mkdir()
     for name in ("upgraded", "later", "anew"):
-        until(f"{name} that is armed anew", lambda: f"trigger {name} is armed now" in d.log(), 60)
-    called("call", "80", by=binary)
-    until("call of the new program", lambda: trigger(d, "upgraded")["asked"] == 1)
+        d.until_logged(f"trigger {name} is armed now")
+    call_function("call", "80", by=binary)
+    until("call of the new program", lambda: d.trigger("upgraded")["asked"] == 1)
     running.communicate("\n", timeout=60)
-    until("call of the one that was started before", lambda: trigger(d, "upgraded")["asked"] == 2)
-    called("call", "80", by=later)
-    run("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec true', "sh", cgroup)
+    until("call of the program that was started before", lambda: d.trigger("upgraded")["asked"] == 2)
+    call_function("call", "80", by=later)
+    run("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec true', "sh", group2)
     for name in ("later", "anew"):
-        until(f"anomaly of {name}", lambda: trigger(d, name)["asked"] == 1)
-    assert d.log().count("trigger later is not armed") == 1, "what is tried again is told once"
+        until(f"anomaly of {name}", lambda: d.trigger(name)["asked"] == 1)
+    assert d.log().count("trigger later is not armed") == 1, "a retry is reported once"

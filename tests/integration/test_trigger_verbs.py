@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""flightrecctl's verbs of triggers against a recorder that runs: what it shows is what happened."""
+"""The verbs of flightrecctl for triggers show what has happened."""
 import json
 import os
 import select
@@ -10,59 +10,54 @@ import time
 
 import pytest
 
-from harness import ARMED_PROBES, EXIT, environment, program, run, sidecar, start, until
+from harness import EXIT, end, meta, program, run, triggers_config, until
 
-# What else goes on at this machine is not what these tests count.
-RECORDING = ("[Recorder]\nEvents=cpu-clock\nRingSize=4M\n[Triggers]\nSocket={socket}\n" +
-             "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES))
+pytestmark = pytest.mark.waits
 
 
 @pytest.fixture
 def triggers(recorder, tmp_path):
-    """triggers("[Trigger x]\\n…"): a recorder with these sections."""
+    """triggers("[Trigger x]\\n…") starts a recorder with these sections."""
     def make(text, *args):
         conf = tmp_path / "triggers.conf"
-        conf.write_text(RECORDING.format(socket=tmp_path / "app") + text)
+        conf.write_text("[Recorder]\nEvents=cpu-clock\nRingSize=4M\n" + triggers_config(tmp_path / "app", text))
         return recorder("--config", conf, *args)
     return make
 
 
-def answer(daemon, verb, *args):
-    r = daemon.ctl(verb, *args, "--json=short")
-    assert r.code == 0, f"flightrecctl {verb}: exit code {r.code}\n{r.err}"
-    return json.loads(r.out)
+@pytest.fixture
+def application(tmp_path):
+    """application(DATAGRAM) sends it as an application does."""
+    def send(datagram):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.connect(str(tmp_path / "app"))
+            s.send(datagram)
+    return send
 
 
-def trigger(daemon, name):
-    found = [t for t in answer(daemon, "triggers")["triggers"] if t["name"] == name]
-    assert len(found) == 1, f"{len(found)} triggers of the name {name}"
-    return found[0]
+def until_file(d, name):
+    """Waits for the file of a trigger; returns its decision."""
+    return until(f"file of {name}", lambda: [x for x in d.decisions(name) if x.get("file")])[0]
 
 
-def decisions(daemon, name):
-    return [d for d in answer(daemon, "why", "-n", "256") if d["trigger"] == name]
-
-
-def watch(daemon, *args):
-    return start(program("flightrecctl"), "--socket", daemon.socket, "watch", *args, stdout=subprocess.PIPE,
-                 stderr=subprocess.PIPE, bufsize=0, env=environment())
-
-
-# A trigger that is for heard() alone.
+# A trigger for start_watch() alone.
 ECHO = "[Trigger echo]\nEvery=1h\nEnabled=no\n"
 
 
-def heard(daemon, *watchers):
-    """Waits until they watch: each has told of a decision."""
-    def all_of_them():
-        daemon.ctl("test-trigger", "echo")
+def start_watch(d, *options):
+    """Starts a `flightrecctl watch` for each of OPTIONS; returns when each has printed a decision."""
+    watchers = [d.start_ctl("watch", *o, text=False, bufsize=0) for o in options]
+
+    def all_print():
+        d.ctl("test-trigger", "echo")
         time.sleep(0.1)
         return len(select.select([w.stdout for w in watchers], [], [], 0)[0]) == len(watchers)
-    until("word of those that watch", all_of_them)
+    until("output of all watchers", all_print)
+    return watchers
 
 
-def line_of(process, seconds=60):
-    """The next line of a program, whose output is not buffered here: select() would not see what is."""
+def next_line(process, seconds=60):
+    """Returns the next line that is not about echo. There is no buffer between, which select() would not see."""
     while True:
         ready, _, _ = select.select([process.stdout], [], [], seconds)
         assert ready, f"no line within {seconds} s"
@@ -74,7 +69,7 @@ def line_of(process, seconds=60):
 def test_table(triggers):
     d = triggers("[Trigger tick]\nEvery=1h\n[Trigger off]\nEvery=2h\nEnabled=no\n"
                  "[Trigger gone]\nProgram=/nonexistent/gone.bpf.o\n")
-    states = {t["name"]: t["state"] for t in answer(d, "triggers")["triggers"]}
+    states = {t["name"]: t["state"] for t in d.ask("triggers")["triggers"]}
     assert states["signal"] == states["control"] == states["tick"] == "armed"
     assert states["off"] == "disabled" and states["gone"] == "failed"
     assert "run-queue-latency" in states, "built-in probes are listed, armed or not"
@@ -91,48 +86,41 @@ def test_table(triggers):
     d.stop()
 
 
-def test_timer_fires_and_why_says_so(triggers):
-    d = triggers("[Trigger tick]\nEvery=1s\nCooldown=1h\n")
-    made = until("decision with its file", lambda: [x for x in decisions(d, "tick") if x.get("file")])
-    held = until("suppressed timer", lambda: [x for x in decisions(d, "tick") if x["verdict"] == "cool-down"])
-    t = trigger(d, "tick")
+def test_why_shows_the_dump_and_the_suppressed_ones_of_a_timer(triggers):
+    d = triggers("[Trigger tick]\nEvery=500ms\nCooldown=1h\n")
+    made = until_file(d, "tick")
+    suppressed = until("suppressed timer", lambda: [x for x in d.decisions("tick") if x["verdict"] == "cool-down"])
+    t = d.trigger("tick")
     text = d.ctl("why").out
     samples = d.samples()
     d.stop()
 
-    assert len(made) == 1 and made[0]["verdict"] == "fire"
-    assert [p.name for p in samples] == [made[0]["file"]], "one dump, and why names it"
-    assert json.loads(sidecar(samples[0]).read_text())["cause"]["trigger"] == "tick"
-    assert t["fired"] == 1 and t["last_file"] == made[0]["file"]
+    assert made["verdict"] == "fire"
+    assert [p.name for p in samples] == [made["file"]], "one dump, and why names it"
+    assert meta(samples[0])["cause"]["trigger"] == "tick"
+    assert t["fired"] == 1 and t["last_file"] == made["file"]
     assert t["suppressed"]["cool-down"] >= 1 and set(t["suppressed"]) == {"cool-down"}
     assert t["asked"] == t["fired"] + t["joined"] + sum(t["suppressed"].values())
-    assert "cools down" in held[0]["why"]
+    assert "cools down" in suppressed[0]["why"]
     lines = text.splitlines()
     assert lines[0].split()[:2] == ["TIME", "TRIGGER"]
-    assert "cool-down" in lines[1] and made[0]["file"] in text, "newest first"
+    assert "cool-down" in lines[1] and made["file"] in text, "newest first"
 
 
-def test_application(triggers, tmp_path):
-    """An application's word, from its datagram to the lines that a person reads."""
+def test_a_datagram_of_an_application_is_shown_everywhere(triggers, application):
     d = triggers("[Trigger shop]\nApplication=yes\nCooldown=1h\n" + ECHO)
-    if trigger(d, "shop")["state"] == "failed":
-        pytest.fail(f"not armed: {trigger(d, 'shop')['what']}\n{d.log()}")
-    text = watch(d)
-    heard(d, text)
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    s.connect(str(tmp_path / "app"))
+    watcher, = start_watch(d, [])
     for _ in range(2):
-        s.send(b"TRIGGER=shop\nREASON=slow answer\nVALUE=312000000\nTHRESHOLD=250000000\nUNIT=ns\n")
-    until("file", lambda: [x for x in decisions(d, "shop") if x.get("file")])
-    shown = line_of(text)
-    made = decisions(d, "shop")[-1]
-    t = until("both of them", lambda: (t := trigger(d, "shop"))["fired"] + t["cooled"] + sum(t["suppressed"].values()) == 2 and t)
+        application(b"TRIGGER=shop\nREASON=slow answer\nVALUE=312000000\nTHRESHOLD=250000000\nUNIT=ns\n")
+    until_file(d, "shop")
+    shown = next_line(watcher)
+    made = d.decisions("shop")[-1]
+    t = until("both of them", lambda: (t := d.trigger("shop"))["fired"] + t["cooled"] + sum(t["suppressed"].values()) == 2 and t)
     table = d.ctl("triggers").out
     why = d.ctl("why").out
     info = d.ctl("info", "latest").out
     status = d.ctl("status").out
-    text.kill()
-    text.wait()
+    end(watcher)
     d.stop()
     assert made["verdict"] == "fire" and made["cause"]["pid"] == os.getpid()
     assert made["cause"]["value"] == 312000000 and made["cause"]["threshold"] == 250000000
@@ -144,19 +132,15 @@ def test_application(triggers, tmp_path):
     assert "312ms" in next(x for x in table.splitlines() if x.startswith("shop")), table
 
 
-def test_what_is_wrong(triggers, tmp_path):
-    """Armed is not all: whom it watches may have ended, and what comes may be no words."""
+def test_a_process_that_has_ended_and_a_malformed_datagram_are_shown(triggers, application):
     watched = subprocess.Popen(["sleep", "1000"])
     d = triggers(f"[Trigger faults]\nEvent=page-faults\nPid={watched.pid}\n")
-    assert trigger(d, "faults")["state"] == "armed", d.log()
+    assert d.trigger("faults")["state"] == "armed", d.log()
     before = d.ctl("triggers").out
-    watched.kill()
-    watched.wait()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
-        s.connect(str(tmp_path / "app"))
-        s.send(b"no words")
-    gone = until("the end of the process", lambda: trigger(d, "faults").get("gone"))
-    until("what could not be understood", lambda: trigger(d, "application")["bad"] == 1)
+    end(watched)
+    application(b"no words")
+    gone = until("the end of the process", lambda: d.trigger("faults").get("gone"))
+    until("the malformed datagram", lambda: d.trigger("application")["bad"] == 1)
     after = d.ctl("triggers").out
     d.stop()
     assert gone == "its process has ended"
@@ -164,107 +148,115 @@ def test_what_is_wrong(triggers, tmp_path):
     assert "application: 1 message could not be understood" in after, after
 
 
-def test_names_that_are_no_text(triggers, tmp_path):
-    """Anybody may call his process as he likes: what was decided can still be read."""
+def test_a_process_name_that_is_no_text_is_made_readable(triggers, tmp_path):
     d = triggers("[Trigger shop]\nApplication=yes\n")
     send = ("import ctypes, socket, sys\nctypes.CDLL(None).prctl(15, b'a\\xff\\x1b[31m', 0, 0, 0)\n"
             "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\ns.connect(sys.argv[1])\n"
             "s.send(b'TRIGGER=shop\\nREASON=slow')\n"
-            # Not before the recorder has looked at who it was.
-            "sys.stdin.read()\n")
+            "sys.stdin.read()\n")  # until the recorder has read its name
     p = subprocess.Popen(["/usr/bin/python3", "-c", send, str(tmp_path / "app")], stdin=subprocess.PIPE)
     try:
-        made = until("decision with its file", lambda: [x for x in decisions(d, "shop") if x.get("file")])
+        made = until_file(d, "shop")
     finally:
         p.communicate()
-    cause = json.loads(sidecar(d.samples()[0]).read_bytes().decode())["cause"]
+    cause = meta(d.samples()[0])["cause"]
     d.stop()
-    assert made[0]["cause"]["comm"] == cause["comm"] == "a??[31m"
+    assert made["cause"]["comm"] == cause["comm"] == "a??[31m"
 
 
-def test_lines(triggers):
+def test_why_shows_so_many_decisions_newest_first(triggers):
     d = triggers("[Trigger tick]\nEvery=1h\n")
     assert "No trigger has fired yet." in d.ctl("why").out
     for _ in range(3):
         assert d.ctl("test-trigger", "tick").code == 0
         time.sleep(0.2)
-    ids = [x["id"] for x in answer(d, "why")]
+    ids = [x["id"] for x in d.ask("why")]
     assert len(ids) == 3 and ids == sorted(ids, reverse=True)
-    assert [x["id"] for x in answer(d, "why", "-n", "2")] == ids[:2]
+    assert [x["id"] for x in d.ask("why", "-n", "2")] == ids[:2]
     d.stop()
 
 
-def test_test_trigger(triggers):
-    d = triggers("[Trigger mem]\nPressure=memory some\nThreshold=1999ms\nInterval=2s\nCooldown=1h\n")
-    if trigger(d, "mem")["state"] == "failed":
-        pytest.skip(f"no pressure here: {trigger(d, 'mem')['what']}")
-    numbers = []
-    for _ in range(2):  # whatever its cool-down
-        r = d.ctl("test-trigger", "mem")
-        assert r.code == 0, r.err
-        numbers.append(int(r.out))
-        until("file of the test", lambda: decisions(d, "mem")[0].get("file"))
-    found = decisions(d, "mem")
-    samples = {p.name for p in d.samples()}
-    assert [x["dump_id"] for x in found] == numbers[::-1] and numbers[0] != numbers[1]
-    assert all(x["cause"]["reason"] == "test" for x in found)
-    assert all(x["cause"]["value"] >= x["cause"]["threshold"] == 1999000000 for x in found)
-    assert {x["file"] for x in found} == samples
-    assert answer(d, "triggers")["tokens"] == 20, "a person's tests take no token"
+def test_test_trigger_makes_a_dump_whatever_the_policy_says(triggers, application):
+    """It takes no token, and a later anomaly is not suppressed by it."""
+    d = triggers("RateLimit=1/1h\n[Trigger mem]\nPressure=memory some\nThreshold=1999ms\nInterval=2s\nCooldown=1h\n"
+                 "[Trigger shop]\nApplication=yes\nCooldown=1h\n")
+    if d.trigger("mem")["state"] == "failed":
+        pytest.skip(f"no pressure here: {d.trigger('mem')['what']}")
+    for name in ("mem", "shop"):
+        numbers = []
+        for _ in range(2):
+            r = d.ctl("test-trigger", name)
+            assert r.code == 0, r.err
+            numbers.append(int(r.out))
+            until("file of the test", lambda: d.decisions(name)[0].get("file"))
+        found = d.decisions(name)
+        assert [x["dump_id"] for x in found] == numbers[::-1] and numbers[0] != numbers[1]
+        assert all(x["cause"]["reason"] == "test" and x["cause"]["trigger"] == name for x in found)
+    assert all(x["cause"]["value"] >= x["cause"]["threshold"] == 1999000000 for x in d.decisions("mem"))
+    assert {x["file"] for name in ("mem", "shop") for x in d.decisions(name)} == {p.name for p in d.samples()}
+    assert d.ask("triggers")["tokens"] == 1
+    application(b"TRIGGER=shop\nREASON=slow answer\n")
+    until("dump of the application", lambda: d.trigger("shop")["fired"] == 3)
+    assert not d.trigger("shop")["suppressed"]
     r = d.ctl("test-trigger", "mme")
     assert r.code == EXIT["error"] and "mme" in r.err
     d.stop()
 
 
 def test_enable_and_disable(triggers):
-    d = triggers("[Trigger tick]\nEvery=300ms\n[Trigger other]\nEvery=1h\nEnabled=no\n[Triggers]\nRateLimit=no\n")
-    until("tick", lambda: trigger(d, "tick")["fired"] > 0)
-    assert d.ctl("disable", "tick", "signal").code == 0
-    assert trigger(d, "tick")["state"] == trigger(d, "signal")["state"] == "disabled"
-    asked = trigger(d, "tick")["asked"]
-    time.sleep(1)
-    assert trigger(d, "tick")["asked"] == asked, "a timer that is disarmed does not tick"
+    d = triggers("RateLimit=no\n[Trigger tick]\nEvery=300ms\n[Trigger other]\nEvery=1h\nEnabled=no\n")
+    until("tick", lambda: d.trigger("tick")["fired"] > 0)
+    assert d.ctl("disable", "tick", "signal", "control").code == 0
+    assert d.trigger("tick")["state"] == d.trigger("signal")["state"] == "disabled"
+    asked = d.trigger("tick")["asked"]
+    # Triggers of people can be disabled, too.
+    r = d.ctl("dump")
+    assert r.code == EXIT["suppressed"] and "disabled" in r.err, r
+    d.signal(signal.SIGUSR1)
+    d.until_logged("SIGUSR1", "suppressed, the trigger is disabled")
+    assert d.trigger("signal")["suppressed"] == {"disabled": 1}
+    time.sleep(0.7)
+    assert d.trigger("tick")["asked"] == asked, "a disarmed timer does not fire"
     r = d.ctl("test-trigger", "tick")
     assert r.code == EXIT["suppressed"] and "disabled" in r.err
 
-    # one that is not there does not hinder the others
-    r = d.ctl("enable", "nobody", "other", "tick")
+    # An unknown name does not keep the others from being enabled.
+    r = d.ctl("enable", "nobody", "other", "tick", "control")
     assert r.code == EXIT["error"] and "nobody" in r.err
-    assert trigger(d, "other")["state"] == trigger(d, "tick")["state"] == "armed"
-    until("tick", lambda: trigger(d, "tick")["asked"] > asked + 1)
+    assert d.trigger("other")["state"] == d.trigger("tick")["state"] == "armed"
+    until("tick", lambda: d.trigger("tick")["asked"] > asked + 1)
+    d.dump_by_control()
 
-    # until the configuration is read again
+    # A reload restores what the configuration says.
     assert d.ctl("disable", "tick").code == 0
     assert d.ctl("reload").code == 0
-    assert trigger(d, "tick")["state"] == "armed" and trigger(d, "other")["state"] == "disabled"
+    assert d.trigger("tick")["state"] == "armed" and d.trigger("other")["state"] == "disabled"
     d.stop()
 
 
 def test_watch(triggers):
     d = triggers("[Trigger tick]\nEvery=1h\n[Trigger off]\nEvery=1h\nEnabled=no\n" + ECHO)
-    text, short = watch(d), watch(d, "--json=short")
-    heard(d, text, short)
+    text, short = start_watch(d, [], ["--json=short"])
     d.ctl("test-trigger", "tick")
     d.ctl("test-trigger", "off")
-    first, second = line_of(text), line_of(text)
+    first, second = next_line(text), next_line(text)
     assert " tick: test" in first and "fired: dump" in first, first
     assert " off: test" in second and "disabled" in second, second
-    assert json.loads(line_of(short))["verdict"] == "fire"
-    assert json.loads(line_of(short))["verdict"] == "disabled"
+    assert json.loads(next_line(short))["verdict"] == "fire"
+    assert json.loads(next_line(short))["verdict"] == "disabled"
 
     text.send_signal(signal.SIGINT)
     assert text.wait(60) == -signal.SIGINT, "Ctrl-C ends it as it ends any program"
-    assert d.running() and trigger(d, "tick")["fired"] == 1
+    assert d.running() and d.trigger("tick")["fired"] == 1
     d.stop()
     assert short.wait(60) == EXIT["error"]
     assert "stopped" in short.stderr.read().decode()
 
 
-def test_object_on_the_command_line(triggers):
-    """What cannot be armed is told by name, and the recorder records."""
+def test_an_object_on_the_command_line_that_cannot_be_armed_is_reported(triggers):
     d = triggers("", "-e", "./nowhere.bpf.o", "--trigger", "tick:Every=1h")
-    assert trigger(d, "tick")["state"] == "armed"
-    t = trigger(d, "nowhere")
+    assert d.trigger("tick")["state"] == "armed"
+    t = d.trigger("nowhere")
     assert t["state"] == "failed" and "nowhere.bpf.o" in t["what"]
     assert d.event_status("cpu-clock")
     d.stop()
@@ -281,7 +273,7 @@ def test_object_on_the_command_line(triggers):
     ("[Trigger a]\nEvent=cpu-clock\nThreshold=5ms\n", (":1: ", "5ms")),
     ("[Trigger a]\nUSDT=/bin/true:a:b,a:c\n", (":1: ", "Threshold=5ms")),
 ])
-def test_verify_config(tmp_path, text, words):
+def test_verify_config_refuses_mistakes_of_triggers(tmp_path, text, words):
     conf = tmp_path / "x.conf"
     conf.write_text(text)
     r = run(program("flightrecctl"), "verify-config", conf)
@@ -290,7 +282,7 @@ def test_verify_config(tmp_path, text, words):
         assert word in r.err, f"{word!r} is not in: {r.err}"
 
 
-def test_verify_config_takes_what_is_right(tmp_path):
+def test_verify_config_accepts_triggers(tmp_path):
     conf = tmp_path / "x.conf"
     conf.write_text("[Triggers]\nRateLimit=no\n[Trigger oom-kill]\nEnabled=no\n[Trigger tick]\nEvery=1h\n"
                     "[Trigger run-queue-latency]\nThreshold=50ms\n[Trigger m]\nPressure=io full\nInterval=2s\n")

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# boot.sh ROOT SHARE: a real systemd as PID 1 of a container, on a throw-away overlay of the system in ROOT, with the
-# directory SHARE as /share. Returns when the container has ended, and leaves nothing: all mounts are in a mount
-# namespace, all processes in a pid namespace that goes with this script, and the cgroup is removed.
+# boot.sh ROOT SHARE boots a real systemd as PID 1 of a container, on a throw-away overlay of the system in ROOT, with
+# the directory SHARE as /share. It returns when the container has ended, and leaves nothing: mounts are in a mount
+# namespace, processes in a pid namespace that ends with this script, and the cgroup is removed.
 #
-# The container has the machine's kernel, capabilities and tracefs, but no network, and cannot write to /proc/sys. It
-# sees a cgroup hierarchy of its own, so that the machine's may be of any kind.
+# The container has the kernel, the capabilities and the tracefs of the machine, but no network, and it cannot write to
+# /proc/sys. It has a cgroup hierarchy of its own, so the machine may have one of any version.
 # shellcheck disable=SC2317 # a trap and an exported function run what follows
 set -euo pipefail
 
@@ -25,7 +25,7 @@ clean_up() {
 		wait "$child" 2>/dev/null || true
 	fi
 	rmdir "$work"
-	for _ in {1..600}; do # the last processes may still be on their way out
+	for _ in {1..600}; do # the last processes may still be exiting
 		find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
 		[ -d "$cgroup" ] || return 0
 		sleep 0.1
@@ -33,7 +33,7 @@ clean_up() {
 	echo "boot.sh: cannot remove $cgroup" >&2
 }
 
-# Runs in namespaces of its own.
+# Runs in new namespaces.
 inside() {
 	mount -t tmpfs -o size=2g flightrec-test "$work"
 	mkdir "$work/upper" "$work/work" "$work/root"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A real systemd with our package on it, and one more version of the package to upgrade to."""
+"""A real systemd with our package on it, and a higher version of the package for an upgrade."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -28,7 +29,7 @@ def debs(tmp_path_factory):
         pytest.skip(reason)
     build = Path(os.environ.get("FLIGHTREC_PACKAGE_BUILD", vm.BUILD / "release"))
     if not (build / "CPackConfig.cmake").is_file():
-        pytest.skip(f"no package: {build} is not built; ./dev package does")
+        pytest.skip(f"no package: {build} is not built; ./dev package does it")
     out = tmp_path_factory.mktemp("deb")
     made = []
     for name, options in (("first", []), ("upgrade", ["-D", f"CPACK_PACKAGE_VERSION={UPGRADE}"])):
@@ -46,23 +47,32 @@ def root(debs):
         pytest.skip(f"no Debian to boot: {e} {getattr(e, 'output', '') or ''}")
 
 
-@pytest.fixture
-def machine(root, debs, tmp_path):
-    """A machine that is up; the packages are in /share/first.deb and /share/upgrade.deb."""
+@contextlib.contextmanager
+def booted(root, debs, share):
+    """A machine with the package installed: the recorder runs. alice is a member of its group. The packages are in
+    /share/first.deb and /share/upgrade.deb."""
     for name, deb in zip(("first.deb", "upgrade.deb"), debs):
-        os.link(deb, tmp_path / name)
-    m = vm.Machine(root, tmp_path)
-    yield m
+        os.link(deb, share / name)
+    m = vm.Machine(root, share)
     try:
+        m.install("/share/first.deb")
+        m.run("useradd", "-m", "-G", "flightrec", "alice")
+        m.wait_active()
+        yield m
         print(m.run("journalctl", "--no-pager", "-o", "short-monotonic", check=False).stdout[-20000:])
     finally:
         m.stop()
 
 
 @pytest.fixture
-def service(machine):
-    """A machine with the package installed: the recorder runs. alice is a member of its group."""
-    machine.install("/share/first.deb")
-    machine.run("useradd", "-m", "-G", "flightrec", "alice")
-    machine.wait_active()
-    return machine
+def service(root, debs, tmp_path):
+    """A machine of the test's own."""
+    with booted(root, debs, tmp_path) as m:
+        yield m
+
+
+@pytest.fixture(scope="module")
+def shared(root, debs, tmp_path_factory):
+    """A machine for all tests that leave the service and its configuration as they are."""
+    with booted(root, debs, tmp_path_factory.mktemp("machine")) as m:
+        yield m

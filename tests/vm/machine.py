@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A Debian with a real systemd to install our package on, run commands in it, and throw away: boot.sh."""
+"""A throw-away Debian with a real systemd, which installs our package and runs commands (boot.sh)."""
 import ctypes
 import fcntl
 import hashlib
@@ -19,22 +19,22 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flig
 KEEP_UNUSED = 30 * 24 * 3600
 MIRROR = os.environ.get("FLIGHTREC_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 SUITE = "bookworm"
-# Besides what the package depends on.
+# In addition to the packages that ours depends on.
 PACKAGES = ["systemd-sysv", "dbus", "init-system-helpers", "procps", "linux-perf"]
-# What wants devices or a network, or would do its work while we measure.
+# Units that need devices or a network, or would disturb measurements.
 MASKED = ["systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket", "systemd-udev-trigger.service",
           "systemd-networkd.service", "systemd-resolved.service", "systemd-timesyncd.service", "systemd-logind.service",
           "systemd-networkd.socket", "console-getty.service", "getty@.service", "apt-daily.timer", "apt-daily-upgrade.timer",
           "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer", "systemd-tmpfiles-clean.timer"]
 TOOLS = ["systemd-nspawn", "debootstrap", "nsenter", "unshare", "setpriv", "dpkg-deb"]
 PR_SET_PDEATHSIG = 1
-LIMIT = 300  # seconds, for what must come: no machine is as slow
+LIMIT = 300  # seconds; longer than anything takes on a slow machine
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def missing():
-    """What a machine wants and is not there, in words; None where all is."""
+    """Returns what a machine needs and this one lacks, in words, or None."""
     if os.geteuid() != 0:
         return "not root: namespaces and cgroups are not permitted"
     for tool in TOOLS:
@@ -53,19 +53,20 @@ def missing():
 
 
 def dependencies(deb):
-    """Names of the packages that a .deb depends on."""
+    """Returns the names of the packages that a .deb depends on."""
     text = subprocess.run(["dpkg-deb", "-f", deb, "Depends"], check=True, capture_output=True, text=True).stdout
     return [re.match(r"[a-z0-9.+-]+", one.strip()).group() for one in text.split(",")]
 
 
 def root_for(deb):
-    """A Debian that has all that DEB depends on: made once, kept in the user's cache. Raises CalledProcessError with the end of
-    debootstrap's words where it cannot be had."""
+    """Returns the directory of a Debian with all packages that DEB depends on. It is made once and kept in the user's cache.
+
+    Raises CalledProcessError with the end of debootstrap's output where it cannot be made."""
     packages = sorted(set(PACKAGES + dependencies(deb)))
     key = hashlib.sha256(repr((SUITE, MIRROR, packages, MASKED)).encode()).hexdigest()[:12]
     root = CACHE / f"vm-root-{key}"
     CACHE.mkdir(parents=True, exist_ok=True)
-    with open(CACHE / "lock", "w", encoding="utf-8") as lock:  # ./dev test makes it while it builds
+    with open(CACHE / "lock", "w", encoding="utf-8") as lock:  # ./dev test makes it while other tests run
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not root.is_dir():
             make_root(root, packages)
@@ -74,7 +75,7 @@ def root_for(deb):
 
 
 def make_root(root, packages):
-    for old in CACHE.glob("vm-root-*"):  # of packages that depended on something else; others may still test with it
+    for old in CACHE.glob("vm-root-*"):  # of packages with other dependencies; another checkout may still use it
         if old.stat().st_mtime + KEEP_UNUSED < time.time():
             shutil.rmtree(old, ignore_errors=True)
     making = CACHE / f".{root.name}.{os.getpid()}"
@@ -103,7 +104,7 @@ def descendants(pid):
 
 
 def is_init(pid):
-    """PID 1 of the innermost namespace, and no more what nspawn was before it."""
+    """Whether it is PID 1 of the innermost namespace, and systemd, not nspawn any more."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -119,9 +120,9 @@ class Machine:
         self.process = subprocess.Popen([HERE / "boot.sh", root, share], stdout=self.console, stderr=subprocess.STDOUT,
                                         preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0))
         try:
-            self.leader = self.wait_for(self.find_leader, "a systemd that is PID 1")
+            self.leader = self.wait_for(self.find_leader, "systemd that is PID 1")
             self.wait_for(lambda: self.run("systemctl", "is-system-running", check=False).stdout.strip() in ("running", "degraded"),
-                          "a system that is up")
+                          "system that is up")
         except BaseException:
             self.stop()
             raise
@@ -141,7 +142,7 @@ class Machine:
             if result:
                 return result
             time.sleep(0.02)
-        raise TimeoutError(f"{what} did not come in {seconds} s:\n{self.console_text()[-3000:]}")
+        raise TimeoutError(f"after {seconds} s still no {what}:\n{self.console_text()[-3000:]}")
 
     def command(self, args, user=None):
         as_user = ["runuser", "-u", user, "--"] if user else []
@@ -149,7 +150,7 @@ class Machine:
                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", *as_user, *map(str, args)]
 
     def run(self, *args, user=None, check=True, timeout=LIMIT):
-        """A command in the machine, as root or USER; with what it printed."""
+        """Runs a command in the machine, as root or USER; returns it with its output."""
         done = subprocess.run(self.command(args, user), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, args))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -182,11 +183,11 @@ class Machine:
         return int(self.show("MainPID"))
 
     def dump(self, *args, user="alice"):
-        """Path of a new dump, as the machine has it."""
+        """Makes a dump; returns its path in the machine."""
         return self.run("flightrecctl", "dump", *args, user=user).stdout.strip()
 
     def fetch(self, path):
-        """A file of the machine, with its bytes as they are now, on our side."""
+        """Copies a file of the machine to our side; returns the path of the copy."""
         self.run("cp", path, "/share/")
         return self.share / Path(path).name
 

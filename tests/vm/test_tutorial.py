@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tutorial, word by word: its commands come from docs/tutorial.md, and lead to the thread that held the lock."""
+"""The commands of docs/tutorial.md lead to the thread that held the lock; and the profiles."""
 import json
 import re
 import shutil
@@ -14,14 +14,14 @@ DROP_IN = "/etc/flightrec/flightrecd.conf.d/50-profile.conf"
 
 
 def commands(heading):
-    """Of a section, in its order."""
+    """Returns the commands of a section, in their order."""
     section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", TUTORIAL.read_text(), re.M | re.S)[1]
     return re.findall(r"^\$ (.*)$", section, re.M)
 
 
-def described(service):
-    profiles = json.loads(service.run("flightrecctl", "profile", "--json=short").stdout)["profiles"]
-    return {p["name"]: p["set"] for p in profiles}
+def profiles(service):
+    listed = json.loads(service.run("flightrecctl", "profile", "--json=short").stdout)["profiles"]
+    return {p["name"]: p["set"] for p in listed}
 
 
 def recorded(service):
@@ -30,32 +30,32 @@ def recorded(service):
 
 
 def test_profiles(service):
-    """Each is a configuration that this kernel takes; one is set at a time, by root, and a file of somebody's own stays."""
-    assert described(service) == {"default": True, "io": False, "latency": False, "syscalls": False}
+    """Each is a configuration that this kernel takes. One is set at a time, by root; a file of the administrator's own stays."""
+    assert profiles(service) == {"default": True, "io": False, "latency": False, "syscalls": False}
     before = recorded(service)
     refused = service.run("flightrecctl", "profile", "latency", user="alice", check=False)
     assert refused.returncode == 5 and "root" in refused.stderr, refused
     for name, event in (("io", "block:block_rq_issue"), ("syscalls", "raw_syscalls:sys_enter"), ("latency", "sched:sched_switch")):
         service.run("flightrecctl", "profile", name)
-        assert described(service)[name] and event in recorded(service) and recorded(service)[0] == "cpu-clock"
+        assert profiles(service)[name] and event in recorded(service) and recorded(service)[0] == "cpu-clock"
     wrong = service.run("flightrecctl", "profile", "latancy", check=False)
     assert wrong.returncode == 1 and "did you mean latency?" in wrong.stderr
     service.run("flightrecctl", "profile", "--no-reload", "default")
-    assert described(service)["default"] and "sched:sched_switch" in recorded(service)
+    assert profiles(service)["default"] and "sched:sched_switch" in recorded(service)
     service.run("flightrecctl", "reload")
     assert recorded(service) == before
     service.shell(f"echo '[Recorder]' >{DROP_IN}")
     mine = service.run("flightrecctl", "profile", "io", check=False)
-    assert mine.returncode == 1 and "is a file, not a link" in mine.stderr and not any(described(service).values())
+    assert mine.returncode == 1 and "is a file, not a link" in mine.stderr and not any(profiles(service).values())
     assert service.run("cat", DROP_IN).stdout == "[Recorder]\n"
 
 
-def test_a_profile_that_is_refused_is_taken_back(service):
+def test_a_profile_that_is_refused_changes_nothing(service):
     service.run("flightrecctl", "profile", "latency")
     service.shell("sed -i s/block_rq_issue/no_such_event/ /usr/lib/flightrec/profiles/io.conf")
     refused = service.run("flightrecctl", "profile", "io", check=False)
     assert refused.returncode == 1 and "no_such_event" in refused.stderr and "of before" in refused.stderr
-    assert described(service)["latency"] and "sched:sched_switch" in recorded(service)
+    assert profiles(service)["latency"] and "sched:sched_switch" in recorded(service)
     service.run("dpkg", "--purge", "flightrec")
     assert service.run("test", "-e", "/etc/flightrec", check=False).returncode != 0
 
@@ -79,7 +79,7 @@ def test_tutorial(service):
     for command in incident:
         for text, at in (("14:02:30", begin - 30), ("14:03:30", time.time())):
             command = command.replace(text, time.strftime("%H:%M:%S", time.gmtime(at)))
-        if "--time" in command:  # as the reader does
+        if "--time" in command:  # as a reader would fill it in
             command = re.sub(r"--time \S+", f"--time {waited - 0.2:.6f},{waited:.6f}", command)
         out = service.shell(home + command, user="alice").stdout
         if "timehist" in command:

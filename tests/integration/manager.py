@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A small service manager: the other end of sd_notify(), with systemd's descriptor store.
+
+A service stores descriptors with FDSTORE=1 (sd_pid_notify_with_fds(3)). Its next instance gets them by LISTEN_FDS and
+LISTEN_FDNAMES (sd_listen_fds_with_names(3)), however the instance before has ended."""
+import array
+import fcntl
+import os
+import socket
+import threading
+import time
+
+# Moves the descriptors to 3 and up, and sets LISTEN_PID, which only the process that calls exec() knows.
+PASS_DESCRIPTORS = r"""
+n=$1; shift
+i=3
+while [ $i -lt $((n + 3)) ]; do eval "exec $i<&$1 $1<&-"; shift; i=$((i + 1)); done
+LISTEN_PID=$$ LISTEN_FDS=$n exec "$@"
+"""
+
+
+class ServiceManager:
+    count = 0
+
+    def __init__(self):
+        ServiceManager.count += 1
+        self.name = f"flightrec-manager-{os.getpid()}-{ServiceManager.count}"  # abstract: no path is too long or left over
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self.socket.bind("\0" + self.name)
+        self.fds = []  # (name, fd), oldest first
+        self.lines = []  # that this instance has sent
+        self.thread = threading.Thread(target=self.receive, daemon=True)
+        self.thread.start()
+
+    def receive(self):
+        """Receives all the time, so that no sender waits."""
+        while True:
+            data, control, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4 * 64))
+            fds = array.array("i")
+            for level, kind, body in control:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    fds.frombytes(body[:len(body) // 4 * 4])
+            if data == b"END":
+                return
+            self.handle(data.decode(errors="replace").splitlines(), list(fds))
+
+    def send(self, text):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.sendto(text.encode(), "\0" + self.name)
+
+    def handle(self, lines, fds):
+        fields = dict(line.split("=", 1) for line in lines if "=" in line)
+        if fields.get("FDSTORE") == "1":
+            for fd in fds:
+                high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
+                if self.is_new(high):
+                    self.fds.append((fields["FDNAME"], high))
+                else:
+                    os.close(high)
+        elif fields.get("FDSTOREREMOVE") == "1":
+            self.remove(fields["FDNAME"])
+        for fd in fds:  # those of BARRIER=1 (sd_notify_barrier(3)), too
+            os.close(fd)
+        self.lines += lines
+
+    def remove(self, name):
+        gone = [fd for n, fd in self.fds if n == name]
+        self.fds = [(n, fd) for n, fd in self.fds if n != name]
+        for fd in gone:
+            os.close(fd)
+
+    def is_new(self, fd):
+        """systemd stores the same open file once, too; it compares by kcmp(2)."""
+        st = os.fstat(fd)
+        return all((st.st_dev, st.st_ino) != (o.st_dev, o.st_ino) for o in (os.fstat(f) for _, f in self.fds))
+
+    def next_instance(self, argv):
+        """Returns the command line, environment and descriptors with which systemd would start the next instance."""
+        self.settle()  # what the instance before has sent
+        passed, self.lines = list(self.fds), []
+        fds, env = [fd for _, fd in passed], {"NOTIFY_SOCKET": "@" + self.name}
+        if passed:
+            argv = ["/bin/bash", "-c", PASS_DESCRIPTORS, "bash", str(len(passed)), *map(str, fds), *argv]
+            env["LISTEN_FDNAMES"] = ":".join(name for name, _ in passed)
+        return argv, env, fds
+
+    def names(self):
+        """Returns the names of the stored descriptors, sorted."""
+        return sorted(name for name, _ in list(self.fds))
+
+    def said(self, prefix):
+        """Returns the lines of this instance that begin with PREFIX."""
+        return [line for line in list(self.lines) if line.startswith(prefix)]
+
+    def status(self):
+        """Returns the newest STATUS=, or an empty string."""
+        return next((x.removeprefix("STATUS=") for x in reversed(self.said("STATUS="))), "")
+
+    def settle(self):
+        """Waits until everything that was sent before is handled: messages arrive in the order in which they were sent."""
+        ServiceManager.count += 1
+        fence = f"FENCE={ServiceManager.count}"
+        self.send(fence)
+        self.wait_for(lambda: self.said(fence))
+
+    def until_fed(self, times):
+        """Waits until the watchdog has been fed so many times from now on."""
+        before = len(self.said("WATCHDOG=1"))
+        self.wait_for(lambda: len(self.said("WATCHDOG=1")) >= before + times)
+
+    @staticmethod
+    def wait_for(condition, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"the recorder did not say it within {seconds} s"
+            time.sleep(0.005)
+
+    def close(self):
+        """Ends the thread and closes all descriptors. A second call does nothing."""
+        if self.thread.is_alive():
+            self.send("END")
+            self.thread.join()
+            self.socket.close()
+            for name in self.names():
+                self.remove(name)
