@@ -163,7 +163,7 @@ int fr_tmp_publish(int dirfd, const char *tmp, const char *name)
 {
 	int r;
 
-	fr_thread_assert_not(FR_THREAD_RECORDER);
+	fr_thread_assert_may_wait();
 	r = renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 	if (r == -EINVAL)
 		r = rename_by_link(dirfd, tmp, name);
@@ -176,7 +176,7 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const v
 	_cleanup_close_ int fd = fr_tmp_create(dirfd, name, mode, tmp, sizeof(tmp));
 	int r;
 
-	fr_thread_assert_not(FR_THREAD_RECORDER);
+	fr_thread_assert_may_wait();
 	if (fd < 0)
 		return fd;
 	r = fr_write_all(fd, data, len);

@@ -22,7 +22,7 @@ static _Thread_local enum fr_thread current;
 void fr_thread_begin(enum fr_thread which)
 {
 	current = which;
-	if (which != FR_THREAD_MAIN)
+	if (which != FR_THREAD_MAIN && which != FR_THREAD_UNNAMED)
 		pthread_setname_np(pthread_self(), names[which]);
 }
 

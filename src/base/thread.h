@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The threads of flightrecd, and what each of them may do (docs/ARCHITECTURE.md, "Threads"). A thread says
- * once which one it is. Functions that belong to one thread, and functions that may wait for a disk, assert
- * it. The asserts abort with a message in builds with FR_CHECKED (all but release). A thread that never said
- * which one it is, as in a unit test or in another program, passes all of them.
+ * The threads of flightrecd, and what each of them may do (docs/ARCHITECTURE.md, "Threads"). Each thread
+ * names itself. Functions that belong to one thread, and functions that may wait for a disk, assert that. A
+ * failed assert aborts with a message in builds with FR_CHECKED (all but release). Threads without a name
+ * pass all asserts, as in unit tests and in other programs.
  */
 
 #include <pthread.h>
@@ -24,13 +24,14 @@ enum fr_thread {
 	FR_THREADS
 };
 
-/* The calling thread is WHICH from now on, and has its name in /proc ("fr-recorder"; the main thread keeps
-   the program's name). */
+/* Names the calling thread, also in /proc ("fr-recorder"). The main thread keeps the name of the program
+   there. FR_THREAD_UNNAMED takes the name back for the asserts alone. */
 void fr_thread_begin(enum fr_thread which);
 
-/* The calling thread is WHICH. */
+/* Asserts that the calling thread is WHICH. */
 void fr_thread_assert(enum fr_thread which);
-/* The calling thread is not WHICH. */
+/* Asserts that the calling thread is not WHICH. */
 void fr_thread_assert_not(enum fr_thread which);
-/* The calling thread may wait for a file system: it is neither the main thread nor the recorder thread. */
+/* Asserts that the calling thread may wait for a file system: it is neither the main thread nor the recorder.
+ */
 void fr_thread_assert_may_wait(void);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A function that may wait for a file system runs on a thread of its own; when it has returned, another
- * function runs on the event loop.
+ * Runs a function that may wait for a file system on its own thread. When it has returned, another function
+ * runs on the event loop.
  *
  *   main loop  start ───────────────────────────► done()
  *   thread       └──► work() ── eventfd ───────────┘
@@ -23,8 +23,8 @@ struct fr_worker_config {
 	void *ctx;
 };
 
-/* Start it. 0 or a negative errno with D. */
+/* Starts the thread. Returns 0, or a negative errno with D. Main thread. */
 int fr_worker_start(
 	sd_event *event, const struct fr_worker_config *config, struct fr_worker **ret, struct fr_diag *d);
-/* Wait for the thread if it runs; done() is not called any more. NULL-safe; returns NULL. */
+/* Waits for the thread. done() is not called any more. Accepts NULL; returns NULL. */
 struct fr_worker *fr_worker_free(struct fr_worker *w);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How long a request was with the block layer: from where its task handed it in to its completion, so waiting
-   in the scheduler and dispatching count. The subject is the task that handed it in (for written-back pages
-   that is a kworker, since nobody waits for them). */
+/* Measures block requests from their submission to their completion, including the time in the I/O scheduler.
+   The subject is the submitting task; for written-back pages this is a kworker. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -23,10 +22,10 @@ struct request {
 	struct request_queue *q;
 	unsigned int cmd_flags;
 	unsigned int __data_len;
-	__u64 start_time_ns; /* when it was allocated; 0 where the queue counts nothing */
+	__u64 start_time_ns; /* time of allocation; 0: the queue keeps no statistics */
 } __attribute__((preserve_access_index));
 
-/* There since 6.5. Before, a request is seen first where it is inserted, or else issued. */
+/* Since 6.5. In older kernels a request is first seen when it is inserted or issued. */
 typedef void (*btf_trace_block_io_start)(void *, struct request *);
 
 struct pending {
@@ -34,12 +33,12 @@ struct pending {
 	struct flightrec_subject who;
 };
 
-/* Requests are allocated once and used again, so entries stay, and are written in place: an update of the map
-   itself, which takes locks, is made once for each request that the machine has. */
+/* The kernel reuses requests, so entries stay in the map and are written in place. The map itself, which
+   takes locks, is updated only once for each request. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
-	__type(key, __u64); /* the request's address; classic: device and sector */
+	__type(key, __u64); /* address of the request; classic: device and sector */
 	__type(value, struct pending);
 } requests SEC(".maps");
 
@@ -56,48 +55,45 @@ static __always_inline struct pending *entry_of(__u64 key)
 
 static __always_inline void begin(struct pending *p)
 {
+	if (!p)
+		return;
 	flightrec_current(&p->who);
 	flightrec_localize(&p->who);
 	p->start_ns = bpf_ktime_get_ns();
 }
 
-/* P is of this use of RQ. A request that was merged into another is never completed and leaves its entry
-   behind; the next use of its memory begins anew, but where it is first seen at its issue, before 6.5. */
-static __always_inline bool is_of(const struct pending *p, const struct request *rq)
+/* True: P belongs to this use of RQ. A request that is merged into another one does not complete and leaves
+   its entry behind. The next use of its memory starts with begin(), except when it is first seen at its
+   issue, before 6.5. */
+static __always_inline bool is_current(const struct pending *p, const struct request *rq)
 {
 	return p->start_ns &&
 	       (bpf_core_type_exists(btf_trace_block_io_start) || p->start_ns >= rq->start_time_ns);
 }
 
-/* One of these two is loaded, as if the second were the classic tracepoint of the first (trigger.bpf.h): each
-   program more is paid for by every request. */
+/* Only one of these two is loaded, by the convention of trigger.bpf.h, as each program costs time at every
+   request. */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(start_btf, struct request *rq)
 {
-	struct pending *p = entry_of((__u64)rq);
-
-	if (p)
-		begin(p);
+	begin(entry_of((__u64)rq));
 	return 0;
 }
 
 SEC("?tp_btf/block_rq_insert")
 int BPF_PROG(start_classic, struct request *rq)
 {
-	struct pending *p = entry_of((__u64)rq);
-
-	if (p)
-		begin(p);
+	begin(entry_of((__u64)rq));
 	return 0;
 }
 
-/* The block layer's own flushes are first seen here. */
+/* Flushes of the block layer itself are first seen here. */
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(issue_btf, struct request *rq)
 {
 	struct pending *p = entry_of((__u64)rq);
 
-	if (p && !is_of(p, rq))
+	if (p && !is_current(p, rq))
 		begin(p);
 	return 0;
 }
@@ -147,10 +143,10 @@ int BPF_PROG(complete_btf, struct request *rq, int error, unsigned int bytes)
 	char detail[FLIGHTREC_DETAIL_SIZE];
 	struct pending *p;
 
-	if (bytes < rq->__data_len) /* a part of it: more will follow */
+	if (bytes < rq->__data_len) /* a partial completion */
 		return 0;
 	p = bpf_map_lookup_elem(&requests, &key);
-	if (!p || !is_of(p, rq))
+	if (!p || !is_current(p, rq))
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	value_ns = now_ns - p->start_ns;
@@ -162,7 +158,7 @@ int BPF_PROG(complete_btf, struct request *rq, int error, unsigned int bytes)
 	return 0;
 }
 
-/* Without BTF: from issue to completion of what begins at a sector, as the formats of these tracepoints begin
+/* Without BTF: from issue to completion, identified by the sector. The formats of these tracepoints begin
    with the same members in all kernels. */
 struct block_rq {
 	__u64 common;
@@ -179,10 +175,7 @@ static __always_inline __u64 key_of(const struct block_rq *rq)
 SEC("tp/block/block_rq_issue")
 int issue_classic(struct block_rq *ctx)
 {
-	struct pending *p = entry_of(key_of(ctx));
-
-	if (p)
-		begin(p);
+	begin(entry_of(key_of(ctx)));
 	return 1;
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The kernel's structures as far as the probes read them. libbpf moves every access to where the running
- * kernel has the member (CO-RE), so they need neither all members nor their order, and the build needs no
- * vmlinux.h. Only programs named *_btf may touch them: without BTF there is nothing to move by.
+ * The members of the kernel's structures that the probes read. libbpf adjusts each access to the running
+ * kernel (CO-RE), so the order does not matter, other members may be missing, and the build needs no
+ * vmlinux.h. Only programs named *_btf may use the structures: CO-RE needs the kernel's BTF.
  *
- * Included after <linux/bpf.h>, <flightrec/trigger.bpf.h> and <bpf/bpf_tracing.h>.
+ * Include <linux/bpf.h>, <flightrec/trigger.bpf.h> and <bpf/bpf_tracing.h> first.
  */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -20,15 +20,15 @@ struct cfs_rq {
 };
 
 struct sched_entity {
-	unsigned char sched_delayed; /* since 6.12: asleep, and still in the queue */
-	struct cfs_rq *cfs_rq;	     /* of the task's CPU, whatever class the task is of */
+	unsigned char sched_delayed; /* since 6.12: it sleeps, but is still in the queue */
+	struct cfs_rq *cfs_rq;	     /* of the task's CPU; set for all scheduling classes */
 };
 
-/* Kept by the kernel at each switch, in rq->clock. */
+/* The kernel updates these at each switch, by rq->clock. */
 struct sched_info {
-	unsigned long long run_delay;	 /* waited in queues, ever */
-	unsigned long long last_arrival; /* began to run */
-	unsigned long long last_queued;	 /* began to wait in this CPU's queue; 0: does not wait */
+	unsigned long long run_delay;	 /* total time in queues */
+	unsigned long long last_arrival; /* time when it began to run */
+	unsigned long long last_queued;	 /* time when it came into this CPU's queue; 0: it does not wait */
 };
 
 struct task_struct {
@@ -54,7 +54,7 @@ struct irqaction {
 
 #pragma clang attribute pop
 
-/* The clock of TASK's CPU, ns. Fresh in sched_switch, where its time is that of the switch. */
+/* The clock of TASK's CPU in ns. In sched_switch it has the time of the switch. */
 static __always_inline __u64 fr_rq_clock(struct task_struct *task)
 {
 	return task->se.cfs_rq->rq->clock;
@@ -69,10 +69,9 @@ static __always_inline __u32 fr_task_state(struct task_struct *task)
 	return old->state;
 }
 
-/* For what sees values all the time: 1 where VALUE is below the threshold, and nothing else is to be done.
-   Values that come near it are remembered as the last ones seen; to do so for all would cost more than the
-   rest. */
-static __always_inline int fr_below(__u64 value)
+/* A cheap check for probes that see values all the time. True: VALUE is below the threshold, and the program
+   is done. Only values near the threshold are stored as the last one, as this costs more than the check. */
+static __always_inline int fr_is_below(__u64 value)
 {
 	struct flightrec_counters *c;
 	__u32 zero = 0;
@@ -82,7 +81,7 @@ static __always_inline int fr_below(__u64 value)
 	if (value >= flightrec_threshold)
 		return 0;
 	if (flightrec_filtered())
-		return 1; /* whose it is costs too much here */
+		return 1; /* to find out the process would cost too much here */
 	c = bpf_map_lookup_elem(&flightrec_counters, &zero);
 	if (c) {
 		c->last = value;
@@ -91,7 +90,48 @@ static __always_inline int fr_below(__u64 value)
 	return 1;
 }
 
-/* What the classic tracepoints hand out, by their format files: the same since before 5.4. */
+/* Fires for the current task, with a time in ns as the value. */
+static __always_inline void fr_fire_current(const char *reason, const char *detail, __u64 now, __u64 value)
+{
+	struct flightrec_subject s;
+
+	flightrec_current(&s);
+	flightrec_trigger_for(&s, reason, detail, FLIGHTREC_UNIT_NS, now, value, flightrec_threshold);
+}
+
+/* The interrupt handler that runs on this CPU; handlers of one kind do not nest. */
+#define FR_HANDLER_MAP                                                                                       \
+	struct {                                                                                             \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                     \
+		__uint(max_entries, 1);                                                                      \
+		__type(key, __u32);                                                                          \
+		__type(value, __u64);                                                                        \
+	} begin_ns SEC(".maps")
+
+static __always_inline int fr_begin_handler(void *map)
+{
+	__u32 zero = 0;
+	__u64 *begin = bpf_map_lookup_elem(map, &zero);
+
+	if (begin)
+		*begin = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The run time of the handler if it reached the threshold, else 0. */
+static __always_inline __u64 fr_end_handler(void *map, __u64 now)
+{
+	__u32 zero = 0;
+	__u64 *begin = bpf_map_lookup_elem(map, &zero), time;
+
+	if (!begin || !*begin)
+		return 0;
+	time = now - *begin;
+	*begin = 0;
+	return fr_is_below(time) ? 0 : time;
+}
+
+/* The classic tracepoints, as their format files describe them; unchanged since before 5.4. */
 struct fr_sched_switch {
 	__u64 common;
 	char prev_comm[FLIGHTREC_COMM_SIZE];

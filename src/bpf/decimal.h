@@ -3,7 +3,7 @@
 
 #define FR_DECIMAL_SIZE 11 /* with its NUL */
 
-/* VALUE in digits. */
+/* Writes VALUE in decimal digits. */
 static __always_inline void fr_decimal(char ret[FR_DECIMAL_SIZE], __u32 value)
 {
 	char digits[FR_DECIMAL_SIZE];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* exec of a named program: fires when a process has become what Comm= says. */
+/* Fires when a process executes a program; Comm= selects its name. */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
 #include <bpf/bpf_tracing.h>
@@ -9,6 +9,6 @@ char LICENSE[] SEC("license") = "GPL";
 SEC("raw_tp/sched_process_exec")
 int exec(void *ctx)
 {
-	flightrec_trigger("exec", 0, 0); /* there is nothing to measure */
+	flightrec_trigger("exec", 0, 0); /* no value is measured */
 	return 0;
 }

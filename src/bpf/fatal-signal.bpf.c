@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A signal that kills: one of `signals`, delivered to a process that left it at its default action. Who
-   handles it, or ignores it, does not fire. */
+/* Fires for a signal of `signals` that kills a process: the process neither handles nor ignores it. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -15,7 +14,7 @@ enum { ILL = 4, TRAP = 5, ABRT = 6, BUS = 7, FPE = 8, SEGV = 11, SYS = 31 };
 /* Bit N-1 is signal N, as in a sigset_t. */
 const volatile __u64 signals =
 	BIT_OF(ILL) | BIT_OF(TRAP) | BIT_OF(ABRT) | BIT_OF(BUS) | BIT_OF(FPE) | BIT_OF(SEGV) | BIT_OF(SYS);
-/* Those whose siginfo has an address when the kernel sends them. */
+/* The signals whose siginfo has an address when the kernel sends them. */
 #define HAVE_ADDRESS (BIT_OF(ILL) | BIT_OF(TRAP) | BIT_OF(BUS) | BIT_OF(FPE) | BIT_OF(SEGV))
 
 union __sifields {
@@ -40,7 +39,7 @@ struct k_sigaction {
 	struct sigaction sa;
 } __attribute__((preserve_access_index));
 
-/* The classic tracepoint: its format, which has been the same since 2.6. */
+/* The classic tracepoint; its format is the same since 2.6. */
 struct signal_deliver {
 	__u64 common;
 	int sig, error, code;
@@ -84,7 +83,7 @@ static __always_inline const char *name_of(int sig)
 	}
 }
 
-/* The value is the signal's number. The threshold is none: every one counts. */
+/* The value is the signal's number. There is no threshold. */
 static __always_inline void fire(struct flightrec_subject *who, const char *detail, int sig)
 {
 	flightrec_trigger_for(who, "fatal signal", detail, FLIGHTREC_UNIT, bpf_ktime_get_ns(), sig, 0);
@@ -105,7 +104,7 @@ int BPF_PROG(fatal_signal_btf, int sig, struct kernel_siginfo *info, struct k_si
 	name = name_of(sig);
 	code = BPF_CORE_READ(info, si_code);
 	sender = BPF_CORE_READ(info, _sifields._kill._pid);
-	/* A code above 0 comes from the kernel, any other from a process: kill(), abort(), sigqueue(). */
+	/* The kernel sends codes above 0. Other codes come from a process: kill(), abort(), sigqueue(). */
 	if (code > 0 && BIT_OF(sig) & HAVE_ADDRESS)
 		BPF_SNPRINTF(detail, sizeof(detail), "%s at 0x%llx", name,
 			(__u64)BPF_CORE_READ(info, _sifields._sigfault._addr));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Time from a function's entry to its return, or between two markers, in one thread; or each passing of one
- * place. Attached by source_function.c to where its symbols are; so many of the programs as it needs.
- *
- * What a thread is in stands in its task storage, which goes with it.
+ * Measures the time from a function's entry to its return, or between two markers, in one thread; or fires at
+ * each passing of a place. source_function.c loads the programs that it needs, and attaches them. The task
+ * storage of a thread has its unfinished calls, and goes with the thread.
  */
 
 #include <linux/bpf.h>
@@ -14,11 +13,11 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Calls within calls that are measured; what is deeper is not, and is shorter than those. */
+/* The number of nested calls that are measured. Deeper calls are shorter than these. */
 #define DEPTH 16
 
 struct call {
-	__u64 sp; /* on entry: tells a call from those that it was made from */
+	__u64 sp; /* stack pointer at the entry; it identifies the call */
 	__u64 begin_ns;
 };
 
@@ -34,7 +33,7 @@ struct {
 	__type(value, struct calls);
 } calls_of_task SEC(".maps");
 
-/* Where the stack pointer is after a return, seen from where it was on entry. */
+/* The difference of the stack pointer between the return and the entry. */
 #if defined(__TARGET_ARCH_x86)
 #define RETURNED 8
 #else
@@ -57,7 +56,8 @@ static __always_inline void finish(const char *reason, __u64 begin_ns)
 	flightrec_trigger_for(&s, reason, 0, FLIGHTREC_UNIT_NS, now, now - begin_ns, flightrec_threshold);
 }
 
-/* Calls that an exception or longjmp() left without a return lie below us on the stack, and are forgotten. */
+/* First drops calls that an exception or longjmp() left without a return: they are below this one on the
+   stack. */
 SEC("uprobe")
 int function_entry(struct pt_regs *ctx)
 {
@@ -93,7 +93,7 @@ int function_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Of markers the newest begin counts: where a program leaves one without its end, the next one mends it. */
+/* The newest begin counts, in case the program skipped the end of the previous one. */
 SEC("uprobe")
 int marker_begin(struct pt_regs *ctx)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A hung task, as the kernel's khungtaskd finds it: uninterruptible for longer than
-   kernel.hung_task_timeout_secs. Fires again with each of its checks, until the task goes on. The value is
-   the time since the task began to run for the last time. */
+/* Fires when the kernel's khungtaskd finds a task that is uninterruptible for longer than
+   kernel.hung_task_timeout_secs, and again at each check until the task continues. The value is the time
+   since the task last began to run. */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
 #include <bpf/bpf_tracing.h>
@@ -23,8 +23,8 @@ int BPF_PROG(sched_process_hang_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Without BTF it is not told who: where the tracepoint's format has the name and the number differs by
- * kernel. */
+/* Without BTF the task is unknown: the place of its name and number in the tracepoint's format depends on the
+   kernel. */
 SEC("raw_tp/sched_process_hang")
 int sched_process_hang_classic(void *ctx)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How long a task was held up because memory was short or not there: it reclaimed pages itself (of the
-   machine or of its cgroup), compacted memory, or waited in a page fault for a page of a file to be read.
-   Pages that come back from swap are not among these: no tracepoint tells of them. */
+/* Measures how long a task stalls for memory: it reclaims pages (of the machine or of its cgroup), compacts
+   memory, or waits in a page fault until a page of a file is read. Swapped pages are not included, as they
+   have no tracepoint. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -39,14 +39,13 @@ struct address_space {
 } __attribute__((preserve_access_index));
 
 struct stall {
-	__u64 begin_ns;		  /* of reclaim or compaction; 0: not in it */
-	__u64 fault_ns;		  /* when the newest fault on a file's page began */
-	__u64 faults, page_index; /* which fault: so many were complete before, at that page */
+	__u64 begin_ns;		  /* of reclaim or compaction; 0: none */
+	__u64 fault_ns;		  /* time of the newest fault on a file's page */
+	__u64 faults, page_index; /* identify that fault: completed faults before it, and its page */
 };
 
-/* Entries stay and are written in place; a task that has gone leaves its to the next one with its number,
-   which tells by its own start. All memory is there from the beginning, as a stall is no time to ask for it.
- */
+/* Entries stay in the map and are written in place. A task that reuses a number compares the times with its
+   own start. The map is preallocated, as a stall for memory is no time to allocate some. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -67,12 +66,8 @@ static __always_inline struct stall *entry_of(__u32 tid)
 
 static __always_inline void fire(const char *reason, const char *detail, __u64 now_ns, __u64 value_ns)
 {
-	struct flightrec_subject who;
-
-	if (flightrec_below(value_ns, flightrec_threshold, now_ns))
-		return;
-	flightrec_current(&who);
-	flightrec_trigger_for(&who, reason, detail, FLIGHTREC_UNIT, now_ns, value_ns, flightrec_threshold);
+	if (!flightrec_below(value_ns, flightrec_threshold, now_ns))
+		fr_fire_current(reason, detail, now_ns, value_ns);
 }
 
 static __always_inline int begin(void)
@@ -90,7 +85,7 @@ static __always_inline int end(const char *reason)
 	struct stall *s = bpf_map_lookup_elem(&stalls, &tid);
 	__u64 now_ns, value_ns;
 
-	if (!s || !s->begin_ns) /* it began before we did */
+	if (!s || !s->begin_ns) /* it began before the probe was armed */
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	value_ns = now_ns - s->begin_ns;
@@ -99,8 +94,8 @@ static __always_inline int end(const char *reason)
 	return 0;
 }
 
-/* To compact is the work of these two: nobody waits. */
-static __always_inline bool compacts_for_others(void)
+/* True: kcompactd or khugepaged. Compaction is their work, and nobody waits for it. */
+static __always_inline bool is_compaction_thread(void)
 {
 	char comm[FLIGHTREC_COMM_SIZE];
 	__u64 begin_of;
@@ -112,18 +107,18 @@ static __always_inline bool compacts_for_others(void)
 
 static __always_inline int begin_compaction(void)
 {
-	return compacts_for_others() ? 0 : begin();
+	return is_compaction_thread() ? 0 : begin();
 }
 
 static __always_inline int end_compaction(void)
 {
-	return compacts_for_others() ? 0 : end("memory compaction");
+	return is_compaction_thread() ? 0 : end("memory compaction");
 }
 
-#define PROGRAM(section, name, what)                                                                         \
+#define PROGRAM(section, name, action)                                                                       \
 	SEC(section) int name(void *ctx)                                                                     \
 	{                                                                                                    \
-		return what;                                                                                 \
+		return action;                                                                               \
 	}
 PROGRAM("tp_btf/mm_vmscan_direct_reclaim_begin", direct_begin_btf, begin())
 PROGRAM("tp_btf/mm_vmscan_direct_reclaim_end", direct_end_btf, end("direct reclaim"))
@@ -140,7 +135,7 @@ PROGRAM("?tp_btf/mm_compaction_end", compaction_end_btf, end_compaction())
 PROGRAM("?tp/compaction/mm_compaction_begin", compaction_begin_classic, begin_compaction())
 PROGRAM("?tp/compaction/mm_compaction_end", compaction_end_classic, end_compaction())
 
-/* The name of the file, as far as one of its names is in memory. */
+/* Writes a name of the file, if one is in memory. */
 static __always_inline void name_of(char detail[static FLIGHTREC_DETAIL_SIZE], struct address_space *mapping)
 {
 	void *alias = BPF_CORE_READ(mapping, host, i_dentry.first);
@@ -151,14 +146,9 @@ static __always_inline void name_of(char detail[static FLIGHTREC_DETAIL_SIZE], s
 		bpf_probe_read_kernel_str(detail, FLIGHTREC_DETAIL_SIZE, BPF_CORE_READ(d, d_name.name));
 }
 
-/*
- * A fault that has to wait for the disk drops its locks, waits, and is made again from the start. So it comes
- * by twice, and the second time tells how long the first one waited; no other event has to be looked at. It
- * is the same fault if the task has completed none in between. Mostly the page is found by
- * mm_filemap_map_pages then, which comes before mm_filemap_fault, maps what is there of the pages around, and
- * leaves the rest to that.
- */
-static __always_inline bool again(
+/* True: the fault of S is repeated. A fault that waits for the disk drops its locks, waits, and starts again,
+   so the time between both is the wait. docs/design/74 */
+static __always_inline bool is_repeated(
 	const struct stall *s, const struct task_struct *task, unsigned long first, unsigned long last)
 {
 	return s->faults == task->min_flt + task->maj_flt && s->page_index >= first &&
@@ -183,7 +173,7 @@ int BPF_PROG(map_pages, struct address_space *mapping, unsigned long first, unsi
 	__u32 tid = task->pid;
 	struct stall *s = bpf_map_lookup_elem(&stalls, &tid);
 
-	if (s && again(s, task, first, last))
+	if (s && is_repeated(s, task, first, last))
 		end_fault(s, mapping);
 	return 0;
 }
@@ -196,7 +186,7 @@ int BPF_PROG(fault, struct address_space *mapping, unsigned long index)
 
 	if (!s)
 		return 0;
-	if (again(s, task, index, index)) {
+	if (is_repeated(s, task, index, index)) {
 		end_fault(s, mapping);
 		return 0;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel chose a process to die for memory, of the machine or of a cgroup. The subject is the victim, not
-   who asked for memory; the value is the memory that the victim has resident. */
+/* Fires when the kernel kills a process because the machine or a cgroup is out of memory. The subject is the
+   victim, not the task that needed memory. The value is the resident memory of the victim. */
 #include <linux/bpf.h>
 
 #define FLIGHTREC_UNIT FLIGHTREC_UNIT_BYTES
@@ -22,7 +22,7 @@ struct mm_struct {
 	struct percpu_counter rss_stat[4]; /* since 6.2 */
 } __attribute__((preserve_access_index));
 
-/* CO-RE wants kinds of members to agree: an atomic is a structure. */
+/* The kinds of members must agree for CO-RE: an atomic is a structure. */
 struct atomic_long___v5 {
 	__s64 counter;
 } __attribute__((preserve_access_index));
@@ -35,19 +35,19 @@ struct mm_struct___v5 {
 	struct mm_rss_stat rss_stat;
 } __attribute__((preserve_access_index));
 
-/* Its members came together with the task as the tracepoint's argument, in 6.8; before, that is a pid. */
+/* Since 6.8 the event has members, and the tracepoint's argument is the task. Before, the argument is a pid.
+ */
 struct trace_event_raw_mark_victim {
 	unsigned long total_vm;
 } __attribute__((preserve_access_index));
 
-/* Index: a constant, or CO-RE cannot know how far the kernel's elements are apart. */
+/* CO-RE needs a constant index, as the size of the kernel's elements may differ. */
 #define PAGES(mm, index)                                                                                     \
 	(bpf_core_field_exists(((struct mm_struct___v5 *)0)->rss_stat.count)                                 \
 			? BPF_CORE_READ((struct mm_struct___v5 *)(mm), rss_stat.count[index].counter)        \
 			: BPF_CORE_READ(mm, rss_stat[index].count))
 
-/* The kernel batches its counters per CPU, so this is right but for a few hundred pages, and may be below 0.
- */
+/* The kernel batches its counters per CPU, so the sum may be off by a few hundred pages, even below 0. */
 static __always_inline __u64 resident_bytes(struct mm_struct *mm)
 {
 	__s64 pages = PAGES(mm, FILE_PAGES) + PAGES(mm, ANON_PAGES) + PAGES(mm, SHMEM_PAGES);
@@ -55,7 +55,7 @@ static __always_inline __u64 resident_bytes(struct mm_struct *mm)
 	return pages > 0 ? pages * page_size : 0;
 }
 
-/* Where the value is not known, each kill counts. */
+/* If the value is unknown, the threshold does not apply. */
 static __always_inline void fire(struct flightrec_subject *victim, __u64 value)
 {
 	flightrec_trigger_for(victim, "OOM kill", 0, FLIGHTREC_UNIT, bpf_ktime_get_ns(), value,
@@ -80,7 +80,7 @@ int oom_kill_btf(__u64 *ctx)
 	return 0;
 }
 
-/* The classic tracepoint: what all kernels' formats begin with. */
+/* The classic tracepoint: the members that the format has in all kernels. */
 struct mark_victim {
 	__u64 common;
 	int pid;

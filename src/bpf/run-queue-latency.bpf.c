@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Run-queue latency: how long a task was ready to run, woken or preempted, before it ran. Fires as it begins
+ * Measures how long a task that was ready to run, woken or preempted, waited for a CPU. Fires when it begins
  * to run.
  *
- * The kernel keeps that itself, so one look at each switch tells: sched_switch comes before the kernel
- * accounts the wait, when sched_info.last_queued still says since when the next task stands in this queue.
- * Two things it does not say:
- *
- * - A task that was moved from the queue of another CPU waited there, too. Each move has added that to
- * run_delay, so the difference to run_delay as it was when the task stopped running is what is missing. That
- * is remembered for each task in one word, in a table that is as large as it is; where two tasks share a
- * word, the later has it, and the other's wait counts from its move.
- * - A task that the scheduler has left in the queue though it sleeps (delayed dequeue, since 6.12) gets a
- * last_queued when it is moved in its sleep. Such moves are remembered, and a wait that began with one is
- * none.
+ * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue; sched_switch
+ * runs before the kernel resets it. The probe corrects two cases: a task that was moved between queues, and a
+ * task that was moved while it slept. docs/design/73
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -26,12 +18,13 @@ char LICENSE[] SEC("license") = "GPL";
 #define SLOTS 8192  /* power of two */
 #define TID_BITS 22 /* the largest pid_max of Linux */
 #define DELAY_MASK ((1ULL << (64 - TID_BITS)) - 1)
-#define MOVE_NS 10000000ULL /* that a move between two queues takes, at most */
-#define MIGRATING 2	    /* task_struct.on_rq: on its way from queue to queue */
+#define MOVE_NS 10000000ULL /* longest time of a move between two queues */
+#define MIGRATING 2	    /* task_struct.on_rq: between two queues */
 
-/* tid, and the low 42 bits of run_delay: one word, so that two CPUs cannot mix theirs. */
+/* For each task: tid, and the low 42 bits of run_delay when it stopped running. One word, so that writes of
+   two CPUs do not mix. Tasks may share a slot; the last one counts. */
 static __u64 stopped[SLOTS];
-static __u64 moved_asleep[SLOTS]; /* when, by rq->clock */
+static __u64 moved_asleep[SLOTS]; /* time of a move during its sleep, by rq->clock */
 
 static __always_inline __u64 tid_bits(__u32 tid)
 {
@@ -43,8 +36,8 @@ static __always_inline void remember_stop(__u32 tid, __u64 run_delay)
 	stopped[tid & (SLOTS - 1)] = tid_bits(tid) | (run_delay & DELAY_MASK);
 }
 
-/* What NEXT has waited in queues that it has been moved from since it ran. */
-static __always_inline __u64 waited_elsewhere(struct task_struct *next)
+/* The time that NEXT waited in the queues of other CPUs since it ran. */
+static __always_inline __u64 get_wait_elsewhere(struct task_struct *next)
 {
 	__u32 tid = next->pid;
 	__u64 word = stopped[tid & (SLOTS - 1)];
@@ -76,15 +69,15 @@ int BPF_PROG(sched_switch_btf, _Bool preempt, struct task_struct *prev, struct t
 	if (tid)
 		remember_stop(tid, prev->sched_info.run_delay);
 	if (!queued)
-		return 0; /* the idle task */
-	wait = fr_rq_clock(next) - queued + waited_elsewhere(next);
-	if (fr_below(wait))
+		return 0; /* NEXT is the idle task */
+	wait = fr_rq_clock(next) - queued + get_wait_elsewhere(next);
+	if (fr_is_below(wait))
 		return 0;
 	fire(next, wait);
 	return 0;
 }
 
-/* What tells that a task comes into a queue: of this only the moves, without BTF the wake-ups. */
+/* A task comes into a queue: with BTF only by a move, without BTF by a wake-up. */
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(enqueue_btf, struct task_struct *task)
 {
@@ -95,7 +88,7 @@ int BPF_PROG(enqueue_btf, struct task_struct *task)
 	return 0;
 }
 
-/* What is remembered is of a task before it, of the same number. */
+/* The stored values belong to an earlier task with the same number. */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(first_wakeup_btf, struct task_struct *task)
 {
@@ -103,11 +96,11 @@ int BPF_PROG(first_wakeup_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Without BTF: a time stamp for each task at its wake-up. */
+/* Without BTF: stores the time of each wake-up. */
 struct waiting {
-	__u64 since_ns; /* 0: does not wait */
+	__u64 since_ns; /* 0: it does not wait */
 	__u64 cgroup_id;
-	__u32 tgid; /* 0: not known, it has not run yet */
+	__u32 tgid; /* 0: unknown, as it has not run yet */
 };
 
 struct {
@@ -117,7 +110,7 @@ struct {
 	__type(value, struct waiting);
 } waiting SEC(".maps");
 
-static __always_inline void waits(__u32 tid, __u64 now)
+static __always_inline void begin_wait(__u32 tid, __u64 now)
 {
 	struct waiting *w = bpf_map_lookup_elem(&waiting, &tid), fresh = {.since_ns = now};
 
@@ -130,7 +123,7 @@ static __always_inline void waits(__u32 tid, __u64 now)
 SEC("tracepoint/sched/sched_wakeup")
 int enqueue_classic(struct fr_sched_task *ctx)
 {
-	waits(ctx->pid, bpf_ktime_get_ns());
+	begin_wait(ctx->pid, bpf_ktime_get_ns());
 	return 1;
 }
 
@@ -139,14 +132,14 @@ int first_wakeup_classic(struct fr_sched_task *ctx)
 {
 	__u32 tid = ctx->pid;
 
-	/* What is left there is of a task before it, of the same number. */
+	/* The entry belongs to an earlier task with the same number. */
 	bpf_map_delete_elem(&waiting, &tid);
-	waits(tid, bpf_ktime_get_ns());
+	begin_wait(tid, bpf_ktime_get_ns());
 	return 1;
 }
 
-/* The tracepoint does not tell the process; while a task is the current one a helper does. */
-static __always_inline void leave(struct fr_sched_switch *ctx, __u64 now)
+/* Handles the task that stops running. Its process is known only while it is the current task. */
+static __always_inline void handle_prev(struct fr_sched_switch *ctx, __u64 now)
 {
 	__u32 tid = ctx->prev_pid;
 	struct waiting *w;
@@ -158,9 +151,9 @@ static __always_inline void leave(struct fr_sched_switch *ctx, __u64 now)
 		return;
 	}
 	if (!(ctx->prev_state & FR_REPORT_SLEEPS))
-		waits(tid, now);
+		begin_wait(tid, now);
 	w = bpf_map_lookup_elem(&waiting, &tid);
-	/* A wake-up that came before it slept was none. */
+	/* A wake-up before it slept does not count. */
 	if (w && ctx->prev_state & FR_REPORT_SLEEPS)
 		w->since_ns = 0;
 	if (w && !w->tgid) {
@@ -176,13 +169,13 @@ int sched_switch_classic(struct fr_sched_switch *ctx)
 	__u64 now = bpf_ktime_get_ns(), wait;
 	struct waiting *w;
 
-	leave(ctx, now);
+	handle_prev(ctx, now);
 	w = bpf_map_lookup_elem(&waiting, &s.tid);
 	if (!s.tid || !w || !w->since_ns)
 		return 1;
 	wait = now - w->since_ns;
 	w->since_ns = 0;
-	if (fr_below(wait))
+	if (fr_is_below(wait))
 		return 1;
 	s.pid = w->tgid;
 	s.cgroup_id = w->cgroup_id;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The time of one run of a softirq's handler, with the hard interrupts that came meanwhile. The subject is
-   the task under which it ran, ksoftirqd or who was interrupted; the detail is the softirq's name. */
+/* Measures each run of a softirq handler, including hard interrupts during that time. The subject is the
+   current task: ksoftirqd, or the interrupted one. The detail is the softirq's name. */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
 #include <bpf/bpf_tracing.h>
@@ -10,47 +10,28 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define VECTORS 10
 
-/* In the kernel's order, which is ABI by the tracepoint's format. */
+/* In the order of the tracepoint's format. */
 static const char names[VECTORS + 1][12] = {
 	"hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu", "?"};
 
-/* They do not nest. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} begin_ns SEC(".maps");
+FR_HANDLER_MAP;
 
 SEC("raw_tp/softirq_entry")
 int softirq_entry(void *ctx)
 {
-	__u32 zero = 0;
-	__u64 *begin = bpf_map_lookup_elem(&begin_ns, &zero);
-
-	if (begin)
-		*begin = bpf_ktime_get_ns();
-	return 0;
+	return fr_begin_handler(&begin_ns);
 }
 
 SEC("raw_tp/softirq_exit")
 int softirq_exit(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u32 zero = 0, vector = ctx->args[0];
-	__u64 *begin = bpf_map_lookup_elem(&begin_ns, &zero), now, time;
-	struct flightrec_subject s;
+	__u64 now = bpf_ktime_get_ns(), time = fr_end_handler(&begin_ns, now);
+	__u32 vector = ctx->args[0];
 
-	if (!begin || !*begin)
-		return 0;
-	now = bpf_ktime_get_ns();
-	time = now - *begin;
-	*begin = 0;
-	if (fr_below(time))
+	if (!time)
 		return 0;
 	if (vector > VECTORS)
 		vector = VECTORS;
-	flightrec_current(&s);
-	flightrec_trigger_for(
-		&s, "softirq handler", names[vector], FLIGHTREC_UNIT_NS, now, time, flightrec_threshold);
+	fr_fire_current("softirq handler", names[vector], now, time);
 	return 0;
 }

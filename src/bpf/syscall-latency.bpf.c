@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The time of one system call, of those in `syscalls`: by default all but those that wait by design, for
- * work, for time or for another process. Fires at the call's end; the detail is its name. 32-bit programs
- * have other numbers and are not looked at. While it is armed every system call of the machine takes the
- * kernel's slow way: that is what it costs, whichever calls are asked for.
+ * Measures each system call that `syscalls` selects: by default all that do not wait by design. Fires when
+ * the call returns; the detail is its name. Ignores 32-bit programs, which number their calls differently.
+ * While it is armed, every system call of the machine takes the kernel's slow path, whichever calls are
+ * selected.
  */
 #include <linux/bpf.h>
 #include <asm/unistd.h>
@@ -16,30 +16,27 @@ char LICENSE[] SEC("license") = "GPL";
 #define SYSCALLS 512
 #define NAME_SIZE 32
 
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Winitializer-overrides"
-/* 1: watched. Syscall= sets others (trigger/syscalls.h). */
+/* 1: watched. Syscall= sets others (source/syscalls.h). */
 #define SYSCALL(name) [__NR_##name] = 1,
-#define WAITS(name) [__NR_##name] = 0,
+#define SYSCALL_WAITS(name) [__NR_##name] = 0,
 const volatile __u8 syscalls[SYSCALLS] = {
 #include "syscalls.inc"
-#include "syscalls-wait.inc"
 };
 #undef SYSCALL
-#undef WAITS
-#pragma clang diagnostic pop
+#undef SYSCALL_WAITS
 
 #define SYSCALL(name) [__NR_##name] = #name,
+#define SYSCALL_WAITS SYSCALL
 static const char names[SYSCALLS][NAME_SIZE] = {
 #include "syscalls.inc"
 };
 
 struct call {
-	__u64 begin_ns; /* 0: none that is watched */
+	__u64 begin_ns; /* 0: no watched call runs */
 	__u32 nr;
 };
 
-/* The kernel's own word for "32-bit" in what it saved at the entry. */
+/* These saved registers say that a 32-bit program called. */
 #define X86_USER32_CS 0x23
 #define ARM64_MODE32 0x10
 
@@ -63,26 +60,23 @@ static __always_inline int is_32bit(void *regs)
 	return 0;
 }
 
-static __always_inline int watched(unsigned long nr)
+static __always_inline int is_watched(unsigned long nr)
 {
 	return nr < SYSCALLS && syscalls[nr & (SYSCALLS - 1)];
 }
 
-static __always_inline void ends(struct call *call)
+static __always_inline void end_call(struct call *call)
 {
 	__u64 now, time;
-	struct flightrec_subject s;
 
 	if (!call || !call->begin_ns)
 		return;
 	now = bpf_ktime_get_ns();
 	time = now - call->begin_ns;
 	call->begin_ns = 0;
-	if (fr_below(time))
+	if (fr_is_below(time))
 		return;
-	flightrec_current(&s);
-	flightrec_trigger_for(&s, "slow system call", names[call->nr & (SYSCALLS - 1)], FLIGHTREC_UNIT_NS,
-		now, time, flightrec_threshold);
+	fr_fire_current("slow system call", names[call->nr & (SYSCALLS - 1)], now, time);
 }
 
 struct {
@@ -97,7 +91,7 @@ int BPF_PROG(sys_enter_btf, void *regs, unsigned long nr)
 {
 	struct call *call;
 
-	if (!watched(nr) || is_32bit(regs))
+	if (!is_watched(nr) || is_32bit(regs))
 		return 0;
 	call = bpf_task_storage_get(&calls, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!call)
@@ -110,7 +104,7 @@ int BPF_PROG(sys_enter_btf, void *regs, unsigned long nr)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit_btf)
 {
-	ends(bpf_task_storage_get(&calls, bpf_get_current_task_btf(), 0, 0));
+	end_call(bpf_task_storage_get(&calls, bpf_get_current_task_btf(), 0, 0));
 	return 0;
 }
 
@@ -128,7 +122,7 @@ int sys_enter_classic(struct bpf_raw_tracepoint_args *ctx)
 	struct call call = {.nr = nr};
 	__u32 tid;
 
-	if (!watched(nr))
+	if (!is_watched(nr))
 		return 0;
 	tid = bpf_get_current_pid_tgid();
 	call.begin_ns = bpf_ktime_get_ns();
@@ -141,7 +135,7 @@ int sys_exit_classic(void *ctx)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
 
-	ends(bpf_map_lookup_elem(&calls_by_tid, &tid));
+	end_call(bpf_map_lookup_elem(&calls_by_tid, &tid));
 	bpf_map_delete_elem(&calls_by_tid, &tid);
 	return 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A burst of TCP retransmissions: so many of the whole machine, or of whom Pid=, Comm= or CGroup= names,
- * within Interval=. The detail is the peer of the last one.
+ * Counts TCP retransmissions within Interval=, of the whole machine or of the processes that Pid=, Comm= or
+ * CGroup= select. The detail is the peer of the last one.
  *
- * A retransmission happens in a timer or an interrupt, where the current task is anybody, and a socket does
- * not know its process. So each socket is given its owner when it connects, or listens (connections that
- * are accepted inherit it). Sockets from before the probe was armed have none, and count for no filter.
+ * A retransmission happens in a timer or an interrupt, so the current task is not the owner. The probe stores
+ * the owner with each socket when it connects or listens; accepted sockets inherit it. Sockets that are older
+ * than the probe have no owner, and pass no filter.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -45,22 +45,22 @@ struct {
 	__type(value, struct flightrec_subject);
 } owners SEC(".maps");
 
-/* The newest interval in slices: what is counted are the last SLICES of them, the current one included. So a
-   count is of a bit less than the interval, and never of more. */
+/* The counts of the last SLICES slices, including the current one. Together they span a bit less than the
+   interval. */
 #define SLICES 8
 static struct {
 	__u64 number; /* of the slice, since boot */
 	__u64 count;
 } slices[SLICES];
 
-/* Count one, at NOW_NS; how many there are. */
+/* Counts one at NOW_NS. Returns the count of the interval. */
 static __always_inline __u64 count_one(__u64 now_ns)
 {
 	__u64 number = now_ns / (interval_ns / SLICES + 1), sum = 0;
 	__u32 at = number % SLICES;
 	__u64 was = slices[at].number;
 
-	/* Who is first in a slice begins it. Another CPU that is between these two loses one count. */
+	/* The first CPU in a slice resets it. A count of another CPU may be lost in between. */
 	if (was != number && __sync_val_compare_and_swap(&slices[at].number, was, number) == was)
 		slices[at].count = 0;
 	__sync_fetch_and_add(&slices[at].count, 1);
@@ -122,7 +122,7 @@ int BPF_PROG(retransmit_btf, struct sock *sk)
 	return 0;
 }
 
-/* connect() and listen() come here in their process. */
+/* connect() and listen() cause this in the context of their process. */
 SEC("?tp_btf/inet_sock_set_state")
 int BPF_PROG(own, struct sock *sk, int from, int to)
 {
@@ -138,7 +138,7 @@ int BPF_PROG(own, struct sock *sk, int from, int to)
 	return 0;
 }
 
-/* The classic tracepoint: what the formats of all kernels begin with. */
+/* The classic tracepoint: the members that the format has in all kernels. */
 struct tcp_retransmit_skb {
 	__u64 common;
 	const void *skbaddr, *skaddr;

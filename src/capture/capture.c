@@ -11,7 +11,6 @@
  */
 #include "capture/capture_internal.h"
 #include "capture/event_internal.h"
-#include "capture/perf_open.h"
 #include "base/cleanup.h"
 #include "base/thread.h"
 #include "base/units.h"

@@ -9,42 +9,35 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HW(config, name, alias)                                                                              \
-	{                                                                                                    \
-		name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##config                                      \
-	}
-#define SW(config, name, alias)                                                                              \
-	{                                                                                                    \
-		name, alias, PERF_TYPE_SOFTWARE, config                                                      \
-	}
-
 static const struct {
 	const char *name, *alias; /* alias may be NULL */
 	uint32_t type;
 	uint64_t config;
 } names[] = {
-	HW(CPU_CYCLES, "cycles", "cpu-cycles"),
-	HW(INSTRUCTIONS, "instructions", NULL),
-	HW(CACHE_REFERENCES, "cache-references", NULL),
-	HW(CACHE_MISSES, "cache-misses", NULL),
-	HW(BRANCH_INSTRUCTIONS, "branches", "branch-instructions"),
-	HW(BRANCH_MISSES, "branch-misses", NULL),
-	HW(BUS_CYCLES, "bus-cycles", NULL),
-	HW(STALLED_CYCLES_FRONTEND, "stalled-cycles-frontend", "idle-cycles-frontend"),
-	HW(STALLED_CYCLES_BACKEND, "stalled-cycles-backend", "idle-cycles-backend"),
-	HW(REF_CPU_CYCLES, "ref-cycles", NULL),
-	SW(PERF_COUNT_SW_CPU_CLOCK, "cpu-clock", NULL),
-	SW(PERF_COUNT_SW_TASK_CLOCK, "task-clock", NULL),
-	SW(PERF_COUNT_SW_PAGE_FAULTS, "page-faults", "faults"),
-	SW(PERF_COUNT_SW_CONTEXT_SWITCHES, "context-switches", "cs"),
-	SW(PERF_COUNT_SW_CPU_MIGRATIONS, "cpu-migrations", "migrations"),
-	SW(PERF_COUNT_SW_PAGE_FAULTS_MIN, "minor-faults", NULL),
-	SW(PERF_COUNT_SW_PAGE_FAULTS_MAJ, "major-faults", NULL),
-	SW(PERF_COUNT_SW_ALIGNMENT_FAULTS, "alignment-faults", NULL),
-	SW(PERF_COUNT_SW_EMULATION_FAULTS, "emulation-faults", NULL),
-	SW(PERF_COUNT_SW_DUMMY, "dummy", NULL),
-	SW(PERF_COUNT_SW_BPF_OUTPUT, "bpf-output", NULL),
-	SW(11 /* PERF_COUNT_SW_CGROUP_SWITCHES, 5.13 */, "cgroup-switches", NULL),
+	{"cycles", "cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+	{"instructions", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+	{"cache-references", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
+	{"cache-misses", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+	{"branches", "branch-instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
+	{"branch-misses", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
+	{"bus-cycles", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES},
+	{"stalled-cycles-frontend", "idle-cycles-frontend", PERF_TYPE_HARDWARE,
+		PERF_COUNT_HW_STALLED_CYCLES_FRONTEND},
+	{"stalled-cycles-backend", "idle-cycles-backend", PERF_TYPE_HARDWARE,
+		PERF_COUNT_HW_STALLED_CYCLES_BACKEND},
+	{"ref-cycles", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES},
+	{"cpu-clock", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
+	{"task-clock", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
+	{"page-faults", "faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
+	{"context-switches", "cs", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
+	{"cpu-migrations", "migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
+	{"minor-faults", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN},
+	{"major-faults", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ},
+	{"alignment-faults", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS},
+	{"emulation-faults", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS},
+	{"dummy", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY},
+	{"bpf-output", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT},
+	{"cgroup-switches", NULL, PERF_TYPE_SOFTWARE, 11 /* PERF_COUNT_SW_CGROUP_SWITCHES, 5.13 */},
 };
 
 enum {

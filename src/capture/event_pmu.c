@@ -183,17 +183,18 @@ static int fail_unknown_pmu(const struct fr_event_env *env, const char *pmu, str
    package for a PMU that counts whole packages. */
 static int set_cpus(const struct fr_event_env *env, const char *pmu, struct fr_event *e)
 {
+	static const char *const files[] = {"cpus", "cpumask"};
 	char cpus[1024];
 
-	if (read_attribute(env, pmu, "", "cpus", cpus, sizeof(cpus)) == 0 && *cpus) {
+	for (size_t i = 0; !e->cpus && i < FR_ARRAY_SIZE(files); i++) {
+		if (read_attribute(env, pmu, "", files[i], cpus, sizeof(cpus)) < 0 || !*cpus)
+			continue;
 		e->cpus = strdup(cpus);
-	} else if (read_attribute(env, pmu, "", "cpumask", cpus, sizeof(cpus)) == 0 && *cpus) {
-		e->cpus = strdup(cpus);
-		e->system_wide_only = true;
-	} else {
-		return 0;
+		e->system_wide_only = i == 1;
+		if (!e->cpus)
+			return -ENOMEM;
 	}
-	return e->cpus ? 0 : -ENOMEM;
+	return 0;
 }
 
 int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct fr_terms *terms,

@@ -80,18 +80,10 @@ static int parse_number_term(
 		(unsigned long long)max, t->value ? t->value : "");
 }
 
-static int parse_call_graph_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
-{
-	struct fr_event_defaults g = {0};
-	int r = fr_call_graph_parse(t->value ? t->value : "fp", &g, d);
-
-	v->call_graph = g.call_graph;
-	return r;
-}
-
 /* 1: the term is one that every event takes, and V has its value; 0: it is another one. */
 static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
 {
+	struct fr_event_defaults call_graph = {0};
 	uint64_t n = 1;
 	int r = 0;
 
@@ -111,7 +103,8 @@ static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, 
 			return r < 0 ? r : 1;
 		}
 	if (!strcmp(t->name, "call-graph")) {
-		r = parse_call_graph_term(t, v, d);
+		r = fr_call_graph_parse(t->value ? t->value : "fp", &call_graph, d);
+		v->call_graph = call_graph.call_graph;
 		return r < 0 ? r : 1;
 	}
 	if (!strcmp(t->name, "name")) {

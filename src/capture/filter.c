@@ -2,7 +2,6 @@
 /* Tracepoint filters, which the kernel evaluates (Documentation/trace/events.rst). */
 #include "capture/capture_internal.h"
 #include "capture/event_internal.h"
-#include "capture/perf_open.h"
 #include "base/cleanup.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "base/diag.h"
 #include "capture/event.h"
 #include "dump/retention.h"
-#include "trigger/config.h"
+#include "source/config.h"
 
 #include <stdbool.h>
 #include <stddef.h>

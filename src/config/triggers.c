@@ -2,7 +2,7 @@
 /* The sections [Trigger NAME]. Each has one source. A later file adds to a section of the same name. */
 #include "config/config_private.h"
 #include "base/cleanup.h"
-#include "trigger/probes.h"
+#include "source/probes.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "config/address.h"
 #include "config/memory.h"
-#include "trigger/probes.h"
+#include "source/probes.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,15 +9,15 @@
 
 #include <systemd/sd-daemon.h>
 
-static int check(int fd, struct fr_diag *d)
+static int prepare(int fd, struct fr_diag *d)
 {
 	int flags = fcntl(fd, F_GETFL);
 
 	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
 		return fr_fail(d, -EINVAL, "give it ListenStream=/run/flightrec/control",
-			"the descriptor \"control\" of the service manager is no listening unix stream "
+			"the descriptor \"control\" of the service manager is not a listening unix stream "
 			"socket");
-	/* Without NonBlocking=, the manager hands it over as one that blocks. */
+	/* Without NonBlocking=, the descriptor blocks. */
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot set up the socket of the service manager");
 	return fd;
@@ -26,12 +26,12 @@ static int check(int fd, struct fr_diag *d)
 int fr_activated_control(struct fr_diag *d)
 {
 	char **names = NULL;
-	/* The environment stays: the descriptor store has its own in it. */
+	/* Keeps the environment, because it also names the descriptors of the descriptor store. */
 	int n = sd_listen_fds_with_names(0, &names), r = 0;
 
 	for (int i = 0; i < n && r == 0; i++)
 		if (strcmp(names[i], "control") == 0)
-			r = check(SD_LISTEN_FDS_START + i, d);
+			r = prepare(SD_LISTEN_FDS_START + i, d);
 	for (int i = 0; i < n; i++)
 		free(names[i]);
 	free(names);

@@ -15,10 +15,10 @@ struct fr_deferred_calls {
 	size_t n;
 };
 
-/* Keep CALL, and a copy of PARAMETERS, for METHOD. A call too many is answered with an error. */
+/* Keeps CALL for METHOD, with a copy of PARAMETERS. If there are too many calls, it fails CALL. */
 void fr_deferred_add(struct fr_deferred_calls *calls, struct fr_call *call, const struct fr_method *method,
 	const cJSON *parameters);
-/* Handle all of them in their order. CTX is that of the server. */
+/* Runs all calls in their order. CTX is that of the server. */
 void fr_deferred_run(struct fr_deferred_calls *calls, void *ctx);
-/* Answer those that came before BEFORE_NS (monotonic) with D. UINT64_MAX: all. */
+/* Fails the calls that came before BEFORE_NS (monotonic) with D. UINT64_MAX: all. */
 void fr_deferred_fail(struct fr_deferred_calls *calls, uint64_t before_ns, const struct fr_diag *d);

@@ -20,10 +20,11 @@
 #define FR_SERVER_KEPT_FOR_ROOT 8 /* of these connections */
 #define FR_SERVER_MAX_PER_USER 16 /* of these connections; root has no such limit */
 #define FR_SERVER_MAX_USERS 256
-#define FR_SERVER_DEADLINE_USEC (10 * 1000000ULL) /* to send a whole message, or to read a part of a reply   \
-						   */
-#define FR_SERVER_RATE 200			  /* messages a second of each user; also the burst */
-#define FR_SERVER_MAX_BACKLOG (256u << 10)	  /* unsent bytes that forbid one more reply */
+#define FR_SERVER_DEADLINE_USEC                                                                              \
+	(10 * 1000000ULL)		   /* to send a whole message, or to read a part of a reply          \
+					    */
+#define FR_SERVER_RATE 200		   /* messages a second of each user; also the burst */
+#define FR_SERVER_MAX_BACKLOG (256u << 10) /* unsent bytes that forbid one more reply */
 
 /* Reads pid, uid and gid of the client at FD. Returns 0 or a negative errno. */
 int fr_peer_read(int fd, struct fr_peer *ret);

@@ -27,7 +27,7 @@ struct fr_frames {
 	uint64_t raw_bytes, packed_bytes;
 };
 
-/* What the file will hold, as far as the headers of the frames tell. */
+/* A forecast of the file, from the headers of the frames. */
 struct fr_frames_plan {
 	uint64_t oldest_ns; /* of all records; UINT64_MAX: there are none */
 	uint64_t bytes;	    /* an estimate */

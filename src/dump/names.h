@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The files in the recorder's directory, told apart by their names. */
+/* The kinds of files in the recorder's directory, by their names. */
 
 #include <stddef.h>
 #include <stdint.h>

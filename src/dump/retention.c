@@ -2,7 +2,7 @@
 #include "dump/retention.h"
 #include "base/cleanup.h"
 
-/* What remains on the disk after the removals so far. */
+/* The disk after the removals so far. */
 struct account {
 	uint64_t use, free, files;
 };

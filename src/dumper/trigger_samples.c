@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dumper/trigger_samples.h"
 #include "base/cleanup.h"
-#include "trigger/cause.h"
+#include "source/cause.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -59,7 +59,7 @@ ssize_t fr_read_ahead_read(void *ctx, void *data, size_t len, uint64_t at)
 {
 	struct fr_read_ahead *r = ctx;
 
-	fr_thread_assert_not(FR_THREAD_RECORDER);
+	fr_thread_assert_may_wait();
 	request_ahead(r, at, at + len);
 	return fr_pread_all(r->fd, data, len, (off_t)at);
 }

@@ -177,7 +177,7 @@ static int write_block(struct fr_writer *w, struct fr_writer_block *b, uint64_t 
 {
 	int r;
 
-	fr_thread_assert_not(FR_THREAD_RECORDER);
+	fr_thread_assert_may_wait();
 	b->offset = offset;
 	b->len = len;
 	b->done = 0;
@@ -268,7 +268,7 @@ static int finish(struct fr_writer *w, const void *head, size_t len)
 
 int fr_writer_finish(struct fr_writer *w, const void *head, size_t len)
 {
-	fr_thread_assert_not(FR_THREAD_RECORDER);
+	fr_thread_assert_may_wait();
 	if (w->error == 0)
 		w->error = finish(w, head, len);
 	update_description(w);

@@ -26,8 +26,7 @@ enum {
 
 static const struct fr_option options[] = {
 	{"output", 'o', "FILE",
-		"write to FILE, by default perf.data in the directory; an older file is renamed",
-		NULL},
+		"write to FILE, by default perf.data in the directory; an older file is renamed", NULL},
 	{"keep", OPT_KEEP, NULL, "do not remove the inputs", NULL},
 	{"dry-run", OPT_DRY_RUN, NULL, "read the inputs and report; write and remove nothing", NULL},
 	{"progress", OPT_PROGRESS, NULL, "show a progress bar also if standard error is not a terminal",

@@ -3,7 +3,7 @@
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/loss.h"
-#include "trigger/cause.h"
+#include "source/cause.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "config/config.h"
-#include "trigger/source.h"
+#include "source/source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 
 	for (size_t i = 0; r == 0 && i < c->n_trigger; i++) {
 		const struct fr_trigger_config *t = &c->trigger[i];
-		const struct fr_source_class *class = fr_source_class_of(t->kind);
+		const struct fr_source_class *class = fr_source_class_for_kind(t->kind);
 		struct fr_diag one = {0};
 
 		r = class && class->check ? class->check(t, &one) : 0;
@@ -101,7 +101,7 @@ static void print_result(const struct fr_diag *d, int code, const cJSON *not_arm
 }
 
 /* Only the kernel decides whether a trigger can be armed, and only the recorder may ask it. So ask the
-   recorder if it uses the same files, or else say that nobody was asked. Returns an exit code. */
+   recorder if it uses the same files, or else say that it was not asked. Returns an exit code. */
 static int check_armed(const struct fr_config *c, cJSON **ret)
 {
 	struct fr_client *client = NULL;
@@ -112,7 +112,7 @@ static int check_armed(const struct fr_config *c, cJSON **ret)
 	if (*ret)
 		return ctl_warn_not_armed(*ret);
 	for (size_t i = 0; i < c->n_trigger; i++)
-		if (c->trigger[i].enabled && fr_source_class_of(c->trigger[i].kind)) {
+		if (c->trigger[i].enabled && fr_source_class_for_kind(c->trigger[i].kind)) {
 			fputs("flightrecctl: only the recorder can tell whether the triggers can be armed: "
 			      "`flightrecctl reload` names those that cannot\n",
 				stderr);

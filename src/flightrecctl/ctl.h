@@ -24,7 +24,7 @@
 
 #define CTL_NOT_GIVEN UINT64_MAX
 
-/* What the command line says to all verbs. ctl_parse() sets it. */
+/* The options and arguments that all verbs share. ctl_parse() sets it. */
 extern struct ctl {
 	enum fr_json_mode json;
 	bool no_pager, no_legend, verbose, utc;

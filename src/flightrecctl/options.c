@@ -34,7 +34,7 @@ static const struct ctl_option common_options[] = {
 	{0},
 };
 
-/* What a value of each kind is called, and how to write it. */
+/* The name of each kind of value, and how to write one. */
 static const struct {
 	const char *name, *hint;
 } kinds[] = {

@@ -158,7 +158,7 @@ void fr_daemon_reap(struct fr_daemon *m)
 			fr_dump_log(job, m->config->directory);
 			/* One that was kept tells of itself again, as a file or given up. */
 			if (m->triggers)
-				fr_triggers_dumped(
+				fr_triggers_set_dump_file(
 					m->triggers, job->id, job->code < 0 ? NULL : job->result.name);
 			if (job->code == 0 && job->result.name[0])
 				fr_collector_submit(m->collector, job->result.name);

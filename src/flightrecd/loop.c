@@ -94,7 +94,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 
 	fr_daemon_reopen_tick(m);
 	if (m->triggers)
-		fr_triggers_follow(m->triggers);
+		fr_triggers_rearm_stale(m->triggers);
 	fr_rates_tick(&m->rates, m->recording.capture);
 	fr_frequency_tick(&m->frequency, m->recording.capture);
 	fr_daemon_log_news(m);

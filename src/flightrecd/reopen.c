@@ -139,7 +139,7 @@ static void report_cpus(struct fr_daemon *m, struct reopening *x)
 		/* What was forked and mapped there before the events were open. */
 		fr_tracker_request_scan(m->tracker);
 		if (m->triggers)
-			fr_triggers_cpus_came(m->triggers);
+			fr_triggers_rearm_events(m->triggers);
 		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on",
 			fr_capture_n_sampled_cpus(m->recording.capture));
 	} else if (!m->cpus_failed) {

@@ -68,7 +68,7 @@ static void on_decided(void *ctx, const struct fr_decision *d)
 	struct fr_daemon *m = ctx;
 	cJSON *json;
 
-	if (d->first && d->verdict != FR_VERDICT_FIRE && d->verdict != FR_VERDICT_JOIN)
+	if (d->first && d->verdict != FR_VERDICT_FIRE && d->verdict != FR_VERDICT_COALESCE)
 		fr_decision_log_suppressed(d);
 	if (fr_subscribers_is_empty(&m->watchers))
 		return;
@@ -130,7 +130,7 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_triggers_ops ops = {
 		.dump = on_dump,
-		.join = on_join,
+		.coalesce = on_join,
 		.ring_span_ns = on_ring_span,
 		.decided = on_decided,
 		.armed = on_armed,
@@ -194,5 +194,5 @@ void fr_daemon_dump_by_signal(struct fr_daemon *m, const struct signalfd_siginfo
 		c.pid = (pid_t)si->ssi_pid;
 		s.uid = si->ssi_uid;
 	}
-	(void)fr_triggers_ask(m->triggers, c.trigger, &c, dump_for_signal, &s);
+	(void)fr_triggers_request(m->triggers, c.trigger, &c, dump_for_signal, &s);
 }

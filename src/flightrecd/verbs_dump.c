@@ -135,9 +135,9 @@ void fr_verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 		.no_compression = c.no_compression,
 		.call = c.waits ? call : NULL};
 	cause = control_cause(call, c.reason, now_ns);
-	verdict = fr_triggers_ask(m->triggers, "control", &cause, dump_for_call, &d);
-	decision = fr_triggers_decision(m->triggers, 0);
-	if (verdict != FR_VERDICT_FIRE && verdict != FR_VERDICT_JOIN) {
+	verdict = fr_triggers_request(m->triggers, "control", &cause, dump_for_call, &d);
+	decision = fr_triggers_get_decision(m->triggers, 0);
+	if (verdict != FR_VERDICT_FIRE && verdict != FR_VERDICT_COALESCE) {
 		suppressed(call, decision, d.code);
 		return;
 	}

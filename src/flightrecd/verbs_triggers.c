@@ -41,10 +41,10 @@ void fr_verb_triggers(void *daemon, struct fr_call *call, const cJSON *parameter
 	for (size_t i = 0; i < fr_triggers_count(m->triggers); i++) {
 		struct fr_trigger_info info;
 
-		fr_triggers_info(m->triggers, i, &info);
+		fr_triggers_get_info(m->triggers, i, &info);
 		cJSON_AddItemToArray(list, fr_trigger_json(&info, m->config, now_ns));
 	}
-	p = fr_triggers_bucket(m->triggers);
+	p = fr_triggers_get_policy(m->triggers);
 	token_ns = fr_policy_next_token_ns(&p, now_ns);
 	cJSON_AddNumberToObject(reply, "tokens", fr_policy_tokens(&p, now_ns));
 	cJSON_AddNumberToObject(reply, "burst", p.interval_ns ? p.burst : 0);
@@ -129,7 +129,7 @@ void fr_verb_decisions(void *daemon, struct fr_call *call, const cJSON *paramete
 	}
 	reply = cJSON_CreateObject();
 	list = cJSON_AddArrayToObject(reply, "decisions");
-	for (size_t i = 0; i < max && (d = fr_triggers_decision(m->triggers, i)); i++)
+	for (size_t i = 0; i < max && (d = fr_triggers_get_decision(m->triggers, i)); i++)
 		cJSON_AddItemToArray(list, fr_decision_json(d));
 	fr_call_reply(call, reply);
 }

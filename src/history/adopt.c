@@ -5,7 +5,6 @@
  *     image of a killed process ── fr_recovery ──▶ frames, oldest first │ open chunk ──▶ a ring
  */
 #include "history/internal.h"
-#include "history/recover.h"
 #include "history/unpack.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -4,7 +4,6 @@
 #include "history/crc32c.h"
 #include "base/cleanup.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #define PAD_MAX (1ULL << 30) /* the length has 32 bits */

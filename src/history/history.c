@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Makes a ring, appends to its open chunk, and counts rounds. */
-#include "history/history.h"
 #include "history/internal.h"
 #include "history/crc32c.h"
 #include "base/cleanup.h"

@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #define BYTES_MAX (2ULL << 30) /* the length of a pad has 32 bits */

@@ -3,7 +3,7 @@
 /*
  * A batch collects copies of records in one block of bytes. When it is large enough, the cursor sorts it and
  * releases the records up to the limit. Then the rest moves to the start of the other batch, and the two
- * change places. The limit is perf's (ordered-events.c): the newest time known at the round before the last.
+ * change places. The limit is the newest time known at the round before the last: docs/design/61.
  *
  *   batch  [ consumed │ released │ too young ]
  *                     next       ready       n

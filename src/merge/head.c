@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "merge/dedup.h"
 #include "perfdata/features.h"
-#include "perfdata/tracing_data.h"
+#include "perfdata/tracing_format.h"
 
 #include <errno.h>
 #include <stdlib.h>

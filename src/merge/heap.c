@@ -34,12 +34,6 @@ void fr_heap_build(struct fr_heap *h)
 		fr_heap_sift_down(h, i);
 }
 
-void fr_heap_remove_top(struct fr_heap *h)
-{
-	h->nodes[0] = h->nodes[--h->n];
-	fr_heap_sift_down(h, 0);
-}
-
 size_t fr_heap_find_tied(const struct fr_heap *h)
 {
 	for (size_t i = 1; i < FR_MIN(h->n, (size_t)3); i++)

@@ -16,10 +16,9 @@ struct fr_heap {
 	size_t n;
 };
 
-/* Orders the heap after node I (0: the top) got a later record. */
+/* Orders the heap after node I (0: the top) got a later record or was replaced by the last node. */
 void fr_heap_sift_down(struct fr_heap *h, size_t i);
 /* Orders the nodes, which the caller filled in any order. */
 void fr_heap_build(struct fr_heap *h);
-void fr_heap_remove_top(struct fr_heap *h);
 /* Another node with a record of the same time and class as the top's; 0: there is none. */
 size_t fr_heap_find_tied(const struct fr_heap *h);

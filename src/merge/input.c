@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "merge/input.h"
-#include "merge/jit.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -163,7 +162,6 @@ static int examine(struct fr_input *in, struct fr_diag *d)
 	if (!in->live)
 		(void)flock(fr_reader_fd(in->reader), LOCK_UN);
 	in->meta = fr_sidecar_read(in->path);
-	in->has_jit = fr_input_has_jit(in);
 	fr_input_read_boot(in);
 	return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "base/diag.h"
 #include "fileio/read_ahead.h"
-#include "merge/merge.h"
+#include "merge/options.h"
 #include "perfdata/reader.h"
 
 #include <cjson/cJSON.h>
@@ -24,7 +24,7 @@ struct fr_input {
 	gid_t gid;
 	bool found;	   /* in the directory; else the caller named it */
 	bool live;	   /* a daemon writes to it */
-	bool has_jit;	   /* it has a directory of objects, see jit.h */
+	bool has_jit;	   /* fr_input_has_jit() */
 	bool head_damaged; /* the other inputs contradict its events */
 	bool damaged;	   /* known at the end */
 
@@ -62,7 +62,7 @@ void fr_input_read_boot(struct fr_input *in);
 
 /* sidecar.c: the sidecar of PATH, or NULL. The caller frees it. */
 cJSON *fr_sidecar_read(const char *path);
-/* The sidecar of the output NAME, in the form of a dump's, with that of each input in "dumps". The caller
-   frees it. NULL: out of memory. */
-char *fr_sidecar_unite(
-	const struct fr_inputs *in, const struct fr_merge_report *report, const char *name, bool compressed);
+/* The sidecar of the output NAME, in the form of a dump's, with those of the inputs in "dumps"; NULL if no
+   input has one, as files of other recorders. The caller frees RET. 0 or -ENOMEM. */
+int fr_sidecar_unite(const struct fr_inputs *in, const struct fr_merge_report *report, const char *name,
+	bool compressed, char **ret);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "merge/input.h"
 
+/* Whether the input has a directory of objects. */
 bool fr_input_has_jit(const struct fr_input *in);
 
 /* If RECORD names an object of IN, RET is a copy, in BUFFER until the next call, that names the object in

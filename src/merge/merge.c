@@ -93,6 +93,7 @@ static int start_inputs(struct merge *m)
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		uint64_t from, to;
 
+		m->inputs.v[i].has_jit = fr_input_has_jit(&m->inputs.v[i]);
 		find_known_time(m, i, &from, &to);
 		r = fr_cursor_new(m->inputs.v[i].reader, from, to, &m->cursors[i]);
 		if (r == 0)
@@ -103,15 +104,15 @@ static int start_inputs(struct merge *m)
 	return FR_MIN(r, 0);
 }
 
-/* Replaces the top by the next record of its input. */
+/* Replaces the record of the top by the next one of its input. An input that has ended leaves the heap. */
 static int advance_top(struct merge *m)
 {
-	int r = read_next(m, m->heap.nodes[0].input, &m->heap.nodes[0]);
+	struct fr_heap *h = &m->heap;
+	int r = read_next(m, h->nodes[0].input, &h->nodes[0]);
 
-	if (r == 1)
-		fr_heap_sift_down(&m->heap, 0);
-	else if (r == 0)
-		fr_heap_remove_top(&m->heap);
+	if (r == 0)
+		h->nodes[0] = h->nodes[--h->n];
+	fr_heap_sift_down(h, 0);
 	return FR_MIN(r, 0);
 }
 
@@ -259,12 +260,11 @@ static void report_damage(struct merge *m)
 	for (size_t i = 0; i < m->inputs.n; i++) {
 		struct fr_input *in = &m->inputs.v[i];
 		const struct fr_damage *damage = fr_reader_damage(in->reader);
-		uint64_t aux = fr_reader_aux_bytes(in->reader);
 
-		if (aux)
+		if (damage->aux_bytes)
 			fr_merge_warn(m->options,
 				"%s: %llu bytes of AUX data are not merged; use the file itself", in->path,
-				(unsigned long long)aux);
+				(unsigned long long)damage->aux_bytes);
 		/* A last record that the daemon is writing is no damage. */
 		bool is_damaged = damage->damaged && !(in->live && damage->only_tail);
 
@@ -281,15 +281,6 @@ static void report_damage(struct merge *m)
 		fr_merge_warn(m->options, "too many records have one time: some may be in the output twice");
 }
 
-/* The output has a sidecar if an input has one: files of other recorders have none. */
-static bool has_sidecar(const struct fr_inputs *in)
-{
-	for (size_t i = 0; i < in->n; i++)
-		if (in->v[i].meta)
-			return true;
-	return false;
-}
-
 static int finish(struct merge *m, struct fr_diag *d)
 {
 	_cleanup_free_ char *meta = NULL;
@@ -299,13 +290,10 @@ static int finish(struct merge *m, struct fr_diag *d)
 		r = fr_feature_set_sample_time(&m->head, m->report.first_ns, m->report.last_ns);
 	if (r == 0)
 		r = fr_output_end(&m->output, &m->head, d);
+	if (r == 0)
+		r = fr_sidecar_unite(&m->inputs, &m->report, m->output.name, m->output.compress, &meta);
 	if (r < 0)
 		return r;
-	if (has_sidecar(&m->inputs)) {
-		meta = fr_sidecar_unite(&m->inputs, &m->report, m->output.name, m->output.compress);
-		if (!meta)
-			return -ENOMEM;
-	}
 	r = fr_jit_link_objects(&m->inputs, m->output.dirfd, m->output.name);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot keep the objects of code made at run time for %s",

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "perfdata/features.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -220,18 +221,18 @@ static bool add_members(cJSON *all, const struct fr_inputs *in, const struct fr_
 	       cJSON_AddBoolToObject(all, "compressed", compressed);
 }
 
-char *fr_sidecar_unite(
-	const struct fr_inputs *in, const struct fr_merge_report *report, const char *name, bool compressed)
+int fr_sidecar_unite(const struct fr_inputs *in, const struct fr_merge_report *report, const char *name,
+	bool compressed, char **ret)
 {
 	cJSON *all = cJSON_CreateObject(), *dumps = cJSON_CreateArray();
 	bool ok = all && dumps && add_members(all, in, report, name, compressed) && add_dumps(dumps, in) &&
 		  add_causes(all, dumps) && add_losses(all, dumps);
-	char *text;
+	bool is_needed = cJSON_GetArraySize(dumps) > 0;
 
 	/* The dumps are last, after their sums. */
 	if (!dumps || !cJSON_AddItemToObject(all, "dumps", dumps))
 		cJSON_Delete(dumps);
-	text = ok ? cJSON_Print(all) : NULL;
+	*ret = ok && is_needed ? cJSON_Print(all) : NULL;
 	cJSON_Delete(all);
-	return text;
+	return ok && (*ret || !is_needed) ? 0 : -ENOMEM;
 }

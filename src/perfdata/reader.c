@@ -227,7 +227,7 @@ static int skip_auxtrace(struct fr_reader *r, const struct perf_event_header *h)
 	memcpy(&size, h + 1, sizeof(size));
 	if (size > r->data_end - r->at - h->size)
 		return -EBADMSG;
-	r->aux_bytes += size;
+	r->damage.aux_bytes += size;
 	r->at += h->size + size;
 	return 0;
 }
@@ -373,11 +373,6 @@ int fr_reader_fd(const struct fr_reader *r)
 const struct fr_damage *fr_reader_damage(const struct fr_reader *r)
 {
 	return &r->damage;
-}
-
-uint64_t fr_reader_aux_bytes(const struct fr_reader *r)
-{
-	return r->aux_bytes;
 }
 
 void fr_reader_progress(const struct fr_reader *r, uint64_t *ret_done, uint64_t *ret_total)

@@ -17,12 +17,13 @@
 
 struct fr_reader;
 
-/* The damage of a file, for a report. */
+/* The data of a file that the reader could not return, for a report. */
 struct fr_damage {
 	bool damaged;
 	bool only_tail;	     /* only the last record is not whole: a live file, or its writer died */
 	uint64_t offset;     /* of the first damage in the file */
 	uint64_t lost_bytes; /* of the data section, which gave no record */
+	uint64_t aux_bytes;  /* of AUX payloads, which the reader skips */
 	char text[160];	     /* describes the first damage */
 };
 
@@ -77,7 +78,5 @@ const struct fr_damage *fr_reader_damage(const struct fr_reader *r);
 /* Replaces the attr of each event by that of the event in BY that shares an id with it. For a head that is
    damaged; before the first fr_reader_next(). BY outlives R. 0 or -ENOMEM. */
 int fr_reader_replace_attrs(struct fr_reader *r, const struct fr_session *by);
-/* Bytes of AUX payload that were skipped. */
-uint64_t fr_reader_aux_bytes(const struct fr_reader *r);
 /* Bytes of the file, consumed and in all. */
 void fr_reader_progress(const struct fr_reader *r, uint64_t *ret_done, uint64_t *ret_total);

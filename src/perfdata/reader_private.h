@@ -83,7 +83,6 @@ struct fr_reader {
 	size_t n_ids, section_bytes;
 
 	struct fr_damage damage;
-	uint64_t aux_bytes;
 	uint64_t scratch[(FR_RECORD_MAX + 8) / 8]; /* an aligned copy of a record */
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "perfdata/session.h"
 #include "base/cleanup.h"
-#include "perfdata/tracing_data.h"
+#include "perfdata/tracing_format.h"
 
 #include <errno.h>
 #include <stdlib.h>

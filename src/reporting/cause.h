@@ -4,7 +4,7 @@
 /* A cause as JSON, and as fields of a journal entry. */
 
 #include "base/log.h"
-#include "trigger/cause.h"
+#include "source/cause.h"
 
 #include <cjson/cJSON.h>
 #include <sys/types.h>

@@ -175,7 +175,7 @@ static void fired(struct fr_openmetrics *o, const struct fr_trigger_info *i)
 
 static void joined(struct fr_openmetrics *o, const struct fr_trigger_info *i)
 {
-	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->counts[FR_VERDICT_JOIN]);
+	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->counts[FR_VERDICT_COALESCE]);
 }
 
 static void suppressed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
@@ -223,7 +223,7 @@ static void add_triggers(struct fr_openmetrics *o, const struct fr_view *v)
 		for (size_t i = 0; i < n; i++) {
 			struct fr_trigger_info info;
 
-			fr_triggers_info(v->triggers, i, &info);
+			fr_triggers_get_info(v->triggers, i, &info);
 			families[f].add(o, &info);
 		}
 	}

@@ -263,7 +263,7 @@ static void add_triggers(const struct fr_view *v, cJSON *status)
 	for (size_t i = 0; i < n; i++) {
 		struct fr_trigger_info info;
 
-		fr_triggers_info(v->triggers, i, &info);
+		fr_triggers_get_info(v->triggers, i, &info);
 		states[info.state]++;
 		for (int k = 0; k < FR_VERDICTS; k++)
 			counts[k] += info.counts[k];
@@ -273,7 +273,7 @@ static void add_triggers(const struct fr_view *v, cJSON *status)
 	cJSON_AddNumberToObject(o, "disabled", (double)states[FR_TRIGGER_DISABLED]);
 	cJSON_AddNumberToObject(o, "failed", (double)states[FR_TRIGGER_FAILED]);
 	cJSON_AddNumberToObject(o, "fired", (double)counts[FR_VERDICT_FIRE]);
-	cJSON_AddNumberToObject(o, "joined", (double)counts[FR_VERDICT_JOIN]);
+	cJSON_AddNumberToObject(o, "joined", (double)counts[FR_VERDICT_COALESCE]);
 	suppressed = cJSON_AddObjectToObject(o, "suppressed");
 	for (int i = FR_VERDICT_DISABLED; i < FR_VERDICTS; i++)
 		cJSON_AddNumberToObject(suppressed, fr_verdict_name(i), (double)counts[i]);

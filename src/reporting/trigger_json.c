@@ -34,7 +34,7 @@ static void add_counts(cJSON *o, const uint64_t counts[static FR_VERDICTS])
 		asked += counts[v];
 	fr_json_add_u64(o, "asked", asked);
 	fr_json_add_u64(o, "fired", counts[FR_VERDICT_FIRE]);
-	fr_json_add_u64(o, "joined", counts[FR_VERDICT_JOIN]);
+	fr_json_add_u64(o, "joined", counts[FR_VERDICT_COALESCE]);
 	suppressed = cJSON_AddObjectToObject(o, "suppressed");
 	for (int v = FR_VERDICT_DISABLED; v < FR_VERDICTS; v++)
 		if (counts[v])

@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * To open some sources, files are read that may lie on a file system which hangs, and the kernel verifies
- * programs for as long as it likes. A thread, "fr-arming", does that for the main thread, one job after the
- * other:
+ * To open some sources takes long: their file may be on a file system that hangs, and the kernel's verifier
+ * takes its time. A thread, "fr-arming", opens them for the main thread, one job after the other:
  *
- *   submit ─► class->open() on the thread ─► fd is readable ─► take ─► class->listen()
+ *   submit ─► class->open() on the thread ─► done_fd is readable ─► take ─► class->listen()
  *
- * Nobody waits for the thread: what is cancelled while it is opened, the thread closes itself, and it
- * outlives its owner where it has to.
+ * Nobody waits for the thread. If a job is canceled while the thread works on it, the thread closes the
+ * source itself. The thread may outlive the owner. submit, take and cancel belong to
+ * the main thread.
  */
 
-#include "trigger/source.h"
+#include "source/source.h"
 
 #include <stdbool.h>
 
@@ -21,35 +21,37 @@ struct fr_arming;
 struct fr_arming_job {
 	const struct fr_source_class *class;
 	void *trigger;
-	/* What open() borrows: copies, as the thread may still be at it when the trigger is gone. */
+	/* Copies that the source borrows: the thread may still use them when the trigger has gone. */
 	struct fr_source_env env;
 	struct fr_trigger_config config;
-	/* What came of it. Who takes SOURCE away has it, with what it borrows pointed to what lasts. */
+	/* The result. The caller who takes SOURCE points its env, config and trigger to its own. */
 	int code;
 	struct fr_diag diag;
 	struct fr_source *source;
-	/* arming.c */
+	/* Only arming.c uses the rest. */
 	struct fr_arming *arming;
 	struct fr_arming_job *next;
-	bool cancelled;
+	bool canceled;
 };
 
+/* Starts the thread. 0, or a negative errno with D. */
 int fr_arming_start(struct fr_arming **ret, struct fr_diag *d);
-/* Waits a second for a job that is being done, and then lets the thread end by itself. NULL is fine. */
+/* Stops the thread. Waits a second for a job that runs; after that the thread ends by itself. NULL is
+   allowed; returns NULL. */
 struct fr_arming *fr_arming_stop(struct fr_arming *a);
 pid_t fr_arming_tid(const struct fr_arming *a);
-/* Readable while a job is done that nobody has taken. */
+/* A descriptor that is readable while a job is done and not taken. */
 int fr_arming_done_fd(const struct fr_arming *a);
 
-/* Open a source of CLASS as class->open() has it. Everything is copied. NULL: no memory. */
+/* Queues the opening of a source of CLASS. All arguments are copied. NULL: no memory. */
 struct fr_arming_job *fr_arming_submit(struct fr_arming *a, const struct fr_source_class *class,
 	const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger);
-/* The oldest job that is done, to be freed; NULL: none. */
+/* Takes the oldest job that is done. The caller frees it. NULL: there is none. */
 struct fr_arming_job *fr_arming_take(struct fr_arming *a);
-/* JOB, which was not taken, comes to nothing; it is no longer the caller's. */
+/* Cancels JOB, which was not taken. The caller must not use it after this. */
 void fr_arming_cancel(struct fr_arming_job *job);
-/* Closes the source that it still has. */
+/* Frees JOB, and closes its source if it still has one. NULL is allowed; returns NULL. */
 struct fr_arming_job *fr_arming_job_free(struct fr_arming_job *job);
-/* JOB waits for another one: the name of that trigger into RET. False: it does not wait. */
+/* True: JOB waits while another job runs, and RET has the name of that trigger. */
 #define FR_ARMING_NAME_SIZE 64
-bool fr_arming_waits(const struct fr_arming_job *job, char ret[static FR_ARMING_NAME_SIZE]);
+bool fr_arming_is_waiting(const struct fr_arming_job *job, char ret[static FR_ARMING_NAME_SIZE]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From an anomaly to a decision. */
+/* Turns an anomaly into a decision. */
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/units.h"
 #include "trigger/triggers_private.h"
 
@@ -9,102 +10,97 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TELL_PERIOD_NS FR_NSEC_PER_SEC
-#define SPEAK_PERIOD_NS (60 * FR_NSEC_PER_SEC)
+#define REPEAT_PERIOD_NS FR_NSEC_PER_SEC     /* of ops.decided() for repeats */
+#define LOG_PERIOD_NS (60 * FR_NSEC_PER_SEC) /* of fr_decision.first */
 
-static void say_why(const struct fr_triggers *t, const struct fr_policy_trigger *p,
+static void explain(const struct fr_triggers *t, const struct fr_policy_trigger *p,
 	const struct fr_policy_question *q, struct fr_decision *d)
 {
 	char a[FR_UNIT_SIZE], b[FR_UNIT_SIZE];
 	const uint64_t token_ns = fr_policy_next_token_ns(&t->policy, q->now_ns);
 
+#define WHY(...) snprintf(d->why, sizeof(d->why), __VA_ARGS__)
 	switch (d->verdict) {
 	case FR_VERDICT_FIRE:
-		snprintf(d->why, sizeof(d->why), "dump %" PRIu64, d->dump_id);
+		WHY("dump %" PRIu64, d->dump_id);
 		break;
-	case FR_VERDICT_JOIN:
-		snprintf(d->why, sizeof(d->why), "shares the file of dump %" PRIu64, d->dump_id);
+	case FR_VERDICT_COALESCE:
+		WHY("shares the file of dump %" PRIu64, d->dump_id);
 		break;
 	case FR_VERDICT_DISABLED:
-		snprintf(d->why, sizeof(d->why), "the trigger is disabled");
+		WHY("the trigger is disabled");
 		break;
 	case FR_VERDICT_COOLDOWN:
-		snprintf(d->why, sizeof(d->why), "cools down for another %s",
-			fr_duration_format(p->quiet_until_ns - q->now_ns, a));
+		WHY("cools down for another %s", fr_duration_format(p->quiet_until_ns - q->now_ns, a));
 		break;
 	case FR_VERDICT_MIN_FILL:
-		snprintf(d->why, sizeof(d->why), "the ring holds %s, and MinFill= wants %s",
-			fr_duration_format(q->ring_span_ns, a), fr_duration_format(p->min_fill_ns, b));
+		WHY("the ring holds %s, and MinFill= wants %s", fr_duration_format(q->ring_span_ns, a),
+			fr_duration_format(p->min_fill_ns, b));
 		break;
 	case FR_VERDICT_RATE:
-		snprintf(d->why, sizeof(d->why), "RateLimit= of %u in %s is used up, the next in %s",
-			t->policy.burst, fr_duration_format(t->policy.interval_ns, a),
+		WHY("RateLimit= of %u in %s is used up, the next in %s", t->policy.burst,
+			fr_duration_format(t->policy.interval_ns, a),
 			token_ns == UINT64_MAX ? "no time" : fr_duration_format(token_ns - q->now_ns, b));
 		break;
 	case FR_VERDICT_BUSY:
 	default:
-		snprintf(d->why, sizeof(d->why), "too many dumps are waiting already");
+		WHY("too many dumps are waiting already");
 		break;
 	}
+#undef WHY
 }
 
-static bool made_dump(enum fr_verdict v)
+static bool makes_dump(enum fr_verdict v)
 {
-	return v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN;
+	return v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE;
 }
 
-/* The trigger's latest decision where D only says the same again. */
-static struct fr_decision *same_again(
+/* Finds the latest decision of G if D only repeats it. */
+static struct fr_decision *find_repeated(
 	struct fr_triggers *t, const struct fr_trigger *g, const struct fr_decision *d)
 {
 	struct fr_decision *latest = &t->decisions[g->latest_id % FR_DECISIONS_REMEMBERED];
 
 	return g->latest_id && latest->id == g->latest_id && latest->verdict == d->verdict &&
-			       !made_dump(d->verdict)
+			       !makes_dump(d->verdict)
 		       ? latest
 		       : NULL;
 }
 
-static bool is_first(struct fr_trigger *g, enum fr_verdict v, uint64_t now_ns)
+static void report(struct fr_triggers *t, struct fr_trigger *g, struct fr_decision *d, uint64_t now_ns)
 {
-	uint64_t *spoken_ns = &g->spoken_ns[v];
+	uint64_t *first_ns = &g->first_ns[d->verdict];
 
-	if (*spoken_ns && now_ns - *spoken_ns < SPEAK_PERIOD_NS)
-		return false;
-	*spoken_ns = now_ns;
-	return true;
-}
-
-static void tell(struct fr_triggers *t, struct fr_trigger *g, struct fr_decision *d, uint64_t now_ns)
-{
-	g->told_ns = now_ns;
-	d->first = is_first(g, d->verdict, now_ns);
+	g->reported_ns = now_ns;
+	d->first = !*first_ns || now_ns - *first_ns >= LOG_PERIOD_NS;
+	if (d->first)
+		*first_ns = now_ns;
 	t->ops.decided(t->ops.ctx, d);
 }
 
-/* Into the memory, and to who listens. */
+/* Stores D among the last decisions and reports it. */
 static struct fr_decision *remember(struct fr_triggers *t, struct fr_trigger *g, const struct fr_decision *d)
 {
-	struct fr_decision *slot = same_again(t, g, d);
+	struct fr_decision *slot = find_repeated(t, g, d);
 	const uint64_t now_ns = d->at_ns;
 
 	if (slot) {
 		slot->repeats++;
 		slot->last_ns = now_ns;
 		memcpy(slot->why, d->why, sizeof(slot->why));
-		if (now_ns - g->told_ns >= TELL_PERIOD_NS)
-			tell(t, g, slot, now_ns);
+		if (now_ns - g->reported_ns >= REPEAT_PERIOD_NS)
+			report(t, g, slot, now_ns);
 		return slot;
 	}
 	slot = &t->decisions[t->next_id % FR_DECISIONS_REMEMBERED];
 	*slot = *d;
-	fr_cause_complete(&slot->cause);
+	fr_cause_fill_from_proc(&slot->cause);
 	slot->id = g->latest_id = t->next_id++;
-	if (made_dump(d->verdict)) {
+	if (makes_dump(d->verdict)) {
 		g->last_fired_ns = now_ns;
 		g->last_dump_id = d->dump_id;
 	}
-	tell(t, g, slot, now_ns);
+	report(t, g, slot, now_ns);
 	return slot;
 }
 
@@ -118,56 +114,54 @@ static void fill_cause(const struct fr_trigger *g, struct fr_cause *c, uint64_t 
 		c->time_ns = now_ns;
 }
 
-/* The join that the policy wants. What waited a moment ago may be written by now: then it was never there. */
-static enum fr_verdict join(struct fr_triggers *t, const struct fr_trigger *g, struct fr_policy_trigger *p,
-	struct fr_policy_question *q, const struct fr_policy_trigger *p_before, struct fr_decision *d)
+/* Adds the cause to the dump that waits. If that dump is being written by now, asks the policy again. */
+static enum fr_verdict coalesce(struct fr_triggers *t, const struct fr_trigger *g,
+	struct fr_policy_trigger *p, struct fr_policy_question *q, const struct fr_policy_trigger *p_before,
+	struct fr_decision *d)
 {
-	fr_cause_complete(&d->cause);
-	if (t->ops.join(t->ops.ctx, &d->cause, g->config.window_ns, g->config.post_ns, &d->dump_id) == 0)
-		return FR_VERDICT_JOIN;
-	*p = *p_before; /* a join takes nothing from the bucket */
-	q->can_join = false;
+	fr_cause_fill_from_proc(&d->cause);
+	if (t->ops.coalesce(t->ops.ctx, &d->cause, g->config.window_ns, g->config.post_ns, &d->dump_id) == 0)
+		return FR_VERDICT_COALESCE;
+	*p = *p_before; /* COALESCE took no token */
+	q->can_coalesce = false;
 	return fr_policy_ask(&t->policy, p, q);
 }
 
-static enum fr_verdict fire(struct fr_triggers *t, struct fr_policy_trigger *p, struct fr_decision *d,
+static enum fr_verdict start_dump(struct fr_triggers *t, struct fr_policy_trigger *p, struct fr_decision *d,
 	fr_trigger_dump dump, void *dump_ctx)
 {
+	enum fr_verdict verdict;
 	int r;
 
-	fr_cause_complete(&d->cause);
+	fr_cause_fill_from_proc(&d->cause);
 	r = dump(dump_ctx, &d->cause, &d->dump_id);
-	if (r == 0)
-		return FR_VERDICT_FIRE;
-	if (r > 0) {
-		fr_policy_joined(&t->policy, p);
-		return FR_VERDICT_JOIN;
-	}
-	fr_policy_refused(&t->policy, p, FR_VERDICT_FIRE);
-	return FR_VERDICT_BUSY;
+	verdict = r == 0 ? FR_VERDICT_FIRE : r > 0 ? FR_VERDICT_COALESCE : FR_VERDICT_BUSY;
+	if (verdict != FR_VERDICT_FIRE)
+		fr_policy_revise(&t->policy, p, verdict);
+	return verdict;
 }
 
 const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,
-	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_join, fr_trigger_dump dump,
+	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_coalesce, fr_trigger_dump dump,
 	void *dump_ctx)
 {
 	const struct fr_policy_trigger before = *p;
-	struct fr_policy_question q = {.now_ns = fr_monotonic_ns(), .can_join = may_join};
+	struct fr_policy_question q = {.now_ns = fr_monotonic_ns(), .can_coalesce = may_coalesce};
 	struct fr_decision d = {.cause = *cause, .at_ns = q.now_ns, .last_ns = q.now_ns};
 
 	fill_cause(g, &d.cause, q.now_ns);
-	if (p->min_fill_ns && !p->free) /* takes the ring's lock */
+	if (p->min_fill_ns && !p->free) /* this takes the ring's lock */
 		q.ring_span_ns = t->ops.ring_span_ns(t->ops.ctx);
 	d.verdict = fr_policy_ask(&t->policy, p, &q);
-	if (d.verdict == FR_VERDICT_JOIN)
-		d.verdict = join(t, g, p, &q, &before, &d);
+	if (d.verdict == FR_VERDICT_COALESCE)
+		d.verdict = coalesce(t, g, p, &q, &before, &d);
 	if (d.verdict == FR_VERDICT_FIRE)
-		d.verdict = fire(t, p, &d, dump, dump_ctx);
-	say_why(t, p, &q, &d);
+		d.verdict = start_dump(t, p, &d, dump, dump_ctx);
+	explain(t, p, &q, &d);
 	return remember(t, g, &d);
 }
 
-/* What a source's dump is made with. */
+/* The context of a dump that a source causes. */
 struct automatic {
 	struct fr_triggers *t;
 	const struct fr_trigger_config *config;
@@ -188,22 +182,23 @@ void fr_trigger_fire(void *triggers, void *trigger, const struct fr_cause *cause
 	fr_trigger_decide(a.t, g, &g->policy, cause, true, dump_automatic, &a);
 }
 
-enum fr_verdict fr_triggers_ask(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
+enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
 	fr_trigger_dump dump, void *ctx)
 {
 	struct fr_trigger *g = fr_trigger_find(t, name);
 
+	fr_thread_assert(FR_THREAD_MAIN);
 	return fr_trigger_decide(t, g, &g->policy, cause, false, dump, ctx)->verdict;
 }
 
-/* A cause as NAME's own would look, at the threshold. */
+/* A cause as the source of G would report it, with a value at the threshold. */
 static struct fr_cause test_cause(struct fr_trigger *g, const char *by)
 {
 	struct fr_source_stats stats = {0};
 	struct fr_cause c = {.cpu = -1};
 
 	if (g->source)
-		g->class->stats(g->source, &stats);
+		fr_source_get_stats(g->source, &stats);
 	c.unit = stats.unit;
 	c.value = c.threshold = stats.threshold;
 	snprintf(c.reason, sizeof(c.reason), "test");
@@ -214,16 +209,17 @@ static struct fr_cause test_cause(struct fr_trigger *g, const char *by)
 int fr_triggers_test(
 	struct fr_triggers *t, const char *name, const char *by, uint64_t *ret_id, struct fr_diag *d)
 {
-	struct fr_trigger *g = fr_trigger_wanted(t, name, d);
+	struct fr_trigger *g = fr_trigger_find_named(t, name, d);
 	const struct fr_decision *decision;
 	struct fr_policy_trigger p;
 	struct automatic a;
 	struct fr_cause c;
 
+	fr_thread_assert(FR_THREAD_MAIN);
 	if (!g)
 		return -ENOENT;
 	if (g->policy.enabled && g->job && !g->source)
-		return fr_fail(d, -EBUSY, "`flightrecctl triggers` shows when it is",
+		return fr_fail(d, -EBUSY, "`flightrecctl triggers` shows when it is armed",
 			"the trigger %s is still being armed", name);
 	if (g->policy.enabled && g->diag.code) {
 		*d = g->diag;
@@ -236,7 +232,7 @@ int fr_triggers_test(
 	p.quiet_until_ns = p.cooldown_ns = 0;
 	decision = fr_trigger_decide(t, g, &p, &c, true, dump_automatic, &a);
 	memcpy(g->policy.counts, p.counts, sizeof(p.counts));
-	if (!made_dump(decision->verdict))
+	if (!makes_dump(decision->verdict))
 		return fr_fail(d, -EAGAIN,
 			decision->verdict == FR_VERDICT_DISABLED ? "`flightrecctl enable` arms it" : NULL,
 			"%s: suppressed: %s", name, decision->why);
@@ -244,7 +240,7 @@ int fr_triggers_test(
 	return 0;
 }
 
-void fr_triggers_dumped(struct fr_triggers *t, uint64_t id, const char *file)
+void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *file)
 {
 	if (!file)
 		return;
@@ -252,11 +248,12 @@ void fr_triggers_dumped(struct fr_triggers *t, uint64_t id, const char *file)
 		if (t->list[i]->last_dump_id == id)
 			snprintf(t->list[i]->last_file, sizeof(t->list[i]->last_file), "%s", file);
 	for (size_t i = 0; i < FR_DECISIONS_REMEMBERED; i++)
-		if (t->decisions[i].id && t->decisions[i].dump_id == id && made_dump(t->decisions[i].verdict))
+		if (t->decisions[i].id && t->decisions[i].dump_id == id &&
+			makes_dump(t->decisions[i].verdict))
 			snprintf(t->decisions[i].file, sizeof(t->decisions[i].file), "%s", file);
 }
 
-const struct fr_decision *fr_triggers_decision(const struct fr_triggers *t, size_t i)
+const struct fr_decision *fr_triggers_get_decision(const struct fr_triggers *t, size_t i)
 {
 	const uint64_t n = FR_MIN(t->next_id - 1, (uint64_t)FR_DECISIONS_REMEMBERED);
 

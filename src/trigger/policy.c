@@ -8,7 +8,7 @@ const char *fr_verdict_name(enum fr_verdict v)
 {
 	static const char *const names[FR_VERDICTS] = {
 		[FR_VERDICT_FIRE] = "fire",
-		[FR_VERDICT_JOIN] = "join",
+		[FR_VERDICT_COALESCE] = "join",
 		[FR_VERDICT_DISABLED] = "disabled",
 		[FR_VERDICT_COOLDOWN] = "cool-down",
 		[FR_VERDICT_MIN_FILL] = "min-fill",
@@ -25,8 +25,7 @@ void fr_policy_init(struct fr_policy *p, unsigned burst, uint64_t interval_ns, u
 		.burst = burst, .interval_ns = interval_ns, .tokens = burst, .filled_ns = now_ns};
 }
 
-/* What the bucket holds at NOW_NS. */
-static double tokens_at(const struct fr_policy *p, uint64_t now_ns)
+double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns)
 {
 	const uint64_t elapsed_ns = now_ns > p->filled_ns ? now_ns - p->filled_ns : 0;
 
@@ -37,14 +36,14 @@ static double tokens_at(const struct fr_policy *p, uint64_t now_ns)
 
 static void fill(struct fr_policy *p, uint64_t now_ns)
 {
-	p->tokens = tokens_at(p, now_ns);
+	p->tokens = fr_policy_tokens(p, now_ns);
 	p->filled_ns = FR_MAX(p->filled_ns, now_ns);
 }
 
 void fr_policy_change(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns)
 {
 	fill(p, now_ns);
-	/* Who had no limit had a full bucket. */
+	/* A bucket without a limit counts as full. */
 	p->tokens = p->interval_ns ? FR_MIN(p->tokens, (double)burst) : burst;
 	p->burst = burst;
 	p->interval_ns = interval_ns;
@@ -68,8 +67,8 @@ static enum fr_verdict decide(
 		return FR_VERDICT_DISABLED;
 	if (q->now_ns < t->quiet_until_ns)
 		return FR_VERDICT_COOLDOWN;
-	if (q->can_join)
-		return FR_VERDICT_JOIN;
+	if (q->can_coalesce)
+		return FR_VERDICT_COALESCE;
 	if (t->free)
 		return FR_VERDICT_FIRE;
 	if (q->ring_span_ns < t->min_fill_ns)
@@ -83,40 +82,22 @@ enum fr_verdict fr_policy_ask(
 	const enum fr_verdict v = decide(p, t, q);
 
 	t->counts[v]++;
-	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN)
+	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE)
 		t->quiet_until_ns = q->now_ns + FR_MIN(t->cooldown_ns, UINT64_MAX - q->now_ns);
 	return v;
 }
 
-static void give_back(struct fr_policy *p, const struct fr_policy_trigger *t)
+void fr_policy_revise(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict)
 {
 	if (!t->free && p->interval_ns)
 		p->tokens = FR_MIN(p->tokens + 1, (double)p->burst);
-}
-
-void fr_policy_joined(struct fr_policy *p, struct fr_policy_trigger *t)
-{
-	give_back(p, t);
 	t->counts[FR_VERDICT_FIRE]--;
-	t->counts[FR_VERDICT_JOIN]++;
-}
-
-void fr_policy_refused(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict)
-{
-	if (verdict == FR_VERDICT_FIRE)
-		give_back(p, t);
-	t->counts[verdict]--;
-	t->counts[FR_VERDICT_BUSY]++;
-}
-
-double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns)
-{
-	return tokens_at(p, now_ns);
+	t->counts[verdict]++;
 }
 
 uint64_t fr_policy_next_token_ns(const struct fr_policy *p, uint64_t now_ns)
 {
-	const double missing = 1 - tokens_at(p, now_ns);
+	const double missing = 1 - fr_policy_tokens(p, now_ns);
 
 	if (!p->interval_ns || missing <= 0)
 		return 0;

@@ -19,7 +19,7 @@ FIRST = 20000  # after which nothing more is to be had of memory
 
 
 def programs():
-    return harness.BIN.parent / "tests/unit/trigger/bpf"
+    return harness.BIN.parent / "tests/unit/source/bpf"
 
 
 class Recorder:

@@ -4,7 +4,7 @@
    the same fields. */
 
 #include "fuzz.h"
-#include "trigger/datagram.h"
+#include "source/datagram.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,10 +9,10 @@
  */
 
 #include "fuzz.h"
-#include "trigger/bpf_event.h"
-#include "trigger/bpf_log.h"
-#include "trigger/bpf_object.h"
-#include "trigger/probes.h"
+#include "source/bpf_event.h"
+#include "source/bpf_log.h"
+#include "source/bpf_object.h"
+#include "source/probes.h"
 
 #include <linux/types.h>
 
@@ -25,7 +25,7 @@ static void try_event(const uint8_t *data, size_t size)
 
 	if (fr_bpf_event_parse(data, size, 1000, &e) < 0)
 		return;
-	fr_bpf_event_cause(&e, &c);
+	fr_bpf_event_to_cause(&e, &c);
 	check_text(c.comm, sizeof(c.comm));
 	check_text(c.reason, sizeof(c.reason));
 	check_text(c.detail, sizeof(c.detail));
@@ -36,10 +36,10 @@ static void try_event(const uint8_t *data, size_t size)
 static void try_log(const uint8_t *data, size_t size)
 {
 	char *text = strndup((const char *)data, size);
-	struct fr_bpf_verdict v;
+	struct fr_bpf_log_summary v;
 
 	check(text);
-	fr_bpf_log_verdict(text, &v);
+	fr_bpf_log_summarize(text, &v);
 	check(!strchr(v.reason, '\n') && !strchr(v.source, '\n') && !strchr(v.program, '\n'));
 	free(text);
 }

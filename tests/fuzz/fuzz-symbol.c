@@ -5,7 +5,7 @@
    by `as` and `ld -shared --build-id -z noseparate-code`; whole, and stripped with a .gnu_debuglink. */
 
 #include "fuzz.h"
-#include "trigger/elf_symbol.h"
+#include "source/elf_symbol.h"
 
 static void check_outcome(int r, uint64_t offset, const struct fr_diag *d)
 {
@@ -24,11 +24,11 @@ static void look_up(struct fr_elf *e)
 		struct fr_elf_symbol s = {0};
 
 		d = (struct fr_diag){0};
-		r = fr_elf_symbol(e, names[i], &s, &d);
+		r = fr_elf_find_symbol(e, names[i], &s, &d);
 		check_outcome(r, s.offset, &d);
 	}
 	d = (struct fr_diag){0};
-	r = fr_elf_markers(e, "p", "m", markers, &d);
+	r = fr_elf_find_markers(e, "p", "m", markers, &d);
 	check_outcome(r, 0, &d);
 	for (int i = 0; i < r; i++)
 		check_outcome(0, markers[i].offset | markers[i].semaphore, &d);

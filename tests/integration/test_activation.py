@@ -51,7 +51,7 @@ def test_descriptor_of_another_kind(state_dir):
     with open(state_dir / "log", "w") as log:
         recorder = start_with(wrong.fileno(), state_dir, log)
     assert recorder.wait(180) != 0
-    assert "no listening unix stream socket" in (state_dir / "log").read_text()
+    assert "not a listening unix stream socket" in (state_dir / "log").read_text()
 
 
 def test_descriptor_of_another_name(state_dir):

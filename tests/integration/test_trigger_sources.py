@@ -15,7 +15,7 @@ import pytest
 from harness import (ARMED_PROBES, BIN, environment, marks, program, run, script_lines, sidecar, start,
                      until)
 
-OBJECTS = BIN.parent / "tests/unit/trigger/bpf"
+OBJECTS = BIN.parent / "tests/unit/source/bpf"
 COMM = "frtest-provoke"
 FULL = "FLIGHTREC_FULL" in os.environ
 # Switches stand on both sides of any instant. The name of the trigger is that of its section.
@@ -255,7 +255,7 @@ def test_every_probe_has_its_test(armed):
 @pytest.fixture
 def objects():
     if not OBJECTS.is_dir():
-        pytest.skip(f"{OBJECTS} is not there: build the target trigger-bpf-objects")
+        pytest.skip(f"{OBJECTS} is not there: build the target source-bpf-objects")
     return OBJECTS
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness import ARMED_PROBES, BIN, load, program, run, until
 
-OBJECTS = BIN.parent / "tests/unit/trigger/bpf"
+OBJECTS = BIN.parent / "tests/unit/source/bpf"
 # A million in a minute, or the same for a tenth of that.
 FIRST = 20000  # by which all that the policy allows is made, and memory is what it will be
 STORM = 1000000 if "FLIGHTREC_FULL" in os.environ else 100000
@@ -21,7 +21,7 @@ MINE = f"[Trigger mine]\nProgram={OBJECTS}/getppid.bpf.o\nComm=frtest-provoke\nT
 @pytest.fixture(autouse=True)
 def objects():
     if not OBJECTS.is_dir():
-        pytest.skip(f"{OBJECTS} is not there: build the target trigger-bpf-objects")
+        pytest.skip(f"{OBJECTS} is not there: build the target source-bpf-objects")
 
 
 @pytest.fixture

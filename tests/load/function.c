@@ -34,7 +34,7 @@ static jmp_buf outside;
 static pid_t last_tid;
 enum how { RETURN, LEAVE, JUMP, CATCH };
 
-/* What <sys/sdt.h> makes, without arguments;
+/* The same code as <sys/sdt.h> makes, without arguments;
  * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
  */
 #define MARKER(name)                                                                                         \

@@ -3,7 +3,7 @@
 #include "config/compare.h"
 #include "config/config_private.h"
 #include "base/cleanup.h"
-#include "trigger/cause.h"
+#include "source/cause.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -68,7 +68,7 @@ static bool fails(void)
 	return true;
 }
 
-/* Returns how many of the LEN bytes at AT of the dump's file there is room for. Only bytes behind its end
+/* Returns how many of the LEN bytes at AT of the dump's file fit on the disk. Only bytes behind its end
  * need room. */
 static size_t take_room(uint64_t at, size_t len)
 {

@@ -169,7 +169,7 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* What a reader of a dump finds. */
+/* The findings of a reader of a dump. */
 struct reader {
 	uint64_t name[PIDS];
 	uint64_t samples, right; /* with their right name */
@@ -227,7 +227,8 @@ static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_
 
 		assert_true(f.low_watermark_ns >= low_watermark);
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
-		n = fr_section_decompress(u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
+		n = fr_section_decompress(
+			u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
 	}
 }

@@ -48,7 +48,7 @@ static const struct fr_trigger_sample causes[] = {
 	{.time_ns = SYNTHETIC_START_NS, .pid = SYNTHETIC_PID, .trigger = "first"},
 };
 
-/* What perf prints, without the comm. */
+/* The output of perf, without the comm. */
 static const char *const expected[] = {
 	"4711/4711 [000] 4.999000000: flightrec:trigger: early:",
 	"4711/4711 [000] 5.000000000: flightrec:trigger: first:",

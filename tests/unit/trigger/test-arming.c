@@ -1,65 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Sources that take long to open: the main thread does not wait for them. */
+#include "scene.h"
 
-/* Triggers whose sources take their time to open: a gate holds up those with the subject "hung", as a file
-   system would, and the caller is never held up. */
-
-#include "heard.h"
-
-#include "base/cleanup.h"
-#include "trigger/triggers_private.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool gate;	  /* open */
-static char order[64];	  /* the first letters of what was opened */
-static unsigned at_gate;  /* how many have come there */
-static atomic_int opened; /* and not closed */
-static atomic_int closed;
-static bool stale;
-
-static void set_gate(bool open)
-{
-	pthread_mutex_lock(&lock);
-	gate = open;
-	pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&lock);
-}
-
-static void await_gate(unsigned n)
-{
-	pthread_mutex_lock(&lock);
-	while (at_gate < n)
-		pthread_cond_wait(&changed, &lock);
-	pthread_mutex_unlock(&lock);
-}
-
-static int slow_open(const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger,
-	struct fr_source **ret, struct fr_diag *d)
-{
-	const bool broken = config->comm;
-
-	pthread_mutex_lock(&lock);
-	if (!strcmp(config->subject, "hung")) {
-		at_gate++;
-		pthread_cond_broadcast(&changed);
-		while (!gate)
-			pthread_cond_wait(&changed, &lock);
-	}
-	strncat(order, config->name, 1);
-	pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&lock);
-	if (broken)
-		return fr_fail(d, -ENOENT, NULL, "it is broken");
-	*ret = calloc(1, sizeof(**ret));
-	**ret = (struct fr_source){NULL, env, config, trigger};
-	opened++;
-	return 0;
-}
+#define LIMIT_MS 60000
 
 static unsigned listening;
 
@@ -69,126 +12,36 @@ static int slow_listen(struct fr_source *s, struct fr_diag *d)
 	return 0;
 }
 
-static void slow_close(struct fr_source *s)
-{
-	assert_non_null(s->config->name); /* what it borrowed is there */
-	opened--;
-	closed++;
-	free(s);
-}
-
-static void slow_stats(struct fr_source *s, struct fr_source_stats *ret)
-{
-	*ret = (struct fr_source_stats){.unit = FR_CAUSE_NS};
-}
-
-static bool slow_is_stale(const struct fr_source *s)
-{
-	return stale;
-}
-
 static const struct fr_source_class slow = {.name = "slow",
-	.open = slow_open,
+	.size = sizeof(struct fr_source),
+	.open = hand_open,
 	.listen = slow_listen,
-	.close = slow_close,
-	.stats = slow_stats,
-	.is_stale = slow_is_stale};
-static const struct fr_source_class *const slows[FR_TRIGGER_KINDS] = {
-	[FR_TRIGGER_PROBE] = &slow,
-	[FR_TRIGGER_PROGRAM] = &slow,
-	[FR_TRIGGER_FUNCTION] = &slow,
-	[FR_TRIGGER_APPLICATION] = &slow,
-};
-
-struct scene {
-	sd_event *event;
-	struct fr_arming *arming[FR_ARMING_LANES];
-	struct fr_triggers *t;
-	unsigned failed, healed, settled;
-};
-
-static void on_armed(void *ctx, const char *name, const struct fr_diag *d)
-{
-	struct scene *s = ctx;
-
-	s->failed += d != NULL;
-	s->healed += d == NULL;
-}
-
-static void on_settled(void *ctx)
-{
-	((struct scene *)ctx)->settled++;
-}
+	.close = hand_close,
+	.get_stats = hand_get_stats,
+	.is_stale = hand_is_stale};
 
 static int setup(void **state)
 {
-	struct scene *s = calloc(1, sizeof(*s));
-	struct fr_triggers_ops ops = {.armed = on_armed, .settled = on_settled, .ctx = s, .classes = slows};
-	struct fr_source_env env = {.self = getpid(), .gid = (gid_t)-1};
-
-	gate = stale = false;
-	at_gate = listening = 0;
-	closed = 0;
-	order[0] = '\0';
-	if (sd_event_new(&s->event) < 0 || fr_arming_start(&s->arming[0], NULL) < 0 ||
-		fr_arming_start(&s->arming[1], NULL) < 0)
-		return -1;
-	env.event = s->event;
-	memcpy(ops.arming, s->arming, sizeof(ops.arming));
-	*state = s;
-	return fr_triggers_new(&env, &ops, &s->t);
+	listening = 0;
+	return scene_new(&slow, true, state);
 }
 
-static int teardown(void **state)
+/* Waits until N sources came to the gate. */
+static void await_gate(unsigned n)
 {
-	struct scene *s = *state;
-
-	set_gate(true);
-	fr_triggers_free(s->t);
-	fr_arming_stop(s->arming[0]);
-	fr_arming_stop(s->arming[1]);
-	sd_event_unref(s->event);
-	free(s);
-	return opened == 0 ? 0 : -1;
-}
-
-static struct fr_trigger_config section(const char *name, const char *subject, enum fr_trigger_kind kind)
-{
-	struct fr_trigger_config c = heard_config(kind);
-
-	c.name = (char *)name;
-	c.subject = (char *)subject;
-	return c;
-}
-
-static void configure(struct scene *s, const struct fr_trigger_config *c, size_t n)
-{
-	const struct fr_triggers_config all = {
-		.cooldown_ns = FR_NSEC_PER_SEC, .probes_by_section = true, .socket = (char[]){""}};
-
-	assert_int_equal(fr_triggers_configure(s->t, &all, c, n), 0);
-}
-
-static struct fr_trigger_info info(struct scene *s, const char *name)
-{
-	struct fr_trigger_info ret;
-
-	for (size_t i = 0; i < fr_triggers_count(s->t); i++) {
-		fr_triggers_info(s->t, i, &ret);
-		if (!strcmp(ret.name, name))
-			return ret;
-	}
-	fail_msg("there is no trigger %s", name);
-	return ret;
+	pthread_mutex_lock(&lock);
+	while (at_gate < n)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
 }
 
 static void until_state(struct scene *s, const char *name, enum fr_trigger_state state)
 {
 	while (info(s, name).state != state)
-		assert_true(sd_event_run(s->event, HEARD_LIMIT_MS * 1000) > 0);
+		assert_true(sd_event_run(s->event, LIMIT_MS * 1000) > 0);
 }
 
-static void armed_when_it_is_open(void **state)
+static void test_armed_when_the_source_is_open(void **state)
 {
 	const struct fr_trigger_config c = section("a", "hung", FR_TRIGGER_FUNCTION);
 	struct fr_diag d = {0};
@@ -201,34 +54,35 @@ static void armed_when_it_is_open(void **state)
 	assert_string_equal(info(s, "a").behind, "");
 	assert_int_equal(fr_triggers_enable(s->t, "a", true, &d), 1);
 	assert_int_equal(fr_triggers_test(s->t, "a", "me", &id, &d), -EBUSY);
-	configure(s, &c, 1); /* the same again: nothing is begun anew */
-	fr_triggers_follow(s->t);
+	configure(s, &c, 1); /* the same configuration starts nothing */
+	fr_triggers_rearm_stale(s->t);
 	set_gate(true);
 	until_state(s, "a", FR_TRIGGER_ARMED);
 	assert_int_equal(at_gate, 1);
-	assert_int_equal(opened, 1);
+	assert_int_equal(opened - closed, 1);
 	assert_int_equal(listening, 1);
 	assert_int_equal(s->settled, 1);
-	/* What it borrows is the trigger's own by now. */
+	/* The source borrows from the trigger now, not from the job. */
 	assert_ptr_equal(fr_trigger_find(s->t, "a")->source->config, &fr_trigger_find(s->t, "a")->config);
 	assert_ptr_equal(fr_trigger_find(s->t, "a")->source->trigger, fr_trigger_find(s->t, "a"));
 }
 
-static void refused_when_it_is_known(void **state)
+static void test_error_is_reported_when_it_is_known(void **state)
 {
-	struct fr_trigger_config c = section("a", "hung", FR_TRIGGER_FUNCTION);
+	const struct fr_trigger_config c[] = {
+		section("b", "hung", FR_TRIGGER_FUNCTION), section("a", "broken", FR_TRIGGER_FUNCTION)};
 	struct scene *s = *state;
 
-	c.comm = (char *)"broken";
-	configure(s, &c, 1);
+	configure(s, c, 2);
+	await_gate(1);
 	assert_int_equal(s->failed, 0);
 	set_gate(true);
 	until_state(s, "a", FR_TRIGGER_FAILED);
 	assert_int_equal(s->failed, 1);
-	assert_string_equal(info(s, "a").diag->what, "it is broken");
+	assert_string_equal(info(s, "a").diag->what, "flightrecd.conf:1: it is broken");
 }
 
-static void disabled_meanwhile(void **state)
+static void test_disabled_while_it_is_opened(void **state)
 {
 	struct fr_trigger_config c[] = {
 		section("a", "hung", FR_TRIGGER_FUNCTION), section("b", "hung", FR_TRIGGER_FUNCTION)};
@@ -243,12 +97,12 @@ static void disabled_meanwhile(void **state)
 	assert_int_equal(fr_triggers_enable(s->t, "a", true, NULL), 1);
 	set_gate(true);
 	until_state(s, "a", FR_TRIGGER_ARMED);
-	/* What was given up was closed by the thread before the next was begun. */
-	assert_int_equal(opened, 1);
+	/* The thread closed the canceled source before it opened the next one. */
+	assert_int_equal(opened - closed, 1);
 	assert_string_equal(order, "aa");
 }
 
-static void gone_meanwhile(void **state)
+static void test_removed_while_it_is_opened(void **state)
 {
 	struct fr_trigger_config c = section("a", "hung", FR_TRIGGER_FUNCTION);
 	struct scene *s = *state;
@@ -261,10 +115,10 @@ static void gone_meanwhile(void **state)
 	set_gate(true);
 	until_state(s, "b", FR_TRIGGER_ARMED);
 	assert_string_equal(order, "ab");
-	assert_int_equal(opened, 1);
+	assert_int_equal(opened - closed, 1);
 }
 
-static void another_subject_meanwhile(void **state)
+static void test_changed_while_it_is_opened(void **state)
 {
 	struct fr_trigger_config c = section("a", "hung", FR_TRIGGER_FUNCTION);
 	struct scene *s = *state;
@@ -277,11 +131,10 @@ static void another_subject_meanwhile(void **state)
 	until_state(s, "a", FR_TRIGGER_ARMED);
 	assert_string_equal(order, "aa");
 	assert_string_equal(fr_trigger_find(s->t, "a")->source->config->subject, "other");
-	assert_int_equal(opened, 1);
+	assert_int_equal(opened - closed, 1);
 }
 
-/* Until the file of now is open, who runs the one of before is heard. */
-static void armed_for_the_file_of_before(void **state)
+static void test_old_file_stays_armed_until_the_new_one_is_open(void **state)
 {
 	const struct fr_trigger_config c = section("a", "hung", FR_TRIGGER_PROGRAM);
 	struct scene *s = *state;
@@ -294,15 +147,15 @@ static void armed_for_the_file_of_before(void **state)
 	configure(s, &c, 1);
 	await_gate(2);
 	assert_int_equal(info(s, "a").state, FR_TRIGGER_ARMED);
-	assert_int_equal(opened, 1);
+	assert_int_equal(opened - closed, 1);
 	set_gate(true);
 	while (s->settled < 2)
-		assert_true(sd_event_run(s->event, HEARD_LIMIT_MS * 1000) > 0);
-	assert_int_equal(opened, 1);
+		assert_true(sd_event_run(s->event, LIMIT_MS * 1000) > 0);
+	assert_int_equal(opened - closed, 1);
 	assert_int_equal(listening, 2);
 }
 
-static void what_has_no_file_does_not_wait(void **state)
+static void test_probe_does_not_wait_for_a_file(void **state)
 {
 	const struct fr_trigger_config c[] = {section("a", "hung", FR_TRIGGER_FUNCTION),
 		section("b", "x", FR_TRIGGER_FUNCTION), section("c", "x", FR_TRIGGER_PROBE)};
@@ -317,7 +170,7 @@ static void what_has_no_file_does_not_wait(void **state)
 	assert_string_equal(order, "cab");
 }
 
-static void stopped_meanwhile(void **state)
+static void test_stop_does_not_wait_for_a_source(void **state)
 {
 	const struct fr_trigger_config c[] = {
 		section("a", "hung", FR_TRIGGER_FUNCTION), section("b", "hung", FR_TRIGGER_FUNCTION)};
@@ -326,7 +179,7 @@ static void stopped_meanwhile(void **state)
 	configure(s, c, 2);
 	await_gate(1);
 	s->t = fr_triggers_free(s->t);
-	s->arming[1] = fr_arming_stop(s->arming[1]); /* it does not wait for the gate */
+	s->arming[1] = fr_arming_stop(s->arming[1]); /* the gate is closed */
 	set_gate(true);
 	pthread_mutex_lock(&lock);
 	while (!order[0])
@@ -334,23 +187,23 @@ static void stopped_meanwhile(void **state)
 	assert_string_equal(order, "a");
 	pthread_mutex_unlock(&lock);
 	for (int ms = 0; closed < 1; ms++) {
-		assert_true(ms < HEARD_LIMIT_MS);
+		assert_true(ms < LIMIT_MS);
 		usleep(1000);
 	}
 }
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, scene_free)
 	const struct CMUnitTest tests[] = {
-		TEST(armed_when_it_is_open),
-		TEST(refused_when_it_is_known),
-		TEST(disabled_meanwhile),
-		TEST(gone_meanwhile),
-		TEST(another_subject_meanwhile),
-		TEST(armed_for_the_file_of_before),
-		TEST(what_has_no_file_does_not_wait),
-		TEST(stopped_meanwhile),
+		TEST(test_armed_when_the_source_is_open),
+		TEST(test_error_is_reported_when_it_is_known),
+		TEST(test_disabled_while_it_is_opened),
+		TEST(test_removed_while_it_is_opened),
+		TEST(test_changed_while_it_is_opened),
+		TEST(test_old_file_stays_armed_until_the_new_one_is_open),
+		TEST(test_probe_does_not_wait_for_a_file),
+		TEST(test_stop_does_not_wait_for_a_source),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

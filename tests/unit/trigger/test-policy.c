@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The policy, against a model of it that is written down plainly, with random questions. */
+/* Compares the policy with a simple model, with random questions. */
 
 #include "base/cleanup.h"
 #include "trigger/policy.h"
@@ -12,14 +12,14 @@
 
 #define TRIGGERS 5
 #define QUESTIONS 200000
-/* A token comes every microsecond and times are whole eighths of one: a double holds them all exactly, so the
-   model needs no tolerance. */
+/* A token comes every microsecond, and all times are multiples of an eighth of it. A double holds these
+   exactly, so the model needs no tolerance. */
 #define TOKEN_NS 1000ULL
 #define TICK_NS (TOKEN_NS / 8)
 
 static uint64_t seed = 0x2545f4914f6cdd1d;
 
-static uint64_t any(uint64_t below)
+static uint64_t random_below(uint64_t below)
 {
 	seed ^= seed << 13;
 	seed ^= seed >> 7;
@@ -37,7 +37,7 @@ struct model {
 	} t[TRIGGERS];
 };
 
-static void model_passes(struct model *m, uint64_t ticks)
+static void model_wait(struct model *m, uint64_t ticks)
 {
 	m->now_ns += ticks * TICK_NS;
 	m->eighths += ticks;
@@ -45,7 +45,7 @@ static void model_passes(struct model *m, uint64_t ticks)
 		m->eighths = 8 * m->burst;
 }
 
-static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bool can_join)
+static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bool can_coalesce)
 {
 	enum fr_verdict v = FR_VERDICT_FIRE;
 
@@ -53,22 +53,22 @@ static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bo
 		v = FR_VERDICT_DISABLED;
 	else if (m->t[i].last_ns && m->now_ns < m->t[i].last_ns + m->t[i].cooldown_ns)
 		v = FR_VERDICT_COOLDOWN;
-	else if (can_join)
-		v = FR_VERDICT_JOIN;
+	else if (can_coalesce)
+		v = FR_VERDICT_COALESCE;
 	else if (!m->t[i].free && span_ns < m->t[i].min_fill_ns)
 		v = FR_VERDICT_MIN_FILL;
 	else if (!m->t[i].free && m->burst && m->eighths < 8)
 		v = FR_VERDICT_RATE;
 	else if (!m->t[i].free && m->burst)
 		m->eighths -= 8;
-	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_JOIN)
+	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE)
 		m->t[i].last_ns = m->now_ns;
 	m->t[i].counts[v]++;
 	return v;
 }
 
-/* FIRE was promised and is not what happened. */
-static void model_takes_back(struct model *m, size_t i, enum fr_verdict instead)
+/* The verdict FIRE is replaced. */
+static void model_revise(struct model *m, size_t i, enum fr_verdict instead)
 {
 	if (!m->t[i].free && m->burst && m->eighths + 8 <= 8 * m->burst)
 		m->eighths += 8;
@@ -78,15 +78,16 @@ static void model_takes_back(struct model *m, size_t i, enum fr_verdict instead)
 
 static void begin(struct model *m, struct fr_policy *p, struct fr_policy_trigger *t)
 {
-	*m = (struct model){.burst = any(4) ? 1 + any(6) : 0, .now_ns = 1 + any(1000) * TICK_NS};
+	*m = (struct model){.burst = random_below(4) ? 1 + random_below(6) : 0,
+		.now_ns = 1 + random_below(1000) * TICK_NS};
 	m->eighths = 8 * m->burst;
 	fr_policy_init(p, (unsigned)m->burst, m->burst * TOKEN_NS, m->now_ns);
 	for (size_t i = 0; i < TRIGGERS; i++) {
 		t[i] = (struct fr_policy_trigger){
-			.enabled = any(8) != 0,
+			.enabled = random_below(8) != 0,
 			.free = i == 0,
-			.cooldown_ns = any(3) * any(40) * TICK_NS,
-			.min_fill_ns = any(2) * any(100),
+			.cooldown_ns = random_below(3) * random_below(40) * TICK_NS,
+			.min_fill_ns = random_below(2) * random_below(100),
 		};
 		m->t[i].enabled = t[i].enabled;
 		m->t[i].free = t[i].free;
@@ -97,27 +98,27 @@ static void begin(struct model *m, struct fr_policy *p, struct fr_policy_trigger
 
 static void ask_both(struct model *m, struct fr_policy *p, struct fr_policy_trigger *t)
 {
-	const size_t i = any(TRIGGERS);
+	const size_t i = random_below(TRIGGERS);
 	const struct fr_policy_question q = {
-		.now_ns = m->now_ns, .ring_span_ns = any(150), .can_join = any(4) == 0};
-	const enum fr_verdict expected = model_ask(m, i, q.ring_span_ns, q.can_join);
+		.now_ns = m->now_ns, .ring_span_ns = random_below(150), .can_coalesce = random_below(4) == 0};
+	const enum fr_verdict expected = model_ask(m, i, q.ring_span_ns, q.can_coalesce);
 
 	assert_int_equal(fr_policy_ask(p, &t[i], &q), expected);
 	if (expected != FR_VERDICT_FIRE)
 		return;
-	switch (any(8)) {
+	switch (random_below(8)) {
 	case 0:
-		fr_policy_refused(p, &t[i], FR_VERDICT_FIRE);
-		model_takes_back(m, i, FR_VERDICT_BUSY);
+		fr_policy_revise(p, &t[i], FR_VERDICT_BUSY);
+		model_revise(m, i, FR_VERDICT_BUSY);
 		break;
 	case 1:
-		fr_policy_joined(p, &t[i]);
-		model_takes_back(m, i, FR_VERDICT_JOIN);
+		fr_policy_revise(p, &t[i], FR_VERDICT_COALESCE);
+		model_revise(m, i, FR_VERDICT_COALESCE);
 		break;
 	}
 }
 
-static void test_model(void **state)
+static void test_policy_agrees_with_the_model(void **state)
 {
 	uint64_t verdicts[FR_VERDICTS] = {0};
 
@@ -129,7 +130,7 @@ static void test_model(void **state)
 
 		begin(&m, &p, t);
 		for (int i = 0; i < QUESTIONS / 100; i++) {
-			model_passes(&m, any(3) * any(6));
+			model_wait(&m, random_below(3) * random_below(6));
 			ask_both(&m, &p, t);
 		}
 		for (size_t i = 0; i < TRIGGERS; i++)
@@ -140,7 +141,7 @@ static void test_model(void **state)
 			}
 		assert_int_equal(sum, QUESTIONS / 100);
 	}
-	for (int v = 0; v < FR_VERDICTS; v++) /* or the questions were not random enough */
+	for (int v = 0; v < FR_VERDICTS; v++) /* else the questions were not random enough */
 		assert_true(verdicts[v] > QUESTIONS / 1000);
 }
 
@@ -151,7 +152,7 @@ static enum fr_verdict ask(struct fr_policy *p, struct fr_policy_trigger *t, uin
 	return fr_policy_ask(p, t, &q);
 }
 
-static void test_next_token(void **state)
+static void test_time_of_the_next_token(void **state)
 {
 	struct fr_policy_trigger t = {.enabled = true}, other = {.enabled = true};
 	struct fr_policy p;
@@ -165,12 +166,12 @@ static void test_next_token(void **state)
 	assert_in_range(next_ns, 5 + 333, 5 + 335);
 	assert_int_equal(ask(&p, &t, next_ns - 2), FR_VERDICT_RATE);
 	assert_int_equal(ask(&p, &t, next_ns), FR_VERDICT_FIRE);
-	/* A clock that steps back, though ours does not, makes no tokens. */
+	/* A time that steps back adds no tokens. */
 	assert_int_equal(ask(&p, &other, 1), FR_VERDICT_RATE);
 	assert_int_equal(ask(&p, &t, next_ns + 1), FR_VERDICT_RATE);
 }
 
-static void test_limits(void **state)
+static void test_empty_bucket_and_endless_cooldown(void **state)
 {
 	struct fr_policy_trigger t = {.enabled = true}, person = {.enabled = true, .free = true};
 	struct fr_policy p;
@@ -182,21 +183,21 @@ static void test_limits(void **state)
 	fr_policy_init(&p, 0, 0, 1);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(ask(&p, &t, 2), FR_VERDICT_FIRE);
-	/* A cool-down past the end of time. */
+	/* The end of this cool-down overflows. */
 	t.cooldown_ns = UINT64_MAX;
 	assert_int_equal(ask(&p, &t, 3), FR_VERDICT_FIRE);
 	assert_int_equal(ask(&p, &t, UINT64_MAX - 1), FR_VERDICT_COOLDOWN);
 }
 
-static void test_change(void **state)
+static void test_new_limits_keep_tokens(void **state)
 {
 	struct fr_policy_trigger t = {.enabled = true};
 	struct fr_policy p;
 
-	fr_policy_init(&p, 0, 0, 0); /* no limit, then one: its bucket is full */
+	fr_policy_init(&p, 0, 0, 0); /* a bucket without a limit counts as full */
 	fr_policy_change(&p, 2, 1000, 10);
 	assert_int_equal(ask(&p, &t, 10), FR_VERDICT_FIRE);
-	/* Larger: what is in it stays. Smaller: what fits. */
+	/* A larger bucket keeps its tokens; a smaller one keeps what fits. */
 	fr_policy_change(&p, 10, 1000000, 10);
 	assert_true(fr_policy_tokens(&p, 10) == 1);
 	fr_policy_change(&p, 1, 1000000, 1000000);
@@ -205,7 +206,7 @@ static void test_change(void **state)
 	assert_int_equal(ask(&p, &t, 1000001), FR_VERDICT_RATE);
 }
 
-static void test_names(void **state)
+static void test_verdicts_have_different_names(void **state)
 {
 	for (int v = 0; v < FR_VERDICTS; v++)
 		for (int w = 0; w < v; w++)
@@ -215,11 +216,11 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_model),
-		cmocka_unit_test(test_next_token),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_change),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_policy_agrees_with_the_model),
+		cmocka_unit_test(test_time_of_the_next_token),
+		cmocka_unit_test(test_empty_bucket_and_endless_cooldown),
+		cmocka_unit_test(test_new_limits_keep_tokens),
+		cmocka_unit_test(test_verdicts_have_different_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

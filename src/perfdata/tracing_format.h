@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The TRACING_DATA section: version 0.6 of trace-cmd's header.
+ *
+ *   23 8 68 "tracing" │ "0.6\0" │ u8 big-endian │ u8 sizeof(long) │ u32 page size
+ *   "header_page\0"  u64 size, bytes │ "header_event\0" u64 size, bytes
+ *   u32 n, n × { u64 size, format }                      (system ftrace)
+ *   u32 m, m × { name "\0", u32 n, n × { u64 size, format } }
+ *   u32 size, kallsyms │ u32 size, printk formats │ u64 size, saved command lines (since 0.6)
+ */
+
+#include "base/buf.h"
+
+/* Adds a format of SYSTEM, in the form of a tracepoint's `format` file, unless SECTION has it. An empty
+   SECTION gets the headers that a kernel of this machine has, so neither tracefs nor a tracepoint is needed.
+   0, -EBADMSG (SECTION is malformed) or -ENOMEM; SECTION does not change on failure. */
+int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const char *format, size_t len);
+
+/* Adds the formats of B that A does not have. Both are of one boot. 0, -EBADMSG (either is malformed) or
+   -ENOMEM; A does not change on failure. */
+int fr_tracing_data_unite(struct fr_buf *a, const struct fr_buf *b);
+
+/* Inside perfdata/: the section in parts. Zero-initialised is empty. */
+struct fr_trace_system {
+	char *name; /* NULL: ftrace */
+	struct fr_buf *formats;
+	uint32_t n;
+};
+
+struct fr_trace_formats {
+	struct fr_buf header_page, header_event, printk, cmdlines;
+	struct fr_trace_system *systems;
+	uint32_t n_systems;
+	uint32_t n_formats; /* of all systems */
+};
+
+/* Adds a format unless the system has it. SYSTEM NULL: ftrace. 0, -ENOMEM, or -EBADMSG (too many). */
+int fr_trace_formats_add(struct fr_trace_formats *t, const char *system, const void *format, size_t len);
+/* Replaces SECTION by T. 0 or -ENOMEM. */
+int fr_trace_formats_write(struct fr_trace_formats *t, struct fr_buf *section);
+void fr_trace_formats_deinit(struct fr_trace_formats *t);

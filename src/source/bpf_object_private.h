@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include "source/bpf_object.h"
+
+#include <bpf/libbpf.h>
+
+#define FR_BPF_LINKS_MAX 128
+
+struct fr_bpf_object {
+	struct bpf_object *libbpf;
+	char *label;
+	struct bpf_link *links[FR_BPF_LINKS_MAX];
+	size_t n_links;
+	bool classic;
+	int empty_btf; /* memfd, or -1 */
+};
+
+/* bpf_programs.c: checks that there is a program, and that each has a known section. */
+int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d);
+/* Writes the tracepoint of PROGRAM's SEC() into RET: "sched_switch", "sched:sched_switch". Returns RET, or
+   NULL for another kind of program. */
+const char *fr_bpf_tracepoint_of(const struct bpf_program *program, char *ret, size_t size);
+
+/* bpf_return.c: makes the chosen programs of classic tracepoints return 1, so that they do not hide events
+   from other users of the tracepoint. -E2BIG: a program is too long for this. */
+int fr_bpf_return_one(struct fr_bpf_object *o, struct fr_diag *d);
+
+/* bpf_explain.c: put the CODE of a failed step and libbpf's output TEXT into words. Return a negative errno.
+ */
+int fr_bpf_explain_open(const char *label, int code, const char *text, struct fr_diag *d);
+int fr_bpf_explain_load(const char *label, int code, const char *text, struct fr_diag *d);
+int fr_bpf_explain_attach(
+	const char *label, const struct bpf_program *program, int code, const char *text, struct fr_diag *d);

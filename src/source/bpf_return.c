@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Makes programs of classic tracepoints return 1. If such a program returns 0, the kernel hides the event
+ * from everybody who records that tracepoint with perf. So each exit becomes a jump to a new tail:
+ *
+ *     … exit … exit      ─►      … goto tail … goto tail, tail: r0 = 1, exit
+ *
+ * No instruction moves, so libbpf's relocations and line numbers stay valid. Subprograms keep their results:
+ * libbpf appends them after the tail when it loads the object.
+ */
+#include "base/cleanup.h"
+#include "source/bpf_object_private.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <string.h>
+
+/* Changes the N instructions at INSNS, which has room for two more. 1: changed; 0: there is no exit; -E2BIG:
+   a jump does not reach the end. */
+static int redirect_exits(struct bpf_insn *insns, size_t n)
+{
+	bool has_exit = false;
+
+	for (size_t i = 0; i < n; i++) {
+		/* The second half of a 64-bit constant has code 0, so it is not mistaken for an exit. */
+		if (insns[i].code != (BPF_JMP | BPF_EXIT))
+			continue;
+		if (n - i - 1 > INT16_MAX)
+			return -E2BIG;
+		insns[i] = (struct bpf_insn){.code = BPF_JMP | BPF_JA, .off = (int16_t)(n - i - 1)};
+		has_exit = true;
+	}
+	insns[n] = (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1};
+	insns[n + 1] = (struct bpf_insn){.code = BPF_JMP | BPF_EXIT};
+	return has_exit;
+}
+
+static int return_one(struct bpf_program *p)
+{
+	const size_t n = bpf_program__insn_cnt(p);
+	_cleanup_free_ struct bpf_insn *insns = calloc(n + 2, sizeof(*insns));
+	int r;
+
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, bpf_program__insns(p), n * sizeof(*insns));
+	r = redirect_exits(insns, n);
+	return r > 0 ? bpf_program__set_insns(p, insns, n + 2) : r;
+}
+
+int fr_bpf_return_one(struct fr_bpf_object *o, struct fr_diag *d)
+{
+	struct bpf_program *p;
+	int r = 0;
+
+	for (p = bpf_object__next_program(o->libbpf, NULL); p && r == 0;
+		p = bpf_object__next_program(o->libbpf, p))
+		if (bpf_program__autoload(p) && bpf_program__type(p) == BPF_PROG_TYPE_TRACEPOINT) {
+			r = return_one(p);
+			if (r == -E2BIG)
+				fr_fail(d, r, "use SEC(\"tp_btf/...\") or SEC(\"raw_tp/...\")",
+					"the program '%s' of %s is too long for a classic tracepoint",
+					bpf_program__name(p), o->label);
+		}
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot prepare %s", o->label) : 0;
+}

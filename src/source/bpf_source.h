@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The common part of the sources that are BPF objects of the trigger ABI: source_bpf.c, source_function.c.
+ *
+ *   init ─► (set more globals) ─► load ─► (attach) ─► listen … close
+ *
+ * One thread at a time; from listen on, the main thread.
+ */
+
+#include "source/bpf_object.h"
+#include "source/cgroup.h"
+#include "source/source.h"
+
+#include <sys/stat.h>
+
+struct ring_buffer;
+
+struct fr_bpf_source {
+	struct fr_source source;
+	struct fr_bpf_object *object;
+	struct ring_buffer *ring;
+	sd_event_source *io;
+	unsigned handled;		 /* events in this iteration of the event loop */
+	char detail[FR_CAUSE_TEXT_SIZE]; /* for events without a detail; the class may set it */
+	struct fr_cgroup_cache cgroups;
+	struct stat file; /* the file of the programs or of the probed functions; st_ino 0: none */
+};
+
+/* Describes a BPF object. */
+struct fr_bpf_source_object {
+	const void *bytes; /* ELF; not needed after init */
+	size_t n;
+	const char *label;	    /* its name in errors */
+	enum fr_unit_of_cause unit; /* NONE: the object's own */
+	const char *threshold;	    /* default; NULL: the object's own */
+};
+
+/* Opens OBJECT and sets the ABI's globals from S's config. Without an env it only checks, and asks nothing of
+   this machine. 0, or a negative errno with D. */
+int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_object *object, struct fr_diag *d);
+/* Loads the programs and opens the ring of events. 0, or a negative errno with D. */
+int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d);
+
+/* True: NOW is not the file that S was read from. */
+bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now);
+
+/* Members of struct fr_source_class. */
+int fr_bpf_source_listen(struct fr_source *s, struct fr_diag *d);
+void fr_bpf_source_close(struct fr_source *s);
+void fr_bpf_source_get_stats(struct fr_source *s, struct fr_source_stats *ret);

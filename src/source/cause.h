@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The description of one anomaly. A plain value: it is copied and never freed. */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define FR_TRIGGER_NAME_SIZE 64
+#define FR_CAUSE_TEXT_SIZE 128
+#define FR_CAUSE_CGROUP_SIZE 256
+
+/* The same numbers as enum flightrec_unit of include/flightrec/trigger.bpf.h. */
+enum fr_unit_of_cause {
+	FR_CAUSE_NONE = 0,
+	FR_CAUSE_NS = 1,
+	FR_CAUSE_COUNT = 2,
+	FR_CAUSE_BYTES = 3,
+	FR_CAUSE_PERCENT = 4,
+};
+
+struct fr_cause {
+	char trigger[FR_TRIGGER_NAME_SIZE]; /* NAME of [Trigger NAME]; "signal", "control" */
+	const char *source; /* name of the source's class: "bpf", "pressure" …; static storage */
+	char reason[FR_CAUSE_TEXT_SIZE]; /* in words: "run-queue latency" */
+	char detail[FR_CAUSE_TEXT_SIZE]; /* a device, a system call; may be empty */
+	uint64_t time_ns;		 /* monotonic time of the anomaly; never 0 */
+	uint64_t value, threshold;	 /* both 0: nothing was measured */
+	enum fr_unit_of_cause unit;
+	pid_t pid, tid; /* 0: unknown, or no process */
+	int cpu;	/* -1: none */
+	char comm[16];
+	char cgroup[FR_CAUSE_CGROUP_SIZE]; /* path below the cgroup root, "/system.slice/…"; may be empty */
+};
+
+/* Writes VALUE for a person into RET: "12.3 ms", "1,024", "64M", "12 %". */
+#define FR_CAUSE_VALUE_SIZE 40
+void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
+/* Reads comm and cgroup of the cause's pid from /proc, where they are empty; they stay empty if the process
+   has gone. Also makes all texts printable: processes and cgroups choose the bytes of their names. */
+void fr_cause_fill_from_proc(struct fr_cause *c);

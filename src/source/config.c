@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "source/config.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "source/cause.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TEXT(member) offsetof(struct fr_trigger_config, member)
+/* All strings. A source is opened with all of them but the first. */
+static const size_t texts[] = {TEXT(origin), TEXT(name), TEXT(subject), TEXT(threshold), TEXT(filter),
+	TEXT(syscalls), TEXT(comm), TEXT(cgroup)};
+
+static char **text_at(const struct fr_trigger_config *c, size_t i)
+{
+	return (char **)((char *)c + texts[i]);
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool is_same_set(char *const *a, char *const *b)
+{
+	for (; a && b && *a && *b; a++, b++)
+		if (strcmp(*a, *b) != 0)
+			return false;
+	return (!a || !*a) && (!b || !*b);
+}
+
+bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b)
+{
+	for (size_t i = 1; i < FR_ARRAY_SIZE(texts); i++)
+		if (!is_same_text(*text_at(a, i), *text_at(b, i)))
+			return false;
+	return a->kind == b->kind && a->every_ns == b->every_ns && a->interval_ns == b->interval_ns &&
+	       a->pid == b->pid && is_same_set(a->set, b->set) &&
+	       FR_MIN(a->cooldown_ns, FR_SOURCE_COOLDOWN_MAX_NS) ==
+		       FR_MIN(b->cooldown_ns, FR_SOURCE_COOLDOWN_MAX_NS);
+}
+
+static int copy_text(char **ret, const char *text)
+{
+	*ret = text ? strdup(text) : NULL;
+	return text && !*ret ? -ENOMEM : 0;
+}
+
+static int copy_set(char ***ret, char *const *set)
+{
+	size_t n = 0;
+
+	*ret = NULL;
+	if (!set)
+		return 0;
+	while (set[n])
+		n++;
+	*ret = calloc(n + 1, sizeof(**ret));
+	for (size_t i = 0; *ret && i < n; i++)
+		if (copy_text(&(*ret)[i], set[i]) < 0)
+			return -ENOMEM;
+	return *ret ? 0 : -ENOMEM;
+}
+
+int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigger_config *c)
+{
+	int r;
+
+	*ret = *c;
+	/* Copy all of them even after a failure, so that RET keeps no pointer of C. */
+	r = copy_set(&ret->set, c->set);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
+		r |= copy_text(text_at(ret, i), *text_at(c, i));
+	if (!r)
+		return 0;
+	fr_trigger_config_deinit(ret);
+	return -ENOMEM;
+}
+
+void fr_trigger_config_deinit(struct fr_trigger_config *c)
+{
+	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
+		free(*text_at(c, i));
+	for (char **s = c->set; s && *s; s++)
+		free(*s);
+	free(c->set);
+	*c = (struct fr_trigger_config){0};
+}
+
+static int parse_percent(const char *text, uint64_t *ret)
+{
+	size_t len = strspn(text, "0123456789");
+	char number[24];
+
+	if (len == 0 || len >= sizeof(number))
+		return -EINVAL;
+	memcpy(number, text, len);
+	number[len] = '\0';
+	text += len;
+	text += strspn(text, " \t");
+	if (*text == '%')
+		text++;
+	return *text ? -EINVAL : fr_u64_parse(number, ret);
+}
+
+static int parse_any(const char *text, uint64_t *ret)
+{
+	if (fr_u64_parse(text, ret) == 0)
+		return 0;
+	return fr_duration_parse(text, ret) == 0 ? 0 : fr_size_parse(text, ret);
+}
+
+int fr_threshold_parse(const char *text, int unit, uint64_t *ret)
+{
+	static int (*const parsers[])(const char *, uint64_t *) = {
+		[FR_CAUSE_NONE] = parse_any,
+		[FR_CAUSE_NS] = fr_duration_parse,
+		[FR_CAUSE_COUNT] = fr_u64_parse,
+		[FR_CAUSE_BYTES] = fr_size_parse,
+		[FR_CAUSE_PERCENT] = parse_percent,
+	};
+	uint64_t value;
+
+	if (unit < 0 || unit >= (int)FR_ARRAY_SIZE(parsers) || parsers[unit](text, &value) < 0)
+		return -EINVAL;
+	*ret = value;
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* One section [Trigger NAME] of the configuration. flightrecd fills it; the sources read it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define FR_TRIGGER_UNSET UINT64_MAX /* a duration that [Triggers] or [Dump] sets */
+
+/* The kind of a trigger selects its source. Each kind but the first two has its own key, and a section has
+   exactly one of these keys. */
+enum fr_trigger_kind {
+	FR_TRIGGER_SIGNAL,	/* [Trigger signal]: SIGUSR1; always there */
+	FR_TRIGGER_CONTROL,	/* [Trigger control]: flightrecctl dump; always there */
+	FR_TRIGGER_PROBE,	/* Probe=NAME, or a section with the name of a probe */
+	FR_TRIGGER_PROGRAM,	/* Program=/path/to/object.bpf.o, -e object.bpf.o */
+	FR_TRIGGER_FUNCTION,	/* Function=/path/to/binary:symbol */
+	FR_TRIGGER_USDT,	/* USDT=/path/to/binary:provider:begin,provider:end */
+	FR_TRIGGER_PRESSURE,	/* Pressure=cpu|memory|io some|full */
+	FR_TRIGGER_EVENT,	/* Event= in perf's syntax */
+	FR_TRIGGER_TIMER,	/* Every=1h */
+	FR_TRIGGER_APPLICATION, /* Application=yes: datagrams that name it, include/flightrec/trigger.h */
+	FR_TRIGGER_KINDS,
+};
+
+/* The structure owns all of its strings. */
+struct fr_trigger_config {
+	char *name;
+	char *origin; /* "file:line" for errors; NULL: built in */
+	enum fr_trigger_kind kind;
+	char *subject;	   /* value of the kind's key; NULL for signal, control, timer, application */
+	uint64_t every_ns; /* Every= */
+
+	/* The source reads these. */
+	char *threshold;      /* Threshold= as written: "20ms", "1000", "64M"; NULL: the source's default */
+	uint64_t interval_ns; /* Interval=; FR_TRIGGER_UNSET: the source's default */
+	char *filter;	      /* Filter= of Event= */
+	char *syscalls;	      /* Syscall= of the probe syscall-latency: names, separated by blanks */
+	char *comm;	      /* Comm= */
+	char *cgroup;	      /* CGroup=: path below the cgroup root */
+	pid_t pid;	      /* Pid=; 0: any */
+	char **set;	      /* Set=NAME=VALUE: globals of a Program=; NULL-terminated, or NULL */
+
+	/* The policy reads these. */
+	bool enabled;	      /* Enabled=, default yes */
+	uint64_t cooldown_ns; /* Cooldown= */
+	uint64_t min_fill_ns; /* MinFill= */
+	uint64_t window_ns;   /* Window=; 0: the whole ring */
+	uint64_t post_ns;     /* PostTrigger= */
+};
+
+/* [Triggers]: defaults and limits for all triggers. */
+struct fr_triggers_config {
+	uint64_t cooldown_ns;	   /* Cooldown=1min */
+	uint64_t min_fill_ns;	   /* MinFill=0 */
+	uint64_t window_ns;	   /* Window=30s; 0: the whole ring */
+	unsigned rate_burst;	   /* RateLimit=20/1h: a bucket of that many dumps … */
+	uint64_t rate_interval_ns; /* … that fills up in this time; 0: no limit */
+	bool probes_by_section;	   /* a built-in probe is armed only if it has a section */
+	char *socket;		   /* Socket=/run/flightrec/trigger, of applications; "": none */
+};
+
+/* A source may hold back anomalies within the cool-down of its trigger, but for at most this time. After that
+   the policy decides and counts. */
+#define FR_SOURCE_COOLDOWN_MAX_NS 1000000000ULL
+
+/* True: A and B need the same source, so a reload keeps it open. They may differ in what the policy reads,
+   except for a cool-down below FR_SOURCE_COOLDOWN_MAX_NS: the source is opened with that one. */
+bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b);
+/* Makes a deep copy in RET, which need not be initialized. 0, or -ENOMEM with an empty RET. */
+int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigger_config *c);
+void fr_trigger_config_deinit(struct fr_trigger_config *c);
+
+/* Parses "20ms", "1000", "64M" or "12%" as UNIT (enum fr_unit_of_cause) requires. FR_CAUSE_NONE accepts a
+   whole number, else a duration, else a size. 0, or -EINVAL. */
+int fr_threshold_parse(const char *text, int unit, uint64_t *ret);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A datagram of an application: lines KEY=VALUE, as in sd_notify(3). include/flightrec/trigger.h lists the
+   keys. Anyone who may write to the socket can send one, so the content is hostile. */
+
+#include "source/cause.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fr_datagram {
+	char trigger[FR_TRIGGER_NAME_SIZE]; /* "": not given */
+	char reason[FR_CAUSE_TEXT_SIZE];    /* "": not given; truncated between two characters */
+	uint64_t value, threshold;
+	enum fr_unit_of_cause unit;
+	uint64_t time_ns; /* 0: not given */
+	pid_t tid;	  /* as the sender claims; 0: not given */
+};
+
+/* Parses LEN bytes. All texts in RET are UTF-8 without control characters; REASON has '?' in place of other
+   bytes. Unknown keys are ignored; the last of repeated keys counts. 0, or -EINVAL: there is no line, a line
+   has no KEY=, or a number, a unit or the trigger's name is invalid. RET changes only on success. */
+int fr_datagram_parse(const void *data, size_t len, struct fr_datagram *ret);

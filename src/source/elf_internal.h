@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Shared by elf_file.c, elf_symbol.c, elf_debug.c, elf_marker.c and elf_near.c. */
+
+#include "source/elf_symbol.h"
+
+#include <gelf.h>
+
+/* Limits for hostile files. The largest table known, of a browser with all symbols, has a fifth of it. */
+#define ELF_TABLE_MAX (512u << 20)
+#define ELF_NOTES_MAX (16u << 20)
+#define ELF_SECTIONS_MAX (1u << 16)
+
+struct fr_elf {
+	int fd;
+	Elf *elf;
+	char *path;
+	pid_t pid;
+	const char *debug_root;
+	/* The debug file, if elf_debug_find() found one. */
+	bool debug_tried;
+	int debug_fd;
+	Elf *debug;
+	char *debug_path; /* where it is or should be, for messages; NULL: there is no build-id and no link */
+};
+
+/* A table of strings, truncated after its last NUL. */
+struct elf_strings {
+	const char *data;
+	size_t size;
+};
+/* The string at AT; NULL: AT is past the end. */
+const char *elf_string(const struct elf_strings *s, size_t at);
+
+/* elf_file.c */
+/* Checks the header of FD and opens it with libelf. NULL with D (NULL is allowed). End it before FD is
+   closed. */
+Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
+/* The data of SECTION, borrowed from its ELF; NULL: it is not in the file, or larger than MAX bytes. */
+Elf_Data *elf_section_data(Elf_Scn *section, size_t max);
+/* False: SECTION is not a table of strings. */
+bool elf_read_strings(Elf *elf, size_t section, struct elf_strings *ret);
+/* The first section with TYPE (SHT_NULL: any) and NAME (NULL: any), or NULL. */
+Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *ret);
+/* Converts ADDRESS to an offset in the file. False: it is not in a segment with FLAGS. */
+bool elf_file_offset(Elf *elf, uint64_t address, uint32_t flags, uint64_t *ret);
+
+/* elf_debug.c: looks for E's debug file, once, and sets E->debug. */
+void elf_debug_find(struct fr_elf *e);
+
+/* elf_near.c: keeps the name that is most similar to the wanted one. */
+#define ELF_NEAR_SIZE 121
+struct elf_near {
+	const char *wanted;
+	unsigned rank;
+	char name[ELF_NEAR_SIZE]; /* "": none is near */
+};
+void elf_near_consider(struct elf_near *near, const char *name);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Finds the symbol or marker that a person may have meant. */
+#include "source/elf_internal.h"
+#include "base/cleanup.h"
+#include "base/nearest.h"
+
+#include <string.h>
+
+/* The lower, the nearer; UINT32_MAX: not near. A name that contains the wanted one is near, however long it
+   is: C++ mangles names, and compilers append .isra.0 and the like. */
+static unsigned rank_name(const char *wanted, const char *name, size_t len)
+{
+	const size_t n = strlen(wanted);
+	const unsigned limit = n < 4 ? 1 : FR_MIN(FR_MAX(2u, (unsigned)n / 4), 8u);
+	const unsigned distance = n >= 3 && strstr(name, wanted) ? 1 : fr_edit_distance(wanted, name, limit);
+
+	return distance > limit ? UINT32_MAX : distance * 2 * ELF_NEAR_SIZE + (unsigned)len;
+}
+
+void elf_near_consider(struct elf_near *near, const char *name)
+{
+	const size_t len = strnlen(name, ELF_NEAR_SIZE);
+	unsigned rank;
+
+	if (len == 0 || len == ELF_NEAR_SIZE)
+		return;
+	rank = rank_name(near->wanted, name, len);
+	if (rank == UINT32_MAX || (near->name[0] && rank >= near->rank))
+		return;
+	near->rank = rank;
+	memcpy(near->name, name, len + 1);
+}

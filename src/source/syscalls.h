@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The names of this machine's system calls, for Syscall= of the probe syscall-latency. */
+
+#include "base/diag.h"
+
+#include <stdint.h>
+
+/* The size of the global `syscalls` of src/bpf/syscall-latency.bpf.c: element N is 1 if call N is watched. */
+#define FR_SYSCALLS 512
+
+/* The number of NAME ("openat"), or -ENOENT. */
+int fr_syscall_number(const char *name);
+
+/* Parses NAMES, separated by blanks or commas, into RET. 0, or -EINVAL with D: a name is unknown, or there is
+   none. RET changes only on success. */
+int fr_syscalls_parse(const char *names, uint8_t ret[static FR_SYSCALLS], struct fr_diag *d);

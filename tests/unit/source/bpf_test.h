@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* For tests of BPF objects. */
+
+#include "heard.h"
+
+#define OBJECT(name) FR_TEST_BPF "/" name ".bpf.o"
+
+/* Skips the test if BPF programs cannot be loaded here. */
+static inline void need_bpf(void)
+{
+	const char *why = geteuid() != 0				? "BPF programs need root"
+			  : access("/sys/kernel/btf/vmlinux", R_OK) < 0 ? "this kernel has no BTF"
+									: NULL;
+
+	if (!why)
+		return;
+	print_message("skipped: %s\n", why);
+	skip();
+}
+
+static inline void init_program(struct heard *h, const char *path)
+{
+	heard_init(h, FR_TRIGGER_PROGRAM);
+	h->config.subject = (char *)path;
+	h->config.cooldown_ns = 0;
+}
+
+static inline void end_well(struct child *c)
+{
+	child_end(c, true);
+	assert_int_equal(c->status, 0);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The fixture of the tests of sources: an event loop, one source, and the causes that it fired. */
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "source/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define MS FR_NSEC_PER_MSEC
+/* The limit of waits for what must happen; no machine is so slow. */
+#define HEARD_LIMIT_MS 60000
+#define HEARD_KEPT 4096
+
+struct heard {
+	struct fr_source_env env;
+	struct fr_trigger_config config;
+	struct fr_source *source; /* NULL: not armed */
+	unsigned n;		  /* causes */
+	struct fr_cause *causes;  /* the first HEARD_KEPT of them */
+	struct fr_cause last;
+	void *trigger; /* argument of the last one */
+};
+
+static inline void heard_fire(void *ctx, void *trigger, const struct fr_cause *cause)
+{
+	struct heard *h = ctx;
+
+	assert_true(cause->time_ns != 0 && cause->time_ns <= fr_monotonic_ns());
+	if (h->n < HEARD_KEPT)
+		h->causes[h->n] = *cause;
+	h->n++;
+	h->last = *cause;
+	h->trigger = trigger;
+}
+
+/* The configuration of a section without keys. */
+static inline struct fr_trigger_config heard_config(enum fr_trigger_kind kind)
+{
+	return (struct fr_trigger_config){.name = (char *)"test",
+		.kind = kind,
+		.interval_ns = FR_TRIGGER_UNSET,
+		.cooldown_ns = FR_TRIGGER_UNSET,
+		.min_fill_ns = FR_TRIGGER_UNSET,
+		.window_ns = FR_TRIGGER_UNSET,
+		.post_ns = FR_TRIGGER_UNSET,
+		.enabled = true};
+}
+
+static inline void heard_init(struct heard *h, enum fr_trigger_kind kind)
+{
+	*h = (struct heard){.env = {.self = getpid(),
+				    .application_socket = "",
+				    .gid = (gid_t)-1,
+				    .fire = heard_fire,
+				    .ctx = h},
+		.config = heard_config(kind),
+		.causes = calloc(HEARD_KEPT, sizeof(struct fr_cause))};
+	assert_non_null(h->causes);
+	assert_true(sd_event_new(&h->env.event) >= 0);
+}
+
+static inline void heard_disarm(struct heard *h)
+{
+	h->source = fr_source_close(h->source);
+}
+
+static inline void heard_deinit(struct heard *h)
+{
+	heard_disarm(h);
+	sd_event_unref(h->env.event);
+	free(h->causes);
+}
+
+/* Opens a source, and adds it to the event loop. */
+static inline int heard_open(struct heard *h, const struct fr_trigger_config *config, void *trigger,
+	struct fr_source **ret, struct fr_diag *d)
+{
+	const struct fr_source_class *class = fr_source_class_for_kind(config->kind);
+	int r = fr_source_open(class, &h->env, config, trigger, ret, d);
+
+	if (r == 0 && class->listen)
+		assert_int_equal(class->listen(*ret, d), 0);
+	return r;
+}
+
+/* Arms H->config. False, with a message: this kernel cannot do it, or it is not permitted. */
+static inline bool heard_try_arm(struct heard *h)
+{
+	struct fr_diag d = {0};
+	int r = heard_open(h, &h->config, h, &h->source, &d);
+
+	if (r < 0 && r != -EOPNOTSUPP && r != -EPERM && r != -EACCES && r != -ENOSYS)
+		fail_msg("%d: %s (%s)", r, d.what, d.hint);
+	if (r < 0)
+		print_message("skipped: %s (%s)\n", d.what, d.hint);
+	return r == 0;
+}
+
+static inline void heard_arm(struct heard *h)
+{
+	if (heard_try_arm(h))
+		return;
+	heard_deinit(h);
+	skip();
+}
+
+static inline struct fr_source_stats heard_stats(const struct heard *h)
+{
+	struct fr_source_stats stats;
+
+	fr_source_get_stats(h->source, &stats);
+	return stats;
+}
+
+/* Arming H->config fails with CODE, and the message contains WORDS. */
+static inline void heard_refused(struct heard *h, int code, const char *words)
+{
+	struct fr_diag d = {0};
+	int r = fr_source_open(
+		fr_source_class_for_kind(h->config.kind), &h->env, &h->config, NULL, &h->source, &d);
+
+	if (r != code)
+		fail_msg("%d instead of %d: %s", r, code, d.what);
+	assert_int_equal(d.code, code);
+	if (!strstr(d.what, words) && !strstr(d.hint, words))
+		fail_msg("neither \"%s\" nor \"%s\" says \"%s\"", d.what, d.hint, words);
+	assert_null(h->source);
+}
+
+/* Runs the loop for MAX_MS, or until N causes were fired (0: for the whole time). */
+static inline void heard_run(struct heard *h, unsigned max_ms, unsigned n)
+{
+	uint64_t until = fr_monotonic_ns() + max_ms * MS, now;
+
+	while ((now = fr_monotonic_ns()) < until && (!n || h->n < n))
+		assert_true(sd_event_run(h->env.event, (until - now) / FR_NSEC_PER_USEC + 1) >= 0);
+	/* Handles what came while this process did not run; a flood has no end. */
+	for (int i = 0; i < 1000 && (!n || h->n < n) && sd_event_run(h->env.event, 0) > 0; i++)
+		;
+}
+
+/* Runs the loop until N causes were fired. */
+static inline void heard_wait(struct heard *h, unsigned n)
+{
+	heard_run(h, HEARD_LIMIT_MS, n);
+	assert_true(h->n >= n);
+}
+
+/* Runs the loop, one event after the other, until CONDITION is true. */
+#define HEARD_UNTIL(h, condition)                                                                            \
+	do {                                                                                                 \
+		const uint64_t limit_ns = fr_monotonic_ns() + HEARD_LIMIT_MS * MS;                           \
+                                                                                                             \
+		while (!(condition)) {                                                                       \
+			assert_true(fr_monotonic_ns() < limit_ns);                                           \
+			assert_true(sd_event_run((h)->env.event, 100000) >= 0);                              \
+		}                                                                                            \
+	} while (0)
+
+/* The number of causes with PID and REASON whose detail contains DETAIL; the last one in *RET. */
+static inline unsigned heard_count(
+	const struct heard *h, pid_t pid, const char *reason, const char *detail, struct fr_cause *ret)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < FR_MIN(h->n, (unsigned)HEARD_KEPT); i++) {
+		const struct fr_cause *c = &h->causes[i];
+
+		if (c->pid != pid || strcmp(c->reason, reason) != 0 || !strstr(c->detail, detail))
+			continue;
+		*ret = *c;
+		n++;
+	}
+	return n;
+}
+
+/* Waits until the process PID sleeps in a system call. */
+static inline void await_sleep(pid_t pid)
+{
+	char path[32], state = '\0';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	for (int ms = 0; state != 'S'; ms++) {
+		assert_true(ms < HEARD_LIMIT_MS);
+		if (ms)
+			usleep(1000);
+		f = fopen(path, "re");
+		assert_non_null(f);
+		if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+			state = '\0';
+		fclose(f);
+	}
+}
+
+/* A child process that waits until the test lets it go. It dies with the test. */
+struct child {
+	pid_t pid;
+	int go;
+	int status;
+	uint64_t ran_ns; /* from child_end() to its end */
+};
+
+/* RUN runs in a child with NAME (NULL: ours), which then exits with 0. */
+static inline struct child child_new(const char *name, void (*run)(void *ctx), void *ctx)
+{
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS};
+	struct child c = {0};
+	int fds[2];
+	char byte;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	c.pid = fork();
+	assert_true(c.pid >= 0);
+	if (c.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(fds[1]);
+		if (name)
+			prctl(PR_SET_NAME, name);
+		/* cmocka and sanitizers handle these. */
+		for (size_t i = 0; i < FR_ARRAY_SIZE(signals); i++)
+			signal(signals[i], SIG_DFL);
+		setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+		if (read(fds[0], &byte, 1) == 1)
+			run(ctx);
+		_exit(0);
+	}
+	close(fds[0]);
+	c.go = fds[1];
+	await_sleep(c.pid);
+	return c;
+}
+
+/* Lets the child run, unless LET_GO is false, and waits for its end. */
+static inline void child_end(struct child *c, bool let_go)
+{
+	uint64_t began_ns = fr_monotonic_ns();
+
+	if (let_go)
+		assert_int_equal(write(c->go, "", 1), 1);
+	close(c->go);
+	while (waitpid(c->pid, &c->status, 0) < 0)
+		assert_int_equal(errno, EINTR);
+	c->ran_ns = fr_monotonic_ns() - began_ns;
+}
+
+/* Writes TEXT to the file NAME of the directory DIR. */
+static inline bool write_file(const char *dir, const char *name, const char *text)
+{
+	char path[512];
+	_cleanup_close_ int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+static inline bool move_to_cgroup(const char *dir, pid_t pid)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	return write_file(dir, "cgroup.procs", text);
+}
+
+/* Makes a cgroup of version 2 and returns its path below the root, which points into DIR. Skips if it cannot.
+ */
+static inline const char *make_cgroup(char *dir, size_t size)
+{
+	const char *root = access("/sys/fs/cgroup/cgroup.procs", F_OK) == 0 ? "/sys/fs/cgroup"
+									    : "/sys/fs/cgroup/unified";
+
+	snprintf(dir, size, "%s/flightrec-test-%d", root, (int)getpid());
+	if (mkdir(dir, 0755) < 0) {
+		print_message("skipped: no cgroup of version 2 can be made\n");
+		skip();
+	}
+	return dir + strlen(root);
+}
+
+/* Gives this process its own mounts, with tracefs in its usual place. False: there is no tracefs. */
+static inline bool mount_tracefs(void)
+{
+	bool own = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+
+	return access("/sys/kernel/tracing/events", R_OK) == 0 ||
+	       (own && mount("nodev", "/sys/kernel/tracing", "tracefs", 0, NULL) == 0);
+}
+
+/* A test of a probe, run with the kernel's BTF and without it. False, with a message: it cannot run here. */
+typedef bool (*probe_test)(bool classic);
+
+static inline void run_with_btf(void **state)
+{
+	if (!(*(probe_test *)state)(false))
+		skip();
+}
+
+static inline void run_without_btf(void **state)
+{
+	if (!(*(probe_test *)state)(true))
+		skip();
+}
+
+/* clang-format off */
+#define BOTH(f) {#f, run_with_btf, NULL, NULL, (void *)(f)}, {#f "_without_btf", run_without_btf, NULL, NULL, (void *)(f)}
+/* clang-format on */

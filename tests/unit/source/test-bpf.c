@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/* BPF objects on the running kernel: a built-in probe, users' objects, and a storm. */
+
+#include "bpf_test.h"
+#include "base/file.h"
+#include "source/bpf_object.h"
+
+#include <limits.h>
+#include <linux/perf_event.h>
+#include <linux/types.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include <flightrec/trigger.bpf.h>
+
+static bool has_tracefs;
+
+/* The name of the processes of this test; others on the machine make the same system calls. */
+static char unique[16];
+
+static void need_tracefs(void)
+{
+	if (has_tracefs)
+		return;
+	print_message("skipped: tracefs cannot be mounted\n");
+	skip();
+}
+
+static void call_getppid(void *times)
+{
+	for (unsigned i = 0; i < *(unsigned *)times; i++)
+		syscall(SYS_getppid);
+}
+
+/* A child with NAME calls getppid() TIMES. Returns its pid after its end. */
+static pid_t call(const char *name, unsigned times)
+{
+	struct child c = child_new(name, call_getppid, &times);
+
+	end_well(&c);
+	return c.pid;
+}
+
+static void exec_shell(void *path)
+{
+	execl(path, path, "-c", "exit 0", NULL);
+	_exit(127);
+}
+
+static pid_t execute(const char *path)
+{
+	struct child c = child_new(NULL, exec_shell, (void *)path);
+
+	end_well(&c);
+	return c.pid;
+}
+
+static void test_probe_reports_the_process_of_its_filter(void **state)
+{
+	struct fr_cause own = {.pid = getpid()};
+	struct fr_source_stats st;
+	char shell[64];
+	uint64_t before;
+	struct heard h;
+	pid_t pid;
+
+	need_bpf();
+	snprintf(shell, sizeof(shell), "/tmp/%s", unique);
+	unlink(shell);
+	assert_int_equal(symlink("/bin/sh", shell), 0);
+	heard_init(&h, FR_TRIGGER_PROBE);
+	h.config.subject = (char *)"exec";
+	h.config.comm = unique;
+	h.config.cooldown_ns = 0;
+	heard_arm(&h);
+	fr_cause_fill_from_proc(&own);
+	before = fr_monotonic_ns();
+	execute("/bin/true");
+	pid = execute(shell);
+	heard_wait(&h, 1);
+	assert_int_equal(h.n, 1);
+	assert_ptr_equal(h.trigger, &h);
+	assert_string_equal(h.last.source, "bpf");
+	assert_string_equal(h.last.reason, "exec");
+	assert_string_equal(h.last.comm, unique);
+	assert_int_equal(h.last.pid, pid);
+	assert_int_equal(h.last.tid, pid);
+	assert_true(h.last.time_ns > before);
+	assert_true(h.last.cpu >= 0);
+	if (own.cgroup[0]) /* cgroup2 is mounted */
+		assert_string_equal(h.last.cgroup, own.cgroup);
+	st = heard_stats(&h);
+	assert_int_equal(st.fired, 1);
+	assert_int_equal(st.cooled + st.lost + st.bad, 0);
+	assert_true(st.last_ns >= h.last.time_ns);
+	heard_disarm(&h);
+	execute(shell);
+	unlink(shell);
+	heard_run(&h, 20, 0);
+	assert_int_equal(h.n, 1);
+	heard_deinit(&h);
+}
+
+static void test_threshold_and_globals(void **state)
+{
+	char *set[] = {(char *)"size=41", (char *)"word=largest", NULL};
+	struct fr_source_stats st;
+	struct heard h;
+	pid_t pid;
+
+	need_bpf();
+	init_program(&h, OBJECT("getppid"));
+	h.config.threshold = (char *)"42";
+	h.config.set = set;
+	heard_arm(&h);
+	call("below", 10);
+	heard_run(&h, 50, 0);
+	st = heard_stats(&h);
+	assert_int_equal(h.n, 0);
+	assert_int_equal(st.fired, 0);
+	assert_int_equal(st.last, 41);
+	assert_int_equal(st.threshold, 42);
+	assert_int_equal(st.unit, FR_CAUSE_COUNT);
+	heard_disarm(&h);
+
+	set[0] = (char *)"size=0x2a";
+	h.config.comm = unique;
+	heard_arm(&h);
+	/* The recorder's own process does not count. */
+	prctl(PR_SET_NAME, unique);
+	for (int i = 0; i < 5; i++)
+		syscall(SYS_getppid);
+	prctl(PR_SET_NAME, "test-bpf");
+	heard_run(&h, 50, 0);
+	assert_int_equal(h.n, 0);
+	pid = call(unique, 3);
+	heard_wait(&h, 3);
+	assert_int_equal(h.n, 3);
+	assert_int_equal(h.last.pid, pid);
+	assert_int_equal(h.last.value, 42);
+	assert_int_equal(h.last.threshold, 42);
+	assert_int_equal(h.last.unit, FR_CAUSE_COUNT);
+	assert_string_equal(h.last.comm, unique);
+	assert_string_equal(h.last.reason, "largest");
+	heard_deinit(&h);
+}
+
+static void test_pid_selects_a_process(void **state)
+{
+	unsigned times = 2;
+	struct child wanted;
+	struct heard h;
+
+	need_bpf();
+	wanted = child_new("wanted", call_getppid, &times);
+	init_program(&h, OBJECT("getppid"));
+	h.config.pid = wanted.pid;
+	heard_arm(&h);
+	call("other", 10);
+	end_well(&wanted);
+	heard_wait(&h, 2);
+	heard_run(&h, 50, 0);
+	assert_int_equal(h.n, 2);
+	assert_int_equal(h.last.pid, wanted.pid);
+	assert_int_equal(heard_stats(&h).fired, 2);
+	heard_deinit(&h);
+}
+
+/* Only one of NAME_btf and NAME_classic is loaded. A program without its tracepoint is left out together with
+   its twin. */
+static void test_one_of_two_twins_is_loaded(void **state)
+{
+	struct heard h;
+
+	need_bpf();
+	init_program(&h, OBJECT("twins"));
+	h.config.comm = unique;
+	for (unsigned i = 0; i < 2; i++) {
+		pid_t pid;
+
+		h.env.bpf_classic = i == 1;
+		heard_arm(&h);
+		pid = call(unique, 1);
+		heard_wait(&h, i + 1);
+		heard_run(&h, 20, 0);
+		assert_int_equal(h.n, i + 1);
+		assert_string_equal(h.last.reason, i ? "classic" : "by BTF");
+		assert_string_equal(h.last.detail, i ? "" : "the detail");
+		assert_string_equal(h.last.comm, unique);
+		assert_int_equal(h.last.pid, pid);
+		assert_int_equal(h.last.tid, pid);
+		if (i == 0)
+			assert_int_equal(h.last.unit, FR_CAUSE_BYTES);
+		heard_disarm(&h);
+	}
+	heard_deinit(&h);
+}
+
+static void test_malformed_events_are_counted_or_repaired(void **state)
+{
+	unsigned times = 1;
+	struct child c;
+	struct heard h;
+
+	need_bpf();
+	c = child_new("garbage", call_getppid, &times);
+	init_program(&h, OBJECT("garbage"));
+	h.config.pid = c.pid;
+	heard_arm(&h);
+	end_well(&c);
+	heard_wait(&h, 1);
+	heard_run(&h, 50, 0);
+	assert_int_equal(h.n, 1);
+	assert_int_equal(heard_stats(&h).bad, 3);
+	assert_int_equal(strlen(h.last.comm), FLIGHTREC_COMM_SIZE - 1);
+	assert_int_equal(strspn(h.last.reason, "?"), FLIGHTREC_REASON_SIZE - 1);
+	assert_int_equal(h.last.unit, FR_CAUSE_NONE);
+	assert_int_equal(h.last.cpu, -1);
+	heard_deinit(&h);
+}
+
+/* Opens a perf counter for the tracepoint NAME in PID; -1: it is not possible. */
+static int count_tracepoint(const char *name, pid_t pid)
+{
+	struct perf_event_attr a = {.type = PERF_TYPE_TRACEPOINT, .size = sizeof(a)};
+	char path[128], id[32];
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/%s/id", name);
+	if (fr_read_line(path, id, sizeof(id)) < 0)
+		return -1;
+	a.config = strtoull(id, NULL, 10);
+	return (int)syscall(SYS_perf_event_open, &a, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* A program on a classic tracepoint returns 0 and still hides no event; its subprogram keeps its result. */
+static void test_program_hides_no_event_from_others(void **state)
+{
+	unsigned times = 100;
+	uint64_t counted = 0;
+	struct child c;
+	struct heard h;
+	int fd;
+
+	need_bpf();
+	need_tracefs();
+	c = child_new("returns", call_getppid, &times);
+	fd = count_tracepoint("syscalls/sys_enter_getppid", c.pid);
+	if (fd < 0) {
+		child_end(&c, false);
+		print_message("skipped: perf cannot count a system call's tracepoint\n");
+		skip();
+	}
+	init_program(&h, OBJECT("returns"));
+	h.config.pid = c.pid;
+	heard_arm(&h);
+	end_well(&c);
+	assert_int_equal(heard_stats(&h).fired, 50);
+	heard_disarm(&h);
+	assert_int_equal(read(fd, &counted, sizeof(counted)), sizeof(counted));
+	close(fd);
+	assert_int_equal(counted, 100);
+	heard_deinit(&h);
+}
+
+static void copy_object(const char *from, const char *dir, const char *name)
+{
+	_cleanup_buf_ struct fr_buf bytes = {0};
+	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_int_equal(fr_bpf_file_read(from, &bytes, NULL), 0);
+	assert_int_equal(fr_file_replace(fd, name, 0600, (gid_t)-1, bytes.data, bytes.len), 0);
+}
+
+static void test_replaced_file_is_stale_and_missing_one_is_not(void **state)
+{
+	char dir[] = "/tmp/flightrec-test.XXXXXX", path[48];
+	bool same, missing, replaced;
+	struct heard h;
+
+	need_bpf();
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/x.bpf.o", dir);
+	copy_object(OBJECT("getppid"), dir, "x.bpf.o");
+	init_program(&h, path);
+	heard_arm(&h);
+	same = fr_source_bpf.is_stale(h.source);
+	copy_object(OBJECT("getppid"), dir, "x.bpf.o");
+	replaced = fr_source_bpf.is_stale(h.source);
+	unlink(path);
+	missing = fr_source_bpf.is_stale(h.source);
+	heard_disarm(&h);
+	rmdir(dir);
+	assert_false(same);
+	assert_true(replaced);
+	assert_false(missing);
+	h.config.kind = FR_TRIGGER_PROBE;
+	h.config.subject = (char *)"exec";
+	heard_arm(&h);
+	assert_false(fr_source_bpf.is_stale(h.source));
+	heard_deinit(&h);
+}
+
+/* Opening the FIFO for reading waits for a writer. */
+static void open_slowly(void *fifo)
+{
+	close(open("/dev/null", O_RDONLY));
+	_exit(open(fifo, O_RDONLY) < 0);
+}
+
+/* The example of flightrec(7) reports a file that opens slowly, and no other. */
+static void test_documented_example(void **state)
+{
+	char *set[] = {(char *)"only_reading=yes", NULL}, path[] = "/tmp/flightrec-test-fifo.XXXXXX";
+	uint64_t begin_ns, took_ns;
+	struct child c;
+	struct heard h;
+	int fd;
+
+	need_bpf();
+	need_tracefs();
+	init_program(&h, OBJECT("slow-open"));
+	h.config.threshold = (char *)"50ms";
+	h.config.comm = unique;
+	h.config.set = set;
+	heard_arm(&h);
+	assert_true(mkdtemp(path));
+	rmdir(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	c = child_new(unique, open_slowly, path);
+	begin_ns = fr_monotonic_ns();
+	assert_int_equal(write(c.go, "", 1), 1);
+	usleep(20 * 1000);
+	await_sleep(c.pid);
+	usleep(200 * 1000);
+	fd = open(path, O_WRONLY);
+	child_end(&c, false);
+	assert_int_equal(c.status, 0);
+	took_ns = fr_monotonic_ns() - begin_ns;
+	close(fd);
+	unlink(path);
+	heard_wait(&h, 1);
+	heard_run(&h, 50, 0);
+	assert_int_equal(h.n, 1);
+	assert_int_equal(h.last.pid, c.pid);
+	assert_string_equal(h.last.comm, unique);
+	assert_string_equal(h.last.reason, "slow open");
+	assert_int_equal(h.last.threshold, 50 * MS);
+	assert_in_range(h.last.value, 200 * MS, took_ns);
+	assert_int_equal(h.last.unit, FR_CAUSE_NS);
+	heard_deinit(&h);
+}
+
+static void test_cgroup_includes_those_below_it(void **state)
+{
+	char parent[128], below[160];
+	unsigned times = 1;
+	const char *name;
+	struct child c;
+	struct heard h;
+	bool moved;
+
+	need_bpf();
+	name = make_cgroup(parent, sizeof(parent));
+	snprintf(below, sizeof(below), "%s/below", parent);
+	assert_int_equal(mkdir(below, 0755), 0);
+	init_program(&h, OBJECT("getppid"));
+	h.config.cgroup = (char *)name;
+	heard_arm(&h);
+	c = child_new("below", call_getppid, &times);
+	moved = move_to_cgroup(below, c.pid);
+	call("other", 3);
+	end_well(&c);
+	heard_run(&h, HEARD_LIMIT_MS, 1);
+	heard_run(&h, 50, 0);
+	heard_disarm(&h);
+	rmdir(below);
+	rmdir(parent);
+	assert_true(moved);
+	assert_int_equal(h.n, 1);
+	assert_int_equal(h.last.pid, c.pid);
+	assert_memory_equal(h.last.cgroup, name, strlen(name));
+	assert_string_equal(h.last.cgroup + strlen(name), "/below");
+	heard_deinit(&h);
+}
+
+/* Runs as the first process of a pid namespace. Returns what is wrong, or NULL. */
+static const char *run_in_namespace(struct child *outsider)
+{
+	unsigned times = 1;
+	struct child insider;
+	struct fr_diag d = {0};
+	struct heard h;
+	struct stat st;
+	pid_t pid;
+
+	init_program(&h, OBJECT("getppid"));
+	if (stat("/proc/self/ns/pid", &st) < 0)
+		return "no namespace";
+	h.env.self = getpid(); /* 1 */
+	h.env.pidns = (uint32_t)st.st_ino;
+	h.config.comm = unique;
+	prctl(PR_SET_NAME, unique);
+	if (heard_open(&h, &h.config, &h, &h.source, &d) < 0)
+		return d.what[0] ? "cannot be armed" : "cannot be armed, without a message";
+	syscall(SYS_getppid); /* the recorder itself does not count */
+	pid = call(unique, 1);
+	heard_run(&h, HEARD_LIMIT_MS, 1);
+	if (h.n != 1 || h.last.pid != pid || h.last.tid != pid || pid > 100)
+		return "a process of the namespace does not have its number there";
+	if (write(outsider->go, "", 1) != 1)
+		return "the outsider has gone";
+	heard_run(&h, HEARD_LIMIT_MS, 2);
+	if (h.n != 2 || h.last.pid != 0 || h.last.tid != 0)
+		return "a process outside of the namespace has a number";
+	heard_disarm(&h);
+
+	insider = child_new(unique, call_getppid, &times);
+	h.config.pid = insider.pid;
+	if (heard_open(&h, &h.config, &h, &h.source, &d) < 0)
+		return "Pid= cannot be armed";
+	call(unique, 1);
+	child_end(&insider, true);
+	heard_run(&h, HEARD_LIMIT_MS, 3);
+	heard_run(&h, 50, 0);
+	if (h.n != 3 || h.last.pid != insider.pid)
+		return "Pid= is not a number of the namespace";
+	heard_disarm(&h);
+
+	/* Without BTF the number in the namespace is unknown; 0 is better than a wrong number. */
+	h.env.bpf_classic = true;
+	if (heard_open(&h, &h.config, &h, &h.source, &d) != -EOPNOTSUPP)
+		return "Pid= is accepted without BTF";
+	h.config.pid = 0;
+	d.code = 0;
+	if (heard_open(&h, &h.config, &h, &h.source, &d) < 0)
+		return "cannot be armed without BTF";
+	call(unique, 1);
+	heard_run(&h, HEARD_LIMIT_MS, 4);
+	if (h.n != 4 || h.last.pid != 0 || h.last.tid != 0)
+		return "a number is reported without BTF";
+	heard_deinit(&h);
+	return NULL;
+}
+
+static void test_pid_namespace(void **state)
+{
+	unsigned times = 1;
+	struct child outsider;
+	int status;
+	pid_t pid;
+
+	need_bpf();
+	outsider = child_new(unique, call_getppid, &times);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		pid_t first = unshare(CLONE_NEWPID | CLONE_NEWNS) < 0 ? -1 : fork();
+
+		if (first < 0)
+			_exit(77);
+		if (first == 0) {
+			const char *wrong;
+
+			/* /proc/self needs the /proc of the new namespace. */
+			if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+				mount("proc", "/proc", "proc", 0, NULL) < 0)
+				_exit(77);
+			wrong = run_in_namespace(&outsider);
+			if (wrong)
+				fprintf(stderr, "in a pid namespace: %s\n", wrong);
+			_exit(wrong != NULL);
+		}
+		waitpid(first, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	kill(outsider.pid, SIGKILL);
+	child_end(&outsider, false);
+	if (status == 77 << 8) {
+		print_message("skipped: no pid namespace can be made\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
+/* Each of N children causes TIMES anomalies at once. Every anomaly is in one counter. COOLDOWN_NS 0: none is
+   cooled. */
+static void check_storm(int n, unsigned times, uint64_t cooldown_ns)
+{
+	uint64_t begin_ns, took_ns, cpu_ns;
+	struct fr_source_stats st;
+	struct child c[2];
+	struct heard h;
+	int running = n;
+
+	need_bpf();
+	init_program(&h, OBJECT("getppid"));
+	h.config.comm = unique;
+	h.config.cooldown_ns = cooldown_ns;
+	for (int i = 0; i < n; i++)
+		c[i] = child_new(unique, call_getppid, &times);
+	heard_arm(&h);
+	cpu_ns = fr_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	begin_ns = fr_monotonic_ns();
+	for (int i = 0; i < n; i++)
+		assert_int_equal(write(c[i].go, "", 1), 1);
+	while (running > 0) {
+		int r = waitpid(-1, NULL, WNOHANG);
+
+		assert_true(r >= 0);
+		running -= r > 0;
+		heard_run(&h, 50, 0);
+	}
+	took_ns = fr_monotonic_ns() - begin_ns;
+	cpu_ns = fr_now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
+	st = heard_stats(&h);
+	for (int i = 0; i < n; i++)
+		close(c[i].go);
+	heard_deinit(&h);
+	print_message("cool-down %llu ms: %.2f s, %u reported, %llu cooled, %llu lost, %.1f ms of CPU\n",
+		(unsigned long long)(cooldown_ns / MS), (double)took_ns / 1e9, h.n,
+		(unsigned long long)st.cooled, (unsigned long long)st.lost, (double)cpu_ns / 1e6);
+	assert_int_equal(st.fired, (uint64_t)n * times);
+	assert_int_equal(st.cooled + st.lost + h.n, st.fired);
+	if (!cooldown_ns) {
+		assert_int_equal(st.cooled, 0);
+		return;
+	}
+	assert_in_range(h.n, 1, took_ns / cooldown_ns + 1);
+	/* At most 5 % of a CPU, and the cost of the loop itself. */
+	assert_true(cpu_ns < took_ns / 20 + 20 * MS);
+}
+
+static void test_storm_costs_little_and_is_counted(void **state)
+{
+	check_storm(1, 1000000, 100 * MS);
+}
+
+static void test_storm_on_two_cpus_is_counted(void **state)
+{
+	check_storm(2, 200000, 5 * MS);
+}
+
+static void test_flood_without_cooldown_is_counted(void **state)
+{
+	check_storm(1, 1000000, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_probe_reports_the_process_of_its_filter),
+		cmocka_unit_test(test_threshold_and_globals),
+		cmocka_unit_test(test_pid_selects_a_process),
+		cmocka_unit_test(test_one_of_two_twins_is_loaded),
+		cmocka_unit_test(test_malformed_events_are_counted_or_repaired),
+		cmocka_unit_test(test_program_hides_no_event_from_others),
+		cmocka_unit_test(test_replaced_file_is_stale_and_missing_one_is_not),
+		cmocka_unit_test(test_documented_example),
+		cmocka_unit_test(test_cgroup_includes_those_below_it),
+		cmocka_unit_test(test_pid_namespace),
+		cmocka_unit_test(test_storm_costs_little_and_is_counted),
+		cmocka_unit_test(test_storm_on_two_cpus_is_counted),
+		cmocka_unit_test(test_flood_without_cooldown_is_counted),
+	};
+
+	snprintf(unique, sizeof(unique), "frt%d", (int)getpid());
+	has_tracefs = geteuid() == 0 && mount_tracefs();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

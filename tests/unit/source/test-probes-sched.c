@@ -1,0 +1,684 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The probes of the scheduler, of system calls and of interrupts. A child causes each anomaly for real; where
+ * the probe knows the process, it is armed for the child only. Each test runs with the kernel's BTF and
+ * without it.
+ *
+ * A real soft lockup stops a CPU for seconds, so test_trigger_sources.py causes one only where that is
+ * allowed. This file tests a line that only looks like one.
+ */
+#include "heard.h"
+#include "base/file.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+
+/* What the child measured itself. */
+struct seen {
+	int tid;
+	uint64_t most_ns;  /* by the clock, including everything in between */
+	uint64_t least_ns; /* without the time that the scheduler accounts to something else */
+};
+
+static struct seen *seen; /* shared with the child */
+
+struct scene {
+	struct heard h;
+	struct child c;
+};
+
+static void run_child(void *run)
+{
+	((void (*)(void))run)();
+}
+
+static void scene_init(struct scene *s, const char *probe, const char *threshold, void (*run)(void))
+{
+	heard_init(&s->h, FR_TRIGGER_PROBE);
+	s->h.config.subject = (char *)probe;
+	s->h.config.threshold = (char *)threshold;
+	s->h.config.cooldown_ns = 0;
+	memset(seen, 0, sizeof(*seen));
+	s->c = child_new(NULL, run_child, (void *)run);
+	s->h.config.pid = s->c.pid;
+}
+
+/* Arms the probe and lets the child run to its end. False: the probe cannot be armed, or the child may not do
+   what it has to do; S is freed. */
+static bool play(struct scene *s, bool classic)
+{
+	bool armed;
+
+	s->h.env.bpf_classic = classic;
+	armed = heard_try_arm(&s->h);
+	child_end(&s->c, armed);
+	if (armed && WIFEXITED(s->c.status) && WEXITSTATUS(s->c.status) == 77)
+		print_message("skipped: the child lacks a permission\n");
+	if (!armed || s->c.status == 77 << 8) {
+		heard_deinit(&s->h);
+		return false;
+	}
+	heard_run(&s->h, 100, 0);
+	assert_int_equal(s->c.status, 0);
+	return true;
+}
+
+/* True: a cause has the thread and the time that the child measured, within 10 ms between two clocks. */
+static bool is_heard(const struct heard *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (h->causes[i].tid == seen->tid && h->causes[i].value <= seen->most_ns &&
+			h->causes[i].value + 10 * MS >= seen->least_ns)
+			return true;
+	return false;
+}
+
+/* All causes belong to the child, reached the threshold, and are not longer than the child ran. */
+static void check_all(const struct scene *s, const char *reason)
+{
+	uint64_t threshold;
+
+	assert_int_equal(fr_threshold_parse(s->h.config.threshold, FR_CAUSE_NS, &threshold), 0);
+	for (size_t i = 0; i < s->h.n; i++) {
+		const struct fr_cause *c = &s->h.causes[i];
+
+		assert_string_equal(c->reason, reason);
+		assert_int_equal(c->pid, s->c.pid);
+		assert_int_equal(c->unit, FR_CAUSE_NS);
+		assert_int_equal(c->threshold, threshold);
+		assert_in_range(c->value, threshold, s->c.ran_ns);
+	}
+}
+
+static void check_heard(const struct heard *h)
+{
+	if (is_heard(h))
+		return;
+	for (size_t i = 0; i < h->n; i++)
+		print_error("reported: thread %d, %llu us\n", (int)h->causes[i].tid,
+			h->causes[i].value / FR_NSEC_PER_USEC);
+	fail_msg("not reported: thread %d, %llu to %llu us", seen->tid, seen->least_ns / FR_NSEC_PER_USEC,
+		seen->most_ns / FR_NSEC_PER_USEC);
+}
+
+/*
+ * The kernel does not run a program on a classic tracepoint while another BPF program, or a call on a map,
+ * uses that CPU (bpf_prog_active in trace_call_bpf()). So without BTF a few switches are missed, and the test
+ * tries again. It also tries again if the machine's other work prevented the anomaly or changed its length.
+ */
+#define TRIES 8
+
+/* RUN exceeds THRESHOLD of PROBE, and PROBE reports it with REASON. */
+static bool is_reported(const char *probe, const char *threshold, char **set, void (*run)(void),
+	const char *reason, bool classic)
+{
+	uint64_t threshold_ns;
+	struct scene s;
+
+	assert_int_equal(fr_threshold_parse(threshold, FR_CAUSE_NS, &threshold_ns), 0);
+	for (int i = 1; i <= TRIES; i++) {
+		scene_init(&s, probe, threshold, run);
+		s.h.config.set = set;
+		if (!play(&s, classic))
+			return false;
+		if (seen->least_ns >= threshold_ns + 10 * MS &&
+			(i == TRIES || (s.h.n > 0 ? is_heard(&s.h) : !classic))) {
+			check_all(&s, reason);
+			check_heard(&s.h);
+			assert_string_equal(s.h.causes[0].comm, "test-source-pro");
+			assert_int_equal(heard_stats(&s.h).fired, s.h.n);
+			heard_deinit(&s.h);
+			return true;
+		}
+		heard_deinit(&s.h);
+	}
+	print_message("skipped: the machine prevented it %d times\n", TRIES);
+	return false;
+}
+
+/* The scheduler's account of the calling thread. */
+struct account {
+	uint64_t at_ns, cpu_ns, queued_ns, runs; /* runs 0: unknown */
+};
+
+static struct account account(void)
+{
+	struct account a = {0};
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+
+	if (f && fscanf(f, "%*u %" SCNu64 " %" SCNu64, &a.queued_ns, &a.runs) != 2)
+		a.runs = 0;
+	if (f)
+		fclose(f);
+	a.cpu_ns = fr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	a.at_ns = fr_monotonic_ns();
+	return a;
+}
+
+/* The thread was blocked since BEFORE. */
+static void note_blocked(const struct account *before)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+	const struct account a = account();
+	uint64_t other_ns = a.cpu_ns - before->cpu_ns + a.queued_ns - before->queued_ns;
+
+	seen->tid = gettid();
+	seen->most_ns = now_ns - before->at_ns;
+	seen->least_ns = seen->most_ns > other_ns ? seen->most_ns - other_ns : 0;
+}
+
+/* The thread waited for its CPU since DUE_NS, after BEFORE. If it waited several times, the longest wait is
+   at least the mean. */
+static void note_queued(const struct account *before, uint64_t due_ns)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+	const struct account a = account();
+
+	seen->tid = gettid();
+	seen->most_ns = now_ns - due_ns;
+	if (!a.runs)
+		seen->least_ns = seen->most_ns;
+	else if (a.runs > before->runs)
+		seen->least_ns = (a.queued_ns - before->queued_ns) / (a.runs - before->runs);
+	else /* it was late, and did not sleep */
+		seen->least_ns = 0;
+}
+
+#define READY_MS 200 /* until all threads are in their places */
+#define BUSY_MS 120  /* time that the CPU is occupied */
+
+static uint64_t busy_from_ns;
+static int busy_cpu, other_cpu = -1; /* -1: there is no second CPU */
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec t = {.tv_sec = ns / FR_NSEC_PER_SEC, .tv_nsec = ns % FR_NSEC_PER_SEC};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+static void pin(pid_t tid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(tid, sizeof(set), &set) < 0)
+		_exit(2);
+}
+
+static void *keep_busy(void *arg)
+{
+	struct sched_param p = {.sched_priority = 1};
+	uint64_t until_ns;
+
+	pin(0, busy_cpu);
+	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
+		_exit(77);
+	sleep_until(busy_from_ns);
+	until_ns = fr_monotonic_ns() + BUSY_MS * MS;
+	while (fr_monotonic_ns() < until_ns)
+		;
+	return NULL;
+}
+
+/* Wakes 20 ms after the CPU is occupied, and measures when it runs. */
+static void wake_late(void)
+{
+	struct account before;
+	uint64_t due_ns;
+	pthread_t hog;
+
+	busy_from_ns = fr_monotonic_ns() + READY_MS * MS;
+	due_ns = busy_from_ns + 20 * MS;
+	if (pthread_create(&hog, NULL, keep_busy, NULL) != 0)
+		_exit(2);
+	pin(0, busy_cpu);
+	before = account();
+	sleep_until(due_ns);
+	note_queued(&before, due_ns);
+	pthread_join(hog, NULL);
+}
+
+static bool test_wait_for_a_cpu(bool classic)
+{
+	return is_reported("run-queue-latency", "50ms", NULL, wake_late, "run-queue latency", classic);
+}
+
+/* After 80 ms it is moved to the other CPU and runs at once. */
+static void *move_away(void *arg)
+{
+	pin(0, other_cpu);
+	sleep_until(busy_from_ns + 100 * MS);
+	pin(seen->tid, other_cpu);
+	return NULL;
+}
+
+static void wake_and_move(void)
+{
+	struct account before;
+	uint64_t due_ns;
+	pthread_t hog, mover;
+
+	busy_from_ns = fr_monotonic_ns() + READY_MS * MS;
+	due_ns = busy_from_ns + 20 * MS;
+	seen->tid = gettid();
+	if (pthread_create(&hog, NULL, keep_busy, NULL) != 0 ||
+		pthread_create(&mover, NULL, move_away, NULL) != 0)
+		_exit(2);
+	pin(0, busy_cpu);
+	before = account();
+	sleep_until(due_ns);
+	note_queued(&before, due_ns);
+	pthread_join(hog, NULL);
+	pthread_join(mover, NULL);
+}
+
+static bool test_wait_that_ends_on_another_cpu(bool classic)
+{
+	if (other_cpu < 0) {
+		print_message("skipped: there is no second CPU\n");
+		return false;
+	}
+	return is_reported("run-queue-latency", "50ms", NULL, wake_and_move, "run-queue latency", classic);
+}
+
+/* With CLONE_VFORK the parent waits uninterruptibly until its child has gone. */
+static void vfork_slowly(void)
+{
+	const struct timespec t = {.tv_nsec = 80 * MS};
+	const struct account before = account();
+	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0) {
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+		_exit(0);
+	}
+	note_blocked(&before);
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		_exit(2);
+}
+
+static void sleep_a_while(void)
+{
+	const struct account before = account();
+
+	sleep_until(before.at_ns + 80 * MS);
+	note_blocked(&before);
+}
+
+/* PROBE does not report RUN. */
+static void check_not_reported(const char *probe, void (*run)(void), bool classic)
+{
+	struct scene s;
+
+	scene_init(&s, probe, "60ms", run);
+	assert_true(play(&s, classic));
+	assert_int_equal(s.h.n, 0);
+	heard_deinit(&s.h);
+}
+
+static bool test_blocked_but_not_sleeping_is_off_cpu(bool classic)
+{
+	if (!is_reported("off-cpu", "60ms", NULL, vfork_slowly, "blocked off CPU", classic))
+		return false;
+	check_not_reported("off-cpu", sleep_a_while, classic);
+	return true;
+}
+
+static bool test_interruptible_includes_sleep(bool classic)
+{
+	static char *set[] = {(char *)"interruptible=1", NULL};
+
+	return is_reported("off-cpu", "60ms", set, sleep_a_while, "blocked off CPU", classic);
+}
+
+static void nanosleep_a_while(void)
+{
+	struct timespec t = {.tv_nsec = 80 * MS};
+	const struct account before = account();
+
+	syscall(SYS_nanosleep, &t, NULL);
+	note_blocked(&before);
+}
+
+static bool test_slow_system_call(bool classic)
+{
+	struct scene s;
+
+	scene_init(&s, "syscall-latency", "60ms", nanosleep_a_while);
+	s.h.config.syscalls = (char *)"fsync nanosleep";
+	if (!play(&s, classic))
+		return false;
+	check_all(&s, "slow system call");
+	assert_int_equal(s.h.n, 1);
+	assert_string_equal(s.h.last.detail, "nanosleep");
+	check_heard(&s.h);
+	heard_deinit(&s.h);
+
+	/* Without Syscall=, calls that wait by design do not count. */
+	check_not_reported("syscall-latency", nanosleep_a_while, classic);
+
+	scene_init(&s, "syscall-latency", "60ms", vfork_slowly);
+	assert_true(play(&s, classic));
+	check_all(&s, "slow system call");
+	assert_int_equal(s.h.n, 1);
+	assert_true(!strcmp(s.h.last.detail, "vfork") || !strcmp(s.h.last.detail, "clone"));
+	check_heard(&s.h);
+	heard_deinit(&s.h);
+	return true;
+}
+
+/* Writes to a disk, without a cache; the disk answers with an interrupt. */
+static void write_through(void)
+{
+	_cleanup_close_ int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT, 0600);
+	void *block = NULL;
+
+	if (fd < 0)
+		return; /* the machine has other interrupts */
+	if (posix_memalign(&block, 4096, 65536) != 0)
+		_exit(2);
+	memset(block, 1, 65536);
+	for (int i = 0; i < 16; i++)
+		if (pwrite(fd, block, 65536, 0) != 65536 || fdatasync(fd) < 0)
+			_exit(2);
+	free(block);
+}
+
+/* /proc/interrupts has a line that begins with NUMBER or ends with NAME. */
+static bool is_interrupt(const char *number, const char *name)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/interrupts", "re");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+
+	assert_non_null(f);
+	while (!found && getline(&line, &size, f) > 0)
+		found = name ? strstr(line, name) != NULL
+			     : strtoul(line, NULL, 10) == strtoul(number, NULL, 10);
+	return found;
+}
+
+static bool test_interrupt_handlers_are_measured(bool classic)
+{
+	const uint64_t began_ns = fr_monotonic_ns();
+	struct scene s;
+	unsigned n;
+
+	scene_init(&s, "irq-time", "1us", write_through);
+	s.h.config.pid = 0; /* any task may be interrupted */
+	if (!play(&s, classic))
+		return false;
+	n = FR_MIN(s.h.n, (unsigned)HEARD_KEPT);
+	if (n == 0)
+		print_message("skipped: there was no interrupt\n");
+	for (size_t i = 0; i < n; i++) {
+		const struct fr_cause *c = &s.h.causes[i];
+
+		assert_string_equal(c->reason, "interrupt handler");
+		assert_true(c->value >= 1000 && c->value <= fr_monotonic_ns() - began_ns);
+		assert_true(c->cpu >= 0 && c->cpu < sysconf(_SC_NPROCESSORS_CONF));
+		if (classic)
+			assert_true(strncmp(c->detail, "irq ", 4) == 0 && is_interrupt(c->detail + 4, NULL));
+		else
+			assert_true(c->detail[0] && is_interrupt(NULL, c->detail));
+	}
+	heard_deinit(&s.h);
+	return n > 0;
+}
+
+/* A packet to this machine arrives by a softirq. */
+static void send_to_oneself(void)
+{
+	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(a);
+
+	if (bind(fd, (void *)&a, length) < 0 || getsockname(fd, (void *)&a, &length) < 0)
+		_exit(2);
+	for (int i = 0; i < 500; i++)
+		if (sendto(fd, "x", 1, 0, (void *)&a, length) != 1)
+			_exit(2);
+}
+
+static bool test_softirq_handlers_are_measured(bool classic)
+{
+	struct fr_cause cause;
+	struct scene s;
+
+	scene_init(&s, "softirq-time", "1us", send_to_oneself);
+	if (!play(&s, classic))
+		return false;
+	check_all(&s, "softirq handler");
+	assert_true(heard_count(&s.h, s.c.pid, "softirq handler", "net_rx", &cause) > 0);
+	heard_deinit(&s.h);
+	return true;
+}
+
+static void exec_twice(void)
+{
+	execl("/bin/sh", "sh", "-c", "exec sleep 0", NULL);
+}
+
+static bool test_exec_of_a_named_program(bool classic)
+{
+	struct scene s;
+
+	scene_init(&s, "exec", NULL, exec_twice);
+	s.h.config.comm = (char *)"sleep";
+	if (!play(&s, classic))
+		return false;
+	assert_int_equal(s.h.n, 1);
+	assert_string_equal(s.h.last.reason, "exec");
+	assert_string_equal(s.h.last.comm, "sleep");
+	assert_int_equal(s.h.last.pid, s.c.pid);
+	heard_deinit(&s.h);
+	return true;
+}
+
+#define SYSCTL "/proc/sys/kernel"
+
+static char directory[] = "/tmp/fr-test-probes.XXXXXX";
+
+/* Mounts a FUSE file system that answers only the first request. Its descriptor; -1: it is not possible. */
+static int mount_silent(void)
+{
+	struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096};
+	struct fuse_out_header out = {.len = sizeof(out) + sizeof(init)};
+	struct iovec iov[2] = {{&out, sizeof(out)}, {&init, sizeof(init)}};
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	static uint8_t request[1 << 16];
+	char options[64];
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (fd < 0)
+		return -1;
+	if (mount("flightrec-test", directory, "fuse", MS_NOSUID | MS_NODEV, options) < 0 ||
+		read(fd, request, sizeof(request)) < (ssize_t)sizeof(struct fuse_in_header)) {
+		close(fd);
+		return -1;
+	}
+	out.unique = ((struct fuse_in_header *)request)->unique;
+	if (writev(fd, iov, 2) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void stat_silent(void)
+{
+	struct stat st;
+
+	stat(directory, &st);
+}
+
+/* A request that was read and not answered cannot be canceled, so a killed process waits uninterruptibly. */
+static void hang(struct scene *s, int silent)
+{
+	struct pollfd p = {.fd = silent, .events = POLLIN};
+	static uint8_t request[1 << 16];
+
+	assert_int_equal(write(s->c.go, "", 1), 1);
+	assert_int_equal(poll(&p, 1, HEARD_LIMIT_MS), 1);
+	assert_true(read(silent, request, sizeof(request)) > 0);
+	assert_int_equal(kill(s->c.pid, SIGKILL), 0);
+}
+
+/* Other tasks may hang, too. */
+static const struct fr_cause *find_hung(const struct scene *s, bool classic)
+{
+	for (size_t i = 0; i < s->h.n; i++)
+		if (s->h.causes[i].pid == (classic ? 0 : s->c.pid))
+			return &s->h.causes[i];
+	return NULL;
+}
+
+/* Sets the kernel's timeout to one second, without messages in its log. One test at a time. */
+static void hear_of_hung(struct scene *s, bool classic)
+{
+	_cleanup_close_ int lock = open(SYSCTL "/hung_task_timeout_secs", O_RDONLY | O_CLOEXEC);
+	char timeout[32], warnings[32];
+
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	assert_true(fr_read_line(SYSCTL "/hung_task_timeout_secs", timeout, sizeof(timeout)) >= 0);
+	assert_true(fr_read_line(SYSCTL "/hung_task_warnings", warnings, sizeof(warnings)) >= 0);
+	write_file(SYSCTL, "hung_task_warnings", "0");
+	write_file(SYSCTL, "hung_task_timeout_secs", "1");
+	for (int ms = 0; ms < HEARD_LIMIT_MS && !find_hung(s, classic); ms += 100)
+		heard_run(&s->h, 100, 0);
+	write_file(SYSCTL, "hung_task_timeout_secs", timeout);
+	write_file(SYSCTL, "hung_task_warnings", warnings);
+}
+
+/* NULL: a hung task can be caused here. */
+static const char *why_no_hung_task(void)
+{
+	char panic[16];
+
+	if (access(SYSCTL "/hung_task_timeout_secs", W_OK) < 0 ||
+		access(SYSCTL "/hung_task_warnings", W_OK) < 0)
+		return "the kernel does not look for hung tasks, or its settings cannot be changed";
+	if (fr_read_line(SYSCTL "/hung_task_panic", panic, sizeof(panic)) < 0 || strcmp(panic, "0") != 0)
+		return "a hung task would make this kernel panic";
+	return NULL;
+}
+
+static bool test_hung_task(bool classic)
+{
+	const char *why = why_no_hung_task();
+	const struct fr_cause *c;
+	uint64_t began_ns;
+	struct scene s;
+	int silent = -1;
+
+	if (why) {
+		print_message("skipped: %s\n", why);
+		return false;
+	}
+	assert_non_null(mkdtemp(directory));
+	/* The child comes first, so that it does not inherit the descriptor of the file system. */
+	scene_init(&s, "hung-task", NULL, stat_silent);
+	s.h.config.pid = 0;
+	s.h.env.bpf_classic = classic;
+	began_ns = fr_monotonic_ns();
+	silent = mount_silent();
+	if (silent < 0)
+		print_message("skipped: FUSE is not available\n");
+	else if (heard_try_arm(&s.h)) {
+		hang(&s, silent);
+		hear_of_hung(&s, classic);
+	}
+	if (silent >= 0)
+		close(silent); /* this ends all requests */
+	child_end(&s.c, false);
+	umount2(directory, MNT_DETACH);
+	rmdir(directory);
+	strcpy(directory + strlen(directory) - 6, "XXXXXX");
+	if (!s.h.source) {
+		heard_deinit(&s.h);
+		return false;
+	}
+	c = find_hung(&s, classic);
+	assert_non_null(c);
+	assert_string_equal(c->reason, "hung task");
+	if (!classic) {
+		assert_int_equal(c->tid, s.c.pid);
+		assert_int_equal(c->unit, FR_CAUSE_NS);
+		assert_in_range(c->value, FR_NSEC_PER_SEC, fr_monotonic_ns() - began_ns);
+		assert_string_equal(c->comm, "test-source-pro");
+	}
+	heard_deinit(&s.h);
+	return true;
+}
+
+/* Writes a line like the kernel's, with words that do not alarm a reader of the log. */
+static void print_lockup(void)
+{
+	if (access("/dev/kmsg", W_OK) < 0)
+		_exit(77);
+	if (!write_file("/dev", "kmsg",
+		    "<7>a test of flightrec: nothing is wrong: CPU#12 stuck for 23s! [test:1]"))
+		_exit(2);
+}
+
+/* The child did not hold its CPU for the time in the line. The probe sees the line and does not fire. */
+static bool test_copied_soft_lockup_line_does_not_fire(bool classic)
+{
+	static char *set[] = {(char *)"words=nothing is wrong: CPU#", NULL};
+	struct fr_source_stats stats;
+	struct scene s;
+
+	scene_init(&s, "soft-lockup", NULL, print_lockup);
+	s.h.config.set = set;
+	if (!play(&s, classic))
+		return false;
+	/* Another process may print the line to the console. */
+	HEARD_UNTIL(&s.h, (stats = heard_stats(&s.h)).last_ns);
+	heard_run(&s.h, 100, 0);
+	assert_int_equal(s.h.n, 0);
+	assert_int_equal(stats.fired, 0);
+	assert_true(stats.last < 23 * FR_NSEC_PER_SEC / 2);
+	heard_deinit(&s.h);
+	return true;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(test_wait_for_a_cpu),
+		BOTH(test_wait_that_ends_on_another_cpu),
+		BOTH(test_blocked_but_not_sleeping_is_off_cpu),
+		BOTH(test_interruptible_includes_sleep),
+		BOTH(test_slow_system_call),
+		BOTH(test_interrupt_handlers_are_measured),
+		BOTH(test_softirq_handlers_are_measured),
+		BOTH(test_exec_of_a_named_program),
+		BOTH(test_hung_task),
+		BOTH(test_copied_soft_lockup_line_does_not_fire),
+	};
+	cpu_set_t cpus;
+
+	(void)mount_tracefs();
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+		return 1;
+	while (!CPU_ISSET(busy_cpu, &cpus))
+		busy_cpu++;
+	for (int i = busy_cpu + 1; i < CPU_SETSIZE && other_cpu < 0; i++)
+		if (CPU_ISSET(i, &cpus))
+			other_cpu = i;
+	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return seen == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+}
