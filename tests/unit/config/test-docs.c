@@ -8,7 +8,6 @@
 #include "base/units.h"
 #include "source/probes.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,7 +150,8 @@ static void test_the_default_file_has_every_key(void **state)
 	assert_null(key->name);
 }
 
-static void describe_probe(FILE *f, const struct fr_probe *probe)
+/* Print what the manual page says about PROBE, without its description. */
+static void print_probe(FILE *f, const struct fr_probe *probe)
 {
 	char interval[FR_UNIT_SIZE];
 
@@ -163,7 +163,7 @@ static void describe_probe(FILE *f, const struct fr_probe *probe)
 		fprintf(f, "Armed by default.\n");
 }
 
-/* Copy the lines of the manual page that describe_probe() writes, too. */
+/* Copy those lines of the manual page that print_probe() prints. */
 static void copy_probe_lines(FILE *f, const char *from, const char *end)
 {
 	static const char *const begins[] = {".TP\n", ".B ", "Threshold: ", "Armed by default.\n"};
@@ -180,10 +180,10 @@ static void copy_probe_lines(FILE *f, const char *from, const char *end)
 
 static void test_the_manual_page_lists_the_table_of_probes(void **state)
 {
-	static const char begin[] = "\n.\\\" The probes, ", end[] = ".\\\" The probes end here.\n";
+	static const char begin[] = "\n.\\\" The probes, ";
 	_cleanup_free_ char *man = read_source("docs/man/flightrecd.conf.5"), *expected = NULL,
 			    *listed = NULL;
-	const char *from = strstr(man, begin), *to = strstr(man, end);
+	const char *from = strstr(man, begin), *to = strstr(man, ".\\\" The probes end here.\n");
 	size_t n, len;
 	const struct fr_probe *probes = fr_probes(&n);
 	FILE *f = open_memstream(&expected, &len);
@@ -191,7 +191,7 @@ static void test_the_manual_page_lists_the_table_of_probes(void **state)
 	assert_non_null(from);
 	assert_non_null(to);
 	for (size_t i = 0; i < n; i++)
-		describe_probe(f, &probes[i]);
+		print_probe(f, &probes[i]);
 	fclose(f);
 	f = open_memstream(&listed, &len);
 	copy_probe_lines(f, from + strlen(begin), to);
