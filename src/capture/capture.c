@@ -324,6 +324,15 @@ int fr_capture_open(const struct fr_capture_config *config, struct fr_capture **
 	return 0;
 }
 
+bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path)
+{
+	_cleanup_close_ int fd = fr_cgroup_open(path);
+	struct stat now;
+
+	return fd >= 0 && fstat(fd, &now) == 0 &&
+	       (now.st_ino != c->cgroup.st_ino || now.st_dev != c->cgroup.st_dev);
+}
+
 struct fr_capture *fr_capture_free(struct fr_capture *c)
 {
 	if (!c)

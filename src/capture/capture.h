@@ -11,41 +11,14 @@
 #include "base/diag.h"
 #include "base/loss.h"
 #include "capture/event.h"
+#include "capture/config.h"
+#include "capture/ops.h"
 #include "perfdata/session.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-struct fr_capture_config {
-	const struct fr_event_list *events;
-	const char *cpus;    /* a CPU list; NULL: all CPUs that are online */
-	const pid_t *pids;   /* processes with all their threads; their children inherit the events */
-	size_t n_pids;	     /* 0: system-wide */
-	bool enable_on_exec; /* the one process is a child that has not called exec yet */
-	const char *cgroup;  /* path of a cgroup directory, or below the cgroup mount; NULL: none */
-	bool no_build_ids;   /* no build-ids in map records (KernelBuildIDs= in flightrecd.conf(5)) */
-	size_t ring_bytes;   /* per CPU; a power of two of pages. 0: the default */
-	size_t sideband_ring_bytes;
-};
-
-/* A run: whole records in our layout (perfdata/record.h), at most FR_RUN_MAX bytes, or samples_max. Valid
-   during the call that gets it. */
-#define FR_RUN_MAX (64u << 10)
-struct fr_run {
-	const void *data;
-	size_t len;
-	uint32_t records;
-	uint64_t first_ns, last_ns; /* smallest and largest time */
-};
-
-struct fr_capture_ops {
-	void (*sideband)(void *ctx, const struct fr_run *run);
-	void (*samples)(void *ctx, const struct fr_run *run);
-	void *ctx;
-	size_t samples_max; /* bytes of a run of samples from a forward ring; 0: FR_RUN_MAX */
-};
 
 /* 1: if we ask this kernel for build-ids, it changes the map records of other recorders (docs/design/10). 0:
    it does not. A negative errno: the trial failed; -EINVAL, -E2BIG: the kernel knows no build-ids. Any

@@ -9,7 +9,8 @@
  *   overwritable:  the kernel writes downwards from data_head, over the oldest records; we only look
  */
 
-#include "capture/capture.h"
+#include "base/loss.h"
+#include "capture/ops.h"
 
 #include <linux/perf_event.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Resolves what to record: CPUs, tasks with all their threads, a cgroup. */
-#include "capture/capture_internal.h"
+#include "capture/target.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -142,20 +142,11 @@ static int open_below_mounts(const char *path)
 	return fd;
 }
 
-static int open_cgroup(const char *path)
+int fr_cgroup_open(const char *path)
 {
 	int fd = path[0] == '/' ? open_directory(path) : -ENOENT;
 
 	return fd < 0 ? open_below_mounts(path) : fd;
-}
-
-bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path)
-{
-	_cleanup_close_ int fd = open_cgroup(path);
-	struct stat now;
-
-	return fd >= 0 && fstat(fd, &now) == 0 &&
-	       (now.st_ino != c->cgroup.st_ino || now.st_dev != c->cgroup.st_dev);
 }
 
 int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, struct fr_diag *d)
@@ -170,7 +161,7 @@ int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, 
 	if (r == 0)
 		r = resolve_tasks(t, config, d);
 	if (r == 0 && config->cgroup) {
-		t->cgroup_fd = open_cgroup(config->cgroup);
+		t->cgroup_fd = fr_cgroup_open(config->cgroup);
 		if (t->cgroup_fd < 0)
 			r = fr_fail_errno(d, t->cgroup_fd,
 				"give its path below the cgroup mount, like system.slice/nginx.service",

@@ -5,7 +5,7 @@
    of its own. */
 
 #include "base/diag.h"
-#include "capture/capture.h"
+#include "capture/config.h"
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -20,3 +20,7 @@ struct fr_target {
 /* Resolve CONFIG's cpus, pids and cgroup. Returns 0, or a negative errno with D and an empty T. */
 int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, struct fr_diag *d);
 void fr_target_deinit(struct fr_target *t);
+
+/* Open a cgroup directory: PATH, or PATH below a mount of cgroups. Returns a descriptor or a negative errno.
+ */
+int fr_cgroup_open(const char *path);

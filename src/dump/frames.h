@@ -4,7 +4,7 @@
 /* Inside dump/: write the frames of a snapshot into the file. Dumper thread. */
 
 #include "dump/build_ids.h"
-#include "dump/dump.h"
+#include "dump/params.h"
 #include "dump/trigger_sample.h"
 #include "history/unpack.h"
 #include "jit/jit.h"

@@ -3,7 +3,7 @@
 
 /* Inside dump/: the sidecar. */
 
-#include "dump/dump.h"
+#include "dump/params.h"
 
 /* Add the members that describe the file to META, and write it as NAME.json. Returns 0 or a negative errno.
  */

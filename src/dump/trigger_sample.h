@@ -10,7 +10,7 @@
  * docs/design/50 has the reasons.
  */
 
-#include "dump/dump.h"
+#include "dump/params.h"
 #include "base/buf.h"
 #include "perfdata/writer.h"
 

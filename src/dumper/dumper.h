@@ -46,7 +46,7 @@ struct fr_dumper_config {
 	int level;
 	bool strip_rounds;
 	struct fr_jit_open_files *jit_open_files; /* borrowed */
-	bool vdso_kept;		      /* as in struct fr_dump_params */
+	bool vdso_kept;				  /* as in struct fr_dump_params */
 	gid_t gid;
 	struct fr_dumper_settings settings;
 	/* Both on the dumper thread, when the window of a job has just ended. Add to META: the losses so far;

@@ -14,8 +14,9 @@
 struct ctl ctl;
 
 /* The linker defines the bounds of the section that CTL_VERB() fills. */
-extern const struct ctl_verb *__start_ctl_verbs[],
-	*__stop_ctl_verbs[]; /* NOLINT(bugprone-reserved-identifier) */
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
+extern const struct ctl_verb *__start_ctl_verbs[], *__stop_ctl_verbs[];
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 static const char *const group_headings[] = {
 	[CTL_DUMPS] = "Dumps:", [CTL_TRIGGERS] = "Triggers:", [CTL_RECORDER] = "The recorder:"};
@@ -54,6 +55,7 @@ static int compare_verbs(const void *a, const void *b)
 
 const struct ctl_verb *const *ctl_verbs(size_t *ret_n)
 {
+	/* cppcheck-suppress comparePointers */
 	*ret_n = (size_t)(__stop_ctl_verbs - __start_ctl_verbs);
 	qsort(__start_ctl_verbs, *ret_n, sizeof(struct ctl_verb *), compare_verbs);
 	return __start_ctl_verbs;

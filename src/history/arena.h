@@ -12,7 +12,7 @@
  *     │ newest ──▶ head      free      tail ──▶ oldest, …  │pad│
  */
 
-#include "history/history.h"
+#include "history/frame.h"
 #include "history/layout.h"
 
 #include <stdatomic.h>

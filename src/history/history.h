@@ -16,6 +16,7 @@
  */
 
 #include "base/diag.h"
+#include "history/frame.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,26 +24,6 @@
 
 #define FR_HISTORY_SIZE_MIN (1ULL << 20)
 #define FR_HISTORY_SIZE_MAX (16ULL << 30)
-
-/* The largest fr_history_section_max() of any ring. */
-#define FR_HISTORY_SECTION_MAX (1u << 20)
-
-/* Bytes that every ring takes in one append. A record is never larger, so it fits into an empty chunk. */
-#define FR_HISTORY_RUN_MAX (64u << 10)
-
-/* One frame for a reader: two zstd frames of whole records. Each may be empty (len 0). */
-struct fr_frame {
-	uint64_t seq;
-	/* No record in this or a later frame is older, except those from overwritable rings. 0: unknown, and
-	   no frame was evicted before it. */
-	uint64_t low_watermark_ns;
-	uint64_t first_ns, last_ns; /* of its samples; 0, 0: it has none */
-	uint64_t sideband_first_ns, sideband_last_ns;
-	uint32_t n_samples, n_sideband;	    /* records */
-	uint32_t samples_raw, sideband_raw; /* bytes before compression */
-	const void *samples, *sideband;	    /* zstd */
-	uint32_t samples_len, sideband_len;
-};
 
 struct fr_history;
 

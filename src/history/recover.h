@@ -8,7 +8,7 @@
  * It also finds frames that were evicted but not yet overwritten. They are older history, and in order.
  */
 
-#include "history/history.h"
+#include "history/frame.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
  * and nothing outside of the buffer is written. One thread at a time uses an fr_unpack.
  */
 
-#include "history/history.h"
+#include "history/frame.h"
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

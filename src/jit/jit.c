@@ -7,6 +7,7 @@
 
 #include "jit/jit.h"
 #include "jit/share.h"
+#include "jit/process.h"
 #include "jit/source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -312,33 +313,6 @@ static int emit_covered(
 	return emit_map(s, (pid_t)m->pid, &range, time_ns, ret);
 }
 
-/* The kernel's names for memory without a file. */
-static bool is_anonymous(const char *name)
-{
-	static const char *const prefixes[] = {
-		"//anon", "/anon_hugepage", "/dev/zero", "/memfd:", "/SYSV", "[heap]", "[stack", "[anon"};
-
-	for (size_t i = 0; i < FR_ARRAY_SIZE(prefixes); i++)
-		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	return false;
-}
-
-/* M maps executable memory of a process, and its name has its NUL inside the record. */
-static bool is_executable(const struct fr_record_mmap2 *m)
-{
-	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);
-
-	return m->header.type == PERF_RECORD_MMAP2 && m->prot & PROT_EXEC &&
-	       (m->header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER &&
-	       m->filename < end && memchr(m->filename, '\0', (size_t)(end - m->filename));
-}
-
-bool jit_is_code_of_process(const struct fr_record_mmap2 *m)
-{
-	return is_executable(m) && is_anonymous(m->filename);
-}
-
 /* ".../jit-1234.dump", also of a file that was removed. */
 static bool is_jitdump(const char *name)
 {
@@ -373,7 +347,7 @@ static int append_maps_of(struct fr_jit *j, const struct fr_record_mmap2 *m, str
 	bool dump = is_jitdump(m->filename);
 	struct process *p;
 
-	if (!dump && !is_anonymous(m->filename))
+	if (!dump && !jit_is_anonymous(m->filename))
 		return 0;
 	p = find_or_add_process(j, (pid_t)m->pid, fr_record_time(&m->header));
 	if (!p || jit_share_is_used_up(&j->shares, p->user)) {
@@ -392,7 +366,7 @@ int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct
 	while (r == 0 && fr_record_is_whole((const char *)records + at, len - at)) {
 		const struct perf_event_header *h = (const void *)((const char *)records + at);
 
-		if (is_executable((const void *)h))
+		if (jit_is_executable((const void *)h))
 			r = append_maps_of(j, (const void *)h, ret);
 		at += h->size;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "jit/open_files.h"
-#include "jit/source.h"
+#include "jit/code.h"
+#include "jit/process.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/lock.h"

@@ -5,7 +5,6 @@
 
 #include "jit/code.h"
 #include "jit/open_files.h"
-#include "jit/jit.h"
 #include "perfdata/record.h"
 
 struct jit_source {
@@ -22,20 +21,6 @@ struct jit_source {
 
 struct jit_source *jit_source_free(struct jit_source *s);
 
-/* The name and the owner that the perf map of a process must have. */
-struct jit_identity {
-	long nspid; /* the pid in its own namespace */
-	uid_t uid;  /* effective */
-};
-int jit_find_identity(pid_t pid, struct jit_identity *ret); /* 0 or a negative errno */
-/* The root directory of PID (O_PATH). A descriptor or a negative errno. */
-int jit_open_root(pid_t pid);
-/* The perf map below ROOT. A descriptor or a negative errno. -EPERM: it is another user's file. */
-int jit_open_perf_map(int root, const struct jit_identity *identity);
-
-/* M maps executable memory without a file. False also if the name of M has no NUL inside the record. */
-bool jit_is_code_of_process(const struct fr_record_mmap2 *m);
-
 /* Read the perf map of the process that had PID at TIME_NS: from OPEN_FILES (or NULL) if it has exited, else
    from its own root. Reads at most MAX bytes; RET_READ is their number. RET_UNTIL_NS: the end of the process.
    0; 1: there is no usable file; or -ENOMEM. */
@@ -44,9 +29,3 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 /* Read the jitdump that M maps. The process may have exited. Returns as above. */
 int jit_source_dump(
 	const struct fr_record_mmap2 *m, uint64_t max, struct jit_source **ret, uint64_t *ret_read);
-
-/* The real user of PID, which the process cannot choose. (uid_t)-1: it has exited. */
-uid_t jit_user_of(pid_t pid);
-
-/* The monotonic start time of PID. 0: not known. */
-uint64_t jit_start_time(pid_t pid);

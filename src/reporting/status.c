@@ -20,8 +20,9 @@ static cJSON *event_status(const struct fr_view *v, size_t e)
 {
 	const struct fr_counter_snapshot *base = fr_rates_base(v->rates);
 	const size_t n_cpus = fr_capture_n_cpus(v->capture),
-		     n_of_event = e + 1 < fr_capture_n_events(v->capture) ? fr_capture_n_sampled_cpus(v->capture)
-									  : n_cpus;
+		     n_of_event = e + 1 < fr_capture_n_events(v->capture)
+					  ? fr_capture_n_sampled_cpus(v->capture)
+					  : n_cpus;
 	const double seconds = (double)(v->now_ns - base->time_ns) / 1e9;
 	uint64_t lost[_FR_LOSS_MAX] = {0}, samples = 0, before = 0;
 	cJSON *o = cJSON_CreateObject(), *cpus;

@@ -171,7 +171,8 @@ static void replace_file(struct fr_tracker *t)
 {
 	_cleanup_buf_ struct fr_buf head = {0};
 
-	if (fr_pipe_append_head(&t->session, &head) == 0 && fr_auxfile_replace(t->file, head.data, head.len) == 0)
+	if (fr_pipe_append_head(&t->session, &head) == 0 &&
+		fr_auxfile_replace(t->file, head.data, head.len) == 0)
 		return;
 	/* A file with two recordings would be unreadable. */
 	(void)fr_auxfile_truncate(t->file, 0);

@@ -8,7 +8,7 @@
  * first in our root, where the distribution installs them, then in the root of the process. The build-ids of
  * both files must be equal; without a build-id, the checksum of .gnu_debuglink must match.
  */
-#include "source/elf_internal.h"
+#include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/foreign.h"

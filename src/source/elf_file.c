@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Opens an ELF file: checks it before libelf reads it, and reads its sections and segments within limits. */
-#include "source/elf_internal.h"
+#include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/foreign.h"

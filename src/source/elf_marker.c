@@ -9,7 +9,7 @@
  * arguments, which fails for some files, and cannot list the markers.
  */
 
-#include "source/elf_internal.h"
+#include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 
 #include <errno.h>

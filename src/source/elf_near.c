@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Finds the symbol or marker that a person may have meant. */
-#include "source/elf_internal.h"
+#include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
 

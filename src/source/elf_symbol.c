@@ -5,7 +5,7 @@
  * A global symbol wins over static ones of the same name; in .dynsym the default version wins, as in the
  * linker. A person tells static functions of several files apart by symbol@file.c.
  */
-#include "source/elf_internal.h"
+#include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 
 #include <errno.h>

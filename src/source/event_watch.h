@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <sys/types.h>
+
 /*
  * One perf event for Event=, opened on every CPU (or for every thread). It either counts, or records each
  * occurrence in a small ring of its CPU. Main thread.

@@ -405,8 +405,8 @@ static bool function_is_stale(const struct fr_source *source)
 	pid_t root;
 
 	return parse_subject(source->config, &s, NULL) == 0 &&
-	       choose_root(source->config, &root, NULL) == 0 && fr_foreign_stat_cached(root, s.path, &now) == 0 &&
-	       fr_bpf_source_is_other_file(b, &now);
+	       choose_root(source->config, &root, NULL) == 0 &&
+	       fr_foreign_stat_cached(root, s.path, &now) == 0 && fr_bpf_source_is_other_file(b, &now);
 }
 
 const struct fr_source_class fr_source_function = {

@@ -36,6 +36,7 @@ static inline int jitdump_create(
 	snprintf(path, 4096, "%s/jit-%d.dump", directory, getpid());
 	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, &h, sizeof(h)) < 0 ||
+		/* cppcheck-suppress leakReturnValNotUsed ; perf looks for the mapping, nobody reads it */
 		mmap(NULL, (size_t)getpagesize(), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
 		err(1, "%s", path);
 	return fd;

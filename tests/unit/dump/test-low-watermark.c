@@ -217,8 +217,8 @@ static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_
 	struct fr_frame f;
 
 	assert_int_equal(fr_unpack_new(&u), 0);
-	assert_int_equal(fr_tracker_write_model(m->tracker, low_watermark, low_watermark ? low_watermark - 1 : 0,
-				 EVENT_ID, 60 * SECOND, ret, &since),
+	assert_int_equal(fr_tracker_write_model(m->tracker, low_watermark,
+				 low_watermark ? low_watermark - 1 : 0, EVENT_ID, 60 * SECOND, ret, &since),
 		0);
 	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
 	while (fr_snapshot_next(s, &f) > 0) {
