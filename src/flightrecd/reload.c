@@ -33,18 +33,19 @@ static void __attribute__((format(printf, 2, 3))) add_line(cJSON *list, const ch
 }
 
 struct reload {
-	struct fr_call *call; /* NULL: by a signal */
+	struct fr_call *call; /* NULL: a signal asked for the reload */
 	struct fr_recording_config open;
 	const struct fr_config *now;
 	struct fr_config fresh;
 	struct fr_recording next;
-	bool has_next;		  /* other events are to be recorded */
-	cJSON *changed, *waiting; /* lines for a person: what has changed; what could not, and why */
+	bool has_next;		  /* `next` has the events of another recording */
+	cJSON *changed, *waiting; /* lines for a person: what changed; what did not, with the reason */
 	int result;
 	struct fr_diag diag;
 };
 
-/* The main thread does not write what this reads: the configuration changes by a reload alone. */
+/* Reads x->now without a lock: only a reload changes the configuration, and only one reload runs at a time.
+ */
 static void prepare(void *ctx)
 {
 	struct reload *x = ctx;
@@ -64,7 +65,7 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	int r;
 
 	if (!x->has_next && !fr_config_has_same_recording(m->config, &x->fresh))
-		add_line(x->waiting, "the events of a command are those that it was started with");
+		add_line(x->waiting, "the recording of a command keeps its first events");
 	if (!x->has_next)
 		return 0;
 	r = fr_daemon_switch(m, &x->next, &x->diag);
@@ -92,12 +93,12 @@ static void change_ring(struct fr_daemon *m, struct reload *x)
 		return;
 	}
 	m->config->ring_bytes = fresh->ring_bytes;
-	add_line(x->changed, "RingSize= is %s, with %llu samples of before%s",
+	add_line(x->changed, "RingSize= is now %s; the ring keeps %llu samples%s",
 		fr_size_format(fresh->ring_bytes, size), (unsigned long long)adopted.samples,
 		adopted.frames_left_out ? "; the oldest did not fit" : "");
 }
 
-static void change_simple_keys(struct fr_daemon *m, const struct fr_config *fresh)
+static void apply_live_keys(struct fr_daemon *m, const struct fr_config *fresh)
 {
 	fr_config_copy_live_keys(m->config, fresh);
 	fr_dumper_set(m->dumper, &(struct fr_dumper_settings){m->config->retention, m->config->keep_failed});
@@ -119,7 +120,7 @@ static int put_in_force(struct fr_daemon *m, struct reload *x)
 	n = fr_config_restart_keys(m->config, &x->fresh, keys);
 	for (size_t i = 0; i < n; i++)
 		add_line(x->waiting, "%s= waits for a restart", keys[i]);
-	change_simple_keys(m, &x->fresh);
+	apply_live_keys(m, &x->fresh);
 	return 0;
 }
 
@@ -137,15 +138,15 @@ static void log_reloaded(const struct reload *x)
 void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
 {
 	*ret = *why;
-	fr_utf8_sanitize(ret->what); /* it quotes a file that may be anything */
+	fr_utf8_sanitize(ret->what); /* the text quotes a file, which may have any bytes */
 	fr_utf8_sanitize(ret->hint);
 	fr_log_struct(LOG_ERR, FR_MSG_OLD_CONFIG, NULL, 0,
-		"the configuration cannot be used, that of before stays in force: %s%s%s", ret->what,
+		"the configuration cannot be used, the previous one stays in force: %s%s%s", ret->what,
 		ret->hint[0] ? "\n  " : "", ret->hint);
 }
 
-/* A configuration of which something waits for a restart has not been tried as a whole: the next instance
-   must not rely on it. */
+/* Save the configuration if every key is in force. A key that waits for a restart is not tested yet, and the
+   next instance could fail with it. */
 static void save_config(struct fr_daemon *m, struct reload *x)
 {
 	const struct fr_buf text = m->config->text;
@@ -196,7 +197,7 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 		log_reloaded(x);
 	} else if (!aborted) {
 		if (!x->diag.code)
-			fr_fail_errno(&x->diag, x->result, NULL, "the configuration cannot be taken over");
+			fr_fail_errno(&x->diag, x->result, NULL, "it cannot be put in force");
 		fr_daemon_refuse_config(&m->refused, &x->diag);
 	}
 	answer(x);
@@ -229,8 +230,9 @@ static int begin(struct fr_daemon *m, struct fr_call *call, struct fr_diag *d)
 	return r;
 }
 
-/* Each call gets a reload that began after it: the files may have changed meanwhile. */
-static void reload_again(struct fr_daemon *m)
+/* Begin a new reload for requests that came during the last one, because the files may have changed since
+ * then. */
+static void reload_for_waiting(struct fr_daemon *m)
 {
 	struct fr_deferred_calls calls = m->deferred_reloads;
 
@@ -258,7 +260,7 @@ void fr_daemon_reload(struct fr_daemon *m, struct fr_call *call)
 			fr_deferred_add(&m->deferred_reloads, call, &method, NULL);
 		else
 			m->reload_waits = true;
-		fr_change_set_next(m, reload_again);
+		fr_change_set_next(m, reload_for_waiting);
 		return;
 	}
 	r = begin(m, call, &d);

@@ -10,5 +10,5 @@
    an error, and then what is recorded has not changed. */
 void fr_daemon_reload(struct fr_daemon *daemon, struct fr_call *call);
 
-/* The configuration of before stays in force, and WHY says why: into RET and the log. */
+/* The previous configuration stays in force, and WHY says why: into RET and the log. */
 void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why);

@@ -29,7 +29,7 @@ static int open_recording(struct fr_daemon *m, struct fr_diag *d)
 	if (r < 0)
 		return r;
 	r = fr_handover_unite_session(&m->handover, &m->recording.session, &m->counters, m->lost_before);
-	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot go on with the events of the instance before") : 0;
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot adopt the events of the previous instance") : 0;
 }
 
 static void on_evicted(void *ctx, const struct fr_frame *frame)
@@ -126,11 +126,11 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 	return m->jit_open_files ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
 }
 
-/* At a restart, records in the kernel's rings are lost and records in our ring are not. So where there is a
+/* A restart loses the records in the kernel rings, and not those in our ring. So where there is a
    descriptor store, rounds are more frequent. */
 #define HANDOVER_PERIOD_MS 200
 
-/* A recorder without copies of object files is better than none. */
+/* If this fails, the recorder runs without copies of object files. */
 static void start_collector(struct fr_daemon *m)
 {
 	const struct fr_object_cache_config config = {
@@ -358,7 +358,7 @@ void fr_daemon_save_config(struct fr_daemon *m)
 {
 	_cleanup_buf_ struct fr_buf config = {0};
 
-	/* Without memory, the configuration of before stays there. */
+	/* If there is no memory, the previous configuration stays saved. */
 	if (m->handover.on && fr_config_save(m->config, m->argc, m->argv, &config) == 0)
 		fr_handover_set_config(&m->handover, &config);
 }

@@ -36,7 +36,7 @@ struct fr_start {
 
 	struct fr_buf saved_config;
 	bool inherited;
-	int result; /* of the stages, with `diag` */
+	int result; /* of opening the parts; a negative errno comes with `diag` */
 	struct fr_diag diag;
 
 	struct fr_deferred_calls deferred;
@@ -80,7 +80,7 @@ static int open_parts(struct fr_daemon *m, struct fr_diag *d)
 }
 
 /* Open with the configuration of the files. If it cannot be used and there is a history to lose, open with
-   the configuration of the instance before. */
+   the configuration of the previous instance. */
 static int open_stages(struct fr_daemon *m, struct fr_start *s)
 {
 	struct fr_diag why = {0};
@@ -91,7 +91,7 @@ static int open_stages(struct fr_daemon *m, struct fr_start *s)
 	if (!why.code)
 		fr_fail_errno(&why, r, NULL, "cannot start");
 	s->diag = why;
-	/* It was tried already, or it is too late for another try. */
+	/* The previous configuration was tried already, or its history is no longer in the store. */
 	if (m->refused.code || fr_handover_config(NULL) < 0)
 		return r;
 	if (fr_start_restore_config(m, &s->saved_config, NULL) < 0)
@@ -213,7 +213,7 @@ static void request_stop(struct fr_daemon *m)
 	if (!m->start->inherited || !fr_daemon_service_ends())
 		end_now(m);
 	m->start->term = true;
-	sd_notify(0, "STATUS=stops when it has the history of the instance before, for its last dump");
+	sd_notify(0, "STATUS=stops when it has the history of the previous instance, for its last dump");
 }
 
 bool fr_start_defers_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)

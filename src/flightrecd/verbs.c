@@ -69,8 +69,8 @@ static const char *const none[] = {NULL}, *const of_remove[] = {"files", NULL},
 			 *const of_dump[] = {"last_ns", "post_ns", "from_usec", "to_usec", "reason", "wait",
 				 "no_compression", NULL};
 
-/* Who is in the group may look and make dumps (a trigger's test is one); what takes something away from
-   others (files, triggers, the recorder) is root's. */
+/* Members of the group may look and make dumps, and a trigger's test is a dump. A method that takes something
+   away from others (files, triggers, the recorder) needs root. */
 static const struct fr_method methods[] = {
 	{FR_METHOD_DUMP, FR_ACCESS_GROUP, fr_verb_dump, of_dump},
 	{FR_METHOD_CANCEL, FR_ACCESS_GROUP, fr_verb_cancel, of_cancel},
@@ -101,7 +101,7 @@ int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 
 	if (!m->config->socket[0])
 		return 0;
-	/* The configuration may become another one. */
+	/* Copies, because a reload may replace the strings of the configuration. */
 	config.path = m->socket = strdup(m->config->socket);
 	config.group = m->group = strdup(m->config->group);
 	if (!m->socket || !m->group)

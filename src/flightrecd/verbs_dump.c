@@ -57,7 +57,7 @@ static const char *read_dump(const cJSON *parameters, struct dump_call *ret)
 	return fr_param_bool(parameters, "wait", &ret->waits) < 0 ? "wait" : NULL;
 }
 
-/* What a call's dump is made with, where the policy has nothing against it. */
+/* The context of a dump that a call asked for. */
 struct control_dump {
 	struct fr_daemon *m;
 	struct fr_dump_request request;
@@ -149,7 +149,7 @@ void fr_verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	}
 }
 
-/* "ids", or with "all" what waits. NULL: the parameters are no good. */
+/* The parameter "ids", or with "all" the ids of all dumps that wait. NULL: the parameters are not valid. */
 static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 {
 	const cJSON *given = cJSON_GetObjectItemCaseSensitive(parameters, "ids"), *item;
@@ -169,7 +169,7 @@ static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 	return ids;
 }
 
-/* All that can be taken back is, whatever one of them says; with "all", of others is no mistake. */
+/* A dump that cannot be canceled does not keep the others. With "all", a dump of another user is no error. */
 void fr_verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	cJSON *ids = ids_to_cancel(ctx, parameters), *reply, *canceled, *item;
@@ -235,7 +235,8 @@ void fr_verb_vacuum(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_daemon_submit(m, call, job);
 }
 
-/* The strings of ARRAY, NULL-terminated; NULL where one is none, or without memory. */
+/* Copies of the strings of ARRAY, terminated by NULL. NULL: an item is not a string, or there is no memory.
+ */
 static char **strings(const cJSON *array)
 {
 	char **ret = calloc((size_t)cJSON_GetArraySize(array) + 1, sizeof(*ret));

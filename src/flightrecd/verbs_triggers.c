@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Less than a reply may have: a decision is at most a few KiB. */
+/* They fit into one reply: a decision has a few KiB at most. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
 
-/* Nothing is armed any more at the end. True where CALL has got its answer. */
+/* At the end of the recorder there are no triggers. True: CALL is answered. */
 static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 {
 	struct fr_diag d = {0};
@@ -53,7 +53,7 @@ void fr_verb_triggers(void *daemon, struct fr_call *call, const cJSON *parameter
 	fr_call_reply(call, reply);
 }
 
-/* The member "name", or NULL and CALL has got its answer. */
+/* The parameter "name". NULL: it is missing, and CALL is answered. */
 static const char *name_of(struct fr_call *call, const cJSON *parameters)
 {
 	const char *name = NULL;

@@ -37,7 +37,7 @@ pid_t fr_recorder_tid(const struct fr_recorder *r);
 int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
 
 /* Cut over to the capture TO, which is open and enabled. Each record that both captures have is taken once.
-   The capture of before is disabled after its last drain, and is the caller's to free. Blocks for a drain.
+   The previous capture is disabled after its last drain, and is the caller's to free. Blocks for a drain.
    Any thread but the recorder's. 0; a negative errno with D: nothing has changed. */
 int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d);
 
