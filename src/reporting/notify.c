@@ -11,7 +11,7 @@ void fr_notify_status(const struct fr_view *v)
 	const size_t n = v->triggers ? fr_triggers_count_arming(v->triggers) : 0;
 	uint64_t lost = 0;
 	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "", arming[80] = "",
-						     refused[sizeof(v->refused->what) + 64] = "";
+						     refused[sizeof(v->refused->what) + 80] = "";
 
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
 		lost += v->lost[i];
