@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "config/config.h"
-#include "control/deferred.h"
 #include "control/server.h"
 #include "control/subscribers.h"
 #include "dumper/collector.h"
@@ -67,6 +66,7 @@ struct fr_daemon {
 	bool is_open;
 	struct fr_handover handover;
 	struct fr_command command; /* of "-- COMMAND" */
+	pid_t recorded_pid;	   /* of the command, also when it has ended; 0: no command is recorded */
 	/* Locked while the main thread changes `recording.capture`, `history` or `lost_before`, and while the
 	   dumper thread reads them. No thread waits for anything while it has this lock. */
 	struct fr_lock parts_lock;
@@ -85,16 +85,17 @@ struct fr_daemon {
 	struct fr_frequency frequency;
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs */
 	struct fr_cgroup_retry cgroup_retry;
-	bool cpus_failed; /* the last attempt to open CPUs that came failed; that was reported */
+	unsigned cpus_failed; /* so many CPUs that came could not be opened; that was reported */
 	struct fr_arming *arming[FR_ARMING_LANES];
+	struct fr_worker *change_worker;
 	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
 
 	/* The loop and its clients. */
 	sd_event *event;
 	struct fr_change *change; /* NULL: none is being prepared */
 	void (*next_change)(struct fr_daemon *daemon);
-	bool reload_waits; /* SIGHUP came during a change */
-	struct fr_deferred_calls deferred_reloads;
+	struct fr_call **reload_calls; /* they wait for a reload that has not begun */
+	size_t n_reload_calls;
 	struct fr_clock_pair begun; /* when the start began */
 	struct fr_start *start;	    /* NULL: it has ended */
 	struct fr_clock_pair started;

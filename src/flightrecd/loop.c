@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/units.h"
+#include "base/worker.h"
 #include "flightrecd/change.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/reload.h"
@@ -139,6 +140,8 @@ static int add_sources(struct fr_daemon *m, struct fr_diag *d)
 	int r = sd_event_add_io(m->event, NULL, fr_dumper_done_fd(m->dumper), EPOLLIN, on_dumps_done, m);
 
 	if (r >= 0)
+		r = fr_worker_attach(m->change_worker, m->event);
+	if (r >= 0)
 		r = sd_event_add_io(
 			m->event, NULL, fr_recorder_ended_fd(m->recorder), EPOLLIN, on_tasks_ended, m);
 	if (r >= 0)
@@ -217,6 +220,7 @@ void fr_daemon_close(struct fr_daemon *m)
 {
 	fr_start_end(m);
 	fr_change_abort(m);
+	fr_reload_fail_calls(m, &(struct fr_diag){.code = -ESHUTDOWN, .what = "flightrecd is stopping"});
 	fr_daemon_triggers_close(m);
 	/* Waiting jobs are finished, and their callers are answered, before the socket is closed. */
 	fr_dumper_stop(m->dumper);

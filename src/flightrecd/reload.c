@@ -33,7 +33,8 @@ static void __attribute__((format(printf, 2, 3))) add_line(cJSON *list, const ch
 }
 
 struct reload {
-	struct fr_call *call; /* NULL: a signal asked for the reload */
+	struct fr_call **calls; /* they wait for it */
+	size_t n_calls;
 	struct fr_recording_config open;
 	const struct fr_config *now;
 	struct fr_config fresh;
@@ -71,6 +72,8 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	r = fr_daemon_switch(m, &x->next, &x->diag);
 	if (r < 0)
 		return r;
+	/* Now it has the old kernel rings. A larger ring may need their memory. */
+	fr_recording_close(&x->next);
 	fr_config_swap_recording(m->config, &x->fresh);
 	add_line(x->changed, "records %s%s on %zu CPUs", fr_capture_event_name(m->recording.capture, 0),
 		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
@@ -159,20 +162,18 @@ static void save_config(struct fr_daemon *m, struct reload *x)
 	fr_daemon_update_state(m);
 }
 
-static void answer(struct reload *x)
+static void answer_call(struct fr_call *call, const struct reload *x)
 {
 	cJSON *reply;
 
-	if (!x->call)
-		return;
 	if (x->result < 0) {
-		fr_call_fail(x->call, &x->diag, x->result);
+		fr_call_fail(call, &x->diag, x->result);
 		return;
 	}
 	reply = cJSON_CreateObject();
-	cJSON_AddItemToObject(reply, "changed", TAKE_PTR(x->changed));
-	cJSON_AddItemToObject(reply, "waiting", TAKE_PTR(x->waiting));
-	fr_call_reply(x->call, reply);
+	cJSON_AddItemToObject(reply, "changed", cJSON_Duplicate(x->changed, true));
+	cJSON_AddItemToObject(reply, "waiting", cJSON_Duplicate(x->waiting, true));
+	fr_call_reply(call, reply);
 }
 
 static void reload_free(struct reload *x)
@@ -181,7 +182,23 @@ static void reload_free(struct reload *x)
 	fr_config_deinit(&x->fresh);
 	cJSON_Delete(x->changed);
 	cJSON_Delete(x->waiting);
+	free(x->calls);
 	free(x);
+}
+
+/* The reload X has ended with its result. */
+static void end_reload(struct fr_daemon *m, struct reload *x)
+{
+	if (x->result >= 0) {
+		save_config(m, x);
+		log_reloaded(x);
+	} else {
+		if (!x->diag.code)
+			fr_fail_errno(&x->diag, x->result, NULL, "it cannot be put in force");
+		fr_daemon_refuse_config(&m->refused, &x->diag);
+	}
+	sd_notify(0, "READY=1");
+	fr_daemon_notify_status(m);
 }
 
 static void finish(struct fr_daemon *m, void *ctx, bool aborted)
@@ -192,80 +209,62 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 		x->result = fr_fail(&x->diag, -ESHUTDOWN, NULL, "flightrecd is stopping");
 	else if (x->result >= 0)
 		x->result = put_in_force(m, x);
-	if (x->result >= 0) {
-		save_config(m, x);
-		log_reloaded(x);
-	} else if (!aborted) {
-		if (!x->diag.code)
-			fr_fail_errno(&x->diag, x->result, NULL, "it cannot be put in force");
-		fr_daemon_refuse_config(&m->refused, &x->diag);
-	}
-	answer(x);
-	reload_free(x);
-	sd_notify(0, "READY=1");
 	if (!aborted)
-		fr_daemon_notify_status(m);
+		end_reload(m, x);
+	for (size_t i = 0; i < x->n_calls; i++)
+		answer_call(x->calls[i], x);
+	reload_free(x);
 }
 
-static int begin(struct fr_daemon *m, struct fr_call *call, struct fr_diag *d)
+/* Begin a reload, which answers all calls that wait for one. */
+static void begin(struct fr_daemon *m)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
 	struct reload *x = calloc(1, sizeof(*x));
-	int r;
 
-	if (!x)
-		return -ENOMEM;
-	x->call = call;
+	if (!x) {
+		fr_reload_fail_calls(m, &(struct fr_diag){.code = -ENOMEM, .what = "no memory"});
+		return;
+	}
+	x->calls = TAKE_PTR(m->reload_calls);
+	x->n_calls = m->n_reload_calls;
+	m->n_reload_calls = 0;
 	x->now = m->config;
 	x->open = fr_daemon_recording_config(m);
 	x->changed = cJSON_CreateArray();
 	x->waiting = cJSON_CreateArray();
 	fr_config_init(&x->fresh);
-	r = fr_change_begin(m, &ops, x, d);
-	if (r < 0)
-		reload_free(x);
-	else
-		sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-			(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
-	return r;
-}
-
-/* Begin a new reload for requests that came during the last one, because the files may have changed since
- * then. */
-static void reload_for_waiting(struct fr_daemon *m)
-{
-	struct fr_deferred_calls calls = m->deferred_reloads;
-
-	m->deferred_reloads = (struct fr_deferred_calls){0};
-	if (m->reload_waits) {
-		m->reload_waits = false;
-		fr_daemon_reload(m, NULL);
-	}
-	fr_deferred_run(&calls, m);
-}
-
-static void reload_by_call(void *ctx, struct fr_call *call, const cJSON *parameters)
-{
-	fr_daemon_reload(ctx, call);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
+	x->result = fr_change_begin(m, &ops, x);
+	if (x->result < 0)
+		finish(m, x, false);
 }
 
 void fr_daemon_reload(struct fr_daemon *m, struct fr_call *call)
 {
-	static const struct fr_method method = {.handle = reload_by_call};
-	struct fr_diag d = {0};
-	int r;
+	struct fr_call **calls;
 
-	if (m->change) {
-		if (call)
-			fr_deferred_add(&m->deferred_reloads, call, &method, NULL);
-		else
-			m->reload_waits = true;
-		fr_change_set_next(m, reload_for_waiting);
-		return;
+	if (call) {
+		calls = reallocarray(m->reload_calls, m->n_reload_calls + 1, sizeof(struct fr_call *));
+		if (!calls) {
+			fr_call_fail(call, NULL, -ENOMEM);
+			return;
+		}
+		m->reload_calls = calls;
+		calls[m->n_reload_calls++] = call;
 	}
-	r = begin(m, call, &d);
-	if (r < 0 && call)
-		fr_call_fail(call, &d, r);
-	else if (r < 0)
-		fr_log_diag(LOG_ERR, &d, r);
+	/* A reload that begins after the change also sees what was written to the files meanwhile. */
+	if (m->change)
+		fr_change_set_next(m, begin);
+	else
+		begin(m);
+}
+
+void fr_reload_fail_calls(struct fr_daemon *m, const struct fr_diag *d)
+{
+	for (size_t i = 0; i < m->n_reload_calls; i++)
+		fr_call_fail(m->reload_calls[i], d, d->code);
+	free(TAKE_PTR(m->reload_calls));
+	m->n_reload_calls = 0;
 }

@@ -142,11 +142,11 @@ static void report_cpus(struct fr_daemon *m, struct reopening *x)
 			fr_triggers_rearm_events(m->triggers);
 		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on",
 			fr_capture_n_sampled_cpus(m->recording.capture));
-	} else if (!m->cpus_failed) {
+	} else if (x->n > m->cpus_failed) {
 		fr_diag_prefix(&x->diag, "CPUs that came are not recorded, and it is tried again");
 		fr_log_diag(LOG_ERR, &x->diag, x->result);
 	}
-	m->cpus_failed = x->result < 0;
+	m->cpus_failed = x->result < 0 ? x->n : 0;
 }
 
 /* No scan of /proc is needed: side-band comes from whole CPUs, and not from the cgroup. */
@@ -172,6 +172,8 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 
 	if (!aborted && x->result >= 0)
 		x->result = fr_daemon_switch(m, &x->next, &x->diag);
+	if (x->result < 0 && !x->diag.code)
+		fr_fail_errno(&x->diag, x->result, NULL, "cannot open the events");
 	if (!aborted && x->result >= 0) {
 		fr_lock(&m->parts_lock);
 		m->lost_before[x->loss] += x->n;
@@ -185,24 +187,21 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	free(x);
 }
 
-static int begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
+/* Begin it if no change is being prepared. Returns whether it was tried. */
+static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
-	struct reopening *x = calloc(1, sizeof(*x));
-	struct fr_diag d = {0};
-	int r;
+	struct reopening *x = m->change ? NULL : calloc(1, sizeof(*x));
 
 	if (!x)
-		return -ENOMEM;
+		return false;
 	x->open = fr_daemon_recording_config(m);
 	x->loss = loss;
 	x->n = n;
-	r = fr_change_begin(m, &ops, x, &d);
-	if (r < 0)
-		free(x);
-	if (r < 0 && r != -EBUSY)
-		fr_log_diag(LOG_ERR, &d, r);
-	return r;
+	x->result = fr_change_begin(m, &ops, x);
+	if (x->result < 0)
+		finish(m, x, false);
+	return true;
 }
 
 static void on_cpus_came(void *ctx, unsigned n)
@@ -228,7 +227,7 @@ static void follow_cgroup(struct fr_daemon *m)
 
 	if (!path || now_ns - c->tried_ns < c->pause_ns ||
 		!fr_capture_has_other_cgroup(m->recording.capture, path) ||
-		begin_reopen(m, FR_LOSS_CGROUP_CAME, 1) < 0)
+		!begin_reopen(m, FR_LOSS_CGROUP_CAME, 1))
 		return;
 	c->pause_ns = next_pause(c, now_ns);
 	c->tried_ns = now_ns;

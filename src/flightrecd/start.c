@@ -108,14 +108,15 @@ static void work(void *ctx)
 	m->start->result = open_stages(m, m->start);
 }
 
-/* Handle the signals and calls that came during the start. A stop comes last, so that nothing is lost. */
+/* Handle the signals and calls that came during the start. A stop comes last, so that it ends nothing unseen.
+ */
 static void catch_up(struct fr_daemon *m, struct fr_start *s)
 {
-	if (s->hangup)
-		s->ops->handle_signal(m, &s->hangup_info);
 	if (s->usr1)
 		s->ops->handle_signal(m, &s->usr1_info);
 	fr_deferred_run(&s->deferred, m);
+	if (s->hangup)
+		s->ops->handle_signal(m, &s->hangup_info);
 	if (s->usr2 || s->term)
 		fr_daemon_stop(m, s->usr2 ? FR_STOP_MERGE : FR_STOP_CLEAN);
 }
@@ -126,6 +127,8 @@ static void on_done(void *ctx)
 	struct fr_start *s = m->start;
 	int r = s->result;
 
+	/* The thread ends before samples flow, so that it makes none. */
+	s->worker = fr_worker_free(s->worker);
 	if (r >= 0)
 		r = s->ops->begin_recording(m, &s->diag);
 	if (r < 0) {
@@ -171,8 +174,10 @@ int fr_start_begin(struct fr_daemon *m, const struct fr_start_ops *ops, struct f
 		m->event, &s->tick, CLOCK_MONOTONIC, FR_NSEC_PER_SEC / FR_NSEC_PER_USEC, 0, on_tick, m);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot begin to start");
-	return fr_worker_start(
-		m->event, &(struct fr_worker_config){FR_THREAD_START, work, on_done, m}, &s->worker, d);
+	r = fr_worker_new(FR_THREAD_START, &s->worker, d);
+	if (r >= 0)
+		r = fr_worker_attach(s->worker, m->event);
+	return r < 0 ? r : fr_worker_run(s->worker, &(struct fr_work){work, on_done, m});
 }
 
 static void fail_deferred(struct fr_start *s)
