@@ -158,8 +158,23 @@ static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
 	return e->n_ids == 0;
 }
 
-/* The readers of damaged heads use the events of the others. Events that only damaged heads had are removed.
- */
+/* If the only event of an input has no id, the records of the input can be attributed to no other event. */
+static bool has_input_without_ids(const struct fr_inputs *in)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		const struct fr_session *head = &in->v[i].head;
+		uint64_t any = 0;
+
+		for (size_t k = 0; k < head->events[0].n_ids; k++)
+			any |= head->events[0].ids[k];
+		if (head->n_events == 1 && !any)
+			return true;
+	}
+	return false;
+}
+
+/* The readers of damaged heads use the events of the other inputs. Removes the events that only damaged heads
+   have. */
 static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_session *s)
 {
 	for (size_t i = 0; i < in->n; i++) {
@@ -174,7 +189,7 @@ static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in
 		if (r < 0)
 			return r;
 	}
-	if (s->n_events > 1)
+	if (s->n_events > 1 && !has_input_without_ids(in))
 		fr_session_remove_events(s, has_no_id, NULL);
 	fr_session_set_sideband_stacks(s);
 	return 0;

@@ -9,6 +9,9 @@
 #include "perfdata/record.h"
 #include "base/cleanup.h"
 
+#include <stdio.h>
+
+#define NAME_SIZE 4096u					     /* a longer name is truncated */
 #define BODY_MAX (65528u - sizeof(struct perf_event_header)) /* a multiple of 8 */
 
 /* A record of TYPE: FIXED, then TAIL, then zeros up to a multiple of 8. */
@@ -28,18 +31,19 @@ static void put_record(struct builder *b, uint32_t type, const void *fixed, size
 static void put_event(struct builder *b, const struct fr_event_desc *e)
 {
 	struct perf_event_attr attr = e->attr;
+	char name[NAME_SIZE];
 	size_t room = (BODY_MAX - sizeof(attr)) / sizeof(uint64_t), at = 0;
 
 	/* The whole struct: perf before 6.5 looks for the ids behind the struct that it was built with. */
 	attr.size = sizeof(attr);
+	snprintf(name, sizeof(name), "%s", e->name);
 	do { /* the ids that do not fit are in another record */
 		const size_t n = FR_MIN(e->n_ids - at, room);
 		uint64_t update[2] = {EVENT_UPDATE_NAME, n ? e->ids[at] : 0};
 
 		put_record(b, FR_RECORD_HEADER_ATTR, &attr, sizeof(attr), e->ids + at, n * sizeof(uint64_t));
 		if (n)
-			put_record(b, FR_RECORD_EVENT_UPDATE, update, sizeof(update), e->name,
-				strnlen(e->name, 4095) + 1);
+			put_record(b, FR_RECORD_EVENT_UPDATE, update, sizeof(update), name, strlen(name) + 1);
 		at += n;
 	} while (at < e->n_ids);
 }

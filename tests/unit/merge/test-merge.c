@@ -323,6 +323,41 @@ static void test_one_id_of_two_events_is_refused(void **state)
 	assert_int_equal(scene_entries(s), 2);
 }
 
+/* A file of another recorder with one event. Its records have no id. */
+static void write_event_without_ids(struct scene *s, const char *name, uint64_t config)
+{
+	struct perf_event_attr attr = s->session.events[0].attr;
+	_cleanup_session_ struct fr_session one = {0};
+	_cleanup_buf_ struct fr_buf round = {0};
+
+	attr.config = config;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	assert_int_equal(fr_session_add_event(&one, &attr, "other", NULL, 0, NULL), 0);
+	synth_round(&round);
+	synth_write_file(scene_path(s, name), &one, &round, 0, 0);
+}
+
+static void test_different_events_without_ids_are_refused(void **state)
+{
+	struct scene *s = *state;
+
+	for (int with_ids = 0; with_ids <= 1; with_ids++) {
+		scene_clear(s);
+		write_event_without_ids(s, A, PERF_COUNT_SW_PAGE_FAULTS);
+		if (with_ids)
+			write_sample(s, B, 100, 200);
+		else
+			write_event_without_ids(s, B, PERF_COUNT_SW_CPU_MIGRATIONS);
+		assert_int_equal(scene_merge(s), -EINVAL);
+		assert_non_null(strstr(s->diag.what, "could not be distinguished"));
+		assert_int_equal(scene_entries(s), 2);
+	}
+	scene_clear(s);
+	write_event_without_ids(s, A, PERF_COUNT_SW_PAGE_FAULTS);
+	write_event_without_ids(s, B, PERF_COUNT_SW_PAGE_FAULTS);
+	assert_int_equal(scene_merge(s), 0);
+}
+
 /* Dumps of an older recorder have a side-band event without call chains. */
 static void test_openings_of_an_event_become_one_event(void **state)
 {
@@ -424,6 +459,7 @@ int main(void)
 		TEST(test_dry_run_writes_nothing_and_keep_removes_nothing),
 		TEST(test_locks_of_another_merge_and_of_a_daemon_are_respected),
 		TEST(test_one_id_of_two_events_is_refused),
+		TEST(test_different_events_without_ids_are_refused),
 		TEST(test_openings_of_an_event_become_one_event),
 		TEST(test_full_file_system_keeps_the_inputs),
 		TEST(test_objects_are_copied_to_another_file_system),

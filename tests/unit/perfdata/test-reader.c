@@ -141,6 +141,30 @@ static void test_whole_files_give_all_records_and_the_head(void **state)
 	}
 }
 
+/* The longest names that fit, and longer ones, have a NUL in their record. */
+static void test_long_names_are_truncated_in_pipe_format(void **state)
+{
+	char name[5000];
+
+	for (size_t len = 4080; len < 4120; len++) {
+		_cleanup_session_ struct fr_session s = {0};
+		_cleanup_buf_ struct fr_buf head = {0};
+		const struct perf_event_attr attr = {0};
+		const struct perf_event_header *attr_record, *update;
+
+		memset(name, 'x', len);
+		name[len] = '\0';
+		assert_int_equal(fr_session_add_event(&s, &attr, name, &(uint64_t){ID}, 1, NULL), 0);
+		assert_int_equal(fr_pipe_append_event(&s.events[0], &head), 0);
+		attr_record = (const void *)head.data;
+		update = (const void *)(head.data + attr_record->size);
+		assert_int_equal(attr_record->size + update->size, head.len);
+		assert_int_equal(update->type, FR_RECORD_EVENT_UPDATE);
+		assert_int_equal(head.data[head.len - 1], '\0');
+		assert_int_equal(strlen((const char *)(update + 1) + 16), FR_MIN(len, (size_t)4095));
+	}
+}
+
 /* Millions of equal rounds compress to almost nothing, but the caller pays for each round that it gets. */
 static void test_rounds_in_a_row_are_skipped(void **state)
 {
@@ -408,6 +432,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_files_give_all_records_and_the_head),
+		cmocka_unit_test(test_long_names_are_truncated_in_pipe_format),
 		cmocka_unit_test(test_rounds_in_a_row_are_skipped),
 		cmocka_unit_test(test_truncated_file_gives_every_whole_record),
 		cmocka_unit_test(test_overwritten_header_costs_only_its_record),
