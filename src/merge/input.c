@@ -169,7 +169,6 @@ static int examine(struct fr_input *in, struct fr_diag *d)
 static void input_deinit(struct fr_input *in)
 {
 	fr_reader_free(in->reader);
-	fr_read_ahead_free(in->ahead);
 	fr_session_deinit(&in->head);
 	cJSON_Delete(in->meta);
 	free(in->path);
@@ -253,20 +252,10 @@ int fr_inputs_open(const struct fr_merge_options *o, struct fr_inputs *ret, stru
 	return r;
 }
 
-int fr_inputs_read_ahead(struct fr_inputs *in)
+void fr_inputs_read_ahead(struct fr_inputs *in)
 {
-	size_t memory = in->n ? FR_MIN(AHEAD_ALL / in->n, (size_t)AHEAD_ONE) : 0;
-	int r = 0;
-
-	for (size_t i = 0; i < in->n && r == 0; i++) {
-		struct fr_input *one = &in->v[i];
-
-		r = fr_read_ahead_new(fr_reader_fd(one->reader), memory, &one->ahead);
-		if (r == 0)
-			fr_reader_set_source(
-				one->reader, &(struct fr_reader_source){fr_read_ahead_read, one->ahead});
-	}
-	return r;
+	for (size_t i = 0; i < in->n; i++)
+		fr_reader_set_read_ahead(in->v[i].reader, FR_MIN(AHEAD_ALL / in->n, (size_t)AHEAD_ONE));
 }
 
 void fr_inputs_deinit(struct fr_inputs *in)

@@ -4,7 +4,6 @@
 /* The files to merge: found, opened and examined. */
 
 #include "base/diag.h"
-#include "fileio/read_ahead.h"
 #include "merge/options.h"
 #include "perfdata/reader.h"
 
@@ -15,7 +14,6 @@
 struct fr_input {
 	char *path;
 	struct fr_reader *reader;
-	struct fr_read_ahead *ahead; /* the reader reads through it; or NULL */
 	struct fr_session head; /* of the whole file, even if the reader is not there yet (pipe format) */
 	cJSON *meta;		/* its sidecar, or NULL */
 	dev_t dev;
@@ -51,8 +49,8 @@ void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
    out. Auxiliary files come first, then sample files by name. The caller frees RET, also after failure. 0;
    -ENOENT; -EBADMSG (no file is usable); or another negative errno, with D. */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
-/* Reads the blocks of all inputs ahead, within a limit of memory for all. 0 or -ENOMEM. */
-int fr_inputs_read_ahead(struct fr_inputs *in);
+/* Has the kernel read all inputs ahead, within one limit of memory. */
+void fr_inputs_read_ahead(struct fr_inputs *in);
 void fr_inputs_deinit(struct fr_inputs *in);
 
 /* boot.c: 0, or -EXDEV with two boots and a file of each in D. */

@@ -82,10 +82,9 @@ static int read_next(struct merge *m, size_t input, struct fr_heap_node *node)
 static int start_inputs(struct merge *m)
 {
 	size_t n = m->inputs.n;
-	int r = fr_inputs_read_ahead(&m->inputs);
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	fr_inputs_read_ahead(&m->inputs);
 	m->cursors = calloc(n, sizeof(struct fr_cursor *));
 	m->heap.nodes = calloc(n, sizeof(*m->heap.nodes));
 	if (!m->cursors || !m->heap.nodes)

@@ -3,11 +3,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "perfdata/features.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
@@ -58,15 +58,6 @@ static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
 	return ok;
 }
 
-/* cJSON has only doubles. After 104 days of uptime, they are too short for nanoseconds. */
-static bool add_u64(cJSON *o, const char *key, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	return cJSON_AddRawToObject(o, key, text);
-}
-
 static bool add_time(cJSON *o, const char *key, uint64_t realtime_ns)
 {
 	char text[FR_STAMP_SIZE];
@@ -80,7 +71,8 @@ static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_m
 {
 	cJSON *o = cJSON_AddObjectToObject(all, "window");
 	const struct fr_input *with_clock = NULL;
-	bool ok = o && add_u64(o, "from_ns", r->first_ns) && add_u64(o, "to_ns", r->last_ns) &&
+	bool ok = o && fr_json_add_u64(o, "from_ns", r->first_ns) &&
+		  fr_json_add_u64(o, "to_ns", r->last_ns) &&
 		  cJSON_AddNumberToObject(
 			  o, "seconds", (double)(r->last_ns - r->first_ns) / (double)FR_NSEC_PER_SEC);
 
@@ -217,7 +209,7 @@ static bool add_members(cJSON *all, const struct fr_inputs *in, const struct fr_
 		       cJSON_AddStringToObject(all, "boot_id", SD_ID128_TO_STRING(boot_id))) &&
 	       (!host || cJSON_AddStringToObject(all, "host", host)) &&
 	       add_time(all, "time", fr_now_ns(CLOCK_REALTIME)) && add_window(all, in, r) &&
-	       add_u64(all, "samples", r->samples) && add_u64(all, "inputs", r->n_inputs) &&
+	       fr_json_add_u64(all, "samples", r->samples) && fr_json_add_u64(all, "inputs", r->n_inputs) &&
 	       cJSON_AddBoolToObject(all, "compressed", compressed);
 }
 

@@ -29,15 +29,19 @@ void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, cons
 	snprintf(r->damage.text, sizeof(r->damage.text), "%s", text);
 }
 
-void fr_reader_set_source(struct fr_reader *r, const struct fr_reader_source *source)
+void fr_reader_set_read_ahead(struct fr_reader *r, size_t ahead_bytes)
 {
-	r->source = *source;
+	r->ahead_bytes = ahead_bytes;
+	(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
-static ssize_t read_at(struct fr_reader *r, void *data, size_t len, uint64_t at)
+/* The kernel's own read-ahead covers 256 KiB by default, less than one read of the window. The advice may
+   fail: then the next read takes longer. */
+static ssize_t read_at(const struct fr_reader *r, void *data, size_t len, uint64_t at)
 {
-	return r->source.read ? r->source.read(r->source.ctx, data, len, at)
-			      : fr_pread_all(r->fd, data, len, (off_t)at);
+	if (r->ahead_bytes)
+		(void)posix_fadvise(r->fd, (off_t)(at + len), (off_t)r->ahead_bytes, POSIX_FADV_WILLNEED);
+	return fr_pread_all(r->fd, data, len, (off_t)at);
 }
 
 /* LEN bytes of the file at AT, at most FR_READER_WINDOW, or fewer where the file ends (RET_LEN). RET is valid

@@ -13,8 +13,6 @@
 #include "perfdata/record.h"
 #include "perfdata/session.h"
 
-#include <sys/types.h>
-
 struct fr_reader;
 
 /* The data of a file that the reader could not return, for a report. */
@@ -47,15 +45,8 @@ int fr_reader_open(const char *path, struct fr_reader **ret, struct fr_diag *d);
 /* Returns NULL. R may be NULL. */
 struct fr_reader *fr_reader_free(struct fr_reader *r);
 
-/* READ reads LEN bytes at AT, or fewer at the end of the file; it returns their number or a negative errno.
- */
-struct fr_reader_source {
-	ssize_t (*read)(void *ctx, void *data, size_t len, uint64_t at);
-	void *ctx;
-};
-/* From now on, reads the data through SOURCE, which is copied; its CTX outlives R. AT only grows, and leaps
-   only over bytes that are no data. */
-void fr_reader_set_source(struct fr_reader *r, const struct fr_reader_source *source);
+/* From now on, asks the kernel to read AHEAD_BYTES more than are wanted yet (0: leaves it to the kernel). */
+void fr_reader_set_read_ahead(struct fr_reader *r, size_t ahead_bytes);
 
 /* R owns it. In pipe format it grows while records are read, and pointers into it are valid until the next
    fr_reader_next(). */

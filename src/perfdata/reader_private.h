@@ -52,7 +52,7 @@ struct fr_id_table {
 
 struct fr_reader {
 	int fd;
-	struct fr_reader_source source; /* .read NULL: pread() */
+	size_t ahead_bytes; /* fr_reader_set_read_ahead() */
 	bool pipe;
 	uint64_t file_size;
 	uint64_t data_start, data_end, at; /* file offsets; AT: the next outer record */

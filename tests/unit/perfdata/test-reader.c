@@ -324,6 +324,7 @@ static void test_file_that_is_truncated_meanwhile_ends_early(void **state)
 		put_records(&b);
 	synth_write_file(path, &s, &b, 0, 0);
 	r = open_file();
+	fr_reader_set_read_ahead(r, 1 << 20);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(fr_reader_next(r, &h, NULL), 1);
 	assert_int_equal(truncate(path, 1000000), 0);
