@@ -66,7 +66,7 @@ static void print_help(void)
 	       "line for each says what was lost), 5 permission, 6 no space.\n");
 }
 
-/* Reads a number from 1 to MAX. EXAMPLE is the option as it should be written. */
+/* Reads a number from 1 to MAX. EXAMPLE is the option with a valid number. */
 static int parse_number(const char *s, const char *option, uint64_t max, const char *example, uint64_t *ret,
 	struct fr_diag *d)
 {
@@ -147,7 +147,7 @@ static int apply_option(struct command *c, int option, struct fr_diag *d)
 	}
 }
 
-/* The words are one directory, or files, or missing. */
+/* Takes the inputs from the words: one directory, or files, or nothing. */
 static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag *d)
 {
 	struct stat st;
