@@ -136,7 +136,7 @@ int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_
 	return -EEXIST;
 }
 
-/* Returns 0 or a positive errno, because the rename before it has succeeded. */
+/* Returns 0 or a positive errno. The errno is positive because the rename has succeeded. */
 static int sync_directory(int dirfd)
 {
 	_cleanup_close_ int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

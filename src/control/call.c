@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * One call: its message is decoded and checked, its method runs, and its replies are queued.
+ * Handles one call: decodes and checks its message, runs its method, and queues its replies.
  *
  * A handler owns its call until the last reply, and may reply after the client has disconnected. So a call
- * and its connection point at each other, and the one that ends first clears the pointer of the other.
+ * and its connection point at each other. When one of them ends, it clears the pointer of the other.
  */
 
 #include "control/server_private.h"
@@ -149,7 +149,8 @@ void fr_call_abandon(struct fr_connection *c, const struct fr_diag *d)
 		send_reply(c->call, FR_ERROR_FAILED, diag_parameters(d, d->code), false);
 }
 
-/* A user outside of the group is told about the group first, whatever the method. */
+/* Refuses a method. For a user outside of the group, the message names the group, even if only root may call
+   the method. */
 static void refuse_access(struct fr_connection *c, struct fr_call *call, const struct fr_method *method)
 {
 	const struct fr_server *s = c->server;
@@ -205,7 +206,7 @@ static const struct fr_method *find_method(const struct fr_server *s, const char
 	return NULL;
 }
 
-/* Either the interface is unknown, or one of our interfaces has no such method. */
+/* Replies that the interface is unknown, or that one of our interfaces has no such method. */
 static void reply_not_found(struct fr_call *call, const char *method)
 {
 	const char *dot = strrchr(method, '.');
@@ -241,7 +242,7 @@ static void run_method(struct fr_connection *c, struct fr_call *call, const stru
 		method->handle(s->config.ctx, call, parameters);
 }
 
-/* The message is malformed, so there is no call to answer: send the reason, then close. */
+/* Sends the reason, and closes the connection. The message is malformed, so there is no call to answer. */
 static void reject_message(struct fr_connection *c, const struct fr_diag *d)
 {
 	struct fr_call call = {.connection = c};
