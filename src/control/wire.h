@@ -46,8 +46,8 @@ struct fr_wire_call {
 	bool more, oneway;
 };
 
-/* Accepts only known members, each once and of its type. Returns 0, or -EBADMSG with D and without a change
- *of RET. fr_wire_decode_reply() does the same for a reply. */
+/* Accepts only known members, each once and of its type. Returns 0, or -EBADMSG with D; then RET does not
+   change. fr_wire_decode_reply() does the same for a reply. */
 int fr_wire_decode_call(const cJSON *message, struct fr_wire_call *ret, struct fr_diag *d);
 
 struct fr_wire_reply {

@@ -48,22 +48,16 @@ static bool is_same_name(const char *a, const char *b)
 static int64_t add_event(struct fr_session *s, const struct fr_event_desc *e)
 {
 	const struct perf_event_attr attr = get_comparable_attr(e);
-	int r;
+	int r = 0;
 
 	for (size_t i = 0; i < s->n_events; i++) {
 		struct fr_event_desc *have = &s->events[i];
 
 		if (memcmp(&have->attr, &attr, sizeof(attr)) != 0 || !is_same_name(have->name, e->name))
 			continue;
-		if (!have->name[0] && e->name[0]) {
-			char *name = strdup(e->name);
-
-			if (!name)
-				return -ENOMEM;
-			free(have->name);
-			have->name = name;
-		}
-		return (int64_t)i;
+		if (!have->name[0])
+			r = fr_event_desc_set_name(have, e->name, strlen(e->name));
+		return r < 0 ? r : (int64_t)i;
 	}
 	r = fr_session_add_event(s, &attr, e->name, NULL, 0, NULL);
 	return r < 0 ? r : (int64_t)s->n_events - 1;

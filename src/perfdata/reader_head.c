@@ -187,22 +187,12 @@ static struct fr_event_desc *find_event(struct fr_reader *r, size_t index, const
 static int describe_event(struct fr_reader *r, struct fr_event_desc *e, const char *name, size_t name_len,
 	const void *ids, size_t n_ids)
 {
-	char *copy = strndup(name, name_len);
-
-	if (!copy)
+	if (fr_event_desc_set_name(e, name, name_len) < 0)
 		return -ENOMEM;
-	free(e->name);
-	e->name = copy;
 	if (e->n_ids > 0 || n_ids == 0 || n_ids > FR_READER_IDS_MAX - r->n_ids)
 		return 0;
-	free(e->ids);
-	e->ids = malloc(n_ids * sizeof(*e->ids));
-	if (!e->ids)
-		return -ENOMEM;
-	memcpy(e->ids, ids, n_ids * sizeof(*e->ids));
-	e->n_ids = n_ids;
 	r->n_ids += n_ids;
-	return 0;
+	return fr_event_desc_add_ids(e, ids, n_ids);
 }
 
 /* The section EVENT_DESC has: u32 number of events, u32 size of an attr; then for each event its attr, u32

@@ -53,18 +53,12 @@ static int read_update(struct fr_reader *r, const struct perf_event_header *h)
 	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
 	uint64_t type = read_u64(&in), id = read_u64(&in);
 	int64_t e = fr_reader_find_event(r, id);
-	char *name;
 
 	if (in.failed)
 		return -EBADMSG;
 	if (type != EVENT_UPDATE_NAME || e < 0)
 		return 0;
-	name = strndup((const char *)in.p, in.left);
-	if (!name)
-		return -ENOMEM;
-	free(r->session.events[e].name);
-	r->session.events[e].name = name;
-	return 0;
+	return fr_event_desc_set_name(&r->session.events[e], (const char *)in.p, in.left);
 }
 
 static int add_section(struct fr_reader *r, unsigned bit, const void *p, size_t len, bool replace)

@@ -70,8 +70,15 @@ struct fr_session {
 /* Appends a copy of an event (RET may be NULL). Returns 0 or -ENOMEM. */
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
 	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret);
-/* Returns 0 or -ENOMEM. */
-int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id);
+/* Appends N ids of 8 bytes, which need not be aligned. Returns 0 or -ENOMEM. */
+int fr_event_desc_add_ids(struct fr_event_desc *e, const void *ids, size_t n);
+static inline int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id)
+{
+	return fr_event_desc_add_ids(e, &id, 1);
+}
+
+/* Replaces the name by the LEN bytes at NAME, up to the first NUL. Returns 0 or -ENOMEM. */
+int fr_event_desc_set_name(struct fr_event_desc *e, const char *name, size_t len);
 
 /* Removes the events for which IS_GONE returns true. */
 void fr_session_remove_events(struct fr_session *s,

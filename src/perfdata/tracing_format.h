@@ -34,7 +34,7 @@ struct fr_trace_formats {
 	struct fr_buf header_page, header_event, printk, cmdlines;
 	struct fr_trace_system *systems;
 	uint32_t n_systems;
-	uint32_t n_formats; /* of all systems */
+	uint32_t n_formats; /* the formats of all systems */
 };
 
 /* Adds a format, unless the system has it. SYSTEM NULL is ftrace. Returns 0, -ENOMEM, or -EBADMSG if there

@@ -27,7 +27,7 @@ struct harness {
 	struct fr_call *open[128]; /* calls of Wait, oldest first */
 	size_t n_open;
 	atomic_uint handled; /* calls that reached a handler */
-	pthread_t thread;    /* of harness_serve() */
+	pthread_t thread;    /* runs the loop after harness_serve() */
 	atomic_bool stop;
 };
 

@@ -29,7 +29,7 @@ void scene_use_session(struct scene *s, uint64_t first_id, uint64_t wall_s);
 /* DIR/NAME, in static storage for four calls. */
 const char *scene_path(const struct scene *s, const char *name);
 bool scene_has(const struct scene *s, const char *name);
-/* How many entries the directory has. */
+/* Returns how many entries the directory has. */
 unsigned scene_entries(const struct scene *s);
 void scene_write(const struct scene *s, const char *name, const char *text);
 

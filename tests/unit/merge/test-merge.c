@@ -56,7 +56,7 @@ static void write_aux(struct scene *s, uint64_t checkpoint, uint64_t from, uint6
 	if (checkpoint)
 		synth_round(&b);
 	for (uint64_t t = from; t <= to; t++)
-		synth_comm(&b, id, t, 3, "fresh");
+		synth_comm(&b, id, t, 3, "later");
 	synth_round(&b);
 	synth_write_pipe(scene_path(s, AUX), &s->session, &b);
 }
@@ -89,8 +89,8 @@ int __wrap_fsync(int fd)
 static void test_state_is_left_out_if_another_file_covers_its_time(void **state)
 {
 	static const struct {
-		uint64_t checkpoint, from, to; /* of the auxiliary file; to 0: there is none */
-		bool has_window;	       /* the sidecar of the sample file */
+		uint64_t checkpoint, from, to; /* times of the auxiliary file; TO 0: there is none */
+		bool has_window;	       /* the sample file has a sidecar with a window */
 		uint64_t left_out;
 	} cases[] = {
 		{0, 50, 200, false, 2},

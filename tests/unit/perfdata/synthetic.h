@@ -12,7 +12,7 @@ enum { SYNTHETIC_CLOCK, SYNTHETIC_RAW, SYNTHETIC_SWITCH };
 
 #define SYNTHETIC_PID 4711
 #define SYNTHETIC_START_NS 5000000000ULL
-#define SYNTHETIC_WALL_NS 1700000000000000000ULL /* of SYNTHETIC_START_NS */
+#define SYNTHETIC_WALL_NS 1700000000000000000ULL /* the wall time at SYNTHETIC_START_NS */
 
 /* The events cpu-clock, bpf-output with RAW and, if TRACEPOINT, sched:sched_switch, with two ids each, and
    all feature sections of this machine. False: tracefs, which sched_switch needs, is not mounted. */

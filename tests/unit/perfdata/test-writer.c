@@ -106,7 +106,7 @@ static void test_pieces_are_whole_records_and_join_to_the_frame(void **state)
 {
 	struct fr_file_writer none = {.sink = {append, NULL}};
 
-	assert_int_equal(fr_file_write_frame(&none, "this is not zstd, as a frame begins with its magic", 50),
+	assert_int_equal(fr_file_write_frame(&none, "this is not zstd: a frame would begin with a magic", 50),
 		-EBADMSG);
 	for (unsigned n = 1; n < 400; n += 3) {
 		_cleanup_buf_ struct fr_buf records = {0}, b = {0}, zstd = {0};
