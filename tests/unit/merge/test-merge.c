@@ -30,7 +30,7 @@
 #define BOOT_1 "11111111-1111-1111-1111-111111111111"
 #define BOOT_2 "22222222222222222222222222222222"
 
-/* A sample file: state at FROM, a round, samples FROM + 1 … TO, a round. */
+/* Writes a sample file: state at FROM, a round, samples FROM + 1 … TO, a round. */
 static void write_sample(struct scene *s, const char *name, uint64_t from, uint64_t to)
 {
 	const struct fr_event_desc *events = s->session.events;
@@ -45,7 +45,8 @@ static void write_sample(struct scene *s, const char *name, uint64_t from, uint6
 	synth_write_file(scene_path(s, name), &s->session, &b, 0, 0);
 }
 
-/* An auxiliary file: state at CHECKPOINT (0: without time), a round, one record for each time FROM … TO. */
+/* Writes an auxiliary file: state at CHECKPOINT (0: without time), a round, one record for each time FROM …
+ * TO. */
 static void write_aux(struct scene *s, uint64_t checkpoint, uint64_t from, uint64_t to)
 {
 	const uint64_t id = s->session.events[1].ids[0];
@@ -214,7 +215,7 @@ static void test_older_output_moves_aside(void **state)
 	assert_int_equal(s->report.duplicates, 50);
 }
 
-/* After a power cut, the inputs may be all that is left. */
+/* After a power failure, only the inputs may be left. */
 static void test_inputs_stay_if_the_directory_is_not_synced(void **state)
 {
 	struct scene *s = *state;
@@ -236,7 +237,7 @@ static void test_inputs_stay_if_the_directory_is_not_synced(void **state)
 	assert_int_equal(s->report.n_removed, 2);
 }
 
-/* Two dumps of one run, and one of the next run, which counts from 0 again. */
+/* Two dumps of one instance, and one of the next instance, which counts from 0 again. */
 static void test_sidecar_sums_up_the_dumps(void **state)
 {
 	static const double counts[] = {10, 1, 2};
@@ -380,8 +381,7 @@ static void test_openings_of_an_event_become_one_event(void **state)
 	fr_reader_free(r);
 }
 
-/* Runs a function in a process with a small file system of its own at PATH. It returns whether all is well.
- */
+/* Calls RUN in a process with its own small file system at PATH. RUN returns whether it has succeeded. */
 static void run_with_small_file_system(struct scene *s, const char *path, bool (*run)(struct scene *))
 {
 	int status;

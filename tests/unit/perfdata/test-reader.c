@@ -55,7 +55,7 @@ static void write_file(enum kind kind)
 		synth_write_file(path, &s, &b, 4800, kind == COMPRESSED ? 20000 : 0);
 }
 
-/* A file of KIND as bytes, with the numbers of its header. */
+/* Makes a file of KIND. Returns its bytes, and the numbers of its header in HEADER. */
 static struct fr_buf load_file(enum kind kind, uint64_t header[static 7])
 {
 	struct fr_buf b = {0};
@@ -184,7 +184,7 @@ static void test_rounds_in_a_row_are_skipped(void **state)
 	seen = read_all(open_file());
 	assert_false(seen.damage.damaged);
 	assert_int_equal(seen.samples, 2 * N);
-	/* Two for each buffer of decompressed bytes. */
+	/* The reader returns two rounds for each buffer of decompressed bytes. */
 	assert_in_range(seen.rounds, 2 * N / 100 + 1, 2 * N / 100 + 200);
 }
 
@@ -275,7 +275,8 @@ static void test_data_is_read_despite_a_damaged_head(void **state)
 		assert_int_equal(s.samples, N);
 		assert_true(s.damage.damaged);
 	}
-	memset(b.data + 48, 0, 8); /* no data, but features: their table is taken from the data's place */
+	memset(b.data + 48, 0,
+		8); /* no data, but features: the reader looks for their table at the place of the data */
 	assert_true(write_and_read(&b, b.len).damage.damaged);
 }
 
@@ -363,8 +364,8 @@ static void test_layout_follows_the_attr(void **state)
 	}
 }
 
-/* perf report -D would read build-ids. It aborts over those that a kernel leaks into these records while
-   another recorder, as that of another test, asks for its own (fr_capture_build_ids_leak()). */
+/* perf report -D would read build-ids, and could abort: the kernel puts wrong build-ids into these records
+   while another recorder, for example of another test, asks for build-ids (fr_capture_build_ids_leak()). */
 static uint64_t count_samples_by_perf(void)
 {
 	unsigned long long n = 0;
