@@ -91,11 +91,6 @@ void fr_call_reply_more(struct fr_call *c, cJSON *parameters)
 	send_reply(c, NULL, parameters, true);
 }
 
-void fr_call_error(struct fr_call *c, const char *error, cJSON *parameters)
-{
-	send_last_reply(c, error, parameters);
-}
-
 /* Returns {NAME: VALUE}, or NULL without memory: then the reply has no parameters. */
 static cJSON *make_parameters(const char *name, const char *value)
 {
@@ -110,7 +105,7 @@ static cJSON *make_parameters(const char *name, const char *value)
 
 void fr_call_invalid_parameter(struct fr_call *c, const char *name)
 {
-	fr_call_error(c, SERVICE ".InvalidParameter", make_parameters("parameter", name));
+	send_last_reply(c, SERVICE ".InvalidParameter", make_parameters("parameter", name));
 }
 
 static const char *error_name(int code)
@@ -140,7 +135,7 @@ static cJSON *diag_parameters(const struct fr_diag *d, int code)
 
 void fr_call_fail(struct fr_call *c, const struct fr_diag *d, int code)
 {
-	fr_call_error(c, error_name(code), diag_parameters(d, code));
+	send_last_reply(c, error_name(code), diag_parameters(d, code));
 }
 
 void fr_call_abandon(struct fr_connection *c, const struct fr_diag *d)
@@ -195,7 +190,7 @@ static void reply_description(const struct fr_server *s, struct fr_call *call, c
 	else if (!strcmp(name, FR_INTERFACE) && s->config.description)
 		fr_call_reply(call, make_parameters("description", s->config.description));
 	else
-		fr_call_error(call, SERVICE ".InterfaceNotFound", make_parameters("interface", name));
+		send_last_reply(call, SERVICE ".InterfaceNotFound", make_parameters("interface", name));
 }
 
 static const struct fr_method *find_method(const struct fr_server *s, const char *name)
@@ -214,9 +209,9 @@ static void reply_not_found(struct fr_call *call, const char *method)
 	_cleanup_free_ char *interface = strndup(method, len);
 
 	if (interface && strcmp(interface, SERVICE) && strcmp(interface, FR_INTERFACE))
-		fr_call_error(call, SERVICE ".InterfaceNotFound", make_parameters("interface", interface));
+		send_last_reply(call, SERVICE ".InterfaceNotFound", make_parameters("interface", interface));
 	else
-		fr_call_error(call, SERVICE ".MethodNotFound", make_parameters("method", method));
+		send_last_reply(call, SERVICE ".MethodNotFound", make_parameters("method", method));
 }
 
 static void run_method(struct fr_connection *c, struct fr_call *call, const struct fr_wire_call *wire)

@@ -126,12 +126,6 @@ static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, str
 	}
 }
 
-static int explain_hang_up(struct fr_diag *d)
-{
-	return fr_fail(d, -ECONNRESET, "look at its log: journalctl -u flightrecd",
-		"flightrecd closed the connection without an answer");
-}
-
 /* Sends all of OUT. A broken pipe is no error here: a server that turns a client away has closed the
    connection, but its reply can be read. */
 static int send_all(struct fr_client *c, const struct fr_buf *out, uint64_t deadline_ns, struct fr_diag *d)
@@ -170,7 +164,8 @@ static int receive(struct fr_client *c, uint64_t deadline_ns, cJSON **ret, struc
 			return fr_wire_parse(text, len, ret, d);
 		n = recv(c->fd, data, sizeof(data), 0);
 		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return explain_hang_up(d);
+			return fr_fail(d, -ECONNRESET, "look at its log: journalctl -u flightrecd",
+				"flightrecd closed the connection without an answer");
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return fr_fail_errno(d, -errno, NULL, "cannot read from flightrecd");
 		r = n > 0 ? fr_wire_feed(&c->reader, data, (size_t)n) : wait_for(c, POLLIN, deadline_ns, d);

@@ -85,7 +85,6 @@ bool fr_call_wants_more(const struct fr_call *c);
    fr_call_reply_more() end the call and free it. */
 void fr_call_reply(struct fr_call *c, cJSON *parameters);
 void fr_call_reply_more(struct fr_call *c, cJSON *parameters);
-void fr_call_error(struct fr_call *c, const char *error, cJSON *parameters);
 
 /* Errors of io.flightrec.Recorder, with the parameters {"what": …, "hint": …}. */
 #define FR_ERROR_PERMISSION "io.flightrec.Recorder.PermissionDenied"
