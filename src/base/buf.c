@@ -27,22 +27,22 @@ int fr_buf_reserve(struct fr_buf *b, size_t more)
 
 int fr_buf_append(struct fr_buf *b, const void *data, size_t len)
 {
-	int r = fr_buf_reserve(b, len);
-
-	if (r == 0 && len)
+	if (fr_buf_reserve(b, len) < 0)
+		return -ENOMEM;
+	if (len)
 		memcpy(b->data + b->len, data, len);
-	b->len += r == 0 ? len : 0;
-	return r;
+	b->len += len;
+	return 0;
 }
 
 int fr_buf_append_zero(struct fr_buf *b, size_t len)
 {
-	int r = fr_buf_reserve(b, len);
-
-	if (r == 0 && len)
+	if (fr_buf_reserve(b, len) < 0)
+		return -ENOMEM;
+	if (len)
 		memset(b->data + b->len, 0, len);
-	b->len += r == 0 ? len : 0;
-	return r;
+	b->len += len;
+	return 0;
 }
 
 int fr_buf_append_u32(struct fr_buf *b, uint32_t v)

@@ -3,5 +3,5 @@
 
 #include <stdbool.h>
 
-/* CAPABILITY (linux/capability.h) is effective in the calling thread. */
+/* Returns whether CAPABILITY (linux/capability.h) is effective in the calling thread. */
 bool fr_has_capability(unsigned capability);

@@ -10,7 +10,7 @@
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 
-/* Yield the value of a pointer or of a descriptor, and set the variable to NULL or -1. */
+/* Return the value of a pointer or of a descriptor, and set the variable to NULL or -1. */
 #define TAKE_PTR(p)                                                                                          \
 	({                                                                                                   \
 		__typeof__(p) _p = (p);                                                                      \

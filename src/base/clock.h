@@ -19,21 +19,21 @@ static inline uint64_t fr_monotonic_ns(void)
 	return fr_now_ns(CLOCK_MONOTONIC);
 }
 
-/* Both clocks, read as close together as three tries allow. */
+/* The times of both clocks at one moment. fr_clock_pair_now() takes the best of three tries. */
 struct fr_clock_pair {
 	uint64_t monotonic_ns;
 	uint64_t realtime_ns;
 };
 struct fr_clock_pair fr_clock_pair_now(void);
 
-/* The wall time (nanoseconds since the epoch) of a monotonic time, by PAIR. */
+/* Returns the wall time (nanoseconds since the epoch) of a monotonic time. PAIR relates the clocks. */
 uint64_t fr_clock_to_realtime(const struct fr_clock_pair *pair, uint64_t monotonic_ns);
 
 /* Writes "20261120T231137.123456Z" (UTC), as in file names. */
 #define FR_STAMP_SIZE 32
 void fr_stamp_format(uint64_t realtime_ns, char ret[static FR_STAMP_SIZE]);
 
-/* Reads such a stamp. Returns 0, or -EINVAL if S is anything else. */
+/* Reads a stamp of this form. Returns 0, or -EINVAL if S has another form. */
 int fr_stamp_parse(const char *s, uint64_t *ret_realtime_ns);
 
 /* Writes "2026-11-20T23:11:37.123456Z", for JSON. */

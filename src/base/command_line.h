@@ -14,9 +14,9 @@
 struct fr_option {
 	const char *name;     /* long name, or "" */
 	int value;	      /* letter, or a number of the program from 256 on */
-	const char *argument; /* its name in the help; "[NAME]" is optional; NULL: none */
+	const char *argument; /* the name of the argument; "[NAME]" is optional; NULL: no argument */
 	const char *help;
-	const char *verb; /* the verb that has this option; NULL: all, or the program has no verbs */
+	const char *verb; /* the verb that has this option; NULL: all verbs */
 };
 
 /* A heading of the help, before the option with the value FIRST. */
@@ -28,8 +28,8 @@ struct fr_option_group {
 struct fr_command_line {
 	const char *program;
 	const struct fr_option *options;
-	size_t n;			      /* at most FR_OPTIONS_MAX */
-	const struct fr_option_group *groups; /* from the first option on */
+	size_t n; /* at most FR_OPTIONS_MAX */
+	const struct fr_option_group *groups;
 	size_t n_groups;
 	bool is_command; /* the first word is a command: options after it belong to the command */
 };
@@ -37,8 +37,8 @@ struct fr_command_line {
 /* Starts a new pass over argv. */
 void fr_command_line_begin(void);
 
-/* Returns the value of the next option, with its argument in optarg; 0 after the last one: the words begin at
-   argv[optind]; -EINVAL with D if the option is unknown or its argument is missing. */
+/* Returns the value of the next option, and optarg has its argument. Returns 0 after the last option, and the
+   words begin at argv[optind]. Returns -EINVAL with D if the option is unknown or its argument is missing. */
 int fr_command_line_next(const struct fr_command_line *c, int argc, char *argv[], struct fr_diag *d);
 
 /* Returns the option with VALUE, or NULL. */
@@ -49,5 +49,6 @@ void fr_command_line_print(const struct fr_command_line *c);
 
 /* The argument of --json=. */
 enum fr_json_mode { FR_JSON_OFF, FR_JSON_SHORT, FR_JSON_PRETTY };
-/* HOW is NULL for --json without argument: pretty on a terminal, else short. Returns 0, or -EINVAL with D. */
+/* Reads HOW. NULL, for --json without argument, means pretty on a terminal, else short. Returns 0, or -EINVAL
+   with D. */
 int fr_json_mode_parse(const char *how, enum fr_json_mode *ret, struct fr_diag *d);

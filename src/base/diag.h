@@ -21,7 +21,7 @@ struct fr_diag {
 int fr_fail(struct fr_diag *d, int code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* The same, with ": strerror(-CODE)" after the text. */
+/* Does the same, and appends ": strerror(-CODE)" to the text. */
 int fr_fail_errno(struct fr_diag *d, int code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -42,8 +42,9 @@ enum fr_exit {
 	FR_EXIT_PERMISSION = 5,
 	FR_EXIT_NO_SPACE = 6,
 	FR_EXIT_PARTLY = 7, /* flightrecctl: done, but a trigger could not be armed */
-	FR_EXIT_AGAIN = 7,  /* flightrecd: the start failed, and there is a ring to adopt */
+	FR_EXIT_AGAIN = 7,  /* flightrecd: the start failed, but the next start can adopt a ring */
 };
 
-/* The exit code for a negative errno: -EACCES and -EPERM 5, -ENOSPC and -EDQUOT 6, others 1. 0 for 0. */
+/* Returns the exit code for a negative errno: 5 for -EACCES and -EPERM, 6 for -ENOSPC and -EDQUOT, else 1;
+   and 0 for 0. */
 int fr_exit_code(int code);

@@ -11,39 +11,31 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-int fr_write_all(int fd, const void *data, size_t len)
+/* Writes at AT, or at the file position if AT is -1. */
+static int write_all(int fd, const char *p, size_t len, off_t at)
 {
-	const char *p = data;
-
 	while (len > 0) {
-		ssize_t n = write(fd, p, len);
+		ssize_t n = at < 0 ? write(fd, p, len) : pwrite(fd, p, len, at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
 		p += n;
+		at += at < 0 ? 0 : n;
 		len -= (size_t)n;
 	}
 	return 0;
 }
 
+int fr_write_all(int fd, const void *data, size_t len)
+{
+	return write_all(fd, data, len, -1);
+}
+
 int fr_pwrite_all(int fd, const void *data, size_t len, off_t at)
 {
-	const char *p = data;
-
-	while (len > 0) {
-		ssize_t n = pwrite(fd, p, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		p += n;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return at < 0 ? -EINVAL : write_all(fd, data, len, at);
 }
 
 ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at)
@@ -136,7 +128,7 @@ int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_
 	return -EEXIST;
 }
 
-/* Returns 0 or a positive errno, because the rename before it has succeeded. */
+/* Returns 0 or a positive errno. The errno is positive because the rename has succeeded. */
 static int sync_directory(int dirfd)
 {
 	_cleanup_close_ int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

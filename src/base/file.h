@@ -16,8 +16,8 @@
 int fr_write_all(int fd, const void *data, size_t len);
 int fr_pwrite_all(int fd, const void *data, size_t len, off_t at);
 
-/* Reads LEN bytes at AT, fewer only at the end of the file. Waits for the disk. Returns their number or a
-   negative errno. */
+/* Reads LEN bytes at AT, or fewer at the end of the file. Waits for the disk. Returns the number of bytes or
+   a negative errno. */
 ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at);
 
 /* Appends the content of DIRFD/PATH to RET, and a NUL that RET->len does not count. DIRFD may be AT_FDCWD.
@@ -36,24 +36,25 @@ DIR *fr_opendir_at(int dirfd, const char *name);
 int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size);
 
 /* Renames TMP, which the caller has synced, to NAME, and syncs the directory. Waits for the disk. Returns 0;
-   a negative errno (-EEXIST if there is a file NAME): TMP keeps its name; or the positive errno of the
-   directory's sync: the file has NAME now, but may lose it in a power failure. */
+   a negative errno if the file keeps its name (-EEXIST if there is a file NAME); or a positive errno if only
+   the sync failed: the file has the new name, but may lose it in a power failure. */
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 
 /* Creates or replaces the file NAME with DATA, which is durable then. Gives it to GID if possible
    (base/owner.h). Waits for the disk. Returns what fr_tmp_publish() returns. */
 int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
 
-/* PATH is the directory that DIRFD is open on. */
+/* Returns whether DIRFD is open on the directory PATH. */
 bool fr_directory_is_at(int dirfd, const char *path);
 
-/* If PATH is another directory than DIRFD (somebody has renamed it), opens it as DIRFD. Returns 0 if it is
-   the same, 1 if DIRFD has changed, or a negative errno: PATH is not writable, and DIRFD does not change. */
+/* Opens PATH as DIRFD if it is another directory, because somebody has renamed the old one. Returns 0 if it
+   is the same, 1 if DIRFD has changed, or a negative errno if PATH is not writable; then DIRFD does not
+   change. */
 int fr_directory_follow(int dirfd, const char *path);
 
 /* Writes the path of an open directory, or "the directory", for messages. */
 void fr_directory_name(int dirfd, char *ret, size_t size);
 
-/* Reads device, inode, size and mtime of an open file, as the kernel has them cached. It does not ask the
-   file system, which may hang. Returns 0 or a negative errno. */
+/* Reads device, inode, size and mtime of an open file from the cache of the kernel, because the file system
+   may hang. Returns 0 or a negative errno. */
 int fr_stat_cached(int fd, struct stat *ret);

@@ -5,7 +5,8 @@
  * The log of a program. Libraries do not log, they return errors.
  *
  * If standard error is the journal, an entry goes to the journal with its fields. Otherwise one line of text
- * goes to standard error. Any thread but the recorder, because the socket of the journal can block.
+ * goes to standard error. All threads except the recorder may log, because the socket of the journal can
+ * block.
  */
 
 #include <syslog.h>

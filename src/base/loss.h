@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * All causes of loss. Each is counted, by event and CPU if they are known. `flightrecctl status` shows the
- * counters, and each dump contains them. Eviction is not a loss.
+ * All causes of loss. Each cause has a counter, by event and CPU if they are known. `flightrecctl status`
+ * shows the counters, and each dump contains them. Eviction is not a loss.
  */
 enum fr_loss {
 	FR_LOSS_KERNEL_RING,	/* the kernel ring was full: PERF_RECORD_LOST, LOST_SAMPLES */
@@ -21,6 +21,7 @@ enum fr_loss {
 	_FR_LOSS_MAX,
 };
 
-/* The name in status and JSON ("kernel-ring-full"), and a sentence for people. NULL for an unknown cause. */
+/* Return the name in status and JSON ("kernel-ring-full"), and an explanation for people; NULL for an unknown
+   cause. */
 const char *fr_loss_name(enum fr_loss cause);
 const char *fr_loss_explain(enum fr_loss cause);

@@ -54,7 +54,7 @@ int fr_owner_give(int fd, gid_t gid)
 	return gives_to_root ? change_user(fd, 0) : 0;
 }
 
-/* Opens the file of FD again, for writing. For a moment it belongs to this user. */
+/* Opens the file of FD again, for writing. During the open, the file belongs to this user. */
 static int reopen_for_writing(int fd)
 {
 	char link[64];
@@ -63,7 +63,7 @@ static int reopen_for_writing(int fd)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* This service makes no file with a second name. */
+	/* A file with a second name is not from this service. */
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || st.st_nlink != 1)
 		return -EACCES;
 	r = change_user(fd, geteuid());

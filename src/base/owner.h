@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Returns whether this process is such a service: not root, but with CAP_CHOWN. The capability stays
-   permitted then. It is effective only while a thread changes an owner, and executed programs do not get it.
-   Call it before any thread starts. */
+/* Returns whether this process is such a service: it is not root, but has CAP_CHOWN. From then on, the
+   capability is permitted, but effective only while a thread changes an owner. Executed programs do not get
+   it. Call this function before any thread starts. */
 bool fr_owner_init(void);
 
 /* Gives FD, a file of this user, to root if this process is such a service, and to the group GID unless that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What systemd is about to do with the service of this process. */
+/* Asks systemd for the job of the service of this process. */
 
 enum fr_service_job {
 	FR_SERVICE_NO_JOB, /* nothing: the service ended by itself, or failed */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The socket is bound to a temporary name with mode 0600, gets its group and its mode, and is then renamed
- * over a stale one. So the path is never missing, and never open to other users.
+ * The socket is bound to a temporary name with mode 0600. It gets its group and its mode, and then its name,
+ * in place of an older socket. So the path is never missing, and other users can never connect.
  */
 
 #include "base/socket_file.h"
@@ -98,7 +98,8 @@ static int give_to_group(struct fr_socket_file *s, const char *tmp, gid_t gid, s
 	return chmod(tmp, 0660) < 0 ? fr_fail_errno(d, -errno, NULL, "cannot change the mode of %s", tmp) : 0;
 }
 
-/* Sets what must hold before the first client: the mode of the file, and the sender of each datagram. */
+/* Sets the mode of the file, and that each datagram has its sender. Both must hold before the first client.
+ */
 static int prepare(int fd, int type)
 {
 	const int on = 1;

@@ -12,20 +12,20 @@
 struct fr_socket_file_config {
 	const char *path;
 	int type;  /* SOCK_STREAM: it listens; SOCK_DGRAM: each datagram has its sender (SO_PASSCRED) */
-	gid_t gid; /* of the socket, with mode 0660; (gid_t)-1: mode 0600 */
+	gid_t gid; /* the group of the socket, with mode 0660; (gid_t)-1: mode 0600 */
 	const char *what, *key; /* for messages: "control socket", "ControlSocket=" */
 };
 
 struct fr_socket_file {
 	int fd;
 	char *path;	 /* owned; NULL: there is no file to remove */
-	struct stat st;	 /* of the file */
-	bool is_private; /* it could not be given to the group: only this user can connect */
+	struct stat st;	 /* identifies the file */
+	bool is_private; /* the group could not be set: only this user can connect */
 };
 
 /* Creates the socket, and its directory if only that is missing. Replaces a socket that nobody listens on.
    Returns 0, or with D: -EADDRINUSE if another program listens there, -EEXIST if the file is not a socket, or
-   another negative errno; no file is left then. */
+   another negative errno. On error, no new file is left. */
 int fr_socket_file_open(
 	const struct fr_socket_file_config *config, struct fr_socket_file *ret, struct fr_diag *d);
 /* Closes the socket. Removes its file, unless another one has taken its place. */

@@ -3,9 +3,9 @@
 
 /*
  * The threads of flightrecd, and what each of them may do (docs/ARCHITECTURE.md, "Threads"). Each thread
- * names itself. Functions that belong to one thread, and functions that may wait for a disk, assert that. A
- * failed assert aborts with a message in builds with FR_CHECKED (all but release). Threads without a name
- * pass all asserts, as in unit tests and in other programs.
+ * names itself. Functions that belong to one thread, and functions that may wait for a disk, assert the name.
+ * A failed assert aborts with a message in builds with FR_CHECKED (all but release). Threads without a name,
+ * for example in unit tests and in other programs, pass all asserts.
  */
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ enum fr_thread {
 };
 
 /* Names the calling thread, also in /proc ("fr-recorder"). The main thread keeps the name of the program
-   there. FR_THREAD_UNNAMED takes the name back for the asserts alone. */
+   in /proc. FR_THREAD_UNNAMED removes the name for the asserts, but not in /proc. */
 void fr_thread_begin(enum fr_thread which);
 
 /* Asserts that the calling thread is WHICH. */

@@ -66,8 +66,8 @@ static void set_date(struct tm *tm, uint64_t ns, bool utc)
 	tm->tm_mday = day.tm_mday;
 }
 
-/* Reads one of the forms into RET. strptime() skips blanks and accepts single digits, so the shape of S, with
-   0 for each digit, is compared first. */
+/* Reads one of the forms into RET. strptime() skips blanks and accepts single digits. So this function first
+   replaces each digit by 0, and compares the result with the forms. */
 static int match_form(const char *s, struct tm *ret, bool *ret_has_date, bool *ret_has_seconds)
 {
 	static const char *const forms[][2] = {{"0000-00-00 00:00:00", "%Y-%m-%d %H:%M:%S"},

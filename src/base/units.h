@@ -18,14 +18,14 @@ int fr_duration_parse(const char *s, uint64_t *ret_ns);
 /* Reads yes, no, true, false, on, off, y, n, 1 or 0. Returns 0, 1 or -EINVAL. */
 int fr_boolean_parse(const char *s);
 
-/* Reads a decimal number without a sign, which is all of S. Returns 0, -EINVAL, or -ERANGE from 2^64 on. */
+/* Reads S as a decimal number without a sign. Returns 0, -EINVAL, or -ERANGE from 2^64 on. */
 int fr_u64_parse(const char *s, uint64_t *ret);
 
 /* Reads a CPU list as the kernel prints it ("0-3,8") into a bit array of N_BITS. Returns the number of CPUs,
    -EINVAL, or -ERANGE if a number is not below N_BITS; the bits are undefined then. */
 int fr_cpulist_parse(const char *s, uint8_t *ret_bits, size_t n_bits);
 
-/* Write "1.5M", "12.3s" or "5min 20s". Return RET. */
+/* Write text like "1.5M", "12.3s" or "5min 20s". Return RET. */
 #define FR_UNIT_SIZE 32
 char *fr_size_format(uint64_t bytes, char ret[static FR_UNIT_SIZE]);
 char *fr_duration_format(uint64_t ns, char ret[static FR_UNIT_SIZE]);

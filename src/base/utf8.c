@@ -22,7 +22,7 @@ size_t fr_utf8_sequence(const uint8_t *s, size_t len)
 	return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) ? 0 : n;
 }
 
-/* The character of N bytes is a control character. Those with two bytes are U+0080 to U+009F. */
+/* Returns whether the N bytes at S are a control character. U+0080 to U+009F have two bytes. */
 static int is_control(const uint8_t *s, size_t n)
 {
 	return *s < ' ' || *s == 0x7f || (n == 2 && *s == 0xc2 && s[1] < 0xa0);

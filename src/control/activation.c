@@ -14,7 +14,7 @@ static int prepare(int fd, struct fr_diag *d)
 	int flags = fcntl(fd, F_GETFL);
 
 	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
-		return fr_fail(d, -EINVAL, "give it ListenStream=/run/flightrec/control",
+		return fr_fail(d, -EINVAL, "set ListenStream=/run/flightrec/control in its .socket unit",
 			"the descriptor \"control\" of the service manager is not a listening unix stream "
 			"socket");
 	/* Without NonBlocking=, the descriptor blocks. */

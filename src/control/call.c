@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * One call: its message is decoded and checked, its method runs, and its replies are queued.
+ * Handles one call: decodes and checks its message, runs its method, and queues its replies.
  *
  * A handler owns its call until the last reply, and may reply after the client has disconnected. So a call
- * and its connection point at each other, and the one that ends first clears the pointer of the other.
+ * and its connection point at each other. When one of them ends, it clears the pointer of the other.
  */
 
 #include "control/server_private.h"
@@ -91,11 +91,6 @@ void fr_call_reply_more(struct fr_call *c, cJSON *parameters)
 	send_reply(c, NULL, parameters, true);
 }
 
-void fr_call_error(struct fr_call *c, const char *error, cJSON *parameters)
-{
-	send_last_reply(c, error, parameters);
-}
-
 /* Returns {NAME: VALUE}, or NULL without memory: then the reply has no parameters. */
 static cJSON *make_parameters(const char *name, const char *value)
 {
@@ -110,7 +105,7 @@ static cJSON *make_parameters(const char *name, const char *value)
 
 void fr_call_invalid_parameter(struct fr_call *c, const char *name)
 {
-	fr_call_error(c, SERVICE ".InvalidParameter", make_parameters("parameter", name));
+	send_last_reply(c, SERVICE ".InvalidParameter", make_parameters("parameter", name));
 }
 
 static const char *error_name(int code)
@@ -140,7 +135,7 @@ static cJSON *diag_parameters(const struct fr_diag *d, int code)
 
 void fr_call_fail(struct fr_call *c, const struct fr_diag *d, int code)
 {
-	fr_call_error(c, error_name(code), diag_parameters(d, code));
+	send_last_reply(c, error_name(code), diag_parameters(d, code));
 }
 
 void fr_call_abandon(struct fr_connection *c, const struct fr_diag *d)
@@ -149,7 +144,8 @@ void fr_call_abandon(struct fr_connection *c, const struct fr_diag *d)
 		send_reply(c->call, FR_ERROR_FAILED, diag_parameters(d, d->code), false);
 }
 
-/* A user outside of the group is told about the group first, whatever the method. */
+/* Refuses a method. For a user outside of the group, the message names the group, even if only root may call
+   the method. */
 static void refuse_access(struct fr_connection *c, struct fr_call *call, const struct fr_method *method)
 {
 	const struct fr_server *s = c->server;
@@ -194,7 +190,7 @@ static void reply_description(const struct fr_server *s, struct fr_call *call, c
 	else if (!strcmp(name, FR_INTERFACE) && s->config.description)
 		fr_call_reply(call, make_parameters("description", s->config.description));
 	else
-		fr_call_error(call, SERVICE ".InterfaceNotFound", make_parameters("interface", name));
+		send_last_reply(call, SERVICE ".InterfaceNotFound", make_parameters("interface", name));
 }
 
 static const struct fr_method *find_method(const struct fr_server *s, const char *name)
@@ -205,7 +201,7 @@ static const struct fr_method *find_method(const struct fr_server *s, const char
 	return NULL;
 }
 
-/* Either the interface is unknown, or one of our interfaces has no such method. */
+/* Replies that the interface is unknown, or that one of our interfaces has no such method. */
 static void reply_not_found(struct fr_call *call, const char *method)
 {
 	const char *dot = strrchr(method, '.');
@@ -213,9 +209,9 @@ static void reply_not_found(struct fr_call *call, const char *method)
 	_cleanup_free_ char *interface = strndup(method, len);
 
 	if (interface && strcmp(interface, SERVICE) && strcmp(interface, FR_INTERFACE))
-		fr_call_error(call, SERVICE ".InterfaceNotFound", make_parameters("interface", interface));
+		send_last_reply(call, SERVICE ".InterfaceNotFound", make_parameters("interface", interface));
 	else
-		fr_call_error(call, SERVICE ".MethodNotFound", make_parameters("method", method));
+		send_last_reply(call, SERVICE ".MethodNotFound", make_parameters("method", method));
 }
 
 static void run_method(struct fr_connection *c, struct fr_call *call, const struct fr_wire_call *wire)
@@ -241,7 +237,7 @@ static void run_method(struct fr_connection *c, struct fr_call *call, const stru
 		method->handle(s->config.ctx, call, parameters);
 }
 
-/* The message is malformed, so there is no call to answer: send the reason, then close. */
+/* Sends the reason, and closes the connection. The message is malformed, so there is no call to answer. */
 static void reject_message(struct fr_connection *c, const struct fr_diag *d)
 {
 	struct fr_call call = {.connection = c};

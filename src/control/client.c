@@ -51,8 +51,7 @@ static int explain_no_connection(const char *path, int code, struct fr_diag *d)
 	case -EACCES:
 		return explain_no_permission(path, d);
 	case -EAGAIN:
-		return fr_fail(d, code,
-			"try again; if this stays so, look at its log: journalctl -u flightrecd",
+		return fr_fail(d, code, "try again, then look at its log: journalctl -u flightrecd",
 			"flightrecd at %s accepts no more connections", path);
 	default:
 		return fr_fail_errno(d, code, NULL, "cannot talk to flightrecd at %s", path);
@@ -67,7 +66,7 @@ int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *
 	struct fr_client *c;
 
 	if (strlen(path) >= sizeof(sa.sun_path))
-		return fr_fail(d, -ENAMETOOLONG, "give one of at most 107 bytes",
+		return fr_fail(d, -ENAMETOOLONG, "give --socket a path of at most 107 bytes",
 			"the path of the control socket is too long: %s", path);
 	strcpy(sa.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -104,7 +103,7 @@ void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx)
 	c->tick_ctx = ctx;
 }
 
-/* Waits for EVENTS; DEADLINE_NS 0: without a limit. */
+/* Waits for EVENTS until DEADLINE_NS; 0: without a limit. */
 static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (;;) {
@@ -127,14 +126,8 @@ static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, str
 	}
 }
 
-static int explain_hang_up(struct fr_diag *d)
-{
-	return fr_fail(d, -ECONNRESET, "look at its log: journalctl -u flightrecd",
-		"flightrecd closed the connection without an answer");
-}
-
-/* A server that turns a client away replies and closes at once. The reply can be read, so a broken pipe is
-   not an error here. */
+/* Sends all of OUT. A broken pipe is no error here: a server that turns a client away has closed the
+   connection, but its reply can be read. */
 static int send_all(struct fr_client *c, const struct fr_buf *out, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (size_t sent = 0; sent < out->len;) {
@@ -171,7 +164,8 @@ static int receive(struct fr_client *c, uint64_t deadline_ns, cJSON **ret, struc
 			return fr_wire_parse(text, len, ret, d);
 		n = recv(c->fd, data, sizeof(data), 0);
 		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return explain_hang_up(d);
+			return fr_fail(d, -ECONNRESET, "look at its log: journalctl -u flightrecd",
+				"flightrecd closed the connection without an answer");
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return fr_fail_errno(d, -errno, NULL, "cannot read from flightrecd");
 		r = n > 0 ? fr_wire_feed(&c->reader, data, (size_t)n) : wait_for(c, POLLIN, deadline_ns, d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A client of the control socket. Calls block; time and size of the reply are limited. One thread. */
+/* A client of the control socket. Its calls block. The time and the size of a reply are limited. One thread.
+ */
 
 #include "base/diag.h"
 
@@ -17,18 +18,19 @@ int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *
 /* Accepts NULL; returns NULL. */
 struct fr_client *fr_client_free(struct fr_client *c);
 
-/* Runs TICK about once a second while a call waits, as a sign of life on a terminal. NULL: nothing is run. */
+/* Has a waiting call run TICK (may be NULL) about once a second, as a sign of life on a terminal. */
 void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx);
 
-/* Calls METHOD. Consumes PARAMETERS (may be NULL). TIMEOUT_NS 0 waits without a limit. Returns 0 with the
-   reply's parameters, which the caller owns, in *RET_PARAMETERS (may be NULL). Otherwise a negative errno
-   with D: for an error reply -EPERM (PermissionDenied), -EAGAIN (Suppressed), -ENOSPC (NoSpace) or
-   -EREMOTEIO; -ETIMEDOUT; -ECONNRESET: the server hung up; -EBADMSG: it does not speak the protocol. */
+/* Calls METHOD. Consumes PARAMETERS (may be NULL). TIMEOUT_NS 0 waits without a limit. Returns 0, and
+   *RET_PARAMETERS (may be NULL) are the parameters of the reply, which the caller owns. Otherwise returns a
+   negative errno with D: for an error reply -EPERM (PermissionDenied), -EAGAIN (Suppressed), -ENOSPC
+   (NoSpace) or -EREMOTEIO; -ETIMEDOUT; -ECONNRESET if the server hung up; -EBADMSG if it does not speak the
+   protocol. */
 int fr_client_call(struct fr_client *c, const char *method, cJSON *parameters, uint64_t timeout_ns,
 	cJSON **ret_parameters, struct fr_diag *d);
 
 /* Calls METHOD with "more". Passes the parameters of each reply (borrowed) to ON_REPLY, which returns whether
-   to go on. Waits without a limit. Returns 0 after the last reply, or when ON_REPLY returned false; then only
-   fr_client_free() may follow. Errors are those of fr_client_call(). */
+   to go on. Waits without a limit. Returns 0 after the last reply, or when ON_REPLY has returned false. After
+   that, only fr_client_free() may follow. Errors are those of fr_client_call(). */
 int fr_client_stream(struct fr_client *c, const char *method, cJSON *parameters,
 	bool (*on_reply)(void *ctx, const cJSON *parameters), void *ctx, struct fr_diag *d);

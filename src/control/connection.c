@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * One client.
+ * The connection of one client:
  *
  *   socket ─► reader ─► one message at a time ─► call.c ─► out ─► socket
  *
- * The next message waits until the call before it has ended and its reply is sent. Until then nothing more is
- * read, so a client that calls a lot and reads nothing costs one message and one reply. The kernel's socket
- * buffer is the queue. A deadline runs whenever the client has to act: to send its first message, to send the
- * rest of a message, to read a reply.
+ * The next message waits until the previous call has ended and its reply is sent. Until then the server reads
+ * nothing, so a client that calls a lot and reads nothing costs one message and one reply. The kernel's
+ * socket buffer is the queue. A deadline runs whenever the client has to act: to send its first message, to
+ * send the rest of a message, to read a reply.
  *
- * A handler may end its call inside of work_on() or later, and may find the client gone. So the code only
- * marks a connection as dead, and frees it at the end of the event.
+ * A handler may end its call inside of work_on() or later, and the client may have disconnected by then. So
+ * the code marks a connection as dead, and frees it only at the end of the event.
  */
 
 #include "control/server_private.h"
@@ -28,8 +28,8 @@ bool fr_connection_all_sent(const struct fr_connection *c)
 	return c->n_sent == c->out.len;
 }
 
-/* Sets a timer to USEC from now; 0 switches it off. Without its timers a connection would never end, so on
-   failure it is closed. */
+/* Sets a timer to USEC from now; 0 switches it off. On failure, closes the connection, because without its
+   timers it would never end. */
 static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t usec)
 {
 	int r = usec ? sd_event_source_set_time_relative(timer, usec) : 0;
@@ -40,7 +40,9 @@ static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t 
 		c->is_dead = true;
 }
 
-/* Runs the deadline while the client has to act. PROGRESS: it has just acted, so its time starts again. */
+/* Runs the deadline while the client has to act. PROGRESS: the client has just acted, so the deadline starts
+ * again.
+ */
 static void update_deadline(struct fr_connection *c, bool progress)
 {
 	const bool has_to_act = !fr_connection_all_sent(c) ||
@@ -131,7 +133,7 @@ static void receive(struct fr_connection *c)
 	}
 }
 
-/* Does all that can be done now, and has the loop wait for the rest. May free C. */
+/* Does all work that is possible now, and has the loop wait for the rest. May free C. */
 static void work_on(struct fr_connection *c)
 {
 	c->is_working = true;
@@ -152,7 +154,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 {
 	struct fr_connection *c = userdata;
 
-	/* After a hang-up nobody reads replies, but one-way calls that came before it still run. */
+	/* After a hang-up nobody reads replies, but earlier one-way calls still run. */
 	if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		receive(c);
 	if ((revents & (EPOLLHUP | EPOLLERR)) && (c->call || c->is_throttled || !fr_connection_all_sent(c)))
@@ -179,8 +181,8 @@ static int on_refill(sd_event_source *timer, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* Has the loop work on C. A handler may still use C, so this does not do it at once. work_on() goes on by
-   itself. */
+/* Has the loop call work_on() later, because a handler may still use C. A running work_on() needs no other
+ * call. */
 static void schedule_work(struct fr_connection *c)
 {
 	if (!c->is_working)

@@ -18,7 +18,7 @@ struct fr_deferred_calls {
 /* Keeps CALL for METHOD, with a copy of PARAMETERS. If there are too many calls, it fails CALL. */
 void fr_deferred_add(struct fr_deferred_calls *calls, struct fr_call *call, const struct fr_method *method,
 	const cJSON *parameters);
-/* Runs all calls in their order. CTX is that of the server. */
+/* Runs all calls in their order. CTX is the context of the server. */
 void fr_deferred_run(struct fr_deferred_calls *calls, void *ctx);
 /* Fails the calls that came before BEFORE_NS (monotonic) with D. UINT64_MAX: all. */
 void fr_deferred_fail(struct fr_deferred_calls *calls, uint64_t before_ns, const struct fr_diag *d);

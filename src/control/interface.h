@@ -31,12 +31,12 @@
 /* The text of io.flightrec.Recorder.varlink. */
 extern const char fr_interface_description[];
 
-/* Read the member NAME of PARAMETERS (may be NULL). Return 1 with *RET; 0 if it is absent or null; -EINVAL if
-   it has another type or is out of range. *RET changes only with 1. Strings are borrowed from PARAMETERS.
-   Numbers are whole and at most 2^53, which JSON can represent exactly. */
+/* Read the member NAME of PARAMETERS (may be NULL). Return 1 with *RET; 0 if the member is absent or null; or
+   -EINVAL if it has another type or is out of range. *RET changes only if they return 1. Strings are borrowed
+   from PARAMETERS. Numbers are whole and at most 2^53, because JSON represents these exactly. */
 int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret);
 int fr_param_string(const cJSON *parameters, const char *name, const char **ret);
 int fr_param_bool(const cJSON *parameters, const char *name, bool *ret);
 
-/* Returns the name of the first member of PARAMETERS that is not in NAMES (terminated by NULL), or NULL. */
+/* Returns the name of the first member of PARAMETERS that is not in NAMES, or NULL. NULL ends NAMES. */
 const char *fr_param_unknown(const cJSON *parameters, const char *const *names);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The user of a client: what it may call, how many connections it may have, how fast it may call. */
+/* The access and the limits of the user of a client: its connections, and its messages a second. */
 
 #include "control/server_private.h"
 #include "base/cleanup.h"
@@ -25,14 +25,14 @@ void fr_peer_read_comm(struct fr_peer *peer)
 {
 	char path[64];
 
-	/* The pid may belong to another process by now. The name is only for the log. */
+	/* The pid may belong to another process now. But the name is only for the log. */
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)peer->pid);
 	if (peer->pid <= 0 || fr_read_line(path, peer->comm, sizeof(peer->comm)) < 0)
 		peer->comm[0] = '\0';
 }
 
 /* Reads the supplementary groups that the kernel noted at connect(). A name service could block the loop, and
-   in /proc the pid could belong to another process by now. */
+   the pid could belong to another process now. */
 static bool is_in_supplementary_group(int fd, gid_t group)
 {
 	_cleanup_free_ gid_t *groups = NULL;

@@ -26,8 +26,8 @@ static void turn_away(int fd)
 	close(fd);
 }
 
-/* Without a free descriptor, clients stay in the kernel's queue and the socket stays readable. Without a
-   pause the loop would spin. */
+/* Stops accepting clients for a moment. Without a free descriptor, clients stay in the kernel's queue, and
+   the socket stays readable. Without a pause, the loop would spin. */
 static int pause_accepting(struct fr_server *s)
 {
 	int r = sd_event_source_set_time_relative(s->pause, PAUSE_USEC);
@@ -59,8 +59,7 @@ static void add_client(struct fr_server *s, int fd)
 	}
 }
 
-/* All users share one queue of the kernel. To accept many clients at a time, and to turn them away, keeps one
-   user from filling it. */
+/* Accepts many clients at a time. All users share one queue of the kernel, and so no user can fill it. */
 static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct fr_server *s = userdata;

@@ -7,7 +7,7 @@
  * "continues". It has the interface io.flightrec.Recorder, and org.varlink.service for generic tools. Main
  * thread; never blocks.
  *
- * These are limited: the size and the depth of messages, the connections of each user and of all users (some
+ * The server limits the size and the depth of messages, the connections of each user and of all users (some
  * are kept for root), the messages a second of each user, the unsent bytes of a client, and the time that a
  * client may take to send a message.
  */
@@ -22,7 +22,7 @@
 struct fr_server;
 struct fr_call; /* one call of a method, until its last reply */
 
-/* The process that calls, as of its connect(). COMM is empty if the process has exited. */
+/* The calling process at the time of its connect(). COMM is empty if the process has exited. */
 struct fr_peer {
 	pid_t pid;
 	uid_t uid;
@@ -30,10 +30,10 @@ struct fr_peer {
 	char comm[16];
 };
 
-/* The users that may call a method, whatever the mode of the socket. Each level includes those before it. */
+/* The users that may call a method, whatever the mode of the socket. */
 enum fr_access {
-	FR_ACCESS_ANYONE, /* all that can connect: by default the group */
-	FR_ACCESS_GROUP,  /* members of the group: methods that read or make dumps */
+	FR_ACCESS_ANYONE, /* all users that can connect: by default the group */
+	FR_ACCESS_GROUP,  /* members of the group, and root: methods that read or make dumps */
 	FR_ACCESS_ROOT,	  /* root and the user of the server: methods that change something */
 };
 
@@ -43,54 +43,56 @@ struct fr_method {
 	/* Runs in the loop. Replies now, or keeps CALL and replies later. PARAMETERS is never NULL, and is
 	   borrowed until the handler returns. */
 	void (*handle)(void *ctx, struct fr_call *call, const cJSON *parameters);
-	/* The known parameters, terminated by NULL; the server refuses a call with others. NULL: any. */
+	/* The known parameters, with NULL at the end. The server refuses a call with others. NULL: it checks
+	 * none.
+	 */
 	const char *const *parameters;
 };
 
 struct fr_server_config {
 	/* All pointers are borrowed while the server lives. */
-	const char *path;  /* of the socket, created with mode 0660 for GROUP */
-	int fd;		   /* > 0: a listening socket (socket activation), which the server owns then */
-	const char *group; /* if the system does not know it, only root can connect; see fr_server_notice() */
+	const char *path;  /* the socket, which is created with mode 0660 for GROUP */
+	int fd;		   /* > 0: a listening socket (socket activation), which the server takes over */
+	const char *group; /* if the system has no such group, only root can connect: fr_server_notice() */
 	const struct fr_method *methods;
 	size_t n_methods;
 	/* Called before each method; may be NULL. Returns true if it replies itself, now or later. */
 	bool (*gate)(
 		void *ctx, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
-	const char *description; /* of the interface, for GetInterfaceDescription */
+	const char *description; /* the text for GetInterfaceDescription */
 	void *ctx;
 };
 
-/* Returns 0, or a negative errno with D: -EADDRINUSE if another program listens at the path, -EEXIST if the
-   path is not a socket. */
+/* Makes the server. Returns 0, or a negative errno with D: -EADDRINUSE if another program listens at the
+   path, -EEXIST if the path is not a socket. */
 int fr_server_new(
 	sd_event *event, const struct fr_server_config *config, struct fr_server **ret, struct fr_diag *d);
-/* Clients with an open call get FR_ERROR_FAILED. The handlers still own these calls and end them as usual.
-   Accepts NULL; returns NULL. */
+/* Sends FR_ERROR_FAILED to clients with an open call. The handlers still own these calls and end them as
+   usual. Accepts NULL; returns NULL. */
 struct fr_server *fr_server_free(struct fr_server *s);
-/* What an administrator should know about the socket, or NULL. Borrowed from S. */
+/* Returns a notice about the socket for an administrator, or NULL. S owns the text. */
 const char *fr_server_notice(const struct fr_server *s);
 
 const struct fr_peer *fr_call_peer(const struct fr_call *c);
-/* The client has disconnected: replies go nowhere, and the handler should end the call. */
+/* Returns whether the client has disconnected. Replies have no effect then, and the handler should end the
+ * call. */
 bool fr_call_is_abandoned(const struct fr_call *c);
-/* Bytes of replies that are not sent yet. */
+/* Returns how many bytes of replies are not sent yet. */
 size_t fr_call_backlog(const struct fr_call *c);
-/* The client called with "more". */
+/* Returns whether the client called with "more". */
 bool fr_call_wants_more(const struct fr_call *c);
 /* Send a reply, if the client is still connected. They consume PARAMETERS (NULL: {}). All but
    fr_call_reply_more() end the call and free it. */
 void fr_call_reply(struct fr_call *c, cJSON *parameters);
 void fr_call_reply_more(struct fr_call *c, cJSON *parameters);
-void fr_call_error(struct fr_call *c, const char *error, cJSON *parameters);
 
 /* Errors of io.flightrec.Recorder, with the parameters {"what": …, "hint": …}. */
 #define FR_ERROR_PERMISSION "io.flightrec.Recorder.PermissionDenied"
 #define FR_ERROR_SUPPRESSED "io.flightrec.Recorder.Suppressed"
 #define FR_ERROR_NO_SPACE "io.flightrec.Recorder.NoSpace"
 #define FR_ERROR_FAILED "io.flightrec.Recorder.Failed"
-/* Ends the call with the error that fits CODE: -EPERM and -EACCES, -EAGAIN, -ENOSPC and -EDQUOT, others. The
-   text is that of D, or of CODE if D is empty. */
+/* Ends the call with the error for CODE: PERMISSION for -EPERM and -EACCES, SUPPRESSED for -EAGAIN, NO_SPACE
+   for -ENOSPC and -EDQUOT, else FAILED. The text comes from D, or is strerror(-CODE) if D is empty. */
 void fr_call_fail(struct fr_call *c, const struct fr_diag *d, int code);
 /* Ends the call with org.varlink.service.InvalidParameter for the parameter NAME. */
 void fr_call_invalid_parameter(struct fr_call *c, const char *name);

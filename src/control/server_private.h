@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What the files of the server share:
+ * Shared by the files of the server:
  *
  *   server.c      the listening socket: accepts a client, turns it away, pauses
  *   peer.c        credentials of a client, and the limits of its user
@@ -20,9 +20,8 @@
 #define FR_SERVER_KEPT_FOR_ROOT 8 /* of these connections */
 #define FR_SERVER_MAX_PER_USER 16 /* of these connections; root has no such limit */
 #define FR_SERVER_MAX_USERS 256
-#define FR_SERVER_DEADLINE_USEC                                                                              \
-	(10 * 1000000ULL)		   /* to send a whole message, or to read a part of a reply          \
-					    */
+/* The time of a client to send a whole message, or to read a part of a reply. */
+#define FR_SERVER_DEADLINE_USEC (10 * 1000000ULL)
 #define FR_SERVER_RATE 200		   /* messages a second of each user; also the burst */
 #define FR_SERVER_MAX_BACKLOG (256u << 10) /* unsent bytes that forbid one more reply */
 
@@ -30,12 +29,12 @@
 int fr_peer_read(int fd, struct fr_peer *ret);
 /* Reads the name of its process. Empty on failure. */
 void fr_peer_read_comm(struct fr_peer *peer);
-/* What PEER may call: everything as root or as the server's user, the methods of the group as a member of
-   GROUP at the time of its connect(). */
+/* Returns the access of PEER: root and the user of the server may call all methods. A member of GROUP, at the
+   time of its connect(), may call the methods of the group. */
 enum fr_access fr_peer_access(int fd, const struct fr_peer *peer, gid_t group);
 
-/* What the connections of one user share. It outlives the last of them until its bucket is full, so that a
-   new connection does not get a new burst. */
+/* The data that all connections of one user share. It is freed when the user has no connection and the bucket
+   is full, so that a new connection does not get a new burst. */
 struct fr_user {
 	LIST_ENTRY(fr_user) link;
 	uid_t uid;
@@ -53,17 +52,17 @@ struct fr_connection {
 	enum fr_access access;
 	struct fr_wire_reader reader;
 	struct fr_buf out;
-	size_t n_sent;	      /* bytes of OUT */
-	struct fr_call *call; /* runs; the next message waits for its end */
+	size_t n_sent;	      /* how many bytes of OUT are sent */
+	struct fr_call *call; /* the running call; the next message waits for its end */
 	bool has_called;      /* a whole message has come */
 	bool eof;	      /* the client sends no more */
 	bool is_dead;	      /* to be freed at the end of the event */
-	bool is_working;      /* the connection's own code is on the stack, and will go on */
-	bool is_throttled;    /* no token; the timer REFILL goes on */
+	bool is_working;      /* work_on() is running */
+	bool is_throttled;    /* the user has no token; the timer REFILL continues */
 	sd_event_source *io, *deadline, *refill;
 };
 
-/* Owned by its handler until the last reply. */
+/* A call. Its handler owns it until the last reply. */
 struct fr_call {
 	struct fr_connection *connection; /* NULL: the client has disconnected */
 	struct fr_peer peer;
@@ -75,7 +74,7 @@ struct fr_server {
 	sd_event_source *io, *pause; /* PAUSE switches IO on again */
 	struct fr_server_config config;
 	struct fr_socket_file socket; /* without a path if CONFIG has a descriptor */
-	gid_t group;		      /* (gid_t)-1: none */
+	gid_t group;		      /* (gid_t)-1: no group */
 	char notice[256];
 	LIST_HEAD(, fr_connection) connections;
 	LIST_HEAD(, fr_user) users;
@@ -83,8 +82,8 @@ struct fr_server {
 	uint64_t deadline_usec;
 };
 
-/* Counts one more connection of PEER's user. Returns 0 with *RET; -EDQUOT: too many connections of the user
-   or of all users; -ENOMEM. */
+/* Counts one more connection of PEER's user. Returns 0 with *RET; -EDQUOT if the user or all users have too
+   many connections; or -ENOMEM. */
 int fr_user_add_connection(struct fr_server *s, const struct fr_peer *peer, struct fr_user **ret);
 void fr_user_remove_connection(struct fr_user *u);
 /* Takes the token for one message. Returns whether there was one. */
@@ -93,12 +92,12 @@ void fr_users_free(struct fr_server *s);
 
 /* Takes over FD and a counted connection of USER, also on failure. Returns 0 or a negative errno. */
 int fr_connection_new(struct fr_server *s, int fd, const struct fr_peer *peer, struct fr_user *user);
-/* A call that still runs loses its connection. */
+/* Frees C. A call that still runs loses its connection. */
 void fr_connection_free(struct fr_connection *c);
 bool fr_connection_all_sent(const struct fr_connection *c);
-/* Queues one message. A client that reads too slowly is given up. */
+/* Queues one message. Gives up a client that reads too slowly. */
 void fr_connection_send(struct fr_connection *c, const cJSON *message);
-/* The call of C has ended: the loop goes on with the next message. */
+/* Notes that the call of C has ended. The loop continues with the next message. */
 void fr_connection_end_call(struct fr_connection *c);
 
 /* Runs one message of C. Sets C->call until its last reply. */

@@ -68,8 +68,8 @@ static int scan_string(const uint8_t *s, size_t len, size_t *ret_len, struct fr_
 
 /*
  * Checks a message before the parser gets it. The parser recurses with each level of nesting, accepts any
- * byte in a string, and ends a string at \u0000. Strings of a message get into logs, terminals and JSON of
- * others.
+ * byte in a string, and ends a string at \u0000. Strings of a message appear in logs, terminals and the JSON
+ * of other programs.
  */
 static int scan(const char *text, size_t len, struct fr_diag *d)
 {
@@ -113,7 +113,7 @@ int fr_wire_parse(const char *text, size_t len, cJSON **ret, struct fr_diag *d)
 	return 0;
 }
 
-/* A member that a message may have, and where its value goes: one of the pointers is set. */
+/* A member that a message may have. One of the three pointers tells where its value goes. */
 struct member {
 	const char *name;
 	const char **string;

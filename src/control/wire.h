@@ -14,10 +14,10 @@
 #include <stddef.h>
 
 #define FR_WIRE_MAX_CALL (64u << 10) /* bytes of one message to the server, without its NUL */
-#define FR_WIRE_MAX_REPLY (4u << 20) /* of one message to the client */
-#define FR_WIRE_MAX_DEPTH 16	     /* of arrays and objects */
+#define FR_WIRE_MAX_REPLY (4u << 20) /* bytes of one message to the client */
+#define FR_WIRE_MAX_DEPTH 16	     /* nested arrays and objects */
 
-/* Received bytes that are not yet whole messages. All zeros except for max. */
+/* Received bytes that are not yet whole messages. Initialize it with zeros and max. */
 struct fr_wire_reader {
 	struct fr_buf in;
 	size_t max;	/* FR_WIRE_MAX_… */
@@ -29,8 +29,9 @@ void fr_wire_reader_deinit(struct fr_wire_reader *r);
 /* Adds received bytes. Returns 0 or -ENOMEM. */
 int fr_wire_feed(struct fr_wire_reader *r, const void *data, size_t len);
 
-/* Takes out the next message. Returns 1 with *RET, which the caller frees, NUL-terminated and *RET_LEN long;
-   0 if no message is whole yet; -EMSGSIZE if it is longer than max: the stream is of no use then; -ENOMEM. */
+/* Takes out the next message. Returns 1, and *RET, which the caller frees, has *RET_LEN bytes and a NUL; 0 if
+   no message is whole yet; -EMSGSIZE if the message is longer than max, and the stream cannot be used any
+   more; or -ENOMEM. */
 int fr_wire_next(struct fr_wire_reader *r, char **ret, size_t *ret_len);
 
 /* Checks and parses a message of LEN bytes and a NUL. It must be an object, in UTF-8, without raw control
@@ -45,8 +46,8 @@ struct fr_wire_call {
 	bool more, oneway;
 };
 
-/* Accepts only known members, each once and of its type. Returns 0, or -EBADMSG with D; *RET does not change
-   then. fr_wire_decode_reply() does the same for a reply. */
+/* Accepts only known members, each once and of its type. Returns 0, or -EBADMSG with D; then RET does not
+   change. fr_wire_decode_reply() does the same for a reply. */
 int fr_wire_decode_call(const cJSON *message, struct fr_wire_call *ret, struct fr_diag *d);
 
 struct fr_wire_reply {

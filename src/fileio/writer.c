@@ -12,12 +12,13 @@
 
 #define BLOCK_DEFAULT (1u << 20)
 #define DEPTH_DEFAULT 8u
-/* Disk space is allocated in steps of this size, ahead of the blocks. A write that makes the file longer
-   holds the inode lock exclusively, so blocks in flight would wait for each other. */
+/* The writer allocates disk space ahead of the blocks, in steps of this size. Without it, each write would
+   make the file longer and hold the inode lock exclusively, and blocks in flight would wait for each other.
+ */
 #define ALLOCATE_STEP (64u << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* Switches O_DIRECT on an open descriptor. Returns whether it is on now. */
+/* Switches O_DIRECT of an open descriptor on or off. Returns whether it is on now. */
 static bool set_direct(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -62,7 +63,8 @@ static void update_description(struct fr_writer *w)
 			strerror(-w->ring_error));
 }
 
-/* Uses huge pages if possible. Then 2 MiB are touched and pinned as one page, not as 512. */
+/* Maps memory for all blocks, with huge pages if possible: then the kernel touches and pins one page for 2
+ * MiB. */
 static int map_blocks(struct fr_writer *w)
 {
 	const size_t bytes = w->block_bytes * w->depth;
@@ -77,7 +79,7 @@ static int map_blocks(struct fr_writer *w)
 	w->memory = (uint8_t *)FR_ALIGN_UP((uintptr_t)p, align);
 	if (bytes >= HUGE_PAGE)
 		(void)madvise(w->memory, bytes, MADV_HUGEPAGE);
-	/* Unknown before Linux 5.14: there the pages are touched when they are filled. */
+	/* Before Linux 5.14 this fails, and pages are touched when they are filled. */
 	(void)madvise(w->memory, bytes, MADV_POPULATE_WRITE);
 	for (unsigned i = 0; i < w->depth; i++)
 		w->blocks[i].data = w->memory + i * w->block_bytes;
@@ -97,7 +99,7 @@ int fr_writer_new(
 	if (block < FR_WRITER_BLOCK_MIN || block > FR_WRITER_BLOCK_MAX || (block & (block - 1)) ||
 		depth > FR_WRITER_DEPTH_MAX)
 		return fr_fail(d, -EINVAL,
-			"a block is a power of two from 64K to 16M, and 1 to 64 are in flight",
+			"use 1 to 64 blocks with a size from 64K to 16M that is a power of two",
 			"cannot write with %u blocks of %zu bytes", depth, block);
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -135,7 +137,7 @@ struct fr_writer *fr_writer_free(struct fr_writer *w)
 	return NULL;
 }
 
-/* Allocates disk space up to END. If the file system cannot, or is nearly full, writing goes on without. */
+/* Allocates disk space up to END. If the file system cannot do that, the writer goes on without it. */
 static void allocate_to(struct fr_writer *w, uint64_t end)
 {
 	if (!w->allocate || end <= w->allocated)
@@ -186,14 +188,16 @@ static int write_block(struct fr_writer *w, struct fr_writer_block *b, uint64_t 
 	r = fr_writer_ring_submit(w, b);
 	if (r == 0)
 		return 0;
-	/* The ring accepts no more requests. Wait for those that it has, and write the rest without it. */
+	/* The ring accepts no more requests. Wait for the requests in flight, and write the rest with
+	 * pwrite().
+	 */
 	w->ring_error = r;
 	r = wait_all(w);
 	fr_writer_ring_close(w);
 	return r < 0 ? r : fr_writer_write_now(w, b);
 }
 
-/* Starts to write the current block, padded with zeros for O_DIRECT. A free block becomes current. */
+/* Starts to write the current block, padded with zeros for O_DIRECT. Then a free block becomes current. */
 static int write_current(struct fr_writer *w)
 {
 	size_t len = FR_ALIGN_UP(w->fill, FR_WRITER_ALIGN);

@@ -3,8 +3,8 @@
 
 /*
  * Writes a file from front to back in aligned blocks. Several blocks are in flight through io_uring, with
- * O_DIRECT where the file system supports it. Where io_uring is forbidden (sysctl, seccomp) the writer uses
- * pwrite(). One thread at a time; it may wait for the disk.
+ * O_DIRECT where the file system supports it. The writer uses pwrite() where io_uring is forbidden (sysctl,
+ * seccomp). One thread at a time; it may wait for the disk.
  *
  *   fr_writer_append() ──► current block ──► in flight, at most `depth` ──► fr_writer_finish(): head, fsync
  */
@@ -23,8 +23,8 @@
 struct fr_file_writer_config {
 	size_t block_bytes; /* a power of two, 64 KiB … 16 MiB; 0: 1 MiB */
 	unsigned depth;	    /* blocks in flight, 1 … 64; 0: 8 */
-	/* Estimated size of the file, 0: unknown. A small file uses fewer blocks, because most of its time
-	   goes into mapping and unmapping memory. */
+	/* Estimated size of the file; 0: unknown. A small file uses fewer blocks, because mapping and
+	   unmapping memory takes most of its time. */
 	uint64_t expected_bytes;
 };
 
@@ -38,14 +38,15 @@ int fr_writer_new(
 struct fr_writer *fr_writer_free(struct fr_writer *w);
 
 /* Appends LEN bytes. W is a struct fr_writer: the function fits fr_sink.append. Waits while all blocks are in
-   flight. Returns 0 or a negative errno, possibly of an earlier block; later calls return the same errno. */
+   flight. Returns 0, or a negative errno of this or of an earlier block. Later calls return the same errno.
+ */
 int fr_writer_append(void *w, const void *data, size_t len);
 
 /* Overwrites the first LEN bytes (at most 4096, already appended), truncates the file to its size and syncs
    it. No append may follow. Returns 0 or a negative errno. */
 int fr_writer_finish(struct fr_writer *w, const void *head, size_t len);
 
-/* How W writes: "io_uring, O_DIRECT, 8 x 1 MiB", or "pwrite (io_uring: Operation not permitted)". Borrowed
-   from W. */
+/* Describes how W writes: "io_uring, O_DIRECT, 8 x 1 MiB", or "pwrite (io_uring: Operation not permitted)". W
+   owns the text. */
 const char *fr_writer_describe(const struct fr_writer *w);
 uint64_t fr_writer_bytes(const struct fr_writer *w);

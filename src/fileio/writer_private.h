@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What writer.c (blocks, pwrite) and writer_ring.c (io_uring) share. */
+/* Shared by writer.c (blocks, pwrite) and writer_ring.c (io_uring). */
 
 #include "fileio/writer.h"
 
 #include <liburing.h>
 
-#define FR_WRITER_ALIGN 4096u /* of offsets, lengths and memory for O_DIRECT */
+#define FR_WRITER_ALIGN 4096u /* alignment of offsets, lengths and memory for O_DIRECT */
 
 /* A block is current (append fills it), in flight, or free. */
 struct fr_writer_block {
 	uint8_t *data;
-	uint64_t offset;  /* in the file */
+	uint64_t offset;  /* place in the file */
 	size_t len, done; /* bytes to write, bytes written; LEN is a multiple of FR_WRITER_ALIGN */
 	bool in_flight;
 };
@@ -26,14 +26,14 @@ struct fr_writer {
 	uint8_t *memory; /* block_bytes × depth, aligned, inside of MAPPED */
 	struct fr_writer_block blocks[FR_WRITER_DEPTH_MAX];
 	struct fr_writer_block *current;
-	size_t fill;	    /* of the current block */
-	uint64_t bytes;	    /* appended */
-	uint64_t allocated; /* by fallocate(), from 0 */
+	size_t fill;	    /* bytes in the current block */
+	uint64_t bytes;	    /* appended bytes */
+	uint64_t allocated; /* bytes from 0 on that fallocate() has allocated */
 	uint64_t allocate_step;
 	bool allocate;
-	uint8_t head[FR_WRITER_ALIGN]; /* copy of the file's begin, for fr_writer_finish() */
+	uint8_t head[FR_WRITER_ALIGN]; /* the first bytes of the file, for fr_writer_finish() */
 	bool direct;
-	int error; /* the first one, a negative errno */
+	int error; /* the first error, a negative errno */
 
 	bool have_ring, fixed_buffers, fixed_file;
 	int ring_error; /* why there is no ring */
@@ -43,7 +43,8 @@ struct fr_writer {
 	char text[96];
 };
 
-/* Writes the rest of B with pwrite(), without O_DIRECT if that is refused. Returns 0 or a negative errno. */
+/* Writes the rest of B with pwrite(), and without O_DIRECT if the file system refuses O_DIRECT. Returns 0 or
+   a negative errno. */
 int fr_writer_write_now(struct fr_writer *w, struct fr_writer_block *b);
 
 /* Sets up the ring. On failure have_ring stays false, and ring_error has the reason. */
@@ -52,8 +53,8 @@ void fr_writer_ring_open(struct fr_writer *w);
 void fr_writer_ring_close(struct fr_writer *w);
 /* Starts to write B. Returns 0 or a negative errno; then B is not in flight. */
 int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b);
-/* Waits for one completion. A block that was not written as a whole is completed with pwrite(). Returns 0 or
-   a negative errno. */
+/* Waits for one completion. If the kernel did not write all of the block, pwrite() writes the rest. Returns 0
+   or a negative errno. */
 int fr_writer_ring_reap(struct fr_writer *w);
-/* Syncs the file; nothing may be in flight. Returns 0 or a negative errno. */
+/* Syncs the file. No block may be in flight. Returns 0 or a negative errno. */
 int fr_writer_ring_sync(struct fr_writer *w);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The writer's io_uring. A block goes
+ * The io_uring of the writer. A block takes this way:
  *
  *   fr_writer_ring_submit() ──► kernel ──► fr_writer_ring_reap() ──► written, or fr_writer_write_now()
  *
- * Two faults of the kernel are handled here; docs/design/80 describes both. A request that the kernel refuses
- * is taken back, because the next submit would send it. A request that no thread of the kernel starts is
- * canceled after a time.
+ * The kernel has two faults (docs/design/80). It keeps a request that it refuses, and the next submit would
+ * send it: the writer takes the request back. Sometimes no thread of the kernel starts a request: the writer
+ * cancels it after a time.
  */
 
 #include "fileio/writer_private.h"
@@ -33,7 +33,7 @@ void fr_writer_ring_open(struct fr_writer *w)
 		return;
 	}
 	w->have_ring = true;
-	/* Both only save work. The limit of locked memory, or an old kernel, may forbid them. */
+	/* Both calls only save work. The limit of locked memory, or an old kernel, may forbid them. */
 	w->fixed_buffers = io_uring_register_buffers(&w->ring, &all, 1) == 0;
 	w->fixed_file = io_uring_register_files(&w->ring, &w->fd, 1) == 0;
 }
@@ -120,8 +120,8 @@ static int submit(struct fr_writer *w, struct io_uring_sqe *sqe, void *owner)
 	io_uring_sqe_set_data(sqe, owner);
 	r = submit_all(&w->ring);
 	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
-		/* A completion may free what the kernel is short of. It stays in the ring, so this can be
-		   tried only once. */
+		/* A completion may free memory that the kernel needs. The completion stays in the ring, so
+		   this works only once. */
 		(void)wait_completion(&w->ring, &cqe);
 		r = submit_all(&w->ring);
 	}
@@ -151,7 +151,7 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 	return r;
 }
 
-/* Waits for one completion. *RET_OWNER is what it was submitted for. */
+/* Waits for one completion. *RET_OWNER is the owner of its request. */
 static int reap(struct fr_writer *w, void **ret_owner, int *ret_result)
 {
 	struct io_uring_cqe *cqe;

@@ -66,35 +66,16 @@ static void print_help(void)
 	       "line for each says what was lost), 5 permission, 6 no space.\n");
 }
 
-/* Reads a number from 1 to MAX. EXAMPLE is the option as it should be written. */
-static int parse_number(const char *s, const char *option, uint64_t max, const char *example, uint64_t *ret,
-	struct fr_diag *d)
+/* Returns a number from 1 to MAX, or -EINVAL with D. EXAMPLE is the option with a valid number. */
+static int parse_number(const char *s, const char *option, int max, const char *example, struct fr_diag *d)
 {
 	char hint[64];
+	uint64_t n;
 
-	if (fr_u64_parse(s, ret) == 0 && *ret >= 1 && *ret <= max)
-		return 0;
+	if (fr_u64_parse(s, &n) == 0 && n >= 1 && n <= (uint64_t)max)
+		return (int)n;
 	snprintf(hint, sizeof(hint), "write it as %s", example);
-	return fr_fail(d, -EINVAL, hint, "%s: '%s' is not a number from 1 to %d", option, s, (int)max);
-}
-
-static int parse_level(const char *s, struct fr_merge_options *o, struct fr_diag *d)
-{
-	uint64_t level = 1;
-	int r = s ? parse_number(s, "--compression-level", 22, "-z or -z3", &level, d) : 0;
-
-	o->compress = true;
-	o->level = (int)level;
-	return r;
-}
-
-static int parse_queue_depth(const char *s, unsigned *ret, struct fr_diag *d)
-{
-	uint64_t depth = 0;
-	int r = parse_number(s, "--queue-depth", FR_WRITER_DEPTH_MAX, "--queue-depth=8", &depth, d);
-
-	*ret = (unsigned)depth;
-	return r;
+	return fr_fail(d, -EINVAL, hint, "%s: '%s' is not a number from 1 to %d", option, s, max);
 }
 
 static int parse_block_size(const char *s, size_t *ret, struct fr_diag *d)
@@ -111,6 +92,8 @@ static int parse_block_size(const char *s, size_t *ret, struct fr_diag *d)
 
 static int apply_option(struct command *c, int option, struct fr_diag *d)
 {
+	int r;
+
 	switch (option) {
 	case 'o':
 		c->options.output = optarg;
@@ -125,11 +108,16 @@ static int apply_option(struct command *c, int option, struct fr_diag *d)
 		c->progress = true;
 		return 0;
 	case 'z':
-		return parse_level(optarg, &c->options, d);
+		r = optarg ? parse_number(optarg, "--compression-level", 22, "-z or -z3", d) : 1;
+		c->options.compress = true;
+		c->options.level = r;
+		return FR_MIN(r, 0);
 	case OPT_BLOCK_SIZE:
 		return parse_block_size(optarg, &c->options.writer.block_bytes, d);
 	case OPT_QUEUE_DEPTH:
-		return parse_queue_depth(optarg, &c->options.writer.depth, d);
+		r = parse_number(optarg, "--queue-depth", FR_WRITER_DEPTH_MAX, "--queue-depth=8", d);
+		c->options.writer.depth = (unsigned)r;
+		return FR_MIN(r, 0);
 	case OPT_JSON:
 		return fr_json_mode_parse(optarg, &c->json, d);
 	case OPT_SERVICE:
@@ -147,7 +135,7 @@ static int apply_option(struct command *c, int option, struct fr_diag *d)
 	}
 }
 
-/* The words are one directory, or files, or missing. */
+/* Takes the inputs from the words: one directory, or files, or nothing. */
 static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag *d)
 {
 	struct stat st;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* flightrec-merge: the program around merge/. */
+/* The program flightrec-merge. The folder merge/ does the work. */
 
 #include "flightrec-merge/command.h"
 #include "base/cleanup.h"
@@ -55,7 +55,7 @@ static int merge(struct command *c)
 		c->options.progress = report_progress;
 	r = fr_merge(&c->options, &report, &d);
 	report_progress_end();
-	/* The recorder has merged the files itself. */
+	/* The recorder itself has merged the files. */
 	if (c->service && r == -ENOENT)
 		return FR_EXIT_OK;
 	if (r < 0) {
@@ -70,7 +70,7 @@ static int merge(struct command *c)
 	return r == 1 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
 }
 
-/* A recorder locks its auxiliary file while it runs. Other errors are left to the merge to explain. */
+/* Returns whether a recorder holds the lock on the auxiliary file. The merge explains other errors. */
 static bool is_recorded_to(const char *directory)
 {
 	_cleanup_close_ int fd = -1;
@@ -82,9 +82,9 @@ static bool is_recorded_to(const char *directory)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* For --service, which systemd runs as ExecStopPost= (systemd.exec(5), $SERVICE_RESULT). Returns NULL if the
-   service stays stopped and nothing records to DIRECTORY, else why it must not be merged now. Waits for some
-   seconds at most. */
+/* For --service, with which systemd runs this program as ExecStopPost= (systemd.exec(5), $SERVICE_RESULT).
+   Returns NULL if the service stays stopped and nothing records to DIRECTORY, else the reason not to merge
+   now. Waits for some seconds at most. */
 static const char *find_reason_not_to_merge(const char *directory)
 {
 	const char *result = getenv("SERVICE_RESULT");
@@ -96,8 +96,8 @@ static const char *find_reason_not_to_merge(const char *directory)
 	(void)fr_service_get_job(&job);
 	if (job == FR_SERVICE_RESTART)
 		return "the recorder is about to be started again";
-	/* Restart= follows a failure without a stop. If systemd has given up to restart, the files stay for
-	   the next stop, or for a person. */
+	/* After a failure without a stop, Restart= may start the service again. If systemd does not, the
+	   files stay for the next stop, or for a person. */
 	if (job != FR_SERVICE_STOP && result && strcmp(result, "success") != 0)
 		return "the recorder failed, and Restart= may start it again";
 	return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What flightrec-merge prints: a progress bar, then a report. */
+/* The output of flightrec-merge: a progress bar, then a report. */
 
 #include "base/command_line.h"
 #include "merge/merge.h"

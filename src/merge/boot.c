@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Times of CLOCK_MONOTONIC, process ids and addresses have a meaning only within one boot of one machine. The
- * sidecar of a dump has the boot id. Without a sidecar, CLOCK_DATA of the file tells when its clock started,
- * and HOSTNAME and OSRELEASE identify the machine.
+ * Checks that all inputs come from one boot. Times of CLOCK_MONOTONIC, process ids and addresses have a
+ * meaning only within one boot of one machine. The sidecar of a dump has the boot id. Without a sidecar,
+ * CLOCK_DATA tells when the clock of the file started, and HOSTNAME and OSRELEASE identify the machine.
  */
 
 #include "base/clock.h"
@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A larger difference of the wall clocks is another boot; a smaller one may be a clock that was set. */
+/* Files of one boot have a smaller difference between wall time and monotonic time. It is not 0 if somebody
+   set the clock. */
 #define CLOCK_STEP_NS (5 * (int64_t)FR_NSEC_PER_SEC)
 
 void fr_input_read_boot(struct fr_input *in)
@@ -51,7 +52,7 @@ static void describe_boot(const struct fr_input *in, char ret[static 256])
 		host ? host : "?", release ? release : "?", since);
 }
 
-/* Both have the section, with different texts. */
+/* Returns whether both inputs have the section, with different texts. */
 static bool differs(const struct fr_input *a, const struct fr_input *b, enum fr_feature f)
 {
 	const char *x = fr_feature_get_string(&a->head, f), *y = fr_feature_get_string(&b->head, f);
@@ -83,7 +84,8 @@ int fr_inputs_check_boot(const struct fr_inputs *in, struct fr_diag *d)
 				continue;
 			describe_boot(&in->v[i], a);
 			describe_boot(&in->v[k], b);
-			return fr_fail(d, -EXDEV, "Merge the files of each boot by themselves: name them.",
+			return fr_fail(d, -EXDEV,
+				"merge the files of each boot separately, and name them on the command line",
 				"files of different boots: %.100s is of %s, %.100s of %s", in->v[i].path, a,
 				in->v[k].path, b);
 		}

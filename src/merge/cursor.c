@@ -31,8 +31,8 @@ struct fr_cursor {
 	struct batch batch, other;
 	struct fr_cursor_entry *spare; /* room to sort */
 	size_t spare_cap;
-	size_t next, ready; /* entries of the batch: consumed, released */
-	size_t sort_at;	    /* bytes of the batch at which to sort it */
+	size_t next, ready; /* how many entries of the batch are consumed, and released */
+	size_t sort_at;	    /* sort the batch when it has this many bytes */
 	uint64_t order, skipped_state;
 	uint64_t last_key, newest, newest_before, limit;
 };
@@ -106,7 +106,7 @@ static int batch_add(struct batch *b, uint64_t key, uint64_t order, const void *
 	return 0;
 }
 
-/* Drops the consumed records. The others begin a new batch. */
+/* Drops the consumed records, and begins a new batch with the others. */
 static int start_next_batch(struct fr_cursor *c)
 {
 	struct batch old = c->batch, *to = &c->other;
@@ -129,7 +129,7 @@ static int start_next_batch(struct fr_cursor *c)
 	return 0;
 }
 
-/* The length of the ordered run that begins at FROM. */
+/* Returns how many entries from FROM on are in order. They are a run. */
 static size_t measure_run(const struct fr_cursor_entry *e, size_t from, size_t n)
 {
 	size_t i = from + 1;
@@ -139,7 +139,7 @@ static size_t measure_run(const struct fr_cursor_entry *e, size_t from, size_t n
 	return i - from;
 }
 
-/* Merges two runs of A and B entries, which are at FROM, into TO. */
+/* Merges two runs into TO. They are at FROM and have A and B entries. */
 static void merge_runs(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t a, size_t b)
 {
 	const struct fr_cursor_entry *x = from, *x_end = from + a, *y = x_end, *y_end = y + b;
@@ -151,7 +151,7 @@ static void merge_runs(struct fr_cursor_entry *to, const struct fr_cursor_entry 
 	memcpy(to, y, (size_t)(y_end - y) * sizeof(*y));
 }
 
-/* Merges the runs of FROM in pairs into TO. Returns how many runs there were. */
+/* Merges each two runs of FROM into one run of TO. Returns how many runs FROM had. */
 static size_t merge_pass(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t n)
 {
 	size_t runs = 0;
@@ -177,7 +177,7 @@ static void swap_spare(struct fr_cursor *c)
 	c->spare_cap = cap;
 }
 
-/* Each kernel ring is ordered, so a batch is a few long runs. Merges them in pairs until one is left. */
+/* Merges the runs of the batch in pairs until one is left. Each kernel ring is in order, so there are few. */
 static int sort_batch(struct fr_cursor *c)
 {
 	size_t runs;
@@ -229,7 +229,7 @@ static void finish_round(struct fr_cursor *c)
 	c->newest_before = c->newest;
 }
 
-/* Whether a record of TYPE has a meaning in another file. */
+/* Returns whether a record of TYPE has a meaning in another file. */
 static bool is_wanted(uint32_t type)
 {
 	switch (type) {
@@ -344,7 +344,7 @@ size_t fr_cursor_skip_common(struct fr_cursor *c, const struct fr_cursor *other,
 		n++;
 	if (n == 0)
 		return 0;
-	/* The two may have different further records of the last time. */
+	/* The cursors may have different further records of the last time. */
 	last = e[n - 1].key;
 	if (n == max || e[n].key == last || other->batch.entries[k + n].key == last)
 		while (n > 0 && e[n - 1].key == last)

@@ -11,8 +11,8 @@
 
 struct fr_dedup_entry {
 	UT_hash_handle hh;
-	size_t input;	  /* that COUNT is of */
-	uint64_t count;	  /* how often it came from that input */
+	size_t input;	  /* the last input with this record */
+	uint64_t count;	  /* how often that input has it */
 	uint64_t written; /* how often it was written */
 	uint8_t record[];
 };

@@ -2,26 +2,27 @@
 #pragma once
 
 /*
- * Removes duplicates. The windows of dumps overlap, so several files may have one record. But one file
- * may also have two records with the same bytes. So, among the records of one time, each distinct one is
- * written as often as it is in the input that has it most often.
+ * Removes duplicates. The windows of dumps overlap, so several files may have one record. But one file may
+ * also have two records with the same bytes. So the output has each record of a time as often as the input
+ * that has it most often.
  */
 
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The most bytes of one time that are compared, so that memory does not grow with the input. */
+/* The limit of compared bytes of one time, so that memory does not grow with the input. */
 #define FR_DEDUP_MAX (64u << 20)
 
-/* Zero-initialised is empty. */
+/* All zeros is empty. */
 struct fr_dedup {
 	struct fr_dedup_entry *entries;
 	size_t bytes;
-	bool overflow; /* since the last clear, a record was not compared */
+	bool overflow; /* a record was not compared since the last fr_dedup_clear() */
 };
 
-/* Forgets all records, before those of another time. */
+/* Forgets all records. Call it before the records of another time. */
 void fr_dedup_clear(struct fr_dedup *g);
-/* Whether RECORD of INPUT is to be written: 1, 0, or -ENOMEM. The records of an input come in a row. */
+/* Returns 1 if RECORD of INPUT is to be written, 0 if it is a duplicate, or -ENOMEM. The records of an input
+   come one after the other. */
 int fr_dedup_add(struct fr_dedup *g, size_t input, const struct perf_event_header *record);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The kernel gives an event a new id each time it is opened. So one event of two openings has two sets of
- * ids: it is the same if its attr and name are. And within a boot, an id belongs to one event only.
+ * The kernel gives an event new ids each time it is opened. So two openings are the same event if they have
+ * the same attr and name. Within a boot, an id belongs to one event only.
  */
 
 #include "merge/head.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An input says that an event of the united session has an id. */
+/* A statement of an input: this event of the united session has this id. */
 struct claim {
 	uint64_t id;
 	size_t event, input;
@@ -28,8 +28,8 @@ static int compare_ids(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The side-band event has call chains only in the file of an event that has them
-   (fr_session_set_sideband_stacks()). So the comparison of events ignores them. */
+/* Returns the attr without the call chains of the side-band event. They depend on the other events of the
+   file (fr_session_set_sideband_stacks()), so the comparison of events ignores them. */
 static struct perf_event_attr get_comparable_attr(const struct fr_event_desc *e)
 {
 	struct perf_event_attr a = e->attr;
@@ -44,26 +44,20 @@ static bool is_same_name(const char *a, const char *b)
 	return !a[0] || !b[0] || strcmp(a, b) == 0;
 }
 
-/* Adds E to S, unless S has an equal event. Returns its index or -ENOMEM. */
+/* Adds E to S, unless S has an equal event. Returns the index of the event, or -ENOMEM. */
 static int64_t add_event(struct fr_session *s, const struct fr_event_desc *e)
 {
 	const struct perf_event_attr attr = get_comparable_attr(e);
-	int r;
+	int r = 0;
 
 	for (size_t i = 0; i < s->n_events; i++) {
 		struct fr_event_desc *have = &s->events[i];
 
 		if (memcmp(&have->attr, &attr, sizeof(attr)) != 0 || !is_same_name(have->name, e->name))
 			continue;
-		if (!have->name[0] && e->name[0]) {
-			char *name = strdup(e->name);
-
-			if (!name)
-				return -ENOMEM;
-			free(have->name);
-			have->name = name;
-		}
-		return (int64_t)i;
+		if (!have->name[0])
+			r = fr_event_desc_set_name(have, e->name, strlen(e->name));
+		return r < 0 ? r : (int64_t)i;
 	}
 	r = fr_session_add_event(s, &attr, e->name, NULL, 0, NULL);
 	return r < 0 ? r : (int64_t)s->n_events - 1;
@@ -89,8 +83,8 @@ static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct
 	return 0;
 }
 
-/* The event that most of N claims of one id say; -1 if two events have the most and differ in more than their
-   names. */
+/* Returns the event with most of the N claims of one id; -1 if two events have equally many, and their attrs
+   differ. */
 static int64_t elect_event(const struct fr_session *s, const struct claim *claims, size_t n)
 {
 	size_t best = claims[0].event, best_votes = 0;
@@ -121,14 +115,14 @@ static int refuse_id(const struct fr_inputs *in, const struct fr_session *s, con
 	while (other < n - 1 && claims[other].event == claims[0].event)
 		other++;
 	return fr_fail(d, -EINVAL,
-		"They are of different recordings, or one is damaged: merge them one by one.",
+		"merge the files one by one: one is damaged, or they come from different recordings",
 		"event id %llu is \"%.60s\" in %.100s and something else (\"%.60s\") in %.100s",
 		(unsigned long long)claims[0].id, s->events[claims[0].event].name,
 		in->v[claims[0].input].path, s->events[claims[other].event].name,
 		in->v[claims[other].input].path);
 }
 
-/* Gives each id to the elected event. The head of an input that is outvoted is damaged. */
+/* Gives each id to the elected event. The head of an input that claims another event is damaged. */
 static int assign_ids(
 	struct fr_inputs *in, struct fr_session *s, struct claim *claims, size_t n, struct fr_diag *d)
 {
@@ -158,8 +152,23 @@ static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
 	return e->n_ids == 0;
 }
 
-/* The readers of damaged heads use the events of the others. Events that only damaged heads had are removed.
- */
+/* If the only event of an input has no id, the records of the input can be attributed to no other event. */
+static bool has_input_without_ids(const struct fr_inputs *in)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		const struct fr_session *head = &in->v[i].head;
+		uint64_t any = 0;
+
+		for (size_t k = 0; k < head->events[0].n_ids; k++)
+			any |= head->events[0].ids[k];
+		if (head->n_events == 1 && !any)
+			return true;
+	}
+	return false;
+}
+
+/* The readers of damaged heads use the events of the other inputs. Removes the events that only damaged heads
+   have. */
 static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_session *s)
 {
 	for (size_t i = 0; i < in->n; i++) {
@@ -168,19 +177,21 @@ static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in
 		if (!in->v[i].head_damaged)
 			continue;
 		fr_merge_warn(o,
-			"%s: its list of events is damaged, that of the other files is used; it is kept",
+			"%s: its list of events is damaged. The events of the other files are used, and it "
+			"is kept",
 			in->v[i].path);
 		r = fr_reader_replace_attrs(in->v[i].reader, s);
 		if (r < 0)
 			return r;
 	}
-	if (s->n_events > 1)
+	if (s->n_events > 1 && !has_input_without_ids(in))
 		fr_session_remove_events(s, has_no_id, NULL);
 	fr_session_set_sideband_stacks(s);
 	return 0;
 }
 
-/* A reader of the output must find the event of each record, and compare the times of any two. */
+/* Refuses events if a reader of the output could not find the event of each record, or could not compare the
+   times of two records. */
 static int check_events(const struct fr_session *s, struct fr_diag *d)
 {
 	const struct perf_event_attr *a = &s->events[0].attr;
@@ -192,12 +203,12 @@ static int check_events(const struct fr_session *s, struct fr_diag *d)
 
 		fr_layout_from_attr(b, &l);
 		if (!l.sample_time || !l.tail_time)
-			return fr_fail(d, -EINVAL, "Record with -T.", "the event \"%.100s\" has no times",
+			return fr_fail(d, -EINVAL, "record with -T", "the event \"%.100s\" has no times",
 				s->events[i].name);
 		if (s->n_events > 1 &&
 			(!l.sample_id || l.sample_id != first.sample_id || l.tail_id != first.tail_id ||
 				a->sample_id_all != b->sample_id_all))
-			return fr_fail(d, -EINVAL, "Record all of them with PERF_SAMPLE_IDENTIFIER.",
+			return fr_fail(d, -EINVAL, "record all of them with PERF_SAMPLE_IDENTIFIER",
 				"the records of \"%.100s\" and \"%.100s\" could not be distinguished",
 				s->events[0].name, s->events[i].name);
 		if (a->use_clockid != b->use_clockid || a->clockid != b->clockid)
@@ -208,7 +219,7 @@ static int check_events(const struct fr_session *s, struct fr_diag *d)
 	return 0;
 }
 
-/* The section F of the newest input that has one, or NULL. */
+/* Returns the section F of the newest input that has it, or NULL. */
 static const struct fr_buf *find_newest(const struct fr_inputs *in, unsigned f)
 {
 	const struct fr_input *best = NULL;
@@ -237,7 +248,8 @@ static int unite_tracing_data(
 	return 0;
 }
 
-/* The section is a sequence of build-id records. It ends at the first that is not whole. */
+/* Unites the sections BUILD_ID, which are sequences of records. A sequence ends at a record that is not
+ * whole. */
 static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 {
 	struct fr_dedup seen = {0};
@@ -254,7 +266,7 @@ static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 			if (h.size < sizeof(h) || h.size > b->len - at)
 				break;
 			memcpy(record, b->data + at, h.size);
-			/* Each record counts as an input: it is written once. */
+			/* Each record counts as another input, so that equal records are written once. */
 			r = fr_dedup_add(&seen, n++, (const void *)record);
 			if (r == 1)
 				r = fr_buf_append(&s->features[FR_FEATURE_BUILD_ID], record, h.size);
@@ -264,9 +276,9 @@ static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 	return FR_MIN(r, 0);
 }
 
-/* These sections describe the data of one file (GROUP_DESC counts events by their place in the list), or are
-   united below. */
-static bool is_of_one_file(unsigned f)
+/* Returns whether the section is not copied: it describes the data of one file (GROUP_DESC counts events by
+   their place in the list), or it is united below. */
+static bool is_not_copied(unsigned f)
 {
 	return f == FR_FEATURE_EVENT_DESC || f == FR_FEATURE_SAMPLE_TIME || f == FR_FEATURE_COMPRESSED ||
 	       f == FR_FEATURE_AUXTRACE || f == FR_FEATURE_DIR_FORMAT || f == FR_FEATURE_STAT ||
@@ -278,7 +290,7 @@ static int unite_features(const struct fr_merge_options *o, const struct fr_inpu
 	int r = 0;
 
 	for (unsigned f = 0; f < _FR_FEATURE_MAX && r == 0; f++) {
-		const struct fr_buf *b = is_of_one_file(f) ? NULL : find_newest(in, f);
+		const struct fr_buf *b = is_not_copied(f) ? NULL : find_newest(in, f);
 
 		r = b ? fr_buf_append(&s->features[f], b->data, b->len) : 0;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The inputs as a binary heap. The top has the oldest record; of equal times, side-band first, then by input.
- */
+/* The inputs as a binary heap. The top has the oldest record. At equal times, side-band comes before samples,
+   then the order of the inputs decides. */
 
 #include "merge/cursor.h"
 
@@ -12,7 +12,7 @@ struct fr_heap_node {
 };
 
 struct fr_heap {
-	struct fr_heap_node *nodes; /* the caller's: room for all inputs */
+	struct fr_heap_node *nodes; /* memory of the caller, for all inputs */
 	size_t n;
 };
 
@@ -20,5 +20,6 @@ struct fr_heap {
 void fr_heap_sift_down(struct fr_heap *h, size_t i);
 /* Orders the nodes, which the caller filled in any order. */
 void fr_heap_build(struct fr_heap *h);
-/* Another node with a record of the same time and class as the top's; 0: there is none. */
+/* Returns another node whose record has the same time as the top's, and also is or is not a sample; 0 if
+   there is none. */
 size_t fr_heap_find_tied(const struct fr_heap *h);

@@ -10,7 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* Bytes that are read ahead: for all inputs, and at most for one. */
+/* The bytes that are read ahead: for all inputs together, and at most for one. */
 #define AHEAD_ALL (16u << 20)
 #define AHEAD_ONE (2u << 20)
 
@@ -48,7 +48,7 @@ static bool starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Beside NAME, NAME.json is its sidecar, and NAME.jit has its objects. */
+/* Returns whether NAME is a file to merge. NAME.json is its sidecar, and NAME.jit has its objects. */
 static bool is_input(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -81,7 +81,7 @@ static int scan_directory(const char *path, struct fr_inputs *in, struct fr_diag
 	return 0;
 }
 
-/* Auxiliary files first, then by name. */
+/* Orders auxiliary files before the others, then by name. */
 static int compare_inputs(const void *a, const void *b)
 {
 	const struct fr_input *x = a, *y = b;
@@ -91,9 +91,9 @@ static int compare_inputs(const void *a, const void *b)
 	return sample_x != sample_y ? sample_x - sample_y : strcmp(name_x, name_y);
 }
 
-/* Reads a whole file in pipe format: its head comes in pieces, and the initial state of other files is left
-   out for the time that it covers without a gap. Then opens it again for the merge by its descriptor: its
-   name may belong to another file by now, as a compaction replaces perf.data.auxiliary. */
+/* Reads a whole file in pipe format, to get all pieces of its head and the time that it covers without a gap.
+   The merge leaves out the initial state of other files within that time. Then opens the file again for the
+   merge, by its descriptor: a compaction may have replaced perf.data.auxiliary. */
 static int examine_pipe(struct fr_input *in, struct fr_diag *d)
 {
 	struct fr_reader *first = in->reader;
@@ -123,7 +123,8 @@ static int examine_pipe(struct fr_input *in, struct fr_diag *d)
 	return r;
 }
 
-/* Without ids in the head, a record with an id cannot be attributed to an event. */
+/* Returns whether the records can be attributed to events: the events have ids, or there is one event and its
+   records have none. */
 static bool has_ids(const struct fr_session *s)
 {
 	struct fr_layout l;
@@ -157,7 +158,7 @@ static int examine(struct fr_input *in, struct fr_diag *d)
 		return fr_fail(d, -EBADMSG, NULL, "%s: it has no events", in->path);
 	if (!has_ids(&in->head))
 		return fr_fail(d, -EBADMSG, NULL, "%s: the ids of its events are lost", in->path);
-	/* A daemon locks the file that it writes to as long as it runs. */
+	/* A daemon holds a lock on the file that it writes to. */
 	in->live = flock(fr_reader_fd(in->reader), LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	if (!in->live)
 		(void)flock(fr_reader_fd(in->reader), LOCK_UN);
@@ -169,14 +170,13 @@ static int examine(struct fr_input *in, struct fr_diag *d)
 static void input_deinit(struct fr_input *in)
 {
 	fr_reader_free(in->reader);
-	fr_read_ahead_free(in->ahead);
 	fr_session_deinit(&in->head);
 	cJSON_Delete(in->meta);
 	free(in->path);
 	*in = (struct fr_input){0};
 }
 
-/* Whether input N is the same file as one before it. */
+/* Returns whether input N is the same file as an earlier one. */
 static bool is_repeated(const struct fr_inputs *in, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -185,7 +185,7 @@ static bool is_repeated(const struct fr_inputs *in, size_t n)
 	return false;
 }
 
-/* Opens and examines input I. 1: it is used; 0: it is left out; or a negative errno, with D. */
+/* Opens and examines input I. Returns 1 if it is used, 0 if it is left out, or a negative errno with D. */
 static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, size_t i, struct fr_diag *d)
 {
 	struct fr_input *one = &in->v[i];
@@ -195,21 +195,21 @@ static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, si
 	if (r == 0)
 		r = examine(one, &why);
 	if (r == -EBADMSG) {
-		fr_merge_warn(o, "%s; left as it is, nothing of it is in the output", why.what);
+		fr_merge_warn(o, "%s. The file is left out and kept", why.what);
 		in->n_unusable++;
 		return 0;
 	}
-	if (r == -ENOENT && one->found) /* retention removed it meanwhile */
+	if (r == -ENOENT && one->found) /* retention has removed it */
 		return 0;
 	if (r < 0 && why.code)
-		return fr_fail(d, r, why.hint[0] ? why.hint : "flightrecctl list shows the files there are",
+		return fr_fail(d, r, why.hint[0] ? why.hint : "run 'flightrecctl list' to see the files",
 			"%s", why.what);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot open the inputs");
 	return !is_repeated(in, i);
 }
 
-/* Opens the inputs in their order. An input that is left out leaves the list. */
+/* Opens the inputs in their order, and removes from the list those that are left out. */
 static int open_all(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_diag *d)
 {
 	size_t all = in->n, kept = 0;
@@ -242,31 +242,21 @@ int fr_inputs_open(const struct fr_merge_options *o, struct fr_inputs *ret, stru
 	if (r < 0)
 		return r;
 	if (ret->n == 0)
-		return fr_fail(d, -ENOENT, "Dump first: flightrecctl dump.",
+		return fr_fail(d, -ENOENT, "make a dump first: flightrecctl dump",
 			"nothing to merge: no perf.data.auxiliary and no perf.data.sample.* in %s",
 			o->directory ? o->directory : "the list");
 	qsort(ret->v, ret->n, sizeof(*ret->v), compare_inputs);
 	r = open_all(o, ret, d);
 	if (r >= 0 && ret->n == 0)
-		return fr_fail(d, -EBADMSG, "Name dumps of flightrecd, or files of perf record.",
+		return fr_fail(d, -EBADMSG, "name dumps of flightrecd, or files of perf record",
 			"nothing to merge: no input is a perf.data");
 	return r;
 }
 
-int fr_inputs_read_ahead(struct fr_inputs *in)
+void fr_inputs_read_ahead(struct fr_inputs *in)
 {
-	size_t memory = in->n ? FR_MIN(AHEAD_ALL / in->n, (size_t)AHEAD_ONE) : 0;
-	int r = 0;
-
-	for (size_t i = 0; i < in->n && r == 0; i++) {
-		struct fr_input *one = &in->v[i];
-
-		r = fr_read_ahead_new(fr_reader_fd(one->reader), memory, &one->ahead);
-		if (r == 0)
-			fr_reader_set_source(
-				one->reader, &(struct fr_reader_source){fr_read_ahead_read, one->ahead});
-	}
-	return r;
+	for (size_t i = 0; i < in->n; i++)
+		fr_reader_set_read_ahead(in->v[i].reader, FR_MIN(AHEAD_ALL / in->n, (size_t)AHEAD_ONE));
 }
 
 void fr_inputs_deinit(struct fr_inputs *in)

@@ -4,7 +4,6 @@
 /* The files to merge: found, opened and examined. */
 
 #include "base/diag.h"
-#include "fileio/read_ahead.h"
 #include "merge/options.h"
 #include "perfdata/reader.h"
 
@@ -15,25 +14,24 @@
 struct fr_input {
 	char *path;
 	struct fr_reader *reader;
-	struct fr_read_ahead *ahead; /* the reader reads through it; or NULL */
-	struct fr_session head; /* of the whole file, even if the reader is not there yet (pipe format) */
+	struct fr_session head; /* complete, also if the reader has not read all of it yet (pipe format) */
 	cJSON *meta;		/* its sidecar, or NULL */
 	dev_t dev;
 	ino_t ino;
 	uint64_t size;
 	gid_t gid;
-	bool found;	   /* in the directory; else the caller named it */
+	bool found;	   /* it was found in the directory; else the caller named it */
 	bool live;	   /* a daemon writes to it */
 	bool has_jit;	   /* fr_input_has_jit() */
 	bool head_damaged; /* the other inputs contradict its events */
-	bool damaged;	   /* known at the end */
+	bool damaged;	   /* valid at the end of the merge */
 
-	sd_id128_t boot_id; /* or null */
+	sd_id128_t boot_id; /* SD_ID128_NULL if unknown */
 	bool has_clock;
-	uint64_t clock_ns;	 /* of CLOCK_DATA, on the clock of the events */
-	int64_t clock_offset_ns; /* wall time - clock of the events */
+	uint64_t clock_ns;	 /* the time of CLOCK_DATA on the clock of the events */
+	int64_t clock_offset_ns; /* wall time minus clock of the events */
 
-	uint64_t known_from, known_to; /* pipe format: the time that it covers without a gap; or 0 and 0 */
+	uint64_t known_from, known_to; /* pipe format: the time that it covers without a gap, or 0 */
 };
 
 struct fr_inputs {
@@ -48,21 +46,22 @@ void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Finds, opens and examines the files that OPTIONS name. Warns of a file that is no perf.data and leaves it
-   out. Auxiliary files come first, then sample files by name. The caller frees RET, also after failure. 0;
-   -ENOENT; -EBADMSG (no file is usable); or another negative errno, with D. */
+   out. Auxiliary files come first, then sample files by name. The caller frees RET, also after failure.
+   Returns 0, or with D: -ENOENT, -EBADMSG if no file is usable, or another negative errno. */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
-/* Reads the blocks of all inputs ahead, within a limit of memory for all. 0 or -ENOMEM. */
-int fr_inputs_read_ahead(struct fr_inputs *in);
+/* Has the kernel read all inputs ahead, within one limit of memory. */
+void fr_inputs_read_ahead(struct fr_inputs *in);
 void fr_inputs_deinit(struct fr_inputs *in);
 
-/* boot.c: 0, or -EXDEV with two boots and a file of each in D. */
+/* boot.c: checks that all inputs come from one boot. Returns 0, or -EXDEV with D, which names two boots and a
+   file of each. */
 int fr_inputs_check_boot(const struct fr_inputs *in, struct fr_diag *d);
 /* Fills boot_id and the clock of an input. */
 void fr_input_read_boot(struct fr_input *in);
 
-/* sidecar.c: the sidecar of PATH, or NULL. The caller frees it. */
+/* sidecar.c: reads the sidecar of PATH. Returns NULL if there is none. The caller deletes it. */
 cJSON *fr_sidecar_read(const char *path);
-/* The sidecar of the output NAME, in the form of a dump's, with those of the inputs in "dumps"; NULL if no
-   input has one, as files of other recorders. The caller frees RET. 0 or -ENOMEM. */
+/* Makes the sidecar of the output NAME. It has the form of a dump's sidecar, and the sidecars of the inputs
+   in "dumps". *RET, which the caller frees, is NULL if no input has a sidecar. Returns 0 or -ENOMEM. */
 int fr_sidecar_unite(const struct fr_inputs *in, const struct fr_merge_report *report, const char *name,
 	bool compressed, char **ret);

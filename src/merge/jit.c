@@ -48,7 +48,7 @@ static int copy_bytes(int from, int to)
 	return n < 0 ? -errno : 0;
 }
 
-/* For another file system, to which no link can be made. */
+/* Copies an object to another file system, where a link is not possible. */
 static int copy_object(int from, int to, const char *name)
 {
 	_cleanup_close_ int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -69,7 +69,7 @@ static int copy_object(int from, int to, const char *name)
 		r = fsync(out) < 0 ? -errno : fr_tmp_publish(to, tmp, name);
 	if (r < 0)
 		(void)unlinkat(to, tmp, 0);
-	return r == -EEXIST ? 0 : FR_MIN(r, 0); /* a sync that failed: the caller syncs */
+	return r == -EEXIST ? 0 : FR_MIN(r, 0); /* 1: the sync failed, but the caller syncs again */
 }
 
 static int link_objects(int from, int to)
@@ -132,7 +132,8 @@ void fr_jit_remove_objects(const struct fr_input *in)
 		(void)rmdir(path);
 }
 
-/* The name of the object, if PATH ends in "/NAME.jit/jitted-…" with the NAME of the input; or NULL. */
+/* Returns the name of the object if PATH ends with "/NAME.jit/jitted-…", where NAME is that of the input;
+   else NULL. */
 static const char *find_object_name(const struct fr_input *in, const char *path)
 {
 	const char *base = basename(in->path), *object = strrchr(path, '/');

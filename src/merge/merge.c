@@ -25,13 +25,14 @@ struct merge {
 	struct fr_cursor **cursors;
 	struct fr_heap heap;
 	struct fr_dedup dedup;
-	struct fr_buf rewritten; /* a record that names another object */
-	bool comparing;		 /* several inputs have records of this time and class */
-	uint64_t key;		 /* the newest that was written */
-	bool key_sample, overflowed;
+	struct fr_buf rewritten; /* a record with the path of another object */
+	bool comparing;		 /* several inputs have records of this time and kind */
+	uint64_t key;		 /* the newest key that was written */
+	bool key_sample;	 /* that record is a sample */
+	bool overflowed;	 /* not all records of a time were compared */
 };
 
-/* Whether the window in the sidecar of a sample file contains a time. */
+/* Returns whether the window in the sidecar of a sample file contains TIME_NS. */
 static bool covers(const struct fr_input *in, uint64_t time_ns)
 {
 	const cJSON *w = cJSON_GetObjectItemCaseSensitive(in->meta, "window");
@@ -42,14 +43,15 @@ static bool covers(const struct fr_input *in, uint64_t time_ns)
 	       to->valuedouble >= (double)time_ns;
 }
 
-/* The time for which input OF may skip its initial state, because another input of the same recording covers
+/* Finds the time for which an input may skip its initial state, because another input of the recording covers
    it:
-   - a sample file, if an auxiliary file covers its start without a gap;
-   - an auxiliary file, if a sample file covers its start. After a compaction it begins with all processes.
-   They would start again in the middle of the sample file, without what only that file knows about them. */
-static void find_known_time(const struct merge *m, size_t of, uint64_t *ret_from, uint64_t *ret_to)
+   - A sample file may skip it if an auxiliary file covers its start without a gap.
+   - An auxiliary file may skip it if a sample file covers its start. After a compaction, it begins with all
+     processes. They would start again in the middle of the sample file, and lose the facts that only the
+   sample file has. */
+static void find_known_time(const struct merge *m, size_t index, uint64_t *ret_from, uint64_t *ret_to)
 {
-	const struct fr_input *in = &m->inputs.v[of];
+	const struct fr_input *in = &m->inputs.v[index];
 	const bool is_auxiliary = fr_reader_is_pipe(in->reader);
 
 	*ret_from = *ret_to = 0;
@@ -65,8 +67,8 @@ static void find_known_time(const struct merge *m, size_t of, uint64_t *ret_from
 	}
 }
 
-/* Reads the next record of an input into NODE. An input that has ended gives up its memory. 1, 0: it has
-   ended, or a negative errno. */
+/* Reads the next record of an input into NODE. An input that has ended gives up its memory. Returns 1, 0 if
+   the input has ended, or a negative errno. */
 static int read_next(struct merge *m, size_t input, struct fr_heap_node *node)
 {
 	int r = fr_cursor_next(m->cursors[input], &node->head);
@@ -82,10 +84,9 @@ static int read_next(struct merge *m, size_t input, struct fr_heap_node *node)
 static int start_inputs(struct merge *m)
 {
 	size_t n = m->inputs.n;
-	int r = fr_inputs_read_ahead(&m->inputs);
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	fr_inputs_read_ahead(&m->inputs);
 	m->cursors = calloc(n, sizeof(struct fr_cursor *));
 	m->heap.nodes = calloc(n, sizeof(*m->heap.nodes));
 	if (!m->cursors || !m->heap.nodes)
@@ -104,7 +105,7 @@ static int start_inputs(struct merge *m)
 	return FR_MIN(r, 0);
 }
 
-/* Replaces the record of the top by the next one of its input. An input that has ended leaves the heap. */
+/* Replaces the record of the top by the next record of its input. Removes an input that has ended. */
 static int advance_top(struct merge *m)
 {
 	struct fr_heap *h = &m->heap;
@@ -116,7 +117,7 @@ static int advance_top(struct merge *m)
 	return FR_MIN(r, 0);
 }
 
-/* Whether the record of the top is to be written. 1, 0: it is a duplicate, or -ENOMEM. */
+/* Returns 1 if the record of the top is to be written, 0 if it is a duplicate, or -ENOMEM. */
 static int check_new(struct merge *m, const struct fr_heap_node *top)
 {
 	if (top->head.key != m->key || top->head.sample != m->key_sample) {
@@ -161,7 +162,7 @@ static int write_top(struct merge *m, const struct fr_heap_node *top, struct fr_
 	return r < 0 ? r : fr_output_write_record(&m->output, record, d);
 }
 
-/* The oldest key of the inputs except that of the top. */
+/* Returns the oldest key of the inputs, without the input of the top. */
 static uint64_t find_second_key(const struct fr_heap *h)
 {
 	uint64_t key = UINT64_MAX;
@@ -171,7 +172,7 @@ static uint64_t find_second_key(const struct fr_heap *h)
 	return key;
 }
 
-/* Writes the records that the input of the top has before the next record of any other input. They need no
+/* Writes the records that the input of the top has before the next record of all other inputs. They need no
    comparison and no heap. */
 static int write_run(struct merge *m, struct fr_diag *d)
 {
@@ -200,8 +201,8 @@ static void report_progress(const struct merge *m)
 	m->options->progress(m->options->ctx, done, all);
 }
 
-/* Where windows overlap, another input often has the same next records as that of the top. Skips these in one
-   piece instead of one by one. */
+/* Where windows overlap, another input often has the same next records as the input of the top. Skips all of
+   them at once, which is faster than one by one. */
 static void skip_common_records(struct merge *m)
 {
 	const struct fr_cursor *top = m->cursors[m->heap.nodes[0].input];
@@ -218,7 +219,7 @@ static void skip_common_records(struct merge *m)
 	}
 }
 
-/* Writes the record of the top, and the further records of its input before that of any other. */
+/* Writes the record of the top, and the next records of its input up to the next record of another input. */
 static int merge_step(struct merge *m, struct fr_diag *d)
 {
 	const struct fr_heap_node *top = &m->heap.nodes[0];
@@ -263,9 +264,9 @@ static void report_damage(struct merge *m)
 
 		if (damage->aux_bytes)
 			fr_merge_warn(m->options,
-				"%s: %llu bytes of AUX data are not merged; use the file itself", in->path,
-				(unsigned long long)damage->aux_bytes);
-		/* A last record that the daemon is writing is no damage. */
+				"%s: %llu bytes of AUX data are not merged; they are only in this file",
+				in->path, (unsigned long long)damage->aux_bytes);
+		/* The last record of a live file may be incomplete. */
 		bool is_damaged = damage->damaged && !(in->live && damage->only_tail);
 
 		in->damaged = is_damaged || in->head_damaged;
@@ -273,8 +274,8 @@ static void report_damage(struct merge *m)
 		if (!is_damaged)
 			continue;
 		m->report.lost_bytes += damage->lost_bytes;
-		fr_merge_warn(m->options, "%s: %s at offset %llu, %llu bytes lost; it is kept", in->path,
-			damage->text, (unsigned long long)damage->offset,
+		fr_merge_warn(m->options, "%s: %s at offset %llu, %llu bytes lost. The file is kept",
+			in->path, damage->text, (unsigned long long)damage->offset,
 			(unsigned long long)damage->lost_bytes);
 	}
 	if (m->overflowed)
@@ -314,7 +315,8 @@ static int finish(struct merge *m, struct fr_diag *d)
 	return 0;
 }
 
-/* The group of all dumps, so that a user who can read them can read the output; or (gid_t)-1. */
+/* Returns the group that all dumps have, or (gid_t)-1. A user who can read the dumps can then read the
+ * output. */
 static gid_t find_common_group(const struct fr_inputs *in)
 {
 	gid_t gid = (gid_t)-1;

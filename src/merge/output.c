@@ -16,7 +16,7 @@ static int write_failed(const struct fr_output *out, int r, struct fr_diag *d)
 {
 	return fr_fail_errno(d, r,
 		r == -ENOSPC || r == -EDQUOT
-			? "Make room, or write elsewhere with --output. The inputs did not change."
+			? "make room, or write to another place with --output; the inputs did not change"
 			: NULL,
 		"cannot write %s", out->path);
 }
@@ -41,26 +41,26 @@ int fr_output_open(struct fr_output *out, const struct fr_merge_options *o, stru
 	else
 		n = snprintf(out->path, sizeof(out->path), "perf.data");
 	if (n < 0 || (size_t)n >= sizeof(out->path) || n == 0 || out->path[n - 1] == '/')
-		return fr_fail(
-			d, -EINVAL, "Name a file.", "the output \"%.200s\" is not a file name", out->path);
+		return fr_fail(d, -EINVAL, "give --output the name of a file",
+			"the output \"%.200s\" is not a file name", out->path);
 	out->name = strrchr(out->path, '/') ? strrchr(out->path, '/') + 1 : out->path;
 	strcpy(copy, out->path);
 	directory = dirname(copy);
 	out->dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (out->dirfd < 0)
-		return fr_fail_errno(d, -errno, "Create it, or write elsewhere with --output.",
+		return fr_fail_errno(d, -errno, "create it, or write to another place with --output",
 			"cannot open the directory of %s", out->path);
-	/* An older output is moved aside, but not a device or a directory. */
+	/* An older output is renamed, but a device or a directory is not. */
 	if (fstatat(out->dirfd, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
-		return fr_fail(d, -EINVAL, "Name a file that does not exist yet, or a regular one.",
+		return fr_fail(d, -EINVAL, "give --output a new name, or the name of a regular file",
 			"the output %s is not a regular file", out->path);
 	if (!realpath(directory, absolute))
 		return fr_fail_errno(d, -errno, NULL, "cannot find the directory of %s", out->path);
 	snprintf(out->jit, sizeof(out->jit), "%s/%s.jit", absolute, out->name);
 	if (!o->dry_run && flock(out->dirfd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK
-			       ? fr_fail(d, -EBUSY, "Wait until it is done.",
-					 "another merge is at work in the directory of %s", out->path)
+			       ? fr_fail(d, -EBUSY, "wait until it has ended",
+					 "another merge works in the directory of %s", out->path)
 			       : fr_fail_errno(d, -errno, NULL, "cannot lock the directory of %s", out->path);
 	return 0;
 }
@@ -76,7 +76,7 @@ int fr_output_begin(struct fr_output *out, const struct fr_session *head, struct
 		out->tmp[0] = '\0';
 		return fr_fail_errno(d, r, NULL, "cannot create %s", out->path);
 	}
-	/* Fails if we are no member of the group: then the file keeps ours. */
+	/* This fails if we are not a member of the group. Then the file keeps our group. */
 	(void)!fchown(out->fd, (uid_t)-1, out->gid);
 	r = fr_writer_new(out->fd, &out->config, &out->file, d);
 	if (r < 0)
@@ -117,7 +117,9 @@ static int add_to_chunk(struct fr_output *out, const void *records, size_t len)
 	return r < 0 ? r : fr_buf_append(&out->chunk, records, len);
 }
 
-/* Writes whole records of at most FR_OUTPUT_CHUNK bytes, and a round behind them if it is time. */
+/* Writes whole records of at most FR_OUTPUT_CHUNK bytes, and a FINISHED_ROUND after each FR_OUTPUT_ROUND
+ * bytes.
+ */
 static int write_records(struct fr_output *out, const void *records, size_t len)
 {
 	int r = add_to_chunk(out, records, len);
@@ -136,7 +138,8 @@ int fr_output_write_record(struct fr_output *out, const struct perf_event_header
 	return r < 0 ? write_failed(out, r, d) : 0;
 }
 
-/* How many entries of the run, from I on, are contiguous; RET_LEN: their bytes, at most FR_OUTPUT_CHUNK. */
+/* Returns how many entries of the run are contiguous from I on. They have *RET_LEN bytes, at most
+   FR_OUTPUT_CHUNK. */
 static size_t count_contiguous(const struct fr_cursor_run *run, size_t i, size_t *ret_len)
 {
 	const struct fr_cursor_entry *e = run->entries;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The order of the steps, so that a power cut at any moment loses nothing:
- *   1. the new file is synced under its temporary name,
- *   2. an older output moves aside,
- *   3. the new file gets its name, and the directory is synced,
- *   4. the inputs are removed.
+ * Publishes the output in this order, so that a power failure loses nothing:
+ *   1. The new file is synced under its temporary name.
+ *   2. An older output is renamed.
+ *   3. The new file gets its name, and the directory is synced.
+ *   4. The inputs are removed.
  */
 
 #include "base/cleanup.h"
@@ -21,8 +21,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* Renames an older output to NAME.STAMP with its mtime, or the next free microsecond. RET_NAME is empty if
-   there is none. The sync after the rename of the new file covers this one, too. */
+/* Renames an older output to NAME.STAMP. STAMP is its mtime, or the next microsecond whose name is free.
+   RET_NAME is empty if there is no older output. The later sync of the directory also covers this rename. */
 static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX + 1])
 {
 	struct stat st;
@@ -47,7 +47,7 @@ static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX
 	return -EEXIST;
 }
 
-/* Renames the sidecar of OLD to that of NEW; there may be none. */
+/* Renames the sidecar of OLD, if there is one, to the sidecar of NEW. */
 static void move_sidecar(int dirfd, const char *old, const char *new)
 {
 	char from[NAME_MAX + 8], to[NAME_MAX + 8];
@@ -64,12 +64,13 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	int r = move_older(out, older);
 
 	if (r < 0)
-		return fr_fail_errno(d, r, NULL, "cannot move the older %s aside", out->path);
+		return fr_fail_errno(d, r, NULL, "cannot rename the older %s", out->path);
 	if (older[0])
 		move_sidecar(out->dirfd, out->name, older);
 	snprintf(json, sizeof(json), "%s.json", out->name);
 	r = meta ? fr_file_replace(out->dirfd, json, 0640, out->gid, meta, strlen(meta)) : 0;
-	/* Stock perf opens a file only for its owner, or if root owns it. If that fails, perf needs -f. */
+	/* Stock perf opens a file of root for everybody, else only for the owner. If root does not get the
+	   file, perf needs -f. */
 	if (r >= 0)
 		(void)fr_owner_give(out->fd, (gid_t)-1);
 	if (r >= 0)
@@ -81,7 +82,7 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 			(void)fr_tmp_publish(out->dirfd, older, out->name);
 			move_sidecar(out->dirfd, older, out->name);
 		}
-		return fr_fail_errno(d, r, NULL, "cannot put %s in place", out->path);
+		return fr_fail_errno(d, r, NULL, "cannot rename the new file to %s", out->path);
 	}
 	out->tmp[0] = '\0';
 	ret_older[0] = '\0';
@@ -90,7 +91,9 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	return r;
 }
 
-/* Whether its path is still the file that was read, whole, and no daemon writes to it. */
+/* Returns whether the path still leads to the file that was read, the file is whole, and no daemon writes to
+ * it.
+ */
 static bool is_removable(const struct fr_input *in)
 {
 	struct stat st;

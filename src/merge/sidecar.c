@@ -3,11 +3,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "perfdata/features.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
@@ -41,7 +41,8 @@ static bool copy_items(cJSON *to, const cJSON *list)
 	return true;
 }
 
-/* Adds the sidecars of the inputs; of the output of an earlier merge, the sidecars of its dumps. */
+/* Adds the sidecars of the inputs. If an input is the output of an earlier merge, adds the sidecars of its
+ * dumps. */
 static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
 {
 	bool ok = true;
@@ -58,15 +59,6 @@ static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
 	return ok;
 }
 
-/* cJSON has only doubles. After 104 days of uptime, they are too short for nanoseconds. */
-static bool add_u64(cJSON *o, const char *key, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	return cJSON_AddRawToObject(o, key, text);
-}
-
 static bool add_time(cJSON *o, const char *key, uint64_t realtime_ns)
 {
 	char text[FR_STAMP_SIZE];
@@ -75,12 +67,13 @@ static bool add_time(cJSON *o, const char *key, uint64_t realtime_ns)
 	return cJSON_AddStringToObject(o, key, text);
 }
 
-/* The times of the first and the last sample, also as wall time if an input has CLOCK_DATA. */
+/* Adds the times of the first and the last sample, also as wall time if an input has CLOCK_DATA. */
 static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_merge_report *r)
 {
 	cJSON *o = cJSON_AddObjectToObject(all, "window");
 	const struct fr_input *with_clock = NULL;
-	bool ok = o && add_u64(o, "from_ns", r->first_ns) && add_u64(o, "to_ns", r->last_ns) &&
+	bool ok = o && fr_json_add_u64(o, "from_ns", r->first_ns) &&
+		  fr_json_add_u64(o, "to_ns", r->last_ns) &&
 		  cJSON_AddNumberToObject(
 			  o, "seconds", (double)(r->last_ns - r->first_ns) / (double)FR_NSEC_PER_SEC);
 
@@ -93,7 +86,7 @@ static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_m
 	       add_time(o, "to", r->last_ns + (uint64_t)with_clock->clock_offset_ns);
 }
 
-/* The causes of all dumps; the first one also as "cause". */
+/* Adds the causes of all dumps, and the first one also as "cause". */
 static bool add_causes(cJSON *all, const cJSON *dumps)
 {
 	cJSON *causes = cJSON_AddArrayToObject(all, "causes");
@@ -129,7 +122,7 @@ static double get_number(const cJSON *o, const char *key)
 	return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* 0: they are of one counter. */
+/* Returns 0 if both losses belong to one counter. */
 static int compare_counters(const struct loss *x, const struct loss *y)
 {
 	const int cause = strcmp(x->cause, y->cause), event = strcmp(x->event, y->event);
@@ -145,7 +138,7 @@ static int compare_losses(const void *a, const void *b)
 	return r ? r : x->dump < y->dump ? -1 : x->dump > y->dump;
 }
 
-/* The losses of all dumps. The caller frees them. NULL: out of memory. */
+/* Returns the losses of all dumps, which the caller frees, or NULL without memory. */
 static struct loss *collect_losses(const cJSON *dumps, size_t *ret_n)
 {
 	const cJSON *dump, *list, *one;
@@ -173,8 +166,8 @@ static struct loss *collect_losses(const cJSON *dumps, size_t *ret_n)
 	return v;
 }
 
-/* A recorder counts from its start on, so the last dump of a run has the sum of the run. A count that is
-   smaller than in the dump before belongs to another run. */
+/* Adds the sums of the losses. A recorder counts from its start on, so the last dump of an instance has its
+   sum. A count that is smaller than in the previous dump belongs to another instance. */
 static bool add_losses(cJSON *all, const cJSON *dumps)
 {
 	cJSON *losses = cJSON_AddArrayToObject(all, "losses");
@@ -217,7 +210,7 @@ static bool add_members(cJSON *all, const struct fr_inputs *in, const struct fr_
 		       cJSON_AddStringToObject(all, "boot_id", SD_ID128_TO_STRING(boot_id))) &&
 	       (!host || cJSON_AddStringToObject(all, "host", host)) &&
 	       add_time(all, "time", fr_now_ns(CLOCK_REALTIME)) && add_window(all, in, r) &&
-	       add_u64(all, "samples", r->samples) && add_u64(all, "inputs", r->n_inputs) &&
+	       fr_json_add_u64(all, "samples", r->samples) && fr_json_add_u64(all, "inputs", r->n_inputs) &&
 	       cJSON_AddBoolToObject(all, "compressed", compressed);
 }
 

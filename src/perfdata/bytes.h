@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Inside perfdata/: bytes that are read from the front, and sections that are built from parts. Both remember
- * a failure, so the caller checks once, at the end.
+ * Private to perfdata/: a reader that takes bytes from the front, and a builder that makes a section from
+ * parts. Both remember a failure, so the caller checks once, at the end.
  */
 
 #include "base/buf.h"
@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The bytes left to read. A read past the end sets FAILED; from then on, all reads return NULL or 0. */
+/* The bytes that are left to read. A read past the end sets FAILED. From then on, all reads return NULL or 0.
+ */
 struct byte_reader {
 	const uint8_t *p;
 	size_t left;
@@ -51,7 +52,7 @@ static inline uint64_t read_u64(struct byte_reader *r)
 	return v;
 }
 
-/* A string with its NUL, or NULL. */
+/* Returns a string with its NUL, or NULL. */
 static inline const char *read_string(struct byte_reader *r)
 {
 	const uint8_t *end = r->left ? memchr(r->p, '\0', r->left) : NULL;
@@ -59,7 +60,7 @@ static inline const char *read_string(struct byte_reader *r)
 	return read_bytes(r, end ? (uint64_t)(end - r->p) + 1 : UINT64_MAX);
 }
 
-/* A section under construction. Zero-initialised is empty. */
+/* A section under construction. All zeros is an empty one. */
 struct builder {
 	struct fr_buf buf;
 	bool failed; /* out of memory */
@@ -85,14 +86,14 @@ static inline void put_u64(struct builder *b, uint64_t v)
 	put_bytes(b, &v, sizeof(v));
 }
 
-/* Overwrites bytes that were put before, such as the number of items that followed. */
+/* Overwrites earlier bytes, such as a number of items that is known only after the items. */
 static inline void set_bytes(struct builder *b, size_t at, const void *data, size_t len)
 {
 	if (!b->failed)
 		memcpy(b->buf.data + at, data, len);
 }
 
-/* Replaces SECTION by what B built, and leaves B empty. 0 or -ENOMEM. */
+/* Replaces SECTION by the section that B has built, and leaves B empty. Returns 0 or -ENOMEM. */
 static inline int finish_section(struct builder *b, struct fr_buf *section)
 {
 	int r = b->failed ? -ENOMEM : 0;

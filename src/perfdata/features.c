@@ -122,7 +122,7 @@ int fr_build_id_from_notes(const void *notes, size_t len, size_t align, uint8_t 
 	size_t at = 0;
 
 	while (at < len && len - at >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr n; /* Elf32_Nhdr is the same */
+		Elf64_Nhdr n; /* Elf32_Nhdr has the same layout */
 		size_t name, desc;
 
 		memcpy(&n, bytes + at, sizeof(n));

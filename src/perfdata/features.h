@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Feature sections: gathers those of this machine, and encodes and decodes single ones. */
+/* Gathers the feature sections of this machine, and encodes and decodes single sections. */
 
 #include "perfdata/session.h"
 #include "base/diag.h"
@@ -9,12 +9,13 @@
 
 /* Fills the sections that describe this machine and program: HOSTNAME OSRELEASE VERSION ARCH NRCPUS CPUDESC
    CPUID TOTAL_MEM CMDLINE (from ARGV) CLOCKID CLOCK_DATA (from PAIR) CPU_TOPOLOGY CACHE NUMA_TOPOLOGY
-   MEM_TOPOLOGY PMU_MAPPINGS CPU_PMU_CAPS, and EVENT_DESC from the events of S. A section that /proc or /sys
-   has no data for is left out. Reads files: not on the recorder thread. 0 or a negative errno, with D. */
+   MEM_TOPOLOGY PMU_MAPPINGS CPU_PMU_CAPS, and EVENT_DESC from the events of S. The function leaves
+   out a section for which /proc and /sys have no data. It reads files: not on the recorder thread. Returns 0,
+   or a negative errno with D. */
 int fr_features_gather(struct fr_session *s, int argc, char *const argv[], const struct fr_clock_pair *pair,
 	struct fr_diag *d);
 
-/* Each replaces the section. 0 or -ENOMEM. */
+/* These replace a section of S. They return 0 or -ENOMEM. */
 int fr_feature_set_string(struct fr_session *s, enum fr_feature f, const char *text);
 int fr_feature_set_event_desc(struct fr_session *s);
 int fr_feature_set_sample_time(struct fr_session *s, uint64_t first_ns, uint64_t last_ns);
@@ -22,11 +23,12 @@ int fr_feature_set_sample_time(struct fr_session *s, uint64_t first_ns, uint64_t
 int fr_feature_set_compressed(struct fr_session *s, int level, uint32_t ratio, uint32_t mmap_len);
 
 /* Appends a build-id record (type 67) to BUILD_ID. CPUMODE: PERF_RECORD_MISC_KERNEL or _USER. PID -1: all
-   processes. The caller avoids duplicates. 0, -ENOMEM, -EINVAL (SIZE is 0 or above 20) or -ENAMETOOLONG. */
+   processes. The caller avoids duplicates. Returns 0, -ENOMEM, -EINVAL if SIZE is 0 or above 20, or
+   -ENAMETOOLONG. */
 int fr_feature_add_build_id(struct fr_session *s, uint16_t cpumode, int32_t pid, const uint8_t *id,
 	size_t size, const char *path);
 
-/* The text of a string section, which S owns; NULL if the section is missing or malformed. */
+/* Returns the text of a string section, which S owns; NULL if the section is missing or malformed. */
 const char *fr_feature_get_string(const struct fr_session *s, enum fr_feature f);
 
 /* Finds the GNU build-id in LEN bytes of ELF notes (a note section or segment, /sys/kernel/notes,

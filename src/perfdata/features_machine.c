@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The sections that describe this machine, this program and its clock. */
+/* Gathers the sections that describe this machine, this program and its clock. */
 
 #include "perfdata/features_private.h"
 #include "base/cleanup.h"
@@ -46,8 +46,8 @@ uint32_t fr_feature_read_last_number(const char *path)
 	return (uint32_t)strtoul(text + at, NULL, 10);
 }
 
-/* Copies the value of the first line "KEY : value" of TEXT, with each run of white space as one blank. False:
-   there is no such line, or it has no value. */
+/* Copies the value of the first line "KEY : value" of TEXT, and makes one blank of consecutive white space.
+   Returns false if there is no such line, or it has no value. */
 static bool copy_value(const char *text, const char *key, char *ret, size_t size)
 {
 	size_t key_len = strlen(key), n = 0;
@@ -75,8 +75,8 @@ static bool copy_value(const char *text, const char *key, char *ret, size_t size
 	return false;
 }
 
-/* perf annotate gives up unless CPUID has the form that perf writes on this architecture. On an unknown one
-   there is no section, which perf takes for an unknown model. */
+/* perf annotate gives up unless CPUID has the form that perf writes on this architecture. On an unknown
+   architecture the section is left out. Without the section, perf assumes an unknown model. */
 static int set_cpuid(struct fr_session *s, const char *cpuinfo)
 {
 	char vendor[64], family[32], model[32], stepping[32], text[192];
@@ -126,7 +126,7 @@ static int set_total_mem(struct fr_session *s)
 	return finish_section(&b, &s->features[FR_FEATURE_TOTAL_MEM]);
 }
 
-/* NRCPUS: the highest present CPU + 1, and how many CPUs are online. */
+/* NRCPUS has the highest present CPU + 1, and the number of online CPUs. */
 static int set_nrcpus(struct fr_session *s, uint32_t *ret_cpus)
 {
 	uint32_t online = (uint32_t)FR_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
@@ -147,8 +147,8 @@ static int set_names(struct fr_session *s)
 	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_HOSTNAME, u.nodename);
 	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_OSRELEASE, u.release);
 	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_ARCH, u.machine);
-	/* Readers take this for perf's version: it tells them what to expect in the file, and some refuse a
-	   version before 3.17. So the perf that has this format comes first, then this program. */
+	/* Readers assume that this is the version of perf. Some refuse a version before 3.17. So the text
+	   begins with a version of perf that has this format, and the version of this program follows. */
 	return r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_VERSION, "6.1.flightrec-" FR_VERSION);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* NUMA_TOPOLOGY and MEM_TOPOLOGY: the memory of each node. */
+/* Gathers NUMA_TOPOLOGY and MEM_TOPOLOGY, which describe the memory of each node. */
 
 #include "perfdata/features_private.h"
 #include "base/cleanup.h"
@@ -18,7 +18,7 @@ static uint32_t count_possible_nodes(void)
 	return FR_MIN(fr_feature_read_last_number(NODE_DIR "/possible") + 1, NODES_MAX);
 }
 
-/* Finds a line like "Node 0 MemTotal:  123 kB" in a node's meminfo. */
+/* Returns the number of a line like "Node 0 MemTotal:  123 kB" in a node's meminfo, or 0. */
 static uint64_t find_memory_kb(const struct fr_buf *meminfo, const char *key)
 {
 	const char *p = strstr((const char *)meminfo->data, key);
@@ -26,7 +26,7 @@ static uint64_t find_memory_kb(const struct fr_buf *meminfo, const char *key)
 	return p ? strtoull(p + strlen(key), NULL, 10) : 0;
 }
 
-/* False: the node is not online. */
+/* Returns false if the node is not online. */
 static bool put_node(struct builder *b, uint32_t node)
 {
 	_cleanup_buf_ struct fr_buf meminfo = {0};
@@ -55,8 +55,8 @@ int fr_features_gather_numa(struct fr_session *s)
 	return fr_feature_finish_list(&b, n, &s->features[FR_FEATURE_NUMA_TOPOLOGY]);
 }
 
-/* Node, size in bits (twice), and a bitmap with the numbers of the node's memory blocks. False: the node is
-   not online. */
+/* Appends the node, the size of its bitmap in bits (twice), and the bitmap with the numbers of its memory
+   blocks. Returns false if the node is not online. */
 static bool put_blocks(struct builder *b, uint32_t node)
 {
 	_cleanup_closedir_ DIR *dir = NULL;

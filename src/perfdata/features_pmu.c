@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* PMU_MAPPINGS and CPU_PMU_CAPS: the names, types and capabilities of the kernel's event sources. */
+/* Gathers PMU_MAPPINGS and CPU_PMU_CAPS: the names, types and capabilities of the kernel's event sources. */
 
 #include "perfdata/features_private.h"
 #include "base/cleanup.h"
 
 #define PMU_DIR "/sys/bus/event_source/devices"
 
-/* False: NAME is no event source. */
+/* Returns false if NAME is not an event source. */
 static bool put_pmu(struct builder *b, const char *name)
 {
 	char text[32];
@@ -30,7 +30,9 @@ static bool put_cpu_capability(struct builder *b, const char *name)
 	return true;
 }
 
-/* A section that begins with the number of its items, one for each entry of the directory PATH. */
+/* Makes a section with the number of its items and the items. Each entry of the directory PATH can be an
+ * item.
+ */
 static int gather(struct fr_buf *section, const char *path, bool (*put)(struct builder *b, const char *name))
 {
 	_cleanup_closedir_ DIR *dir = opendir(path);

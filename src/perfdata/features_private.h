@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside perfdata/: shared by the files features*.c. */
+/* Private to perfdata/: the files features*.c share it. */
 
 #include "perfdata/bytes.h"
 #include "perfdata/features.h"
 
-/* perf's string: a u32 length, the text with its NUL, zeros up to a multiple of 64. */
+/* Appends a string as perf writes it: a u32 length, the text with its NUL, zeros up to a multiple of 64. */
 void fr_feature_put_string(struct builder *b, const char *text);
 
-/* Ends a section that begins with the number of its items, which is N. 0: no section. 0 or -ENOMEM. */
+/* Ends a section that begins with the number N of its items. If N is 0, there is no section. Returns 0 or
+   -ENOMEM. */
 int fr_feature_finish_list(struct builder *b, uint32_t n, struct fr_buf *section);
 
-/* Reads the first line of a file whose path is formatted. 0 or a negative errno. */
+/* Formats a path, and reads the first line of that file. Returns 0 or a negative errno. */
 int fr_feature_read_line(char *ret, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* The last number of a list like "0-3,8" in the file PATH; 0 if there is none. */
+/* Reads a list like "0-3,8" from the file PATH. Returns its last number, or 0 if there is none. */
 uint32_t fr_feature_read_last_number(const char *path);
 
-/* Each leaves out what the kernel does not tell. CPUS: the number of CPUs in NRCPUS. 0 or -ENOMEM. */
+/* These gather sections, and leave out data that the kernel does not provide. CPUS is the number of CPUs in
+   NRCPUS. They return 0 or -ENOMEM. */
 int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus);   /* CPU_TOPOLOGY */
 int fr_features_gather_caches(struct fr_session *s, uint32_t cpus); /* CACHE */
 int fr_features_gather_numa(struct fr_session *s);		    /* NUMA_TOPOLOGY */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* CPU_TOPOLOGY and CACHE: which CPUs share a package, a die, a core, a cache. */
+/* Gathers CPU_TOPOLOGY and CACHE: the CPUs that share a package, a die, a core, or a cache. */
 
 #include "perfdata/features_private.h"
 #include "base/cleanup.h"
@@ -11,7 +11,7 @@
 #define CACHE_LEVELS 10u
 #define CPULIST_MAX 4096u
 
-/* Distinct texts in the order of their arrival. */
+/* Texts, each once, in the order in which they were added. */
 struct texts {
 	char *argz;
 	size_t len;
@@ -37,7 +37,7 @@ static void put_texts(struct builder *b, const struct texts *t)
 		fr_feature_put_string(b, text);
 }
 
-/* Adds the CPU list that each online CPU has in its file NAME, or OLDER on an older kernel. */
+/* Adds the CPU list of each online CPU: its file NAME, or OLDER on an older kernel. */
 static int add_cpu_lists(struct texts *t, uint32_t cpus, const char *name, const char *older)
 {
 	char text[CPULIST_MAX];
@@ -50,7 +50,7 @@ static int add_cpu_lists(struct texts *t, uint32_t cpus, const char *name, const
 	return r;
 }
 
-/* A missing id is -1, as perf writes it. */
+/* Appends an id; -1 if it is missing, like perf. */
 static void put_id(struct builder *b, uint32_t cpu, const char *name)
 {
 	char text[32] = "-1";
@@ -85,7 +85,8 @@ int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus)
 	return finish_section(&b, &s->features[FR_FEATURE_CPU_TOPOLOGY]);
 }
 
-/* One cache as it is in the section: its level first. False: the CPU has no such cache. */
+/* Appends one cache in the form of the section, its level first. Returns false if the CPU has no such cache.
+ */
 static bool put_cache(struct builder *b, uint32_t cpu, uint32_t index)
 {
 	static const char *const numbers[] = {
@@ -99,7 +100,7 @@ static bool put_cache(struct builder *b, uint32_t cpu, uint32_t index)
 
 		if (r < 0 && i == 0)
 			return false;
-		/* A virtual machine may leave out the others. */
+		/* A virtual machine may leave out the other numbers. */
 		put_u32(b, r < 0 ? 0 : (uint32_t)strtoul(text, NULL, 10));
 	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(words); i++) {
@@ -123,7 +124,7 @@ static void caches_deinit(struct caches *c)
 	free(c->items);
 }
 
-/* Takes the bytes of CACHE, unless they are there: each CPU that shares a cache describes it. */
+/* Takes the bytes of CACHE, unless C has equal bytes: each CPU that shares a cache describes it. */
 static int add_cache(struct caches *c, struct builder *cache)
 {
 	const struct fr_buf *bytes = &cache->buf;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside perfdata/: the start of a perf.data file, as perf's perf.data-file-format.txt describes it. */
+/* Private to perfdata/: the start of a perf.data file (perf.data-file-format.txt of perf). */
 
 #include <stdint.h>
 
 #define FILE_MAGIC 0x32454c4946524550ULL /* "PERFILE2" in the byte order of the machine */
 
-/* perf's PERF_EVENT_UPDATE__NAME: an EVENT_UPDATE record that names an event. */
+/* The type PERF_EVENT_UPDATE__NAME of perf: an EVENT_UPDATE record with the name of an event. */
 #define EVENT_UPDATE_NAME 2u
 
 struct file_section {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The loop over records. An outer record is one in the file itself. If it is COMPRESSED, the zstd stream gets
- * it, and the records inside come before the next outer record. If a header is not believable, the reader
- * searches for the next place with several proven records in a row.
+ * Reads one record after the other. An outer record is a record of the file itself. The zstd stream gets the
+ * payload of a COMPRESSED outer record. The reader returns the records inside before it goes to the next
+ * outer record.
+ *
+ * A record is plausible if its size and type are possible. It is proven if it also has the id of an event, or
+ * a fixed content. After a record that is not plausible, the reader searches for several proven records in a
+ * row.
  */
 
 #include "perfdata/reader.h"
@@ -29,19 +33,24 @@ void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, cons
 	snprintf(r->damage.text, sizeof(r->damage.text), "%s", text);
 }
 
-void fr_reader_set_source(struct fr_reader *r, const struct fr_reader_source *source)
+void fr_reader_set_read_ahead(struct fr_reader *r, size_t ahead_bytes)
 {
-	r->source = *source;
+	r->ahead_bytes = ahead_bytes;
+	(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
-static ssize_t read_at(struct fr_reader *r, void *data, size_t len, uint64_t at)
+/* The kernel's own read-ahead covers 256 KiB by default, less than one read of the window. The advice may
+   fail: then the next read takes longer. */
+static ssize_t read_at(const struct fr_reader *r, void *data, size_t len, uint64_t at)
 {
-	return r->source.read ? r->source.read(r->source.ctx, data, len, at)
-			      : fr_pread_all(r->fd, data, len, (off_t)at);
+	if (r->ahead_bytes)
+		(void)posix_fadvise(r->fd, (off_t)(at + len), (off_t)r->ahead_bytes, POSIX_FADV_WILLNEED);
+	return fr_pread_all(r->fd, data, len, (off_t)at);
 }
 
-/* LEN bytes of the file at AT, at most FR_READER_WINDOW, or fewer where the file ends (RET_LEN). RET is valid
-   until the next call. 0 or a negative errno. */
+/* Makes the window contain LEN bytes of the file at AT, or fewer at the end of the file. LEN is at most
+   FR_READER_WINDOW. *RET points to *RET_LEN bytes, which are valid until the next call. Returns 0 or a
+   negative errno. */
 static int read_window(struct fr_reader *r, uint64_t at, size_t len, const uint8_t **ret, size_t *ret_len)
 {
 	uint64_t end = r->window_at + r->window_len;
@@ -88,10 +97,10 @@ static int check_magic(struct fr_reader *r, struct fr_diag *d)
 		return fr_fail(d, -EBADMSG, NULL, "it is too short for a perf.data");
 	memcpy(&h, p, sizeof(h));
 	if (memcmp(h.magic, "2ELIFREP", 8) == 0)
-		return fr_fail(d, -EBADMSG, "Read it on a machine of the byte order that it was recorded on.",
-			"it was recorded on a machine of the other byte order");
+		return fr_fail(d, -EBADMSG, "read it on a machine with the same byte order",
+			"it was recorded on a machine with the other byte order");
 	if (memcmp(h.magic, "PERFFILE", 8) == 0)
-		return fr_fail(d, -EBADMSG, NULL, "it has the format of a perf from before 2010");
+		return fr_fail(d, -EBADMSG, NULL, "it has the format of perf before 2010");
 	if (memcmp(h.magic, "PERFILE2", 8) != 0)
 		return fr_fail(d, -EBADMSG, NULL, "it is no perf.data");
 	r->pipe = h.size == sizeof(h);
@@ -165,8 +174,9 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	return NULL;
 }
 
-/* Whether FR_READER_RESYNC_RECORDS proven records in a row are at P, or fewer up to the end of the data.
-   Rounds alone prove little. */
+/* True: P begins FR_READER_RESYNC_RECORDS proven records. If the LEFT bytes reach to the end of the data
+   (TO_END), fewer are enough. At least one record must not be a FINISHED_ROUND, because 8 random bytes can
+   look like one. */
 static bool is_proven_run(const struct fr_reader *r, const uint8_t *p, size_t left, bool to_end)
 {
 	bool is_proven = false;
@@ -188,12 +198,13 @@ static bool is_proven_run(const struct fr_reader *r, const uint8_t *p, size_t le
 	return is_proven;
 }
 
-/* Skips from the damage at r->at to the next proven run. 0, or a negative errno: reading failed. */
-static int resync(struct fr_reader *r)
+/* Skips from the damaged record at r->at to the next run of proven records, or to the end of the data.
+   Returns 0, or a negative errno if reading fails. */
+static int skip_to_proven_run(struct fr_reader *r)
 {
-	const size_t ahead = (FR_READER_RESYNC_RECORDS + 1) * 65536;
+	const size_t lookahead = (FR_READER_RESYNC_RECORDS + 1) * 65536;
 	uint64_t begin = r->at, at = begin + 1;
-	bool is_first = !r->damage.damaged, is_found = false, is_last = false;
+	bool is_first_damage = !r->damage.damaged, is_found = false, is_last = false;
 
 	while (!is_found && !is_last && at + sizeof(struct perf_event_header) <= r->data_end) {
 		size_t want = (size_t)FR_MIN(r->data_end - at, FR_READER_WINDOW), n, i, stop;
@@ -205,7 +216,7 @@ static int resync(struct fr_reader *r)
 		if (n < sizeof(struct perf_event_header))
 			break;
 		is_last = at + n >= r->data_end || n < want;
-		stop = is_last ? n : n - ahead;
+		stop = is_last ? n : n - lookahead;
 		for (i = 0; i < stop && !is_found; i += !is_found)
 			is_found = is_proven_run(r, p + i, n - i, is_last);
 		at += i;
@@ -213,11 +224,12 @@ static int resync(struct fr_reader *r)
 	r->at = is_found ? at : r->data_end;
 	fr_reader_note_damage(r, begin, r->at - begin, "a record is damaged");
 	fr_reader_drop_frame(r);
-	r->damage.only_tail = is_first && r->at == r->data_end && r->data_end - begin <= FR_RECORD_MAX;
+	r->damage.only_tail = is_first_damage && r->at == r->data_end && r->data_end - begin <= FR_RECORD_MAX;
 	return 0;
 }
 
-/* Skips an AUX payload, whose length is outside of header.size. -EBADMSG: the length is impossible. */
+/* Skips an AUXTRACE record and the AUX data behind it, which header.size does not count. Returns 0, or
+   -EBADMSG if the size of the data is impossible. */
 static int skip_auxtrace(struct fr_reader *r, const struct perf_event_header *h)
 {
 	uint64_t size;
@@ -232,22 +244,25 @@ static int skip_auxtrace(struct fr_reader *r, const struct perf_event_header *h)
 	return 0;
 }
 
-/* P itself, or an aligned copy. */
+/* Returns P, or an aligned copy if P is not aligned. */
 static const struct perf_event_header *align_record(struct fr_reader *r, const uint8_t *p, size_t len)
 {
 	return ((uintptr_t)p & 7) ? memcpy(r->scratch, p, len) : (const void *)p;
 }
 
-/* What a step of the loop gave. Negative: an errno of reading. */
+/* The result of a step of the loop, unless it is a negative errno. */
 enum step {
-	STEP_END,    /* of the data */
-	STEP_RECORD, /* for the caller */
-	STEP_AGAIN,  /* nothing for the caller */
+	STEP_END,    /* the data has ended */
+	STEP_RECORD, /* there is a record for the caller */
+	STEP_AGAIN,  /* there is no record yet: take the next step */
 };
 
-/* Looks at the outer record at r->at: RET is its header, RET_P the record in the window, perhaps not aligned.
-   -EBADMSG: it is damaged. */
-static int peek_outer(struct fr_reader *r, struct perf_event_header *ret, const uint8_t **ret_p)
+/* Finds the outer record at r->at. Returns:
+   STEP_RECORD  *RET is its header, and *RET_P points to it in the window, perhaps not aligned;
+   STEP_AGAIN   the record belongs to no event, and is skipped;
+   STEP_END     the data has ended;
+   -EBADMSG     the record is damaged; or another negative errno if reading fails. */
+static int find_outer(struct fr_reader *r, struct perf_event_header *ret, const uint8_t **ret_p)
 {
 	size_t want = (size_t)FR_MIN(r->data_end - r->at, 2 * 65536), n;
 	int x;
@@ -265,19 +280,20 @@ static int peek_outer(struct fr_reader *r, struct perf_event_header *ret, const 
 	if (n == 0)
 		return STEP_END;
 	if (n < sizeof(*ret)) {
-		bool is_first = !r->damage.damaged;
+		bool is_first_damage = !r->damage.damaged;
 
 		fr_reader_note_damage(r, r->at, n, "it ends inside a record");
-		r->damage.only_tail = is_first;
+		r->damage.only_tail = is_first_damage;
 		r->at = r->data_end;
 		return STEP_END;
 	}
 	memcpy(ret, *ret_p, sizeof(*ret));
-	if (!fr_reader_is_believable(r, *ret_p, n))
+	if (!fr_reader_is_plausible(r, *ret_p, n))
 		return -EBADMSG;
-	if (!fr_reader_is_stray(r, *ret_p))
+	if (!fr_reader_has_unknown_id(r, *ret_p))
 		return STEP_RECORD;
-	/* The size of a stray record is right only if a proven record follows, or none. */
+	/* Random bytes can look like a record with an unknown id. It is a record if a proven one follows, or
+	   if the data ends behind it. */
 	if (n != ret->size && !fr_reader_is_proven(r, *ret_p + ret->size, n - ret->size))
 		return -EBADMSG;
 	fr_reader_note_damage(r, r->at, ret->size, "a record belongs to no event of the file");
@@ -285,8 +301,8 @@ static int peek_outer(struct fr_reader *r, struct perf_event_header *ret, const 
 	return STEP_AGAIN;
 }
 
-/* Consumes the record that peek_outer() found. RET: the record, if it is for the caller. -EBADMSG: it is
-   damaged. */
+/* Consumes the outer record P with the header H. Returns STEP_RECORD, with the record in *RET; STEP_AGAIN if
+   the reader keeps it for itself; -EBADMSG if it is damaged; or another negative errno. */
 static int consume_outer(struct fr_reader *r, const struct perf_event_header *h, const uint8_t *p,
 	const struct perf_event_header **ret)
 {
@@ -318,7 +334,7 @@ static int take_step(struct fr_reader *r, const struct perf_event_header **ret, 
 	const uint8_t *p;
 	int x = fr_reader_next_compressed(r, &p);
 
-	*ret_at = r->packed_at;
+	*ret_at = r->compressed_at;
 	if (x == 1) {
 		memcpy(&h, p, sizeof(h));
 		*ret = align_record(r, p, h.size);
@@ -327,12 +343,12 @@ static int take_step(struct fr_reader *r, const struct perf_event_header **ret, 
 	if (x < 0)
 		return x;
 	*ret_at = r->at;
-	x = peek_outer(r, &h, &p);
+	x = find_outer(r, &h, &p);
 	if (x == STEP_RECORD)
 		x = consume_outer(r, &h, p, ret);
 	if (x != -EBADMSG)
 		return x;
-	x = resync(r);
+	x = skip_to_proven_run(r);
 	return x < 0 ? x : STEP_AGAIN;
 }
 

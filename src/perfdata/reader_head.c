@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The head of the file format: header, attr section with the id sections that it points to, feature table.
- * The reader compares each offset and size with the size of the file before it uses them. If ids are out of
- * reach, it takes them from EVENT_DESC; if a feature section is, it leaves the section out. It still reads
- * the data.
+ * Reads the head of the file format: header, attr section, the id sections that the attrs point to, and
+ * feature table. The reader compares each offset and size with the size of the file before it uses them. It
+ * takes ids from EVENT_DESC if their section is not in the file, and leaves out a feature section that is not
+ * in the file. It reads the data in any case.
  */
 
 #include "base/cleanup.h"
@@ -20,8 +20,8 @@ static bool section_fits(const struct fr_reader *r, const struct file_section *s
 	return s->offset <= r->file_size && s->size <= r->file_size - s->offset;
 }
 
-/* Reads a section, whose size the caller has limited, into new memory. 0, -ENOMEM, -EBADMSG (the file ends
-   inside it), or another negative errno. */
+/* Reads a section, whose size the caller has limited, into new memory. Returns 0, -ENOMEM, -EBADMSG if the
+   file ends inside the section, or another negative errno. */
 static int read_section(const struct fr_reader *r, const struct file_section *section, void **ret)
 {
 	_cleanup_free_ void *p = malloc(section->size ? section->size : 1);
@@ -35,7 +35,8 @@ static int read_section(const struct fr_reader *r, const struct file_section *se
 	return 0;
 }
 
-/* The same for a section that the reader can do without: *RET is NULL if it cannot be read. 0 or -ENOMEM. */
+/* Does the same for a section that the reader does not need. *RET is NULL if the section cannot be read.
+   Returns 0 or -ENOMEM. */
 static int read_optional(const struct fr_reader *r, const struct file_section *section, void **ret)
 {
 	int x;
@@ -45,7 +46,8 @@ static int read_optional(const struct fr_reader *r, const struct file_section *s
 	return x == -ENOMEM ? x : 0;
 }
 
-/* One entry of the attr section: an attr of ATTR_SIZE - 16 bytes, and the place of its ids. */
+/* Adds the event of one entry of the attr section: an attr of ATTR_SIZE - 16 bytes, and the place of its ids.
+ */
 static int add_attr(struct fr_reader *r, const uint8_t *entry, size_t attr_size)
 {
 	struct perf_event_attr attr = {0};
@@ -107,7 +109,7 @@ static int read_feature(struct fr_reader *r, unsigned bit, const struct file_sec
 	return fr_buf_append(&r->session.features[bit], p, where->size);
 }
 
-/* The table follows the data and has one entry for each bit that is set. */
+/* Reads the feature sections. Their table follows the data, and has one entry for each bit that is set. */
 static int read_features(struct fr_reader *r, const struct file_header *h)
 {
 	struct file_section table = {.offset = h->data.offset + h->data.size};
@@ -133,8 +135,8 @@ static int read_features(struct fr_reader *r, const struct file_header *h)
 	return x;
 }
 
-/* A writer that died left the data size 0, and no features. RET_HAS_FEATURES: the feature table is behind the
-   data. */
+/* Finds the data section. *RET_HAS_FEATURES tells whether the feature table is behind it. If the writer died,
+   the header has the data size 0 and no features. */
 static void find_data(struct fr_reader *r, const struct file_header *h, bool *ret_has_features)
 {
 	bool any = h->features[0] || h->features[1] || h->features[2] || h->features[3];
@@ -160,7 +162,7 @@ static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
 	return !fr_reader_any_id(e->ids, e->n_ids);
 }
 
-/* If some events have ids, an event without ids has no records: a list of events with a damaged size ends
+/* If some events have ids, an event without ids has no records. A list of events with a damaged size ends
    with such events. */
 static void drop_events_without_ids(struct fr_session *s)
 {
@@ -172,7 +174,7 @@ static void drop_events_without_ids(struct fr_session *s)
 		fr_session_remove_events(s, has_no_id, NULL);
 }
 
-/* The event of the session with the first of IDS, else the one at INDEX; or NULL. */
+/* Returns the event of the session that has the first of IDS, else the event at INDEX; or NULL. */
 static struct fr_event_desc *find_event(struct fr_reader *r, size_t index, const void *ids, size_t n_ids)
 {
 	for (size_t e = 0; n_ids > 0 && e < r->session.n_events; e++)
@@ -185,25 +187,16 @@ static struct fr_event_desc *find_event(struct fr_reader *r, size_t index, const
 static int describe_event(struct fr_reader *r, struct fr_event_desc *e, const char *name, size_t name_len,
 	const void *ids, size_t n_ids)
 {
-	char *copy = strndup(name, name_len);
-
-	if (!copy)
+	if (fr_event_desc_set_name(e, name, name_len) < 0)
 		return -ENOMEM;
-	free(e->name);
-	e->name = copy;
 	if (e->n_ids > 0 || n_ids == 0 || n_ids > FR_READER_IDS_MAX - r->n_ids)
 		return 0;
-	free(e->ids);
-	e->ids = malloc(n_ids * sizeof(*e->ids));
-	if (!e->ids)
-		return -ENOMEM;
-	memcpy(e->ids, ids, n_ids * sizeof(*e->ids));
-	e->n_ids = n_ids;
 	r->n_ids += n_ids;
-	return 0;
+	return fr_event_desc_add_ids(e, ids, n_ids);
 }
 
-/* EVENT_DESC: u32 events, u32 attr size, then for each: attr, u32 ids, name (u32 length, text), the ids. */
+/* The section EVENT_DESC has: u32 number of events, u32 size of an attr; then for each event its attr, u32
+   number of ids, name (u32 length, text), and ids. */
 int fr_reader_apply_event_desc(struct fr_reader *r)
 {
 	const struct fr_buf *section = &r->session.features[FR_FEATURE_EVENT_DESC];
@@ -261,13 +254,14 @@ int fr_reader_head(struct fr_reader *r, struct fr_diag *d)
 	x = read_attrs(r, &h, d);
 	if (x < 0)
 		return x;
-	/* Writers put the data behind the attrs. If the header has an impossible offset, the data is there.
-	 */
+	/* Writers put the data behind the attrs. The reader looks there if the header has an impossible
+	   offset. */
 	if (h.data.offset < sizeof(h) || h.data.offset > r->file_size) {
 		h.data.offset = FR_MAX(h.attrs.offset + h.attrs.size, sizeof(h));
 		h.data.size = r->file_size - FR_MIN(h.data.offset, r->file_size);
 		memset(h.features, 0, sizeof(h.features));
-		fr_reader_note_damage(r, offsetof(struct file_header, data), 0, "its header names no data");
+		fr_reader_note_damage(
+			r, offsetof(struct file_header, data), 0, "its header has no place of the data");
 	}
 	find_data(r, &h, &has_features);
 	x = has_features ? read_features_and_names(r, &h) : 0;

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Places the fields that TYPE has one after the other, the first at 8. Returns the place behind the last. */
+/* Computes the places of the fields that TYPE contains, which follow each other from 8 on. Returns the place
+   behind the last one. */
 static uint16_t place_fields(
 	const uint64_t *fields, size_t n, uint64_t type, uint16_t *ret_id, uint16_t *ret_time)
 {
@@ -37,7 +38,7 @@ void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *r
 	static const uint64_t fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID,
 		PERF_SAMPLE_TIME, PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
 		PERF_SAMPLE_PERIOD};
-	/* From the end. */
+	/* These are in the order from the end of a record. */
 	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
 		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
 	uint64_t tail_type = attr->sample_id_all ? attr->sample_type : 0;
@@ -149,8 +150,8 @@ int fr_reader_replace_attrs(struct fr_reader *r, const struct fr_session *by)
 	return fr_reader_reset_layouts(r);
 }
 
-/* The u64 field of the record at P that is FRONT bytes from the start of a sample, or BACK bytes before
-   the end of another kernel record; 0 if the record does not have it. */
+/* Returns the u64 field that is FRONT bytes from the start of a sample, or BACK bytes before the end of
+   another kernel record; 0 if the record at P does not have the field. */
 static uint64_t read_field(const uint8_t *p, const struct perf_event_header *h, uint16_t front, uint16_t back)
 {
 	uint64_t v;
@@ -171,7 +172,7 @@ static uint64_t read_id(const struct fr_reader *r, const uint8_t *p, const struc
 	return r->one_id_place ? read_field(p, h, r->layouts[0].sample_id, r->layouts[0].tail_id) : 0;
 }
 
-/* The layout of a record's event; that of the first event if the record does not tell. */
+/* Returns the layout of the record's event, or that of the first event if the record has no known id. */
 static const struct fr_layout *find_layout(
 	const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
 {
@@ -190,7 +191,7 @@ uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_heade
 	return read_field((const uint8_t *)record, record, l->sample_time, l->tail_time);
 }
 
-bool fr_reader_is_stray(const struct fr_reader *r, const uint8_t *p)
+bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p)
 {
 	const struct fr_layout *l;
 	struct perf_event_header h;
@@ -200,14 +201,15 @@ bool fr_reader_is_stray(const struct fr_reader *r, const uint8_t *p)
 	if (h.type >= FR_RECORD_USER_START || r->ids.n == 0 || !r->one_id_place || !r->layouts[0].sample_id)
 		return false;
 	l = find_layout(r, p, &h);
-	/* perf synthesises records of what ran before it, with neither id nor time. */
+	/* perf writes records of its own about processes that ran before it. They have neither id nor time.
+	 */
 	id = read_id(r, p, &h);
 	return fr_reader_find_event(r, id) < 0 &&
 	       (id != 0 || h.type == PERF_RECORD_SAMPLE ||
 		       read_field(p, &h, l->sample_time, l->tail_time) != 0);
 }
 
-bool fr_reader_is_believable(const struct fr_reader *r, const uint8_t *p, size_t left)
+bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t left)
 {
 	const struct fr_layout *l;
 	struct perf_event_header h;
@@ -229,11 +231,11 @@ bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t lef
 {
 	struct perf_event_header h;
 
-	if (!fr_reader_is_believable(r, p, left))
+	if (!fr_reader_is_plausible(r, p, left))
 		return false;
 	memcpy(&h, p, sizeof(h));
 	if (h.type < FR_RECORD_USER_START)
-		return !fr_reader_is_stray(r, p);
+		return !fr_reader_has_unknown_id(r, p);
 	if (h.type == FR_RECORD_FINISHED_ROUND)
 		return h.size == sizeof(h) && h.misc == 0;
 	return h.type == FR_RECORD_COMPRESSED && h.misc == 0 &&

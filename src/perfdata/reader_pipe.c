@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* In the pipe format, the head is records. They are in front of the data, and also inside it if an event
-   was opened again. */
+/* Reads the head of the pipe format, which consists of records. They are before the data, and also inside it
+   if an event was opened again. */
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* { header; attr, as large as it says; u64 ids[] } */
+/* The record is { header; attr, whose member SIZE has its size; u64 ids[] }. */
 static int read_attr(struct fr_reader *r, const struct perf_event_header *h)
 {
 	const uint8_t *p = (const uint8_t *)(h + 1);
@@ -47,24 +47,18 @@ static int read_attr(struct fr_reader *r, const struct perf_event_header *h)
 	return fr_reader_add_layouts(r);
 }
 
-/* { header; u64 type; u64 id; char name[] } */
+/* The record is { header; u64 type; u64 id; char name[] }. */
 static int read_update(struct fr_reader *r, const struct perf_event_header *h)
 {
 	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
 	uint64_t type = read_u64(&in), id = read_u64(&in);
 	int64_t e = fr_reader_find_event(r, id);
-	char *name;
 
 	if (in.failed)
 		return -EBADMSG;
 	if (type != EVENT_UPDATE_NAME || e < 0)
 		return 0;
-	name = strndup((const char *)in.p, in.left);
-	if (!name)
-		return -ENOMEM;
-	free(r->session.events[e].name);
-	r->session.events[e].name = name;
-	return 0;
+	return fr_event_desc_set_name(&r->session.events[e], (const char *)in.p, in.left);
 }
 
 static int add_section(struct fr_reader *r, unsigned bit, const void *p, size_t len, bool replace)
@@ -81,7 +75,7 @@ static int add_section(struct fr_reader *r, unsigned bit, const void *p, size_t 
 	return fr_buf_append(b, p, len);
 }
 
-/* { header; u64 feature; data } */
+/* The record is { header; u64 feature; data }. */
 static int read_feature(struct fr_reader *r, const struct perf_event_header *h)
 {
 	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
@@ -99,8 +93,8 @@ static int read_feature(struct fr_reader *r, const struct perf_event_header *h)
 	return x < 0 ? x : fr_reader_reset_layouts(r);
 }
 
-/* { header; u32 size }, and behind it, outside of header.size, that many bytes. Up to seven of them at the
-   end are padding. */
+/* The record is { header; u32 size }. SIZE bytes follow, which header.size does not count. Up to seven of
+   them at the end are padding. */
 static int read_tracing_data(
 	struct fr_reader *r, const struct perf_event_header *h, uint64_t at, uint64_t *ret_size)
 {

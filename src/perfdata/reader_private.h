@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Inside perfdata/: shared by the files reader*.c.
+ * Private to perfdata/: the files reader*.c share it.
  *
  *   file ─► window ─► outer record ─┬───────────────────────────────────────► record
  *                                   ├─► head record of the pipe format ─► session
@@ -13,17 +13,16 @@
 
 #include <zstd.h>
 
-/* Limits, whatever a file says. */
-#define FR_READER_WINDOW (512u << 10)	    /* of the file, in memory */
-#define FR_READER_RAW (256u << 10)	    /* decompressed, not yet returned */
-#define FR_READER_SECTION_MAX (64u << 20)   /* one feature section */
-#define FR_READER_SECTIONS_MAX (256u << 20) /* all of them */
+/* Limits that hold whatever a file contains. */
+#define FR_READER_WINDOW (512u << 10)	    /* bytes of the file in memory */
+#define FR_READER_RAW (256u << 10)	    /* decompressed bytes that are not returned yet */
+#define FR_READER_SECTION_MAX (64u << 20)   /* bytes of one feature section */
+#define FR_READER_SECTIONS_MAX (256u << 20) /* bytes of all feature sections */
 #define FR_READER_EVENTS_MAX 16384u
 #define FR_READER_IDS_MAX (4u << 20)
-#define FR_READER_RESYNC_RECORDS 4 /* as many records in a row are no coincidence */
+#define FR_READER_RESYNC_RECORDS 4 /* this many proven records in a row are no coincidence */
 
-/* Whether the payload of a COMPRESSED record begins a zstd frame, or the skippable one that our writer puts
-   in front of it. */
+/* True: the LEN bytes at P begin a zstd frame, or the skippable frame that our writer puts before it. */
 static inline bool fr_reader_begins_frame(const void *p, size_t len)
 {
 	const uint8_t *b = p;
@@ -32,7 +31,7 @@ static inline bool fr_reader_begins_frame(const void *p, size_t len)
 				   ((b[0] & 0xf0) == 0x50 && b[1] == 0x2a && b[2] == 0x4d && b[3] == 0x18));
 }
 
-/* The kernel counts ids from 1. */
+/* Returns whether one of the ids is valid. The kernel counts them from 1. */
 static inline bool fr_reader_any_id(const uint64_t *ids, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -41,7 +40,7 @@ static inline bool fr_reader_any_id(const uint64_t *ids, size_t n)
 	return false;
 }
 
-/* id → event, open addressing; id 0 is an empty slot. */
+/* A hash table from ids to events, with open addressing. A slot with id 0 is empty. */
 struct fr_id_table {
 	struct fr_id_slot {
 		uint64_t id;
@@ -52,33 +51,33 @@ struct fr_id_table {
 
 struct fr_reader {
 	int fd;
-	struct fr_reader_source source; /* .read NULL: pread() */
+	size_t ahead_bytes; /* fr_reader_set_read_ahead() */
 	bool pipe;
 	uint64_t file_size;
-	uint64_t data_start, data_end, at; /* file offsets; AT: the next outer record */
+	uint64_t data_start, data_end, at; /* file offsets; AT is that of the next outer record */
 
-	/* window[0 … window_len) are the bytes of the file from window_at on. */
+	/* WINDOW has the window_len bytes of the file at window_at. */
 	uint8_t *window;
 	uint64_t window_at;
 	size_t window_len;
 
-	/* The rest of the COMPRESSED record at packed_at, and what was decompressed: raw[raw_start …
-	 * raw_len). */
+	/* PACKED is the rest of the COMPRESSED record at compressed_at. raw[raw_start … raw_len) are the
+	   decompressed bytes. */
 	ZSTD_DStream *zstd;
 	ZSTD_inBuffer packed;
-	uint64_t packed_at;
-	bool in_frame;	     /* a frame has begun and not ended */
-	bool continues;	     /* in_frame, when this COMPRESSED record began */
-	bool wait_for_frame; /* after damage: skip COMPRESSED records until one begins a frame */
+	uint64_t compressed_at;
+	bool in_frame;	     /* a zstd frame has begun and has not ended */
+	bool continues;	     /* the value of in_frame at the begin of this COMPRESSED record */
+	bool wait_for_frame; /* damage: skip COMPRESSED records until one begins a frame */
 	uint8_t *raw;
 	size_t raw_start, raw_len;
 
 	struct fr_session session;
-	const struct fr_session *better; /* of fr_reader_replace_attrs(), or NULL */
-	struct fr_layout *layouts;	 /* one per event */
+	const struct fr_session *better; /* from fr_reader_replace_attrs(), or NULL */
+	struct fr_layout *layouts;	 /* one for each event */
 	size_t n_layouts;
-	bool one_layout;   /* all are equal */
-	bool one_id_place; /* the id has the same place in all */
+	bool one_layout;   /* all layouts are equal */
+	bool one_id_place; /* the id has the same place in all layouts */
 	struct fr_id_table ids;
 	size_t n_ids, section_bytes;
 
@@ -86,43 +85,46 @@ struct fr_reader {
 	uint64_t scratch[(FR_RECORD_MAX + 8) / 8]; /* an aligned copy of a record */
 };
 
-/* Notes damage at file offset AT that cost LOST bytes. The text of the first damage stays. */
+/* Notes damage at file offset AT, and adds LOST bytes to the lost ones. Only the first TEXT is kept. */
 void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, const char *text);
 
-/* reader_head.c: reads attrs, ids and feature sections of the file format. 0, -EBADMSG with D, or another
-   negative errno. */
+/* reader_head.c: reads attrs, ids and feature sections of the file format. Returns 0, -EBADMSG with D, or
+   another negative errno. */
 int fr_reader_head(struct fr_reader *r, struct fr_diag *d);
-/* Takes the names of events, and missing ids, from EVENT_DESC. 0, -EBADMSG, -ENOMEM. */
+/* Takes the names of events, and missing ids, from EVENT_DESC. Returns 0, -EBADMSG or
+   -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
 
 /* reader_pipe.c: takes a head record of the pipe format, which is at file offset AT, into the session.
-   May move the window. 1: done, it takes RET_SIZE bytes of the file; 0: not a head record; -EBADMSG: damaged;
-   or another negative errno. */
+   May move the window. Returns 1, and the record has *RET_SIZE bytes in the file; 0 if RECORD is not a head
+   record; -EBADMSG if it is damaged; or another negative errno. */
 int fr_reader_pipe_record(
 	struct fr_reader *r, const struct perf_event_header *record, uint64_t at, uint64_t *ret_size);
 
-/* reader_layout.c. After events were added to the session. 0 or -ENOMEM. */
+/* reader_layout.c: makes the layouts of events that were added to the session. Returns 0 or -ENOMEM. */
 int fr_reader_add_layouts(struct fr_reader *r);
-/* After known events got other ids or attrs. 0 or -ENOMEM. */
+/* Makes all layouts again, after known events got other ids or attrs. Returns 0 or -ENOMEM. */
 int fr_reader_reset_layouts(struct fr_reader *r);
 /* Applies fr_reader_replace_attrs() to one event. */
 void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e);
-/* The index of the event that has ID, or -ENOENT. */
+/* Returns the index of the event that has ID, or -ENOENT. */
 int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
-/* Whether a whole record that these events can have made is at P, with LEFT bytes from there on. P need
-   not be aligned. */
-bool fr_reader_is_believable(const struct fr_reader *r, const uint8_t *p, size_t left);
-/* And it has proof: the id of an event, or it is a round, or it begins a frame. */
+/* Returns whether the record at P is plausible: it fits into the LEFT bytes, and its size and type are
+   possible for the events of the file. P need not be aligned. */
+bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t left);
+/* Returns whether the record is plausible and proven: it has the id of an event, or it is a FINISHED_ROUND,
+   or it is a COMPRESSED record that begins a frame. */
 bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t left);
-/* Whether the id of a believable record is that of no event. */
-bool fr_reader_is_stray(const struct fr_reader *r, const uint8_t *p);
+/* Returns whether a plausible record has an id that no event of the file has. */
+bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p);
 
-/* reader_zstd.c. Begins with the payload of a COMPRESSED record. Notes damage, does not fail. */
+/* reader_zstd.c: begins to decompress the payload of the COMPRESSED record at file offset AT. Damage is noted
+   and is no error. */
 void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, size_t len, uint64_t at);
-/* The next record of the zstd stream, perhaps not aligned. 1; 0: the next COMPRESSED record is needed; or
-   -ENOMEM. */
+/* Gets the next record of the zstd stream, perhaps not aligned. Returns 1 with *RET, 0 if the stream needs
+   the next COMPRESSED record, or -ENOMEM. */
 int fr_reader_next_compressed(struct fr_reader *r, const uint8_t **ret);
-/* Gives up the frame, counts the rest of its data as lost, and waits for the start of another frame. */
+/* Gives up the current frame, counts the rest of it as lost, and waits for the start of another frame. */
 void fr_reader_drop_frame(struct fr_reader *r);
-/* After the last record of the file: a record that has begun and not ended is damage. */
+/* Ends the zstd stream after the last record of the file. A record that has not ended by then is damage. */
 void fr_reader_end_compressed(struct fr_reader *r);

@@ -18,7 +18,7 @@ void fr_reader_drop_frame(struct fr_reader *r)
 	uint64_t lost = r->packed.size - r->packed.pos + (r->raw_len - r->raw_start);
 
 	if (lost > 0)
-		fr_reader_note_damage(r, r->packed_at, lost, "a compressed frame is not whole");
+		fr_reader_note_damage(r, r->compressed_at, lost, "a compressed frame is not whole");
 	if (r->zstd)
 		ZSTD_DCtx_reset(r->zstd, ZSTD_reset_session_only);
 	r->packed = (ZSTD_inBuffer){0};
@@ -29,15 +29,15 @@ void fr_reader_drop_frame(struct fr_reader *r)
 
 static void drop_damaged_frame(struct fr_reader *r, const char *text)
 {
-	fr_reader_note_damage(r, r->packed_at, 0, text);
+	fr_reader_note_damage(r, r->compressed_at, 0, text);
 	fr_reader_drop_frame(r);
 }
 
 void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, size_t len, uint64_t at)
 {
-	r->packed_at = at;
+	r->compressed_at = at;
 	if (r->wait_for_frame && !fr_reader_begins_frame(payload, len)) {
-		fr_reader_note_damage(r, at, len, "a compressed record without the start of its frame");
+		fr_reader_note_damage(r, at, len, "a compressed record comes without the start of its frame");
 		return;
 	}
 	r->wait_for_frame = false;
@@ -45,7 +45,8 @@ void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, siz
 	r->packed = (ZSTD_inBuffer){.src = payload, .size = len};
 }
 
-/* Decompresses behind the raw bytes that wait. 1: there are more, 0: the input is used up, -ENOMEM. */
+/* Decompresses, and appends to the raw bytes. Returns 1 if there may be more of them, 0 if the input is used
+   up, or -ENOMEM. */
 static int decompress(struct fr_reader *r)
 {
 	const uint8_t *begin = r->packed.src;
@@ -73,19 +74,20 @@ static int decompress(struct fr_reader *r)
 		r->in_frame = x != 0;
 		return has_more;
 	}
-	/* If a frame begins where the one before has not ended, a COMPRESSED record between them is missing.
+	/* If a frame begins before the previous one has ended, a COMPRESSED record between them is missing.
 	 */
 	restarts = r->continues && fr_reader_begins_frame(begin, len);
 	if (restarts)
-		r->packed.pos = len; /* not lost */
+		r->packed.pos = len; /* these bytes are not lost */
 	drop_damaged_frame(r, "a compressed frame cannot be decompressed");
 	if (restarts)
-		fr_reader_start_compressed(r, begin, len, r->packed_at);
+		fr_reader_start_compressed(r, begin, len, r->compressed_at);
 	return 1;
 }
 
-/* Two rounds in a row let a reader flush all that it has, so a third one adds nothing. But equal rounds
-   compress to almost nothing, so a small file may have millions, and the caller pays for each. */
+/* Skips all but two rounds of a row. A reader can flush all records after two rounds, so a third one adds
+   nothing. Equal rounds compress to almost nothing. So a small file may have millions of them, and each one
+   costs the caller time. */
 static void skip_rounds(struct fr_reader *r)
 {
 	const size_t size = sizeof(struct perf_event_header), step = 4096;
@@ -99,7 +101,8 @@ static void skip_rounds(struct fr_reader *r)
 	r->raw_start += skipped;
 }
 
-/* The record at the front of the raw bytes. 1: RET; 2: it was damaged, try again; 0: it is not complete. */
+/* Takes the first record of the raw bytes. Returns 1 with *RET; 2 if the record was skipped: try again; 0 if
+   it is not complete. */
 static int read_raw(struct fr_reader *r, const uint8_t **ret)
 {
 	size_t left = r->raw_len - r->raw_start;
@@ -112,7 +115,7 @@ static int read_raw(struct fr_reader *r, const uint8_t **ret)
 	memcpy(&h, p, sizeof(h));
 	if (h.size > left)
 		return 0;
-	if (!fr_reader_is_believable(r, p, left) || h.type == FR_RECORD_COMPRESSED ||
+	if (!fr_reader_is_plausible(r, p, left) || h.type == FR_RECORD_COMPRESSED ||
 		h.type == FR_RECORD_COMPRESSED2 || h.type == FR_RECORD_AUXTRACE) {
 		drop_damaged_frame(r, "a record inside a compressed frame is damaged");
 		return 2;
@@ -120,8 +123,9 @@ static int read_raw(struct fr_reader *r, const uint8_t **ret)
 	if (h.type == FR_RECORD_FINISHED_ROUND && h.size == sizeof(h))
 		skip_rounds(r);
 	r->raw_start += h.size;
-	if (fr_reader_is_stray(r, p)) {
-		fr_reader_note_damage(r, r->packed_at, h.size, "a record belongs to no event of the file");
+	if (fr_reader_has_unknown_id(r, p)) {
+		fr_reader_note_damage(
+			r, r->compressed_at, h.size, "a record belongs to no event of the file");
 		return 2;
 	}
 	*ret = p;
@@ -150,6 +154,6 @@ void fr_reader_end_compressed(struct fr_reader *r)
 
 	if (left > 0)
 		fr_reader_note_damage(
-			r, r->packed_at, left, "the last compressed record ends inside a record");
+			r, r->compressed_at, left, "the last compressed record ends inside a record");
 	r->raw_start = r->raw_len = 0;
 }

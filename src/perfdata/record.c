@@ -39,7 +39,7 @@ bool fr_record_is_whole(const void *p, size_t left)
 
 	if (left < sizeof(*h) || h->size > left)
 		return false;
-	/* perf itself writes these three in any length. */
+	/* perf writes these three types in any size. */
 	if (h->size % 8 && h->type != FR_RECORD_COMPRESSED && h->type != FR_RECORD_HEADER_TRACING_DATA &&
 		h->type != FR_RECORD_HEADER_BUILD_ID)
 		return false;

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Records of perf.data: the kernel's (types < 64, uapi linux/perf_event.h) and perf's own (64 …, perf's
- * perf.data-file-format.txt), and the layout that all events of flightrecd share.
+ * Records of perf.data. Types below 64 are the kernel's (uapi linux/perf_event.h). Types from 64 on are
+ * perf's own (perf.data-file-format.txt of perf). All events of flightrecd share one layout.
  *
- * The sample_type of each event contains FR_SAMPLE_TYPE, and sample_id_all is set. So, for each event,
+ * The sample_type of each event contains FR_SAMPLE_TYPE, and sample_id_all is set. So each event has this
+ * layout:
  *   - a SAMPLE starts with   { header; u64 id; u64 ip; u32 pid, tid; u64 time; … }
  *   - any other kernel record ends with   { u32 pid, tid; u64 time; u32 cpu, res; u64 id; }
  * The events of other recorders may have other layouts: see struct fr_layout in reader.h.
@@ -22,7 +23,7 @@
 /* The largest record: header.size is a u16. */
 #define FR_RECORD_MAX 65535u
 
-/* perf's own record types that this program knows (tools/lib/perf/include/perf/event.h). */
+/* The record types of perf that this program knows (tools/lib/perf/include/perf/event.h). */
 enum fr_user_record {
 	FR_RECORD_USER_START = 64,
 	FR_RECORD_HEADER_ATTR = 64,
@@ -146,12 +147,13 @@ struct fr_record_cgroup {
 	char path[];
 };
 
-/* Whether a whole record is at P, which is aligned to 8 and has LEFT bytes behind it: its size fits into
-   LEFT, is a multiple of 8, and has room for the fixed part of its type (kernel types: in our layout, with
-   the sample id). perf writes COMPRESSED, HEADER_TRACING_DATA and HEADER_BUILD_ID in any size. */
+/* Returns whether P, which is aligned to 8, begins a whole record. The size of a whole record is at most
+   LEFT, is a multiple of 8, and has room for the fixed part of its type. For kernel types, that part is in
+   our layout and includes the sample id. perf writes COMPRESSED, HEADER_TRACING_DATA and HEADER_BUILD_ID in
+   any size. */
 bool fr_record_is_whole(const void *p, size_t left);
 
-/* The time in ns of a whole record in our layout; 0 for perf's own types. */
+/* Returns the time in ns of a whole record in our layout; 0 for perf's own types. */
 static inline uint64_t fr_record_time(const struct perf_event_header *h)
 {
 	if (h->type == PERF_RECORD_SAMPLE)
@@ -161,7 +163,7 @@ static inline uint64_t fr_record_time(const struct perf_event_header *h)
 	return 0;
 }
 
-/* The event id of a whole record in our layout; 0 for perf's own types. */
+/* Returns the event id of a whole record in our layout; 0 for perf's own types. */
 static inline uint64_t fr_record_id(const struct perf_event_header *h)
 {
 	if (h->type == PERF_RECORD_SAMPLE)

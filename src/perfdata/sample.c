@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The layout is that of PERF_RECORD_SAMPLE in uapi linux/perf_event.h. */
+/* uapi linux/perf_event.h describes the layout, at PERF_RECORD_SAMPLE. */
 
 #include "perfdata/sample.h"
 #include "perfdata/bytes.h"
@@ -22,7 +22,7 @@ static void skip_words(struct walk *w, unsigned n)
 	(void)read_bytes(&w->in, 8ull * n);
 }
 
-/* The mode that a marker in a call chain begins, or MODE. */
+/* Returns the mode that MARKER begins in a call chain, or MODE if the marker is unknown. */
 static uint16_t mode_after(uint64_t marker, uint16_t mode)
 {
 	switch (marker) {

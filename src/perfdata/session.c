@@ -13,7 +13,7 @@ static void event_desc_deinit(struct fr_event_desc *e)
 	free(e->ids);
 }
 
-static int add_ids(struct fr_event_desc *e, const uint64_t *ids, size_t n)
+int fr_event_desc_add_ids(struct fr_event_desc *e, const void *ids, size_t n)
 {
 	uint64_t *all;
 
@@ -22,15 +22,21 @@ static int add_ids(struct fr_event_desc *e, const uint64_t *ids, size_t n)
 	all = reallocarray(e->ids, e->n_ids + n, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
-	memcpy(all + e->n_ids, ids, n * sizeof(*ids));
+	memcpy(all + e->n_ids, ids, n * sizeof(*all));
 	e->ids = all;
 	e->n_ids += n;
 	return 0;
 }
 
-int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id)
+int fr_event_desc_set_name(struct fr_event_desc *e, const char *name, size_t len)
 {
-	return add_ids(e, &id, 1);
+	char *copy = strndup(name, len);
+
+	if (!copy)
+		return -ENOMEM;
+	free(e->name);
+	e->name = copy;
+	return 0;
 }
 
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
@@ -41,7 +47,7 @@ int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *att
 
 	if (events)
 		s->events = events;
-	if (!events || !e.name || add_ids(&e, ids, n_ids) < 0) {
+	if (!events || !e.name || fr_event_desc_add_ids(&e, ids, n_ids) < 0) {
 		event_desc_deinit(&e);
 		return -ENOMEM;
 	}
@@ -100,7 +106,7 @@ int fr_session_add_older_events(struct fr_session *to, const struct fr_session *
 		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
 
 	for (size_t i = 0; r == 0 && i < from->n_events; i++) {
-		/* The side-band event of FROM first, so that later openings are before it. */
+		/* The side-band event of FROM is added first, so that its other events are before it. */
 		const struct fr_event_desc *e = &from->events[i ? i - 1 : from->n_events - 1];
 		struct fr_event_desc *added;
 
@@ -126,14 +132,14 @@ int fr_session_join_equal_events(struct fr_session *s)
 
 	if (s->n_events < 2)
 		return 0;
-	/* The side-band event goes first during the search, as its last opening is the newest. */
+	/* The side-band event is first during the search, because its last opening is the newest. */
 	move_last_to(s, 0);
 	for (size_t i = 1; i < s->n_events; i++) {
 		struct fr_event_desc *e = &s->events[i];
 
 		for (k = 0; k < n && !is_same(&s->events[k], e);)
 			k++;
-		if (k < n && r == 0 && (r = add_ids(&s->events[k], e->ids, e->n_ids)) == 0)
+		if (k < n && r == 0 && (r = fr_event_desc_add_ids(&s->events[k], e->ids, e->n_ids)) == 0)
 			event_desc_deinit(e);
 		else
 			s->events[n++] = *e;
@@ -157,7 +163,7 @@ bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b
 	_cleanup_(event_desc_deinit) struct fr_event_desc all = {0};
 
 	for (size_t e = 0; e < a->n_events; e++)
-		if (add_ids(&all, a->events[e].ids, a->events[e].n_ids) < 0)
+		if (fr_event_desc_add_ids(&all, a->events[e].ids, a->events[e].n_ids) < 0)
 			return false;
 	if (all.n_ids > 0)
 		qsort(all.ids, all.n_ids, sizeof(*all.ids), compare_ids);

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * A session: the head of a perf.data file. It has the events, and the feature sections as the bytes in the
- * file.
+ * A session is the head of a perf.data file. It has the events, and the bytes of the feature sections.
  *
- * The recorder makes one (fr_capture_describe() fills the events, fr_features_gather() the sections), the
- * reader reads one from a file, the merge unites several, the writers write one. Plain data; not thread-safe.
+ * For the recorder, fr_capture_describe() fills the events and fr_features_gather() the sections. The reader
+ * reads a session from a file, the merge unites several sessions, and the writers write one. Plain data; not
+ * thread-safe.
  */
 
 #include "base/buf.h"
@@ -54,8 +54,8 @@ struct fr_event_desc {
 	char *name;    /* as perf prints it: "cycles:k", "sched:sched_switch" */
 	uint64_t *ids; /* the kernel's ids of this event, one per CPU (and task) */
 	size_t n_ids;
-	/* No record of these ids has this time or a later one. 0: the event is recorded. UINT64_MAX: it is
-	   recorded until fr_session_close_events(). Only a live recording uses it; files do not have it. */
+	/* All records of these ids are older than this time. 0: the event is recorded. UINT64_MAX: it is
+	   recorded until fr_session_close_events(). Only a recording uses this time; files do not have it. */
 	uint64_t until_ns;
 };
 
@@ -67,39 +67,46 @@ struct fr_session {
 	struct fr_buf features[_FR_FEATURE_MAX];
 };
 
-/* Appends a copy of an event (RET may be NULL). 0 or -ENOMEM. */
+/* Appends a copy of an event (RET may be NULL). Returns 0 or -ENOMEM. */
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
 	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret);
-/* 0 or -ENOMEM. */
-int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id);
+/* Appends N ids of 8 bytes, which need not be aligned. Returns 0 or -ENOMEM. */
+int fr_event_desc_add_ids(struct fr_event_desc *e, const void *ids, size_t n);
+static inline int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id)
+{
+	return fr_event_desc_add_ids(e, &id, 1);
+}
+
+/* Replaces the name by the LEN bytes at NAME, up to the first NUL. Returns 0 or -ENOMEM. */
+int fr_event_desc_set_name(struct fr_event_desc *e, const char *name, size_t len);
 
 /* Removes the events for which IS_GONE returns true. */
 void fr_session_remove_events(struct fr_session *s,
 	bool (*is_gone)(const struct fr_event_desc *e, const void *ctx), const void *ctx);
-/* The events with until_ns UINT64_MAX are no longer recorded from NOW_NS on. */
+/* Notes that the events with until_ns UINT64_MAX are recorded only up to NOW_NS. */
 void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
 /* Removes the events that have no record of SINCE_NS or later. */
 void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns);
 
-/* For events that were opened again: TO has the new openings. Adds the openings of FROM before the last event
-   of TO, which is the side-band event, and the tracepoint formats of FROM. An event that is recorded in FROM
-   gets until_ns UINT64_MAX. 0, -ENOMEM, or -EBADMSG (malformed formats). */
+/* For events that were opened again: TO has the new openings, and the side-band event last. Inserts the
+   openings of FROM before the side-band event, and adds the tracepoint formats of FROM. An event that is
+   recorded in FROM gets until_ns UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if the formats are malformed. */
 int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from);
-/* Makes one event of all openings of an event, as in a file: same attr, same name, the newest ids first. The
-   last event stays the last. 0 or -ENOMEM. */
+/* Joins the openings of each event (same attr and name) to one event, as in a file. Its newest ids come
+   first. The last event stays the last. Returns 0 or -ENOMEM. */
 int fr_session_join_equal_events(struct fr_session *s);
-/* Whether A and B have an event id in common. The kernel gives each id once in a boot, so both are then of
-   one recording. */
+/* Returns whether A and B have an event id in common. The kernel gives each id once in a boot, so such
+   sessions belong to one recording. */
 bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b);
 
-/* Whether this is the attr of the side-band event, which has no samples. */
+/* Returns whether A is the attr of the side-band event, which has no samples. */
 bool fr_attr_is_sideband(const struct perf_event_attr *a);
-/* Gives the side-band event call chains exactly if another event has them: `perf sched timehist` asks all
-   events for it, `perf report` any. Only for a session that is written to a file: the comparison of events
-   ignores this bit of the side-band event. */
+/* Gives the side-band event call chains if and only if another event has them. `perf sched timehist` needs
+   the bit in all events, and `perf report` in any event. Only for a session that is written to a file: the
+   comparison of events ignores this bit of the side-band event. */
 void fr_session_set_sideband_stacks(struct fr_session *s);
 
-/* A deep copy. RET does not change on failure. 0 or -ENOMEM. */
+/* Makes a deep copy. On failure, RET does not change. Returns 0 or -ENOMEM. */
 int fr_session_copy(const struct fr_session *s, struct fr_session *ret);
 void fr_session_deinit(struct fr_session *s);
 #define _cleanup_session_ _cleanup_(fr_session_deinit)

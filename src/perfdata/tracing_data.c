@@ -14,9 +14,9 @@
 #define FORMAT_MAX (1u << 20)
 #define PRINTK_MAX (4u << 20)
 
-static const char mount_hint[] = "Mount it: mount -t tracefs nodev /sys/kernel/tracing";
+static const char mount_hint[] = "mount it: mount -t tracefs nodev /sys/kernel/tracing";
 
-/* The id of the tracepoint with the directory TRACEPOINT, such as ".../events/sched/sched_switch"; or 0. */
+/* Returns the id of the tracepoint with the directory TRACEPOINT (".../events/sched/sched_switch"), or 0. */
 static uint64_t read_id(const char *tracepoint)
 {
 	char path[PATH_MAX], text[32];
@@ -27,7 +27,7 @@ static uint64_t read_id(const char *tracepoint)
 	return strtoull(text, NULL, 10);
 }
 
-/* The event's name is mostly "system:name" of its tracepoint. */
+/* Finds the directory of the tracepoint by the name of the event, which is mostly "system:name". */
 static bool find_by_name(const char *events, const struct fr_event_desc *e, char ret[static PATH_MAX])
 {
 	const char *colon = strchr(e->name, ':');
@@ -38,7 +38,7 @@ static bool find_by_name(const char *events, const struct fr_event_desc *e, char
 	return n >= 0 && n < PATH_MAX && !strchr(e->name, '/') && read_id(ret) == e->attr.config;
 }
 
-/* A name that the user gave (name=) does not lead to the tracepoint, but its id does. */
+/* Finds the directory by the id of the tracepoint, because the user may have given any name (name=). */
 static bool find_by_id(const char *events, const struct fr_event_desc *e, char ret[static PATH_MAX])
 {
 	char pattern[PATH_MAX + 8];
@@ -91,7 +91,7 @@ static int read_headers(struct fr_trace_formats *t, const char *tracing)
 
 		snprintf(path, sizeof(path), "%s/%s", tracing, files[i].name);
 		r = fr_read_file(AT_FDCWD, path, files[i].max, files[i].ret);
-		/* Only trace_printk() needs the printk formats: all other tracepoints decode without. */
+		/* Only trace_printk() needs the printk formats. */
 		if (r < 0 && r != -ENOMEM && files[i].ret == &t->printk)
 			r = 0;
 	}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Makes TRACING_DATA: the formats of tracepoints, as perf's trace-event-info.c writes them (without kallsyms,
-   with the printk formats). */
+/* Makes the section TRACING_DATA: the formats of tracepoints, without kallsyms and with the printk formats,
+   like trace-event-info.c of perf. */
 
 #include "base/diag.h"
 #include "perfdata/session.h"
 #include "perfdata/tracing_format.h"
 
 /* Makes the section from tracefs, for the events of S that are tracepoints. Without such an event, S does not
-   change. Reads files: not on the recorder thread. 0 or a negative errno, with D. */
+   change. Reads files: not on the recorder thread. Returns 0, or a negative errno with D. */
 int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d);

@@ -26,7 +26,7 @@ void fr_trace_formats_deinit(struct fr_trace_formats *t)
 	*t = (struct fr_trace_formats){0};
 }
 
-/* SIZE bytes into RET, unless an earlier section filled it. */
+/* Reads SIZE bytes into RET, unless an earlier section has filled it. */
 static int read_once(struct byte_reader *r, uint64_t size, struct fr_buf *ret)
 {
 	const void *p = read_bytes(r, size);
@@ -130,7 +130,7 @@ static int parse_header(struct byte_reader *r, const char *name, struct fr_buf *
 	return found && strcmp(found, name) == 0 ? read_once(r, read_u64(r), ret) : -EBADMSG;
 }
 
-/* Adds the parts of SECTION that T does not have. 0, -EBADMSG or -ENOMEM. */
+/* Adds the parts of SECTION that T does not have. Returns 0, -EBADMSG or -ENOMEM. */
 static int parse_section(struct fr_trace_formats *t, const struct fr_buf *section)
 {
 	struct byte_reader in = {section->data, section->len, false};
@@ -140,13 +140,13 @@ static int parse_section(struct fr_trace_formats *t, const struct fr_buf *sectio
 
 	if (in.failed || memcmp(start, magic, sizeof(magic)) != 0)
 		return -EBADMSG;
-	/* A section of another byte order or word size is not of this boot. */
+	/* A section with another byte order or word size does not come from this boot. */
 	if (machine[0] != (__BYTE_ORDER == __BIG_ENDIAN) || machine[1] != sizeof(long))
 		return -EBADMSG;
 	r = parse_header(&in, "header_page", &t->header_page);
 	r = r < 0 ? r : parse_header(&in, "header_event", &t->header_event);
 	r = r < 0 ? r : parse_systems(t, &in);
-	(void)read_bytes(&in, read_u32(&in)); /* kallsyms: perf has its own way to kernel symbols */
+	(void)read_bytes(&in, read_u32(&in)); /* kallsyms, which perf does not need */
 	r = r < 0 ? r : read_once(&in, read_u32(&in), &t->printk);
 	if (r == 0 && strcmp(version, "0.6") >= 0)
 		r = read_once(&in, read_u64(&in), &t->cmdlines);
@@ -203,8 +203,8 @@ int fr_trace_formats_write(struct fr_trace_formats *t, struct fr_buf *section)
 	return finish_section(&b, section);
 }
 
-/* The text of a kernel's events/header_page and header_event. They describe its ring buffer, which no
-   perf.data has, but readers take the sizes of words from them. */
+/* Adds the texts of a kernel's events/header_page and header_event. They describe its ring buffer, which no
+   perf.data has. But readers take the sizes of words from them. */
 static int add_own_headers(struct fr_trace_formats *t)
 {
 	static const char event[] = "# compressed entry header\n"

@@ -22,8 +22,8 @@ int fr_file_write_records(struct fr_file_writer *w, const void *data, size_t len
 	return r;
 }
 
-/* perf refuses attrs that are larger than its own struct. With the smallest size that holds all fields that
-   are set, an older perf reads our files as long as no newer field is used. */
+/* Returns the smallest size of an attr that has all fields that are set. perf refuses attrs that are larger
+   than its own struct. So an older perf can read a file that uses no newer field. */
 static uint32_t smallest_attr_size(const struct fr_session *s)
 {
 	uint32_t size = PERF_ATTR_SIZE_VER5;
@@ -38,7 +38,7 @@ static uint32_t smallest_attr_size(const struct fr_session *s)
 	return size;
 }
 
-/* Writes what B built; B is empty afterwards. */
+/* Writes the bytes of B, and leaves B empty. */
 static int write_built(struct fr_file_writer *w, struct builder *b)
 {
 	int r = b->failed ? -ENOMEM : fr_file_write_records(w, b->buf.data, b->buf.len);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Writes perf.data: the file format (for dumps) to a sink that appends, and the pipe format (for
- * perf.data.auxiliary) to a buffer. The first FR_FILE_HEADER_SIZE bytes of the file format are known last.
+ * Writes perf.data. The file format, for dumps, goes to a sink that appends. The pipe format, for
+ * perf.data.auxiliary, goes to a buffer. The first FR_FILE_HEADER_SIZE bytes of the file format are known
+ * last.
  */
 
 #include "base/buf.h"
@@ -11,7 +12,7 @@
 
 #include <stdint.h>
 
-/* APPEND writes all of LEN bytes and returns 0, or it returns a negative errno. */
+/* The receiver of the bytes. The function append() writes all LEN bytes. It returns 0 or a negative errno. */
 struct fr_sink {
 	int (*append)(void *ctx, const void *data, size_t len);
 	void *ctx;
@@ -21,34 +22,35 @@ struct fr_sink {
 
 struct fr_file_writer {
 	struct fr_sink sink;
-	uint64_t offset; /* bytes that the sink got so far */
+	uint64_t offset; /* the number of bytes that the sink has got */
 	uint64_t attr_offset, attr_size, data_offset;
-	uint32_t attr_bytes; /* size of one attr in the file */
+	uint32_t attr_bytes; /* the size of one attr in the file */
 };
 
-/* Writes room for the header, then ids and attrs. The data section begins behind them. 0, -ENOMEM or the
-   errno of the sink. */
+/* Writes room for the header, then ids and attrs. The data section begins behind them. Returns 0, -ENOMEM or
+   the errno of the sink. */
 int fr_file_begin(struct fr_file_writer *w, const struct fr_session *s, const struct fr_sink *sink);
-/* Writes whole records. 0 or the errno of the sink. */
+/* Writes whole records. Returns 0 or the errno of the sink. */
 int fr_file_write_records(struct fr_file_writer *w, const void *records, size_t len);
 /* Writes the zstd frame FRAME, which holds whole records, as COMPRESSED records (type 81) of at most 65,528
-   bytes, a multiple of 8. A frame that perf could not read so is decompressed and written as it is:
-   docs/design/60. 0; -EBADMSG: FRAME is not one whole frame of at most 64 MiB of records; -ENOMEM; or the
-   errno of the sink. */
+   bytes, a multiple of 8. If perf could not read such records, the function decompresses the frame and writes
+   the records in it (docs/design/60). Returns 0; -EBADMSG if FRAME is not one whole frame of at most 64 MiB
+   of records; -ENOMEM; or the errno of the sink. */
 int fr_file_write_frame(struct fr_file_writer *w, const void *frame, size_t len);
-/* Writes the feature table, directly behind the data, and the sections of S, whose events are those that
-   fr_file_begin() got. The caller writes RET_HEADER at offset 0. 0, -ENOMEM or the errno of the sink. */
+/* Writes the feature table directly behind the data, then the feature sections of S. S has the same events as
+   in fr_file_begin(). The caller writes RET_HEADER at offset 0. Returns 0, -ENOMEM or the errno of the sink.
+ */
 int fr_file_end(
 	struct fr_file_writer *w, const struct fr_session *s, uint8_t ret_header[static FR_FILE_HEADER_SIZE]);
 
 /* Appends the head of a stream in pipe format: pipe header, HEADER_ATTRs with their ids, EVENT_UPDATEs with
    the names, HEADER_FEATUREs, TRACING_DATA, build-ids. The size of each record is a multiple of 8. A feature
-   section that does not fit a record (64 KiB) is left out. 0 or -ENOMEM. */
+   section that does not fit into a record (64 KiB) is left out. Returns 0 or -ENOMEM. */
 int fr_pipe_append_head(const struct fr_session *s, struct fr_buf *ret);
 
-/* Appends the HEADER_ATTR and EVENT_UPDATE of one event, which may also follow later in a stream. 0 or
+/* Appends the HEADER_ATTR and EVENT_UPDATE of one event. They may also come later in a stream. Returns 0 or
    -ENOMEM. */
 int fr_pipe_append_event(const struct fr_event_desc *e, struct fr_buf *ret);
 
-/* A whole FINISHED_ROUND. */
+/* A FINISHED_ROUND record. */
 extern const struct perf_event_header fr_finished_round;

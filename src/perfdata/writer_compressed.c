@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Writes one zstd frame as COMPRESSED records, one for each piece of it. docs/design/60 gives the rules that
- * perf imposes on a piece.
+ * Writes one zstd frame as COMPRESSED records, one for each piece of the frame. docs/design/60 has perf's
+ * rules for a piece.
  *
  *   [header │ skippable frame │ start of the frame] [header │ more of the frame] …
  */
@@ -23,7 +23,8 @@
 #define BLOCK_RLE 1u
 #define BLOCK_RESERVED 3u
 
-/* Makes the skippable frame that is put before LEN bytes, so that all is a multiple of 8. Returns its size.
+/* Makes the skippable frame that pads LEN bytes to a multiple of 8. It is written before them. Returns its
+ * size.
  */
 static size_t make_padding(size_t len, uint8_t ret[static 16])
 {
@@ -37,7 +38,8 @@ static size_t make_padding(size_t len, uint8_t ret[static 16])
 	return sizeof(head) + fill;
 }
 
-/* Whether each piece of the frame, which starts PAD bytes into the first, has the end of a block in it. */
+/* Returns whether each piece of the frame contains the end of a block. The frame starts PAD bytes behind the
+   start of the first piece. */
 static bool can_be_split(const uint8_t *p, size_t len, size_t pad)
 {
 	static const uint8_t magic[] = {0x28, 0xb5, 0x2f, 0xfd};
@@ -68,7 +70,7 @@ static bool can_be_split(const uint8_t *p, size_t len, size_t pad)
 			piece = in + 1;
 		}
 	}
-	/* A checksum in a piece of its own yields no output. */
+	/* A piece that has only the checksum gives no output. */
 	return (pad + len - 1) / PIECE < piece;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The pipe format of perf.data. All of it is records, so it can be read while it is written, and a truncated
-   file up to its last whole record. */
+/* Writes the pipe format of perf.data. It consists of records, so a reader can read it while it is written,
+   and can read a truncated file up to its last whole record. */
 
 #include "perfdata/writer.h"
 #include "perfdata/bytes.h"
@@ -9,9 +9,12 @@
 #include "perfdata/record.h"
 #include "base/cleanup.h"
 
+#include <stdio.h>
+
+#define NAME_SIZE 4096u					     /* a longer name is truncated */
 #define BODY_MAX (65528u - sizeof(struct perf_event_header)) /* a multiple of 8 */
 
-/* A record of TYPE: FIXED, then TAIL, then zeros up to a multiple of 8. */
+/* Appends a record of TYPE. Its body is FIXED, then TAIL, then zeros up to a multiple of 8. */
 static void put_record(struct builder *b, uint32_t type, const void *fixed, size_t fixed_len,
 	const void *tail, size_t tail_len)
 {
@@ -28,18 +31,19 @@ static void put_record(struct builder *b, uint32_t type, const void *fixed, size
 static void put_event(struct builder *b, const struct fr_event_desc *e)
 {
 	struct perf_event_attr attr = e->attr;
+	char name[NAME_SIZE];
 	size_t room = (BODY_MAX - sizeof(attr)) / sizeof(uint64_t), at = 0;
 
-	/* The whole struct: perf before 6.5 looks for the ids behind the struct that it was built with. */
+	/* The whole struct is written, because perf before 6.5 looks for the ids behind its own struct. */
 	attr.size = sizeof(attr);
-	do { /* the ids that do not fit are in another record */
+	snprintf(name, sizeof(name), "%s", e->name);
+	do { /* ids that do not fit go into another record */
 		const size_t n = FR_MIN(e->n_ids - at, room);
 		uint64_t update[2] = {EVENT_UPDATE_NAME, n ? e->ids[at] : 0};
 
 		put_record(b, FR_RECORD_HEADER_ATTR, &attr, sizeof(attr), e->ids + at, n * sizeof(uint64_t));
 		if (n)
-			put_record(b, FR_RECORD_EVENT_UPDATE, update, sizeof(update), e->name,
-				strnlen(e->name, 4095) + 1);
+			put_record(b, FR_RECORD_EVENT_UPDATE, update, sizeof(update), name, strlen(name) + 1);
 		at += n;
 	} while (at < e->n_ids);
 }
@@ -68,7 +72,7 @@ static void put_tracing_data(struct builder *b, const struct fr_buf *section)
 	put_zeros(b, size - section->len);
 }
 
-/* Appends what B built to RET; B is empty afterwards. */
+/* Appends the bytes of B to RET, and leaves B empty. */
 static int append_built(struct builder *b, struct fr_buf *ret)
 {
 	int r = b->failed ? -ENOMEM : fr_buf_append(ret, b->buf.data, b->buf.len);

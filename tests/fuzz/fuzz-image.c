@@ -6,7 +6,7 @@
  *     bit 0 clear   an image for a recovery: any bytes, any length
  *     bit 0 set     patches of a whole ring, which an instance then adopts:
  *                   { u32 offset; u8 len; u8 bytes[len] } …
- *     bit 1         all crcs of headers are made right, so that the headers are believed
+ *     bit 1         the crcs of all headers are corrected, so that the headers are accepted
  *     bit 2         the ring is adopted in another size
  *
  * The frames are in order and within the image. An adopted ring can be recorded to, and adopted again.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Any bytes as the state of the instance before: if it decodes, encoding and decoding it again change
+/* Any bytes as the state of the previous instance: if it decodes, encoding and decoding it again change
  * nothing. */
 
 #include "handover/state.h"

@@ -114,7 +114,7 @@ static void test_breach_of_the_contract_aborts(void **state)
 	assert_false(aborts(keep_the_contract));
 }
 
-/* Exits with 0 if the lock, which is taken, is given up on in time. */
+/* Tries to take a lock that another thread has. Aborts if that succeeds, or ends before its time. */
 static void wait_for_taken_lock(void)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + 20 * FR_NSEC_PER_MSEC;

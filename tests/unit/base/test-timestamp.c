@@ -50,7 +50,7 @@ static void test_time_is_read_in_utc(void **state)
 	check_times("UTC", cases, FR_ARRAY_SIZE(cases));
 }
 
-/* The zone is that of Berlin, written out for machines without a database of zones. There it is the 21st. */
+/* The text describes the zone of Berlin, where it is the 21st, for machines without a database of zones. */
 static void test_time_is_read_in_the_local_zone(void **state)
 {
 	static const struct time_case cases[] = {{"2026-11-21 00:11:37", 0, 0},

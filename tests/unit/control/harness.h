@@ -13,10 +13,10 @@
 
 #define ONEWAY "{\"method\":\"" FR_INTERFACE ".Echo\",\"oneway\":true}"
 
-/* For what must happen in time. No machine is slower. */
+/* The limit of all waits. No machine is slower. */
 #define HARNESS_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
-/* A call of METHOD as its message; the NUL is that of the string. */
+/* The message of a call of METHOD. The NUL of the string ends the message. */
 #define CALL(method, parameters) "{\"method\":\"" FR_INTERFACE "." method "\",\"parameters\":" parameters "}"
 
 struct harness {
@@ -27,7 +27,7 @@ struct harness {
 	struct fr_call *open[128]; /* calls of Wait, oldest first */
 	size_t n_open;
 	atomic_uint handled; /* calls that reached a handler */
-	pthread_t thread;    /* of harness_serve() */
+	pthread_t thread;    /* runs the loop after harness_serve() */
 	atomic_bool stop;
 };
 

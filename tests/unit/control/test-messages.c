@@ -91,7 +91,8 @@ static void test_error_reply_has_its_name(void **state)
 	close(fd);
 }
 
-/* Whether the server accepts MESSAGE, of LEN bytes with its NUL. If not, it must say so and hang up. */
+/* Returns whether the server accepts MESSAGE, which has LEN bytes with its NUL. Checks that the server
+   replies and hangs up if it does not. */
 static bool accepts(struct harness *h, const char *message, size_t len)
 {
 	int fd = raw_connect(h);

@@ -30,7 +30,7 @@
 #define BLOCK (64u << 10)
 #define DEPTH 4u
 #define HEAD 104u
-#define SIZE (9 * BLOCK + 77) /* of a file that uses all blocks more than once */
+#define SIZE (9 * BLOCK + 77) /* bytes of a file that uses all blocks more than once */
 
 static struct fr_file_writer_config config = {.block_bytes = BLOCK, .depth = DEPTH};
 
@@ -120,7 +120,7 @@ static void test_file_has_what_was_appended(void **state)
 	config.expected_bytes = 0;
 }
 
-/* How the ring misbehaves. Each test sets it, and all_well() ends that. */
+/* The fault of the ring. A test sets it, and all_well() resets it. */
 static struct {
 	unsigned accepts;     /* submissions before the fault */
 	unsigned n_refused;   /* submissions that fail with REFUSAL then */

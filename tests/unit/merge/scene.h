@@ -15,7 +15,7 @@ struct scene {
 	struct fr_merge_options options;
 	struct fr_merge_report report;
 	struct fr_diag diag;
-	char warned[4096]; /* all lines */
+	char warned[4096]; /* all warnings, one a line */
 };
 
 /* For cmocka: *STATE is a new struct scene. The teardown removes the directory. */
@@ -26,20 +26,20 @@ void scene_clear(struct scene *s);
 /* Replaces the session by one with other ids, of a machine whose wall clock is WALL_S ahead of its uptime. */
 void scene_use_session(struct scene *s, uint64_t first_id, uint64_t wall_s);
 
-/* DIR/NAME, in static storage for four calls. */
+/* Returns DIR/NAME, which is valid for the next three calls. */
 const char *scene_path(const struct scene *s, const char *name);
 bool scene_has(const struct scene *s, const char *name);
-/* How many entries the directory has. */
+/* Returns how many entries the directory has. */
 unsigned scene_entries(const struct scene *s);
 void scene_write(const struct scene *s, const char *name, const char *text);
 
-/* fr_merge() with an empty report, diag and list of warnings. */
+/* Calls fr_merge() with an empty report, diag and list of warnings. */
 int scene_merge(struct scene *s);
 
 /* Appends all records of the file NAME except rounds, which RET_ROUNDS (may be NULL) counts. Fails if the
    file is damaged. */
 void scene_read(const struct scene *s, const char *name, struct fr_buf *ret, uint64_t *ret_rounds);
 
-/* A pseudo-random number below BELOW. */
+/* Returns a pseudo-random number below BELOW. */
 extern unsigned long long scene_seed;
 unsigned scene_random(size_t below);

@@ -30,7 +30,7 @@
 #define BOOT_1 "11111111-1111-1111-1111-111111111111"
 #define BOOT_2 "22222222222222222222222222222222"
 
-/* A sample file: state at FROM, a round, samples FROM + 1 … TO, a round. */
+/* Writes a sample file: state at FROM, a round, samples FROM + 1 … TO, a round. */
 static void write_sample(struct scene *s, const char *name, uint64_t from, uint64_t to)
 {
 	const struct fr_event_desc *events = s->session.events;
@@ -45,7 +45,8 @@ static void write_sample(struct scene *s, const char *name, uint64_t from, uint6
 	synth_write_file(scene_path(s, name), &s->session, &b, 0, 0);
 }
 
-/* An auxiliary file: state at CHECKPOINT (0: without time), a round, one record for each time FROM … TO. */
+/* Writes an auxiliary file: state at CHECKPOINT (0: without time), a round, one record for each time FROM …
+ * TO. */
 static void write_aux(struct scene *s, uint64_t checkpoint, uint64_t from, uint64_t to)
 {
 	const uint64_t id = s->session.events[1].ids[0];
@@ -56,7 +57,7 @@ static void write_aux(struct scene *s, uint64_t checkpoint, uint64_t from, uint6
 	if (checkpoint)
 		synth_round(&b);
 	for (uint64_t t = from; t <= to; t++)
-		synth_comm(&b, id, t, 3, "fresh");
+		synth_comm(&b, id, t, 3, "later");
 	synth_round(&b);
 	synth_write_pipe(scene_path(s, AUX), &s->session, &b);
 }
@@ -89,8 +90,8 @@ int __wrap_fsync(int fd)
 static void test_state_is_left_out_if_another_file_covers_its_time(void **state)
 {
 	static const struct {
-		uint64_t checkpoint, from, to; /* of the auxiliary file; to 0: there is none */
-		bool has_window;	       /* the sidecar of the sample file */
+		uint64_t checkpoint, from, to; /* times of the auxiliary file; TO 0: there is none */
+		bool has_window;	       /* the sample file has a sidecar with a window */
 		uint64_t left_out;
 	} cases[] = {
 		{0, 50, 200, false, 2},
@@ -214,7 +215,7 @@ static void test_older_output_moves_aside(void **state)
 	assert_int_equal(s->report.duplicates, 50);
 }
 
-/* After a power cut, the inputs may be all that is left. */
+/* After a power failure, only the inputs may be left. */
 static void test_inputs_stay_if_the_directory_is_not_synced(void **state)
 {
 	struct scene *s = *state;
@@ -236,7 +237,7 @@ static void test_inputs_stay_if_the_directory_is_not_synced(void **state)
 	assert_int_equal(s->report.n_removed, 2);
 }
 
-/* Two dumps of one run, and one of the next run, which counts from 0 again. */
+/* Two dumps of one instance, and one of the next instance, which counts from 0 again. */
 static void test_sidecar_sums_up_the_dumps(void **state)
 {
 	static const double counts[] = {10, 1, 2};
@@ -323,6 +324,41 @@ static void test_one_id_of_two_events_is_refused(void **state)
 	assert_int_equal(scene_entries(s), 2);
 }
 
+/* A file of another recorder with one event. Its records have no id. */
+static void write_event_without_ids(struct scene *s, const char *name, uint64_t config)
+{
+	struct perf_event_attr attr = s->session.events[0].attr;
+	_cleanup_session_ struct fr_session one = {0};
+	_cleanup_buf_ struct fr_buf round = {0};
+
+	attr.config = config;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	assert_int_equal(fr_session_add_event(&one, &attr, "other", NULL, 0, NULL), 0);
+	synth_round(&round);
+	synth_write_file(scene_path(s, name), &one, &round, 0, 0);
+}
+
+static void test_different_events_without_ids_are_refused(void **state)
+{
+	struct scene *s = *state;
+
+	for (int with_ids = 0; with_ids <= 1; with_ids++) {
+		scene_clear(s);
+		write_event_without_ids(s, A, PERF_COUNT_SW_PAGE_FAULTS);
+		if (with_ids)
+			write_sample(s, B, 100, 200);
+		else
+			write_event_without_ids(s, B, PERF_COUNT_SW_CPU_MIGRATIONS);
+		assert_int_equal(scene_merge(s), -EINVAL);
+		assert_non_null(strstr(s->diag.what, "could not be distinguished"));
+		assert_int_equal(scene_entries(s), 2);
+	}
+	scene_clear(s);
+	write_event_without_ids(s, A, PERF_COUNT_SW_PAGE_FAULTS);
+	write_event_without_ids(s, B, PERF_COUNT_SW_PAGE_FAULTS);
+	assert_int_equal(scene_merge(s), 0);
+}
+
 /* Dumps of an older recorder have a side-band event without call chains. */
 static void test_openings_of_an_event_become_one_event(void **state)
 {
@@ -345,8 +381,7 @@ static void test_openings_of_an_event_become_one_event(void **state)
 	fr_reader_free(r);
 }
 
-/* Runs a function in a process with a small file system of its own at PATH. It returns whether all is well.
- */
+/* Calls RUN in a process with its own small file system at PATH. RUN returns whether it has succeeded. */
 static void run_with_small_file_system(struct scene *s, const char *path, bool (*run)(struct scene *))
 {
 	int status;
@@ -424,6 +459,7 @@ int main(void)
 		TEST(test_dry_run_writes_nothing_and_keep_removes_nothing),
 		TEST(test_locks_of_another_merge_and_of_a_daemon_are_respected),
 		TEST(test_one_id_of_two_events_is_refused),
+		TEST(test_different_events_without_ids_are_refused),
 		TEST(test_openings_of_an_event_become_one_event),
 		TEST(test_full_file_system_keeps_the_inputs),
 		TEST(test_objects_are_copied_to_another_file_system),

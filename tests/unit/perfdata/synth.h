@@ -8,12 +8,13 @@
 #include "perfdata/record.h"
 #include "perfdata/session.h"
 
-/* A session of two events: "cpu-clock" with the ids FIRST_ID and FIRST_ID + 1, and "dummy:HG" (side-band)
-   with the next two. It is recorded on HOST, whose wall clock is WALL_OFFSET_NS ahead of the monotonic clock.
+/* Makes a session of two events: "cpu-clock" with the ids FIRST_ID and FIRST_ID + 1, and "dummy:HG"
+   (side-band) with the next two. It is recorded on HOST, whose wall clock is WALL_OFFSET_NS ahead of the
+   monotonic clock.
  */
 void synth_session(struct fr_session *s, uint64_t first_id, const char *host, uint64_t wall_offset_ns);
 
-/* Each appends a record in our layout. */
+/* Append a record in our layout. */
 void synth_sample(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, uint64_t ip);
 void synth_comm(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, const char *comm);
 void synth_round(struct fr_buf *b);

@@ -42,7 +42,7 @@ static void add_event(struct fr_session *s, uint32_t type, uint64_t config, cons
 		abort();
 }
 
-/* 0: tracefs is not mounted. */
+/* Returns 0 if tracefs is not mounted. */
 static uint16_t read_switch_id(void)
 {
 	char text[32];

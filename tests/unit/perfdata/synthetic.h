@@ -12,10 +12,11 @@ enum { SYNTHETIC_CLOCK, SYNTHETIC_RAW, SYNTHETIC_SWITCH };
 
 #define SYNTHETIC_PID 4711
 #define SYNTHETIC_START_NS 5000000000ULL
-#define SYNTHETIC_WALL_NS 1700000000000000000ULL /* of SYNTHETIC_START_NS */
+#define SYNTHETIC_WALL_NS 1700000000000000000ULL /* the wall time at SYNTHETIC_START_NS */
 
-/* The events cpu-clock, bpf-output with RAW and, if TRACEPOINT, sched:sched_switch, with two ids each, and
-   all feature sections of this machine. False: tracefs, which sched_switch needs, is not mounted. */
+/* Makes a session with cpu-clock, bpf-output with RAW and, if TRACEPOINT, sched:sched_switch, two ids each,
+   and with all feature sections of this machine. Returns false if tracefs, which sched_switch needs, is not
+   mounted. */
 bool synthetic_session(struct fr_session *s, bool tracepoint);
 
 /* Appends COMM "synthetic" and an MMAP2 of /bin/true with a build-id, at TIME. */

@@ -55,7 +55,7 @@ static void write_file(enum kind kind)
 		synth_write_file(path, &s, &b, 4800, kind == COMPRESSED ? 20000 : 0);
 }
 
-/* A file of KIND as bytes, with the numbers of its header. */
+/* Makes a file of KIND. Returns its bytes, and the numbers of its header in HEADER. */
 static struct fr_buf load_file(enum kind kind, uint64_t header[static 7])
 {
 	struct fr_buf b = {0};
@@ -141,6 +141,30 @@ static void test_whole_files_give_all_records_and_the_head(void **state)
 	}
 }
 
+/* The longest names that fit, and longer ones, have a NUL in their record. */
+static void test_long_names_are_truncated_in_pipe_format(void **state)
+{
+	char name[5000];
+
+	for (size_t len = 4080; len < 4120; len++) {
+		_cleanup_session_ struct fr_session s = {0};
+		_cleanup_buf_ struct fr_buf head = {0};
+		const struct perf_event_attr attr = {0};
+		const struct perf_event_header *attr_record, *update;
+
+		memset(name, 'x', len);
+		name[len] = '\0';
+		assert_int_equal(fr_session_add_event(&s, &attr, name, &(uint64_t){ID}, 1, NULL), 0);
+		assert_int_equal(fr_pipe_append_event(&s.events[0], &head), 0);
+		attr_record = (const void *)head.data;
+		update = (const void *)(head.data + attr_record->size);
+		assert_int_equal(attr_record->size + update->size, head.len);
+		assert_int_equal(update->type, FR_RECORD_EVENT_UPDATE);
+		assert_int_equal(head.data[head.len - 1], '\0');
+		assert_int_equal(strlen((const char *)(update + 1) + 16), FR_MIN(len, (size_t)4095));
+	}
+}
+
 /* Millions of equal rounds compress to almost nothing, but the caller pays for each round that it gets. */
 static void test_rounds_in_a_row_are_skipped(void **state)
 {
@@ -160,7 +184,7 @@ static void test_rounds_in_a_row_are_skipped(void **state)
 	seen = read_all(open_file());
 	assert_false(seen.damage.damaged);
 	assert_int_equal(seen.samples, 2 * N);
-	/* Two for each buffer of decompressed bytes. */
+	/* The reader returns two rounds for each buffer of decompressed bytes. */
 	assert_in_range(seen.rounds, 2 * N / 100 + 1, 2 * N / 100 + 200);
 }
 
@@ -251,7 +275,8 @@ static void test_data_is_read_despite_a_damaged_head(void **state)
 		assert_int_equal(s.samples, N);
 		assert_true(s.damage.damaged);
 	}
-	memset(b.data + 48, 0, 8); /* no data, but features: their table is taken from the data's place */
+	memset(b.data + 48, 0,
+		8); /* no data, but features: the reader looks for their table at the place of the data */
 	assert_true(write_and_read(&b, b.len).damage.damaged);
 }
 
@@ -300,6 +325,7 @@ static void test_file_that_is_truncated_meanwhile_ends_early(void **state)
 		put_records(&b);
 	synth_write_file(path, &s, &b, 0, 0);
 	r = open_file();
+	fr_reader_set_read_ahead(r, 1 << 20);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(fr_reader_next(r, &h, NULL), 1);
 	assert_int_equal(truncate(path, 1000000), 0);
@@ -338,8 +364,8 @@ static void test_layout_follows_the_attr(void **state)
 	}
 }
 
-/* perf report -D would read build-ids. It aborts over those that a kernel leaks into these records while
-   another recorder, as that of another test, asks for its own (fr_capture_build_ids_leak()). */
+/* perf report -D would read build-ids, and could abort: the kernel puts wrong build-ids into these records
+   while another recorder, for example of another test, asks for build-ids (fr_capture_build_ids_leak()). */
 static uint64_t count_samples_by_perf(void)
 {
 	unsigned long long n = 0;
@@ -408,6 +434,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_files_give_all_records_and_the_head),
+		cmocka_unit_test(test_long_names_are_truncated_in_pipe_format),
 		cmocka_unit_test(test_rounds_in_a_row_are_skipped),
 		cmocka_unit_test(test_truncated_file_gives_every_whole_record),
 		cmocka_unit_test(test_overwritten_header_costs_only_its_record),

@@ -89,7 +89,7 @@ static void test_build_id_records_are_whole(void **state)
 	assert_int_equal(b->len, at);
 }
 
-/* Every prefix of the notes is read without a step past its end. */
+/* Reads every prefix of the notes. A sanitizer would notice a read behind its end. */
 static void expect_build_id(
 	const uint8_t *notes, size_t len, size_t align, const char *expected, size_t needed)
 {
@@ -110,7 +110,7 @@ static void test_build_id_is_found_behind_other_notes(void **state)
 	/* A note of type 3 by another owner, then the build-id with one byte of padding. */
 	static const uint8_t by_4[] = {4, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 'X', 'e', 'n', 0, 1, 2, 3, 4, 5, 0,
 		0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa, 0xbb, 0xcc, 0};
-	/* A property, as linkers put one in front of it: 9 bytes and 7 of padding. */
+	/* A property note, which linkers put before the build-id: 9 bytes, and 7 of padding. */
 	static const uint8_t by_8[] = {4, 0, 0, 0, 9, 0, 0, 0, 5, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4, 5, 6,
 		7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa,
 		0xbb};
@@ -124,7 +124,7 @@ static void append(struct fr_buf *b, const void *data, size_t len)
 	assert_int_equal(fr_buf_append(b, data, len), 0);
 }
 
-/* A section of version 0.6, or 0.5, which ends before the command lines. FORMATS ends with NULL. */
+/* Makes a section of version 0.6 or 0.5. The latter ends before the command lines. FORMATS ends with NULL. */
 static void make_section(
 	struct fr_buf *b, const char *version, const char *system, const char *const *formats)
 {
@@ -271,11 +271,11 @@ static void test_closed_event_is_dropped_after_its_last_record(void **state)
 	expect_names(&s, "old closing now ");
 }
 
-#define EVENTS 3 /* and the side-band event */
+#define EVENTS 3 /* without the side-band event */
 #define CPUS 4
-#define LAP 20 /* the ring has records of so many openings */
+#define LAP 20 /* the number of openings that have records in the ring */
 
-/* The session of a capture: new ids at each opening, and another frequency at every other. */
+/* Makes the session of a capture. Each opening has new ids, and each second opening has another frequency. */
 static void describe_anew(struct fr_session *s, uint64_t opening)
 {
 	const char *const names[EVENTS + 1] = {"cycles", "sched", "faults", "dummy"};

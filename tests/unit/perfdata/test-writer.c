@@ -24,7 +24,7 @@ enum kind { PLAIN, COMPRESSED, PIPE };
 
 static char path[] = "/tmp/flightrec-writer.XXXXXX";
 
-/* COMM and MMAP2 of the process, a round, then RECORDS. */
+/* Writes COMM and MMAP2 of the process, a round, then RECORDS. */
 static void write_file(const struct fr_session *s, enum kind kind, const struct fr_buf *records)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -40,7 +40,7 @@ static void write_file(const struct fr_session *s, enum kind kind, const struct 
 		synth_write_file(path, s, &b, plain, kind == COMPRESSED ? FRAME_BYTES : 0);
 }
 
-/* Runs a command of perf on the file. perf has nothing to complain about. */
+/* Runs a command of perf on the file. perf must print no warning. */
 static void run_perf(const char *arguments, struct fr_buf *ret)
 {
 	_cleanup_buf_ struct fr_buf err = {0};
@@ -101,12 +101,12 @@ static int append(void *ctx, const void *data, size_t len)
 	return fr_buf_append(ctx, data, len);
 }
 
-/* Frames of every size modulo 8, and around the size of a piece. Other bytes are refused. */
+/* The frames have every size modulo 8, and sizes around that of a piece. Other bytes are refused. */
 static void test_pieces_are_whole_records_and_join_to_the_frame(void **state)
 {
 	struct fr_file_writer none = {.sink = {append, NULL}};
 
-	assert_int_equal(fr_file_write_frame(&none, "this is not zstd, as a frame begins with its magic", 50),
+	assert_int_equal(fr_file_write_frame(&none, "this is not zstd: a frame would begin with a magic", 50),
 		-EBADMSG);
 	for (unsigned n = 1; n < 400; n += 3) {
 		_cleanup_buf_ struct fr_buf records = {0}, b = {0}, zstd = {0};
