@@ -11,20 +11,8 @@
 #include <stdint.h>
 
 #define FR_INTERFACE "io.flightrec.Recorder"
-#define FR_METHOD_DUMP FR_INTERFACE ".Dump"
-#define FR_METHOD_CANCEL FR_INTERFACE ".Cancel"
-#define FR_METHOD_STATUS FR_INTERFACE ".Status"
-#define FR_METHOD_LIST FR_INTERFACE ".List"
-#define FR_METHOD_VACUUM FR_INTERFACE ".Vacuum"
-#define FR_METHOD_REMOVE FR_INTERFACE ".Remove"
-#define FR_METHOD_STOP FR_INTERFACE ".Stop"
-#define FR_METHOD_RELOAD FR_INTERFACE ".Reload"
-#define FR_METHOD_TRIGGERS FR_INTERFACE ".Triggers"
-#define FR_METHOD_TEST_TRIGGER FR_INTERFACE ".TestTrigger"
-#define FR_METHOD_SET_TRIGGER FR_INTERFACE ".SetTrigger"
-#define FR_METHOD_DECISIONS FR_INTERFACE ".Decisions"
-#define FR_METHOD_METRICS FR_INTERFACE ".Metrics"
-#define FR_METHOD_WATCH FR_INTERFACE ".Watch"
+/* The name of a method: FR_METHOD(Dump). */
+#define FR_METHOD(name) FR_INTERFACE "." #name
 
 #define FR_CONTROL_SOCKET "/run/flightrec/control"
 

@@ -82,7 +82,7 @@ static int run(void)
 
 	if (make_parameters(&parameters, &diag) < 0)
 		return ctl_usage(&diag);
-	return ctl_call_and_print(FR_METHOD_CANCEL, parameters, "", print_ids);
+	return ctl_call_and_print(FR_METHOD(Cancel), parameters, "", print_ids);
 }
 
 static const struct ctl_option options[] = {

@@ -80,7 +80,7 @@ static int run(void)
 	r = output ? ctl_copy_check(output, &diag) : 0;
 	if (r < 0)
 		return ctl_fail(&diag, r);
-	code = ctl_call(FR_METHOD_DUMP, make_parameters(), &reply);
+	code = ctl_call(FR_METHOD(Dump), make_parameters(), &reply);
 	if (code != FR_EXIT_OK)
 		return code;
 	if (output)

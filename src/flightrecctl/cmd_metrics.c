@@ -12,7 +12,7 @@ static void print_text(const cJSON *reply)
 
 static int run(void)
 {
-	return ctl_call_and_print(FR_METHOD_METRICS, NULL, "", print_text);
+	return ctl_call_and_print(FR_METHOD(Metrics), NULL, "", print_text);
 }
 
 CTL_VERB(metrics, CTL_RECORDER, "metrics", NULL,

@@ -21,7 +21,7 @@ int ctl_reload(void)
 {
 	struct fr_client *client = NULL;
 	cJSON *reply, *not_armed;
-	int code = ctl_call(FR_METHOD_RELOAD, NULL, &reply);
+	int code = ctl_call(FR_METHOD(Reload), NULL, &reply);
 
 	if (code != FR_EXIT_OK)
 		return code;

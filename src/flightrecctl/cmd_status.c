@@ -218,7 +218,7 @@ static void print_status(const cJSON *s)
 
 static int run(void)
 {
-	return ctl_call_and_print(FR_METHOD_STATUS, NULL, "status", print_status);
+	return ctl_call_and_print(FR_METHOD(Status), NULL, "status", print_status);
 }
 
 CTL_VERB(status, CTL_RECORDER, "status", NULL, "the ring, rates and losses per event, own cost, dumps",

@@ -9,7 +9,7 @@ static int run(void)
 	cJSON *parameters = cJSON_CreateObject();
 
 	cJSON_AddBoolToObject(parameters, "merge", merge);
-	return ctl_call(FR_METHOD_STOP, parameters, NULL);
+	return ctl_call(FR_METHOD(Stop), parameters, NULL);
 }
 
 static const struct ctl_option options[] = {

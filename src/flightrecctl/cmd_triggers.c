@@ -111,7 +111,7 @@ static void print_triggers(const cJSON *reply)
 
 static int run_triggers(void)
 {
-	return ctl_call_and_print(FR_METHOD_TRIGGERS, NULL, "", print_triggers);
+	return ctl_call_and_print(FR_METHOD(Triggers), NULL, "", print_triggers);
 }
 
 static cJSON *name_parameter(const char *name)
@@ -129,7 +129,7 @@ static void print_id(const cJSON *reply)
 
 static int run_test_trigger(void)
 {
-	return ctl_call_and_print(FR_METHOD_TEST_TRIGGER, name_parameter(ctl.args[0]), "", print_id);
+	return ctl_call_and_print(FR_METHOD(TestTrigger), name_parameter(ctl.args[0]), "", print_id);
 }
 
 /* Check that the trigger NAME, which was just enabled, is armed. Returns an exit code. */
@@ -157,7 +157,7 @@ static int set_triggers(bool enabled)
 		int one;
 
 		cJSON_AddBoolToObject(parameters, "enabled", enabled);
-		one = ctl_call(FR_METHOD_SET_TRIGGER, parameters, NULL);
+		one = ctl_call(FR_METHOD(SetTrigger), parameters, NULL);
 		if (one == FR_EXIT_OK && enabled)
 			one = check_armed(ctl.args[i]);
 		code = code ? code : one;

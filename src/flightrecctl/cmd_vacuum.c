@@ -134,12 +134,12 @@ static int call_or_do_here(const char *method, cJSON *(*make_parameters)(void),
 
 static int run_vacuum(void)
 {
-	return call_or_do_here(FR_METHOD_VACUUM, make_vacuum_parameters, vacuum_here);
+	return call_or_do_here(FR_METHOD(Vacuum), make_vacuum_parameters, vacuum_here);
 }
 
 static int run_rm(void)
 {
-	return call_or_do_here(FR_METHOD_REMOVE, make_rm_parameters, rm_here);
+	return call_or_do_here(FR_METHOD(Remove), make_rm_parameters, rm_here);
 }
 
 static const struct ctl_option options[] = {

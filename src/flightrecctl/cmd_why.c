@@ -66,7 +66,7 @@ static int run_why(void)
 	cJSON *parameters = cJSON_CreateObject();
 
 	cJSON_AddNumberToObject(parameters, "max", (double)(lines == CTL_NOT_GIVEN ? LINES_DEFAULT : lines));
-	return ctl_call_and_print(FR_METHOD_DECISIONS, parameters, "decisions", print_decisions);
+	return ctl_call_and_print(FR_METHOD(Decisions), parameters, "decisions", print_decisions);
 }
 
 static void print_line(const cJSON *decision)
@@ -103,7 +103,7 @@ static int run_watch(void)
 
 	if (code != FR_EXIT_OK)
 		return code;
-	r = fr_client_stream(client, FR_METHOD_WATCH, NULL, print_reply, NULL, &diag);
+	r = fr_client_stream(client, FR_METHOD(Watch), NULL, print_reply, NULL, &diag);
 	fr_client_free(client);
 	return r < 0 ? ctl_fail(&diag, r) : FR_EXIT_OK;
 }

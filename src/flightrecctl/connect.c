@@ -92,7 +92,7 @@ cJSON *ctl_status(void)
 	cJSON *reply = NULL, *status;
 
 	if (ctl_try_connect(&client, NULL) == 0)
-		(void)fr_client_call(client, FR_METHOD_STATUS, NULL, STATUS_TIMEOUT_NS, &reply, NULL);
+		(void)fr_client_call(client, FR_METHOD(Status), NULL, STATUS_TIMEOUT_NS, &reply, NULL);
 	fr_client_free(client);
 	status = cJSON_DetachItemFromObjectCaseSensitive(reply, "status");
 	cJSON_Delete(reply);
@@ -130,8 +130,8 @@ static void print_dot(void *ctx)
 /* These methods reply when the recorder has written or removed a file. */
 static bool may_take_long(const char *method, const cJSON *parameters)
 {
-	return (!strcmp(method, FR_METHOD_DUMP) && !cJSON_IsFalse(ctl_get(parameters, "wait"))) ||
-	       !strcmp(method, FR_METHOD_VACUUM) || !strcmp(method, FR_METHOD_REMOVE);
+	return (!strcmp(method, FR_METHOD(Dump)) && !cJSON_IsFalse(ctl_get(parameters, "wait"))) ||
+	       !strcmp(method, FR_METHOD(Vacuum)) || !strcmp(method, FR_METHOD(Remove));
 }
 
 int ctl_call(const char *method, cJSON *parameters, cJSON **ret)

@@ -42,7 +42,7 @@ static cJSON *wait_for_arming(struct fr_client *client, const char *name)
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	cJSON *reply = NULL;
 
-	while (fr_client_call(client, FR_METHOD_TRIGGERS, NULL, CALL_NS, &reply, NULL) == 0 &&
+	while (fr_client_call(client, FR_METHOD(Triggers), NULL, CALL_NS, &reply, NULL) == 0 &&
 		is_arming(reply, name) && fr_monotonic_ns() < until_ns) {
 		cJSON_Delete(reply);
 		reply = NULL;

@@ -255,9 +255,9 @@ bool fr_start_gate(
 	if (!s)
 		return false;
 	(void)fr_param_bool(parameters, "merge", &merge);
-	if (!strcmp(method->name, FR_METHOD_STATUS)) {
+	if (!strcmp(method->name, FR_METHOD(Status))) {
 		fr_call_reply(call, fr_status_of_start(&m->begun, atomic_load(&s->doing)));
-	} else if (!strcmp(method->name, FR_METHOD_STOP) && !merge) {
+	} else if (!strcmp(method->name, FR_METHOD(Stop)) && !merge) {
 		fr_call_reply(call, NULL);
 		request_stop(m);
 	} else {

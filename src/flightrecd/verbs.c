@@ -63,10 +63,10 @@ static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters
 /* Members of the group may look and make dumps, and a trigger's test is a dump. A method that takes something
    away from others (files, triggers, the recorder) needs root. */
 static const struct fr_method methods[] = {
-	{FR_METHOD_STATUS, FR_ACCESS_GROUP, verb_status, FR_PARAMETERS(NULL)},
-	{FR_METHOD_METRICS, FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS(NULL)},
-	{FR_METHOD_STOP, FR_ACCESS_ROOT, verb_stop, FR_PARAMETERS("merge")},
-	{FR_METHOD_RELOAD, FR_ACCESS_ROOT, verb_reload, FR_PARAMETERS(NULL)},
+	{FR_METHOD(Status), FR_ACCESS_GROUP, verb_status, FR_PARAMETERS(NULL)},
+	{FR_METHOD(Metrics), FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS(NULL)},
+	{FR_METHOD(Stop), FR_ACCESS_ROOT, verb_stop, FR_PARAMETERS("merge")},
+	{FR_METHOD(Reload), FR_ACCESS_ROOT, verb_reload, FR_PARAMETERS(NULL)},
 	{.name = NULL},
 };
 

@@ -283,13 +283,13 @@ static void verb_list(void *ctx, struct fr_call *call, const cJSON *parameters)
 }
 
 const struct fr_method fr_verbs_of_dumps[] = {
-	{FR_METHOD_DUMP, FR_ACCESS_GROUP, verb_dump,
+	{FR_METHOD(Dump), FR_ACCESS_GROUP, verb_dump,
 		FR_PARAMETERS(
 			"last_ns", "post_ns", "from_usec", "to_usec", "reason", "wait", "no_compression")},
-	{FR_METHOD_CANCEL, FR_ACCESS_GROUP, verb_cancel, FR_PARAMETERS("ids", "all")},
-	{FR_METHOD_LIST, FR_ACCESS_GROUP, verb_list, FR_PARAMETERS(NULL)},
-	{FR_METHOD_VACUUM, FR_ACCESS_ROOT, verb_vacuum,
+	{FR_METHOD(Cancel), FR_ACCESS_GROUP, verb_cancel, FR_PARAMETERS("ids", "all")},
+	{FR_METHOD(List), FR_ACCESS_GROUP, verb_list, FR_PARAMETERS(NULL)},
+	{FR_METHOD(Vacuum), FR_ACCESS_ROOT, verb_vacuum,
 		FR_PARAMETERS("max_use", "keep_free", "max_files", "max_age_usec")},
-	{FR_METHOD_REMOVE, FR_ACCESS_ROOT, verb_remove, FR_PARAMETERS("files")},
+	{FR_METHOD(Remove), FR_ACCESS_ROOT, verb_remove, FR_PARAMETERS("files")},
 	{.name = NULL},
 };

@@ -151,10 +151,10 @@ static void verb_watch(void *daemon, struct fr_call *call, const cJSON *paramete
 }
 
 const struct fr_method fr_verbs_of_triggers[] = {
-	{FR_METHOD_TRIGGERS, FR_ACCESS_GROUP, verb_triggers, FR_PARAMETERS(NULL)},
-	{FR_METHOD_TEST_TRIGGER, FR_ACCESS_GROUP, verb_test_trigger, FR_PARAMETERS("name")},
-	{FR_METHOD_SET_TRIGGER, FR_ACCESS_ROOT, verb_set_trigger, FR_PARAMETERS("name", "enabled")},
-	{FR_METHOD_DECISIONS, FR_ACCESS_GROUP, verb_decisions, FR_PARAMETERS("max")},
-	{FR_METHOD_WATCH, FR_ACCESS_GROUP, verb_watch, FR_PARAMETERS(NULL)},
+	{FR_METHOD(Triggers), FR_ACCESS_GROUP, verb_triggers, FR_PARAMETERS(NULL)},
+	{FR_METHOD(TestTrigger), FR_ACCESS_GROUP, verb_test_trigger, FR_PARAMETERS("name")},
+	{FR_METHOD(SetTrigger), FR_ACCESS_ROOT, verb_set_trigger, FR_PARAMETERS("name", "enabled")},
+	{FR_METHOD(Decisions), FR_ACCESS_GROUP, verb_decisions, FR_PARAMETERS("max")},
+	{FR_METHOD(Watch), FR_ACCESS_GROUP, verb_watch, FR_PARAMETERS(NULL)},
 	{.name = NULL},
 };

@@ -79,7 +79,7 @@ static void test_error_reply_becomes_an_errno(void **state)
 		char parameters[64];
 
 		snprintf(parameters, sizeof(parameters), "{\"reason\":\"%d\"}", codes[i].code);
-		assert_int_equal(call(h, FR_METHOD_DUMP, parameters, &reply, &d), codes[i].want);
+		assert_int_equal(call(h, FR_METHOD(Dump), parameters, &reply, &d), codes[i].want);
 		assert_string_equal(d.what, "a reason");
 		assert_string_equal(d.hint, "a hint");
 		assert_ptr_equal(reply, state); /* does not change */
