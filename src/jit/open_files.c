@@ -189,7 +189,7 @@ static int open_root_and_file(struct process *p)
    our root, written since then, is its file. */
 static void open_file_of_exited(struct process *p)
 {
-	const uint64_t ahead = fr_now_ns(CLOCK_REALTIME) - fr_monotonic_ns();
+	const struct fr_clock_pair clocks = fr_clock_pair_now();
 	struct stat st;
 
 	p->identity = (struct jit_identity){.nspid = p->pid, .uid = 0};
@@ -199,7 +199,7 @@ static void open_file_of_exited(struct process *p)
 		look_for_file(p);
 	if (p->fd >= 0 && fstat(p->fd, &st) == 0 &&
 		(uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec >=
-			p->from_ns + ahead)
+			fr_clock_to_realtime(&clocks, p->from_ns))
 		return;
 	fr_closep(&p->root);
 	p->root = -1;

@@ -89,9 +89,23 @@ int jit_open_perf_map(int root, const struct jit_identity *identity)
 	return fd;
 }
 
+/* The time that the machine was suspended: the boot clock counts it, and the monotonic clock does not. The
+   thread may lose the processor between two reads, so the smallest of some differences counts. */
+static uint64_t find_suspended_ns(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 5; i++) {
+		const uint64_t monotonic = fr_monotonic_ns(), boot = fr_now_ns(CLOCK_BOOTTIME);
+
+		least = FR_MIN(least, boot - monotonic);
+	}
+	return least;
+}
+
 uint64_t jit_start_time(pid_t pid)
 {
-	uint64_t ahead = fr_now_ns(CLOCK_BOOTTIME) - fr_monotonic_ns(), start;
+	uint64_t ahead = find_suspended_ns(), start;
 	const uint64_t tick = FR_NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
 	_cleanup_buf_ struct fr_buf b = {0};
 	const char *at;

@@ -192,25 +192,30 @@ static void remove_old_if_due(struct fr_tracker *t, uint64_t now)
 	fr_auxfile_remove_old(t->config.dirfd);
 }
 
-static void report_start(struct fr_tracker *t, int r, const struct fr_diag *d)
+/* Returns whether fr_tracker_start() no longer waits for the result. */
+static bool report_start(struct fr_tracker *t, int r, const struct fr_diag *d)
 {
+	bool is_unwatched;
+
 	fr_lock(&t->lock);
+	is_unwatched = t->is_unwatched;
 	t->is_started = true;
 	t->start_result = r;
 	t->start_diag = *d;
 	fr_cond_broadcast(&t->progress);
 	fr_unlock(&t->lock);
+	return is_unwatched;
 }
 
 static int start_with_scan(struct fr_tracker *t)
 {
 	struct fr_diag d = {0};
 	int r = tracker_scan_first(t, &d);
+	bool is_unwatched = report_start(t, r, &d);
 
-	report_start(t, r, &d);
 	tracker_compact_init(t, fr_monotonic_ns());
-	/* Nobody waits for the result any more, so a later scan repairs this one. */
-	if (r < 0 && t->is_unwatched) {
+	/* fr_tracker_start() did not return this error, so a later scan repairs this one. */
+	if (r < 0 && is_unwatched) {
 		atomic_store(&t->scan_wanted, true);
 		r = 0;
 	}
@@ -221,7 +226,7 @@ static void start_with_adoption(struct fr_tracker *t)
 {
 	/* The scan is of the moment before the first sample. To read it may take long. */
 	tracker_scan_freeze(t);
-	report_start(t, 0, &(struct fr_diag){0});
+	(void)report_start(t, 0, &(struct fr_diag){0});
 	/* Without the old file, the machine of now is the best guess at the machine of the oldest frame. */
 	if (!tracker_adopt(t))
 		(void)tracker_scan_first(t, NULL);
@@ -436,10 +441,12 @@ void fr_tracker_stats(struct fr_tracker *t, struct fr_tracker_stats *ret)
 {
 	struct fr_model_stats m;
 	uint64_t low_watermark_ns;
+	bool is_unwatched;
 
 	fr_lock(&t->lock);
 	fr_model_stats(t->tail.model, &m);
 	low_watermark_ns = t->head.low_watermark_ns;
+	is_unwatched = t->is_unwatched;
 	fr_unlock(&t->lock);
 	*ret = (struct fr_tracker_stats){
 		.records = atomic_load(&t->records),
@@ -460,7 +467,7 @@ void fr_tracker_stats(struct fr_tracker *t, struct fr_tracker_stats *ret)
 		.compactions_failed = atomic_load(&t->compactions_failed),
 		.checkpoint_bytes = atomic_load(&t->checkpoint_bytes),
 		.scan_ns = atomic_load(&t->scan_ns),
-		.is_late = t->is_unwatched && atomic_load(&t->scans) == 0,
+		.is_late = is_unwatched && atomic_load(&t->scans) == 0,
 		.kernel_is_hidden = atomic_load(&t->kernel_is_hidden),
 		.processes_are_hidden = atomic_load(&t->processes_are_hidden),
 		.maps_hidden = atomic_load(&t->maps_hidden),

@@ -58,7 +58,13 @@ int tracker_run_add(struct tracker_run *run, const struct perf_event_header *rec
 
 void tracker_observe(struct fr_tracker *t, const void *records, size_t len)
 {
+	uint64_t low_watermark_ns;
+
 	fr_early_ids_update(t->early_ids, records, len);
-	if (t->config.observe)
-		t->config.observe(t->config.ctx, records, len, t->tail.low_watermark_ns);
+	if (!t->config.observe)
+		return;
+	fr_lock(&t->lock);
+	low_watermark_ns = t->tail.low_watermark_ns; /* a dump may move it */
+	fr_unlock(&t->lock);
+	t->config.observe(t->config.ctx, records, len, low_watermark_ns);
 }

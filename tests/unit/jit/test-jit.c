@@ -434,13 +434,14 @@ static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_
 /* From the first code until the ring has nothing of the process; the file may be removed meanwhile. */
 static void test_perf_map_stays_open_after_exit(void **state)
 {
-	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	char path[64];
 	pid_t pid = start_process(0);
+	int fd = create_map(pid, 0, path);
+	/* The code is never older than its process. */
+	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
 	uint64_t until_ns;
 	struct stat st;
-	char path[64];
-	int fd = create_map(pid, 0, path);
 
 	assert_int_equal(fstat(fd, &st), 0);
 	close(fd);
@@ -470,15 +471,15 @@ static void test_perf_map_stays_open_after_exit(void **state)
 /* A process that exited before its records came: a file of root with its pid that is as young is its file. */
 static void test_perf_map_of_a_process_that_was_too_fast(void **state)
 {
-	const uint64_t now = fr_monotonic_ns();
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	const uint64_t now = fr_monotonic_ns(), later = now + 60 * FR_NSEC_PER_SEC;
 	pid_t pid = start_process(0);
 	char path[64];
 
 	end_process(pid);
 	close(create_map(pid, 0, path));
-	make_code(f, pid, now + 5 * FR_NSEC_PER_SEC); /* the file is older */
-	assert_int_equal(find_open(f, pid, now + 5 * FR_NSEC_PER_SEC, NULL), 0);
+	make_code(f, pid, later); /* the file is older */
+	assert_int_equal(find_open(f, pid, later, NULL), 0);
 	make_code(f, pid, now);
 	assert_int_not_equal(find_open(f, pid, now, NULL), 0);
 	assert_int_equal(unlink(path), 0);
@@ -487,14 +488,17 @@ static void test_perf_map_of_a_process_that_was_too_fast(void **state)
 
 static void test_perf_map_of_another_user_is_not_opened(void **state)
 {
-	const uint64_t now = fr_monotonic_ns();
-	struct fr_jit_open_files *f = fr_jit_open_files_new();
-	pid_t pid = start_process(0);
+	struct fr_jit_open_files *f;
 	char path[64];
+	uint64_t now;
+	pid_t pid;
 
 	if (geteuid() != 0)
 		skip();
+	f = fr_jit_open_files_new();
+	pid = start_process(0);
 	close(create_map(pid, HONEST, path));
+	now = fr_monotonic_ns();
 	make_code(f, pid, now);
 	assert_int_equal(find_open(f, pid, now, NULL), 0);
 	make_exit(f, pid, now + 1, 0);
