@@ -41,7 +41,7 @@ struct event_of_id {
 
 struct page {
 	uint64_t number;
-	size_t n_ranges; /* then: a later map may be at that page */
+	size_t n_ranges; /* number at the last look: a later map may be at that page */
 	pid_t pid;
 };
 
@@ -51,8 +51,8 @@ struct fr_hits_private {
 	size_t n_ranges;
 	struct event_of_id *events;
 	size_t n_events;
-	struct page seen[SEEN]; /* pages that need no second look */
-	pid_t pid;		/* of the present sample */
+	struct page seen[SEEN]; /* pages whose objects were marked already */
+	pid_t pid;		/* process of the present sample */
 };
 
 static void free_process(struct process *p)
@@ -78,7 +78,7 @@ struct fr_hits *fr_hits_free(struct fr_hits *h)
 	return NULL;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct process *find_or_add_process(struct fr_hits_private *p, uint32_t pid)
 {
 	struct process *process = FR_HASH_FIND(p->processes, pid, (pid_t)pid);
@@ -104,7 +104,7 @@ static struct object *new_object(const struct fr_record_mmap2 *m, const char *ke
 	return o;
 }
 
-/* RET is NULL if there are too many. 0 or -ENOMEM. */
+/* RET is NULL if there are OBJECTS_MAX objects already. Returns 0 or -ENOMEM. */
 static int find_or_add_object(/* NOLINT(readability-function-size): uthash's macros */
 	struct fr_hits_private *p, const struct fr_record_mmap2 *m, struct object **ret)
 {
@@ -131,7 +131,7 @@ static int find_or_add_object(/* NOLINT(readability-function-size): uthash's mac
 	return 0;
 }
 
-/* The map has a file, or is the vdso. */
+/* Returns whether a map with this name has a file, or is the vdso. */
 static bool is_object(const char *path)
 {
 	if (strcmp(path, "[vdso]") == 0)
@@ -172,7 +172,7 @@ static int apply_fork(struct fr_hits_private *p, const struct fr_record_task *t)
 	return 0;
 }
 
-/* A process has the maps of its parents, too. */
+/* Mark the objects at ADDRESS. A process has the maps of its parents, too. */
 static void hit_objects(struct fr_hits_private *p, uint64_t address)
 {
 	pid_t pid = p->pid;
@@ -273,7 +273,7 @@ static int collect_hits(struct fr_hits *h)
 	return 0;
 }
 
-/* The attrs belong to the reader. Nobody uses them after it is freed. */
+/* The index of events points into the reader, and is not used after the reader is freed. */
 static int read_all(struct fr_hits *h, struct fr_reader *reader)
 {
 	const struct perf_event_header *record;

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 #define IDS_MAX 32768u
-#define VERSIONS_MAX 4u /* of a file that is changed in place */
+#define VERSIONS_MAX 4u /* versions of a file that is changed in place */
 /* Between two reads of one file. A shell script maps the same programs again and again. */
 #define REREAD_NS (100 * FR_NSEC_PER_MSEC)
 
@@ -23,8 +23,8 @@ struct key {
 };
 
 struct version {
-	uint64_t since_ns; /* of the first map that had it */
-	int len;	   /* 0: the file has none */
+	uint64_t since_ns; /* time of the first map with this build-id */
+	int len;	   /* 0: the file has no build-id */
 	uint8_t bytes[FR_BUILD_ID_MAX];
 };
 
@@ -88,7 +88,7 @@ static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	return i;
 }
 
-/* From M on, the file of I (NULL: it has no entry yet) has this build-id. */
+/* The file of I has this build-id since the time of M. I NULL: the file has no entry yet. */
 static void remember(
 	struct fr_early_ids *e, struct id *i, const struct fr_record_mmap2 *m, const uint8_t *bytes, int len)
 {
@@ -110,7 +110,7 @@ static void remember(
 	i->v[i->n++] = v;
 }
 
-/* The version of the time of M. Returns its length. */
+/* Copy the version that the file had at the time of M. Returns its length. */
 static int copy_version(const struct id *i, const struct fr_record_mmap2 *m, uint8_t *ret)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
@@ -169,7 +169,8 @@ int fr_early_ids_find_known(
 	return r;
 }
 
-/* Read the file again: it may have been changed in place. The cache knows an unchanged file by its mtime. */
+/* Read the file again, because it may have been changed in place. The cache knows an unchanged file by its
+   mtime. */
 static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
@@ -189,7 +190,7 @@ static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	fr_unlock(&e->lock);
 }
 
-/* The name of M is a path, and its NUL is inside the record. */
+/* Returns whether the name of M is a path that ends inside the record. */
 static bool has_path(const struct fr_record_mmap2 *m)
 {
 	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Append a record of FIXED zero bytes, NAME with its NUL padded to 8 bytes (NULL: none), and a sample id.
-   Returns the record, which lives until the next append; NULL: no memory. */
+/* Append a record: FIXED zero bytes; NAME (NULL: none) with its NUL, padded to 8 bytes; and a sample id.
+   Returns the record, which is valid until the next append; or NULL if there is no memory. */
 static void *append_record(struct fr_emit *e, uint32_t type, uint16_t misc, size_t fixed, const char *name,
 	size_t len, pid_t pid, pid_t tid)
 {

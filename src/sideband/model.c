@@ -20,7 +20,8 @@
 #include <sys/mman.h>
 #include <utlist.h>
 
-/* pid 0 is the idle task or a task of another pid namespace, -1 a task that was reaped. */
+/* Returns whether PID is a task. 0 is the idle task or a task of another pid namespace, -1 a task that was
+   reaped. */
 static bool is_task(uint32_t pid)
 {
 	return (int32_t)pid > 0;
@@ -36,7 +37,7 @@ static struct model_thread *find_thread(const struct fr_model *m, uint32_t tid)
 	return FR_HASH_FIND(m->threads, tid, (pid_t)tid);
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct model_process *find_or_add_process(struct fr_model *m, uint32_t pid, uint64_t time_ns)
 {
 	struct model_process *p = find_process(m, pid);
@@ -71,7 +72,7 @@ static void remove_process_if_dead(struct fr_model *m, struct model_process *p)
 		remove_process(m, p);
 }
 
-/* A new thread of P. An old thread with that tid goes. NULL: no memory. */
+/* Add a thread to P, and remove an old thread with that tid. Returns NULL if there is no memory. */
 static struct model_thread *add_thread(struct fr_model *m, struct model_process *p, uint32_t tid)
 {
 	struct model_thread *t = find_thread(m, tid);
@@ -91,7 +92,7 @@ static struct model_thread *add_thread(struct fr_model *m, struct model_process 
 	return t;
 }
 
-/* A reference to the name of the task. */
+/* Returns a reference to the name of the task, or NULL. */
 static struct fr_blob *ref_comm(const struct fr_model *m, uint32_t pid, uint32_t tid)
 {
 	struct model_thread *t = tid == pid ? NULL : find_thread(m, tid);
@@ -250,7 +251,7 @@ static int apply_mmap2(
 	struct model_process *p;
 
 	if (mode != PERF_RECORD_MISC_USER && mode != PERF_RECORD_MISC_CPUMODE_UNKNOWN)
-		return 0; /* a guest's */
+		return 0; /* a map of a guest */
 	if (!is_task(r->pid) || map.end <= map.start)
 		return 0;
 	p = find_or_add_process(m, r->pid, time_ns);

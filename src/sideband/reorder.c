@@ -9,7 +9,7 @@
 
 struct entry {
 	uint64_t time;
-	size_t at; /* in pending; also the order of arrival */
+	size_t at; /* offset in `pending`; also the order of arrival */
 };
 
 static struct entry *entries(const struct fr_reorder *r)
@@ -66,7 +66,7 @@ static void sort(struct fr_reorder *r)
 	r->is_sorted = true;
 }
 
-/* Move the pending records together. Without memory for that they stay in place. */
+/* Remove the released records from `pending`. Without memory they stay there. */
 static void compact(struct fr_reorder *r)
 {
 	struct fr_buf old = r->pending;

@@ -33,7 +33,8 @@ static ssize_t read_small(int dirfd, const char *name, char *ret, size_t size)
 	return n;
 }
 
-/* proc_pid_stat(5). The name is in parentheses and may contain parentheses, so it ends at the last one. */
+/* Parse proc_pid_stat(5). The name is in parentheses and may contain parentheses, so it ends at the
+   last ")". */
 static int parse_stat(const char *text, struct task_stat *ret)
 {
 	const char *open = strchr(text, '(');
@@ -52,7 +53,7 @@ static int parse_stat(const char *text, struct task_stat *ret)
 	return 0;
 }
 
-/* In the order of the record in linux/perf_event.h: NET, UTS, IPC, PID, USER, MNT, CGROUP. */
+/* The order is that of the record in linux/perf_event.h: NET, UTS, IPC, PID, USER, MNT, CGROUP. */
 static int put_namespaces(struct scan *s, pid_t pid, int pid_fd)
 {
 	static const char *const names[] = {
@@ -88,7 +89,7 @@ static int put_thread(struct scan *s, pid_t pid, int task_fd, const char *name)
 	r = scan_put(s, fr_emit_task(&s->emit, pid, (pid_t)tid, pid, pid));
 	if (r < 0)
 		return r;
-	/* Without the newline at its end. */
+	/* The last byte of the file is a newline. */
 	return scan_put(s, fr_emit_comm(&s->emit, pid, (pid_t)tid, comm, (size_t)n - 1));
 }
 

@@ -87,7 +87,8 @@ void fr_tracker_request_scan(struct fr_tracker *t)
 	wake(t);
 }
 
-/* When the clock next gives the tracker work. 0: now; UINT64_MAX: never. */
+/* Returns the time at which the tracker next has work to do, besides the queues; 0: now; UINT64_MAX:
+   never. */
 static uint64_t next_due_ns(const struct fr_tracker *t)
 {
 	uint64_t due = UINT64_MAX;
@@ -116,7 +117,8 @@ static void sleep_in(struct fr_tracker *t, enum sleep_state state)
 	if (state == NAP)
 		ns = FR_MIN(ns, NAP_NS);
 	atomic_store(&t->sleep, state);
-	/* Others store their request and then load the state, so the request is checked after this store. */
+	/* Others store their request and then load the state, so the request is checked after this
+	   store. */
 	if (may_sleep(t, state)) {
 		ts = (struct timespec){
 			(time_t)FR_MIN(ns / FR_NSEC_PER_SEC, 3600ull), (long)(ns % FR_NSEC_PER_SEC)};
@@ -139,7 +141,7 @@ static bool pump_fresh(struct fr_tracker *t)
 {
 	uint64_t since_ns = atomic_load(&t->fresh_since_ns);
 
-	/* The batch has room for a full queue, so it now gets every record of before SINCE_NS. */
+	/* The batch has room for a full queue, so it gets every record that is older than SINCE_NS. */
 	t->batch.len = 0;
 	while (fr_queue_read(t->fresh, &t->batch))
 		;
@@ -161,7 +163,7 @@ bool tracker_pump(struct fr_tracker *t)
 	const uint64_t until = fr_queue_tail(t->evicted);
 	bool any = false;
 
-	/* The tail first: dumps wait for it, and the disk of the file may be slow. */
+	/* The tail model comes first: dumps wait for it, and the disk of the file may be slow. */
 	while (fr_queue_head(t->evicted) < until && pump_evicted(t))
 		any = true;
 	any |= pump_fresh(t);
@@ -224,10 +226,11 @@ static int start_with_scan(struct fr_tracker *t)
 
 static void start_with_adoption(struct fr_tracker *t)
 {
-	/* The scan is of the moment before the first sample. To read it may take long. */
+	/* The freeze is before the first sample. Reading /proc may take long and comes later. */
 	tracker_scan_freeze(t);
 	(void)report_start(t, 0, &(struct fr_diag){0});
-	/* Without the old file, the machine of now is the best guess at the machine of the oldest frame. */
+	/* Without the old file, the present processes are the best guess at the processes of the oldest
+	   frame. */
 	if (!tracker_adopt(t))
 		(void)tracker_scan_first(t, NULL);
 	atomic_store(&t->adopting, false);
@@ -295,7 +298,7 @@ static int open_file(struct fr_tracker *t, struct fr_diag *d)
 
 	if (r == 0 && t->config.adopt) {
 		r = fr_auxfile_adopt(t->config.dirfd, &t->file, d);
-		/* -EACCES: the instance before gave the file to root, and this one may not take it back. */
+		/* -EACCES: the previous instance gave the file to root, and this one may not write it. */
 		if (r != -ENOENT && r != -EACCES)
 			return r;
 		t->config.adopt = false, r = 0;
@@ -397,7 +400,7 @@ static bool is_tail_ready(const struct fr_tracker *t, uint64_t target)
 	       !atomic_load(&t->adopting);
 }
 
-/* Wait until the tail has all evicted sections up to TARGET. 0 or -ETIMEDOUT. */
+/* Wait until the tail has all evicted sections up to TARGET. Returns 0 or -ETIMEDOUT. */
 static int wait_for_tail(struct fr_tracker *t, uint64_t target, uint64_t timeout_ns) FR_REQUIRES(t->lock)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + timeout_ns;

@@ -2,7 +2,8 @@
 #include "sideband/tracker_internal.h"
 #include "perfdata/record.h"
 
-/* The first scan describes the machine before the first frame, so both models get its records directly. */
+/* The first scan describes the machine before the first frame, so its records go directly into both
+   models. */
 static int apply_to_models(struct fr_tracker *t, const struct fr_buf *records)
 {
 	int r = 0;

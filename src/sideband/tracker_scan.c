@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Scans of the machine. The first one has time 0 and goes directly into both models. A later one repairs a
- * loss: its records have the time of its begin and go through the file and the ring, which is frozen
- * meanwhile. docs/design/32 gives the reasons.
+ * Scans of the machine. The records of the first scan have time 0 and go directly into both models. A later
+ * scan repairs a loss. Its records have the time of its start and go into the file and the ring; the ring is
+ * frozen meanwhile. docs/design/32 gives the reasons.
  *
  *     freeze │ read /proc │ the head reaches that time │ EXITs of gone processes │ unfreeze
  */
@@ -26,7 +26,7 @@ static int put(void *ctx, const struct perf_event_header *record)
 	if (atomic_load(&run->tracker->stop))
 		return -ECANCELED;
 	r = tracker_run_add(run, record);
-	/* It was flushed. A scan of a large machine takes longer than the queues last. */
+	/* The run was flushed. A scan of a large machine takes so long that the queues may overflow. */
 	if (run->records.len < before)
 		(void)tracker_pump(run->tracker);
 	return r;
@@ -128,13 +128,13 @@ void tracker_scan_settle(struct fr_tracker *t)
 	uint64_t time_ns = t->scan_ns_now;
 	int r = 0;
 
-	/* The head must know everything that happened before the scan. */
+	/* The head model must have all records that are older than the scan. */
 	if (!t->scan_is_read || t->since_ns <= time_ns)
 		return;
-	t->scan_ns_now++; /* also the scan's own records */
+	t->scan_ns_now++; /* so the head model also gets the records of the scan */
 	tracker_head_advance(t, t->since_ns);
 	/* A scan of chosen processes does not see their children, and a scan without permission does not see
-	   all processes. Then a missing process may live. */
+	   all processes. Such a scan may miss processes that live. */
 	if (t->config.n_pids == 0 && !t->unseen.processes)
 		r = fr_model_write_gone(t->head.model, time_ns, t->config.sideband_id, &gone);
 	if (r == 0)
