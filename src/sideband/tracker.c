@@ -451,28 +451,16 @@ void fr_tracker_stats(struct fr_tracker *t, struct fr_tracker_stats *ret)
 	low_watermark_ns = t->head.low_watermark_ns;
 	is_unwatched = t->is_unwatched;
 	fr_unlock(&t->lock);
-	*ret = (struct fr_tracker_stats){
-		.records = atomic_load(&t->records),
-		.bytes = atomic_load(&t->bytes),
-		.file_bytes = atomic_load(&t->file_bytes),
-		.scans = atomic_load(&t->scans),
-		.queue_drops = atomic_load(&t->queue_drops),
-		.write_errors = atomic_load(&t->write_errors),
-		.last_errno = atomic_load(&t->last_errno),
-		.damaged = atomic_load(&t->damaged),
-		.low_watermark_ns = low_watermark_ns,
-		.processes = m.processes,
-		.threads = m.threads,
-		.maps = m.maps,
-		.model_bytes = m.bytes,
-		.compactions = atomic_load(&t->compactions),
-		.compaction_errno = atomic_load(&t->compaction_errno),
-		.compactions_failed = atomic_load(&t->compactions_failed),
-		.checkpoint_bytes = atomic_load(&t->checkpoint_bytes),
-		.scan_ns = atomic_load(&t->scan_ns),
-		.is_late = is_unwatched && atomic_load(&t->scans) == 0,
-		.kernel_is_hidden = atomic_load(&t->kernel_is_hidden),
-		.processes_are_hidden = atomic_load(&t->processes_are_hidden),
-		.maps_hidden = atomic_load(&t->maps_hidden),
-	};
+#define LOAD(counter) .counter = atomic_load(&t->counter)
+	*ret = (struct fr_tracker_stats){LOAD(records), LOAD(bytes), LOAD(file_bytes), LOAD(scans),
+		LOAD(queue_drops), LOAD(write_errors), LOAD(last_errno), LOAD(damaged), LOAD(compactions),
+		LOAD(compaction_errno), LOAD(compactions_failed), LOAD(checkpoint_bytes), LOAD(scan_ns),
+		LOAD(kernel_is_hidden), LOAD(processes_are_hidden), LOAD(maps_hidden)};
+#undef LOAD
+	ret->low_watermark_ns = low_watermark_ns;
+	ret->processes = m.processes;
+	ret->threads = m.threads;
+	ret->maps = m.maps;
+	ret->model_bytes = m.bytes;
+	ret->is_late = is_unwatched && ret->scans == 0;
 }

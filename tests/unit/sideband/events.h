@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Each function appends a record as the kernel sends it. The test ends on -ENOMEM. */
+/* cmocka.h and the headers that it needs; and records as the kernel sends them: each function appends one and
+   ends the test if there is no memory. */
 
 #include "perfdata/record.h"
 #include "base/buf.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <sys/types.h>
+
+#include <cmocka.h>
 
 #define EVENT_ID 77
 

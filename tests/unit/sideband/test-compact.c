@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Compaction of perf.data.auxiliary, also with a kill at any moment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "tracker_fixture.h"
 #include "perfdata/reader.h"
 #include "sideband/auxfile.h"

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The process model against a plain one that knows every page of every process. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "events.h"
 #include "sideband/emit.h"
 #include "sideband/model.h"

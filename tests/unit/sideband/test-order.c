@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The queue between recorder and tracker, and the order of side-band. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "events.h"
 #include "sideband/queue.h"
 #include "sideband/reorder.h"

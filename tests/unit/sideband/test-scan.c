@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Scans of this machine, and of files of other machines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "events.h"
 #include "sideband/scan.h"
 #include "sideband/scan_internal.h"

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The tracker in a real directory. Stock perf judges its files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "tracker_fixture.h"
 #include "perfdata/features.h"
 #include "sideband/auxfile.h"
@@ -205,7 +199,8 @@ static void test_scan_finds_a_process_whose_exit_was_lost(void **state)
 	pthread_mutex_unlock(&f->lock);
 	assert_int_equal(b.len, sizeof(struct fr_record_task) + sizeof(struct fr_sample_id)); /* one EXIT */
 	assert_int_equal(exits_seen, 1);
-	/* Only the EXIT is evicted: the rest may be larger than a section if the machine has many processes. */
+	/* Only the EXIT is evicted: the rest may be larger than a section if the machine has many processes.
+	 */
 	evict(f, &b, now);
 	assert_in_model(f, now, "its-exit-was-lost", 1);
 	assert_in_model(f, now + 1, "its-exit-was-lost", 0);
