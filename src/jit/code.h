@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bounds for one process: anybody can write such files. */
+/* Bounds for one process: any user can write such files. */
 #define JIT_FILE_MAX (32u << 20)     /* bytes read */
 #define JIT_SYMBOLS_MAX (1u << 19)   /* functions */
 #define JIT_NAME_MAX 511u	     /* bytes of a function's name; a longer one is truncated */

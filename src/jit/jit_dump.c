@@ -41,8 +41,8 @@ struct code_move {
 static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_load l;
-	struct jit_symbol s = {0};
 	const uint8_t *name, *end;
+	struct jit_symbol s;
 
 	if (len < sizeof(l))
 		return 0;
@@ -51,10 +51,8 @@ static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 	end = memchr(name, '\0', len - sizeof(l));
 	if (!end || !jit_is_range(l.code_addr, l.code_size) || l.code_size > (size_t)(p + len - (end + 1)))
 		return 0;
-	s.addr = l.code_addr;
-	s.size = l.code_size;
-	s.time_ns = l.h.timestamp;
-	s.code = (uint32_t)(end + 1 - c->file.data);
+	s = (struct jit_symbol){
+		l.code_addr, l.code_size, l.h.timestamp, .code = (uint32_t)(end + 1 - c->file.data)};
 	return jit_code_add(c, &s, (const char *)name, (size_t)(end - name));
 }
 

@@ -2,7 +2,6 @@
 #include "objects/cache_internal.h"
 #include "objects/vdso.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/foreign.h"
 #include "base/thread.h"

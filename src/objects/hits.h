@@ -31,7 +31,6 @@ struct fr_hits {
 	struct fr_object **v; /* each object that is hit, once */
 	size_t n;
 	bool kernel; /* true: samples hit the kernel, too */
-	struct fr_hits_private *private;
 };
 
 /* Read the file PATH. Returns 0 or a negative errno with D. May wait for a disk. */

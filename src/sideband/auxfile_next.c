@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 int fr_auxfile_next_create(struct fr_auxfile *a, const void *head, size_t len)

@@ -6,7 +6,6 @@
 #include "base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #define SAMPLE_PREFIX "perf.data.sample."

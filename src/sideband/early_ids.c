@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/early_ids.h"
 #include "sideband/hash.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -9,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -140,33 +140,34 @@ static int read_id(struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint
 	return r >= 0 ? r : fr_build_id_at(e->files, AT_FDCWD, m->filename, false, &file, ret);
 }
 
-int fr_early_ids_find(
-	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
+static int find_or_read(struct fr_early_ids *e, const struct fr_record_mmap2 *m, bool may_read, uint8_t *ret)
 {
 	const struct id *i;
-	int r;
+	int r = -ENOENT;
 
-	fr_thread_assert_may_wait();
 	fr_lock(&e->lock);
 	i = find(e, m);
-	r = i ? copy_version(i, m, ret) : read_id(e, m, ret);
+	if (i)
+		r = copy_version(i, m, ret);
+	else if (may_read)
+		r = read_id(e, m, ret);
 	if (!i && r >= 0)
 		remember(e, NULL, m, ret, r);
 	fr_unlock(&e->lock);
 	return r;
 }
 
+int fr_early_ids_find(
+	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
+{
+	fr_thread_assert_may_wait();
+	return find_or_read(e, m, true, ret);
+}
+
 int fr_early_ids_find_known(
 	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
 {
-	const struct id *i;
-	int r;
-
-	fr_lock(&e->lock);
-	i = find(e, m);
-	r = i ? copy_version(i, m, ret) : -ENOENT;
-	fr_unlock(&e->lock);
-	return r;
+	return find_or_read(e, m, false, ret);
 }
 
 /* Read the file again, because it may have been changed in place. The cache knows an unchanged file by its

@@ -11,7 +11,6 @@
 
 #include "sideband/blob.h"
 
-#include <stdbool.h>
 
 struct fr_map {
 	uint64_t start, end; /* end: the address behind the last byte */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/reorder.h"
 #include "perfdata/record.h"
-#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,7 @@
  *            └──► in order ──► head model: for compaction, and to find processes whose EXIT was lost
  *   evicted ────► in order ──► tail model: written at the start of a dump
  *
+ * Fresh side-band comes from the kernel rings, and evicted side-band from frames that the ring evicts.
  * A disk that hangs stops only this thread and the dumper. Records of the recorder wait in a bounded queue.
  * If the queue is full, the tracker counts a loss and repairs it by a scan.
  */

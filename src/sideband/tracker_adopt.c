@@ -16,7 +16,6 @@
 #include "perfdata/record.h"
 #include "perfdata/writer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

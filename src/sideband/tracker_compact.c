@@ -5,9 +5,7 @@
  *     head │ checkpoint: the head model just before its low watermark │ FINISHED_ROUND │ records since then
  */
 #include "sideband/tracker_internal.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "perfdata/record.h"
 #include "perfdata/writer.h"
 
 #include <errno.h>

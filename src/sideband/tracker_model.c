@@ -8,7 +8,6 @@
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
-#include "perfdata/record.h"
 
 #include <string.h>
 

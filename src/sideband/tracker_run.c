@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/tracker_internal.h"
-#include "perfdata/record.h"
 
 /* The first scan describes the machine before the first frame, so its records go directly into both
    models. */

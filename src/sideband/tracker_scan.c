@@ -9,7 +9,6 @@
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "perfdata/record.h"
 
 #include <errno.h>
 

@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "perfdata/record.h"
 #include "sideband/emit.h"
 #include "sideband/buildid.h"
 

@@ -7,7 +7,6 @@
 #include "perfdata/sample.h"
 #include "sideband/buildid.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The tracker in a real directory. Stock perf judges its files. */
 #include "tracker_fixture.h"
-#include "perfdata/features.h"
 #include "sideband/auxfile.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -9,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
