@@ -22,5 +22,5 @@ void ev_comm(struct fr_buf *b, uint64_t time, pid_t pid, pid_t tid, const char *
 void ev_mmap(struct fr_buf *b, uint64_t time, pid_t pid, uint64_t addr, uint64_t len, uint64_t pgoff,
 	const char *name);
 
-/* The record at *AT, and *AT behind it; NULL at the end. */
+/* Returns the record at *AT, and moves *AT behind it. Returns NULL at the end. */
 const struct perf_event_header *ev_next(const struct fr_buf *b, size_t *at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The process model against a plain one that knows every page of every process. */
+/* Compares the process model with a plain model that knows every page of every process. */
 #include "events.h"
 #include "sideband/emit.h"
 #include "sideband/model.h"
@@ -21,7 +21,7 @@ struct plain_process {
 
 struct plain {
 	struct plain_process p[PIDS];
-	int thread_of[TIDS]; /* pid, 0: none; leaders are not here */
+	int thread_of[TIDS]; /* pid of the thread; 0: no such thread; not for leaders */
 	char thread_comm[TIDS][16];
 };
 
@@ -233,7 +233,7 @@ static void move_into(struct fr_model *m, struct fr_buf *b)
 	b->len = 0;
 }
 
-/* The number of times that S is in what the model writes. */
+/* Returns how often S is in the records that the model writes. */
 static int mentions(const struct fr_model *m, const char *s)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -300,7 +300,8 @@ static void test_written_model_has_every_record_in_pieces_or_whole(void **state)
 	fr_model_free(m);
 }
 
-/* The leader and the other threads are gone, and the thread that called exec takes the leader's place. */
+/* A thread calls exec: the leader and the other threads are gone, and the thread takes the place of the
+   leader. */
 static void test_exec_from_a_thread(void **state)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -347,7 +348,7 @@ static void test_module_replaces_what_overlaps_and_its_old_place(void **state)
 	fr_model_free(m);
 }
 
-/* Apply the records for what a scan at SCAN_NS did not see. */
+/* Apply the records for processes that a scan at SCAN_NS did not see. */
 static void apply_gone(struct fr_model *m, uint64_t scan_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -378,7 +379,7 @@ static void test_what_a_scan_does_not_see_is_gone(void **state)
 	apply_gone(m, 20);
 	assert_int_equal(mentions(m, "gone"), 0);
 	assert_int_equal(mentions(m, "stays"), 1);
-	/* That scan saw no ksymbol at all, so it was not permitted. */
+	/* That scan saw no ksymbol, so it had no permission to see them. */
 	assert_int_equal(mentions(m, "bpf_b"), 1);
 	e.time_ns = 30;
 	fr_emit_ksymbol(&e, 0x3000, 10, 1, 0, "bpf_c", 5);
