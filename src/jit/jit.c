@@ -210,12 +210,9 @@ static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s,
 
 	cost->bytes += bytes;
 	j->stats.truncated += s->code.truncated || r < 0;
-	if (r < 0) { /* S stays without its functions, so the next map does not try again. */
-		fr_buf_deinit(&s->code.file);
-		fr_buf_deinit(&s->code.names);
-		free(TAKE_PTR(s->code.v));
-		s->code.n = 0;
-	}
+	/* S stays without its functions, so the next map does not try again. */
+	if (r < 0)
+		jit_code_deinit(&s->code);
 	s->next = p->sources;
 	p->sources = s;
 	return r == -ENOMEM ? r : 0;

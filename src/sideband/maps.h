@@ -11,7 +11,6 @@
 
 #include "sideband/blob.h"
 
-
 struct fr_map {
 	uint64_t start, end; /* end: the address behind the last byte */
 	uint64_t pgoff;

@@ -107,8 +107,7 @@ static int scan_kernel_and_tasks(struct scan *s, const struct fr_scan_config *c)
 	return r < 0 ? r : hidden;
 }
 
-int fr_scan(const struct fr_scan_config *config,
-	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx, struct fr_diag *d)
+int fr_scan(const struct fr_scan_config *config, fr_scan_put put, void *ctx, struct fr_diag *d)
 {
 	struct scan s = {.put = put, .ctx = ctx, .proc_fd = -1};
 	int r;

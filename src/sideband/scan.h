@@ -30,12 +30,11 @@ struct fr_scan_config {
 /* Scan, and call PUT for each record. A negative result of PUT ends the scan, which returns it. The scan
    leaves out tasks that exit meanwhile. Returns 0; 1: done, but without the kernel map, because the kernel
    hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a negative errno with D. */
-int fr_scan(const struct fr_scan_config *config,
-	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx, struct fr_diag *d);
+typedef int (*fr_scan_put)(void *ctx, const struct perf_event_header *record);
+int fr_scan(const struct fr_scan_config *config, fr_scan_put put, void *ctx, struct fr_diag *d);
 
 /* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). Returns 0, a negative errno, or
    a negative result of PUT. */
-int fr_scan_modules(const struct fr_scan_config *config, const char *modules,
-	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx);
+int fr_scan_modules(const struct fr_scan_config *config, const char *modules, fr_scan_put put, void *ctx);
 /* Compute a number that changes when a module comes, goes or moves. Returns 0 or a negative errno. */
 int fr_modules_digest(const char *modules, uint64_t *ret);

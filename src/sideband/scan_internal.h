@@ -12,7 +12,7 @@
 struct scan {
 	struct fr_emit emit; /* appends to `record` */
 	struct fr_buf record;
-	int (*put)(void *ctx, const struct perf_event_header *record);
+	fr_scan_put put;
 	void *ctx;
 	struct fr_build_id_cache *build_ids;
 	int proc_fd;

@@ -92,8 +92,7 @@ int scan_modules(struct scan *s, FILE *modules, FILE *modules_dep, const char *l
 	return r;
 }
 
-int fr_scan_modules(const struct fr_scan_config *config, const char *modules_path,
-	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx)
+int fr_scan_modules(const struct fr_scan_config *config, const char *modules_path, fr_scan_put put, void *ctx)
 {
 	_cleanup_fclose_ FILE *modules = fopen(modules_path ? modules_path : PROC_MODULES, "re");
 	_cleanup_fclose_ FILE *deps = NULL;

@@ -265,7 +265,7 @@ static void *run(void *arg)
 			sleep_in(t, busy ? NAP : ASLEEP);
 	}
 	(void)tracker_pump(t);
-	tracker_scan_abandon(t);
+	tracker_scan_end(t);
 	return NULL;
 }
 

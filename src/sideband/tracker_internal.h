@@ -144,8 +144,8 @@ int tracker_scan_read(struct fr_tracker *t);
 /* When the head model has reached the time of the scan, report the processes that are gone and end the
    scan. */
 void tracker_scan_settle(struct fr_tracker *t);
-/* End an unfinished scan, at the end of the thread. */
-void tracker_scan_abandon(struct fr_tracker *t);
+/* End the scan if one is not over. */
+void tracker_scan_end(struct fr_tracker *t);
 
 /* tracker_modules.c: remember the modules of now, and find modules that were loaded since then. */
 void tracker_modules_remember(struct fr_tracker *t);

@@ -67,22 +67,16 @@ int tracker_scan_first(struct fr_tracker *t, struct fr_diag *d)
 {
 	int r = scan(t, 0, d);
 
-	if (r == 0)
-		atomic_fetch_add(&t->scans, 1);
+	atomic_fetch_add(&t->scans, r == 0);
 	return r;
 }
 
-static void end_scan(struct fr_tracker *t)
-{
-	t->scan_ns_now = 0;
-	t->scan_is_read = false;
-	t->config.unfreeze(t->config.ctx);
-}
-
-void tracker_scan_abandon(struct fr_tracker *t)
+void tracker_scan_end(struct fr_tracker *t)
 {
 	if (t->scan_ns_now)
-		end_scan(t);
+		t->config.unfreeze(t->config.ctx);
+	t->scan_ns_now = 0;
+	t->scan_is_read = false;
 }
 
 void tracker_scan_freeze(struct fr_tracker *t)
@@ -98,7 +92,7 @@ int tracker_scan_read(struct fr_tracker *t)
 	int r = scan(t, t->scan_ns_now, NULL);
 
 	if (r < 0)
-		end_scan(t);
+		tracker_scan_end(t);
 	else
 		t->scan_is_read = true;
 	return r;
@@ -140,6 +134,6 @@ void tracker_scan_settle(struct fr_tracker *t)
 		r = put_gone(t, &gone, time_ns);
 	if (r < 0)
 		atomic_store(&t->scan_wanted, true);
-	end_scan(t);
+	tracker_scan_end(t);
 	atomic_fetch_add(&t->scans, 1);
 }
