@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#define FILES_MAX 256u		 /* of running processes; as many of exited ones */
-#define USER_MAX (FILES_MAX / 4) /* of one user, except root */
+#define FILES_MAX 256u		 /* files of running processes; as many of exited ones */
+#define USER_MAX (FILES_MAX / 4) /* files of one user, except root */
 /* Between two looks for a file that does not exist yet; doubled each time. */
 #define LOOK_FIRST_NS (FR_NSEC_PER_SEC / 4)
 #define LOOK_MAX_NS (60 * FR_NSEC_PER_SEC)

@@ -27,10 +27,11 @@ struct fr_scan_config {
 	struct fr_scan_unseen *unseen; /* the scan sets it; may be NULL */
 };
 
+typedef int (*fr_scan_put)(void *ctx, const struct perf_event_header *record);
+
 /* Scan, and call PUT for each record. A negative result of PUT ends the scan, which returns it. The scan
    leaves out tasks that exit meanwhile. Returns 0; 1: done, but without the kernel map, because the kernel
    hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a negative errno with D. */
-typedef int (*fr_scan_put)(void *ctx, const struct perf_event_header *record);
 int fr_scan(const struct fr_scan_config *config, fr_scan_put put, void *ctx, struct fr_diag *d);
 
 /* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). Returns 0, a negative errno, or

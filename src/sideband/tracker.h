@@ -29,8 +29,8 @@ struct fr_tracker_config {
 	const struct fr_session *session; /* its events are described at the start of the file; copied */
 	uint64_t sideband_id;		  /* an event id of the side-band event */
 	size_t section_max; /* fr_history_section_max(): the largest raw size of an evicted section */
-	size_t queue_bytes; /* of both queues together; 0: 2 MiB */
-	const pid_t *pids;  /* as in struct fr_scan_config */
+	size_t queue_bytes; /* size of both queues together; 0: 2 MiB */
+	const pid_t *pids;  /* processes to scan, as in struct fr_scan_config */
 	size_t n_pids;
 	uint64_t file_max_bytes;  /* compact a larger file; 0: never by size */
 	uint64_t file_max_age_ns; /* compact an older file that has grown; 0: never by age */
@@ -119,7 +119,7 @@ struct fr_tracker_stats {
 	uint64_t compactions_failed;		/* after a failure the tracker keeps the old file */
 	int compaction_errno;			/* error of the last compaction; 0: it succeeded */
 	uint64_t processes, threads, maps;	/* in the tail model */
-	uint64_t model_bytes;			/* of both models */
+	uint64_t model_bytes;			/* bytes of both models */
 	uint64_t scan_ns;			/* duration of the last scan */
 	bool is_late;		   /* the recorder did not wait for the first scan, which still runs */
 	bool kernel_is_hidden;	   /* last scan: no kernel addresses (kernel.kptr_restrict, no CAP_SYSLOG) */

@@ -30,8 +30,8 @@ struct tracker_compaction {
 	enum { COMPACT_IDLE, COMPACT_WRITING, COMPACT_SYNCING } state;
 	struct fr_model_cursor cursor; /* position in the head model, which must not change while WRITING */
 	struct fr_buf slice;
-	uint64_t checkpoint_bytes,
-		checkpoint_ns; /* size of the present file when it was new, and the time of that */
+	uint64_t checkpoint_bytes; /* size of the present file when it was new */
+	uint64_t checkpoint_ns;	   /* time at which it was new */
 	uint64_t next_checkpoint_bytes;
 	uint64_t not_before_ns, looked_ns;
 	unsigned described; /* number of reopenings that the file describes */
@@ -79,11 +79,11 @@ struct fr_tracker {
 	uint64_t modules_digest, modules_ns; /* digest of /proc/modules, and when it was read */
 	uint64_t remove_old_ns;		     /* time of the last fr_auxfile_remove_old() */
 	uint64_t next_scan_ns;		     /* no scan before this time */
-	uint64_t retry_ns;	 /* time of the next try after a failed write; 0: no write failed */
-	uint64_t retry_after_ns; /* pause before a try, doubled each time */
-	uint64_t newest_ns,
-		round_newest_ns; /* newest record of the file now, and at its last FINISHED_ROUND */
-	uint64_t round_bytes;	 /* size of the file at its last FINISHED_ROUND */
+	uint64_t retry_ns;	  /* time of the next try after a failed write; 0: no write failed */
+	uint64_t retry_after_ns;  /* pause before a try, doubled each time */
+	uint64_t newest_ns;	  /* time of the newest record of the file */
+	uint64_t round_newest_ns; /* newest_ns at the last FINISHED_ROUND */
+	uint64_t round_bytes;	  /* size of the file at its last FINISHED_ROUND */
 
 	/* Counters: one thread writes each, any thread reads them. */
 	_Atomic uint64_t queue_drops, records, bytes, file_bytes, write_errors, scans, damaged, scan_ns;

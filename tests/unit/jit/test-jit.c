@@ -314,6 +314,15 @@ static int create_map(pid_t pid, uid_t uid, char ret_path[static 64])
 	return fd;
 }
 
+/* Start a process of UID that waits and has a perf map of UID. */
+static pid_t start_with_map(uid_t uid, char ret_path[static 64])
+{
+	pid_t pid = start_process(uid);
+
+	close(create_map(pid, uid, ret_path));
+	return pid;
+}
+
 /* Write the largest map that is read as a whole. */
 static void write_largest_map(int fd)
 {
@@ -440,15 +449,13 @@ static void test_perf_map_stays_open_after_exit(void **state)
 {
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
 	char path[64];
-	pid_t pid = start_process(0);
-	int fd = create_map(pid, 0, path);
+	pid_t pid = start_with_map(0, path);
 	/* The code is never older than its process. */
 	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
 	uint64_t until_ns;
 	struct stat st;
 
-	assert_int_equal(fstat(fd, &st), 0);
-	close(fd);
+	assert_int_equal(stat(path, &st), 0);
 	make_code(f, pid, now);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, UINT64_MAX);
@@ -527,8 +534,7 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 	if (geteuid() != 0)
 		skip();
 	for (size_t i = 0; i <= N; i++) {
-		pids[i] = start_process(i < N ? HOSTILE : HONEST);
-		close(create_map(pids[i], i < N ? HOSTILE : HONEST, path));
+		pids[i] = start_with_map(i < N ? HOSTILE : HONEST, path);
 		seen_ns[i] = fr_monotonic_ns();
 		make_code(f, pids[i], seen_ns[i]);
 		unlink(path);
@@ -540,15 +546,13 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 	/* A process whose EXIT was lost leaves its place to another one. */
 	for (size_t i = 0; i < N; i++)
 		end_process(pids[i]);
-	pids[0] = start_process(HOSTILE);
-	close(create_map(pids[0], HOSTILE, path));
+	pids[0] = start_with_map(HOSTILE, path);
 	fr_jit_open_files_free(f);
 	f = fr_jit_open_files_new();
 	for (size_t i = 1; i <= USER_MAX; i++) {
-		pid_t pid = start_process(HOSTILE);
 		char lost[64];
+		pid_t pid = start_with_map(HOSTILE, lost);
 
-		close(create_map(pid, HOSTILE, lost));
 		make_code(f, pid, fr_monotonic_ns());
 		end_process(pid);
 		unlink(lost);

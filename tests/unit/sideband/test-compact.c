@@ -321,12 +321,11 @@ static void test_kill_at_any_moment_leaves_a_whole_file(void **state)
 
 int main(void)
 {
+#define WITH_TRACKER(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_file_is_compacted_by_size, setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(
-			test_file_is_compacted_by_age_if_it_grows, setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(
-			test_kill_at_any_moment_leaves_a_whole_file, setup, fixture_teardown),
+		WITH_TRACKER(test_file_is_compacted_by_size),
+		WITH_TRACKER(test_file_is_compacted_by_age_if_it_grows),
+		WITH_TRACKER(test_kill_at_any_moment_leaves_a_whole_file),
 	};
 
 	return cmocka_run_group_tests_name("sideband-compact", tests, NULL, NULL);

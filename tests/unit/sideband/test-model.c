@@ -33,13 +33,15 @@ static struct fr_model *new_model(void)
 	return m;
 }
 
-static void apply_all(struct fr_model *m, const struct fr_buf *b)
+/* Apply the records of B, and empty it. */
+static void move_into(struct fr_model *m, struct fr_buf *b)
 {
 	const struct perf_event_header *h;
 	size_t at = 0;
 
 	while ((h = ev_next(b, &at)))
 		assert_int_equal(fr_model_apply(m, h), 0);
+	b->len = 0;
 }
 
 static void put_pages(struct plain_process *p, const struct fr_record_mmap2 *r)
@@ -218,19 +220,12 @@ static void test_random_records_have_the_effect_on_a_plain_model(void **state)
 			_cleanup_buf_ struct fr_buf b = {0};
 
 			steps[(size_t)rand() % FR_ARRAY_SIZE(steps)](&s, &b, t);
-			apply_all(m, &b);
+			move_into(m, &b);
 			if (t % 7 == 0)
 				assert_same(m, &s);
 		}
 		assert_null(fr_model_free(m));
 	}
-}
-
-/* Apply the records of B, and empty it. */
-static void move_into(struct fr_model *m, struct fr_buf *b)
-{
-	apply_all(m, b);
-	b->len = 0;
 }
 
 /* Returns how often S is in the records that the model writes. */
@@ -276,12 +271,14 @@ static void test_written_model_has_every_record_in_pieces_or_whole(void **state)
 	_cleanup_buf_ struct fr_buf in = {0}, whole = {0};
 	struct fr_model *m = new_model();
 	struct fr_model_stats stats;
+	size_t len;
 
 	add_every_type(&in);
-	apply_all(m, &in);
+	len = in.len;
+	move_into(m, &in);
 	assert_int_equal(fr_model_write(m, 3, EVENT_ID, &whole), 0);
-	assert_int_equal(whole.len, in.len);
-	assert_memory_equal(whole.data, in.data, in.len);
+	assert_int_equal(whole.len, len);
+	assert_memory_equal(whole.data, in.data, len);
 	for (size_t piece = 1; piece < 2 * whole.len; piece = piece * 3 + 1) {
 		_cleanup_buf_ struct fr_buf pieces = {0};
 		struct fr_model_cursor c = {0};
@@ -354,7 +351,7 @@ static void apply_gone(struct fr_model *m, uint64_t scan_ns)
 	_cleanup_buf_ struct fr_buf b = {0};
 
 	assert_int_equal(fr_model_write_gone(m, scan_ns, EVENT_ID, &b), 0);
-	apply_all(m, &b);
+	move_into(m, &b);
 }
 
 static void test_what_a_scan_does_not_see_is_gone(void **state)
