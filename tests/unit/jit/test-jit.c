@@ -452,7 +452,7 @@ static void test_perf_map_stays_open_after_exit(void **state)
 	pid_t pid = start_with_map(0, path);
 	/* The code is never older than its process. */
 	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
-	uint64_t until_ns;
+	uint64_t until_ns = 0;
 	struct stat st;
 
 	assert_int_equal(stat(path, &st), 0);
