@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * For a reader, a map record of anonymous memory replaces older maps of that memory. So our record follows
- * each of them, with the same time. A function of a jitdump also gets a record at its own time, so that two
- * functions at one address have their own samples.
+ * A reader takes a map record of anonymous memory as a replacement of older maps there. So one of our records
+ * follows each such record, with the same time. A function of a jitdump also gets a record with its own time,
+ * because two functions may have one address at different times.
  */
 
 #include "jit/jit.h"
@@ -31,7 +31,7 @@
 struct process {
 	UT_hash_handle hh;
 	pid_t pid;
-	struct jit_user *user; /* who pays for it */
+	struct jit_user *user; /* the user whose share pays for it */
 	bool map_was_read;
 	uint64_t map_until_ns; /* the end of the process whose perf map was read */
 	struct jit_source *sources;
@@ -103,7 +103,7 @@ static uid_t find_user(struct fr_jit *j, pid_t pid, uint64_t time_ns)
 	return file.uid;
 }
 
-/* NULL: no memory, or too many processes. */
+/* Returns NULL if there is no memory, or there are too many processes. */
 static struct process *find_or_add_process(struct fr_jit *j, pid_t pid, uint64_t time_ns)
 {
 	struct process *p = FR_HASH_FIND(j->processes, pid, pid);
@@ -152,7 +152,8 @@ static int write_file(struct fr_jit *j, const char *name, const struct fr_buf *b
 	return r;
 }
 
-/* Free what is not needed any more: of a perf map, later calls need only the range that it covers. */
+/* Free memory that later calls do not need. For a perf map, they need only the first and the last
+   function. */
 static void shrink(struct jit_source *s)
 {
 	struct jit_symbol *v;
@@ -167,8 +168,9 @@ static void shrink(struct jit_source *s)
 	s->code.v = v ? v : s->code.v;
 }
 
-/* Write the object of S. Its name consists of process and content, so two dumps or a merge can share it.
-   RET_BYTES: its cost on the disk and in memory. 0; -EFBIG: it is larger than MAX; or a negative errno. */
+/* Write the object of S. The name of the object tells process and content, so two dumps or a merge can share
+   it. RET_BYTES gets its cost on the disk and in memory. Returns 0; -EFBIG: it is larger than MAX; or a
+   negative errno. */
 static int write_object(
 	struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t max, uint64_t *ret_bytes)
 {
@@ -199,7 +201,7 @@ static int write_object(
 	return 0;
 }
 
-/* Add S, which has no object if that cannot be written. 0 or -ENOMEM. */
+/* Add S to P. If its object cannot be written, S has none. Returns 0 or -ENOMEM. */
 static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s, struct jit_cost *cost)
 {
 	const uint64_t left = jit_share_left(&j->shares, p->user).bytes;
@@ -208,12 +210,9 @@ static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s,
 
 	cost->bytes += bytes;
 	j->stats.truncated += s->code.truncated || r < 0;
-	if (r < 0) { /* It stays, without its memory, so the next map does not try again. */
-		fr_buf_deinit(&s->code.file);
-		fr_buf_deinit(&s->code.names);
-		free(TAKE_PTR(s->code.v));
-		s->code.n = 0;
-	}
+	/* S stays without its functions, so the next map does not try again. */
+	if (r < 0)
+		jit_code_deinit(&s->code);
 	s->next = p->sources;
 	p->sources = s;
 	return r == -ENOMEM ? r : 0;
@@ -291,7 +290,7 @@ static int emit_functions_in(
 	return r;
 }
 
-/* The same for the part of M that S describes. */
+/* Append at most about MOST bytes of records for the part of M that S describes. */
 static int emit_covered(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {
@@ -313,7 +312,7 @@ static int emit_covered(
 	return emit_map(s, (pid_t)m->pid, &range, time_ns, ret);
 }
 
-/* ".../jit-1234.dump", also of a file that was removed. */
+/* Returns whether NAME is like ".../jit-1234.dump", perhaps with the suffix of a removed file. */
 static bool is_jitdump(const char *name)
 {
 	const char *base = strrchr(name, '/');
@@ -322,7 +321,7 @@ static bool is_jitdump(const char *name)
 	       (fnmatch("/jit-*.dump", base, 0) == 0 || fnmatch("/jit-*.dump (deleted)", base, 0) == 0);
 }
 
-/* The share of the user pays for it. */
+/* Append the records for M, and charge their cost to the share of the user. */
 static int append_and_charge(
 	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, bool dump, struct fr_buf *ret)
 {

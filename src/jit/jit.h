@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Names for run-time code, kept with a dump.
+ * Keeps names for run-time code beside a dump.
  *
  *   side-band of the dump ──► a process with executable memory without a file
  *        its /tmp/perf-PID.map, or the jitdump that it has mapped ──► ELF objects in NAME.jit/
  *        ◄── MMAP2 records that place these objects in that memory
  *
- * The files of a process are read at its first such record. A reader of the dump needs neither the process
- * nor its files. The files are hostile input: files, bytes, functions, records and time are bounded
- * (docs/design/41). Not thread-safe; may wait for a disk.
+ * The perf map or jitdump of a process is read at the first such record of the process. A reader of the dump
+ * needs neither the process nor its files. These files are hostile input, so the number of files, bytes,
+ * functions and records, and the time, are bounded (docs/design/41). Not thread-safe; may wait for a disk.
  */
 
 #include "base/buf.h"
@@ -22,31 +22,32 @@
 struct fr_jit;
 
 struct fr_jit_config {
-	int dirfd;	       /* of the dump; borrowed */
-	const char *directory; /* its absolute path, for the records; copied */
-	const char *name;      /* of the directory of objects, created with the first; copied */
+	int dirfd;	       /* directory of the dump; borrowed */
+	const char *directory; /* absolute path of dirfd, for the records; copied */
+	const char *name;      /* name of the directory of objects, which the first object creates; copied */
 	struct fr_jit_open_files *open_files; /* perf maps of processes that have exited; borrowed, or NULL */
-	gid_t gid;			      /* of the objects, (gid_t)-1: leave */
+	gid_t gid;			      /* group of the objects; (gid_t)-1: do not change it */
 };
 
-int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret); /* 0 or -ENOMEM */
+/* Returns 0 or -ENOMEM. */
+int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret);
 struct fr_jit *fr_jit_free(struct fr_jit *j);
 
-/* Append to RET the records that must follow RECORDS (whole ones in our layout): an MMAP2 for each executable
-   map of a process whose code is known, with the time of that map. Code that cannot be read or written is
-   left out. 0 or -ENOMEM. */
+/* Append to RET the records that must follow RECORDS, which are whole records in our layout: an MMAP2 for
+   each executable map of a process whose code is known, with the time of that map. Leaves out code that
+   cannot be read or written. Returns 0 or -ENOMEM. */
 int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret);
 
 /* Append to RET an MMAP2 for each function of a jitdump that has a time up to UNTIL_NS and has no record yet.
-   0 or -ENOMEM. */
+   Returns 0 or -ENOMEM. */
 int fr_jit_append_functions(struct fr_jit *j, uint64_t until_ns, struct fr_buf *ret);
 
 struct fr_jit_stats {
 	uint64_t objects, functions, bytes;
-	uint64_t truncated; /* files that were not read as a whole; all files that a bound left out count as
-			       one */
+	uint64_t truncated; /* files that were not read as a whole; all files left out because of a bound
+			       count as one */
 };
-/* Sync the directory of objects. RET may be NULL. 0 or a negative errno. */
+/* Sync the directory of objects. RET may be NULL. Returns 0 or a negative errno. */
 int fr_jit_finish(struct fr_jit *j, struct fr_jit_stats *ret);
 /* Remove all objects. */
 void fr_jit_discard(struct fr_jit *j);

@@ -36,12 +36,13 @@ struct code_move {
 	uint64_t vma, old_code_addr, new_code_addr, code_size, code_index;
 };
 
-/* A malformed record is skipped. 0, 1: the bound of functions is reached, or -ENOMEM. */
+/* Add the function of a CODE_LOAD record. Skip a malformed record. Returns 0; 1: there are JIT_SYMBOLS_MAX
+   functions; or -ENOMEM. */
 static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_load l;
-	struct jit_symbol s = {0};
 	const uint8_t *name, *end;
+	struct jit_symbol s;
 
 	if (len < sizeof(l))
 		return 0;
@@ -50,14 +51,12 @@ static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 	end = memchr(name, '\0', len - sizeof(l));
 	if (!end || !jit_is_range(l.code_addr, l.code_size) || l.code_size > (size_t)(p + len - (end + 1)))
 		return 0;
-	s.addr = l.code_addr;
-	s.size = l.code_size;
-	s.time_ns = l.h.timestamp;
-	s.code = (uint32_t)(end + 1 - c->file.data);
+	s = (struct jit_symbol){
+		l.code_addr, l.code_size, l.h.timestamp, .code = (uint32_t)(end + 1 - c->file.data)};
 	return jit_code_add(c, &s, (const char *)name, (size_t)(end - name));
 }
 
-/* The newest function at the old address is now at the new one. Returns as add_load(). */
+/* Add the newest function at the old address once more, at the new address. Returns as add_load(). */
 static int add_move(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_move m;
@@ -100,7 +99,7 @@ static int parse_records(struct jit_code *c, size_t at)
 
 		memcpy(&h, p, sizeof(h));
 		if (h.total_size < sizeof(h) || h.total_size > c->file.len - at) {
-			c->truncated = h.total_size != 0; /* 0: the process has not written that part */
+			c->truncated = h.total_size != 0; /* 0: the process has not written that part yet */
 			break;
 		}
 		if (h.id == CODE_LOAD)
@@ -132,7 +131,8 @@ int jit_dump_parse(struct fr_buf *file, struct jit_code *ret)
 		jit_code_deinit(&c);
 		return r;
 	}
-	/* Times of the processor's counter are not of our clock, so only the order counts. */
+	/* The times are values of a processor counter and not of our clock, so they give only the
+	   order. */
 	for (size_t i = 0; i < c.n && h.flags & FLAG_ARCH_TIMESTAMP; i++)
 		c.v[i].time_ns = 0;
 	if (c.n > 0)

@@ -32,7 +32,7 @@ struct note {
 	uint8_t id[JIT_BUILD_ID_SIZE];
 };
 
-/* The linker defines it: the ELF header of this program, whose machine the object has, too. */
+/* The ELF header of this program; the linker defines this symbol. The object has the same e_machine. */
 extern const Elf64_Ehdr __ehdr_start;
 
 /* Set the offset of each function. Returns the size of .text. */
@@ -77,7 +77,8 @@ static int add_symbols(const struct jit_code *c, struct fr_buf *b)
 	return r;
 }
 
-/* Not a cryptographic hash: a process that makes two objects with one id harms only its own symbols. */
+/* This is no cryptographic hash: a process that makes two objects with one build-id harms only its own
+   symbols. */
 static void hash_content(const struct fr_buf *b, uint8_t ret[static JIT_BUILD_ID_SIZE])
 {
 	uint64_t h[2] = {0xcbf29ce484222325ULL, 0x84222325cbf29ce4ULL};

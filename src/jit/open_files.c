@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#define FILES_MAX 256u		 /* of running processes, and again of exited ones */
-#define USER_MAX (FILES_MAX / 4) /* of one user but root */
+#define FILES_MAX 256u		 /* files of running processes; as many of exited ones */
+#define USER_MAX (FILES_MAX / 4) /* files of one user, except root */
 /* Between two looks for a file that does not exist yet; doubled each time. */
 #define LOOK_FIRST_NS (FR_NSEC_PER_SEC / 4)
 #define LOOK_MAX_NS (60 * FR_NSEC_PER_SEC)
@@ -89,7 +89,7 @@ static bool has_room(const struct fr_jit_open_files *f, uid_t uid)
 	return HASH_COUNT(f->running) < FILES_MAX && (uid == 0 || n < USER_MAX);
 }
 
-/* Open the file that has the name now. If there is none, a file that is open already stays open. */
+/* Open the file that has the name now. If there is none, the file that P has open stays open. */
 static void look_for_file(struct process *p)
 {
 	int fd = jit_open_perf_map(p->root, &p->identity);
@@ -119,7 +119,8 @@ static void make_room_for_exited(struct fr_jit_open_files *f, uid_t uid)
 		drop_exited(f, f->exited);
 }
 
-/* A large file without a name would occupy the disk, and a dump would not read it as a whole. */
+/* A removed file that stays open occupies the disk, and a dump does not read more than JIT_FILE_MAX of
+   it. */
 static bool is_worth_keeping(int fd)
 {
 	struct stat st;
@@ -150,7 +151,7 @@ static bool is_running(const struct process *p)
 	return start && start < p->from_ns + SAME_START_NS && p->from_ns < start + SAME_START_NS;
 }
 
-/* Side-band may be lost, also EXITs. */
+/* Retire processes whose EXIT was lost. */
 static void retire_lost(struct fr_jit_open_files *f)
 {
 	const uint64_t now = fr_monotonic_ns();
@@ -171,7 +172,7 @@ static bool make_room(struct fr_jit_open_files *f, uid_t uid)
 	return has_room(f, uid);
 }
 
-/* 0, or a negative errno if the process has exited. */
+/* Returns 0; or a negative errno: the process has exited. */
 static int open_root_and_file(struct process *p)
 {
 	int r = jit_find_identity(p->pid, &p->identity);
@@ -185,11 +186,11 @@ static int open_root_and_file(struct process *p)
 	return 0;
 }
 
-/* The process exited before its records came here, so its user is not known. A file of root with its pid in
-   our root, written since then, is its file. */
+/* P exited before its records came here, so its user is not known. A perf map with its pid in our root
+   belongs to P if the file is root's and was written since P started. */
 static void open_file_of_exited(struct process *p)
 {
-	const uint64_t ahead = fr_now_ns(CLOCK_REALTIME) - fr_monotonic_ns();
+	const struct fr_clock_pair clocks = fr_clock_pair_now();
 	struct stat st;
 
 	p->identity = (struct jit_identity){.nspid = p->pid, .uid = 0};
@@ -199,7 +200,7 @@ static void open_file_of_exited(struct process *p)
 		look_for_file(p);
 	if (p->fd >= 0 && fstat(p->fd, &st) == 0 &&
 		(uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec >=
-			p->from_ns + ahead)
+			fr_clock_to_realtime(&clocks, p->from_ns))
 		return;
 	fr_closep(&p->root);
 	p->root = -1;
@@ -230,8 +231,8 @@ static void retire_pid(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns)
 {
 	struct process *p = FR_HASH_FIND(f->running, pid, pid);
 
-	/* Records of several CPUs are not in order: an older one is the FORK of P, or of an earlier process.
-	 */
+	/* Records of several CPUs are not in order: an older record is the FORK of P, or belongs to an
+	   earlier process. */
 	if (p && time_ns >= p->code_ns)
 		retire(f, p, time_ns);
 }
@@ -250,7 +251,7 @@ static void apply_record(struct fr_jit_open_files *f, const struct perf_event_he
 		retire_pid(f, (pid_t)t->pid, fr_record_time(record) - 1);
 }
 
-/* A process may create its file after its first code. */
+/* A process may create its perf map after its first code. */
 static void look_for_missing_files(struct fr_jit_open_files *f)
 {
 	const uint64_t now = fr_monotonic_ns();

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * Perf maps (/tmp/perf-PID.map) that stay open, so that a dump can read the map of a process that has exited,
- * as after a crash. Then it needs neither the path, nor the process, nor the root of the process. Nothing is
- * copied.
+ * Keeps perf maps (/tmp/perf-PID.map) open, so that a dump can read the map of a process that has exited, for
+ * example after a crash. The dump then needs neither the path nor the process. Nothing is copied.
  *
  *   executable memory without a file ──► open the perf map ──► EXIT: open it once more ──► close it when the
  *                                                              ring has nothing of the process any more
  *
- * The number of files is bounded, also for each user but root. Any thread. docs/design/42 has the rules.
+ * The number of files is bounded in all, and for each user except root. Any thread. docs/design/42 has the
+ * rules.
  */
 
 #include <stddef.h>
@@ -18,11 +18,12 @@
 
 struct fr_jit_open_files;
 
-struct fr_jit_open_files *fr_jit_open_files_new(void); /* NULL: no memory */
+/* Returns NULL if there is no memory. */
+struct fr_jit_open_files *fr_jit_open_files_new(void);
 struct fr_jit_open_files *fr_jit_open_files_free(struct fr_jit_open_files *f);
 
-/* Open and close files as RECORDS say: whole records in our layout, soon after they were made. Closes those
-   of processes that exited before LOW_WATERMARK_NS. May wait for a disk. */
+/* Open and close files as RECORDS say, which are whole records in our layout and at most a few seconds old.
+   Closes the files of processes that exited before LOW_WATERMARK_NS. May wait for a disk. */
 void fr_jit_open_files_update(
 	struct fr_jit_open_files *f, const void *records, size_t len, uint64_t low_watermark_ns);
 
@@ -33,9 +34,10 @@ void fr_jit_open_files_keep_since(struct fr_jit_open_files *f, uint64_t since_ns
 struct fr_jit_open_file {
 	int fd; /* the caller closes it; -1: none */
 	uid_t uid;
-	uint64_t from_ns, until_ns; /* life of the process; until UINT64_MAX: it still runs */
+	uint64_t from_ns, until_ns; /* life of the process; until_ns UINT64_MAX: it still runs */
 };
 
-/* The perf map of the process that had PID at TIME_NS. 0; -ENOENT: it is not open; or a negative errno. */
+/* Find the perf map of the process that had PID at TIME_NS. Returns 0; -ENOENT: the file is not open; or a
+   negative errno. */
 int fr_jit_open_files_find(
 	struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, struct fr_jit_open_file *ret);

@@ -10,7 +10,7 @@ struct cursor {
 	const char *at, *end;
 };
 
-/* A hexadecimal number of at most 16 digits, and the space behind it. */
+/* Read a hexadecimal number of at most 16 digits and the space behind it. */
 static bool parse_hex(struct cursor *c, uint64_t *ret)
 {
 	const char *begin;
@@ -53,7 +53,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The begins and ends of all functions, sorted, each once. RET has room for 2 N. Returns their number. */
+/* Collect the bounds of all functions, sorted, each once. RET has room for 2 N. Returns their number. */
 static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret)
 {
 	size_t unique = 0;
@@ -69,7 +69,8 @@ static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret
 	return unique;
 }
 
-/* The first interval at or behind I without an owner. NEXT leads there, and gets shorter ways. */
+/* Returns the first interval at or behind I that has no owner. NEXT leads there; the search shortens its
+   paths. */
 static size_t find_free(uint32_t *next, size_t i)
 {
 	while (next[i] != i) {
@@ -79,7 +80,7 @@ static size_t find_free(uint32_t *next, size_t i)
 	return i;
 }
 
-/* Append the part FROM … TO of S, or extend the last piece of S by it. */
+/* Append the part FROM … TO of S. If the last piece of S ends at FROM, extend that piece. */
 static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t from, uint64_t to)
 {
 	struct jit_symbol *end = &c->v[c->n];
@@ -98,8 +99,8 @@ static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t f
 
 /*
  * A process reuses the memory of old code, and only the later line shows that. The rest of an earlier
- * function may be in pieces. The bounds of all functions divide the memory into intervals; each belongs to
- * the latest line that has it.
+ * function may be in pieces. The bounds of all functions divide the memory into intervals. Each interval
+ * belongs to the latest line that covers it.
  *
  *     line 1   ├────────────────┤              1111 3 1 222
  *     line 2               ├────────┤    ──►
@@ -148,7 +149,7 @@ int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret)
 		const char *newline = memchr(text, '\n', len);
 		size_t line = newline ? (size_t)(newline - text) : len;
 
-		/* The process still writes a line without its end. */
+		/* A line without an end is not complete yet. */
 		if (newline)
 			r = parse_line(text, line, &c);
 		line += newline != NULL;

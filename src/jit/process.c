@@ -16,7 +16,7 @@
 
 #define PROC_FILE_MAX (64u << 10)
 
-/* Read /proc/PID/FILE into RET. 0 or a negative errno. */
+/* Read /proc/PID/FILE into RET. Returns 0 or a negative errno. */
 static int read_proc(pid_t pid, const char *file, struct fr_buf *ret)
 {
 	char path[64];
@@ -25,7 +25,7 @@ static int read_proc(pid_t pid, const char *file, struct fr_buf *ret)
 	return fr_read_file(AT_FDCWD, path, PROC_FILE_MAX, ret);
 }
 
-/* The first or the last number in the line KEY of /proc/PID/status. -1: there is none. */
+/* Read the first or the last number in the line KEY of /proc/PID/status. Returns -1 if there is none. */
 static long read_status(pid_t pid, const char *key, bool last)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -58,7 +58,7 @@ int jit_find_identity(pid_t pid, struct jit_identity *ret)
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (stat(path, &st) < 0)
 		return -errno;
-	/* The last number is of the innermost namespace. */
+	/* The last number is the pid in the innermost namespace. */
 	*ret = (struct jit_identity){read_status(pid, "\nNSpid:", true), st.st_uid};
 	return ret->nspid > 0 ? 0 : -ESRCH;
 }
@@ -81,7 +81,8 @@ int jit_open_perf_map(int root, const struct jit_identity *identity)
 
 	snprintf(path, sizeof(path), "/tmp/perf-%ld.map", identity->nspid);
 	fd = fr_foreign_open_below(root, path, &st);
-	/* Any user may create a file with that name, to give wrong names to the functions of others. */
+	/* Any user may create a file with that name, and so give wrong names to the functions of other
+	   users. */
 	if (fd >= 0 && st.st_uid != identity->uid && st.st_uid != 0) {
 		close(fd);
 		return -EPERM;
@@ -89,9 +90,23 @@ int jit_open_perf_map(int root, const struct jit_identity *identity)
 	return fd;
 }
 
+/* The time that the machine was suspended: the boot clock counts it, and the monotonic clock does not. The
+   thread may lose the processor between two reads, so the smallest of some differences counts. */
+static uint64_t find_suspended_ns(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 5; i++) {
+		const uint64_t monotonic = fr_monotonic_ns(), boot = fr_now_ns(CLOCK_BOOTTIME);
+
+		least = FR_MIN(least, boot - monotonic);
+	}
+	return least;
+}
+
 uint64_t jit_start_time(pid_t pid)
 {
-	uint64_t ahead = fr_now_ns(CLOCK_BOOTTIME) - fr_monotonic_ns(), start;
+	uint64_t ahead = find_suspended_ns(), start;
 	const uint64_t tick = FR_NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
 	_cleanup_buf_ struct fr_buf b = {0};
 	const char *at;
@@ -113,7 +128,6 @@ uid_t jit_user_of(pid_t pid)
 	return (uid_t)read_status(pid, "\nUid:", false);
 }
 
-/* The kernel's names for memory without a file. */
 bool jit_is_anonymous(const char *name)
 {
 	static const char *const prefixes[] = {
@@ -125,7 +139,6 @@ bool jit_is_anonymous(const char *name)
 	return false;
 }
 
-/* M maps executable memory of a process, and its name has its NUL inside the record. */
 bool jit_is_executable(const struct fr_record_mmap2 *m)
 {
 	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);

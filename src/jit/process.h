@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to jit/: a process that makes code, and the files that it must have. */
+/* Private to jit/: a process that makes code, as /proc shows it. */
 
 #include "perfdata/record.h"
 
@@ -11,24 +11,26 @@
 
 /* The name and the owner that the perf map of a process must have. */
 struct jit_identity {
-	long nspid; /* the pid in its own namespace */
-	uid_t uid;  /* effective */
+	long nspid; /* its pid in its own pid namespace */
+	uid_t uid;  /* its effective user */
 };
-int jit_find_identity(pid_t pid, struct jit_identity *ret); /* 0 or a negative errno */
-/* The root directory of PID (O_PATH). A descriptor or a negative errno. */
+/* Returns 0 or a negative errno. */
+int jit_find_identity(pid_t pid, struct jit_identity *ret);
+/* Open the root directory of PID (O_PATH). Returns a descriptor or a negative errno. */
 int jit_open_root(pid_t pid);
-/* The perf map below ROOT. A descriptor or a negative errno. -EPERM: it is another user's file. */
+/* Open the perf map below ROOT. Returns a descriptor; -EPERM: the file belongs to another user; or a negative
+   errno. */
 int jit_open_perf_map(int root, const struct jit_identity *identity);
 
-/* NAME is one of the kernel's names for memory without a file. */
+/* Returns whether NAME is one of the kernel's names for memory without a file. */
 bool jit_is_anonymous(const char *name);
-/* M maps executable memory of a process, and its name has its NUL inside the record. */
+/* Returns whether M maps executable memory of a process, and its name ends inside the record. */
 bool jit_is_executable(const struct fr_record_mmap2 *m);
-/* M maps executable memory without a file. False also if the name of M has no NUL inside the record. */
+/* Returns whether jit_is_executable(), and the memory has no file. */
 bool jit_is_code_of_process(const struct fr_record_mmap2 *m);
 
-/* The real user of PID, which the process cannot choose. (uid_t)-1: it has exited. */
+/* Returns the real user of PID, which the process cannot choose; (uid_t)-1: the process has exited. */
 uid_t jit_user_of(pid_t pid);
 
-/* The monotonic start time of PID. 0: not known. */
+/* Returns the start time of PID on the monotonic clock; 0: it is not known. */
 uint64_t jit_start_time(pid_t pid);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Bounds the cost of run-time code in one dump, in all and for each user. A user but root gets a quarter of
- * what is left when the dump reaches their first process. So the next user always gets something.
+ * Bounds the cost of run-time code in one dump, in all and for each user. When the dump reaches the first
+ * process of a user, the user gets a share: a quarter of the rest, or all of it for root. So the next user
+ * always gets something.
  */
 
 #include <stdbool.h>
@@ -11,8 +12,8 @@
 #include <sys/types.h>
 
 struct jit_cost {
-	uint64_t ns;	  /* to read files, and to find the functions in a map */
-	uint64_t bytes;	  /* read, written and kept in memory */
+	uint64_t ns;	  /* time to read files, and to find the functions in a map */
+	uint64_t bytes;	  /* bytes read, written and kept in memory */
 	uint64_t records; /* bytes of map records in the dump */
 };
 
@@ -26,9 +27,10 @@ struct jit_shares {
 void jit_shares_init(struct jit_shares *s);
 void jit_shares_deinit(struct jit_shares *s);
 
-/* The user's share; the first call makes it. NULL: no memory, or too many users. */
+/* Find the share of user UID; the first call makes it. Returns NULL if there is no memory, or there are too
+   many users. */
 struct jit_user *jit_share_find(struct jit_shares *s, uid_t uid);
-/* The rest of the share. */
+/* Returns the rest of the share. */
 struct jit_cost jit_share_left(const struct jit_shares *s, const struct jit_user *u);
 bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u);
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "jit/source.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/foreign.h"
 #include "jit/process.h"
@@ -21,8 +20,8 @@ struct jit_source *jit_source_free(struct jit_source *s)
 	return NULL;
 }
 
-/* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ: their number. 0; 1: the
-   file cannot be read; or -ENOMEM. */
+/* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ gets their number.
+   Returns 0; 1: the file cannot be read; or -ENOMEM. */
 static int read_part(
 	int fd, uint64_t max, bool last, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
 {
@@ -88,7 +87,7 @@ static int read_perf_map(int fd, uint64_t max, struct jit_source **ret, uint64_t
 	return new_source(&code, ret);
 }
 
-/* Open the perf map of a running process. 0 or a negative errno. */
+/* Open the perf map of a running process. Returns 0 or a negative errno. */
 static int open_of_running(pid_t pid, struct fr_jit_open_file *ret)
 {
 	_cleanup_close_ int root = jit_open_root(pid);
@@ -107,7 +106,7 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 	struct fr_jit_open_file kept = {.fd = -1}, now = {.fd = -1}, *file = &kept;
 	int r = open_files ? fr_jit_open_files_find(open_files, pid, time_ns, &kept) : -ENOENT;
 
-	/* The file of a running process may be another one now. */
+	/* A running process may have a newer file. */
 	if ((r < 0 || kept.until_ns == UINT64_MAX) && open_of_running(pid, &now) == 0)
 		file = &now;
 	*ret_until_ns = file->fd < 0 ? UINT64_MAX : file->until_ns;
@@ -121,7 +120,8 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 	return r;
 }
 
-/* By the map, else by its name in the process's root, else in ours. It must be the same inode. */
+/* Open the jitdump by the map, else by its name in the root of the process, else by its name in ours. It must
+   have the inode of M. Returns a descriptor or a negative errno. */
 static int open_dump(const struct fr_record_mmap2 *m, struct stat *st)
 {
 	const pid_t pid = (pid_t)m->pid;

@@ -2,7 +2,6 @@
 #include "objects/cache_internal.h"
 #include "objects/vdso.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/foreign.h"
 #include "base/thread.h"
@@ -22,7 +21,7 @@
 #define NOTES_MAX (1u << 20)
 #define OWNER_UNKNOWN ((uid_t)-1)
 #define COMPARE_STEP (64u << 10)
-#define COPY_STEP (4u << 20) /* of a copy, in bytes */
+#define COPY_STEP (4u << 20) /* bytes of one sendfile() */
 #define KERNEL "[kernel.kallsyms]"
 #define DELETED " (deleted)"
 
@@ -32,7 +31,8 @@ struct id {
 	char text[2 * FR_OBJECT_ID_MAX + 1]; /* hexadecimal: the key of an entry */
 };
 
-/* Set the length and the text of ID, whose BYTES are set. False: LEN is no length of a build-id. */
+/* Set the length and the text of ID; its bytes are set already. Returns false if LEN is no length of a
+   build-id. */
 static bool set_id_length(struct id *id, int len)
 {
 	id->len = len > 0 ? (size_t)len : 0;
@@ -46,7 +46,8 @@ static int set_group(const struct fr_object_cache *c, int fd)
 	return c->config.gid == (gid_t)-1 || fchown(fd, (uid_t)-1, c->config.gid) == 0 ? 0 : -errno;
 }
 
-/* Open the directory NAME in DIRFD, and create it if it does not exist. A descriptor or a negative errno. */
+/* Open the directory NAME in DIRFD, and create it if it does not exist. Returns a descriptor or a negative
+   errno. */
 static int make_directory(const struct fr_object_cache *c, int dirfd, const char *name)
 {
 	int fd, r;
@@ -112,7 +113,8 @@ void fr_object_cache_stats(const struct fr_object_cache *c, struct fr_object_cac
 	*ret = c->stats;
 }
 
-/* The same for the directory PATH/LAST below the cache. A link on the way is an error. */
+/* Open the directory PATH/LAST below the cache, and create the directories that do not exist. A symbolic link
+   in PATH is an error. */
 static int make_path(const struct fr_object_cache *c, const char *path, const char *last)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -131,7 +133,8 @@ static int make_path(const struct fr_object_cache *c, const char *path, const ch
 	return at;
 }
 
-/* The path in the cache: without the suffix of the kernel for a removed file. False: it is too long. */
+/* Format the path in the cache: PATH without the suffix " (deleted)" of the kernel. Returns false if it is
+   empty or too long. */
 static bool format_cache_path(const char *path, char ret[static PATH_MAX])
 {
 	size_t n = strlen(path), suffix = strlen(DELETED);
@@ -172,8 +175,8 @@ static int create_marker(int directory, const char *name)
 	return fd < 0 ? -errno : 0;
 }
 
-/* Move the complete file TMP to its place, FILE in the entry ID of PATH, and add the entry. TMP NULL: the
-   entry is contested and has no file. 0 or a negative errno. */
+/* Move the complete file TMP to PATH/ID/FILE, and add the entry. TMP NULL: the entry is contested and has no
+   file. Returns 0 or a negative errno. */
 static int publish(struct fr_object_cache *c, const char *tmp, const char *path, const char *id,
 	const char *file, uint64_t bytes, uid_t owner)
 {
@@ -198,7 +201,7 @@ static int publish(struct fr_object_cache *c, const char *tmp, const char *path,
 	return 0;
 }
 
-/* From now on only a copy of a file of root is kept for ID. 1 or a negative errno. */
+/* Remove the copy of ID and mark ID as contested. Returns 1 or a negative errno. */
 static int contest(struct fr_object_cache *c, const char *path, const char *id)
 {
 	int r;
@@ -208,21 +211,22 @@ static int contest(struct fr_object_cache *c, const char *path, const char *id)
 	return r < 0 ? r : 1;
 }
 
-/* Create a temporary file. WORLD: others may read the original. A descriptor or a negative errno. */
+/* Create a temporary file. WORLD: every user may read the original. Returns a descriptor or a negative
+   errno. */
 static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 {
 	int fd = fr_tmp_create(c->fd, "object", 0600, ret_tmp, NAME_MAX + 1);
 
 	if (fd < 0)
 		return fd;
-	/* If only its owner may read the original, the group may not read the copy. */
+	/* The group may read the copy only if every user may read the original. */
 	if (c->config.gid != (gid_t)-1 && set_group(c, fd) == 0 && world)
 		(void)fchmod(fd, 0640);
 	return fd;
 }
 
-/* A reflink if the file system can, else the bytes. A hard link would show later changes of the original. 0;
-   -ESTALE: the original is shorter now; or a negative errno. */
+/* Make a reflink if the file system can, else copy the bytes. A hard link would show later changes of the
+   original. 0; -ESTALE: the original is shorter now; or a negative errno. */
 static int copy_bytes(int from, int to, uint64_t size)
 {
 	off_t at = 0;
@@ -238,7 +242,7 @@ static int copy_bytes(int from, int to, uint64_t size)
 	return 0;
 }
 
-/* 0; 1: the copy has another build-id; or a negative errno. */
+/* Copy the file FROM. Returns 0; 1: the copy has another build-id than ID; or a negative errno. */
 static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 {
 	uint8_t have[FR_BUILD_ID_MAX];
@@ -250,7 +254,7 @@ static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 	return r < 0 || (size_t)r != id->len || memcmp(have, id->bytes, id->len) != 0;
 }
 
-/* Add the file FROM, or the bytes DATA if FROM is -1. WORLD: others may read the original. Returns as
+/* Add the file FROM, or the bytes DATA if FROM is -1. WORLD: every user may read the original. Returns as
    fr_object_cache_add(). */
 static int add_copy(struct fr_object_cache *c, const char *path, const char *file, const struct id *id,
 	int from, const void *data, uint64_t size, bool world, uid_t owner)
@@ -274,7 +278,7 @@ static int add_copy(struct fr_object_cache *c, const char *path, const char *fil
 	return r;
 }
 
-/* Open the file of O in the I-th of three ways. A descriptor or a negative errno. */
+/* Open the file of O in the I-th of three ways. Returns a descriptor or a negative errno. */
 static int open_object(const struct fr_object *o, int i, struct stat *st)
 {
 	if (i == 0)
@@ -282,7 +286,7 @@ static int open_object(const struct fr_object *o, int i, struct stat *st)
 	return fr_foreign_open(i == 1 ? o->pid : 0, o->path, st);
 }
 
-/* FD is the file that was mapped. RET: its build-id, which is that of O if O has one. */
+/* Returns whether FD is the file that was mapped. RET gets its build-id. */
 static bool is_mapped_file(const struct fr_object *o, int fd, const struct stat *st, struct id *ret)
 {
 	if (!set_id_length(ret, fr_build_id_read(fd, ret->bytes)))
@@ -292,8 +296,8 @@ static bool is_mapped_file(const struct fr_object *o, int fd, const struct stat 
 	return o->id_len == ret->len && memcmp(o->id, ret->bytes, o->id_len) == 0;
 }
 
-/* The user who may have forged the build-id of the file. 0: it is root's, and no other user may write it. A
-   user's own file system is nosuid and may claim any owner. */
+/* Returns the user who may have forged the build-id of the file; 0: the file belongs to root, and only root
+   may write it. A file system that a user mounted is nosuid and may claim any owner. */
 static uid_t find_owner(int fd, const struct stat *st)
 {
 	struct statvfs v;
@@ -305,7 +309,7 @@ static uid_t find_owner(int fd, const struct stat *st)
 	return st->st_uid;
 }
 
-/* The copy of E has the same bytes as the file FD. */
+/* Returns whether the copy of E has the same bytes as the file FD. */
 static bool is_same(const struct fr_object_cache *c, const struct object_entry *e, int fd, uint64_t size)
 {
 	_cleanup_close_ int directory = object_cache_open_entry(c, e->id, NULL);
@@ -325,8 +329,9 @@ static bool is_same(const struct fr_object_cache *c, const struct object_entry *
 	return true;
 }
 
-/* The cache has an entry E of the build-id of the file FD, which belongs to OWNER. 0: E also serves FD; 1: no
-   copy serves it, as E is contested; 2: FD replaces E, which is removed; or a negative errno. */
+/* The cache has an entry E with the build-id of the file FD, which belongs to OWNER. Returns 0: E also serves
+   FD; 1: no copy serves FD, because E is contested; 2: E is removed, and FD may take its place; or a negative
+   errno. */
 static int resolve_conflict(struct fr_object_cache *c, const struct object_entry *e, int fd,
 	const struct stat *st, uid_t owner, const char *path)
 {
@@ -346,7 +351,8 @@ static int resolve_conflict(struct fr_object_cache *c, const struct object_entry
 	return contest(c, path, id);
 }
 
-/* The same if the file is gone: E serves it only if it came from the same path. 0, 1 or a negative errno. */
+/* The same if the file of PATH is gone: E serves it only if E is a copy of PATH. Returns 0, 1 or a negative
+   errno. */
 static int resolve_without_file(struct fr_object_cache *c, const struct object_entry *e, const char *path)
 {
 	char have[PATH_MAX], id[sizeof(e->id)];
@@ -394,7 +400,7 @@ static bool is_trusted(const struct object_entry *e)
 	return e && e->owner == 0 && !e->contested;
 }
 
-/* Add bytes of the kernel, which replace any copy of a user. */
+/* Add bytes of the kernel. They replace any copy of a file of a user. */
 static int add_kernel_bytes(struct fr_object_cache *c, const char *path, const char *file,
 	const struct id *id, const void *data, size_t size)
 {
@@ -438,7 +444,7 @@ int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o)
 	return e ? resolve_without_file(c, e, path) : 1;
 }
 
-/* The address in the first line is not 0. */
+/* Returns whether the address in the first line is not 0. */
 static bool has_addresses(const struct fr_buf *kallsyms)
 {
 	return kallsyms->len > 16 && strspn((const char *)kallsyms->data, "0") < 16;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The least that an entry occupies on the disk. */
+/* An entry occupies at least this much of the disk. */
 #define ENTRY_BYTES 4096u
 #define KEYS ".build-id"
 
@@ -20,7 +20,8 @@ static void format_key(const char *id, char ret[static KEY_SIZE])
 	snprintf(ret, KEY_SIZE, KEYS "/%.2s/%s", id, id + 2);
 }
 
-/* The target of the link ".build-id/XX/REST", below the cache. False: there is none of ours. */
+/* Read the target of the link ".build-id/XX/REST", without its "../../". Returns false if there is no link of
+   ours. */
 static bool read_target(const struct fr_object_cache *c, const char *id, char ret[static PATH_MAX])
 {
 	char key[KEY_SIZE], link[PATH_MAX];
@@ -52,7 +53,7 @@ int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t by
 	return 0;
 }
 
-/* Add the entry of ID with what its directory says. 0 or -ENOMEM. */
+/* Add the entry of ID; its directory tells size, owner and last use. Returns 0 or -ENOMEM. */
 static int scan_entry(struct fr_object_cache *c, const char *id)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -107,7 +108,7 @@ static int scan_prefix(struct fr_object_cache *c, int keys, const char *prefix)
 	return r;
 }
 
-/* Remove the copies of a run that was killed. */
+/* Remove incomplete copies of an instance that was killed. */
 static void remove_temporary(const struct fr_object_cache *c)
 {
 	_cleanup_closedir_ DIR *dir = fr_opendir_at(c->fd, ".");
@@ -167,7 +168,7 @@ const struct object_entry *object_cache_touch(struct fr_object_cache *c, const c
 	return e;
 }
 
-/* Remove the files of the entry, and the directories that are empty then. */
+/* Remove the files of the entry, and directories that have become empty. */
 static void remove_files(const struct fr_object_cache *c, const char *id)
 {
 	char path[PATH_MAX], key[KEY_SIZE];
@@ -177,7 +178,7 @@ static void remove_files(const struct fr_object_cache *c, const char *id)
 	format_key(id, key);
 	if (read_target(c, id, path)) {
 		dir = fr_opendir_at(c->fd, path);
-		/* The copy first: the markers beside it say whether it may be used. */
+		/* Remove the copy first: the markers beside it tell whether it may be used. */
 		if (dir)
 			(void)unlinkat(dirfd(dir), "elf", 0);
 		while (dir && (e = readdir(dir)))

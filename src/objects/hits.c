@@ -41,18 +41,19 @@ struct event_of_id {
 
 struct page {
 	uint64_t number;
-	size_t n_ranges; /* then: a later map may be at that page */
+	size_t n_ranges; /* number at the last look: a later map may be at that page */
 	pid_t pid;
 };
 
-struct fr_hits_private {
+struct hits {
+	struct fr_hits result;
 	struct object *objects;
 	struct process *processes;
 	size_t n_ranges;
 	struct event_of_id *events;
 	size_t n_events;
-	struct page seen[SEEN]; /* pages that need no second look */
-	pid_t pid;		/* of the present sample */
+	struct page seen[SEEN]; /* pages whose objects were marked already */
+	pid_t pid;		/* process of the present sample */
 };
 
 static void free_process(struct process *p)
@@ -63,23 +64,20 @@ static void free_process(struct process *p)
 
 struct fr_hits *fr_hits_free(struct fr_hits *h)
 {
-	struct fr_hits_private *p = h ? h->private : NULL;
+	struct hits *p = (struct hits *)h;
 
-	if (!h)
+	if (!p)
 		return NULL;
-	if (p) {
-		FR_HASH_CLEAR(p->objects, free);
-		FR_HASH_CLEAR(p->processes, free_process);
-		free(p->events);
-	}
+	FR_HASH_CLEAR(p->objects, free);
+	FR_HASH_CLEAR(p->processes, free_process);
+	free(p->events);
+	free(p->result.v);
 	free(p);
-	free(h->v);
-	free(h);
 	return NULL;
 }
 
-/* NULL: no memory. */
-static struct process *find_or_add_process(struct fr_hits_private *p, uint32_t pid)
+/* Returns NULL if there is no memory. */
+static struct process *find_or_add_process(struct hits *p, uint32_t pid)
 {
 	struct process *process = FR_HASH_FIND(p->processes, pid, (pid_t)pid);
 
@@ -104,9 +102,9 @@ static struct object *new_object(const struct fr_record_mmap2 *m, const char *ke
 	return o;
 }
 
-/* RET is NULL if there are too many. 0 or -ENOMEM. */
+/* RET is NULL if there are OBJECTS_MAX objects already. Returns 0 or -ENOMEM. */
 static int find_or_add_object(/* NOLINT(readability-function-size): uthash's macros */
-	struct fr_hits_private *p, const struct fr_record_mmap2 *m, struct object **ret)
+	struct hits *p, const struct fr_record_mmap2 *m, struct object **ret)
 {
 	char key[BACKING + 4096];
 	size_t len = BACKING + strnlen(m->filename, sizeof(key) - BACKING - 1) + 1;
@@ -131,7 +129,7 @@ static int find_or_add_object(/* NOLINT(readability-function-size): uthash's mac
 	return 0;
 }
 
-/* The map has a file, or is the vdso. */
+/* Returns whether a map with this name has a file, or is the vdso. */
 static bool is_object(const char *path)
 {
 	if (strcmp(path, "[vdso]") == 0)
@@ -140,7 +138,7 @@ static bool is_object(const char *path)
 	       strncmp(path, "/dev/zero", 9) != 0 && strncmp(path, "/SYSV", 5) != 0;
 }
 
-static int apply_map(struct fr_hits_private *p, const struct fr_record_mmap2 *m)
+static int apply_map(struct hits *p, const struct fr_record_mmap2 *m)
 {
 	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);
 	struct range range = {m->addr, m->addr + m->len, NULL};
@@ -159,7 +157,7 @@ static int apply_map(struct fr_hits_private *p, const struct fr_record_mmap2 *m)
 	return fr_buf_append(&process->ranges, &range, sizeof(range));
 }
 
-static int apply_fork(struct fr_hits_private *p, const struct fr_record_task *t)
+static int apply_fork(struct hits *p, const struct fr_record_task *t)
 {
 	struct process *process;
 
@@ -172,8 +170,8 @@ static int apply_fork(struct fr_hits_private *p, const struct fr_record_task *t)
 	return 0;
 }
 
-/* A process has the maps of its parents, too. */
-static void hit_objects(struct fr_hits_private *p, uint64_t address)
+/* Mark the objects at ADDRESS. A process has the maps of its parents, too. */
+static void hit_objects(struct hits *p, uint64_t address)
 {
 	pid_t pid = p->pid;
 
@@ -193,13 +191,12 @@ static void hit_objects(struct fr_hits_private *p, uint64_t address)
 
 static void apply_address(void *ctx, uint64_t address, uint16_t mode)
 {
-	struct fr_hits *h = ctx;
-	struct fr_hits_private *p = h->private;
+	struct hits *p = ctx;
 	uint64_t number = address >> 12;
 	struct page *seen = &p->seen[(number ^ number >> 14 ^ (uint64_t)p->pid * 0x9e3779b1u) & (SEEN - 1)];
 
 	if (mode != PERF_RECORD_MISC_USER) {
-		h->kernel |= mode == PERF_RECORD_MISC_KERNEL;
+		p->result.kernel |= mode == PERF_RECORD_MISC_KERNEL;
 		return;
 	}
 	if (seen->number == number && seen->pid == p->pid && seen->n_ranges == p->n_ranges)
@@ -215,7 +212,7 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int index_events(struct fr_hits_private *p, const struct fr_session *s)
+static int index_events(struct hits *p, const struct fr_session *s)
 {
 	size_t n = 0;
 
@@ -232,37 +229,36 @@ static int index_events(struct fr_hits_private *p, const struct fr_session *s)
 	return 0;
 }
 
-static void apply_sample(struct fr_hits *h, const struct perf_event_header *record)
+static void apply_sample(struct hits *p, const struct perf_event_header *record)
 {
-	struct fr_hits_private *p = h->private;
 	const struct event_of_id key = {.id = fr_record_id(record)};
 	const struct event_of_id *e = bsearch(&key, p->events, p->n_events, sizeof(key), by_id);
 
 	p->pid = (pid_t)((const struct fr_sample *)record)->pid;
 	if (e)
-		fr_sample_for_each_address(e->attr, record, apply_address, h);
+		fr_sample_for_each_address(e->attr, record, apply_address, p);
 }
 
-static int apply(struct fr_hits *h, const struct perf_event_header *record)
+static int apply(struct hits *p, const struct perf_event_header *record)
 {
 	if (!fr_record_is_whole(record, record->size))
 		return 0;
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
-		apply_sample(h, record);
+		apply_sample(p, record);
 		return 0;
 	case PERF_RECORD_MMAP2:
-		return apply_map(h->private, (const void *)record);
+		return apply_map(p, (const void *)record);
 	case PERF_RECORD_FORK:
-		return apply_fork(h->private, (const void *)record);
+		return apply_fork(p, (const void *)record);
 	default:
 		return 0;
 	}
 }
 
-static int collect_hits(struct fr_hits *h)
+static int collect_hits(struct hits *p)
 {
-	const struct fr_hits_private *p = h->private;
+	struct fr_hits *h = &p->result;
 
 	h->v = calloc(HASH_COUNT(p->objects) + 1, sizeof(struct fr_object *));
 	if (!h->v)
@@ -273,35 +269,32 @@ static int collect_hits(struct fr_hits *h)
 	return 0;
 }
 
-/* The attrs belong to the reader. Nobody uses them after it is freed. */
-static int read_all(struct fr_hits *h, struct fr_reader *reader)
+/* The index of events points into the reader, and is not used after the reader is freed. */
+static int read_all(struct hits *p, struct fr_reader *reader)
 {
 	const struct perf_event_header *record;
-	int r = index_events(h->private, fr_reader_session(reader));
+	int r = index_events(p, fr_reader_session(reader));
 
 	while (r == 0 && (r = fr_reader_next(reader, &record, NULL)) == 1)
-		r = apply(h, record);
-	return r < 0 ? r : collect_hits(h);
+		r = apply(p, record);
+	return r < 0 ? r : collect_hits(p);
 }
 
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d)
 {
-	struct fr_hits *h = calloc(1, sizeof(*h));
+	struct hits *p = calloc(1, sizeof(*p));
 	struct fr_reader *reader = NULL;
-	int r = h ? 0 : -ENOMEM;
+	int r;
 
 	fr_thread_assert_may_wait();
-	if (r == 0) {
-		h->private = calloc(1, sizeof(*h->private));
-		r = h->private ? fr_reader_open(path, &reader, d) : -ENOMEM;
-	}
+	r = p ? fr_reader_open(path, &reader, d) : -ENOMEM;
 	if (r == 0)
-		r = read_all(h, reader);
+		r = read_all(p, reader);
 	fr_reader_free(reader);
 	if (r < 0) {
-		fr_hits_free(h);
+		fr_hits_free((struct fr_hits *)p);
 		return fr_fail_errno(d, r, NULL, "cannot look through %s", path);
 	}
-	*ret = h;
+	*ret = &p->result;
 	return 0;
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Finds the object files that the samples of one of our perf.data files hit, by addresses and call chains.
+ * Finds the object files that the samples of a perf.data file hit, by their addresses and call chains.
  *
- * An address hits every object that its process had mapped there up to that point of the file. Where maps
- * were replaced, the result has a few objects too many, but never too few.
+ * An address hits every object that the process had mapped there earlier in the file. If a map was replaced,
+ * the result also has the old object. No object is missing.
  */
 
 #include "base/diag.h"
@@ -22,7 +22,7 @@ struct fr_object {
 	uint8_t id[FR_OBJECT_ID_MAX];
 	size_t id_len; /* 0: the record has no build-id, but an inode */
 	uint64_t ino;
-	pid_t pid; /* a process that mapped it, at start … end */
+	pid_t pid; /* a process that mapped the object at start … end */
 	uint64_t start, end;
 	bool hit;
 };
@@ -30,10 +30,9 @@ struct fr_object {
 struct fr_hits {
 	struct fr_object **v; /* each object that is hit, once */
 	size_t n;
-	bool kernel; /* samples hit the kernel, too */
-	struct fr_hits_private *private;
+	bool kernel; /* true: samples hit the kernel, too */
 };
 
-/* Read the file PATH. 0 or a negative errno with D. May wait for a disk. */
+/* Read the file PATH. Returns 0 or a negative errno with D. May wait for a disk. */
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d);
 struct fr_hits *fr_hits_free(struct fr_hits *h);

@@ -8,13 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #define TRIES 16
 
-/* flock() keeps others out. This record lock beside it tells them our pid. */
+/* flock() keeps other processes out. This record lock beside it tells them our pid. */
 static struct flock owner_lock(void)
 {
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -72,8 +71,8 @@ static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
 	return r;
 }
 
-/* If sample files need the old file FD, whose lock we have, rename it. 0: it has another name now; 1: nobody
-   needs it, and a new file may replace it; or a negative errno. */
+/* FD is the old file, and we have its lock. If sample files need it, rename it. Returns 0: it has another
+   name now; 1: no sample file needs it, so a new file may replace it; or a negative errno. */
 static int put_away(int dirfd, int fd)
 {
 	struct stat st;
@@ -95,13 +94,14 @@ int auxfile_lock(int dirfd, int fd, struct fr_diag *d)
 
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? fail_busy(dirfd, fd, d) : fail_open(dirfd, -errno, d);
-	/* Without this lock only the pid is missing in the message of others. */
+	/* If this fails, only the pid is missing in the messages of other processes. */
 	(void)fcntl(fd, F_SETLK, &l);
 	return 0;
 }
 
-/* Open and lock the file that has the name; RET is -1 if there is none. With READ_ONLY it may be root's. 0;
-   1: another process replaced it meanwhile, try again; or a negative errno with D. */
+/* Open and lock the file that has the name; RET is -1 if there is none. READ_ONLY: if only root may write the
+   file, open it for reading. Returns 0; 1: another process replaced the file meanwhile, try again; or a
+   negative errno with D. */
 static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = fr_owner_open(dirfd, FR_AUXFILE_NAME);
@@ -126,7 +126,7 @@ static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 }
 
 /* Give the name to the next file. OLD (-1: none) has the name now, and we have its lock. Between the two
-   renames no file has the name, but OLD has its other one. 0 or a negative errno. */
+   renames no file has the name, but OLD exists under its other name. Returns 0 or a negative errno. */
 static int name_next(struct fr_auxfile *a, int old)
 {
 	int r = old >= 0 ? put_away(a->dirfd, old) : 0;
@@ -136,7 +136,8 @@ static int name_next(struct fr_auxfile *a, int old)
 		return renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0 ? -errno : 0;
 	if (r == 0)
 		r = fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
-	return FR_MIN(r, 0); /* > 0: it has the name, and a power cut would end the recording anyway */
+	return FR_MIN(
+		r, 0); /* > 0: the directory is not synced; a power cut would end the recording anyway */
 }
 
 int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d)
@@ -147,7 +148,7 @@ int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d)
 	if (r != 0)
 		return r;
 	r = name_next(a, old);
-	/* The process that took the name removes all temporary files, also ours. */
+	/* Another process took the name and removed all temporary files, also ours. */
 	if (r == -EEXIST || r == -ENOENT)
 		return 1;
 	return r < 0 ? fail_open(a->dirfd, r, d) : 0;
@@ -163,7 +164,7 @@ int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile *
 	a->fd = -1;
 	a->dirfd = dirfd;
 	r = fr_auxfile_next_create(a, head, len);
-	/* After a power cut the file with the name must not be empty. */
+	/* The file must not be empty after a power cut. */
 	if (r == 0 && fdatasync(a->next.fd) < 0)
 		r = -errno;
 	r = r < 0 ? fail_open(dirfd, r, d) : 1;
@@ -200,7 +201,8 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 		return -ENOMEM;
 	auxfile_remove_temporary(dirfd);
 	fr_auxfile_remove_old(dirfd);
-	(void)fr_owner_give(fd, (gid_t)-1); /* the instance before may have been killed before this */
+	(void)fr_owner_give(
+		fd, (gid_t)-1); /* the previous instance may have been killed before it did this */
 	a->fd = TAKE_FD(fd);
 	a->dirfd = dirfd;
 	a->next.fd = -1;
@@ -238,7 +240,7 @@ int fr_auxfile_append(struct fr_auxfile *a, const void *data, size_t len)
 	int r = fr_pwrite_all(a->fd, data, len, (off_t)a->bytes);
 
 	if (r < 0) {
-		/* If this fails, too, the next append overwrites the rest. */
+		/* If ftruncate() fails, too, the next append overwrites these bytes. */
 		(void)!ftruncate(a->fd, (off_t)a->bytes);
 		return r;
 	}

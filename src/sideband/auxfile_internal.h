@@ -11,7 +11,7 @@
 
 struct fr_auxfile {
 	int fd, dirfd;
-	uint64_t bytes; /* up to the end of the last whole record */
+	uint64_t bytes; /* size up to the end of the last whole record */
 	struct {
 		int fd; /* -1: there is no next file */
 		uint64_t bytes;
@@ -24,17 +24,18 @@ struct fr_auxfile {
 	} next;
 };
 
-/* Lock the file FD in DIRFD. 0; -EBUSY: another process has the lock; or a negative errno. With D. */
+/* Lock the file FD in DIRFD. Returns 0; -EBUSY: another process has the lock; or another negative errno.
+   Errors set D. */
 int auxfile_lock(int dirfd, int fd, struct fr_diag *d);
 
-/* Give the name to the next file, and put the file away that has it. 0; 1: another process took the name
-   first, try again; or a negative errno with D. */
+/* Give the name to the next file. Keep or remove the file that has the name now. Returns 0; 1: another
+   process took the name first, try again; or a negative errno with D. */
 int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d);
 
 /* auxfile_next.c: the next file has the name and becomes the present one. */
 void auxfile_switch_to_next(struct fr_auxfile *a);
 
-/* auxfile_old.c: the directory has a perf.data.sample.*. 1, 0 or a negative errno. */
+/* auxfile_old.c: returns whether the directory has a perf.data.sample.* (1 or 0), or a negative errno. */
 int auxfile_has_samples(int dirfd);
-/* Remove the temporary files of a run that was killed. */
+/* Remove the temporary files of an instance that was killed. */
 void auxfile_remove_temporary(int dirfd);

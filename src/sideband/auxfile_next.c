@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 int fr_auxfile_next_create(struct fr_auxfile *a, const void *head, size_t len)
@@ -20,7 +19,7 @@ int fr_auxfile_next_create(struct fr_auxfile *a, const void *head, size_t len)
 	a->next.follows = false;
 	a->next.failed = 0;
 	a->next.syncing = false;
-	/* Locked before it has the name: a process that finds it finds it locked. */
+	/* The file is locked before it has the name, so no other process can lock it first. */
 	r = auxfile_lock(a->dirfd, a->next.fd, NULL);
 	return r < 0 ? r : fr_auxfile_next_append(a, head, len);
 }
@@ -39,7 +38,8 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a)
 	return a->next.bytes;
 }
 
-/* A disk may need seconds, and the queues would overflow meanwhile, so the kernel syncs in the background. */
+/* Have the kernel sync in the background: a disk may need seconds, and the queues would overflow
+   meanwhile. */
 static bool start_sync(struct fr_auxfile *a)
 {
 	struct iocb *list = &a->next.request;
@@ -61,7 +61,7 @@ int fr_auxfile_next_follow(struct fr_auxfile *a)
 	return 0;
 }
 
-/* 1: it is on the disk; 0: not yet; or a negative errno. */
+/* Returns 1: the disk has the next file; 0: not yet; or a negative errno. */
 static int is_synced(struct fr_auxfile *a)
 {
 	struct timespec no_wait = {0};
@@ -81,7 +81,7 @@ static int is_synced(struct fr_auxfile *a)
 
 void auxfile_switch_to_next(struct fr_auxfile *a)
 {
-	/* This gives up its lock. The file that has the name is locked, too. */
+	/* This unlocks the old file. The file that has the name is locked, too. */
 	if (a->fd >= 0)
 		close(a->fd);
 	a->fd = TAKE_FD(a->next.fd);
@@ -101,7 +101,7 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 			return FR_MIN(r, 0);
 	} else {
 		(void)fr_owner_give(a->next.fd, (gid_t)-1);
-		/* After a power cut either file may have the name, and both are good. */
+		/* After a power cut either file may have the name. Both are complete. */
 		if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
 			return -errno;
 	}
@@ -111,7 +111,7 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 
 static void end_aio(struct fr_auxfile *a)
 {
-	/* Waits for a sync that runs. */
+	/* This waits for a sync that runs. */
 	if (a->next.aio)
 		(void)syscall(SYS_io_destroy, a->next.aio);
 	a->next.aio = 0;

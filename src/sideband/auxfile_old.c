@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The other files of the directory: sample files, and auxiliary files of earlier runs. */
+/* The other files of the directory: sample files, and auxiliary files of earlier recordings. */
 #include "sideband/auxfile_internal.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #define SAMPLE_PREFIX "perf.data.sample."
 #define OLD_PREFIX FR_AUXFILE_NAME "."
 #define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
-/* A machine may be idle before a dump: a sample file may be this much younger than the last change of the
-   auxiliary file of its run. */
+/* A sample file may be this much younger than the last change of its auxiliary file, because the machine may
+   be idle before a dump. */
 #define LATER_NS (600 * FR_NSEC_PER_SEC)
 
-/* The time in the name PREFIX + stamp; 0: it is no such name. */
+/* Returns the time in the name PREFIX + stamp; 0: NAME is no such name. */
 static uint64_t stamp_of(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);
@@ -64,7 +63,8 @@ void auxfile_remove_temporary(int dirfd)
 			(void)unlinkat(dirfd, e->d_name, 0);
 }
 
-/* SAMPLES has a file of the run that ended at END_NS, where the run before ended at FROM_NS. */
+/* Returns whether SAMPLES has a file of the recording that ended at END_NS. The previous recording ended at
+   FROM_NS. */
 static bool has_sample_of_run(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
 {
 	for (int i = 0; i < n; i++) {

@@ -3,7 +3,7 @@
 
 /*
  * A pool of byte strings with reference counts: names, files behind maps, namespaces. The pool keeps each
- * string once. A thousand processes map the same few libraries, and each map costs one pointer. Not
+ * string once. Many processes map the same few libraries, and each map costs one pointer. Not
  * thread-safe.
  */
 
@@ -20,12 +20,13 @@ struct fr_blob {
 
 struct fr_blob_pool {
 	struct fr_blob *all;
-	size_t bytes;	  /* of the blobs, and what the user of the pool adds */
-	size_t bytes_max; /* the pool takes nothing new past it */
+	size_t bytes;	  /* bytes of the blobs, and bytes that the user of the pool adds */
+	size_t bytes_max; /* the pool takes no new blob above this */
 };
 
-/* A reference to the blob with these bytes. NULL: no memory, or the pool is full. */
+/* Get a reference to the blob with these bytes. Returns NULL if there is no memory, or the pool is
+   full. */
 struct fr_blob *fr_blob_get(struct fr_blob_pool *pool, const void *data, size_t len);
 struct fr_blob *fr_blob_ref(struct fr_blob *b); /* NULL-safe */
-/* Gives one reference back. NULL-safe; returns NULL. */
+/* Give one reference back. NULL-safe; returns NULL. */
 struct fr_blob *fr_blob_unref(struct fr_blob_pool *pool, struct fr_blob *b);

@@ -98,7 +98,7 @@ int fr_build_id_read(int fd, uint8_t ret[static FR_BUILD_ID_MAX])
 
 struct cache_key {
 	uint64_t dev, ino;
-	uint64_t generation; /* of struct fr_file_id */
+	uint64_t generation; /* generation of struct fr_file_id */
 	int64_t mtime_s, mtime_ns;
 };
 
@@ -138,8 +138,8 @@ static void remember(struct fr_build_id_cache *c, const struct cache_key *key, i
 		memcpy(e->bytes, bytes, (size_t)len);
 }
 
-/* O_PATH does not wait for a FIFO's writer and does not start a device. The second open follows when the file
-   is known to be a regular one. */
+/* An open with O_PATH does not wait for the writer of a FIFO and does not start a device. The second open
+   comes when the file is known to be regular. */
 static int read_regular(int dirfd, const char *path, int flags, const struct stat *expected,
 	const struct fr_file_id *file, uint8_t *ret)
 {

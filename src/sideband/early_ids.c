@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/early_ids.h"
 #include "sideband/hash.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -9,11 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define IDS_MAX 32768u
-#define VERSIONS_MAX 4u /* of a file that is changed in place */
+#define VERSIONS_MAX 4u /* versions of a file that is changed in place */
 /* Between two reads of one file. A shell script maps the same programs again and again. */
 #define REREAD_NS (100 * FR_NSEC_PER_MSEC)
 
@@ -23,8 +23,8 @@ struct key {
 };
 
 struct version {
-	uint64_t since_ns; /* of the first map that had it */
-	int len;	   /* 0: the file has none */
+	uint64_t since_ns; /* time of the first map with this build-id */
+	int len;	   /* 0: the file has no build-id */
 	uint8_t bytes[FR_BUILD_ID_MAX];
 };
 
@@ -88,7 +88,7 @@ static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	return i;
 }
 
-/* From M on, the file of I (NULL: it has no entry yet) has this build-id. */
+/* The file of I has this build-id since the time of M. I NULL: the file has no entry yet. */
 static void remember(
 	struct fr_early_ids *e, struct id *i, const struct fr_record_mmap2 *m, const uint8_t *bytes, int len)
 {
@@ -110,7 +110,7 @@ static void remember(
 	i->v[i->n++] = v;
 }
 
-/* The version of the time of M. Returns its length. */
+/* Copy the version that the file had at the time of M. Returns its length. */
 static int copy_version(const struct id *i, const struct fr_record_mmap2 *m, uint8_t *ret)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
@@ -140,36 +140,38 @@ static int read_id(struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint
 	return r >= 0 ? r : fr_build_id_at(e->files, AT_FDCWD, m->filename, false, &file, ret);
 }
 
-int fr_early_ids_find(
-	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
+static int find_or_read(struct fr_early_ids *e, const struct fr_record_mmap2 *m, bool may_read, uint8_t *ret)
 {
 	const struct id *i;
-	int r;
+	int r = -ENOENT;
 
-	fr_thread_assert_may_wait();
 	fr_lock(&e->lock);
 	i = find(e, m);
-	r = i ? copy_version(i, m, ret) : read_id(e, m, ret);
+	if (i)
+		r = copy_version(i, m, ret);
+	else if (may_read)
+		r = read_id(e, m, ret);
 	if (!i && r >= 0)
 		remember(e, NULL, m, ret, r);
 	fr_unlock(&e->lock);
 	return r;
 }
 
+int fr_early_ids_find(
+	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
+{
+	fr_thread_assert_may_wait();
+	return find_or_read(e, m, true, ret);
+}
+
 int fr_early_ids_find_known(
 	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
 {
-	const struct id *i;
-	int r;
-
-	fr_lock(&e->lock);
-	i = find(e, m);
-	r = i ? copy_version(i, m, ret) : -ENOENT;
-	fr_unlock(&e->lock);
-	return r;
+	return find_or_read(e, m, false, ret);
 }
 
-/* Read the file again: it may have been changed in place. The cache knows an unchanged file by its mtime. */
+/* Read the file again, because it may have been changed in place. The cache knows an unchanged file by its
+   mtime. */
 static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
@@ -189,7 +191,7 @@ static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	fr_unlock(&e->lock);
 }
 
-/* The name of M is a path, and its NUL is inside the record. */
+/* Returns whether the name of M is a path that ends inside the record. */
 static bool has_path(const struct fr_record_mmap2 *m)
 {
 	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);

@@ -6,140 +6,113 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Append a record of FIXED zero bytes, NAME with its NUL padded to 8 bytes (NULL: none), and a sample id.
-   Returns the record, which lives until the next append; NULL: no memory. */
-static void *append_record(struct fr_emit *e, uint32_t type, uint16_t misc, size_t fixed, const char *name,
-	size_t len, pid_t pid, pid_t tid)
+/* Append a record: the FIXED bytes at RECORD, the LEN bytes at REST padded with zeros to ROOM bytes, and a
+   sample id. Returns 0 or -ENOMEM. */
+static int append(struct fr_emit *e, const void *record, size_t fixed, const void *rest, size_t len,
+	size_t room, pid_t pid, pid_t tid)
 {
-	size_t name_len = FR_MIN(len, FR_EMIT_NAME_MAX);
-	size_t padded = name ? FR_ALIGN_UP(name_len + 1, 8) : 0;
-	size_t size = fixed + padded + sizeof(struct fr_sample_id);
-	struct fr_sample_id *id;
-	struct perf_event_header *h;
+	const struct fr_sample_id id = {
+		.pid = (uint32_t)pid, .tid = (uint32_t)tid, .time = e->time_ns, .id = e->id};
+	const size_t size = fixed + room + sizeof(id);
+	uint8_t *to;
 
 	if (fr_buf_append_zero(e->to, size) < 0)
-		return NULL;
-	h = (struct perf_event_header *)(e->to->data + e->to->len - size);
-	*h = (struct perf_event_header){.type = type, .misc = misc, .size = (uint16_t)size};
-	if (name)
-		memcpy((char *)h + fixed, name, name_len);
-	id = (struct fr_sample_id *)((char *)h + fixed + padded);
-	id->pid = (uint32_t)pid;
-	id->tid = (uint32_t)tid;
-	id->time = e->time_ns;
-	id->id = e->id;
-	return h;
+		return -ENOMEM;
+	to = e->to->data + e->to->len - size;
+	memcpy(to, record, fixed);
+	((struct perf_event_header *)to)->size = (uint16_t)size;
+	if (len) /* REST may be NULL, which memcpy() does not allow */
+		memcpy(to + fixed, rest, len);
+	memcpy(to + fixed + room, &id, sizeof(id));
+	return 0;
+}
+
+/* Append a record that ends with a name. */
+static int append_named(struct fr_emit *e, const void *record, size_t fixed, const char *name, size_t len,
+	pid_t pid, pid_t tid)
+{
+	len = FR_MIN(len, FR_EMIT_NAME_MAX);
+	return append(e, record, fixed, name, len, FR_ALIGN_UP(len + 1, 8), pid, tid);
 }
 
 int fr_emit_kernel_mmap(struct fr_emit *e, const struct fr_map_range *r, const char *name, size_t len)
 {
-	struct fr_record_mmap *m =
-		append_record(e, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, sizeof(*m), name, len, 0, 0);
+	const struct fr_record_mmap m = {
+		{PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, 0}, UINT32_MAX, 0, r->addr, r->len, r->pgoff};
 
-	if (!m)
-		return -ENOMEM;
-	m->pid = UINT32_MAX;
-	m->addr = r->addr;
-	m->len = r->len;
-	m->pgoff = r->pgoff;
-	return 0;
+	return append_named(e, &m, sizeof(m), name, len, 0, 0);
 }
 
 int fr_emit_mmap2(struct fr_emit *e, pid_t pid, const struct fr_map_range *r, const struct fr_backing *b,
 	const char *name, size_t len)
 {
-	uint16_t misc = PERF_RECORD_MISC_USER;
-	struct fr_record_mmap2 *m;
+	struct fr_record_mmap2 m = {.header = {PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0},
+		.pid = (uint32_t)pid,
+		.tid = (uint32_t)pid,
+		.addr = r->addr,
+		.len = r->len,
+		.pgoff = r->pgoff,
+		.prot = r->prot,
+		.flags = r->flags};
 
 	if (b->has_build_id)
-		misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
+		m.header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
 	if (!(r->prot & PROT_EXEC))
-		misc |= PERF_RECORD_MISC_MMAP_DATA;
-	m = append_record(e, PERF_RECORD_MMAP2, misc, sizeof(*m), name, len, pid, pid);
-	if (!m)
-		return -ENOMEM;
-	m->pid = m->tid = (uint32_t)pid;
-	m->addr = r->addr;
-	m->len = r->len;
-	m->pgoff = r->pgoff;
-	memcpy(&m->maj, b->raw, sizeof(b->raw));
-	m->prot = r->prot;
-	m->flags = r->flags;
-	return 0;
+		m.header.misc |= PERF_RECORD_MISC_MMAP_DATA;
+	memcpy(&m.maj, b->raw, sizeof(b->raw));
+	return append_named(e, &m, sizeof(m), name, len, pid, pid);
 }
 
-static int append_task(struct fr_emit *e, uint32_t type, uint16_t misc, const pid_t ids[4])
+static int append_task(struct fr_emit *e, struct perf_event_header h, const pid_t ids[4])
 {
-	struct fr_record_task *t = append_record(e, type, misc, sizeof(*t), NULL, 0, ids[0], ids[1]);
+	const struct fr_record_task t = {
+		h, (uint32_t)ids[0], (uint32_t)ids[2], (uint32_t)ids[1], (uint32_t)ids[3], e->time_ns};
 
-	if (!t)
-		return -ENOMEM;
-	t->pid = (uint32_t)ids[0];
-	t->tid = (uint32_t)ids[1];
-	t->ppid = (uint32_t)ids[2];
-	t->ptid = (uint32_t)ids[3];
-	t->time = e->time_ns;
-	return 0;
+	return append(e, &t, sizeof(t), NULL, 0, 0, ids[0], ids[1]);
 }
 
 int fr_emit_task(struct fr_emit *e, pid_t pid, pid_t tid, pid_t ppid, pid_t ptid)
 {
-	return append_task(
-		e, PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, (const pid_t[]){pid, tid, ppid, ptid});
+	const struct perf_event_header h = {PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, 0};
+
+	return append_task(e, h, (const pid_t[]){pid, tid, ppid, ptid});
 }
 
 int fr_emit_exit(struct fr_emit *e, pid_t pid, pid_t tid)
 {
-	return append_task(e, PERF_RECORD_EXIT, 0, (const pid_t[]){pid, tid, pid, pid});
+	const struct perf_event_header h = {PERF_RECORD_EXIT, 0, 0};
+
+	return append_task(e, h, (const pid_t[]){pid, tid, pid, pid});
 }
 
 int fr_emit_comm(struct fr_emit *e, pid_t pid, pid_t tid, const char *comm, size_t len)
 {
-	struct fr_record_comm *c = append_record(e, PERF_RECORD_COMM, 0, sizeof(*c), comm, len, pid, tid);
+	const struct fr_record_comm c = {{PERF_RECORD_COMM, 0, 0}, (uint32_t)pid, (uint32_t)tid};
 
-	if (!c)
-		return -ENOMEM;
-	c->pid = (uint32_t)pid;
-	c->tid = (uint32_t)tid;
-	return 0;
+	return append_named(e, &c, sizeof(c), comm, len, pid, tid);
 }
 
 int fr_emit_namespaces(struct fr_emit *e, pid_t pid, pid_t tid, const void *links, size_t n)
 {
-	struct fr_record_namespaces *ns;
-	size_t bytes = n * sizeof(ns->link[0]);
+	const struct fr_record_namespaces ns = {
+		{PERF_RECORD_NAMESPACES, 0, 0}, (uint32_t)pid, (uint32_t)tid, n};
+	const size_t bytes = n * sizeof(ns.link[0]);
 
-	ns = append_record(e, PERF_RECORD_NAMESPACES, 0, sizeof(*ns) + bytes, NULL, 0, pid, tid);
-	if (!ns)
-		return -ENOMEM;
-	ns->pid = (uint32_t)pid;
-	ns->tid = (uint32_t)tid;
-	ns->nr_namespaces = n;
-	memcpy(ns->link, links, bytes);
-	return 0;
+	return append(e, &ns, sizeof(ns), links, bytes, bytes, pid, tid);
 }
 
 int fr_emit_ksymbol(struct fr_emit *e, uint64_t addr, uint32_t size, uint16_t type, uint16_t flags,
 	const char *name, size_t len)
 {
-	struct fr_record_ksymbol *k =
-		append_record(e, PERF_RECORD_KSYMBOL, PERF_RECORD_MISC_KERNEL, sizeof(*k), name, len, 0, 0);
+	const struct fr_record_ksymbol k = {
+		{PERF_RECORD_KSYMBOL, PERF_RECORD_MISC_KERNEL, 0}, addr, size, type, flags};
 
-	if (!k)
-		return -ENOMEM;
-	k->addr = addr;
-	k->len = size;
-	k->ksym_type = type;
-	k->flags = flags;
-	return 0;
+	return append_named(e, &k, sizeof(k), name, len, 0, 0);
 }
 
 int fr_emit_cgroup(struct fr_emit *e, uint64_t cgroup_id, const char *path, size_t len)
 {
-	struct fr_record_cgroup *c = append_record(e, PERF_RECORD_CGROUP, 0, sizeof(*c), path, len, 0, 0);
+	const struct fr_record_cgroup c = {{PERF_RECORD_CGROUP, 0, 0}, cgroup_id};
 
-	if (!c)
-		return -ENOMEM;
-	c->id = cgroup_id;
-	return 0;
+	return append_named(e, &c, sizeof(c), path, len, 0, 0);
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Side-band records that flightrec makes itself, in the layout of perfdata/record.h. The scan and the process
+ * Side-band records that flightrec makes itself, in the layout of perfdata/record.h. Scans and the process
  * model write them.
  *
- * Each function appends one whole record with its sample id and returns 0 or -ENOMEM. A string has a length
- * and no NUL; it is truncated to FR_EMIT_NAME_MAX bytes.
+ * Each function appends one whole record with its sample id and returns 0 or -ENOMEM. A string needs no NUL;
+ * it is truncated to FR_EMIT_NAME_MAX bytes.
  */
 
 #include "base/buf.h"
@@ -15,16 +15,17 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* PATH_MAX without its NUL. The kernel's own records have no longer name. */
+/* PATH_MAX without its NUL. Names in the records of the kernel are not longer. */
 #define FR_EMIT_NAME_MAX 4095u
 
 struct fr_emit {
 	struct fr_buf *to;
-	uint64_t time_ns; /* of every record */
+	uint64_t time_ns; /* time of every record */
 	uint64_t id;	  /* event id of the side-band event */
 };
 
-/* The file behind a map, as the union in struct fr_record_mmap2: its build-id, or its device and inode. */
+/* The file behind a map: its build-id, or its device and inode. The layout is that of the union in struct
+   fr_record_mmap2. */
 struct fr_backing {
 	bool has_build_id;
 	union {
@@ -50,7 +51,7 @@ struct fr_map_range {
 int fr_emit_kernel_mmap(struct fr_emit *e, const struct fr_map_range *r, const char *name, size_t len);
 int fr_emit_mmap2(struct fr_emit *e, pid_t pid, const struct fr_map_range *r, const struct fr_backing *b,
 	const char *name, size_t len);
-/* A FORK with misc FORK_EXEC: a reader does not clone the parent's maps. */
+/* Append a FORK with misc FORK_EXEC, so that a reader does not clone the maps of the parent. */
 int fr_emit_task(struct fr_emit *e, pid_t pid, pid_t tid, pid_t ppid, pid_t ptid);
 int fr_emit_exit(struct fr_emit *e, pid_t pid, pid_t tid);
 int fr_emit_comm(struct fr_emit *e, pid_t pid, pid_t tid, const char *comm, size_t len);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Tables of uthash whose elements have a `UT_hash_handle hh`. Include this header instead of <uthash.h>: if
- * memory is short, the element is left out of the table and the program goes on.
+ * Hash tables (uthash) whose elements have a `UT_hash_handle hh`. Include this header instead of <uthash.h>:
+ * without memory, <uthash.h> ends the program, and this header only leaves the element out.
  */
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* The element of TABLE whose field KEY is VALUE, or NULL. */
+/* Returns the element of TABLE whose field KEY is VALUE, or NULL. */
 #define FR_HASH_FIND(table, key, value)                                                                      \
 	({                                                                                                   \
 		__typeof__((table) + 0) _found;                                                              \
@@ -20,14 +20,16 @@
 		_found;                                                                                      \
 	})
 
-/* Add ELEMENT to TABLE by its field KEY. False: no memory, and the element is still the caller's. */
+/* Add ELEMENT to TABLE by its field KEY. Returns false if there is no memory; then the caller still
+   owns it. */
 #define FR_HASH_ADD(table, key, element)                                                                     \
 	({                                                                                                   \
 		HASH_ADD(hh, table, key, sizeof((element)->key), element);                                   \
 		(element)->hh.tbl != NULL;                                                                   \
 	})
 
-/* A new element of TABLE, all zero but the field KEY, which is VALUE. NULL: no memory. */
+/* Add a new element to TABLE. Its field KEY is VALUE, and the others are zero. Returns NULL if there is no
+   memory. */
 #define FR_HASH_NEW(table, key, value)                                                                       \
 	({                                                                                                   \
 		__typeof__((table) + 0) _new = calloc(1, sizeof(*_new));                                     \

@@ -20,7 +20,8 @@
 #include <sys/mman.h>
 #include <utlist.h>
 
-/* pid 0 is the idle task or a task of another pid namespace, -1 a task that was reaped. */
+/* Returns whether PID is a task. 0 is the idle task or a task of another pid namespace, -1 a task that was
+   reaped. */
 static bool is_task(uint32_t pid)
 {
 	return (int32_t)pid > 0;
@@ -36,7 +37,7 @@ static struct model_thread *find_thread(const struct fr_model *m, uint32_t tid)
 	return FR_HASH_FIND(m->threads, tid, (pid_t)tid);
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct model_process *find_or_add_process(struct fr_model *m, uint32_t pid, uint64_t time_ns)
 {
 	struct model_process *p = find_process(m, pid);
@@ -71,7 +72,7 @@ static void remove_process_if_dead(struct fr_model *m, struct model_process *p)
 		remove_process(m, p);
 }
 
-/* A new thread of P. An old thread with that tid goes. NULL: no memory. */
+/* Add a thread to P, and remove an old thread with that tid. Returns NULL if there is no memory. */
 static struct model_thread *add_thread(struct fr_model *m, struct model_process *p, uint32_t tid)
 {
 	struct model_thread *t = find_thread(m, tid);
@@ -91,7 +92,7 @@ static struct model_thread *add_thread(struct fr_model *m, struct model_process 
 	return t;
 }
 
-/* A reference to the name of the task. */
+/* Returns a reference to the name of the task, or NULL. */
 static struct fr_blob *ref_comm(const struct fr_model *m, uint32_t pid, uint32_t tid)
 {
 	struct model_thread *t = tid == pid ? NULL : find_thread(m, tid);
@@ -103,10 +104,15 @@ static struct fr_blob *ref_comm(const struct fr_model *m, uint32_t pid, uint32_t
 	return p ? fr_blob_ref(p->comm) : NULL;
 }
 
-static void replace_blob(struct fr_model *m, struct fr_blob **slot, struct fr_blob *blob)
+static int replace_blob(struct fr_model *m, struct fr_blob **slot, const void *data, size_t len)
 {
+	struct fr_blob *blob = fr_blob_get(m->pool, data, len);
+
+	if (!blob)
+		return -ENOMEM;
 	fr_blob_unref(m->pool, *slot);
 	*slot = blob;
+	return 0;
 }
 
 static int fork_thread(struct fr_model *m, const struct fr_record_task *r, uint64_t time_ns)
@@ -188,7 +194,6 @@ static int apply_comm(
 	const struct fr_record_comm *r = (const void *)h;
 	struct model_thread *t = NULL;
 	struct model_process *p;
-	struct fr_blob *comm;
 
 	if (!is_task(r->pid) || !is_task(r->tid))
 		return 0;
@@ -207,11 +212,7 @@ static int apply_comm(
 		if (!t)
 			return -ENOMEM;
 	}
-	comm = fr_blob_get(m->pool, r->comm, name_len);
-	if (!comm)
-		return -ENOMEM;
-	replace_blob(m, t ? &t->comm : &p->comm, comm);
-	return 0;
+	return replace_blob(m, t ? &t->comm : &p->comm, r->comm, name_len);
 }
 
 static int apply_namespaces(
@@ -220,20 +221,13 @@ static int apply_namespaces(
 	const struct fr_record_namespaces *r = (const void *)h;
 	size_t room = (h->size - sizeof(*r) - sizeof(struct fr_sample_id)) / sizeof(r->link[0]);
 	struct model_process *p;
-	struct fr_blob *links;
 
 	/* A thread may have other namespaces than its leader (setns), but no reader uses them. */
 	if (!is_task(r->pid) || r->tid != r->pid || r->nr_namespaces > room ||
 		r->nr_namespaces > MODEL_NAMESPACES_MAX)
 		return 0;
 	p = find_or_add_process(m, r->pid, time_ns);
-	if (!p)
-		return -ENOMEM;
-	links = fr_blob_get(m->pool, r->link, r->nr_namespaces * sizeof(r->link[0]));
-	if (!links)
-		return -ENOMEM;
-	replace_blob(m, &p->namespaces, links);
-	return 0;
+	return p ? replace_blob(m, &p->namespaces, r->link, r->nr_namespaces * sizeof(r->link[0])) : -ENOMEM;
 }
 
 static int apply_mmap2(
@@ -250,7 +244,7 @@ static int apply_mmap2(
 	struct model_process *p;
 
 	if (mode != PERF_RECORD_MISC_USER && mode != PERF_RECORD_MISC_CPUMODE_UNKNOWN)
-		return 0; /* a guest's */
+		return 0; /* a map of a guest */
 	if (!is_task(r->pid) || map.end <= map.start)
 		return 0;
 	p = find_or_add_process(m, r->pid, time_ns);

@@ -7,14 +7,14 @@
 #include "sideband/maps.h"
 #include "sideband/model.h"
 
-/* Bounds against garbage, far above any live machine (100,000 maps are 4 MB). */
+/* Bounds against garbage. They are far above the needs of real machines: 100,000 maps are 4 MB. */
 #define MODEL_BYTES_MAX (256u << 20)
 #define MODEL_CGROUPS_MAX 16384u
 #define MODEL_NAMESPACES_MAX 16u
 
-struct model_thread { /* any thread but a leader */
+struct model_thread { /* a thread that is no leader */
 	UT_hash_handle hh;
-	struct model_thread *prev, *next; /* in its process */
+	struct model_thread *prev, *next; /* in the list of its process */
 	struct model_process *process;
 	struct fr_blob *comm;
 	pid_t tid;
@@ -27,7 +27,7 @@ struct model_process {
 	struct fr_blob *comm, *namespaces;
 	struct fr_maps *maps;
 	struct model_thread *threads;
-	uint64_t seen_ns; /* time of the newest record that described it */
+	uint64_t seen_ns; /* time of the newest record that described the process */
 };
 
 struct model_ksymbol {
@@ -50,7 +50,7 @@ struct fr_model {
 	struct fr_blob_pool own;
 	struct model_process *processes;
 	struct model_thread *threads;
-	struct fr_maps *kernel; /* the kernel's text and modules; a backing is only the name */
+	struct fr_maps *kernel; /* text and modules of the kernel; the backing of a map is only its name */
 	struct model_ksymbol *ksymbols;
 	struct model_cgroup *cgroups; /* the least recently reported first */
 };
@@ -63,7 +63,8 @@ struct model_backing {
 };
 #define MODEL_BACKING_FIXED offsetof(struct model_backing, name)
 
-/* FR_HASH_NEW() within the bound of the pool, which counts the bytes. NULL: no memory. */
+/* FR_HASH_NEW() within the bound of the pool, which counts the bytes. Returns NULL if there is no
+   memory. */
 #define MODEL_NEW(m, table, key, value)                                                                      \
 	({                                                                                                   \
 		__typeof__((table) + 0) _counted = NULL;                                                     \
@@ -79,13 +80,14 @@ struct model_backing {
 		free(element);                                                                               \
 	} while (0)
 
-/* model_kernel.c. Each applies a record of its type, whose name has NAME_LEN bytes. 0 or -ENOMEM. */
+/* model_kernel.c: each function applies a record of its type. The name in the record has NAME_LEN bytes.
+   Returns 0 or -ENOMEM. */
 int model_apply_kernel_mmap(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
 int model_apply_ksymbol(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
 int model_apply_cgroup(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
-/* KSYMBOLs that unregister; see fr_model_write_gone(). */
+/* Append KSYMBOLs that unregister BPF programs; see fr_model_write_gone(). */
 int model_write_gone_ksymbols(struct fr_emit *e, const struct fr_model *m, uint64_t scan_ns);
 void model_clear_kernel(struct fr_model *m);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The model as records. */
+/* Writes the model as records. */
 #include "sideband/model_internal.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static int write_process(struct fr_emit *e, const struct model_process *p)
 
 enum part { KERNEL, KSYMBOLS, CGROUPS, PROCESSES, DONE };
 
-/* All at once: a machine has few modules. */
+/* Write all kernel maps at once: a machine has few modules. */
 static int write_kernel(struct fr_emit *e, const struct fr_model *m)
 {
 	int r = 0;
@@ -71,7 +71,7 @@ static const void *first_element(const struct fr_model *m, int part)
 	}
 }
 
-/* Writes the element AT of PART. RET_NEXT: the next element. */
+/* Write the element AT of PART. RET_NEXT gets the next element. */
 static int write_element(struct fr_emit *e, int part, const void *at, const void **ret_next)
 {
 	const struct model_ksymbol *k = at;

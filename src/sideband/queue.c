@@ -79,7 +79,8 @@ static void copy_out(const struct fr_queue *q, uint64_t at, void *data, size_t l
 int fr_queue_push(struct fr_queue *q, const void *head_part, size_t head_len, const void *data, size_t len)
 {
 	uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
-	/* Pairs with the store in fr_queue_done(): the consumer has read the room before it is written. */
+	/* Pairs with the store in fr_queue_done(): the consumer has read the bytes before they are
+	   overwritten. */
 	uint64_t head = atomic_load_explicit(&q->head, memory_order_acquire);
 	uint64_t len64 = head_len + len;
 
@@ -88,9 +89,9 @@ int fr_queue_push(struct fr_queue *q, const void *head_part, size_t head_len, co
 	copy_in(q, tail, &len64, sizeof(len64));
 	copy_in(q, tail + sizeof(len64), head_part, head_len);
 	copy_in(q, tail + sizeof(len64) + head_len, data, len);
-	/* Pairs with the load in fr_queue_read(). Sequentially consistent: the producer then checks whether
-	   the consumer sleeps, the consumer checks for messages before it sleeps, and one must see the other.
-	 */
+	/* Pairs with the load in fr_queue_read(). Sequentially consistent: the producer next checks whether
+	   the consumer sleeps. The consumer stores that it sleeps, then checks for messages. One of them must
+	   see the store of the other. */
 	atomic_store(&q->tail, tail + message_size(len64));
 	return 0;
 }

@@ -7,8 +7,8 @@
  *     head ≤ read ≤ tail: bytes since the start, never wrapped
  *     │ done │ read, not done yet │ waiting │ free │
  *
- * The producer advances TAIL. The consumer advances HEAD when it has processed what it read, so HEAD also
- * shows the progress of the consumer.
+ * The producer advances `tail`. The consumer advances `head` when it has processed the messages that it read,
+ * so `head` also shows its progress.
  */
 
 #include "base/buf.h"
@@ -19,13 +19,14 @@
 
 struct fr_queue;
 
-/* BYTES is rounded up to a power of two, at least 4 KiB. 0 or -ENOMEM. */
+/* BYTES is rounded up to a power of two, at least 4 KiB. Returns 0 or -ENOMEM. */
 int fr_queue_new(size_t bytes, struct fr_queue **ret);
 struct fr_queue *fr_queue_free(struct fr_queue *q);
-/* Every message is shorter than this. */
+/* Returns the size. Every message is shorter. */
 size_t fr_queue_size(const struct fr_queue *q);
 
-/* Producer: add a message, which is HEAD (NULL if HEAD_LEN is 0) and then DATA. 0; 1: there is no room. */
+/* Producer: add a message that consists of HEAD (NULL if HEAD_LEN is 0) and DATA. Returns 0; 1: no
+   room. */
 int fr_queue_push(struct fr_queue *q, const void *head, size_t head_len, const void *data, size_t len);
 
 /* Any thread. */
@@ -34,7 +35,8 @@ uint64_t fr_queue_head(const struct fr_queue *q); /* bytes processed */
 bool fr_queue_is_empty(const struct fr_queue *q);
 bool fr_queue_is_half_full(const struct fr_queue *q);
 
-/* Consumer: append the next message to TO within its capacity. 1; 0: no message, or it does not fit. */
+/* Consumer: append the next message to TO within the capacity of TO. Returns 1; 0: there is no message, or no
+   room for it in TO. */
 int fr_queue_read(struct fr_queue *q, struct fr_buf *to);
-/* Consumer: all that was read is processed, and its room is free. */
+/* Consumer: free the room of all messages that were read. */
 void fr_queue_done(struct fr_queue *q);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/reorder.h"
 #include "perfdata/record.h"
-#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 
 struct entry {
 	uint64_t time;
-	size_t at; /* in pending; also the order of arrival */
+	size_t at; /* offset in `pending`; also the order of arrival */
 };
 
 static struct entry *entries(const struct fr_reorder *r)
@@ -66,7 +65,7 @@ static void sort(struct fr_reorder *r)
 	r->is_sorted = true;
 }
 
-/* Move the pending records together. Without memory for that they stay in place. */
+/* Remove the released records from `pending`. Without memory they stay there. */
 static void compact(struct fr_reorder *r)
 {
 	struct fr_buf old = r->pending;

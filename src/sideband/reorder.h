@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Puts side-band into the order of its time.
+ * Sorts side-band by time.
  *
- * The recorder drains one CPU's ring after the other. So a child's exec from one CPU may come before its fork
- * from another. The recorder knows a low watermark: no later record is older. Records older than the low
- * watermark are complete and are released in order; the others are pending. Not thread-safe.
+ * The recorder drains one CPU's ring after the other. So the exec of a child from one CPU may come before its
+ * fork from another CPU. The recorder knows a low watermark: no later record is older than that time. Records
+ * older than the low watermark are complete and are released in order. The others are pending. Not
+ * thread-safe.
  */
 
 #include "base/buf.h"
@@ -17,7 +18,7 @@
 
 struct fr_reorder {
 	struct fr_buf pending; /* whole records in the order of their arrival */
-	size_t released_bytes; /* of PENDING, that were released */
+	size_t released_bytes; /* bytes of `pending` that were released */
 	struct fr_buf spare;   /* for compaction */
 	struct fr_buf index;   /* struct entry, private to reorder.c */
 	bool is_sorted;
@@ -25,14 +26,14 @@ struct fr_reorder {
 
 typedef int (*fr_reorder_apply)(void *ctx, const struct perf_event_header *record);
 
-/* Add records in our layout. An incomplete record at the end is ignored. 0 or -ENOMEM. */
+/* Add records in our layout. An incomplete record at the end is ignored. Returns 0 or -ENOMEM. */
 int fr_reorder_add(struct fr_reorder *r, const void *records, size_t len);
 
-/* Release the records that are older than LOW_WATERMARK_NS: call APPLY for each, the oldest first, and those
-   of equal time in the order of their arrival. All are released even if APPLY fails. 0 or the first negative
-   errno of APPLY. */
+/* Release the records that are older than LOW_WATERMARK_NS: call APPLY for each record, the oldest first.
+   Records of equal time come in the order of their arrival. All are released, even if APPLY fails. Returns 0
+   or the first negative errno of APPLY. */
 int fr_reorder_release(struct fr_reorder *r, uint64_t low_watermark_ns, fr_reorder_apply apply, void *ctx);
 
-/* Append the pending records to RET, in order. 0 or -ENOMEM. */
+/* Append the pending records to RET, in order. Returns 0 or -ENOMEM. */
 int fr_reorder_write(struct fr_reorder *r, struct fr_buf *ret);
 void fr_reorder_deinit(struct fr_reorder *r);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A scan: the kernel's map, its modules, BPF ksymbols, cgroups, and every task of /proc with its maps, as the
- * records that the kernel would have sent. May wait for /proc and for files of processes.
+ * A scan reports the map of the kernel, its modules, BPF ksymbols, cgroups, and every task of /proc with its
+ * maps. It makes the records that the kernel would have sent. May wait for /proc and for files of processes.
  */
 
 #include "base/diag.h"
@@ -12,29 +12,30 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Hidden by the kernel because CAP_SYS_PTRACE is missing. */
+/* Processes and maps that the kernel hides because CAP_SYS_PTRACE is missing. */
 struct fr_scan_unseen {
-	bool processes; /* /proc hides some (hidepid=), so a process that the scan does not see may live */
+	bool processes; /* /proc hides some (hidepid=), so a live process may be missing in the scan */
 	uint64_t maps;	/* the number of processes whose maps cannot be read */
 };
 
 struct fr_scan_config {
-	uint64_t time_ns;  /* of every record */
+	uint64_t time_ns;  /* time of every record */
 	uint64_t id;	   /* event id of the side-band event */
-	const pid_t *pids; /* n_pids == 0: all */
+	const pid_t *pids; /* the processes to scan; n_pids 0: all */
 	size_t n_pids;
-	bool kernel;		       /* also kernel map, modules, ksymbols and cgroups */
-	struct fr_scan_unseen *unseen; /* NULL, or set by the scan */
+	bool kernel;		       /* also scan kernel map, modules, ksymbols and cgroups */
+	struct fr_scan_unseen *unseen; /* the scan sets it; may be NULL */
 };
 
-/* Call PUT for each record. A negative result of PUT ends the scan and is returned. Tasks that exit meanwhile
-   are left out. 0; 1: done, but the kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG), so
-   its map is missing; or a negative errno with D. */
-int fr_scan(const struct fr_scan_config *config,
-	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx, struct fr_diag *d);
+typedef int (*fr_scan_put)(void *ctx, const struct perf_event_header *record);
 
-/* Only the kernel modules, from the file MODULES (NULL: /proc/modules). 0 or a negative errno, also PUT's. */
-int fr_scan_modules(const struct fr_scan_config *config, const char *modules,
-	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx);
-/* A number that changes when a module comes, goes or moves. 0 or a negative errno. */
+/* Scan, and call PUT for each record. A negative result of PUT ends the scan, which returns it. The scan
+   leaves out tasks that exit meanwhile. Returns 0; 1: done, but without the kernel map, because the kernel
+   hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a negative errno with D. */
+int fr_scan(const struct fr_scan_config *config, fr_scan_put put, void *ctx, struct fr_diag *d);
+
+/* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). Returns 0, a negative errno, or
+   a negative result of PUT. */
+int fr_scan_modules(const struct fr_scan_config *config, const char *modules, fr_scan_put put, void *ctx);
+/* Compute a number that changes when a module comes, goes or moves. Returns 0 or a negative errno. */
 int fr_modules_digest(const char *modules, uint64_t *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to scan*.c: one scan. Files are parameters, so tests can use their own. */
+/* Private to scan*.c: one scan. Files are parameters, so that tests can pass other files. */
 
 #include "sideband/buildid.h"
 #include "sideband/emit.h"
@@ -10,31 +10,34 @@
 #include <stdio.h>
 
 struct scan {
-	struct fr_emit emit; /* into record */
+	struct fr_emit emit; /* appends to `record` */
 	struct fr_buf record;
-	int (*put)(void *ctx, const struct perf_event_header *record);
+	fr_scan_put put;
 	void *ctx;
 	struct fr_build_id_cache *build_ids;
 	int proc_fd;
-	bool no_map_files; /* opening by map is not permitted */
+	bool no_map_files; /* this process may not open files by their maps */
 	bool may_trace;	   /* CAP_SYS_PTRACE */
 	struct fr_scan_unseen unseen;
 	char *line; /* for getline() */
 	size_t line_size;
-	char maps_buffer[16u << 10]; /* of the maps file that is open */
+	char maps_buffer[16u << 10]; /* stdio buffer of the maps file that is open */
 };
 
-/* Hand on the record in S->record if R, the result of its fr_emit function, is 0. 0 or a negative errno. */
+/* R is the result of an fr_emit function. If it is 0, pass the record in S->record to S->put. Returns 0 or a
+   negative errno. */
 int scan_put(struct scan *s, int r);
 
-/* The kernel's map and BPF ksymbols from a file like /proc/kallsyms. 0; 1: it has no addresses; or a negative
-   errno. */
+/* Scan the kernel map and BPF ksymbols, from a file like /proc/kallsyms. Returns 0; 1: the file has no
+   addresses; or a negative errno. */
 int scan_kallsyms(struct scan *s, FILE *kallsyms);
-/* Modules from a file like /proc/modules. MODULES_DEP (NULL: none) is the modules.dep of directory LIB. */
+/* Scan modules, from a file like /proc/modules. MODULES_DEP (may be NULL) is the modules.dep of directory
+   LIB. */
 int scan_modules(struct scan *s, FILE *modules, FILE *modules_dep, const char *lib);
-/* Every cgroup below ROOT, the mount point of a cgroup2 hierarchy. */
+/* Scan every cgroup below ROOT, the mount point of a cgroup2 hierarchy. */
 int scan_cgroups(struct scan *s, const char *root);
 
-/* 0, also if the process has exited meanwhile; or a negative errno. */
+/* Scan one process; scan its maps. Return 0, also if the process has exited meanwhile; or a negative
+   errno. */
 int scan_process(struct scan *s, pid_t pid);
 int scan_maps(struct scan *s, pid_t pid, int pid_fd);

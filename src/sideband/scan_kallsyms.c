@@ -4,13 +4,12 @@
 #include "base/cleanup.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define KSYMBOLS_MAX 65536u
 #define TEXTS_MAX 65536u
-#define FUNCTIONS_MAX 1024u   /* of one BPF program */
+#define FUNCTIONS_MAX 1024u   /* functions of one BPF program */
 #define BPF_PACK (2ULL << 20) /* compiled programs are in packs of this size and alignment */
 #define BPF_IMAGE_MAX (64ULL << 10)
 #define BPF_TRAMPOLINE_MAX 4096ULL /* a page */
@@ -39,7 +38,7 @@ static int by_address(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The functions of the program FD, if the kernel shows their addresses. 0 or -ENOMEM. */
+/* Append the functions of the program FD, if the kernel shows their addresses. Returns 0 or -ENOMEM. */
 static int add_program(struct fr_buf *texts, int fd)
 {
 	uint64_t addrs[FUNCTIONS_MAX];
@@ -61,7 +60,7 @@ static int add_program(struct fr_buf *texts, int fd)
 	return r;
 }
 
-/* Append every function of every loaded program, sorted by address. 0, also if this is not permitted; or
+/* Append every function of every loaded program, sorted by address. Returns 0, also without permission; or
    -ENOMEM. */
 static int collect_bpf_texts(struct fr_buf *texts)
 {
@@ -118,7 +117,7 @@ static int parse_symbol(struct kallsyms *k, char *line)
 	return 0;
 }
 
-/* A reader finds the relocation of the kernel by the symbol in the name of the map. */
+/* The name of the map ends with a symbol, by which a reader finds the relocation of the kernel. */
 static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 {
 	const char *name = k->text ? "[kernel.kallsyms]_text" : "[kernel.kallsyms]_stext";
@@ -133,9 +132,9 @@ static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 	return scan_put(s, fr_emit_kernel_mmap(&s->emit, &r, name, strlen(name)));
 }
 
-/* The length of the symbol B in front of NEXT (NULL: it is the last), if the kernel does not tell it. A
-   symbol ends before the next one and inside its pack. The guess must not be too long: a reader would take a
-   program that comes there later for this one. */
+/* Guess the length of the symbol B, if the kernel does not tell it. NEXT is the next symbol (NULL: B is the
+   last one). A symbol ends before the next one and inside its pack. The guess must not be too long: a reader
+   would give the samples of a later program there to this one. */
 static uint32_t guess_length(const struct ksymbol *b, const struct ksymbol *next)
 {
 	const uint64_t most = strncmp(b->name, "bpf_prog_", 9) ? BPF_TRAMPOLINE_MAX : BPF_IMAGE_MAX;

@@ -14,7 +14,7 @@ struct map {
 	uint64_t start, end, pgoff, ino;
 	uint32_t maj, min;
 	uint32_t prot, flags; /* PROT_…, MAP_SHARED or MAP_PRIVATE */
-	const char *name;     /* in the line */
+	const char *name;     /* inside the line */
 };
 
 static bool has_prefix(const char *s, const char *prefix)
@@ -22,7 +22,7 @@ static bool has_prefix(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* The process chooses file names. The kernel writes a newline in a name as \012 and escapes nothing else. */
+/* A file name may have any character. The kernel writes a newline as \012 and escapes nothing else. */
 static void unescape(char *name)
 {
 	char *out = name;
@@ -54,7 +54,8 @@ static bool parse_map(char *line, struct map *ret)
 	return true;
 }
 
-/* Open the file by its map if that is permitted, else by its name in the process's root. */
+/* Read the build-id of the file of M. Open the file by its map if this is permitted, else by its name in the
+   root of the process. */
 static int read_build_id(struct scan *s, int pid_fd, const struct map *m, uint8_t *ret)
 {
 	char path[sizeof("root") + FR_EMIT_NAME_MAX + 1];

@@ -92,8 +92,7 @@ int scan_modules(struct scan *s, FILE *modules, FILE *modules_dep, const char *l
 	return r;
 }
 
-int fr_scan_modules(const struct fr_scan_config *config, const char *modules_path,
-	int (*put)(void *ctx, const struct perf_event_header *record), void *ctx)
+int fr_scan_modules(const struct fr_scan_config *config, const char *modules_path, fr_scan_put put, void *ctx)
 {
 	_cleanup_fclose_ FILE *modules = fopen(modules_path ? modules_path : PROC_MODULES, "re");
 	_cleanup_fclose_ FILE *deps = NULL;
@@ -132,7 +131,7 @@ int fr_modules_digest(const char *path, uint64_t *ret)
 
 	if (!f)
 		return -errno;
-	/* Not the users of a module, which change all the time. */
+	/* The digest leaves out the users of a module, which change all the time. */
 	while (getline(&line, &cap, f) > 0)
 		if (sscanf(line, "%63s %23s %*s %*s %*s %23s", name, size, addr) == 3)
 			digest = add_to_digest(add_to_digest(add_to_digest(digest, name), size), addr);

@@ -33,7 +33,8 @@ static ssize_t read_small(int dirfd, const char *name, char *ret, size_t size)
 	return n;
 }
 
-/* proc_pid_stat(5). The name is in parentheses and may contain parentheses, so it ends at the last one. */
+/* Parse proc_pid_stat(5). The name is in parentheses and may contain parentheses, so it ends at the
+   last ")". */
 static int parse_stat(const char *text, struct task_stat *ret)
 {
 	const char *open = strchr(text, '(');
@@ -52,7 +53,7 @@ static int parse_stat(const char *text, struct task_stat *ret)
 	return 0;
 }
 
-/* In the order of the record in linux/perf_event.h: NET, UTS, IPC, PID, USER, MNT, CGROUP. */
+/* The order is that of the record in linux/perf_event.h: NET, UTS, IPC, PID, USER, MNT, CGROUP. */
 static int put_namespaces(struct scan *s, pid_t pid, int pid_fd)
 {
 	static const char *const names[] = {
@@ -86,26 +87,21 @@ static int put_thread(struct scan *s, pid_t pid, int task_fd, const char *name)
 	if (n <= 0)
 		return 0;
 	r = scan_put(s, fr_emit_task(&s->emit, pid, (pid_t)tid, pid, pid));
-	if (r < 0)
-		return r;
-	/* Without the newline at its end. */
-	return scan_put(s, fr_emit_comm(&s->emit, pid, (pid_t)tid, comm, (size_t)n - 1));
+	/* The last byte of the file is a newline. */
+	return r < 0 ? r : scan_put(s, fr_emit_comm(&s->emit, pid, (pid_t)tid, comm, (size_t)n - 1));
 }
 
 static int put_threads(struct scan *s, pid_t pid, int pid_fd)
 {
 	_cleanup_closedir_ DIR *dir = fr_opendir_at(pid_fd, "task");
 	struct dirent *e;
-	int r;
+	int r = 0;
 
 	if (!dir)
-		return errno == ENOMEM ? -ENOMEM : 0; /* it has exited */
-	while ((e = readdir(dir))) {
+		return errno == ENOMEM ? -ENOMEM : 0; /* the process has exited */
+	while (r == 0 && (e = readdir(dir)))
 		r = put_thread(s, pid, dirfd(dir), e->d_name);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return r;
 }
 
 int scan_process(struct scan *s, pid_t pid)

@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -87,7 +86,8 @@ void fr_tracker_request_scan(struct fr_tracker *t)
 	wake(t);
 }
 
-/* When the clock next gives the tracker work. 0: now; UINT64_MAX: never. */
+/* Returns the time at which the tracker next has work to do, besides the queues; 0: now; UINT64_MAX:
+   never. */
 static uint64_t next_due_ns(const struct fr_tracker *t)
 {
 	uint64_t due = UINT64_MAX;
@@ -116,7 +116,8 @@ static void sleep_in(struct fr_tracker *t, enum sleep_state state)
 	if (state == NAP)
 		ns = FR_MIN(ns, NAP_NS);
 	atomic_store(&t->sleep, state);
-	/* Others store their request and then load the state, so the request is checked after this store. */
+	/* Others store their request and then load the state, so the request is checked after this
+	   store. */
 	if (may_sleep(t, state)) {
 		ts = (struct timespec){
 			(time_t)FR_MIN(ns / FR_NSEC_PER_SEC, 3600ull), (long)(ns % FR_NSEC_PER_SEC)};
@@ -139,7 +140,7 @@ static bool pump_fresh(struct fr_tracker *t)
 {
 	uint64_t since_ns = atomic_load(&t->fresh_since_ns);
 
-	/* The batch has room for a full queue, so it now gets every record of before SINCE_NS. */
+	/* The batch has room for a full queue, so it gets every record that is older than SINCE_NS. */
 	t->batch.len = 0;
 	while (fr_queue_read(t->fresh, &t->batch))
 		;
@@ -161,7 +162,7 @@ bool tracker_pump(struct fr_tracker *t)
 	const uint64_t until = fr_queue_tail(t->evicted);
 	bool any = false;
 
-	/* The tail first: dumps wait for it, and the disk of the file may be slow. */
+	/* The tail model comes first: dumps wait for it, and the disk of the file may be slow. */
 	while (fr_queue_head(t->evicted) < until && pump_evicted(t))
 		any = true;
 	any |= pump_fresh(t);
@@ -192,25 +193,30 @@ static void remove_old_if_due(struct fr_tracker *t, uint64_t now)
 	fr_auxfile_remove_old(t->config.dirfd);
 }
 
-static void report_start(struct fr_tracker *t, int r, const struct fr_diag *d)
+/* Returns whether fr_tracker_start() no longer waits for the result. */
+static bool report_start(struct fr_tracker *t, int r, const struct fr_diag *d)
 {
+	bool is_unwatched;
+
 	fr_lock(&t->lock);
+	is_unwatched = t->is_unwatched;
 	t->is_started = true;
 	t->start_result = r;
 	t->start_diag = *d;
 	fr_cond_broadcast(&t->progress);
 	fr_unlock(&t->lock);
+	return is_unwatched;
 }
 
 static int start_with_scan(struct fr_tracker *t)
 {
 	struct fr_diag d = {0};
 	int r = tracker_scan_first(t, &d);
+	bool is_unwatched = report_start(t, r, &d);
 
-	report_start(t, r, &d);
 	tracker_compact_init(t, fr_monotonic_ns());
-	/* Nobody waits for the result any more, so a later scan repairs this one. */
-	if (r < 0 && t->is_unwatched) {
+	/* fr_tracker_start() did not return this error, so a later scan repairs this one. */
+	if (r < 0 && is_unwatched) {
 		atomic_store(&t->scan_wanted, true);
 		r = 0;
 	}
@@ -219,10 +225,11 @@ static int start_with_scan(struct fr_tracker *t)
 
 static void start_with_adoption(struct fr_tracker *t)
 {
-	/* The scan is of the moment before the first sample. To read it may take long. */
+	/* The freeze is before the first sample. Reading /proc may take long and comes later. */
 	tracker_scan_freeze(t);
-	report_start(t, 0, &(struct fr_diag){0});
-	/* Without the old file, the machine of now is the best guess at the machine of the oldest frame. */
+	(void)report_start(t, 0, &(struct fr_diag){0});
+	/* Without the old file, the present processes are the best guess at the processes of the oldest
+	   frame. */
 	if (!tracker_adopt(t))
 		(void)tracker_scan_first(t, NULL);
 	atomic_store(&t->adopting, false);
@@ -258,7 +265,7 @@ static void *run(void *arg)
 			sleep_in(t, busy ? NAP : ASLEEP);
 	}
 	(void)tracker_pump(t);
-	tracker_scan_abandon(t);
+	tracker_scan_end(t);
 	return NULL;
 }
 
@@ -290,7 +297,7 @@ static int open_file(struct fr_tracker *t, struct fr_diag *d)
 
 	if (r == 0 && t->config.adopt) {
 		r = fr_auxfile_adopt(t->config.dirfd, &t->file, d);
-		/* -EACCES: the instance before gave the file to root, and this one may not take it back. */
+		/* -EACCES: the previous instance gave the file to root, and this one may not write it. */
 		if (r != -ENOENT && r != -EACCES)
 			return r;
 		t->config.adopt = false, r = 0;
@@ -392,7 +399,7 @@ static bool is_tail_ready(const struct fr_tracker *t, uint64_t target)
 	       !atomic_load(&t->adopting);
 }
 
-/* Wait until the tail has all evicted sections up to TARGET. 0 or -ETIMEDOUT. */
+/* Wait until the tail has all evicted sections up to TARGET. Returns 0 or -ETIMEDOUT. */
 static int wait_for_tail(struct fr_tracker *t, uint64_t target, uint64_t timeout_ns) FR_REQUIRES(t->lock)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + timeout_ns;
@@ -436,33 +443,23 @@ void fr_tracker_stats(struct fr_tracker *t, struct fr_tracker_stats *ret)
 {
 	struct fr_model_stats m;
 	uint64_t low_watermark_ns;
+	bool is_unwatched;
 
 	fr_lock(&t->lock);
 	fr_model_stats(t->tail.model, &m);
 	low_watermark_ns = t->head.low_watermark_ns;
+	is_unwatched = t->is_unwatched;
 	fr_unlock(&t->lock);
-	*ret = (struct fr_tracker_stats){
-		.records = atomic_load(&t->records),
-		.bytes = atomic_load(&t->bytes),
-		.file_bytes = atomic_load(&t->file_bytes),
-		.scans = atomic_load(&t->scans),
-		.queue_drops = atomic_load(&t->queue_drops),
-		.write_errors = atomic_load(&t->write_errors),
-		.last_errno = atomic_load(&t->last_errno),
-		.damaged = atomic_load(&t->damaged),
-		.low_watermark_ns = low_watermark_ns,
-		.processes = m.processes,
-		.threads = m.threads,
-		.maps = m.maps,
-		.model_bytes = m.bytes,
-		.compactions = atomic_load(&t->compactions),
-		.compaction_errno = atomic_load(&t->compaction_errno),
-		.compactions_failed = atomic_load(&t->compactions_failed),
-		.checkpoint_bytes = atomic_load(&t->checkpoint_bytes),
-		.scan_ns = atomic_load(&t->scan_ns),
-		.is_late = t->is_unwatched && atomic_load(&t->scans) == 0,
-		.kernel_is_hidden = atomic_load(&t->kernel_is_hidden),
-		.processes_are_hidden = atomic_load(&t->processes_are_hidden),
-		.maps_hidden = atomic_load(&t->maps_hidden),
-	};
+#define LOAD(counter) .counter = atomic_load(&t->counter)
+	*ret = (struct fr_tracker_stats){LOAD(records), LOAD(bytes), LOAD(file_bytes), LOAD(scans),
+		LOAD(queue_drops), LOAD(write_errors), LOAD(last_errno), LOAD(damaged), LOAD(compactions),
+		LOAD(compaction_errno), LOAD(compactions_failed), LOAD(checkpoint_bytes), LOAD(scan_ns),
+		LOAD(kernel_is_hidden), LOAD(processes_are_hidden), LOAD(maps_hidden)};
+#undef LOAD
+	ret->low_watermark_ns = low_watermark_ns;
+	ret->processes = m.processes;
+	ret->threads = m.threads;
+	ret->maps = m.maps;
+	ret->model_bytes = m.bytes;
+	ret->is_late = is_unwatched && ret->scans == 0;
 }

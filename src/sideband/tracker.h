@@ -7,8 +7,9 @@
  *
  *   fresh ───┬──► perf.data.auxiliary
  *            └──► in order ──► head model: for compaction, and to find processes whose EXIT was lost
- *   evicted ────► in order ──► tail model: the begin of a dump
+ *   evicted ────► in order ──► tail model: written at the start of a dump
  *
+ * Fresh side-band comes from the kernel rings, and evicted side-band from frames that the ring evicts.
  * A disk that hangs stops only this thread and the dumper. Records of the recorder wait in a bounded queue.
  * If the queue is full, the tracker counts a loss and repairs it by a scan.
  */
@@ -24,76 +25,84 @@
 struct fr_tracker;
 
 struct fr_tracker_config {
-	int dirfd;			  /* of perf.data.auxiliary; borrowed */
-	const struct fr_session *session; /* for the head of the file; fr_tracker_new() copies it */
+	int dirfd;			  /* directory of perf.data.auxiliary; borrowed */
+	const struct fr_session *session; /* its events are described at the start of the file; copied */
 	uint64_t sideband_id;		  /* an event id of the side-band event */
 	size_t section_max; /* fr_history_section_max(): the largest raw size of an evicted section */
-	size_t queue_bytes; /* of both queues together; 0: 2 MiB */
-	const pid_t *pids;  /* as in struct fr_scan_config */
+	size_t queue_bytes; /* size of both queues together; 0: 2 MiB */
+	const pid_t *pids;  /* processes to scan, as in struct fr_scan_config */
 	size_t n_pids;
 	uint64_t file_max_bytes;  /* compact a larger file; 0: never by size */
 	uint64_t file_max_age_ns; /* compact an older file that has grown; 0: never by age */
-	/* Continue the auxiliary file of the instance before, whose ring is continued, too. Both models come
-	   from it, and a scan adds what changed meanwhile. Without such a file this is as false. */
+	/* True: continue the ring and the auxiliary file of the previous instance. The tracker reads both
+	   models from the file, and a scan adds later changes. If there is no such file, `adopt` has no
+	   effect. */
 	bool adopt;
-	uint64_t adopt_low_watermark_ns; /* of the ring's oldest frame; 0: no frame, or not known */
-	/* The first side-band record in the ring, borrowed until fr_tracker_free(). NULL: there is none. */
+	uint64_t adopt_low_watermark_ns; /* low watermark of the oldest frame; 0: no frame, or not known */
+	/* The first side-band record in the ring, borrowed until fr_tracker_free(). NULL: there is
+	   none. */
 	const void *adopt_first;
-	const char *modules_path; /* a file like /proc/modules; NULL: that one */
-	/* The records of a later scan and of modules must also get into the ring. The tracker's thread calls
-	   the next four. freeze: from now until unfreeze, records with the time that it returns may be
-	   injected (docs/GLOSSARY.md). inject: 0, 1: no room, or a negative errno; it may seal and evict, so
-	   it may call fr_tracker_push_evicted(). */
+	const char *modules_path; /* a file like /proc/modules; NULL: /proc/modules */
+	/* The tracker thread calls freeze, inject, unfreeze and observe. The first three put the records of
+	   later scans and of new modules into the ring, too. */
+	/* Freezes the ring (docs/GLOSSARY.md). Returns a time: records with that time may be injected. */
 	uint64_t (*freeze)(void *ctx);
+	/* Returns 0; 1: the ring has no room; or a negative errno. May seal a chunk and evict frames, and so
+	   may call fr_tracker_push_evicted(). */
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
 	void (*unfreeze)(void *ctx);
-	/* Called for all records of the file, soon after they were made. LOW_WATERMARK_NS: of the tail model.
+	/* Gets all records of the file soon after they were made, and the low watermark of the tail model.
 	   May be NULL. */
 	void (*observe)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
 	void *ctx;
 };
 
-/* Opens the auxiliary file; see fr_auxfile_open() for an old one. Starts no thread. 0 or a negative errno. */
+/* Opens the auxiliary file; see fr_auxfile_open() for an old one. Starts no thread. Returns 0 or a negative
+   errno. */
 int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **ret, struct fr_diag *d);
-/* Starts the thread, which first scans the machine, and waits until that scan is in the models and in the
-   file. With `adopt` the file already has the names, so the function returns at once; whatever happens from
-   now on is newer than the scan. 0; 1: the scan takes long and goes on in the background; or a negative errno
-   with D, and there is no thread. */
+/* Starts the thread and waits until its first scan of the machine is in the models and in the file. With
+   `adopt`, waits only for the freeze of the ring: the file already has the names, and the thread scans in the
+   background. Returns 0; 1: the first scan takes long and goes on in the background; or a negative errno with
+   D, and there is no thread. */
 int fr_tracker_start(struct fr_tracker *t, struct fr_diag *d);
-/* The id of the thread, for filters; 0 before fr_tracker_start(). */
+/* Returns the thread id, for filters; 0 before fr_tracker_start(). */
 pid_t fr_tracker_tid(const struct fr_tracker *t);
-/* Build-ids of mapped files, read when their map records came. Borrowed. */
+/* Returns the build-ids that the tracker read when the map records came. Borrowed. */
 struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *t);
-/* Processes the queues, joins the thread, syncs and closes the file. */
+/* Processes the rest of the queues, joins the thread, and syncs and closes the file. */
 void fr_tracker_stop(struct fr_tracker *t);
 struct fr_tracker *fr_tracker_free(struct fr_tracker *t);
 
-/* Recorder thread, never blocks: fresh records for the file. 0; 1: the queue is full, the loss is counted,
-   and a scan will follow. */
+/* Queues fresh records for the file. Recorder thread; never blocks. Returns 0; 1: the queue is full, the loss
+   is counted, and a scan will follow. */
 int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len);
-/* Recorder thread: a round that began at SINCE_NS (as in fr_history_begin_round()) has ended, and its records
-   were pushed. No later record is older than SINCE_NS. */
+/* Tells that the records of a round were pushed. The round began at SINCE_NS (see fr_history_begin_round()),
+   so no later record is older than SINCE_NS. Recorder thread. */
 void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns);
-/* The compressed side-band section of an evicted frame, and the low watermark of that frame, for the tail
-   model. Never blocks. Any thread, one call at a time: history calls it with its lock held. Returns as
-   fr_tracker_push_fresh(); does nothing if LEN is 0. */
+/* Queues the compressed side-band section of an evicted frame, and the low watermark of that frame, for the
+   tail model. Does nothing if LEN is 0. Any thread, one call at a time: src/history/ calls it with its lock
+   held. Never blocks. Returns what fr_tracker_push_fresh() returns. */
 int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns);
-/* The queue of evicted sections is half full. Any thread. */
+/* Returns whether the queue of evicted sections is more than half full. Any thread. */
 bool fr_tracker_is_behind(const struct fr_tracker *t);
-/* The next records come from other openings: S (copied) is the new session, and SIDEBAND_ID an id of its
-   side-band event. To be called before the first such record. 0 or -ENOMEM. Any thread, one call at a time.
- */
+/* Sets the session of the next records after a reopening. S is copied; SIDEBAND_ID is an id of its side-band
+   event. The caller calls it before the first such record. One call at a time, any thread. Returns 0 or
+   -ENOMEM. */
 int fr_tracker_set_session(struct fr_tracker *t, const struct fr_session *s, uint64_t sideband_id);
-/* Scan soon. Scans are at least a second apart. Any thread. */
+/* Requests a scan. Scans are at least a second apart. Any thread. */
 void fr_tracker_request_scan(struct fr_tracker *t);
 
 /*
- * Writes the begin of a dump whose oldest frame has the low watermark LOW_WATERMARK_NS. Waits until the tail
- * model has all that was evicted before this call, and looks for new kernel modules. RET_STATE: the model
- * just before the low watermark, as records with time TIME_NS and event id ID. RET_SINCE: the evicted records
- * that are not older than the low watermark, in order, with their own times. 0, -ETIMEDOUT after TIMEOUT_NS,
- * or -ENOMEM. Any thread but the recorder's and the tracker's.
+ * Writes the side-band before the first frame of a dump, whose low watermark is LOW_WATERMARK_NS. Waits until
+ * the tail model has all side-band that was evicted before this call, and until the tracker has looked for
+ * new kernel modules.
+ *
+ * RET_STATE gets the model just before the low watermark, as records with time TIME_NS and event id ID.
+ * RET_SINCE gets evicted side-band at or after the low watermark, sorted by time. It exists because frames
+ * overlap in time.
+ *
+ * Returns 0; -ETIMEDOUT after TIMEOUT_NS; or -ENOMEM. Any thread except the recorder and the tracker.
  */
 int fr_tracker_write_model(struct fr_tracker *t, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
@@ -101,20 +110,20 @@ int fr_tracker_write_model(struct fr_tracker *t, uint64_t low_watermark_ns, uint
 struct fr_tracker_stats {
 	uint64_t records, bytes; /* written to the auxiliary file */
 	uint64_t file_bytes;
-	uint64_t low_watermark_ns;   /* everything older is in the file; 0: not known */
-	uint64_t scans, queue_drops; /* FR_LOSS_SIDEBAND_QUEUE: pushes that failed */
-	uint64_t write_errors;	     /* FR_LOSS_AUXILIARY */
+	uint64_t low_watermark_ns;   /* of the head model: the file has all older side-band; 0: not known */
+	uint64_t scans, queue_drops; /* queue_drops: failed pushes, FR_LOSS_SIDEBAND_QUEUE */
+	uint64_t write_errors;	     /* failed writes, FR_LOSS_AUXILIARY */
 	int last_errno;
 	uint64_t damaged;			/* evicted sections that could not be decompressed */
 	uint64_t compactions, checkpoint_bytes; /* checkpoint_bytes: size of the file after the last one */
-	uint64_t compactions_failed;		/* after each of them the old file went on */
-	int compaction_errno;			/* of the last compaction; 0: it succeeded */
+	uint64_t compactions_failed;		/* after a failure the tracker keeps the old file */
+	int compaction_errno;			/* error of the last compaction; 0: it succeeded */
 	uint64_t processes, threads, maps;	/* in the tail model */
-	uint64_t model_bytes;			/* of both models */
+	uint64_t model_bytes;			/* bytes of both models */
 	uint64_t scan_ns;			/* duration of the last scan */
-	bool is_late;				/* the first scan still runs, but samples are recorded */
-	bool kernel_is_hidden;			/* from the last scan: kernel.kptr_restrict, CAP_SYSLOG */
-	bool processes_are_hidden;		/* hidepid=, CAP_SYS_PTRACE */
-	uint64_t maps_hidden;			/* the number of processes whose maps are hidden */
+	bool is_late;		   /* the recorder did not wait for the first scan, which still runs */
+	bool kernel_is_hidden;	   /* last scan: no kernel addresses (kernel.kptr_restrict, no CAP_SYSLOG) */
+	bool processes_are_hidden; /* last scan: some processes are hidden (hidepid=, no CAP_SYS_PTRACE) */
+	uint64_t maps_hidden;	   /* last scan: the number of processes whose maps are hidden */
 };
 void fr_tracker_stats(struct fr_tracker *t, struct fr_tracker_stats *ret);

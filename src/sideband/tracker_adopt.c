@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Adoption: this instance continues the auxiliary file of the instance before, and reads both models from it.
+ * Adoption: this instance continues the auxiliary file of the previous one, and reads both models from it.
  *
  *     perf.data.auxiliary │ first scan, or checkpoint │ side-band … │ end │ the new instance's scan │ …
  *                         ├── all ───────────────────────────────────►│ head model
  *                         └── up to the ring's low watermark ──►│ tail model
  *
- * The ring has the younger records, except those that it has evicted already: they come in the file before
- * the first record of the ring, and stay pending in the tail. docs/design/33 gives the reasons.
+ * The ring has most of the younger records. Younger records that the ring has evicted already are in the file
+ * before the first record of the ring; they stay pending in the tail model. docs/design/33 gives the reasons.
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
@@ -16,27 +16,27 @@
 #include "perfdata/record.h"
 #include "perfdata/writer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A record that was evicted is at most this much younger than the low watermark: two rounds, at most a second
-   apart, and time to spare. */
+/* An evicted record is at most this much younger than the low watermark: two rounds of at most a second each,
+   and time to spare. */
 #define TWO_ROUNDS_NS (5 * FR_NSEC_PER_SEC)
 
 struct replay {
 	struct fr_tracker *tracker;
 	uint64_t low_watermark_ns;
-	uint64_t checkpoint_ns; /* time of the first records; 0: a scan */
+	uint64_t checkpoint_ns; /* time of the first records; 0: they are of a scan */
 	bool begun;
-	bool in_checkpoint; /* which is younger than the low watermark, and counts as older */
+	bool in_checkpoint; /* the record is of a checkpoint: younger than the low watermark, but counts as
+			       older */
 	bool in_ring;	    /* the ring has this record and the next ones */
-	struct fr_buf late; /* evicted, but younger than the low watermark */
+	struct fr_buf late; /* evicted records that are younger than the low watermark */
 	uint64_t newest_ns, round_newest_ns;
 };
 
-/* The instance before wrote the file: one of the events in it is one of ours. The ring may have no record of
-   the first ones any more, but each reopening was described in the file. */
+/* Returns whether the previous instance wrote the file: one of its events is one of ours. The ring may have
+   no record of the first events any more, but the file describes each reopening. */
 static bool is_of_this_recording(const struct fr_tracker *t, const char *path)
 {
 	const struct perf_event_header *h;
@@ -70,7 +70,7 @@ static int replay_round(struct replay *p) FR_REQUIRES(p->tracker->lock)
 	return r;
 }
 
-/* Apply the record at once if NOW, or if it is of the first scan; else in order. */
+/* Apply the record at once if NOW, or if it is of the first scan. Else add it to the pending records. */
 static int add_to_stage(
 	struct tracker_stage *s, const struct perf_event_header *h, uint64_t time_ns, bool now)
 {
@@ -98,7 +98,8 @@ static int replay_record(struct replay *p, const struct perf_event_header *h) FR
 		return 0;
 	time_ns = fr_record_time(h);
 	if (!p->begun) {
-		/* A file begins with a scan, which has time 0, or with a checkpoint, which has one time. */
+		/* A file begins with a scan, which has time 0, or with a checkpoint, which has one
+		   time. */
 		p->begun = true;
 		p->in_checkpoint = time_ns && time_ns >= p->low_watermark_ns;
 		p->checkpoint_ns = time_ns;
@@ -110,7 +111,7 @@ static int replay_record(struct replay *p, const struct perf_event_header *h) FR
 	return r == 0 ? add_to_tail(p, h, time_ns) : r;
 }
 
-/* Returns the size of the file up to its last whole record; 0: it is of another recording. */
+/* Returns the size of the file up to its last whole record; 0: the file belongs to another recording. */
 static uint64_t replay(struct replay *p)
 {
 	const struct perf_event_header *h;
@@ -137,7 +138,8 @@ static uint64_t replay(struct replay *p)
 	return bytes;
 }
 
-/* The number of E's ids that KNOWN does not have. The ids of an event are sorted, the newest first. */
+/* Returns the number of ids of E that KNOWN does not have. The ids of an event are sorted, the newest
+   first. */
 static size_t count_new_ids(const struct fr_event_desc *e, const struct fr_session *known)
 {
 	for (size_t n = 0; known && n < e->n_ids; n++)
@@ -152,8 +154,7 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known)
 	_cleanup_buf_ struct fr_buf b = {0};
 	int r = 0;
 
-	/* The file has records of side-band events only. There are two of them: with and without build-ids.
-	 */
+	/* The file has only records of the two side-band events: with and without build-ids. */
 	for (size_t i = 0; r == 0 && i < t->session.n_events; i++) {
 		struct fr_event_desc e = t->session.events[i];
 
@@ -166,7 +167,7 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known)
 		tracker_file_append(t, b.data, b.len);
 }
 
-/* The file is of another recording. */
+/* Begin a new file, because the old one belongs to another recording. */
 static void replace_file(struct fr_tracker *t)
 {
 	_cleanup_buf_ struct fr_buf head = {0};
@@ -193,7 +194,8 @@ bool tracker_adopt(struct fr_tracker *t)
 	}
 	fr_lock(&t->lock);
 	(void)tracker_advance(t, &t->tail, p.low_watermark_ns);
-	/* If the disk was full then, the file lacks the ring's first record, and LATE has no end. */
+	/* The file lacks the first record of the ring if the disk was full. Then nothing tells where p.late
+	   ends. */
 	if (p.in_ring || !t->config.adopt_first)
 		(void)fr_reorder_add(&t->tail.reorder, p.late.data, p.late.len);
 	fr_unlock(&t->lock);

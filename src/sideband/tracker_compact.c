@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Compaction writes perf.data.auxiliary anew, without records that nobody needs (docs/design/34):
+ * Compaction writes perf.data.auxiliary anew, without records of processes that are gone (docs/design/34):
  *
  *     head │ checkpoint: the head model just before its low watermark │ FINISHED_ROUND │ records since then
  */
 #include "sideband/tracker_internal.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "perfdata/record.h"
 #include "perfdata/writer.h"
 
 #include <errno.h>
@@ -40,7 +38,7 @@ void tracker_compact_stop_writing(struct fr_tracker *t)
 	t->compaction.not_before_ns = fr_monotonic_ns() + FR_NSEC_PER_SEC;
 }
 
-/* Somebody may replace the directory or remove its file at any time. */
+/* Another program may replace the directory or remove the file at any time. */
 static bool is_displaced(struct fr_tracker *t, uint64_t now_ns)
 {
 	if (now_ns - t->compaction.looked_ns < LOOK_NS)
@@ -80,7 +78,7 @@ static int start_writing(struct fr_tracker *t)
 	return r;
 }
 
-/* The checkpoint is complete: append the pending records; from now on every append goes to both files. */
+/* The checkpoint is complete. Append the pending records; later appends go to both files. */
 static int follow_present(struct fr_tracker *t)
 {
 	struct tracker_compaction *c = &t->compaction;
@@ -113,11 +111,11 @@ static int write_slice(struct fr_tracker *t)
 	return r < 0 || more ? r : follow_present(t);
 }
 
-/* 0: not yet; 1: the next file is the present one; or a negative errno. */
+/* Returns 0: the next file is not synced yet; 1: it is the present file now; or a negative errno. */
 static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 {
 	struct tracker_compaction *c = &t->compaction;
-	/* If the present file has a gap, the next one has it, too. */
+	/* If the present file lacks records, the next one lacks them, too. */
 	int r = t->retry_ns ? -EIO : fr_auxfile_next_commit(t->file);
 
 	if (r <= 0)
@@ -127,7 +125,7 @@ static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 	c->checkpoint_ns = now_ns;
 	c->checkpoint_bytes = c->next_checkpoint_bytes;
 	fr_buf_deinit(&c->slice);
-	/* Before the end of the checkpoint's round there was only the checkpoint. */
+	/* The FINISHED_ROUND behind the checkpoint counts as the last one. */
 	t->round_newest_ns = t->newest_ns;
 	t->round_bytes = fr_auxfile_bytes(t->file);
 	atomic_store(&t->file_bytes, fr_auxfile_bytes(t->file));
@@ -155,7 +153,7 @@ void tracker_compact(struct fr_tracker *t, uint64_t now_ns)
 		break;
 	}
 	if (r < 0) {
-		/* No loss: the present file goes on. */
+		/* Nothing is lost: the tracker keeps the present file. */
 		atomic_fetch_add(&t->compactions_failed, 1);
 		atomic_store(&t->last_errno, -r);
 		atomic_store(&t->compaction_errno, -r);

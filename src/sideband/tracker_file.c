@@ -25,7 +25,7 @@ static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size
 	return n;
 }
 
-/* CODE 0: the file had failed before, and nothing was tried. */
+/* CODE 0: the file failed earlier, and the tracker did not try to write. */
 static void count_failure(struct fr_tracker *t, int code)
 {
 	atomic_fetch_add(&t->write_errors, 1);
@@ -40,7 +40,7 @@ void tracker_file_append(struct fr_tracker *t, const void *records, size_t len)
 {
 	int r;
 
-	/* The file has a gap now, and a scan will repair it. */
+	/* The file lacks these records. A scan will repair that. */
 	if (t->retry_ns) {
 		count_failure(t, 0);
 		return;
@@ -72,8 +72,8 @@ void tracker_file_retry(struct fr_tracker *t, uint64_t now_ns)
 	atomic_store(&t->scan_wanted, true);
 }
 
-/* A FINISHED_ROUND promises that no later record is older than the newest one before the previous
-   FINISHED_ROUND. The records of a scan are as old as its begin, so there is none during a scan. */
+/* A FINISHED_ROUND promises that no later record is older than the newest record before the previous
+   FINISHED_ROUND. The records of a scan have the time of its start, so a scan delays the FINISHED_ROUND. */
 void tracker_file_end_round(struct fr_tracker *t)
 {
 	uint64_t bytes = fr_auxfile_bytes(t->file);

@@ -17,23 +17,24 @@
 #include <stdatomic.h>
 #include <zstd.h>
 
-#define INJECT_RUN_MAX (60u << 10) /* less than history accepts at once */
+#define INJECT_RUN_MAX (60u << 10) /* src/history/ accepts more at once */
 
-/* A model, and the records that are too young for it. */
+/* A model, and its pending records. */
 struct tracker_stage {
-	struct fr_model *model; /* everything older than the low watermark */
+	struct fr_model *model; /* has all side-band older than the low watermark */
 	struct fr_reorder reorder;
 	uint64_t low_watermark_ns;
 };
 
 struct tracker_compaction {
 	enum { COMPACT_IDLE, COMPACT_WRITING, COMPACT_SYNCING } state;
-	struct fr_model_cursor cursor; /* WRITING: in the head model, which must not change meanwhile */
+	struct fr_model_cursor cursor; /* position in the head model, which must not change while WRITING */
 	struct fr_buf slice;
-	uint64_t checkpoint_bytes, checkpoint_ns; /* of the present file: its size and time after its start */
+	uint64_t checkpoint_bytes; /* size of the present file when it was new */
+	uint64_t checkpoint_ns;	   /* time at which it was new */
 	uint64_t next_checkpoint_bytes;
 	uint64_t not_before_ns, looked_ns;
-	unsigned described; /* how often the file got other openings */
+	unsigned described; /* number of reopenings that the file describes */
 };
 
 struct fr_tracker {
@@ -48,9 +49,9 @@ struct fr_tracker {
 	atomic_bool stop, scan_wanted, modules_wanted;
 	atomic_bool adopting;		 /* the tail model is not complete yet */
 	_Atomic unsigned waiters;	 /* threads in fr_tracker_write_model() */
-	_Atomic uint64_t fresh_since_ns; /* of fr_tracker_end_round() */
+	_Atomic uint64_t fresh_since_ns; /* argument of the last fr_tracker_end_round() */
 
-	/* Protects what follows, and the head model, which shares the pool. */
+	/* Protects the fields below up to sideband_id_next, and the head model, which shares the pool. */
 	struct fr_lock lock;
 	struct fr_cond progress;
 	bool is_started;
@@ -59,29 +60,30 @@ struct fr_tracker {
 	struct fr_diag start_diag;
 	struct fr_blob_pool pool;
 	struct tracker_stage tail;
-	struct fr_session session_next; /* of fr_tracker_set_session(), until it is in force; else empty */
+	struct fr_session session_next; /* set by fr_tracker_set_session(), not in force yet; else empty */
 	uint64_t sideband_id_next;
 
-	/* Only the tracker's thread uses what follows. */
+	/* Only the tracker thread uses the fields below up to round_bytes. */
 	struct fr_session session;
 	struct tracker_stage head;
-	uint64_t since_ns;	      /* fresh_since_ns when everything before it had been read */
-	uint64_t scan_ns_now;	      /* the time of a scan that is not over; 0: there is none */
-	bool scan_is_read;	      /* that scan only waits for the head model */
-	struct fr_scan_unseen unseen; /* by the last scan */
+	uint64_t since_ns;	      /* fresh_since_ns at a moment when all older records had been read */
+	uint64_t scan_ns_now;	      /* time of the scan that is not over; 0: no scan */
+	bool scan_is_read;	      /* /proc is read, and the scan waits for the head model */
+	struct fr_scan_unseen unseen; /* hidden from the last scan */
 	struct tracker_compaction compaction;
 	struct fr_auxfile *file;
 	struct fr_buf batch;  /* fresh records; has room for a full queue */
 	struct fr_buf packed; /* a low watermark and an evicted section, compressed */
 	uint8_t *section;     /* the same section, raw: config.section_max bytes */
 	ZSTD_DCtx *zstd;
-	uint64_t modules_digest, modules_ns; /* of /proc/modules, and when it was read */
-	uint64_t remove_old_ns;		     /* when fr_auxfile_remove_old() was called */
-	uint64_t next_scan_ns;		     /* not before */
-	uint64_t retry_ns;		     /* the file failed: write it again then; 0: it is fine */
-	uint64_t retry_after_ns;	     /* the pause before that, doubled each time */
-	uint64_t newest_ns, round_newest_ns; /* in the file: now, and at its last FINISHED_ROUND */
-	uint64_t round_bytes;		     /* at its last FINISHED_ROUND */
+	uint64_t modules_digest, modules_ns; /* digest of /proc/modules, and when it was read */
+	uint64_t remove_old_ns;		     /* time of the last fr_auxfile_remove_old() */
+	uint64_t next_scan_ns;		     /* no scan before this time */
+	uint64_t retry_ns;	  /* time of the next try after a failed write; 0: no write failed */
+	uint64_t retry_after_ns;  /* pause before a try, doubled each time */
+	uint64_t newest_ns;	  /* time of the newest record of the file */
+	uint64_t round_newest_ns; /* newest_ns at the last FINISHED_ROUND */
+	uint64_t round_bytes;	  /* size of the file at its last FINISHED_ROUND */
 
 	/* Counters: one thread writes each, any thread reads them. */
 	_Atomic uint64_t queue_drops, records, bytes, file_bytes, write_errors, scans, damaged, scan_ns;
@@ -93,54 +95,59 @@ struct fr_tracker {
 
 /* tracker_file.c: append whole records to the file. Counts a failure. */
 void tracker_file_append(struct fr_tracker *t, const void *records, size_t len);
-/* If the file failed and its pause is over: write again, and request a scan if that works. */
+/* After a failed write and its pause, try to write again. If that works, request a scan. */
 void tracker_file_retry(struct fr_tracker *t, uint64_t now_ns);
-/* Append a FINISHED_ROUND if enough was written since the last one and it is true. */
+/* Append a FINISHED_ROUND if its promise holds and enough was written since the last one. */
 void tracker_file_end_round(struct fr_tracker *t);
 
-/* tracker_model.c: apply the section in t->packed to the tail. */
+/* tracker_model.c: apply the section in t->packed to the tail model. */
 void tracker_apply_evicted(struct fr_tracker *t);
-/* Move the records older than LOW_WATERMARK_NS into the model of S. 0 or -ENOMEM. */
+/* Move the records older than LOW_WATERMARK_NS into the model of S. Returns 0 or -ENOMEM. */
 int tracker_advance(struct fr_tracker *t, struct tracker_stage *s, uint64_t low_watermark_ns)
 	FR_REQUIRES(t->lock);
-/* Add records to the head; and advance the head to SINCE_NS, unless a scan or a compaction prevents it. */
+/* Add records to the head model. Advance the head model to SINCE_NS, unless a scan or a compaction prevents
+   it. */
 void tracker_head_add(struct fr_tracker *t, const void *records, size_t len);
 void tracker_head_advance(struct fr_tracker *t, uint64_t since_ns);
 
-/* tracker_run.c: records of the tracker's own, all with the time of a freeze, or 0 for the first scan. They
-   go in runs into the file, the head and the ring; those of time 0 directly into both models. */
+/* tracker_run.c: records that the tracker makes. All have the time of a freeze, or 0 for the first scan. A
+   run collects records and writes them together: records of time 0 into the file and both models, others into
+   the file, the head model and the ring. */
 struct tracker_run {
 	struct fr_tracker *tracker;
 	uint64_t time_ns;
 	struct fr_buf records;
 	uint32_t n;
 };
-/* Add RECORD. A full run is flushed first. 0 or a negative errno. */
+/* Add RECORD. A full run is flushed first. Returns 0 or a negative errno. */
 int tracker_run_add(struct tracker_run *run, const struct perf_event_header *record);
-/* 0 or a negative errno. The run is empty afterwards. */
+/* Returns 0 or a negative errno. The run is empty afterwards. */
 int tracker_run_flush(struct tracker_run *run);
-/* Have build-ids read and observers called for records of the file. */
+/* Read the build-ids of mapped files, and call the observer, for records of the file. */
 void tracker_observe(struct fr_tracker *t, const void *records, size_t len);
 
-/* tracker_adopt.c: read both models from the file of the instance before, and prepare the file for more
-   records. False: it is the file of another recording, and the models are empty. */
+/* tracker_adopt.c: read both models from the file of the previous instance, and prepare the file for more
+   records. Returns false if the file belongs to another recording; then the models are empty. */
 bool tracker_adopt(struct fr_tracker *t);
-/* Put the session of fr_tracker_set_session() in force, if there is one, and describe it in the file. */
+/* If fr_tracker_set_session() set a session, put it in force and describe it in the file. */
 void tracker_update_session(struct fr_tracker *t);
-/* Append the side-band event to the file, with those of its ids that KNOWN does not have. NULL: all ids. */
+/* Describe the side-band events in the file, with their ids that KNOWN does not have. KNOWN NULL: all
+   ids. */
 void tracker_describe(struct fr_tracker *t, const struct fr_session *known);
 
-/* tracker_scan.c. The first scan has time 0. A later one is over when tracker_scan_settle() has found the
-   processes that are gone. 0 or a negative errno with D. */
+/* tracker_scan.c: the first scan, which has time 0. Returns 0 or a negative errno with D. */
 int tracker_scan_first(struct fr_tracker *t, struct fr_diag *d);
-/* The two steps of a later scan: the freeze, which is the scan's time; and the reading of /proc. */
+/* Later scans: first freeze the ring, which gives the time of the scan; then read /proc; last
+   tracker_scan_settle(). */
 void tracker_scan_freeze(struct fr_tracker *t);
 int tracker_scan_read(struct fr_tracker *t);
+/* When the head model has reached the time of the scan, report the processes that are gone and end the
+   scan. */
 void tracker_scan_settle(struct fr_tracker *t);
-/* At the end of the thread: end an unfinished scan. */
-void tracker_scan_abandon(struct fr_tracker *t);
+/* End the scan if one is not over. */
+void tracker_scan_end(struct fr_tracker *t);
 
-/* tracker_modules.c: find modules that were loaded since the last look. */
+/* tracker_modules.c: remember the modules of now, and find modules that were loaded since then. */
 void tracker_modules_remember(struct fr_tracker *t);
 void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns);
 
@@ -148,7 +155,7 @@ void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns);
 void tracker_compact(struct fr_tracker *t, uint64_t now_ns);
 /* Abandon a checkpoint that is being written, because the head model must change. */
 void tracker_compact_stop_writing(struct fr_tracker *t);
-/* To be called after the start has written the file. */
+/* The tracker calls it when the start has written the file. */
 void tracker_compact_init(struct fr_tracker *t, uint64_t now_ns);
 
 /* tracker.c: process the queues. Returns whether they had anything. */

@@ -2,17 +2,16 @@
 /*
  * The two models. Each takes records in the order of time up to a low watermark; younger ones are pending.
  *
- *   tail  The low watermark of the frame that was evicted last. That frame's own side-band is mostly younger,
- *         so it waits for the next frame or for a dump.
- *   head  The begin of the recorder's last complete round.
+ *   tail  Its low watermark is that of the last evicted frame. Most side-band of that frame is younger, so it
+ *         waits for the next frame or for a dump.
+ *   head  Its low watermark is the start of the last complete round of the recorder.
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
-#include "perfdata/record.h"
 
 #include <string.h>
 
-/* If more is pending than this, a stage applies everything, even out of order. */
+/* If more bytes are pending, a stage applies all records, even out of order. */
 #define PENDING_MAX (8u << 20)
 
 static int apply(void *ctx, const struct perf_event_header *record)
@@ -46,7 +45,7 @@ void tracker_apply_evicted(struct fr_tracker *t)
 	if (r == 0)
 		r = tracker_advance(t, &t->tail, low_watermark_ns);
 	fr_unlock(&t->lock);
-	/* No memory: the model lacks some records now. */
+	/* There was no memory, so the model lacks some records. */
 	if (r < 0)
 		atomic_store(&t->scan_wanted, true);
 }
@@ -64,7 +63,7 @@ void tracker_head_advance(struct fr_tracker *t, uint64_t since_ns)
 	if (t->compaction.state == COMPACT_WRITING && t->head.reorder.pending.len <= PENDING_MAX)
 		return;
 	tracker_compact_stop_writing(t);
-	/* Until a scan is over, its records come, with the time of its begin. */
+	/* Until a scan is over, records with the time of its start may come. */
 	if (t->scan_ns_now)
 		since_ns = FR_MIN(since_ns, t->scan_ns_now);
 	if (since_ns <= t->head.low_watermark_ns && t->head.reorder.pending.len <= PENDING_MAX)

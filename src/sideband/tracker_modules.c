@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Kernel modules that are loaded during the recording, for which the kernel sends no record. The tracker
- * looks at /proc/modules after side-band has come and before each dump. It learns when a module was found and
- * not when it was loaded, so the module also goes directly into the tail model if its place is free there.
+ * looks at /proc/modules after side-band has come and before each dump. It does not know when a module was
+ * loaded. So the module also goes directly into the tail model if its addresses are free there.
  */
 #include "sideband/tracker_internal.h"
 #include "base/clock.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sideband/tracker_internal.h"
-#include "perfdata/record.h"
 
-/* The first scan describes the machine before the first frame, so both models get its records directly. */
+/* The first scan describes the machine before the first frame, so its records go directly into both
+   models. */
 static int apply_to_models(struct fr_tracker *t, const struct fr_buf *records)
 {
 	int r = 0;
@@ -58,7 +58,13 @@ int tracker_run_add(struct tracker_run *run, const struct perf_event_header *rec
 
 void tracker_observe(struct fr_tracker *t, const void *records, size_t len)
 {
+	uint64_t low_watermark_ns;
+
 	fr_early_ids_update(t->early_ids, records, len);
-	if (t->config.observe)
-		t->config.observe(t->config.ctx, records, len, t->tail.low_watermark_ns);
+	if (!t->config.observe)
+		return;
+	fr_lock(&t->lock);
+	low_watermark_ns = t->tail.low_watermark_ns; /* a dump may move it */
+	fr_unlock(&t->lock);
+	t->config.observe(t->config.ctx, records, len, low_watermark_ns);
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Scans of the machine. The first one has time 0 and goes directly into both models. A later one repairs a
- * loss: its records have the time of its begin and go through the file and the ring, which is frozen
- * meanwhile. docs/design/32 gives the reasons.
+ * Scans of the machine. The records of the first scan have time 0 and go directly into both models. A later
+ * scan repairs a loss. Its records have the time of its start and go into the file and the ring; the ring is
+ * frozen meanwhile. docs/design/32 gives the reasons.
  *
  *     freeze │ read /proc │ the head reaches that time │ EXITs of gone processes │ unfreeze
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "perfdata/record.h"
 
 #include <errno.h>
 
@@ -26,7 +25,7 @@ static int put(void *ctx, const struct perf_event_header *record)
 	if (atomic_load(&run->tracker->stop))
 		return -ECANCELED;
 	r = tracker_run_add(run, record);
-	/* It was flushed. A scan of a large machine takes longer than the queues last. */
+	/* The run was flushed. A scan of a large machine takes so long that the queues may overflow. */
 	if (run->records.len < before)
 		(void)tracker_pump(run->tracker);
 	return r;
@@ -68,22 +67,16 @@ int tracker_scan_first(struct fr_tracker *t, struct fr_diag *d)
 {
 	int r = scan(t, 0, d);
 
-	if (r == 0)
-		atomic_fetch_add(&t->scans, 1);
+	atomic_fetch_add(&t->scans, r == 0);
 	return r;
 }
 
-static void end_scan(struct fr_tracker *t)
-{
-	t->scan_ns_now = 0;
-	t->scan_is_read = false;
-	t->config.unfreeze(t->config.ctx);
-}
-
-void tracker_scan_abandon(struct fr_tracker *t)
+void tracker_scan_end(struct fr_tracker *t)
 {
 	if (t->scan_ns_now)
-		end_scan(t);
+		t->config.unfreeze(t->config.ctx);
+	t->scan_ns_now = 0;
+	t->scan_is_read = false;
 }
 
 void tracker_scan_freeze(struct fr_tracker *t)
@@ -99,7 +92,7 @@ int tracker_scan_read(struct fr_tracker *t)
 	int r = scan(t, t->scan_ns_now, NULL);
 
 	if (r < 0)
-		end_scan(t);
+		tracker_scan_end(t);
 	else
 		t->scan_is_read = true;
 	return r;
@@ -128,19 +121,19 @@ void tracker_scan_settle(struct fr_tracker *t)
 	uint64_t time_ns = t->scan_ns_now;
 	int r = 0;
 
-	/* The head must know everything that happened before the scan. */
+	/* The head model must have all records that are older than the scan. */
 	if (!t->scan_is_read || t->since_ns <= time_ns)
 		return;
-	t->scan_ns_now++; /* also the scan's own records */
+	t->scan_ns_now++; /* so the head model also gets the records of the scan */
 	tracker_head_advance(t, t->since_ns);
 	/* A scan of chosen processes does not see their children, and a scan without permission does not see
-	   all processes. Then a missing process may live. */
+	   all processes. Such a scan may miss processes that live. */
 	if (t->config.n_pids == 0 && !t->unseen.processes)
 		r = fr_model_write_gone(t->head.model, time_ns, t->config.sideband_id, &gone);
 	if (r == 0)
 		r = put_gone(t, &gone, time_ns);
 	if (r < 0)
 		atomic_store(&t->scan_wanted, true);
-	end_scan(t);
+	tracker_scan_end(t);
 	atomic_fetch_add(&t->scans, 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Perf maps and jitdumps, also hostile ones, and the objects and records that are made of them. */
+/* Perf maps and jitdumps, also hostile ones, and their objects and records. */
 
 #include "jit/code.h"
 #include "jit/open_files.h"
@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "perfdata/record.h"
 #include "sideband/emit.h"
 #include "sideband/buildid.h"
 
@@ -67,7 +66,7 @@ static void test_perf_map_lines_are_checked_and_later_lines_win(void **state)
 	}
 }
 
-/* In the plain model, each byte belongs to the latest line that has it. */
+/* In the plain model, each byte belongs to the latest line that covers it. */
 static void test_random_overlaps_are_resolved_as_in_a_plain_model(void **state)
 {
 	srand(4711);
@@ -157,7 +156,7 @@ static void test_jitdump_with_another_clock_has_only_its_order(void **state)
 	assert_code(&c, "1000 10 0 first\n1000 10 0 second\n");
 }
 
-/* Truncated at each byte, and with each byte changed. */
+/* The file is truncated at each byte, and each byte is changed. */
 static void test_damaged_jitdump_is_read_within_bounds(void **state)
 {
 	_cleanup_buf_ struct fr_buf whole = {0};
@@ -181,7 +180,7 @@ static void test_damaged_jitdump_is_read_within_bounds(void **state)
 	}
 }
 
-/* libelf can read the object, and each symbol is at its offset. */
+/* Check that libelf can read the object, and that each symbol is at its offset. */
 static void check_object(const struct fr_buf *b, const struct jit_code *c, const uint8_t *id)
 {
 	int fd = memfd_create("object", MFD_CLOEXEC);
@@ -262,7 +261,7 @@ static void test_next_user_has_a_share_after_others_used_theirs_up(void **state)
 		assert_in_range(left.bytes, whole.bytes >> 6, whole.bytes / 4);
 		assert_in_range(left.ns, whole.ns >> 6, whole.ns / 4);
 		assert_in_range(left.records, whole.records >> 6, whole.records / 4);
-		/* The last file is not interrupted, so it may cost more than what is left. */
+		/* The last file is read to its end, so it may cost more than the rest of the share. */
 		left.bytes += 1000;
 		left.ns = 10 * whole.ns;
 		jit_share_charge(&s, u, &left);
@@ -308,10 +307,20 @@ static int create_map(pid_t pid, uid_t uid, char ret_path[static 64])
 	int fd;
 
 	snprintf(ret_path, 64, "/tmp/perf-%d.map", pid);
+	unlink(ret_path); /* a test that failed may have left it */
 	fd = open(ret_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(fchown(fd, uid, uid), 0);
 	return fd;
+}
+
+/* Start a process of UID that waits and has a perf map of UID. */
+static pid_t start_with_map(uid_t uid, char ret_path[static 64])
+{
+	pid_t pid = start_process(uid);
+
+	close(create_map(pid, uid, ret_path));
+	return pid;
 }
 
 /* Write the largest map that is read as a whole. */
@@ -328,23 +337,37 @@ static void write_largest_map(int fd)
 	assert_int_equal(fr_write_all(fd, b.data, b.len), 0);
 }
 
-/* The number of our records for a map of all memory of PID. */
+/* Append the record of a map of memory for code, with all addresses. */
+static void add_code_map(struct fr_buf *b, pid_t pid, uint64_t time_ns)
+{
+	struct fr_emit e = {b, time_ns, 7};
+	const struct fr_map_range range = {0, 1ULL << 40, 0, PROT_READ | PROT_EXEC, MAP_PRIVATE};
+
+	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &(struct fr_backing){0}, "//anon", 6), 0);
+}
+
+static void make_code(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns)
+{
+	_cleanup_buf_ struct fr_buf b = {0};
+
+	add_code_map(&b, pid, time_ns);
+	fr_jit_open_files_update(f, b.data, b.len, 0);
+}
+
+/* Returns the number of our records for a map of all memory of PID. */
 static unsigned count_our_maps(struct fr_jit *j, pid_t pid)
 {
 	_cleanup_buf_ struct fr_buf in = {0}, out = {0};
-	struct fr_emit e = {&in, UINT64_MAX / 2, 7};
-	const struct fr_map_range range = {0, 1ULL << 40, 0, PROT_READ | PROT_EXEC, MAP_PRIVATE};
-	const struct fr_backing none = {0};
 	unsigned n = 0;
 
-	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
+	add_code_map(&in, pid, UINT64_MAX / 2);
 	assert_int_equal(fr_jit_append_maps(j, in.data, in.len, &out), 0);
 	for (size_t at = 0; at < out.len; n++)
 		at += ((const struct perf_event_header *)(out.data + at))->size;
 	return n;
 }
 
-/* Six files of one user that are as expensive as possible, and then a small one of another user. */
+/* One user has six files that are as expensive as possible. Then comes a small file of another user. */
 static void test_expensive_files_of_one_user_leave_room_for_another(void **state)
 {
 	char directory[] = "/tmp/fr-test-jit-XXXXXX", paths[7][64];
@@ -393,17 +416,6 @@ static void test_expensive_files_of_one_user_leave_room_for_another(void **state
 	assert_int_equal(rmdir(directory), 0);
 }
 
-static void make_code(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns)
-{
-	_cleanup_buf_ struct fr_buf b = {0};
-	struct fr_emit e = {&b, time_ns, 7};
-	const struct fr_map_range range = {0, 4096, 0, PROT_READ | PROT_EXEC, MAP_PRIVATE};
-	const struct fr_backing none = {0};
-
-	assert_int_equal(fr_emit_mmap2(&e, pid, &range, &none, "//anon", 6), 0);
-	fr_jit_open_files_update(f, b.data, b.len, 0);
-}
-
 static void make_exit(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, uint64_t low_watermark_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -413,7 +425,8 @@ static void make_exit(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, 
 	fr_jit_open_files_update(f, b.data, b.len, low_watermark_ns);
 }
 
-/* The inode of the open perf map of PID at TIME_NS, 0: none is open; and until when it is that process's. */
+/* Returns the inode of the perf map that is open for PID at TIME_NS; 0: no map is open. RET_UNTIL_NS gets the
+   end of the process. */
 static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, uint64_t *ret_until_ns)
 {
 	struct fr_jit_open_file file;
@@ -431,23 +444,23 @@ static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_
 	return st.st_ino;
 }
 
-/* From the first code until the ring has nothing of the process; the file may be removed meanwhile. */
+/* The map stays open until the ring has no record of the process. Meanwhile the file is removed. */
 static void test_perf_map_stays_open_after_exit(void **state)
 {
-	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
-	pid_t pid = start_process(0);
-	uint64_t until_ns;
-	struct stat st;
 	char path[64];
-	int fd = create_map(pid, 0, path);
+	pid_t pid = start_with_map(0, path);
+	/* The code is never older than its process. */
+	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
+	uint64_t until_ns = 0;
+	struct stat st;
 
-	assert_int_equal(fstat(fd, &st), 0);
-	close(fd);
+	assert_int_equal(stat(path, &st), 0);
 	make_code(f, pid, now);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, UINT64_MAX);
-	/* Records of several CPUs are not in order: this EXIT is older, so it is of another process. */
+	/* Records of several CPUs are not in order. This EXIT is older than the code, so it belongs to
+	   another process. */
 	make_exit(f, pid, now - 1, 0);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, UINT64_MAX);
@@ -467,18 +480,19 @@ static void test_perf_map_stays_open_after_exit(void **state)
 	fr_jit_open_files_free(f);
 }
 
-/* A process that exited before its records came: a file of root with its pid that is as young is its file. */
+/* The process exits before its records come. A file of root with its pid belongs to it if the file is not
+   older. */
 static void test_perf_map_of_a_process_that_was_too_fast(void **state)
 {
-	const uint64_t now = fr_monotonic_ns();
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
+	const uint64_t now = fr_monotonic_ns(), later = now + 60 * FR_NSEC_PER_SEC;
 	pid_t pid = start_process(0);
 	char path[64];
 
 	end_process(pid);
 	close(create_map(pid, 0, path));
-	make_code(f, pid, now + 5 * FR_NSEC_PER_SEC); /* the file is older */
-	assert_int_equal(find_open(f, pid, now + 5 * FR_NSEC_PER_SEC, NULL), 0);
+	make_code(f, pid, later); /* the file is older */
+	assert_int_equal(find_open(f, pid, later, NULL), 0);
 	make_code(f, pid, now);
 	assert_int_not_equal(find_open(f, pid, now, NULL), 0);
 	assert_int_equal(unlink(path), 0);
@@ -487,14 +501,17 @@ static void test_perf_map_of_a_process_that_was_too_fast(void **state)
 
 static void test_perf_map_of_another_user_is_not_opened(void **state)
 {
-	const uint64_t now = fr_monotonic_ns();
-	struct fr_jit_open_files *f = fr_jit_open_files_new();
-	pid_t pid = start_process(0);
+	struct fr_jit_open_files *f;
 	char path[64];
+	uint64_t now;
+	pid_t pid;
 
 	if (geteuid() != 0)
 		skip();
+	f = fr_jit_open_files_new();
+	pid = start_process(0);
 	close(create_map(pid, HONEST, path));
+	now = fr_monotonic_ns();
 	make_code(f, pid, now);
 	assert_int_equal(find_open(f, pid, now, NULL), 0);
 	make_exit(f, pid, now + 1, 0);
@@ -504,7 +521,7 @@ static void test_perf_map_of_another_user_is_not_opened(void **state)
 	fr_jit_open_files_free(f);
 }
 
-/* The processes of one user take no room from those of others, running or not. */
+/* The processes of one user take no room from the processes of other users. */
 static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 {
 	enum { N = 80, USER_MAX = 64 };
@@ -517,8 +534,7 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 	if (geteuid() != 0)
 		skip();
 	for (size_t i = 0; i <= N; i++) {
-		pids[i] = start_process(i < N ? HOSTILE : HONEST);
-		close(create_map(pids[i], i < N ? HOSTILE : HONEST, path));
+		pids[i] = start_with_map(i < N ? HOSTILE : HONEST, path);
 		seen_ns[i] = fr_monotonic_ns();
 		make_code(f, pids[i], seen_ns[i]);
 		unlink(path);
@@ -530,15 +546,13 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 	/* A process whose EXIT was lost leaves its place to another one. */
 	for (size_t i = 0; i < N; i++)
 		end_process(pids[i]);
-	pids[0] = start_process(HOSTILE);
-	close(create_map(pids[0], HOSTILE, path));
+	pids[0] = start_with_map(HOSTILE, path);
 	fr_jit_open_files_free(f);
 	f = fr_jit_open_files_new();
 	for (size_t i = 1; i <= USER_MAX; i++) {
-		pid_t pid = start_process(HOSTILE);
 		char lost[64];
+		pid_t pid = start_with_map(HOSTILE, lost);
 
-		close(create_map(pid, HOSTILE, lost));
 		make_code(f, pid, fr_monotonic_ns());
 		end_process(pid);
 		unlink(lost);

@@ -7,7 +7,6 @@
 #include "perfdata/sample.h"
 #include "sideband/buildid.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
@@ -19,7 +18,7 @@
 
 #define PLENTY (1u << 30)
 
-static char paths[8][128]; /* of the last copies */
+static char paths[8][128]; /* paths of the last copies */
 static size_t n_paths;
 
 struct fixture {
@@ -44,8 +43,8 @@ static void assert_add(struct fixture *f, const struct fr_object *o, int result)
 	assert_int_equal(fr_object_cache_add(f->cache, o), result);
 }
 
-/* A copy of this program as NAME, whose build-id differs by CHANGE. It ends with END (0: nothing is appended)
-   and belongs to UID. */
+/* Make a copy NAME of this program. Its build-id differs by CHANGE. The copy ends with END (0: nothing is
+   appended) and belongs to UID. */
 static struct fr_object make_copy(struct fixture *f, const char *name, uint8_t change, char end, uid_t uid)
 {
 	char *path = paths[n_paths++ % FR_ARRAY_SIZE(paths)];
@@ -105,7 +104,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Open the cached file of O by the link that perf follows. -1: there is none. */
+/* Open the cached file of O by the link that perf follows. Returns -1 if there is none. */
 static int open_cached(struct fixture *f, const struct fr_object *o)
 {
 	char path[PATH_MAX];
@@ -117,7 +116,8 @@ static int open_cached(struct fixture *f, const struct fr_object *o)
 	return openat(f->dirfd, path, O_RDONLY | O_CLOEXEC);
 }
 
-/* The last byte of the cached file of O, which tells copies of one build-id apart. -1: there is none. */
+/* Returns the last byte of the cached file of O, by which copies of one build-id differ; -1 if there is no
+   file. */
 static int cached_end(struct fixture *f, const struct fr_object *o)
 {
 	_cleanup_close_ int fd = open_cached(f, o);
@@ -164,7 +164,7 @@ static void test_file_with_another_build_id_is_not_copied(void **state)
 	assert_int_equal(cached_end(f, &old), -1);
 }
 
-/* perf looks by build-id alone, and anybody who can write a file can put any build-id into it. */
+/* perf looks only at the build-id, and any user can put any build-id into a file. */
 static void test_file_of_a_user_does_not_serve_the_maps_of_others(void **state)
 {
 	struct fixture *f = *state;
@@ -177,7 +177,7 @@ static void test_file_of_a_user_does_not_serve_the_maps_of_others(void **state)
 	other = make_copy(f, "other", 1, 'o', 1001);
 	root = make_copy(f, "libc", 1, 'r', 0);
 	open_cache(f, PLENTY, PLENTY);
-	/* Alone it serves its user, and another user's file with the same bytes. */
+	/* The only copy serves its user, and another user whose file has the same bytes. */
 	assert_add(f, &hostile, 0);
 	assert_int_equal(cached_end(f, &hostile), 'h');
 	assert_add(f, &same, 0);

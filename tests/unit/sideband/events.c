@@ -8,7 +8,7 @@
 
 #define AT(b, time) (&(struct fr_emit){.to = (b), .time_ns = (time), .id = EVENT_ID})
 
-/* The record at BEFORE, which was just emitted with the result R. */
+/* Returns the record at BEFORE, which was just appended with the result R. */
 static struct perf_event_header *emitted(struct fr_buf *b, size_t before, int r)
 {
 	if (r < 0)

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Each function appends a record as the kernel sends it. The test ends on -ENOMEM. */
+/* cmocka.h and the headers that it needs; and records as the kernel sends them: each function appends one and
+   ends the test if there is no memory. */
 
 #include "perfdata/record.h"
 #include "base/buf.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <sys/types.h>
+
+#include <cmocka.h>
 
 #define EVENT_ID 77
 
@@ -16,5 +22,5 @@ void ev_comm(struct fr_buf *b, uint64_t time, pid_t pid, pid_t tid, const char *
 void ev_mmap(struct fr_buf *b, uint64_t time, pid_t pid, uint64_t addr, uint64_t len, uint64_t pgoff,
 	const char *name);
 
-/* The record at *AT, and *AT behind it; NULL at the end. */
+/* Returns the record at *AT, and moves *AT behind it. Returns NULL at the end. */
 const struct perf_event_header *ev_next(const struct fr_buf *b, size_t *at);

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Compaction of perf.data.auxiliary, also with a kill at any moment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "tracker_fixture.h"
 #include "perfdata/reader.h"
 #include "sideband/auxfile.h"
@@ -27,7 +21,7 @@
 #else
 #define KILLS 100
 #endif
-/* On a slow machine, as many as this time allows, but at least KILLS_MIN. */
+/* A slow machine makes as many kills as this time allows, but at least KILLS_MIN. */
 #define KILLS_NS (120 * SECOND)
 #define KILLS_MIN 10
 #define LIVING 200
@@ -64,7 +58,8 @@ static void hand_over(struct fixture *f, const struct fr_buf *b, uint64_t since_
 	handed += b->len;
 }
 
-/* On a slow machine, the queue must not overflow, nor the file grow much before its compaction. */
+/* Returns whether the tracker keeps up. On a slow machine the queue must not overflow, and the file must not
+   grow much before its compaction. */
 static bool has_room(struct fixture *f)
 {
 	const struct fr_tracker_stats s = fixture_stats(f);
@@ -112,7 +107,7 @@ struct content {
 	bool damaged;
 };
 
-/* Read the whole file. LATE: records that are older than a FINISHED_ROUND allows. */
+/* Read the whole file. `late` counts records that are older than a FINISHED_ROUND allows. */
 static struct content read_file(struct fixture *f)
 {
 	struct fr_reader *reader;
@@ -148,7 +143,7 @@ static struct content read_file(struct fixture *f)
 	return c;
 }
 
-/* The number of lines of perf script. perf may only complain about a truncated file. */
+/* Returns the number of lines of perf script. perf may report only that the file is truncated. */
 static int count_tasks(struct fixture *f, bool truncated)
 {
 	char error[256] = "";
@@ -199,7 +194,7 @@ static void test_file_is_compacted_by_size(void **state)
 	assert_false(c.damaged);
 	assert_int_equal(c.late, 0);
 	assert_true(c.rounds >= 1);
-	/* Only the checkpoint has them. */
+	/* Only the checkpoint has these records. */
 	assert_int_equal(c.living, LIVING);
 	assert_true(count_tasks(f, false) > LIVING);
 }
@@ -213,8 +208,8 @@ static void test_file_is_compacted_by_age_if_it_grows(void **state)
 	start(f);
 	storm_until(f, 2);
 	done = compactions(f);
-	/* A file that does not grow is not compacted. But one compaction may run, and another one may be for
-	   records that came meanwhile. */
+	/* A file that does not grow is not compacted. But one compaction may run now, and records that came
+	   meanwhile may cause another one. */
 	usleep(3000000);
 	assert_in_range(compactions(f), done, done + 2);
 }
@@ -237,7 +232,8 @@ static bool has_temporary(struct fixture *f)
 	return fixture_count_files(f, "." FR_AUXFILE_NAME) > 0;
 }
 
-/* Stop PID at a random moment of a compaction. False: there is none, or it was over first. */
+/* Stop PID at a random moment of a compaction. Returns false if no compaction runs, or if it was over
+   before. */
 static bool stop_in_compaction(struct fixture *f, pid_t pid)
 {
 	int status;
@@ -262,7 +258,8 @@ static ino_t inode(struct fixture *f)
 	return fstatat(f->dirfd, FR_AUXFILE_NAME, &st, 0) < 0 ? 0 : st.st_ino;
 }
 
-/* Kill PID: for an even I at a random moment, else during a compaction (I % 4 == 3: not the first one). */
+/* Kill PID. The kill is at a random moment if I is even, else during a compaction. If I % 4 is 3, it is not
+   the first compaction. */
 static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i)
 {
 	uint64_t until = fr_monotonic_ns() + 240 * SECOND;
@@ -310,26 +307,25 @@ static void test_kill_at_any_moment_leaves_a_whole_file(void **state)
 		in_compaction += has_temporary(f);
 		c = read_file(f);
 		assert_false(c.late);
-		/* A kill before the end of the start leaves no process of this run. */
+		/* If the kill came before the end of the start, the file has no living process. */
 		assert_true(c.living == LIVING || (c.living < LIVING && c.rounds == 0));
 		compacted += c.rounds > 0;
 		assert_true(count_tasks(f, c.damaged) >= (int)c.living);
 	}
 	print_message("%u of %u kills in a compaction, %u after one\n", in_compaction, i, compacted);
 	assert_true(in_compaction >= i / 2 && compacted >= i / 4);
-	/* The next start removes what they left. */
+	/* The next start removes the temporary files. */
 	fixture_start(f);
 	assert_false(has_temporary(f));
 }
 
 int main(void)
 {
+#define WITH_TRACKER(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_file_is_compacted_by_size, setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(
-			test_file_is_compacted_by_age_if_it_grows, setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(
-			test_kill_at_any_moment_leaves_a_whole_file, setup, fixture_teardown),
+		WITH_TRACKER(test_file_is_compacted_by_size),
+		WITH_TRACKER(test_file_is_compacted_by_age_if_it_grows),
+		WITH_TRACKER(test_kill_at_any_moment_leaves_a_whole_file),
 	};
 
 	return cmocka_run_group_tests_name("sideband-compact", tests, NULL, NULL);

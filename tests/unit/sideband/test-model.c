@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The process model against a plain one that knows every page of every process. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+/* Compares the process model with a plain model that knows every page of every process. */
 #include "events.h"
 #include "sideband/emit.h"
 #include "sideband/model.h"
@@ -27,7 +21,7 @@ struct plain_process {
 
 struct plain {
 	struct plain_process p[PIDS];
-	int thread_of[TIDS]; /* pid, 0: none; leaders are not here */
+	int thread_of[TIDS]; /* pid of the thread; 0: no such thread; not for leaders */
 	char thread_comm[TIDS][16];
 };
 
@@ -39,13 +33,15 @@ static struct fr_model *new_model(void)
 	return m;
 }
 
-static void apply_all(struct fr_model *m, const struct fr_buf *b)
+/* Apply the records of B, and empty it. */
+static void move_into(struct fr_model *m, struct fr_buf *b)
 {
 	const struct perf_event_header *h;
 	size_t at = 0;
 
 	while ((h = ev_next(b, &at)))
 		assert_int_equal(fr_model_apply(m, h), 0);
+	b->len = 0;
 }
 
 static void put_pages(struct plain_process *p, const struct fr_record_mmap2 *r)
@@ -224,7 +220,7 @@ static void test_random_records_have_the_effect_on_a_plain_model(void **state)
 			_cleanup_buf_ struct fr_buf b = {0};
 
 			steps[(size_t)rand() % FR_ARRAY_SIZE(steps)](&s, &b, t);
-			apply_all(m, &b);
+			move_into(m, &b);
 			if (t % 7 == 0)
 				assert_same(m, &s);
 		}
@@ -232,14 +228,7 @@ static void test_random_records_have_the_effect_on_a_plain_model(void **state)
 	}
 }
 
-/* Apply the records of B, and empty it. */
-static void move_into(struct fr_model *m, struct fr_buf *b)
-{
-	apply_all(m, b);
-	b->len = 0;
-}
-
-/* The number of times that S is in what the model writes. */
+/* Returns how often S is in the records that the model writes. */
 static int mentions(const struct fr_model *m, const char *s)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -282,12 +271,14 @@ static void test_written_model_has_every_record_in_pieces_or_whole(void **state)
 	_cleanup_buf_ struct fr_buf in = {0}, whole = {0};
 	struct fr_model *m = new_model();
 	struct fr_model_stats stats;
+	size_t len;
 
 	add_every_type(&in);
-	apply_all(m, &in);
+	len = in.len;
+	move_into(m, &in);
 	assert_int_equal(fr_model_write(m, 3, EVENT_ID, &whole), 0);
-	assert_int_equal(whole.len, in.len);
-	assert_memory_equal(whole.data, in.data, in.len);
+	assert_int_equal(whole.len, len);
+	assert_memory_equal(whole.data, in.data, len);
 	for (size_t piece = 1; piece < 2 * whole.len; piece = piece * 3 + 1) {
 		_cleanup_buf_ struct fr_buf pieces = {0};
 		struct fr_model_cursor c = {0};
@@ -306,7 +297,8 @@ static void test_written_model_has_every_record_in_pieces_or_whole(void **state)
 	fr_model_free(m);
 }
 
-/* The leader and the other threads are gone, and the thread that called exec takes the leader's place. */
+/* A thread calls exec: the leader and the other threads are gone, and the thread takes the place of the
+   leader. */
 static void test_exec_from_a_thread(void **state)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -353,13 +345,13 @@ static void test_module_replaces_what_overlaps_and_its_old_place(void **state)
 	fr_model_free(m);
 }
 
-/* Apply the records for what a scan at SCAN_NS did not see. */
+/* Apply the records for processes that a scan at SCAN_NS did not see. */
 static void apply_gone(struct fr_model *m, uint64_t scan_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 
 	assert_int_equal(fr_model_write_gone(m, scan_ns, EVENT_ID, &b), 0);
-	apply_all(m, &b);
+	move_into(m, &b);
 }
 
 static void test_what_a_scan_does_not_see_is_gone(void **state)
@@ -384,7 +376,7 @@ static void test_what_a_scan_does_not_see_is_gone(void **state)
 	apply_gone(m, 20);
 	assert_int_equal(mentions(m, "gone"), 0);
 	assert_int_equal(mentions(m, "stays"), 1);
-	/* That scan saw no ksymbol at all, so it was not permitted. */
+	/* That scan saw no ksymbol, so it had no permission to see them. */
 	assert_int_equal(mentions(m, "bpf_b"), 1);
 	e.time_ns = 30;
 	fr_emit_ksymbol(&e, 0x3000, 10, 1, 0, "bpf_c", 5);

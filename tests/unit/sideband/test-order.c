@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The queue between recorder and tracker, and the order of side-band. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "events.h"
 #include "sideband/queue.h"
 #include "sideband/reorder.h"
@@ -116,8 +110,7 @@ static void test_records_are_released_in_order_of_time(void **state)
 	size_t at = 0, total = 0;
 
 	srand(3);
-	/* Batch k has times of 1000 k … 1000 k + 1499, so a third of it may be older than the batch before.
-	 */
+	/* Batch k has times of 1000 k … 1000 k + 1499, so it overlaps the previous batch. */
 	for (uint64_t k = 1; k <= 50; k++) {
 		_cleanup_buf_ struct fr_buf b = {0};
 

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Scans of this machine, and of files of other machines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "events.h"
 #include "sideband/scan.h"
 #include "sideband/scan_internal.h"
@@ -22,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 
 static int collect(void *ctx, const struct perf_event_header *record)
@@ -39,7 +32,8 @@ static void scan_all(struct fr_buf *b, bool kernel, const pid_t *pids, size_t n)
 	assert_int_equal(d.code, 0);
 }
 
-/* The first record of TYPE of the task, with NAME (NULL: any) at OFFSET. NULL: there is none. */
+/* Returns the first record of TYPE of the task, with NAME (NULL: any name) at OFFSET; NULL if there is
+   none. */
 static const void *find(
 	const struct fr_buf *b, uint32_t type, pid_t pid, pid_t tid, size_t offset, const char *name)
 {
@@ -270,7 +264,7 @@ static void test_kernel_of_this_machine(void **state)
 	assert_true(r->len > 1 << 20);
 }
 
-/* A longer one would cover a program that comes behind it later. */
+/* If the length were too large, the record would cover a program that comes behind it later. */
 static void test_bpf_program_has_its_length(void **state)
 {
 	const struct bpf_insn nothing[] = {

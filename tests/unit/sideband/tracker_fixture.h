@@ -19,7 +19,7 @@ struct fixture {
 	struct fr_session session;
 	struct fr_tracker_config config; /* may be changed until fixture_start() */
 	struct fr_tracker *tracker;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the fields below */
 	uint64_t freeze_ns;
 	bool is_frozen;
 	struct fr_buf injected;
@@ -32,10 +32,11 @@ void fixture_start(struct fixture *f);
 /* Give the session the features of a file, which perf wants. */
 void fixture_add_features(struct fixture *f);
 
-/* A test that takes longer hangs: after a scan, the tracker rests for nine times as long as the scan took. */
+/* Returns a time that no wait may exceed. It depends on the last scan: the tracker waits nine times as long
+   before the next one. */
 uint64_t fixture_limit_ns(struct fixture *f);
 struct fr_tracker_stats fixture_stats(struct fixture *f);
-/* Waits until CONDITION; the recorder makes rounds meanwhile. Fails after the limit. */
+/* Wait until CONDITION is true, and end rounds meanwhile. Fail after fixture_limit_ns(). */
 #define fixture_wait_until(f, condition)                                                                     \
 	do {                                                                                                 \
 		const uint64_t _until = fr_monotonic_ns() + fixture_limit_ns(f);                             \
@@ -45,15 +46,15 @@ struct fr_tracker_stats fixture_stats(struct fixture *f);
 			usleep(5000);                                                                        \
 		}                                                                                            \
 	} while (0)
-/* The number of times that S is in the model just before the low watermark. */
+/* Returns how often S is in the model just before the low watermark. */
 int fixture_count_in_model(struct fixture *f, uint64_t low_watermark_ns, const char *s);
-/* The number of files in the directory whose names begin with PREFIX. */
+/* Returns the number of files in the directory whose names begin with PREFIX. */
 int fixture_count_files(struct fixture *f, const char *prefix);
 
-/* Skips the test if perf is not installed. */
+/* Skip the test if perf is not installed. */
 void require_perf(void);
-/* The number of lines of `perf script` for FILE that have both words; -1: perf failed. ERROR: the first line
-   of its complaints. */
+/* Returns the number of lines of `perf script` for FILE that have both words; -1: perf failed. ERROR gets the
+   first line of its standard error. */
 int fixture_count_perf_lines(
 	struct fixture *f, const char *file, const char *word, const char *other, char error[static 256]);
 
