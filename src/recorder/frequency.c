@@ -52,7 +52,7 @@ static void log_step(const struct fr_frequency *f, const struct fr_frequency_ste
 		FR_ARRAY_SIZE(fields), "%s", text);
 }
 
-/* The budget's divisor has changed from FROM: the events follow it. */
+/* Apply the divisor of the budget to the events. FROM is the previous divisor. */
 static void make_step(struct fr_frequency *f, struct fr_capture *capture, unsigned from)
 {
 	const struct fr_frequency_step s = {
@@ -139,7 +139,7 @@ uint64_t fr_frequency_hz(const struct fr_frequency *f)
 	return f->full_hz ? hz(f, f->budget.divisor) : 0;
 }
 
-/* With the members of a cause, because a step becomes a trigger sample as well. */
+/* The object has the members of a cause, because each step also becomes a trigger sample. */
 static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_step *s, bool before)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
