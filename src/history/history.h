@@ -29,7 +29,7 @@
 struct fr_history;
 
 struct fr_history_config {
-	uint64_t size_bytes; /* of the memfd. At level 1, zstd takes 2 MiB more */
+	uint64_t size_bytes; /* size of the memfd. At level 1, zstd takes 2 MiB more */
 	bool populate;	     /* take all memory now, because the machine may have no free page later */
 	bool keep_size;	     /* an adopted ring keeps its size if its layout is valid */
 	int level; /* zstd level; 1 is best. Lower levels make larger frames and still need more time */
@@ -40,8 +40,7 @@ struct fr_history_config {
 };
 
 /* Make an empty ring. Its size is rounded down to whole pages. Returns 0, or a negative errno with D:
-   -EINVAL: the size is outside of the limits, or zstd has no such level; -ENOMEM: there is not enough memory.
- */
+   -EINVAL: the size is outside of the limits, or zstd has no such level; -ENOMEM: not enough memory. */
 int fr_history_new(const struct fr_history_config *config, struct fr_history **ret, struct fr_diag *d);
 struct fr_history *fr_history_free(struct fr_history *h); /* free all snapshots first */
 
@@ -95,8 +94,7 @@ int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_r
 int fr_resize_fd(const struct fr_resize *z); /* descriptor of the new ring; borrowed */
 /* Move some frames. Returns 1: call it again; 0: call finish(). */
 int fr_resize_step(struct fr_resize *z);
-/* Returns the new ring. Its fr_history_fd() is another one, and its fr_history_section_max() may be larger.
- */
+/* Returns the new ring. It has another fr_history_fd(), and maybe a larger fr_history_section_max(). */
 struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *ret_adopted);
 /* Free the old ring, then take the memory that the new ring has not used yet. Returns 1: call it again; 0:
    all is done; or a negative errno: the machine has not enough memory. */

@@ -81,8 +81,7 @@ void fr_history_lock(struct fr_history *h) FR_ACQUIRES(h->lock);
    has H yet. */
 void fr_history_open_chunk(struct fr_history *h);
 
-/* seal.c: seal the open chunk. Releases the lock during the compression. Returns 0; 1: samples were dropped.
- */
+/* seal.c: seal the open chunk. Unlocks H during the compression. Returns 0; 1: samples were dropped. */
 int fr_history_seal_locked(struct fr_history *h) FR_REQUIRES(h->lock);
 /* Remove all records of S. The lock is held, or no other thread has S yet. */
 void fr_open_section_clear(struct fr_open_section *s);

@@ -19,8 +19,7 @@
 #define IN_FLIGHT_NS (10 * FR_NSEC_PER_MSEC)
 
 /* If more tasks want to run than the machine has CPUs, the kernel rings fill up while the recorder waits for
-   a CPU. The recorder runs only for microseconds at a time, so its priority does not slow other tasks down.
- */
+   a CPU. The recorder runs only for microseconds at a time, so it does not slow other tasks down. */
 #define RECORDER_NICE (-10)
 
 struct fr_recorder {
