@@ -110,18 +110,14 @@ enum fr_walk_end fr_walk_records(const uint8_t *p, const uint8_t *end, struct fr
 		const struct perf_event_header *h = (const void *)p;
 		size_t size = h->size;
 
-		if (unlikely(size < RECORD_MIN || size & 7)) {
+		if (unlikely(size < RECORD_MIN || size & 7))
 			why = FR_WALK_TORN;
-			break;
-		}
-		if (unlikely(size > (size_t)(end - p))) {
+		else if (unlikely(size > (size_t)(end - p)))
 			why = FR_WALK_CUT;
-			break;
-		}
-		if (unlikely(size > (size_t)(run_limit - p))) {
+		else if (unlikely(size > (size_t)(run_limit - p)))
 			why = FR_WALK_FULL;
+		if (unlikely(why != FR_WALK_DONE))
 			break;
-		}
 		for (size_t line = 0; line < size; line += CACHE_LINE)
 			__builtin_prefetch(p + PREFETCH_BYTES + line);
 		if (likely(h->type == PERF_RECORD_SAMPLE)) {

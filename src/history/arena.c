@@ -55,20 +55,13 @@ bool fr_arena_next(const struct fr_arena *a, uint64_t *position, uint64_t end, s
 	return false;
 }
 
-static void count_in(struct fr_arena *a, const struct fr_frame *f)
+/* Add F to the content of the log (SIGN 1), or remove it from the content (SIGN -1). */
+static void count(struct fr_arena *a, const struct fr_frame *f, int sign)
 {
-	a->frames++;
-	a->samples += f->n_samples;
-	a->sideband += f->n_sideband;
-	a->raw_bytes += f->samples_raw + (uint64_t)f->sideband_raw;
-}
-
-static void count_out(struct fr_arena *a, const struct fr_frame *f)
-{
-	a->frames--;
-	a->samples -= f->n_samples;
-	a->sideband -= f->n_sideband;
-	a->raw_bytes -= f->samples_raw + (uint64_t)f->sideband_raw;
+	a->frames += sign;
+	a->samples += (int64_t)f->n_samples * sign;
+	a->sideband += (int64_t)f->n_sideband * sign;
+	a->raw_bytes += ((int64_t)f->samples_raw + f->sideband_raw) * sign;
 }
 
 /* Returns whether a frame was evicted. False: the oldest frame is pinned, or there is no frame. A pin begins
@@ -82,7 +75,7 @@ static bool evict_oldest(struct fr_arena *a)
 		return false;
 	if (a->evicted)
 		a->evicted(a->ctx, &frame);
-	count_out(a, &frame);
+	count(a, &frame, -1);
 	a->frames_evicted++;
 	a->samples_evicted += frame.n_samples;
 	a->tail = behind;
@@ -197,7 +190,7 @@ bool fr_arena_evict_to(struct fr_arena *a, uint64_t position)
 void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position)
 {
 	for (size_t i = 0; i < n; i++)
-		count_out(a, &frames[i]);
+		count(a, &frames[i], -1);
 	a->tail = position;
 }
 
@@ -258,7 +251,7 @@ void fr_arena_put(struct fr_arena *a, const struct fr_frame *f)
 	skip(a, bytes_to_skip(a, need, &holes));
 	write_frame((struct fr_frame_header *)entry_at(a, a->head), f, need);
 	a->head += need;
-	count_in(a, f);
+	count(a, f, 1);
 }
 
 void fr_arena_adopt(struct fr_arena *a, uint64_t offset)
@@ -275,7 +268,7 @@ void fr_arena_adopt(struct fr_arena *a, uint64_t offset)
 	}
 	fr_frame_view(h, &frame);
 	a->head += h->entry.bytes;
-	count_in(a, &frame);
+	count(a, &frame, 1);
 }
 
 uint64_t fr_arena_oldest_sample(struct fr_arena *a)

@@ -188,20 +188,33 @@ static void put_frame(struct fr_history *to, const struct fr_frame *f)
 	a->samples_evicted += f->n_samples;
 }
 
-/* Fill VIEWS with the next frames to move. Returns their number. They are valid until fr_arena_forget(). */
-static unsigned view_frames(struct fr_history *from, struct fr_frame views[static VIEWS], uint64_t *ret_begin,
-	uint64_t *ret_end, uint64_t *ret_left)
+/* Frames that move together. They are valid until fr_arena_forget(). */
+struct slice {
+	struct fr_frame frames[VIEWS];
+	unsigned n;
+	uint64_t begin, end; /* positions */
+	uint64_t left;	     /* bytes of these frames and of all newer ones */
+};
+
+static void view_slice(struct fr_history *from, struct slice *ret)
 {
 	const struct fr_arena *a = &from->arena;
-	unsigned n = 0;
 
 	fr_lock(&from->lock);
-	*ret_begin = *ret_end = a->tail;
-	*ret_left = fr_arena_used(a);
-	while (n < VIEWS && *ret_end - *ret_begin < SLICE && fr_arena_next(a, ret_end, a->head, &views[n]))
-		n++;
+	ret->n = 0;
+	ret->begin = ret->end = a->tail;
+	ret->left = fr_arena_used(a);
+	while (ret->n < VIEWS && ret->end - ret->begin < SLICE &&
+		fr_arena_next(a, &ret->end, a->head, &ret->frames[ret->n]))
+		ret->n++;
 	fr_unlock(&from->lock);
-	return n;
+}
+
+static void forget_slice(struct fr_history *from, const struct slice *s)
+{
+	fr_lock(&from->lock);
+	fr_arena_forget(&from->arena, s->frames, s->n, s->end);
+	fr_unlock(&from->lock);
 }
 
 static void populate_lead(struct fr_resize *z)
@@ -212,11 +225,15 @@ static void populate_lead(struct fr_resize *z)
 	(void)fr_history_populate(z->to, z->to->image->log_offset + offset, FR_MIN(LEAD, a->bytes - offset));
 }
 
+static void put_slice(struct fr_history *to, const struct slice *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		put_frame(to, &s->frames[i]);
+}
+
 int fr_resize_step(struct fr_resize *z)
 {
-	struct fr_frame views[VIEWS];
-	uint64_t begin, end, left;
-	unsigned n;
+	struct slice s;
 
 	if (z->has_all)
 		return 0;
@@ -224,31 +241,25 @@ int fr_resize_step(struct fr_resize *z)
 		evict_some(z);
 		return 1;
 	}
-	n = view_frames(z->from, views, &begin, &end, &left);
-	if (n == 0 || left <= FINISH_MAX) {
+	view_slice(z->from, &s);
+	if (s.n == 0 || s.left <= FINISH_MAX) {
 		populate_lead(z);
 		return 0;
 	}
-	for (unsigned i = 0; i < n; i++)
-		put_frame(z->to, &views[i]);
-	set_moved(z->from, views[n - 1].seq + 1);
-	punch(z->from, begin, end);
-	fr_lock(&z->from->lock);
-	fr_arena_forget(&z->from->arena, views, n, end);
-	fr_unlock(&z->from->lock);
+	put_slice(z->to, &s);
+	set_moved(z->from, s.frames[s.n - 1].seq + 1);
+	punch(z->from, s.begin, s.end);
+	forget_slice(z->from, &s);
 	return 1;
 }
 
 static void move_last_frames(struct fr_resize *z)
 {
-	struct fr_frame views[VIEWS];
-	uint64_t begin, end, left;
-	unsigned n;
+	struct slice s;
 
-	while ((n = view_frames(z->from, views, &begin, &end, &left)) > 0) {
-		for (unsigned i = 0; i < n; i++)
-			put_frame(z->to, &views[i]);
-		fr_arena_forget(&z->from->arena, views, n, end);
+	for (view_slice(z->from, &s); s.n > 0; view_slice(z->from, &s)) {
+		put_slice(z->to, &s);
+		forget_slice(z->from, &s);
 	}
 }
 

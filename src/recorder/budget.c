@@ -68,8 +68,3 @@ enum fr_budget_verdict fr_budget_tick(struct fr_budget *b, uint64_t now_ns, uint
 	b->quiet_since_ns = 0;
 	return FR_BUDGET_STAY;
 }
-
-void fr_budget_failed(struct fr_budget *b, unsigned divisor)
-{
-	b->divisor = divisor;
-}

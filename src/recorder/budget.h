@@ -25,20 +25,18 @@ enum fr_budget_verdict {
 };
 
 struct fr_budget {
-	uint64_t ppm; /* millionths of one CPU; 0: no limit */
-	unsigned divisor, divisor_max;
+	uint64_t ppm;		   /* millionths of one CPU; 0: no limit */
+	unsigned divisor;	   /* set it back if the frequencies could not be changed */
+	unsigned divisor_max;	   /* 1: no event has a frequency */
 	uint64_t used_ppm;	   /* used CPU time in the last complete window */
 	uint64_t since_ns, cpu_ns; /* begin of the open window, and CPU time then; 0: there is no window */
 	uint64_t quiet_since_ns;   /* begin of the time below half of the budget; 0: not below it */
 	bool is_exhausted;	   /* FR_BUDGET_EXHAUSTED was returned */
 };
 
-/* DIVISOR_MAX 1: no event has a frequency. */
 void fr_budget_init(struct fr_budget *b, uint64_t ppm, unsigned divisor_max);
 /* Set another budget. Returns UP if there is no limit any more and the divisor is 1 again; otherwise STAY. */
 enum fr_budget_verdict fr_budget_change(struct fr_budget *b, uint64_t ppm);
 /* Decide at NOW_NS. CPU_NS is the CPU time that the process has used so far. If it returns DOWN or UP,
    b->divisor has changed. Call it every few seconds. */
 enum fr_budget_verdict fr_budget_tick(struct fr_budget *b, uint64_t now_ns, uint64_t cpu_ns);
-/* The frequencies could not be changed: the events still have DIVISOR. */
-void fr_budget_failed(struct fr_budget *b, unsigned divisor);

@@ -51,20 +51,6 @@ static int read_cpus(const char *name, struct cpus *ret)
 	return r < 0 ? r : fr_cpulist_parse(line, ret->bits, CPUS_MAX);
 }
 
-/* Write the list of the CPUs that are in A and B. Returns 0; -E2BIG: RET is too small; -ENODEV: the list is
- * empty. */
-static int list_both(const struct cpus *a, const struct cpus *b, char *ret, size_t size)
-{
-	size_t n = 0;
-
-	for (int cpu = 0; cpu < CPUS_MAX && n < size; cpu++)
-		if (has_cpu(a->bits, cpu) && has_cpu(b->bits, cpu))
-			n += (size_t)snprintf(ret + n, size - n, n ? ",%d" : "%d", cpu);
-	if (n >= size)
-		return -E2BIG;
-	return n ? 0 : -ENODEV;
-}
-
 static uint64_t suspended_ns(void)
 {
 	const uint64_t awake_ns = fr_now_ns(CLOCK_MONOTONIC);
@@ -75,13 +61,19 @@ static uint64_t suspended_ns(void)
 int fr_cpus_online(const char *wanted, char *ret, size_t size)
 {
 	struct cpus online, chosen;
+	size_t n = 0;
 	int r = read_cpus(CPU_DIRECTORY "/online", &online);
 
 	if (r < 0)
 		return r;
 	if (!wanted || fr_cpulist_parse(wanted, chosen.bits, CPUS_MAX) < 0)
 		memset(&chosen, 0xff, sizeof(chosen));
-	return list_both(&online, &chosen, ret, size);
+	for (int cpu = 0; cpu < CPUS_MAX && n < size; cpu++)
+		if (has_cpu(online.bits, cpu) && has_cpu(chosen.bits, cpu))
+			n += (size_t)snprintf(ret + n, size - n, n ? ",%d" : "%d", cpu);
+	if (n >= size)
+		return -E2BIG;
+	return n ? 0 : -ENODEV;
 }
 
 /* Look for changes since the last look. BACK is a CPU that may have gone offline and come back meanwhile; -1:

@@ -27,17 +27,13 @@ static void remember(struct fr_frequency *f, const struct fr_frequency_step *ste
 
 static void describe(const struct fr_frequency *f, const struct fr_frequency_step *s, char *to, size_t size)
 {
+	char why[128] = "there is no CPUBudget= any more";
+
 	if (s->ppm)
-		snprintf(to, size,
-			"sampling frequency %" PRIu64 " Hz to %" PRIu64
-			" Hz: the recorder took %.2f %% of a CPU, CPUBudget=%g%%",
-			hz(f, s->from), hz(f, s->to), (double)s->used_ppm / FR_PPM_PER_PERCENT,
-			(double)s->ppm / FR_PPM_PER_PERCENT);
-	else
-		snprintf(to, size,
-			"sampling frequency %" PRIu64 " Hz to %" PRIu64
-			" Hz: there is no CPUBudget= any more",
-			hz(f, s->from), hz(f, s->to));
+		snprintf(why, sizeof(why), "the recorder took %.2f %% of a CPU, CPUBudget=%g%%",
+			(double)s->used_ppm / FR_PPM_PER_PERCENT, (double)s->ppm / FR_PPM_PER_PERCENT);
+	snprintf(to, size, "sampling frequency %" PRIu64 " Hz to %" PRIu64 " Hz: %s", hz(f, s->from),
+		hz(f, s->to), why);
 }
 
 static void log_step(const struct fr_frequency *f, const struct fr_frequency_step *s)
@@ -61,7 +57,7 @@ static void make_step(struct fr_frequency *f, struct fr_capture *capture, unsign
 	int r = fr_capture_set_divisor(capture, s.to, &diag);
 
 	if (r < 0) {
-		fr_budget_failed(&f->budget, from);
+		f->budget.divisor = from;
 		fr_log_diag(LOG_WARNING, &diag, r);
 		return;
 	}

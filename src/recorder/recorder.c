@@ -35,7 +35,7 @@ struct fr_recorder {
 	int (*work)(struct fr_recorder *r, void *ctx); /* runs on the recorder thread */
 	void *work_ctx;
 	int answer_code;
-	bool stop;
+	atomic_bool stop;
 
 	uint64_t sideband_lost;
 	struct fr_cutover *cutover; /* NULL: there is no cut-over */
@@ -143,16 +143,6 @@ static void answer_request(struct fr_recorder *r)
 	fr_unlock(&r->lock);
 }
 
-static bool must_stop(struct fr_recorder *r)
-{
-	bool stop;
-
-	fr_lock(&r->lock);
-	stop = r->stop;
-	fr_unlock(&r->lock);
-	return stop;
-}
-
 static void raise_maximum(_Atomic uint64_t *maximum, uint64_t ns)
 {
 	if (ns > atomic_load_explicit(maximum, memory_order_relaxed))
@@ -204,7 +194,7 @@ static void *recorder_main(void *arg)
 			uint64_t count;
 
 			(void)!read(r->wake_fd, &count, sizeof(count));
-			stop = must_stop(r);
+			stop = r->stop;
 		}
 		run_round(r, fr_monotonic_ns());
 		handle_hang_ups(r, events, n);
@@ -276,9 +266,7 @@ struct fr_recorder *fr_recorder_stop(struct fr_recorder *r)
 {
 	if (!r)
 		return NULL;
-	fr_lock(&r->lock);
 	r->stop = true;
-	fr_unlock(&r->lock);
 	wake(r);
 	pthread_join(r->thread, NULL);
 	fr_cutover_free(r->cutover);

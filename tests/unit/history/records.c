@@ -4,13 +4,9 @@
 #include "history/unpack.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
-#include <cmocka.h>
 
 uint64_t test_random(uint64_t *state)
 {

@@ -8,8 +8,12 @@
 #include "history/layout.h"
 #include "perfdata/record.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 enum test_kind { TEST_SIDEBAND, TEST_SAMPLES };
 

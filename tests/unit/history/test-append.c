@@ -13,12 +13,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 /* Numbers that were appended and not dropped, oldest first. */
 struct model {

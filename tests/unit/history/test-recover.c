@@ -8,12 +8,8 @@
 #include "history/recover.h"
 #include "history/unpack.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 /* A copy with the exact length, so that a sanitizer finds each access behind its end. */
 static uint8_t *copy_image(struct fr_history *h, size_t *ret_len)

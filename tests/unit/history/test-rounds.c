@@ -10,11 +10,7 @@
 #include "base/cleanup.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 #define N_CPUS 5
 #define RING_MAX 8192

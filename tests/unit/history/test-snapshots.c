@@ -7,11 +7,7 @@
 #include "history/recover.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/mman.h>
-#include <cmocka.h>
 
 #define RING (4u << 20)
 

@@ -137,7 +137,7 @@ static void test_failed_step_is_tried_again(void **state)
 	struct machine m = start(1 * PERCENT, 16);
 
 	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_DOWN);
-	fr_budget_failed(&m.b, 1);
+	m.b.divisor = 1;
 	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_DOWN);
 	assert_int_equal(m.b.divisor, 2);
 }
