@@ -173,14 +173,6 @@ static int set_named_event(const struct fr_event_env *env, const char *pmu, char
 	return r;
 }
 
-static int fail_unknown_pmu(const struct fr_event_env *env, const char *pmu, struct fr_diag *d)
-{
-	char near[400];
-
-	fr_event_suggest(env, pmu, near, sizeof(near));
-	return fr_fail(d, -ENOENT, near, "there is no PMU \"%s\"", pmu);
-}
-
 /* "cpus" lists the CPUs of a PMU on machines with several kinds of cores. "cpumask" lists one CPU of each
    package for a PMU that counts whole packages. */
 static int set_cpus(const struct fr_event_env *env, const char *pmu, struct fr_event *e)
@@ -206,8 +198,12 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	uint64_t type;
 	int r = read_attribute(env, pmu, "", "type", line, sizeof(line));
 
-	if (r == -ENOENT)
-		return fail_unknown_pmu(env, pmu, d);
+	if (r == -ENOENT) {
+		char near[400];
+
+		fr_event_suggest(env, pmu, near, sizeof(near));
+		return fr_fail(d, r, near, "there is no PMU \"%s\"", pmu);
+	}
 	if (r < 0 || fr_u64_parse(line, &type) < 0 || type > UINT32_MAX)
 		return fr_fail(d, r < 0 ? r : -EBADMSG, NULL, "cannot read the type of the PMU %s", pmu);
 	e->attr.type = type;

@@ -193,21 +193,23 @@ static uint64_t offset_of(const struct image *image, const struct fr_arena *a, c
 	return (uint64_t)(header - image->map) - log;
 }
 
-/* Find the oldest frame that can be adopted in place: this frame, all newer ones, and the reserve fit into
-   the log. Frames do not overlap, so the adopted ones are in order. */
-static size_t find_first_in_place(const struct source *s, const struct image *image, const struct fr_arena *a)
+/* Find the oldest frame that can be adopted: this frame, all newer ones, and the reserve fit into the log.
+   IMAGE is NULL if the frames are copied. In place, the bytes between two frames are used, too. Frames do not
+   overlap, so the adopted ones are in order. */
+static size_t find_first(const struct source *s, const struct fr_arena *a, const struct image *image)
 {
-	uint64_t span = 0, behind = 0;
+	uint64_t used = 0, behind = 0;
 	size_t from = s->n;
 
 	for (; from > s->run; from--) {
 		const struct fr_frame *f = &s->frames[from - 1];
-		uint64_t offset = offset_of(image, a, f), end = offset + fr_frame_need(f);
-		uint64_t between = from == s->n ? 0 : (behind + a->bytes - end) % a->bytes;
+		uint64_t need = fr_frame_need(f), offset = image ? offset_of(image, a, f) : 0;
 
-		if (span + between + fr_frame_need(f) + a->reserve > a->bytes)
+		if (image && from < s->n)
+			need += (behind + a->bytes - (offset + need)) % a->bytes;
+		if (used + need + a->reserve > a->bytes)
 			break;
-		span += between + fr_frame_need(f);
+		used += need;
 		behind = offset;
 	}
 	return from;
@@ -230,7 +232,7 @@ static void adopt_section(struct fr_open_section *s, size_t len)
 static size_t adopt_in_place(struct fr_history *h, const struct source *s, const struct image *image)
 {
 	struct fr_arena *a = &h->arena;
-	size_t from = find_first_in_place(s, image, a);
+	size_t from = find_first(s, a, image);
 
 	for (size_t i = 0; i < from; i++)
 		fr_entry_wipe((struct fr_entry *)(a->log + offset_of(image, a, &s->frames[i])));
@@ -254,18 +256,6 @@ static bool has_layout_of(const struct image *image, uint64_t size)
 }
 
 /* By copy */
-
-/* Find the oldest frame that can be copied: this frame, all newer ones, and the reserve fit into an empty
- * log. */
-static size_t find_first_that_fits(const struct source *s, const struct fr_arena *a)
-{
-	uint64_t bytes = 0;
-	size_t from = s->n;
-
-	while (from > s->run && bytes + fr_frame_need(&s->frames[from - 1]) + a->reserve <= a->bytes)
-		bytes += fr_frame_need(&s->frames[--from]);
-	return from;
-}
 
 /* No frame is pinned, so no record is dropped. FINISHED_ROUNDs without other records have no time, so they
    are left out. Readers do not need them. */
@@ -291,7 +281,7 @@ void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk
 	append_section(h, o->records.samples, o->records.samples_len, fr_history_append);
 }
 
-/* H is empty. FROM is the result of find_first_that_fits(). */
+/* H is empty. FROM is the result of find_first(). */
 static void adopt_by_copy(struct fr_history *h, const struct source *s, size_t from)
 {
 	for (size_t i = from; i < s->n; i++)
@@ -348,7 +338,7 @@ static int adopt_image(const struct fr_history_config *config, int fd, const str
 	if (in_place) {
 		from = adopt_in_place(h, s, image);
 	} else {
-		from = find_first_that_fits(s, &h->arena);
+		from = find_first(s, &h->arena, NULL);
 		adopt_by_copy(h, s, from);
 		close(fd);
 	}

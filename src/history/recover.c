@@ -102,9 +102,8 @@ static int compare_found(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+	return x->seq != y->seq ? (x->seq > y->seq ? 1 : -1)
+				: (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 /* Rule 4. */
