@@ -56,6 +56,6 @@ int fr_config_restore(struct fr_config *c, const struct fr_buf *saved, struct fr
 	if (!args)
 		return -EBADMSG;
 	r = fr_options_parse_text(c, copy + args, (int)n, argv, d);
-	c->command = NULL; /* the instance before has run it */
+	c->command = NULL; /* the previous instance has run it */
 	return r > 0 ? -EBADMSG : r;
 }

@@ -9,7 +9,6 @@ struct fr_change {
 	struct fr_daemon *daemon;
 	const struct fr_change_ops *ops;
 	void *ctx;
-	struct fr_worker *worker;
 };
 
 static void prepare(void *arg)
@@ -23,7 +22,6 @@ static void finish(struct fr_daemon *m, bool aborted)
 {
 	struct fr_change *c = TAKE_PTR(m->change);
 
-	fr_worker_free(c->worker);
 	c->ops->finish(m, c->ctx, aborted);
 	free(c);
 }
@@ -31,33 +29,28 @@ static void finish(struct fr_daemon *m, bool aborted)
 static void on_prepared(void *arg)
 {
 	struct fr_daemon *m = ((struct fr_change *)arg)->daemon;
-	void (*next)(struct fr_daemon * daemon) = m->next_change;
+	void (*next)(struct fr_daemon * daemon) = TAKE_PTR(m->next_change);
 
 	finish(m, false);
-	m->next_change = NULL;
 	if (next)
 		next(m);
+	/* CPUs that came during the change. */
+	fr_cpu_watch_tick(m->cpu_watch);
 }
 
-int fr_change_begin(struct fr_daemon *m, const struct fr_change_ops *ops, void *ctx, struct fr_diag *d)
+int fr_change_begin(struct fr_daemon *m, const struct fr_change_ops *ops, void *ctx)
 {
 	struct fr_change *c;
-	int r;
 
 	fr_thread_assert(FR_THREAD_MAIN);
 	if (m->change)
-		return fr_fail(d, -EBUSY, "try again", "another change is being prepared");
+		return -EBUSY;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	*c = (struct fr_change){.daemon = m, .ops = ops, .ctx = ctx};
-	r = fr_worker_start(m->event, &(struct fr_worker_config){FR_THREAD_CHANGE, prepare, on_prepared, c},
-		&c->worker, d);
-	if (r < 0)
-		free(c);
-	else
-		m->change = c;
-	return r;
+	m->change = c;
+	return fr_worker_run(m->change_worker, &(struct fr_work){prepare, on_prepared, c});
 }
 
 void fr_change_set_next(struct fr_daemon *m, void (*next)(struct fr_daemon *daemon))
@@ -68,6 +61,7 @@ void fr_change_set_next(struct fr_daemon *m, void (*next)(struct fr_daemon *daem
 void fr_change_abort(struct fr_daemon *m)
 {
 	m->next_change = NULL;
+	m->change_worker = fr_worker_free(m->change_worker);
 	if (m->change)
 		finish(m, true);
 }

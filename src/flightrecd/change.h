@@ -15,10 +15,9 @@ struct fr_change_ops {
 	void (*finish)(struct fr_daemon *daemon, void *ctx, bool aborted);
 };
 
-/* 0; -EBUSY: another change is being prepared; another negative errno with D. CTX is the caller's if it
- * fails. */
-int fr_change_begin(struct fr_daemon *daemon, const struct fr_change_ops *ops, void *ctx, struct fr_diag *d);
-/* Call NEXT when no change is being prepared any more. */
+/* 0; -EBUSY: another change is being prepared; -ENOMEM. If it fails, the caller keeps CTX. */
+int fr_change_begin(struct fr_daemon *daemon, const struct fr_change_ops *ops, void *ctx);
+/* Call NEXT when the change that is being prepared has ended. */
 void fr_change_set_next(struct fr_daemon *daemon, void (*next)(struct fr_daemon *daemon));
-/* Abort the change that is being prepared, after its thread has ended. */
+/* End the thread, and abort the change that it prepared. */
 void fr_change_abort(struct fr_daemon *daemon);

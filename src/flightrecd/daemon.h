@@ -7,14 +7,14 @@
  *
  *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► dumps, triggers, view ─► stages ─► the parts
  *
- * All of it belongs to the main thread, except where a member says otherwise. During a start it belongs to
- * the start's thread, and the main thread answers `status` alone (start.h).
+ * The functions of this folder call the daemon `m`. All of it belongs to the main thread, except where a
+ * member says otherwise. During a start it belongs to the start's thread, and the main thread answers
+ * `status` alone (start.h).
  */
 
 #include "base/clock.h"
 #include "base/lock.h"
 #include "config/config.h"
-#include "control/deferred.h"
 #include "control/server.h"
 #include "control/subscribers.h"
 #include "dumper/collector.h"
@@ -43,9 +43,9 @@ enum fr_stop {
 	FR_STOP_MERGE, /* one more dump, then one perf.data of everything */
 };
 
-/* A cgroup that is recorded and is made again, as when its service restarts. */
+/* Opening the events of a recorded cgroup that was created again, for example when its service restarted. */
 struct fr_cgroup_retry {
-	bool failed; /* to open it again; that was reported */
+	bool failed; /* the last attempt failed; that was reported */
 	uint64_t tried_ns, pause_ns;
 };
 
@@ -59,13 +59,14 @@ struct fr_daemon {
 
 	/* Where files go. */
 	int dirfd;
-	gid_t gid; /* of files and socket; (gid_t)-1: no such group */
+	gid_t gid; /* the group of files and of the socket; (gid_t)-1: no such group */
 	char boot_id[FR_BOOT_ID_SIZE];
 
 	/* The parts, in the order of the path of a sample (stages.c). */
 	bool is_open;
 	struct fr_handover handover;
 	struct fr_command command; /* of "-- COMMAND" */
+	pid_t recorded_pid;	   /* of the command, also when it has ended; 0: no command is recorded */
 	/* Locked while the main thread changes `recording.capture`, `history` or `lost_before`, and while the
 	   dumper thread reads them. No thread waits for anything while it has this lock. */
 	struct fr_lock parts_lock;
@@ -79,28 +80,29 @@ struct fr_daemon {
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
 	struct fr_jit_open_files *jit_open_files;
-	struct fr_collector *collector; /* NULL: CacheObjects=no, or */
-	struct fr_diag no_collector;	/* why there is none */
+	struct fr_collector *collector; /* NULL: CacheObjects=no, or it failed */
+	struct fr_diag no_collector;	/* why it failed */
 	struct fr_frequency frequency;
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs */
 	struct fr_cgroup_retry cgroup_retry;
-	bool cpus_failed; /* to be opened; that was reported */
+	unsigned cpus_failed; /* so many CPUs that came could not be opened; that was reported */
 	struct fr_arming *arming[FR_ARMING_LANES];
+	struct fr_worker *change_worker;
 	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
 
 	/* The loop and its clients. */
 	sd_event *event;
 	struct fr_change *change; /* NULL: none is being prepared */
 	void (*next_change)(struct fr_daemon *daemon);
-	bool reload_waits; /* SIGHUP came during a change */
-	struct fr_deferred_calls deferred_reloads;
-	struct fr_clock_pair begun; /* the start */
+	struct fr_call **reload_calls; /* they wait for a reload that has not begun */
+	size_t n_reload_calls;
+	struct fr_clock_pair begun; /* when the start began */
 	struct fr_start *start;	    /* NULL: it has ended */
 	struct fr_clock_pair started;
 	char *socket, *group; /* of the server */
 	struct fr_server *server;
 	struct fr_http *http;		/* NULL: not asked for */
-	struct fr_subscribers watchers; /* of the policy's decisions */
+	struct fr_subscribers watchers; /* clients that watch decisions */
 	uid_t tester;			/* tests a trigger right now; FR_UID_MACHINE: nobody does */
 	uint64_t watchdog_usec;		/* WatchdogSec=; 0: none */
 	enum fr_stop stop;

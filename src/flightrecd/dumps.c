@@ -156,7 +156,7 @@ void fr_daemon_reap(struct fr_daemon *m)
 		if (job->kind == FR_JOB_DUMP) {
 			count_dump(m, job);
 			fr_dump_log(job, m->config->directory);
-			/* One that was kept tells of itself again, as a file or given up. */
+			/* A kept dump comes back later: as a file, or given up. */
 			if (m->triggers)
 				fr_triggers_set_dump_file(
 					m->triggers, job->id, job->code < 0 ? NULL : job->result.name);

@@ -7,10 +7,10 @@
 #include "flightrecd/daemon.h"
 
 struct fr_dump_request {	      /* all borrowed for the call */
-	const struct fr_cause *cause; /* its instant is the trigger's */
+	const struct fr_cause *cause; /* its time is the trigger's time */
 	uid_t uid;		      /* of the person who asked; (uid_t)-1: no person */
 	struct fr_dump_asked asked;
-	bool automatic; /* of a source: other causes may join it while it waits for its post-trigger time */
+	bool automatic; /* a source asked for it: while it waits, other causes may be coalesced into it */
 	bool no_compression;  /* whatever Compression= says */
 	struct fr_call *call; /* NULL, or answered with the outcome */
 };

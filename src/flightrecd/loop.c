@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/units.h"
+#include "base/worker.h"
 #include "flightrecd/change.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/reload.h"
@@ -36,7 +37,8 @@ static int on_dumps_done(sd_event_source *source, int fd, uint32_t revents, void
 	return 0;
 }
 
-/* With -p: as perf record -p ends with its tasks. A command's end is told by its exit. */
+/* With -p, the recorder ends with its tasks, as perf record -p does. The end of a command comes as its exit
+ * status. */
 static int on_tasks_ended(sd_event_source *source, int fd, uint32_t revents, void *ctx)
 {
 	struct fr_daemon *m = ctx;
@@ -62,7 +64,7 @@ static void handle_signal(struct fr_daemon *m, const struct signalfd_siginfo *si
 		fr_daemon_reload(m, NULL);
 		break;
 	case SIGINT:
-		/* Ctrl-C on a terminal: a command that is recorded gets it too, and its end is ours. */
+		/* Ctrl-C on a terminal also reaches the recorded command, and the recorder ends with it. */
 		if (m->command.pid == 0)
 			fr_daemon_stop(m, FR_STOP_CLEAN);
 		break;
@@ -81,7 +83,7 @@ static int on_command_ended(sd_event_source *source, const siginfo_t *si, void *
 {
 	struct fr_daemon *m = ctx;
 
-	/* As a shell would tell it. */
+	/* The exit code that a shell would report. */
 	m->command.pid = 0;
 	m->command_exit = si->si_code == CLD_EXITED ? si->si_status : 128 + si->si_status;
 	fr_daemon_stop(m, FR_STOP_MERGE);
@@ -100,12 +102,12 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	fr_daemon_log_news(m);
 	fr_daemon_update_state(m);
 	fr_daemon_notify_status(m);
-	/* Relative to now and not to the plan: a machine that slept needs no burst of ticks. */
+	/* Relative to the current time, so that a machine that slept gets no burst of ticks. */
 	sd_event_source_set_time_relative(source, FR_RATE_PERIOD_NS / FR_NSEC_PER_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* What is heeded from the begin of a start. */
+/* Signals and the control socket, which are there from the begin of a start. */
 static int open_loop(struct fr_daemon *m, struct fr_diag *d)
 {
 	static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
@@ -137,6 +139,8 @@ static int add_sources(struct fr_daemon *m, struct fr_diag *d)
 {
 	int r = sd_event_add_io(m->event, NULL, fr_dumper_done_fd(m->dumper), EPOLLIN, on_dumps_done, m);
 
+	if (r >= 0)
+		r = fr_worker_attach(m->change_worker, m->event);
 	if (r >= 0)
 		r = sd_event_add_io(
 			m->event, NULL, fr_recorder_ended_fd(m->recorder), EPOLLIN, on_tasks_ended, m);
@@ -172,7 +176,7 @@ static void report_ready(struct fr_daemon *m)
 	fr_daemon_notify_status(m);
 }
 
-/* The parts are open: samples flow, triggers are armed. */
+/* The parts are open. Let samples flow, and arm the triggers. */
 static int begin_recording(struct fr_daemon *m, struct fr_diag *d)
 {
 	int r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SAMPLES, d);
@@ -216,6 +220,7 @@ void fr_daemon_close(struct fr_daemon *m)
 {
 	fr_start_end(m);
 	fr_change_abort(m);
+	fr_reload_fail_calls(m, &(struct fr_diag){.code = -ESHUTDOWN, .what = "flightrecd is stopping"});
 	fr_daemon_triggers_close(m);
 	/* Waiting jobs are finished, and their callers are answered, before the socket is closed. */
 	fr_dumper_stop(m->dumper);

@@ -28,7 +28,7 @@ static void block(const int *signals, size_t n)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Until there is a loop, these end us: there is nothing to lose. */
+/* Until there is a loop, these signals end the process: there is nothing to lose. */
 static void block_stops(void)
 {
 	static const int signals[] = {SIGTERM, SIGINT};
@@ -44,8 +44,8 @@ static void block_others(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* INHERITED: with a history to lose there is the configuration of before, and so no reason to wait for ever.
- */
+/* INHERITED: the previous instance left a history and its configuration, so there is no reason to wait for
+ * ever. */
 static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)
 {
 	int r;
@@ -89,11 +89,12 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	fr_daemon_init(&daemon, config, argc, argv);
 	code = run(&daemon, argc, argv);
 	stop = daemon.stop;
-	/* All that the ring has is in the last dump. */
+	/* The last dump has everything that the ring has. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
 		fr_handover_forget(&daemon.handover);
 	fr_daemon_close(&daemon);
-	/* A last dump that could not be written is said by the exit code; the files before it are merged. */
+	/* If the last dump could not be written, the exit code says so. The earlier files are merged all the
+	 * same. */
 	if (stop == FR_STOP_MERGE) {
 		merged = fr_merge_directory(config->directory);
 		code = code == FR_EXIT_OK ? merged : code;

@@ -33,18 +33,20 @@ static void __attribute__((format(printf, 2, 3))) add_line(cJSON *list, const ch
 }
 
 struct reload {
-	struct fr_call *call; /* NULL: by a signal */
+	struct fr_call **calls; /* they wait for it */
+	size_t n_calls;
 	struct fr_recording_config open;
 	const struct fr_config *now;
 	struct fr_config fresh;
 	struct fr_recording next;
-	bool has_next;		  /* other events are to be recorded */
-	cJSON *changed, *waiting; /* lines for a person: what has changed; what could not, and why */
+	bool has_next;		  /* `next` has the events of another recording */
+	cJSON *changed, *waiting; /* lines for a person: what changed; what did not, with the reason */
 	int result;
 	struct fr_diag diag;
 };
 
-/* The main thread does not write what this reads: the configuration changes by a reload alone. */
+/* Reads x->now without a lock: only a reload changes the configuration, and only one reload runs at a time.
+ */
 static void prepare(void *ctx)
 {
 	struct reload *x = ctx;
@@ -64,12 +66,14 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	int r;
 
 	if (!x->has_next && !fr_config_has_same_recording(m->config, &x->fresh))
-		add_line(x->waiting, "the events of a command are those that it was started with");
+		add_line(x->waiting, "the recording of a command keeps its first events");
 	if (!x->has_next)
 		return 0;
 	r = fr_daemon_switch(m, &x->next, &x->diag);
 	if (r < 0)
 		return r;
+	/* Now it has the old kernel rings. A larger ring may need their memory. */
+	fr_recording_close(&x->next);
 	fr_config_swap_recording(m->config, &x->fresh);
 	add_line(x->changed, "records %s%s on %zu CPUs", fr_capture_event_name(m->recording.capture, 0),
 		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
@@ -92,12 +96,12 @@ static void change_ring(struct fr_daemon *m, struct reload *x)
 		return;
 	}
 	m->config->ring_bytes = fresh->ring_bytes;
-	add_line(x->changed, "RingSize= is %s, with %llu samples of before%s",
+	add_line(x->changed, "RingSize= is now %s; the ring keeps %llu samples%s",
 		fr_size_format(fresh->ring_bytes, size), (unsigned long long)adopted.samples,
 		adopted.frames_left_out ? "; the oldest did not fit" : "");
 }
 
-static void change_simple_keys(struct fr_daemon *m, const struct fr_config *fresh)
+static void apply_live_keys(struct fr_daemon *m, const struct fr_config *fresh)
 {
 	fr_config_copy_live_keys(m->config, fresh);
 	fr_dumper_set(m->dumper, &(struct fr_dumper_settings){m->config->retention, m->config->keep_failed});
@@ -119,7 +123,7 @@ static int put_in_force(struct fr_daemon *m, struct reload *x)
 	n = fr_config_restart_keys(m->config, &x->fresh, keys);
 	for (size_t i = 0; i < n; i++)
 		add_line(x->waiting, "%s= waits for a restart", keys[i]);
-	change_simple_keys(m, &x->fresh);
+	apply_live_keys(m, &x->fresh);
 	return 0;
 }
 
@@ -137,15 +141,15 @@ static void log_reloaded(const struct reload *x)
 void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
 {
 	*ret = *why;
-	fr_utf8_sanitize(ret->what); /* it quotes a file that may be anything */
+	fr_utf8_sanitize(ret->what); /* the text quotes a file, which may have any bytes */
 	fr_utf8_sanitize(ret->hint);
 	fr_log_struct(LOG_ERR, FR_MSG_OLD_CONFIG, NULL, 0,
-		"the configuration cannot be used, that of before stays in force: %s%s%s", ret->what,
+		"the configuration cannot be used, the previous one stays in force: %s%s%s", ret->what,
 		ret->hint[0] ? "\n  " : "", ret->hint);
 }
 
-/* A configuration of which something waits for a restart has not been tried as a whole: the next instance
-   must not rely on it. */
+/* Save the configuration if every key is in force. A key that waits for a restart is not tested yet, and the
+   next instance could fail with it. */
 static void save_config(struct fr_daemon *m, struct reload *x)
 {
 	const struct fr_buf text = m->config->text;
@@ -158,20 +162,18 @@ static void save_config(struct fr_daemon *m, struct reload *x)
 	fr_daemon_update_state(m);
 }
 
-static void answer(struct reload *x)
+static void answer_call(struct fr_call *call, const struct reload *x)
 {
 	cJSON *reply;
 
-	if (!x->call)
-		return;
 	if (x->result < 0) {
-		fr_call_fail(x->call, &x->diag, x->result);
+		fr_call_fail(call, &x->diag, x->result);
 		return;
 	}
 	reply = cJSON_CreateObject();
-	cJSON_AddItemToObject(reply, "changed", TAKE_PTR(x->changed));
-	cJSON_AddItemToObject(reply, "waiting", TAKE_PTR(x->waiting));
-	fr_call_reply(x->call, reply);
+	cJSON_AddItemToObject(reply, "changed", cJSON_Duplicate(x->changed, true));
+	cJSON_AddItemToObject(reply, "waiting", cJSON_Duplicate(x->waiting, true));
+	fr_call_reply(call, reply);
 }
 
 static void reload_free(struct reload *x)
@@ -180,7 +182,23 @@ static void reload_free(struct reload *x)
 	fr_config_deinit(&x->fresh);
 	cJSON_Delete(x->changed);
 	cJSON_Delete(x->waiting);
+	free(x->calls);
 	free(x);
+}
+
+/* The reload X has ended with its result. */
+static void end_reload(struct fr_daemon *m, struct reload *x)
+{
+	if (x->result >= 0) {
+		save_config(m, x);
+		log_reloaded(x);
+	} else {
+		if (!x->diag.code)
+			fr_fail_errno(&x->diag, x->result, NULL, "it cannot be put in force");
+		fr_daemon_refuse_config(&m->refused, &x->diag);
+	}
+	sd_notify(0, "READY=1");
+	fr_daemon_notify_status(m);
 }
 
 static void finish(struct fr_daemon *m, void *ctx, bool aborted)
@@ -191,79 +209,62 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 		x->result = fr_fail(&x->diag, -ESHUTDOWN, NULL, "flightrecd is stopping");
 	else if (x->result >= 0)
 		x->result = put_in_force(m, x);
-	if (x->result >= 0) {
-		save_config(m, x);
-		log_reloaded(x);
-	} else if (!aborted) {
-		if (!x->diag.code)
-			fr_fail_errno(&x->diag, x->result, NULL, "the configuration cannot be taken over");
-		fr_daemon_refuse_config(&m->refused, &x->diag);
-	}
-	answer(x);
-	reload_free(x);
-	sd_notify(0, "READY=1");
 	if (!aborted)
-		fr_daemon_notify_status(m);
+		end_reload(m, x);
+	for (size_t i = 0; i < x->n_calls; i++)
+		answer_call(x->calls[i], x);
+	reload_free(x);
 }
 
-static int begin(struct fr_daemon *m, struct fr_call *call, struct fr_diag *d)
+/* Begin a reload, which answers all calls that wait for one. */
+static void begin(struct fr_daemon *m)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
 	struct reload *x = calloc(1, sizeof(*x));
-	int r;
 
-	if (!x)
-		return -ENOMEM;
-	x->call = call;
+	if (!x) {
+		fr_reload_fail_calls(m, &(struct fr_diag){.code = -ENOMEM, .what = "no memory"});
+		return;
+	}
+	x->calls = TAKE_PTR(m->reload_calls);
+	x->n_calls = m->n_reload_calls;
+	m->n_reload_calls = 0;
 	x->now = m->config;
 	x->open = fr_daemon_recording_config(m);
 	x->changed = cJSON_CreateArray();
 	x->waiting = cJSON_CreateArray();
 	fr_config_init(&x->fresh);
-	r = fr_change_begin(m, &ops, x, d);
-	if (r < 0)
-		reload_free(x);
-	else
-		sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-			(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
-	return r;
-}
-
-/* Each call gets a reload that began after it: the files may have changed meanwhile. */
-static void reload_again(struct fr_daemon *m)
-{
-	struct fr_deferred_calls calls = m->deferred_reloads;
-
-	m->deferred_reloads = (struct fr_deferred_calls){0};
-	if (m->reload_waits) {
-		m->reload_waits = false;
-		fr_daemon_reload(m, NULL);
-	}
-	fr_deferred_run(&calls, m);
-}
-
-static void reload_by_call(void *ctx, struct fr_call *call, const cJSON *parameters)
-{
-	fr_daemon_reload(ctx, call);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
+	x->result = fr_change_begin(m, &ops, x);
+	if (x->result < 0)
+		finish(m, x, false);
 }
 
 void fr_daemon_reload(struct fr_daemon *m, struct fr_call *call)
 {
-	static const struct fr_method method = {.handle = reload_by_call};
-	struct fr_diag d = {0};
-	int r;
+	struct fr_call **calls;
 
-	if (m->change) {
-		if (call)
-			fr_deferred_add(&m->deferred_reloads, call, &method, NULL);
-		else
-			m->reload_waits = true;
-		fr_change_set_next(m, reload_again);
-		return;
+	if (call) {
+		calls = reallocarray(m->reload_calls, m->n_reload_calls + 1, sizeof(struct fr_call *));
+		if (!calls) {
+			fr_call_fail(call, NULL, -ENOMEM);
+			return;
+		}
+		m->reload_calls = calls;
+		calls[m->n_reload_calls++] = call;
 	}
-	r = begin(m, call, &d);
-	if (r < 0 && call)
-		fr_call_fail(call, &d, r);
-	else if (r < 0)
-		fr_log_diag(LOG_ERR, &d, r);
+	/* A reload that begins after the change also sees what was written to the files meanwhile. */
+	if (m->change)
+		fr_change_set_next(m, begin);
+	else
+		begin(m);
+}
+
+void fr_reload_fail_calls(struct fr_daemon *m, const struct fr_diag *d)
+{
+	for (size_t i = 0; i < m->n_reload_calls; i++)
+		fr_call_fail(m->reload_calls[i], d, d->code);
+	free(TAKE_PTR(m->reload_calls));
+	m->n_reload_calls = 0;
 }

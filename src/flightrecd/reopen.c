@@ -26,7 +26,7 @@ static void drop_closed_events(struct fr_daemon *m)
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
-/* NEXT knows our threads, and the events that the ring still has samples of. */
+/* Exclude our threads from NEXT, and add the events to its session that the ring still has samples of. */
 static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	pid_t tids[FR_OWN_TIDS_MAX];
@@ -36,7 +36,7 @@ static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 		return r;
 	drop_closed_events(m);
 	if (fr_session_add_older_events(&next->session, &m->recording.session) < 0)
-		return fr_fail_errno(d, -ENOMEM, NULL, "cannot unite the events with those of before");
+		return fr_fail_errno(d, -ENOMEM, NULL, "cannot unite the events with the previous ones");
 	return 0;
 }
 
@@ -59,7 +59,7 @@ static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* NEXT is the old recording afterwards, without a session. */
+/* Exchange the recording with NEXT. The session stays. */
 static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 {
 	struct fr_recording old = m->recording;
@@ -81,7 +81,7 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 static void close_old_events(struct fr_daemon *m)
 {
 	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
-	/* Without memory for the copy, the dumps go on naming them. */
+	/* If there is no memory for the copy, dumps still name the old events. */
 	(void)fr_dumper_set_session(
 		m->dumper, &m->recording.session, fr_capture_has_overwrite(m->recording.capture));
 }
@@ -113,7 +113,7 @@ struct reopening {
 	struct fr_recording_config open;
 	char cpus[FR_CPU_LIST_SIZE];
 	struct fr_recording next;
-	enum fr_loss loss; /* counts N */
+	enum fr_loss loss; /* the loss that counts N */
 	unsigned n;
 	int result;
 	struct fr_diag diag;
@@ -136,20 +136,20 @@ static void report_cpus(struct fr_daemon *m, struct reopening *x)
 {
 	if (x->result >= 0) {
 		fr_cpu_watch_opened(m->cpu_watch, x->n);
-		/* What was forked and mapped there before the events were open. */
+		/* A scan finds processes that were forked on these CPUs before their events were open. */
 		fr_tracker_request_scan(m->tracker);
 		if (m->triggers)
 			fr_triggers_rearm_events(m->triggers);
 		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on",
 			fr_capture_n_sampled_cpus(m->recording.capture));
-	} else if (!m->cpus_failed) {
+	} else if (x->n > m->cpus_failed) {
 		fr_diag_prefix(&x->diag, "CPUs that came are not recorded, and it is tried again");
 		fr_log_diag(LOG_ERR, &x->diag, x->result);
 	}
-	m->cpus_failed = x->result < 0;
+	m->cpus_failed = x->result < 0 ? x->n : 0;
 }
 
-/* No scan of /proc: side-band is of whole CPUs, whatever the cgroup. */
+/* No scan of /proc is needed: side-band comes from whole CPUs, and not from the cgroup. */
 static void report_cgroup(struct fr_daemon *m, struct reopening *x)
 {
 	struct fr_cgroup_retry *c = &m->cgroup_retry;
@@ -172,6 +172,8 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 
 	if (!aborted && x->result >= 0)
 		x->result = fr_daemon_switch(m, &x->next, &x->diag);
+	if (x->result < 0 && !x->diag.code)
+		fr_fail_errno(&x->diag, x->result, NULL, "cannot open the events");
 	if (!aborted && x->result >= 0) {
 		fr_lock(&m->parts_lock);
 		m->lost_before[x->loss] += x->n;
@@ -185,24 +187,21 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	free(x);
 }
 
-static int begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
+/* Begin it if no change is being prepared. Returns whether it was tried. */
+static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
-	struct reopening *x = calloc(1, sizeof(*x));
-	struct fr_diag d = {0};
-	int r;
+	struct reopening *x = m->change ? NULL : calloc(1, sizeof(*x));
 
 	if (!x)
-		return -ENOMEM;
+		return false;
 	x->open = fr_daemon_recording_config(m);
 	x->loss = loss;
 	x->n = n;
-	r = fr_change_begin(m, &ops, x, &d);
-	if (r < 0)
-		free(x);
-	if (r < 0 && r != -EBUSY)
-		fr_log_diag(LOG_ERR, &d, r);
-	return r;
+	x->result = fr_change_begin(m, &ops, x);
+	if (x->result < 0)
+		finish(m, x, false);
+	return true;
 }
 
 static void on_cpus_came(void *ctx, unsigned n)
@@ -219,7 +218,7 @@ static uint64_t next_pause(const struct fr_cgroup_retry *c, uint64_t now_ns)
 	return soon ? FR_MIN(2 * c->pause_ns, PAUSE_MAX_NS) : PAUSE_MIN_NS;
 }
 
-/* The events of a cgroup that was removed hear nothing, also when a cgroup of its name is made again. */
+/* Events of a removed cgroup record nothing, even when a cgroup of that name is created again. */
 static void follow_cgroup(struct fr_daemon *m)
 {
 	struct fr_cgroup_retry *c = &m->cgroup_retry;
@@ -228,7 +227,7 @@ static void follow_cgroup(struct fr_daemon *m)
 
 	if (!path || now_ns - c->tried_ns < c->pause_ns ||
 		!fr_capture_has_other_cgroup(m->recording.capture, path) ||
-		begin_reopen(m, FR_LOSS_CGROUP_CAME, 1) < 0)
+		!begin_reopen(m, FR_LOSS_CGROUP_CAME, 1))
 		return;
 	c->pause_ns = next_pause(c, now_ns);
 	c->tried_ns = now_ns;

@@ -13,14 +13,14 @@
 /* A scan of /proc freezes the low watermark; with 100,000 processes it takes that long. A scan that waits for
    a disk takes as long as the disk. */
 #define FREEZE_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
-#define FIT_TRIES 10 /* at a start, each of as long */
+#define FIT_TRIES 10 /* at a start; each waits for up to FREEZE_TIMEOUT_NS */
 /* How long one resize waits for a tracker that waits for its disk. A record for which the queue has no room
    then is counted as a loss, and a scan makes the names whole again. */
 #define TRACKER_PATIENCE_MS 200
 
 struct resizing {
 	struct fr_daemon *m;
-	bool tracker_waits; /* for its disk: we have waited in vain */
+	bool tracker_waits; /* it waits for its disk: we do not wait for it again */
 };
 
 static void store_new_ring(void *ctx, int fd)
@@ -101,6 +101,6 @@ void fr_daemon_fit_ring(struct fr_daemon *m)
 			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
 		return;
 	}
-	fr_log(LOG_INFO, "the ring of %s that the instance before left is one of another size now%s", size,
+	fr_log(LOG_INFO, "the adopted ring of %s has another size now%s", size,
 		adopted.frames_left_out ? "; the oldest did not fit" : "");
 }

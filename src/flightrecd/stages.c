@@ -2,6 +2,7 @@
 #include "flightrecd/stages.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/worker.h"
 #include "config/saved.h"
 #include "dumper/destination.h"
 #include "trigger/arming.h"
@@ -14,7 +15,7 @@ struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *m)
 	return (struct fr_recording_config){
 		.config = m->config,
 		.cpus = m->config->cpus,
-		.command_pid = m->command.pid,
+		.command_pid = m->recorded_pid,
 		.argc = m->argc,
 		.argv = m->argv,
 	};
@@ -23,13 +24,14 @@ struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *m)
 static int open_recording(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_recording_config config = fr_daemon_recording_config(m);
-	int r = fr_recording_open(&config, &m->recording, d);
+	int r;
 
 	m->started = fr_clock_pair_now();
+	r = fr_recording_open(&config, &m->recording, d);
 	if (r < 0)
 		return r;
 	r = fr_handover_unite_session(&m->handover, &m->recording.session, &m->counters, m->lost_before);
-	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot go on with the events of the instance before") : 0;
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot adopt the events of the previous instance") : 0;
 }
 
 static void on_evicted(void *ctx, const struct fr_frame *frame)
@@ -102,13 +104,13 @@ static int open_history(struct fr_daemon *m, struct fr_diag *d)
 static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_config *c = m->config;
-	const bool follow_command = m->command.pid > 0 && !c->all_cpus;
+	const bool follow_command = m->recorded_pid > 0 && !c->all_cpus;
 	const struct fr_tracker_config tracker = {
 		.dirfd = m->dirfd,
 		.session = &m->recording.session,
 		.sideband_id = fr_session_sideband_id(&m->recording.session),
 		.section_max = section_max(m),
-		.pids = follow_command ? &m->command.pid : c->pids,
+		.pids = follow_command ? &m->recorded_pid : c->pids,
 		.n_pids = follow_command ? 1 : c->n_pids,
 		.file_max_bytes = c->auxiliary_max_bytes,
 		.file_max_age_ns = c->auxiliary_max_age_ns,
@@ -126,11 +128,11 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 	return m->jit_open_files ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
 }
 
-/* At a restart, records in the kernel's rings are lost and records in our ring are not. So where there is a
+/* A restart loses the records in the kernel rings, and not those in our ring. So where there is a
    descriptor store, rounds are more frequent. */
 #define HANDOVER_PERIOD_MS 200
 
-/* A recorder without copies of object files is better than none. */
+/* If this fails, the recorder runs without copies of object files. */
 static void start_collector(struct fr_daemon *m)
 {
 	const struct fr_object_cache_config config = {
@@ -155,6 +157,7 @@ size_t fr_daemon_own_tids(const struct fr_daemon *m, pid_t ret[static FR_OWN_TID
 	ret[n++] = fr_dumper_tid(m->dumper);
 	for (int i = 0; i < FR_ARMING_LANES; i++)
 		ret[n++] = fr_arming_tid(m->arming[i]);
+	ret[n++] = fr_worker_tid(m->change_worker);
 	if (m->collector)
 		ret[n++] = fr_collector_tid(m->collector);
 	return n;
@@ -231,6 +234,8 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 	for (int i = 0; r >= 0 && i < FR_ARMING_LANES; i++)
 		r = fr_arming_start(&m->arming[i], d);
 	if (r >= 0)
+		r = fr_worker_new(FR_THREAD_CHANGE, &m->change_worker, d);
+	if (r >= 0)
 		r = fr_capture_exclude_tids(m->recording.capture, tids, fr_daemon_own_tids(m, tids), d);
 	if (r < 0)
 		return r;
@@ -272,6 +277,7 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 	r = fr_destination_open(c->directory, &m->dirfd, d);
 	if (r >= 0 && c->command)
 		r = fr_command_fork(&m->command, c->command, d);
+	m->recorded_pid = m->command.pid;
 	progress(m, "opens the events");
 	if (r >= 0)
 		r = open_recording(m, d);
@@ -290,6 +296,7 @@ static void close_parts(struct fr_daemon *m)
 	m->collector = fr_collector_stop(m->collector);
 	for (int i = 0; i < FR_ARMING_LANES; i++)
 		m->arming[i] = fr_arming_stop(m->arming[i]);
+	m->change_worker = fr_worker_free(m->change_worker);
 	if (m->recording.capture)
 		fr_capture_disable(m->recording.capture);
 	m->recorder = fr_recorder_stop(m->recorder);
@@ -358,7 +365,7 @@ void fr_daemon_save_config(struct fr_daemon *m)
 {
 	_cleanup_buf_ struct fr_buf config = {0};
 
-	/* Without memory, the configuration of before stays there. */
+	/* If there is no memory, the previous configuration stays saved. */
 	if (m->handover.on && fr_config_save(m->config, m->argc, m->argv, &config) == 0)
 		fr_handover_set_config(&m->handover, &config);
 }

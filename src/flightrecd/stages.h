@@ -16,7 +16,7 @@ int fr_stages_open(struct fr_daemon *daemon, fr_progress progress, struct fr_dia
 void fr_stages_close(struct fr_daemon *daemon);
 
 /* The thread ids of the recorder itself. Returns their number. */
-#define FR_OWN_TIDS_MAX 7
+#define FR_OWN_TIDS_MAX 8
 size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OWN_TIDS_MAX]);
 
 /* How the events of the configuration in force are opened. Borrows from the daemon. */

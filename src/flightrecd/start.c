@@ -36,7 +36,7 @@ struct fr_start {
 
 	struct fr_buf saved_config;
 	bool inherited;
-	int result; /* of the stages, with `diag` */
+	int result; /* of opening the parts; a negative errno comes with `diag` */
 	struct fr_diag diag;
 
 	struct fr_deferred_calls deferred;
@@ -80,7 +80,7 @@ static int open_parts(struct fr_daemon *m, struct fr_diag *d)
 }
 
 /* Open with the configuration of the files. If it cannot be used and there is a history to lose, open with
-   the configuration of the instance before. */
+   the configuration of the previous instance. */
 static int open_stages(struct fr_daemon *m, struct fr_start *s)
 {
 	struct fr_diag why = {0};
@@ -91,7 +91,7 @@ static int open_stages(struct fr_daemon *m, struct fr_start *s)
 	if (!why.code)
 		fr_fail_errno(&why, r, NULL, "cannot start");
 	s->diag = why;
-	/* It was tried already, or it is too late for another try. */
+	/* The previous configuration was tried already, or its history is no longer in the store. */
 	if (m->refused.code || fr_handover_config(NULL) < 0)
 		return r;
 	if (fr_start_restore_config(m, &s->saved_config, NULL) < 0)
@@ -108,14 +108,15 @@ static void work(void *ctx)
 	m->start->result = open_stages(m, m->start);
 }
 
-/* Handle the signals and calls that came during the start. A stop comes last, so that nothing is lost. */
+/* Handle the signals and calls that came during the start. A stop comes last, so that it ends nothing unseen.
+ */
 static void catch_up(struct fr_daemon *m, struct fr_start *s)
 {
-	if (s->hangup)
-		s->ops->handle_signal(m, &s->hangup_info);
 	if (s->usr1)
 		s->ops->handle_signal(m, &s->usr1_info);
 	fr_deferred_run(&s->deferred, m);
+	if (s->hangup)
+		s->ops->handle_signal(m, &s->hangup_info);
 	if (s->usr2 || s->term)
 		fr_daemon_stop(m, s->usr2 ? FR_STOP_MERGE : FR_STOP_CLEAN);
 }
@@ -126,6 +127,8 @@ static void on_done(void *ctx)
 	struct fr_start *s = m->start;
 	int r = s->result;
 
+	/* The thread ends before samples flow, so that it makes none. */
+	s->worker = fr_worker_free(s->worker);
 	if (r >= 0)
 		r = s->ops->begin_recording(m, &s->diag);
 	if (r < 0) {
@@ -171,8 +174,10 @@ int fr_start_begin(struct fr_daemon *m, const struct fr_start_ops *ops, struct f
 		m->event, &s->tick, CLOCK_MONOTONIC, FR_NSEC_PER_SEC / FR_NSEC_PER_USEC, 0, on_tick, m);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot begin to start");
-	return fr_worker_start(
-		m->event, &(struct fr_worker_config){FR_THREAD_START, work, on_done, m}, &s->worker, d);
+	r = fr_worker_new(FR_THREAD_START, &s->worker, d);
+	if (r >= 0)
+		r = fr_worker_attach(s->worker, m->event);
+	return r < 0 ? r : fr_worker_run(s->worker, &(struct fr_work){work, on_done, m});
 }
 
 static void fail_deferred(struct fr_start *s)
@@ -213,7 +218,7 @@ static void request_stop(struct fr_daemon *m)
 	if (!m->start->inherited || !fr_daemon_service_ends())
 		end_now(m);
 	m->start->term = true;
-	sd_notify(0, "STATUS=stops when it has the history of the instance before, for its last dump");
+	sd_notify(0, "STATUS=stops when it has the history of the previous instance, for its last dump");
 }
 
 bool fr_start_defers_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)

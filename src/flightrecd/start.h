@@ -28,7 +28,7 @@ struct fr_start_ops {
 	void (*handle_signal)(struct fr_daemon *daemon, const struct signalfd_siginfo *si);
 };
 
-/* Begin the start on the daemon's loop. INHERITED: an instance before left a history, and SAVED_CONFIG
+/* Begin the start on the daemon's loop. INHERITED: a previous instance left a history, and SAVED_CONFIG
    (taken), its configuration, which is used if that of the daemon cannot be used. 0 or a negative errno with
    D. Main thread. */
 int fr_start_begin(struct fr_daemon *daemon, const struct fr_start_ops *ops, struct fr_buf *saved_config,

@@ -10,7 +10,7 @@
 
 #include <systemd/sd-daemon.h>
 
-/* A person may stop a recorder in order to look at what it has. */
+/* A person may stop a recorder to look at its history. */
 static void submit_final_dump(struct fr_daemon *m, const char *reason)
 {
 	struct fr_cause cause = {
@@ -47,7 +47,7 @@ void fr_daemon_stop(struct fr_daemon *m, enum fr_stop how)
 	if (how == FR_STOP_CLEAN && fr_daemon_service_ends())
 		how = FR_STOP_DUMP;
 	m->stop = how;
-	fr_daemon_triggers_close(m); /* the last dump is the stop's */
+	fr_daemon_triggers_close(m); /* no trigger makes a dump after the last one */
 	if (how == FR_STOP_MERGE)
 		submit_final_dump(m, "stop and merge");
 	else if (how == FR_STOP_DUMP)

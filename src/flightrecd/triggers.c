@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Of the machine's first pid namespace (PROC_PID_INIT_INO of the kernel). */
+/* The inode of the initial pid namespace (PROC_PID_INIT_INO in the kernel). */
 #define FIRST_PIDNS 0xeffffffcu
 
-/* What a trigger's section says, or else [Dump]. */
+/* The window of a trigger's section; where it sets none, that of [Dump]. */
 static struct fr_dump_asked asked_of(const struct fr_daemon *m, uint64_t window_ns, uint64_t post_ns)
 {
 	return (struct fr_dump_asked){
@@ -52,7 +52,7 @@ static int on_join(
 	return r;
 }
 
-/* So far back a dump of now would reach, though nothing need have happened for a while. */
+/* The time that a dump of now would cover, up to now. */
 static uint64_t on_ring_span(void *ctx)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -93,7 +93,7 @@ static void on_settled(void *ctx)
 	fr_daemon_notify_status(ctx);
 }
 
-/* Somebody's recorder of a command makes no dumps for what the rest of the machine does. */
+/* A recorder of a command or of tasks makes no dumps for anomalies of the rest of the machine. */
 static struct fr_triggers_config of_all(const struct fr_config *c)
 {
 	struct fr_triggers_config all = c->triggers;
@@ -111,7 +111,7 @@ static uint32_t own_pidns(void)
 	return (uint32_t)st.st_ino;
 }
 
-/* What the verifier said of a program that it rejects. */
+/* The message of the kernel's verifier when it rejects a program. */
 static void on_log(void *ctx, const char *text)
 {
 	fr_log(LOG_DEBUG, "%s", text);
@@ -169,7 +169,7 @@ int fr_daemon_triggers_reload(struct fr_daemon *m, struct fr_config *fresh)
 	return r;
 }
 
-/* What a signal's dump is made with. */
+/* The context of a dump that a signal asked for. */
 struct signal_dump {
 	struct fr_daemon *m;
 	uid_t uid;

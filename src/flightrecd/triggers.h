@@ -17,8 +17,8 @@
 int fr_daemon_triggers_open(struct fr_daemon *daemon, struct fr_diag *d);
 /* Disarm all. A second call does nothing. */
 void fr_daemon_triggers_close(struct fr_daemon *daemon);
-/* Arm the triggers of FRESH instead, which gets those of before. Triggers that are the same stay armed. 0, or
-   -ENOMEM and nothing has changed. */
+/* Arm the triggers of FRESH instead, which gets the previous ones. Triggers that did not change stay armed.
+   0, or -ENOMEM and nothing has changed. */
 int fr_daemon_triggers_reload(struct fr_daemon *daemon, struct fr_config *fresh);
 /* SIGUSR1 came. */
 void fr_daemon_dump_by_signal(struct fr_daemon *daemon, const struct signalfd_siginfo *si);

@@ -60,48 +60,41 @@ static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters
 	fr_daemon_reload(ctx, call);
 }
 
-static const char *const none[] = {NULL}, *const of_remove[] = {"files", NULL},
-			 *const of_stop[] = {"merge", NULL}, *const of_cancel[] = {"ids", "all", NULL},
-			 *const of_vacuum[] = {"max_use", "keep_free", "max_files", "max_age_usec", NULL},
-			 *const of_name[] = {"name", NULL},
-			 *const of_set_trigger[] = {"name", "enabled", NULL},
-			 *const of_decisions[] = {"max", NULL},
-			 *const of_dump[] = {"last_ns", "post_ns", "from_usec", "to_usec", "reason", "wait",
-				 "no_compression", NULL};
-
-/* Who is in the group may look and make dumps (a trigger's test is one); what takes something away from
-   others (files, triggers, the recorder) is root's. */
+/* Members of the group may look and make dumps, and a trigger's test is a dump. A method that takes something
+   away from others (files, triggers, the recorder) needs root. */
 static const struct fr_method methods[] = {
-	{FR_METHOD_DUMP, FR_ACCESS_GROUP, fr_verb_dump, of_dump},
-	{FR_METHOD_CANCEL, FR_ACCESS_GROUP, fr_verb_cancel, of_cancel},
-	{FR_METHOD_STATUS, FR_ACCESS_GROUP, verb_status, none},
-	{FR_METHOD_METRICS, FR_ACCESS_GROUP, verb_metrics, none},
-	{FR_METHOD_LIST, FR_ACCESS_GROUP, fr_verb_list, none},
-	{FR_METHOD_VACUUM, FR_ACCESS_ROOT, fr_verb_vacuum, of_vacuum},
-	{FR_METHOD_REMOVE, FR_ACCESS_ROOT, fr_verb_remove, of_remove},
-	{FR_METHOD_STOP, FR_ACCESS_ROOT, verb_stop, of_stop},
-	{FR_METHOD_RELOAD, FR_ACCESS_ROOT, verb_reload, none},
-	{FR_METHOD_TRIGGERS, FR_ACCESS_GROUP, fr_verb_triggers, none},
-	{FR_METHOD_TEST_TRIGGER, FR_ACCESS_GROUP, fr_verb_test_trigger, of_name},
-	{FR_METHOD_SET_TRIGGER, FR_ACCESS_ROOT, fr_verb_set_trigger, of_set_trigger},
-	{FR_METHOD_DECISIONS, FR_ACCESS_GROUP, fr_verb_decisions, of_decisions},
-	{FR_METHOD_WATCH, FR_ACCESS_GROUP, fr_verb_watch, none},
+	{FR_METHOD_STATUS, FR_ACCESS_GROUP, verb_status, FR_PARAMETERS(NULL)},
+	{FR_METHOD_METRICS, FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS(NULL)},
+	{FR_METHOD_STOP, FR_ACCESS_ROOT, verb_stop, FR_PARAMETERS("merge")},
+	{FR_METHOD_RELOAD, FR_ACCESS_ROOT, verb_reload, FR_PARAMETERS(NULL)},
+	{.name = NULL},
 };
+
+/* All methods, in one array for the server. */
+static struct fr_method all[32];
+
+static size_t add_methods(size_t n, const struct fr_method *more)
+{
+	for (; more->name && n < FR_ARRAY_SIZE(all); more++)
+		all[n++] = *more;
+	return n;
+}
 
 int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 {
 	struct fr_server_config config = {
 		.gate = fr_start_gate,
-		.methods = methods,
-		.n_methods = FR_ARRAY_SIZE(methods),
+		.methods = all,
 		.description = fr_interface_description,
 		.ctx = m,
 	};
 	int r;
 
+	config.n_methods =
+		add_methods(add_methods(add_methods(0, methods), fr_verbs_of_dumps), fr_verbs_of_triggers);
 	if (!m->config->socket[0])
 		return 0;
-	/* The configuration may become another one. */
+	/* Copies, because a reload may replace the strings of the configuration. */
 	config.path = m->socket = strdup(m->config->socket);
 	config.group = m->group = strdup(m->config->group);
 	if (!m->socket || !m->group)

@@ -57,7 +57,7 @@ static const char *read_dump(const cJSON *parameters, struct dump_call *ret)
 	return fr_param_bool(parameters, "wait", &ret->waits) < 0 ? "wait" : NULL;
 }
 
-/* What a call's dump is made with, where the policy has nothing against it. */
+/* The context of a dump that a call asked for. */
 struct control_dump {
 	struct fr_daemon *m;
 	struct fr_dump_request request;
@@ -100,7 +100,7 @@ static void suppressed(struct fr_call *call, const struct fr_decision *d, int co
 		text);
 }
 
-void fr_verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
+static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
 	struct fr_daemon *m = ctx;
@@ -149,7 +149,7 @@ void fr_verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	}
 }
 
-/* "ids", or with "all" what waits. NULL: the parameters are no good. */
+/* The parameter "ids", or with "all" the ids of all dumps that wait. NULL: the parameters are not valid. */
 static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 {
 	const cJSON *given = cJSON_GetObjectItemCaseSensitive(parameters, "ids"), *item;
@@ -169,8 +169,8 @@ static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 	return ids;
 }
 
-/* All that can be taken back is, whatever one of them says; with "all", of others is no mistake. */
-void fr_verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
+/* A dump that cannot be canceled does not keep the others. With "all", a dump of another user is no error. */
+static void verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	cJSON *ids = ids_to_cancel(ctx, parameters), *reply, *canceled, *item;
 	const bool all = !cJSON_GetObjectItemCaseSensitive(parameters, "ids");
@@ -204,7 +204,7 @@ void fr_verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_call_fail(call, &diag, code);
 }
 
-void fr_verb_vacuum(void *ctx, struct fr_call *call, const cJSON *parameters)
+static void verb_vacuum(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct fr_daemon *m = ctx;
 	struct fr_retention limits = m->config->retention;
@@ -235,7 +235,8 @@ void fr_verb_vacuum(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_daemon_submit(m, call, job);
 }
 
-/* The strings of ARRAY, NULL-terminated; NULL where one is none, or without memory. */
+/* Copies of the strings of ARRAY, terminated by NULL. NULL: an item is not a string, or there is no memory.
+ */
 static char **strings(const cJSON *array)
 {
 	char **ret = calloc((size_t)cJSON_GetArraySize(array) + 1, sizeof(*ret));
@@ -255,7 +256,7 @@ static char **strings(const cJSON *array)
 	return ret;
 }
 
-void fr_verb_remove(void *ctx, struct fr_call *call, const cJSON *parameters)
+static void verb_remove(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	const cJSON *names = cJSON_GetObjectItemCaseSensitive(parameters, "files");
 	struct fr_dump_job *job;
@@ -271,7 +272,7 @@ void fr_verb_remove(void *ctx, struct fr_call *call, const cJSON *parameters)
 	fr_daemon_submit(ctx, call, job);
 }
 
-void fr_verb_list(void *ctx, struct fr_call *call, const cJSON *parameters)
+static void verb_list(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct fr_daemon *m = ctx;
 	cJSON *reply = cJSON_CreateObject();
@@ -280,3 +281,15 @@ void fr_verb_list(void *ctx, struct fr_call *call, const cJSON *parameters)
 	cJSON_AddItemToObject(reply, "dumps", fr_recent_dumps_list(&m->recent_dumps));
 	fr_call_reply(call, reply);
 }
+
+const struct fr_method fr_verbs_of_dumps[] = {
+	{FR_METHOD_DUMP, FR_ACCESS_GROUP, verb_dump,
+		FR_PARAMETERS(
+			"last_ns", "post_ns", "from_usec", "to_usec", "reason", "wait", "no_compression")},
+	{FR_METHOD_CANCEL, FR_ACCESS_GROUP, verb_cancel, FR_PARAMETERS("ids", "all")},
+	{FR_METHOD_LIST, FR_ACCESS_GROUP, verb_list, FR_PARAMETERS(NULL)},
+	{FR_METHOD_VACUUM, FR_ACCESS_ROOT, verb_vacuum,
+		FR_PARAMETERS("max_use", "keep_free", "max_files", "max_age_usec")},
+	{FR_METHOD_REMOVE, FR_ACCESS_ROOT, verb_remove, FR_PARAMETERS("files")},
+	{.name = NULL},
+};

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Less than a reply may have: a decision is at most a few KiB. */
+/* They fit into one reply: a decision has a few KiB at most. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
 
-/* Nothing is armed any more at the end. True where CALL has got its answer. */
+/* At the end of the recorder there are no triggers. True: CALL is answered. */
 static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 {
 	struct fr_diag d = {0};
@@ -26,7 +26,7 @@ static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 	return true;
 }
 
-void fr_verb_triggers(void *daemon, struct fr_call *call, const cJSON *parameters)
+static void verb_triggers(void *daemon, struct fr_call *call, const cJSON *parameters)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
 	struct fr_daemon *m = daemon;
@@ -53,7 +53,7 @@ void fr_verb_triggers(void *daemon, struct fr_call *call, const cJSON *parameter
 	fr_call_reply(call, reply);
 }
 
-/* The member "name", or NULL and CALL has got its answer. */
+/* The parameter "name". NULL: it is missing, and CALL is answered. */
 static const char *name_of(struct fr_call *call, const cJSON *parameters)
 {
 	const char *name = NULL;
@@ -64,7 +64,7 @@ static const char *name_of(struct fr_call *call, const cJSON *parameters)
 	return NULL;
 }
 
-void fr_verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *parameters)
+static void verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *parameters)
 {
 	const struct fr_peer *peer = fr_call_peer(call);
 	struct fr_daemon *m = daemon;
@@ -90,7 +90,7 @@ void fr_verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *param
 	fr_call_reply(call, reply);
 }
 
-void fr_verb_set_trigger(void *daemon, struct fr_call *call, const cJSON *parameters)
+static void verb_set_trigger(void *daemon, struct fr_call *call, const cJSON *parameters)
 {
 	struct fr_daemon *m = daemon;
 	struct fr_diag d = {0};
@@ -114,7 +114,7 @@ void fr_verb_set_trigger(void *daemon, struct fr_call *call, const cJSON *parame
 	fr_call_reply(call, NULL);
 }
 
-void fr_verb_decisions(void *daemon, struct fr_call *call, const cJSON *parameters)
+static void verb_decisions(void *daemon, struct fr_call *call, const cJSON *parameters)
 {
 	struct fr_daemon *m = daemon;
 	uint64_t max = DECISIONS_MAX;
@@ -134,7 +134,7 @@ void fr_verb_decisions(void *daemon, struct fr_call *call, const cJSON *paramete
 	fr_call_reply(call, reply);
 }
 
-void fr_verb_watch(void *daemon, struct fr_call *call, const cJSON *parameters)
+static void verb_watch(void *daemon, struct fr_call *call, const cJSON *parameters)
 {
 	struct fr_daemon *m = daemon;
 	struct fr_diag d = {0};
@@ -149,3 +149,12 @@ void fr_verb_watch(void *daemon, struct fr_call *call, const cJSON *parameters)
 	if (r < 0)
 		fr_call_fail(call, &d, r);
 }
+
+const struct fr_method fr_verbs_of_triggers[] = {
+	{FR_METHOD_TRIGGERS, FR_ACCESS_GROUP, verb_triggers, FR_PARAMETERS(NULL)},
+	{FR_METHOD_TEST_TRIGGER, FR_ACCESS_GROUP, verb_test_trigger, FR_PARAMETERS("name")},
+	{FR_METHOD_SET_TRIGGER, FR_ACCESS_ROOT, verb_set_trigger, FR_PARAMETERS("name", "enabled")},
+	{FR_METHOD_DECISIONS, FR_ACCESS_GROUP, verb_decisions, FR_PARAMETERS("max")},
+	{FR_METHOD_WATCH, FR_ACCESS_GROUP, verb_watch, FR_PARAMETERS(NULL)},
+	{.name = NULL},
+};

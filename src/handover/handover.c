@@ -19,7 +19,7 @@
 
 #define STATE_NAME "flightrec-state"
 #define RING_NAME "flightrec-ring-"
-/* How long we wait until the service manager has released a descriptor, too. */
+/* How long we wait at most until the service manager has closed its copy of a descriptor. */
 #define BARRIER_USEC 5000000
 
 static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, const char *fmt, ...)
@@ -29,18 +29,18 @@ static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, 
 	va_start(args, fmt);
 	vsnprintf(h->refused, sizeof(h->refused), fmt, args);
 	va_end(args);
-	fr_log(LOG_WARNING, "the history of the instance before is lost: %s", h->refused);
+	fr_log(LOG_WARNING, "the history of the previous instance is lost: %s", h->refused);
 }
 
-/* The passed descriptors stay open until an instance has adopted them, because a start that fails is tried
-   again in the same process. The environment goes on listing all of them, also those that others look for. */
-static bool passed_are_taken;
+/* True: the passed descriptors of ring and state are closed. Until then they stay open, because this process
+   may start twice. LISTEN_FDS stays set, because other code looks for its own descriptors there. */
+static bool passed_are_closed;
 
 /* The passed descriptor NAME, borrowed; -1: there is none. */
 static int find_passed(const char *name)
 {
 	char **names = NULL;
-	int n = passed_are_taken ? 0 : sd_listen_fds_with_names(0, &names), fd = -1;
+	int n = passed_are_closed ? 0 : sd_listen_fds_with_names(0, &names), fd = -1;
 
 	for (int i = 0; i < n; i++) {
 		if (!strcmp(names[i], name))
@@ -61,16 +61,16 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* Close the passed descriptors, and remove those from the store that are not adopted. Returns how many were
- * removed. */
+/* Close our passed descriptors. A descriptor that is not adopted is also removed from the store. Returns how
+   many were removed. */
 static unsigned release_passed(const struct fr_handover *h)
 {
 	char **names = NULL, taken[FR_STATE_NAME_MAX];
-	int n = passed_are_taken ? 0 : sd_listen_fds_with_names(0, &names);
+	int n = passed_are_closed ? 0 : sd_listen_fds_with_names(0, &names);
 	unsigned removed = 0;
 
 	name_ring(taken, h->ring_number);
-	passed_are_taken = true;
+	passed_are_closed = true;
 	for (int i = 0; i < n; i++) {
 		const bool state = !strcmp(names[i], STATE_NAME),
 			   ring = h->adopted &&
@@ -98,8 +98,8 @@ static bool is_same_directory(int dirfd, const struct fr_state *s)
 	       s->directory_ino == st.st_ino;
 }
 
-/* Duplicate the descriptors of state and ring of the instance before. 0; -ENOENT: there are none; a negative
-   errno with D. */
+/* Duplicate the descriptors of state and ring of the previous instance. 0; -ENOENT: there are none; a
+   negative errno with D. */
 static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *ret_ring, const char *boot_id,
 	struct fr_diag *d)
 {
@@ -203,7 +203,7 @@ static void log_adopted(const struct fr_handover *h)
 	if (w->frames_left_out)
 		snprintf(left_out, sizeof(left_out), "; %llu older frames are left out",
 			(unsigned long long)w->frames_left_out);
-	fr_log(LOG_INFO, "goes on with the history of the instance before: %llu samples of %s%s%s",
+	fr_log(LOG_INFO, "continues the history of the previous instance: %llu samples over %s%s%s",
 		(unsigned long long)w->samples, fr_duration_format(w->last_ns - w->first_ns, span),
 		w->in_place ? "" : ", copied into a ring of another size", left_out);
 }
@@ -227,7 +227,8 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	return r;
 }
 
-/* In the auxiliary file, all records before this one have left the ring. */
+/* Copy the first side-band record of the ring to RET. The tracker searches for it in the auxiliary file: the
+   ring has evicted all records before it. */
 static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 {
 	struct fr_snapshot *snapshot;
@@ -242,8 +243,8 @@ static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 	return r;
 }
 
-/* The instance before was killed while another ring replaced its ring: move what the old one still has into
-   the new one, which is *HISTORY then. */
+/* A kill interrupted a resize. Move the remaining frames of the old ring to the new ring, and set *HISTORY to
+   the new ring. */
 static void finish_replacement(
 	struct fr_handover *h, const struct fr_history_config *config, struct fr_history **history)
 {
@@ -259,7 +260,8 @@ static void finish_replacement(
 		r = fr_resize_resume(*history, next, &resize);
 	if (r < 0) {
 		fr_history_free(next);
-		fr_log(LOG_WARNING, "the ring that was about to replace the old one has no history: %s",
+		fr_log(LOG_WARNING,
+			"the interrupted change of RingSize= cannot be finished, the old ring stays: %s",
 			strerror(-r));
 		return;
 	}
@@ -287,7 +289,7 @@ static int open_empty(struct fr_handover *h, const struct fr_history_config *con
 {
 	int r;
 
-	/* A passed ring that cannot be used has the memory that the new one needs. */
+	/* Release a passed ring that cannot be used: the new ring needs its memory. */
 	fr_closep(&h->next_fd);
 	h->next_fd = -1;
 	if (h->on && release_passed(h) > 0)
@@ -308,14 +310,13 @@ static int open_adopted(struct fr_handover *h, const struct fr_history_config *c
 	h->adopted = true;
 	h->same_directory = is_same_directory(ring->dirfd, &h->state);
 	log_adopted(h);
-	/* The auxiliary file has what the ring has evicted: all that is before this record. */
 	r = find_first_sideband(*ret, &h->first_sideband);
 	if (r < 0)
-		return fr_fail_errno(d, r, NULL, "cannot read the history of the instance before");
+		return fr_fail_errno(d, r, NULL, "cannot read the history of the previous instance");
 	if (!h->same_directory)
 		fr_log(LOG_NOTICE,
-			"processes that have exited have no names in the older history: the auxiliary "
-			"file is in another directory");
+			"the auxiliary file is in another directory, so processes that have exited have "
+			"no names in the older history");
 	return 0;
 }
 
@@ -334,10 +335,10 @@ int fr_handover_open_history(struct fr_handover *h, const struct fr_history_conf
 	r = fr_history_adopt(&own, h->ring_fd, ret, &h->history, &why);
 	if (r == 0)
 		return open_adopted(h, &own, ring, ret, d);
-	/* The ring is whole, and this configuration cannot be used with it. The configuration of before can.
-	 */
+	/* The ring is intact, but this configuration does not fit it. The start then tries the previous
+	   configuration, which does. */
 	if (r != -EBADMSG && !ring->last_try)
-		return fr_fail(d, r, why.hint, "the history of the instance before cannot be taken over: %s",
+		return fr_fail(d, r, why.hint, "the history of the previous instance cannot be adopted: %s",
 			why.what[0] ? why.what : strerror(-r));
 	refuse(h, "%s", why.what[0] ? why.what : strerror(-r));
 	close(TAKE_FD(h->ring_fd));
@@ -365,7 +366,7 @@ static void write_state(struct fr_handover *h, const struct fr_session *session)
 {
 	int r;
 
-	/* Borrowed for the call. */
+	/* Borrowed until the state is written. */
 	h->state.session = (struct fr_session){.events = session->events, .n_events = session->n_events};
 	h->state.session.features[FR_FEATURE_TRACING_DATA] = session->features[FR_FEATURE_TRACING_DATA];
 	r = fr_state_file_write(&h->file, &h->state);
@@ -407,8 +408,8 @@ void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *fa
 	memcpy(before, h->state.ring, sizeof(before));
 	fr_session_deinit(&h->state.session);
 	fill_state(h, facts, &h->state);
-	/* First the new ring, then the state that names it, and then the old ring goes: a kill in between
-	   leaves one of the two whole. */
+	/* Store the new ring, then its state, then remove the old ring. A kill between two steps leaves one
+	   complete pair of ring and state. */
 	if (h->file.fd < 0)
 		r = fr_state_file_new(&h->file, &d);
 	if (r == 0)
@@ -433,8 +434,8 @@ void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config)
 	h->written = false;
 }
 
-/* A gap begins with the last moment of which the ring has everything. An instance that drained nothing made
-   the gap before it longer. */
+/* The gap begins at DRAINED_NS: the ring is complete up to this time. If the previous instance drained
+   nothing, the new gap includes the last one, which is not counted twice. */
 static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
 {
 	const uint64_t from_ns = drained_ns ? drained_ns : s->first_started_ns;
@@ -454,7 +455,7 @@ bool fr_handover_end_gap(struct fr_handover *h)
 		return false;
 	h->state.restarts++;
 	count_gap(&h->state, h->history.drained_ns, fr_monotonic_ns());
-	fr_log(LOG_NOTICE, "nothing was recorded for %s, between the instance before and this one",
+	fr_log(LOG_NOTICE, "nothing was recorded for %s, from the end of the previous instance until now",
 		fr_duration_format(h->state.gap_to_ns - h->state.gap_from_ns, gap));
 	return true;
 }
@@ -484,7 +485,7 @@ void fr_handover_forget(struct fr_handover *h)
 
 void fr_handover_close(struct fr_handover *h)
 {
-	if (h->ring_number == 0) /* never received */
+	if (h->ring_number == 0) /* fr_handover_receive() was not called */
 		return;
 	fr_closep(&h->ring_fd);
 	fr_closep(&h->next_fd);

@@ -262,8 +262,7 @@ int fr_state_file_adopt(int fd, struct fr_state_file *ret, struct fr_state *ret_
 	int r = -EBADMSG;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size != (off_t)(2 * SLOT_BYTES))
-		return fr_fail(
-			d, -EBADMSG, NULL, "what an instance before had counted is of another version");
+		return fr_fail(d, -EBADMSG, NULL, "the state of the previous instance is of another version");
 	for (unsigned slot = 0; slot < 2; slot++) {
 		_cleanup_buf_ struct fr_buf payload = {0};
 		struct slot_header h;
@@ -280,7 +279,7 @@ int fr_state_file_adopt(int fd, struct fr_state_file *ret, struct fr_state *ret_
 		r = fr_state_decode(best.data, best.len, ret_state);
 	if (r < 0)
 		return fr_fail_errno(
-			d, r, NULL, "what an instance before had counted is damaged, or of another version");
+			d, r, NULL, "the state of the previous instance is damaged, or of another version");
 	*ret = (struct fr_state_file){fd, generation};
 	return 0;
 }

@@ -9,7 +9,7 @@ static void add_counters(uint64_t sum[static _FR_LOSS_MAX], const uint64_t lost[
 		sum[i] += lost[i];
 }
 
-/* Losses that belong to no event: of the ring, the side-band tracker, the dumper, and of before. */
+/* Losses that belong to no event: of the ring, the tracker, the dumper, and earlier ones. */
 static void add_common(const struct fr_loss_counters *c, uint64_t sum[static _FR_LOSS_MAX])
 {
 	struct fr_history_stats history;

@@ -95,7 +95,7 @@ static void add_events(struct fr_openmetrics *o, const struct fr_capture *c)
 
 	fr_openmetrics_family(
 		o, "flightrec_samples", FR_METRIC_COUNTER, NULL, "Samples taken from the kernel's rings.");
-	/* The last event is that of the side-band, which has none. */
+	/* The last event is that of the side-band, which has no samples. */
 	for (size_t e = 0; e + 1 < fr_capture_n_events(c); e++)
 		if (!is_repeated(c, e))
 			add_event(o, c, fr_capture_event_name(c, e), by_cpu);

@@ -27,7 +27,7 @@ static void add_refused(const struct fr_diag *refused, cJSON *status, cJSON *not
 	cJSON_AddStringToObject(o, "what", refused->what);
 	cJSON_AddStringToObject(o, "hint", refused->hint);
 	add_notice(notices,
-		"the configuration cannot be used, that of before is in force: %s%s%s; mend it, then "
+		"the configuration cannot be used, the previous one is in force: %s%s%s; mend it, then "
 		"`flightrecctl reload`",
 		refused->what, refused->hint[0] ? ": " : "", refused->hint);
 }
@@ -65,7 +65,7 @@ void fr_status_add_notices(const struct fr_view *v, cJSON *status)
 			v->ring_kept->hint[0] ? ": " : "", v->ring_kept->hint);
 	add_sideband(&v->sideband, notices);
 	if (v->handover->refused[0])
-		add_notice(notices, "the history of the instance before is lost: %s", v->handover->refused);
+		add_notice(notices, "the history of the previous instance is lost: %s", v->handover->refused);
 	if (v->no_collector->code)
 		add_notice(notices, "no copies of object files are kept: %s (%s)", v->no_collector->what,
 			v->no_collector->hint);

@@ -11,16 +11,17 @@ void fr_notify_status(const struct fr_view *v)
 	const size_t n = v->triggers ? fr_triggers_count_arming(v->triggers) : 0;
 	uint64_t lost = 0;
 	char used[FR_UNIT_SIZE], span[FR_UNIT_SIZE], adopted[80] = "", arming[80] = "",
-						     refused[sizeof(v->refused->what) + 64] = "";
+						     refused[sizeof(v->refused->what) + 80] = "";
 
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
 		lost += v->lost[i];
 	if (v->handover->adopted)
-		snprintf(adopted, sizeof(adopted), "; went on %llu times with the history of before",
+		snprintf(adopted, sizeof(adopted),
+			"; continued the history of a previous instance %llu times",
 			(unsigned long long)v->handover->state.restarts);
 	if (v->refused->code)
 		snprintf(refused, sizeof(refused),
-			" with the configuration of before, as that of now is refused (%s)",
+			" with the previous configuration, because the new one is refused (%s)",
 			v->refused->what);
 	if (n)
 		snprintf(arming, sizeof(arming), "; %zu trigger%s still being armed", n, n > 1 ? "s" : "");

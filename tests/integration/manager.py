@@ -2,7 +2,7 @@
 """A small service manager: the other end of sd_notify(), with systemd's descriptor store.
 
 A service stores descriptors with FDSTORE=1 (sd_pid_notify_with_fds(3)). Its next instance gets them by LISTEN_FDS and
-LISTEN_FDNAMES (sd_listen_fds_with_names(3)), however the instance before has ended."""
+LISTEN_FDNAMES (sd_listen_fds_with_names(3)), however the previous instance has ended."""
 import array
 import fcntl
 import os
@@ -76,7 +76,7 @@ class ServiceManager:
 
     def next_instance(self, argv):
         """Returns the command line, environment and descriptors with which systemd would start the next instance."""
-        self.settle()  # what the instance before has sent
+        self.settle()  # what the previous instance has sent
         passed, self.lines = list(self.fds), []
         fds, env = [fd for _, fd in passed], {"NOTIFY_SOCKET": "@" + self.name}
         if passed:

@@ -154,7 +154,7 @@ def test_ring_changes_its_size_under_load(configured):
     process = start_count(d)
     for size in ("32M", "24M", "64M", "48M"):
         time.sleep(0.2)
-        configured.must_reload(f"RingSize= is {size[:-1]}.0M", **COUNTED, RingSize=size)
+        configured.must_reload(f"RingSize= is now {size[:-1]}.0M", **COUNTED, RingSize=size)
         assert d.status()["ring"]["size"] == int(size[:-1]) << 20
     counted = finish_load(process, stop=True)
     assert_whole(d, d.dump_by_control(), counted)
@@ -166,7 +166,7 @@ def test_smaller_ring_keeps_the_newest(configured):
     until("more than 2M", lambda: load("count", "-t", 1, "-c", last_cpu()) and d.status()["ring"]["used"] > 4 << 20, 200)
     lost = d.lost()
     process = start_count(d, 20000)
-    configured.must_reload("RingSize= is 2.0M", **COUNTED, RingSize="2M")
+    configured.must_reload("RingSize= is now 2.0M", **COUNTED, RingSize="2M")
     counted = finish_load(process, stop=True)
     found = sequence(d.dump_by_control(), counted)
     assert found["last"] == counted["calls"] - 1 and found["count"] > 1000
@@ -184,13 +184,13 @@ def test_ring_that_does_not_fit_is_refused(memory_group, configured):
     d.manager.close()  # a descriptor store keeps the memory of the old ring until the new one is populated
     counted = load("count", "-t", 0.3, "-c", last_cpu(), "-p", 5000)
     # The two rings do not fit beside each other, and each of them does alone.
-    configured.must_reload("RingSize= is 84.0M", **COUNTED, RingSize="84M")
+    configured.must_reload("RingSize= is now 84.0M", **COUNTED, RingSize="84M")
     r = configured.reload(**COUNTED, RingSize="4G")
     assert f"RingSize= stays at 84.0M: {configured.path}:5: a ring of 4.0G does not fit" in r.err, (r.out, r.err)
     assert any("M would fit" in n for n in d.status()["notices"])
     assert d.status()["ring"]["size"] == 84 << 20
     assert_whole(d, d.dump_by_control(), counted)
-    configured.must_reload("RingSize= is 16.0M", **COUNTED, RingSize="16M")
+    configured.must_reload("RingSize= is now 16.0M", **COUNTED, RingSize="16M")
     assert not any("M would fit" in n for n in d.status()["notices"])
 
 
@@ -221,7 +221,7 @@ def test_triggers_that_cannot_be_armed_are_reported(configured):
     configured.path.write_text(text + "[Trigger lost]\nEvent=page-faults\nThreshold=1000000\nCGroup=/no/such/group\n"
                                       "[Trigger beat]\nEvery=1h\n")
     r = d.ctl("reload")
-    assert r.code == EXIT["partly"] and "RingSize= is 2.0M" in r.out, r
+    assert r.code == EXIT["partly"] and "RingSize= is now 2.0M" in r.out, r
     assert "trigger lost is not armed" in r.err and f"{configured.path}:" in r.err and "beat" not in r.err, r.err
     not_armed = json.loads(d.ctl("reload", "--json=short").out)["not_armed"]
     assert [t["name"] for t in not_armed if "origin" in t] == ["lost"], not_armed

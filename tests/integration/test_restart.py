@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recorder that is killed or restarted goes on with the history of the instance before, and reports the time between them.
+"""A recorder that is killed or restarted goes on with the history of the previous instance, and reports the time between them.
 
 Here with a descriptor store of the tests' own; tests/vm has the same with systemd's."""
 import ctypes
@@ -260,8 +260,8 @@ def test_an_invalid_configuration_loses_nothing(instance, service_manager, tmp_p
         assert [e["name"] for e in status["events"]] == ["raw_syscalls:sys_enter"] and status["ring"]["size"] == 8 << 20
         assert where in status["config_error"]["what"], status["config_error"]
         assert any(where in n for n in status["notices"]) and where in d.ctl("status").out
-        assert any("of before" in line for line in service_manager.said("STATUS=")), service_manager.lines
-        assert d.log().count("that of before stays in force") == 1
+        assert any("with the previous configuration" in line for line in service_manager.said("STATUS=")), service_manager.lines
+        assert d.log().count("the previous one stays in force") == 1
         d.stop()
     d = instance("--config", conf)
     whole(d.dump_by_control(), counted)
@@ -337,7 +337,7 @@ def test_what_cannot_be_adopted_is_reported(instance, service_manager, what):
     d = instance(*COUNTED, "-M", "4M")
     status = d.status()
     assert "adopted" not in status
-    if what != "no-state":  # without its state, the ring says nothing of the instance before
+    if what != "no-state":  # without its state, the ring says nothing of the previous instance
         assert any("lost" in n for n in status["notices"]) and "is lost" in d.log()
     assert len(service_manager.names()) == 2
     counted = count()
