@@ -16,8 +16,7 @@
 /* A limit for loads, after which a test fails. */
 #define LIVE_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
-/* Skip the test unless tracefs can be mounted in a new mount namespace, and the number of getppid() is known.
- */
+/* Skip the test unless tracefs can be mounted in a new mount namespace, and getppid()'s number is known. */
 void live_need_tracepoints(void);
 void live_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 

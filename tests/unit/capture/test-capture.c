@@ -465,9 +465,8 @@ static uint64_t share_at(struct fr_capture *c, unsigned divisor, size_t other)
 	return 100 * (live_counter(c, 0).samples - first) / FR_MAX(n, 1ul);
 }
 
-/* Two events have periods, which the frequency of the first becomes. All sample by the CPU time of this
-   thread, so other work of the machine does not matter, and late timers are equally late for equal periods.
- */
+/* The divisors give the first event the periods of the two others. All events sample by the CPU time of this
+   thread, so other work of the machine does not matter. Timers are equally late for equal periods. */
 static void test_a_divisor_lowers_frequencies(void **state)
 {
 	struct fr_capture_config config = {.pids = (pid_t[]){gettid()}, .n_pids = 1};

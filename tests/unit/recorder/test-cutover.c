@@ -75,8 +75,7 @@ static void test_each_once(void **ctx)
 	}
 }
 
-/* Records of the new capture without a duplicate are kept from the cut-over time on, and shortly before it.
- */
+/* Records of the new capture without a duplicate are kept from the cut-over on, and shortly before. */
 static void test_without_duplicates(void **ctx)
 {
 	struct fr_cutover *c = fr_cutover_new();
