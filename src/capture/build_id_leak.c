@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds out if our wish for build-ids would change the map records of other recorders (docs/design/10). */
+/* Finds out if the kernel changes the map records of other recorders when we ask for build-ids
+ * (docs/design/10). */
 #include "capture/capture.h"
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
@@ -25,7 +26,7 @@ static void close_listener(struct listener *l)
 	fr_closep(&l->fd);
 }
 
-/* Listens to the map records of this thread alone, so the trial does not disturb other recorders. */
+/* Listen only to the map records of this thread, so that the trial does not disturb other recorders. */
 static int open_listener(struct listener *l, bool build_id)
 {
 	struct perf_event_attr a;
@@ -42,7 +43,8 @@ static int open_listener(struct listener *l, bool build_id)
 	return l->fd < 0 ? l->fd : fr_ring_map(&l->ring, l->fd, (size_t)sysconf(_SC_PAGESIZE), false);
 }
 
-/* Returns 1 if the first MMAP2 in L has the flag, 0 if not, or -ENODATA. */
+/* Returns 1 if the first MMAP2 in L has the flag for a build-id; 0 if it does not; -ENODATA if there is no
+ * MMAP2. */
 static int first_has_flag(const struct listener *l)
 {
 	const uint64_t head = __atomic_load_n(&l->ring.page->data_head, __ATOMIC_ACQUIRE);
@@ -61,7 +63,7 @@ static int first_has_flag(const struct listener *l)
 int fr_capture_build_ids_leak(void)
 {
 	_cleanup_(close_listener) struct listener older = {.fd = -1}, newer = {.fd = -1};
-	/* A file that has a build-id, as every program of a distribution has. */
+	/* This program has a build-id, like every program of a distribution. */
 	_cleanup_close_ int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *text;

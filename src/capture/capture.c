@@ -7,7 +7,7 @@
  *           ring[OVERWRITE]  ◄── event C/overwrite/
  *   CPU 1   …
  *
- * The ring is mapped by the first event of its kind that opens on its CPU.
+ * The first event of its kind that opens on a CPU maps the ring.
  */
 #include "capture/capture_internal.h"
 #include "capture/event_internal.h"
@@ -22,10 +22,10 @@
 #include <sys/resource.h>
 
 #define CPUS_MAX 8192
-/* Records that are drained soon are still in the caches. The rest of a large ring is a reserve for times when
-   the recorder gets no CPU. */
+/* Records that are drained soon are still in the caches. The rest of a large ring is for times when the
+   recorder gets no CPU. */
 #define WAKEUP_MAX ((size_t)1 << 20)
-#define FDS_SPARE 1024 /* for the other files of the program, most of them perf maps of run-time code */
+#define FDS_SPARE 1024 /* descriptors for other files of the program, mostly perf maps of run-time code */
 
 static enum fr_ring_kind kind_of(const struct fr_capture *c, size_t event)
 {
@@ -56,7 +56,8 @@ static int check_config(struct fr_capture *c, const struct fr_capture_config *co
 	for (size_t i = 0; i < config->events->n; i++)
 		if (config->events->items[i].system_wide_only && (config->n_pids || config->cgroup))
 			return fr_fail(d, -EINVAL, "record it system-wide",
-				"event %s counts no single task or cgroup", config->events->items[i].name);
+				"event %s cannot count a single task or cgroup",
+				config->events->items[i].name);
 	r = check_ring_size("a kernel buffer", ring, d);
 	if (r == 0)
 		r = check_ring_size("a side-band buffer", sideband, d);
@@ -153,7 +154,9 @@ static int add_open_event(struct fr_capture *c, int fd, size_t event, size_t cpu
 	return join_ring(c, o, d);
 }
 
-/* Open an event once. The first time also adapts its attr: in a file, an event has only one. */
+/* Open an event once. The first open also adapts the attr of the event, because in a file an event has only
+ * one attr.
+ */
 static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, unsigned long flags)
 {
 	const bool is_first = !c->n_open || c->open[c->n_open - 1].event != event;
@@ -162,12 +165,12 @@ static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, uns
 	return is_first ? fr_perf_open_adapt(a, pid, cpu, flags) : fr_perf_open(a, pid, cpu, flags);
 }
 
-/* Open an event on one CPU, for each thread or for the whole CPU. Threads that have ended are left out. */
+/* Open an event on one CPU, for each thread or for the whole CPU. Skip threads that have ended. */
 static int open_on_cpu(
 	struct fr_capture *c, const struct fr_target *t, size_t event, size_t cpu_index, struct fr_diag *d)
 {
 	const struct fr_event *e = &c->events[event];
-	/* Any process may enter the cgroup later, so side-band is of all processes. */
+	/* Any process may enter the cgroup later, so the side-band of all processes is recorded. */
 	bool in_cgroup = t->cgroup_fd >= 0 && kind_of(c, event) != FR_RING_SIDEBAND;
 	int fd, r = 0;
 
@@ -195,7 +198,7 @@ static int open_event(struct fr_capture *c, const struct fr_target *t, size_t ev
 		return fr_fail(d, r, NULL, "event %s: cannot read the CPUs of its PMU, \"%s\"",
 			c->events[event].name, list);
 	r = 0;
-	/* A process may start on any CPU and run on a sampled one later. */
+	/* A process may start on any CPU, and run on a sampled CPU later. */
 	n = kind_of(c, event) == FR_RING_SIDEBAND ? c->n_cpus : c->n_sampled;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!list || only[c->cpus[i] / 8] & 1u << c->cpus[i] % 8)
@@ -207,7 +210,7 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 {
 	int r;
 
-	/* The side-band event first: its ring must not miss anything. */
+	/* Open the side-band event first, so that no side-band is missing. */
 	r = open_event(c, t, c->n_events - 1, d);
 	if (r == 0 && !c->n_open)
 		return fr_fail(d, -ESRCH, "give the pid of a process that runs",
@@ -240,13 +243,13 @@ static int poll_rings(struct fr_capture *c, struct fr_diag *d)
 		for (size_t i = 0; r == 0 && i < c->n_cpus; i++)
 			if (c->rings[kind][i].page)
 				r = fr_ring_add_to_epoll(&c->rings[kind][i]);
-	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot poll the kernel's rings") : 0;
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot poll the kernel rings") : 0;
 }
 
-/* Allocate all memory of C. Recording allocates nothing later. */
+/* Allocate all memory of C. A drain allocates no memory. */
 static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 {
-	/* The side-band of single tasks follows them to the CPUs that are recorded. */
+	/* If single tasks are recorded, side-band is needed only on the CPUs that are recorded. */
 	const size_t n_cpus = t->n_tids ? t->n_cpus : t->n_online,
 		     per_event = n_cpus * FR_MAX(t->n_tids, (size_t)1);
 
@@ -292,7 +295,8 @@ static int capture_init(
 	if (r == 0)
 		r = index_ids(c);
 	if (r == 0)
-		/* An event takes only one filter. System-wide, it also has to name the tids to exclude. */
+		/* An event takes only one filter. In a system-wide recording, it also has to exclude tids,
+		   which are not known yet. So only check it now. */
 		r = c->system_wide ? fr_filters_check(c, d) : fr_filters_set(c, NULL, 0, d);
 	if (r == 0)
 		r = poll_rings(c, d);

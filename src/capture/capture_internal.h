@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the files that open, filter and count share. Private to this folder. */
+/* Declarations that the files for opening, filters and counters share. Private to this folder. */
 
 #include "capture/capture.h"
 #include "capture/perf_open.h"
@@ -28,12 +28,12 @@ struct fr_open_event {
 };
 
 struct fr_capture {
-	struct fr_event
-		*events; /* copies, with the attrs that the kernel accepted; the side-band event last */
+	/* Copies of the events, with the attrs that the kernel accepted. The side-band event is the last. */
+	struct fr_event *events;
 	size_t n_events;
 	int *cpus;
-	size_t n_cpus;	  /* CPUs with side-band: all that are online, but for a recording of tasks */
-	size_t n_sampled; /* CPUs with events: the first of CPUS */
+	size_t n_cpus;	  /* CPUs with side-band: all online CPUs, unless tasks are recorded */
+	size_t n_sampled; /* the first N_SAMPLED of CPUS have the other events */
 	struct fr_open_event *open;
 	size_t n_open;
 	struct fr_ring *rings[_FR_RING_MAX]; /* n_cpus each */
@@ -41,16 +41,17 @@ struct fr_capture {
 	struct fr_id_table ids;
 	struct fr_counter_cell *cells; /* [event * n_cpus + cpu] */
 	struct fr_counter_cell stray;
-	struct fr_counter *inherited; /* as CELLS: counts of earlier captures; NULL: none */
+	struct fr_counter *inherited; /* counts of earlier captures, in the order of CELLS; NULL: none */
 	int epoll_fd;
-	uint8_t *bounce; /* FR_RUN_MAX bytes, for the recorder thread */
+	uint8_t *bounce; /* a buffer of FR_RUN_MAX bytes for the recorder thread */
 	struct fr_look_room look;
-	struct stat cgroup; /* a cgroup that is made anew at the same path has another inode; 0: none */
-	unsigned divisor;   /* of all frequencies */
+	struct stat cgroup; /* a new cgroup at the same path has another inode; 0: there is no cgroup */
+	unsigned divisor;   /* all configured frequencies are divided by it */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
 };
 
-/* filter.c: try the users' filters on events that are opened only for this. 0 or a negative errno with D. */
+/* filter.c: try the users' filters on events that are opened only for this check. Returns 0, or a negative
+   errno with D. */
 int fr_filters_check(const struct fr_capture *c, struct fr_diag *d);
-/* Set the users' filters, and exclude TIDS (N may be 0). The kernel takes it once. */
+/* Set the users' filters, and exclude TIDS (N may be 0). The kernel accepts this only once. */
 int fr_filters_set(struct fr_capture *c, const pid_t *tids, size_t n, struct fr_diag *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a capture opens, and where. */
+/* The parameters of a capture: events, CPUs, processes, sizes of rings. */
 
 #include "capture/event.h"
 
@@ -12,10 +12,10 @@
 struct fr_capture_config {
 	const struct fr_event_list *events;
 	const char *cpus;    /* a CPU list; NULL: all CPUs that are online */
-	const pid_t *pids;   /* processes with all their threads; their children inherit the events */
+	const pid_t *pids;   /* processes with all their threads. Their children inherit the events */
 	size_t n_pids;	     /* 0: system-wide */
-	bool enable_on_exec; /* the one process is a child that has not called exec yet */
-	const char *cgroup;  /* path of a cgroup directory, or below the cgroup mount; NULL: none */
+	bool enable_on_exec; /* the only process is a child that has not called exec yet */
+	const char *cgroup;  /* path of a cgroup directory, or path below the cgroup mount; NULL: none */
 	bool no_build_ids;   /* no build-ids in map records (KernelBuildIDs= in flightrecd.conf(5)) */
 	size_t ring_bytes;   /* per CPU; a power of two of pages. 0: the default */
 	size_t sideband_ring_bytes;

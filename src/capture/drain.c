@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The hot path: every record of every ring passes the loop in fr_walk_records() once.
+ * The hot path: the loop in fr_walk_records() sees every record of every ring once.
  *
  *   tail                                        head
  *    │ run ≤ 64 KiB │ run          │ …  ┐        │
  *  ──┴──────────────┴──────────────┴────┼──┬─────┴──
- *                                       │  └ drained through the bounce buffer: a record that goes over the
- *                                       │    end of the memory, or one that has to be repaired
+ *                                       │  └ copied to the bounce buffer: a record that goes over the end of
+ *                                       │    the memory, or a record that has to be repaired
  *                                       └ end of the memory
  *
- * Runs are handed out in place. The acquire load of data_head pairs with the kernel's store in
- * perf_output_put_handle(). The release store of data_tail keeps our reads of the records before the kernel's
- * next writes to the same memory.
+ * A run is not copied: the receiver reads it in the kernel ring. The acquire load of data_head pairs with the
+ * kernel's store in perf_output_put_handle(). The release store of data_tail ensures that we have read the
+ * records before the kernel overwrites them.
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"
@@ -25,8 +25,10 @@
 /* The smallest sizes of a kernel record and of a sample in our layout (perfdata/record.h). */
 #define RECORD_MIN (sizeof(struct perf_event_header) + sizeof(struct fr_sample_id))
 #define SAMPLE_MIN (sizeof(struct fr_sample) + sizeof(uint64_t))
-/* Another CPU has just written the records, so each line is a cache miss. The loop prefetches this far ahead,
-   as many bytes as the record has: the receiver of the run reads all of them. */
+/* The time of a record that is not a sample is this far before its end. */
+#define TIME_BEFORE_END (sizeof(struct fr_sample_id) - offsetof(struct fr_sample_id, time))
+/* Another CPU has just written the records, so each cache line is a miss. For each record, the loop
+   prefetches as many bytes as the record has, this far ahead. */
 #define PREFETCH_BYTES 2048
 #define CACHE_LINE 64
 
@@ -47,7 +49,7 @@ void fr_tally_flush(struct fr_tally *t)
 	t->pending = 0;
 }
 
-/* False: the sample has an id of another recorder (docs/design/10). */
+/* Returns false if the sample has an unknown id, which is that of another recorder (docs/design/10). */
 static inline bool count_sample(struct fr_tally *t, uint64_t id)
 {
 	if (unlikely(id != t->last_id)) {
@@ -63,7 +65,7 @@ static inline bool count_sample(struct fr_tally *t, uint64_t id)
 	return true;
 }
 
-/* H is not a sample. It is whole and has at least RECORD_MIN bytes. */
+/* H is a whole record of at least RECORD_MIN bytes, and not a sample. */
 static void __attribute__((noinline)) count_losses(struct fr_tally *t, const struct perf_event_header *h)
 {
 	const struct fr_record_throttle *throttle = (const void *)h;
@@ -78,27 +80,28 @@ static void __attribute__((noinline)) count_losses(struct fr_tally *t, const str
 		fr_cell_add_lost(cell_of(t, throttle->id), FR_LOSS_THROTTLED, 1);
 }
 
-/* A newer listener asked for build-ids, and its flag is on a record that has none (docs/design/10). */
-static bool has_foreign_flag(const struct perf_event_header *h, const struct fr_tally *t)
+/* Returns true if H has the flag for a build-id, but no build-id, because a newer recorder asked for
+   build-ids (docs/design/10). */
+static bool has_wrong_flag(const struct perf_event_header *h, const struct fr_tally *t)
 {
 	return t->no_build_ids && h->type == PERF_RECORD_MMAP2 && h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
 }
 
-static bool is_spoilt(const struct perf_event_header *h, const struct fr_tally *t)
+static bool needs_repair(const struct perf_event_header *h, const struct fr_tally *t)
 {
-	return has_foreign_flag(h, t) || fr_misplaced_trailer(h, t->ids);
+	return has_wrong_flag(h, t) || fr_misplaced_trailer(h, t->ids);
 }
 
 static void repair(struct perf_event_header *h, const struct fr_tally *t)
 {
-	if (has_foreign_flag(h, t))
+	if (has_wrong_flag(h, t))
 		h->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
 	fr_move_trailer_to_end(h, t->ids);
 }
 
 enum fr_walk_end fr_walk_records(const uint8_t *p, const uint8_t *end, struct fr_tally *t, struct fr_run *run)
 {
-	const uint8_t *const start = p, *const full = p + (t->run_max ? t->run_max : FR_RUN_MAX);
+	const uint8_t *const start = p, *const run_limit = p + (t->run_max ? t->run_max : FR_RUN_MAX);
 	uint64_t first = UINT64_MAX, last = 0, time;
 	enum fr_walk_end why = FR_WALK_DONE;
 	uint32_t records = 0;
@@ -107,18 +110,14 @@ enum fr_walk_end fr_walk_records(const uint8_t *p, const uint8_t *end, struct fr
 		const struct perf_event_header *h = (const void *)p;
 		size_t size = h->size;
 
-		if (unlikely(size < RECORD_MIN || size & 7)) {
+		if (unlikely(size < RECORD_MIN || size & 7))
 			why = FR_WALK_TORN;
-			break;
-		}
-		if (unlikely(size > (size_t)(end - p))) {
+		else if (unlikely(size > (size_t)(end - p)))
 			why = FR_WALK_CUT;
-			break;
-		}
-		if (unlikely(size > (size_t)(full - p))) {
+		else if (unlikely(size > (size_t)(run_limit - p)))
 			why = FR_WALK_FULL;
+		if (unlikely(why != FR_WALK_DONE))
 			break;
-		}
 		for (size_t line = 0; line < size; line += CACHE_LINE)
 			__builtin_prefetch(p + PREFETCH_BYTES + line);
 		if (likely(h->type == PERF_RECORD_SAMPLE)) {
@@ -129,17 +128,17 @@ enum fr_walk_end fr_walk_records(const uint8_t *p, const uint8_t *end, struct fr
 				break;
 			}
 			if (unlikely(!count_sample(t, s->id))) {
-				why = FR_WALK_FOREIGN;
+				why = FR_WALK_UNKNOWN_ID;
 				break;
 			}
 			time = s->time;
 		} else {
-			if (unlikely(is_spoilt(h, t))) {
-				why = FR_WALK_SPOILT;
+			if (unlikely(needs_repair(h, t))) {
+				why = FR_WALK_CHANGED;
 				break;
 			}
 			count_losses(t, h);
-			time = *(const uint64_t *)(p + size - 24);
+			time = *(const uint64_t *)(p + size - TIME_BEFORE_END);
 		}
 		first = FR_MIN(first, time);
 		last = FR_MAX(last, time);
@@ -164,15 +163,16 @@ static void hand_out(struct fr_ring *r, const struct fr_run *run, fr_run_fn sink
 	release_tail(r);
 }
 
-/* Leave out the record at tail. */
-static void skip_foreign(struct fr_ring *r, size_t size)
+/* Skip the record at the tail, a sample of an unknown event. */
+static void skip_unknown_id(struct fr_ring *r, size_t size)
 {
 	fr_cell_add_lost(r->owner, FR_LOSS_FOREIGN_ID, 1);
 	r->tail += size;
 	release_tail(r);
 }
 
-/* Copy the record at tail to BOUNCE, repair the copy and hand it out. False: the record is not whole. */
+/* Copy the record at the tail to BOUNCE, repair the copy and pass it to SINK. Returns whether the record is
+ * valid. */
 static bool drain_bounced(
 	struct fr_ring *r, uint64_t head, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx)
 {
@@ -190,17 +190,17 @@ static bool drain_bounced(
 	why = fr_walk_records(bounce, bounce + size, t, &run);
 	if (why == FR_WALK_DONE)
 		hand_out(r, &run, sink, ctx);
-	else if (why == FR_WALK_FOREIGN)
-		skip_foreign(r, size);
-	return why == FR_WALK_DONE || why == FR_WALK_FOREIGN;
+	else if (why == FR_WALK_UNKNOWN_ID)
+		skip_unknown_id(r, size);
+	return why == FR_WALK_DONE || why == FR_WALK_UNKNOWN_ID;
 }
 
 size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx)
 {
 	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), begin = r->tail;
-	bool whole = head - r->tail <= r->size;
+	bool is_valid = head - r->tail <= r->size;
 
-	while (whole && r->tail != head) {
+	while (is_valid && r->tail != head) {
 		const uint8_t *p = r->data + (r->tail & (r->size - 1));
 		uint64_t left = FR_MIN(head - r->tail, (uint64_t)(r->data + r->size - p));
 		struct fr_run run;
@@ -208,14 +208,14 @@ size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_
 
 		hand_out(r, &run, sink, ctx);
 		if (why == FR_WALK_TORN)
-			whole = false;
-		else if (why == FR_WALK_CUT || why == FR_WALK_SPOILT)
-			whole = drain_bounced(r, head, t, bounce, sink, ctx);
-		else if (why == FR_WALK_FOREIGN)
-			skip_foreign(r, ((const struct perf_event_header *)(p + run.len))->size);
+			is_valid = false;
+		else if (why == FR_WALK_CUT || why == FR_WALK_CHANGED)
+			is_valid = drain_bounced(r, head, t, bounce, sink, ctx);
+		else if (why == FR_WALK_UNKNOWN_ID)
+			skip_unknown_id(r, ((const struct perf_event_header *)(p + run.len))->size);
 	}
 	fr_tally_flush(t);
-	if (!whole) {
+	if (!is_valid) {
 		fr_cell_add_lost(r->owner, FR_LOSS_TORN, 1);
 		r->tail = head;
 		release_tail(r);

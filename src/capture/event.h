@@ -27,11 +27,11 @@ enum fr_call_graph {
 	FR_CALL_GRAPH_LBR,
 };
 
-/* For events without terms of their own. */
+/* Values for events that do not set them by terms. */
 struct fr_event_defaults {
 	uint64_t frequency_hz; /* 0: 99 */
 	uint64_t period;       /* -c; overrides the frequency */
-	bool each; /* the period means every occurrence, not a rate: any period of a clock is valid */
+	bool each; /* the period counts occurrences and is no rate, so any period of a clock is valid */
 	enum fr_call_graph call_graph;
 	uint32_t dwarf_stack_bytes; /* 0: 8192 */
 };
@@ -40,7 +40,7 @@ struct fr_event {
 	struct perf_event_attr attr; /* sample_type has FR_SAMPLE_TYPE; size is set; disabled */
 	char *name;
 	char *filter; /* the user's tracepoint filter, or NULL */
-	char *origin; /* "file:line" of its configuration, for messages; or NULL */
+	char *origin; /* "file:line" where it is configured, for messages; or NULL */
 	bool overwrite;
 	bool system_wide_only; /* its PMU cannot count single tasks */
 	char *tracepoint;      /* "system:name" of a tracepoint, even with name=; or NULL */
@@ -52,9 +52,8 @@ struct fr_event {
 struct fr_event_list {
 	struct fr_event *items;
 	size_t n;
-	size_t last_parsed; /* the first event that the last fr_event_parse() added */
-	char *notice; /* for the program to log: "no hardware PMU here: cpu-clock instead of cycles"; or NULL
-		       */
+	size_t last_parsed; /* index of the first event that the last fr_event_parse() added */
+	char *notice;	    /* a text that the program logs; NULL: none */
 };
 
 /* Parse SPEC and append its events. Returns 0; with D: -EINVAL: a syntax error; -ENOENT: an unknown event,
@@ -62,24 +61,26 @@ struct fr_event_list {
 int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, struct fr_event_list *list,
 	struct fr_diag *d);
 
-/* Set the origin of the events of the last fr_event_parse(). 0 or -ENOMEM. */
+/* Set the origin of the events that the last fr_event_parse() added. Returns 0 or -ENOMEM. */
 int fr_event_set_origin(struct fr_event_list *list, const char *origin);
 
-/* Set the filter of the events of the last fr_event_parse(). -EINVAL: they are not all tracepoints. */
+/* Set the filter of the events that the last fr_event_parse() added. Returns 0; -ENOMEM; -EINVAL with D: not
+   all of them are tracepoints. */
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d);
 
-/* Add the default: cycles with frame-pointer stacks, or cpu-clock with a notice if this machine has no
- * cycles. */
+/* Add the default event: cycles with frame-pointer stacks; cpu-clock, with a notice, if this machine cannot
+   count cycles. Returns as fr_event_parse(). */
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
-/* Parse "fp", "dwarf", "dwarf,16384", "lbr" or "no". 0, or -EINVAL with D. */
+/* Parse "fp", "dwarf", "dwarf,16384", "lbr" or "no". Returns 0, or -EINVAL with D. */
 int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_diag *d);
 
-/* The attr of the side-band event: dummy, with every bit of side-band that this kernel knows. */
+/* Fill the attr of the side-band event: dummy, with all side-band bits that this kernel knows. */
 void fr_event_sideband_attr(struct perf_event_attr *ret);
 
-/* A is cpu-clock or task-clock. Their period is in nanoseconds, at least FR_CLOCK_PERIOD_MIN_NS. */
+/* Returns whether A is cpu-clock or task-clock. The period of a clock is in nanoseconds, and at least
+   FR_CLOCK_PERIOD_MIN_NS. */
 bool fr_event_is_clock(const struct perf_event_attr *a);
 #define FR_CLOCK_PERIOD_MIN_NS 100000ULL
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Completes attrs: the fields that all our events record (perfdata/record.h), rates and stacks. */
+/* Completes attrs: adds the fields that all our events record (perfdata/record.h), rates and stacks. */
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
 #include "base/cleanup.h"
@@ -12,12 +12,12 @@
 
 #define DEFAULT_HZ 99
 #define DEFAULT_STACK_BYTES 8192
-/* The largest that fits a u16 and is a multiple of 8. */
+/* The largest multiple of 8 that fits into a u16. */
 #define STACK_BYTES_MAX (UINT16_MAX & ~7u)
 
-/* All user registers that the architecture's perf_regs.h has and that can be read at any time. */
+/* All user registers of the architecture's perf_regs.h that can be read at any time. */
 #if defined(__x86_64__)
-#define USER_REGS 0xff0fffULL /* all but ds, es, fs, gs */
+#define USER_REGS 0xff0fffULL /* all except ds, es, fs, gs */
 #elif defined(__aarch64__)
 #define USER_REGS 0x1ffffffffULL /* x0 … x29, lr, sp, pc */
 #else
@@ -84,7 +84,7 @@ static int check_clock(const struct perf_event_attr *a, const struct fr_term_val
 		"a period of %llu ns is too short for a clock", (unsigned long long)a->sample_period);
 }
 
-/* Only events of the CPU have branch records. If lbr is the default, other events get frame pointers. */
+/* Only events of the CPU have branch records. */
 static bool has_branch_records(const struct perf_event_attr *a)
 {
 	return a->type != PERF_TYPE_SOFTWARE && a->type != PERF_TYPE_TRACEPOINT;
@@ -100,7 +100,7 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 		if (v->call_graph)
 			return fr_fail(d, -EINVAL, "use call-graph=fp or call-graph=dwarf",
 				"only events of the CPU have branch records for call-graph=lbr");
-		g = FR_CALL_GRAPH_FP;
+		g = FR_CALL_GRAPH_FP; /* lbr is only the default here */
 	}
 	if (g == FR_CALL_GRAPH_UNSET || g == FR_CALL_GRAPH_NO)
 		return 0;
@@ -119,7 +119,7 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 		a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		a->sample_regs_user = USER_REGS;
 		a->sample_stack_user = FR_ALIGN_UP(stack ? stack : DEFAULT_STACK_BYTES, 8);
-		/* perf unwinds the user part from the copied stack. */
+		/* perf unwinds the user part of the stack from the copy. */
 		a->exclude_callchain_user = 1;
 	}
 	return 0;
@@ -161,7 +161,7 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 		}
 	if (strncmp(s, "dwarf,", 6) != 0)
 		return fr_fail(d, -EINVAL, "write fp, dwarf, dwarf,BYTES, lbr or no",
-			"\"%s\" is not a call-graph", s);
+			"\"%s\" is not a kind of call graph", s);
 	if (fr_u64_parse(s + 6, &bytes) < 0 || bytes < 8 || bytes > STACK_BYTES_MAX)
 		return fr_fail(d, -EINVAL, "write it as dwarf,8192",
 			"the stack of call-graph=dwarf is 8 to %u bytes, not \"%s\"", STACK_BYTES_MAX, s + 6);
@@ -170,8 +170,8 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 	return 0;
 }
 
-/* This machine counts cycles and can interrupt on them. Also true if the kernel forbids it: the real open
-   then explains why. */
+/* Returns whether this machine can sample by cycles. Also returns true if the kernel forbids the open: the
+   later open then explains the reason. */
 static bool has_cycles(void)
 {
 	struct perf_event_attr a;
@@ -199,7 +199,7 @@ int fr_event_add_default(
 	r = fr_event_parse(hardware ? "cycles" : "cpu-clock", &with_stacks, list, d);
 	if (r < 0 || hardware)
 		return r;
-	list->items[list->n - 1].attr.exclude_idle = 1; /* as a halted CPU counts no cycles */
+	list->items[list->n - 1].attr.exclude_idle = 1; /* because a halted CPU counts no cycles */
 	if (list->notice)
 		return 0;
 	list->notice = strdup(notice);
@@ -218,7 +218,7 @@ void fr_event_sideband_attr(struct perf_event_attr *ret)
 	ret->mmap = ret->mmap2 = ret->build_id = 1;
 	ret->comm = ret->comm_exec = ret->task = ret->namespaces = 1;
 	ret->ksymbol = ret->bpf_event = ret->cgroup = ret->text_poke = 1;
-	/* This open only clears the bits that the kernel does not know. */
+	/* The only purpose of this open is to clear the bits that the kernel does not know. */
 	fd = fr_perf_open_adapt(ret, 0, -1, 0);
 	fr_closep(&fd);
 }

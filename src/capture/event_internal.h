@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the files of the event parser share. Private to this folder. */
+/* Declarations that the files of the event parser share. Private to this folder. */
 
 #include "base/diag.h"
 #include "capture/event.h"
 
-/* Where the machine describes its events. Tests give directories of their own. */
+/* The directories where the machine describes its events. Tests use other directories. */
 struct fr_event_env {
 	const char *pmu_dir;	 /* /sys/bus/event_source/devices */
 	const char *tracefs_dir; /* NULL: where tracefs is mounted */
@@ -28,11 +28,11 @@ struct fr_terms {
 
 /* One event of a specification, split into HEAD [/TERMS/] [MODIFIERS]. */
 struct fr_spec {
-	const char *text; /* all of it, for messages */
+	const char *text; /* the whole event, for messages */
 	char *head;
-	char *terms_text; /* between the slashes as written; NULL: no slashes */
+	char *terms_text; /* the text between the slashes; NULL: there are no slashes */
 	struct fr_terms terms;
-	const char *modifiers; /* "": none */
+	const char *modifiers; /* "": there are none */
 };
 
 /* The values of the terms that every event takes. 0, false or NULL: the term is not given. */
@@ -53,20 +53,21 @@ int fr_event_parse_env(const struct fr_event_env *env, const char *spec,
 /* event_names.c */
 /* Call FN for each name and alias that every kernel has, and for each cache event. */
 void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx);
-/* Find a hardware, software, cache or raw event. True: RET_NAME is its name as perf prints it. */
+/* Find a hardware, software, cache or raw event. Returns whether there is one. RET_NAME then has its name as
+   perf prints it. */
 bool fr_event_by_name(
 	const char *name, uint32_t *ret_type, uint64_t *ret_config, char *ret_name, size_t size);
-/* NAME may be part of a path below sysfs or tracefs. */
-bool fr_event_name_is_safe(const char *s);
+/* Returns whether NAME may be part of a path below sysfs or tracefs. */
+bool fr_event_name_is_safe(const char *name);
 
-/* event_terms.c */
+/* event_terms.c. The functions return 0, or a negative errno with D. */
 int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d);
-/* Move the terms that every event takes from T to V. */
+/* Move the terms that every event has from T to V. */
 int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values *v, struct fr_diag *d);
 int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_event_attr *a, struct fr_diag *d);
-extern const char fr_common_terms[]; /* their names, for messages */
+extern const char fr_common_terms[]; /* the names of the terms that every event has, for messages */
 
-/* event_attr.c: the common parts of an attr. finish() needs type, config and modifiers. */
+/* event_attr.c: the common parts of an attr. Set type, config and modifiers before fr_event_attr_finish(). */
 void fr_event_attr_init(struct perf_event_attr *a);
 int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d);
@@ -75,19 +76,21 @@ static inline __u64 *fr_event_attr_config(struct perf_event_attr *a, unsigned i)
 {
 	return i == 0 ? &a->config : i == 1 ? &a->config1 : &a->config2;
 }
-/* Append E and own its strings: E is empty afterwards. On an error E does not change. */
+/* Append E. The list then owns the strings of E, and E is empty. Returns 0, -E2BIG or -ENOMEM, and then E
+   does not change. */
 int fr_event_list_add(struct fr_event_list *list, struct fr_event *e);
 void fr_event_deinit(struct fr_event *e);
 #define _cleanup_event_ _cleanup_(fr_event_deinit)
 
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
-/* PMU counts the CPUs' cores. Its events can be named without it. */
+/* Returns whether PMU counts on the cores of CPUs. The names of its events need no name of the PMU. */
 bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
-/* Fill the attr of E from TERMS, and the CPUs that PMU counts on. */
+/* Fill the attr of E from TERMS, and set the CPUs of PMU. Returns 0, or a negative errno with D. */
 int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct fr_terms *terms,
 	struct fr_event *e, struct fr_diag *d);
-/* Call FN for each PMU with EVENT NULL, and then for each named event of a PMU, until FN returns not 0. */
+/* Call FN for each PMU with EVENT NULL, and then for each named event of a PMU. Stops when FN returns a value
+   that is not 0, and returns this value. */
 typedef int (*fr_pmu_fn)(void *ctx, const char *pmu, const char *event);
 int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx);
 
@@ -96,9 +99,9 @@ int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx);
 typedef int (*fr_tracepoint_fn)(void *ctx, const char *system, const char *name, uint64_t id);
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d);
-/* Write the fields of "system:name" to RET, separated by ", ". Empty: the format cannot be read. */
+/* Write the fields of "system:name" to RET, separated by ", ". RET is empty if the format cannot be read. */
 void fr_tracepoint_fields(const struct fr_event_env *env, const char *tracepoint, char *ret, size_t size);
 
-/* event_suggest.c: write "did you mean a, b or c?" with at most five known names that are near NAME. Empty:
-   there are none. */
+/* event_suggest.c: write "did you mean a, b or c?" with at most five known names that are similar to NAME.
+   RET is empty if there are none. */
 void fr_event_suggest(const struct fr_event_env *env, const char *name, char *ret, size_t size);

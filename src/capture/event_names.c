@@ -46,7 +46,7 @@ enum {
 	PREFETCH = 1 << PERF_COUNT_HW_CACHE_OP_PREFETCH
 };
 
-/* In the order of perf_hw_cache_id. The first spelling is the name that we print. */
+/* The caches in the order of perf_hw_cache_id. We print the first spelling. */
 static const struct {
 	const char *spelling[5];
 	unsigned ops;
@@ -93,7 +93,8 @@ void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx)
 			}
 }
 
-/* Move *S behind WORD, if WORD ends at a '-' or at the end of *S. */
+/* If *S begins with WORD, and WORD ends at a '-' or at the end of *S, move *S behind it. Returns whether *S
+ * was moved. */
 static bool skip_word(const char **s, const char *word)
 {
 	size_t n = word ? strlen(word) : 0;
@@ -104,7 +105,8 @@ static bool skip_word(const char **s, const char *word)
 	return true;
 }
 
-/* An operation (default: loads) and a result (default: accesses) may follow the name of a cache. */
+/* Parse the operation (default: loads) and the result (default: accesses) that may follow the name of a
+   cache. Returns whether S is valid. */
 static bool parse_cache_suffix(const char *s, unsigned *op, unsigned *result)
 {
 	bool found;
@@ -144,7 +146,7 @@ static bool find_cache_event(const char *name, uint64_t *ret_config, char *ret_n
 	return false;
 }
 
-/* rNNN: "r" and up to 16 hex digits. */
+/* A raw event is "r" and up to 16 hexadecimal digits. */
 static bool find_raw_event(const char *name, uint64_t *ret_config, char *ret_name, size_t size)
 {
 	size_t n = name[0] == 'r' ? strspn(name + 1, "0123456789abcdefABCDEF") : 0;

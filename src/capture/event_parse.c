@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The parser splits a specification at its commas, and each piece into HEAD [/TERMS/] [MODIFIERS]. HEAD
- * decides about the kind of event: a name that every kernel has, a PMU, a named event of a core PMU, or a
- * tracepoint.
+ * The parser splits a specification at its commas, and each piece into HEAD [/TERMS/] [MODIFIERS]. HEAD is a
+ * name that every kernel has, a PMU, a named event of a core PMU, or a tracepoint.
  */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
@@ -21,10 +20,12 @@ struct parser {
 	/* The current piece. */
 	const struct fr_spec *spec;
 	const struct fr_term_values *values;
-	size_t found; /* events of core PMUs */
+	size_t found; /* number of events of core PMUs with the name HEAD */
 };
 
-/* "cycles" and the modifiers "uk" make "cycles:uk". A term name= replaces all of it. */
+/* Make the name of an event: "cycles" and the modifiers "uk" become "cycles:uk". A term name= replaces the
+ * whole name.
+ */
 static char *make_name(const struct parser *p, const char *base)
 {
 	const char *m = p->spec->modifiers;
@@ -62,7 +63,7 @@ static int check_no_other_terms(const struct parser *p)
 {
 	if (!p->spec->terms.n)
 		return 0;
-	return fr_fail(p->d, -EINVAL, NULL, "event %s has no term \"%s\"; there are: %s", p->spec->text,
+	return fr_fail(p->d, -EINVAL, NULL, "event %s has no term \"%s\"; it has: %s", p->spec->text,
 		p->spec->terms.items[0].name, fr_common_terms);
 }
 
@@ -116,7 +117,7 @@ static int parse_pmu(struct parser *p, const char *pmu)
 	return asprintf(&name, "%s/%s/", pmu, p->spec->terms_text) < 0 ? -ENOMEM : add_event(p, &e, name);
 }
 
-/* HEAD may be the name of an event of a core PMU. A machine with two kinds of cores has two such PMUs. */
+/* Add the event HEAD of a core PMU, if there is one. A machine with two kinds of cores has two core PMUs. */
 static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 {
 	struct parser *p = ctx;
@@ -137,7 +138,7 @@ static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 	return add_event(p, &e, p->spec->head);
 }
 
-/* 1: no event has the name HEAD. */
+/* Returns 0; 1: no event has the name HEAD; or a negative errno with D. */
 static int parse_name(struct parser *p, const char *head)
 {
 	_cleanup_event_ struct fr_event e = {0};
@@ -154,7 +155,7 @@ static int parse_name(struct parser *p, const char *head)
 	return r < 0 || p->found ? r : 1;
 }
 
-/* S looks like modifiers. fr_modifiers_apply() checks them later. */
+/* Returns whether S may be modifiers. fr_modifiers_apply() checks them later. */
 static bool looks_like_modifiers(const char *s)
 {
 	return *s && strspn(s, "ukhpPGHISDWeb") == strlen(s);
@@ -201,7 +202,7 @@ static int parse_head(struct parser *p, struct fr_spec *s)
 		*colon = 0;
 		return parse_tracepoint(p, s->head, colon + 1);
 	}
-	/* With slashes, a PMU comes first: it may have the name of an event. */
+	/* With slashes, try a PMU first: it may have the same name as an event. */
 	if (s->terms_text && fr_pmu_exists(p->env, s->head))
 		return parse_pmu(p, s->head);
 	r = parse_name(p, s->head);
@@ -219,7 +220,7 @@ static int parse_piece(struct parser *p, char *piece)
 		return -ENOMEM;
 	if (!*piece)
 		return fr_fail(p->d, -EINVAL, "`perf list` shows the events of this machine",
-			"an event without a name");
+			"there is an event without a name");
 	if (strchr(piece, '{') || strchr(piece, '}'))
 		return fr_fail(p->d, -EINVAL, "list the events without braces",
 			"event %s: groups are not supported", text);
@@ -239,7 +240,7 @@ static int parse_piece(struct parser *p, char *piece)
 	return r;
 }
 
-/* The end of the piece at S: a comma outside of slashes, or the end of the string. */
+/* Returns the end of the piece at S: the next comma outside of slashes, or the end of the string. */
 static char *find_piece_end(char *s)
 {
 	bool inside = false;
@@ -270,7 +271,7 @@ int fr_event_parse_env(const struct fr_event_env *env, const char *spec,
 
 	if (strlen(spec) > FR_SPEC_MAX)
 		return fr_fail(d, -EINVAL, "give several -e or Events= lines",
-			"an event specification of more than %u bytes", FR_SPEC_MAX);
+			"an event specification has more than %u bytes", FR_SPEC_MAX);
 	copy = strdup(spec);
 	if (!copy)
 		return -ENOMEM;
@@ -321,7 +322,8 @@ int fr_event_set_origin(struct fr_event_list *list, const char *origin)
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d)
 {
 	if (list->last_parsed >= list->n)
-		return fr_fail(d, -EINVAL, "put the filter behind its event", "a filter without an event");
+		return fr_fail(
+			d, -EINVAL, "give the filter after its event", "there is a filter without an event");
 	for (size_t i = list->last_parsed; i < list->n; i++)
 		if (!list->items[i].tracepoint)
 			return fr_fail(d, -EINVAL, "only tracepoints can be filtered",

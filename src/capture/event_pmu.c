@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* PMUs as sysfs describes them: DIR/PMU/{type, format/TERM, events/NAME, cpus, cpumask}
+/* Reads PMUs in sysfs: DIR/PMU/{type, format/TERM, events/NAME, cpus, cpumask}
    (Documentation/ABI/testing/sysfs-bus-event_source-devices-format and -events). */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
@@ -40,7 +40,7 @@ bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu)
 	return !strcmp(pmu, "cpu") || read_attribute(env, pmu, "", "cpus", cpus, sizeof(cpus)) == 0;
 }
 
-/* The names in the directory BELOW of PMU, for messages. */
+/* Write the names in the directory BELOW of PMU to RET, for messages. */
 static void list_names(
 	const struct fr_event_env *env, const char *pmu, const char *below, char *ret, size_t size)
 {
@@ -69,13 +69,14 @@ static int fail_unknown_term(
 	return fr_fail(d, -EINVAL, hint, "the PMU %s has no term or event \"%s\"", pmu, term);
 }
 
+/* The bits of an attr that a term sets. */
 struct field {
 	unsigned config; /* the config word that the term is in */
 	unsigned width;
-	uint64_t bits; /* of that word; the value fills them from the lowest up */
+	uint64_t bits; /* the bits of this word that have the value, its lowest bit first */
 };
 
-/* "config1:0-7,32-35" */
+/* Parse a format like "config1:0-7,32-35". */
 static int parse_format(const char *s, struct field *ret)
 {
 	static const char *const words[] = {"config:", "config1:", "config2:"};
@@ -98,7 +99,7 @@ static int parse_format(const char *s, struct field *ret)
 	return 0;
 }
 
-/* Spread VALUE over BITS: the lowest bit goes to the lowest of them. */
+/* Spread VALUE over BITS: its lowest bit becomes the lowest bit of BITS, and so on. */
 static uint64_t spread_bits(uint64_t value, uint64_t bits)
 {
 	uint64_t out = 0;
@@ -129,7 +130,7 @@ static int set_term(const struct fr_event_env *env, const char *pmu, const char 
 		errno = 0;
 		v = strtoull(value, &end, 0);
 		if (errno || *end || *value < '0' || *value > '9')
-			return fr_fail(d, -EINVAL, "decimal, or hexadecimal with 0x",
+			return fr_fail(d, -EINVAL, "give a decimal number, or a hexadecimal one with 0x",
 				"the term %s takes a number, not \"%s\"", name, value);
 	}
 	max = f.width == 64 ? UINT64_MAX : (1ULL << f.width) - 1;
@@ -150,7 +151,8 @@ static bool has_value(const struct fr_terms *terms, const char *name)
 	return false;
 }
 
-/* The file events/NAME holds TEXT, like "event=0x3c,umask=0x1". The user has to give the value of a "?". */
+/* Set the terms of a named event. TEXT is the content of events/NAME, like "event=0x3c,umask=0x1". If a value
+   is "?", the user has to give it. */
 static int set_named_event(const struct fr_event_env *env, const char *pmu, char *text, const char *name,
 	const struct fr_terms *user, struct perf_event_attr *a, struct fr_diag *d)
 {
@@ -169,14 +171,6 @@ static int set_named_event(const struct fr_event_env *env, const char *pmu, char
 		r = set_term(env, pmu, t->name, t->value, a, d);
 	}
 	return r;
-}
-
-static int fail_unknown_pmu(const struct fr_event_env *env, const char *pmu, struct fr_diag *d)
-{
-	char near[400];
-
-	fr_event_suggest(env, pmu, near, sizeof(near));
-	return fr_fail(d, -ENOENT, near, "there is no PMU \"%s\"", pmu);
 }
 
 /* "cpus" lists the CPUs of a PMU on machines with several kinds of cores. "cpumask" lists one CPU of each
@@ -204,12 +198,16 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	uint64_t type;
 	int r = read_attribute(env, pmu, "", "type", line, sizeof(line));
 
-	if (r == -ENOENT)
-		return fail_unknown_pmu(env, pmu, d);
+	if (r == -ENOENT) {
+		char near[400];
+
+		fr_event_suggest(env, pmu, near, sizeof(near));
+		return fr_fail(d, r, near, "there is no PMU \"%s\"", pmu);
+	}
 	if (r < 0 || fr_u64_parse(line, &type) < 0 || type > UINT32_MAX)
 		return fr_fail(d, r < 0 ? r : -EBADMSG, NULL, "cannot read the type of the PMU %s", pmu);
 	e->attr.type = type;
-	/* Named events first: the user's other terms refine them. */
+	/* Apply named events first, because the user's other terms change them. */
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < terms->n; i++) {
 			const struct fr_term *t = &terms->items[i];
@@ -226,7 +224,7 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	return set_cpus(env, pmu, e);
 }
 
-/* Such a file describes the event of the same name. */
+/* Returns true for the name of a file that describes an event of the same name without the suffix. */
 static bool has_suffix(const char *event)
 {
 	static const char *const suffixes[] = {".scale", ".unit", ".per-pkg", ".snapshot"};

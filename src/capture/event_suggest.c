@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Suggests the names that a person may have meant. */
+/* Suggests names of events that are similar to a wrong name. */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
@@ -20,7 +20,7 @@ struct search {
 	size_t n;
 };
 
-/* Keep NAME among the best if COMPARED, which is all or a part of it, is near enough. */
+/* Add NAME to the best names if COMPARED, which is NAME or a part of it, is similar to the wanted name. */
 static void consider(struct search *s, const char *name, const char *compared)
 {
 	unsigned distance = fr_edit_distance(s->wanted, compared, s->limit);
@@ -66,7 +66,7 @@ static int consider_tracepoint(void *ctx, const char *system, const char *event,
 	(void)id;
 	snprintf(name, sizeof(name), "%s:%s", system, event);
 	consider(s, name, name);
-	/* The person may have left out the system, or given another one. */
+	/* The system may be missing in the wanted name, or may be wrong. */
 	if (!strchr(s->wanted, ':'))
 		consider(s, name, event);
 	else if (!strcmp(strchr(s->wanted, ':') + 1, event) && *event)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The terms between slashes that every event takes, and the modifiers behind an event (perf-list(1)). */
+/* Parses the terms between slashes that every event has, and the modifiers behind an event (perf-list(1)). */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 
@@ -15,7 +15,7 @@ const char fr_common_terms[] =
 
 static const struct {
 	const char *name;
-	size_t offset; /* of a uint64_t in struct fr_term_values */
+	size_t offset; /* offset of a uint64_t in struct fr_term_values */
 	uint64_t min, max;
 } numbers[] = {
 	{"config", offsetof(struct fr_term_values, config[0]), 0, UINT64_MAX},
@@ -29,8 +29,8 @@ static const struct {
 
 static const struct {
 	const char *name;
-	size_t offset; /* of a bool in struct fr_term_values */
-	bool value;    /* that the term alone, or with "=1", gives */
+	size_t offset; /* offset of a bool in struct fr_term_values */
+	bool value;    /* value of the term without "=" or with "=1" */
 } flags[] = {
 	{"overwrite", offsetof(struct fr_term_values, overwrite), true},
 	{"no-overwrite", offsetof(struct fr_term_values, overwrite), false},
@@ -46,19 +46,21 @@ int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d)
 	for (char *t = strtok_r(text, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
 		if (ret->n == FR_TERMS_MAX)
 			return fr_fail(d, -EINVAL, "leave out the terms that you do not need",
-				"more than %u terms", FR_TERMS_MAX);
+				"there are more than %u terms", FR_TERMS_MAX);
 		eq = strchr(t, '=');
 		if (eq)
 			*eq = 0;
 		if (!*t)
-			return fr_fail(d, -EINVAL, "a term is name or name=value", "a term without a name");
+			return fr_fail(d, -EINVAL, "write a term as name or name=value",
+				"there is a term without a name");
 		ret->items[ret->n].name = t;
 		ret->items[ret->n++].value = eq ? eq + 1 : NULL;
 	}
 	return 0;
 }
 
-/* Decimal or 0x…, all of S. */
+/* Parse S, which is a decimal number or a hexadecimal one with 0x. Returns whether S is a number from MIN to
+ * MAX. */
 static bool parse_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	char *end;
@@ -80,7 +82,8 @@ static int parse_number_term(
 		(unsigned long long)max, t->value ? t->value : "");
 }
 
-/* 1: the term is one that every event takes, and V has its value; 0: it is another one. */
+/* Returns 1: every event has this term, and V has its value now; 0: it is another term; or a negative errno
+ * with D. */
 static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
 {
 	struct fr_event_defaults call_graph = {0};
@@ -161,7 +164,7 @@ int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_even
 			return fr_fail(d, -EINVAL,
 				"modifiers are u (user), k (kernel), h (hypervisor), G (guest), H (host), "
 				"I (not idle) and p, pp, ppp (precise)",
-				"event %s: \"%s\" are no modifiers", spec, modifiers);
+				"event %s: \"%s\" are not modifiers", spec, modifiers);
 		has[letter - letters] = true;
 	}
 	if (has[USER] || has[KERNEL] || has[HYPERVISOR]) {

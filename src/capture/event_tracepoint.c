@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tracepoints in tracefs: DIR/events/SYSTEM/NAME/{id, format} (Documentation/trace/events.rst). */
+/* Finds tracepoints in tracefs: DIR/events/SYSTEM/NAME/{id, format} (Documentation/trace/events.rst). */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -15,7 +15,7 @@
 #define FORMAT_MAX (1u << 20)
 #define HINT_PERMISSION "run as root or with CAP_DAC_READ_SEARCH"
 
-/* 0 or a negative errno. access() would ask for the real user, without ambient capabilities. */
+/* Returns 0 or a negative errno. access() would not do: it ignores ambient capabilities. */
 static int try_tracefs(const char *dir)
 {
 	_cleanup_close_ int fd = -1;
@@ -26,7 +26,7 @@ static int try_tracefs(const char *dir)
 	return fd < 0 ? -errno : 0;
 }
 
-/* tracefs_tracing_dir() of libtracefs would mount a tracefs if there is none. */
+/* We do not use tracefs_tracing_dir() of libtracefs, because it mounts a tracefs if there is none. */
 static int find_tracefs(const struct fr_event_env *env, const char **ret, struct fr_diag *d)
 {
 	const char *const known[] = {env->tracefs_dir ? env->tracefs_dir : "/sys/kernel/tracing",
@@ -43,7 +43,7 @@ static int find_tracefs(const struct fr_event_env *env, const char **ret, struct
 	}
 	if (is_forbidden)
 		return fr_fail(d, -EACCES, HINT_PERMISSION, "%s cannot be read", known[0]);
-	return fr_fail(d, -ENODEV, "mount -t tracefs nodev /sys/kernel/tracing",
+	return fr_fail(d, -ENODEV, "mount it: `mount -t tracefs nodev /sys/kernel/tracing`",
 		"no tracefs is mounted at %s", known[0]);
 }
 
@@ -52,14 +52,15 @@ static bool is_glob(const char *s)
 	return strpbrk(s, "*?[") != NULL;
 }
 
-/* A pattern for one directory name: it must not lead out of its directory. */
+/* Returns whether S is a pattern for one directory name: it must not lead out of its directory. */
 static bool is_name_glob(const char *s)
 {
 	return *s && *s != '.' && !strchr(s, '/');
 }
 
-/* PATH is DIR/events/SYSTEM/NAME/id, and is cut into pieces. 1: FN was called; 0: the tracepoint has no id
-   that perf can open, as some of ftrace's own; or a negative errno: -EACCES, or what FN returned. */
+/* Call FN for the tracepoint at PATH, which is DIR/events/SYSTEM/NAME/id and is changed. Returns 1: FN was
+   called; 0: perf cannot open the tracepoint, because it has no id (some of ftrace); -EACCES; or the negative
+   errno of FN. */
 static int report_tracepoint(char *path, fr_tracepoint_fn fn, void *ctx)
 {
 	char line[32], *name, *system;
@@ -120,8 +121,8 @@ int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob,
 	return report_matches(pattern, is_glob(system_glob), fn, ctx);
 }
 
-/* A line is "	field:char prev_comm[16];	offset:8; …" or "field:__data_loc char[] filename;". The name
-   is the last word before the ';', up to its '['. */
+/* Returns the name of the field in a line like "	field:char prev_comm[16];	offset:8; …" or
+   "field:__data_loc char[] filename;": the last word before the ';', up to its '['. */
 static const char *field_name(char *line)
 {
 	char *name, *end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Makes a sentence and an advice of the kernel's errno, the machine's settings and our capabilities. */
+/* Makes a message and a hint from the kernel's errno, the machine's settings and our capabilities. */
 #include "capture/capture_internal.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -69,7 +69,9 @@ static int explain_unsupported(struct fr_diag *d, int code, const struct fr_even
 			"cpu-clock samples by time without a hardware PMU (usual in virtual machines)",
 			"this CPU or PMU cannot count %s", what);
 	return fr_fail(d, code,
-		"an event that only counts cannot be recorded; and some exclude nothing (u, k, h)",
+		"choose an event that can be sampled, or leave out the modifiers u, k and h, which some PMUs "
+		"do "
+		"not support",
 		"this CPU or PMU cannot sample %s", what);
 }
 
@@ -95,7 +97,7 @@ static int explain_invalid(struct fr_diag *d, int code, const struct fr_event *e
 
 int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int cpu, pid_t tid)
 {
-	/* Nobody asked for the side-band event by its name. */
+	/* The user has not configured the side-band event, so its name alone would not help. */
 	const char *name = e->attr.mmap ? "the event for side-band (dummy)" : e->name, *hint = NULL;
 	char what[256];
 
@@ -120,12 +122,13 @@ int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int c
 		hint = "raise LimitNOFILE= (ulimit -n), or record fewer events or threads";
 		break;
 	case -EBUSY:
-		hint = "another program has the counter for itself";
+		hint = "stop the other program that has reserved the counter";
 		break;
 	case -ENOSYS:
-		return fr_fail(d, code, "it needs CONFIG_PERF_EVENTS", "this kernel has no perf_event_open");
+		return fr_fail(d, code, "use a kernel with CONFIG_PERF_EVENTS",
+			"this kernel has no perf_event_open");
 	case -EBADF:
-		return fr_fail(d, code, "it must be one of cgroup2, or of the perf_event hierarchy",
+		return fr_fail(d, code, "give a cgroup of cgroup2, or of the perf_event hierarchy",
 			"cannot open %s: perf cannot use this cgroup", what);
 	case -EINVAL:
 		return explain_invalid(d, code, e, what);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tracepoint filters, which the kernel evaluates (Documentation/trace/events.rst). */
+/* Sets tracepoint filters, which the kernel evaluates (Documentation/trace/events.rst). */
 #include "capture/capture_internal.h"
 #include "capture/event_internal.h"
 #include "base/cleanup.h"

@@ -3,7 +3,7 @@
  * Reads a ring that the kernel overwrites, without pausing it (docs/design/11).
  *
  *   head (newest) ──────────────────────────────► older ──► oldest │ overwritten meanwhile + slack
- *   └ the copy begins here; it ends at the last look's head, or has the ring's size
+ *   └ the copy begins here. It ends at the head of the previous look, or has the size of the ring
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"
@@ -17,7 +17,7 @@ static uint64_t load_head(const struct fr_ring *r)
 	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* The loads of the copy come before the second load of data_head. ThreadSanitizer supports no fences. */
+/* Order the loads of the copy before the second load of data_head. ThreadSanitizer supports no fences. */
 static void load_fence(void)
 {
 #ifndef __SANITIZE_THREAD__
@@ -33,7 +33,8 @@ static void copy_from(const struct fr_ring *r, uint64_t head, uint8_t *copy, uin
 	memcpy(copy + before_end, r->data, len - before_end);
 }
 
-/* The kernel has not overwritten this many bytes of a copy of LEN from HEAD on. */
+/* Returns how many bytes of a copy the kernel has not overwritten meanwhile. The copy has LEN bytes from HEAD
+ * on. */
 static uint64_t count_valid(const struct fr_ring *r, uint64_t head, uint64_t len)
 {
 	uint64_t slack = FR_MIN((uint64_t)SLACK_BYTES, r->size / 4), written;
@@ -43,7 +44,8 @@ static uint64_t count_valid(const struct fr_ring *r, uint64_t head, uint64_t len
 	return written + slack >= r->size ? 0 : FR_MIN(len, r->size - written - slack);
 }
 
-/* The size of the next piece: the whole records from P on, within LIMIT, that fit into one run. 0: none. */
+/* Returns the size of the next piece: the whole records from P on, within LIMIT, that fit into one run; 0:
+   there is none. */
 static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *r)
 {
 	uint64_t len = 0;
@@ -54,7 +56,7 @@ static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *
 		if (size > limit - len || len + size > FR_RUN_MAX)
 			break;
 		if (size < sizeof(struct perf_event_header) || size & 7) {
-			/* The kernel has not written to zeros yet. Any other value is not a header. */
+			/* Zero: the kernel has not written here yet. Other values are not a header. */
 			if (size)
 				fr_cell_add_lost(r->owner, FR_LOSS_TORN, 1);
 			break;
@@ -79,22 +81,22 @@ static void reverse_records(const uint8_t *p, uint64_t len, uint8_t *out)
 
 size_t fr_ring_max_pieces(uint64_t ring_bytes)
 {
-	/* Two neighbours have more than FR_RUN_MAX together. */
+	/* Two neighbouring pieces have more than FR_RUN_MAX bytes together. */
 	return 2 * (ring_bytes / FR_RUN_MAX) + 4;
 }
 
 size_t fr_ring_look(
 	struct fr_ring *r, struct fr_tally *t, const struct fr_look_room *room, fr_run_fn sink, void *ctx)
 {
-	uint64_t head = load_head(r), fresh = r->tail - head, valid, done = 0, len;
+	uint64_t head = load_head(r), n_new = r->tail - head, valid, done = 0, len;
 	size_t n = 0, max = fr_ring_max_pieces(r->size);
 	struct fr_run run;
 
-	if (!fresh)
+	if (!n_new)
 		return 0;
-	fresh = FR_MIN(fresh, r->size);
-	copy_from(r, head, room->copy, fresh);
-	valid = count_valid(r, head, fresh);
+	n_new = FR_MIN(n_new, r->size);
+	copy_from(r, head, room->copy, n_new);
+	valid = count_valid(r, head, n_new);
 	r->tail = head;
 
 	for (; n < max && (len = measure_piece(room->copy + done, valid - done, r)); done += len)

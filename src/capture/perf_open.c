@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* perf_event_open(2), also on kernels and PMUs that do not know every bit of an attr. */
+/* Calls perf_event_open(2), also on kernels and PMUs that do not know every bit of an attr. */
 #include "capture/perf_open.h"
 #include "base/cleanup.h"
 
@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The bits that a recording can do without, newest first, with the kernel that brought each. write_backward
-   and use_clockid are not here: without them the data would have another meaning. */
+/* The bits that a recording does not need, newest first, with the version of the kernel that added each bit.
+   write_backward and use_clockid are not here: without them the data would have another meaning. */
 static const struct perf_event_attr optional[] = {
 	{.read_format = PERF_FORMAT_LOST},						    /* 6.0 */
 	{.build_id = 1},								    /* 5.12 */
@@ -25,7 +25,7 @@ static const struct perf_event_attr optional[] = {
 	{.exclude_guest = 1}, /* 3.2; some PMUs cannot exclude anything */
 };
 
-/* Clear the bits of MASK in A. False: A has none of them. */
+/* Clear the bits of MASK in A. Returns false if A has none of these bits. */
 static bool clear_bits(struct perf_event_attr *a, const struct perf_event_attr *mask)
 {
 	const uint8_t *m = (const uint8_t *)mask;
@@ -58,8 +58,8 @@ int fr_perf_open_adapt(struct perf_event_attr *a, pid_t pid, int cpu, unsigned l
 
 	if (!is_unknown_bit(first))
 		return first;
-	/* First without one bit alone: a PMU that refuses an old bit must not cost all newer ones. Then
-	   without more and more of them. */
+	/* First pass: clear only one bit at a time. So if a PMU refuses an old bit, all newer bits stay.
+	   Second pass: clear more and more bits. */
 	for (int alone = 1; alone >= 0; alone--) {
 		less = *a;
 		for (size_t i = 0; i < FR_ARRAY_SIZE(optional); i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* perf_event_open(2), tracepoint filters, and explanations of their errors. For this folder, and for
-   trigger/, which opens events of its own. */
+/* perf_event_open(2), tracepoint filters, and explanations of their errors. For this folder and for source/,
+   which opens other events. */
 
 #include "base/diag.h"
 #include "capture/event.h"
@@ -14,12 +14,12 @@
 /* Returns a descriptor (close-on-exec) or a negative errno. */
 int fr_perf_open(const struct perf_event_attr *a, pid_t pid, int cpu, unsigned long flags);
 
-/* The same. If the kernel does not know an optional bit of A, the function clears as few bits in A as it can.
-   On an error A does not change. */
+/* Open an event. If the kernel does not know an optional bit of A, clear this bit in A. Returns as
+   fr_perf_open(). On an error A does not change. */
 int fr_perf_open_adapt(struct perf_event_attr *a, pid_t pid, int cpu, unsigned long flags);
 
-/* explain.c: fill D with the reason why perf_event_open() or the mmap() of a ring failed, and with an advice.
-   They return CODE. TID: 0 or less for a whole CPU. */
+/* explain.c: fill D with the reason why perf_event_open() or the mmap() of a ring failed, and with a hint.
+   TID is 0 or negative if the event is for a whole CPU. Both functions return CODE. */
 int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int cpu, pid_t tid);
 int fr_explain_map(struct fr_diag *d, int code, size_t ring_bytes, size_t n_rings);
 /* If CODE is an error, put E's origin ("file:line") before the text of D. Returns CODE. */

@@ -9,7 +9,7 @@
 int fr_ring_map(struct fr_ring *r, int fd, size_t bytes, bool overwrite)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
-	/* Without PROT_WRITE the kernel ignores data_tail and overwrites. */
+	/* Without PROT_WRITE the kernel ignores data_tail, and overwrites the oldest records. */
 	void *p = mmap(NULL, page + bytes, PROT_READ | (overwrite ? 0 : PROT_WRITE), MAP_SHARED, fd, 0);
 
 	if (p == MAP_FAILED)
@@ -35,7 +35,7 @@ int fr_ring_add_fd(struct fr_ring *r, int fd)
 {
 	int *fds;
 
-	/* It grows at each power of two. */
+	/* The array grows when the number of fds is a power of two. */
 	if (!(r->n_fds & (r->n_fds - 1))) {
 		fds = reallocarray(r->fds, r->n_fds ? 2 * r->n_fds : 1, sizeof(*fds));
 		if (!fds)

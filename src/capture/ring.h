@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * One mapped kernel ring, and the walk over its records. For this folder, and for trigger/, whose events have
- * rings of their own.
+ * One mapped kernel ring, and the walk over its records. For this folder and for source/, whose events have
+ * other rings.
  *
- *   forward:       the kernel writes at data_head, we read from data_tail; the kernel never overtakes us
- *   overwritable:  the kernel writes downwards from data_head, over the oldest records; we only look
+ *   forward:       the kernel writes at data_head and never overwrites records behind data_tail, where we
+ * read overwritable:  the kernel writes downwards from data_head, over the oldest records; we copy the ring
  */
 
 #include "base/loss.h"
@@ -18,7 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maps the kernel's event ids to small numbers: open addressing, filled once, then only read. */
+/* A hash table from the kernel's event ids to small numbers, with open addressing. It is filled once, then
+ * only read.
+ */
 #define FR_ID_UNKNOWN UINT32_MAX
 struct fr_id_table {
 	struct fr_id_entry {
@@ -53,16 +55,16 @@ static inline void fr_cell_add_lost(struct fr_counter_cell *c, enum fr_loss caus
 	atomic_fetch_add_explicit(&c->lost[cause], n, memory_order_relaxed);
 }
 
-/* How the walk counts and checks records. An id's slot is the index of its cell in CELLS. */
+/* The parameters and counters of a walk over records. The slot of an id is the index of its cell in CELLS. */
 struct fr_tally {
 	const struct fr_id_table *ids;
 	struct fr_counter_cell *cells;
 	struct fr_counter_cell *stray; /* counts records of unknown events */
 	bool no_build_ids;	       /* we did not ask for build-ids in map records */
-	enum fr_loss lost_as;	       /* the cause that a LOST record stands for in this ring */
+	enum fr_loss lost_as;	       /* the cause of loss for a LOST record in this ring */
 	bool only_known;	       /* a sample of an unknown event ends a run */
-	size_t run_max;		       /* bytes; 0: FR_RUN_MAX */
-	/* Samples of the last id that are not in its cell yet. */
+	size_t run_max;		       /* most bytes in a run; 0: FR_RUN_MAX */
+	/* PENDING samples of LAST_ID are not counted in the cell LAST yet. */
 	uint64_t last_id, pending;
 	struct fr_counter_cell *last;
 };
@@ -72,54 +74,61 @@ struct fr_ring {
 	const uint8_t *data;
 	uint64_t size; /* of data, a power of two */
 	uint64_t tail; /* forward: read up to here; overwritable: data_head at the last look */
-	struct fr_counter_cell *owner; /* of the first event, for losses that name no event */
-	int epoll_fd;		       /* the set that the ring is polled in */
-	int *fds;		       /* all events that write here; the ring is mapped by the first one */
-	size_t n_fds, polled;	       /* fds[polled] is in the epoll set; polled == n_fds: none */
+	struct fr_counter_cell *owner; /* cell of the first event: it counts losses of no known event */
+	int epoll_fd;		       /* the epoll set of the ring */
+	int *fds;		       /* all events that write to the ring; the first one maps it */
+	size_t n_fds, polled;	       /* fds[polled] is in the epoll set; polled == n_fds: none is */
 };
 
-/* Map the ring of FD, BYTES long, without write access if it is overwritable. 0 or a negative errno. */
+/* Map the ring of FD with BYTES of data. OVERWRITE: it is overwritable, so map it read-only. Returns 0 or a
+   negative errno. */
 int fr_ring_map(struct fr_ring *r, int fd, size_t bytes, bool overwrite);
 void fr_ring_unmap(struct fr_ring *r);
+/* Add an event that writes to the ring. Returns 0 or -ENOMEM. */
 int fr_ring_add_fd(struct fr_ring *r, int fd);
 
-/* Add the first event from fds[polled] on that still lives to the epoll set. 0 or a negative errno. */
+/* Add one event to the epoll set: the first one from fds[polled] on that has not ended. Returns 0 or a
+ * negative errno.
+ */
 int fr_ring_add_to_epoll(struct fr_ring *r);
 /* The polled event has ended: poll the next one instead. */
 void fr_ring_handle_hang_up(struct fr_ring *r);
 
 enum fr_walk_end {
-	FR_WALK_DONE,	 /* the memory ends here */
-	FR_WALK_FULL,	 /* the next record does not fit into this run */
-	FR_WALK_CUT,	 /* the next record is longer than the rest of the memory */
-	FR_WALK_TORN,	 /* the next header is not valid */
-	FR_WALK_SPOILT,	 /* another listener of the kernel changed the next record: repair a copy */
-	FR_WALK_FOREIGN, /* the next record is a sample of an unknown event: skip it */
+	FR_WALK_DONE,	    /* the memory ends here */
+	FR_WALK_FULL,	    /* the next record does not fit into this run */
+	FR_WALK_CUT,	    /* the next record is longer than the rest of the memory */
+	FR_WALK_TORN,	    /* the next header is not valid */
+	FR_WALK_CHANGED,    /* another recorder changed the next record: repair a copy (docs/design/10) */
+	FR_WALK_UNKNOWN_ID, /* the next record is a sample of an unknown event: skip it */
 };
 
-/* Make one run of the records from P (8-byte aligned) on, at most to END. RUN may be empty. */
+/* Make one run of the records from P (8-byte aligned) on, at most to END. RUN may be empty. Returns the
+   reason for the end of the run. */
 enum fr_walk_end fr_walk_records(
 	const uint8_t *p, const uint8_t *end, struct fr_tally *t, struct fr_run *run);
+/* Add the pending samples to their cell. */
 void fr_tally_flush(struct fr_tally *t);
 
-/* trailer.c: the offset of H's sample id if the kernel left it before the end of the record, or 0. H is a
-   whole record. The second function moves it to the end, in a copy: the ring is mapped read-only. */
+/* trailer.c: returns the offset of the sample id in the whole record H if the kernel left it before the end
+   of the record; 0 if the sample id is at the end. */
 size_t fr_misplaced_trailer(const struct perf_event_header *h, const struct fr_id_table *ids);
+/* Move a misplaced sample id to the end of H. */
 void fr_move_trailer_to_end(struct perf_event_header *h, const struct fr_id_table *ids);
 
-/* Give SINK all records of a forward ring, in runs, and release data_tail after each. BOUNCE has FR_RUN_MAX
-   bytes. Returns the number of bytes. */
+/* Pass all records of a forward ring to SINK, in runs, and release data_tail after each run. BOUNCE has
+   FR_RUN_MAX bytes. Returns the number of bytes. */
 typedef void (*fr_run_fn)(void *ctx, const struct fr_run *run);
 size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx);
 
-/* Buffers for a look into an overwritable ring. */
+/* Buffers for fr_ring_look(). */
 struct fr_look_room {
-	uint8_t *copy;	   /* as large as the ring */
-	uint64_t *pieces;  /* offsets in COPY: fr_ring_max_pieces() of them */
-	uint8_t *reversed; /* FR_RUN_MAX bytes */
+	uint8_t *copy;	   /* a buffer of the size of the ring */
+	uint64_t *pieces;  /* fr_ring_max_pieces() offsets in COPY */
+	uint8_t *reversed; /* a buffer of FR_RUN_MAX bytes */
 };
 size_t fr_ring_max_pieces(uint64_t ring_bytes);
-/* Give SINK the records of an overwritable ring that came since the last call, oldest first. Returns the
+/* Pass the records that came into an overwritable ring since the last call to SINK, oldest first. Returns the
    number of bytes. */
 size_t fr_ring_look(
 	struct fr_ring *r, struct fr_tally *t, const struct fr_look_room *room, fr_run_fn sink, void *ctx);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An open capture: enable, change frequencies, drain, count. */
+/* Enables and drains an open capture, changes its frequencies, and reads its counters. */
 #include "capture/capture_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -18,7 +18,7 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		struct fr_event_desc *desc;
 		int r;
 
-		/* It depends on our rings. A change of KernelBuffer= does not make another event. */
+		/* The watermark depends on KernelBuffer=, which does not make another event. */
 		attr.wakeup_watermark = 0;
 		r = fr_session_add_event(s, &attr, c->events[e].name, NULL, 0, &desc);
 
@@ -77,7 +77,7 @@ static int set_frequencies(struct fr_capture *c, unsigned divisor, size_t *ret_f
 
 		if (!a->freq)
 			continue;
-		/* The kernel turns the frequency of an open clock into the period of its timer. */
+		/* An open clock has the period of its timer instead of a frequency. */
 		if (fr_event_is_clock(a))
 			value = FR_NSEC_PER_SEC / value;
 		if (ioctl(c->open[i].fd, PERF_EVENT_IOC_PERIOD, &value) < 0) {
@@ -100,7 +100,7 @@ int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_dia
 		return 0;
 	}
 	(void)set_frequencies(c, c->divisor, &ignored);
-	return fr_fail_errno(d, r, "look at kernel.perf_event_max_sample_rate",
+	return fr_fail_errno(d, r, "look at the sysctl kernel.perf_event_max_sample_rate",
 		"cannot change the frequency of %s", c->events[c->open[failed].event].name);
 }
 
@@ -218,7 +218,8 @@ void fr_capture_counter(
 		add_counter(ret, &c->inherited[i]);
 }
 
-/* The event of C with the name of FROM's event; n_events: none. Events may share a name: order decides. */
+/* Returns the index of the event of C that has the name of an event of FROM; n_events: there is none. If
+   several events have this name, their order decides. */
 static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Resolves what to record: CPUs, tasks with all their threads, a cgroup. */
+/* Resolves the CPUs, the tasks with all their threads, or the cgroup of a configuration. */
 #include "capture/target.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -15,7 +15,8 @@
 
 #define CPUS_MAX 8192
 #define THREADS_MAX (1u << 20)
-/* A process may start threads while we list them. The kernel's inheritance covers those of the last pass. */
+/* A process may start threads while we list them, so we list them several times. Threads that start after the
+   last pass inherit the events. */
 #define LIST_PASSES 5
 
 static int read_online_cpus(uint8_t *ret_bits, struct fr_diag *d)
@@ -49,7 +50,7 @@ static int resolve_cpus(struct fr_target *t, const char *list, struct fr_diag *d
 		if (!(wanted[cpu / 8] & 1u << cpu % 8))
 			continue;
 		if (!(online[cpu / 8] & 1u << cpu % 8))
-			return fr_fail(d, -ENODEV, "/sys/devices/system/cpu/online lists those that are",
+			return fr_fail(d, -ENODEV, "choose from the CPUs in /sys/devices/system/cpu/online",
 				"CPU %d is not online", cpu);
 		t->cpus[t->n_cpus++] = cpu;
 	}
@@ -68,7 +69,7 @@ static bool has_tid(const struct fr_target *t, pid_t tid)
 	return false;
 }
 
-/* Add the threads of PID that T has not yet. Returns their number or a negative errno. */
+/* Add the threads of PID that are not in T yet. Returns their number or a negative errno. */
 static int add_threads(struct fr_target *t, pid_t pid)
 {
 	_cleanup_closedir_ DIR *dir = NULL;

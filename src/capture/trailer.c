@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sample ids that the kernel left before the end of their record, where readers do not find them
-   (docs/design/10). */
+/* Finds and moves sample ids that are not at the end of their record, where readers expect them
+ * (docs/design/10). */
 #include "capture/ring.h"
 #include "base/cleanup.h"
 #include "perfdata/record.h"
 
 #include <string.h>
 
-/* The bytes of H before its sample id: the fixed part and the strings. 0: unknown. H is a whole record. */
+/* Returns the number of bytes of H before its sample id: the fixed part and the strings; 0: unknown. H is a
+   whole record. */
 static size_t body_size(const struct perf_event_header *h)
 {
 	const size_t size = h->size, poke = sizeof(*h) + 8 + 4;
@@ -21,7 +22,7 @@ static size_t body_size(const struct perf_event_header *h)
 		return len < room ? FR_ALIGN_UP(sizeof(*k) + len + 1, 8) : 0;
 	}
 	if (h->type == PERF_RECORD_TEXT_POKE && size > poke) {
-		uint16_t len[2]; /* of the old and of the new bytes */
+		uint16_t len[2]; /* numbers of old bytes and of new bytes */
 
 		memcpy(len, (const uint8_t *)h + sizeof(*h) + 8, sizeof(len));
 		return FR_ALIGN_UP(poke + len[0] + len[1], 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Adopts the ring of a process that is gone, in place or into a new memfd (docs/design/22).
+ * Adopts the ring of a process that has ended, in place or into a new memfd (docs/design/22).
  *
  *     image of a killed process ── fr_recovery ──▶ frames, oldest first │ open chunk ──▶ a ring
  */
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
-#define HOLE_MIN (1L << 20) /* each hole becomes a mapping */
+#define HOLE_MIN (1L << 20) /* each larger hole becomes a mapping */
 #define HINT "recording starts with an empty ring"
 
 struct image {
@@ -33,7 +33,7 @@ static void unmap_image(struct image *i)
 		munmap((void *)(uintptr_t)i->map, i->len);
 }
 
-/* Map holes of the file to zeros, so that a read of them takes no memory from the machine. */
+/* Map the holes of the file to zeros. Reads of a hole would otherwise allocate pages. */
 static int cover_holes(int fd, uint8_t *map, off_t len)
 {
 	for (off_t hole, data = 0; (hole = lseek(fd, data, SEEK_HOLE)) >= 0 && hole < len;) {
@@ -61,7 +61,7 @@ static int map_image(int fd, struct image *ret, struct fr_diag *d)
 	if (seals < 0 || (seals & SEALS) != SEALS)
 		return fr_fail(d, -EBADMSG, HINT, "the size of the old ring is not sealed");
 	if (fstat(fd, &st) < 0)
-		return fr_fail_errno(d, -errno, HINT, "cannot look at the old ring");
+		return fr_fail_errno(d, -errno, HINT, "cannot read the size of the old ring");
 	if (st.st_size < (off_t)FR_IMAGE_HEADER_BYTES || (uint64_t)st.st_size > FR_HISTORY_SIZE_MAX)
 		return fr_fail(d, -EBADMSG, HINT, "the old ring has an impossible size");
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
@@ -72,10 +72,10 @@ static int map_image(int fd, struct image *ret, struct fr_diag *d)
 	return r < 0 ? fr_fail_errno(d, r, HINT, "cannot map the old ring") : 0;
 }
 
-/* What the image has for the next ring. */
+/* The content of the image that the next ring may take over. */
 struct source {
-	struct fr_frame *frames; /* all valid ones, oldest first */
-	size_t n, run;		 /* there is no gap from frames[run] on */
+	struct fr_frame *frames; /* all valid frames, oldest first */
+	size_t n, run;		 /* n frames; no gap from frames[run] on */
 	struct fr_open_chunk open;
 	bool open_left_out;
 };
@@ -90,7 +90,7 @@ static bool is_valid_seq(uint64_t seq)
 	return seq > 0 && seq < UINT64_MAX / 2;
 }
 
-/* A ring could have made F. Readers have buffers for these sizes. */
+/* The sizes of F are possible in some ring. Readers have buffers for these sizes. */
 static bool is_valid_frame(const struct fr_frame *f)
 {
 	return is_valid_seq(f->seq) && f->samples_raw <= FR_CHUNK_MAX &&
@@ -98,7 +98,8 @@ static bool is_valid_frame(const struct fr_frame *f)
 	       f->sideband_len <= fr_codec_bound(FR_CHUNK_SIDEBAND_MAX);
 }
 
-/* Find the newest run of frames without a gap. After a gap, missing side-band would make wrong names. */
+/* Find the newest frames without a gap. Frames before a gap are of no use: the missing side-band would make
+   wrong names. */
 static void find_run(struct source *s)
 {
 	s->run = s->n;
@@ -115,7 +116,8 @@ static void read_open_chunk(struct source *s, const struct fr_image_header *i, c
 	s->open.drained_ns = i->drained_ns <= now_ns ? i->drained_ns : 0;
 	fr_recovery_open_chunk(r, &s->open.records);
 	if (newest ? i->open_seq != s->open.seq : !is_valid_seq(i->open_seq)) {
-		/* The chunk is the newest frame already, or it does not follow it. */
+		/* The newest frame has the open chunk already, or the open chunk does not follow the newest
+		   frame. */
 		s->open_left_out = s->open.records.sideband_len || s->open.records.samples_len;
 		s->open.records = (struct fr_recovered_open){0};
 		return;
@@ -166,7 +168,7 @@ static size_t next_run(struct fr_section_iter *it, size_t max, struct fr_section
 	return (size_t)(it->at - begin);
 }
 
-/* Continue the chunk O: the next records go to it. */
+/* Make O the open chunk of H, without its records. */
 static void continue_chunk(struct fr_history *h, const struct fr_open_chunk *o)
 {
 	h->seq = o->seq - 1;
@@ -191,27 +193,29 @@ static uint64_t offset_of(const struct image *image, const struct fr_arena *a, c
 	return (uint64_t)(header - image->map) - log;
 }
 
-/* Find the first frame of the run from which on all fit, around the log and beside the reserve. As frames do
-   not overlap, those that fit are in order. */
-static size_t find_first_in_place(const struct source *s, const struct image *image, const struct fr_arena *a)
+/* Find the oldest frame that can be adopted: this frame, all newer ones, and the reserve fit into the log.
+   IMAGE is NULL if the frames are copied. In place, the bytes between two frames are used, too. Frames do not
+   overlap, so the adopted ones are in order. */
+static size_t find_first(const struct source *s, const struct fr_arena *a, const struct image *image)
 {
-	uint64_t span = 0, behind = 0;
+	uint64_t used = 0, behind = 0;
 	size_t from = s->n;
 
 	for (; from > s->run; from--) {
 		const struct fr_frame *f = &s->frames[from - 1];
-		uint64_t offset = offset_of(image, a, f), end = offset + fr_frame_need(f);
-		uint64_t between = from == s->n ? 0 : (behind + a->bytes - end) % a->bytes;
+		uint64_t need = fr_frame_need(f), offset = image ? offset_of(image, a, f) : 0;
 
-		if (span + between + fr_frame_need(f) + a->reserve > a->bytes)
+		if (image && from < s->n)
+			need += (behind + a->bytes - (offset + need)) % a->bytes;
+		if (used + need + a->reserve > a->bytes)
 			break;
-		span += between + fr_frame_need(f);
+		used += need;
 		behind = offset;
 	}
 	return from;
 }
 
-/* The first LEN bytes of S have records already. */
+/* Make the records in the first LEN bytes of S the content of S. */
 static void adopt_section(struct fr_open_section *s, size_t len)
 {
 	struct fr_section_iter it = fr_section_iter(s->data, len);
@@ -224,11 +228,11 @@ static void adopt_section(struct fr_open_section *s, size_t len)
 	atomic_store_explicit(s->image_fill, s->fill, memory_order_release);
 }
 
-/* The image is H's memory. Returns the index of the first frame that is adopted. */
+/* IMAGE is the memory of H. Returns the index of the first frame that is adopted. */
 static size_t adopt_in_place(struct fr_history *h, const struct source *s, const struct image *image)
 {
 	struct fr_arena *a = &h->arena;
-	size_t from = find_first_in_place(s, image, a);
+	size_t from = find_first(s, a, image);
 
 	for (size_t i = 0; i < from; i++)
 		fr_entry_wipe((struct fr_entry *)(a->log + offset_of(image, a, &s->frames[i])));
@@ -253,19 +257,8 @@ static bool has_layout_of(const struct image *image, uint64_t size)
 
 /* By copy */
 
-/* Find the first frame of the run from which on all fit beside the reserve of an empty log. */
-static size_t find_first_that_fits(const struct source *s, const struct fr_arena *a)
-{
-	uint64_t bytes = 0;
-	size_t from = s->n;
-
-	while (from > s->run && bytes + fr_frame_need(&s->frames[from - 1]) + a->reserve <= a->bytes)
-		bytes += fr_frame_need(&s->frames[--from]);
-	return from;
-}
-
-/* Nothing is pinned, so nothing is dropped. A run of FINISHED_ROUNDs alone has no time; readers can do
- * without. */
+/* No frame is pinned, so no record is dropped. FINISHED_ROUNDs without other records have no time, so they
+   are left out. Readers do not need them. */
 static void append_section(struct fr_history *h, const void *records, size_t len,
 	int (*append)(struct fr_history *, const void *, size_t, uint32_t, uint64_t, uint64_t))
 {
@@ -288,7 +281,7 @@ void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk
 	append_section(h, o->records.samples, o->records.samples_len, fr_history_append);
 }
 
-/* H is empty. FROM: the result of find_first_that_fits(). */
+/* H is empty. FROM is the result of find_first(). */
 static void adopt_by_copy(struct fr_history *h, const struct source *s, size_t from)
 {
 	for (size_t i = from; i < s->n; i++)
@@ -345,15 +338,15 @@ static int adopt_image(const struct fr_history_config *config, int fd, const str
 	if (in_place) {
 		from = adopt_in_place(h, s, image);
 	} else {
-		from = find_first_that_fits(s, &h->arena);
+		from = find_first(s, &h->arena, NULL);
 		adopt_by_copy(h, s, from);
 		close(fd);
 	}
 	for (size_t i = from; i < s->n; i++)
 		fr_history_count_frame(h, &s->frames[i]);
 	fr_history_restart_rounds(h);
-	/* In place, frames in the reserve do not count: they had been evicted, or the next seal would evict
-	 * them. */
+	/* In place, frames in the reserve do not count: the old ring had evicted them, or the next seal would
+	   do it. */
 	left_out = (in_place ? s->run : from) + h->arena.frames_evicted + s->open_left_out;
 	h->arena.frames_evicted = h->arena.samples_evicted = 0;
 	h->arena.evicted = config->evicted;
@@ -362,7 +355,7 @@ static int adopt_image(const struct fr_history_config *config, int fd, const str
 	return 0;
 }
 
-/* Frames of another version may be anything. */
+/* This code cannot read the frames of another version. */
 static int check_version(const struct image *image, struct fr_diag *d)
 {
 	const struct fr_image_header *i = (const struct fr_image_header *)image->map;
@@ -393,7 +386,6 @@ int fr_history_adopt(const struct fr_history_config *config, int fd, struct fr_h
 		return r;
 	fr_recovery_stats(recovery, &stats);
 	if (!stats.header_ok && source.n == 0)
-		return fr_fail(
-			d, -EBADMSG, HINT, "the old ring is not a ring, or no whole frame is left of it");
+		return fr_fail(d, -EBADMSG, HINT, "the old ring is damaged as a whole, or is not a ring");
 	return adopt_image(config, fd, &image, &source, ret, ret_adopted, d);
 }

@@ -55,15 +55,17 @@ bool fr_arena_next(const struct fr_arena *a, uint64_t *position, uint64_t end, s
 	return false;
 }
 
-static void count_out(struct fr_arena *a, const struct fr_frame *f)
+/* Add F to the content of the log (SIGN 1), or remove it from the content (SIGN -1). */
+static void count(struct fr_arena *a, const struct fr_frame *f, int sign)
 {
-	a->frames--;
-	a->samples -= f->n_samples;
-	a->sideband -= f->n_sideband;
-	a->raw_bytes -= f->samples_raw + (uint64_t)f->sideband_raw;
+	a->frames += sign;
+	a->samples += (int64_t)f->n_samples * sign;
+	a->sideband += (int64_t)f->n_sideband * sign;
+	a->raw_bytes += ((int64_t)f->samples_raw + f->sideband_raw) * sign;
 }
 
-/* False: the oldest frame is pinned, or there is none. Pins begin where a frame ends, as the tail does. */
+/* Returns whether a frame was evicted. False: the oldest frame is pinned, or there is no frame. A pin begins
+   where a frame ends, and so does the tail. */
 static bool evict_oldest(struct fr_arena *a)
 {
 	uint64_t behind = a->tail;
@@ -73,14 +75,14 @@ static bool evict_oldest(struct fr_arena *a)
 		return false;
 	if (a->evicted)
 		a->evicted(a->ctx, &frame);
-	count_out(a, &frame);
+	count(a, &frame, -1);
 	a->frames_evicted++;
 	a->samples_evicted += frame.n_samples;
 	a->tail = behind;
 	return true;
 }
 
-/* The first hole at or behind OFFSET, or NULL. */
+/* Returns the first hole at or behind OFFSET, or NULL. */
 static struct fr_arena_hole *find_hole(struct fr_arena *a, uint64_t offset)
 {
 	struct fr_arena_hole *first = NULL;
@@ -91,8 +93,8 @@ static struct fr_arena_hole *find_hole(struct fr_arena *a, uint64_t offset)
 	return first;
 }
 
-/* The bytes that the head has to skip so that NEED bytes fit before the log's end and before a hole.
- *RET_HOLES: how many of these bytes are holes. */
+/* Returns the number of bytes that the head has to skip. NEED bytes then fit before the log's end and before
+   the next hole. Sets *RET_HOLES to the number of these bytes that are in holes. */
 static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_holes)
 {
 	uint64_t offset = a->head % a->bytes, skipped = 0;
@@ -116,20 +118,20 @@ static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_h
 	return skipped;
 }
 
-/* NEED bytes and all that the head has to skip for them. */
+/* Returns NEED plus the number of bytes that the head has to skip. */
 static uint64_t need_with_skips(struct fr_arena *a, uint32_t need)
 {
 	uint64_t holes, behind = 0, skipped = bytes_to_skip(a, need, &holes);
 
-	/* Holes between head and tail are not in use, but they are no free room either. */
+	/* Holes between head and tail hold no frames of the ring, but they are not free. */
 	for (unsigned i = 0; i < a->n_holes; i++)
 		if (a->tail > a->holes[i].position)
 			behind += FR_MIN(a->tail - a->holes[i].position, a->holes[i].bytes);
 	return skipped + need + (behind > holes ? behind - holes : 0);
 }
 
-/* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. WIPE its bytes: after a crash, recovery would
-   find old frames of the lap before there, with a gap behind them. */
+/* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. WIPE true: also clear its bytes. Otherwise
+   recovery would find frames of the previous lap there after a crash, with a gap behind them. */
 static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 {
 	struct fr_entry *e = entry_at(a, a->head);
@@ -141,7 +143,7 @@ static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 	a->head += bytes;
 }
 
-/* Move the head by what bytes_to_skip() returned. */
+/* Move the head by SKIPPED bytes, the result of bytes_to_skip(). */
 static void skip(struct fr_arena *a, uint64_t skipped)
 {
 	while (skipped > 0) {
@@ -170,7 +172,7 @@ bool fr_arena_make_room(struct fr_arena *a, uint32_t need, uint64_t leave)
 	} while (evict_oldest(a));
 
 	if (a->frames == 0) {
-		/* An empty log may begin anywhere, so it needs no pad. */
+		/* An empty log may begin anywhere, so the skipped bytes need not stay in use. */
 		skip(a, bytes_to_skip(a, need, &holes));
 		a->tail = a->head;
 	}
@@ -188,7 +190,7 @@ bool fr_arena_evict_to(struct fr_arena *a, uint64_t position)
 void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position)
 {
 	for (size_t i = 0; i < n; i++)
-		count_out(a, &frames[i]);
+		count(a, &frames[i], -1);
 	a->tail = position;
 }
 
@@ -241,14 +243,6 @@ static void write_frame(struct fr_frame_header *h, const struct fr_frame *f, uin
 	seal_entry(&h->entry, FR_FRAME_MAGIC, sizeof(*h));
 }
 
-static void count_in(struct fr_arena *a, const struct fr_frame *f)
-{
-	a->frames++;
-	a->samples += f->n_samples;
-	a->sideband += f->n_sideband;
-	a->raw_bytes += f->samples_raw + (uint64_t)f->sideband_raw;
-}
-
 void fr_arena_put(struct fr_arena *a, const struct fr_frame *f)
 {
 	uint32_t need = fr_frame_need(f);
@@ -257,7 +251,7 @@ void fr_arena_put(struct fr_arena *a, const struct fr_frame *f)
 	skip(a, bytes_to_skip(a, need, &holes));
 	write_frame((struct fr_frame_header *)entry_at(a, a->head), f, need);
 	a->head += need;
-	count_in(a, f);
+	count(a, f, 1);
 }
 
 void fr_arena_adopt(struct fr_arena *a, uint64_t offset)
@@ -274,7 +268,7 @@ void fr_arena_adopt(struct fr_arena *a, uint64_t offset)
 	}
 	fr_frame_view(h, &frame);
 	a->head += h->entry.bytes;
-	count_in(a, &frame);
+	count(a, &frame, 1);
 }
 
 uint64_t fr_arena_oldest_sample(struct fr_arena *a)
@@ -282,7 +276,7 @@ uint64_t fr_arena_oldest_sample(struct fr_arena *a)
 	uint64_t position = a->sampled < a->tail ? a->tail : a->sampled;
 	struct fr_frame frame;
 
-	/* a->sampled skips frames without samples that an earlier call has seen. */
+	/* a->sampled skips the frames without samples that earlier calls have found. */
 	for (a->sampled = position; fr_arena_next(a, &position, a->head, &frame); a->sampled = position)
 		if (frame.n_samples)
 			return frame.first_ns;

@@ -3,10 +3,10 @@
 
 /*
  * The circular log of frames. The caller holds the history's lock for every call. Only fr_arena_next() needs
- * no lock within pinned frames, as those bytes do not change.
+ * no lock within pinned frames, because their bytes do not change.
  *
- * Positions only grow. The offset of a position is its remainder by the log's size. [tail, head) is in use,
- * with its pads:
+ * A position is a number of bytes that only grows. Its offset in the log is the position modulo the size of
+ * the log. Frames and pads are at the positions [tail, head):
  *
  *     offset 0                                              bytes
  *     │ newest ──▶ head      free      tail ──▶ oldest, …  │pad│
@@ -23,7 +23,7 @@
 /* A part of the log that the head goes around: a retained snapshot has its frames there. */
 struct fr_arena_hole {
 	uint64_t offset, bytes;
-	uint64_t position; /* in the last lap that met it */
+	uint64_t position; /* position of the hole in the newest lap of the head that reached it */
 };
 #define FR_ARENA_HOLES 2u /* the log's end may split a hole in two */
 
@@ -32,12 +32,12 @@ struct fr_arena {
 	uint64_t bytes;
 	uint64_t reserve; /* bytes that stay free as long as pins allow it */
 	uint64_t tail, head;
-	uint64_t pinned_from; /* frames from this position on stay; UINT64_MAX: none */
+	uint64_t pinned_from; /* frames from this position on are pinned; UINT64_MAX: none is */
 	struct fr_arena_hole holes[FR_ARENA_HOLES];
 	unsigned n_holes;
 	void (*evicted)(void *ctx, const struct fr_frame *frame);
 	void *ctx;
-	/* What is in the log now, and what left it. */
+	/* The content of the log, and the number of frames and samples that left it. */
 	uint64_t frames, samples, sideband, raw_bytes;
 	uint64_t frames_evicted, samples_evicted;
 	uint64_t sampled; /* no frame before this position has samples */
@@ -48,7 +48,7 @@ static inline uint64_t fr_arena_used(const struct fr_arena *a)
 	return a->head - a->tail;
 }
 
-/* Bytes of a frame with a payload of PAYLOAD. */
+/* The size of a frame with PAYLOAD bytes of sections. */
 static inline uint32_t fr_arena_need(uint64_t payload)
 {
 	return (uint32_t)((sizeof(struct fr_frame_header) + payload + FR_FRAME_ALIGN - 1) &
@@ -60,40 +60,41 @@ static inline uint32_t fr_frame_need(const struct fr_frame *f)
 	return fr_arena_need((uint64_t)f->sideband_len + f->samples_len);
 }
 
-/* Evict the oldest frames until NEED bytes fit beside the reserve. If a pin stops that, use the reserve, but
-   for its last LEAVE bytes. False: there is no room. */
+/* Evict the oldest frames until NEED bytes fit beside the reserve. If a pin stops the eviction, use the
+   reserve, except for its last LEAVE bytes. Returns whether there is room. */
 bool fr_arena_make_room(struct fr_arena *a, uint32_t need, uint64_t leave);
 
 /* Copy FRAME to the head. fr_arena_make_room() has just returned true for it. */
 void fr_arena_put(struct fr_arena *a, const struct fr_frame *frame);
 
-/* Adopt the frame at OFFSET as the newest. The bytes between the head and it become pads. All adopted frames,
-   with what lies between them, fit into the log. */
+/* Adopt the frame at OFFSET as the newest frame. The bytes between the head and this frame become pads. The
+   caller ensures that all adopted frames and pads fit into the log. */
 void fr_arena_adopt(struct fr_arena *a, uint64_t offset);
 
-/* The first frame from *POSITION on and before END; *POSITION moves behind it. False: there is none. */
+/* Give the first frame at or behind *POSITION and before END, and move *POSITION behind this frame. Returns
+   whether there is such a frame. */
 bool fr_arena_next(const struct fr_arena *a, uint64_t *position, uint64_t end, struct fr_frame *ret);
 
-/* Evict the oldest frames up to POSITION, where a frame ends. False: a pin stopped that. */
+/* Evict the oldest frames up to POSITION, where a frame ends. False: a pin stopped the eviction. */
 bool fr_arena_evict_to(struct fr_arena *a, uint64_t position);
 
-/* Another log has the N oldest frames, which end at POSITION. Forget them, even if they are pinned, without a
-   call of evicted(). */
+/* Remove the N oldest frames, which end at POSITION and are in another log now. Pinned frames are removed,
+   too, and evicted() is not called. */
 void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position);
 
-/* Keep the bytes of the frames in [FROM, TO), also after their eviction: the head goes around them. Only the
-   header of the first frame of each hole is overwritten. One range at a time. */
+/* Keep the bytes of the frames at the positions [FROM, TO), also after their eviction: the head skips them.
+   Only the header of the first frame of each hole is overwritten. One range at a time. */
 void fr_arena_protect(struct fr_arena *a, uint64_t from, uint64_t to);
 void fr_arena_unprotect(struct fr_arena *a);
 
-/* Recovery does not find an entry without its magic. */
+/* Clear the magic of an entry, so that recovery does not find the entry. */
 static inline void fr_entry_wipe(struct fr_entry *e)
 {
 	atomic_store_explicit(&e->magic, 0, memory_order_release);
 }
 
-/* Describe the frame at HEADER. */
+/* Fill RET from the frame at HEADER. */
 void fr_frame_view(const struct fr_frame_header *header, struct fr_frame *ret);
 
-/* The smallest time in the oldest frame that has samples, or 0. */
+/* Returns the smallest time in the oldest frame that has samples; 0: no frame has samples. */
 uint64_t fr_arena_oldest_sample(struct fr_arena *a);

@@ -7,7 +7,7 @@
 
 #define POLYNOMIAL 0x82f63b78u /* reflected */
 
-/* tables[k][b]: the effect of byte B on the crc if K more bytes follow it in a step of eight. */
+/* tables[k][b] is the effect of byte B on the crc if K more bytes of the same eight follow B. */
 static uint32_t tables[8][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 

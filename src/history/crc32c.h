@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The crc of LEN bytes at DATA. CRC is 0, or the crc of the bytes before them. Any thread. */
+/* Returns the crc of LEN bytes at DATA. CRC is 0, or the crc of the preceding bytes. Any thread. */
 uint32_t fr_crc32c(uint32_t crc, const void *data, size_t len);
 
-/* The same with a table, for processors without the instruction. */
+/* The same function without the instruction. */
 uint32_t fr_crc32c_table(uint32_t crc, const void *data, size_t len);

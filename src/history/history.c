@@ -17,7 +17,8 @@
 
 #define PAGE FR_HISTORY_PAGE
 #define CHUNK_MIN (128u << 10)
-/* A longer run becomes a chunk of its own: its copy would cost more than a new begin costs zstd. */
+/* A longer run of records becomes a chunk without a copy. The copy would cost more time than zstd loses when
+   it begins a new section. */
 #define SEAL_IN_PLACE_MIN (256u << 10)
 #define SIDEBAND_MIN FR_HISTORY_RUN_MAX
 #define RESERVE_MAX (16ULL << 20)
@@ -50,7 +51,7 @@ int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len)
 {
 	int r = madvise(h->map + offset, len, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
 
-	if (r == -EINVAL) /* before Linux 5.14. This takes the pages, but maps each only at its first use */
+	if (r == -EINVAL) /* before Linux 5.14: allocate the pages now, and map each at its first use */
 		r = fallocate(h->fd, 0, (off_t)offset, (off_t)len) < 0 ? -errno : 0;
 	return r;
 }
@@ -63,7 +64,7 @@ static int make_memfd(struct fr_history *h, struct fr_diag *d)
 	/* A sealed size: a process that maps it later gets no SIGBUS. */
 	if (ftruncate(h->fd, (off_t)h->size) < 0 ||
 		fcntl(h->fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		return fr_fail_errno(d, -errno, NULL, "cannot size the ring's memory");
+		return fr_fail_errno(d, -errno, NULL, "cannot set the size of the ring's memory");
 	return 0;
 }
 
@@ -280,8 +281,8 @@ size_t fr_history_append_max(const struct fr_history *h)
 	return h->samples.cap;
 }
 
-/* The caller's buffer stands in for the open section while it is sealed. Until then the image has none of its
-   records, as if the recorder had not drained them. */
+/* Seal the caller's records without a copy: S->data points to them during the seal. Until the frame is in the
+   log, the image has none of these records. A crash loses them, like records that are not drained yet. */
 static int seal_in_place(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns) FR_REQUIRES(h->lock)
 {
@@ -383,14 +384,14 @@ void fr_history_unfreeze(struct fr_history *h)
 void fr_history_end_round(struct fr_history *h)
 {
 	fr_history_lock(h);
-	/* Why a reader may rely on this round: docs/design/20. */
+	/* docs/design/20 proves that a reader may rely on this round. */
 	if (!h->frozen_ns && h->round_seq > h->flush_seq &&
 		(h->samples.fill || h->sideband.fill || h->seq != h->round_seq) &&
 		has_room(&h->samples, sizeof(fr_finished_round))) {
 		put_bytes(&h->samples, &fr_finished_round, sizeof(fr_finished_round));
 		h->flush_seq = h->seq;
 	}
-	/* The round drained all records that were there at its begin, and maybe later ones. */
+	/* The round drained all records that were in the kernel rings at its begin. */
 	atomic_store_explicit(&h->image->drained_ns, h->since_ns[0], memory_order_release);
 	fr_unlock(&h->lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the files of the ring share. Private to history/. */
+/* Declarations that the files of history/ share. Private to this folder. */
 
 #include "base/lock.h"
 #include "history/arena.h"
@@ -14,16 +14,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FR_CHUNK_MAX FR_HISTORY_SECTION_MAX	 /* samples of a chunk, whatever the ring's size */
-#define FR_CHUNK_SIDEBAND_MAX (FR_CHUNK_MAX / 4) /* side-band of a chunk */
+#define FR_CHUNK_MAX FR_HISTORY_SECTION_MAX	 /* most bytes of samples in a chunk of any ring */
+#define FR_CHUNK_SIDEBAND_MAX (FR_CHUNK_MAX / 4) /* most bytes of side-band in a chunk */
 
 /* One section of the open chunk. */
 struct fr_open_section {
 	uint8_t *data;
 	size_t cap, fill;
-	uint32_t n; /* records, without FINISHED_ROUND */
+	uint32_t n; /* number of records without FINISHED_ROUND */
 	uint64_t first_ns, last_ns;
-	_Atomic uint64_t *image_fill; /* a copy of FILL, in the image */
+	_Atomic uint64_t *image_fill; /* the image has a copy of FILL */
 	uint8_t *zstd;		      /* buffer for the compressed section */
 	size_t zstd_bytes;
 };
@@ -38,19 +38,19 @@ struct fr_history {
 	size_t section_max; /* raw size of the largest section that the ring may have */
 
 	struct fr_lock lock;
-	/* zstd reads the open sections, without the lock: no thread changes them, and no second seal begins.
-	   Snapshots do not wait for it. */
+	/* True: zstd reads the open sections without the lock. No thread changes the sections, and no second
+	   seal begins. Snapshots do not wait for the seal. */
 	bool sealing;
 	struct fr_cond sealed;
 
 	struct fr_open_section sideband, samples;
 	struct fr_arena arena;
-	uint64_t sideband_reserve; /* of the arena's reserve, for frames without samples */
+	uint64_t sideband_reserve; /* part of the arena's reserve that is for frames without samples */
 	struct fr_snapshot *snapshots;
 
-	uint64_t seq;		   /* of the open chunk */
-	uint64_t low_watermark_ns; /* of the open chunk */
-	uint64_t since_ns[2];	   /* of this round, and of the one before */
+	uint64_t seq;		   /* sequence number of the open chunk */
+	uint64_t low_watermark_ns; /* low watermark of the open chunk */
+	uint64_t since_ns[2];	   /* SINCE_NS of this round and of the previous round */
 	uint64_t frozen_ns;	   /* 0: not frozen */
 	uint64_t round_seq;	   /* the chunk that was open at the begin of the round */
 	uint64_t flush_seq;	   /* the chunk that has the newest FINISHED_ROUND */
@@ -63,39 +63,41 @@ struct fr_history {
 
 /* history.c */
 
-/* Take memory for [OFFSET, OFFSET + LEN) of H from the machine. 0 or a negative errno. */
+/* Allocate the pages of [OFFSET, OFFSET + LEN) of H. Returns 0 or a negative errno. */
 int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len);
 
-/* Fill the constant part of an image header: the areas of an image of SIZE, which is whole pages. */
+/* Fill the constant part of an image header. SIZE: of the image, in bytes; a multiple of the page size. */
 void fr_image_lay_out(struct fr_image_header *ret, uint64_t size);
 
-/* Make a history on FD, which has CONFIG's layout. The caller sets up the log and the open chunk. FD is
-   consumed on success. FD -1: as fr_history_new(). */
+/* Make a history on FD, which has the layout of CONFIG. The caller sets up the log and the open chunk. On
+   success FD belongs to the history. FD -1: make a new memfd, as fr_history_new() does. */
 int fr_history_make(
 	const struct fr_history_config *config, int fd, struct fr_history **ret, struct fr_diag *d);
 
-/* Lock H, after a seal that is going on. */
+/* Wait until no seal is going on, and lock H. */
 void fr_history_lock(struct fr_history *h) FR_ACQUIRES(h->lock);
 
-/* Begin the next chunk: its seq and its low watermark. The lock is held, or no other thread has H yet. */
+/* Begin the next chunk: set its sequence number and its low watermark. The lock is held, or no other thread
+   has H yet. */
 void fr_history_open_chunk(struct fr_history *h);
 
-/* seal.c. Releases the lock during the compression. Returns 0; 1: samples were dropped. */
+/* seal.c: seal the open chunk. Unlocks H during the compression. Returns 0; 1: samples were dropped. */
 int fr_history_seal_locked(struct fr_history *h) FR_REQUIRES(h->lock);
-/* The lock is held, or no other thread has the section yet. */
+/* Remove all records of S. The lock is held, or no other thread has S yet. */
 void fr_open_section_clear(struct fr_open_section *s);
 
-/* adopt.c, also for resize.c. No other thread has H. */
+/* adopt.c; resize.c uses it, too. No other thread has H. */
 
 /* The chunk that a ring continues with. */
 struct fr_open_chunk {
 	struct fr_recovered_open records;
 	uint64_t seq, low_watermark_ns, drained_ns;
 };
-/* The log has a frame F that it did not seal. */
+/* Update the limits of H for F, a frame of another ring that is in the log now. */
 void fr_history_count_frame(struct fr_history *h, const struct fr_frame *f);
+/* Continue with the records, the sequence number and the low watermark of O. */
 void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o);
-/* What earlier FINISHED_ROUNDs promise still holds (docs/design/20). */
+/* Count rounds from none, so that the promises of earlier FINISHED_ROUNDs still hold (docs/design/20). */
 void fr_history_restart_rounds(struct fr_history *h);
 void fr_history_describe(
 	struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret);
@@ -107,7 +109,7 @@ struct fr_retained {
 	size_t n, at;
 	struct fr_retained_view {
 		struct fr_frame frame;
-		uint64_t end; /* its position ends here */
+		uint64_t end; /* position behind the frame */
 	} views[];
 };
 
@@ -115,20 +117,20 @@ struct fr_snapshot {
 	struct fr_history *history;
 	struct fr_snapshot *next;
 	uint64_t start, end; /* positions */
-	uint64_t at;	     /* of the next frame */
-	uint64_t pinned;     /* frames from here to the end; UINT64_MAX: none */
+	uint64_t at;	     /* position of the next frame */
+	uint64_t pinned;     /* frames from this position on are pinned; UINT64_MAX: none is */
 	uint64_t frames, samples;
 	uint64_t low_watermark_ns;
 	bool keep;
 	struct fr_retained *retained; /* NULL: not retained */
 };
 
-/* The pins of a snapshot have changed. */
+/* Call it when the pins of a snapshot have changed. */
 void fr_snapshots_update_pins(struct fr_history *h) FR_REQUIRES(h->lock);
-/* Of the log, with the frames of a retained snapshot. */
+/* The pinned bytes of the log, with the frames of a retained snapshot. */
 uint64_t fr_snapshots_pinned_bytes(struct fr_history *h) FR_REQUIRES(h->lock);
-/* Of the oldest frame; of the open chunk if there is none. */
+/* The low watermark of the oldest frame; without frames, that of the open chunk. */
 uint64_t fr_history_oldest_low_watermark(struct fr_history *h) FR_REQUIRES(h->lock);
 
-/* retain.c */
+/* retain.c: NULL-safe; returns NULL. */
 struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_history *h) FR_REQUIRES(h->lock);

@@ -34,14 +34,15 @@ struct fr_image_header {
 	uint64_t samples_offset, samples_bytes;
 	uint64_t log_offset, log_bytes;
 	uint64_t reserved_1[7];
-	/* 1.2 Changing, in cache lines of their own. */
-	_Atomic uint64_t open_seq; /* the open chunk becomes the frame of this seq; the first is 1 */
+	/* 1.2 Changing. This part has its own cache lines. */
+	_Atomic uint64_t open_seq; /* sequence number that the open chunk has; the first is 1 */
 	_Atomic uint64_t sideband_fill;
 	_Atomic uint64_t samples_fill;
-	_Atomic uint64_t open_low_watermark_ns; /* of the open chunk */
-	_Atomic uint64_t
-		drained_ns;	    /* the image has all records of the kernel rings up to here; 0: unknown */
-	_Atomic uint64_t moved_seq; /* frames before it are in another image, or evicted; 0: none */
+	_Atomic uint64_t open_low_watermark_ns; /* low watermark of the open chunk */
+	/* The image has all records of the kernel rings up to this time; 0: unknown. */
+	_Atomic uint64_t drained_ns;
+	/* Frames with smaller numbers are evicted, or in another image; 0: there are none. */
+	_Atomic uint64_t moved_seq;
 	uint64_t reserved_2[2];
 };
 static_assert(offsetof(struct fr_image_header, image_bytes) == 16, "layout 1.1");
@@ -49,11 +50,11 @@ static_assert(offsetof(struct fr_image_header, open_seq) == 128, "layout 1.2");
 static_assert(sizeof(struct fr_image_header) == 192, "layout 1");
 static_assert(sizeof(struct fr_image_header) <= FR_IMAGE_HEADER_BYTES, "layout 1");
 
-/* 2. The head of every entry of the log. A pad has nothing else. */
+/* 2. The head of every entry of the log. A pad has no other fields. */
 struct fr_entry {
 	_Atomic uint32_t magic;
-	uint32_t header_crc;  /* crc32c of the header from `bytes` on: 88 bytes of a frame, 24 of a pad */
-	uint32_t bytes;	      /* of the entry with header and padding, a multiple of FR_FRAME_ALIGN */
+	uint32_t header_crc;  /* crc32c of the header from `bytes` on: 88 bytes in a frame, 24 in a pad */
+	uint32_t bytes;	      /* size of the entry with header and padding; a multiple of FR_FRAME_ALIGN */
 	uint32_t payload_crc; /* crc32c of side-band and samples; 0 in a pad */
 	uint64_t seq;	      /* 0 in a pad */
 	uint64_t reserved;
@@ -72,5 +73,5 @@ struct fr_frame_header {
 };
 static_assert(sizeof(struct fr_frame_header) == 96, "layout 3");
 
-/* A header crc begins here. */
+/* The offset from which header_crc covers a header. */
 #define FR_CRC_FROM offsetof(struct fr_entry, bytes)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Searches an image for frames by the rules of docs/design/22, and indexes the valid ones by sequence number.
- * It copies a header before it checks it.
+ * It checks a copy of each header.
  */
 #include "history/recover.h"
 #include "history/arena.h"
@@ -23,11 +23,12 @@ struct found {
 struct fr_recovery {
 	const uint8_t *image;
 	size_t len;
-	struct fr_image_header header; /* a copy; valid where stats.header_ok */
-	struct fr_buf index;	       /* of struct found */
+	struct fr_image_header header; /* a copy; valid if stats.header_ok is true */
+	struct fr_buf index;	       /* array of struct found */
 	struct found *found;	       /* the index, sorted */
 	size_t n, at;
-	uint64_t crc_budget; /* bytes for payload crcs: forged headers must not make the search quadratic */
+	uint64_t crc_budget; /* bytes that payload crcs may still read, so that forged headers do not make the
+				search slow */
 	struct fr_recovery_stats stats;
 };
 
@@ -36,7 +37,7 @@ static bool is_area_within(uint64_t offset, uint64_t bytes, uint64_t from, uint6
 	return offset >= from && offset <= to && bytes <= to - offset && offset % 8 == 0;
 }
 
-/* Rule 1. A truncated image may have lost any part of its log. */
+/* Rule 1. The areas may go beyond the end of the image, because the image may be truncated. */
 static bool is_valid_header(const struct fr_image_header *i)
 {
 	uint32_t crc = fr_crc32c(0, &i->image_bytes,
@@ -51,7 +52,7 @@ static bool is_valid_header(const struct fr_image_header *i)
 	       i->log_offset % FR_FRAME_ALIGN == 0;
 }
 
-/* Rule 2, without the crc of the payload. LEFT: bytes from the header to the log's end. */
+/* Rule 2, without the crc of the payload. LEFT is the number of bytes from the header to the log's end. */
 static bool is_valid_frame_header(const struct fr_frame_header *h, uint64_t left)
 {
 	uint64_t payload = (uint64_t)h->sideband_len + h->samples_len;
@@ -61,7 +62,7 @@ static bool is_valid_frame_header(const struct fr_frame_header *h, uint64_t left
 	       h->entry.bytes == fr_arena_need(payload);
 }
 
-/* Index the frame at OFFSET. Returns its size; 0: there is no valid frame; -ENOMEM. */
+/* Add the frame at OFFSET to the index. Returns its size; 0: there is no valid frame; -ENOMEM. */
 static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 {
 	struct fr_frame_header h;
@@ -101,9 +102,8 @@ static int compare_found(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+	return x->seq != y->seq ? (x->seq > y->seq ? 1 : -1)
+				: (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 /* Rule 4. */
@@ -166,7 +166,7 @@ int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret)
 	return 1;
 }
 
-/* Bytes of whole records in a section of the open chunk, as far as the image has it. */
+/* Returns the number of bytes of whole records in a section of the open chunk. The image may be truncated. */
 static size_t measure_records(const struct fr_recovery *r, uint64_t offset, uint64_t bytes, uint64_t fill)
 {
 	struct fr_section_iter it;

@@ -3,9 +3,10 @@
 
 /*
  * Reads the image of a ring whose recorder is gone: every whole frame, oldest first, and the whole records of
- * the open chunk. The image may be truncated, damaged or forged (docs/design/22). One thread; it only reads.
+ * the open chunk. The image may be truncated, damaged or forged (docs/design/22). The functions only read it.
+ * One thread at a time uses a fr_recovery.
  *
- * It also finds frames that were evicted but not yet overwritten. They are older history, and in order.
+ * Recovery also finds frames that were evicted but not yet overwritten. They are older than the other frames.
  */
 
 #include "history/frame.h"
@@ -16,8 +17,8 @@
 
 struct fr_recovery;
 
-/* Search IMAGE of LEN bytes, which is borrowed, aligned to 8, and must not change. 0 or -ENOMEM. An image
-   without frames is no error. */
+/* Search IMAGE of LEN bytes. IMAGE is borrowed, is aligned to 8, and must not change. Returns 0 or -ENOMEM.
+   An image without frames is no error. */
 int fr_recovery_new(const void *image, size_t len, struct fr_recovery **ret);
 struct fr_recovery *fr_recovery_free(struct fr_recovery *r);
 static inline void fr_recoveryp(struct fr_recovery **r)
@@ -26,12 +27,12 @@ static inline void fr_recoveryp(struct fr_recovery **r)
 }
 #define _cleanup_recovery_ _cleanup_(fr_recoveryp)
 
-/* 1: the next frame is in RET, with pointers into the image; 0: no more. Only its crc is checked: a forged
-   section may not be valid zstd. */
+/* Give the next frame, oldest first. RET points into the image. Only the crc of a frame is checked: a forged
+   section may not be valid zstd. Returns 1: RET has a frame; 0: there are no more frames. */
 int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret);
 
-/* Raw records of the open chunk, up to the last whole one. NULL and 0: there are none, the header is damaged,
-   or the newest frame has them already. */
+/* Raw records of the open chunk, up to the last whole record. NULL and 0: there are no records, the header is
+   damaged, or the newest frame has these records. */
 struct fr_recovered_open {
 	const void *sideband, *samples;
 	size_t sideband_len, samples_len;
@@ -39,9 +40,9 @@ struct fr_recovered_open {
 void fr_recovery_open_chunk(const struct fr_recovery *r, struct fr_recovered_open *ret);
 
 struct fr_recovery_stats {
-	uint64_t frames;     /* whole */
+	uint64_t frames;     /* valid frames */
 	uint64_t bad_frames; /* places with a frame's magic that failed a check */
 	uint64_t gaps;	     /* missing sequence numbers between the oldest and the newest frame */
-	bool header_ok;
+	bool header_ok;	     /* the image header is valid */
 };
 void fr_recovery_stats(const struct fr_recovery *r, struct fr_recovery_stats *ret);

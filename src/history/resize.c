@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
- * Changes the size of a ring, without a pause and without the memory of both (docs/design/23).
+ * Changes the size of a ring while records are appended. The two rings never have all their memory at the
+ * same time (docs/design/23).
  *
  *     from   │░░░░░░ given back ░░░░░░│ tail ──▶ … ──▶ head ──▶ open chunk │   records are appended here
  *                                        │ moved, oldest first
@@ -18,13 +18,13 @@
 #define SLICE (4ULL << 20)
 #define FINISH_MAX (1ULL << 20)	   /* bytes of frames that finish() moves */
 #define LEAD (16ULL << 20)	   /* bytes behind the head that are populated before finish() */
-#define POPULATE_MAX (64ULL << 20) /* bytes of one fr_resize_populate() */
+#define POPULATE_MAX (64ULL << 20) /* bytes that one fr_resize_populate() takes */
 #define VIEWS 64u
 
 struct fr_resize {
 	struct fr_history *from, *to;
-	uint64_t evicted_before;
-	uint64_t populated; /* bytes of the new ring, after finish() */
+	uint64_t evicted_before; /* frames that the old ring had evicted before begin() */
+	uint64_t populated;	 /* bytes of the new ring that populate() has taken */
 	bool moving, finished, populate;
 	bool has_all; /* the new ring has all frames and the open chunk */
 };
@@ -37,14 +37,15 @@ static uint64_t oldest_seq(const struct fr_history *h)
 	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
 }
 
-/* Recovery ignores frames before SEQ: evicted or moved ones whose bytes are still in some page. */
+/* Recovery then ignores frames before SEQ. They are evicted or moved, but pages of the old ring may still
+   have their bytes. */
 static void set_moved(struct fr_history *from, uint64_t seq)
 {
 	atomic_store_explicit(&from->image->moved_seq, seq, memory_order_release);
 }
 
-/* From now on FROM evicts nothing: all its frames count as pinned. The lock is held, or no other thread has
-   FROM yet. */
+/* Pin all frames of the old ring, so that it evicts none. The lock is held, or no other thread has the old
+ * ring yet. */
 static void begin_to_move(struct fr_resize *z)
 {
 	z->from->arena.pinned_from = 0;
@@ -78,7 +79,7 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	fr_unlock(&h->lock);
 	if (is_read)
 		return fr_fail(d, -EBUSY, "try again when the dump is written",
-			"the ring cannot change its size while a dump is made of it");
+			"the ring cannot change its size while a dump is written from it");
 	config.size_bytes = size_bytes;
 	config.populate = false;
 	r = fr_history_make(&config, -1, &to, d);
@@ -94,7 +95,7 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	return 0;
 }
 
-/* A kill may have left frames in both rings. */
+/* Remove the frames before SEQ from the old ring. A killed instance may have left them in both rings. */
 static void forget_moved(struct fr_history *from, uint64_t seq)
 {
 	struct fr_arena *a = &from->arena;
@@ -122,7 +123,7 @@ int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_r
 	(*ret)->has_all = has_all;
 	if (has_all)
 		return 0;
-	/* TO has a part of the open chunk, FROM has all of it. */
+	/* TO may have a part of the open chunk, but FROM has all of it. */
 	fr_open_section_clear(&to->samples);
 	fr_open_section_clear(&to->sideband);
 	begin_to_move(*ret);
@@ -134,7 +135,7 @@ int fr_resize_fd(const struct fr_resize *z)
 	return z->to->fd;
 }
 
-/* Give the machine back the pages that are within the positions [FROM, TO). */
+/* Free the pages that are within the positions [FROM, TO). */
 static void punch(struct fr_history *h, uint64_t from, uint64_t to)
 {
 	const struct fr_arena *a = &h->arena;
@@ -152,8 +153,8 @@ static void punch(struct fr_history *h, uint64_t from, uint64_t to)
 	}
 }
 
-/* Evict some of the frames that do not fit into the new ring. The lock is held until their pages are gone:
-   the next append may use the room. */
+/* Evict some of the frames that do not fit into the new ring. The lock is held until their pages are freed,
+   because the next append may use the room. */
 static void evict_some(struct fr_resize *z)
 {
 	struct fr_history *from = z->from;
@@ -171,7 +172,7 @@ static void evict_some(struct fr_resize *z)
 	fr_unlock(&from->lock);
 }
 
-/* Append F to TO. A frame that is larger than the new ring counts as evicted. */
+/* Append F to TO. If there is no room for F, it counts as evicted. */
 static void put_frame(struct fr_history *to, const struct fr_frame *f)
 {
 	struct fr_arena *a = &to->arena;
@@ -187,20 +188,33 @@ static void put_frame(struct fr_history *to, const struct fr_frame *f)
 	a->samples_evicted += f->n_samples;
 }
 
-/* View the next frames to move. Returns their number. They stay valid until fr_arena_forget(). */
-static unsigned view_frames(struct fr_history *from, struct fr_frame views[static VIEWS], uint64_t *ret_begin,
-	uint64_t *ret_end, uint64_t *ret_left)
+/* Frames that move together. They are valid until fr_arena_forget(). */
+struct slice {
+	struct fr_frame frames[VIEWS];
+	unsigned n;
+	uint64_t begin, end; /* positions */
+	uint64_t left;	     /* bytes of these frames and of all newer ones */
+};
+
+static void view_slice(struct fr_history *from, struct slice *ret)
 {
 	const struct fr_arena *a = &from->arena;
-	unsigned n = 0;
 
 	fr_lock(&from->lock);
-	*ret_begin = *ret_end = a->tail;
-	*ret_left = fr_arena_used(a);
-	while (n < VIEWS && *ret_end - *ret_begin < SLICE && fr_arena_next(a, ret_end, a->head, &views[n]))
-		n++;
+	ret->n = 0;
+	ret->begin = ret->end = a->tail;
+	ret->left = fr_arena_used(a);
+	while (ret->n < VIEWS && ret->end - ret->begin < SLICE &&
+		fr_arena_next(a, &ret->end, a->head, &ret->frames[ret->n]))
+		ret->n++;
 	fr_unlock(&from->lock);
-	return n;
+}
+
+static void forget_slice(struct fr_history *from, const struct slice *s)
+{
+	fr_lock(&from->lock);
+	fr_arena_forget(&from->arena, s->frames, s->n, s->end);
+	fr_unlock(&from->lock);
 }
 
 static void populate_lead(struct fr_resize *z)
@@ -211,11 +225,15 @@ static void populate_lead(struct fr_resize *z)
 	(void)fr_history_populate(z->to, z->to->image->log_offset + offset, FR_MIN(LEAD, a->bytes - offset));
 }
 
+static void put_slice(struct fr_history *to, const struct slice *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		put_frame(to, &s->frames[i]);
+}
+
 int fr_resize_step(struct fr_resize *z)
 {
-	struct fr_frame views[VIEWS];
-	uint64_t begin, end, left;
-	unsigned n;
+	struct slice s;
 
 	if (z->has_all)
 		return 0;
@@ -223,31 +241,25 @@ int fr_resize_step(struct fr_resize *z)
 		evict_some(z);
 		return 1;
 	}
-	n = view_frames(z->from, views, &begin, &end, &left);
-	if (n == 0 || left <= FINISH_MAX) {
+	view_slice(z->from, &s);
+	if (s.n == 0 || s.left <= FINISH_MAX) {
 		populate_lead(z);
 		return 0;
 	}
-	for (unsigned i = 0; i < n; i++)
-		put_frame(z->to, &views[i]);
-	set_moved(z->from, views[n - 1].seq + 1);
-	punch(z->from, begin, end);
-	fr_lock(&z->from->lock);
-	fr_arena_forget(&z->from->arena, views, n, end);
-	fr_unlock(&z->from->lock);
+	put_slice(z->to, &s);
+	set_moved(z->from, s.frames[s.n - 1].seq + 1);
+	punch(z->from, s.begin, s.end);
+	forget_slice(z->from, &s);
 	return 1;
 }
 
 static void move_last_frames(struct fr_resize *z)
 {
-	struct fr_frame views[VIEWS];
-	uint64_t begin, end, left;
-	unsigned n;
+	struct slice s;
 
-	while ((n = view_frames(z->from, views, &begin, &end, &left)) > 0) {
-		for (unsigned i = 0; i < n; i++)
-			put_frame(z->to, &views[i]);
-		fr_arena_forget(&z->from->arena, views, n, end);
+	for (view_slice(z->from, &s); s.n > 0; view_slice(z->from, &s)) {
+		put_slice(z->to, &s);
+		forget_slice(z->from, &s);
 	}
 }
 
@@ -278,11 +290,11 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 	if (!z->has_all) {
 		move_last_frames(z);
 		fr_history_take_open_chunk(to, &open);
-		/* After that: the open chunk may have become several chunks, and the newest rounds must not
-		   give them a younger low watermark than it had. */
+		/* The counters follow the open chunk. It may have become several chunks, and the newest
+		   rounds must not give these chunks a newer low watermark than the open chunk had. */
 		continue_counters(to, from);
 		fr_history_restart_rounds(to);
-		/* For a moment both rings have the open chunk. A resume takes that of FROM. */
+		/* Until here both rings have the open chunk. fr_resize_resume() takes the chunk of FROM. */
 		fr_open_section_clear(&from->sideband);
 		fr_open_section_clear(&from->samples);
 	}

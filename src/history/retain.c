@@ -18,8 +18,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 {
 	if (!retained)
 		return NULL;
-	/* After a crash, recovery would find evicted frames that nobody overwrote, with a gap behind them. A
-	   pad may have replaced the first header. */
+	/* Otherwise recovery would find these evicted frames after a crash, with a gap behind them. A pad may
+	   have replaced the first header. */
 	for (size_t i = 0; i < retained->n; i++) {
 		struct fr_frame_header *f =
 			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;
@@ -32,7 +32,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 	return NULL;
 }
 
-/* The ring needs the rest: its reserve, and room for frames that do not fit around the hole. */
+/* Returns the most bytes that a retained snapshot may have. The ring needs the rest for its reserve, and for
+   frames that do not fit before or behind the hole. */
 static uint64_t max_bytes(const struct fr_arena *a)
 {
 	uint64_t most = FR_MIN(a->bytes / 2, BYTES_MAX);
@@ -40,7 +41,7 @@ static uint64_t max_bytes(const struct fr_arena *a)
 	return a->bytes > 3 * a->reserve ? FR_MIN(most, a->bytes - 3 * a->reserve) : 0;
 }
 
-/* Find the newest frames that fit into MOST bytes. Returns the position of the first, and their number. */
+/* Find the newest frames that fit into MOST bytes. Returns the position of the oldest of them. */
 static uint64_t find_first_that_fits(const struct fr_snapshot *s, uint64_t most, size_t *ret_n)
 {
 	const struct fr_arena *a = &s->history->arena;

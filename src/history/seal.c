@@ -60,8 +60,9 @@ static bool put_frame(struct fr_history *h, const struct fr_frame *frame) FR_REQ
 	return true;
 }
 
-/* FRAME NULL: zstd failed. Returns 0; 1: samples were dropped. Side-band then becomes a frame of its own. If
-   that does not fit either, it stays in its section for the next seal. */
+/* Put FRAME into the log, or drop its samples. FRAME is NULL if zstd failed. Returns 0; 1: the samples were
+   dropped. Side-band then becomes a frame without samples. If this frame does not fit either, the side-band
+   stays in its section for the next seal. */
 static int put_or_drop(struct fr_history *h, struct fr_frame *frame) FR_REQUIRES(h->lock)
 {
 	if (frame && put_frame(h, frame))

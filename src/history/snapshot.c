@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Snapshots: positions in the log that stop eviction. A reader needs no lock for the bytes of its frames: no
- * thread writes there between the calls that pin and unpin them, and the lock of these calls orders the
- * accesses.
+ * Snapshots: positions in the log that stop eviction. A reader needs no lock to read pinned frames: no thread
+ * writes to them from the call that pins them to the call that unpins them. Both calls take the lock, which
+ * orders the accesses.
  */
 #include "history/internal.h"
 

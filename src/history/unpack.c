@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
-/* struct fr_unpack is zstd's context under another name, so that users need no header of zstd. */
+/* A struct fr_unpack is a ZSTD_DCtx. The other name saves users the header of zstd. */
 
 int fr_unpack_new(struct fr_unpack **ret)
 {
@@ -34,7 +34,8 @@ const struct perf_event_header *fr_section_next(struct fr_section_iter *it)
 {
 	const struct perf_event_header *record = (const void *)it->at;
 
-	/* Records of a ring have a multiple of 8 bytes. Any other would leave the next one unaligned. */
+	/* The size of each record in a ring is a multiple of 8. Another size would leave the next record
+	   unaligned. */
 	if (!fr_record_is_whole(record, (size_t)(it->end - it->at)) || record->size % 8)
 		return NULL;
 	it->at += record->size;

@@ -16,8 +16,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A context for many decompressions. 0 or -ENOMEM. */
+/* A context for many decompressions. */
 struct fr_unpack;
+/* Returns 0 or -ENOMEM. */
 int fr_unpack_new(struct fr_unpack **ret);
 struct fr_unpack *fr_unpack_free(struct fr_unpack *u);
 static inline void fr_unpackp(struct fr_unpack **u)
@@ -26,11 +27,12 @@ static inline void fr_unpackp(struct fr_unpack **u)
 }
 #define _cleanup_unpack_ _cleanup_(fr_unpackp)
 
-/* Decompress LEN bytes to DST, which has CAP bytes: fr_history_section_max() is enough for any section of a
-   ring. Returns the raw length (0 for LEN 0), or -EBADMSG if it is not valid zstd or larger than CAP. */
+/* Decompress LEN bytes to DST, which has room for CAP bytes. A CAP of fr_history_section_max() is enough for
+   any section of a ring. Returns the raw length (0 if LEN is 0); -EBADMSG: the section is not valid zstd, or
+   its raw length is larger than CAP. */
 ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
 
-/* Walks the records of a raw section. */
+/* A walk over the records of a raw section. */
 struct fr_section_iter {
 	const uint8_t *at, *end;
 };
@@ -39,20 +41,22 @@ static inline struct fr_section_iter fr_section_iter(const void *records, size_t
 	return (struct fr_section_iter){records, (const uint8_t *)records + len};
 }
 
-/* The next record. NULL: the end, if it->at == it->end, or else bytes that are not a whole record. */
+/* Returns the next record. Returns NULL at the end of the section (it->at == it->end), and at bytes that are
+   not a whole record (it->at < it->end). */
 const struct perf_event_header *fr_section_next(struct fr_section_iter *it);
 
-/* Counts records, without FINISHED_ROUND. Without records, the smallest and the largest time are 0. */
+/* A count of records, without FINISHED_ROUND. */
 struct fr_section_kept {
 	uint32_t records;
-	uint64_t first_ns, last_ns;
+	uint64_t first_ns, last_ns; /* oldest and newest record; 0: there is none */
 };
 
-/* Count RECORD, too. */
+/* Add RECORD to the count. */
 void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record);
 
-/* Remove, in place, all records with a time outside of FROM … TO (inclusive), and FINISHED_ROUND if
-   DROP_ROUNDS. What a round promises stays true without some records. Returns the new length; -EBADMSG: there
-   is a record that is not whole, and RET and RECORDS are undefined. */
+/* Remove, in place, all records that are older than FROM_NS or newer than TO_NS. DROP_ROUNDS true: also
+   remove FINISHED_ROUND records. The remaining FINISHED_ROUND records stay right, because they promise
+   nothing about removed records. Returns the new length; -EBADMSG: a record is not whole, and RET and RECORDS
+   are undefined. */
 ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
 	struct fr_section_kept *ret);

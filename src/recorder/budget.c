@@ -12,7 +12,7 @@ enum fr_budget_verdict fr_budget_change(struct fr_budget *b, uint64_t ppm)
 
 	if (ppm == b->ppm)
 		return FR_BUDGET_STAY;
-	/* A new window begins. Steps stay, unless there is no limit any more. */
+	/* A new window begins. The divisor stays, unless there is no limit any more. */
 	b->ppm = ppm;
 	b->since_ns = b->quiet_since_ns = 0;
 	b->is_exhausted = false;
@@ -34,7 +34,7 @@ static enum fr_budget_verdict above(struct fr_budget *b)
 	return FR_BUDGET_EXHAUSTED;
 }
 
-/* SINCE_NS: when the window began. */
+/* SINCE_NS is the begin of the window. */
 static enum fr_budget_verdict quiet(struct fr_budget *b, uint64_t since_ns, uint64_t now_ns)
 {
 	if (!b->quiet_since_ns)
@@ -67,9 +67,4 @@ enum fr_budget_verdict fr_budget_tick(struct fr_budget *b, uint64_t now_ns, uint
 		return quiet(b, since_ns, now_ns);
 	b->quiet_since_ns = 0;
 	return FR_BUDGET_STAY;
-}
-
-void fr_budget_failed(struct fr_budget *b, unsigned divisor)
-{
-	b->divisor = divisor;
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * CPUBudget=: decides when the sampling frequencies step down, and when they step up again. It reads no clock
- * and knows no events, so tests give it any times.
+ * CPUBudget=: decides when the sampling frequencies step down, and when they step up again. The functions
+ * read no clock and no events, so tests can pass any times.
  *
- *   a window above the budget            ─► down: half of the frequency, to 1/16 of what was asked for
+ *   a window above the budget            ─► down: half of the frequency, at least 1/16 of the configured one
  *   a minute below half of the budget    ─► up: twice the frequency, which at most doubles the cost
  */
 
@@ -20,26 +20,23 @@ enum fr_budget_verdict {
 	FR_BUDGET_STAY,
 	FR_BUDGET_DOWN,
 	FR_BUDGET_UP,
-	FR_BUDGET_EXHAUSTED, /* above the budget at the lowest frequency; returned once until a quiet minute
-			      */
+	/* Above the budget at the lowest frequency. Returned once, and again only after a quiet minute. */
+	FR_BUDGET_EXHAUSTED,
 };
 
 struct fr_budget {
-	uint64_t ppm; /* millionths of one CPU; 0: no limit */
-	unsigned divisor, divisor_max;
-	uint64_t used_ppm;	   /* in the last complete window */
-	uint64_t since_ns, cpu_ns; /* of the open window; 0: there is none */
-	uint64_t quiet_since_ns;   /* below half of the budget since; 0: not now */
-	bool is_exhausted;	   /* that was returned */
+	uint64_t ppm;		   /* millionths of one CPU; 0: no limit */
+	unsigned divisor;	   /* set it back if the frequencies could not be changed */
+	unsigned divisor_max;	   /* 1: no event has a frequency */
+	uint64_t used_ppm;	   /* used CPU time in the last complete window */
+	uint64_t since_ns, cpu_ns; /* begin of the open window, and CPU time then; 0: there is no window */
+	uint64_t quiet_since_ns;   /* begin of the time below half of the budget; 0: not below it */
+	bool is_exhausted;	   /* FR_BUDGET_EXHAUSTED was returned */
 };
 
-/* DIVISOR_MAX 1: no event has a frequency. */
 void fr_budget_init(struct fr_budget *b, uint64_t ppm, unsigned divisor_max);
-/* Set another budget. UP: there is no limit any more, and all steps are taken back at once; otherwise STAY.
- */
+/* Set another budget. Returns UP if there is no limit any more and the divisor is 1 again; otherwise STAY. */
 enum fr_budget_verdict fr_budget_change(struct fr_budget *b, uint64_t ppm);
-/* CPU_NS of CPU time were used up to NOW_NS. For DOWN and UP, the divisor is set. Call it every few seconds.
- */
+/* Decide at NOW_NS. CPU_NS is the CPU time that the process has used so far. If it returns DOWN or UP,
+   b->divisor has changed. Call it every few seconds. */
 enum fr_budget_verdict fr_budget_tick(struct fr_budget *b, uint64_t now_ns, uint64_t cpu_ns);
-/* The events could not be stepped: they still have DIVISOR. */
-void fr_budget_failed(struct fr_budget *b, unsigned divisor);

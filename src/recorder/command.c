@@ -28,36 +28,28 @@ static _Noreturn void child_main(int go_fd, int error_fd, char *const argv[])
 	_exit(127);
 }
 
+static void close_pipe(int (*fds)[2])
+{
+	fr_closep(&(*fds)[0]);
+	fr_closep(&(*fds)[1]);
+}
+
 int fr_command_fork(struct fr_command *c, char *const argv[], struct fr_diag *d)
 {
-	int go[2], error[2];
+	_cleanup_(close_pipe) int go[2] = {-1, -1}, error[2] = {-1, -1};
 	pid_t pid;
 
-	if (pipe2(go, O_CLOEXEC) < 0)
+	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(error, O_CLOEXEC) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a pipe");
-	if (pipe2(error, O_CLOEXEC) < 0) {
-		int code = -errno;
-
-		close(go[0]);
-		close(go[1]);
-		return fr_fail_errno(d, code, NULL, "cannot make a pipe");
-	}
 	pid = fork();
+	if (pid < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot fork");
 	if (pid == 0) {
 		close(go[1]);
 		close(error[0]);
 		child_main(go[0], error[1], argv);
 	}
-	close(go[0]);
-	close(error[1]);
-	if (pid < 0) {
-		int code = -errno;
-
-		close(go[1]);
-		close(error[0]);
-		return fr_fail_errno(d, code, NULL, "cannot fork");
-	}
-	*c = (struct fr_command){pid, go[1], error[0]};
+	*c = (struct fr_command){pid, TAKE_FD(go[1]), TAKE_FD(error[0])};
 	return 0;
 }
 
@@ -75,8 +67,8 @@ int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d)
 		waitpid(c->pid, NULL, 0);
 		c->pid = 0;
 		return fr_fail_errno(d, code,
-			code == -ENOENT ? "give its path, or one that is in $PATH"
-					: "it has to be a program that this user may run",
+			code == -ENOENT ? "give its path, or the name of a program in $PATH"
+					: "give a program that this user may run",
 			"cannot run %s", name);
 	}
 	return 0;

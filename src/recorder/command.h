@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The command of "flightrecd -- COMMAND". It is forked early, because its pid is needed to open the events,
-   and it runs when recording has begun. Main thread. */
+/* The command of "flightrecd -- COMMAND". Its process is forked early, because the events are opened for its
+   pid. The command runs after recording has begun. Main thread. */
 
 #include "base/diag.h"
 
 #include <sys/types.h>
 
 struct fr_command {
-	pid_t pid; /* 0: none, or it has ended */
-	int go_fd; /* closing it without a write ends the child */
-	int error_fd;
+	pid_t pid;    /* 0: there is no process */
+	int go_fd;    /* if it is closed without a write, the child ends */
+	int error_fd; /* the child writes the error of exec here */
 };
 
+/* Fork the child, which waits for fr_command_go(). Returns 0, or a negative errno with D. */
 int fr_command_fork(struct fr_command *c, char *const argv[], struct fr_diag *d);
-/* Run it. 0; the negative errno of exec with D, and then the child has been reaped. */
+/* Run the command. Returns 0; or the negative errno of exec with D, and then the child has been reaped. */
 int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d);
 /* End the command if it still runs, as perf record does. */
 void fr_command_deinit(struct fr_command *c);

@@ -15,25 +15,26 @@
 
 #define CPUS_MAX 8192
 #define CPU_DIRECTORY "/sys/devices/system/cpu"
-/* The two clocks are not read in one instant. */
+/* The two clocks are read one after the other, so they differ by a little more than the time of a suspend. */
 #define SUSPENDED_MIN_NS (100 * FR_NSEC_PER_MSEC)
 
 struct cpus {
 	uint8_t bits[CPUS_MAX / 8];
 };
 
-struct online_file { /* "online" of a CPU */
+/* The file "online" of a CPU. */
+struct online_file {
 	struct fr_cpu_watch *watch;
 	int cpu;
-	sd_event_source *source; /* or NULL */
+	sd_event_source *source; /* NULL: the file is not watched */
 };
 
 struct fr_cpu_watch {
 	fr_cpus_came came;
 	void *ctx;
-	struct cpus online; /* at the last look; at first, the CPUs that are recorded */
+	struct cpus online; /* CPUs that were online at the last look; at first, the recorded CPUs */
 	uint64_t suspended_ns;
-	unsigned missing; /* came, and are not recorded yet */
+	unsigned missing; /* number of CPUs that came online and are not recorded yet */
 	struct online_file files[CPUS_MAX];
 };
 
@@ -50,19 +51,6 @@ static int read_cpus(const char *name, struct cpus *ret)
 	return r < 0 ? r : fr_cpulist_parse(line, ret->bits, CPUS_MAX);
 }
 
-/* The CPUs that are in both, as a list. 0, -E2BIG, or -ENODEV: nothing. */
-static int list_both(const struct cpus *a, const struct cpus *b, char *ret, size_t size)
-{
-	size_t n = 0;
-
-	for (int cpu = 0; cpu < CPUS_MAX && n < size; cpu++)
-		if (has_cpu(a->bits, cpu) && has_cpu(b->bits, cpu))
-			n += (size_t)snprintf(ret + n, size - n, n ? ",%d" : "%d", cpu);
-	if (n >= size)
-		return -E2BIG;
-	return n ? 0 : -ENODEV;
-}
-
 static uint64_t suspended_ns(void)
 {
 	const uint64_t awake_ns = fr_now_ns(CLOCK_MONOTONIC);
@@ -73,16 +61,23 @@ static uint64_t suspended_ns(void)
 int fr_cpus_online(const char *wanted, char *ret, size_t size)
 {
 	struct cpus online, chosen;
+	size_t n = 0;
 	int r = read_cpus(CPU_DIRECTORY "/online", &online);
 
 	if (r < 0)
 		return r;
 	if (!wanted || fr_cpulist_parse(wanted, chosen.bits, CPUS_MAX) < 0)
 		memset(&chosen, 0xff, sizeof(chosen));
-	return list_both(&online, &chosen, ret, size);
+	for (int cpu = 0; cpu < CPUS_MAX && n < size; cpu++)
+		if (has_cpu(online.bits, cpu) && has_cpu(chosen.bits, cpu))
+			n += (size_t)snprintf(ret + n, size - n, n ? ",%d" : "%d", cpu);
+	if (n >= size)
+		return -E2BIG;
+	return n ? 0 : -ENODEV;
 }
 
-/* BACK: this CPU may have gone and come since the last look; -1: none. */
+/* Look for changes since the last look. BACK is a CPU that may have gone offline and come back meanwhile; -1:
+ * none. */
 static void look(struct fr_cpu_watch *w, int back)
 {
 	const uint64_t slept_ns = suspended_ns();
@@ -96,7 +91,7 @@ static void look(struct fr_cpu_watch *w, int back)
 
 		if (was == is && !(is && cpu == back))
 			continue;
-		/* A CPU that is not sampled counts as well: its side-band has the names. */
+		/* CPUs that are not sampled count, too: their side-band has names. */
 		w->missing += is;
 		fr_log(LOG_NOTICE, is ? "CPU %d came online" : "CPU %d went offline", cpu);
 	}
@@ -128,8 +123,8 @@ static void watch_files(struct fr_cpu_watch *w, sd_event *event, const struct cp
 			continue;
 		w->files[cpu] = (struct online_file){.watch = w, .cpu = cpu};
 		snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%d/online", cpu);
-		/* A CPU that cannot go offline has no such file. The source is not a floating one: libsystemd
-		   252 would keep the loop for ever. */
+		/* A CPU that cannot go offline has no such file. We keep a reference to the source: because
+		   of a floating one, libsystemd 252 would never free the loop. */
 		(void)sd_event_add_inotify(
 			event, &w->files[cpu].source, path, IN_CLOSE_WRITE, on_written, &w->files[cpu]);
 	}
@@ -146,7 +141,7 @@ int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_
 	w->came = came;
 	w->ctx = ctx;
 	w->suspended_ns = suspended_ns();
-	/* Not the CPUs that are online now: one may have come since the events were opened. */
+	/* The CPUs that are online now may be more: one may have come since the events were opened. */
 	for (size_t i = 0; i < fr_capture_n_cpus(capture); i++) {
 		const int cpu = fr_capture_cpu_number(capture, i);
 

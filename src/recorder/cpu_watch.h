@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * CPUs that come online while we record. The kernel ends the events of a CPU that goes offline, and these
- * events stay dead when it comes back. So all events have to be opened anew. Main thread.
+ * Watches for CPUs that come online. The kernel ends the events of a CPU that goes offline. When the CPU
+ * comes back, these events stay ended, so all events have to be opened again. Main thread.
  */
 
 #include "capture/capture.h"
@@ -14,23 +14,25 @@
 
 struct fr_cpu_watch;
 
-/* N CPUs came, or the machine was suspended, and they are not recorded yet. It is called again at each look
-   until fr_cpu_watch_opened(). */
+/* Called when N CPUs came online or back from a suspend and are not recorded yet. Called again at each tick
+   and each change, until fr_cpu_watch_opened(). */
 typedef void (*fr_cpus_came)(void *ctx, unsigned n);
 
-/* Watch from the CPUs of CAPTURE on. Where the files of the CPUs cannot be watched, only ticks see a change,
-   and they miss a CPU that goes and comes back between two of them. 0 or -ENOMEM. */
+/* Begin to watch. The CPUs of CAPTURE are recorded already. If inotify does not work for the files of the
+   CPUs, only ticks see a change. They miss a CPU that goes offline and comes back between two ticks. Returns
+   0 or -ENOMEM. */
 int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_came came, void *ctx,
 	struct fr_cpu_watch **ret);
-/* Look now. Call it every few seconds: a hypervisor that adds CPUs and a machine that slept tell nobody.
-   NULL-safe. */
+/* Look for changes. Call it every few seconds: there is no event when a hypervisor adds CPUs, or after a
+   suspend. NULL-safe. */
 void fr_cpu_watch_tick(struct fr_cpu_watch *w);
-/* N of the CPUs that came are recorded now. */
+/* N CPUs that came online are recorded now. */
 void fr_cpu_watch_opened(struct fr_cpu_watch *w, unsigned n);
-/* After the loop. NULL-safe; returns NULL. */
+/* Call it after the event loop has ended. NULL-safe; returns NULL. */
 struct fr_cpu_watch *fr_cpu_watch_free(struct fr_cpu_watch *w);
 
-/* The CPUs of WANTED (a list; NULL: all) that are online, as a list in RET. 0; -ENODEV: none; -E2BIG: SIZE is
-   too small; another negative errno: the kernel's list cannot be read. */
+/* Write a list of the CPUs of WANTED that are online to RET. WANTED is a list; NULL: all CPUs. Returns 0;
+   -ENODEV: no CPU is online; -E2BIG: SIZE is too small; another negative errno: the kernel's list cannot be
+   read. */
 int fr_cpus_online(const char *wanted, char *ret, size_t size);
-#define FR_CPU_LIST_SIZE (6 * 8192) /* "8191," for each */
+#define FR_CPU_LIST_SIZE (6 * 8192) /* room for "8191," for each CPU */

@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for the old capture's records near the instant: enough for a million records a second. A record that
-   does not fit is in both captures then, and both are kept. */
-#define TWINS_BYTES (256u << 10)
+/* Room for the records of the old capture near the cut-over time: enough for a million records a second. If a
+   record does not fit, its duplicate of the new capture is kept, too. */
+#define NEAR_BYTES (256u << 10)
+#define TYPE_FOUND UINT32_MAX /* the duplicate of this record has come */
 
 struct fr_cutover {
 	uint64_t at_ns;
+	bool is_new; /* records come from the new capture */
 	size_t len;
-	_Alignas(8) uint8_t
-		twins[TWINS_BYTES]; /* whole records without id and time; type UINT32_MAX: its twin came */
+	_Alignas(8) uint8_t near[NEAR_BYTES]; /* whole records of the old capture, without id and time */
 };
 
 struct fr_cutover *fr_cutover_new(void)
@@ -30,20 +31,22 @@ struct fr_cutover *fr_cutover_free(struct fr_cutover *c)
 void fr_cutover_set_time(struct fr_cutover *c, uint64_t ns)
 {
 	c->at_ns = ns;
+	c->is_new = false;
 	c->len = 0;
 }
 
-bool fr_cutover_keeps_old_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns)
+void fr_cutover_begin_new(struct fr_cutover *c)
 {
-	return last_ns + FR_CUTOVER_NEAR_NS < c->at_ns;
+	c->is_new = true;
 }
 
-bool fr_cutover_keeps_new_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns)
+bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns)
 {
-	return first_ns >= c->at_ns + FR_CUTOVER_NEAR_NS;
+	return c->is_new ? first_ns >= c->at_ns + FR_CUTOVER_NEAR_NS
+			 : last_ns + FR_CUTOVER_NEAR_NS < c->at_ns;
 }
 
-/* Clear what differs between twins. FORK and EXIT have their time twice. */
+/* Clear the fields in which duplicates differ. FORK and EXIT have their time twice. */
 static void clear_event(struct perf_event_header *h)
 {
 	struct fr_sample *s = (struct fr_sample *)h;
@@ -60,45 +63,41 @@ static void clear_event(struct perf_event_header *h)
 		((struct fr_record_task *)h)->time = 0;
 }
 
-bool fr_cutover_keeps_old(struct fr_cutover *c, const struct perf_event_header *h)
+static void remember(struct fr_cutover *c, const struct perf_event_header *h)
 {
-	const uint64_t t = fr_record_time(h);
-
-	if (t >= c->at_ns)
-		return false;
-	if (t + FR_CUTOVER_NEAR_NS >= c->at_ns && h->size <= sizeof(c->twins) - c->len) {
-		memcpy(c->twins + c->len, h, h->size);
-		clear_event((struct perf_event_header *)(c->twins + c->len));
-		c->len += h->size;
-	}
-	return true;
+	if (h->size > sizeof(c->near) - c->len)
+		return;
+	memcpy(c->near + c->len, h, h->size);
+	clear_event((struct perf_event_header *)(c->near + c->len));
+	c->len += h->size;
 }
 
-/* Each record is the twin of one record at most. */
-static bool take_twin(struct fr_cutover *c, const struct perf_event_header *h)
+/* Each record of the old capture has one duplicate at most. */
+static bool is_duplicate(struct fr_cutover *c, const struct perf_event_header *h)
 {
 	uint8_t copy[FR_RECORD_MAX + 1] __attribute__((aligned(8)));
-	struct perf_event_header *wanted = (struct perf_event_header *)copy;
+	struct perf_event_header *wanted = (struct perf_event_header *)copy, *old;
 
 	memcpy(copy, h, h->size);
 	clear_event(wanted);
-	for (size_t at = 0; at < c->len;) {
-		struct perf_event_header *twin = (struct perf_event_header *)(c->twins + at);
-
-		if (twin->size == h->size && memcmp(twin, wanted, h->size) == 0) {
-			twin->type = UINT32_MAX;
+	for (size_t at = 0; at < c->len; at += old->size) {
+		old = (struct perf_event_header *)(c->near + at);
+		if (old->size == h->size && memcmp(old, wanted, h->size) == 0) {
+			old->type = TYPE_FOUND;
 			return true;
 		}
-		at += twin->size;
 	}
 	return false;
 }
 
-bool fr_cutover_keeps_new(struct fr_cutover *c, const struct perf_event_header *h)
+bool fr_cutover_keeps(struct fr_cutover *c, const struct perf_event_header *h)
 {
 	const uint64_t t = fr_record_time(h);
+	const bool is_near_or_later = t + FR_CUTOVER_NEAR_NS >= c->at_ns;
 
-	if (t + FR_CUTOVER_NEAR_NS < c->at_ns)
-		return false;
-	return t >= c->at_ns + FR_CUTOVER_NEAR_NS || !take_twin(c, h);
+	if (c->is_new)
+		return is_near_or_later && (t >= c->at_ns + FR_CUTOVER_NEAR_NS || !is_duplicate(c, h));
+	if (is_near_or_later && t < c->at_ns)
+		remember(c, h);
+	return t < c->at_ns;
 }

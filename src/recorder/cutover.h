@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The instant at which one capture replaces another, while both record. A record that is older than the
- * instant is taken from the old capture, a younger one from the new capture.
+ * The cut-over: one capture replaces another while both record. A record from before the cut-over time is
+ * taken from the old capture, a later record from the new capture.
  *
- * Both captures make a record of the same thing, and the kernel reads the clock for each of them. So near the
- * instant the two records of one thing may lie on both sides of it. Within FR_CUTOVER_NEAR_NS a record of the
- * new capture therefore counts only if the old capture gave no twin: a record that is equal except for the id
- * of its event and its time.
+ * Both captures make a record of the same thing, and the kernel reads the clock for each of them. Near the
+ * cut-over time, one of these two records may be earlier than this time and the other one later. So within
+ * FR_CUTOVER_NEAR_NS a record of the new capture is dropped if it is a duplicate: a record that was taken
+ * from the old capture is equal to it, except for the id of the event and the time.
  *
  * Recorder thread, except for new and free.
  */
@@ -18,22 +18,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FR_CUTOVER_NEAR_NS 100000ULL /* an interrupt may run between the two readings */
+#define FR_CUTOVER_NEAR_NS 100000ULL /* an interrupt may run between the two readings of the clock */
 
 struct fr_cutover;
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 struct fr_cutover *fr_cutover_new(void);
 /* NULL-safe; returns NULL. */
 struct fr_cutover *fr_cutover_free(struct fr_cutover *c);
-/* The instant is NS. */
+/* Set the cut-over time. The next records come from the old capture. */
 void fr_cutover_set_time(struct fr_cutover *c, uint64_t ns);
+/* The old capture has given all its records. The next records come from the new capture. */
+void fr_cutover_begin_new(struct fr_cutover *c);
 
-/* A run of records from FIRST_NS to LAST_NS is to be kept as a whole, without a look at each record: of the
-   old capture, and of the new one. */
-bool fr_cutover_keeps_old_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns);
-bool fr_cutover_keeps_new_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns);
-/* H (in our layout) is to be kept: of the old capture; and of the new one, after the old one has given all.
- */
-bool fr_cutover_keeps_old(struct fr_cutover *c, const struct perf_event_header *h);
-bool fr_cutover_keeps_new(struct fr_cutover *c, const struct perf_event_header *h);
+/* Returns true if all records from FIRST_NS to LAST_NS are kept. False: ask for each record. */
+bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns);
+/* Returns whether the record H (in the layout of perfdata/record.h) is kept. Call it once for each record. */
+bool fr_cutover_keeps(struct fr_cutover *c, const struct perf_event_header *h);

@@ -27,17 +27,13 @@ static void remember(struct fr_frequency *f, const struct fr_frequency_step *ste
 
 static void describe(const struct fr_frequency *f, const struct fr_frequency_step *s, char *to, size_t size)
 {
+	char why[128] = "there is no CPUBudget= any more";
+
 	if (s->ppm)
-		snprintf(to, size,
-			"sampling frequency %" PRIu64 " Hz to %" PRIu64
-			" Hz: the recorder took %.2f %% of a CPU, CPUBudget=%g%%",
-			hz(f, s->from), hz(f, s->to), (double)s->used_ppm / FR_PPM_PER_PERCENT,
-			(double)s->ppm / FR_PPM_PER_PERCENT);
-	else
-		snprintf(to, size,
-			"sampling frequency %" PRIu64 " Hz to %" PRIu64
-			" Hz: there is no CPUBudget= any more",
-			hz(f, s->from), hz(f, s->to));
+		snprintf(why, sizeof(why), "the recorder took %.2f %% of a CPU, CPUBudget=%g%%",
+			(double)s->used_ppm / FR_PPM_PER_PERCENT, (double)s->ppm / FR_PPM_PER_PERCENT);
+	snprintf(to, size, "sampling frequency %" PRIu64 " Hz to %" PRIu64 " Hz: %s", hz(f, s->from),
+		hz(f, s->to), why);
 }
 
 static void log_step(const struct fr_frequency *f, const struct fr_frequency_step *s)
@@ -52,7 +48,7 @@ static void log_step(const struct fr_frequency *f, const struct fr_frequency_ste
 		FR_ARRAY_SIZE(fields), "%s", text);
 }
 
-/* The budget's divisor has changed from FROM: the events follow it. */
+/* Apply the divisor of the budget to the events. FROM is the previous divisor. */
 static void make_step(struct fr_frequency *f, struct fr_capture *capture, unsigned from)
 {
 	const struct fr_frequency_step s = {
@@ -61,7 +57,7 @@ static void make_step(struct fr_frequency *f, struct fr_capture *capture, unsign
 	int r = fr_capture_set_divisor(capture, s.to, &diag);
 
 	if (r < 0) {
-		fr_budget_failed(&f->budget, from);
+		f->budget.divisor = from;
 		fr_log_diag(LOG_WARNING, &diag, r);
 		return;
 	}
@@ -139,7 +135,7 @@ uint64_t fr_frequency_hz(const struct fr_frequency *f)
 	return f->full_hz ? hz(f, f->budget.divisor) : 0;
 }
 
-/* With the members of a cause, because a step becomes a trigger sample as well. */
+/* The object has the members of a cause, because each step also becomes a trigger sample. */
 static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_step *s, bool before)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();

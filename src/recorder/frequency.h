@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * CPUBudget=: applies what budget.h decides to the events, logs it, and remembers the steps for the dumps.
+ * CPUBudget=: applies the decisions of budget.h to the events, logs them, and remembers the steps for dumps.
  * Main thread, except where a function says otherwise.
  */
 
@@ -25,9 +25,10 @@ struct fr_frequency_step {
 
 struct fr_frequency {
 	struct fr_budget budget;
-	uint64_t down, up;   /* steps so far */
-	struct fr_lock lock; /* of what follows: the main thread writes it, the dumper reads it */
-	uint64_t full_hz;    /* of the first event with a frequency; 0: none has one */
+	uint64_t down, up; /* steps so far */
+	/* The lock is for the members below. The main thread writes them, the dumper reads them. */
+	struct fr_lock lock;
+	uint64_t full_hz; /* frequency of the first event that has one; 0: no event has one */
 	struct fr_frequency_step steps[FR_FREQUENCY_STEPS];
 	size_t n;
 };
@@ -38,15 +39,15 @@ void fr_frequency_deinit(struct fr_frequency *f);
 /* Compare the CPU time of this process with the budget, and step the frequencies of CAPTURE. Call it every
    few seconds. */
 void fr_frequency_tick(struct fr_frequency *f, struct fr_capture *capture);
-/* CAPTURE is about to replace the one that is recorded: give it the divisor of now. 0 or a negative errno
-   with D. */
+/* Give CAPTURE, which will replace the recorded capture, the current divisor. Returns 0, or a negative errno
+ * with D. */
 int fr_frequency_prepare(const struct fr_frequency *f, struct fr_capture *capture, struct fr_diag *d);
-/* CAPTURE has replaced it. */
+/* CAPTURE has replaced the recorded capture. */
 void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *capture);
-/* CPUBudget= has another value. */
+/* Set the new value of CPUBudget=. */
 void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture, uint64_t ppm);
-/* The frequency of now; 0: no event has one. */
+/* Returns the current frequency; 0: no event has one. */
 uint64_t fr_frequency_hz(const struct fr_frequency *f);
-/* Add "frequency_steps" to META: the steps from FROM_NS to TO_NS, and the step that set the frequency of
-   FROM_NS, with "before_window". Adds nothing where there is no step. Any thread. */
+/* Add "frequency_steps" to META: the steps from FROM_NS to TO_NS, and with "before_window" the step that set
+   the frequency at FROM_NS. If there is no step, META does not change. Any thread. */
 void fr_frequency_add_steps(struct fr_frequency *f, uint64_t from_ns, uint64_t to_ns, cJSON *meta);

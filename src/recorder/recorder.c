@@ -18,29 +18,27 @@
    run, or the hypervisor may take the CPU. */
 #define IN_FLIGHT_NS (10 * FR_NSEC_PER_MSEC)
 
-/* A machine in trouble has more to run than CPUs, and the kernel rings fill up while the recorder waits for
-   its turn. The recorder runs for microseconds at a time, so nobody can measure that it goes first. */
+/* If more tasks want to run than the machine has CPUs, the kernel rings fill up while the recorder waits for
+   a CPU. The recorder runs only for microseconds at a time, so it does not slow other tasks down. */
 #define RECORDER_NICE (-10)
 
 struct fr_recorder {
 	struct fr_recorder_config config;
-	int wake_fd, ended_fd;
+	int wake_fd, all_tasks_ended_fd;
 	pthread_t thread;
 	pid_t tid;
 
-	/* One request at a time; other threads wait for IDLE. */
+	/* One request at a time. A thread with another request waits until REQUEST is IDLE. */
 	struct fr_lock lock;
 	struct fr_cond changed;
 	enum { IDLE, BEGUN, ASKED, ANSWERED } request;
-	int (*work)(struct fr_recorder *r, void *ctx); /* the request */
+	int (*work)(struct fr_recorder *r, void *ctx); /* runs on the recorder thread */
 	void *work_ctx;
 	int answer_code;
-	bool stop;
+	atomic_bool stop;
 
 	uint64_t sideband_lost;
-	/* While one capture replaces another; otherwise NULL. */
-	struct fr_cutover *cutover;
-	bool is_new; /* the new capture is drained */
+	struct fr_cutover *cutover; /* NULL: there is no cut-over */
 	uint64_t cutover_ns;
 	_Atomic uint64_t last_round_ns;
 	_Atomic uint64_t rounds, longest_ns, longest_period_ns;
@@ -51,8 +49,8 @@ static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
 	if (fr_history_append_sideband(
 		    r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns) > 0)
 		fr_tracker_request_scan(r->config.tracker);
-	(void)fr_tracker_push_fresh(
-		r->config.tracker, run->data, run->len); /* the tracker counts a drop, and scans */
+	(void)fr_tracker_push_fresh(r->config.tracker, run->data,
+		run->len); /* if the queue is full, the tracker counts it and scans */
 }
 
 static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
@@ -61,17 +59,10 @@ static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
 		r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns);
 }
 
-static bool keeps_whole_run(const struct fr_recorder *r, const struct fr_run *run)
-{
-	if (!r->cutover)
-		return true;
-	return r->is_new ? fr_cutover_keeps_new_run(r->cutover, run->first_ns, run->last_ns)
-			 : fr_cutover_keeps_old_run(r->cutover, run->first_ns, run->last_ns);
-}
+typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
 
-/* During a cut-over: keep those parts of a run that are on our side of the instant. */
-static void keep_parts(struct fr_recorder *r, const struct fr_run *run,
-	void (*keep)(struct fr_recorder *r, const struct fr_run *run))
+/* During a cut-over: keep only the records that fr_cutover_keeps(). */
+static void keep_parts(struct fr_recorder *r, const struct fr_run *run, keep_fn keep)
 {
 	struct fr_run part = {.data = run->data};
 
@@ -80,7 +71,7 @@ static void keep_parts(struct fr_recorder *r, const struct fr_run *run,
 		const uint64_t t = fr_record_time(h);
 
 		at += h->size;
-		if (r->is_new ? fr_cutover_keeps_new(r->cutover, h) : fr_cutover_keeps_old(r->cutover, h)) {
+		if (fr_cutover_keeps(r->cutover, h)) {
 			part.first_ns = part.records ? FR_MIN(part.first_ns, t) : t;
 			part.last_ns = FR_MAX(part.last_ns, t);
 			part.len += h->size;
@@ -94,24 +85,22 @@ static void keep_parts(struct fr_recorder *r, const struct fr_run *run,
 	}
 }
 
+static void keep_run(struct fr_recorder *r, const struct fr_run *run, keep_fn keep)
+{
+	if (!r->cutover || fr_cutover_keeps_run(r->cutover, run->first_ns, run->last_ns))
+		keep(r, run);
+	else
+		keep_parts(r, run, keep);
+}
+
 static void on_sideband(void *ctx, const struct fr_run *run)
 {
-	struct fr_recorder *r = ctx;
-
-	if (keeps_whole_run(r, run))
-		keep_sideband(r, run);
-	else
-		keep_parts(r, run, keep_sideband);
+	keep_run(ctx, run, keep_sideband);
 }
 
 static void on_samples(void *ctx, const struct fr_run *run)
 {
-	struct fr_recorder *r = ctx;
-
-	if (keeps_whole_run(r, run))
-		keep_samples(r, run);
-	else
-		keep_parts(r, run, keep_samples);
+	keep_run(ctx, run, keep_samples);
 }
 
 static struct fr_capture_ops drain_ops(struct fr_recorder *r)
@@ -119,11 +108,11 @@ static struct fr_capture_ops drain_ops(struct fr_recorder *r)
 	return (struct fr_capture_ops){on_sideband, on_samples, r, fr_history_append_max(r->config.history)};
 }
 
-/* NOW_NS is not later than the begin of the round. */
-static void run_round(struct fr_recorder *r, uint64_t now_ns)
+/* BEGIN_NS is the begin of the round, or earlier. */
+static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
-	const uint64_t since_ns = now_ns - IN_FLIGHT_NS;
+	const uint64_t since_ns = begin_ns - IN_FLIGHT_NS;
 	uint64_t lost;
 
 	fr_history_begin_round(r->config.history, since_ns);
@@ -136,13 +125,13 @@ static void run_round(struct fr_recorder *r, uint64_t now_ns)
 		r->sideband_lost = lost;
 		fr_tracker_request_scan(r->config.tracker);
 	}
-	/* Records near the instant are in no kernel ring any more. */
+	/* No kernel ring has records near the cut-over time any more. */
 	if (r->cutover && since_ns > r->cutover_ns + FR_CUTOVER_NEAR_NS)
 		r->cutover = fr_cutover_free(r->cutover);
 	atomic_store_explicit(&r->last_round_ns, fr_monotonic_ns(), memory_order_relaxed);
 }
 
-/* Called when a round has just ended. */
+/* Call it directly after a round. */
 static void answer_request(struct fr_recorder *r)
 {
 	fr_lock(&r->lock);
@@ -154,23 +143,14 @@ static void answer_request(struct fr_recorder *r)
 	fr_unlock(&r->lock);
 }
 
-static bool must_stop(struct fr_recorder *r)
+static void raise_maximum(_Atomic uint64_t *maximum, uint64_t ns)
 {
-	bool stop;
-
-	fr_lock(&r->lock);
-	stop = r->stop;
-	fr_unlock(&r->lock);
-	return stop;
+	if (ns > atomic_load_explicit(maximum, memory_order_relaxed))
+		atomic_store_explicit(maximum, ns, memory_order_relaxed);
 }
 
-static void note_longest(_Atomic uint64_t *longest, uint64_t ns)
-{
-	if (ns > atomic_load_explicit(longest, memory_order_relaxed))
-		atomic_store_explicit(longest, ns, memory_order_relaxed);
-}
-
-/* A task ended or a CPU went offline: its ring leaves the set after this last drain. */
+/* If a task has ended or a CPU went offline, remove its ring from the epoll set. The round has drained this
+   ring a last time. */
 static void handle_hang_ups(struct fr_recorder *r, const struct epoll_event *events, int n)
 {
 	const uint64_t one = 1;
@@ -182,24 +162,25 @@ static void handle_hang_ups(struct fr_recorder *r, const struct epoll_event *eve
 			any = true;
 		}
 	if (any && fr_capture_has_ended(r->config.capture))
-		(void)!write(r->ended_fd, &one, sizeof(one));
+		(void)!write(r->all_tasks_ended_fd, &one, sizeof(one));
 }
 
 static void *recorder_main(void *arg)
 {
 	struct fr_recorder *r = arg;
 	struct epoll_event events[32];
-	uint64_t before_ns;
+	uint64_t last_wake_ns;
 	bool stop = false;
 
 	fr_thread_begin(FR_THREAD_RECORDER);
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), RECORDER_NICE); /* wants CAP_SYS_NICE; goes without */
+	/* It needs CAP_SYS_NICE. Without it, the priority stays normal. */
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), RECORDER_NICE);
 	fr_lock(&r->lock);
 	r->tid = gettid();
 	fr_cond_broadcast(&r->changed);
 	fr_unlock(&r->lock);
 
-	before_ns = fr_monotonic_ns();
+	last_wake_ns = fr_monotonic_ns();
 	while (!stop) {
 		int n = epoll_wait(fr_capture_epoll_fd(r->config.capture), events, FR_ARRAY_SIZE(events),
 			(int)r->config.period_ms);
@@ -213,7 +194,7 @@ static void *recorder_main(void *arg)
 			uint64_t count;
 
 			(void)!read(r->wake_fd, &count, sizeof(count));
-			stop = must_stop(r);
+			stop = r->stop;
 		}
 		run_round(r, fr_monotonic_ns());
 		handle_hang_ups(r, events, n);
@@ -222,9 +203,9 @@ static void *recorder_main(void *arg)
 
 		took_ns = fr_monotonic_ns() - woken_ns;
 		atomic_fetch_add_explicit(&r->rounds, 1, memory_order_relaxed);
-		note_longest(&r->longest_ns, took_ns);
-		note_longest(&r->longest_period_ns, woken_ns - before_ns);
-		before_ns = woken_ns;
+		raise_maximum(&r->longest_ns, took_ns);
+		raise_maximum(&r->longest_period_ns, woken_ns - last_wake_ns);
+		last_wake_ns = woken_ns;
 	}
 	return NULL;
 }
@@ -250,9 +231,9 @@ int fr_recorder_start(const struct fr_recorder_config *config, struct fr_recorde
 	fr_cond_init(&r->changed);
 
 	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (r->wake_fd < 0 || r->ended_fd < 0 || add_wake_up(r, config->capture) < 0) {
-		code = fr_fail_errno(d, -errno, NULL, "cannot make the recorder's wake-up");
+	r->all_tasks_ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->wake_fd < 0 || r->all_tasks_ended_fd < 0 || add_wake_up(r, config->capture) < 0) {
+		code = fr_fail_errno(d, -errno, NULL, "cannot make the recorder's eventfds");
 		goto fail;
 	}
 	code = -pthread_create(&r->thread, NULL, recorder_main, r);
@@ -269,7 +250,7 @@ int fr_recorder_start(const struct fr_recorder_config *config, struct fr_recorde
 	return 0;
 fail:
 	fr_closep(&r->wake_fd);
-	fr_closep(&r->ended_fd);
+	fr_closep(&r->all_tasks_ended_fd);
 	free(r);
 	return code;
 }
@@ -285,14 +266,12 @@ struct fr_recorder *fr_recorder_stop(struct fr_recorder *r)
 {
 	if (!r)
 		return NULL;
-	fr_lock(&r->lock);
 	r->stop = true;
-	fr_unlock(&r->lock);
 	wake(r);
 	pthread_join(r->thread, NULL);
 	fr_cutover_free(r->cutover);
 	close(r->wake_fd);
-	close(r->ended_fd);
+	close(r->all_tasks_ended_fd);
 	fr_cond_deinit(&r->changed);
 	fr_lock_deinit(&r->lock);
 	free(r);
@@ -306,10 +285,10 @@ pid_t fr_recorder_tid(const struct fr_recorder *r)
 
 int fr_recorder_ended_fd(const struct fr_recorder *r)
 {
-	return r->ended_fd;
+	return r->all_tasks_ended_fd;
 }
 
-/* Wait until no request runs. */
+/* Reserve the request. Waits while another thread has it. */
 static void begin_request(struct fr_recorder *r)
 {
 	fr_lock(&r->lock);
@@ -319,7 +298,7 @@ static void begin_request(struct fr_recorder *r)
 	fr_unlock(&r->lock);
 }
 
-/* The recorder thread runs WORK after its next round. Returns what WORK returns. */
+/* Let the recorder thread run WORK after its next round. Returns the result of WORK. */
 static int run_request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
 {
 	int code;
@@ -354,8 +333,7 @@ static int request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, voi
 	return code;
 }
 
-/* The round that has just ended drained the other kernel rings. The overwritable ones and the open chunk are
-   left. */
+/* The last round drained the other kernel rings. Now drain the overwritable rings and seal the open chunk. */
 static int take_snapshot(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -376,9 +354,9 @@ struct switching {
 	struct fr_cutover *cutover;
 };
 
-/* The cut-over is the begin of a last round over the old rings. No record of the new rings is older, except
-   for records near the instant, and a round allows for more than that (IN_FLIGHT_NS). So low watermarks hold
-   across the cut-over. */
+/* The cut-over time is the begin of a last round over the old rings. Records that are taken from the new
+   rings are not older, except by FR_CUTOVER_NEAR_NS. A round allows for IN_FLIGHT_NS, which is more. So low
+   watermarks hold across the cut-over. */
 static int switch_capture(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -386,9 +364,8 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 
 	fr_cutover_free(r->cutover);
 	r->cutover = s->cutover;
-	r->is_new = false;
-	/* The round before must not have taken records near the instant: the cut-over would not know their
-	   twins. */
+	/* The previous round must not have taken records near the cut-over time: the cut-over would not know
+	   them, and would keep their duplicates. */
 	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC);
 	r->cutover_ns = fr_monotonic_ns();
 	fr_cutover_set_time(r->cutover, r->cutover_ns);
@@ -396,7 +373,7 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 	if (fr_capture_has_overwrite(r->config.capture))
 		fr_capture_drain_overwrite(r->config.capture, &ops);
 	run_round(r, r->cutover_ns);
-	r->is_new = true;
+	fr_cutover_begin_new(r->cutover);
 	r->config.capture = s->to;
 	r->sideband_lost = fr_capture_sideband_lost(s->to);
 	return 0;
@@ -409,7 +386,7 @@ int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_d
 
 	if (code < 0) {
 		fr_cutover_free(s.cutover);
-		return fr_fail_errno(d, code, NULL, "cannot switch to other rings");
+		return fr_fail_errno(d, code, NULL, "cannot cut over to the new kernel rings");
 	}
 	return request(r, switch_capture, &s);
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The recorder thread: kernel rings → ring in user space. It sleeps in its poll only, never logs, and
- * allocates nothing on the path of a sample.
+ * The recorder thread: kernel rings → ring in user space. It waits only in its poll, and for 100 µs at a
+ * cut-over (fr_recorder_switch()). It never logs, and allocates no memory for a sample.
  */
 
 #include "base/clock.h"
@@ -18,52 +18,57 @@
 struct fr_recorder;
 
 struct fr_recorder_config {
-	struct fr_capture *capture; /* all three borrowed; free the recorder first */
+	struct fr_capture *capture; /* these three are borrowed; stop the recorder before you free them */
 	struct fr_history *history;
 	struct fr_tracker *tracker;
-	unsigned period_ms; /* between rounds, at most; 0: FR_RECORDER_PERIOD_NS */
+	unsigned period_ms; /* longest time between two rounds; 0: FR_RECORDER_PERIOD_NS */
 };
 
-/* When this returns, the thread drains. 0 or a negative errno with D. */
+/* Start the thread. It drains when this function returns. Returns 0, or a negative errno with D. */
 int fr_recorder_start(const struct fr_recorder_config *config, struct fr_recorder **ret, struct fr_diag *d);
 
-/* Drains a last time, ends the thread, frees. NULL-safe; returns NULL. */
+/* Run a last round, end the thread, and free R. NULL-safe; returns NULL. */
 struct fr_recorder *fr_recorder_stop(struct fr_recorder *r);
 
 pid_t fr_recorder_tid(const struct fr_recorder *r);
 
-/* Take a snapshot of the ring that has everything that the kernel had before this call. Blocks for a drain
-   and a seal (milliseconds). Any thread but the recorder's. 0 or a negative errno. */
+/* Make a snapshot of the ring. It has all records that were in the kernel rings before this call. Blocks for
+   a round and a seal (milliseconds). Any thread except the recorder's. Returns 0 or a negative errno. */
 int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
 
-/* Cut over to the capture TO, which is open and enabled. Each record that both captures have is taken once.
-   The previous capture is disabled after its last drain, and is the caller's to free. Blocks for a drain.
-   Any thread but the recorder's. 0; a negative errno with D: nothing has changed. */
+/* Cut over to the capture TO, which is open and enabled. A record that both captures have is taken once. The
+   previous capture is disabled, and the caller frees it. Blocks for some rounds; the recorder thread sleeps
+   for FR_CUTOVER_NEAR_NS. Any thread except the recorder's. Returns 0, or a negative errno with D. On an
+   error the previous capture goes on. */
 int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d);
 
 struct fr_recorder_resize {
-	void (*begun)(void *ctx, int fd); /* FD is the new ring; the next instance needs it, too */
-	void (*stepped)(void *ctx);	  /* called now and then, for long resizes */
+	void (*begun)(void *ctx, int fd); /* FD is the new ring. The next instance needs both rings */
+	void (*stepped)(void *ctx);	  /* called after each step */
 	void *ctx;
 };
-/* Give *H, the recorder's ring, another size. The calling thread copies; the recorder goes on draining and
-   does only the last step itself. Snapshots wait until the resize has ended, and no other thread uses *H. 0,
-   with *RET; a negative errno with D (see fr_resize_begin()): nothing has changed. */
+/* Give *H, the recorder's ring, another size. The calling thread copies the frames. The recorder goes on
+   draining, and does only the last step. Snapshots wait until the resize has ended, and no other thread may
+   use *H. Returns 0 and sets *H and *RET; or a negative errno with D (see fr_resize_begin()), and then the
+   ring does not change. */
 int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t size_bytes,
 	const struct fr_recorder_resize *calls, struct fr_history_adopted *ret, struct fr_diag *d);
 
-/* When the last round ended (monotonic): not long ago, if the recorder lives. Any thread. */
+/* Returns the end of the last round, in monotonic time. It is recent if the recorder thread is alive. Any
+ * thread. */
 uint64_t fr_recorder_last_round_ns(struct fr_recorder *r);
-/* How long a sample may stay in a kernel ring that does not fill up. The numbers of `status` are that old. */
+/* The longest time that a sample stays in a kernel ring that does not fill up. The numbers of `status` may be
+   this old. */
 #define FR_RECORDER_PERIOD_NS FR_NSEC_PER_SEC
 
-/* Readable when every recorded task has ended; never, where the machine is recorded. Borrowed. */
+/* A descriptor that becomes readable when all recorded tasks have ended. It never does if whole CPUs are
+   recorded. Borrowed. */
 int fr_recorder_ended_fd(const struct fr_recorder *r);
 
 struct fr_recorder_rounds {
-	uint64_t rounds;	    /* so far */
-	uint64_t longest_ns;	    /* from a wake-up to the end of its round, since the last call */
-	uint64_t longest_period_ns; /* from a wake-up to the next one, since the last call */
+	uint64_t rounds;	    /* number of rounds so far */
+	uint64_t longest_ns;	    /* longest time from a wake-up to the end of its round */
+	uint64_t longest_period_ns; /* longest time from a wake-up to the next wake-up */
 };
-/* Any thread. */
+/* Get the counters. The longest times are those since the previous call. Any thread. */
 void fr_recorder_rounds(struct fr_recorder *r, struct fr_recorder_rounds *ret);

@@ -30,10 +30,11 @@ static int parse_events(const struct fr_config *c, struct fr_event_list *ret, st
 	return r;
 }
 
-/* The process that the kernel's build-ids would disturb; 0: none. */
+/* Returns the pid of a process that build-ids from the kernel would disturb; 0: there is none. */
 static pid_t find_disturbed(void)
 {
-	/* Where this cannot be tried, the kernel is asked for build-ids: the open falls back bit by bit. */
+	/* If the trial fails, we ask the kernel for build-ids: the open leaves out bits that the kernel does
+	   not know. */
 	const pid_t pid = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other_recorder() : 0;
 
 	if (pid)

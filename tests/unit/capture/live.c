@@ -7,15 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 void live_skip(const char *fmt, ...)
 {
@@ -42,22 +38,30 @@ void live_need_tracepoints(void)
 		live_skip("there is no tracefs, and none can be mounted");
 }
 
-struct fr_capture *live_open(const char *spec, const char *filter, struct fr_capture_config *config)
+int live_try_open(const char *spec, const char *filter, struct fr_capture_config *config,
+	struct fr_capture **ret, struct fr_diag *d)
 {
 	const struct fr_event_defaults defaults = {0};
 	struct fr_event_list list = {0};
-	struct fr_capture *c = NULL;
-	struct fr_diag d = {0};
-	int r = fr_event_parse(spec, &defaults, &list, &d);
+	int r = fr_event_parse(spec, &defaults, &list, d);
 
 	if (r == 0 && filter)
-		r = fr_event_set_filter(&list, filter, &d);
+		r = fr_event_set_filter(&list, filter, d);
 	if (r == 0) {
 		config->events = &list;
-		r = fr_capture_open(config, &c, &d);
+		r = fr_capture_open(config, ret, d);
 		config->events = NULL;
 	}
 	fr_event_list_deinit(&list);
+	return r;
+}
+
+struct fr_capture *live_open(const char *spec, const char *filter, struct fr_capture_config *config)
+{
+	struct fr_capture *c = NULL;
+	struct fr_diag d = {0};
+	int r = live_try_open(spec, filter, config, &c, &d);
+
 	if (r == -EACCES || r == -EPERM || r == -ENOSYS || r == -ENODEV)
 		live_skip("%s (%s)", d.what, d.hint);
 	if (r < 0)

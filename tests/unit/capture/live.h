@@ -5,39 +5,46 @@
 
 #include "capture/capture.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <cmocka.h>
 
 /* A limit for loads, after which a test fails. */
 #define LIVE_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
-/* Skip the test unless tracefs can be mounted, in a mount namespace of its own, and getppid() has a known
- * number. */
+/* Skip the test unless tracefs can be mounted in a new mount namespace, and getppid()'s number is known. */
 void live_need_tracepoints(void);
 void live_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* Open SPEC with FILTER, which may be NULL, disabled. Skips the test if the kernel forbids it. */
+/* Open SPEC with FILTER, which may be NULL. The events are disabled. Returns as fr_capture_open(). */
+int live_try_open(const char *spec, const char *filter, struct fr_capture_config *config,
+	struct fr_capture **ret, struct fr_diag *d);
+/* The same. Skips the test if the kernel forbids it, and fails the test on other errors. */
 struct fr_capture *live_open(const char *spec, const char *filter, struct fr_capture_config *config);
 void live_enable(struct fr_capture *c);
 /* Open and enable an event for each getppid() of this thread, which stays on its CPU. TERMS: "" or "/…/". */
 struct fr_capture *live_open_getppid(const char *terms, struct fr_capture_config *config);
 
-/* What a drain returned. */
+/* Counts of the records that drains returned. */
 struct live_seen {
 	uint64_t samples, sideband;
-	uint32_t tid;			      /* count also what belongs to it: */
-	uint64_t of_tid, backward, last_time; /* samples, and those with a smaller time than the one before */
+	uint32_t tid;		   /* the counts below are only for this thread */
+	uint64_t of_tid, backward; /* samples; samples with a smaller time than the previous one */
+	uint64_t last_time;
 	uint64_t mmap2, build_ids, comms, forks, exits;
 };
 void live_drain(struct fr_capture *c, struct live_seen *seen);
 void live_drain_overwrite(struct fr_capture *c, struct live_seen *seen);
 
-/* Sums over all CPUs. */
+/* Returns the sums of the counters over all CPUs. */
 struct fr_counter live_counter(const struct fr_capture *c, size_t event);
 
 void live_getppid(uint64_t times);
-/* Stay on the current CPU, which is returned. The machine may forbid the others. */
+/* Pin this thread to its current CPU. Returns the CPU. The machine may forbid other CPUs. */
 int live_pin(void);
 void live_spin_ms(unsigned ms);
 

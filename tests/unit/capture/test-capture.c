@@ -9,19 +9,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
-/* A ring that has room for all calls, and one that wraps many times. */
+/* The first ring has room for all calls, the second one wraps many times. */
 static void test_every_call_is_a_sample(void **state)
 {
 	static const struct {
@@ -50,7 +46,7 @@ static void test_every_call_is_a_sample(void **state)
 	}
 }
 
-/* Make the kernel lose samples. Returns the counters of CALLS + 1 calls. */
+/* Make CALLS + 1 calls, so that the kernel loses samples. Returns the counters. */
 static struct fr_counter lose_samples(struct fr_capture *c, uint64_t calls, struct live_seen *seen)
 {
 	struct fr_counter n;
@@ -230,7 +226,7 @@ static void test_a_task_is_recorded_with_its_children_to_its_end(void **state)
 	config.pids = &pid;
 	c = live_open("raw_syscalls:sys_enter", "id == 110", &config);
 	live_enable(c);
-	live_getppid(100); /* of another process */
+	live_getppid(100); /* this process is not recorded */
 	assert_false(fr_capture_has_ended(c));
 	live_let_go(go);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -340,7 +336,7 @@ static void test_lost_sideband_is_counted(void **state)
 
 static void test_a_ring_wakes_at_a_quarter(void **state)
 {
-	/* Of this thread alone, as side-band of other processes also wakes. */
+	/* Record only this thread, because side-band of other processes also wakes the test. */
 	struct fr_capture_config config = {.ring_bytes = 64 << 10, .pids = (pid_t[]){gettid()}, .n_pids = 1};
 	struct live_seen seen = {.tid = gettid()};
 	struct fr_capture *c = live_open_getppid("", &config);
@@ -395,18 +391,10 @@ static void test_a_cgroup_is_recorded(void **state)
 static void expect_error(struct fr_capture_config config, const char *spec, const char *filter, int code,
 	const char *in_what, const char *in_hint)
 {
-	const struct fr_event_defaults defaults = {0};
-	struct fr_event_list list = {0};
 	struct fr_capture *c = NULL;
 	struct fr_diag d = {0};
-	int r;
+	int r = live_try_open(spec, filter, &config, &c, &d);
 
-	assert_int_equal(fr_event_parse(spec, &defaults, &list, NULL), 0);
-	if (filter)
-		assert_int_equal(fr_event_set_filter(&list, filter, NULL), 0);
-	config.events = &list;
-	r = fr_capture_open(&config, &c, &d);
-	fr_event_list_deinit(&list);
 	if (r != code && (r == -EACCES || r == -EPERM))
 		live_skip("%s (%s)", d.what, d.hint);
 	if (r != code || !strstr(d.what, in_what) || !strstr(d.hint, in_hint))
@@ -477,9 +465,8 @@ static uint64_t share_at(struct fr_capture *c, unsigned divisor, size_t other)
 	return 100 * (live_counter(c, 0).samples - first) / FR_MAX(n, 1ul);
 }
 
-/* Two events have periods, which the frequency of the first becomes. All sample by the CPU time of this
-   thread, so other work of the machine does not matter, and late timers are equally late for equal periods.
- */
+/* The divisors give the first event the periods of the two others. All events sample by the CPU time of this
+   thread, so other work of the machine does not matter. Timers are equally late for equal periods. */
 static void test_a_divisor_lowers_frequencies(void **state)
 {
 	struct fr_capture_config config = {.pids = (pid_t[]){gettid()}, .n_pids = 1};

@@ -313,11 +313,11 @@ static void test_lists_and_globs_add_events(void **state)
 {
 	static const struct {
 		const char *spec;
-		size_t n; /* with those of the specifications before */
+		size_t n; /* also counts the events of the previous specifications */
 	} cases[] = {
 		{"cpu/event=1,umask=2/u,cycles:k,raw_syscalls:*", 4},
 		{"sched:sched_[sw]*", 6},
-		{"*:*", 11}, /* ftrace's own events are no tracepoints */
+		{"*:*", 11}, /* perf cannot open the events of ftrace itself */
 		{"*sys*:sys_e?it/overwrite/", 12},
 	};
 	struct fr_event_list list = {0};
@@ -513,7 +513,7 @@ static void test_default_and_sideband_events_can_be_opened(void **state)
 	assert_true(list.items[0].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
 	assert_true(list.items[0].attr.freq);
 	assert_int_equal(list.items[0].attr.sample_freq, 99);
-	/* It is cycles, or cpu-clock with a notice. */
+	/* The default event is cycles, or cpu-clock with a notice. */
 	assert_int_equal(list.notice != NULL, list.items[0].attr.type == PERF_TYPE_SOFTWARE);
 	assert_int_equal(list.items[0].attr.exclude_idle, list.notice != NULL);
 	fr_event_list_deinit(&list);

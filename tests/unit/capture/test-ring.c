@@ -23,7 +23,7 @@ struct fixture {
 	struct fr_tally tally;
 	struct fr_look_room room;
 	_Alignas(8) uint8_t data[RING_BYTES], copy[RING_BYTES], bounce[FR_RUN_MAX];
-	/* What was handed out. The first record of a suffix may have any time. */
+	/* Counts of the drained records. If is_suffix is true, the first record may have any time. */
 	uint64_t next_time, records, largest;
 	bool is_suffix;
 };
@@ -162,7 +162,7 @@ static void test_largest_record_can_go_over_the_end_of_the_ring(void **state)
 }
 
 /* The kernel may give a sample the id of another recorder's event. */
-static void test_samples_with_foreign_ids_are_skipped_and_counted(void **state)
+static void test_samples_with_unknown_ids_are_skipped_and_counted(void **state)
 {
 	struct fixture *f = *state;
 
@@ -185,8 +185,7 @@ static void test_samples_with_foreign_ids_are_skipped_and_counted(void **state)
 	assert_int_equal(f->page.data_tail, f->page.data_head);
 }
 
-/* A side-band record for the test: HEADER and the BODY_LEN bytes of BODY, then a sample id with TIME and ID.
- */
+/* Put a side-band record: HEADER, BODY_LEN bytes of BODY, and a sample id with TIME and ID. */
 static void put_sideband(struct fixture *f, struct perf_event_header header, const void *body,
 	size_t body_len, uint64_t time, uint64_t id)
 {
@@ -214,10 +213,10 @@ static void test_losses_are_counted_for_their_event(void **state)
 	assert_int_equal(f->records, 4);
 	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
 	assert_int_equal(f->cells[2].lost[FR_LOSS_THROTTLED], 1);
-	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* of an unknown id */
+	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* the id is unknown */
 }
 
-/* If others listen too, the kernel leaves bytes behind the trailer of a record. */
+/* If other recorders run, the kernel leaves bytes behind the sample id of a record. */
 static void test_misplaced_trailer_moves_to_the_end(void **state)
 {
 	static const struct {
@@ -236,7 +235,7 @@ static void test_misplaced_trailer_moves_to_the_end(void **state)
 	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_BPF_EVENT}, (uint64_t[]){7, 0}, 16, 1,
 		1032);
 	before = memcpy(malloc(whole), f->data, whole);
-	drain(f); /* checks their times */
+	drain(f); /* sink() checks their times */
 	assert_int_equal(f->records, 2);
 	assert_memory_equal(f->data, before, whole); /* the kernel's memory does not change */
 	/* The bounce buffer still has the repaired record. */
@@ -246,8 +245,8 @@ static void test_misplaced_trailer_moves_to_the_end(void **state)
 		f->bounce + sizeof(k) + sizeof(zeros), before + sizeof(k), sizeof(struct fr_sample_id));
 }
 
-/* The kernel sets it if a newer listener asked for build-ids and we did not. */
-static void test_build_id_flag_of_another_listener_is_cleared(void **state)
+/* The kernel sets the flag if a newer recorder asked for build-ids and we did not. */
+static void test_build_id_flag_of_another_recorder_is_cleared(void **state)
 {
 	const struct perf_event_header header = {
 		.type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID};
@@ -339,7 +338,7 @@ static void test_a_full_overwritable_ring_has_the_newest_records(void **state)
 		f->records = 0;
 		bytes = look(f);
 		assert_int_equal(f->next_time, t);
-		/* All but the slack and one incomplete record. */
+		/* The look returns all records except the slack and one incomplete record. */
 		assert_true(bytes > RING_BYTES - RING_BYTES / 4 - 96 && bytes <= RING_BYTES);
 	}
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
@@ -366,10 +365,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_records_are_drained_and_counted),
 		TEST(test_largest_record_can_go_over_the_end_of_the_ring),
-		TEST(test_samples_with_foreign_ids_are_skipped_and_counted),
+		TEST(test_samples_with_unknown_ids_are_skipped_and_counted),
 		TEST(test_losses_are_counted_for_their_event),
 		TEST(test_misplaced_trailer_moves_to_the_end),
-		TEST(test_build_id_flag_of_another_listener_is_cleared),
+		TEST(test_build_id_flag_of_another_recorder_is_cleared),
 		TEST(test_torn_records_are_skipped_and_counted),
 		TEST(test_a_look_returns_only_new_records),
 		TEST(test_a_full_overwritable_ring_has_the_newest_records),

@@ -4,13 +4,9 @@
 #include "history/unpack.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
-#include <cmocka.h>
 
 uint64_t test_random(uint64_t *state)
 {
@@ -25,7 +21,7 @@ uint64_t test_between(uint64_t *state, uint64_t low, uint64_t high)
 	return low + test_random(state) % (high - low + 1);
 }
 
-/* The filling follows from the number, so that a misplaced byte shows. */
+/* The bytes depend on the number of the record, so that the tests find a misplaced byte. */
 static void fill(uint8_t *p, size_t len, uint64_t n, bool noise)
 {
 	uint64_t state = n * 2 + 1;
@@ -41,7 +37,7 @@ struct sample {
 	uint8_t filling[];
 };
 
-/* A COMM. Its name is the number, a flag and filling; behind it is the sample id. */
+/* A COMM record. Its name is the number, a flag and filling. The sample id is behind the name. */
 struct comm {
 	struct perf_event_header header;
 	uint32_t pid, tid;
@@ -172,6 +168,16 @@ void test_count_record(void *contents, const struct perf_event_header *record)
 	c->next[kind] = n + 1;
 }
 
+void test_count_records(struct test_contents *c, const void *records, size_t len)
+{
+	struct fr_section_iter it = fr_section_iter(records, len);
+	const struct perf_event_header *record;
+
+	while (len && (record = fr_section_next(&it)))
+		test_count_record(c, record);
+	assert_ptr_equal(it.at, it.end);
+}
+
 void test_count_frame(struct test_contents *c, const struct fr_frame *f)
 {
 	const uint64_t n_sideband = c->n[TEST_SIDEBAND], n_samples = c->n[TEST_SAMPLES];
@@ -259,7 +265,7 @@ size_t test_flip_bit(uint64_t *random, const uint8_t *image, uint8_t *broken)
 		at = i->sideband_offset + test_random(random) % (i->log_offset - i->sideband_offset);
 		break;
 	default:
-		do /* else most flips would hit zeros */
+		do /* otherwise most flips would be in zeros */
 			at = i->log_offset + test_random(random) % i->log_bytes;
 		while (!image[at]);
 		if (test_random(random) % 2)

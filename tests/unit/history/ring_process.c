@@ -3,18 +3,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "history/internal.h"
-#include "history/unpack.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 struct progress *progress_new(void)
 {
@@ -110,24 +105,14 @@ _Noreturn void append_until_killed(struct fr_history *h, struct progress *p, uin
 			p->wrong++;
 }
 
-static void count_open_section(struct test_contents *c, const struct fr_open_section *s)
-{
-	struct fr_section_iter it = fr_section_iter(s->data, s->fill);
-	const struct perf_event_header *record;
-
-	while ((record = fr_section_next(&it)))
-		test_count_record(c, record);
-	assert_ptr_equal(it.at, it.end);
-}
-
 struct test_contents read_all(struct fr_history *h)
 {
 	struct test_contents c = test_read(h);
 
 	if (c.frames)
 		assert_int_equal(h->seq, c.seq + 1);
-	count_open_section(&c, &h->sideband);
-	count_open_section(&c, &h->samples);
+	test_count_records(&c, h->sideband.data, h->sideband.fill);
+	test_count_records(&c, h->samples.data, h->samples.fill);
 	return c;
 }
 

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-/* What a process that will be killed has done, per kind of record. It is in shared memory. */
+/* The progress of a process that will be killed, for each kind of record. It is in shared memory. */
 struct progress {
 	_Atomic uint64_t done[2];    /* numbers below were appended */
 	_Atomic uint64_t started[2]; /* numbers below may have been appended */
@@ -19,27 +19,27 @@ struct progress *progress_new(void);
 void progress_free(struct progress *p);
 void on_evicted(void *ctx, const struct fr_frame *frame);
 struct fr_history_config config_of(uint64_t size, struct progress *p);
-/* Append a run of whole records, numbered from the end of the last run of this kind. */
+/* Append some records. Their numbers follow those of the last call for this kind. */
 int append_run(struct fr_history *h, struct progress *p, enum test_kind kind, uint64_t *random);
-/* A retained snapshot, or NULL. */
+/* Returns a retained snapshot, or NULL. */
 struct fr_snapshot *retain(struct fr_history *h);
-/* All that can happen to a ring, without pins, as they could drop new records. */
+/* Make a random change to a ring. No change pins frames, because new records could then be dropped. */
 int random_step(struct fr_history *h, struct progress *p, struct fr_snapshot **retained, uint64_t *random);
 _Noreturn void append_until_killed(struct fr_history *h, struct progress *p, uint64_t random);
 /* Read the frames, and the open chunk without a seal. There are no gaps. */
 struct test_contents read_all(struct fr_history *h);
 void expect_described(
 	const struct test_contents *c, const struct fr_history_adopted *adopted, const struct fr_history *h);
-/* C has the newest records. IS_WHOLE: it has all that the ring had not evicted. */
+/* Check that C has the newest records. IS_WHOLE: also check that C has all records that were not evicted. */
 void expect_newest(struct progress *p, const struct test_contents *c, bool is_whole);
-/* The next numbers follow those of the ring. */
+/* Let the next numbers follow those in C. */
 void continue_from(struct progress *p, const struct test_contents *c);
 int dup_fd(int fd);
 /* Kill PID after US microseconds, and wait for it. */
 void kill_after(pid_t pid, useconds_t us);
-/* Another process appends to H and is killed, if FULL not before the ring was full once. Returns the
-   descriptor of the ring; H is freed. */
+/* Let another process append to H, and kill it. FULL: not before the ring has been full once. Frees H.
+   Returns the descriptor of the ring. */
 int run_and_kill(struct fr_history *h, struct progress *p, bool full, uint64_t *random);
 struct fr_history *adopt(int fd, uint64_t size, struct progress *p, struct fr_history_adopted *ret);
-/* Several laps, unless STEPS are few. */
+/* Make a ring by STEPS random steps. */
 struct fr_history *ring_with_records(uint64_t size, unsigned steps, struct progress *p, uint64_t *random);

@@ -12,13 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static void kill_again_and_again(uint64_t size, unsigned kills, uint64_t *random)
 {
@@ -96,8 +92,8 @@ static void test_the_newest_frames_that_fit_go_into_another_size(void **state)
 	}
 }
 
-/* Frames of a retained snapshot, behind which the ring went on, are left out, and are not found again. A kill
-   during the adoption changes nothing of that. */
+/* The ring has gone on behind the frames of a retained snapshot, so an adoption leaves these frames out. The
+   next adoption does not find them, even if the first one is killed. */
 static void test_an_adoption_can_be_killed_and_repeated(void **state)
 {
 	struct progress *p = progress_new();
@@ -146,7 +142,7 @@ static void test_an_adoption_can_be_killed_and_repeated(void **state)
 	progress_free(p);
 }
 
-/* A damaged ring is used as any other: laps, snapshots, the next adoption. */
+/* Check that a ring that was damaged works: several laps, snapshots, the next adoption. */
 static void expect_usable(struct fr_history *h, uint64_t *random)
 {
 	static struct progress p;
@@ -293,7 +289,20 @@ static void test_frames_without_an_image_header_are_copied(void **state)
 	progress_free(p);
 }
 
-/* FD is a copy of H's image with DRAINED_NS and a low watermark of LOW_WATERMARK_NS for the open chunk. */
+/* Rounds that begin at 1000, 2000 and 3000, with a sample each. */
+static struct fr_history *history_with_rounds(void)
+{
+	struct fr_history *h = test_history(1 << 20, NULL, NULL);
+
+	for (uint64_t since = 1000; since <= 3000; since += 1000) {
+		fr_history_begin_round(h, since);
+		test_append(h, since, 1, 64, false);
+		fr_history_end_round(h);
+	}
+	return h;
+}
+
+/* Copy the image of H, with DRAINED_NS, and with LOW_WATERMARK_NS for the open chunk. Returns the memfd. */
 static int copy_with_times(const struct fr_history *h, uint64_t drained_ns, uint64_t low_watermark_ns)
 {
 	int fd = test_copy_image(h);
@@ -307,13 +316,8 @@ static int copy_with_times(const struct fr_history *h, uint64_t drained_ns, uint
 static void test_times_of_the_open_chunk_are_adopted(void **state)
 {
 	const uint64_t future = fr_monotonic_ns() + 3600 * FR_NSEC_PER_SEC;
-	struct fr_history *h = test_history(1 << 20, NULL, NULL);
+	struct fr_history *h = history_with_rounds();
 
-	for (uint64_t since = 1000; since <= 3000; since += 1000) {
-		fr_history_begin_round(h, since);
-		test_append(h, since, 1, 64, false);
-		fr_history_end_round(h);
-	}
 	for (uint64_t size = 1 << 20; size <= 2 << 20; size <<= 1) {
 		struct fr_history_adopted adopted;
 		struct fr_history *next = adopt(copy_with_times(h, 3000, 7), size, NULL, &adopted);
@@ -336,13 +340,8 @@ static void test_times_of_the_open_chunk_are_adopted(void **state)
 
 static void test_low_watermarks_continue_after_an_adoption(void **state)
 {
-	struct fr_history *h = test_history(1 << 20, NULL, NULL);
+	struct fr_history *h = history_with_rounds();
 
-	for (uint64_t since = 1000; since <= 3000; since += 1000) {
-		fr_history_begin_round(h, since);
-		test_append(h, since, 1, 64, false);
-		fr_history_end_round(h);
-	}
 	fr_history_seal(h);
 	test_append(h, 4000, 1, 64, false);
 	/* The low watermark of the frame is unknown, that of the open chunk is not. */
@@ -356,7 +355,7 @@ static void test_low_watermarks_continue_after_an_adoption(void **state)
 		assert_int_equal(next->low_watermark_ns, 2000);
 		assert_int_equal(next->samples.n, 1);
 		assert_int_equal(next->samples.first_ns, 4001);
-		/* After two rounds, a new chunk has a younger low watermark. */
+		/* After two rounds, a new chunk has a newer low watermark. */
 		fr_history_begin_round(next, 5000);
 		fr_history_end_round(next);
 		fr_history_begin_round(next, 6000);

@@ -13,12 +13,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 /* Numbers that were appended and not dropped, oldest first. */
 struct model {
@@ -101,7 +97,7 @@ static void expect_newest(struct run *t)
 	assert_int_equal(samples->read, samples->len);
 }
 
-/* The other thread. Only the test's own thread may use cmocka's asserts. */
+/* The state of the thread that reads. Only the main thread of the test may use cmocka's asserts. */
 struct reader {
 	struct fr_history *h;
 	atomic_bool stop;
@@ -164,7 +160,7 @@ static void *read_all_the_time(void *arg)
 	return NULL;
 }
 
-/* The newest samples of the model were dropped since the last call. */
+/* Remove the samples from the model that were dropped since the last call. They are the newest ones. */
 static void follow_drops(struct run *t)
 {
 	const uint64_t dropped = test_stats(t->h).samples_dropped;
@@ -331,7 +327,7 @@ static void test_bad_configurations_are_refused(void **state)
 	assert_null(fr_snapshot_free(NULL));
 }
 
-/* It takes no memory until it is written to. */
+/* The ring takes no memory until it is written to. */
 static void test_the_largest_ring_has_a_sealed_size(void **state)
 {
 	struct fr_history *h = test_history(FR_HISTORY_SIZE_MAX, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Recovery reads the image of a ring whose recorder is gone: whole, truncated, damaged or forged. */
+/* Recovery reads the image of a ring whose recorder has ended: whole, truncated, damaged or forged. */
 
 #include "records.h"
 #include "base/cleanup.h"
@@ -8,12 +8,8 @@
 #include "history/recover.h"
 #include "history/unpack.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 /* A copy with the exact length, so that a sanitizer finds each access behind its end. */
 static uint8_t *copy_image(struct fr_history *h, size_t *ret_len)
@@ -27,17 +23,7 @@ static uint8_t *copy_image(struct fr_history *h, size_t *ret_len)
 	return copy;
 }
 
-static void count_open(struct test_contents *c, const void *records, size_t len)
-{
-	struct fr_section_iter it = fr_section_iter(records, len);
-	const struct perf_event_header *record;
-
-	while ((record = fr_section_next(&it)))
-		test_count_record(c, record);
-	assert_ptr_equal(it.at, it.end);
-}
-
-/* Read all of an undamaged image. Returns the number of records in the open chunk. */
+/* Read a valid image. Returns the number of records in the open chunk. */
 static uint64_t recover_all(
 	const void *image, size_t len, struct test_contents *ret, struct fr_recovery_stats *ret_stats)
 {
@@ -52,10 +38,8 @@ static uint64_t recover_all(
 		test_count_frame(ret, &f);
 	n = ret->n[0] + ret->n[1];
 	fr_recovery_open_chunk(r, &open);
-	if (open.sideband)
-		count_open(ret, open.sideband, open.sideband_len);
-	if (open.samples)
-		count_open(ret, open.samples, open.samples_len);
+	test_count_records(ret, open.sideband, open.sideband_len);
+	test_count_records(ret, open.samples, open.samples_len);
 	fr_recovery_stats(r, ret_stats);
 	return ret->n[0] + ret->n[1] - n;
 }
@@ -98,7 +82,7 @@ static void test_all_appended_records_are_recovered(void **state)
 	fr_history_free(h);
 }
 
-/* A kill between the write of the frame and that of the new open_seq leaves both. */
+/* A kill after the write of the frame, but before the write of the new open_seq, leaves the records twice. */
 static void test_a_chunk_that_is_a_frame_already_counts_once(void **state)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
@@ -138,7 +122,7 @@ static void walk_open(const void *records, size_t len)
 		;
 }
 
-/* Read all that recovery finds in a damaged image. Returns the number of frames. */
+/* Read all frames that recovery finds in a damaged image. Returns the number of frames. */
 static uint64_t read_damaged(const uint8_t *image, size_t len)
 {
 	_cleanup_recovery_ struct fr_recovery *r = NULL;
@@ -164,7 +148,7 @@ static uint64_t read_damaged(const uint8_t *image, size_t len)
 	return frames;
 }
 
-/* The image of a small ring, and its number of frames. */
+/* Make the image of a small ring. */
 static uint8_t *make_image(size_t *ret_len, uint64_t *ret_frames)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);

@@ -6,15 +6,11 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static void test_a_ring_in_use_changes_its_size(void **state)
 {

@@ -2,7 +2,7 @@
 
 /*
  * Rounds and low watermarks (docs/design/20), against a simulated reader: a queue that delivers, at each
- * FINISHED_ROUND, all records that are not newer than the newest one at the FINISHED_ROUND before. The
+ * FINISHED_ROUND, all records that are not newer than the newest record at the previous FINISHED_ROUND. The
  * records come from simulated CPUs. Their rings are drained one after another, and all CPUs write meanwhile.
  */
 
@@ -10,11 +10,7 @@
 #include "base/cleanup.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 #define N_CPUS 5
 #define RING_MAX 8192
@@ -228,6 +224,14 @@ static unsigned rounds_in_newest_frame(struct fr_history *h)
 	return (raw - n * 64) / 8;
 }
 
+/* A round with one sample. */
+static void run_one_sample_round(struct fr_history *h, uint64_t n)
+{
+	fr_history_begin_round(h, 0);
+	test_append(h, n, 1, 64, false);
+	fr_history_end_round(h);
+}
+
 static void test_a_frame_has_at_most_one_finished_round(void **state)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
@@ -235,26 +239,19 @@ static void test_a_frame_has_at_most_one_finished_round(void **state)
 	fr_history_begin_round(h, 0);
 	fr_history_end_round(h); /* the chunk is empty: no FINISHED_ROUND, and no frame for it */
 	fr_history_seal(h);
-	for (unsigned i = 0; i < 3; i++) {
-		fr_history_begin_round(h, 0);
-		test_append(h, i, 1, 64, false);
-		fr_history_end_round(h);
-	}
+	for (unsigned i = 0; i < 3; i++)
+		run_one_sample_round(h, i);
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 
 	/* The frame with the last FINISHED_ROUND is sealed in a round. Only the next round writes one. */
-	fr_history_begin_round(h, 0);
-	test_append(h, 10, 1, 64, false);
-	fr_history_end_round(h);
+	run_one_sample_round(h, 10);
 	fr_history_begin_round(h, 0);
 	test_append(h, 11, 1, 64, false);
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 	test_append(h, 12, 1, 64, false);
 	fr_history_end_round(h);
 	assert_int_equal(rounds_in_newest_frame(h), 0);
-	fr_history_begin_round(h, 0);
-	test_append(h, 13, 1, 64, false);
-	fr_history_end_round(h);
+	run_one_sample_round(h, 13);
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 	fr_history_free(h);
 }

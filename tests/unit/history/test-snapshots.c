@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Snapshots: what they pin, the reserve, what is dropped when it is full, and retained snapshots. */
+/* Snapshots: pins, the reserve, drops when the reserve is full, and retained snapshots. */
 
 #include "records.h"
 #include "base/cleanup.h"
 #include "history/recover.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/mman.h>
-#include <cmocka.h>
 
 #define RING (4u << 20)
 
@@ -106,7 +102,7 @@ static void test_a_snapshot_of_an_empty_ring_pins_nothing(void **state)
 	fr_history_free(h);
 }
 
-/* It goes into frames of its own, and then stays in the open chunk. */
+/* The side-band goes into frames without samples. When they do not fit, it stays in the open chunk. */
 static void test_sideband_stays_when_samples_are_dropped(void **state)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
@@ -126,7 +122,7 @@ static void test_sideband_stays_when_samples_are_dropped(void **state)
 	assert_int_equal(test_stats(h).sideband_dropped, 0);
 	assert_int_equal(test_stats(h).sideband, m);
 
-	/* When all of that is full, side-band is dropped and counted. */
+	/* When the open chunk is full, too, side-band is dropped and counted. */
 	while (test_append_sideband(h, m, 64, 1000, true) == 0)
 		m += 64;
 	assert_int_equal(test_stats(h).sideband_dropped, 64);
@@ -290,7 +286,7 @@ static void test_frames_that_were_read_and_evicted_are_lost(void **state)
 	assert_int_equal(lost, total - (end - check_snapshot(s, end)));
 	fr_snapshot_unpin(s);
 	fr_snapshot_free(s);
-	/* Nothing is left. */
+	/* No frame is left. */
 	s = take_snapshot(f);
 	check_snapshot(s, f->n);
 	append(f, 150);
@@ -352,8 +348,8 @@ static void test_snapshots_that_overlap_do_not_disturb_each_other(void **state)
 	check_ring(f);
 }
 
-/* Recovery finds all frames of the ring. It may also find older frames; if no snapshot is retained, they are
-   consecutive, too. */
+/* Check that recovery finds all frames of the ring. It may also find older frames. If no snapshot is
+   retained, these are consecutive, too. */
 static void check_recovery(struct fixture *f, bool is_retained)
 {
 	_cleanup_recovery_ struct fr_recovery *r = NULL;

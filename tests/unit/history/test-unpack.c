@@ -9,11 +9,7 @@
 #include "history/unpack.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 static void test_crc_is_castagnoli(void **state)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Two captures of the same machine see everything, with clocks that are read a moment apart: what the cut
-   keeps of both is everything, once. */
+/* Two captures record the same things, and read the clock at slightly different times. A cut-over keeps each
+   thing exactly once. */
 
 #include "recorder/cutover.h"
 #include "perfdata/record.h"
@@ -33,7 +33,7 @@ static struct record make(uint64_t number, uint64_t ns, uint64_t id)
 	return r;
 }
 
-/* So much later than the hit, at most, do the two captures read the clock. */
+/* OLD_LATE_NS and NEW_LATE_NS: the longest time from a thing until a capture reads the clock. */
 static void check(unsigned seed, uint64_t old_late_ns, uint64_t new_late_ns, bool same_payload)
 {
 	struct fr_cutover *c = fr_cutover_new();
@@ -50,11 +50,9 @@ static void check(unsigned seed, uint64_t old_late_ns, uint64_t new_late_ns, boo
 			struct record r = make(same_payload ? i / 4 : i, hit + (max_ns ? late % max_ns : 0),
 				(uint64_t)pass + 1);
 
-			if (!pass)
-				kept[i] += fr_cutover_keeps_old(c, &r.s.header);
-			else
-				kept[i] += fr_cutover_keeps_new(c, &r.s.header);
+			kept[i] += fr_cutover_keeps(c, &r.s.header);
 		}
+		fr_cutover_begin_new(c);
 	}
 	if (same_payload) {
 		for (size_t i = 0; i < HITS; i += 4)
@@ -77,23 +75,23 @@ static void test_each_once(void **ctx)
 	}
 }
 
-/* What only the new one records is taken from the cut on, and near before it. */
-static void test_without_twins(void **ctx)
+/* Records of the new capture without a duplicate are kept from the cut-over on, and shortly before. */
+static void test_without_duplicates(void **ctx)
 {
 	struct fr_cutover *c = fr_cutover_new();
-	struct record r;
+	struct record r = make(1, CUT_NS, 1);
 
 	fr_cutover_set_time(c, CUT_NS);
-	r = make(1, CUT_NS, 1);
-	assert_false(fr_cutover_keeps_old(c, &r.s.header));
+	assert_false(fr_cutover_keeps(c, &r.s.header));
+	assert_true(fr_cutover_keeps_run(c, 1, CUT_NS - FR_CUTOVER_NEAR_NS - 1));
+	assert_false(fr_cutover_keeps_run(c, 1, CUT_NS - 1));
+	fr_cutover_begin_new(c);
 	r = make(2, CUT_NS - 2 * FR_CUTOVER_NEAR_NS, 2);
-	assert_false(fr_cutover_keeps_new(c, &r.s.header));
+	assert_false(fr_cutover_keeps(c, &r.s.header));
 	r = make(3, CUT_NS, 2);
-	assert_true(fr_cutover_keeps_new(c, &r.s.header));
-	assert_true(fr_cutover_keeps_old_run(c, 1, CUT_NS - FR_CUTOVER_NEAR_NS - 1));
-	assert_false(fr_cutover_keeps_old_run(c, 1, CUT_NS - 1));
-	assert_true(fr_cutover_keeps_new_run(c, CUT_NS + FR_CUTOVER_NEAR_NS, CUT_NS * 2));
-	assert_false(fr_cutover_keeps_new_run(c, CUT_NS, CUT_NS * 2));
+	assert_true(fr_cutover_keeps(c, &r.s.header));
+	assert_true(fr_cutover_keeps_run(c, CUT_NS + FR_CUTOVER_NEAR_NS, CUT_NS * 2));
+	assert_false(fr_cutover_keeps_run(c, CUT_NS, CUT_NS * 2));
 	fr_cutover_free(c);
 }
 
@@ -101,7 +99,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_once),
-		cmocka_unit_test(test_without_twins),
+		cmocka_unit_test(test_without_duplicates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
