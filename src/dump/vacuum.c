@@ -17,8 +17,8 @@
 #define MERGED_JIT FR_MERGED_NAME ".jit" /* shared by all merged files */
 #define DEPTH_MAX 4
 
-/* The dumps of a directory, with the older merged files, and the auxiliary files of earlier runs. Oldest
- * first. */
+/* Two lists, oldest first: the dumps and older merged files of a directory, and the auxiliary files of
+   recordings that have ended. */
 struct listing {
 	struct fr_named_file *dumps, *auxiliaries;
 	struct fr_retention_file *files; /* one for each dump */
@@ -64,7 +64,7 @@ static int listing_init(struct listing *l, int dirfd)
 		r = fr_names_list(dirfd, FR_NAME_AUXILIARY, &l->auxiliaries, &l->n_auxiliaries);
 	if (r < 0)
 		return r;
-	/* A perf.data.TIME without a JSON may be a file of perf record. */
+	/* perf record may have written a perf.data.TIME that has no JSON. */
 	for (size_t i = 0; i < n; i++)
 		if (l->dumps[i].kind == FR_NAME_DUMP || has_json(dirfd, l->dumps[i].name))
 			l->dumps[kept++] = l->dumps[i];
@@ -73,8 +73,8 @@ static int listing_init(struct listing *l, int dirfd)
 	return l->files ? 0 : -ENOMEM;
 }
 
-/* Walk NAME and everything in it, without following links. With REMOVE, remove all of it. Returns the bytes
-   of disk that it has. */
+/* Visit the file or directory NAME and everything in it, without following links. REMOVE: remove it all.
+   Returns how many bytes of disk it takes. */
 static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -96,8 +96,8 @@ static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned de
 	return bytes;
 }
 
-/* The same for a dump with what belongs to it. The data is removed first. After a crash in between,
-   remove_orphan() finds the rest by its name. */
+/* The same for a dump, its sidecar and its run-time code. The dump itself is removed first. After a crash in
+   between, remove_orphan() finds the rest by its name. */
 static uint64_t walk_dump(int dirfd, const char *name, bool remove, int *error)
 {
 	static const char *const suffixes[] = {"", ".json", ".jit"};
@@ -128,7 +128,7 @@ static int report_removed(struct fr_vacuum_report *ret, const char *name, uint64
 	return 0;
 }
 
-/* MERGED_JIT goes with the last merged file. */
+/* Remove MERGED_JIT if there is no merged file any more. Returns the freed bytes. */
 static uint64_t remove_unused_merged_jit(int dirfd)
 {
 	_cleanup_free_ struct fr_named_file *merged = NULL;
@@ -140,8 +140,7 @@ static uint64_t remove_unused_merged_jit(int dirfd)
 	return walk_tree(dirfd, MERGED_JIT, true, 0, &error);
 }
 
-/* Remove the chosen dumps. A dump that cannot be removed does not save the next one. Returns the first error.
- */
+/* Remove the chosen dumps. Go on after a dump that cannot be removed. Returns the first error. */
 static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_report *ret)
 {
 	bool merged = false;
@@ -168,8 +167,8 @@ static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_re
 	return r;
 }
 
-/* An auxiliary file is needed while a dump of its run remains. The run ended at the time in the file's name.
- */
+/* Check whether a dump remains that needs this auxiliary file: a dump of the same recording, which ended at
+   the time in the name of the auxiliary file. */
 static bool is_needed(const struct listing *l, size_t auxiliary)
 {
 	uint64_t from = auxiliary ? l->auxiliaries[auxiliary - 1].time_ns : 0;
@@ -213,8 +212,8 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 	return 0;
 }
 
-/* If the limits cannot hold, a new dump still gets the room that it needs, unless all dumps together are too
- * small. */
+/* Choose the dumps to remove. If the limits cannot hold, remove only as many as a new dump needs room for. If
+   even the room of all dumps is too little, remove none. Returns whether the limits hold. */
 static bool choose(
 	const struct fr_retention *limits, const struct fr_retention_disk *disk, const struct listing *l)
 {
@@ -266,7 +265,7 @@ int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
 
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d)
 {
-	static const char hint[] = "flightrecctl list shows the names";
+	static const char hint[] = "see `flightrecctl list` for the names";
 	char base[NAME_MAX + 1], dir[PATH_MAX], *dot;
 	uint64_t bytes;
 	enum fr_name kind;
@@ -292,7 +291,7 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	return report_removed(ret, base, bytes);
 }
 
-/* Remove NAME if it is a JSON or a directory whose dump is gone: an interrupted removal left it. */
+/* Remove the JSON or directory NAME if its dump is gone: an interrupted removal left it. */
 static void remove_orphan(int dirfd, const char *name)
 {
 	char dump[NAME_MAX + 1], *dot;

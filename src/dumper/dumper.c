@@ -20,7 +20,7 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
 	return settings;
 }
 
-/* The first job whose time has come; at the end of the recorder, any job. */
+/* Take the first job whose post-trigger time is over; when the dumper stops, the first job. */
 static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -31,7 +31,7 @@ static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 	return NULL;
 }
 
-/* When the thread has to wake up by itself. */
+/* Returns the time at which the thread has to wake up by itself. */
 static uint64_t next_time(const struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	uint64_t next_ns = p->tidied_ns + TIDY_PERIOD_NS;

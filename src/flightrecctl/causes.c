@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Causes, and counts of decisions, in words. */
+/* Describes causes, counts of decisions, and losses. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/loss.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* For a person at 3 a.m.: what the ring holds, what was lost and why, and what the recorder costs. A member
-   that an older or newer recorder does not send is left out. */
+/* Prints the status for a person in a hurry: the content of the ring, the losses with their causes, and the
+   recorder's own cost. An older or newer recorder may not send a member; its line is then left out. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "control/interface.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRITING_LONG_S 1 /* from here on, say that a dump is being written */
+#define WRITING_LONG_S 1 /* report a dump that takes longer than this */
 
 static void print_head(const cJSON *s)
 {
@@ -44,7 +44,7 @@ static void print_adopted(const cJSON *s)
 
 	if (!ctl_get(s, "adopted"))
 		return;
-	ctl_field("Adopted", "%.0f samples of the instance before; recorded since %s with %.0f restart%s",
+	ctl_field("Adopted", "%.0f samples of the previous instance; recorded since %s with %.0f restart%s",
 		ctl_number(s, "adopted.samples"), ctl_time(s, "adopted.first_since"), restarts,
 		restarts == 1 ? "" : "s");
 	ctl_field("", "nothing was recorded for %s before this instance, %s in all",
@@ -183,7 +183,8 @@ static void print_events(const cJSON *s)
 	ctl_table_print(t, !ctl.no_legend);
 }
 
-/* Each cause of loss with advice. A cause that this program does not know has no advice. */
+/* Print each cause of loss with advice. A newer recorder may send a cause that this program does not know; it
+   has no advice. */
 static void print_losses(const cJSON *s)
 {
 	const cJSON *loss, *losses = ctl_get(s, "losses");
