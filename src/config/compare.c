@@ -7,9 +7,9 @@
 
 #define SWAP(a, b)                                                                                           \
 	do {                                                                                                 \
-		__typeof__(a) before_ = (a);                                                                 \
+		__typeof__(a) old_a_ = (a);                                                                  \
 		(a) = (b);                                                                                   \
-		(b) = before_;                                                                               \
+		(b) = old_a_;                                                                                \
 	} while (0)
 
 static bool has_same_events(const struct fr_config *a, const struct fr_config *b)

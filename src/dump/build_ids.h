@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Used in dump/ only: collects the build-ids of the files that a dump maps, each path once. docs/design/98.
- */
+/* Used in dump/ only: collects the build-ids of the files that a dump maps, each path once.
+   docs/design/98. */
 
 #include "perfdata/session.h"
 #include "sideband/early_ids.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Used in dump/ only: describes the file system of a dump, for messages. All functions may wait for a disk.
- */
+/* Used in dump/ only: describes the file system of a dump, for messages. All functions may wait for a
+   disk. */
 
 #include <stddef.h>
 #include <stdint.h>

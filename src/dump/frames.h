@@ -33,8 +33,8 @@ struct fr_frames_plan {
 	uint64_t bytes;
 };
 
-/* Read the headers of all frames of SNAPSHOT. The frames stay pinned. SNAPSHOT is then at its oldest frame.
- */
+/* Read the headers of all frames of SNAPSHOT. The frames stay pinned. SNAPSHOT is then at its oldest
+   frame. */
 void fr_frames_plan(
 	struct fr_snapshot *snapshot, const struct fr_dump_params *params, struct fr_frames_plan *ret);
 

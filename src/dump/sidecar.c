@@ -29,8 +29,8 @@ static bool add_time(cJSON *o, const char *key, const struct fr_clock_pair *cloc
 	return cJSON_AddStringToObject(o, key, text);
 }
 
-/* The window reaches from the first to the last sample. Without samples it is the window that was asked for.
- */
+/* The window reaches from the first to the last sample. Without samples it is the window that was asked
+   for. */
 static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
 	cJSON *o = cJSON_AddObjectToObject(meta, "window");

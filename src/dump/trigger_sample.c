@@ -83,8 +83,8 @@ static uint64_t callchain_bit(const struct fr_session *s)
 	return types & PERF_SAMPLE_CALLCHAIN;
 }
 
-/* Each attr that our event can have gets an id of its own, because one merge may read dumps of two recorders.
- */
+/* Each attr that our event can have gets an id of its own, because one merge may read dumps of two
+   recorders. */
 static uint64_t sample_id(const struct perf_event_attr *a)
 {
 	const bool callchain = a->sample_type & PERF_SAMPLE_CALLCHAIN;

@@ -60,8 +60,8 @@ static void make_room(void *ctx, uint64_t bytes)
 	vacuum(w->p, w->job, bytes, w->time_ns);
 }
 
-/* Tell `status` which dump is being written. REALTIME_NS: the time in its name; 0: no dump is being written.
- */
+/* Tell `status` which dump is being written. REALTIME_NS: the time in its name; 0: no dump is being
+   written. */
 static void report_writing(struct fr_dumper *p, uint64_t realtime_ns)
 {
 	fr_lock(&p->lock);

@@ -13,8 +13,8 @@
 static uint64_t lines;
 
 /* Returns the verdict, with its reason and the repetitions in a storm, to be freed: "fired, and 1000 more
-   until 3.0s ago". WITH_FILE: the file of a dump is shown beside it, so "fired" and "joined" need no reason.
- */
+   until 3.0s ago". WITH_FILE: the file of a dump is shown beside it, so "fired" and "joined" need no
+   reason. */
 static char *describe_verdict(const cJSON *decision, bool with_file)
 {
 	const char *verdict = ctl_string(decision, "verdict"), *why = ctl_string(decision, "why");

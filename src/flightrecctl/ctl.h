@@ -193,7 +193,7 @@ int ctl_copy(const char *dump, const char *path, struct fr_diag *d);
 
 struct ctl_table;
 /* COLUMNS: the headings with '|' between them. A column whose heading begins with '>' is aligned to the
- * right. */
+   right. */
 struct ctl_table *ctl_table_new(const char *columns);
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Add a cell for each text, up to NULL. */

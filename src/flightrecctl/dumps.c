@@ -202,8 +202,8 @@ char *ctl_dump_objects(const char *path)
 	return access(ids, R_OK) == 0 ? ctl_format("%.*sdebug", len, path) : NULL;
 }
 
-/* Format the time in the name of the file. The name of perf.data has no time, so format that of its sidecar.
- */
+/* Format the time in the name of the file. The name of perf.data has no time, so format that of its
+   sidecar. */
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE])
 {
 	char rfc3339[FR_STAMP_SIZE];

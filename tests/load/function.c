@@ -35,8 +35,7 @@ static pid_t last_tid;
 enum how { RETURN, LEAVE, JUMP, CATCH };
 
 /* The same code as <sys/sdt.h> makes, without arguments;
- * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
- */
+   https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
 #define MARKER(name)                                                                                         \
 	__asm__ volatile("990: nop\n"                                                                        \
 			 ".pushsection .note.stapsdt,\"\",\"note\"\n"                                        \

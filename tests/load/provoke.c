@@ -468,7 +468,7 @@ static void hang(const char *directory)
 	if (!directory || pipe(go) < 0)
 		errx(2, "hung DIRECTORY");
 	/* Fork before the mount: the child must not have the fd, or the file system would outlive this
-	 * process. */
+	   process. */
 	victim = fork_child();
 	if (victim == 0) {
 		close(go[1]);

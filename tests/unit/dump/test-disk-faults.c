@@ -68,8 +68,8 @@ static bool fails(void)
 	return true;
 }
 
-/* Returns how many of the LEN bytes at AT of the dump's file fit on the disk. Only bytes behind its end
- * need room. */
+/* Returns how many of the LEN bytes at AT of the dump's file fit on the disk. Only bytes behind its end need
+   room. */
 static size_t take_room(uint64_t at, size_t len)
 {
 	uint64_t end = FR_MIN(at + len, disk.data_end + disk.room);

@@ -27,7 +27,7 @@
 #define END_NS (SYNTHETIC_START_NS + (uint64_t)RUN * RUNS * 1000)
 
 /* Inside and outside the window, at the time of a sample and between two, two at one time. Not ordered by
- * time. */
+   time. */
 static const struct fr_trigger_sample causes[] = {
 	{.time_ns = END_NS + 1234567, .pid = 99, .tid = 99, .cpu = -1, .trigger = "late"},
 	{.time_ns = SYNTHETIC_START_NS + 50000500,
@@ -72,7 +72,7 @@ static int setup(void **state)
 }
 
 /* Put the next line of AT that shows a trigger sample into LINE, with single blanks. Returns false at the
- * end. */
+   end. */
 static bool next_trigger_sample(char **at, char *line, size_t size)
 {
 	char *text;
