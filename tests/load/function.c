@@ -21,14 +21,9 @@
 #include "function.h"
 #include "load.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static jmp_buf outside;
 static pid_t last_tid;

@@ -17,8 +17,8 @@
  *     storm N           call it N times, evenly, 16,667 times in a second: a million in a minute
  *     application NAME  call flightrec_trigger() of <flightrec/trigger.h>, and live until the input ends
  *     spin MS           run two processes on one CPU
- *     lockup OBJECT     run a BPF object that holds the CPU for 3.5 s: a soft lockup, with watchdog_thresh at
- * 1 exec              do nothing: the program runs
+ *     lockup OBJECT     set watchdog_thresh to 1, and run a BPF object that holds the CPU for 3.5 s
+ *     exec              do nothing: the program runs
  *
  * Prints {"pid", "from_ns", "to_ns"}: the process that has the anomaly, and CLOCK_MONOTONIC before and after
  * it. Exit code 77, with a reason: this machine cannot do it.
@@ -31,10 +31,7 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <err.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/filter.h>
 #include <linux/fuse.h>
 #include <net/if.h>
@@ -42,11 +39,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>

@@ -24,17 +24,11 @@
 #include "load.h"
 
 #include <dirent.h>
-#include <err.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <fuse3/fuse.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SKIP 77
 #define THREADS 256 /* a request that waits takes one */
