@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "config/compare.h"
-#include "base/cleanup.h"
 #include "config/config_private.h"
 
 #include <string.h>

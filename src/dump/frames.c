@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <string.h>
 #include <zstd.h>
 
 enum coverage { NONE, PARTIAL, WHOLE };

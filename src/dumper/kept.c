@@ -9,9 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#include <errno.h>
-#include <string.h>
-
 #define RETRY_NS (10 * FR_NSEC_PER_SEC)
 
 /* Publish the numbers of the kept dump. N_LOST: how many more samples are given up. */

@@ -5,7 +5,6 @@
 #include "base/loss.h"
 #include "source/cause.h"
 
-#include <stdio.h>
 #include <string.h>
 
 char *ctl_value(const cJSON *json, const char *path, const char *unit)

@@ -4,18 +4,11 @@
 
 #include "dumping.h"
 #include "synthetic.h"
-#include "base/cleanup.h"
 #include "base/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #define RUN 500u /* samples at once */
 #define RUNS 120u

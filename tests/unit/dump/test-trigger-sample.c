@@ -7,19 +7,12 @@
 
 #include "dumping.h"
 #include "synthetic.h"
-#include "base/cleanup.h"
 #include "base/file.h"
 #include "merge/merge.h"
 #include "perfdata/features.h"
 #include "perfdata/reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <cmocka.h>
 
 /* These fill about ten frames of the ring: a chunk is 1 MiB. */
 #define RUN 500u
