@@ -12,12 +12,12 @@ bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_con
 void fr_config_swap_recording(struct fr_config *a, struct fr_config *b);
 /* Swap [Triggers] and all sections [Trigger NAME]. */
 void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b);
-/* Copy from FRESH to NOW the values that the recorder reads each time that it needs them: [Dump], LogLevel=,
+/* Copy from NEXT to NOW the values that the recorder reads each time that it needs them: [Dump], LogLevel=,
    CPUBudget=. */
-void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *fresh);
+void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *next);
 
 #define FR_CONFIG_RESTART_KEYS 9
 /* Set RET to the names ("Directory") of the keys whose new values wait for a restart. Returns their
    number. */
-size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *fresh,
+size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *next,
 	const char *ret[static FR_CONFIG_RESTART_KEYS]);

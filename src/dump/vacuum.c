@@ -260,8 +260,8 @@ int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
 	return fr_fail_errno(d, r, fr_file_system_hint(r), "cannot remove old dumps of %s", dir);
 }
 
-/* Copy NAME without SUFFIX to RET. Returns whether NAME ends with SUFFIX and the rest is the name of a dump.
- */
+/* Copy NAME without SUFFIX to RET. Returns whether NAME ends with SUFFIX and the rest is the name of a
+   dump. */
 static bool find_dump_name(const char *name, const char *suffix, char ret[static NAME_MAX + 1])
 {
 	const size_t all = strlen(name), len = strlen(suffix);

@@ -26,6 +26,19 @@ uint64_t fr_load_cpu_ns(void)
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+void fr_load_sleep_until(uint64_t ns)
+{
+	const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+void fr_load_sleep_ms(uint64_t ms)
+{
+	fr_load_sleep_until(fr_load_now_ns() + ms * 1000000);
+}
+
 uint64_t fr_load_seconds(const char *s)
 {
 	char *end;

@@ -30,6 +30,10 @@ uint64_t fr_load_now_ns(void);
 /* CPU time of the process in ns. */
 uint64_t fr_load_cpu_ns(void);
 
+/* Sleep until this CLOCK_MONOTONIC time; sleep for so long. */
+void fr_load_sleep_until(uint64_t ns);
+void fr_load_sleep_ms(uint64_t ms);
+
 /* These read an argument: seconds ("1.5") as ns; a whole number from 1 on. They end the program with exit
    code 2 if S is anything else. */
 uint64_t fr_load_seconds(const char *s);

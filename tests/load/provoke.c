@@ -85,14 +85,6 @@ static int write_file(const char *path, const char *text)
 	return r;
 }
 
-static void sleep_until(uint64_t ns)
-{
-	const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
-}
-
 /* Fork a child that dies with this process. */
 static pid_t fork_child(void)
 {
@@ -123,7 +115,7 @@ static void *hog(void *arg)
 	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
 		skip("SCHED_FIFO is not permitted: %s", strerror(errno));
 	fr_load_pin(0);
-	sleep_until(h->from_ns);
+	fr_load_sleep_until(h->from_ns);
 	until_ns = fr_load_now_ns() + h->ns;
 	while (fr_load_now_ns() < until_ns)
 		;
@@ -139,7 +131,7 @@ static void run_queue(const char *arg)
 	fr_load_pin(0);
 	if (pthread_create(&t, NULL, hog, &h) != 0)
 		errx(EXIT_FAILURE, "no thread");
-	sleep_until(begin + 10 * MS);
+	fr_load_sleep_until(begin + 10 * MS);
 	pthread_join(t, NULL);
 }
 
@@ -149,7 +141,7 @@ static void blocked(const char *arg)
 	const pid_t pid = vfork();
 
 	if (pid == 0) {
-		sleep_until(until);
+		fr_load_sleep_until(until);
 		_exit(0);
 	}
 	if (pid < 0 || waitpid(pid, NULL, 0) != pid)

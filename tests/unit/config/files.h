@@ -2,7 +2,7 @@
 #pragma once
 
 /* A temporary directory with files that stand for those of a machine, and the includes of the tests that use
- * it. */
+   it. */
 
 #include "base/cleanup.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The command line: options, how they replace values of the file, and the configuration of before. */
+/* The command line: options, how they replace values of the file, and the saved configuration. */
 #include "files.h"
 #include "config/saved.h"
 
