@@ -89,7 +89,7 @@ int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta)
 {
 	const cJSON *causes = cJSON_GetObjectItemCaseSensitive(meta, "causes"), *cause;
 	const cJSON *steps = cJSON_GetObjectItemCaseSensitive(meta, "frequency_steps");
-	const size_t n = (size_t)(cJSON_GetArraySize(causes) + cJSON_GetArraySize(steps));
+	const size_t n = (size_t)cJSON_GetArraySize(causes) + (size_t)cJSON_GetArraySize(steps);
 
 	*ret = (struct fr_job_samples){
 		.v = calloc(n + 1, sizeof(*ret->v)), .texts = calloc(n + 1, sizeof(*ret->texts))};
