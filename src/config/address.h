@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Parses the addresses that the configuration names for listening. */
+/* Parses the address of MetricsListen=. */
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -12,7 +12,8 @@ union fr_address {
 	struct sockaddr_in6 in6;
 };
 
-/* Parse "127.0.0.1:9752" or "[::1]:9752". Names are invalid. 0, or -EINVAL without a change of RET. */
+/* Parse "127.0.0.1:9752" or "[::1]:9752". Host names are invalid. Returns 0, or -EINVAL without a change of
+   RET. */
 int fr_address_parse(const char *text, union fr_address *ret);
-/* Only this machine can reach the address. */
+/* Returns whether only this machine can reach the address. */
 bool fr_address_is_loopback(const union fr_address *a);

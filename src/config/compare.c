@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "config/compare.h"
-#include "base/cleanup.h"
 #include "config/config_private.h"
 
 #include <string.h>
 
 #define SWAP(a, b)                                                                                           \
 	do {                                                                                                 \
-		__typeof__(a) before_ = (a);                                                                 \
+		__typeof__(a) old_a_ = (a);                                                                  \
 		(a) = (b);                                                                                   \
-		(b) = before_;                                                                               \
+		(b) = old_a_;                                                                                \
 	} while (0)
 
 static bool has_same_events(const struct fr_config *a, const struct fr_config *b)
@@ -31,13 +30,13 @@ bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_con
 	return has_same_events(a, b);
 }
 
-size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *fresh,
+size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *next,
 	const char *ret[static FR_CONFIG_RESTART_KEYS])
 {
 	size_t n = 0;
 
 	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
-		if (k->reload == FR_RELOAD_RESTART && !fr_config_has_same_value(k, now, fresh))
+		if (k->reload == FR_RELOAD_RESTART && !fr_config_has_same_value(k, now, next))
 			ret[n++] = k->name;
 	return n;
 }
@@ -67,9 +66,9 @@ void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b)
 	SWAP(a->n_trigger, b->n_trigger);
 }
 
-void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *fresh)
+void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *next)
 {
 	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
 		if (k->reload == FR_RELOAD_AT_ONCE)
-			memcpy((char *)now + k->offset, (const char *)fresh + k->offset, k->size);
+			memcpy((char *)now + k->offset, (const char *)next + k->offset, k->size);
 }

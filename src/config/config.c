@@ -51,8 +51,8 @@ int fr_config_add_event(struct fr_config *c, const char *spec, const char *origi
 	struct fr_config_event *events = NULL;
 
 	if (c->n_events == FR_EVENTS_MAX)
-		return fr_fail(d, -EINVAL, "give fewer, or use patterns", "there are more than %u events",
-			FR_EVENTS_MAX);
+		return fr_fail(d, -EINVAL, "name fewer events, or use patterns",
+			"there are more than %u events", FR_EVENTS_MAX);
 	events = reallocarray(c->events, c->n_events + 1, sizeof(*events));
 	if (events)
 		c->events = events;
@@ -67,15 +67,16 @@ int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr
 	struct fr_config_event *last = c->n_events ? &c->events[c->n_events - 1] : NULL;
 
 	if (!last)
-		return fr_fail(d, -EINVAL, "put it after its event", "there is no event before the filter");
-	if (last->filter)
 		return fr_fail(
-			d, -EINVAL, "join the two with &&", "there is a second filter for '%s'", last->spec);
+			d, -EINVAL, "put the filter after its event", "there is no event before the filter");
+	if (last->filter)
+		return fr_fail(d, -EINVAL, "join the two filters with &&",
+			"there is a second filter for '%s'", last->spec);
 	last->filter = strdup(filter);
 	return last->filter ? 0 : -ENOMEM;
 }
 
-/* "1M" rather than "1.0M", as a person writes it. */
+/* Format a size as a person writes it: "1M", not "1.0M". */
 static const char *format_size(uint64_t bytes, char ret[static FR_UNIT_SIZE])
 {
 	char *point = strstr(fr_size_format(bytes, ret), ".0");
@@ -120,7 +121,9 @@ static int check_metrics(const struct fr_config *c, struct fr_diag *d)
 		fr_address_is_loopback(&a))
 		return 0;
 	return fr_fail(d, -EINVAL,
-		"listen on 127.0.0.1 or [::1], or write MetricsPublic=yes; there is no password",
+		"listen on 127.0.0.1 or [::1], or write MetricsPublic=yes to allow other machines; there is "
+		"no "
+		"password",
 		"MetricsListen=%s can be reached from other machines", c->metrics_listen);
 }
 
@@ -130,17 +133,18 @@ static int check_combinations(const struct fr_config *c, struct fr_diag *d)
 		return fr_fail(d, -EINVAL, "leave one of Frequency= and Period= empty",
 			"a frequency and a period exclude each other");
 	if (c->command && c->n_pids)
-		return fr_fail(d, -EINVAL, "leave one of them out",
+		return fr_fail(d, -EINVAL, "leave out -p or the command",
 			"a command and processes to record (-p) exclude each other");
 	if (c->all_cpus && c->n_pids)
-		return fr_fail(d, -EINVAL, "leave one of them out",
+		return fr_fail(d, -EINVAL, "leave out -a or -p",
 			"all CPUs (-a) and processes to record (-p) exclude each other");
 	if (c->cgroup && fr_config_follows_tasks(c))
 		return fr_fail(d, -EINVAL, "leave the cgroup out, or record the whole machine with -a",
 			"a cgroup is recorded on whole CPUs, so it excludes %s",
 			c->n_pids ? "processes (-p)" : "a command");
 	if (!c->directory || !*c->directory)
-		return fr_fail(d, -EINVAL, "give Directory= or -o", "there is no directory for the files");
+		return fr_fail(
+			d, -EINVAL, "name one with Directory= or -o", "there is no directory for the files");
 	return 0;
 }
 

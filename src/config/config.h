@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The configuration of flightrecd: the file with its drop-ins, then the command line, which wins. Keys and
- * options are in flightrecd.conf(5) and flightrecd(8). docs/CONTRIBUTING.md tells how to add one.
+ * The configuration of flightrecd: the file with its drop-ins, then the command line, whose values win.
+ * flightrecd.conf(5) and flightrecd(8) describe keys and options. docs/CONTRIBUTING.md tells how to add a key
+ * or an option.
  */
 
 #include "base/buf.h"
@@ -20,7 +21,7 @@
 
 struct fr_config_event {
 	char *spec;   /* Events= or -e */
-	char *filter; /* the Filter= or --filter after it, or NULL */
+	char *filter; /* the Filter= or --filter that follows the event, or NULL */
 	char *origin; /* "file:line" or "-e", for errors */
 };
 
@@ -30,8 +31,7 @@ enum fr_build_ids {
 	FR_BUILD_IDS_AUTO,
 };
 
-/* The comments name the key and its default. A string is owned, and "" means none unless it says otherwise.
- */
+/* Each comment names the key and its default. The configuration owns the strings. "" means none. */
 struct fr_config {
 	/* [Recorder] */
 	struct fr_config_event *events; /* none: the default event */
@@ -40,7 +40,7 @@ struct fr_config {
 	char *cpus;			    /* CPUs=; NULL: all */
 	char *cgroup;			    /* CGroup=; NULL: all tasks */
 	uint64_t ring_bytes;		    /* RingSize=, 64M */
-	char *ring_origin;		    /* "file:line", an option or "default": who set RingSize= */
+	char *ring_origin;		    /* where RingSize= is set: "file:line", an option or "default" */
 	uint64_t kernel_buffer_bytes;	    /* KernelBuffer= for each CPU, auto */
 	enum fr_build_ids kernel_build_ids; /* KernelBuildIDs=, auto */
 	uint64_t sideband_buffer_bytes;	    /* SidebandBuffer= for each CPU, 512K */
@@ -69,53 +69,56 @@ struct fr_config {
 	struct fr_trigger_config *trigger;
 	size_t n_trigger;
 
-	size_t bytes_read;  /* of all files */
+	size_t bytes_read;  /* size of all files */
 	struct fr_buf text; /* the lines of all files without comments, for the next instance */
 
 	/* Command line only */
 	pid_t *pids; /* -p */
 	size_t n_pids;
-	char **command;	  /* the argv after "--", which points into the argv of main(); NULL: none */
+	char **command;	  /* the part of main()'s argv after "--"; NULL: there is no command */
 	bool all_cpus;	  /* -a: record the whole machine and not only the command */
-	bool is_personal; /* not the service's recording: it arms only the triggers that it names */
+	bool is_personal; /* this is not the service: arm only the triggers that the command line names */
 };
 
-/* C has the default of each key. */
+/* Set C to the default of each key. */
 void fr_config_init(struct fr_config *c);
-/* Also of a zeroed C. */
+/* Free the members of C, which may be zeroed. */
 void fr_config_deinit(struct fr_config *c);
 
-/* Read the files of fr_config_files() into C. A later line wins; a list adds up. Waits for the file system.
-   0, -ENOMEM, -EINVAL with "file:line: …" in D for the first bad line, or an errno of the file with D. */
+/* Read the files of fr_config_files() into C. A later line replaces an earlier one, or adds to a list. Waits
+   for the file system. Returns 0; -ENOMEM; -EINVAL with "file:line: …" in D for the first bad line; or
+   another negative errno with D. */
 int fr_config_load(struct fr_config *c, const char *path, struct fr_diag *d);
 
-/* List the files in the order in which they are read. PATH NULL: /etc/flightrec/flightrecd.conf if it exists,
-   and flightrecd.conf.d/ in /usr/lib/flightrec, /run/flightrec and /etc/flightrec: the *.conf sorted by name,
-   where a file masks one of the same name in an earlier directory. Otherwise PATH and PATH.d/. RET: a
-   NULL-terminated array, to be freed with its strings. 0, or a negative errno with D. */
+/* List the files in the order in which they are read: the file PATH, then PATH.d/ *.conf sorted by name. PATH
+   NULL: the file /etc/flightrec/flightrecd.conf if it exists, then the *.conf of flightrecd.conf.d/ in
+   /usr/lib/flightrec, /run/flightrec and /etc/flightrec. A file in a later one of these directories replaces
+   a file of the same name. RET: a NULL-terminated array, to be freed with its strings. Returns 0 or a
+   negative errno with D. */
 int fr_config_files(const char *path, char ***ret, struct fr_diag *d);
 
-/* The recording follows tasks to every CPU. False: it records CPUs. */
+/* True: the recording follows tasks to every CPU. False: it records CPUs. */
 static inline bool fr_config_follows_tasks(const struct fr_config *c)
 {
 	return c->n_pids || (c->command && !c->all_cpus);
 }
 
-/* The section [Trigger NAME], or NULL. Borrowed until a section is added. */
+/* Returns the section [Trigger NAME], or NULL. It is borrowed until a section is added. */
 const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c, const char *name);
 
-/* Assign VALUE to the key NAME of SECTION. ORIGIN: "file:line", or an option. 0; -ENOMEM; or -EINVAL with D,
-   which begins with ORIGIN. */
+/* Assign VALUE to the key NAME of SECTION. ORIGIN: "file:line", or an option. Returns 0; -ENOMEM; or -EINVAL
+   with a message in D that begins with ORIGIN. */
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
 
 extern const struct fr_command_line fr_flightrecd_command_line;
 
-/* Parse argv into C, which is fresh from init(): first the file, then the options over it. With a command,
-   the default file is not read, the directory is "." and there is no control socket, unless an option says
-   otherwise. May be called again with the same argv, on any thread. Waits for the file system. 0; 1: a text
-   was printed, as for --help; or a negative errno with D. */
+/* Read the file and then the options of argv into C, on which only fr_config_init() has been called. With a
+   command, the default file is not read, the directory is "." and there is no control socket, unless an
+   option says otherwise. May be called again with the same argv, on any thread. Waits for the file system.
+   Returns 0; 1: an option like
+   --help printed its text; or a negative errno with D. */
 int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d);
 
-/* Check limits that depend on several keys. 0, or -EINVAL with D. */
+/* Check limits that depend on several keys. Returns 0 or -EINVAL with D. */
 int fr_config_check(const struct fr_config *c, struct fr_diag *d);

@@ -122,7 +122,8 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown section [%s]", section);
 }
 
-/* SHOWN is the section as the file writes it. Several sections can have a key of the same name. */
+/* SECTION: the name in the table of keys. SHOWN: the name in the file. Several sections can have a key of the
+   same name. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
 	const char *near = fr_nearest_name(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1),
@@ -147,8 +148,8 @@ static bool is_section(const char *section)
 	return false;
 }
 
-/* Find the section, or create the trigger. RET: the section in the table. RET_OBJECT: the structure that its
-   keys set. */
+/* Find the section, or create the trigger. RET: the name of the section in the table of keys. RET_OBJECT: the
+   structure that has the members of the keys. */
 static int enter_section(struct fr_config *c, const char *section, const char *origin, const char **ret,
 	void **ret_object, struct fr_diag *d)
 {
@@ -173,7 +174,7 @@ static int assign(struct fr_config *c, const char *section, const char *name, co
 	int r;
 
 	if (!*section)
-		return fr_fail(d, -EINVAL, "begin with [Recorder] or [Dump]",
+		return fr_fail(d, -EINVAL, "write a section before it, for example [Recorder]",
 			"%s= stands before the first section", name);
 	r = enter_section(c, section, origin, &canonical, &object, d);
 	if (r < 0)

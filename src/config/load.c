@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Lists the files of the configuration in order, and reads each line by line. inih parses the lines. It does
- * not tell the number of a line or that a line was too long, so the reader below it keeps track of these.
+ * Lists the files of the configuration in order, and reads them. inih parses the lines. It reports neither
+ * the number of a line nor that a line is too long. So the function read_line(), through which inih reads,
+ * counts and checks lines.
  */
 #include "config/config_private.h"
 #include "base/cleanup.h"
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 
 #define FILES_MAX 256
-#define BYTES_MAX (1u << 20) /* of all files */
+#define BYTES_MAX (1u << 20) /* size of all files */
 
 struct reader {
 	struct fr_config *config;
@@ -26,8 +27,8 @@ struct reader {
 	unsigned line;
 	char origin[512]; /* "NAME:LINE" */
 	off_t bytes;
-	char *section; /* inih truncates a long name */
-	int code;      /* of the first bad line, which ends the read */
+	char *section; /* the current section; inih truncates a long name */
+	int code;      /* the error of the first bad line; reading ends there */
 	struct fr_diag *d;
 };
 
@@ -36,7 +37,7 @@ static int fail_line(struct reader *r, const char *hint, const char *text)
 	return r->code = fr_fail(r->d, -EINVAL, hint, "%s: %s", r->origin, text);
 }
 
-/* Keep "[SECTION]" or "NAME=VALUE" for the next instance. */
+/* Keep the line "[SECTION]" or "NAME=VALUE", made of A, B and C, for the next instance. */
 static int keep_line(struct reader *r, const char *a, const char *b, const char *c)
 {
 	const char *const parts[] = {a, b, c, "\n"};
@@ -47,7 +48,7 @@ static int keep_line(struct reader *r, const char *a, const char *b, const char 
 	return code;
 }
 
-/* Report an unknown section here, as its first key can be far away or missing. */
+/* Begin a section. An unknown section is reported here, because its first key can be far away or missing. */
 static int begin_section(struct reader *r, const char *s, const char *end)
 {
 	free(r->section);
@@ -71,13 +72,14 @@ static int check_line(struct reader *r, const char *s)
 		return 0;
 	if (*s == '[')
 		return end[-1] == ']' ? begin_section(r, s, end)
-				      : fail_line(r, "write [Recorder] or [Dump]", "the section has no ]");
+				      : fail_line(r, "write it as [Recorder]", "the section has no ]");
 	if (!strchr(s, '='))
 		return fail_line(r, "write NAME=VALUE; a comment begins with #", "the line has no =");
 	return 0;
 }
 
-/* The fgets() of inih. inih would join a line with leading blanks to the line before it. */
+/* inih calls this instead of fgets(). It removes leading blanks, because inih would join such a line to the
+   previous line. */
 static char *read_line(char *s, int size, void *stream)
 {
 	struct reader *r = stream;
@@ -89,10 +91,10 @@ static char *read_line(char *s, int size, void *stream)
 	r->bytes += (off_t)strlen(s);
 	r->config->bytes_read += strlen(s);
 	if (r->config->bytes_read > BYTES_MAX)
-		fail_line(r, "remove some of it", "the configuration is larger than 1 MiB");
+		fail_line(r, "remove some of the lines", "the configuration is larger than 1 MiB");
 	else if (!strchr(s, '\n') && (!feof(r->f) || ftello(r->f) > r->bytes))
 		/* A NUL byte hides the rest of the line. A power cut can leave a file of zeros. */
-		fail_line(r, "give several Events= lines, and no NUL bytes",
+		fail_line(r, "write several Events= lines, and no NUL bytes",
 			"the line is too long, or is not text");
 	if (r->code < 0)
 		return NULL;
@@ -101,7 +103,7 @@ static char *read_line(char *s, int size, void *stream)
 	return check_line(r, s) < 0 ? NULL : s;
 }
 
-/* The handler of inih. Returns 0 to report an error. */
+/* inih calls this for each assignment. Returns 0 if the assignment is wrong, as inih wants it. */
 static int assign(void *user, const char *truncated_section, const char *name, const char *value)
 {
 	struct reader *r = user;
@@ -140,10 +142,11 @@ static int read_file(struct fr_config *c, const char *path, struct fr_diag *d)
 
 	if (fd < 0)
 		return fr_fail_errno(d, -errno,
-			"name a file that exists and can be read; flightrecd --help-config prints one",
+			"name a file that exists and can be read; `flightrecd --help-config` prints an "
+			"example",
 			"cannot open %s", path);
 	if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode))
-		return fr_fail_errno(d, -EISDIR, "name a file; the drop-ins of FILE are in FILE.d",
+		return fr_fail_errno(d, -EISDIR, "name a file; put its drop-ins into the directory FILE.d",
 			"cannot read %s", path);
 	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) /* /dev/null is valid */
 		return fr_fail(
@@ -157,7 +160,7 @@ static int read_file(struct fr_config *c, const char *path, struct fr_diag *d)
 
 struct file_list {
 	char **paths;	   /* NULL-terminated; room for the main file, FILES_MAX drop-ins and the NULL */
-	size_t n, n_mains; /* the main file, if there is one, is the first of the N */
+	size_t n, n_mains; /* number of files; 1 if the first one is the main file, else 0 */
 };
 
 static void free_paths(char **paths)
@@ -207,14 +210,15 @@ static int append_drop_ins(struct file_list *l, const char *directory, struct fr
 		if (e->d_name[0] == '.' || !suffix || strcmp(suffix, ".conf") || has_drop_in(l, e->d_name))
 			continue;
 		if (l->n - l->n_mains == FILES_MAX)
-			return fr_fail(d, -E2BIG, "join some of them", "there are more than %d files in %s",
-				FILES_MAX, directory);
+			return fr_fail(d, -E2BIG, "join some of the files",
+				"there are more than %d files in %s", FILES_MAX, directory);
 		r = append_path(l, directory, e->d_name);
 	}
 	return r;
 }
 
-/* Sort the drop-ins, and remove links to /dev/null, which mask a file of the same name. */
+/* Sort the drop-ins. Remove links to /dev/null: such a link makes the recorder ignore a file of the same
+   name. */
 static void finish_drop_ins(struct file_list *l)
 {
 	size_t n = l->n_mains;
@@ -230,7 +234,7 @@ static void finish_drop_ins(struct file_list *l)
 	qsort(l->paths + l->n_mains, n - l->n_mains, sizeof(*l->paths), compare_names);
 }
 
-/* The main file of the system can be missing. A file that a person named has to exist. */
+/* Append the main file. The default file may be missing, but a file that a person names has to exist. */
 static int append_main(struct file_list *l, const char *root, const char *path)
 {
 	int r = path ? append_path(l, "", path) : append_path(l, root, "/etc/flightrec/flightrecd.conf");

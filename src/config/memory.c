@@ -16,14 +16,14 @@
 
 #define FILE_MAX (64u << 10)
 #define MIB (1ULL << 20)
-/* The recorder needs this beside the ring: codec, queues, process models, blocks of a dump. */
+/* Memory that the recorder needs beside the ring: codec, queues, process models, blocks of a dump. */
 #define RESERVE (32 * MIB)
-/* A change of the size needs this while both rings exist (history/history.h). */
+/* Memory that a change of the ring's size needs while both rings exist (history/history.h). */
 #define RESIZE (16 * MIB)
-/* One part in so many of all memory stays free for other programs and for later growth. */
+/* 1/16 of all memory stays free, for other programs and for later growth. */
 #define MARGIN 16
 
-/* The number in the line "KEY 123" or "KEY: 123 kB" of TEXT, times UNIT. 0: there is none. */
+/* Returns the number in the line "KEY 123" or "KEY: 123 kB" of TEXT, times UNIT; 0: there is no such line. */
 static uint64_t find_number(const char *text, const char *key, uint64_t unit)
 {
 	const size_t len = strlen(key);
@@ -44,7 +44,7 @@ static int read_text(const char *directory, const char *name, struct fr_buf *ret
 	return fr_read_file(AT_FDCWD, path, FILE_MAX, ret);
 }
 
-/* UINT64_MAX: there is no such file, or it sets no limit. */
+/* Returns the number in the file NAME; UINT64_MAX: there is no such file, or it has no number. */
 static uint64_t read_number(const char *directory, const char *name)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -56,9 +56,9 @@ static uint64_t read_number(const char *directory, const char *name)
 	return *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-/* Where a version of cgroups can be mounted, and the names of its files. */
+/* A place where a version of cgroups can be mounted, and the names of its files. */
 struct hierarchy {
-	const char *controllers, *mount; /* CONTROLLERS as in /proc/self/cgroup */
+	const char *controllers, *mount; /* the controllers in /proc/self/cgroup; the mount point */
 	const char *limits[2], *used;
 	const char *cache[2]; /* lines of memory.stat: page cache that the kernel can drop, without tmpfs */
 };
@@ -66,14 +66,15 @@ struct hierarchy {
 static const struct hierarchy hierarchies[] = {
 	{"memory", "/sys/fs/cgroup/memory", {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes",
 		{"total_active_file", "total_inactive_file"}},
-	/* Above memory.high the kernel does not kill, but it throttles every process of the group. */
+	/* memory.high counts as a limit, too: above it the kernel slows down every process of the group. */
 	{"", "/sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current",
 		{"active_file", "inactive_file"}},
 	{"", "/sys/fs/cgroup/unified", {"memory.max", "memory.high"}, "memory.current",
 		{"active_file", "inactive_file"}},
 };
 
-/* How much of FREE a ring can use. TOTAL: all memory; 0: no limit. BESIDE: needed for other purposes. */
+/* Returns how much of FREE a ring can use. TOTAL: all memory; 0: no limit. BESIDE: memory for other
+   purposes. */
 static uint64_t subtract_reserve(uint64_t total, uint64_t free, uint64_t beside)
 {
 	const uint64_t reserve = total / MARGIN + beside;
@@ -104,8 +105,8 @@ static void look_at_group(struct fr_memory *m, const char *directory, const stru
 	snprintf(m->group, sizeof(m->group), "%.*s", (int)sizeof(m->group) - 1, directory);
 }
 
-/* Look at GROUP and its parents. In a container the group can have another name than outside: a directory
-   that does not exist sets no limit. */
+/* Look at GROUP and its parents. In a container, the directory of GROUP may not exist, because /proc can show
+   the name that GROUP has outside. A missing directory sets no limit. */
 static void look_at_groups(
 	struct fr_memory *m, const char *root, const struct hierarchy *h, const char *group)
 {
@@ -123,7 +124,7 @@ static void look_at_groups(
 	}
 }
 
-/* A line of /proc/self/cgroup: "4:memory:/PATH" or "0::/PATH". */
+/* Look at the groups in a LINE of /proc/self/cgroup: "4:memory:/PATH" or "0::/PATH". */
 static void look_at_line(struct fr_memory *m, const char *root, char *line)
 {
 	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -176,9 +177,9 @@ int fr_memory_check_ring(
 	const uint64_t largest = fr_memory_largest_ring(m, now);
 	const bool by_group = largest_ring_in_group(m, now) < largest_ring_in_machine(m, now);
 	char size[FR_UNIT_SIZE], limit[FR_UNIT_SIZE], free[FR_UNIT_SIZE];
-	char hint[128] = "free some memory: not even the smallest ring would fit";
+	char hint[128] = "free some memory: not even the smallest ring fits";
 
-	/* A smaller ring only gives memory back. */
+	/* A ring that is smaller than the present one always fits. */
 	if (bytes <= FR_MAX(largest, now))
 		return 0;
 	if (largest >= MIB)
@@ -194,8 +195,8 @@ int fr_memory_check_ring(
 
 #define BUFFER_MAX (16 * MIB)
 #define BUFFER_MIN (512ULL << 10)
-#define BUFFERS_MAX (64 * MIB) /* of all CPUs together */
-#define BUFFERS_PART 64	       /* the buffers of all CPUs take at most one part in so many of the memory */
+#define BUFFERS_MAX (64 * MIB) /* limit for all CPUs together */
+#define BUFFERS_PART 64	       /* the buffers of all CPUs take at most 1/64 of the memory */
 #define SIDEBAND_AND_PAGES ((512ULL << 10) + 8192)
 
 uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locked_max)
@@ -210,7 +211,7 @@ uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locke
 	return bytes;
 }
 
-/* How much memory the kernel lets this process lock for its rings. 0: there is no limit. */
+/* Returns how much memory the kernel lets this process lock for its rings; 0: there is no limit. */
 static uint64_t locked_max(unsigned n_cpus)
 {
 	const uint64_t each = read_number("/proc/sys/kernel", "perf_event_mlock_kb");

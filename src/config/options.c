@@ -31,7 +31,7 @@ enum {
 static const struct fr_option options[] = {
 	{"event", 'e', "EVENT", "events to sample, as perf takes them; several add up. x.bpf.o: a trigger",
 		NULL},
-	{"filter", OPT_FILTER, "FILTER", "tracepoint filter for the -e before it", NULL},
+	{"filter", OPT_FILTER, "FILTER", "tracepoint filter for the previous -e", NULL},
 	{"trigger", OPT_TRIGGER, "NAME[:K=V]", "arm this trigger, with a key of its section; several add up",
 		NULL},
 	{"freq", 'F', "HZ", "samples a second on each CPU (99)", NULL},
@@ -98,15 +98,15 @@ static void print_help(void)
 
 struct given_option {
 	int option;
-	const char *value; /* "": the option takes none */
+	const char *value; /* "": the option takes no value */
 };
 
 struct arguments {
 	struct given_option *options;
 	size_t n;
-	char **command; /* NULL: there is none */
+	char **command; /* NULL: there is no command */
 	const char *config;
-	bool differs_from_file; /* in its events, its directory or its socket */
+	bool differs_from_file; /* an option sets the events, the directory or the socket */
 };
 
 static int append_option(struct arguments *args, int option, const char *value)
@@ -123,7 +123,7 @@ static int append_option(struct arguments *args, int option, const char *value)
 	return 0;
 }
 
-/* 1: OPTION asks for a text, which this prints. 0: another option. */
+/* Print the text that OPTION asks for. Returns 1, or 0 if OPTION asks for no text. */
 static int print_text(int option)
 {
 	if (option == 'h')
@@ -137,8 +137,9 @@ static int print_text(int option)
 	return 1;
 }
 
-/* getopt() has one state for all threads. A thread that waited for a hanging file can parse its options while
-   another thread restores a saved configuration. No thread reads a file while it holds the lock. */
+/* getopt() has one state for all threads, and two threads can parse options: one that has waited for a
+   hanging file, and one that restores a saved configuration. No thread reads a file while it holds this
+   lock. */
 static struct fr_lock getopt_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct fr_diag *d)
@@ -189,7 +190,7 @@ static int parse_pids(struct fr_config *c, const char *list, struct fr_diag *d)
 	return 0;
 }
 
-/* As in perf: a number without a suffix counts pages. */
+/* A number without a suffix counts pages, like -m of perf. */
 static int set_mmap_pages(struct fr_config *c, const char *value, struct fr_diag *d)
 {
 	char bytes[32];
@@ -203,11 +204,11 @@ static int set_mmap_pages(struct fr_config *c, const char *value, struct fr_diag
 	return fr_config_set(c, "Recorder", "KernelBuffer", value, "-m", d);
 }
 
-/* Options that are another name for a key of the file. */
+/* Options that set a key of the file. */
 static const struct key_option {
 	int option;
 	const char *shown, *section, *key;
-	const char *value; /* NULL: that of the option */
+	const char *value; /* NULL: the option's own value */
 } key_options[] = {
 	{'F', "-F", "Recorder", "Frequency", NULL},
 	{'c', "-c", "Recorder", "Period", NULL},
@@ -237,7 +238,7 @@ static int set_key(struct fr_config *c, const struct given_option *given, struct
 	return *value ? fr_config_set(c, o->section, o->key, value, o->shown, d) : fail_empty(o->shown, d);
 }
 
-/* perf also takes a path that ends in .o for a BPF object. */
+/* Returns whether SPEC is the path of a BPF object. perf, too, knows it by its ".o". */
 static bool is_object(const char *spec)
 {
 	const size_t len = strlen(spec);
@@ -245,7 +246,8 @@ static bool is_object(const char *spec)
 	return len > 2 && !strcmp(spec + len - 2, ".o");
 }
 
-/* Name the trigger of a BPF object: the file name without .bpf.o, in valid characters. To be freed. */
+/* Returns a name for the trigger of a BPF object: the file name without .bpf.o, in valid characters. To be
+   freed. */
 static char *make_object_name(const char *path)
 {
 	char *name = strdup(basename(path)), *end;
@@ -262,7 +264,7 @@ static char *make_object_name(const char *path)
 	return name;
 }
 
-/* Replace *MEMBER by an absolute path: other processes have other working directories. */
+/* Set *MEMBER to the absolute form of PATH, because other processes have other working directories. */
 static int set_absolute_path(char **member, const char *path, const char *option, struct fr_diag *d)
 {
 	_cleanup_free_ char *cwd = NULL, *absolute = NULL;
@@ -284,7 +286,7 @@ static int set_absolute_path(char **member, const char *path, const char *option
 	return fr_string_replace(member, absolute);
 }
 
-/* -e probe.bpf.o makes a trigger of that program. */
+/* Make a trigger of a BPF object that -e names. */
 static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
 {
 	_cleanup_free_ char *name = make_object_name(path), *absolute = NULL;
@@ -298,7 +300,7 @@ static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
 	return r < 0 ? r : fr_config_set(c, section, "Program", absolute, "-e", d);
 }
 
-/* "NAME" or "NAME:KEY=VALUE" */
+/* Add a trigger. VALUE: "NAME" or "NAME:KEY=VALUE". */
 static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d)
 {
 	_cleanup_free_ char *section = NULL;
@@ -314,17 +316,18 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 	*key++ = '\0';
 	equals = strchr(key, '=');
 	if (!equals)
-		return fr_fail(d, -EINVAL, "write it as --trigger=run-queue-latency:Threshold=50ms",
+		return fr_fail(d, -EINVAL,
+			"write NAME:KEY=VALUE, for example --trigger=run-queue-latency:Threshold=50ms",
 			"--trigger: '%s' is not an assignment", key);
 	*equals = '\0';
 	return fr_config_set(c, section, key, equals + 1, "--trigger", d);
 }
 
-/* The options so far, as far as they matter for values that the file sets as well. */
+/* The effect of the previous options on the next ones. */
 struct progress {
 	bool has_events;   /* an -e has replaced the events of the file */
 	bool takes_filter; /* the last -e names an event */
-	int rate;	   /* 'F' or 'c', whichever was given; 0: neither */
+	int rate;	   /* 'F' or 'c', if one of them was given; 0: neither */
 };
 
 static int add_event(struct fr_config *c, const char *spec, struct progress *p, struct fr_diag *d)
@@ -351,7 +354,7 @@ static int set_rate(
 	struct fr_config *c, const struct given_option *given, struct progress *p, struct fr_diag *d)
 {
 	if (p->rate && p->rate != given->option)
-		return fr_fail(d, -EINVAL, "leave one of them out",
+		return fr_fail(d, -EINVAL, "leave out -F or -c",
 			"a frequency (-F) and a period (-c) exclude each other");
 	p->rate = given->option;
 	c->defaults.period = 0;
@@ -404,7 +407,7 @@ static int read_saved_text(struct fr_config *c, const char *text, struct fr_diag
 	return f ? fr_config_read(c, f, "saved configuration", d) : -errno;
 }
 
-/* The service manager started this process itself, not through a shell. */
+/* Returns whether the service manager started this process itself, and not through a shell. */
 static bool is_service(void)
 {
 	static const char *const names[] = {"SYSTEMD_EXEC_PID", "LISTEN_PID"};
@@ -419,8 +422,8 @@ static bool is_service(void)
 	return false;
 }
 
-/* The service listens to the triggers of the file. A recorder beside it would dump each anomaly a second
-   time, so it arms only the triggers that its command line names, or that a person enables later. */
+/* Enable the triggers that the command line names. A personal recorder enables no other trigger, because the
+   service has those of the file: both would dump each anomaly. */
 static void enable_named_triggers(struct fr_config *c, const struct arguments *args)
 {
 	for (size_t i = 0; i < c->n_trigger && c->is_personal; i++)
@@ -446,7 +449,7 @@ static int read_files(struct fr_config *c, const struct arguments *args, const c
 	return args->config || !args->command ? fr_config_load(c, args->config, d) : 0;
 }
 
-/* The recording of a command uses no directory or socket of the service, unless an option names it. */
+/* Set defaults for the recording of a command: it uses no directory, socket or group of the service. */
 static int set_command_defaults(struct fr_config *c, const struct arguments *args)
 {
 	int r = fr_string_replace(&c->directory, ".");
@@ -466,7 +469,7 @@ static int apply_arguments(
 	struct progress progress = {0};
 	int r = 0;
 
-	/* A file that --config names can set the socket again. */
+	/* Clear the trigger socket before the file is read: a file that --config names can set it again. */
 	if (args->command)
 		r = fr_string_replace(&c->triggers.socket, "");
 	if (r == 0)

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The thread that reads and the thread that waits for it share this. The last of them frees it. */
+/* The reading thread and the waiting thread share this. The last one to use it frees it. */
 struct reading {
 	struct fr_lock lock;
 	struct fr_cond changed;
@@ -22,7 +22,7 @@ struct reading {
 	bool done, abandoned;
 };
 
-/* A thread hangs. Another one would hang as well, so none is started. */
+/* True: a reading thread hangs. Another one would hang as well, so none is started. */
 static atomic_bool is_hanging;
 
 static void reading_free(struct reading *r)
@@ -67,7 +67,7 @@ static struct reading *reading_new(int argc, char *argv[])
 	return r;
 }
 
-/* False: it took too long. From now on R belongs to the reading thread. */
+/* Returns false if the read took too long: R then belongs to the reading thread. */
 static bool wait_until_done(struct reading *r, uint64_t limit_ns)
 {
 	const uint64_t until = fr_monotonic_ns() + limit_ns;
@@ -89,7 +89,7 @@ static int fail_busy(struct fr_diag *d, uint64_t limit_ns)
 	char text[FR_UNIT_SIZE];
 
 	return fr_fail(d, -EBUSY,
-		"try again when its file system answers; findmnt -T FILE shows the file system",
+		"try again when the file system of the configuration answers; find it with `findmnt -T FILE`",
 		"the configuration was not read within %s", fr_duration_format(limit_ns, text));
 }
 

@@ -5,8 +5,8 @@
 
 #include "config/config.h"
 
-/* Run fr_options_parse() and fr_config_check() on a thread of their own, and replace RET by the result. Waits
-   for at most LIMIT_NS. One caller at a time. Returns their result; -EBUSY with D: LIMIT_NS have passed, or
-   an earlier read still hangs; or another negative errno with D. */
+/* Run fr_options_parse() and fr_config_check() on another thread, and set RET to the new configuration. Waits
+   for at most LIMIT_NS. Only one thread may call this at a time. Returns the result of these functions;
+   -EBUSY with D: LIMIT_NS have passed, or an earlier read still hangs; or another negative errno with D. */
 int fr_config_read_in_time(
 	uint64_t limit_ns, struct fr_config *ret, int argc, char *argv[], struct fr_diag *d);

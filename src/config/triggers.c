@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The sections [Trigger NAME]. Each has one source. A later file adds to a section of the same name. */
+/* Creates and checks the sections [Trigger NAME]. Each section has one source. A later file adds to a section
+   of the same name. */
 #include "config/config_private.h"
 #include "base/cleanup.h"
 #include "source/probes.h"
@@ -9,7 +10,7 @@
 
 #define TRIGGERS_MAX 256
 
-/* The kind of source that a built-in name stands for. FR_TRIGGER_KINDS: the name is not built in. */
+/* Returns the kind of source of a built-in trigger; FR_TRIGGER_KINDS: NAME is not built in. */
 static enum fr_trigger_kind kind_of_name(const char *name)
 {
 	if (!strcmp(name, "signal"))
@@ -26,7 +27,7 @@ static bool is_built_in(const struct fr_trigger_config *t)
 	return kind_of_name(t->name) != FR_TRIGGER_KINDS;
 }
 
-/* The key that names the source of T, or NULL. */
+/* Returns the key that names the source of T, or NULL. */
 static const struct fr_config_key *find_source_key(const struct fr_trigger_config *t)
 {
 	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
@@ -44,7 +45,7 @@ int fr_config_claim_source(
 		return fr_fail(d, -EINVAL, "give the section another name",
 			"[Trigger %s] is a built-in trigger: %s= cannot be its source", t->name, key->name);
 	if (other && other != key)
-		return fr_fail(d, -EINVAL, "make two sections, or clear the other one first",
+		return fr_fail(d, -EINVAL, "make two sections, or clear the other key first",
 			"%s= and %s= are in one section, but a trigger has one source", other->name,
 			key->name);
 	t->kind = key->source;
@@ -130,7 +131,7 @@ int fr_config_add_trigger(struct fr_config *c, const char *name, const char *ori
 	int r = 0;
 
 	if (!t && c->n_trigger == TRIGGERS_MAX)
-		return fr_fail(d, -EINVAL, "remove some of them, or let one probe stand for several",
+		return fr_fail(d, -EINVAL, "remove some sections [Trigger NAME]",
 			"there are more than %d triggers", TRIGGERS_MAX);
 	if (!t)
 		r = check_name(name, d);
@@ -161,7 +162,7 @@ static int fail_without_effect(
 	return fr_fail(d, -EINVAL, "leave it out", "%s= has no effect in [Trigger %s]", key->name, t->name);
 }
 
-/* A key that has no effect on this kind of trigger is an error. */
+/* Check that T has no key without effect on its kind of trigger. */
 static int check_keys(const struct fr_trigger_config *t, struct fr_diag *d)
 {
 	struct fr_trigger_config unset;

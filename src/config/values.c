@@ -15,7 +15,7 @@
 
 #define BUFFER_MAX (1ULL << 30)
 #define CACHE_DEFAULT (1ULL << 30)
-#define COMM_MAX 15 /* the kernel's TASK_COMM_LEN without the NUL */
+#define COMM_MAX 15 /* TASK_COMM_LEN of the kernel, without the NUL */
 #define CPUS_MAX 8192
 #define GLOBALS_MAX 256
 #define PPM_PER_PERCENT 10000
@@ -73,7 +73,7 @@ static int parse_number(const struct fr_value_type *type, const char *text, uint
 	return type->most && (*ret < type->least || *ret > type->most) ? -ERANGE : 0;
 }
 
-/* Store the value of a key with one member. */
+/* Store the value of a key that has one member. */
 static int store(const struct fr_assignment *a)
 {
 	const struct fr_config_key *key = a->key;
@@ -151,7 +151,7 @@ static int parse_log_level(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_log_level = {
 	"a log level", "write err, warning, notice, info or debug", .parse = parse_log_level};
 
-/* "1%" or "0.5%" of one CPU, in parts per million. "no" is 0. */
+/* Parse "1%" or "0.5%" of one CPU to parts per million. "no" is 0. */
 static int parse_cpu_part(const char *text, uint64_t *ret)
 {
 	static const char digits[] = "0123456789";
@@ -167,13 +167,14 @@ static int parse_cpu_part(const char *text, uint64_t *ret)
 	return *ret < CPU_PART_MIN_PPM || *ret > CPU_PART_MAX_PPM ? -ERANGE : 0;
 }
 const struct fr_value_type fr_type_cpu_part = {"a part of a CPU",
-	"write it as 1% or 0.5%, of one CPU: 0.01% to 10000%; or no for no limit", .parse = parse_cpu_part};
+	"write it as 1% or 0.5% of one CPU, from 0.01% to 10000%; or write no for no limit",
+	.parse = parse_cpu_part};
 
 /* Sizes. */
 
 const struct fr_value_type fr_type_size = {"a size", "write it as 512K, 64M or 2G", .parse = fr_size_parse};
 
-/* The check of the whole configuration names the line that asked for a ring that is too large. */
+/* Keep the origin, too: fr_memory_check_ring() names the line that asks for a ring that does not fit. */
 static int set_ring_size(const struct fr_assignment *a)
 {
 	struct fr_config *c = a->object;
@@ -197,7 +198,7 @@ static int parse_cache(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_cache = {
 	"a size, yes or no", "write it as yes, no or 2G", .parse = parse_cache};
 
-/* The size of a kernel ring is a power of two of pages. */
+/* Round up to a power of two of pages, as the kernel wants the size of a ring. */
 static int parse_buffer(const char *text, uint64_t *ret)
 {
 	uint64_t size;
@@ -282,7 +283,7 @@ static bool is_comm(const char *text)
 	return strlen(text) <= COMM_MAX;
 }
 const struct fr_value_type fr_type_comm = {"a name of at most 15 characters",
-	"the kernel keeps the first 15 characters of a name: give those", .is_valid = is_comm,
+	"give the first 15 characters: the kernel keeps no more of a name", .is_valid = is_comm,
 	.is_string = true};
 
 static const char *probe_name(const void *ctx, size_t i)
@@ -302,7 +303,7 @@ const char *fr_config_nearest_probe(const char *name)
 
 static int set_probe(const struct fr_assignment *a)
 {
-	char hint[128] = "flightrecd.conf(5) lists them";
+	char hint[128] = "see flightrecd.conf(5) for the probes";
 	const char *near;
 
 	if (!a->value || fr_probe_find(a->value))
@@ -314,7 +315,7 @@ static int set_probe(const struct fr_assignment *a)
 }
 const struct fr_value_type fr_type_probe = {.set = set_probe, .is_string = true};
 
-/* Values without one member of their own. */
+/* Values that are not stored in one member. */
 
 static int set_events(const struct fr_assignment *a)
 {
@@ -343,7 +344,7 @@ static int set_call_graph(const struct fr_assignment *a)
 }
 const struct fr_value_type fr_type_call_graph = {.set = set_call_graph};
 
-/* "20/1h", or "no" for no limit. */
+/* Parse "20/1h", or "no" for no limit. */
 static int set_rate(const struct fr_assignment *a)
 {
 	struct fr_triggers_config *triggers = &((struct fr_config *)a->object)->triggers;
@@ -382,7 +383,7 @@ static void clear_globals(struct fr_trigger_config *t)
 	t->set = NULL;
 }
 
-/* Several lines add up. */
+/* Append a line to the list. An empty value clears the list. */
 static int add_global(const struct fr_assignment *a)
 {
 	struct fr_trigger_config *t = a->object;
@@ -398,7 +399,7 @@ static int add_global(const struct fr_assignment *a)
 	while (t->set && t->set[n])
 		n++;
 	if (n == GLOBALS_MAX)
-		return fr_fail(a->d, -EINVAL, "remove some of them",
+		return fr_fail(a->d, -EINVAL, "remove some of the lines",
 			"there are more than %d lines of %s=", GLOBALS_MAX, a->key->name);
 	set = reallocarray(t->set, n + 2, sizeof(*set));
 	if (!set)

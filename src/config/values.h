@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The types of values that keys take: how a text is checked and stored in a member of the configuration. */
+/* The types of the keys' values. A type checks a text and stores it in the configuration. */
 
 #include "config/config_private.h"
 
-/* NAME=VALUE, about to be stored. */
+/* An assignment KEY=VALUE, before it is stored. */
 struct fr_assignment {
 	const struct fr_config_key *key;
 	void *object;	    /* struct fr_config; in [Trigger NAME]: struct fr_trigger_config */
@@ -22,5 +22,5 @@ extern const struct fr_value_type fr_type_address, fr_type_application, fr_type_
 	fr_type_probe, fr_type_queue_depth, fr_type_rate, fr_type_ring_size, fr_type_size, fr_type_socket,
 	fr_type_string, fr_type_usdt, fr_type_window;
 
-/* Check the value and store it. NULL resets the member. 0, -ENOMEM, or -EINVAL with D. */
+/* Check the value and store it. Returns 0; -ENOMEM; or -EINVAL with D. */
 int fr_value_assign(const struct fr_assignment *a);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Both sections are a u32 count and that many entries (tools/perf/util/header.c, bpf-utils.h):
- *   BPF_PROG_INFO  { u32 info_len, data_len; u64 arrays; struct bpf_prog_info; u8 data[data_len] }
- *                  A bit in `arrays` says that DATA holds this array of the info. Its pointer in the info is
- * then an offset in DATA. BPF_BTF        { u32 id, size; u8 data[size] }
+ * Both sections are a u32 count and that many entries (tools/perf/util/header.c, bpf-utils.h).
+ *
+ *   BPF_PROG_INFO: { u32 info_len, data_len; u64 arrays; struct bpf_prog_info; u8 data[data_len] }
+ *   BPF_BTF: { u32 id, size; u8 data[size] }
+ *
+ * A bit in `arrays` says that `data` holds an array of the info. The pointer of this array in the info is
+ * an offset in `data`.
  */
 
 #include "dump/bpf.h"
@@ -18,16 +21,16 @@
 
 #define PROGRAMS_MAX 1024u
 #define ARRAY_MAX (1u << 20)	/* bytes of one array of one program */
-#define SECTION_MAX (16u << 20) /* bytes of either section */
+#define SECTION_MAX (16u << 20) /* bytes of each section */
 /* Readers refuse an info that is longer than the one they were built with, and fill a shorter one with zeros.
    All readers know this much of it. */
 #define INFO_LEN offsetof(struct bpf_prog_info, recursion_misses)
 
 struct array {
 	unsigned bit;	       /* enum perf_bpil_array_types */
-	size_t pointer, count; /* members of the info */
-	size_t rec_size;       /* the member with the size of an element; 0: ELEMENT is the size */
-	size_t element;
+	size_t pointer, count; /* offsets of members of the info */
+	size_t rec_size;       /* offset of the member with the size of an element; 0: see `element` */
+	size_t element;	       /* the size of an element in bytes, if rec_size is 0 */
 };
 
 #define MEMBER(m) offsetof(struct bpf_prog_info, m)
@@ -71,8 +74,8 @@ static size_t element_size(const struct bpf_prog_info *info, const struct array 
 	return a->rec_size ? get_u32(info, a->rec_size) : a->element;
 }
 
-/* Make room in DATA for the arrays that COUNTS announces, at AT. INFO becomes a request for them. Returns 0
-   with their bits, or -ENOMEM. */
+/* Make room in DATA for the arrays that COUNTS announces. AT gets their offsets in DATA. INFO becomes a
+   request for them. Returns 0 with their bits, or -ENOMEM. */
 static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_info *info, struct fr_buf *data,
 	size_t at[static FR_ARRAY_SIZE(arrays)], uint64_t *ret_bits)
 {
@@ -101,7 +104,7 @@ static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_in
 	return 0;
 }
 
-/* The arrays of INFO are those that COUNTS announced: the program did not change in between. */
+/* Check that the program did not change in between: the arrays of INFO are as long as COUNTS announced. */
 static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_prog_info *info, uint64_t bits)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
@@ -112,8 +115,7 @@ static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_pr
 	return true;
 }
 
-/* Append an entry of three parts, if S has room for it. The entry is not counted on failure. Returns 0 or
- * -ENOMEM. */
+/* Append and count an entry of three parts, if S has room for it. Returns 0 or -ENOMEM. */
 static int append_entry(struct section *s, const void *head, size_t head_len, const void *info,
 	size_t info_len, const struct fr_buf *data)
 {
@@ -149,7 +151,6 @@ static int add_program(int fd, struct section *programs, uint32_t *ret_btf)
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
 		set_u64(&info, arrays[i].pointer, bits & 1ULL << arrays[i].bit ? at[i] : 0);
 
-	/* The entry's head. */
 	const struct {
 		uint32_t info_len, data_len;
 		uint64_t arrays;
@@ -194,10 +195,10 @@ static bool is_known(const uint32_t *ids, size_t n, uint32_t id)
 	return false;
 }
 
-/* Each program, and each BTF object once. */
+/* Append each program, and each BTF object once. Returns 0 or -ENOMEM. */
 static int collect(struct section *programs, struct section *btfs)
 {
-	_cleanup_free_ uint32_t *ids = calloc(PROGRAMS_MAX, sizeof(*ids)); /* of BTF */
+	_cleanup_free_ uint32_t *ids = calloc(PROGRAMS_MAX, sizeof(*ids)); /* ids of BTF objects */
 	size_t n_ids = 0;
 	uint32_t id = 0;
 	int r = ids ? 0 : -ENOMEM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside dump/: the BPF programs that are loaded while the dump is made. */
+/* Used in dump/ only: describes the BPF programs that are loaded while a dump is written. */
 
 #include "perfdata/session.h"
 

@@ -35,7 +35,7 @@ struct entry {
 struct fr_build_ids {
 	struct entry *paths;
 	bool vdso;
-	struct fr_early_ids *early, *own; /* for files whose map records have no build-id */
+	struct fr_early_ids *early, *own; /* build-ids of files whose map records have none */
 };
 
 int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret)
@@ -127,7 +127,7 @@ static bool module_name(const char *path, char *ret, size_t size)
 	return true;
 }
 
-/* MAP is the name in a map record of the kernel or of a module. */
+/* Add the build-id of the kernel or of a module. MAP: the name in its map record. */
 static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const char *map)
 {
 	_cleanup_buf_ struct fr_buf notes = {0};
@@ -152,8 +152,8 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 		     : add_build_id(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
 }
 
-/* Check whether a reader here finds at M's path the file that M maps, still with the build-id ID (SIZE 0 or
-   less: not known). Returns 1: yes; 0: no; or a negative errno. */
+/* Check whether a reader on this machine would find, at the path of M, the file that M maps. ID: the build-id
+   that the file must have; SIZE 0 or less: any. Returns 1: yes; 0: no; or a negative errno. */
 static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const struct fr_file_id file = {m->ino, m->ino_generation};
@@ -168,8 +168,8 @@ static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int si
 	return size <= 0 || (fr_build_id_read(fd, now) == size && memcmp(id, now, (size_t)size) == 0);
 }
 
-/* Append M again, under a name that no file has and that the kernel uses for such maps. ID: its build-id, or
- * NULL. */
+/* Append a copy of M whose name no file has. The kernel gives the same name to maps of deleted files. ID: the
+   build-id, or NULL. */
 static int append_renamed(const struct fr_record_mmap2 *m, const uint8_t *id, size_t size, struct fr_buf *ret)
 {
 	struct fr_emit e = {ret, fr_record_time(&m->header), fr_record_id(&m->header)};
@@ -194,20 +194,21 @@ static bool is_deleted(const char *name)
 	return n > suffix && strcmp(name + n - suffix, DELETED) == 0;
 }
 
-/* Several files may have had one path. The file that has it here keeps it. If none has it, the first file
-   with a known build-id keeps it: the build-id stops a reader from taking a later file. */
+/* Several files may have had the path of M. Decide whether the file that M maps keeps the path. The file that
+   has the path now keeps it. If there is none, the first file with a known build-id keeps it: because of the
+   build-id, a reader does not take a later file. */
 static bool keeps_path(const struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const int here = check_path(m, id, size);
 
-	/* Without the permission to look, leave the decision to the reader. */
+	/* Without permission to read the file, leave the decision to the reader. */
 	if (here != 0 && here != -ENOENT && here != -ENOEXEC)
 		return true;
 	return here < 0 && size > 0 && !e->has_file;
 }
 
-/* The file that keeps the path was written in place, and M maps another version of it. This reads no file,
-   because there may be many maps. */
+/* Check whether the file that keeps the path was written in place, and M maps another version of it. This
+   does not read the file, because there may be many maps. */
 static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
 	uint8_t *id, int *size)
 {
@@ -231,9 +232,9 @@ static int keep_path(
 	return first ? add_build_id(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename) : 0;
 }
 
-/* A reader has one object for each path. It takes the build-id from the feature section, or else from the
-   file that has the path when it looks. So no two files may share a path in a dump. M has no build-id of its
-   own. */
+/* Collect the build-id of M, whose record has none. A reader has one object for each path, with one build-id:
+   from the feature section, or from the file that has the path while it reads. So two files in a dump must
+   not have the same path. */
 static int collect_by_file(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m,
 	struct fr_buf *ret_follow)
 {
@@ -284,7 +285,7 @@ static int collect_file(struct fr_build_ids *b, struct fr_session *s, const stru
 	return size <= 0 ? 0 : add_build_id(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename);
 }
 
-/* The NAME at the end of record H has a NUL within the record. */
+/* Check that NAME, the last member of the record H, ends with a NUL within the record. */
 static bool is_terminated(const struct perf_event_header *h, const char *name)
 {
 	const char *end = (const char *)h + h->size - sizeof(struct fr_sample_id);

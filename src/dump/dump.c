@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -27,12 +26,12 @@ struct dump {
 	const struct fr_dump_params *params;
 	struct fr_snapshot *snapshot;
 	struct fr_frames_plan plan;
-	struct fr_session session; /* a copy, with what this dump adds */
+	struct fr_session session; /* a copy, to which this dump adds features and an event */
 	struct fr_build_ids *build_ids;
 	struct fr_buf state; /* the process model just before the low watermark */
-	struct fr_buf since; /* side-band after it that the ring evicted */
+	struct fr_buf since; /* evicted side-band after the low watermark */
 	struct fr_jit *jit;
-	struct fr_buf maps; /* map records of ours that follow the state */
+	struct fr_buf maps; /* map records that this dump adds after the state */
 	struct fr_jit_stats jit_stats;
 	struct fr_trigger_samples trigger_samples;
 	bool published;
@@ -41,8 +40,8 @@ struct dump {
 	struct fr_file_writer out;
 	struct fr_writer *writer;
 	int fd;
-	char tmp[NAME_MAX + 1]; /* empty: there is none */
-	uint64_t later_us;	/* how much later than the trigger the name is */
+	char tmp[NAME_MAX + 1]; /* name of the temporary file; empty: there is none */
+	uint64_t later_us;	/* added to the trigger's time for a free name */
 };
 
 static void dump_deinit(struct dump *x)
@@ -71,7 +70,7 @@ static void make_name(struct dump *x)
 	fr_dump_name(wall + x->later_us * FR_NSEC_PER_USEC, x->result.name);
 }
 
-/* Take the first free name now: NAME.jit/ is made before the file has its name. */
+/* Take the first free name already here, because NAME.jit/ is made before the file gets its name. */
 static void choose_name(struct dump *x)
 {
 	struct stat st;
@@ -103,7 +102,7 @@ static int open_file(struct dump *x, struct fr_diag *d)
 	return fr_writer_new(x->fd, &writer, &x->writer, d);
 }
 
-/* Remove side-band of after the window. */
+/* Remove side-band that is later than the window. */
 static int filter_since(struct dump *x)
 {
 	struct fr_section_kept kept;
@@ -121,8 +120,8 @@ static int collect_build_ids(struct dump *x, const struct fr_buf *records, struc
 	return fr_build_ids_collect(x->build_ids, &x->session, records->data, records->len, ret_follow);
 }
 
-/* Get the state before the first record, and name what its maps map. The time of the state is older than all
-   records that follow. */
+/* Get the process model before the first record, and collect names for its maps. The time of the model is
+   older than all records that follow. */
 static int add_model(struct dump *x, struct fr_diag *d)
 {
 	const struct fr_dump_params *p = x->params;
@@ -161,7 +160,7 @@ static int new_jit(struct dump *x)
 	return fr_jit_new(&config, &x->jit);
 }
 
-/* Without trigger samples the file does not have their event. */
+/* Add the trigger samples. A file without trigger samples does not have their event. */
 static int add_trigger_samples(struct dump *x)
 {
 	const struct fr_dump_params *p = x->params;
@@ -209,7 +208,7 @@ static int write_frames(struct dump *x)
 		if (r < 0)
 			return r;
 	}
-	/* No round follows these, so they may be later than all frames. */
+	/* No FINISHED_ROUND follows these samples, so they may be later than all frames. */
 	return r < 0 ? r : fr_trigger_samples_write(&x->trigger_samples, &x->out, UINT64_MAX);
 }
 
@@ -239,8 +238,8 @@ static int write_content(struct dump *x)
 		r = fr_file_write_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)
 		r = fr_file_write_records(&x->out, x->since.data, x->since.len);
-	/* These follow the round because a merge may drop what precedes it, and no auxiliary file has them.
-	 */
+	/* A merge may drop the records before the FINISHED_ROUND, because the auxiliary file has them. It
+	   does not have these, so they follow. */
 	if (r == 0)
 		r = fr_file_write_records(&x->out, x->maps.data, x->maps.len);
 	if (r == 0)
@@ -278,20 +277,20 @@ static int publish(struct dump *x, struct fr_diag *d)
 		d, r, fr_file_system_hint(r), "cannot give %s its name in %s", x->result.name, dir);
 }
 
-/* Say which file system refused the dump, how much it needs, and how much is free. */
+/* Report which file system refused the dump, how much space the dump needs, and how much is free. */
 static int report_failure(const struct dump *x, int code, struct fr_diag *d)
 {
 	char dir[PATH_MAX], fs[PATH_MAX], need[FR_UNIT_SIZE], have[FR_UNIT_SIZE];
 	struct statvfs v;
 
 	if (code == -ENOMEM)
-		return fr_fail_errno(d, code, NULL, "cannot put %s together", x->result.name);
+		return fr_fail_errno(d, code, NULL, "cannot prepare %s", x->result.name);
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	fr_file_system_describe(x->params->dirfd, fs, sizeof(fs));
 	if (fstatvfs(x->fd, &v) < 0)
 		v = (struct statvfs){0};
 	fr_size_format(x->plan.bytes + x->state.len, need);
-	/* The blocks of the temporary file become free when it is removed. */
+	/* The removal of the temporary file frees its blocks. */
 	fr_size_format((uint64_t)v.f_bavail * v.f_frsize + fr_file_allocated_bytes(x->fd), have);
 	return fr_fail_errno(d, code, fr_file_system_hint(code),
 		"cannot write %s to %s (%s): about %s needed, %s free there", x->result.name, dir, fs, need,
@@ -321,8 +320,8 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	int r;
 
 	fr_thread_assert_may_wait();
-	/* The state before the low watermark is not known. Only overwritable kernel rings have older samples.
-	 */
+	/* The process model before the low watermark is unknown. Only overwritable kernel rings have older
+	   samples. */
 	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_low_watermark(snapshot));
 	fr_frames_plan(x.snapshot, x.params, &x.plan);
 	r = open_file(&x, d);

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* LINE is of /proc/self/mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS … - TYPE SOURCE OPTIONS". */
+/* Describe the mount in LINE of /proc/self/mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS … - TYPE SOURCE
+   OPTIONS". */
 static void describe_mount(const char *line, char *ret, size_t size)
 {
 	_cleanup_free_ char *point = NULL, *type = NULL, *source = NULL;
@@ -47,20 +48,18 @@ const char *fr_file_system_hint(int code)
 {
 	switch (code) {
 	case -ENOSPC:
-		return "make room on that file system, let the recorder keep fewer files, or have it write "
-		       "elsewhere";
+		return "make room on this file system, lower MaxUse=, or set another Directory=";
 	case -EDQUOT:
-		return "raise the quota, remove files, or have the recorder write elsewhere";
+		return "raise the quota, remove files, or set another Directory=";
 	case -EACCES:
 	case -EPERM:
-		return "the recorder's user needs write permission on that directory";
+		return "give the recorder's user write permission on this directory";
 	case -EROFS:
-		return "that file system is mounted read-only: mount it read-write, or have the recorder "
-		       "write elsewhere";
+		return "mount this file system read-write, or set another Directory=";
 	case -EIO:
-		return "the disk reported an error: see the kernel's log (journalctl -k)";
+		return "see the kernel's log for an error of the disk: journalctl -k";
 	case -EFBIG:
-		return "the file system or LimitFSIZE= does not allow a file of this size";
+		return "raise LimitFSIZE=, or use a file system that allows a file of this size";
 	default:
 		return NULL;
 	}

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside dump/: the file system that a dump goes to, for messages. All of these may wait for a disk. */
+/* Used in dump/ only: describes the file system of a dump, for messages. All functions may wait for a
+   disk. */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Write "ext4 /dev/vda1 on /var" for the mount of FD into RET, or "its file system" where that is not known.
- */
+/* Write a text like "ext4 /dev/vda1 on /var" about the mount of FD to RET. If the mount is unknown, the text
+   is "its file system". */
 void fr_file_system_describe(int fd, char *ret, size_t size);
-/* The bytes of disk that the file FD occupies; 0 if it cannot be examined. */
+/* Returns the bytes of disk that the file FD occupies, or 0 if they are unknown. */
 uint64_t fr_file_allocated_bytes(int fd);
-/* Advice about a negative errno of a write, in static storage; NULL if there is none. */
+/* Returns a hint for the negative errno CODE of a write, in static storage, or NULL. */
 const char *fr_file_system_hint(int code);

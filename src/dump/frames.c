@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The window takes from the two sections of a frame:
- *   - samples whose time is in the window;
- *   - side-band up to the end of the window, because older side-band names the samples in it.
- * A section that the window takes as a whole is copied as it is. Any other section is decompressed, filtered,
- * and compressed again.
+ * A dump gets from the two sections of a frame:
+ *   - the samples in its window;
+ *   - the side-band up to the end of the window, because older side-band names the processes of the samples.
+ * A section that lies in the window as a whole is copied without a change. Any other section is decompressed,
+ * filtered, and compressed again.
  */
 
 #include "dump/frames.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <string.h>
 #include <zstd.h>
 
 enum coverage { NONE, PARTIAL, WHOLE };
@@ -22,7 +21,7 @@ struct section {
 	size_t len;
 	uint32_t raw, records;
 	uint64_t first_ns, last_ns;
-	uint64_t from_ns, to_ns; /* the window takes records of these times */
+	uint64_t from_ns, to_ns; /* the dump gets the records of these times */
 	bool samples;
 };
 
@@ -130,7 +129,7 @@ static int write_compressed(struct fr_frames *f, const void *zstd, size_t len, s
 	return fr_file_write_frame(f->out, zstd, len);
 }
 
-/* Write the LEN bytes of f->raw: compressed if the dump is compressed and they can be, else plain. */
+/* Write the LEN bytes of f->raw, compressed if the dump is compressed. If zstd fails, write them plain. */
 static int write_raw(struct fr_frames *f, size_t len)
 {
 	size_t n;
@@ -143,7 +142,7 @@ static int write_raw(struct fr_frames *f, size_t len)
 	return write_compressed(f, f->packed, n, len);
 }
 
-/* Find the files and the run-time code that the side-band in f->raw names. */
+/* Find the files and the run-time code that the side-band in f->raw names. Returns 0 or a negative errno. */
 static int collect_names(struct fr_frames *f, size_t len)
 {
 	int r = fr_build_ids_collect(f->build_ids, f->session, f->raw, len, &f->jit_maps);
@@ -151,7 +150,7 @@ static int collect_names(struct fr_frames *f, size_t len)
 	return r < 0 ? r : fr_jit_append_maps(f->jit, f->raw, len, &f->jit_maps);
 }
 
-/* Returns 0; 1: the section is damaged and nothing of it was written; or a negative errno. */
+/* Returns 0; 1: the section is damaged, and none of it was written; or a negative errno. */
 static int write_section(struct fr_frames *f, const struct section *s)
 {
 	enum coverage coverage = coverage_of(s);
@@ -180,9 +179,9 @@ static int write_section(struct fr_frames *f, const struct section *s)
 	return r == -EBADMSG ? 1 : r;
 }
 
-/* Write the records that belong between the two sections of a frame: later than its side-band, and before the
-   samples that need them. None is later than the frame, or a reader would release samples of the next frame
-   too early. */
+/* Write the records that belong between the two sections of a frame: after its side-band, and before the
+   samples that need them. No such record may be later than LAST_NS, the newest time in the frame. Otherwise a
+   reader would release samples of the next frame too early. */
 static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 {
 	int r = fr_jit_append_functions(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside dump/: write the frames of a snapshot into the file. Dumper thread. */
+/* Used in dump/ only: writes the frames of a snapshot into the file. Dumper thread. */
 
 #include "dump/build_ids.h"
 #include "dump/params.h"
@@ -16,24 +16,25 @@ struct fr_frames {
 	struct fr_session *session; /* gets the build-ids */
 	struct fr_build_ids *build_ids;
 	struct fr_jit *jit;
-	struct fr_buf jit_maps; /* of one frame */
+	struct fr_buf jit_maps; /* map records that follow the side-band of the current frame */
 	struct fr_trigger_samples *trigger_samples;
 	struct fr_unpack *unpack;
 	struct ZSTD_CCtx_s *pack;
-	uint8_t *raw, *packed; /* a section, decompressed and compressed again */
+	uint8_t *raw, *packed; /* a decompressed section; the same, compressed again */
 	size_t packed_cap;
 
 	struct fr_dump_result *result; /* gets the records, times and damage */
 	uint64_t raw_bytes, packed_bytes;
 };
 
-/* A forecast of the file, from the headers of the frames. */
+/* An estimate of the file, from the headers of the frames. */
 struct fr_frames_plan {
-	uint64_t oldest_ns; /* of all records; UINT64_MAX: there are none */
-	uint64_t bytes;	    /* an estimate */
+	uint64_t oldest_ns; /* time of the oldest record; UINT64_MAX: there are no records */
+	uint64_t bytes;
 };
 
-/* Read the headers of all frames of SNAPSHOT. It keeps its pins, and is at its oldest frame afterwards. */
+/* Read the headers of all frames of SNAPSHOT. The frames stay pinned. SNAPSHOT is then at its oldest
+   frame. */
 void fr_frames_plan(
 	struct fr_snapshot *snapshot, const struct fr_dump_params *params, struct fr_frames_plan *ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The kinds of files in the recorder's directory, by their names. */
+/* Tells the kinds of files in the recorder's directory by their names. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,12 +14,13 @@
 enum fr_name {
 	FR_NAME_OTHER = 0,
 	FR_NAME_DUMP = 1,	  /* perf.data.sample.TIME */
-	FR_NAME_AUXILIARY = 2,	  /* perf.data.auxiliary.TIME of an earlier run, not the current one */
+	FR_NAME_AUXILIARY = 2,	  /* perf.data.auxiliary.TIME of a recording that has ended */
 	FR_NAME_MERGED = 4,	  /* perf.data */
 	FR_NAME_MERGED_OLDER = 8, /* perf.data.TIME, which a newer perf.data replaced */
 };
 
-/* The kind of the file NAME. RET_NS (may be NULL) gets the wall time in the name, or 0 if it has none. */
+/* Returns the kind of the file NAME. RET_NS (may be NULL) gets the wall time in the name, or 0 if the name
+   has no time. */
 enum fr_name fr_name_kind(const char *name, uint64_t *ret_ns);
 
 /* Write "perf.data.sample.TIME" for the wall time REALTIME_NS into RET. */
@@ -28,9 +29,9 @@ void fr_dump_name(uint64_t realtime_ns, char ret[static FR_DUMP_NAME_SIZE]);
 struct fr_named_file {
 	char name[FR_DUMP_NAME_SIZE];
 	enum fr_name kind;
-	uint64_t time_ns; /* wall time in the name; for perf.data its mtime */
+	uint64_t time_ns; /* wall time in the name; for perf.data the mtime */
 };
 
-/* List the files of DIRFD whose kind is in KINDS, oldest first. *RET is to be freed. May wait for a disk.
-   Returns 0, or a negative errno. */
+/* List the files of DIRFD whose kind is in KINDS, oldest first. The caller frees *RET. May wait for a disk.
+   Returns 0 or a negative errno. */
 int fr_names_list(int dirfd, unsigned kinds, struct fr_named_file **ret, size_t *ret_n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a dump is made of, and what it became. */
+/* The parameters and the result of fr_dump_write(). */
 
 #include "base/clock.h"
 #include "base/diag.h"
@@ -16,21 +16,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Set RET_STATE to the state just before LOW_WATERMARK_NS, as records of the time TIME_NS. Set RET_SINCE to
-   the side-band that the ring evicted though it is not older, with its own times. (fr_tracker_write_model())
-   Returns 0 or a negative errno. */
+/* Set RET_STATE to the process model just before LOW_WATERMARK_NS, as records of the time TIME_NS. Set
+   RET_SINCE to the evicted side-band from LOW_WATERMARK_NS on, with its own times. See
+   fr_tracker_write_model(). Returns 0 or a negative errno. */
 typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
 
 /* A sample of the event "flightrec:trigger": a cause, or a step of the sampling frequency. The texts are
-   borrowed until the dump is written; NULL and "" mean that there is none. The dump has each text as one line
+   borrowed until the dump is written; NULL and "" mean that there is none. In the dump, each text is one line
    of at most 255 bytes. */
 struct fr_trigger_sample {
 	uint64_t time_ns;		       /* monotonic */
-	pid_t pid, tid;			       /* 0: no process, or not known */
-	int cpu;			       /* -1: none; the sample then has CPU 0 */
+	pid_t pid, tid;			       /* 0: no process, or unknown */
+	int cpu;			       /* -1: no CPU; the sample then has CPU 0 */
 	const char *trigger, *reason, *detail; /* "run-queue-latency", "run-queue latency", "cpu 3" */
-	const char *unit;		       /* of the two numbers: "ns" */
+	const char *unit;		       /* the unit of the two numbers: "ns" */
 	uint64_t value, threshold;
 	const char *value_text, *threshold_text; /* "12.3ms" */
 };
@@ -40,40 +40,39 @@ struct fr_dump_params {
 	int dirfd;
 	const struct fr_session *session; /* the dump adds build-ids and trigger samples to a copy */
 	struct fr_clock_pair clock;
-	uint64_t trigger_ns; /* monotonic; the name of the file has it */
-	uint64_t from_ns,
-		to_ns;	    /* window, inclusive, exact to the record; 0 and UINT64_MAX: the whole ring */
+	uint64_t trigger_ns; /* monotonic; the name of the file has this time */
+	/* The window, inclusive and exact to the record; 0 and UINT64_MAX: the whole ring. */
+	uint64_t from_ns, to_ns;
 	bool compress;	    /* copy compressed frames (record type 81); else write plain records */
-	int level;	    /* zstd level of the ring: for the feature section, and for filtered frames */
+	int level;	    /* zstd level of the ring, for the feature section and for filtered frames */
 	size_t section_max; /* fr_history_section_max() */
-	const struct fr_trigger_sample *trigger_samples; /* written whether they are in the window or not */
+	const struct fr_trigger_sample *trigger_samples; /* all are written, also those outside the window */
 	size_t n_trigger_samples;
 	struct fr_jit_open_files *jit_open_files; /* or NULL */
-	struct fr_early_ids *early_ids;		  /* or NULL: build-ids are read from files now */
-	bool vdso_kept;	     /* there is a copy of the vdso, so its build-id does no harm */
+	struct fr_early_ids *early_ids;		  /* NULL: the dump reads build-ids from files */
+	bool vdso_kept;				  /* perf can find a copy of the vdso by its build-id */
 	bool strip_rounds;   /* write no FINISHED_ROUND: overwritable events are not in order of time */
 	fr_dump_model model; /* called once, while all frames are still pinned */
-	/* Called once before the first byte is written, with an estimate of the file's size. NULL: not
-	 * wanted. */
+	/* Called once before the first byte is written, with an estimate of the file's size. May be NULL. */
 	void (*make_room)(void *ctx, uint64_t bytes);
 	void *ctx;
 	struct fr_file_writer_config writer;
-	gid_t gid; /* of the files; (gid_t)-1: do not change it */
+	gid_t gid; /* the group of the files; (gid_t)-1: do not change the group */
 };
 
 struct fr_dump_result {
 	char name[FR_DUMP_NAME_SIZE]; /* "perf.data.sample.20261120T231137.123456Z" */
 	uint64_t bytes;
-	uint64_t samples, sideband;	     /* records, without trigger samples */
-	uint64_t from_ns, to_ns;	     /* first and last sample; 0 if there is none */
-	uint64_t trigger_samples;	     /* records */
-	uint64_t write_ns;		     /* from open to rename */
-	uint64_t damaged;		     /* sections of the ring that were damaged and left out */
-	uint64_t jit_objects, jit_functions; /* in NAME.jit/ */
-	uint64_t jit_bytes;		     /* of these objects */
-	uint64_t jit_cut;		     /* perf maps and jitdumps of which a part was left out */
+	uint64_t samples, sideband;	     /* numbers of records, without trigger samples */
+	uint64_t from_ns, to_ns;	     /* times of the first and the last sample; 0: no samples */
+	uint64_t trigger_samples;	     /* number of records */
+	uint64_t write_ns;		     /* the time from open to rename */
+	uint64_t damaged;		     /* number of damaged sections of the ring; they are left out */
+	uint64_t jit_objects, jit_functions; /* numbers of objects and functions in NAME.jit/ */
+	uint64_t jit_bytes;		     /* size of these objects */
+	uint64_t jit_cut;		     /* number of perf maps and jitdumps that are incomplete */
 	char how[96];			     /* fr_writer_describe() */
 	int sidecar_error; /* negative errno: the dump is complete, but its JSON could not be written */
 	int owner_error;   /* negative errno: the file still belongs to this process's user (base/owner.h) */
-	int not_durable;   /* errno: the file has its name, but its directory could not be synced */
+	int not_durable;   /* positive errno: the file has its name, but its directory could not be synced */
 };

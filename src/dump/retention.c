@@ -2,7 +2,7 @@
 #include "dump/retention.h"
 #include "base/cleanup.h"
 
-/* The disk after the removals so far. */
+/* The use of the disk after the removals so far, in bytes, and the number of dumps. */
 struct account {
 	uint64_t use, free, files;
 };

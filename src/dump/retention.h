@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * How much of the disk dumps may take, in the terms of coredump.conf(5). These functions decide from a list
- * of dumps and from numbers about the disk. vacuum.h makes the list, and removes the files. docs/design/51.
+ * Decides which dumps have to go. The limits are those of coredump.conf(5). These functions work on a list of
+ * dumps and on numbers about the disk. vacuum.h makes the list, and removes the files. docs/design/51.
  */
 
 #include <stdbool.h>
@@ -14,22 +14,23 @@
 #define FR_RETENTION_CAP (4ULL << 30)
 
 struct fr_retention {
-	uint64_t max_use;    /* bytes of all dumps together; 0: no limit; or FR_RETENTION_DEFAULT */
-	uint64_t keep_free;  /* bytes of the file system; 0: none; or FR_RETENTION_DEFAULT */
-	uint64_t max_files;  /* dumps; 0: no limit */
-	uint64_t max_age_ns; /* 0: no limit */
+	uint64_t max_use; /* bytes of all dumps together; 0: no limit; or FR_RETENTION_DEFAULT */
+	uint64_t
+		keep_free; /* bytes of the file system that stay free; 0: no limit; or FR_RETENTION_DEFAULT */
+	uint64_t max_files;  /* number of dumps; 0: no limit */
+	uint64_t max_age_ns; /* age of the oldest dump; 0: no limit */
 };
 
-/* A dump with everything that belongs to it. */
+/* A dump with its sidecar and its other files. */
 struct fr_retention_file {
 	uint64_t time_ns; /* wall time of its trigger */
-	uint64_t bytes;	  /* on the disk */
-	bool keep;	  /* it has to stay: it was just written */
+	uint64_t bytes;	  /* space on the disk */
+	bool keep;	  /* the dump has to stay, because it was just written */
 	bool remove;	  /* the decision */
 };
 
 struct fr_retention_disk {
-	uint64_t size, free; /* of the file system, in bytes */
+	uint64_t size, free; /* bytes of the file system: all, and free ones */
 	uint64_t other;	     /* bytes of the recorder's files that are not dumps and stay */
 	uint64_t need;	     /* bytes of a dump that is about to be written; 0: there is none */
 	uint64_t now_ns;     /* wall time */
@@ -39,7 +40,7 @@ struct fr_retention_disk {
    FR_RETENTION_CAP. */
 struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t disk_size);
 
-/* Set `remove` in each of the N FILES (oldest first): true if the limits R (resolved) demand its removal.
-   Returns true if all limits hold afterwards and the needed bytes fit. */
+/* Set `remove` in each of the N FILES (oldest first): true if the resolved limits R demand the removal.
+   Returns whether all limits hold then, and the dump that is about to be written fits. */
 bool fr_retention_choose(const struct fr_retention *r, const struct fr_retention_disk *disk,
 	struct fr_retention_file *files, size_t n);

@@ -2,24 +2,14 @@
 #include "dump/sidecar.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/json.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #define SIDECAR_VERSION 1
-
-/* cJSON has doubles only. They cannot hold nanoseconds exactly after 104 days of uptime. */
-static bool add_u64(cJSON *o, const char *key, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, v);
-	return cJSON_AddRawToObject(o, key, text);
-}
 
 static bool add_time(cJSON *o, const char *key, const struct fr_clock_pair *clock, uint64_t monotonic_ns)
 {
@@ -29,8 +19,7 @@ static bool add_time(cJSON *o, const char *key, const struct fr_clock_pair *cloc
 	return cJSON_AddStringToObject(o, key, text);
 }
 
-/* The window reaches from the first to the last sample. Without samples it is the window that was asked for.
- */
+/* Add the time from the first to the last sample. Without samples, add the window of the request. */
 static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
 	cJSON *o = cJSON_AddObjectToObject(meta, "window");
@@ -38,7 +27,7 @@ static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct
 	uint64_t from = r->samples ? r->from_ns : FR_MIN(p->from_ns ? p->from_ns : to, to);
 
 	return o && add_time(o, "from", &p->clock, from) && add_time(o, "to", &p->clock, to) &&
-	       add_u64(o, "from_ns", from) && add_u64(o, "to_ns", to) &&
+	       fr_json_add_u64(o, "from_ns", from) && fr_json_add_u64(o, "to_ns", to) &&
 	       cJSON_AddNumberToObject(o, "seconds", (double)(to - from) / (double)FR_NSEC_PER_SEC);
 }
 
@@ -59,13 +48,14 @@ static bool add_jit(cJSON *meta, const struct fr_dump_result *r)
 	if (r->jit_objects == 0 && r->jit_cut == 0)
 		return true;
 	o = cJSON_AddObjectToObject(meta, "jit");
-	return o && add_u64(o, "objects", r->jit_objects) && add_u64(o, "functions", r->jit_functions) &&
-	       add_u64(o, "bytes", r->jit_bytes) && add_u64(o, "cut", r->jit_cut);
+	return o && fr_json_add_u64(o, "objects", r->jit_objects) &&
+	       fr_json_add_u64(o, "functions", r->jit_functions) &&
+	       fr_json_add_u64(o, "bytes", r->jit_bytes) && fr_json_add_u64(o, "cut", r->jit_cut);
 }
 
 static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
-	/* META has them already if this dump was tried before. */
+	/* If this dump was tried before, META has these members already. */
 	static const char *const ours[] = {"version", "file", "boot_id", "host", "time", "monotonic_ns",
 		"window", "samples", "sideband", "bytes", "compressed", "write_seconds", "written_with",
 		"damaged_sections", "jit", "marks", "not_durable"};
@@ -75,14 +65,17 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	return cJSON_AddNumberToObject(meta, "version", SIDECAR_VERSION) &&
 	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta) &&
 	       add_time(meta, "time", &p->clock, p->trigger_ns) &&
-	       add_u64(meta, "monotonic_ns", p->trigger_ns) && add_window(meta, p, r) &&
-	       add_u64(meta, "samples", r->samples) && add_u64(meta, "sideband", r->sideband) &&
-	       add_u64(meta, "marks", r->trigger_samples) && add_u64(meta, "bytes", r->bytes) &&
+	       fr_json_add_u64(meta, "monotonic_ns", p->trigger_ns) && add_window(meta, p, r) &&
+	       fr_json_add_u64(meta, "samples", r->samples) &&
+	       fr_json_add_u64(meta, "sideband", r->sideband) &&
+	       fr_json_add_u64(meta, "marks", r->trigger_samples) &&
+	       fr_json_add_u64(meta, "bytes", r->bytes) &&
 	       cJSON_AddBoolToObject(meta, "compressed", p->compress) &&
 	       cJSON_AddNumberToObject(
 		       meta, "write_seconds", (double)r->write_ns / (double)FR_NSEC_PER_SEC) &&
 	       cJSON_AddStringToObject(meta, "written_with", r->how) &&
-	       (r->damaged == 0 || add_u64(meta, "damaged_sections", r->damaged)) && add_jit(meta, r) &&
+	       (r->damaged == 0 || fr_json_add_u64(meta, "damaged_sections", r->damaged)) &&
+	       add_jit(meta, r) &&
 	       (!r->not_durable || cJSON_AddStringToObject(meta, "not_durable", strerror(r->not_durable)));
 }
 

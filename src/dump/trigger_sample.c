@@ -13,7 +13,7 @@
 /* Sample ids of our event begin here. The kernel numbers its own ids from 1. */
 #define ID_BASE 0xf11647ec00000000ULL
 #define ID_CALLCHAIN (1ULL << 16)
-#define TEXT_MAX 255u /* bytes of one text; a longer one is truncated */
+#define TEXT_MAX 255u /* bytes of one text; a longer text is truncated */
 /* The kernel gives a tracepoint the lowest free id of 16 bits, so ours is the highest free one. */
 #define TRACEPOINT_MAX 65535u
 
@@ -71,8 +71,9 @@ static uint64_t find_free_tracepoint(const struct fr_session *s)
 	return id;
 }
 
-/* Our event has a call chain exactly if another event has one. perf report gives a sample without any the
-   stack of the sample before; and a single event with one turns on everything about stacks. */
+/* Give our event a call chain if another event has one, and only then. perf report shows a sample without a
+   call chain with the stack of the previous sample. But one event with a call chain is enough to make perf
+   report show stacks, for all events. */
 static uint64_t callchain_bit(const struct fr_session *s)
 {
 	uint64_t types = 0;
@@ -82,7 +83,8 @@ static uint64_t callchain_bit(const struct fr_session *s)
 	return types & PERF_SAMPLE_CALLCHAIN;
 }
 
-/* Each attr that our event can have gets its own id: one merge may read dumps of two recorders. */
+/* Each attr that our event can have gets an id of its own, because one merge may read dumps of two
+   recorders. */
 static uint64_t sample_id(const struct perf_event_attr *a)
 {
 	const bool callchain = a->sample_type & PERF_SAMPLE_CALLCHAIN;
@@ -125,7 +127,7 @@ int fr_trigger_samples_add_event(struct fr_session *s)
 	return r < 0 ? r : fr_feature_set_event_desc(s);
 }
 
-/* Any program may have written TEXT, so control characters become blanks. */
+/* Append TEXT. Control characters become blanks, because any program may have chosen the text. */
 static int append_text(struct fr_buf *raw, uint32_t *ret_location, const char *text, size_t max)
 {
 	const size_t at = raw->len, len = strnlen(text, max);
@@ -145,7 +147,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* The line that perf script prints. */
+/* Write the line that perf script prints. */
 static void format_line(const struct fr_trigger_sample *s, char *ret, size_t size)
 {
 	const char *reason = or_empty(s->reason), *detail = or_empty(s->detail),
@@ -221,7 +223,7 @@ static int append_record(struct fr_buf *b, const struct fr_event_desc *e, const 
 	return r < 0 ? r : fr_buf_append(b, raw.data, raw.len);
 }
 
-/* A and B point to elements of one array. Samples of one time keep their order in it. */
+/* A and B point to elements of one array. Samples of the same time keep their order in the array. */
 static int compare_times(const void *a, const void *b)
 {
 	const struct fr_trigger_sample *x = *(const struct fr_trigger_sample *const *)a;

@@ -17,8 +17,8 @@
 #define MERGED_JIT FR_MERGED_NAME ".jit" /* shared by all merged files */
 #define DEPTH_MAX 4
 
-/* The dumps of a directory, with the older merged files, and the auxiliary files of earlier runs. Oldest
- * first. */
+/* Two lists, oldest first: the dumps and older merged files of a directory, and the auxiliary files of
+   recordings that have ended. */
 struct listing {
 	struct fr_named_file *dumps, *auxiliaries;
 	struct fr_retention_file *files; /* one for each dump */
@@ -64,7 +64,7 @@ static int listing_init(struct listing *l, int dirfd)
 		r = fr_names_list(dirfd, FR_NAME_AUXILIARY, &l->auxiliaries, &l->n_auxiliaries);
 	if (r < 0)
 		return r;
-	/* A perf.data.TIME without a JSON may be a file of perf record. */
+	/* perf record may have written a perf.data.TIME that has no JSON. */
 	for (size_t i = 0; i < n; i++)
 		if (l->dumps[i].kind == FR_NAME_DUMP || has_json(dirfd, l->dumps[i].name))
 			l->dumps[kept++] = l->dumps[i];
@@ -73,8 +73,8 @@ static int listing_init(struct listing *l, int dirfd)
 	return l->files ? 0 : -ENOMEM;
 }
 
-/* Walk NAME and everything in it, without following links. With REMOVE, remove all of it. Returns the bytes
-   of disk that it has. */
+/* Visit the file or directory NAME and everything in it, without following links. REMOVE: remove it all.
+   Returns how many bytes of disk it takes. */
 static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -91,13 +91,14 @@ static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned de
 			if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
 				bytes += walk_tree(dirfd(dir), e->d_name, remove, depth + 1, error);
 	}
-	if (remove && unlinkat(parent, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT)
+	if (remove && unlinkat(parent, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT &&
+		error)
 		*error = -errno;
 	return bytes;
 }
 
-/* The same for a dump with what belongs to it. The data is removed first. After a crash in between,
-   remove_orphan() finds the rest by its name. */
+/* The same for a dump, its sidecar and its run-time code. The dump itself is removed first. After a crash in
+   between, remove_orphan() finds the rest by its name. */
 static uint64_t walk_dump(int dirfd, const char *name, bool remove, int *error)
 {
 	static const char *const suffixes[] = {"", ".json", ".jit"};
@@ -128,20 +129,18 @@ static int report_removed(struct fr_vacuum_report *ret, const char *name, uint64
 	return 0;
 }
 
-/* MERGED_JIT goes with the last merged file. */
+/* Remove MERGED_JIT if there is no merged file any more. Returns the freed bytes. */
 static uint64_t remove_unused_merged_jit(int dirfd)
 {
 	_cleanup_free_ struct fr_named_file *merged = NULL;
-	int error = 0;
 	size_t n;
 
 	if (fr_names_list(dirfd, FR_NAME_MERGED | FR_NAME_MERGED_OLDER, &merged, &n) < 0 || n > 0)
 		return 0;
-	return walk_tree(dirfd, MERGED_JIT, true, 0, &error);
+	return walk_tree(dirfd, MERGED_JIT, true, 0, NULL);
 }
 
-/* Remove the chosen dumps. A dump that cannot be removed does not save the next one. Returns the first error.
- */
+/* Remove the chosen dumps. Go on after a dump that cannot be removed. Returns the first error. */
 static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_report *ret)
 {
 	bool merged = false;
@@ -168,8 +167,8 @@ static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_re
 	return r;
 }
 
-/* An auxiliary file is needed while a dump of its run remains. The run ended at the time in the file's name.
- */
+/* Check whether a dump remains that needs this auxiliary file: a dump of the same recording, which ended at
+   the time in the name of the auxiliary file. */
 static bool is_needed(const struct listing *l, size_t auxiliary)
 {
 	uint64_t from = auxiliary ? l->auxiliaries[auxiliary - 1].time_ns : 0;
@@ -184,17 +183,14 @@ static bool is_needed(const struct listing *l, size_t auxiliary)
 
 static void remove_auxiliaries(int dirfd, const struct listing *l, struct fr_vacuum_report *ret)
 {
-	int error = 0;
-
 	for (size_t i = 0; i < l->n_auxiliaries; i++)
 		if (!is_needed(l, i))
-			ret->freed_bytes += walk_tree(dirfd, l->auxiliaries[i].name, true, 0, &error);
+			ret->freed_bytes += walk_tree(dirfd, l->auxiliaries[i].name, true, 0, NULL);
 }
 
 static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, struct fr_retention_disk *disk)
 {
 	struct statvfs v;
-	int error = 0;
 
 	if (fstatvfs(dirfd, &v) < 0)
 		return -errno;
@@ -202,19 +198,19 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 	disk->free = (uint64_t)v.f_bavail * v.f_frsize;
 	disk->now_ns = fr_now_ns(CLOCK_REALTIME);
 	for (size_t i = 0; i < l->n_auxiliaries; i++)
-		disk->other += walk_tree(dirfd, l->auxiliaries[i].name, false, 0, &error);
-	disk->other += walk_tree(dirfd, MERGED_JIT, false, 0, &error);
+		disk->other += walk_tree(dirfd, l->auxiliaries[i].name, false, 0, NULL);
+	disk->other += walk_tree(dirfd, MERGED_JIT, false, 0, NULL);
 	for (size_t i = 0; i < l->n_dumps; i++)
 		l->files[i] = (struct fr_retention_file){
 			.time_ns = l->dumps[i].time_ns,
-			.bytes = walk_dump(dirfd, l->dumps[i].name, false, &error),
+			.bytes = walk_dump(dirfd, l->dumps[i].name, false, NULL),
 			.keep = l->dumps[i].time_ns >= keep_from_ns,
 		};
 	return 0;
 }
 
-/* If the limits cannot hold, a new dump still gets the room that it needs, unless all dumps together are too
- * small. */
+/* Choose the dumps to remove. If the limits cannot hold, remove only as many as a new dump needs room for. If
+   even the room of all dumps is too little, remove none. Returns whether the limits hold. */
 static bool choose(
 	const struct fr_retention *limits, const struct fr_retention_disk *disk, const struct listing *l)
 {
@@ -264,21 +260,27 @@ int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
 	return fr_fail_errno(d, r, fr_file_system_hint(r), "cannot remove old dumps of %s", dir);
 }
 
+/* Copy NAME without SUFFIX to RET. Returns whether NAME ends with SUFFIX and the rest is the name of a
+   dump. */
+static bool find_dump_name(const char *name, const char *suffix, char ret[static NAME_MAX + 1])
+{
+	const size_t all = strlen(name), len = strlen(suffix);
+
+	if (all < len || strcmp(name + all - len, suffix) != 0)
+		return false;
+	snprintf(ret, NAME_MAX + 1, "%.*s", (int)(all - len), name);
+	return fr_name_kind(ret, NULL) & (FR_NAME_DUMP | FR_NAME_MERGED_OLDER);
+}
+
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d)
 {
-	static const char hint[] = "flightrecctl list shows the names";
-	char base[NAME_MAX + 1], dir[PATH_MAX], *dot;
+	static const char hint[] = "see `flightrecctl list` for the names";
+	char base[NAME_MAX + 1], dir[PATH_MAX];
 	uint64_t bytes;
-	enum fr_name kind;
 	int error = 0;
 
 	fr_thread_assert_may_wait();
-	snprintf(base, sizeof(base), "%s", name);
-	dot = strrchr(base, '.');
-	if (dot && !strcmp(dot, ".json"))
-		*dot = '\0';
-	kind = fr_name_kind(base, NULL);
-	if (kind != FR_NAME_DUMP && kind != FR_NAME_MERGED_OLDER)
+	if (!find_dump_name(name, ".json", base) && !find_dump_name(name, "", base))
 		return fr_fail(d, -EINVAL, hint, "'%s' is not the name of a dump", name);
 	fr_directory_name(dirfd, dir, sizeof(dir));
 	if (!exists(dirfd, base))
@@ -287,26 +289,19 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	if (error < 0)
 		return fr_fail_errno(
 			d, error, fr_file_system_hint(error), "cannot remove %s of %s", base, dir);
-	if (kind == FR_NAME_MERGED_OLDER)
+	if (fr_name_kind(base, NULL) == FR_NAME_MERGED_OLDER)
 		bytes += remove_unused_merged_jit(dirfd);
 	return report_removed(ret, base, bytes);
 }
 
-/* Remove NAME if it is a JSON or a directory whose dump is gone: an interrupted removal left it. */
+/* Remove the JSON or directory NAME if its dump is gone: an interrupted removal left it. */
 static void remove_orphan(int dirfd, const char *name)
 {
-	char dump[NAME_MAX + 1], *dot;
-	enum fr_name kind;
-	int error = 0;
+	char dump[NAME_MAX + 1];
 
-	snprintf(dump, sizeof(dump), "%s", name);
-	dot = strrchr(dump, '.');
-	if (!dot || (strcmp(dot, ".json") && strcmp(dot, ".jit")))
-		return;
-	*dot = '\0';
-	kind = fr_name_kind(dump, NULL);
-	if ((kind == FR_NAME_DUMP || kind == FR_NAME_MERGED_OLDER) && !exists(dirfd, dump) && errno == ENOENT)
-		(void)walk_tree(dirfd, name, true, 0, &error);
+	if ((find_dump_name(name, ".json", dump) || find_dump_name(name, ".jit", dump)) &&
+		!exists(dirfd, dump) && errno == ENOENT)
+		(void)walk_tree(dirfd, name, true, 0, NULL);
 }
 
 int fr_vacuum_leftovers(int dirfd)

@@ -17,7 +17,7 @@
 
 #define QUEUE_MAX 16u
 #define NICE 10
-/* How long the end of the recorder waits for queued dumps. */
+/* How long fr_collector_stop() waits for queued dumps. */
 #define STOP_NS (10 * FR_NSEC_PER_SEC)
 
 struct fr_collector {
@@ -31,7 +31,7 @@ struct fr_collector {
 	char names[QUEUE_MAX][64];
 	unsigned first, n;
 	bool stop;
-	atomic_ullong give_up_ns; /* 0: not to stop */
+	atomic_ullong give_up_ns; /* skip all work after this time; 0: the thread does not stop */
 	struct fr_collector_stats stats;
 };
 
@@ -72,7 +72,8 @@ static void keep_objects(struct fr_collector *c, const struct fr_hits *hits, con
 		(unsigned long long)missed);
 }
 
-/* Open the cache in the directory that the path names now. If that fails, the copies fail and report it. */
+/* Open the cache in the directory that the path names now. If that fails, the copies fail, too, and their
+   error is reported. */
 static void follow_directory(struct fr_collector *c)
 {
 	struct fr_object_cache *next;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * CacheObjects=: after a dump is written, a thread of low priority finds out which object files its samples
- * hit, and copies them. No dump waits for it.
+ * CacheObjects=: after a dump is written, a thread of low priority finds out which object files the samples
+ * hit, and copies these files. No dump waits for the thread.
  */
 
 #include "base/diag.h"
@@ -11,26 +11,26 @@
 
 #include <sys/types.h>
 
-/* The cache in the output directory, for --buildid-dir of perf. */
+/* The name of the cache in the recorder's directory. perf reads it with --buildid-dir. */
 #define FR_COLLECTOR_DIRECTORY "debug"
 
 struct fr_collector;
 
-/* 0 or a negative errno with D. */
+/* Start the thread. Returns 0 or a negative errno with D. */
 int fr_collector_start(
 	const struct fr_object_cache_config *config, struct fr_collector **ret, struct fr_diag *d);
 /* Finish the queued dumps, end the thread, free. NULL-safe; returns NULL. */
 struct fr_collector *fr_collector_stop(struct fr_collector *c);
 
 pid_t fr_collector_tid(const struct fr_collector *c);
-/* Collect the objects of NAME, a dump in the directory. If many dumps wait, it is dropped: its processes may
-   be gone before its turn. NULL-safe; any thread. */
+/* Collect the objects of the dump NAME. If the queue is full, this counts the dump as dropped. NULL-safe; any
+   thread. */
 void fr_collector_submit(struct fr_collector *c, const char *name);
 
 struct fr_collector_stats {
 	struct fr_object_cache_stats cache;
-	uint64_t missed;  /* objects that were hit and could not be kept */
-	uint64_t dropped; /* dumps that were not looked at */
-	int last_errno;	  /* of writing; 0: none */
+	uint64_t missed;  /* objects that samples hit and that could not be copied */
+	uint64_t dropped; /* dumps that found the queue full */
+	int last_errno;	  /* the last error of a copy; 0: none */
 };
 void fr_collector_stats(struct fr_collector *c, struct fr_collector_stats *ret);

@@ -15,21 +15,20 @@ int fr_destination_open(const char *path, int *ret, struct fr_diag *d)
 
 	if (fd < 0 && errno == ENOENT)
 		return fr_fail_errno(d, -ENOENT,
-			"make it (mkdir -p), or name another one with -o or Directory=",
+			"make it with mkdir -p, or name another directory with -o or Directory=",
 			"cannot record to %s", path);
 	if (fd < 0)
-		return fr_fail_errno(
-			d, -errno, "name another one with -o or Directory=", "cannot record to %s", path);
+		return fr_fail_errno(d, -errno,
+			"name another directory with -o or Directory=", "cannot record to %s", path);
 	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return fr_fail_errno(d, -errno,
-			"run as a user who may write there, or name another one with -o or Directory=",
+			"run as a user who may write there, or name another directory with -o or Directory=",
 			"cannot write to %s", path);
 	*ret = TAKE_FD(fd);
 	return 0;
 }
 
-/* An unprivileged recorder, for a command of one's own, keeps its files to itself if its user is no member of
-   the group. */
+/* Check whether this process may give files to GID. Without CAP_CHOWN, its user has to be a member. */
 static bool may_give_to(gid_t gid)
 {
 	capng_get_caps_process();

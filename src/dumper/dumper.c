@@ -20,7 +20,7 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
 	return settings;
 }
 
-/* The first job whose time has come; at the end of the recorder, any job. */
+/* Take the first job whose post-trigger time is over; when the dumper stops, the first job. */
 static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -31,7 +31,7 @@ static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 	return NULL;
 }
 
-/* When the thread has to wake up by itself. */
+/* Returns the time at which the thread has to wake up by itself. */
 static uint64_t next_time(const struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	uint64_t next_ns = p->tidied_ns + TIDY_PERIOD_NS;
@@ -65,14 +65,12 @@ void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted
 	fr_unlock(&p->lock);
 }
 
-static void do_timed_work(struct fr_dumper *p, bool retry)
+static void retry_kept(struct fr_dumper *p, bool last)
 {
-	struct fr_dump_job *job;
+	struct fr_dump_job *job = fr_kept_retry(p, last);
 
-	if (retry && (job = fr_kept_retry(p, false)))
+	if (job)
 		fr_dumper_finish(p, job, false);
-	if (fr_monotonic_ns() >= p->tidied_ns + TIDY_PERIOD_NS)
-		fr_dumper_tidy(p, false);
 }
 
 static void run_jobs(struct fr_dumper *p)
@@ -96,15 +94,15 @@ static void run_jobs(struct fr_dumper *p)
 		if (job) {
 			fr_dumper_run(p, job);
 			fr_dumper_finish(p, job, true);
-		} else {
-			do_timed_work(p, retry);
+		} else if (retry) {
+			retry_kept(p, false);
 		}
+		if (!job && fr_monotonic_ns() >= p->tidied_ns + TIDY_PERIOD_NS)
+			fr_dumper_tidy(p, false);
 		fr_lock(&p->lock);
 	}
 	fr_unlock(&p->lock);
-	job = fr_kept_retry(p, true);
-	if (job)
-		fr_dumper_finish(p, job, false);
+	retry_kept(p, true);
 }
 
 static void *dumper_main(void *arg)
@@ -137,18 +135,11 @@ int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **re
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	code = p->done_fd < 0 ? -errno : fr_session_copy(config->session, &p->session);
 	p->directory = strdup(config->directory);
-	if (code == 0 && !p->directory)
-		code = -ENOMEM;
 	if (code == 0)
-		code = -pthread_create(&p->thread, NULL, dumper_main, p);
+		code = p->directory ? -pthread_create(&p->thread, NULL, dumper_main, p) : -ENOMEM;
 	if (code < 0) {
-		fr_fail_errno(d, code, NULL, "cannot start the dumper thread");
-		if (p->done_fd >= 0)
-			close(p->done_fd);
-		fr_session_deinit(&p->session);
-		free(p->directory);
-		free(p);
-		return code;
+		fr_dumper_free(p);
+		return fr_fail_errno(d, code, NULL, "cannot start the dumper thread");
 	}
 	fr_lock(&p->lock);
 	while (!p->tid)
@@ -173,7 +164,7 @@ struct fr_dumper *fr_dumper_free(struct fr_dumper *p)
 {
 	if (!p)
 		return NULL;
-	close(p->done_fd);
+	fr_closep(&p->done_fd);
 	free(p->directory);
 	fr_session_deinit(&p->session);
 	fr_session_deinit(&p->session_next);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The dumper's parts among themselves: dumper.c (thread), queue.c (jobs that wait), run.c (one
- * job), kept.c (a dump that failed). */
+/* What the files of the dumper share: dumper.c (the thread), queue.c (jobs that wait), run.c (one job),
+   kept.c (a dump that failed). */
 
 #include "base/lock.h"
 #include "dumper/dumper.h"
@@ -16,14 +16,14 @@ struct fr_kept {
 	struct fr_dump_job *job; /* NULL: there is none */
 	struct fr_snapshot *snapshot;
 	struct fr_buf state, since; /* fr_tracker_write_model() of its oldest frame */
-	struct fr_session session;  /* of the time of the dump: the dumper's session drops old events */
-	uint64_t samples;	    /* in its window */
+	struct fr_session session;  /* a copy, because the dumper's session drops old events */
+	uint64_t samples;	    /* number of samples in the snapshot */
 	uint64_t retry_ns;
 };
 
 struct fr_dumper {
 	struct fr_dumper_config config;
-	char *directory; /* config.directory, of our own */
+	char *directory; /* a copy of config.directory */
 	pthread_t thread;
 	pid_t tid;
 	int done_fd;
@@ -34,13 +34,13 @@ struct fr_dumper {
 	struct fr_lock lock;
 	struct fr_cond changed;
 	struct fr_job_list waiting, done;
-	unsigned queued;     /* jobs waiting or running */
-	uint64_t running_id; /* of a dump; 0: none */
+	unsigned queued;     /* jobs that wait or run */
+	uint64_t running_id; /* id of the dump that is being written; 0: none */
 	bool stop, retry_now;
 	struct fr_dumper_settings settings;
-	struct fr_session session_next; /* no events: nothing to take */
+	struct fr_session session_next; /* the session of the next snapshot; without events: no new one */
 	bool strip_rounds;		/* stays true, because older frames are still there */
-	struct fr_dumper_stats stats;	/* the kept_, samples_ and writing_ members */
+	struct fr_dumper_stats stats;	/* its kept…, samples… and writing… members */
 };
 
 struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p);
@@ -48,26 +48,26 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p);
 /* queue.c */
 void fr_jobs_init(struct fr_job_list *l);
 void fr_jobs_push(struct fr_job_list *l, struct fr_dump_job *job);
-void fr_jobs_push_front(struct fr_job_list *l, struct fr_dump_job *job);
-/* The job that *AT points to, or NULL. */
+/* Take the job that *AT points to out of the list. Returns it, or NULL if *AT is NULL. */
 struct fr_dump_job *fr_jobs_take(struct fr_job_list *l, struct fr_dump_job **at);
 
 /* run.c, on the dumper thread. Run JOB to its outcome. */
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job);
-/* At the start (FIRST: with the temporary files of a killed recorder) and every hour: apply the limits. */
+/* Apply the limits: at the start, and then every hour. FIRST: also remove temporary files of a killed
+   recorder. */
 void fr_dumper_tidy(struct fr_dumper *p, bool first);
-/* Write SNAPSHOT (borrowed), with the events of SESSION, as JOB says. MODEL as in struct fr_dump_params, with
-   P as its context. */
+/* Write SNAPSHOT (borrowed), with the events of SESSION, as JOB says. MODEL: see struct fr_dump_params; its
+   context is P. Returns 0 or a negative errno. */
 int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
 	const struct fr_session *session, fr_dump_model model);
 int fr_dumper_model(void *p, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
 
-/* kept.c, on the dumper thread. Keep JOB's data, if that is wanted and possible: then takes SNAPSHOT, and
-   sets JOB's outcome. The dump that was kept before is given up. */
+/* kept.c, on the dumper thread. Keep the data of JOB, if KeepFailed= says so and there is memory: take
+   SNAPSHOT, and set the outcome of JOB. The previous kept dump is given up. */
 void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot);
-/* Write the kept dump again; LAST: give it up if that fails. Returns its job, the caller's then, if it is a
-   file or was given up; otherwise NULL. */
+/* Try to write the kept dump again; LAST: give it up if that fails. Returns its job, which the caller owns
+   then, if it became a file or is given up; else NULL. */
 struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last);
-/* dumper.c. Hand JOB to the main loop. */
+/* dumper.c. Hand JOB to the main loop. COUNTED: JOB has a place in the queue, which becomes free. */
 void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted);

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A dump that could not be written is kept: its frames become a retained snapshot, the tail model before them
- * is copied, and the dump is tried again, every 10 s and when something was removed. Only the newest one is
- * kept, because a retained snapshot takes a part of the ring.
+ * The dumper keeps a dump that it could not write. Its frames become a retained snapshot, and the tail model
+ * of their low watermark is copied. The dumper tries again every 10 s, and when a file was removed. It keeps
+ * only the newest failed dump, because a retained snapshot takes a part of the ring.
  */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#include <errno.h>
-#include <string.h>
-
 #define RETRY_NS (10 * FR_NSEC_PER_SEC)
 
-/* LOST more samples are given up. */
-static void update_stats(struct fr_dumper *p, uint64_t lost)
+/* Publish the numbers of the kept dump. N_LOST: how many more samples are given up. */
+static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 {
 	const struct fr_kept *k = &p->kept;
 	uint64_t frames, bytes = 0;
@@ -26,13 +23,13 @@ static void update_stats(struct fr_dumper *p, uint64_t lost)
 	p->stats.kept = k->job;
 	p->stats.kept_bytes = bytes;
 	p->stats.kept_trigger_ns = k->job ? k->job->trigger_ns : 0;
-	p->stats.samples_given_up += lost;
+	p->stats.samples_given_up += n_lost;
 	if (k->job)
 		snprintf(p->stats.kept_why, sizeof(p->stats.kept_why), "%s", k->job->diag.what);
 	fr_unlock(&p->lock);
 }
 
-/* Run-time code of processes that exited after SINCE_NS is needed. UINT64_MAX: none. */
+/* Keep the run-time code of processes that exited after SINCE_NS. UINT64_MAX: keep none. */
 static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
 	if (p->config.jit_open_files)
@@ -49,7 +46,7 @@ static void forget(struct fr_dumper *p)
 	p->kept = (struct fr_kept){0};
 }
 
-/* A copy of JOB to be written later. Its callers have been answered by then. */
+/* Copy JOB for a later write. The copy has no callers, because the caller of JOB gets an answer now. */
 static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 {
 	struct fr_dump_job *copy = fr_dump_job_new(FR_JOB_DUMP);
@@ -85,7 +82,7 @@ static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct 
 		p, fr_snapshot_low_watermark(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
 }
 
-/* Retain SNAPSHOT, with its tail model and session, in K. 0 or another value. */
+/* Retain SNAPSHOT, and copy its tail model and the session to K. Returns 0; any other value: it failed. */
 static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
 {
 	int r = fr_snapshot_retain(snapshot, ret_lost);
@@ -98,7 +95,7 @@ static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_k
 	return r;
 }
 
-/* Give up the kept dump: a newer one takes its place, or (LAST) the recorder ends. Returns its job. */
+/* Give up the kept dump. LAST: the recorder ends; else a newer dump takes its place. Returns its job. */
 static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 {
 	struct fr_dump_job *job = TAKE_PTR(p->kept.job);
@@ -146,7 +143,7 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 	update_stats(p, lost);
 }
 
-/* As fr_dump_model: the copy. */
+/* A function of the type fr_dump_model that returns the copy. */
 static int copied_model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The jobs that wait: which get a place, which become one file, which are taken back. */
+/* The jobs that wait: which jobs get a place, which become one file, and which are canceled. */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
 
@@ -18,7 +18,7 @@ void fr_jobs_push(struct fr_job_list *l, struct fr_dump_job *job)
 	l->last = &job->next;
 }
 
-void fr_jobs_push_front(struct fr_job_list *l, struct fr_dump_job *job)
+static void push_front(struct fr_job_list *l, struct fr_dump_job *job)
 {
 	job->next = l->first;
 	if (!l->first)
@@ -39,35 +39,39 @@ struct fr_dump_job *fr_jobs_take(struct fr_job_list *l, struct fr_dump_job **at)
 	return job;
 }
 
-static bool has_room(const struct fr_dump_job *job)
+static cJSON *causes_of(const struct fr_dump_job *job)
 {
-	return cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")) < FR_DUMPER_COALESCE_MAX;
+	return cJSON_GetObjectItem(job->meta, "causes");
 }
 
-/* NEW may become one file with OLD, which waits. A window grows by at most one more post-trigger time, so
-   that a storm of triggers ends in files, and not in one file that is never written. */
-static bool can_coalesce(const struct fr_dump_job *old, const struct fr_dump_job *new)
+static bool has_room_for_cause(const struct fr_dump_job *job)
+{
+	return cJSON_GetArraySize(causes_of(job)) < FR_DUMPER_COALESCE_MAX;
+}
+
+/* Check whether NEW may become one file with OLD, which waits. A window grows by at most one more
+   post-trigger time. Without this limit, a storm of triggers would make one file that is never written. */
+static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
 {
 	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;
 
 	return old->kind == FR_JOB_DUMP && new->kind == FR_JOB_DUMP && !old->final && !new->final &&
 	       a->last_ns == b->last_ns && a->post_ns == b->post_ns && a->from_ns == b->from_ns &&
 	       a->to_ns == b->to_ns && old->compress == new->compress &&
-	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room(old);
+	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room_for_cause(old);
 }
 
-/* Consumes NEW. Returns 1 or -ENOMEM. */
-static int coalesce(struct fr_dump_job *old, struct fr_dump_job *new)
+/* Add the cause and the callers of NEW to OLD. Returns 1, and NEW is freed; or -ENOMEM without a change. */
+static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 {
-	cJSON *causes = cJSON_GetObjectItem(old->meta, "causes");
-	cJSON *cause = cJSON_DetachItemFromArray(cJSON_GetObjectItem(new->meta, "causes"), 0);
+	const size_t n_callers = old->n_callers;
 
 	for (size_t i = 0; i < new->n_callers; i++)
 		if (fr_dump_job_add_caller(old, new->callers[i]) < 0) {
-			cJSON_Delete(cause);
+			old->n_callers = n_callers;
 			return -ENOMEM;
 		}
-	cJSON_AddItemToArray(causes, cause);
+	cJSON_AddItemToArray(causes_of(old), cJSON_DetachItemFromArray(causes_of(new), 0));
 	old->shared |= old->uid != new->uid;
 	old->from_ns = FR_MIN(old->from_ns, new->from_ns);
 	old->to_ns = FR_MAX(old->to_ns, new->to_ns);
@@ -76,23 +80,24 @@ static int coalesce(struct fr_dump_job *old, struct fr_dump_job *new)
 	return 1;
 }
 
-/* 0: there is a place for JOB. */
+/* Returns 0 if there is a place for JOB; -EAGAIN: the queue is full; -EDQUOT: this user, or all users
+   together, have as many places as they may have. */
 static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job) FR_REQUIRES(p->lock)
 {
-	const unsigned kept = job->uid == 0 ? 0 : FR_DUMPER_KEPT_FOR_ROOT;
-	unsigned own = 0, users = 0;
+	const unsigned reserved = job->uid == 0 ? 0 : FR_DUMPER_RESERVED_FOR_ROOT;
+	unsigned n_own = 0, n_users = 0;
 
 	if (job->final)
 		return 0;
-	if (p->queued >= FR_DUMPER_QUEUE_MAX - kept)
+	if (p->queued >= FR_DUMPER_QUEUE_MAX - reserved)
 		return -EAGAIN;
 	if (job->uid == 0 || job->uid == FR_UID_MACHINE)
 		return 0;
 	for (const struct fr_dump_job *old = p->waiting.first; old; old = old->next) {
-		users += old->uid != 0 && old->uid != FR_UID_MACHINE;
-		own += old->uid == job->uid;
+		n_users += old->uid != 0 && old->uid != FR_UID_MACHINE;
+		n_own += old->uid == job->uid;
 	}
-	return own >= FR_DUMPER_PER_USER_MAX || users >= FR_DUMPER_USERS_MAX ? -EDQUOT : 0;
+	return n_own >= FR_DUMPER_PER_USER_MAX || n_users >= FR_DUMPER_USERS_MAX ? -EDQUOT : 0;
 }
 
 static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id) FR_REQUIRES(p->lock)
@@ -100,19 +105,19 @@ static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id
 	int r;
 
 	for (struct fr_dump_job *old = p->waiting.first; old; old = old->next)
-		if (can_coalesce(old, job)) {
+		if (can_join(old, job)) {
 			*ret_id = old->id;
-			return coalesce(old, job);
+			return join(old, job);
 		}
 	r = check_place(p, job);
 	if (r < 0)
 		return r;
 	*ret_id = job->id;
-	/* A vacuum makes room for dumps, so it goes first. */
+	/* Vacuum and remove jobs free disk space, so they go first. */
 	if (job->kind == FR_JOB_DUMP)
 		fr_jobs_push(&p->waiting, job);
 	else
-		fr_jobs_push_front(&p->waiting, job);
+		push_front(&p->waiting, job);
 	p->queued++;
 	fr_cond_broadcast(&p->changed);
 	return 0;
@@ -135,19 +140,20 @@ static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns)
 {
 	for (struct fr_dump_job *job = p->waiting.first; job; job = job->next)
 		if (job->automatic && !job->final && time_ns >= job->from_ns &&
-			time_ns <= job->to_ns + FR_DUMPER_TOGETHER_NS && has_room(job))
+			time_ns <= job->to_ns + FR_DUMPER_TOGETHER_NS && has_room_for_cause(job))
 			return job;
 	return NULL;
 }
 
-/* The cause of TIME_NS ASKED for this window as well. */
+/* Widen the window of JOB for one more cause, at TIME_NS. ASKED: the window that the cause's trigger asks
+   for. */
 static void widen_window(struct fr_dump_job *job, const struct fr_dump_asked *asked, uint64_t time_ns)
 {
 	const uint64_t from_ns = asked->last_ns && asked->last_ns < time_ns ? time_ns - asked->last_ns : 0;
 
 	job->from_ns = FR_MIN(job->from_ns, from_ns);
 	job->to_ns = FR_MAX(job->to_ns, time_ns);
-	/* Within this time the causes are of one anomaly, and the first one could have asked for it. */
+	/* A cause within this time belongs to the same anomaly, so its post-trigger time counts, too. */
 	if (time_ns <= job->trigger_ns + FR_DUMPER_TOGETHER_NS && asked->post_ns > job->asked.post_ns) {
 		job->asked.post_ns = asked->post_ns;
 		job->to_ns = FR_MAX(job->to_ns, time_ns + asked->post_ns);
@@ -163,7 +169,7 @@ int fr_dumper_coalesce(struct fr_dumper *p, cJSON *cause, const struct fr_dump_a
 
 	fr_lock(&p->lock);
 	job = find_automatic(p, time_ns);
-	if (job && cJSON_AddItemToArray(cJSON_GetObjectItem(job->meta, "causes"), cause)) {
+	if (job && cJSON_AddItemToArray(causes_of(job), cause)) {
 		*ret_id = job->id;
 		job->shared |= job->uid != FR_UID_MACHINE;
 		widen_window(job, asked, time_ns);
@@ -189,18 +195,20 @@ static int cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_jo
 	return id && p->running_id == id ? -EBUSY : -ENOENT;
 }
 
-static int refuse_cancel(int code, uint64_t id, struct fr_diag *d)
+static int fail_cancel(int code, uint64_t id, struct fr_diag *d)
 {
 	const unsigned long long n = id;
 
 	switch (code) {
 	case -EPERM:
-		return fr_fail(d, code, "root may take back any", "dump %llu is not yours alone", n);
+		return fr_fail(d, code, "only root can cancel it",
+			"dump %llu belongs to another user, or has causes of other users", n);
 	case -EBUSY:
-		return fr_fail(d, code, "wait for it, and remove the file: flightrecctl rm",
+		return fr_fail(d, code,
+			"wait until it is written, then remove the file with `flightrecctl rm`",
 			"dump %llu is being written already", n);
 	default:
-		return fr_fail(d, code, "`flightrecctl status` lists what waits",
+		return fr_fail(d, code, "`flightrecctl status` lists the waiting dumps",
 			"no dump with the number %llu waits", n);
 	}
 }
@@ -212,19 +220,18 @@ int fr_dumper_cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump
 	fr_lock(&p->lock);
 	r = cancel(p, id, uid, ret);
 	fr_unlock(&p->lock);
-	return r < 0 ? refuse_cancel(r, id, d) : 0;
+	return r < 0 ? fail_cancel(r, id, d) : 0;
 }
 
 static cJSON *describe(const struct fr_dump_job *job)
 {
-	const cJSON *causes = cJSON_GetObjectItem(job->meta, "causes");
 	cJSON *o = cJSON_CreateObject();
 
 	cJSON_AddNumberToObject(o, "id", (double)job->id);
 	if (job->uid != FR_UID_MACHINE)
 		cJSON_AddNumberToObject(o, "uid", job->uid);
 	cJSON_AddNumberToObject(o, "ready_ns", (double)job->ready_ns);
-	cJSON_AddNumberToObject(o, "causes", cJSON_GetArraySize(causes));
+	cJSON_AddNumberToObject(o, "causes", cJSON_GetArraySize(causes_of(job)));
 	cJSON_AddItemToObject(o, "cause", cJSON_Duplicate(cJSON_GetObjectItem(job->meta, "cause"), true));
 	return o;
 }

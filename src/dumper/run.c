@@ -5,25 +5,24 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "dumper/trigger_samples.h"
+#include "dumper/job_samples.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* How long a dump waits until the tracker has applied the evicted side-band. After that time the disk
-   under the auxiliary file is stuck, and a dump onto that disk would not get far either. */
+/* How long a dump waits until the tracker has applied the evicted side-band. If that takes longer, the disk
+   of the auxiliary file is stuck. The dump goes to the same disk, so it would fail as well. */
 #define TRACKER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
 
-/* The context of a write's callbacks. */
+/* The context of fr_dump_write()'s callbacks. */
 struct writing {
 	struct fr_dumper *p;
 	struct fr_dump_job *job;
 	fr_dump_model model;
-	uint64_t time_ns; /* wall time of the trigger, as its file is named */
+	uint64_t time_ns; /* the wall time in the name of the file */
 };
 
 int fr_dumper_model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
@@ -52,7 +51,7 @@ static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_b
 		p->config.dirfd, &settings.limits, need_bytes, keep_from_ns, &job->vacuum, &job->vacuum_diag);
 }
 
-/* A kept dump does not remove files that are younger than it. */
+/* A kept dump does not remove files that are younger than itself. */
 static void make_room(void *ctx, uint64_t bytes)
 {
 	struct writing *w = ctx;
@@ -60,17 +59,18 @@ static void make_room(void *ctx, uint64_t bytes)
 	vacuum(w->p, w->job, bytes, w->time_ns);
 }
 
-/* For `status`: a dump of REALTIME_NS is being written; or (not ON) no dump is. */
-static void report_writing(struct fr_dumper *p, uint64_t realtime_ns, bool on)
+/* Tell `status` which dump is being written. REALTIME_NS: the time in its name; 0: no dump is being
+   written. */
+static void report_writing(struct fr_dumper *p, uint64_t realtime_ns)
 {
 	fr_lock(&p->lock);
-	p->stats.writing_since_ns = on ? fr_monotonic_ns() : 0;
-	if (on)
+	p->stats.writing_since_ns = realtime_ns ? fr_monotonic_ns() : 0;
+	if (realtime_ns)
 		fr_dump_name(realtime_ns, p->stats.writing_name);
 	fr_unlock(&p->lock);
 }
 
-/* Use the newest session. The snapshot has been taken: it has no records of a session that is set later. */
+/* Use the newest session. Call this after the snapshot: it has no records of a session that is set later. */
 static void update_session(struct fr_dumper *p)
 {
 	fr_lock(&p->lock);
@@ -83,7 +83,7 @@ static void update_session(struct fr_dumper *p)
 	fr_unlock(&p->lock);
 }
 
-/* Use the directory that the path names now. 0 or a negative errno with D. */
+/* Use the directory that the path names now. Returns 0 or a negative errno with D. */
 static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct fr_diag *d)
 {
 	int r = fr_directory_follow(p->config.dirfd, p->directory);
@@ -92,13 +92,14 @@ static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct
 	if (r >= 0)
 		return 0;
 	return fr_fail_errno(d, r,
-		r == -ENOENT ? "make it again: files go there then; a service wants a restart, which keeps "
+		r == -ENOENT ? "make the directory again; if the recorder is a service, restart it: it keeps "
 			       "its ring"
 			     : "let the recorder write there, or restart it: a service keeps its ring",
-		"the directory %s is not what it was", p->directory);
+		"cannot use the directory %s any more", p->directory);
 }
 
-/* If the directory was renamed or removed while the file was written, note where the file is. */
+/* If somebody renamed or removed the directory during the write, note where the file is. Returns 0 or a
+   negative errno. */
 static int note_directory(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	char path[PATH_MAX];
@@ -120,9 +121,9 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 {
 	const struct fr_clock_pair clock = fr_clock_pair_now();
 	const uint64_t time_ns = fr_clock_to_realtime(&clock, job->trigger_ns);
-	_cleanup_dumper_marks_ struct fr_dumper_marks marks = {0};
+	_cleanup_(fr_job_samples_deinit) struct fr_job_samples samples = {0};
 	struct writing w = {p, job, model_of, time_ns / FR_NSEC_PER_USEC * FR_NSEC_PER_USEC};
-	int r = fr_dumper_marks_of(job->meta, &marks);
+	int r = fr_job_samples_init(&samples, job->meta);
 	const struct fr_dump_params params = {
 		.dirfd = p->config.dirfd,
 		.session = session,
@@ -133,8 +134,8 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.compress = job->compress,
 		.level = p->config.level,
 		.section_max = p->config.section_max,
-		.trigger_samples = marks.v,
-		.n_trigger_samples = marks.n,
+		.trigger_samples = samples.v,
+		.n_trigger_samples = samples.n,
 		.strip_rounds = p->config.strip_rounds,
 		.vdso_kept = p->config.vdso_kept,
 		.jit_open_files = p->config.jit_open_files,
@@ -147,13 +148,13 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 	};
 
 	if (r < 0)
-		return fr_fail_errno(&job->diag, r, NULL, "cannot tell what made the dump");
+		return fr_fail_errno(&job->diag, r, NULL, "cannot make the trigger samples of the dump");
 	r = follow_directory(p, job, &job->diag);
 	if (r < 0)
 		return r;
-	report_writing(p, time_ns, true);
+	report_writing(p, time_ns);
 	r = fr_dump_write(snapshot, &params, job->meta, &job->result, &job->diag);
-	report_writing(p, 0, false);
+	report_writing(p, 0);
 	if (r >= 0)
 		r = note_directory(p, job);
 	if (r >= 0)
@@ -161,19 +162,11 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 	return r;
 }
 
-/* The window that was asked for; "window" has the one that the file covers. */
-static void add_asked(struct fr_dump_job *job)
-{
-	cJSON *o = cJSON_AddObjectToObject(job->meta, "asked");
-
-	fr_json_add_u64(o, "from_ns", job->from_ns);
-	fr_json_add_u64(o, "to_ns", job->to_ns);
-}
-
 static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	struct fr_snapshot *snapshot = NULL;
 	uint64_t due_ns, now_ns;
+	cJSON *asked;
 
 	job->code = fr_recorder_snapshot(p->config.recorder, &snapshot);
 	if (job->code < 0) {
@@ -181,13 +174,16 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 		return;
 	}
 	update_session(p);
-	/* At the end of the recorder a job does not wait for its post-trigger time. */
+	/* When the recorder ends, a job does not wait for its post-trigger time. */
 	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
 	now_ns = fr_monotonic_ns();
 	job->snapshot_ns = now_ns > due_ns ? now_ns - due_ns : 0;
 	fr_json_add_u64(job->meta, "window_closed_ns", now_ns);
 	p->config.add_losses(p->config.ctx, job->meta);
-	add_asked(job);
+	/* The write adds "window": the time from the first to the last sample. */
+	asked = cJSON_AddObjectToObject(job->meta, "asked");
+	fr_json_add_u64(asked, "from_ns", job->from_ns);
+	fr_json_add_u64(asked, "to_ns", job->to_ns);
 	p->config.add_steps(p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_low_watermark(snapshot)),
 		job->to_ns, job->meta);
 	job->code = fr_dumper_write(p, job, snapshot, &p->session, fr_dumper_model);
@@ -196,7 +192,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	fr_snapshot_free(snapshot);
 }
 
-/* A file that cannot be removed does not keep the others. Returns the first error. */
+/* Go on after a file that cannot be removed. Returns the first error. */
 static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	int code = 0;

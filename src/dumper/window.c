@@ -5,10 +5,10 @@
 
 #include <errno.h>
 
-/* The client and the recorder read their clocks one after the other. */
+/* A window may end this long after now, because the client reads its clock before the recorder does. */
 #define AHEAD_MAX_NS FR_NSEC_PER_SEC
 
-/* Wall time as monotonic time; 0: before the machine was booted. */
+/* Convert wall time to monotonic time. Returns 0 for a time before the boot. */
 static uint64_t to_monotonic(uint64_t usec)
 {
 	const struct fr_clock_pair now = fr_clock_pair_now();
@@ -19,7 +19,7 @@ static uint64_t to_monotonic(uint64_t usec)
 		       : now.monotonic_ns + (uint64_t)ahead_ns;
 }
 
-/* A window between two moments. */
+/* Make the window between two times. */
 static int absolute_window(const struct fr_window_bounds *c, uint64_t now_ns, uint64_t ring_first_ns,
 	struct fr_dump_asked *ret, struct fr_diag *d)
 {
@@ -31,14 +31,17 @@ static int absolute_window(const struct fr_window_bounds *c, uint64_t now_ns, ui
 	else if (c->last_ns && c->last_ns < to_ns)
 		from_ns = to_ns - c->last_ns;
 	if (to_ns > now_ns + AHEAD_MAX_NS)
-		return fr_fail(
-			d, -EINVAL, "--post goes on recording for a while", "the window ends in the future");
+		return fr_fail(d, -EINVAL, "use --post to record for some more time",
+			"the window ends in the future");
 	if (from_ns > to_ns)
-		return fr_fail(d, -EINVAL, "--from is the earlier one", "the window ends before it begins");
+		return fr_fail(
+			d, -EINVAL, "give the earlier time with --from", "the window ends before it begins");
 	if (to_ns == 0 || to_ns < ring_first_ns)
 		return fr_fail(d, -ENODATA,
-			"flightrecctl status says how far it reaches; a larger RingSize= holds more",
-			"the ring no longer holds anything of that window");
+			"see `flightrecctl status` for the time that the ring covers; a larger RingSize= "
+			"covers "
+			"more",
+			"the ring no longer holds any sample of this window");
 	*ret = (struct fr_dump_asked){.from_ns = from_ns, .to_ns = c->has_to ? to_ns : 0};
 	return 0;
 }
@@ -48,7 +51,7 @@ int fr_window_from_bounds(const struct fr_window_bounds *c, uint64_t now_ns, uin
 {
 	if ((c->has_from && c->has_last) || (c->has_post && (c->has_from || c->has_to)))
 		return fr_fail(d, -EINVAL, "give --last, --from and --to, or --post",
-			"these bounds of a window exclude each other");
+			"these options for the window exclude each other");
 	if (c->has_from || c->has_to)
 		return absolute_window(c, now_ns, ring_first_ns, ret, d);
 	if (c->has_last)

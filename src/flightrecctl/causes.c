@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Causes, and counts of decisions, in words. */
+/* Describes causes, counts of decisions, and losses. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/loss.h"
 #include "source/cause.h"
 
-#include <stdio.h>
 #include <string.h>
 
 char *ctl_value(const cJSON *json, const char *path, const char *unit)

@@ -9,7 +9,7 @@
 
 static bool all;
 
-/* "root", "uid 1000", or "a trigger" */
+/* Returns "root", "uid 1000" or "a trigger", to be freed. */
 static char *describe_owner(const cJSON *job)
 {
 	const cJSON *uid = ctl_get(job, "uid");
@@ -44,11 +44,11 @@ void ctl_print_waiting(const cJSON *dumps)
 static int make_parameters(cJSON **ret, struct fr_diag *d)
 {
 	static const char hint[] =
-		"`flightrecctl status` lists the dumps that wait; --all cancels all of yours";
+		"see `flightrecctl status` for the dumps that wait; use --all to cancel all of yours";
 	cJSON *o, *ids;
 
 	if (all == (ctl.n_args > 0))
-		return fr_fail(d, -EINVAL, hint, "cancel needs either numbers of dumps or --all");
+		return fr_fail(d, -EINVAL, hint, "cancel needs numbers of dumps, or --all, but not both");
 	o = cJSON_CreateObject();
 	if (all)
 		cJSON_AddTrueToObject(o, "all");

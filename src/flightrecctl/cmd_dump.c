@@ -21,7 +21,7 @@ static int check_options(struct fr_diag *d)
 	if (post_ns != CTL_NOT_GIVEN && (from || to))
 		return fr_fail(d, -EINVAL, hint, "--post excludes --from and --to");
 	if (output && no_wait)
-		return fr_fail(d, -EINVAL, "leave one of them out",
+		return fr_fail(d, -EINVAL, "leave one of the two options out",
 			"--output waits for the dump, and --no-wait does not");
 	if (from && to && from_ns > to_ns)
 		return fr_fail(d, -EINVAL, "give the earlier one with --from", "--from is later than --to");
@@ -45,7 +45,7 @@ static cJSON *make_parameters(void)
 	return o;
 }
 
-/* Standard output gets only the path, so that $(flightrecctl dump) works. */
+/* Print only the path, so that $(flightrecctl dump) works. With --no-wait, print the number of the dump. */
 static void print_path(const cJSON *reply)
 {
 	const char *path = output ? output : ctl_string(reply, "path");

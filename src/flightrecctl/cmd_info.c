@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void print_losses(const cJSON *dump)
 {
@@ -22,7 +23,7 @@ static void print_losses(const cJSON *dump)
 	}
 }
 
-/* The other files that a reader of the dump needs. */
+/* Print the other files that a reader of the dump needs. */
 static void print_objects(const cJSON *dump)
 {
 	const char *path = ctl_string(dump, "path");
@@ -32,13 +33,15 @@ static void print_objects(const cJSON *dump)
 		ctl_field(
 			"Run-time code", "%.0f functions in %s.jit", ctl_number(dump, "jit.functions"), path);
 	if (ctl_number(dump, "jit.cut") > 0)
-		ctl_field("", "%.0f perf maps or jitdumps are incomplete or missing, as they are too large",
+		ctl_field("",
+			"%.0f perf maps or jitdumps are incomplete or missing, because they are too large",
 			ctl_number(dump, "jit.cut"));
 	if (objects)
 		ctl_field("Objects", "in %s: perf --buildid-dir %s report -i %s", objects, objects, path);
 }
 
-/* With a uid, the process is the one that called the recorder; else it is the one that had the anomaly. */
+/* A cause with a uid has the process that called the recorder. Any other cause has the process with the
+   anomaly. */
 static void print_cause(const char *label, const cJSON *cause)
 {
 	_cleanup_free_ char *text = ctl_describe_cause(cause), *process = ctl_describe_process(cause);
@@ -46,7 +49,8 @@ static void print_cause(const char *label, const cJSON *cause)
 
 	ctl_field(label, "%s%s%s", text, *trigger ? ", trigger " : "", trigger);
 	if (ctl_get(cause, "uid"))
-		ctl_field("", "asked by %s, user %.0f", process, ctl_number(cause, "uid"));
+		ctl_field("", "asked by %s%suser %.0f", strcmp(process, "-") ? process : "",
+			strcmp(process, "-") ? ", " : "", ctl_number(cause, "uid"));
 	else if (ctl_get(cause, "pid"))
 		ctl_field("", "%s%s%s", process, *cgroup ? " in " : "", cgroup);
 	if (*ctl_string(cause, "time"))

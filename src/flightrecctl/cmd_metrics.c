@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* A collector reads the text, so it is not changed in any way. */
+/* Print the text without a change, because a program reads it. */
 static void print_text(const cJSON *reply)
 {
 	fputs(ctl_string(reply, "text"), stdout);

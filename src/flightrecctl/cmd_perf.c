@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* Replace this process by perf, so that perf's exit code is ours, and the terminal is perf's. Returns only on
- * failure. */
+/* Replace this process by perf, so that perf has the terminal, and its exit code is ours. MORE: the options
+   for perf, ended by NULL. Returns only on failure: a negative errno with D. */
 static int exec_perf(const char *verb, const char *path, char *const *more, struct fr_diag *d)
 {
 	_cleanup_free_ char *objects = ctl_dump_objects(path);
@@ -35,9 +35,12 @@ static int exec_perf(const char *verb, const char *path, char *const *more, stru
 	r = -errno;
 	if (r == -ENOENT)
 		return fr_fail(d, r,
-			"install it: linux-perf of Debian, linux-tools-generic of Ubuntu, perf of others",
-			"perf is not installed, and is needed to open %s", path);
-	return fr_fail_errno(d, r, "`command -v perf` shows which program was tried", "cannot start perf");
+			"install perf: the package is linux-perf in Debian, linux-tools-generic in Ubuntu, "
+			"and perf "
+			"elsewhere",
+			"cannot open %s: perf is not installed", path);
+	return fr_fail_errno(
+		d, r, "see `command -v perf` for the program that was tried", "cannot start perf");
 }
 
 static int open_in_perf(const char *verb)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Profiles: files NAME.conf of the package that say what to record. The first line of each describes it. A
- * link among the drop-ins sets one profile, so everything that reads the configuration follows it.
+ * A profile is a file NAME.conf of the package that says what to record. Its first line describes it. To set
+ * a profile is to make a link to it among the drop-ins, so all programs that read the configuration read it.
  */
 
 #include "flightrecctl/ctl.h"
@@ -23,7 +23,7 @@
 
 static bool no_reload;
 
-/* The names, without ".conf". */
+/* The names of the profiles, without ".conf". */
 struct profiles {
 	struct dirent **files;
 	int n;
@@ -48,7 +48,8 @@ static int profiles_init(struct profiles *ret, struct fr_diag *d)
 	const int n = scandir(FR_PROFILE_DIR, &ret->files, is_profile, alphasort);
 
 	if (n < 0)
-		return fr_fail(d, -errno, "install the package again", "no profiles in %s", FR_PROFILE_DIR);
+		return fr_fail(d, -errno, "install the package again", "there are no profiles in %s",
+			FR_PROFILE_DIR);
 	for (ret->n = 0; ret->n < n; ret->n++)
 		*strrchr(ret->files[ret->n]->d_name, '.') = '\0';
 	return 0;
@@ -66,7 +67,7 @@ static void describe_profile(const char *name, char *ret, size_t size)
 	ctl_replace_control_characters(ret);
 }
 
-/* LINK leads to this profile. Without LINK, NO_PROFILE is set. */
+/* Returns whether LINK leads to this profile. Without LINK, NO_PROFILE is set. */
 static bool is_set(const char *name)
 {
 	char target[PATH_MAX], path[PATH_MAX];
@@ -108,7 +109,7 @@ static int list_profiles(const struct profiles *p)
 /* Replace LINK by a link to TARGET, or remove it if TARGET is "". */
 static int replace_link(int dirfd, const char *target, struct fr_diag *d)
 {
-	static const char hint[] = "run it as root: sudo flightrecctl profile NAME";
+	static const char hint[] = "run this command as root: sudo flightrecctl profile NAME";
 
 	if (!target[0]) {
 		if (unlinkat(dirfd, LINK, 0) < 0 && errno != ENOENT)
@@ -121,9 +122,9 @@ static int replace_link(int dirfd, const char *target, struct fr_diag *d)
 	return fsync(dirfd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
-/* Let the recorder read the new profile. If it refuses, link to BEFORE again. If no recorder runs, the
-   profile stays set for the next start. Returns an exit code. */
-static int reload_or_undo(int dirfd, const char *before)
+/* Let the recorder read the new profile. If it refuses, set the PREVIOUS target of the link again. If no
+   recorder runs, the profile stays set for the next start. Returns an exit code. */
+static int reload_or_undo(int dirfd, const char *previous)
 {
 	struct fr_diag diag = {0};
 	bool reachable = false;
@@ -137,16 +138,16 @@ static int reload_or_undo(int dirfd, const char *before)
 		code = ctl_reload();
 	if (code == FR_EXIT_OK || code == FR_EXIT_PARTLY)
 		return code;
-	if (replace_link(dirfd, before, &diag) < 0)
+	if (replace_link(dirfd, previous, &diag) < 0)
 		(void)ctl_fail(&diag, -EIO);
 	else
-		fputs("flightrecctl: the earlier profile is set again\n", stderr);
+		fputs("flightrecctl: the previous profile is set again\n", stderr);
 	return code;
 }
 
 static int set_profile(const char *name)
 {
-	char target[PATH_MAX], before[PATH_MAX] = "";
+	char target[PATH_MAX], previous[PATH_MAX] = "";
 	struct fr_diag diag = {0};
 	ssize_t n;
 	int code, fd = open(DROP_INS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = fd < 0 ? -errno : 0;
@@ -155,18 +156,18 @@ static int set_profile(const char *name)
 		fr_fail(&diag, r, "install the package again", "cannot open %s", DROP_INS);
 		return ctl_fail(&diag, r);
 	}
-	n = readlinkat(fd, LINK, before, sizeof(before) - 1);
+	n = readlinkat(fd, LINK, previous, sizeof(previous) - 1);
 	if (n < 0 && errno == EINVAL)
-		r = fr_fail(&diag, -EEXIST, "rename it, then set the profile again",
+		r = fr_fail(&diag, -EEXIST, "rename this file, then set the profile again",
 			"%s/%s is a file, not a link to a profile", DROP_INS, LINK);
-	before[n > 0 ? n : 0] = '\0';
+	previous[n > 0 ? n : 0] = '\0';
 	snprintf(target, sizeof(target), "%s/%s.conf", FR_PROFILE_DIR, name);
 	if (r == 0)
 		r = replace_link(fd, strcmp(name, NO_PROFILE) == 0 ? "" : target, &diag);
 	if (r < 0)
 		code = ctl_fail(&diag, r);
 	else
-		code = no_reload ? FR_EXIT_OK : reload_or_undo(fd, before);
+		code = no_reload ? FR_EXIT_OK : reload_or_undo(fd, previous);
 	close(fd);
 	return code;
 }
@@ -186,9 +187,9 @@ static int check_name(const struct profiles *p, const char *name, struct fr_diag
 	for (int i = 0; i < p->n; i++)
 		if (strcmp(p->files[i]->d_name, name) == 0)
 			return 0;
-	snprintf(hint, sizeof(hint), "%s%s%s`flightrecctl profile` lists them", near ? "did you mean " : "",
-		near ? near : "", near ? "? " : "");
-	return fr_fail(d, -EINVAL, hint, "no profile '%.64s'", name);
+	snprintf(hint, sizeof(hint), "%s%s%ssee `flightrecctl profile` for the names",
+		near ? "did you mean " : "", near ? near : "", near ? "? " : "");
+	return fr_fail(d, -EINVAL, hint, "there is no profile '%.64s'", name);
 }
 
 static int run(void)

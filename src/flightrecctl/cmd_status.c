@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* For a person at 3 a.m.: what the ring holds, what was lost and why, and what the recorder costs. A member
-   that an older or newer recorder does not send is left out. */
+/* Prints the status for a person in a hurry: the content of the ring, the losses with their causes, and the
+   recorder's own cost. An older or newer recorder may not send a member; its line is then left out. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "control/interface.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRITING_LONG_S 1 /* from here on, say that a dump is being written */
+#define WRITING_LONG_S 1 /* report a dump that takes longer than this */
 
 static void print_head(const cJSON *s)
 {
@@ -28,8 +28,6 @@ static void print_head(const cJSON *s)
 
 static void print_ring(const cJSON *s)
 {
-	if (!ctl_get(s, "ring"))
-		return;
 	ctl_field("Ring", "the last %s: %s of %s used, %s of records at %.1fx", ctl_seconds(s, "ring.span_s"),
 		ctl_size(s, "ring.used"), ctl_size(s, "ring.size"), ctl_size(s, "ring.raw"),
 		ctl_number(s, "ring.compression"));
@@ -42,9 +40,7 @@ static void print_adopted(const cJSON *s)
 {
 	const double restarts = ctl_number(s, "adopted.restarts");
 
-	if (!ctl_get(s, "adopted"))
-		return;
-	ctl_field("Adopted", "%.0f samples of the instance before; recorded since %s with %.0f restart%s",
+	ctl_field("Adopted", "%.0f samples of the previous instance; recorded since %s with %.0f restart%s",
 		ctl_number(s, "adopted.samples"), ctl_time(s, "adopted.first_since"), restarts,
 		restarts == 1 ? "" : "s");
 	ctl_field("", "nothing was recorded for %s before this instance, %s in all",
@@ -53,8 +49,6 @@ static void print_adopted(const cJSON *s)
 
 static void print_sideband(const cJSON *s)
 {
-	if (!ctl_get(s, "sideband"))
-		return;
 	ctl_field("Side-band",
 		"%s in perf.data.auxiliary; %.0f processes, %.0f threads, %.0f maps; %.0f scans",
 		ctl_size(s, "sideband.file_bytes"), ctl_number(s, "sideband.processes"),
@@ -100,8 +94,6 @@ static void print_dumps(const cJSON *s)
 	const char *last = ctl_string(s, "dumps.last.file"),
 		   *writer = ctl_string(s, "dumps.last.written_with");
 
-	if (!ctl_get(s, "dumps"))
-		return;
 	if (!*last)
 		last = ctl_string(s, "dumps.last.path");
 	ctl_field("Dumps",
@@ -121,8 +113,6 @@ static void print_triggers(const cJSON *s)
 	_cleanup_free_ char *suppressed = ctl_describe_suppressed(ctl_get(s, "triggers.suppressed"));
 	const double failed = ctl_number(s, "triggers.failed"), arming = ctl_number(s, "triggers.arming");
 
-	if (!ctl_get(s, "triggers"))
-		return;
 	ctl_field("Triggers", "%.0f armed; %.0f fired, %.0f joined, suppressed %s",
 		ctl_number(s, "triggers.armed"), ctl_number(s, "triggers.fired"),
 		ctl_number(s, "triggers.joined"), suppressed);
@@ -183,7 +173,8 @@ static void print_events(const cJSON *s)
 	ctl_table_print(t, !ctl.no_legend);
 }
 
-/* Each cause of loss with advice. A cause that this program does not know has no advice. */
+/* Print each cause of loss with advice. A newer recorder may send a cause that this program does not know; it
+   has no advice. */
 static void print_losses(const cJSON *s)
 {
 	const cJSON *loss, *losses = ctl_get(s, "losses");
@@ -208,12 +199,18 @@ static void print_losses(const cJSON *s)
 
 static void print_status(const cJSON *s)
 {
-	static void (*const sections[])(const cJSON *s) = {print_head, print_ring, print_adopted,
-		print_sideband, print_self, print_dumps, print_triggers, print_notices, print_events,
-		print_losses};
+	/* A section is printed if the status has the member; "": always. */
+	static const struct {
+		const char *member;
+		void (*print)(const cJSON *s);
+	} sections[] = {{"", print_head}, {"ring", print_ring}, {"adopted", print_adopted},
+		{"sideband", print_sideband}, {"", print_self}, {"dumps", print_dumps},
+		{"triggers", print_triggers}, {"notices", print_notices}, {"", print_events},
+		{"", print_losses}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(sections); i++)
-		sections[i](s);
+		if (ctl_get(s, sections[i].member))
+			sections[i].print(s);
 }
 
 static int run(void)

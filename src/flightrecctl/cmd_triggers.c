@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The triggers of the running recorder, and what can be done with one. */
+/* Verbs about the triggers of the running recorder: list, test, arm and disarm them. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "control/interface.h"
@@ -41,7 +41,7 @@ static void add_row(struct ctl_table *t, const cJSON *trigger)
 		or_dash(basename(ctl_string(trigger, "last_file"))), NULL);
 }
 
-/* Describe what is wrong with a trigger. To be freed; NULL: nothing is wrong. */
+/* Returns a description of the trigger's problem, to be freed; NULL: it has none. */
 static char *describe_problem(const cJSON *trigger)
 {
 	const char *name = ctl_string(trigger, "name"), *hint = ctl_string(trigger, "hint"),
@@ -147,7 +147,8 @@ static int check_armed(const char *name)
 	return code;
 }
 
-/* Go on after a failure. The first failure is the exit code. */
+/* Arm or disarm the triggers of the arguments. Go on after a failure. Returns the exit code of the first
+   failure. */
 static int set_triggers(bool enabled)
 {
 	int code = FR_EXIT_OK;

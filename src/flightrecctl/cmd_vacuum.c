@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Remove dumps: through the recorder if it runs, so that it knows of the removal; else in the directory
- * itself. */
+/* Removes dumps. If a recorder runs, it does this itself, because it then tries its kept dump again. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -80,7 +79,7 @@ static cJSON *make_reply(const struct fr_vacuum_report *report)
 	return o;
 }
 
-/* Do the JOB without a recorder. Returns an exit code; FR_EXIT_OK with *RET. */
+/* Do the JOB without a recorder. Returns an exit code. RET is set for FR_EXIT_OK. */
 static int do_here(int (*job)(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d), cJSON **ret)
 {
 	_cleanup_(fr_vacuum_report_deinit) struct fr_vacuum_report report = {0};
@@ -103,6 +102,7 @@ static int do_here(int (*job)(int dirfd, struct fr_vacuum_report *report, struct
 static void print_reply(const cJSON *reply)
 {
 	const cJSON *name, *removed = ctl_get(reply, "removed");
+	const int n = cJSON_GetArraySize(removed);
 
 	if (ctl.json != FR_JSON_OFF) {
 		ctl_print_json(reply);
@@ -114,7 +114,7 @@ static void print_reply(const cJSON *reply)
 			puts(name->valuestring);
 		}
 	if (!ctl.no_legend)
-		printf("%d dumps removed, %s freed\n", cJSON_GetArraySize(removed), ctl_size(reply, "freed"));
+		printf("%d dump%s removed, %s freed\n", n, n == 1 ? "" : "s", ctl_size(reply, "freed"));
 }
 
 static int call_or_do_here(const char *method, cJSON *(*make_parameters)(void),

@@ -8,17 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Judge the result R of a check with the text ONE. If only another user or another machine could make the
-   check, print a warning. Returns 0; or R with D. */
-static int judge(int r, const struct fr_diag *one, struct fr_diag *d)
+/* Judge the result CODE of one check, whose message is ONE. If this user or this machine cannot make the
+   check, print a warning and return 0. Otherwise return CODE, with ONE copied to D if it is negative. */
+static int judge(int code, const struct fr_diag *one, struct fr_diag *d)
 {
-	if (r == -EACCES || r == -EPERM || r == -ENODEV) {
-		fr_diag_print("flightrecctl: not checked", one, r);
+	if (code == -EACCES || code == -EPERM || code == -ENODEV) {
+		fr_diag_print("flightrecctl: not checked", one, code);
 		return 0;
 	}
-	if (r < 0)
+	if (code < 0)
 		*d = *one;
-	return r;
+	return code;
 }
 
 static int check_event(const struct fr_config *c, size_t i, struct fr_event_list *list, struct fr_diag *d)
@@ -32,7 +32,7 @@ static int check_event(const struct fr_config *c, size_t i, struct fr_event_list
 	return r;
 }
 
-/* Check the events against this machine. */
+/* Check that this machine has the events. */
 static int check_events(const struct fr_config *c, struct fr_diag *d)
 {
 	struct fr_event_list list = {0};
@@ -100,8 +100,9 @@ static void print_result(const struct fr_diag *d, int code, const cJSON *not_arm
 	cJSON_Delete(o);
 }
 
-/* Only the kernel decides whether a trigger can be armed, and only the recorder may ask it. So ask the
-   recorder if it uses the same files, or else say that it was not asked. Returns an exit code. */
+/* Only the kernel decides whether a trigger can be armed, and only the recorder has the capabilities to try.
+   So ask the recorder, if it uses the same files. If it cannot be asked, print a note. RET: the triggers that
+   are not armed, or NULL. Returns an exit code. */
 static int check_armed(const struct fr_config *c, cJSON **ret)
 {
 	struct fr_client *client = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Decisions about anomalies: the last ones, and each new one. */
+/* Prints decisions about anomalies: the last ones, or each new one. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "control/interface.h"
@@ -8,12 +8,13 @@
 #include <string.h>
 
 #define LINES_DEFAULT 20
-#define LINES_MAX 256 /* the recorder remembers so many: FR_DECISIONS_REMEMBERED */
+#define LINES_MAX 256 /* FR_DECISIONS_REMEMBERED of the recorder */
 
 static uint64_t lines;
 
-/* Describe the verdict, its reason unless WITH_FILE shows it, and repetitions in a storm: ", and 1000 more
-   until 3.0s ago". To be freed. */
+/* Returns the verdict, with its reason and the repetitions in a storm, to be freed: "fired, and 1000 more
+   until 3.0s ago". WITH_FILE: the file of a dump is shown beside it, so "fired" and "joined" need no
+   reason. */
 static char *describe_verdict(const cJSON *decision, bool with_file)
 {
 	const char *verdict = ctl_string(decision, "verdict"), *why = ctl_string(decision, "why");
@@ -81,7 +82,8 @@ static void print_line(const cJSON *decision)
 	puts(line);
 }
 
-/* Flush each line, so that a reader of a pipe gets it at once. The stream ends when that reader is gone. */
+/* Print one decision, and flush it, so that the reader of a pipe gets it at once. Returns false, which ends
+   the stream, if the reader is gone. */
 static bool print_reply(void *ctx, const cJSON *parameters)
 {
 	const double skipped = ctl_number(parameters, "skipped");
@@ -109,7 +111,7 @@ static int run_watch(void)
 }
 
 static const struct ctl_option options[] = {
-	{"lines", 'n', "N", "so many decisions, 1 to 256 (20)", CTL_COUNT, &lines, 1, LINES_MAX},
+	{"lines", 'n', "N", "number of decisions, 1 to 256 (20)", CTL_COUNT, &lines, 1, LINES_MAX},
 	{0},
 };
 

@@ -24,7 +24,7 @@ int ctl_usage(const struct fr_diag *d)
 	return FR_EXIT_USAGE;
 }
 
-/* verify-config reports a broken configuration. Other verbs then use the defaults. */
+/* Load the configuration; if it has a mistake, use the defaults. Only verify-config reports the mistake. */
 static void load_config(struct fr_config *c)
 {
 	fr_config_init(c);
@@ -118,7 +118,7 @@ char *ctl_directory(void)
 	return ret;
 }
 
-/* Dots go to a terminal only. In a script, standard error is for errors. */
+/* Print a dot while a call waits. Only a terminal gets dots, because a script expects errors on stderr. */
 static void print_dot(void *ctx)
 {
 	bool *dots = ctx;
@@ -127,7 +127,7 @@ static void print_dot(void *ctx)
 	fputc('.', stderr);
 }
 
-/* These methods reply when the recorder has written or removed a file. */
+/* Returns whether the recorder replies only when it has written or removed a file. */
 static bool may_take_long(const char *method, const cJSON *parameters)
 {
 	return (!strcmp(method, FR_METHOD(Dump)) && !cJSON_IsFalse(ctl_get(parameters, "wait"))) ||

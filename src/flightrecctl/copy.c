@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A copy of a dump, whole or not at all. */
+/* Copies a dump, as a whole or not at all. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -20,7 +20,7 @@ static bool is_stdout(const char *path)
 }
 
 /* Open the directory of PATH. RET_NAME: the last part of PATH, borrowed. Returns the fd, or a negative errno
- * with D. */
+   with D. */
 static int open_directory(const char *path, const char **ret_name, struct fr_diag *d)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -61,7 +61,7 @@ int ctl_copy_check(const char *path, struct fr_diag *d)
 	return 0;
 }
 
-/* One of the signals in SET, which are blocked, has arrived. */
+/* Returns whether one of the blocked signals in SET is pending. */
 static bool is_interrupted(const sigset_t *set)
 {
 	sigset_t pending, both;
@@ -69,7 +69,8 @@ static bool is_interrupted(const sigset_t *set)
 	return sigpending(&pending) == 0 && sigandset(&both, set, &pending) == 0 && !sigisemptyset(&both);
 }
 
-/* A signal of INTERRUPTIONS (blocked; NULL: none) ends the copy after the current block. */
+/* Copy all data. A pending signal of INTERRUPTIONS (may be NULL) ends the copy after the current block.
+   Returns 0 or a negative errno. */
 static int copy_data(int from, int to, const sigset_t *interruptions)
 {
 	_cleanup_free_ char *block = malloc(BLOCK);
@@ -102,7 +103,7 @@ static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *i
 	return r;
 }
 
-/* The signals stay blocked until the temporary file is gone. */
+/* Copy to a file. SIGINT, SIGTERM and SIGHUP are blocked until the temporary file is gone. */
 static int copy_to_path(int from, const char *path, struct fr_diag *d)
 {
 	_cleanup_close_ int dirfd = -1;
@@ -130,16 +131,17 @@ int ctl_copy(const char *dump, const char *path, struct fr_diag *d)
 
 	if (from < 0)
 		return fr_fail_errno(d, -errno,
-			errno == ENOENT ? "retention has removed it already: dump again, and see MaxUse= and "
-					  "MaxFiles="
-					: "run it as root or as a member of the recorder's group",
+			errno == ENOENT
+				? "raise MaxUse= or MaxFiles=, and dump again: the limits have already "
+				  "removed the dump"
+				: "run this command as root or as a member of the recorder's group",
 			"cannot read %s for a copy", dump);
-	/* With standard output there is no file to remove, and a signal has to end a write that blocks. */
+	/* For standard output, signals are not blocked: there is no file to remove, and a write may block. */
 	r = is_stdout(path) ? copy_data(from, STDOUT_FILENO, NULL) : copy_to_path(from, path, d);
 	if (r < 0) {
 		char hint[256];
 
-		snprintf(hint, sizeof(hint), "the dump itself is complete: %.200s", dump);
+		snprintf(hint, sizeof(hint), "copy the dump from %.200s, where it is complete", dump);
 		return fr_fail_errno(d, r, hint, "cannot write %s", path);
 	}
 	return 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * flightrecctl: each verb is one file cmd_X.c, with its entry in the table of verbs, its options and its
- * code. The other files are what verbs share. docs/CONTRIBUTING.md shows how to add a verb.
+ * flightrecctl: a file cmd_X.c has a verb or a few similar ones, with their entries in the table of verbs,
+ * their options and their code. Verbs share the other files. docs/CONTRIBUTING.md shows how to add a verb.
  *
  * The program has one thread. A verb prints its own errors and returns an exit code (enum fr_exit). Functions
  * that return an allocated string end the program if there is no memory.
@@ -24,23 +24,24 @@
 
 #define CTL_NOT_GIVEN UINT64_MAX
 
-/* The options and arguments that all verbs share. ctl_parse() sets it. */
+/* The options and arguments that all verbs share. ctl_parse() sets them. */
 extern struct ctl {
 	enum fr_json_mode json;
 	bool no_pager, no_legend, verbose, utc;
 	const char *socket, *directory; /* NULL: not given */
-	char **args;			/* after the verb, ended by NULL */
-	size_t n_args;			/* without the words after "--" of a verb that passes them on */
+	char **args;			/* the arguments after the verb, ended by NULL */
+	size_t n_args;			/* does not count the words after "--" that a verb passes to perf */
 } ctl;
 
-/* The kind of an option says what `to` points to. ctl_parse() resets it before it reads the command line. */
+/* The kind of an option is the type of its variable, to which `to` points. ctl_parse() first resets all
+   variables: to false, NULL or CTL_NOT_GIVEN. */
 enum ctl_kind {
 	CTL_FLAG,  /* bool */
-	CTL_TEXT,  /* const char *, or NULL */
-	CTL_SPAN,  /* uint64_t, ns, or CTL_NOT_GIVEN; so are the next ones */
-	CTL_TIME,  /* ns of wall time */
-	CTL_SIZE,  /* bytes */
-	CTL_COUNT, /* a number */
+	CTL_TEXT,  /* const char * */
+	CTL_SPAN,  /* uint64_t: a duration in ns */
+	CTL_TIME,  /* uint64_t: wall time in ns */
+	CTL_SIZE,  /* uint64_t: bytes */
+	CTL_COUNT, /* uint64_t: a number */
 	CTL_JSON,  /* enum fr_json_mode */
 	CTL_HELP,
 	CTL_VERSION,
@@ -49,22 +50,22 @@ enum ctl_kind {
 struct ctl_option {
 	const char *name;
 	char letter;	      /* 0: none */
-	const char *argument; /* as of struct fr_option */
+	const char *argument; /* see struct fr_option */
 	const char *help;
 	enum ctl_kind kind;
 	void *to;
-	uint64_t least, most; /* most 0: there is no bound */
+	uint64_t least, most; /* bounds of a number; most 0: there is no upper bound */
 };
 
 enum ctl_group { CTL_DUMPS, CTL_TRIGGERS, CTL_RECORDER };
 
 struct ctl_verb {
-	enum ctl_group group; /* of the help */
+	enum ctl_group group; /* the group in --help */
 	const char *name, *argument, *help;
 	size_t least_args, most_args;
 	const struct ctl_option *options; /* ended by an option without a name; or NULL */
 	bool pages;			  /* a pager shows its output on a terminal */
-	bool passes;			  /* the words after "--" are for another program */
+	bool passes;			  /* the verb passes the words after "--" to perf */
 	int (*run)(void);
 };
 
@@ -74,9 +75,9 @@ struct ctl_verb {
 	static const struct ctl_verb verb_##id = {__VA_ARGS__};                                              \
 	static const struct ctl_verb *entry_##id __attribute__((used, section("ctl_verbs"))) = &verb_##id
 
-/* All verbs, by group and name. */
+/* Returns all verbs, sorted by group and name. */
 const struct ctl_verb *const *ctl_verbs(size_t *ret_n);
-/* The options of all verbs, and those of every verb. */
+/* Returns the options of all verbs. */
 const struct fr_command_line *ctl_command_line(void);
 /* Set `ctl` and the verb's options. Returns 0 with RET_VERB; 1: the help or the version was printed; or
    -EINVAL with D. */
@@ -90,36 +91,36 @@ int ctl_usage(const struct fr_diag *d);
 /* --- connect.c: the recorder --- */
 
 /* Connect to the recorder. On failure *RET is NULL. Returns 0 or a negative errno of fr_client_connect() with
- * D. */
+   D. */
 int ctl_try_connect(struct fr_client **ret, struct fr_diag *d);
-/* The same, with a message. Returns an exit code. */
+/* The same, but print the message of a failure. Returns an exit code. */
 int ctl_connect(struct fr_client **ret);
-/* Connect, call and disconnect. PARAMETERS is consumed; RET may be NULL. Returns an exit code. RET is set for
-   FR_EXIT_OK. */
+/* Connect, call METHOD and disconnect. PARAMETERS is consumed; RET may be NULL. Returns an exit code. RET is
+   set for FR_EXIT_OK. */
 int ctl_call(const char *method, cJSON *parameters, cJSON **ret);
-/* Call, and print the member of the reply at PATH ("": all of it), as JSON or with PRINT. Returns an exit
- * code. */
+/* Call METHOD, and print the member of the reply at PATH ("": the whole reply), as JSON or with PRINT.
+   Returns an exit code. */
 int ctl_call_and_print(
 	const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o));
 /* Add the member NAME to O in units of UNIT, unless VALUE is CTL_NOT_GIVEN. */
 void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit);
-/* The recorder's status, or NULL if there is no answer within 5 s. The caller frees it. */
+/* Returns the recorder's status, to be freed; NULL: there is no answer within 5 s. */
 cJSON *ctl_status(void);
-/* Check whether a recorder answers, and then manages its directory. *RET is false if --directory is given.
-   Returns an exit code; FR_EXIT_OK with *RET. */
+/* Set *RET to true if a recorder answers, and to false if none runs or --directory is given. Returns an exit
+ *code; RET is valid for FR_EXIT_OK. */
 int ctl_reachable(bool *ret);
-/* The recorder's directory: from --directory, from the running recorder, or from the configuration. To be
-   freed; NULL if the configuration has none. */
+/* Returns the recorder's directory, from --directory, from the running recorder, or from the configuration.
+   To be freed; NULL: there is none. */
 char *ctl_directory(void);
 
 /* --- not_armed.c --- */
 
-/* Wait until the recorder has tried to arm the trigger NAME (NULL: all triggers), up to 5 s. Returns an array
-   of {name, origin, what, hint} of those that are not armed; `origin` only if the configuration has the
-   trigger. NULL: the recorder does not answer. The caller frees it. */
+/* Wait for up to 5 s until the recorder has tried to arm the trigger NAME (NULL: all triggers). Returns an
+   array of the triggers that are not armed, to be freed: {name, origin, what, hint}. Only a trigger of the
+   configuration has `origin`. Returns NULL if the recorder does not answer. */
 cJSON *ctl_not_armed(struct fr_client *client, const char *name);
-/* Print each of them to standard error. Returns FR_EXIT_PARTLY if the configuration has one of them, else
-   FR_EXIT_OK. */
+/* Print each trigger of NOT_ARMED to standard error. Returns FR_EXIT_PARTLY if one of them is from the
+   configuration, else FR_EXIT_OK. */
 int ctl_warn_not_armed(const cJSON *not_armed);
 
 /* --- cmd_cancel.c, cmd_reload.c: used by other verbs --- */
@@ -134,26 +135,28 @@ void ctl_pager_open(void);
 /* Waits until the pager ends. */
 void ctl_pager_close(void);
 enum ctl_colour { CTL_NORMAL, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED };
-/* An escape sequence, or "" without colours. */
+/* Returns an escape sequence, or "" without colours. */
 const char *ctl_colour(enum ctl_colour c);
 void ctl_print_json(const cJSON *json);
-/* Print "     LABEL: text". Control characters become '?'. */
+/* Print the line "     LABEL: text". Control characters become '?'. */
 void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same if TEXT is not empty. */
+/* Print the line "     LABEL: TEXT", unless TEXT is empty. */
 void ctl_text_field(const char *label, const char *text);
 void ctl_replace_control_characters(char *s);
-/* An allocated string. */
+/* Return an allocated string. */
 char *ctl_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *ctl_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* The member of JSON at a path like "ring.size", or NULL; as a number, or 0; as a string, or "". */
+/* These return the member of JSON at a path like "ring.size": as JSON, or NULL; as a number, or 0; as a
+   string, or
+   "". */
 const cJSON *ctl_get(const cJSON *json, const char *path);
 double ctl_number(const cJSON *json, const char *path);
 const char *ctl_string(const cJSON *json, const char *path);
 
-/* The member at PATH as text for people: bytes, a duration in seconds, a duration in ns, an RFC 3339 time (in
-   local time or UTC, as --utc says). "-" for a time that is missing. The text lives as long as the block
-   around. */
+/* These format the member at PATH for people: a number of bytes, a duration in seconds or in ns, an RFC 3339
+   time. Times are in local time, or with --utc in UTC; a missing time is "-". The text lives until the end of
+   the block that calls them. */
 #define ctl_size(json, path) ctl_format_size(json, path, (char[FR_UNIT_SIZE]){0})
 #define ctl_seconds(json, path) ctl_format_duration(json, path, 1e9, (char[FR_UNIT_SIZE]){0})
 #define ctl_ns(json, path) ctl_format_duration(json, path, 1, (char[FR_UNIT_SIZE]){0})
@@ -163,33 +166,34 @@ const char *ctl_format_size(const cJSON *json, const char *path, char ret[static
 const char *ctl_format_duration(
 	const cJSON *json, const char *path, double unit_ns, char ret[static FR_UNIT_SIZE]);
 const char *ctl_format_time(const char *rfc3339, bool exact, char ret[static FR_UNIT_SIZE]);
-/* The member at PATH is a number that these can show. */
+/* Returns whether the member at PATH is a number from 0 to 2^63. */
 bool ctl_is_countable(const cJSON *json, const char *path);
 
 /* --- causes.c: causes, and counts of decisions --- */
 
-/* The value at PATH in the unit UNIT ("ns", "bytes" …), or "-". To be freed, as the next ones. */
+/* The caller frees the texts of these functions. ctl_value() formats the value at PATH in the unit UNIT
+   ("ns", "bytes" …), or returns "-". */
 char *ctl_value(const cJSON *json, const char *path, const char *unit);
 char *ctl_describe_cause(const cJSON *cause);	/* "run-queue latency: 23.1ms ≥ 20ms" */
 char *ctl_describe_process(const cJSON *cause); /* "mysqld[1234]", or "-" */
-/* "12: 10 cool-down, 2 rate-limit" from an object of numbers; "0" if the sum is 0. */
+/* Describe an object of numbers: "12: 10 cool-down, 2 rate-limit"; "0" if their sum is 0. */
 char *ctl_describe_suppressed(const cJSON *reasons);
-/* The advice about the cause of loss NAME, or "". */
+/* Returns advice about the cause of loss NAME, or "". */
 const char *ctl_explain_loss(const char *name);
 
-/* --- copy.c: a copy of a dump, at PATH, or on standard output for "-" --- */
+/* --- copy.c: copies a dump to PATH; "-": to standard output --- */
 
-/* Check that the copy can be made, before the dump is. Returns 0 or a negative errno with D. */
+/* Check, before there is a dump, that a copy can be written to PATH. Returns 0 or a negative errno with D. */
 int ctl_copy_check(const char *path, struct fr_diag *d);
-/* Copy DUMP, whole or not at all. Only the caller can read it. It replaces an older file. Returns 0 or a
-   negative errno with D. */
+/* Copy DUMP to PATH, as a whole or not at all. Only the caller's user can read the copy. It replaces an older
+   file. Returns 0 or a negative errno with D. */
 int ctl_copy(const char *dump, const char *path, struct fr_diag *d);
 
 /* --- table.c --- */
 
 struct ctl_table;
-/* COLUMNS are headings with '|' between them. A heading that begins with '>' is of a column that is aligned
-   to the right. */
+/* COLUMNS: the headings with '|' between them. A column whose heading begins with '>' is aligned to the
+   right. */
 struct ctl_table *ctl_table_new(const char *columns);
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Add a cell for each text, up to NULL. */
@@ -200,21 +204,21 @@ void ctl_table_print(struct ctl_table *t, bool legend);
 
 /* --- dumps.c: the files in the recorder's directory, read without the recorder --- */
 
-/* RET becomes an array of the sidecars of all dumps and merged files in DIRECTORY, oldest first, each with
-   "path". Returns 0 or a negative errno with D. */
+/* Set RET to an array of the sidecars of all dumps and merged files in DIRECTORY, oldest first, each with the
+   members of ctl_dump_read(). Returns 0 or a negative errno with D. */
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
-/* RET becomes the sidecar of PATH, or an empty object; with "path", and "bytes" of the file. Returns 0 or a
-   negative errno with D. */
+/* Set RET to the sidecar of the file PATH, or to an empty object, and add "path" and the file's "bytes".
+   Returns 0 or a negative errno with D. */
 int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
-/* RET becomes the path of the file that the verb's first argument names, to be freed. The argument is a path,
-   a name in the recorder's directory or else in the current one, or "latest", which is the default. Returns
-   0: the file is readable and is a perf.data; or a negative errno with D. */
+/* Set RET to the path of the file that the verb's first argument names, to be freed. The argument is a path,
+   a name in the recorder's directory or in the current directory, or "latest", which is the default. Returns
+   0 if the file is a readable perf.data, or a negative errno with D. */
 int ctl_dump_find(char **ret, struct fr_diag *d);
-/* The directory beside PATH with copies of object files, for perf --buildid-dir; to be freed. NULL: there is
- * none. */
+/* Returns the directory beside PATH that has copies of object files, for perf --buildid-dir, to be freed.
+   NULL: there is none. */
 char *ctl_dump_objects(const char *path);
 bool ctl_dump_is_merged(const cJSON *dump);
-/* For people. The text lives as long as the block around. */
+/* These format for people. The text lives until the end of the block that calls them. */
 #define ctl_dump_time(dump) ctl_format_dump_time(dump, (char[FR_UNIT_SIZE]){0})
 #define ctl_dump_window(dump) ctl_format_dump_window(dump, (char[FR_UNIT_SIZE]){0})
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE]);

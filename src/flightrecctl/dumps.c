@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Dumps and their sidecars. The recorder writes sidecars, but any program may have damaged one. */
+/* Reads dumps and their sidecars. Any program may have damaged a sidecar. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char see_list[] = "flightrecctl list shows the files";
+static const char see_list[] = "see `flightrecctl list` for the files";
 
 static const char *access_hint(int code)
 {
-	return code == -EACCES ? "run it as root or as a member of the recorder's group" : NULL;
+	return code == -EACCES ? "run this command as root or as a member of the recorder's group" : NULL;
 }
 
-/* Set "path" and "bytes", and "time" if the sidecar has none. */
+/* Set "path" and "bytes" in DUMP, and "time" if the sidecar has none. Returns 0 or a negative errno. */
 static int add_file_facts(const char *path, cJSON *dump)
 {
 	char time[FR_STAMP_SIZE];
@@ -38,7 +38,8 @@ static int add_file_facts(const char *path, cJSON *dump)
 	return 0;
 }
 
-/* RET becomes an empty object if there is no sidecar. */
+/* Set RET to the sidecar of PATH, or to an empty object if there is no sidecar. Returns 0 or a negative errno
+   with D. */
 static int read_sidecar(const char *path, cJSON **ret, struct fr_diag *d)
 {
 	_cleanup_free_ char *sidecar = ctl_format("%s.json", path);
@@ -54,7 +55,7 @@ static int read_sidecar(const char *path, cJSON **ret, struct fr_diag *d)
 	r = fr_wire_parse((const char *)text.data, text.len, ret, d);
 	if (r < 0 && d) {
 		fr_diag_prefix(d, "%s", sidecar);
-		snprintf(d->hint, sizeof(d->hint), "the file itself may be whole: flightrecctl report %s",
+		snprintf(d->hint, sizeof(d->hint), "try `flightrecctl report %s`: the dump may be whole",
 			path);
 	}
 	return r;
@@ -90,7 +91,7 @@ static int list_files(const char *directory, struct fr_named_file **ret, size_t 
 		"cannot read %s", directory);
 }
 
-/* A dump without a readable sidecar is listed with the facts about the file itself. */
+/* Append the dump NAME. If its sidecar cannot be read, append only the facts about the file. */
 static int add_dump(cJSON *array, const char *directory, const char *name)
 {
 	_cleanup_free_ char *path = ctl_format("%s/%s", directory, name);
@@ -132,13 +133,14 @@ static int find_latest(const char *directory, char **ret, struct fr_diag *d)
 	if (r < 0)
 		return r;
 	if (n == 0)
-		return fr_fail(d, -ENOENT, "flightrecctl dump makes one; -D names another directory",
+		return fr_fail(d, -ENOENT,
+			"make a dump with `flightrecctl dump`, or name another directory with -D",
 			"there is no dump in %s", directory);
 	*ret = ctl_format("%s/%s", directory, files[n - 1].name);
 	return 0;
 }
 
-/* Check here that PATH is a perf.data, because perf's own message is worse. */
+/* Check that PATH is a perf.data. perf checks this as well, but its message is less clear. */
 static int check_content(const char *path, struct fr_diag *d)
 {
 	static const char magic[] = "PERFILE2";
@@ -156,8 +158,8 @@ static int check_content(const char *path, struct fr_diag *d)
 	return 0;
 }
 
-/* NAME is in DIRECTORY, or else in the current one. DIRECTORY NULL: NAME is a path. The name of a sidecar
-   stands for its dump. */
+/* Returns the path of the file NAME in DIRECTORY or, if that has no such file, in the current directory.
+   DIRECTORY NULL: NAME is a path. The name of a sidecar stands for its dump. */
 static char *resolve_name(const char *directory, const char *name)
 {
 	const size_t all = strlen(name), len = all > 5 && !strcmp(name + all - 5, ".json") ? all - 5 : all;
@@ -200,7 +202,8 @@ char *ctl_dump_objects(const char *path)
 	return access(ids, R_OK) == 0 ? ctl_format("%.*sdebug", len, path) : NULL;
 }
 
-/* The time in the name, or the time of the sidecar for perf.data, whose name has none. */
+/* Format the time in the name of the file. The name of perf.data has no time, so format that of its
+   sidecar. */
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE])
 {
 	char rfc3339[FR_STAMP_SIZE];

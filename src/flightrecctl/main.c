@@ -13,7 +13,7 @@ int main(int argc, char *argv[])
 		return ctl_usage(&diag);
 	if (r > 0)
 		return FR_EXIT_OK;
-	/* It is no error if the user leaves the pager early, or pipes the output to head(1). */
+	/* A user may leave the pager early, or pipe the output to head(1). */
 	signal(SIGPIPE, SIG_IGN);
 	if (verb->pages)
 		ctl_pager_open();

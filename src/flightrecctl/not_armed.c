@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Triggers that the running recorder could not arm: because of a file, of its capabilities, or of the BPF
-   verifier. Only the recorder knows, and only after it has tried all of them. */
+/* Asks the recorder which triggers it could not arm: because of a file, of missing capabilities, or of the
+   BPF verifier. The recorder knows this only after it has tried. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -34,8 +34,8 @@ static bool is_arming(const cJSON *reply, const char *name)
 	return false;
 }
 
-/* Get the reply of Triggers, as soon as NAME (NULL: each trigger) has been tried, or after ARMING_NS. NULL:
- * no answer. */
+/* Call Triggers until the recorder has tried to arm NAME (NULL: all triggers), or for ARMING_NS. Returns the
+   last reply, or NULL without an answer. */
 static cJSON *wait_for_arming(struct fr_client *client, const char *name)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + ARMING_NS;
@@ -61,7 +61,7 @@ static void add_trigger(cJSON *array, const cJSON *trigger)
 			cJSON_AddStringToObject(o, names[i], ctl_string(trigger, names[i]));
 	if (is_state(trigger, "arming"))
 		cJSON_AddStringToObject(
-			o, "hint", "it is armed when that is done; `flightrecctl triggers` shows it");
+			o, "hint", "wait until this is done, then see `flightrecctl triggers`");
 	cJSON_AddItemToArray(array, o);
 }
 
@@ -90,7 +90,7 @@ int ctl_warn_not_armed(const cJSON *not_armed)
 		ctl_replace_control_characters(text);
 		ctl_replace_control_characters(hint);
 		fprintf(stderr, *hint ? "flightrecctl: %s\n  %s\n" : "flightrecctl: %s\n", text, hint);
-		/* The configuration does not ask for a built-in probe that is armed by default. */
+		/* A built-in probe that is armed by default has no origin, because no file asks for it. */
 		if (*ctl_string(o, "origin"))
 			code = FR_EXIT_PARTLY;
 	}

@@ -9,7 +9,7 @@
 #include <getopt.h> /* optarg, optind */
 #include <string.h>
 
-#define NUMBER_MAX (1ULL << 53) /* JSON carries whole numbers exactly up to here */
+#define NUMBER_MAX (1ULL << 53) /* JSON numbers are exact up to this one */
 
 struct ctl ctl;
 
@@ -72,7 +72,7 @@ static const struct ctl_verb *find_verb(const char *name)
 	return NULL;
 }
 
-/* The command line that base/command_line.h reads, made of all tables. */
+/* All tables together, as base/command_line.h needs them. */
 static struct {
 	struct fr_option options[FR_OPTIONS_MAX];
 	const struct ctl_option *sources[FR_OPTIONS_MAX];
@@ -187,7 +187,7 @@ static int set_option(const struct ctl_option *o, struct fr_diag *d)
 	}
 }
 
-/* A process may read several command lines, as the tests do. */
+/* Reset the variables of all options. A test reads several command lines in one process. */
 static void reset_options(void)
 {
 	ctl = (struct ctl){0};
@@ -225,14 +225,14 @@ static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struc
 {
 	for (size_t i = 0; i < all.line.n; i++)
 		if (given & 1ULL << i && all.options[i].verb && strcmp(all.options[i].verb, verb->name))
-			return fr_fail(d, -EINVAL, "leave it out, or give that verb",
+			return fr_fail(d, -EINVAL, "leave the option out, or use the other verb",
 				"--%s belongs to the verb %s, not to %s", all.options[i].name,
 				all.options[i].verb, verb->name);
 	return 0;
 }
 _Static_assert(FR_OPTIONS_MAX <= 64, "a bit for each");
 
-/* getopt moves options to the front, but leaves the words after "--" at the end. */
+/* Count the words after "--". getopt() moves options to the front, but leaves these words at the end. */
 static size_t count_words_after_dashes(int argc, char *argv[])
 {
 	for (int i = 1; i < argc; i++)
@@ -241,7 +241,7 @@ static size_t count_words_after_dashes(int argc, char *argv[])
 	return 0;
 }
 
-/* For `flightrecctl report --stdio`: the option is perf's. */
+/* Explain, after `flightrecctl report --stdio`, how to give an option to perf. */
 static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
 {
 	for (int i = 1; i < argc && d; i++) {
@@ -249,7 +249,8 @@ static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
 
 		if (verb && verb->passes)
 			snprintf(d->hint, sizeof(d->hint),
-				"write options of perf after --, as in: flightrecctl %s latest -- --stdio",
+				"write options for perf after --, for example: flightrecctl %s latest -- "
+				"--stdio",
 				verb->name);
 	}
 }
@@ -264,7 +265,7 @@ static int check_arguments(const struct ctl_verb *verb, struct fr_diag *d)
 	if (ctl.n_args <= verb->most_args)
 		return 0;
 	if (fr_json_mode_parse(ctl.args[verb->most_args], &form, NULL) == 0)
-		hint = "write the value of --json after an =, as in --json=short";
+		hint = "write the value of --json after an =, for example --json=short";
 	return fr_fail(
 		d, -EINVAL, hint, "%s: unexpected argument '%s'", verb->name, ctl.args[verb->most_args]);
 }

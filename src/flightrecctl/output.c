@@ -41,7 +41,7 @@ void ctl_pager_open(void)
 	const char *command = first_env(variables);
 	int fds[2];
 
-	(void)ctl_colour(CTL_NORMAL); /* it decides now, while standard output is still the terminal */
+	(void)ctl_colour(CTL_NORMAL); /* decide about colours while standard output is still the terminal */
 	if (ctl.no_pager || !isatty(STDOUT_FILENO) || (command && (!*command || !strcmp(command, "cat"))) ||
 		pipe(fds) < 0)
 		return;
@@ -69,8 +69,8 @@ void ctl_pager_close(void)
 	out.pager = 0;
 }
 
-/* SYSTEMD_COLORS decides alone. Without it, colours need a terminal that is not dumb, and no NO_COLOR
-   (no-color.org). */
+/* Returns whether to use colours. If SYSTEMD_COLORS is set, it alone decides. Otherwise colours need a
+   terminal that is not dumb, and an empty NO_COLOR (no-color.org). */
 static bool want_colours(void)
 {
 	const char *forced = getenv("SYSTEMD_COLORS"), *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -104,8 +104,8 @@ void ctl_print_json(const cJSON *json)
 		puts(text);
 }
 
-/* Names and reasons come from any program, and must not send escape sequences to the terminal: neither C0 nor
-   C1 characters. */
+/* Any program may have chosen a name or a reason. It must not send an escape sequence to the terminal, so
+   replace the control characters C0 and C1. */
 void ctl_replace_control_characters(char *s)
 {
 	for (; *s; s++)
@@ -204,7 +204,7 @@ const char *ctl_format_duration(
 	return fr_duration_format(ns > 0 && ns < 0x1p63 ? (uint64_t)ns : 0, ret);
 }
 
-/* --from takes this text, too. */
+/* The option --from reads this format, too. */
 const char *ctl_format_time(const char *rfc3339, bool exact, char ret[static FR_UNIT_SIZE])
 {
 	uint64_t ns;

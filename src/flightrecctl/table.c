@@ -11,10 +11,10 @@
 struct ctl_table {
 	size_t n_columns, n_cells;
 	bool right[MAX_COLUMNS];
-	char **cells; /* the headings first */
+	char **cells; /* the headings, then the rows */
 };
 
-/* TEXT belongs to the table then. */
+/* Add TEXT, which the table then owns. */
 static void add_cell(struct ctl_table *t, char *text)
 {
 	t->cells = reallocarray(t->cells, t->n_cells + 1, sizeof(*t->cells));
@@ -66,7 +66,7 @@ size_t ctl_table_rows(const struct ctl_table *t)
 	return t->n_cells / t->n_columns - 1;
 }
 
-/* Count characters: continuation bytes of UTF-8 are not shown. */
+/* Count the characters of a UTF-8 text: all bytes but the continuation bytes. */
 static size_t width_of(const char *s)
 {
 	size_t n = 0;

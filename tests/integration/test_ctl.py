@@ -46,6 +46,14 @@ def test_times_are_local_unless_utc_is_wanted(dumps):
     assert json.loads(ctl("info", "-D", dumps, "--json=short").out)["time"] == "2026-11-20T23:11:37.123456Z"
 
 
+@pytest.mark.parametrize("cause, text", [({"uid": 7}, "asked by user 7\n"),
+                                         ({"uid": 7, "pid": 5, "comm": "x"}, "asked by x[5], user 7\n")])
+def test_info_names_the_user_who_asked(dumps, cause, text):
+    sidecar = next(dumps.glob("*.json"))
+    sidecar.write_text(json.dumps({**json.loads(sidecar.read_text()), "cause": {"reason": "test", **cause}}))
+    assert text in ctl("info", "-D", dumps).out
+
+
 @pytest.mark.parametrize("option, lines", [("--json", 1), ("--json=short", 1), ("--json=pretty", 2)])
 def test_json_needs_no_value(dumps, option, lines):
     out = ctl("list", option, "-D", dumps).out

@@ -257,7 +257,7 @@ def test_the_end_waits_for_a_dump_that_is_stuck(on_disk, disk):
 
 
 @pytest.mark.parametrize("fault, words, why", [("fail", "Input/output error", "Input/output error"),
-                                               ("readonly", "mounted read-only", "Read-only file system")])
+                                               ("readonly", "read-write", "Read-only file system")])
 def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, fault, words, why):
     d = on_disk(*SYSCALLS, "-M", "256M")
     did = load("count", "-t", "0.2")

@@ -284,7 +284,7 @@ CTL_MISTAKES = [
     ("dump --from -1min --to -2min", "--from is later than --to"),
     ("dump --last 5s --from -3s", "exclude each other"),
     ("dump --post 5s --to now", "excludes"),
-    ("dump -o x --no-wait", "leave one of them out"),
+    ("dump -o x --no-wait", "leave one of the two options out"),
     ("dump -o /no/such/x", "/no/such/x"),
     ("dump -o /dev/null", "/dev/null is no ordinary file"),
     ("vacuum --max-use lots", "512M or 2G"),

@@ -88,7 +88,7 @@ def test_vacuum_and_rm(recorder, state_dir):
     d = recorder(*CLOCK)
     names = [dumped(d).name for _ in range(5)]
     r = d.ctl("rm", names[1], state_dir / names[3])
-    assert r.code == 0 and names[1] in r.out, r
+    assert r.code == 0 and names[1] in r.out and "2 dumps removed, " in r.out, r
     assert listed(d) == [names[0], names[2], names[4]]
     assert d.ctl("rm", "perf.data.auxiliary").code == EXIT["error"]
     assert d.ctl("rm", names[1]).code == EXIT["error"]
@@ -103,7 +103,7 @@ def test_vacuum_and_rm(recorder, state_dir):
 
     assert ctl("rm", names[0]).code == 0
     r = ctl("vacuum", "--max-files=1", "--keep-free=0")
-    assert r.code == 0 and names[1] in r.out, r
+    assert r.code == 0 and names[1] in r.out and "1 dump removed, " in r.out, r
     assert [p.name for p in d.samples()] == [names[2]]
     assert "1 dump in" in ctl("list").out
 

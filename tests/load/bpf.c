@@ -8,12 +8,7 @@
 #include "load.h"
 
 #include <bpf/bpf.h>
-#include <err.h>
-#include <inttypes.h>
 #include <linux/bpf.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #define WORK 3000u /* instructions */
 

@@ -5,12 +5,6 @@
 
 #include "load.h"
 
-#include <err.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 static volatile uint64_t sink;
 static uint64_t (*clock_ns)(void) = fr_load_now_ns;
 

@@ -4,8 +4,6 @@
 
 #include "load.h"
 
-#include <stdlib.h>
-
 static volatile uint64_t sink;
 
 FR_LOAD_FRAME static void frtest_child_hot(uint64_t end)

@@ -9,12 +9,7 @@
 
 #include "load.h"
 
-#include <err.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define BATCH 256
 

@@ -21,22 +21,15 @@
 #include "function.h"
 #include "load.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 static jmp_buf outside;
 static pid_t last_tid;
 enum how { RETURN, LEAVE, JUMP, CATCH };
 
 /* The same code as <sys/sdt.h> makes, without arguments;
- * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
- */
+   https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
 #define MARKER(name)                                                                                         \
 	__asm__ volatile("990: nop\n"                                                                        \
 			 ".pushsection .note.stapsdt,\"\",\"note\"\n"                                        \
@@ -52,13 +45,6 @@ enum how { RETURN, LEAVE, JUMP, CATCH };
 
 __attribute__((section(".probes"), used)) volatile unsigned short fr_function_semaphore;
 
-static void sleep_ms(uint64_t ms)
-{
-	const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-
-	nanosleep(&t, NULL);
-}
-
 void fr_function_slow(uint64_t ms, int how);
 void fr_function_recursive(uint64_t n, uint64_t ms);
 void fr_function_quick(void);
@@ -66,7 +52,7 @@ void fr_function_quick(void);
 FR_LOAD_FRAME void fr_function_slow(uint64_t ms, int how)
 {
 	if (ms)
-		sleep_ms(ms);
+		fr_load_sleep_ms(ms);
 	if (how == LEAVE)
 		pthread_exit(NULL);
 	if (how == JUMP)
@@ -77,7 +63,7 @@ FR_LOAD_FRAME void fr_function_slow(uint64_t ms, int how)
 
 FR_LOAD_FRAME static void fr_function_static(uint64_t ms)
 {
-	sleep_ms(ms);
+	fr_load_sleep_ms(ms);
 	__asm__ volatile("");
 }
 
@@ -86,7 +72,7 @@ FR_LOAD_FRAME void fr_function_recursive(uint64_t n, uint64_t ms)
 	if (n > 1)
 		fr_function_recursive(n - 1, ms);
 	else
-		sleep_ms(ms);
+		fr_load_sleep_ms(ms);
 	__asm__ volatile("");
 }
 
@@ -122,7 +108,7 @@ static void jump(uint64_t ms)
 	for (volatile int i = 0; i < 20; i++)
 		if (setjmp(outside) == 0)
 			fr_function_slow(0, JUMP);
-	sleep_ms(ms);
+	fr_load_sleep_ms(ms);
 	fr_function_slow(0, RETURN);
 }
 
@@ -130,10 +116,10 @@ static void markers(uint64_t before_ms, uint64_t within_ms)
 {
 	if (before_ms) {
 		fr_function_mark_begin();
-		sleep_ms(before_ms);
+		fr_load_sleep_ms(before_ms);
 	}
 	fr_function_mark_begin();
-	sleep_ms(within_ms);
+	fr_load_sleep_ms(within_ms);
 	MARKER("end");
 }
 
@@ -205,7 +191,7 @@ static int run(char **argv)
 		else if (!strcmp(verb, "bench"))
 			bench(n);
 		else if (!strcmp(verb, "idle"))
-			sleep_ms(n);
+			fr_load_sleep_ms(n);
 		else
 			return 2;
 	}

@@ -3,13 +3,9 @@
 #include "function.h"
 #include "load.h"
 
-#include <time.h>
-
 FR_LOAD_FRAME static void fr_function_static(uint64_t ms)
 {
-	const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-
-	nanosleep(&t, NULL);
+	fr_load_sleep_ms(ms);
 	__asm__ volatile("");
 }
 

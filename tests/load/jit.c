@@ -10,9 +10,6 @@
 #include "jitdump.h"
 #include "load.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 #define PAGE 4096u
 #define ROUNDS 1000000u
 

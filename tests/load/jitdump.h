@@ -2,7 +2,7 @@
 #pragma once
 
 /* Writes a jitdump (perf's Documentation/jitdump-specification.txt). All functions end the program on
- * failure. */
+   failure. */
 
 #include <elf.h>
 #include <err.h>

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "load.h"
 
-#include <err.h>
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #define EXIT_USAGE 2
 
@@ -31,6 +26,19 @@ uint64_t fr_load_cpu_ns(void)
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+void fr_load_sleep_until(uint64_t ns)
+{
+	const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+void fr_load_sleep_ms(uint64_t ms)
+{
+	fr_load_sleep_until(fr_load_now_ns() + ms * 1000000);
+}
+
 uint64_t fr_load_seconds(const char *s)
 {
 	char *end;
@@ -50,6 +58,25 @@ uint64_t fr_load_count(const char *s)
 	if (end == s || *end || errno || !v || s[0] == '-')
 		errx(EXIT_USAGE, "not a count: %s", s);
 	return v;
+}
+
+void fr_load_options(int argc, char *argv[], const struct fr_load_options *o)
+{
+	const char letters[] = {
+		't', ':', 'n', ':', 'c', ':', o->other_letter, o->other_letter ? ':' : '\0', '\0'};
+	int opt;
+
+	while ((opt = getopt(argc, argv, letters)) != -1)
+		if (opt == 't' && o->seconds_ns)
+			*o->seconds_ns = fr_load_seconds(optarg);
+		else if (opt == 'n' && o->count)
+			*o->count = fr_load_count(optarg);
+		else if (opt == 'c' && o->cpu)
+			*o->cpu = atoi(optarg);
+		else if (opt == o->other_letter && o->other)
+			*o->other = fr_load_count(optarg);
+		else
+			errx(EXIT_USAGE, "usage: %s", o->usage);
 }
 
 volatile sig_atomic_t fr_load_terms;

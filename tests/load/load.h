@@ -2,14 +2,20 @@
 #pragma once
 
 /*
- * What the load programs share. Each program does one known thing, and then prints one line of JSON about it.
- * It has symbols of known names and frame pointers, so that a test can say exactly what a recording has to
- * hold.
+ * Functions and includes that the load programs share. Each program does one known thing, and then prints one
+ * line of JSON about it. It has symbols of known names and frame pointers, so that a test knows exactly what
+ * a recording has to hold.
  */
 
+#include <err.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* A function that a profile must show under its own name. */
 #ifdef __clang__
@@ -24,10 +30,26 @@ uint64_t fr_load_now_ns(void);
 /* CPU time of the process in ns. */
 uint64_t fr_load_cpu_ns(void);
 
+/* Sleep until this CLOCK_MONOTONIC time; sleep for so long. */
+void fr_load_sleep_until(uint64_t ns);
+void fr_load_sleep_ms(uint64_t ms);
+
 /* These read an argument: seconds ("1.5") as ns; a whole number from 1 on. They end the program with exit
-   code 2 if S is something else. */
+   code 2 if S is anything else. */
 uint64_t fr_load_seconds(const char *s);
 uint64_t fr_load_count(const char *s);
+
+/* Read the options of argv. Only the pointers that are not NULL are options; they keep their values if the
+   option is not given. A wrong option ends the program with exit code 2 and USAGE. */
+struct fr_load_options {
+	const char *usage;
+	uint64_t *seconds_ns; /* -t SECONDS */
+	uint64_t *count;      /* -n COUNT */
+	int *cpu;	      /* -c CPU */
+	uint64_t *other;      /* -LETTER COUNT, with this letter: */
+	char other_letter;
+};
+void fr_load_options(int argc, char *argv[], const struct fr_load_options *o);
 
 /* From now on, a SIGTERM does not end the program. fr_load_terms counts them. */
 void fr_load_count_terms(void);

@@ -4,13 +4,8 @@
 
 #include "load.h"
 
-#include <err.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 struct game {
 	int ping[2], pong[2];
@@ -49,16 +44,10 @@ int main(int argc, char *argv[])
 	struct game g = {.cpu = -1};
 	uint64_t ns = 1000000000ULL;
 	pthread_t pong;
-	int opt;
 
-	while ((opt = getopt(argc, argv, "t:c:")) != -1) {
-		if (opt == 't')
-			ns = fr_load_seconds(optarg);
-		else if (opt == 'c')
-			g.cpu = atoi(optarg);
-		else
-			errx(2, "usage: frtest-pingpong [-t SECONDS] [-c CPU]");
-	}
+	fr_load_options(argc, argv,
+		&(struct fr_load_options){
+			"frtest-pingpong [-t SECONDS] [-c CPU]", .seconds_ns = &ns, .cpu = &g.cpu});
 	if (pipe(g.ping) < 0 || pipe(g.pong) < 0)
 		err(EXIT_FAILURE, "no pipe");
 	fr_load_pin(g.cpu);

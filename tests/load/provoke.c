@@ -17,8 +17,8 @@
  *     storm N           call it N times, evenly, 16,667 times in a second: a million in a minute
  *     application NAME  call flightrec_trigger() of <flightrec/trigger.h>, and live until the input ends
  *     spin MS           run two processes on one CPU
- *     lockup OBJECT     run a BPF object that holds the CPU for 3.5 s: a soft lockup, with watchdog_thresh at
- * 1 exec              do nothing: the program runs
+ *     lockup OBJECT     set watchdog_thresh to 1, and run a BPF object that holds the CPU for 3.5 s
+ *     exec              do nothing: the program runs
  *
  * Prints {"pid", "from_ns", "to_ns"}: the process that has the anomaly, and CLOCK_MONOTONIC before and after
  * it. Exit code 77, with a reason: this machine cannot do it.
@@ -31,10 +31,7 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <err.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/filter.h>
 #include <linux/fuse.h>
 #include <net/if.h>
@@ -42,11 +39,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -91,14 +85,6 @@ static int write_file(const char *path, const char *text)
 	return r;
 }
 
-static void sleep_until(uint64_t ns)
-{
-	const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
-}
-
 /* Fork a child that dies with this process. */
 static pid_t fork_child(void)
 {
@@ -129,7 +115,7 @@ static void *hog(void *arg)
 	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
 		skip("SCHED_FIFO is not permitted: %s", strerror(errno));
 	fr_load_pin(0);
-	sleep_until(h->from_ns);
+	fr_load_sleep_until(h->from_ns);
 	until_ns = fr_load_now_ns() + h->ns;
 	while (fr_load_now_ns() < until_ns)
 		;
@@ -145,7 +131,7 @@ static void run_queue(const char *arg)
 	fr_load_pin(0);
 	if (pthread_create(&t, NULL, hog, &h) != 0)
 		errx(EXIT_FAILURE, "no thread");
-	sleep_until(begin + 10 * MS);
+	fr_load_sleep_until(begin + 10 * MS);
 	pthread_join(t, NULL);
 }
 
@@ -155,7 +141,7 @@ static void blocked(const char *arg)
 	const pid_t pid = vfork();
 
 	if (pid == 0) {
-		sleep_until(until);
+		fr_load_sleep_until(until); /* NOLINT(clang-analyzer-unix.Vfork): it changes no memory */
 		_exit(0);
 	}
 	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
@@ -468,7 +454,7 @@ static void hang(const char *directory)
 	if (!directory || pipe(go) < 0)
 		errx(2, "hung DIRECTORY");
 	/* Fork before the mount: the child must not have the fd, or the file system would outlive this
-	 * process. */
+	   process. */
 	victim = fork_child();
 	if (victim == 0) {
 		close(go[1]);

@@ -35,8 +35,8 @@ struct sequence {
 	} holes[HOLES_MAX];
 };
 
-/* Find the raw data of a sample: it follows the fields of fixed size and the call chain. NULL: there is none.
- */
+/* Find the raw data of a sample: it follows the fields of fixed size and the call chain. NULL: there is
+   none. */
 static const struct sys_enter *find_raw(const struct perf_event_header *h, uint64_t type)
 {
 	const uint64_t fixed = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |

@@ -24,17 +24,11 @@
 #include "load.h"
 
 #include <dirent.h>
-#include <err.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <fuse3/fuse.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SKIP 77
 #define THREADS 256 /* a request that waits takes one */
@@ -146,14 +140,6 @@ static int on_read(const char *path, char *data, size_t size, off_t at, struct f
 	return end(pread(file_of(info)->fd, data, size, at));
 }
 
-static void sleep_until(uint64_t ns)
-{
-	const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
-}
-
 static int on_write(const char *path, const char *data, size_t size, off_t at, struct fuse_file_info *info)
 {
 	const struct file *f = file_of(info);
@@ -165,7 +151,7 @@ static int on_write(const char *path, const char *data, size_t size, off_t at, s
 		return end(-1);
 	if (rate && is_concerned(f->name)) {
 		busy_until_ns = (busy_until_ns > now ? busy_until_ns : now) + size * 1000000000 / rate;
-		sleep_until(busy_until_ns);
+		fr_load_sleep_until(busy_until_ns);
 	}
 	return end(pwrite(f->fd, data, size, at));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* For LD_PRELOAD: the recorder's tracker waits in its first scan of /proc until the file FRTEST_HOLD is gone.
- */
+/* For LD_PRELOAD: the recorder's tracker waits in its first scan of /proc until the file FRTEST_HOLD is
+   gone. */
 
 #include <dirent.h>
 #include <dlfcn.h>

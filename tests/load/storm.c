@@ -4,14 +4,8 @@
 
 #include "load.h"
 
-#include <err.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static void start(char *path)
 {
@@ -38,16 +32,10 @@ int main(int argc, char *argv[])
 {
 	uint64_t count = 1000, at_once = 2, running = 0;
 	char path[PATH_MAX + 16];
-	int opt;
 
-	while ((opt = getopt(argc, argv, "n:j:")) != -1) {
-		if (opt == 'n')
-			count = fr_load_count(optarg);
-		else if (opt == 'j')
-			at_once = fr_load_count(optarg);
-		else
-			errx(2, "usage: frtest-storm [-n PROCESSES] [-j AT_ONCE]");
-	}
+	fr_load_options(argc, argv,
+		&(struct fr_load_options){"frtest-storm [-n PROCESSES] [-j AT_ONCE]", .count = &count,
+			.other = &at_once, .other_letter = 'j'});
 	fr_load_program("frtest-tiny", path, sizeof(path));
 
 	uint64_t begin = fr_load_now_ns();

@@ -4,12 +4,7 @@
 
 #include "load.h"
 
-#include <err.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* The clock is in the vDSO, and is read after BATCH calls only: the kernel sees nothing but getppid(). */
 #define BATCH 256
@@ -34,18 +29,11 @@ static uint64_t run_for(uint64_t ns)
 int main(int argc, char *argv[])
 {
 	uint64_t count = 0, ns = 1000000000ULL;
-	int opt, cpu = -1;
+	int cpu = -1;
 
-	while ((opt = getopt(argc, argv, "n:t:c:")) != -1) {
-		if (opt == 'n')
-			count = fr_load_count(optarg);
-		else if (opt == 't')
-			ns = fr_load_seconds(optarg);
-		else if (opt == 'c')
-			cpu = atoi(optarg);
-		else
-			errx(2, "usage: frtest-syscalls [-n CALLS | -t SECONDS] [-c CPU]");
-	}
+	fr_load_options(argc, argv,
+		&(struct fr_load_options){"frtest-syscalls [-n CALLS | -t SECONDS] [-c CPU]",
+			.seconds_ns = &ns, .count = &count, .cpu = &cpu});
 	fr_load_pin(cpu);
 
 	uint64_t begin = fr_load_now_ns();

@@ -8,11 +8,8 @@
 #include "phase.h"
 
 #include <bpf/bpf.h>
-#include <err.h>
 #include <errno.h>
 #include <linux/bpf.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define EXIT_SKIP 77
 #define INSNS 4000

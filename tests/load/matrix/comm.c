@@ -4,7 +4,6 @@
 
 #include "phase.h"
 
-#include <stdlib.h>
 #include <sys/prctl.h>
 
 FR_BURNER(frtest_comm)

@@ -7,8 +7,6 @@
 #include "phase.h"
 
 #include <dlfcn.h>
-#include <err.h>
-#include <stdlib.h>
 
 static uintptr_t run_in(const char *path, const char *symbol)
 {

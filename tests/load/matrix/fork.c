@@ -8,10 +8,7 @@
 #include "phase.h"
 
 #include <dlfcn.h>
-#include <err.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 FR_BURNER(frtest_fork_parent)
 

@@ -9,8 +9,6 @@
 #include "phase.h"
 #include "../jitdump.h"
 
-#include <stdlib.h>
-
 #define CODE_BYTES 256
 #define NAME "frtest_jitdumped"
 

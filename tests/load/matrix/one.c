@@ -5,10 +5,6 @@
 
 #include "phase.h"
 
-#include <err.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #define STRING_(X) #X
 #define STRING(X) STRING_(X)
 

@@ -2,13 +2,19 @@
 #pragma once
 
 /*
- * What the programs of the test matrix share. A program burns CPU in phases. In each phase, one thread runs
- * one function of a known name. The program prints a line about each phase: pid, tid and comm as the kernel
- * has them, and begin and end by CLOCK_MONOTONIC. So a test can tell for every sample what it has to show.
+ * Functions and includes that the programs of the test matrix share. A program burns CPU in phases. In each
+ * phase, one thread runs one function of a known name. The program prints a line about each phase: pid, tid
+ * and comm as the kernel has them, and begin and end by CLOCK_MONOTONIC. So a test knows for every sample
+ * what it has to show.
  */
 
+#include <err.h>
+#include <inttypes.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define FR_PHASE_FRAME __attribute__((noinline, noclone, noipa))
 

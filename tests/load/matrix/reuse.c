@@ -8,14 +8,11 @@
 
 #include "phase.h"
 
-#include <err.h>
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define EXIT_SKIP 77
 

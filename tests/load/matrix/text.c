@@ -16,16 +16,11 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <err.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define CODE_MAX 4096
 #define HUGE (2UL << 20)

@@ -5,13 +5,9 @@
 
 #include "phase.h"
 
-#include <err.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 FR_BURNER(frtest_thread_early)
 FR_BURNER(frtest_thread_late)

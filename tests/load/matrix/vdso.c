@@ -4,7 +4,6 @@
 
 #include "phase.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 FR_PHASE_FRAME static void frtest_vdso_loop(uint64_t end_ns)

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A temporary directory in which files stand for those of a machine. */
+/* A temporary directory with files that stand for those of a machine, and the includes of the tests that use
+   it. */
 
+#include "base/cleanup.h"
+
+#include <errno.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include <cmocka.h>
 
 static char root[64];
 

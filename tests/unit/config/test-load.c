@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which files the configuration consists of, and in which order they are read. */
-#include "config/config_private.h"
-#include "base/cleanup.h"
-
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "files.h"
+#include "config/config_private.h"
 
 /* WANT: the files in order below the root, each with a blank behind it. */
 static void expect_files(const char *path, const char *want)

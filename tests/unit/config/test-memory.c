@@ -2,17 +2,8 @@
 
 /* How much memory a ring can take. Files in a temporary directory stand for those of /proc and cgroupfs. */
 
-#include "config/memory.h"
-#include "base/cleanup.h"
-
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "files.h"
+#include "config/memory.h"
 
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The command line: options, how they replace values of the file, and the configuration of before. */
-#include "config/saved.h"
-#include "base/cleanup.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <syslog.h>
-
-#include <cmocka.h>
-
+/* The command line: options, how they replace values of the file, and the saved configuration. */
 #include "files.h"
+#include "config/saved.h"
+
+#include <pthread.h>
+#include <syslog.h>
 
 /* An empty file, so that the tests do not depend on the configuration of the machine. */
 #define NO_FILE "--config=/dev/null"

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dumping.h"
 #include "synthetic.h"
-#include "base/cleanup.h"
 #include "perfdata/reader.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <cmocka.h>
 
-/* The process that all samples are of. */
+/* The model has one process, to which all samples belong. */
 static int model(
 	void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
 {
@@ -148,14 +142,13 @@ static int is_entry(const struct dirent *e)
 
 unsigned dumping_count_files(const struct dumping *f)
 {
-	struct dirent **files;
-	int n = scandir(f->dir, &files, is_entry, NULL);
+	_cleanup_closedir_ DIR *dir = opendir(f->dir);
+	const struct dirent *e;
+	unsigned n = 0;
 
-	for (int i = 0; i < n; i++)
-		free(files[i]);
-	if (n >= 0)
-		free(files);
-	return (unsigned)n;
+	while ((e = readdir(dir)))
+		n += is_entry(e);
+	return n;
 }
 
 unsigned dumping_check_directory(struct dumping *f)

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A fixture: a ring with known samples, a directory, and dumps of the ring into it. */
+/* A fixture: a ring with known samples, a directory, and dumps of the ring into it. Also the includes of the
+   tests that use it. */
 
+#include "base/cleanup.h"
 #include "dump/dump.h"
 #include "history/history.h"
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
 
 struct dumping {
 	char dir[64];

@@ -7,21 +7,15 @@
  */
 
 #include "dumping.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "dump/vacuum.h"
 #include "fileio/writer_private.h"
 
-#include <errno.h>
 #include <liburing.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #define SHORT_WRITE 1 /* in the place of an errno: half of a write is done */
 
@@ -36,24 +30,19 @@ static struct {
 	uint64_t data_end;	  /* bytes of the dump's file that have their room */
 } disk;
 
-int __real_fr_writer_ring_reap(struct fr_writer *w);
-int __wrap_fr_writer_ring_reap(struct fr_writer *w);
-int __real_fr_writer_ring_sync(struct fr_writer *w);
-int __wrap_fr_writer_ring_sync(struct fr_writer *w);
-int __real_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
-int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
-ssize_t __real_pwrite(int fd, const void *data, size_t len, off_t at);
-ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at);
-ssize_t __real_write(int fd, const void *data, size_t len);
-ssize_t __wrap_write(int fd, const void *data, size_t len);
-int __wrap_fsync(int fd);
-int __real_ftruncate(int fd, off_t size);
-int __wrap_ftruncate(int fd, off_t size);
-int __real_fallocate(int fd, int mode, off_t at, off_t len);
-int __wrap_fallocate(int fd, int mode, off_t at, off_t len);
-int __real_renameat2(int fd, const char *from, int to_fd, const char *to, unsigned flags);
-int __wrap_renameat2(int fd, const char *from, int to_fd, const char *to, unsigned flags);
-int __wrap_bpf_prog_get_next_id(uint32_t from, uint32_t *next);
+#define WRAP(type, name, ...)                                                                                \
+	type __real_##name(__VA_ARGS__);                                                                     \
+	type __wrap_##name(__VA_ARGS__)
+WRAP(int, fr_writer_ring_reap, struct fr_writer *w);
+WRAP(int, fr_writer_ring_sync, struct fr_writer *w);
+WRAP(int, io_uring_queue_init, unsigned entries, struct io_uring *ring, unsigned flags);
+WRAP(ssize_t, pwrite, int fd, const void *data, size_t len, off_t at);
+WRAP(ssize_t, write, int fd, const void *data, size_t len);
+WRAP(int, fsync, int fd);
+WRAP(int, ftruncate, int fd, off_t size);
+WRAP(int, fallocate, int fd, int mode, off_t at, off_t len);
+WRAP(int, renameat2, int fd, const char *from, int to_fd, const char *to, unsigned flags);
+WRAP(int, bpf_prog_get_next_id, uint32_t from, uint32_t *next);
 
 static bool is_hit(void)
 {
@@ -68,8 +57,8 @@ static bool fails(void)
 	return true;
 }
 
-/* Returns how many of the LEN bytes at AT of the dump's file fit on the disk. Only bytes behind its end
- * need room. */
+/* Returns how many of the LEN bytes at AT of the dump's file fit on the disk. Only bytes behind its end need
+   room. */
 static size_t take_room(uint64_t at, size_t len)
 {
 	uint64_t end = FR_MIN(at + len, disk.data_end + disk.room);
@@ -129,7 +118,7 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at)
 	return len ? __real_pwrite(fd, data, len, at) : refuse();
 }
 
-/* The sidecar is written so. */
+/* The sidecar is written by this call. */
 ssize_t __wrap_write(int fd, const void *data, size_t len)
 {
 	if (disk.limited) {
@@ -139,7 +128,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t len)
 	return len ? __real_write(fd, data, len) : refuse();
 }
 
-/* The power stays on, so nothing has to be synced; a slow disk would take minutes. */
+/* Do not sync, because the power stays on, and because a slow disk would take minutes. */
 int __wrap_fsync(int fd)
 {
 	struct stat st;
@@ -176,14 +165,12 @@ int __wrap_bpf_prog_get_next_id(uint32_t from, uint32_t *next)
 
 static int setup_large(void **state)
 {
-	memset(&disk, 0, sizeof(disk));
 	return dumping_setup(state, "/var/tmp", 200, 500, false);
 }
 
 /* A tmpfs has no O_DIRECT, but is fast enough for a dump for each byte. */
 static int setup_small(void **state)
 {
-	memset(&disk, 0, sizeof(disk));
 	return dumping_setup(state, "/dev/shm", 2, 8, false);
 }
 
@@ -191,8 +178,14 @@ static int setup_small(void **state)
 
 static int setup_small_on_disk(void **state)
 {
-	memset(&disk, 0, sizeof(disk));
 	return dumping_setup(state, "/var/tmp", 2, 8, false);
+}
+
+/* Repair the disk after a test. */
+static int teardown(void **state)
+{
+	memset(&disk, 0, sizeof(disk));
+	return dumping_teardown(state);
 }
 
 static bool has_sidecar(const struct dumping *f, const struct fr_dump_result *result)
@@ -397,7 +390,7 @@ static void test_the_file_size_is_limited_on_a_real_disk(void **state)
 	limit_file_size(*state, DISK_STEP);
 }
 
-#define TEST(f, setup) cmocka_unit_test_setup_teardown(f, setup, dumping_teardown)
+#define TEST(f, setup) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {

@@ -4,18 +4,11 @@
 
 #include "dumping.h"
 #include "synthetic.h"
-#include "base/cleanup.h"
 #include "base/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #define RUN 500u /* samples at once */
 #define RUNS 120u
@@ -113,7 +106,7 @@ static void test_a_window_is_exact_to_the_record(void **state)
 		f->params.to_ns = SYNTHETIC_START_NS + to;
 		dump(f, &r);
 		assert_int_equal(r.samples, samples);
-		/* Side-band of before the window is in the dump, too. */
+		/* Side-band that is older than the window is in the dump, too. */
 		assert_int_equal(r.sideband, 2 * ((FR_MIN(to, RUNS * RUN_NS) - 1) / RUN_NS + 1));
 		assert_int_equal(f->model_ns, SYNTHETIC_START_NS);
 		assert_int_equal(r.from_ns, samples ? f->params.from_ns : 0);

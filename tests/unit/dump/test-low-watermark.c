@@ -6,7 +6,7 @@
  * The CPUs of the machine go on writing while their kernel rings are drained one after the other. Frames are
  * tiny, so most of them begin and end within a round. The ring is small, so it evicts frames all the time.
  * The test plays the recorder; ring and tracker are the real ones. The ip of each sample is the name that its
- * process has at that instant, a number that each new process and each exec takes from one counter.
+ * process has at the time of the sample. Names are numbers: each new process and each exec gets the next one.
  */
 
 #include "../sideband/events.h"
@@ -26,7 +26,7 @@
 
 #define N_CPUS 4
 #define PIDS 40
-#define FIRST_PID 4000000 /* above any that the scan may find */
+#define FIRST_PID 4000000 /* higher than each pid that the scan of /proc finds */
 #define RUN_MAX 60000u
 #define SAMPLE_BYTES 256u
 #define SECOND FR_NSEC_PER_SEC
@@ -169,11 +169,11 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* The findings of a reader of a dump. */
+/* A reader of a dump, and its results. */
 struct reader {
 	uint64_t name[PIDS];
-	uint64_t samples, right; /* with their right name */
-	uint64_t old;		 /* older than the low watermark */
+	uint64_t samples, right; /* numbers of samples: all, and those with the right name */
+	uint64_t old;		 /* number of samples older than the low watermark */
 };
 
 static void read_record(

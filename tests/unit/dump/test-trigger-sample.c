@@ -7,27 +7,20 @@
 
 #include "dumping.h"
 #include "synthetic.h"
-#include "base/cleanup.h"
 #include "base/file.h"
 #include "merge/merge.h"
 #include "perfdata/features.h"
 #include "perfdata/reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <cmocka.h>
 
 /* These fill about ten frames of the ring: a chunk is 1 MiB. */
 #define RUN 500u
 #define RUNS 200u
 #define END_NS (SYNTHETIC_START_NS + (uint64_t)RUN * RUNS * 1000)
 
-/* Inside and outside the window, at the time of a sample and between two, two at one time. Not ordered by
- * time. */
+/* Causes inside and outside the window, at the time of a sample and between two samples. Two causes have the
+   same time. They are not ordered by time. */
 static const struct fr_trigger_sample causes[] = {
 	{.time_ns = END_NS + 1234567, .pid = 99, .tid = 99, .cpu = -1, .trigger = "late"},
 	{.time_ns = SYNTHETIC_START_NS + 50000500,
@@ -72,7 +65,7 @@ static int setup(void **state)
 }
 
 /* Put the next line of AT that shows a trigger sample into LINE, with single blanks. Returns false at the
- * end. */
+   end. */
 static bool next_trigger_sample(char **at, char *line, size_t size)
 {
 	char *text;
@@ -132,8 +125,8 @@ static struct fr_reader *open_reader(const struct dumping *f, const char *name)
 	return r;
 }
 
-/* The rule itself: at a round, a reader releases everything up to the newest time of the round before. No
-   later record may be older than that. Returns the number of rounds. */
+/* Check the rule itself: at a FINISHED_ROUND, a reader releases all records up to the newest time of the
+   previous round. No later record may be older than that time. Returns the number of rounds. */
 static unsigned check_rounds(const struct dumping *f, const char *name)
 {
 	uint64_t newest = 0, newest_before = 0, released = 0, t;
@@ -235,7 +228,7 @@ static void test_reports_begin_with_the_recorded_events(void **state)
 	assert_non_null(strstr((char *)json.data, "\"marks\":\t6"));
 }
 
-/* Without it, perf report would show the stack of the sample before. */
+/* Without a stack of its own, perf report would show the sample with the stack of the previous sample. */
 static void test_a_sample_beside_stacks_has_an_empty_stack(void **state)
 {
 	struct dumping *f = *state;
