@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Collects what libbpf prints, with the verifier's log, instead of standard error; and summarizes it. */
+/* Collects and summarizes the output of libbpf, which includes the verifier's log. Without this, libbpf
+   prints to standard error. */
 
 #include <stddef.h>
 
-#define FR_BPF_LOG_SIZE (64 * 1024) /* the end of a log has the reason, so the beginning is dropped */
+#define FR_BPF_LOG_SIZE                                                                                      \
+	(64 * 1024) /* of a longer log only the end is kept, because the end has the reason                  \
+		     */
 
 struct fr_bpf_log {
 	char *text; /* NUL-terminated; NULL: nothing was printed */

@@ -168,8 +168,8 @@ static void test_pid_selects_a_process(void **state)
 }
 
 /* Only one of NAME_btf and NAME_classic is loaded. A program without its tracepoint is left out together with
-   its twin. */
-static void test_one_of_two_twins_is_loaded(void **state)
+   its other variant. */
+static void test_one_of_two_variants_is_loaded(void **state)
 {
 	struct heard h;
 
@@ -553,7 +553,7 @@ int main(void)
 		cmocka_unit_test(test_probe_reports_the_process_of_its_filter),
 		cmocka_unit_test(test_threshold_and_globals),
 		cmocka_unit_test(test_pid_selects_a_process),
-		cmocka_unit_test(test_one_of_two_twins_is_loaded),
+		cmocka_unit_test(test_one_of_two_variants_is_loaded),
 		cmocka_unit_test(test_malformed_events_are_counted_or_repaired),
 		cmocka_unit_test(test_program_hides_no_event_from_others),
 		cmocka_unit_test(test_replaced_file_is_stale_and_missing_one_is_not),

@@ -420,14 +420,14 @@ static void test_bad_configurations_are_refused(void **state)
 	} cases[] = {
 		{FR_TRIGGER_FUNCTION, "/bin/sh", "", "5ms", -EINVAL, "does not say what to probe"},
 		{FR_TRIGGER_FUNCTION, "bin/sh", "main", "5ms", -EINVAL, "not an absolute path"},
-		{FR_TRIGGER_FUNCTION, "/bin/sh", "main", "5 apples", -EINVAL, "not a threshold"},
+		{FR_TRIGGER_FUNCTION, "/bin/sh", "main", "5 apples", -EINVAL, "not a duration"},
 		{FR_TRIGGER_USDT, "/bin/sh", "begin", NULL, -EINVAL, "does not say what to probe"},
-		{FR_TRIGGER_USDT, "/bin/sh", "a:b", "5ms", -EINVAL, "no time to measure"},
+		{FR_TRIGGER_USDT, "/bin/sh", "a:b", "5ms", -EINVAL, "needs two markers"},
 		{FR_TRIGGER_USDT, "/bin/sh", "a:b,c:d", NULL, -EINVAL, "needs a Threshold="},
 		{FR_TRIGGER_USDT, "/bin/sh", "a:b,d", "5ms", -EINVAL, "does not say what to probe"},
 		{FR_TRIGGER_FUNCTION, "/nonexistent", "main", "5ms", -ENOENT, "no such file"},
 		{FR_TRIGGER_FUNCTION, program, "fr_function_slow+0x4", "5ms", -EINVAL,
-			"measured from its entry"},
+			"measured from the function's entry"},
 	};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
