@@ -63,12 +63,7 @@ void fr_bpf_log_begin(struct fr_bpf_log *log)
 void fr_bpf_log_end(struct fr_bpf_log *log)
 {
 	current = log->outer;
-}
-
-void fr_bpf_log_deinit(struct fr_bpf_log *log)
-{
 	free(log->text);
-	*log = (struct fr_bpf_log){0};
 }
 
 /* Returns whether the LEN bytes of TEXT begin with PREFIX. */

@@ -36,10 +36,11 @@ static int make_empty_btf(struct fr_bpf_object *o, char *ret, size_t size)
 static int open_libbpf(struct fr_bpf_object *o, const void *bytes, size_t n, struct fr_diag *d)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "flightrec");
-	struct fr_bpf_log log = {0};
+	_cleanup_bpf_log_ struct fr_bpf_log log = {0};
 	char path[64];
-	int r = 0;
+	int r;
 
+	fr_bpf_log_begin(&log);
 	/* libbpf accepts the path of a BTF only here. */
 	if (o->classic) {
 		r = make_empty_btf(o, path, sizeof(path));
@@ -47,13 +48,8 @@ static int open_libbpf(struct fr_bpf_object *o, const void *bytes, size_t n, str
 			return fr_fail_errno(d, r, NULL, "cannot make an empty BTF for %s", o->label);
 		opts.btf_custom_path = path;
 	}
-	fr_bpf_log_begin(&log);
 	o->libbpf = bpf_object__open_mem(bytes, n, &opts);
-	if (!o->libbpf)
-		r = fr_bpf_explain_open(o->label, -errno, log.text, d);
-	fr_bpf_log_end(&log);
-	fr_bpf_log_deinit(&log);
-	return r;
+	return o->libbpf ? 0 : fr_bpf_explain_open(o->label, -errno, log.text, d);
 }
 
 static int check_version(const struct fr_bpf_object *o, struct fr_diag *d)
@@ -181,21 +177,18 @@ struct fr_bpf_object *fr_bpf_object_free(struct fr_bpf_object *o)
 
 int fr_bpf_object_load(struct fr_bpf_object *o, fr_bpf_log_fn on_failure, void *ctx, struct fr_diag *d)
 {
-	struct fr_bpf_log log = {0};
-	int r = fr_bpf_return_one(o, d);
+	_cleanup_bpf_log_ struct fr_bpf_log log = {0};
+	int r;
 
 	fr_thread_assert_may_wait();
+	fr_bpf_log_begin(&log);
+	r = fr_bpf_return_one(o, d);
 	if (r < 0)
 		return r;
-	fr_bpf_log_begin(&log);
 	r = bpf_object__load(o->libbpf);
-	fr_bpf_log_end(&log);
 	if (r < 0 && on_failure && log.text)
 		on_failure(ctx, log.text);
-	if (r < 0)
-		r = fr_bpf_explain_load(o->label, r, log.text, d);
-	fr_bpf_log_deinit(&log);
-	return r;
+	return r < 0 ? fr_bpf_explain_load(o->label, r, log.text, d) : r;
 }
 
 int fr_bpf_object_keep(struct fr_bpf_object *o, struct bpf_link *link)
@@ -210,19 +203,16 @@ int fr_bpf_object_keep(struct fr_bpf_object *o, struct bpf_link *link)
 
 static int attach(struct fr_bpf_object *o, const struct bpf_program *p, struct fr_diag *d)
 {
-	struct fr_bpf_log log = {0};
+	_cleanup_bpf_log_ struct fr_bpf_log log = {0};
 	struct bpf_link *link;
-	int r = 0;
 
 	fr_bpf_log_begin(&log);
 	link = bpf_program__attach(p);
 	if (!link)
-		r = fr_bpf_explain_attach(o->label, p, -errno, log.text, d);
-	fr_bpf_log_end(&log);
-	fr_bpf_log_deinit(&log);
-	if (r == 0 && fr_bpf_object_keep(o, link) < 0)
-		r = fr_fail(d, -E2BIG, NULL, "%s has more than %d programs", o->label, FR_BPF_LINKS_MAX);
-	return r;
+		return fr_bpf_explain_attach(o->label, p, -errno, log.text, d);
+	if (fr_bpf_object_keep(o, link) < 0)
+		return fr_fail(d, -E2BIG, NULL, "%s has more than %d programs", o->label, FR_BPF_LINKS_MAX);
+	return 0;
 }
 
 int fr_bpf_object_attach(struct fr_bpf_object *o, struct fr_diag *d)

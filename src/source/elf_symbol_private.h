@@ -56,7 +56,7 @@ void elf_debug_find(struct fr_elf *e);
 #define ELF_NEAR_SIZE 121
 struct elf_near {
 	const char *wanted;
-	unsigned rank;		  /* of `name`; a lower rank is more similar */
+	unsigned rank;		  /* rank of `name`; a lower rank is more similar */
 	char name[ELF_NEAR_SIZE]; /* "": none is similar */
 };
 void elf_near_consider(struct elf_near *near, const char *name);

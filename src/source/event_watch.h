@@ -51,7 +51,7 @@ uint64_t fr_event_watch_count(struct fr_event_watch *w);
 /* Stops polling the descriptors of ended threads. Returns whether all threads have ended. */
 bool fr_event_watch_poll(struct fr_event_watch *w);
 
-/* Passes the records of the rings to FN, as the kernel wrote them. */
+/* Passes the samples in the rings to FN, unchanged. */
 struct fr_event_sample {
 	struct fr_sample head;
 	uint32_t cpu, reserved;

@@ -55,7 +55,7 @@ struct fr_source_stats {
 
 struct fr_source_class {
 	const char *name; /* "bpf", "pressure" …: fr_cause.source */
-	size_t size;	  /* of the class's structure, which begins with struct fr_source */
+	size_t size;	  /* size of the class's structure, which begins with struct fr_source */
 	/* Arms S. The members of the class's structure are zero. Returns 0, or a negative errno with D; then
 	   fr_source_open() calls close(). -EOPNOTSUPP: this kernel lacks a feature that the source needs. */
 	int (*open)(struct fr_source *s, struct fr_diag *d);

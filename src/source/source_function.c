@@ -278,24 +278,21 @@ static int attach_site(struct fr_bpf_source *b, const struct spec *s, const stru
 	LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = site->semaphore, .retprobe = site->at_return);
 	const struct bpf_program *program =
 		bpf_object__find_program_by_name(fr_bpf_object_libbpf(b->object), site->program);
-	struct fr_bpf_log log = {0};
+	_cleanup_bpf_log_ struct fr_bpf_log log = {0};
 	struct bpf_link *link;
 	char path[64];
-	int r = 0;
 
+	fr_bpf_log_begin(&log);
 	/* Read the probed instruction into the page cache. The kernel reads the instruction when an exec maps
 	   the file. If this has to wait for the disk, ext4 logs a kernel warning (seen: 6.18). */
 	(void)!pread(fr_elf_fd(p->elf), path, 16, (off_t)site->offset);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fr_elf_fd(p->elf));
-	fr_bpf_log_begin(&log);
 	link = bpf_program__attach_uprobe_opts(program, p->pid ? p->pid : -1, path, site->offset, &opts);
 	if (!link)
-		r = explain_attach(s, p, -errno, log.text, d);
-	fr_bpf_log_end(&log);
-	fr_bpf_log_deinit(&log);
-	if (r == 0 && fr_bpf_object_keep(b->object, link) < 0)
-		r = fr_fail_errno(d, -ENOMEM, NULL, "cannot probe %s", s->path);
-	return r;
+		return explain_attach(s, p, -errno, log.text, d);
+	return fr_bpf_object_keep(b->object, link) < 0
+		       ? fr_fail_errno(d, -ENOMEM, NULL, "cannot probe %s", s->path)
+		       : 0;
 }
 
 /* Selects the programs of the plan. The others are not loaded: a kernel without BTF has no task storage, and

@@ -155,28 +155,19 @@ static int finish_arming(
 	return r;
 }
 
-static struct fr_arming_job *take_job(struct fr_triggers *t)
-{
-	struct fr_arming_job *job = NULL;
-
-	for (int i = 0; !job && i < FR_ARMING_LANES; i++)
-		if (t->ops.arming[i])
-			job = fr_arming_take(t->ops.arming[i]);
-	return job;
-}
-
 static int on_jobs_done(sd_event_source *io, int fd, uint32_t revents, void *ctx)
 {
 	struct fr_triggers *t = ctx;
 	struct fr_arming_job *job;
 
-	while ((job = take_job(t))) {
-		struct fr_trigger *g = job->trigger;
+	for (int i = 0; i < FR_ARMING_LANES; i++)
+		while (t->ops.arming[i] && (job = fr_arming_take(t->ops.arming[i]))) {
+			struct fr_trigger *g = job->trigger;
 
-		g->job = NULL;
-		(void)finish_arming(t, g, TAKE_PTR(job->source), job->code, &job->diag);
-		fr_arming_job_free(job);
-	}
+			g->job = NULL;
+			(void)finish_arming(t, g, TAKE_PTR(job->source), job->code, &job->diag);
+			fr_arming_job_free(job);
+		}
 	if (t->ops.settled)
 		t->ops.settled(t->ops.ctx);
 	return 0;

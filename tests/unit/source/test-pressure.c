@@ -14,8 +14,7 @@ static void need_psi(void)
 	/* Without psi=1, where that is needed, the file exists and cannot be opened. */
 	if (fr_read_line("/proc/pressure/cpu", line, sizeof(line)) == 0)
 		return;
-	print_message("skipped: this kernel has no /proc/pressure/cpu\n");
-	skip();
+	heard_skip("this kernel has no /proc/pressure/cpu");
 }
 
 static void init(struct heard *h, const char *subject, const char *threshold)
