@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Fires when one of `signals` kills a process, because the process neither handles nor ignores that signal.
- */
+/* Fires when one of `signals` kills a process, which neither handles nor ignores that signal. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -82,8 +81,7 @@ int BPF_PROG(fatal_signal_btf, int sig, struct kernel_siginfo *info, struct k_si
 	name = name_of(sig);
 	code = BPF_CORE_READ(info, si_code);
 	sender = BPF_CORE_READ(info, _sifields._kill._pid);
-	/* A code above 0 comes from the kernel; other codes come from a process: kill(), abort(), sigqueue().
-	 */
+	/* Codes above 0 come from the kernel, others from a process: kill(), abort(), sigqueue(). */
 	if (code > 0 && BIT_OF(sig) & HAVE_ADDRESS)
 		BPF_SNPRINTF(detail, sizeof(detail), "%s at 0x%llx", name,
 			(__u64)BPF_CORE_READ(info, _sifields._sigfault._addr));

@@ -96,7 +96,7 @@ int fr_bpf_explain_attach(
 			"this kernel has no tracepoint '%s', which the program '%s' of %s needs", tracepoint,
 			name, label);
 	if (code == -EOPNOTSUPP || code == -ESRCH || code == -EINVAL)
-		return fr_fail(d, -EINVAL, "flightrec(7) lists the sections that can be used",
+		return fr_fail(d, -EINVAL, "use one of the sections that flightrec(7) lists",
 			"the program '%s' of %s cannot be attached by its section SEC(\"%s\")", name, label,
 			sec);
 	return fr_fail_errno(d, errno_of(code), v.reason[0] ? v.reason : NULL,

@@ -291,7 +291,7 @@ int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct
 	if (is_text(bpf_object__btf(o->libbpf), &g))
 		return assign_text(&g, equals + 1, d);
 	if (!integer_bits(&g, &is_signed))
-		return fr_fail(d, -EINVAL, "Set= takes integers and char[]",
+		return fr_fail(d, -EINVAL, "use Set= only for integers and char[]",
 			"the global '%s' of %s is neither a number nor a string", name, o->label);
 	return assign_number(&g, equals + 1, d);
 }

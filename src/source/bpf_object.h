@@ -40,8 +40,7 @@ int fr_bpf_object_open(const void *bytes, size_t n, const char *label, bool clas
 /* Detaches and frees. NULL is allowed; returns NULL. */
 struct fr_bpf_object *fr_bpf_object_free(struct fr_bpf_object *o);
 
-/* Returns whether the kernel has no BTF or CLASSIC was given: programs cannot read the kernel's structures.
- */
+/* Returns whether programs cannot read the kernel's structures: there is no BTF, or CLASSIC was given. */
 bool fr_bpf_object_is_classic(const struct fr_bpf_object *o);
 
 /* The next four functions are for the time between open and load. These two get and set a global of SIZE

@@ -176,7 +176,7 @@ int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d)
 	bpf_object__for_each_program(p, o->libbpf)
 	{
 		if (bpf_program__type(p) == BPF_PROG_TYPE_UNSPEC)
-			return fr_fail(d, -EINVAL, "flightrec(7) lists the sections that can be used",
+			return fr_fail(d, -EINVAL, "use one of the sections that flightrec(7) lists",
 				"the program '%s' of %s has an unknown section: SEC(\"%s\")",
 				bpf_program__name(p), o->label, bpf_program__section_name(p));
 	}

@@ -196,8 +196,8 @@ static int explain_open(const char *path, pid_t pid, int code, struct fr_diag *d
 	case -EACCES:
 	case -EPERM:
 		return fr_fail(d, code,
-			pid ? "this needs CAP_SYS_PTRACE to look into another process's root"
-			    : "this needs CAP_DAC_READ_SEARCH",
+			pid ? "grant CAP_SYS_PTRACE, which opens the root of another process"
+			    : "grant CAP_DAC_READ_SEARCH",
 			"not permitted to read %s%s", path, where);
 	default:
 		return fr_fail_errno(d, code, NULL, "cannot open %s%s", path, where);
@@ -209,7 +209,8 @@ int fr_elf_open(const char *path, pid_t pid, const char *debug_root, struct fr_e
 	int fd;
 
 	if (path[0] != '/')
-		return fr_fail(d, -EINVAL, "the path must begin with /", "not an absolute path: %s", path);
+		return fr_fail(
+			d, -EINVAL, "write a path that begins with /", "not an absolute path: %s", path);
 	fd = fr_foreign_open_linked(pid, path, NULL);
 	return fd < 0 ? explain_open(path, pid, fd, d) : fr_elf_open_fd(fd, path, pid, debug_root, ret, d);
 }

@@ -109,9 +109,7 @@ int fr_elf_find_markers(struct fr_elf *e, const char *provider, const char *name
 	snprintf(wanted, sizeof(wanted), "%.120s:%.120s", provider, name);
 	if (!data)
 		return fr_fail(d, -ENOENT,
-			"build the program with markers of <sys/sdt.h>, or use Function=, which works for "
-			"any "
-			"function",
+			"build the program with markers of <sys/sdt.h>, or probe any function with Function=",
 			"%s has no static markers (USDT)", e->path);
 	while (next_note(data, &at, &note)) {
 		if (strcmp(note.provider, provider) || strcmp(note.name, name))

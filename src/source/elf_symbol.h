@@ -31,8 +31,7 @@ struct fr_elf *fr_elf_free(struct fr_elf *e); /* NULL is allowed; returns NULL *
 /* Returns the descriptor of the file, borrowed. */
 int fr_elf_fd(const struct fr_elf *e);
 
-/* Returns whether E is a Go program. It moves its stacks, and crashes if the return of a function is probed.
- */
+/* Returns whether E is a Go program. Such a program crashes if the return of a function is probed. */
 bool fr_elf_is_go(const struct fr_elf *e);
 
 struct fr_elf_symbol {

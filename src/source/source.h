@@ -77,8 +77,7 @@ struct fr_source_class {
 
 struct fr_source {
 	const struct fr_source_class *class;
-	/* Both are borrowed. Before listen(), the caller may replace them with equal copies that live longer.
-	 */
+	/* Borrowed. Before listen(), the caller may replace both with equal copies that live longer. */
 	const struct fr_source_env *env;
 	const struct fr_trigger_config *config;
 	void *trigger; /* argument of fire() */

@@ -42,8 +42,8 @@ static int prepare_probe(struct fr_bpf_source *s, struct fr_diag *d)
 	int r;
 
 	if (!probe)
-		return fr_fail(d, -EINVAL, "flightrecd.conf(5) lists the probes", "there is no probe '%s'",
-			s->source.config->subject);
+		return fr_fail(d, -EINVAL, "use one of the probes that flightrecd.conf(5) lists",
+			"there is no probe '%s'", s->source.config->subject);
 	snprintf(label, sizeof(label), "the probe %s", probe->name);
 	object = (struct fr_bpf_source_object){
 		.label = label, .unit = probe->unit, .threshold = probe->threshold};

@@ -110,7 +110,7 @@ static int parse_spec(const struct fr_trigger_config *config, struct spec *s, st
 			"the trigger %s: \"%s\" does not say what to probe", config->name,
 			config->subject ? config->subject : "");
 	if (s->path[0] != '/')
-		return fr_fail(d, -EINVAL, "the path must begin with /",
+		return fr_fail(d, -EINVAL, "write a path that begins with /",
 			"the trigger %s: not an absolute path: %s", config->name, s->path);
 	return parse_threshold(config, s, d);
 }
@@ -233,9 +233,8 @@ static int find_root_process(const struct fr_trigger_config *config, pid_t *ret,
 			*ret = find_process(path, CGROUP_DEPTH);
 	return *ret ? 0
 		    : fr_fail(d, -ESRCH,
-			      "start a process in the control group; then the trigger is armed, for the file "
-			      "in "
-			      "the root of that process",
+			      "start a process in the group; then the trigger is armed, for the file in the "
+			      "root of that process",
 			      "the trigger %s: no process is in the control group %s", config->name,
 			      config->cgroup);
 }
@@ -249,9 +248,9 @@ static int explain_attach(
 	case -EPERM:
 	case -EACCES:
 		return fr_fail(d, code,
-			p->pid ? "this needs CAP_SYS_ADMIN, and CAP_SYS_PTRACE for a process of another "
-				 "user; flightrecd.service says how to grant CAP_SYS_ADMIN"
-			       : "this needs CAP_SYS_ADMIN; flightrecd.service says how to grant it",
+			p->pid ? "grant CAP_SYS_ADMIN (flightrecd.service says how) and, for a process of "
+				 "another user, CAP_SYS_PTRACE"
+			       : "grant CAP_SYS_ADMIN; flightrecd.service says how",
 			"not permitted to probe %s", s->path);
 	case -ESRCH:
 		return fr_fail(d, code, "set Pid= to a process that is running", "there is no process %d",

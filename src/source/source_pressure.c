@@ -127,9 +127,8 @@ static int find_file(struct pressure *p, struct fr_diag *d)
 	if (find_cgroup_file(cgroup, p->subject.resource, p->path, sizeof(p->path)) == 0)
 		return 0;
 	return fr_fail(d, -ENOENT,
-		"give a path below the mount of cgroup2, and boot with psi=1; if the cgroup's service has "
-		"not "
-		"started, the trigger is armed when it starts",
+		"give a path below the mount of cgroup2, and boot with psi=1; if the service has not started "
+		"yet, start it, and the trigger is armed",
 		"the cgroup %s has no %s.pressure", cgroup, p->subject.resource);
 }
 
@@ -162,8 +161,7 @@ static int open_watch(struct pressure *p)
 	p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->fd < 0)
 		return -errno;
-	/* Read the total before the kernel's first window begins, so that it lacks no stall of that window.
-	 */
+	/* Read the total before the kernel's first window begins: it must not miss a stall of that window. */
 	r = read_total(p, &p->armed_ns);
 	if (r < 0)
 		return r;
@@ -191,8 +189,8 @@ static int explain_open(const struct pressure *p, int code, struct fr_diag *d)
 	if (code == -EACCES || code == -EPERM)
 		return fr_fail_errno(d, code,
 			p->source.config->cgroup
-				? "only the owner of the cgroup may do this, or CAP_DAC_OVERRIDE"
-				: "before Linux 6.4, this needs CAP_SYS_RESOURCE",
+				? "run as the owner of the cgroup, or grant CAP_DAC_OVERRIDE"
+				: "grant CAP_SYS_RESOURCE, which kernels before 6.4 require for this",
 			"the trigger %s: not permitted to watch %s", name, p->path);
 	return fr_fail_errno(d, code, NULL, "the trigger %s: cannot watch %s", name, p->path);
 }
@@ -224,8 +222,7 @@ static int on_pressure(sd_event_source *e, int fd, uint32_t revents, void *userd
 		.unit = FR_CAUSE_NS,
 		.cpu = -1};
 
-	/* When a cgroup is removed, the kernel reports EPOLLERR together with EPOLLPRI, so check this first.
-	 */
+	/* Check this first: for a removed cgroup, the kernel reports EPOLLPRI together with EPOLLERR. */
 	if (revents & (EPOLLERR | EPOLLHUP)) {
 		close_watch(p);
 		p->source.stats.gone = "its cgroup is gone";

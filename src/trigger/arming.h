@@ -51,7 +51,6 @@ struct fr_arming_job *fr_arming_take(struct fr_arming *a);
 void fr_arming_cancel(struct fr_arming_job *job);
 /* Frees JOB, and closes its source if it still has one. NULL is allowed; returns NULL. */
 struct fr_arming_job *fr_arming_job_free(struct fr_arming_job *job);
-/* Returns whether JOB waits while the thread works on another job. RET gets the name of that job's trigger.
- */
+/* Returns whether JOB waits for another job. RET gets the name of the other job's trigger. */
 #define FR_ARMING_NAME_SIZE 64
 bool fr_arming_is_waiting(const struct fr_arming_job *job, char ret[static FR_ARMING_NAME_SIZE]);

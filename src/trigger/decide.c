@@ -219,7 +219,7 @@ int fr_triggers_test(
 	if (!g)
 		return -ENOENT;
 	if (g->policy.enabled && g->job && !g->source)
-		return fr_fail(d, -EBUSY, "`flightrecctl triggers` shows when it is armed",
+		return fr_fail(d, -EBUSY, "wait until `flightrecctl triggers` shows that it is armed",
 			"the trigger %s is still being armed", name);
 	if (g->policy.enabled && g->diag.code) {
 		*d = g->diag;
@@ -234,7 +234,9 @@ int fr_triggers_test(
 	memcpy(g->policy.counts, p.counts, sizeof(p.counts));
 	if (!makes_dump(decision->verdict))
 		return fr_fail(d, -EAGAIN,
-			decision->verdict == FR_VERDICT_DISABLED ? "`flightrecctl enable` arms it" : NULL,
+			decision->verdict == FR_VERDICT_DISABLED
+				? "enable the trigger with `flightrecctl enable`"
+				: NULL,
 			"%s: suppressed: %s", name, decision->why);
 	*ret_id = decision->dump_id;
 	return 0;

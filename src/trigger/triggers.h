@@ -90,12 +90,12 @@ struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
  *
  * - A source stays open, with its counters, if neither its configuration nor its file changed.
  * - A trigger that cannot be armed is reported to ops.armed(), and does not affect the others.
- * - The counters of a trigger stay while a trigger of this name exists. The effect of fr_triggers_enable()
- * ends with the next configuration.
- * - "signal", "control", "application" and each built-in probe exist without a section. Without a section,
- * only the probes that are armed by default are enabled.
- * - ALL has the defaults. But signal, control and timer have no cool-down by default, and signal and control
- * have the window of [Dump].
+ * - The counters of a trigger stay while a trigger of this name exists. The effect of
+ *   fr_triggers_enable() ends with the next configuration.
+ * - "signal", "control", "application" and each built-in probe exist without a section. Without a
+ *   section, only the probes that are armed by default are enabled.
+ * - ALL has the defaults. But signal, control and timer have no cool-down by default, and signal and
+ *   control have the window of [Dump].
  */
 int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config *all,
 	const struct fr_trigger_config *configs, size_t n);
@@ -129,8 +129,7 @@ void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *f
 size_t fr_triggers_count(const struct fr_triggers *t);
 size_t fr_triggers_count_arming(const struct fr_triggers *t); /* triggers in state FR_TRIGGER_ARMING */
 void fr_triggers_get_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret);
-/* Returns decision I, counted from the newest (0), borrowed until the next decision; NULL: there are fewer.
- */
+/* Returns decision I, counted from the newest (0), borrowed until the next one. NULL: there are fewer. */
 const struct fr_decision *fr_triggers_get_decision(const struct fr_triggers *t, size_t i);
 
 /* Returns a copy of the token bucket. */

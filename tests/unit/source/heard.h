@@ -324,8 +324,7 @@ static inline bool move_to_cgroup(const char *dir, pid_t pid)
 	return write_file(dir, "cgroup.procs", text);
 }
 
-/* Makes a cgroup of version 2 and returns its path below the root, which points into DIR. Skips if it cannot.
- */
+/* Makes a cgroup of version 2, or skips. Returns its path below the root, which points into DIR. */
 static inline const char *make_cgroup(char *dir, size_t size)
 {
 	const char *root = access("/sys/fs/cgroup/cgroup.procs", F_OK) == 0 ? "/sys/fs/cgroup"

@@ -36,8 +36,7 @@ static void spin(void *cpu)
 		;
 }
 
-/* Starts processes in the directory CGROUP (NULL: where this process is), all on one CPU, so that they stall.
- */
+/* Starts processes in CGROUP (NULL: where this process is), all on one CPU, so that they stall. */
 static void start_spinning(struct child c[static SPINNERS], const char *cgroup)
 {
 	int cpu = sched_getcpu();
