@@ -247,7 +247,7 @@ static void wake_late(void)
 {
 	struct account before;
 	uint64_t due_ns;
-	pthread_t hog, mover;
+	pthread_t hog, mover = 0;
 
 	busy_from_ns = fr_monotonic_ns() + READY_MS * MS;
 	due_ns = busy_from_ns + 20 * MS;
