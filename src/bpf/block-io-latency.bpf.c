@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Measures block requests from their submission to their completion, including the time in the I/O scheduler.
-   The subject is the submitting task; for written-back pages this is a kworker. */
+   The cause names the task that submits the request. For written-back pages, this is a kworker. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -29,12 +29,12 @@ struct request {
 typedef void (*btf_trace_block_io_start)(void *, struct request *);
 
 struct pending {
-	__u64 start_ns; /* 0: completed */
+	__u64 start_ns; /* 0: the request has completed */
 	struct flightrec_subject who;
 };
 
-/* The kernel reuses requests, so entries stay in the map and are written in place. The map itself, which
-   takes locks, is updated only once for each request. */
+/* The kernel reuses the memory of requests, so entries stay in the map and programs write into them. An
+   update of the map itself takes locks; it is done only once for each address. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -62,17 +62,17 @@ static __always_inline void begin(struct pending *p)
 	p->start_ns = bpf_ktime_get_ns();
 }
 
-/* True: P belongs to this use of RQ. A request that is merged into another one does not complete and leaves
-   its entry behind. The next use of its memory starts with begin(), except when it is first seen at its
-   issue, before 6.5. */
+/* Returns whether P describes the present request at RQ, and not an earlier one in the same memory. A request
+   that is merged into another one does not complete, so its entry stays. The next request in that memory
+   begins with begin(). Only before 6.5 it may be seen first at its issue. */
 static __always_inline bool is_current(const struct pending *p, const struct request *rq)
 {
 	return p->start_ns &&
 	       (bpf_core_type_exists(btf_trace_block_io_start) || p->start_ns >= rq->start_time_ns);
 }
 
-/* Only one of these two is loaded, by the convention of trigger.bpf.h, as each program costs time at every
-   request. */
+/* By the convention of trigger.bpf.h, only one of these two is loaded, because each program costs time at
+   every request. */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(start_btf, struct request *rq)
 {
@@ -87,7 +87,7 @@ int BPF_PROG(start_classic, struct request *rq)
 	return 0;
 }
 
-/* Flushes of the block layer itself are first seen here. */
+/* The flushes of the block layer itself have no earlier tracepoint. */
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(issue_btf, struct request *rq)
 {
@@ -98,28 +98,15 @@ int BPF_PROG(issue_btf, struct request *rq)
 	return 0;
 }
 
-static __always_inline const char *operation(unsigned int op)
-{
-	switch (op & 0xff) {
-	case 0:
-		return "read";
-	case 1:
-		return "write";
-	case 2:
-		return "flush";
-	case 3:
-		return "discard";
-	case 9:
-		return "write-zeroes";
-	default:
-		return "command";
-	}
-}
+/* By enum req_op. The last one is for all others. */
+static const char operations[11][13] = {
+	"read", "write", "flush", "discard", [9] = "write-zeroes", [10] = "command"};
 
 static __always_inline void describe(char detail[static FLIGHTREC_DETAIL_SIZE], const struct request *rq)
 {
-	const char *disk = BPF_CORE_READ(rq, q, disk)->disk_name, *op = operation(rq->cmd_flags);
-	unsigned int bytes = rq->__data_len;
+	unsigned int bytes = rq->__data_len, at = rq->cmd_flags & 0xff;
+	const char *disk = BPF_CORE_READ(rq, q, disk)->disk_name,
+		   *op = operations[at < 4 || at == 9 ? at : 10];
 
 	if (!bytes)
 		BPF_SNPRINTF(detail, FLIGHTREC_DETAIL_SIZE, "%s %s", disk, op);
@@ -158,8 +145,8 @@ int BPF_PROG(complete_btf, struct request *rq, int error, unsigned int bytes)
 	return 0;
 }
 
-/* Without BTF: from issue to completion, identified by the sector. The formats of these tracepoints begin
-   with the same members in all kernels. */
+/* Without BTF, the programs measure from issue to completion, and identify the request by its sector. The
+   formats of these tracepoints begin with the same members in all kernels. */
 struct block_rq {
 	__u64 common;
 	__u32 dev; /* 12 bits of major number, 20 of minor */

@@ -3,8 +3,8 @@
 
 /*
  * The members of the kernel's structures that the probes read. libbpf adjusts each access to the running
- * kernel (CO-RE), so the order does not matter, other members may be missing, and the build needs no
- * vmlinux.h. Only programs named *_btf may use the structures: CO-RE needs the kernel's BTF.
+ * kernel (CO-RE). So their order may differ, other members may be left out, and the build needs no vmlinux.h.
+ * CO-RE needs the kernel's BTF, so only programs named *_btf may use the structures.
  *
  * Include <linux/bpf.h>, <flightrec/trigger.bpf.h> and <bpf/bpf_tracing.h> first.
  */
@@ -20,15 +20,16 @@ struct cfs_rq {
 };
 
 struct sched_entity {
-	unsigned char sched_delayed; /* since 6.12: it sleeps, but is still in the queue */
-	struct cfs_rq *cfs_rq;	     /* of the task's CPU; set for all scheduling classes */
+	unsigned char sched_delayed; /* since 6.12: the task sleeps, but is still in the queue */
+	struct cfs_rq *cfs_rq;	     /* the queue of the task's CPU; set for all scheduling classes */
 };
 
-/* The kernel updates these at each switch, by rq->clock. */
+/* The kernel updates this at each switch, by rq->clock. */
 struct sched_info {
 	unsigned long long run_delay;	 /* total time in queues */
-	unsigned long long last_arrival; /* time when it began to run */
-	unsigned long long last_queued;	 /* time when it came into this CPU's queue; 0: it does not wait */
+	unsigned long long last_arrival; /* time when the task began to run */
+	unsigned long long
+		last_queued; /* time when the task came into this CPU's queue; 0: it does not wait */
 };
 
 struct task_struct {
@@ -54,7 +55,7 @@ struct irqaction {
 
 #pragma clang attribute pop
 
-/* The clock of TASK's CPU in ns. In sched_switch it has the time of the switch. */
+/* Returns the clock of TASK's CPU in ns. During sched_switch, this is the time of the switch. */
 static __always_inline __u64 fr_rq_clock(struct task_struct *task)
 {
 	return task->se.cfs_rq->rq->clock;
@@ -69,8 +70,9 @@ static __always_inline __u32 fr_task_state(struct task_struct *task)
 	return old->state;
 }
 
-/* A cheap check for probes that see values all the time. True: VALUE is below the threshold, and the program
-   is done. Only values near the threshold are stored as the last one, as this costs more than the check. */
+/* Returns whether VALUE is below the threshold, so that the program is done. This is cheap, for probes that
+   see values all the time: it stores only values near the threshold as the last value, because storing costs
+   more. */
 static __always_inline int fr_is_below(__u64 value)
 {
 	struct flightrec_counters *c;
@@ -81,7 +83,7 @@ static __always_inline int fr_is_below(__u64 value)
 	if (value >= flightrec_threshold)
 		return 0;
 	if (flightrec_filtered())
-		return 1; /* to find out the process would cost too much here */
+		return 1; /* to find out whose value this is would cost too much */
 	c = bpf_map_lookup_elem(&flightrec_counters, &zero);
 	if (c) {
 		c->last = value;
@@ -90,7 +92,7 @@ static __always_inline int fr_is_below(__u64 value)
 	return 1;
 }
 
-/* Fires for the current task, with a time in ns as the value. */
+/* Fires for the current task. VALUE is a time in ns. */
 static __always_inline void fr_fire_current(const char *reason, const char *detail, __u64 now, __u64 value)
 {
 	struct flightrec_subject s;
@@ -99,7 +101,7 @@ static __always_inline void fr_fire_current(const char *reason, const char *deta
 	flightrec_trigger_for(&s, reason, detail, FLIGHTREC_UNIT_NS, now, value, flightrec_threshold);
 }
 
-/* The interrupt handler that runs on this CPU; handlers of one kind do not nest. */
+/* A map for the begin of the interrupt handler that runs on this CPU. Handlers of one kind do not nest. */
 #define FR_HANDLER_MAP                                                                                       \
 	struct {                                                                                             \
 		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                     \
@@ -118,7 +120,7 @@ static __always_inline int fr_begin_handler(void *map)
 	return 0;
 }
 
-/* The run time of the handler if it reached the threshold, else 0. */
+/* Returns the run time of the handler; 0 if the time is below the threshold. */
 static __always_inline __u64 fr_end_handler(void *map, __u64 now)
 {
 	__u32 zero = 0;
@@ -131,7 +133,7 @@ static __always_inline __u64 fr_end_handler(void *map, __u64 now)
 	return fr_is_below(time) ? 0 : time;
 }
 
-/* The classic tracepoints, as their format files describe them; unchanged since before 5.4. */
+/* The classic tracepoints. Their format files have not changed since before 5.4. */
 struct fr_sched_switch {
 	__u64 common;
 	char prev_comm[FLIGHTREC_COMM_SIZE];
@@ -149,10 +151,10 @@ struct fr_sched_task { /* sched_wakeup, sched_wakeup_new */
 	__u32 pid;
 };
 
-/* Bits of a state; the low eight are also those of fr_sched_switch.prev_state. */
+/* Bits of fr_task_state(). The low eight bits mean the same in fr_sched_switch.prev_state. */
 #define FR_TASK_INTERRUPTIBLE 0x01
 #define FR_TASK_UNINTERRUPTIBLE 0x02
-#define FR_TASK_NOLOAD 0x400  /* with UNINTERRUPTIBLE: idle */
+#define FR_TASK_NOLOAD 0x400  /* together with UNINTERRUPTIBLE: idle */
 #define FR_TASK_FROZEN 0x8000 /* since 6.1 */
-#define FR_REPORT_DIES 0x30   /* X or Z */
-#define FR_REPORT_SLEEPS 0xff /* any of these: not runnable */
+#define FR_REPORT_DIES 0x30   /* any of these bits: the task is dead (X) or a zombie (Z) */
+#define FR_REPORT_SLEEPS 0xff /* any of these bits: the task is not runnable */

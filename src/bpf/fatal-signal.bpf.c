@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Fires for a signal of `signals` that kills a process: the process neither handles nor ignores it. */
+/* Fires when one of `signals` kills a process, which neither handles nor ignores that signal. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -14,7 +14,7 @@ enum { ILL = 4, TRAP = 5, ABRT = 6, BUS = 7, FPE = 8, SEGV = 11, SYS = 31 };
 /* Bit N-1 is signal N, as in a sigset_t. */
 const volatile __u64 signals =
 	BIT_OF(ILL) | BIT_OF(TRAP) | BIT_OF(ABRT) | BIT_OF(BUS) | BIT_OF(FPE) | BIT_OF(SEGV) | BIT_OF(SYS);
-/* The signals whose siginfo has an address when the kernel sends them. */
+/* The signals whose siginfo has an address if the kernel sent them. */
 #define HAVE_ADDRESS (BIT_OF(ILL) | BIT_OF(TRAP) | BIT_OF(BUS) | BIT_OF(FPE) | BIT_OF(SEGV))
 
 union __sifields {
@@ -53,34 +53,11 @@ static __always_inline bool kills(int sig, const void *handler)
 
 static __always_inline const char *name_of(int sig)
 {
-	switch (sig) {
-	case 1:
-		return "SIGHUP";
-	case 2:
-		return "SIGINT";
-	case 3:
-		return "SIGQUIT";
-	case ILL:
-		return "SIGILL";
-	case TRAP:
-		return "SIGTRAP";
-	case ABRT:
-		return "SIGABRT";
-	case BUS:
-		return "SIGBUS";
-	case FPE:
-		return "SIGFPE";
-	case SEGV:
-		return "SIGSEGV";
-	case 13:
-		return "SIGPIPE";
-	case 15:
-		return "SIGTERM";
-	case SYS:
-		return "SIGSYS";
-	default:
-		return "signal";
-	}
+	static const char names[32][8] = {"signal", "SIGHUP", "SIGINT",
+		"SIGQUIT", [ILL] = "SIGILL", [TRAP] = "SIGTRAP", [ABRT] = "SIGABRT", [BUS] = "SIGBUS",
+		[FPE] = "SIGFPE", [SEGV] = "SIGSEGV", [13] = "SIGPIPE", [15] = "SIGTERM", [SYS] = "SIGSYS"};
+
+	return names[sig > 0 && sig < 32 && names[sig & 31][0] ? sig & 31 : 0];
 }
 
 /* The value is the signal's number. There is no threshold. */
@@ -104,7 +81,7 @@ int BPF_PROG(fatal_signal_btf, int sig, struct kernel_siginfo *info, struct k_si
 	name = name_of(sig);
 	code = BPF_CORE_READ(info, si_code);
 	sender = BPF_CORE_READ(info, _sifields._kill._pid);
-	/* The kernel sends codes above 0. Other codes come from a process: kill(), abort(), sigqueue(). */
+	/* Codes above 0 come from the kernel, others from a process: kill(), abort(), sigqueue(). */
 	if (code > 0 && BIT_OF(sig) & HAVE_ADDRESS)
 		BPF_SNPRINTF(detail, sizeof(detail), "%s at 0x%llx", name,
 			(__u64)BPF_CORE_READ(info, _sifields._sigfault._addr));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-
 /*
- * Measures the time from a function's entry to its return, or between two markers, in one thread; or fires at
- * each passing of a place. source_function.c loads the programs that it needs, and attaches them. The task
- * storage of a thread has its unfinished calls, and goes with the thread.
+ * Measures the time from a function's entry to its return, or between two markers, in one thread. Or fires
+ * each time a thread reaches an instruction. source_function.c loads the programs that it needs, and attaches
+ * them. The task storage of a thread has its unfinished calls; the kernel frees it with the thread.
  */
 
 #include <linux/bpf.h>
@@ -13,11 +12,11 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The number of nested calls that are measured. Deeper calls are shorter than these. */
+/* The number of nested calls that are measured. Calls that are nested deeper take less time than these. */
 #define DEPTH 16
 
 struct call {
-	__u64 sp; /* stack pointer at the entry; it identifies the call */
+	__u64 sp; /* the stack pointer at the entry, which identifies the call */
 	__u64 begin_ns;
 };
 
@@ -33,7 +32,7 @@ struct {
 	__type(value, struct calls);
 } calls_of_task SEC(".maps");
 
-/* The difference of the stack pointer between the return and the entry. */
+/* The stack pointer after the return, minus the stack pointer at the entry. */
 #if defined(__TARGET_ARCH_x86)
 #define RETURNED 8
 #else
@@ -56,8 +55,8 @@ static __always_inline void finish(const char *reason, __u64 begin_ns)
 	flightrec_trigger_for(&s, reason, 0, FLIGHTREC_UNIT_NS, now, now - begin_ns, flightrec_threshold);
 }
 
-/* First drops calls that an exception or longjmp() left without a return: they are below this one on the
-   stack. */
+/* First drops the calls that an exception or longjmp() left without a return. Their stack pointer is at or
+   below that of this call. */
 SEC("uprobe")
 int function_entry(struct pt_regs *ctx)
 {
@@ -93,7 +92,7 @@ int function_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The newest begin counts, in case the program skipped the end of the previous one. */
+/* The newest begin replaces the previous one, whose end the program may have skipped. */
 SEC("uprobe")
 int marker_begin(struct pt_regs *ctx)
 {

@@ -23,8 +23,8 @@ int BPF_PROG(sched_process_hang_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Without BTF the task is unknown: the place of its name and number in the tracepoint's format depends on the
-   kernel. */
+/* Without BTF the task is unknown, because the place of its name and number in the tracepoint's format
+   depends on the kernel. */
 SEC("raw_tp/sched_process_hang")
 int sched_process_hang_classic(void *ctx)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Measures the handlers of hard interrupts. The subject is the interrupted task. The detail is the handler's
-   name, or without BTF the interrupt's number. */
+/* Measures the handlers of hard interrupts. The cause names the interrupted task. The detail is the name of
+   the handler or, without BTF, the number of the interrupt. */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
 #include <bpf/bpf_tracing.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Measures how long a task stalls for memory: it reclaims pages (of the machine or of its cgroup), compacts
-   memory, or waits in a page fault until a page of a file is read. Swapped pages are not included, as they
-   have no tracepoint. */
+   memory, or waits in a page fault until a page of a file is read. Faults on swapped pages have no
+   tracepoint, so they are not measured. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -39,13 +39,14 @@ struct address_space {
 } __attribute__((preserve_access_index));
 
 struct stall {
-	__u64 begin_ns;		  /* of reclaim or compaction; 0: none */
+	__u64 begin_ns;		  /* begin of reclaim or compaction; 0: neither runs */
 	__u64 fault_ns;		  /* time of the newest fault on a file's page */
-	__u64 faults, page_index; /* identify that fault: completed faults before it, and its page */
+	__u64 faults, page_index; /* identify that fault: the number of earlier faults, and the page */
 };
 
-/* Entries stay in the map and are written in place. A task that reuses a number compares the times with its
-   own start. The map is preallocated, as a stall for memory is no time to allocate some. */
+/* Entries stay in the map, and programs write into them. A new task may get the number of an earlier one, so
+   programs compare the times with the start of the task. The map is preallocated, because memory is scarce
+   during a stall. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -85,7 +86,7 @@ static __always_inline int end(const char *reason)
 	struct stall *s = bpf_map_lookup_elem(&stalls, &tid);
 	__u64 now_ns, value_ns;
 
-	if (!s || !s->begin_ns) /* it began before the probe was armed */
+	if (!s || !s->begin_ns) /* the stall began before the probe was armed */
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	value_ns = now_ns - s->begin_ns;
@@ -94,15 +95,16 @@ static __always_inline int end(const char *reason)
 	return 0;
 }
 
-/* True: kcompactd or khugepaged. Compaction is their work, and nobody waits for it. */
+/* Returns whether the task is kcompactd or khugepaged. They compact memory in the background, and no task
+ * waits. */
 static __always_inline bool is_compaction_thread(void)
 {
 	char comm[FLIGHTREC_COMM_SIZE];
-	__u64 begin_of;
+	__u64 first8;
 
 	bpf_get_current_comm(comm, sizeof(comm));
-	__builtin_memcpy(&begin_of, comm, sizeof(begin_of));
-	return !__builtin_memcmp(&begin_of, "kcompact", 8) || !__builtin_memcmp(&begin_of, "khugepag", 8);
+	__builtin_memcpy(&first8, comm, sizeof(first8));
+	return !__builtin_memcmp(&first8, "kcompact", 8) || !__builtin_memcmp(&first8, "khugepag", 8);
 }
 
 static __always_inline int begin_compaction(void)
@@ -124,18 +126,18 @@ PROGRAM("tp_btf/mm_vmscan_direct_reclaim_begin", direct_begin_btf, begin())
 PROGRAM("tp_btf/mm_vmscan_direct_reclaim_end", direct_end_btf, end("direct reclaim"))
 PROGRAM("tp/vmscan/mm_vmscan_direct_reclaim_begin", direct_begin_classic, begin())
 PROGRAM("tp/vmscan/mm_vmscan_direct_reclaim_end", direct_end_classic, end("direct reclaim"))
-/* With CONFIG_MEMCG. */
+/* These tracepoints need CONFIG_MEMCG. */
 PROGRAM("?tp_btf/mm_vmscan_memcg_reclaim_begin", memcg_begin_btf, begin())
 PROGRAM("?tp_btf/mm_vmscan_memcg_reclaim_end", memcg_end_btf, end("cgroup reclaim"))
 PROGRAM("?tp/vmscan/mm_vmscan_memcg_reclaim_begin", memcg_begin_classic, begin())
 PROGRAM("?tp/vmscan/mm_vmscan_memcg_reclaim_end", memcg_end_classic, end("cgroup reclaim"))
-/* With CONFIG_COMPACTION. */
+/* These tracepoints need CONFIG_COMPACTION. */
 PROGRAM("?tp_btf/mm_compaction_begin", compaction_begin_btf, begin_compaction())
 PROGRAM("?tp_btf/mm_compaction_end", compaction_end_btf, end_compaction())
 PROGRAM("?tp/compaction/mm_compaction_begin", compaction_begin_classic, begin_compaction())
 PROGRAM("?tp/compaction/mm_compaction_end", compaction_end_classic, end_compaction())
 
-/* Writes a name of the file, if one is in memory. */
+/* Writes a name of the file; "" if no name is in memory. */
 static __always_inline void name_of(char detail[static FLIGHTREC_DETAIL_SIZE], struct address_space *mapping)
 {
 	void *alias = BPF_CORE_READ(mapping, host, i_dentry.first);
@@ -146,8 +148,8 @@ static __always_inline void name_of(char detail[static FLIGHTREC_DETAIL_SIZE], s
 		bpf_probe_read_kernel_str(detail, FLIGHTREC_DETAIL_SIZE, BPF_CORE_READ(d, d_name.name));
 }
 
-/* True: the fault of S is repeated. A fault that waits for the disk drops its locks, waits, and starts again,
-   so the time between both is the wait. docs/design/74 */
+/* Returns whether the fault of S is repeated. A fault that waits for the disk drops its locks, waits, and
+   starts again. So the time between the two is the wait. docs/design/74 */
 static __always_inline bool is_repeated(
 	const struct stall *s, const struct task_struct *task, unsigned long first, unsigned long last)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Measures how long a task was blocked, from the time it stopped running to the time it was woken. Fires when
- * it runs again; the probe hung-task sees tasks that never do. A task is blocked if it waits uninterruptibly
- * or killably. A task that waits interruptibly usually waits for work; `interruptible` includes those.
+ * the task runs again; the probe hung-task sees tasks that never run again. A task is blocked if it waits
+ * uninterruptibly or killably. A task that waits interruptibly usually waits for work, and is only measured
+ * if `interruptible` is set.
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -18,11 +19,11 @@ const volatile __u32 interruptible = 0;
 
 struct blocked {
 	__u64 since_ns;
-	__u64 cgroup_id; /* this and tgid: only for the classic program, which cannot get them later */
+	__u64 cgroup_id; /* cgroup_id and tgid: only for the classic program, which cannot get them later */
 	__u32 tgid;
 };
 
-/* Preallocated, as programs must not allocate memory while a run queue is locked. */
+/* The map is preallocated, because programs must not allocate memory while a run queue is locked. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, TASKS);
@@ -30,7 +31,7 @@ struct {
 	__type(value, struct blocked);
 } blocked SEC(".maps");
 
-/* The number of blocked tasks in each slot. It saves the lookup for most switches, as few tasks block. */
+/* The number of blocked tasks in each slot. Few tasks block, so for most switches this saves the lookup. */
 static __u32 slots[TASKS];
 
 static __always_inline __u32 *slot(__u32 tid)
@@ -53,7 +54,7 @@ static __always_inline void add_blocked(__u32 tid, const struct blocked *b)
 		bpf_map_update_elem(&blocked, &tid, b, BPF_EXIST);
 }
 
-/* Removes the entry of TID, and copies it to RET. False: TID was not blocked. */
+/* Moves the entry of TID to RET. Returns whether TID was blocked. */
 static __always_inline int take_blocked(__u32 tid, struct blocked *ret)
 {
 	struct blocked *b;
@@ -84,7 +85,7 @@ int BPF_PROG(sched_switch_btf, _Bool preempt, struct task_struct *prev, struct t
 		return 0;
 	now = bpf_ktime_get_ns();
 	time = now - b.since_ns;
-	/* Subtract the time that it waited for the CPU after it was woken. */
+	/* Subtract the time that NEXT waited for the CPU after it was woken. */
 	queued = fr_rq_clock(next) - next->sched_info.last_queued;
 	if (next->sched_info.last_queued && queued < time)
 		time -= queued;
@@ -95,7 +96,7 @@ int BPF_PROG(sched_switch_btf, _Bool preempt, struct task_struct *prev, struct t
 	return 0;
 }
 
-/* Without BTF: includes the time that it waited for the CPU. */
+/* Without BTF, the value includes the time that the task waited for the CPU. */
 SEC("tracepoint/sched/sched_switch")
 int sched_switch_classic(struct fr_sched_switch *ctx)
 {

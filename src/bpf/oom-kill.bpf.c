@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Fires when the kernel kills a process because the machine or a cgroup is out of memory. The subject is the
+/* Fires when the kernel kills a process because the machine or a cgroup is out of memory. The cause names the
    victim, not the task that needed memory. The value is the resident memory of the victim. */
 #include <linux/bpf.h>
 
@@ -22,7 +22,7 @@ struct mm_struct {
 	struct percpu_counter rss_stat[4]; /* since 6.2 */
 } __attribute__((preserve_access_index));
 
-/* The kinds of members must agree for CO-RE: an atomic is a structure. */
+/* For CO-RE, a member must be of the same kind as in the kernel, where an atomic is a structure. */
 struct atomic_long___v5 {
 	__s64 counter;
 } __attribute__((preserve_access_index));
@@ -35,13 +35,13 @@ struct mm_struct___v5 {
 	struct mm_rss_stat rss_stat;
 } __attribute__((preserve_access_index));
 
-/* Since 6.8 the event has members, and the tracepoint's argument is the task. Before, the argument is a pid.
- */
+/* Since 6.8, the event has these members, and the tracepoint's argument is the task. In older kernels, the
+   argument is a pid. */
 struct trace_event_raw_mark_victim {
 	unsigned long total_vm;
 } __attribute__((preserve_access_index));
 
-/* CO-RE needs a constant index, as the size of the kernel's elements may differ. */
+/* CO-RE needs a constant index, because the size of the kernel's elements may differ. */
 #define PAGES(mm, index)                                                                                     \
 	(bpf_core_field_exists(((struct mm_struct___v5 *)0)->rss_stat.count)                                 \
 			? BPF_CORE_READ((struct mm_struct___v5 *)(mm), rss_stat.count[index].counter)        \

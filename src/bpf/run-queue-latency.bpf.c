@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Measures how long a task that was ready to run, woken or preempted, waited for a CPU. Fires when it begins
- * to run.
+ * Measures how long a task that was ready to run, woken or preempted, waited for a CPU. Fires when the task
+ * begins to run.
  *
- * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue; sched_switch
- * runs before the kernel resets it. The probe corrects two cases: a task that was moved between queues, and a
- * task that was moved while it slept. docs/design/73
+ * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue. sched_switch
+ * runs before the kernel resets that time. The probe corrects two cases: the kernel moved the task between
+ * queues, or moved it while it slept. docs/design/73
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -21,10 +21,10 @@ char LICENSE[] SEC("license") = "GPL";
 #define MOVE_NS 10000000ULL /* longest time of a move between two queues */
 #define MIGRATING 2	    /* task_struct.on_rq: between two queues */
 
-/* For each task: tid, and the low 42 bits of run_delay when it stopped running. One word, so that writes of
-   two CPUs do not mix. Tasks may share a slot; the last one counts. */
+/* For each task: tid, and the low 42 bits of run_delay when the task stopped running. Both are in one word,
+   so that the writes of two CPUs do not mix. If tasks share a slot, the slot has the last one. */
 static __u64 stopped[SLOTS];
-static __u64 moved_asleep[SLOTS]; /* time of a move during its sleep, by rq->clock */
+static __u64 moved_asleep[SLOTS]; /* time of a move during the task's sleep, by rq->clock */
 
 static __always_inline __u64 tid_bits(__u32 tid)
 {
@@ -36,7 +36,7 @@ static __always_inline void remember_stop(__u32 tid, __u64 run_delay)
 	stopped[tid & (SLOTS - 1)] = tid_bits(tid) | (run_delay & DELAY_MASK);
 }
 
-/* The time that NEXT waited in the queues of other CPUs since it ran. */
+/* Returns the time that NEXT has waited in the queues of other CPUs since it last ran. */
 static __always_inline __u64 get_wait_elsewhere(struct task_struct *next)
 {
 	__u32 tid = next->pid;
@@ -77,7 +77,8 @@ int BPF_PROG(sched_switch_btf, _Bool preempt, struct task_struct *prev, struct t
 	return 0;
 }
 
-/* A task comes into a queue: with BTF only by a move, without BTF by a wake-up. */
+/* Handles a task that comes into a queue. With BTF, only moves are of interest; without BTF, only wake-ups
+ * are. */
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(enqueue_btf, struct task_struct *task)
 {
@@ -88,7 +89,7 @@ int BPF_PROG(enqueue_btf, struct task_struct *task)
 	return 0;
 }
 
-/* The stored values belong to an earlier task with the same number. */
+/* Resets the stored value, which belongs to an earlier task with the same number. */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(first_wakeup_btf, struct task_struct *task)
 {
@@ -96,11 +97,11 @@ int BPF_PROG(first_wakeup_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Without BTF: stores the time of each wake-up. */
+/* Without BTF, the programs store the time of each wake-up. */
 struct waiting {
-	__u64 since_ns; /* 0: it does not wait */
+	__u64 since_ns; /* 0: the task does not wait */
 	__u64 cgroup_id;
-	__u32 tgid; /* 0: unknown, as it has not run yet */
+	__u32 tgid; /* 0: unknown, because the task has not run yet */
 };
 
 struct {
@@ -112,10 +113,10 @@ struct {
 
 static __always_inline void begin_wait(__u32 tid, __u64 now)
 {
-	struct waiting *w = bpf_map_lookup_elem(&waiting, &tid), fresh = {.since_ns = now};
+	struct waiting *w = bpf_map_lookup_elem(&waiting, &tid), first = {.since_ns = now};
 
 	if (!w)
-		bpf_map_update_elem(&waiting, &tid, &fresh, BPF_ANY);
+		bpf_map_update_elem(&waiting, &tid, &first, BPF_ANY);
 	else if (!w->since_ns)
 		w->since_ns = now;
 }
@@ -153,7 +154,7 @@ static __always_inline void handle_prev(struct fr_sched_switch *ctx, __u64 now)
 	if (!(ctx->prev_state & FR_REPORT_SLEEPS))
 		begin_wait(tid, now);
 	w = bpf_map_lookup_elem(&waiting, &tid);
-	/* A wake-up before it slept does not count. */
+	/* The wake-up came before the sleep, so it begins no wait. */
 	if (w && ctx->prev_state & FR_REPORT_SLEEPS)
 		w->since_ns = 0;
 	if (w && !w->tgid) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Fires when a CPU has not scheduled for twice kernel.watchdog_thresh. The watchdog has no tracepoint, but
- * its message passes one, in its interrupt, so that the current task is the one that holds the CPU:
+ * its message passes the tracepoint console. This happens in the watchdog's interrupt, so the current task is
+ * the one that holds the CPU:
  *
  *     watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [name:1234]
  *
- * Kernels before 5.15 add a time stamp. Anybody who may write to /dev/kmsg can write such a line, so it
- * counts only if the current task has run for at least half of the time in the line (docs/design/75). This
- * check needs BTF.
+ * Kernels before 5.15 add a time stamp. Each user who may write to /dev/kmsg can write such a line. So the
+ * probe fires only if the current task has run for at least half of the time in the line (docs/design/75).
+ * This check needs BTF.
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -22,8 +23,8 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define STUCK "stuck for "
 
-/* The text before the number of the CPU. Tests use another text, as the kernel's own would alarm the
-   machine's monitoring. */
+/* The text before the number of the CPU. Tests use another text, because the kernel's own text would alarm
+   the machine's monitoring. */
 const volatile char words[40] = "watchdog: BUG: soft lockup - CPU#";
 
 static __always_inline int has_prefix(const char *text, const char *word, int length)
@@ -34,7 +35,7 @@ static __always_inline int has_prefix(const char *text, const char *word, int le
 	return 1;
 }
 
-/* The length of the words if TEXT begins with them, else 0. */
+/* Returns the length of `words` if TEXT begins with them, else 0. */
 static __always_inline int match_words(const char *text)
 {
 	for (int i = 0; i < (int)sizeof(words); i++) {
@@ -46,7 +47,7 @@ static __always_inline int match_words(const char *text)
 	return 0;
 }
 
-/* The seconds of a line that reports a lockup, or 0. */
+/* Returns the seconds in a line that reports a lockup; 0 for another line. */
 static __always_inline __u64 parse_seconds(const char text[TEXT_SIZE])
 {
 	__u64 seconds = 0;
@@ -65,7 +66,7 @@ static __always_inline __u64 parse_seconds(const char text[TEXT_SIZE])
 	return seconds;
 }
 
-/* The time since TASK, which runs, came to its CPU. */
+/* Returns how long TASK has been running on its CPU. */
 static __always_inline __u64 get_ran_ns(struct task_struct *task)
 {
 	return fr_rq_clock(task) - task->sched_info.last_arrival;
@@ -81,7 +82,7 @@ int BPF_PROG(soft_lockup, const char *line)
 	ns = parse_seconds(text) * NS_PER_SEC;
 	if (!ns)
 		return 0;
-	/* The line is not the kernel's: store the run time of its writer as the last value. */
+	/* If the line does not come from the kernel, store the run time of its writer as the last value. */
 	ran = get_ran_ns(bpf_get_current_task_btf());
 	if (ran < ns / 2) {
 		flightrec_count(ran, now);

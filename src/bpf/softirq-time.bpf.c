@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Measures each run of a softirq handler, including hard interrupts during that time. The subject is the
-   current task: ksoftirqd, or the interrupted one. The detail is the softirq's name. */
+/* Measures the softirq handlers, including hard interrupts during that time. The cause names the current
+   task: ksoftirqd or the interrupted task. The detail is the name of the softirq. */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
 #include <bpf/bpf_tracing.h>
@@ -10,7 +10,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define VECTORS 10
 
-/* In the order of the tracepoint's format. */
+/* The names, in the order of the tracepoint's format. The last one is for unknown numbers. */
 static const char names[VECTORS + 1][12] = {
 	"hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu", "?"};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Measures each system call that `syscalls` selects: by default all that do not wait by design. Fires when
- * the call returns; the detail is its name. Ignores 32-bit programs, which number their calls differently.
- * While it is armed, every system call of the machine takes the kernel's slow path, whichever calls are
- * selected.
+ * Measures each system call that `syscalls` selects. By default, these are all calls whose purpose is not to
+ * wait. Fires when the call returns; the detail is the name of the call. Ignores 32-bit programs, which
+ * number their calls differently. While the probe is armed, every system call on the machine takes the
+ * kernel's slow path, even if it is not selected.
  */
 #include <linux/bpf.h>
 #include <asm/unistd.h>
@@ -16,7 +16,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define SYSCALLS 512
 #define NAME_SIZE 32
 
-/* 1: watched. Syscall= sets others (source/syscalls.h). */
+/* 1: the call is watched. Syscall= replaces the array (source/syscalls.h). */
 #define SYSCALL(name) [__NR_##name] = 1,
 #define SYSCALL_WAITS(name) [__NR_##name] = 0,
 const volatile __u8 syscalls[SYSCALLS] = {
@@ -32,11 +32,11 @@ static const char names[SYSCALLS][NAME_SIZE] = {
 };
 
 struct call {
-	__u64 begin_ns; /* 0: no watched call runs */
+	__u64 begin_ns; /* 0: the thread is not in a watched call */
 	__u32 nr;
 };
 
-/* These saved registers say that a 32-bit program called. */
+/* These values of saved registers mean that a 32-bit program makes the call. */
 #define X86_USER32_CS 0x23
 #define ARM64_MODE32 0x10
 

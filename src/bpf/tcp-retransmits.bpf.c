@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Counts TCP retransmissions within Interval=, of the whole machine or of the processes that Pid=, Comm= or
- * CGroup= select. The detail is the peer of the last one.
+ * Counts the TCP retransmissions within Interval=, for the whole machine or for the processes that Pid=,
+ * Comm= or CGroup= select. The detail is the peer of the last retransmission.
  *
- * A retransmission happens in a timer or an interrupt, so the current task is not the owner. The probe stores
- * the owner with each socket when it connects or listens; accepted sockets inherit it. Sockets that are older
- * than the probe have no owner, and pass no filter.
+ * A retransmission happens in a timer or an interrupt, so the current task does not own the socket. When a
+ * socket connects or listens, the probe stores its owner with it; accepted sockets inherit the owner. Sockets
+ * that are older than the probe have no known owner, and match no filter.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -49,19 +49,19 @@ struct {
    interval. */
 #define SLICES 8
 static struct {
-	__u64 number; /* of the slice, since boot */
+	__u64 number; /* number of the slice since boot */
 	__u64 count;
 } slices[SLICES];
 
-/* Counts one at NOW_NS. Returns the count of the interval. */
+/* Counts a retransmission at NOW_NS. Returns the count of the interval. */
 static __always_inline __u64 count_one(__u64 now_ns)
 {
 	__u64 number = now_ns / (interval_ns / SLICES + 1), sum = 0;
 	__u32 at = number % SLICES;
-	__u64 was = slices[at].number;
+	__u64 old = slices[at].number;
 
-	/* The first CPU in a slice resets it. A count of another CPU may be lost in between. */
-	if (was != number && __sync_val_compare_and_swap(&slices[at].number, was, number) == was)
+	/* The first CPU in a new slice resets the count. A count of another CPU may get lost at that time. */
+	if (old != number && __sync_val_compare_and_swap(&slices[at].number, old, number) == old)
 		slices[at].count = 0;
 	__sync_fetch_and_add(&slices[at].count, 1);
 	for (int i = 0; i < SLICES; i++)
@@ -122,7 +122,7 @@ int BPF_PROG(retransmit_btf, struct sock *sk)
 	return 0;
 }
 
-/* connect() and listen() cause this in the context of their process. */
+/* connect() and listen() change the state in the context of their process. */
 SEC("?tp_btf/inet_sock_set_state")
 int BPF_PROG(own, struct sock *sk, int from, int to)
 {

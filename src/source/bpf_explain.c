@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Puts errors of libbpf and the kernel into words. */
+/* Makes messages of the errors of libbpf and of the kernel. */
 #include "base/capability.h"
 #include "base/cleanup.h"
 #include "source/bpf_log.h"
@@ -16,8 +16,8 @@ static int errno_of(int code)
 	return code <= -LIBBPF_ERRNO__LIBELF ? -EINVAL : code;
 }
 
-/* Writes the missing ones of "CAP_BPF and CAP_PERFMON" into RET. NULL: none is missing. CAP_SYS_ADMIN
-   includes both (since 5.8). */
+/* Writes the missing capabilities into RET: "CAP_BPF", "CAP_PERFMON", or "CAP_BPF and CAP_PERFMON". Returns
+   RET; NULL if none is missing. CAP_SYS_ADMIN includes both (since 5.8). */
 static const char *missing_capabilities(char *ret, size_t size)
 {
 	const bool bpf = fr_has_capability(CAP_BPF), perfmon = fr_has_capability(CAP_PERFMON);
@@ -34,11 +34,11 @@ static int not_permitted(const char *label, int code, const char *doing, struct 
 	char names[64];
 
 	if (missing_capabilities(names, sizeof(names)))
-		return fr_fail(d, code, "AmbientCapabilities= of the unit grants them to a service",
+		return fr_fail(d, code, "grant it to the service with AmbientCapabilities= in its unit file",
 			"not permitted to %s %s: %s is missing", doing, label, names);
 	return fr_fail(d, code,
 		"check the kernel's lockdown, security modules, and seccomp filters (SystemCallFilter=)",
-		"not permitted to %s %s, though the capabilities are there", doing, label);
+		"not permitted to %s %s, although no capability is missing", doing, label);
 }
 
 int fr_bpf_explain_open(const char *label, int code, const char *text, struct fr_diag *d)
@@ -58,9 +58,9 @@ static int rejected(const char *label, const struct fr_bpf_log_summary *v, struc
 {
 	char hint[sizeof(d->hint)];
 
-	snprintf(hint, sizeof(hint), "%s%s%sthe whole log of the verifier is logged at level debug",
+	snprintf(hint, sizeof(hint), "%s%s%sthe recorder logs the verifier's whole output at level debug",
 		v->source[0] ? "at `" : "", v->source, v->source[0] ? "`; " : "");
-	/* Not the verifier's own code: its -EACCES does not mean that a right is missing. */
+	/* The verifier's -EACCES does not mean that a capability is missing, so do not return it. */
 	return fr_fail(d, -EINVAL, hint, "the kernel's verifier rejects the program '%s' of %s: %s",
 		v->program, label, v->reason);
 }
@@ -96,7 +96,7 @@ int fr_bpf_explain_attach(
 			"this kernel has no tracepoint '%s', which the program '%s' of %s needs", tracepoint,
 			name, label);
 	if (code == -EOPNOTSUPP || code == -ESRCH || code == -EINVAL)
-		return fr_fail(d, -EINVAL, "flightrec(7) lists the sections that can be used",
+		return fr_fail(d, -EINVAL, "use one of the sections that flightrec(7) lists",
 			"the program '%s' of %s cannot be attached by its section SEC(\"%s\")", name, label,
 			sec);
 	return fr_fail_errno(d, errno_of(code), v.reason[0] ? v.reason : NULL,

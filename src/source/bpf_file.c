@@ -17,13 +17,13 @@ static int check_file(const char *path, const struct stat *st, struct fr_diag *d
 		return fr_fail(d, -EINVAL, "name the object file itself", "%s is not a regular file", path);
 	if (st->st_uid != 0 && st->st_uid != geteuid())
 		return fr_fail(d, -EPERM,
-			"it runs in the kernel: if you trust it, give it to root with chown",
+			"the object runs in the kernel: if you trust it, give it to root with chown",
 			"%s belongs to the user %u, not to root", path, (unsigned)st->st_uid);
 	if (st->st_mode & S_IWOTH)
-		return fr_fail(d, -EPERM, "it runs in the kernel: if you trust it, use chmod go-w",
+		return fr_fail(d, -EPERM, "the object runs in the kernel: if you trust it, use chmod go-w",
 			"%s can be written by everybody", path);
 	if ((st->st_mode & S_IWGRP) && st->st_gid != 0)
-		return fr_fail(d, -EPERM, "it runs in the kernel: if you trust it, use chmod go-w",
+		return fr_fail(d, -EPERM, "the object runs in the kernel: if you trust it, use chmod go-w",
 			"%s can be written by the group %u", path, (unsigned)st->st_gid);
 	if (st->st_size > FR_BPF_FILE_MAX)
 		return fr_fail(
@@ -33,7 +33,7 @@ static int check_file(const char *path, const struct stat *st, struct fr_diag *d
 
 int fr_bpf_file_read(const char *path, struct fr_buf *ret, struct fr_diag *d)
 {
-	/* With O_NONBLOCK the open of a FIFO does not wait. */
+	/* With O_NONBLOCK, open() does not wait for the writer of a FIFO. */
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 	ssize_t n;
@@ -42,9 +42,10 @@ int fr_bpf_file_read(const char *path, struct fr_buf *ret, struct fr_diag *d)
 	fr_thread_assert_may_wait();
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fr_fail_errno(d, -errno,
-			errno == ENOENT ? "clang -target bpf compiles one, see flightrecd.conf(5); or name "
-					  "another file"
-					: "the recorder's user must be able to read it",
+			errno == ENOENT
+				? "compile the object with clang -target bpf (see flightrecd.conf(5)), "
+				  "or name another file"
+				: "let the recorder's user read the file",
 			"cannot open the BPF object %s", path);
 	r = check_file(path, &st, d);
 	if (r < 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The globals of an object, found by its BTF. The object may claim anything there, so every step is checked.
- */
+/* Gets and sets the globals of an object. The object's BTF describes them; it may be wrong, so every step is
+   checked. */
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/units.h"
@@ -14,9 +14,9 @@
 
 struct global {
 	const char *name;
-	uint8_t *at; /* its initial value, in the map's */
+	uint8_t *at; /* the initial value, inside the initial value of the map */
 	size_t size;
-	const struct btf_type *type; /* without qualifiers and typedefs */
+	const struct btf_type *type; /* the type without qualifiers and typedefs */
 };
 
 static const struct btf_type *resolve_type(const struct btf *btf, uint32_t id)
@@ -32,7 +32,7 @@ static bool is_data(const char *section)
 				  !strncmp(section, ".bss", 4));
 }
 
-/* Describes the variable VSI of a section with the initial values DATA. False: it cannot be set. */
+/* Describes the variable VSI of a section with the initial values DATA. Returns whether it can be set. */
 static bool describe_variable(const struct btf *btf, const struct btf_var_secinfo *vsi, uint8_t *data,
 	size_t size, struct global *ret)
 {
@@ -47,7 +47,7 @@ static bool describe_variable(const struct btf *btf, const struct btf_var_secinf
 	return ret->name && *ret->name && ret->type;
 }
 
-/* Calls FN for each global until it returns true. Returns whether it did. */
+/* Calls FN for each global until FN returns true. Returns whether FN returned true. */
 static bool find_global_if(
 	const struct fr_bpf_object *o, bool (*fn)(void *ctx, const struct global *g), void *ctx)
 {
@@ -121,7 +121,7 @@ int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *val
 	return r;
 }
 
-/* The number of bits of an integer; 0: G is not an integer. */
+/* Returns the number of bits of the integer G; 0: G is not an integer. */
 static unsigned integer_bits(const struct global *g, bool *ret_signed)
 {
 	bool integer = btf_is_int(g->type) || btf_is_enum(g->type) || btf_is_enum64(g->type);
@@ -157,7 +157,7 @@ int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t
 	return 0;
 }
 
-/* Parses a number of BITS. 0; -EINVAL: it is not a number; -ERANGE: it does not fit. */
+/* Parses a number. Returns 0; -EINVAL if TEXT is not a number; -ERANGE if it does not fit into BITS bits. */
 static int parse_number(const char *text, unsigned bits, bool is_signed, uint64_t *ret)
 {
 	const char *digits = text + (*text == '-');
@@ -199,7 +199,7 @@ static int assign_number(const struct global *g, const char *text, struct fr_dia
 	} else {
 		r = parse_number(text, bits, is_signed, &value);
 		if (r < 0)
-			return fr_fail(d, -EINVAL, "give a number that the variable can hold",
+			return fr_fail(d, -EINVAL, "give a number that fits into the variable",
 				r == -ERANGE ? "'%s' does not fit into '%s', %s%u bits"
 					     : "'%s' is not a number for '%s', %s%u bits",
 				text, g->name, is_signed ? "signed " : "", bits);
@@ -237,7 +237,7 @@ struct suggestion {
 	const struct btf *btf;
 	const char *wanted;
 	unsigned distance;
-	const char *nearest; /* NULL: none is near */
+	const char *nearest; /* the most similar name; NULL: none is similar */
 	char all[256];	     /* "a, b, c" */
 };
 
@@ -268,7 +268,7 @@ static int explain_missing(const struct fr_bpf_object *o, const char *name, stru
 	if (s.nearest)
 		snprintf(hint, sizeof(hint), "did you mean %s?", s.nearest);
 	else
-		snprintf(hint, sizeof(hint), "it has: %s", s.all[0] ? s.all : "none that can be set");
+		snprintf(hint, sizeof(hint), "it has: %s", s.all[0] ? s.all : "no global that can be set");
 	return fr_fail(d, -EINVAL, hint, "%s has no global '%s'", o->label, name);
 }
 
@@ -284,14 +284,14 @@ int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct
 			"Set=%s does not name a global and its value", assignment);
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
 	if (is_abi_global(name))
-		return fr_fail(d, -EINVAL, "Threshold=, Pid=, Comm=, CGroup= and Cooldown= set those",
-			"Set= cannot set '%s'", name);
+		return fr_fail(d, -EINVAL, "use Threshold=, Pid=, Comm=, CGroup= or Cooldown=",
+			"Set= cannot set '%s', a global of the trigger ABI", name);
 	if (find_global(o, name, &g) < 0)
 		return explain_missing(o, name, d);
 	if (is_text(bpf_object__btf(o->libbpf), &g))
 		return assign_text(&g, equals + 1, d);
 	if (!integer_bits(&g, &is_signed))
-		return fr_fail(d, -EINVAL, "Set= takes integers and char[]",
+		return fr_fail(d, -EINVAL, "use Set= only for integers and char[]",
 			"the global '%s' of %s is neither a number nor a string", name, o->label);
 	return assign_number(&g, equals + 1, d);
 }

@@ -10,7 +10,7 @@
 
 static _Thread_local struct fr_bpf_log *current;
 
-/* Appends TEXT, and drops the oldest text that does not fit. */
+/* Appends TEXT to the log. If the log is full, drops its oldest text. */
 static void append(struct fr_bpf_log *log, const char *text, size_t len)
 {
 	size_t excess;
@@ -63,21 +63,16 @@ void fr_bpf_log_begin(struct fr_bpf_log *log)
 void fr_bpf_log_end(struct fr_bpf_log *log)
 {
 	current = log->outer;
-}
-
-void fr_bpf_log_deinit(struct fr_bpf_log *log)
-{
 	free(log->text);
-	*log = (struct fr_bpf_log){0};
 }
 
-/* TEXT, of LEN bytes, begins with PREFIX. */
+/* Returns whether the LEN bytes of TEXT begin with PREFIX. */
 static bool has_prefix(const char *text, size_t len, const char *prefix)
 {
 	return len >= strlen(prefix) && memcmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Copies a line into RET, as far as it fits, without "libbpf: " and the blanks around. */
+/* Copies a line into RET, without "libbpf: " and the blanks around it. Truncates a long line. */
 static void copy_line(char *ret, size_t size, const char *line, size_t len)
 {
 	const char *end = line + len;
@@ -91,7 +86,7 @@ static void copy_line(char *ret, size_t size, const char *line, size_t len)
 	snprintf(ret, size, "%.*s", (int)(end - line), line);
 }
 
-/* True: the line is "libbpf: prog 'NAME': -- BEGIN PROG LOAD LOG --". Copies NAME into RET. */
+/* Returns whether the line is "libbpf: prog 'NAME': -- BEGIN PROG LOAD LOG --". Copies NAME into RET. */
 static bool parse_log_begin(const char *line, size_t len, char *ret, size_t size)
 {
 	static const char prefix[] = "libbpf: prog '";
@@ -105,7 +100,7 @@ static bool parse_log_begin(const char *line, size_t len, char *ret, size_t size
 	return quote;
 }
 
-/* True: the verifier prints this line after the reason. */
+/* Returns whether the line is one of those that the verifier prints after the reason. */
 static bool is_statistics(const char *line, size_t len)
 {
 	static const char *const prefixes[] = {

@@ -13,9 +13,9 @@
 
 #include <flightrec/trigger.bpf.h>
 
-/* Makes an empty BTF for kernels without BTF, as libbpf refuses an object otherwise. An access that CO-RE
-   cannot resolve becomes an invalid instruction; the ABI's header checks before it gets there. Writes a path
-   of the BTF into RET. */
+/* Makes an empty BTF for a kernel without BTF, because libbpf needs some BTF to open an object. With the
+   empty BTF, libbpf replaces each access to a kernel structure by an invalid instruction. The ABI's header
+   checks that the kernel has BTF before such an access. Writes a path of the BTF into RET. */
 static int make_empty_btf(struct fr_bpf_object *o, char *ret, size_t size)
 {
 	struct btf *btf = btf__new_empty();
@@ -36,24 +36,20 @@ static int make_empty_btf(struct fr_bpf_object *o, char *ret, size_t size)
 static int open_libbpf(struct fr_bpf_object *o, const void *bytes, size_t n, struct fr_diag *d)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "flightrec");
-	struct fr_bpf_log log = {0};
+	_cleanup_bpf_log_ struct fr_bpf_log log = {0};
 	char path[64];
-	int r = 0;
+	int r;
 
-	/* libbpf takes this path only when it opens the object. */
+	fr_bpf_log_begin(&log);
+	/* libbpf accepts the path of a BTF only here. */
 	if (o->classic) {
 		r = make_empty_btf(o, path, sizeof(path));
 		if (r < 0)
-			return fr_fail_errno(d, r, NULL, "cannot make a BTF for %s", o->label);
+			return fr_fail_errno(d, r, NULL, "cannot make an empty BTF for %s", o->label);
 		opts.btf_custom_path = path;
 	}
-	fr_bpf_log_begin(&log);
 	o->libbpf = bpf_object__open_mem(bytes, n, &opts);
-	if (!o->libbpf)
-		r = fr_bpf_explain_open(o->label, -errno, log.text, d);
-	fr_bpf_log_end(&log);
-	fr_bpf_log_deinit(&log);
-	return r;
+	return o->libbpf ? 0 : fr_bpf_explain_open(o->label, -errno, log.text, d);
 }
 
 static int check_version(const struct fr_bpf_object *o, struct fr_diag *d)
@@ -85,7 +81,7 @@ static int check_map(const struct fr_bpf_object *o, const char *name, enum bpf_m
 	return 0;
 }
 
-/* Estimates the kernel memory of MAP in bytes; UINT64_MAX on overflow. */
+/* Returns the estimated kernel memory of MAP in bytes; UINT64_MAX on overflow. */
 static uint64_t estimate_map_bytes(const struct bpf_map *map)
 {
 	const enum bpf_map_type type = bpf_map__type(map);
@@ -100,7 +96,7 @@ static uint64_t estimate_map_bytes(const struct bpf_map *map)
 	return __builtin_mul_overflow(entry, bpf_map__max_entries(map), &bytes) ? UINT64_MAX : bytes;
 }
 
-/* The kernel allocates the maps before a program runs, and charges them to no limit of the service. */
+/* The kernel allocates the maps when it loads the object. No memory limit of the service includes them. */
 static int check_maps(const struct fr_bpf_object *o, struct fr_diag *d)
 {
 	const struct bpf_map *map;
@@ -111,7 +107,7 @@ static int check_maps(const struct fr_bpf_object *o, struct fr_diag *d)
 		const uint64_t bytes = estimate_map_bytes(map);
 
 		if (bytes > FR_BPF_MAPS_MAX - sum)
-			return fr_fail(d, -E2BIG, "make max_entries smaller",
+			return fr_fail(d, -E2BIG, "make max_entries of the maps smaller",
 				"the maps of %s take more than %u MiB, with '%s' of %u entries", o->label,
 				(unsigned)(FR_BPF_MAPS_MAX >> 20), bpf_map__name(map),
 				bpf_map__max_entries(map));
@@ -181,21 +177,18 @@ struct fr_bpf_object *fr_bpf_object_free(struct fr_bpf_object *o)
 
 int fr_bpf_object_load(struct fr_bpf_object *o, fr_bpf_log_fn on_failure, void *ctx, struct fr_diag *d)
 {
-	struct fr_bpf_log log = {0};
-	int r = fr_bpf_return_one(o, d);
+	_cleanup_bpf_log_ struct fr_bpf_log log = {0};
+	int r;
 
 	fr_thread_assert_may_wait();
+	fr_bpf_log_begin(&log);
+	r = fr_bpf_return_one(o, d);
 	if (r < 0)
 		return r;
-	fr_bpf_log_begin(&log);
 	r = bpf_object__load(o->libbpf);
-	fr_bpf_log_end(&log);
 	if (r < 0 && on_failure && log.text)
 		on_failure(ctx, log.text);
-	if (r < 0)
-		r = fr_bpf_explain_load(o->label, r, log.text, d);
-	fr_bpf_log_deinit(&log);
-	return r;
+	return r < 0 ? fr_bpf_explain_load(o->label, r, log.text, d) : r;
 }
 
 int fr_bpf_object_keep(struct fr_bpf_object *o, struct bpf_link *link)
@@ -210,19 +203,16 @@ int fr_bpf_object_keep(struct fr_bpf_object *o, struct bpf_link *link)
 
 static int attach(struct fr_bpf_object *o, const struct bpf_program *p, struct fr_diag *d)
 {
-	struct fr_bpf_log log = {0};
+	_cleanup_bpf_log_ struct fr_bpf_log log = {0};
 	struct bpf_link *link;
-	int r = 0;
 
 	fr_bpf_log_begin(&log);
 	link = bpf_program__attach(p);
 	if (!link)
-		r = fr_bpf_explain_attach(o->label, p, -errno, log.text, d);
-	fr_bpf_log_end(&log);
-	fr_bpf_log_deinit(&log);
-	if (r == 0 && fr_bpf_object_keep(o, link) < 0)
-		r = fr_fail(d, -E2BIG, NULL, "%s has more than %d programs", o->label, FR_BPF_LINKS_MAX);
-	return r;
+		return fr_bpf_explain_attach(o->label, p, -errno, log.text, d);
+	if (fr_bpf_object_keep(o, link) < 0)
+		return fr_fail(d, -E2BIG, NULL, "%s has more than %d programs", o->label, FR_BPF_LINKS_MAX);
+	return 0;
 }
 
 int fr_bpf_object_attach(struct fr_bpf_object *o, struct fr_diag *d)

@@ -13,21 +13,20 @@ struct fr_bpf_object {
 	struct bpf_link *links[FR_BPF_LINKS_MAX];
 	size_t n_links;
 	bool classic;
-	int empty_btf; /* memfd, or -1 */
+	int empty_btf; /* a memfd; -1: the kernel's BTF is used */
 };
 
-/* bpf_programs.c: checks that there is a program, and that each has a known section. */
+/* bpf_programs.c: checks that the object has a program, and that each program has a known section. */
 int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d);
-/* Writes the tracepoint of PROGRAM's SEC() into RET: "sched_switch", "sched:sched_switch". Returns RET, or
-   NULL for another kind of program. */
+/* Writes the tracepoint of PROGRAM's SEC() into RET: "sched_switch", "sched:sched_switch". Returns RET; NULL
+   if PROGRAM is not for a tracepoint. */
 const char *fr_bpf_tracepoint_of(const struct bpf_program *program, char *ret, size_t size);
 
 /* bpf_return.c: makes the chosen programs of classic tracepoints return 1, so that they do not hide events
-   from other users of the tracepoint. -E2BIG: a program is too long for this. */
+   from other users of the tracepoint. Returns -E2BIG if a program is too long for this change. */
 int fr_bpf_return_one(struct fr_bpf_object *o, struct fr_diag *d);
 
-/* bpf_explain.c: put the CODE of a failed step and libbpf's output TEXT into words. Return a negative errno.
- */
+/* bpf_explain.c: fill D after a step failed with CODE; TEXT is libbpf's output. Return a negative errno. */
 int fr_bpf_explain_open(const char *label, int code, const char *text, struct fr_diag *d);
 int fr_bpf_explain_load(const char *label, int code, const char *text, struct fr_diag *d);
 int fr_bpf_explain_attach(

@@ -11,7 +11,7 @@
 
 enum kind { TP_BTF, RAW_TP, TRACEPOINT, OTHER };
 
-/* Returns the kind of P, and the part of its SEC() after the '/'. */
+/* Returns the kind of P. RET_NAME gets the part of P's SEC() after the first '/'. */
 static enum kind get_kind(const struct bpf_program *p, const char **ret_name)
 {
 	static const struct {
@@ -50,8 +50,8 @@ const char *fr_bpf_tracepoint_of(const struct bpf_program *program, char *ret, s
 
 /* The features of this kernel. */
 struct kernel {
-	struct btf *btf;     /* NULL: none, or it must not be used */
-	const char *tracefs; /* the directory events; NULL: not mounted */
+	struct btf *btf;     /* NULL: the kernel has no BTF, or the BTF must not be used */
+	const char *tracefs; /* the directory "events" of tracefs; NULL: tracefs is not mounted */
 };
 
 static const char *find_tracefs_events(void)
@@ -64,7 +64,7 @@ static const char *find_tracefs_events(void)
 	return NULL;
 }
 
-/* The type of a module's tracepoint is in that module's BTF. */
+/* For a tracepoint in a module, the type is in the BTF of that module. */
 static bool is_in_module_btf(struct btf *vmlinux, const char *type)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/sys/kernel/btf");
@@ -91,7 +91,7 @@ static bool is_in_btf(const struct kernel *k, const char *name)
 	return btf__find_by_name_kind(k->btf, type, BTF_KIND_TYPEDEF) > 0 || is_in_module_btf(k->btf, type);
 }
 
-/* False: the kernel lacks PROGRAM's tracepoint. True also if that cannot be known here. */
+/* Returns whether the kernel has PROGRAM's tracepoint. Returns true if this cannot be found out. */
 static bool has_tracepoint(const struct kernel *k, const struct bpf_program *program)
 {
 	char path[256];
@@ -122,11 +122,11 @@ static int explain_missing(
 
 	fr_bpf_tracepoint_of(p, tracepoint, sizeof(tracepoint));
 	if (kind == TRACEPOINT && !k->tracefs)
-		return fr_fail(d, -EOPNOTSUPP, "mount -t tracefs nodev /sys/kernel/tracing",
+		return fr_fail(d, -EOPNOTSUPP, "run `mount -t tracefs nodev /sys/kernel/tracing`",
 			"tracefs is not mounted: the program '%s' of %s needs the tracepoint '%s'", name,
 			o->label, tracepoint);
 	if (kind == TP_BTF && !k->btf)
-		return fr_fail(d, -EOPNOTSUPP, "it needs CONFIG_DEBUG_INFO_BTF=y",
+		return fr_fail(d, -EOPNOTSUPP, "use a kernel with CONFIG_DEBUG_INFO_BTF=y",
 			"this kernel has no BTF, which the program '%s' of %s needs for the tracepoint '%s'",
 			name, o->label, tracepoint);
 	return fr_fail(d, -EOPNOTSUPP, NULL,
@@ -134,35 +134,36 @@ static int explain_missing(
 		o->label);
 }
 
-/* Finds NAME_classic for NAME_btf, and vice versa; NULL: P has no twin. */
-static struct bpf_program *find_twin(
+/* The ABI allows two variants of a program, NAME_btf and NAME_classic, of which one is loaded. Returns the
+   other variant of P; NULL: there is none. */
+static struct bpf_program *find_variant(
 	const struct fr_bpf_object *o, const struct bpf_program *p, bool *ret_btf)
 {
 	const char *name = bpf_program__name(p), *suffix = strrchr(name, '_');
-	char twin[128];
+	char variant[128];
 
 	*ret_btf = suffix && !strcmp(suffix, "_btf");
 	if (!suffix || suffix == name || (!*ret_btf && strcmp(suffix, "_classic") != 0))
 		return NULL;
-	if (snprintf(twin, sizeof(twin), "%.*s%s", (int)(suffix - name), name,
-		    *ret_btf ? "_classic" : "_btf") >= (int)sizeof(twin))
+	if (snprintf(variant, sizeof(variant), "%.*s%s", (int)(suffix - name), name,
+		    *ret_btf ? "_classic" : "_btf") >= (int)sizeof(variant))
 		return NULL;
-	return bpf_object__find_program_by_name(o->libbpf, twin);
+	return bpf_object__find_program_by_name(o->libbpf, variant);
 }
 
-/* 1: load P; 0: do not load it; or a negative errno: its tracepoint is missing. */
+/* Returns 1 if P is to be loaded, else 0; or a negative errno if P's tracepoint is missing. */
 static int choose_program(const struct fr_bpf_object *o, const struct kernel *k, const struct bpf_program *p,
 	bool optional, struct fr_diag *d)
 {
 	bool is_btf;
-	const struct bpf_program *twin = find_twin(o, p, &is_btf);
+	const struct bpf_program *variant = find_variant(o, p, &is_btf);
 
-	if (twin && !is_btf && has_tracepoint(k, twin))
+	if (variant && !is_btf && has_tracepoint(k, variant))
 		return 0;
 	if (has_tracepoint(k, p))
 		return 1;
-	/* If both twins lack their tracepoint, the classic one reports it. */
-	return optional || (twin && is_btf) ? 0 : explain_missing(o, k, p, d);
+	/* If both variants lack their tracepoint, the classic one reports the error. */
+	return optional || (variant && is_btf) ? 0 : explain_missing(o, k, p, d);
 }
 
 int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d)
@@ -175,7 +176,7 @@ int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d)
 	bpf_object__for_each_program(p, o->libbpf)
 	{
 		if (bpf_program__type(p) == BPF_PROG_TYPE_UNSPEC)
-			return fr_fail(d, -EINVAL, "flightrec(7) lists the sections that can be used",
+			return fr_fail(d, -EINVAL, "use one of the sections that flightrec(7) lists",
 				"the program '%s' of %s has an unknown section: SEC(\"%s\")",
 				bpf_program__name(p), o->label, bpf_program__section_name(p));
 	}
@@ -190,7 +191,7 @@ static int choose(struct fr_bpf_object *o, const struct kernel *k, struct fr_dia
 	last = NULL;
 	bpf_object__for_each_program(p, o->libbpf)
 	{
-		/* libbpf does not autoload SEC("?..."); for us it means optional. */
+		/* libbpf does not autoload a program with SEC("?..."). Here it is optional. */
 		int r = choose_program(o, k, p, !bpf_program__autoload(p), d);
 
 		if (r < 0)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Makes programs of classic tracepoints return 1. If such a program returns 0, the kernel hides the event
- * from everybody who records that tracepoint with perf. So each exit becomes a jump to a new tail:
+ * from all perf users of the tracepoint. So each exit becomes a jump to two new instructions at the end:
  *
- *     … exit … exit      ─►      … goto tail … goto tail, tail: r0 = 1, exit
+ *     … exit … exit      ─►      … goto end … goto end, end: r0 = 1, exit
  *
- * No instruction moves, so libbpf's relocations and line numbers stay valid. Subprograms keep their results:
- * libbpf appends them after the tail when it loads the object.
+ * The other instructions stay in their places, so libbpf's relocations and line numbers stay valid.
+ * Subprograms keep their results, because libbpf appends them later, when it loads the object.
  */
 #include "base/cleanup.h"
 #include "source/bpf_object_private.h"
@@ -15,14 +15,14 @@
 #include <linux/bpf.h>
 #include <string.h>
 
-/* Changes the N instructions at INSNS, which has room for two more. 1: changed; 0: there is no exit; -E2BIG:
-   a jump does not reach the end. */
+/* Changes the N instructions at INSNS; there is room for two more. Returns whether INSNS has an exit; -E2BIG
+   if a jump does not reach the end. */
 static int redirect_exits(struct bpf_insn *insns, size_t n)
 {
 	bool has_exit = false;
 
 	for (size_t i = 0; i < n; i++) {
-		/* The second half of a 64-bit constant has code 0, so it is not mistaken for an exit. */
+		/* The second half of a 64-bit constant has code 0, which is no exit. */
 		if (insns[i].code != (BPF_JMP | BPF_EXIT))
 			continue;
 		if (n - i - 1 > INT16_MAX)

@@ -13,7 +13,7 @@
 
 #include <flightrec/trigger.bpf.h>
 
-/* The limit for one iteration of the event loop, so that a flood does not starve the other sources. */
+/* The most events in one iteration of the event loop, so that a flood does not delay the other sources. */
 #define EVENTS_PER_ITERATION 64
 
 static int set_threshold(struct fr_bpf_source *s, const char *text, struct fr_diag *d)
@@ -29,15 +29,15 @@ static int set_threshold(struct fr_bpf_source *s, const char *text, struct fr_di
 	}
 	if (fr_threshold_parse(text, (int)stats->unit, &stats->threshold) == 0)
 		return fr_bpf_object_set_number(s->object, "flightrec_threshold", stats->threshold);
-	snprintf(hint, sizeof(hint), "write it as %s", examples[stats->unit]);
-	return fr_fail(d, -EINVAL, hint, "Threshold=%s does not fit this trigger", text);
+	snprintf(hint, sizeof(hint), "write for example Threshold=%s", examples[stats->unit]);
+	return fr_fail(d, -EINVAL, hint, "Threshold=%s is not in the unit of this trigger", text);
 }
 
 static int set_comm(struct fr_bpf_source *s, const char *comm)
 {
 	char value[FLIGHTREC_COMM_SIZE] = "";
 
-	/* The kernel truncates names in the same way. */
+	/* The kernel truncates the names of threads in the same way. */
 	snprintf(value, sizeof(value), "%.*s", (int)sizeof(value) - 1, comm);
 	return fr_bpf_object_set(s->object, "flightrec_comm", value, sizeof(value));
 }
@@ -48,11 +48,11 @@ static int set_cgroup(struct fr_bpf_source *s, const char *path, struct fr_diag 
 	int r;
 
 	path += strspn(path, "/");
-	if (!*path) /* the root contains all processes */
+	if (!*path) /* the root group contains all processes */
 		return 0;
 	r = fr_cgroup_id(path, &id);
 	if (r < 0)
-		return fr_fail_errno(d, r, "CGroup= is a path below the root of the unified hierarchy",
+		return fr_fail_errno(d, r, "set CGroup= to a path below the root of the unified hierarchy",
 			"cannot find the control group /%s", path);
 	return fr_bpf_object_set_number(s->object, "flightrec_cgroup", id);
 }
@@ -64,9 +64,10 @@ static int set_interval(struct fr_bpf_source *s, uint64_t interval_ns, struct fr
 	if (fr_bpf_object_set_number(s->object, "interval_ns", interval_ns) < 0)
 		return fr_fail(d, -EINVAL,
 			s->source.config->kind == FR_TRIGGER_PROGRAM
-				? "an object that counts has a global: const volatile __u64 interval_ns"
-				: "leave it out",
-			"Interval= has no effect on this trigger: it does not count over a time");
+				? "leave Interval= out, or give the object a global: const volatile __u64 "
+				  "interval_ns"
+				: "leave Interval= out",
+			"Interval= has no effect on this trigger, which does not count over a time");
 	return 0;
 }
 
@@ -104,7 +105,8 @@ static int set_machine_globals(struct fr_bpf_source *s, struct fr_diag *d)
 	int r;
 
 	if (env->pidns && s->source.config->pid > 0 && fr_bpf_object_is_classic(s->object))
-		return fr_fail(d, -EOPNOTSUPP, "use Comm= or CGroup=, or run flightrecd in the first one",
+		return fr_fail(d, -EOPNOTSUPP,
+			"use Comm= or CGroup=, or run flightrecd in the first pid namespace",
 			"Pid= in a pid namespace needs the kernel's BTF, and this kernel has none");
 	r = fr_bpf_object_set_number(s->object, "flightrec_self", (uint64_t)env->self);
 
@@ -138,7 +140,7 @@ int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_objec
 		r = fr_bpf_object_choose(s->object, d);
 	if (r == 0)
 		return 0;
-	/* The setters give no words if a global of the ABI is missing or has another size. */
+	/* D is still empty if a global of the ABI is missing or has another size. */
 	return fr_fail(d, r, "compile it again with this version's flightrec/trigger.bpf.h",
 		"%s does not have the globals of the trigger ABI", object->label);
 }
@@ -179,7 +181,7 @@ static int on_readable(sd_event_source *io, int fd, uint32_t events, void *ctx)
 	struct fr_bpf_source *s = ctx;
 
 	s->handled = 0;
-	/* Events that remain keep the descriptor readable. */
+	/* If events remain, the descriptor stays readable. */
 	(void)ring_buffer__consume(s->ring);
 	return 0;
 }
@@ -211,7 +213,7 @@ void fr_bpf_source_close(struct fr_source *source)
 	struct fr_bpf_source *s = (struct fr_bpf_source *)source;
 
 	s->io = sd_event_source_disable_unref(s->io);
-	/* Detach the programs before their ring goes. */
+	/* Detach the programs before the ring is freed. */
 	s->object = fr_bpf_object_free(s->object);
 	ring_buffer__free(s->ring);
 }
@@ -244,8 +246,8 @@ void fr_bpf_source_get_stats(struct fr_source *source, struct fr_source_stats *r
 
 bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now)
 {
-	const struct stat *was = &s->file;
+	const struct stat *old = &s->file;
 
-	return was->st_dev != now->st_dev || was->st_ino != now->st_ino || was->st_size != now->st_size ||
-	       was->st_mtim.tv_sec != now->st_mtim.tv_sec || was->st_mtim.tv_nsec != now->st_mtim.tv_nsec;
+	return old->st_dev != now->st_dev || old->st_ino != now->st_ino || old->st_size != now->st_size ||
+	       old->st_mtim.tv_sec != now->st_mtim.tv_sec || old->st_mtim.tv_nsec != now->st_mtim.tv_nsec;
 }

@@ -6,7 +6,7 @@
  *
  *   init ─► (set more globals) ─► load ─► (attach) ─► listen … close
  *
- * One thread at a time; from listen on, the main thread.
+ * Only one thread at a time may use a source; from listen on, only the main thread.
  */
 
 #include "source/bpf_object.h"
@@ -23,7 +23,7 @@ struct fr_bpf_source {
 	struct ring_buffer *ring;
 	sd_event_source *io;
 	unsigned handled;		 /* events in this iteration of the event loop */
-	char detail[FR_CAUSE_TEXT_SIZE]; /* for events without a detail; the class may set it */
+	char detail[FR_CAUSE_TEXT_SIZE]; /* detail of the causes whose event has none; the class may set it */
 	struct fr_cgroup_cache cgroups;
 	struct stat file; /* the file of the programs or of the probed functions; st_ino 0: none */
 };
@@ -32,21 +32,21 @@ struct fr_bpf_source {
 struct fr_bpf_source_object {
 	const void *bytes; /* ELF; not needed after init */
 	size_t n;
-	const char *label;	    /* its name in errors */
-	enum fr_unit_of_cause unit; /* NONE: the object's own */
-	const char *threshold;	    /* default; NULL: the object's own */
+	const char *label;	    /* the object's name in messages */
+	enum fr_unit_of_cause unit; /* FR_CAUSE_NONE: the unit that the object declares */
+	const char *threshold;	    /* default of Threshold=; NULL: the object's own default */
 };
 
-/* Opens OBJECT and sets the ABI's globals from S's config. Without an env it only checks, and asks nothing of
-   this machine. 0, or a negative errno with D. */
+/* Opens OBJECT and sets the ABI's globals from S's config. If S has no env, it only checks the config,
+   without looking at this machine. Returns 0, or a negative errno with D. */
 int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_object *object, struct fr_diag *d);
-/* Loads the programs and opens the ring of events. 0, or a negative errno with D. */
+/* Loads the programs and opens the ring of events. Returns 0, or a negative errno with D. */
 int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d);
 
-/* True: NOW is not the file that S was read from. */
+/* Returns whether NOW describes another file than the one from which S was opened. */
 bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now);
 
-/* Members of struct fr_source_class. */
+/* Functions for struct fr_source_class. */
 int fr_bpf_source_listen(struct fr_source *s, struct fr_diag *d);
 void fr_bpf_source_close(struct fr_source *s);
 void fr_bpf_source_get_stats(struct fr_source *s, struct fr_source_stats *ret);

@@ -50,7 +50,7 @@ static void read_cgroup(struct fr_cause *c)
 		snprintf(c->cgroup, sizeof(c->cgroup), "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
 }
 
-/* Reads the name of the thread or, if the thread has gone, of its process. */
+/* Reads the name of the thread. If the thread has gone, reads the name of its process. */
 static void read_comm(struct fr_cause *c)
 {
 	const pid_t from[] = {c->tid, c->pid};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The description of one anomaly. A plain value: it is copied and never freed. */
+/* The description of one anomaly. It owns no memory, so it can be copied and need not be freed. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,13 +22,13 @@ enum fr_unit_of_cause {
 struct fr_cause {
 	char trigger[FR_TRIGGER_NAME_SIZE]; /* NAME of [Trigger NAME]; "signal", "control" */
 	const char *source; /* name of the source's class: "bpf", "pressure" …; static storage */
-	char reason[FR_CAUSE_TEXT_SIZE]; /* in words: "run-queue latency" */
+	char reason[FR_CAUSE_TEXT_SIZE]; /* the kind of anomaly: "run-queue latency" */
 	char detail[FR_CAUSE_TEXT_SIZE]; /* a device, a system call; may be empty */
 	uint64_t time_ns;		 /* monotonic time of the anomaly; never 0 */
 	uint64_t value, threshold;	 /* both 0: nothing was measured */
 	enum fr_unit_of_cause unit;
-	pid_t pid, tid; /* 0: unknown, or no process */
-	int cpu;	/* -1: none */
+	pid_t pid, tid; /* 0: unknown, or the anomaly belongs to no process */
+	int cpu;	/* -1: the anomaly belongs to no CPU */
 	char comm[16];
 	char cgroup[FR_CAUSE_CGROUP_SIZE]; /* path below the cgroup root, "/system.slice/…"; may be empty */
 };
@@ -36,6 +36,6 @@ struct fr_cause {
 /* Writes VALUE for a person into RET: "12.3 ms", "1,024", "64M", "12 %". */
 #define FR_CAUSE_VALUE_SIZE 40
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
-/* Reads comm and cgroup of the cause's pid from /proc, where they are empty; they stay empty if the process
-   has gone. Also makes all texts printable: processes and cgroups choose the bytes of their names. */
+/* Reads comm and cgroup of the cause's process from /proc if they are empty. They stay empty if the process
+   has gone. Also makes all texts printable, because names of processes and cgroups can have any bytes. */
 void fr_cause_fill_from_proc(struct fr_cause *c);

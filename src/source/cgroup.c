@@ -11,14 +11,15 @@
 #include <string.h>
 #include <sys/statfs.h>
 
-#define KERNFS_HANDLE 0xfe /* the kernel's FILEID_KERNFS; the handle is the id */
+#define KERNFS_HANDLE 0xfe /* the kernel's FILEID_KERNFS: the bytes of the handle are the id of the group */
 
 union handle {
 	struct file_handle h;
 	uint8_t bytes[sizeof(struct file_handle) + sizeof(uint64_t)];
 };
 
-/* Opens the root of the hierarchy; -ENOENT: none. systemd's hybrid set-up has it one level down. */
+/* Opens the root of the cgroup2 hierarchy. systemd's hybrid set-up mounts it one level down. Returns a
+   descriptor; -ENOENT if there is none. */
 static int open_root(const char **ret_path)
 {
 	static const char *const paths[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};

@@ -7,18 +7,18 @@
 
 #include <stdint.h>
 
-/* The id of PATH, below the root of the hierarchy, with or without a leading slash. 0, or -ENOENT: there is
-   no such group, or no cgroup2 is mounted in systemd's place. */
+/* Reads the id of the group at PATH, below the root of the hierarchy, with or without a leading slash.
+   Returns 0; -ENOENT if there is no such group, or cgroup2 is not mounted where systemd mounts it. */
 int fr_cgroup_id(const char *path, uint64_t *ret);
 
-/* The paths of the last ids that were looked up. The kernel does not reuse ids, so a path stays valid after
-   its group has gone. Zero-initialise it; there is nothing to free. */
+/* A cache of paths. The kernel does not reuse ids, so a path stays right after its group has gone. Initialise
+   it with zeros; it owns no memory. */
 struct fr_cgroup_cache {
 	struct {
 		uint64_t id;
 		char path[FR_CAUSE_CGROUP_SIZE];
 	} entry[16];
 };
-/* The path of ID below the root, "/" for the root, borrowed until the next call. NULL: the group has gone, or
-   CAP_DAC_READ_SEARCH is missing. */
+/* Returns the path of group ID below the root ("/" for the root itself), borrowed until the next call. NULL:
+   the group has gone, or CAP_DAC_READ_SEARCH is missing. */
 const char *fr_cgroup_path(struct fr_cgroup_cache *cache, uint64_t id);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define TEXT(member) offsetof(struct fr_trigger_config, member)
-/* All strings. A source is opened with all of them but the first. */
+/* All strings. Two configurations that differ in any but the first need different sources. */
 static const size_t texts[] = {TEXT(origin), TEXT(name), TEXT(subject), TEXT(threshold), TEXT(filter),
 	TEXT(syscalls), TEXT(comm), TEXT(cgroup)};
 
@@ -68,7 +68,7 @@ int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigge
 	int r;
 
 	*ret = *c;
-	/* Copy all of them even after a failure, so that RET keeps no pointer of C. */
+	/* Copy all strings even after a failure, so that RET has no pointer of C when it is freed. */
 	r = copy_set(&ret->set, c->set);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
 		r |= copy_text(text_at(ret, i), *text_at(c, i));

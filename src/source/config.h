@@ -10,8 +10,8 @@
 
 #define FR_TRIGGER_UNSET UINT64_MAX /* a duration that [Triggers] or [Dump] sets */
 
-/* The kind of a trigger selects its source. Each kind but the first two has its own key, and a section has
-   exactly one of these keys. */
+/* The kind of a trigger selects its source. Except for the first two kinds, each kind has a key of its own,
+   and a section has exactly one of these keys. */
 enum fr_trigger_kind {
 	FR_TRIGGER_SIGNAL,	/* [Trigger signal]: SIGUSR1; always there */
 	FR_TRIGGER_CONTROL,	/* [Trigger control]: flightrecctl dump; always there */
@@ -35,7 +35,7 @@ struct fr_trigger_config {
 	uint64_t every_ns; /* Every= */
 
 	/* The source reads these. */
-	char *threshold;      /* Threshold= as written: "20ms", "1000", "64M"; NULL: the source's default */
+	char *threshold;      /* text of Threshold=: "20ms", "1000", "64M"; NULL: the source's default */
 	uint64_t interval_ns; /* Interval=; FR_TRIGGER_UNSET: the source's default */
 	char *filter;	      /* Filter= of Event= */
 	char *syscalls;	      /* Syscall= of the probe syscall-latency: names, separated by blanks */
@@ -57,23 +57,24 @@ struct fr_triggers_config {
 	uint64_t cooldown_ns;	   /* Cooldown=1min */
 	uint64_t min_fill_ns;	   /* MinFill=0 */
 	uint64_t window_ns;	   /* Window=30s; 0: the whole ring */
-	unsigned rate_burst;	   /* RateLimit=20/1h: a bucket of that many dumps … */
-	uint64_t rate_interval_ns; /* … that fills up in this time; 0: no limit */
+	unsigned rate_burst;	   /* RateLimit=20/1h: the bucket has room for 20 tokens (dumps) … */
+	uint64_t rate_interval_ns; /* … and fills up in 1 h; 0: no limit */
 	bool probes_by_section;	   /* a built-in probe is armed only if it has a section */
-	char *socket;		   /* Socket=/run/flightrec/trigger, of applications; "": none */
+	char *socket;		   /* Socket=/run/flightrec/trigger, for applications; "": none */
 };
 
-/* A source may hold back anomalies within the cool-down of its trigger, but for at most this time. After that
-   the policy decides and counts. */
+/* A source may hold back anomalies during the cool-down of its trigger, but only for this time. After that,
+   the policy decides about them and counts them. */
 #define FR_SOURCE_COOLDOWN_MAX_NS 1000000000ULL
 
-/* True: A and B need the same source, so a reload keeps it open. They may differ in what the policy reads,
-   except for a cool-down below FR_SOURCE_COOLDOWN_MAX_NS: the source is opened with that one. */
+/* Returns whether A and B need the same source, so that a reload keeps the source open. A and B may differ in
+   the members that only the policy reads. A cool-down below FR_SOURCE_COOLDOWN_MAX_NS must be the same,
+   because the source reads it too. */
 bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b);
-/* Makes a deep copy in RET, which need not be initialized. 0, or -ENOMEM with an empty RET. */
+/* Makes a deep copy in RET, which need not be initialized. Returns 0; -ENOMEM with an empty RET. */
 int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigger_config *c);
 void fr_trigger_config_deinit(struct fr_trigger_config *c);
 
-/* Parses "20ms", "1000", "64M" or "12%" as UNIT (enum fr_unit_of_cause) requires. FR_CAUSE_NONE accepts a
-   whole number, else a duration, else a size. 0, or -EINVAL. */
+/* Parses a threshold in UNIT (enum fr_unit_of_cause): "20ms", "1000", "64M" or "12%". With FR_CAUSE_NONE,
+   tries a whole number, then a duration, then a size. Returns 0 or -EINVAL. */
 int fr_threshold_parse(const char *text, int unit, uint64_t *ret);

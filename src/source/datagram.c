@@ -19,18 +19,19 @@ static bool is_equal(const struct text *t, const char *s)
 	return t->len == strlen(s) && memcmp(t->p, s, t->len) == 0;
 }
 
-/* The length of the character at byte AT, or 0 if it must not be shown. */
+/* Returns the length in bytes of the character at AT; 0 if the byte must not be shown. */
 static size_t character_length(const struct text *t, size_t at)
 {
 	const uint8_t *p = t->p + at;
 
-	/* U+0080 to U+009F, two bytes in UTF-8, are control characters that terminals obey. */
+	/* Terminals obey the control characters U+0080 to U+009F, which have two bytes in UTF-8. */
 	if (*p < ' ' || *p == 0x7f || (*p == 0xc2 && at + 1 < t->len && p[1] < 0xa0))
 		return 0;
 	return fr_utf8_sequence(p, t->len - at);
 }
 
-/* Copies what fits into SIZE bytes, with '?' for what must not be shown. True: all of it was copied as is. */
+/* Copies T into SIZE bytes, with '?' for each byte that must not be shown. Truncates a long text between two
+   characters. Returns whether RET is equal to T. */
 static bool copy_text(const struct text *t, char *ret, size_t size)
 {
 	size_t out = 0, i = 0, n;
@@ -56,7 +57,7 @@ static int parse_trigger(const struct text *t, void *ret)
 	return copy_text(t, ret, FR_TRIGGER_NAME_SIZE) ? 0 : -EINVAL;
 }
 
-/* A malformed reason is no error: the anomaly counts all the same. */
+/* A malformed reason is no error, because the anomaly itself is still valid. */
 static int parse_reason(const struct text *t, void *ret)
 {
 	copy_text(t, ret, FR_CAUSE_TEXT_SIZE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A datagram of an application: lines KEY=VALUE, as in sd_notify(3). include/flightrec/trigger.h lists the
-   keys. Anyone who may write to the socket can send one, so the content is hostile. */
+/* A datagram of an application has lines KEY=VALUE, as in sd_notify(3). include/flightrec/trigger.h lists the
+   keys. Any user who may write to the socket can send any bytes. */
 
 #include "source/cause.h"
 
@@ -15,10 +15,11 @@ struct fr_datagram {
 	uint64_t value, threshold;
 	enum fr_unit_of_cause unit;
 	uint64_t time_ns; /* 0: not given */
-	pid_t tid;	  /* as the sender claims; 0: not given */
+	pid_t tid;	  /* a claim of the sender, not checked here; 0: not given */
 };
 
-/* Parses LEN bytes. All texts in RET are UTF-8 without control characters; REASON has '?' in place of other
-   bytes. Unknown keys are ignored; the last of repeated keys counts. 0, or -EINVAL: there is no line, a line
-   has no KEY=, or a number, a unit or the trigger's name is invalid. RET changes only on success. */
+/* Parses LEN bytes. All texts in RET are UTF-8 without control characters; the reason has '?' in place of
+   other bytes. Unknown keys are ignored; of repeated keys the last one counts. Returns 0; -EINVAL if there is
+   no line, a line has no KEY=, or a number, a unit or the trigger's name is invalid. RET changes only on
+   success. */
 int fr_datagram_parse(const void *data, size_t len, struct fr_datagram *ret);

@@ -3,10 +3,10 @@
  * Finds the debug file of a stripped file in the same places as gdb:
  *
  *     ROOT/.build-id/xx/yyyy.debug                by the build-id
- *     DIR/NAME  DIR/.debug/NAME  ROOT/DIR/NAME    by .gnu_debuglink, for a file in DIR
+ *     ROOT/DIR/NAME  DIR/NAME  DIR/.debug/NAME    by .gnu_debuglink, for a file in DIR
  *
- * first in our root, where the distribution installs them, then in the root of the process. The build-ids of
- * both files must be equal; without a build-id, the checksum of .gnu_debuglink must match.
+ * It looks below ROOT (/usr/lib/debug) in the root of this process, then in the root of the probed process.
+ * The build-ids of both files must be equal; without a build-id, the checksum of .gnu_debuglink must match.
  */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
@@ -20,6 +20,7 @@
 #define NOTES_MAX (64u << 10)
 #define CHECKED_MAX (512u << 20)
 
+/* The data by which a file finds its debug file. */
 struct identity {
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
@@ -64,7 +65,7 @@ static void read_build_id(Elf *elf, struct identity *ret)
 	}
 }
 
-/* The segments of a debug file have no content, but this section has. */
+/* The segments of a debug file have no content, so its build-id must be read from the section. */
 static void read_build_id_section(Elf *elf, struct identity *ret)
 {
 	GElf_Shdr h;
@@ -89,7 +90,7 @@ static void read_link(Elf *elf, struct identity *ret)
 	memcpy(&ret->crc, (uint8_t *)data->d_buf + crc_at, sizeof(ret->crc));
 }
 
-/* Computes zlib's CRC-32, four bits at a time. */
+/* Returns whether zlib's CRC-32 of the file is WANTED. Computes it four bits at a time. */
 static bool has_checksum(int fd, uint32_t wanted)
 {
 	uint32_t table[16], crc = UINT32_MAX;
@@ -112,7 +113,7 @@ static bool has_checksum(int fd, uint32_t wanted)
 	return n == 0 && ~crc == wanted;
 }
 
-/* Opens PATH in the root of PID as E's debug file. False: there is none, or it does not match. */
+/* Opens PATH in the root of PID as E's debug file. Returns whether there is such a file and it matches. */
 static bool open_debug(struct fr_elf *e, const struct identity *wanted, pid_t pid, const char *path)
 {
 	struct identity have = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Opens an ELF file: checks it before libelf reads it, and reads its sections and segments within limits. */
+/* Opens an ELF file. Checks the header before libelf reads it, and limits the sections and segments. */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -23,7 +23,8 @@
 #define MACHINE_NAME "an unsupported machine"
 #endif
 
-/* libelf allocates memory for the number of sections in the header, so it is limited first. */
+/* libelf allocates memory for each section, so check the number first. With e_shnum 0, it is in the first
+   section header. */
 static int check_section_count(int fd, const Elf64_Ehdr *h, const char *path, struct fr_diag *d)
 {
 	Elf64_Shdr first;
@@ -45,19 +46,19 @@ static int check_header(int fd, const char *path, struct fr_diag *d)
 	if (n < 0)
 		return fr_fail_errno(d, (int)n, NULL, "cannot read %s", path);
 	if (n < EI_NIDENT || memcmp(h.e_ident, ELFMAG, SELFMAG))
-		return fr_fail(d, -ENOEXEC, "a probe needs the program or library itself, not a script",
+		return fr_fail(d, -ENOEXEC, "name the program or library itself, not a script",
 			"%s is not an ELF file", path);
 	if (h.e_ident[EI_CLASS] == ELFCLASS32)
 		return fr_fail(d, -ENOEXEC, "watch it with Event= instead",
-			"%s is a 32-bit program; probes work on those of " MACHINE_NAME, path);
+			"%s is a 32-bit program, but probes need one for " MACHINE_NAME, path);
 	if (h.e_ident[EI_CLASS] != ELFCLASS64 ||
 		h.e_ident[EI_DATA] !=
 			(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB) ||
 		n < (ssize_t)sizeof(h) || h.e_machine != MACHINE)
-		return fr_fail(d, -ENOEXEC, "this machine runs " MACHINE_NAME,
+		return fr_fail(d, -ENOEXEC, "name a file for " MACHINE_NAME,
 			"%s is for another architecture (ELF machine %u)", path, h.e_machine);
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
-		return fr_fail(d, -ENOEXEC, "name the program or library, not an object or a core file",
+		return fr_fail(d, -ENOEXEC, "name a program or library, not an object file or a core file",
 			"%s is not a program and not a shared library", path);
 	if (h.e_phnum > SEGMENTS_MAX)
 		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: %u segments", path, h.e_phnum);
@@ -180,14 +181,14 @@ static int explain_open(const char *path, pid_t pid, int code, struct fr_diag *d
 	if (pid)
 		snprintf(where, sizeof(where), " in the root of process %d", (int)pid);
 	if (pid && kill(pid, 0) < 0 && errno == ESRCH)
-		return fr_fail(d, -ESRCH, "the path is looked up in that process's root",
-			"there is no process %d", (int)pid);
+		return fr_fail(d, -ESRCH,
+			"select a running process with Pid= or CGroup=", "there is no process %d", (int)pid);
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
 		return fr_fail(d, -ENOENT,
 			pid ? "give the path as that process sees it"
-			    : "for a container's file give Pid= or CGroup= of a process in it",
+			    : "for a file in a container, set Pid= or CGroup= to select a process in it",
 			"no such file: %s%s", path, where);
 	case -ENOEXEC:
 		return fr_fail(d, code, "name the program or library itself", "%s%s is not a regular file",
@@ -195,8 +196,8 @@ static int explain_open(const char *path, pid_t pid, int code, struct fr_diag *d
 	case -EACCES:
 	case -EPERM:
 		return fr_fail(d, code,
-			pid ? "this needs CAP_SYS_PTRACE to look into another process's root"
-			    : "this needs CAP_DAC_READ_SEARCH",
+			pid ? "grant CAP_SYS_PTRACE, which opens the root of another process"
+			    : "grant CAP_DAC_READ_SEARCH",
 			"not permitted to read %s%s", path, where);
 	default:
 		return fr_fail_errno(d, code, NULL, "cannot open %s%s", path, where);
@@ -208,7 +209,8 @@ int fr_elf_open(const char *path, pid_t pid, const char *debug_root, struct fr_e
 	int fd;
 
 	if (path[0] != '/')
-		return fr_fail(d, -EINVAL, "the path must begin with /", "not an absolute path: %s", path);
+		return fr_fail(
+			d, -EINVAL, "write a path that begins with /", "not an absolute path: %s", path);
 	fd = fr_foreign_open_linked(pid, path, NULL);
 	return fd < 0 ? explain_open(path, pid, fd, d) : fr_elf_open_fd(fd, path, pid, debug_root, ret, d);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Static markers. <sys/sdt.h> describes each in .note.stapsdt, with the owner "stapsdt", type 3, and
+ * Static markers. <sys/sdt.h> writes a note for each into .note.stapsdt. The note's owner is "stapsdt", its
+ * type is 3, and its content is
  *
  *     u64 address of the nop, u64 address of .stapsdt.base at link time, u64 address of the semaphore or 0,
  *     provider NUL name NUL arguments NUL
  *
- * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation. libbpf's own reader also parses the
- * arguments, which fails for some files, and cannot list the markers.
+ * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation. libbpf has a reader too, but it cannot
+ * list the markers, and it fails for some files because it parses the arguments.
  */
 
 #include "source/elf_symbol_private.h"
@@ -43,7 +44,7 @@ static bool decode(const uint8_t *desc, size_t size, struct note *ret)
 	return memchr(ret->name, '\0', (size_t)(end - ret->name)) != NULL;
 }
 
-/* Reads the next marker after *AT, and advances *AT. False: there are no more. */
+/* Reads the next marker after *AT, and advances *AT. Returns whether there was one. */
 static bool next_note(Elf_Data *data, size_t *at, struct note *ret)
 {
 	size_t next, name_at, desc_at;
@@ -59,8 +60,8 @@ static bool next_note(Elf_Data *data, size_t *at, struct note *ret)
 	return false;
 }
 
-/* Converts the addresses of N to offsets. prelink moves .stapsdt.base but does not change the notes, so their
-   difference is the distance. */
+/* Converts the addresses of N to offsets. prelink moves .stapsdt.base but does not change the notes. So the
+   difference of the two addresses of .stapsdt.base is the distance by which prelink moved the code. */
 static bool locate(Elf *elf, uint64_t base, const struct note *n, struct fr_elf_marker *ret)
 {
 	uint64_t moved = base ? base - n->base : 0;
@@ -68,7 +69,7 @@ static bool locate(Elf *elf, uint64_t base, const struct note *n, struct fr_elf_
 	ret->semaphore = 0;
 	return elf_file_offset(elf, n->pc + moved, PF_X, &ret->offset) &&
 	       (!n->semaphore || (elf_file_offset(elf, n->semaphore + moved, PF_W, &ret->semaphore) &&
-					 /* perf_event_attr.config has 32 bits for it. */
+					 /* perf_event_attr.config has 32 bits for the semaphore. */
 					 ret->semaphore <= UINT32_MAX));
 }
 
@@ -108,8 +109,7 @@ int fr_elf_find_markers(struct fr_elf *e, const char *provider, const char *name
 	snprintf(wanted, sizeof(wanted), "%.120s:%.120s", provider, name);
 	if (!data)
 		return fr_fail(d, -ENOENT,
-			"it was built without <sys/sdt.h>, or without its markers; use Function= for any "
-			"function",
+			"build the program with markers of <sys/sdt.h>, or probe any function with Function=",
 			"%s has no static markers (USDT)", e->path);
 	while (next_note(data, &at, &note)) {
 		if (strcmp(note.provider, provider) || strcmp(note.name, name))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds the symbol or marker that a person may have meant. */
+/* Finds the most similar symbol or marker, for a message about a wrong name. */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
 
 #include <string.h>
 
-/* The lower, the nearer; UINT32_MAX: not near. A name that contains the wanted one is near, however long it
-   is: C++ mangles names, and compilers append .isra.0 and the like. */
+/* Returns how different NAME is from WANTED; UINT32_MAX: too different. A long name that contains WANTED is
+   still similar, because C++ mangles names and compilers append suffixes like .isra.0. */
 static unsigned rank_name(const char *wanted, const char *name, size_t len)
 {
 	const size_t n = strlen(wanted);

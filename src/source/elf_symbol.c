@@ -2,8 +2,8 @@
 /*
  * Finds a function in .symtab, else in .dynsym, else in .symtab of the debug file.
  *
- * A global symbol wins over static ones of the same name; in .dynsym the default version wins, as in the
- * linker. A person tells static functions of several files apart by symbol@file.c.
+ * A global symbol is preferred to static ones of the same name. In .dynsym the default version is taken, as
+ * the linker does. A person selects one of several static functions with symbol@file.c.
  */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
@@ -16,26 +16,26 @@
 #define NAME_SIZE 4096
 #define LOCALS_SHOWN 4
 
-/* The wanted symbol, and what a table has of it. */
+/* The wanted symbol, and the result of the search. */
 struct search {
 	char name[NAME_SIZE];
-	const char *file; /* after '@'; NULL: any */
-	uint64_t into;	  /* +0xOFFSET */
+	const char *file; /* the file name after '@'; NULL: any */
+	uint64_t into;	  /* the number of +0xOFFSET */
 
 	bool found, global;
 	GElf_Sym symbol; /* valid if found */
-	size_t n_locals; /* static functions at different addresses; the first ones: */
+	size_t n_locals; /* number of static functions at different addresses; the array has the first ones */
 	struct {
 		uint64_t address;
 		const char *file;
 	} locals[LOCALS_SHOWN];
-	bool imported, data; /* the name exists, but is not a function here */
+	bool imported, data; /* the name is in a table, but not as a function of this file */
 	struct elf_near near;
 };
 
 struct table {
 	Elf *elf;
-	Elf_Data *symbols, *versions; /* versions: of .dynsym, or NULL */
+	Elf_Data *symbols, *versions; /* versions: only with .dynsym; or NULL */
 	struct elf_strings names;
 	size_t n;
 };
@@ -62,7 +62,7 @@ static bool is_old_version(const struct table *t, size_t i)
 	return t->versions && gelf_getversym(t->versions, (int)i, &version) && (version & 0x8000);
 }
 
-/* HAVE is WANTED, or "WANTED@@VERSION" as in the .symtab of a library. */
+/* Returns whether HAVE is WANTED or, as in the .symtab of a library, "WANTED@@VERSION". */
 static bool is_same_name(const char *have, const char *wanted)
 {
 	size_t len = strlen(wanted);
@@ -123,7 +123,7 @@ static void search_table(struct search *s, const struct table *t)
 	}
 }
 
-/* Searches for a similar name. This takes time, so it is done only for an error message. */
+/* Searches for a similar name, for an error message. This takes long. */
 static void search_near(struct search *s, const struct table *t)
 {
 	GElf_Sym symbol;
@@ -150,14 +150,15 @@ static int parse(const char *text, struct search *s, struct fr_diag *d)
 		errno = 0;
 		s->into = strtoull(plus + 1, &end, 0);
 		if (errno || end == plus + 1 || *end || plus[1] == '-')
-			return fr_fail(d, -EINVAL, "write symbol+0x1c", "not an offset: \"%s\"", plus + 1);
+			return fr_fail(d, -EINVAL, "write for example symbol+0x1c", "not an offset: \"%s\"",
+				plus + 1);
 		*plus = '\0';
 	}
 	at = strchr(s->name, '@');
 	if (at && !strcmp(at, "@plt"))
 		return fr_fail(d, -EINVAL,
-			"name the library that has it (ldd lists them); Pid= or CGroup= restricts whose "
-			"calls count",
+			"name the library that has the function (ldd lists the libraries); Pid= or CGroup= "
+			"limits the calls to some processes",
 			"%s is a jump to a library's function, not a function", s->name);
 	/* "@@" begins a version, not a file name. */
 	if (at && at[1] != '@' && at[1]) {
@@ -196,7 +197,8 @@ static int explain_missing(struct fr_elf *e, struct search *s, bool has_symtab, 
 
 	if (s->imported) {
 		snprintf(hint, sizeof(hint),
-			"name one of its libraries: %.300s; Pid= or CGroup= restricts whose calls count",
+			"name one of its libraries: %.300s; Pid= or CGroup= limits the calls to some "
+			"processes",
 			list_libraries(e->elf, text, 300));
 		return fr_fail(d, -EINVAL, hint, "%s only imports %.200s", e->path, s->name);
 	}
@@ -207,7 +209,7 @@ static int explain_missing(struct fr_elf *e, struct search *s, bool has_symtab, 
 	if (s->near.name[0])
 		snprintf(text, sizeof(text), "did you mean %s?", s->near.name);
 	if (has_symtab || e->debug) {
-		snprintf(hint, sizeof(hint), "%.200s%snm %.200s lists all names; those of C++ are mangled",
+		snprintf(hint, sizeof(hint), "%.200s%snm %.200s lists all names, with mangled names of C++",
 			text, *text ? " " : "", e->debug && e->debug_path ? e->debug_path : e->path);
 		return fr_fail(d, -ENOENT, hint, "%s has no function %.200s%s%.100s", e->path, s->name,
 			s->file ? " of " : "", s->file ? s->file : "");
@@ -228,11 +230,11 @@ static int explain_several(const struct fr_elf *e, const struct search *s, struc
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%.40s@%.60s (0x%" PRIx64 ")",
 			i ? ", " : "", s->name, s->locals[i].file ? s->locals[i].file : "?",
 			s->locals[i].address);
-	return fr_fail(d, -ENOTUNIQ, "say which as symbol@file.c", "%s has %zu static functions %.100s: %s",
-		e->path, s->n_locals, s->name, text);
+	return fr_fail(d, -ENOTUNIQ, "name one of them as symbol@file.c",
+		"%s has %zu static functions %.100s: %s", e->path, s->n_locals, s->name, text);
 }
 
-/* Converts the found symbol to an offset in the file. */
+/* Converts the symbol that was found to an offset in the file. */
 static int locate(
 	const struct fr_elf *e, const struct search *s, struct fr_elf_symbol *ret, struct fr_diag *d)
 {
@@ -241,9 +243,9 @@ static int locate(
 	if (!s->global && s->n_locals > 1)
 		return explain_several(e, s, d);
 	if (GELF_ST_TYPE(s->symbol.st_info) == STT_GNU_IFUNC)
-		return fr_fail(d, -EINVAL,
-			"name the implementation that is called; nm and perf report show it",
-			"%.200s of %s is an IFUNC: it only chooses the function when the program starts",
+		return fr_fail(d, -EINVAL, "name the function that is called; nm and perf report show it",
+			"%.200s of %s is an IFUNC: it runs once, when the program starts, and chooses the "
+			"function that is called",
 			s->name, e->path);
 	if (s->into && s->into >= s->symbol.st_size)
 		return fr_fail(d, -EINVAL, "give a smaller offset",

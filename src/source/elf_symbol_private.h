@@ -7,7 +7,8 @@
 
 #include <gelf.h>
 
-/* Limits for hostile files. The largest table known, of a browser with all symbols, has a fifth of it. */
+/* Limits for hostile files. The largest known table, of a browser with all symbols, has a fifth of the first
+   limit. */
 #define ELF_TABLE_MAX (512u << 20)
 #define ELF_NOTES_MAX (16u << 20)
 #define ELF_SECTIONS_MAX (1u << 16)
@@ -18,11 +19,12 @@ struct fr_elf {
 	char *path;
 	pid_t pid;
 	const char *debug_root;
-	/* The debug file, if elf_debug_find() found one. */
-	bool debug_tried;
+	/* The debug file, which elf_debug_find() sets. */
+	bool debug_tried; /* elf_debug_find() has run */
 	int debug_fd;
 	Elf *debug;
-	char *debug_path; /* where it is or should be, for messages; NULL: there is no build-id and no link */
+	char *debug_path; /* its path, or where it should be; NULL: there is no build-id and no .gnu_debuglink
+			   */
 };
 
 /* A table of strings, truncated after its last NUL. */
@@ -30,30 +32,31 @@ struct elf_strings {
 	const char *data;
 	size_t size;
 };
-/* The string at AT; NULL: AT is past the end. */
+/* Returns the string at AT; NULL: AT is past the end. */
 const char *elf_string(const struct elf_strings *s, size_t at);
 
 /* elf_file.c */
-/* Checks the header of FD and opens it with libelf. NULL with D (NULL is allowed). End it before FD is
-   closed. */
+/* Checks the header of the file FD and opens it with libelf. Returns NULL, with D (NULL is allowed), on
+   failure. Call elf_end() before you close FD. */
 Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
-/* The data of SECTION, borrowed from its ELF; NULL: it is not in the file, or larger than MAX bytes. */
+/* Returns the data of SECTION, borrowed from its Elf; NULL: they are not in the file, or larger than MAX
+ * bytes. */
 Elf_Data *elf_section_data(Elf_Scn *section, size_t max);
-/* False: SECTION is not a table of strings. */
+/* Reads SECTION. Returns whether it is a table of strings. */
 bool elf_read_strings(Elf *elf, size_t section, struct elf_strings *ret);
-/* The first section with TYPE (SHT_NULL: any) and NAME (NULL: any), or NULL. */
+/* Returns the first section with TYPE (SHT_NULL: any) and NAME (NULL: any); NULL: there is none. */
 Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *ret);
-/* Converts ADDRESS to an offset in the file. False: it is not in a segment with FLAGS. */
+/* Converts ADDRESS to an offset in the file. Returns whether ADDRESS is in a segment with FLAGS. */
 bool elf_file_offset(Elf *elf, uint64_t address, uint32_t flags, uint64_t *ret);
 
 /* elf_debug.c: looks for E's debug file, once, and sets E->debug. */
 void elf_debug_find(struct fr_elf *e);
 
-/* elf_near.c: keeps the name that is most similar to the wanted one. */
+/* elf_near.c: keeps the most similar of all names that are passed to elf_near_consider(). */
 #define ELF_NEAR_SIZE 121
 struct elf_near {
 	const char *wanted;
-	unsigned rank;
-	char name[ELF_NEAR_SIZE]; /* "": none is near */
+	unsigned rank;		  /* rank of `name`; a lower rank is more similar */
+	char name[ELF_NEAR_SIZE]; /* "": none is similar */
 };
 void elf_near_consider(struct elf_near *near, const char *name);

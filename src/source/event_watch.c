@@ -35,7 +35,7 @@ static int open_fd(struct perf_event_attr *a, pid_t pid, int cpu, unsigned long 
 {
 	int fd = fr_perf_open_adapt(a, pid, cpu, flags);
 
-	/* Before Linux 5.13, child processes are counted, too. */
+	/* Linux has inherit_thread since 5.13. Without it, the events of child processes count too. */
 	if (fd == -EINVAL && a->inherit_thread) {
 		a->inherit_thread = 0;
 		fd = fr_perf_open_adapt(a, pid, cpu, flags);
@@ -76,12 +76,12 @@ static int add_fd(struct fr_event_watch *w, const struct fr_event_watch_config *
 	return config->count ? 0 : map_ring(w, cpu_index, fd, d);
 }
 
-/* Opens the event on one CPU, for each thread of T or for all. Skips threads that have ended. */
+/* Opens the event on one CPU, for each thread of T, or for all threads if T has none. Skips ended threads. */
 static int open_on_cpu(struct fr_event_watch *w, const struct fr_event_watch_config *config,
 	struct fr_event *e, const struct fr_target *t, size_t cpu_index, struct fr_diag *d)
 {
 	bool in_cgroup = t->cgroup_fd >= 0;
-	/* A counter of a thread needs no ring, and follows the thread to all CPUs. */
+	/* A counter needs no ring, so one for a thread can be opened for all CPUs at once. */
 	int cpu = config->count && t->n_tids ? -1 : t->cpus[cpu_index], r = 0;
 
 	for (size_t i = 0; r == 0 && i < FR_MAX(t->n_tids, (size_t)1); i++) {
@@ -132,14 +132,14 @@ static int enable(struct fr_event_watch *w, struct fr_diag *d)
 static int open_all(struct fr_event_watch *w, const struct fr_event_watch_config *config,
 	const struct fr_target *t, struct fr_diag *d)
 {
-	struct fr_event e = *config->event; /* it borrows the texts */
+	struct fr_event e = *config->event; /* the copy borrows the strings */
 	int r = allocate(w, config, t, d);
 
 	make_attr(config, &e.attr);
 	for (size_t i = 0; r == 0 && i < (config->count && t->n_tids ? 1 : t->n_cpus); i++)
 		r = open_on_cpu(w, config, &e, t, i, d);
 	if (r == 0 && !w->n_fds)
-		r = fr_fail(d, -ESRCH, "give the Pid= of a process that runs", "process %d has ended",
+		r = fr_fail(d, -ESRCH, "set Pid= to a process that is running", "process %d has ended",
 			(int)config->pid);
 	w->tells_lost = e.attr.read_format & PERF_FORMAT_LOST;
 	return r == 0 ? enable(w, d) : r;

@@ -4,15 +4,15 @@
 #include <sys/types.h>
 
 /*
- * One perf event for Event=, opened on every CPU (or for every thread). It either counts, or records each
- * occurrence in a small ring of its CPU. Main thread.
+ * One perf event for Event=, opened on every CPU or for every thread. It either counts its occurrences, or
+ * records each one in a small ring of the CPU. Only the main thread uses it.
  */
 
 #include "capture/event.h"
 #include "capture/ring.h"
 #include "perfdata/record.h"
 
-/* What read(2) returns for a descriptor. */
+/* The format that read(2) of a descriptor returns. */
 struct fr_event_count {
 	uint64_t value, enabled_ns, running_ns;
 	uint64_t lost; /* since Linux 6.0 */
@@ -20,11 +20,11 @@ struct fr_event_count {
 
 struct fr_event_watch {
 	int *fds;
-	struct fr_event_count *counts; /* of FDS, at the last fr_event_watch_count() */
+	struct fr_event_count *counts; /* the count of each fd at the last fr_event_watch_count() */
 	size_t n_fds;
 	struct fr_ring *rings; /* one for each CPU; NULL: the event counts */
 	size_t n_rings;
-	bool tells_lost; /* fr_event_count.lost is valid */
+	bool tells_lost; /* the member fr_event_count.lost is valid */
 	int epoll_fd;	 /* readable if a ring has a record; -1: the event counts */
 	struct fr_id_table no_ids;
 	struct fr_counter_cell cell; /* samples and losses of all rings */
@@ -34,30 +34,30 @@ struct fr_event_watch {
 struct fr_event_watch_config {
 	const struct fr_event *event;
 	const char *filter; /* the complete filter of a tracepoint; NULL: none */
-	pid_t pid;	    /* with its threads, and those that it starts; 0: all */
-	const char *cgroup; /* with those below it; NULL: all */
-	bool count;	    /* false: record every sample_period of the event */
+	pid_t pid;	    /* a process with all its threads, also later ones; 0: all processes */
+	const char *cgroup; /* a cgroup and the cgroups below; NULL: all */
+	bool count;	    /* true: count; false: record one sample in each sample_period of the event */
 };
 
-/* Opens and enables the event. 0, or a negative errno with D; then nothing is left open. */
+/* Opens and enables the event. Returns 0; or a negative errno with D, after closing everything. */
 int fr_event_watch_open(
 	struct fr_event_watch *w, const struct fr_event_watch_config *config, struct fr_diag *d);
 void fr_event_watch_close(struct fr_event_watch *w);
 
-/* The number of occurrences since the last call, on all CPUs. If the PMU ran the counter for a part of the
-   time, the number is scaled as in perf stat. */
+/* Returns the number of occurrences since the last call, on all CPUs. If the PMU ran a counter only for a
+   part of the time, the number is scaled as in perf stat. */
 uint64_t fr_event_watch_count(struct fr_event_watch *w);
 
-/* Stops polling what has ended. True: everything has ended, as the process has gone. */
+/* Stops polling the descriptors of ended threads. Returns whether all threads have ended. */
 bool fr_event_watch_poll(struct fr_event_watch *w);
 
-/* Passes the records of the rings to FN, as the kernel wrote them. */
+/* Passes the samples in the rings to FN, unchanged. */
 struct fr_event_sample {
 	struct fr_sample head;
 	uint32_t cpu, reserved;
 };
 typedef void (*fr_event_sample_fn)(void *ctx, const struct fr_event_sample *sample);
 void fr_event_watch_drain(struct fr_event_watch *w, fr_event_sample_fn fn, void *ctx);
-/* The number of records that the rings had no room for. Before Linux 6.0 the kernel reports them with the
-   next record of the same CPU. */
+/* Returns the number of records for which the rings had no room. Before Linux 6.0, the kernel reports them
+   only with the next record of the same CPU. */
 uint64_t fr_event_watch_lost(const struct fr_event_watch *w);

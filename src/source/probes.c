@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The table of the built-in probes. flightrecd.conf(5) says what each of them costs. */
+/* The table of the built-in probes. flightrecd.conf(5) has the cost of each. */
 #include "source/probes.h"
 #include "base/cleanup.h"
 

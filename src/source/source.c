@@ -65,7 +65,7 @@ uint64_t fr_source_cooldown_ns(const struct fr_trigger_config *config)
 	return FR_MIN(config->cooldown_ns, FR_SOURCE_COOLDOWN_MAX_NS);
 }
 
-/* PATH is DIR, or below it. */
+/* Returns whether PATH is DIR or below DIR. */
 static bool is_below(const char *path, const char *dir)
 {
 	size_t len;

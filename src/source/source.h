@@ -7,8 +7,9 @@
  *
  *   fr_source_open() ─► [class->listen()] ─► env->fire() … ─► fr_source_close()
  *
- * To open a source is to arm it, to close it is to disarm it; there is no third state. A source runs on the
- * main thread's event loop and does not wait for a disk. The exception is open() of a class with listen().
+ * An open source is armed, and a closed one is disarmed; there is no third state. A source runs on the main
+ * thread's event loop and does not wait for a disk. But open() of a class with listen() may wait, on a thread
+ * of its own.
  */
 
 #include "base/diag.h"
@@ -26,11 +27,12 @@ struct fr_source_env {
 	uint32_t pidns; /* inode of the recorder's pid namespace; 0: the initial one */
 	const char *application_socket; /* path; "": none */
 	gid_t gid;			/* group of that socket; (gid_t)-1: root's */
-	/* Passes CAUSE on (borrowed). The receiver sets `trigger` and `source` where they are empty. The
-	   event loop calls it; open() never does. */
+	/* Reports CAUSE (borrowed). The receiver sets the members trigger and source of the cause if they are
+	   empty. Sources call fire() from the event loop, never from open(). */
 	void (*fire)(void *ctx, void *trigger, const struct fr_cause *cause);
-	/* NULL, or receives the complete output of libbpf and the verifier for a refused BPF object: many
-	   lines, for log level debug. The fr_diag of open() has the summary. Called on the opening thread. */
+	/* NULL, or a function that gets the complete output of libbpf and the verifier for a refused BPF
+	   object: many lines, for log level debug. The fr_diag of open() has the summary. The thread that
+	   opens the source calls the function. */
 	void (*log)(void *ctx, const char *text);
 	void *ctx;
 	/* Minimum pause of a BPF object after it fired; it overrides a shorter Cooldown=. */
@@ -44,37 +46,38 @@ struct fr_source_stats {
 	uint64_t threshold; /* in force; 0: none */
 	uint64_t last;	    /* newest value, even if it did not reach the threshold */
 	uint64_t last_ns;   /* monotonic time of that value; 0: none yet */
-	uint64_t fired;	    /* anomalies that the source saw; each was passed on, cooled or lost */
-	uint64_t cooled;    /* held back by the source's own cool-down */
-	uint64_t lost;	    /* the buffer was full */
+	uint64_t fired;	    /* anomalies that the source saw: each was reported, cooled or lost */
+	uint64_t cooled;    /* anomalies that the source's own cool-down held back */
+	uint64_t lost;	    /* anomalies for which the buffer had no room */
 	uint64_t bad;	    /* malformed datagrams, or malformed events of a BPF object */
 	const char *gone;   /* NULL, or why the source sees nothing at present; static storage */
 };
 
 struct fr_source_class {
 	const char *name; /* "bpf", "pressure" …: fr_cause.source */
-	size_t size;	  /* of the class's structure, which begins with struct fr_source */
-	/* Arms S, whose own members are zero. 0, or a negative errno with D; then close() is called.
-	   -EOPNOTSUPP: this kernel lacks what the source needs. */
+	size_t size;	  /* size of the class's structure, which begins with struct fr_source */
+	/* Arms S. The members of the class's structure are zero. Returns 0, or a negative errno with D; then
+	   fr_source_open() calls close(). -EOPNOTSUPP: this kernel lacks a feature that the source needs. */
 	int (*open)(struct fr_source *s, struct fr_diag *d);
-	/* NULL: open() runs on the main thread. Otherwise open() may wait for a file system or the verifier,
-	   runs on any thread and does not touch the event loop. Then listen(), on the main thread, adds S to
-	   the event loop. 0, or a negative errno with D; then the caller closes S. */
+	/* NULL: open() runs on the main thread. Otherwise open() runs on any thread, may wait for a file
+	   system or the verifier, and does not touch the event loop. After that, listen() adds S to the event
+	   loop, on the main thread. Returns 0, or a negative errno with D; then the caller closes S. */
 	int (*listen)(struct fr_source *s, struct fr_diag *d);
 	/* Releases what open() and listen() acquired, also after a failed open(). Does not free S. */
 	void (*close)(struct fr_source *s);
-	/* NULL: S->stats is up to date. Otherwise updates RET, which is a copy of S->stats. */
+	/* NULL: S->stats is always up to date. Otherwise get_stats() updates RET, a copy of S->stats. */
 	void (*get_stats)(struct fr_source *s, struct fr_source_stats *ret);
-	/* NULL, or true if the file that S was opened from has been replaced: a reload opens it again. A
-	   missing file is not stale, so that S stays armed. */
+	/* NULL, or a function that returns whether the file of S has been replaced, so that a reload opens
+	   the file again. For a missing file it returns false, so that S stays armed. */
 	bool (*is_stale)(const struct fr_source *s);
-	/* NULL, or checks CONFIG without arming it, for verify-config. 0, or -EINVAL with D. */
+	/* NULL, or a function that checks CONFIG without arming it, for verify-config. Returns 0, or -EINVAL
+	   with D. */
 	int (*check)(const struct fr_trigger_config *config, struct fr_diag *d);
 };
 
 struct fr_source {
 	const struct fr_source_class *class;
-	/* Borrowed. Before listen() the caller may replace them with equal ones that live longer. */
+	/* Borrowed. Before listen(), the caller may replace both with equal copies that live longer. */
 	const struct fr_source_env *env;
 	const struct fr_trigger_config *config;
 	void *trigger; /* argument of fire() */
@@ -88,11 +91,11 @@ extern const struct fr_source_class fr_source_event;
 extern const struct fr_source_class fr_source_timer;
 extern const struct fr_source_class fr_source_application;
 
-/* The class for KIND; NULL for signal and control, which have no source. */
+/* Returns the class for KIND; NULL for signal and control, which have no source. */
 const struct fr_source_class *fr_source_class_for_kind(enum fr_trigger_kind kind);
 
-/* Opens a source of CLASS. ENV, CONFIG and TRIGGER are borrowed until it is closed. 0, or a negative errno
-   with D; then nothing is left open. */
+/* Opens a source of CLASS. ENV, CONFIG and TRIGGER are borrowed until the source is closed. Returns 0; or a
+   negative errno with D, after closing everything. */
 int fr_source_open(const struct fr_source_class *class, const struct fr_source_env *env,
 	const struct fr_trigger_config *config, void *trigger, struct fr_source **ret, struct fr_diag *d);
 struct fr_source *fr_source_close(struct fr_source *s); /* NULL is allowed; returns NULL */
@@ -102,8 +105,8 @@ void fr_source_get_stats(struct fr_source *s, struct fr_source_stats *ret);
 
 /* Fires CAUSE for the trigger of S. */
 void fr_source_fire(const struct fr_source *s, const struct fr_cause *cause);
-/* The pause of a source after an anomaly: Cooldown=, at most FR_SOURCE_COOLDOWN_MAX_NS. */
+/* Returns the source's own cool-down: Cooldown=, at most FR_SOURCE_COOLDOWN_MAX_NS. */
 uint64_t fr_source_cooldown_ns(const struct fr_trigger_config *config);
-/* True: CAUSE passes Pid=, Comm= and CGroup= (that cgroup or one below it). Reads /proc only if Comm= or
-   CGroup= needs it. */
+/* Returns whether CAUSE matches Pid=, Comm= and CGroup= (the cgroup itself or one below). Reads /proc only if
+   Comm= or CGroup= is set. */
 bool fr_source_matches(const struct fr_trigger_config *config, struct fr_cause *cause);

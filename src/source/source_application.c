@@ -5,8 +5,8 @@
  *   datagram ─► the shared socket ─► TRIGGER= ─┬► source "checkout"
  *                                              └► source "application": any other name
  *
- * The sender does not wait. If the socket's queue is full (net.unix.max_dgram_qlen, 10), its send() fails at
- * once. So the recorder limits a flood by reading the socket at a limited rate.
+ * The sender does not wait: if the socket's queue is full (net.unix.max_dgram_qlen, 10), send() fails at
+ * once. So the recorder limits a flood of datagrams by reading the socket at a limited rate.
  */
 #include "source/datagram.h"
 #include "source/source.h"
@@ -21,10 +21,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* The rate limit; also the limit for one iteration of the loop. */
+/* The rate limit: SLICE_DATAGRAMS in each SLICE_NS. Also the most datagrams in one iteration of the event
+ * loop. */
 #define SLICE_DATAGRAMS 32
 #define SLICE_NS (10 * FR_NSEC_PER_MSEC)
-#define AGE_MAX_NS (60 * FR_NSEC_PER_SEC)
+#define AGE_MAX_NS (60 * FR_NSEC_PER_SEC) /* an older TIME= is ignored */
 
 #define BUILT_IN "application"
 
@@ -35,7 +36,7 @@ struct application {
 	uint64_t quiet_until_ns;
 };
 
-/* The socket, shared by all sources with one environment. */
+/* The socket. All sources with the same environment share it. */
 struct shared {
 	const struct fr_source_env *env;
 	struct fr_socket_file socket;
@@ -47,7 +48,7 @@ struct shared {
 	struct shared *next;
 };
 
-/* Only the main thread uses it. */
+/* All sockets. Only the main thread uses this list. */
 static struct shared *all_shared;
 
 static struct application *find_source(const struct shared *shared, const char *name)
@@ -99,7 +100,7 @@ static void handle_datagram(struct application *a, const struct fr_datagram *d, 
 	stats->threshold = d->threshold;
 	if (d->value < d->threshold)
 		return;
-	/* Check this first: to read /proc costs more than all the rest. */
+	/* Check the cool-down first, because reading /proc costs more than all the rest. */
 	if (now < a->quiet_until_ns) {
 		stats->fired++;
 		stats->cooled++;
@@ -113,12 +114,12 @@ static void handle_datagram(struct application *a, const struct fr_datagram *d, 
 	fr_source_fire(&a->source, &cause);
 }
 
-/* Receives one datagram and the pid of its sender (0: in another pid namespace). Its length; -EMSGSIZE: it is
-   too long; -EAGAIN: there is none; or another negative errno. */
+/* Receives one datagram and the pid of its sender (0: the sender is in another pid namespace). Returns the
+   length; -EMSGSIZE if the datagram is too long; -EAGAIN if there is none; or another negative errno. */
 static ssize_t receive_datagram(int fd, void *data, size_t size, pid_t *ret_pid)
 {
-	/* The kernel puts the sender's credentials first. They fill the buffer, so that it passes no
-	   descriptor. */
+	/* The kernel writes the sender's credentials first. They fill this buffer, so the kernel drops
+	   descriptors that a sender passes. */
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(struct ucred))];
@@ -138,7 +139,7 @@ static ssize_t receive_datagram(int fd, void *data, size_t size, pid_t *ret_pid)
 	return m.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
 }
 
-/* False: the socket is empty. */
+/* Handles one datagram. Returns whether there was one. */
 static bool handle_next(struct shared *shared)
 {
 	char text[FLIGHTREC_DATAGRAM_MAX];
@@ -212,7 +213,7 @@ static int shared_new(const struct fr_source_env *env, struct shared **ret, stru
 	int r;
 
 	if (!env->application_socket || !*env->application_socket)
-		return fr_fail(d, -EINVAL, "give a path with Socket= in [Triggers]",
+		return fr_fail(d, -EINVAL, "set Socket= in [Triggers] to a path",
 			"there is no socket for applications: Socket= is empty");
 	shared = calloc(1, sizeof(*shared));
 	if (!shared)
@@ -267,7 +268,7 @@ static int application_check(const struct fr_trigger_config *config, struct fr_d
 		return fr_fail(d, -EINVAL, NULL, "the name %s is too long", config->name);
 	if (config->threshold)
 		return fr_fail(d, -EINVAL, "leave Threshold= out",
-			"the trigger %s: the application itself says what the threshold is", config->name);
+			"the trigger %s: each application sends its own threshold", config->name);
 	return 0;
 }
 
@@ -295,7 +296,7 @@ static void application_close(struct fr_source *s)
 	while (*at != a)
 		at = &(*at)->next;
 	*at = a->next;
-	/* The caller has read this counter, so the next source "application" begins with 0. */
+	/* The caller keeps this counter, so the next source "application" begins with 0. */
 	if (is_built_in(a))
 		a->shared->bad = 0;
 	shared_put(a->shared);

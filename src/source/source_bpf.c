@@ -19,12 +19,12 @@ static int set_syscalls(struct fr_bpf_source *s, const char *names, struct fr_di
 	if (r < 0)
 		return r;
 	if (fr_bpf_object_set(s->object, "syscalls", watched, sizeof(watched)) < 0)
-		return fr_fail(d, -EINVAL, "only the probe syscall-latency has it",
+		return fr_fail(d, -EINVAL, "leave Syscall= out; only the probe syscall-latency has it",
 			"Syscall= has no effect on this trigger");
 	return 0;
 }
 
-/* Sets the globals that only built-in probes have. A probe need not have `page_size`. */
+/* Sets the globals that only built-in probes have. Not all probes have `page_size`. */
 static int set_probe_globals(struct fr_bpf_source *s, const struct fr_probe *probe, struct fr_diag *d)
 {
 	(void)fr_bpf_object_set_number(s->object, "page_size", (uint64_t)sysconf(_SC_PAGESIZE));
@@ -42,8 +42,8 @@ static int prepare_probe(struct fr_bpf_source *s, struct fr_diag *d)
 	int r;
 
 	if (!probe)
-		return fr_fail(d, -EINVAL, "flightrecd.conf(5) lists the probes", "there is no probe '%s'",
-			s->source.config->subject);
+		return fr_fail(d, -EINVAL, "use one of the probes that flightrecd.conf(5) lists",
+			"there is no probe '%s'", s->source.config->subject);
 	snprintf(label, sizeof(label), "the probe %s", probe->name);
 	object = (struct fr_bpf_source_object){
 		.label = label, .unit = probe->unit, .threshold = probe->threshold};
@@ -58,7 +58,7 @@ static int prepare_program(struct fr_bpf_source *s, struct fr_diag *d)
 	_cleanup_buf_ struct fr_buf file = {0};
 	int r;
 
-	/* Before it is read, so that the next reload sees a file that is replaced meanwhile. */
+	/* stat() comes first: if the file is replaced before it is read, the next reload reads it again. */
 	(void)stat(path, &s->file);
 	r = fr_bpf_file_read(path, &file, d);
 	if (r < 0)
@@ -95,7 +95,7 @@ static int bpf_check(const struct fr_trigger_config *config, struct fr_diag *d)
 	return r;
 }
 
-/* If the file system might not answer, the file may have been replaced; the arming thread finds out. */
+/* Returns true also if the file system may hang (-EAGAIN); then the arming thread reads the file again. */
 static bool bpf_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *s = (const struct fr_bpf_source *)source;

@@ -2,16 +2,17 @@
 /*
  * Event=: fires for each occurrence of a perf event, or when the event occurs too often.
  *
- * Without Threshold=, each occurrence is an anomaly. The kernel wakes the source with the first record in a
- * small ring. After that the source does not poll until its cool-down ends: a storm costs no more than it
- * takes to fill the ring. The source counts what came meanwhile.
+ * Without Threshold=, each occurrence is an anomaly. The kernel writes a record of each into a small ring,
+ * and wakes the source with the first record. After that, the source does not poll until its cool-down ends.
+ * So a storm costs only the time to fill the ring. At the end of the cool-down, the source counts the records
+ * as cooled.
  *
  *   ── × ─────── × × ×× ─────── × ──►  fired, cooled … cooled, fired
  *      ├─ cool-down: not polled ─┤
  *
- * With Threshold=, the event only counts. The source reads the counters of all CPUs twice in Interval= and
- * adds up two slices at a time, so that it also sees a burst across the border of two slices.
- * docs/design/72 says why it does not use a sample period.
+ * With Threshold=, the event only counts. The source reads the counters of all CPUs twice in Interval=, and
+ * adds the counts of the last two slices. So it also sees a burst across the border of two slices.
+ * docs/design/72 explains why it does not use a sample period.
  *
  *   │ slice │ slice │ slice │
  *   └── interval ───┘
@@ -45,7 +46,7 @@ struct event {
 	uint64_t quiet_until_ns;
 };
 
-/* False: a hardware counter or a clock. These count all the time. */
+/* Returns false for a hardware counter or a clock, which count all the time. */
 static bool has_occurrences(const struct perf_event_attr *a)
 {
 	return a->type == PERF_TYPE_TRACEPOINT || (a->type == PERF_TYPE_SOFTWARE && !fr_event_is_clock(a));
@@ -58,17 +59,17 @@ static int parse_interval(
 	if (!config->threshold) {
 		if (config->interval_ns == FR_TRIGGER_UNSET)
 			return 0;
-		return fr_fail(d, -EINVAL, "give Threshold= too, or leave Interval= out",
+		return fr_fail(d, -EINVAL, "add Threshold=, or leave Interval= out",
 			"the trigger %s: Interval= has no effect without Threshold=", config->name);
 	}
 	if (fr_threshold_parse(config->threshold, FR_CAUSE_COUNT, ret_threshold) < 0 || !*ret_threshold)
-		return fr_fail(d, -EINVAL, "give a number of occurrences, like Threshold=1000",
-			"the trigger %s: \"%s\" is not a threshold of an event", config->name,
+		return fr_fail(d, -EINVAL, "write a number of occurrences, for example Threshold=1000",
+			"the trigger %s: Threshold=%s is not a threshold for an event", config->name,
 			config->threshold);
 	*ret_ns = config->interval_ns == FR_TRIGGER_UNSET ? INTERVAL_DEFAULT_NS : config->interval_ns;
 	if (*ret_ns < INTERVAL_MIN_NS || *ret_ns > INTERVAL_MAX_NS)
-		return fr_fail(d, -EINVAL, "give 10ms to 1h", "the trigger %s: Interval= is out of its range",
-			config->name);
+		return fr_fail(d, -EINVAL, "set Interval= to 10ms to 1h",
+			"the trigger %s: Interval= is out of its range", config->name);
 	return 0;
 }
 
@@ -80,14 +81,15 @@ static int check_comm(const struct fr_trigger_config *config, const struct fr_ev
 		return fr_fail(d, -EINVAL, "leave Comm= out, and use CGroup= or Pid=",
 			"the trigger %s: a filter cannot contain the name %s", config->name, config->comm);
 	if (config->threshold && !e->tracepoint)
-		return fr_fail(d, -EINVAL, "use CGroup= or Pid=, or a tracepoint",
-			"the trigger %s: %s cannot be counted by Comm=", config->name, e->name);
+		return fr_fail(d, -EINVAL, "use CGroup= or Pid= instead of Comm=, or use a tracepoint",
+			"the trigger %s: Comm= and Threshold= together need a tracepoint, and %s is none",
+			config->name, e->name);
 	return 0;
 }
 
 static int parse_event(const struct fr_trigger_config *config, struct fr_event_list *list, struct fr_diag *d)
 {
-	/* An event without a period records each occurrence. */
+	/* If the text has no period, the event records each occurrence. */
 	const struct fr_event_defaults defaults = {.period = 1, .each = true};
 	const struct fr_event *e;
 	int r = fr_event_parse(config->subject ? config->subject : "", &defaults, list, d);
@@ -95,8 +97,8 @@ static int parse_event(const struct fr_trigger_config *config, struct fr_event_l
 	if (r < 0)
 		return r;
 	if (list->n != 1)
-		return fr_fail(d, -EINVAL, "make a section for each event",
-			"the trigger %s: Event=%s is %zu events, and a trigger has one", config->name,
+		return fr_fail(d, -EINVAL, "write a section for each event",
+			"the trigger %s: Event=%s is %zu events, but a trigger has only one", config->name,
 			config->subject, list->n);
 	e = &list->items[0];
 	if (config->filter) {
@@ -106,11 +108,11 @@ static int parse_event(const struct fr_trigger_config *config, struct fr_event_l
 	}
 	if (!config->threshold && !has_occurrences(&e->attr) && !e->attr.freq && e->attr.sample_period == 1)
 		return fr_fail(d, -EINVAL,
-			"give Threshold= and Interval=, or a period: Event=cycles/period=1000000/",
+			"add Threshold= and Interval=, or a period: Event=cycles/period=1000000/",
 			"the trigger %s: %s occurs all the time", config->name, e->name);
 	if (config->cgroup && config->pid)
-		return fr_fail(d, -EINVAL, "leave one of them out",
-			"the trigger %s: CGroup= and Pid= cannot be watched together", config->name);
+		return fr_fail(d, -EINVAL, "leave CGroup= or Pid= out",
+			"the trigger %s: an event cannot have both CGroup= and Pid=", config->name);
 	return check_comm(config, e, d);
 }
 
@@ -125,15 +127,15 @@ static int event_check(const struct fr_trigger_config *config, struct fr_diag *d
 		return r;
 	r = parse_event(config, &list, &why);
 	fr_event_list_deinit(&list);
-	/* The user who checks may lack access to tracefs, and the file may be for a machine with another PMU.
-	 */
+	/* Only these two codes are errors of the configuration. For others, the user may lack access to
+	   tracefs, or the file is for a machine with another PMU. */
 	if (r == 0 || (r != -EINVAL && r != -ENOENT))
 		return 0;
 	return fr_fail(d, -EINVAL, why.hint, "%s", why.what);
 }
 
-/* Lists the threads of this process; those of the recorder exist before a trigger is armed. In a pid
-   namespace there are none to list: a filter needs the numbers of the initial one. */
+/* Lists the threads of this process, which all exist before a trigger is armed. Returns their number. Returns
+   0 in a pid namespace, because a filter needs the numbers of the initial namespace. */
 static size_t list_own_threads(const struct fr_source_env *env, pid_t ret[static OWN_THREADS_MAX])
 {
 	_cleanup_closedir_ DIR *dir = env->pidns ? NULL : opendir("/proc/self/task");
@@ -146,8 +148,8 @@ static size_t list_own_threads(const struct fr_source_env *env, pid_t ret[static
 	return n;
 }
 
-/* Combines Filter=, Comm= and the exclusion of this process into RET. The filter's field COMM is the name of
-   the current task, whatever fields the event has. */
+/* Makes a filter of Filter= and Comm= that also excludes this process. The field COMM of a filter is the name
+   of the current task, even if the event has no such field. */
 static int make_filter(const struct event *e, char **ret)
 {
 	const struct fr_trigger_config *config = e->source.config;
@@ -175,18 +177,19 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 {
 	struct event *e = ctx;
 	const struct fr_trigger_config *config = e->source.config;
-	/* All ones: the process is in another pid namespace, or it ends. */
+	/* Both numbers have all bits set if the process is in another pid namespace or has ended. */
 	pid_t pid = sample->head.pid <= INT_MAX ? (pid_t)sample->head.pid : 0;
 	struct fr_cause cause = {.time_ns = sample->head.time,
 		.pid = pid,
 		.tid = pid ? (pid_t)sample->head.tid : 0,
 		.cpu = (int)sample->cpu};
 
-	/* Skip this process if no filter did, and children of Pid= on kernels that count them. */
+	/* Skip the samples of this process, if there is no filter. Also skip those of the children of Pid=,
+	   which kernels without inherit_thread record. */
 	if (pid == getpid() || (config->pid && pid != config->pid))
 		return;
 	e->source.stats.last_ns = cause.time_ns;
-	/* Check this first: to read /proc costs more than all the rest. */
+	/* Check the cool-down first, because reading /proc costs more than all the rest. */
 	if (cause.time_ns < e->quiet_until_ns) {
 		e->source.stats.fired++;
 		e->source.stats.cooled++;
@@ -201,7 +204,7 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 	fire(e, &cause);
 }
 
-/* Drains the rings. Polls them again at once, or when the cool-down ends. */
+/* Drains the rings. Then polls them again: at once, or when the cool-down ends. */
 static int drain_and_poll(struct event *e)
 {
 	uint64_t now;
@@ -245,7 +248,7 @@ static void end_slice(struct event *e)
 	e->source.stats.last_ns = now;
 	if (cause.value < e->threshold)
 		return;
-	/* These occurrences must not fire again with the next slice. */
+	/* These occurrences must not count a second time, together with the next slice. */
 	e->slice_count = 0;
 	e->source.stats.fired++;
 	if (now < e->quiet_until_ns) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Function= and USDT=: uprobes whose programs (src/bpf/function.bpf.c) measure the time in the kernel.
+ * Function= and USDT=: uprobes. Their programs (src/bpf/function.bpf.c) measure the time in the kernel.
  *
- *     Function=PATH:SYMBOL, Threshold=       entry and return    how long the call took
- *     Function=PATH:SYMBOL[+0xOFFSET]        that instruction    each passing
- *     USDT=PATH:P:BEGIN,P:END, Threshold=    both markers        the time between them
- *     USDT=PATH:P:NAME                       that marker         each passing
+ *     key                                    has a probe         is an anomaly
+ *     Function=PATH:SYMBOL, Threshold=       entry and return    a call that took too long
+ *     Function=PATH:SYMBOL[+0xOFFSET]        that instruction    each time a thread reaches it
+ *     USDT=PATH:P:BEGIN,P:END, Threshold=    both markers        too long a time between them
+ *     USDT=PATH:P:NAME                       that marker         each time a thread reaches it
  *
- * A probe is attached, by descriptor, to the file that the symbols were read from. With Pid= only that
- * process has the probe, and other processes do not pay for it.
+ * The source reads the symbols from an open file, and attaches the probes to that open file, not to its path.
+ * With Pid=, only that process has the probes, so no other process becomes slower.
  */
 #include "source/source.h"
 #include "base/cleanup.h"
@@ -29,24 +30,24 @@
 
 #define UPROBE_PMU "/sys/bus/event_source/devices/uprobe/type"
 #define CGROUP_DEPTH 4
-#define ENOTSUPP 524 /* internal to the kernel: it cannot single-step the instruction */
+#define ENOTSUPP 524 /* not in <errno.h>; here: the kernel cannot single-step the instruction */
 
-/* The parsed key; the strings point into TEXT. */
-struct subject {
+/* The parsed value of Function= or USDT=. The strings point into TEXT. */
+struct spec {
 	char *text;
 	const char *path, *symbol;	   /* symbol: Function= only */
 	const char *provider[2], *name[2]; /* USDT= only: begin and end, or one marker */
-	bool timed;
+	bool measures_duration;
 	uint64_t threshold_ns;
 };
 
-static void subject_deinit(struct subject *s)
+static void spec_deinit(struct spec *s)
 {
 	free(s->text);
 }
-#define _cleanup_subject_ _cleanup_(subject_deinit)
+#define _cleanup_spec_ _cleanup_(spec_deinit)
 
-/* Removes the last ":WORD" from TEXT and returns WORD, or NULL if there is none. */
+/* Cuts the last ":WORD" off TEXT. Returns WORD; NULL: there is none. */
 static char *split_last(char *text)
 {
 	char *colon = strrchr(text, ':');
@@ -57,8 +58,8 @@ static char *split_last(char *text)
 	return colon + 1;
 }
 
-/* Parses from the right, since a path may contain colons and commas. */
-static bool parse_markers(struct subject *s)
+/* Parses the text from its end, because a path may contain colons and commas. */
+static bool parse_markers(struct spec *s)
 {
 	char *last = strrchr(s->text, ':'), *comma;
 
@@ -78,25 +79,23 @@ static bool parse_markers(struct subject *s)
 	return s->provider[0] && !strchr(s->name[0], ',');
 }
 
-static int parse_threshold(const struct fr_trigger_config *config, struct subject *s, struct fr_diag *d)
+static int parse_threshold(const struct fr_trigger_config *config, struct spec *s, struct fr_diag *d)
 {
-	s->timed = config->threshold;
-	if (s->timed && fr_threshold_parse(config->threshold, FR_CAUSE_NS, &s->threshold_ns) < 0)
-		return fr_fail(d, -EINVAL, "give a time, like Threshold=5ms",
-			"the trigger %s: \"%s\" is not a threshold of a function", config->name,
-			config->threshold);
-	if (s->provider[0] && !s->name[1] && s->timed)
+	s->measures_duration = config->threshold;
+	if (config->threshold && fr_threshold_parse(config->threshold, FR_CAUSE_NS, &s->threshold_ns) < 0)
+		return fr_fail(d, -EINVAL, "write a duration, for example Threshold=5ms",
+			"the trigger %s: Threshold=%s is not a duration", config->name, config->threshold);
+	if (s->provider[0] && !s->name[1] && config->threshold)
 		return fr_fail(d, -EINVAL,
-			"name the marker of the end as well (provider:begin,provider:end), "
-			"or leave Threshold= out",
-			"the trigger %s: there is no time to measure at one marker", config->name);
-	if (s->name[1] && !s->timed)
-		return fr_fail(d, -EINVAL, "say how long is too long: Threshold=5ms",
+			"name the end marker too (provider:begin,provider:end), or leave Threshold= out",
+			"the trigger %s: Threshold= needs two markers, a begin and an end", config->name);
+	if (s->name[1] && !config->threshold)
+		return fr_fail(d, -EINVAL, "add Threshold=, for example Threshold=5ms",
 			"the trigger %s: the time between two markers needs a Threshold=", config->name);
 	return 0;
 }
 
-static int parse_subject(const struct fr_trigger_config *config, struct subject *s, struct fr_diag *d)
+static int parse_spec(const struct fr_trigger_config *config, struct spec *s, struct fr_diag *d)
 {
 	bool usdt = config->kind == FR_TRIGGER_USDT;
 
@@ -111,19 +110,19 @@ static int parse_subject(const struct fr_trigger_config *config, struct subject 
 			"the trigger %s: \"%s\" does not say what to probe", config->name,
 			config->subject ? config->subject : "");
 	if (s->path[0] != '/')
-		return fr_fail(d, -EINVAL, "the path must begin with /",
+		return fr_fail(d, -EINVAL, "write a path that begins with /",
 			"the trigger %s: not an absolute path: %s", config->name, s->path);
 	return parse_threshold(config, s, d);
 }
 
 static int function_check(const struct fr_trigger_config *config, struct fr_diag *d)
 {
-	_cleanup_subject_ struct subject s = {0};
+	_cleanup_spec_ struct spec s = {0};
 
-	return parse_subject(config, &s, d);
+	return parse_spec(config, &s, d);
 }
 
-/* A place to attach one program to. */
+/* One probe: a program, and the instruction that runs the program. */
 struct site {
 	const char *program;
 	bool at_return;
@@ -132,7 +131,7 @@ struct site {
 
 struct plan {
 	struct fr_elf *elf;
-	pid_t pid; /* the only process that has the probes; 0: all */
+	pid_t pid; /* the only process that has the probes; 0: all processes */
 	struct site v[2 * FR_ELF_MARKERS_MAX];
 	size_t n;
 };
@@ -142,34 +141,37 @@ static void add_site(struct plan *p, const char *program, bool at_return, uint64
 	p->v[p->n++] = (struct site){program, at_return, offset, semaphore};
 }
 
-static int plan_function(const struct subject *s, struct plan *p, struct fr_diag *d)
+static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d)
 {
 	struct fr_elf_symbol symbol;
 	int r = fr_elf_find_symbol(p->elf, s->symbol, &symbol, d);
 
 	if (r < 0)
 		return r;
-	if (!s->timed) {
+	if (!s->measures_duration) {
 		add_site(p, "function_hit", false, symbol.offset, 0);
 		return 0;
 	}
-	/* The kernel replaces the return address on the stack, and knows its place only at the entry. Go
-	   moves its stacks, and crashes when it finds such an address. */
+	/* For the return probe, the kernel replaces the return address on the stack. Only at the entry does
+	   the kernel know where that address is. A Go program moves its stacks, and crashes when it finds the
+	   kernel's address there. */
 	if (symbol.into)
-		return fr_fail(d, -EINVAL, "leave the offset out, or Threshold=",
-			"the time of a function is measured from its entry, not from %s", s->symbol);
+		return fr_fail(d, -EINVAL, "leave +0xOFFSET out, or leave Threshold= out",
+			"cannot measure a call from %s: a call is measured from the function's entry",
+			s->symbol);
 	if (fr_elf_is_go(p->elf))
-		return fr_fail(d, -EINVAL, "leave Threshold= out: then each call of it is an anomaly",
-			"%s is a Go program: it would crash if the return of a function were probed",
-			s->path);
-	/* Returns come first, so that a call that runs meanwhile has no begin and is not counted. */
+		return fr_fail(d, -EINVAL, "leave Threshold= out; then each call is an anomaly",
+			"cannot measure calls of %s: %s is a Go program, and a return probe makes it crash",
+			s->symbol, s->path);
+	/* Attach the return probe first. If a call is already running, its return finds no begin, and the
+	   program ignores it. */
 	add_site(p, "function_return", true, symbol.offset, 0);
 	add_site(p, "function_entry", false, symbol.offset, 0);
 	return 0;
 }
 
 static int plan_marker(
-	const struct subject *s, int which, const char *program, struct plan *p, struct fr_diag *d)
+	const struct spec *s, int which, const char *program, struct plan *p, struct fr_diag *d)
 {
 	_cleanup_free_ struct fr_elf_marker *m = calloc(FR_ELF_MARKERS_MAX, sizeof(*m));
 	int n;
@@ -182,17 +184,17 @@ static int plan_marker(
 	return FR_MIN(n, 0);
 }
 
-static int plan_markers(const struct subject *s, struct plan *p, struct fr_diag *d)
+static int plan_markers(const struct spec *s, struct plan *p, struct fr_diag *d)
 {
 	int r;
 
-	if (!s->timed)
+	if (!s->measures_duration)
 		return plan_marker(s, 0, "marker_hit", p, d);
 	r = plan_marker(s, 1, "marker_end", p, d);
 	return r < 0 ? r : plan_marker(s, 0, "marker_begin", p, d);
 }
 
-/* Finds a process of the cgroup at PATH or below it. Its root is that of the container. 0: there is none. */
+/* Finds a process in the cgroup at PATH, or in a cgroup below. 0: there is none. */
 static pid_t find_process(const char *path, unsigned depth)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -204,7 +206,7 @@ static pid_t find_process(const char *path, unsigned depth)
 	if (snprintf(below, sizeof(below), "%s/cgroup.procs", path) >= (int)sizeof(below))
 		return 0;
 	f = fopen(below, "re");
-	/* 0 stands for a process outside of this pid namespace. */
+	/* The kernel lists a process outside of this pid namespace as 0. */
 	while (f && pid <= 0 && fscanf(f, "%d", &pid) == 1)
 		;
 	if (pid > 0 || depth == 0)
@@ -217,8 +219,8 @@ static pid_t find_process(const char *path, unsigned depth)
 	return pid;
 }
 
-/* Chooses the process whose root PATH is in; 0: our own root. */
-static int choose_root(const struct fr_trigger_config *config, pid_t *ret, struct fr_diag *d)
+/* Finds the process in whose root the file is: for example, a process of the container. 0: our own root. */
+static int find_root_process(const struct fr_trigger_config *config, pid_t *ret, struct fr_diag *d)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 	char path[PATH_MAX];
@@ -231,15 +233,14 @@ static int choose_root(const struct fr_trigger_config *config, pid_t *ret, struc
 			*ret = find_process(path, CGROUP_DEPTH);
 	return *ret ? 0
 		    : fr_fail(d, -ESRCH,
-			      "the path is in the root of the first process of that group; the trigger is "
-			      "armed "
-			      "when there is one",
+			      "start a process in the group; then the trigger is armed, for the file in the "
+			      "root of that process",
 			      "the trigger %s: no process is in the control group %s", config->name,
 			      config->cgroup);
 }
 
 static int explain_attach(
-	const struct subject *s, const struct plan *p, int code, const char *text, struct fr_diag *d)
+	const struct spec *s, const struct plan *p, int code, const char *text, struct fr_diag *d)
 {
 	struct fr_bpf_log_summary v;
 
@@ -247,21 +248,21 @@ static int explain_attach(
 	case -EPERM:
 	case -EACCES:
 		return fr_fail(d, code,
-			p->pid ? "this needs CAP_SYS_ADMIN, and CAP_SYS_PTRACE for a process of another "
-				 "user; "
-				 "flightrecd.service says how to grant the first"
-			       : "this needs CAP_SYS_ADMIN; flightrecd.service says how to grant it",
+			p->pid ? "grant CAP_SYS_ADMIN (flightrecd.service says how) and, for a process of "
+				 "another user, CAP_SYS_PTRACE"
+			       : "grant CAP_SYS_ADMIN; flightrecd.service says how",
 			"not permitted to probe %s", s->path);
 	case -ESRCH:
-		return fr_fail(
-			d, code, "give the Pid= of one that runs", "there is no process %d", (int)p->pid);
+		return fr_fail(d, code, "set Pid= to a process that is running", "there is no process %d",
+			(int)p->pid);
 	case -EIO:
-		return fr_fail(d, code, "copy it to another file system, and run it from there",
+		return fr_fail(d, code, "copy the program to another file system, and run the copy",
 			"the file system of %s does not support probes", s->path);
 	case -EINVAL:
 	case -EOPNOTSUPP:
 	case -ENOTSUPP:
-		return fr_fail(d, -EINVAL, "choose another place: objdump -d shows where instructions begin",
+		return fr_fail(d, -EINVAL,
+			"probe another instruction; objdump -d shows where each one begins",
 			"the kernel cannot probe the instruction at %s of %s",
 			s->symbol ? s->symbol : s->name[0], s->path);
 	default:
@@ -270,33 +271,31 @@ static int explain_attach(
 	}
 }
 
-static int attach_site(struct fr_bpf_source *b, const struct subject *s, const struct plan *p,
+static int attach_site(struct fr_bpf_source *b, const struct spec *s, const struct plan *p,
 	const struct site *site, struct fr_diag *d)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = site->semaphore, .retprobe = site->at_return);
 	const struct bpf_program *program =
 		bpf_object__find_program_by_name(fr_bpf_object_libbpf(b->object), site->program);
-	struct fr_bpf_log log = {0};
+	_cleanup_bpf_log_ struct fr_bpf_log log = {0};
 	struct bpf_link *link;
 	char path[64];
-	int r = 0;
 
-	/* Read the instruction into the page cache. The kernel reads it when the file is first mapped, during
-	   an exec; if it had to come from the disk, ext4 warned (seen: 6.18). */
+	fr_bpf_log_begin(&log);
+	/* Read the probed instruction into the page cache. The kernel reads the instruction when an exec maps
+	   the file. If this has to wait for the disk, ext4 logs a kernel warning (seen: 6.18). */
 	(void)!pread(fr_elf_fd(p->elf), path, 16, (off_t)site->offset);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fr_elf_fd(p->elf));
-	fr_bpf_log_begin(&log);
 	link = bpf_program__attach_uprobe_opts(program, p->pid ? p->pid : -1, path, site->offset, &opts);
 	if (!link)
-		r = explain_attach(s, p, -errno, log.text, d);
-	fr_bpf_log_end(&log);
-	fr_bpf_log_deinit(&log);
-	if (r == 0 && fr_bpf_object_keep(b->object, link) < 0)
-		r = fr_fail_errno(d, -ENOMEM, NULL, "cannot probe %s", s->path);
-	return r;
+		return explain_attach(s, p, -errno, log.text, d);
+	return fr_bpf_object_keep(b->object, link) < 0
+		       ? fr_fail_errno(d, -ENOMEM, NULL, "cannot probe %s", s->path)
+		       : 0;
 }
 
-/* Loads only the programs of the plan. Those that measure calls need more of the kernel than the others. */
+/* Selects the programs of the plan. The others are not loaded: a kernel without BTF has no task storage, and
+   refuses the programs that use it. */
 static void choose_programs(struct bpf_object *o, const struct plan *p)
 {
 	struct bpf_program *program;
@@ -311,32 +310,21 @@ static void choose_programs(struct bpf_object *o, const struct plan *p)
 	}
 }
 
-static int load_and_attach(
-	struct fr_bpf_source *b, const struct subject *s, const struct plan *p, struct fr_diag *d)
-{
-	int r;
-
-	choose_programs(fr_bpf_object_libbpf(b->object), p);
-	r = fr_bpf_source_load(b, d);
-	for (size_t i = 0; i < p->n && r == 0; i++)
-		r = attach_site(b, s, p, &p->v[i], d);
-	return r;
-}
-
-static int check_kernel(const struct subject *s, struct fr_diag *d)
+static int check_kernel(const struct spec *s, struct fr_diag *d)
 {
 	if (access(UPROBE_PMU, F_OK) < 0)
 		return fr_fail(d, -EOPNOTSUPP,
-			"it needs CONFIG_UPROBE_EVENTS=y; a container must see " UPROBE_PMU,
+			"use a kernel with CONFIG_UPROBE_EVENTS=y; a container must also see " UPROBE_PMU,
 			"this kernel has no uprobes");
-	if (s->timed && access("/sys/kernel/btf/vmlinux", F_OK) < 0)
-		return fr_fail(d, -EOPNOTSUPP, "it needs CONFIG_DEBUG_INFO_BTF=y",
-			"this kernel has no BTF, so the time of a call cannot be stored with its thread");
+	if (s->measures_duration && access("/sys/kernel/btf/vmlinux", F_OK) < 0)
+		return fr_fail(d, -EOPNOTSUPP,
+			"use a kernel with CONFIG_DEBUG_INFO_BTF=y, or leave Threshold= out",
+			"this kernel has no BTF, so a program cannot store when a thread began a call");
 	return 0;
 }
 
 /* Writes "binary:symbol" or "binary:provider:name" as the detail of the causes. */
-static void describe(const struct subject *s, char ret[static FR_CAUSE_TEXT_SIZE])
+static void write_detail(const struct spec *s, char ret[static FR_CAUSE_TEXT_SIZE])
 {
 	const char *file = strrchr(s->path, '/') + 1;
 
@@ -348,13 +336,13 @@ static void describe(const struct subject *s, char ret[static FR_CAUSE_TEXT_SIZE
 }
 
 static int make_plan(
-	const struct fr_trigger_config *config, const struct subject *s, struct plan *p, struct fr_diag *d)
+	const struct fr_trigger_config *config, const struct spec *s, struct plan *p, struct fr_diag *d)
 {
 	pid_t root;
 	int r = check_kernel(s, d);
 
 	if (r == 0)
-		r = choose_root(config, &root, d);
+		r = find_root_process(config, &root, d);
 	if (r == 0)
 		r = fr_elf_open(s->path, root, FR_ELF_DEBUG_ROOT, &p->elf, d);
 	if (r < 0)
@@ -363,19 +351,23 @@ static int make_plan(
 	return s->symbol ? plan_function(s, p, d) : plan_markers(s, p, d);
 }
 
-static int open_plan(
-	struct fr_bpf_source *b, const struct subject *s, const struct plan *p, struct fr_diag *d)
+/* Loads the programs of the plan, and attaches them. */
+static int carry_out_plan(
+	struct fr_bpf_source *b, const struct spec *s, const struct plan *p, struct fr_diag *d)
 {
-	struct fr_bpf_source_object object = {
-		.label = "the probe of functions", .unit = s->timed ? FR_CAUSE_NS : FR_CAUSE_NONE};
+	struct fr_bpf_source_object object = {.label = "the program for Function= and USDT=",
+		.unit = s->measures_duration ? FR_CAUSE_NS : FR_CAUSE_NONE};
 	int r;
 
 	object.bytes = function__elf_bytes(&object.n);
 	r = fr_bpf_source_init(b, &object, d);
-	if (r == 0) {
-		describe(s, b->detail);
-		r = load_and_attach(b, s, p, d);
-	}
+	if (r < 0)
+		return r;
+	write_detail(s, b->detail);
+	choose_programs(fr_bpf_object_libbpf(b->object), p);
+	r = fr_bpf_source_load(b, d);
+	for (size_t i = 0; i < p->n && r == 0; i++)
+		r = attach_site(b, s, p, &p->v[i], d);
 	if (r == 0)
 		(void)fstat(fr_elf_fd(p->elf), &b->file);
 	return r;
@@ -383,29 +375,29 @@ static int open_plan(
 
 static int function_open(struct fr_source *source, struct fr_diag *d)
 {
-	_cleanup_subject_ struct subject s = {0};
+	_cleanup_spec_ struct spec s = {0};
 	_cleanup_free_ struct plan *p = calloc(1, sizeof(*p));
-	int r = p ? parse_subject(source->config, &s, d) : -ENOMEM;
+	int r = p ? parse_spec(source->config, &s, d) : -ENOMEM;
 
 	if (r == 0)
 		r = make_plan(source->config, &s, p, d);
 	if (r == 0)
-		r = open_plan((struct fr_bpf_source *)source, &s, p, d);
+		r = carry_out_plan((struct fr_bpf_source *)source, &s, p, d);
 	if (p)
 		fr_elf_free(p->elf);
 	return r;
 }
 
-/* True: the program was upgraded, and its new file has no probes. */
+/* True: another file is now at the path, and this source does not probe it. */
 static bool function_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *b = (const struct fr_bpf_source *)source;
-	_cleanup_subject_ struct subject s = {0};
+	_cleanup_spec_ struct spec s = {0};
 	struct stat now;
 	pid_t root;
 
-	return parse_subject(source->config, &s, NULL) == 0 &&
-	       choose_root(source->config, &root, NULL) == 0 &&
+	return parse_spec(source->config, &s, NULL) == 0 &&
+	       find_root_process(source->config, &root, NULL) == 0 &&
 	       fr_foreign_stat_cached(root, s.path, &now) == 0 && fr_bpf_source_is_other_file(b, &now);
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Pressure=: fires if tasks stalled for Threshold= within Interval= for want of a CPU, memory or a device
- * (Documentation/accounting/psi.rst). The kernel watches, and wakes the source at most once in a window. It
- * does not report how long the stall was, so the source reads the file's total twice in a window:
+ * Pressure=: fires if tasks stalled for Threshold= within Interval=, because they waited for a CPU, memory or
+ * a device (Documentation/accounting/psi.rst). The kernel watches windows of Interval=, and wakes the source
+ * at most once in a window. It does not report the length of the stall, so the source reads the file's total
+ * twice in a window:
  *
  *      before[0]        before[1]          wake-up, or get_stats()
  *   ──────┴────────────────┴───────────────────┴────►
  *
- * The value is the total minus before[0]. It spans half a window to a whole one.
+ * The value is the total minus before[0]: the stall in the last half to one window.
  */
 #include "source/source.h"
 #include "base/capability.h"
@@ -31,6 +32,7 @@
 /* Without CAP_SYS_RESOURCE the kernel accepts only multiples of its averaging period. */
 #define INTERVAL_UNPRIVILEGED_NS (2 * FR_NSEC_PER_SEC)
 
+/* The parsed configuration. */
 struct subject {
 	char resource[8]; /* "cpu", "memory", "io" */
 	char share[8];	  /* "some", "full" */
@@ -44,8 +46,8 @@ struct pressure {
 	int fd;
 	bool is_privileged; /* this thread had CAP_SYS_RESOURCE when it opened the file */
 	sd_event_source *io, *timer;
-	uint64_t armed_ns;     /* the total when the kernel began to watch */
-	uint64_t before_ns[2]; /* the last two totals, the older one first */
+	uint64_t armed_ns;     /* the file's total when the kernel began to watch */
+	uint64_t before_ns[2]; /* the last two totals that were read; the older one first */
 };
 
 static int parse_subject(const struct fr_trigger_config *config, struct subject *ret, struct fr_diag *d)
@@ -56,7 +58,7 @@ static int parse_subject(const struct fr_trigger_config *config, struct subject 
 		(strcmp(resource, "cpu") != 0 && strcmp(resource, "memory") != 0 &&
 			strcmp(resource, "io") != 0) ||
 		(strcmp(share, "some") != 0 && strcmp(share, "full") != 0))
-		return fr_fail(d, -EINVAL, "give cpu, memory or io, and then some or full",
+		return fr_fail(d, -EINVAL, "write cpu, memory or io, and then some or full",
 			"the trigger %s: there is no Pressure=%s", config->name,
 			config->subject ? config->subject : "");
 	strcpy(ret->resource, resource);
@@ -73,15 +75,14 @@ static int parse_config(const struct fr_trigger_config *config, struct subject *
 	ret->interval_ns =
 		config->interval_ns == FR_TRIGGER_UNSET ? INTERVAL_UNPRIVILEGED_NS : config->interval_ns;
 	if (ret->interval_ns < INTERVAL_MIN_NS || ret->interval_ns > INTERVAL_MAX_NS)
-		return fr_fail(d, -EINVAL, "the kernel takes 500ms to 10s",
+		return fr_fail(d, -EINVAL, "set Interval= to 500ms to 10s",
 			"the trigger %s: Interval= is out of its range", config->name);
 	ret->threshold_ns = ret->interval_ns / 2;
 	if (config->threshold && fr_threshold_parse(config->threshold, FR_CAUSE_NS, &ret->threshold_ns) < 0)
-		return fr_fail(d, -EINVAL, "give the time that tasks stall, like Threshold=500ms",
-			"the trigger %s: \"%s\" is not a threshold of a pressure", config->name,
-			config->threshold);
+		return fr_fail(d, -EINVAL, "write the time of the stall, for example Threshold=500ms",
+			"the trigger %s: Threshold=%s is not a duration", config->name, config->threshold);
 	if (ret->threshold_ns < FR_NSEC_PER_USEC || ret->threshold_ns > ret->interval_ns)
-		return fr_fail(d, -EINVAL, "make it no longer than Interval= (2s where there is none)",
+		return fr_fail(d, -EINVAL, "make Threshold= at most as long as Interval= (default 2s)",
 			"the trigger %s: Threshold= is out of its range", config->name);
 	if (config->pid || config->comm)
 		return fr_fail(d, -EINVAL, "use CGroup= to watch a service",
@@ -97,7 +98,7 @@ static int pressure_check(const struct fr_trigger_config *config, struct fr_diag
 	return parse_config(config, &s, d);
 }
 
-/* Finds the file of a cgroup below any mount of cgroup2. */
+/* Finds the file RESOURCE.pressure of CGROUP, below any mount of cgroup2. */
 static int find_cgroup_file(const char *cgroup, const char *resource, char *ret, size_t size)
 {
 	_cleanup_free_ char *buffer = malloc(2 * PATH_MAX);
@@ -126,13 +127,12 @@ static int find_file(struct pressure *p, struct fr_diag *d)
 	if (find_cgroup_file(cgroup, p->subject.resource, p->path, sizeof(p->path)) == 0)
 		return 0;
 	return fr_fail(d, -ENOENT,
-		"give a path below the mount of cgroup2; the trigger is armed when the service of that "
-		"cgroup "
-		"starts; the kernel needs PSI (psi=1)",
+		"give a path below the mount of cgroup2, and boot with psi=1; if the service has not started "
+		"yet, start it, and the trigger is armed",
 		"the cgroup %s has no %s.pressure", cgroup, p->subject.resource);
 }
 
-/* Reads the total stall time in ns. 0 or a negative errno. */
+/* Reads the total stall time in ns. Returns 0 or a negative errno. */
 static int read_total(const struct pressure *p, uint64_t *ret)
 {
 	char text[512], *line;
@@ -150,7 +150,8 @@ static int read_total(const struct pressure *p, uint64_t *ret)
 	return 0;
 }
 
-/* Opens the file and makes the kernel watch it. 0, or a negative errno; then the caller closes the file. */
+/* Opens the file and makes the kernel watch it. Returns 0, or a negative errno; then the caller closes the
+ * file. */
 static int open_watch(struct pressure *p)
 {
 	char text[64];
@@ -160,13 +161,13 @@ static int open_watch(struct pressure *p)
 	p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->fd < 0)
 		return -errno;
-	/* Read it before the kernel's first window begins, so that no stall of that window is missing. */
+	/* Read the total before the kernel's first window begins: it must not miss a stall of that window. */
 	r = read_total(p, &p->armed_ns);
 	if (r < 0)
 		return r;
 	n = snprintf(text, sizeof(text), "%s %llu %llu", p->subject.share,
 		p->subject.threshold_ns / FR_NSEC_PER_USEC, p->subject.interval_ns / FR_NSEC_PER_USEC);
-	/* The kernel expects the NUL. */
+	/* The kernel wants the NUL too. */
 	return write(p->fd, text, (size_t)n + 1) < 0 ? -errno : 0;
 }
 
@@ -175,11 +176,12 @@ static int explain_open(const struct pressure *p, int code, struct fr_diag *d)
 	const char *name = p->source.config->name;
 
 	if (code == -ENOENT || code == -EOPNOTSUPP)
-		return fr_fail(d, -EOPNOTSUPP, "it needs CONFIG_PSI, and psi=1 where it is off by default",
+		return fr_fail(d, -EOPNOTSUPP,
+			"use a kernel with CONFIG_PSI; boot with psi=1 if PSI is off by default",
 			"the trigger %s: this kernel has no %s", name, p->path);
 	if (code == -EINVAL && p->subject.interval_ns % INTERVAL_UNPRIVILEGED_NS != 0)
 		return fr_fail(d, -EPERM,
-			"give Interval=2s (4s, 6s, 8s, 10s), or CAP_SYS_RESOURCE "
+			"set Interval=2s (or 4s, 6s, 8s, 10s), or grant CAP_SYS_RESOURCE "
 			"(AmbientCapabilities=CAP_SYS_RESOURCE)",
 			"the trigger %s: without CAP_SYS_RESOURCE, the kernel watches pressure only over "
 			"multiples of 2 s",
@@ -187,13 +189,13 @@ static int explain_open(const struct pressure *p, int code, struct fr_diag *d)
 	if (code == -EACCES || code == -EPERM)
 		return fr_fail_errno(d, code,
 			p->source.config->cgroup
-				? "only the owner of the cgroup may do this, or CAP_DAC_OVERRIDE"
-				: "before Linux 6.4, this needs CAP_SYS_RESOURCE",
+				? "run as the owner of the cgroup, or grant CAP_DAC_OVERRIDE"
+				: "grant CAP_SYS_RESOURCE, which kernels before 6.4 require for this",
 			"the trigger %s: not permitted to watch %s", name, p->path);
 	return fr_fail_errno(d, code, NULL, "the trigger %s: cannot watch %s", name, p->path);
 }
 
-/* Measures the stall. False: the file cannot be read. */
+/* Measures the stall. Returns whether the file could be read. */
 static bool measure(struct pressure *p)
 {
 	uint64_t total = 0;
@@ -220,7 +222,7 @@ static int on_pressure(sd_event_source *e, int fd, uint32_t revents, void *userd
 		.unit = FR_CAUSE_NS,
 		.cpu = -1};
 
-	/* The kernel reports the removal of a cgroup's file together with all other events. */
+	/* Check this first: for a removed cgroup, the kernel reports EPOLLPRI together with EPOLLERR. */
 	if (revents & (EPOLLERR | EPOLLHUP)) {
 		close_watch(p);
 		p->source.stats.gone = "its cgroup is gone";
@@ -232,7 +234,7 @@ static int on_pressure(sd_event_source *e, int fd, uint32_t revents, void *userd
 		p->before_ns[0] + p->source.stats.last + FR_NSEC_PER_USEC <
 			p->armed_ns + p->subject.threshold_ns)
 		return 0;
-	/* The kernel's window reached the threshold, but this measurement may span less than a window. */
+	/* The stall reached the threshold in the kernel's window, but this measurement may span less time. */
 	cause.value = FR_MAX(p->source.stats.last, cause.threshold);
 	p->source.stats.fired++;
 	snprintf(cause.reason, sizeof(cause.reason), "%s pressure", p->subject.resource);
@@ -262,7 +264,7 @@ static int on_time(sd_event_source *e, uint64_t usec, void *userdata)
 	uint64_t total;
 	int r;
 
-	/* A restarted service has a new cgroup of the same name. */
+	/* After a restart, a service has a new cgroup of the same name. */
 	if (p->fd < 0 && start_watch(p) == 0)
 		p->source.stats.gone = NULL;
 	else if (p->fd >= 0 && read_total(p, &total) == 0) {

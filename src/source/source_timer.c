@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Every=: fires at regular times. CLOCK_MONOTONIC stops while the machine is suspended, so that no
-   expirations pile up. */
+/* Every=: fires at regular times. CLOCK_MONOTONIC stops while the machine is suspended, so the timer does not
+   expire many times at the resume. */
 #include "source/source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define EVERY_MIN_NS (10 * FR_NSEC_PER_MSEC)
-#define EVERY_MAX_NS (INT64_MAX / 2) /* sums of two times do not overflow */
+#define EVERY_MAX_NS (INT64_MAX / 2) /* so that the sum of two times does not overflow */
 #define ACCURACY_USEC 1000
 
 struct timer {
@@ -23,7 +23,7 @@ static int timer_check(const struct fr_trigger_config *config, struct fr_diag *d
 {
 	if (config->every_ns >= EVERY_MIN_NS && config->every_ns <= EVERY_MAX_NS)
 		return 0;
-	return fr_fail(d, -EINVAL, "give a time of at least 10ms, like Every=1h",
+	return fr_fail(d, -EINVAL, "write a time of at least 10ms, for example Every=1h",
 		"the trigger %s: Every= is out of its range", config->name);
 }
 
@@ -38,7 +38,8 @@ static int on_time(sd_event_source *e, uint64_t usec, void *userdata)
 	snprintf(cause.reason, sizeof(cause.reason), "every %s", fr_duration_format(every, text));
 	t->source.stats.fired++;
 	t->source.stats.last_ns = now;
-	/* Stay on the grid. All expirations that a stopped process missed count as one. */
+	/* The next time is a multiple of Every= after the first. Expirations that a stopped process missed
+	   count as one. */
 	t->next_ns += every;
 	if (t->next_ns <= now)
 		t->next_ns += (now - t->next_ns) / every * every + every;

@@ -31,8 +31,8 @@ int fr_syscalls_parse(const char *text, uint8_t ret[static FR_SYSCALLS], struct 
 	const char *p = text + strspn(text, separators);
 
 	if (*p == '\0')
-		return fr_fail(
-			d, -EINVAL, "name some, as in Syscall=fsync openat", "no system call is named");
+		return fr_fail(d, -EINVAL, "write names, for example Syscall=fsync openat",
+			"no system call is named");
 	while (*p != '\0') {
 		size_t length = strcspn(p, separators);
 		char name[NAME_SIZE];
@@ -43,7 +43,8 @@ int fr_syscalls_parse(const char *text, uint8_t ret[static FR_SYSCALLS], struct 
 			nr = fr_syscall_number(name);
 		}
 		if (nr < 0)
-			return fr_fail(d, -EINVAL, "names are those of syscalls(2), as in \"fsync openat\"",
+			return fr_fail(d, -EINVAL,
+				"use the names of syscalls(2), for example Syscall=fsync openat",
 				"no system call is named \"%.*s\" on this machine",
 				length > 64 ? 64 : (int)length, p);
 		set[nr] = 1;

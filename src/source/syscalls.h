@@ -10,9 +10,9 @@
 /* The size of the global `syscalls` of src/bpf/syscall-latency.bpf.c: element N is 1 if call N is watched. */
 #define FR_SYSCALLS 512
 
-/* The number of NAME ("openat"), or -ENOENT. */
+/* Returns the number of the system call NAME ("openat"), or -ENOENT. */
 int fr_syscall_number(const char *name);
 
-/* Parses NAMES, separated by blanks or commas, into RET. 0, or -EINVAL with D: a name is unknown, or there is
-   none. RET changes only on success. */
+/* Parses NAMES, separated by blanks or commas, into RET. Returns 0; or -EINVAL, with D, if a name is unknown
+   or there is none. RET changes only on success. */
 int fr_syscalls_parse(const char *names, uint8_t ret[static FR_SYSCALLS], struct fr_diag *d);

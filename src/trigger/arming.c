@@ -15,11 +15,11 @@ struct fr_arming {
 	pthread_t thread;
 	pid_t tid;
 	int done_fd;
-	struct fr_lock lock; /* protects all that follows */
+	struct fr_lock lock; /* protects the members below */
 	struct fr_cond changed;
 	struct fr_arming_job *waiting, *running, *done;
 	bool stop, ended;
-	bool abandoned; /* the thread frees the structure */
+	bool abandoned; /* the thread frees the structure at its end */
 };
 
 static void append(struct fr_arming_job **list, struct fr_arming_job *job)
@@ -30,7 +30,7 @@ static void append(struct fr_arming_job **list, struct fr_arming_job *job)
 	*list = job;
 }
 
-/* False: JOB is not in LIST. */
+/* Removes JOB from LIST. Returns whether JOB was in LIST. */
 static bool remove_job(struct fr_arming_job **list, const struct fr_arming_job *job)
 {
 	while (*list && *list != job)
@@ -61,7 +61,7 @@ static void free_list(struct fr_arming_job *list)
 	}
 }
 
-/* Releases the lock while it opens the source. */
+/* Opens the source of the first waiting job. Releases the lock meanwhile. */
 static void run_next_job(struct fr_arming *a) FR_REQUIRES(a->lock)
 {
 	struct fr_arming_job *job = a->running = a->waiting;

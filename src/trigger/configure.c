@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* These always exist, and come first in the list. */
+/* These triggers always exist, and come first in the list. */
 static const struct {
 	const char *name;
 	enum fr_trigger_kind kind;
@@ -83,7 +83,7 @@ static bool is_fixed(const char *name)
 	return false;
 }
 
-/* The configuration of a trigger that has no section. */
+/* Returns the configuration of a trigger that has no section. */
 static struct fr_trigger_config default_config(const char *name, enum fr_trigger_kind kind, bool enabled)
 {
 	return (struct fr_trigger_config){
@@ -99,7 +99,7 @@ static struct fr_trigger_config default_config(const char *name, enum fr_trigger
 	};
 }
 
-/* The new list of triggers; none of it is armed. */
+/* The new list of triggers; none of them is armed. */
 struct plan {
 	const struct fr_triggers *t;
 	const struct fr_triggers_config *all;
@@ -150,22 +150,22 @@ static int make_plan(struct plan *plan, const struct fr_trigger_config *configs,
 	return -ENOMEM;
 }
 
-/* Gives OLD the configuration of FRESH, and frees FRESH. */
-static void adopt_config(struct fr_trigger *old, struct fr_trigger *fresh)
+/* Moves the configuration of the new trigger ADDED to the trigger OLD of the same name, and frees ADDED. */
+static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 {
-	struct fr_trigger_config *c = &old->config, *new = &fresh->config, was = *c;
+	struct fr_trigger_config *c = &old->config, *new = &added->config, previous = *c;
 
 	if (!fr_trigger_config_same_source(c, new)) {
-		const struct fr_source_stats *s = &old->before;
+		const struct fr_source_stats *s = &old->closed_stats;
 
 		fr_trigger_disarm(old);
-		/* The counters are the trigger's; value and threshold belong to the closed source. */
-		old->before = (struct fr_source_stats){
+		/* The counters belong to the trigger. Value and threshold belong to the closed source. */
+		old->closed_stats = (struct fr_source_stats){
 			.fired = s->fired, .cooled = s->cooled, .lost = s->lost, .bad = s->bad};
 	}
-	if (old->source) { /* it borrows the strings of C; the new ones are equal, except for the origin */
+	if (old->source) { /* the source borrows the strings of C; only the origin may differ */
 		c->origin = new->origin;
-		new->origin = was.origin;
+		new->origin = previous.origin;
 		c->enabled = new->enabled;
 		c->cooldown_ns = new->cooldown_ns;
 		c->min_fill_ns = new->min_fill_ns;
@@ -173,15 +173,15 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *fresh)
 		c->post_ns = new->post_ns;
 	} else {
 		*c = *new;
-		*new = was;
-		old->class = fresh->class;
+		*new = previous;
+		old->class = added->class;
 	}
 	update_policy(old);
 	fr_trigger_describe(old);
-	fr_trigger_free(fresh);
+	fr_trigger_free(added);
 }
 
-/* The sources of applications share the socket, so all of them close before it changes. */
+/* The sources of Application= share the socket, so all of them are closed before the socket changes. */
 static void change_socket(struct fr_triggers *t, char *path)
 {
 	if (strcmp(t->socket, path) != 0)
@@ -232,7 +232,7 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
 	change_socket(t, socket);
 	replace_list(t, &plan);
 	fr_policy_change(&t->policy, all->rate_burst, all->rate_interval_ns, fr_monotonic_ns());
-	/* Disarm first, as an old trigger may have what a new one needs. */
+	/* Disarm first, because an old trigger may hold a resource that a new one needs. */
 	for (size_t i = 0; i < t->n; i++)
 		if (!t->list[i]->policy.enabled) {
 			fr_trigger_disarm(t->list[i]);

@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define REPEAT_PERIOD_NS FR_NSEC_PER_SEC     /* of ops.decided() for repeats */
-#define LOG_PERIOD_NS (60 * FR_NSEC_PER_SEC) /* of fr_decision.first */
+#define REPEAT_PERIOD_NS FR_NSEC_PER_SEC     /* least time between two calls of ops.decided() for repeats */
+#define LOG_PERIOD_NS (60 * FR_NSEC_PER_SEC) /* least time between two decisions with fr_decision.first */
 
 static void explain(const struct fr_triggers *t, const struct fr_policy_trigger *p,
 	const struct fr_policy_question *q, struct fr_decision *d)
@@ -55,7 +55,7 @@ static bool makes_dump(enum fr_verdict v)
 	return v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE;
 }
 
-/* Finds the latest decision of G if D only repeats it. */
+/* Returns the latest decision of G if D only repeats it; otherwise NULL. */
 static struct fr_decision *find_repeated(
 	struct fr_triggers *t, const struct fr_trigger *g, const struct fr_decision *d)
 {
@@ -114,7 +114,7 @@ static void fill_cause(const struct fr_trigger *g, struct fr_cause *c, uint64_t 
 		c->time_ns = now_ns;
 }
 
-/* Adds the cause to the dump that waits. If that dump is being written by now, asks the policy again. */
+/* Adds the cause to the dump that waits. If the dumper has begun to write it, asks the policy again. */
 static enum fr_verdict coalesce(struct fr_triggers *t, const struct fr_trigger *g,
 	struct fr_policy_trigger *p, struct fr_policy_question *q, const struct fr_policy_trigger *p_before,
 	struct fr_decision *d)
@@ -122,7 +122,7 @@ static enum fr_verdict coalesce(struct fr_triggers *t, const struct fr_trigger *
 	fr_cause_fill_from_proc(&d->cause);
 	if (t->ops.coalesce(t->ops.ctx, &d->cause, g->config.window_ns, g->config.post_ns, &d->dump_id) == 0)
 		return FR_VERDICT_COALESCE;
-	*p = *p_before; /* COALESCE took no token */
+	*p = *p_before; /* the verdict COALESCE took no token */
 	q->can_coalesce = false;
 	return fr_policy_ask(&t->policy, p, q);
 }
@@ -191,7 +191,7 @@ enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, con
 	return fr_trigger_decide(t, g, &g->policy, cause, false, dump, ctx)->verdict;
 }
 
-/* A cause as the source of G would report it, with a value at the threshold. */
+/* Makes the cause that the source of G would report for a value at its threshold. */
 static struct fr_cause test_cause(struct fr_trigger *g, const char *by)
 {
 	struct fr_source_stats stats = {0};
@@ -219,7 +219,7 @@ int fr_triggers_test(
 	if (!g)
 		return -ENOENT;
 	if (g->policy.enabled && g->job && !g->source)
-		return fr_fail(d, -EBUSY, "`flightrecctl triggers` shows when it is armed",
+		return fr_fail(d, -EBUSY, "wait until `flightrecctl triggers` shows that it is armed",
 			"the trigger %s is still being armed", name);
 	if (g->policy.enabled && g->diag.code) {
 		*d = g->diag;
@@ -234,7 +234,9 @@ int fr_triggers_test(
 	memcpy(g->policy.counts, p.counts, sizeof(p.counts));
 	if (!makes_dump(decision->verdict))
 		return fr_fail(d, -EAGAIN,
-			decision->verdict == FR_VERDICT_DISABLED ? "`flightrecctl enable` arms it" : NULL,
+			decision->verdict == FR_VERDICT_DISABLED
+				? "enable the trigger with `flightrecctl enable`"
+				: NULL,
 			"%s: suppressed: %s", name, decision->why);
 	*ret_id = decision->dump_id;
 	return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Rearms triggers whose target has changed. A restarted service has a new control group of the same path, and
- * an upgraded one runs from another file; a source that is armed for the old one sees nothing and gives no
- * error. The target of a trigger may also appear after the recorder has started.
+ * Rearms triggers whose target (control group or file) has changed. A restarted service has a new control
+ * group at the same path, and an upgraded service runs another file. A source for the old target then sees
+ * nothing, and reports no error. A target may also appear after the recorder has started.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -11,8 +11,8 @@
 
 #include <errno.h>
 
-/* The pause between two attempts. It limits the work for a service that crashes in a loop, and for a function
-   that does not exist. */
+/* The pause between two attempts to arm a trigger. It limits the work if a service crashes in a loop, or if a
+   function does not exist. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
@@ -29,7 +29,7 @@ void fr_trigger_note_attempt(struct fr_trigger *g)
 	g->tried_ns = fr_monotonic_ns();
 }
 
-/* False if the group has gone: the source stays armed. */
+/* Returns whether CGroup= is another group now. If the group has gone, the source stays armed. */
 static bool has_other_cgroup(const struct fr_trigger *g)
 {
 	const uint64_t now = get_cgroup_id(g);
@@ -47,7 +47,7 @@ static bool probes_a_file(const struct fr_trigger *g)
 	return g->config.kind == FR_TRIGGER_FUNCTION || g->config.kind == FR_TRIGGER_USDT;
 }
 
-/* Only a reload opens a changed Program= again. The source of Pressure= follows its cgroup itself. */
+/* Only a reload opens a changed file of Program= again. The source of Pressure= follows its cgroup itself. */
 static bool needs_rearming(const struct fr_trigger *g)
 {
 	if (g->config.kind == FR_TRIGGER_PRESSURE)
@@ -55,7 +55,7 @@ static bool needs_rearming(const struct fr_trigger *g)
 	return probes_a_file(g) ? fr_trigger_is_stale(g) : has_other_cgroup(g);
 }
 
-/* G could not be armed. True: its target may exist by now. */
+/* G could not be armed. Returns whether its target may exist now. */
 static bool may_succeed_now(const struct fr_trigger *g)
 {
 	switch (g->diag.code) {
@@ -63,9 +63,9 @@ static bool may_succeed_now(const struct fr_trigger *g)
 	case -ENOEXEC: /* the file may be incomplete */
 	case -EBADMSG:
 		return probes_a_file(g) || has_other_cgroup(g);
-	case -ESRCH: /* no process had it in its root; the pid of Pid= would be another process's by now */
+	case -ESRCH: /* CGroup= had no process; or Pid= has ended, and another process may get its number */
 		return (probes_a_file(g) && !g->config.pid) || has_other_cgroup(g);
-	case -ENODEV: /* a CPU went offline meanwhile */
+	case -ENODEV: /* a CPU went offline during the attempt */
 		return g->config.kind == FR_TRIGGER_EVENT;
 	default:
 		return has_other_cgroup(g);
@@ -76,12 +76,12 @@ void fr_trigger_report_rearmed(struct fr_triggers *t, struct fr_trigger *g, int 
 {
 	g->pause_ns =
 		r < 0 || (g->is_frequent && !g->failed_before) ? FR_MIN(2 * g->pause_ns, PAUSE_MAX_NS) : 0;
-	if (r >= 0 && !g->failed_before) /* fr_trigger_arm() reports the other changes */
+	if (r >= 0 && !g->failed_before) /* triggers.c reports the first success after a failure */
 		t->ops.armed(t->ops.ctx, g->config.name, NULL);
 }
 
-/* After an upgrade the source of the old file stays armed, for processes that still run it. There is at most
-   one such source. */
+/* After an upgrade, the source for the old file stays armed, for processes that still run that file. A
+   trigger has at most one such source. */
 static void rearm(struct fr_triggers *t, struct fr_trigger *g, uint64_t now_ns)
 {
 	const bool beside = g->source && probes_a_file(g) && !has_other_cgroup(g);

@@ -18,7 +18,7 @@
 enum fr_verdict {
 	FR_VERDICT_FIRE,
 	FR_VERDICT_COALESCE, /* the cause goes into a dump that waits */
-	FR_VERDICT_DISABLED, /* the anomaly was on its way when the trigger was disabled */
+	FR_VERDICT_DISABLED, /* the source fired before the trigger was disabled */
 	FR_VERDICT_COOLDOWN,
 	FR_VERDICT_MIN_FILL,
 	FR_VERDICT_RATE,
@@ -32,21 +32,21 @@ const char *fr_verdict_name(enum fr_verdict v);
 struct fr_policy {
 	unsigned burst;	      /* capacity in tokens */
 	uint64_t interval_ns; /* time to fill it from empty; 0: no limit */
-	double tokens;	      /* at filled_ns */
+	double tokens;	      /* in the bucket at the time filled_ns */
 	uint64_t filled_ns;
 };
 
 /* The state of one trigger. */
 struct fr_policy_trigger {
 	bool enabled;
-	bool free; /* a person asked (signal, control, test): takes no token, ignores min_fill_ns */
+	bool free; /* a person asks (signal, control, test): takes no token, ignores min_fill_ns */
 	uint64_t cooldown_ns, min_fill_ns;
 	uint64_t quiet_until_ns; /* end of the cool-down */
 	uint64_t counts[FR_VERDICTS];
 };
 
 void fr_policy_init(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns);
-/* Sets new limits. Tokens stay in the bucket as far as they fit. */
+/* Sets new limits. The bucket keeps the tokens for which it has room. */
 void fr_policy_change(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns);
 
 struct fr_policy_question {
@@ -56,10 +56,11 @@ struct fr_policy_question {
 };
 enum fr_verdict fr_policy_ask(
 	struct fr_policy *p, struct fr_policy_trigger *t, const struct fr_policy_question *q);
-/* Replaces the verdict FIRE, just given for T, by VERDICT (COALESCE or BUSY): returns the token and corrects
-   the counts. The cool-down continues. */
+/* Replaces the verdict FIRE, which T has just got, by VERDICT (COALESCE or BUSY). Puts the token back and
+   corrects the counts. The cool-down continues. */
 void fr_policy_revise(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict);
-/* The tokens in the bucket at NOW_NS. */
+/* Returns the number of tokens in the bucket at NOW_NS. */
 double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns);
-/* The monotonic time of the next token; 0: there is one; UINT64_MAX: never, the bucket has no capacity. */
+/* Returns the monotonic time of the next token; 0 if there is one now; UINT64_MAX if the bucket has no
+ * capacity. */
 uint64_t fr_policy_next_token_ns(const struct fr_policy *p, uint64_t now_ns);

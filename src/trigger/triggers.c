@@ -14,23 +14,25 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* A storm of a million anomalies in a minute takes 1 % of a CPU with this pause, and 17 % without it. */
+/* A BPF program is silent for this time after an anomaly. A storm of a million anomalies in a minute then
+   takes 1 % of a CPU; without the pause it takes 17 %. */
 #define BPF_QUIET_NS (10 * FR_NSEC_PER_MSEC)
 
-/* Adds the counters of closed sources to NOW, and their last value if NOW has none. */
-static void add_stats(const struct fr_source_stats *before, struct fr_source_stats *now)
+/* Adds the counters of EARLIER, an earlier source of the trigger, to STATS. Copies the last value of EARLIER
+   if STATS has none. */
+static void add_stats(const struct fr_source_stats *earlier, struct fr_source_stats *stats)
 {
-	if (!now->last_ns) {
-		now->last = before->last;
-		now->last_ns = before->last_ns;
+	if (!stats->last_ns) {
+		stats->last = earlier->last;
+		stats->last_ns = earlier->last_ns;
 	}
-	now->fired += before->fired;
-	now->cooled += before->cooled;
-	now->lost += before->lost;
-	now->bad += before->bad;
+	stats->fired += earlier->fired;
+	stats->cooled += earlier->cooled;
+	stats->lost += earlier->lost;
+	stats->bad += earlier->bad;
 }
 
-/* Closes SOURCE (NULL is allowed), and keeps its counters. */
+/* Closes SOURCE (NULL is allowed), and adds its counters to G->closed_stats. */
 static void close_source(struct fr_trigger *g, struct fr_source *source)
 {
 	struct fr_source_stats stats;
@@ -39,9 +41,9 @@ static void close_source(struct fr_trigger *g, struct fr_source *source)
 		return;
 	fr_source_get_stats(source, &stats);
 	fr_source_close(source);
-	add_stats(&g->before, &stats);
+	add_stats(&g->closed_stats, &stats);
 	stats.gone = NULL;
-	g->before = stats;
+	g->closed_stats = stats;
 }
 
 void fr_trigger_disarm(struct fr_trigger *g)
@@ -93,16 +95,18 @@ struct fr_trigger *fr_trigger_find_named(const struct fr_triggers *t, const char
 {
 	struct fr_trigger *g = fr_trigger_find(t, name);
 	const char *near = g ? NULL : fr_nearest_name(name, name_of, t, t->n);
-	char hint[128] = "`flightrecctl triggers` lists them";
+	char hint[128] = "`flightrecctl triggers` lists all triggers";
 
 	if (near)
-		snprintf(hint, sizeof(hint), "did you mean %s? `flightrecctl triggers` lists all", near);
+		snprintf(hint, sizeof(hint), "did you mean %s? `flightrecctl triggers` lists all triggers",
+			near);
 	if (!g)
 		fr_fail(d, -ENOENT, hint, "there is no trigger %s", name);
 	return g;
 }
 
-static void report_armed(struct fr_triggers *t, struct fr_trigger *g, int r, struct fr_diag *d)
+/* Reports the end of an attempt to arm G. R >= 0: G is armed; otherwise D says why not. */
+static void report_attempt(struct fr_triggers *t, struct fr_trigger *g, int r, struct fr_diag *d)
 {
 	if (r >= 0) {
 		g->diag = (struct fr_diag){0};
@@ -111,23 +115,23 @@ static void report_armed(struct fr_triggers *t, struct fr_trigger *g, int r, str
 		return;
 	}
 	if (!d->code)
-		fr_fail_errno(d, r, NULL, "cannot arm it");
+		fr_fail_errno(d, r, NULL, "cannot arm the trigger %s", g->config.name);
 	if (g->config.origin)
 		fr_diag_prefix(d, "%s", g->config.origin);
-	fr_utf8_sanitize(d->what); /* it may quote names from a hostile file */
+	fr_utf8_sanitize(d->what); /* the message may quote names from a hostile file */
 	fr_utf8_sanitize(d->hint);
-	if (!(g->how & FR_ARM_AGAIN) || strcmp(g->diag.what, d->what) != 0)
+	if (!(g->arm_flags & FR_ARM_AGAIN) || strcmp(g->diag.what, d->what) != 0)
 		t->ops.armed(t->ops.ctx, g->config.name, d);
 	g->diag = *d;
 }
 
-/* Ends an attempt to arm G: SOURCE was opened, or (NULL) R and D say why not. Returns R, or the error of
-   listen(). */
+/* Ends an attempt to arm G. SOURCE is the new source; NULL: it could not be opened, for the reason in R and
+   D. Returns R, or the error of listen(). */
 static int finish_arming(
 	struct fr_triggers *t, struct fr_trigger *g, struct fr_source *source, int r, struct fr_diag *d)
 {
-	const bool beside = g->how & FR_ARM_BESIDE;
-	struct fr_source *was = TAKE_PTR(g->source);
+	const bool beside = g->arm_flags & FR_ARM_BESIDE;
+	struct fr_source *previous = TAKE_PTR(g->source);
 
 	if (source) {
 		source->env = &t->env;
@@ -138,27 +142,17 @@ static int finish_arming(
 		r = g->class->listen(source, d);
 	if (source && r < 0)
 		source = fr_source_close(source);
-	g->source = source ? source : beside ? was : NULL;
+	g->source = source ? source : beside ? previous : NULL;
 	if (!beside || source)
 		close_source(g, TAKE_PTR(g->older));
 	if (!beside)
-		close_source(g, was);
+		close_source(g, previous);
 	else if (source)
-		g->older = was;
-	report_armed(t, g, r, d);
-	if (g->how & FR_ARM_AGAIN)
+		g->older = previous;
+	report_attempt(t, g, r, d);
+	if (g->arm_flags & FR_ARM_AGAIN)
 		fr_trigger_report_rearmed(t, g, r);
 	return r;
-}
-
-static struct fr_arming_job *take_job(struct fr_triggers *t)
-{
-	struct fr_arming_job *job = NULL;
-
-	for (int i = 0; !job && i < FR_ARMING_LANES; i++)
-		if (t->ops.arming[i])
-			job = fr_arming_take(t->ops.arming[i]);
-	return job;
 }
 
 static int on_jobs_done(sd_event_source *io, int fd, uint32_t revents, void *ctx)
@@ -166,19 +160,20 @@ static int on_jobs_done(sd_event_source *io, int fd, uint32_t revents, void *ctx
 	struct fr_triggers *t = ctx;
 	struct fr_arming_job *job;
 
-	while ((job = take_job(t))) {
-		struct fr_trigger *g = job->trigger;
+	for (int i = 0; i < FR_ARMING_LANES; i++)
+		while (t->ops.arming[i] && (job = fr_arming_take(t->ops.arming[i]))) {
+			struct fr_trigger *g = job->trigger;
 
-		g->job = NULL;
-		(void)finish_arming(t, g, TAKE_PTR(job->source), job->code, &job->diag);
-		fr_arming_job_free(job);
-	}
+			g->job = NULL;
+			(void)finish_arming(t, g, TAKE_PTR(job->source), job->code, &job->diag);
+			fr_arming_job_free(job);
+		}
 	if (t->ops.settled)
 		t->ops.settled(t->ops.ctx);
 	return 0;
 }
 
-int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, unsigned how)
+int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, unsigned flags)
 {
 	struct fr_arming *arming =
 		t->ops.arming[g->config.kind == FR_TRIGGER_PROBE ? FR_ARMING_OWN : FR_ARMING_FILES];
@@ -188,14 +183,14 @@ int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, unsigned how)
 
 	if (g->job)
 		return 1;
-	if (g->class && !g->class->listen && (how & FR_ARM_INSTEAD))
+	if (g->class && !g->class->listen && (flags & FR_ARM_INSTEAD))
 		fr_trigger_disarm(g);
 	g->failed_before = g->diag.code;
-	if (!(how & FR_ARM_AGAIN))
+	if (!(flags & FR_ARM_AGAIN))
 		g->diag = (struct fr_diag){0};
-	if (!g->class || (g->source && !(how & (FR_ARM_BESIDE | FR_ARM_INSTEAD))))
+	if (!g->class || (g->source && !(flags & (FR_ARM_BESIDE | FR_ARM_INSTEAD))))
 		return 0;
-	g->how = how;
+	g->arm_flags = flags;
 	fr_trigger_note_attempt(g);
 	if (g->class->listen && arming) {
 		g->job = fr_arming_submit(arming, g->class, &t->env, &g->config, g);
@@ -284,7 +279,7 @@ size_t fr_triggers_count(const struct fr_triggers *t)
 	return t->n;
 }
 
-/* Sets unit and threshold of a probe that is not armed, as they would be in force. */
+/* Sets unit and threshold of a probe that is not armed: the values that it gets when it is armed. */
 static void fill_probe_stats(const struct fr_trigger_config *c, struct fr_source_stats *s)
 {
 	const struct fr_probe *probe =
@@ -302,7 +297,7 @@ static void sum_stats(const struct fr_trigger *g, struct fr_source_stats *ret)
 {
 	struct fr_source_stats now, older;
 
-	*ret = g->before;
+	*ret = g->closed_stats;
 	if (!g->class || !g->source) {
 		fill_probe_stats(&g->config, ret);
 		return;
@@ -312,7 +307,7 @@ static void sum_stats(const struct fr_trigger *g, struct fr_source_stats *ret)
 		fr_source_get_stats(g->older, &older);
 		add_stats(&older, &now);
 	}
-	add_stats(&g->before, &now);
+	add_stats(&g->closed_stats, &now);
 	*ret = now;
 }
 
@@ -322,8 +317,8 @@ static enum fr_trigger_state get_state(const struct fr_trigger *g)
 		return FR_TRIGGER_DISABLED;
 	if (g->diag.code)
 		return FR_TRIGGER_FAILED;
-	/* With AGAIN and INSTEAD, the target of the present source has gone. */
-	if (g->job && (!g->source || g->how == (FR_ARM_AGAIN | FR_ARM_INSTEAD)))
+	/* FR_ARM_AGAIN | FR_ARM_INSTEAD: G's source listens to a target that is gone. */
+	if (g->job && (!g->source || g->arm_flags == (FR_ARM_AGAIN | FR_ARM_INSTEAD)))
 		return FR_TRIGGER_ARMING;
 	return FR_TRIGGER_ARMED;
 }

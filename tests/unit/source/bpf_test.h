@@ -16,8 +16,7 @@ static inline void need_bpf(void)
 
 	if (!why)
 		return;
-	print_message("skipped: %s\n", why);
-	skip();
+	heard_skip(why);
 }
 
 static inline void init_program(struct heard *h, const char *path)

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -30,6 +31,19 @@
 /* The limit of waits for what must happen; no machine is so slow. */
 #define HEARD_LIMIT_MS 60000
 #define HEARD_KEPT 4096
+
+/* Tells WHY a test cannot run here. Returns false. */
+static inline bool heard_cannot(const char *why)
+{
+	print_message("skipped: %s\n", why);
+	return false;
+}
+
+static inline void heard_skip(const char *why)
+{
+	(void)heard_cannot(why);
+	skip();
+}
 
 struct heard {
 	struct fr_source_env env;
@@ -264,6 +278,33 @@ static inline void child_end(struct child *c, bool let_go)
 	c->ran_ns = fr_monotonic_ns() - began_ns;
 }
 
+/* Arms H for a copy of FILE; PLACE follows its path in the subject. The source is stale when the copy was
+   replaced, but not when it is missing. */
+static inline void heard_check_stale(struct heard *h, const char *file, const char *place)
+{
+	const struct fr_source_class *class = fr_source_class_for_kind(h->config.kind);
+	char dir[] = "/tmp/flightrec-test.XXXXXX", path[48], subject[96], command[2 * PATH_MAX];
+	bool same, replaced, missing;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/x", dir);
+	snprintf(subject, sizeof(subject), "%s%s", path, place);
+	snprintf(command, sizeof(command), "cp %s %s.new && mv %s.new %s", file, path, path, path);
+	h->config.subject = subject;
+	assert_int_equal(system(command), 0);
+	heard_arm(h);
+	same = class->is_stale(h->source);
+	assert_int_equal(system(command), 0);
+	replaced = class->is_stale(h->source);
+	unlink(path);
+	missing = class->is_stale(h->source);
+	heard_disarm(h);
+	rmdir(dir);
+	assert_false(same);
+	assert_true(replaced);
+	assert_false(missing);
+}
+
 /* Writes TEXT to the file NAME of the directory DIR. */
 static inline bool write_file(const char *dir, const char *name, const char *text)
 {
@@ -283,18 +324,15 @@ static inline bool move_to_cgroup(const char *dir, pid_t pid)
 	return write_file(dir, "cgroup.procs", text);
 }
 
-/* Makes a cgroup of version 2 and returns its path below the root, which points into DIR. Skips if it cannot.
- */
+/* Makes a cgroup of version 2, or skips. Returns its path below the root, which points into DIR. */
 static inline const char *make_cgroup(char *dir, size_t size)
 {
 	const char *root = access("/sys/fs/cgroup/cgroup.procs", F_OK) == 0 ? "/sys/fs/cgroup"
 									    : "/sys/fs/cgroup/unified";
 
 	snprintf(dir, size, "%s/flightrec-test-%d", root, (int)getpid());
-	if (mkdir(dir, 0755) < 0) {
-		print_message("skipped: no cgroup of version 2 can be made\n");
-		skip();
-	}
+	if (mkdir(dir, 0755) < 0)
+		heard_skip("no cgroup of version 2 can be made");
 	return dir + strlen(root);
 }
 

@@ -414,7 +414,7 @@ static void test_malformed_datagrams_are_counted(void **state)
 	scene_deinit(&s);
 }
 
-/* What the sender of a flood counts, in memory that it shares with the test. */
+/* The counters of the sender of a flood, in memory that it shares with the test. */
 struct sent {
 	unsigned times, accepted, refused, nonsense; /* accepted, refused and nonsense add up to times */
 	atomic_bool enough;			     /* the sender may end */
@@ -569,10 +569,8 @@ static void compile_header(const char *command, const char *language)
 
 static void test_header_compiles_as_c_and_cxx(void **state)
 {
-	if (system("command -v cc >/dev/null && command -v c++ >/dev/null") != 0) {
-		print_message("skipped: there is no compiler\n");
-		skip();
-	}
+	if (system("command -v cc >/dev/null && command -v c++ >/dev/null") != 0)
+		heard_skip("there is no compiler");
 	compile_header("cc -std=gnu99", "c");
 	compile_header("cc -std=gnu17 -m64", "c");
 	compile_header("c++ -std=c++11 -Wold-style-cast", "c++");

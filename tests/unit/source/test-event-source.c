@@ -17,7 +17,7 @@ static char worker_name[16];
 
 static bool has_tracefs;
 
-/* What the worker has to do, and how often. */
+/* An order to the worker: an action, and the number of times. */
 struct order {
 	enum { FAULT, CALL, LEAVE } what;
 	unsigned times;
@@ -114,10 +114,8 @@ static void init(struct heard *h, const char *subject, const char *threshold, un
 
 static void init_rare_call(struct heard *h)
 {
-	if (!has_tracefs) {
-		print_message("skipped: there is no tracefs\n");
-		skip();
-	}
+	if (!has_tracefs)
+		heard_skip("there is no tracefs");
 	init(h, RARE_CALL, NULL, 0);
 	h->config.filter = (char *)RARE_FILTER;
 }

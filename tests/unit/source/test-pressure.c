@@ -14,8 +14,7 @@ static void need_psi(void)
 	/* Without psi=1, where that is needed, the file exists and cannot be opened. */
 	if (fr_read_line("/proc/pressure/cpu", line, sizeof(line)) == 0)
 		return;
-	print_message("skipped: this kernel has no /proc/pressure/cpu\n");
-	skip();
+	heard_skip("this kernel has no /proc/pressure/cpu");
 }
 
 static void init(struct heard *h, const char *subject, const char *threshold)
@@ -37,8 +36,7 @@ static void spin(void *cpu)
 		;
 }
 
-/* Starts processes in the directory CGROUP (NULL: where this process is), all on one CPU, so that they stall.
- */
+/* Starts processes in CGROUP (NULL: where this process is), all on one CPU, so that they stall. */
 static void start_spinning(struct child c[static SPINNERS], const char *cgroup)
 {
 	int cpu = sched_getcpu();

@@ -276,10 +276,8 @@ static bool test_page_fault_on_a_file(bool classic)
 	bool played;
 	unsigned n;
 
-	if (classic || !has_tracepoint("btf_trace_mm_filemap_fault")) {
-		print_message("skipped: it needs BTF and the tracepoint mm_filemap_fault (Linux 6.12)\n");
-		return false;
-	}
+	if (classic || !has_tracepoint("btf_trace_mm_filemap_fault"))
+		return heard_cannot("it needs BTF and the tracepoint mm_filemap_fault (Linux 6.12)");
 	/* The pages are on the disk and not in memory. */
 	f.fd = mkostemp(f.path, O_CLOEXEC);
 	assert_true(f.fd >= 0);
@@ -322,10 +320,8 @@ static bool test_compaction(bool classic)
 	struct child c;
 	struct heard h;
 
-	if (access("/proc/sys/vm/compact_memory", W_OK) < 0) {
-		print_message("skipped: /proc/sys/vm/compact_memory cannot be written\n");
-		return false;
-	}
+	if (access("/proc/sys/vm/compact_memory", W_OK) < 0)
+		return heard_cannot("/proc/sys/vm/compact_memory cannot be written");
 	c = child_new(NULL, compact, NULL);
 	if (!play(&h, "memory-stall", "1us", &c, classic))
 		return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The fixture of the tests of triggers: sources whose anomalies the test makes, and a daemon that counts what
-   it is told. A source with the subject "broken" does not open; one with the subject "hung" waits for the
-   gate, as for a file system that hangs. */
+/* The fixture of the tests of triggers: sources whose anomalies the test makes, and functions of struct
+   fr_triggers_ops that count their calls. A source with the subject "broken" does not open. A source with the
+   subject "hung" waits until the gate is open, as for a file system that hangs. */
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -53,7 +53,7 @@ static int hand_open(struct fr_source *s, struct fr_diag *d)
 
 static void hand_close(struct fr_source *s)
 {
-	/* What the source borrows is still there. */
+	/* The strings that the source borrows still exist. */
 	assert_non_null(s->config->name);
 	closed += s->stats.fired == 1;
 }
@@ -75,7 +75,7 @@ struct scene {
 	int dump_returns, coalesce_returns;
 	uint64_t span_ns, next_id, coalesced_id;
 	unsigned dumps, coalesced, decided, first, failed, healed, settled;
-	struct fr_cause cause; /* of the newest dump */
+	struct fr_cause cause; /* the cause of the newest dump */
 	uint64_t window_ns, post_ns;
 };
 
@@ -132,7 +132,7 @@ static void on_settled(void *ctx)
 	((struct scene *)ctx)->settled++;
 }
 
-/* CLASS: of all kinds but signal, control and timer. */
+/* CLASS is the class of all kinds except signal, control and timer. */
 static int scene_new(const struct fr_source_class *class, bool threads, void **ret)
 {
 	static const struct fr_source_class *classes[FR_TRIGGER_KINDS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which triggers there are, and what happens to their anomalies. */
+/* The list of triggers, and the decisions about their anomalies. */
 #include "scene.h"
 #include "source/probes.h"
 
@@ -13,6 +13,11 @@ static const struct fr_source_class hand = {.name = "hand",
 static int setup(void **state)
 {
 	return scene_new(&hand, false, state);
+}
+
+static struct fr_trigger_config pressure(const char *name, const char *subject)
+{
+	return section(name, subject, FR_TRIGGER_PRESSURE);
 }
 
 static void fire(char name)
@@ -31,6 +36,12 @@ static void fire(char name)
 static const struct fr_decision *newest(struct scene *s)
 {
 	return fr_triggers_get_decision(s->t, 0);
+}
+
+static void check_fire(struct scene *s, char name, enum fr_verdict expected)
+{
+	fire(name);
+	assert_int_equal(newest(s)->verdict, expected);
 }
 
 static void test_fixed_triggers_and_probes_exist_without_sections(void **state)
@@ -67,8 +78,7 @@ static void test_fixed_triggers_and_probes_exist_without_sections(void **state)
 
 static void test_failed_trigger_does_not_affect_others(void **state)
 {
-	struct fr_trigger_config c[] = {
-		section("a", "broken", FR_TRIGGER_PRESSURE), section("b", "works", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "broken"), pressure("b", "works")};
 	struct scene *s = *state;
 	struct fr_diag d = {0};
 
@@ -99,8 +109,7 @@ static void test_failed_trigger_does_not_affect_others(void **state)
 
 static void test_reload_keeps_unchanged_sources(void **state)
 {
-	struct fr_trigger_config c[] = {section("a", "x", FR_TRIGGER_PRESSURE),
-		section("b", "y", FR_TRIGGER_PRESSURE), section("c", "z", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "y"), pressure("c", "z")};
 	struct scene *s = *state;
 
 	configure(s, c, 3);
@@ -120,8 +129,7 @@ static void test_reload_keeps_unchanged_sources(void **state)
 	/* The counters of the closed source and of the new one. */
 	assert_int_equal(info(s, "b").stats.fired, 20);
 	/* A running cool-down gets the new length. */
-	fire('a');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_COOLDOWN);
+	check_fire(s, 'a', FR_VERDICT_COOLDOWN);
 	c[0].cooldown_ns = 2 * FR_NSEC_PER_SEC;
 	configure(s, c, 2);
 	assert_int_equal(opened, 4);
@@ -136,8 +144,7 @@ static void test_reload_keeps_unchanged_sources(void **state)
 	c[0].cooldown_ns = 0;
 	configure(s, c, 2);
 	assert_int_equal(opened, 7);
-	fire('a');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
+	check_fire(s, 'a', FR_VERDICT_FIRE);
 }
 
 /* Looks for new targets after the pause. */
@@ -150,13 +157,10 @@ static void follow(struct scene *s)
 
 static void test_replaced_file_is_armed_beside_the_old_one(void **state)
 {
-	struct fr_trigger_config c[] = {section("a", "some file", FR_TRIGGER_PRESSURE),
-		section("b", "y", FR_TRIGGER_PRESSURE), section("c", "z", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {section("a", "some file", FR_TRIGGER_FUNCTION),
+		section("b", "y", FR_TRIGGER_PROGRAM), section("c", "z", FR_TRIGGER_USDT)};
 	struct scene *s = *state;
 
-	c[0].kind = FR_TRIGGER_FUNCTION;
-	c[1].kind = FR_TRIGGER_PROGRAM;
-	c[2].kind = FR_TRIGGER_USDT;
 	c[2].enabled = false;
 	configure(s, c, 3);
 	stale = true;
@@ -174,8 +178,7 @@ static void test_replaced_file_is_armed_beside_the_old_one(void **state)
 	assert_int_equal(info(s, "a").state, FR_TRIGGER_ARMED);
 	hand_stats.fired = 5;
 	assert_int_equal(info(s, "a").stats.fired, 10);
-	fire('a');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
+	check_fire(s, 'a', FR_VERDICT_FIRE);
 	/* The new file lacks the function; the sources of the old files stay. */
 	broken = -ENOENT;
 	strcpy(fr_trigger_find(s->t, "a")->config.subject, "broken");
@@ -196,52 +199,36 @@ static void test_replaced_file_is_armed_beside_the_old_one(void **state)
 	assert_int_equal(info(s, "a").stats.fired, 15);
 }
 
-static void test_missing_target_is_armed_when_it_appears(void **state)
+/* A target may appear later, and a file may be incomplete while it is written. A probe has no file. The pid
+   of an ended process (C) may belong to another one, so it is not tried again. */
+static void test_trigger_is_tried_again_if_its_target_may_exist(void **state)
 {
-	struct fr_trigger_config c[] = {
-		section("a", "broken", FR_TRIGGER_PRESSURE), section("b", "broken", FR_TRIGGER_PRESSURE)};
+	static const int incomplete[] = {-EBADMSG, -ENOEXEC, -EBADMSG};
+	struct fr_trigger_config c[] = {section("a", "broken", FR_TRIGGER_FUNCTION),
+		section("b", "broken", FR_TRIGGER_PROBE), section("c", "broken", FR_TRIGGER_FUNCTION)};
 	struct scene *s = *state;
 
-	c[0].kind = FR_TRIGGER_FUNCTION;
-	c[1].kind = FR_TRIGGER_PROBE;
+	c[2].pid = 4711;
 	broken = -ENOENT;
-	configure(s, c, 2);
-	assert_int_equal(s->failed, 2);
+	configure(s, c, 3);
+	assert_int_equal(s->failed, 3);
 	follow(s);
-	assert_int_equal(s->failed, 2); /* it is reported once */
+	assert_int_equal(s->failed, 3); /* an error is reported once */
 	broken = -ESRCH;
 	follow(s);
-	assert_int_equal(s->failed, 3); /* A has another reason; B has no file and is not tried */
-	assert_int_equal(s->healed, 0);
+	assert_int_equal(s->failed, 5); /* A and C have another reason */
+	for (size_t i = 0; i < FR_ARRAY_SIZE(incomplete); i++) {
+		broken = incomplete[i];
+		follow(s);
+		assert_int_equal(fr_trigger_find(s->t, "a")->diag.code, broken);
+		assert_int_equal(fr_trigger_find(s->t, "c")->diag.code, -ESRCH);
+	}
+	assert_int_equal(opened + s->healed, 0);
 	strcpy(fr_trigger_find(s->t, "a")->config.subject, "there");
 	follow(s);
 	assert_int_equal(s->healed, 1);
 	assert_int_equal(info(s, "a").state, FR_TRIGGER_ARMED);
 	assert_int_equal(info(s, "b").state, FR_TRIGGER_FAILED);
-}
-
-/* A file may be incomplete while it is written. The pid of an ended process may belong to another one. */
-static void test_incomplete_file_is_tried_again(void **state)
-{
-	struct fr_trigger_config c[] = {
-		section("a", "broken", FR_TRIGGER_PRESSURE), section("b", "broken", FR_TRIGGER_PRESSURE)};
-	struct scene *s = *state;
-
-	c[0].kind = c[1].kind = FR_TRIGGER_FUNCTION;
-	c[1].pid = 4711;
-	broken = -ESRCH;
-	configure(s, c, 2);
-	broken = -EBADMSG;
-	follow(s);
-	assert_int_equal(fr_trigger_find(s->t, "a")->diag.code, -EBADMSG);
-	assert_int_equal(fr_trigger_find(s->t, "b")->diag.code, -ESRCH);
-	broken = -ENOEXEC;
-	follow(s);
-	assert_int_equal(fr_trigger_find(s->t, "a")->diag.code, -ENOEXEC);
-	broken = -EBADMSG;
-	follow(s);
-	assert_int_equal(fr_trigger_find(s->t, "a")->diag.code, -EBADMSG);
-	assert_int_equal(opened, 0);
 }
 
 /* Rearms A as soon as its pause allows. Returns the pause in seconds. */
@@ -263,10 +250,9 @@ static uint64_t follow_soon(struct scene *s)
 static void test_frequent_changes_make_the_pause_longer(void **state)
 {
 	static const uint64_t pauses[] = {10, 20, 40, 60, 60};
-	struct fr_trigger_config c = section("a", "x", FR_TRIGGER_PRESSURE);
+	struct fr_trigger_config c = section("a", "x", FR_TRIGGER_FUNCTION);
 	struct scene *s = *state;
 
-	c.kind = FR_TRIGGER_FUNCTION;
 	configure(s, &c, 1);
 	stale = true;
 	for (size_t i = 0; i < FR_ARRAY_SIZE(pauses); i++)
@@ -279,7 +265,7 @@ static void test_frequent_changes_make_the_pause_longer(void **state)
 static void test_counters_outlive_sources_and_values_do_not(void **state)
 {
 	struct scene *s = *state;
-	struct fr_trigger_config c = section("a", "memory some", FR_TRIGGER_PRESSURE);
+	struct fr_trigger_config c = pressure("a", "memory some");
 
 	hand_stats.fired = hand_stats.cooled = 2;
 	hand_stats.bad = 3;
@@ -310,7 +296,7 @@ static void test_counters_outlive_sources_and_values_do_not(void **state)
 
 static void test_anomaly_makes_a_dump_with_its_file(void **state)
 {
-	struct fr_trigger_config c[] = {section("a", "x", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "x")};
 	struct scene *s = *state;
 
 	c[0].window_ns = 77;
@@ -335,8 +321,7 @@ static void test_anomaly_makes_a_dump_with_its_file(void **state)
 
 static void test_storm_makes_one_decision(void **state)
 {
-	struct fr_trigger_config c[] = {
-		section("a", "x", FR_TRIGGER_PRESSURE), section("b", "x", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x")};
 	struct scene *s = *state;
 
 	configure(s, c, 2);
@@ -360,37 +345,31 @@ static void test_storm_makes_one_decision(void **state)
 
 static void test_cause_is_coalesced_with_a_waiting_dump(void **state)
 {
-	struct fr_trigger_config c[] = {section("a", "x", FR_TRIGGER_PRESSURE),
-		section("b", "x", FR_TRIGGER_PRESSURE), section("c", "x", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x"), pressure("c", "x")};
 	struct scene *s = *state;
 
 	configure(s, c, 3);
 	s->coalesce_returns = 0;
 	s->coalesced_id = 40;
-	fire('a');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_COALESCE);
+	check_fire(s, 'a', FR_VERDICT_COALESCE);
 	assert_int_equal(newest(s)->dump_id, 40);
-	fire('a'); /* COALESCE starts a cool-down, too */
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_COOLDOWN);
+	check_fire(s, 'a', FR_VERDICT_COOLDOWN); /* COALESCE starts a cool-down, too */
 	assert_int_equal(s->coalesced, 1);
 	assert_int_equal(s->dumps, 0);
 	/* No dump waits any more, so it fires. */
 	s->coalesce_returns = -ENOENT;
-	fire('b');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
+	check_fire(s, 'b', FR_VERDICT_FIRE);
 	assert_int_equal(info(s, "b").counts[FR_VERDICT_COALESCE], 0);
 	/* The dumper coalesced two dumps of the same window. */
 	s->dump_returns = 1;
-	fire('c');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_COALESCE);
+	check_fire(s, 'c', FR_VERDICT_COALESCE);
 	assert_int_equal(info(s, "c").counts[FR_VERDICT_COALESCE], 1);
 	assert_int_equal(info(s, "c").counts[FR_VERDICT_FIRE], 0);
 }
 
 static void test_min_fill_rate_limit_and_full_queue_suppress(void **state)
 {
-	struct fr_trigger_config c[] = {section("a", "x", FR_TRIGGER_PRESSURE),
-		section("b", "x", FR_TRIGGER_PRESSURE), section("c", "x", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x"), pressure("c", "x")};
 	struct fr_triggers_config a = defaults();
 	struct scene *s = *state;
 
@@ -399,18 +378,14 @@ static void test_min_fill_rate_limit_and_full_queue_suppress(void **state)
 	a.min_fill_ns = 30 * FR_NSEC_PER_SEC;
 	assert_int_equal(fr_triggers_configure(s->t, &a, c, 3), 0);
 	s->span_ns = 3 * FR_NSEC_PER_SEC;
-	fire('a');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_MIN_FILL);
+	check_fire(s, 'a', FR_VERDICT_MIN_FILL);
 	assert_string_equal(newest(s)->why, "the ring holds 3.0s, and MinFill= wants 30.0s");
 	s->span_ns = 30 * FR_NSEC_PER_SEC;
 	s->dump_returns = -EAGAIN;
-	fire('a');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_BUSY);
+	check_fire(s, 'a', FR_VERDICT_BUSY);
 	s->dump_returns = 0; /* BUSY returned the token */
-	fire('b');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_FIRE);
-	fire('c');
-	assert_int_equal(newest(s)->verdict, FR_VERDICT_RATE);
+	check_fire(s, 'b', FR_VERDICT_FIRE);
+	check_fire(s, 'c', FR_VERDICT_RATE);
 	assert_non_null(strstr(newest(s)->why, "RateLimit= of 1 in 1h 0min is used up"));
 	assert_int_equal(fr_triggers_get_policy(s->t).burst, 1);
 }
@@ -427,7 +402,7 @@ static int no_dump(void *ctx, const struct fr_cause *cause, uint64_t *ret_id)
 static void test_person_needs_no_token(void **state)
 {
 	struct fr_triggers_config a = defaults();
-	struct fr_trigger_config c = section("signal", NULL, FR_TRIGGER_PRESSURE);
+	struct fr_trigger_config c = section("signal", NULL, FR_TRIGGER_SIGNAL);
 	const struct fr_cause cause = {.reason = "SIGUSR1", .cpu = -1};
 	struct scene *s = *state;
 	unsigned n = 0;
@@ -441,7 +416,6 @@ static void test_person_needs_no_token(void **state)
 	assert_string_equal(newest(s)->cause.source, "signal");
 	assert_true(newest(s)->cause.time_ns > 0);
 	/* Enabled=no of the section applies. */
-	c.kind = FR_TRIGGER_SIGNAL;
 	c.enabled = false;
 	assert_int_equal(fr_triggers_configure(s->t, &a, &c, 1), 0);
 	assert_int_equal(fr_triggers_request(s->t, "signal", &cause, no_dump, &n), FR_VERDICT_DISABLED);
@@ -452,8 +426,7 @@ static void test_person_needs_no_token(void **state)
 
 static void test_trigger_test_takes_no_token(void **state)
 {
-	struct fr_trigger_config c[] = {
-		section("a", "x", FR_TRIGGER_PRESSURE), section("b", "broken", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "broken")};
 	struct fr_triggers_config a = defaults();
 	struct scene *s = *state;
 	struct fr_diag d = {0};
@@ -483,7 +456,7 @@ static void test_trigger_test_takes_no_token(void **state)
 
 static void test_number_of_stored_decisions_is_limited(void **state)
 {
-	struct fr_trigger_config c[] = {section("a", "x", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "x")};
 	struct scene *s = *state;
 	size_t n = 0;
 
@@ -499,8 +472,7 @@ static void test_number_of_stored_decisions_is_limited(void **state)
 /* Random results: each anomaly has one verdict, and the verdicts match the dumps. */
 static void test_verdicts_add_up_to_anomalies(void **state)
 {
-	struct fr_trigger_config c[] = {section("a", "x", FR_TRIGGER_PRESSURE),
-		section("b", "y", FR_TRIGGER_PRESSURE), section("c", "z", FR_TRIGGER_PRESSURE)};
+	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "y"), pressure("c", "z")};
 	struct fr_triggers_config a = defaults();
 	struct scene *s = *state;
 	uint64_t asked[3] = {0}, dumps = 0, coalesced = 0;
@@ -542,11 +514,10 @@ static void test_verdicts_add_up_to_anomalies(void **state)
 /* A real source in a real loop; a timer has no cool-down. */
 static void test_timer_fires_and_stops(void **state)
 {
-	struct fr_trigger_config c = section("tick", NULL, FR_TRIGGER_PRESSURE);
+	struct fr_trigger_config c = section("tick", NULL, FR_TRIGGER_TIMER);
 	struct scene *s = *state;
 	const uint64_t end_ns = fr_monotonic_ns() + 60 * FR_NSEC_PER_SEC;
 
-	c.kind = FR_TRIGGER_TIMER;
 	c.every_ns = 50 * FR_NSEC_PER_MSEC;
 	configure(s, &c, 1);
 	assert_string_equal(info(s, "tick").subject, "every 50ms");
@@ -567,8 +538,7 @@ int main(void)
 		TEST(test_failed_trigger_does_not_affect_others),
 		TEST(test_reload_keeps_unchanged_sources),
 		TEST(test_replaced_file_is_armed_beside_the_old_one),
-		TEST(test_missing_target_is_armed_when_it_appears),
-		TEST(test_incomplete_file_is_tried_again),
+		TEST(test_trigger_is_tried_again_if_its_target_may_exist),
 		TEST(test_frequent_changes_make_the_pause_longer),
 		TEST(test_counters_outlive_sources_and_values_do_not),
 		TEST(test_anomaly_makes_a_dump_with_its_file),

@@ -18,7 +18,7 @@ int returns(void *ctx)
 {
 	if (bpf_get_current_pid_tgid() >> 32 != flightrec_pid)
 		return 0;
-	/* In assembler, as the compiler would merge all exits. */
+	/* This is in assembler, because the compiler would merge all exits. */
 	if (!is_second(__sync_fetch_and_add(&calls, 1)))
 		asm volatile("r0 = 0\n exit" ::: "r0");
 	flightrec_trigger("second call", 1, 1);
