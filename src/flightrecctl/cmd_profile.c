@@ -187,7 +187,7 @@ static int check_name(const struct profiles *p, const char *name, struct fr_diag
 	for (int i = 0; i < p->n; i++)
 		if (strcmp(p->files[i]->d_name, name) == 0)
 			return 0;
-	snprintf(hint, sizeof(hint), "%s%s%ssee `flightrecctl profile` for the names",
+	snprintf(hint, sizeof(hint), "%s%s%see `flightrecctl profile` for the names",
 		near ? "did you mean " : "", near ? near : "", near ? "? " : "");
 	return fr_fail(d, -EINVAL, hint, "there is no profile '%.64s'", name);
 }
