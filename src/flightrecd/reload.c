@@ -221,6 +221,7 @@ static void begin(struct fr_daemon *m)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
 	struct reload *x = calloc(1, sizeof(*x));
+	int r;
 
 	if (!x) {
 		fr_reload_fail_calls(m, &(struct fr_diag){.code = -ENOMEM, .what = "no memory"});
@@ -236,9 +237,12 @@ static void begin(struct fr_daemon *m)
 	fr_config_init(&x->fresh);
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
-	x->result = fr_change_begin(m, &ops, x);
-	if (x->result < 0)
+	/* If it has begun, X belongs to the thread. */
+	r = fr_change_begin(m, &ops, x);
+	if (r < 0) {
+		x->result = r;
 		finish(m, x, false);
+	}
 }
 
 void fr_daemon_reload(struct fr_daemon *m, struct fr_call *call)

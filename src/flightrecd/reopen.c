@@ -192,15 +192,19 @@ static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
 	struct reopening *x = m->change ? NULL : calloc(1, sizeof(*x));
+	int r;
 
 	if (!x)
 		return false;
 	x->open = fr_daemon_recording_config(m);
 	x->loss = loss;
 	x->n = n;
-	x->result = fr_change_begin(m, &ops, x);
-	if (x->result < 0)
+	/* If it has begun, X belongs to the thread. */
+	r = fr_change_begin(m, &ops, x);
+	if (r < 0) {
+		x->result = r;
 		finish(m, x, false);
+	}
 	return true;
 }
 

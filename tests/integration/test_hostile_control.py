@@ -345,8 +345,8 @@ def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
     until("end of those dumps", lambda: d.status()["dumps"]["queued"] == len(took))
 
     mine, other = took[0][1], took[4][1]
-    for words, code, text in ((["cancel"], "usage", "either numbers of dumps or --all"), (["cancel", "x"], "usage", "'x'"),
-                              (["cancel", "--all", "1"], "usage", "either numbers of dumps or --all"), (["cancel", "999999"], "error", "no dump"),
+    for words, code, text in ((["cancel"], "usage", "numbers of dumps, or --all, but not both"), (["cancel", "x"], "usage", "'x'"),
+                              (["cancel", "--all", "1"], "usage", "numbers of dumps, or --all, but not both"), (["cancel", "999999"], "error", "no dump"),
                               (["cancel", other], "permission", f"dump {other} is not yours")):
         r = member(*map(str, words))
         assert r.code == EXIT[code] and text in r.err, (words, r)

@@ -203,7 +203,7 @@ def test_dumps_follow_the_path_of_the_directory(recorder, state_dir, tmp_path, r
     if removed:  # while copies of object files may still be written to it
         until("removed directory", lambda: shutil.rmtree(moved, ignore_errors=True) or not moved.exists())
     r = d.ctl("dump", "--reason", "nowhere")
-    assert r.code != 0 and not r.out and "make it again" in r.err and "kept in memory" in r.err, r
+    assert r.code != 0 and not r.out and "make the directory again" in r.err and "kept in memory" in r.err, r
     again = d.ctl("dump", "--reason", "nowhere again")
     assert again.code != 0 and not again.out, again
     assert d.status()["losses"].get("failed-dump", 0) == 0, "the ring has all of it"

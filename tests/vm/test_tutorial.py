@@ -54,7 +54,7 @@ def test_a_profile_that_is_refused_changes_nothing(service):
     service.run("flightrecctl", "profile", "latency")
     service.shell("sed -i s/block_rq_issue/no_such_event/ /usr/lib/flightrec/profiles/io.conf")
     refused = service.run("flightrecctl", "profile", "io", check=False)
-    assert refused.returncode == 1 and "no_such_event" in refused.stderr and "the earlier profile is set again" in refused.stderr
+    assert refused.returncode == 1 and "no_such_event" in refused.stderr and "the previous profile is set again" in refused.stderr
     assert profiles(service)["latency"] and "sched:sched_switch" in recorded(service)
     service.run("dpkg", "--purge", "flightrec")
     assert service.run("test", "-e", "/etc/flightrec", check=False).returncode != 0
