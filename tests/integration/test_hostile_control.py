@@ -347,7 +347,7 @@ def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
     mine, other = took[0][1], took[4][1]
     for words, code, text in ((["cancel"], "usage", "numbers of dumps, or --all, but not both"), (["cancel", "x"], "usage", "'x'"),
                               (["cancel", "--all", "1"], "usage", "numbers of dumps, or --all, but not both"), (["cancel", "999999"], "error", "no dump"),
-                              (["cancel", other], "permission", f"dump {other} is not yours")):
+                              (["cancel", other], "permission", f"dump {other} belongs to another user")):
         r = member(*map(str, words))
         assert r.code == EXIT[code] and text in r.err, (words, r)
     r = member("cancel", str(mine))
