@@ -237,7 +237,7 @@ class Daemon:
         r = self.ctl("dump", *args, timeout=300)
         assert r.code == 0, f"flightrecctl dump: exit code {r.code}\n{r.err}\n{self.log()}"
         path = Path(r.out.strip())
-        assert path.is_file(), f"flightrecctl dump names {r.out!r}, which is no file"
+        assert path.is_file(), f"flightrecctl dump names {r.out!r}, which is not a file"
         return path
 
     def until_dumped(self):
@@ -440,7 +440,7 @@ def parse_lines(path, texts):
     lines = []
     for text in texts:
         m = LINE.match(text)
-        assert m, f"perf script -i {path} prints a line that is no sample: {text!r}"
+        assert m, f"perf script -i {path} prints a line that is not a sample: {text!r}"
         lines.append(Line(m["comm"], int(m["pid"]), int(m["tid"]), int(m["cpu"]), m["time"], m["event"], m["trace"] or ""))
     return lines
 

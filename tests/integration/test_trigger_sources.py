@@ -73,7 +73,7 @@ def until_seen(d, did, **more):
 def check(d, did, *, pid=None, comm=None, reason=None, words="", at_least=None, unit="ns"):
     """Judges the one dump of DID: {"pid", "from_ns", "to_ns"}.
 
-    PID: None is the pid of DID, 0 is no process. REASON: exactly that; WORDS: stand in the reason or the detail.
+    PID: None is the pid of DID, 0 is not a process. REASON: exactly that; WORDS: stand in the reason or the detail.
     AT_LEAST: the threshold; None where nothing is measured or compared."""
     path, fields = one_dump(d)
     cause, = fields["causes"]

@@ -291,7 +291,7 @@ static void obey(char *line)
 		rate = 0;
 		release_waiting();
 	} else if (!known) {
-		errx(2, "\"%s\" is no command", line);
+		errx(2, "\"%s\" is not a command", line);
 	}
 	printf("ok %u\n", n_waiting);
 }

@@ -194,7 +194,7 @@ def test_a_restarted_service_is_followed(service):
     service.wait_for(lambda: "exec" in fired(service), "a dump of the service's exec")
     service.run("systemctl", "stop", "frtest")
     start_busy(service)
-    service.wait_for(lambda: f"the cgroup {group} was made anew" in service.journal(), "cgroup that is recorded again")
+    service.wait_for(lambda: f"the cgroup {group} was created again" in service.journal(), "cgroup that is recorded again")
     service.wait_for(lambda: "trigger exec is armed now" in service.journal(), "trigger that is armed again")
     before = fired(service).count("exec")
     service.wait_for(lambda: fired(service).count("exec") > before, "a dump of the new service's exec")

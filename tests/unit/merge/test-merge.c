@@ -301,7 +301,7 @@ static void test_locks_of_another_merge_and_of_a_daemon_are_respected(void **sta
 	assert_int_equal(scene_entries(s), 2);
 	close(fd);
 
-	/* A daemon writes a record to its auxiliary file: the file is read and kept, and this is no damage.
+	/* A daemon writes a record to its auxiliary file: the file is read and kept, and this is not damage.
 	 */
 	fd = open(scene_path(s, AUX), O_RDWR | O_APPEND);
 	assert_int_equal(flock(fd, LOCK_EX), 0);

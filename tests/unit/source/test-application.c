@@ -316,7 +316,7 @@ static void test_claims_of_the_sender_are_checked(void **state)
 	snprintf(text, sizeof(text), "TIME=%llu", (unsigned long long)now - FR_NSEC_PER_SEC);
 	send_text(&s, text);
 	assert_int_equal(h->last.time_ns, now - FR_NSEC_PER_SEC);
-	/* A value below its own threshold is no anomaly. */
+	/* A value below its own threshold is not an anomaly. */
 	assert_int_equal(h->n, 5);
 	send_text(&s, "VALUE=1\nTHRESHOLD=2");
 	assert_int_equal(h->n, 5);
