@@ -158,7 +158,8 @@ def bench(work, args):
 
 
 TARGETS = [  # what, limit, whether it is an upper one, how to get it
-    ("anomaly to window closed, ms", 10, True, lambda r: statistics.median(r["triggers"]["closed_ms"])),
+    # An automatic dump waits 50 ms for other triggers that see the same anomaly (flightrecd.conf(5)).
+    ("anomaly to window closed, ms", 50 + 10, True, lambda r: statistics.median(r["triggers"]["closed_ms"])),
     ("storm of anomalies: % of one CPU", 5, True, lambda r: r["triggers"]["storm"]["cpu_percent"]),
     ("storm without a cool-down: % of one CPU", 5, True, lambda r: r["triggers"]["storm_without_cooldown"]["cpu_percent"]),
     ("storms: anomalies and files without a count", 0, True,
