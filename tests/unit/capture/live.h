@@ -3,15 +3,12 @@
 
 /* Captures on the running kernel, and loads of known behaviour. */
 
+#include "../unit.h"
 #include "capture/capture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
 #include <sys/types.h>
-#include <cmocka.h>
 
 /* A limit for loads, after which a test fails. */
 #define LIVE_LIMIT_NS (60 * FR_NSEC_PER_SEC)

@@ -8,15 +8,11 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 static int call(struct harness *h, const char *method, const char *parameters, cJSON **ret, struct fr_diag *d)
 {
@@ -39,7 +35,9 @@ static void expect_length(cJSON *reply, size_t len)
 	cJSON_Delete(reply);
 }
 
-static void test_reply_comes_back(void **state)
+FIXTURE(harness_setup, harness_teardown)
+
+TEST(reply_comes_back)
 {
 	struct harness *h = *state;
 	cJSON *reply;
@@ -53,7 +51,7 @@ static void test_reply_comes_back(void **state)
 	harness_unserve(h);
 }
 
-static void test_call_that_is_too_long_is_not_sent(void **state)
+TEST(call_that_is_too_long_is_not_sent)
 {
 	static char parameters[FR_WIRE_MAX_CALL] = "{\"s\":\"";
 	struct harness *h = *state;
@@ -64,7 +62,7 @@ static void test_call_that_is_too_long_is_not_sent(void **state)
 	assert_int_equal(call(h, FR_INTERFACE ".Echo", parameters, NULL, NULL), -EMSGSIZE);
 }
 
-static void test_error_reply_becomes_an_errno(void **state)
+TEST(error_reply_becomes_an_errno)
 {
 	static const struct {
 		int code, want;
@@ -114,7 +112,7 @@ static int stream(struct harness *h, const char *method, struct counter *counter
 	return r;
 }
 
-static void test_stream_ends_after_the_last_reply(void **state)
+TEST(stream_ends_after_the_last_reply)
 {
 	struct counter all = {.limit = 100}, two = {.limit = 2}, none = {.limit = 100};
 	struct harness *h = *state;
@@ -130,7 +128,7 @@ static void test_stream_ends_after_the_last_reply(void **state)
 	harness_unserve(h);
 }
 
-static void test_missing_daemon_is_named(void **state)
+TEST(missing_daemon_is_named)
 {
 	struct harness *h = *state;
 	struct fr_client *c = NULL;
@@ -147,7 +145,7 @@ static void test_missing_daemon_is_named(void **state)
 	unlink(h->path);
 }
 
-static void test_refused_user_is_told_the_group(void **state)
+TEST(refused_user_is_told_the_group)
 {
 	struct harness *h = *state;
 	pid_t pid;
@@ -177,7 +175,7 @@ static void count_tick(void *ctx)
 	++*(int *)ctx;
 }
 
-static void test_call_times_out(void **state)
+TEST(call_times_out)
 {
 	struct harness *h = *state;
 	struct fr_client *c;
@@ -213,7 +211,7 @@ static int call_bad_server(const struct harness *h, const void *bytes, size_t le
 	return r;
 }
 
-static void test_malformed_reply_is_an_error(void **state)
+TEST(malformed_reply_is_an_error)
 {
 #define BYTES(text, code)                                                                                    \
 	{                                                                                                    \
@@ -237,22 +235,4 @@ static void test_malformed_reply_is_an_error(void **state)
 	h->server = fr_server_free(h->server);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
 		assert_int_equal(call_bad_server(h, cases[i].bytes, cases[i].len), cases[i].code);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, harness_setup, harness_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_reply_comes_back),
-		TEST(test_call_that_is_too_long_is_not_sent),
-		TEST(test_error_reply_becomes_an_errno),
-		TEST(test_stream_ends_after_the_last_reply),
-		TEST(test_missing_daemon_is_named),
-		TEST(test_refused_user_is_told_the_group),
-		TEST(test_call_times_out),
-		TEST(test_malformed_reply_is_an_error),
-	};
-
-	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

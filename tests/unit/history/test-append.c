@@ -286,7 +286,7 @@ static void run_ring(uint64_t size, uint64_t seed, unsigned steps, bool concurre
 	fr_history_free(t.h);
 }
 
-static void test_the_ring_has_the_newest_records(void **state)
+TEST(the_ring_has_the_newest_records)
 {
 	uint64_t random = 20261120;
 
@@ -295,7 +295,7 @@ static void test_the_ring_has_the_newest_records(void **state)
 		run_ring(test_between(&random, FR_HISTORY_SIZE_MIN, 6 << 20), 100 + i, 500, false);
 }
 
-static void test_the_ring_has_the_newest_records_while_another_thread_reads(void **state)
+TEST(the_ring_has_the_newest_records_while_another_thread_reads)
 {
 	uint64_t random = 7;
 
@@ -304,7 +304,7 @@ static void test_the_ring_has_the_newest_records_while_another_thread_reads(void
 		run_ring(test_between(&random, FR_HISTORY_SIZE_MIN, 6 << 20), 200 + i, 500, true);
 }
 
-static void test_bad_configurations_are_refused(void **state)
+TEST(bad_configurations_are_refused)
 {
 	static const struct {
 		struct fr_history_config config;
@@ -328,7 +328,7 @@ static void test_bad_configurations_are_refused(void **state)
 }
 
 /* The ring takes no memory until it is written to. */
-static void test_the_largest_ring_has_a_sealed_size(void **state)
+TEST(the_largest_ring_has_a_sealed_size)
 {
 	struct fr_history *h = test_history(FR_HISTORY_SIZE_MAX, NULL, NULL);
 
@@ -340,7 +340,7 @@ static void test_the_largest_ring_has_a_sealed_size(void **state)
 	fr_history_free(h);
 }
 
-static void test_a_run_that_is_too_long_is_refused(void **state)
+TEST(a_run_that_is_too_long_is_refused)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 	_cleanup_free_ uint8_t *run = calloc(1, fr_history_append_max(h) + 8);
@@ -370,7 +370,7 @@ static void *append_sideband_all_the_time(void *arg)
 	return NULL;
 }
 
-static void test_another_thread_can_append_sideband(void **state)
+TEST(another_thread_can_append_sideband)
 {
 	struct evicted evicted = {.in_order = true};
 	struct other other = {.h = test_history(1 << 20, on_evicted, &evicted)};
@@ -394,18 +394,4 @@ static void test_another_thread_can_append_sideband(void **state)
 	assert_int_equal(c.n[TEST_SAMPLES] + evicted.samples, n);
 	assert_int_equal(c.n[TEST_SIDEBAND] + evicted.sideband, other.n);
 	fr_history_free(other.h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_ring_has_the_newest_records),
-		cmocka_unit_test(test_the_ring_has_the_newest_records_while_another_thread_reads),
-		cmocka_unit_test(test_bad_configurations_are_refused),
-		cmocka_unit_test(test_the_largest_ring_has_a_sealed_size),
-		cmocka_unit_test(test_a_run_that_is_too_long_is_refused),
-		cmocka_unit_test(test_another_thread_can_append_sideband),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
