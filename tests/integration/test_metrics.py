@@ -34,7 +34,6 @@ def test_agree_with_status(recorder):
     cpu = [cpu_seconds(d.pid)]
     second = metrics(d)
     cpu.append(cpu_seconds(d.pid))
-    d.stop()
 
     assert second.get("flightrec_build_info", version=status["version"]) == 1
     # The first was before status, the second after.
@@ -72,7 +71,6 @@ def test_names_are_escaped_and_unique(recorder):
     load("burn", "-t", "0.3")
     m = metrics(d)
     text = metrics_text(d)
-    d.stop()
     events = {dict(labels)["event"] for labels in m.all("flightrec_samples_total")}
     assert events == {"a\\b", "twice"}, events
     assert 'event="a\\\\b"' in text
@@ -145,7 +143,6 @@ def test_listener(recorder, tmp_path):
     time.sleep(1)
     assert cpu_seconds(d.pid) - before < 0.3 * (time.monotonic() - begin)
     assert ask(port)[0] == 200
-    d.stop()
 
 
 def test_a_port_in_use_is_reported_and_the_recorder_records(recorder, tmp_path):
@@ -167,4 +164,3 @@ def test_a_public_address_needs_metrics_public(recorder, tmp_path):
     port = free_port("0.0.0.0")
     d = listening(recorder, tmp_path, f"0.0.0.0:{port}", "MetricsPublic=yes\n")
     assert ask(port)[0] == 200
-    d.stop()

@@ -18,7 +18,6 @@ def test_usr1_dumps_and_recording_goes_on(recorder):
     first = d.dump_by_signal()
     between = load("syscalls", "-n", 2000)
     second = d.dump_by_signal()
-    d.stop()
     assert not [line for line in script_lines(first) if line.tid == between["pid"]]
     for did in (before, between):
         assert len(getppid_calls(second, did)) == 2000, "a dump takes nothing out of the ring"
@@ -29,7 +28,6 @@ def test_the_json_beside_a_dump(recorder):
     load("burn", "-t", "0.1")
     by_signal, by_control = meta(d.dump_by_signal()), meta(d.dump_by_control("--reason", 'slow "answers"'))
     boot = open("/proc/sys/kernel/random/boot_id", encoding="ascii").read().strip().replace("-", "")
-    d.stop()
     for fields in (by_signal, by_control):
         assert fields["boot_id"].replace("-", "") == boot
         assert {"losses", "window", "cause"} <= set(fields)
@@ -76,7 +74,6 @@ def test_hup_reloads(recorder, tmp_path):
     reload(text + "CompressionLevel=3\n", "CompressionLevel= waits for a restart")
     reload(text.replace("RingSize", "RingSice"), f"{conf}:3")
     assert d.status()["ring"]["size"] == 4 << 20
-    d.stop()
     assert "compressed" in perf_clean("report", "-i", compressed, "--header-only")
     assert "compressed" not in perf_clean("report", "-i", plain, "--header-only")
 
