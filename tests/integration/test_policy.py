@@ -2,7 +2,6 @@
 """The policy for triggers that fire by themselves: which make a dump, which are suppressed, and that both are reported."""
 import json
 import os
-import signal
 import socket
 import threading
 import time
@@ -26,19 +25,9 @@ class Machine:
     def __init__(self, recorder, state_dir, text, events=EVENTS):
         self.config = state_dir.parent / "flightrecd.conf"
         self.trigger_socket = state_dir / "trigger"
-        self.write(text)
+        self.config.write_text(triggers_config(self.trigger_socket, text))  # TEXT goes on with [Triggers]
         self.d = recorder("--config", self.config, *events)
         self.sent = {}
-
-    def write(self, text):
-        """TEXT is what follows in [Triggers]."""
-        self.config.write_text(triggers_config(self.trigger_socket, text))
-
-    def reload(self, text, words):
-        """Reloads by SIGHUP and waits for WORDS in the log."""
-        self.write(text)
-        self.d.signal(signal.SIGHUP)
-        self.d.until_logged(words)
 
     def send(self, name, **more):
         fields = {"TRIGGER": name, "REASON": "slow answer", "VALUE": 12, "THRESHOLD": 10, "UNIT": "count"} | more
@@ -223,28 +212,6 @@ def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
     rows = {line.split()[0]: line.split() for line in m.d.ctl("triggers").out.splitlines() if line}
     column = rows["NAME"].index("WINDOW")
     assert [rows[n][column] for n in ("a", "b", "d", "control")] == ["30.0s", "40.0s", "all", "all"]
-
-
-def test_reload_keeps_the_ring_and_the_counters(recorder, state_dir):
-    m = Machine(recorder, state_dir, "Cooldown=1h\n[Trigger a]\nApplication=yes\n[Trigger b]\nApplication=yes\n")
-    m.send_settled("a")
-    before = until("some history", lambda: (ring := m.d.status()["ring"])["span_s"] > 2 and ring)
-    m.reload("Cooldown=0\n[Trigger a]\nApplication=yes\n[Trigger c]\nApplication=yes\nWindow=100s\n[Trigger tick]\nEvery=1h\n",
-             "configuration reloaded")
-    after = m.d.status()["ring"]
-    assert after["span_s"] >= before["span_s"] and after["samples"] >= before["samples"] > 0
-    names = [t["name"] for t in m.call("Triggers")["parameters"]["triggers"]]
-    assert names[:6] == ["signal", "control", "application", "a", "c", "tick"] and "b" not in names
-    a = m.trigger("a")
-    assert a["fired"] == 1 and a["cooldown_left_ns"] == 0, "its counters go on, its cool-down is the new one"
-    for name in "ac":
-        m.send_alone(name)
-    assert (m.trigger("a")["fired"], m.trigger("c")["fired"]) == (2, 1)
-    assert m.files(3)[-1]["window"]["seconds"] > 2, "the records from before the reload are in it"
-    # A trigger that cannot be armed is reported, and the others go on.
-    m.reload("Cooldown=0\n[Trigger a]\nApplication=yes\n[Trigger bad]\nEvent=no:such\n", "trigger bad is not armed")
-    assert m.trigger("bad")["state"] == "failed" and m.trigger("bad")["what"]
-    assert m.send_settled("a")["fired"] == 3
 
 
 def test_a_timer_fires_at_its_interval(recorder, state_dir):

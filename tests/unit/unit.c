@@ -30,6 +30,19 @@ void unit_use_group_fixture(CMFixtureFunction setup, CMFixtureFunction teardown)
 	group_teardown = teardown;
 }
 
+void unit_skip(const char *why, ...)
+{
+	va_list ap;
+
+	va_start(ap, why);
+	print_message("skipped: ");
+	vprint_message(why, ap);
+	print_message("\n");
+	va_end(ap);
+	skip();
+	__builtin_unreachable();
+}
+
 int main(void)
 {
 	/* cmocka leaves out the places without a name. */

@@ -32,6 +32,9 @@
 		unit_use_group_fixture(setup, teardown);                                                     \
 	}
 
+/* Ends the test as skipped. The format says why. */
+void unit_skip(const char *why, ...) __attribute__((format(printf, 1, 2), noreturn));
+
 void unit_add(const char *name, CMUnitTestFunction test);
 void unit_use_fixture(CMFixtureFunction setup, CMFixtureFunction teardown);
 void unit_use_group_fixture(CMFixtureFunction setup, CMFixtureFunction teardown);

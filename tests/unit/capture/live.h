@@ -15,7 +15,6 @@
 
 /* Skip the test unless tracefs can be mounted in a new mount namespace, and getppid()'s number is known. */
 void live_need_tracepoints(void);
-void live_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* Open SPEC with FILTER, which may be NULL. The events are disabled. Returns as fr_capture_open(). */
 int live_try_open(const char *spec, const char *filter, struct fr_capture_config *config,

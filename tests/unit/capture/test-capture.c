@@ -367,7 +367,7 @@ TEST(a_cgroup_is_recorded)
 		strcpy(path, "/sys/fs/cgroup/unified");
 	snprintf(path + strlen(path), 64, "/fr-test-%d", getpid());
 	if (mkdir(path, 0755) < 0)
-		live_skip("no cgroup2 can be written");
+		unit_skip("no cgroup2 can be written");
 	seen.tid = live_fork(call_with_child, &go);
 	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
 	f = fopen(procs, "we");
@@ -396,7 +396,7 @@ static void expect_error(struct fr_capture_config config, const char *spec, cons
 	int r = live_try_open(spec, filter, &config, &c, &d);
 
 	if (r != code && (r == -EACCES || r == -EPERM))
-		live_skip("%s (%s)", d.what, d.hint);
+		unit_skip("%s (%s)", d.what, d.hint);
 	if (r != code || !strstr(d.what, in_what) || !strstr(d.hint, in_hint))
 		fail_msg("%d, not %d: %s (%s)", r, code, d.what, d.hint);
 	assert_null(c);
@@ -440,7 +440,7 @@ TEST(a_missing_hardware_pmu_is_explained)
 	has_pmu = !list.notice;
 	fr_event_list_deinit(&list);
 	if (has_pmu)
-		live_skip("this machine has a hardware PMU");
+		unit_skip("this machine has a hardware PMU");
 	expect_error(
 		(struct fr_capture_config){0}, "cycles", NULL, -ENOENT, "cannot count cycles", "cpu-clock");
 }
@@ -506,7 +506,7 @@ TEST(the_trial_of_build_ids_is_repeatable_and_closes_its_files)
 	const int leaks = fr_capture_build_ids_leak();
 
 	if (leaks < 0)
-		live_skip("the trial is not possible here: %s", strerror(-leaks));
+		unit_skip("the trial is not possible here: %s", strerror(-leaks));
 	assert_in_range(leaks, 0, 1);
 	assert_int_equal(fr_capture_build_ids_leak(), leaks);
 	assert_int_equal(open_descriptors(), before);

@@ -67,13 +67,3 @@ TEST(a_later_file_wins_and_lists_add_up)
 	assert_int_equal(fr_config_load(&c, write_file("my.conf", ""), &d), -EINVAL);
 	assert_non_null(strstr(d.what, "/my.conf.d/3.conf:3: "));
 }
-
-TEST(a_named_file_has_to_exist)
-{
-	_cleanup_(fr_config_deinit) struct fr_config c = {0};
-	struct fr_diag d = {0};
-
-	fr_config_init(&c);
-	assert_int_equal(fr_config_load(&c, "/no/such.conf", &d), -ENOENT);
-	assert_non_null(strstr(d.what, "/no/such.conf"));
-}

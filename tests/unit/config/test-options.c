@@ -288,5 +288,6 @@ TEST(mistakes)
 
 		assert_int_equal(parse(&c, cases[i].words, &d), -EINVAL);
 		assert_string_equal(d.what, cases[i].what);
+		assert_string_not_equal(d.hint, "");
 	}
 }

@@ -7,12 +7,9 @@
 #include "control/wire.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 static int call(struct harness *h, const char *method, const char *parameters, cJSON **ret, struct fr_diag *d)
 {
@@ -126,48 +123,6 @@ TEST(stream_ends_after_the_last_reply)
 	assert_int_equal(stream(h, FR_INTERFACE ".Nope", &none), -EREMOTEIO);
 	assert_int_equal(none.n, 0);
 	harness_unserve(h);
-}
-
-TEST(missing_daemon_is_named)
-{
-	struct harness *h = *state;
-	struct fr_client *c = NULL;
-	struct fr_diag d = {0};
-
-	assert_int_equal(fr_client_connect("/tmp/no/such/socket", &c, &d), -ENOENT);
-	assert_string_equal(d.what, "flightrecd is not running (no socket at /tmp/no/such/socket)");
-	assert_string_equal(
-		d.hint, "run 'systemctl start flightrecd', or give the --socket of one that runs");
-	h->server = fr_server_free(h->server);
-	close(raw_bind(h->path));
-	assert_int_equal(fr_client_connect(h->path, &c, NULL), -ECONNREFUSED);
-	assert_null(c);
-	unlink(h->path);
-}
-
-TEST(refused_user_is_told_the_group)
-{
-	struct harness *h = *state;
-	pid_t pid;
-	int status;
-
-	if (geteuid() != 0) {
-		print_message("skipped: it needs root\n");
-		skip();
-	}
-	chmod(h->dir, 0755);
-	pid = fork();
-	if (pid == 0) {
-		struct fr_client *c;
-		struct fr_diag d = {0};
-
-		if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
-			setresuid(65534, 65534, 65534) < 0)
-			_exit(3);
-		_exit(fr_client_connect(h->path, &c, &d) == -EACCES && strstr(d.hint, "'daemon'") ? 0 : 1);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
 }
 
 static void count_tick(void *ctx)

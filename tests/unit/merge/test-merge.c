@@ -128,41 +128,6 @@ TEST(state_is_left_out_if_another_file_covers_its_time)
 	}
 }
 
-TEST(truncated_input_is_salvaged_and_kept)
-{
-	struct scene *s = *state;
-	struct stat st;
-
-	write_sample(s, A, 100, 5000);
-	write_sample(s, B, 4000, 6000);
-	assert_int_equal(stat(scene_path(s, A), &st), 0);
-	assert_int_equal(truncate(scene_path(s, A), st.st_size / 2), 0);
-	assert_int_equal(scene_merge(s), 1);
-	assert_int_equal(s->report.n_damaged, 1);
-	assert_true(s->report.lost_bytes > 1000);
-	assert_true(s->report.samples > 2000 + 2000 && s->report.samples < 6000);
-	assert_non_null(strstr(s->warned, A));
-	assert_non_null(strstr(s->warned, "bytes lost"));
-	assert_true(scene_has(s, A) && !scene_has(s, B) && scene_has(s, "perf.data"));
-}
-
-TEST(unusable_input_is_warned_of_and_kept)
-{
-	struct scene *s = *state;
-
-	assert_int_equal(scene_merge(s), -ENOENT);
-	assert_non_null(strstr(s->diag.what, s->dir));
-	assert_int_equal(scene_entries(s), 0);
-	scene_write(s, A, "something else, of more than a few bytes");
-	assert_int_equal(scene_merge(s), -EBADMSG);
-	assert_int_equal(scene_entries(s), 1);
-	write_sample(s, B, 100, 200);
-	assert_int_equal(scene_merge(s), 1);
-	assert_int_equal(s->report.n_unusable, 1);
-	assert_non_null(strstr(s->warned, A));
-	assert_true(scene_has(s, A) && !scene_has(s, B));
-}
-
 TEST(files_of_two_boots_are_refused)
 {
 	static const char *const words[] = {"11111111111111111111111111111111", BOOT_2, A, B};
@@ -272,22 +237,6 @@ TEST(sidecar_sums_up_the_dumps)
 	cJSON_Delete(json);
 }
 
-TEST(dry_run_writes_nothing_and_keep_removes_nothing)
-{
-	struct scene *s = *state;
-
-	write_sample(s, A, 100, 200);
-	s->options.dry_run = true;
-	assert_int_equal(scene_merge(s), 0);
-	assert_int_equal(s->report.samples, 100);
-	assert_int_equal(scene_entries(s), 1);
-	s->options.dry_run = false;
-	s->options.keep = true;
-	assert_int_equal(scene_merge(s), 0);
-	assert_true(scene_has(s, A));
-	assert_int_equal(scene_entries(s), 2);
-}
-
 TEST(locks_of_another_merge_and_of_a_daemon_are_respected)
 {
 	struct scene *s = *state;
@@ -394,25 +343,9 @@ static void run_with_small_file_system(struct scene *s, const char *path, bool (
 		_exit(!run(s));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WEXITSTATUS(status) == 77) {
-		print_message("no private mount namespace here\n");
-		skip();
-	}
+	if (WEXITSTATUS(status) == 77)
+		unit_skip("no private mount namespace here");
 	assert_int_equal(status, 0);
-}
-
-static bool merge_without_space(struct scene *s)
-{
-	write_sample(s, A, 100, 8000);
-	return scene_merge(s) == -ENOSPC && strstr(s->diag.what, "perf.data") && s->diag.hint[0] &&
-	       scene_entries(s) == 1 && scene_has(s, A);
-}
-
-TEST(full_file_system_keeps_the_inputs)
-{
-	struct scene *s = *state;
-
-	run_with_small_file_system(s, s->dir, merge_without_space);
 }
 
 static bool merge_to_another_file_system(struct scene *s)

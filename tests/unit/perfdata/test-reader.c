@@ -2,8 +2,7 @@
 
 /* The reader on files of known content, whole and damaged, and on files that perf makes. */
 
-#include "../unit.h"
-#include "base/cleanup.h"
+#include "../files.h"
 #include "base/file.h"
 #include "perfdata/reader.h"
 #include "perfdata/writer.h"
@@ -12,31 +11,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define N 3000
 #define ID 700
 
-static char dir[] = "/tmp/fr-reader-XXXXXX";
-static char path[64];
+static char path[80];
 
 static int setup(void **state)
 {
-	if (!mkdtemp(dir))
+	if (make_root(state) < 0)
 		return -1;
-	snprintf(path, sizeof(path), "%s/f", dir);
+	snprintf(path, sizeof(path), "%s/f", root);
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	unlink(path);
-	strcat(path, ".old"); /* perf moves an older file aside */
-	unlink(path);
-	return rmdir(dir);
-}
-
-GROUP_FIXTURE(setup, teardown)
+GROUP_FIXTURE(setup, remove_root)
 
 enum kind { PLAIN, COMPRESSED, PIPE };
 
@@ -58,7 +47,7 @@ static void put_records(struct fr_buf *b)
 	}
 }
 
-static void write_file(enum kind kind)
+static void write_kind(enum kind kind)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -76,7 +65,7 @@ static struct fr_buf load_file(enum kind kind, uint64_t header[static 7])
 {
 	struct fr_buf b = {0};
 
-	write_file(kind);
+	write_kind(kind);
 	assert_int_equal(fr_read_file(AT_FDCWD, path, 64 << 20, &b), 0);
 	memcpy(header, b.data, 7 * sizeof(*header));
 	return b;
@@ -136,7 +125,7 @@ TEST(whole_files_give_all_records_and_the_head)
 		struct fr_reader *r;
 		struct seen s;
 
-		write_file(kind);
+		write_kind(kind);
 		s = read_all(open_file());
 		assert_int_equal(s.samples, N);
 		assert_int_equal(s.others, N / 100);
@@ -412,10 +401,8 @@ TEST(files_of_perf_have_as_many_samples_as_perf_counts)
 		snprintf(command, sizeof(command),
 			"perf record -q -B -o %s -a %s -- sh -c 'ls / >/dev/null; sleep 0.3' >%s", path,
 			options[i], strstr(options[i], "-o -") ? path : "/dev/null");
-		if (system(command) != 0) {
-			print_message("perf is not installed, or this does not work here: %s\n", command);
-			skip();
-		}
+		if (system(command) != 0)
+			unit_skip("perf is not installed, or this does not work here: %s", command);
 		r = open_file();
 		for (size_t e = 0; e < fr_reader_session(r)->n_events; e++)
 			assert_true(fr_reader_session(r)->events[e].name[0] || fr_reader_is_pipe(r));

@@ -62,10 +62,8 @@ static void run_perf(const char *arguments, struct fr_buf *ret)
 	ret->len = 0;
 	snprintf(command, sizeof(command), "perf %s -i %s", arguments, path);
 	status = synthetic_run(command, ret, &err);
-	if (WEXITSTATUS(status) == 127) {
-		print_message("perf is not installed: skipped\n");
-		skip();
-	}
+	if (WEXITSTATUS(status) == 127)
+		unit_skip("perf is not installed");
 	if (err.len)
 		print_message("%s", (char *)err.data);
 	assert_int_equal(status, 0);
@@ -195,9 +193,8 @@ TEST(perf_decodes_tracepoints)
 		_cleanup_buf_ struct fr_buf records = {0}, out = {0};
 
 		if (!synthetic_session(&s, true)) {
-			print_message("tracefs is not mounted: skipped\n");
-			fr_session_deinit(&s); /* skip() does not return */
-			skip();
+			fr_session_deinit(&s); /* unit_skip() does not return */
+			unit_skip("tracefs is not mounted");
 		}
 		synthetic_switch(&records, SYNTHETIC_START_NS);
 		write_file(&s, kind, &records);

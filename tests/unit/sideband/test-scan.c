@@ -244,10 +244,8 @@ static void scan_own_kernel(struct fr_buf *b)
 	int hidden = fr_scan(&c, collect, b, NULL);
 
 	assert_true(hidden >= 0);
-	if (hidden == 1) {
-		print_message("skipped: /proc/kallsyms has no addresses (kernel.kptr_restrict)\n");
-		skip();
-	}
+	if (hidden == 1)
+		unit_skip("/proc/kallsyms has no addresses (kernel.kptr_restrict)");
 }
 
 TEST(kernel_of_this_machine)
@@ -279,10 +277,8 @@ TEST(bpf_program_has_its_length)
 	size_t at = 0;
 	int found = 0;
 
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0 || !addr) {
-		print_message("skipped: BPF programs or their addresses are not permitted\n");
-		skip();
-	}
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0 || !addr)
+		unit_skip("BPF programs or their addresses are not permitted");
 	scan_own_kernel(&b);
 	while ((h = ev_next(&b, &at))) {
 		const struct fr_record_ksymbol *k = (const void *)h;

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <zstd.h>
 
 #define SECOND FR_NSEC_PER_SEC
@@ -222,30 +221,6 @@ TEST(full_queue_is_counted_and_leads_to_a_scan)
 	s = fixture_stats(f);
 	assert_int_equal(s.queue_drops, dropped);
 	fixture_wait_until(f, fixture_stats(f).scans >= 2);
-}
-
-TEST(second_tracker_is_refused_and_told_the_pid_of_the_first)
-{
-	struct fixture *f = *state;
-	struct fr_tracker *second;
-	char pid[32];
-	int status;
-	pid_t child;
-
-	fixture_start(f);
-	snprintf(pid, sizeof(pid), "(pid %d)", getpid());
-	child = fork();
-	if (child == 0) {
-		struct fr_diag d = {0};
-		int r = fr_tracker_new(&f->config, &second, &d);
-
-		_exit(r == -EBUSY && strstr(d.what, pid) && strstr(d.what, f->path) && d.hint[0] ? 0 : 1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	fr_tracker_stop(f->tracker);
-	assert_int_equal(fr_tracker_new(&f->config, &second, NULL), 0);
-	fr_tracker_free(second);
 }
 
 /* A scan waits for the next round, but this test ends no round. */
