@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The place where the tests run: a mount namespace of their own, so that tracefs (which perf also mounts by itself) and
 full file systems go with the last process. No child outlives the run."""
+import contextlib
 import ctypes
 import os
 import shutil
@@ -139,23 +140,27 @@ def as_user(*caps, uid=NOBODY):
     return words
 
 
-@pytest.fixture
-def recorder(state_dir):
-    """recorder("-e", "x", …) starts a flightrecd that is ready; it is killed at the end where it still runs.
-
-    Instances that share the fixture service_manager go on with the ring of the one before."""
-    started = []
-
-    def start(*args, directory=state_dir, **kwargs):
-        daemon = harness.Daemon(directory, *args, **kwargs)
-        started.append(daemon)
-        daemon.start()
-        return daemon
-
-    yield start
-    for daemon in started:
+def end_recorder(daemon):
+    try:
+        if daemon.running():
+            daemon.stop()
+    finally:
         daemon.kill()
         print(f"--- what flightrecd {' '.join(daemon.args)} said:\n{daemon.log()}")
+
+
+@pytest.fixture
+def recorder(state_dir):
+    """recorder("-e", "x", …) starts a flightrecd that is ready. Where it still runs at the end, SIGTERM has to end it well.
+
+    Instances that share the fixture service_manager go on with the ring of the one before."""
+    with contextlib.ExitStack() as started:
+        def start(*args, directory=state_dir, **kwargs):
+            daemon = harness.Daemon(directory, *args, **kwargs)
+            started.callback(end_recorder, daemon)
+            return daemon.start()
+
+        yield start
 
 
 @pytest.fixture

@@ -66,7 +66,6 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
     assert d.ctl("reload").code == 0
     assert frequency(d)["divisor"] == 1 and frequency(d)["steps_up"] == 1
     assert "there is no CPUBudget= any more" in d.log()
-    d.stop()
 
     until("report that it costs too much", lambda: frequency(exhausted)["exhausted"], 120)
     assert frequency(exhausted)["divisor"] == 1 and "record fewer events" in exhausted.text_status()
@@ -79,5 +78,4 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
 def test_without_a_budget_there_are_no_steps(recorder):
     d = recorder("-e", "cpu-clock", "-F", "99", "-M", "4M")
     f, dump = frequency(d), d.dump_by_control()
-    d.stop()
     assert f["budget_percent"] == 0 and f["divisor"] == 1 and "frequency_steps" not in meta(dump)

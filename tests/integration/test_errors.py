@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import NOBODY, as_user
-from harness import EXIT, NO_LOSS, end, fill, load, merge, program, quiet_config, run, start, until
+from harness import EXIT, NO_LOSS, fill, load, merge, program, quiet_config, run, start, until
 
 
 def flightrecd(directory, *args, binary=None, prefix=()):
@@ -35,30 +35,16 @@ def test_a_frequency_above_the_limit_of_the_kernel(state_dir):
     refused(flightrecd(state_dir, "-e", "cpu-clock", "-F", limit + 1), "kernel.perf_event_max_sample_rate", "give -F ")
 
 
-def test_an_empty_event(state_dir):
-    refused(flightrecd(state_dir, "-e", ""))
-
-
-def missing_directory(path):
-    return path / "nowhere" / "at-all"
-
-
-def file_as_directory(path):
-    (path / "file").write_text("data")
-    return path / "file"
-
-
-@pytest.mark.parametrize("make", [missing_directory, file_as_directory])
-def test_a_directory_that_cannot_be_used(state_dir, make):
-    path = make(state_dir)
-    refused(run(program("flightrecd"), "-e", "cpu-clock", "-o", path, "--socket", state_dir / "control"), str(path))
-    assert not path.is_file() or path.read_text() == "data"
-
-
-def test_read_only_directory(tmpfs):
+@pytest.mark.parametrize("what", ["missing", "file", "read-only"])
+def test_a_directory_that_cannot_be_used(tmpfs, tmp_path, what):
     path = tmpfs("1M")
-    assert run("mount", "-o", "remount,ro", path).code == 0
-    refused(run(program("flightrecd"), "-e", "cpu-clock", "-o", path, "--socket", path.parent / "control"), str(path))
+    if what == "read-only":
+        assert run("mount", "-o", "remount,ro", path).code == 0
+    else:
+        (path / "file").write_text("data")
+        path = path / ("file" if what == "file" else "nowhere/at-all")
+    refused(run(program("flightrecd"), "-e", "cpu-clock", "-o", path, "--socket", tmp_path / "control"), str(path))
+    assert not path.is_file() or path.read_text() == "data"
 
 
 def test_merge_on_a_full_file_system(recorder, tmpfs):
@@ -75,19 +61,6 @@ def test_merge_on_a_full_file_system(recorder, tmpfs):
     ballast.unlink()
     assert sorted(p.name for p in path.iterdir()) == before, "inputs untouched, nothing half-written"
     assert merge(path).code == 0
-
-
-def test_an_auxiliary_file_without_room_is_counted(recorder, tmpfs):
-    path = tmpfs("24M")
-    d = recorder("-e", "cpu-clock", "-M", "4M", directory=path)
-    fill(path / "ballast")
-
-    def failed():
-        load("spawn", "-n", 100, "-m", "1")
-        return d.status()["sideband"]["write_errors"]
-
-    until("write that fails", failed)
-    assert d.running(), "it goes on recording"
 
 
 # Each call maps the same page of the file: the kernel joins only mappings of pages that follow each other.
@@ -133,7 +106,7 @@ def test_a_compaction_that_fails_is_reported(recorder, tmpfs, tmp_path, request)
 def test_second_instance_on_the_directory(recorder, state_dir):
     d = recorder("-e", "cpu-clock", "-M", "4M")
     r = run(program("flightrecd"), "-e", "cpu-clock", "-o", state_dir, "--socket", state_dir.parent / "other.control")
-    refused(r, str(state_dir))
+    refused(r, f"(pid {d.pid})", str(state_dir))
     assert d.running()
     assert d.dump_by_control().exists(), "the first is unharmed"
 
@@ -207,7 +180,7 @@ def test_hostile_configuration(state_dir, tmp_path, what):
 def test_no_recorder_runs(recorder, tmp_path, verb):
     """There never was one, or it was killed."""
     socket = tmp_path / "nobody-here"
-    refused(run(program("flightrecctl"), "--socket", socket, verb), "not running", str(socket), code=EXIT["unreachable"])
+    refused(run(program("flightrecctl"), "--socket", socket, verb), "not running", str(socket), "systemctl start flightrecd", code=EXIT["unreachable"])
     d = recorder("-e", "cpu-clock", "-M", "4M")
     d.kill()
     refused(d.ctl(verb), "not running", code=EXIT["unreachable"])
@@ -327,21 +300,11 @@ MERGE_MISTAKES = [
     ("-o /dev/null {text}", "/dev/null is not a regular file"),
 ]
 
+# Unit tests have more mistakes in events, options and keys.
 RECORD_MISTAKES = [
-    # An unknown event is answered with the ones that are near.
+    ("--event=", "-e"),
     ("-e sched:sched_swich", "sched:sched_switch"),
-    ("-e raw_syscalls:sys_entry", "raw_syscalls:sys_enter"),
-    ("-e cpu-clok", "cpu-clock"),
-    ("-e context-swiches", "context-switches"),
-    ("-e cyles", "cycles"),
-    *((f"-e {spec}", spec[:20]) for spec in (":::", "sched:", "cpu-clock/period=x/", "cpu-clock:q", "cpu/", "x" * 5000, "a:b:c:d",
-                                             "cpu-clock/freq=10,period=10")),
     ("-e cpu-clock -M512K", "1M"),
-    ("-e cpu-clock -M1", "1M"),
-    ("-e cpu-clock -M0", "1M"),
-    ("-e cpu-clock -M32G", "16"),
-    ("-e cpu-clock -Mlots", "lots"),
-    ("-e cpu-clock -M-5M", "-5M"),
     ("-e cpu-clock --filter common_pid", "filter"),
     ("-e sched:sched_switch --filter no_such_field==1", "no_such_field"),
     ("-e cpu-clock -c 1000", "1000 ns"),
@@ -349,30 +312,15 @@ RECORD_MISTAKES = [
     ("-e cpu-clock -p 4194303", "4194303"),
     ("-e cpu-clock -C 4000", "4000"),
     ("-e cpu-clock --cgroup no-such-cgroup", "no-such-cgroup"),
-    ("-e cpu-clock -p 1 -- true", "-p"),
     ("--evnt x", "did you mean --event?"),
     ("ls", "after --"),
-    ("-e cpu-clock/freq=x/", "freq"),
-    ("-F x", "-F: Frequency="),
-    ("-F 99 -c 200000", "exclude each other"),
-    ("-c 0", "Period="),
-    ("-C x", "0-3,8"),
-    ("-p x", "-p 1234"),
-    ("-m 0", "one page"),
     ("--call-graph nix", "fp, dwarf"),
     ("--call-graph dwarf,x", "dwarf,8192"),
-    ("--window x", "30s, 5min"),
-    ("--post-trigger 2h", "at most 1h"),
-    ("--block-size 3", "64K"),
-    ("--queue-depth 0", "1 to 64"),
     ("--trigger oom-kil", "did you mean [Trigger oom-kill]?"),
     ("--trigger x:y", "Threshold="),
     ("--trigger oom-kill:Treshold=1", "did you mean Threshold=?"),
-    ("--filter x", "no -e before it"),
     ("--config /no/such", "/no/such"),
     ("--config {empty}", "{empty}"),
-    ("-M 64M -a -p 1", "exclude each other"),
-    ("-e cpu-clock:zz", "modifiers are"),
     ("-e cpu-clock -- /no/such/command", "/no/such/command"),
     ("-e cpu-clock -- {text}", "{text}"),
 ]

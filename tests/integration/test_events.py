@@ -38,7 +38,6 @@ def test_specifications(recorder, specs, wanted):
     load("spawn", "-n", 5, "-m", "10")
     finish_load(p)
     sample = d.dump_by_control()
-    d.stop()
     found = {n.split("/")[0] if "/" in n else n for n in names(sample)}
     assert found and found <= wanted, f"perf evlist: {found}"
     if "," in "".join(specs) or "*" in specs[0]:
@@ -56,7 +55,6 @@ def test_hardware_events(recorder):
     d = recorder("-e", "cycles:u", "-e", "instructions", "-F", "999", "-M", "8M")
     did = load("burn", "-u", "1")
     sample = d.dump_by_control()
-    d.stop()
     counts = Counter(line.event for line in script_lines(sample, trace=False) if line.pid == did["pid"])
     assert counts["cycles:u"] > 300 and counts["instructions"] > 300, counts
 
@@ -70,7 +68,6 @@ def test_a_machine_without_a_pmu(recorder, state_dir):
         assert r.code > 0 and spec.split("/")[0] in r.err, (spec, r)
     d = recorder("-M", "4M")
     log = d.log()
-    d.stop()
     assert len([line for line in log.splitlines() if "cpu-clock" in line and "cycles" in line]) == 1, log
 
 
@@ -79,7 +76,6 @@ def test_period(recorder):
     d = recorder("-e", "raw_syscalls:sys_enter/period=100/", "--filter", "id == 110", "-C", last_cpu(), "-M", "8M")
     did = load("syscalls", "-n", 50000, "-c", last_cpu())
     sample = d.dump_by_control()
-    d.stop()
     count = sum(line.tid == did["pid"] for line in script_lines(sample))
     assert 490 <= count <= 510, count
 
@@ -88,7 +84,6 @@ def test_user_modifier(recorder):
     d = recorder("-e", "cpu-clock:u", "-F", "999", "-M", "8M")
     did = load("syscalls", "-n", 2000000, "-c", last_cpu())
     sample = d.dump_by_control()
-    d.stop()
     out = perf_clean("script", "-i", sample, "--pid", did["pid"], "-F", "ip", "-G")
     addresses = [int(x, 16) for x in out.split()]
     assert len(addresses) > 20
@@ -99,7 +94,6 @@ def test_filter(recorder):
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "sched:sched_switch", "-M", "16M")
     did = load("syscalls", "-n", 5000)
     lines = script_lines(d.dump_by_control())
-    d.stop()
     calls = [line for line in lines if line.event == "raw_syscalls:sys_enter"]
     assert sum(line.tid == did["pid"] for line in calls) == 5000
     assert all(line.trace.startswith("NR 110 ") for line in calls)
@@ -111,7 +105,6 @@ def test_a_filter_never_lets_the_recorders_own_events_in(recorder):
     load("syscalls", "-n", 1000)
     d.dump_by_signal()
     lines = script_lines(d.dump_by_control())
-    d.stop()
     assert len(lines) > 1000 and not [line for line in lines if line.pid == d.pid]
 
 
@@ -125,7 +118,6 @@ def test_software_event_of_another_recorder(recorder, tmp_path):
     load("spawn", "-n", 20, "-m", 5)
     sample = d.dump_by_control()
     losses = d.lost()
-    d.stop()
     lines = script_lines(sample, trace=False)
     assert len(lines) > 100 and {line.event for line in lines} == {"page-faults"}
     assert set(losses) <= {"foreign-id"}, losses
@@ -140,7 +132,6 @@ def test_cpu_list(recorder):
     load("burn", "-u", "0.3", "-c", last_cpu())
     load("burn", "-u", "0.3", "-c", other)
     sample = d.dump_by_control()
-    d.stop()
     assert {line.cpu for line in script_lines(sample, trace=False)} == {last_cpu()}
 
 
@@ -160,7 +151,6 @@ def test_one_process_with_its_threads(recorder):
     d = recorder("-e", "sched:sched_switch", "-p", pingpong.pid, "-M", "8M")
     d.until_sampled("sched:sched_switch", 1000)
     lines = script_lines(d.dump_by_control())
-    d.stop()
     end(burn, pingpong)
     assert len({line.tid for line in lines}) == 2 and {line.pid for line in lines} == {pingpong.pid}
     assert {"frtest-pingpong", "frtest-pong"} == {line.comm for line in lines}
@@ -191,7 +181,6 @@ def test_cgroup(recorder, group):
     again = burn_in(group)
     sample = d.dump_by_control()
     assert {"cause": "cgroup-came", "count": 1} in meta(sample)["losses"]
-    d.stop()
     found = Counter(line.pid for line in script_lines(sample, trace=False))
     assert set(found) == {pid, again} and found[again] > 100, found
 
@@ -207,7 +196,6 @@ def test_a_cgroup_that_is_made_again_in_a_loop_costs_little(recorder, group):
     assert d.lost()["cgroup-came"] <= 10, d.lost()
     assert d.status()["self"]["rss_bytes"] - before < 8 << 20
     d.dump_by_control()
-    d.stop()
 
 
 def test_overwrite_ring(recorder):
@@ -222,7 +210,6 @@ def test_overwrite_ring(recorder):
     assert any(line.event == "cpu-clock" for line in lines)
     again = load("syscalls", "-n", 2000, "-c", last_cpu())
     lines = script_lines(d.dump_by_control(), trace=False)
-    d.stop()
     assert sum(line.tid == again["pid"] for line in lines) >= 2000
     own = [line for line in lines if line.pid == d.pid and line.event.startswith("raw_syscalls")]
     assert not own, f"the recorder's own events: {own[:3]}"
@@ -232,7 +219,6 @@ def test_dwarf_stacks(recorder):
     d = recorder("-e", "cpu-clock", "-F", "199", "--call-graph", "dwarf,4096", "-M", "32M")
     did = load("burn", "-u", "1")
     sample = d.dump_by_control()
-    d.stop()
     if not perf_can_unwind():
         pytest.skip("this perf cannot unwind DWARF stacks")
     stacks = [s for s in chains(sample, did["pid"]) if s[0] == "frtest_burn_hot"]

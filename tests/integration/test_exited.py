@@ -39,7 +39,6 @@ def test_exited_processes_resolve_after_their_start_left_the_ring(recorder):
     until_ran(child, seconds=0.3)
     end(child)
     sample = d.dump_by_signal()
-    d.stop()
     lines = [line for line in script_lines(sample, trace=False) if line.pid == child.pid and line.event == "cpu-clock"]
     assert lines and {line.comm for line in lines} == {"frtest-burn"}
     rows = report_rows(sample)
@@ -90,4 +89,3 @@ def test_a_proc_that_hides_processes(recorder, open_dir, nobodys_dir, request, h
     before.kill()
     assert names_in(sample, after.pid)[-1] == "frtest-burn"
     assert set(names_in(sample, before.pid)) == {"frtest-burn" if sees else f":{before.pid}"}
-    d.stop()

@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,10 @@ def metrics(d):
     return Metrics(metrics_text(d))
 
 
+def rss_bytes(pid):
+    return int(next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1]) * 1024
+
+
 def test_agree_with_status(recorder):
     begin = time.monotonic()
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "cpu-clock", "-F", "99", "-M", "8M")
@@ -28,13 +33,13 @@ def test_agree_with_status(recorder):
     d.dump_by_control()
     first = metrics(d)
     took = time.monotonic() - begin
-    status = d.status()
+    rss, status = [rss_bytes(d.pid)], d.status()
     load("syscalls", "-n", 10000, "-c", last_cpu())
     d.dump_by_control()
     cpu = [cpu_seconds(d.pid)]
     second = metrics(d)
     cpu.append(cpu_seconds(d.pid))
-    d.stop()
+    rss.append(rss_bytes(d.pid))
 
     assert second.get("flightrec_build_info", version=status["version"]) == 1
     # The first was before status, the second after.
@@ -59,7 +64,10 @@ def test_agree_with_status(recorder):
     assert {dict(labels)["thread"] for labels in threads} == {"main", "recorder", "tracker", "dumper"}
     assert 0 < sum(threads.values()) <= second.get("flightrec_process_cpu_seconds_total") + 0.01
     assert cpu[0] - 0.05 <= second.get("flightrec_process_cpu_seconds_total") <= cpu[1] + 0.05
-    assert second.get("flightrec_resident_bytes") > 1 << 20
+    before, after = (m.get("flightrec_process_cpu_seconds_total") for m in (first, second))
+    assert before - 0.05 <= status["self"]["cpu_s"] <= after + 0.05
+    resident = [second.get("flightrec_resident_bytes"), status["self"]["rss_bytes"]]
+    assert min(rss) / 2 < min(resident) and max(resident) < 2 * max(rss), (resident, rss)
     for key, value in first.samples.items():
         if key[0].endswith("_total"):
             assert second.samples[key] >= value, f"{key} went back"
@@ -72,7 +80,6 @@ def test_names_are_escaped_and_unique(recorder):
     load("burn", "-t", "0.3")
     m = metrics(d)
     text = metrics_text(d)
-    d.stop()
     events = {dict(labels)["event"] for labels in m.all("flightrec_samples_total")}
     assert events == {"a\\b", "twice"}, events
     assert 'event="a\\\\b"' in text
@@ -145,7 +152,6 @@ def test_listener(recorder, tmp_path):
     time.sleep(1)
     assert cpu_seconds(d.pid) - before < 0.3 * (time.monotonic() - begin)
     assert ask(port)[0] == 200
-    d.stop()
 
 
 def test_a_port_in_use_is_reported_and_the_recorder_records(recorder, tmp_path):
@@ -165,6 +171,5 @@ def test_a_public_address_needs_metrics_public(recorder, tmp_path):
     r = run(program("flightrecd"), "--config", path, "-e", "cpu-clock", "-o", tmp_path)
     assert r.code == EXIT["usage"] and "reached from other machines" in r.err and "MetricsPublic=yes" in r.err, r
     port = free_port("0.0.0.0")
-    d = listening(recorder, tmp_path, f"0.0.0.0:{port}", "MetricsPublic=yes\n")
+    listening(recorder, tmp_path, f"0.0.0.0:{port}", "MetricsPublic=yes\n")
     assert ask(port)[0] == 200
-    d.stop()

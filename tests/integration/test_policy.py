@@ -2,7 +2,6 @@
 """The policy for triggers that fire by themselves: which make a dump, which are suppressed, and that both are reported."""
 import json
 import os
-import signal
 import socket
 import threading
 import time
@@ -26,19 +25,9 @@ class Machine:
     def __init__(self, recorder, state_dir, text, events=EVENTS):
         self.config = state_dir.parent / "flightrecd.conf"
         self.trigger_socket = state_dir / "trigger"
-        self.write(text)
+        self.config.write_text(triggers_config(self.trigger_socket, text))  # TEXT goes on with [Triggers]
         self.d = recorder("--config", self.config, *events)
         self.sent = {}
-
-    def write(self, text):
-        """TEXT is what follows in [Triggers]."""
-        self.config.write_text(triggers_config(self.trigger_socket, text))
-
-    def reload(self, text, words):
-        """Reloads by SIGHUP and waits for WORDS in the log."""
-        self.write(text)
-        self.d.signal(signal.SIGHUP)
-        self.d.until_logged(words)
 
     def send(self, name, **more):
         fields = {"TRIGGER": name, "REASON": "slow answer", "VALUE": 12, "THRESHOLD": 10, "UNIT": "count"} | more
@@ -117,7 +106,6 @@ def test_the_cause_is_in_the_json_of_its_dump(recorder, state_dir):
     assert (decision["verdict"], decision["file"]) == ("fire", dump["file"])
     assert m.trigger("app")["last_file"] == dump["file"]
     assert f"{dump['file']}: " in m.d.log() and "app: slow answer" in m.d.log()
-    m.d.stop()
 
 
 def test_cooldown(recorder, state_dir):
@@ -142,7 +130,6 @@ def test_cooldown(recorder, state_dir):
     assert second - first >= 3 * 10**9
     m.files(4)
     assert m.d.log().count("app: slow answer, 12 of 10") == 1, "a line a minute for each trigger and reason"
-    m.d.stop()
 
 
 def test_the_rate_limit_is_for_all_triggers(recorder, state_dir):
@@ -159,7 +146,6 @@ def test_the_rate_limit_is_for_all_triggers(recorder, state_dir):
     m.d.dump_by_signal()
     triggers = m.d.status()["triggers"]
     assert (triggers["fired"] + triggers["joined"], triggers["suppressed"]["rate-limit"]) == (4, 6), triggers
-    m.d.stop()
 
 
 def test_min_fill(recorder, state_dir):
@@ -182,7 +168,6 @@ def test_min_fill(recorder, state_dir):
     at, = (x["cause"]["monotonic_ns"] for x in m.decisions("app") if x["verdict"] == "fire")
     assert at - m.d.status()["ring"]["first_ns"] >= 3 * 10**9
     m.files(2)
-    m.d.stop()
 
 
 def test_causes_within_the_post_trigger_time_share_a_file(recorder, state_dir):
@@ -203,7 +188,6 @@ def test_causes_within_the_post_trigger_time_share_a_file(recorder, state_dir):
     dumps = m.d.status()["dumps"]
     assert (dumps["done"], dumps["joined"]) == (1, 2)
     perf_clean("report", "-i", m.d.samples()[0], "--stdio")
-    m.d.stop()
 
 
 def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
@@ -228,30 +212,6 @@ def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
     rows = {line.split()[0]: line.split() for line in m.d.ctl("triggers").out.splitlines() if line}
     column = rows["NAME"].index("WINDOW")
     assert [rows[n][column] for n in ("a", "b", "d", "control")] == ["30.0s", "40.0s", "all", "all"]
-    m.d.stop()
-
-
-def test_reload_keeps_the_ring_and_the_counters(recorder, state_dir):
-    m = Machine(recorder, state_dir, "Cooldown=1h\n[Trigger a]\nApplication=yes\n[Trigger b]\nApplication=yes\n")
-    m.send_settled("a")
-    before = until("some history", lambda: (ring := m.d.status()["ring"])["span_s"] > 2 and ring)
-    m.reload("Cooldown=0\n[Trigger a]\nApplication=yes\n[Trigger c]\nApplication=yes\nWindow=100s\n[Trigger tick]\nEvery=1h\n",
-             "configuration reloaded")
-    after = m.d.status()["ring"]
-    assert after["span_s"] >= before["span_s"] and after["samples"] >= before["samples"] > 0
-    names = [t["name"] for t in m.call("Triggers")["parameters"]["triggers"]]
-    assert names[:6] == ["signal", "control", "application", "a", "c", "tick"] and "b" not in names
-    a = m.trigger("a")
-    assert a["fired"] == 1 and a["cooldown_left_ns"] == 0, "its counters go on, its cool-down is the new one"
-    for name in "ac":
-        m.send_alone(name)
-    assert (m.trigger("a")["fired"], m.trigger("c")["fired"]) == (2, 1)
-    assert m.files(3)[-1]["window"]["seconds"] > 2, "the records from before the reload are in it"
-    # A trigger that cannot be armed is reported, and the others go on.
-    m.reload("Cooldown=0\n[Trigger a]\nApplication=yes\n[Trigger bad]\nEvent=no:such\n", "trigger bad is not armed")
-    assert m.trigger("bad")["state"] == "failed" and m.trigger("bad")["what"]
-    assert m.send_settled("a")["fired"] == 3
-    m.d.stop()
 
 
 def test_a_timer_fires_at_its_interval(recorder, state_dir):
@@ -264,7 +224,6 @@ def test_a_timer_fires_at_its_interval(recorder, state_dir):
     # A busy machine may delay one; a timer is never early, and does not drift.
     assert all(at >= begin + n * 10**9 for n, at in enumerate(times, 1)), (begin, times)
     assert min(b - a for a, b in zip(times, times[1:])) < 2.5e9, times
-    m.d.stop()
 
 
 def test_watch(recorder, state_dir):
@@ -293,7 +252,6 @@ def test_watch(recorder, state_dir):
         assert receive(s)["parameters"]["decision"]["verdict"] == "cool-down"
     once = m.call("Watch")
     assert "error" in once and "more" in once["parameters"]["what"]
-    m.d.stop()
 
 
 def test_a_storm_of_triggers_is_counted_and_limited(recorder, state_dir):
@@ -310,7 +268,6 @@ def test_a_storm_of_triggers_is_counted_and_limited(recorder, state_dir):
     assert t["fired"] == 3 and t["suppressed"]["rate-limit"] > 0, t
     m.files(t["fired"])
     assert len(m.decisions()) < 20 * (time.monotonic() - begin), "repeated verdicts are one decision"
-    m.d.stop()
 
 
 def test_probes_that_are_armed_by_default(recorder, state_dir, tmp_path):
@@ -319,7 +276,6 @@ def test_probes_that_are_armed_by_default(recorder, state_dir, tmp_path):
     config.write_text(f"[Triggers]\nSocket={state_dir}/trigger\n")
     d = recorder("--config", config, *EVENTS)
     probes = {t["name"]: t["state"] for t in d.ask("triggers")["triggers"] if t["source"] == "bpf"}
-    d.stop()
     assert {name for name, state in probes.items() if state != "disabled"} == set(ARMED_PROBES), probes
     assert len(probes) > len(ARMED_PROBES)
 
@@ -390,6 +346,5 @@ def test_a_bpf_program_leaves_its_tracepoint_to_perf(recorder, state_dir):
     for _ in range(50):
         open("/dev/null", "rb").close()
     path = m.d.dump_by_control()
-    m.d.stop()
     mine = [line for line in script_lines(path) if line.pid == os.getpid() and "sys_enter_openat" in line.event]
     assert len(mine) >= 50

@@ -50,7 +50,6 @@ def test_a_profile_has_the_names_and_stacks_of_the_load(recorder, tmp_path):
     d = recorder("-e", "cpu-clock", "-F", "999", "-g", "-M", "32M")
     did, least, most = burn(1)
     sample = alone(d.dump_by_signal(), tmp_path)
-    d.stop()
 
     comms = [line.comm for line in script_lines(sample, trace=False) if line.pid == did["pid"]]
     mine = comms[comms.index("frtest-burn"):]  # until its exec it is a copy of this program
@@ -72,7 +71,6 @@ def test_kernel_symbols(recorder):
     d = recorder("-e", "cpu-clock", "-F", "999", "-M", "32M")
     load("syscalls", "-n", 1000000)
     rows = report_rows(d.dump_by_control())
-    d.stop()
     kernel = [r for r in rows if r.comm == "frtest-syscalls" and r.symbol in ("do_syscall_64", "__x64_sys_getppid", "x64_sys_call")]
     assert kernel, f"a million system calls show no function of the kernel: {rows}"
 
@@ -81,7 +79,6 @@ def test_the_default_event_is_a_profile_with_stacks(recorder):
     d = recorder("-M", "16M")
     did, least, most = burn(1.5)
     sample, status = d.dump_by_control(), d.status()
-    d.stop()
     assert any(e["name"].startswith(("cycles", "cpu-clock")) for e in status["events"]), status["events"]
     stacks = chains(sample, did["pid"])
     assert 0.9 * 99 * least < len(stacks) < 1.1 * 99 * most + 10, f"{len(stacks)} samples at 99 Hz of {least} to {most} s"
@@ -92,7 +89,6 @@ def test_header(recorder, tmp_path):
     d = recorder("-e", "cpu-clock", "-M", "4M")
     load("burn", "-t", "0.1")
     sample = alone(d.dump_by_control(), tmp_path)
-    d.stop()
     head = perf_clean("report", "-i", sample, "--header-only")
     for wanted in (f"hostname : {socket.gethostname()}", "os release", "perf version", "arch", "nrcpus online",
                    "cpuid", "total memory", "cmdline", "flightrecd", "time of first sample", "clockid", "monotonic",
@@ -106,7 +102,6 @@ def test_the_ring_keeps_the_newest(recorder):
     until("eviction", lambda: load("syscalls", "-n", 100000) and d.status()["ring"]["evicted_samples"] > 100000, 200)
     last = load("syscalls", "-n", 1000)
     ring, sample = d.status()["ring"], d.dump_by_control()
-    d.stop()
     assert ring["used"] <= ring["size"] == 1 << 20
     assert not [line for line in script_lines(sample) if line.tid == first["pid"]], "the oldest are still there"
     assert len(getppid_calls(sample, last)) == 1000

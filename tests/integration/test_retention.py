@@ -70,7 +70,6 @@ def test_a_start_applies_the_limits_and_removes_temporary_files(recorder, state_
     d = recorder("--config", config(tmp_path, "MaxFiles=2\n"))
     until("two dumps left", lambda: listed(d) == names[2:])
     assert not temporary.exists()
-    d.stop()
 
 
 def test_max_use(recorder, tmp_path):
@@ -80,7 +79,6 @@ def test_max_use(recorder, tmp_path):
     use = sum(p.stat().st_blocks * 512 for p in d.directory.glob("perf.data.sample.*"))
     assert paths[-1].exists()
     assert use <= 1 << 20 or d.samples() == [paths[-1]], use
-    d.stop()
 
 
 def test_vacuum_and_rm(recorder, state_dir):
@@ -137,7 +135,6 @@ def test_a_refused_dump_is_written_when_there_is_room(recorder, tmpfs):
     status = until("rescued dump in status", lambda: (s := d.status())["dumps"]["rescued"] == 1 and s)
     assert "kept" not in status["dumps"] and status["ring"]["pinned"] == 0
     assert status["losses"]["failed-dump"] == 0
-    d.stop()
 
 
 @pytest.mark.waits
@@ -148,7 +145,6 @@ def test_a_kept_dump_is_tried_again_by_itself(recorder, tmpfs):
     assert d.ctl("dump").code == EXIT["no-space"]
     (path / "ballast").unlink()
     d.until_dumped()
-    d.stop()
 
 
 def test_older_dumps_make_room(recorder, tmpfs, tmp_path):
@@ -160,7 +156,6 @@ def test_older_dumps_make_room(recorder, tmpfs, tmp_path):
     paths = [dumped(d) for _ in range(12)]
     assert paths[-1].exists() and not paths[0].exists()
     assert d.status()["dumps"]["failed"] == 0
-    d.stop()
 
 
 def test_a_last_dump_that_is_refused(recorder, tmpfs, tmp_path):
@@ -187,7 +182,6 @@ def test_keep_failed_can_be_switched_off(recorder, tmpfs, tmp_path):
     r = d.ctl("dump")
     assert r.code == EXIT["no-space"] and "kept" not in r.err
     status = d.status()
-    d.stop()
     assert "kept" not in status["dumps"] and status["ring"]["pinned"] == 0
 
 

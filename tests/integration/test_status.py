@@ -3,9 +3,8 @@
 import json
 import os
 import time
-from pathlib import Path
 
-from harness import NO_LOSS, cpu_seconds, last_cpu, load, meta, until
+from harness import NO_LOSS, last_cpu, load, meta, until
 
 CALLS = 100000
 GETPPID = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
@@ -17,7 +16,6 @@ def test_events_and_losses_agree_with_the_load(recorder):
     load("syscalls", "-n", CALLS, "-c", last_cpu())
     d.until_sampled("raw_syscalls:sys_enter", before + CALLS)
     status, text = d.status(), d.text_status()
-    d.stop()
     event = next(e for e in status["events"] if e["name"].startswith("raw_syscalls"))
     assert CALLS <= event["samples"] - before < 2 * CALLS
     assert sum(c["samples"] for c in event["cpus"]) == event["samples"]
@@ -37,28 +35,11 @@ def test_ring(recorder):
     load("syscalls", "-t", 0.2)
     ring = until("frames", lambda: (ring := d.status()["ring"])["frames"] > 0 and ring["span_s"] > 0.1 and ring)
     took = time.monotonic() - begin
-    d.stop()
     assert ring["size"] == 8 << 20 and 0 < ring["used"] <= ring["size"]
     assert ring["raw"] > ring["used"] and ring["compression"] > 5, ring
     assert ring["span_s"] < took
     assert abs((ring["last_ns"] - ring["first_ns"]) / 1e9 - ring["span_s"]) < 0.1
     assert begin * 1e9 < ring["last_ns"] < (begin + took) * 1e9, "the clock is CLOCK_MONOTONIC"
-
-
-def rss_bytes(pid):
-    return int(next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1]) * 1024
-
-
-def test_the_recorders_own_cost_is_what_the_kernel_says(recorder):
-    d = recorder("-e", "raw_syscalls:*", "-M", "8M")
-    load("syscalls", "-t", "1")
-    cpu, rss = [cpu_seconds(d.pid)], [rss_bytes(d.pid)]
-    own = d.status()["self"]
-    cpu.append(cpu_seconds(d.pid))
-    rss.append(rss_bytes(d.pid))
-    d.stop()
-    assert cpu[0] - 0.05 <= own["cpu_s"] <= cpu[1] + 0.05, (own, cpu)
-    assert 0.5 * min(rss) < own["rss_bytes"] < 2 * max(rss), (own, rss)
 
 
 def test_losses_are_counted(recorder):
@@ -80,7 +61,6 @@ def test_losses_are_counted(recorder):
     until("counts that add up", add_up)
     samples, lost = counts()
     losses = meta(d.dump_by_control())["losses"]
-    d.stop()
     assert lost > 0, "one page holds some thirty records and the load makes a million a second"
     assert calls <= samples + lost < 1.2 * calls + 1000
     assert "kernel-ring-full" in json.dumps(losses), losses
@@ -96,7 +76,6 @@ def test_dumps_and_sideband_are_counted_and_listed(recorder):
     # fork, comm, maps and exit of 50 children
     after = until("all of them", lambda: (s := d.status()["sideband"])["records"] >= before["records"] + 50 * 4
                   and s["file_bytes"] > before["file_bytes"] and s)
-    d.stop()
     assert status["dumps"]["done"] == 2 and status["dumps"]["failed"] == 0
     assert "io_uring" in status["writer"], "or why not"
     assert first.name in listed and second.name in listed

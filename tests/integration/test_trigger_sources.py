@@ -36,7 +36,6 @@ def armed(recorder, tmp_path):
         d.only = None  # its only dump, once one_dump() has seen it
         t = d.trigger(d.name)
         if t["state"] == "failed":
-            d.stop()
             assert "verifier" not in t["what"], t["what"]
             pytest.skip(f"{d.name}: {t['what']}")
         assert t["state"] == "armed"
@@ -109,7 +108,6 @@ def check(d, did, *, pid=None, comm=None, reason=None, words="", at_least=None, 
     assert (t["fired"], t["joined"], t["last_file"], t["lost"]) == (1, 0, path.name, 0), t
     assert t["asked"] == 1 + sum(t["suppressed"].values())
     assert next(x for x in d.ctl("triggers").out.splitlines() if x.startswith(d.name)).endswith(path.name)
-    d.stop()
     return cause
 
 
@@ -226,13 +224,11 @@ def test_a_line_of_the_kernel_log_that_looks_like_a_lockup(armed):
         pytest.skip(f"/dev/kmsg cannot be written: {e}")
     t = until("the line seen", lambda: (t := d.trigger(d.name)).get("last_value", 23e9) < 23e9 / 2 and t)
     assert t["asked"] == 0 and not d.samples()
-    d.stop()
 
 
 def test_every_probe_has_its_test(armed):
     d = armed("[Trigger tick]\nEvery=1h\n")
     probes = {t["name"] for t in d.ask("triggers")["triggers"] if t["source"] == "bpf"}
-    d.stop()
     assert probes == set(PROBES) | OTHERS
 
 

@@ -39,7 +39,6 @@ def triggers(recorder, tmp_path):
         d = recorder("--config", conf)
         d.conf = conf
         if d.trigger("mine")["state"] == "failed":
-            d.stop()
             pytest.skip(d.trigger("mine")["what"])
         return d
     return make
@@ -99,7 +98,6 @@ def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section,
     assert grown < 1, f"{grown:.2f} MiB more"
     assert cpu < 0.1 * took, f"{cpu:.2f} s of CPU in {took:.1f} s"
     assert t["cooled"] > 0.95 * n and len(d.ask("why", "-n", "256")) < 60, t
-    d.stop()
 
 
 BAD = {  # section: (object, words of the report, whether verify-config finds it without the kernel)
@@ -137,7 +135,6 @@ def test_bad_objects_are_reported(triggers, provoke, tmp_path):
     provoke("getppid", 1)
     until("dump of the good one", lambda: d.trigger("mine")["fired"] == 1)
     assert d.trigger("tick")["state"] == "armed"
-    d.stop()
 
 
 def test_reload(triggers, provoke):
@@ -170,4 +167,3 @@ def test_reload(triggers, provoke):
     settled(d, 1001)
     assert d.ctl("dump").code == 0
     assert not d.lost()
-    d.stop()

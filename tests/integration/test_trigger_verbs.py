@@ -83,7 +83,6 @@ def test_table(triggers):
     assert "every 1h" in wide and "COOLED" in wide
     bare = d.ctl("triggers", "--no-legend").out.splitlines()
     assert len(bare) == len(states) and not bare[0].startswith("NAME")
-    d.stop()
 
 
 def test_why_shows_the_dump_and_the_suppressed_ones_of_a_timer(triggers):
@@ -93,7 +92,6 @@ def test_why_shows_the_dump_and_the_suppressed_ones_of_a_timer(triggers):
     t = d.trigger("tick")
     text = d.ctl("why").out
     samples = d.samples()
-    d.stop()
 
     assert made["verdict"] == "fire"
     assert [p.name for p in samples] == [made["file"]], "one dump, and why names it"
@@ -121,7 +119,6 @@ def test_a_datagram_of_an_application_is_shown_everywhere(triggers, application)
     info = d.ctl("info", "latest").out
     status = d.ctl("status").out
     end(watcher)
-    d.stop()
     assert made["verdict"] == "fire" and made["cause"]["pid"] == os.getpid()
     assert made["cause"]["value"] == 312000000 and made["cause"]["threshold"] == 250000000
     for line in (shown, next(x for x in why.splitlines() if made["file"] in x)):
@@ -142,7 +139,6 @@ def test_a_process_that_has_ended_and_a_malformed_datagram_are_shown(triggers, a
     gone = until("the end of the process", lambda: d.trigger("faults").get("gone"))
     until("the malformed datagram", lambda: d.trigger("application")["bad"] == 1)
     after = d.ctl("triggers").out
-    d.stop()
     assert gone == "its process has ended"
     assert "faults receives nothing for now: its process has ended" in after and "receives nothing" not in before
     assert "application: 1 message could not be understood" in after, after
@@ -160,7 +156,6 @@ def test_a_process_name_that_is_no_text_is_made_readable(triggers, tmp_path):
     finally:
         p.communicate()
     cause = meta(d.samples()[0])["cause"]
-    d.stop()
     assert made["cause"]["comm"] == cause["comm"] == "a??[31m"
 
 
@@ -173,7 +168,6 @@ def test_why_shows_so_many_decisions_newest_first(triggers):
     ids = [x["id"] for x in d.ask("why")]
     assert len(ids) == 3 and ids == sorted(ids, reverse=True)
     assert [x["id"] for x in d.ask("why", "-n", "2")] == ids[:2]
-    d.stop()
 
 
 def test_test_trigger_makes_a_dump_whatever_the_policy_says(triggers, application):
@@ -200,7 +194,6 @@ def test_test_trigger_makes_a_dump_whatever_the_policy_says(triggers, applicatio
     assert not d.trigger("shop")["suppressed"]
     r = d.ctl("test-trigger", "mme")
     assert r.code == EXIT["error"] and "mme" in r.err
-    d.stop()
 
 
 def test_enable_and_disable(triggers):
@@ -231,7 +224,6 @@ def test_enable_and_disable(triggers):
     assert d.ctl("disable", "tick").code == 0
     assert d.ctl("reload").code == 0
     assert d.trigger("tick")["state"] == "armed" and d.trigger("other")["state"] == "disabled"
-    d.stop()
 
 
 def test_watch(triggers):
@@ -259,7 +251,6 @@ def test_an_object_on_the_command_line_that_cannot_be_armed_is_reported(triggers
     t = d.trigger("nowhere")
     assert t["state"] == "failed" and "nowhere.bpf.o" in t["what"]
     assert d.event_status("cpu-clock")
-    d.stop()
 
 
 @pytest.mark.parametrize("text, words", [

@@ -36,7 +36,6 @@ def test_fifty_at_once(recorder):
     for path in paths:
         assert meta(path)["cause"] == meta(path)["causes"][0]
         perf_clean("report", "-i", path, "--stdio")
-    d.stop()
 
 
 def test_the_same_post_window_is_one_file(recorder):
@@ -45,7 +44,6 @@ def test_the_same_post_window_is_one_file(recorder):
     until("the dump that waits", lambda: d.status()["dumps"]["waiting_post_trigger"] == 1)
     time.sleep(0.3)
     path, = set(files([first] + [d.start_ctl("dump", "--post", "6s", "--reason", r) for r in ("two", "three")]))
-    d.stop()
     m = meta(path)
     assert [c["reason"] for c in m["causes"]] in (["one", "two", "three"], ["one", "three", "two"])
     last = max(c["monotonic_ns"] for c in m["causes"])
@@ -63,7 +61,6 @@ def test_a_full_queue_is_reported(recorder):
     d.until_logged("signal: SIGUSR1", ": suppressed, too many dumps")
     assert len(set(files(waiting))) == 16
     dumps = settled(d)
-    d.stop()
     assert (dumps["done"], dumps["suppressed"], dumps["joined"], dumps["failed"]) == (16, 2, 0, 0), dumps
 
 
@@ -78,7 +75,6 @@ def test_signals_and_calls_together(recorder):
     files(processes)
     settled(d)
     causes = [c["trigger"] for p in d.samples() for c in meta(p)["causes"]]
-    d.stop()
     assert causes.count("control") == 10
     assert 1 <= causes.count("signal") <= 10, "the kernel merges signals that are pending"
 
@@ -95,7 +91,6 @@ def test_the_dumps_of_clients_that_vanish_are_made(recorder):
     assert d.dump_by_control().exists()
     until("their files", lambda: len(d.samples()) == 9)
     assert d.status()["dumps"]["done"] == 9
-    d.stop()
 
 
 def test_the_interface_describes_every_member_of_the_replies(recorder):
@@ -120,7 +115,6 @@ def test_the_interface_describes_every_member_of_the_replies(recorder):
                    "Status": call(own + "Status"), "Remove": call(own + "Remove", files=[]),
                    "Triggers": call(own + "Triggers"), "Decisions": call(own + "Decisions"),
                    "TestTrigger": call(own + "TestTrigger", name="control")}
-    d.stop()
     for method, reply in replies.items():
         described = text.split(f"method {method}(", 1)[1].split("->", 1)[1].split("\n\n", 1)[0]
         for member in reply:

@@ -67,7 +67,6 @@ def test_exact_to_the_record(recorder, paced, how):
                d.dump_by_control("--from", "-250ms")]
     calls = p.finish()
     everything = script_lines(d.dump_by_control())
-    d.stop()
     for path in windows:
         asked, lines = meta(path)["asked"], script_lines(path)
         expected = within(everything, asked)
@@ -85,7 +84,6 @@ def test_configured_window(recorder, paced):
     by_signal = d.dump_by_signal()
     p.finish()
     everything = d.dump_by_control("--last", "1h")
-    d.stop()
     asked, lines, everything = meta(by_signal)["asked"], script_lines(by_signal), script_lines(everything)
     assert asked["to_ns"] - asked["from_ns"] == 1500 * 10**6
     assert lines == within(everything, asked)
@@ -100,7 +98,6 @@ def test_a_dump_ends_with_its_trigger(recorder, paced):
     p.finish()
     everything = script_lines(d.dump_by_control())  # at once, so that the last calls are only in the kernel's rings
     assert not d.lost(), d.lost()
-    d.stop()
     assert {pid: sum(line.tid == pid for line in everything) for pid in p.calls} == p.calls
     for path in paths:
         m, lines = meta(path), script_lines(path)
@@ -117,7 +114,6 @@ def test_post_trigger(recorder, paced, how):
     assert time.monotonic() - began > 1.5
     p.finish()
     everything = script_lines(d.dump_by_control("--last", "1h", "--post", "0"))
-    d.stop()
     m = meta(path)
     assert m["asked"] == {"from_ns": m["monotonic_ns"] - 300 * 10**6, "to_ns": m["monotonic_ns"] + 1500 * 10**6}
     lines = script_lines(path)

@@ -13,29 +13,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-void live_skip(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	print_message("skipped: ");
-	vprint_message(fmt, ap);
-	print_message("\n");
-	va_end(ap);
-	skip();
-	__builtin_unreachable();
-}
-
 void live_need_tracepoints(void)
 {
 #ifndef __x86_64__
-	live_skip("the number of getppid is known for x86-64 only");
+	unit_skip("the number of getppid is known for x86-64 only");
 #endif
 	if (access("/sys/kernel/tracing/events", R_OK) == 0)
 		return;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 		mount("nodev", "/sys/kernel/tracing", "tracefs", 0, NULL) < 0)
-		live_skip("there is no tracefs, and none can be mounted");
+		unit_skip("there is no tracefs, and none can be mounted");
 }
 
 int live_try_open(const char *spec, const char *filter, struct fr_capture_config *config,
@@ -63,7 +50,7 @@ struct fr_capture *live_open(const char *spec, const char *filter, struct fr_cap
 	int r = live_try_open(spec, filter, config, &c, &d);
 
 	if (r == -EACCES || r == -EPERM || r == -ENOSYS || r == -ENODEV)
-		live_skip("%s (%s)", d.what, d.hint);
+		unit_skip("%s (%s)", d.what, d.hint);
 	if (r < 0)
 		fail_msg("%s: %s (%s)", spec, d.what, d.hint);
 	return c;

@@ -3,22 +3,18 @@
 
 /* Captures on the running kernel, and loads of known behaviour. */
 
+#include "../unit.h"
 #include "capture/capture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
 #include <sys/types.h>
-#include <cmocka.h>
 
 /* A limit for loads, after which a test fails. */
 #define LIVE_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
 /* Skip the test unless tracefs can be mounted in a new mount namespace, and getppid()'s number is known. */
 void live_need_tracepoints(void);
-void live_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* Open SPEC with FILTER, which may be NULL. The events are disabled. Returns as fr_capture_open(). */
 int live_try_open(const char *spec, const char *filter, struct fr_capture_config *config,

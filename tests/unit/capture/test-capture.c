@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* The first ring has room for all calls, the second one wraps many times. */
-static void test_every_call_is_a_sample(void **state)
+TEST(every_call_is_a_sample)
 {
 	static const struct {
 		size_t ring_bytes;
@@ -63,7 +63,7 @@ static struct fr_counter lose_samples(struct fr_capture *c, uint64_t calls, stru
 	return n;
 }
 
-static void test_counters_and_losses_continue_in_the_next_capture(void **state)
+TEST(counters_and_losses_continue_in_the_next_capture)
 {
 	struct fr_capture_config config = {.ring_bytes = 4096};
 	struct live_seen seen = {0}, more = {0};
@@ -107,7 +107,7 @@ static void *caller_main(void *ctx)
 	return NULL;
 }
 
-static void test_excluded_threads_make_no_samples(void **state)
+TEST(excluded_threads_make_no_samples)
 {
 	struct fr_capture_config config = {0};
 	struct caller other = {0};
@@ -137,7 +137,7 @@ static void test_excluded_threads_make_no_samples(void **state)
 	fr_capture_free(c);
 }
 
-static void test_clocks_sample_by_frequency_and_by_period(void **state)
+TEST(clocks_sample_by_frequency_and_by_period)
 {
 	char cpus[16];
 	struct fr_capture_config config = {.cpus = cpus};
@@ -167,7 +167,7 @@ static void test_clocks_sample_by_frequency_and_by_period(void **state)
 	fr_capture_free(c);
 }
 
-static void test_an_overwritable_ring_has_the_newest_samples(void **state)
+TEST(an_overwritable_ring_has_the_newest_samples)
 {
 	struct fr_capture_config config = {.ring_bytes = 256 << 10};
 	struct live_seen seen = {.tid = gettid()}, forward = {0};
@@ -211,7 +211,7 @@ static void call_with_child(void)
 	waitpid(child, NULL, 0);
 }
 
-static void test_a_task_is_recorded_with_its_children_to_its_end(void **state)
+TEST(a_task_is_recorded_with_its_children_to_its_end)
 {
 	struct live_seen seen = {0};
 	struct fr_capture_config config = {.n_pids = 1};
@@ -253,7 +253,7 @@ static void call_and_exec(void)
 	_exit(1);
 }
 
-static void test_exec_enables_the_samples(void **state)
+TEST(exec_enables_the_samples)
 {
 	struct fr_capture_config config = {.n_pids = 1, .enable_on_exec = true};
 	struct live_seen seen = {0};
@@ -282,7 +282,7 @@ static void exec_true(void)
 	_exit(1);
 }
 
-static void test_sideband_tells_of_fork_exec_and_exit(void **state)
+TEST(sideband_tells_of_fork_exec_and_exit)
 {
 	/* Room for all side-band of a busy machine until the child has ended. */
 	struct fr_capture_config config = {.sideband_ring_bytes = 2 << 20};
@@ -311,7 +311,7 @@ static void test_sideband_tells_of_fork_exec_and_exit(void **state)
 	fr_capture_free(c);
 }
 
-static void test_lost_sideband_is_counted(void **state)
+TEST(lost_sideband_is_counted)
 {
 	struct fr_capture_config config = {.sideband_ring_bytes = 4096};
 	struct live_seen seen = {0};
@@ -334,7 +334,7 @@ static void test_lost_sideband_is_counted(void **state)
 	fr_capture_free(c);
 }
 
-static void test_a_ring_wakes_at_a_quarter(void **state)
+TEST(a_ring_wakes_at_a_quarter)
 {
 	/* Record only this thread, because side-band of other processes also wakes the test. */
 	struct fr_capture_config config = {.ring_bytes = 64 << 10, .pids = (pid_t[]){gettid()}, .n_pids = 1};
@@ -353,7 +353,7 @@ static void test_a_ring_wakes_at_a_quarter(void **state)
 	fr_capture_free(c);
 }
 
-static void test_a_cgroup_is_recorded(void **state)
+TEST(a_cgroup_is_recorded)
 {
 	char path[PATH_MAX] = "/sys/fs/cgroup", procs[PATH_MAX + 16];
 	struct fr_capture_config config = {.cgroup = path};
@@ -367,7 +367,7 @@ static void test_a_cgroup_is_recorded(void **state)
 		strcpy(path, "/sys/fs/cgroup/unified");
 	snprintf(path + strlen(path), 64, "/fr-test-%d", getpid());
 	if (mkdir(path, 0755) < 0)
-		live_skip("no cgroup2 can be written");
+		unit_skip("no cgroup2 can be written");
 	seen.tid = live_fork(call_with_child, &go);
 	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
 	f = fopen(procs, "we");
@@ -396,13 +396,13 @@ static void expect_error(struct fr_capture_config config, const char *spec, cons
 	int r = live_try_open(spec, filter, &config, &c, &d);
 
 	if (r != code && (r == -EACCES || r == -EPERM))
-		live_skip("%s (%s)", d.what, d.hint);
+		unit_skip("%s (%s)", d.what, d.hint);
 	if (r != code || !strstr(d.what, in_what) || !strstr(d.hint, in_hint))
 		fail_msg("%d, not %d: %s (%s)", r, code, d.what, d.hint);
 	assert_null(c);
 }
 
-static void test_errors_are_explained(void **state)
+TEST(errors_are_explained)
 {
 	const pid_t none = INT_MAX - 1;
 	const struct {
@@ -423,14 +423,14 @@ static void test_errors_are_explained(void **state)
 		expect_error(cases[i].config, "cpu-clock", NULL, cases[i].code, cases[i].in_what, "");
 }
 
-static void test_a_bad_filter_is_explained(void **state)
+TEST(a_bad_filter_is_explained)
 {
 	live_need_tracepoints();
 	expect_error((struct fr_capture_config){0}, "raw_syscalls:sys_enter", "no_such_field == 1", -EINVAL,
 		"no_such_field == 1\" of the event raw_syscalls:sys_enter", "id, args");
 }
 
-static void test_a_missing_hardware_pmu_is_explained(void **state)
+TEST(a_missing_hardware_pmu_is_explained)
 {
 	const struct fr_event_defaults defaults = {0};
 	struct fr_event_list list = {0};
@@ -440,7 +440,7 @@ static void test_a_missing_hardware_pmu_is_explained(void **state)
 	has_pmu = !list.notice;
 	fr_event_list_deinit(&list);
 	if (has_pmu)
-		live_skip("this machine has a hardware PMU");
+		unit_skip("this machine has a hardware PMU");
 	expect_error(
 		(struct fr_capture_config){0}, "cycles", NULL, -ENOENT, "cannot count cycles", "cpu-clock");
 }
@@ -467,7 +467,7 @@ static uint64_t share_at(struct fr_capture *c, unsigned divisor, size_t other)
 
 /* The divisors give the first event the periods of the two others. All events sample by the CPU time of this
    thread, so other work of the machine does not matter. Timers are equally late for equal periods. */
-static void test_a_divisor_lowers_frequencies(void **state)
+TEST(a_divisor_lowers_frequencies)
 {
 	struct fr_capture_config config = {.pids = (pid_t[]){gettid()}, .n_pids = 1};
 	struct fr_capture *c;
@@ -500,13 +500,13 @@ static size_t open_descriptors(void)
 }
 
 /* The result depends on the kernel. */
-static void test_the_trial_of_build_ids_is_repeatable_and_closes_its_files(void **state)
+TEST(the_trial_of_build_ids_is_repeatable_and_closes_its_files)
 {
 	const size_t before = open_descriptors();
 	const int leaks = fr_capture_build_ids_leak();
 
 	if (leaks < 0)
-		live_skip("the trial is not possible here: %s", strerror(-leaks));
+		unit_skip("the trial is not possible here: %s", strerror(-leaks));
 	assert_in_range(leaks, 0, 1);
 	assert_int_equal(fr_capture_build_ids_leak(), leaks);
 	assert_int_equal(open_descriptors(), before);
@@ -518,7 +518,7 @@ static void wait_for_end(void)
 }
 
 /* Other programs may have perf events, too. */
-static void test_another_recorder_is_found(void **state)
+TEST(another_recorder_is_found)
 {
 	struct fr_capture_config config = {0};
 	struct fr_capture *c = live_open("dummy", NULL, &config);
@@ -531,29 +531,4 @@ static void test_another_recorder_is_found(void **state)
 	close(go);
 	assert_true(found > 0 && found != getpid());
 	fr_capture_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_call_is_a_sample),
-		cmocka_unit_test(test_counters_and_losses_continue_in_the_next_capture),
-		cmocka_unit_test(test_excluded_threads_make_no_samples),
-		cmocka_unit_test(test_clocks_sample_by_frequency_and_by_period),
-		cmocka_unit_test(test_an_overwritable_ring_has_the_newest_samples),
-		cmocka_unit_test(test_a_task_is_recorded_with_its_children_to_its_end),
-		cmocka_unit_test(test_exec_enables_the_samples),
-		cmocka_unit_test(test_sideband_tells_of_fork_exec_and_exit),
-		cmocka_unit_test(test_lost_sideband_is_counted),
-		cmocka_unit_test(test_a_ring_wakes_at_a_quarter),
-		cmocka_unit_test(test_a_cgroup_is_recorded),
-		cmocka_unit_test(test_errors_are_explained),
-		cmocka_unit_test(test_a_bad_filter_is_explained),
-		cmocka_unit_test(test_a_missing_hardware_pmu_is_explained),
-		cmocka_unit_test(test_a_divisor_lowers_frequencies),
-		cmocka_unit_test(test_the_trial_of_build_ids_is_repeatable_and_closes_its_files),
-		cmocka_unit_test(test_another_recorder_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Drains kernel rings that the test itself writes: wrap-around, records that are not valid, records that
    other recorders changed, and overwritable rings. */
+#include "../unit.h"
 #include "capture/ring.h"
 #include "base/cleanup.h"
 #include "perfdata/record.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #define RING_BYTES (256u << 10)
 #define IDS 3
@@ -56,6 +53,8 @@ static int teardown(void **state)
 	free(f);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 /* Times are consecutive, and a sample is filled with its time. */
 static void sink(void *ctx, const struct fr_run *run)
@@ -121,7 +120,7 @@ static size_t drain(struct fixture *f)
 	return fr_ring_drain(&f->ring, &f->tally, f->bounce, sink, f);
 }
 
-static void test_all_records_are_drained_and_counted(void **state)
+TEST(all_records_are_drained_and_counted)
 {
 	struct fixture *f = *state;
 	uint64_t time = 0, expected[IDS] = {0};
@@ -150,7 +149,7 @@ static void test_all_records_are_drained_and_counted(void **state)
 	assert_int_equal(drain(f), 0);
 }
 
-static void test_largest_record_can_go_over_the_end_of_the_ring(void **state)
+TEST(largest_record_can_go_over_the_end_of_the_ring)
 {
 	struct fixture *f = *state;
 
@@ -162,7 +161,7 @@ static void test_largest_record_can_go_over_the_end_of_the_ring(void **state)
 }
 
 /* The kernel may give a sample the id of another recorder's event. */
-static void test_samples_with_unknown_ids_are_skipped_and_counted(void **state)
+TEST(samples_with_unknown_ids_are_skipped_and_counted)
 {
 	struct fixture *f = *state;
 
@@ -198,7 +197,7 @@ static void put_sideband(struct fixture *f, struct perf_event_header header, con
 	put_record(f, &trailer, sizeof(trailer));
 }
 
-static void test_losses_are_counted_for_their_event(void **state)
+TEST(losses_are_counted_for_their_event)
 {
 	struct fixture *f = *state;
 
@@ -217,7 +216,7 @@ static void test_losses_are_counted_for_their_event(void **state)
 }
 
 /* If other recorders run, the kernel leaves bytes behind the sample id of a record. */
-static void test_misplaced_trailer_moves_to_the_end(void **state)
+TEST(misplaced_trailer_moves_to_the_end)
 {
 	static const struct {
 		struct fr_record_ksymbol r;
@@ -246,7 +245,7 @@ static void test_misplaced_trailer_moves_to_the_end(void **state)
 }
 
 /* The kernel sets the flag if a newer recorder asked for build-ids and we did not. */
-static void test_build_id_flag_of_another_recorder_is_cleared(void **state)
+TEST(build_id_flag_of_another_recorder_is_cleared)
 {
 	const struct perf_event_header header = {
 		.type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID};
@@ -262,7 +261,7 @@ static void test_build_id_flag_of_another_recorder_is_cleared(void **state)
 	assert_memory_equal(repaired + 1, original + 1, original->size - sizeof(header));
 }
 
-static void test_torn_records_are_skipped_and_counted(void **state)
+TEST(torn_records_are_skipped_and_counted)
 {
 	static const struct perf_event_header bad[] = {
 		{PERF_RECORD_SAMPLE, 0, 0},	 /* would not advance */
@@ -309,7 +308,7 @@ static size_t look(struct fixture *f)
 	return fr_ring_look(&f->ring, &f->tally, &f->room, sink, f);
 }
 
-static void test_a_look_returns_only_new_records(void **state)
+TEST(a_look_returns_only_new_records)
 {
 	struct fixture *f = *state;
 
@@ -325,7 +324,7 @@ static void test_a_look_returns_only_new_records(void **state)
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 }
 
-static void test_a_full_overwritable_ring_has_the_newest_records(void **state)
+TEST(a_full_overwritable_ring_has_the_newest_records)
 {
 	struct fixture *f = *state;
 	uint64_t t = 0;
@@ -344,7 +343,7 @@ static void test_a_full_overwritable_ring_has_the_newest_records(void **state)
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 }
 
-static void test_the_buffer_of_pieces_is_large_enough(void **state)
+TEST(the_buffer_of_pieces_is_large_enough)
 {
 	struct fixture *f = *state;
 	uint64_t t = 0;
@@ -356,24 +355,4 @@ static void test_the_buffer_of_pieces_is_large_enough(void **state)
 	look(f);
 	assert_int_equal(f->next_time, 12);
 	assert_true(f->records >= 5);
-}
-
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_all_records_are_drained_and_counted),
-		TEST(test_largest_record_can_go_over_the_end_of_the_ring),
-		TEST(test_samples_with_unknown_ids_are_skipped_and_counted),
-		TEST(test_losses_are_counted_for_their_event),
-		TEST(test_misplaced_trailer_moves_to_the_end),
-		TEST(test_build_id_flag_of_another_recorder_is_cleared),
-		TEST(test_torn_records_are_skipped_and_counted),
-		TEST(test_a_look_returns_only_new_records),
-		TEST(test_a_full_overwritable_ring_has_the_newest_records),
-		TEST(test_the_buffer_of_pieces_is_large_enough),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The manual pages, the completions and the default file describe what the programs have. */
+#include "../unit.h"
 #include "flightrec-merge/command.h"
 #include "flightrecctl/ctl.h"
 #include "config/config_private.h"
@@ -9,11 +10,7 @@
 #include "source/probes.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* The text of a file of the sources. To be freed. */
 static char *read_source(const char *path)
@@ -73,7 +70,7 @@ static void expect_options(const struct fr_command_line *line, const char *path,
 }
 
 /* The completions of flightrecctl read its --help (test_ctl.py). */
-static void test_every_option_is_described(void **state)
+TEST(every_option_is_described)
 {
 	expect_options(&fr_flightrecd_command_line, "docs/man/flightrecd.8", true);
 	expect_options(&fr_flightrecd_command_line, "conf/completion/bash/flightrecd", false);
@@ -84,7 +81,7 @@ static void test_every_option_is_described(void **state)
 	expect_options(ctl_command_line(), "docs/man/flightrecctl.1", true);
 }
 
-static void test_every_verb_is_described(void **state)
+TEST(every_verb_is_described)
 {
 	_cleanup_free_ char *man = read_source("docs/man/flightrecctl.1");
 	size_t n;
@@ -96,7 +93,7 @@ static void test_every_verb_is_described(void **state)
 }
 
 /* Several sections can have a key of one name. */
-static void test_every_key_is_in_the_part_of_the_manual_page_about_its_section(void **state)
+TEST(every_key_is_in_the_part_of_the_manual_page_about_its_section)
 {
 	_cleanup_free_ char *man = read_source("docs/man/flightrecd.conf.5");
 
@@ -134,7 +131,7 @@ static void expect_key(const struct fr_config_key *key, const char *section, cha
 		fail_msg("%s", d.what);
 }
 
-static void test_the_default_file_has_every_key(void **state)
+TEST(the_default_file_has_every_key)
 {
 	_cleanup_free_ char *file = read_source("conf/flightrecd.conf");
 	char *rest = NULL, section[64] = "";
@@ -178,7 +175,7 @@ static void copy_probe_lines(FILE *f, const char *from, const char *end)
 	}
 }
 
-static void test_the_manual_page_lists_the_table_of_probes(void **state)
+TEST(the_manual_page_lists_the_table_of_probes)
 {
 	static const char begin[] = "\n.\\\" The probes, ";
 	_cleanup_free_ char *man = read_source("docs/man/flightrecd.conf.5"), *expected = NULL,
@@ -219,7 +216,7 @@ static char *read_examples(const char *man)
 	return ret;
 }
 
-static void test_the_examples_are_valid_and_show_each_kind_of_source(void **state)
+TEST(the_examples_are_valid_and_show_each_kind_of_source)
 {
 	_cleanup_free_ char *man = read_source("docs/man/flightrecd.conf.5");
 	_cleanup_free_ char *text = read_examples(man);
@@ -240,7 +237,7 @@ static void test_the_examples_are_valid_and_show_each_kind_of_source(void **stat
 					1u << FR_TRIGGER_APPLICATION);
 }
 
-static void test_the_catalog_explains_every_message(void **state)
+TEST(the_catalog_explains_every_message)
 {
 	_cleanup_free_ char *catalog = read_source("conf/flightrec.catalog");
 	_cleanup_free_ char *header = read_source("src/base/log.h");
@@ -265,7 +262,7 @@ static size_t count_commands(const char *text)
 	return n;
 }
 
-static void test_the_tutorial_and_its_manual_page_have_the_same_commands(void **state)
+TEST(the_tutorial_and_its_manual_page_have_the_same_commands)
 {
 	_cleanup_free_ char *md = read_source("docs/tutorial.md");
 	_cleanup_free_ char *man = read_source("docs/man/flightrec-tutorial.7");
@@ -278,20 +275,4 @@ static void test_the_tutorial_and_its_manual_page_have_the_same_commands(void **
 		if (!strstr(man, command))
 			fail_msg("flightrec-tutorial(7) does not have: %s", command);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_option_is_described),
-		cmocka_unit_test(test_every_verb_is_described),
-		cmocka_unit_test(test_every_key_is_in_the_part_of_the_manual_page_about_its_section),
-		cmocka_unit_test(test_the_default_file_has_every_key),
-		cmocka_unit_test(test_the_manual_page_lists_the_table_of_probes),
-		cmocka_unit_test(test_the_examples_are_valid_and_show_each_kind_of_source),
-		cmocka_unit_test(test_the_catalog_explains_every_message),
-		cmocka_unit_test(test_the_tutorial_and_its_manual_page_have_the_same_commands),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

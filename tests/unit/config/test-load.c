@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which files the configuration consists of, and in which order they are read. */
-#include "files.h"
+#include "../files.h"
 #include "config/config_private.h"
 
 /* WANT: the files in order below the root, each with a blank behind it. */
@@ -17,7 +17,9 @@ static void expect_files(const char *path, const char *want)
 	assert_string_equal(names, want);
 }
 
-static void test_etc_masks_run_and_run_masks_usr(void **state)
+FIXTURE(make_root, remove_root)
+
+TEST(etc_masks_run_and_run_masks_usr)
 {
 	static const char *const files[] = {"etc/flightrec/flightrecd.conf",
 		"usr/lib/flightrec/flightrecd.conf.d/10-a.conf",
@@ -39,14 +41,14 @@ static void test_etc_masks_run_and_run_masks_usr(void **state)
 			   "/run/flightrec/flightrecd.conf.d/30-c.conf ");
 }
 
-static void test_a_named_file_has_only_its_own_drop_ins(void **state)
+TEST(a_named_file_has_only_its_own_drop_ins)
 {
 	write_file("etc/flightrec/flightrecd.conf.d/10-a.conf", "");
 	write_file("my.conf.d/x.conf", "");
 	expect_files(write_file("my.conf", ""), "/my.conf /my.conf.d/x.conf ");
 }
 
-static void test_a_later_file_wins_and_lists_add_up(void **state)
+TEST(a_later_file_wins_and_lists_add_up)
 {
 	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 	struct fr_diag d = {0};
@@ -64,28 +66,4 @@ static void test_a_later_file_wins_and_lists_add_up(void **state)
 	fr_config_init(&c);
 	assert_int_equal(fr_config_load(&c, write_file("my.conf", ""), &d), -EINVAL);
 	assert_non_null(strstr(d.what, "/my.conf.d/3.conf:3: "));
-}
-
-static void test_a_named_file_has_to_exist(void **state)
-{
-	_cleanup_(fr_config_deinit) struct fr_config c = {0};
-	struct fr_diag d = {0};
-
-	fr_config_init(&c);
-	assert_int_equal(fr_config_load(&c, "/no/such.conf", &d), -ENOENT);
-	assert_non_null(strstr(d.what, "/no/such.conf"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_etc_masks_run_and_run_masks_usr, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(
-			test_a_named_file_has_only_its_own_drop_ins, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(
-			test_a_later_file_wins_and_lists_add_up, make_root, remove_root),
-		cmocka_unit_test(test_a_named_file_has_to_exist),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

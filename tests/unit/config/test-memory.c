@@ -2,7 +2,7 @@
 
 /* How much memory a ring can take. Files in a temporary directory stand for those of /proc and cgroupfs. */
 
-#include "files.h"
+#include "../files.h"
 #include "config/memory.h"
 
 #define MIB (1ULL << 20)
@@ -29,7 +29,7 @@ static struct fr_memory read_memory(const struct file *files, size_t n)
 #define READ_MEMORY(...)                                                                                     \
 	read_memory((const struct file[]){__VA_ARGS__}, FR_ARRAY_SIZE(((const struct file[]){__VA_ARGS__})))
 
-static void test_a_ring_fits_into_the_memory_that_is_free(void **state)
+TEST(a_ring_fits_into_the_memory_that_is_free)
 {
 	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/\n"});
 	struct fr_diag d = {0};
@@ -47,7 +47,7 @@ static void test_a_ring_fits_into_the_memory_that_is_free(void **state)
 	assert_in_range(fr_memory_largest_ring(&m, 0), 10 * GIB, 11 * GIB);
 }
 
-static void test_the_control_group_with_the_least_to_spare_decides(void **state)
+TEST(the_control_group_with_the_least_to_spare_decides)
 {
 	/* The limit of the service is higher than that of its slice. */
 	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE},
@@ -75,7 +75,7 @@ static void test_the_control_group_with_the_least_to_spare_decides(void **state)
 	assert_int_equal(fr_memory_check_ring(&m, 300 * MIB, 299 * MIB, NULL, &d), 0);
 }
 
-static void test_memory_high_is_a_limit(void **state)
+TEST(memory_high_is_a_limit)
 {
 	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE}, {"proc/self/cgroup", "0::/a\n"},
 		{"sys/fs/cgroup/unified/a/memory.max", "max\n"},
@@ -85,7 +85,7 @@ static void test_memory_high_is_a_limit(void **state)
 	assert_int_equal(m.limit, 128 * MIB);
 }
 
-static void test_cgroups_of_version_1(void **state)
+TEST(cgroups_of_version_1)
 {
 	/* In a container the path of the group can be the one outside, which does not exist. */
 	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE},
@@ -103,7 +103,7 @@ static void test_cgroups_of_version_1(void **state)
 	assert_int_equal(none.limit, 0);
 }
 
-static void test_unreadable_files_set_no_limit(void **state)
+TEST(unreadable_files_set_no_limit)
 {
 	static const struct file odd[] = {{"proc/meminfo", "MemTotal: many\n"}, {"proc/meminfo", ""},
 		{"proc/self/cgroup", "\n:\n::\n4:memory\n0::\n4:memory:relative\n"}};
@@ -115,7 +115,7 @@ static void test_unreadable_files_set_no_limit(void **state)
 	}
 }
 
-static void test_size_of_kernel_buffers(void **state)
+TEST(size_of_kernel_buffers)
 {
 	static const struct {
 		uint64_t total, locked_max, bytes;
@@ -138,18 +138,4 @@ static void test_size_of_kernel_buffers(void **state)
 		assert_int_equal(
 			fr_memory_kernel_buffer(cases[i].total, cases[i].n_cpus, cases[i].locked_max),
 			cases[i].bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_ring_fits_into_the_memory_that_is_free),
-		cmocka_unit_test(test_the_control_group_with_the_least_to_spare_decides),
-		cmocka_unit_test(test_memory_high_is_a_limit),
-		cmocka_unit_test(test_cgroups_of_version_1),
-		cmocka_unit_test(test_unreadable_files_set_no_limit),
-		cmocka_unit_test(test_size_of_kernel_buffers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

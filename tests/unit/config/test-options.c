@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The command line: options, how they replace values of the file, and the saved configuration. */
-#include "files.h"
+#include "../files.h"
 #include "config/saved.h"
 
 #include <pthread.h>
@@ -53,7 +53,9 @@ static const char *in_working_directory(const char *name)
 	return strcat(strcat(path, "/"), name);
 }
 
-static void test_options_of_a_recording_of_the_machine(void **state)
+GROUP_FIXTURE(make_root, remove_root)
+
+TEST(options_of_a_recording_of_the_machine)
 {
 	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
@@ -80,7 +82,7 @@ static void test_options_of_a_recording_of_the_machine(void **state)
 	assert_string_equal(c.directory, getcwd((char[4096]){0}, 4096));
 }
 
-static void test_options_after_the_command_are_its_own(void **state)
+TEST(options_after_the_command_are_its_own)
 {
 	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
@@ -103,7 +105,7 @@ static void test_options_after_the_command_are_its_own(void **state)
 	assert_string_equal(c.socket, "s");
 }
 
-static void test_options_replace_values_of_the_file(void **state)
+TEST(options_replace_values_of_the_file)
 {
 	const char *file =
 		config_option("[Recorder]\nEvents=a\nEvents=b\nPeriod=7\nRingSize=2M\nDirectory=/d\n");
@@ -121,7 +123,7 @@ static void test_options_replace_values_of_the_file(void **state)
 	assert_string_equal(c.directory, "/d");
 }
 
-static void test_a_saved_configuration_can_be_restored(void **state)
+TEST(a_saved_configuration_can_be_restored)
 {
 	const char *file = config_option("# x\n[Recorder]\nEvents=a ; b\nFilter=id == 8\n\n[Trigger "
 					 "t]\nEvery=1h\n[Dump]\nWindow=7s\n");
@@ -171,7 +173,7 @@ static void *restore_often(void *ring_mib)
 }
 
 /* A thread that waited for a hanging file can parse its options while another thread restores. */
-static void test_two_threads_can_parse_options(void **state)
+TEST(two_threads_can_parse_options)
 {
 	pthread_t other;
 	void *wrong;
@@ -182,7 +184,7 @@ static void test_two_threads_can_parse_options(void **state)
 	assert_null(wrong);
 }
 
-static void test_an_object_file_makes_a_trigger(void **state)
+TEST(an_object_file_makes_a_trigger)
 {
 	const char *file = config_option(
 		"[Recorder]\nEvents=of-the-file\n[Trigger x]\nThreshold=5ms\n[Trigger y]\nEvery=1h\n");
@@ -217,7 +219,7 @@ static void test_an_object_file_makes_a_trigger(void **state)
 	assert_string_equal(c.triggers.socket, "");
 }
 
-static void test_a_recorder_beside_the_service_leaves_the_triggers_to_it(void **state)
+TEST(a_recorder_beside_the_service_leaves_the_triggers_to_it)
 {
 	static const struct {
 		const char *words[4];
@@ -248,7 +250,7 @@ static void test_a_recorder_beside_the_service_leaves_the_triggers_to_it(void **
 	unsetenv("SYSTEMD_EXEC_PID");
 }
 
-static void test_mistakes(void **state)
+TEST(mistakes)
 {
 	static const struct {
 		const char *words[6], *what;
@@ -286,21 +288,6 @@ static void test_mistakes(void **state)
 
 		assert_int_equal(parse(&c, cases[i].words, &d), -EINVAL);
 		assert_string_equal(d.what, cases[i].what);
+		assert_string_not_equal(d.hint, "");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options_of_a_recording_of_the_machine),
-		cmocka_unit_test(test_options_after_the_command_are_its_own),
-		cmocka_unit_test(test_options_replace_values_of_the_file),
-		cmocka_unit_test(test_a_saved_configuration_can_be_restored),
-		cmocka_unit_test(test_two_threads_can_parse_options),
-		cmocka_unit_test(test_an_object_file_makes_a_trigger),
-		cmocka_unit_test(test_a_recorder_beside_the_service_leaves_the_triggers_to_it),
-		cmocka_unit_test(test_mistakes),
-	};
-
-	return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -5,12 +5,8 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#include <cmocka.h>
 
 static void echo(void *ctx, struct fr_call *call, const cJSON *parameters)
 {

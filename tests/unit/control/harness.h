@@ -3,6 +3,7 @@
 
 /* A real server on a socket in its own directory. Its methods end their calls in every possible way. */
 
+#include "../unit.h"
 #include "base/clock.h"
 #include "control/interface.h"
 #include "control/server.h"

@@ -7,16 +7,9 @@
 #include "control/wire.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#include <cmocka.h>
 
 static int call(struct harness *h, const char *method, const char *parameters, cJSON **ret, struct fr_diag *d)
 {
@@ -39,7 +32,9 @@ static void expect_length(cJSON *reply, size_t len)
 	cJSON_Delete(reply);
 }
 
-static void test_reply_comes_back(void **state)
+FIXTURE(harness_setup, harness_teardown)
+
+TEST(reply_comes_back)
 {
 	struct harness *h = *state;
 	cJSON *reply;
@@ -53,7 +48,7 @@ static void test_reply_comes_back(void **state)
 	harness_unserve(h);
 }
 
-static void test_call_that_is_too_long_is_not_sent(void **state)
+TEST(call_that_is_too_long_is_not_sent)
 {
 	static char parameters[FR_WIRE_MAX_CALL] = "{\"s\":\"";
 	struct harness *h = *state;
@@ -64,7 +59,7 @@ static void test_call_that_is_too_long_is_not_sent(void **state)
 	assert_int_equal(call(h, FR_INTERFACE ".Echo", parameters, NULL, NULL), -EMSGSIZE);
 }
 
-static void test_error_reply_becomes_an_errno(void **state)
+TEST(error_reply_becomes_an_errno)
 {
 	static const struct {
 		int code, want;
@@ -114,7 +109,7 @@ static int stream(struct harness *h, const char *method, struct counter *counter
 	return r;
 }
 
-static void test_stream_ends_after_the_last_reply(void **state)
+TEST(stream_ends_after_the_last_reply)
 {
 	struct counter all = {.limit = 100}, two = {.limit = 2}, none = {.limit = 100};
 	struct harness *h = *state;
@@ -130,54 +125,12 @@ static void test_stream_ends_after_the_last_reply(void **state)
 	harness_unserve(h);
 }
 
-static void test_missing_daemon_is_named(void **state)
-{
-	struct harness *h = *state;
-	struct fr_client *c = NULL;
-	struct fr_diag d = {0};
-
-	assert_int_equal(fr_client_connect("/tmp/no/such/socket", &c, &d), -ENOENT);
-	assert_string_equal(d.what, "flightrecd is not running (no socket at /tmp/no/such/socket)");
-	assert_string_equal(
-		d.hint, "run 'systemctl start flightrecd', or give the --socket of one that runs");
-	h->server = fr_server_free(h->server);
-	close(raw_bind(h->path));
-	assert_int_equal(fr_client_connect(h->path, &c, NULL), -ECONNREFUSED);
-	assert_null(c);
-	unlink(h->path);
-}
-
-static void test_refused_user_is_told_the_group(void **state)
-{
-	struct harness *h = *state;
-	pid_t pid;
-	int status;
-
-	if (geteuid() != 0) {
-		print_message("skipped: it needs root\n");
-		skip();
-	}
-	chmod(h->dir, 0755);
-	pid = fork();
-	if (pid == 0) {
-		struct fr_client *c;
-		struct fr_diag d = {0};
-
-		if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
-			setresuid(65534, 65534, 65534) < 0)
-			_exit(3);
-		_exit(fr_client_connect(h->path, &c, &d) == -EACCES && strstr(d.hint, "'daemon'") ? 0 : 1);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
 static void count_tick(void *ctx)
 {
 	++*(int *)ctx;
 }
 
-static void test_call_times_out(void **state)
+TEST(call_times_out)
 {
 	struct harness *h = *state;
 	struct fr_client *c;
@@ -213,7 +166,7 @@ static int call_bad_server(const struct harness *h, const void *bytes, size_t le
 	return r;
 }
 
-static void test_malformed_reply_is_an_error(void **state)
+TEST(malformed_reply_is_an_error)
 {
 #define BYTES(text, code)                                                                                    \
 	{                                                                                                    \
@@ -237,22 +190,4 @@ static void test_malformed_reply_is_an_error(void **state)
 	h->server = fr_server_free(h->server);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
 		assert_int_equal(call_bad_server(h, cases[i].bytes, cases[i].len), cases[i].code);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, harness_setup, harness_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_reply_comes_back),
-		TEST(test_call_that_is_too_long_is_not_sent),
-		TEST(test_error_reply_becomes_an_errno),
-		TEST(test_stream_ends_after_the_last_reply),
-		TEST(test_missing_daemon_is_named),
-		TEST(test_refused_user_is_told_the_group),
-		TEST(test_call_times_out),
-		TEST(test_malformed_reply_is_an_error),
-	};
-
-	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Does what main() does. */
 static int run(const char *const *words)
@@ -44,7 +40,9 @@ static void expect_exit(int code, const char *const *commands)
 }
 #define EXPECT_EXIT(code, ...) expect_exit(code, (const char *const[]){__VA_ARGS__, NULL})
 
-static void test_wrong_usage_is_2(void **state)
+FIXTURE(harness_setup, harness_teardown)
+
+TEST(wrong_usage_is_2)
 {
 	assert_int_equal(run((const char *[]){NULL}), FR_EXIT_USAGE);
 	EXPECT_EXIT(FR_EXIT_USAGE, "dmup", "dump extra", "dump --last", "dump --last soon",
@@ -53,7 +51,7 @@ static void test_wrong_usage_is_2(void **state)
 	EXPECT_EXIT(FR_EXIT_OK, "--version");
 }
 
-static void test_missing_daemon_is_3_and_missing_file_is_1(void **state)
+TEST(missing_daemon_is_3_and_missing_file_is_1)
 {
 #define SOCKET " --socket=/tmp/no/such/socket"
 	EXPECT_EXIT(FR_EXIT_UNREACHABLE, "status" SOCKET, "dump" SOCKET, "triggers" SOCKET,
@@ -64,7 +62,7 @@ static void test_missing_daemon_is_3_and_missing_file_is_1(void **state)
 	EXPECT_EXIT(FR_EXIT_OK, "verify-config /dev/null");
 }
 
-static void test_exit_code_is_that_of_the_error_reply(void **state)
+TEST(exit_code_is_that_of_the_error_reply)
 {
 	static const struct {
 		int code, want;
@@ -94,16 +92,4 @@ static void test_exit_code_is_that_of_the_error_reply(void **state)
 	/* The server has no such method. */
 	assert_int_equal(RUN("reload", "--socket", h->path), FR_EXIT_ERROR);
 	harness_unserve(h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrong_usage_is_2),
-		cmocka_unit_test(test_missing_daemon_is_3_and_missing_file_is_1),
-		cmocka_unit_test_setup_teardown(
-			test_exit_code_is_that_of_the_error_reply, harness_setup, harness_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

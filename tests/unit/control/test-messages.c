@@ -7,14 +7,12 @@
 #include "control/wire.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
+FIXTURE(harness_setup, harness_teardown)
 
-static void test_calls_may_be_pipelined_and_split(void **state)
+TEST(calls_may_be_pipelined_and_split)
 {
 	static const char calls[] = CALL("Echo", "{\"s\":\"a\"}") "\0" CALL(
 		"Echo", "{\"s\":\"b\"}") "\0" CALL("Echo", "{\"s\":\"c\"}");
@@ -34,7 +32,7 @@ static void test_calls_may_be_pipelined_and_split(void **state)
 	}
 }
 
-static void test_oneway_has_no_reply_and_more_has_several(void **state)
+TEST(oneway_has_no_reply_and_more_has_several)
 {
 	static const char count[] = "{\"method\":\"" FR_INTERFACE ".Count\",\"more\":true}";
 	struct harness *h = *state;
@@ -59,7 +57,7 @@ static void test_oneway_has_no_reply_and_more_has_several(void **state)
 	assert_int_equal(h->handled, 2);
 }
 
-static void test_service_describes_itself(void **state)
+TEST(service_describes_itself)
 {
 	static const char describe[] =
 		"{\"method\":\"org.varlink.service.GetInterfaceDescription\",\"parameters\":{\"interface\":"
@@ -73,7 +71,7 @@ static void test_service_describes_itself(void **state)
 	close(fd);
 }
 
-static void test_error_reply_has_its_name(void **state)
+TEST(error_reply_has_its_name)
 {
 #define SERVICE "org.varlink.service"
 	static const char *const cases[][2] = {{CALL("Nope", "{}"), SERVICE ".MethodNotFound"},
@@ -124,7 +122,7 @@ static bool accepts_parameters(struct harness *h, const char *parameters)
 	return accepts(h, message, (size_t)n + 1);
 }
 
-static void test_malformed_json_is_refused(void **state)
+TEST(malformed_json_is_refused)
 {
 	static const char *const good[] = {"{}", " { } ", "{\"a\":\"\\\\u0000\"}",
 		"{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x9a\x80\"}", "{\"a\":\"\\\\\",\"b\":\"\\\"\"}",
@@ -155,7 +153,7 @@ static bool accepts_arrays(struct harness *h, int depth)
 	return accepts_parameters(h, text);
 }
 
-static void test_nesting_is_limited(void **state)
+TEST(nesting_is_limited)
 {
 	struct harness *h = *state;
 
@@ -167,7 +165,7 @@ static void test_nesting_is_limited(void **state)
 	assert_true(accepts_parameters(h, "{\"a\":[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]}"));
 }
 
-static void test_call_has_known_members_of_their_type(void **state)
+TEST(call_has_known_members_of_their_type)
 {
 #define ECHO_CALL "{\"method\":\"" FR_INTERFACE ".Echo\""
 	static const char *const bad[] = {"GET / HTTP/1.1\r\n", "", "{}", "{\"method\":1}",
@@ -185,7 +183,7 @@ static void test_call_has_known_members_of_their_type(void **state)
 }
 
 /* A message that is too long has no reply. */
-static void test_message_that_is_too_long_closes(void **state)
+TEST(message_that_is_too_long_closes)
 {
 	static char message[FR_WIRE_MAX_CALL + 4096];
 	struct harness *h = *state;
@@ -209,7 +207,7 @@ static void test_message_that_is_too_long_closes(void **state)
 	close(fd);
 }
 
-static void test_parameter_is_read_if_its_type_fits(void **state)
+TEST(parameter_is_read_if_its_type_fits)
 {
 	static const char *const no_numbers[] = {"half", "minus", "huge", "inf", "s"};
 	static const char *const names[] = {"n", "half", "minus", "huge", "inf", "s", "b", NULL};
@@ -236,22 +234,4 @@ static void test_parameter_is_read_if_its_type_fits(void **state)
 	assert_string_equal(fr_param_unknown(p, names), "nil");
 	assert_null(fr_param_unknown(NULL, names));
 	cJSON_Delete(p);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, harness_setup, harness_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_calls_may_be_pipelined_and_split),
-		TEST(test_oneway_has_no_reply_and_more_has_several),
-		TEST(test_service_describes_itself),
-		TEST(test_error_reply_has_its_name),
-		TEST(test_malformed_json_is_refused),
-		TEST(test_nesting_is_limited),
-		TEST(test_call_has_known_members_of_their_type),
-		TEST(test_message_that_is_too_long_closes),
-		cmocka_unit_test(test_parameter_is_read_if_its_type_fits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

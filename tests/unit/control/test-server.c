@@ -9,18 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
+FIXTURE(harness_setup, harness_teardown)
 
-static void test_connection_past_the_limit_is_turned_away(void **state)
+TEST(connection_past_the_limit_is_turned_away)
 {
 	struct harness *h = *state;
 	int fds[100];
@@ -53,7 +51,7 @@ static void start_calls(struct harness *h, int *fds, size_t n)
 	assert_int_equal(h->n_open, n);
 }
 
-static void test_handler_may_reply_after_its_client_has_gone(void **state)
+TEST(handler_may_reply_after_its_client_has_gone)
 {
 	struct harness *h = *state;
 	int fds[2];
@@ -69,7 +67,7 @@ static void test_handler_may_reply_after_its_client_has_gone(void **state)
 	close(fds[1]);
 }
 
-static void test_client_that_sends_no_more_gets_its_reply(void **state)
+TEST(client_that_sends_no_more_gets_its_reply)
 {
 	struct harness *h = *state;
 	int fd;
@@ -85,7 +83,7 @@ static void test_client_that_sends_no_more_gets_its_reply(void **state)
 }
 
 /* The teardown ends the call, after its server. */
-static void test_open_call_fails_when_the_server_stops(void **state)
+TEST(open_call_fails_when_the_server_stops)
 {
 	struct harness *h = *state;
 	int fd;
@@ -96,7 +94,7 @@ static void test_open_call_fails_when_the_server_stops(void **state)
 	close(fd);
 }
 
-static void test_client_that_sends_no_whole_message_is_closed(void **state)
+TEST(client_that_sends_no_whole_message_is_closed)
 {
 	struct harness *h = *state;
 	int silent, half, good = raw_connect(h);
@@ -115,7 +113,7 @@ static void test_client_that_sends_no_whole_message_is_closed(void **state)
 	close(good);
 }
 
-static void test_client_that_does_not_read_is_closed(void **state)
+TEST(client_that_does_not_read_is_closed)
 {
 	static const char call[] = CALL("Big", "{\"bytes\":2000000}");
 	struct harness *h = *state;
@@ -143,7 +141,7 @@ static void test_client_that_does_not_read_is_closed(void **state)
 	close(good);
 }
 
-static void test_messages_past_the_rate_wait(void **state)
+TEST(messages_past_the_rate_wait)
 {
 	struct harness *h = *state;
 	uint64_t start = fr_monotonic_ns();
@@ -169,7 +167,7 @@ static void test_messages_past_the_rate_wait(void **state)
 	assert_true(tokens + 60 < came);
 }
 
-static void test_live_socket_is_not_replaced(void **state)
+TEST(live_socket_is_not_replaced)
 {
 	struct harness *h = *state;
 	struct fr_server *second = NULL;
@@ -181,7 +179,7 @@ static void test_live_socket_is_not_replaced(void **state)
 	assert_true(new_connection_works(h));
 }
 
-static void test_stale_socket_is_replaced(void **state)
+TEST(stale_socket_is_replaced)
 {
 	struct harness *h = *state;
 	struct stat st;
@@ -194,7 +192,7 @@ static void test_stale_socket_is_replaced(void **state)
 	assert_true(new_connection_works(h));
 }
 
-static void test_other_file_is_not_replaced(void **state)
+TEST(other_file_is_not_replaced)
 {
 	struct harness *h = *state;
 
@@ -204,7 +202,7 @@ static void test_other_file_is_not_replaced(void **state)
 	assert_int_equal(unlink(h->path), 0);
 }
 
-static void test_socket_of_unknown_group_is_private(void **state)
+TEST(socket_of_unknown_group_is_private)
 {
 	struct harness *h = *state;
 	struct stat st;
@@ -217,7 +215,7 @@ static void test_socket_of_unknown_group_is_private(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-static void test_activated_socket_is_used_and_not_removed(void **state)
+TEST(activated_socket_is_used_and_not_removed)
 {
 	struct harness *h = *state;
 
@@ -275,16 +273,14 @@ static gid_t open_to_all(struct harness *h)
 {
 	const struct group *g = getgrnam("daemon");
 
-	if (geteuid() != 0 || !g) {
-		print_message("skipped: it needs root and a group 'daemon'\n");
-		skip();
-	}
+	if (geteuid() != 0 || !g)
+		unit_skip("it needs root and a group 'daemon'");
 	chmod(h->path, 0666);
 	chmod(h->dir, 0755);
 	return g ? g->gr_gid : 0;
 }
 
-static void test_user_may_call_what_its_groups_allow(void **state)
+TEST(user_may_call_what_its_groups_allow)
 {
 	static const char look[] = CALL("Look", "{}"), change[] = CALL("Change", "{}"),
 			  echo[] = CALL("Echo", "{}");
@@ -342,7 +338,7 @@ static pid_t keep_connections(struct harness *h, uid_t uid, size_t n)
 		pause();
 }
 
-static void test_users_share_the_connections_and_leave_some_to_root(void **state)
+TEST(users_share_the_connections_and_leave_some_to_root)
 {
 	static const char echo[] = CALL("Echo", "{}");
 	struct harness *h = *state;
@@ -367,7 +363,7 @@ static void test_users_share_the_connections_and_leave_some_to_root(void **state
 	assert_int_equal(call_as(h, 60100, NOBODY, NOBODY, echo), DONE);
 }
 
-static void test_client_waits_while_no_descriptor_is_left(void **state)
+TEST(client_waits_while_no_descriptor_is_left)
 {
 	struct harness *h = *state;
 	struct rlimit was, none;
@@ -386,28 +382,4 @@ static void test_client_waits_while_no_descriptor_is_left(void **state)
 	assert_in_range(turns, 1, 12); /* the loop does not spin */
 	assert_true(raw_works(h, fd));
 	close(fd);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, harness_setup, harness_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_connection_past_the_limit_is_turned_away),
-		TEST(test_handler_may_reply_after_its_client_has_gone),
-		TEST(test_client_that_sends_no_more_gets_its_reply),
-		TEST(test_open_call_fails_when_the_server_stops),
-		TEST(test_client_that_sends_no_whole_message_is_closed),
-		TEST(test_client_that_does_not_read_is_closed),
-		TEST(test_messages_past_the_rate_wait),
-		TEST(test_live_socket_is_not_replaced),
-		TEST(test_stale_socket_is_replaced),
-		TEST(test_other_file_is_not_replaced),
-		TEST(test_socket_of_unknown_group_is_private),
-		TEST(test_activated_socket_is_used_and_not_removed),
-		TEST(test_user_may_call_what_its_groups_allow),
-		TEST(test_users_share_the_connections_and_leave_some_to_root),
-		TEST(test_client_waits_while_no_descriptor_is_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

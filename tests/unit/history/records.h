@@ -3,17 +3,13 @@
 
 /* Records for tests of the ring. The content of each record follows from its number. */
 
+#include "../unit.h"
 #include "base/buf.h"
 #include "history/history.h"
 #include "history/layout.h"
 #include "perfdata/record.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 enum test_kind { TEST_SIDEBAND, TEST_SAMPLES };
 

@@ -38,7 +38,7 @@ static void kill_again_and_again(uint64_t size, unsigned kills, uint64_t *random
 	progress_free(p);
 }
 
-static void test_a_kill_at_any_moment_loses_no_appended_record(void **state)
+TEST(a_kill_at_any_moment_loses_no_appended_record)
 {
 	uint64_t random = 20261121;
 
@@ -50,7 +50,7 @@ static void test_a_kill_at_any_moment_loses_no_appended_record(void **state)
 	}
 }
 
-static void test_the_newest_frames_that_fit_go_into_another_size(void **state)
+TEST(the_newest_frames_that_fit_go_into_another_size)
 {
 	uint64_t random = 4711;
 
@@ -94,7 +94,7 @@ static void test_the_newest_frames_that_fit_go_into_another_size(void **state)
 
 /* The ring has gone on behind the frames of a retained snapshot, so an adoption leaves these frames out. The
    next adoption does not find them, even if the first one is killed. */
-static void test_an_adoption_can_be_killed_and_repeated(void **state)
+TEST(an_adoption_can_be_killed_and_repeated)
 {
 	struct progress *p = progress_new();
 	uint64_t random = 8, adoption_ns;
@@ -161,7 +161,7 @@ static void expect_usable(struct fr_history *h, uint64_t *random)
 	fr_history_free(next);
 }
 
-static void test_damage_of_an_image_does_no_harm(void **state)
+TEST(damage_of_an_image_does_no_harm)
 {
 	struct progress *p = progress_new();
 	uint64_t random = 31, taken = 0, left_out = 0;
@@ -228,7 +228,7 @@ static int memfd_of(size_t size, int seals)
 	return fd;
 }
 
-static void test_other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL), *none;
 	struct fr_history_config config = config_of(1, NULL);
@@ -251,7 +251,7 @@ static void test_other_files_are_refused(void **state)
 	fr_history_free(h);
 }
 
-static void test_an_empty_ring_can_be_adopted(void **state)
+TEST(an_empty_ring_can_be_adopted)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL), *next;
 	struct fr_history_adopted a;
@@ -266,7 +266,7 @@ static void test_an_empty_ring_can_be_adopted(void **state)
 	fr_history_free(h);
 }
 
-static void test_frames_without_an_image_header_are_copied(void **state)
+TEST(frames_without_an_image_header_are_copied)
 {
 	static const uint8_t zeros[sizeof(struct fr_image_header)];
 	struct progress *p = progress_new();
@@ -313,7 +313,7 @@ static int copy_with_times(const struct fr_history *h, uint64_t drained_ns, uint
 	return fd;
 }
 
-static void test_times_of_the_open_chunk_are_adopted(void **state)
+TEST(times_of_the_open_chunk_are_adopted)
 {
 	const uint64_t future = fr_monotonic_ns() + 3600 * FR_NSEC_PER_SEC;
 	struct fr_history *h = history_with_rounds();
@@ -338,7 +338,7 @@ static void test_times_of_the_open_chunk_are_adopted(void **state)
 	fr_history_free(h);
 }
 
-static void test_low_watermarks_continue_after_an_adoption(void **state)
+TEST(low_watermarks_continue_after_an_adoption)
 {
 	struct fr_history *h = history_with_rounds();
 
@@ -364,21 +364,4 @@ static void test_low_watermarks_continue_after_an_adoption(void **state)
 		fr_history_free(next);
 	}
 	fr_history_free(h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_kill_at_any_moment_loses_no_appended_record),
-		cmocka_unit_test(test_the_newest_frames_that_fit_go_into_another_size),
-		cmocka_unit_test(test_an_adoption_can_be_killed_and_repeated),
-		cmocka_unit_test(test_damage_of_an_image_does_no_harm),
-		cmocka_unit_test(test_other_files_are_refused),
-		cmocka_unit_test(test_an_empty_ring_can_be_adopted),
-		cmocka_unit_test(test_frames_without_an_image_header_are_copied),
-		cmocka_unit_test(test_times_of_the_open_chunk_are_adopted),
-		cmocka_unit_test(test_low_watermarks_continue_after_an_adoption),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void append_some(struct fr_history *h, uint64_t *n, uint64_t *m, uint64_t
 	test_append_sideband(h, (*m)++, 1, 120, false);
 }
 
-static void test_all_appended_records_are_recovered(void **state)
+TEST(all_appended_records_are_recovered)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 	uint64_t n = 0, m = 0, random = 21;
@@ -83,7 +83,7 @@ static void test_all_appended_records_are_recovered(void **state)
 }
 
 /* A kill after the write of the frame, but before the write of the new open_seq, leaves the records twice. */
-static void test_a_chunk_that_is_a_frame_already_counts_once(void **state)
+TEST(a_chunk_that_is_a_frame_already_counts_once)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 	struct fr_recovery_stats stats;
@@ -167,7 +167,7 @@ static uint8_t *make_image(size_t *ret_len, uint64_t *ret_frames)
 	return image;
 }
 
-static void test_a_flipped_bit_costs_at_most_its_frame(void **state)
+TEST(a_flipped_bit_costs_at_most_its_frame)
 {
 	uint64_t random = 99, whole, least = UINT64_MAX;
 	size_t len;
@@ -189,7 +189,7 @@ static void test_a_flipped_bit_costs_at_most_its_frame(void **state)
 	assert_true(least < whole);
 }
 
-static void test_a_truncated_image_has_the_frames_before_its_end(void **state)
+TEST(a_truncated_image_has_the_frames_before_its_end)
 {
 	uint64_t random = 6, whole, last = 0;
 	size_t len;
@@ -208,7 +208,7 @@ static void test_a_truncated_image_has_the_frames_before_its_end(void **state)
 }
 
 /* Valid headers, one every 128 bytes. The payload of each is long and has a wrong crc. */
-static void test_forged_headers_do_not_make_the_search_quadratic(void **state)
+TEST(forged_headers_do_not_make_the_search_quadratic)
 {
 	const size_t len = 32 << 20;
 	_cleanup_free_ uint8_t *image = calloc(1, len);
@@ -230,17 +230,4 @@ static void test_forged_headers_do_not_make_the_search_quadratic(void **state)
 	alarm(120); /* a quadratic search takes minutes */
 	assert_int_equal(read_damaged(image, len), 0);
 	alarm(0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_appended_records_are_recovered),
-		cmocka_unit_test(test_a_chunk_that_is_a_frame_already_counts_once),
-		cmocka_unit_test(test_a_flipped_bit_costs_at_most_its_frame),
-		cmocka_unit_test(test_a_truncated_image_has_the_frames_before_its_end),
-		cmocka_unit_test(test_forged_headers_do_not_make_the_search_quadratic),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void test_a_ring_in_use_changes_its_size(void **state)
+TEST(a_ring_in_use_changes_its_size)
 {
 	uint64_t random = 99, left_out = 0;
 	struct progress *p = progress_new();
@@ -89,7 +89,7 @@ static struct fr_history *adopt_both(const int fds[2], const uint64_t sizes[2], 
 	return to;
 }
 
-static void test_a_kill_while_the_size_changes_loses_no_record(void **state)
+TEST(a_kill_while_the_size_changes_loses_no_record)
 {
 	uint64_t random = 1410, frames = 0;
 
@@ -135,7 +135,7 @@ static uint64_t allocated_bytes(int fd)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-static void test_a_resize_never_has_the_memory_of_both_rings(void **state)
+TEST(a_resize_never_has_the_memory_of_both_rings)
 {
 	static const uint64_t sizes[][2] = {{48 << 20, 51 << 20}, {48 << 20, 45 << 20}};
 	uint64_t random = 5;
@@ -172,15 +172,4 @@ static void test_a_resize_never_has_the_memory_of_both_rings(void **state)
 		fr_history_free(h);
 		progress_free(p);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_ring_in_use_changes_its_size),
-		cmocka_unit_test(test_a_kill_while_the_size_changes_loses_no_record),
-		cmocka_unit_test(test_a_resize_never_has_the_memory_of_both_rings),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

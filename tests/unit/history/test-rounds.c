@@ -190,18 +190,18 @@ static void check_loads(uint64_t random, unsigned restarts)
 	}
 }
 
-static void test_no_record_is_late_or_older_than_the_low_watermark(void **state)
+TEST(no_record_is_late_or_older_than_the_low_watermark)
 {
 	check_loads(11, 0);
 }
 
-static void test_no_record_is_late_after_kills_and_resizes(void **state)
+TEST(no_record_is_late_after_kills_and_resizes)
 {
 	check_loads(51, 200);
 }
 
 /* The simulated reader does notice records that are late. */
-static void test_a_finished_round_after_every_round_makes_records_late(void **state)
+TEST(a_finished_round_after_every_round_makes_records_late)
 {
 	static struct machine m = {.random = 5, .naive = true};
 
@@ -232,7 +232,7 @@ static void run_one_sample_round(struct fr_history *h, uint64_t n)
 	fr_history_end_round(h);
 }
 
-static void test_a_frame_has_at_most_one_finished_round(void **state)
+TEST(a_frame_has_at_most_one_finished_round)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 
@@ -254,16 +254,4 @@ static void test_a_frame_has_at_most_one_finished_round(void **state)
 	run_one_sample_round(h, 13);
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 	fr_history_free(h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_record_is_late_or_older_than_the_low_watermark),
-		cmocka_unit_test(test_no_record_is_late_after_kills_and_resizes),
-		cmocka_unit_test(test_a_finished_round_after_every_round_makes_records_late),
-		cmocka_unit_test(test_a_frame_has_at_most_one_finished_round),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

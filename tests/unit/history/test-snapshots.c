@@ -25,7 +25,7 @@ static unsigned fill_until_drop(struct fr_history *h, uint64_t *n, unsigned limi
 	return chunks;
 }
 
-static void test_pins_stop_eviction_until_the_reserve_is_full(void **state)
+TEST(pins_stop_eviction_until_the_reserve_is_full)
 {
 	struct fr_history *h = test_history(2 << 20, NULL, NULL);
 	struct fr_history_stats before, after;
@@ -67,7 +67,7 @@ static void test_pins_stop_eviction_until_the_reserve_is_full(void **state)
 	fr_history_free(h);
 }
 
-static void test_a_snapshot_that_keeps_its_pins_can_be_read_twice(void **state)
+TEST(a_snapshot_that_keeps_its_pins_can_be_read_twice)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 	struct test_contents first = {0}, second = {0};
@@ -88,7 +88,7 @@ static void test_a_snapshot_that_keeps_its_pins_can_be_read_twice(void **state)
 	fr_history_free(h);
 }
 
-static void test_a_snapshot_of_an_empty_ring_pins_nothing(void **state)
+TEST(a_snapshot_of_an_empty_ring_pins_nothing)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 	struct fr_snapshot *s;
@@ -103,7 +103,7 @@ static void test_a_snapshot_of_an_empty_ring_pins_nothing(void **state)
 }
 
 /* The side-band goes into frames without samples. When they do not fit, it stays in the open chunk. */
-static void test_sideband_stays_when_samples_are_dropped(void **state)
+TEST(sideband_stays_when_samples_are_dropped)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 	uint64_t n = 0, m = 0;
@@ -166,6 +166,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+FIXTURE(setup, teardown)
+
 /* Append chunks of many sizes that do not compress, some with side-band. Nothing is dropped. */
 static void append(struct fixture *f, unsigned frames)
 {
@@ -220,7 +222,7 @@ static uint64_t check_ring(struct fixture *f)
 }
 
 /* Each round begins elsewhere in the log, so that holes are at its end and across it, too. */
-static void test_the_ring_goes_around_a_retained_snapshot(void **state)
+TEST(the_ring_goes_around_a_retained_snapshot)
 {
 	struct fixture *f = *state;
 
@@ -249,7 +251,7 @@ static void test_the_ring_goes_around_a_retained_snapshot(void **state)
 	}
 }
 
-static void test_the_newest_frames_in_half_of_the_log_are_retained(void **state)
+TEST(the_newest_frames_in_half_of_the_log_are_retained)
 {
 	struct fixture *f = *state;
 	uint64_t lost, frames, bytes, before, all_bytes;
@@ -270,7 +272,7 @@ static void test_the_newest_frames_in_half_of_the_log_are_retained(void **state)
 
 /* Frames that a dump has read are not pinned any more, so the ring may have evicted them before the dump
  * failed. */
-static void test_frames_that_were_read_and_evicted_are_lost(void **state)
+TEST(frames_that_were_read_and_evicted_are_lost)
 {
 	struct fixture *f = *state;
 	uint64_t lost, end, total;
@@ -294,7 +296,7 @@ static void test_frames_that_were_read_and_evicted_are_lost(void **state)
 	fr_snapshot_free(s);
 }
 
-static void test_only_one_snapshot_is_retained(void **state)
+TEST(only_one_snapshot_is_retained)
 {
 	struct fixture *f = *state;
 	struct fr_snapshot *a, *b;
@@ -317,7 +319,7 @@ static void test_only_one_snapshot_is_retained(void **state)
 	fr_snapshot_free(b);
 }
 
-static void test_snapshots_that_overlap_do_not_disturb_each_other(void **state)
+TEST(snapshots_that_overlap_do_not_disturb_each_other)
 {
 	struct fixture *f = *state;
 	uint64_t ends[4], frames, bytes;
@@ -372,7 +374,7 @@ static void check_recovery(struct fixture *f, bool is_retained)
 	munmap(map, RING);
 }
 
-static void test_recovery_finds_a_ring_with_a_retained_snapshot(void **state)
+TEST(recovery_finds_a_ring_with_a_retained_snapshot)
 {
 	struct fixture *f = *state;
 	struct fr_snapshot *s;
@@ -386,24 +388,4 @@ static void test_recovery_finds_a_ring_with_a_retained_snapshot(void **state)
 	}
 	fr_snapshot_free(s);
 	check_recovery(f, false);
-}
-
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pins_stop_eviction_until_the_reserve_is_full),
-		cmocka_unit_test(test_a_snapshot_that_keeps_its_pins_can_be_read_twice),
-		cmocka_unit_test(test_a_snapshot_of_an_empty_ring_pins_nothing),
-		cmocka_unit_test(test_sideband_stays_when_samples_are_dropped),
-		TEST(test_the_ring_goes_around_a_retained_snapshot),
-		TEST(test_the_newest_frames_in_half_of_the_log_are_retained),
-		TEST(test_frames_that_were_read_and_evicted_are_lost),
-		TEST(test_only_one_snapshot_is_retained),
-		TEST(test_snapshots_that_overlap_do_not_disturb_each_other),
-		TEST(test_recovery_finds_a_ring_with_a_retained_snapshot),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void test_crc_is_castagnoli(void **state)
+TEST(crc_is_castagnoli)
 {
 	uint8_t bytes[257];
 	uint64_t random = 5;
@@ -34,7 +34,7 @@ static void test_crc_is_castagnoli(void **state)
 }
 
 /* Several levels, and sizes from 1 byte to the largest, with one context each. */
-static void test_decompression_restores_every_section(void **state)
+TEST(decompression_restores_every_section)
 {
 	static const int levels[] = {-50, -5, -1, 1, 3, 5, 9};
 	const size_t max = 256 << 10;
@@ -68,7 +68,7 @@ static void test_decompression_restores_every_section(void **state)
 	fr_unpack_free(u);
 }
 
-static void test_the_walk_stops_at_an_incomplete_record(void **state)
+TEST(the_walk_stops_at_an_incomplete_record)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_section_iter it;
@@ -121,7 +121,7 @@ static void check_kept(const uint8_t *data, size_t len, uint64_t from, uint64_t 
 	assert_int_equal(rounds, 0);
 }
 
-static void test_the_filter_keeps_the_window(void **state)
+TEST(the_filter_keeps_the_window)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_section_kept kept;
@@ -143,16 +143,4 @@ static void test_the_filter_keeps_the_window(void **state)
 	assert_int_equal(kept.records, 0);
 	put_ten(&b);
 	assert_int_equal(fr_section_filter(b.data, b.len - 1, 0, UINT64_MAX, true, &kept), -EBADMSG);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crc_is_castagnoli),
-		cmocka_unit_test(test_decompression_restores_every_section),
-		cmocka_unit_test(test_the_walk_stops_at_an_incomplete_record),
-		cmocka_unit_test(test_the_filter_keeps_the_window),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,7 @@
 #include "base/cleanup.h"
 #include "perfdata/reader.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
 unsigned long long scene_seed;
 

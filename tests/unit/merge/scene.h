@@ -3,6 +3,7 @@
 
 /* A directory with the inputs of a merge, and its outcome. */
 
+#include "../unit.h"
 #include "../perfdata/synth.h"
 #include "merge/merge.h"
 

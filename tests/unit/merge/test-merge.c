@@ -12,14 +12,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #define A "perf.data.sample.20260101T000000.000000Z"
 #define B "perf.data.sample.20260102T000000.000000Z"
@@ -86,8 +83,10 @@ int __wrap_fsync(int fd)
 	return -1;
 }
 
+FIXTURE(scene_setup, scene_teardown)
+
 /* The sample file has state at 100 and samples at 101 … 150. */
-static void test_state_is_left_out_if_another_file_covers_its_time(void **state)
+TEST(state_is_left_out_if_another_file_covers_its_time)
 {
 	static const struct {
 		uint64_t checkpoint, from, to; /* times of the auxiliary file; TO 0: there is none */
@@ -129,42 +128,7 @@ static void test_state_is_left_out_if_another_file_covers_its_time(void **state)
 	}
 }
 
-static void test_truncated_input_is_salvaged_and_kept(void **state)
-{
-	struct scene *s = *state;
-	struct stat st;
-
-	write_sample(s, A, 100, 5000);
-	write_sample(s, B, 4000, 6000);
-	assert_int_equal(stat(scene_path(s, A), &st), 0);
-	assert_int_equal(truncate(scene_path(s, A), st.st_size / 2), 0);
-	assert_int_equal(scene_merge(s), 1);
-	assert_int_equal(s->report.n_damaged, 1);
-	assert_true(s->report.lost_bytes > 1000);
-	assert_true(s->report.samples > 2000 + 2000 && s->report.samples < 6000);
-	assert_non_null(strstr(s->warned, A));
-	assert_non_null(strstr(s->warned, "bytes lost"));
-	assert_true(scene_has(s, A) && !scene_has(s, B) && scene_has(s, "perf.data"));
-}
-
-static void test_unusable_input_is_warned_of_and_kept(void **state)
-{
-	struct scene *s = *state;
-
-	assert_int_equal(scene_merge(s), -ENOENT);
-	assert_non_null(strstr(s->diag.what, s->dir));
-	assert_int_equal(scene_entries(s), 0);
-	scene_write(s, A, "something else, of more than a few bytes");
-	assert_int_equal(scene_merge(s), -EBADMSG);
-	assert_int_equal(scene_entries(s), 1);
-	write_sample(s, B, 100, 200);
-	assert_int_equal(scene_merge(s), 1);
-	assert_int_equal(s->report.n_unusable, 1);
-	assert_non_null(strstr(s->warned, A));
-	assert_true(scene_has(s, A) && !scene_has(s, B));
-}
-
-static void test_files_of_two_boots_are_refused(void **state)
+TEST(files_of_two_boots_are_refused)
 {
 	static const char *const words[] = {"11111111111111111111111111111111", BOOT_2, A, B};
 	struct scene *s = *state;
@@ -195,7 +159,7 @@ static void test_files_of_two_boots_are_refused(void **state)
 	assert_int_equal(scene_merge(s), 0);
 }
 
-static void test_older_output_moves_aside(void **state)
+TEST(older_output_moves_aside)
 {
 	const struct timespec times[2] = {{1600000000, 123456000}, {1600000000, 123456000}};
 	_cleanup_buf_ struct fr_buf older = {0};
@@ -216,7 +180,7 @@ static void test_older_output_moves_aside(void **state)
 }
 
 /* After a power failure, only the inputs may be left. */
-static void test_inputs_stay_if_the_directory_is_not_synced(void **state)
+TEST(inputs_stay_if_the_directory_is_not_synced)
 {
 	struct scene *s = *state;
 
@@ -238,7 +202,7 @@ static void test_inputs_stay_if_the_directory_is_not_synced(void **state)
 }
 
 /* Two dumps of one instance, and one of the next instance, which counts from 0 again. */
-static void test_sidecar_sums_up_the_dumps(void **state)
+TEST(sidecar_sums_up_the_dumps)
 {
 	static const double counts[] = {10, 1, 2};
 	_cleanup_buf_ struct fr_buf text = {0};
@@ -273,23 +237,7 @@ static void test_sidecar_sums_up_the_dumps(void **state)
 	cJSON_Delete(json);
 }
 
-static void test_dry_run_writes_nothing_and_keep_removes_nothing(void **state)
-{
-	struct scene *s = *state;
-
-	write_sample(s, A, 100, 200);
-	s->options.dry_run = true;
-	assert_int_equal(scene_merge(s), 0);
-	assert_int_equal(s->report.samples, 100);
-	assert_int_equal(scene_entries(s), 1);
-	s->options.dry_run = false;
-	s->options.keep = true;
-	assert_int_equal(scene_merge(s), 0);
-	assert_true(scene_has(s, A));
-	assert_int_equal(scene_entries(s), 2);
-}
-
-static void test_locks_of_another_merge_and_of_a_daemon_are_respected(void **state)
+TEST(locks_of_another_merge_and_of_a_daemon_are_respected)
 {
 	struct scene *s = *state;
 	int fd = open(s->dir, O_RDONLY | O_DIRECTORY);
@@ -312,7 +260,7 @@ static void test_locks_of_another_merge_and_of_a_daemon_are_respected(void **sta
 	close(fd);
 }
 
-static void test_one_id_of_two_events_is_refused(void **state)
+TEST(one_id_of_two_events_is_refused)
 {
 	struct scene *s = *state;
 
@@ -338,7 +286,7 @@ static void write_event_without_ids(struct scene *s, const char *name, uint64_t 
 	synth_write_file(scene_path(s, name), &one, &round, 0, 0);
 }
 
-static void test_different_events_without_ids_are_refused(void **state)
+TEST(different_events_without_ids_are_refused)
 {
 	struct scene *s = *state;
 
@@ -360,7 +308,7 @@ static void test_different_events_without_ids_are_refused(void **state)
 }
 
 /* Dumps of an older recorder have a side-band event without call chains. */
-static void test_openings_of_an_event_become_one_event(void **state)
+TEST(openings_of_an_event_become_one_event)
 {
 	const struct fr_event_desc *events;
 	struct fr_reader *r = NULL;
@@ -395,25 +343,9 @@ static void run_with_small_file_system(struct scene *s, const char *path, bool (
 		_exit(!run(s));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WEXITSTATUS(status) == 77) {
-		print_message("no private mount namespace here\n");
-		skip();
-	}
+	if (WEXITSTATUS(status) == 77)
+		unit_skip("no private mount namespace here");
 	assert_int_equal(status, 0);
-}
-
-static bool merge_without_space(struct scene *s)
-{
-	write_sample(s, A, 100, 8000);
-	return scene_merge(s) == -ENOSPC && strstr(s->diag.what, "perf.data") && s->diag.hint[0] &&
-	       scene_entries(s) == 1 && scene_has(s, A);
-}
-
-static void test_full_file_system_keeps_the_inputs(void **state)
-{
-	struct scene *s = *state;
-
-	run_with_small_file_system(s, s->dir, merge_without_space);
 }
 
 static bool merge_to_another_file_system(struct scene *s)
@@ -434,7 +366,7 @@ static bool merge_to_another_file_system(struct scene *s)
 	       got.len == sizeof(object) && memcmp(got.data, object, got.len) == 0;
 }
 
-static void test_objects_are_copied_to_another_file_system(void **state)
+TEST(objects_are_copied_to_another_file_system)
 {
 	struct scene *s = *state;
 	const char *out = scene_path(s, OUT);
@@ -442,28 +374,4 @@ static void test_objects_are_copied_to_another_file_system(void **state)
 	assert_int_equal(mkdir(out, 0700), 0);
 	run_with_small_file_system(s, out, merge_to_another_file_system);
 	assert_int_equal(rmdir(scene_path(s, OUT)), 0);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, scene_setup, scene_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_state_is_left_out_if_another_file_covers_its_time),
-		TEST(test_truncated_input_is_salvaged_and_kept),
-		TEST(test_unusable_input_is_warned_of_and_kept),
-		TEST(test_files_of_two_boots_are_refused),
-		TEST(test_older_output_moves_aside),
-		TEST(test_inputs_stay_if_the_directory_is_not_synced),
-		TEST(test_sidecar_sums_up_the_dumps),
-		TEST(test_dry_run_writes_nothing_and_keep_removes_nothing),
-		TEST(test_locks_of_another_merge_and_of_a_daemon_are_respected),
-		TEST(test_one_id_of_two_events_is_refused),
-		TEST(test_different_events_without_ids_are_refused),
-		TEST(test_openings_of_an_event_become_one_event),
-		TEST(test_full_file_system_keeps_the_inputs),
-		TEST(test_objects_are_copied_to_another_file_system),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

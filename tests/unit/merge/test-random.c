@@ -17,10 +17,7 @@
 #include "scene.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
 #define N 4000
 #define CPUS 4
@@ -137,7 +134,9 @@ static void expect_union(struct scene *s, const struct item *v)
 	assert_int_equal(s->report.late, 0);
 }
 
-static void test_merge_is_the_union_of_overlapping_windows(void **state)
+FIXTURE(scene_setup, scene_teardown)
+
+TEST(merge_is_the_union_of_overlapping_windows)
 {
 	static struct item v[N];
 	struct scene *s = *state;
@@ -164,7 +163,7 @@ static void test_merge_is_the_union_of_overlapping_windows(void **state)
 }
 
 /* The input is larger than a batch of the cursor. Of its two rings, the second is late by one round. */
-static void test_order_holds_across_batches(void **state)
+TEST(order_holds_across_batches)
 {
 	const uint64_t n_rounds = 300, n_records = 500;
 	_cleanup_buf_ struct fr_buf a = {0}, out = {0};
@@ -272,7 +271,7 @@ static void run_once(struct scene *s)
 	assert_int_equal(unlink(scene_path(s, "perf.data")), 0);
 }
 
-static void test_corrupted_inputs_are_salvaged_or_refused(void **state)
+TEST(corrupted_inputs_are_salvaged_or_refused)
 {
 	const char *runs = getenv("FR_CORRUPT_RUNS"), *first = getenv("FR_CORRUPT_SEED");
 	unsigned n = runs ? (unsigned)atoi(runs) : 1000;
@@ -290,17 +289,4 @@ static void test_corrupted_inputs_are_salvaged_or_refused(void **state)
 	assert_true(verdicts[1] > n / 2);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
 		fr_buf_deinit(&good[i]);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, scene_setup, scene_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_merge_is_the_union_of_overlapping_windows),
-		TEST(test_order_holds_across_batches),
-		TEST(test_corrupted_inputs_are_salvaged_or_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 /* The reader on files of known content, whole and damaged, and on files that perf makes. */
 
-#include "base/cleanup.h"
+#include "../files.h"
 #include "base/file.h"
 #include "perfdata/reader.h"
 #include "perfdata/writer.h"
@@ -10,17 +10,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <cmocka.h>
 
 #define N 3000
 #define ID 700
 
-static char dir[] = "/tmp/fr-reader-XXXXXX";
-static char path[64];
+static char path[80];
+
+static int setup(void **state)
+{
+	if (make_root(state) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/f", root);
+	return 0;
+}
+
+GROUP_FIXTURE(setup, remove_root)
 
 enum kind { PLAIN, COMPRESSED, PIPE };
 
@@ -42,7 +47,7 @@ static void put_records(struct fr_buf *b)
 	}
 }
 
-static void write_file(enum kind kind)
+static void write_kind(enum kind kind)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -60,7 +65,7 @@ static struct fr_buf load_file(enum kind kind, uint64_t header[static 7])
 {
 	struct fr_buf b = {0};
 
-	write_file(kind);
+	write_kind(kind);
 	assert_int_equal(fr_read_file(AT_FDCWD, path, 64 << 20, &b), 0);
 	memcpy(header, b.data, 7 * sizeof(*header));
 	return b;
@@ -113,14 +118,14 @@ static struct seen write_and_read(const struct fr_buf *b, size_t len)
 	return read_all(open_file());
 }
 
-static void test_whole_files_give_all_records_and_the_head(void **state)
+TEST(whole_files_give_all_records_and_the_head)
 {
 	for (enum kind kind = PLAIN; kind <= PIPE; kind++) {
 		const struct fr_session *head;
 		struct fr_reader *r;
 		struct seen s;
 
-		write_file(kind);
+		write_kind(kind);
 		s = read_all(open_file());
 		assert_int_equal(s.samples, N);
 		assert_int_equal(s.others, N / 100);
@@ -142,7 +147,7 @@ static void test_whole_files_give_all_records_and_the_head(void **state)
 }
 
 /* The longest names that fit, and longer ones, have a NUL in their record. */
-static void test_long_names_are_truncated_in_pipe_format(void **state)
+TEST(long_names_are_truncated_in_pipe_format)
 {
 	char name[5000];
 
@@ -166,7 +171,7 @@ static void test_long_names_are_truncated_in_pipe_format(void **state)
 }
 
 /* Millions of equal rounds compress to almost nothing, but the caller pays for each round that it gets. */
-static void test_rounds_in_a_row_are_skipped(void **state)
+TEST(rounds_in_a_row_are_skipped)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -188,7 +193,7 @@ static void test_rounds_in_a_row_are_skipped(void **state)
 	assert_in_range(seen.rounds, 2 * N / 100 + 1, 2 * N / 100 + 200);
 }
 
-static void test_truncated_file_gives_every_whole_record(void **state)
+TEST(truncated_file_gives_every_whole_record)
 {
 	uint64_t header[7];
 	_cleanup_buf_ struct fr_buf b = load_file(PLAIN, header);
@@ -209,7 +214,7 @@ static void test_truncated_file_gives_every_whole_record(void **state)
 	}
 }
 
-static void test_overwritten_header_costs_only_its_record(void **state)
+TEST(overwritten_header_costs_only_its_record)
 {
 	uint64_t header[7];
 	_cleanup_buf_ struct fr_buf b = load_file(PLAIN, header);
@@ -230,7 +235,7 @@ static void test_overwritten_header_costs_only_its_record(void **state)
 	}
 }
 
-static void test_damage_in_a_frame_costs_that_frame(void **state)
+TEST(damage_in_a_frame_costs_that_frame)
 {
 	static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
 	uint64_t header[7];
@@ -249,7 +254,7 @@ static void test_damage_in_a_frame_costs_that_frame(void **state)
 	assert_true(s.in_order);
 }
 
-static void test_data_is_read_despite_a_damaged_head(void **state)
+TEST(data_is_read_despite_a_damaged_head)
 {
 	uint64_t header[7];
 	_cleanup_buf_ struct fr_buf b = load_file(PLAIN, header);
@@ -280,7 +285,7 @@ static void test_data_is_read_despite_a_damaged_head(void **state)
 	assert_true(write_and_read(&b, b.len).damage.damaged);
 }
 
-static void test_other_files_are_refused_with_a_reason(void **state)
+TEST(other_files_are_refused_with_a_reason)
 {
 	uint64_t header[7];
 	_cleanup_buf_ struct fr_buf swapped = load_file(PLAIN, header), attrs = load_file(PLAIN, header);
@@ -312,7 +317,7 @@ static void test_other_files_are_refused_with_a_reason(void **state)
 	assert_null(fr_reader_free(NULL));
 }
 
-static void test_file_that_is_truncated_meanwhile_ends_early(void **state)
+TEST(file_that_is_truncated_meanwhile_ends_early)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -334,7 +339,7 @@ static void test_file_that_is_truncated_meanwhile_ends_early(void **state)
 	assert_true(seen.damage.damaged);
 }
 
-static void test_layout_follows_the_attr(void **state)
+TEST(layout_follows_the_attr)
 {
 	const uint64_t of_perf = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
 				 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
@@ -381,7 +386,7 @@ static uint64_t count_samples_by_perf(void)
 	return n;
 }
 
-static void test_files_of_perf_have_as_many_samples_as_perf_counts(void **state)
+TEST(files_of_perf_have_as_many_samples_as_perf_counts)
 {
 	/* Two clocks: on kernel 6.18, samples of other software events get the id of another recorder's
 	 * event. */
@@ -396,10 +401,8 @@ static void test_files_of_perf_have_as_many_samples_as_perf_counts(void **state)
 		snprintf(command, sizeof(command),
 			"perf record -q -B -o %s -a %s -- sh -c 'ls / >/dev/null; sleep 0.3' >%s", path,
 			options[i], strstr(options[i], "-o -") ? path : "/dev/null");
-		if (system(command) != 0) {
-			print_message("perf is not installed, or this does not work here: %s\n", command);
-			skip();
-		}
+		if (system(command) != 0)
+			unit_skip("perf is not installed, or this does not work here: %s", command);
 		r = open_file();
 		for (size_t e = 0; e < fr_reader_session(r)->n_events; e++)
 			assert_true(fr_reader_session(r)->events[e].name[0] || fr_reader_is_pipe(r));
@@ -412,39 +415,4 @@ static void test_files_of_perf_have_as_many_samples_as_perf_counts(void **state)
 		assert_int_equal(s.no_time, 0);
 		assert_int_equal(s.samples, count_samples_by_perf());
 	}
-}
-
-static int setup(void **state)
-{
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/f", dir);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	unlink(path);
-	strcat(path, ".old"); /* perf moves an older file aside */
-	unlink(path);
-	return rmdir(dir);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole_files_give_all_records_and_the_head),
-		cmocka_unit_test(test_long_names_are_truncated_in_pipe_format),
-		cmocka_unit_test(test_rounds_in_a_row_are_skipped),
-		cmocka_unit_test(test_truncated_file_gives_every_whole_record),
-		cmocka_unit_test(test_overwritten_header_costs_only_its_record),
-		cmocka_unit_test(test_damage_in_a_frame_costs_that_frame),
-		cmocka_unit_test(test_data_is_read_despite_a_damaged_head),
-		cmocka_unit_test(test_other_files_are_refused_with_a_reason),
-		cmocka_unit_test(test_file_that_is_truncated_meanwhile_ends_early),
-		cmocka_unit_test(test_layout_follows_the_attr),
-		cmocka_unit_test(test_files_of_perf_have_as_many_samples_as_perf_counts),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

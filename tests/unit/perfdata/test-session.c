@@ -2,18 +2,16 @@
 
 /* The events and the feature sections of a session. */
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "perfdata/features.h"
 #include "perfdata/record.h"
 #include "perfdata/tracing_data.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
-static void test_strings_are_padded_to_64(void **state)
+TEST(strings_are_padded_to_64)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	const struct fr_buf *section = &s.features[FR_FEATURE_HOSTNAME];
@@ -31,7 +29,7 @@ static void test_strings_are_padded_to_64(void **state)
 	}
 }
 
-static void test_malformed_strings_are_not_given(void **state)
+TEST(malformed_strings_are_not_given)
 {
 	static const struct {
 		const char *bytes;
@@ -58,7 +56,7 @@ static void test_malformed_strings_are_not_given(void **state)
 	}
 }
 
-static void test_build_id_records_are_whole(void **state)
+TEST(build_id_records_are_whole)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	const struct fr_buf *b = &s.features[FR_FEATURE_BUILD_ID];
@@ -105,7 +103,7 @@ static void expect_build_id(
 	assert_memory_equal(id, expected, strlen(expected));
 }
 
-static void test_build_id_is_found_behind_other_notes(void **state)
+TEST(build_id_is_found_behind_other_notes)
 {
 	/* A note of type 3 by another owner, then the build-id with one byte of padding. */
 	static const uint8_t by_4[] = {4, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 'X', 'e', 'n', 0, 1, 2, 3, 4, 5, 0,
@@ -150,7 +148,7 @@ static void make_section(
 	append(b, "\0\0\0\0\1\0\0\0p\0\0\0\0\0\0\0\0", version[2] == '6' ? 17 : 9);
 }
 
-static void test_formats_are_united_without_duplicates(void **state)
+TEST(formats_are_united_without_duplicates)
 {
 	static const char *const a_formats[] = {"name: switch", "name: wakeup", NULL};
 	static const char *const b_formats[] = {"name: wakeup", "name: fork", NULL};
@@ -174,7 +172,7 @@ static void test_formats_are_united_without_duplicates(void **state)
 	assert_non_null(memmem(all.data, all.len, "sched\0\3\0\0\0", 10));
 }
 
-static void test_malformed_formats_are_refused(void **state)
+TEST(malformed_formats_are_refused)
 {
 	static const char *const formats[] = {"name: switch", "name: wakeup", NULL};
 	_cleanup_buf_ struct fr_buf good = {0}, a = {0};
@@ -200,7 +198,7 @@ static void test_malformed_formats_are_refused(void **state)
 	assert_memory_equal(a.data, good.data, a.len);
 }
 
-static void test_own_format_is_added_to_those_of_a_kernel_or_to_none(void **state)
+TEST(own_format_is_added_to_those_of_a_kernel_or_to_none)
 {
 	static const char *const formats[] = {"name: switch", NULL};
 	static const char own[] = "name: own";
@@ -246,7 +244,7 @@ static void expect_names(const struct fr_session *s, const char *names)
 	assert_string_equal(all, names);
 }
 
-static void test_closed_event_is_dropped_after_its_last_record(void **state)
+TEST(closed_event_is_dropped_after_its_last_record)
 {
 	_cleanup_session_ struct fr_session s = {0}, copy = {0};
 
@@ -321,7 +319,7 @@ static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t l
 	assert_int_equal(head.n_events, EVENTS + opening / 2 - first / 2 + 1);
 }
 
-static void test_ids_leave_with_the_last_frame_that_can_use_them(void **state)
+TEST(ids_leave_with_the_last_frame_that_can_use_them)
 {
 	_cleanup_session_ struct fr_session s = {0};
 	const uint64_t second = 1000000000;
@@ -343,7 +341,7 @@ static void test_ids_leave_with_the_last_frame_that_can_use_them(void **state)
 	}
 }
 
-static void test_sessions_of_one_recording_share_an_id(void **state)
+TEST(sessions_of_one_recording_share_an_id)
 {
 	_cleanup_session_ struct fr_session a = {0}, b = {0};
 
@@ -355,7 +353,7 @@ static void test_sessions_of_one_recording_share_an_id(void **state)
 	assert_true(fr_session_shares_id(&b, &a));
 }
 
-static void test_sideband_has_stacks_if_another_event_has(void **state)
+TEST(sideband_has_stacks_if_another_event_has)
 {
 	for (uint64_t stacks = 0; stacks <= PERF_SAMPLE_CALLCHAIN; stacks += PERF_SAMPLE_CALLCHAIN) {
 		const uint64_t type = PERF_SAMPLE_TIME | stacks;
@@ -373,23 +371,4 @@ static void test_sideband_has_stacks_if_another_event_has(void **state)
 		assert_int_equal(s.events[0].attr.sample_type, type);
 		assert_int_equal(s.events[1].attr.sample_type, type);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strings_are_padded_to_64),
-		cmocka_unit_test(test_malformed_strings_are_not_given),
-		cmocka_unit_test(test_build_id_records_are_whole),
-		cmocka_unit_test(test_build_id_is_found_behind_other_notes),
-		cmocka_unit_test(test_formats_are_united_without_duplicates),
-		cmocka_unit_test(test_malformed_formats_are_refused),
-		cmocka_unit_test(test_own_format_is_added_to_those_of_a_kernel_or_to_none),
-		cmocka_unit_test(test_closed_event_is_dropped_after_its_last_record),
-		cmocka_unit_test(test_ids_leave_with_the_last_frame_that_can_use_them),
-		cmocka_unit_test(test_sessions_of_one_recording_share_an_id),
-		cmocka_unit_test(test_sideband_has_stacks_if_another_event_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 /* The files of the writers, as stock perf reads them. */
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "perfdata/features.h"
@@ -11,11 +12,8 @@
 #include "synthetic.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <zstd.h>
-#include <cmocka.h>
 
 #define SAMPLES 12000u
 #define FRAME_BYTES (300u << 10)
@@ -23,6 +21,20 @@
 enum kind { PLAIN, COMPRESSED, PIPE };
 
 static char path[] = "/tmp/flightrec-writer.XXXXXX";
+
+static int setup(void **state)
+{
+	int fd = mkstemp(path);
+
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int teardown(void **state)
+{
+	return unlink(path);
+}
+
+GROUP_FIXTURE(setup, teardown)
 
 /* Writes COMM and MMAP2 of the process, a round, then RECORDS. */
 static void write_file(const struct fr_session *s, enum kind kind, const struct fr_buf *records)
@@ -50,6 +62,8 @@ static void run_perf(const char *arguments, struct fr_buf *ret)
 	ret->len = 0;
 	snprintf(command, sizeof(command), "perf %s -i %s", arguments, path);
 	status = synthetic_run(command, ret, &err);
+	if (WEXITSTATUS(status) == 127)
+		unit_skip("perf is not installed");
 	if (err.len)
 		print_message("%s", (char *)err.data);
 	assert_int_equal(status, 0);
@@ -62,7 +76,7 @@ static void expect_text(const struct fr_buf *out, const char *text)
 		fail_msg("no \"%s\" in:\n%s", text, (char *)out->data);
 }
 
-static void test_perf_prints_the_same_for_each_kind_of_file(void **state)
+TEST(perf_prints_the_same_for_each_kind_of_file)
 {
 	static const struct {
 		enum kind kind;
@@ -102,7 +116,7 @@ static int append(void *ctx, const void *data, size_t len)
 }
 
 /* The frames have every size modulo 8, and sizes around that of a piece. Other bytes are refused. */
-static void test_pieces_are_whole_records_and_join_to_the_frame(void **state)
+TEST(pieces_are_whole_records_and_join_to_the_frame)
 {
 	struct fr_file_writer none = {.sink = {append, NULL}};
 
@@ -139,7 +153,7 @@ static void test_pieces_are_whole_records_and_join_to_the_frame(void **state)
 	}
 }
 
-static void test_perf_prints_the_head(void **state)
+TEST(perf_prints_the_head)
 {
 	static const char *const wanted[] = {"# hostname : ", "# os release : ",
 		"# perf version : 6.1.flightrec-", "# arch : ", "# nrcpus online : ", "# nrcpus avail : ",
@@ -172,16 +186,15 @@ static void test_perf_prints_the_head(void **state)
 	expect_text(&out, "2023-11-14 22:13:21.500000"); /* 1700000001.5 */
 }
 
-static void test_perf_decodes_tracepoints(void **state)
+TEST(perf_decodes_tracepoints)
 {
 	for (enum kind kind = PLAIN; kind <= PIPE; kind++) {
 		_cleanup_session_ struct fr_session s = {0};
 		_cleanup_buf_ struct fr_buf records = {0}, out = {0};
 
 		if (!synthetic_session(&s, true)) {
-			print_message("tracefs is not mounted: skipped\n");
-			fr_session_deinit(&s); /* skip() does not return */
-			skip();
+			fr_session_deinit(&s); /* unit_skip() does not return */
+			unit_skip("tracefs is not mounted");
 		}
 		synthetic_switch(&records, SYNTHETIC_START_NS);
 		write_file(&s, kind, &records);
@@ -190,32 +203,4 @@ static void test_perf_decodes_tracepoints(void **state)
 		expect_text(&out, "prev_comm=before prev_pid=7");
 		expect_text(&out, "next_comm=after next_pid=9");
 	}
-}
-
-static int setup(void **state)
-{
-	int fd = mkstemp(path);
-
-	return fd < 0 ? -1 : close(fd);
-}
-
-static int teardown(void **state)
-{
-	return unlink(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_perf_prints_the_same_for_each_kind_of_file),
-		cmocka_unit_test(test_pieces_are_whole_records_and_join_to_the_frame),
-		cmocka_unit_test(test_perf_prints_the_head),
-		cmocka_unit_test(test_perf_decodes_tracepoints),
-	};
-
-	if (!synthetic_have_perf()) {
-		print_message("perf is not installed: skipped\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* cmocka.h and the headers that it needs; and records as the kernel sends them: each function appends one and
-   ends the test if there is no memory. */
+/* Records as the kernel sends them: each function appends one and ends the test if there is no memory. */
 
+#include "../unit.h"
 #include "perfdata/record.h"
 #include "base/buf.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/types.h>
-
-#include <cmocka.h>
 
 #define EVENT_ID 77
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Build-ids of ELF files that anybody may have made. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "sideband/buildid.h"
 #include "base/cleanup.h"
 
@@ -59,7 +55,7 @@ static int read_image(const void *data, size_t len, uint8_t *ret)
 	return fr_build_id_read(fd, ret);
 }
 
-static void test_no_header_is_believed(void **state)
+TEST(no_header_is_believed)
 {
 #define FIELD(f) offsetof(struct image, f), sizeof(((struct image *)0)->f)
 	static const struct {
@@ -85,7 +81,7 @@ static void test_no_header_is_believed(void **state)
 	assert_int_equal(read_image("", 0, id), -ENOEXEC);
 }
 
-static void test_damaged_file_is_read_within_bounds(void **state)
+TEST(damaged_file_is_read_within_bounds)
 {
 	srand(6);
 	for (int n = 0; n < 20000; n++) {
@@ -107,7 +103,7 @@ static int read_id_at(
 	return fr_build_id_at(c, dirfd, path, follow, &(struct fr_file_id){.ino = ino}, ret);
 }
 
-static void test_only_the_expected_regular_file_is_read(void **state)
+TEST(only_the_expected_regular_file_is_read)
 {
 	char dir[] = "/tmp/fr-build-id-XXXXXX";
 	struct fr_build_id_cache *c = fr_build_id_cache_new();
@@ -145,15 +141,4 @@ static void test_only_the_expected_regular_file_is_read(void **state)
 	unlinkat(fd, "link", 0);
 	rmdir(dir);
 	fr_build_id_cache_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_header_is_believed),
-		cmocka_unit_test(test_damaged_file_is_read_within_bounds),
-		cmocka_unit_test(test_only_the_expected_regular_file_is_read),
-	};
-
-	return cmocka_run_group_tests_name("sideband-build-id", tests, NULL, NULL);
 }

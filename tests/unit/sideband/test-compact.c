@@ -44,6 +44,8 @@ static int setup(void **state)
 	return 0;
 }
 
+FIXTURE(setup, fixture_teardown)
+
 static void start(struct fixture *f)
 {
 	fixture_start(f);
@@ -172,7 +174,7 @@ static void storm_until(struct fixture *f, uint64_t n)
 	}
 }
 
-static void test_file_is_compacted_by_size(void **state)
+TEST(file_is_compacted_by_size)
 {
 	struct fixture *f = *state;
 	struct fr_tracker *second;
@@ -199,7 +201,7 @@ static void test_file_is_compacted_by_size(void **state)
 	assert_true(count_tasks(f, false) > LIVING);
 }
 
-static void test_file_is_compacted_by_age_if_it_grows(void **state)
+TEST(file_is_compacted_by_age_if_it_grows)
 {
 	struct fixture *f = *state;
 	uint64_t done;
@@ -283,7 +285,7 @@ static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i
 	assert_true(WIFSIGNALED(status));
 }
 
-static void test_kill_at_any_moment_leaves_a_whole_file(void **state)
+TEST(kill_at_any_moment_leaves_a_whole_file)
 {
 	const uint64_t until = fr_monotonic_ns() + KILLS_NS;
 	struct fixture *f = *state;
@@ -317,16 +319,4 @@ static void test_kill_at_any_moment_leaves_a_whole_file(void **state)
 	/* The next start removes the temporary files. */
 	fixture_start(f);
 	assert_false(has_temporary(f));
-}
-
-int main(void)
-{
-#define WITH_TRACKER(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-		WITH_TRACKER(test_file_is_compacted_by_size),
-		WITH_TRACKER(test_file_is_compacted_by_age_if_it_grows),
-		WITH_TRACKER(test_kill_at_any_moment_leaves_a_whole_file),
-	};
-
-	return cmocka_run_group_tests_name("sideband-compact", tests, NULL, NULL);
 }

@@ -205,7 +205,7 @@ static void assert_same(const struct fr_model *m, const struct plain *s)
 		assert_string_equal(got.thread_comm[t], s->thread_comm[t]);
 }
 
-static void test_random_records_have_the_effect_on_a_plain_model(void **state)
+TEST(random_records_have_the_effect_on_a_plain_model)
 {
 	static void (*const steps[])(struct plain *, struct fr_buf *, uint64_t) = {
 		step_fork, step_thread, step_comm, step_mmap, step_mmap, step_mmap, step_exit};
@@ -266,7 +266,7 @@ static void add_every_type(struct fr_buf *b)
 	}
 }
 
-static void test_written_model_has_every_record_in_pieces_or_whole(void **state)
+TEST(written_model_has_every_record_in_pieces_or_whole)
 {
 	_cleanup_buf_ struct fr_buf in = {0}, whole = {0};
 	struct fr_model *m = new_model();
@@ -299,7 +299,7 @@ static void test_written_model_has_every_record_in_pieces_or_whole(void **state)
 
 /* A thread calls exec: the leader and the other threads are gone, and the thread takes the place of the
    leader. */
-static void test_exec_from_a_thread(void **state)
+TEST(exec_from_a_thread)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_model *m = new_model();
@@ -323,7 +323,7 @@ static void test_exec_from_a_thread(void **state)
 	fr_model_free(m);
 }
 
-static void test_module_replaces_what_overlaps_and_its_old_place(void **state)
+TEST(module_replaces_what_overlaps_and_its_old_place)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {.to = &b, .time_ns = 10, .id = EVENT_ID};
@@ -354,7 +354,7 @@ static void apply_gone(struct fr_model *m, uint64_t scan_ns)
 	move_into(m, &b);
 }
 
-static void test_what_a_scan_does_not_see_is_gone(void **state)
+TEST(what_a_scan_does_not_see_is_gone)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_emit e = {.to = &b, .time_ns = 10, .id = EVENT_ID};
@@ -387,7 +387,7 @@ static void test_what_a_scan_does_not_see_is_gone(void **state)
 	fr_model_free(m);
 }
 
-static void test_processes_share_names_and_forks_share_maps(void **state)
+TEST(processes_share_names_and_forks_share_maps)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_model_stats before, after;
@@ -417,7 +417,7 @@ static void test_processes_share_names_and_forks_share_maps(void **state)
 	fr_model_free(m);
 }
 
-static void test_random_bytes_are_survived(void **state)
+TEST(random_bytes_are_survived)
 {
 	struct fr_model *m = new_model();
 
@@ -435,19 +435,4 @@ static void test_random_bytes_are_survived(void **state)
 	}
 	assert_true(mentions(m, "x") >= 0);
 	fr_model_free(m);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random_records_have_the_effect_on_a_plain_model),
-		cmocka_unit_test(test_written_model_has_every_record_in_pieces_or_whole),
-		cmocka_unit_test(test_exec_from_a_thread),
-		cmocka_unit_test(test_module_replaces_what_overlaps_and_its_old_place),
-		cmocka_unit_test(test_what_a_scan_does_not_see_is_gone),
-		cmocka_unit_test(test_processes_share_names_and_forks_share_maps),
-		cmocka_unit_test(test_random_bytes_are_survived),
-	};
-
-	return cmocka_run_group_tests_name("sideband-model", tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-static void test_queue_keeps_messages_between_threads(void **state)
+TEST(queue_keeps_messages_between_threads)
 {
 	_cleanup_buf_ struct fr_buf to = {0};
 	struct fr_queue *q;
@@ -63,7 +63,7 @@ static void test_queue_keeps_messages_between_threads(void **state)
 	fr_queue_free(q);
 }
 
-static void test_queue_is_bounded(void **state)
+TEST(queue_is_bounded)
 {
 	_cleanup_buf_ struct fr_buf to = {0};
 	uint8_t m[4096] = {0};
@@ -102,7 +102,7 @@ static int check_time(void *ctx, const struct perf_event_header *h)
 	return 0;
 }
 
-static void test_records_are_released_in_order_of_time(void **state)
+TEST(records_are_released_in_order_of_time)
 {
 	_cleanup_buf_ struct fr_buf rest = {0};
 	struct fr_reorder r = {0};
@@ -141,7 +141,7 @@ static int name_order(void *ctx, const struct perf_event_header *h)
 	return 0;
 }
 
-static void test_records_of_equal_time_keep_their_order(void **state)
+TEST(records_of_equal_time_keep_their_order)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct fr_reorder r = {0};
@@ -158,16 +158,4 @@ static void test_records_of_equal_time_keep_their_order(void **state)
 	assert_int_equal(fr_reorder_release(&r, 6, name_order, order), 0);
 	assert_string_equal(order, "abcd"); /* the last one was not whole */
 	fr_reorder_deinit(&r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_queue_keeps_messages_between_threads),
-		cmocka_unit_test(test_queue_is_bounded),
-		cmocka_unit_test(test_records_are_released_in_order_of_time),
-		cmocka_unit_test(test_records_of_equal_time_keep_their_order),
-	};
-
-	return cmocka_run_group_tests_name("sideband-order", tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static size_t live_pids(pid_t *ret, size_t max)
 	return n;
 }
 
-static void test_every_process_is_reported(void **state)
+TEST(every_process_is_reported)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	const struct perf_event_header *h;
@@ -96,7 +96,7 @@ static void test_every_process_is_reported(void **state)
 	assert_non_null(find(&b, PERF_RECORD_NAMESPACES, getpid(), getpid(), 0, NULL));
 }
 
-static void test_own_maps_are_those_of_proc(void **state)
+TEST(own_maps_are_those_of_proc)
 {
 	_cleanup_fclose_ FILE *maps = fopen("/proc/self/maps", "re");
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -144,7 +144,7 @@ static const struct fr_record_mmap2 *find_map(const struct fr_buf *b, const char
 }
 
 /* The file is removed under the process. Its name has a newline. */
-static void test_map_has_the_build_id_also_of_a_removed_file(void **state)
+TEST(map_has_the_build_id_also_of_a_removed_file)
 {
 	_cleanup_buf_ struct fr_buf b = {0}, elf = {0}, again = {0};
 	char dir[] = "/tmp/fr-scan-XXXXXX", path[64], removed[128];
@@ -197,7 +197,7 @@ static void *wait_with_a_name(void *arg)
 	return NULL;
 }
 
-static void test_threads_are_reported_with_their_names(void **state)
+TEST(threads_are_reported_with_their_names)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	struct named_thread t = {0};
@@ -215,7 +215,7 @@ static void test_threads_are_reported_with_their_names(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void test_tasks_may_exit_during_a_scan(void **state)
+TEST(tasks_may_exit_during_a_scan)
 {
 	pid_t storm = fork();
 
@@ -244,13 +244,11 @@ static void scan_own_kernel(struct fr_buf *b)
 	int hidden = fr_scan(&c, collect, b, NULL);
 
 	assert_true(hidden >= 0);
-	if (hidden == 1) {
-		print_message("skipped: /proc/kallsyms has no addresses (kernel.kptr_restrict)\n");
-		skip();
-	}
+	if (hidden == 1)
+		unit_skip("/proc/kallsyms has no addresses (kernel.kptr_restrict)");
 }
 
-static void test_kernel_of_this_machine(void **state)
+TEST(kernel_of_this_machine)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 	const struct fr_record_mmap *r;
@@ -265,7 +263,7 @@ static void test_kernel_of_this_machine(void **state)
 }
 
 /* If the length were too large, the record would cover a program that comes behind it later. */
-static void test_bpf_program_has_its_length(void **state)
+TEST(bpf_program_has_its_length)
 {
 	const struct bpf_insn nothing[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K}, {.code = BPF_JMP | BPF_EXIT}};
@@ -279,10 +277,8 @@ static void test_bpf_program_has_its_length(void **state)
 	size_t at = 0;
 	int found = 0;
 
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0 || !addr) {
-		print_message("skipped: BPF programs or their addresses are not permitted\n");
-		skip();
-	}
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0 || !addr)
+		unit_skip("BPF programs or their addresses are not permitted");
 	scan_own_kernel(&b);
 	while ((h = ev_next(&b, &at))) {
 		const struct fr_record_ksymbol *k = (const void *)h;
@@ -318,7 +314,7 @@ static FILE *text_file(const char *text)
 	return fmemopen((char *)text, strlen(text), "r");
 }
 
-static void test_kallsyms(void **state)
+TEST(kallsyms)
 {
 	_cleanup_fclose_ FILE *f = text_file("ffffffff81000000 T _stext\n"
 					     "ffffffff81000000 T _text\n"
@@ -352,7 +348,7 @@ static void test_kallsyms(void **state)
 	fake_deinit(&s);
 }
 
-static void test_modules(void **state)
+TEST(modules)
 {
 	_cleanup_fclose_ FILE *modules = text_file("snd_hda_core 184320 3 a,b, Live 0xffffffffc0a00000 (OE)\n"
 						   "own 4096 0 - Live 0xffffffffc0b00000\n"
@@ -377,7 +373,7 @@ static void test_modules(void **state)
 	fake_deinit(&s);
 }
 
-static void test_cgroup_has_its_path_and_inode(void **state)
+TEST(cgroup_has_its_path_and_inode)
 {
 	static const char *const paths[] = {"/", "/a.slice", "/a.slice/b"};
 	char root[] = "/tmp/fr-cgroup-XXXXXX", full[64];
@@ -407,22 +403,4 @@ static void test_cgroup_has_its_path_and_inode(void **state)
 		snprintf(full, sizeof(full), "%s%s", root, paths[i]);
 		rmdir(full);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_process_is_reported),
-		cmocka_unit_test(test_own_maps_are_those_of_proc),
-		cmocka_unit_test(test_map_has_the_build_id_also_of_a_removed_file),
-		cmocka_unit_test(test_threads_are_reported_with_their_names),
-		cmocka_unit_test(test_tasks_may_exit_during_a_scan),
-		cmocka_unit_test(test_kernel_of_this_machine),
-		cmocka_unit_test(test_bpf_program_has_its_length),
-		cmocka_unit_test(test_kallsyms),
-		cmocka_unit_test(test_modules),
-		cmocka_unit_test(test_cgroup_has_its_path_and_inode),
-	};
-
-	return cmocka_run_group_tests_name("sideband-scan", tests, NULL, NULL);
 }

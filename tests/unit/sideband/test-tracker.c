@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <zstd.h>
 
 #define SECOND FR_NSEC_PER_SEC
@@ -49,7 +48,9 @@ static void assert_in_model(struct fixture *f, uint64_t low_watermark_ns, const 
 	assert_int_equal(fixture_count_in_model(f, low_watermark_ns, s), n);
 }
 
-static void test_perf_reads_the_open_file(void **state)
+FIXTURE(fixture_setup, fixture_teardown)
+
+TEST(perf_reads_the_open_file)
 {
 	static const struct {
 		const char *record, *word;
@@ -87,7 +88,7 @@ static void test_perf_reads_the_open_file(void **state)
 	assert_int_equal(s.write_errors, 0);
 }
 
-static void test_evicted_records_get_into_the_model_in_order(void **state)
+TEST(evicted_records_get_into_the_model_in_order)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -111,7 +112,7 @@ static void test_evicted_records_get_into_the_model_in_order(void **state)
 	assert_in_model(f, 3500, "/opt/evicted-child", 0);
 }
 
-static void test_evicted_records_since_the_low_watermark_keep_their_times(void **state)
+TEST(evicted_records_since_the_low_watermark_keep_their_times)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0}, model = {0}, since = {0};
@@ -136,7 +137,7 @@ static void test_evicted_records_since_the_low_watermark_keep_their_times(void *
 	assert_null(ev_next(&since, &at));
 }
 
-static void test_damaged_section_is_counted_and_leads_to_a_scan(void **state)
+TEST(damaged_section_is_counted_and_leads_to_a_scan)
 {
 	struct fixture *f = *state;
 	struct fr_tracker_stats s;
@@ -166,7 +167,7 @@ static void see_exits(void *ctx, const void *records, size_t len, uint64_t low_w
 		exits_seen += is_exit_of_pid(h);
 }
 
-static void test_scan_finds_a_process_whose_exit_was_lost(void **state)
+TEST(scan_finds_a_process_whose_exit_was_lost)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -204,7 +205,7 @@ static void test_scan_finds_a_process_whose_exit_was_lost(void **state)
 	assert_in_model(f, now + 1, "its-exit-was-lost", 0);
 }
 
-static void test_full_queue_is_counted_and_leads_to_a_scan(void **state)
+TEST(full_queue_is_counted_and_leads_to_a_scan)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -222,32 +223,8 @@ static void test_full_queue_is_counted_and_leads_to_a_scan(void **state)
 	fixture_wait_until(f, fixture_stats(f).scans >= 2);
 }
 
-static void test_second_tracker_is_refused_and_told_the_pid_of_the_first(void **state)
-{
-	struct fixture *f = *state;
-	struct fr_tracker *second;
-	char pid[32];
-	int status;
-	pid_t child;
-
-	fixture_start(f);
-	snprintf(pid, sizeof(pid), "(pid %d)", getpid());
-	child = fork();
-	if (child == 0) {
-		struct fr_diag d = {0};
-		int r = fr_tracker_new(&f->config, &second, &d);
-
-		_exit(r == -EBUSY && strstr(d.what, pid) && strstr(d.what, f->path) && d.hint[0] ? 0 : 1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	fr_tracker_stop(f->tracker);
-	assert_int_equal(fr_tracker_new(&f->config, &second, NULL), 0);
-	fr_tracker_free(second);
-}
-
 /* A scan waits for the next round, but this test ends no round. */
-static void test_stop_during_a_scan_unfreezes_the_ring(void **state)
+TEST(stop_during_a_scan_unfreezes_the_ring)
 {
 	struct fixture *f = *state;
 	uint64_t until, first_scan_ns;
@@ -265,7 +242,7 @@ static void test_stop_during_a_scan_unfreezes_the_ring(void **state)
 	assert_false(f->is_frozen);
 }
 
-static void test_old_file_is_kept_while_there_are_samples(void **state)
+TEST(old_file_is_kept_while_there_are_samples)
 {
 	struct fixture *f = *state;
 	struct fr_auxfile *a;
@@ -289,7 +266,7 @@ static void test_old_file_is_kept_while_there_are_samples(void **state)
 	assert_int_equal(st.st_mode & 07777, 0640);
 }
 
-static void test_full_disk_leaves_whole_records_and_leads_to_a_scan(void **state)
+TEST(full_disk_leaves_whole_records_and_leads_to_a_scan)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -340,7 +317,7 @@ static void *recorder(void *arg)
 	return NULL;
 }
 
-static void test_recorder_and_dumper_use_the_tracker_together(void **state)
+TEST(recorder_and_dumper_use_the_tracker_together)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -402,7 +379,7 @@ static void reopen(struct fixture *f, uint64_t id, uint64_t since)
 #define REOPENINGS 900
 
 /* The next instance also adopts the file, although no record of its first events is left in the ring. */
-static void test_each_record_has_an_event_after_reopenings(void **state)
+TEST(each_record_has_an_event_after_reopenings)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -455,7 +432,7 @@ static void start_with_modules(struct fixture *f, const char *text)
 	fixture_start(f);
 }
 
-static void test_new_module_is_in_the_next_dump_from_its_begin(void **state)
+TEST(new_module_is_in_the_next_dump_from_its_begin)
 {
 	struct fixture *f = *state;
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -475,7 +452,7 @@ static void test_new_module_is_in_the_next_dump_from_its_begin(void **state)
 }
 
 /* The ring may still have samples of the old module. */
-static void test_module_in_the_place_of_another_waits_for_the_ring(void **state)
+TEST(module_in_the_place_of_another_waits_for_the_ring)
 {
 	struct fixture *f = *state;
 
@@ -486,26 +463,4 @@ static void test_module_in_the_place_of_another_waits_for_the_ring(void **state)
 	assert_in_model(f, 2, "[other]", 0);
 	assert_in_model(f, 3, "[one]", 1);
 	assert_non_null(memmem(f->injected.data, f->injected.len, "[other]", 7));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TRACKER_TEST(test_perf_reads_the_open_file),
-		TRACKER_TEST(test_evicted_records_get_into_the_model_in_order),
-		TRACKER_TEST(test_evicted_records_since_the_low_watermark_keep_their_times),
-		TRACKER_TEST(test_damaged_section_is_counted_and_leads_to_a_scan),
-		TRACKER_TEST(test_scan_finds_a_process_whose_exit_was_lost),
-		TRACKER_TEST(test_full_queue_is_counted_and_leads_to_a_scan),
-		TRACKER_TEST(test_second_tracker_is_refused_and_told_the_pid_of_the_first),
-		TRACKER_TEST(test_stop_during_a_scan_unfreezes_the_ring),
-		TRACKER_TEST(test_old_file_is_kept_while_there_are_samples),
-		TRACKER_TEST(test_full_disk_leaves_whole_records_and_leads_to_a_scan),
-		TRACKER_TEST(test_recorder_and_dumper_use_the_tracker_together),
-		TRACKER_TEST(test_each_record_has_an_event_after_reopenings),
-		TRACKER_TEST(test_new_module_is_in_the_next_dump_from_its_begin),
-		TRACKER_TEST(test_module_in_the_place_of_another_waits_for_the_ring),
-	};
-
-	return cmocka_run_group_tests_name("sideband-tracker", tests, NULL, NULL);
 }

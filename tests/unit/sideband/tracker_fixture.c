@@ -154,10 +154,8 @@ int fixture_count_files(struct fixture *f, const char *prefix)
 
 void require_perf(void)
 {
-	if (system("perf --version >/dev/null 2>&1") != 0) {
-		print_message("skipped: perf is not installed\n");
-		skip();
-	}
+	if (system("perf --version >/dev/null 2>&1") != 0)
+		unit_skip("perf is not installed");
 }
 
 int fixture_count_perf_lines(

@@ -57,5 +57,3 @@ void require_perf(void);
    first line of its standard error. */
 int fixture_count_perf_lines(
 	struct fixture *f, const char *file, const char *word, const char *other, char error[static 256]);
-
-#define TRACKER_TEST(t) cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A temporary directory with files that stand for those of a machine, and the includes of the tests that use
-   it. */
+/* A temporary directory with files that stand for those of a machine. */
 
+#include "unit.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 static char root[64];
 
 static inline int make_root(void **state)
 {
-	strcpy(root, "/tmp/flightrec-config-XXXXXX");
+	strcpy(root, "/tmp/flightrec-test-XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
 }
 

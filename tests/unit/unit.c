@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "unit.h"
+
+#include <stdlib.h>
+
+static struct CMUnitTest tests[64];
+static size_t n_tests;
+static CMFixtureFunction group_setup, group_teardown;
+
+void unit_add(const char *name, CMUnitTestFunction test)
+{
+	if (n_tests == sizeof(tests) / sizeof(*tests))
+		abort();
+	tests[n_tests].name = name;
+	tests[n_tests++].test_func = test;
+}
+
+void unit_use_fixture(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+	/* Also those places that no test uses yet: the tests may register later. */
+	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+		tests[i].setup_func = setup;
+		tests[i].teardown_func = teardown;
+	}
+}
+
+void unit_use_group_fixture(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+	group_setup = setup;
+	group_teardown = teardown;
+}
+
+void unit_skip(const char *why, ...)
+{
+	va_list ap;
+
+	va_start(ap, why);
+	print_message("skipped: ");
+	vprint_message(why, ap);
+	print_message("\n");
+	va_end(ap);
+	skip();
+	__builtin_unreachable();
+}
+
+int main(void)
+{
+	/* cmocka leaves out the places without a name. */
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
