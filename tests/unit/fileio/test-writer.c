@@ -13,13 +13,10 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -331,34 +328,9 @@ static int without_locked_memory(void)
 	return write_and_check("/var/tmp", SIZE, how) == 0 ? PASS : 1;
 }
 
-static int on_full_file_system(void)
-{
-	char how[96];
-
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-		mount("flightrec-test", "/mnt", "tmpfs", 0, "size=1M") < 0)
-		return SKIP;
-	if (write_and_check("/mnt", 40 * BLOCK, how) != -ENOSPC)
-		return 1;
-	return write_and_check("/mnt", 10 * BLOCK, how) == 0 ? PASS : 2;
-}
-
-/* The limit lies inside of a block: first comes a short write, then the error. */
-static int past_file_size_limit(void)
-{
-	const struct rlimit limit = {2 * BLOCK + 4096, 2 * BLOCK + 4096};
-	char how[96];
-
-	signal(SIGXFSZ, SIG_IGN);
-	if (setrlimit(RLIMIT_FSIZE, &limit) < 0)
-		return SKIP;
-	return write_and_check("/var/tmp", 12 * BLOCK, how) == -EFBIG ? PASS : 1;
-}
-
 int main(void)
 {
-	static int (*const bodies[])(void) = {
-		without_io_uring, without_locked_memory, on_full_file_system, past_file_size_limit};
+	static int (*const bodies[])(void) = {without_io_uring, without_locked_memory};
 #define IN_CHILD(name, i)                                                                                    \
 	{                                                                                                    \
 		name, run_in_child, NULL, NULL, (void *)&bodies[i]                                           \
@@ -371,8 +343,6 @@ int main(void)
 		cmocka_unit_test(test_writer_is_freed_with_blocks_in_flight),
 		IN_CHILD("test_pwrite_is_used_where_io_uring_is_forbidden", 0),
 		IN_CHILD("test_file_is_written_without_locked_memory", 1),
-		IN_CHILD("test_full_file_system_is_an_error", 2),
-		IN_CHILD("test_file_size_limit_is_an_error", 3),
 	};
 
 	all_well();

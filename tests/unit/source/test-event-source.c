@@ -193,71 +193,6 @@ static void test_burst_across_two_slices_counts(void **state)
 	heard_deinit(&h);
 }
 
-static void test_whole_machine_is_counted(void **state)
-{
-	struct worker w;
-	struct heard h;
-
-	init(&h, "page-faults", "20000", 10000);
-	start(&h, &w, false);
-	worker_do(&w, FAULT, 25000);
-	heard_wait(&h, 1);
-	assert_int_equal(h.n, 1);
-	assert_true(h.last.value >= 25000);
-	assert_int_equal(h.last.pid, 0);
-	worker_stop(&w);
-	heard_deinit(&h);
-}
-
-static void exec_sleep(void *path)
-{
-	execl(path, "sleep", "30", (char *)NULL);
-	_exit(1);
-}
-
-static void test_filter_of_a_tracepoint(void **state)
-{
-	char dir[] = "/tmp/fr-test-event-source.XXXXXX", filter[96], wanted[64], other[64];
-	struct child sleeper, stranger;
-	uint64_t before;
-	struct heard h;
-
-	init_rare_call(&h);
-	assert_non_null(mkdtemp(dir));
-	snprintf(filter, sizeof(filter), "filename ~ \"*%s/fr-test-exec\"", strrchr(dir, '/'));
-	snprintf(wanted, sizeof(wanted), "%s/fr-test-exec", dir);
-	snprintf(other, sizeof(other), "%s/fr-test-other", dir);
-	assert_int_equal(symlink("/bin/sleep", wanted) | symlink("/bin/sleep", other), 0);
-	h.config.subject = (char *)"sched:sched_process_exec";
-	h.config.filter = filter;
-	heard_arm(&h);
-	sleeper = child_new(NULL, exec_sleep, wanted);
-	stranger = child_new(NULL, exec_sleep, other);
-	assert_int_equal(write(stranger.go, "", 1), 1);
-	heard_run(&h, 200, 1);
-	before = fr_monotonic_ns();
-	assert_int_equal(write(sleeper.go, "", 1), 1);
-	heard_run(&h, HEARD_LIMIT_MS, 1);
-	kill(sleeper.pid, SIGKILL);
-	kill(stranger.pid, SIGKILL);
-	child_end(&sleeper, false);
-	child_end(&stranger, false);
-	unlink(wanted);
-	unlink(other);
-	rmdir(dir);
-	assert_int_equal(h.n, 1);
-	assert_ptr_equal(h.trigger, &h);
-	assert_int_equal(h.last.pid, sleeper.pid);
-	assert_int_equal(h.last.tid, sleeper.pid);
-	assert_true(h.last.time_ns > before);
-	assert_true(h.last.cpu >= 0 && h.last.cpu < 8192);
-	assert_string_equal(h.last.comm, "fr-test-exec");
-	assert_true(h.last.cgroup[0] == '/');
-	assert_string_equal(h.last.detail, "sched:sched_process_exec");
-	assert_int_equal(h.last.unit, FR_CAUSE_NONE);
-	heard_deinit(&h);
-}
-
 static void test_comm_selects_and_own_process_is_excluded(void **state)
 {
 	struct heard each, counted;
@@ -446,8 +381,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fires_once_when_the_threshold_is_reached),
 		cmocka_unit_test(test_burst_across_two_slices_counts),
-		cmocka_unit_test(test_whole_machine_is_counted),
-		cmocka_unit_test(test_filter_of_a_tracepoint),
 		cmocka_unit_test(test_comm_selects_and_own_process_is_excluded),
 		cmocka_unit_test(test_storm_costs_little_and_is_counted),
 		cmocka_unit_test(test_without_cooldown_each_occurrence_is_reported),

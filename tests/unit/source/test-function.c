@@ -345,27 +345,6 @@ static void test_with_pid_other_processes_do_not_pay(void **state)
 	heard_deinit(&h);
 }
 
-static void test_only_probed_calls_become_slower(void **state)
-{
-	struct run plain = {0}, idle = {0}, probed = {0};
-	struct heard h;
-
-	start(&plain, "bench 10000000");
-	finish(&plain);
-	arm(&h, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
-	run(&h, &idle, "bench 10000000");
-	heard_deinit(&h);
-	arm(&h, FR_TRIGGER_FUNCTION, "fr_function_quick", "1min");
-	run(&h, &probed, "bench 50000");
-	assert_int_equal(h.n, 0);
-	heard_deinit(&h);
-	print_message(
-		"a call takes %.1f ns; %.1f ns while another function has a probe; %.0f ns with a probe\n",
-		plain.ns, idle.ns, probed.ns);
-	/* The noise of the machine is much less than the cost of a trap. */
-	assert_true(4 * (idle.ns - plain.ns) < probed.ns - plain.ns);
-}
-
 static void test_upgraded_program_is_stale_and_missing_one_is_not(void **state)
 {
 	struct heard h;
@@ -425,7 +404,6 @@ int main(void)
 		cmocka_unit_test(test_pid_and_comm_select_processes),
 		cmocka_unit_test(test_path_in_the_root_of_a_process_or_cgroup),
 		cmocka_unit_test(test_with_pid_other_processes_do_not_pay),
-		cmocka_unit_test(test_only_probed_calls_become_slower),
 		cmocka_unit_test(test_upgraded_program_is_stale_and_missing_one_is_not),
 		cmocka_unit_test(test_bad_configurations_are_refused),
 	};

@@ -73,7 +73,7 @@ struct scene {
 	sd_event *event;
 	struct fr_arming *arming[FR_ARMING_LANES];
 	int dump_returns, coalesce_returns;
-	uint64_t span_ns, next_id, coalesced_id;
+	uint64_t span_ns, next_id;
 	unsigned dumps, coalesced, decided, first, failed, healed, settled;
 	struct fr_cause cause; /* the cause of the newest dump */
 	uint64_t window_ns, post_ns;
@@ -102,8 +102,7 @@ static int on_coalesce(
 	if (s->coalesce_returns < 0)
 		return s->coalesce_returns;
 	s->coalesced++;
-	s->cause = *cause;
-	*ret_id = s->coalesced_id;
+	*ret_id = 0;
 	return 0;
 }
 
