@@ -46,7 +46,7 @@ static void test_threshold_and_globals(void **state)
 	char *set[] = {(char *)"size=41", (char *)"word=largest", NULL};
 	struct fr_cause own = {.pid = getpid()};
 	struct fr_source_stats st;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	uint64_t before;
 	pid_t pid;
 
@@ -101,14 +101,13 @@ static void test_threshold_and_globals(void **state)
 	call(unique, 3);
 	heard_run(&h, 20, 0);
 	assert_int_equal(h.n, 3);
-	heard_deinit(&h);
 }
 
 /* Only one of NAME_btf and NAME_classic is loaded. A program without its tracepoint is left out together with
    its other variant. */
 static void test_one_of_two_variants_is_loaded(void **state)
 {
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_bpf();
 	init_program(&h, OBJECT("twins"));
@@ -131,14 +130,13 @@ static void test_one_of_two_variants_is_loaded(void **state)
 			assert_int_equal(h.last.unit, FR_CAUSE_BYTES);
 		heard_disarm(&h);
 	}
-	heard_deinit(&h);
 }
 
 static void test_malformed_events_are_counted_or_repaired(void **state)
 {
 	unsigned times = 1;
 	struct child c;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_bpf();
 	c = child_new("garbage", call_getppid, &times);
@@ -155,7 +153,6 @@ static void test_malformed_events_are_counted_or_repaired(void **state)
 	assert_int_equal(strspn(h.last.reason, "?"), FLIGHTREC_REASON_SIZE - 1);
 	assert_int_equal(h.last.unit, FR_CAUSE_NONE);
 	assert_int_equal(h.last.cpu, -1);
-	heard_deinit(&h);
 }
 
 /* Opens a perf counter for the tracepoint NAME in PID; -1: it is not possible. */
@@ -177,7 +174,7 @@ static void test_program_hides_no_event_from_others(void **state)
 	unsigned times = 100;
 	uint64_t counted = 0;
 	struct child c;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	int fd;
 
 	need_bpf();
@@ -197,12 +194,11 @@ static void test_program_hides_no_event_from_others(void **state)
 	assert_int_equal(read(fd, &counted, sizeof(counted)), sizeof(counted));
 	close(fd);
 	assert_int_equal(counted, 100);
-	heard_deinit(&h);
 }
 
 static void test_replaced_file_is_stale_and_missing_one_is_not(void **state)
 {
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_bpf();
 	init_program(&h, "");
@@ -211,7 +207,6 @@ static void test_replaced_file_is_stale_and_missing_one_is_not(void **state)
 	h.config.subject = (char *)"exec";
 	heard_arm(&h);
 	assert_false(fr_source_bpf.is_stale(h.source));
-	heard_deinit(&h);
 }
 
 /* Opening the FIFO for reading waits for a writer. */
@@ -227,7 +222,7 @@ static void test_documented_example(void **state)
 	char *set[] = {(char *)"only_reading=yes", NULL}, path[] = "/tmp/flightrec-test-fifo.XXXXXX";
 	uint64_t begin_ns, took_ns;
 	struct child c;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	int fd;
 
 	need_bpf();
@@ -261,7 +256,6 @@ static void test_documented_example(void **state)
 	assert_int_equal(h.last.threshold, 50 * MS);
 	assert_in_range(h.last.value, 200 * MS, took_ns);
 	assert_int_equal(h.last.unit, FR_CAUSE_NS);
-	heard_deinit(&h);
 }
 
 static void test_cgroup_includes_those_below_it(void **state)
@@ -270,7 +264,7 @@ static void test_cgroup_includes_those_below_it(void **state)
 	unsigned times = 1;
 	const char *name;
 	struct child c;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	bool moved;
 
 	need_bpf();
@@ -294,7 +288,6 @@ static void test_cgroup_includes_those_below_it(void **state)
 	assert_int_equal(h.last.pid, c.pid);
 	assert_memory_equal(h.last.cgroup, name, strlen(name));
 	assert_string_equal(h.last.cgroup + strlen(name), "/below");
-	heard_deinit(&h);
 }
 
 /* Runs as the first process of a pid namespace. Returns what is wrong, or NULL. */
@@ -303,7 +296,7 @@ static const char *run_in_namespace(struct child *outsider)
 	unsigned times = 1;
 	struct child insider;
 	struct fr_diag d = {0};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	struct stat st;
 	pid_t pid;
 
@@ -352,7 +345,6 @@ static const char *run_in_namespace(struct child *outsider)
 	heard_run(&h, HEARD_LIMIT_MS, 4);
 	if (h.n != 4 || h.last.pid != 0 || h.last.tid != 0)
 		return "a number is reported without BTF";
-	heard_deinit(&h);
 	return NULL;
 }
 
@@ -401,8 +393,8 @@ static void check_storm(int n, unsigned times, uint64_t cooldown_ns)
 {
 	uint64_t begin_ns, took_ns, cpu_ns;
 	struct fr_source_stats st;
+	_cleanup_heard_ struct heard h = {0};
 	struct child c[2];
-	struct heard h;
 	int running = n;
 
 	need_bpf();
@@ -428,7 +420,6 @@ static void check_storm(int n, unsigned times, uint64_t cooldown_ns)
 	st = heard_stats(&h);
 	for (int i = 0; i < n; i++)
 		close(c[i].go);
-	heard_deinit(&h);
 	print_message("cool-down %llu ms: %.2f s, %u reported, %llu cooled, %llu lost, %.1f ms of CPU\n",
 		(unsigned long long)(cooldown_ns / MS), (double)took_ns / 1e9, h.n,
 		(unsigned long long)st.cooled, (unsigned long long)st.lost, (double)cpu_ns / 1e6);

@@ -144,7 +144,7 @@ static void test_fires_once_when_the_threshold_is_reached(void **state)
 {
 	struct fr_source_stats stats;
 	struct worker w;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	init(&h, "page-faults", "3000", 500);
 	start(&h, &w, true);
@@ -171,13 +171,12 @@ static void test_fires_once_when_the_threshold_is_reached(void **state)
 	assert_null(stats.gone);
 	worker_stop(&w);
 	HEARD_UNTIL(&h, heard_stats(&h).gone);
-	heard_deinit(&h);
 }
 
 static void test_burst_across_two_slices_counts(void **state)
 {
 	struct worker w;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	init(&h, "page-faults", "3000", 2000);
 	start(&h, &w, true);
@@ -190,12 +189,11 @@ static void test_burst_across_two_slices_counts(void **state)
 	assert_int_equal(h.n, 1);
 	assert_true(h.last.value >= 4000);
 	worker_stop(&w);
-	heard_deinit(&h);
 }
 
 static void test_comm_selects_and_own_process_is_excluded(void **state)
 {
-	struct heard each, counted;
+	_cleanup_heard_ struct heard each = {0}, counted = {0};
 	char other[16], own[16];
 	struct worker w;
 
@@ -233,8 +231,6 @@ static void test_comm_selects_and_own_process_is_excluded(void **state)
 	heard_run(&each, 200, 0);
 	assert_int_equal(heard_stats(&each).fired, 0);
 	worker_stop(&w);
-	heard_deinit(&each);
-	heard_deinit(&counted);
 }
 
 /* The source wakes at most once a second, and counts every occurrence. */
@@ -243,7 +239,7 @@ static void test_storm_costs_little_and_is_counted(void **state)
 	const unsigned times = 1000000;
 	uint64_t begin, cpu, took;
 	struct fr_source_stats stats;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	struct worker w;
 	cpu_set_t set;
 
@@ -273,13 +269,12 @@ static void test_storm_costs_little_and_is_counted(void **state)
 	assert_true(cpu < took / 10);
 	assert_int_equal(h.last.pid, w.pid);
 	worker_stop(&w);
-	heard_deinit(&h);
 }
 
 static void test_without_cooldown_each_occurrence_is_reported(void **state)
 {
 	struct worker w;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	init_rare_call(&h);
 	h.config.cooldown_ns = 0;
@@ -291,7 +286,6 @@ static void test_without_cooldown_each_occurrence_is_reported(void **state)
 	worker_stop(&w);
 	heard_run(&h, 100, 0);
 	assert_string_equal(heard_stats(&h).gone, "its process has ended");
-	heard_deinit(&h);
 }
 
 static void test_cgroup_selects_processes(void **state)
@@ -350,7 +344,7 @@ static void test_bad_configurations_are_refused(void **state)
 		{"page-faults", "5", NULL, "bash", "Comm=", -EINVAL, FR_TRIGGER_UNSET},
 		{"page-faults", NULL, NULL, "a\"b", "a\"b", -EINVAL, FR_TRIGGER_UNSET},
 	};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	init(&h, "", NULL, 0);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
@@ -362,18 +356,16 @@ static void test_bad_configurations_are_refused(void **state)
 		heard_refused(&h, cases[i].code, cases[i].says);
 		assert_int_equal(fr_source_event.check(&h.config, NULL), -EINVAL);
 	}
-	heard_deinit(&h);
 }
 
 static void test_bad_filter_lists_the_fields(void **state)
 {
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	init_rare_call(&h);
 	h.config.subject = (char *)"sched:sched_process_exec";
 	h.config.filter = (char *)"no_such_field == 1";
 	heard_refused(&h, -EINVAL, "filename, pid");
-	heard_deinit(&h);
 }
 
 int main(void)

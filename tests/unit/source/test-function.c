@@ -28,10 +28,9 @@ static void arm(struct heard *h, enum fr_trigger_kind kind, const char *place, c
 /* Skips before a test starts a process. */
 static void need_probes(void)
 {
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	arm(&h, FR_TRIGGER_FUNCTION, "fr_function_slow", "1min");
-	heard_deinit(&h);
 }
 
 /* A run of frtest-function, and what it printed at its end. */
@@ -178,7 +177,7 @@ static void test_calls_above_the_threshold_fire(void **state)
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
 		struct run c = {0};
-		struct heard h;
+		_cleanup_heard_ struct heard h = {0};
 
 		arm(&h, cases[i].kind, cases[i].place, cases[i].threshold);
 		run(&h, &c, cases[i].arguments);
@@ -192,7 +191,6 @@ static void test_calls_above_the_threshold_fire(void **state)
 			if (cases[i].by != ANY)
 				assert_int_equal(h.causes[k].tid, cases[i].by == THREAD ? c.tid : c.pid);
 		}
-		heard_deinit(&h);
 	}
 }
 
@@ -200,7 +198,7 @@ static void test_last_value_and_counters(void **state)
 {
 	struct fr_source_stats stats;
 	struct run c = {0};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	arm(&h, FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms");
 	run(&h, &c, "call 250 call 2");
@@ -219,13 +217,12 @@ static void test_last_value_and_counters(void **state)
 	assert_int_equal(stats.lost, 0);
 	assert_int_equal(stats.cooled + h.n, 1000);
 	assert_in_range(h.n, 1, 3);
-	heard_deinit(&h);
 }
 
 static void test_markers_are_enabled_only_while_armed(void **state)
 {
 	struct run c = {0};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	arm(&h, FR_TRIGGER_USDT, "frtest:begin,frtest:end", "200ms");
 	run(&h, &c, "markers 1");
@@ -233,7 +230,6 @@ static void test_markers_are_enabled_only_while_armed(void **state)
 	heard_disarm(&h);
 	run(&h, &c, "markers 0");
 	assert_int_equal(c.semaphore, 0);
-	heard_deinit(&h);
 }
 
 /* Waits until PID is PATH, and not the shell that starts it. */
@@ -255,7 +251,7 @@ static void await_program(pid_t pid, const char *path)
 static void test_pid_and_comm_select_processes(void **state)
 {
 	struct run wanted = {0}, other = {0};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_probes();
 	start(&wanted, "call 250");
@@ -275,7 +271,6 @@ static void test_pid_and_comm_select_processes(void **state)
 	heard_arm(&h);
 	run(&h, &other, "call 250");
 	assert_int_equal(h.n, 1);
-	heard_deinit(&h);
 }
 
 /* The path exists only in the root of a process, as in a container; Pid= or CGroup= selects that process. */
@@ -284,7 +279,7 @@ static void check_other_root(bool by_cgroup)
 	char dir[64], command[3 * PATH_MAX];
 	struct run wanted = {0}, other = {0};
 	const char *cgroup = NULL;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_probes();
 	if (geteuid() != 0)
@@ -317,7 +312,6 @@ static void check_other_root(bool by_cgroup)
 	assert_string_equal(h.last.detail, "inner:fr_function_slow");
 	if (by_cgroup)
 		assert_string_equal(h.last.cgroup, cgroup);
-	heard_deinit(&h);
 }
 
 static void test_path_in_the_root_of_a_process_or_cgroup(void **state)
@@ -329,7 +323,7 @@ static void test_path_in_the_root_of_a_process_or_cgroup(void **state)
 static void test_with_pid_other_processes_do_not_pay(void **state)
 {
 	struct run wanted = {0}, other = {0};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_probes();
 	start(&wanted, "bench 1000");
@@ -342,17 +336,15 @@ static void test_with_pid_other_processes_do_not_pay(void **state)
 	finish(&wanted);
 	assert_int_not_equal(heard_stats(&h).last_ns, 0);
 	assert_true(4 * other.ns < wanted.ns);
-	heard_deinit(&h);
 }
 
 static void test_upgraded_program_is_stale_and_missing_one_is_not(void **state)
 {
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_probes();
 	init(&h, FR_TRIGGER_FUNCTION, program, "", "1min");
 	heard_check_stale(&h, program, ":fr_function_slow");
-	heard_deinit(&h);
 }
 
 static void test_bad_configurations_are_refused(void **state)
@@ -376,11 +368,10 @@ static void test_bad_configurations_are_refused(void **state)
 	};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		struct heard h;
+		_cleanup_heard_ struct heard h = {0};
 
 		init(&h, cases[i].kind, cases[i].path, cases[i].place, cases[i].threshold);
 		heard_refused(&h, cases[i].code, cases[i].words);
-		heard_deinit(&h);
 	}
 }
 

@@ -88,7 +88,7 @@ static void test_cgroup_is_followed_when_it_is_made_again(void **state)
 {
 	struct child c[SPINNERS];
 	struct fr_source_stats stats;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	const char *gone;
 	unsigned before;
 	char dir[256];
@@ -119,7 +119,6 @@ static void test_cgroup_is_followed_when_it_is_made_again(void **state)
 	stop_spinning(c);
 	assert_int_equal(rmdir(dir), 0);
 	assert_int_equal(h.n, before + 1);
-	heard_deinit(&h);
 }
 
 /* Without CAP_SYS_RESOURCE the kernel adds an earlier stall to the first window. docs/design/71 */
@@ -127,7 +126,7 @@ static void test_stall_before_arming_does_not_fire(void **state)
 {
 	struct child c[SPINNERS];
 	uint64_t begin, took;
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	char dir[256];
 	bool armed;
 
@@ -148,12 +147,11 @@ static void test_stall_before_arming_does_not_fire(void **state)
 	assert_true(armed);
 	/* On a very busy machine they really stalled for so long. */
 	assert_true(h.n == 0 || took >= 2 * FR_NSEC_PER_SEC);
-	heard_deinit(&h);
 }
 
 static void test_quiet_machine_does_not_fire(void **state)
 {
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_psi();
 	init(&h, "memory full", "2s");
@@ -162,7 +160,6 @@ static void test_quiet_machine_does_not_fire(void **state)
 	assert_int_equal(h.n, 0);
 	assert_int_equal(heard_stats(&h).fired, 0);
 	assert_true(heard_stats(&h).last_ns != 0);
-	heard_deinit(&h);
 }
 
 static void test_bad_configurations_are_refused(void **state)
@@ -182,7 +179,7 @@ static void test_bad_configurations_are_refused(void **state)
 		{"cpu some", "100ms", "500ms to 10s", 499 * FR_NSEC_PER_MSEC},
 		{"cpu some", "100ms", "500ms to 10s", 11 * FR_NSEC_PER_SEC},
 	};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	heard_init(&h, FR_TRIGGER_PRESSURE);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
@@ -192,13 +189,12 @@ static void test_bad_configurations_are_refused(void **state)
 		heard_refused(&h, -EINVAL, cases[i].says);
 		assert_int_equal(fr_source_pressure.check(&h.config, NULL), -EINVAL);
 	}
-	heard_deinit(&h);
 }
 
 static void test_missing_cgroup_and_capability_are_named(void **state)
 {
 	struct fr_diag d = {0};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_psi();
 	init(&h, "io some", "100ms");
@@ -211,7 +207,6 @@ static void test_missing_cgroup_and_capability_are_named(void **state)
 		assert_int_equal(d.code, -EPERM);
 		assert_non_null(strstr(d.hint, "Interval=2s"));
 	}
-	heard_deinit(&h);
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 
 static void test_missed_expirations_count_as_one(void **state)
 {
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	uint64_t first;
 
 	heard_init(&h, FR_TRIGGER_TIMER);
@@ -17,13 +17,12 @@ static void test_missed_expirations_count_as_one(void **state)
 	heard_wait(&h, 3);
 	assert_int_equal(h.n, 3);
 	assert_true(h.last.time_ns - first + FR_NSEC_PER_USEC >= h.config.every_ns);
-	heard_deinit(&h);
 }
 
 static void test_times_out_of_range_are_refused(void **state)
 {
 	static const uint64_t bad[] = {0, 1, UINT64_MAX};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	heard_init(&h, FR_TRIGGER_TIMER);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++) {
@@ -31,7 +30,6 @@ static void test_times_out_of_range_are_refused(void **state)
 		heard_refused(&h, -EINVAL, "Every=");
 		assert_int_equal(fr_source_timer.check(&h.config, NULL), -EINVAL);
 	}
-	heard_deinit(&h);
 }
 
 int main(void)
