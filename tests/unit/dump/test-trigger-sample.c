@@ -95,24 +95,6 @@ static void check_trigger_samples(const struct dumping *f, const char *name)
 	assert_false(next_trigger_sample(&at, line, sizeof(line)));
 }
 
-/* perf prints the samples of all events in the order of time. So a reader that releases samples at each round
-   prints none too late. */
-static void check_order(const struct dumping *f, const char *name, uint64_t samples)
-{
-	_cleanup_buf_ struct fr_buf out = {0};
-	double last = 0, now;
-	uint64_t n = 0;
-	char *line, *end;
-
-	dumping_perf(f, "script", name, "--ns -F time", &out);
-	for (line = (char *)out.data; *line; line = strchr(end, '\n') + 1, n++) {
-		now = strtod(line, &end);
-		assert_true(now >= last);
-		last = now;
-	}
-	assert_int_equal(n, samples);
-}
-
 /* Check the rule itself: at a FINISHED_ROUND, a reader releases all records up to the newest time of the
    previous round. No later record may be older than that time. Returns the number of rounds. */
 static unsigned check_rounds(const struct dumping *f, const char *name)
@@ -157,7 +139,6 @@ static void check_each_encoding(struct dumping *f, uint64_t samples)
 		assert_true(r.from_ns >= f->params.from_ns && r.from_ns >= SYNTHETIC_START_NS);
 		assert_true(r.to_ns <= f->params.to_ns && r.to_ns < END_NS);
 		check_trigger_samples(f, r.name);
-		check_order(f, r.name, samples + FR_ARRAY_SIZE(causes));
 		assert_true(check_rounds(f, r.name) > 5 || f->params.strip_rounds);
 	}
 }
@@ -267,7 +248,6 @@ static void test_a_merge_has_each_cause_once(void **state)
 	}
 	assert_int_equal(merge(f, r), RUN * RUNS + FR_ARRAY_SIZE(causes));
 	check_trigger_samples(f, "merged");
-	check_order(f, "merged", RUN * RUNS + FR_ARRAY_SIZE(causes));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, dumping_teardown)
