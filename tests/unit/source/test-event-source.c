@@ -25,7 +25,7 @@ struct order {
 
 struct worker {
 	pid_t pid;
-	int orders, answers;
+	int fd; /* takes orders, and gives a byte when one is done */
 };
 
 static void touch_pages(unsigned n)
@@ -41,11 +41,11 @@ static void touch_pages(unsigned n)
 	munmap((void *)p, n * page);
 }
 
-static void work(int orders, int answers)
+static void work(int fd)
 {
 	struct order o;
 
-	while (write(answers, "", 1) == 1 && read(orders, &o, sizeof(o)) == sizeof(o) && o.what != LEAVE)
+	while (write(fd, "", 1) == 1 && read(fd, &o, sizeof(o)) == sizeof(o) && o.what != LEAVE)
 		if (o.what == FAULT)
 			touch_pages(o.times);
 		else
@@ -58,14 +58,14 @@ static void worker_wait(struct worker *w)
 {
 	char done;
 
-	assert_int_equal(read(w->answers, &done, 1), 1);
+	assert_int_equal(read(w->fd, &done, 1), 1);
 }
 
 static void worker_order(struct worker *w, int what, unsigned times)
 {
 	struct order o = {what, times};
 
-	assert_int_equal(write(w->orders, &o, sizeof(o)), sizeof(o));
+	assert_int_equal(write(w->fd, &o, sizeof(o)), sizeof(o));
 }
 
 static void worker_do(struct worker *w, int what, unsigned times)
@@ -76,21 +76,18 @@ static void worker_do(struct worker *w, int what, unsigned times)
 
 static void worker_start(struct worker *w)
 {
-	int orders[2], answers[2];
+	int fds[2];
 
-	assert_int_equal(pipe(orders) | pipe(answers), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	w->pid = fork();
 	assert_true(w->pid >= 0);
 	if (w->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, worker_name);
-		close(orders[1]);
-		work(orders[0], answers[1]);
+		work(fds[0]);
 	}
-	close(orders[0]);
-	close(answers[1]);
-	w->orders = orders[1];
-	w->answers = answers[0];
+	close(fds[0]);
+	w->fd = fds[1];
 	worker_wait(w);
 }
 
@@ -98,8 +95,7 @@ static void worker_stop(struct worker *w)
 {
 	worker_order(w, LEAVE, 0);
 	assert_int_equal(waitpid(w->pid, NULL, 0), w->pid);
-	close(w->orders);
-	close(w->answers);
+	close(w->fd);
 }
 
 /* SUBJECT counts up to THRESHOLD in INTERVAL_MS, or (NULL) each occurrence is an anomaly. */

@@ -38,30 +38,27 @@ struct run {
 	pid_t pid, tid;
 	int semaphore;
 	double ns;
-	int in, out;
+	int fd; /* its standard input and output */
 };
 
 /* Starts COMMAND, which waits for a line on its standard input. */
 static void start_command(struct run *c, const char *command)
 {
-	int in[2], out[2];
+	int fds[2];
 
-	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	c->pid = fork();
 	assert_true(c->pid >= 0);
 	if (c->pid == 0) {
 		/* If permitted: other work of the machine must not make a short sleep long. */
 		(void)sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
-		dup2(in[0], 0);
-		dup2(out[1], 1);
+		dup2(fds[0], 0);
+		dup2(fds[0], 1);
 		execl("/bin/sh", "sh", "-c", command, NULL);
 		_exit(127);
 	}
-	close(in[0]);
-	close(out[1]);
-	c->in = in[1];
-	c->out = out[0];
+	close(fds[0]);
+	c->fd = fds[1];
 }
 
 static void start(struct run *c, const char *arguments)
@@ -86,11 +83,10 @@ static void finish(struct run *c)
 	ssize_t n, len = 0;
 	int status;
 
-	assert_int_equal(write(c->in, "\n", 1), 1);
-	while ((n = read(c->out, line + len, sizeof(line) - 1 - (size_t)len)) > 0)
+	assert_int_equal(write(c->fd, "\n", 1), 1);
+	while ((n = read(c->fd, line + len, sizeof(line) - 1 - (size_t)len)) > 0)
 		len += n;
-	close(c->in);
-	close(c->out);
+	close(c->fd);
 	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
 	assert_int_equal(status, 0);
 	assert_int_equal((pid_t)number_after(line, "\"pid\": "), c->pid);
