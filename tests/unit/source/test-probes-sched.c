@@ -325,7 +325,7 @@ static void send_to_itself(void *ctx)
 static bool test_softirq_handlers_are_measured(bool classic)
 {
 	_cleanup_scene_ struct scene s = {0};
-	struct fr_cause cause;
+	struct fr_cause cause = {0};
 
 	scene_init(&s, "softirq-time", "1us", send_to_itself, NULL, classic);
 	if (!play(&s))

@@ -39,7 +39,7 @@ static bool test_slow_block_request(bool classic)
 
 	for (int i = 0; n == 0 && i < WRITES; i++) {
 		_cleanup_scene_ struct scene s = {0};
-		struct fr_cause cause;
+		struct fr_cause cause = {0};
 
 		scene_init(&s, "block-io-latency", "1us", write_through, NULL, classic);
 		if (!play(&s))
@@ -94,7 +94,7 @@ static bool play_in_group(struct scene *s)
 static bool test_oom_kill(bool classic)
 {
 	_cleanup_scene_ struct scene s = {0};
-	struct fr_cause cause;
+	struct fr_cause cause = {0};
 
 	if (!make_group())
 		return false;
@@ -116,7 +116,7 @@ static bool test_oom_kill(bool classic)
 static bool test_reclaim_for_a_cgroup(bool classic)
 {
 	_cleanup_scene_ struct scene s = {0};
-	struct fr_cause cause;
+	struct fr_cause cause = {0};
 
 	if (!make_group())
 		return false;
@@ -158,7 +158,7 @@ static bool test_page_fault_on_a_file(bool classic)
 {
 	struct faulting f = {.path = "flightrec-fault-XXXXXX"};
 	_cleanup_scene_ struct scene s = {0};
-	struct fr_cause cause;
+	struct fr_cause cause = {0};
 	struct stat st;
 	bool played;
 	unsigned n;
@@ -196,7 +196,7 @@ static void compact(void *ctx)
 static bool test_compaction(bool classic)
 {
 	_cleanup_scene_ struct scene s = {0};
-	struct fr_cause cause;
+	struct fr_cause cause = {0};
 
 	scene_init(&s, "memory-stall", "1us", compact, NULL, classic);
 	if (!play(&s))
@@ -265,7 +265,7 @@ static bool test_fatal_signals_fire_and_others_do_not(bool classic)
 static bool test_fatal_signal_names_its_sender(bool classic)
 {
 	_cleanup_scene_ struct scene s = {0};
-	struct fr_cause cause;
+	struct fr_cause cause = {0};
 	char detail[64];
 
 	scene_init(&s, "fatal-signal", NULL, die, NULL, classic);
@@ -296,7 +296,7 @@ static void retransmit(void *ctx)
 static bool is_retransmission_reported(struct sending how, const char *detail, bool classic)
 {
 	_cleanup_scene_ struct scene s = {0};
-	struct fr_cause cause;
+	struct fr_cause cause = {0};
 
 	scene_init(&s, "tcp-retransmits", "8", retransmit, &how, classic);
 	s.h.config.pid = 0;
