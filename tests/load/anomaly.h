@@ -27,7 +27,8 @@ struct fr_anomaly_hog {
 };
 void *fr_anomaly_hog(void *arg);
 
-/* Wait uninterruptibly until a time of CLOCK_MONOTONIC, as the parent of a vfork(). */
+/* Wait uninterruptibly until a time of CLOCK_MONOTONIC, as the parent of a vfork(). Does not reap the child,
+   because that may take long, too. */
 void fr_anomaly_block(uint64_t until_ns);
 
 /* Send datagrams over the loopback. They arrive by softirqs. */
