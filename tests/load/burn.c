@@ -39,23 +39,18 @@ FR_LOAD_FRAME static uint64_t frtest_burn_top(uint64_t end)
 
 int main(int argc, char *argv[])
 {
-	uint64_t ns = 1000000000ULL;
-	int opt, cpu = -1;
+	uint64_t ns = 1000000000ULL, cpu_ns = 0;
+	int cpu = -1;
 
-	while ((opt = getopt(argc, argv, "t:u:c:")) != -1) {
-		if (opt == 't' || opt == 'u') {
-			ns = fr_load_seconds(optarg);
-			clock_ns = opt == 't' ? fr_load_now_ns : fr_load_cpu_ns;
-		} else if (opt == 'c') {
-			cpu = atoi(optarg);
-		} else {
-			errx(2, "usage: frtest-burn [-t SECONDS | -u CPU_SECONDS] [-c CPU]");
-		}
-	}
+	fr_load_options(argc, argv, "frtest-burn [-t SECONDS | -u CPU_SECONDS] [-c CPU]",
+		(struct fr_load_option[]){
+			{'t', .ns = &ns}, {'u', .ns = &cpu_ns}, {'c', .number = &cpu}, {0}});
+	if (cpu_ns)
+		clock_ns = fr_load_cpu_ns;
 	fr_load_pin(cpu);
 
 	uint64_t begin = fr_load_now_ns();
-	uint64_t rounds = frtest_burn_top(clock_ns() + ns);
+	uint64_t rounds = frtest_burn_top(clock_ns() + (cpu_ns ? cpu_ns : ns));
 	printf("{\"pid\":%d,\"rounds\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"cpu_s\":%.3f}\n", getpid(), rounds,
 		fr_load_now_ns() - begin, (double)fr_load_cpu_ns() / 1e9);
 	return 0;

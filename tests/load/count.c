@@ -48,26 +48,16 @@ FR_LOAD_FRAME static uint64_t frtest_count_steps(uint64_t step)
 
 int main(int argc, char *argv[])
 {
-	uint64_t ns = 1000000000ULL, begin, n, step = 0;
-	useconds_t pause = 0;
-	int opt, cpu = -1;
+	uint64_t ns = 1000000000ULL, begin, n, step = 0, pause = 0;
+	int cpu = -1;
 
-	while ((opt = getopt(argc, argv, "t:c:p:s:")) != -1) {
-		if (opt == 't')
-			ns = fr_load_seconds(optarg);
-		else if (opt == 'c')
-			cpu = atoi(optarg);
-		else if (opt == 'p')
-			pause = (useconds_t)fr_load_count(optarg);
-		else if (opt == 's')
-			step = fr_load_count(optarg);
-		else
-			errx(2, "usage: frtest-count [-t SECONDS | -s NUMBERS] [-c CPU] [-p MICROSECONDS]");
-	}
+	fr_load_options(argc, argv, "frtest-count [-t SECONDS | -s NUMBERS] [-c CPU] [-p MICROSECONDS]",
+		(struct fr_load_option[]){{'t', .ns = &ns}, {'s', .count = &step}, {'c', .number = &cpu},
+			{'p', .count = &pause}, {0}});
 	fr_load_pin(cpu);
 	fr_load_count_terms();
 	begin = fr_load_now_ns();
-	n = step ? frtest_count_steps(step) : frtest_count(ns, pause);
+	n = step ? frtest_count_steps(step) : frtest_count(ns, (useconds_t)pause);
 	printf("{\"pid\":%d,\"calls\":%" PRIu64 ",\"nr\":%d,\"ns\":%" PRIu64 ",\"longest_ns\":%" PRIu64 "}\n",
 		getpid(), n, SYS_lseek, fr_load_now_ns() - begin, longest_ns);
 	return 0;

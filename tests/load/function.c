@@ -15,7 +15,6 @@
  *     markers MS      frtest:begin, sleep, frtest:end
  *     lost MS         frtest:begin, sleep, and then as "markers 0"
  *     bench N         N calls of a function that does nothing; prints the CPU time of each in ns
- *     idle MS         sleep
  */
 
 #include "function.h"
@@ -190,8 +189,6 @@ static int run(char **argv)
 			markers(n, 0);
 		else if (!strcmp(verb, "bench"))
 			bench(n);
-		else if (!strcmp(verb, "idle"))
-			fr_load_sleep_ms(n);
 		else
 			return 2;
 	}

@@ -83,18 +83,10 @@ static uint64_t jitdump(char *text, uint64_t ns, const char *directory)
 int main(int argc, char *argv[])
 {
 	uint64_t ns = 1000000000ULL, turn = 0;
-	const char *directory = NULL;
-	char *text;
-	int opt;
+	char *directory = NULL, *text;
 
-	while ((opt = getopt(argc, argv, "t:d:")) != -1) {
-		if (opt == 't')
-			ns = fr_load_seconds(optarg);
-		else if (opt == 'd')
-			directory = optarg;
-		else
-			errx(2, "usage: frtest-jit [-t SECONDS] [-d DIRECTORY]");
-	}
+	fr_load_options(argc, argv, "frtest-jit [-t SECONDS] [-d DIRECTORY]",
+		(struct fr_load_option[]){{'t', .ns = &ns}, {'d', .text = &directory}, {0}});
 	if (MACHINE == EM_NONE)
 		return 77;
 	text = mmap(NULL, 4 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

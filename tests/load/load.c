@@ -60,23 +60,28 @@ uint64_t fr_load_count(const char *s)
 	return v;
 }
 
-void fr_load_options(int argc, char *argv[], const struct fr_load_options *o)
+void fr_load_options(int argc, char *argv[], const char *usage, const struct fr_load_option *options)
 {
-	const char letters[] = {
-		't', ':', 'n', ':', 'c', ':', o->other_letter, o->other_letter ? ':' : '\0', '\0'};
+	const struct fr_load_option *o;
+	char letters[32], *end = letters;
 	int opt;
 
-	while ((opt = getopt(argc, argv, letters)) != -1)
-		if (opt == 't' && o->seconds_ns)
-			*o->seconds_ns = fr_load_seconds(optarg);
-		else if (opt == 'n' && o->count)
+	for (o = options; o->letter; o++)
+		end += sprintf(end, "%c:", o->letter);
+	while ((opt = getopt(argc, argv, letters)) != -1) {
+		for (o = options; o->letter && o->letter != opt; o++)
+			;
+		if (o->ns)
+			*o->ns = fr_load_seconds(optarg);
+		else if (o->count)
 			*o->count = fr_load_count(optarg);
-		else if (opt == 'c' && o->cpu)
-			*o->cpu = atoi(optarg);
-		else if (opt == o->other_letter && o->other)
-			*o->other = fr_load_count(optarg);
+		else if (o->number)
+			*o->number = atoi(optarg);
+		else if (o->text)
+			*o->text = optarg;
 		else
-			errx(EXIT_USAGE, "usage: %s", o->usage);
+			errx(EXIT_USAGE, "usage: %s", usage);
+	}
 }
 
 volatile sig_atomic_t fr_load_terms;

@@ -39,17 +39,16 @@ void fr_load_sleep_ms(uint64_t ms);
 uint64_t fr_load_seconds(const char *s);
 uint64_t fr_load_count(const char *s);
 
-/* Read the options of argv. Only the pointers that are not NULL are options; they keep their values if the
-   option is not given. A wrong option ends the program with exit code 2 and USAGE. */
-struct fr_load_options {
-	const char *usage;
-	uint64_t *seconds_ns; /* -t SECONDS */
-	uint64_t *count;      /* -n COUNT */
-	int *cpu;	      /* -c CPU */
-	uint64_t *other;      /* -LETTER COUNT, with this letter: */
-	char other_letter;
+/* Read the options of argv. OPTIONS ends with a letter 0; one pointer of each is not NULL, and keeps its
+   value if the option is not given. A wrong option ends the program with exit code 2 and USAGE. */
+struct fr_load_option {
+	char letter;
+	uint64_t *ns; /* gets seconds as ns */
+	uint64_t *count;
+	int *number;
+	char **text;
 };
-void fr_load_options(int argc, char *argv[], const struct fr_load_options *o);
+void fr_load_options(int argc, char *argv[], const char *usage, const struct fr_load_option *options);
 
 /* From now on, a SIGTERM does not end the program. fr_load_terms counts them. */
 void fr_load_count_terms(void);

@@ -45,9 +45,8 @@ int main(int argc, char *argv[])
 	uint64_t ns = 1000000000ULL;
 	pthread_t pong;
 
-	fr_load_options(argc, argv,
-		&(struct fr_load_options){
-			"frtest-pingpong [-t SECONDS] [-c CPU]", .seconds_ns = &ns, .cpu = &g.cpu});
+	fr_load_options(argc, argv, "frtest-pingpong [-t SECONDS] [-c CPU]",
+		(struct fr_load_option[]){{'t', .ns = &ns}, {'c', .number = &g.cpu}, {0}});
 	if (pipe(g.ping) < 0 || pipe(g.pong) < 0)
 		err(EXIT_FAILURE, "no pipe");
 	fr_load_pin(g.cpu);

@@ -24,65 +24,30 @@
  * it. Exit code 77, with a reason: this machine cannot do it.
  */
 
-#include "load.h"
+#include "anomaly.h"
 
 #include <flightrec/trigger.h>
 
-#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/fuse.h>
-#include <net/if.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/uio.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define EXIT_SKIP 77
 #define MS 1000000ULL
-#define MIB (1u << 20)
 
 /* The process that has the anomaly. */
 static pid_t victim;
 
-__attribute__((noreturn, format(printf, 1, 2))) static void skip(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	exit(EXIT_SKIP);
-}
-
 static uint64_t number_or(const char *arg, uint64_t otherwise)
 {
 	return arg ? fr_load_count(arg) : otherwise;
-}
-
-/* Returns 0, or -1 with errno. */
-static int write_file(const char *path, const char *text)
-{
-	const int fd = open(path, O_WRONLY | O_CLOEXEC);
-	const int r = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
-
-	if (fd >= 0)
-		close(fd);
-	return r;
 }
 
 /* Fork a child that dies with this process. */
@@ -102,50 +67,21 @@ static pid_t fork_child(void)
 
 /* --- scheduler and system calls --- */
 
-struct hog {
-	uint64_t from_ns, ns;
-};
-
-static void *hog(void *arg)
-{
-	const struct sched_param p = {.sched_priority = 1};
-	const struct hog *h = arg;
-	uint64_t until_ns;
-
-	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
-		skip("SCHED_FIFO is not permitted: %s", strerror(errno));
-	fr_load_pin(0);
-	fr_load_sleep_until(h->from_ns);
-	until_ns = fr_load_now_ns() + h->ns;
-	while (fr_load_now_ns() < until_ns)
-		;
-	return NULL;
-}
-
 static void run_queue(const char *arg)
 {
-	const uint64_t begin = fr_load_now_ns() + 50 * MS;
-	struct hog h = {begin, number_or(arg, 150) * MS};
+	struct fr_anomaly_hog hog = {0, fr_load_now_ns() + 50 * MS, number_or(arg, 150) * MS};
 	pthread_t t;
 
 	fr_load_pin(0);
-	if (pthread_create(&t, NULL, hog, &h) != 0)
+	if (pthread_create(&t, NULL, fr_anomaly_hog, &hog) != 0)
 		errx(EXIT_FAILURE, "no thread");
-	fr_load_sleep_until(begin + 10 * MS);
+	fr_load_sleep_until(hog.from_ns + 10 * MS);
 	pthread_join(t, NULL);
 }
 
 static void blocked(const char *arg)
 {
-	const uint64_t until = fr_load_now_ns() + number_or(arg, 100) * MS;
-	const pid_t pid = vfork();
-
-	if (pid == 0) {
-		fr_load_sleep_until(until); /* NOLINT(clang-analyzer-unix.Vfork): it changes no memory */
-		_exit(0);
-	}
-	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
-		err(EXIT_FAILURE, "vfork");
+	fr_anomaly_block(fr_load_now_ns() + number_or(arg, 100) * MS);
 }
 
 static void sleep_by_nanosleep(const char *arg)
@@ -187,267 +123,85 @@ static void spin(const char *arg)
 	waitpid(pid, NULL, 0);
 }
 
-/* --- interrupts and disks --- */
+/* --- interrupts, disks and memory --- */
 
-static void send_to_itself(const char *arg)
+static void softirq(const char *arg)
 {
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(a);
-
-	if (bind(fd, (void *)&a, length) < 0 || getsockname(fd, (void *)&a, &length) < 0)
-		skip("no loopback: %s", strerror(errno));
-	for (int i = 0; i < 500; i++)
-		if (sendto(fd, "x", 1, 0, (void *)&a, length) != 1)
-			err(EXIT_FAILURE, "sendto");
-	close(fd);
-}
-
-static void need_disk(int fd)
-{
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || major(st.st_dev) == 0)
-		skip("the working directory is not on a disk that can do this");
+	fr_anomaly_send_to_itself();
 }
 
 static void write_through(const char *arg)
 {
-	const int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT, 0600);
-	void *block = NULL;
-
-	need_disk(fd);
-	if (posix_memalign(&block, 4096, 65536) != 0)
-		errx(EXIT_FAILURE, "no memory");
-	memset(block, 1, 65536);
-	if (pwrite(fd, block, 65536, 0) != 65536 || fsync(fd) < 0)
-		err(EXIT_FAILURE, "pwrite");
-	free(block);
-	close(fd);
+	fr_anomaly_write_through();
 }
 
 static void fault(const char *arg)
 {
-	const int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	static char block[MIB];
-	volatile char *p;
-
-	need_disk(fd);
-	if (write(fd, block, MIB) != MIB || fsync(fd) < 0 ||
-		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
-		err(EXIT_FAILURE, "write");
-	p = mmap(NULL, MIB, PROT_READ, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED || madvise((void *)p, MIB, MADV_RANDOM) < 0)
-		err(EXIT_FAILURE, "mmap");
-	for (size_t i = 0; i < MIB; i += 65536)
-		(void)p[i];
-	close(fd);
+	fr_anomaly_fault(fr_anomaly_open(0));
 }
 
-/* --- memory --- */
-
-#define LIMIT "33554432"
-
-static char group[128];
-
-static int group_write(const char *file, const char *text)
+/* Let a child do RUN in a cgroup. Returns its status. */
+static int run_in_group(void (*run)(const char *group))
 {
-	char path[192];
-
-	snprintf(path, sizeof(path), "%s/%s", group, file);
-	return write_file(path, text);
-}
-
-static void group_free(void)
-{
-	/* The kernel needs a moment to remove a process that died there. */
-	for (int i = 0; rmdir(group) < 0 && errno == EBUSY && i < 6000; i++)
-		usleep(10000);
-}
-
-/* Make a cgroup with so much memory and without swap. Returns false if it cannot be made below DIRECTORY. */
-static bool group_new_in(
-	const char *directory, const char *limit_file, const char *limit, const char *swap_file)
-{
-	snprintf(group, sizeof(group), "%s/frtest-provoke-%d", directory, (int)getpid());
-	if (mkdir(group, 0700) < 0)
-		return false;
-	if (group_write(limit_file, limit) == 0) {
-		(void)group_write(swap_file, "0");
-		return true;
-	}
-	group_free();
-	return false;
-}
-
-/* Let a child in such a cgroup do RUN. Returns its status. */
-static int run_in_group(void (*run)(void))
-{
+	char group[128];
 	int status;
 
-	if (!group_new_in("/sys/fs/cgroup/memory", "memory.limit_in_bytes", LIMIT, "memory.swappiness") &&
-		!group_new_in("/sys/fs/cgroup", "memory.max", LIMIT, "memory.swap.max"))
-		skip("no memory controller of cgroups, of version 1 or 2, is to be had here");
+	if (!fr_anomaly_group_new(group, sizeof(group)))
+		fr_anomaly_skip("no memory controller of cgroups, of version 1 or 2, is to be had here");
 	victim = fork_child();
 	if (victim == 0) {
-		if (group_write("cgroup.procs", "0") < 0)
-			_exit(EXIT_FAILURE);
-		run();
+		run(group);
 		_exit(EXIT_SUCCESS);
 	}
 	if (waitpid(victim, &status, 0) != victim)
 		err(EXIT_FAILURE, "waitpid");
-	group_free();
+	fr_anomaly_group_free(group);
 	return status;
-}
-
-static void exhaust(void)
-{
-	char *p = mmap(NULL, 256 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	for (size_t i = 0; p != MAP_FAILED && i < 256 * MIB; i += 4096)
-		p[i] = 1;
 }
 
 static void oom(const char *arg)
 {
-	const int status = run_in_group(exhaust);
+	const int status = run_in_group(fr_anomaly_exhaust);
 
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 		errx(EXIT_FAILURE, "the child was not killed: status %#x", status);
 }
 
-static int hole = -1;
-
-static void read_hole(void)
-{
-	static char block[65536];
-
-	for (off_t at = 0; at < 128 * (off_t)MIB; at += sizeof(block))
-		if (pread(hole, block, sizeof(block), at) != sizeof(block))
-			_exit(EXIT_FAILURE);
-}
-
-/* The pages of a hole are like other pages, and no disk is needed to read them. */
 static void reclaim(const char *arg)
 {
-	hole = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	need_disk(hole);
-	if (ftruncate(hole, 128 * (off_t)MIB) < 0 || run_in_group(read_hole) != 0)
-		errx(EXIT_FAILURE, "cannot read past the limit of a cgroup");
-	close(hole);
+	const int status = run_in_group(fr_anomaly_reclaim);
+
+	if (status != 0)
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
 }
 
-/* --- signals --- */
+/* --- signals, network --- */
 
 static void die(const char *how)
 {
-	const int fd = memfd_create("empty", MFD_CLOEXEC);
 	int status;
 
 	victim = fork_child();
 	if (victim == 0) {
 		setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-		if (!strcmp(how, "abort"))
-			abort();
-		(void)*(volatile char *)mmap(
-			NULL, 4096, strcmp(how, "bus") ? PROT_NONE : PROT_READ, MAP_SHARED, fd, 0);
+		fr_anomaly_die(how);
 		_exit(EXIT_FAILURE);
 	}
 	if (waitpid(victim, &status, 0) != victim || !WIFSIGNALED(status))
 		errx(EXIT_FAILURE, "the child did not die");
 }
 
-/* --- network --- */
-
-#define CONNECTIONS 8
-
-static void loopback_up(void)
-{
-	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (ioctl(fd, SIOCSIFFLAGS, &ifr) < 0)
-		err(EXIT_FAILURE, "lo");
-	close(fd);
-}
-
-/* Drop everything that arrives at FD, so that it is never acknowledged. */
-static void drop_all_input(int fd)
-{
-	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
-	const struct sock_fprog program = {1, &drop};
-
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)
-		err(EXIT_FAILURE, "SO_ATTACH_FILTER");
-}
-
-static unsigned retransmitted(int fd)
-{
-	struct tcp_info info = {0};
-	socklen_t len = sizeof(info);
-
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-		err(EXIT_FAILURE, "TCP_INFO");
-	return info.tcpi_total_retrans;
-}
-
 static void retransmit(const char *arg)
 {
-	const struct sockaddr_in a = {
-		.sin_family = AF_INET, .sin_port = htons(7007), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int listener, clients[CONNECTIONS];
-
-	if (unshare(CLONE_NEWNET) < 0)
-		skip("no network namespace: %s", strerror(errno));
-	loopback_up();
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(listener, (const void *)&a, sizeof(a)) < 0 || listen(listener, CONNECTIONS) < 0)
-		err(EXIT_FAILURE, "listen");
-	for (int i = 0; i < CONNECTIONS; i++) {
-		clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (connect(clients[i], (const void *)&a, sizeof(a)) < 0)
-			err(EXIT_FAILURE, "connect");
-		drop_all_input(accept(listener, NULL, NULL));
-	}
-	for (int i = 0; i < CONNECTIONS; i++)
-		if (send(clients[i], "anybody?", 8, 0) != 8)
-			err(EXIT_FAILURE, "send");
-	for (int i = 0; i < CONNECTIONS; i += retransmitted(clients[i]) >= 2)
-		usleep(1000);
+	fr_anomaly_retransmit(AF_INET, false);
 }
 
 /* --- hung task --- */
 
-/* Mount a FUSE file system on DIRECTORY that answers only the first request. Returns its fd. */
-static int mount_mute(const char *directory)
-{
-	struct fuse_init_out init = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096};
-	struct fuse_out_header out = {.len = sizeof(out) + sizeof(init)};
-	struct iovec iov[2] = {{&out, sizeof(out)}, {&init, sizeof(init)}};
-	const int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	static uint8_t request[1 << 16];
-	char options[64];
-
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
-	if (fd < 0 || mount("frtest-provoke", directory, "fuse", MS_NOSUID | MS_NODEV, options) < 0)
-		skip("no FUSE to make a task hang: %s", strerror(errno));
-	if (read(fd, request, sizeof(request)) < (ssize_t)sizeof(struct fuse_in_header))
-		err(EXIT_FAILURE, "fuse");
-	out.unique = ((struct fuse_in_header *)request)->unique;
-	if (writev(fd, iov, 2) < 0)
-		err(EXIT_FAILURE, "fuse");
-	return fd;
-}
-
-/* A request that the file system has read cannot be taken back. So a process that is killed waits
-   uninterruptibly for its answer. Prints the process that hangs, and waits for a line. */
+/* Prints the process that hangs, and waits for a line. */
 static void hang(const char *directory)
 {
-	static uint8_t request[1 << 16];
-	struct pollfd p = {.events = POLLIN};
-	int go[2];
+	int go[2], fuse;
 	struct stat st;
 	char byte;
 
@@ -462,39 +216,40 @@ static void hang(const char *directory)
 			stat(directory, &st);
 		_exit(0);
 	}
-	p.fd = mount_mute(directory);
-	if (write(go[1], "", 1) != 1 || poll(&p, 1, 60000) != 1 || read(p.fd, request, sizeof(request)) < 0)
+	fuse = fr_anomaly_mount_mute(directory);
+	if (fuse < 0)
+		fr_anomaly_skip("no FUSE to make a task hang: %s", strerror(errno));
+	if (write(go[1], "", 1) != 1 || !fr_anomaly_hang(fuse, victim))
 		errx(EXIT_FAILURE, "no request came");
-	kill(victim, SIGKILL);
 	printf("{\"pid\":%d}\n", (int)victim);
 	fflush(stdout);
 	(void)!read(STDIN_FILENO, &byte, 1);
-	close(p.fd); /* this ends all requests */
+	close(fuse); /* this ends all requests */
 	waitpid(victim, NULL, 0);
 	umount2(directory, MNT_DETACH);
 }
 
 /* --- soft lockup --- */
 
-#define THRESH "/proc/sys/kernel/watchdog_thresh"
-#define PANIC "/proc/sys/kernel/softlockup_panic"
+#define SYSCTL "/proc/sys/kernel"
+#define THRESH SYSCTL "/watchdog_thresh"
 
 static void set_thresh(const char *text)
 {
-	if (write_file(THRESH, text) < 0)
-		skip("no " THRESH ": %s", strerror(errno));
+	if (!fr_anomaly_put(SYSCTL, "watchdog_thresh", text))
+		fr_anomaly_skip("no " THRESH ": %s", strerror(errno));
 }
 
 static void check_panic(void)
 {
-	FILE *f = fopen(PANIC, "re");
+	FILE *f = fopen(SYSCTL "/softlockup_panic", "re");
 	const int panic = f ? fgetc(f) : EOF;
 
 	if (f)
 		fclose(f);
 	if (panic != '0')
-		skip("%s", panic == EOF ? "this kernel does not look for soft lockups"
-					: "a soft lockup would make this kernel panic");
+		fr_anomaly_skip("%s", panic == EOF ? "this kernel does not look for soft lockups"
+						   : "a soft lockup would make this kernel panic");
 }
 
 static void lockup(const char *path)
@@ -508,11 +263,11 @@ static void lockup(const char *path)
 
 	check_panic();
 	if (!o || !f || !fgets(before, sizeof(before), f))
-		skip("no " THRESH ", or no object %s", path ? path : "");
+		fr_anomaly_skip("no " THRESH ", or no object %s", path ? path : "");
 	fclose(f);
 	map = bpf_object__find_map_by_name(o, ".rodata");
 	if (!map || bpf_map__set_initial_value(map, &tid, sizeof(tid)) != 0 || bpf_object__load(o) != 0)
-		skip("cannot load %s: bpf_loop() came with Linux 5.17", path);
+		fr_anomaly_skip("cannot load %s: bpf_loop() came with Linux 5.17", path);
 	set_thresh("1");
 	link = bpf_program__attach(bpf_object__next_program(o, NULL));
 	if (link)
@@ -545,7 +300,7 @@ static const struct {
 	{"run-queue", run_queue, NULL},
 	{"blocked", blocked, NULL},
 	{"nanosleep", sleep_by_nanosleep, NULL},
-	{"softirq", send_to_itself, NULL},
+	{"softirq", softirq, NULL},
 	{"interrupt", write_through, NULL},
 	{"disk", write_through, NULL},
 	{"hung", hang, NULL},

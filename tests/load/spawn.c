@@ -27,18 +27,9 @@ int main(int argc, char *argv[])
 {
 	char path[PATH_MAX + 16], twenty[] = "20", *ms = twenty;
 	uint64_t count = UINT64_MAX, ns = 1000000000000000ULL;
-	int opt;
 
-	while ((opt = getopt(argc, argv, "n:t:m:")) != -1) {
-		if (opt == 'n')
-			count = fr_load_count(optarg);
-		else if (opt == 't')
-			ns = fr_load_seconds(optarg);
-		else if (opt == 'm')
-			ms = optarg;
-		else
-			errx(2, "usage: frtest-spawn [-n CHILDREN | -t SECONDS] [-m MS_EACH]");
-	}
+	fr_load_options(argc, argv, "frtest-spawn [-n CHILDREN | -t SECONDS] [-m MS_EACH]",
+		(struct fr_load_option[]){{'n', .count = &count}, {'t', .ns = &ns}, {'m', .text = &ms}, {0}});
 	fr_load_program("frtest-child", path, sizeof(path));
 
 	uint64_t end = fr_load_now_ns() + ns;

@@ -33,9 +33,8 @@ int main(int argc, char *argv[])
 	uint64_t count = 1000, at_once = 2, running = 0;
 	char path[PATH_MAX + 16];
 
-	fr_load_options(argc, argv,
-		&(struct fr_load_options){"frtest-storm [-n PROCESSES] [-j AT_ONCE]", .count = &count,
-			.other = &at_once, .other_letter = 'j'});
+	fr_load_options(argc, argv, "frtest-storm [-n PROCESSES] [-j AT_ONCE]",
+		(struct fr_load_option[]){{'n', .count = &count}, {'j', .count = &at_once}, {0}});
 	fr_load_program("frtest-tiny", path, sizeof(path));
 
 	uint64_t begin = fr_load_now_ns();

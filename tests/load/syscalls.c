@@ -31,9 +31,9 @@ int main(int argc, char *argv[])
 	uint64_t count = 0, ns = 1000000000ULL;
 	int cpu = -1;
 
-	fr_load_options(argc, argv,
-		&(struct fr_load_options){"frtest-syscalls [-n CALLS | -t SECONDS] [-c CPU]",
-			.seconds_ns = &ns, .count = &count, .cpu = &cpu});
+	fr_load_options(argc, argv, "frtest-syscalls [-n CALLS | -t SECONDS] [-c CPU]",
+		(struct fr_load_option[]){
+			{'n', .count = &count}, {'t', .ns = &ns}, {'c', .number = &cpu}, {0}});
 	fr_load_pin(cpu);
 
 	uint64_t begin = fr_load_now_ns();

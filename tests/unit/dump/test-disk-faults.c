@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Dumps to a disk that fails. Each call to the disk fails once; the disk is full at every byte; the process
- * is killed. Afterwards each file in the directory is whole, and the ring still has everything. The linker's
- * --wrap puts the faults under the code that ships.
+ * Dumps to a disk that fails. Each call to the disk fails once; the disk is full at every byte. Afterwards
+ * each file in the directory is whole, and the ring still has everything. The linker's --wrap puts the faults
+ * under the code that ships.
  */
 
 #include "dumping.h"
-#include "base/clock.h"
-#include "dump/vacuum.h"
 #include "fileio/writer_private.h"
 
 #include <liburing.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #define SHORT_WRITE 1 /* in the place of an errno: half of a write is done */
 
@@ -23,7 +20,6 @@
 static struct {
 	unsigned calls, fails_at; /* the call of this number fails … */
 	int error;		  /* … with this errno */
-	int directory_error;	  /* each fsync() of a directory fails with this errno */
 	bool no_ring;		  /* there is no io_uring */
 	bool limited;		  /* it has a limit: */
 	uint64_t room;		  /* bytes that are left */
@@ -131,12 +127,6 @@ ssize_t __wrap_write(int fd, const void *data, size_t len)
 /* Do not sync, because the power stays on, and because a slow disk would take minutes. */
 int __wrap_fsync(int fd)
 {
-	struct stat st;
-
-	if (disk.directory_error && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
-		errno = disk.directory_error;
-		return -1;
-	}
 	return fails() ? -1 : 0;
 }
 
@@ -163,22 +153,28 @@ int __wrap_bpf_prog_get_next_id(uint32_t from, uint32_t *next)
 	return -ENOENT;
 }
 
-static int setup_large(void **state)
+/* What a test does with the disk, and where the ring that it dumps goes. */
+struct scenario {
+	const char *name;
+	void (*run)(struct dumping *f, unsigned step);
+	bool no_ring; /* no io_uring */
+	const char *where;
+	unsigned runs, samples; /* in the ring */
+	unsigned step;		/* bytes between two dumps */
+};
+
+static const struct scenario *scenario;
+
+static int setup(void **state)
 {
-	return dumping_setup(state, "/var/tmp", 200, 500, false);
+	scenario = *state;
+	disk.no_ring = scenario->no_ring;
+	return dumping_setup(state, scenario->where, scenario->runs, scenario->samples, false);
 }
 
-/* A tmpfs has no O_DIRECT, but is fast enough for a dump for each byte. */
-static int setup_small(void **state)
+static void run(void **state)
 {
-	return dumping_setup(state, "/dev/shm", 2, 8, false);
-}
-
-#define DISK_STEP 61 /* bytes between two dumps on a real disk */
-
-static int setup_small_on_disk(void **state)
-{
-	return dumping_setup(state, "/var/tmp", 2, 8, false);
+	scenario->run(*state, scenario->step);
 }
 
 /* Repair the disk after a test. */
@@ -232,7 +228,7 @@ static uint64_t measure_dump(struct dumping *f)
 	return result.bytes;
 }
 
-static void fail_each_call(struct dumping *f)
+static void fail_each_call(struct dumping *f, unsigned step)
 {
 	static const int errors[] = {EIO, ENOSPC, EINTR, EAGAIN, SHORT_WRITE};
 
@@ -258,70 +254,6 @@ static void fail_each_call(struct dumping *f)
 	}
 }
 
-static void test_each_call_fails_with_io_uring(void **state)
-{
-	fail_each_call(*state);
-}
-
-static void test_each_call_fails_with_pwrite(void **state)
-{
-	disk.no_ring = true;
-	fail_each_call(*state);
-}
-
-/* The file has its name by then, so it is a dump. */
-static void test_a_directory_that_cannot_be_synced_is_reported(void **state)
-{
-	struct dumping *f = *state;
-	struct fr_dump_result result;
-
-	disk.directory_error = EIO;
-	assert_int_equal(dumping_dump(f, &result, NULL), 0);
-	assert_int_equal(result.not_durable, EIO);
-	assert_int_equal(result.sidecar_error, 0);
-	assert_true(has_sidecar(f, &result));
-	assert_int_equal(dumping_check_directory(f), 1);
-}
-
-#define KILLS 200u
-
-/* The process is killed at KILLS points of the time that a dump takes. */
-static void test_a_killed_dump_leaves_a_whole_file_or_none(void **state)
-{
-	struct dumping *f = *state;
-	struct fr_dump_result result;
-	unsigned whole = 0;
-	uint64_t took_ns;
-
-	(void)measure_dump(f);
-	took_ns = fr_monotonic_ns();
-	(void)measure_dump(f);
-	took_ns = fr_monotonic_ns() - took_ns;
-	for (unsigned i = 0; i < KILLS; i++) {
-		uint64_t delay = took_ns * i / KILLS * 3 / 2;
-		struct timespec t = {(time_t)(delay / FR_NSEC_PER_SEC), (long)(delay % FR_NSEC_PER_SEC)};
-		pid_t pid = fork();
-		unsigned left;
-		int status;
-
-		assert_true(pid >= 0);
-		if (pid == 0)
-			_exit(dumping_dump(f, &result, NULL) < 0);
-		nanosleep(&t, NULL);
-		kill(pid, SIGKILL);
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-		assert_true(fr_vacuum_leftovers(f->dirfd) >= 0);
-		left = dumping_check_directory(f);
-		assert_true(left <= 1);
-		whole += left;
-	}
-	print_message("%u kills left %u whole files\n", KILLS, whole);
-	assert_true(whole < KILLS);
-	dumping_check_ring(f);
-	(void)measure_dump(f);
-}
-
 /* The disk has room for 0 bytes, STEP bytes, … until the dump and its sidecar fit. */
 static void fill_disk(struct dumping *f, unsigned step)
 {
@@ -338,22 +270,6 @@ static void fill_disk(struct dumping *f, unsigned step)
 	print_message("%ju bytes: %u times none, %u times without sidecar\n", (uintmax_t)size, ends.none,
 		ends.no_sidecar);
 	assert_true(ends.none >= size / step && ends.no_sidecar > 100 / step);
-}
-
-static void test_the_disk_is_full_at_each_byte(void **state)
-{
-	fill_disk(*state, 1);
-}
-
-static void test_the_disk_is_full_without_io_uring(void **state)
-{
-	disk.no_ring = true;
-	fill_disk(*state, 1);
-}
-
-static void test_a_real_disk_is_full(void **state)
-{
-	fill_disk(*state, DISK_STEP);
 }
 
 /* The kernel truncates the write that crosses the limit of a file's size, and refuses the next one. */
@@ -374,38 +290,22 @@ static void limit_file_size(struct dumping *f, unsigned step)
 	assert_true(ends.none > 0 && ends.whole > 0);
 }
 
-static void test_the_file_size_is_limited_to_each_byte(void **state)
-{
-	limit_file_size(*state, 1);
-}
-
-static void test_the_file_size_is_limited_without_io_uring(void **state)
-{
-	disk.no_ring = true;
-	limit_file_size(*state, 1);
-}
-
-static void test_the_file_size_is_limited_on_a_real_disk(void **state)
-{
-	limit_file_size(*state, DISK_STEP);
-}
-
-#define TEST(f, setup) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_each_call_fails_with_io_uring, setup_large),
-		TEST(test_each_call_fails_with_pwrite, setup_large),
-		TEST(test_a_directory_that_cannot_be_synced_is_reported, setup_large),
-		TEST(test_a_killed_dump_leaves_a_whole_file_or_none, setup_large),
-		TEST(test_the_disk_is_full_at_each_byte, setup_small),
-		TEST(test_the_disk_is_full_without_io_uring, setup_small),
-		TEST(test_a_real_disk_is_full, setup_small_on_disk),
-		TEST(test_the_file_size_is_limited_to_each_byte, setup_small),
-		TEST(test_the_file_size_is_limited_without_io_uring, setup_small),
-		TEST(test_the_file_size_is_limited_on_a_real_disk, setup_small_on_disk),
+	/* A tmpfs has no O_DIRECT, but is fast enough for a dump for each byte. */
+	static struct scenario scenarios[] = {
+		{"each_call_fails", fail_each_call, false, "/var/tmp", 200, 500, 0},
+		{"each_call_fails_without_io_uring", fail_each_call, true, "/var/tmp", 200, 500, 0},
+		{"disk_is_full_at_each_byte", fill_disk, false, "/dev/shm", 2, 8, 1},
+		{"disk_is_full_without_io_uring", fill_disk, true, "/dev/shm", 2, 8, 1},
+		{"real_disk_is_full", fill_disk, false, "/var/tmp", 2, 8, 61},
+		{"file_size_is_limited_to_each_byte", limit_file_size, false, "/dev/shm", 2, 8, 1},
+		{"file_size_is_limited_without_io_uring", limit_file_size, true, "/dev/shm", 2, 8, 1},
+		{"file_size_is_limited_on_a_real_disk", limit_file_size, false, "/var/tmp", 2, 8, 61},
 	};
+	struct CMUnitTest tests[FR_ARRAY_SIZE(scenarios)];
 
+	for (size_t i = 0; i < FR_ARRAY_SIZE(scenarios); i++)
+		tests[i] = (struct CMUnitTest){scenarios[i].name, run, setup, teardown, &scenarios[i]};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

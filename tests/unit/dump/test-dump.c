@@ -116,17 +116,6 @@ static void test_a_window_is_exact_to_the_record(void **state)
 	}
 }
 
-static void test_perf_finds_the_build_ids(void **state)
-{
-	struct dumping *f = *state;
-	struct fr_dump_result r;
-	_cleanup_buf_ struct fr_buf out = {0};
-
-	dump(f, &r);
-	dumping_perf(f, "buildid-list", r.name, "", &out);
-	assert_string_equal((char *)out.data, "abababababababababababababababababababab /bin/true\n");
-}
-
 static void check_string(const cJSON *o, const char *name, const char *expected)
 {
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(o, name)), expected);
@@ -217,7 +206,6 @@ int main(void)
 		TEST(test_perf_reads_every_sample_whatever_the_encoding),
 		TEST(test_a_taken_name_gets_the_next_microsecond),
 		TEST(test_a_window_is_exact_to_the_record),
-		TEST(test_perf_finds_the_build_ids),
 		TEST(test_the_sidecar_describes_the_file),
 		TEST(test_a_full_disk_leaves_no_file_and_is_named_in_the_message),
 		TEST(test_without_a_process_model_nothing_is_left),

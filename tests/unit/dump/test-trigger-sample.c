@@ -7,9 +7,7 @@
 
 #include "dumping.h"
 #include "synthetic.h"
-#include "base/file.h"
 #include "merge/merge.h"
-#include "perfdata/features.h"
 #include "perfdata/reader.h"
 
 #include <inttypes.h>
@@ -97,43 +95,18 @@ static void check_trigger_samples(const struct dumping *f, const char *name)
 	assert_false(next_trigger_sample(&at, line, sizeof(line)));
 }
 
-/* perf prints the samples of all events in the order of time. So a reader that releases samples at each round
-   prints none too late. */
-static void check_order(const struct dumping *f, const char *name, uint64_t samples)
-{
-	_cleanup_buf_ struct fr_buf out = {0};
-	double last = 0, now;
-	uint64_t n = 0;
-	char *line, *end;
-
-	dumping_perf(f, "script", name, "--ns -F time", &out);
-	for (line = (char *)out.data; *line; line = strchr(end, '\n') + 1, n++) {
-		now = strtod(line, &end);
-		assert_true(now >= last);
-		last = now;
-	}
-	assert_int_equal(n, samples);
-}
-
-static struct fr_reader *open_reader(const struct dumping *f, const char *name)
-{
-	struct fr_reader *r;
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-	assert_int_equal(fr_reader_open(path, &r, NULL), 0);
-	return r;
-}
-
 /* Check the rule itself: at a FINISHED_ROUND, a reader releases all records up to the newest time of the
    previous round. No later record may be older than that time. Returns the number of rounds. */
 static unsigned check_rounds(const struct dumping *f, const char *name)
 {
 	uint64_t newest = 0, newest_before = 0, released = 0, t;
-	struct fr_reader *r = open_reader(f, name);
 	const struct perf_event_header *h;
+	struct fr_reader *r;
 	unsigned rounds = 0;
+	char path[256];
 
+	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	assert_int_equal(fr_reader_open(path, &r, NULL), 0);
 	while (fr_reader_next(r, &h, NULL) == 1) {
 		if (h->type == FR_RECORD_FINISHED_ROUND) {
 			released = newest_before;
@@ -166,7 +139,6 @@ static void check_each_encoding(struct dumping *f, uint64_t samples)
 		assert_true(r.from_ns >= f->params.from_ns && r.from_ns >= SYNTHETIC_START_NS);
 		assert_true(r.to_ns <= f->params.to_ns && r.to_ns < END_NS);
 		check_trigger_samples(f, r.name);
-		check_order(f, r.name, samples + FR_ARRAY_SIZE(causes));
 		assert_true(check_rounds(f, r.name) > 5 || f->params.strip_rounds);
 	}
 }
@@ -200,52 +172,6 @@ static void test_a_window_leaves_no_cause_out(void **state)
 		assert_int_equal(r.samples, 0);
 		check_trigger_samples(f, r.name);
 	}
-}
-
-static void test_reports_begin_with_the_recorded_events(void **state)
-{
-	struct dumping *f = *state;
-	struct fr_dump_result r;
-	_cleanup_buf_ struct fr_buf report = {0}, list = {0}, period = {0}, json = {0};
-	const char *clock, *raw, *trigger;
-	char name[128];
-
-	assert_int_equal(dumping_dump(f, &r, NULL), 0);
-	dumping_perf(f, "report", r.name, "--stdio 2>/dev/null", &report);
-	clock = strstr((char *)report.data, "of event 'cpu-clock'");
-	raw = strstr((char *)report.data, "of event 'bpf-output'");
-	trigger = strstr((char *)report.data, "# Samples: 6  of event 'flightrec:trigger'");
-	assert_true(clock && raw && trigger && clock < raw && raw < trigger);
-	assert_null(strstr((char *)report.data, "Children")); /* there are no stacks */
-	dumping_perf(f, "evlist", r.name, "", &list);
-	assert_non_null(strstr((char *)list.data, "cpu-clock\nbpf-output\nflightrec:trigger\n"));
-	dumping_perf(
-		f, "script", r.name, "-F comm,period,ip,sym", &period); /* every sample has these fields */
-
-	snprintf(name, sizeof(name), "%s.json", r.name);
-	assert_int_equal(fr_read_file(f->dirfd, name, 1u << 20, &json), 0);
-	assert_non_null(strstr((char *)json.data, "\"samples\":\t100000"));
-	assert_non_null(strstr((char *)json.data, "\"marks\":\t6"));
-}
-
-/* Without a stack of its own, perf report would show the sample with the stack of the previous sample. */
-static void test_a_sample_beside_stacks_has_an_empty_stack(void **state)
-{
-	struct dumping *f = *state;
-	struct fr_dump_result r;
-	struct fr_reader *reader;
-	_cleanup_buf_ struct fr_buf out = {0};
-
-	f->session.events[1].attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
-	f->params.to_ns = 1; /* the samples in the ring have no stacks */
-	assert_int_equal(fr_feature_set_event_desc(&f->session), 0);
-	assert_int_equal(dumping_dump(f, &r, NULL), 0);
-	check_trigger_samples(f, r.name);
-	reader = open_reader(f, r.name);
-	assert_true(fr_reader_session(reader)->events[2].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
-	fr_reader_free(reader);
-	dumping_perf(f, "report", r.name, "--stdio -g 2>/dev/null", &out);
-	assert_non_null(strstr((char *)out.data, "# Samples: 6  of event 'flightrec:trigger'"));
 }
 
 static void test_a_dump_without_a_cause_lacks_the_event(void **state)
@@ -322,26 +248,6 @@ static void test_a_merge_has_each_cause_once(void **state)
 	}
 	assert_int_equal(merge(f, r), RUN * RUNS + FR_ARRAY_SIZE(causes));
 	check_trigger_samples(f, "merged");
-	check_order(f, "merged", RUN * RUNS + FR_ARRAY_SIZE(causes));
-}
-
-static void test_recorders_with_and_without_stacks_can_be_merged(void **state)
-{
-	struct dumping *f = *state;
-	struct fr_dump_result r[2];
-
-	f->params.to_ns = 1;
-	for (int i = 0; i < 2; i++) {
-		f->params.trigger_samples = causes + 3 * i;
-		f->params.n_trigger_samples = 3;
-		assert_int_equal(dumping_dump(f, &r[i], NULL), 0);
-		f->session.events[1].attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
-		f->session.events[1].ids[0] += 100;
-		f->session.events[1].ids[1] += 100;
-		assert_int_equal(fr_feature_set_event_desc(&f->session), 0);
-	}
-	(void)merge(f, r);
-	check_trigger_samples(f, "merged");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, dumping_teardown)
@@ -351,12 +257,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_each_cause_is_a_sample_in_its_place),
 		TEST(test_a_window_leaves_no_cause_out),
-		TEST(test_reports_begin_with_the_recorded_events),
-		TEST(test_a_sample_beside_stacks_has_an_empty_stack),
 		TEST(test_a_dump_without_a_cause_lacks_the_event),
 		TEST(test_a_long_text_is_truncated),
 		TEST(test_a_merge_has_each_cause_once),
-		TEST(test_recorders_with_and_without_stacks_can_be_merged),
 	};
 
 	if (!synthetic_have_perf()) {

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "sideband/emit.h"
 #include "sideband/buildid.h"
+#include "../../load/jitdump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,18 +91,7 @@ static void test_random_overlaps_are_resolved_as_in_a_plain_model(void **state)
 	}
 }
 
-/* A jitdump as in tools/perf/Documentation/jitdump-specification.txt. */
-struct header {
-	uint32_t magic, version, total_size, mach, pad, pid;
-	uint64_t timestamp, flags;
-};
-struct load {
-	uint32_t id, total_size;
-	uint64_t timestamp;
-	uint32_t pid, tid;
-	uint64_t vma, addr, size, index;
-};
-struct move {
+struct jitdump_move {
 	uint32_t id, total_size;
 	uint64_t timestamp;
 	uint32_t pid, tid;
@@ -110,7 +100,7 @@ struct move {
 
 static void add_header(struct fr_buf *b, uint64_t flags)
 {
-	const struct header h = {0x4A695444, 1, sizeof(h), 62, 0, 1, 1, flags};
+	const struct jitdump_header h = {0x4A695444, 1, sizeof(h), 62, 0, 1, 1, flags};
 
 	assert_int_equal(fr_buf_append(b, &h, sizeof(h)), 0);
 }
@@ -118,8 +108,8 @@ static void add_header(struct fr_buf *b, uint64_t flags)
 static void add_load(struct fr_buf *b, uint64_t time, uint64_t addr, const char *name, uint64_t claims)
 {
 	static const uint8_t code[16] = {0xc3};
-	const struct load l = {0, (uint32_t)(sizeof(l) + strlen(name) + 1 + sizeof(code)), time, 1, 1, addr,
-		addr, claims, 0};
+	const struct jitdump_load l = {0, (uint32_t)(sizeof(l) + strlen(name) + 1 + sizeof(code)), time, 1, 1,
+		addr, addr, claims, 0};
 
 	assert_int_equal(fr_buf_append(b, &l, sizeof(l)), 0);
 	assert_int_equal(fr_buf_append(b, name, strlen(name) + 1), 0);
@@ -128,7 +118,7 @@ static void add_load(struct fr_buf *b, uint64_t time, uint64_t addr, const char 
 
 static void test_jitdump_functions_are_in_order_of_time(void **state)
 {
-	const struct move m = {1, sizeof(m), 30, 1, 1, 0, 0x1000, 0x2000, 16, 0};
+	const struct jitdump_move m = {1, sizeof(m), 30, 1, 1, 0, 0x1000, 0x2000, 16, 0};
 	_cleanup_jit_code_ struct jit_code c = {0};
 	struct fr_buf b = {0};
 

@@ -101,9 +101,11 @@ static inline void heard_disarm(struct heard *h)
 static inline void heard_deinit(struct heard *h)
 {
 	heard_disarm(h);
-	sd_event_unref(h->env.event);
+	h->env.event = sd_event_unref(h->env.event);
 	free(h->causes);
+	h->causes = NULL;
 }
+#define _cleanup_heard_ __attribute__((cleanup(heard_deinit)))
 
 /* Opens a source, and adds it to the event loop. */
 static inline int heard_open(struct heard *h, const struct fr_trigger_config *config, void *trigger,
@@ -305,23 +307,14 @@ static inline void heard_check_stale(struct heard *h, const char *file, const ch
 	assert_false(missing);
 }
 
-/* Writes TEXT to the file NAME of the directory DIR. */
-static inline bool write_file(const char *dir, const char *name, const char *text)
+static inline bool move_to_cgroup(const char *dir, pid_t pid)
 {
 	char path[512];
 	_cleanup_close_ int fd = -1;
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
-	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-}
-
-static inline bool move_to_cgroup(const char *dir, pid_t pid)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", (int)pid);
-	return write_file(dir, "cgroup.procs", text);
+	return fd >= 0 && dprintf(fd, "%d", (int)pid) > 0;
 }
 
 /* Makes a cgroup of version 2, or skips. Returns its path below the root, which points into DIR. */
@@ -344,22 +337,3 @@ static inline bool mount_tracefs(void)
 	return access("/sys/kernel/tracing/events", R_OK) == 0 ||
 	       (own && mount("nodev", "/sys/kernel/tracing", "tracefs", 0, NULL) == 0);
 }
-
-/* A test of a probe, run with the kernel's BTF and without it. False, with a message: it cannot run here. */
-typedef bool (*probe_test)(bool classic);
-
-static inline void run_with_btf(void **state)
-{
-	if (!(*(probe_test *)state)(false))
-		skip();
-}
-
-static inline void run_without_btf(void **state)
-{
-	if (!(*(probe_test *)state)(true))
-		skip();
-}
-
-/* clang-format off */
-#define BOTH(f) {#f, run_with_btf, NULL, NULL, (void *)(f)}, {#f "_without_btf", run_without_btf, NULL, NULL, (void *)(f)}
-/* clang-format on */

@@ -55,6 +55,7 @@ static void scene_deinit(struct scene *s)
 	s->built_in = fr_source_close(s->built_in);
 	heard_deinit(&s->h);
 }
+#define _cleanup_scene_ __attribute__((cleanup(scene_deinit)))
 
 /* The malformed datagrams, which the built-in trigger counts. */
 static uint64_t count_bad(const struct scene *s)
@@ -102,7 +103,7 @@ static void test_client_reports_an_anomaly(void **state)
 	uint64_t before = fr_monotonic_ns();
 	struct fr_source_stats stats;
 	pthread_t thread;
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 	struct heard *h = &s.h;
 	char comm[16];
 	pid_t tid;
@@ -140,13 +141,12 @@ static void test_client_reports_an_anomaly(void **state)
 	assert_int_equal(flightrec_trigger("checkout", "slow answer", 249, 250), 0);
 	heard_run(h, 30, 3);
 	assert_int_equal(h->n, 2);
-	scene_deinit(&s);
 }
 
 static void test_client_truncates_long_texts(void **state)
 {
 	char name[200], reason[4096];
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 	struct heard *h = &s.h;
 
 	scene_init(&s);
@@ -169,7 +169,6 @@ static void test_client_truncates_long_texts(void **state)
 	assert_int_equal(h->n, 2);
 	assert_string_equal(h->last.reason, "told by an application");
 	assert_string_equal(h->last.detail, "");
-	scene_deinit(&s);
 }
 
 static void on_signal(int sig)
@@ -179,7 +178,7 @@ static void on_signal(int sig)
 
 static void test_client_works_in_a_signal_handler_and_keeps_errno(void **state)
 {
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 
 	errno = 12345;
 	assert_int_equal(flightrec_trigger("checkout", "there is no daemon", 1, 1), -ENOENT);
@@ -192,14 +191,13 @@ static void test_client_works_in_a_signal_handler_and_keeps_errno(void **state)
 	signal(SIGUSR1, SIG_DFL);
 	heard_wait(&s.h, 1);
 	assert_string_equal(s.h.last.reason, "in a signal handler");
-	scene_deinit(&s);
 }
 
 static void test_client_does_not_wait_for_a_full_queue(void **state)
 {
 	uint64_t begin = fr_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	unsigned sent = 0, times = 2000;
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 
 	scene_init(&s);
 	for (unsigned i = 0; i < times; i++) {
@@ -213,7 +211,6 @@ static void test_client_does_not_wait_for_a_full_queue(void **state)
 	assert_in_range(sent, 1, times - 1);
 	heard_wait(&s.h, sent);
 	assert_int_equal(s.h.n, sent);
-	scene_deinit(&s);
 }
 
 static void test_datagram_reaches_the_trigger_that_it_names(void **state)
@@ -253,7 +250,7 @@ static void test_datagram_reaches_the_trigger_that_it_names(void **state)
 static void test_filters_and_cooldown(void **state)
 {
 	struct fr_source_stats before, after;
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 	struct heard *h = &s.h;
 	uint64_t begin;
 	unsigned heard;
@@ -289,14 +286,13 @@ static void test_filters_and_cooldown(void **state)
 	usleep(1000 * 1000);
 	send_text(&s, "TRIGGER=checkout");
 	assert_int_equal(h->n, heard + 3);
-	scene_deinit(&s);
 }
 
 static void test_claims_of_the_sender_are_checked(void **state)
 {
 	uint64_t now = fr_monotonic_ns();
 	struct fr_source_stats stats;
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 	struct heard *h = &s.h;
 	char text[128];
 
@@ -324,7 +320,6 @@ static void test_claims_of_the_sender_are_checked(void **state)
 	assert_int_equal(stats.last, 1);
 	send_bytes(&s, "REASON=a\x1b[31m\xff\xc2\x9b\xe2\x82\xac\0b", 21);
 	assert_string_equal(h->last.reason, "a?[31m???\xe2\x82\xac?b");
-	scene_deinit(&s);
 }
 
 static size_t count_open_files(void)
@@ -388,7 +383,7 @@ static void test_malformed_datagrams_are_counted(void **state)
 		BYTES("\0\0\0\0"),
 	};
 	char large[2000];
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 	size_t files;
 
 	scene_init(&s);
@@ -411,7 +406,6 @@ static void test_malformed_datagrams_are_counted(void **state)
 	s.built_in = fr_source_close(s.built_in);
 	open_built_in(&s);
 	assert_int_equal(count_bad(&s), 0);
-	scene_deinit(&s);
 }
 
 /* The counters of the sender of a flood, in memory that it shares with the test. */
@@ -473,7 +467,7 @@ static void test_flood_does_not_starve_the_loop_and_is_counted(void **state)
 	struct sent *sent =
 		mmap(NULL, sizeof(*sent), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct child c;
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 	int status;
 
 	assert_true(sent != MAP_FAILED);
@@ -504,7 +498,6 @@ static void test_flood_does_not_starve_the_loop_and_is_counted(void **state)
 	assert_in_range(s.h.n, 1, took / FR_NSEC_PER_SEC + 1);
 	munmap(sent, sizeof(*sent));
 	sd_event_source_disable_unref(timer);
-	scene_deinit(&s);
 }
 
 static void test_socket_file_is_made_and_protected(void **state)

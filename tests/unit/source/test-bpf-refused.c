@@ -60,7 +60,7 @@ static void test_bad_objects_are_refused_with_a_reason(void **state)
 		{"/tmp", -EINVAL, "is not a regular file"},
 		{"/dev/null", -EINVAL, "is not a regular file"},
 	};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_bpf();
 	init_program(&h, "");
@@ -72,7 +72,6 @@ static void test_bad_objects_are_refused_with_a_reason(void **state)
 	assert_non_null(verifier_log);
 	assert_non_null(strstr(verifier_log, "BEGIN PROG LOAD LOG"));
 	free(verifier_log);
-	heard_deinit(&h);
 }
 
 /* Truncated objects and objects with changed bytes are opened or refused, without harm. The verifier checks
@@ -128,7 +127,7 @@ static void test_bad_files_are_refused(void **state)
 	};
 	char path[] = "/tmp/flightrec-test-object.XXXXXX";
 	_cleanup_buf_ struct fr_buf b = {0};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 	int fd;
 
 	need_bpf();
@@ -152,7 +151,6 @@ static void test_bad_files_are_refused(void **state)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	heard_refused(&h, -EINVAL, "is not a regular file");
 	unlink(path);
-	heard_deinit(&h);
 }
 
 static void open_without_rights(void *ctx)
@@ -197,7 +195,7 @@ static void test_bad_settings_are_refused(void **state)
 		{"several=1", "neither a number nor a string"},
 		{"flightrec_threshold=1", "Set= cannot set"},
 	};
-	struct heard h;
+	_cleanup_heard_ struct heard h = {0};
 
 	need_bpf();
 	init_program(&h, OBJECT("getppid"));
@@ -218,7 +216,6 @@ static void test_bad_settings_are_refused(void **state)
 	h.config.subject = (char *)OBJECT("twins");
 	h.config.interval_ns = 1;
 	heard_refused(&h, -EINVAL, "Interval= has no effect");
-	heard_deinit(&h);
 }
 
 /* Set= writes the values into the program's memory. */

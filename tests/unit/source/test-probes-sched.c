@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The probes of the scheduler, of system calls and of interrupts. A child causes each anomaly for real; where
- * the probe knows the process, it is armed for the child only. Each test runs with the kernel's BTF and
- * without it.
+ * The probes of the scheduler, of system calls and of interrupts. Where the probe knows the process, it is
+ * armed for the child only.
  *
  * A real soft lockup stops a CPU for seconds, so test_trigger_sources.py causes one only where that is
  * allowed. This file tests a line that only looks like one.
  */
-#include "heard.h"
+#include "probe.h"
 #include "base/file.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
-#include <linux/fuse.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <time.h>
 
 /* The times that the child measured itself. */
 struct seen {
@@ -29,47 +22,6 @@ struct seen {
 };
 
 static struct seen *seen; /* shared with the child */
-
-struct scene {
-	struct heard h;
-	struct child c;
-};
-
-static void run_child(void *run)
-{
-	((void (*)(void))run)();
-}
-
-static void scene_init(struct scene *s, const char *probe, const char *threshold, void (*run)(void))
-{
-	heard_init(&s->h, FR_TRIGGER_PROBE);
-	s->h.config.subject = (char *)probe;
-	s->h.config.threshold = (char *)threshold;
-	s->h.config.cooldown_ns = 0;
-	memset(seen, 0, sizeof(*seen));
-	s->c = child_new(NULL, run_child, (void *)run);
-	s->h.config.pid = s->c.pid;
-}
-
-/* Arms the probe and lets the child run to its end. False: the probe cannot be armed, or the child may not do
-   what it has to do; S is freed. */
-static bool play(struct scene *s, bool classic)
-{
-	bool armed;
-
-	s->h.env.bpf_classic = classic;
-	armed = heard_try_arm(&s->h);
-	child_end(&s->c, armed);
-	if (armed && WIFEXITED(s->c.status) && WEXITSTATUS(s->c.status) == 77)
-		print_message("skipped: the child lacks a permission\n");
-	if (!armed || s->c.status == 77 << 8) {
-		heard_deinit(&s->h);
-		return false;
-	}
-	heard_run(&s->h, 100, 0);
-	assert_int_equal(s->c.status, 0);
-	return true;
-}
 
 /* True: a cause has the thread and the time that the child measured, within 10 ms between two clocks. */
 static bool is_heard(const struct heard *h)
@@ -117,28 +69,28 @@ static void check_heard(const struct heard *h)
 #define TRIES 8
 
 /* RUN exceeds THRESHOLD of PROBE, and PROBE reports it with REASON. */
-static bool is_reported(const char *probe, const char *threshold, char **set, void (*run)(void),
+static bool is_reported(const char *probe, const char *threshold, char **set, void (*run)(void *ctx),
 	const char *reason, bool classic)
 {
 	uint64_t threshold_ns;
-	struct scene s;
 
 	assert_int_equal(fr_threshold_parse(threshold, FR_CAUSE_NS, &threshold_ns), 0);
 	for (int i = 1; i <= TRIES; i++) {
-		scene_init(&s, probe, threshold, run);
+		_cleanup_scene_ struct scene s = {0};
+
+		memset(seen, 0, sizeof(*seen));
+		scene_init(&s, probe, threshold, run, NULL, classic);
 		s.h.config.set = set;
-		if (!play(&s, classic))
+		if (!play(&s))
 			return false;
-		if (seen->least_ns >= threshold_ns + 10 * MS &&
-			(i == TRIES || (s.h.n > 0 ? is_heard(&s.h) : !classic))) {
-			check_all(&s, reason);
-			check_heard(&s.h);
-			assert_string_equal(s.h.causes[0].comm, "test-source-pro");
-			assert_int_equal(heard_stats(&s.h).fired, s.h.n);
-			heard_deinit(&s.h);
-			return true;
-		}
-		heard_deinit(&s.h);
+		if (seen->least_ns < threshold_ns + 10 * MS ||
+			(i < TRIES && (s.h.n > 0 ? !is_heard(&s.h) : classic)))
+			continue;
+		check_all(&s, reason);
+		check_heard(&s.h);
+		assert_string_equal(s.h.causes[0].comm, "test-source-pro");
+		assert_int_equal(heard_stats(&s.h).fired, s.h.n);
+		return true;
 	}
 	print_message("skipped: the machine prevented it %d times\n", TRIES);
 	return false;
@@ -195,69 +147,40 @@ static void note_queued(const struct account *before, uint64_t due_ns)
 #define READY_MS 200 /* until all threads are in their places */
 #define BUSY_MS 120  /* time that the CPU is occupied */
 
-static uint64_t busy_from_ns;
-static int busy_cpu, other_cpu = -1; /* -1: there is no second CPU */
-
-static void sleep_until(uint64_t ns)
-{
-	struct timespec t = {.tv_sec = ns / FR_NSEC_PER_SEC, .tv_nsec = ns % FR_NSEC_PER_SEC};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
-}
-
-static void pin(pid_t tid, int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(tid, sizeof(set), &set) < 0)
-		_exit(2);
-}
-
-static void *keep_busy(void *arg)
-{
-	struct sched_param p = {.sched_priority = 1};
-	uint64_t until_ns;
-
-	pin(0, busy_cpu);
-	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
-		_exit(77);
-	sleep_until(busy_from_ns);
-	until_ns = fr_monotonic_ns() + BUSY_MS * MS;
-	while (fr_monotonic_ns() < until_ns)
-		;
-	return NULL;
-}
-
-static bool moves; /* wake_late() is moved to the other CPU */
+static struct fr_anomaly_hog busy = {.ns = BUSY_MS * MS};
+static int other_cpu = -1; /* -1: there is no second CPU */
+static bool moves;	   /* wake_late() is moved to the other CPU */
 
 /* After 80 ms of the wait, moves the waiting thread to the other CPU, where it runs at once. */
 static void *move_away(void *arg)
 {
-	pin(0, other_cpu);
-	sleep_until(busy_from_ns + 100 * MS);
-	pin(seen->tid, other_cpu);
+	cpu_set_t set;
+
+	fr_load_pin(other_cpu);
+	fr_load_sleep_until(busy.from_ns + 100 * MS);
+	CPU_ZERO(&set);
+	CPU_SET(other_cpu, &set);
+	if (sched_setaffinity(seen->tid, sizeof(set), &set) < 0)
+		_exit(2);
 	return NULL;
 }
 
 /* Wakes 20 ms after the CPU is occupied, and measures when it runs. */
-static void wake_late(void)
+static void wake_late(void *ctx)
 {
 	struct account before;
 	uint64_t due_ns;
 	pthread_t hog, mover = 0;
 
-	busy_from_ns = fr_monotonic_ns() + READY_MS * MS;
-	due_ns = busy_from_ns + 20 * MS;
+	busy.from_ns = fr_monotonic_ns() + READY_MS * MS;
+	due_ns = busy.from_ns + 20 * MS;
 	seen->tid = gettid();
-	if (pthread_create(&hog, NULL, keep_busy, NULL) != 0 ||
+	if (pthread_create(&hog, NULL, fr_anomaly_hog, &busy) != 0 ||
 		(moves && pthread_create(&mover, NULL, move_away, NULL) != 0))
 		_exit(2);
-	pin(0, busy_cpu);
+	fr_load_pin(busy.cpu);
 	before = account();
-	sleep_until(due_ns);
+	fr_load_sleep_until(due_ns);
 	note_queued(&before, due_ns);
 	pthread_join(hog, NULL);
 	if (moves)
@@ -279,44 +202,35 @@ static bool test_wait_that_ends_on_another_cpu(bool classic)
 	       is_reported("run-queue-latency", "50ms", NULL, wake_late, "run-queue latency", classic);
 }
 
-/* With CLONE_VFORK the parent waits uninterruptibly until its child has gone. */
-static void vfork_slowly(void)
+static void block_a_while(void *ctx)
 {
-	const struct timespec t = {.tv_nsec = 80 * MS};
 	const struct account before = account();
-	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
 
-	if (pid == 0) {
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-		_exit(0);
-	}
+	fr_anomaly_block(before.at_ns + 80 * MS);
 	note_blocked(&before);
-	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
-		_exit(2);
 }
 
-static void sleep_a_while(void)
+static void sleep_a_while(void *ctx)
 {
 	const struct account before = account();
 
-	sleep_until(before.at_ns + 80 * MS);
+	fr_load_sleep_until(before.at_ns + 80 * MS);
 	note_blocked(&before);
 }
 
 /* PROBE does not report RUN. */
-static void check_not_reported(const char *probe, void (*run)(void), bool classic)
+static void check_not_reported(const char *probe, void (*run)(void *ctx), bool classic)
 {
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 
-	scene_init(&s, probe, "60ms", run);
-	assert_true(play(&s, classic));
+	scene_init(&s, probe, "60ms", run, NULL, classic);
+	assert_true(play(&s));
 	assert_int_equal(s.h.n, 0);
-	heard_deinit(&s.h);
 }
 
 static bool test_blocked_but_not_sleeping_is_off_cpu(bool classic)
 {
-	if (!is_reported("off-cpu", "60ms", NULL, vfork_slowly, "blocked off CPU", classic))
+	if (!is_reported("off-cpu", "60ms", NULL, block_a_while, "blocked off CPU", classic))
 		return false;
 	check_not_reported("off-cpu", sleep_a_while, classic);
 	return true;
@@ -329,48 +243,36 @@ static bool test_interruptible_includes_sleep(bool classic)
 	return is_reported("off-cpu", "60ms", set, sleep_a_while, "blocked off CPU", classic);
 }
 
-static bool test_slow_system_call(bool classic)
+/* RUN, one of SYSCALLS (NULL: any that does not wait by design), is reported once with
+   DETAIL, its name. */
+static bool is_slow_call(char *syscalls, void (*run)(void *ctx), const char *detail, bool classic)
 {
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 
-	scene_init(&s, "syscall-latency", "60ms", sleep_a_while);
-	s.h.config.syscalls = (char *)"fsync clock_nanosleep";
-	if (!play(&s, classic))
+	scene_init(&s, "syscall-latency", "60ms", run, NULL, classic);
+	s.h.config.syscalls = syscalls;
+	if (!play(&s))
 		return false;
 	check_all(&s, "slow system call");
 	assert_int_equal(s.h.n, 1);
-	assert_string_equal(s.h.last.detail, "clock_nanosleep");
+	assert_string_equal(s.h.last.detail, detail);
 	check_heard(&s.h);
-	heard_deinit(&s.h);
-
-	/* Without Syscall=, calls that wait by design do not count. */
-	check_not_reported("syscall-latency", sleep_a_while, classic);
-
-	scene_init(&s, "syscall-latency", "60ms", vfork_slowly);
-	assert_true(play(&s, classic));
-	check_all(&s, "slow system call");
-	assert_int_equal(s.h.n, 1);
-	assert_true(!strcmp(s.h.last.detail, "vfork") || !strcmp(s.h.last.detail, "clone"));
-	check_heard(&s.h);
-	heard_deinit(&s.h);
 	return true;
 }
 
-/* Writes to a disk, without a cache; the disk answers with an interrupt. */
-static void write_through(void)
+static bool test_slow_system_call(bool classic)
 {
-	_cleanup_close_ int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT, 0600);
-	void *block = NULL;
+	if (!is_slow_call((char *)"fsync clock_nanosleep", sleep_a_while, "clock_nanosleep", classic))
+		return false;
+	check_not_reported("syscall-latency", sleep_a_while, classic);
+	return is_slow_call(NULL, block_a_while, "clone", classic);
+}
 
-	if (fd < 0)
-		return; /* the machine has other interrupts */
-	if (posix_memalign(&block, 4096, 65536) != 0)
-		_exit(2);
-	memset(block, 1, 65536);
+/* The disk answers each write with an interrupt. */
+static void write_through(void *ctx)
+{
 	for (int i = 0; i < 16; i++)
-		if (pwrite(fd, block, 65536, 0) != 65536 || fdatasync(fd) < 0)
-			_exit(2);
-	free(block);
+		fr_anomaly_write_through();
 }
 
 /* /proc/interrupts has a line that begins with NUMBER or ends with NAME. */
@@ -391,12 +293,12 @@ static bool is_interrupt(const char *number, const char *name)
 static bool test_interrupt_handlers_are_measured(bool classic)
 {
 	const uint64_t began_ns = fr_monotonic_ns();
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 	unsigned n;
 
-	scene_init(&s, "irq-time", "1us", write_through);
+	scene_init(&s, "irq-time", "1us", write_through, NULL, classic);
 	s.h.config.pid = 0; /* any task may be interrupted */
-	if (!play(&s, classic))
+	if (!play(&s))
 		return false;
 	n = FR_MIN(s.h.n, (unsigned)HEARD_KEPT);
 	if (n == 0)
@@ -412,56 +314,44 @@ static bool test_interrupt_handlers_are_measured(bool classic)
 		else
 			assert_true(c->detail[0] && is_interrupt(NULL, c->detail));
 	}
-	heard_deinit(&s.h);
 	return n > 0;
 }
 
-/* A packet to this machine arrives by a softirq. */
-static void send_to_oneself(void)
+static void send_to_itself(void *ctx)
 {
-	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(a);
-
-	if (bind(fd, (void *)&a, length) < 0 || getsockname(fd, (void *)&a, &length) < 0)
-		_exit(2);
-	for (int i = 0; i < 500; i++)
-		if (sendto(fd, "x", 1, 0, (void *)&a, length) != 1)
-			_exit(2);
+	fr_anomaly_send_to_itself();
 }
 
 static bool test_softirq_handlers_are_measured(bool classic)
 {
-	struct fr_cause cause;
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
+	struct fr_cause cause = {0};
 
-	scene_init(&s, "softirq-time", "1us", send_to_oneself);
-	if (!play(&s, classic))
+	scene_init(&s, "softirq-time", "1us", send_to_itself, NULL, classic);
+	if (!play(&s))
 		return false;
 	check_all(&s, "softirq handler");
 	assert_true(heard_count(&s.h, s.c.pid, "softirq handler", "net_rx", &cause) > 0);
-	heard_deinit(&s.h);
 	return true;
 }
 
-static void exec_twice(void)
+static void exec_twice(void *ctx)
 {
 	execl("/bin/sh", "sh", "-c", "exec sleep 0", NULL);
 }
 
 static bool test_exec_of_a_named_program(bool classic)
 {
-	struct scene s;
+	_cleanup_scene_ struct scene s = {0};
 
-	scene_init(&s, "exec", NULL, exec_twice);
+	scene_init(&s, "exec", NULL, exec_twice, NULL, classic);
 	s.h.config.comm = (char *)"sleep";
-	if (!play(&s, classic))
+	if (!play(&s))
 		return false;
 	assert_int_equal(s.h.n, 1);
 	assert_string_equal(s.h.last.reason, "exec");
 	assert_string_equal(s.h.last.comm, "sleep");
 	assert_int_equal(s.h.last.pid, s.c.pid);
-	heard_deinit(&s.h);
 	return true;
 }
 
@@ -469,50 +359,11 @@ static bool test_exec_of_a_named_program(bool classic)
 
 static char directory[] = "/tmp/fr-test-probes.XXXXXX";
 
-/* Mounts a FUSE file system that answers only the first request. Its descriptor; -1: it is not possible. */
-static int mount_silent(void)
-{
-	struct fuse_init_out init = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096};
-	struct fuse_out_header out = {.len = sizeof(out) + sizeof(init)};
-	struct iovec iov[2] = {{&out, sizeof(out)}, {&init, sizeof(init)}};
-	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	static uint8_t request[1 << 16];
-	char options[64];
-
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
-	if (fd < 0)
-		return -1;
-	if (mount("flightrec-test", directory, "fuse", MS_NOSUID | MS_NODEV, options) < 0 ||
-		read(fd, request, sizeof(request)) < (ssize_t)sizeof(struct fuse_in_header)) {
-		close(fd);
-		return -1;
-	}
-	out.unique = ((struct fuse_in_header *)request)->unique;
-	if (writev(fd, iov, 2) < 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static void stat_silent(void)
+static void stat_mute(void *ctx)
 {
 	struct stat st;
 
 	stat(directory, &st);
-}
-
-/* A request that was read and not answered cannot be canceled, so a killed process waits uninterruptibly. */
-static void hang(struct scene *s, int silent)
-{
-	struct pollfd p = {.fd = silent, .events = POLLIN};
-	static uint8_t request[1 << 16];
-
-	assert_int_equal(write(s->c.go, "", 1), 1);
-	assert_int_equal(poll(&p, 1, HEARD_LIMIT_MS), 1);
-	assert_true(read(silent, request, sizeof(request)) > 0);
-	assert_int_equal(kill(s->c.pid, SIGKILL), 0);
 }
 
 /* Other tasks may hang, too. */
@@ -533,12 +384,12 @@ static void hear_of_hung(struct scene *s, bool classic)
 	assert_int_equal(flock(lock, LOCK_EX), 0);
 	assert_true(fr_read_line(SYSCTL "/hung_task_timeout_secs", timeout, sizeof(timeout)) >= 0);
 	assert_true(fr_read_line(SYSCTL "/hung_task_warnings", warnings, sizeof(warnings)) >= 0);
-	write_file(SYSCTL, "hung_task_warnings", "0");
-	write_file(SYSCTL, "hung_task_timeout_secs", "1");
+	fr_anomaly_put(SYSCTL, "hung_task_warnings", "0");
+	fr_anomaly_put(SYSCTL, "hung_task_timeout_secs", "1");
 	for (int ms = 0; ms < HEARD_LIMIT_MS && !find_hung(s, classic); ms += 100)
 		heard_run(&s->h, 100, 0);
-	write_file(SYSCTL, "hung_task_timeout_secs", timeout);
-	write_file(SYSCTL, "hung_task_warnings", warnings);
+	fr_anomaly_put(SYSCTL, "hung_task_timeout_secs", timeout);
+	fr_anomaly_put(SYSCTL, "hung_task_warnings", warnings);
 }
 
 /* NULL: a hung task can be caused here. */
@@ -556,37 +407,37 @@ static const char *why_no_hung_task(void)
 
 static bool test_hung_task(bool classic)
 {
+	const uint64_t began_ns = fr_monotonic_ns();
 	const char *why = why_no_hung_task();
+	_cleanup_scene_ struct scene s = {0};
 	const struct fr_cause *c;
-	uint64_t began_ns;
-	struct scene s;
-	int silent = -1;
+	bool hangs = false;
+	int fuse;
 
 	if (why)
 		return heard_cannot(why);
 	assert_non_null(mkdtemp(directory));
 	/* The child comes first, so that it does not inherit the descriptor of the file system. */
-	scene_init(&s, "hung-task", NULL, stat_silent);
+	scene_init(&s, "hung-task", NULL, stat_mute, NULL, classic);
 	s.h.config.pid = 0;
-	s.h.env.bpf_classic = classic;
-	began_ns = fr_monotonic_ns();
-	silent = mount_silent();
-	if (silent < 0)
-		print_message("skipped: FUSE is not available\n");
+	fuse = fr_anomaly_mount_mute(directory);
+	if (fuse < 0)
+		(void)heard_cannot("FUSE is not available");
 	else if (heard_try_arm(&s.h)) {
-		hang(&s, silent);
-		hear_of_hung(&s, classic);
+		assert_int_equal(write(s.c.go, "", 1), 1);
+		hangs = fr_anomaly_hang(fuse, s.c.pid);
+		if (hangs)
+			hear_of_hung(&s, classic);
 	}
-	if (silent >= 0)
-		close(silent); /* this ends all requests */
+	if (fuse >= 0)
+		close(fuse); /* this ends all requests */
 	child_end(&s.c, false);
 	umount2(directory, MNT_DETACH);
 	rmdir(directory);
 	strcpy(directory + strlen(directory) - 6, "XXXXXX");
-	if (!s.h.source) {
-		heard_deinit(&s.h);
+	if (!s.h.source)
 		return false;
-	}
+	assert_true(hangs);
 	c = find_hung(&s, classic);
 	assert_non_null(c);
 	assert_string_equal(c->reason, "hung task");
@@ -596,30 +447,27 @@ static bool test_hung_task(bool classic)
 		assert_in_range(c->value, FR_NSEC_PER_SEC, fr_monotonic_ns() - began_ns);
 		assert_string_equal(c->comm, "test-source-pro");
 	}
-	heard_deinit(&s.h);
 	return true;
 }
 
 /* Writes a line like the kernel's, with words that do not alarm a reader of the log. */
-static void print_lockup(void)
+static void print_lockup(void *ctx)
 {
-	if (access("/dev/kmsg", W_OK) < 0)
-		_exit(77);
-	if (!write_file("/dev", "kmsg",
+	if (!fr_anomaly_put("/dev", "kmsg",
 		    "<7>a test of flightrec: nothing is wrong: CPU#12 stuck for 23s! [test:1]"))
-		_exit(2);
+		fr_anomaly_skip("/dev/kmsg cannot be written");
 }
 
 /* The child did not hold its CPU for the time in the line. The probe sees the line and does not fire. */
 static bool test_copied_soft_lockup_line_does_not_fire(bool classic)
 {
 	static char *set[] = {(char *)"words=nothing is wrong: CPU#", NULL};
+	_cleanup_scene_ struct scene s = {0};
 	struct fr_source_stats stats;
-	struct scene s;
 
-	scene_init(&s, "soft-lockup", NULL, print_lockup);
+	scene_init(&s, "soft-lockup", NULL, print_lockup, NULL, classic);
 	s.h.config.set = set;
-	if (!play(&s, classic))
+	if (!play(&s))
 		return false;
 	/* Another process may print the line to the console. */
 	HEARD_UNTIL(&s.h, (stats = heard_stats(&s.h)).last_ns);
@@ -627,7 +475,6 @@ static bool test_copied_soft_lockup_line_does_not_fire(bool classic)
 	assert_int_equal(s.h.n, 0);
 	assert_int_equal(stats.fired, 0);
 	assert_true(stats.last < 23 * FR_NSEC_PER_SEC / 2);
-	heard_deinit(&s.h);
 	return true;
 }
 
@@ -650,9 +497,9 @@ int main(void)
 	(void)mount_tracefs();
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
 		return 1;
-	while (!CPU_ISSET(busy_cpu, &cpus))
-		busy_cpu++;
-	for (int i = busy_cpu + 1; i < CPU_SETSIZE && other_cpu < 0; i++)
+	while (!CPU_ISSET(busy.cpu, &cpus))
+		busy.cpu++;
+	for (int i = busy.cpu + 1; i < CPU_SETSIZE && other_cpu < 0; i++)
 		if (CPU_ISSET(i, &cpus))
 			other_cpu = i;
 	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

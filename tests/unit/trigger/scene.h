@@ -73,10 +73,8 @@ struct scene {
 	sd_event *event;
 	struct fr_arming *arming[FR_ARMING_LANES];
 	int dump_returns, coalesce_returns;
-	uint64_t span_ns, next_id, coalesced_id;
+	uint64_t span_ns, next_id;
 	unsigned dumps, coalesced, decided, first, failed, healed, settled;
-	struct fr_cause cause; /* the cause of the newest dump */
-	uint64_t window_ns, post_ns;
 };
 
 static int on_dump(
@@ -87,9 +85,6 @@ static int on_dump(
 	if (s->dump_returns < 0)
 		return s->dump_returns;
 	s->dumps++;
-	s->cause = *cause;
-	s->window_ns = window_ns;
-	s->post_ns = post_ns;
 	*ret_id = s->dump_returns ? s->next_id : ++s->next_id;
 	return s->dump_returns;
 }
@@ -102,8 +97,7 @@ static int on_coalesce(
 	if (s->coalesce_returns < 0)
 		return s->coalesce_returns;
 	s->coalesced++;
-	s->cause = *cause;
-	*ret_id = s->coalesced_id;
+	*ret_id = 0;
 	return 0;
 }
 

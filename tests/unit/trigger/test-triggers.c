@@ -294,22 +294,13 @@ static void test_counters_outlive_sources_and_values_do_not(void **state)
 	assert_int_equal(info(s, "a").stats.bad, 6);
 }
 
-static void test_anomaly_makes_a_dump_with_its_file(void **state)
+static void test_decision_gets_the_file_of_its_dump(void **state)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x")};
 	struct scene *s = *state;
 
-	c[0].window_ns = 77;
-	c[0].post_ns = 0;
 	configure(s, c, 1);
 	fire('a');
-	assert_int_equal(s->dumps, 1);
-	assert_int_equal(s->window_ns, 77);
-	assert_int_equal(s->post_ns, 0);
-	assert_string_equal(s->cause.trigger, "a");
-	assert_string_equal(s->cause.source, "hand");
-	assert_int_equal(s->cause.value, 7000);
-	assert_string_equal(newest(s)->file, "");
 	fr_triggers_set_dump_file(s->t, newest(s)->dump_id + 1, "of another");
 	fr_triggers_set_dump_file(s->t, newest(s)->dump_id, NULL);
 	assert_string_equal(newest(s)->file, "");
@@ -343,31 +334,7 @@ static void test_storm_makes_one_decision(void **state)
 	assert_int_equal(s->first, 3);
 }
 
-static void test_cause_is_coalesced_with_a_waiting_dump(void **state)
-{
-	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x"), pressure("c", "x")};
-	struct scene *s = *state;
-
-	configure(s, c, 3);
-	s->coalesce_returns = 0;
-	s->coalesced_id = 40;
-	check_fire(s, 'a', FR_VERDICT_COALESCE);
-	assert_int_equal(newest(s)->dump_id, 40);
-	check_fire(s, 'a', FR_VERDICT_COOLDOWN); /* COALESCE starts a cool-down, too */
-	assert_int_equal(s->coalesced, 1);
-	assert_int_equal(s->dumps, 0);
-	/* No dump waits any more, so it fires. */
-	s->coalesce_returns = -ENOENT;
-	check_fire(s, 'b', FR_VERDICT_FIRE);
-	assert_int_equal(info(s, "b").counts[FR_VERDICT_COALESCE], 0);
-	/* The dumper coalesced two dumps of the same window. */
-	s->dump_returns = 1;
-	check_fire(s, 'c', FR_VERDICT_COALESCE);
-	assert_int_equal(info(s, "c").counts[FR_VERDICT_COALESCE], 1);
-	assert_int_equal(info(s, "c").counts[FR_VERDICT_FIRE], 0);
-}
-
-static void test_min_fill_rate_limit_and_full_queue_suppress(void **state)
+static void test_full_queue_returns_the_token(void **state)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x"), pressure("c", "x")};
 	struct fr_triggers_config a = defaults();
@@ -375,83 +342,13 @@ static void test_min_fill_rate_limit_and_full_queue_suppress(void **state)
 
 	a.rate_burst = 1;
 	a.rate_interval_ns = 3600 * FR_NSEC_PER_SEC;
-	a.min_fill_ns = 30 * FR_NSEC_PER_SEC;
 	assert_int_equal(fr_triggers_configure(s->t, &a, c, 3), 0);
-	s->span_ns = 3 * FR_NSEC_PER_SEC;
-	check_fire(s, 'a', FR_VERDICT_MIN_FILL);
-	assert_string_equal(newest(s)->why, "the ring holds 3.0s, and MinFill= wants 30.0s");
-	s->span_ns = 30 * FR_NSEC_PER_SEC;
 	s->dump_returns = -EAGAIN;
 	check_fire(s, 'a', FR_VERDICT_BUSY);
-	s->dump_returns = 0; /* BUSY returned the token */
+	s->dump_returns = 0;
 	check_fire(s, 'b', FR_VERDICT_FIRE);
 	check_fire(s, 'c', FR_VERDICT_RATE);
 	assert_non_null(strstr(newest(s)->why, "RateLimit= of 1 in 1h 0min is used up"));
-	assert_int_equal(fr_triggers_get_policy(s->t).burst, 1);
-}
-
-static int no_dump(void *ctx, const struct fr_cause *cause, uint64_t *ret_id)
-{
-	unsigned *n = ctx;
-
-	*ret_id = 99;
-	(*n)++;
-	return 0;
-}
-
-static void test_person_needs_no_token(void **state)
-{
-	struct fr_triggers_config a = defaults();
-	struct fr_trigger_config c = section("signal", NULL, FR_TRIGGER_SIGNAL);
-	const struct fr_cause cause = {.reason = "SIGUSR1", .cpu = -1};
-	struct scene *s = *state;
-	unsigned n = 0;
-
-	a.rate_interval_ns = a.min_fill_ns = 3600 * FR_NSEC_PER_SEC;
-	assert_int_equal(fr_triggers_configure(s->t, &a, NULL, 0), 0);
-	for (int i = 0; i < 10; i++)
-		assert_int_equal(fr_triggers_request(s->t, "signal", &cause, no_dump, &n), FR_VERDICT_FIRE);
-	assert_int_equal(n, 10);
-	assert_int_equal(newest(s)->dump_id, 99);
-	assert_string_equal(newest(s)->cause.source, "signal");
-	assert_true(newest(s)->cause.time_ns > 0);
-	/* Enabled=no of the section applies. */
-	c.enabled = false;
-	assert_int_equal(fr_triggers_configure(s->t, &a, &c, 1), 0);
-	assert_int_equal(fr_triggers_request(s->t, "signal", &cause, no_dump, &n), FR_VERDICT_DISABLED);
-	assert_int_equal(fr_triggers_request(s->t, "control", &cause, no_dump, &n), FR_VERDICT_FIRE);
-	assert_int_equal(info(s, "signal").counts[FR_VERDICT_FIRE], 10);
-	assert_int_equal(n, 11);
-}
-
-static void test_trigger_test_takes_no_token(void **state)
-{
-	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "broken")};
-	struct fr_triggers_config a = defaults();
-	struct scene *s = *state;
-	struct fr_diag d = {0};
-	uint64_t id = 0;
-
-	a.rate_interval_ns = 1; /* without a token */
-	assert_int_equal(fr_triggers_configure(s->t, &a, c, 2), 0);
-	for (int i = 1; i <= 3; i++) {
-		assert_int_equal(fr_triggers_test(s->t, "a", "me", &id, &d), 0);
-		assert_int_equal(id, i);
-	}
-	assert_string_equal(s->cause.reason, "test");
-	assert_string_equal(s->cause.detail, "by me");
-	assert_int_equal(s->cause.value, 5000);
-	assert_int_equal(s->cause.threshold, 5000);
-	assert_int_equal(info(s, "a").counts[FR_VERDICT_FIRE], 3);
-	assert_int_equal(info(s, "a").quiet_until_ns, 0);
-	assert_int_equal(fr_triggers_test(s->t, "b", "me", &id, &d), -EOPNOTSUPP);
-	d = (struct fr_diag){0};
-	assert_int_equal(fr_triggers_test(s->t, "nobody", "me", &id, &d), -ENOENT);
-	d = (struct fr_diag){0};
-	assert_int_equal(fr_triggers_enable(s->t, "a", false, &d), 0);
-	assert_int_equal(fr_triggers_test(s->t, "a", "me", &id, &d), -EAGAIN);
-	assert_string_equal(d.what, "a: suppressed: the trigger is disabled");
-	assert_int_equal(info(s, "a").counts[FR_VERDICT_DISABLED], 1);
 }
 
 static void test_number_of_stored_decisions_is_limited(void **state)
@@ -511,25 +408,6 @@ static void test_verdicts_add_up_to_anomalies(void **state)
 	assert_true(dumps > 100 && coalesced > 100);
 }
 
-/* A real source in a real loop; a timer has no cool-down. */
-static void test_timer_fires_and_stops(void **state)
-{
-	struct fr_trigger_config c = section("tick", NULL, FR_TRIGGER_TIMER);
-	struct scene *s = *state;
-	const uint64_t end_ns = fr_monotonic_ns() + 60 * FR_NSEC_PER_SEC;
-
-	c.every_ns = 50 * FR_NSEC_PER_MSEC;
-	configure(s, &c, 1);
-	assert_string_equal(info(s, "tick").subject, "every 50ms");
-	while (s->dumps < 3 && fr_monotonic_ns() < end_ns)
-		assert_true(sd_event_run(s->event, 1000000) >= 0);
-	assert_int_equal(s->dumps, 3);
-	assert_string_equal(s->cause.source, "timer");
-	configure(s, NULL, 0);
-	assert_int_equal(sd_event_run(s->event, 200000), 0);
-	assert_int_equal(s->dumps, 3);
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, scene_free)
@@ -541,15 +419,11 @@ int main(void)
 		TEST(test_trigger_is_tried_again_if_its_target_may_exist),
 		TEST(test_frequent_changes_make_the_pause_longer),
 		TEST(test_counters_outlive_sources_and_values_do_not),
-		TEST(test_anomaly_makes_a_dump_with_its_file),
+		TEST(test_decision_gets_the_file_of_its_dump),
 		TEST(test_storm_makes_one_decision),
-		TEST(test_cause_is_coalesced_with_a_waiting_dump),
-		TEST(test_min_fill_rate_limit_and_full_queue_suppress),
-		TEST(test_person_needs_no_token),
-		TEST(test_trigger_test_takes_no_token),
+		TEST(test_full_queue_returns_the_token),
 		TEST(test_number_of_stored_decisions_is_limited),
 		TEST(test_verdicts_add_up_to_anomalies),
-		TEST(test_timer_fires_and_stops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The fixture of the tests of probes: a child causes an anomaly for real. Each test runs with the kernel's
+   BTF and without it. */
+
+#include "heard.h"
+#include "../../load/anomaly.h"
+
+struct scene {
+	struct heard h;
+	struct child c;
+	int status; /* of the child at its end */
+};
+
+static inline void scene_deinit(struct scene *s)
+{
+	heard_deinit(&s->h);
+}
+#define _cleanup_scene_ __attribute__((cleanup(scene_deinit)))
+
+/* PROBE is armed for a child, which does RUN. */
+static inline void scene_init(struct scene *s, const char *probe, const char *threshold,
+	void (*run)(void *ctx), void *ctx, bool classic)
+{
+	*s = (struct scene){0};
+	heard_init(&s->h, FR_TRIGGER_PROBE);
+	s->h.env.bpf_classic = classic;
+	s->h.config.subject = (char *)probe;
+	s->h.config.threshold = (char *)threshold;
+	s->h.config.cooldown_ns = 0;
+	s->c = child_new(NULL, run, ctx);
+	s->h.config.pid = s->c.pid;
+}
+
+/* Arms the probe and lets the child run to its end. False, with a message: the probe cannot be armed, or the
+   child cannot do what it has to do. */
+static inline bool play(struct scene *s)
+{
+	bool armed = heard_try_arm(&s->h);
+
+	child_end(&s->c, armed);
+	if (!armed || s->c.status == FR_ANOMALY_SKIP << 8)
+		return false;
+	heard_run(&s->h, 100, 0);
+	assert_int_equal(s->c.status & ~0x80, s->status); /* without "core dumped" */
+	return true;
+}
+
+/* False, with a message: the test cannot run here. */
+typedef bool (*probe_test)(bool classic);
+
+static inline void run_with_btf(void **state)
+{
+	if (!(*(probe_test *)state)(false))
+		skip();
+}
+
+static inline void run_without_btf(void **state)
+{
+	if (!(*(probe_test *)state)(true))
+		skip();
+}
+
+/* clang-format off */
+#define BOTH(f) {#f, run_with_btf, NULL, NULL, (void *)(f)}, {#f "_without_btf", run_without_btf, NULL, NULL, (void *)(f)}
+/* clang-format on */
