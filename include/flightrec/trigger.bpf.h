@@ -179,8 +179,8 @@ static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *
 	return 0;
 }
 
-/* Returns whether S is in flightrec_cgroup or below it. If the struct task_struct of S is not known, returns 0
-   for a task that is below it. */
+/* Returns whether S is in flightrec_cgroup or below it. If the struct task_struct of S is not known, returns
+   0 for a task that is below it. */
 static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task = s->task;
