@@ -10,8 +10,8 @@
  *     Program=/etc/flightrec/slow-disk.bpf.o
  *     Threshold=20ms
  *
- * Include "vmlinux.h" or <linux/bpf.h> before this header. Before that, you may define FLIGHTREC_UNIT, the
- * unit of the values and of Threshold=, as FLIGHTREC_UNIT_NS, for example. Compile with clang -target bpf
+ * Include "vmlinux.h" or <linux/bpf.h> before this header. You may also define FLIGHTREC_UNIT before it: this
+ * is the unit of the values and of Threshold=, for example FLIGHTREC_UNIT_NS. Compile with clang -target bpf
  * -mcpu=v3 -g -O2.
  *
  * flightrecd sets the globals below and those of Set=NAME=VALUE, loads the object, attaches each program by
