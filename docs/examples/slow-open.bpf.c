@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fires when a file takes long to open: a dead NFS server, a FIFO without a peer, a disk that spins up.
+ * Fires when it takes long to open a file, for example because an NFS server is dead, a FIFO has no peer, or
+ * a disk spins up.
  *
  *     clang -target bpf -mcpu=v3 -g -O2 -idirafter /usr/include/$(uname -m)-linux-gnu \
  *         -c slow-open.bpf.c -o slow-open.bpf.o
@@ -27,7 +28,8 @@ struct sys_enter_openat {
 	long flags, mode;
 };
 
-/* The time when the call of a thread began. The map is bounded: it evicts calls whose end is never seen. */
+/* For each thread, the time when its call began. The map has a fixed size. When it is full, it evicts the
+   least recently used entries: those are calls whose end was never seen. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 /*
- * A service that is slow now and then, for flightrec-tutorial(7). Four threads answer requests from an index.
+ * A service that is sometimes slow, for flightrec-tutorial(7). Four threads answer requests from an index.
  * Every few seconds, another thread rebuilds the index, and holds the lock of the index for about 300 ms.
  *
  *   gcc -O2 -g -fno-omit-frame-pointer -pthread slow-service.c -o slow-service
@@ -59,7 +59,7 @@ static __attribute__((noinline)) void sort_locked(void)
 	pthread_mutex_unlock(&index_lock);
 }
 
-/* Holds the lock all the time: this is the fault to find. */
+/* The lock is held during the whole rebuild: this is the fault to find. */
 static __attribute__((noinline)) void rebuild_index(void)
 {
 	sort_locked();

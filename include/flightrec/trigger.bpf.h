@@ -3,31 +3,32 @@
 #define FLIGHTREC_TRIGGER_BPF_H
 
 /*
- * The trigger ABI of flightrec. A BPF object that includes this header and calls flightrec_trigger() makes
- * flightrecd dump. flightrec(7) has an example. A section of flightrecd.conf(5) loads the object:
+ * The trigger ABI of flightrec. A BPF object that includes this header and calls flightrec_trigger() can make
+ * flightrecd dump. flightrec(7) has an example. A section of flightrecd.conf(5) names the object:
  *
  *     [Trigger slow-disk]
  *     Program=/etc/flightrec/slow-disk.bpf.o
  *     Threshold=20ms
  *
- * Include "vmlinux.h" or <linux/bpf.h> before this header. FLIGHTREC_UNIT, defined before it, is the unit of
- * values and of Threshold= (FLIGHTREC_UNIT_NS …). Compile with clang -target bpf -mcpu=v3 -g -O2.
+ * Include "vmlinux.h" or <linux/bpf.h> before this header. You may also define FLIGHTREC_UNIT before it: this
+ * is the unit of the values and of Threshold=, for example FLIGHTREC_UNIT_NS. Compile with clang -target bpf
+ * -mcpu=v3 -g -O2.
  *
- * flightrecd loads the object, sets the globals below and those of Set=NAME=VALUE, attaches each program by
- * its SEC() name, and reads the ring buffer. The object needs the license that its helpers require ("GPL" for
- * tracing). Some names have a meaning:
+ * flightrecd sets the globals below and those of Set=NAME=VALUE, loads the object, attaches each program by
+ * its SEC() name, and reads the ring buffer flightrec_events. The object needs the license that its helpers
+ * require ("GPL" for tracing). The names of some programs and sections have a meaning:
  *
- *   - NAME_btf and NAME_classic have the same purpose. flightrecd loads NAME_btf if the kernel has BTF and
- * its tracepoint, otherwise NAME_classic.
- *   - SEC("?...") is left out if the kernel does not have its tracepoint.
+ *   - The programs NAME_btf and NAME_classic are alternatives. flightrecd loads NAME_btf if the kernel has
+ *     BTF and the tracepoint of that program, otherwise NAME_classic.
+ *   - A program of SEC("?...") is left out if the kernel does not have its tracepoint.
  *   - If the tracepoint of any other program is missing, flightrecd refuses the object and names the
  *     tracepoint.
  *
- * The return value of a program of SEC("tracepoint/...") is ignored: flightrecd makes all of them return 1.
- * After 0 the kernel would hide the event from all perf users of that tracepoint, flightrecd included.
+ * flightrecd makes each program of SEC("tracepoint/...") return 1, whatever the program itself returns. If it
+ * returned 0, the kernel would hide the event from all perf users of that tracepoint, also from flightrecd.
  *
- * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, a flightrecd in its own pid
- * namespace cannot know pids, and CGroup= matches only that cgroup, not those below it.
+ * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, a flightrecd that runs in its own
+ * pid namespace cannot know pids, and CGroup= does not match the tasks in cgroups below that cgroup.
  *
  * flightrecd itself includes this header for the structures.
  */
@@ -47,8 +48,8 @@ enum flightrec_unit {
 	FLIGHTREC_UNIT_PERCENT = 4,
 };
 
-/* An anomaly in the ring buffer. Host byte order. Later versions add members at the end; SIZE tells them
-   apart. Strings are NUL-terminated. */
+/* An anomaly, as it is in the ring buffer. Numbers have the byte order of the host. Strings are
+   NUL-terminated. Later versions of the structure have more members at the end and another size. */
 struct flightrec_event {
 	__u32 abi;     /* FLIGHTREC_TRIGGER_ABI */
 	__u32 size;    /* of this structure */
@@ -69,7 +70,7 @@ struct flightrec_counters {
 	__u64 sent;    /* put into the ring buffer */
 	__u64 cooled;  /* within the cool-down of an earlier anomaly */
 	__u64 lost;    /* the ring buffer was full */
-	__u64 last;    /* the newest value, also below the threshold */
+	__u64 last;    /* the newest value, even if it is below the threshold */
 	__u64 last_ns; /* its time, CLOCK_MONOTONIC; 0: no value yet */
 };
 
@@ -107,10 +108,10 @@ struct {
 	__type(value, struct flightrec_counters);
 } flightrec_counters SEC(".maps");
 
-static __u64 flightrec_next_ns; /* end of the cool-down */
+static __u64 flightrec_next_ns; /* the end of the cool-down, CLOCK_MONOTONIC */
 
-/* The members of kernel structures that this header reads. CO-RE ignores the suffix after "___", which tells
-   them apart from those of vmlinux.h. */
+/* The members of kernel structures that this header reads. The names have a suffix "___flightrec", so that
+   they do not collide with the names of vmlinux.h. CO-RE ignores the suffix. */
 #define FLIGHTREC_CORE __attribute__((preserve_access_index))
 struct ns_common___flightrec {
 	unsigned int inum;
@@ -133,7 +134,7 @@ struct cgroup_subsys_state___flightrec {
 	struct cgroup_subsys_state___flightrec *parent;
 } FLIGHTREC_CORE;
 struct cgroup___flightrec {
-	struct cgroup_subsys_state___flightrec self; /* the first member, so it has the cgroup's address */
+	struct cgroup_subsys_state___flightrec self; /* the first member: its address is the cgroup's */
 	struct kernfs_node___flightrec *kn;
 } FLIGHTREC_CORE;
 struct css_set___flightrec {
@@ -147,14 +148,15 @@ struct task_struct___flightrec {
 	struct css_set___flightrec *cgroups;
 } FLIGHTREC_CORE;
 
-/* The task that an anomaly is about. All zeros at first. */
+/* The task that an anomaly is about. flightrec_current() or flightrec_task() fills it. If a program fills it
+   itself, the other members must be 0. */
 struct flightrec_subject {
-	__u32 pid, tid; /* in the initial pid namespace; with OURS in that of flightrecd */
+	__u32 pid, tid; /* in the initial pid namespace; if `ours` is set: in that of flightrecd */
 	__u64 cgroup_id;
 	char comm[FLIGHTREC_COMM_SIZE];
-	const void *task; /* struct task_struct while it exists; 0: the current task, if TID is the same */
+	const void *task; /* its struct task_struct, while that exists; 0: not known, or the current task */
 	__u32 ours;	  /* flightrec_localize() has run */
-	__u32 inside;	  /* and the task is in flightrec_cgroup or below */
+	__u32 inside;	  /* if `ours` is set: the task is in flightrec_cgroup or below it */
 };
 
 /* Returns the pid of TASK in the pid namespace of flightrecd, or 0 if it is not visible there. The kernel has
@@ -177,7 +179,8 @@ static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *
 	return 0;
 }
 
-/* S is in flightrec_cgroup or below it. Cgroups below are found by the task. */
+/* Returns whether S is in flightrec_cgroup or below it. If the struct task_struct of S is not known, returns
+   0 for a task that is below it. */
 static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task = s->task;
@@ -196,9 +199,10 @@ static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s
 	return 0;
 }
 
-/* Translates pid and tid into the pid namespace of flightrecd, and compares the cgroup with CGroup=.
-   flightrec_trigger_for() does this, too. Call it earlier to keep S after its task has exited: nothing reads
-   the task from then on. */
+/* Translates the pid and the tid of S into the pid namespace of flightrecd, and finds out whether S is in the
+   cgroup of CGroup=. Later calls for the same S do nothing. flightrec_trigger_for() calls this function. If
+   you need S after its task has exited, call it earlier, while the task exists: after the call, no function
+   reads the struct task_struct any more. */
 static __always_inline void flightrec_localize(struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task;
@@ -231,8 +235,8 @@ static __always_inline void flightrec_current(struct flightrec_subject *s)
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
 }
 
-/* Fills S with another task. TASK is a struct task_struct * of a tracepoint. It uses CO-RE, so the kernel
-   must have BTF. */
+/* Fills S with TASK, the struct task_struct * that a tracepoint passes. Uses CO-RE, so the kernel must have
+   BTF. */
 static __always_inline void flightrec_task(struct flightrec_subject *s, const void *task)
 {
 	const struct task_struct___flightrec *t = task;
@@ -245,13 +249,13 @@ static __always_inline void flightrec_task(struct flightrec_subject *s, const vo
 	s->task = task;
 }
 
-/* A filter is set, so a value needs its task. */
+/* Returns whether a filter is set, so that the task of a value must be known. */
 static __always_inline int flightrec_filtered(void)
 {
 	return flightrec_pid || flightrec_cgroup || flightrec_comm[0];
 }
 
-/* S, after flightrec_localize(), passes the filters and is not flightrecd. */
+/* Returns whether S passes the filters and is not flightrecd itself. Call flightrec_localize() before. */
 static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 {
 	if (flightrec_self && s->pid == flightrec_self)
@@ -270,6 +274,7 @@ static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 	return 1;
 }
 
+/* Stores VALUE as the newest value. Returns the counters of this CPU. */
 static __always_inline struct flightrec_counters *flightrec_count(__u64 value, __u64 time_ns)
 {
 	__u32 zero = 0;
@@ -282,9 +287,10 @@ static __always_inline struct flightrec_counters *flightrec_count(__u64 value, _
 	return c;
 }
 
-/* For hot paths that have TIME_NS already, before the subject is filled: returns 1 if VALUE is below
-   THRESHOLD, and notes it as the newest value. There is nothing more to do then. Returns 0 also if a filter
-   is set, because it needs the subject. Costs a few ns. */
+/* For paths that run often: call it before you fill a subject. TIME_NS is the time of VALUE. If VALUE is
+   below THRESHOLD, stores it as the newest value and returns 1: there is nothing more to do then. Returns 0
+   if VALUE reaches THRESHOLD. Also returns 0 if a filter is set, because the filter needs the subject. Costs
+   a few ns. */
 static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 time_ns)
 {
 	if (flightrec_filtered() || value >= threshold)
@@ -293,7 +299,7 @@ static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 t
 	return 1;
 }
 
-/* TIME_NS is within a cool-down. Otherwise a new one begins. */
+/* Returns whether TIME_NS is within a cool-down. If not, a new cool-down begins at TIME_NS. */
 static __always_inline int flightrec_cools(__u64 time_ns)
 {
 	__u64 next = flightrec_next_ns;
@@ -302,13 +308,13 @@ static __always_inline int flightrec_cools(__u64 time_ns)
 		return 0;
 	if (time_ns < next)
 		return 1;
-	/* Of two CPUs at the same time, one begins it. */
+	/* If two CPUs come here at the same time, one begins the cool-down, and the other is within it. */
 	return __sync_val_compare_and_swap(&flightrec_next_ns, next, time_ns + flightrec_cooldown_ns) != next;
 }
 
-/* The same as flightrec_trigger(), for the task S. TIME_NS is the time of the anomaly (bpf_ktime_get_ns()),
-   now or shortly before. DETAIL is a string in kernel memory, or 0. UNIT is an enum flightrec_unit. The
-   function is inlined, so call it from one place and not from a loop. */
+/* Does the same as flightrec_trigger(), for the task S. TIME_NS is the time of the anomaly
+   (bpf_ktime_get_ns()): now, or shortly before. DETAIL is a string in kernel memory, or 0. UNIT is an enum
+   flightrec_unit. The function is inlined, so call it from one place only, and not in a loop. */
 static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, const char *reason,
 	const char *detail, __u32 unit, __u64 time_ns, __u64 value, __u64 threshold)
 {
@@ -354,10 +360,11 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 	return 1;
 }
 
-/* Reports VALUE of the current task. If it reaches THRESHOLD (flightrec_threshold has the configured one),
-   passes the filters and is outside of the cool-down, flightrecd gets an anomaly with REASON, a string
-   literal, and decides whether to dump. Returns 1 then, else 0. Below the threshold it costs little more than
-   reading the clock. */
+/* Reports VALUE of the current task. flightrecd gets an anomaly with REASON, a string literal, if VALUE
+   reaches THRESHOLD (flightrec_threshold is the configured one), the task passes the filters, and the last
+   cool-down is over. flightrecd then decides whether to dump. Returns 1 if flightrecd gets the anomaly, else
+   0: also if the ring buffer is full. If VALUE is below THRESHOLD, the call costs little more than reading
+   the clock. */
 static __always_inline int flightrec_trigger(const char *reason, __u64 value, __u64 threshold)
 {
 	__u64 now = bpf_ktime_get_ns();

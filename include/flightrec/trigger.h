@@ -3,13 +3,13 @@
 #define FLIGHTREC_TRIGGER_H
 
 /*
- * Lets a program that has seen an anomaly make flightrecd dump what led up to it:
+ * A program that has seen an anomaly can make flightrecd dump the records from before that time:
  *
  *     #include <flightrec/trigger.h>
  *     …
  *     flightrec_trigger("checkout", "slow answer", elapsed_ms, 250);
  *
- * "checkout" is the name of a section of flightrecd.conf(5), which has the policy:
+ * "checkout" is the name of a section of flightrecd.conf(5). The section sets the policy:
  *
  *     [Trigger checkout]
  *     Application=yes
@@ -17,8 +17,8 @@
  *
  * A call sends one datagram to a unix socket. It needs no library, starts no thread, allocates no memory and
  * keeps no state. It never blocks, can be called from any thread and from a signal handler, and does not
- * change errno. Without flightrecd it does nothing. C99 with GNU extensions (-std=gnu99 and later), or C++11
- * and later.
+ * change errno. If flightrecd does not run, it does nothing. The header needs C99 with GNU extensions
+ * (-std=gnu99 or later), or C++11 or later.
  */
 
 #include <errno.h>
@@ -35,11 +35,11 @@
 extern "C" {
 #endif
 
-/* The socket of flightrecd ([Triggers] Socket=), unless FLIGHTREC_TRIGGER_SOCKET is set in the environment.
- */
+/* The path of the socket (Socket= in [Triggers]), if FLIGHTREC_TRIGGER_SOCKET is not in the environment. */
 #define FLIGHTREC_TRIGGER_SOCKET_DEFAULT "/run/flightrec/trigger"
-/* The largest datagram. It has lines KEY=VALUE, at least one, like those of sd_notify(3): TRIGGER, REASON,
-   VALUE, THRESHOLD, UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in ns). */
+/* The size of the largest datagram. A datagram has one or more lines KEY=VALUE, as in sd_notify(3). The keys
+   are TRIGGER, REASON, VALUE, THRESHOLD, UNIT (ns, count, bytes or percent), TID and TIME (CLOCK_MONOTONIC,
+   in ns). */
 #define FLIGHTREC_DATAGRAM_MAX 1024
 
 struct flightrec_datagram {
@@ -47,7 +47,8 @@ struct flightrec_datagram {
 	size_t len;
 };
 
-/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT. Replaces control characters. */
+/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT, with a blank for each control character.
+   Does not cut a character of UTF-8 into two. */
 static inline void flightrec_add(struct flightrec_datagram *d, const char *key, const char *text, size_t max)
 {
 	size_t n = strlen(key), i;
@@ -108,9 +109,9 @@ static inline int flightrec_send(const struct flightrec_datagram *d)
 	return r;
 }
 
-/* The same as flightrec_trigger(), with two more values. UNIT of VALUE and THRESHOLD is "ns", "count",
-   "bytes", "percent" or NULL. TIME_NS is the time of the anomaly (CLOCK_MONOTONIC), within the last minute;
-   0: now. */
+/* Does the same as flightrec_trigger(), with two more parameters. UNIT is the unit of VALUE and THRESHOLD:
+   "ns", "count", "bytes", "percent", or NULL for none. TIME_NS is the time of the anomaly (CLOCK_MONOTONIC),
+   which must be within the last minute; 0 means now. */
 static inline int flightrec_trigger_at(const char *trigger, const char *reason, const char *unit,
 	unsigned long long time_ns, unsigned long long value, unsigned long long threshold)
 {
@@ -140,11 +141,12 @@ static inline int flightrec_trigger_at(const char *trigger, const char *reason, 
 	return r;
 }
 
-/* Reports VALUE with the text REASON. If it reaches THRESHOLD (0 and 0 without a measurement), flightrecd
-   gets an anomaly for the section [Trigger TRIGGER]; NULL, "" and unknown names mean [Trigger application].
-   The policy of flightrecd decides whether to dump. It gets process and thread from the kernel. Returns 0 if
-   the value is below the threshold or was sent, else a negative errno, which can be ignored: -ENOENT or
-   -ECONNREFUSED without a daemon, -EACCES without permission, -EAGAIN if the queue of the daemon is full. */
+/* Reports VALUE with the text REASON. If VALUE reaches THRESHOLD, flightrecd gets an anomaly for the section
+   [Trigger TRIGGER]; NULL, "" and unknown names mean [Trigger application]. The policy of flightrecd then
+   decides whether to dump. If there is no measurement, pass 0 for both numbers. The kernel tells flightrecd
+   which process has sent the anomaly. Returns 0 if VALUE is below THRESHOLD or was sent; else a negative
+   errno, which the caller may ignore: -ENOENT or -ECONNREFUSED if flightrecd does not run, -EACCES if this
+   user may not send, -EAGAIN if the queue of the socket is full. */
 static inline int flightrec_trigger(
 	const char *trigger, const char *reason, unsigned long long value, unsigned long long threshold)
 {
