@@ -52,11 +52,11 @@ static int read_update(struct fr_reader *r, const struct perf_event_header *h)
 {
 	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
 	uint64_t type = read_u64(&in), id = read_u64(&in);
-	int64_t e = fr_reader_find_event(r, id);
+	uint32_t e = fr_id_table_find(&r->ids, id);
 
 	if (in.failed)
 		return -EBADMSG;
-	if (type != EVENT_UPDATE_NAME || e < 0)
+	if (type != EVENT_UPDATE_NAME || e == FR_ID_UNKNOWN)
 		return 0;
 	return fr_event_desc_set_name(&r->session.events[e], (const char *)in.p, in.left);
 }

@@ -9,6 +9,7 @@
  *                                   └─► COMPRESSED ─► zstd ─► raw bytes ─────► record
  */
 
+#include "perfdata/id_table.h"
 #include "perfdata/reader.h"
 
 #include <zstd.h>
@@ -40,15 +41,6 @@ static inline bool fr_reader_any_id(const uint64_t *ids, size_t n)
 	return false;
 }
 
-/* A hash table from ids to events, with open addressing. A slot with id 0 is empty. */
-struct fr_id_table {
-	struct fr_id_slot {
-		uint64_t id;
-		uint32_t event;
-	} * slots;
-	size_t n, cap;
-};
-
 struct fr_reader {
 	int fd;
 	size_t ahead_bytes; /* fr_reader_set_read_ahead() */
@@ -76,9 +68,9 @@ struct fr_reader {
 	const struct fr_session *better; /* from fr_reader_replace_attrs(), or NULL */
 	struct fr_layout *layouts;	 /* one for each event */
 	size_t n_layouts;
-	bool one_layout;   /* all layouts are equal */
-	bool one_id_place; /* the id has the same place in all layouts */
-	struct fr_id_table ids;
+	bool one_layout;	/* all layouts are equal */
+	bool one_id_place;	/* the id has the same place in all layouts */
+	struct fr_id_table ids; /* event ids to indices of events */
 	size_t n_ids, section_bytes;
 
 	struct fr_damage damage;
@@ -107,8 +99,6 @@ int fr_reader_add_layouts(struct fr_reader *r);
 int fr_reader_reset_layouts(struct fr_reader *r);
 /* Applies fr_reader_replace_attrs() to one event. */
 void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e);
-/* Returns the index of the event that has ID, or -ENOENT. */
-int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
 /* Returns whether the record at P is plausible: it fits into the LEFT bytes, and its size and type are
    possible for the events of the file. P need not be aligned. */
 bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t left);
