@@ -169,13 +169,13 @@ int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret)
 /* Returns the number of bytes of whole records in a section of the open chunk. The image may be truncated. */
 static size_t measure_records(const struct fr_recovery *r, uint64_t offset, uint64_t bytes, uint64_t fill)
 {
-	struct fr_section_iter it;
+	struct fr_record_iter it;
 
 	if (offset >= r->len)
 		return 0;
 	fill = FR_MIN(fill, FR_MIN(bytes, r->len - offset));
-	it = fr_section_iter(r->image + offset, fill);
-	while (fr_section_next(&it))
+	it = fr_record_iter(r->image + offset, fill);
+	while (fr_record_next(&it))
 		;
 	return (size_t)(it.at - (r->image + offset));
 }

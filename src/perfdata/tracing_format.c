@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "perfdata/tracing_private.h"
+#include "perfdata/tracing_format_private.h"
 #include "base/cleanup.h"
 
 #include <endian.h>
