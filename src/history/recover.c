@@ -73,13 +73,11 @@ static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 	if (h.entry.magic != FR_FRAME_MAGIC)
 		return 0;
 	payload = h.sideband_len + h.samples_len;
-	r->stats.bad_frames++;
 	if (!is_valid_frame_header(&h, end - offset) || payload > r->crc_budget)
 		return 0;
 	r->crc_budget -= payload;
 	if (fr_crc32c(0, r->image + offset + sizeof(h), payload) != h.entry.payload_crc)
 		return 0;
-	r->stats.bad_frames--;
 	q = fr_buf_append(&r->index, &(struct found){h.entry.seq, offset}, sizeof(struct found));
 	return q < 0 ? q : (ssize_t)h.entry.bytes;
 }

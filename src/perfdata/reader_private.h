@@ -9,6 +9,7 @@
  *                                   └─► COMPRESSED ─► zstd ─► raw bytes ─────► record
  */
 
+#include "perfdata/file_header.h"
 #include "perfdata/id_table.h"
 #include "perfdata/reader.h"
 
@@ -33,10 +34,12 @@ static inline bool fr_reader_begins_frame(const void *p, size_t len)
 }
 
 /* Returns whether one of the ids is valid. The kernel counts them from 1. */
-static inline bool fr_reader_any_id(const uint64_t *ids, size_t n)
+static inline bool fr_reader_any_id(const void *ids, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (ids[i])
+	const uint8_t *bytes = ids;
+
+	for (size_t i = 0; i < n * sizeof(uint64_t); i++)
+		if (bytes[i])
 			return true;
 	return false;
 }
@@ -83,6 +86,9 @@ void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, cons
 /* reader_head.c: reads attrs, ids and feature sections of the file format. Returns 0, -EBADMSG with D, or
    another negative errno. */
 int fr_reader_head(struct fr_reader *r, struct fr_diag *d);
+/* Reads a section, whose size the caller has limited, into new memory. Returns 0, -ENOMEM, -EBADMSG if the
+   file ends inside the section, or another negative errno. */
+int fr_reader_read_section(const struct fr_reader *r, const struct file_section *section, void **ret);
 /* Takes the names of events, and missing ids, from EVENT_DESC. Returns 0, -EBADMSG or
    -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
