@@ -228,10 +228,11 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 
 static int index_ids(struct fr_capture *c)
 {
-	int r = fr_id_table_init(&c->ids, c->n_open);
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < c->n_open; i++)
-		fr_id_table_add(&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
+		r = fr_id_table_add(
+			&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
 	return r;
 }
 

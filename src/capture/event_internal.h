@@ -60,7 +60,10 @@ bool fr_event_by_name(
 /* Returns whether NAME may be part of a path below sysfs or tracefs. */
 bool fr_event_name_is_safe(const char *name);
 
-/* event_terms.c. The functions return 0, or a negative errno with D. */
+/* event_terms.c. Functions of type int return 0, or a negative errno with D. */
+/* Parse S, which is a decimal number or a hexadecimal one with 0x. Returns whether S is a number from MIN to
+   MAX. */
+bool fr_term_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d);
 /* Move the terms that every event has from T to V. */
 int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values *v, struct fr_diag *d);

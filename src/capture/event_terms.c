@@ -59,9 +59,7 @@ int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Parse S, which is a decimal number or a hexadecimal one with 0x. Returns whether S is a number from MIN to
- * MAX. */
-static bool parse_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
+bool fr_term_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	char *end;
 
@@ -75,7 +73,7 @@ static bool parse_number(const char *s, uint64_t min, uint64_t max, uint64_t *re
 static int parse_number_term(
 	const struct fr_term *t, uint64_t min, uint64_t max, uint64_t *ret, struct fr_diag *d)
 {
-	if (parse_number(t->value, min, max, ret))
+	if (fr_term_number(t->value, min, max, ret))
 		return 0;
 	return fr_fail(d, -EINVAL, "give a number, or leave the term out",
 		"the term %s takes a number from %llu to %llu, not \"%s\"", t->name, (unsigned long long)min,
@@ -129,7 +127,7 @@ int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values 
 	for (size_t i = 0; i < t->n; i++) {
 		/* The comma of "call-graph=dwarf,16384" also ends a term. */
 		if (after_dwarf && !t->items[i].value &&
-			parse_number(t->items[i].name, 8, STACK_BYTES_MAX, &n)) {
+			fr_term_number(t->items[i].name, 8, STACK_BYTES_MAX, &n)) {
 			v->stack_bytes = n;
 			after_dwarf = false;
 			continue;

@@ -218,8 +218,8 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 
 	while (r == 0 && ret->len == 0 && fr_snapshot_next(snapshot, &frame) == 1) {
 		ssize_t n = fr_section_decompress(unpack, frame.sideband, frame.sideband_len, raw, size);
-		struct fr_section_iter it = fr_section_iter(raw, n > 0 ? (size_t)n : 0);
-		const struct perf_event_header *h = fr_section_next(&it);
+		struct fr_record_iter it = fr_record_iter(raw, n > 0 ? (size_t)n : 0);
+		const struct perf_event_header *h = fr_record_next(&it);
 
 		if (h)
 			r = fr_buf_append(ret, h, h->size);

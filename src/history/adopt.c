@@ -154,14 +154,14 @@ static int read_source(struct source *s, const struct image *image, struct fr_re
 }
 
 /* Move IT over the next records of at most MAX bytes, and count them. Returns the number of bytes. */
-static size_t next_run(struct fr_section_iter *it, size_t max, struct fr_section_kept *ret)
+static size_t next_run(struct fr_record_iter *it, size_t max, struct fr_section_kept *ret)
 {
 	const struct perf_event_header *record;
-	struct fr_section_iter ahead = *it;
+	struct fr_record_iter ahead = *it;
 	const uint8_t *begin = it->at;
 
 	*ret = (struct fr_section_kept){0};
-	while ((record = fr_section_next(&ahead)) && (size_t)(ahead.at - begin) <= max) {
+	while ((record = fr_record_next(&ahead)) && (size_t)(ahead.at - begin) <= max) {
 		fr_section_count(ret, record);
 		*it = ahead;
 	}
@@ -218,7 +218,7 @@ static size_t find_first(const struct source *s, const struct fr_arena *a, const
 /* Make the records in the first LEN bytes of S the content of S. */
 static void adopt_section(struct fr_open_section *s, size_t len)
 {
-	struct fr_section_iter it = fr_section_iter(s->data, len);
+	struct fr_record_iter it = fr_record_iter(s->data, len);
 	struct fr_section_kept all;
 
 	s->fill = next_run(&it, len, &all);
@@ -262,13 +262,13 @@ static bool has_layout_of(const struct image *image, uint64_t size)
 static void append_section(struct fr_history *h, const void *records, size_t len,
 	int (*append)(struct fr_history *, const void *, size_t, uint32_t, uint64_t, uint64_t))
 {
-	struct fr_section_iter it;
+	struct fr_record_iter it;
 	struct fr_section_kept run;
 	size_t n;
 
 	if (len == 0)
 		return;
-	it = fr_section_iter(records, len);
+	it = fr_record_iter(records, len);
 	while ((n = next_run(&it, FR_HISTORY_RUN_MAX, &run)) > 0)
 		if (run.records)
 			(void)append(h, it.at - n, n, run.records, run.first_ns, run.last_ns);

@@ -73,13 +73,11 @@ static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 	if (h.entry.magic != FR_FRAME_MAGIC)
 		return 0;
 	payload = h.sideband_len + h.samples_len;
-	r->stats.bad_frames++;
 	if (!is_valid_frame_header(&h, end - offset) || payload > r->crc_budget)
 		return 0;
 	r->crc_budget -= payload;
 	if (fr_crc32c(0, r->image + offset + sizeof(h), payload) != h.entry.payload_crc)
 		return 0;
-	r->stats.bad_frames--;
 	q = fr_buf_append(&r->index, &(struct found){h.entry.seq, offset}, sizeof(struct found));
 	return q < 0 ? q : (ssize_t)h.entry.bytes;
 }
@@ -169,13 +167,13 @@ int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret)
 /* Returns the number of bytes of whole records in a section of the open chunk. The image may be truncated. */
 static size_t measure_records(const struct fr_recovery *r, uint64_t offset, uint64_t bytes, uint64_t fill)
 {
-	struct fr_section_iter it;
+	struct fr_record_iter it;
 
 	if (offset >= r->len)
 		return 0;
 	fill = FR_MIN(fill, FR_MIN(bytes, r->len - offset));
-	it = fr_section_iter(r->image + offset, fill);
-	while (fr_section_next(&it))
+	it = fr_record_iter(r->image + offset, fill);
+	while (fr_record_next(&it))
 		;
 	return (size_t)(it.at - (r->image + offset));
 }

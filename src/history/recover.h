@@ -40,9 +40,8 @@ struct fr_recovered_open {
 void fr_recovery_open_chunk(const struct fr_recovery *r, struct fr_recovered_open *ret);
 
 struct fr_recovery_stats {
-	uint64_t frames;     /* valid frames */
-	uint64_t bad_frames; /* places with a frame's magic that failed a check */
-	uint64_t gaps;	     /* missing sequence numbers between the oldest and the newest frame */
-	bool header_ok;	     /* the image header is valid */
+	uint64_t frames; /* valid frames */
+	uint64_t gaps;	 /* missing sequence numbers between the oldest and the newest frame */
+	bool header_ok;	 /* the image header is valid */
 };
 void fr_recovery_stats(const struct fr_recovery *r, struct fr_recovery_stats *ret);

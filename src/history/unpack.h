@@ -9,8 +9,8 @@
  */
 
 #include "history/frame.h"
+#include "perfdata/record.h"
 
-#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,19 +31,6 @@ static inline void fr_unpackp(struct fr_unpack **u)
    any section of a ring. Returns the raw length (0 if LEN is 0); -EBADMSG: the section is not valid zstd, or
    its raw length is larger than CAP. */
 ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
-
-/* A walk over the records of a raw section. */
-struct fr_section_iter {
-	const uint8_t *at, *end;
-};
-static inline struct fr_section_iter fr_section_iter(const void *records, size_t len)
-{
-	return (struct fr_section_iter){records, (const uint8_t *)records + len};
-}
-
-/* Returns the next record. Returns NULL at the end of the section (it->at == it->end), and at bytes that are
-   not a whole record (it->at < it->end). */
-const struct perf_event_header *fr_section_next(struct fr_section_iter *it);
 
 /* A count of records, without FINISHED_ROUND. */
 struct fr_section_kept {

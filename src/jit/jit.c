@@ -358,17 +358,14 @@ static int append_maps_of(struct fr_jit *j, const struct fr_record_mmap2 *m, str
 
 int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret)
 {
-	size_t at = 0;
+	struct fr_record_iter it = fr_record_iter(records, len);
+	const struct fr_record_mmap2 *m;
 	int r = 0;
 
 	fr_thread_assert_may_wait();
-	while (r == 0 && fr_record_is_whole((const char *)records + at, len - at)) {
-		const struct perf_event_header *h = (const void *)((const char *)records + at);
-
-		if (jit_is_executable((const void *)h))
-			r = append_maps_of(j, (const void *)h, ret);
-		at += h->size;
-	}
+	while (r == 0 && (m = (const void *)fr_record_next(&it)))
+		if (jit_is_executable(m))
+			r = append_maps_of(j, m, ret);
 	return r;
 }
 

@@ -264,14 +264,13 @@ static void look_for_missing_files(struct fr_jit_open_files *f)
 void fr_jit_open_files_update(
 	struct fr_jit_open_files *f, const void *records, size_t len, uint64_t low_watermark_ns)
 {
+	struct fr_record_iter it = fr_record_iter(records, len);
+	const struct perf_event_header *record;
+
 	fr_thread_assert_may_wait();
 	fr_lock(&f->lock);
-	for (size_t at = 0; fr_record_is_whole((const char *)records + at, len - at);) {
-		const struct perf_event_header *record = (const void *)((const char *)records + at);
-
-		at += record->size;
+	while ((record = fr_record_next(&it)))
 		apply_record(f, record);
-	}
 	look_for_missing_files(f);
 	while (f->exited && f->exited->until_ns < FR_MIN(low_watermark_ns, f->keep_ns))
 		drop_exited(f, f->exited);

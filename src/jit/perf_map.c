@@ -2,48 +2,33 @@
 #include "jit/code.h"
 #include "base/cleanup.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct cursor {
-	const char *at, *end;
-};
-
-/* Read a hexadecimal number of at most 16 digits and the space behind it. */
-static bool parse_hex(struct cursor *c, uint64_t *ret)
+/* Read a hexadecimal number and the space behind it, and move *AT behind them. */
+static bool parse_hex(const char **at, uint64_t *ret)
 {
-	const char *begin;
-	uint64_t v = 0;
+	char *end;
 
-	if (c->end - c->at >= 2 && c->at[0] == '0' && (c->at[1] | 0x20) == 'x')
-		c->at += 2;
-	for (begin = c->at; c->at < c->end && c->at - begin < 16; c->at++) {
-		char low = (char)(*c->at | 0x20);
-
-		if (*c->at >= '0' && *c->at <= '9')
-			v = v << 4 | (uint64_t)(*c->at - '0');
-		else if (low >= 'a' && low <= 'f')
-			v = v << 4 | (uint64_t)(low - 'a' + 10);
-		else
-			break;
-	}
-	if (c->at == begin || c->at == c->end || *c->at != ' ')
+	if (!isxdigit((unsigned char)**at))
 		return false;
-	c->at++;
-	*ret = v;
-	return true;
+	*ret = strtoull(*at, &end, 16); /* too large a number is no address */
+	*at = end + 1;
+	return *end == ' ';
 }
 
+/* A newline follows LINE. */
 static int parse_line(const char *line, size_t len, struct jit_code *to)
 {
-	struct cursor c = {line, line + len};
+	const char *at = line, *end = line + len;
 	struct jit_symbol s = {0};
 
-	if (!parse_hex(&c, &s.addr) || !parse_hex(&c, &s.size) || c.at == c.end ||
-		!jit_is_range(s.addr, s.size) || memchr(c.at, '\0', (size_t)(c.end - c.at)))
+	if (!parse_hex(&at, &s.addr) || !parse_hex(&at, &s.size) || at == end ||
+		!jit_is_range(s.addr, s.size) || memchr(at, '\0', (size_t)(end - at)))
 		return 0;
-	return jit_code_add(to, &s, c.at, (size_t)(c.end - c.at));
+	return jit_code_add(to, &s, at, (size_t)(end - at));
 }
 
 static int by_value(const void *a, const void *b)

@@ -166,7 +166,7 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	free(r->raw);
 	free(r->window);
 	free(r->layouts);
-	free(r->ids.slots);
+	fr_id_table_deinit(&r->ids);
 	fr_session_deinit(&r->session);
 	if (r->fd >= 0)
 		close(r->fd);

@@ -9,6 +9,8 @@
  *                                   └─► COMPRESSED ─► zstd ─► raw bytes ─────► record
  */
 
+#include "perfdata/file_header.h"
+#include "perfdata/id_table.h"
 #include "perfdata/reader.h"
 
 #include <zstd.h>
@@ -32,22 +34,15 @@ static inline bool fr_reader_begins_frame(const void *p, size_t len)
 }
 
 /* Returns whether one of the ids is valid. The kernel counts them from 1. */
-static inline bool fr_reader_any_id(const uint64_t *ids, size_t n)
+static inline bool fr_reader_any_id(const void *ids, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (ids[i])
+	const uint8_t *bytes = ids;
+
+	for (size_t i = 0; i < n * sizeof(uint64_t); i++)
+		if (bytes[i])
 			return true;
 	return false;
 }
-
-/* A hash table from ids to events, with open addressing. A slot with id 0 is empty. */
-struct fr_id_table {
-	struct fr_id_slot {
-		uint64_t id;
-		uint32_t event;
-	} * slots;
-	size_t n, cap;
-};
 
 struct fr_reader {
 	int fd;
@@ -76,9 +71,9 @@ struct fr_reader {
 	const struct fr_session *better; /* from fr_reader_replace_attrs(), or NULL */
 	struct fr_layout *layouts;	 /* one for each event */
 	size_t n_layouts;
-	bool one_layout;   /* all layouts are equal */
-	bool one_id_place; /* the id has the same place in all layouts */
-	struct fr_id_table ids;
+	bool one_layout;	/* all layouts are equal */
+	bool one_id_place;	/* the id has the same place in all layouts */
+	struct fr_id_table ids; /* event ids to indices of events */
 	size_t n_ids, section_bytes;
 
 	struct fr_damage damage;
@@ -91,6 +86,9 @@ void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, cons
 /* reader_head.c: reads attrs, ids and feature sections of the file format. Returns 0, -EBADMSG with D, or
    another negative errno. */
 int fr_reader_head(struct fr_reader *r, struct fr_diag *d);
+/* Reads a section, whose size the caller has limited, into new memory. Returns 0, -ENOMEM, -EBADMSG if the
+   file ends inside the section, or another negative errno. */
+int fr_reader_read_section(const struct fr_reader *r, const struct file_section *section, void **ret);
 /* Takes the names of events, and missing ids, from EVENT_DESC. Returns 0, -EBADMSG or
    -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
@@ -107,8 +105,6 @@ int fr_reader_add_layouts(struct fr_reader *r);
 int fr_reader_reset_layouts(struct fr_reader *r);
 /* Applies fr_reader_replace_attrs() to one event. */
 void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e);
-/* Returns the index of the event that has ID, or -ENOENT. */
-int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
 /* Returns whether the record at P is plausible: it fits into the LEFT bytes, and its size and type are
    possible for the events of the file. P need not be aligned. */
 bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t left);

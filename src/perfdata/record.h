@@ -153,6 +153,22 @@ struct fr_record_cgroup {
    any size. */
 bool fr_record_is_whole(const void *p, size_t left);
 
+/* A walk over records in memory. */
+struct fr_record_iter {
+	const uint8_t *at, *end;
+};
+static inline struct fr_record_iter fr_record_iter(const void *records, size_t len)
+{
+	return (struct fr_record_iter){records, (const uint8_t *)records + len};
+}
+
+/* Returns the next record. Returns NULL at the end (it->at == it->end), and at bytes that are not a whole
+   record with a size that is a multiple of 8 (it->at < it->end). */
+const struct perf_event_header *fr_record_next(struct fr_record_iter *it);
+
+/* Returns whether TEXT, the last field of the whole record H in our layout, ends inside of H. */
+bool fr_record_has_text(const struct perf_event_header *h, const char *text);
+
 /* Returns the time in ns of a whole record in our layout; 0 for perf's own types. */
 static inline uint64_t fr_record_time(const struct perf_event_header *h)
 {

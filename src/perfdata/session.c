@@ -40,7 +40,7 @@ int fr_event_desc_set_name(struct fr_event_desc *e, const char *name, size_t len
 }
 
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
-	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret)
+	const void *ids, size_t n_ids, struct fr_event_desc **ret)
 {
 	struct fr_event_desc *events = reallocarray(s->events, s->n_events + 1, sizeof(*events));
 	struct fr_event_desc e = {.attr = *attr, .name = strdup(name)};

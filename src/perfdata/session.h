@@ -67,9 +67,9 @@ struct fr_session {
 	struct fr_buf features[_FR_FEATURE_MAX];
 };
 
-/* Appends a copy of an event (RET may be NULL). Returns 0 or -ENOMEM. */
+/* Appends a copy of an event (RET may be NULL). The ids need not be aligned. Returns 0 or -ENOMEM. */
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
-	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret);
+	const void *ids, size_t n_ids, struct fr_event_desc **ret);
 /* Appends N ids of 8 bytes, which need not be aligned. Returns 0 or -ENOMEM. */
 int fr_event_desc_add_ids(struct fr_event_desc *e, const void *ids, size_t n);
 static inline int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id)

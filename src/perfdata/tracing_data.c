@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "perfdata/tracing_format_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -23,13 +23,9 @@ struct fr_early_ids *fr_early_ids_free(struct fr_early_ids *e);
    disk. */
 void fr_early_ids_update(struct fr_early_ids *e, const void *records, size_t len);
 
-/* Find the build-id that the file of map M had at the time of M. If it is not known, read it now. The file is
-   opened by the map while the process has it, else by its name in the root of the process, else by its name
-   in ours. Inode and generation must be those of M. Returns the length; 0: the file has no build-id; or a
-   negative errno. May wait for a disk. */
-int fr_early_ids_find(
-	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX]);
-
-/* The same without reading a file. Returns -ENOENT if the build-id is not known. */
-int fr_early_ids_find_known(
-	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX]);
+/* Find the build-id that the file of map M had at the time of M. If it is not known and MAY_READ is true,
+   read it now, which may wait for a disk. The file is opened by the map while the process has it, else by its
+   name in the root of the process, else by its name in ours. Inode and generation must be those of M. Returns
+   the length; 0: the file has no build-id; -ENOENT: it is not known; or another negative errno. */
+int fr_early_ids_find(struct fr_early_ids *e, const struct fr_record_mmap2 *m, bool may_read,
+	uint8_t ret[static FR_BUILD_ID_MAX]);

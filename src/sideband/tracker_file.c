@@ -14,14 +14,12 @@
 /* Update t->newest_ns. Returns the number of records. */
 static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size_t len)
 {
+	struct fr_record_iter it = fr_record_iter(records, len);
+	const struct perf_event_header *h;
 	uint64_t n = 0;
 
-	for (size_t at = 0; fr_record_is_whole(records + at, len - at); n++) {
-		const struct perf_event_header *h = (const void *)(records + at);
-
+	for (; (h = fr_record_next(&it)); n++)
 		t->newest_ns = FR_MAX(t->newest_ns, fr_record_time(h));
-		at += h->size;
-	}
 	return n;
 }
 

@@ -5,16 +5,15 @@
    models. */
 static int apply_to_models(struct fr_tracker *t, const struct fr_buf *records)
 {
+	struct fr_record_iter it = fr_record_iter(records->data, records->len);
+	const struct perf_event_header *h;
 	int r = 0;
 
 	fr_lock(&t->lock);
-	for (size_t at = 0; at < records->len && r == 0;) {
-		const struct perf_event_header *h = (const void *)(records->data + at);
-
+	while (r == 0 && (h = fr_record_next(&it))) {
 		r = fr_model_apply(t->tail.model, h);
 		if (r == 0)
 			r = fr_model_apply(t->head.model, h);
-		at += h->size;
 	}
 	fr_unlock(&t->lock);
 	return r;

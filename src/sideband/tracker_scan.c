@@ -101,14 +101,12 @@ int tracker_scan_read(struct fr_tracker *t)
 static int put_gone(struct fr_tracker *t, const struct fr_buf *gone, uint64_t time_ns)
 {
 	struct tracker_run run = {.tracker = t, .time_ns = time_ns};
+	struct fr_record_iter it = fr_record_iter(gone->data, gone->len);
+	const struct perf_event_header *h;
 	int r = 0;
 
-	for (size_t at = 0; at < gone->len && r == 0;) {
-		const struct perf_event_header *h = (const void *)(gone->data + at);
-
+	while (r == 0 && (h = fr_record_next(&it)))
 		r = tracker_run_add(&run, h);
-		at += h->size;
-	}
 	if (r == 0)
 		r = tracker_run_flush(&run);
 	fr_buf_deinit(&run.records);

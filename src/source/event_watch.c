@@ -110,7 +110,7 @@ static int allocate(struct fr_event_watch *w, const struct fr_event_watch_config
 	w->n_rings = t->n_cpus;
 	w->rings = calloc(w->n_rings, sizeof(*w->rings));
 	w->bounce = malloc(FR_RUN_MAX);
-	if (!w->rings || !w->bounce || fr_id_table_init(&w->no_ids, 0) < 0)
+	if (!w->rings || !w->bounce)
 		return -ENOMEM;
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return w->epoll_fd < 0 ? fr_fail_errno(d, -errno, NULL, "cannot poll an event") : 0;
@@ -177,7 +177,6 @@ void fr_event_watch_close(struct fr_event_watch *w)
 		close(w->fds[i]);
 	if (w->epoll_fd >= 0)
 		close(w->epoll_fd);
-	fr_id_table_deinit(&w->no_ids);
 	free(w->rings);
 	free(w->bounce);
 	free(w->fds);
@@ -252,8 +251,9 @@ static void on_run(void *ctx, const struct fr_run *run)
 
 void fr_event_watch_drain(struct fr_event_watch *w, fr_event_sample_fn fn, void *ctx)
 {
+	static const struct fr_id_table no_ids;
 	struct fr_tally tally = {
-		.ids = &w->no_ids, .cells = &w->cell, .stray = &w->cell, .lost_as = FR_LOSS_KERNEL_RING};
+		.ids = &no_ids, .cells = &w->cell, .stray = &w->cell, .lost_as = FR_LOSS_KERNEL_RING};
 	struct sink sink = {fn, ctx};
 
 	for (size_t i = 0; i < w->n_rings; i++)

@@ -24,9 +24,8 @@ struct fr_event_watch {
 	size_t n_fds;
 	struct fr_ring *rings; /* one for each CPU; NULL: the event counts */
 	size_t n_rings;
-	bool tells_lost; /* the member fr_event_count.lost is valid */
-	int epoll_fd;	 /* readable if a ring has a record; -1: the event counts */
-	struct fr_id_table no_ids;
+	bool tells_lost;	     /* the member fr_event_count.lost is valid */
+	int epoll_fd;		     /* readable if a ring has a record; -1: the event counts */
 	struct fr_counter_cell cell; /* samples and losses of all rings */
 	uint8_t *bounce;
 };

@@ -11,6 +11,7 @@
 
 #define RING_BYTES (256u << 10)
 #define IDS 3
+#define ID(i) (1000 + ((uint64_t)(i) << 26)) /* they collide in the table of ids */
 
 struct fixture {
 	struct perf_event_mmap_page page;
@@ -32,9 +33,8 @@ static int setup(void **state)
 	f->room = (struct fr_look_room){f->copy, calloc(fr_ring_max_pieces(RING_BYTES), 8), f->bounce};
 	f->ring = (struct fr_ring){
 		.page = &f->page, .data = f->data, .size = RING_BYTES, .owner = &f->cells[0], .epoll_fd = -1};
-	assert_int_equal(fr_id_table_init(&f->ids, IDS), 0);
 	for (uint32_t i = 0; i < IDS; i++)
-		fr_id_table_add(&f->ids, 1000 + 16 * i, i); /* they collide */
+		assert_int_equal(fr_id_table_add(&f->ids, ID(i), i), 0);
 	f->tally = (struct fr_tally){.ids = &f->ids,
 		.cells = f->cells,
 		.stray = &f->stray,
@@ -135,7 +135,7 @@ TEST(all_records_are_drained_and_counted)
 
 			if (f->page.data_head + size - f->page.data_tail > RING_BYTES)
 				break;
-			put_sample(f, 1000 + 16 * id, time++, size);
+			put_sample(f, ID(id), time++, size);
 			expected[id]++;
 		}
 		assert_int_equal(drain(f), f->page.data_head - before);
@@ -170,9 +170,9 @@ TEST(samples_with_unknown_ids_are_skipped_and_counted)
 	put_sample(f, 4711, 99, 48); /* the first */
 	put_sample(f, 1000, 0, 48);
 	put_sample(f, 4711, 99, 48);
-	put_sample(f, 1016, 1, 48);
+	put_sample(f, ID(1), 1, 48);
 	put_sample(f, 4711, 99, 48); /* over the end of the memory */
-	put_sample(f, 1016, 2, 48);
+	put_sample(f, ID(1), 2, 48);
 	put_sample(f, 4712, 99, 48); /* the last */
 	drain(f);
 	assert_int_equal(f->records, 3);
@@ -202,10 +202,10 @@ TEST(losses_are_counted_for_their_event)
 	struct fixture *f = *state;
 
 	put_sample(f, 1000, 0, 56);
-	put_sideband(
-		f, (struct perf_event_header){.type = PERF_RECORD_LOST}, (uint64_t[]){1016, 77}, 16, 1, 1016);
-	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_THROTTLE}, (uint64_t[]){2, 1032, 1032},
-		24, 2, 1032);
+	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_LOST}, (uint64_t[]){ID(1), 77}, 16, 1,
+		ID(1));
+	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_THROTTLE},
+		(uint64_t[]){2, ID(2), ID(2)}, 24, 2, ID(2));
 	put_sideband(
 		f, (struct perf_event_header){.type = PERF_RECORD_LOST_SAMPLES}, (uint64_t[]){5}, 8, 3, 4711);
 	drain(f);
@@ -229,10 +229,10 @@ TEST(misplaced_trailer_moves_to_the_end)
 	_cleanup_free_ uint8_t *before = NULL;
 
 	put_sideband(f, (struct perf_event_header){PERF_RECORD_KSYMBOL, 0, (uint16_t)whole}, &k.r.addr, body,
-		0, 1016);
+		0, ID(1));
 	put_record(f, garbage, sizeof(garbage));
 	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_BPF_EVENT}, (uint64_t[]){7, 0}, 16, 1,
-		1032);
+		ID(2));
 	before = memcpy(malloc(whole), f->data, whole);
 	drain(f); /* sink() checks their times */
 	assert_int_equal(f->records, 2);
@@ -253,7 +253,7 @@ TEST(build_id_flag_of_another_recorder_is_cleared)
 	const struct perf_event_header *repaired = (const void *)f->bounce, *original = (const void *)f->data;
 
 	f->tally.no_build_ids = true;
-	put_sideband(f, header, (uint64_t[]){1, 2, 3, 4, 254, 77, 0, 0, 0x782f}, 72, 0, 1016);
+	put_sideband(f, header, (uint64_t[]){1, 2, 3, 4, 254, 77, 0, 0, 0x782f}, 72, 0, ID(1));
 	drain(f);
 	assert_int_equal(f->records, 1);
 	assert_int_equal(original->misc, header.misc); /* the kernel's memory does not change */
