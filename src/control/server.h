@@ -13,6 +13,7 @@
  */
 
 #include "base/diag.h"
+#include "control/interface.h"
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -43,10 +44,9 @@ struct fr_method {
 	/* Runs in the loop. Replies now, or keeps CALL and replies later. PARAMETERS is never NULL, and is
 	   borrowed until the handler returns. */
 	void (*handle)(void *ctx, struct fr_call *call, const cJSON *parameters);
-	/* The known parameters, with NULL at the end. The server refuses a call with others. NULL: it checks
-	 * none.
-	 */
-	const char *const *parameters;
+	/* The known parameters: see fr_param_check(). The server refuses a call with others. NULL: it checks
+	   none. */
+	const struct fr_param *parameters;
 };
 
 struct fr_server_config {

@@ -45,10 +45,7 @@ static void verb_stop(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	bool merge = false;
 
-	if (fr_param_bool(parameters, "merge", &merge) < 0) {
-		fr_call_invalid_parameter(call, "merge");
-		return;
-	}
+	(void)fr_param_bool(parameters, "merge", &merge);
 	fr_log(LOG_INFO, "stop asked for by pid %d (%s)", (int)fr_call_peer(call)->pid,
 		fr_call_peer(call)->comm);
 	fr_call_reply(call, NULL);
@@ -63,10 +60,10 @@ static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters
 /* Members of the group may look and make dumps, and a trigger's test is a dump. A method that takes something
    away from others (files, triggers, the recorder) needs root. */
 static const struct fr_method methods[] = {
-	{FR_METHOD(Status), FR_ACCESS_GROUP, verb_status, FR_PARAMETERS(NULL)},
-	{FR_METHOD(Metrics), FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS(NULL)},
-	{FR_METHOD(Stop), FR_ACCESS_ROOT, verb_stop, FR_PARAMETERS("merge")},
-	{FR_METHOD(Reload), FR_ACCESS_ROOT, verb_reload, FR_PARAMETERS(NULL)},
+	{FR_METHOD(Status), FR_ACCESS_GROUP, verb_status, FR_PARAMETERS({0})},
+	{FR_METHOD(Metrics), FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS({0})},
+	{FR_METHOD(Stop), FR_ACCESS_ROOT, verb_stop, FR_PARAMETERS({"merge", cJSON_IsBool, false})},
+	{FR_METHOD(Reload), FR_ACCESS_ROOT, verb_reload, FR_PARAMETERS({0})},
 	{.name = NULL},
 };
 

@@ -75,7 +75,7 @@ static void reply_numbers(void *ctx, struct fr_call *call, const cJSON *paramete
 	fr_call_reply(call, NULL);
 }
 
-static const char *const known[] = {"this", "that", NULL};
+static const struct fr_param known[] = {{"this", fr_param_is_u64, false}, {"that", cJSON_IsBool, false}, {0}};
 
 static const struct fr_method methods[] = {
 	{FR_INTERFACE ".Echo", FR_ACCESS_ANYONE, echo, NULL},
