@@ -54,7 +54,6 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	if (!copy)
 		return NULL;
 	*copy = *job;
-	copy->next = NULL;
 	copy->callers = NULL;
 	copy->n_callers = 0;
 	copy->vacuum = (struct fr_vacuum_report){0};
