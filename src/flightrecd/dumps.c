@@ -11,16 +11,19 @@
 #include <string.h>
 #include <unistd.h>
 
+struct fr_dump_asked fr_daemon_asked_window(const struct fr_daemon *m, uint64_t window_ns, uint64_t post_ns)
+{
+	return (struct fr_dump_asked){
+		.last_ns = window_ns == FR_TRIGGER_UNSET ? m->config->window_ns : window_ns,
+		.post_ns = post_ns == FR_TRIGGER_UNSET ? m->config->post_trigger_ns : post_ns};
+}
+
 struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *m, const char *name)
 {
 	const struct fr_trigger_config *t = fr_config_find_trigger(m->config, name);
-	struct fr_dump_asked asked = {.last_ns = m->config->window_ns, .post_ns = m->config->post_trigger_ns};
 
-	if (t && t->window_ns != FR_TRIGGER_UNSET)
-		asked.last_ns = t->window_ns;
-	if (t && t->post_ns != FR_TRIGGER_UNSET)
-		asked.post_ns = t->post_ns;
-	return asked;
+	return fr_daemon_asked_window(
+		m, t ? t->window_ns : FR_TRIGGER_UNSET, t ? t->post_ns : FR_TRIGGER_UNSET);
 }
 
 static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_request *q)
