@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 /* Adds a number to OBJECT as text, because a double is exact only up to 2^53. Returns the new item, which
@@ -15,4 +16,17 @@ static inline cJSON *fr_json_add_u64(cJSON *object, const char *name, uint64_t v
 
 	snprintf(text, sizeof(text), "%" PRIu64, value);
 	return cJSON_AddRawToObject(object, name, text);
+}
+
+/* Appends a string of at most 2047 bytes to ARRAY. */
+static inline void __attribute__((format(printf, 2, 3)))
+fr_json_add_line(cJSON *array, const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	cJSON_AddItemToArray(array, cJSON_CreateString(text));
 }
