@@ -3,6 +3,8 @@
 
 /* Additions to cJSON, for folders that link it. Nothing else in base/ includes this header. */
 
+#include "base/clock.h"
+
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,6 +18,23 @@ static inline cJSON *fr_json_add_u64(cJSON *object, const char *name, uint64_t v
 
 	snprintf(text, sizeof(text), "%" PRIu64, value);
 	return cJSON_AddRawToObject(object, name, text);
+}
+
+/* Adds a time as RFC 3339. Returns the new item, or NULL without memory. */
+static inline cJSON *fr_json_add_time(cJSON *object, const char *name, uint64_t realtime_ns)
+{
+	char text[FR_STAMP_SIZE];
+
+	fr_rfc3339_format(realtime_ns, text);
+	return cJSON_AddStringToObject(object, name, text);
+}
+
+/* Returns the member NAME of OBJECT, borrowed; "": there is no such string. */
+static inline const char *fr_json_text(const cJSON *object, const char *name)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+	return text ? text : "";
 }
 
 /* Appends a string of at most 2047 bytes to ARRAY. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecd/dumps.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "dumper/window.h"
@@ -106,10 +107,8 @@ int fr_daemon_cancel(struct fr_daemon *m, struct fr_call *call, uint64_t id, str
 	job->code = fr_fail(&job->diag, -ECANCELED, "`flightrecctl dump` asks for another one",
 		"dump %llu was canceled by pid %d (%s), uid %u", (unsigned long long)id, (int)by->pid,
 		by->comm, (unsigned)by->uid);
-	fr_log(LOG_NOTICE, "%s; %s: %s, %d causes", job->diag.what,
-		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "trigger")),
-		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")),
-		cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")));
+	fr_log(LOG_NOTICE, "%s; %s: %s, %d causes", job->diag.what, fr_json_text(cause, "trigger"),
+		fr_json_text(cause, "reason"), cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")));
 	answer_callers(m, job);
 	fr_dump_job_free(job);
 	return 0;

@@ -140,13 +140,12 @@ static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	cJSON *o = cJSON_CreateObject();
-	char text[256], stamp[FR_STAMP_SIZE];
+	char text[256];
 
 	describe(f, s, text, sizeof(text));
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, s->time_ns), stamp);
 	cJSON_AddStringToObject(o, "trigger", "cpu-budget");
 	cJSON_AddStringToObject(o, "reason", text);
-	cJSON_AddStringToObject(o, "time", stamp);
+	fr_json_add_time(o, "time", fr_clock_to_realtime(&pair, s->time_ns));
 	fr_json_add_u64(o, "monotonic_ns", s->time_ns);
 	fr_json_add_u64(o, "from_hz", hz(f, s->from));
 	fr_json_add_u64(o, "to_hz", hz(f, s->to));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "reporting/view.h"
 
 #include <stdio.h>
@@ -227,14 +228,12 @@ static void add_adopted(const struct fr_view *v, cJSON *status)
 {
 	const struct fr_history_adopted *a = &v->handover->history;
 	const struct fr_state *s = &v->handover->state;
-	char stamp[FR_STAMP_SIZE];
 	cJSON *o;
 
 	if (!v->handover->adopted)
 		return;
 	o = cJSON_AddObjectToObject(status, "adopted");
-	fr_rfc3339_format(fr_clock_to_realtime(&v->started, s->first_started_ns), stamp);
-	cJSON_AddStringToObject(o, "first_since", stamp);
+	fr_json_add_time(o, "first_since", fr_clock_to_realtime(&v->started, s->first_started_ns));
 	add_seconds(o, "gap_s", s->gap_to_ns - s->gap_from_ns);
 	add_seconds(o, "gaps_s", s->gap_ns);
 	ADD_NUMBERS(o, {"restarts", s->restarts}, {"gap_from_ns", s->gap_from_ns},
@@ -267,12 +266,9 @@ static void add_triggers(const struct fr_view *v, cJSON *status)
 
 static void add_head(cJSON *status, const struct fr_clock_pair *begun, uint64_t now_ns)
 {
-	char stamp[FR_STAMP_SIZE];
-
-	fr_rfc3339_format(begun->realtime_ns, stamp);
 	cJSON_AddStringToObject(status, "version", FR_VERSION);
 	cJSON_AddNumberToObject(status, "pid", getpid());
-	cJSON_AddStringToObject(status, "since", stamp);
+	fr_json_add_time(status, "since", begun->realtime_ns);
 	add_seconds(status, "uptime_s", now_ns - begun->monotonic_ns);
 }
 

@@ -122,11 +122,9 @@ cJSON *fr_decision_json(const struct fr_decision *d)
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	const uint64_t now_ns = pair.monotonic_ns;
 	cJSON *o = cJSON_CreateObject();
-	char text[FR_STAMP_SIZE];
 
 	fr_json_add_u64(o, "id", d->id);
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, d->at_ns), text);
-	cJSON_AddStringToObject(o, "time", text);
+	fr_json_add_time(o, "time", fr_clock_to_realtime(&pair, d->at_ns));
 	fr_json_add_u64(o, "monotonic_ns", d->at_ns);
 	fr_json_add_u64(o, "age_ns", now_ns > d->at_ns ? now_ns - d->at_ns : 0);
 	cJSON_AddStringToObject(o, "trigger", d->cause.trigger);
