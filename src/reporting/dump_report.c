@@ -83,11 +83,8 @@ cJSON *fr_dump_reply(const struct fr_dump_job *job, const char *directory)
 cJSON *fr_vacuum_reply(const struct fr_dump_job *job)
 {
 	const struct fr_vacuum_report *v = &job->vacuum;
-	cJSON *reply = cJSON_CreateObject(), *removed = cJSON_AddArrayToObject(reply, "removed");
+	cJSON *reply = fr_vacuum_json(v);
 
-	for (size_t i = 0; i < v->n_removed; i++)
-		cJSON_AddItemToArray(removed, cJSON_CreateString(v->removed[i]));
-	cJSON_AddNumberToObject(reply, "freed", (double)v->freed_bytes);
 	if (job->kind == FR_JOB_VACUUM) {
 		cJSON_AddNumberToObject(reply, "files", (double)v->files);
 		cJSON_AddNumberToObject(reply, "bytes", (double)v->bytes);
