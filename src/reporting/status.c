@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "reporting/losses.h"
 #include "reporting/view.h"
 
 #include <stdio.h>
@@ -40,17 +41,14 @@ static void add_losses(cJSON *object, const uint64_t lost[static _FR_LOSS_MAX])
 static cJSON *event_status(const struct fr_view *v, size_t e)
 {
 	const struct fr_counter_snapshot *base = fr_rates_base(v->rates);
-	const size_t n_cpus = fr_capture_n_cpus(v->capture),
-		     n_of_event = e + 1 < fr_capture_n_events(v->capture)
-					  ? fr_capture_n_sampled_cpus(v->capture)
-					  : n_cpus;
+	const size_t n_cpus = fr_capture_n_cpus(v->capture);
 	const double seconds = (double)(v->now_ns - base->time_ns) / 1e9;
 	uint64_t lost[_FR_LOSS_MAX] = {0}, samples = 0, before = 0;
 	cJSON *o = cJSON_CreateObject(), *cpus;
 
 	cJSON_AddStringToObject(o, "name", fr_capture_event_name(v->capture, e));
 	cpus = cJSON_AddArrayToObject(o, "cpus");
-	for (size_t c = 0; c < n_of_event; c++) {
+	for (size_t c = 0; c < fr_capture_n_sampled_cpus(v->capture); c++) {
 		const uint64_t old = base->samples ? base->samples[e * n_cpus + c] : 0;
 		struct fr_counter counter;
 		cJSON *cpu = cJSON_CreateObject();
@@ -64,9 +62,8 @@ static cJSON *event_status(const struct fr_view *v, size_t e)
 		cJSON_AddItemToArray(cpus, cpu);
 		samples += counter.samples;
 		before += old;
-		for (int i = 0; i < _FR_LOSS_MAX; i++)
-			lost[i] += counter.lost[i];
 	}
+	fr_losses_add_event(v->capture, e, lost);
 	cJSON_AddNumberToObject(o, "samples", (double)samples);
 	cJSON_AddNumberToObject(o, "rate_per_s", seconds > 0 ? (double)(samples - before) / seconds : 0);
 	add_losses(o, lost);
@@ -103,29 +100,11 @@ static void add_ring(const struct fr_view *v, cJSON *status)
 	add_seconds(o, "compress_s", s->compress_ns);
 }
 
-/* The event that carries no samples; its losses are told with the side-band. */
-static bool is_sideband(const struct fr_view *v, size_t e)
-{
-	return e + 1 == fr_capture_n_events(v->capture);
-}
-
-static void add_sideband_losses(const struct fr_view *v, cJSON *o)
-{
-	uint64_t lost[_FR_LOSS_MAX] = {0};
-	struct fr_counter counter;
-
-	for (size_t c = 0; c < fr_capture_n_cpus(v->capture); c++) {
-		fr_capture_counter(v->capture, fr_capture_n_events(v->capture) - 1, c, &counter);
-		for (int i = 0; i < _FR_LOSS_MAX; i++)
-			lost[i] += counter.lost[i];
-	}
-	add_losses(o, lost);
-}
-
 static void add_sideband(const struct fr_view *v, cJSON *status)
 {
 	cJSON *o = cJSON_AddObjectToObject(status, "sideband");
 	const struct fr_tracker_stats *s = &v->sideband;
+	uint64_t lost[_FR_LOSS_MAX] = {0};
 
 	ADD_NUMBERS(o, {"file_bytes", s->file_bytes}, {"records", s->records}, {"scans", s->scans},
 		{"compactions", s->compactions}, {"compactions_failed", s->compactions_failed},
@@ -135,7 +114,8 @@ static void add_sideband(const struct fr_view *v, cJSON *status)
 	add_seconds(o, "scan_s", s->scan_ns);
 	if (s->write_errors || s->compactions_failed)
 		cJSON_AddStringToObject(o, "last_error", strerror(s->last_errno));
-	add_sideband_losses(v, o);
+	fr_losses_add_event(v->capture, fr_capture_n_events(v->capture) - 1, lost);
+	add_losses(o, lost);
 }
 
 uint64_t fr_resident_bytes(void)
@@ -284,9 +264,9 @@ cJSON *fr_status(const struct fr_view *v)
 	add_adopted(v, status);
 	add_objects(v, status);
 	events = cJSON_AddArrayToObject(status, "events");
-	for (size_t e = 0; e < fr_capture_n_events(v->capture); e++)
-		if (!is_sideband(v, e))
-			cJSON_AddItemToArray(events, event_status(v, e));
+	/* The last event carries no samples; its losses are told with the side-band. */
+	for (size_t e = 0; e + 1 < fr_capture_n_events(v->capture); e++)
+		cJSON_AddItemToArray(events, event_status(v, e));
 	losses = cJSON_AddObjectToObject(status, "losses");
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
 		cJSON_AddNumberToObject(losses, fr_loss_name(i), (double)v->lost[i]);
