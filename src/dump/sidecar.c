@@ -41,9 +41,8 @@ static bool add_jit(cJSON *meta, const struct fr_dump_result *r)
 	if (r->jit_objects == 0 && r->jit_cut == 0)
 		return true;
 	o = cJSON_AddObjectToObject(meta, "jit");
-	return o && fr_json_add_u64(o, "objects", r->jit_objects) &&
-	       fr_json_add_u64(o, "functions", r->jit_functions) &&
-	       fr_json_add_u64(o, "bytes", r->jit_bytes) && fr_json_add_u64(o, "cut", r->jit_cut);
+	return o && FR_JSON_ADD_NUMBERS(o, {"objects", r->jit_objects}, {"functions", r->jit_functions},
+			    {"bytes", r->jit_bytes}, {"cut", r->jit_cut});
 }
 
 static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
@@ -59,10 +58,8 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta) &&
 	       fr_json_add_time(meta, "time", fr_clock_to_realtime(&p->clock, p->trigger_ns)) &&
 	       fr_json_add_u64(meta, "monotonic_ns", p->trigger_ns) && add_window(meta, p, r) &&
-	       fr_json_add_u64(meta, "samples", r->samples) &&
-	       fr_json_add_u64(meta, "sideband", r->sideband) &&
-	       fr_json_add_u64(meta, "marks", r->trigger_samples) &&
-	       fr_json_add_u64(meta, "bytes", r->bytes) &&
+	       FR_JSON_ADD_NUMBERS(meta, {"samples", r->samples}, {"sideband", r->sideband},
+		       {"marks", r->trigger_samples}, {"bytes", r->bytes}) &&
 	       cJSON_AddBoolToObject(meta, "compressed", p->compress) &&
 	       cJSON_AddNumberToObject(
 		       meta, "write_seconds", (double)r->write_ns / (double)FR_NSEC_PER_SEC) &&

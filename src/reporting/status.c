@@ -9,21 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Add numbers to O: ADD_NUMBERS(o, {"name", number}, …). */
-struct number {
-	const char *name;
-	uint64_t value;
-};
-#define ADD_NUMBERS(o, ...)                                                                                  \
-	add_numbers(o, (const struct number[]){__VA_ARGS__},                                                 \
-		sizeof((const struct number[]){__VA_ARGS__}) / sizeof(struct number))
-
-static void add_numbers(cJSON *o, const struct number *numbers, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		cJSON_AddNumberToObject(o, numbers[i].name, (double)numbers[i].value);
-}
-
 static void add_seconds(cJSON *o, const char *name, uint64_t ns)
 {
 	cJSON_AddNumberToObject(o, name, (double)ns / 1e9);
@@ -78,9 +63,9 @@ static void add_objects(const struct fr_view *v, cJSON *status)
 	if (!v->has_objects)
 		return;
 	o = cJSON_AddObjectToObject(status, "objects");
-	ADD_NUMBERS(o, {"max", v->objects_max_bytes}, {"files", s->cache.objects}, {"bytes", s->cache.bytes},
-		{"added", s->cache.added}, {"evicted", s->cache.evicted}, {"missed", s->missed},
-		{"dropped_dumps", s->dropped});
+	FR_JSON_ADD_NUMBERS(o, {"max", v->objects_max_bytes}, {"files", s->cache.objects},
+		{"bytes", s->cache.bytes}, {"added", s->cache.added}, {"evicted", s->cache.evicted},
+		{"missed", s->missed}, {"dropped_dumps", s->dropped});
 	if (s->last_errno)
 		cJSON_AddStringToObject(o, "error", strerror(s->last_errno));
 }
@@ -90,7 +75,7 @@ static void add_ring(const struct fr_view *v, cJSON *status)
 	cJSON *o = cJSON_AddObjectToObject(status, "ring");
 	const struct fr_history_stats *s = &v->ring;
 
-	ADD_NUMBERS(o, {"size", s->size_bytes}, {"used", s->used_bytes}, {"raw", s->raw_bytes},
+	FR_JSON_ADD_NUMBERS(o, {"size", s->size_bytes}, {"used", s->used_bytes}, {"raw", s->raw_bytes},
 		{"first_ns", s->first_ns}, {"last_ns", s->last_ns}, {"frames", s->frames},
 		{"samples", s->samples}, {"sideband", s->sideband}, {"evicted_samples", s->samples_evicted},
 		{"dropped_samples", s->samples_dropped}, {"pinned", s->pinned_bytes});
@@ -106,7 +91,7 @@ static void add_sideband(const struct fr_view *v, cJSON *status)
 	const struct fr_tracker_stats *s = &v->sideband;
 	uint64_t lost[_FR_LOSS_MAX] = {0};
 
-	ADD_NUMBERS(o, {"file_bytes", s->file_bytes}, {"records", s->records}, {"scans", s->scans},
+	FR_JSON_ADD_NUMBERS(o, {"file_bytes", s->file_bytes}, {"records", s->records}, {"scans", s->scans},
 		{"compactions", s->compactions}, {"compactions_failed", s->compactions_failed},
 		{"checkpoint_bytes", s->checkpoint_bytes}, {"queue_drops", s->queue_drops},
 		{"write_errors", s->write_errors}, {"processes", s->processes}, {"threads", s->threads},
@@ -140,8 +125,8 @@ static void add_self(const struct fr_view *v, cJSON *status)
 	add_seconds(o, "cpu_s", cpu_ns);
 	cJSON_AddNumberToObject(o, "cpu_percent",
 		v->now_ns > base->time_ns ? 100.0 * (double)(cpu_ns - base->cpu_ns) / elapsed_ns : 0);
-	ADD_NUMBERS(o, {"rss_bytes", fr_resident_bytes()}, {"peak_rss_bytes", (uint64_t)ru.ru_maxrss * 1024},
-		{"rounds", v->rounds.rounds});
+	FR_JSON_ADD_NUMBERS(o, {"rss_bytes", fr_resident_bytes()},
+		{"peak_rss_bytes", (uint64_t)ru.ru_maxrss * 1024}, {"rounds", v->rounds.rounds});
 	add_seconds(o, "longest_round_s", v->rounds.longest_ns);
 	add_seconds(o, "longest_period_s", v->rounds.longest_period_ns);
 }
@@ -154,7 +139,7 @@ static void add_frequency(const struct fr_view *v, cJSON *status)
 
 	cJSON_AddNumberToObject(o, "budget_percent", (double)b->ppm / FR_PPM_PER_PERCENT);
 	cJSON_AddNumberToObject(o, "used_percent", (double)b->used_ppm / FR_PPM_PER_PERCENT);
-	ADD_NUMBERS(o, {"full_hz", f->full_hz}, {"hz", fr_frequency_hz(f)}, {"divisor", b->divisor},
+	FR_JSON_ADD_NUMBERS(o, {"full_hz", f->full_hz}, {"hz", fr_frequency_hz(f)}, {"divisor", b->divisor},
 		{"steps_down", f->down}, {"steps_up", f->up});
 	cJSON_AddBoolToObject(o, "exhausted", b->is_exhausted);
 }
@@ -189,7 +174,7 @@ static void add_dumps(const struct fr_view *v, cJSON *status)
 	cJSON *o = cJSON_AddObjectToObject(status, "dumps");
 	const struct fr_dumper_stats *s = &v->dumper;
 
-	ADD_NUMBERS(o, {"done", v->counters->dumps_done}, {"joined", v->counters->dumps_joined},
+	FR_JSON_ADD_NUMBERS(o, {"done", v->counters->dumps_done}, {"joined", v->counters->dumps_joined},
 		{"failed", v->counters->dumps_failed}, {"suppressed", v->counters->dumps_suppressed},
 		{"canceled", v->counters->dumps_canceled}, {"queued", s->queued},
 		{"waiting_post_trigger", s->waiting_post}, {"rescued", v->counters->dumps_rescued},
@@ -216,7 +201,7 @@ static void add_adopted(const struct fr_view *v, cJSON *status)
 	fr_json_add_time(o, "first_since", fr_clock_to_realtime(&v->started, s->first_started_ns));
 	add_seconds(o, "gap_s", s->gap_to_ns - s->gap_from_ns);
 	add_seconds(o, "gaps_s", s->gap_ns);
-	ADD_NUMBERS(o, {"restarts", s->restarts}, {"gap_from_ns", s->gap_from_ns},
+	FR_JSON_ADD_NUMBERS(o, {"restarts", s->restarts}, {"gap_from_ns", s->gap_from_ns},
 		{"gap_to_ns", s->gap_to_ns}, {"samples", a->samples}, {"frames", a->frames},
 		{"frames_left_out", a->frames_left_out}, {"first_ns", a->first_ns}, {"last_ns", a->last_ns});
 	cJSON_AddBoolToObject(o, "in_place", a->in_place);
@@ -236,7 +221,7 @@ static void add_triggers(const struct fr_view *v, cJSON *status)
 		for (int k = 0; k < FR_VERDICTS; k++)
 			counts[k] += info.counts[k];
 	}
-	ADD_NUMBERS(o, {"armed", states[FR_TRIGGER_ARMED]}, {"arming", states[FR_TRIGGER_ARMING]},
+	FR_JSON_ADD_NUMBERS(o, {"armed", states[FR_TRIGGER_ARMED]}, {"arming", states[FR_TRIGGER_ARMING]},
 		{"disabled", states[FR_TRIGGER_DISABLED]}, {"failed", states[FR_TRIGGER_FAILED]},
 		{"fired", counts[FR_VERDICT_FIRE]}, {"joined", counts[FR_VERDICT_COALESCE]});
 	suppressed = cJSON_AddObjectToObject(o, "suppressed");
