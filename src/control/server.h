@@ -63,6 +63,10 @@ struct fr_server_config {
 	void *ctx;
 };
 
+/* Takes the control socket that the service manager has opened: sd_listen_fds_with_names(3). Returns the
+   descriptor with FileDescriptorName=control, and the caller owns the descriptor; 0 if there is none; or
+   -EINVAL with D if it is not a listening socket. Call it once. */
+int fr_activated_control(struct fr_diag *d);
 /* Makes the server. Returns 0, or a negative errno with D: -EADDRINUSE if another program listens at the
    path, -EEXIST if the path is not a socket. */
 int fr_server_new(

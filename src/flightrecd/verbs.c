@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "control/interface.h"
-#include "control/activation.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/start.h"
 #include "flightrecd/stop.h"
