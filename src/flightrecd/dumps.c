@@ -131,22 +131,16 @@ static void take_removals(struct fr_daemon *m, const struct fr_dump_job *job)
 
 static void count_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 {
-	m->counters.dumps_not_durable += job->code >= 0 && job->result.not_durable;
-	switch (job->outcome) {
-	case FR_OUTCOME_DONE:
-	case FR_OUTCOME_KEPT:
-		if (job->code < 0)
-			m->counters.dumps_failed++;
-		else
-			m->counters.dumps_done++;
-		break;
-	case FR_OUTCOME_RESCUED:
-		m->counters.dumps_rescued++;
-		break;
-	case FR_OUTCOME_GIVEN_UP:
-		m->counters.dumps_given_up++;
-		break;
-	}
+	struct fr_counters *c = &m->counters;
+	uint64_t *const counters[] = {
+		[FR_OUTCOME_DONE] = job->code < 0 ? &c->dumps_failed : &c->dumps_done,
+		[FR_OUTCOME_KEPT] = &c->dumps_failed,
+		[FR_OUTCOME_RESCUED] = &c->dumps_rescued,
+		[FR_OUTCOME_GIVEN_UP] = &c->dumps_given_up,
+	};
+
+	(*counters[job->outcome])++;
+	c->dumps_not_durable += job->code >= 0 && job->result.not_durable;
 }
 
 void fr_daemon_reap(struct fr_daemon *m)
