@@ -195,9 +195,10 @@ static void reply_description(const struct fr_server *s, struct fr_call *call, c
 
 static const struct fr_method *find_method(const struct fr_server *s, const char *name)
 {
-	for (size_t i = 0; i < s->config.n_methods; i++)
-		if (!strcmp(s->config.methods[i].name, name))
-			return &s->config.methods[i];
+	for (const struct fr_method *const *table = s->config.methods; *table; table++)
+		for (const struct fr_method *m = *table; m->name; m++)
+			if (!strcmp(m->name, name))
+				return m;
 	return NULL;
 }
 

@@ -54,8 +54,7 @@ struct fr_server_config {
 	const char *path;  /* the socket, which is created with mode 0660 for GROUP */
 	int fd;		   /* > 0: a listening socket (socket activation), which the server takes over */
 	const char *group; /* if the system has no such group, only root can connect: fr_server_notice() */
-	const struct fr_method *methods;
-	size_t n_methods;
+	const struct fr_method *const *methods; /* tables, each ended by a method without a name; then NULL */
 	/* Called before each method; may be NULL. Returns true if it replies itself, now or later. */
 	bool (*gate)(
 		void *ctx, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);

@@ -66,15 +66,7 @@ static const struct fr_method methods[] = {
 	{.name = NULL},
 };
 
-/* All methods, in one array for the server. */
-static struct fr_method all[32];
-
-static size_t add_methods(size_t n, const struct fr_method *more)
-{
-	for (; more->name && n < FR_ARRAY_SIZE(all); more++)
-		all[n++] = *more;
-	return n;
-}
+static const struct fr_method *const all[] = {methods, fr_verbs_of_dumps, fr_verbs_of_triggers, NULL};
 
 int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 {
@@ -86,8 +78,6 @@ int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 	};
 	int r;
 
-	config.n_methods =
-		add_methods(add_methods(add_methods(0, methods), fr_verbs_of_dumps), fr_verbs_of_triggers);
 	if (!m->config->socket[0])
 		return 0;
 	/* Copies, because a reload may replace the strings of the configuration. */

@@ -88,7 +88,10 @@ static const struct fr_method methods[] = {
 	{FR_INTERFACE ".Big", FR_ACCESS_ANYONE, reply_bytes, NULL},
 	{FR_INTERFACE ".Count", FR_ACCESS_ANYONE, reply_numbers, NULL},
 	{FR_INTERFACE ".Strict", FR_ACCESS_ANYONE, echo, known},
+	{.name = NULL},
 };
+
+static const struct fr_method *const tables[] = {methods, NULL};
 
 int harness_setup(void **state)
 {
@@ -98,8 +101,7 @@ int harness_setup(void **state)
 	h->config = (struct fr_server_config){
 		.path = h->path,
 		.group = "daemon",
-		.methods = methods,
-		.n_methods = FR_ARRAY_SIZE(methods),
+		.methods = tables,
 		.description = fr_interface_description,
 		.ctx = h,
 	};
