@@ -106,20 +106,14 @@ void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *c
 
 void fr_frequency_tick(struct fr_frequency *f, struct fr_capture *capture)
 {
+	const uint64_t now_ns = fr_monotonic_ns(), cpu_ns = fr_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	const unsigned from = f->budget.divisor;
 
 	fr_thread_assert(FR_THREAD_MAIN);
-	switch (fr_budget_tick(&f->budget, fr_monotonic_ns(), fr_now_ns(CLOCK_PROCESS_CPUTIME_ID))) {
-	case FR_BUDGET_DOWN:
-	case FR_BUDGET_UP:
-		make_step(f, capture, from);
-		break;
-	case FR_BUDGET_EXHAUSTED:
+	if (fr_budget_tick(&f->budget, now_ns, cpu_ns) == FR_BUDGET_EXHAUSTED)
 		log_exhausted(f);
-		break;
-	case FR_BUDGET_STAY:
-		break;
-	}
+	else if (f->budget.divisor != from)
+		make_step(f, capture, from);
 }
 
 void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture, uint64_t ppm)
