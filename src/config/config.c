@@ -76,6 +76,20 @@ int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr
 	return last->filter ? 0 : -ENOMEM;
 }
 
+int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_list *ret, struct fr_diag *d)
+{
+	const struct fr_config_event *e = &c->events[i];
+	int r = fr_event_parse(e->spec, &c->defaults, ret, d);
+
+	if (r == 0 && e->filter)
+		r = fr_event_set_filter(ret, e->filter, d);
+	if (r == 0)
+		r = fr_event_set_origin(ret, e->origin);
+	if (r < 0)
+		fr_diag_prefix(d, "%s", e->origin);
+	return r;
+}
+
 /* Format a size as a person writes it: "1M", not "1.0M". */
 static const char *format_size(uint64_t bytes, char ret[static FR_UNIT_SIZE])
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dumper/job_samples.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "source/cause.h"
 
 #include <errno.h>
@@ -11,13 +12,6 @@
 struct fr_job_sample_texts {
 	char value[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE];
 };
-
-static const char *text_of(const cJSON *cause, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(cause, name));
-
-	return text ? text : "";
-}
 
 /* Times and values are raw JSON, because a double cannot hold all their digits. */
 static uint64_t u64_of(const cJSON *cause, const char *name)
@@ -71,10 +65,10 @@ static void add_sample(struct fr_job_samples *s, const cJSON *cause)
 		.pid = int_of(cause, "pid"),
 		.tid = int_of(cause, "tid"),
 		.cpu = cJSON_HasObjectItem(cause, "cpu") ? int_of(cause, "cpu") : -1,
-		.trigger = text_of(cause, "trigger"),
-		.reason = text_of(cause, "reason"),
-		.detail = text_of(cause, "detail"),
-		.unit = text_of(cause, "unit"),
+		.trigger = fr_json_text(cause, "trigger"),
+		.reason = fr_json_text(cause, "reason"),
+		.detail = fr_json_text(cause, "detail"),
+		.unit = fr_json_text(cause, "unit"),
 		.value = u64_of(cause, "value"),
 		.threshold = u64_of(cause, "threshold"),
 	};

@@ -25,5 +25,8 @@ void fr_daemon_submit(struct fr_daemon *daemon, struct fr_call *call, struct fr_
 int fr_daemon_cancel(struct fr_daemon *daemon, struct fr_call *call, uint64_t id, struct fr_diag *d);
 /* The window of trigger NAME: from its section, or else from [Dump]. */
 struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *daemon, const char *name);
+/* WINDOW_NS and POST_NS; FR_TRIGGER_UNSET stands for the value of [Dump]. */
+struct fr_dump_asked fr_daemon_asked_window(
+	const struct fr_daemon *daemon, uint64_t window_ns, uint64_t post_ns);
 /* Take the outcomes of finished jobs: to the log, the counters, and the callers. */
 void fr_daemon_reap(struct fr_daemon *daemon);

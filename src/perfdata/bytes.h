@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Private to perfdata/: a reader that takes bytes from the front, a builder that makes a section from parts,
- * and a set. Reader and builder remember a failure, so the caller checks once, at the end.
+ * A reader that takes bytes from the front, a builder that makes a section from parts, and a set. Reader and
+ * builder remember a failure, so the caller checks once, at the end.
  */
 
 #include "base/buf.h"

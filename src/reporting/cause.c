@@ -44,7 +44,6 @@ cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	cJSON *o = cJSON_CreateObject();
-	char text[FR_STAMP_SIZE];
 
 	if (!o)
 		return NULL;
@@ -58,8 +57,7 @@ cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid)
 		fr_json_add_u64(o, "threshold", c->threshold);
 	add_text(o, "unit", fr_cause_unit_name(c->unit));
 	add_process(o, c, uid);
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, c->time_ns), text);
-	cJSON_AddStringToObject(o, "time", text);
+	fr_json_add_time(o, "time", fr_clock_to_realtime(&pair, c->time_ns));
 	fr_json_add_u64(o, "monotonic_ns", c->time_ns);
 	return o;
 }
