@@ -61,6 +61,9 @@ int fr_reader_fd(const struct fr_reader *r);
    AUX data is skipped. Returns 1 with *RET; 0 at the end (see fr_reader_damage()); or a negative errno. */
 int fr_reader_next(struct fr_reader *r, const struct perf_event_header **ret, uint64_t *ret_offset);
 
+/* Returns the index in the session of the event that has ID, or -ENOENT. */
+int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
+
 /* Returns the time of a record of fr_reader_next(), in ns of the events' clock; 0 if it has none. */
 uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_header *record);
 

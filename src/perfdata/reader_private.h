@@ -107,8 +107,6 @@ int fr_reader_add_layouts(struct fr_reader *r);
 int fr_reader_reset_layouts(struct fr_reader *r);
 /* Applies fr_reader_replace_attrs() to one event. */
 void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e);
-/* Returns the index of the event that has ID, or -ENOENT. */
-int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
 /* Returns whether the record at P is plausible: it fits into the LEFT bytes, and its size and type are
    possible for the events of the file. P need not be aligned. */
 bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t left);

@@ -43,19 +43,12 @@ static int fail_open(int dirfd, int code, struct fr_diag *d)
 	return fr_fail_errno(d, code, hint, "cannot write %s/" FR_AUXFILE_NAME, dir);
 }
 
-static bool is_named(int dirfd, int fd)
-{
-	struct stat a, b;
-
-	return fstat(fd, &a) == 0 && fstatat(dirfd, FR_AUXFILE_NAME, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 bool fr_auxfile_is_displaced(const struct fr_auxfile *a)
 {
 	struct stat st;
 
-	return fstat(a->dirfd, &st) == 0 && st.st_nlink > 0 && !is_named(a->dirfd, a->fd);
+	return fstat(a->dirfd, &st) == 0 && st.st_nlink > 0 &&
+	       !fr_file_is_at(a->fd, a->dirfd, FR_AUXFILE_NAME);
 }
 
 static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
@@ -118,7 +111,7 @@ static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 		r = auxfile_lock(dirfd, fd, d);
 		if (r < 0)
 			return r;
-		if (!is_named(dirfd, fd))
+		if (!fr_file_is_at(fd, dirfd, FR_AUXFILE_NAME))
 			return 1;
 	}
 	*ret = TAKE_FD(fd);

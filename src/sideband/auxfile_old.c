@@ -55,12 +55,7 @@ int auxfile_has_samples(int dirfd)
 
 void auxfile_remove_temporary(int dirfd)
 {
-	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
-	const struct dirent *e;
-
-	while (dir && (e = readdir(dir)))
-		if (!strncmp(e->d_name, TMP_PREFIX, strlen(TMP_PREFIX)))
-			(void)unlinkat(dirfd, e->d_name, 0);
+	fr_remove_prefixed(dirfd, TMP_PREFIX);
 }
 
 /* Returns whether SAMPLES has a file of the recording that ended at END_NS. The previous recording ended at
