@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "source/bpf_event.h"
 
+#include <argz.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/types.h>
@@ -93,8 +94,8 @@ static int set_config_globals(
 		r = set_comm(s, c->comm);
 	if (r == 0)
 		r = set_interval(s, c->interval_ns, d);
-	for (char **set = c->set; r == 0 && set && *set; set++)
-		r = fr_bpf_object_assign(s->object, *set, d);
+	for (char *set = c->set; r == 0 && set; set = argz_next(c->set, c->set_len, set))
+		r = fr_bpf_object_assign(s->object, set, d);
 	return r;
 }
 
