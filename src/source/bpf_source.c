@@ -148,20 +148,19 @@ int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_objec
 
 static void handle_event(struct fr_bpf_source *s, const void *data, size_t n)
 {
-	struct flightrec_event e;
 	struct fr_cause cause;
+	uint64_t cgroup_id;
 	const char *cgroup;
 
-	if (fr_bpf_event_parse(data, n, fr_monotonic_ns(), &e) < 0) {
+	if (fr_bpf_event_parse(data, n, fr_monotonic_ns(), &cause, &cgroup_id) < 0) {
 		s->source.stats.bad++;
 		return;
 	}
-	fr_bpf_event_to_cause(&e, &cause);
 	if (cause.unit == FR_CAUSE_NONE)
 		cause.unit = s->source.stats.unit;
 	if (!cause.detail[0])
 		memcpy(cause.detail, s->detail, sizeof(cause.detail));
-	cgroup = fr_cgroup_path(&s->cgroups, e.cgroup_id);
+	cgroup = fr_cgroup_path(&s->cgroups, cgroup_id);
 	if (cgroup)
 		snprintf(cause.cgroup, sizeof(cause.cgroup), "%s", cgroup);
 	cause.source = s->source.class->name;
