@@ -57,11 +57,7 @@ static int parse_u64(const struct text *t, void *ret)
 {
 	char digits[24];
 
-	if (t->len == 0 || t->len >= sizeof(digits))
-		return -EINVAL;
-	memcpy(digits, t->p, t->len);
-	digits[t->len] = '\0';
-	return strspn(digits, "0123456789") == t->len && fr_u64_parse(digits, ret) == 0 ? 0 : -EINVAL;
+	return copy_text(t, digits, sizeof(digits)) ? fr_u64_parse(digits, ret) : -EINVAL;
 }
 
 static int parse_tid(const struct text *t, void *ret)
