@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 
 #define TRIES 16
+/* The begin of the names of temporary files, which an instance that was killed leaves. */
+#define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
 /* flock() keeps other processes out. This record lock beside it tells them our pid. */
 static struct flock owner_lock(void)
@@ -168,7 +170,7 @@ int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile *
 		return r < 0 ? r : fail_busy(dirfd, -1, d);
 	}
 	auxfile_switch_to_next(a);
-	auxfile_remove_temporary(dirfd);
+	fr_remove_prefixed(dirfd, TMP_PREFIX);
 	fr_auxfile_remove_old(dirfd);
 	*ret = TAKE_PTR(a);
 	return 0;
@@ -192,7 +194,7 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	auxfile_remove_temporary(dirfd);
+	fr_remove_prefixed(dirfd, TMP_PREFIX);
 	fr_auxfile_remove_old(dirfd);
 	(void)fr_owner_give(
 		fd, (gid_t)-1); /* the previous instance may have been killed before it did this */

@@ -10,7 +10,6 @@
 
 #define SAMPLE_PREFIX "perf.data.sample."
 #define OLD_PREFIX FR_AUXFILE_NAME "."
-#define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
 /* A sample file may be this much younger than the last change of its auxiliary file, because the machine may
    be idle before a dump. */
@@ -51,11 +50,6 @@ int auxfile_has_samples(int dirfd)
 		return -errno;
 	free_list(samples, n);
 	return n > 0;
-}
-
-void auxfile_remove_temporary(int dirfd)
-{
-	fr_remove_prefixed(dirfd, TMP_PREFIX);
 }
 
 /* Returns whether SAMPLES has a file of the recording that ended at END_NS. The previous recording ended at
