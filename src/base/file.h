@@ -31,6 +31,14 @@ int fr_read_line(const char *path, char *ret, size_t size);
    on failure. */
 DIR *fr_opendir_at(int dirfd, const char *name);
 
+/* Opens the directory NAME in DIRFD, and creates it with mode 0750 if it does not exist. It must not be a
+   symbolic link. Gives it to the group GID unless that is (gid_t)-1. Returns a descriptor or a negative
+   errno. */
+int fr_directory_make(int dirfd, const char *name, gid_t gid);
+
+/* Removes the files of DIRFD whose names begin with PREFIX. */
+void fr_remove_prefixed(int dirfd, const char *prefix);
+
 /* Creates a file DIRFD/".NAME.XXXXXXXX" for reading and writing. Its name goes to RET_TMP, which has TMP_SIZE
    bytes (NAME_MAX + 1 are enough). Returns a descriptor or a negative errno. */
 int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size);
@@ -43,6 +51,9 @@ int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 /* Creates or replaces the file NAME with DATA, which is durable then. Gives it to GID if possible
    (base/owner.h). Waits for the disk. Returns what fr_tmp_publish() returns. */
 int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
+
+/* Returns whether FD is open on the file NAME in DIRFD, and that is no symbolic link to it. */
+bool fr_file_is_at(int fd, int dirfd, const char *name);
 
 /* Returns whether DIRFD is open on the directory PATH. */
 bool fr_directory_is_at(int dirfd, const char *path);

@@ -9,6 +9,7 @@
  * block.
  */
 
+#include <stddef.h>
 #include <syslog.h>
 
 struct fr_diag;
@@ -40,11 +41,10 @@ void fr_log_set_level(int level);
 /* Sets the prefix of text lines, and SYSLOG_IDENTIFIER of the journal. NAME is borrowed. */
 void fr_log_set_program(const char *name);
 
-void fr_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
 /* MESSAGE_ID may be NULL. FIELDS may be NULL where N_FIELDS is 0. */
 void fr_log_struct(int level, const char *message_id, const struct fr_log_field *fields, unsigned n_fields,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+#define fr_log(level, ...) fr_log_struct(level, NULL, NULL, 0, __VA_ARGS__)
 
 /* Logs the text of D, and its hint on a second line. If D is empty, it logs strerror(-CODE). */
 void fr_log_diag(int level, const struct fr_diag *d, int code);

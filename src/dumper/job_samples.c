@@ -29,25 +29,12 @@ static int int_of(const cJSON *cause, const char *name)
 	return (int)FR_MIN(u64_of(cause, name), (uint64_t)INT_MAX);
 }
 
-static enum fr_unit_of_cause unit_of(const char *name)
-{
-	static const char *const names[] = {[FR_CAUSE_NS] = "ns",
-		[FR_CAUSE_COUNT] = "count",
-		[FR_CAUSE_BYTES] = "bytes",
-		[FR_CAUSE_PERCENT] = "percent"};
-
-	for (size_t i = FR_CAUSE_NS; i < FR_ARRAY_SIZE(names); i++)
-		if (strcmp(name, names[i]) == 0)
-			return (enum fr_unit_of_cause)i;
-	return FR_CAUSE_NONE;
-}
-
 /* Write "12.3ms", without the blank of "12.3 ms": programs split the line of the sample at blanks. */
 static const char *format_value(const char *unit, uint64_t value, char to[static FR_CAUSE_VALUE_SIZE])
 {
 	size_t n = 0;
 
-	fr_cause_format_value(unit_of(unit), value, to);
+	fr_cause_format_value(fr_cause_unit_parse(unit), value, to);
 	for (size_t i = 0; to[i]; i++)
 		if (to[i] != ' ')
 			to[n++] = to[i];

@@ -263,9 +263,7 @@ static int finish(struct fr_writer *w, const void *head, size_t len)
 		r = wait_all(w);
 	if (r == 0 && ftruncate(w->fd, (off_t)w->bytes) < 0)
 		r = -errno;
-	if (r == 0 && w->have_ring)
-		r = fr_writer_ring_sync(w);
-	else if (r == 0 && fsync(w->fd) < 0)
+	if (r == 0 && fsync(w->fd) < 0)
 		r = -errno;
 	return r;
 }

@@ -56,5 +56,3 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b);
 /* Waits for one completion. If the kernel did not write all of the block, pwrite() writes the rest. Returns 0
    or a negative errno. */
 int fr_writer_ring_reap(struct fr_writer *w);
-/* Syncs the file. No block may be in flight. Returns 0 or a negative errno. */
-int fr_writer_ring_sync(struct fr_writer *w);

@@ -109,15 +109,24 @@ void fr_writer_ring_close(struct fr_writer *w)
 	w->have_ring = false;
 }
 
-/* Submits SQE, the newest request, for OWNER. If the kernel refuses it, it is taken back. */
-static int submit(struct fr_writer *w, struct io_uring_sqe *sqe, void *owner)
+int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 {
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&w->ring);
+	const void *from = b->data + b->done;
+	unsigned len = (unsigned)(b->len - b->done);
+	int fd = w->fixed_file ? 0 : w->fd;
 	struct io_uring_cqe *cqe;
 	int r;
 
+	if (!sqe)
+		return fr_writer_write_now(w, b);
+	if (w->fixed_buffers)
+		io_uring_prep_write_fixed(sqe, fd, from, len, b->offset + b->done, 0);
+	else
+		io_uring_prep_write(sqe, fd, from, len, b->offset + b->done);
 	if (w->fixed_file)
 		sqe->flags |= IOSQE_FIXED_FILE;
-	io_uring_sqe_set_data(sqe, owner);
+	io_uring_sqe_set_data(sqe, b);
 	r = submit_all(&w->ring);
 	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
 		/* A completion may free memory that the kernel needs. The completion stays in the ring, so
@@ -127,55 +136,24 @@ static int submit(struct fr_writer *w, struct io_uring_sqe *sqe, void *owner)
 	}
 	if (r < 0)
 		take_back(sqe);
-	else
-		w->in_flight++;
-	return r;
-}
-
-int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&w->ring);
-	const void *from = b->data + b->done;
-	unsigned len = (unsigned)(b->len - b->done);
-	int fd = w->fixed_file ? 0 : w->fd;
-	int r;
-
-	if (!sqe)
-		return fr_writer_write_now(w, b);
-	if (w->fixed_buffers)
-		io_uring_prep_write_fixed(sqe, fd, from, len, b->offset + b->done, 0);
-	else
-		io_uring_prep_write(sqe, fd, from, len, b->offset + b->done);
-	r = submit(w, sqe, b);
 	b->in_flight = r == 0;
+	w->in_flight += b->in_flight;
 	return r;
-}
-
-/* Waits for one completion. *RET_OWNER is the owner of its request. */
-static int reap(struct fr_writer *w, void **ret_owner, int *ret_result)
-{
-	struct io_uring_cqe *cqe;
-	int r = wait_completion(&w->ring, &cqe);
-
-	if (r < 0)
-		return r;
-	*ret_owner = io_uring_cqe_get_data(cqe);
-	*ret_result = cqe->res;
-	w->n_canceled += cqe->res == -ECANCELED;
-	io_uring_cqe_seen(&w->ring, cqe);
-	w->in_flight--;
-	return 0;
 }
 
 int fr_writer_ring_reap(struct fr_writer *w)
 {
 	struct fr_writer_block *b;
-	void *owner;
-	int result, r = reap(w, &owner, &result);
+	struct io_uring_cqe *cqe;
+	int result, r = wait_completion(&w->ring, &cqe);
 
 	if (r < 0)
 		return r;
-	b = owner;
+	b = io_uring_cqe_get_data(cqe);
+	result = cqe->res;
+	w->n_canceled += result == -ECANCELED;
+	io_uring_cqe_seen(&w->ring, cqe);
+	w->in_flight--;
 	b->in_flight = false;
 	if (result == -EIO || result == -ENOSPC || result == -EDQUOT || result == -EFBIG)
 		return result;
@@ -184,28 +162,4 @@ int fr_writer_ring_reap(struct fr_writer *w)
 	/* Short writes and other errors (EINTR, EAGAIN, ECANCELED, EINVAL of a file system that takes
 	   O_DIRECT only at open) are left to pwrite(), whose error is final. */
 	return b->done == b->len ? 0 : fr_writer_write_now(w, b);
-}
-
-static int sync_plain(const struct fr_writer *w)
-{
-	return fsync(w->fd) < 0 ? -errno : 0;
-}
-
-int fr_writer_ring_sync(struct fr_writer *w)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&w->ring);
-	void *owner;
-	int result, r;
-
-	if (!sqe)
-		return sync_plain(w);
-	io_uring_prep_fsync(sqe, w->fixed_file ? 0 : w->fd, 0);
-	if (submit(w, sqe, w) < 0)
-		return sync_plain(w);
-	r = reap(w, &owner, &result);
-	if (r < 0)
-		return r;
-	if (result == -EINTR || result == -EAGAIN || result == -EINVAL || result == -ECANCELED)
-		return sync_plain(w);
-	return result < 0 ? result : 0;
 }

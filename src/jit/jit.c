@@ -122,14 +122,8 @@ static int open_objects(struct fr_jit *j)
 {
 	if (j->objects_fd >= 0)
 		return 0;
-	if (mkdirat(j->dirfd, j->name, 0750) < 0 && errno != EEXIST)
-		return -errno;
-	j->objects_fd = openat(j->dirfd, j->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (j->objects_fd < 0)
-		return -errno;
-	if (j->gid != (gid_t)-1 && fchown(j->objects_fd, (uid_t)-1, j->gid) < 0)
-		return -errno;
-	return 0;
+	j->objects_fd = fr_directory_make(j->dirfd, j->name, j->gid);
+	return FR_MIN(j->objects_fd, 0);
 }
 
 static int write_file(struct fr_jit *j, const char *name, const struct fr_buf *b)

@@ -16,7 +16,6 @@
 #include <sys/sendfile.h>
 #include <sys/statvfs.h>
 
-#define DIRECTORY_MODE 0750
 #define KALLSYMS_MAX (128u << 20)
 #define NOTES_MAX (1u << 20)
 #define OWNER_UNKNOWN ((uid_t)-1)
@@ -41,30 +40,10 @@ static bool set_id_length(struct id *id, int len)
 	return len > 0;
 }
 
-static int set_group(const struct fr_object_cache *c, int fd)
-{
-	return c->config.gid == (gid_t)-1 || fchown(fd, (uid_t)-1, c->config.gid) == 0 ? 0 : -errno;
-}
-
-/* Open the directory NAME in DIRFD, and create it if it does not exist. Returns a descriptor or a negative
-   errno. */
 static int make_directory(const struct fr_object_cache *c, int dirfd, const char *name)
 {
-	int fd, r;
-
-	if (!strcmp(name, "..") || !strcmp(name, "."))
-		return -EINVAL;
-	if (mkdirat(dirfd, name, DIRECTORY_MODE) < 0 && errno != EEXIST)
-		return -errno;
-	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = set_group(c, fd);
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	return fd;
+	return !strcmp(name, "..") || !strcmp(name, ".") ? -EINVAL
+							 : fr_directory_make(dirfd, name, c->config.gid);
 }
 
 int fr_object_cache_open(
@@ -91,11 +70,7 @@ int fr_object_cache_open(
 
 bool fr_object_cache_is_in_place(const struct fr_object_cache *c)
 {
-	struct stat a, b;
-
-	return fstat(c->fd, &a) == 0 &&
-	       fstatat(c->config.dirfd, c->config.name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return fr_file_is_at(c->fd, c->config.dirfd, c->config.name);
 }
 
 struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c)
@@ -220,7 +195,7 @@ static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 	if (fd < 0)
 		return fd;
 	/* The group may read the copy only if every user may read the original. */
-	if (c->config.gid != (gid_t)-1 && set_group(c, fd) == 0 && world)
+	if (c->config.gid != (gid_t)-1 && fchown(fd, (uid_t)-1, c->config.gid) == 0 && world)
 		(void)fchmod(fd, 0640);
 	return fd;
 }

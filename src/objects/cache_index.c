@@ -108,24 +108,14 @@ static int scan_prefix(struct fr_object_cache *c, int keys, const char *prefix)
 	return r;
 }
 
-/* Remove incomplete copies of an instance that was killed. */
-static void remove_temporary(const struct fr_object_cache *c)
-{
-	_cleanup_closedir_ DIR *dir = fr_opendir_at(c->fd, ".");
-	const struct dirent *e;
-
-	while (dir && (e = readdir(dir)))
-		if (strncmp(e->d_name, ".object.", 8) == 0)
-			(void)unlinkat(c->fd, e->d_name, 0);
-}
-
 int object_cache_scan(struct fr_object_cache *c)
 {
 	_cleanup_closedir_ DIR *dir = fr_opendir_at(c->fd, KEYS);
 	const struct dirent *e;
 	int r = 0;
 
-	remove_temporary(c);
+	/* Incomplete copies of an instance that was killed. */
+	fr_remove_prefixed(c->fd, ".object.");
 	while (dir && r == 0 && (e = readdir(dir)))
 		if (is_hex(e->d_name, 2, 2))
 			r = scan_prefix(c, dirfd(dir), e->d_name);

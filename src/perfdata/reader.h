@@ -10,6 +10,7 @@
  */
 
 #include "base/diag.h"
+#include "perfdata/id_table.h"
 #include "perfdata/record.h"
 #include "perfdata/session.h"
 
@@ -60,6 +61,9 @@ int fr_reader_fd(const struct fr_reader *r);
    the head (ATTR, FEATURE, TRACING_DATA, EVENT_UPDATE, BUILD_ID) go into the session and are not returned.
    AUX data is skipped. Returns 1 with *RET; 0 at the end (see fr_reader_damage()); or a negative errno. */
 int fr_reader_next(struct fr_reader *r, const struct perf_event_header **ret, uint64_t *ret_offset);
+
+/* Returns the index in the session of the event that has ID, or FR_ID_UNKNOWN. */
+uint32_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
 
 /* Returns the time of a record of fr_reader_next(), in ns of the events' clock; 0 if it has none. */
 uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_header *record);

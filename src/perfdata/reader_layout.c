@@ -75,6 +75,11 @@ int fr_reader_add_layouts(struct fr_reader *r)
 	return 0;
 }
 
+uint32_t fr_reader_find_event(const struct fr_reader *r, uint64_t id)
+{
+	return fr_id_table_find(&r->ids, id);
+}
+
 int fr_reader_reset_layouts(struct fr_reader *r)
 {
 	fr_id_table_deinit(&r->ids);
@@ -127,7 +132,7 @@ static uint64_t read_id(const struct fr_reader *r, const uint8_t *p, const struc
 static const struct fr_layout *find_layout(
 	const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
 {
-	uint32_t e = r->one_layout ? 0 : fr_id_table_find(&r->ids, read_id(r, p, h));
+	uint32_t e = r->one_layout ? 0 : fr_reader_find_event(r, read_id(r, p, h));
 
 	return &r->layouts[e == FR_ID_UNKNOWN ? 0 : e];
 }
@@ -155,7 +160,7 @@ bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p)
 	/* perf writes records of its own about processes that ran before it. They have neither id nor time.
 	 */
 	id = read_id(r, p, &h);
-	return fr_id_table_find(&r->ids, id) == FR_ID_UNKNOWN &&
+	return fr_reader_find_event(r, id) == FR_ID_UNKNOWN &&
 	       (id != 0 || h.type == PERF_RECORD_SAMPLE ||
 		       read_field(p, &h, l->sample_time, l->tail_time) != 0);
 }

@@ -10,7 +10,6 @@
  */
 
 #include "perfdata/file_header.h"
-#include "perfdata/id_table.h"
 #include "perfdata/reader.h"
 
 #include <zstd.h>

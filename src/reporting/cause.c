@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "reporting/cause.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/timestamp.h"
@@ -8,17 +7,6 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-
-const char *fr_cause_unit_name(enum fr_unit_of_cause unit)
-{
-	static const char *const names[] = {[FR_CAUSE_NONE] = "",
-		[FR_CAUSE_NS] = "ns",
-		[FR_CAUSE_COUNT] = "count",
-		[FR_CAUSE_BYTES] = "bytes",
-		[FR_CAUSE_PERCENT] = "percent"};
-
-	return (size_t)unit < FR_ARRAY_SIZE(names) ? names[unit] : "";
-}
 
 static void add_text(cJSON *o, const char *name, const char *text)
 {

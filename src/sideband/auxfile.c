@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 
 #define TRIES 16
+/* The begin of the names of temporary files, which an instance that was killed leaves. */
+#define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
 /* flock() keeps other processes out. This record lock beside it tells them our pid. */
 static struct flock owner_lock(void)
@@ -43,19 +45,12 @@ static int fail_open(int dirfd, int code, struct fr_diag *d)
 	return fr_fail_errno(d, code, hint, "cannot write %s/" FR_AUXFILE_NAME, dir);
 }
 
-static bool is_named(int dirfd, int fd)
-{
-	struct stat a, b;
-
-	return fstat(fd, &a) == 0 && fstatat(dirfd, FR_AUXFILE_NAME, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 bool fr_auxfile_is_displaced(const struct fr_auxfile *a)
 {
 	struct stat st;
 
-	return fstat(a->dirfd, &st) == 0 && st.st_nlink > 0 && !is_named(a->dirfd, a->fd);
+	return fstat(a->dirfd, &st) == 0 && st.st_nlink > 0 &&
+	       !fr_file_is_at(a->fd, a->dirfd, FR_AUXFILE_NAME);
 }
 
 static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
@@ -118,7 +113,7 @@ static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 		r = auxfile_lock(dirfd, fd, d);
 		if (r < 0)
 			return r;
-		if (!is_named(dirfd, fd))
+		if (!fr_file_is_at(fd, dirfd, FR_AUXFILE_NAME))
 			return 1;
 	}
 	*ret = TAKE_FD(fd);
@@ -175,7 +170,7 @@ int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile *
 		return r < 0 ? r : fail_busy(dirfd, -1, d);
 	}
 	auxfile_switch_to_next(a);
-	auxfile_remove_temporary(dirfd);
+	fr_remove_prefixed(dirfd, TMP_PREFIX);
 	fr_auxfile_remove_old(dirfd);
 	*ret = TAKE_PTR(a);
 	return 0;
@@ -199,7 +194,7 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	auxfile_remove_temporary(dirfd);
+	fr_remove_prefixed(dirfd, TMP_PREFIX);
 	fr_auxfile_remove_old(dirfd);
 	(void)fr_owner_give(
 		fd, (gid_t)-1); /* the previous instance may have been killed before it did this */

@@ -37,5 +37,3 @@ void auxfile_switch_to_next(struct fr_auxfile *a);
 
 /* auxfile_old.c: returns whether the directory has a perf.data.sample.* (1 or 0), or a negative errno. */
 int auxfile_has_samples(int dirfd);
-/* Remove the temporary files of an instance that was killed. */
-void auxfile_remove_temporary(int dirfd);

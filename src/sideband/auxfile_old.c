@@ -10,7 +10,6 @@
 
 #define SAMPLE_PREFIX "perf.data.sample."
 #define OLD_PREFIX FR_AUXFILE_NAME "."
-#define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
 /* A sample file may be this much younger than the last change of its auxiliary file, because the machine may
    be idle before a dump. */
@@ -51,16 +50,6 @@ int auxfile_has_samples(int dirfd)
 		return -errno;
 	free_list(samples, n);
 	return n > 0;
-}
-
-void auxfile_remove_temporary(int dirfd)
-{
-	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
-	const struct dirent *e;
-
-	while (dir && (e = readdir(dir)))
-		if (!strncmp(e->d_name, TMP_PREFIX, strlen(TMP_PREFIX)))
-			(void)unlinkat(dirfd, e->d_name, 0);
 }
 
 /* Returns whether SAMPLES has a file of the recording that ended at END_NS. The previous recording ended at

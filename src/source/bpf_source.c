@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "source/bpf_event.h"
 
+#include <argz.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/types.h>
@@ -93,8 +94,8 @@ static int set_config_globals(
 		r = set_comm(s, c->comm);
 	if (r == 0)
 		r = set_interval(s, c->interval_ns, d);
-	for (char **set = c->set; r == 0 && set && *set; set++)
-		r = fr_bpf_object_assign(s->object, *set, d);
+	for (char *set = c->set; r == 0 && set; set = argz_next(c->set, c->set_len, set))
+		r = fr_bpf_object_assign(s->object, set, d);
 	return r;
 }
 
@@ -147,20 +148,19 @@ int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_objec
 
 static void handle_event(struct fr_bpf_source *s, const void *data, size_t n)
 {
-	struct flightrec_event e;
 	struct fr_cause cause;
+	uint64_t cgroup_id;
 	const char *cgroup;
 
-	if (fr_bpf_event_parse(data, n, fr_monotonic_ns(), &e) < 0) {
+	if (fr_bpf_event_parse(data, n, fr_monotonic_ns(), &cause, &cgroup_id) < 0) {
 		s->source.stats.bad++;
 		return;
 	}
-	fr_bpf_event_to_cause(&e, &cause);
 	if (cause.unit == FR_CAUSE_NONE)
 		cause.unit = s->source.stats.unit;
 	if (!cause.detail[0])
 		memcpy(cause.detail, s->detail, sizeof(cause.detail));
-	cgroup = fr_cgroup_path(&s->cgroups, e.cgroup_id);
+	cgroup = fr_cgroup_path(&s->cgroups, cgroup_id);
 	if (cgroup)
 		snprintf(cause.cgroup, sizeof(cause.cgroup), "%s", cgroup);
 	cause.source = s->source.class->name;

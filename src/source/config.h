@@ -42,7 +42,8 @@ struct fr_trigger_config {
 	char *comm;	      /* Comm= */
 	char *cgroup;	      /* CGroup=: path below the cgroup root */
 	pid_t pid;	      /* Pid=; 0: any */
-	char **set;	      /* Set=NAME=VALUE: globals of a Program=; NULL-terminated, or NULL */
+	char *set;	      /* Set=NAME=VALUE: globals of a Program=, as in argz_add(3); NULL: none */
+	size_t set_len;
 
 	/* The policy reads these. */
 	bool enabled;	      /* Enabled=, default yes */

@@ -68,9 +68,8 @@ static void read_build_id(Elf *elf, struct identity *ret)
 /* The segments of a debug file have no content, so its build-id must be read from the section. */
 static void read_build_id_section(Elf *elf, struct identity *ret)
 {
-	GElf_Shdr h;
 	Elf_Data *data =
-		elf_section_data(elf_section_find(elf, SHT_NOTE, ".note.gnu.build-id", &h), NOTES_MAX);
+		elf_section_data(elf_section_find(elf, SHT_NOTE, ".note.gnu.build-id", NULL), NOTES_MAX);
 
 	if (data)
 		read_build_id_notes(data, ret);
@@ -78,8 +77,8 @@ static void read_build_id_section(Elf *elf, struct identity *ret)
 
 static void read_link(Elf *elf, struct identity *ret)
 {
-	GElf_Shdr h;
-	const Elf_Data *data = elf_section_data(elf_section_find(elf, SHT_NULL, ".gnu_debuglink", &h), 4096);
+	const Elf_Data *data =
+		elf_section_data(elf_section_find(elf, SHT_NULL, ".gnu_debuglink", NULL), 4096);
 	size_t len = data ? strnlen(data->d_buf, data->d_size) : 0, crc_at = FR_ALIGN_UP(len + 1, 4);
 
 	if (len == 0 || len >= sizeof(ret->link) || crc_at + sizeof(ret->crc) > data->d_size)
@@ -117,7 +116,6 @@ static bool has_checksum(int fd, uint32_t wanted)
 static bool open_debug(struct fr_elf *e, const struct identity *wanted, pid_t pid, const char *path)
 {
 	struct identity have = {0};
-	GElf_Shdr h;
 	int fd = fr_foreign_open_linked(pid, path, NULL);
 	Elf *elf;
 
@@ -126,7 +124,7 @@ static bool open_debug(struct fr_elf *e, const struct identity *wanted, pid_t pi
 	elf = elf_begin_checked(fd, path, NULL);
 	if (elf)
 		read_build_id_section(elf, &have);
-	if (elf && elf_section_find(elf, SHT_SYMTAB, NULL, &h) &&
+	if (elf && elf_section_find(elf, SHT_SYMTAB, NULL, NULL) &&
 		(wanted->id_len ? have.id_len == wanted->id_len && !memcmp(have.id, wanted->id, have.id_len)
 				: has_checksum(fd, wanted->crc))) {
 		free(e->debug_path);

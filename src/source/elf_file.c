@@ -114,8 +114,10 @@ Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *
 {
 	struct elf_strings names = {0};
 	Elf_Scn *section = NULL;
+	GElf_Shdr header;
 	size_t index;
 
+	ret = ret ? ret : &header;
 	if (name && (elf_getshdrstrndx(elf, &index) < 0 || !elf_read_strings(elf, index, &names)))
 		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
@@ -236,9 +238,7 @@ int fr_elf_fd(const struct fr_elf *e)
 
 bool fr_elf_is_go(const struct fr_elf *e)
 {
-	GElf_Shdr h;
-
-	return elf_section_find(e->elf, SHT_NULL, ".go.buildinfo", &h) ||
-	       elf_section_find(e->elf, SHT_NULL, ".gopclntab", &h) ||
-	       elf_section_find(e->elf, SHT_NULL, ".note.go.buildid", &h);
+	return elf_section_find(e->elf, SHT_NULL, ".go.buildinfo", NULL) ||
+	       elf_section_find(e->elf, SHT_NULL, ".gopclntab", NULL) ||
+	       elf_section_find(e->elf, SHT_NULL, ".note.go.buildid", NULL);
 }

@@ -42,7 +42,7 @@ struct table {
 
 static bool open_table(Elf *elf, uint32_t type, struct table *ret)
 {
-	GElf_Shdr h, versions;
+	GElf_Shdr h;
 	Elf_Scn *section = elf_section_find(elf, type, NULL, &h);
 
 	*ret = (struct table){.elf = elf, .symbols = elf_section_data(section, ELF_TABLE_MAX)};
@@ -50,8 +50,8 @@ static bool open_table(Elf *elf, uint32_t type, struct table *ret)
 		return false;
 	ret->n = ret->symbols->d_size / sizeof(Elf64_Sym);
 	if (type == SHT_DYNSYM)
-		ret->versions = elf_section_data(
-			elf_section_find(elf, SHT_GNU_versym, NULL, &versions), ELF_TABLE_MAX);
+		ret->versions =
+			elf_section_data(elf_section_find(elf, SHT_GNU_versym, NULL, NULL), ELF_TABLE_MAX);
 	return true;
 }
 

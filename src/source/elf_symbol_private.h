@@ -44,7 +44,8 @@ Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
 Elf_Data *elf_section_data(Elf_Scn *section, size_t max);
 /* Reads SECTION. Returns whether it is a table of strings. */
 bool elf_read_strings(Elf *elf, size_t section, struct elf_strings *ret);
-/* Returns the first section with TYPE (SHT_NULL: any) and NAME (NULL: any); NULL: there is none. */
+/* Returns the first section with TYPE (SHT_NULL: any) and NAME (NULL: any); NULL: there is none. RET (NULL is
+   allowed) is its header. */
 Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *ret);
 /* Converts ADDRESS to an offset in the file. Returns whether ADDRESS is in a segment with FLAGS. */
 bool elf_file_offset(Elf *elf, uint64_t address, uint32_t flags, uint64_t *ret);

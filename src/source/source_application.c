@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <utlist.h>
 
 /* The rate limit: SLICE_DATAGRAMS in each SLICE_NS. Also the most datagrams in one iteration of the event
  * loop. */
@@ -231,8 +232,7 @@ static int shared_new(const struct fr_source_env *env, struct shared **ret, stru
 		shared_free(shared);
 		return fr_fail_errno(d, r, NULL, "cannot listen to applications");
 	}
-	shared->next = all_shared;
-	all_shared = shared;
+	LL_PREPEND(all_shared, shared);
 	*ret = shared;
 	return 0;
 }
@@ -252,13 +252,9 @@ static bool is_built_in(const struct application *a)
 
 static void shared_put(struct shared *shared)
 {
-	struct shared **at = &all_shared;
-
 	if (shared->sources)
 		return;
-	while (*at != shared)
-		at = &(*at)->next;
-	*at = shared->next;
+	LL_DELETE(all_shared, shared);
 	shared_free(shared);
 }
 
@@ -281,21 +277,17 @@ static int application_open(struct fr_source *s, struct fr_diag *d)
 		r = shared_get(s->env, &a->shared, d);
 	if (r < 0)
 		return r;
-	a->next = a->shared->sources;
-	a->shared->sources = a;
+	LL_PREPEND(a->shared->sources, a);
 	return 0;
 }
 
 static void application_close(struct fr_source *s)
 {
-	struct application *a = (struct application *)s, **at;
+	struct application *a = (struct application *)s;
 
 	if (!a->shared)
 		return;
-	at = &a->shared->sources;
-	while (*at != a)
-		at = &(*at)->next;
-	*at = a->next;
+	LL_DELETE(a->shared->sources, a);
 	/* The caller keeps this counter, so the next source "application" begins with 0. */
 	if (is_built_in(a))
 		a->shared->bad = 0;

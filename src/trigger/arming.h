@@ -30,7 +30,7 @@ struct fr_arming_job {
 	/* Only arming.c uses the rest. */
 	struct fr_arming *arming;
 	struct fr_arming_job *next;
-	bool canceled;
+	bool is_done, canceled;
 };
 
 /* Starts the thread. Returns 0, or a negative errno with D. */

@@ -200,10 +200,12 @@ static void test_bad_settings_are_refused(void **state)
 	need_bpf();
 	init_program(&h, OBJECT("getppid"));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++) {
-		h.config.set = (char *[]){(char *)bad[i].set, NULL};
+		h.config.set = (char *)bad[i].set;
+		h.config.set_len = strlen(bad[i].set) + 1;
 		heard_refused(&h, -EINVAL, bad[i].what);
 	}
 	h.config.set = NULL;
+	h.config.set_len = 0;
 	h.config.threshold = (char *)"much";
 	heard_refused(&h, -EINVAL, "Threshold=much");
 	h.config.threshold = NULL;
