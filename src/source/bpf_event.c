@@ -18,7 +18,7 @@ static void make_printable(char *text, size_t size)
 
 int fr_bpf_event_parse(const void *data, size_t n, uint64_t now_ns, struct flightrec_event *ret)
 {
-	/* In a later version of the ABI, an event may be longer. */
+	/* An event may be longer than RET: a later version of the ABI's header appends members. */
 	if (n < sizeof(*ret))
 		return -EBADMSG;
 	memcpy(ret, data, sizeof(*ret));

@@ -19,7 +19,7 @@ static bool is_equal(const struct text *t, const char *s)
 	return t->len == strlen(s) && memcmp(t->p, s, t->len) == 0;
 }
 
-/* Returns the length in bytes of the character at AT; 0 if the byte must not be shown. */
+/* Returns the length in bytes of the character at AT; or 0 if the byte at AT must not be shown. */
 static size_t character_length(const struct text *t, size_t at)
 {
 	const uint8_t *p = t->p + at;
@@ -57,7 +57,7 @@ static int parse_trigger(const struct text *t, void *ret)
 	return copy_text(t, ret, FR_TRIGGER_NAME_SIZE) ? 0 : -EINVAL;
 }
 
-/* A malformed reason is no error, because the anomaly itself is still valid. */
+/* A malformed reason is not an error, because the anomaly itself is still valid. */
 static int parse_reason(const struct text *t, void *ret)
 {
 	copy_text(t, ret, FR_CAUSE_TEXT_SIZE);
