@@ -72,7 +72,8 @@ static bool has_prefix(const char *text, size_t len, const char *prefix)
 	return len >= strlen(prefix) && memcmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Copies a line into RET, without the prefix "libbpf: " and without blanks at both ends. Truncates long lines. */
+/* Copies a line into RET, without the prefix "libbpf: " and without blanks at both ends. Truncates a long
+   line. */
 static void copy_line(char *ret, size_t size, const char *line, size_t len)
 {
 	const char *end = line + len;
