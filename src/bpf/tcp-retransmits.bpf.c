@@ -45,8 +45,8 @@ struct {
 	__type(value, struct flightrec_subject);
 } owners SEC(".maps");
 
-/* The counts of the last SLICES slices, including the current one. Together they span a bit less than the
-   interval. */
+/* The interval is divided into SLICES slices. These are the counts of the last SLICES slices, including the
+   current one, which has not ended. So together they cover slightly less than the interval. */
 #define SLICES 8
 static struct {
 	__u64 number; /* number of the slice since boot */
@@ -122,7 +122,8 @@ int BPF_PROG(retransmit_btf, struct sock *sk)
 	return 0;
 }
 
-/* connect() and listen() change the state in the context of their process. */
+/* connect() and listen() change the state while their process is the current one, so it is
+   stored as the owner. */
 SEC("?tp_btf/inet_sock_set_state")
 int BPF_PROG(own, struct sock *sk, int from, int to)
 {

@@ -41,7 +41,7 @@ struct event_of_id {
 
 struct page {
 	uint64_t number;
-	size_t n_ranges; /* number at the last look: a later map may be at that page */
+	size_t n_ranges; /* hits.n_ranges when the page was seen: a later map may change it */
 	pid_t pid;
 };
 
@@ -52,7 +52,7 @@ struct hits {
 	size_t n_ranges;
 	struct event_of_id *events;
 	size_t n_events;
-	struct page seen[SEEN]; /* pages whose objects were marked already */
+	struct page seen[SEEN]; /* pages whose objects are already marked as hit */
 	pid_t pid;		/* process of the present sample */
 };
 
@@ -102,7 +102,8 @@ static struct object *new_object(const struct fr_record_mmap2 *m, const char *ke
 	return o;
 }
 
-/* RET is NULL if there are OBJECTS_MAX objects already. Returns 0 or -ENOMEM. */
+/* RET gets the object of M; or NULL if it is new and there are OBJECTS_MAX objects already.
+   Returns 0 or -ENOMEM. */
 static int find_or_add_object(/* NOLINT(readability-function-size): uthash's macros */
 	struct hits *p, const struct fr_record_mmap2 *m, struct object **ret)
 {
@@ -129,7 +130,7 @@ static int find_or_add_object(/* NOLINT(readability-function-size): uthash's mac
 	return 0;
 }
 
-/* Returns whether a map with this name has a file, or is the vdso. */
+/* Returns whether PATH, the name of a map, means that the map has a file or is the vdso. */
 static bool is_object(const char *path)
 {
 	if (strcmp(path, "[vdso]") == 0)
@@ -170,7 +171,7 @@ static int apply_fork(struct hits *p, const struct fr_record_task *t)
 	return 0;
 }
 
-/* Mark the objects at ADDRESS. A process has the maps of its parents, too. */
+/* Mark the objects at ADDRESS in the present process. A process also has the maps of its parents. */
 static void hit_objects(struct hits *p, uint64_t address)
 {
 	pid_t pid = p->pid;
@@ -269,7 +270,7 @@ static int collect_hits(struct hits *p)
 	return 0;
 }
 
-/* The index of events points into the reader, and is not used after the reader is freed. */
+/* The index of events points into READER, so it must not be used after READER is freed. */
 static int read_all(struct hits *p, struct fr_reader *reader)
 {
 	const struct perf_event_header *record;
