@@ -50,9 +50,9 @@ void fr_lock_deinit(struct fr_lock *lock);
 
 void fr_lock(struct fr_lock *lock) FR_ACQUIRES(*lock);
 void fr_unlock(struct fr_lock *lock) FR_RELEASES(*lock);
-/* Waits at most until UNTIL_NS (monotonic). Returns whether the lock is taken. */
+/* Waits at most until UNTIL_NS (monotonic). Returns whether this thread has taken the lock. */
 bool fr_lock_until(struct fr_lock *lock, uint64_t until_ns) FR_TRY_ACQUIRES(true, *lock);
-/* Aborts with a message if this thread does not hold LOCK. */
+/* In builds with FR_CHECKED, aborts with a message if this thread does not hold LOCK. */
 void fr_lock_assert_held(struct fr_lock *lock) FR_ASSERTS_HELD(*lock);
 
 void fr_cond_init(struct fr_cond *cond);

@@ -22,7 +22,8 @@ size_t fr_utf8_sequence(const uint8_t *s, size_t len)
 	return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) ? 0 : n;
 }
 
-/* Returns whether the N bytes at S are a control character. U+0080 to U+009F have two bytes. */
+/* Returns whether the N bytes at S are a control character. These include U+0080 to
+   U+009F, with two bytes. */
 static int is_control(const uint8_t *s, size_t n)
 {
 	return *s < ' ' || *s == 0x7f || (n == 2 && *s == 0xc2 && s[1] < 0xa0);

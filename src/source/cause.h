@@ -33,7 +33,7 @@ struct fr_cause {
 	char cgroup[FR_CAUSE_CGROUP_SIZE]; /* path below the cgroup root, "/system.slice/…"; may be empty */
 };
 
-/* Writes VALUE for a person into RET: "12.3 ms", "1,024", "64M", "12 %". */
+/* Writes VALUE for a person into RET: "12.3ms", "1024", "64.0M", "12 %". */
 #define FR_CAUSE_VALUE_SIZE 40
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
 /* If C's comm or cgroup is empty, reads it from /proc, for C's process. It stays empty if the process has
