@@ -46,7 +46,7 @@ int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
    file; or a positive errno if only the sync of the directory failed. */
 int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
 
-/* Returns whether DIRFD is open on the directory PATH. */
+/* Returns whether DIRFD is a descriptor of the directory that is now at PATH. */
 bool fr_directory_is_at(int dirfd, const char *path);
 
 /* If PATH is now another directory than DIRFD, because somebody has renamed the old one, makes DIRFD a

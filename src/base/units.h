@@ -12,7 +12,7 @@
 int fr_size_parse(const char *s, uint64_t *ret_bytes);
 
 /* Reads a time span of systemd.time(7): "30s", "5min 20s", "1h30m", "250ms". A number without a unit means
-   seconds. Returns 0, -EINVAL, or -ERANGE from 2^63 ns on. */
+   seconds. Returns 0; -EINVAL for other text; or -ERANGE from 2^63 ns on. */
 int fr_duration_parse(const char *s, uint64_t *ret_ns);
 
 /* Reads yes, no, true, false, on, off, y, n, 1 or 0. Returns 1 for yes, 0 for no, or -EINVAL. */

@@ -4,8 +4,8 @@
 /*
  * The members of the kernel's structures that the probes read. libbpf adjusts each access to the running
  * kernel (CO-RE). So the order of members may differ from the kernel's, other members may be left out, and
- * the build needs no vmlinux.h.
- * CO-RE needs the kernel's BTF, so only programs named *_btf may use the structures.
+ * the build needs no vmlinux.h. CO-RE needs the kernel's BTF, so only programs named *_btf may use the
+ * structures.
  *
  * Include <linux/bpf.h>, <flightrec/trigger.bpf.h> and <bpf/bpf_tracing.h> first.
  */

@@ -23,7 +23,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define MIGRATING 2	    /* task_struct.on_rq: between two queues */
 
 /* For each task: tid, and the low 42 bits of run_delay when the task stopped running. Both are in one word,
-   so that the writes of two CPUs do not mix. If tasks share a slot, it is for the task that stopped last. */
+   so that the writes of two CPUs do not mix. If tasks share a slot, the slot has the data of the one that
+   stopped last. */
 static __u64 stopped[SLOTS];
 static __u64 moved_asleep[SLOTS]; /* time of a move during the task's sleep, by rq->clock */
 

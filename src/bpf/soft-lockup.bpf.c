@@ -6,8 +6,8 @@
  *
  *     watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [name:1234]
  *
- * Kernels before 5.15 put a time stamp before it. Each user who may write to /dev/kmsg can write such a line.
- * So the probe fires only if the current task has run for at least half of the time in the line
+ * Kernels before 5.15 put a time stamp before the line. Each user who may write to /dev/kmsg can write such a
+ * line. So the probe fires only if the current task has run for at least half of the time in the line
  * (docs/design/75). This check needs BTF.
  */
 #include <linux/bpf.h>

@@ -4,8 +4,8 @@
  * Comm= or CGroup= select. The detail is the peer of the last retransmission.
  *
  * A retransmission happens in a timer or an interrupt, so the current task does not own the socket. When a
- * socket connects or listens, the probe stores its owner with it; accepted sockets inherit the owner. Sockets
- * that are older than the probe have no known owner, and match no filter.
+ * socket connects or listens, the probe stores the socket's owner with the socket; accepted sockets inherit
+ * the owner. Sockets that are older than the probe have no known owner, and match no filter.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -122,7 +122,7 @@ int BPF_PROG(retransmit_btf, struct sock *sk)
 	return 0;
 }
 
-/* connect() and listen() change the state while their process is the current one, so it is
+/* connect() and listen() change the state in the context of the calling process, so the current process is
    stored as the owner. */
 SEC("?tp_btf/inet_sock_set_state")
 int BPF_PROG(own, struct sock *sk, int from, int to)

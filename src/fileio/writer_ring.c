@@ -103,8 +103,8 @@ void fr_writer_ring_close(struct fr_writer *w)
 		io_uring_cqe_seen(&w->ring, cqe);
 		w->in_flight--;
 	}
-	/* The kernel frees a ring some time after its last reference. Until then a registered file stays
-	   open, and keeps the disk blocks of a file that was removed. */
+	/* The kernel frees an io_uring some time after its last reference is gone. Until then, a registered
+	   file stays open, so that a removed file keeps its disk blocks. */
 	if (w->fixed_file)
 		(void)io_uring_unregister_files(&w->ring);
 	io_uring_queue_exit(&w->ring);
@@ -122,7 +122,7 @@ static int submit(struct fr_writer *w, struct io_uring_sqe *sqe, void *owner)
 	io_uring_sqe_set_data(sqe, owner);
 	r = submit_all(&w->ring);
 	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
-		/* A completion may free memory that the kernel needs. The completion stays in the ring, so
+		/* A completion may free memory that the kernel needs. The completion stays in the queue, so
 		   this works only once. */
 		(void)wait_completion(&w->ring, &cqe);
 		r = submit_all(&w->ring);

@@ -298,9 +298,9 @@ static bool is_mapped_file(const struct fr_object *o, int fd, const struct stat 
 	return o->id_len == ret->len && memcmp(o->id, ret->bytes, o->id_len) == 0;
 }
 
-/* Returns the user who may have forged the build-id of the file: its owner. If the owner is root, returns 0;
-   but OWNER_UNKNOWN if others may write the file, or if its file system is nosuid. (A file system that a user
-   has mounted is nosuid, and may claim any owner.) */
+/* Returns the user who may have forged the build-id of the file: its owner. If the owner is root,
+   returns OWNER_UNKNOWN if others may write the file or its file system is nosuid; otherwise 0. (A file
+   system that a user has mounted is nosuid, and may claim any owner.) */
 static uid_t find_owner(int fd, const struct stat *st)
 {
 	struct statvfs v;

@@ -41,7 +41,7 @@ struct event_of_id {
 
 struct page {
 	uint64_t number;
-	size_t n_ranges; /* hits.n_ranges when the page was seen: a later map may change it */
+	size_t n_ranges; /* hits.n_ranges when the page was marked: a newer map may be at that page */
 	pid_t pid;
 };
 

@@ -53,7 +53,7 @@ int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *val
    is not an integer or VALUE does not fit. */
 int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t value);
 /* Carries out the ASSIGNMENT "NAME=VALUE" of a person. The global is an integer (decimal or 0x…), a bool (yes
-   or no) or a char[]. Returns 0, or -EINVAL with D. */
+   or no) or a char[]. Returns 0; or -EINVAL, with D. */
 int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct fr_diag *d);
 
 /* Chooses the programs to load, by the rules about names in the ABI's header. Returns -EOPNOTSUPP if the
@@ -62,7 +62,7 @@ int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct
 int fr_bpf_object_choose(struct fr_bpf_object *o, struct fr_diag *d);
 
 /* Loads the chosen programs, and waits for the verifier. If this fails, calls LOG (NULL is allowed) with the
-   output of the verifier and libbpf, of which the last FR_BPF_LOG_SIZE bytes are kept (bpf_log.h). */
+   last FR_BPF_LOG_SIZE bytes of the output of libbpf and the verifier (bpf_log.h). */
 typedef void (*fr_bpf_log_fn)(void *ctx, const char *text);
 int fr_bpf_object_load(struct fr_bpf_object *o, fr_bpf_log_fn log, void *ctx, struct fr_diag *d);
 /* Attaches each loaded program by its SEC(). */

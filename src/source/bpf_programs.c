@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Chooses the programs of an object that this kernel can run, by the convention of
+/* Chooses those programs of an object that this kernel can run, by the rules about names in
    include/flightrec/trigger.bpf.h. */
 #include "base/cleanup.h"
 #include "source/bpf_object_private.h"
@@ -193,7 +193,7 @@ static int choose(struct fr_bpf_object *o, const struct kernel *k, struct fr_dia
 	last = NULL;
 	bpf_object__for_each_program(p, o->libbpf)
 	{
-		/* libbpf does not autoload a program with SEC("?..."). Here it is optional. */
+		/* libbpf does not autoload a program with SEC("?..."). Here, such a program is optional. */
 		int r = choose_program(o, k, p, !bpf_program__autoload(p), d);
 
 		if (r < 0)

@@ -213,7 +213,7 @@ void fr_bpf_source_close(struct fr_source *source)
 	struct fr_bpf_source *s = (struct fr_bpf_source *)source;
 
 	s->io = sd_event_source_disable_unref(s->io);
-	/* Detach the programs before the ring is freed. */
+	/* Detach the programs before the ring buffer is freed. */
 	s->object = fr_bpf_object_free(s->object);
 	ring_buffer__free(s->ring);
 }

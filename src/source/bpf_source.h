@@ -6,7 +6,8 @@
  *
  *   init ─► (set more globals) ─► load ─► (attach) ─► listen … close
  *
- * Only one thread at a time may use a source; from listen on, only the main thread.
+ * The file of the class does the steps in parentheses itself. Only one thread at a time may use a source;
+ * from listen on, only the main thread.
  */
 
 #include "source/bpf_object.h"

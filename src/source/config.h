@@ -10,8 +10,9 @@
 
 #define FR_TRIGGER_UNSET UINT64_MAX /* a duration that the section does not set, so a default applies */
 
-/* The kind of a trigger selects its source. Except for the first two kinds, each kind has a key of its own,
-   and a section has exactly one of these keys. */
+/* The kind of a trigger selects its source. Except for the first two kinds, each kind has a key of its own.
+   A section has exactly one of these keys; if the section has the name of a built-in trigger, it needs no
+   key. */
 enum fr_trigger_kind {
 	FR_TRIGGER_SIGNAL,	/* [Trigger signal]: SIGUSR1; always there */
 	FR_TRIGGER_CONTROL,	/* [Trigger control]: flightrecctl dump; always there */

@@ -21,7 +21,7 @@
 #define NOTES_MAX (64u << 10)
 #define CHECKED_MAX (512u << 20)
 
-/* The data by which a file finds its debug file. */
+/* The data in a file that identify its debug file. */
 struct identity {
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
@@ -66,7 +66,7 @@ static void read_build_id(Elf *elf, struct identity *ret)
 	}
 }
 
-/* Reads the build-id of a debug file, whose segments have no content, so it must be read from the section. */
+/* Reads the build-id of a debug file from its section: the segments of a debug file have no content. */
 static void read_build_id_section(Elf *elf, struct identity *ret)
 {
 	GElf_Shdr h;

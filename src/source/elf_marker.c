@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Finds static markers (USDT). <sys/sdt.h> writes a note for each marker into the section .note.stapsdt. The
- * note's owner is "stapsdt", its type is 3, and its content is (a probe replaces the nop)
+ * note's owner is "stapsdt", its type is 3, and its content is the following (a probe replaces the nop):
  *
  *     u64 address of the nop, u64 address of .stapsdt.base at link time, u64 address of the semaphore or 0,
  *     provider NUL name NUL arguments NUL

@@ -5,7 +5,7 @@
  *     key                                    has a probe         is an anomaly
  *     Function=PATH:SYMBOL, Threshold=       entry and return    a call that took too long
  *     Function=PATH:SYMBOL[+0xOFFSET]        that instruction    each time a thread reaches it
- *     USDT=PATH:P:BEGIN,P:END, Threshold=    both markers        too long a time between them
+ *     USDT=PATH:P:BEGIN,P:END, Threshold=    both markers        the time between them is too long
  *     USDT=PATH:P:NAME                       that marker         each time a thread reaches it
  *
  * The source reads the symbols from an open file, and attaches the probes to that open file, not to its path.

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * All triggers of a recorder: their sources, the shared policy, and the last decisions. Main thread only.
+ * All triggers of a recorder: their sources, the shared policy, and the last decisions. Only the main thread
+ * calls these functions.
  *
  *   source ─► fire() ─► policy ─► ops.dump() or ops.coalesce() ─► decision: stored, counted, ops.decided()
  */
@@ -124,7 +125,7 @@ void fr_triggers_rearm_stale(struct fr_triggers *t);
 /* Rearms the triggers that have an event on each CPU. Call this function when a CPU has come online. */
 void fr_triggers_rearm_events(struct fr_triggers *t);
 
-/* Tells that dump ID was written to FILE. FILE is NULL if the dump failed: nothing is done then. */
+/* Stores FILE as the file of dump ID. Does nothing if FILE is NULL: the dump has failed. */
 void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *file);
 
 size_t fr_triggers_count(const struct fr_triggers *t);
