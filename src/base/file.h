@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads and writes of whole files, and files that appear as a whole or not at all. Functions that can wait
-   for a disk say so. */
+/* Reads and writes of whole files, and files that appear as a whole or not at all. All functions
+   except fr_stat_cached() may wait for the file system. */
 
 #include "base/buf.h"
 

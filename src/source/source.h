@@ -30,9 +30,9 @@ struct fr_source_env {
 	/* Reports CAUSE (borrowed). The receiver sets the members trigger and source of the cause if they are
 	   empty. Sources call fire() from the event loop, never from open(). */
 	void (*fire)(void *ctx, void *trigger, const struct fr_cause *cause);
-	/* NULL, or a function that gets the complete output of libbpf and the verifier for a refused BPF
-	   object: many lines, for log level debug. The fr_diag of open() has the summary. The thread that
-	   opens the source calls the function. */
+	/* NULL, or a function that gets the output of libbpf and the verifier for a refused BPF object (its
+	   last 64 KiB): many lines, for log level debug. The fr_diag of open() has the summary. The thread
+	   that opens the source calls the function. */
 	void (*log)(void *ctx, const char *text);
 	void *ctx;
 	/* A BPF object pauses for at least this time after it has fired, even if Cooldown= is shorter. */

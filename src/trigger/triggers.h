@@ -72,7 +72,7 @@ struct fr_trigger_info {
 	const struct fr_diag *diag;   /* FAILED: why */
 	uint64_t arming_ns;	      /* ARMING: time since the attempt began */
 	char behind[64];	      /* ARMING: the trigger for which this one waits; "": none */
-	struct fr_source_stats stats; /* zero if there is no source */
+	struct fr_source_stats stats; /* sums for the present and the earlier sources */
 	uint64_t counts[FR_VERDICTS];
 	uint64_t last_fired_ns;	 /* monotonic time of the last dump's decision; 0: none */
 	const char *last_file;	 /* file of the last dump; "": none yet */
@@ -131,8 +131,8 @@ void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *f
 size_t fr_triggers_count(const struct fr_triggers *t);
 size_t fr_triggers_count_arming(const struct fr_triggers *t); /* triggers in state FR_TRIGGER_ARMING */
 void fr_triggers_get_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret);
-/* Returns decision I, counted from the newest (0); or NULL if there are not so many. The pointer is valid
-   until the next decision. */
+/* Returns decision I, counted from the newest (0); or NULL if there are fewer decisions. The pointer is
+   valid until the next decision. */
 const struct fr_decision *fr_triggers_get_decision(const struct fr_triggers *t, size_t i);
 
 /* Returns a copy of the token bucket. */
