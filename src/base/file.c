@@ -158,14 +158,15 @@ static int sync_directory(int dirfd)
 	return fd < 0 || fsync(fd) < 0 ? errno : 0;
 }
 
-/* For a file system without RENAME_NOREPLACE. A hard link does not replace a file either. */
+/* Renames TMP on a file system without RENAME_NOREPLACE. linkat() also fails if there is a file NAME. */
 static int rename_by_link(int dirfd, const char *tmp, const char *name)
 {
 	struct stat st;
 
 	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
 		return (void)unlinkat(dirfd, tmp, 0), 0;
-	/* The kernel refuses a link to a file of another user (fs.protected_hardlinks). */
+	/* The kernel refuses a link to a file of another user (fs.protected_hardlinks). In this case, look
+	   for a file NAME, and then rename. */
 	if (errno != EPERM)
 		return -errno;
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)

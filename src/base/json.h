@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 /* Adds a number to OBJECT as text, because a double is exact only up to 2^53. Returns the new item, which
-   OBJECT owns, or NULL without memory. */
+   OBJECT owns, or NULL if there is no memory. */
 static inline cJSON *fr_json_add_u64(cJSON *object, const char *name, uint64_t value)
 {
 	char text[24];

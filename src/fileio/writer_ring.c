@@ -6,8 +6,8 @@
  *   fr_writer_ring_submit() ──► kernel ──► fr_writer_ring_reap() ──► written, or fr_writer_write_now()
  *
  * The kernel has two faults (docs/design/80). It keeps a request that it refuses, and the next submit would
- * send it: the writer takes the request back. Sometimes no thread of the kernel starts a request: the writer
- * cancels it after a time.
+ * send that request: so the writer turns a refused request into one that does nothing. Sometimes no thread of
+ * the kernel starts a request: so the writer cancels a request for which it has waited too long.
  */
 
 #include "fileio/writer_private.h"
@@ -33,7 +33,8 @@ void fr_writer_ring_open(struct fr_writer *w)
 		return;
 	}
 	w->have_ring = true;
-	/* Both calls only save work. The limit of locked memory, or an old kernel, may forbid them. */
+	/* Both calls only save work, so their errors are ignored: the limit of locked memory may forbid them,
+	   or the kernel may be too old. */
 	w->fixed_buffers = io_uring_register_buffers(&w->ring, &all, 1) == 0;
 	w->fixed_file = io_uring_register_files(&w->ring, &w->fd, 1) == 0;
 }
@@ -58,7 +59,8 @@ static void take_back(struct io_uring_sqe *sqe)
 	io_uring_sqe_set_data(sqe, (void *)&no_answer);
 }
 
-/* Ends the requests that the kernel has not started, with -ECANCELED. Before Linux 5.19 this does nothing. */
+/* Ends the requests that the kernel has not started; their result is -ECANCELED. Before Linux 5.19,
+   this does nothing. */
 static void cancel_waiting(struct io_uring *ring)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
@@ -101,8 +103,8 @@ void fr_writer_ring_close(struct fr_writer *w)
 		io_uring_cqe_seen(&w->ring, cqe);
 		w->in_flight--;
 	}
-	/* The kernel frees a ring some time after its last reference. Until then a registered file stays
-	   open, and keeps the disk blocks of a file that was removed. */
+	/* The kernel frees an io_uring some time after its last reference is gone. Until then, a registered
+	   file stays open, so that a removed file keeps its disk blocks. */
 	if (w->fixed_file)
 		(void)io_uring_unregister_files(&w->ring);
 	io_uring_queue_exit(&w->ring);
@@ -129,7 +131,7 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 	io_uring_sqe_set_data(sqe, b);
 	r = submit_all(&w->ring);
 	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
-		/* A completion may free memory that the kernel needs. The completion stays in the ring, so
+		/* A completion may free memory that the kernel needs. The completion stays in the queue, so
 		   this works only once. */
 		(void)wait_completion(&w->ring, &cqe);
 		r = submit_all(&w->ring);

@@ -36,7 +36,7 @@ struct process {
 
 struct page {
 	uint64_t number;
-	size_t n_ranges; /* number at the last look: a later map may be at that page */
+	size_t n_ranges; /* hits.n_ranges when the page was marked: a newer map may be at that page */
 	pid_t pid;
 };
 
@@ -95,7 +95,8 @@ static struct object *new_object(const struct fr_record_mmap2 *m, const char *ke
 	return o;
 }
 
-/* RET is NULL if there are OBJECTS_MAX objects already. Returns 0 or -ENOMEM. */
+/* RET gets the object of M; or NULL if it is new and there are OBJECTS_MAX objects already.
+   Returns 0 or -ENOMEM. */
 static int find_or_add_object(/* NOLINT(readability-function-size): uthash's macros */
 	struct hits *p, const struct fr_record_mmap2 *m, struct object **ret)
 {
@@ -122,7 +123,7 @@ static int find_or_add_object(/* NOLINT(readability-function-size): uthash's mac
 	return 0;
 }
 
-/* Returns whether a map with this name has a file, or is the vdso. */
+/* Returns whether PATH, the name of a map, means that the map has a file or is the vdso. */
 static bool is_object(const char *path)
 {
 	if (strcmp(path, "[vdso]") == 0)
@@ -163,7 +164,7 @@ static int apply_fork(struct hits *p, const struct fr_record_task *t)
 	return 0;
 }
 
-/* Mark the objects at ADDRESS. A process has the maps of its parents, too. */
+/* Mark the objects at ADDRESS in the present process. A process also has the maps of its parents. */
 static void hit_objects(struct hits *p, uint64_t address)
 {
 	pid_t pid = p->pid;

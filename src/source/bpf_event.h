@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The events that BPF programs write into the ring buffer. The programs of a user's object can bypass the
-   ABI's helper and write any bytes. */
+/* The events that BPF programs write into the ring buffer flightrec_events. A program of a user's object can
+   also write other bytes there, without the functions of the ABI's header, so the events are not trusted. */
 
 #include "source/cause.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Gets and sets the globals of an object. The object's BTF describes them; it may be wrong, so every step is
-   checked. */
+/* Gets and sets the global variables of an object. The object's BTF describes the variables. The BTF may be
+   wrong, so every step is checked. */
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/units.h"
@@ -14,7 +14,7 @@
 
 struct global {
 	const char *name;
-	uint8_t *at; /* the initial value, inside the initial value of the map */
+	uint8_t *at; /* its initial value; libbpf keeps the values of a section in one map */
 	size_t size;
 	const struct btf_type *type; /* the type without qualifiers and typedefs */
 };
@@ -32,7 +32,8 @@ static bool is_data(const char *section)
 				  !strncmp(section, ".bss", 4));
 }
 
-/* Describes the variable VSI of a section with the initial values DATA. Returns whether it can be set. */
+/* Describes in RET the variable VSI of a section that has the initial values DATA. Returns false if the BTF
+   of the variable is wrong. */
 static bool describe_variable(const struct btf *btf, const struct btf_var_secinfo *vsi, uint8_t *data,
 	size_t size, struct global *ret)
 {
@@ -110,7 +111,7 @@ int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *val
 	return r;
 }
 
-/* Returns the number of bits of the integer G; 0: G is not an integer. */
+/* Returns the number of bits of the integer G; or 0 if G is not an integer. */
 static unsigned integer_bits(const struct global *g, bool *ret_signed)
 {
 	bool integer = btf_is_int(g->type) || btf_is_enum(g->type) || btf_is_enum64(g->type);

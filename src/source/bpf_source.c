@@ -141,7 +141,7 @@ int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_objec
 		r = fr_bpf_object_choose(s->object, d);
 	if (r == 0)
 		return 0;
-	/* D is still empty if a global of the ABI is missing or has another size. */
+	/* fr_fail() fills D only if D is still empty: a global of the ABI is missing or has another size. */
 	return fr_fail(d, r, "compile it again with this version's flightrec/trigger.bpf.h",
 		"%s does not have the globals of the trigger ABI", object->label);
 }
@@ -167,7 +167,7 @@ static void handle_event(struct fr_bpf_source *s, const void *data, size_t n)
 	fr_source_fire(&s->source, &cause);
 }
 
-/* libbpf calls this until the ring is empty or an error is returned. */
+/* libbpf calls this for each event in the ring buffer, until the result is an error. */
 static int on_event(void *ctx, void *data, size_t n)
 {
 	struct fr_bpf_source *s = ctx;
@@ -181,7 +181,7 @@ static int on_readable(sd_event_source *io, int fd, uint32_t events, void *ctx)
 	struct fr_bpf_source *s = ctx;
 
 	s->handled = 0;
-	/* If events remain, the descriptor stays readable. */
+	/* If events remain, the descriptor stays readable, and the loop calls this function again. */
 	(void)ring_buffer__consume(s->ring);
 	return 0;
 }
@@ -213,7 +213,7 @@ void fr_bpf_source_close(struct fr_source *source)
 	struct fr_bpf_source *s = (struct fr_bpf_source *)source;
 
 	s->io = sd_event_source_disable_unref(s->io);
-	/* Detach the programs before the ring is freed. */
+	/* Detach the programs before the ring buffer is freed. */
 	s->object = fr_bpf_object_free(s->object);
 	ring_buffer__free(s->ring);
 }

@@ -40,6 +40,6 @@ enum fr_unit_of_cause fr_cause_unit_parse(const char *name);
 /* Writes VALUE for a person into RET: "12.3 ms", "1,024", "64M", "12 %". */
 #define FR_CAUSE_VALUE_SIZE 40
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
-/* Reads comm and cgroup of the cause's process from /proc if they are empty. They stay empty if the process
-   has gone. Also makes all texts printable, because names of processes and cgroups can have any bytes. */
+/* If C's comm or cgroup is empty, reads it from /proc, for C's process. It stays empty if the process has
+   gone. Also makes all texts printable, because names of processes and cgroups can have any bytes. */
 void fr_cause_fill_from_proc(struct fr_cause *c);

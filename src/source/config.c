@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define TEXT(member) offsetof(struct fr_trigger_config, member)
-/* All strings. Two configurations that differ in any but the first need different sources. */
+/* All strings. The origin is the first: configurations that differ in another one need different sources. */
 static const size_t texts[] = {TEXT(origin), TEXT(name), TEXT(subject), TEXT(threshold), TEXT(filter),
 	TEXT(syscalls), TEXT(comm), TEXT(cgroup)};
 

@@ -46,7 +46,7 @@ static int parse_trigger(const struct text *t, void *ret)
 	return copy_text(t, ret, FR_TRIGGER_NAME_SIZE) ? 0 : -EINVAL;
 }
 
-/* A malformed reason is no error, because the anomaly itself is still valid. */
+/* A malformed reason is not an error, because the anomaly itself is still valid. */
 static int parse_reason(const struct text *t, void *ret)
 {
 	copy_text(t, ret, FR_CAUSE_TEXT_SIZE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Opens an ELF file. Checks the header before libelf reads it, and limits the sections and segments. */
+/* Opens an ELF file. Checks the header before libelf reads the file, and limits the sections and segments. */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -23,8 +23,8 @@
 #define MACHINE_NAME "an unsupported machine"
 #endif
 
-/* libelf allocates memory for each section, so check the number first. With e_shnum 0, it is in the first
-   section header. */
+/* libelf allocates memory for each section, so check the number of sections first. If e_shnum is 0, the
+   number is in the first section header. */
 static int check_section_count(int fd, const Elf64_Ehdr *h, const char *path, struct fr_diag *d)
 {
 	Elf64_Shdr first;
