@@ -83,7 +83,7 @@ void fr_lock_assert_held(struct fr_lock *lock)
 #ifdef FR_CHECKED
 	if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == own_tid())
 		return;
-	fprintf(stderr, "thread %d uses data without holding their lock\n", (int)own_tid());
+	fprintf(stderr, "thread %d uses data without holding the lock of that data\n", (int)own_tid());
 	abort();
 #endif
 }

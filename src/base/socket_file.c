@@ -64,7 +64,8 @@ static int check_stale(const struct fr_socket_file_config *c, struct fr_diag *d)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
 	/* EAGAIN: a program listens, but its queue is full. EPROTOTYPE: its socket has the other type. */
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN || errno == EPROTOTYPE)
-		return fr_fail(d, -EADDRINUSE, format_hint(buf, "stop that one, or give this one another", c),
+		return fr_fail(d, -EADDRINUSE,
+			format_hint(buf, "stop that program, or give this program another", c),
 			"another program listens on %s", c->path);
 	if (errno != ECONNREFUSED && errno != ENOENT)
 		return fr_fail_errno(d, -errno, NULL, "cannot tell whether a program listens on %s", c->path);

@@ -31,7 +31,7 @@ enum fr_call_graph {
 struct fr_event_defaults {
 	uint64_t frequency_hz; /* 0: 99 */
 	uint64_t period;       /* -c; overrides the frequency */
-	bool each; /* the period counts occurrences and is no rate, so any period of a clock is valid */
+	bool each; /* the period counts occurrences and is not a rate, so any period of a clock is valid */
 	enum fr_call_graph call_graph;
 	uint32_t dwarf_stack_bytes; /* 0: 8192 */
 };

@@ -154,7 +154,7 @@ int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, 
 
 	*t = (struct fr_target){.cgroup_fd = -1};
 	if (config->cgroup && config->n_pids)
-		return fr_fail(d, -EINVAL, "leave one of them out",
+		return fr_fail(d, -EINVAL, "give only one of them",
 			"a cgroup and processes cannot be recorded together");
 	r = resolve_cpus(t, config->cpus, d);
 	if (r == 0)

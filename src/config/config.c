@@ -67,8 +67,8 @@ int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr
 	struct fr_config_event *last = c->n_events ? &c->events[c->n_events - 1] : NULL;
 
 	if (!last)
-		return fr_fail(
-			d, -EINVAL, "put the filter after its event", "there is no event before the filter");
+		return fr_fail(d, -EINVAL, "put the filter after its event",
+			"there is not an event before the filter");
 	if (last->filter)
 		return fr_fail(d, -EINVAL, "join the two filters with &&",
 			"there is a second filter for '%s'", last->spec);
@@ -144,7 +144,7 @@ static int check_metrics(const struct fr_config *c, struct fr_diag *d)
 static int check_combinations(const struct fr_config *c, struct fr_diag *d)
 {
 	if (c->defaults.frequency_hz && c->defaults.period)
-		return fr_fail(d, -EINVAL, "leave one of Frequency= and Period= empty",
+		return fr_fail(d, -EINVAL, "set only one of Frequency= and Period=",
 			"a frequency and a period exclude each other");
 	if (c->command && c->n_pids)
 		return fr_fail(d, -EINVAL, "leave out -p or the command",

@@ -157,7 +157,7 @@ static void refuse_access(struct fr_connection *c, struct fr_call *call, const s
 		snprintf(hint, sizeof(hint), "run it as root or as a member of the group '%.128s'", group);
 	if (c->access >= FR_ACCESS_GROUP)
 		fr_fail(&d, -EPERM, hint,
-			"%s is for root alone; user %u is a member of the group '%.128s', which may look and "
+			"%s is for root alone; user %u is a member of the group '%.128s', which may read and "
 			"make dumps",
 			verb, (unsigned)c->peer.uid, group);
 	else

@@ -23,7 +23,7 @@ static void turn_away(int fd)
 {
 	static const char text[] = "{\"error\":\"" FR_ERROR_FAILED
 				   "\",\"parameters\":{\"what\":\"too many connections to flightrecd\","
-				   "\"hint\":\"close some, or try again later\"}}";
+				   "\"hint\":\"close some connections, or try again later\"}}";
 
 	(void)!send(fd, text, sizeof(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);

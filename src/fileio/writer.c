@@ -56,7 +56,7 @@ static void update_description(struct fr_writer *w)
 		snprintf(w->text, sizeof(w->text), "io_uring%s%s, %u x %s%s", w->direct ? ", O_DIRECT" : "",
 			w->fixed_buffers ? "" : ", buffers not registered", w->depth,
 			fr_size_format(w->block_bytes, size),
-			w->n_canceled ? "; the kernel left requests undone" : "");
+			w->n_canceled ? "; the kernel did not run some requests" : "");
 	else
 		snprintf(w->text, sizeof(w->text), "pwrite%s (io_uring: %s)", w->direct ? ", O_DIRECT" : "",
 			strerror(-w->ring_error));

@@ -155,7 +155,7 @@ static int check_content(const char *path, struct fr_diag *d)
 	}
 	if (fr_pread_all(fd, begin, sizeof(begin), 0) != sizeof(begin) ||
 		memcmp(begin, magic, sizeof(begin)) != 0)
-		return fr_fail(d, -EBADMSG, see_list, "%s is no perf.data", path);
+		return fr_fail(d, -EBADMSG, see_list, "%s is not a perf.data file", path);
 	return 0;
 }
 

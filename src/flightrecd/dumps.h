@@ -18,7 +18,7 @@ struct fr_dump_request {	      /* all borrowed for the call */
    has joined that one; -EAGAIN: the queue is full, -EDQUOT: users have all places that they may have (both
    count as suppressed); -ENOMEM. */
 int fr_daemon_dump(struct fr_daemon *daemon, const struct fr_dump_request *request, uint64_t *ret_id);
-/* JOB (consumed), which is no dump, answers CALL when it is done. */
+/* JOB (consumed), which is not a dump, answers CALL when it is done. */
 void fr_daemon_submit(struct fr_daemon *daemon, struct fr_call *call, struct fr_dump_job *job);
 /* Take back the waiting dump ID for the peer of CALL. Its callers are answered. As fr_dumper_cancel(), with
  * D. */

@@ -218,7 +218,7 @@ static void request_stop(struct fr_daemon *m)
 	if (!m->start->inherited || !fr_daemon_service_ends())
 		end_now(m);
 	m->start->term = true;
-	sd_notify(0, "STATUS=stops when it has the history of the previous instance, for its last dump");
+	sd_notify(0, "STATUS=will stop after a last dump of the previous instance's history");
 }
 
 bool fr_start_defers_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)

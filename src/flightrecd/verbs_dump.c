@@ -62,7 +62,7 @@ static void suppressed(struct fr_call *call, const struct fr_decision *d, int co
 	char text[sizeof(d->why) + 16];
 
 	if (code == -EDQUOT) {
-		fail(call, -EAGAIN, "`flightrecctl status` lists them, `flightrecctl cancel` takes one back",
+		fail(call, -EAGAIN, "`flightrecctl status` lists them, `flightrecctl cancel` cancels one",
 			"suppressed: too many dumps of yours, or of users, are waiting already");
 		return;
 	}
@@ -95,7 +95,8 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 		return;
 	}
 	if (m->stop != FR_STOP_NO) {
-		fail(call, -ESHUTDOWN, "look at the merged perf.data", "flightrecd is stopping");
+		fail(call, -ESHUTDOWN, "look at the last dump, or at the merged perf.data",
+			"flightrecd is stopping");
 		return;
 	}
 	(void)fr_param_string(parameters, "reason", &reason);
@@ -148,7 +149,8 @@ static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 	return ids;
 }
 
-/* A dump that cannot be canceled does not keep the others. With "all", a dump of another user is no error. */
+/* A dump that cannot be canceled does not keep the others. With "all", a dump of another user is not an
+ * error. */
 static void verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	cJSON *ids = ids_to_cancel(ctx, parameters), *reply, *canceled, *item;

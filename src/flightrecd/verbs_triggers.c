@@ -21,7 +21,7 @@ static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 
 	if (m->triggers)
 		return false;
-	fr_fail(&d, -ESHUTDOWN, "ask the next one", "flightrecd is stopping");
+	fr_fail(&d, -ESHUTDOWN, "ask again when flightrecd runs again", "flightrecd is stopping");
 	fr_call_fail(call, &d, d.code);
 	return true;
 }
@@ -130,7 +130,8 @@ static void verb_watch(void *daemon, struct fr_call *call, const cJSON *paramete
 	if (!fr_call_wants_more(call))
 		fr_fail(&d, r, "call it with more", "Watch has more than one reply");
 	else if ((r = fr_subscribers_add(&m->watchers, call)) == -EBUSY)
-		fr_fail(&d, r, "end one of them", "%d clients are watching already", FR_SUBSCRIBERS_MAX);
+		fr_fail(&d, r, "end one of these clients", "%d clients are watching already",
+			FR_SUBSCRIBERS_MAX);
 	if (r < 0)
 		fr_call_fail(call, &d, r);
 }

@@ -18,7 +18,7 @@
 struct fr_recovery;
 
 /* Search IMAGE of LEN bytes. IMAGE is borrowed, is aligned to 8, and must not change. Returns 0 or -ENOMEM.
-   An image without frames is no error. */
+   An image without frames is not an error. */
 int fr_recovery_new(const void *image, size_t len, struct fr_recovery **ret);
 struct fr_recovery *fr_recovery_free(struct fr_recovery *r);
 static inline void fr_recoveryp(struct fr_recovery **r)

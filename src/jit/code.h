@@ -51,7 +51,7 @@ int jit_code_add(struct jit_code *c, const struct jit_symbol *s, const char *nam
 int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret);
 
 /* Parse a jitdump (tools/perf/Documentation/jitdump-specification.txt). RET takes over the bytes of FILE. Its
-   functions are sorted by time. Returns 0; -EBADMSG: FILE is no jitdump of this byte order; or -ENOMEM. */
+   functions are sorted by time. Returns 0; -EBADMSG: FILE is not a jitdump of this byte order; or -ENOMEM. */
 int jit_dump_parse(struct fr_buf *file, struct jit_code *ret);
 
 /* Make an ELF object with the functions as symbols of .text. For a perf map, the offset of a function is its

@@ -113,7 +113,7 @@ static int resolve_overlaps(struct jit_code *c)
 		const uint64_t *first = bsearch(&v[line].addr, bounds, n_bounds, sizeof(*bounds), by_value);
 		size_t i = find_free(next, (size_t)(first - bounds));
 
-		/* The last bound is no function's begin, so it never gets an owner. */
+		/* The last bound is not the begin of a function, so it never gets an owner. */
 		for (; bounds[i] < end; i = find_free(next, i)) {
 			owner[i] = (uint32_t)line + 1;
 			next[i] = (uint32_t)i + 1;

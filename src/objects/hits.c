@@ -262,7 +262,7 @@ int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d)
 		p->reader = fr_reader_free(p->reader);
 	if (r < 0) {
 		fr_hits_free((struct fr_hits *)p);
-		return fr_fail_errno(d, r, NULL, "cannot look through %s", path);
+		return fr_fail_errno(d, r, NULL, "cannot read the samples of %s", path);
 	}
 	*ret = &p->result;
 	return 0;

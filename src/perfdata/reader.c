@@ -102,7 +102,7 @@ static int check_magic(struct fr_reader *r, struct fr_diag *d)
 	if (memcmp(h.magic, "PERFFILE", 8) == 0)
 		return fr_fail(d, -EBADMSG, NULL, "it has the format of perf before 2010");
 	if (memcmp(h.magic, "PERFILE2", 8) != 0)
-		return fr_fail(d, -EBADMSG, NULL, "it is no perf.data");
+		return fr_fail(d, -EBADMSG, NULL, "it is not a perf.data file");
 	r->pipe = h.size == sizeof(h);
 	if (!r->pipe && h.size < 104)
 		return fr_fail(d, -EBADMSG, NULL, "the size of its header is wrong");

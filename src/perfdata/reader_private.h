@@ -21,7 +21,7 @@
 #define FR_READER_SECTIONS_MAX (256u << 20) /* bytes of all feature sections */
 #define FR_READER_EVENTS_MAX 16384u
 #define FR_READER_IDS_MAX (4u << 20)
-#define FR_READER_RESYNC_RECORDS 4 /* this many proven records in a row are no coincidence */
+#define FR_READER_RESYNC_RECORDS 4 /* this many proven records in a row are not a coincidence */
 
 /* True: the LEN bytes at P begin a zstd frame, or the skippable frame that our writer puts before it. */
 static inline bool fr_reader_begins_frame(const void *p, size_t len)
@@ -114,7 +114,7 @@ bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t lef
 bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p);
 
 /* reader_zstd.c: begins to decompress the payload of the COMPRESSED record at file offset AT. Damage is noted
-   and is no error. */
+   and is not an error. */
 void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, size_t len, uint64_t at);
 /* Gets the next record of the zstd stream, perhaps not aligned. Returns 1 with *RET, 0 if the stream needs
    the next COMPRESSED record, or -ENOMEM. */

@@ -106,9 +106,10 @@ static void add_ring(struct fr_openmetrics *o, const struct fr_view *v)
 	const struct fr_history_stats *s = &v->ring;
 
 	gauge(o, "flightrec_ring_bytes", "bytes", "Size of the ring.", s->size_bytes);
-	gauge(o, "flightrec_ring_used_bytes", "bytes", "What of the ring is in use.", s->used_bytes);
+	gauge(o, "flightrec_ring_used_bytes", "bytes", "Bytes of the ring in use.", s->used_bytes);
 	gauge(o, "flightrec_ring_raw_bytes", "bytes", "What the ring holds, uncompressed.", s->raw_bytes);
-	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "What of the ring a dump holds.", s->pinned_bytes);
+	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "Bytes of the ring that dumps pin.",
+		s->pinned_bytes);
 	seconds(o, "flightrec_ring_span_seconds", FR_METRIC_GAUGE,
 		"Time from the oldest to the newest sample in the ring.", s->last_ns - s->first_ns);
 	gauge(o, "flightrec_ring_samples", NULL, "Samples in the ring.", s->samples);
@@ -128,7 +129,7 @@ static void add_sideband(struct fr_openmetrics *o, const struct fr_view *v)
 	gauge(o, "flightrec_processes", NULL, "Processes that the recorder knows.", s->processes);
 	gauge(o, "flightrec_threads", NULL, "Threads that the recorder knows.", s->threads);
 	gauge(o, "flightrec_maps", NULL, "Memory maps that the recorder knows.", s->maps);
-	gauge(o, "flightrec_model_bytes", "bytes", "Memory of what it knows of processes.", s->model_bytes);
+	gauge(o, "flightrec_model_bytes", "bytes", "Memory of the process models.", s->model_bytes);
 }
 
 static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
@@ -147,7 +148,7 @@ static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 	};
 	const struct fr_dumper_stats *s = &v->dumper;
 
-	fr_openmetrics_family(o, "flightrec_dumps", FR_METRIC_COUNTER, NULL, "Dumps, by what came of them.");
+	fr_openmetrics_family(o, "flightrec_dumps", FR_METRIC_COUNTER, NULL, "Dumps by outcome.");
 	for (size_t i = 0; i < FR_ARRAY_SIZE(outcomes); i++)
 		fr_openmetrics_u64(o, LABEL("outcome", outcomes[i].outcome), outcomes[i].n);
 	counter(o, "flightrec_dumps_removed", "Dumps that were removed.", v->counters->dumps_removed);

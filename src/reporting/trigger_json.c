@@ -47,7 +47,7 @@ static void arming_text(const struct fr_trigger_info *i, char *ret, size_t size)
 
 	fr_duration_format(i->arming_ns, time);
 	if (i->behind[0])
-		snprintf(ret, size, "it waits for %s (%s so far), whose file or program takes its time",
+		snprintf(ret, size, "it waits for %s (%s so far), whose file or program takes long to load",
 			i->behind, time);
 	else
 		snprintf(ret, size, "its file is being read, or the kernel verifies its program (%s so far)",

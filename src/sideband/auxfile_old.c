@@ -15,7 +15,7 @@
    be idle before a dump. */
 #define LATER_NS (600 * FR_NSEC_PER_SEC)
 
-/* Returns the time in the name PREFIX + stamp; 0: NAME is no such name. */
+/* Returns the time in the name PREFIX + stamp; 0: NAME is not such a name. */
 static uint64_t stamp_of(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);

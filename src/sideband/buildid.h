@@ -14,8 +14,8 @@
 #define FR_BUILD_ID_MAX 20
 
 /* Read the GNU build-id of the ELF file FD. The file offset does not move. Returns its length, 1 …
-   FR_BUILD_ID_MAX (a longer build-id is truncated); 0: the file has no build-id; -ENOEXEC: FD is no ELF file
-   of this byte order; or another negative errno. */
+   FR_BUILD_ID_MAX (a longer build-id is truncated); 0: the file has no build-id; -ENOEXEC: FD is not an ELF
+   file of this byte order; or another negative errno. */
 int fr_build_id_read(int fd, uint8_t ret[static FR_BUILD_ID_MAX]);
 
 /* A cache of known build-ids, by device, inode and mtime. Not thread-safe. */

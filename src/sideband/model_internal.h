@@ -12,7 +12,7 @@
 #define MODEL_CGROUPS_MAX 16384u
 #define MODEL_NAMESPACES_MAX 16u
 
-struct model_thread { /* a thread that is no leader */
+struct model_thread { /* a thread that is not a leader */
 	UT_hash_handle hh;
 	struct model_thread *prev, *next; /* in the list of its process */
 	struct model_process *process;

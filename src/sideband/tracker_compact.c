@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Compaction writes perf.data.auxiliary anew, without records of processes that are gone (docs/design/34):
+ * Compaction writes perf.data.auxiliary again, without records of processes that are gone (docs/design/34):
  *
  *     head │ checkpoint: the head model just before its low watermark │ FINISHED_ROUND │ records since then
  */

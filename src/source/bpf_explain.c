@@ -58,7 +58,7 @@ static int rejected(const char *label, const struct fr_bpf_log_summary *v, struc
 {
 	char hint[sizeof(d->hint)];
 
-	snprintf(hint, sizeof(hint), "%s%s%sthe recorder logs the verifier's whole output at level debug",
+	snprintf(hint, sizeof(hint), "%s%s%sthe recorder logs the verifier's output at level debug",
 		v->source[0] ? "at `" : "", v->source, v->source[0] ? "`; " : "");
 	/* Do not return the verifier's -EACCES: a caller would think that a capability is missing. */
 	return fr_fail(d, -EINVAL, hint, "the kernel's verifier rejects the program '%s' of %s: %s",

@@ -34,7 +34,7 @@ static int check_section_count(int fd, const Elf64_Ehdr *h, const char *path, st
 	if (h->e_shoff > INT64_MAX ||
 		fr_pread_all(fd, &first, sizeof(first), (off_t)h->e_shoff) != (ssize_t)sizeof(first) ||
 		first.sh_size > ELF_SECTIONS_MAX)
-		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: its section headers are too many", path);
+		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: it has too many sections", path);
 	return 0;
 }
 

@@ -84,7 +84,7 @@ static void make_cause(const struct application *a, const struct fr_datagram *d,
 		ret->tid = d->tid;
 	memcpy(ret->reason, d->reason, sizeof(ret->reason));
 	if (!*ret->reason)
-		snprintf(ret->reason, sizeof(ret->reason), "told by an application");
+		snprintf(ret->reason, sizeof(ret->reason), "reported by an application");
 	if (strcmp(a->source.config->name, d->trigger) != 0)
 		memcpy(ret->detail, d->trigger, sizeof(d->trigger));
 }

@@ -82,7 +82,8 @@ static int check_comm(const struct fr_trigger_config *config, const struct fr_ev
 			"the trigger %s: a filter cannot contain the name %s", config->name, config->comm);
 	if (config->threshold && !e->tracepoint)
 		return fr_fail(d, -EINVAL, "use CGroup= or Pid= instead of Comm=, or use a tracepoint",
-			"the trigger %s: Comm= and Threshold= together need a tracepoint, and %s is none",
+			"the trigger %s: Comm= and Threshold= together need a tracepoint, and %s is not a "
+			"tracepoint",
 			config->name, e->name);
 	return 0;
 }

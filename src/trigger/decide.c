@@ -34,13 +34,13 @@ static void explain(const struct fr_triggers *t, const struct fr_policy_trigger 
 		WHY("cools down for another %s", fr_duration_format(p->quiet_until_ns - q->now_ns, a));
 		break;
 	case FR_VERDICT_MIN_FILL:
-		WHY("the ring holds %s, and MinFill= wants %s", fr_duration_format(q->ring_span_ns, a),
+		WHY("the ring holds %s, and MinFill= asks for %s", fr_duration_format(q->ring_span_ns, a),
 			fr_duration_format(p->min_fill_ns, b));
 		break;
 	case FR_VERDICT_RATE:
-		WHY("RateLimit= of %u in %s is used up, the next in %s", t->policy.burst,
+		WHY("RateLimit= of %u in %s is used up; the next dump is possible in %s", t->policy.burst,
 			fr_duration_format(t->policy.interval_ns, a),
-			token_ns == UINT64_MAX ? "no time" : fr_duration_format(token_ns - q->now_ns, b));
+			token_ns == UINT64_MAX ? "never" : fr_duration_format(token_ns - q->now_ns, b));
 		break;
 	case FR_VERDICT_BUSY:
 	default:

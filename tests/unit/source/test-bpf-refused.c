@@ -53,7 +53,7 @@ static void test_bad_objects_are_refused_with_a_reason(void **state)
 			"this kernel has no tracepoint 'flightrec_no_such_tracepoint', which the program "
 			"'program' of"},
 		{OBJECT("bad-classic-tracepoint"), -EOPNOTSUPP, "tracepoint 'flightrec:no_such_tracepoint'"},
-		{OBJECT("bad-endian"), -ENOEXEC, "has the other byte order"},
+		{OBJECT("bad-endian"), -ENOEXEC, "is for machines with the other byte order"},
 		{"/proc/self/exe", -ENOEXEC, "is an ELF file, but not a BPF object"},
 		{"/etc/passwd", -ENOEXEC, "is not an ELF file"},
 		{"/nonexistent/x.bpf.o", -ENOENT, "/nonexistent/x.bpf.o: No such file"},
