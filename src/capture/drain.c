@@ -36,7 +36,7 @@ static struct fr_counter_cell *cell_of(const struct fr_tally *t, uint64_t id)
 {
 	uint32_t slot = fr_id_table_find(t->ids, id);
 
-	return slot == FR_ID_UNKNOWN ? t->stray : &t->cells[slot];
+	return slot == FR_ID_UNKNOWN ? t->unknown : &t->cells[slot];
 }
 
 void fr_tally_flush(struct fr_tally *t)
@@ -55,7 +55,7 @@ static inline bool count_sample(struct fr_tally *t, uint64_t id)
 	if (unlikely(id != t->last_id)) {
 		struct fr_counter_cell *cell = cell_of(t, id);
 
-		if (t->only_known && cell == t->stray)
+		if (t->only_known && cell == t->unknown)
 			return false;
 		fr_tally_flush(t);
 		t->last_id = id;

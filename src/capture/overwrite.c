@@ -85,8 +85,8 @@ size_t fr_ring_max_pieces(uint64_t ring_bytes)
 	return 2 * (ring_bytes / FR_RUN_MAX) + 4;
 }
 
-size_t fr_ring_look(
-	struct fr_ring *r, struct fr_tally *t, const struct fr_look_room *room, fr_run_fn sink, void *ctx)
+size_t fr_ring_read_overwritable(struct fr_ring *r, struct fr_tally *t,
+	const struct fr_overwritable_room *room, fr_run_fn sink, void *ctx)
 {
 	uint64_t head = load_head(r), n_new = r->tail - head, valid, done = 0, len;
 	size_t n = 0, max = fr_ring_max_pieces(r->size);

@@ -34,11 +34,11 @@ static inline void fr_cell_add_lost(struct fr_counter_cell *c, enum fr_loss caus
 struct fr_tally {
 	const struct fr_id_table *ids;
 	struct fr_counter_cell *cells;
-	struct fr_counter_cell *stray; /* counts records of unknown events */
-	bool no_build_ids;	       /* we did not ask for build-ids in map records */
-	enum fr_loss lost_as;	       /* the cause of loss for a LOST record in this ring */
-	bool only_known;	       /* a sample of an unknown event ends a run */
-	size_t run_max;		       /* most bytes in a run; 0: FR_RUN_MAX */
+	struct fr_counter_cell *unknown; /* counts records of unknown events */
+	bool no_build_ids;		 /* we did not ask for build-ids in map records */
+	enum fr_loss lost_as;		 /* the cause of loss for a LOST record in this ring */
+	bool only_known;		 /* a sample of an unknown event ends a run */
+	size_t run_max;			 /* most bytes in a run; 0: FR_RUN_MAX */
 	/* PENDING samples of LAST_ID are not counted in the cell LAST yet. */
 	uint64_t last_id, pending;
 	struct fr_counter_cell *last;
@@ -96,8 +96,8 @@ void fr_move_trailer_to_end(struct perf_event_header *h, const struct fr_id_tabl
 typedef void (*fr_run_fn)(void *ctx, const struct fr_run *run);
 size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx);
 
-/* Buffers for fr_ring_look(). */
-struct fr_look_room {
+/* Buffers for fr_ring_read_overwritable(). */
+struct fr_overwritable_room {
 	uint8_t *copy;	   /* a buffer of the size of the ring */
 	uint64_t *pieces;  /* fr_ring_max_pieces() offsets in COPY */
 	uint8_t *reversed; /* a buffer of FR_RUN_MAX bytes */
@@ -105,5 +105,5 @@ struct fr_look_room {
 size_t fr_ring_max_pieces(uint64_t ring_bytes);
 /* Pass the records that came into an overwritable ring since the last call to SINK, oldest first. Returns the
    number of bytes. */
-size_t fr_ring_look(
-	struct fr_ring *r, struct fr_tally *t, const struct fr_look_room *room, fr_run_fn sink, void *ctx);
+size_t fr_ring_read_overwritable(struct fr_ring *r, struct fr_tally *t,
+	const struct fr_overwritable_room *room, fr_run_fn sink, void *ctx);

@@ -130,8 +130,8 @@ static struct fr_tally make_tally(struct fr_capture *c, enum fr_ring_kind kind)
 	return (struct fr_tally){
 		.ids = &c->ids,
 		.cells = c->cells,
-		.stray = &c->stray,
-		.last = &c->stray,
+		.unknown = &c->unknown,
+		.last = &c->unknown,
 		.only_known = kind != FR_RING_OVERWRITE,
 		.no_build_ids = !c->events[c->n_events - 1].attr.build_id,
 		.lost_as = kind == FR_RING_SIDEBAND ? FR_LOSS_SIDEBAND : FR_LOSS_KERNEL_RING,
@@ -163,7 +163,7 @@ size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_
 	fr_thread_assert(FR_THREAD_RECORDER);
 	for (size_t i = 0; c->has_overwrite && i < c->n_cpus; i++)
 		if (c->rings[FR_RING_OVERWRITE][i].page)
-			bytes += fr_ring_look(
+			bytes += fr_ring_read_overwritable(
 				&c->rings[FR_RING_OVERWRITE][i], &t, &c->look, ops->samples, ops->ctx);
 	return bytes;
 }

@@ -19,7 +19,7 @@
 #define PAUSE_USEC (100 * 1000ULL)
 
 /* Closes FD with a reply that says why. The socket is new, so the reply fits into its buffer. */
-static void turn_away(int fd)
+static void refuse(int fd)
 {
 	static const char text[] = "{\"error\":\"" FR_ERROR_FAILED
 				   "\",\"parameters\":{\"what\":\"too many connections to flightrecd\","
@@ -55,7 +55,7 @@ static void add_client(struct fr_server *s, int fd)
 	if (fr_peer_read(fd, &peer) < 0) {
 		close(fd);
 	} else if (fr_user_add_connection(s, &peer, &user) < 0) {
-		turn_away(fd);
+		refuse(fd);
 	} else {
 		fr_peer_read_comm(&peer);
 		(void)fr_connection_new(s, fd, &peer, user);

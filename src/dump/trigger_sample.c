@@ -121,7 +121,7 @@ int fr_trigger_samples_add_event(struct fr_session *s)
 
 	if (s->n_events == 0)
 		return -EINVAL;
-	r = fr_session_add_event(s, &attr, FR_TRIGGER_EVENT, &id, 1, NULL);
+	r = fr_session_add_event(s, &attr, FR_TRIGGER_SAMPLE_EVENT, &id, 1, NULL);
 	if (r == 0)
 		r = fr_tracing_data_add_format(
 			&s->features[FR_FEATURE_TRACING_DATA], SYSTEM, text, (size_t)n);

@@ -52,7 +52,7 @@ static int submit_all(struct io_uring *ring)
 }
 
 /* Turns a request that the kernel has not read yet into one that does nothing. */
-static void take_back(struct io_uring_sqe *sqe)
+static void make_noop(struct io_uring_sqe *sqe)
 {
 	static_assert(IORING_OP_NOP == 0, "all zero");
 	memset(sqe, 0, sizeof(*sqe));
@@ -70,7 +70,7 @@ static void cancel_waiting(struct io_uring *ring)
 	io_uring_prep_cancel(sqe, NULL, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL);
 	io_uring_sqe_set_data(sqe, (void *)&no_answer);
 	if (submit_all(ring) < 0)
-		take_back(sqe);
+		make_noop(sqe);
 }
 
 /* Waits for a completion; the caller marks *RET as seen. Returns 0 or a negative errno. */
@@ -137,7 +137,7 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 		r = submit_all(&w->ring);
 	}
 	if (r < 0)
-		take_back(sqe);
+		make_noop(sqe);
 	b->in_flight = r == 0;
 	w->in_flight += b->in_flight;
 	return r;

@@ -54,7 +54,7 @@ int auxfile_has_samples(int dirfd)
 
 /* Returns whether SAMPLES has a file of the recording that ended at END_NS. The previous recording ended at
    FROM_NS. */
-static bool has_sample_of_run(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
+static bool has_dump_of_recording(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
 {
 	for (int i = 0; i < n; i++) {
 		uint64_t ns = stamp_of(samples[i]->d_name, SAMPLE_PREFIX);
@@ -76,7 +76,7 @@ void fr_auxfile_remove_old(int dirfd)
 	for (int i = 0; i < n_old && n_samples >= 0; i++) {
 		uint64_t end_ns = stamp_of(old[i]->d_name, OLD_PREFIX);
 
-		if (!has_sample_of_run(samples, n_samples, from_ns, end_ns))
+		if (!has_dump_of_recording(samples, n_samples, from_ns, end_ns))
 			(void)unlinkat(dirfd, old[i]->d_name, 0);
 		from_ns = end_ns;
 	}

@@ -12,7 +12,7 @@
 
 #define SLICE_BYTES (256u << 10)
 #define RETRY_NS (60 * FR_NSEC_PER_SEC)
-#define LOOK_NS FR_NSEC_PER_SEC
+#define CHECK_NS FR_NSEC_PER_SEC
 #define DESCRIBED_MAX 1000u
 
 void tracker_compact_init(struct fr_tracker *t, uint64_t now_ns)
@@ -41,9 +41,9 @@ void tracker_compact_stop_writing(struct fr_tracker *t)
 /* Another program may replace the directory or remove the file at any time. */
 static bool is_displaced(struct fr_tracker *t, uint64_t now_ns)
 {
-	if (now_ns - t->compaction.looked_ns < LOOK_NS)
+	if (now_ns - t->compaction.checked_ns < CHECK_NS)
 		return false;
-	t->compaction.looked_ns = now_ns;
+	t->compaction.checked_ns = now_ns;
 	return fr_auxfile_is_displaced(t->file);
 }
 

@@ -33,7 +33,7 @@ struct tracker_compaction {
 	uint64_t checkpoint_bytes; /* size of the present file when it was new */
 	uint64_t checkpoint_ns;	   /* time at which it was new */
 	uint64_t next_checkpoint_bytes;
-	uint64_t not_before_ns, looked_ns;
+	uint64_t not_before_ns, checked_ns;
 	unsigned described; /* number of reopenings that the file describes */
 };
 

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define LOOK_NS (2 * FR_NSEC_PER_SEC)
+#define CHECK_NS (2 * FR_NSEC_PER_SEC)
 
 static int apply_to_tail(struct fr_tracker *t, const struct perf_event_header *h)
 {
@@ -67,7 +67,7 @@ void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns)
 	bool wanted = atomic_load(&t->modules_wanted);
 	uint64_t before = t->modules_digest;
 
-	if (!wanted && now_ns - t->modules_ns < LOOK_NS)
+	if (!wanted && now_ns - t->modules_ns < CHECK_NS)
 		return;
 	tracker_modules_remember(t);
 	if (t->modules_digest != before)

@@ -253,7 +253,7 @@ void fr_event_watch_drain(struct fr_event_watch *w, fr_event_sample_fn fn, void 
 {
 	static const struct fr_id_table no_ids;
 	struct fr_tally tally = {
-		.ids = &no_ids, .cells = &w->cell, .stray = &w->cell, .lost_as = FR_LOSS_KERNEL_RING};
+		.ids = &no_ids, .cells = &w->cell, .unknown = &w->cell, .lost_as = FR_LOSS_KERNEL_RING};
 	struct sink sink = {fn, ctx};
 
 	for (size_t i = 0; i < w->n_rings; i++)

@@ -45,7 +45,7 @@ static void update_policy(struct fr_trigger *g)
 	if (p->quiet_until_ns)
 		p->quiet_until_ns = p->quiet_until_ns - p->cooldown_ns + c->cooldown_ns;
 	p->enabled = c->enabled;
-	p->free = is_requested_by_person(c->kind);
+	p->by_person = is_requested_by_person(c->kind);
 	p->cooldown_ns = c->cooldown_ns;
 	p->min_fill_ns = c->min_fill_ns;
 }

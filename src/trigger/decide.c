@@ -150,7 +150,7 @@ const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_tri
 	struct fr_decision d = {.cause = *cause, .at_ns = q.now_ns, .last_ns = q.now_ns};
 
 	fill_cause(g, &d.cause, q.now_ns);
-	if (p->min_fill_ns && !p->free) /* only if needed: ring_span_ns() takes the ring's lock */
+	if (p->min_fill_ns && !p->by_person) /* only if needed: ring_span_ns() takes the ring's lock */
 		q.ring_span_ns = t->ops.ring_span_ns(t->ops.ctx);
 	d.verdict = fr_policy_ask(&t->policy, p, &q);
 	if (d.verdict == FR_VERDICT_COALESCE)
@@ -228,7 +228,7 @@ int fr_triggers_test(
 	a = (struct automatic){t, &g->config};
 	c = test_cause(g, by);
 	p = g->policy;
-	p.free = true;
+	p.by_person = true;
 	p.quiet_until_ns = p.cooldown_ns = 0;
 	decision = fr_trigger_decide(t, g, &p, &c, true, dump_automatic, &a);
 	memcpy(g->policy.counts, p.counts, sizeof(p.counts));

@@ -39,7 +39,7 @@ struct fr_policy {
 /* The state of one trigger. */
 struct fr_policy_trigger {
 	bool enabled;
-	bool free; /* a person asks (signal, control, test): takes no token, ignores min_fill_ns */
+	bool by_person; /* a person asks (signal, control, test): takes no token, ignores min_fill_ns */
 	uint64_t cooldown_ns, min_fill_ns;
 	uint64_t quiet_until_ns; /* end of the cool-down */
 	uint64_t counts[FR_VERDICTS];

@@ -19,7 +19,7 @@ struct fixture {
 	struct fr_id_table ids;
 	struct fr_counter_cell cells[IDS], stray;
 	struct fr_tally tally;
-	struct fr_look_room room;
+	struct fr_overwritable_room room;
 	_Alignas(8) uint8_t data[RING_BYTES], copy[RING_BYTES], bounce[FR_RUN_MAX];
 	/* Counts of the drained records. If is_suffix is true, the first record may have any time. */
 	uint64_t next_time, records, largest;
@@ -30,7 +30,8 @@ static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->room = (struct fr_look_room){f->copy, calloc(fr_ring_max_pieces(RING_BYTES), 8), f->bounce};
+	f->room =
+		(struct fr_overwritable_room){f->copy, calloc(fr_ring_max_pieces(RING_BYTES), 8), f->bounce};
 	f->ring = (struct fr_ring){
 		.page = &f->page, .data = f->data, .size = RING_BYTES, .owner = &f->cells[0], .epoll_fd = -1};
 	for (uint32_t i = 0; i < IDS; i++)
@@ -305,7 +306,7 @@ static void put_backward(struct fixture *f, uint64_t time, size_t size)
 
 static size_t look(struct fixture *f)
 {
-	return fr_ring_look(&f->ring, &f->tally, &f->room, sink, f);
+	return fr_ring_read_overwritable(&f->ring, &f->tally, &f->room, sink, f);
 }
 
 TEST(a_look_returns_only_new_records)

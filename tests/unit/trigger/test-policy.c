@@ -82,7 +82,7 @@ static void begin(struct model *m, struct fr_policy *p, struct fr_policy_trigger
 	for (size_t i = 0; i < TRIGGERS; i++) {
 		t[i] = (struct fr_policy_trigger){
 			.enabled = random_below(8) != 0,
-			.free = i == 0,
+			.by_person = i == 0,
 			.cooldown_ns = random_below(3) * random_below(40) * TICK_NS,
 			.min_fill_ns = random_below(2) * random_below(100),
 		};
@@ -161,7 +161,7 @@ static void test_time_of_the_next_token(void **state)
 
 static void test_empty_bucket_and_endless_cooldown(void **state)
 {
-	struct fr_policy_trigger t = {.enabled = true}, person = {.enabled = true, .free = true};
+	struct fr_policy_trigger t = {.enabled = true}, person = {.enabled = true, .by_person = true};
 	struct fr_policy p;
 
 	fr_policy_init(&p, 0, 1000, 1);
