@@ -38,8 +38,8 @@ static int setup(void **state)
 		assert_int_equal(fr_id_table_add(&f->ids, ID(i), i), 0);
 	f->tally = (struct fr_tally){.ids = &f->ids,
 		.cells = f->cells,
-		.stray = &f->stray,
-		.last = &f->stray,
+		.unknown = &f->unknown,
+		.last = &f->unknown,
 		.lost_as = FR_LOSS_KERNEL_RING};
 	*state = f;
 	return 0;
@@ -179,7 +179,7 @@ TEST(samples_with_unknown_ids_are_skipped_and_counted)
 	assert_int_equal(f->records, 3);
 	assert_int_equal(f->cells[0].samples, 1);
 	assert_int_equal(f->cells[1].samples, 2);
-	assert_int_equal(f->stray.samples, 0);
+	assert_int_equal(f->unknown.samples, 0);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_FOREIGN_ID], 4);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 	assert_int_equal(f->page.data_tail, f->page.data_head);
@@ -213,7 +213,7 @@ TEST(losses_are_counted_for_their_event)
 	assert_int_equal(f->records, 4);
 	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
 	assert_int_equal(f->cells[2].lost[FR_LOSS_THROTTLED], 1);
-	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* the id is unknown */
+	assert_int_equal(f->unknown.lost[FR_LOSS_KERNEL_RING], 5); /* the id is unknown */
 }
 
 /* If other recorders run, the kernel leaves bytes behind the sample id of a record. */
