@@ -17,7 +17,7 @@ struct fixture {
 	struct perf_event_mmap_page page;
 	struct fr_ring ring;
 	struct fr_id_table ids;
-	struct fr_counter_cell cells[IDS], stray;
+	struct fr_counter_cell cells[IDS], unknown;
 	struct fr_tally tally;
 	struct fr_overwritable_room room;
 	_Alignas(8) uint8_t data[RING_BYTES], copy[RING_BYTES], bounce[FR_RUN_MAX];
