@@ -52,11 +52,11 @@ static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bo
 		v = FR_VERDICT_COOLDOWN;
 	else if (can_coalesce)
 		v = FR_VERDICT_COALESCE;
-	else if (!m->t[i].free && span_ns < m->t[i].min_fill_ns)
+	else if (!m->t[i].by_person && span_ns < m->t[i].min_fill_ns)
 		v = FR_VERDICT_MIN_FILL;
-	else if (!m->t[i].free && m->burst && m->eighths < 8)
+	else if (!m->t[i].by_person && m->burst && m->eighths < 8)
 		v = FR_VERDICT_RATE;
-	else if (!m->t[i].free && m->burst)
+	else if (!m->t[i].by_person && m->burst)
 		m->eighths -= 8;
 	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE)
 		m->last_ns[i] = m->now_ns;
@@ -67,7 +67,7 @@ static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bo
 /* The verdict FIRE is replaced. */
 static void model_revise(struct model *m, size_t i, enum fr_verdict instead)
 {
-	if (!m->t[i].free && m->burst && m->eighths + 8 <= 8 * m->burst)
+	if (!m->t[i].by_person && m->burst && m->eighths + 8 <= 8 * m->burst)
 		m->eighths += 8;
 	m->t[i].counts[FR_VERDICT_FIRE]--;
 	m->t[i].counts[instead]++;
