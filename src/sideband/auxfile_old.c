@@ -16,7 +16,7 @@
    be idle before a dump. */
 #define LATER_NS (600 * FR_NSEC_PER_SEC)
 
-/* Returns the time in the name PREFIX + stamp; 0: NAME is no such name. */
+/* Returns the time in NAME, which has the form PREFIX + stamp; 0 if NAME has another form. */
 static uint64_t stamp_of(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);

@@ -30,8 +30,8 @@ struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool)
 	return NULL;
 }
 
-/* Make an array that only the caller uses, with room for two more maps: an insert adds the map and at most
-   one rest of another map. Returns NULL if there is no memory. */
+/* Make an array that no other process shares, with room for two more maps. An insert adds at most two: the
+   map itself, and a second rest of a map that it splits. Returns NULL if there is no memory. */
 static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *pool)
 {
 	size_t n = old ? old->n : 0;

@@ -22,7 +22,7 @@ static bool has_prefix(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* A file name may have any character. The kernel writes a newline as \012 and escapes nothing else. */
+/* A file name may contain any character. The kernel writes a newline as \012 and escapes nothing else. */
 static void unescape(char *name)
 {
 	char *out = name;
