@@ -18,7 +18,7 @@
 struct fr_recovery;
 
 /* Search IMAGE of LEN bytes. IMAGE is borrowed, is aligned to 8, and must not change. Returns 0 or -ENOMEM.
-   An image without frames is no error. */
+   An image without frames is not an error. */
 int fr_recovery_new(const void *image, size_t len, struct fr_recovery **ret);
 struct fr_recovery *fr_recovery_free(struct fr_recovery *r);
 static inline void fr_recoveryp(struct fr_recovery **r)
@@ -31,8 +31,8 @@ static inline void fr_recoveryp(struct fr_recovery **r)
    section may not be valid zstd. Returns 1: RET has a frame; 0: there are no more frames. */
 int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret);
 
-/* Raw records of the open chunk, up to the last whole record. NULL and 0: there are no records, the header is
-   damaged, or the newest frame has these records. */
+/* Raw records of the open chunk, up to the last whole record. They are NULL and 0 if there are no records,
+   the image header is damaged, or the newest frame has these records already. */
 struct fr_recovered_open {
 	const void *sideband, *samples;
 	size_t sideband_len, samples_len;
@@ -41,7 +41,7 @@ void fr_recovery_open_chunk(const struct fr_recovery *r, struct fr_recovered_ope
 
 struct fr_recovery_stats {
 	uint64_t frames;     /* valid frames */
-	uint64_t bad_frames; /* places with a frame's magic that failed a check */
+	uint64_t bad_frames; /* places that have the magic of a frame, but failed a check */
 	uint64_t gaps;	     /* missing sequence numbers between the oldest and the newest frame */
 	bool header_ok;	     /* the image header is valid */
 };

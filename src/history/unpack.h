@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Reads sections of frames: decompress one, walk its records, cut it to a window.
+ * Reads sections of frames: decompresses a section, walks over its records, removes records outside of a
+ * window.
  *
  * Sections may come from a damaged image. Every length is checked: nothing outside of the section is read,
  * and nothing outside of the buffer is written. One thread at a time uses an fr_unpack.
@@ -45,7 +46,7 @@ static inline struct fr_section_iter fr_section_iter(const void *records, size_t
    not a whole record (it->at < it->end). */
 const struct perf_event_header *fr_section_next(struct fr_section_iter *it);
 
-/* A count of records, without FINISHED_ROUND. */
+/* A count of records. FINISHED_ROUND records do not count. */
 struct fr_section_kept {
 	uint32_t records;
 	uint64_t first_ns, last_ns; /* oldest and newest record; 0: there is none */
@@ -55,7 +56,7 @@ struct fr_section_kept {
 void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record);
 
 /* Remove, in place, all records that are older than FROM_NS or newer than TO_NS. DROP_ROUNDS true: also
-   remove FINISHED_ROUND records. The remaining FINISHED_ROUND records stay right, because they promise
+   remove FINISHED_ROUND records. The FINISHED_ROUND records that stay are still true, because they promise
    nothing about removed records. Returns the new length; -EBADMSG: a record is not whole, and RET and RECORDS
    are undefined. */
 ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,

@@ -34,6 +34,7 @@ struct tracker_compaction {
 	uint64_t checkpoint_bytes; /* size of the present file when it was new */
 	uint64_t checkpoint_ns;	   /* time at which it was new */
 	uint64_t next_checkpoint_bytes;
+	/* No compaction begins before this time; time of the last fr_auxfile_is_displaced(). */
 	uint64_t not_before_ns, looked_ns;
 	unsigned described; /* number of reopenings that the file describes */
 };
