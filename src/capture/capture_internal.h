@@ -43,7 +43,7 @@ struct fr_capture {
 	struct fr_counter_cell stray;
 	struct fr_counter *inherited; /* counts of earlier captures, in the order of CELLS; NULL: none */
 	int epoll_fd;
-	uint8_t *bounce; /* a buffer of FR_RUN_MAX bytes for the recorder thread */
+	uint8_t *bounce; /* FR_RUN_MAX bytes, for copies that the recorder thread makes */
 	struct fr_look_room look;
 	struct stat cgroup; /* a new cgroup at the same path has another inode; 0: there is no cgroup */
 	unsigned divisor;   /* all configured frequencies are divided by it */

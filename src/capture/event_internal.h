@@ -76,7 +76,7 @@ static inline __u64 *fr_event_attr_config(struct perf_event_attr *a, unsigned i)
 {
 	return i == 0 ? &a->config : i == 1 ? &a->config1 : &a->config2;
 }
-/* Append E. The list then owns the strings of E, and E is empty. Returns 0, -E2BIG or -ENOMEM, and then E
+/* Append E. The list then owns the strings of E, and E is empty. Returns 0; or -E2BIG or -ENOMEM, and then E
    does not change. */
 int fr_event_list_add(struct fr_event_list *list, struct fr_event *e);
 void fr_event_deinit(struct fr_event *e);
@@ -84,7 +84,8 @@ void fr_event_deinit(struct fr_event *e);
 
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
-/* Returns whether PMU counts on the cores of CPUs. The names of its events need no name of the PMU. */
+/* Returns whether PMU counts on the cores of CPUs. A user may give a named event of such a PMU without the
+   name of the PMU. */
 bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
 /* Fill the attr of E from TERMS, and set the CPUs of PMU. Returns 0, or a negative errno with D. */
 int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct fr_terms *terms,

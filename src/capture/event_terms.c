@@ -127,7 +127,7 @@ int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values 
 	int r;
 
 	for (size_t i = 0; i < t->n; i++) {
-		/* The comma of "call-graph=dwarf,16384" also ends a term. */
+		/* The comma in "call-graph=dwarf,16384" has made 16384 a term of its own. */
 		if (after_dwarf && !t->items[i].value &&
 			parse_number(t->items[i].name, 8, STACK_BYTES_MAX, &n)) {
 			v->stack_bytes = n;

@@ -124,7 +124,8 @@ static void caches_deinit(struct caches *c)
 	free(c->items);
 }
 
-/* Takes the bytes of CACHE, unless C has equal bytes: each CPU that shares a cache describes it. */
+/* Takes the bytes of CACHE, unless C has equal bytes: each CPU that shares a cache describes the same
+   cache. */
 static int add_cache(struct caches *c, struct builder *cache)
 {
 	const struct fr_buf *bytes = &cache->buf;
@@ -180,7 +181,7 @@ int fr_features_gather_caches(struct fr_session *s, uint32_t cpus)
 		return r;
 	put_u32(&b, 1); /* version */
 	put_u32(&b, caches.n);
-	/* perf sorts them by level. */
+	/* perf sorts the caches by level. */
 	for (uint32_t level = 0; level <= CACHE_LEVELS; level++)
 		for (uint32_t i = 0; i < caches.n; i++)
 			if (read_level(&caches.items[i]) == level)

@@ -174,9 +174,9 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	return NULL;
 }
 
-/* True: P begins FR_READER_RESYNC_RECORDS proven records. If the LEFT bytes reach to the end of the data
-   (TO_END), fewer are enough. At least one record must not be a FINISHED_ROUND, because 8 random bytes can
-   look like one. */
+/* Returns whether P begins FR_READER_RESYNC_RECORDS proven records. If the LEFT bytes reach to the end of the
+   data (TO_END), fewer records are enough. At least one record must not be a FINISHED_ROUND, because 8 random
+   bytes can look like one. */
 static bool is_proven_run(const struct fr_reader *r, const uint8_t *p, size_t left, bool to_end)
 {
 	bool is_proven = false;

@@ -78,16 +78,16 @@ static int decompress(struct fr_reader *r)
 	 */
 	restarts = r->continues && fr_reader_begins_frame(begin, len);
 	if (restarts)
-		r->packed.pos = len; /* these bytes are not lost */
+		r->packed.pos = len; /* the bytes of the new frame are not lost */
 	drop_damaged_frame(r, "a compressed frame cannot be decompressed");
 	if (restarts)
 		fr_reader_start_compressed(r, begin, len, r->compressed_at);
 	return 1;
 }
 
-/* Skips all but two rounds of a row. A reader can flush all records after two rounds, so a third one adds
-   nothing. Equal rounds compress to almost nothing. So a small file may have millions of them, and each one
-   costs the caller time. */
+/* Of a row of FINISHED_ROUND records, skips all but two. After two of them a reader can flush all records, so
+   a third one adds nothing. Equal records compress to almost nothing. So a small file may have millions of
+   them, and each one costs the caller time. */
 static void skip_rounds(struct fr_reader *r)
 {
 	const size_t size = sizeof(struct perf_event_header), step = 4096;

@@ -85,8 +85,8 @@ static int scan_all_tasks(struct scan *s)
 
 	if (!dir)
 		return -errno;
-	/* Each pid namespace has a process 1. If it is not visible, /proc hides processes. access() would not
-	   do, because it ignores our capabilities. */
+	/* Each pid namespace has a process 1. If it is not visible, /proc hides processes. access() cannot be
+	   used, because it ignores our capabilities. */
 	s->unseen.processes = !s->may_trace && fstatat(s->proc_fd, "1/comm", &st, 0) < 0;
 	while (r == 0 && (e = readdir(dir)))
 		if (fr_u64_parse(e->d_name, &pid) == 0 && pid <= INT_MAX)
