@@ -82,8 +82,8 @@ static int parse_number_term(
 		(unsigned long long)max, t->value ? t->value : "");
 }
 
-/* Returns 1: every event has this term, and V has its value now; 0: it is another term; or a negative errno
- * with D. */
+/* Returns 1 if every event may have this term, and V then has its value; 0 if T is another term; or a
+   negative errno with D. */
 static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
 {
 	struct fr_event_defaults call_graph = {0};

@@ -79,7 +79,7 @@ struct fr_ring {
 	struct fr_counter_cell *owner; /* cell of the first event; it counts losses whose event is unknown */
 	int epoll_fd;		       /* the epoll set of the ring */
 	int *fds;		       /* all events that write to the ring; the first one was mapped */
-	size_t n_fds, polled;	       /* fds[polled] is in the epoll set; polled == n_fds: none is */
+	size_t n_fds, polled;	       /* fds[polled] is in the epoll set; polled == n_fds: no event is */
 };
 
 /* Map the ring of FD with BYTES of data. OVERWRITE: it is overwritable, so map it read-only. Returns 0 or a
@@ -118,9 +118,9 @@ size_t fr_misplaced_trailer(const struct perf_event_header *h, const struct fr_i
 /* Move a misplaced sample id to the end of H. */
 void fr_move_trailer_to_end(struct perf_event_header *h, const struct fr_id_table *ids);
 
+typedef void (*fr_run_fn)(void *ctx, const struct fr_run *run);
 /* Pass all records of a forward ring to SINK, in runs. After each run, data_tail is moved, so that the kernel
    may overwrite the run. BOUNCE has FR_RUN_MAX bytes. Returns the number of bytes. */
-typedef void (*fr_run_fn)(void *ctx, const struct fr_run *run);
 size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx);
 
 /* Buffers for fr_ring_look(). */

@@ -100,5 +100,5 @@ static inline void fr_entry_wipe(struct fr_entry *e)
 /* Fill RET from the frame at HEADER. RET points to the sections of the frame, which are not copied. */
 void fr_frame_view(const struct fr_frame_header *header, struct fr_frame *ret);
 
-/* Returns the time of the oldest sample in the oldest frame that has samples; 0: no frame has samples. */
+/* Returns the time of the oldest sample in the oldest frame that has samples; 0 if no frame has samples. */
 uint64_t fr_arena_oldest_sample(struct fr_arena *a);

@@ -9,8 +9,8 @@
 
 struct fr_codec;
 
-/* Make a codec for sections of up to MAX_BYTES. LEVEL: as in fr_history_config. Returns 0; -EINVAL: zstd has
-   no such level; -ENOMEM. */
+/* Make a codec for sections of up to MAX_BYTES. LEVEL: as in fr_history_config. Returns 0; -EINVAL if zstd
+   has no such level; or -ENOMEM. */
 int fr_codec_new(int level, size_t max_bytes, struct fr_codec **ret);
 struct fr_codec *fr_codec_free(struct fr_codec *c);
 

@@ -52,8 +52,8 @@ struct fr_history {
 	uint64_t low_watermark_ns; /* low watermark of the open chunk */
 	uint64_t since_ns[2];	   /* SINCE_NS of this round and of the previous round */
 	uint64_t frozen_ns;	   /* 0: not frozen */
-	uint64_t round_seq;	   /* the chunk that was open at the begin of the round */
-	uint64_t flush_seq;	   /* the chunk that has the newest FINISHED_ROUND */
+	uint64_t round_seq;	   /* sequence number of the chunk that was open at the begin of the round */
+	uint64_t flush_seq;	   /* sequence number of the chunk that has the newest FINISHED_ROUND */
 	uint64_t last_ns;	   /* newest sample ever */
 	uint64_t chunks_dropped, samples_dropped, sideband_dropped;
 	uint64_t compress_ns;
@@ -82,12 +82,12 @@ void fr_history_lock(struct fr_history *h) FR_ACQUIRES(h->lock);
    has H yet. */
 void fr_history_open_chunk(struct fr_history *h);
 
-/* seal.c: seal the open chunk. Unlocks H during the compression. Returns 0; 1: samples were dropped. */
+/* seal.c: seal the open chunk. Unlocks H during the compression. Returns 0; or 1 if samples were dropped. */
 int fr_history_seal_locked(struct fr_history *h) FR_REQUIRES(h->lock);
 /* Remove all records of S. The lock is held, or no other thread has S yet. */
 void fr_open_section_clear(struct fr_open_section *s);
 
-/* adopt.c; resize.c uses it, too. No other thread has H. */
+/* adopt.c; resize.c uses these functions, too. The caller ensures that no other thread has H. */
 
 /* The chunk that a ring continues with. */
 struct fr_open_chunk {

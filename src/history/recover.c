@@ -64,7 +64,8 @@ static bool is_valid_frame_header(const struct fr_frame_header *h, uint64_t left
 	       h->entry.bytes == fr_arena_need(payload);
 }
 
-/* Add the frame at OFFSET to the index. Returns its size; 0: there is no valid frame; -ENOMEM. */
+/* Add the frame at OFFSET to the index. Returns the size of the frame; 0 if there is no valid frame; or
+   -ENOMEM. */
 static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 {
 	struct fr_frame_header h;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Keeps names for run-time code beside a dump.
+ * Keeps the names of run-time code in files beside a dump.
  *
  *   side-band of the dump ──► a process with executable memory without a file
  *        its /tmp/perf-PID.map, or the jitdump that it has mapped ──► ELF objects in NAME.jit/

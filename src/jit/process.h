@@ -29,8 +29,8 @@ bool jit_is_executable(const struct fr_record_mmap2 *m);
 /* Returns whether jit_is_executable() is true for M, and the memory has no file. */
 bool jit_is_code_of_process(const struct fr_record_mmap2 *m);
 
-/* Returns the real user of PID, which the process cannot choose; (uid_t)-1: the process has exited. */
+/* Returns the real user of PID, which the process cannot choose; (uid_t)-1 if the process has exited. */
 uid_t jit_user_of(pid_t pid);
 
-/* Returns the start time of PID on the monotonic clock; 0: it is not known. */
+/* Returns the start time of PID on the monotonic clock; 0 if it is not known. */
 uint64_t jit_start_time(pid_t pid);

@@ -21,7 +21,7 @@ struct jit_source *jit_source_free(struct jit_source *s)
 }
 
 /* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ gets their number.
-   Returns 0; 1: the file cannot be read; or -ENOMEM. */
+   Returns 0; 1 if the file cannot be read; or -ENOMEM. */
 static int read_part(
 	int fd, uint64_t max, bool last, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
 {

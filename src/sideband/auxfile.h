@@ -64,9 +64,9 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a);
 /* From now on fr_auxfile_append() writes to both files. Starts to sync the next file. Waits for the disk only
    if the kernel has no asynchronous fsync. Returns 0 or a negative errno. */
 int fr_auxfile_next_follow(struct fr_auxfile *a);
-/* If the next file is synced, rename it to perf.data.auxiliary and make it the present file. If the name
-   belongs to a third file meanwhile, that file is renamed or removed as in fr_auxfile_open(). Returns 1 if
-   this is done; 0 if the caller has to call it again, because the sync is not over yet, or another process
-   took the name at the same time; -EBUSY if another process has the lock; or another negative errno. */
+/* If the next file is synced, rename it to perf.data.auxiliary and make it the present file. If a third file
+   has got this name meanwhile, that file is renamed or removed as in fr_auxfile_open(). Returns 1 if this is
+   done; 0 if the caller has to call it again, because the sync is not over yet, or another process took the
+   name at the same time; -EBUSY if another process has the lock; or another negative errno. */
 int fr_auxfile_next_commit(struct fr_auxfile *a);
 void fr_auxfile_next_abandon(struct fr_auxfile *a); /* does nothing if there is no next file */

@@ -29,7 +29,7 @@ struct fr_maps *fr_maps_ref(struct fr_maps *m);
 struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool); /* NULL-safe; returns NULL */
 
 /* Insert MAP. The function takes over the reference to the backing of MAP, also on failure. Returns 0; or
-   -ENOMEM: the maps do not change. */
+   -ENOMEM, and then the maps do not change. */
 int fr_maps_insert(struct fr_maps **m, struct fr_blob_pool *pool, const struct fr_map *map);
 
 /* Remove every map that overlaps START … END, also a map that is only partly inside. END is behind the last

@@ -27,16 +27,17 @@ int fr_model_apply(struct fr_model *m, const struct perf_event_header *record);
 
 /* Append records that rebuild the model, all with time TIME_NS and event id ID. First come kernel maps
    (MMAP), ksymbols and cgroups; then for each process its FORK (misc FORK_EXEC), COMM, NAMESPACES, MMAP2s and
-   threads. Returns 0; or -ENOMEM: RET does not change. */
+   threads. Returns 0; or -ENOMEM, and then RET does not change. */
 int fr_model_write(const struct fr_model *m, uint64_t time_ns, uint64_t id, struct fr_buf *ret);
 
-/* Write the records of fr_model_write() in pieces: each call appends one piece of about LESS_THAN bytes. All
-   records of a process are in the same piece. The model must not change between the calls. Returns 1 if there
-   are more records; 0 if these were the last; or -ENOMEM. */
+/* A position of fr_model_write_some() in the model. All zeros: the begin of the model. */
 struct fr_model_cursor {
 	int part;	/* 0: start at the beginning */
 	const void *at; /* the next element of that part */
 };
+/* Write the records of fr_model_write() in pieces: each call appends one piece of about LESS_THAN bytes. All
+   records of a process are in the same piece. The model must not change between the calls. Returns 1 if there
+   are more records; 0 if these were the last; or -ENOMEM. */
 int fr_model_write_some(const struct fr_model *m, struct fr_model_cursor *cursor, uint64_t time_ns,
 	uint64_t id, size_t less_than, struct fr_buf *ret);
 

@@ -28,7 +28,7 @@ struct scan {
    negative errno. */
 int scan_put(struct scan *s, int r);
 
-/* Scan the kernel map and BPF ksymbols, from a file like /proc/kallsyms. Returns 0; 1: the file has no
+/* Scan the kernel map and BPF ksymbols, from a file like /proc/kallsyms. Returns 0; 1 if the file shows no
    addresses; or a negative errno. */
 int scan_kallsyms(struct scan *s, FILE *kallsyms);
 /* Scan modules, from a file like /proc/modules. MODULES_DEP (may be NULL) is the modules.dep of directory

@@ -88,8 +88,8 @@ void fr_tracker_request_scan(struct fr_tracker *t)
 	wake(t);
 }
 
-/* Returns the time at which the tracker next has work that does not come from the queues; 0: now; UINT64_MAX:
-   never. */
+/* Returns the time at which the tracker next has work that does not come from the queues; 0 if it has such
+   work now; UINT64_MAX if it has none. */
 static uint64_t next_due_ns(const struct fr_tracker *t)
 {
 	uint64_t due = UINT64_MAX;

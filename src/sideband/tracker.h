@@ -48,8 +48,8 @@ struct fr_tracker_config {
 	/* Freezes the ring (docs/GLOSSARY.md). Returns a time: records with that time may be injected until
 	   unfreeze(). */
 	uint64_t (*freeze)(void *ctx);
-	/* Returns 0; 1: the ring has no room; or a negative errno. May seal a chunk and evict frames, and so
-	   may call fr_tracker_push_evicted(). */
+	/* Returns 0; 1 if the ring has no room; or a negative errno. May seal a chunk and evict frames, and
+	   so may call fr_tracker_push_evicted(). */
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
 	void (*unfreeze)(void *ctx);

@@ -114,7 +114,7 @@ static int replay_record(struct replay *p, const struct perf_event_header *h) FR
 	return r == 0 ? add_to_tail(p, h, time_ns) : r;
 }
 
-/* Returns the size of the file up to its last whole record; 0: the file belongs to another recording. */
+/* Returns the size of the file up to its last whole record; 0 if the file belongs to another recording. */
 static uint64_t replay(struct replay *p)
 {
 	const struct perf_event_header *h;

@@ -112,7 +112,7 @@ static int write_slice(struct fr_tracker *t)
 	return r < 0 || more ? r : follow_present(t);
 }
 
-/* Returns 0: the next file is not synced yet; 1: it is the present file now; or a negative errno. */
+/* Returns 0 if the next file is not synced yet; 1 if it is the present file now; or a negative errno. */
 static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 {
 	struct tracker_compaction *c = &t->compaction;
