@@ -219,8 +219,8 @@ void fr_capture_counter(
 		add_counter(ret, &c->inherited[i]);
 }
 
-/* Returns the index of the event of C that has the name of an event of FROM; n_events: there is none. If
-   several events have this name, their order decides. */
+/* Returns the index of the event of C that has the name of an event of FROM; n_events if there is none. If
+   several events have this name, the n-th of them in FROM is the n-th of them in C. */
 static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;

@@ -118,7 +118,8 @@ static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_h
 	return skipped;
 }
 
-/* Returns NEED plus the number of bytes that the head has to skip. */
+/* Returns how many bytes of the log it takes to put NEED bytes: NEED, the bytes that the head has to skip,
+   and the bytes of holes that are not free. */
 static uint64_t need_with_skips(struct fr_arena *a, uint32_t need)
 {
 	uint64_t holes, behind = 0, skipped = bytes_to_skip(a, need, &holes);

@@ -385,7 +385,7 @@ void fr_history_unfreeze(struct fr_history *h)
 void fr_history_end_round(struct fr_history *h)
 {
 	fr_history_lock(h);
-	/* docs/design/20 proves that a reader may rely on this round. */
+	/* docs/design/20 proves that a reader may rely on this FINISHED_ROUND. */
 	if (!h->frozen_ns && h->round_seq > h->flush_seq &&
 		(h->samples.fill || h->sideband.fill || h->seq != h->round_seq) &&
 		has_room(&h->samples, sizeof(fr_finished_round))) {

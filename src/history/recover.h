@@ -27,7 +27,7 @@ static inline void fr_recoveryp(struct fr_recovery **r)
 }
 #define _cleanup_recovery_ _cleanup_(fr_recoveryp)
 
-/* Give the next frame, oldest first. RET points into the image. Only the crc of a section is checked, so a
+/* Give the next frame, oldest first. RET points into the image. Only the crcs of a frame are checked, so a
    section in a forged image may be invalid zstd. Returns 1 if RET has a frame; 0 if there are no more
    frames. */
 int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #define SLICE (4ULL << 20)
-#define FINISH_MAX (1ULL << 20)	   /* bytes of frames that finish() moves */
+#define FINISH_MAX (1ULL << 20)	   /* most bytes of frames that finish() has to move */
 #define LEAD (16ULL << 20)	   /* bytes behind the head that are populated before finish() */
 #define POPULATE_MAX (64ULL << 20) /* bytes that one fr_resize_populate() takes */
 #define VIEWS 64u

@@ -273,7 +273,8 @@ static int emit_function(
 	return emit_map(s, pid, &range, time_ns, ret);
 }
 
-/* Append at most about MOST bytes of records for the functions of the jitdump S in M. */
+/* Append at most about MOST bytes of records, for the functions of the jitdump S that are in the memory of
+   M. */
 static int emit_functions_in(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {

@@ -11,7 +11,7 @@
 #define CACHE_LEVELS 10u
 #define CPULIST_MAX 4096u
 
-/* Texts, each once, in the order in which they were added. */
+/* A list of texts that all differ, in the order in which they were added. */
 struct texts {
 	char *argz;
 	size_t len;

@@ -33,7 +33,7 @@ struct fr_layout {
 	uint16_t sample_min; /* the size of the fixed part of a SAMPLE */
 	uint16_t tail_id;    /* distance of the id from the end of any other kernel record */
 	uint16_t tail_time;
-	uint16_t tail_size;
+	uint16_t tail_size; /* the size of the sample id in any other kernel record */
 };
 
 /* Computes the layout that the kernel uses for ATTR. */

@@ -45,8 +45,8 @@ void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, siz
 	r->packed = (ZSTD_inBuffer){.src = payload, .size = len};
 }
 
-/* Decompresses, and appends to the raw bytes. Returns 1 if there may be more of them, 0 if the input is used
-   up, or -ENOMEM. */
+/* Decompresses a part of the input, and appends it to the raw bytes. Returns 1 if there may be more raw
+   bytes, 0 if the input is used up, or -ENOMEM. */
 static int decompress(struct fr_reader *r)
 {
 	const uint8_t *begin = r->packed.src;
@@ -101,8 +101,8 @@ static void skip_rounds(struct fr_reader *r)
 	r->raw_start += skipped;
 }
 
-/* Takes the first record of the raw bytes. Returns 1 with *RET; 2 if the record was skipped: try again; 0 if
-   it is not complete. */
+/* Takes the first record of the raw bytes. Returns 1 with *RET; 2 if the record was skipped, so the caller
+   tries again; 0 if the record is not complete. */
 static int read_raw(struct fr_reader *r, const uint8_t **ret)
 {
 	size_t left = r->raw_len - r->raw_start;

@@ -61,7 +61,7 @@ static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *po
 	return m;
 }
 
-/* Returns the index of the first map that ends behind ADDR; m->n: there is no such map. */
+/* Returns the index of the first map that ends behind ADDR; m->n if there is no such map. */
 static size_t find_first_behind(const struct fr_maps *m, uint64_t addr)
 {
 	size_t low = 0, high = m->n;

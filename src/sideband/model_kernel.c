@@ -129,7 +129,7 @@ int model_write_gone_ksymbols(struct fr_emit *e, const struct fr_model *m, uint6
 	int r = 0;
 
 	/* If the scan has no ksymbol, perhaps it was not permitted to see addresses. Then it does not tell
-	   which ones are gone. A scan has only ksymbols of BPF, so it tells nothing about other types. */
+	   which ksymbols are gone. A scan has only ksymbols of BPF, so it tells nothing about other types. */
 	if (!has_ksymbol_since(m, scan_ns))
 		return 0;
 	for (const struct model_ksymbol *k = m->ksymbols; k && r == 0; k = k->hh.next)

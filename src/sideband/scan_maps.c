@@ -54,8 +54,8 @@ static bool parse_map(char *line, struct map *ret)
 	return true;
 }
 
-/* Read the build-id of the file of M. Open the file by its map if this is permitted, else by its name in the
-   root of the process. */
+/* Read the build-id of the file of M. Open the file in /proc/PID/map_files if this is permitted, else by its
+   name in the root directory of the process. */
 static int read_build_id(struct scan *s, int pid_fd, const struct map *m, uint8_t *ret)
 {
 	char path[sizeof("root") + FR_EMIT_NAME_MAX + 1];

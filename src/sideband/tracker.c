@@ -29,8 +29,8 @@ enum sleep_state {
 #define QUEUE_BYTES_DEFAULT (2u << 20)
 #define NAP_NS (50 * FR_NSEC_PER_MSEC)
 #define NICE 5
-/* Samples are not enabled before the first scan is over, but wait for it at most this long: a file of a
-   process may be on a disk that hangs. */
+/* Samples are enabled after the first scan. fr_tracker_start() waits at most this long for it, because a file
+   of a process may be on a disk that hangs. */
 #define START_NS (10 * FR_NSEC_PER_SEC)
 #define REMOVE_OLD_NS (300 * FR_NSEC_PER_SEC)
 

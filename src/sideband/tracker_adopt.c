@@ -157,8 +157,8 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known)
 	_cleanup_buf_ struct fr_buf b = {0};
 	int r = 0;
 
-	/* All records in the file are of side-band events. There are at most two, one with build-ids and one
-	   without. */
+	/* All records in the file are of side-band events, so only these are described. There are at most two
+	   of them: one with build-ids and one without. */
 	for (size_t i = 0; r == 0 && i < t->session.n_events; i++) {
 		struct fr_event_desc e = t->session.events[i];
 
