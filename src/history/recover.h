@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Reads the image of a ring whose recorder is gone: every whole frame, oldest first, and the whole records of
- * the open chunk. The image may be truncated, damaged or forged (docs/design/22). The functions only read it.
- * One thread at a time uses a fr_recovery.
+ * Reads the image of a ring whose recorder has ended or was killed: every whole frame, oldest first, and the
+ * whole records of the open chunk. The image may be truncated, damaged or forged (docs/design/22). The
+ * functions only read it. One thread at a time uses a fr_recovery.
  *
  * Recovery also finds frames that were evicted but not yet overwritten. They are older than the other frames.
  */

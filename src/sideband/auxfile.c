@@ -205,7 +205,7 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	auxfile_remove_temporary(dirfd);
 	fr_auxfile_remove_old(dirfd);
 	(void)fr_owner_give(
-		fd, (gid_t)-1); /* the previous instance may have been killed before it gave away the file */
+		fd, (gid_t)-1); /* the previous instance may have been killed before its fr_owner_give() */
 	a->fd = TAKE_FD(fd);
 	a->dirfd = dirfd;
 	a->next.fd = -1;

@@ -82,8 +82,8 @@ int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len)
    fr_history_begin_round()), so no later record is older than SINCE_NS. Recorder thread. */
 void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns);
 /* Queues the compressed side-band section of an evicted frame, and the low watermark of that frame, for the
-   tail model. Does nothing if LEN is 0. Any thread, one call at a time: src/history/ calls it with its lock
-   held. Never blocks. Returns what fr_tracker_push_fresh() returns. */
+   tail model. Does nothing if LEN is 0. Any thread; src/history/ makes one call at a time, perhaps with its
+   lock held. Never blocks. Returns what fr_tracker_push_fresh() returns. */
 int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns);
 /* Returns whether the queue of evicted sections is more than half full. Any thread. */
 bool fr_tracker_is_behind(const struct fr_tracker *t);
