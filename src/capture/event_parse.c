@@ -138,7 +138,7 @@ static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 	return add_event(p, &e, p->spec->head);
 }
 
-/* Returns 0; 1: no event has the name HEAD; or a negative errno with D. */
+/* Returns 0; 1 if no event has the name HEAD; or a negative errno with D. */
 static int parse_name(struct parser *p, const char *head)
 {
 	_cleanup_event_ struct fr_event e = {0};

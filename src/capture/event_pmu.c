@@ -91,7 +91,7 @@ static int parse_format(const char *s, struct field *ret)
 	}
 	if (ret->config == FR_ARRAY_SIZE(words))
 		return -EOPNOTSUPP;
-	n = fr_cpulist_parse(s + len, (uint8_t *)&bits, 64); /* the same syntax */
+	n = fr_cpulist_parse(s + len, (uint8_t *)&bits, 64); /* bits have the syntax of CPU lists */
 	if (n <= 0)
 		return -EBADMSG;
 	ret->bits = le64toh(bits);
@@ -220,7 +220,8 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	return set_cpus(env, pmu, e);
 }
 
-/* Returns true for the name of a file that describes an event of the same name without the suffix. */
+/* Returns true if the file EVENT is not an event, but describes the event that has this name without the
+   suffix. */
 static bool has_suffix(const char *event)
 {
 	static const char *const suffixes[] = {".scale", ".unit", ".per-pkg", ".snapshot"};

@@ -80,8 +80,8 @@ static int parse_number_term(
 		(unsigned long long)max, t->value ? t->value : "");
 }
 
-/* Returns 1: every event has this term, and V has its value now; 0: it is another term; or a negative errno
- * with D. */
+/* Returns 1 if every event may have this term, and V then has its value; 0 if T is another term; or a
+   negative errno with D. */
 static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
 {
 	struct fr_event_defaults call_graph = {0};
@@ -125,7 +125,7 @@ int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values 
 	int r;
 
 	for (size_t i = 0; i < t->n; i++) {
-		/* The comma of "call-graph=dwarf,16384" also ends a term. */
+		/* The comma in "call-graph=dwarf,16384" has made 16384 a term of its own. */
 		if (after_dwarf && !t->items[i].value &&
 			fr_term_number(t->items[i].name, 8, STACK_BYTES_MAX, &n)) {
 			v->stack_bytes = n;

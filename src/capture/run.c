@@ -18,7 +18,8 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		struct fr_event_desc *desc;
 		int r;
 
-		/* The watermark depends on KernelBuffer=, which does not make another event. */
+		/* The watermark depends on KernelBuffer=. With another watermark it is still the same
+		   event. */
 		attr.wakeup_watermark = 0;
 		r = fr_session_add_event(s, &attr, c->events[e].name, NULL, 0, &desc);
 
@@ -68,7 +69,7 @@ uint64_t fr_capture_frequency(const struct fr_capture *c)
 	return 0;
 }
 
-/* On an error, *RET_FAILED is the index of the open event that the kernel refused. */
+/* On an error, *RET_FAILED is the index of the open event whose frequency the kernel did not change. */
 static int set_frequencies(struct fr_capture *c, unsigned divisor, size_t *ret_failed)
 {
 	for (size_t i = 0; i < c->n_open; i++) {
@@ -218,8 +219,8 @@ void fr_capture_counter(
 		add_counter(ret, &c->inherited[i]);
 }
 
-/* Returns the index of the event of C that has the name of an event of FROM; n_events: there is none. If
-   several events have this name, their order decides. */
+/* Returns the index of the event of C that has the name of an event of FROM; n_events if there is none. If
+   several events have this name, the n-th of them in FROM is the n-th of them in C. */
 static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zstd.h>
 
-/* A struct fr_unpack is a ZSTD_DCtx. The other name saves users the header of zstd. */
+/* A struct fr_unpack is a ZSTD_DCtx. Because of the other name, users do not need the header of zstd. */
 
 int fr_unpack_new(struct fr_unpack **ret)
 {

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Reads sections of frames: decompress one, walk its records, cut it to a window.
+ * Reads sections of frames: decompresses a section, walks over its records, removes records outside of a
+ * window.
  *
  * Sections may come from a damaged image. Every length is checked: nothing outside of the section is read,
  * and nothing outside of the buffer is written. One thread at a time uses an fr_unpack.
@@ -28,8 +29,8 @@ static inline void fr_unpackp(struct fr_unpack **u)
 #define _cleanup_unpack_ _cleanup_(fr_unpackp)
 
 /* Decompress LEN bytes to DST, which has room for CAP bytes. A CAP of fr_history_section_max() is enough for
-   any section of a ring. Returns the raw length (0 if LEN is 0); -EBADMSG: the section is not valid zstd, or
-   its raw length is larger than CAP. */
+   any section of a ring. Returns the raw length (0 if LEN is 0); or -EBADMSG if the section is not valid
+   zstd, or its raw length is larger than CAP. */
 ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
 
 /* A count of records, without FINISHED_ROUND. */
@@ -42,8 +43,8 @@ struct fr_section_kept {
 void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record);
 
 /* Remove, in place, all records that are older than FROM_NS or newer than TO_NS. DROP_ROUNDS true: also
-   remove FINISHED_ROUND records. The remaining FINISHED_ROUND records stay right, because they promise
-   nothing about removed records. Returns the new length; -EBADMSG: a record is not whole, and RET and RECORDS
-   are undefined. */
+   remove FINISHED_ROUND records. The FINISHED_ROUND records that stay are still true, because they promise
+   nothing about removed records. Returns the new length; or -EBADMSG if a record is not whole, and then RET
+   and RECORDS are undefined. */
 ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
 	struct fr_section_kept *ret);

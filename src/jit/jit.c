@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A reader takes a map record of anonymous memory as a replacement of older maps there. So one of our records
- * follows each such record, with the same time. A function of a jitdump also gets a record with its own time,
- * because two functions may have one address at different times.
+ * For a reader, a map record of anonymous memory replaces all older maps of this memory. So our record of its
+ * code follows each such record, with the same time. A function of a jitdump also gets a record with its own
+ * time, because two functions may have the same address at different times.
  */
 
 #include "jit/jit.h"
@@ -31,7 +31,7 @@
 struct process {
 	UT_hash_handle hh;
 	pid_t pid;
-	struct jit_user *user; /* the user whose share pays for it */
+	struct jit_user *user; /* its costs are charged to the share of this user */
 	bool map_was_read;
 	uint64_t map_until_ns; /* the end of the process whose perf map was read */
 	struct jit_source *sources;
@@ -162,9 +162,9 @@ static void shrink(struct jit_source *s)
 	s->code.v = v ? v : s->code.v;
 }
 
-/* Write the object of S. The name of the object tells process and content, so two dumps or a merge can share
-   it. RET_BYTES gets its cost on the disk and in memory. Returns 0; -EFBIG: it is larger than MAX; or a
-   negative errno. */
+/* Write the object of S. The name of the file has the pid and a part of the build-id, so two dumps or a merge
+   can share the file. RET_BYTES gets the bytes that the object takes on the disk and in memory. Returns 0;
+   -EFBIG if the object is larger than MAX; or another negative errno. */
 static int write_object(
 	struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t max, uint64_t *ret_bytes)
 {
@@ -204,7 +204,7 @@ static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s,
 
 	cost->bytes += bytes;
 	j->stats.truncated += s->code.truncated || r < 0;
-	/* S stays without its functions, so the next map does not try again. */
+	/* S stays in the list without its functions, so the next map does not try again. */
 	if (r < 0)
 		jit_code_deinit(&s->code);
 	s->next = p->sources;
@@ -267,7 +267,8 @@ static int emit_function(
 	return emit_map(s, pid, &range, time_ns, ret);
 }
 
-/* Append at most about MOST bytes of records for the functions of the jitdump S in M. */
+/* Append at most about MOST bytes of records, for the functions of the jitdump S that are in the memory of
+   M. */
 static int emit_functions_in(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {

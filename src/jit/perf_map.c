@@ -54,8 +54,8 @@ static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret
 	return unique;
 }
 
-/* Returns the first interval at or behind I that has no owner. NEXT leads there; the search shortens its
-   paths. */
+/* Returns the first interval at or behind I that has no owner. For an interval without owner, NEXT has the
+   interval itself; for others, it has a later interval. The search shortens these paths. */
 static size_t find_free(uint32_t *next, size_t i)
 {
 	while (next[i] != i) {
@@ -65,7 +65,7 @@ static size_t find_free(uint32_t *next, size_t i)
 	return i;
 }
 
-/* Append the part FROM … TO of S. If the last piece of S ends at FROM, extend that piece. */
+/* Append the part FROM … TO of S. If the newest piece in C is of S and ends at FROM, extend this piece. */
 static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t from, uint64_t to)
 {
 	struct jit_symbol *end = &c->v[c->n];
@@ -85,7 +85,8 @@ static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t f
 /*
  * A process reuses the memory of old code, and only the later line shows that. The rest of an earlier
  * function may be in pieces. The bounds of all functions divide the memory into intervals. Each interval
- * belongs to the latest line that covers it.
+ * belongs to the latest line that covers it. On the right of the picture is the line to which each part of
+ * the memory belongs.
  *
  *     line 1   ├────────────────┤              1111 3 1 222
  *     line 2               ├────────┤    ──►
@@ -134,7 +135,7 @@ int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret)
 		const char *newline = memchr(text, '\n', len);
 		size_t line = newline ? (size_t)(newline - text) : len;
 
-		/* A line without an end is not complete yet. */
+		/* A line without a newline is not complete yet, so it is left out. */
 		if (newline)
 			r = parse_line(text, line, &c);
 		line += newline != NULL;

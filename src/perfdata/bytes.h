@@ -60,7 +60,7 @@ static inline const char *read_string(struct byte_reader *r)
 	return read_bytes(r, end ? (uint64_t)(end - r->p) + 1 : UINT64_MAX);
 }
 
-/* A section under construction. All zeros is an empty one. */
+/* A section under construction. All zeros: an empty section. */
 struct builder {
 	struct fr_buf buf;
 	bool failed; /* out of memory */

@@ -128,7 +128,7 @@ int fr_features_gather_caches(struct fr_session *s, uint32_t cpus)
 		return r;
 	put_u32(&b, 1); /* version */
 	put_u32(&b, caches.n);
-	/* perf sorts them by level. */
+	/* perf sorts the caches by level. */
 	for (uint32_t level = 0; level <= CACHE_LEVELS; level++)
 		for (uint32_t i = 0; i < caches.n; i++)
 			if (read_level(&caches.items[i]) == level)

@@ -33,8 +33,8 @@ int fr_reader_read_section(const struct fr_reader *r, const struct file_section 
 	return 0;
 }
 
-/* Does the same for a section that the reader does not need. *RET is NULL if the section cannot be read.
-   Returns 0 or -ENOMEM. */
+/* Like read_section(), for a section that the reader does not need: *RET is NULL if the section cannot be
+   read. Returns 0 or -ENOMEM. */
 static int read_optional(const struct fr_reader *r, const struct file_section *section, void **ret)
 {
 	int x;

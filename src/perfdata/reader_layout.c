@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Computes the places of the fields that TYPE contains, which follow each other from 8 on. Returns the place
-   behind the last one. */
+/* Computes the places of the fields that TYPE contains, which follow each other from offset 8 on. Returns the
+   place behind the last one. */
 static uint16_t place_fields(
 	const uint64_t *fields, size_t n, uint64_t type, uint16_t *ret_id, uint16_t *ret_time)
 {

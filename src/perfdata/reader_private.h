@@ -23,7 +23,8 @@
 #define FR_READER_IDS_MAX (4u << 20)
 #define FR_READER_RESYNC_RECORDS 4 /* this many proven records in a row are not a coincidence */
 
-/* True: the LEN bytes at P begin a zstd frame, or the skippable frame that our writer puts before it. */
+/* Returns whether the LEN bytes at P begin a zstd frame, or the skippable frame that our writer puts before
+   it. */
 static inline bool fr_reader_begins_frame(const void *p, size_t len)
 {
 	const uint8_t *b = p;
@@ -56,13 +57,13 @@ struct fr_reader {
 	size_t window_len;
 
 	/* PACKED is the rest of the COMPRESSED record at compressed_at. raw[raw_start … raw_len) are the
-	   decompressed bytes. */
+	   decompressed bytes that are not returned yet. */
 	ZSTD_DStream *zstd;
 	ZSTD_inBuffer packed;
 	uint64_t compressed_at;
 	bool in_frame;	     /* a zstd frame has begun and has not ended */
 	bool continues;	     /* the value of in_frame at the begin of this COMPRESSED record */
-	bool wait_for_frame; /* damage: skip COMPRESSED records until one begins a frame */
+	bool wait_for_frame; /* after damage: skip COMPRESSED records until one begins a frame */
 	uint8_t *raw;
 	size_t raw_start, raw_len;
 
@@ -79,7 +80,8 @@ struct fr_reader {
 	uint64_t scratch[(FR_RECORD_MAX + 8) / 8]; /* an aligned copy of a record */
 };
 
-/* Notes damage at file offset AT, and adds LOST bytes to the lost ones. Only the first TEXT is kept. */
+/* Notes damage at file offset AT, and adds LOST to the number of lost bytes. Of several damages, only the
+   first AT and TEXT are kept. */
 void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, const char *text);
 
 /* reader_head.c: reads attrs, ids and feature sections of the file format. Returns 0, -EBADMSG with D, or
@@ -119,7 +121,8 @@ void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, siz
 /* Gets the next record of the zstd stream, perhaps not aligned. Returns 1 with *RET, 0 if the stream needs
    the next COMPRESSED record, or -ENOMEM. */
 int fr_reader_next_compressed(struct fr_reader *r, const uint8_t **ret);
-/* Gives up the current frame, counts the rest of it as lost, and waits for the start of another frame. */
+/* Gives up the current frame, and counts its rest as lost. From then on, COMPRESSED records are skipped until
+   one begins a frame. */
 void fr_reader_drop_frame(struct fr_reader *r);
 /* Ends the zstd stream after the last record of the file. A record that has not ended by then is damage. */
 void fr_reader_end_compressed(struct fr_reader *r);

@@ -60,7 +60,7 @@ struct fr_sample {
 	uint64_t time;
 };
 
-/* Records without their variable part. A struct fr_sample_id follows each. */
+/* The fixed parts of records. The variable part of a record follows, and then a struct fr_sample_id. */
 struct fr_record_mmap { /* PERF_RECORD_MMAP; filename, NUL, padded to 8 */
 	struct perf_event_header header;
 	uint32_t pid, tid;
@@ -149,8 +149,8 @@ struct fr_record_cgroup {
 
 /* Returns whether P, which is aligned to 8, begins a whole record. The size of a whole record is at most
    LEFT, is a multiple of 8, and has room for the fixed part of its type. For kernel types, that part is in
-   our layout and includes the sample id. perf writes COMPRESSED, HEADER_TRACING_DATA and HEADER_BUILD_ID in
-   any size. */
+   our layout and includes the sample id. The size of a COMPRESSED, HEADER_TRACING_DATA or HEADER_BUILD_ID
+   need not be a multiple of 8, because perf writes them in any size. */
 bool fr_record_is_whole(const void *p, size_t left);
 
 /* A walk over records in memory. */

@@ -187,8 +187,8 @@ int fr_trace_formats_write(struct fr_trace_formats *t, struct fr_buf *section)
 	return finish_section(&b, section);
 }
 
-/* Adds the texts of a kernel's events/header_page and header_event. They describe its ring buffer, which no
-   perf.data has. But readers take the sizes of words from them. */
+/* Adds the texts of a kernel's events/header_page and header_event. They describe the kernel's ring buffer of
+   traces, which is not in a perf.data. But readers take the sizes of words from them. */
 static int add_own_headers(struct fr_trace_formats *t)
 {
 	static const char event[] = "# compressed entry header\n"

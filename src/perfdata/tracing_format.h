@@ -14,9 +14,9 @@
 #include "base/buf.h"
 
 /* Adds a format of SYSTEM, in the form of a tracepoint's `format` file, unless SECTION has it. An empty
-   SECTION also gets the headers that a kernel of this machine has. This needs neither tracefs nor a
-   tracepoint. Returns 0, -EBADMSG if SECTION is malformed, or -ENOMEM. On failure, SECTION does not change.
- */
+   SECTION also gets the headers that a kernel of this machine has. The function needs neither tracefs nor a
+   tracepoint. Returns 0, -EBADMSG if SECTION is malformed, or -ENOMEM. On failure, SECTION does not
+   change. */
 int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const char *format, size_t len);
 
 /* Adds the formats of B that A does not have. Both come from one boot. Returns 0, -EBADMSG if one of them is

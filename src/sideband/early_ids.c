@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 
 #define IDS_MAX 32768u
-#define VERSIONS_MAX 4u /* versions of a file that is changed in place */
-/* Between two reads of one file. A shell script maps the same programs again and again. */
+#define VERSIONS_MAX 4u /* build-ids of one file that is changed in place */
+/* The least time between two reads of one file. A shell script maps the same programs again and again. */
 #define REREAD_NS (100 * FR_NSEC_PER_MSEC)
 
 struct key {
@@ -88,7 +88,8 @@ static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	return i;
 }
 
-/* The file of I has this build-id since the time of M. I NULL: the file has no entry yet. */
+/* Note that the file of I has the build-id BYTES (LEN 0: no build-id) since the time of M. I NULL: the file
+   has no entry yet. */
 static void remember(
 	struct fr_early_ids *e, struct id *i, const struct fr_record_mmap2 *m, const uint8_t *bytes, int len)
 {
@@ -110,7 +111,8 @@ static void remember(
 	i->v[i->n++] = v;
 }
 
-/* Copy the version that the file had at the time of M. Returns its length. */
+/* Copy the build-id that the file had at the time of M. Returns its length; 0 if the file had none, or its
+   build-id of that time was dropped. */
 static int copy_version(const struct id *i, const struct fr_record_mmap2 *m, uint8_t *ret)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);

@@ -98,7 +98,8 @@ static int scan_kernel_and_tasks(struct scan *s, const struct fr_scan_config *c)
 	int hidden = c->kernel ? scan_kernel(s, c) : 0;
 	int r = hidden < 0 ? hidden : 0;
 
-	/* Even with this capability, a security module may hide a process. */
+	/* With this capability, only a security module can hide a process; such a process does not count as
+	   hidden. */
 	s->may_trace = fr_has_capability(CAP_SYS_PTRACE);
 	if (r == 0 && c->n_pids == 0)
 		r = scan_all_tasks(s);

@@ -8,7 +8,7 @@
 
 #define RETRY_FIRST_NS FR_NSEC_PER_SEC
 #define RETRY_MAX_NS (64 * FR_NSEC_PER_SEC)
-/* A reader keeps records in memory until it finds the end of a round. */
+/* Bytes between two FINISHED_ROUNDs. A reader keeps records in memory until it finds a FINISHED_ROUND. */
 #define ROUND_BYTES (1u << 20)
 
 /* Update t->newest_ns. Returns the number of records. */
@@ -23,7 +23,7 @@ static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size
 	return n;
 }
 
-/* CODE 0: the file failed earlier, and the tracker did not try to write. */
+/* CODE 0: an earlier write failed, so the tracker did not try to write. */
 static void count_failure(struct fr_tracker *t, int code)
 {
 	atomic_fetch_add(&t->write_errors, 1);
@@ -38,7 +38,7 @@ void tracker_file_append(struct fr_tracker *t, const void *records, size_t len)
 {
 	int r;
 
-	/* The file lacks these records. A scan will repair that. */
+	/* The file will lack these records. After the retry, a scan repairs that. */
 	if (t->retry_ns) {
 		count_failure(t, 0);
 		return;

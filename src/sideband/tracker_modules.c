@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Kernel modules that are loaded during the recording, for which the kernel sends no record. The tracker
- * looks at /proc/modules after side-band has come and before each dump. It does not know when a module was
- * loaded. So the module also goes directly into the tail model if its addresses are free there.
+ * Kernel modules that are loaded during the recording, for which the kernel sends no record. While side-band
+ * comes, the tracker reads /proc/modules every two seconds, and also before each dump. It does not know when
+ * a module was loaded. So a new module also goes directly into the tail model if its addresses are free
+ * there.
  */
 #include "sideband/tracker_internal.h"
 #include "base/clock.h"

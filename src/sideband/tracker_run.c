@@ -26,7 +26,7 @@ static int inject(struct fr_tracker *t, const struct tracker_run *run)
 	tracker_head_add(t, run->records.data, run->records.len);
 	r = t->config.inject(
 		t->config.ctx, run->records.data, run->records.len, run->n, run->time_ns, run->time_ns);
-	/* The ring had no room: a later scan tries again. */
+	/* The ring had no room for these records: a later scan makes them again. */
 	if (r == 1)
 		atomic_store(&t->scan_wanted, true);
 	return r < 0 ? r : 0;
@@ -63,7 +63,7 @@ void tracker_observe(struct fr_tracker *t, const void *records, size_t len)
 	if (!t->config.observe)
 		return;
 	fr_lock(&t->lock);
-	low_watermark_ns = t->tail.low_watermark_ns; /* a dump may move it */
+	low_watermark_ns = t->tail.low_watermark_ns; /* a thread that writes a dump may raise it */
 	fr_unlock(&t->lock);
 	t->config.observe(t->config.ctx, records, len, low_watermark_ns);
 }
