@@ -189,7 +189,8 @@ static bool has_cycles(void)
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d)
 {
-	static const char notice[] = "no hardware PMU here: cpu-clock instead of cycles";
+	static const char notice[] =
+		"this machine has no hardware PMU: the default event is cpu-clock instead of cycles";
 	struct fr_event_defaults with_stacks = *defaults;
 	bool hardware = has_cycles();
 	int r;

@@ -54,8 +54,8 @@ static int add_event(struct parser *p, struct fr_event *e, const char *name)
 	e->overwrite = p->values->overwrite;
 	r = e->name ? fr_event_list_add(p->list, e) : -ENOMEM;
 	if (r == -E2BIG)
-		return fr_fail(p->d, -EINVAL, "give fewer, or narrower patterns", "more than %u events",
-			FR_EVENTS_MAX);
+		return fr_fail(p->d, -EINVAL, "give fewer events, or patterns that match fewer",
+			"more than %u events", FR_EVENTS_MAX);
 	return r;
 }
 

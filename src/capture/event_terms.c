@@ -162,7 +162,7 @@ int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_even
 			return fr_fail(d, -EINVAL,
 				"modifiers are u (user), k (kernel), h (hypervisor), G (guest), H (host), "
 				"I (not idle) and p, pp, ppp (precise)",
-				"event %s: \"%s\" are not modifiers", spec, modifiers);
+				"event %s: \"%s\" is not a list of modifiers", spec, modifiers);
 		has[letter - letters] = true;
 	}
 	if (has[USER] || has[KERNEL] || has[HYPERVISOR]) {

@@ -39,8 +39,9 @@ static int explain_forbidden(struct fr_diag *d, int code, const char *what)
 			paranoid);
 	else if (fr_has_capability(CAP_PERFMON))
 		snprintf(hint, sizeof(hint),
-			"CAP_PERFMON is there; before Linux 5.8, and for processes of other users "
-			"(CAP_SYS_PTRACE), it does not suffice: run as root");
+			"this process has CAP_PERFMON, but before Linux 5.8, and for processes of other "
+			"users "
+			"(CAP_SYS_PTRACE), that is not enough: run as root");
 	else
 		snprintf(hint, sizeof(hint),
 			"run as root, or give CAP_PERFMON (AmbientCapabilities=CAP_PERFMON), or set "
@@ -82,7 +83,7 @@ static int explain_invalid(struct fr_diag *d, int code, const struct fr_event *e
 			"cannot open %s", what);
 	snprintf(hint, sizeof(hint),
 		"give -F %ld or less; or `sysctl kernel.perf_event_max_sample_rate=%llu`, which the kernel "
-		"lowers again where interrupts take more than kernel.perf_cpu_time_max_percent",
+		"lowers again if interrupts take more than kernel.perf_cpu_time_max_percent",
 		most, (unsigned long long)e->attr.sample_freq);
 	return fr_fail(d, code, hint,
 		"cannot open %s: %llu samples a second are more than kernel.perf_event_max_sample_rate, "
@@ -151,12 +152,14 @@ int fr_explain_map(struct fr_diag *d, int code, size_t ring_bytes, size_t n_ring
 			"cannot map a kernel ring of %s", size);
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	snprintf(hint, sizeof(hint),
-		"%zu rings of %s go beyond kernel.perf_event_mlock_kb (%ld for each CPU) and RLIMIT_MEMLOCK "
+		"%zu rings of %s exceed kernel.perf_event_mlock_kb (%ld for each CPU) and RLIMIT_MEMLOCK "
 		"(%llu KiB): give "
 		"CAP_IPC_LOCK%s, raise LimitMEMLOCK= or the sysctl, or choose a smaller KernelBuffer= or "
 		"SidebandBuffer=",
 		n_rings, size, sysctl_value("/proc/sys/kernel/perf_event_mlock_kb"),
 		(unsigned long long)limit.rlim_cur / 1024,
-		fr_has_capability(CAP_IPC_LOCK) ? " (it is there, but not in the first user namespace)" : "");
+		fr_has_capability(CAP_IPC_LOCK)
+			? " (this process has it, but not in the first user namespace)"
+			: "");
 	return fr_fail(d, code, hint, "not permitted to lock the memory of a kernel ring of %s", size);
 }

@@ -36,8 +36,8 @@ static int explain_bad_filter(struct fr_diag *d, int code, const struct fr_event
 	fr_tracepoint_fields(&fr_event_env_machine, e->tracepoint, fields, sizeof(fields));
 	snprintf(hint, sizeof(hint), "fields of %s: %s; and common_pid, CPU, comm, COMM", e->tracepoint,
 		fields);
-	return fr_fail(d, code, hint, "the kernel does not take the filter \"%s\" of the event %s", e->filter,
-		e->tracepoint);
+	return fr_fail(d, code, hint, "the kernel does not accept the filter \"%s\" of the event %s",
+		e->filter, e->tracepoint);
 }
 
 int fr_filter_set(int fd, const struct fr_event *e, const char *text, struct fr_diag *d)

@@ -49,8 +49,9 @@ struct fr_tally {
 struct fr_ring {
 	struct perf_event_mmap_page *page; /* NULL: no such ring */
 	const uint8_t *data;
-	uint64_t size; /* of data, a power of two */
-	uint64_t tail; /* forward: read up to here; overwritable: data_head of the last fr_ring_look() */
+	uint64_t size;		       /* of data, a power of two */
+	uint64_t tail;		       /* forward: read up to here; overwritable: data_head of the last
+					  fr_ring_read_overwritable() */
 	struct fr_counter_cell *owner; /* cell of the first event; it counts losses whose event is unknown */
 	int epoll_fd;		       /* the epoll set of the ring */
 	int *fds;		       /* all events that write to the ring; the first one was mapped */

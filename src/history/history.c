@@ -82,8 +82,8 @@ static int map_memfd(struct fr_history *h, struct fr_diag *d)
 	h->image = map;
 	if (h->config.populate)
 		r = fr_history_populate(h, 0, h->size);
-	return r < 0 ? fr_fail_errno(d, r, "choose a smaller ring", "cannot take %s of memory for the ring",
-			       fr_size_format(h->size, size))
+	return r < 0 ? fr_fail_errno(d, r, "choose a smaller ring",
+			       "cannot allocate %s of memory for the ring", fr_size_format(h->size, size))
 		     : 0;
 }
 

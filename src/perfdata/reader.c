@@ -94,7 +94,7 @@ static int check_magic(struct fr_reader *r, struct fr_diag *d)
 	if (x < 0)
 		return fr_fail_errno(d, x, NULL, "cannot read");
 	if (n < sizeof(h))
-		return fr_fail(d, -EBADMSG, NULL, "it is too short for a perf.data");
+		return fr_fail(d, -EBADMSG, NULL, "it is too short for a perf.data file");
 	memcpy(&h, p, sizeof(h));
 	if (memcmp(h.magic, "2ELIFREP", 8) == 0)
 		return fr_fail(d, -EBADMSG, "read it on a machine with the same byte order",

@@ -145,7 +145,7 @@ static void find_data(struct fr_reader *r, const struct file_header *h, bool *re
 	*ret_has_features = false;
 	if (h->data.size == 0 && (!any || h->data.offset < sizeof(*h))) {
 		fr_reader_note_damage(r, offsetof(struct file_header, data), 0,
-			"its writer did not finish it (data size 0)");
+			"its writer did not finish the file (data size 0)");
 	} else if (section_fits(r, &h->data)) {
 		r->data_end = h->data.offset + h->data.size;
 		*ret_has_features = true;
@@ -258,8 +258,8 @@ int fr_reader_head(struct fr_reader *r, struct fr_diag *d)
 		h.data.offset = FR_MAX(h.attrs.offset + h.attrs.size, sizeof(h));
 		h.data.size = r->file_size - FR_MIN(h.data.offset, r->file_size);
 		memset(h.features, 0, sizeof(h.features));
-		fr_reader_note_damage(
-			r, offsetof(struct file_header, data), 0, "its header has no place of the data");
+		fr_reader_note_damage(r, offsetof(struct file_header, data), 0,
+			"its header does not say where the data is");
 	}
 	find_data(r, &h, &has_features);
 	x = has_features ? read_features_and_names(r, &h) : 0;

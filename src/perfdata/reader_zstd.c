@@ -37,7 +37,7 @@ void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, siz
 {
 	r->compressed_at = at;
 	if (r->wait_for_frame && !fr_reader_begins_frame(payload, len)) {
-		fr_reader_note_damage(r, at, len, "a compressed record comes without the start of its frame");
+		fr_reader_note_damage(r, at, len, "the start of the frame of a compressed record is missing");
 		return;
 	}
 	r->wait_for_frame = false;
