@@ -436,7 +436,7 @@ TEST(hostile_specifications_are_refused)
 	for (size_t i = 0; i <= FR_EVENTS_MAX; i++)
 		memcpy(big + 3 * i, "cs,", 3);
 	big[3 * FR_EVENTS_MAX + 2] = 0;
-	parse_fails(big, -EINVAL, "more than", "narrower");
+	parse_fails(big, -EINVAL, "more than", "match fewer");
 	free(big);
 }
 
