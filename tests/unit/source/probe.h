@@ -47,8 +47,7 @@ static inline bool play(struct scene *s)
 	return true;
 }
 
-/* Begins a test that runs with BTF and without it. It returns false, with a message, if it cannot run here.
- */
+/* Begins a test that runs with BTF and without it. It returns false, with a message, where it cannot run. */
 #define PROBE_TEST(name)                                                                                     \
 	static bool probe_##name(bool classic);                                                              \
 	TEST(name)                                                                                           \
