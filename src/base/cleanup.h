@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Releases resources at the end of a scope, and passes their ownership out of it. Small macros. */
+/* Macros that release resources at the end of a scope, or pass their ownership out of the scope. Other small
+   macros are at the end. */
 
 #include <dirent.h>
 #include <stdio.h>

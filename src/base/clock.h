@@ -2,7 +2,7 @@
 #pragma once
 
 /* Times of records, windows and frames are nanoseconds of CLOCK_MONOTONIC. Wall time is for file names and
-   for people. Any thread. */
+   for people. Any thread may call these functions. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +19,8 @@ static inline uint64_t fr_monotonic_ns(void)
 	return fr_now_ns(CLOCK_MONOTONIC);
 }
 
-/* The times of both clocks at one moment. fr_clock_pair_now() takes the best of three tries. */
+/* The times of both clocks at one moment. fr_clock_pair_now() measures three times, and returns the most
+   exact pair. */
 struct fr_clock_pair {
 	uint64_t monotonic_ns;
 	uint64_t realtime_ns;
@@ -39,6 +40,6 @@ int fr_stamp_parse(const char *s, uint64_t *ret_realtime_ns);
 /* Writes "2026-11-20T23:11:37.123456Z", for JSON. */
 void fr_rfc3339_format(uint64_t realtime_ns, char ret[static FR_STAMP_SIZE]);
 
-/* Reads the boot id as 32 hexadecimal digits. Returns 0 or a negative errno. */
+/* Reads the id of the present boot, as 32 hexadecimal digits. Returns 0 or a negative errno. */
 #define FR_BOOT_ID_SIZE 33
 int fr_boot_id_read(char ret[static FR_BOOT_ID_SIZE]);

@@ -34,7 +34,7 @@ static const char *option_name(const void *options, size_t i)
 	return o[i].name;
 }
 
-/* Returns the long option that a mistyped one resembles, or NULL. */
+/* Returns the long option that is similar to GIVEN, which is unknown; or NULL. */
 static const char *find_similar(const struct fr_command_line *c, const char *given)
 {
 	char word[64];
@@ -96,7 +96,7 @@ const struct fr_option *fr_command_line_find(const struct fr_command_line *c, in
 	return NULL;
 }
 
-/* "-o, --output=FILE" */
+/* Writes an option in the form of --help: "-o, --output=FILE". Returns the length. */
 static int format_option(const struct fr_option *o, char *ret, size_t size)
 {
 	int kind = argument_kind(o);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* One table of a program's options, for getopt, for --help, and for the tests of the manual pages and
-   completions. getopt has global state, so only the main thread uses it. */
+   completions. getopt has global state, so only the main thread uses these functions. */
 
 #include "base/diag.h"
 
@@ -13,13 +13,13 @@
 
 struct fr_option {
 	const char *name;     /* long name, or "" */
-	int value;	      /* letter, or a number of the program from 256 on */
+	int value;	      /* the option's letter; or a number from 256 on, if it has no letter */
 	const char *argument; /* the name of the argument; "[NAME]" is optional; NULL: no argument */
 	const char *help;
 	const char *verb; /* the verb that has this option; NULL: all verbs */
 };
 
-/* A heading of the help, before the option with the value FIRST. */
+/* A heading in the output of --help, before the option with the value FIRST. */
 struct fr_option_group {
 	int first;
 	const char *heading;
@@ -37,8 +37,9 @@ struct fr_command_line {
 /* Starts a new pass over argv. */
 void fr_command_line_begin(void);
 
-/* Returns the value of the next option, and optarg has its argument. Returns 0 after the last option, and the
-   words begin at argv[optind]. Returns -EINVAL with D if the option is unknown or its argument is missing. */
+/* Returns the value of the next option; optarg then has its argument. Returns 0 after the last option; the
+   other words then begin at argv[optind]. Returns -EINVAL, with D, if the option is unknown or ambiguous, if
+   its argument is missing, or if it takes no argument but has one. */
 int fr_command_line_next(const struct fr_command_line *c, int argc, char *argv[], struct fr_diag *d);
 
 /* Returns the option with VALUE, or NULL. */
@@ -49,6 +50,6 @@ void fr_command_line_print(const struct fr_command_line *c);
 
 /* The argument of --json=. */
 enum fr_json_mode { FR_JSON_OFF, FR_JSON_SHORT, FR_JSON_PRETTY };
-/* Reads HOW. NULL, for --json without argument, means pretty on a terminal, else short. Returns 0, or -EINVAL
-   with D. */
+/* Reads HOW, the argument of --json=. NULL (--json without an argument) means pretty on a terminal, else
+   short. Returns 0; or -EINVAL, with D. */
 int fr_json_mode_parse(const char *how, enum fr_json_mode *ret, struct fr_diag *d);

@@ -6,7 +6,7 @@
  *
  * Libraries do not log. A function whose error a person can cause or correct has a parameter struct fr_diag *
  * (may be NULL). The function that knows the cause fills it, and returns the negative errno. Its callers pass
- * the errno on and do not change the text. The program prints or logs it once.
+ * the errno on and do not change the text. The program prints or logs the text once.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@ struct fr_diag {
 	char hint[512]; /* what to do next, or empty */
 };
 
-/* Fills D, unless it is NULL or filled already. HINT may be NULL. The texts have no newline. Returns CODE. */
+/* Fills D, unless D is NULL or already filled. HINT may be NULL. The texts have no newline. Returns CODE. */
 int fr_fail(struct fr_diag *d, int code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -110,6 +110,28 @@ DIR *fr_opendir_at(int dirfd, const char *name)
 	return dir;
 }
 
+int fr_directory_make(int dirfd, const char *name, gid_t gid)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (mkdirat(dirfd, name, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || (gid != (gid_t)-1 && fchown(fd, (uid_t)-1, gid) < 0))
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+void fr_remove_prefixed(int dirfd, const char *prefix)
+{
+	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, prefix, strlen(prefix)))
+			(void)unlinkat(dirfd, e->d_name, 0);
+}
+
 int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size)
 {
 	for (int tries = 0; tries < 16; tries++) {
@@ -136,14 +158,15 @@ static int sync_directory(int dirfd)
 	return fd < 0 || fsync(fd) < 0 ? errno : 0;
 }
 
-/* For a file system without RENAME_NOREPLACE. A hard link does not replace a file either. */
+/* Renames TMP on a file system without RENAME_NOREPLACE. linkat() also fails if there is a file NAME. */
 static int rename_by_link(int dirfd, const char *tmp, const char *name)
 {
 	struct stat st;
 
 	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
 		return (void)unlinkat(dirfd, tmp, 0), 0;
-	/* The kernel refuses a link to a file of another user (fs.protected_hardlinks). */
+	/* The kernel refuses a link to a file of another user (fs.protected_hardlinks). In this case, look
+	   for a file NAME, and then rename. */
 	if (errno != EPERM)
 		return -errno;
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -183,6 +206,14 @@ int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const v
 		return r;
 	}
 	return sync_directory(dirfd);
+}
+
+bool fr_file_is_at(int fd, int dirfd, const char *name)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 && fstatat(dirfd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 bool fr_directory_is_at(int dirfd, const char *path)

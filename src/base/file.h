@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads and writes of whole files, and files that appear as a whole or not at all. Functions that can wait
-   for a disk say so. */
+/* Reads and writes of whole files, and files that appear as a whole or not at all. All functions
+   except fr_stat_cached() may wait for the file system. */
 
 #include "base/buf.h"
 
@@ -24,12 +24,21 @@ ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at);
    Returns 0, -EFBIG if there are more than MAX bytes, or another negative errno. */
 int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret);
 
-/* Reads the first line of a file, without its newline, cut to SIZE bytes. Returns 0 or a negative errno. */
+/* Reads the first line of a file, without its newline. RET gets at most SIZE bytes, with the NUL. Returns 0
+   or a negative errno. */
 int fr_read_line(const char *path, char *ret, size_t size);
 
-/* Opens the directory NAME in DIRFD ("." for itself), unless it is a symbolic link. Returns NULL with errno
+/* Opens the directory NAME in DIRFD ("." for itself), unless it is a symbolic link. Returns NULL, with errno,
    on failure. */
 DIR *fr_opendir_at(int dirfd, const char *name);
+
+/* Opens the directory NAME in DIRFD, and creates it with mode 0750 if it does not exist. It must not be a
+   symbolic link. Gives it to the group GID unless that is (gid_t)-1. Returns a descriptor or a negative
+   errno. */
+int fr_directory_make(int dirfd, const char *name, gid_t gid);
+
+/* Removes the files of DIRFD whose names begin with PREFIX. */
+void fr_remove_prefixed(int dirfd, const char *prefix);
 
 /* Creates a file DIRFD/".NAME.XXXXXXXX" for reading and writing. Its name goes to RET_TMP, which has TMP_SIZE
    bytes (NAME_MAX + 1 are enough). Returns a descriptor or a negative errno. */
@@ -37,24 +46,28 @@ int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_
 
 /* Renames TMP, which the caller has synced, to NAME, and syncs the directory. Waits for the disk. Returns 0;
    a negative errno if the file keeps its name (-EEXIST if there is a file NAME); or a positive errno if only
-   the sync failed: the file has the new name, but may lose it in a power failure. */
+   the sync failed: the file then has the new name, but may lose it in a power failure. */
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 
-/* Creates or replaces the file NAME with DATA, which is durable then. Gives it to GID if possible
-   (base/owner.h). Waits for the disk. Returns what fr_tmp_publish() returns. */
+/* Creates or replaces the file NAME, with the content DATA, and syncs it. Gives it the group GID, and to
+   root, if possible (fr_owner_give()). Waits for the disk. Returns 0; a negative errno if there is no new
+   file; or a positive errno if only the sync of the directory failed. */
 int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
+
+/* Returns whether FD is open on the file NAME in DIRFD, and that is no symbolic link to it. */
+bool fr_file_is_at(int fd, int dirfd, const char *name);
 
 /* Returns whether DIRFD is open on the directory PATH. */
 bool fr_directory_is_at(int dirfd, const char *path);
 
-/* Opens PATH as DIRFD if it is another directory, because somebody has renamed the old one. Returns 0 if it
-   is the same, 1 if DIRFD has changed, or a negative errno if PATH is not writable; then DIRFD does not
-   change. */
+/* If PATH is now another directory than DIRFD, because somebody has renamed the old one, makes DIRFD a
+   descriptor of PATH. Returns 0 if it is the same directory; 1 if DIRFD has changed; or a negative errno if
+   PATH cannot be opened or is not writable: DIRFD has then not changed. */
 int fr_directory_follow(int dirfd, const char *path);
 
 /* Writes the path of an open directory, or "the directory", for messages. */
 void fr_directory_name(int dirfd, char *ret, size_t size);
 
-/* Reads device, inode, size and mtime of an open file from the cache of the kernel, because the file system
-   may hang. Returns 0 or a negative errno. */
+/* Reads device, inode, size and mtime of an open file from the kernel's cache. Does not ask the file system,
+   which may hang. Returns 0 or a negative errno. */
 int fr_stat_cached(int fd, struct stat *ret);

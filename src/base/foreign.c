@@ -9,7 +9,8 @@
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 
-/* Opens the file of AT for reading. AT is an O_PATH descriptor, which does not open FIFOs and devices. */
+/* Opens the file of AT for reading. AT is an O_PATH descriptor: so far, nothing has opened the file, which
+   may be a FIFO or a device. */
 static int open_regular(int at, struct stat *ret_stat)
 {
 	char self[64];
@@ -30,7 +31,7 @@ static int open_regular(int at, struct stat *ret_stat)
 	return fd;
 }
 
-/* Returns an O_PATH descriptor, or a negative errno. */
+/* Returns an O_PATH descriptor of PATH below the directory ROOT, or a negative errno. */
 static int find_below(int root, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags,

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Opens files that another process chose. The root of that process may be that of a container, and the path
- * may be a link, a FIFO or a device. These functions open only regular files, and links cannot leave that
- * root.
+ * Opens files that another process chose. That process may have another root directory (a container), and the
+ * path may be a link, a FIFO or a device. These functions open only regular files, and follow no link out of
+ * that root directory.
  *
  * All functions except fr_foreign_stat_cached() can wait for the file system. They return a descriptor for
  * reading, -ENOEXEC for a file that is not regular, or another negative errno. RET_STAT (may be NULL)
@@ -25,10 +25,11 @@ int fr_foreign_open_below(int root, const char *path, struct stat *ret_stat);
 int fr_foreign_open_linked(pid_t pid, const char *path, struct stat *ret_stat);
 
 /* Reads device, inode, size and mtime of PATH as PID sees it, and follows links. It does not ask a file
-   system, because that may hang. Returns 0; -EAGAIN if the kernel has not cached the data; -EINVAL for a PID
-   before Linux 5.12; or another negative errno. */
+   system, because a file system may hang. Returns 0; -EAGAIN if the kernel has not cached the data; or
+   another negative errno. Before Linux 5.12, it returns -EINVAL for a PID other than 0, and may wait for the
+   file system for PID 0. */
 int fr_foreign_stat_cached(pid_t pid, const char *path, struct stat *ret);
 
 /* Opens the file that PID has mapped from START to END, also if it was renamed or removed. Returns -EPERM if
-   this process may not look. */
+   this process may not read the maps of PID. */
 int fr_foreign_open_map(pid_t pid, uint64_t start, uint64_t end, struct stat *ret_stat);

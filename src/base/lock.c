@@ -18,7 +18,7 @@ static void set_owner(struct fr_lock *lock, pid_t owner)
 	atomic_store_explicit(&lock->owner, owner, memory_order_relaxed);
 }
 
-/* gettid() is a system call, and locks are taken on the path of a sample. */
+/* Calls gettid() only once: it is a system call, and locks are taken on the path of a sample. */
 static pid_t own_tid(void)
 {
 	static _Thread_local pid_t tid;
@@ -55,8 +55,8 @@ void fr_unlock(struct fr_lock *lock) FR_NO_THREAD_SAFETY_ANALYSIS
 static bool lock_mutex_until(pthread_mutex_t *mutex, uint64_t until_ns)
 {
 #ifdef __SANITIZE_THREAD__
-	/* The ThreadSanitizer of gcc 12 does not see the lock of pthread_mutex_clocklock(). It then reports
-	   the unlock as that of an unlocked mutex. */
+	/* The ThreadSanitizer of gcc 12 does not see that pthread_mutex_clocklock() locks the mutex. It then
+	   reports that an unlocked mutex is unlocked. */
 	while (pthread_mutex_trylock(mutex) != 0) {
 		if (fr_monotonic_ns() >= until_ns)
 			return false;
@@ -83,7 +83,7 @@ void fr_lock_assert_held(struct fr_lock *lock)
 #ifdef FR_CHECKED
 	if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == own_tid())
 		return;
-	fprintf(stderr, "thread %d uses data without holding their lock\n", (int)own_tid());
+	fprintf(stderr, "thread %d uses data without holding the lock of that data\n", (int)own_tid());
 	abort();
 #endif
 }

@@ -3,8 +3,8 @@
 
 /*
  * A mutex that knows which thread holds it, and a condition variable on the monotonic clock. clang checks
- * the annotations at compile time (-Wthread-safety, run by `./dev lint`); fr_lock_assert_held() checks the
- * rest at run time, in builds with FR_CHECKED (all but release).
+ * the annotations at compile time (-Wthread-safety, run by `./dev lint`); fr_lock_assert_held() checks at
+ * run time what clang cannot check, in builds with FR_CHECKED (all but release).
  */
 
 #include <pthread.h>
@@ -50,9 +50,9 @@ void fr_lock_deinit(struct fr_lock *lock);
 
 void fr_lock(struct fr_lock *lock) FR_ACQUIRES(*lock);
 void fr_unlock(struct fr_lock *lock) FR_RELEASES(*lock);
-/* Waits at most until UNTIL_NS (monotonic). Returns whether the lock is taken. */
+/* Waits at most until UNTIL_NS (monotonic). Returns whether this thread has taken the lock. */
 bool fr_lock_until(struct fr_lock *lock, uint64_t until_ns) FR_TRY_ACQUIRES(true, *lock);
-/* Aborts with a message if this thread does not hold LOCK. */
+/* In builds with FR_CHECKED, aborts with a message if this thread does not hold LOCK. */
 void fr_lock_assert_held(struct fr_lock *lock) FR_ASSERTS_HELD(*lock);
 
 void fr_cond_init(struct fr_cond *cond);

@@ -79,36 +79,20 @@ static void log_text(
 		fprintf(stderr, "%s: %s\n", program, text);
 }
 
-static void __attribute__((format(printf, 5, 0))) vlog(int level, const char *message_id,
-	const struct fr_log_field *fields, unsigned n_fields, const char *fmt, va_list ap)
+void fr_log_struct(int level, const char *message_id, const struct fr_log_field *fields, unsigned n_fields,
+	const char *fmt, ...)
 {
 	_cleanup_free_ char *text = NULL;
+	va_list ap;
 
 	fr_thread_assert_not(FR_THREAD_RECORDER);
 	if (level > max_level)
 		return;
+	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
+	va_end(ap);
 	log_text(level, message_id, fields, n_fields, text ? text : fmt);
-}
-
-void fr_log_struct(int level, const char *message_id, const struct fr_log_field *fields, unsigned n_fields,
-	const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vlog(level, message_id, fields, n_fields, fmt, ap);
-	va_end(ap);
-}
-
-void fr_log(int level, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vlog(level, NULL, NULL, 0, fmt, ap);
-	va_end(ap);
 }
 
 void fr_log_diag(int level, const struct fr_diag *d, int code)

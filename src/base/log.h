@@ -5,15 +5,16 @@
  * The log of a program. Libraries do not log, they return errors.
  *
  * If standard error is the journal, an entry goes to the journal with its fields. Otherwise one line of text
- * goes to standard error. All threads except the recorder may log, because the socket of the journal can
- * block.
+ * goes to standard error. The recorder thread must not log, because the socket of the journal can block. All
+ * other threads may log.
  */
 
+#include <stddef.h>
 #include <syslog.h>
 
 struct fr_diag;
 
-/* A field of a journal entry. journald wants KEY in capitals. */
+/* A field of a journal entry. journald accepts KEY only in capitals. */
 struct fr_log_field {
 	const char *key;
 	const char *value;
@@ -34,17 +35,16 @@ struct fr_log_field {
 #define FR_MSG_OVER_BUDGET "3c1a76b0a7b24d5a9d1f6a0a5be3c20f"
 #define FR_MSG_OLD_CONFIG "3c1a76b0a7b24d5a9d1f6a0a5be3c210"
 
-/* Drops entries above LEVEL (LOG_ERR … LOG_DEBUG) from now on. The default is LOG_INFO. */
+/* Sets the least important level that is logged (LOG_ERR … LOG_DEBUG). The default is LOG_INFO. */
 void fr_log_set_level(int level);
 
-/* Sets the prefix of text lines, and SYSLOG_IDENTIFIER of the journal. NAME is borrowed. */
+/* Sets the prefix of text lines, and SYSLOG_IDENTIFIER of the journal. NAME must stay valid. */
 void fr_log_set_program(const char *name);
-
-void fr_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* MESSAGE_ID may be NULL. FIELDS may be NULL where N_FIELDS is 0. */
 void fr_log_struct(int level, const char *message_id, const struct fr_log_field *fields, unsigned n_fields,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+#define fr_log(level, ...) fr_log_struct(level, NULL, NULL, 0, __VA_ARGS__)
 
 /* Logs the text of D, and its hint on a second line. If D is empty, it logs strerror(-CODE). */
 void fr_log_diag(int level, const struct fr_diag *d, int code);

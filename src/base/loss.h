@@ -2,26 +2,26 @@
 #pragma once
 
 /*
- * All causes of loss. Each cause has a counter, by event and CPU if they are known. `flightrecctl status`
- * shows the counters, and each dump contains them. Eviction is not a loss.
+ * All causes of loss. Each cause has a counter, one for each event and CPU if these are known. `flightrecctl
+ * status` shows the counters, and each dump contains them. Eviction is not a loss.
  */
 enum fr_loss {
 	FR_LOSS_KERNEL_RING,	/* the kernel ring was full: PERF_RECORD_LOST, LOST_SAMPLES */
-	FR_LOSS_THROTTLED,	/* the kernel throttled an event; counts times, not records */
+	FR_LOSS_THROTTLED,	/* the kernel throttled an event; counts the throttlings, not the records */
 	FR_LOSS_BACK_PRESSURE,	/* a slow dump pinned all of the ring: the newest chunk was dropped */
 	FR_LOSS_TORN,		/* a record in a kernel ring was not whole */
 	FR_LOSS_SIDEBAND,	/* the kernel lost side-band records; a scan follows */
 	FR_LOSS_SIDEBAND_QUEUE, /* the queue of the tracker was full; a scan follows */
 	FR_LOSS_AUXILIARY,	/* perf.data.auxiliary could not be written */
 	FR_LOSS_FAILED_DUMP,	/* a dump could not be written, and its samples could not be kept */
-	FR_LOSS_RESTART,	/* nothing was recorded between two instances; counts times */
-	FR_LOSS_CPU_CAME,	/* a CPU came online and was not recorded at once; counts times */
-	FR_LOSS_CGROUP_CAME,	/* the cgroup was made again and was not recorded at once; counts times */
+	FR_LOSS_RESTART,	/* nothing was recorded between two instances; counts the restarts */
+	FR_LOSS_CPU_CAME,	/* a CPU came online and was not recorded at once; counts the CPUs */
+	FR_LOSS_CGROUP_CAME,	/* the cgroup was made again and not recorded at once; counts how often */
 	FR_LOSS_FOREIGN_ID,	/* the kernel gave a sample the id of another recorder's event */
 	_FR_LOSS_MAX,
 };
 
-/* Return the name in status and JSON ("kernel-ring-full"), and an explanation for people; NULL for an unknown
-   cause. */
+/* fr_loss_name() returns the name in status and JSON ("kernel-ring-full"), fr_loss_explain() an explanation
+   for people. Both return NULL for an unknown cause. */
 const char *fr_loss_name(enum fr_loss cause);
 const char *fr_loss_explain(enum fr_loss cause);

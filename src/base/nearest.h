@@ -9,6 +9,7 @@
    are more. Ignores the letter case. */
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit);
 
-/* Returns the one of N names that is nearest to WORD, with at most strlen(WORD) / 3 + 1 edits, or NULL. */
+/* Returns the name that is nearest to WORD, of the N names that NAME returns for CTX. Returns NULL if each of
+   them needs more than strlen(WORD) / 3 + 1 edits. */
 const char *fr_nearest_name(
 	const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx, size_t n);

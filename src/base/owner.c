@@ -29,12 +29,12 @@ bool fr_owner_init(void)
 	if (geteuid() == 0 || capng_get_caps_process() < 0 ||
 		!capng_have_capability(CAPNG_PERMITTED, CAP_CHOWN))
 		return false;
-	/* A capability that is not inheritable is not ambient either. */
+	/* A capability that is not inheritable is not ambient either, so executed programs do not get it. */
 	gives_to_root = set_chown(CAPNG_DROP, CAPNG_EFFECTIVE | CAPNG_INHERITABLE) == 0;
 	return gives_to_root;
 }
 
-/* Each thread has its own effective capabilities. */
+/* Uses CAP_CHOWN only in this thread: each thread has its own effective capabilities. */
 static int change_user(int fd, uid_t uid)
 {
 	int r = set_chown(CAPNG_ADD, CAPNG_EFFECTIVE);
@@ -63,7 +63,7 @@ static int reopen_for_writing(int fd)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* A file with a second name is not from this service. */
+	/* This service makes no file with a second name, so such a file is not its own. */
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || st.st_nlink != 1)
 		return -EACCES;
 	r = change_user(fd, geteuid());

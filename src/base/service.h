@@ -4,12 +4,12 @@
 /* Asks systemd for the job of the service of this process. */
 
 enum fr_service_job {
-	FR_SERVICE_NO_JOB, /* nothing: the service ended by itself, or failed */
+	FR_SERVICE_NO_JOB, /* no job: the service ended without a request, or failed */
 	FR_SERVICE_STOP,
 	FR_SERVICE_RESTART, /* a stop, then a start */
 	FR_SERVICE_OTHER,
 };
 
-/* Asks PID 1 over the system bus. Any thread; waits for some seconds at most. Returns 0 with *RET, or a
-   negative errno if there is no bus, no systemd, or no unit of this process. */
+/* Asks PID 1 over the system bus. Any thread may call this function, which waits for a few seconds at most.
+   Returns 0 with *RET; or a negative errno if there is no bus, no systemd, or no unit of this process. */
 int fr_service_get_job(enum fr_service_job *ret);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The socket is bound to a temporary name with mode 0600. It gets its group and its mode, and then its name,
- * in place of an older socket. So the path is never missing, and other users can never connect.
+ * The socket is first bound to a temporary name with mode 0600. Then it gets its group and its mode, and at
+ * last its name, in place of an older socket. So the path is never missing, and no user can connect before
+ * the socket has its final group and mode.
  */
 
 #include "base/socket_file.h"
@@ -61,16 +62,17 @@ static int check_stale(const struct fr_socket_file_config *c, struct fr_diag *d)
 	fd = socket(AF_UNIX, c->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
-	/* EAGAIN: the queue of a live socket is full. EPROTOTYPE: it has the other type. */
+	/* EAGAIN: a program listens, but its queue is full. EPROTOTYPE: its socket has the other type. */
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN || errno == EPROTOTYPE)
-		return fr_fail(d, -EADDRINUSE, format_hint(buf, "stop that one, or give this one another", c),
+		return fr_fail(d, -EADDRINUSE,
+			format_hint(buf, "stop that program, or give this program another", c),
 			"another program listens on %s", c->path);
 	if (errno != ECONNREFUSED && errno != ENOENT)
 		return fr_fail_errno(d, -errno, NULL, "cannot tell whether a program listens on %s", c->path);
 	return 0;
 }
 
-/* Makes one level, like RuntimeDirectory= of systemd. */
+/* Makes the directory of the socket, but not the directories above it. */
 static int make_parent(const struct fr_socket_file_config *c, struct fr_diag *d)
 {
 	const char *slash = strrchr(c->path, '/');
@@ -91,15 +93,15 @@ static int give_to_group(struct fr_socket_file *s, const char *tmp, gid_t gid, s
 	if (lchown(tmp, (uid_t)-1, gid) < 0) {
 		if (errno != EPERM)
 			return fr_fail_errno(d, -errno, NULL, "cannot change the group of %s", tmp);
-		/* A recorder without privileges: only its own user can connect. */
+		/* A recorder without privileges cannot set the group, so only its own user can connect. */
 		s->is_private = true;
 		return 0;
 	}
 	return chmod(tmp, 0660) < 0 ? fr_fail_errno(d, -errno, NULL, "cannot change the mode of %s", tmp) : 0;
 }
 
-/* Sets the mode of the file, and that each datagram has its sender. Both must hold before the first client.
- */
+/* Sets the mode of the file, and makes the kernel add the sender to each datagram. Both must be done before
+   the first client comes. */
 static int prepare(int fd, int type)
 {
 	const int on = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A unix socket with a path, for clients that connect or send to it. Any thread. */
+/* A unix socket with a path, for clients that connect or send to it. Any thread may call these functions. */
 
 #include "base/diag.h"
 
@@ -19,14 +19,14 @@ struct fr_socket_file_config {
 struct fr_socket_file {
 	int fd;
 	char *path;	 /* owned; NULL: there is no file to remove */
-	struct stat st;	 /* identifies the file */
+	struct stat st;	 /* of the file, to recognize it at the end */
 	bool is_private; /* the group could not be set: only this user can connect */
 };
 
 /* Creates the socket, and its directory if only that is missing. Replaces a socket that nobody listens on.
-   Returns 0, or with D: -EADDRINUSE if another program listens there, -EEXIST if the file is not a socket, or
-   another negative errno. On error, no new file is left. */
+   Returns 0; or, with D: -EADDRINUSE if another program listens there; -EEXIST if the file is not a socket;
+   or another negative errno. On error, no new file is left. */
 int fr_socket_file_open(
 	const struct fr_socket_file_config *config, struct fr_socket_file *ret, struct fr_diag *d);
-/* Closes the socket. Removes its file, unless another one has taken its place. */
+/* Closes the socket, and removes its file. If there is now another file at the path, that file stays. */
 void fr_socket_file_close(struct fr_socket_file *s);

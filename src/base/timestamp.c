@@ -14,7 +14,7 @@
 #define DAY_NS (86400 * FR_NSEC_PER_SEC)
 #define NS_MAX ((uint64_t)INT64_MAX)
 
-/* Reads "123456", at most nine digits after the point. */
+/* Reads the digits after the point ("123456"), at most nine. */
 static int parse_fraction(const char *s, uint64_t *ret_ns)
 {
 	uint64_t ns = 0, digit_ns = FR_NSEC_PER_SEC / 10;
@@ -66,8 +66,9 @@ static void set_date(struct tm *tm, uint64_t ns, bool utc)
 	tm->tm_mday = day.tm_mday;
 }
 
-/* Reads one of the forms into RET. strptime() skips blanks and accepts single digits. So this function first
-   replaces each digit by 0, and compares the result with the forms. */
+/* Reads a date, a time of day or both into RET, in one of the forms below. strptime() skips blanks and
+   accepts single digits. So this function first replaces each digit by 0, and compares the result with the
+   forms. */
 static int match_form(const char *s, struct tm *ret, bool *ret_has_date, bool *ret_has_seconds)
 {
 	static const char *const forms[][2] = {{"0000-00-00 00:00:00", "%Y-%m-%d %H:%M:%S"},

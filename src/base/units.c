@@ -92,7 +92,8 @@ static const struct {
 	{" w week weeks ", 7 * 86400 * FR_NSEC_PER_SEC},
 };
 
-/* Returns the unit whose name is the LEN bytes at S, in ns; seconds if LEN is 0; 0 if there is none. */
+/* Returns the length, in ns, of the unit of time whose name is the LEN bytes at S. Without a name (LEN is 0),
+   the unit is a second. Returns 0 if there is no such unit. */
 static uint64_t find_time_unit(const char *s, size_t len)
 {
 	char name[16];

@@ -22,10 +22,13 @@ size_t fr_utf8_sequence(const uint8_t *s, size_t len)
 	return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) ? 0 : n;
 }
 
-/* Returns whether the N bytes at S are a control character. U+0080 to U+009F have two bytes. */
-static int is_control(const uint8_t *s, size_t n)
+/* The control characters U+0080 to U+009F have two bytes. */
+size_t fr_utf8_printable(const uint8_t *s, size_t len)
 {
-	return *s < ' ' || *s == 0x7f || (n == 2 && *s == 0xc2 && s[1] < 0xa0);
+	const size_t n = fr_utf8_sequence(s, len);
+	const int is_control = *s < ' ' || *s == 0x7f || (n == 2 && *s == 0xc2 && s[1] < 0xa0);
+
+	return is_control ? 0 : n;
 }
 
 void fr_utf8_sanitize(char *text)
@@ -34,8 +37,8 @@ void fr_utf8_sanitize(char *text)
 	size_t n, len = strlen(text);
 
 	for (size_t i = 0; i < len; i += n ? n : 1) {
-		n = fr_utf8_sequence(s + i, len - i);
-		if (!n || is_control(s + i, n))
-			memset(s + i, s[i] >= '\t' && s[i] <= '\r' ? ' ' : '?', n ? n : 1);
+		n = fr_utf8_printable(s + i, len - i);
+		if (!n)
+			s[i] = s[i] >= '\t' && s[i] <= '\r' ? ' ' : '?';
 	}
 }

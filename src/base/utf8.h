@@ -10,5 +10,8 @@
    not the shortest form, a surrogate, or above U+10FFFF). */
 size_t fr_utf8_sequence(const uint8_t *s, size_t len);
 
+/* Returns the same, but 0 also for a control character, which terminals obey. */
+size_t fr_utf8_printable(const uint8_t *s, size_t len);
+
 /* Replaces white space by blanks, and each byte of invalid UTF-8 and of other control characters by '?'. */
 void fr_utf8_sanitize(char *text);

@@ -16,15 +16,15 @@ struct fr_worker {
 	pid_t tid;
 	int done_fd;
 	sd_event_source *source;
-	bool is_busy; /* from run() until done(); the loop's */
+	bool is_busy; /* from run() until done(); only the loop's thread uses it */
 
 	struct fr_lock lock;
 	struct fr_cond changed;
-	struct fr_work work; /* work NULL: nothing to do */
+	struct fr_work work; /* work.work is NULL if there is nothing to do */
 	bool stop;
 };
 
-/* Wait for the next work. False: the worker ends. */
+/* Waits for the next work. Returns false if the worker has to end. */
 static bool take_work(struct fr_worker *w, struct fr_work *ret)
 {
 	fr_lock(&w->lock);

@@ -20,16 +20,19 @@ struct fr_worker;
 
 struct fr_work {
 	void (*work)(void *ctx); /* on the thread */
-	void (*done)(void *ctx); /* on the loop; may free the worker */
+	void (*done)(void *ctx); /* on the loop's thread; may free the worker */
 	void *ctx;
 };
 
-/* Start the thread, which is called WHICH. 0 or a negative errno with D. */
+/* Starts the thread with the name WHICH. Returns 0; or a negative errno, with D. */
 int fr_worker_new(enum fr_thread which, struct fr_worker **ret, struct fr_diag *d);
-/* Run done() on EVENT from now on. Before the first run(). 0 or a negative errno. */
+/* Makes EVENT the loop that calls done(). Call this function before the first fr_worker_run(). Returns 0 or
+   a negative errno. */
 int fr_worker_attach(struct fr_worker *w, sd_event *event);
 pid_t fr_worker_tid(const struct fr_worker *w);
-/* Run WORK (copied). -EBUSY: another work runs. The thread of the loop. */
+/* Makes the thread run WORK (copied). Returns 0; or -EBUSY if done() of the previous work has not been called
+   yet. Only the thread of the loop may call this function. */
 int fr_worker_run(struct fr_worker *w, const struct fr_work *work);
-/* Wait for the thread. done() is not called any more. NULL-safe; returns NULL. */
+/* Waits until the thread has ended its work, and frees W. done() is not called any more. NULL is
+   allowed; returns NULL. */
 struct fr_worker *fr_worker_free(struct fr_worker *w);

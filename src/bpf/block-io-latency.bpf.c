@@ -25,7 +25,8 @@ struct request {
 	__u64 start_time_ns; /* time of allocation; 0: the queue keeps no statistics */
 } __attribute__((preserve_access_index));
 
-/* Since 6.5. In older kernels a request is first seen when it is inserted or issued. */
+/* The tracepoint block_io_start exists since 6.5. In older kernels, a request is first seen when it is
+   inserted or issued. */
 typedef void (*btf_trace_block_io_start)(void *, struct request *);
 
 struct pending {
@@ -33,8 +34,8 @@ struct pending {
 	struct flightrec_subject who;
 };
 
-/* The kernel reuses the memory of requests, so entries stay in the map and programs write into them. An
-   update of the map itself takes locks; it is done only once for each address. */
+/* The kernel reuses the memory of requests, so an entry stays in the map, and programs write into the entry.
+   An update of the map itself takes locks, so it is done only once for each address. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -63,8 +64,9 @@ static __always_inline void begin(struct pending *p)
 }
 
 /* Returns whether P describes the present request at RQ, and not an earlier one in the same memory. A request
-   that is merged into another one does not complete, so its entry stays. The next request in that memory
-   begins with begin(). Only before 6.5 it may be seen first at its issue. */
+   that is merged into another one does not complete, so its entry stays. Since 6.5, begin() overwrites that
+   entry when the next request starts. In older kernels, the next request may first be seen when it is issued,
+   so its times are compared. */
 static __always_inline bool is_current(const struct pending *p, const struct request *rq)
 {
 	return p->start_ns &&
@@ -87,7 +89,7 @@ int BPF_PROG(start_classic, struct request *rq)
 	return 0;
 }
 
-/* The flushes of the block layer itself have no earlier tracepoint. */
+/* The flushes of the block layer itself pass no earlier tracepoint, so they begin here. */
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(issue_btf, struct request *rq)
 {
@@ -98,7 +100,7 @@ int BPF_PROG(issue_btf, struct request *rq)
 	return 0;
 }
 
-/* By enum req_op. The last one is for all others. */
+/* The names by the numbers of enum req_op. The last name is for all other numbers. */
 static const char operations[11][13] = {
 	"read", "write", "flush", "discard", [9] = "write-zeroes", [10] = "command"};
 

@@ -3,8 +3,9 @@
 
 /*
  * The members of the kernel's structures that the probes read. libbpf adjusts each access to the running
- * kernel (CO-RE). So their order may differ, other members may be left out, and the build needs no vmlinux.h.
- * CO-RE needs the kernel's BTF, so only programs named *_btf may use the structures.
+ * kernel (CO-RE). So the order of members may differ from the kernel's, other members may be left out, and
+ * the build needs no vmlinux.h. CO-RE needs the kernel's BTF, so only programs named *_btf may use the
+ * structures.
  *
  * Include <linux/bpf.h>, <flightrec/trigger.bpf.h> and <bpf/bpf_tracing.h> first.
  */
@@ -24,7 +25,7 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;	     /* the queue of the task's CPU; set for all scheduling classes */
 };
 
-/* The kernel updates this at each switch, by rq->clock. */
+/* The kernel updates these members at each switch, with times of rq->clock. */
 struct sched_info {
 	unsigned long long run_delay;	 /* total time in queues */
 	unsigned long long last_arrival; /* time when the task began to run */
@@ -70,9 +71,9 @@ static __always_inline __u32 fr_task_state(struct task_struct *task)
 	return old->state;
 }
 
-/* Returns whether VALUE is below the threshold, so that the program is done. This is cheap, for probes that
-   see values all the time: it stores only values near the threshold as the last value, because storing costs
-   more. */
+/* Returns whether VALUE is below the threshold. If so, the program has nothing more to do. The function is
+   for probes that see values all the time, so it must be cheap. Storing the last value costs more than the
+   comparison, so it stores only values of at least 1/8 of the threshold. */
 static __always_inline int fr_is_below(__u64 value)
 {
 	struct flightrec_counters *c;
@@ -101,7 +102,7 @@ static __always_inline void fr_fire_current(const char *reason, const char *deta
 	flightrec_trigger_for(&s, reason, detail, FLIGHTREC_UNIT_NS, now, value, flightrec_threshold);
 }
 
-/* A map for the begin of the interrupt handler that runs on this CPU. Handlers of one kind do not nest. */
+/* A map for the time when the interrupt handler on this CPU began. Handlers of one kind do not nest. */
 #define FR_HANDLER_MAP                                                                                       \
 	struct {                                                                                             \
 		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                     \
@@ -120,7 +121,7 @@ static __always_inline int fr_begin_handler(void *map)
 	return 0;
 }
 
-/* Returns the run time of the handler; 0 if the time is below the threshold. */
+/* Returns the run time of the handler; or 0 if it is below the threshold, or the begin is unknown. */
 static __always_inline __u64 fr_end_handler(void *map, __u64 now)
 {
 	__u32 zero = 0;
@@ -133,7 +134,7 @@ static __always_inline __u64 fr_end_handler(void *map, __u64 now)
 	return fr_is_below(time) ? 0 : time;
 }
 
-/* The classic tracepoints. Their format files have not changed since before 5.4. */
+/* The classic tracepoints. Their formats have been the same since before 5.4. */
 struct fr_sched_switch {
 	__u64 common;
 	char prev_comm[FLIGHTREC_COMM_SIZE];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Fires when one of `signals` kills a process, which neither handles nor ignores that signal. */
+/* Fires when one of `signals` kills a process that neither handles nor ignores that signal. */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -39,7 +39,7 @@ struct k_sigaction {
 	struct sigaction sa;
 } __attribute__((preserve_access_index));
 
-/* The classic tracepoint; its format is the same since 2.6. */
+/* The classic tracepoint. Its format has been the same since 2.6. */
 struct signal_deliver {
 	__u64 common;
 	int sig, error, code;

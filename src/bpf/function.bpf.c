@@ -2,7 +2,8 @@
 /*
  * Measures the time from a function's entry to its return, or between two markers, in one thread. Or fires
  * each time a thread reaches an instruction. source_function.c loads the programs that it needs, and attaches
- * them. The task storage of a thread has its unfinished calls; the kernel frees it with the thread.
+ * them. The unfinished calls of a thread are in the thread's task storage, which the kernel frees with the
+ * thread.
  */
 
 #include <linux/bpf.h>
@@ -12,7 +13,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The number of nested calls that are measured. Calls that are nested deeper take less time than these. */
+/* The number of nested calls that are measured. A deeper call is left out; it takes less time
+   than those around it. */
 #define DEPTH 16
 
 struct call {
@@ -55,8 +57,8 @@ static __always_inline void finish(const char *reason, __u64 begin_ns)
 	flightrec_trigger_for(&s, reason, 0, FLIGHTREC_UNIT_NS, now, now - begin_ns, flightrec_threshold);
 }
 
-/* First drops the calls that an exception or longjmp() left without a return. Their stack pointer is at or
-   below that of this call. */
+/* Begins a call. First drops the calls that an exception or longjmp() ended without a return: their stack
+   pointers are at or below that of this call. */
 SEC("uprobe")
 int function_entry(struct pt_regs *ctx)
 {
@@ -92,7 +94,7 @@ int function_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The newest begin replaces the previous one, whose end the program may have skipped. */
+/* A new begin replaces the previous one: the probed program may have left that section without its end. */
 SEC("uprobe")
 int marker_begin(struct pt_regs *ctx)
 {

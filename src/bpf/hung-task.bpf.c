@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Fires when the kernel's khungtaskd finds a task that is uninterruptible for longer than
+/* Fires when the kernel's khungtaskd finds a task that has been uninterruptible for longer than
    kernel.hung_task_timeout_secs, and again at each check until the task continues. The value is the time
    since the task last began to run. */
 #include <linux/bpf.h>
@@ -23,8 +23,8 @@ int BPF_PROG(sched_process_hang_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Without BTF the task is unknown, because the place of its name and number in the tracepoint's format
-   depends on the kernel. */
+/* Without BTF the task is unknown: the tracepoint's format has its name and its number in different places in
+   different kernels. */
 SEC("raw_tp/sched_process_hang")
 int sched_process_hang_classic(void *ctx)
 {

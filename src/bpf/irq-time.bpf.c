@@ -13,8 +13,8 @@ FR_HANDLER_MAP;
 
 #define REASON "interrupt handler"
 
-SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(irq_handler_entry_btf)
+SEC("raw_tp/irq_handler_entry")
+int irq_handler_entry(void *ctx)
 {
 	return fr_begin_handler(&begin_ns);
 }
@@ -27,12 +27,6 @@ int BPF_PROG(irq_handler_exit_btf, int irq, struct irqaction *action)
 	if (time)
 		fr_fire_current(REASON, action->name, now, time);
 	return 0;
-}
-
-SEC("raw_tp/irq_handler_entry")
-int irq_handler_entry_classic(void *ctx)
-{
-	return fr_begin_handler(&begin_ns);
 }
 
 SEC("raw_tp/irq_handler_exit")

@@ -41,7 +41,7 @@ struct address_space {
 struct stall {
 	__u64 begin_ns;		  /* begin of reclaim or compaction; 0: neither runs */
 	__u64 fault_ns;		  /* time of the newest fault on a file's page */
-	__u64 faults, page_index; /* identify that fault: the number of earlier faults, and the page */
+	__u64 faults, page_index; /* of that fault: the number of faults before it, and its page */
 };
 
 /* Entries stay in the map, and programs write into them. A new task may get the number of an earlier one, so
@@ -95,8 +95,8 @@ static __always_inline int end(const char *reason)
 	return 0;
 }
 
-/* Returns whether the task is kcompactd or khugepaged. They compact memory in the background, and no task
- * waits. */
+/* Returns whether the task is kcompactd or khugepaged. They compact memory in the background,
+   so no task waits. */
 static __always_inline bool is_compaction_thread(void)
 {
 	char comm[FLIGHTREC_COMM_SIZE];
@@ -137,7 +137,7 @@ PROGRAM("?tp_btf/mm_compaction_end", compaction_end_btf, end_compaction())
 PROGRAM("?tp/compaction/mm_compaction_begin", compaction_begin_classic, begin_compaction())
 PROGRAM("?tp/compaction/mm_compaction_end", compaction_end_classic, end_compaction())
 
-/* Writes a name of the file; "" if no name is in memory. */
+/* Writes a name of MAPPING's file into DETAIL; "" if no name is in memory. */
 static __always_inline void name_of(char detail[static FLIGHTREC_DETAIL_SIZE], struct address_space *mapping)
 {
 	void *alias = BPF_CORE_READ(mapping, host, i_dentry.first);
@@ -148,8 +148,9 @@ static __always_inline void name_of(char detail[static FLIGHTREC_DETAIL_SIZE], s
 		bpf_probe_read_kernel_str(detail, FLIGHTREC_DETAIL_SIZE, BPF_CORE_READ(d, d_name.name));
 }
 
-/* Returns whether the fault of S is repeated. A fault that waits for the disk drops its locks, waits, and
-   starts again. So the time between the two is the wait. docs/design/74 */
+/* Returns whether the present fault is the one in S, for the second time. A fault that waits for the disk
+   drops its locks, waits, and starts again. So the time between its two starts is the wait
+   (docs/design/74). */
 static __always_inline bool is_repeated(
 	const struct stall *s, const struct task_struct *task, unsigned long first, unsigned long last)
 {

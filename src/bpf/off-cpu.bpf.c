@@ -31,7 +31,8 @@ struct {
 	__type(value, struct blocked);
 } blocked SEC(".maps");
 
-/* The number of blocked tasks in each slot. Few tasks block, so for most switches this saves the lookup. */
+/* The number of blocked tasks in each slot (tid modulo TASKS). In most slots it is 0, so most switches need
+   no lookup in the map. */
 static __u32 slots[TASKS];
 
 static __always_inline __u32 *slot(__u32 tid)

@@ -35,8 +35,8 @@ struct mm_struct___v5 {
 	struct mm_rss_stat rss_stat;
 } __attribute__((preserve_access_index));
 
-/* Since 6.8, the event has these members, and the tracepoint's argument is the task. In older kernels, the
-   argument is a pid. */
+/* Since 6.8, the event has this member, and the tracepoint's argument is the task. In older kernels, the
+   event does not have it, and the argument is a pid. */
 struct trace_event_raw_mark_victim {
 	unsigned long total_vm;
 } __attribute__((preserve_access_index));
@@ -47,7 +47,8 @@ struct trace_event_raw_mark_victim {
 			? BPF_CORE_READ((struct mm_struct___v5 *)(mm), rss_stat.count[index].counter)        \
 			: BPF_CORE_READ(mm, rss_stat[index].count))
 
-/* The kernel batches its counters per CPU, so the sum may be off by a few hundred pages, even below 0. */
+/* The kernel batches its counters per CPU, so the sum may be wrong by a few hundred pages, and even
+   negative. */
 static __always_inline __u64 resident_bytes(struct mm_struct *mm)
 {
 	__s64 pages = PAGES(mm, FILE_PAGES) + PAGES(mm, ANON_PAGES) + PAGES(mm, SHMEM_PAGES);
@@ -55,7 +56,7 @@ static __always_inline __u64 resident_bytes(struct mm_struct *mm)
 	return pages > 0 ? pages * page_size : 0;
 }
 
-/* If the value is unknown, the threshold does not apply. */
+/* VALUE is 0 if it is unknown. The threshold does not apply then. */
 static __always_inline void fire(struct flightrec_subject *victim, __u64 value)
 {
 	flightrec_trigger_for(victim, "OOM kill", 0, FLIGHTREC_UNIT, bpf_ktime_get_ns(), value,

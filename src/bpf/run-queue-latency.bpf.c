@@ -3,9 +3,10 @@
  * Measures how long a task that was ready to run, woken or preempted, waited for a CPU. Fires when the task
  * begins to run.
  *
- * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue. sched_switch
- * runs before the kernel resets that time. The probe corrects two cases: the kernel moved the task between
- * queues, or moved it while it slept. docs/design/73
+ * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue. The tracepoint
+ * sched_switch runs before the kernel resets that time, so the program reads it there. The time is wrong in
+ * two cases, which the probe corrects: the kernel moved the task between queues, or moved it while it slept
+ * (docs/design/73).
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -22,7 +23,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define MIGRATING 2	    /* task_struct.on_rq: between two queues */
 
 /* For each task: tid, and the low 42 bits of run_delay when the task stopped running. Both are in one word,
-   so that the writes of two CPUs do not mix. If tasks share a slot, the slot has the last one. */
+   so that the writes of two CPUs do not mix. If tasks share a slot, the slot has the data of the one that
+   stopped last. */
 static __u64 stopped[SLOTS];
 static __u64 moved_asleep[SLOTS]; /* time of a move during the task's sleep, by rq->clock */
 
@@ -77,8 +79,8 @@ int BPF_PROG(sched_switch_btf, _Bool preempt, struct task_struct *prev, struct t
 	return 0;
 }
 
-/* Handles a task that comes into a queue. With BTF, only moves are of interest; without BTF, only wake-ups
- * are. */
+/* enqueue_btf and enqueue_classic handle a task that comes into a queue. The first one is for moves between
+   queues, the second one for wake-ups. */
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(enqueue_btf, struct task_struct *task)
 {
@@ -139,7 +141,8 @@ int first_wakeup_classic(struct fr_sched_task *ctx)
 	return 1;
 }
 
-/* Handles the task that stops running. Its process is known only while it is the current task. */
+/* Handles the task that stops running. Its process and cgroup can be read only now, while it is
+   the current task. */
 static __always_inline void handle_prev(struct fr_sched_switch *ctx, __u64 now)
 {
 	__u32 tid = ctx->prev_pid;
@@ -154,7 +157,7 @@ static __always_inline void handle_prev(struct fr_sched_switch *ctx, __u64 now)
 	if (!(ctx->prev_state & FR_REPORT_SLEEPS))
 		begin_wait(tid, now);
 	w = bpf_map_lookup_elem(&waiting, &tid);
-	/* The wake-up came before the sleep, so it begins no wait. */
+	/* The wake-up came before the task went to sleep, so it begins no wait. */
 	if (w && ctx->prev_state & FR_REPORT_SLEEPS)
 		w->since_ns = 0;
 	if (w && !w->tgid) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Fires when a CPU has not scheduled for twice kernel.watchdog_thresh. The watchdog has no tracepoint, but
- * its message passes the tracepoint console. This happens in the watchdog's interrupt, so the current task is
- * the one that holds the CPU:
+ * Fires when a CPU has not switched tasks for twice kernel.watchdog_thresh. The watchdog has no tracepoint,
+ * but its message passes the tracepoint console. This happens in the watchdog's interrupt, so the current
+ * task is the one that holds the CPU:
  *
  *     watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [name:1234]
  *
- * Kernels before 5.15 add a time stamp. Each user who may write to /dev/kmsg can write such a line. So the
- * probe fires only if the current task has run for at least half of the time in the line (docs/design/75).
- * This check needs BTF.
+ * Kernels before 5.15 put a time stamp before the line. Each user who may write to /dev/kmsg can write such a
+ * line. So the probe fires only if the current task has run for at least half of the time in the line
+ * (docs/design/75). This check needs BTF.
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -47,7 +47,7 @@ static __always_inline int match_words(const char *text)
 	return 0;
 }
 
-/* Returns the seconds in a line that reports a lockup; 0 for another line. */
+/* Returns the seconds in a line that reports a lockup; or 0 if the line is another one. */
 static __always_inline __u64 parse_seconds(const char text[TEXT_SIZE])
 {
 	__u64 seconds = 0;

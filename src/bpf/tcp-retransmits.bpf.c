@@ -4,8 +4,8 @@
  * Comm= or CGroup= select. The detail is the peer of the last retransmission.
  *
  * A retransmission happens in a timer or an interrupt, so the current task does not own the socket. When a
- * socket connects or listens, the probe stores its owner with it; accepted sockets inherit the owner. Sockets
- * that are older than the probe have no known owner, and match no filter.
+ * socket connects or listens, the probe stores the socket's owner with the socket; accepted sockets inherit
+ * the owner. Sockets that are older than the probe have no known owner, and match no filter.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -45,8 +45,8 @@ struct {
 	__type(value, struct flightrec_subject);
 } owners SEC(".maps");
 
-/* The counts of the last SLICES slices, including the current one. Together they span a bit less than the
-   interval. */
+/* The interval is divided into SLICES slices. These are the counts of the last SLICES slices, including the
+   current one, which has not ended. So together they cover slightly less than the interval. */
 #define SLICES 8
 static struct {
 	__u64 number; /* number of the slice since boot */
@@ -122,7 +122,8 @@ int BPF_PROG(retransmit_btf, struct sock *sk)
 	return 0;
 }
 
-/* connect() and listen() change the state in the context of their process. */
+/* connect() and listen() change the state in the context of the calling process, so the current process is
+   stored as the owner. */
 SEC("?tp_btf/inet_sock_set_state")
 int BPF_PROG(own, struct sock *sk, int from, int to)
 {

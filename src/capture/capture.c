@@ -22,8 +22,8 @@
 #include <sys/resource.h>
 
 #define CPUS_MAX 8192
-/* Records that are drained soon are still in the caches. The rest of a large ring is for times when the
-   recorder gets no CPU. */
+/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are still
+   in the caches. The rest of a large ring is for times when the recorder gets no CPU. */
 #define WAKEUP_MAX ((size_t)1 << 20)
 #define FDS_SPARE 1024 /* descriptors for other files of the program, mostly perf maps of run-time code */
 
@@ -88,7 +88,8 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 
 	fr_event_sideband_attr(&sideband.attr);
 	sideband.attr.build_id &= !config->no_build_ids;
-	/* perf needs .eh_frame to unwind a copied stack. Linkers put it into a map without code. */
+	/* perf needs the section .eh_frame to unwind a copied stack. Linkers put it into a map without code,
+	   so maps without code are recorded, too. */
 	for (size_t i = 0; i < list->n; i++)
 		sideband.attr.mmap_data |= !!(list->items[i].attr.sample_type & PERF_SAMPLE_STACK_USER);
 	c->events = calloc(list->n + 1, sizeof(*c->events));
@@ -154,9 +155,8 @@ static int add_open_event(struct fr_capture *c, int fd, size_t event, size_t cpu
 	return join_ring(c, o, d);
 }
 
-/* Open an event once. The first open also adapts the attr of the event, because in a file an event has only
- * one attr.
- */
+/* Open an event once, for one CPU or task. The first open may clear bits of the attr that the kernel does not
+   know. Later opens use the same attr, because in a file an event has only one attr. */
 static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, unsigned long flags)
 {
 	const bool is_first = !c->n_open || c->open[c->n_open - 1].event != event;
@@ -198,7 +198,8 @@ static int open_event(struct fr_capture *c, const struct fr_target *t, size_t ev
 		return fr_fail(d, r, NULL, "event %s: cannot read the CPUs of its PMU, \"%s\"",
 			c->events[event].name, list);
 	r = 0;
-	/* A process may start on any CPU, and run on a sampled CPU later. */
+	/* A process may start on any CPU, and run on a sampled CPU later. So side-band comes from all
+	   CPUs. */
 	n = kind_of(c, event) == FR_RING_SIDEBAND ? c->n_cpus : c->n_sampled;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!list || only[c->cpus[i] / 8] & 1u << c->cpus[i] % 8)
@@ -228,10 +229,11 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 
 static int index_ids(struct fr_capture *c)
 {
-	int r = fr_id_table_init(&c->ids, c->n_open);
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < c->n_open; i++)
-		fr_id_table_add(&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
+		r = fr_id_table_add(
+			&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
 	return r;
 }
 
@@ -295,8 +297,8 @@ static int capture_init(
 	if (r == 0)
 		r = index_ids(c);
 	if (r == 0)
-		/* An event takes only one filter. In a system-wide recording, it also has to exclude tids,
-		   which are not known yet. So only check it now. */
+		/* An event takes only one filter. In a system-wide recording, the filter also has to exclude
+		   tids that are not known yet. So the filters are only checked now. */
 		r = c->system_wide ? fr_filters_check(c, d) : fr_filters_set(c, NULL, 0, d);
 	if (r == 0)
 		r = poll_rings(c, d);

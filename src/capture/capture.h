@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * The kernel rings: they are opened for each CPU (and task), and drained by the recorder thread.
+ * Opens events for each CPU (and task) with their kernel rings. The recorder thread drains these rings.
  *
- * Each CPU has one forward ring for all its sampling events (SET_OUTPUT) and one forward ring of the `dummy`
- * event for all side-band. Events with the term `overwrite` share a third ring, which the kernel overwrites.
+ * A forward ring is one that the kernel does not overwrite. Each CPU has one forward ring for all its
+ * sampling events (SET_OUTPUT) and one forward ring of the `dummy` event for all side-band. Events with the
+ * term `overwrite` share a third ring, which the kernel overwrites.
  */
 
 #include "base/diag.h"
@@ -20,19 +21,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Returns 1 if this kernel, when we ask for build-ids, changes the map records of other recorders
-   (docs/design/10); 0 if it does not; a negative errno if the trial failed (-EINVAL, -E2BIG: the kernel knows
-   no build-ids). Any thread. */
+/* Returns 1 if this kernel changes the map records of other recorders when we ask for build-ids
+   (docs/design/10); 0 if it does not; a negative errno if the trial failed (-EINVAL or -E2BIG: the kernel
+   does not know attr.build_id). Any thread. */
 int fr_capture_build_ids_leak(void);
-/* Returns the pid of another process that has perf events open; 0: we see none. Reads /proc/PID/fd of all
+/* Returns the pid of another process that has perf events open; 0 if we see none. Reads /proc/PID/fd of all
    processes. */
 pid_t fr_capture_find_other_recorder(void);
 
 struct fr_capture;
 
-/* Open all events, disabled, and map their rings. Returns 0, or a negative errno with D. D names the event,
-   the kernel's answer, and the missing capability, sysctl, resource limit, tracefs mount, cgroup, CPU or pid.
-   Not on the recorder thread. */
+/* Open all events, disabled, and map their rings. Returns 0, or a negative errno with D. D has the event, the
+   error of the kernel, and as a hint what is missing: a capability, a sysctl, a resource limit, a tracefs
+   mount, a cgroup, a CPU or a pid. Not on the recorder thread. */
 int fr_capture_open(const struct fr_capture_config *config, struct fr_capture **ret, struct fr_diag *d);
 struct fr_capture *fr_capture_free(struct fr_capture *c);
 
@@ -41,12 +42,13 @@ struct fr_capture *fr_capture_free(struct fr_capture *c);
 int fr_capture_describe(const struct fr_capture *c, struct fr_session *s);
 
 /* Exclude threads (tids of the initial pid namespace) from every system-wide tracepoint, by a filter in the
-   kernel. The filter also has the user's filter, because an event takes only one. So call it once, before
-   samples are enabled. Returns 0, or a negative errno with D. */
+   kernel. An event takes only one filter, so this filter contains the user's filter, too. Call the function
+   once, before samples are enabled. Returns 0, or a negative errno with D. */
 int fr_capture_exclude_tids(struct fr_capture *c, const pid_t *tids, size_t n, struct fr_diag *d);
 
-/* The parts of a capture. Enable the side-band first. Enable the samples after the first scan, when all own
-   threads exist. If enable_on_exec is set, exec enables the samples. */
+/* The parts of a capture. Enable the side-band first. Enable the samples after the first scan, when all
+   threads of this program exist. If enable_on_exec is set, fr_capture_enable() does nothing for the samples,
+   because the exec enables them. */
 enum fr_capture_part {
 	FR_CAPTURE_SIDEBAND,
 	FR_CAPTURE_SAMPLES,
@@ -55,22 +57,24 @@ enum fr_capture_part {
 int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr_diag *d);
 void fr_capture_disable(struct fr_capture *c);
 
-/* Returns the configured frequency of the first event that has one, in samples a second; 0: none has. */
+/* Returns the configured frequency of the first event that has one, in samples a second; 0 if no event has
+   one. */
 uint64_t fr_capture_frequency(const struct fr_capture *c);
 /*
  * Divide the configured frequency of all events by DIVISOR. The result is at least 1 Hz. Events with a period
  * do not change. Tasks that have inherited an event keep its previous frequency. The attrs in files keep the
- * configured frequency, and samples of cpu-clock and task-clock keep its period, because the kernel does the
- * same. Makes one system call for each event and CPU. Returns 0; or a negative errno with D, and then no
- * frequency changes. Not on the recorder thread.
+ * configured frequency. Samples of cpu-clock and task-clock keep the period of the configured frequency,
+ * because the kernel does not change it in them. Makes one system call for each event and CPU. Returns 0; or
+ * a negative errno with D, and then no frequency changes. Not on the recorder thread.
  */
 int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_diag *d);
 
 /* The epoll set with all forward rings; borrowed. The recorder adds its eventfd with data.ptr NULL. The
-   data.ptr of a ring is never NULL. A ring wakes the recorder when a quarter of it is full, or one MiB. */
+   data.ptr of a ring is never NULL. A ring wakes the recorder when a quarter of it is full, or when it has
+   one MiB. */
 int fr_capture_epoll_fd(const struct fr_capture *c);
-/* Handle an epoll event whose data.ptr is not NULL. Call it after a drain. A hang-up (a task ended, a CPU
-   went offline) removes the event from the epoll set. */
+/* Handle an epoll event whose data.ptr is not NULL. Call it after a drain. After a hang-up (a task ended, a
+   CPU went offline), the event is removed from the epoll set, and another event of its ring is added. */
 void fr_capture_handle_epoll(struct fr_capture *c, void *data_ptr, uint32_t epoll_events);
 
 /* Returns true if no ring is in the epoll set any more, because all tasks have ended. Recorder thread. */
@@ -80,9 +84,9 @@ bool fr_capture_has_ended(const struct fr_capture *c);
    lock. Returns the number of bytes. Recorder thread. */
 size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops);
 
-/* Pass the records that came into the overwritable rings since the last call to ops->samples, for each CPU
-   oldest first. Does not pause the rings. It copies them, which may take milliseconds per 10 MiB. Returns the
-   number of bytes. Recorder thread. */
+/* Pass to ops->samples the records that came into the overwritable rings since the last call, CPU by CPU, the
+   oldest record of a CPU first. Copies the rings without pausing them, which may take milliseconds per 10
+   MiB. Returns the number of bytes. Recorder thread. */
 size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_ops *ops);
 bool fr_capture_has_overwrite(const struct fr_capture *c);
 
@@ -98,8 +102,8 @@ void fr_capture_counter(
    or a CPU is not in C, add its losses to LOST. No other thread may read the counters of C meanwhile. */
 void fr_capture_inherit_counters(
 	struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX]);
-/* Returns the number of side-band records that were lost or torn so far. If the number grows, the caller
-   requests a scan. */
+/* Returns the number of losses of side-band so far (FR_LOSS_SIDEBAND and FR_LOSS_TORN). If the number grows,
+   the caller requests a scan. */
 uint64_t fr_capture_sideband_lost(const struct fr_capture *c);
 
 size_t fr_capture_n_events(const struct fr_capture *c);
@@ -109,6 +113,6 @@ const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index
 size_t fr_capture_n_cpus(const struct fr_capture *c);
 size_t fr_capture_n_sampled_cpus(const struct fr_capture *c);
 int fr_capture_cpu_number(const struct fr_capture *c, size_t cpu_index);
-/* Returns true if PATH, the cgroup that C was opened for, is another cgroup now, because its service was
-   restarted. Returns false if there is no cgroup at PATH. */
+/* C was opened for the cgroup at PATH. Returns true if another cgroup is at PATH now, for example because its
+   service was restarted. Returns false if there is no cgroup at PATH. */
 bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path);

@@ -40,11 +40,11 @@ struct fr_capture {
 	size_t ring_bytes[_FR_RING_MAX];
 	struct fr_id_table ids;
 	struct fr_counter_cell *cells; /* [event * n_cpus + cpu] */
-	struct fr_counter_cell stray;
+	struct fr_counter_cell unknown;
 	struct fr_counter *inherited; /* counts of earlier captures, in the order of CELLS; NULL: none */
 	int epoll_fd;
 	uint8_t *bounce; /* a buffer of FR_RUN_MAX bytes for the recorder thread */
-	struct fr_look_room look;
+	struct fr_overwritable_room look;
 	struct stat cgroup; /* a new cgroup at the same path has another inode; 0: there is no cgroup */
 	unsigned divisor;   /* all configured frequencies are divided by it */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;

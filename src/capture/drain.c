@@ -36,12 +36,12 @@ static struct fr_counter_cell *cell_of(const struct fr_tally *t, uint64_t id)
 {
 	uint32_t slot = fr_id_table_find(t->ids, id);
 
-	return slot == FR_ID_UNKNOWN ? t->stray : &t->cells[slot];
+	return slot == FR_ID_UNKNOWN ? t->unknown : &t->cells[slot];
 }
 
 void fr_tally_flush(struct fr_tally *t)
 {
-	/* Only one thread adds samples to a cell, so this needs no locked instruction. */
+	/* Only one thread adds samples to a cell, so this needs no atomic addition. */
 	if (t->pending)
 		atomic_store_explicit(&t->last->samples,
 			atomic_load_explicit(&t->last->samples, memory_order_relaxed) + t->pending,
@@ -49,13 +49,14 @@ void fr_tally_flush(struct fr_tally *t)
 	t->pending = 0;
 }
 
-/* Returns false if the sample has an unknown id, which is that of another recorder (docs/design/10). */
+/* Returns false if a sample of an unknown event has to be skipped: its id is that of another recorder
+   (docs/design/10). */
 static inline bool count_sample(struct fr_tally *t, uint64_t id)
 {
 	if (unlikely(id != t->last_id)) {
 		struct fr_counter_cell *cell = cell_of(t, id);
 
-		if (t->only_known && cell == t->stray)
+		if (t->only_known && cell == t->unknown)
 			return false;
 		fr_tally_flush(t);
 		t->last_id = id;

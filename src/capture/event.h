@@ -9,7 +9,7 @@
  *
  * Commas outside of slashes separate events. Terms are between slashes: period= freq= call-graph= stack-size=
  * max-stack= overwrite inherit name= config= config1= config2= and those of the PMU. Modifiers are u k h G H
- * I and p to ppp. Tracepoints and bpf-output record every event, unless they have a term period or freq.
+ * I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term period or freq.
  */
 
 #include "base/diag.h"
@@ -31,7 +31,7 @@ enum fr_call_graph {
 struct fr_event_defaults {
 	uint64_t frequency_hz; /* 0: 99 */
 	uint64_t period;       /* -c; overrides the frequency */
-	bool each; /* the period counts occurrences and is no rate, so any period of a clock is valid */
+	bool each; /* the period counts occurrences and is not a rate, so any period of a clock is valid */
 	enum fr_call_graph call_graph;
 	uint32_t dwarf_stack_bytes; /* 0: 8192 */
 };
@@ -56,20 +56,20 @@ struct fr_event_list {
 	char *notice;	    /* a text that the program logs; NULL: none */
 };
 
-/* Parse SPEC and append its events. Returns 0; with D: -EINVAL: a syntax error; -ENOENT: an unknown event,
-   with similar names in the hint; -EACCES, -ENODEV: tracefs or a PMU cannot be read. */
+/* Parse SPEC and append its events. Returns 0; or with D: -EINVAL for a syntax error; -ENOENT for an unknown
+   event, with similar names in the hint; -EACCES or -ENODEV if tracefs or a PMU cannot be read. */
 int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, struct fr_event_list *list,
 	struct fr_diag *d);
 
 /* Set the origin of the events that the last fr_event_parse() added. Returns 0 or -ENOMEM. */
 int fr_event_set_origin(struct fr_event_list *list, const char *origin);
 
-/* Set the filter of the events that the last fr_event_parse() added. Returns 0; -ENOMEM; -EINVAL with D: not
-   all of them are tracepoints. */
+/* Set the filter of the events that the last fr_event_parse() added. Returns 0; -ENOMEM; or -EINVAL with D if
+   one of them is not a tracepoint. */
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d);
 
-/* Add the default event: cycles with frame-pointer stacks; cpu-clock, with a notice, if this machine cannot
-   count cycles. Returns as fr_event_parse(). */
+/* Add the default event: cycles with frame-pointer stacks. If this machine cannot count cycles, it is
+   cpu-clock, and list->notice says so. Returns as fr_event_parse(). */
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 

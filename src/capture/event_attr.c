@@ -100,7 +100,7 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 		if (v->call_graph)
 			return fr_fail(d, -EINVAL, "use call-graph=fp or call-graph=dwarf",
 				"only events of the CPU have branch records for call-graph=lbr");
-		g = FR_CALL_GRAPH_FP; /* lbr is only the default here */
+		g = FR_CALL_GRAPH_FP; /* lbr is only the default; the user did not ask for it here */
 	}
 	if (g == FR_CALL_GRAPH_UNSET || g == FR_CALL_GRAPH_NO)
 		return 0;

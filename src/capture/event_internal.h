@@ -60,9 +60,12 @@ bool fr_event_by_name(
 /* Returns whether NAME may be part of a path below sysfs or tracefs. */
 bool fr_event_name_is_safe(const char *name);
 
-/* event_terms.c. The functions return 0, or a negative errno with D. */
+/* event_terms.c. Functions of type int return 0, or a negative errno with D. */
+/* Parse S, which is a decimal number or a hexadecimal one with 0x. Returns whether S is a number from MIN to
+   MAX. */
+bool fr_term_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d);
-/* Move the terms that every event has from T to V. */
+/* Move the terms that every event may have from T to V. */
 int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values *v, struct fr_diag *d);
 int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_event_attr *a, struct fr_diag *d);
 extern const char fr_common_terms[]; /* the names of the terms that every event has, for messages */
@@ -76,7 +79,7 @@ static inline __u64 *fr_event_attr_config(struct perf_event_attr *a, unsigned i)
 {
 	return i == 0 ? &a->config : i == 1 ? &a->config1 : &a->config2;
 }
-/* Append E. The list then owns the strings of E, and E is empty. Returns 0, -E2BIG or -ENOMEM, and then E
+/* Append E. The list then owns the strings of E, and E is empty. Returns 0; or -E2BIG or -ENOMEM, and then E
    does not change. */
 int fr_event_list_add(struct fr_event_list *list, struct fr_event *e);
 void fr_event_deinit(struct fr_event *e);
@@ -84,19 +87,20 @@ void fr_event_deinit(struct fr_event *e);
 
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
-/* Returns whether PMU counts on the cores of CPUs. The names of its events need no name of the PMU. */
+/* Returns whether PMU counts on the cores of CPUs. A user may give a named event of such a PMU without the
+   name of the PMU. */
 bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
 /* Fill the attr of E from TERMS, and set the CPUs of PMU. Returns 0, or a negative errno with D. */
 int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct fr_terms *terms,
 	struct fr_event *e, struct fr_diag *d);
+typedef int (*fr_pmu_fn)(void *ctx, const char *pmu, const char *event);
 /* Call FN for each PMU with EVENT NULL, and then for each named event of a PMU. Stops when FN returns a value
    that is not 0, and returns this value. */
-typedef int (*fr_pmu_fn)(void *ctx, const char *pmu, const char *event);
 int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx);
 
 /* event_tracepoint.c */
-/* Call FN for every tracepoint that matches both globs. Returns their number, or a negative errno. */
 typedef int (*fr_tracepoint_fn)(void *ctx, const char *system, const char *name, uint64_t id);
+/* Call FN for every tracepoint that matches both globs. Returns their number, or a negative errno. */
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d);
 /* Write the fields of "system:name" to RET, separated by ", ". RET is empty if the format cannot be read. */

@@ -73,7 +73,7 @@ static int fail_unknown_event(const struct parser *p, const char *name)
 
 	fr_event_suggest(p->env, name, near, sizeof(near));
 	return fr_fail(p->d, -ENOENT, *near ? near : "`perf list` shows the events of this machine",
-		"there is no event \"%s\"", p->spec->text);
+		"there is not an event \"%s\"", p->spec->text);
 }
 
 static int add_tracepoint(void *ctx, const char *system, const char *name, uint64_t id)
@@ -138,7 +138,7 @@ static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 	return add_event(p, &e, p->spec->head);
 }
 
-/* Returns 0; 1: no event has the name HEAD; or a negative errno with D. */
+/* Returns 0; 1 if no event has the name HEAD; or a negative errno with D. */
 static int parse_name(struct parser *p, const char *head)
 {
 	_cleanup_event_ struct fr_event e = {0};

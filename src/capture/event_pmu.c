@@ -91,7 +91,7 @@ static int parse_format(const char *s, struct field *ret)
 	}
 	if (ret->config == FR_ARRAY_SIZE(words))
 		return -EOPNOTSUPP;
-	n = fr_cpulist_parse(s + len, (uint8_t *)&bits, 64); /* the same syntax */
+	n = fr_cpulist_parse(s + len, (uint8_t *)&bits, 64); /* bits have the syntax of CPU lists */
 	if (n <= 0)
 		return -EBADMSG;
 	ret->bits = le64toh(bits);
@@ -114,7 +114,7 @@ static int set_term(const struct fr_event_env *env, const char *pmu, const char 
 	struct perf_event_attr *a, struct fr_diag *d)
 {
 	struct field f = {0};
-	char format[256], *end;
+	char format[256];
 	uint64_t v = 1, max;
 	__u64 *word;
 	int r = read_attribute(env, pmu, "format", name, format, sizeof(format));
@@ -126,13 +126,9 @@ static int set_term(const struct fr_event_env *env, const char *pmu, const char 
 	if (r < 0)
 		return fr_fail(
 			d, r, NULL, "cannot read the format of the term \"%s\" of the PMU %s", name, pmu);
-	if (value) {
-		errno = 0;
-		v = strtoull(value, &end, 0);
-		if (errno || *end || *value < '0' || *value > '9')
-			return fr_fail(d, -EINVAL, "give a decimal number, or a hexadecimal one with 0x",
-				"the term %s takes a number, not \"%s\"", name, value);
-	}
+	if (value && !fr_term_number(value, 0, UINT64_MAX, &v))
+		return fr_fail(d, -EINVAL, "give a decimal number, or a hexadecimal one with 0x",
+			"the term %s takes a number, not \"%s\"", name, value);
 	max = f.width == 64 ? UINT64_MAX : (1ULL << f.width) - 1;
 	if (v > max)
 		return fr_fail(d, -EINVAL, "give a smaller number",
@@ -224,7 +220,8 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	return set_cpus(env, pmu, e);
 }
 
-/* Returns true for the name of a file that describes an event of the same name without the suffix. */
+/* Returns true if the file EVENT is not an event, but describes the event that has this name without the
+   suffix. */
 static bool has_suffix(const char *event)
 {
 	static const char *const suffixes[] = {".scale", ".unit", ".per-pkg", ".snapshot"};

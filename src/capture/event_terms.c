@@ -59,9 +59,7 @@ int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Parse S, which is a decimal number or a hexadecimal one with 0x. Returns whether S is a number from MIN to
- * MAX. */
-static bool parse_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
+bool fr_term_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	char *end;
 
@@ -75,15 +73,15 @@ static bool parse_number(const char *s, uint64_t min, uint64_t max, uint64_t *re
 static int parse_number_term(
 	const struct fr_term *t, uint64_t min, uint64_t max, uint64_t *ret, struct fr_diag *d)
 {
-	if (parse_number(t->value, min, max, ret))
+	if (fr_term_number(t->value, min, max, ret))
 		return 0;
 	return fr_fail(d, -EINVAL, "give a number, or leave the term out",
 		"the term %s takes a number from %llu to %llu, not \"%s\"", t->name, (unsigned long long)min,
 		(unsigned long long)max, t->value ? t->value : "");
 }
 
-/* Returns 1: every event has this term, and V has its value now; 0: it is another term; or a negative errno
- * with D. */
+/* Returns 1 if every event may have this term, and V then has its value; 0 if T is another term; or a
+   negative errno with D. */
 static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
 {
 	struct fr_event_defaults call_graph = {0};
@@ -127,9 +125,9 @@ int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values 
 	int r;
 
 	for (size_t i = 0; i < t->n; i++) {
-		/* The comma of "call-graph=dwarf,16384" also ends a term. */
+		/* The comma in "call-graph=dwarf,16384" has made 16384 a term of its own. */
 		if (after_dwarf && !t->items[i].value &&
-			parse_number(t->items[i].name, 8, STACK_BYTES_MAX, &n)) {
+			fr_term_number(t->items[i].name, 8, STACK_BYTES_MAX, &n)) {
 			v->stack_bytes = n;
 			after_dwarf = false;
 			continue;

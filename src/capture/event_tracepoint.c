@@ -15,7 +15,7 @@
 #define FORMAT_MAX (1u << 20)
 #define HINT_PERMISSION "run as root or with CAP_DAC_READ_SEARCH"
 
-/* Returns 0 or a negative errno. access() would not do: it ignores ambient capabilities. */
+/* Returns 0 or a negative errno. access() cannot be used, because it ignores ambient capabilities. */
 static int try_tracefs(const char *dir)
 {
 	_cleanup_close_ int fd = -1;
@@ -52,15 +52,16 @@ static bool is_glob(const char *s)
 	return strpbrk(s, "*?[") != NULL;
 }
 
-/* Returns whether S is a pattern for one directory name: it must not lead out of its directory. */
+/* Returns whether S is a pattern for one name in a directory: no match of S may be outside of the
+   directory. */
 static bool is_name_glob(const char *s)
 {
 	return *s && *s != '.' && !strchr(s, '/');
 }
 
-/* Call FN for the tracepoint at PATH, which is DIR/events/SYSTEM/NAME/id and is changed. Returns 1: FN was
-   called; 0: perf cannot open the tracepoint, because it has no id (some of ftrace); -EACCES; or the negative
-   errno of FN. */
+/* Call FN for the tracepoint at PATH, which is DIR/events/SYSTEM/NAME/id and is changed. Returns 1 if FN was
+   called; 0 if perf cannot open the tracepoint, because it has no id (some tracepoints of ftrace); -EACCES;
+   or the negative errno of FN. */
 static int report_tracepoint(char *path, fr_tracepoint_fn fn, void *ctx)
 {
 	char line[32], *name, *system;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Makes a message and a hint from the kernel's errno, the machine's settings and our capabilities. */
 #include "capture/capture_internal.h"
+#include "base/capability.h"
 #include "base/file.h"
 #include "base/units.h"
 
-#include <cap-ng.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -15,11 +15,6 @@
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
 #endif
-
-static bool has_capability(unsigned cap)
-{
-	return capng_get_caps_process() == 0 && capng_have_capability(CAPNG_EFFECTIVE, cap);
-}
 
 static long sysctl_value(const char *path)
 {
@@ -33,16 +28,16 @@ static int explain_forbidden(struct fr_diag *d, int code, const char *what)
 	char paranoid[32] = "?", hint[512];
 
 	(void)fr_read_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid));
-	if (has_capability(CAP_SYS_ADMIN))
+	if (fr_has_capability(CAP_SYS_ADMIN))
 		snprintf(hint, sizeof(hint),
 			"CAP_SYS_ADMIN is there, so a seccomp filter (SystemCallFilter=), a container or a "
 			"security module forbids perf_event_open");
-	else if (has_capability(CAP_PERFMON) && strtol(paranoid, NULL, 10) >= 3)
+	else if (fr_has_capability(CAP_PERFMON) && strtol(paranoid, NULL, 10) >= 3)
 		snprintf(hint, sizeof(hint),
 			"kernel.perf_event_paranoid is %s: this kernel then refuses even CAP_PERFMON; set "
 			"it to 2 or lower, or give CAP_SYS_ADMIN",
 			paranoid);
-	else if (has_capability(CAP_PERFMON))
+	else if (fr_has_capability(CAP_PERFMON))
 		snprintf(hint, sizeof(hint),
 			"CAP_PERFMON is there; before Linux 5.8, and for processes of other users "
 			"(CAP_SYS_PTRACE), it does not suffice: run as root");
@@ -162,6 +157,6 @@ int fr_explain_map(struct fr_diag *d, int code, size_t ring_bytes, size_t n_ring
 		"SidebandBuffer=",
 		n_rings, size, sysctl_value("/proc/sys/kernel/perf_event_mlock_kb"),
 		(unsigned long long)limit.rlim_cur / 1024,
-		has_capability(CAP_IPC_LOCK) ? " (it is there, but not in the first user namespace)" : "");
+		fr_has_capability(CAP_IPC_LOCK) ? " (it is there, but not in the first user namespace)" : "");
 	return fr_fail(d, code, hint, "not permitted to lock the memory of a kernel ring of %s", size);
 }

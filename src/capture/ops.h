@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 /* A run of records: whole records in the layout of perfdata/record.h, one behind the other. It has at most
-   FR_RUN_MAX bytes, or samples_max. The memory is valid until the called function returns. */
+   FR_RUN_MAX bytes, or samples_max bytes if that is set. The memory is valid until the called function
+   returns. */
 #define FR_RUN_MAX (64u << 10)
 struct fr_run {
 	const void *data;

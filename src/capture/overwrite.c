@@ -2,14 +2,18 @@
 /*
  * Reads a ring that the kernel overwrites, without pausing it (docs/design/11).
  *
- *   head (newest) ──────────────────────────────► older ──► oldest │ overwritten meanwhile + slack
- *   └ the copy begins here. It ends at the head of the previous look, or has the size of the ring
+ *   head (newest) ──────────────────────────────► older ──► oldest │ not valid any more
+ *   └ the copy begins here. It ends at the head of the previous copy, or has the size of the ring
+ *
+ * During the copy, the kernel overwrites the oldest records. Their bytes in the copy are not valid any more.
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"
 
 #include <string.h>
 
+/* The kernel moves data_head only after a record is complete. So it may have overwritten this many bytes more
+   than data_head shows. */
 #define SLACK_BYTES (64u << 10)
 
 static uint64_t load_head(const struct fr_ring *r)
@@ -33,8 +37,8 @@ static void copy_from(const struct fr_ring *r, uint64_t head, uint8_t *copy, uin
 	memcpy(copy + before_end, r->data, len - before_end);
 }
 
-/* Returns how many bytes of a copy the kernel has not overwritten meanwhile. The copy has LEN bytes from HEAD
- * on. */
+/* The copy has LEN bytes of the ring, from HEAD on. Returns how many of them are valid: the kernel surely did
+   not overwrite these bytes of the ring during the copy. */
 static uint64_t count_valid(const struct fr_ring *r, uint64_t head, uint64_t len)
 {
 	uint64_t slack = FR_MIN((uint64_t)SLACK_BYTES, r->size / 4), written;
@@ -44,8 +48,8 @@ static uint64_t count_valid(const struct fr_ring *r, uint64_t head, uint64_t len
 	return written + slack >= r->size ? 0 : FR_MIN(len, r->size - written - slack);
 }
 
-/* Returns the size of the next piece: the whole records from P on, within LIMIT, that fit into one run; 0:
-   there is none. */
+/* Returns the size of the next piece: as many whole records from P on as fit into one run and into LIMIT
+   bytes; 0 if there is no record. */
 static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *r)
 {
 	uint64_t len = 0;
@@ -56,7 +60,8 @@ static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *
 		if (size > limit - len || len + size > FR_RUN_MAX)
 			break;
 		if (size < sizeof(struct perf_event_header) || size & 7) {
-			/* Zero: the kernel has not written here yet. Other values are not a header. */
+			/* A size of 0: the kernel has not written here yet. Any other size here: these bytes
+			   are not a header. */
 			if (size)
 				fr_cell_add_lost(r->owner, FR_LOSS_TORN, 1);
 			break;
@@ -81,12 +86,13 @@ static void reverse_records(const uint8_t *p, uint64_t len, uint8_t *out)
 
 size_t fr_ring_max_pieces(uint64_t ring_bytes)
 {
-	/* Two neighbouring pieces have more than FR_RUN_MAX bytes together. */
+	/* Two neighbouring pieces have more than FR_RUN_MAX bytes together, or they would be one piece. So
+	   each FR_RUN_MAX bytes of the ring give at most two pieces. */
 	return 2 * (ring_bytes / FR_RUN_MAX) + 4;
 }
 
-size_t fr_ring_look(
-	struct fr_ring *r, struct fr_tally *t, const struct fr_look_room *room, fr_run_fn sink, void *ctx)
+size_t fr_ring_read_overwritable(struct fr_ring *r, struct fr_tally *t,
+	const struct fr_overwritable_room *room, fr_run_fn sink, void *ctx)
 {
 	uint64_t head = load_head(r), n_new = r->tail - head, valid, done = 0, len;
 	size_t n = 0, max = fr_ring_max_pieces(r->size);

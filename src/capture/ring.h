@@ -5,44 +5,20 @@
  * One mapped kernel ring, and the walk over its records. For this folder and for source/, whose events have
  * other rings.
  *
- *   forward:       the kernel writes at data_head and never overwrites records behind data_tail, where we
- * read overwritable:  the kernel writes downwards from data_head, over the oldest records; we copy the ring
+ *   forward:       The kernel writes at data_head. It does not overwrite the records from data_tail to
+ *                  data_head. We read these records, and then move data_tail behind them.
+ *   overwritable:  The kernel writes downwards from data_head, over the oldest records. We copy the ring.
  */
 
 #include "base/loss.h"
 #include "capture/ops.h"
+#include "perfdata/id_table.h"
 
 #include <linux/perf_event.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A hash table from the kernel's event ids to small numbers, with open addressing. It is filled once, then
- * only read.
- */
-#define FR_ID_UNKNOWN UINT32_MAX
-struct fr_id_table {
-	struct fr_id_entry {
-		uint64_t id; /* 0: free; the kernel's ids begin at 1 */
-		uint32_t slot;
-	} * entries;
-	uint64_t mask;
-};
-
-/* Make room for N ids. Returns 0 or -ENOMEM. */
-int fr_id_table_init(struct fr_id_table *t, size_t n);
-void fr_id_table_deinit(struct fr_id_table *t);
-void fr_id_table_add(struct fr_id_table *t, uint64_t id, uint32_t slot);
-
-/* The ids of one recorder are almost consecutive, so an id is its own hash. */
-static inline uint32_t fr_id_table_find(const struct fr_id_table *t, uint64_t id)
-{
-	for (uint64_t i = id & t->mask; t->entries[i].id; i = (i + 1) & t->mask)
-		if (t->entries[i].id == id)
-			return t->entries[i].slot;
-	return FR_ID_UNKNOWN;
-}
 
 /* The counters of one event on one CPU. The recorder thread writes them, any thread reads them. */
 struct fr_counter_cell {
@@ -55,15 +31,16 @@ static inline void fr_cell_add_lost(struct fr_counter_cell *c, enum fr_loss caus
 	atomic_fetch_add_explicit(&c->lost[cause], n, memory_order_relaxed);
 }
 
-/* The parameters and counters of a walk over records. The slot of an id is the index of its cell in CELLS. */
+/* The parameters and counters of a walk over records. IDS gives the slot of an id, which is the index of its
+   cell in CELLS. */
 struct fr_tally {
 	const struct fr_id_table *ids;
 	struct fr_counter_cell *cells;
-	struct fr_counter_cell *stray; /* counts records of unknown events */
-	bool no_build_ids;	       /* we did not ask for build-ids in map records */
-	enum fr_loss lost_as;	       /* the cause of loss for a LOST record in this ring */
-	bool only_known;	       /* a sample of an unknown event ends a run */
-	size_t run_max;		       /* most bytes in a run; 0: FR_RUN_MAX */
+	struct fr_counter_cell *unknown; /* counts records of unknown events */
+	bool no_build_ids;		 /* we did not ask for build-ids in map records */
+	enum fr_loss lost_as;		 /* the cause of loss for a LOST record in this ring */
+	bool only_known;		 /* a sample of an unknown event ends a run */
+	size_t run_max;			 /* most bytes in a run; 0: FR_RUN_MAX */
 	/* PENDING samples of LAST_ID are not counted in the cell LAST yet. */
 	uint64_t last_id, pending;
 	struct fr_counter_cell *last;
@@ -73,11 +50,11 @@ struct fr_ring {
 	struct perf_event_mmap_page *page; /* NULL: no such ring */
 	const uint8_t *data;
 	uint64_t size; /* of data, a power of two */
-	uint64_t tail; /* forward: read up to here; overwritable: data_head at the last look */
-	struct fr_counter_cell *owner; /* cell of the first event: it counts losses of no known event */
+	uint64_t tail; /* forward: read up to here; overwritable: data_head of the last fr_ring_look() */
+	struct fr_counter_cell *owner; /* cell of the first event; it counts losses whose event is unknown */
 	int epoll_fd;		       /* the epoll set of the ring */
-	int *fds;		       /* all events that write to the ring; the first one maps it */
-	size_t n_fds, polled;	       /* fds[polled] is in the epoll set; polled == n_fds: none is */
+	int *fds;		       /* all events that write to the ring; the first one was mapped */
+	size_t n_fds, polled;	       /* fds[polled] is in the epoll set; polled == n_fds: no event is */
 };
 
 /* Map the ring of FD with BYTES of data. OVERWRITE: it is overwritable, so map it read-only. Returns 0 or a
@@ -103,32 +80,32 @@ enum fr_walk_end {
 	FR_WALK_UNKNOWN_ID, /* the next record is a sample of an unknown event: skip it */
 };
 
-/* Make one run of the records from P (8-byte aligned) on, at most to END. RUN may be empty. Returns the
-   reason for the end of the run. */
+/* Make one run of the records from P (8-byte aligned) on, at most to END. RUN may get no records. Returns why
+   the run ends. */
 enum fr_walk_end fr_walk_records(
 	const uint8_t *p, const uint8_t *end, struct fr_tally *t, struct fr_run *run);
 /* Add the pending samples to their cell. */
 void fr_tally_flush(struct fr_tally *t);
 
-/* trailer.c: returns the offset of the sample id in the whole record H if the kernel left it before the end
-   of the record; 0 if the sample id is at the end. */
+/* trailer.c: if other bytes follow the sample id of the whole record H, returns the offset of the sample id;
+   0 if the sample id is at the end of H. */
 size_t fr_misplaced_trailer(const struct perf_event_header *h, const struct fr_id_table *ids);
 /* Move a misplaced sample id to the end of H. */
 void fr_move_trailer_to_end(struct perf_event_header *h, const struct fr_id_table *ids);
 
-/* Pass all records of a forward ring to SINK, in runs, and release data_tail after each run. BOUNCE has
-   FR_RUN_MAX bytes. Returns the number of bytes. */
 typedef void (*fr_run_fn)(void *ctx, const struct fr_run *run);
+/* Pass all records of a forward ring to SINK, in runs. After each run, data_tail is moved, so that the kernel
+   may overwrite the run. BOUNCE has FR_RUN_MAX bytes. Returns the number of bytes. */
 size_t fr_ring_drain(struct fr_ring *r, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx);
 
-/* Buffers for fr_ring_look(). */
-struct fr_look_room {
+/* Buffers for fr_ring_read_overwritable(). */
+struct fr_overwritable_room {
 	uint8_t *copy;	   /* a buffer of the size of the ring */
 	uint64_t *pieces;  /* fr_ring_max_pieces() offsets in COPY */
 	uint8_t *reversed; /* a buffer of FR_RUN_MAX bytes */
 };
 size_t fr_ring_max_pieces(uint64_t ring_bytes);
-/* Pass the records that came into an overwritable ring since the last call to SINK, oldest first. Returns the
+/* Pass to SINK the records that came into an overwritable ring since the last call, oldest first. Returns the
    number of bytes. */
-size_t fr_ring_look(
-	struct fr_ring *r, struct fr_tally *t, const struct fr_look_room *room, fr_run_fn sink, void *ctx);
+size_t fr_ring_read_overwritable(struct fr_ring *r, struct fr_tally *t,
+	const struct fr_overwritable_room *room, fr_run_fn sink, void *ctx);

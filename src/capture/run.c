@@ -18,7 +18,8 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		struct fr_event_desc *desc;
 		int r;
 
-		/* The watermark depends on KernelBuffer=, which does not make another event. */
+		/* The watermark depends on KernelBuffer=. With another watermark it is still the same
+		   event. */
 		attr.wakeup_watermark = 0;
 		r = fr_session_add_event(s, &attr, c->events[e].name, NULL, 0, &desc);
 
@@ -68,7 +69,7 @@ uint64_t fr_capture_frequency(const struct fr_capture *c)
 	return 0;
 }
 
-/* On an error, *RET_FAILED is the index of the open event that the kernel refused. */
+/* On an error, *RET_FAILED is the index of the open event whose frequency the kernel did not change. */
 static int set_frequencies(struct fr_capture *c, unsigned divisor, size_t *ret_failed)
 {
 	for (size_t i = 0; i < c->n_open; i++) {
@@ -130,8 +131,8 @@ static struct fr_tally make_tally(struct fr_capture *c, enum fr_ring_kind kind)
 	return (struct fr_tally){
 		.ids = &c->ids,
 		.cells = c->cells,
-		.stray = &c->stray,
-		.last = &c->stray,
+		.unknown = &c->unknown,
+		.last = &c->unknown,
 		.only_known = kind != FR_RING_OVERWRITE,
 		.no_build_ids = !c->events[c->n_events - 1].attr.build_id,
 		.lost_as = kind == FR_RING_SIDEBAND ? FR_LOSS_SIDEBAND : FR_LOSS_KERNEL_RING,
@@ -163,7 +164,7 @@ size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_
 	fr_thread_assert(FR_THREAD_RECORDER);
 	for (size_t i = 0; c->has_overwrite && i < c->n_cpus; i++)
 		if (c->rings[FR_RING_OVERWRITE][i].page)
-			bytes += fr_ring_look(
+			bytes += fr_ring_read_overwritable(
 				&c->rings[FR_RING_OVERWRITE][i], &t, &c->look, ops->samples, ops->ctx);
 	return bytes;
 }
@@ -218,8 +219,8 @@ void fr_capture_counter(
 		add_counter(ret, &c->inherited[i]);
 }
 
-/* Returns the index of the event of C that has the name of an event of FROM; n_events: there is none. If
-   several events have this name, their order decides. */
+/* Returns the index of the event of C that has the name of an event of FROM; n_events if there is none. If
+   several events have this name, the n-th of them in FROM is the n-th of them in C. */
 static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;

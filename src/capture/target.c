@@ -126,7 +126,7 @@ static int open_directory(const char *path)
 /* Try PATH below each mounted hierarchy that perf can use: cgroup2, and version 1 with perf_event. */
 static int open_below_mounts(const char *path)
 {
-	FILE *f = setmntent("/proc/self/mounts", "re");
+	_cleanup_fclose_ FILE *f = setmntent("/proc/self/mounts", "re");
 	char buffer[2 * PATH_MAX], whole[2 * PATH_MAX];
 	struct mntent m;
 	int fd = -ENOENT;
@@ -138,8 +138,6 @@ static int open_below_mounts(const char *path)
 		if (snprintf(whole, sizeof(whole), "%s/%s", m.mnt_dir, path) < (int)sizeof(whole))
 			fd = open_directory(whole);
 	}
-	if (f)
-		endmntent(f);
 	return fd;
 }
 
@@ -156,7 +154,7 @@ int fr_target_init(struct fr_target *t, const struct fr_capture_config *config, 
 
 	*t = (struct fr_target){.cgroup_fd = -1};
 	if (config->cgroup && config->n_pids)
-		return fr_fail(d, -EINVAL, "leave one of them out",
+		return fr_fail(d, -EINVAL, "give only one of them",
 			"a cgroup and processes cannot be recorded together");
 	r = resolve_cpus(t, config->cpus, d);
 	if (r == 0)

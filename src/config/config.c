@@ -67,13 +67,27 @@ int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr
 	struct fr_config_event *last = c->n_events ? &c->events[c->n_events - 1] : NULL;
 
 	if (!last)
-		return fr_fail(
-			d, -EINVAL, "put the filter after its event", "there is no event before the filter");
+		return fr_fail(d, -EINVAL, "put the filter after its event",
+			"there is not an event before the filter");
 	if (last->filter)
 		return fr_fail(d, -EINVAL, "join the two filters with &&",
 			"there is a second filter for '%s'", last->spec);
 	last->filter = strdup(filter);
 	return last->filter ? 0 : -ENOMEM;
+}
+
+int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_list *ret, struct fr_diag *d)
+{
+	const struct fr_config_event *e = &c->events[i];
+	int r = fr_event_parse(e->spec, &c->defaults, ret, d);
+
+	if (r == 0 && e->filter)
+		r = fr_event_set_filter(ret, e->filter, d);
+	if (r == 0)
+		r = fr_event_set_origin(ret, e->origin);
+	if (r < 0)
+		fr_diag_prefix(d, "%s", e->origin);
+	return r;
 }
 
 /* Format a size as a person writes it: "1M", not "1.0M". */
@@ -130,7 +144,7 @@ static int check_metrics(const struct fr_config *c, struct fr_diag *d)
 static int check_combinations(const struct fr_config *c, struct fr_diag *d)
 {
 	if (c->defaults.frequency_hz && c->defaults.period)
-		return fr_fail(d, -EINVAL, "leave one of Frequency= and Period= empty",
+		return fr_fail(d, -EINVAL, "set only one of Frequency= and Period=",
 			"a frequency and a period exclude each other");
 	if (c->command && c->n_pids)
 		return fr_fail(d, -EINVAL, "leave out -p or the command",

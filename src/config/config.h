@@ -111,6 +111,10 @@ const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
 
+/* Add the events that number I of C names, with its filter, to RET. Returns 0 or a negative errno with D,
+   whose message begins with the origin. */
+int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_list *ret, struct fr_diag *d);
+
 extern const struct fr_command_line fr_flightrecd_command_line;
 
 /* Read the file and then the options of argv into C, on which only fr_config_init() has been called. With a

@@ -75,7 +75,7 @@ bool fr_string_is_same(const char *a, const char *b);
 /* Append an event. Returns 0; -ENOMEM; or -EINVAL with D: there are too many events. */
 int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d);
 /* Set the filter of the last event. Returns 0; -ENOMEM; or -EINVAL with D: the event has a filter, or there
-   is no event. */
+   is not an event. */
 int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr_diag *d);
 void fr_config_clear_events(struct fr_config *c);
 

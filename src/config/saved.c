@@ -2,6 +2,7 @@
 #include "config/saved.h"
 #include "base/cleanup.h"
 #include "config/config_private.h"
+#include "perfdata/bytes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,46 +18,27 @@ int fr_config_save(const struct fr_config *c, int argc, char *const argv[], stru
 	return r == 0 ? fr_buf_append(ret, c->text.data, c->text.len) : r;
 }
 
-/* Set ARGV to the N arguments at the start of TEXT. Returns their length in bytes; 0: TEXT has fewer
-   arguments. */
-static size_t split_arguments(char *text, size_t len, uint32_t n, char *argv[])
-{
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const size_t size = strnlen(text + at, len - at) + 1;
-
-		if (size > len - at)
-			return 0;
-		argv[i] = text + at;
-		at += size;
-	}
-	return at;
-}
-
 int fr_config_restore(struct fr_config *c, const struct fr_buf *saved, struct fr_diag *d)
 {
-	_cleanup_free_ char **argv = NULL, *copy = NULL;
-	size_t args, len;
-	uint32_t n;
+	struct byte_reader in = {.p = saved->data, .left = saved->len};
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char **argv = NULL;
+	const uint32_t n = read_u32(&in);
 	int r;
 
-	if (saved->len < sizeof(n))
-		return -EBADMSG;
-	memcpy(&n, saved->data, sizeof(n));
-	len = saved->len - sizeof(n);
 	if (n < 1 || n > ARGS_MAX)
 		return -EBADMSG;
 	argv = calloc(n + 1, sizeof(*argv));
-	copy = malloc(len + 1);
-	if (!argv || !copy)
+	if (!argv)
 		return -ENOMEM;
-	memcpy(copy, saved->data + sizeof(n), len);
-	copy[len] = '\0';
-	args = split_arguments(copy, len, n, argv);
-	if (!args)
+	for (uint32_t i = 0; i < n; i++)
+		argv[i] = (char *)read_string(&in);
+	if (in.failed)
 		return -EBADMSG;
-	r = fr_options_parse_text(c, copy + args, (int)n, argv, d);
+	text = strndup((const char *)in.p, in.left);
+	if (!text)
+		return -ENOMEM;
+	r = fr_options_parse_text(c, text, (int)n, argv, d);
 	c->command = NULL; /* the previous instance has run the command */
 	return r > 0 ? -EBADMSG : r;
 }

@@ -8,6 +8,7 @@
 #include "config/memory.h"
 #include "source/probes.h"
 
+#include <argz.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -375,39 +376,23 @@ static int set_application(const struct fr_assignment *a)
 }
 const struct fr_value_type fr_type_application = {"yes or no", "write yes or no", .set = set_application};
 
-static void clear_globals(struct fr_trigger_config *t)
-{
-	for (char **s = t->set; s && *s; s++)
-		free(*s);
-	free(t->set);
-	t->set = NULL;
-}
-
 /* Append a line to the list. An empty value clears the list. */
 static int add_global(const struct fr_assignment *a)
 {
 	struct fr_trigger_config *t = a->object;
-	char **set;
-	size_t n = 0;
 
 	if (!a->value) {
-		clear_globals(t);
+		free(t->set);
+		t->set = NULL;
+		t->set_len = 0;
 		return 0;
 	}
 	if (*a->value == '=' || !strchr(a->value, '='))
 		return refuse(a);
-	while (t->set && t->set[n])
-		n++;
-	if (n == GLOBALS_MAX)
+	if (argz_count(t->set, t->set_len) == GLOBALS_MAX)
 		return fr_fail(a->d, -EINVAL, "remove some of the lines",
 			"there are more than %d lines of %s=", GLOBALS_MAX, a->key->name);
-	set = reallocarray(t->set, n + 2, sizeof(*set));
-	if (!set)
-		return -ENOMEM;
-	t->set = set;
-	set[n] = strdup(a->value);
-	set[n + 1] = NULL;
-	return set[n] ? 0 : -ENOMEM;
+	return -argz_add(&t->set, &t->set_len, a->value);
 }
 const struct fr_value_type fr_type_globals = {
 	"an assignment", "write it as Set=limit=5, for a global of the program", .set = add_global};

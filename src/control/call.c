@@ -157,7 +157,7 @@ static void refuse_access(struct fr_connection *c, struct fr_call *call, const s
 		snprintf(hint, sizeof(hint), "run it as root or as a member of the group '%.128s'", group);
 	if (c->access >= FR_ACCESS_GROUP)
 		fr_fail(&d, -EPERM, hint,
-			"%s is for root alone; user %u is a member of the group '%.128s', which may look and "
+			"%s is for root alone; user %u is a member of the group '%.128s', which may read and "
 			"make dumps",
 			verb, (unsigned)c->peer.uid, group);
 	else
@@ -195,9 +195,10 @@ static void reply_description(const struct fr_server *s, struct fr_call *call, c
 
 static const struct fr_method *find_method(const struct fr_server *s, const char *name)
 {
-	for (size_t i = 0; i < s->config.n_methods; i++)
-		if (!strcmp(s->config.methods[i].name, name))
-			return &s->config.methods[i];
+	for (const struct fr_method *const *table = s->config.methods; *table; table++)
+		for (const struct fr_method *m = *table; m->name; m++)
+			if (!strcmp(m->name, name))
+				return m;
 	return NULL;
 }
 
@@ -220,8 +221,8 @@ static void run_method(struct fr_connection *c, struct fr_call *call, const stru
 	const struct fr_method *method = find_method(s, wire->method);
 	const cJSON empty = {.type = cJSON_Object};
 	const cJSON *parameters = wire->parameters ? wire->parameters : &empty;
-	const char *unknown =
-		method && method->parameters ? fr_param_unknown(parameters, method->parameters) : NULL;
+	const char *bad =
+		method && method->parameters ? fr_param_check(parameters, method->parameters) : NULL;
 
 	if (!strcmp(wire->method, SERVICE ".GetInfo"))
 		reply_info(call);
@@ -231,8 +232,8 @@ static void run_method(struct fr_connection *c, struct fr_call *call, const stru
 		reply_not_found(call, wire->method);
 	else if (c->access < method->access)
 		refuse_access(c, call, method);
-	else if (unknown)
-		fr_call_invalid_parameter(call, unknown);
+	else if (bad)
+		fr_call_invalid_parameter(call, bad);
 	else if (!s->config.gate || !s->config.gate(s->config.ctx, call, method, parameters))
 		method->handle(s->config.ctx, call, parameters);
 }

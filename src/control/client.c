@@ -126,7 +126,7 @@ static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, str
 	}
 }
 
-/* Sends all of OUT. A broken pipe is no error here: a server that turns a client away has closed the
+/* Sends all of OUT. A broken pipe is not an error here: a server that turns a client away has closed the
    connection, but its reply can be read. */
 static int send_all(struct fr_client *c, const struct fr_buf *out, uint64_t deadline_ns, struct fr_diag *d)
 {

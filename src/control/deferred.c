@@ -3,49 +3,33 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <stdlib.h>
-
-/* Each connection has one call at a time, and a server has fewer connections. */
-#define CALLS_MAX 64
-
-struct fr_deferred_call {
-	struct fr_call *call;
-	const struct fr_method *method;
-	cJSON *parameters;
-	uint64_t since_ns;
-};
 
 void fr_deferred_add(struct fr_deferred_calls *calls, struct fr_call *call, const struct fr_method *method,
 	const cJSON *parameters)
 {
-	if (!calls->v)
-		calls->v = calloc(CALLS_MAX, sizeof(*calls->v));
-	if (!calls->v || calls->n == CALLS_MAX) {
+	const size_t i = calls->n;
+
+	if (i == FR_DEFERRED_MAX) {
 		fr_call_fail(call, NULL, -EBUSY);
 		return;
 	}
-	calls->v[calls->n++] =
-		(struct fr_deferred_call){call, method, cJSON_Duplicate(parameters, true), fr_monotonic_ns()};
-}
-
-static void forget(struct fr_deferred_calls *calls)
-{
-	free(calls->v);
-	*calls = (struct fr_deferred_calls){0};
+	calls->v[i].call = call;
+	calls->v[i].method = method;
+	calls->v[i].parameters = cJSON_Duplicate(parameters, true);
+	calls->v[i].since_ns = fr_monotonic_ns();
+	calls->n++;
 }
 
 void fr_deferred_run(struct fr_deferred_calls *calls, void *ctx)
 {
 	for (size_t i = 0; i < calls->n; i++) {
-		struct fr_deferred_call *c = &calls->v[i];
-
-		if (fr_call_is_abandoned(c->call))
-			fr_call_reply(c->call, NULL);
+		if (fr_call_is_abandoned(calls->v[i].call))
+			fr_call_reply(calls->v[i].call, NULL);
 		else
-			c->method->handle(ctx, c->call, c->parameters);
-		cJSON_Delete(c->parameters);
+			calls->v[i].method->handle(ctx, calls->v[i].call, calls->v[i].parameters);
+		cJSON_Delete(calls->v[i].parameters);
 	}
-	forget(calls);
+	calls->n = 0;
 }
 
 void fr_deferred_fail(struct fr_deferred_calls *calls, uint64_t before_ns, const struct fr_diag *d)
@@ -53,16 +37,12 @@ void fr_deferred_fail(struct fr_deferred_calls *calls, uint64_t before_ns, const
 	size_t n = 0;
 
 	for (size_t i = 0; i < calls->n; i++) {
-		struct fr_deferred_call *c = &calls->v[i];
-
-		if (c->since_ns >= before_ns) {
-			calls->v[n++] = *c;
+		if (calls->v[i].since_ns >= before_ns) {
+			calls->v[n++] = calls->v[i];
 			continue;
 		}
-		fr_call_fail(c->call, d, d->code);
-		cJSON_Delete(c->parameters);
+		fr_call_fail(calls->v[i].call, d, d->code);
+		cJSON_Delete(calls->v[i].parameters);
 	}
 	calls->n = n;
-	if (n == 0)
-		forget(calls);
 }

@@ -8,10 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct fr_deferred_call;
+/* Each connection has one call at a time, and a server has fewer connections. */
+#define FR_DEFERRED_MAX 64
 
 struct fr_deferred_calls {
-	struct fr_deferred_call *v;
+	struct {
+		struct fr_call *call;
+		const struct fr_method *method;
+		cJSON *parameters;
+		uint64_t since_ns;
+	} v[FR_DEFERRED_MAX];
 	size_t n;
 };
 

@@ -15,14 +15,19 @@ static const cJSON *param(const cJSON *parameters, const char *name)
 	return cJSON_IsNull(item) ? NULL : item;
 }
 
+cJSON_bool fr_param_is_u64(const cJSON *item)
+{
+	return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= 0x1p53 &&
+	       (double)(uint64_t)item->valuedouble == item->valuedouble;
+}
+
 int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret)
 {
 	const cJSON *item = param(parameters, name);
 
 	if (!item)
 		return 0;
-	if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 0x1p53) ||
-		(double)(uint64_t)item->valuedouble != item->valuedouble)
+	if (!fr_param_is_u64(item))
 		return -EINVAL;
 	*ret = (uint64_t)item->valuedouble;
 	return 1;
@@ -52,17 +57,22 @@ int fr_param_bool(const cJSON *parameters, const char *name, bool *ret)
 	return 1;
 }
 
-const char *fr_param_unknown(const cJSON *parameters, const char *const *names)
+const char *fr_param_check(const cJSON *parameters, const struct fr_param *known)
 {
 	const cJSON *item;
 
 	cJSON_ArrayForEach (item, parameters) {
-		size_t i = 0;
+		const struct fr_param *p = known;
 
-		while (names[i] && strcmp(names[i], item->string))
-			i++;
-		if (!names[i])
+		while (p->name && strcmp(p->name, item->string))
+			p++;
+		if (!p->name)
 			return item->string;
+	}
+	for (; known->name; known++) {
+		item = param(parameters, known->name);
+		if (item ? !known->is_valid(item) : known->required)
+			return known->name;
 	}
 	return NULL;
 }

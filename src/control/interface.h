@@ -26,5 +26,15 @@ int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret);
 int fr_param_string(const cJSON *parameters, const char *name, const char **ret);
 int fr_param_bool(const cJSON *parameters, const char *name, bool *ret);
 
-/* Returns the name of the first member of PARAMETERS that is not in NAMES, or NULL. NULL ends NAMES. */
-const char *fr_param_unknown(const cJSON *parameters, const char *const *names);
+/* Whether fr_param_u64() can read ITEM. */
+cJSON_bool fr_param_is_u64(const cJSON *item);
+
+struct fr_param {
+	const char *name;
+	cJSON_bool (*is_valid)(const cJSON *item); /* its type, as cJSON_IsString() */
+	bool required;
+};
+
+/* Returns the name of the first of PARAMETERS that is unknown, missing, of another type or out of range; or
+   NULL. An entry without a name ends KNOWN. */
+const char *fr_param_check(const cJSON *parameters, const struct fr_param *known);

@@ -104,7 +104,7 @@ static struct fr_user *add_user(struct fr_server *s, uid_t uid)
 
 int fr_user_add_connection(struct fr_server *s, const struct fr_peer *peer, struct fr_user **ret)
 {
-	const size_t kept = peer->uid == 0 ? 0 : FR_SERVER_KEPT_FOR_ROOT;
+	const size_t kept = peer->uid == 0 ? 0 : FR_SERVER_RESERVED_FOR_ROOT;
 	struct fr_user *u = find_user(s, peer->uid);
 
 	if (s->n_connections >= FR_SERVER_MAX_CONNECTIONS - kept)

@@ -7,20 +7,23 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <systemd/sd-daemon.h>
+
 #define ACCEPTS_AT_A_TIME 64
 #define PAUSE_USEC (100 * 1000ULL)
 
 /* Closes FD with a reply that says why. The socket is new, so the reply fits into its buffer. */
-static void turn_away(int fd)
+static void refuse(int fd)
 {
 	static const char text[] = "{\"error\":\"" FR_ERROR_FAILED
 				   "\",\"parameters\":{\"what\":\"too many connections to flightrecd\","
-				   "\"hint\":\"close some, or try again later\"}}";
+				   "\"hint\":\"close some connections, or try again later\"}}";
 
 	(void)!send(fd, text, sizeof(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);
@@ -52,7 +55,7 @@ static void add_client(struct fr_server *s, int fd)
 	if (fr_peer_read(fd, &peer) < 0) {
 		close(fd);
 	} else if (fr_user_add_connection(s, &peer, &user) < 0) {
-		turn_away(fd);
+		refuse(fd);
 	} else {
 		fr_peer_read_comm(&peer);
 		(void)fr_connection_new(s, fd, &peer, user);
@@ -111,6 +114,35 @@ static int listen_at(struct fr_server *s, struct fr_diag *d)
 	if (r == 0 && s->socket.is_private)
 		snprintf(s->notice, sizeof(s->notice),
 			"not permitted to give the control socket to its group: only this user can use it");
+	return r;
+}
+
+static int prepare_activated(int fd, struct fr_diag *d)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
+		return fr_fail(d, -EINVAL, "set ListenStream=/run/flightrec/control in its .socket unit",
+			"the descriptor \"control\" of the service manager is not a listening unix stream "
+			"socket");
+	/* Without NonBlocking=, the descriptor blocks. */
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot set up the socket of the service manager");
+	return fd;
+}
+
+int fr_activated_control(struct fr_diag *d)
+{
+	char **names = NULL;
+	/* Keeps the environment, because it also names the descriptors of the descriptor store. */
+	int n = sd_listen_fds_with_names(0, &names), r = 0;
+
+	for (int i = 0; i < n && r == 0; i++)
+		if (strcmp(names[i], "control") == 0)
+			r = prepare_activated(SD_LISTEN_FDS_START + i, d);
+	for (int i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
 	return r;
 }
 

@@ -13,6 +13,7 @@
  */
 
 #include "base/diag.h"
+#include "control/interface.h"
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -43,10 +44,9 @@ struct fr_method {
 	/* Runs in the loop. Replies now, or keeps CALL and replies later. PARAMETERS is never NULL, and is
 	   borrowed until the handler returns. */
 	void (*handle)(void *ctx, struct fr_call *call, const cJSON *parameters);
-	/* The known parameters, with NULL at the end. The server refuses a call with others. NULL: it checks
-	 * none.
-	 */
-	const char *const *parameters;
+	/* The known parameters: see fr_param_check(). The server refuses a call with others. NULL: it checks
+	   none. */
+	const struct fr_param *parameters;
 };
 
 struct fr_server_config {
@@ -54,8 +54,7 @@ struct fr_server_config {
 	const char *path;  /* the socket, which is created with mode 0660 for GROUP */
 	int fd;		   /* > 0: a listening socket (socket activation), which the server takes over */
 	const char *group; /* if the system has no such group, only root can connect: fr_server_notice() */
-	const struct fr_method *methods;
-	size_t n_methods;
+	const struct fr_method *const *methods; /* tables, each ended by a method without a name; then NULL */
 	/* Called before each method; may be NULL. Returns true if it replies itself, now or later. */
 	bool (*gate)(
 		void *ctx, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
@@ -63,6 +62,10 @@ struct fr_server_config {
 	void *ctx;
 };
 
+/* Takes the control socket that the service manager has opened: sd_listen_fds_with_names(3). Returns the
+   descriptor with FileDescriptorName=control, and the caller owns the descriptor; 0 if there is none; or
+   -EINVAL with D if it is not a listening socket. Call it once. */
+int fr_activated_control(struct fr_diag *d);
 /* Makes the server. Returns 0, or a negative errno with D: -EADDRINUSE if another program listens at the
    path, -EEXIST if the path is not a socket. */
 int fr_server_new(

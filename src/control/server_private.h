@@ -17,8 +17,8 @@
 #include <sys/queue.h>
 
 #define FR_SERVER_MAX_CONNECTIONS 64
-#define FR_SERVER_KEPT_FOR_ROOT 8 /* of these connections */
-#define FR_SERVER_MAX_PER_USER 16 /* of these connections; root has no such limit */
+#define FR_SERVER_RESERVED_FOR_ROOT 8 /* of these connections */
+#define FR_SERVER_MAX_PER_USER 16     /* of these connections; root has no such limit */
 #define FR_SERVER_MAX_USERS 256
 /* The time of a client to send a whole message, or to read a part of a reply. */
 #define FR_SERVER_DEADLINE_USEC (10 * 1000000ULL)

@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/foreign.h"
-#include "history/unpack.h"
 #include "objects/vdso.h"
 #include "perfdata/features.h"
 #include "perfdata/record.h"
@@ -212,7 +211,7 @@ static bool keeps_path(const struct entry *e, const struct fr_record_mmap2 *m, c
 static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
 	uint8_t *id, int *size)
 {
-	*size = fr_early_ids_find_known(b->early, m, id);
+	*size = fr_early_ids_find(b->early, m, false, id);
 	return *size > 0 && e->id_len > 0 &&
 	       (*size != e->id_len || memcmp(id, e->id, (size_t)e->id_len) != 0);
 }
@@ -248,7 +247,7 @@ static int collect_by_file(struct fr_build_ids *b, struct fr_session *s, const s
 		if (!is_other_version(b, e, m, id, &size))
 			return 0;
 	} else {
-		size = fr_early_ids_find(b->early, m, id);
+		size = fr_early_ids_find(b->early, m, true, id);
 		if (keeps_path(e, m, id, size))
 			return keep_path(s, e, m, id, size);
 	}
@@ -285,31 +284,23 @@ static int collect_file(struct fr_build_ids *b, struct fr_session *s, const stru
 	return size <= 0 ? 0 : add_build_id(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename);
 }
 
-/* Check that NAME, the last member of the record H, ends with a NUL within the record. */
-static bool is_terminated(const struct perf_event_header *h, const char *name)
-{
-	const char *end = (const char *)h + h->size - sizeof(struct fr_sample_id);
-
-	return name < end && memchr(name, '\0', (size_t)(end - name));
-}
-
 int fr_build_ids_collect(struct fr_build_ids *b, struct fr_session *s, const void *records, size_t len,
 	struct fr_buf *ret_follow)
 {
-	struct fr_section_iter it = fr_section_iter(records, len);
+	struct fr_record_iter it = fr_record_iter(records, len);
 	const struct perf_event_header *h;
 	int r = 0;
 
-	while (r == 0 && (h = fr_section_next(&it))) {
+	while (r == 0 && (h = fr_record_next(&it))) {
 		uint16_t mode = h->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 		const struct fr_record_mmap *map = (const void *)h;
 		const struct fr_record_mmap2 *map2 = (const void *)h;
 
 		if (h->type == PERF_RECORD_MMAP && mode == PERF_RECORD_MISC_KERNEL &&
-			is_terminated(h, map->filename))
+			fr_record_has_text(h, map->filename))
 			r = collect_kernel(b, s, map->filename);
 		else if (h->type == PERF_RECORD_MMAP2 && mode == PERF_RECORD_MISC_USER &&
-			 is_terminated(h, map2->filename))
+			 fr_record_has_text(h, map2->filename))
 			r = collect_file(b, s, map2, ret_follow);
 	}
 	return r;

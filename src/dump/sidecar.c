@@ -11,14 +11,6 @@
 
 #define SIDECAR_VERSION 1
 
-static bool add_time(cJSON *o, const char *key, const struct fr_clock_pair *clock, uint64_t monotonic_ns)
-{
-	char text[FR_STAMP_SIZE];
-
-	fr_rfc3339_format(fr_clock_to_realtime(clock, monotonic_ns), text);
-	return cJSON_AddStringToObject(o, key, text);
-}
-
 /* Add the time from the first to the last sample. Without samples, add the window of the request. */
 static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
@@ -26,7 +18,8 @@ static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct
 	uint64_t to = r->samples ? r->to_ns : FR_MIN(p->to_ns, p->trigger_ns);
 	uint64_t from = r->samples ? r->from_ns : FR_MIN(p->from_ns ? p->from_ns : to, to);
 
-	return o && add_time(o, "from", &p->clock, from) && add_time(o, "to", &p->clock, to) &&
+	return o && fr_json_add_time(o, "from", fr_clock_to_realtime(&p->clock, from)) &&
+	       fr_json_add_time(o, "to", fr_clock_to_realtime(&p->clock, to)) &&
 	       fr_json_add_u64(o, "from_ns", from) && fr_json_add_u64(o, "to_ns", to) &&
 	       cJSON_AddNumberToObject(o, "seconds", (double)(to - from) / (double)FR_NSEC_PER_SEC);
 }
@@ -48,9 +41,8 @@ static bool add_jit(cJSON *meta, const struct fr_dump_result *r)
 	if (r->jit_objects == 0 && r->jit_cut == 0)
 		return true;
 	o = cJSON_AddObjectToObject(meta, "jit");
-	return o && fr_json_add_u64(o, "objects", r->jit_objects) &&
-	       fr_json_add_u64(o, "functions", r->jit_functions) &&
-	       fr_json_add_u64(o, "bytes", r->jit_bytes) && fr_json_add_u64(o, "cut", r->jit_cut);
+	return o && FR_JSON_ADD_NUMBERS(o, {"objects", r->jit_objects}, {"functions", r->jit_functions},
+			    {"bytes", r->jit_bytes}, {"cut", r->jit_cut});
 }
 
 static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
@@ -64,12 +56,10 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 		cJSON_DeleteItemFromObjectCaseSensitive(meta, ours[i]);
 	return cJSON_AddNumberToObject(meta, "version", SIDECAR_VERSION) &&
 	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta) &&
-	       add_time(meta, "time", &p->clock, p->trigger_ns) &&
+	       fr_json_add_time(meta, "time", fr_clock_to_realtime(&p->clock, p->trigger_ns)) &&
 	       fr_json_add_u64(meta, "monotonic_ns", p->trigger_ns) && add_window(meta, p, r) &&
-	       fr_json_add_u64(meta, "samples", r->samples) &&
-	       fr_json_add_u64(meta, "sideband", r->sideband) &&
-	       fr_json_add_u64(meta, "marks", r->trigger_samples) &&
-	       fr_json_add_u64(meta, "bytes", r->bytes) &&
+	       FR_JSON_ADD_NUMBERS(meta, {"samples", r->samples}, {"sideband", r->sideband},
+		       {"marks", r->trigger_samples}, {"bytes", r->bytes}) &&
 	       cJSON_AddBoolToObject(meta, "compressed", p->compress) &&
 	       cJSON_AddNumberToObject(
 		       meta, "write_seconds", (double)r->write_ns / (double)FR_NSEC_PER_SEC) &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dump/trigger_sample.h"
 #include "base/cleanup.h"
+#include "perfdata/bytes.h"
 #include "perfdata/features.h"
 #include "perfdata/record.h"
 #include "perfdata/tracing_data.h"
@@ -120,7 +121,7 @@ int fr_trigger_samples_add_event(struct fr_session *s)
 
 	if (s->n_events == 0)
 		return -EINVAL;
-	r = fr_session_add_event(s, &attr, FR_TRIGGER_EVENT, &id, 1, NULL);
+	r = fr_session_add_event(s, &attr, FR_TRIGGER_SAMPLE_EVENT, &id, 1, NULL);
 	if (r == 0)
 		r = fr_tracing_data_add_format(
 			&s->features[FR_FEATURE_TRACING_DATA], SYSTEM, text, (size_t)n);
@@ -128,18 +129,16 @@ int fr_trigger_samples_add_event(struct fr_session *s)
 }
 
 /* Append TEXT. Control characters become blanks, because any program may have chosen the text. */
-static int append_text(struct fr_buf *raw, uint32_t *ret_location, const char *text, size_t max)
+static void append_text(struct builder *raw, uint32_t *ret_location, const char *text, size_t max)
 {
-	const size_t at = raw->len, len = strnlen(text, max);
-	int r = fr_buf_append(raw, text, len);
+	const size_t at = raw->buf.len, len = strnlen(text, max);
 
-	if (r == 0)
-		r = fr_buf_append_zero(raw, 1);
-	for (size_t i = at; r == 0 && i < at + len; i++)
-		if (raw->data[i] < ' ' || raw->data[i] == '\x7f')
-			raw->data[i] = ' ';
+	put_bytes(raw, text, len);
+	put_zeros(raw, 1);
+	for (size_t i = at; !raw->failed && i < at + len; i++)
+		if (raw->buf.data[i] < ' ' || raw->buf.data[i] == '\x7f')
+			raw->buf.data[i] = ' ';
 	*ret_location = (uint32_t)((len + 1) << 16 | at);
-	return r;
 }
 
 static const char *or_empty(const char *text)
@@ -158,7 +157,7 @@ static void format_line(const struct fr_trigger_sample *s, char *ret, size_t siz
 		*value ? " value=" : "", value, *threshold ? " threshold=" : "", threshold);
 }
 
-static int make_raw(const struct fr_trigger_sample *s, uint16_t type, struct fr_buf *ret)
+static void make_raw(const struct fr_trigger_sample *s, uint16_t type, struct builder *ret)
 {
 	struct raw head = {
 		.common_type = type, .common_pid = s->tid, .value = s->value, .threshold = s->threshold};
@@ -174,17 +173,14 @@ static int make_raw(const struct fr_trigger_sample *s, uint16_t type, struct fr_
 		{&head.unit, s->unit, TEXT_MAX},
 		{&head.text, line, sizeof(line)},
 	};
-	int r = fr_buf_append(ret, &head, sizeof(head));
 
+	put_bytes(ret, &head, sizeof(head));
 	format_line(s, line, sizeof(line));
-	for (size_t i = 0; i < FR_ARRAY_SIZE(texts) && r == 0; i++)
-		r = append_text(ret, texts[i].location, or_empty(texts[i].text), texts[i].max);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
+		append_text(ret, texts[i].location, or_empty(texts[i].text), texts[i].max);
 	/* The raw data and its u32 of size make a multiple of 8. */
-	if (r == 0)
-		r = fr_buf_append_zero(ret, FR_ALIGN_UP(ret->len + 4, 8) - 4 - ret->len);
-	if (r == 0)
-		memcpy(ret->data, &head, sizeof(head));
-	return r;
+	put_zeros(ret, FR_ALIGN_UP(ret->buf.len + 4, 8) - 4 - ret->buf.len);
+	set_bytes(ret, 0, &head, sizeof(head));
 }
 
 /* Readers use the CPU as an index, so a sample without a CPU has CPU 0. */
@@ -195,17 +191,14 @@ static uint32_t cpu_of(const struct fr_trigger_sample *s)
 	return s->cpu < 0 || s->cpu >= n ? 0 : (uint32_t)s->cpu;
 }
 
-static int append_record(struct fr_buf *b, const struct fr_event_desc *e, const struct fr_trigger_sample *s)
+static void append_record(struct builder *b, const struct fr_event_desc *e, const struct fr_trigger_sample *s)
 {
 	const bool callchain = e->attr.sample_type & PERF_SAMPLE_CALLCHAIN;
 	/* The kernel writes -1 for a task that is gone; 0 would be the idle task. */
 	const uint32_t pid = s->pid > 0 ? (uint32_t)s->pid : UINT32_MAX;
-	_cleanup_buf_ struct fr_buf raw = {0};
-	int r = make_raw(s, (uint16_t)e->attr.config, &raw);
-	const struct record record = {
-		.head = {.header = {.type = PERF_RECORD_SAMPLE,
-				 .misc = PERF_RECORD_MISC_USER,
-				 .size = (uint16_t)(sizeof(record) + (callchain ? 8 : 0) + 4 + raw.len)},
+	struct builder raw = {0};
+	struct record record = {
+		.head = {.header = {.type = PERF_RECORD_SAMPLE, .misc = PERF_RECORD_MISC_USER},
 			.id = e->ids[0],
 			.pid = pid,
 			.tid = s->tid > 0 ? (uint32_t)s->tid : pid,
@@ -214,13 +207,14 @@ static int append_record(struct fr_buf *b, const struct fr_event_desc *e, const 
 		.period = 1,
 	};
 
-	if (r == 0)
-		r = fr_buf_append(b, &record, sizeof(record));
-	if (r == 0 && callchain)
-		r = fr_buf_append_u64(b, 0); /* an empty call chain */
-	if (r == 0)
-		r = fr_buf_append_u32(b, (uint32_t)raw.len);
-	return r < 0 ? r : fr_buf_append(b, raw.data, raw.len);
+	make_raw(s, (uint16_t)e->attr.config, &raw);
+	record.head.header.size = (uint16_t)(sizeof(record) + (callchain ? 8 : 0) + 4 + raw.buf.len);
+	put_bytes(b, &record, sizeof(record));
+	put_zeros(b, callchain ? 8 : 0); /* an empty call chain */
+	put_u32(b, (uint32_t)raw.buf.len);
+	put_bytes(b, raw.buf.data, raw.buf.len);
+	b->failed |= raw.failed;
+	fr_buf_deinit(&raw.buf);
 }
 
 /* A and B point to elements of one array. Samples of the same time keep their order in the array. */
@@ -239,16 +233,17 @@ int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_sessio
 {
 	_cleanup_free_ const struct fr_trigger_sample **sorted =
 		calloc(n + 1, sizeof(struct fr_trigger_sample *));
-	int r = sorted ? 0 : -ENOMEM;
+	struct builder records = {0};
 
 	*t = (struct fr_trigger_samples){.n = n};
-	for (size_t i = 0; i < n && r == 0; i++)
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
 		sorted[i] = &samples[i];
-	if (r == 0)
-		qsort(sorted, n, sizeof(struct fr_trigger_sample *), compare_times);
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = append_record(&t->records, &s->events[s->n_events - 1], sorted[i]);
-	return r;
+	qsort(sorted, n, sizeof(struct fr_trigger_sample *), compare_times);
+	for (size_t i = 0; i < n; i++)
+		append_record(&records, &s->events[s->n_events - 1], sorted[i]);
+	return finish_section(&records, &t->records);
 }
 
 void fr_trigger_samples_deinit(struct fr_trigger_samples *t)

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "perfdata/writer.h"
 
-#define FR_TRIGGER_EVENT "flightrec:trigger"
+#define FR_TRIGGER_SAMPLE_EVENT "flightrec:trigger"
 
 struct fr_trigger_samples {
 	struct fr_buf records; /* ordered by time */

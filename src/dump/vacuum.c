@@ -40,6 +40,16 @@ void fr_vacuum_report_deinit(struct fr_vacuum_report *r)
 	*r = (struct fr_vacuum_report){0};
 }
 
+cJSON *fr_vacuum_json(const struct fr_vacuum_report *r)
+{
+	cJSON *o = cJSON_CreateObject(), *removed = cJSON_AddArrayToObject(o, "removed");
+
+	for (size_t i = 0; i < r->n_removed; i++)
+		cJSON_AddItemToArray(removed, cJSON_CreateString(r->removed[i]));
+	cJSON_AddNumberToObject(o, "freed", (double)r->freed_bytes);
+	return o;
+}
+
 static bool exists(int dirfd, const char *name)
 {
 	struct stat st;

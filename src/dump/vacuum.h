@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "dump/retention.h"
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,8 @@ struct fr_vacuum_report {
 	bool fits;	       /* all limits hold now */
 };
 void fr_vacuum_report_deinit(struct fr_vacuum_report *r);
+/* What was removed, as the reply of a call; the caller's to delete. */
+cJSON *fr_vacuum_json(const struct fr_vacuum_report *r);
 
 /* Apply LIMITS to the directory DIRFD. NEED_BYTES: the size of a dump that is about to be written, or 0.
    Dumps of the wall time KEEP_FROM_NS and later stay; UINT64_MAX: no dump has to stay. If the limits cannot

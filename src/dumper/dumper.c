@@ -24,19 +24,23 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
 static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
+	struct fr_dump_job *job;
 
-	for (struct fr_dump_job **at = &p->waiting.first; *at; at = &(*at)->next)
-		if (p->stop || (*at)->ready_ns <= now_ns)
-			return fr_jobs_take(&p->waiting, at);
-	return NULL;
+	TAILQ_FOREACH (job, &p->waiting, link)
+		if (p->stop || job->ready_ns <= now_ns)
+			break;
+	if (job)
+		TAILQ_REMOVE(&p->waiting, job, link);
+	return job;
 }
 
 /* Returns the time at which the thread has to wake up by itself. */
 static uint64_t next_time(const struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	uint64_t next_ns = p->tidied_ns + TIDY_PERIOD_NS;
+	const struct fr_dump_job *job;
 
-	for (const struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+	TAILQ_FOREACH (job, &p->waiting, link)
 		next_ns = FR_MIN(next_ns, job->ready_ns);
 	if (p->kept.job)
 		next_ns = FR_MIN(next_ns, p->retry_now ? 0 : p->kept.retry_ns);
@@ -56,7 +60,7 @@ void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted
 	const uint64_t one = 1;
 
 	fr_lock(&p->lock);
-	fr_jobs_push(&p->done, job);
+	TAILQ_INSERT_TAIL(&p->done, job, link);
 	if (counted)
 		p->queued--;
 	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->outcome != FR_OUTCOME_RESCUED))
@@ -128,8 +132,8 @@ int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **re
 		return -ENOMEM;
 	p->config = *config;
 	p->settings = config->settings;
-	fr_jobs_init(&p->waiting);
-	fr_jobs_init(&p->done);
+	TAILQ_INIT(&p->waiting);
+	TAILQ_INIT(&p->done);
 	fr_lock_init(&p->lock);
 	fr_cond_init(&p->changed);
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -212,7 +216,9 @@ struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p)
 	struct fr_dump_job *job;
 
 	fr_lock(&p->lock);
-	job = fr_jobs_take(&p->done, &p->done.first);
+	job = TAILQ_FIRST(&p->done);
+	if (job)
+		TAILQ_REMOVE(&p->done, job, link);
 	fr_unlock(&p->lock);
 	return job;
 }
@@ -220,11 +226,12 @@ struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p)
 void fr_dumper_stats(struct fr_dumper *p, struct fr_dumper_stats *ret)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
+	const struct fr_dump_job *job;
 
 	fr_lock(&p->lock);
 	*ret = p->stats;
 	ret->queued = p->queued;
-	for (const struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+	TAILQ_FOREACH (job, &p->waiting, link)
 		ret->waiting_post += job->ready_ns > now_ns;
 	fr_unlock(&p->lock);
 }

@@ -7,9 +7,7 @@
 #include "base/lock.h"
 #include "dumper/dumper.h"
 
-struct fr_job_list {
-	struct fr_dump_job *first, **last;
-};
+TAILQ_HEAD(fr_job_list, fr_dump_job);
 
 /* The kept dump. It belongs to the dumper thread. */
 struct fr_kept {
@@ -44,12 +42,6 @@ struct fr_dumper {
 };
 
 struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p);
-
-/* queue.c */
-void fr_jobs_init(struct fr_job_list *l);
-void fr_jobs_push(struct fr_job_list *l, struct fr_dump_job *job);
-/* Take the job that *AT points to out of the list. Returns it, or NULL if *AT is NULL. */
-struct fr_dump_job *fr_jobs_take(struct fr_job_list *l, struct fr_dump_job **at);
 
 /* run.c, on the dumper thread. Run JOB to its outcome. */
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job);

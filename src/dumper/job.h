@@ -10,6 +10,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #define FR_UID_MACHINE ((uid_t)-1)
@@ -35,7 +36,7 @@ struct fr_dump_asked {
 };
 
 struct fr_dump_job {
-	struct fr_dump_job *next;
+	TAILQ_ENTRY(fr_dump_job) link; /* of the list that has it */
 	enum fr_job_kind kind;
 	uint64_t id;
 	uid_t uid;   /* the user who asked; 0: root or the recorder's own user; FR_UID_MACHINE: a trigger */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dumper/job_samples.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "source/cause.h"
 
 #include <errno.h>
@@ -11,13 +12,6 @@
 struct fr_job_sample_texts {
 	char value[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE];
 };
-
-static const char *text_of(const cJSON *cause, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(cause, name));
-
-	return text ? text : "";
-}
 
 /* Times and values are raw JSON, because a double cannot hold all their digits. */
 static uint64_t u64_of(const cJSON *cause, const char *name)
@@ -35,25 +29,12 @@ static int int_of(const cJSON *cause, const char *name)
 	return (int)FR_MIN(u64_of(cause, name), (uint64_t)INT_MAX);
 }
 
-static enum fr_unit_of_cause unit_of(const char *name)
-{
-	static const char *const names[] = {[FR_CAUSE_NS] = "ns",
-		[FR_CAUSE_COUNT] = "count",
-		[FR_CAUSE_BYTES] = "bytes",
-		[FR_CAUSE_PERCENT] = "percent"};
-
-	for (size_t i = FR_CAUSE_NS; i < FR_ARRAY_SIZE(names); i++)
-		if (strcmp(name, names[i]) == 0)
-			return (enum fr_unit_of_cause)i;
-	return FR_CAUSE_NONE;
-}
-
 /* Write "12.3ms", without the blank of "12.3 ms": programs split the line of the sample at blanks. */
 static const char *format_value(const char *unit, uint64_t value, char to[static FR_CAUSE_VALUE_SIZE])
 {
 	size_t n = 0;
 
-	fr_cause_format_value(unit_of(unit), value, to);
+	fr_cause_format_value(fr_cause_unit_parse(unit), value, to);
 	for (size_t i = 0; to[i]; i++)
 		if (to[i] != ' ')
 			to[n++] = to[i];
@@ -71,10 +52,10 @@ static void add_sample(struct fr_job_samples *s, const cJSON *cause)
 		.pid = int_of(cause, "pid"),
 		.tid = int_of(cause, "tid"),
 		.cpu = cJSON_HasObjectItem(cause, "cpu") ? int_of(cause, "cpu") : -1,
-		.trigger = text_of(cause, "trigger"),
-		.reason = text_of(cause, "reason"),
-		.detail = text_of(cause, "detail"),
-		.unit = text_of(cause, "unit"),
+		.trigger = fr_json_text(cause, "trigger"),
+		.reason = fr_json_text(cause, "reason"),
+		.detail = fr_json_text(cause, "detail"),
+		.unit = fr_json_text(cause, "unit"),
 		.value = u64_of(cause, "value"),
 		.threshold = u64_of(cause, "threshold"),
 	};

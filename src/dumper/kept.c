@@ -54,7 +54,6 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	if (!copy)
 		return NULL;
 	*copy = *job;
-	copy->next = NULL;
 	copy->callers = NULL;
 	copy->n_callers = 0;
 	copy->vacuum = (struct fr_vacuum_report){0};
@@ -65,13 +64,14 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	return copy;
 }
 
-/* Copy the tail model while the oldest frame is pinned. */
+/* Copy the tail model while the oldest frame is pinned, and count the samples. */
 static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k)
 {
 	uint64_t oldest_ns = UINT64_MAX;
 	struct fr_frame f;
 
 	while (fr_snapshot_next(snapshot, &f) > 0) {
+		k->samples += f.n_samples;
 		if (f.n_samples)
 			oldest_ns = FR_MIN(oldest_ns, f.first_ns);
 		if (f.n_sideband)
@@ -107,17 +107,6 @@ static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 	return job;
 }
 
-static uint64_t count_samples(struct fr_snapshot *snapshot)
-{
-	struct fr_frame f;
-	uint64_t n = 0;
-
-	while (fr_snapshot_next(snapshot, &f) > 0)
-		n += f.n_samples;
-	fr_snapshot_rewind(snapshot);
-	return n;
-}
-
 void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot)
 {
 	struct fr_kept k = {.retry_ns = fr_monotonic_ns() + RETRY_NS};
@@ -137,7 +126,6 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 		return;
 	}
 	k.snapshot = TAKE_PTR(*snapshot);
-	k.samples = count_samples(k.snapshot);
 	p->kept = k;
 	job->outcome = FR_OUTCOME_KEPT;
 	update_stats(p, lost);

@@ -5,40 +5,6 @@
 
 #include <errno.h>
 
-void fr_jobs_init(struct fr_job_list *l)
-{
-	l->first = NULL;
-	l->last = &l->first;
-}
-
-void fr_jobs_push(struct fr_job_list *l, struct fr_dump_job *job)
-{
-	job->next = NULL;
-	*l->last = job;
-	l->last = &job->next;
-}
-
-static void push_front(struct fr_job_list *l, struct fr_dump_job *job)
-{
-	job->next = l->first;
-	if (!l->first)
-		l->last = &job->next;
-	l->first = job;
-}
-
-struct fr_dump_job *fr_jobs_take(struct fr_job_list *l, struct fr_dump_job **at)
-{
-	struct fr_dump_job *job = *at;
-
-	if (!job)
-		return NULL;
-	*at = job->next;
-	if (l->last == &job->next)
-		l->last = at;
-	job->next = NULL;
-	return job;
-}
-
 static cJSON *causes_of(const struct fr_dump_job *job)
 {
 	return cJSON_GetObjectItem(job->meta, "causes");
@@ -85,6 +51,7 @@ static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job) FR_REQUIRES(p->lock)
 {
 	const unsigned reserved = job->uid == 0 ? 0 : FR_DUMPER_RESERVED_FOR_ROOT;
+	const struct fr_dump_job *old;
 	unsigned n_own = 0, n_users = 0;
 
 	if (job->final)
@@ -93,7 +60,7 @@ static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job)
 		return -EAGAIN;
 	if (job->uid == 0 || job->uid == FR_UID_MACHINE)
 		return 0;
-	for (const struct fr_dump_job *old = p->waiting.first; old; old = old->next) {
+	TAILQ_FOREACH (old, &p->waiting, link) {
 		n_users += old->uid != 0 && old->uid != FR_UID_MACHINE;
 		n_own += old->uid == job->uid;
 	}
@@ -102,9 +69,10 @@ static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job)
 
 static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id) FR_REQUIRES(p->lock)
 {
+	struct fr_dump_job *old;
 	int r;
 
-	for (struct fr_dump_job *old = p->waiting.first; old; old = old->next)
+	TAILQ_FOREACH (old, &p->waiting, link)
 		if (can_join(old, job)) {
 			*ret_id = old->id;
 			return join(old, job);
@@ -115,9 +83,9 @@ static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id
 	*ret_id = job->id;
 	/* Vacuum and remove jobs free disk space, so they go first. */
 	if (job->kind == FR_JOB_DUMP)
-		fr_jobs_push(&p->waiting, job);
+		TAILQ_INSERT_TAIL(&p->waiting, job, link);
 	else
-		push_front(&p->waiting, job);
+		TAILQ_INSERT_HEAD(&p->waiting, job, link);
 	p->queued++;
 	fr_cond_broadcast(&p->changed);
 	return 0;
@@ -138,7 +106,9 @@ int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret
 
 static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns) FR_REQUIRES(p->lock)
 {
-	for (struct fr_dump_job *job = p->waiting.first; job; job = job->next)
+	struct fr_dump_job *job;
+
+	TAILQ_FOREACH (job, &p->waiting, link)
 		if (job->automatic && !job->final && time_ns >= job->from_ns &&
 			time_ns <= job->to_ns + FR_DUMPER_TOGETHER_NS && has_room_for_cause(job))
 			return job;
@@ -181,14 +151,15 @@ int fr_dumper_coalesce(struct fr_dumper *p, cJSON *cause, const struct fr_dump_a
 
 static int cancel(struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret) FR_REQUIRES(p->lock)
 {
-	for (struct fr_dump_job **at = &p->waiting.first; *at; at = &(*at)->next) {
-		const struct fr_dump_job *job = *at;
+	struct fr_dump_job *job;
 
+	TAILQ_FOREACH (job, &p->waiting, link) {
 		if (job->kind != FR_JOB_DUMP || job->id != id || job->final)
 			continue;
 		if (uid != 0 && (job->uid != uid || job->shared))
 			return -EPERM;
-		*ret = fr_jobs_take(&p->waiting, at);
+		TAILQ_REMOVE(&p->waiting, job, link);
+		*ret = job;
 		p->queued--;
 		return 0;
 	}
@@ -239,10 +210,11 @@ static cJSON *describe(const struct fr_dump_job *job)
 cJSON *fr_dumper_waiting(struct fr_dumper *p)
 {
 	cJSON *ret = cJSON_CreateArray();
+	const struct fr_dump_job *job;
 
 	fr_lock(&p->lock);
-	for (const struct fr_dump_job *job = p->waiting.first; ret && job; job = job->next)
-		if (job->kind == FR_JOB_DUMP)
+	TAILQ_FOREACH (job, &p->waiting, link)
+		if (ret && job->kind == FR_JOB_DUMP)
 			cJSON_AddItemToArray(ret, describe(job));
 	fr_unlock(&p->lock);
 	return ret;

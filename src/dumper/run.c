@@ -216,15 +216,10 @@ static int vacuum_asked(struct fr_dumper *p, struct fr_dump_job *job)
 
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job)
 {
-	switch (job->kind) {
-	case FR_JOB_DUMP:
+	if (job->kind == FR_JOB_DUMP)
 		run_dump(p, job);
-		break;
-	case FR_JOB_VACUUM:
-	case FR_JOB_REMOVE:
+	else
 		job->code = vacuum_asked(p, job);
-		break;
-	}
 }
 
 void fr_dumper_tidy(struct fr_dumper *p, bool first)

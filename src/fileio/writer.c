@@ -12,9 +12,8 @@
 
 #define BLOCK_DEFAULT (1u << 20)
 #define DEPTH_DEFAULT 8u
-/* The writer allocates disk space ahead of the blocks, in steps of this size. Without it, each write would
-   make the file longer and hold the inode lock exclusively, and blocks in flight would wait for each other.
- */
+/* The writer allocates disk space ahead of the blocks, in steps of this size. Otherwise each write would make
+   the file longer and hold the inode lock exclusively, and blocks in flight would wait for each other. */
 #define ALLOCATE_STEP (64u << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -57,14 +56,14 @@ static void update_description(struct fr_writer *w)
 		snprintf(w->text, sizeof(w->text), "io_uring%s%s, %u x %s%s", w->direct ? ", O_DIRECT" : "",
 			w->fixed_buffers ? "" : ", buffers not registered", w->depth,
 			fr_size_format(w->block_bytes, size),
-			w->n_canceled ? "; the kernel left requests undone" : "");
+			w->n_canceled ? "; the kernel did not run some requests" : "");
 	else
 		snprintf(w->text, sizeof(w->text), "pwrite%s (io_uring: %s)", w->direct ? ", O_DIRECT" : "",
 			strerror(-w->ring_error));
 }
 
-/* Maps memory for all blocks, with huge pages if possible: then the kernel touches and pins one page for 2
- * MiB. */
+/* Maps memory for all blocks, with huge pages if possible: the kernel then touches and pins only one
+   page for each 2 MiB. */
 static int map_blocks(struct fr_writer *w)
 {
 	const size_t bytes = w->block_bytes * w->depth;
@@ -188,7 +187,7 @@ static int write_block(struct fr_writer *w, struct fr_writer_block *b, uint64_t 
 	r = fr_writer_ring_submit(w, b);
 	if (r == 0)
 		return 0;
-	/* The ring accepts no more requests. Wait for the requests in flight, and write the rest with
+	/* The io_uring accepts no more requests. Wait for the requests in flight, and write the rest with
 	 * pwrite().
 	 */
 	w->ring_error = r;
@@ -254,7 +253,7 @@ static int finish(struct fr_writer *w, const void *head, size_t len)
 	if (!first_is_written && len)
 		memcpy(w->current->data, head, len);
 	r = write_current(w);
-	/* The first block is written before it is overwritten. */
+	/* The first block must have been written before its begin is overwritten. */
 	if (r == 0)
 		r = wait_all(w);
 	if (r == 0 && first_is_written && len)
@@ -263,9 +262,7 @@ static int finish(struct fr_writer *w, const void *head, size_t len)
 		r = wait_all(w);
 	if (r == 0 && ftruncate(w->fd, (off_t)w->bytes) < 0)
 		r = -errno;
-	if (r == 0 && w->have_ring)
-		r = fr_writer_ring_sync(w);
-	else if (r == 0 && fsync(w->fd) < 0)
+	if (r == 0 && fsync(w->fd) < 0)
 		r = -errno;
 	return r;
 }

@@ -4,7 +4,7 @@
 /*
  * Writes a file from front to back in aligned blocks. Several blocks are in flight through io_uring, with
  * O_DIRECT where the file system supports it. The writer uses pwrite() where io_uring is forbidden (sysctl,
- * seccomp). One thread at a time; it may wait for the disk.
+ * seccomp). Only one thread at a time may use a writer, and the functions may wait for the disk.
  *
  *   fr_writer_append() ──► current block ──► in flight, at most `depth` ──► fr_writer_finish(): head, fsync
  */
@@ -30,20 +30,22 @@ struct fr_file_writer_config {
 
 struct fr_writer;
 
-/* Writes to FD, which is borrowed, empty and open with O_RDWR. Maps and touches at most block_bytes × depth
-   of memory. Returns 0, -EINVAL with D for a CONFIG outside its limits, or -ENOMEM. */
+/* Creates a writer for FD, an empty file that is open with O_RDWR. The caller keeps FD open, and closes it
+   later. Uses at most block_bytes × depth of memory. Returns 0; -EINVAL, with D, if a value of CONFIG is
+   outside its limits; or -ENOMEM. */
 int fr_writer_new(
 	int fd, const struct fr_file_writer_config *config, struct fr_writer **ret, struct fr_diag *d);
-/* Waits for blocks in flight. Accepts NULL; returns NULL. */
+/* Waits for the blocks in flight, and frees W. NULL is allowed; returns NULL. */
 struct fr_writer *fr_writer_free(struct fr_writer *w);
 
-/* Appends LEN bytes. W is a struct fr_writer: the function fits fr_sink.append. Waits while all blocks are in
-   flight. Returns 0, or a negative errno of this or of an earlier block. Later calls return the same errno.
- */
+/* Appends LEN bytes. W is a struct fr_writer; its type is void * because the function is used as
+   fr_sink.append. Waits while all blocks are in flight. Returns 0; or a negative errno of this or of an
+   earlier block. After an error, all calls return the same errno. */
 int fr_writer_append(void *w, const void *data, size_t len);
 
-/* Overwrites the first LEN bytes (at most 4096, already appended), truncates the file to its size and syncs
-   it. No append may follow. Returns 0 or a negative errno. */
+/* Overwrites the first LEN bytes of the file with HEAD. LEN is at most 4096, and at least LEN bytes must have
+   been appended. Then truncates the file to the appended bytes, and syncs it. No append may follow. Returns 0
+   or a negative errno. */
 int fr_writer_finish(struct fr_writer *w, const void *head, size_t len);
 
 /* Describes how W writes: "io_uring, O_DIRECT, 8 x 1 MiB", or "pwrite (io_uring: Operation not permitted)". W

@@ -36,7 +36,7 @@ struct fr_writer {
 	int error; /* the first error, a negative errno */
 
 	bool have_ring, fixed_buffers, fixed_file;
-	int ring_error; /* why there is no ring */
+	int ring_error; /* why there is no io_uring: a negative errno */
 	struct io_uring ring;
 	unsigned in_flight;
 	unsigned n_canceled; /* requests that the kernel did not start */
@@ -47,14 +47,12 @@ struct fr_writer {
    a negative errno. */
 int fr_writer_write_now(struct fr_writer *w, struct fr_writer_block *b);
 
-/* Sets up the ring. On failure have_ring stays false, and ring_error has the reason. */
+/* Sets up the io_uring. If this fails, have_ring stays false, and ring_error has the reason. */
 void fr_writer_ring_open(struct fr_writer *w);
-/* Waits for the requests in flight. */
+/* Waits for the requests in flight, and frees the io_uring. */
 void fr_writer_ring_close(struct fr_writer *w);
-/* Starts to write B. Returns 0 or a negative errno; then B is not in flight. */
+/* Starts to write B. Returns 0; or a negative errno, and B is then not in flight. */
 int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b);
 /* Waits for one completion. If the kernel did not write all of the block, pwrite() writes the rest. Returns 0
    or a negative errno. */
 int fr_writer_ring_reap(struct fr_writer *w);
-/* Syncs the file. No block may be in flight. Returns 0 or a negative errno. */
-int fr_writer_ring_sync(struct fr_writer *w);

@@ -6,8 +6,8 @@
  *   fr_writer_ring_submit() ──► kernel ──► fr_writer_ring_reap() ──► written, or fr_writer_write_now()
  *
  * The kernel has two faults (docs/design/80). It keeps a request that it refuses, and the next submit would
- * send it: the writer takes the request back. Sometimes no thread of the kernel starts a request: the writer
- * cancels it after a time.
+ * send that request: so the writer turns a refused request into one that does nothing. Sometimes no thread of
+ * the kernel starts a request: so the writer cancels a request for which it has waited too long.
  */
 
 #include "fileio/writer_private.h"
@@ -33,7 +33,8 @@ void fr_writer_ring_open(struct fr_writer *w)
 		return;
 	}
 	w->have_ring = true;
-	/* Both calls only save work. The limit of locked memory, or an old kernel, may forbid them. */
+	/* Both calls only save work, so their errors are ignored: the limit of locked memory may forbid them,
+	   or the kernel may be too old. */
 	w->fixed_buffers = io_uring_register_buffers(&w->ring, &all, 1) == 0;
 	w->fixed_file = io_uring_register_files(&w->ring, &w->fd, 1) == 0;
 }
@@ -51,14 +52,15 @@ static int submit_all(struct io_uring *ring)
 }
 
 /* Turns a request that the kernel has not read yet into one that does nothing. */
-static void take_back(struct io_uring_sqe *sqe)
+static void make_noop(struct io_uring_sqe *sqe)
 {
 	static_assert(IORING_OP_NOP == 0, "all zero");
 	memset(sqe, 0, sizeof(*sqe));
 	io_uring_sqe_set_data(sqe, (void *)&no_answer);
 }
 
-/* Ends the requests that the kernel has not started, with -ECANCELED. Before Linux 5.19 this does nothing. */
+/* Ends the requests that the kernel has not started; their result is -ECANCELED. Before Linux 5.19,
+   this does nothing. */
 static void cancel_waiting(struct io_uring *ring)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
@@ -68,7 +70,7 @@ static void cancel_waiting(struct io_uring *ring)
 	io_uring_prep_cancel(sqe, NULL, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL);
 	io_uring_sqe_set_data(sqe, (void *)&no_answer);
 	if (submit_all(ring) < 0)
-		take_back(sqe);
+		make_noop(sqe);
 }
 
 /* Waits for a completion; the caller marks *RET as seen. Returns 0 or a negative errno. */
@@ -101,35 +103,12 @@ void fr_writer_ring_close(struct fr_writer *w)
 		io_uring_cqe_seen(&w->ring, cqe);
 		w->in_flight--;
 	}
-	/* The kernel frees a ring some time after its last reference. Until then a registered file stays
-	   open, and keeps the disk blocks of a file that was removed. */
+	/* The kernel frees an io_uring some time after its last reference is gone. Until then, a registered
+	   file stays open, so that a removed file keeps its disk blocks. */
 	if (w->fixed_file)
 		(void)io_uring_unregister_files(&w->ring);
 	io_uring_queue_exit(&w->ring);
 	w->have_ring = false;
-}
-
-/* Submits SQE, the newest request, for OWNER. If the kernel refuses it, it is taken back. */
-static int submit(struct fr_writer *w, struct io_uring_sqe *sqe, void *owner)
-{
-	struct io_uring_cqe *cqe;
-	int r;
-
-	if (w->fixed_file)
-		sqe->flags |= IOSQE_FIXED_FILE;
-	io_uring_sqe_set_data(sqe, owner);
-	r = submit_all(&w->ring);
-	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
-		/* A completion may free memory that the kernel needs. The completion stays in the ring, so
-		   this works only once. */
-		(void)wait_completion(&w->ring, &cqe);
-		r = submit_all(&w->ring);
-	}
-	if (r < 0)
-		take_back(sqe);
-	else
-		w->in_flight++;
-	return r;
 }
 
 int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
@@ -138,6 +117,7 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 	const void *from = b->data + b->done;
 	unsigned len = (unsigned)(b->len - b->done);
 	int fd = w->fixed_file ? 0 : w->fd;
+	struct io_uring_cqe *cqe;
 	int r;
 
 	if (!sqe)
@@ -146,36 +126,36 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 		io_uring_prep_write_fixed(sqe, fd, from, len, b->offset + b->done, 0);
 	else
 		io_uring_prep_write(sqe, fd, from, len, b->offset + b->done);
-	r = submit(w, sqe, b);
-	b->in_flight = r == 0;
-	return r;
-}
-
-/* Waits for one completion. *RET_OWNER is the owner of its request. */
-static int reap(struct fr_writer *w, void **ret_owner, int *ret_result)
-{
-	struct io_uring_cqe *cqe;
-	int r = wait_completion(&w->ring, &cqe);
-
+	if (w->fixed_file)
+		sqe->flags |= IOSQE_FIXED_FILE;
+	io_uring_sqe_set_data(sqe, b);
+	r = submit_all(&w->ring);
+	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
+		/* A completion may free memory that the kernel needs. The completion stays in the queue, so
+		   this works only once. */
+		(void)wait_completion(&w->ring, &cqe);
+		r = submit_all(&w->ring);
+	}
 	if (r < 0)
-		return r;
-	*ret_owner = io_uring_cqe_get_data(cqe);
-	*ret_result = cqe->res;
-	w->n_canceled += cqe->res == -ECANCELED;
-	io_uring_cqe_seen(&w->ring, cqe);
-	w->in_flight--;
-	return 0;
+		make_noop(sqe);
+	b->in_flight = r == 0;
+	w->in_flight += b->in_flight;
+	return r;
 }
 
 int fr_writer_ring_reap(struct fr_writer *w)
 {
 	struct fr_writer_block *b;
-	void *owner;
-	int result, r = reap(w, &owner, &result);
+	struct io_uring_cqe *cqe;
+	int result, r = wait_completion(&w->ring, &cqe);
 
 	if (r < 0)
 		return r;
-	b = owner;
+	b = io_uring_cqe_get_data(cqe);
+	result = cqe->res;
+	w->n_canceled += result == -ECANCELED;
+	io_uring_cqe_seen(&w->ring, cqe);
+	w->in_flight--;
 	b->in_flight = false;
 	if (result == -EIO || result == -ENOSPC || result == -EDQUOT || result == -EFBIG)
 		return result;
@@ -184,28 +164,4 @@ int fr_writer_ring_reap(struct fr_writer *w)
 	/* Short writes and other errors (EINTR, EAGAIN, ECANCELED, EINVAL of a file system that takes
 	   O_DIRECT only at open) are left to pwrite(), whose error is final. */
 	return b->done == b->len ? 0 : fr_writer_write_now(w, b);
-}
-
-static int sync_plain(const struct fr_writer *w)
-{
-	return fsync(w->fd) < 0 ? -errno : 0;
-}
-
-int fr_writer_ring_sync(struct fr_writer *w)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&w->ring);
-	void *owner;
-	int result, r;
-
-	if (!sqe)
-		return sync_plain(w);
-	io_uring_prep_fsync(sqe, w->fixed_file ? 0 : w->fd, 0);
-	if (submit(w, sqe, w) < 0)
-		return sync_plain(w);
-	r = reap(w, &owner, &result);
-	if (r < 0)
-		return r;
-	if (result == -EINTR || result == -EAGAIN || result == -EINVAL || result == -ECANCELED)
-		return sync_plain(w);
-	return result < 0 ? result : 0;
 }

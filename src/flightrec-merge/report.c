@@ -65,31 +65,12 @@ void report_text(const struct fr_merge_options *o, const struct fr_merge_report 
 
 static bool add_numbers(cJSON *j, const struct fr_merge_report *r, uint64_t took_ns)
 {
-	const struct {
-		const char *name;
-		uint64_t value;
-	} numbers[] = {
-		{"inputs", r->n_inputs},
-		{"damaged", r->n_damaged},
-		{"unusable", r->n_unusable},
-		{"removed", r->n_removed},
-		{"records", r->records},
-		{"samples", r->samples},
-		{"duplicates", r->duplicates},
-		{"state_left_out", r->state},
-		{"late", r->late},
-		{"first_ns", r->first_ns},
-		{"last_ns", r->last_ns},
-		{"bytes_in", r->bytes_in},
-		{"bytes_out", r->bytes_out},
-		{"lost_bytes", r->lost_bytes},
-		{"took_ns", took_ns},
-	};
-
-	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
-		if (!fr_json_add_u64(j, numbers[i].name, numbers[i].value))
-			return false;
-	return true;
+	return FR_JSON_ADD_NUMBERS(j, {"inputs", r->n_inputs}, {"damaged", r->n_damaged},
+		{"unusable", r->n_unusable}, {"removed", r->n_removed}, {"records", r->records},
+		{"samples", r->samples}, {"duplicates", r->duplicates}, {"state_left_out", r->state},
+		{"late", r->late}, {"first_ns", r->first_ns}, {"last_ns", r->last_ns},
+		{"bytes_in", r->bytes_in}, {"bytes_out", r->bytes_out}, {"lost_bytes", r->lost_bytes},
+		{"took_ns", took_ns});
 }
 
 int report_json(enum fr_json_mode mode, const struct fr_merge_options *o, const struct fr_merge_report *r,

@@ -9,21 +9,10 @@
 
 char *ctl_value(const cJSON *json, const char *path, const char *unit)
 {
-	static const char *const units[] = {
-		[FR_CAUSE_NONE] = "",
-		[FR_CAUSE_NS] = "ns",
-		[FR_CAUSE_COUNT] = "count",
-		[FR_CAUSE_BYTES] = "bytes",
-		[FR_CAUSE_PERCENT] = "percent",
-	};
-	enum fr_unit_of_cause u = FR_CAUSE_NONE;
 	char text[FR_CAUSE_VALUE_SIZE] = "-";
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(units); i++)
-		if (!strcmp(unit, units[i]))
-			u = (enum fr_unit_of_cause)i;
 	if (ctl_is_countable(json, path))
-		fr_cause_format_value(u, (uint64_t)ctl_number(json, path), text);
+		fr_cause_format_value(fr_cause_unit_parse(unit), (uint64_t)ctl_number(json, path), text);
 	return ctl_format("%s", text);
 }
 

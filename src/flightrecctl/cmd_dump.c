@@ -21,7 +21,7 @@ static int check_options(struct fr_diag *d)
 	if (post_ns != CTL_NOT_GIVEN && (from || to))
 		return fr_fail(d, -EINVAL, hint, "--post excludes --from and --to");
 	if (output && no_wait)
-		return fr_fail(d, -EINVAL, "leave one of the two options out",
+		return fr_fail(d, -EINVAL, "give only one of the two options",
 			"--output waits for the dump, and --no-wait does not");
 	if (from && to && from_ns > to_ns)
 		return fr_fail(d, -EINVAL, "give the earlier one with --from", "--from is later than --to");
@@ -101,8 +101,9 @@ static const struct ctl_option options[] = {
 	{"from", 0, "TIME", "from this time on: 23:11, -5min, \"2026-11-20 23:11:37\", @EPOCH", CTL_TIME,
 		&from_ns, 1, 0},
 	{"to", 0, "TIME", "up to this time, instead of now", CTL_TIME, &to_ns, 1, 0},
-	{"post", 0, "SPAN", "go on recording for so long, then write", CTL_SPAN, &post_ns, 0, 0},
-	{"reason", 0, "TEXT", "goes into the dump's JSON", CTL_TEXT, &reason, 0, 0},
+	{"post", 0, "SPAN", "record for this time after the call, then write the dump", CTL_SPAN, &post_ns, 0,
+		0},
+	{"reason", 0, "TEXT", "a text for the JSON of the dump", CTL_TEXT, &reason, 0, 0},
 	{"no-wait", 0, NULL, "do not wait until the file is durable; print the dump's number", CTL_FLAG,
 		&no_wait, 0, 0},
 	{"no-compression", 0, NULL, "plain records, for readers that cannot read compressed ones", CTL_FLAG,

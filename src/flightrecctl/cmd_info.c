@@ -128,5 +128,5 @@ static int run(void)
 	return FR_EXIT_OK;
 }
 
-CTL_VERB(info, CTL_DUMPS, "info", "[FILE|latest]", "everything that is known about one dump", .most_args = 1,
+CTL_VERB(info, CTL_DUMPS, "info", "[FILE|latest]", "what the JSON beside a dump says", .most_args = 1,
 	.pages = true, .run = run);

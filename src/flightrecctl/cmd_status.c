@@ -32,7 +32,7 @@ static void print_ring(const cJSON *s)
 		ctl_size(s, "ring.used"), ctl_size(s, "ring.size"), ctl_size(s, "ring.raw"),
 		ctl_number(s, "ring.compression"));
 	if (ctl_number(s, "ring.pinned") > 0)
-		ctl_field("", "%s pinned by a dump that is being written or waits for space",
+		ctl_field("", "%s pinned by a dump that is being written or that failed and is kept",
 			ctl_size(s, "ring.pinned"));
 }
 
@@ -73,7 +73,7 @@ static void print_self(const cJSON *s)
 				? ": too much, and nothing is left to step down; record fewer events"
 				: "");
 	if (ctl_number(s, "frequency.divisor") > 1)
-		ctl_field("", "samples at %.0f Hz instead of %.0f Hz, to keep it",
+		ctl_field("", "samples at %.0f Hz instead of %.0f Hz, to keep within it",
 			ctl_number(s, "frequency.hz"), ctl_number(s, "frequency.full_hz"));
 }
 
@@ -84,7 +84,7 @@ static void print_dumps_in_progress(const cJSON *s)
 		ctl_field("", "writing %s for %s: the disk is slow or stuck",
 			ctl_string(s, "dumps.writing.file"), ctl_seconds(s, "dumps.writing.seconds"));
 	if (ctl_get(s, "dumps.kept"))
-		ctl_field("", "1 dump waits for space, %s in memory, triggered %s ago: %s",
+		ctl_field("", "1 failed dump is kept and tried again, %s in memory, triggered %s ago: %s",
 			ctl_size(s, "dumps.kept.bytes"), ctl_seconds(s, "dumps.kept.age_s"),
 			ctl_string(s, "dumps.kept.why"));
 }

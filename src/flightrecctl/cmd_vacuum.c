@@ -68,17 +68,6 @@ static int rm_here(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d
 	return code;
 }
 
-/* Make the reply that the recorder would have sent. */
-static cJSON *make_reply(const struct fr_vacuum_report *report)
-{
-	cJSON *o = cJSON_CreateObject(), *removed = cJSON_AddArrayToObject(o, "removed");
-
-	for (size_t i = 0; i < report->n_removed; i++)
-		cJSON_AddItemToArray(removed, cJSON_CreateString(report->removed[i]));
-	cJSON_AddNumberToObject(o, "freed", (double)report->freed_bytes);
-	return o;
-}
-
 /* Do the JOB without a recorder. Returns an exit code. RET is set for FR_EXIT_OK. */
 static int do_here(int (*job)(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d), cJSON **ret)
 {
@@ -95,7 +84,7 @@ static int do_here(int (*job)(int dirfd, struct fr_vacuum_report *report, struct
 			&diag, -errno, "give the recorder's directory with -D", "cannot open %s", path);
 	if (r < 0)
 		return ctl_fail(&diag, r);
-	*ret = make_reply(&report);
+	*ret = fr_vacuum_json(&report);
 	return FR_EXIT_OK;
 }
 

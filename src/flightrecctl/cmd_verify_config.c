@@ -21,17 +21,6 @@ static int judge(int code, const struct fr_diag *one, struct fr_diag *d)
 	return code;
 }
 
-static int check_event(const struct fr_config *c, size_t i, struct fr_event_list *list, struct fr_diag *d)
-{
-	int r = fr_event_parse(c->events[i].spec, &c->defaults, list, d);
-
-	if (r == 0 && c->events[i].filter)
-		r = fr_event_set_filter(list, c->events[i].filter, d);
-	if (r < 0)
-		fr_diag_prefix(d, "%s", c->events[i].origin);
-	return r;
-}
-
 /* Check that this machine has the events. */
 static int check_events(const struct fr_config *c, struct fr_diag *d)
 {
@@ -41,7 +30,7 @@ static int check_events(const struct fr_config *c, struct fr_diag *d)
 	for (size_t i = 0; r == 0 && i < c->n_events; i++) {
 		struct fr_diag one = {0};
 
-		r = judge(check_event(c, i, &list, &one), &one, d);
+		r = judge(fr_config_parse_event(c, i, &list, &one), &one, d);
 	}
 	fr_event_list_deinit(&list);
 	return r;

@@ -54,7 +54,7 @@ int ctl_copy_check(const char *path, struct fr_diag *d)
 	/* Do not replace /dev/null by a file. */
 	if (!*name || (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)))
 		return fr_fail(d, -EINVAL, "name an ordinary file, or a new one",
-			"--output: %s is no ordinary file", path);
+			"--output: %s is not an ordinary file", path);
 	if (faccessat(dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return fr_fail_errno(d, -errno, "name a file in a directory that you may write to",
 			"cannot write %s", path);

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "control/wire.h"
 #include "dump/names.h"
 
@@ -22,7 +23,6 @@ static const char *access_hint(int code)
 /* Set "path" and "bytes" in DUMP, and "time" if the sidecar has none. Returns 0 or a negative errno. */
 static int add_file_facts(const char *path, cJSON *dump)
 {
-	char time[FR_STAMP_SIZE];
 	struct stat st;
 
 	if (stat(path, &st) < 0)
@@ -32,8 +32,9 @@ static int add_file_facts(const char *path, cJSON *dump)
 	if (!cJSON_AddStringToObject(dump, "path", path) ||
 		!cJSON_AddNumberToObject(dump, "bytes", (double)st.st_size))
 		return -ENOMEM;
-	fr_rfc3339_format((uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec, time);
-	if (!ctl_get(dump, "time") && !cJSON_AddStringToObject(dump, "time", time))
+	if (!ctl_get(dump, "time") &&
+		!fr_json_add_time(dump, "time",
+			(uint64_t)st.st_mtim.tv_sec * FR_NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec))
 		return -ENOMEM;
 	return 0;
 }
@@ -154,7 +155,7 @@ static int check_content(const char *path, struct fr_diag *d)
 	}
 	if (fr_pread_all(fd, begin, sizeof(begin), 0) != sizeof(begin) ||
 		memcmp(begin, magic, sizeof(begin)) != 0)
-		return fr_fail(d, -EBADMSG, see_list, "%s is no perf.data", path);
+		return fr_fail(d, -EBADMSG, see_list, "%s is not a perf.data file", path);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecd/dumps.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "dumper/window.h"
@@ -11,16 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
+struct fr_dump_asked fr_daemon_asked_window(const struct fr_daemon *m, uint64_t window_ns, uint64_t post_ns)
+{
+	return (struct fr_dump_asked){
+		.last_ns = window_ns == FR_TRIGGER_UNSET ? m->config->window_ns : window_ns,
+		.post_ns = post_ns == FR_TRIGGER_UNSET ? m->config->post_trigger_ns : post_ns};
+}
+
 struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *m, const char *name)
 {
 	const struct fr_trigger_config *t = fr_config_find_trigger(m->config, name);
-	struct fr_dump_asked asked = {.last_ns = m->config->window_ns, .post_ns = m->config->post_trigger_ns};
 
-	if (t && t->window_ns != FR_TRIGGER_UNSET)
-		asked.last_ns = t->window_ns;
-	if (t && t->post_ns != FR_TRIGGER_UNSET)
-		asked.post_ns = t->post_ns;
-	return asked;
+	return fr_daemon_asked_window(
+		m, t ? t->window_ns : FR_TRIGGER_UNSET, t ? t->post_ns : FR_TRIGGER_UNSET);
 }
 
 static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_request *q)
@@ -103,10 +107,8 @@ int fr_daemon_cancel(struct fr_daemon *m, struct fr_call *call, uint64_t id, str
 	job->code = fr_fail(&job->diag, -ECANCELED, "`flightrecctl dump` asks for another one",
 		"dump %llu was canceled by pid %d (%s), uid %u", (unsigned long long)id, (int)by->pid,
 		by->comm, (unsigned)by->uid);
-	fr_log(LOG_NOTICE, "%s; %s: %s, %d causes", job->diag.what,
-		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "trigger")),
-		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")),
-		cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")));
+	fr_log(LOG_NOTICE, "%s; %s: %s, %d causes", job->diag.what, fr_json_text(cause, "trigger"),
+		fr_json_text(cause, "reason"), cJSON_GetArraySize(cJSON_GetObjectItem(job->meta, "causes")));
 	answer_callers(m, job);
 	fr_dump_job_free(job);
 	return 0;
@@ -129,22 +131,16 @@ static void take_removals(struct fr_daemon *m, const struct fr_dump_job *job)
 
 static void count_dump(struct fr_daemon *m, const struct fr_dump_job *job)
 {
-	m->counters.dumps_not_durable += job->code >= 0 && job->result.not_durable;
-	switch (job->outcome) {
-	case FR_OUTCOME_DONE:
-	case FR_OUTCOME_KEPT:
-		if (job->code < 0)
-			m->counters.dumps_failed++;
-		else
-			m->counters.dumps_done++;
-		break;
-	case FR_OUTCOME_RESCUED:
-		m->counters.dumps_rescued++;
-		break;
-	case FR_OUTCOME_GIVEN_UP:
-		m->counters.dumps_given_up++;
-		break;
-	}
+	struct fr_counters *c = &m->counters;
+	uint64_t *const counters[] = {
+		[FR_OUTCOME_DONE] = job->code < 0 ? &c->dumps_failed : &c->dumps_done,
+		[FR_OUTCOME_KEPT] = &c->dumps_failed,
+		[FR_OUTCOME_RESCUED] = &c->dumps_rescued,
+		[FR_OUTCOME_GIVEN_UP] = &c->dumps_given_up,
+	};
+
+	(*counters[job->outcome])++;
+	c->dumps_not_durable += job->code >= 0 && job->result.not_durable;
 }
 
 void fr_daemon_reap(struct fr_daemon *m)

@@ -44,7 +44,7 @@ static void block_others(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* INHERITED: the previous instance left a history and its configuration, so there is no reason to wait for
+/* INHERITED: the previous instance left a history and its configuration, so there is not a reason to wait for
  * ever. */
 static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "flightrecd/reload.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/units.h"
@@ -15,22 +16,10 @@
 #include "flightrecd/view.h"
 
 #include <errno.h>
-#include <stdarg.h>
 
 #include <systemd/sd-daemon.h>
 
 #define READ_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
-
-static void __attribute__((format(printf, 2, 3))) add_line(cJSON *list, const char *fmt, ...)
-{
-	char text[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	cJSON_AddItemToArray(list, cJSON_CreateString(text));
-}
 
 struct reload {
 	struct fr_call **calls; /* they wait for it */
@@ -66,7 +55,7 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	int r;
 
 	if (!x->has_next && !fr_config_has_same_recording(m->config, &x->fresh))
-		add_line(x->waiting, "the recording of a command keeps its first events");
+		fr_json_add_line(x->waiting, "the recording of a command keeps its first events");
 	if (!x->has_next)
 		return 0;
 	r = fr_daemon_switch(m, &x->next, &x->diag);
@@ -75,7 +64,8 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	/* Now it has the old kernel rings. A larger ring may need their memory. */
 	fr_recording_close(&x->next);
 	fr_config_swap_recording(m->config, &x->fresh);
-	add_line(x->changed, "records %s%s on %zu CPUs", fr_capture_event_name(m->recording.capture, 0),
+	fr_json_add_line(x->changed, "records %s%s on %zu CPUs",
+		fr_capture_event_name(m->recording.capture, 0),
 		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
 		fr_capture_n_sampled_cpus(m->recording.capture));
 	return 0;
@@ -90,13 +80,13 @@ static void change_ring(struct fr_daemon *m, struct reload *x)
 	if (fresh->ring_bytes == m->config->ring_bytes)
 		return;
 	if (fr_daemon_resize(m, fresh, &adopted) < 0) {
-		add_line(x->waiting, "RingSize= stays at %s: %s%s%s",
+		fr_json_add_line(x->waiting, "RingSize= stays at %s: %s%s%s",
 			fr_size_format(fr_history_size(m->history), size), m->ring_kept.what,
 			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
 		return;
 	}
 	m->config->ring_bytes = fresh->ring_bytes;
-	add_line(x->changed, "RingSize= is now %s; the ring keeps %llu samples%s",
+	fr_json_add_line(x->changed, "RingSize= is now %s; the ring keeps %llu samples%s",
 		fr_size_format(fresh->ring_bytes, size), (unsigned long long)adopted.samples,
 		adopted.frames_left_out ? "; the oldest did not fit" : "");
 }
@@ -122,7 +112,7 @@ static int put_in_force(struct fr_daemon *m, struct reload *x)
 	change_ring(m, x);
 	n = fr_config_restart_keys(m->config, &x->fresh, keys);
 	for (size_t i = 0; i < n; i++)
-		add_line(x->waiting, "%s= waits for a restart", keys[i]);
+		fr_json_add_line(x->waiting, "%s= waits for a restart", keys[i]);
 	apply_live_keys(m, &x->fresh);
 	return 0;
 }

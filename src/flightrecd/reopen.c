@@ -143,7 +143,8 @@ static void report_cpus(struct fr_daemon *m, struct reopening *x)
 		fr_log(LOG_NOTICE, "recording on %zu CPUs from now on",
 			fr_capture_n_sampled_cpus(m->recording.capture));
 	} else if (x->n > m->cpus_failed) {
-		fr_diag_prefix(&x->diag, "CPUs that came are not recorded, and it is tried again");
+		fr_diag_prefix(
+			&x->diag, "CPUs that came online are not recorded yet; flightrecd tries again");
 		fr_log_diag(LOG_ERR, &x->diag, x->result);
 	}
 	m->cpus_failed = x->result < 0 ? x->n : 0;
@@ -155,11 +156,11 @@ static void report_cgroup(struct fr_daemon *m, struct reopening *x)
 	struct fr_cgroup_retry *c = &m->cgroup_retry;
 
 	if (x->result >= 0) {
-		fr_log(LOG_NOTICE, "the cgroup %s was made anew, and is recorded from now on",
+		fr_log(LOG_NOTICE, "the cgroup %s was created again, and is recorded from now on",
 			m->config->cgroup);
 	} else if (!c->failed) {
 		fr_diag_prefix(&x->diag,
-			"the cgroup %s was made anew and is not recorded, and it is tried again",
+			"the cgroup %s was created again and is not recorded, and it is tried again",
 			m->config->cgroup);
 		fr_log_diag(LOG_ERR, &x->diag, x->result);
 	}

@@ -40,8 +40,8 @@ struct fr_start {
 	struct fr_diag diag;
 
 	struct fr_deferred_calls deferred;
-	bool usr1, usr2, hangup, term;
-	struct signalfd_siginfo usr1_info, hangup_info;
+	struct signalfd_siginfo signals[NSIG]; /* by number; those that came */
+	bool term;
 };
 
 void fr_start_report_failure(const struct fr_diag *d, int code)
@@ -112,13 +112,13 @@ static void work(void *ctx)
  */
 static void catch_up(struct fr_daemon *m, struct fr_start *s)
 {
-	if (s->usr1)
-		s->ops->handle_signal(m, &s->usr1_info);
+	if (s->signals[SIGUSR1].ssi_signo)
+		s->ops->handle_signal(m, &s->signals[SIGUSR1]);
 	fr_deferred_run(&s->deferred, m);
-	if (s->hangup)
-		s->ops->handle_signal(m, &s->hangup_info);
-	if (s->usr2 || s->term)
-		fr_daemon_stop(m, s->usr2 ? FR_STOP_MERGE : FR_STOP_CLEAN);
+	if (s->signals[SIGHUP].ssi_signo)
+		s->ops->handle_signal(m, &s->signals[SIGHUP]);
+	if (s->signals[SIGUSR2].ssi_signo || s->term)
+		fr_daemon_stop(m, s->signals[SIGUSR2].ssi_signo ? FR_STOP_MERGE : FR_STOP_CLEAN);
 }
 
 static void on_done(void *ctx)
@@ -218,7 +218,7 @@ static void request_stop(struct fr_daemon *m)
 	if (!m->start->inherited || !fr_daemon_service_ends())
 		end_now(m);
 	m->start->term = true;
-	sd_notify(0, "STATUS=stops when it has the history of the previous instance, for its last dump");
+	sd_notify(0, "STATUS=will stop after a last dump of the previous instance's history");
 }
 
 bool fr_start_defers_signal(struct fr_daemon *m, const struct signalfd_siginfo *si)
@@ -227,21 +227,9 @@ bool fr_start_defers_signal(struct fr_daemon *m, const struct signalfd_siginfo *
 
 	if (!s)
 		return false;
-	switch (si->ssi_signo) {
-	case SIGUSR1:
-		s->usr1 = true;
-		s->usr1_info = *si;
-		break;
-	case SIGUSR2:
-		s->usr2 = true;
-		break;
-	case SIGHUP:
-		s->hangup = true;
-		s->hangup_info = *si;
-		break;
-	default:
+	s->signals[si->ssi_signo] = *si;
+	if (si->ssi_signo == SIGTERM || si->ssi_signo == SIGINT)
 		request_stop(m);
-	}
 	return true;
 }
 

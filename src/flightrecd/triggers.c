@@ -15,14 +15,6 @@
 /* The inode of the initial pid namespace (PROC_PID_INIT_INO in the kernel). */
 #define FIRST_PIDNS 0xeffffffcu
 
-/* The window of a trigger's section; where it sets none, that of [Dump]. */
-static struct fr_dump_asked asked_of(const struct fr_daemon *m, uint64_t window_ns, uint64_t post_ns)
-{
-	return (struct fr_dump_asked){
-		.last_ns = window_ns == FR_TRIGGER_UNSET ? m->config->window_ns : window_ns,
-		.post_ns = post_ns == FR_TRIGGER_UNSET ? m->config->post_trigger_ns : post_ns};
-}
-
 static int on_dump(
 	void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns, uint64_t *ret_id)
 {
@@ -30,7 +22,7 @@ static int on_dump(
 	const struct fr_dump_request q = {
 		.cause = cause,
 		.uid = m->tester,
-		.asked = asked_of(m, window_ns, post_ns),
+		.asked = fr_daemon_asked_window(m, window_ns, post_ns),
 		.automatic = true,
 	};
 
@@ -41,7 +33,7 @@ static int on_join(
 	void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns, uint64_t *ret_id)
 {
 	struct fr_daemon *m = ctx;
-	const struct fr_dump_asked asked = asked_of(m, window_ns, post_ns);
+	const struct fr_dump_asked asked = fr_daemon_asked_window(m, window_ns, post_ns);
 	cJSON *json = fr_cause_json(cause, (uid_t)-1);
 	int r = json ? fr_dumper_coalesce(m->dumper, json, &asked, cause->time_ns, ret_id) : -ENOMEM;
 

@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "control/interface.h"
-#include "control/activation.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/start.h"
 #include "flightrecd/stop.h"
@@ -45,10 +44,7 @@ static void verb_stop(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	bool merge = false;
 
-	if (fr_param_bool(parameters, "merge", &merge) < 0) {
-		fr_call_invalid_parameter(call, "merge");
-		return;
-	}
+	(void)fr_param_bool(parameters, "merge", &merge);
 	fr_log(LOG_INFO, "stop asked for by pid %d (%s)", (int)fr_call_peer(call)->pid,
 		fr_call_peer(call)->comm);
 	fr_call_reply(call, NULL);
@@ -63,22 +59,14 @@ static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters
 /* Members of the group may look and make dumps, and a trigger's test is a dump. A method that takes something
    away from others (files, triggers, the recorder) needs root. */
 static const struct fr_method methods[] = {
-	{FR_METHOD(Status), FR_ACCESS_GROUP, verb_status, FR_PARAMETERS(NULL)},
-	{FR_METHOD(Metrics), FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS(NULL)},
-	{FR_METHOD(Stop), FR_ACCESS_ROOT, verb_stop, FR_PARAMETERS("merge")},
-	{FR_METHOD(Reload), FR_ACCESS_ROOT, verb_reload, FR_PARAMETERS(NULL)},
+	{FR_METHOD(Status), FR_ACCESS_GROUP, verb_status, FR_PARAMETERS({0})},
+	{FR_METHOD(Metrics), FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS({0})},
+	{FR_METHOD(Stop), FR_ACCESS_ROOT, verb_stop, FR_PARAMETERS({"merge", cJSON_IsBool, false})},
+	{FR_METHOD(Reload), FR_ACCESS_ROOT, verb_reload, FR_PARAMETERS({0})},
 	{.name = NULL},
 };
 
-/* All methods, in one array for the server. */
-static struct fr_method all[32];
-
-static size_t add_methods(size_t n, const struct fr_method *more)
-{
-	for (; more->name && n < FR_ARRAY_SIZE(all); more++)
-		all[n++] = *more;
-	return n;
-}
+static const struct fr_method *const all[] = {methods, fr_verbs_of_dumps, fr_verbs_of_triggers, NULL};
 
 int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 {
@@ -90,8 +78,6 @@ int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 	};
 	int r;
 
-	config.n_methods =
-		add_methods(add_methods(add_methods(0, methods), fr_verbs_of_dumps), fr_verbs_of_triggers);
 	if (!m->config->socket[0])
 		return 0;
 	/* Copies, because a reload may replace the strings of the configuration. */

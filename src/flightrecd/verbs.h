@@ -9,7 +9,7 @@
 int fr_verbs_serve(struct fr_daemon *daemon, struct fr_diag *d);
 
 /* The parameters that a method knows. */
-#define FR_PARAMETERS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define FR_PARAMETERS(...) ((const struct fr_param[]){__VA_ARGS__, {0}})
 
 /* The tables of verbs_dump.c and verbs_triggers.c; the last entry has no name. The context of handlers is the
    daemon. */

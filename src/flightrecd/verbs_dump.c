@@ -20,41 +20,15 @@ static void fail(struct fr_call *call, int code, const char *hint, const char *w
 	fr_call_fail(call, &diag, code);
 }
 
-/* The parameters of Dump. */
-struct dump_call {
-	struct fr_window_bounds bounds;
-	const char *reason;
-	bool waits, no_compression;
-};
-
-/* NULL, or the name of the parameter that is not valid. */
-static const char *read_dump(const cJSON *parameters, struct dump_call *ret)
+static struct fr_window_bounds read_bounds(const cJSON *parameters)
 {
-	struct {
-		const char *name;
-		uint64_t *value;
-		bool *given;
-		uint64_t most;
-	} numbers[] = {
-		{"last_ns", &ret->bounds.last_ns, &ret->bounds.has_last, UINT64_MAX},
-		{"post_ns", &ret->bounds.post_ns, &ret->bounds.has_post, POST_MAX_NS},
-		{"from_usec", &ret->bounds.from_usec, &ret->bounds.has_from, UINT64_MAX},
-		{"to_usec", &ret->bounds.to_usec, &ret->bounds.has_to, UINT64_MAX},
-	};
+	struct fr_window_bounds b = {0};
 
-	*ret = (struct dump_call){.waits = true};
-	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++) {
-		int r = fr_param_u64(parameters, numbers[i].name, numbers[i].value);
-
-		if (r < 0 || *numbers[i].value > numbers[i].most)
-			return numbers[i].name;
-		*numbers[i].given = r > 0;
-	}
-	if (fr_param_string(parameters, "reason", &ret->reason) < 0)
-		return "reason";
-	if (fr_param_bool(parameters, "no_compression", &ret->no_compression) < 0)
-		return "no_compression";
-	return fr_param_bool(parameters, "wait", &ret->waits) < 0 ? "wait" : NULL;
+	b.has_last = fr_param_u64(parameters, "last_ns", &b.last_ns) > 0;
+	b.has_post = fr_param_u64(parameters, "post_ns", &b.post_ns) > 0;
+	b.has_from = fr_param_u64(parameters, "from_usec", &b.from_usec) > 0;
+	b.has_to = fr_param_u64(parameters, "to_usec", &b.to_usec) > 0;
+	return b;
 }
 
 /* The context of a dump that a call asked for. */
@@ -78,7 +52,7 @@ static struct fr_cause control_cause(const struct fr_call *call, const char *rea
 	const struct fr_peer *peer = fr_call_peer(call);
 	struct fr_cause c = {.trigger = "control", .time_ns = now_ns, .pid = peer->pid, .cpu = -1};
 
-	snprintf(c.reason, sizeof(c.reason), "%s", reason ? reason : "flightrecctl dump");
+	snprintf(c.reason, sizeof(c.reason), "%s", reason);
 	memcpy(c.comm, peer->comm, sizeof(c.comm));
 	return c;
 }
@@ -88,7 +62,7 @@ static void suppressed(struct fr_call *call, const struct fr_decision *d, int co
 	char text[sizeof(d->why) + 16];
 
 	if (code == -EDQUOT) {
-		fail(call, -EAGAIN, "`flightrecctl status` lists them, `flightrecctl cancel` takes one back",
+		fail(call, -EAGAIN, "`flightrecctl status` lists them, `flightrecctl cancel` cancels one",
 			"suppressed: too many dumps of yours, or of users, are waiting already");
 		return;
 	}
@@ -107,41 +81,46 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	struct fr_history_stats ring;
 	struct fr_dump_asked asked;
 	struct fr_diag diag = {0};
-	struct dump_call c;
-	const char *bad = read_dump(parameters, &c);
+	const struct fr_window_bounds bounds = read_bounds(parameters);
 	struct control_dump d = {.m = m};
+	const char *reason = "flightrecctl dump";
+	bool waits = true, no_compression = false;
 	const struct fr_decision *decision;
 	enum fr_verdict verdict;
 	struct fr_cause cause;
 	int r;
 
-	if (bad) {
-		fr_call_invalid_parameter(call, bad);
+	if (bounds.post_ns > POST_MAX_NS) {
+		fr_call_invalid_parameter(call, "post_ns");
 		return;
 	}
 	if (m->stop != FR_STOP_NO) {
-		fail(call, -ESHUTDOWN, "look at the merged perf.data", "flightrecd is stopping");
+		fail(call, -ESHUTDOWN, "look at the last dump, or at the merged perf.data",
+			"flightrecd is stopping");
 		return;
 	}
+	(void)fr_param_string(parameters, "reason", &reason);
+	(void)fr_param_bool(parameters, "wait", &waits);
+	(void)fr_param_bool(parameters, "no_compression", &no_compression);
 	fr_history_stats(m->history, &ring);
 	asked = fr_daemon_asked(m, "control");
-	r = fr_window_from_bounds(&c.bounds, now_ns, ring.first_ns, &asked, &diag);
+	r = fr_window_from_bounds(&bounds, now_ns, ring.first_ns, &asked, &diag);
 	if (r < 0) {
 		fr_call_fail(call, &diag, r);
 		return;
 	}
 	d.request = (struct fr_dump_request){.uid = fr_call_peer(call)->uid,
 		.asked = asked,
-		.no_compression = c.no_compression,
-		.call = c.waits ? call : NULL};
-	cause = control_cause(call, c.reason, now_ns);
+		.no_compression = no_compression,
+		.call = waits ? call : NULL};
+	cause = control_cause(call, reason, now_ns);
 	verdict = fr_triggers_request(m->triggers, "control", &cause, dump_for_call, &d);
 	decision = fr_triggers_get_decision(m->triggers, 0);
 	if (verdict != FR_VERDICT_FIRE && verdict != FR_VERDICT_COALESCE) {
 		suppressed(call, decision, d.code);
 		return;
 	}
-	if (!c.waits) {
+	if (!waits) {
 		cJSON *reply = cJSON_CreateObject();
 
 		cJSON_AddNumberToObject(reply, "id", (double)decision->dump_id);
@@ -156,10 +135,11 @@ static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 	cJSON *ids, *waiting;
 	bool all = false;
 
-	if (fr_param_bool(parameters, "all", &all) < 0 || all == (given && !cJSON_IsNull(given)))
+	(void)fr_param_bool(parameters, "all", &all);
+	if (all == (given && !cJSON_IsNull(given)))
 		return NULL;
 	if (!all)
-		return cJSON_IsArray(given) ? cJSON_Duplicate(given, true) : NULL;
+		return cJSON_Duplicate(given, true);
 	ids = cJSON_CreateArray();
 	waiting = fr_dumper_waiting(m->dumper);
 	cJSON_ArrayForEach (item, waiting)
@@ -169,7 +149,8 @@ static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 	return ids;
 }
 
-/* A dump that cannot be canceled does not keep the others. With "all", a dump of another user is no error. */
+/* A dump that cannot be canceled does not keep the others. With "all", a dump of another user is not an
+ * error. */
 static void verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	cJSON *ids = ids_to_cancel(ctx, parameters), *reply, *canceled, *item;
@@ -209,22 +190,12 @@ static void verb_vacuum(void *ctx, struct fr_call *call, const cJSON *parameters
 	struct fr_daemon *m = ctx;
 	struct fr_retention limits = m->config->retention;
 	uint64_t age_usec = limits.max_age_ns / FR_NSEC_PER_USEC;
-	const struct {
-		const char *name;
-		uint64_t *value;
-	} numbers[] = {
-		{"max_use", &limits.max_use},
-		{"keep_free", &limits.keep_free},
-		{"max_files", &limits.max_files},
-		{"max_age_usec", &age_usec},
-	};
 	struct fr_dump_job *job;
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
-		if (fr_param_u64(parameters, numbers[i].name, numbers[i].value) < 0) {
-			fr_call_invalid_parameter(call, numbers[i].name);
-			return;
-		}
+	(void)fr_param_u64(parameters, "max_use", &limits.max_use);
+	(void)fr_param_u64(parameters, "keep_free", &limits.keep_free);
+	(void)fr_param_u64(parameters, "max_files", &limits.max_files);
+	(void)fr_param_u64(parameters, "max_age_usec", &age_usec);
 	limits.max_age_ns = age_usec * FR_NSEC_PER_USEC;
 	job = fr_dump_job_new(FR_JOB_VACUUM);
 	if (!job) {
@@ -258,12 +229,10 @@ static char **strings(const cJSON *array)
 
 static void verb_remove(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
-	const cJSON *names = cJSON_GetObjectItemCaseSensitive(parameters, "files");
-	struct fr_dump_job *job;
+	struct fr_dump_job *job = fr_dump_job_new(FR_JOB_REMOVE);
 
-	job = cJSON_IsArray(names) ? fr_dump_job_new(FR_JOB_REMOVE) : NULL;
 	if (job)
-		job->names = strings(names);
+		job->names = strings(cJSON_GetObjectItemCaseSensitive(parameters, "files"));
 	if (!job || !job->names) {
 		fr_dump_job_free(job);
 		fr_call_invalid_parameter(call, "files");
@@ -284,12 +253,16 @@ static void verb_list(void *ctx, struct fr_call *call, const cJSON *parameters)
 
 const struct fr_method fr_verbs_of_dumps[] = {
 	{FR_METHOD(Dump), FR_ACCESS_GROUP, verb_dump,
-		FR_PARAMETERS(
-			"last_ns", "post_ns", "from_usec", "to_usec", "reason", "wait", "no_compression")},
-	{FR_METHOD(Cancel), FR_ACCESS_GROUP, verb_cancel, FR_PARAMETERS("ids", "all")},
-	{FR_METHOD(List), FR_ACCESS_GROUP, verb_list, FR_PARAMETERS(NULL)},
+		FR_PARAMETERS({"last_ns", fr_param_is_u64, false}, {"post_ns", fr_param_is_u64, false},
+			{"from_usec", fr_param_is_u64, false}, {"to_usec", fr_param_is_u64, false},
+			{"reason", cJSON_IsString, false}, {"wait", cJSON_IsBool, false},
+			{"no_compression", cJSON_IsBool, false})},
+	{FR_METHOD(Cancel), FR_ACCESS_GROUP, verb_cancel,
+		FR_PARAMETERS({"ids", cJSON_IsArray, false}, {"all", cJSON_IsBool, false})},
+	{FR_METHOD(List), FR_ACCESS_GROUP, verb_list, FR_PARAMETERS({0})},
 	{FR_METHOD(Vacuum), FR_ACCESS_ROOT, verb_vacuum,
-		FR_PARAMETERS("max_use", "keep_free", "max_files", "max_age_usec")},
-	{FR_METHOD(Remove), FR_ACCESS_ROOT, verb_remove, FR_PARAMETERS("files")},
+		FR_PARAMETERS({"max_use", fr_param_is_u64, false}, {"keep_free", fr_param_is_u64, false},
+			{"max_files", fr_param_is_u64, false}, {"max_age_usec", fr_param_is_u64, false})},
+	{FR_METHOD(Remove), FR_ACCESS_ROOT, verb_remove, FR_PARAMETERS({"files", cJSON_IsArray, true})},
 	{.name = NULL},
 };

@@ -21,7 +21,7 @@ static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 
 	if (m->triggers)
 		return false;
-	fr_fail(&d, -ESHUTDOWN, "ask the next one", "flightrecd is stopping");
+	fr_fail(&d, -ESHUTDOWN, "ask again when flightrecd runs again", "flightrecd is stopping");
 	fr_call_fail(call, &d, d.code);
 	return true;
 }
@@ -53,30 +53,20 @@ static void verb_triggers(void *daemon, struct fr_call *call, const cJSON *param
 	fr_call_reply(call, reply);
 }
 
-/* The parameter "name". NULL: it is missing, and CALL is answered. */
-static const char *name_of(struct fr_call *call, const cJSON *parameters)
-{
-	const char *name = NULL;
-
-	if (fr_param_string(parameters, "name", &name) == 1)
-		return name;
-	fr_call_invalid_parameter(call, "name");
-	return NULL;
-}
-
 static void verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *parameters)
 {
 	const struct fr_peer *peer = fr_call_peer(call);
 	struct fr_daemon *m = daemon;
 	struct fr_diag d = {0};
-	const char *name;
+	const char *name = NULL;
 	uint64_t id;
 	char by[64];
 	cJSON *reply;
 	int r;
 
-	if (is_stopping(m, call) || !(name = name_of(call, parameters)))
+	if (is_stopping(m, call))
 		return;
+	(void)fr_param_string(parameters, "name", &name);
 	snprintf(by, sizeof(by), "pid %d (%s)", (int)peer->pid, peer->comm);
 	m->tester = peer->uid;
 	r = fr_triggers_test(m->triggers, name, by, &id, &d);
@@ -95,15 +85,13 @@ static void verb_set_trigger(void *daemon, struct fr_call *call, const cJSON *pa
 	struct fr_daemon *m = daemon;
 	struct fr_diag d = {0};
 	bool enabled = false;
-	const char *name;
+	const char *name = NULL;
 	int r;
 
-	if (is_stopping(m, call) || !(name = name_of(call, parameters)))
+	if (is_stopping(m, call))
 		return;
-	if (fr_param_bool(parameters, "enabled", &enabled) != 1) {
-		fr_call_invalid_parameter(call, "enabled");
-		return;
-	}
+	(void)fr_param_string(parameters, "name", &name);
+	(void)fr_param_bool(parameters, "enabled", &enabled);
 	r = fr_triggers_enable(m->triggers, name, enabled, &d);
 	if (r < 0) {
 		fr_call_fail(call, &d, r);
@@ -123,10 +111,7 @@ static void verb_decisions(void *daemon, struct fr_call *call, const cJSON *para
 
 	if (is_stopping(m, call))
 		return;
-	if (fr_param_u64(parameters, "max", &max) < 0) {
-		fr_call_invalid_parameter(call, "max");
-		return;
-	}
+	(void)fr_param_u64(parameters, "max", &max);
 	reply = cJSON_CreateObject();
 	list = cJSON_AddArrayToObject(reply, "decisions");
 	for (size_t i = 0; i < max && (d = fr_triggers_get_decision(m->triggers, i)); i++)
@@ -145,16 +130,20 @@ static void verb_watch(void *daemon, struct fr_call *call, const cJSON *paramete
 	if (!fr_call_wants_more(call))
 		fr_fail(&d, r, "call it with more", "Watch has more than one reply");
 	else if ((r = fr_subscribers_add(&m->watchers, call)) == -EBUSY)
-		fr_fail(&d, r, "end one of them", "%d clients are watching already", FR_SUBSCRIBERS_MAX);
+		fr_fail(&d, r, "end one of these clients", "%d clients are watching already",
+			FR_SUBSCRIBERS_MAX);
 	if (r < 0)
 		fr_call_fail(call, &d, r);
 }
 
 const struct fr_method fr_verbs_of_triggers[] = {
-	{FR_METHOD(Triggers), FR_ACCESS_GROUP, verb_triggers, FR_PARAMETERS(NULL)},
-	{FR_METHOD(TestTrigger), FR_ACCESS_GROUP, verb_test_trigger, FR_PARAMETERS("name")},
-	{FR_METHOD(SetTrigger), FR_ACCESS_ROOT, verb_set_trigger, FR_PARAMETERS("name", "enabled")},
-	{FR_METHOD(Decisions), FR_ACCESS_GROUP, verb_decisions, FR_PARAMETERS("max")},
-	{FR_METHOD(Watch), FR_ACCESS_GROUP, verb_watch, FR_PARAMETERS(NULL)},
+	{FR_METHOD(Triggers), FR_ACCESS_GROUP, verb_triggers, FR_PARAMETERS({0})},
+	{FR_METHOD(TestTrigger), FR_ACCESS_GROUP, verb_test_trigger,
+		FR_PARAMETERS({"name", cJSON_IsString, true})},
+	{FR_METHOD(SetTrigger), FR_ACCESS_ROOT, verb_set_trigger,
+		FR_PARAMETERS({"name", cJSON_IsString, true}, {"enabled", cJSON_IsBool, true})},
+	{FR_METHOD(Decisions), FR_ACCESS_GROUP, verb_decisions,
+		FR_PARAMETERS({"max", fr_param_is_u64, false})},
+	{FR_METHOD(Watch), FR_ACCESS_GROUP, verb_watch, FR_PARAMETERS({0})},
 	{.name = NULL},
 };

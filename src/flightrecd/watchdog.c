@@ -7,7 +7,7 @@
 #define FEEDS 4
 #define SLACK_NS (2 * FR_NSEC_PER_SEC)
 
-/* Only the recorder thread counts. A disk that is stuck is no reason to kill a recorder: its dump waits in
+/* Only the recorder thread counts. A disk that is stuck is not a reason to kill a recorder: its dump waits in
    memory. */
 static bool is_draining(const struct fr_daemon *m)
 {

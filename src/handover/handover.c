@@ -36,8 +36,8 @@ static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, 
    may start twice. LISTEN_FDS stays set, because other code looks for its own descriptors there. */
 static bool passed_are_closed;
 
-/* The passed descriptor NAME, borrowed; -1: there is none. */
-static int find_passed(const char *name)
+/* A duplicate of the passed descriptor NAME; -ENOENT: there is none; or another negative errno. */
+static int dup_passed(const char *name)
 {
 	char **names = NULL;
 	int n = passed_are_closed ? 0 : sd_listen_fds_with_names(0, &names), fd = -1;
@@ -48,7 +48,10 @@ static int find_passed(const char *name)
 		free(names[i]);
 	}
 	free(names);
-	return fd;
+	if (fd < 0)
+		return -ENOENT;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
 }
 
 static void remove_from_store(const char *name)
@@ -103,23 +106,21 @@ static bool is_same_directory(int dirfd, const struct fr_state *s)
 static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *ret_ring, const char *boot_id,
 	struct fr_diag *d)
 {
-	const int passed = find_passed(STATE_NAME);
-	_cleanup_close_ int fd = passed < 0 ? -1 : fcntl(passed, F_DUPFD_CLOEXEC, 0);
-	int r, ring;
+	_cleanup_close_ int fd = dup_passed(STATE_NAME);
+	int r;
 
 	if (fd < 0)
-		return passed < 0 ? -ENOENT : -errno;
+		return fd;
 	r = fr_state_file_adopt(fd, ret_file, ret, d);
 	if (r < 0)
 		return r;
 	if (strcmp(ret->boot_id, boot_id) != 0)
 		r = fr_fail(d, -EBADMSG, NULL, "it is of another boot");
-	ring = r == 0 ? find_passed(ret->ring) : -1;
-	if (r == 0 && ring < 0)
+	*ret_ring = r == 0 ? dup_passed(ret->ring) : -1;
+	if (r == 0 && *ret_ring == -ENOENT)
 		r = fr_fail(d, -EBADMSG, NULL, "its ring is not in the descriptor store");
-	*ret_ring = r == 0 ? fcntl(ring, F_DUPFD_CLOEXEC, 0) : -1;
-	if (r == 0 && *ret_ring < 0)
-		r = fr_fail_errno(d, -errno, NULL, "its ring cannot be taken");
+	else if (r == 0 && *ret_ring < 0)
+		r = fr_fail_errno(d, *ret_ring, NULL, "its ring cannot be taken");
 	if (r < 0)
 		fr_state_deinit(ret);
 	else
@@ -131,7 +132,7 @@ void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id
 {
 	char next[FR_STATE_NAME_MAX];
 	struct fr_diag d = {0};
-	int r, passed;
+	int r;
 
 	*h = (struct fr_handover){.on = wanted && getenv("NOTIFY_SOCKET"),
 		.file.fd = -1,
@@ -144,8 +145,7 @@ void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id
 	if (r == 0) {
 		(void)sscanf(h->state.ring, RING_NAME "%u", &h->ring_number);
 		name_ring(next, h->ring_number + 1);
-		passed = find_passed(next);
-		h->next_fd = passed < 0 ? -1 : fcntl(passed, F_DUPFD_CLOEXEC, 0);
+		h->next_fd = dup_passed(next);
 		return;
 	}
 	h->file.fd = -1;
@@ -218,8 +218,8 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 
 	while (r == 0 && ret->len == 0 && fr_snapshot_next(snapshot, &frame) == 1) {
 		ssize_t n = fr_section_decompress(unpack, frame.sideband, frame.sideband_len, raw, size);
-		struct fr_section_iter it = fr_section_iter(raw, n > 0 ? (size_t)n : 0);
-		const struct perf_event_header *h = fr_section_next(&it);
+		struct fr_record_iter it = fr_record_iter(raw, n > 0 ? (size_t)n : 0);
+		const struct perf_event_header *h = fr_record_next(&it);
 
 		if (h)
 			r = fr_buf_append(ret, h, h->size);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "history/crc32c.h"
+#include "perfdata/bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,168 +37,136 @@ struct slot_header {
 			&(s)->counters.dumps_not_durable, &(s)->directory_dev, &(s)->directory_ino,          \
 	}
 
-static int encode_event(const struct fr_event_desc *e, struct fr_buf *ret)
+static void encode_event(const struct fr_event_desc *e, struct builder *b)
 {
 	const size_t name = strlen(e->name) + 1;
-	int r = fr_buf_append_u32(ret, sizeof(e->attr));
 
-	if (r == 0)
-		r = fr_buf_append(ret, &e->attr, sizeof(e->attr));
-	if (r == 0)
-		r = fr_buf_append_u64(ret, e->until_ns);
-	if (r == 0)
-		r = fr_buf_append_u32(ret, (uint32_t)name);
-	if (r == 0)
-		r = fr_buf_append(ret, e->name, name);
-	if (r == 0)
-		r = fr_buf_append_u32(ret, (uint32_t)e->n_ids);
-	return r == 0 ? fr_buf_append(ret, e->ids, e->n_ids * sizeof(*e->ids)) : r;
+	put_u32(b, sizeof(e->attr));
+	put_bytes(b, &e->attr, sizeof(e->attr));
+	put_u64(b, e->until_ns);
+	put_u32(b, (uint32_t)name);
+	put_bytes(b, e->name, name);
+	put_u32(b, (uint32_t)e->n_ids);
+	put_bytes(b, e->ids, e->n_ids * sizeof(*e->ids));
 }
 
-static int encode_buf(const struct fr_buf *b, struct fr_buf *ret)
+static void encode_buf(const struct fr_buf *from, struct builder *b)
 {
-	int r = fr_buf_append_u32(ret, (uint32_t)b->len);
-
-	return r == 0 ? fr_buf_append(ret, b->data, b->len) : r;
+	put_u32(b, (uint32_t)from->len);
+	put_bytes(b, from->data, from->len);
 }
 
 int fr_state_encode(const struct fr_state *s, struct fr_buf *ret)
 {
 	const uint64_t *const numbers[] = NUMBERS(s);
-	const struct fr_buf *tracing = &s->session.features[FR_FEATURE_TRACING_DATA];
+	struct builder b = {.buf = *ret};
 	const size_t start = ret->len;
-	int r = fr_buf_append(ret, s->boot_id, sizeof(s->boot_id));
 
-	if (r == 0)
-		r = fr_buf_append(ret, s->ring, sizeof(s->ring));
-	for (size_t i = 0; r == 0 && i < FR_ARRAY_SIZE(numbers); i++)
-		r = fr_buf_append_u64(ret, *numbers[i]);
-	if (r == 0)
-		r = fr_buf_append_u32(ret, _FR_LOSS_MAX);
-	if (r == 0)
-		r = fr_buf_append(ret, s->lost, sizeof(s->lost));
-	if (r == 0)
-		r = fr_buf_append_u32(ret, (uint32_t)s->session.n_events);
-	for (size_t i = 0; r == 0 && i < s->session.n_events; i++)
-		r = encode_event(&s->session.events[i], ret);
-	if (r == 0)
-		r = encode_buf(tracing, ret);
-	if (r == 0)
-		r = encode_buf(&s->config, ret);
-	if (r == 0 && ret->len - start > SLOT_BYTES - sizeof(struct slot_header))
-		r = -E2BIG;
-	if (r < 0)
-		ret->len = start;
-	return r;
+	put_bytes(&b, s->boot_id, sizeof(s->boot_id));
+	put_bytes(&b, s->ring, sizeof(s->ring));
+	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
+		put_u64(&b, *numbers[i]);
+	put_u32(&b, _FR_LOSS_MAX);
+	put_bytes(&b, s->lost, sizeof(s->lost));
+	put_u32(&b, (uint32_t)s->session.n_events);
+	for (size_t i = 0; i < s->session.n_events; i++)
+		encode_event(&s->session.events[i], &b);
+	encode_buf(&s->session.features[FR_FEATURE_TRACING_DATA], &b);
+	encode_buf(&s->config, &b);
+	*ret = b.buf;
+	if (!b.failed && ret->len - start <= SLOT_BYTES - sizeof(struct slot_header))
+		return 0;
+	ret->len = start;
+	return b.failed ? -ENOMEM : -E2BIG;
 }
 
-struct cursor {
-	const uint8_t *p;
-	size_t left;
-};
-
-static const void *take(struct cursor *c, size_t len)
+static void take_into(struct byte_reader *r, void *to, size_t len)
 {
-	const uint8_t *p = c->p;
+	const void *p = read_bytes(r, len);
 
-	if (len > c->left)
-		return NULL;
-	c->p += len;
-	c->left -= len;
-	return p;
-}
-
-static int take_into(struct cursor *c, void *to, size_t len)
-{
-	const void *p = take(c, len);
-
-	if (!p)
-		return -EBADMSG;
-	memcpy(to, p, len);
-	return 0;
+	if (p)
+		memcpy(to, p, len);
 }
 
 /* A string in a field of SIZE bytes; it ends within the field. */
-static int take_text(struct cursor *c, char *to, size_t size)
+static void take_text(struct byte_reader *r, char *to, size_t size)
 {
-	int r = take_into(c, to, size);
-
-	return r == 0 && !memchr(to, '\0', size) ? -EBADMSG : r;
+	take_into(r, to, size);
+	r->failed |= !memchr(to, '\0', size);
 }
 
-static int decode_event(struct cursor *c, struct fr_session *s)
+static int decode_event(struct byte_reader *r, struct fr_session *s)
 {
 	struct perf_event_attr attr = {0};
 	_cleanup_free_ uint64_t *ids = NULL;
-	uint32_t size, name_size, n_ids;
+	uint32_t size = read_u32(r), name_size, n_ids;
 	struct fr_event_desc *added;
 	uint64_t until_ns;
 	const char *name;
-	const void *p;
-	int r = take_into(c, &size, sizeof(size));
+	int code;
 
 	/* Another version may have a smaller struct: the fields that it did not know are 0. */
-	if (r < 0 || size < PERF_ATTR_SIZE_VER0 || size > sizeof(attr) || take_into(c, &attr, size) < 0 ||
-		take_into(c, &until_ns, sizeof(until_ns)) < 0)
+	if (size < PERF_ATTR_SIZE_VER0 || size > sizeof(attr))
 		return -EBADMSG;
-	if (take_into(c, &name_size, sizeof(name_size)) < 0 || name_size == 0 || name_size > EVENT_NAME_MAX ||
-		!(name = take(c, name_size)) || memchr(name, '\0', name_size) != name + name_size - 1)
+	take_into(r, &attr, size);
+	until_ns = read_u64(r);
+	name_size = read_u32(r);
+	name = read_bytes(r, name_size);
+	n_ids = read_u32(r);
+	if (r->failed || name_size == 0 || name_size > EVENT_NAME_MAX ||
+		memchr(name, '\0', name_size) != name + name_size - 1 || n_ids > r->left / sizeof(*ids))
 		return -EBADMSG;
-	if (take_into(c, &n_ids, sizeof(n_ids)) < 0 || n_ids > c->left / sizeof(*ids))
-		return -EBADMSG;
-	p = take(c, n_ids * sizeof(*ids));
 	ids = malloc(FR_MAX(n_ids, 1u) * sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	memcpy(ids, p, n_ids * sizeof(*ids)); /* not aligned, as a name of any length is before them */
-	r = fr_session_add_event(s, &attr, name, ids, n_ids, &added);
-	if (r == 0)
+	take_into(r, ids, n_ids * sizeof(*ids)); /* not aligned, as a name of any length is before them */
+	code = fr_session_add_event(s, &attr, name, ids, n_ids, &added);
+	if (code == 0)
 		added->until_ns = until_ns;
-	return r;
+	return code;
 }
 
 /* Bytes that their users check. */
-static int decode_buf(struct cursor *c, struct fr_buf *ret)
+static int decode_buf(struct byte_reader *r, struct fr_buf *ret)
 {
-	uint32_t len;
-	int r = take_into(c, &len, sizeof(len));
+	const uint32_t len = read_u32(r);
+	const void *data = read_bytes(r, len);
 
-	if (r < 0 || len > c->left)
-		return -EBADMSG;
-	return fr_buf_append(ret, take(c, len), len);
+	return r->failed ? -EBADMSG : fr_buf_append(ret, data, len);
 }
 
-static int decode(struct cursor *c, struct fr_state *s)
+static int decode(struct byte_reader *r, struct fr_state *s)
 {
 	uint64_t *const numbers[] = NUMBERS(s);
 	uint32_t n_lost, n_events;
-	int r = take_text(c, s->boot_id, sizeof(s->boot_id));
+	int code = 0;
 
-	if (r == 0)
-		r = take_text(c, s->ring, sizeof(s->ring));
-	for (size_t i = 0; r == 0 && i < FR_ARRAY_SIZE(numbers); i++)
-		r = take_into(c, numbers[i], sizeof(*numbers[i]));
-	if (r == 0)
-		r = take_into(c, &n_lost, sizeof(n_lost));
+	take_text(r, s->boot_id, sizeof(s->boot_id));
+	take_text(r, s->ring, sizeof(s->ring));
+	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
+		*numbers[i] = read_u64(r);
+	n_lost = read_u32(r);
 	/* A newer version may have more causes, which are at the end. */
-	if (r < 0 || n_lost > _FR_LOSS_MAX || take_into(c, s->lost, n_lost * sizeof(*s->lost)) < 0 ||
-		take_into(c, &n_events, sizeof(n_events)) < 0 || n_events == 0 ||
-		n_events > c->left / sizeof(uint64_t))
+	if (n_lost > _FR_LOSS_MAX)
 		return -EBADMSG;
-	for (uint32_t i = 0; r == 0 && i < n_events; i++)
-		r = decode_event(c, &s->session);
-	if (r == 0)
-		r = decode_buf(c, &s->session.features[FR_FEATURE_TRACING_DATA]);
-	if (r == 0)
-		r = decode_buf(c, &s->config);
-	return r == 0 && c->left ? -EBADMSG : r;
+	take_into(r, s->lost, n_lost * sizeof(*s->lost));
+	n_events = read_u32(r);
+	if (r->failed || n_events == 0 || n_events > r->left / sizeof(uint64_t))
+		return -EBADMSG;
+	for (uint32_t i = 0; code == 0 && i < n_events; i++)
+		code = decode_event(r, &s->session);
+	if (code == 0)
+		code = decode_buf(r, &s->session.features[FR_FEATURE_TRACING_DATA]);
+	if (code == 0)
+		code = decode_buf(r, &s->config);
+	return code == 0 && r->left ? -EBADMSG : code;
 }
 
 int fr_state_decode(const void *data, size_t len, struct fr_state *ret)
 {
-	struct cursor c = {data, len};
+	struct byte_reader reader = {.p = data, .left = len};
 	struct fr_state s = {0};
-	int r = decode(&c, &s);
+	int r = decode(&reader, &s);
 
 	if (r < 0)
 		fr_state_deinit(&s);

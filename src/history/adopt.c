@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
-#define HOLE_MIN (1L << 20) /* each larger hole becomes a mapping */
+#define HOLE_MIN (1L << 20) /* smaller holes are not covered, to limit the number of mappings */
 #define HINT "recording starts with an empty ring"
 
 struct image {
@@ -33,7 +33,8 @@ static void unmap_image(struct image *i)
 		munmap((void *)(uintptr_t)i->map, i->len);
 }
 
-/* Map the holes of the file to zeros. Reads of a hole would otherwise allocate pages. */
+/* Cover the holes of the file (ranges without pages) by mappings of zeros. Otherwise a read of a hole would
+   allocate pages. */
 static int cover_holes(int fd, uint8_t *map, off_t len)
 {
 	for (off_t hole, data = 0; (hole = lseek(fd, data, SEEK_HOLE)) >= 0 && hole < len;) {
@@ -57,7 +58,7 @@ static int map_image(int fd, struct image *ret, struct fr_diag *d)
 	void *map;
 	int r;
 
-	/* Without the seals, the file could shrink while we read it: SIGBUS. */
+	/* Without the seals, the file could shrink while we read it, and the read would cause a SIGBUS. */
 	if (seals < 0 || (seals & SEALS) != SEALS)
 		return fr_fail(d, -EBADMSG, HINT, "the size of the old ring is not sealed");
 	if (fstat(fd, &st) < 0)
@@ -75,7 +76,7 @@ static int map_image(int fd, struct image *ret, struct fr_diag *d)
 /* The content of the image that the next ring may take over. */
 struct source {
 	struct fr_frame *frames; /* all valid frames, oldest first */
-	size_t n, run;		 /* n frames; no gap from frames[run] on */
+	size_t n, run;		 /* number of frames; from frames[run] on there is no gap */
 	struct fr_open_chunk open;
 	bool open_left_out;
 };
@@ -90,7 +91,8 @@ static bool is_valid_seq(uint64_t seq)
 	return seq > 0 && seq < UINT64_MAX / 2;
 }
 
-/* The sizes of F are possible in some ring. Readers have buffers for these sizes. */
+/* Returns whether F has a valid sequence number, and sizes that are possible in some ring. Readers have
+   buffers for these sizes only. */
 static bool is_valid_frame(const struct fr_frame *f)
 {
 	return is_valid_seq(f->seq) && f->samples_raw <= FR_CHUNK_MAX &&
@@ -98,8 +100,8 @@ static bool is_valid_frame(const struct fr_frame *f)
 	       f->sideband_len <= fr_codec_bound(FR_CHUNK_SIDEBAND_MAX);
 }
 
-/* Find the newest frames without a gap. Frames before a gap are of no use: the missing side-band would make
-   wrong names. */
+/* Find the newest frames without a gap. Frames before a gap cannot be used: because of the missing side-band,
+   samples behind the gap would get wrong names. */
 static void find_run(struct source *s)
 {
 	s->run = s->n;
@@ -107,7 +109,7 @@ static void find_run(struct source *s)
 		s->run--;
 }
 
-/* The changing part of the header has no crc, so an impossible value in it is damage. */
+/* The changing part of the header has no crc, so an impossible value in it counts as unknown or missing. */
 static void read_open_chunk(struct source *s, const struct fr_image_header *i, const struct fr_recovery *r)
 {
 	const struct fr_frame *newest = s->n ? &s->frames[s->n - 1] : NULL;
@@ -154,14 +156,14 @@ static int read_source(struct source *s, const struct image *image, struct fr_re
 }
 
 /* Move IT over the next records of at most MAX bytes, and count them. Returns the number of bytes. */
-static size_t next_run(struct fr_section_iter *it, size_t max, struct fr_section_kept *ret)
+static size_t next_run(struct fr_record_iter *it, size_t max, struct fr_section_kept *ret)
 {
 	const struct perf_event_header *record;
-	struct fr_section_iter ahead = *it;
+	struct fr_record_iter ahead = *it;
 	const uint8_t *begin = it->at;
 
 	*ret = (struct fr_section_kept){0};
-	while ((record = fr_section_next(&ahead)) && (size_t)(ahead.at - begin) <= max) {
+	while ((record = fr_record_next(&ahead)) && (size_t)(ahead.at - begin) <= max) {
 		fr_section_count(ret, record);
 		*it = ahead;
 	}
@@ -188,14 +190,14 @@ void fr_history_count_frame(struct fr_history *h, const struct fr_frame *f)
 static uint64_t offset_of(const struct image *image, const struct fr_arena *a, const struct fr_frame *f)
 {
 	const uint8_t *header = (const uint8_t *)f->sideband - sizeof(struct fr_frame_header);
-	size_t log = image->len - a->bytes; /* the log is the last area */
+	size_t log = image->len - a->bytes; /* the log is the last area of the image */
 
 	return (uint64_t)(header - image->map) - log;
 }
 
 /* Find the oldest frame that can be adopted: this frame, all newer ones, and the reserve fit into the log.
-   IMAGE is NULL if the frames are copied. In place, the bytes between two frames are used, too. Frames do not
-   overlap, so the adopted ones are in order. */
+   IMAGE is NULL if the frames are copied. In place, the bytes between two frames count as used, too. All
+   together are less than one lap over the log, so the adopted frames are in the order of the log. */
 static size_t find_first(const struct source *s, const struct fr_arena *a, const struct image *image)
 {
 	uint64_t used = 0, behind = 0;
@@ -218,7 +220,7 @@ static size_t find_first(const struct source *s, const struct fr_arena *a, const
 /* Make the records in the first LEN bytes of S the content of S. */
 static void adopt_section(struct fr_open_section *s, size_t len)
 {
-	struct fr_section_iter it = fr_section_iter(s->data, len);
+	struct fr_record_iter it = fr_record_iter(s->data, len);
 	struct fr_section_kept all;
 
 	s->fill = next_run(&it, len, &all);
@@ -257,18 +259,18 @@ static bool has_layout_of(const struct image *image, uint64_t size)
 
 /* By copy */
 
-/* No frame is pinned, so no record is dropped. FINISHED_ROUNDs without other records have no time, so they
-   are left out. Readers do not need them. */
+/* No frame is pinned, so no record is dropped. A run that has only FINISHED_ROUNDs has no time, so it is left
+   out. Readers do not need it. */
 static void append_section(struct fr_history *h, const void *records, size_t len,
 	int (*append)(struct fr_history *, const void *, size_t, uint32_t, uint64_t, uint64_t))
 {
-	struct fr_section_iter it;
+	struct fr_record_iter it;
 	struct fr_section_kept run;
 	size_t n;
 
 	if (len == 0)
 		return;
-	it = fr_section_iter(records, len);
+	it = fr_record_iter(records, len);
 	while ((n = next_run(&it, FR_HISTORY_RUN_MAX, &run)) > 0)
 		if (run.records)
 			(void)append(h, it.at - n, n, run.records, run.first_ns, run.last_ns);
@@ -345,8 +347,8 @@ static int adopt_image(const struct fr_history_config *config, int fd, const str
 	for (size_t i = from; i < s->n; i++)
 		fr_history_count_frame(h, &s->frames[i]);
 	fr_history_restart_rounds(h);
-	/* In place, frames in the reserve do not count: the old ring had evicted them, or the next seal would
-	   do it. */
+	/* In place, frames that lie in the reserve do not count as left out: the old ring had evicted them,
+	   or the next seal would evict them. */
 	left_out = (in_place ? s->run : from) + h->arena.frames_evicted + s->open_left_out;
 	h->arena.frames_evicted = h->arena.samples_evicted = 0;
 	h->arena.evicted = config->evicted;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define PAD_MAX (1ULL << 30) /* the length has 32 bits */
+#define PAD_MAX (1ULL << 30) /* the field `bytes` of a pad has 32 bits */
 
 static struct fr_entry *entry_at(const struct fr_arena *a, uint64_t position)
 {
@@ -64,8 +64,8 @@ static void count(struct fr_arena *a, const struct fr_frame *f, int sign)
 	a->raw_bytes += ((int64_t)f->samples_raw + f->sideband_raw) * sign;
 }
 
-/* Returns whether a frame was evicted. False: the oldest frame is pinned, or there is no frame. A pin begins
-   where a frame ends, and so does the tail. */
+/* Evict the oldest frame. Returns false if it is pinned, or if there is no frame. Neither the tail nor
+   pinned_from is ever inside a frame, so each frame is pinned as a whole or not at all. */
 static bool evict_oldest(struct fr_arena *a)
 {
 	uint64_t behind = a->tail;
@@ -93,8 +93,8 @@ static struct fr_arena_hole *find_hole(struct fr_arena *a, uint64_t offset)
 	return first;
 }
 
-/* Returns the number of bytes that the head has to skip. NEED bytes then fit before the log's end and before
-   the next hole. Sets *RET_HOLES to the number of these bytes that are in holes. */
+/* Returns the number of bytes that the head has to skip, so that then NEED bytes fit before the log's end and
+   before the next hole. Sets *RET_HOLES to the number of skipped bytes that are in holes. */
 static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_holes)
 {
 	uint64_t offset = a->head % a->bytes, skipped = 0;
@@ -118,20 +118,22 @@ static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_h
 	return skipped;
 }
 
-/* Returns NEED plus the number of bytes that the head has to skip. */
+/* Returns how many bytes of the log it takes to put NEED bytes: NEED, the bytes that the head has to skip,
+   and the bytes of holes that are not free. */
 static uint64_t need_with_skips(struct fr_arena *a, uint32_t need)
 {
 	uint64_t holes, behind = 0, skipped = bytes_to_skip(a, need, &holes);
 
-	/* Holes between head and tail hold no frames of the ring, but they are not free. */
+	/* A hole between head and tail has no frames of the ring any more, but its bytes are not free. */
 	for (unsigned i = 0; i < a->n_holes; i++)
 		if (a->tail > a->holes[i].position)
 			behind += FR_MIN(a->tail - a->holes[i].position, a->holes[i].bytes);
 	return skipped + need + (behind > holes ? behind - holes : 0);
 }
 
-/* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. WIPE true: also clear its bytes. Otherwise
-   recovery would find frames of the previous lap there after a crash, with a gap behind them. */
+/* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. WIPE true: also clear all bytes of the pad.
+   Otherwise, after a crash, recovery would find old frames there, with a gap between them and the newer
+   frames. */
 static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 {
 	struct fr_entry *e = entry_at(a, a->head);

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * The circular log of frames. The caller holds the history's lock for every call. Only fr_arena_next() needs
- * no lock within pinned frames, because their bytes do not change.
+ * The circular log of frames. The caller holds the history's lock for every call. One exception:
+ * fr_arena_next() needs no lock while it reads pinned frames, because their bytes do not change.
  *
- * A position is a number of bytes that only grows. Its offset in the log is the position modulo the size of
- * the log. Frames and pads are at the positions [tail, head):
+ * A position counts bytes and only grows. Its offset in the log is the position modulo the size of the log. A
+ * pad is an entry without content: it stands where the head has skipped bytes. Frames and pads are at the
+ * positions [tail, head):
  *
  *     offset 0                                              bytes
  *     │ newest ──▶ head      free      tail ──▶ oldest, …  │pad│
@@ -20,24 +21,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A part of the log that the head goes around: a retained snapshot has its frames there. */
+/* A hole is a part of the log that the head skips, because a retained snapshot has its frames there. */
 struct fr_arena_hole {
 	uint64_t offset, bytes;
-	uint64_t position; /* position of the hole in the newest lap of the head that reached it */
+	uint64_t position; /* position of the hole when the head reached it last */
 };
-#define FR_ARENA_HOLES 2u /* the log's end may split a hole in two */
+#define FR_ARENA_HOLES 2u /* the log's end may split the frames of a retained snapshot */
 
 struct fr_arena {
 	uint8_t *log;
 	uint64_t bytes;
-	uint64_t reserve; /* bytes that stay free as long as pins allow it */
+	uint64_t reserve; /* bytes that stay free, unless pins stop the eviction */
 	uint64_t tail, head;
-	uint64_t pinned_from; /* frames from this position on are pinned; UINT64_MAX: none is */
+	uint64_t pinned_from; /* frames from this position on are pinned; UINT64_MAX: no frame */
 	struct fr_arena_hole holes[FR_ARENA_HOLES];
 	unsigned n_holes;
 	void (*evicted)(void *ctx, const struct fr_frame *frame);
 	void *ctx;
-	/* The content of the log, and the number of frames and samples that left it. */
+	/* The content of the log, and the number of evicted frames and samples. */
 	uint64_t frames, samples, sideband, raw_bytes;
 	uint64_t frames_evicted, samples_evicted;
 	uint64_t sampled; /* no frame before this position has samples */
@@ -48,7 +49,7 @@ static inline uint64_t fr_arena_used(const struct fr_arena *a)
 	return a->head - a->tail;
 }
 
-/* The size of a frame with PAYLOAD bytes of sections. */
+/* The size in the log of a frame whose sections have PAYLOAD bytes together. */
 static inline uint32_t fr_arena_need(uint64_t payload)
 {
 	return (uint32_t)((sizeof(struct fr_frame_header) + payload + FR_FRAME_ALIGN - 1) &
@@ -60,11 +61,13 @@ static inline uint32_t fr_frame_need(const struct fr_frame *f)
 	return fr_arena_need((uint64_t)f->sideband_len + f->samples_len);
 }
 
-/* Evict the oldest frames until NEED bytes fit beside the reserve. If a pin stops the eviction, use the
-   reserve, except for its last LEAVE bytes. Returns whether there is room. */
+/* Evict the oldest frames until there is room for NEED bytes and for the reserve. If a pin stops the
+   eviction, the NEED bytes may use the reserve, except for LEAVE bytes of it. Returns whether there is
+   room. */
 bool fr_arena_make_room(struct fr_arena *a, uint32_t need, uint64_t leave);
 
-/* Copy FRAME to the head. fr_arena_make_room() has just returned true for it. */
+/* Copy FRAME to the head. Call it directly after fr_arena_make_room() has returned true for the size of
+   FRAME. */
 void fr_arena_put(struct fr_arena *a, const struct fr_frame *frame);
 
 /* Adopt the frame at OFFSET as the newest frame. The bytes between the head and this frame become pads. The
@@ -75,15 +78,16 @@ void fr_arena_adopt(struct fr_arena *a, uint64_t offset);
    whether there is such a frame. */
 bool fr_arena_next(const struct fr_arena *a, uint64_t *position, uint64_t end, struct fr_frame *ret);
 
-/* Evict the oldest frames up to POSITION, where a frame ends. False: a pin stopped the eviction. */
+/* Evict the oldest frames until the tail is at POSITION or behind it. Returns false if a pin stopped the
+   eviction. */
 bool fr_arena_evict_to(struct fr_arena *a, uint64_t position);
 
-/* Remove the N oldest frames, which end at POSITION and are in another log now. Pinned frames are removed,
-   too, and evicted() is not called. */
+/* Remove the N oldest frames, which are in another log now. The last of them ends at POSITION. Pinned frames
+   are removed, too, and evicted() is not called. */
 void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position);
 
-/* Keep the bytes of the frames at the positions [FROM, TO), also after their eviction: the head skips them.
-   Only the header of the first frame of each hole is overwritten. One range at a time. */
+/* Keep the bytes of the frames at the positions [FROM, TO), also after their eviction: they become one or two
+   holes. Only the header of the first frame in each hole is overwritten, by a pad. One range at a time. */
 void fr_arena_protect(struct fr_arena *a, uint64_t from, uint64_t to);
 void fr_arena_unprotect(struct fr_arena *a);
 
@@ -93,8 +97,8 @@ static inline void fr_entry_wipe(struct fr_entry *e)
 	atomic_store_explicit(&e->magic, 0, memory_order_release);
 }
 
-/* Fill RET from the frame at HEADER. */
+/* Fill RET from the frame at HEADER. RET points to the sections of the frame, which are not copied. */
 void fr_frame_view(const struct fr_frame_header *header, struct fr_frame *ret);
 
-/* Returns the smallest time in the oldest frame that has samples; 0: no frame has samples. */
+/* Returns the time of the oldest sample in the oldest frame that has samples; 0 if no frame has samples. */
 uint64_t fr_arena_oldest_sample(struct fr_arena *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* CRC-32C (Castagnoli, RFC 3720), with the processor's instruction where it has one. */
+/* CRC-32C (Castagnoli, RFC 3720), by the crc32 instruction if this is an x86-64 processor that has it. */
 
 #include <stddef.h>
 #include <stdint.h>

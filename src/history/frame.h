@@ -8,14 +8,16 @@
 /* The largest fr_history_section_max() of any ring. */
 #define FR_HISTORY_SECTION_MAX (1u << 20)
 
-/* Every ring takes this many bytes in one append. No record is larger, so each fits into an empty chunk. */
+/* Every ring accepts this many bytes in one append. No record is larger, so each record fits into an empty
+   chunk. */
 #define FR_HISTORY_RUN_MAX (64u << 10)
 
-/* One frame for a reader: two zstd frames of whole records. Each may be empty (len 0). */
+/* One frame for a reader. Each of its two sections is one zstd frame of whole records, or is empty (len
+   0). */
 struct fr_frame {
 	uint64_t seq;
 	/* No record in this frame or in a later frame is older than this, except records from overwritable
-	   rings. 0: unknown; then no earlier frame was evicted. */
+	   rings. 0: unknown, because the chunk began before the second round. */
 	uint64_t low_watermark_ns;
 	uint64_t first_ns, last_ns; /* oldest and newest sample; both 0: there is no sample */
 	uint64_t sideband_first_ns, sideband_last_ns;

@@ -17,8 +17,8 @@
 
 #define PAGE FR_HISTORY_PAGE
 #define CHUNK_MIN (128u << 10)
-/* A longer run of records becomes a chunk without a copy. The copy would cost more time than zstd loses when
-   it begins a new section. */
+/* A run of records with this many bytes or more is compressed as a chunk of its own, without a copy. The copy
+   would cost more time than zstd needs for a new section. */
 #define SEAL_IN_PLACE_MIN (256u << 10)
 #define SIDEBAND_MIN FR_HISTORY_RUN_MAX
 #define RESERVE_MAX (16ULL << 20)
@@ -61,7 +61,7 @@ static int make_memfd(struct fr_history *h, struct fr_diag *d)
 	h->fd = memfd_create("flightrec-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (h->fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot create the ring's memory");
-	/* A sealed size: a process that maps it later gets no SIGBUS. */
+	/* Seal the size, so that a process that maps the memfd later gets no SIGBUS. */
 	if (ftruncate(h->fd, (off_t)h->size) < 0 ||
 		fcntl(h->fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot set the size of the ring's memory");
@@ -195,7 +195,7 @@ int fr_history_make(
 	r = init(h, fd, d);
 	if (r < 0) {
 		if (fd >= 0)
-			h->fd = -1; /* still the caller's */
+			h->fd = -1; /* FD still belongs to the caller */
 		fr_history_free(h);
 		return r;
 	}
@@ -261,7 +261,8 @@ static void put_bytes(struct fr_open_section *s, const void *data, size_t len)
 {
 	memcpy(s->data + s->fill, data, len);
 	s->fill += len;
-	/* A process that maps the image relies on this order: the records first, then the fill. */
+	/* A process that maps the image relies on this order: first the records are written, then their
+	   number of bytes. */
 	atomic_store_explicit(s->image_fill, s->fill, memory_order_release);
 }
 
@@ -384,7 +385,7 @@ void fr_history_unfreeze(struct fr_history *h)
 void fr_history_end_round(struct fr_history *h)
 {
 	fr_history_lock(h);
-	/* docs/design/20 proves that a reader may rely on this round. */
+	/* docs/design/20 proves that a reader may rely on this FINISHED_ROUND. */
 	if (!h->frozen_ns && h->round_seq > h->flush_seq &&
 		(h->samples.fill || h->sideband.fill || h->seq != h->round_seq) &&
 		has_room(&h->samples, sizeof(fr_finished_round))) {

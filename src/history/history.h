@@ -29,18 +29,18 @@
 struct fr_history;
 
 struct fr_history_config {
-	uint64_t size_bytes; /* size of the memfd. At level 1, zstd takes 2 MiB more */
+	uint64_t size_bytes; /* size of the memfd. At level 1, zstd needs 2 MiB of other memory */
 	bool populate;	     /* take all memory now, because the machine may have no free page later */
-	bool keep_size;	     /* an adopted ring keeps its size if its layout is valid */
-	int level; /* zstd level; 1 is best. Lower levels make larger frames and still need more time */
-	/* Called for each evicted frame, oldest first, on the thread that seals, with the lock held. It must
-	   not call the history. */
+	bool keep_size;	     /* an adopted ring with a valid layout keeps its own size */
+	int level; /* zstd level. 1 is the best: lower levels make larger frames, and also need more time */
+	/* Called for each evicted frame, oldest first, one call at a time, on a thread that seals, retains a
+	   snapshot or changes the size. The lock may be held, so the function must not call the history. */
 	void (*evicted)(void *ctx, const struct fr_frame *frame);
 	void *ctx;
 };
 
-/* Make an empty ring. Its size is rounded down to whole pages. Returns 0, or a negative errno with D:
-   -EINVAL: the size is outside of the limits, or zstd has no such level; -ENOMEM: not enough memory. */
+/* Make an empty ring. Its size is rounded down to whole pages. Returns 0, or a negative errno with D: -EINVAL
+   if the size is outside of the limits, or zstd has no such level; -ENOMEM if there is not enough memory. */
 int fr_history_new(const struct fr_history_config *config, struct fr_history **ret, struct fr_diag *d);
 struct fr_history *fr_history_free(struct fr_history *h); /* free all snapshots first */
 
@@ -58,10 +58,10 @@ struct fr_history_adopted {
 
 /*
  * Adopt the ring in the memfd FD, whose size is sealed. The process that wrote the ring may have been killed
- * at any time. The new ring takes over the newest frames up to the first gap, and the open chunk. If the old
- * ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it gets a new memfd, and
- * copies the newest frames that fit. Sequence numbers continue. config->evicted is not called for frames that
- * are left out (docs/design/22).
+ * at any time. The new ring takes over the open chunk, and the newest frames whose sequence numbers have no
+ * gap. If the old ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it gets a
+ * new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not called
+ * for frames that are left out (docs/design/22).
  *
  * Returns 0, and FD then belongs to the ring. Returns -EBADMSG with D if FD is not a ring, has another
  * version, or has no valid frame and no valid header; other errors as fr_history_new(). On an error the
@@ -74,74 +74,78 @@ uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd g
 
 /*
  * Change the size of a ring while records are appended (docs/design/23). A new ring takes over the newest
- * frames that fit, and the open chunk; other frames are evicted. Counters, rounds and a freeze continue.
- * A resize needs at most 16 MiB more than the larger ring.
+ * frames that fit, and the open chunk; other frames are evicted. Counters, rounds and a freeze continue. A
+ * resize needs at most 16 MiB more memory than the larger ring.
  *
  *     begin() ── step() until it returns 0 ── finish() ── populate() while it returns 1 ── free()
  *
  * One thread makes these calls, and the recorder thread goes on appending. Only finish() has to be called on
- * the recorder thread, or while no thread appends. It takes milliseconds. From begin() to finish() no thread
- * makes a snapshot, and only the recorder thread appends side-band. In this time each frame is in one of the
- * two rings, so the next instance needs both descriptors.
+ * the recorder thread, or while no thread appends. finish() takes milliseconds. From begin() to finish() no
+ * thread makes a snapshot, and only the recorder thread appends side-band. In this time each frame is in one
+ * of the two rings, so the next instance needs both descriptors.
  */
 struct fr_resize;
-/* Make the new ring. Returns 0, or a negative errno with D: -EBUSY: there is a snapshot; other errors as
+/* Make the new ring. Returns 0, or a negative errno with D: -EBUSY if there is a snapshot; other errors as
    fr_history_new(). */
 int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize **ret, struct fr_diag *d);
-/* Continue the resize of a killed instance, which had moved frames from FROM to TO. Both rings are adopted.
-   Call step() next. Returns 0; -ENOMEM; -EBADMSG: the two rings do not have one history. */
+/* Continue the resize of a killed instance, which had moved frames from FROM to TO. The caller has adopted
+   both rings, and calls step() next. Returns 0; -ENOMEM; or -EBADMSG if the frames of FROM do not follow
+   those of TO without a gap. */
 int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_resize **ret);
 int fr_resize_fd(const struct fr_resize *z); /* descriptor of the new ring; borrowed */
-/* Move some frames. Returns 1: call it again; 0: call finish(). */
+/* Move some frames. Returns 1 if it has to be called again; 0 if finish() is the next call. */
 int fr_resize_step(struct fr_resize *z);
 /* Returns the new ring. It has another fr_history_fd(), and maybe a larger fr_history_section_max(). */
 struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *ret_adopted);
-/* Free the old ring, then take the memory that the new ring has not used yet. Returns 1: call it again; 0:
-   all is done; or a negative errno: the machine has not enough memory. */
+/* Free the old ring. If the memory of rings is populated, take a part of the memory that the new ring has not
+   used yet. Returns 1 if it has to be called again; 0 if all is done; or a negative errno if the machine has
+   not enough memory. */
 int fr_resize_populate(struct fr_resize *z);
 struct fr_resize *fr_resize_free(struct fr_resize *z); /* before finish() it also frees both rings */
 
-/* The largest raw size of a section. The COMPRESSED feature's mmap_len and the buffers of readers need it.
-   Frames from an adopted ring may be larger than the chunks of this ring. */
+/* The largest raw size of a section in this ring. The COMPRESSED feature's mmap_len and the buffers of
+   readers need it. It may be larger than a chunk of this ring, because frames of an adopted ring may be
+   larger. */
 size_t fr_history_section_max(const struct fr_history *h);
 
 /* The memfd of the ring; borrowed. */
 int fr_history_fd(const struct fr_history *h);
 
-/* Append LEN bytes (at most fr_history_append_max()) of N whole records with times FIRST_NS to LAST_NS. A
-   long run of records becomes a frame without a copy. Returns 0; 1: the samples of the open chunk or of this
-   run were dropped and counted; -EMSGSIZE: LEN is too large. Recorder thread. */
 size_t fr_history_append_max(const struct fr_history *h); /* at least FR_HISTORY_RUN_MAX */
+/* Append LEN bytes (at most fr_history_append_max()) of N whole records with times FIRST_NS to LAST_NS. A
+   long run of records becomes a frame of its own, without a copy into the open chunk. Returns 0; 1 if the
+   samples of the open chunk or of this run were dropped and counted; or -EMSGSIZE if LEN is too large.
+   Recorder thread. */
 int fr_history_append(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns);
-/* Append side-band, at most FR_HISTORY_RUN_MAX bytes. Returns 0; 1: these records were dropped and counted,
-   because a snapshot pins the log and the buffer is full, so the caller requests a scan; -EMSGSIZE. Records
-   of a scan do not come from a kernel ring. They have the time that fr_history_freeze() returned, and are
-   appended before the unfreeze. Any thread. */
+/* Append side-band, at most FR_HISTORY_RUN_MAX bytes. Records of a scan do not come from a kernel ring: they
+   must have the time that fr_history_freeze() returned, and must be appended before the unfreeze. Returns 0;
+   1 if these records were dropped and counted, because pinned frames fill the log and the side-band buffer is
+   full (the caller then requests a scan); or -EMSGSIZE. Any thread. */
 int fr_history_append_sideband(struct fr_history *h, const void *records, size_t len, uint32_t n,
 	uint64_t first_ns, uint64_t last_ns);
 
-/* Begin a round. No record that is appended after this round is older than SINCE_NS; 0: unknown. SINCE_NS is
-   earlier than the begin of the round by the longest time that the kernel takes from the time stamp of a
-   record until the record is in its kernel ring. Recorder thread. */
+/* Begin a round. No record that is appended after this round is older than SINCE_NS; 0: unknown. The kernel
+   takes the time of a record shortly before it puts the record into the kernel ring. So SINCE_NS is earlier
+   than the begin of the round by the longest such delay. Recorder thread. */
 void fr_history_begin_round(struct fr_history *h, uint64_t since_ns);
 /* End the round: append a FINISHED_ROUND record if a reader may rely on it (docs/design/20), and store
    SINCE_NS of this round in the image. Recorder thread. */
 void fr_history_end_round(struct fr_history *h);
 
-/* Freeze the low watermark of new chunks at the current time. Returns this time: the records of a scan have
-   it, and may be appended until the unfreeze. One freeze at a time. Any thread. */
+/* Freeze the low watermark of new chunks at the current time. Returns this time. The records of a scan have
+   this time, and may be appended until the unfreeze. One freeze at a time. Any thread. */
 uint64_t fr_history_freeze(struct fr_history *h);
 void fr_history_unfreeze(struct fr_history *h);
 
-/* Seal the open chunk if it has records, so that a snapshot has all of them. Returns 0; 1: its samples were
-   dropped and counted. Recorder thread, or while no thread appends. */
+/* Seal the open chunk if it has records, so that a snapshot has all of them. Returns 0; or 1 if its samples
+   were dropped and counted. Recorder thread, or while no thread appends. */
 int fr_history_seal(struct fr_history *h);
 
 struct fr_history_stats {
 	uint64_t size_bytes;	    /* size of the memfd */
 	uint64_t used_bytes;	    /* bytes of the memfd that frames and the open chunk use */
-	uint64_t raw_bytes;	    /* the same records before compression */
+	uint64_t raw_bytes;	    /* bytes of the same records before compression */
 	uint64_t first_ns, last_ns; /* oldest and newest sample */
 	uint64_t low_watermark_ns;  /* low watermark of the oldest frame; 0: unknown */
 	uint64_t frames;
@@ -158,8 +162,8 @@ void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret);
    uses the snapshot. */
 struct fr_snapshot;
 int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret);
-/* Give the next frame, oldest first, and unpin the previous frame. The frame is valid until the next call.
-   Returns 1: RET has a frame; 0: there are no more frames. */
+/* Give the next frame, oldest first, and unpin the frame of the previous call. The frame is valid until the
+   next call. Returns 1 if RET has a frame; 0 if there are no more frames. */
 int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret);
 /* KEEP true: next() unpins no frame, so rewind() may be called after it. */
 void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep);
@@ -178,12 +182,13 @@ uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
  *
  * S can then be read any number of times. Only one snapshot can be retained.
  *
- * Returns 0, and sets *RET_LOST to the number of samples that S no longer has. Returns 1 if no frame of S is
- * left or fits; -EBUSY if another snapshot is retained, or pins a frame that step 2 evicts; -ENOMEM. If it
- * does not return 0, the caller may only free S.
+ * Returns 0, and sets *RET_LOST to the number of samples that S no longer has. Returns 1 if S has no frame
+ * that is still in the ring and fits; -EBUSY if another snapshot is retained, or pins a frame that step 2
+ * evicts; -ENOMEM. If it does not return 0, the caller may only free S.
  */
 int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost);
-/* The number of samples of a retained snapshot that the ring has evicted: only this snapshot has them. */
+/* Returns the number of samples of a retained snapshot that the ring has evicted, so that only this snapshot
+   still has them. */
 uint64_t fr_snapshot_evicted_samples(struct fr_snapshot *s);
 void fr_snapshot_unpin(struct fr_snapshot *s);
 struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s);

@@ -17,13 +17,13 @@
 #define FR_CHUNK_MAX FR_HISTORY_SECTION_MAX	 /* most bytes of samples in a chunk of any ring */
 #define FR_CHUNK_SIDEBAND_MAX (FR_CHUNK_MAX / 4) /* most bytes of side-band in a chunk */
 
-/* One section of the open chunk. */
+/* One section of the open chunk. DATA has room for CAP bytes, and its first FILL bytes are records. */
 struct fr_open_section {
 	uint8_t *data;
 	size_t cap, fill;
-	uint32_t n; /* number of records without FINISHED_ROUND */
+	uint32_t n; /* number of records; FINISHED_ROUNDs do not count */
 	uint64_t first_ns, last_ns;
-	_Atomic uint64_t *image_fill; /* the image has a copy of FILL */
+	_Atomic uint64_t *image_fill; /* the copy of FILL in the image header */
 	uint8_t *zstd;		      /* buffer for the compressed section */
 	size_t zstd_bytes;
 };
@@ -38,8 +38,8 @@ struct fr_history {
 	size_t section_max; /* raw size of the largest section that the ring may have */
 
 	struct fr_lock lock;
-	/* True: zstd reads the open sections without the lock. No thread changes the sections, and no second
-	   seal begins. Snapshots do not wait for the seal. */
+	/* True: zstd reads the open sections, and the lock is free. Meanwhile no thread changes the sections
+	   or begins another seal. Snapshots do not wait for the end of the seal. */
 	bool sealing;
 	struct fr_cond sealed;
 
@@ -52,8 +52,8 @@ struct fr_history {
 	uint64_t low_watermark_ns; /* low watermark of the open chunk */
 	uint64_t since_ns[2];	   /* SINCE_NS of this round and of the previous round */
 	uint64_t frozen_ns;	   /* 0: not frozen */
-	uint64_t round_seq;	   /* the chunk that was open at the begin of the round */
-	uint64_t flush_seq;	   /* the chunk that has the newest FINISHED_ROUND */
+	uint64_t round_seq;	   /* sequence number of the chunk that was open at the begin of the round */
+	uint64_t flush_seq;	   /* sequence number of the chunk that has the newest FINISHED_ROUND */
 	uint64_t last_ns;	   /* newest sample ever */
 	uint64_t chunks_dropped, samples_dropped, sideband_dropped;
 	uint64_t compress_ns;
@@ -66,11 +66,12 @@ struct fr_history {
 /* Allocate the pages of [OFFSET, OFFSET + LEN) of H. Returns 0 or a negative errno. */
 int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len);
 
-/* Fill the constant part of an image header. SIZE: of the image, in bytes; a multiple of the page size. */
+/* Fill the constant part of an image header. SIZE is the size of the image in bytes, a multiple of the page
+   size. */
 void fr_image_lay_out(struct fr_image_header *ret, uint64_t size);
 
-/* Make a history on FD, which has the layout of CONFIG. The caller sets up the log and the open chunk. On
-   success FD belongs to the history. FD -1: make a new memfd, as fr_history_new() does. */
+/* Make a ring on the memfd FD, whose image has the layout that CONFIG gives. The caller sets up the log and
+   the open chunk. On success FD belongs to the ring. FD -1: make a new memfd, as fr_history_new() does. */
 int fr_history_make(
 	const struct fr_history_config *config, int fd, struct fr_history **ret, struct fr_diag *d);
 
@@ -81,23 +82,24 @@ void fr_history_lock(struct fr_history *h) FR_ACQUIRES(h->lock);
    has H yet. */
 void fr_history_open_chunk(struct fr_history *h);
 
-/* seal.c: seal the open chunk. Unlocks H during the compression. Returns 0; 1: samples were dropped. */
+/* seal.c: seal the open chunk. Unlocks H during the compression. Returns 0; or 1 if samples were dropped. */
 int fr_history_seal_locked(struct fr_history *h) FR_REQUIRES(h->lock);
 /* Remove all records of S. The lock is held, or no other thread has S yet. */
 void fr_open_section_clear(struct fr_open_section *s);
 
-/* adopt.c; resize.c uses it, too. No other thread has H. */
+/* adopt.c; resize.c uses these functions, too. The caller ensures that no other thread has H. */
 
 /* The chunk that a ring continues with. */
 struct fr_open_chunk {
 	struct fr_recovered_open records;
 	uint64_t seq, low_watermark_ns, drained_ns;
 };
-/* Update the limits of H for F, a frame of another ring that is in the log now. */
+/* F, a frame of another ring, is in the log of H now: raise last_ns and section_max of H to its values. */
 void fr_history_count_frame(struct fr_history *h, const struct fr_frame *f);
-/* Continue with the records, the sequence number and the low watermark of O. */
+/* Continue H with the records, the sequence number, the low watermark and drained_ns of O. */
 void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o);
-/* Count rounds from none, so that the promises of earlier FINISHED_ROUNDs still hold (docs/design/20). */
+/* Treat the open chunk as if it had a FINISHED_ROUND, and wait for a new round before the next one. So the
+   promises of earlier FINISHED_ROUNDs stay true (docs/design/20). */
 void fr_history_restart_rounds(struct fr_history *h);
 void fr_history_describe(
 	struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret);
@@ -125,7 +127,7 @@ struct fr_snapshot {
 	struct fr_retained *retained; /* NULL: not retained */
 };
 
-/* Call it when the pins of a snapshot have changed. */
+/* Update arena.pinned_from. Call it when the pins of a snapshot have changed. */
 void fr_snapshots_update_pins(struct fr_history *h) FR_REQUIRES(h->lock);
 /* The pinned bytes of the log, with the frames of a retained snapshot. */
 uint64_t fr_snapshots_pinned_bytes(struct fr_history *h) FR_REQUIRES(h->lock);

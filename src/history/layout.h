@@ -3,12 +3,13 @@
 
 /*
  * The ring's image: the structures in the memfd, in host byte order. Private to history/. docs/design/22 has
- * the rules for reading a damaged image, and the order of writes that makes them work.
+ * the rules by which a reader reads a damaged image, and the order of writes that these rules need.
  *
  *     0                 struct fr_image_header, one page
  *     sideband_offset   the open chunk's side-band: raw records, the first sideband_fill bytes
  *     samples_offset    the open chunk's samples: raw records, the first samples_fill bytes
- *     log_offset        the log: frames and pads, each aligned to 64; none crosses the log's end
+ *     log_offset        the log: frames, and pads where the log has no content; each is aligned to 64, and
+ *                       none crosses the log's end
  */
 
 #include <assert.h>
@@ -41,7 +42,8 @@ struct fr_image_header {
 	_Atomic uint64_t open_low_watermark_ns; /* low watermark of the open chunk */
 	/* The image has all records of the kernel rings up to this time; 0: unknown. */
 	_Atomic uint64_t drained_ns;
-	/* Frames with smaller numbers are evicted, or in another image; 0: there are none. */
+	/* Frames with a smaller sequence number do not count: a change of the ring's size has evicted them or
+	   moved them to another image. 0: all frames count. */
 	_Atomic uint64_t moved_seq;
 	uint64_t reserved_2[2];
 };
@@ -50,7 +52,8 @@ static_assert(offsetof(struct fr_image_header, open_seq) == 128, "layout 1.2");
 static_assert(sizeof(struct fr_image_header) == 192, "layout 1");
 static_assert(sizeof(struct fr_image_header) <= FR_IMAGE_HEADER_BYTES, "layout 1");
 
-/* 2. The head of every entry of the log. A pad has no other fields. */
+/* 2. The head of every entry of the log. An entry is a frame or a pad. A pad covers bytes without content,
+   and has no other fields. */
 struct fr_entry {
 	_Atomic uint32_t magic;
 	uint32_t header_crc;  /* crc32c of the header from `bytes` on: 88 bytes in a frame, 24 in a pad */

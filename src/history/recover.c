@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Searches an image for frames by the rules of docs/design/22, and indexes the valid ones by sequence number.
- * It checks a copy of each header.
+ * Searches an image for frames by the rules of docs/design/22, and sorts the valid frames by sequence number.
+ * It checks a copy of each frame header, because the image may be forged.
  */
 #include "history/recover.h"
 #include "history/arena.h"
@@ -27,8 +27,8 @@ struct fr_recovery {
 	struct fr_buf index;	       /* array of struct found */
 	struct found *found;	       /* the index, sorted */
 	size_t n, at;
-	uint64_t crc_budget; /* bytes that payload crcs may still read, so that forged headers do not make the
-				search slow */
+	uint64_t crc_budget; /* bytes that payload crcs may still read; without this limit, forged headers
+				could make the search very slow */
 	struct fr_recovery_stats stats;
 };
 
@@ -37,7 +37,8 @@ static bool is_area_within(uint64_t offset, uint64_t bytes, uint64_t from, uint6
 	return offset >= from && offset <= to && bytes <= to - offset && offset % 8 == 0;
 }
 
-/* Rule 1. The areas may go beyond the end of the image, because the image may be truncated. */
+/* Rule 1 of docs/design/22. The areas may go beyond the end of the image, because the image may be
+   truncated. */
 static bool is_valid_header(const struct fr_image_header *i)
 {
 	uint32_t crc = fr_crc32c(0, &i->image_bytes,
@@ -52,7 +53,8 @@ static bool is_valid_header(const struct fr_image_header *i)
 	       i->log_offset % FR_FRAME_ALIGN == 0;
 }
 
-/* Rule 2, without the crc of the payload. LEFT is the number of bytes from the header to the log's end. */
+/* Rule 2 of docs/design/22, without the crc of the payload. LEFT is the number of bytes from the header to
+   the log's end. */
 static bool is_valid_frame_header(const struct fr_frame_header *h, uint64_t left)
 {
 	uint64_t payload = (uint64_t)h->sideband_len + h->samples_len;
@@ -62,7 +64,8 @@ static bool is_valid_frame_header(const struct fr_frame_header *h, uint64_t left
 	       h->entry.bytes == fr_arena_need(payload);
 }
 
-/* Add the frame at OFFSET to the index. Returns its size; 0: there is no valid frame; -ENOMEM. */
+/* Add the frame at OFFSET to the index. Returns the size of the frame; 0 if there is no valid frame; or
+   -ENOMEM. */
 static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 {
 	struct fr_frame_header h;
@@ -73,13 +76,11 @@ static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 	if (h.entry.magic != FR_FRAME_MAGIC)
 		return 0;
 	payload = h.sideband_len + h.samples_len;
-	r->stats.bad_frames++;
 	if (!is_valid_frame_header(&h, end - offset) || payload > r->crc_budget)
 		return 0;
 	r->crc_budget -= payload;
 	if (fr_crc32c(0, r->image + offset + sizeof(h), payload) != h.entry.payload_crc)
 		return 0;
-	r->stats.bad_frames--;
 	q = fr_buf_append(&r->index, &(struct found){h.entry.seq, offset}, sizeof(struct found));
 	return q < 0 ? q : (ssize_t)h.entry.bytes;
 }
@@ -106,7 +107,8 @@ static int compare_found(const void *a, const void *b)
 				: (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Rule 4. */
+/* Rule 4 of docs/design/22: of two frames with the same sequence number, the one at the lower offset
+   counts. */
 static void sort_index(struct fr_recovery *r)
 {
 	const size_t n = r->index.len / sizeof(*r->found);
@@ -169,13 +171,13 @@ int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret)
 /* Returns the number of bytes of whole records in a section of the open chunk. The image may be truncated. */
 static size_t measure_records(const struct fr_recovery *r, uint64_t offset, uint64_t bytes, uint64_t fill)
 {
-	struct fr_section_iter it;
+	struct fr_record_iter it;
 
 	if (offset >= r->len)
 		return 0;
 	fill = FR_MIN(fill, FR_MIN(bytes, r->len - offset));
-	it = fr_section_iter(r->image + offset, fill);
-	while (fr_section_next(&it))
+	it = fr_record_iter(r->image + offset, fill);
+	while (fr_record_next(&it))
 		;
 	return (size_t)(it.at - (r->image + offset));
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Reads the image of a ring whose recorder is gone: every whole frame, oldest first, and the whole records of
- * the open chunk. The image may be truncated, damaged or forged (docs/design/22). The functions only read it.
- * One thread at a time uses a fr_recovery.
+ * Reads the image of a ring whose recorder has ended or was killed: every whole frame, oldest first, and the
+ * whole records of the open chunk. The image may be truncated, damaged or forged (docs/design/22). The
+ * functions only read it. One thread at a time uses a fr_recovery.
  *
  * Recovery also finds frames that were evicted but not yet overwritten. They are older than the other frames.
  */
@@ -18,7 +18,7 @@
 struct fr_recovery;
 
 /* Search IMAGE of LEN bytes. IMAGE is borrowed, is aligned to 8, and must not change. Returns 0 or -ENOMEM.
-   An image without frames is no error. */
+   An image without frames is not an error. */
 int fr_recovery_new(const void *image, size_t len, struct fr_recovery **ret);
 struct fr_recovery *fr_recovery_free(struct fr_recovery *r);
 static inline void fr_recoveryp(struct fr_recovery **r)
@@ -27,12 +27,13 @@ static inline void fr_recoveryp(struct fr_recovery **r)
 }
 #define _cleanup_recovery_ _cleanup_(fr_recoveryp)
 
-/* Give the next frame, oldest first. RET points into the image. Only the crc of a frame is checked: a forged
-   section may not be valid zstd. Returns 1: RET has a frame; 0: there are no more frames. */
+/* Give the next frame, oldest first. RET points into the image. Only the crcs of a frame are checked, so a
+   section in a forged image may be invalid zstd. Returns 1 if RET has a frame; 0 if there are no more
+   frames. */
 int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret);
 
-/* Raw records of the open chunk, up to the last whole record. NULL and 0: there are no records, the header is
-   damaged, or the newest frame has these records. */
+/* Raw records of the open chunk, up to the last whole record. They are NULL and 0 if there are no records,
+   the image header is damaged, or the newest frame has these records already. */
 struct fr_recovered_open {
 	const void *sideband, *samples;
 	size_t sideband_len, samples_len;
@@ -40,9 +41,8 @@ struct fr_recovered_open {
 void fr_recovery_open_chunk(const struct fr_recovery *r, struct fr_recovered_open *ret);
 
 struct fr_recovery_stats {
-	uint64_t frames;     /* valid frames */
-	uint64_t bad_frames; /* places with a frame's magic that failed a check */
-	uint64_t gaps;	     /* missing sequence numbers between the oldest and the newest frame */
-	bool header_ok;	     /* the image header is valid */
+	uint64_t frames; /* valid frames */
+	uint64_t gaps;	 /* missing sequence numbers between the oldest and the newest frame */
+	bool header_ok;	 /* the image header is valid */
 };
 void fr_recovery_stats(const struct fr_recovery *r, struct fr_recovery_stats *ret);

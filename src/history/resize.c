@@ -3,7 +3,7 @@
  * Changes the size of a ring while records are appended. The two rings never have all their memory at the
  * same time (docs/design/23).
  *
- *     from   │░░░░░░ given back ░░░░░░│ tail ──▶ … ──▶ head ──▶ open chunk │   records are appended here
+ *     from   │░░░░░ freed pages ░░░░░░│ tail ──▶ … ──▶ head ──▶ open chunk │   records are appended here
  *                                        │ moved, oldest first
  *     to     │ tail ──▶ … ──▶ head │◄────┘                                     grows page by page
  */
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #define SLICE (4ULL << 20)
-#define FINISH_MAX (1ULL << 20)	   /* bytes of frames that finish() moves */
+#define FINISH_MAX (1ULL << 20)	   /* most bytes of frames that finish() has to move */
 #define LEAD (16ULL << 20)	   /* bytes behind the head that are populated before finish() */
 #define POPULATE_MAX (64ULL << 20) /* bytes that one fr_resize_populate() takes */
 #define VIEWS 64u
@@ -37,8 +37,8 @@ static uint64_t oldest_seq(const struct fr_history *h)
 	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
 }
 
-/* Recovery then ignores frames before SEQ. They are evicted or moved, but pages of the old ring may still
-   have their bytes. */
+/* From now on, the adoption of FROM ignores frames before SEQ. They were evicted or moved, but their bytes
+   may still be in pages of the old ring. */
 static void set_moved(struct fr_history *from, uint64_t seq)
 {
 	atomic_store_explicit(&from->image->moved_seq, seq, memory_order_release);
@@ -290,11 +290,13 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 	if (!z->has_all) {
 		move_last_frames(z);
 		fr_history_take_open_chunk(to, &open);
-		/* The counters follow the open chunk. It may have become several chunks, and the newest
-		   rounds must not give these chunks a newer low watermark than the open chunk had. */
+		/* The counters continue only after the open chunk was taken over. It may have become several
+		   chunks, and with the newest rounds these would get a newer low watermark than the open
+		   chunk had. */
 		continue_counters(to, from);
 		fr_history_restart_rounds(to);
-		/* Until here both rings have the open chunk. fr_resize_resume() takes the chunk of FROM. */
+		/* Until here both rings have the open chunk. After a kill, fr_resize_resume() takes that of
+		   FROM. */
 		fr_open_section_clear(&from->sideband);
 		fr_open_section_clear(&from->samples);
 	}

@@ -18,8 +18,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 {
 	if (!retained)
 		return NULL;
-	/* Otherwise recovery would find these evicted frames after a crash, with a gap behind them. A pad may
-	   have replaced the first header. */
+	/* Wipe the frames that the ring has evicted. Otherwise, after a crash, recovery would find them, with
+	   a gap between them and the newer frames. A pad may have replaced the header of the first frame. */
 	for (size_t i = 0; i < retained->n; i++) {
 		struct fr_frame_header *f =
 			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;
@@ -32,8 +32,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 	return NULL;
 }
 
-/* Returns the most bytes that a retained snapshot may have. The ring needs the rest for its reserve, and for
-   frames that do not fit before or behind the hole. */
+/* Returns the largest number of bytes that a retained snapshot may have. The ring needs the rest for its
+   reserve, and for frames that do not fit before or behind the hole. */
 static uint64_t max_bytes(const struct fr_arena *a)
 {
 	uint64_t most = FR_MIN(a->bytes / 2, BYTES_MAX);

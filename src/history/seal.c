@@ -18,7 +18,8 @@ void fr_open_section_clear(struct fr_open_section *s)
 	atomic_store_explicit(s->image_fill, 0, memory_order_release);
 }
 
-/* No other thread touches the sections while h->sealing is set. Returns 0 or -EIO. */
+/* Called without the lock: while h->sealing is set, no other thread changes the sections. Returns 0 or
+   -EIO. */
 static int compress_sections(struct fr_history *h, struct fr_frame *ret)
 {
 	const struct fr_open_section *sb = &h->sideband, *sa = &h->samples;
@@ -60,9 +61,9 @@ static bool put_frame(struct fr_history *h, const struct fr_frame *frame) FR_REQ
 	return true;
 }
 
-/* Put FRAME into the log, or drop its samples. FRAME is NULL if zstd failed. Returns 0; 1: the samples were
-   dropped. Side-band then becomes a frame without samples. If this frame does not fit either, the side-band
-   stays in its section for the next seal. */
+/* Put FRAME into the log, or drop its samples. FRAME is NULL if zstd failed. Returns 0; or 1 if the samples
+   were dropped. Side-band then becomes a frame without samples. If this frame does not fit either, the
+   side-band stays in its section for the next seal. */
 static int put_or_drop(struct fr_history *h, struct fr_frame *frame) FR_REQUIRES(h->lock)
 {
 	if (frame && put_frame(h, frame))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Snapshots: positions in the log that stop eviction. A reader needs no lock to read pinned frames: no thread
- * writes to them from the call that pins them to the call that unpins them. Both calls take the lock, which
- * orders the accesses.
+ * Snapshots: positions in the log that stop eviction. A reader needs no lock to read pinned frames, because
+ * no thread writes to a frame between the calls that pin and unpin it. These two calls take the lock, which
+ * orders the reads and the writes.
  */
 #include "history/internal.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "history/unpack.h"
-#include "perfdata/record.h"
 
 #include <errno.h>
 #include <string.h>
 #include <zstd.h>
 
-/* A struct fr_unpack is a ZSTD_DCtx. The other name saves users the header of zstd. */
+/* A struct fr_unpack is a ZSTD_DCtx. Because of the other name, users do not need the header of zstd. */
 
 int fr_unpack_new(struct fr_unpack **ret)
 {
@@ -28,18 +27,6 @@ ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len,
 		return 0;
 	n = ZSTD_decompressDCtx((ZSTD_DCtx *)u, dst, cap, zstd, len);
 	return ZSTD_isError(n) ? -EBADMSG : (ssize_t)n;
-}
-
-const struct perf_event_header *fr_section_next(struct fr_section_iter *it)
-{
-	const struct perf_event_header *record = (const void *)it->at;
-
-	/* The size of each record in a ring is a multiple of 8. Another size would leave the next record
-	   unaligned. */
-	if (!fr_record_is_whole(record, (size_t)(it->end - it->at)) || record->size % 8)
-		return NULL;
-	it->at += record->size;
-	return record;
 }
 
 static bool must_keep(
@@ -68,12 +55,12 @@ void fr_section_count(struct fr_section_kept *kept, const struct perf_event_head
 ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
 	struct fr_section_kept *ret)
 {
-	struct fr_section_iter it = fr_section_iter(records, len);
+	struct fr_record_iter it = fr_record_iter(records, len);
 	struct fr_section_kept kept = {0};
 	const struct perf_event_header *record;
 	uint8_t *out = records;
 
-	while ((record = fr_section_next(&it))) {
+	while ((record = fr_record_next(&it))) {
 		size_t size = record->size;
 
 		if (!must_keep(record, from_ns, to_ns, drop_rounds))

@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * Reads sections of frames: decompress one, walk its records, cut it to a window.
+ * Reads sections of frames: decompresses a section, walks over its records, removes records outside of a
+ * window.
  *
  * Sections may come from a damaged image. Every length is checked: nothing outside of the section is read,
  * and nothing outside of the buffer is written. One thread at a time uses an fr_unpack.
  */
 
 #include "history/frame.h"
+#include "perfdata/record.h"
 
-#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,22 +29,9 @@ static inline void fr_unpackp(struct fr_unpack **u)
 #define _cleanup_unpack_ _cleanup_(fr_unpackp)
 
 /* Decompress LEN bytes to DST, which has room for CAP bytes. A CAP of fr_history_section_max() is enough for
-   any section of a ring. Returns the raw length (0 if LEN is 0); -EBADMSG: the section is not valid zstd, or
-   its raw length is larger than CAP. */
+   any section of a ring. Returns the raw length (0 if LEN is 0); or -EBADMSG if the section is not valid
+   zstd, or its raw length is larger than CAP. */
 ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
-
-/* A walk over the records of a raw section. */
-struct fr_section_iter {
-	const uint8_t *at, *end;
-};
-static inline struct fr_section_iter fr_section_iter(const void *records, size_t len)
-{
-	return (struct fr_section_iter){records, (const uint8_t *)records + len};
-}
-
-/* Returns the next record. Returns NULL at the end of the section (it->at == it->end), and at bytes that are
-   not a whole record (it->at < it->end). */
-const struct perf_event_header *fr_section_next(struct fr_section_iter *it);
 
 /* A count of records, without FINISHED_ROUND. */
 struct fr_section_kept {
@@ -55,8 +43,8 @@ struct fr_section_kept {
 void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record);
 
 /* Remove, in place, all records that are older than FROM_NS or newer than TO_NS. DROP_ROUNDS true: also
-   remove FINISHED_ROUND records. The remaining FINISHED_ROUND records stay right, because they promise
-   nothing about removed records. Returns the new length; -EBADMSG: a record is not whole, and RET and RECORDS
-   are undefined. */
+   remove FINISHED_ROUND records. The FINISHED_ROUND records that stay are still true, because they promise
+   nothing about removed records. Returns the new length; or -EBADMSG if a record is not whole, and then RET
+   and RECORDS are undefined. */
 ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
 	struct fr_section_kept *ret);

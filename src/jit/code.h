@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to jit/: the functions that the perf map or the jitdump of a process describes. */
+/* Private to jit/: the run-time functions of one process, as its perf map or its jitdump describes them. */
 
 #include "base/buf.h"
 
@@ -9,27 +9,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bounds for one process: any user can write such files. */
+/* Bounds for one perf map or jitdump, because any user can write such files. */
 #define JIT_FILE_MAX (32u << 20)     /* bytes read */
 #define JIT_SYMBOLS_MAX (1u << 19)   /* functions */
 #define JIT_NAME_MAX 511u	     /* bytes of a function's name; a longer one is truncated */
-#define JIT_ADDRESS_MAX (1ULL << 56) /* user memory ends below it on every machine */
+#define JIT_ADDRESS_MAX (1ULL << 56) /* on every machine, all addresses of user memory are smaller */
 
 struct jit_symbol {
 	uint64_t addr, size;
 	uint64_t time_ns; /* time from which the function exists; 0: always */
-	uint64_t order;	  /* position in the file */
+	uint64_t order;	  /* number of the function in the file */
 	uint64_t offset;  /* file offset in the object; jit_object_make() sets it */
 	uint32_t name;	  /* offset in names */
-	uint32_t code;	  /* jitdump: offset of its code in the file */
+	uint32_t code;	  /* jitdump: offset of the function's code in the file */
 };
 
 struct jit_code {
 	struct jit_symbol *v;
 	size_t n, cap;
 	struct fr_buf names; /* the names, each with its NUL */
-	struct fr_buf file;  /* jitdump: all its bytes, also the code */
-	bool is_timed;	     /* it is a jitdump: each function has its code and its time */
+	struct fr_buf file;  /* jitdump: the whole file, with the code of the functions */
+	bool is_timed;	     /* the file is a jitdump: each function has code and a time */
 	bool truncated;	     /* some functions are missing: a bound was reached, or the file is damaged */
 };
 
@@ -41,22 +41,23 @@ static inline bool jit_is_range(uint64_t addr, uint64_t size)
 	return size > 0 && addr < JIT_ADDRESS_MAX && size < JIT_ADDRESS_MAX - addr;
 }
 
-/* Append a function with a copy of NAME. Returns 0; 1: C has JIT_SYMBOLS_MAX functions already, and is
-   truncated now; or -ENOMEM. */
+/* Append a function with a copy of NAME. Returns 0; 1 if C already has JIT_SYMBOLS_MAX functions: the
+   function is not added, and c->truncated is true now; or -ENOMEM. */
 int jit_code_add(struct jit_code *c, const struct jit_symbol *s, const char *name, size_t len);
 
-/* Parse lines "ADDRESS SIZE NAME" with hexadecimal numbers. Where lines overlap, the later one wins, and the
-   rest of the earlier one remains in pieces. RET is sorted by address, without overlaps. Returns 0 or
-   -ENOMEM. */
+/* Parse lines "ADDRESS SIZE NAME" with hexadecimal numbers. Where the functions of two lines overlap, the
+   memory belongs to the later line. What is left of the earlier function stays, perhaps as several pieces.
+   RET is sorted by address, without overlaps. Returns 0 or -ENOMEM. */
 int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret);
 
 /* Parse a jitdump (tools/perf/Documentation/jitdump-specification.txt). RET takes over the bytes of FILE. Its
-   functions are sorted by time. Returns 0; -EBADMSG: FILE is no jitdump of this byte order; or -ENOMEM. */
+   functions are sorted by time. Returns 0; -EBADMSG: FILE is not a jitdump of this byte order; or -ENOMEM. */
 int jit_dump_parse(struct fr_buf *file, struct jit_code *ret);
 
+#define JIT_BUILD_ID_SIZE 20
 /* Make an ELF object with the functions as symbols of .text. For a perf map, the offset of a function is its
    address - *RET_BASE + 0x1000, and the object has no code. For a jitdump, the object has the code of each
-   function at its offset. RET_ID gets the build-id. Returns 0, -EFBIG or -ENOMEM. */
-#define JIT_BUILD_ID_SIZE 20
+   function at its offset, and *RET_BASE is 0. RET_ID gets the build-id. Returns 0; -EFBIG if the code of a
+   jitdump is too large; or -ENOMEM. */
 int jit_object_make(
 	struct jit_code *c, struct fr_buf *ret, uint64_t *ret_base, uint8_t ret_id[static JIT_BUILD_ID_SIZE]);

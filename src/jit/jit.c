@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A reader takes a map record of anonymous memory as a replacement of older maps there. So one of our records
- * follows each such record, with the same time. A function of a jitdump also gets a record with its own time,
- * because two functions may have one address at different times.
+ * For a reader, a map record of anonymous memory replaces all older maps of this memory. So our record of its
+ * code follows each such record, with the same time. A function of a jitdump also gets a record with its own
+ * time, because two functions may have the same address at different times.
  */
 
 #include "jit/jit.h"
@@ -31,7 +31,7 @@
 struct process {
 	UT_hash_handle hh;
 	pid_t pid;
-	struct jit_user *user; /* the user whose share pays for it */
+	struct jit_user *user; /* its costs are charged to the share of this user */
 	bool map_was_read;
 	uint64_t map_until_ns; /* the end of the process whose perf map was read */
 	struct jit_source *sources;
@@ -122,14 +122,8 @@ static int open_objects(struct fr_jit *j)
 {
 	if (j->objects_fd >= 0)
 		return 0;
-	if (mkdirat(j->dirfd, j->name, 0750) < 0 && errno != EEXIST)
-		return -errno;
-	j->objects_fd = openat(j->dirfd, j->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (j->objects_fd < 0)
-		return -errno;
-	if (j->gid != (gid_t)-1 && fchown(j->objects_fd, (uid_t)-1, j->gid) < 0)
-		return -errno;
-	return 0;
+	j->objects_fd = fr_directory_make(j->dirfd, j->name, j->gid);
+	return FR_MIN(j->objects_fd, 0);
 }
 
 static int write_file(struct fr_jit *j, const char *name, const struct fr_buf *b)
@@ -168,9 +162,9 @@ static void shrink(struct jit_source *s)
 	s->code.v = v ? v : s->code.v;
 }
 
-/* Write the object of S. The name of the object tells process and content, so two dumps or a merge can share
-   it. RET_BYTES gets its cost on the disk and in memory. Returns 0; -EFBIG: it is larger than MAX; or a
-   negative errno. */
+/* Write the object of S. The name of the file has the pid and a part of the build-id, so two dumps or a merge
+   can share the file. RET_BYTES gets the bytes that the object takes on the disk and in memory. Returns 0;
+   -EFBIG if the object is larger than MAX; or another negative errno. */
 static int write_object(
 	struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t max, uint64_t *ret_bytes)
 {
@@ -210,7 +204,7 @@ static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s,
 
 	cost->bytes += bytes;
 	j->stats.truncated += s->code.truncated || r < 0;
-	/* S stays without its functions, so the next map does not try again. */
+	/* S stays in the list without its functions, so the next map does not try again. */
 	if (r < 0)
 		jit_code_deinit(&s->code);
 	s->next = p->sources;
@@ -273,7 +267,8 @@ static int emit_function(
 	return emit_map(s, pid, &range, time_ns, ret);
 }
 
-/* Append at most about MOST bytes of records for the functions of the jitdump S in M. */
+/* Append at most about MOST bytes of records, for the functions of the jitdump S that are in the memory of
+   M. */
 static int emit_functions_in(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {
@@ -358,17 +353,14 @@ static int append_maps_of(struct fr_jit *j, const struct fr_record_mmap2 *m, str
 
 int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret)
 {
-	size_t at = 0;
+	struct fr_record_iter it = fr_record_iter(records, len);
+	const struct fr_record_mmap2 *m;
 	int r = 0;
 
 	fr_thread_assert_may_wait();
-	while (r == 0 && fr_record_is_whole((const char *)records + at, len - at)) {
-		const struct perf_event_header *h = (const void *)((const char *)records + at);
-
-		if (jit_is_executable((const void *)h))
-			r = append_maps_of(j, (const void *)h, ret);
-		at += h->size;
-	}
+	while (r == 0 && (m = (const void *)fr_record_next(&it)))
+		if (jit_is_executable(m))
+			r = append_maps_of(j, m, ret);
 	return r;
 }
 

@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * Keeps names for run-time code beside a dump.
+ * Keeps the names of run-time code in files beside a dump.
  *
  *   side-band of the dump ──► a process with executable memory without a file
  *        its /tmp/perf-PID.map, or the jitdump that it has mapped ──► ELF objects in NAME.jit/
  *        ◄── MMAP2 records that place these objects in that memory
  *
- * The perf map or jitdump of a process is read at the first such record of the process. A reader of the dump
- * needs neither the process nor its files. These files are hostile input, so the number of files, bytes,
- * functions and records, and the time, are bounded (docs/design/41). Not thread-safe; may wait for a disk.
+ * The perf map of a process is read at the first record of such memory, and a jitdump at the record that maps
+ * the jitdump. A reader of the dump needs neither the process nor its files. These files are hostile input,
+ * so time and the numbers of files, bytes, functions and records are bounded (docs/design/41). Not
+ * thread-safe; may wait for a disk.
  */
 
 #include "base/buf.h"
@@ -33,9 +34,9 @@ struct fr_jit_config {
 int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret);
 struct fr_jit *fr_jit_free(struct fr_jit *j);
 
-/* Append to RET the records that must follow RECORDS, which are whole records in our layout: an MMAP2 for
-   each executable map of a process whose code is known, with the time of that map. Leaves out code that
-   cannot be read or written. Returns 0 or -ENOMEM. */
+/* RECORDS are whole records in our layout. Append to RET the records that must follow them: for each
+   executable map that has known run-time code, MMAP2s of this code with the time of the map. Code that cannot
+   be read, or whose object cannot be written, is left out. Returns 0 or -ENOMEM. */
 int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret);
 
 /* Append to RET an MMAP2 for each function of a jitdump that has a time up to UNTIL_NS and has no record yet.
@@ -44,7 +45,7 @@ int fr_jit_append_functions(struct fr_jit *j, uint64_t until_ns, struct fr_buf *
 
 struct fr_jit_stats {
 	uint64_t objects, functions, bytes;
-	uint64_t truncated; /* files that were not read as a whole; all files left out because of a bound
+	uint64_t truncated; /* files that were not read as a whole. All files that a bound left out together
 			       count as one */
 };
 /* Sync the directory of objects. RET may be NULL. Returns 0 or a negative errno. */

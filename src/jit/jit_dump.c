@@ -36,8 +36,7 @@ struct code_move {
 	uint64_t vma, old_code_addr, new_code_addr, code_size, code_index;
 };
 
-/* Add the function of a CODE_LOAD record. Skip a malformed record. Returns 0; 1: there are JIT_SYMBOLS_MAX
-   functions; or -ENOMEM. */
+/* Add the function of a CODE_LOAD record. Skip a malformed record. Returns as jit_code_add(). */
 static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_load l;
@@ -131,8 +130,8 @@ int jit_dump_parse(struct fr_buf *file, struct jit_code *ret)
 		jit_code_deinit(&c);
 		return r;
 	}
-	/* The times are values of a processor counter and not of our clock, so they give only the
-	   order. */
+	/* These times are values of a processor counter and not of our clock, so they cannot be used. The
+	   functions stay in the order of the file. */
 	for (size_t i = 0; i < c.n && h.flags & FLAG_ARCH_TIMESTAMP; i++)
 		c.v[i].time_ns = 0;
 	if (c.n > 0)

@@ -77,7 +77,7 @@ static int add_symbols(const struct jit_code *c, struct fr_buf *b)
 	return r;
 }
 
-/* This is no cryptographic hash: a process that makes two objects with one build-id harms only its own
+/* This is not a cryptographic hash: a process that makes two objects with one build-id harms only its own
    symbols. */
 static void hash_content(const struct fr_buf *b, uint8_t ret[static JIT_BUILD_ID_SIZE])
 {

@@ -15,24 +15,24 @@
 
 #define FILES_MAX 256u		 /* files of running processes; as many of exited ones */
 #define USER_MAX (FILES_MAX / 4) /* files of one user, except root */
-/* Between two looks for a file that does not exist yet; doubled each time. */
+/* The time between two attempts to open a file that does not exist yet. It is doubled after each attempt. */
 #define LOOK_FIRST_NS (FR_NSEC_PER_SEC / 4)
 #define LOOK_MAX_NS (60 * FR_NSEC_PER_SEC)
-/* Between two searches for processes whose EXIT was lost. */
+/* The time between two searches for processes whose EXIT was lost. */
 #define SWEEP_NS (10 * FR_NSEC_PER_SEC)
 /* The start time of a process is exact to a tick of the kernel's clock. */
 #define SAME_START_NS (FR_NSEC_PER_SEC / 10)
 
 /* A process that makes code. */
 struct process {
-	UT_hash_handle hh;	     /* running, by pid */
-	struct process *prev, *next; /* exited, in that order */
+	UT_hash_handle hh;	     /* table of running processes, by pid */
+	struct process *prev, *next; /* list of exited processes, in the order of their exits */
 	pid_t pid;
 	struct jit_identity identity;
 	int root, fd; /* -1: not open */
 	uint64_t from_ns, until_ns;
 	uint64_t code_ns;	   /* time of the first record of its code */
-	uint64_t look_ns, wait_ns; /* when to look for its file next, and the pause after that */
+	uint64_t look_ns, wait_ns; /* time of the next attempt to open its file; the pause behind it */
 };
 
 struct fr_jit_open_files {
@@ -102,7 +102,8 @@ static void look_for_file(struct process *p)
 	p->fd = fd;
 }
 
-/* Close the oldest file of the user, or of all, if there are too many. */
+/* If exited processes of the user have too many files, close the oldest of these files. Otherwise, if there
+   are too many files in all, close the oldest file of all. */
 static void make_room_for_exited(struct fr_jit_open_files *f, uid_t uid)
 {
 	struct process *p, *oldest = NULL;
@@ -119,8 +120,8 @@ static void make_room_for_exited(struct fr_jit_open_files *f, uid_t uid)
 		drop_exited(f, f->exited);
 }
 
-/* A removed file that stays open occupies the disk, and a dump does not read more than JIT_FILE_MAX of
-   it. */
+/* A removed file occupies the disk as long as it is open. A dump does not read more than JIT_FILE_MAX of it,
+   so a larger one is not kept. */
 static bool is_worth_keeping(int fd)
 {
 	struct stat st;
@@ -128,7 +129,8 @@ static bool is_worth_keeping(int fd)
 	return fd >= 0 && fstat(fd, &st) == 0 && (st.st_nlink > 0 || st.st_size <= (off_t)JIT_FILE_MAX);
 }
 
-/* P exited at TIME_NS. */
+/* P exited at TIME_NS. Look for its file once more. Then P becomes one of the exited processes, or is freed
+   if it has no file worth keeping. */
 static void retire(struct fr_jit_open_files *f, struct process *p, uint64_t time_ns)
 {
 	HASH_DEL(f->running, p);
@@ -172,7 +174,7 @@ static bool make_room(struct fr_jit_open_files *f, uid_t uid)
 	return has_room(f, uid);
 }
 
-/* Returns 0; or a negative errno: the process has exited. */
+/* Returns 0; or a negative errno if the process has exited. */
 static int open_root_and_file(struct process *p)
 {
 	int r = jit_find_identity(p->pid, &p->identity);
@@ -187,7 +189,8 @@ static int open_root_and_file(struct process *p)
 }
 
 /* P exited before its records came here, so its user is not known. A perf map with its pid in our root
-   belongs to P if the file is root's and was written since P started. */
+   directory belongs to P if root owns the file, and if it was written after P began to make code (or at most
+   a second before). */
 static void open_file_of_exited(struct process *p)
 {
 	const struct fr_clock_pair clocks = fr_clock_pair_now();
@@ -231,8 +234,8 @@ static void retire_pid(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns)
 {
 	struct process *p = FR_HASH_FIND(f->running, pid, pid);
 
-	/* Records of several CPUs are not in order: an older record is the FORK of P, or belongs to an
-	   earlier process. */
+	/* Records of several CPUs are not in order. A record that is older than the first code of P is the
+	   FORK of P, or belongs to an earlier process with this pid. */
 	if (p && time_ns >= p->code_ns)
 		retire(f, p, time_ns);
 }
@@ -264,14 +267,13 @@ static void look_for_missing_files(struct fr_jit_open_files *f)
 void fr_jit_open_files_update(
 	struct fr_jit_open_files *f, const void *records, size_t len, uint64_t low_watermark_ns)
 {
+	struct fr_record_iter it = fr_record_iter(records, len);
+	const struct perf_event_header *record;
+
 	fr_thread_assert_may_wait();
 	fr_lock(&f->lock);
-	for (size_t at = 0; fr_record_is_whole((const char *)records + at, len - at);) {
-		const struct perf_event_header *record = (const void *)((const char *)records + at);
-
-		at += record->size;
+	while ((record = fr_record_next(&it)))
 		apply_record(f, record);
-	}
 	look_for_missing_files(f);
 	while (f->exited && f->exited->until_ns < FR_MIN(low_watermark_ns, f->keep_ns))
 		drop_exited(f, f->exited);

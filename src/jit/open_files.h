@@ -22,8 +22,9 @@ struct fr_jit_open_files;
 struct fr_jit_open_files *fr_jit_open_files_new(void);
 struct fr_jit_open_files *fr_jit_open_files_free(struct fr_jit_open_files *f);
 
-/* Open and close files as RECORDS say, which are whole records in our layout and at most a few seconds old.
-   Closes the files of processes that exited before LOW_WATERMARK_NS. May wait for a disk. */
+/* RECORDS are whole records in our layout, at most a few seconds old. If a record shows that a process makes
+   code, open its perf map; at the EXIT of the process, open it once more. Close the files of processes that
+   exited before LOW_WATERMARK_NS. May wait for a disk. */
 void fr_jit_open_files_update(
 	struct fr_jit_open_files *f, const void *records, size_t len, uint64_t low_watermark_ns);
 
@@ -37,7 +38,7 @@ struct fr_jit_open_file {
 	uint64_t from_ns, until_ns; /* life of the process; until_ns UINT64_MAX: it still runs */
 };
 
-/* Find the perf map of the process that had PID at TIME_NS. Returns 0; -ENOENT: the file is not open; or a
-   negative errno. */
+/* Find the perf map of the process that had PID at TIME_NS. Returns 0; -ENOENT if the file is not open; or
+   another negative errno. */
 int fr_jit_open_files_find(
 	struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, struct fr_jit_open_file *ret);

@@ -2,48 +2,33 @@
 #include "jit/code.h"
 #include "base/cleanup.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct cursor {
-	const char *at, *end;
-};
-
-/* Read a hexadecimal number of at most 16 digits and the space behind it. */
-static bool parse_hex(struct cursor *c, uint64_t *ret)
+/* Read a hexadecimal number and the space behind it, and move *AT behind them. */
+static bool parse_hex(const char **at, uint64_t *ret)
 {
-	const char *begin;
-	uint64_t v = 0;
+	char *end;
 
-	if (c->end - c->at >= 2 && c->at[0] == '0' && (c->at[1] | 0x20) == 'x')
-		c->at += 2;
-	for (begin = c->at; c->at < c->end && c->at - begin < 16; c->at++) {
-		char low = (char)(*c->at | 0x20);
-
-		if (*c->at >= '0' && *c->at <= '9')
-			v = v << 4 | (uint64_t)(*c->at - '0');
-		else if (low >= 'a' && low <= 'f')
-			v = v << 4 | (uint64_t)(low - 'a' + 10);
-		else
-			break;
-	}
-	if (c->at == begin || c->at == c->end || *c->at != ' ')
+	if (!isxdigit((unsigned char)**at))
 		return false;
-	c->at++;
-	*ret = v;
-	return true;
+	*ret = strtoull(*at, &end, 16); /* too large a number is no address */
+	*at = end + 1;
+	return *end == ' ';
 }
 
+/* A newline follows LINE. */
 static int parse_line(const char *line, size_t len, struct jit_code *to)
 {
-	struct cursor c = {line, line + len};
+	const char *at = line, *end = line + len;
 	struct jit_symbol s = {0};
 
-	if (!parse_hex(&c, &s.addr) || !parse_hex(&c, &s.size) || c.at == c.end ||
-		!jit_is_range(s.addr, s.size) || memchr(c.at, '\0', (size_t)(c.end - c.at)))
+	if (!parse_hex(&at, &s.addr) || !parse_hex(&at, &s.size) || at == end ||
+		!jit_is_range(s.addr, s.size) || memchr(at, '\0', (size_t)(end - at)))
 		return 0;
-	return jit_code_add(to, &s, c.at, (size_t)(c.end - c.at));
+	return jit_code_add(to, &s, at, (size_t)(end - at));
 }
 
 static int by_value(const void *a, const void *b)
@@ -69,8 +54,8 @@ static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret
 	return unique;
 }
 
-/* Returns the first interval at or behind I that has no owner. NEXT leads there; the search shortens its
-   paths. */
+/* Returns the first interval at or behind I that has no owner. For an interval without owner, NEXT has the
+   interval itself; for others, it has a later interval. The search shortens these paths. */
 static size_t find_free(uint32_t *next, size_t i)
 {
 	while (next[i] != i) {
@@ -80,7 +65,7 @@ static size_t find_free(uint32_t *next, size_t i)
 	return i;
 }
 
-/* Append the part FROM … TO of S. If the last piece of S ends at FROM, extend that piece. */
+/* Append the part FROM … TO of S. If the newest piece in C is of S and ends at FROM, extend this piece. */
 static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t from, uint64_t to)
 {
 	struct jit_symbol *end = &c->v[c->n];
@@ -100,7 +85,8 @@ static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t f
 /*
  * A process reuses the memory of old code, and only the later line shows that. The rest of an earlier
  * function may be in pieces. The bounds of all functions divide the memory into intervals. Each interval
- * belongs to the latest line that covers it.
+ * belongs to the latest line that covers it. On the right of the picture is the line to which each part of
+ * the memory belongs.
  *
  *     line 1   ├────────────────┤              1111 3 1 222
  *     line 2               ├────────┤    ──►
@@ -128,7 +114,7 @@ static int resolve_overlaps(struct jit_code *c)
 		const uint64_t *first = bsearch(&v[line].addr, bounds, n_bounds, sizeof(*bounds), by_value);
 		size_t i = find_free(next, (size_t)(first - bounds));
 
-		/* The last bound is no function's begin, so it never gets an owner. */
+		/* The last bound is not the begin of a function, so it never gets an owner. */
 		for (; bounds[i] < end; i = find_free(next, i)) {
 			owner[i] = (uint32_t)line + 1;
 			next[i] = (uint32_t)i + 1;
@@ -149,7 +135,7 @@ int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret)
 		const char *newline = memchr(text, '\n', len);
 		size_t line = newline ? (size_t)(newline - text) : len;
 
-		/* A line without an end is not complete yet. */
+		/* A line without a newline is not complete yet, so it is left out. */
 		if (newline)
 			r = parse_line(text, line, &c);
 		line += newline != NULL;

@@ -141,11 +141,9 @@ bool jit_is_anonymous(const char *name)
 
 bool jit_is_executable(const struct fr_record_mmap2 *m)
 {
-	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);
-
 	return m->header.type == PERF_RECORD_MMAP2 && m->prot & PROT_EXEC &&
 	       (m->header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER &&
-	       m->filename < end && memchr(m->filename, '\0', (size_t)(end - m->filename));
+	       fr_record_has_text(&m->header, m->filename);
 }
 
 bool jit_is_code_of_process(const struct fr_record_mmap2 *m)

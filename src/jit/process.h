@@ -18,19 +18,19 @@ struct jit_identity {
 int jit_find_identity(pid_t pid, struct jit_identity *ret);
 /* Open the root directory of PID (O_PATH). Returns a descriptor or a negative errno. */
 int jit_open_root(pid_t pid);
-/* Open the perf map below ROOT. Returns a descriptor; -EPERM: the file belongs to another user; or a negative
-   errno. */
+/* Open the perf map below ROOT. Returns a descriptor; -EPERM if the file belongs neither to the user in
+   IDENTITY nor to root; or another negative errno. */
 int jit_open_perf_map(int root, const struct jit_identity *identity);
 
 /* Returns whether NAME is one of the kernel's names for memory without a file. */
 bool jit_is_anonymous(const char *name);
 /* Returns whether M maps executable memory of a process, and its name ends inside the record. */
 bool jit_is_executable(const struct fr_record_mmap2 *m);
-/* Returns whether jit_is_executable(), and the memory has no file. */
+/* Returns whether jit_is_executable() is true for M, and the memory has no file. */
 bool jit_is_code_of_process(const struct fr_record_mmap2 *m);
 
-/* Returns the real user of PID, which the process cannot choose; (uid_t)-1: the process has exited. */
+/* Returns the real user of PID, which the process cannot choose; (uid_t)-1 if the process has exited. */
 uid_t jit_user_of(pid_t pid);
 
-/* Returns the start time of PID on the monotonic clock; 0: it is not known. */
+/* Returns the start time of PID on the monotonic clock; 0 if it is not known. */
 uint64_t jit_start_time(pid_t pid);

@@ -67,7 +67,8 @@ static void subtract(struct jit_cost *from, const struct jit_cost *cost)
 
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost)
 {
-	/* The user's last file may cost more than the rest of the share. Others do not pay for that. */
+	/* The last file of a user may cost more than what is left of the user's share. The excess is not
+	   charged to what is left for the other users. */
 	const struct jit_cost of_user = minimum(cost, &u->left), of_all = minimum(&of_user, &s->left);
 
 	subtract(&s->left, &of_all);

@@ -3,8 +3,8 @@
 
 /*
  * Bounds the cost of run-time code in one dump, in all and for each user. When the dump reaches the first
- * process of a user, the user gets a share: a quarter of the rest, or all of it for root. So the next user
- * always gets something.
+ * process of a user, the user gets a share: a quarter of what is left for the whole dump, or all of it for
+ * root. So each user except root leaves something for the next one.
  */
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ void jit_shares_deinit(struct jit_shares *s);
 /* Find the share of user UID; the first call makes it. Returns NULL if there is no memory, or there are too
    many users. */
 struct jit_user *jit_share_find(struct jit_shares *s, uid_t uid);
-/* Returns the rest of the share. */
+/* Returns what is left of the share of U, but not more than what is left for the whole dump. */
 struct jit_cost jit_share_left(const struct jit_shares *s, const struct jit_user *u);
 bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u);
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost);

@@ -21,7 +21,7 @@ struct jit_source *jit_source_free(struct jit_source *s)
 }
 
 /* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ gets their number.
-   Returns 0; 1: the file cannot be read; or -ENOMEM. */
+   Returns 0; 1 if the file cannot be read; or -ENOMEM. */
 static int read_part(
 	int fd, uint64_t max, bool last, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
 {
@@ -42,7 +42,7 @@ static int read_part(
 	return 0;
 }
 
-/* A file that was read in part begins within a line. */
+/* The last part of a file begins inside a line. Remove this line. */
 static void drop_first_line(struct fr_buf *b)
 {
 	const uint8_t *newline = memchr(b->data, '\n', b->len);
@@ -120,8 +120,9 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 	return r;
 }
 
-/* Open the jitdump by the map, else by its name in the root of the process, else by its name in ours. It must
-   have the inode of M. Returns a descriptor or a negative errno. */
+/* Open the jitdump. Three ways are tried: the map of the process, the name of M in the root directory of the
+   process, and this name in our root directory. The file must have the inode of M. Returns a descriptor or a
+   negative errno. */
 static int open_dump(const struct fr_record_mmap2 *m, struct stat *st)
 {
 	const pid_t pid = (pid_t)m->pid;

@@ -28,11 +28,9 @@ struct fr_cursor {
 	uint64_t known_from, known_to;
 	bool in_state; /* before the first round and the first sample: initial state is skipped */
 	bool ended;
-	struct batch batch, other;
-	struct fr_cursor_entry *spare; /* room to sort */
-	size_t spare_cap;
-	size_t next, ready; /* how many entries of the batch are consumed, and released */
-	size_t sort_at;	    /* sort the batch when it has this many bytes */
+	struct batch batch, other; /* the entries of OTHER are also room to sort */
+	size_t next, ready;	   /* how many entries of the batch are consumed, and released */
+	size_t sort_at;		   /* sort the batch when it has this many bytes */
 	uint64_t order, skipped_state;
 	uint64_t last_key, newest, newest_before, limit;
 };
@@ -64,7 +62,6 @@ struct fr_cursor *fr_cursor_free(struct fr_cursor *c)
 	if (c) {
 		batch_deinit(&c->batch);
 		batch_deinit(&c->other);
-		free(c->spare);
 		free(c);
 	}
 	return NULL;
@@ -166,32 +163,23 @@ static size_t merge_pass(struct fr_cursor_entry *to, const struct fr_cursor_entr
 	return runs;
 }
 
-static void swap_spare(struct fr_cursor *c)
-{
-	struct fr_cursor_entry *entries = c->batch.entries;
-	size_t cap = c->batch.cap;
-
-	c->batch.entries = c->spare;
-	c->batch.cap = c->spare_cap;
-	c->spare = entries;
-	c->spare_cap = cap;
-}
-
 /* Merges the runs of the batch in pairs until one is left. Each kernel ring is in order, so there are few. */
 static int sort_batch(struct fr_cursor *c)
 {
+	struct batch *b = &c->batch, *spare = &c->other;
 	size_t runs;
 
-	if (c->spare_cap < c->batch.n) {
-		free(c->spare);
-		c->spare = reallocarray(NULL, c->batch.cap, sizeof(*c->spare));
-		c->spare_cap = c->spare ? c->batch.cap : 0;
-	}
-	if (!c->spare)
-		return -ENOMEM;
+	while (spare->cap < b->n)
+		if (grow_entries(spare) < 0)
+			return -ENOMEM;
 	do {
-		runs = merge_pass(c->spare, c->batch.entries, c->batch.n);
-		swap_spare(c);
+		const struct batch old = *b;
+
+		runs = merge_pass(spare->entries, b->entries, b->n);
+		b->entries = spare->entries;
+		b->cap = spare->cap;
+		spare->entries = old.entries;
+		spare->cap = old.cap;
 	} while (runs > 2);
 	return 0;
 }

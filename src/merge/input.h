@@ -45,9 +45,9 @@ struct fr_inputs {
 void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Finds, opens and examines the files that OPTIONS name. Warns of a file that is no perf.data and leaves it
-   out. Auxiliary files come first, then sample files by name. The caller frees RET, also after failure.
-   Returns 0, or with D: -ENOENT, -EBADMSG if no file is usable, or another negative errno. */
+/* Finds, opens and examines the files that OPTIONS name. Warns of a file that is not a perf.data file and
+   leaves it out. Auxiliary files come first, then sample files by name. The caller frees RET, also after
+   failure. Returns 0, or with D: -ENOENT, -EBADMSG if no file is usable, or another negative errno. */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
 /* Has the kernel read all inputs ahead, within one limit of memory. */
 void fr_inputs_read_ahead(struct fr_inputs *in);

@@ -106,11 +106,9 @@ int fr_jit_link_objects(const struct fr_inputs *inputs, int dirfd, const char *n
 
 		if (from < 0)
 			continue;
-		if (to < 0 && mkdirat(dirfd, directory, 0750) < 0 && errno != EEXIST)
-			return -errno;
 		if (to < 0)
-			to = openat(dirfd, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = to < 0 ? -errno : link_objects(from, to);
+			to = fr_directory_make(dirfd, directory, (gid_t)-1);
+		r = to < 0 ? to : link_objects(from, to);
 	}
 	if (r == 0 && to >= 0 && fsync(to) < 0)
 		r = -errno;

@@ -59,14 +59,6 @@ static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
 	return ok;
 }
 
-static bool add_time(cJSON *o, const char *key, uint64_t realtime_ns)
-{
-	char text[FR_STAMP_SIZE];
-
-	fr_rfc3339_format(realtime_ns, text);
-	return cJSON_AddStringToObject(o, key, text);
-}
-
 /* Adds the times of the first and the last sample, also as wall time if an input has CLOCK_DATA. */
 static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_merge_report *r)
 {
@@ -82,8 +74,8 @@ static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_m
 			with_clock = &in->v[i];
 	if (!ok || !with_clock)
 		return ok;
-	return add_time(o, "from", r->first_ns + (uint64_t)with_clock->clock_offset_ns) &&
-	       add_time(o, "to", r->last_ns + (uint64_t)with_clock->clock_offset_ns);
+	return fr_json_add_time(o, "from", r->first_ns + (uint64_t)with_clock->clock_offset_ns) &&
+	       fr_json_add_time(o, "to", r->last_ns + (uint64_t)with_clock->clock_offset_ns);
 }
 
 /* Adds the causes of all dumps, and the first one also as "cause". */
@@ -107,13 +99,6 @@ struct loss {
 	double cpu, count;
 	size_t dump;
 };
-
-static const char *get_text(const cJSON *o, const char *key)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
-
-	return text ? text : "";
-}
 
 static double get_number(const cJSON *o, const char *key)
 {
@@ -157,8 +142,8 @@ static struct loss *collect_losses(const cJSON *dumps, size_t *ret_n)
 		order++;
 		cJSON_ArrayForEach (one, list)
 			v[n++] = (struct loss){.entry = one,
-				.cause = get_text(one, "cause"),
-				.event = get_text(one, "event"),
+				.cause = fr_json_text(one, "cause"),
+				.event = fr_json_text(one, "event"),
 				.cpu = get_number(one, "cpu"),
 				.count = get_number(one, "count"),
 				.dump = order};
@@ -209,7 +194,7 @@ static bool add_members(cJSON *all, const struct fr_inputs *in, const struct fr_
 	       (sd_id128_is_null(boot_id) ||
 		       cJSON_AddStringToObject(all, "boot_id", SD_ID128_TO_STRING(boot_id))) &&
 	       (!host || cJSON_AddStringToObject(all, "host", host)) &&
-	       add_time(all, "time", fr_now_ns(CLOCK_REALTIME)) && add_window(all, in, r) &&
+	       fr_json_add_time(all, "time", fr_now_ns(CLOCK_REALTIME)) && add_window(all, in, r) &&
 	       fr_json_add_u64(all, "samples", r->samples) && fr_json_add_u64(all, "inputs", r->n_inputs) &&
 	       cJSON_AddBoolToObject(all, "compressed", compressed);
 }

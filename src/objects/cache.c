@@ -16,7 +16,6 @@
 #include <sys/sendfile.h>
 #include <sys/statvfs.h>
 
-#define DIRECTORY_MODE 0750
 #define KALLSYMS_MAX (128u << 20)
 #define NOTES_MAX (1u << 20)
 #define OWNER_UNKNOWN ((uid_t)-1)
@@ -31,8 +30,8 @@ struct id {
 	char text[2 * FR_OBJECT_ID_MAX + 1]; /* hexadecimal: the key of an entry */
 };
 
-/* Set the length and the text of ID; its bytes are set already. Returns false if LEN is no length of a
-   build-id. */
+/* Set the length and the text of ID, whose bytes are set already. Returns false if LEN is 0 or a negative
+   errno, so that there is no build-id. */
 static bool set_id_length(struct id *id, int len)
 {
 	id->len = len > 0 ? (size_t)len : 0;
@@ -41,30 +40,10 @@ static bool set_id_length(struct id *id, int len)
 	return len > 0;
 }
 
-static int set_group(const struct fr_object_cache *c, int fd)
-{
-	return c->config.gid == (gid_t)-1 || fchown(fd, (uid_t)-1, c->config.gid) == 0 ? 0 : -errno;
-}
-
-/* Open the directory NAME in DIRFD, and create it if it does not exist. Returns a descriptor or a negative
-   errno. */
 static int make_directory(const struct fr_object_cache *c, int dirfd, const char *name)
 {
-	int fd, r;
-
-	if (!strcmp(name, "..") || !strcmp(name, "."))
-		return -EINVAL;
-	if (mkdirat(dirfd, name, DIRECTORY_MODE) < 0 && errno != EEXIST)
-		return -errno;
-	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = set_group(c, fd);
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	return fd;
+	return !strcmp(name, "..") || !strcmp(name, ".") ? -EINVAL
+							 : fr_directory_make(dirfd, name, c->config.gid);
 }
 
 int fr_object_cache_open(
@@ -91,11 +70,7 @@ int fr_object_cache_open(
 
 bool fr_object_cache_is_in_place(const struct fr_object_cache *c)
 {
-	struct stat a, b;
-
-	return fstat(c->fd, &a) == 0 &&
-	       fstatat(c->config.dirfd, c->config.name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return fr_file_is_at(c->fd, c->config.dirfd, c->config.name);
 }
 
 struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c)
@@ -133,8 +108,8 @@ static int make_path(const struct fr_object_cache *c, const char *path, const ch
 	return at;
 }
 
-/* Format the path in the cache: PATH without the suffix " (deleted)" of the kernel. Returns false if it is
-   empty or too long. */
+/* Format the path of an object in the cache: PATH without leading slashes, and without DELETED, which the
+   kernel appends. Returns false if the result is empty or too long. */
 static bool format_cache_path(const char *path, char ret[static PATH_MAX])
 {
 	size_t n = strlen(path), suffix = strlen(DELETED);
@@ -152,7 +127,7 @@ static bool format_cache_path(const char *path, char ret[static PATH_MAX])
 	return true;
 }
 
-/* Point .build-id/XX/REST at PATH/ID. */
+/* Create the symbolic link .build-id/XX/REST to PATH/ID, where XXREST is ID. An existing link stays. */
 static int link_id(const struct fr_object_cache *c, const char *path, const char *id)
 {
 	char directory[16], target[PATH_MAX + 64];
@@ -175,8 +150,8 @@ static int create_marker(int directory, const char *name)
 	return fd < 0 ? -errno : 0;
 }
 
-/* Move the complete file TMP to PATH/ID/FILE, and add the entry. TMP NULL: the entry is contested and has no
-   file. Returns 0 or a negative errno. */
+/* Move the complete file TMP to PATH/ID/FILE, and add the entry. If TMP is NULL, the entry is contested and
+   has no file. Returns 0 or a negative errno. */
 static int publish(struct fr_object_cache *c, const char *tmp, const char *path, const char *id,
 	const char *file, uint64_t bytes, uid_t owner)
 {
@@ -211,8 +186,8 @@ static int contest(struct fr_object_cache *c, const char *path, const char *id)
 	return r < 0 ? r : 1;
 }
 
-/* Create a temporary file. WORLD: every user may read the original. Returns a descriptor or a negative
-   errno. */
+/* Create a temporary file. WORLD says whether every user may read the original. Returns a descriptor or
+   a negative errno. */
 static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 {
 	int fd = fr_tmp_create(c->fd, "object", 0600, ret_tmp, NAME_MAX + 1);
@@ -220,13 +195,13 @@ static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 	if (fd < 0)
 		return fd;
 	/* The group may read the copy only if every user may read the original. */
-	if (c->config.gid != (gid_t)-1 && set_group(c, fd) == 0 && world)
+	if (c->config.gid != (gid_t)-1 && fchown(fd, (uid_t)-1, c->config.gid) == 0 && world)
 		(void)fchmod(fd, 0640);
 	return fd;
 }
 
-/* Make a reflink if the file system can, else copy the bytes. A hard link would show later changes of the
-   original. 0; -ESTALE: the original is shorter now; or a negative errno. */
+/* Make a reflink if the file system can do so; otherwise copy the bytes. (A hard link would show later
+   changes of the original.) Returns 0; -ESTALE if the original is shorter now; or another negative errno. */
 static int copy_bytes(int from, int to, uint64_t size)
 {
 	off_t at = 0;
@@ -242,7 +217,8 @@ static int copy_bytes(int from, int to, uint64_t size)
 	return 0;
 }
 
-/* Copy the file FROM. Returns 0; 1: the copy has another build-id than ID; or a negative errno. */
+/* Copy the file FROM. Returns 0; 1 if the copy is too short or has another build-id than ID; or
+   a negative errno. */
 static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 {
 	uint8_t have[FR_BUILD_ID_MAX];
@@ -254,8 +230,8 @@ static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 	return r < 0 || (size_t)r != id->len || memcmp(have, id->bytes, id->len) != 0;
 }
 
-/* Add the file FROM, or the bytes DATA if FROM is -1. WORLD: every user may read the original. Returns as
-   fr_object_cache_add(). */
+/* Add the file FROM, or the bytes DATA if FROM is -1. WORLD says whether every user may read the original.
+   Returns the same as fr_object_cache_add(). */
 static int add_copy(struct fr_object_cache *c, const char *path, const char *file, const struct id *id,
 	int from, const void *data, uint64_t size, bool world, uid_t owner)
 {
@@ -278,7 +254,8 @@ static int add_copy(struct fr_object_cache *c, const char *path, const char *fil
 	return r;
 }
 
-/* Open the file of O in the I-th of three ways. Returns a descriptor or a negative errno. */
+/* Open the file of O: by its map (I is 0), by its path in the root of the process (1), or in our own root
+   (2). Returns a descriptor or a negative errno. */
 static int open_object(const struct fr_object *o, int i, struct stat *st)
 {
 	if (i == 0)
@@ -296,8 +273,9 @@ static bool is_mapped_file(const struct fr_object *o, int fd, const struct stat 
 	return o->id_len == ret->len && memcmp(o->id, ret->bytes, o->id_len) == 0;
 }
 
-/* Returns the user who may have forged the build-id of the file; 0: the file belongs to root, and only root
-   may write it. A file system that a user mounted is nosuid and may claim any owner. */
+/* Returns the user who may have forged the build-id of the file: its owner. If the owner is root,
+   returns OWNER_UNKNOWN if others may write the file or its file system is nosuid; otherwise 0. (A file
+   system that a user has mounted is nosuid, and may claim any owner.) */
 static uid_t find_owner(int fd, const struct stat *st)
 {
 	struct statvfs v;
@@ -329,9 +307,9 @@ static bool is_same(const struct fr_object_cache *c, const struct object_entry *
 	return true;
 }
 
-/* The cache has an entry E with the build-id of the file FD, which belongs to OWNER. Returns 0: E also serves
-   FD; 1: no copy serves FD, because E is contested; 2: E is removed, and FD may take its place; or a negative
-   errno. */
+/* The cache has an entry E with the build-id of the file FD, which belongs to OWNER. Returns 0 if the copy of
+   E also serves for FD; 1 if no copy serves for FD, because the build-id is contested; 2 if E was removed, so
+   that a copy of FD may take its place; or a negative errno. */
 static int resolve_conflict(struct fr_object_cache *c, const struct object_entry *e, int fd,
 	const struct stat *st, uid_t owner, const char *path)
 {
@@ -351,8 +329,8 @@ static int resolve_conflict(struct fr_object_cache *c, const struct object_entry
 	return contest(c, path, id);
 }
 
-/* The same if the file of PATH is gone: E serves it only if E is a copy of PATH. Returns 0, 1 or a negative
-   errno. */
+/* Does the same when the file of PATH is gone. The copy of E then serves for it only if that copy was made
+   from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
 static int resolve_without_file(struct fr_object_cache *c, const struct object_entry *e, const char *path)
 {
 	char have[PATH_MAX], id[sizeof(e->id)];
@@ -368,7 +346,7 @@ static int resolve_without_file(struct fr_object_cache *c, const struct object_e
 	return contest(c, path, id);
 }
 
-/* Returns as fr_object_cache_add(); -ENOENT: there is no such file. */
+/* Add a copy of O's file. Returns the same as fr_object_cache_add(); or -ENOENT if there is no such file. */
 static int add_from_file(struct fr_object_cache *c, const struct fr_object *o, const char *path)
 {
 	for (int i = 0; i < 3; i++) {
@@ -400,7 +378,7 @@ static bool is_trusted(const struct object_entry *e)
 	return e && e->owner == 0 && !e->contested;
 }
 
-/* Add bytes of the kernel. They replace any copy of a file of a user. */
+/* Add an object that consists of bytes of the kernel. It replaces a copy of a user's file. */
 static int add_kernel_bytes(struct fr_object_cache *c, const char *path, const char *file,
 	const struct id *id, const void *data, size_t size)
 {
@@ -444,7 +422,7 @@ int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o)
 	return e ? resolve_without_file(c, e, path) : 1;
 }
 
-/* Returns whether the address in the first line is not 0. */
+/* Returns whether the address in the first line is not 0. (The kernel may show 0 instead of each address.) */
 static bool has_addresses(const struct fr_buf *kallsyms)
 {
 	return kallsyms->len > 16 && strspn((const char *)kallsyms->data, "0") < 16;

@@ -8,12 +8,13 @@
  *     .build-id/XX/REST -> ../../PATH/BUILDID          the key and its target
  *     PATH/BUILDID/elf                                 (or kallsyms, or vdso) the copy
  *
- * perf looks only at the build-id, but any user can put any build-id into a file. So files of root replace
- * other files, and the cache keeps no copy of a contested build-id (docs/design/40).
+ * perf looks only at the build-id, but any user can put any build-id into a file. So copies of root's files
+ * replace copies of other files, and the cache keeps no copy for a contested build-id (docs/design/40).
  *
- * The number of bytes and entries is bounded. The least recently used entries go first. A use is the addition
- * of an entry or a hit by a dump; the mtime of the directory of the entry is the time of its last use. One
- * thread. Other programs may read meanwhile, because each entry appears as a whole.
+ * The number of bytes and entries is bounded. The least recently used entries are evicted first. An entry is
+ * used when it is added, and when a sample of a dump hits its object; the mtime of its directory is the time
+ * of the last use. Only one thread may use a cache. Other programs may read the files at any time, because
+ * each entry appears as a whole.
  */
 
 #include "base/diag.h"
@@ -25,7 +26,7 @@
 struct fr_object_cache;
 
 struct fr_object_cache_config {
-	int dirfd;	     /* directory of the dumps; borrowed */
+	int dirfd;	     /* directory of the dumps; the caller closes it */
 	const char *name;    /* name of the cache in dirfd; created if it does not exist */
 	uint64_t bytes_max;  /* largest size of the cache */
 	uint64_t object_max; /* largest size of a file; the cache keeps no larger file */
@@ -38,17 +39,18 @@ struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c);
 /* Returns whether the open cache is still the directory config.name in config.dirfd. */
 bool fr_object_cache_is_in_place(const struct fr_object_cache *c);
 
-/* Begin a new dump. Entries that are used from now until the next call are not evicted, so the objects of one
-   dump do not evict each other. */
+/* Begin to add the objects of a new dump. Entries that are used from now until the next call are not evicted,
+   so the objects of one dump do not evict each other. */
 void fr_object_cache_begin_dump(struct fr_object_cache *c);
 
 /* Keep a copy of O. The file is opened by its map while the process runs, else by its name in the root of the
-   process, else by its name in ours. The file must have the build-id of O, or the inode of O if O has no
-   build-id. Returns 0: the cache has a copy; 1: it has none, because the file is gone, changed, too large,
-   without a build-id or not regular, or there is no room; or the negative errno of a write. May wait for a
-   disk. */
+   process, else by its name in the root of this process. The file must have the build-id of O, or the inode
+   of O if O has no build-id. Returns 0 if the cache has a copy; 1 if it has none, because the file is gone,
+   changed, too large, without a build-id or not regular, the build-id is contested, or there is no room; or
+   the negative errno of a write. May wait for a disk. */
 int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o);
-/* Keep the symbols of the running kernel. Returns the same; 1: the kernel hides its addresses. */
+/* Keep the symbols of the running kernel. Returns 0; 1 if there is no copy, for example because the kernel
+   hides its addresses; or a negative errno. */
 int fr_object_cache_add_kernel(struct fr_object_cache *c);
 
 struct fr_object_cache_stats {

@@ -20,8 +20,8 @@ static void format_key(const char *id, char ret[static KEY_SIZE])
 	snprintf(ret, KEY_SIZE, KEYS "/%.2s/%s", id, id + 2);
 }
 
-/* Read the target of the link ".build-id/XX/REST", without its "../../". Returns false if there is no link of
-   ours. */
+/* Read the target of the link ".build-id/XX/REST", without its "../../". Returns false if there is no link,
+   or if its target is not inside the cache. */
 static bool read_target(const struct fr_object_cache *c, const char *id, char ret[static PATH_MAX])
 {
 	char key[KEY_SIZE], link[PATH_MAX];
@@ -53,7 +53,7 @@ int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t by
 	return 0;
 }
 
-/* Add the entry of ID; its directory tells size, owner and last use. Returns 0 or -ENOMEM. */
+/* Add the entry of ID. Reads its size, owner and last use from its directory. Returns 0 or -ENOMEM. */
 static int scan_entry(struct fr_object_cache *c, const char *id)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -108,24 +108,14 @@ static int scan_prefix(struct fr_object_cache *c, int keys, const char *prefix)
 	return r;
 }
 
-/* Remove incomplete copies of an instance that was killed. */
-static void remove_temporary(const struct fr_object_cache *c)
-{
-	_cleanup_closedir_ DIR *dir = fr_opendir_at(c->fd, ".");
-	const struct dirent *e;
-
-	while (dir && (e = readdir(dir)))
-		if (strncmp(e->d_name, ".object.", 8) == 0)
-			(void)unlinkat(c->fd, e->d_name, 0);
-}
-
 int object_cache_scan(struct fr_object_cache *c)
 {
 	_cleanup_closedir_ DIR *dir = fr_opendir_at(c->fd, KEYS);
 	const struct dirent *e;
 	int r = 0;
 
-	remove_temporary(c);
+	/* Incomplete copies of an instance that was killed. */
+	fr_remove_prefixed(c->fd, ".object.");
 	while (dir && r == 0 && (e = readdir(dir)))
 		if (is_hex(e->d_name, 2, 2))
 			r = scan_prefix(c, dirfd(dir), e->d_name);
@@ -178,7 +168,8 @@ static void remove_files(const struct fr_object_cache *c, const char *id)
 	format_key(id, key);
 	if (read_target(c, id, path)) {
 		dir = fr_opendir_at(c->fd, path);
-		/* Remove the copy first: the markers beside it tell whether it may be used. */
+		/* Remove the copy first: the files owner-UID and contested, which restrict its
+		   use, must outlive it. */
 		if (dir)
 			(void)unlinkat(dirfd(dir), "elf", 0);
 		while (dir && (e = readdir(dir)))

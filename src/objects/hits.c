@@ -34,24 +34,18 @@ struct process {
 	struct fr_buf ranges; /* struct range */
 };
 
-struct event_of_id {
-	uint64_t id;
-	const struct perf_event_attr *attr;
-};
-
 struct page {
 	uint64_t number;
-	size_t n_ranges; /* number at the last look: a later map may be at that page */
+	size_t n_ranges; /* hits.n_ranges when the page was marked: a newer map may be at that page */
 	pid_t pid;
 };
 
 struct hits {
 	struct fr_hits result;
+	struct fr_reader *reader;
 	struct object *objects;
 	struct process *processes;
 	size_t n_ranges;
-	struct event_of_id *events;
-	size_t n_events;
 	struct page seen[SEEN]; /* pages whose objects were marked already */
 	pid_t pid;		/* process of the present sample */
 };
@@ -70,7 +64,6 @@ struct fr_hits *fr_hits_free(struct fr_hits *h)
 		return NULL;
 	FR_HASH_CLEAR(p->objects, free);
 	FR_HASH_CLEAR(p->processes, free_process);
-	free(p->events);
 	free(p->result.v);
 	free(p);
 	return NULL;
@@ -102,7 +95,8 @@ static struct object *new_object(const struct fr_record_mmap2 *m, const char *ke
 	return o;
 }
 
-/* RET is NULL if there are OBJECTS_MAX objects already. Returns 0 or -ENOMEM. */
+/* RET gets the object of M; or NULL if it is new and there are OBJECTS_MAX objects already.
+   Returns 0 or -ENOMEM. */
 static int find_or_add_object(/* NOLINT(readability-function-size): uthash's macros */
 	struct hits *p, const struct fr_record_mmap2 *m, struct object **ret)
 {
@@ -129,7 +123,7 @@ static int find_or_add_object(/* NOLINT(readability-function-size): uthash's mac
 	return 0;
 }
 
-/* Returns whether a map with this name has a file, or is the vdso. */
+/* Returns whether PATH, the name of a map, means that the map has a file or is the vdso. */
 static bool is_object(const char *path)
 {
 	if (strcmp(path, "[vdso]") == 0)
@@ -170,7 +164,7 @@ static int apply_fork(struct hits *p, const struct fr_record_task *t)
 	return 0;
 }
 
-/* Mark the objects at ADDRESS. A process has the maps of its parents, too. */
+/* Mark the objects at ADDRESS in the present process. A process also has the maps of its parents. */
 static void hit_objects(struct hits *p, uint64_t address)
 {
 	pid_t pid = p->pid;
@@ -205,38 +199,14 @@ static void apply_address(void *ctx, uint64_t address, uint16_t mode)
 	hit_objects(p, address);
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const struct event_of_id *x = a, *y = b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static int index_events(struct hits *p, const struct fr_session *s)
-{
-	size_t n = 0;
-
-	for (size_t e = 0; e < s->n_events; e++)
-		n += s->events[e].n_ids;
-	p->events = calloc(n ? n : 1, sizeof(*p->events));
-	if (!p->events)
-		return -ENOMEM;
-	for (size_t e = 0; e < s->n_events; e++)
-		for (size_t i = 0; i < s->events[e].n_ids; i++)
-			p->events[p->n_events++] =
-				(struct event_of_id){s->events[e].ids[i], &s->events[e].attr};
-	qsort(p->events, p->n_events, sizeof(*p->events), by_id);
-	return 0;
-}
-
 static void apply_sample(struct hits *p, const struct perf_event_header *record)
 {
-	const struct event_of_id key = {.id = fr_record_id(record)};
-	const struct event_of_id *e = bsearch(&key, p->events, p->n_events, sizeof(key), by_id);
+	const struct fr_session *session = fr_reader_session(p->reader);
+	uint32_t e = fr_reader_find_event(p->reader, fr_record_id(record));
 
 	p->pid = (pid_t)((const struct fr_sample *)record)->pid;
-	if (e)
-		fr_sample_for_each_address(e->attr, record, apply_address, p);
+	if (e != FR_ID_UNKNOWN)
+		fr_sample_for_each_address(&session->events[e].attr, record, apply_address, p);
 }
 
 static int apply(struct hits *p, const struct perf_event_header *record)
@@ -269,13 +239,12 @@ static int collect_hits(struct hits *p)
 	return 0;
 }
 
-/* The index of events points into the reader, and is not used after the reader is freed. */
-static int read_all(struct hits *p, struct fr_reader *reader)
+static int read_all(struct hits *p)
 {
 	const struct perf_event_header *record;
-	int r = index_events(p, fr_reader_session(reader));
+	int r = 0;
 
-	while (r == 0 && (r = fr_reader_next(reader, &record, NULL)) == 1)
+	while (r == 0 && (r = fr_reader_next(p->reader, &record, NULL)) == 1)
 		r = apply(p, record);
 	return r < 0 ? r : collect_hits(p);
 }
@@ -283,17 +252,17 @@ static int read_all(struct hits *p, struct fr_reader *reader)
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d)
 {
 	struct hits *p = calloc(1, sizeof(*p));
-	struct fr_reader *reader = NULL;
 	int r;
 
 	fr_thread_assert_may_wait();
-	r = p ? fr_reader_open(path, &reader, d) : -ENOMEM;
+	r = p ? fr_reader_open(path, &p->reader, d) : -ENOMEM;
 	if (r == 0)
-		r = read_all(p, reader);
-	fr_reader_free(reader);
+		r = read_all(p);
+	if (p)
+		p->reader = fr_reader_free(p->reader);
 	if (r < 0) {
 		fr_hits_free((struct fr_hits *)p);
-		return fr_fail_errno(d, r, NULL, "cannot look through %s", path);
+		return fr_fail_errno(d, r, NULL, "cannot read the samples of %s", path);
 	}
 	*ret = &p->result;
 	return 0;

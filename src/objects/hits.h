@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Finds the object files that the samples of a perf.data file hit, by their addresses and call chains.
+ * Finds the object files that the samples of a perf.data file hit: the addresses and call chains of the
+ * samples are in maps of these files.
  *
  * An address hits every object that the process had mapped there earlier in the file. If a map was replaced,
  * the result also has the old object. No object is missing.
@@ -28,11 +29,11 @@ struct fr_object {
 };
 
 struct fr_hits {
-	struct fr_object **v; /* each object that is hit, once */
+	struct fr_object **v; /* the objects that are hit, each once */
 	size_t n;
 	bool kernel; /* true: samples hit the kernel, too */
 };
 
-/* Read the file PATH. Returns 0 or a negative errno with D. May wait for a disk. */
+/* Read the file PATH. Returns 0; or a negative errno, with D. May wait for a disk. */
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d);
 struct fr_hits *fr_hits_free(struct fr_hits *h);

@@ -8,5 +8,6 @@
 
 #define FR_VDSO_NAME "[vdso]"
 
-/* Find the vdso in the memory of this process. Returns the length of its build-id, or -ENOENT. */
+/* Find the vdso in the memory of this process. RET points to it; it stays there as long as the process runs.
+   Returns the length of its build-id, or -ENOENT. */
 int fr_vdso_find(const void **ret, size_t *ret_size, uint8_t ret_id[static 20]);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Private to perfdata/: a reader that takes bytes from the front, and a builder that makes a section from
- * parts. Both remember a failure, so the caller checks once, at the end.
+ * A reader that takes bytes from the front, a builder that makes a section from parts, and a set. Reader and
+ * builder remember a failure, so the caller checks once, at the end.
  */
 
 #include "base/buf.h"
@@ -60,7 +60,7 @@ static inline const char *read_string(struct byte_reader *r)
 	return read_bytes(r, end ? (uint64_t)(end - r->p) + 1 : UINT64_MAX);
 }
 
-/* A section under construction. All zeros is an empty one. */
+/* A section under construction. All zeros: an empty section. */
 struct builder {
 	struct fr_buf buf;
 	bool failed; /* out of memory */
@@ -104,3 +104,13 @@ static inline int finish_section(struct builder *b, struct fr_buf *section)
 	*b = (struct builder){0};
 	return r;
 }
+
+/* Byte strings, each once, in the order in which they were added. All zeros is empty. */
+struct byte_set {
+	struct fr_buf *items;
+	uint32_t n;
+};
+
+/* Adds a copy of the bytes, unless S has them. Returns 0 or -ENOMEM. */
+int byte_set_add(struct byte_set *s, const void *data, size_t len);
+void byte_set_deinit(struct byte_set *s);

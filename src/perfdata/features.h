@@ -9,13 +9,13 @@
 
 /* Fills the sections that describe this machine and program: HOSTNAME OSRELEASE VERSION ARCH NRCPUS CPUDESC
    CPUID TOTAL_MEM CMDLINE (from ARGV) CLOCKID CLOCK_DATA (from PAIR) CPU_TOPOLOGY CACHE NUMA_TOPOLOGY
-   MEM_TOPOLOGY PMU_MAPPINGS CPU_PMU_CAPS, and EVENT_DESC from the events of S. The function leaves
-   out a section for which /proc and /sys have no data. It reads files: not on the recorder thread. Returns 0,
-   or a negative errno with D. */
+   MEM_TOPOLOGY PMU_MAPPINGS CPU_PMU_CAPS, and EVENT_DESC from the events of S. A section for which /proc and
+   /sys have no data is left out. The function reads files: not on the recorder thread. Returns 0, or a
+   negative errno with D. */
 int fr_features_gather(struct fr_session *s, int argc, char *const argv[], const struct fr_clock_pair *pair,
 	struct fr_diag *d);
 
-/* These replace a section of S. They return 0 or -ENOMEM. */
+/* These functions replace a section of S. They return 0 or -ENOMEM. */
 int fr_feature_set_string(struct fr_session *s, enum fr_feature f, const char *text);
 int fr_feature_set_event_desc(struct fr_session *s);
 int fr_feature_set_sample_time(struct fr_session *s, uint64_t first_ns, uint64_t last_ns);

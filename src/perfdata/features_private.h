@@ -9,8 +9,8 @@
 /* Appends a string as perf writes it: a u32 length, the text with its NUL, zeros up to a multiple of 64. */
 void fr_feature_put_string(struct builder *b, const char *text);
 
-/* Ends a section that begins with the number N of its items. If N is 0, there is no section. Returns 0 or
-   -ENOMEM. */
+/* Ends a section that begins with a u32, the number of its items, and sets this number to N. If N is 0,
+   SECTION does not change. Returns 0 or -ENOMEM. */
 int fr_feature_finish_list(struct builder *b, uint32_t n, struct fr_buf *section);
 
 /* Formats a path, and reads the first line of that file. Returns 0 or a negative errno. */
@@ -19,8 +19,8 @@ int fr_feature_read_line(char *ret, size_t size, const char *fmt, ...) __attribu
 /* Reads a list like "0-3,8" from the file PATH. Returns its last number, or 0 if there is none. */
 uint32_t fr_feature_read_last_number(const char *path);
 
-/* These gather sections, and leave out data that the kernel does not provide. CPUS is the number of CPUs in
-   NRCPUS. They return 0 or -ENOMEM. */
+/* These functions gather sections, and leave out data that the kernel does not provide. CPUS is the number of
+   CPUs in NRCPUS. They return 0 or -ENOMEM. */
 int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus);   /* CPU_TOPOLOGY */
 int fr_features_gather_caches(struct fr_session *s, uint32_t cpus); /* CACHE */
 int fr_features_gather_numa(struct fr_session *s);		    /* NUMA_TOPOLOGY */

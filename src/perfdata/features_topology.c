@@ -5,40 +5,19 @@
 #include "perfdata/features_private.h"
 #include "base/cleanup.h"
 
-#include <argz.h>
-
 #define CPU_DIR "/sys/devices/system/cpu/cpu%u/"
 #define CACHE_LEVELS 10u
 #define CPULIST_MAX 4096u
 
-/* Texts, each once, in the order in which they were added. */
-struct texts {
-	char *argz;
-	size_t len;
-};
-
-static void texts_deinit(struct texts *t)
+static void put_texts(struct builder *b, const struct byte_set *texts)
 {
-	free(t->argz);
-}
-
-static int add_text(struct texts *t, const char *text)
-{
-	for (char *have = NULL; (have = argz_next(t->argz, t->len, have));)
-		if (strcmp(have, text) == 0)
-			return 0;
-	return argz_add(&t->argz, &t->len, text) == 0 ? 0 : -ENOMEM;
-}
-
-static void put_texts(struct builder *b, const struct texts *t)
-{
-	put_u32(b, (uint32_t)argz_count(t->argz, t->len));
-	for (char *text = NULL; (text = argz_next(t->argz, t->len, text));)
-		fr_feature_put_string(b, text);
+	put_u32(b, texts->n);
+	for (uint32_t i = 0; i < texts->n; i++)
+		fr_feature_put_string(b, (const char *)texts->items[i].data);
 }
 
 /* Adds the CPU list of each online CPU: its file NAME, or OLDER on an older kernel. */
-static int add_cpu_lists(struct texts *t, uint32_t cpus, const char *name, const char *older)
+static int add_cpu_lists(struct byte_set *texts, uint32_t cpus, const char *name, const char *older)
 {
 	char text[CPULIST_MAX];
 	int r = 0;
@@ -46,7 +25,7 @@ static int add_cpu_lists(struct texts *t, uint32_t cpus, const char *name, const
 	for (uint32_t cpu = 0; cpu < cpus && r == 0; cpu++)
 		if (fr_feature_read_line(text, sizeof(text), CPU_DIR "topology/%s", cpu, name) == 0 ||
 			fr_feature_read_line(text, sizeof(text), CPU_DIR "topology/%s", cpu, older) == 0)
-			r = add_text(t, text);
+			r = byte_set_add(texts, text, strlen(text) + 1);
 	return r;
 }
 
@@ -61,7 +40,7 @@ static void put_id(struct builder *b, uint32_t cpu, const char *name)
 
 int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus)
 {
-	_cleanup_(texts_deinit) struct texts packages = {0}, dies = {0}, cores = {0};
+	_cleanup_(byte_set_deinit) struct byte_set packages = {0}, dies = {0}, cores = {0};
 	struct builder b = {0};
 	int r = add_cpu_lists(&packages, cpus, "package_cpus_list", "core_siblings_list");
 
@@ -69,7 +48,7 @@ int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus)
 		r = add_cpu_lists(&cores, cpus, "core_cpus_list", "thread_siblings_list");
 	if (r == 0)
 		r = add_cpu_lists(&dies, cpus, "die_cpus_list", "die_cpus_list");
-	if (r < 0 || packages.len == 0 || cores.len == 0)
+	if (r < 0 || packages.n == 0 || cores.n == 0)
 		return r;
 	put_texts(&b, &packages);
 	put_texts(&b, &cores);
@@ -77,7 +56,7 @@ int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus)
 		put_id(&b, cpu, "core_id");
 		put_id(&b, cpu, "physical_package_id");
 	}
-	if (dies.len > 0) {
+	if (dies.n > 0) {
 		put_texts(&b, &dies);
 		for (uint32_t cpu = 0; cpu < cpus; cpu++)
 			put_id(&b, cpu, "die_id");
@@ -112,39 +91,8 @@ static bool put_cache(struct builder *b, uint32_t cpu, uint32_t index)
 	return true;
 }
 
-struct caches {
-	struct fr_buf *items;
-	uint32_t n;
-};
-
-static void caches_deinit(struct caches *c)
-{
-	for (uint32_t i = 0; i < c->n; i++)
-		fr_buf_deinit(&c->items[i]);
-	free(c->items);
-}
-
-/* Takes the bytes of CACHE, unless C has equal bytes: each CPU that shares a cache describes it. */
-static int add_cache(struct caches *c, struct builder *cache)
-{
-	const struct fr_buf *bytes = &cache->buf;
-	struct fr_buf *items;
-
-	if (cache->failed)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < c->n; i++)
-		if (c->items[i].len == bytes->len && memcmp(c->items[i].data, bytes->data, bytes->len) == 0)
-			return 0;
-	items = reallocarray(c->items, c->n + 1, sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	c->items = items;
-	items[c->n++] = *bytes;
-	cache->buf = (struct fr_buf){0};
-	return 0;
-}
-
-static int add_caches_of_cpu(struct caches *c, uint32_t cpu)
+/* Each CPU that shares a cache describes it. */
+static int add_caches_of_cpu(struct byte_set *caches, uint32_t cpu)
 {
 	bool has_more = true;
 	int r = 0;
@@ -154,7 +102,7 @@ static int add_caches_of_cpu(struct caches *c, uint32_t cpu)
 
 		has_more = put_cache(&cache, cpu, index);
 		if (has_more)
-			r = add_cache(c, &cache);
+			r = cache.failed ? -ENOMEM : byte_set_add(caches, cache.buf.data, cache.buf.len);
 		fr_buf_deinit(&cache.buf);
 	}
 	return r;
@@ -170,7 +118,7 @@ static uint32_t read_level(const struct fr_buf *cache)
 
 int fr_features_gather_caches(struct fr_session *s, uint32_t cpus)
 {
-	_cleanup_(caches_deinit) struct caches caches = {0};
+	_cleanup_(byte_set_deinit) struct byte_set caches = {0};
 	struct builder b = {0};
 	int r = 0;
 
@@ -180,7 +128,7 @@ int fr_features_gather_caches(struct fr_session *s, uint32_t cpus)
 		return r;
 	put_u32(&b, 1); /* version */
 	put_u32(&b, caches.n);
-	/* perf sorts them by level. */
+	/* perf sorts the caches by level. */
 	for (uint32_t level = 0; level <= CACHE_LEVELS; level++)
 		for (uint32_t i = 0; i < caches.n; i++)
 			if (read_level(&caches.items[i]) == level)

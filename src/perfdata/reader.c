@@ -102,7 +102,7 @@ static int check_magic(struct fr_reader *r, struct fr_diag *d)
 	if (memcmp(h.magic, "PERFFILE", 8) == 0)
 		return fr_fail(d, -EBADMSG, NULL, "it has the format of perf before 2010");
 	if (memcmp(h.magic, "PERFILE2", 8) != 0)
-		return fr_fail(d, -EBADMSG, NULL, "it is no perf.data");
+		return fr_fail(d, -EBADMSG, NULL, "it is not a perf.data file");
 	r->pipe = h.size == sizeof(h);
 	if (!r->pipe && h.size < 104)
 		return fr_fail(d, -EBADMSG, NULL, "the size of its header is wrong");
@@ -166,7 +166,7 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	free(r->raw);
 	free(r->window);
 	free(r->layouts);
-	free(r->ids.slots);
+	fr_id_table_deinit(&r->ids);
 	fr_session_deinit(&r->session);
 	if (r->fd >= 0)
 		close(r->fd);
@@ -174,9 +174,9 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	return NULL;
 }
 
-/* True: P begins FR_READER_RESYNC_RECORDS proven records. If the LEFT bytes reach to the end of the data
-   (TO_END), fewer are enough. At least one record must not be a FINISHED_ROUND, because 8 random bytes can
-   look like one. */
+/* Returns whether P begins FR_READER_RESYNC_RECORDS proven records. If the LEFT bytes reach to the end of the
+   data (TO_END), fewer records are enough. At least one record must not be a FINISHED_ROUND, because 8 random
+   bytes can look like one. */
 static bool is_proven_run(const struct fr_reader *r, const uint8_t *p, size_t left, bool to_end)
 {
 	bool is_proven = false;
@@ -250,7 +250,7 @@ static const struct perf_event_header *align_record(struct fr_reader *r, const u
 	return ((uintptr_t)p & 7) ? memcpy(r->scratch, p, len) : (const void *)p;
 }
 
-/* The result of a step of the loop, unless it is a negative errno. */
+/* The results of take_step(), find_outer() and consume_outer(), besides a negative errno. */
 enum step {
 	STEP_END,    /* the data has ended */
 	STEP_RECORD, /* there is a record for the caller */
@@ -302,7 +302,7 @@ static int find_outer(struct fr_reader *r, struct perf_event_header *ret, const 
 }
 
 /* Consumes the outer record P with the header H. Returns STEP_RECORD, with the record in *RET; STEP_AGAIN if
-   the reader keeps it for itself; -EBADMSG if it is damaged; or another negative errno. */
+   there is no record for the caller; -EBADMSG if the record is damaged; or another negative errno. */
 static int consume_outer(struct fr_reader *r, const struct perf_event_header *h, const uint8_t *p,
 	const struct perf_event_header **ret)
 {

@@ -10,6 +10,7 @@
  */
 
 #include "base/diag.h"
+#include "perfdata/id_table.h"
 #include "perfdata/record.h"
 #include "perfdata/session.h"
 
@@ -18,8 +19,9 @@ struct fr_reader;
 /* The damage of a file: the data that the reader could not return. */
 struct fr_damage {
 	bool damaged;
-	bool only_tail;	     /* only the last record is not whole: its writer still writes it, or died */
-	uint64_t offset;     /* the place of the first damage in the file */
+	bool only_tail;	     /* the only damage: the last record is not whole. Its writer still writes it, or
+				died */
+	uint64_t offset;     /* file offset of the first damage */
 	uint64_t lost_bytes; /* bytes of the data section that are in no returned record */
 	uint64_t aux_bytes;  /* bytes of AUX data, which the reader skips */
 	char text[160];	     /* describes the first damage */
@@ -30,9 +32,9 @@ struct fr_layout {
 	uint16_t sample_id; /* offset from the start of a SAMPLE */
 	uint16_t sample_time;
 	uint16_t sample_min; /* the size of the fixed part of a SAMPLE */
-	uint16_t tail_id;    /* distance from the end of any other kernel record */
+	uint16_t tail_id;    /* distance of the id from the end of any other kernel record */
 	uint16_t tail_time;
-	uint16_t tail_size;
+	uint16_t tail_size; /* the size of the sample id in any other kernel record */
 };
 
 /* Computes the layout that the kernel uses for ATTR. */
@@ -45,7 +47,8 @@ int fr_reader_open(const char *path, struct fr_reader **ret, struct fr_diag *d);
 /* Accepts NULL; returns NULL. */
 struct fr_reader *fr_reader_free(struct fr_reader *r);
 
-/* From now on, asks the kernel to read AHEAD_BYTES more than are wanted yet (0: leaves it to the kernel). */
+/* From now on, each read also asks the kernel to read the next AHEAD_BYTES into its cache (0: the kernel
+   decides how much it reads ahead). */
 void fr_reader_set_read_ahead(struct fr_reader *r, size_t ahead_bytes);
 
 /* Returns the session, which R owns. In pipe format it grows while records are read, and pointers into it are
@@ -61,13 +64,17 @@ int fr_reader_fd(const struct fr_reader *r);
    AUX data is skipped. Returns 1 with *RET; 0 at the end (see fr_reader_damage()); or a negative errno. */
 int fr_reader_next(struct fr_reader *r, const struct perf_event_header **ret, uint64_t *ret_offset);
 
+/* Returns the index in the session of the event that has ID, or FR_ID_UNKNOWN. */
+uint32_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
+
 /* Returns the time of a record of fr_reader_next(), in ns of the events' clock; 0 if it has none. */
 uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_header *record);
 
 /* Returns the damage, which R owns. It is complete after fr_reader_next() has returned 0. */
 const struct fr_damage *fr_reader_damage(const struct fr_reader *r);
-/* For a damaged head: replaces the attr of each event by that of the event in BY that has an id in common
-   with it. Call it before the first fr_reader_next(). BY outlives R. Returns 0 or -ENOMEM. */
+/* For a file with a damaged head: if an event in BY has an id in common with an event of the file, its attr
+   replaces that of the event of the file. Call it before the first fr_reader_next(). BY must exist until R is
+   freed. Returns 0 or -ENOMEM. */
 int fr_reader_replace_attrs(struct fr_reader *r, const struct fr_session *by);
 /* Tells how many bytes of the file are consumed, and how many there are. */
 void fr_reader_progress(const struct fr_reader *r, uint64_t *ret_done, uint64_t *ret_total);

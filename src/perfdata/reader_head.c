@@ -20,9 +20,7 @@ static bool section_fits(const struct fr_reader *r, const struct file_section *s
 	return s->offset <= r->file_size && s->size <= r->file_size - s->offset;
 }
 
-/* Reads a section, whose size the caller has limited, into new memory. Returns 0, -ENOMEM, -EBADMSG if the
-   file ends inside the section, or another negative errno. */
-static int read_section(const struct fr_reader *r, const struct file_section *section, void **ret)
+int fr_reader_read_section(const struct fr_reader *r, const struct file_section *section, void **ret)
 {
 	_cleanup_free_ void *p = malloc(section->size ? section->size : 1);
 	ssize_t n = p ? fr_pread_all(r->fd, p, section->size, (off_t)section->offset) : -ENOMEM;
@@ -35,14 +33,14 @@ static int read_section(const struct fr_reader *r, const struct file_section *se
 	return 0;
 }
 
-/* Does the same for a section that the reader does not need. *RET is NULL if the section cannot be read.
-   Returns 0 or -ENOMEM. */
+/* Like read_section(), for a section that the reader does not need: *RET is NULL if the section cannot be
+   read. Returns 0 or -ENOMEM. */
 static int read_optional(const struct fr_reader *r, const struct file_section *section, void **ret)
 {
 	int x;
 
 	*ret = NULL;
-	x = read_section(r, section, ret);
+	x = fr_reader_read_section(r, section, ret);
 	return x == -ENOMEM ? x : 0;
 }
 
@@ -83,7 +81,7 @@ static int read_attrs(struct fr_reader *r, const struct file_header *h, struct f
 		!section_fits(r, &h->attrs) || h->attrs.size < h->attr_size ||
 		h->attrs.size / h->attr_size > FR_READER_EVENTS_MAX)
 		return fr_fail(d, -EBADMSG, NULL, "its list of events is damaged");
-	x = read_section(r, &h->attrs, &p);
+	x = fr_reader_read_section(r, &h->attrs, &p);
 	if (x < 0)
 		return fr_fail_errno(d, x, NULL, "cannot read its list of events");
 	for (size_t i = 0; i < h->attrs.size / h->attr_size && x == 0; i++)

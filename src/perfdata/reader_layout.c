@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Computes the places of the fields that TYPE contains, which follow each other from 8 on. Returns the place
-   behind the last one. */
+/* Computes the places of the fields that TYPE contains, which follow each other from offset 8 on. Returns the
+   place behind the last one. */
 static uint16_t place_fields(
 	const uint64_t *fields, size_t n, uint64_t type, uint16_t *ret_id, uint16_t *ret_time)
 {
@@ -51,44 +51,6 @@ void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *r
 			 8;
 }
 
-static size_t find_slot(const struct fr_id_slot *slots, size_t cap, uint64_t id)
-{
-	size_t i = (size_t)((id * 0x9e3779b97f4a7c15ULL) >> 20) & (cap - 1);
-
-	while (slots[i].id && slots[i].id != id)
-		i = (i + 1) & (cap - 1);
-	return i;
-}
-
-static int id_table_grow(struct fr_id_table *t)
-{
-	size_t cap = t->cap ? t->cap * 2 : 64;
-	struct fr_id_slot *slots = calloc(cap, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->cap; i++)
-		if (t->slots[i].id)
-			slots[find_slot(slots, cap, t->slots[i].id)] = t->slots[i];
-	free(t->slots);
-	t->slots = slots;
-	t->cap = cap;
-	return 0;
-}
-
-static int id_table_add(struct fr_id_table *t, uint64_t id, size_t event)
-{
-	struct fr_id_slot *slot;
-	int r = t->n * 2 >= t->cap ? id_table_grow(t) : 0;
-
-	if (r < 0 || id == 0)
-		return r;
-	slot = &t->slots[find_slot(t->slots, t->cap, id)];
-	t->n += slot->id == 0;
-	*slot = (struct fr_id_slot){id, (uint32_t)event};
-	return 0;
-}
-
 int fr_reader_add_layouts(struct fr_reader *r)
 {
 	size_t n = r->session.n_events;
@@ -106,29 +68,23 @@ int fr_reader_add_layouts(struct fr_reader *r)
 			i == 0 || (r->one_id_place && l[0].sample_id && l[i].sample_id == l[0].sample_id &&
 					  l[i].tail_id == l[0].tail_id);
 		for (size_t k = 0; k < e->n_ids; k++)
-			if (id_table_add(&r->ids, e->ids[k], i) < 0)
+			if (fr_id_table_add(&r->ids, e->ids[k], (uint32_t)i) < 0)
 				return -ENOMEM;
 	}
 	r->n_layouts = n;
 	return 0;
 }
 
-int fr_reader_reset_layouts(struct fr_reader *r)
+uint32_t fr_reader_find_event(const struct fr_reader *r, uint64_t id)
 {
-	free(r->ids.slots);
-	r->ids = (struct fr_id_table){0};
-	r->n_layouts = 0;
-	return fr_reader_add_layouts(r);
+	return fr_id_table_find(&r->ids, id);
 }
 
-int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id)
+int fr_reader_reset_layouts(struct fr_reader *r)
 {
-	size_t i;
-
-	if (!id || !r->ids.cap)
-		return -ENOENT;
-	i = find_slot(r->ids.slots, r->ids.cap, id);
-	return r->ids.slots[i].id ? (int64_t)r->ids.slots[i].event : -ENOENT;
+	fr_id_table_deinit(&r->ids);
+	r->n_layouts = 0;
+	return fr_reader_add_layouts(r);
 }
 
 void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e)
@@ -176,9 +132,9 @@ static uint64_t read_id(const struct fr_reader *r, const uint8_t *p, const struc
 static const struct fr_layout *find_layout(
 	const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
 {
-	int64_t e = r->one_layout ? 0 : fr_reader_find_event(r, read_id(r, p, h));
+	uint32_t e = r->one_layout ? 0 : fr_reader_find_event(r, read_id(r, p, h));
 
-	return &r->layouts[e < 0 ? 0 : e];
+	return &r->layouts[e == FR_ID_UNKNOWN ? 0 : e];
 }
 
 uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_header *record)
@@ -204,7 +160,7 @@ bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p)
 	/* perf writes records of its own about processes that ran before it. They have neither id nor time.
 	 */
 	id = read_id(r, p, &h);
-	return fr_reader_find_event(r, id) < 0 &&
+	return fr_reader_find_event(r, id) == FR_ID_UNKNOWN &&
 	       (id != 0 || h.type == PERF_RECORD_SAMPLE ||
 		       read_field(p, &h, l->sample_time, l->tail_time) != 0);
 }

@@ -4,19 +4,14 @@
    if an event was opened again. */
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "perfdata/bytes.h"
-#include "perfdata/file_header.h"
 #include "perfdata/reader_private.h"
-
-#include <stdlib.h>
 
 /* The record is { header; attr, whose member SIZE has its size; u64 ids[] }. */
 static int read_attr(struct fr_reader *r, const struct perf_event_header *h)
 {
 	const uint8_t *p = (const uint8_t *)(h + 1);
 	size_t left = h->size - sizeof(*h), n_ids;
-	_cleanup_free_ uint64_t *ids = NULL;
 	struct perf_event_attr attr = {0};
 	uint32_t attr_size;
 	int x;
@@ -33,13 +28,10 @@ static int read_attr(struct fr_reader *r, const struct perf_event_header *h)
 	n_ids = (left - attr_size) / 8;
 	if (r->session.n_events >= FR_READER_EVENTS_MAX || n_ids > FR_READER_IDS_MAX - r->n_ids)
 		return -EBADMSG;
-	ids = malloc(n_ids * 8 + 1);
-	if (!ids)
-		return -ENOMEM;
-	memcpy(ids, p + attr_size, n_ids * 8);
-	if (r->ids.n > 0 && !fr_reader_any_id(ids, n_ids))
+	p += attr_size;
+	if (r->ids.n > 0 && !fr_reader_any_id(p, n_ids))
 		return 0; /* if some events have ids, an event without ids has no records */
-	x = fr_session_add_event(&r->session, &attr, "", ids, n_ids, NULL);
+	x = fr_session_add_event(&r->session, &attr, "", p, n_ids, NULL);
 	r->n_ids += n_ids;
 	if (x < 0)
 		return x;
@@ -52,11 +44,11 @@ static int read_update(struct fr_reader *r, const struct perf_event_header *h)
 {
 	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
 	uint64_t type = read_u64(&in), id = read_u64(&in);
-	int64_t e = fr_reader_find_event(r, id);
+	uint32_t e = fr_id_table_find(&r->ids, id);
 
 	if (in.failed)
 		return -EBADMSG;
-	if (type != EVENT_UPDATE_NAME || e < 0)
+	if (type != EVENT_UPDATE_NAME || e == FR_ID_UNKNOWN)
 		return 0;
 	return fr_event_desc_set_name(&r->session.events[e], (const char *)in.p, in.left);
 }
@@ -101,19 +93,14 @@ static int read_tracing_data(
 	struct byte_reader in = {(const uint8_t *)(h + 1), h->size - sizeof(*h), false};
 	uint32_t size = read_u32(&in);
 	_cleanup_free_ void *p = NULL;
-	ssize_t n;
+	int x;
 
 	at += h->size;
 	if (in.failed || size > FR_READER_SECTION_MAX || at > r->data_end || size > r->data_end - at)
 		return -EBADMSG;
 	*ret_size = (uint64_t)h->size + size;
-	p = malloc(size ? size : 1);
-	if (!p)
-		return -ENOMEM;
-	n = fr_pread_all(r->fd, p, size, (off_t)at);
-	if (n < 0 || (size_t)n < size)
-		return n < 0 ? (int)n : -EBADMSG;
-	return add_section(r, FR_FEATURE_TRACING_DATA, p, size, true);
+	x = fr_reader_read_section(r, &(struct file_section){at, size}, &p);
+	return x < 0 ? x : add_section(r, FR_FEATURE_TRACING_DATA, p, size, true);
 }
 
 int fr_reader_pipe_record(

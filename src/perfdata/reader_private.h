@@ -9,6 +9,7 @@
  *                                   └─► COMPRESSED ─► zstd ─► raw bytes ─────► record
  */
 
+#include "perfdata/file_header.h"
 #include "perfdata/reader.h"
 
 #include <zstd.h>
@@ -20,9 +21,10 @@
 #define FR_READER_SECTIONS_MAX (256u << 20) /* bytes of all feature sections */
 #define FR_READER_EVENTS_MAX 16384u
 #define FR_READER_IDS_MAX (4u << 20)
-#define FR_READER_RESYNC_RECORDS 4 /* this many proven records in a row are no coincidence */
+#define FR_READER_RESYNC_RECORDS 4 /* this many proven records in a row are not a coincidence */
 
-/* True: the LEN bytes at P begin a zstd frame, or the skippable frame that our writer puts before it. */
+/* Returns whether the LEN bytes at P begin a zstd frame, or the skippable frame that our writer puts before
+   it. */
 static inline bool fr_reader_begins_frame(const void *p, size_t len)
 {
 	const uint8_t *b = p;
@@ -32,22 +34,15 @@ static inline bool fr_reader_begins_frame(const void *p, size_t len)
 }
 
 /* Returns whether one of the ids is valid. The kernel counts them from 1. */
-static inline bool fr_reader_any_id(const uint64_t *ids, size_t n)
+static inline bool fr_reader_any_id(const void *ids, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (ids[i])
+	const uint8_t *bytes = ids;
+
+	for (size_t i = 0; i < n * sizeof(uint64_t); i++)
+		if (bytes[i])
 			return true;
 	return false;
 }
-
-/* A hash table from ids to events, with open addressing. A slot with id 0 is empty. */
-struct fr_id_table {
-	struct fr_id_slot {
-		uint64_t id;
-		uint32_t event;
-	} * slots;
-	size_t n, cap;
-};
 
 struct fr_reader {
 	int fd;
@@ -62,13 +57,13 @@ struct fr_reader {
 	size_t window_len;
 
 	/* PACKED is the rest of the COMPRESSED record at compressed_at. raw[raw_start … raw_len) are the
-	   decompressed bytes. */
+	   decompressed bytes that are not returned yet. */
 	ZSTD_DStream *zstd;
 	ZSTD_inBuffer packed;
 	uint64_t compressed_at;
 	bool in_frame;	     /* a zstd frame has begun and has not ended */
 	bool continues;	     /* the value of in_frame at the begin of this COMPRESSED record */
-	bool wait_for_frame; /* damage: skip COMPRESSED records until one begins a frame */
+	bool wait_for_frame; /* after damage: skip COMPRESSED records until one begins a frame */
 	uint8_t *raw;
 	size_t raw_start, raw_len;
 
@@ -76,21 +71,25 @@ struct fr_reader {
 	const struct fr_session *better; /* from fr_reader_replace_attrs(), or NULL */
 	struct fr_layout *layouts;	 /* one for each event */
 	size_t n_layouts;
-	bool one_layout;   /* all layouts are equal */
-	bool one_id_place; /* the id has the same place in all layouts */
-	struct fr_id_table ids;
+	bool one_layout;	/* all layouts are equal */
+	bool one_id_place;	/* the id has the same place in all layouts */
+	struct fr_id_table ids; /* event ids to indices of events */
 	size_t n_ids, section_bytes;
 
 	struct fr_damage damage;
 	uint64_t scratch[(FR_RECORD_MAX + 8) / 8]; /* an aligned copy of a record */
 };
 
-/* Notes damage at file offset AT, and adds LOST bytes to the lost ones. Only the first TEXT is kept. */
+/* Notes damage at file offset AT, and adds LOST to the number of lost bytes. Of several damages, only the
+   first AT and TEXT are kept. */
 void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, const char *text);
 
 /* reader_head.c: reads attrs, ids and feature sections of the file format. Returns 0, -EBADMSG with D, or
    another negative errno. */
 int fr_reader_head(struct fr_reader *r, struct fr_diag *d);
+/* Reads a section, whose size the caller has limited, into new memory. Returns 0, -ENOMEM, -EBADMSG if the
+   file ends inside the section, or another negative errno. */
+int fr_reader_read_section(const struct fr_reader *r, const struct file_section *section, void **ret);
 /* Takes the names of events, and missing ids, from EVENT_DESC. Returns 0, -EBADMSG or
    -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
@@ -107,8 +106,6 @@ int fr_reader_add_layouts(struct fr_reader *r);
 int fr_reader_reset_layouts(struct fr_reader *r);
 /* Applies fr_reader_replace_attrs() to one event. */
 void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e);
-/* Returns the index of the event that has ID, or -ENOENT. */
-int64_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
 /* Returns whether the record at P is plausible: it fits into the LEFT bytes, and its size and type are
    possible for the events of the file. P need not be aligned. */
 bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t left);
@@ -119,12 +116,13 @@ bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t lef
 bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p);
 
 /* reader_zstd.c: begins to decompress the payload of the COMPRESSED record at file offset AT. Damage is noted
-   and is no error. */
+   and is not an error. */
 void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, size_t len, uint64_t at);
 /* Gets the next record of the zstd stream, perhaps not aligned. Returns 1 with *RET, 0 if the stream needs
    the next COMPRESSED record, or -ENOMEM. */
 int fr_reader_next_compressed(struct fr_reader *r, const uint8_t **ret);
-/* Gives up the current frame, counts the rest of it as lost, and waits for the start of another frame. */
+/* Gives up the current frame, and counts its rest as lost. From then on, COMPRESSED records are skipped until
+   one begins a frame. */
 void fr_reader_drop_frame(struct fr_reader *r);
 /* Ends the zstd stream after the last record of the file. A record that has not ended by then is damage. */
 void fr_reader_end_compressed(struct fr_reader *r);

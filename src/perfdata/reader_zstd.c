@@ -45,8 +45,8 @@ void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, siz
 	r->packed = (ZSTD_inBuffer){.src = payload, .size = len};
 }
 
-/* Decompresses, and appends to the raw bytes. Returns 1 if there may be more of them, 0 if the input is used
-   up, or -ENOMEM. */
+/* Decompresses a part of the input, and appends it to the raw bytes. Returns 1 if there may be more raw
+   bytes, 0 if the input is used up, or -ENOMEM. */
 static int decompress(struct fr_reader *r)
 {
 	const uint8_t *begin = r->packed.src;
@@ -78,16 +78,16 @@ static int decompress(struct fr_reader *r)
 	 */
 	restarts = r->continues && fr_reader_begins_frame(begin, len);
 	if (restarts)
-		r->packed.pos = len; /* these bytes are not lost */
+		r->packed.pos = len; /* the bytes of the new frame are not lost */
 	drop_damaged_frame(r, "a compressed frame cannot be decompressed");
 	if (restarts)
 		fr_reader_start_compressed(r, begin, len, r->compressed_at);
 	return 1;
 }
 
-/* Skips all but two rounds of a row. A reader can flush all records after two rounds, so a third one adds
-   nothing. Equal rounds compress to almost nothing. So a small file may have millions of them, and each one
-   costs the caller time. */
+/* Of a row of FINISHED_ROUND records, skips all but two. After two of them a reader can flush all records, so
+   a third one adds nothing. Equal records compress to almost nothing. So a small file may have millions of
+   them, and each one costs the caller time. */
 static void skip_rounds(struct fr_reader *r)
 {
 	const size_t size = sizeof(struct perf_event_header), step = 4096;
@@ -101,8 +101,8 @@ static void skip_rounds(struct fr_reader *r)
 	r->raw_start += skipped;
 }
 
-/* Takes the first record of the raw bytes. Returns 1 with *RET; 2 if the record was skipped: try again; 0 if
-   it is not complete. */
+/* Takes the first record of the raw bytes. Returns 1 with *RET; 2 if the record was skipped, so the caller
+   tries again; 0 if the record is not complete. */
 static int read_raw(struct fr_reader *r, const uint8_t **ret)
 {
 	size_t left = r->raw_len - r->raw_start;

@@ -2,6 +2,8 @@
 #include "perfdata/record.h"
 #include "base/cleanup.h"
 
+#include <string.h>
+
 /* The smallest size of a record without its sample id. A string at its end has at least a NUL, padded to
    eight bytes. */
 static const uint16_t fixed[] = {
@@ -44,4 +46,22 @@ bool fr_record_is_whole(const void *p, size_t left)
 		h->type != FR_RECORD_HEADER_BUILD_ID)
 		return false;
 	return h->size >= smallest_size(h->type);
+}
+
+const struct perf_event_header *fr_record_next(struct fr_record_iter *it)
+{
+	const struct perf_event_header *record = (const void *)it->at;
+
+	/* Another size would leave the next record unaligned. */
+	if (!fr_record_is_whole(record, (size_t)(it->end - it->at)) || record->size % 8)
+		return NULL;
+	it->at += record->size;
+	return record;
+}
+
+bool fr_record_has_text(const struct perf_event_header *h, const char *text)
+{
+	const char *end = (const char *)h + h->size - sizeof(struct fr_sample_id);
+
+	return text < end && memchr(text, '\0', (size_t)(end - text));
 }

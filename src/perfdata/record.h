@@ -60,7 +60,7 @@ struct fr_sample {
 	uint64_t time;
 };
 
-/* Records without their variable part. A struct fr_sample_id follows each. */
+/* The fixed parts of records. The variable part of a record follows, and then a struct fr_sample_id. */
 struct fr_record_mmap { /* PERF_RECORD_MMAP; filename, NUL, padded to 8 */
 	struct perf_event_header header;
 	uint32_t pid, tid;
@@ -149,9 +149,25 @@ struct fr_record_cgroup {
 
 /* Returns whether P, which is aligned to 8, begins a whole record. The size of a whole record is at most
    LEFT, is a multiple of 8, and has room for the fixed part of its type. For kernel types, that part is in
-   our layout and includes the sample id. perf writes COMPRESSED, HEADER_TRACING_DATA and HEADER_BUILD_ID in
-   any size. */
+   our layout and includes the sample id. The size of a COMPRESSED, HEADER_TRACING_DATA or HEADER_BUILD_ID
+   need not be a multiple of 8, because perf writes them in any size. */
 bool fr_record_is_whole(const void *p, size_t left);
+
+/* A walk over records in memory. */
+struct fr_record_iter {
+	const uint8_t *at, *end;
+};
+static inline struct fr_record_iter fr_record_iter(const void *records, size_t len)
+{
+	return (struct fr_record_iter){records, (const uint8_t *)records + len};
+}
+
+/* Returns the next record. Returns NULL at the end (it->at == it->end), and at bytes that are not a whole
+   record with a size that is a multiple of 8 (it->at < it->end). */
+const struct perf_event_header *fr_record_next(struct fr_record_iter *it);
+
+/* Returns whether TEXT, the last field of the whole record H in our layout, ends inside of H. */
+bool fr_record_has_text(const struct perf_event_header *h, const char *text);
 
 /* Returns the time in ns of a whole record in our layout; 0 for perf's own types. */
 static inline uint64_t fr_record_time(const struct perf_event_header *h)

@@ -22,7 +22,8 @@ static void skip_words(struct walk *w, unsigned n)
 	(void)read_bytes(&w->in, 8ull * n);
 }
 
-/* Returns the mode that MARKER begins in a call chain, or MODE if the marker is unknown. */
+/* A marker in a call chain (PERF_CONTEXT_…) gives the mode of the addresses behind it. Returns this mode, or
+   MODE if the marker is unknown. */
 static uint16_t mode_after(uint64_t marker, uint16_t mode)
 {
 	switch (marker) {
@@ -57,7 +58,7 @@ static void give_branch_end(struct walk *w)
 {
 	uint64_t address = read_u64(&w->in);
 
-	/* A branch has no mode, but the kernel's addresses have the top bit. */
+	/* A branch record has no mode, but in addresses of the kernel the top bit is set. */
 	give_address(w, address, address >> 63 ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER);
 }
 

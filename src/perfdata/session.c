@@ -40,7 +40,7 @@ int fr_event_desc_set_name(struct fr_event_desc *e, const char *name, size_t len
 }
 
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
-	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret)
+	const void *ids, size_t n_ids, struct fr_event_desc **ret)
 {
 	struct fr_event_desc *events = reallocarray(s->events, s->n_events + 1, sizeof(*events));
 	struct fr_event_desc e = {.attr = *attr, .name = strdup(name)};
@@ -106,7 +106,8 @@ int fr_session_add_older_events(struct fr_session *to, const struct fr_session *
 		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
 
 	for (size_t i = 0; r == 0 && i < from->n_events; i++) {
-		/* The side-band event of FROM is added first, so that its other events are before it. */
+		/* The last event of FROM is the newest opening of its side-band event. It is added first, so
+		   that it is before the older openings of the side-band event in FROM. */
 		const struct fr_event_desc *e = &from->events[i ? i - 1 : from->n_events - 1];
 		struct fr_event_desc *added;
 
@@ -132,7 +133,8 @@ int fr_session_join_equal_events(struct fr_session *s)
 
 	if (s->n_events < 2)
 		return 0;
-	/* The side-band event is first during the search, because its last opening is the newest. */
+	/* The last event is the newest opening of the side-band event. It is the first one during the search,
+	   so that its ids come first. */
 	move_last_to(s, 0);
 	for (size_t i = 1; i < s->n_events; i++) {
 		struct fr_event_desc *e = &s->events[i];

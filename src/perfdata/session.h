@@ -54,8 +54,9 @@ struct fr_event_desc {
 	char *name;    /* as perf prints it: "cycles:k", "sched:sched_switch" */
 	uint64_t *ids; /* the kernel's ids of this event, one per CPU (and task) */
 	size_t n_ids;
-	/* All records of these ids are older than this time. 0: the event is recorded. UINT64_MAX: it is
-	   recorded until fr_session_close_events(). Only a recording uses this time; files do not have it. */
+	/* All records of these ids are older than this time. 0: the event is still recorded. UINT64_MAX: it
+	   is recorded until fr_session_close_events(). Only a recording uses this time; files do not have
+	   it. */
 	uint64_t until_ns;
 };
 
@@ -67,9 +68,9 @@ struct fr_session {
 	struct fr_buf features[_FR_FEATURE_MAX];
 };
 
-/* Appends a copy of an event (RET may be NULL). Returns 0 or -ENOMEM. */
+/* Appends a copy of an event (RET may be NULL). The ids need not be aligned. Returns 0 or -ENOMEM. */
 int fr_session_add_event(struct fr_session *s, const struct perf_event_attr *attr, const char *name,
-	const uint64_t *ids, size_t n_ids, struct fr_event_desc **ret);
+	const void *ids, size_t n_ids, struct fr_event_desc **ret);
 /* Appends N ids of 8 bytes, which need not be aligned. Returns 0 or -ENOMEM. */
 int fr_event_desc_add_ids(struct fr_event_desc *e, const void *ids, size_t n);
 static inline int fr_event_desc_add_id(struct fr_event_desc *e, uint64_t id)
@@ -88,12 +89,12 @@ void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
 /* Removes the events that have no record of SINCE_NS or later. */
 void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns);
 
-/* For events that were opened again: TO has the new openings, and the side-band event last. Inserts the
-   openings of FROM before the side-band event, and adds the tracepoint formats of FROM. An event that is
-   recorded in FROM gets until_ns UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if the formats are malformed. */
+/* For a reopening. TO has the new openings, with the side-band event as the last event. Inserts the openings
+   of FROM before the side-band event, and adds the tracepoint formats of FROM. An event that is recorded in
+   FROM gets until_ns UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if the formats are malformed. */
 int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from);
-/* Joins the openings of each event (same attr and name) to one event, as in a file. Its newest ids come
-   first. The last event stays the last. Returns 0 or -ENOMEM. */
+/* Joins the openings of each event (same attr and name) to one event, as it is in a file. The ids of its
+   newest opening come first. The last event stays the last. Returns 0 or -ENOMEM. */
 int fr_session_join_equal_events(struct fr_session *s);
 /* Returns whether A and B have an event id in common. The kernel gives each id once in a boot, so such
    sessions belong to one recording. */
@@ -101,9 +102,9 @@ bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b
 
 /* Returns whether A is the attr of the side-band event, which has no samples. */
 bool fr_attr_is_sideband(const struct perf_event_attr *a);
-/* Gives the side-band event call chains if and only if another event has them. `perf sched timehist` needs
-   the bit in all events, and `perf report` in any event. Only for a session that is written to a file: the
-   comparison of events ignores this bit of the side-band event. */
+/* Sets the bit PERF_SAMPLE_CALLCHAIN in the side-band event if another event has it. `perf sched timehist`
+   needs the bit in all events. `perf report` expects call chains if any event has it. Only for a session that
+   is written to a file: the comparison of events ignores this bit of the side-band event. */
 void fr_session_set_sideband_stacks(struct fr_session *s);
 
 /* Makes a deep copy. On failure, RET does not change. Returns 0 or -ENOMEM. */

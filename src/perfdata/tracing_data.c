@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "perfdata/tracing_format_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,8 @@ static bool find_by_name(const char *events, const struct fr_event_desc *e, char
 	return n >= 0 && n < PATH_MAX && !strchr(e->name, '/') && read_id(ret) == e->attr.config;
 }
 
-/* Finds the directory by the id of the tracepoint, because the user may have given any name (name=). */
+/* Finds the directory by the id of the tracepoint. The name of the event may not help, because the user may
+   have given any name (name=). */
 static bool find_by_id(const char *events, const struct fr_event_desc *e, char ret[static PATH_MAX])
 {
 	char pattern[PATH_MAX + 8];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "perfdata/tracing_format.h"
+#include "perfdata/tracing_format_private.h"
 #include "base/cleanup.h"
-#include "perfdata/bytes.h"
 
 #include <endian.h>
 
@@ -13,9 +12,7 @@ static const char magic[10] = {23, 8, 68, 't', 'r', 'a', 'c', 'i', 'n', 'g'};
 void fr_trace_formats_deinit(struct fr_trace_formats *t)
 {
 	for (uint32_t i = 0; i < t->n_systems; i++) {
-		for (uint32_t k = 0; k < t->systems[i].n; k++)
-			fr_buf_deinit(&t->systems[i].formats[k]);
-		free(t->systems[i].formats);
+		byte_set_deinit(&t->systems[i].formats);
 		free(t->systems[i].name);
 	}
 	free(t->systems);
@@ -71,27 +68,14 @@ static int add_system(struct fr_trace_formats *t, const char *name, struct fr_tr
 int fr_trace_formats_add(struct fr_trace_formats *t, const char *system, const void *format, size_t len)
 {
 	struct fr_trace_system *s;
-	struct fr_buf *formats;
 	int r = add_system(t, system, &s);
 
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->formats[i].len == len && (len == 0 || memcmp(s->formats[i].data, format, len) == 0))
-			return 0;
-	if (t->n_formats >= FORMATS_MAX)
-		return -EBADMSG;
-	formats = reallocarray(s->formats, s->n + 1, sizeof(*formats));
-	if (!formats)
-		return -ENOMEM;
-	s->formats = formats;
-	formats[s->n] = (struct fr_buf){0};
-	r = fr_buf_append(&formats[s->n], format, len);
-	if (r < 0)
-		return r;
-	s->n++;
-	t->n_formats++;
-	return 0;
+	t->n_formats -= s->formats.n;
+	r = byte_set_add(&s->formats, format, len);
+	t->n_formats += s->formats.n;
+	return r == 0 && t->n_formats > FORMATS_MAX ? -EBADMSG : r;
 }
 
 static int parse_system(struct fr_trace_formats *t, struct byte_reader *r, const char *name)
@@ -161,9 +145,9 @@ static void put_sized(struct builder *b, const struct fr_buf *data)
 
 static void put_formats(struct builder *b, const struct fr_trace_system *s)
 {
-	put_u32(b, s ? s->n : 0);
-	for (uint32_t i = 0; s && i < s->n; i++)
-		put_sized(b, &s->formats[i]);
+	put_u32(b, s ? s->formats.n : 0);
+	for (uint32_t i = 0; s && i < s->formats.n; i++)
+		put_sized(b, &s->formats.items[i]);
 }
 
 static void put_systems(struct builder *b, struct fr_trace_formats *t)
@@ -203,8 +187,8 @@ int fr_trace_formats_write(struct fr_trace_formats *t, struct fr_buf *section)
 	return finish_section(&b, section);
 }
 
-/* Adds the texts of a kernel's events/header_page and header_event. They describe its ring buffer, which no
-   perf.data has. But readers take the sizes of words from them. */
+/* Adds the texts of a kernel's events/header_page and header_event. They describe the kernel's ring buffer of
+   traces, which is not in a perf.data. But readers take the sizes of words from them. */
 static int add_own_headers(struct fr_trace_formats *t)
 {
 	static const char event[] = "# compressed entry header\n"

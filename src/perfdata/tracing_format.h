@@ -14,32 +14,11 @@
 #include "base/buf.h"
 
 /* Adds a format of SYSTEM, in the form of a tracepoint's `format` file, unless SECTION has it. An empty
-   SECTION also gets the headers that a kernel of this machine has. This needs neither tracefs nor a
-   tracepoint. Returns 0, -EBADMSG if SECTION is malformed, or -ENOMEM. On failure, SECTION does not change.
- */
+   SECTION also gets the headers that a kernel of this machine has. The function needs neither tracefs nor a
+   tracepoint. Returns 0, -EBADMSG if SECTION is malformed, or -ENOMEM. On failure, SECTION does not
+   change. */
 int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const char *format, size_t len);
 
 /* Adds the formats of B that A does not have. Both come from one boot. Returns 0, -EBADMSG if one of them is
    malformed, or -ENOMEM. On failure, A does not change. */
 int fr_tracing_data_unite(struct fr_buf *a, const struct fr_buf *b);
-
-/* Private to perfdata/: the parts of the section. All zeros is an empty section. */
-struct fr_trace_system {
-	char *name; /* NULL: ftrace */
-	struct fr_buf *formats;
-	uint32_t n;
-};
-
-struct fr_trace_formats {
-	struct fr_buf header_page, header_event, printk, cmdlines;
-	struct fr_trace_system *systems;
-	uint32_t n_systems;
-	uint32_t n_formats; /* the formats of all systems */
-};
-
-/* Adds a format, unless the system has it. SYSTEM NULL is ftrace. Returns 0, -ENOMEM, or -EBADMSG if there
-   are too many. */
-int fr_trace_formats_add(struct fr_trace_formats *t, const char *system, const void *format, size_t len);
-/* Replaces SECTION by T. Returns 0 or -ENOMEM. */
-int fr_trace_formats_write(struct fr_trace_formats *t, struct fr_buf *section);
-void fr_trace_formats_deinit(struct fr_trace_formats *t);

@@ -3,8 +3,8 @@
 
 /*
  * Writes perf.data. The file format, for dumps, goes to a sink that appends. The pipe format, for
- * perf.data.auxiliary, goes to a buffer. The first FR_FILE_HEADER_SIZE bytes of the file format are known
- * last.
+ * perf.data.auxiliary, goes to a buffer. The header of the file format (its first FR_FILE_HEADER_SIZE bytes)
+ * is known only at the end.
  */
 
 #include "base/buf.h"

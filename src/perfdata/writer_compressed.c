@@ -23,9 +23,8 @@
 #define BLOCK_RLE 1u
 #define BLOCK_RESERVED 3u
 
-/* Makes the skippable frame that pads LEN bytes to a multiple of 8. It is written before them. Returns its
- * size.
- */
+/* Makes the skippable frame that pads LEN bytes to a multiple of 8. The skippable frame is written before
+   these bytes. Returns its size. */
 static size_t make_padding(size_t len, uint8_t ret[static 16])
 {
 	uint32_t fill = (uint32_t)(-len & 7);

@@ -23,7 +23,7 @@ typedef void (*fr_cpus_came)(void *ctx, unsigned n);
    0 or -ENOMEM. */
 int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_came came, void *ctx,
 	struct fr_cpu_watch **ret);
-/* Look for changes. Call it every few seconds: there is no event when a hypervisor adds CPUs, or after a
+/* Look for changes. Call it every few seconds: there is not an event when a hypervisor adds CPUs, or after a
    suspend. NULL-safe. */
 void fr_cpu_watch_tick(struct fr_cpu_watch *w);
 /* N CPUs that came online are recorded now. */

@@ -106,20 +106,14 @@ void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *c
 
 void fr_frequency_tick(struct fr_frequency *f, struct fr_capture *capture)
 {
+	const uint64_t now_ns = fr_monotonic_ns(), cpu_ns = fr_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	const unsigned from = f->budget.divisor;
 
 	fr_thread_assert(FR_THREAD_MAIN);
-	switch (fr_budget_tick(&f->budget, fr_monotonic_ns(), fr_now_ns(CLOCK_PROCESS_CPUTIME_ID))) {
-	case FR_BUDGET_DOWN:
-	case FR_BUDGET_UP:
-		make_step(f, capture, from);
-		break;
-	case FR_BUDGET_EXHAUSTED:
+	if (fr_budget_tick(&f->budget, now_ns, cpu_ns) == FR_BUDGET_EXHAUSTED)
 		log_exhausted(f);
-		break;
-	case FR_BUDGET_STAY:
-		break;
-	}
+	else if (f->budget.divisor != from)
+		make_step(f, capture, from);
 }
 
 void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture, uint64_t ppm)
@@ -140,13 +134,12 @@ static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	cJSON *o = cJSON_CreateObject();
-	char text[256], stamp[FR_STAMP_SIZE];
+	char text[256];
 
 	describe(f, s, text, sizeof(text));
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, s->time_ns), stamp);
 	cJSON_AddStringToObject(o, "trigger", "cpu-budget");
 	cJSON_AddStringToObject(o, "reason", text);
-	cJSON_AddStringToObject(o, "time", stamp);
+	fr_json_add_time(o, "time", fr_clock_to_realtime(&pair, s->time_ns));
 	fr_json_add_u64(o, "monotonic_ns", s->time_ns);
 	fr_json_add_u64(o, "from_hz", hz(f, s->from));
 	fr_json_add_u64(o, "to_hz", hz(f, s->to));

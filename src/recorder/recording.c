@@ -5,26 +5,12 @@
 #include "perfdata/features.h"
 #include "perfdata/tracing_data.h"
 
-static int parse_event(const struct fr_config *c, const struct fr_config_event *event,
-	struct fr_event_list *ret, struct fr_diag *d)
-{
-	int r = fr_event_parse(event->spec, &c->defaults, ret, d);
-
-	if (r == 0 && event->filter)
-		r = fr_event_set_filter(ret, event->filter, d);
-	if (r == 0)
-		r = fr_event_set_origin(ret, event->origin);
-	if (r < 0)
-		fr_diag_prefix(d, "%s", event->origin);
-	return r;
-}
-
 static int parse_events(const struct fr_config *c, struct fr_event_list *ret, struct fr_diag *d)
 {
 	int r = c->n_events ? 0 : fr_event_add_default(&c->defaults, ret, d);
 
 	for (size_t i = 0; r == 0 && i < c->n_events; i++)
-		r = parse_event(c, &c->events[i], ret, d);
+		r = fr_config_parse_event(c, i, ret, d);
 	if (r == 0 && ret->notice)
 		fr_log(LOG_NOTICE, "%s", ret->notice);
 	return r;

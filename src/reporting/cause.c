@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "reporting/cause.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/timestamp.h"
@@ -8,17 +7,6 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-
-const char *fr_cause_unit_name(enum fr_unit_of_cause unit)
-{
-	static const char *const names[] = {[FR_CAUSE_NONE] = "",
-		[FR_CAUSE_NS] = "ns",
-		[FR_CAUSE_COUNT] = "count",
-		[FR_CAUSE_BYTES] = "bytes",
-		[FR_CAUSE_PERCENT] = "percent"};
-
-	return (size_t)unit < FR_ARRAY_SIZE(names) ? names[unit] : "";
-}
 
 static void add_text(cJSON *o, const char *name, const char *text)
 {
@@ -44,7 +32,6 @@ cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	cJSON *o = cJSON_CreateObject();
-	char text[FR_STAMP_SIZE];
 
 	if (!o)
 		return NULL;
@@ -58,8 +45,7 @@ cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid)
 		fr_json_add_u64(o, "threshold", c->threshold);
 	add_text(o, "unit", fr_cause_unit_name(c->unit));
 	add_process(o, c, uid);
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, c->time_ns), text);
-	cJSON_AddStringToObject(o, "time", text);
+	fr_json_add_time(o, "time", fr_clock_to_realtime(&pair, c->time_ns));
 	fr_json_add_u64(o, "monotonic_ns", c->time_ns);
 	return o;
 }

@@ -25,6 +25,3 @@ struct fr_cause_field_texts {
    their number. */
 unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static FR_CAUSE_FIELDS],
 	struct fr_cause_field_texts *texts);
-
-/* "ns", "count", "bytes", "percent" or "". */
-const char *fr_cause_unit_name(enum fr_unit_of_cause unit);

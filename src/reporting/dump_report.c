@@ -2,6 +2,7 @@
 #include "reporting/dump_report.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "reporting/cause.h"
@@ -51,8 +52,7 @@ void fr_dump_log(const struct fr_dump_job *job, const char *configured)
 		fr_size_format(job->result.bytes, bytes), (double)job->snapshot_ns / 1e6,
 		fr_duration_format(job->result.write_ns, took),
 		job->outcome == FR_OUTCOME_RESCUED ? " after it had failed" : "",
-		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "trigger")),
-		cJSON_GetStringValue(cJSON_GetObjectItem(cause, "reason")));
+		fr_json_text(cause, "trigger"), fr_json_text(cause, "reason"));
 	if (job->result.owner_error < 0)
 		fr_log(LOG_WARNING, "%s/%s could not be given to root: %s\n  perf opens it with -f",
 			directory, job->result.name, strerror(-job->result.owner_error));
@@ -83,11 +83,8 @@ cJSON *fr_dump_reply(const struct fr_dump_job *job, const char *directory)
 cJSON *fr_vacuum_reply(const struct fr_dump_job *job)
 {
 	const struct fr_vacuum_report *v = &job->vacuum;
-	cJSON *reply = cJSON_CreateObject(), *removed = cJSON_AddArrayToObject(reply, "removed");
+	cJSON *reply = fr_vacuum_json(v);
 
-	for (size_t i = 0; i < v->n_removed; i++)
-		cJSON_AddItemToArray(removed, cJSON_CreateString(v->removed[i]));
-	cJSON_AddNumberToObject(reply, "freed", (double)v->freed_bytes);
 	if (job->kind == FR_JOB_VACUUM) {
 		cJSON_AddNumberToObject(reply, "files", (double)v->files);
 		cJSON_AddNumberToObject(reply, "bytes", (double)v->bytes);
@@ -110,7 +107,6 @@ cJSON *fr_waiting_dumps_json(struct fr_dumper *dumper)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	cJSON *waiting = fr_dumper_waiting(dumper), *o;
-	char stamp[FR_STAMP_SIZE];
 
 	cJSON_ArrayForEach (o, waiting) {
 		const uint64_t ready_ns = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "ready_ns"));
@@ -119,8 +115,7 @@ cJSON *fr_waiting_dumps_json(struct fr_dumper *dumper)
 		/* Without: it waits for its turn alone. */
 		if (ready_ns <= pair.monotonic_ns)
 			continue;
-		fr_rfc3339_format(fr_clock_to_realtime(&pair, ready_ns), stamp);
-		cJSON_AddStringToObject(o, "until", stamp);
+		fr_json_add_time(o, "until", fr_clock_to_realtime(&pair, ready_ns));
 		cJSON_AddNumberToObject(o, "seconds", (double)(ready_ns - pair.monotonic_ns) / 1e9);
 	}
 	return waiting;

@@ -29,16 +29,21 @@ static void add_common(const struct fr_loss_counters *c, uint64_t sum[static _FR
 	sum[FR_LOSS_AUXILIARY] += tracker.write_errors;
 }
 
-void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX])
+void fr_losses_add_event(const struct fr_capture *c, size_t e, uint64_t sum[static _FR_LOSS_MAX])
 {
 	struct fr_counter counter;
 
+	for (size_t cpu = 0; cpu < fr_capture_n_cpus(c); cpu++) {
+		fr_capture_counter(c, e, cpu, &counter);
+		add_counters(sum, counter.lost);
+	}
+}
+
+void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX])
+{
 	memset(ret, 0, sizeof(*ret) * _FR_LOSS_MAX);
 	for (size_t e = 0; e < fr_capture_n_events(c->capture); e++)
-		for (size_t cpu = 0; cpu < fr_capture_n_cpus(c->capture); cpu++) {
-			fr_capture_counter(c->capture, e, cpu, &counter);
-			add_counters(ret, counter.lost);
-		}
+		fr_losses_add_event(c->capture, e, ret);
 	add_common(c, ret);
 }
 

@@ -19,6 +19,8 @@ struct fr_loss_counters {
 	const uint64_t *lost_before; /* _FR_LOSS_MAX: by earlier instances and captures */
 };
 
+/* Add what event E lost on all CPUs to SUM. */
+void fr_losses_add_event(const struct fr_capture *c, size_t e, uint64_t sum[static _FR_LOSS_MAX]);
 /* The sum of each cause over all events and CPUs. */
 void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX]);
 /* The sum of all causes. */

@@ -40,14 +40,6 @@ static void seconds(
 	fr_openmetrics_seconds(o, NO_LABELS, ns);
 }
 
-static void add_head(struct fr_openmetrics *o, const struct fr_view *v)
-{
-	fr_openmetrics_family(o, "flightrec_build", FR_METRIC_INFO, NULL, "The recorder's version.");
-	fr_openmetrics_u64(o, LABEL("version", FR_VERSION), 1);
-	seconds(o, "flightrec_start_time_seconds", FR_METRIC_GAUGE,
-		"When this recorder was started, since the epoch.", v->started.realtime_ns);
-}
-
 /* Two events may have the same name: the first one stands for both. */
 static bool is_repeated(const struct fr_capture *c, size_t event)
 {
@@ -114,9 +106,10 @@ static void add_ring(struct fr_openmetrics *o, const struct fr_view *v)
 	const struct fr_history_stats *s = &v->ring;
 
 	gauge(o, "flightrec_ring_bytes", "bytes", "Size of the ring.", s->size_bytes);
-	gauge(o, "flightrec_ring_used_bytes", "bytes", "What of the ring is in use.", s->used_bytes);
+	gauge(o, "flightrec_ring_used_bytes", "bytes", "Bytes of the ring in use.", s->used_bytes);
 	gauge(o, "flightrec_ring_raw_bytes", "bytes", "What the ring holds, uncompressed.", s->raw_bytes);
-	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "What of the ring a dump holds.", s->pinned_bytes);
+	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "Bytes of the ring that dumps pin.",
+		s->pinned_bytes);
 	seconds(o, "flightrec_ring_span_seconds", FR_METRIC_GAUGE,
 		"Time from the oldest to the newest sample in the ring.", s->last_ns - s->first_ns);
 	gauge(o, "flightrec_ring_samples", NULL, "Samples in the ring.", s->samples);
@@ -136,7 +129,7 @@ static void add_sideband(struct fr_openmetrics *o, const struct fr_view *v)
 	gauge(o, "flightrec_processes", NULL, "Processes that the recorder knows.", s->processes);
 	gauge(o, "flightrec_threads", NULL, "Threads that the recorder knows.", s->threads);
 	gauge(o, "flightrec_maps", NULL, "Memory maps that the recorder knows.", s->maps);
-	gauge(o, "flightrec_model_bytes", "bytes", "Memory of what it knows of processes.", s->model_bytes);
+	gauge(o, "flightrec_model_bytes", "bytes", "Memory of the process models.", s->model_bytes);
 }
 
 static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
@@ -155,7 +148,7 @@ static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 	};
 	const struct fr_dumper_stats *s = &v->dumper;
 
-	fr_openmetrics_family(o, "flightrec_dumps", FR_METRIC_COUNTER, NULL, "Dumps, by what came of them.");
+	fr_openmetrics_family(o, "flightrec_dumps", FR_METRIC_COUNTER, NULL, "Dumps by outcome.");
 	for (size_t i = 0; i < FR_ARRAY_SIZE(outcomes); i++)
 		fr_openmetrics_u64(o, LABEL("outcome", outcomes[i].outcome), outcomes[i].n);
 	counter(o, "flightrec_dumps_removed", "Dumps that were removed.", v->counters->dumps_removed);
@@ -166,65 +159,45 @@ static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 		s->kept ? s->kept_bytes : 0);
 }
 
-typedef void (*of_trigger)(struct fr_openmetrics *o, const struct fr_trigger_info *i);
-
-static void fired(struct fr_openmetrics *o, const struct fr_trigger_info *i)
-{
-	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->counts[FR_VERDICT_FIRE]);
-}
-
-static void joined(struct fr_openmetrics *o, const struct fr_trigger_info *i)
-{
-	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->counts[FR_VERDICT_COALESCE]);
-}
-
-static void suppressed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
+static void add_suppressed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
 {
 	for (int v = FR_VERDICT_DISABLED; v < FR_VERDICTS; v++)
 		fr_openmetrics_u64(o, LABELS("trigger", i->name, "reason", fr_verdict_name(v)), i->counts[v]);
 }
 
-static void armed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
-{
-	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->state == FR_TRIGGER_ARMED);
-}
-
-static void failed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
-{
-	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->state == FR_TRIGGER_FAILED);
-}
-
-static void arming(struct fr_openmetrics *o, const struct fr_trigger_info *i)
-{
-	fr_openmetrics_u64(o, LABEL("trigger", i->name), i->state == FR_TRIGGER_ARMING);
-}
-
 static void add_triggers(struct fr_openmetrics *o, const struct fr_view *v)
 {
+	enum { COUNT, SUPPRESSED, STATE };
 	static const struct {
 		const char *name, *help;
-		enum fr_metric_type type;
-		of_trigger add;
+		int kind, value; /* COUNT: of this verdict; STATE: 1 if the trigger is in this state */
 	} families[] = {
-		{"flightrec_trigger_fired", "Anomalies that made a dump.", FR_METRIC_COUNTER, fired},
-		{"flightrec_trigger_joined", "Anomalies that shared a dump.", FR_METRIC_COUNTER, joined},
-		{"flightrec_trigger_suppressed", "Anomalies that made no dump, by the reason.",
-			FR_METRIC_COUNTER, suppressed},
-		{"flightrec_trigger_armed", "Whether a trigger is armed.", FR_METRIC_GAUGE, armed},
-		{"flightrec_trigger_failed", "Whether a trigger could not be armed.", FR_METRIC_GAUGE,
-			failed},
-		{"flightrec_trigger_arming", "Whether a trigger is still being armed.", FR_METRIC_GAUGE,
-			arming},
+		{"flightrec_trigger_fired", "Anomalies that made a dump.", COUNT, FR_VERDICT_FIRE},
+		{"flightrec_trigger_joined", "Anomalies that shared a dump.", COUNT, FR_VERDICT_COALESCE},
+		{"flightrec_trigger_suppressed", "Anomalies that made no dump, by the reason.", SUPPRESSED,
+			0},
+		{"flightrec_trigger_armed", "Whether a trigger is armed.", STATE, FR_TRIGGER_ARMED},
+		{"flightrec_trigger_failed", "Whether a trigger could not be armed.", STATE,
+			FR_TRIGGER_FAILED},
+		{"flightrec_trigger_arming", "Whether a trigger is still being armed.", STATE,
+			FR_TRIGGER_ARMING},
 	};
 	const size_t n = v->triggers ? fr_triggers_count(v->triggers) : 0;
 
 	for (size_t f = 0; f < FR_ARRAY_SIZE(families); f++) {
-		fr_openmetrics_family(o, families[f].name, families[f].type, NULL, families[f].help);
+		const int kind = families[f].kind, value = families[f].value;
+
+		fr_openmetrics_family(o, families[f].name,
+			kind == STATE ? FR_METRIC_GAUGE : FR_METRIC_COUNTER, NULL, families[f].help);
 		for (size_t i = 0; i < n; i++) {
 			struct fr_trigger_info info;
 
 			fr_triggers_get_info(v->triggers, i, &info);
-			families[f].add(o, &info);
+			if (kind == SUPPRESSED)
+				add_suppressed(o, &info);
+			else
+				fr_openmetrics_u64(o, LABEL("trigger", info.name),
+					kind == STATE ? (int)info.state == value : info.counts[value]);
 		}
 	}
 }
@@ -254,16 +227,15 @@ static void add_frequency(struct fr_openmetrics *o, const struct fr_view *v)
 {
 	const struct fr_frequency *f = v->frequency;
 
-	fr_openmetrics_family(o, "flightrec_frequency_divisor", FR_METRIC_GAUGE, NULL,
-		"By what the sampling frequencies are divided, to keep CPUBudget=.");
-	fr_openmetrics_u64(o, NO_LABELS, f->budget.divisor);
+	gauge(o, "flightrec_frequency_divisor", NULL,
+		"By what the sampling frequencies are divided, to keep CPUBudget=.", f->budget.divisor);
 	fr_openmetrics_family(o, "flightrec_frequency_steps", FR_METRIC_COUNTER, NULL,
 		"Steps of the sampling frequencies, to keep CPUBudget=.");
 	fr_openmetrics_u64(o, LABEL("direction", "down"), f->down);
 	fr_openmetrics_u64(o, LABEL("direction", "up"), f->up);
-	fr_openmetrics_family(o, "flightrec_over_budget", FR_METRIC_GAUGE, NULL,
-		"Whether the recorder takes more than CPUBudget=, and no frequency is left to step down.");
-	fr_openmetrics_u64(o, NO_LABELS, f->budget.is_exhausted);
+	gauge(o, "flightrec_over_budget", NULL,
+		"Whether the recorder takes more than CPUBudget=, and no frequency is left to step down.",
+		f->budget.is_exhausted);
 }
 
 int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
@@ -271,7 +243,10 @@ int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
 	struct fr_openmetrics o = {0};
 	int r;
 
-	add_head(&o, v);
+	fr_openmetrics_family(&o, "flightrec_build", FR_METRIC_INFO, NULL, "The recorder's version.");
+	fr_openmetrics_u64(&o, LABEL("version", FR_VERSION), 1);
+	seconds(&o, "flightrec_start_time_seconds", FR_METRIC_GAUGE,
+		"When this recorder was started, since the epoch.", v->started.realtime_ns);
 	add_events(&o, v->capture);
 	add_losses(&o, v);
 	add_ring(&o, v);

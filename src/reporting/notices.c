@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a person should know though nothing failed. */
+#include "base/json.h"
 #include "reporting/view.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-static void __attribute__((format(printf, 2, 3))) add_notice(cJSON *notices, const char *fmt, ...)
-{
-	char text[2048];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	cJSON_AddItemToArray(notices, cJSON_CreateString(text));
-}
 
 static void add_refused(const struct fr_diag *refused, cJSON *status, cJSON *notices)
 {
@@ -26,7 +14,7 @@ static void add_refused(const struct fr_diag *refused, cJSON *status, cJSON *not
 	o = cJSON_AddObjectToObject(status, "config_error");
 	cJSON_AddStringToObject(o, "what", refused->what);
 	cJSON_AddStringToObject(o, "hint", refused->hint);
-	add_notice(notices,
+	fr_json_add_line(notices,
 		"the configuration cannot be used, the previous one is in force: %s%s%s; mend it, then "
 		"`flightrecctl reload`",
 		refused->what, refused->hint[0] ? ": " : "", refused->hint);
@@ -35,23 +23,23 @@ static void add_refused(const struct fr_diag *refused, cJSON *status, cJSON *not
 static void add_sideband(const struct fr_tracker_stats *s, cJSON *notices)
 {
 	if (s->is_late)
-		add_notice(notices,
+		fr_json_add_line(notices,
 			"the processes of this machine are still being read: some have no names yet");
 	if (s->kernel_is_hidden)
-		add_notice(notices,
+		fr_json_add_line(notices,
 			"the kernel's addresses are hidden, its functions will have no names: CAP_SYSLOG, or "
 			"kernel.kptr_restrict=0");
 	if (s->processes_are_hidden)
-		add_notice(notices,
+		fr_json_add_line(notices,
 			"/proc hides processes (hidepid=): those that ran before the recorder have no names: "
 			"CAP_SYS_PTRACE, or the group of its option gid=");
 	if (s->maps_hidden)
-		add_notice(notices,
+		fr_json_add_line(notices,
 			"the maps of %llu processes cannot be read, their functions have no names: "
 			"CAP_SYS_PTRACE",
 			(unsigned long long)s->maps_hidden);
 	if (s->compaction_errno)
-		add_notice(notices, "perf.data.auxiliary grows, as it cannot be compacted: %s",
+		fr_json_add_line(notices, "perf.data.auxiliary grows, as it cannot be compacted: %s",
 			strerror(s->compaction_errno));
 }
 
@@ -61,16 +49,17 @@ void fr_status_add_notices(const struct fr_view *v, cJSON *status)
 
 	add_refused(v->refused, status, notices);
 	if (v->ring_kept->code)
-		add_notice(notices, "RingSize= is not what was asked for: %s%s%s", v->ring_kept->what,
+		fr_json_add_line(notices, "RingSize= is not what was asked for: %s%s%s", v->ring_kept->what,
 			v->ring_kept->hint[0] ? ": " : "", v->ring_kept->hint);
 	add_sideband(&v->sideband, notices);
 	if (v->handover->refused[0])
-		add_notice(notices, "the history of the previous instance is lost: %s", v->handover->refused);
+		fr_json_add_line(
+			notices, "the history of the previous instance is lost: %s", v->handover->refused);
 	if (v->no_collector->code)
-		add_notice(notices, "no copies of object files are kept: %s (%s)", v->no_collector->what,
-			v->no_collector->hint);
+		fr_json_add_line(notices, "no copies of object files are kept: %s (%s)",
+			v->no_collector->what, v->no_collector->hint);
 	if (v->disturbed_pid)
-		add_notice(notices,
+		fr_json_add_line(notices,
 			"build-ids are read from files: the kernel's would have disturbed pid %d "
 			"(KernelBuildIDs=)",
 			(int)v->disturbed_pid);

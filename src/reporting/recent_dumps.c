@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "reporting/recent_dumps.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,15 +35,11 @@ void fr_recent_dumps_forget(struct fr_recent_dumps *r, const char *name)
 {
 	int n = cJSON_GetArraySize(r->files);
 
-	for (int i = 0; i < n; i++) {
-		const char *file =
-			cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(r->files, i), "file"));
-
-		if (file && !strcmp(file, name)) {
+	for (int i = 0; i < n; i++)
+		if (!strcmp(fr_json_text(cJSON_GetArrayItem(r->files, i), "file"), name)) {
 			cJSON_DeleteItemFromArray(r->files, i);
 			return;
 		}
-	}
 }
 
 cJSON *fr_recent_dumps_list(const struct fr_recent_dumps *r)

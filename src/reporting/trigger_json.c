@@ -32,9 +32,8 @@ static void add_counts(cJSON *o, const uint64_t counts[static FR_VERDICTS])
 
 	for (int v = 0; v < FR_VERDICTS; v++)
 		asked += counts[v];
-	fr_json_add_u64(o, "asked", asked);
-	fr_json_add_u64(o, "fired", counts[FR_VERDICT_FIRE]);
-	fr_json_add_u64(o, "joined", counts[FR_VERDICT_COALESCE]);
+	FR_JSON_ADD_NUMBERS(o, {"asked", asked}, {"fired", counts[FR_VERDICT_FIRE]},
+		{"joined", counts[FR_VERDICT_COALESCE]});
 	suppressed = cJSON_AddObjectToObject(o, "suppressed");
 	for (int v = FR_VERDICT_DISABLED; v < FR_VERDICTS; v++)
 		if (counts[v])
@@ -48,7 +47,7 @@ static void arming_text(const struct fr_trigger_info *i, char *ret, size_t size)
 
 	fr_duration_format(i->arming_ns, time);
 	if (i->behind[0])
-		snprintf(ret, size, "it waits for %s (%s so far), whose file or program takes its time",
+		snprintf(ret, size, "it waits for %s (%s so far), whose file or program takes long to load",
 			i->behind, time);
 	else
 		snprintf(ret, size, "its file is being read, or the kernel verifies its program (%s so far)",
@@ -107,9 +106,7 @@ cJSON *fr_trigger_json(const struct fr_trigger_info *i, const struct fr_config *
 	if (i->config->origin)
 		cJSON_AddStringToObject(o, "origin", i->config->origin);
 	add_counts(o, i->counts);
-	fr_json_add_u64(o, "cooled", i->stats.cooled);
-	fr_json_add_u64(o, "lost", i->stats.lost);
-	fr_json_add_u64(o, "bad", i->stats.bad);
+	FR_JSON_ADD_NUMBERS(o, {"cooled", i->stats.cooled}, {"lost", i->stats.lost}, {"bad", i->stats.bad});
 	add_policy(o, config, i, now_ns);
 	add_moment(o, "last_fired", i->last_fired_ns, now_ns);
 	if (i->last_file[0])
@@ -122,11 +119,9 @@ cJSON *fr_decision_json(const struct fr_decision *d)
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	const uint64_t now_ns = pair.monotonic_ns;
 	cJSON *o = cJSON_CreateObject();
-	char text[FR_STAMP_SIZE];
 
 	fr_json_add_u64(o, "id", d->id);
-	fr_rfc3339_format(fr_clock_to_realtime(&pair, d->at_ns), text);
-	cJSON_AddStringToObject(o, "time", text);
+	fr_json_add_time(o, "time", fr_clock_to_realtime(&pair, d->at_ns));
 	fr_json_add_u64(o, "monotonic_ns", d->at_ns);
 	fr_json_add_u64(o, "age_ns", now_ns > d->at_ns ? now_ns - d->at_ns : 0);
 	cJSON_AddStringToObject(o, "trigger", d->cause.trigger);

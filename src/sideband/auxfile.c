@@ -12,8 +12,10 @@
 #include <sys/stat.h>
 
 #define TRIES 16
+/* The begin of the names of temporary files, which an instance that was killed leaves. */
+#define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
-/* flock() keeps other processes out. This record lock beside it tells them our pid. */
+/* flock() keeps other recorders out. This second lock, a record lock of fcntl(), only tells them our pid. */
 static struct flock owner_lock(void)
 {
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -43,19 +45,12 @@ static int fail_open(int dirfd, int code, struct fr_diag *d)
 	return fr_fail_errno(d, code, hint, "cannot write %s/" FR_AUXFILE_NAME, dir);
 }
 
-static bool is_named(int dirfd, int fd)
-{
-	struct stat a, b;
-
-	return fstat(fd, &a) == 0 && fstatat(dirfd, FR_AUXFILE_NAME, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 bool fr_auxfile_is_displaced(const struct fr_auxfile *a)
 {
 	struct stat st;
 
-	return fstat(a->dirfd, &st) == 0 && st.st_nlink > 0 && !is_named(a->dirfd, a->fd);
+	return fstat(a->dirfd, &st) == 0 && st.st_nlink > 0 &&
+	       !fr_file_is_at(a->fd, a->dirfd, FR_AUXFILE_NAME);
 }
 
 static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
@@ -71,8 +66,9 @@ static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
 	return r;
 }
 
-/* FD is the old file, and we have its lock. If sample files need it, rename it. Returns 0: it has another
-   name now; 1: no sample file needs it, so a new file may replace it; or a negative errno. */
+/* FD is the old file, and we have its lock. If the directory has sample files, which need it, rename it.
+   Returns 0 if it has another name now; 1 if no sample file needs it, so that a new file may replace it; or a
+   negative errno. */
 static int put_away(int dirfd, int fd)
 {
 	struct stat st;
@@ -99,9 +95,9 @@ int auxfile_lock(int dirfd, int fd, struct fr_diag *d)
 	return 0;
 }
 
-/* Open and lock the file that has the name; RET is -1 if there is none. READ_ONLY: if only root may write the
-   file, open it for reading. Returns 0; 1: another process replaced the file meanwhile, try again; or a
-   negative errno with D. */
+/* Open and lock perf.data.auxiliary. RET gets the descriptor, or -1 if there is no such file. READ_ONLY: if
+   we may not write the file, open it for reading. Returns 0; 1 if another process replaced the file
+   meanwhile, so the caller tries again; or a negative errno with D. */
 static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = fr_owner_open(dirfd, FR_AUXFILE_NAME);
@@ -118,15 +114,16 @@ static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 		r = auxfile_lock(dirfd, fd, d);
 		if (r < 0)
 			return r;
-		if (!is_named(dirfd, fd))
+		if (!fr_file_is_at(fd, dirfd, FR_AUXFILE_NAME))
 			return 1;
 	}
 	*ret = TAKE_FD(fd);
 	return 0;
 }
 
-/* Give the name to the next file. OLD (-1: none) has the name now, and we have its lock. Between the two
-   renames no file has the name, but OLD exists under its other name. Returns 0 or a negative errno. */
+/* Rename the next file to perf.data.auxiliary. OLD (-1: none) has this name now, and we have its lock. If OLD
+   is kept, it is renamed first. Between the two renames no file has the name, but OLD exists under its other
+   name. Returns 0 or a negative errno. */
 static int name_next(struct fr_auxfile *a, int old)
 {
 	int r = old >= 0 ? put_away(a->dirfd, old) : 0;
@@ -137,7 +134,7 @@ static int name_next(struct fr_auxfile *a, int old)
 	if (r == 0)
 		r = fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
 	return FR_MIN(
-		r, 0); /* > 0: the directory is not synced; a power cut would end the recording anyway */
+		r, 0); /* R > 0: the directory is not synced; a power cut would end the recording anyway */
 }
 
 int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d)
@@ -148,7 +145,8 @@ int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d)
 	if (r != 0)
 		return r;
 	r = name_next(a, old);
-	/* Another process took the name and removed all temporary files, also ours. */
+	/* Another process took the name first (-EEXIST), or removed all temporary files, also ours
+	   (-ENOENT). */
 	if (r == -EEXIST || r == -ENOENT)
 		return 1;
 	return r < 0 ? fail_open(a->dirfd, r, d) : 0;
@@ -175,7 +173,7 @@ int fr_auxfile_open(int dirfd, const void *head, size_t len, struct fr_auxfile *
 		return r < 0 ? r : fail_busy(dirfd, -1, d);
 	}
 	auxfile_switch_to_next(a);
-	auxfile_remove_temporary(dirfd);
+	fr_remove_prefixed(dirfd, TMP_PREFIX);
 	fr_auxfile_remove_old(dirfd);
 	*ret = TAKE_PTR(a);
 	return 0;
@@ -199,10 +197,10 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	auxfile_remove_temporary(dirfd);
+	fr_remove_prefixed(dirfd, TMP_PREFIX);
 	fr_auxfile_remove_old(dirfd);
 	(void)fr_owner_give(
-		fd, (gid_t)-1); /* the previous instance may have been killed before it did this */
+		fd, (gid_t)-1); /* the previous instance may have been killed before its fr_owner_give() */
 	a->fd = TAKE_FD(fd);
 	a->dirfd = dirfd;
 	a->next.fd = -1;
@@ -240,7 +238,8 @@ int fr_auxfile_append(struct fr_auxfile *a, const void *data, size_t len)
 	int r = fr_pwrite_all(a->fd, data, len, (off_t)a->bytes);
 
 	if (r < 0) {
-		/* If ftruncate() fails, too, the next append overwrites these bytes. */
+		/* Remove the part that was written. If ftruncate() fails, too, the next append overwrites
+		   this part. */
 		(void)!ftruncate(a->fd, (off_t)a->bytes);
 		return r;
 	}

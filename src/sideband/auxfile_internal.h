@@ -19,23 +19,23 @@ struct fr_auxfile {
 		bool follows;
 		int failed; /* 0, or the negative errno of an append */
 		bool syncing;
-		aio_context_t aio; /* 0: the kernel gave none */
+		aio_context_t aio; /* for the asynchronous sync; 0: there is none */
 		struct iocb request;
 	} next;
 };
 
-/* Lock the file FD in DIRFD. Returns 0; -EBUSY: another process has the lock; or another negative errno.
-   Errors set D. */
+/* Lock the file FD in DIRFD. Returns 0; -EBUSY if another process has the lock; or another negative errno. An
+   error sets D. */
 int auxfile_lock(int dirfd, int fd, struct fr_diag *d);
 
-/* Give the name to the next file. Keep or remove the file that has the name now. Returns 0; 1: another
-   process took the name first, try again; or a negative errno with D. */
+/* Rename the next file to perf.data.auxiliary. A file that has this name now is renamed or removed as in
+   fr_auxfile_open(). Returns 0; 1 if another process took the name first, so the caller tries again; or a
+   negative errno with D. */
 int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d);
 
-/* auxfile_next.c: the next file has the name and becomes the present one. */
+/* auxfile_next.c: close the present file, and make the next file, which has the name now, the present one. */
 void auxfile_switch_to_next(struct fr_auxfile *a);
 
-/* auxfile_old.c: returns whether the directory has a perf.data.sample.* (1 or 0), or a negative errno. */
+/* auxfile_old.c: returns 1 if the directory has a perf.data.sample.*; 0 if it has none; or a negative
+   errno. */
 int auxfile_has_samples(int dirfd);
-/* Remove the temporary files of an instance that was killed. */
-void auxfile_remove_temporary(int dirfd);

@@ -38,8 +38,8 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a)
 	return a->next.bytes;
 }
 
-/* Have the kernel sync in the background: a disk may need seconds, and the queues would overflow
-   meanwhile. */
+/* Let the kernel sync the next file in the background. A sync may take seconds. If the tracker waited for it,
+   its queues would overflow. Returns whether the sync was started. */
 static bool start_sync(struct fr_auxfile *a)
 {
 	struct iocb *list = &a->next.request;
@@ -61,7 +61,7 @@ int fr_auxfile_next_follow(struct fr_auxfile *a)
 	return 0;
 }
 
-/* Returns 1: the disk has the next file; 0: not yet; or a negative errno. */
+/* Returns 1 if the next file is synced; 0 if the sync is not over yet; or a negative errno. */
 static int is_synced(struct fr_auxfile *a)
 {
 	struct timespec no_wait = {0};
@@ -81,7 +81,7 @@ static int is_synced(struct fr_auxfile *a)
 
 void auxfile_switch_to_next(struct fr_auxfile *a)
 {
-	/* This unlocks the old file. The file that has the name is locked, too. */
+	/* This unlocks the old file. The next file, which has the name now, is locked, too. */
 	if (a->fd >= 0)
 		close(a->fd);
 	a->fd = TAKE_FD(a->next.fd);
@@ -111,7 +111,7 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 
 static void end_aio(struct fr_auxfile *a)
 {
-	/* This waits for a sync that runs. */
+	/* io_destroy() waits until a running sync is over. */
 	if (a->next.aio)
 		(void)syscall(SYS_io_destroy, a->next.aio);
 	a->next.aio = 0;

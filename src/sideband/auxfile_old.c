@@ -10,13 +10,12 @@
 
 #define SAMPLE_PREFIX "perf.data.sample."
 #define OLD_PREFIX FR_AUXFILE_NAME "."
-#define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
 /* A sample file may be this much younger than the last change of its auxiliary file, because the machine may
    be idle before a dump. */
 #define LATER_NS (600 * FR_NSEC_PER_SEC)
 
-/* Returns the time in the name PREFIX + stamp; 0: NAME is no such name. */
+/* Returns the time in the name PREFIX + stamp; 0: NAME is not such a name. */
 static uint64_t stamp_of(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);
@@ -53,19 +52,9 @@ int auxfile_has_samples(int dirfd)
 	return n > 0;
 }
 
-void auxfile_remove_temporary(int dirfd)
-{
-	_cleanup_closedir_ DIR *dir = fr_opendir_at(dirfd, ".");
-	const struct dirent *e;
-
-	while (dir && (e = readdir(dir)))
-		if (!strncmp(e->d_name, TMP_PREFIX, strlen(TMP_PREFIX)))
-			(void)unlinkat(dirfd, e->d_name, 0);
-}
-
 /* Returns whether SAMPLES has a file of the recording that ended at END_NS. The previous recording ended at
    FROM_NS. */
-static bool has_sample_of_run(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
+static bool has_dump_of_recording(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
 {
 	for (int i = 0; i < n; i++) {
 		uint64_t ns = stamp_of(samples[i]->d_name, SAMPLE_PREFIX);
@@ -87,7 +76,7 @@ void fr_auxfile_remove_old(int dirfd)
 	for (int i = 0; i < n_old && n_samples >= 0; i++) {
 		uint64_t end_ns = stamp_of(old[i]->d_name, OLD_PREFIX);
 
-		if (!has_sample_of_run(samples, n_samples, from_ns, end_ns))
+		if (!has_dump_of_recording(samples, n_samples, from_ns, end_ns))
 			(void)unlinkat(dirfd, old[i]->d_name, 0);
 		from_ns = end_ns;
 	}

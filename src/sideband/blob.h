@@ -21,12 +21,12 @@ struct fr_blob {
 struct fr_blob_pool {
 	struct fr_blob *all;
 	size_t bytes;	  /* bytes of the blobs, and bytes that the user of the pool adds */
-	size_t bytes_max; /* the pool takes no new blob above this */
+	size_t bytes_max; /* limit of BYTES; the pool refuses a new blob that does not fit */
 };
 
-/* Get a reference to the blob with these bytes. Returns NULL if there is no memory, or the pool is
-   full. */
+/* Get a reference to the blob with these LEN bytes, which is added if the pool does not have it yet. Returns
+   NULL if there is no memory, or the pool is full. */
 struct fr_blob *fr_blob_get(struct fr_blob_pool *pool, const void *data, size_t len);
 struct fr_blob *fr_blob_ref(struct fr_blob *b); /* NULL-safe */
-/* Give one reference back. NULL-safe; returns NULL. */
+/* Drop a reference. The last one frees the blob. NULL-safe; returns NULL. */
 struct fr_blob *fr_blob_unref(struct fr_blob_pool *pool, struct fr_blob *b);

@@ -138,8 +138,8 @@ static void remember(struct fr_build_id_cache *c, const struct cache_key *key, i
 		memcpy(e->bytes, bytes, (size_t)len);
 }
 
-/* An open with O_PATH does not wait for the writer of a FIFO and does not start a device. The second open
-   comes when the file is known to be regular. */
+/* The first open has O_PATH, so it does not wait for the writer of a FIFO and does not start a device. The
+   second open is only done if the file is a regular one. */
 static int read_regular(int dirfd, const char *path, int flags, const struct stat *expected,
 	const struct fr_file_id *file, uint8_t *ret)
 {

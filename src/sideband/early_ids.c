@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 
 #define IDS_MAX 32768u
-#define VERSIONS_MAX 4u /* versions of a file that is changed in place */
-/* Between two reads of one file. A shell script maps the same programs again and again. */
+#define VERSIONS_MAX 4u /* build-ids of one file that is changed in place */
+/* The least time between two reads of one file. A shell script maps the same programs again and again. */
 #define REREAD_NS (100 * FR_NSEC_PER_MSEC)
 
 struct key {
@@ -88,7 +88,8 @@ static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	return i;
 }
 
-/* The file of I has this build-id since the time of M. I NULL: the file has no entry yet. */
+/* Note that the file of I has the build-id BYTES (LEN 0: no build-id) since the time of M. I NULL: the file
+   has no entry yet. */
 static void remember(
 	struct fr_early_ids *e, struct id *i, const struct fr_record_mmap2 *m, const uint8_t *bytes, int len)
 {
@@ -110,7 +111,8 @@ static void remember(
 	i->v[i->n++] = v;
 }
 
-/* Copy the version that the file had at the time of M. Returns its length. */
+/* Copy the build-id that the file had at the time of M. Returns its length; 0 if the file had none, or its
+   build-id of that time was dropped. */
 static int copy_version(const struct id *i, const struct fr_record_mmap2 *m, uint8_t *ret)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
@@ -140,11 +142,14 @@ static int read_id(struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint
 	return r >= 0 ? r : fr_build_id_at(e->files, AT_FDCWD, m->filename, false, &file, ret);
 }
 
-static int find_or_read(struct fr_early_ids *e, const struct fr_record_mmap2 *m, bool may_read, uint8_t *ret)
+int fr_early_ids_find(struct fr_early_ids *e, const struct fr_record_mmap2 *m, bool may_read,
+	uint8_t ret[static FR_BUILD_ID_MAX])
 {
 	const struct id *i;
 	int r = -ENOENT;
 
+	if (may_read)
+		fr_thread_assert_may_wait();
 	fr_lock(&e->lock);
 	i = find(e, m);
 	if (i)
@@ -155,19 +160,6 @@ static int find_or_read(struct fr_early_ids *e, const struct fr_record_mmap2 *m,
 		remember(e, NULL, m, ret, r);
 	fr_unlock(&e->lock);
 	return r;
-}
-
-int fr_early_ids_find(
-	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
-{
-	fr_thread_assert_may_wait();
-	return find_or_read(e, m, true, ret);
-}
-
-int fr_early_ids_find_known(
-	struct fr_early_ids *e, const struct fr_record_mmap2 *m, uint8_t ret[static FR_BUILD_ID_MAX])
-{
-	return find_or_read(e, m, false, ret);
 }
 
 /* Read the file again, because it may have been changed in place. The cache knows an unchanged file by its
@@ -191,24 +183,15 @@ static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	fr_unlock(&e->lock);
 }
 
-/* Returns whether the name of M is a path that ends inside the record. */
-static bool has_path(const struct fr_record_mmap2 *m)
-{
-	const char *end = (const char *)m + m->header.size - sizeof(struct fr_sample_id);
-
-	return m->filename < end && m->filename[0] == '/' &&
-	       memchr(m->filename, '\0', (size_t)(end - m->filename));
-}
-
 void fr_early_ids_update(struct fr_early_ids *e, const void *records, size_t len)
 {
-	fr_thread_assert_may_wait();
-	for (size_t at = 0; fr_record_is_whole((const char *)records + at, len - at);) {
-		const struct fr_record_mmap2 *m = (const void *)((const char *)records + at);
+	struct fr_record_iter it = fr_record_iter(records, len);
+	const struct fr_record_mmap2 *m;
 
-		at += m->header.size;
+	fr_thread_assert_may_wait();
+	while ((m = (const void *)fr_record_next(&it)))
 		if (m->header.type == PERF_RECORD_MMAP2 && m->prot & PROT_EXEC &&
-			!(m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) && has_path(m) && m->ino)
+			!(m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) && m->filename[0] == '/' &&
+			fr_record_has_text(&m->header, m->filename) && m->ino)
 			read_again(e, m);
-	}
 }

@@ -5,8 +5,8 @@
  * Side-band records that flightrec makes itself, in the layout of perfdata/record.h. Scans and the process
  * model write them.
  *
- * Each function appends one whole record with its sample id and returns 0 or -ENOMEM. A string needs no NUL;
- * it is truncated to FR_EMIT_NAME_MAX bytes.
+ * Each function appends one whole record with its sample id and returns 0 or -ENOMEM. A string has LEN bytes
+ * and needs no NUL; a string longer than FR_EMIT_NAME_MAX bytes is truncated.
  */
 
 #include "base/buf.h"
@@ -55,7 +55,7 @@ int fr_emit_mmap2(struct fr_emit *e, pid_t pid, const struct fr_map_range *r, co
 int fr_emit_task(struct fr_emit *e, pid_t pid, pid_t tid, pid_t ppid, pid_t ptid);
 int fr_emit_exit(struct fr_emit *e, pid_t pid, pid_t tid);
 int fr_emit_comm(struct fr_emit *e, pid_t pid, pid_t tid, const char *comm, size_t len);
-/* LINKS are N pairs of device and inode, as in the record. */
+/* LINKS are N pairs of device and inode, as in struct fr_record_namespaces. */
 int fr_emit_namespaces(struct fr_emit *e, pid_t pid, pid_t tid, const void *links, size_t n);
 int fr_emit_ksymbol(struct fr_emit *e, uint64_t addr, uint32_t size, uint16_t type, uint16_t flags,
 	const char *name, size_t len);

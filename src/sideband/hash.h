@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Hash tables (uthash) whose elements have a `UT_hash_handle hh`. Include this header instead of <uthash.h>:
- * without memory, <uthash.h> ends the program, and this header only leaves the element out.
+ * Hash tables (uthash) whose elements have a `UT_hash_handle hh`. Include this header instead of <uthash.h>.
+ * If there is no memory for a new element, <uthash.h> alone would end the program; with this header, the
+ * element is not added, and the program goes on.
  */
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@
 		(element)->hh.tbl != NULL;                                                                   \
 	})
 
-/* Add a new element to TABLE. Its field KEY is VALUE, and the others are zero. Returns NULL if there is no
+/* Add a new element to TABLE. Its field KEY is VALUE; its other fields are zero. Returns NULL if there is no
    memory. */
 #define FR_HASH_NEW(table, key, value)                                                                       \
 	({                                                                                                   \
@@ -43,7 +44,7 @@
 		_new;                                                                                        \
 	})
 
-/* Take every element out of TABLE and call FREE_ELEMENT for it. */
+/* Remove every element from TABLE and call FREE_ELEMENT for it. */
 #define FR_HASH_CLEAR(table, free_element)                                                                   \
 	do {                                                                                                 \
 		__typeof__((table) + 0) _element, _next;                                                     \

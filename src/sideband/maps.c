@@ -30,8 +30,8 @@ struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool)
 	return NULL;
 }
 
-/* Make an array that only the caller uses, with room for two more maps: an insert adds the map and at most
-   one rest of another map. Returns NULL if there is no memory. */
+/* Make an array that no other process shares, with room for two more maps. An insert adds at most two: the
+   map itself, and a second rest of a map that it splits. Returns NULL if there is no memory. */
 static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *pool)
 {
 	size_t n = old ? old->n : 0;
@@ -61,7 +61,7 @@ static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *po
 	return m;
 }
 
-/* Returns the index of the first map that ends behind ADDR; m->n: there is no such map. */
+/* Returns the index of the first map that ends behind ADDR; m->n if there is no such map. */
 static size_t find_first_behind(const struct fr_maps *m, uint64_t addr)
 {
 	size_t low = 0, high = m->n;

@@ -3,9 +3,9 @@
 
 /*
  * The process model: live processes with their threads, names, maps and namespaces, and the maps of the
- * kernel, ksymbols and cgroups, all at one moment. Side-band records move the model forward. The model can be
- * written as records, from which a reader learns the state of that moment. Not thread-safe; the tracker owns
- * it.
+ * kernel, ksymbols and cgroups, all at one moment. Each side-band record that is applied to the model moves
+ * it to a later moment. The model can be written as records, from which a reader learns the state of its
+ * moment. Not thread-safe; the tracker owns it.
  */
 
 #include "perfdata/record.h"
@@ -16,8 +16,8 @@
 struct fr_model;
 struct fr_blob_pool;
 
-/* POOL (borrowed) keeps the strings and counts the bytes. Models of one owner may share it. NULL: the model
-   has its own pool. Returns 0 or -ENOMEM. */
+/* POOL (borrowed) keeps the strings and counts the bytes. Several models of one owner may share a pool. POOL
+   NULL: the model has its own pool. Returns 0 or -ENOMEM. */
 int fr_model_new(struct fr_blob_pool *pool, struct fr_model **ret);
 struct fr_model *fr_model_free(struct fr_model *m);
 
@@ -27,24 +27,26 @@ int fr_model_apply(struct fr_model *m, const struct perf_event_header *record);
 
 /* Append records that rebuild the model, all with time TIME_NS and event id ID. First come kernel maps
    (MMAP), ksymbols and cgroups; then for each process its FORK (misc FORK_EXEC), COMM, NAMESPACES, MMAP2s and
-   threads. Returns 0; or -ENOMEM: RET does not change. */
+   threads. Returns 0; or -ENOMEM, and then RET does not change. */
 int fr_model_write(const struct fr_model *m, uint64_t time_ns, uint64_t id, struct fr_buf *ret);
 
-/* Append the same records in pieces of about LESS_THAN bytes. A piece has whole processes. The model must not
-   change between the calls. Returns 1: there are more records; 0: these were the last; or -ENOMEM. */
+/* A position of fr_model_write_some() in the model. All zeros: the begin of the model. */
 struct fr_model_cursor {
 	int part;	/* 0: start at the beginning */
 	const void *at; /* the next element of that part */
 };
+/* Write the records of fr_model_write() in pieces: each call appends one piece of about LESS_THAN bytes. All
+   records of a process are in the same piece. The model must not change between the calls. Returns 1 if there
+   are more records; 0 if these were the last; or -ENOMEM. */
 int fr_model_write_some(const struct fr_model *m, struct fr_model_cursor *cursor, uint64_t time_ns,
 	uint64_t id, size_t less_than, struct fr_buf *ret);
 
-/* After the records of a scan with time SCAN_NS were applied: append EXITs for the processes that no record
-   has described since then, and, if the scan saw any ksymbol, KSYMBOLs that unregister such BPF programs.
-   Returns 0 or -ENOMEM. */
+/* Call it after the records of a scan with time SCAN_NS were applied. A process that no record of SCAN_NS or
+   later has described is gone: append its EXITs. BPF programs without such a record are also gone: if the
+   scan saw any ksymbol, append KSYMBOLs that unregister them. Returns 0 or -ENOMEM. */
 int fr_model_write_gone(const struct fr_model *m, uint64_t scan_ns, uint64_t id, struct fr_buf *ret);
 
-/* Returns whether START … END overlaps the text of the kernel, or a module with another name than NAME. */
+/* Returns whether START … END overlaps a map of the kernel (its text or a module) whose name is not NAME. */
 bool fr_model_kernel_overlaps(
 	const struct fr_model *m, uint64_t start, uint64_t end, const char *name, size_t len);
 

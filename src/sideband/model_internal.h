@@ -7,12 +7,12 @@
 #include "sideband/maps.h"
 #include "sideband/model.h"
 
-/* Bounds against garbage. They are far above the needs of real machines: 100,000 maps are 4 MB. */
+/* Bounds against damaged or forged records. Real machines need far less: 100,000 maps are 4 MB. */
 #define MODEL_BYTES_MAX (256u << 20)
 #define MODEL_CGROUPS_MAX 16384u
 #define MODEL_NAMESPACES_MAX 16u
 
-struct model_thread { /* a thread that is no leader */
+struct model_thread { /* a thread that is not a leader */
 	UT_hash_handle hh;
 	struct model_thread *prev, *next; /* in the list of its process */
 	struct model_process *process;
@@ -52,10 +52,10 @@ struct fr_model {
 	struct model_thread *threads;
 	struct fr_maps *kernel; /* text and modules of the kernel; the backing of a map is only its name */
 	struct model_ksymbol *ksymbols;
-	struct model_cgroup *cgroups; /* the least recently reported first */
+	struct model_cgroup *cgroups; /* oldest record first */
 };
 
-/* The bytes of the blob behind a map. */
+/* The content of the blob `backing` of a map in a process. */
 struct model_backing {
 	uint8_t raw[24];
 	uint8_t has_build_id;
@@ -63,8 +63,8 @@ struct model_backing {
 };
 #define MODEL_BACKING_FIXED offsetof(struct model_backing, name)
 
-/* FR_HASH_NEW() within the bound of the pool, which counts the bytes. Returns NULL if there is no
-   memory. */
+/* FR_HASH_NEW(), which also adds the size of the element to the bytes of the pool. Returns NULL if there is
+   no memory, or the pool is full. */
 #define MODEL_NEW(m, table, key, value)                                                                      \
 	({                                                                                                   \
 		__typeof__((table) + 0) _counted = NULL;                                                     \

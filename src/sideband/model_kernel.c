@@ -40,8 +40,8 @@ int model_apply_kernel_mmap(
 	map.backing = fr_blob_get(m->pool, rec->filename, name_len);
 	if (!map.backing)
 		return -ENOMEM;
-	/* A module is loaded once and as a whole, so its old map is gone, and so are modules that
-	   overlap. */
+	/* A module is loaded once and as a whole. So its old map is gone, and modules that overlap the new
+	   map are gone, too. */
 	r = remove_named(m, map.backing);
 	if (r == 0)
 		r = fr_maps_remove(&m->kernel, m->pool, map.start, map.end);
@@ -103,7 +103,8 @@ int model_apply_cgroup(
 
 	if (!path)
 		return -ENOMEM;
-	/* The kernel sends no record when a cgroup is removed, so the oldest cgroups make room. */
+	/* The kernel sends no record when a cgroup is removed. So if there are too many, remove the oldest
+	   one. */
 	if (c || HASH_COUNT(m->cgroups) >= MODEL_CGROUPS_MAX)
 		remove_cgroup(m, c ? c : m->cgroups);
 	c = MODEL_NEW(m, m->cgroups, id, rec->id);
@@ -127,7 +128,8 @@ int model_write_gone_ksymbols(struct fr_emit *e, const struct fr_model *m, uint6
 {
 	int r = 0;
 
-	/* A scan that may not see addresses reports no ksymbol. A scan reports only ksymbols of BPF. */
+	/* If the scan has no ksymbol, perhaps it was not permitted to see addresses. Then it does not tell
+	   which ksymbols are gone. A scan has only ksymbols of BPF, so it tells nothing about other types. */
 	if (!has_ksymbol_since(m, scan_ns))
 		return 0;
 	for (const struct model_ksymbol *k = m->ksymbols; k && r == 0; k = k->hh.next)

@@ -90,8 +90,8 @@ int fr_queue_push(struct fr_queue *q, const void *head_part, size_t head_len, co
 	copy_in(q, tail + sizeof(len64), head_part, head_len);
 	copy_in(q, tail + sizeof(len64) + head_len, data, len);
 	/* Pairs with the load in fr_queue_read(). Sequentially consistent: the producer next checks whether
-	   the consumer sleeps. The consumer stores that it sleeps, then checks for messages. One of them must
-	   see the store of the other. */
+	   the consumer sleeps. The consumer first stores that it sleeps, and then checks for messages. At
+	   least one of the two must see the store of the other. */
 	atomic_store(&q->tail, tail + message_size(len64));
 	return 0;
 }

@@ -4,7 +4,7 @@
 /*
  * A bounded queue of messages between one producer and one consumer, without locks and system calls.
  *
- *     head ≤ read ≤ tail: bytes since the start, never wrapped
+ *     head ≤ read ≤ tail: positions, counted in bytes since the start
  *     │ done │ read, not done yet │ waiting │ free │
  *
  * The producer advances `tail`. The consumer advances `head` when it has processed the messages that it read,
@@ -25,8 +25,8 @@ struct fr_queue *fr_queue_free(struct fr_queue *q);
 /* Returns the size. Every message is shorter. */
 size_t fr_queue_size(const struct fr_queue *q);
 
-/* Producer: add a message that consists of HEAD (NULL if HEAD_LEN is 0) and DATA. Returns 0; 1: no
-   room. */
+/* Producer: add a message that consists of HEAD (NULL if HEAD_LEN is 0) and DATA. Returns 0; or 1 if there is
+   no room for it. */
 int fr_queue_push(struct fr_queue *q, const void *head, size_t head_len, const void *data, size_t len);
 
 /* Any thread. */
@@ -35,8 +35,8 @@ uint64_t fr_queue_head(const struct fr_queue *q); /* bytes processed */
 bool fr_queue_is_empty(const struct fr_queue *q);
 bool fr_queue_is_half_full(const struct fr_queue *q);
 
-/* Consumer: append the next message to TO within the capacity of TO. Returns 1; 0: there is no message, or no
-   room for it in TO. */
+/* Consumer: append the next message to TO, which is not enlarged. Returns 1; or 0 if there is no message, or
+   TO has no room for it. */
 int fr_queue_read(struct fr_queue *q, struct fr_buf *to);
 /* Consumer: free the room of all messages that were read. */
 void fr_queue_done(struct fr_queue *q);

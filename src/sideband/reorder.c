@@ -38,21 +38,20 @@ static int by_time(const void *a, const void *b)
 int fr_reorder_add(struct fr_reorder *r, const void *records, size_t len)
 {
 	const size_t index_before = r->index.len, base = r->pending.len;
-	const uint8_t *p = records;
-	size_t at = 0;
+	struct fr_record_iter it = fr_record_iter(records, len);
+	const struct perf_event_header *h;
 	int result = 0;
 
-	while (result == 0 && fr_record_is_whole(p + at, len - at)) {
-		const struct perf_event_header *h = (const void *)(p + at);
-		const struct entry e = {fr_record_time(h), base + at};
+	while (result == 0 && (h = fr_record_next(&it))) {
+		const struct entry e = {
+			fr_record_time(h), base + (size_t)((const char *)h - (const char *)records)};
 		const size_t n = count(r);
 
 		r->is_sorted = n == 0 || (r->is_sorted && e.time >= entries(r)[n - 1].time);
 		result = fr_buf_append(&r->index, &e, sizeof(e));
-		at += h->size;
 	}
 	if (result == 0)
-		result = fr_buf_append(&r->pending, records, at);
+		result = fr_buf_append(&r->pending, records, (size_t)(it.at - (const uint8_t *)records));
 	if (result < 0)
 		r->index.len = index_before;
 	return result;
@@ -65,7 +64,7 @@ static void sort(struct fr_reorder *r)
 	r->is_sorted = true;
 }
 
-/* Remove the released records from `pending`. Without memory they stay there. */
+/* Remove the released records from `pending`. If there is no memory, they stay there. */
 static void compact(struct fr_reorder *r)
 {
 	struct fr_buf old = r->pending;

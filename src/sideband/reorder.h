@@ -5,9 +5,9 @@
  * Sorts side-band by time.
  *
  * The recorder drains one CPU's ring after the other. So the exec of a child from one CPU may come before its
- * fork from another CPU. The recorder knows a low watermark: no later record is older than that time. Records
- * older than the low watermark are complete and are released in order. The others are pending. Not
- * thread-safe.
+ * fork from another CPU. The recorder knows a low watermark: no record that comes later is older than this
+ * time. So all records older than the low watermark are here, and they are released in order. The other
+ * records are pending. Not thread-safe.
  */
 
 #include "base/buf.h"
@@ -19,7 +19,7 @@
 struct fr_reorder {
 	struct fr_buf pending; /* whole records in the order of their arrival */
 	size_t released_bytes; /* bytes of `pending` that were released */
-	struct fr_buf spare;   /* for compaction */
+	struct fr_buf spare;   /* the next `pending`, without released records */
 	struct fr_buf index;   /* struct entry, private to reorder.c */
 	bool is_sorted;
 };

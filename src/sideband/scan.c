@@ -85,7 +85,7 @@ static int scan_all_tasks(struct scan *s)
 
 	if (!dir)
 		return -errno;
-	/* Each pid namespace has a process 1. access() is no use here: it ignores our capabilities. */
+	/* Each pid namespace has a process 1. access() does not help here: it ignores our capabilities. */
 	s->unseen.processes = !s->may_trace && fstatat(s->proc_fd, "1/comm", &st, 0) < 0;
 	while (r == 0 && (e = readdir(dir)))
 		if (fr_u64_parse(e->d_name, &pid) == 0 && pid <= INT_MAX)
@@ -98,7 +98,8 @@ static int scan_kernel_and_tasks(struct scan *s, const struct fr_scan_config *c)
 	int hidden = c->kernel ? scan_kernel(s, c) : 0;
 	int r = hidden < 0 ? hidden : 0;
 
-	/* Even with this capability, a security module may hide a process. */
+	/* With this capability, only a security module can hide a process; such a process does not count as
+	   hidden. */
 	s->may_trace = fr_has_capability(CAP_SYS_PTRACE);
 	if (r == 0 && c->n_pids == 0)
 		r = scan_all_tasks(s);

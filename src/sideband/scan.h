@@ -3,7 +3,8 @@
 
 /*
  * A scan reports the map of the kernel, its modules, BPF ksymbols, cgroups, and every task of /proc with its
- * maps. It makes the records that the kernel would have sent. May wait for /proc and for files of processes.
+ * maps. It makes the records that the kernel would have sent for them. May wait for /proc and for files of
+ * processes.
  */
 
 #include "base/diag.h"
@@ -29,13 +30,14 @@ struct fr_scan_config {
 
 typedef int (*fr_scan_put)(void *ctx, const struct perf_event_header *record);
 
-/* Scan, and call PUT for each record. A negative result of PUT ends the scan, which returns it. The scan
-   leaves out tasks that exit meanwhile. Returns 0; 1: done, but without the kernel map, because the kernel
-   hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a negative errno with D. */
+/* Scan, and call PUT for each record. If PUT returns a negative value, the scan ends and returns this value.
+   The scan leaves out tasks that exit meanwhile. Returns 0; 1 if the scan has no kernel map, because the
+   kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a negative errno with D. */
 int fr_scan(const struct fr_scan_config *config, fr_scan_put put, void *ctx, struct fr_diag *d);
 
-/* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). Returns 0, a negative errno, or
-   a negative result of PUT. */
+/* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). Returns 0 (also if there is no
+   such file), a negative errno, or a negative result of PUT. */
 int fr_scan_modules(const struct fr_scan_config *config, const char *modules, fr_scan_put put, void *ctx);
-/* Compute a number that changes when a module comes, goes or moves. Returns 0 or a negative errno. */
+/* Compute a digest of the names, sizes and addresses of all modules. It changes when a module is loaded or
+   unloaded. Returns 0 or a negative errno. */
 int fr_modules_digest(const char *modules, uint64_t *ret);

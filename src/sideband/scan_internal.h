@@ -16,7 +16,7 @@ struct scan {
 	void *ctx;
 	struct fr_build_id_cache *build_ids;
 	int proc_fd;
-	bool no_map_files; /* this process may not open files by their maps */
+	bool no_map_files; /* this process may not open /proc/PID/map_files */
 	bool may_trace;	   /* CAP_SYS_PTRACE */
 	struct fr_scan_unseen unseen;
 	char *line; /* for getline() */
@@ -28,7 +28,7 @@ struct scan {
    negative errno. */
 int scan_put(struct scan *s, int r);
 
-/* Scan the kernel map and BPF ksymbols, from a file like /proc/kallsyms. Returns 0; 1: the file has no
+/* Scan the kernel map and BPF ksymbols, from a file like /proc/kallsyms. Returns 0; 1 if the file shows no
    addresses; or a negative errno. */
 int scan_kallsyms(struct scan *s, FILE *kallsyms);
 /* Scan modules, from a file like /proc/modules. MODULES_DEP (may be NULL) is the modules.dep of directory
@@ -37,7 +37,7 @@ int scan_modules(struct scan *s, FILE *modules, FILE *modules_dep, const char *l
 /* Scan every cgroup below ROOT, the mount point of a cgroup2 hierarchy. */
 int scan_cgroups(struct scan *s, const char *root);
 
-/* Scan one process; scan its maps. Return 0, also if the process has exited meanwhile; or a negative
-   errno. */
+/* scan_process() scans one process, and scan_maps() the maps of one. Both return 0, also if the process has
+   exited meanwhile; or a negative errno. */
 int scan_process(struct scan *s, pid_t pid);
 int scan_maps(struct scan *s, pid_t pid, int pid_fd);

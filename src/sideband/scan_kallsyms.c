@@ -117,7 +117,7 @@ static int parse_symbol(struct kallsyms *k, char *line)
 	return 0;
 }
 
-/* The name of the map ends with a symbol, by which a reader finds the relocation of the kernel. */
+/* The name of the map ends with a symbol. By its address, a reader finds how far the kernel was relocated. */
 static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 {
 	const char *name = k->text ? "[kernel.kallsyms]_text" : "[kernel.kallsyms]_stext";
@@ -132,9 +132,9 @@ static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 	return scan_put(s, fr_emit_kernel_mmap(&s->emit, &r, name, strlen(name)));
 }
 
-/* Guess the length of the symbol B, if the kernel does not tell it. NEXT is the next symbol (NULL: B is the
-   last one). A symbol ends before the next one and inside its pack. The guess must not be too long: a reader
-   would give the samples of a later program there to this one. */
+/* Guess the length of the symbol B, which the kernel does not tell. NEXT is the next symbol (NULL: B is the
+   last one). A symbol ends before the next one and inside its pack. The guess must not be too long: if
+   another program is loaded behind B later, a reader would take its samples for samples of B. */
 static uint32_t guess_length(const struct ksymbol *b, const struct ksymbol *next)
 {
 	const uint64_t most = strncmp(b->name, "bpf_prog_", 9) ? BPF_TRAMPOLINE_MAX : BPF_IMAGE_MAX;

@@ -22,7 +22,7 @@ static bool has_prefix(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* A file name may have any character. The kernel writes a newline as \012 and escapes nothing else. */
+/* A file name may contain any character. The kernel writes a newline as \012 and escapes nothing else. */
 static void unescape(char *name)
 {
 	char *out = name;
@@ -54,8 +54,8 @@ static bool parse_map(char *line, struct map *ret)
 	return true;
 }
 
-/* Read the build-id of the file of M. Open the file by its map if this is permitted, else by its name in the
-   root of the process. */
+/* Read the build-id of the file of M. Open the file in /proc/PID/map_files if this is permitted, else by its
+   name in the root directory of the process. */
 static int read_build_id(struct scan *s, int pid_fd, const struct map *m, uint8_t *ret)
 {
 	char path[sizeof("root") + FR_EMIT_NAME_MAX + 1];

@@ -131,7 +131,8 @@ int fr_modules_digest(const char *path, uint64_t *ret)
 
 	if (!f)
 		return -errno;
-	/* The digest leaves out the users of a module, which change all the time. */
+	/* The digest leaves out the number and the names of the users of a module, because they change
+	   often. */
 	while (getline(&line, &cap, f) > 0)
 		if (sscanf(line, "%63s %23s %*s %*s %*s %23s", name, size, addr) == 3)
 			digest = add_to_digest(add_to_digest(add_to_digest(digest, name), size), addr);

@@ -64,7 +64,7 @@ static int put_namespaces(struct scan *s, pid_t pid, int pid_fd)
 	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++) {
 		if (fstatat(pid_fd, names[i], &st, 0) < 0) {
 			if (errno == ENOENT && i > 0)
-				continue; /* a kernel without this kind */
+				continue; /* this kernel does not have this kind of namespace */
 			return 0;
 		}
 		links[i][0] = st.st_dev;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The tracker's thread. In the steady state the recorder makes no system call for side-band: after work the
- * tracker naps and looks at the queues again by itself. docs/design/31 describes the states.
+ * The tracker's thread. In the steady state the recorder makes no system call to wake the tracker: after its
+ * work the tracker sleeps for 50 ms (NAP) and then checks the queues without being woken. docs/design/31
+ * describes the states.
  *
  *     AWAKE ── queues empty, something was done ──► NAP ── time over, nothing came ──► ASLEEP
  *       ▲                                            │                                   │
@@ -28,7 +29,8 @@ enum sleep_state {
 #define QUEUE_BYTES_DEFAULT (2u << 20)
 #define NAP_NS (50 * FR_NSEC_PER_MSEC)
 #define NICE 5
-/* Samples wait at most this long for the first scan: a file of a process may be on a disk that hangs. */
+/* Samples are enabled after the first scan. fr_tracker_start() waits at most this long for it, because a file
+   of a process may be on a disk that hangs. */
 #define START_NS (10 * FR_NSEC_PER_SEC)
 #define REMOVE_OLD_NS (300 * FR_NSEC_PER_SEC)
 
@@ -86,8 +88,8 @@ void fr_tracker_request_scan(struct fr_tracker *t)
 	wake(t);
 }
 
-/* Returns the time at which the tracker next has work to do, besides the queues; 0: now; UINT64_MAX:
-   never. */
+/* Returns the time at which the tracker next has work that does not come from the queues; 0 if it has such
+   work now; UINT64_MAX if it has none. */
 static uint64_t next_due_ns(const struct fr_tracker *t)
 {
 	uint64_t due = UINT64_MAX;
@@ -116,7 +118,7 @@ static void sleep_in(struct fr_tracker *t, enum sleep_state state)
 	if (state == NAP)
 		ns = FR_MIN(ns, NAP_NS);
 	atomic_store(&t->sleep, state);
-	/* Others store their request and then load the state, so the request is checked after this
+	/* Other threads first store a request and then load this state. So requests are checked after this
 	   store. */
 	if (may_sleep(t, state)) {
 		ts = (struct timespec){
@@ -140,7 +142,8 @@ static bool pump_fresh(struct fr_tracker *t)
 {
 	uint64_t since_ns = atomic_load(&t->fresh_since_ns);
 
-	/* The batch has room for a full queue, so it gets every record that is older than SINCE_NS. */
+	/* The batch has room for a full queue. So it gets all records of the queue, and no later record is
+	   older than SINCE_NS. */
 	t->batch.len = 0;
 	while (fr_queue_read(t->fresh, &t->batch))
 		;
@@ -215,7 +218,8 @@ static int start_with_scan(struct fr_tracker *t)
 	bool is_unwatched = report_start(t, r, &d);
 
 	tracker_compact_init(t, fr_monotonic_ns());
-	/* fr_tracker_start() did not return this error, so a later scan repairs this one. */
+	/* fr_tracker_start() has returned before this error, so the thread goes on, and a later scan replaces
+	   the failed one. */
 	if (r < 0 && is_unwatched) {
 		atomic_store(&t->scan_wanted, true);
 		r = 0;
@@ -225,11 +229,12 @@ static int start_with_scan(struct fr_tracker *t)
 
 static void start_with_adoption(struct fr_tracker *t)
 {
-	/* The freeze is before the first sample. Reading /proc may take long and comes later. */
+	/* fr_tracker_start() waits for this freeze, so the ring is frozen before the first sample. /proc is
+	   read later, because that may take long. */
 	tracker_scan_freeze(t);
 	(void)report_start(t, 0, &(struct fr_diag){0});
-	/* Without the old file, the present processes are the best guess at the processes of the oldest
-	   frame. */
+	/* If the old file cannot be used, the processes that run now are the best guess at the processes of
+	   the oldest frame. */
 	if (!tracker_adopt(t))
 		(void)tracker_scan_first(t, NULL);
 	atomic_store(&t->adopting, false);
@@ -399,7 +404,8 @@ static bool is_tail_ready(const struct fr_tracker *t, uint64_t target)
 	       !atomic_load(&t->adopting);
 }
 
-/* Wait until the tail has all evicted sections up to TARGET. Returns 0 or -ETIMEDOUT. */
+/* Wait until the tail model has all evicted sections up to the position TARGET of the queue. Returns 0 or
+   -ETIMEDOUT. */
 static int wait_for_tail(struct fr_tracker *t, uint64_t target, uint64_t timeout_ns) FR_REQUIRES(t->lock)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + timeout_ns;

@@ -43,12 +43,13 @@ struct fr_tracker_config {
 	   none. */
 	const void *adopt_first;
 	const char *modules_path; /* a file like /proc/modules; NULL: /proc/modules */
-	/* The tracker thread calls freeze, inject, unfreeze and observe. The first three put the records of
-	   later scans and of new modules into the ring, too. */
-	/* Freezes the ring (docs/GLOSSARY.md). Returns a time: records with that time may be injected. */
+	/* The tracker thread calls freeze, inject, unfreeze and observe. With the first three, it puts the
+	   records of new modules, and of all scans but the first, into the ring, too. */
+	/* Freezes the ring (docs/GLOSSARY.md). Returns a time: records with that time may be injected until
+	   unfreeze(). */
 	uint64_t (*freeze)(void *ctx);
-	/* Returns 0; 1: the ring has no room; or a negative errno. May seal a chunk and evict frames, and so
-	   may call fr_tracker_push_evicted(). */
+	/* Returns 0; 1 if the ring has no room; or a negative errno. May seal a chunk and evict frames, and
+	   so may call fr_tracker_push_evicted(). */
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
 	void (*unfreeze)(void *ctx);
@@ -58,13 +59,13 @@ struct fr_tracker_config {
 	void *ctx;
 };
 
-/* Opens the auxiliary file; see fr_auxfile_open() for an old one. Starts no thread. Returns 0 or a negative
-   errno. */
+/* Opens the auxiliary file; fr_auxfile_open() describes what happens to an old file. Starts no thread.
+   Returns 0 or a negative errno. */
 int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **ret, struct fr_diag *d);
 /* Starts the thread and waits until its first scan of the machine is in the models and in the file. With
    `adopt`, waits only for the freeze of the ring: the file already has the names, and the thread scans in the
-   background. Returns 0; 1: the first scan takes long and goes on in the background; or a negative errno with
-   D, and there is no thread. */
+   background. Returns 0; 1 if the first scan has taken 10 s and goes on in the background; or a negative
+   errno with D, and then there is no thread. */
 int fr_tracker_start(struct fr_tracker *t, struct fr_diag *d);
 /* Returns the thread id, for filters; 0 before fr_tracker_start(). */
 pid_t fr_tracker_tid(const struct fr_tracker *t);
@@ -74,33 +75,33 @@ struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *t);
 void fr_tracker_stop(struct fr_tracker *t);
 struct fr_tracker *fr_tracker_free(struct fr_tracker *t);
 
-/* Queues fresh records for the file. Recorder thread; never blocks. Returns 0; 1: the queue is full, the loss
-   is counted, and a scan will follow. */
+/* Queues fresh records for the file and the head model. Recorder thread; never blocks. Returns 0; or 1 if the
+   queue is full: the records are lost, the loss is counted, and a scan will follow. */
 int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len);
-/* Tells that the records of a round were pushed. The round began at SINCE_NS (see fr_history_begin_round()),
-   so no later record is older than SINCE_NS. Recorder thread. */
+/* Tells the tracker that all records of a round were pushed. The round began at SINCE_NS (see
+   fr_history_begin_round()), so no later record is older than SINCE_NS. Recorder thread. */
 void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns);
 /* Queues the compressed side-band section of an evicted frame, and the low watermark of that frame, for the
-   tail model. Does nothing if LEN is 0. Any thread, one call at a time: src/history/ calls it with its lock
-   held. Never blocks. Returns what fr_tracker_push_fresh() returns. */
+   tail model. Does nothing if LEN is 0. Any thread; src/history/ makes one call at a time, perhaps with its
+   lock held. Never blocks. Returns what fr_tracker_push_fresh() returns. */
 int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns);
 /* Returns whether the queue of evicted sections is more than half full. Any thread. */
 bool fr_tracker_is_behind(const struct fr_tracker *t);
-/* Sets the session of the next records after a reopening. S is copied; SIDEBAND_ID is an id of its side-band
-   event. The caller calls it before the first such record. One call at a time, any thread. Returns 0 or
-   -ENOMEM. */
+/* Call it after a reopening, before the first record of the new openings is pushed. S (copied) is the session
+   that describes these openings, and SIDEBAND_ID is an id of its side-band event. One call at a time, any
+   thread. Returns 0 or -ENOMEM. */
 int fr_tracker_set_session(struct fr_tracker *t, const struct fr_session *s, uint64_t sideband_id);
 /* Requests a scan. Scans are at least a second apart. Any thread. */
 void fr_tracker_request_scan(struct fr_tracker *t);
 
 /*
- * Writes the side-band before the first frame of a dump, whose low watermark is LOW_WATERMARK_NS. Waits until
- * the tail model has all side-band that was evicted before this call, and until the tracker has looked for
- * new kernel modules.
+ * Writes the side-band that comes before the first frame of a dump. LOW_WATERMARK_NS is the low watermark of
+ * this frame. Waits until the tail model has all side-band that was evicted before this call, and until the
+ * tracker has looked for new kernel modules.
  *
  * RET_STATE gets the model just before the low watermark, as records with time TIME_NS and event id ID.
- * RET_SINCE gets evicted side-band at or after the low watermark, sorted by time. It exists because frames
- * overlap in time.
+ * RET_SINCE gets the evicted side-band whose time is at or after the low watermark, sorted by time. There is
+ * such side-band because frames overlap in time.
  *
  * Returns 0; -ETIMEDOUT after TIMEOUT_NS; or -ENOMEM. Any thread except the recorder and the tracker.
  */
@@ -121,7 +122,7 @@ struct fr_tracker_stats {
 	uint64_t processes, threads, maps;	/* in the tail model */
 	uint64_t model_bytes;			/* bytes of both models */
 	uint64_t scan_ns;			/* duration of the last scan */
-	bool is_late;		   /* the recorder did not wait for the first scan, which still runs */
+	bool is_late;		   /* fr_tracker_start() returned 1, and the first scan still runs */
 	bool kernel_is_hidden;	   /* last scan: no kernel addresses (kernel.kptr_restrict, no CAP_SYSLOG) */
 	bool processes_are_hidden; /* last scan: some processes are hidden (hidepid=, no CAP_SYS_PTRACE) */
 	uint64_t maps_hidden;	   /* last scan: the number of processes whose maps are hidden */

@@ -6,8 +6,9 @@
  *                         ├── all ───────────────────────────────────►│ head model
  *                         └── up to the ring's low watermark ──►│ tail model
  *
- * The ring has most of the younger records. Younger records that the ring has evicted already are in the file
- * before the first record of the ring; they stay pending in the tail model. docs/design/33 gives the reasons.
+ * Most records that are younger than the low watermark are in the ring. The others were evicted already. In
+ * the file, these are before the first record that is in the ring. They stay pending in the tail model.
+ * docs/design/33 gives the reasons.
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
@@ -26,17 +27,18 @@
 struct replay {
 	struct fr_tracker *tracker;
 	uint64_t low_watermark_ns;
-	uint64_t checkpoint_ns; /* time of the first records; 0: they are of a scan */
+	uint64_t checkpoint_ns; /* time of the first record; 0: it is of a scan */
 	bool begun;
-	bool in_checkpoint; /* the record is of a checkpoint: younger than the low watermark, but counts as
-			       older */
+	bool in_checkpoint; /* the record is of a checkpoint. It is younger than the low watermark, but goes
+			       into the tail model at once */
 	bool in_ring;	    /* the ring has this record and the next ones */
 	struct fr_buf late; /* evicted records that are younger than the low watermark */
 	uint64_t newest_ns, round_newest_ns;
 };
 
-/* Returns whether the previous instance wrote the file: one of its events is one of ours. The ring may have
-   no record of the first events any more, but the file describes each reopening. */
+/* Returns whether the file belongs to this recording: an event id in it is one of ours. Our session may no
+   longer have the first openings of the recording, so the whole file is searched: it describes each
+   reopening. */
 static bool is_of_this_recording(const struct fr_tracker *t, const char *path)
 {
 	const struct perf_event_header *h;
@@ -70,7 +72,8 @@ static int replay_round(struct replay *p) FR_REQUIRES(p->tracker->lock)
 	return r;
 }
 
-/* Apply the record at once if NOW, or if it is of the first scan. Else add it to the pending records. */
+/* Apply the record at once if NOW is true, or if it is of the first scan (time 0). Otherwise add it to the
+   pending records. */
 static int add_to_stage(
 	struct tracker_stage *s, const struct perf_event_header *h, uint64_t time_ns, bool now)
 {
@@ -111,7 +114,7 @@ static int replay_record(struct replay *p, const struct perf_event_header *h) FR
 	return r == 0 ? add_to_tail(p, h, time_ns) : r;
 }
 
-/* Returns the size of the file up to its last whole record; 0: the file belongs to another recording. */
+/* Returns the size of the file up to its last whole record; 0 if the file belongs to another recording. */
 static uint64_t replay(struct replay *p)
 {
 	const struct perf_event_header *h;
@@ -138,8 +141,8 @@ static uint64_t replay(struct replay *p)
 	return bytes;
 }
 
-/* Returns the number of ids of E that KNOWN does not have. The ids of an event are sorted, the newest
-   first. */
+/* Returns the number of ids of E that KNOWN does not have. The ids of an event are sorted, the newest first,
+   so the new ids come first. */
 static size_t count_new_ids(const struct fr_event_desc *e, const struct fr_session *known)
 {
 	for (size_t n = 0; known && n < e->n_ids; n++)
@@ -154,7 +157,8 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known)
 	_cleanup_buf_ struct fr_buf b = {0};
 	int r = 0;
 
-	/* The file has only records of the two side-band events: with and without build-ids. */
+	/* All records in the file are of side-band events, so only these are described. There are at most two
+	   of them: one with build-ids and one without. */
 	for (size_t i = 0; r == 0 && i < t->session.n_events; i++) {
 		struct fr_event_desc e = t->session.events[i];
 
@@ -175,7 +179,7 @@ static void replace_file(struct fr_tracker *t)
 	if (fr_pipe_append_head(&t->session, &head) == 0 &&
 		fr_auxfile_replace(t->file, head.data, head.len) == 0)
 		return;
-	/* A file with two recordings would be unreadable. */
+	/* A file with two recordings would be unreadable, so remove the old records. */
 	(void)fr_auxfile_truncate(t->file, 0);
 	if (!head.len || fr_auxfile_append(t->file, head.data, head.len) < 0)
 		atomic_fetch_add(&t->write_errors, 1);
@@ -194,8 +198,8 @@ bool tracker_adopt(struct fr_tracker *t)
 	}
 	fr_lock(&t->lock);
 	(void)tracker_advance(t, &t->tail, p.low_watermark_ns);
-	/* The file lacks the first record of the ring if the disk was full. Then nothing tells where p.late
-	   ends. */
+	/* If the disk was full, the first record of the ring may be missing in the file. Then it is not known
+	   which records of p.late are in the ring, too. */
 	if (p.in_ring || !t->config.adopt_first)
 		(void)fr_reorder_add(&t->tail.reorder, p.late.data, p.late.len);
 	fr_unlock(&t->lock);
@@ -204,7 +208,8 @@ bool tracker_adopt(struct fr_tracker *t)
 	t->round_bytes = fr_auxfile_bytes(t->file);
 	atomic_store(&t->file_bytes, t->round_bytes);
 	tracker_compact_init(t, fr_monotonic_ns());
-	/* This file was not compacted at its start, so its size tells nothing about a compacted one. */
+	/* The call above takes the present size for that of a checkpoint. In an adopted file, the size of the
+	   checkpoint is not known. */
 	t->compaction.checkpoint_bytes = 0;
 	return bytes > 0;
 }
@@ -242,7 +247,7 @@ void tracker_update_session(struct fr_tracker *t)
 	}
 	fr_unlock(&t->lock);
 	if (old.n_events) {
-		tracker_compact_stop_writing(t); /* it has the old head */
+		tracker_compact_stop_writing(t); /* the next file has the old head */
 		tracker_describe(t, &old);
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Compaction writes perf.data.auxiliary anew, without records of processes that are gone (docs/design/34):
+ * Compaction writes perf.data.auxiliary again, without records of processes that are gone (docs/design/34):
  *
  *     head │ checkpoint: the head model just before its low watermark │ FINISHED_ROUND │ records since then
  */
@@ -12,7 +12,7 @@
 
 #define SLICE_BYTES (256u << 10)
 #define RETRY_NS (60 * FR_NSEC_PER_SEC)
-#define LOOK_NS FR_NSEC_PER_SEC
+#define CHECK_NS FR_NSEC_PER_SEC
 #define DESCRIBED_MAX 1000u
 
 void tracker_compact_init(struct fr_tracker *t, uint64_t now_ns)
@@ -38,12 +38,13 @@ void tracker_compact_stop_writing(struct fr_tracker *t)
 	t->compaction.not_before_ns = fr_monotonic_ns() + FR_NSEC_PER_SEC;
 }
 
-/* Another program may replace the directory or remove the file at any time. */
+/* Another program may replace the directory or remove the file at any time, so this is checked once a
+   second. */
 static bool is_displaced(struct fr_tracker *t, uint64_t now_ns)
 {
-	if (now_ns - t->compaction.looked_ns < LOOK_NS)
+	if (now_ns - t->compaction.checked_ns < CHECK_NS)
 		return false;
-	t->compaction.looked_ns = now_ns;
+	t->compaction.checked_ns = now_ns;
 	return fr_auxfile_is_displaced(t->file);
 }
 
@@ -55,7 +56,7 @@ static bool is_due(struct fr_tracker *t, uint64_t now_ns)
 
 	if (now_ns < c->not_before_ns || t->retry_ns || t->scan_ns_now || !t->head.low_watermark_ns)
 		return false;
-	/* A reader has room for 16,384 events. */
+	/* Each reopening adds events to the file, and a reader accepts at most 16,384. */
 	if (c->described >= DESCRIBED_MAX || is_displaced(t, now_ns))
 		return true;
 	if (max && bytes > max && bytes >= 2 * c->checkpoint_bytes)
@@ -78,7 +79,7 @@ static int start_writing(struct fr_tracker *t)
 	return r;
 }
 
-/* The checkpoint is complete. Append the pending records; later appends go to both files. */
+/* The checkpoint is complete. Append the pending records; from now on, new records go to both files. */
 static int follow_present(struct fr_tracker *t)
 {
 	struct tracker_compaction *c = &t->compaction;
@@ -111,11 +112,11 @@ static int write_slice(struct fr_tracker *t)
 	return r < 0 || more ? r : follow_present(t);
 }
 
-/* Returns 0: the next file is not synced yet; 1: it is the present file now; or a negative errno. */
+/* Returns 0 if the next file is not synced yet; 1 if it is the present file now; or a negative errno. */
 static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 {
 	struct tracker_compaction *c = &t->compaction;
-	/* If the present file lacks records, the next one lacks them, too. */
+	/* After a failed write the present file lacks records. The next file then lacks them, too. */
 	int r = t->retry_ns ? -EIO : fr_auxfile_next_commit(t->file);
 
 	if (r <= 0)

@@ -8,24 +8,22 @@
 
 #define RETRY_FIRST_NS FR_NSEC_PER_SEC
 #define RETRY_MAX_NS (64 * FR_NSEC_PER_SEC)
-/* A reader keeps records in memory until it finds the end of a round. */
+/* Bytes between two FINISHED_ROUNDs. A reader keeps records in memory until it finds a FINISHED_ROUND. */
 #define ROUND_BYTES (1u << 20)
 
 /* Update t->newest_ns. Returns the number of records. */
 static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size_t len)
 {
+	struct fr_record_iter it = fr_record_iter(records, len);
+	const struct perf_event_header *h;
 	uint64_t n = 0;
 
-	for (size_t at = 0; fr_record_is_whole(records + at, len - at); n++) {
-		const struct perf_event_header *h = (const void *)(records + at);
-
+	for (; (h = fr_record_next(&it)); n++)
 		t->newest_ns = FR_MAX(t->newest_ns, fr_record_time(h));
-		at += h->size;
-	}
 	return n;
 }
 
-/* CODE 0: the file failed earlier, and the tracker did not try to write. */
+/* CODE 0: an earlier write failed, so the tracker did not try to write. */
 static void count_failure(struct fr_tracker *t, int code)
 {
 	atomic_fetch_add(&t->write_errors, 1);
@@ -40,7 +38,7 @@ void tracker_file_append(struct fr_tracker *t, const void *records, size_t len)
 {
 	int r;
 
-	/* The file lacks these records. A scan will repair that. */
+	/* The file will lack these records. After the retry, a scan repairs that. */
 	if (t->retry_ns) {
 		count_failure(t, 0);
 		return;

@@ -28,12 +28,13 @@ struct tracker_stage {
 
 struct tracker_compaction {
 	enum { COMPACT_IDLE, COMPACT_WRITING, COMPACT_SYNCING } state;
-	struct fr_model_cursor cursor; /* position in the head model, which must not change while WRITING */
+	struct fr_model_cursor cursor; /* position in the head model; the model must not change while
+					  WRITING */
 	struct fr_buf slice;
 	uint64_t checkpoint_bytes; /* size of the present file when it was new */
 	uint64_t checkpoint_ns;	   /* time at which it was new */
 	uint64_t next_checkpoint_bytes;
-	uint64_t not_before_ns, looked_ns;
+	uint64_t not_before_ns, checked_ns;
 	unsigned described; /* number of reopenings that the file describes */
 };
 
@@ -49,9 +50,10 @@ struct fr_tracker {
 	atomic_bool stop, scan_wanted, modules_wanted;
 	atomic_bool adopting;		 /* the tail model is not complete yet */
 	_Atomic unsigned waiters;	 /* threads in fr_tracker_write_model() */
-	_Atomic uint64_t fresh_since_ns; /* argument of the last fr_tracker_end_round() */
+	_Atomic uint64_t fresh_since_ns; /* SINCE_NS of the last fr_tracker_end_round() */
 
-	/* Protects the fields below up to sideband_id_next, and the head model, which shares the pool. */
+	/* Protects the fields below up to sideband_id_next, and the head model, because it uses the same
+	   pool. */
 	struct fr_lock lock;
 	struct fr_cond progress;
 	bool is_started;
@@ -69,7 +71,7 @@ struct fr_tracker {
 	uint64_t since_ns;	      /* fresh_since_ns at a moment when all older records had been read */
 	uint64_t scan_ns_now;	      /* time of the scan that is not over; 0: no scan */
 	bool scan_is_read;	      /* /proc is read, and the scan waits for the head model */
-	struct fr_scan_unseen unseen; /* hidden from the last scan */
+	struct fr_scan_unseen unseen; /* what the last scan could not see */
 	struct tracker_compaction compaction;
 	struct fr_auxfile *file;
 	struct fr_buf batch;  /* fresh records; has room for a full queue */
@@ -97,33 +99,36 @@ struct fr_tracker {
 void tracker_file_append(struct fr_tracker *t, const void *records, size_t len);
 /* After a failed write and its pause, try to write again. If that works, request a scan. */
 void tracker_file_retry(struct fr_tracker *t, uint64_t now_ns);
-/* Append a FINISHED_ROUND if its promise holds and enough was written since the last one. */
+/* Append a FINISHED_ROUND if what it promises to readers is true, and enough was written since the last
+   one. */
 void tracker_file_end_round(struct fr_tracker *t);
 
 /* tracker_model.c: apply the section in t->packed to the tail model. */
 void tracker_apply_evicted(struct fr_tracker *t);
-/* Move the records older than LOW_WATERMARK_NS into the model of S. Returns 0 or -ENOMEM. */
+/* Raise the low watermark of S to LOW_WATERMARK_NS, and apply the pending records that are older to the
+   model. Returns 0 or -ENOMEM. */
 int tracker_advance(struct fr_tracker *t, struct tracker_stage *s, uint64_t low_watermark_ns)
 	FR_REQUIRES(t->lock);
-/* Add records to the head model. Advance the head model to SINCE_NS, unless a scan or a compaction prevents
-   it. */
+/* tracker_head_add() adds records to the pending records of the head model. tracker_head_advance() advances
+   this model to SINCE_NS, unless a scan or a compaction prevents it. */
 void tracker_head_add(struct fr_tracker *t, const void *records, size_t len);
 void tracker_head_advance(struct fr_tracker *t, uint64_t since_ns);
 
-/* tracker_run.c: records that the tracker makes. All have the time of a freeze, or 0 for the first scan. A
-   run collects records and writes them together: records of time 0 into the file and both models, others into
-   the file, the head model and the ring. */
+/* tracker_run.c: records that the tracker makes. A run collects records of one time and writes them together.
+   TIME_NS 0: they are of the first scan and go into the file and both models. Otherwise TIME_NS is the time
+   of a freeze, and the records go into the file, the head model and the ring. */
 struct tracker_run {
 	struct fr_tracker *tracker;
 	uint64_t time_ns;
 	struct fr_buf records;
 	uint32_t n;
 };
-/* Add RECORD. A full run is flushed first. Returns 0 or a negative errno. */
+/* Add a copy of RECORD. A full run is flushed first. Returns 0 or a negative errno. */
 int tracker_run_add(struct tracker_run *run, const struct perf_event_header *record);
-/* Returns 0 or a negative errno. The run is empty afterwards. */
+/* Write the records of the run. Returns 0 or a negative errno. The run is empty afterwards. */
 int tracker_run_flush(struct tracker_run *run);
-/* Read the build-ids of mapped files, and call the observer, for records of the file. */
+/* For records that were written to the file: read the build-ids of the files that they map, and call
+   config.observe(). */
 void tracker_observe(struct fr_tracker *t, const void *records, size_t len);
 
 /* tracker_adopt.c: read both models from the file of the previous instance, and prepare the file for more
@@ -131,8 +136,8 @@ void tracker_observe(struct fr_tracker *t, const void *records, size_t len);
 bool tracker_adopt(struct fr_tracker *t);
 /* If fr_tracker_set_session() set a session, put it in force and describe it in the file. */
 void tracker_update_session(struct fr_tracker *t);
-/* Describe the side-band events in the file, with their ids that KNOWN does not have. KNOWN NULL: all
-   ids. */
+/* Append a description of the side-band events to the file, with those of their ids that KNOWN does not have.
+   KNOWN NULL: with all ids. */
 void tracker_describe(struct fr_tracker *t, const struct fr_session *known);
 
 /* tracker_scan.c: the first scan, which has time 0. Returns 0 or a negative errno with D. */
@@ -141,13 +146,14 @@ int tracker_scan_first(struct fr_tracker *t, struct fr_diag *d);
    tracker_scan_settle(). */
 void tracker_scan_freeze(struct fr_tracker *t);
 int tracker_scan_read(struct fr_tracker *t);
-/* When the head model has reached the time of the scan, report the processes that are gone and end the
-   scan. */
+/* If the head model has reached the time of the scan, write EXITs for the processes that are gone, and end
+   the scan. */
 void tracker_scan_settle(struct fr_tracker *t);
-/* End the scan if one is not over. */
+/* If a scan is not over, end it. */
 void tracker_scan_end(struct fr_tracker *t);
 
-/* tracker_modules.c: remember the modules of now, and find modules that were loaded since then. */
+/* tracker_modules.c: tracker_modules_remember() remembers which modules are loaded now.
+   tracker_modules_check() finds modules that were loaded since then. */
 void tracker_modules_remember(struct fr_tracker *t);
 void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns);
 
@@ -155,7 +161,7 @@ void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns);
 void tracker_compact(struct fr_tracker *t, uint64_t now_ns);
 /* Abandon a checkpoint that is being written, because the head model must change. */
 void tracker_compact_stop_writing(struct fr_tracker *t);
-/* The tracker calls it when the start has written the file. */
+/* Call it when the first records of the file are written. */
 void tracker_compact_init(struct fr_tracker *t, uint64_t now_ns);
 
 /* tracker.c: process the queues. Returns whether they had anything. */

@@ -2,8 +2,8 @@
 /*
  * The two models. Each takes records in the order of time up to a low watermark; younger ones are pending.
  *
- *   tail  Its low watermark is that of the last evicted frame. Most side-band of that frame is younger, so it
- *         waits for the next frame or for a dump.
+ *   tail  Its low watermark is that of the last evicted frame. Most side-band of that frame is younger than
+ *         this time, so it is pending until the next frame is evicted or a dump is written.
  *   head  Its low watermark is the start of the last complete round of the recorder.
  */
 #include "sideband/tracker_internal.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* If more bytes are pending, a stage applies all records, even out of order. */
+/* If more bytes are pending, all pending records are applied to the model, even out of order. */
 #define PENDING_MAX (8u << 20)
 
 static int apply(void *ctx, const struct perf_event_header *record)

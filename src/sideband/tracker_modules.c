@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Kernel modules that are loaded during the recording, for which the kernel sends no record. The tracker
- * looks at /proc/modules after side-band has come and before each dump. It does not know when a module was
- * loaded. So the module also goes directly into the tail model if its addresses are free there.
+ * Kernel modules that are loaded during the recording, for which the kernel sends no record. While side-band
+ * comes, the tracker reads /proc/modules every two seconds, and also before each dump. It does not know when
+ * a module was loaded. So a new module also goes directly into the tail model if its addresses are free
+ * there.
  */
 #include "sideband/tracker_internal.h"
 #include "base/clock.h"
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-#define LOOK_NS (2 * FR_NSEC_PER_SEC)
+#define CHECK_NS (2 * FR_NSEC_PER_SEC)
 
 static int apply_to_tail(struct fr_tracker *t, const struct perf_event_header *h)
 {
@@ -67,7 +68,7 @@ void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns)
 	bool wanted = atomic_load(&t->modules_wanted);
 	uint64_t before = t->modules_digest;
 
-	if (!wanted && now_ns - t->modules_ns < LOOK_NS)
+	if (!wanted && now_ns - t->modules_ns < CHECK_NS)
 		return;
 	tracker_modules_remember(t);
 	if (t->modules_digest != before)

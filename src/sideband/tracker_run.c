@@ -5,16 +5,15 @@
    models. */
 static int apply_to_models(struct fr_tracker *t, const struct fr_buf *records)
 {
+	struct fr_record_iter it = fr_record_iter(records->data, records->len);
+	const struct perf_event_header *h;
 	int r = 0;
 
 	fr_lock(&t->lock);
-	for (size_t at = 0; at < records->len && r == 0;) {
-		const struct perf_event_header *h = (const void *)(records->data + at);
-
+	while (r == 0 && (h = fr_record_next(&it))) {
 		r = fr_model_apply(t->tail.model, h);
 		if (r == 0)
 			r = fr_model_apply(t->head.model, h);
-		at += h->size;
 	}
 	fr_unlock(&t->lock);
 	return r;
@@ -27,7 +26,7 @@ static int inject(struct fr_tracker *t, const struct tracker_run *run)
 	tracker_head_add(t, run->records.data, run->records.len);
 	r = t->config.inject(
 		t->config.ctx, run->records.data, run->records.len, run->n, run->time_ns, run->time_ns);
-	/* The ring had no room: a later scan tries again. */
+	/* The ring had no room for these records: a later scan makes them again. */
 	if (r == 1)
 		atomic_store(&t->scan_wanted, true);
 	return r < 0 ? r : 0;
@@ -64,7 +63,7 @@ void tracker_observe(struct fr_tracker *t, const void *records, size_t len)
 	if (!t->config.observe)
 		return;
 	fr_lock(&t->lock);
-	low_watermark_ns = t->tail.low_watermark_ns; /* a dump may move it */
+	low_watermark_ns = t->tail.low_watermark_ns; /* a thread that writes a dump may raise it */
 	fr_unlock(&t->lock);
 	t->config.observe(t->config.ctx, records, len, low_watermark_ns);
 }

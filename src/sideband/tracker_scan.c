@@ -13,7 +13,7 @@
 #include <errno.h>
 
 #define SCAN_GAP_NS FR_NSEC_PER_SEC
-/* Scans take at most a tenth of the time. */
+/* After a scan, the tracker waits nine times as long. So scans take at most a tenth of the time. */
 #define SCAN_REST_FACTOR 9
 
 static int put(void *ctx, const struct perf_event_header *record)
@@ -25,7 +25,8 @@ static int put(void *ctx, const struct perf_event_header *record)
 	if (atomic_load(&run->tracker->stop))
 		return -ECANCELED;
 	r = tracker_run_add(run, record);
-	/* The run was flushed. A scan of a large machine takes so long that the queues may overflow. */
+	/* The run was flushed. Process the queues now and then: on a large machine a scan takes so long that
+	   they may overflow. */
 	if (run->records.len < before)
 		(void)tracker_pump(run->tracker);
 	return r;
@@ -83,7 +84,7 @@ void tracker_scan_freeze(struct fr_tracker *t)
 {
 	tracker_compact_stop_writing(t);
 	t->scan_ns_now = t->config.freeze(t->config.ctx);
-	/* The records of the scan need an id that is open at its time. */
+	/* The records of the scan need an event id that is valid at their time. */
 	tracker_update_session(t);
 }
 
@@ -101,14 +102,12 @@ int tracker_scan_read(struct fr_tracker *t)
 static int put_gone(struct fr_tracker *t, const struct fr_buf *gone, uint64_t time_ns)
 {
 	struct tracker_run run = {.tracker = t, .time_ns = time_ns};
+	struct fr_record_iter it = fr_record_iter(gone->data, gone->len);
+	const struct perf_event_header *h;
 	int r = 0;
 
-	for (size_t at = 0; at < gone->len && r == 0;) {
-		const struct perf_event_header *h = (const void *)(gone->data + at);
-
+	while (r == 0 && (h = fr_record_next(&it)))
 		r = tracker_run_add(&run, h);
-		at += h->size;
-	}
 	if (r == 0)
 		r = tracker_run_flush(&run);
 	fr_buf_deinit(&run.records);
@@ -124,10 +123,10 @@ void tracker_scan_settle(struct fr_tracker *t)
 	/* The head model must have all records that are older than the scan. */
 	if (!t->scan_is_read || t->since_ns <= time_ns)
 		return;
-	t->scan_ns_now++; /* so the head model also gets the records of the scan */
+	t->scan_ns_now++; /* so that the head model also applies the records of the scan */
 	tracker_head_advance(t, t->since_ns);
 	/* A scan of chosen processes does not see their children, and a scan without permission does not see
-	   all processes. Such a scan may miss processes that live. */
+	   all processes. Such a scan does not tell which processes are gone. */
 	if (t->config.n_pids == 0 && !t->unseen.processes)
 		r = fr_model_write_gone(t->head.model, time_ns, t->config.sideband_id, &gone);
 	if (r == 0)

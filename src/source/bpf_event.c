@@ -10,47 +10,41 @@
 
 #include <flightrec/trigger.bpf.h>
 
-static void make_printable(char *text, size_t size)
+static void copy_text(char *ret, const char *text, size_t size)
 {
-	text[size - 1] = '\0';
-	fr_utf8_sanitize(text);
+	memcpy(ret, text, size);
+	ret[size - 1] = '\0';
+	fr_utf8_sanitize(ret);
 }
 
-int fr_bpf_event_parse(const void *data, size_t n, uint64_t now_ns, struct flightrec_event *ret)
+int fr_bpf_event_parse(
+	const void *data, size_t n, uint64_t now_ns, struct fr_cause *ret, uint64_t *ret_cgroup_id)
 {
-	/* In a later version of the ABI, an event may be longer. */
-	if (n < sizeof(*ret))
-		return -EBADMSG;
-	memcpy(ret, data, sizeof(*ret));
-	if (ret->abi != FLIGHTREC_TRIGGER_ABI || ret->size < sizeof(*ret) || ret->size > n)
-		return -EBADMSG;
-	make_printable(ret->comm, sizeof(ret->comm));
-	make_printable(ret->reason, sizeof(ret->reason));
-	make_printable(ret->detail, sizeof(ret->detail));
-	if (!ret->time_ns || ret->time_ns > now_ns)
-		ret->time_ns = now_ns;
-	if (ret->unit > FLIGHTREC_UNIT_PERCENT)
-		ret->unit = FLIGHTREC_UNIT_NONE;
-	if (ret->pid > INT_MAX || ret->tid > INT_MAX)
-		ret->pid = ret->tid = 0;
-	return 0;
-}
+	struct flightrec_event e;
 
-void fr_bpf_event_to_cause(const struct flightrec_event *e, struct fr_cause *ret)
-{
-	_Static_assert(sizeof(ret->reason) >= sizeof(e->reason) && sizeof(ret->detail) >= sizeof(e->detail) &&
-			       sizeof(ret->comm) >= sizeof(e->comm),
+	_Static_assert(sizeof(ret->reason) >= sizeof(e.reason) && sizeof(ret->detail) >= sizeof(e.detail) &&
+			       sizeof(ret->comm) >= sizeof(e.comm),
 		"strings fit");
+	/* In a later version of the ABI, an event may be longer. */
+	if (n < sizeof(e))
+		return -EBADMSG;
+	memcpy(&e, data, sizeof(e));
+	if (e.abi != FLIGHTREC_TRIGGER_ABI || e.size < sizeof(e) || e.size > n)
+		return -EBADMSG;
+	if (e.pid > INT_MAX || e.tid > INT_MAX)
+		e.pid = e.tid = 0;
 	*ret = (struct fr_cause){
-		.time_ns = e->time_ns,
-		.value = e->value,
-		.threshold = e->threshold,
-		.unit = (enum fr_unit_of_cause)e->unit,
-		.pid = (pid_t)e->pid,
-		.tid = (pid_t)e->tid,
-		.cpu = e->cpu > INT_MAX ? -1 : (int)e->cpu,
+		.time_ns = !e.time_ns || e.time_ns > now_ns ? now_ns : e.time_ns,
+		.value = e.value,
+		.threshold = e.threshold,
+		.unit = e.unit > FLIGHTREC_UNIT_PERCENT ? FR_CAUSE_NONE : (enum fr_unit_of_cause)e.unit,
+		.pid = (pid_t)e.pid,
+		.tid = (pid_t)e.tid,
+		.cpu = e.cpu > INT_MAX ? -1 : (int)e.cpu,
 	};
-	memcpy(ret->comm, e->comm, sizeof(e->comm));
-	memcpy(ret->reason, e->reason, sizeof(e->reason));
-	memcpy(ret->detail, e->detail, sizeof(e->detail));
+	copy_text(ret->comm, e.comm, sizeof(e.comm));
+	copy_text(ret->reason, e.reason, sizeof(e.reason));
+	copy_text(ret->detail, e.detail, sizeof(e.detail));
+	*ret_cgroup_id = e.cgroup_id;
+	return 0;
 }

@@ -17,7 +17,7 @@ static int errno_of(int code)
 }
 
 /* Writes the missing capabilities into RET: "CAP_BPF", "CAP_PERFMON", or "CAP_BPF and CAP_PERFMON". Returns
-   RET; NULL if none is missing. CAP_SYS_ADMIN includes both (since 5.8). */
+   RET; or NULL if none is missing. CAP_SYS_ADMIN includes both. */
 static const char *missing_capabilities(char *ret, size_t size)
 {
 	const bool bpf = fr_has_capability(CAP_BPF), perfmon = fr_has_capability(CAP_PERFMON);
@@ -58,9 +58,9 @@ static int rejected(const char *label, const struct fr_bpf_log_summary *v, struc
 {
 	char hint[sizeof(d->hint)];
 
-	snprintf(hint, sizeof(hint), "%s%s%sthe recorder logs the verifier's whole output at level debug",
+	snprintf(hint, sizeof(hint), "%s%s%sthe recorder logs the verifier's output at level debug",
 		v->source[0] ? "at `" : "", v->source, v->source[0] ? "`; " : "");
-	/* The verifier's -EACCES does not mean that a capability is missing, so do not return it. */
+	/* Do not return the verifier's -EACCES: a caller would think that a capability is missing. */
 	return fr_fail(d, -EINVAL, hint, "the kernel's verifier rejects the program '%s' of %s: %s",
 		v->program, label, v->reason);
 }

@@ -72,7 +72,7 @@ int fr_bpf_elf_check(const void *bytes, size_t n, const char *label, struct fr_d
 		return fr_fail(d, -ENOEXEC, how, "%s is truncated: it has %zu bytes", label, n);
 	memcpy(&h, bytes, sizeof(h));
 	if (h.e_ident[EI_DATA] != ours)
-		return fr_fail(d, -ENOEXEC, how, "%s has the other byte order", label);
+		return fr_fail(d, -ENOEXEC, how, "%s is for machines with the other byte order", label);
 	if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_type != ET_REL || h.e_machine != EM_BPF)
 		return fr_fail(d, -ENOEXEC, how, "%s is an ELF file, but not a BPF object", label);
 	return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Gets and sets the globals of an object. The object's BTF describes them; it may be wrong, so every step is
-   checked. */
+/* Gets and sets the global variables of an object. The object's BTF describes the variables. The BTF may be
+   wrong, so every step is checked. */
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/units.h"
@@ -14,7 +14,7 @@
 
 struct global {
 	const char *name;
-	uint8_t *at; /* the initial value, inside the initial value of the map */
+	uint8_t *at; /* its initial value; libbpf keeps the values of a section in one map */
 	size_t size;
 	const struct btf_type *type; /* the type without qualifiers and typedefs */
 };
@@ -32,7 +32,8 @@ static bool is_data(const char *section)
 				  !strncmp(section, ".bss", 4));
 }
 
-/* Describes the variable VSI of a section with the initial values DATA. Returns whether it can be set. */
+/* Describes in RET the variable VSI of a section that has the initial values DATA. Returns false if the BTF
+   of the variable is wrong. */
 static bool describe_variable(const struct btf *btf, const struct btf_var_secinfo *vsi, uint8_t *data,
 	size_t size, struct global *ret)
 {
@@ -47,9 +48,18 @@ static bool describe_variable(const struct btf *btf, const struct btf_var_secinf
 	return ret->name && *ret->name && ret->type;
 }
 
-/* Calls FN for each global until FN returns true. Returns whether FN returned true. */
-static bool find_global_if(
-	const struct fr_bpf_object *o, bool (*fn)(void *ctx, const struct global *g), void *ctx)
+/* The globals that a person may mean by a wrong name. */
+struct suggestion {
+	unsigned distance;
+	const char *nearest; /* the most similar name; NULL: none is similar */
+	char all[256];	     /* "a, b, c" */
+};
+static void add_suggestion(
+	struct suggestion *s, const struct btf *btf, const char *wanted, const struct global *g);
+
+/* Finds the global NAME. Returns 0; or -ENOENT, and S (NULL is allowed) has the names of others. */
+static int find_global(
+	const struct fr_bpf_object *o, const char *name, struct global *ret, struct suggestion *s)
 {
 	const struct btf *btf = bpf_object__btf(o->libbpf);
 	uint32_t n = btf ? btf__type_cnt(btf) : 0;
@@ -63,40 +73,20 @@ static bool find_global_if(
 		void *data = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
 
 		for (uint16_t j = 0; data && j < btf_vlen(t); j++) {
-			struct global g;
-
-			if (describe_variable(btf, btf_var_secinfos(t) + j, data, size, &g) && fn(ctx, &g))
-				return true;
+			if (!describe_variable(btf, btf_var_secinfos(t) + j, data, size, ret))
+				continue;
+			if (!strcmp(name, ret->name))
+				return 0;
+			if (s)
+				add_suggestion(s, btf, name, ret);
 		}
 	}
-	return false;
-}
-
-struct lookup {
-	const char *name;
-	struct global *ret;
-};
-
-static bool copy_if_named(void *ctx, const struct global *g)
-{
-	const struct lookup *l = ctx;
-
-	if (strcmp(l->name, g->name) != 0)
-		return false;
-	*l->ret = *g;
-	return true;
-}
-
-static int find_global(const struct fr_bpf_object *o, const char *name, struct global *ret)
-{
-	struct lookup l = {name, ret};
-
-	return find_global_if(o, copy_if_named, &l) ? 0 : -ENOENT;
+	return -ENOENT;
 }
 
 static int find_sized_global(const struct fr_bpf_object *o, const char *name, size_t size, struct global *ret)
 {
-	int r = find_global(o, name, ret);
+	int r = find_global(o, name, ret, NULL);
 
 	return r == 0 && ret->size != size ? -EINVAL : r;
 }
@@ -121,7 +111,7 @@ int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *val
 	return r;
 }
 
-/* Returns the number of bits of the integer G; 0: G is not an integer. */
+/* Returns the number of bits of the integer G; or 0 if G is not an integer. */
 static unsigned integer_bits(const struct global *g, bool *ret_signed)
 {
 	bool integer = btf_is_int(g->type) || btf_is_enum(g->type) || btf_is_enum64(g->type);
@@ -145,7 +135,7 @@ int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t
 	bool is_signed = false;
 	struct global g = {0};
 	unsigned bits;
-	int r = find_global(o, name, &g);
+	int r = find_global(o, name, &g, NULL);
 
 	if (r < 0)
 		return r;
@@ -233,50 +223,41 @@ static bool is_abi_global(const char *name)
 	return strncmp(name, "flightrec_", 10) == 0;
 }
 
-struct suggestion {
-	const struct btf *btf;
-	const char *wanted;
-	unsigned distance;
-	const char *nearest; /* the most similar name; NULL: none is similar */
-	char all[256];	     /* "a, b, c" */
-};
-
-static bool add_suggestion(void *ctx, const struct global *g)
+static void add_suggestion(
+	struct suggestion *s, const struct btf *btf, const char *wanted, const struct global *g)
 {
-	struct suggestion *s = ctx;
 	size_t len = strlen(s->all);
 	unsigned distance;
 	bool is_signed;
 
-	if (is_abi_global(g->name) || (!integer_bits(g, &is_signed) && !is_text(s->btf, g)))
-		return false;
+	if (is_abi_global(g->name) || (!integer_bits(g, &is_signed) && !is_text(btf, g)))
+		return;
 	snprintf(s->all + len, sizeof(s->all) - len, "%s%s", len ? ", " : "", g->name);
-	distance = fr_edit_distance(s->wanted, g->name, s->distance);
+	distance = fr_edit_distance(wanted, g->name, s->distance);
 	if (distance <= s->distance) {
 		s->distance = distance;
 		s->nearest = g->name;
 	}
-	return false;
 }
 
-static int explain_missing(const struct fr_bpf_object *o, const char *name, struct fr_diag *d)
+static int explain_missing(
+	const struct fr_bpf_object *o, const char *name, const struct suggestion *s, struct fr_diag *d)
 {
-	struct suggestion s = {.btf = bpf_object__btf(o->libbpf), .wanted = name, .distance = 3};
 	char hint[320];
 
-	find_global_if(o, add_suggestion, &s);
-	if (s.nearest)
-		snprintf(hint, sizeof(hint), "did you mean %s?", s.nearest);
+	if (s->nearest)
+		snprintf(hint, sizeof(hint), "did you mean %s?", s->nearest);
 	else
-		snprintf(hint, sizeof(hint), "it has: %s", s.all[0] ? s.all : "no global that can be set");
+		snprintf(hint, sizeof(hint), "it has: %s", s->all[0] ? s->all : "no global that can be set");
 	return fr_fail(d, -EINVAL, hint, "%s has no global '%s'", o->label, name);
 }
 
 int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct fr_diag *d)
 {
 	const char *equals = strchr(assignment, '=');
-	bool is_signed;
+	struct suggestion s = {.distance = 3};
 	struct global g = {0};
+	bool is_signed;
 	char name[128];
 
 	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
@@ -286,8 +267,8 @@ int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct
 	if (is_abi_global(name))
 		return fr_fail(d, -EINVAL, "use Threshold=, Pid=, Comm=, CGroup= or Cooldown=",
 			"Set= cannot set '%s', a global of the trigger ABI", name);
-	if (find_global(o, name, &g) < 0)
-		return explain_missing(o, name, d);
+	if (find_global(o, name, &g, &s) < 0)
+		return explain_missing(o, name, &s, d);
 	if (is_text(bpf_object__btf(o->libbpf), &g))
 		return assign_text(&g, equals + 1, d);
 	if (!integer_bits(&g, &is_signed))

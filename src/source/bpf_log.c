@@ -72,7 +72,8 @@ static bool has_prefix(const char *text, size_t len, const char *prefix)
 	return len >= strlen(prefix) && memcmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Copies a line into RET, without "libbpf: " and the blanks around it. Truncates a long line. */
+/* Copies a line into RET, without the prefix "libbpf: " and without blanks at both ends. Truncates a long
+   line. */
 static void copy_line(char *ret, size_t size, const char *line, size_t len)
 {
 	const char *end = line + len;
@@ -86,7 +87,7 @@ static void copy_line(char *ret, size_t size, const char *line, size_t len)
 	snprintf(ret, size, "%.*s", (int)(end - line), line);
 }
 
-/* Returns whether the line is "libbpf: prog 'NAME': -- BEGIN PROG LOAD LOG --". Copies NAME into RET. */
+/* Returns whether the line is "libbpf: prog 'NAME': -- BEGIN PROG LOAD LOG --". If so, RET gets NAME. */
 static bool parse_log_begin(const char *line, size_t len, char *ret, size_t size)
 {
 	static const char prefix[] = "libbpf: prog '";
@@ -100,7 +101,7 @@ static bool parse_log_begin(const char *line, size_t len, char *ret, size_t size
 	return quote;
 }
 
-/* Returns whether the line is one of those that the verifier prints after the reason. */
+/* Returns whether the line has statistics, which the verifier prints after the reason of the failure. */
 static bool is_statistics(const char *line, size_t len)
 {
 	static const char *const prefixes[] = {
@@ -112,7 +113,8 @@ static bool is_statistics(const char *line, size_t len)
 	return false;
 }
 
-/* Copies "; int x = *p; @ file.c:12" without the first semicolon. */
+/* Copies a line of source code in the verifier's log, "; int x = *p; @ file.c:12", without the first
+   semicolon. Does nothing if the line has no code. */
 static void copy_source(struct fr_bpf_log_summary *ret, const char *line, size_t len)
 {
 	char text[sizeof(ret->source)];

@@ -14,8 +14,8 @@
 #include <flightrec/trigger.bpf.h>
 
 /* Makes an empty BTF for a kernel without BTF, because libbpf needs some BTF to open an object. With the
-   empty BTF, libbpf replaces each access to a kernel structure by an invalid instruction. The ABI's header
-   checks that the kernel has BTF before such an access. Writes a path of the BTF into RET. */
+   empty BTF, libbpf replaces each access to a kernel structure by an invalid instruction. Such an instruction
+   never runs, because the ABI's header first checks that the kernel has BTF. RET gets the BTF's path. */
 static int make_empty_btf(struct fr_bpf_object *o, char *ret, size_t size)
 {
 	struct btf *btf = btf__new_empty();
@@ -41,7 +41,7 @@ static int open_libbpf(struct fr_bpf_object *o, const void *bytes, size_t n, str
 	int r;
 
 	fr_bpf_log_begin(&log);
-	/* libbpf accepts the path of a BTF only here. */
+	/* libbpf accepts the path of a BTF only when it opens an object. */
 	if (o->classic) {
 		r = make_empty_btf(o, path, sizeof(path));
 		if (r < 0)
@@ -81,7 +81,7 @@ static int check_map(const struct fr_bpf_object *o, const char *name, enum bpf_m
 	return 0;
 }
 
-/* Returns the estimated kernel memory of MAP in bytes; UINT64_MAX on overflow. */
+/* Returns the estimated kernel memory of MAP in bytes; or UINT64_MAX on overflow. */
 static uint64_t estimate_map_bytes(const struct bpf_map *map)
 {
 	const enum bpf_map_type type = bpf_map__type(map);
@@ -96,7 +96,8 @@ static uint64_t estimate_map_bytes(const struct bpf_map *map)
 	return __builtin_mul_overflow(entry, bpf_map__max_entries(map), &bytes) ? UINT64_MAX : bytes;
 }
 
-/* The kernel allocates the maps when it loads the object. No memory limit of the service includes them. */
+/* Limits the memory of all maps. The kernel allocates it when it loads the object, and no memory limit of the
+   service includes it. */
 static int check_maps(const struct fr_bpf_object *o, struct fr_diag *d)
 {
 	const struct bpf_map *map;

@@ -6,8 +6,8 @@
  *
  *   open: check the ABI ─► set globals ─► choose the programs for this kernel ─► load: verify ─► attach
  *
- * The functions return 0, or a negative errno with D. They print nothing. Only one thread at a time may use
- * an object. After a failed step, only free the object.
+ * The functions return 0; or a negative errno, and D describes the error. They print nothing. Only one thread
+ * at a time may use an object. When a step has failed, the object can only be freed.
  */
 
 #include "base/buf.h"
@@ -24,48 +24,52 @@ struct bpf_link;
 struct bpf_object;
 struct fr_bpf_object;
 
-/* Reads the file PATH into RET. Returns -EPERM if a user other than root and this one can write the file,
-   because its programs run in the kernel; -EFBIG if it is larger than FR_BPF_FILE_MAX; -EINVAL if it is not a
-   regular file. */
+/* Appends the content of the file PATH to RET. The programs in the file run in the kernel, so only root and
+   the user of this process may be able to write it: else the result is -EPERM. Returns -EFBIG if the file is
+   larger than FR_BPF_FILE_MAX; -EINVAL if it is not a regular file; or another negative errno. */
 int fr_bpf_file_read(const char *path, struct fr_buf *ret, struct fr_diag *d);
 
 /* Returns -ENOEXEC if BYTES are not an ELF file of BPF code in this machine's byte order. */
 int fr_bpf_elf_check(const void *bytes, size_t n, const char *label, struct fr_diag *d);
 
-/* Opens an object. Does not need a kernel that can run it. BYTES are not used after the call. LABEL names the
-   object in messages: "the probe exec", "/etc/flightrec/x.bpf.o". CLASSIC: act as if the kernel had no BTF.
-   Returns -ENOEXEC if BYTES are not a BPF object of this ABI. */
+/* Opens an object, also if this kernel cannot run its programs. BYTES are not used after the call. LABEL
+   names the object in messages: "the probe exec", "/etc/flightrec/x.bpf.o". If CLASSIC is true, acts as if
+   the kernel had no BTF. Returns -ENOEXEC if BYTES are not a BPF object of this ABI. */
 int fr_bpf_object_open(const void *bytes, size_t n, const char *label, bool classic,
 	struct fr_bpf_object **ret, struct fr_diag *d);
 /* Detaches and frees. NULL is allowed; returns NULL. */
 struct fr_bpf_object *fr_bpf_object_free(struct fr_bpf_object *o);
 
-/* Returns whether programs cannot read the kernel's structures: there is no BTF, or CLASSIC was given. */
+/* Returns true if O's programs cannot read the kernel's structures, because the kernel has no BTF or CLASSIC
+   was true. */
 bool fr_bpf_object_is_classic(const struct fr_bpf_object *o);
 
-/* The next four functions are for the time between open and load. These two get and set a global of SIZE
-   bytes. They return 0; -ENOENT if there is no such global; -EINVAL if it has another size. */
+/* Call the next four functions only between open and load. fr_bpf_object_get() and fr_bpf_object_set() get
+   and set a global of SIZE bytes. They return 0; -ENOENT if there is no such global; -EINVAL if its size is
+   not SIZE. */
 int fr_bpf_object_get(const struct fr_bpf_object *o, const char *name, void *ret, size_t size);
 int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *value, size_t size);
-/* Sets an integer of any size. Returns 0; -ENOENT; -EINVAL if VALUE does not fit. */
+/* Sets a global that is an integer of any size. Returns 0; -ENOENT if there is no such global; -EINVAL if it
+   is not an integer or VALUE does not fit. */
 int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t value);
 /* Carries out the ASSIGNMENT "NAME=VALUE" of a person. The global is an integer (decimal or 0x…), a bool (yes
-   or no) or a char[]. Returns 0, or -EINVAL with D. */
+   or no) or a char[]. Returns 0; or -EINVAL, with D. */
 int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct fr_diag *d);
 
-/* Chooses the programs to load, by the convention of the ABI's header. Returns -EOPNOTSUPP if the kernel
-   lacks a tracepoint that a program needs. Instead, a caller may choose with bpf_program__set_autoload(). */
+/* Chooses the programs to load, by the rules about names in the ABI's header. Returns -EOPNOTSUPP if the
+   kernel does not have the tracepoint of a program that is not optional, or if no program is left. A caller
+   can also choose the programs itself, with bpf_program__set_autoload() instead of this function. */
 int fr_bpf_object_choose(struct fr_bpf_object *o, struct fr_diag *d);
 
-/* Loads the chosen programs. Waits for the verifier. On failure, LOG (NULL is allowed) gets the complete
-   output of the verifier and libbpf. */
+/* Loads the chosen programs, and waits for the verifier. If this fails, calls LOG (NULL is allowed) with the
+   last FR_BPF_LOG_SIZE bytes of the output of libbpf and the verifier (bpf_log.h). */
 typedef void (*fr_bpf_log_fn)(void *ctx, const char *text);
 int fr_bpf_object_load(struct fr_bpf_object *o, fr_bpf_log_fn log, void *ctx, struct fr_diag *d);
 /* Attaches each loaded program by its SEC(). */
 int fr_bpf_object_attach(struct fr_bpf_object *o, struct fr_diag *d);
 
-/* Returns libbpf's object, borrowed, for callers that attach programs themselves or read a map. */
+/* Returns libbpf's object, which O owns, for callers that attach programs themselves or read a map. */
 struct bpf_object *fr_bpf_object_libbpf(struct fr_bpf_object *o);
-/* Makes LINK part of the object: fr_bpf_object_free() destroys LINK. Returns 0; -E2BIG if the object has too
-   many links, after destroying LINK. */
+/* Makes LINK part of the object: fr_bpf_object_free() destroys LINK. Returns 0; or -E2BIG if the object
+   already has the maximum of links. It has then destroyed LINK. */
 int fr_bpf_object_keep(struct fr_bpf_object *o, struct bpf_link *link);

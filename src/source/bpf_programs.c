@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Chooses the programs of an object that this kernel can run, by the convention of
+/* Chooses those programs of an object that this kernel can run, by the rules about names in
    include/flightrec/trigger.bpf.h. */
 #include "base/cleanup.h"
 #include "source/bpf_object_private.h"
@@ -64,7 +64,7 @@ static const char *find_tracefs_events(void)
 	return NULL;
 }
 
-/* For a tracepoint in a module, the type is in the BTF of that module. */
+/* Returns whether the BTF of a kernel module has TYPE, as it does for a tracepoint of that module. */
 static bool is_in_module_btf(struct btf *vmlinux, const char *type)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/sys/kernel/btf");
@@ -91,7 +91,8 @@ static bool is_in_btf(const struct kernel *k, const char *name)
 	return btf__find_by_name_kind(k->btf, type, BTF_KIND_TYPEDEF) > 0 || is_in_module_btf(k->btf, type);
 }
 
-/* Returns whether the kernel has PROGRAM's tracepoint. Returns true if this cannot be found out. */
+/* Returns whether the kernel has PROGRAM's tracepoint; true also if PROGRAM is for no tracepoint, or if this
+   cannot be found out. */
 static bool has_tracepoint(const struct kernel *k, const struct bpf_program *program)
 {
 	char path[256];
@@ -134,8 +135,8 @@ static int explain_missing(
 		o->label);
 }
 
-/* The ABI allows two variants of a program, NAME_btf and NAME_classic, of which one is loaded. Returns the
-   other variant of P; NULL: there is none. */
+/* The ABI allows two variants of a program, NAME_btf and NAME_classic. At most one of them is loaded. Returns
+   the other variant of P, or NULL if there is none. RET_BTF gets whether P is NAME_btf. */
 static struct bpf_program *find_variant(
 	const struct fr_bpf_object *o, const struct bpf_program *p, bool *ret_btf)
 {
@@ -151,7 +152,8 @@ static struct bpf_program *find_variant(
 	return bpf_object__find_program_by_name(o->libbpf, variant);
 }
 
-/* Returns 1 if P is to be loaded, else 0; or a negative errno if P's tracepoint is missing. */
+/* Returns 1 if P is to be loaded; 0 if not; or a negative errno if P cannot be left out, but the kernel does
+   not have P's tracepoint. */
 static int choose_program(const struct fr_bpf_object *o, const struct kernel *k, const struct bpf_program *p,
 	bool optional, struct fr_diag *d)
 {
@@ -191,7 +193,7 @@ static int choose(struct fr_bpf_object *o, const struct kernel *k, struct fr_dia
 	last = NULL;
 	bpf_object__for_each_program(p, o->libbpf)
 	{
-		/* libbpf does not autoload a program with SEC("?..."). Here it is optional. */
+		/* libbpf does not autoload a program with SEC("?..."). Here, such a program is optional. */
 		int r = choose_program(o, k, p, !bpf_program__autoload(p), d);
 
 		if (r < 0)

@@ -16,13 +16,13 @@
 #include <string.h>
 
 /* Changes the N instructions at INSNS; there is room for two more. Returns whether INSNS has an exit; -E2BIG
-   if a jump does not reach the end. */
+   if an exit is too far from the end for a jump. */
 static int redirect_exits(struct bpf_insn *insns, size_t n)
 {
 	bool has_exit = false;
 
 	for (size_t i = 0; i < n; i++) {
-		/* The second half of a 64-bit constant has code 0, which is no exit. */
+		/* The second half of a 64-bit constant has code 0, so it is not an exit. */
 		if (insns[i].code != (BPF_JMP | BPF_EXIT))
 			continue;
 		if (n - i - 1 > INT16_MAX)

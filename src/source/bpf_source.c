@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "source/bpf_event.h"
 
+#include <argz.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/types.h>
@@ -93,8 +94,8 @@ static int set_config_globals(
 		r = set_comm(s, c->comm);
 	if (r == 0)
 		r = set_interval(s, c->interval_ns, d);
-	for (char **set = c->set; r == 0 && set && *set; set++)
-		r = fr_bpf_object_assign(s->object, *set, d);
+	for (char *set = c->set; r == 0 && set; set = argz_next(c->set, c->set_len, set))
+		r = fr_bpf_object_assign(s->object, set, d);
 	return r;
 }
 
@@ -140,34 +141,33 @@ int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_objec
 		r = fr_bpf_object_choose(s->object, d);
 	if (r == 0)
 		return 0;
-	/* D is still empty if a global of the ABI is missing or has another size. */
+	/* fr_fail() fills D only if D is still empty: a global of the ABI is missing or has another size. */
 	return fr_fail(d, r, "compile it again with this version's flightrec/trigger.bpf.h",
 		"%s does not have the globals of the trigger ABI", object->label);
 }
 
 static void handle_event(struct fr_bpf_source *s, const void *data, size_t n)
 {
-	struct flightrec_event e;
 	struct fr_cause cause;
+	uint64_t cgroup_id;
 	const char *cgroup;
 
-	if (fr_bpf_event_parse(data, n, fr_monotonic_ns(), &e) < 0) {
+	if (fr_bpf_event_parse(data, n, fr_monotonic_ns(), &cause, &cgroup_id) < 0) {
 		s->source.stats.bad++;
 		return;
 	}
-	fr_bpf_event_to_cause(&e, &cause);
 	if (cause.unit == FR_CAUSE_NONE)
 		cause.unit = s->source.stats.unit;
 	if (!cause.detail[0])
 		memcpy(cause.detail, s->detail, sizeof(cause.detail));
-	cgroup = fr_cgroup_path(&s->cgroups, e.cgroup_id);
+	cgroup = fr_cgroup_path(&s->cgroups, cgroup_id);
 	if (cgroup)
 		snprintf(cause.cgroup, sizeof(cause.cgroup), "%s", cgroup);
 	cause.source = s->source.class->name;
 	fr_source_fire(&s->source, &cause);
 }
 
-/* libbpf calls this until the ring is empty or an error is returned. */
+/* libbpf calls this for each event in the ring buffer, until the result is an error. */
 static int on_event(void *ctx, void *data, size_t n)
 {
 	struct fr_bpf_source *s = ctx;
@@ -181,7 +181,7 @@ static int on_readable(sd_event_source *io, int fd, uint32_t events, void *ctx)
 	struct fr_bpf_source *s = ctx;
 
 	s->handled = 0;
-	/* If events remain, the descriptor stays readable. */
+	/* If events remain, the descriptor stays readable, and the loop calls this function again. */
 	(void)ring_buffer__consume(s->ring);
 	return 0;
 }
@@ -213,7 +213,7 @@ void fr_bpf_source_close(struct fr_source *source)
 	struct fr_bpf_source *s = (struct fr_bpf_source *)source;
 
 	s->io = sd_event_source_disable_unref(s->io);
-	/* Detach the programs before the ring is freed. */
+	/* Detach the programs before the ring buffer is freed. */
 	s->object = fr_bpf_object_free(s->object);
 	ring_buffer__free(s->ring);
 }

@@ -6,7 +6,8 @@
  *
  *   init ─► (set more globals) ─► load ─► (attach) ─► listen … close
  *
- * Only one thread at a time may use a source; from listen on, only the main thread.
+ * The file of the class does the steps in parentheses itself. Only one thread at a time may use a source;
+ * from listen on, only the main thread.
  */
 
 #include "source/bpf_object.h"
@@ -23,7 +24,7 @@ struct fr_bpf_source {
 	struct ring_buffer *ring;
 	sd_event_source *io;
 	unsigned handled;		 /* events in this iteration of the event loop */
-	char detail[FR_CAUSE_TEXT_SIZE]; /* detail of the causes whose event has none; the class may set it */
+	char detail[FR_CAUSE_TEXT_SIZE]; /* detail of causes whose event has no detail; "": none */
 	struct fr_cgroup_cache cgroups;
 	struct stat file; /* the file of the programs or of the probed functions; st_ino 0: none */
 };
@@ -37,13 +38,15 @@ struct fr_bpf_source_object {
 	const char *threshold;	    /* default of Threshold=; NULL: the object's own default */
 };
 
-/* Opens OBJECT and sets the ABI's globals from S's config. If S has no env, it only checks the config,
-   without looking at this machine. Returns 0, or a negative errno with D. */
+/* Opens OBJECT and sets the ABI's globals from S's config. If S has no env, this only checks the config, and
+   does not read any facts about this machine. Returns 0; or a negative errno, and D describes the error. */
 int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_object *object, struct fr_diag *d);
-/* Loads the programs and opens the ring of events. Returns 0, or a negative errno with D. */
+/* Loads the programs and opens the ring buffer of events. Returns 0; or a negative errno, and D describes the
+   error. */
 int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d);
 
-/* Returns whether NOW describes another file than the one from which S was opened. */
+/* Returns whether NOW describes another file than the one from which S was opened, or the same file with
+   changed content. */
 bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now);
 
 /* Functions for struct fr_source_class. */

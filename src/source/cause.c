@@ -12,6 +12,25 @@
 
 #define CGROUP_FILE_MAX (64u << 10)
 
+static const char *const unit_names[] = {[FR_CAUSE_NONE] = "",
+	[FR_CAUSE_NS] = "ns",
+	[FR_CAUSE_COUNT] = "count",
+	[FR_CAUSE_BYTES] = "bytes",
+	[FR_CAUSE_PERCENT] = "percent"};
+
+const char *fr_cause_unit_name(enum fr_unit_of_cause unit)
+{
+	return (size_t)unit < FR_ARRAY_SIZE(unit_names) ? unit_names[unit] : "";
+}
+
+enum fr_unit_of_cause fr_cause_unit_parse(const char *name)
+{
+	for (size_t i = 0; i < FR_ARRAY_SIZE(unit_names); i++)
+		if (!strcmp(name, unit_names[i]))
+			return (enum fr_unit_of_cause)i;
+	return FR_CAUSE_NONE;
+}
+
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE])
 {
 	char text[FR_UNIT_SIZE];

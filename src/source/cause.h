@@ -33,9 +33,13 @@ struct fr_cause {
 	char cgroup[FR_CAUSE_CGROUP_SIZE]; /* path below the cgroup root, "/system.slice/…"; may be empty */
 };
 
+/* "ns", "count", "bytes", "percent" or "". */
+const char *fr_cause_unit_name(enum fr_unit_of_cause unit);
+/* Returns the unit with this name; FR_CAUSE_NONE: there is none. */
+enum fr_unit_of_cause fr_cause_unit_parse(const char *name);
 /* Writes VALUE for a person into RET: "12.3 ms", "1,024", "64M", "12 %". */
 #define FR_CAUSE_VALUE_SIZE 40
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
-/* Reads comm and cgroup of the cause's process from /proc if they are empty. They stay empty if the process
-   has gone. Also makes all texts printable, because names of processes and cgroups can have any bytes. */
+/* If C's comm or cgroup is empty, reads it from /proc, for C's process. It stays empty if the process has
+   gone. Also makes all texts printable, because names of processes and cgroups can have any bytes. */
 void fr_cause_fill_from_proc(struct fr_cause *c);

@@ -18,8 +18,8 @@ union handle {
 	uint8_t bytes[sizeof(struct file_handle) + sizeof(uint64_t)];
 };
 
-/* Opens the root of the cgroup2 hierarchy. systemd's hybrid set-up mounts it one level down. Returns a
-   descriptor; -ENOENT if there is none. */
+/* Opens the root of the cgroup2 hierarchy. In systemd's hybrid set-up, the root is /sys/fs/cgroup/unified.
+   Returns a descriptor; or -ENOENT if there is no such hierarchy. */
 static int open_root(const char **ret_path)
 {
 	static const char *const paths[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};

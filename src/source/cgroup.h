@@ -7,18 +7,19 @@
 
 #include <stdint.h>
 
-/* Reads the id of the group at PATH, below the root of the hierarchy, with or without a leading slash.
-   Returns 0; -ENOENT if there is no such group, or cgroup2 is not mounted where systemd mounts it. */
+/* Reads the id of the group at PATH. PATH begins at the root of the hierarchy, with or without a leading
+   slash. Returns 0; -ENOENT if there is no such group, or if cgroup2 is not mounted where systemd mounts it;
+   or another negative errno. */
 int fr_cgroup_id(const char *path, uint64_t *ret);
 
-/* A cache of paths. The kernel does not reuse ids, so a path stays right after its group has gone. Initialise
-   it with zeros; it owns no memory. */
+/* A cache of paths. The kernel does not reuse ids, so an entry stays correct after its group has gone.
+   Initialise the cache with zeros; it owns no memory. */
 struct fr_cgroup_cache {
 	struct {
 		uint64_t id;
 		char path[FR_CAUSE_CGROUP_SIZE];
 	} entry[16];
 };
-/* Returns the path of group ID below the root ("/" for the root itself), borrowed until the next call. NULL:
-   the group has gone, or CAP_DAC_READ_SEARCH is missing. */
+/* Returns the path of group ID below the root ("/" for the root itself), which is valid until the next call.
+   Returns NULL if ID is 0, if the group has gone, or if CAP_DAC_READ_SEARCH is missing. */
 const char *fr_cgroup_path(struct fr_cgroup_cache *cache, uint64_t id);

@@ -4,11 +4,12 @@
 #include "base/units.h"
 #include "source/cause.h"
 
+#include <argz.h>
 #include <errno.h>
 #include <string.h>
 
 #define TEXT(member) offsetof(struct fr_trigger_config, member)
-/* All strings. Two configurations that differ in any but the first need different sources. */
+/* All strings. The origin is the first: configurations that differ in another one need different sources. */
 static const size_t texts[] = {TEXT(origin), TEXT(name), TEXT(subject), TEXT(threshold), TEXT(filter),
 	TEXT(syscalls), TEXT(comm), TEXT(cgroup)};
 
@@ -22,21 +23,14 @@ static bool is_same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool is_same_set(char *const *a, char *const *b)
-{
-	for (; a && b && *a && *b; a++, b++)
-		if (strcmp(*a, *b) != 0)
-			return false;
-	return (!a || !*a) && (!b || !*b);
-}
-
 bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b)
 {
 	for (size_t i = 1; i < FR_ARRAY_SIZE(texts); i++)
 		if (!is_same_text(*text_at(a, i), *text_at(b, i)))
 			return false;
 	return a->kind == b->kind && a->every_ns == b->every_ns && a->interval_ns == b->interval_ns &&
-	       a->pid == b->pid && is_same_set(a->set, b->set) &&
+	       a->pid == b->pid && a->set_len == b->set_len &&
+	       (!a->set_len || memcmp(a->set, b->set, a->set_len) == 0) &&
 	       FR_MIN(a->cooldown_ns, FR_SOURCE_COOLDOWN_MAX_NS) ==
 		       FR_MIN(b->cooldown_ns, FR_SOURCE_COOLDOWN_MAX_NS);
 }
@@ -47,29 +41,16 @@ static int copy_text(char **ret, const char *text)
 	return text && !*ret ? -ENOMEM : 0;
 }
 
-static int copy_set(char ***ret, char *const *set)
-{
-	size_t n = 0;
-
-	*ret = NULL;
-	if (!set)
-		return 0;
-	while (set[n])
-		n++;
-	*ret = calloc(n + 1, sizeof(**ret));
-	for (size_t i = 0; *ret && i < n; i++)
-		if (copy_text(&(*ret)[i], set[i]) < 0)
-			return -ENOMEM;
-	return *ret ? 0 : -ENOMEM;
-}
-
 int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigger_config *c)
 {
-	int r;
+	int r = 0;
 
 	*ret = *c;
 	/* Copy all strings even after a failure, so that RET has no pointer of C when it is freed. */
-	r = copy_set(&ret->set, c->set);
+	ret->set = NULL;
+	ret->set_len = 0;
+	if (c->set)
+		r = argz_append(&ret->set, &ret->set_len, c->set, c->set_len);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
 		r |= copy_text(text_at(ret, i), *text_at(c, i));
 	if (!r)
@@ -82,8 +63,6 @@ void fr_trigger_config_deinit(struct fr_trigger_config *c)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
 		free(*text_at(c, i));
-	for (char **s = c->set; s && *s; s++)
-		free(*s);
 	free(c->set);
 	*c = (struct fr_trigger_config){0};
 }

@@ -8,10 +8,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define FR_TRIGGER_UNSET UINT64_MAX /* a duration that [Triggers] or [Dump] sets */
+#define FR_TRIGGER_UNSET UINT64_MAX /* a duration that the section does not set, so a default applies */
 
-/* The kind of a trigger selects its source. Except for the first two kinds, each kind has a key of its own,
-   and a section has exactly one of these keys. */
+/* The kind of a trigger selects its source. Except for the first two kinds, each kind has a key of its own.
+   A section has exactly one of these keys; if the section has the name of a built-in trigger, it needs no
+   key. */
 enum fr_trigger_kind {
 	FR_TRIGGER_SIGNAL,	/* [Trigger signal]: SIGUSR1; always there */
 	FR_TRIGGER_CONTROL,	/* [Trigger control]: flightrecctl dump; always there */
@@ -22,7 +23,7 @@ enum fr_trigger_kind {
 	FR_TRIGGER_PRESSURE,	/* Pressure=cpu|memory|io some|full */
 	FR_TRIGGER_EVENT,	/* Event= in perf's syntax */
 	FR_TRIGGER_TIMER,	/* Every=1h */
-	FR_TRIGGER_APPLICATION, /* Application=yes: datagrams that name it, include/flightrec/trigger.h */
+	FR_TRIGGER_APPLICATION, /* Application=yes: an application asks for a dump, see flightrec/trigger.h */
 	FR_TRIGGER_KINDS,
 };
 
@@ -42,7 +43,8 @@ struct fr_trigger_config {
 	char *comm;	      /* Comm= */
 	char *cgroup;	      /* CGroup=: path below the cgroup root */
 	pid_t pid;	      /* Pid=; 0: any */
-	char **set;	      /* Set=NAME=VALUE: globals of a Program=; NULL-terminated, or NULL */
+	char *set;	      /* Set=NAME=VALUE: globals of a Program=, as in argz_add(3); NULL: none */
+	size_t set_len;
 
 	/* The policy reads these. */
 	bool enabled;	      /* Enabled=, default yes */
@@ -57,8 +59,8 @@ struct fr_triggers_config {
 	uint64_t cooldown_ns;	   /* Cooldown=1min */
 	uint64_t min_fill_ns;	   /* MinFill=0 */
 	uint64_t window_ns;	   /* Window=30s; 0: the whole ring */
-	unsigned rate_burst;	   /* RateLimit=20/1h: the bucket has room for 20 tokens (dumps) … */
-	uint64_t rate_interval_ns; /* … and fills up in 1 h; 0: no limit */
+	unsigned rate_burst;	   /* RateLimit=20/1h: a bucket has at most 20 tokens; a dump takes one … */
+	uint64_t rate_interval_ns; /* … and an empty bucket is full again after 1 h; 0: no limit */
 	bool probes_by_section;	   /* a built-in probe is armed only if it has a section */
 	char *socket;		   /* Socket=/run/flightrec/trigger, for applications; "": none */
 };
@@ -71,7 +73,7 @@ struct fr_triggers_config {
    the members that only the policy reads. A cool-down below FR_SOURCE_COOLDOWN_MAX_NS must be the same,
    because the source reads it too. */
 bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b);
-/* Makes a deep copy in RET, which need not be initialized. Returns 0; -ENOMEM with an empty RET. */
+/* Makes a deep copy in RET, which need not be initialized. Returns 0; or -ENOMEM, and RET is then empty. */
 int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigger_config *c);
 void fr_trigger_config_deinit(struct fr_trigger_config *c);
 

@@ -19,17 +19,6 @@ static bool is_equal(const struct text *t, const char *s)
 	return t->len == strlen(s) && memcmp(t->p, s, t->len) == 0;
 }
 
-/* Returns the length in bytes of the character at AT; 0 if the byte must not be shown. */
-static size_t character_length(const struct text *t, size_t at)
-{
-	const uint8_t *p = t->p + at;
-
-	/* Terminals obey the control characters U+0080 to U+009F, which have two bytes in UTF-8. */
-	if (*p < ' ' || *p == 0x7f || (*p == 0xc2 && at + 1 < t->len && p[1] < 0xa0))
-		return 0;
-	return fr_utf8_sequence(p, t->len - at);
-}
-
 /* Copies T into SIZE bytes, with '?' for each byte that must not be shown. Truncates a long text between two
    characters. Returns whether RET is equal to T. */
 static bool copy_text(const struct text *t, char *ret, size_t size)
@@ -38,7 +27,7 @@ static bool copy_text(const struct text *t, char *ret, size_t size)
 	bool is_exact = true;
 
 	for (; i < t->len; i += FR_MAX(n, 1u)) {
-		n = character_length(t, i);
+		n = fr_utf8_printable(t->p + i, t->len - i);
 		if (out + FR_MAX(n, 1u) >= size)
 			break;
 		if (n)
@@ -57,7 +46,7 @@ static int parse_trigger(const struct text *t, void *ret)
 	return copy_text(t, ret, FR_TRIGGER_NAME_SIZE) ? 0 : -EINVAL;
 }
 
-/* A malformed reason is no error, because the anomaly itself is still valid. */
+/* A malformed reason is not an error, because the anomaly itself is still valid. */
 static int parse_reason(const struct text *t, void *ret)
 {
 	copy_text(t, ret, FR_CAUSE_TEXT_SIZE);
@@ -68,11 +57,7 @@ static int parse_u64(const struct text *t, void *ret)
 {
 	char digits[24];
 
-	if (t->len == 0 || t->len >= sizeof(digits))
-		return -EINVAL;
-	memcpy(digits, t->p, t->len);
-	digits[t->len] = '\0';
-	return strspn(digits, "0123456789") == t->len && fr_u64_parse(digits, ret) == 0 ? 0 : -EINVAL;
+	return copy_text(t, digits, sizeof(digits)) ? fr_u64_parse(digits, ret) : -EINVAL;
 }
 
 static int parse_tid(const struct text *t, void *ret)
@@ -87,17 +72,14 @@ static int parse_tid(const struct text *t, void *ret)
 
 static int parse_unit(const struct text *t, void *ret)
 {
-	static const char *const names[] = {[FR_CAUSE_NS] = "ns",
-		[FR_CAUSE_COUNT] = "count",
-		[FR_CAUSE_BYTES] = "bytes",
-		[FR_CAUSE_PERCENT] = "percent"};
+	char name[16];
+	enum fr_unit_of_cause unit;
 
-	for (size_t i = FR_CAUSE_NS; i < FR_ARRAY_SIZE(names); i++)
-		if (is_equal(t, names[i])) {
-			*(enum fr_unit_of_cause *)ret = (enum fr_unit_of_cause)i;
-			return 0;
-		}
-	return -EINVAL;
+	if (!copy_text(t, name, sizeof(name)))
+		return -EINVAL;
+	unit = fr_cause_unit_parse(name);
+	*(enum fr_unit_of_cause *)ret = unit;
+	return unit == FR_CAUSE_NONE ? -EINVAL : 0;
 }
 
 static int parse_line(const struct text *line, struct fr_datagram *ret)

@@ -5,8 +5,9 @@
  *     ROOT/.build-id/xx/yyyy.debug                by the build-id
  *     ROOT/DIR/NAME  DIR/NAME  DIR/.debug/NAME    by .gnu_debuglink, for a file in DIR
  *
- * It looks below ROOT (/usr/lib/debug) in the root of this process, then in the root of the probed process.
- * The build-ids of both files must be equal; without a build-id, the checksum of .gnu_debuglink must match.
+ * ROOT is /usr/lib/debug: first the directory that this process sees, then the one that the probed process
+ * sees. DIR is always as the probed process sees it. The build-ids of both files must be equal. If the
+ * stripped file has no build-id, the debug file must have the checksum of .gnu_debuglink.
  */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
@@ -20,7 +21,7 @@
 #define NOTES_MAX (64u << 10)
 #define CHECKED_MAX (512u << 20)
 
-/* The data by which a file finds its debug file. */
+/* The data in a file that identify its debug file. */
 struct identity {
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
@@ -65,12 +66,11 @@ static void read_build_id(Elf *elf, struct identity *ret)
 	}
 }
 
-/* The segments of a debug file have no content, so its build-id must be read from the section. */
+/* Reads the build-id of a debug file from its section: the segments of a debug file have no content. */
 static void read_build_id_section(Elf *elf, struct identity *ret)
 {
-	GElf_Shdr h;
 	Elf_Data *data =
-		elf_section_data(elf_section_find(elf, SHT_NOTE, ".note.gnu.build-id", &h), NOTES_MAX);
+		elf_section_data(elf_section_find(elf, SHT_NOTE, ".note.gnu.build-id", NULL), NOTES_MAX);
 
 	if (data)
 		read_build_id_notes(data, ret);
@@ -78,8 +78,8 @@ static void read_build_id_section(Elf *elf, struct identity *ret)
 
 static void read_link(Elf *elf, struct identity *ret)
 {
-	GElf_Shdr h;
-	const Elf_Data *data = elf_section_data(elf_section_find(elf, SHT_NULL, ".gnu_debuglink", &h), 4096);
+	const Elf_Data *data =
+		elf_section_data(elf_section_find(elf, SHT_NULL, ".gnu_debuglink", NULL), 4096);
 	size_t len = data ? strnlen(data->d_buf, data->d_size) : 0, crc_at = FR_ALIGN_UP(len + 1, 4);
 
 	if (len == 0 || len >= sizeof(ret->link) || crc_at + sizeof(ret->crc) > data->d_size)
@@ -113,11 +113,11 @@ static bool has_checksum(int fd, uint32_t wanted)
 	return n == 0 && ~crc == wanted;
 }
 
-/* Opens PATH in the root of PID as E's debug file. Returns whether there is such a file and it matches. */
+/* Opens PATH in the root of PID (0: this process) as E's debug file. Returns false if there is no such file,
+   or it does not match WANTED or has no symbol table. */
 static bool open_debug(struct fr_elf *e, const struct identity *wanted, pid_t pid, const char *path)
 {
 	struct identity have = {0};
-	GElf_Shdr h;
 	int fd = fr_foreign_open_linked(pid, path, NULL);
 	Elf *elf;
 
@@ -126,7 +126,7 @@ static bool open_debug(struct fr_elf *e, const struct identity *wanted, pid_t pi
 	elf = elf_begin_checked(fd, path, NULL);
 	if (elf)
 		read_build_id_section(elf, &have);
-	if (elf && elf_section_find(elf, SHT_SYMTAB, NULL, &h) &&
+	if (elf && elf_section_find(elf, SHT_SYMTAB, NULL, NULL) &&
 		(wanted->id_len ? have.id_len == wanted->id_len && !memcmp(have.id, wanted->id, have.id_len)
 				: has_checksum(fd, wanted->crc))) {
 		free(e->debug_path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Opens an ELF file. Checks the header before libelf reads it, and limits the sections and segments. */
+/* Opens an ELF file. Checks the header before libelf reads the file, and limits the sections and segments. */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -23,8 +23,8 @@
 #define MACHINE_NAME "an unsupported machine"
 #endif
 
-/* libelf allocates memory for each section, so check the number first. With e_shnum 0, it is in the first
-   section header. */
+/* libelf allocates memory for each section, so check the number of sections first. If e_shnum is 0, the
+   number is in the first section header. */
 static int check_section_count(int fd, const Elf64_Ehdr *h, const char *path, struct fr_diag *d)
 {
 	Elf64_Shdr first;
@@ -34,7 +34,7 @@ static int check_section_count(int fd, const Elf64_Ehdr *h, const char *path, st
 	if (h->e_shoff > INT64_MAX ||
 		fr_pread_all(fd, &first, sizeof(first), (off_t)h->e_shoff) != (ssize_t)sizeof(first) ||
 		first.sh_size > ELF_SECTIONS_MAX)
-		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: its section headers are too many", path);
+		return fr_fail(d, -EBADMSG, NULL, "%s is damaged: it has too many sections", path);
 	return 0;
 }
 
@@ -114,8 +114,10 @@ Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *
 {
 	struct elf_strings names = {0};
 	Elf_Scn *section = NULL;
+	GElf_Shdr header;
 	size_t index;
 
+	ret = ret ? ret : &header;
 	if (name && (elf_getshdrstrndx(elf, &index) < 0 || !elf_read_strings(elf, index, &names)))
 		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
@@ -236,9 +238,7 @@ int fr_elf_fd(const struct fr_elf *e)
 
 bool fr_elf_is_go(const struct fr_elf *e)
 {
-	GElf_Shdr h;
-
-	return elf_section_find(e->elf, SHT_NULL, ".go.buildinfo", &h) ||
-	       elf_section_find(e->elf, SHT_NULL, ".gopclntab", &h) ||
-	       elf_section_find(e->elf, SHT_NULL, ".note.go.buildid", &h);
+	return elf_section_find(e->elf, SHT_NULL, ".go.buildinfo", NULL) ||
+	       elf_section_find(e->elf, SHT_NULL, ".gopclntab", NULL) ||
+	       elf_section_find(e->elf, SHT_NULL, ".note.go.buildid", NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Static markers. <sys/sdt.h> writes a note for each into .note.stapsdt. The note's owner is "stapsdt", its
- * type is 3, and its content is
+ * Finds static markers (USDT). <sys/sdt.h> writes a note for each marker into the section .note.stapsdt. The
+ * note's owner is "stapsdt", its type is 3, and its content is the following (a probe replaces the nop):
  *
  *     u64 address of the nop, u64 address of .stapsdt.base at link time, u64 address of the semaphore or 0,
  *     provider NUL name NUL arguments NUL
@@ -60,8 +60,9 @@ static bool next_note(Elf_Data *data, size_t *at, struct note *ret)
 	return false;
 }
 
-/* Converts the addresses of N to offsets. prelink moves .stapsdt.base but does not change the notes. So the
-   difference of the two addresses of .stapsdt.base is the distance by which prelink moved the code. */
+/* Converts the addresses of N to offsets in the file. Returns false if they are not in the file. The tool
+   prelink moves code and .stapsdt.base, but does not change the notes. So BASE, the present address of
+   .stapsdt.base, minus the address in the note is the distance by which the code was moved. */
 static bool locate(Elf *elf, uint64_t base, const struct note *n, struct fr_elf_marker *ret)
 {
 	uint64_t moved = base ? base - n->base : 0;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds the most similar symbol or marker, for a message about a wrong name. */
+/* Finds the symbol or static marker (USDT) with the most similar name, for a message about a wrong name. */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
 
 #include <string.h>
 
-/* Returns how different NAME is from WANTED; UINT32_MAX: too different. A long name that contains WANTED is
-   still similar, because C++ mangles names and compilers append suffixes like .isra.0. */
+/* Returns the rank of NAME: the edit distance from WANTED counts first, then the length. A lower rank is more
+   similar; UINT32_MAX means too different. A longer name that contains WANTED has the distance 1, because C++
+   mangles names and compilers append suffixes like .isra.0. */
 static unsigned rank_name(const char *wanted, const char *name, size_t len)
 {
 	const size_t n = strlen(wanted);

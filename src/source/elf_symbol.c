@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Finds a function in .symtab, else in .dynsym, else in .symtab of the debug file.
+ * Finds a function in .symtab; else in .dynsym; else, if the file has no .symtab, in .symtab of its debug
+ * file.
  *
- * A global symbol is preferred to static ones of the same name. In .dynsym the default version is taken, as
- * the linker does. A person selects one of several static functions with symbol@file.c.
+ * A global symbol is preferred to static ones of the same name. Of the versions of a symbol in .dynsym, only
+ * the default one is found, as by the linker. A person selects one of several static functions with
+ * symbol@file.c.
  */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
@@ -24,25 +26,25 @@ struct search {
 
 	bool found, global;
 	GElf_Sym symbol; /* valid if found */
-	size_t n_locals; /* number of static functions at different addresses; the array has the first ones */
+	size_t n_locals; /* number of static functions at different addresses; `locals`: the first ones */
 	struct {
 		uint64_t address;
 		const char *file;
 	} locals[LOCALS_SHOWN];
-	bool imported, data; /* the name is in a table, but not as a function of this file */
+	bool imported, data; /* a table has the name, but as an import, or as data */
 	struct elf_near near;
 };
 
 struct table {
 	Elf *elf;
-	Elf_Data *symbols, *versions; /* versions: only with .dynsym; or NULL */
+	Elf_Data *symbols, *versions; /* versions: NULL if there is no table of versions */
 	struct elf_strings names;
 	size_t n;
 };
 
 static bool open_table(Elf *elf, uint32_t type, struct table *ret)
 {
-	GElf_Shdr h, versions;
+	GElf_Shdr h;
 	Elf_Scn *section = elf_section_find(elf, type, NULL, &h);
 
 	*ret = (struct table){.elf = elf, .symbols = elf_section_data(section, ELF_TABLE_MAX)};
@@ -50,8 +52,8 @@ static bool open_table(Elf *elf, uint32_t type, struct table *ret)
 		return false;
 	ret->n = ret->symbols->d_size / sizeof(Elf64_Sym);
 	if (type == SHT_DYNSYM)
-		ret->versions = elf_section_data(
-			elf_section_find(elf, SHT_GNU_versym, NULL, &versions), ELF_TABLE_MAX);
+		ret->versions =
+			elf_section_data(elf_section_find(elf, SHT_GNU_versym, NULL, NULL), ELF_TABLE_MAX);
 	return true;
 }
 
@@ -123,7 +125,7 @@ static void search_table(struct search *s, const struct table *t)
 	}
 }
 
-/* Searches for a similar name, for an error message. This takes long. */
+/* Searches for a similar name, for an error message. This takes a long time. */
 static void search_near(struct search *s, const struct table *t)
 {
 	GElf_Sym symbol;
@@ -168,7 +170,7 @@ static int parse(const char *text, struct search *s, struct fr_diag *d)
 	return 0;
 }
 
-/* Lists the libraries of ELF in RET, and returns RET. */
+/* Lists in RET the libraries that ELF needs, and returns RET. */
 static const char *list_libraries(Elf *elf, char *ret, size_t size)
 {
 	struct elf_strings names;

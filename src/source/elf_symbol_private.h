@@ -7,8 +7,8 @@
 
 #include <gelf.h>
 
-/* Limits for hostile files. The largest known table, of a browser with all symbols, has a fifth of the first
-   limit. */
+/* Limits for hostile files, in bytes or sections. The largest known table, that of a browser with all
+   symbols, has a fifth of ELF_TABLE_MAX. */
 #define ELF_TABLE_MAX (512u << 20)
 #define ELF_NOTES_MAX (16u << 20)
 #define ELF_SECTIONS_MAX (1u << 16)
@@ -32,24 +32,25 @@ struct elf_strings {
 	const char *data;
 	size_t size;
 };
-/* Returns the string at AT; NULL: AT is past the end. */
+/* Returns the string at AT; or NULL if AT is past the end. */
 const char *elf_string(const struct elf_strings *s, size_t at);
 
 /* elf_file.c */
 /* Checks the header of the file FD and opens it with libelf. Returns NULL, with D (NULL is allowed), on
    failure. Call elf_end() before you close FD. */
 Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
-/* Returns the data of SECTION, borrowed from its Elf; NULL: they are not in the file, or larger than MAX
- * bytes. */
+/* Returns the data of SECTION, which the Elf owns. Returns NULL if the file does not contain them, if they
+   are compressed, or if they have more than MAX bytes. */
 Elf_Data *elf_section_data(Elf_Scn *section, size_t max);
-/* Reads SECTION. Returns whether it is a table of strings. */
+/* Reads the section with the number SECTION. Returns whether it is a table of strings. */
 bool elf_read_strings(Elf *elf, size_t section, struct elf_strings *ret);
-/* Returns the first section with TYPE (SHT_NULL: any) and NAME (NULL: any); NULL: there is none. */
+/* Returns the first section with TYPE (SHT_NULL: any) and NAME (NULL: any); NULL: there is none. RET (NULL is
+   allowed) is its header. */
 Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *ret);
 /* Converts ADDRESS to an offset in the file. Returns whether ADDRESS is in a segment with FLAGS. */
 bool elf_file_offset(Elf *elf, uint64_t address, uint32_t flags, uint64_t *ret);
 
-/* elf_debug.c: looks for E's debug file, once, and sets E->debug. */
+/* elf_debug.c: the first call searches for E's debug file, and sets E->debug. Later calls do nothing. */
 void elf_debug_find(struct fr_elf *e);
 
 /* elf_near.c: keeps the most similar of all names that are passed to elf_near_consider(). */

@@ -35,7 +35,7 @@ static int open_fd(struct perf_event_attr *a, pid_t pid, int cpu, unsigned long 
 {
 	int fd = fr_perf_open_adapt(a, pid, cpu, flags);
 
-	/* Linux has inherit_thread since 5.13. Without it, the events of child processes count too. */
+	/* Linux has inherit_thread since 5.13. Without it, the events of child processes also count. */
 	if (fd == -EINVAL && a->inherit_thread) {
 		a->inherit_thread = 0;
 		fd = fr_perf_open_adapt(a, pid, cpu, flags);
@@ -81,7 +81,7 @@ static int open_on_cpu(struct fr_event_watch *w, const struct fr_event_watch_con
 	struct fr_event *e, const struct fr_target *t, size_t cpu_index, struct fr_diag *d)
 {
 	bool in_cgroup = t->cgroup_fd >= 0;
-	/* A counter needs no ring, so one for a thread can be opened for all CPUs at once. */
+	/* A counter needs no ring, so one counter of a thread can be opened for all CPUs at once. */
 	int cpu = config->count && t->n_tids ? -1 : t->cpus[cpu_index], r = 0;
 
 	for (size_t i = 0; r == 0 && i < FR_MAX(t->n_tids, (size_t)1); i++) {
@@ -110,7 +110,7 @@ static int allocate(struct fr_event_watch *w, const struct fr_event_watch_config
 	w->n_rings = t->n_cpus;
 	w->rings = calloc(w->n_rings, sizeof(*w->rings));
 	w->bounce = malloc(FR_RUN_MAX);
-	if (!w->rings || !w->bounce || fr_id_table_init(&w->no_ids, 0) < 0)
+	if (!w->rings || !w->bounce)
 		return -ENOMEM;
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return w->epoll_fd < 0 ? fr_fail_errno(d, -errno, NULL, "cannot poll an event") : 0;
@@ -132,7 +132,7 @@ static int enable(struct fr_event_watch *w, struct fr_diag *d)
 static int open_all(struct fr_event_watch *w, const struct fr_event_watch_config *config,
 	const struct fr_target *t, struct fr_diag *d)
 {
-	struct fr_event e = *config->event; /* the copy borrows the strings */
+	struct fr_event e = *config->event; /* shares the strings with the original */
 	int r = allocate(w, config, t, d);
 
 	make_attr(config, &e.attr);
@@ -177,7 +177,6 @@ void fr_event_watch_close(struct fr_event_watch *w)
 		close(w->fds[i]);
 	if (w->epoll_fd >= 0)
 		close(w->epoll_fd);
-	fr_id_table_deinit(&w->no_ids);
 	free(w->rings);
 	free(w->bounce);
 	free(w->fds);
@@ -252,8 +251,9 @@ static void on_run(void *ctx, const struct fr_run *run)
 
 void fr_event_watch_drain(struct fr_event_watch *w, fr_event_sample_fn fn, void *ctx)
 {
+	static const struct fr_id_table no_ids;
 	struct fr_tally tally = {
-		.ids = &w->no_ids, .cells = &w->cell, .stray = &w->cell, .lost_as = FR_LOSS_KERNEL_RING};
+		.ids = &no_ids, .cells = &w->cell, .unknown = &w->cell, .lost_as = FR_LOSS_KERNEL_RING};
 	struct sink sink = {fn, ctx};
 
 	for (size_t i = 0; i < w->n_rings; i++)

@@ -4,8 +4,8 @@
 #include <sys/types.h>
 
 /*
- * One perf event for Event=, opened on every CPU or for every thread. It either counts its occurrences, or
- * records each one in a small ring of the CPU. Only the main thread uses it.
+ * One perf event for Event=, opened on every CPU or for every thread. The event either counts, or writes
+ * samples into small kernel rings, one per CPU. Only the main thread uses it.
  */
 
 #include "capture/event.h"
@@ -22,11 +22,10 @@ struct fr_event_watch {
 	int *fds;
 	struct fr_event_count *counts; /* the count of each fd at the last fr_event_watch_count() */
 	size_t n_fds;
-	struct fr_ring *rings; /* one for each CPU; NULL: the event counts */
+	struct fr_ring *rings; /* one for each CPU; NULL if the event counts */
 	size_t n_rings;
-	bool tells_lost; /* the member fr_event_count.lost is valid */
-	int epoll_fd;	 /* readable if a ring has a record; -1: the event counts */
-	struct fr_id_table no_ids;
+	bool tells_lost;	     /* the member fr_event_count.lost is valid */
+	int epoll_fd;		     /* readable if a ring has a record; -1: the event counts */
 	struct fr_counter_cell cell; /* samples and losses of all rings */
 	uint8_t *bounce;
 };
@@ -39,7 +38,7 @@ struct fr_event_watch_config {
 	bool count;	    /* true: count; false: record one sample in each sample_period of the event */
 };
 
-/* Opens and enables the event. Returns 0; or a negative errno with D, after closing everything. */
+/* Opens and enables the event. Returns 0; or a negative errno, with D, and W is then closed. */
 int fr_event_watch_open(
 	struct fr_event_watch *w, const struct fr_event_watch_config *config, struct fr_diag *d);
 void fr_event_watch_close(struct fr_event_watch *w);
@@ -51,13 +50,13 @@ uint64_t fr_event_watch_count(struct fr_event_watch *w);
 /* Stops polling the descriptors of ended threads. Returns whether all threads have ended. */
 bool fr_event_watch_poll(struct fr_event_watch *w);
 
-/* Passes the samples in the rings to FN, unchanged. */
+/* fr_event_watch_drain() reads all samples from the rings, and passes each to FN, unchanged. */
 struct fr_event_sample {
 	struct fr_sample head;
 	uint32_t cpu, reserved;
 };
 typedef void (*fr_event_sample_fn)(void *ctx, const struct fr_event_sample *sample);
 void fr_event_watch_drain(struct fr_event_watch *w, fr_event_sample_fn fn, void *ctx);
-/* Returns the number of records for which the rings had no room. Before Linux 6.0, the kernel reports them
-   only with the next record of the same CPU. */
+/* Returns the number of records for which the rings had no room. Before Linux 6.0, the kernel reports such
+   records only with the next record of the same CPU, so the newest ones may be missing. */
 uint64_t fr_event_watch_lost(const struct fr_event_watch *w);

@@ -18,6 +18,6 @@ struct fr_probe {
 	uint64_t interval_ns;  /* default of Interval=; 0: the probe does not count over a time */
 	bool armed;	       /* armed even without a section, because the cost is too small to measure */
 };
-/* All probes, in the order in which they are shown. */
+/* Returns all probes, in the order in which they are shown. */
 const struct fr_probe *fr_probes(size_t *ret_n);
 const struct fr_probe *fr_probe_find(const char *name); /* NULL: there is no such probe */

@@ -61,7 +61,7 @@ void fr_source_fire(const struct fr_source *s, const struct fr_cause *cause)
 
 uint64_t fr_source_cooldown_ns(const struct fr_trigger_config *config)
 {
-	/* FR_TRIGGER_UNSET is the largest number. */
+	/* FR_TRIGGER_UNSET is the largest number, so it also becomes the maximum. */
 	return FR_MIN(config->cooldown_ns, FR_SOURCE_COOLDOWN_MAX_NS);
 }
 
@@ -84,7 +84,7 @@ bool fr_source_matches(const struct fr_trigger_config *config, struct fr_cause *
 		return false;
 	if (config->comm || config->cgroup)
 		fr_cause_fill_from_proc(cause);
-	/* The kernel keeps 15 characters of a name. */
+	/* The kernel keeps only 15 characters of a name, so compare only 15. */
 	if (config->comm && strncmp(cause->comm, config->comm, sizeof(cause->comm) - 1) != 0)
 		return false;
 	return !config->cgroup || (cause->cgroup[0] && is_below(cause->cgroup, config->cgroup));

@@ -8,8 +8,8 @@
  *   fr_source_open() ─► [class->listen()] ─► env->fire() … ─► fr_source_close()
  *
  * An open source is armed, and a closed one is disarmed; there is no third state. A source runs on the main
- * thread's event loop and does not wait for a disk. But open() of a class with listen() may wait, on a thread
- * of its own.
+ * thread's event loop and does not wait for a disk. The exception is open() of a class with listen(): it runs
+ * on another thread (fr-arming), and may wait.
  */
 
 #include "base/diag.h"
@@ -30,12 +30,12 @@ struct fr_source_env {
 	/* Reports CAUSE (borrowed). The receiver sets the members trigger and source of the cause if they are
 	   empty. Sources call fire() from the event loop, never from open(). */
 	void (*fire)(void *ctx, void *trigger, const struct fr_cause *cause);
-	/* NULL, or a function that gets the complete output of libbpf and the verifier for a refused BPF
-	   object: many lines, for log level debug. The fr_diag of open() has the summary. The thread that
-	   opens the source calls the function. */
+	/* NULL, or a function that gets the output of libbpf and the verifier for a refused BPF object (its
+	   last 64 KiB): many lines, for log level debug. The fr_diag of open() has the summary. The thread
+	   that opens the source calls the function. */
 	void (*log)(void *ctx, const char *text);
 	void *ctx;
-	/* Minimum pause of a BPF object after it fired; it overrides a shorter Cooldown=. */
+	/* A BPF object pauses for at least this time after it has fired, even if Cooldown= is shorter. */
 	uint64_t bpf_quiet_ns;
 	bool bpf_classic; /* for tests: act as if the kernel had no BTF */
 };
@@ -43,7 +43,7 @@ struct fr_source_env {
 /* The numbers that `flightrecctl triggers` shows. */
 struct fr_source_stats {
 	enum fr_unit_of_cause unit;
-	uint64_t threshold; /* in force; 0: none */
+	uint64_t threshold; /* the present threshold; 0: none */
 	uint64_t last;	    /* newest value, even if it did not reach the threshold */
 	uint64_t last_ns;   /* monotonic time of that value; 0: none yet */
 	uint64_t fired;	    /* anomalies that the source saw: each was reported, cooled or lost */
@@ -56,28 +56,31 @@ struct fr_source_stats {
 struct fr_source_class {
 	const char *name; /* "bpf", "pressure" …: fr_cause.source */
 	size_t size;	  /* size of the class's structure, which begins with struct fr_source */
-	/* Arms S. The members of the class's structure are zero. Returns 0, or a negative errno with D; then
-	   fr_source_open() calls close(). -EOPNOTSUPP: this kernel lacks a feature that the source needs. */
+	/* Arms S. The members of the class's structure are zero before. Returns 0; or a negative errno, with
+	   D: -EOPNOTSUPP if this kernel does not have a feature that the source needs. After a failure,
+	   fr_source_open() calls close(). */
 	int (*open)(struct fr_source *s, struct fr_diag *d);
 	/* NULL: open() runs on the main thread. Otherwise open() runs on any thread, may wait for a file
-	   system or the verifier, and does not touch the event loop. After that, listen() adds S to the event
-	   loop, on the main thread. Returns 0, or a negative errno with D; then the caller closes S. */
+	   system or the verifier, and does not use the event loop. After open(), the main thread calls
+	   listen(), which adds S to the event loop. It returns 0; or a negative errno, with D, and the caller
+	   then closes S. */
 	int (*listen)(struct fr_source *s, struct fr_diag *d);
 	/* Releases what open() and listen() acquired, also after a failed open(). Does not free S. */
 	void (*close)(struct fr_source *s);
 	/* NULL: S->stats is always up to date. Otherwise get_stats() updates RET, a copy of S->stats. */
 	void (*get_stats)(struct fr_source *s, struct fr_source_stats *ret);
-	/* NULL, or a function that returns whether the file of S has been replaced, so that a reload opens
-	   the file again. For a missing file it returns false, so that S stays armed. */
+	/* NULL, or a function that returns whether the file of S has been replaced. If so, a reload opens the
+	   file again. If the file is missing, the function returns false, so that S stays armed. */
 	bool (*is_stale)(const struct fr_source *s);
-	/* NULL, or a function that checks CONFIG without arming it, for verify-config. Returns 0, or -EINVAL
+	/* NULL, or a function that checks CONFIG for verify-config, and arms nothing. Returns 0; or -EINVAL,
 	   with D. */
 	int (*check)(const struct fr_trigger_config *config, struct fr_diag *d);
 };
 
 struct fr_source {
 	const struct fr_source_class *class;
-	/* Borrowed. Before listen(), the caller may replace both with equal copies that live longer. */
+	/* Borrowed. Before listen(), the caller may replace both pointers by pointers to equal copies that
+	   live longer. */
 	const struct fr_source_env *env;
 	const struct fr_trigger_config *config;
 	void *trigger; /* argument of fire() */
@@ -91,11 +94,11 @@ extern const struct fr_source_class fr_source_event;
 extern const struct fr_source_class fr_source_timer;
 extern const struct fr_source_class fr_source_application;
 
-/* Returns the class for KIND; NULL for signal and control, which have no source. */
+/* Returns the class for KIND; or NULL for signal and control, which have no source. */
 const struct fr_source_class *fr_source_class_for_kind(enum fr_trigger_kind kind);
 
 /* Opens a source of CLASS. ENV, CONFIG and TRIGGER are borrowed until the source is closed. Returns 0; or a
-   negative errno with D, after closing everything. */
+   negative errno, with D, and nothing stays open. */
 int fr_source_open(const struct fr_source_class *class, const struct fr_source_env *env,
 	const struct fr_trigger_config *config, void *trigger, struct fr_source **ret, struct fr_diag *d);
 struct fr_source *fr_source_close(struct fr_source *s); /* NULL is allowed; returns NULL */
@@ -103,7 +106,7 @@ void fr_source_get_stats(struct fr_source *s, struct fr_source_stats *ret);
 
 /* --- for the classes */
 
-/* Fires CAUSE for the trigger of S. */
+/* Passes CAUSE and the trigger of S to fr_source_env.fire(). */
 void fr_source_fire(const struct fr_source *s, const struct fr_cause *cause);
 /* Returns the source's own cool-down: Cooldown=, at most FR_SOURCE_COOLDOWN_MAX_NS. */
 uint64_t fr_source_cooldown_ns(const struct fr_trigger_config *config);

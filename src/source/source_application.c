@@ -5,8 +5,8 @@
  *   datagram ─► the shared socket ─► TRIGGER= ─┬► source "checkout"
  *                                              └► source "application": any other name
  *
- * The sender does not wait: if the socket's queue is full (net.unix.max_dgram_qlen, 10), send() fails at
- * once. So the recorder limits a flood of datagrams by reading the socket at a limited rate.
+ * The sender does not wait: if the socket's queue is full (net.unix.max_dgram_qlen, by default 10 datagrams),
+ * send() fails at once. So the recorder limits a flood of datagrams by reading the socket at a limited rate.
  */
 #include "source/datagram.h"
 #include "source/source.h"
@@ -20,9 +20,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <utlist.h>
 
-/* The rate limit: SLICE_DATAGRAMS in each SLICE_NS. Also the most datagrams in one iteration of the event
- * loop. */
+/* The rate limit: SLICE_DATAGRAMS in each SLICE_NS. One iteration of the event loop reads at most
+   SLICE_DATAGRAMS, too. */
 #define SLICE_DATAGRAMS 32
 #define SLICE_NS (10 * FR_NSEC_PER_MSEC)
 #define AGE_MAX_NS (60 * FR_NSEC_PER_SEC) /* an older TIME= is ignored */
@@ -76,14 +77,14 @@ static void make_cause(const struct application *a, const struct fr_datagram *d,
 		.time_ns = now,
 		.pid = pid,
 		.cpu = -1};
-	/* The sender's clock may differ, for example in a time namespace. */
+	/* The sender's clock may differ, for example in a time namespace, so its time may be ignored. */
 	if (d->time_ns && d->time_ns <= now && now - d->time_ns <= AGE_MAX_NS)
 		ret->time_ns = d->time_ns;
 	if (pid && is_thread_of(pid, d->tid))
 		ret->tid = d->tid;
 	memcpy(ret->reason, d->reason, sizeof(ret->reason));
 	if (!*ret->reason)
-		snprintf(ret->reason, sizeof(ret->reason), "told by an application");
+		snprintf(ret->reason, sizeof(ret->reason), "reported by an application");
 	if (strcmp(a->source.config->name, d->trigger) != 0)
 		memcpy(ret->detail, d->trigger, sizeof(d->trigger));
 }
@@ -100,7 +101,7 @@ static void handle_datagram(struct application *a, const struct fr_datagram *d, 
 	stats->threshold = d->threshold;
 	if (d->value < d->threshold)
 		return;
-	/* Check the cool-down first, because reading /proc costs more than all the rest. */
+	/* Check the cool-down first: the steps below may read /proc, which costs more than all the rest. */
 	if (now < a->quiet_until_ns) {
 		stats->fired++;
 		stats->cooled++;
@@ -118,8 +119,8 @@ static void handle_datagram(struct application *a, const struct fr_datagram *d, 
    length; -EMSGSIZE if the datagram is too long; -EAGAIN if there is none; or another negative errno. */
 static ssize_t receive_datagram(int fd, void *data, size_t size, pid_t *ret_pid)
 {
-	/* The kernel writes the sender's credentials first. They fill this buffer, so the kernel drops
-	   descriptors that a sender passes. */
+	/* The kernel writes the sender's credentials first. They fill this buffer. If the sender also passes
+	   descriptors, there is no room for them, and the kernel drops them. */
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(struct ucred))];
@@ -231,8 +232,7 @@ static int shared_new(const struct fr_source_env *env, struct shared **ret, stru
 		shared_free(shared);
 		return fr_fail_errno(d, r, NULL, "cannot listen to applications");
 	}
-	shared->next = all_shared;
-	all_shared = shared;
+	LL_PREPEND(all_shared, shared);
 	*ret = shared;
 	return 0;
 }
@@ -252,13 +252,9 @@ static bool is_built_in(const struct application *a)
 
 static void shared_put(struct shared *shared)
 {
-	struct shared **at = &all_shared;
-
 	if (shared->sources)
 		return;
-	while (*at != shared)
-		at = &(*at)->next;
-	*at = shared->next;
+	LL_DELETE(all_shared, shared);
 	shared_free(shared);
 }
 
@@ -281,21 +277,17 @@ static int application_open(struct fr_source *s, struct fr_diag *d)
 		r = shared_get(s->env, &a->shared, d);
 	if (r < 0)
 		return r;
-	a->next = a->shared->sources;
-	a->shared->sources = a;
+	LL_PREPEND(a->shared->sources, a);
 	return 0;
 }
 
 static void application_close(struct fr_source *s)
 {
-	struct application *a = (struct application *)s, **at;
+	struct application *a = (struct application *)s;
 
 	if (!a->shared)
 		return;
-	at = &a->shared->sources;
-	while (*at != a)
-		at = &(*at)->next;
-	*at = a->next;
+	LL_DELETE(a->shared->sources, a);
 	/* The caller keeps this counter, so the next source "application" begins with 0. */
 	if (is_built_in(a))
 		a->shared->bad = 0;
@@ -306,7 +298,7 @@ static void application_get_stats(struct fr_source *s, struct fr_source_stats *r
 {
 	const struct application *a = (struct application *)s;
 
-	/* A malformed datagram cannot be attributed to a trigger. */
+	/* A malformed datagram cannot be attributed to a trigger, so the built-in one counts all of them. */
 	if (is_built_in(a))
 		ret->bad = a->shared->bad;
 }

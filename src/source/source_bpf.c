@@ -24,7 +24,7 @@ static int set_syscalls(struct fr_bpf_source *s, const char *names, struct fr_di
 	return 0;
 }
 
-/* Sets the globals that only built-in probes have. Not all probes have `page_size`. */
+/* Sets the globals that only built-in probes have. It is not an error if a probe has no `page_size`. */
 static int set_probe_globals(struct fr_bpf_source *s, const struct fr_probe *probe, struct fr_diag *d)
 {
 	(void)fr_bpf_object_set_number(s->object, "page_size", (uint64_t)sysconf(_SC_PAGESIZE));
@@ -58,7 +58,7 @@ static int prepare_program(struct fr_bpf_source *s, struct fr_diag *d)
 	_cleanup_buf_ struct fr_buf file = {0};
 	int r;
 
-	/* stat() comes first: if the file is replaced before it is read, the next reload reads it again. */
+	/* Call stat() first: if the file is replaced before it is read, the next reload notices it. */
 	(void)stat(path, &s->file);
 	r = fr_bpf_file_read(path, &file, d);
 	if (r < 0)
@@ -95,7 +95,7 @@ static int bpf_check(const struct fr_trigger_config *config, struct fr_diag *d)
 	return r;
 }
 
-/* Returns true also if the file system may hang (-EAGAIN); then the arming thread reads the file again. */
+/* Returns true also if the file system may hang (-EAGAIN): the arming thread then reads the file again. */
 static bool bpf_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *s = (const struct fr_bpf_source *)source;

@@ -2,10 +2,10 @@
 /*
  * Event=: fires for each occurrence of a perf event, or when the event occurs too often.
  *
- * Without Threshold=, each occurrence is an anomaly. The kernel writes a record of each into a small ring,
- * and wakes the source with the first record. After that, the source does not poll until its cool-down ends.
- * So a storm costs only the time to fill the ring. At the end of the cool-down, the source counts the records
- * as cooled.
+ * Without Threshold=, each occurrence is an anomaly. The kernel writes a record of each into a small kernel
+ * ring, and the first record wakes the source. After that, the source does not poll until its cool-down ends.
+ * So a storm costs only the time to fill the ring. At the end of the cool-down, the source reads the other
+ * records, and counts them as cooled.
  *
  *   ── × ─────── × × ×× ─────── × ──►  fired, cooled … cooled, fired
  *      ├─ cool-down: not polled ─┤
@@ -82,14 +82,15 @@ static int check_comm(const struct fr_trigger_config *config, const struct fr_ev
 			"the trigger %s: a filter cannot contain the name %s", config->name, config->comm);
 	if (config->threshold && !e->tracepoint)
 		return fr_fail(d, -EINVAL, "use CGroup= or Pid= instead of Comm=, or use a tracepoint",
-			"the trigger %s: Comm= and Threshold= together need a tracepoint, and %s is none",
+			"the trigger %s: Comm= and Threshold= together need a tracepoint, and %s is not a "
+			"tracepoint",
 			config->name, e->name);
 	return 0;
 }
 
 static int parse_event(const struct fr_trigger_config *config, struct fr_event_list *list, struct fr_diag *d)
 {
-	/* If the text has no period, the event records each occurrence. */
+	/* If the text of Event= has no period, the event records each occurrence. */
 	const struct fr_event_defaults defaults = {.period = 1, .each = true};
 	const struct fr_event *e;
 	int r = fr_event_parse(config->subject ? config->subject : "", &defaults, list, d);
@@ -127,15 +128,15 @@ static int event_check(const struct fr_trigger_config *config, struct fr_diag *d
 		return r;
 	r = parse_event(config, &list, &why);
 	fr_event_list_deinit(&list);
-	/* Only these two codes are errors of the configuration. For others, the user may lack access to
-	   tracefs, or the file is for a machine with another PMU. */
+	/* Only -EINVAL and -ENOENT are errors of the configuration. Other errors may depend on the user
+	   who runs this check (no access to tracefs) or on this machine (another PMU). */
 	if (r == 0 || (r != -EINVAL && r != -ENOENT))
 		return 0;
 	return fr_fail(d, -EINVAL, why.hint, "%s", why.what);
 }
 
-/* Lists the threads of this process, which all exist before a trigger is armed. Returns their number. Returns
-   0 in a pid namespace, because a filter needs the numbers of the initial namespace. */
+/* Lists the threads of this process, and returns their number. All threads exist before a trigger is armed.
+   Returns 0 in a pid namespace, because a filter needs the thread ids of the initial namespace. */
 static size_t list_own_threads(const struct fr_source_env *env, pid_t ret[static OWN_THREADS_MAX])
 {
 	_cleanup_closedir_ DIR *dir = env->pidns ? NULL : opendir("/proc/self/task");
@@ -177,19 +178,19 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 {
 	struct event *e = ctx;
 	const struct fr_trigger_config *config = e->source.config;
-	/* Both numbers have all bits set if the process is in another pid namespace or has ended. */
+	/* Pid and tid have all bits set if the process is in another pid namespace or has ended. */
 	pid_t pid = sample->head.pid <= INT_MAX ? (pid_t)sample->head.pid : 0;
 	struct fr_cause cause = {.time_ns = sample->head.time,
 		.pid = pid,
 		.tid = pid ? (pid_t)sample->head.tid : 0,
 		.cpu = (int)sample->cpu};
 
-	/* Skip the samples of this process, if there is no filter. Also skip those of the children of Pid=,
-	   which kernels without inherit_thread record. */
+	/* Skip the samples of this process: there may be no filter that excludes them. Also skip the samples
+	   of child processes of Pid=, which kernels without inherit_thread record. */
 	if (pid == getpid() || (config->pid && pid != config->pid))
 		return;
 	e->source.stats.last_ns = cause.time_ns;
-	/* Check the cool-down first, because reading /proc costs more than all the rest. */
+	/* Check the cool-down first: the steps below read /proc, which costs more than all the rest. */
 	if (cause.time_ns < e->quiet_until_ns) {
 		e->source.stats.fired++;
 		e->source.stats.cooled++;
@@ -204,7 +205,7 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 	fire(e, &cause);
 }
 
-/* Drains the rings. Then polls them again: at once, or when the cool-down ends. */
+/* Drains the rings. Then lets the event loop poll them again, at once or when the cool-down ends. */
 static int drain_and_poll(struct event *e)
 {
 	uint64_t now;

@@ -5,7 +5,7 @@
  *     key                                    has a probe         is an anomaly
  *     Function=PATH:SYMBOL, Threshold=       entry and return    a call that took too long
  *     Function=PATH:SYMBOL[+0xOFFSET]        that instruction    each time a thread reaches it
- *     USDT=PATH:P:BEGIN,P:END, Threshold=    both markers        too long a time between them
+ *     USDT=PATH:P:BEGIN,P:END, Threshold=    both markers        the time between them is too long
  *     USDT=PATH:P:NAME                       that marker         each time a thread reaches it
  *
  * The source reads the symbols from an open file, and attaches the probes to that open file, not to its path.
@@ -47,7 +47,7 @@ static void spec_deinit(struct spec *s)
 }
 #define _cleanup_spec_ _cleanup_(spec_deinit)
 
-/* Cuts the last ":WORD" off TEXT. Returns WORD; NULL: there is none. */
+/* Cuts the last ":WORD" off TEXT. Returns WORD, or NULL if there is none. */
 static char *split_last(char *text)
 {
 	char *colon = strrchr(text, ':');
@@ -152,9 +152,9 @@ static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d
 		add_site(p, "function_hit", false, symbol.offset, 0);
 		return 0;
 	}
-	/* For the return probe, the kernel replaces the return address on the stack. Only at the entry does
-	   the kernel know where that address is. A Go program moves its stacks, and crashes when it finds the
-	   kernel's address there. */
+	/* For the return probe, the kernel replaces the return address on the stack. It knows the place of
+	   that address only at the function's entry. A Go program moves its stacks, and crashes when it finds
+	   the kernel's address there. */
 	if (symbol.into)
 		return fr_fail(d, -EINVAL, "leave +0xOFFSET out, or leave Threshold= out",
 			"cannot measure a call from %s: a call is measured from the function's entry",
@@ -163,8 +163,8 @@ static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d
 		return fr_fail(d, -EINVAL, "leave Threshold= out; then each call is an anomaly",
 			"cannot measure calls of %s: %s is a Go program, and a return probe makes it crash",
 			s->symbol, s->path);
-	/* Attach the return probe first. If a call is already running, its return finds no begin, and the
-	   program ignores it. */
+	/* Attach the return probe first. If a call is already running, the program function_return finds no
+	   begin of that call, and ignores it. */
 	add_site(p, "function_return", true, symbol.offset, 0);
 	add_site(p, "function_entry", false, symbol.offset, 0);
 	return 0;
@@ -194,7 +194,7 @@ static int plan_markers(const struct spec *s, struct plan *p, struct fr_diag *d)
 	return r < 0 ? r : plan_marker(s, 0, "marker_begin", p, d);
 }
 
-/* Finds a process in the cgroup at PATH, or in a cgroup below. 0: there is none. */
+/* Returns a process in the cgroup at PATH, or in a cgroup up to DEPTH levels below; 0 if there is none. */
 static pid_t find_process(const char *path, unsigned depth)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -219,7 +219,8 @@ static pid_t find_process(const char *path, unsigned depth)
 	return pid;
 }
 
-/* Finds the process in whose root the file is: for example, a process of the container. 0: our own root. */
+/* Finds the process whose root directory contains the file, for example a process of the container. RET gets
+   its pid; or 0 if the file is in the root of this process. */
 static int find_root_process(const struct fr_trigger_config *config, pid_t *ret, struct fr_diag *d)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
@@ -283,7 +284,7 @@ static int attach_site(struct fr_bpf_source *b, const struct spec *s, const stru
 
 	fr_bpf_log_begin(&log);
 	/* Read the probed instruction into the page cache. The kernel reads the instruction when an exec maps
-	   the file. If this has to wait for the disk, ext4 logs a kernel warning (seen: 6.18). */
+	   the file. If the kernel has to wait for the disk then, ext4 logs a kernel warning (seen: 6.18). */
 	(void)!pread(fr_elf_fd(p->elf), path, 16, (off_t)site->offset);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fr_elf_fd(p->elf));
 	link = bpf_program__attach_uprobe_opts(program, p->pid ? p->pid : -1, path, site->offset, &opts);
@@ -294,8 +295,8 @@ static int attach_site(struct fr_bpf_source *b, const struct spec *s, const stru
 		       : 0;
 }
 
-/* Selects the programs of the plan. The others are not loaded: a kernel without BTF has no task storage, and
-   refuses the programs that use it. */
+/* Selects the programs of the plan. The others are not loaded, because some need task storage: a kernel
+   without BTF has none, and refuses such programs. */
 static void choose_programs(struct bpf_object *o, const struct plan *p)
 {
 	struct bpf_program *program;
@@ -388,7 +389,7 @@ static int function_open(struct fr_source *source, struct fr_diag *d)
 	return r;
 }
 
-/* True: another file is now at the path, and this source does not probe it. */
+/* Returns true if another file is now at the path: this source does not probe that file. */
 static bool function_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *b = (const struct fr_bpf_source *)source;

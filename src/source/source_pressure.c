@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Pressure=: fires if tasks stalled for Threshold= within Interval=, because they waited for a CPU, memory or
- * a device (Documentation/accounting/psi.rst). The kernel watches windows of Interval=, and wakes the source
- * at most once in a window. It does not report the length of the stall, so the source reads the file's total
- * twice in a window:
+ * a device (Documentation/accounting/psi.rst). The kernel watches windows of the length Interval=, and wakes
+ * the source at most once in a window. It does not report the length of the stall, so the source reads the
+ * total stall time in the file twice in a window:
  *
  *      before[0]        before[1]          wake-up, or get_stats()
  *   ──────┴────────────────┴───────────────────┴────►
  *
- * The value is the total minus before[0]: the stall in the last half to one window.
+ * The value of the cause is the total at the wake-up minus before[0]. This is the stall since a time that is
+ * half a window to one window ago.
  */
 #include "source/source.h"
 #include "base/capability.h"
@@ -29,7 +30,7 @@
 
 #define INTERVAL_MIN_NS (500 * FR_NSEC_PER_MSEC)
 #define INTERVAL_MAX_NS (10 * FR_NSEC_PER_SEC)
-/* Without CAP_SYS_RESOURCE the kernel accepts only multiples of its averaging period. */
+/* Without CAP_SYS_RESOURCE, the kernel accepts only multiples of its averaging period of 2 s. */
 #define INTERVAL_UNPRIVILEGED_NS (2 * FR_NSEC_PER_SEC)
 
 /* The parsed configuration. */
@@ -98,7 +99,7 @@ static int pressure_check(const struct fr_trigger_config *config, struct fr_diag
 	return parse_config(config, &s, d);
 }
 
-/* Finds the file RESOURCE.pressure of CGROUP, below any mount of cgroup2. */
+/* Finds the file RESOURCE.pressure of CGROUP in any mount of cgroup2. RET gets its path. */
 static int find_cgroup_file(const char *cgroup, const char *resource, char *ret, size_t size)
 {
 	_cleanup_free_ char *buffer = malloc(2 * PATH_MAX);
@@ -150,8 +151,8 @@ static int read_total(const struct pressure *p, uint64_t *ret)
 	return 0;
 }
 
-/* Opens the file and makes the kernel watch it. Returns 0, or a negative errno; then the caller closes the
- * file. */
+/* Opens the file, and asks the kernel to watch the pressure. Returns 0; or a negative errno, and the caller
+   then closes the file. */
 static int open_watch(struct pressure *p)
 {
 	char text[64];
@@ -161,13 +162,14 @@ static int open_watch(struct pressure *p)
 	p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->fd < 0)
 		return -errno;
-	/* Read the total before the kernel's first window begins: it must not miss a stall of that window. */
+	/* Read the total before the kernel's first window begins, so that it includes no stall of that
+	   window. */
 	r = read_total(p, &p->armed_ns);
 	if (r < 0)
 		return r;
 	n = snprintf(text, sizeof(text), "%s %llu %llu", p->subject.share,
 		p->subject.threshold_ns / FR_NSEC_PER_USEC, p->subject.interval_ns / FR_NSEC_PER_USEC);
-	/* The kernel wants the NUL too. */
+	/* The kernel also needs the NUL. */
 	return write(p->fd, text, (size_t)n + 1) < 0 ? -errno : 0;
 }
 
@@ -195,7 +197,7 @@ static int explain_open(const struct pressure *p, int code, struct fr_diag *d)
 	return fr_fail_errno(d, code, NULL, "the trigger %s: cannot watch %s", name, p->path);
 }
 
-/* Measures the stall. Returns whether the file could be read. */
+/* Measures the stall since before[0], and sets the stats. Returns false if the file could not be read. */
 static bool measure(struct pressure *p)
 {
 	uint64_t total = 0;
@@ -222,14 +224,15 @@ static int on_pressure(sd_event_source *e, int fd, uint32_t revents, void *userd
 		.unit = FR_CAUSE_NS,
 		.cpu = -1};
 
-	/* Check this first: for a removed cgroup, the kernel reports EPOLLPRI together with EPOLLERR. */
+	/* Check for errors first: for a removed cgroup, the kernel reports EPOLLPRI
+	   together with EPOLLERR. */
 	if (revents & (EPOLLERR | EPOLLHUP)) {
 		close_watch(p);
 		p->source.stats.gone = "its cgroup is gone";
 		return 0;
 	}
-	/* Without CAP_SYS_RESOURCE the kernel may report a stall that is older than its watch (seen: 6.18),
-	   so the total has to confirm it. docs/design/71 */
+	/* Without CAP_SYS_RESOURCE, the kernel may report a stall from before the watch began (seen: 6.18).
+	   So ignore the wake-up unless the total has grown by the threshold since then (docs/design/71). */
 	if (measure(p) && !p->is_privileged &&
 		p->before_ns[0] + p->source.stats.last + FR_NSEC_PER_USEC <
 			p->armed_ns + p->subject.threshold_ns)
@@ -264,7 +267,7 @@ static int on_time(sd_event_source *e, uint64_t usec, void *userdata)
 	uint64_t total;
 	int r;
 
-	/* After a restart, a service has a new cgroup of the same name. */
+	/* After a restart, a service has a new cgroup of the same name, so try to open its file again. */
 	if (p->fd < 0 && start_watch(p) == 0)
 		p->source.stats.gone = NULL;
 	else if (p->fd >= 0 && read_total(p, &total) == 0) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "source/syscalls.h"
+#include "base/cleanup.h"
 
 #include <asm/unistd.h>
 #include <errno.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define NAME_SIZE 32
@@ -26,31 +27,29 @@ int fr_syscall_number(const char *name)
 
 int fr_syscalls_parse(const char *text, uint8_t ret[static FR_SYSCALLS], struct fr_diag *d)
 {
-	static const char separators[] = " \t,";
+	_cleanup_free_ char *copy = strdup(text);
 	uint8_t set[FR_SYSCALLS] = {0};
-	const char *p = text + strspn(text, separators);
+	char *rest = copy, *name;
+	bool any = false;
 
-	if (*p == '\0')
-		return fr_fail(d, -EINVAL, "write names, for example Syscall=fsync openat",
-			"no system call is named");
-	while (*p != '\0') {
-		size_t length = strcspn(p, separators);
-		char name[NAME_SIZE];
-		int nr = -ENOENT;
+	if (!copy)
+		return -ENOMEM;
+	while ((name = strsep(&rest, " \t,"))) {
+		int nr;
 
-		if (length < sizeof(name)) {
-			snprintf(name, sizeof(name), "%.*s", (int)length, p);
-			nr = fr_syscall_number(name);
-		}
+		if (!*name)
+			continue;
+		nr = fr_syscall_number(name);
 		if (nr < 0)
 			return fr_fail(d, -EINVAL,
 				"use the names of syscalls(2), for example Syscall=fsync openat",
-				"no system call is named \"%.*s\" on this machine",
-				length > 64 ? 64 : (int)length, p);
+				"no system call is named \"%.64s\" on this machine", name);
 		set[nr] = 1;
-		p += length;
-		p += strspn(p, separators);
+		any = true;
 	}
+	if (!any)
+		return fr_fail(d, -EINVAL, "write names, for example Syscall=fsync openat",
+			"no system call is named");
 	memcpy(ret, set, sizeof(set));
 	return 0;
 }

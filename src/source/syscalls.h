@@ -7,12 +7,13 @@
 
 #include <stdint.h>
 
-/* The size of the global `syscalls` of src/bpf/syscall-latency.bpf.c: element N is 1 if call N is watched. */
+/* Size of the global `syscalls` of src/bpf/syscall-latency.bpf.c. Element N: 1 if system
+   call N is watched. */
 #define FR_SYSCALLS 512
 
 /* Returns the number of the system call NAME ("openat"), or -ENOENT. */
 int fr_syscall_number(const char *name);
 
 /* Parses NAMES, separated by blanks or commas, into RET. Returns 0; or -EINVAL, with D, if a name is unknown
-   or there is none. RET changes only on success. */
+   or NAMES has no name. RET changes only on success. */
 int fr_syscalls_parse(const char *names, uint8_t ret[static FR_SYSCALLS], struct fr_diag *d);

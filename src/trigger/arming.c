@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <utlist.h>
 
 #define STOP_WAIT_NS FR_NSEC_PER_SEC
 
@@ -22,25 +23,6 @@ struct fr_arming {
 	bool abandoned; /* the thread frees the structure at its end */
 };
 
-static void append(struct fr_arming_job **list, struct fr_arming_job *job)
-{
-	while (*list)
-		list = &(*list)->next;
-	job->next = NULL;
-	*list = job;
-}
-
-/* Removes JOB from LIST. Returns whether JOB was in LIST. */
-static bool remove_job(struct fr_arming_job **list, const struct fr_arming_job *job)
-{
-	while (*list && *list != job)
-		list = &(*list)->next;
-	if (!*list)
-		return false;
-	*list = job->next;
-	return true;
-}
-
 struct fr_arming_job *fr_arming_job_free(struct fr_arming_job *job)
 {
 	if (!job)
@@ -53,12 +35,10 @@ struct fr_arming_job *fr_arming_job_free(struct fr_arming_job *job)
 
 static void free_list(struct fr_arming_job *list)
 {
-	while (list) {
-		struct fr_arming_job *job = list;
+	struct fr_arming_job *job, *next;
 
-		list = job->next;
+	LL_FOREACH_SAFE (list, job, next)
 		fr_arming_job_free(job);
-	}
 }
 
 /* Opens the source of the first waiting job. Releases the lock meanwhile. */
@@ -74,7 +54,8 @@ static void run_next_job(struct fr_arming *a) FR_REQUIRES(a->lock)
 	fr_lock(&a->lock);
 	a->running = NULL;
 	if (!job->canceled) {
-		append(&a->done, job);
+		LL_APPEND(a->done, job);
+		job->is_done = true;
 		(void)!write(a->done_fd, &one, sizeof(one));
 		return;
 	}
@@ -192,7 +173,7 @@ struct fr_arming_job *fr_arming_submit(struct fr_arming *a, const struct fr_sour
 	job->trigger = trigger;
 	job->arming = a;
 	fr_lock(&a->lock);
-	append(&a->waiting, job);
+	LL_APPEND(a->waiting, job);
 	fr_cond_broadcast(&a->changed);
 	fr_unlock(&a->lock);
 	return job;
@@ -217,16 +198,19 @@ struct fr_arming_job *fr_arming_take(struct fr_arming *a)
 void fr_arming_cancel(struct fr_arming_job *job)
 {
 	struct fr_arming *a = job->arming;
-	bool removed = false;
+	bool is_running;
 
 	fr_thread_assert(FR_THREAD_MAIN);
 	fr_lock(&a->lock);
-	if (a->running == job)
+	is_running = a->running == job;
+	if (is_running)
 		job->canceled = true;
+	else if (job->is_done)
+		LL_DELETE(a->done, job);
 	else
-		removed = remove_job(&a->waiting, job) || remove_job(&a->done, job);
+		LL_DELETE(a->waiting, job);
 	fr_unlock(&a->lock);
-	if (removed)
+	if (!is_running)
 		fr_arming_job_free(job);
 }
 

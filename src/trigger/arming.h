@@ -3,12 +3,12 @@
 
 /*
  * Some sources take long to open: their file may be on a file system that hangs, and the kernel's verifier
- * takes its time. So a thread, "fr-arming", opens them for the main thread, one job after the other:
+ * may be slow. So a thread, "fr-arming", opens these sources for the main thread, one job after the other:
  *
  *   submit ─► class->open() on the thread ─► done_fd is readable ─► take ─► class->listen()
  *
- * The main thread does not wait. If it cancels a job that the thread works on, the thread closes the source
- * itself. The thread may go on after fr_arming_stop(). Only the main thread calls these functions.
+ * The main thread does not wait. If it cancels the job on which the thread works, the thread closes the
+ * source later. The thread may still work after fr_arming_stop(). Only the main thread calls these functions.
  */
 
 #include "source/source.h"
@@ -20,37 +20,38 @@ struct fr_arming;
 struct fr_arming_job {
 	const struct fr_source_class *class;
 	void *trigger;
-	/* The source borrows these copies, because the thread may still work when the trigger has gone. */
+	/* The source uses these copies, because the thread may still work when the trigger has gone. */
 	struct fr_source_env env;
 	struct fr_trigger_config config;
-	/* The result. The taker of `source` sets its members env, config and trigger to the taker's own. */
+	/* The result. Whoever takes `source` out of the job must replace its members env and config before
+	   the job is freed, because they point to the copies above. */
 	int code;
 	struct fr_diag diag;
 	struct fr_source *source;
 	/* Only arming.c uses the rest. */
 	struct fr_arming *arming;
 	struct fr_arming_job *next;
-	bool canceled;
+	bool is_done, canceled;
 };
 
-/* Starts the thread. Returns 0, or a negative errno with D. */
+/* Starts the thread. Returns 0; or a negative errno, with D. */
 int fr_arming_start(struct fr_arming **ret, struct fr_diag *d);
-/* Stops the thread. Waits up to a second for the current job; after that, the thread ends by itself. NULL is
-   allowed; returns NULL. */
+/* Stops the thread. Waits up to a second for the current job. If the job takes longer, the thread ends after
+   the job, and frees A. NULL is allowed; returns NULL. */
 struct fr_arming *fr_arming_stop(struct fr_arming *a);
 pid_t fr_arming_tid(const struct fr_arming *a);
-/* Returns a descriptor that is readable while a job is done and not taken. */
+/* Returns a descriptor that is readable while there is a job that is done and not yet taken. A owns it. */
 int fr_arming_done_fd(const struct fr_arming *a);
 
-/* Queues the opening of a source of CLASS. All arguments are copied. NULL: no memory. */
+/* Queues a job that opens a source of CLASS. Copies ENV and CONFIG. Returns NULL if there is no memory. */
 struct fr_arming_job *fr_arming_submit(struct fr_arming *a, const struct fr_source_class *class,
 	const struct fr_source_env *env, const struct fr_trigger_config *config, void *trigger);
-/* Takes the oldest job that is done. The caller frees the job. NULL: there is none. */
+/* Takes the oldest job that is done. The caller frees the job. Returns NULL if no job is done. */
 struct fr_arming_job *fr_arming_take(struct fr_arming *a);
-/* Cancels JOB, which was not taken. The caller must not use JOB after this call. */
+/* Cancels JOB, which must not have been taken. The caller must not use JOB after this call. */
 void fr_arming_cancel(struct fr_arming_job *job);
 /* Frees JOB, and closes its source if it still has one. NULL is allowed; returns NULL. */
 struct fr_arming_job *fr_arming_job_free(struct fr_arming_job *job);
-/* Returns whether JOB waits for another job. RET gets the name of the other job's trigger. */
+/* Returns whether JOB waits for another job. If so, RET gets the name of the other job's trigger. */
 #define FR_ARMING_NAME_SIZE 64
 bool fr_arming_is_waiting(const struct fr_arming_job *job, char ret[static FR_ARMING_NAME_SIZE]);

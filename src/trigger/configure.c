@@ -36,7 +36,7 @@ static void apply_defaults(struct fr_trigger_config *c, const struct fr_triggers
 		c->window_ns = all->window_ns;
 }
 
-/* A cool-down that has begun gets the new length. */
+/* Copies G's configuration to its policy. A cool-down that has begun gets the new length. */
 static void update_policy(struct fr_trigger *g)
 {
 	struct fr_policy_trigger *p = &g->policy;
@@ -45,7 +45,7 @@ static void update_policy(struct fr_trigger *g)
 	if (p->quiet_until_ns)
 		p->quiet_until_ns = p->quiet_until_ns - p->cooldown_ns + c->cooldown_ns;
 	p->enabled = c->enabled;
-	p->free = is_requested_by_person(c->kind);
+	p->by_person = is_requested_by_person(c->kind);
 	p->cooldown_ns = c->cooldown_ns;
 	p->min_fill_ns = c->min_fill_ns;
 }
@@ -159,11 +159,12 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 		const struct fr_source_stats *s = &old->closed_stats;
 
 		fr_trigger_disarm(old);
-		/* The counters belong to the trigger. Value and threshold belong to the closed source. */
+		/* Only the counters belong to the trigger: value and threshold belong to
+		   the closed source. */
 		old->closed_stats = (struct fr_source_stats){
 			.fired = s->fired, .cooled = s->cooled, .lost = s->lost, .bad = s->bad};
 	}
-	if (old->source) { /* the source borrows the strings of C; only the origin may differ */
+	if (old->source) { /* the source uses the strings of C, so replace only the origin */
 		c->origin = new->origin;
 		new->origin = previous.origin;
 		c->enabled = new->enabled;
@@ -181,7 +182,7 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 	fr_trigger_free(added);
 }
 
-/* The sources of Application= share the socket, so all of them are closed before the socket changes. */
+/* The sources of Application= share one socket, so close all these sources before the socket changes. */
 static void change_socket(struct fr_triggers *t, char *path)
 {
 	if (strcmp(t->socket, path) != 0)
@@ -193,7 +194,7 @@ static void change_socket(struct fr_triggers *t, char *path)
 	t->env.application_socket = path;
 }
 
-/* Makes PLAN's list the list of T. Triggers whose name is in both stay the same objects. */
+/* Makes PLAN's list the list of T. A trigger whose name is in both lists stays the same object. */
 static void replace_list(struct fr_triggers *t, struct plan *plan)
 {
 	for (size_t i = 0; i < plan->n; i++) {

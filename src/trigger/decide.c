@@ -34,13 +34,13 @@ static void explain(const struct fr_triggers *t, const struct fr_policy_trigger 
 		WHY("cools down for another %s", fr_duration_format(p->quiet_until_ns - q->now_ns, a));
 		break;
 	case FR_VERDICT_MIN_FILL:
-		WHY("the ring holds %s, and MinFill= wants %s", fr_duration_format(q->ring_span_ns, a),
+		WHY("the ring holds %s, and MinFill= asks for %s", fr_duration_format(q->ring_span_ns, a),
 			fr_duration_format(p->min_fill_ns, b));
 		break;
 	case FR_VERDICT_RATE:
-		WHY("RateLimit= of %u in %s is used up, the next in %s", t->policy.burst,
+		WHY("RateLimit= of %u in %s is used up; the next dump is possible in %s", t->policy.burst,
 			fr_duration_format(t->policy.interval_ns, a),
-			token_ns == UINT64_MAX ? "no time" : fr_duration_format(token_ns - q->now_ns, b));
+			token_ns == UINT64_MAX ? "never" : fr_duration_format(token_ns - q->now_ns, b));
 		break;
 	case FR_VERDICT_BUSY:
 	default:
@@ -114,7 +114,7 @@ static void fill_cause(const struct fr_trigger *g, struct fr_cause *c, uint64_t 
 		c->time_ns = now_ns;
 }
 
-/* Adds the cause to the dump that waits. If the dumper has begun to write it, asks the policy again. */
+/* Adds the cause to the waiting dump. If the dumper has begun to write that dump, asks the policy again. */
 static enum fr_verdict coalesce(struct fr_triggers *t, const struct fr_trigger *g,
 	struct fr_policy_trigger *p, struct fr_policy_question *q, const struct fr_policy_trigger *p_before,
 	struct fr_decision *d)
@@ -122,7 +122,7 @@ static enum fr_verdict coalesce(struct fr_triggers *t, const struct fr_trigger *
 	fr_cause_fill_from_proc(&d->cause);
 	if (t->ops.coalesce(t->ops.ctx, &d->cause, g->config.window_ns, g->config.post_ns, &d->dump_id) == 0)
 		return FR_VERDICT_COALESCE;
-	*p = *p_before; /* the verdict COALESCE took no token */
+	*p = *p_before; /* undo the verdict COALESCE, which took no token */
 	q->can_coalesce = false;
 	return fr_policy_ask(&t->policy, p, q);
 }
@@ -150,7 +150,7 @@ const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_tri
 	struct fr_decision d = {.cause = *cause, .at_ns = q.now_ns, .last_ns = q.now_ns};
 
 	fill_cause(g, &d.cause, q.now_ns);
-	if (p->min_fill_ns && !p->free) /* this takes the ring's lock */
+	if (p->min_fill_ns && !p->by_person) /* only if needed: ring_span_ns() takes the ring's lock */
 		q.ring_span_ns = t->ops.ring_span_ns(t->ops.ctx);
 	d.verdict = fr_policy_ask(&t->policy, p, &q);
 	if (d.verdict == FR_VERDICT_COALESCE)
@@ -228,7 +228,7 @@ int fr_triggers_test(
 	a = (struct automatic){t, &g->config};
 	c = test_cause(g, by);
 	p = g->policy;
-	p.free = true;
+	p.by_person = true;
 	p.quiet_until_ns = p.cooldown_ns = 0;
 	decision = fr_trigger_decide(t, g, &p, &c, true, dump_automatic, &a);
 	memcpy(g->policy.counts, p.counts, sizeof(p.counts));

@@ -2,7 +2,7 @@
 /*
  * Rearms triggers whose target (control group or file) has changed. A restarted service has a new control
  * group at the same path, and an upgraded service runs another file. A source for the old target then sees
- * nothing, and reports no error. A target may also appear after the recorder has started.
+ * nothing, and reports no error. A target may also be missing when the recorder starts, and appear later.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -29,7 +29,8 @@ void fr_trigger_note_attempt(struct fr_trigger *g)
 	g->tried_ns = fr_monotonic_ns();
 }
 
-/* Returns whether CGroup= is another group now. If the group has gone, the source stays armed. */
+/* Returns whether there is now another group at the path CGroup=. Returns false if there is no group: the
+   source then stays armed. */
 static bool has_other_cgroup(const struct fr_trigger *g)
 {
 	const uint64_t now = get_cgroup_id(g);
@@ -47,7 +48,8 @@ static bool probes_a_file(const struct fr_trigger *g)
 	return g->config.kind == FR_TRIGGER_FUNCTION || g->config.kind == FR_TRIGGER_USDT;
 }
 
-/* Only a reload opens a changed file of Program= again. The source of Pressure= follows its cgroup itself. */
+/* Returns whether G must be armed again now, because its target has changed. A changed file of Program= waits
+   for a reload. The source of Pressure= follows its cgroup without help. */
 static bool needs_rearming(const struct fr_trigger *g)
 {
 	if (g->config.kind == FR_TRIGGER_PRESSURE)
@@ -55,7 +57,7 @@ static bool needs_rearming(const struct fr_trigger *g)
 	return probes_a_file(g) ? fr_trigger_is_stale(g) : has_other_cgroup(g);
 }
 
-/* G could not be armed. Returns whether its target may exist now. */
+/* G is a trigger that could not be armed. Returns whether its target may exist now. */
 static bool may_succeed_now(const struct fr_trigger *g)
 {
 	switch (g->diag.code) {
@@ -76,12 +78,12 @@ void fr_trigger_report_rearmed(struct fr_triggers *t, struct fr_trigger *g, int 
 {
 	g->pause_ns =
 		r < 0 || (g->is_frequent && !g->failed_before) ? FR_MIN(2 * g->pause_ns, PAUSE_MAX_NS) : 0;
-	if (r >= 0 && !g->failed_before) /* triggers.c reports the first success after a failure */
+	if (r >= 0 && !g->failed_before) /* triggers.c reports a success after a failure */
 		t->ops.armed(t->ops.ctx, g->config.name, NULL);
 }
 
-/* After an upgrade, the source for the old file stays armed, for processes that still run that file. A
-   trigger has at most one such source. */
+/* Arms G again. If G's file was replaced by an upgrade, the source for the old file stays armed beside the
+   new one, for processes that still run the old file. A trigger has at most one such older source. */
 static void rearm(struct fr_triggers *t, struct fr_trigger *g, uint64_t now_ns)
 {
 	const bool beside = g->source && probes_a_file(g) && !has_other_cgroup(g);

@@ -43,7 +43,7 @@ static void fill(struct fr_policy *p, uint64_t now_ns)
 void fr_policy_change(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns)
 {
 	fill(p, now_ns);
-	/* Without a limit until now, the bucket counts as full. */
+	/* If there was no limit until now, the bucket counts as full. */
 	p->tokens = p->interval_ns ? FR_MIN(p->tokens, (double)burst) : burst;
 	p->burst = burst;
 	p->interval_ns = interval_ns;
@@ -69,7 +69,7 @@ static enum fr_verdict decide(
 		return FR_VERDICT_COOLDOWN;
 	if (q->can_coalesce)
 		return FR_VERDICT_COALESCE;
-	if (t->free)
+	if (t->by_person)
 		return FR_VERDICT_FIRE;
 	if (q->ring_span_ns < t->min_fill_ns)
 		return FR_VERDICT_MIN_FILL;
@@ -89,7 +89,7 @@ enum fr_verdict fr_policy_ask(
 
 void fr_policy_revise(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict)
 {
-	if (!t->free && p->interval_ns)
+	if (!t->by_person && p->interval_ns)
 		p->tokens = FR_MIN(p->tokens + 1, (double)p->burst);
 	t->counts[FR_VERDICT_FIRE]--;
 	t->counts[verdict]++;

@@ -8,8 +8,8 @@
  *   disabled? ─► cooling down? ─► does a dump wait? ─► ring filled enough? ─► a token? ─► fire
  *                                  └► coalesce
  *
- * Each question ends in one verdict, and the trigger counts it. So the verdicts of a trigger add up to its
- * anomalies.
+ * Each question ends in one verdict, and the trigger counts the verdict. So the sum of a trigger's verdicts
+ * is the number of its anomalies.
  */
 
 #include <stdbool.h>
@@ -31,22 +31,22 @@ const char *fr_verdict_name(enum fr_verdict v);
 /* The token bucket that all triggers share. */
 struct fr_policy {
 	unsigned burst;	      /* capacity in tokens */
-	uint64_t interval_ns; /* time to fill it from empty; 0: no limit */
-	double tokens;	      /* in the bucket at the time filled_ns */
+	uint64_t interval_ns; /* time in which an empty bucket becomes full; 0: no limit */
+	double tokens;	      /* tokens in the bucket at the time filled_ns */
 	uint64_t filled_ns;
 };
 
 /* The state of one trigger. */
 struct fr_policy_trigger {
 	bool enabled;
-	bool free; /* a person asks (signal, control, test): takes no token, ignores min_fill_ns */
+	bool by_person; /* a person asks (signal, control, test): takes no token, ignores min_fill_ns */
 	uint64_t cooldown_ns, min_fill_ns;
 	uint64_t quiet_until_ns; /* end of the cool-down */
 	uint64_t counts[FR_VERDICTS];
 };
 
 void fr_policy_init(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns);
-/* Sets new limits. The bucket keeps the tokens for which it has room. */
+/* Sets new limits. The bucket keeps its tokens, as far as it has room for them. */
 void fr_policy_change(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns);
 
 struct fr_policy_question {
@@ -57,10 +57,9 @@ struct fr_policy_question {
 enum fr_verdict fr_policy_ask(
 	struct fr_policy *p, struct fr_policy_trigger *t, const struct fr_policy_question *q);
 /* Replaces the verdict FIRE, which T has just got, by VERDICT (COALESCE or BUSY). Puts the token back and
-   corrects the counts. The cool-down continues. */
+   corrects the counts, but does not end the cool-down that FIRE began. */
 void fr_policy_revise(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict);
 /* Returns the number of tokens in the bucket at NOW_NS. */
 double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns);
-/* Returns the monotonic time of the next token; 0 if there is one now; UINT64_MAX if the bucket has no
- * capacity. */
+/* Returns the monotonic time of the next token; 0 if there is a token now; UINT64_MAX if none will come. */
 uint64_t fr_policy_next_token_ns(const struct fr_policy *p, uint64_t now_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Arms and disarms triggers, and tells their state. */
+/* Arms and disarms triggers, and returns their state. */
 #include "trigger/triggers.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
@@ -105,7 +105,7 @@ struct fr_trigger *fr_trigger_find_named(const struct fr_triggers *t, const char
 	return g;
 }
 
-/* Reports the end of an attempt to arm G. R >= 0: G is armed; otherwise D says why not. */
+/* Reports the end of an attempt to arm G. If R >= 0, G is armed; otherwise D says why not. */
 static void report_attempt(struct fr_triggers *t, struct fr_trigger *g, int r, struct fr_diag *d)
 {
 	if (r >= 0) {
@@ -125,8 +125,8 @@ static void report_attempt(struct fr_triggers *t, struct fr_trigger *g, int r, s
 	g->diag = *d;
 }
 
-/* Ends an attempt to arm G. SOURCE is the new source; NULL: it could not be opened, for the reason in R and
-   D. Returns R, or the error of listen(). */
+/* Ends an attempt to arm G. SOURCE is the new source; or NULL if it could not be opened, and R and D then say
+   why. Returns R, or the error of listen(). */
 static int finish_arming(
 	struct fr_triggers *t, struct fr_trigger *g, struct fr_source *source, int r, struct fr_diag *d)
 {
@@ -279,7 +279,7 @@ size_t fr_triggers_count(const struct fr_triggers *t)
 	return t->n;
 }
 
-/* Sets unit and threshold of a probe that is not armed: the values that it gets when it is armed. */
+/* Sets unit and threshold of a probe that is not armed to the values that it will have when it is armed. */
 static void fill_probe_stats(const struct fr_trigger_config *c, struct fr_source_stats *s)
 {
 	const struct fr_probe *probe =
@@ -317,7 +317,7 @@ static enum fr_trigger_state get_state(const struct fr_trigger *g)
 		return FR_TRIGGER_DISABLED;
 	if (g->diag.code)
 		return FR_TRIGGER_FAILED;
-	/* FR_ARM_AGAIN | FR_ARM_INSTEAD: G's source listens to a target that is gone. */
+	/* With FR_ARM_AGAIN | FR_ARM_INSTEAD, G's present source listens to a target that is gone. */
 	if (g->job && (!g->source || g->arm_flags == (FR_ARM_AGAIN | FR_ARM_INSTEAD)))
 		return FR_TRIGGER_ARMING;
 	return FR_TRIGGER_ARMED;

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * All triggers of a recorder: their sources, the shared policy, and the last decisions. Main thread only.
+ * All triggers of a recorder: their sources, the shared policy, and the last decisions. Only the main thread
+ * calls these functions.
  *
  *   source ─► fire() ─► policy ─► ops.dump() or ops.coalesce() ─► decision: stored, counted, ops.decided()
  */
@@ -22,8 +23,8 @@ struct fr_decision {
 	uint64_t dump_id; /* FIRE and COALESCE: number of the job */
 	char file[64];	  /* FIRE and COALESCE: the dump's file; "" until it is written */
 	char why[160];	  /* the reason: "cools down for another 42 s", "shares the file of dump 7" */
-	/* A storm makes one decision. The member `repeats` counts the further anomalies that were suppressed
-	   for the same reason; the newest of them came at `last_ns`. */
+	/* A storm of anomalies makes one decision. The member `repeats` counts the further anomalies that
+	   were suppressed with the same verdict; the newest of them came at `last_ns`. */
 	uint64_t repeats, last_ns;
 	bool first; /* the trigger's first decision with this verdict in a minute: log it */
 };
@@ -32,29 +33,29 @@ struct fr_decision {
 enum fr_arming_lane { FR_ARMING_OWN, FR_ARMING_FILES, FR_ARMING_LANES };
 
 struct fr_triggers_ops {
-	/* Starts a dump because of CAUSE. A window or post-trigger time FR_TRIGGER_UNSET means that of
-	   [Dump]. Returns 0 with the number of the new job; 1 with the number of the job that got the cause;
-	   -EAGAIN if the queue is full. */
+	/* Starts a dump because of CAUSE. If WINDOW_NS or POST_NS is FR_TRIGGER_UNSET, the value of [Dump] is
+	   used. Returns 0 with the number of the new job; 1 with the number of the waiting job that got the
+	   cause; or -EAGAIN if the queue is full. */
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
-	/* Adds CAUSE to a waiting dump that a source caused; WINDOW_NS and POST_NS are those of the trigger.
-	   Returns 0 with the number of the job; -ENOENT if no such dump waits. */
+	/* Adds CAUSE to a waiting dump that a source caused. WINDOW_NS and POST_NS are those of the cause's
+	   trigger. Returns 0 with the number of the job; or -ENOENT if no such dump waits. */
 	int (*coalesce)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
 	uint64_t (*ring_span_ns)(void *ctx);
-	/* Receives each decision (borrowed). Repeats are reported once a second. */
+	/* Receives each decision (borrowed). Repeats of a trigger are reported at most once a second. */
 	void (*decided)(void *ctx, const struct fr_decision *decision);
-	/* Tells that the trigger NAME could not be armed, with the reason D. D is NULL if NAME is armed after
-	   a failure, or is armed for a new target. */
+	/* Called when the trigger NAME could not be armed: D is the reason. Also called with D = NULL when
+	   NAME has been armed after a failure, or for a new target. */
 	void (*armed)(void *ctx, const char *name, const struct fr_diag *d);
-	/* NULL, or a function to call when the attempts to arm triggers have ended. */
+	/* NULL, or a function that is called each time arming threads have ended attempts to arm triggers. */
 	void (*settled)(void *ctx);
 	void *ctx;
 	/* The threads that open sources with a listen(); borrowed. FR_ARMING_FILES opens the sources that
-	   read a user's file, because its file system may hang. FR_ARMING_OWN opens the others. NULL: the
-	   caller's thread opens them. */
+	   read a user's file, which may be on a file system that hangs. FR_ARMING_OWN opens the others. If a
+	   pointer is NULL, the caller's thread opens these sources. */
 	struct fr_arming *arming[FR_ARMING_LANES];
-	/* For tests: the class of each kind (FR_TRIGGER_KINDS). NULL: fr_source_class_for_kind(). */
+	/* For tests: the class of each kind (FR_TRIGGER_KINDS). NULL: fr_source_class_for_kind() is used. */
 	const struct fr_source_class *const *classes;
 };
 
@@ -70,8 +71,8 @@ struct fr_trigger_info {
 	} state;
 	const struct fr_diag *diag;   /* FAILED: why */
 	uint64_t arming_ns;	      /* ARMING: time since the attempt began */
-	char behind[64];	      /* ARMING: the trigger that is armed first; "": none */
-	struct fr_source_stats stats; /* zero if there is no source */
+	char behind[64];	      /* ARMING: the trigger for which this one waits; "": none */
+	struct fr_source_stats stats; /* sums for the present and the earlier sources */
 	uint64_t counts[FR_VERDICTS];
 	uint64_t last_fired_ns;	 /* monotonic time of the last dump's decision; 0: none */
 	const char *last_file;	 /* file of the last dump; "": none yet */
@@ -79,57 +80,59 @@ struct fr_trigger_info {
 	const struct fr_trigger_config *config;
 };
 
-/* Creates the triggers; none is armed. The function replaces ENV's fire, ctx, application_socket and
-   bpf_quiet_ns. Returns 0 or a negative errno. */
+/* Creates an empty list of triggers. Copies ENV, but sets the members fire, ctx, application_socket and
+   bpf_quiet_ns of the copy. Returns 0 or a negative errno. */
 int fr_triggers_new(
 	const struct fr_source_env *env, const struct fr_triggers_ops *ops, struct fr_triggers **ret);
 struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
 
 /*
- * Puts CONFIGS (copied) in force. Returns 0; -ENOMEM if nothing has changed.
+ * Puts CONFIGS (copied) in force. Returns 0; or -ENOMEM, and nothing has changed then.
  *
  * - A source stays open, with its counters, if neither its configuration nor its file changed.
  * - A trigger that cannot be armed is reported to ops.armed(), and does not affect the others.
- * - The counters of a trigger stay while a trigger of this name exists. The effect of
- *   fr_triggers_enable() ends with the next configuration.
+ * - The counters of a trigger stay as long as a trigger of this name exists. The effect of
+ *   fr_triggers_enable() ends when the next configuration is put in force.
  * - "signal", "control", "application" and each built-in probe exist without a section. Without a
  *   section, only the probes that are armed by default are enabled.
- * - ALL has the defaults. But signal, control and timer have no cool-down by default, and signal and
- *   control have the window of [Dump].
+ * - ALL has the defaults, with two exceptions: signal, control and timers have no cool-down by default,
+ *   and signal and control have the window of [Dump].
  */
 int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config *all,
 	const struct fr_trigger_config *configs, size_t n);
 
-/* Handles the request of a person, by SIGUSR1 or a call. NAME is "signal" or "control". The request takes no
-   token, ignores MinFill=, and is not coalesced here. If the verdict is FIRE, the function dump() starts the
-   dump and returns the same as ops.dump(). Returns the verdict; the newest decision has the reason. */
+/* Handles the request of a person, by SIGUSR1 or a call of the control socket. NAME is "signal" or "control".
+   The request takes no token, ignores MinFill=, and the policy does not coalesce it. If the verdict is FIRE,
+   the function dump() starts the dump and returns the same as ops.dump(). Returns the verdict; the newest
+   decision has the reason. */
 enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id), void *ctx);
 
 /* Acts as if the source of NAME had fired with a value at its threshold. Takes no token and starts no
    cool-down. BY names the person. Returns 0 with the number of the job; or, with D: -ENOENT if there is no
-   such trigger; -EAGAIN if the anomaly is suppressed; -EBUSY if the trigger is still being armed; the error
-   of arming. */
+   such trigger; -EAGAIN if the anomaly is suppressed; -EBUSY if the trigger is still being armed; or the
+   error why it could not be armed. */
 int fr_triggers_test(
 	struct fr_triggers *t, const char *name, const char *by, uint64_t *ret_id, struct fr_diag *d);
-/* Arms or disarms NAME. Returns 0; 1 if a thread arms it; or, with D: -ENOENT if there is no such trigger;
-   the error of arming. */
+/* Arms or disarms NAME. Returns 0; 1 if a thread arms it; or, with D: -ENOENT if there is no such trigger, or
+   the error why it could not be armed. */
 int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, struct fr_diag *d);
 
 /* Rearms each trigger whose control group, or whose file of Function= or USDT=, has been replaced. Also tries
-   to arm the triggers that lacked a group or file. Call this function every few seconds. */
+   again to arm triggers whose group or file did not exist. Call this function every few seconds. */
 void fr_triggers_rearm_stale(struct fr_triggers *t);
 
-/* Rearms the triggers that have an event on each CPU. Call this function when a CPU came online. */
+/* Rearms the triggers that have an event on each CPU. Call this function when a CPU has come online. */
 void fr_triggers_rearm_events(struct fr_triggers *t);
 
-/* Tells that dump ID was written to FILE; NULL: the dump failed. */
+/* Stores FILE as the file of dump ID. Does nothing if FILE is NULL: the dump has failed. */
 void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *file);
 
 size_t fr_triggers_count(const struct fr_triggers *t);
 size_t fr_triggers_count_arming(const struct fr_triggers *t); /* triggers in state FR_TRIGGER_ARMING */
 void fr_triggers_get_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret);
-/* Returns decision I, counted from the newest (0), borrowed until the next one. NULL: there are fewer. */
+/* Returns decision I, counted from the newest (0); or NULL if there are fewer decisions. The pointer is
+   valid until the next decision. */
 const struct fr_decision *fr_triggers_get_decision(const struct fr_triggers *t, size_t i);
 
 /* Returns a copy of the token bucket. */

@@ -30,7 +30,7 @@ struct fr_trigger {
 
 	/* follow.c: the last attempt to arm the trigger */
 	uint64_t cgroup_id;	     /* id of CGroup= at that time; 0: none */
-	uint64_t tried_ns, pause_ns; /* its time; least time until the next attempt */
+	uint64_t tried_ns, pause_ns; /* time of the attempt; pause until the next */
 	bool is_frequent;	     /* the attempt came soon after the previous one, so the pause grows */
 
 	/* decide.c */
@@ -58,25 +58,25 @@ struct fr_triggers {
 
 typedef int (*fr_trigger_dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id);
 
-/* Arms G. FLAGS: FR_ARM_…; without BESIDE or INSTEAD, an armed trigger stays as it is. Returns 0; 1 if the
-   arming thread opens the source; or the error of open(), after telling ops.armed(). G->diag has the message.
- */
+/* Arms G. FLAGS are FR_ARM_…; without BESIDE and INSTEAD, an armed trigger stays as it is. Returns 0; 1 if
+   the arming thread will open the source; or the error of open() or listen(), which is also reported to
+   ops.armed(). G->diag has the message. */
 int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, unsigned flags);
 void fr_trigger_disarm(struct fr_trigger *g);
 struct fr_trigger *fr_trigger_free(struct fr_trigger *g);
 /* Sets G->subject, the text for fr_trigger_info.subject. */
 void fr_trigger_describe(struct fr_trigger *g);
-/* Reports that an attempt with FR_ARM_AGAIN has ended with R. */
+/* Reports that an attempt with FR_ARM_AGAIN has ended with the result R, and sets the next pause. */
 void fr_trigger_report_rearmed(struct fr_triggers *t, struct fr_trigger *g, int r);
-/* Notes time and target of an attempt to arm G. */
+/* Stores the time and the target of an attempt to arm G. */
 void fr_trigger_note_attempt(struct fr_trigger *g);
 /* Returns whether G's file or control group has been replaced since G was armed. */
 bool fr_trigger_is_stale(const struct fr_trigger *g);
 struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name);
-/* Finds a trigger by a name that a person gave. NULL with D, which suggests a similar name. */
+/* Returns the trigger with the NAME that a person gave; or NULL, with D, which suggests a similar name. */
 struct fr_trigger *fr_trigger_find_named(const struct fr_triggers *t, const char *name, struct fr_diag *d);
-/* Asks the policy about CAUSE and acts on the verdict. P: G's policy, or a copy of G's policy. Returns the
-   decision, borrowed until the next one. */
+/* Asks the policy about CAUSE and acts on the verdict. P is G's policy, or a copy of it. Returns the
+   decision; the pointer is valid until the next decision. */
 const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,
 	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_coalesce, fr_trigger_dump dump,
 	void *dump_ctx);

@@ -11,6 +11,8 @@
 static void try_parameters(const cJSON *p)
 {
 	static const char *const names[] = {"last_ns", "reason", "wait", "merge", NULL};
+	static const struct fr_param known[] = {{"last_ns", fr_param_is_u64, false},
+		{"reason", cJSON_IsString, false}, {"wait", cJSON_IsBool, true}, {0}};
 	const char *string = NULL;
 	uint64_t number = 0;
 	bool boolean = false;
@@ -20,7 +22,7 @@ static void try_parameters(const cJSON *p)
 		check(fr_param_string(p, names[i], &string) != 1 || string);
 		(void)fr_param_bool(p, names[i], &boolean);
 	}
-	(void)fr_param_unknown(p, names);
+	(void)fr_param_check(p, known);
 }
 
 static void try_message(const char *text, size_t len)

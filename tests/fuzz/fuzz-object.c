@@ -20,12 +20,11 @@
 
 static void try_event(const uint8_t *data, size_t size)
 {
-	struct flightrec_event e;
 	struct fr_cause c;
+	uint64_t cgroup_id;
 
-	if (fr_bpf_event_parse(data, size, 1000, &e) < 0)
+	if (fr_bpf_event_parse(data, size, 1000, &c, &cgroup_id) < 0)
 		return;
-	fr_bpf_event_to_cause(&e, &c);
 	check_text(c.comm, sizeof(c.comm));
 	check_text(c.reason, sizeof(c.reason));
 	check_text(c.detail, sizeof(c.detail));

@@ -154,7 +154,7 @@ def test_min_fill(recorder, state_dir):
     m.send_settled("late")
     m.send_settled("app")
     assert m.trigger("late")["suppressed"] == {"min-fill": 1}
-    assert "MinFill= wants 50.0s" in m.decisions("late")[0]["why"]
+    assert "MinFill= asks for 50.0s" in m.decisions("late")[0]["why"]
     assert m.send_settled("now")["fired"] == 1
 
     def fired():

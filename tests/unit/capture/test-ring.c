@@ -11,14 +11,15 @@
 
 #define RING_BYTES (256u << 10)
 #define IDS 3
+#define ID(i) (1000 + ((uint64_t)(i) << 26)) /* they collide in the table of ids */
 
 struct fixture {
 	struct perf_event_mmap_page page;
 	struct fr_ring ring;
 	struct fr_id_table ids;
-	struct fr_counter_cell cells[IDS], stray;
+	struct fr_counter_cell cells[IDS], unknown;
 	struct fr_tally tally;
-	struct fr_look_room room;
+	struct fr_overwritable_room room;
 	_Alignas(8) uint8_t data[RING_BYTES], copy[RING_BYTES], bounce[FR_RUN_MAX];
 	/* Counts of the drained records. If is_suffix is true, the first record may have any time. */
 	uint64_t next_time, records, largest;
@@ -29,16 +30,16 @@ static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->room = (struct fr_look_room){f->copy, calloc(fr_ring_max_pieces(RING_BYTES), 8), f->bounce};
+	f->room =
+		(struct fr_overwritable_room){f->copy, calloc(fr_ring_max_pieces(RING_BYTES), 8), f->bounce};
 	f->ring = (struct fr_ring){
 		.page = &f->page, .data = f->data, .size = RING_BYTES, .owner = &f->cells[0], .epoll_fd = -1};
-	assert_int_equal(fr_id_table_init(&f->ids, IDS), 0);
 	for (uint32_t i = 0; i < IDS; i++)
-		fr_id_table_add(&f->ids, 1000 + 16 * i, i); /* they collide */
+		assert_int_equal(fr_id_table_add(&f->ids, ID(i), i), 0);
 	f->tally = (struct fr_tally){.ids = &f->ids,
 		.cells = f->cells,
-		.stray = &f->stray,
-		.last = &f->stray,
+		.unknown = &f->unknown,
+		.last = &f->unknown,
 		.lost_as = FR_LOSS_KERNEL_RING};
 	*state = f;
 	return 0;
@@ -135,7 +136,7 @@ TEST(all_records_are_drained_and_counted)
 
 			if (f->page.data_head + size - f->page.data_tail > RING_BYTES)
 				break;
-			put_sample(f, 1000 + 16 * id, time++, size);
+			put_sample(f, ID(id), time++, size);
 			expected[id]++;
 		}
 		assert_int_equal(drain(f), f->page.data_head - before);
@@ -170,15 +171,15 @@ TEST(samples_with_unknown_ids_are_skipped_and_counted)
 	put_sample(f, 4711, 99, 48); /* the first */
 	put_sample(f, 1000, 0, 48);
 	put_sample(f, 4711, 99, 48);
-	put_sample(f, 1016, 1, 48);
+	put_sample(f, ID(1), 1, 48);
 	put_sample(f, 4711, 99, 48); /* over the end of the memory */
-	put_sample(f, 1016, 2, 48);
+	put_sample(f, ID(1), 2, 48);
 	put_sample(f, 4712, 99, 48); /* the last */
 	drain(f);
 	assert_int_equal(f->records, 3);
 	assert_int_equal(f->cells[0].samples, 1);
 	assert_int_equal(f->cells[1].samples, 2);
-	assert_int_equal(f->stray.samples, 0);
+	assert_int_equal(f->unknown.samples, 0);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_FOREIGN_ID], 4);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 	assert_int_equal(f->page.data_tail, f->page.data_head);
@@ -202,17 +203,17 @@ TEST(losses_are_counted_for_their_event)
 	struct fixture *f = *state;
 
 	put_sample(f, 1000, 0, 56);
-	put_sideband(
-		f, (struct perf_event_header){.type = PERF_RECORD_LOST}, (uint64_t[]){1016, 77}, 16, 1, 1016);
-	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_THROTTLE}, (uint64_t[]){2, 1032, 1032},
-		24, 2, 1032);
+	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_LOST}, (uint64_t[]){ID(1), 77}, 16, 1,
+		ID(1));
+	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_THROTTLE},
+		(uint64_t[]){2, ID(2), ID(2)}, 24, 2, ID(2));
 	put_sideband(
 		f, (struct perf_event_header){.type = PERF_RECORD_LOST_SAMPLES}, (uint64_t[]){5}, 8, 3, 4711);
 	drain(f);
 	assert_int_equal(f->records, 4);
 	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
 	assert_int_equal(f->cells[2].lost[FR_LOSS_THROTTLED], 1);
-	assert_int_equal(f->stray.lost[FR_LOSS_KERNEL_RING], 5); /* the id is unknown */
+	assert_int_equal(f->unknown.lost[FR_LOSS_KERNEL_RING], 5); /* the id is unknown */
 }
 
 /* If other recorders run, the kernel leaves bytes behind the sample id of a record. */
@@ -229,10 +230,10 @@ TEST(misplaced_trailer_moves_to_the_end)
 	_cleanup_free_ uint8_t *before = NULL;
 
 	put_sideband(f, (struct perf_event_header){PERF_RECORD_KSYMBOL, 0, (uint16_t)whole}, &k.r.addr, body,
-		0, 1016);
+		0, ID(1));
 	put_record(f, garbage, sizeof(garbage));
 	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_BPF_EVENT}, (uint64_t[]){7, 0}, 16, 1,
-		1032);
+		ID(2));
 	before = memcpy(malloc(whole), f->data, whole);
 	drain(f); /* sink() checks their times */
 	assert_int_equal(f->records, 2);
@@ -253,7 +254,7 @@ TEST(build_id_flag_of_another_recorder_is_cleared)
 	const struct perf_event_header *repaired = (const void *)f->bounce, *original = (const void *)f->data;
 
 	f->tally.no_build_ids = true;
-	put_sideband(f, header, (uint64_t[]){1, 2, 3, 4, 254, 77, 0, 0, 0x782f}, 72, 0, 1016);
+	put_sideband(f, header, (uint64_t[]){1, 2, 3, 4, 254, 77, 0, 0, 0x782f}, 72, 0, ID(1));
 	drain(f);
 	assert_int_equal(f->records, 1);
 	assert_int_equal(original->misc, header.misc); /* the kernel's memory does not change */
@@ -305,7 +306,7 @@ static void put_backward(struct fixture *f, uint64_t time, size_t size)
 
 static size_t look(struct fixture *f)
 {
-	return fr_ring_look(&f->ring, &f->tally, &f->room, sink, f);
+	return fr_ring_read_overwritable(&f->ring, &f->tally, &f->room, sink, f);
 }
 
 TEST(a_look_returns_only_new_records)

@@ -71,7 +71,7 @@ static void reply_numbers(void *ctx, struct fr_call *call, const cJSON *paramete
 	fr_call_reply(call, NULL);
 }
 
-static const char *const known[] = {"this", "that", NULL};
+static const struct fr_param known[] = {{"this", fr_param_is_u64, false}, {"that", cJSON_IsBool, false}, {0}};
 
 static const struct fr_method methods[] = {
 	{FR_INTERFACE ".Echo", FR_ACCESS_ANYONE, echo, NULL},
@@ -84,7 +84,10 @@ static const struct fr_method methods[] = {
 	{FR_INTERFACE ".Big", FR_ACCESS_ANYONE, reply_bytes, NULL},
 	{FR_INTERFACE ".Count", FR_ACCESS_ANYONE, reply_numbers, NULL},
 	{FR_INTERFACE ".Strict", FR_ACCESS_ANYONE, echo, known},
+	{.name = NULL},
 };
+
+static const struct fr_method *const tables[] = {methods, NULL};
 
 int harness_setup(void **state)
 {
@@ -94,8 +97,7 @@ int harness_setup(void **state)
 	h->config = (struct fr_server_config){
 		.path = h->path,
 		.group = "daemon",
-		.methods = methods,
-		.n_methods = FR_ARRAY_SIZE(methods),
+		.methods = tables,
 		.description = fr_interface_description,
 		.ctx = h,
 	};

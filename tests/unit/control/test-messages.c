@@ -79,7 +79,8 @@ TEST(error_reply_has_its_name)
 		{"{\"method\":\"nodots\"}", SERVICE ".InterfaceNotFound"},
 		{"{\"method\":\"" SERVICE ".GetInterfaceDescription\"}", SERVICE ".InvalidParameter"},
 		{CALL("Strict", "{\"this\":1,\"those\":1}"), SERVICE ".InvalidParameter"},
-		{CALL("Strict", "{\"this\":1,\"that\":1}"), ""}};
+		{CALL("Strict", "{\"this\":1,\"that\":1}"), SERVICE ".InvalidParameter"},
+		{CALL("Strict", "{\"this\":1,\"that\":true}"), ""}};
 	struct harness *h = *state;
 	int fd = raw_connect(h);
 
@@ -210,7 +211,11 @@ TEST(message_that_is_too_long_closes)
 TEST(parameter_is_read_if_its_type_fits)
 {
 	static const char *const no_numbers[] = {"half", "minus", "huge", "inf", "s"};
-	static const char *const names[] = {"n", "half", "minus", "huge", "inf", "s", "b", NULL};
+	static const struct fr_param known[] = {{"s", cJSON_IsString, true}, {0}},
+				     wrong[] = {{"s", fr_param_is_u64, false}, {0}},
+				     missing[] = {
+					     {"s", cJSON_IsString, false}, {"b", cJSON_IsBool, true}, {0}};
+	cJSON *one = cJSON_Parse("{\"s\":\"x\"}");
 	cJSON *p = cJSON_Parse("{\"n\":30000000000,\"half\":0.5,\"minus\":-1,\"huge\":1e300,\"inf\":1e999,"
 			       "\"s\":\"x\",\"b\":true,\"nil\":null}");
 	const char *s = "old";
@@ -231,7 +236,12 @@ TEST(parameter_is_read_if_its_type_fits)
 	assert_int_equal(fr_param_bool(p, "s", &b), -EINVAL);
 	assert_int_equal(fr_param_bool(p, "b", &b), 1);
 	assert_true(b);
-	assert_string_equal(fr_param_unknown(p, names), "nil");
-	assert_null(fr_param_unknown(NULL, names));
+	assert_null(fr_param_check(one, known));
+	assert_string_equal(fr_param_check(one, wrong), "s");
+	assert_string_equal(fr_param_check(one, missing), "b");
+	assert_string_equal(fr_param_check(p, known), "n");
+	assert_string_equal(fr_param_check(NULL, known), "s");
+	assert_null(fr_param_check(NULL, wrong));
+	cJSON_Delete(one);
 	cJSON_Delete(p);
 }

@@ -342,7 +342,7 @@ TEST(users_share_the_connections_and_leave_some_to_root)
 {
 	static const char echo[] = CALL("Echo", "{}");
 	struct harness *h = *state;
-	const size_t most = FR_SERVER_MAX_CONNECTIONS - FR_SERVER_KEPT_FOR_ROOT;
+	const size_t most = FR_SERVER_MAX_CONNECTIONS - FR_SERVER_RESERVED_FOR_ROOT;
 	pid_t keepers[4];
 
 	(void)open_to_all(h);

@@ -30,7 +30,6 @@ static struct {
 	type __real_##name(__VA_ARGS__);                                                                     \
 	type __wrap_##name(__VA_ARGS__)
 WRAP(int, fr_writer_ring_reap, struct fr_writer *w);
-WRAP(int, fr_writer_ring_sync, struct fr_writer *w);
 WRAP(int, io_uring_queue_init, unsigned entries, struct io_uring *ring, unsigned flags);
 WRAP(ssize_t, pwrite, int fd, const void *data, size_t len, off_t at);
 WRAP(ssize_t, write, int fd, const void *data, size_t len);
@@ -83,13 +82,6 @@ int __wrap_fr_writer_ring_reap(struct fr_writer *w)
 	if (disk.limited && cqe->res == 0)
 		cqe->res = -ENOSPC;
 	return __real_fr_writer_ring_reap(w);
-}
-
-int __wrap_fr_writer_ring_sync(struct fr_writer *w)
-{
-	int r = __real_fr_writer_ring_sync(w);
-
-	return is_hit() && (disk.error == EIO || disk.error == ENOSPC) ? -disk.error : r;
 }
 
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)

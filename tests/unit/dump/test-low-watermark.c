@@ -238,7 +238,7 @@ static struct reader dump(struct machine *m)
 	uint64_t trigger = m->now;
 	_cleanup_buf_ struct fr_buf all = {0};
 	_cleanup_free_ struct item *items = NULL;
-	struct fr_section_iter it;
+	struct fr_record_iter it;
 	struct reader r = {0};
 	struct fr_snapshot *s;
 	uint64_t low_watermark;
@@ -250,9 +250,9 @@ static struct reader dump(struct machine *m)
 	low_watermark = fr_snapshot_low_watermark(s);
 	collect_records(m, s, &all);
 	fr_snapshot_free(s);
-	it = fr_section_iter(all.data, all.len);
+	it = fr_record_iter(all.data, all.len);
 	items = malloc((all.len / 8 + 1) * sizeof(*items));
-	for (const struct perf_event_header *h; (h = fr_section_next(&it)); n++)
+	for (const struct perf_event_header *h; (h = fr_record_next(&it)); n++)
 		items[n] = (struct item){h, fr_record_time(h), n};
 	qsort(items, n, sizeof(*items), by_time);
 	for (size_t i = 0; i < n; i++)

@@ -188,7 +188,7 @@ int __wrap_io_uring_wait_cqe_timeout(
 	return __real_io_uring_wait_cqe_timeout(ring, cqe, &short_time);
 }
 
-/* The fault comes at each block, at the head and at the fsync in turn. */
+/* The fault comes at each block and at the head in turn. */
 TEST(file_is_whole_when_the_ring_fails)
 {
 	for (unsigned i = 0; i < 14; i++) {
@@ -214,13 +214,13 @@ TEST(request_that_never_starts_is_canceled)
 	if (strncmp(how, "io_uring", strlen("io_uring")) != 0)
 		unit_skip("written with %s", how);
 	assert_int_equal(pipe2(silent_pipe, O_CLOEXEC), 0);
-	for (unsigned i = 0; i < 12; i++) {
+	for (unsigned i = 0; i < 11; i++) {
 		all_well();
 		fault.accepts = i;
 		fault.hangs = true;
 		assert_int_equal(write_and_check("/var/tmp", SIZE), 0);
 		assert_false(fault.hangs);
-		assert_non_null(strstr(how, "the kernel left requests undone"));
+		assert_non_null(strstr(how, "the kernel did not run some requests"));
 	}
 	all_well();
 	close(silent_pipe[0]);

@@ -134,7 +134,7 @@ bool test_walk_section(const struct fr_frame *f, enum test_kind kind, test_recor
 	static _Thread_local uint8_t buffer[FR_HISTORY_SECTION_MAX];
 	_cleanup_unpack_ struct fr_unpack *u = NULL;
 	const struct perf_event_header *record;
-	struct fr_section_iter it;
+	struct fr_record_iter it;
 	ssize_t len;
 
 	if (fr_unpack_new(&u) < 0)
@@ -144,8 +144,8 @@ bool test_walk_section(const struct fr_frame *f, enum test_kind kind, test_recor
 		      : fr_section_decompress(u, f->sideband, f->sideband_len, buffer, sizeof(buffer));
 	if (len != (ssize_t)(kind == TEST_SAMPLES ? f->samples_raw : f->sideband_raw))
 		return false;
-	it = fr_section_iter(buffer, (size_t)len);
-	while ((record = fr_section_next(&it)))
+	it = fr_record_iter(buffer, (size_t)len);
+	while ((record = fr_record_next(&it)))
 		fn(ctx, record);
 	return it.at == it.end;
 }
@@ -170,10 +170,10 @@ void test_count_record(void *contents, const struct perf_event_header *record)
 
 void test_count_records(struct test_contents *c, const void *records, size_t len)
 {
-	struct fr_section_iter it = fr_section_iter(records, len);
+	struct fr_record_iter it = fr_record_iter(records, len);
 	const struct perf_event_header *record;
 
-	while (len && (record = fr_section_next(&it)))
+	while (len && (record = fr_record_next(&it)))
 		test_count_record(c, record);
 	assert_ptr_equal(it.at, it.end);
 }

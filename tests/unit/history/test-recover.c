@@ -116,9 +116,9 @@ static void ignore_record(void *ctx, const struct perf_event_header *record)
 
 static void walk_open(const void *records, size_t len)
 {
-	struct fr_section_iter it = fr_section_iter(records, len);
+	struct fr_record_iter it = fr_record_iter(records, len);
 
-	while (len && fr_section_next(&it))
+	while (len && fr_record_next(&it))
 		;
 }
 

@@ -71,25 +71,25 @@ TEST(decompression_restores_every_section)
 TEST(the_walk_stops_at_an_incomplete_record)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
-	struct fr_section_iter it;
+	struct fr_record_iter it;
 
 	test_put(&b, TEST_SAMPLES, 1, 80, false);
 	test_put(&b, TEST_SIDEBAND, 2, 128, false);
-	it = fr_section_iter(b.data, b.len);
-	assert_int_equal(test_check_record(fr_section_next(&it)), 1);
-	assert_int_equal(test_check_record(fr_section_next(&it)), 2);
-	assert_null(fr_section_next(&it));
+	it = fr_record_iter(b.data, b.len);
+	assert_int_equal(test_check_record(fr_record_next(&it)), 1);
+	assert_int_equal(test_check_record(fr_record_next(&it)), 2);
+	assert_null(fr_record_next(&it));
 	assert_ptr_equal(it.at, it.end);
 
-	it = fr_section_iter(b.data, b.len - 8);
-	assert_non_null(fr_section_next(&it));
-	assert_null(fr_section_next(&it));
+	it = fr_record_iter(b.data, b.len - 8);
+	assert_non_null(fr_record_next(&it));
+	assert_null(fr_record_next(&it));
 	assert_ptr_equal(it.at, b.data + 80);
 
 	((struct perf_event_header *)(b.data + 80))->size = 0;
-	it = fr_section_iter(b.data, b.len);
-	assert_non_null(fr_section_next(&it));
-	assert_null(fr_section_next(&it));
+	it = fr_record_iter(b.data, b.len);
+	assert_non_null(fr_record_next(&it));
+	assert_null(fr_record_next(&it));
 }
 
 static const struct perf_event_header a_round = {.type = FR_RECORD_FINISHED_ROUND, .size = 8};
@@ -106,11 +106,11 @@ static void put_ten(struct fr_buf *b)
 
 static void check_kept(const uint8_t *data, size_t len, uint64_t from, uint64_t to, unsigned rounds)
 {
-	struct fr_section_iter it = fr_section_iter(data, len);
+	struct fr_record_iter it = fr_record_iter(data, len);
 	const struct perf_event_header *record;
 	uint64_t next = from;
 
-	while ((record = fr_section_next(&it))) {
+	while ((record = fr_record_next(&it))) {
 		if (record->type == FR_RECORD_FINISHED_ROUND)
 			rounds--;
 		else

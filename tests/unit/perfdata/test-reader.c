@@ -295,7 +295,7 @@ TEST(other_files_are_refused_with_a_reason)
 		const char *reason;
 	} files[] = {
 		{"", 0, "too short"},
-		{"hello, this is not such a file at all", 37, "no perf.data"},
+		{"hello, this is not such a file at all", 37, "not a perf.data"},
 		{"PERFILE2\x68\0\0\0\0\0\0\0", 16, "ends inside its header"},
 		{swapped.data, swapped.len, "other byte order"},
 		{attrs.data, attrs.len, "list of events"},

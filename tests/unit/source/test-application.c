@@ -169,7 +169,7 @@ TEST(client_truncates_long_texts)
 	assert_int_equal(flightrec_trigger(NULL, NULL, 0, 0), 0);
 	heard_wait(h, 2);
 	assert_int_equal(h->n, 2);
-	assert_string_equal(h->last.reason, "told by an application");
+	assert_string_equal(h->last.reason, "reported by an application");
 	assert_string_equal(h->last.detail, "");
 }
 

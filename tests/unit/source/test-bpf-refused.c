@@ -53,7 +53,7 @@ TEST(bad_objects_are_refused_with_a_reason)
 			"this kernel has no tracepoint 'flightrec_no_such_tracepoint', which the program "
 			"'program' of"},
 		{OBJECT("bad-classic-tracepoint"), -EOPNOTSUPP, "tracepoint 'flightrec:no_such_tracepoint'"},
-		{OBJECT("bad-endian"), -ENOEXEC, "has the other byte order"},
+		{OBJECT("bad-endian"), -ENOEXEC, "is for machines with the other byte order"},
 		{"/proc/self/exe", -ENOEXEC, "is an ELF file, but not a BPF object"},
 		{"/etc/passwd", -ENOEXEC, "is not an ELF file"},
 		{"/nonexistent/x.bpf.o", -ENOENT, "/nonexistent/x.bpf.o: No such file"},
@@ -200,10 +200,12 @@ TEST(bad_settings_are_refused)
 	need_bpf();
 	init_program(&h, OBJECT("getppid"));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++) {
-		h.config.set = (char *[]){(char *)bad[i].set, NULL};
+		h.config.set = (char *)bad[i].set;
+		h.config.set_len = strlen(bad[i].set) + 1;
 		heard_refused(&h, -EINVAL, bad[i].what);
 	}
 	h.config.set = NULL;
+	h.config.set_len = 0;
 	h.config.threshold = (char *)"much";
 	heard_refused(&h, -EINVAL, "Threshold=much");
 	h.config.threshold = NULL;

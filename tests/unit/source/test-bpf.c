@@ -51,7 +51,7 @@ static pid_t call(const char *name, unsigned times)
 
 TEST(threshold_and_globals)
 {
-	char *set[] = {(char *)"size=41", (char *)"word=largest", NULL};
+	char set[] = "size=41\0word=largest", hexadecimal[] = "size=0x2a\0word=largest";
 	struct fr_cause own = {.pid = getpid()};
 	struct fr_source_stats st;
 	_cleanup_heard_ struct heard h = {0};
@@ -62,6 +62,7 @@ TEST(threshold_and_globals)
 	init_program(&h, OBJECT("getppid"));
 	h.config.threshold = (char *)"42";
 	h.config.set = set;
+	h.config.set_len = sizeof(set);
 	heard_arm(&h);
 	call("below", 10);
 	heard_run(&h, 50, 0);
@@ -73,7 +74,8 @@ TEST(threshold_and_globals)
 	assert_int_equal(st.unit, FR_CAUSE_COUNT);
 	heard_disarm(&h);
 
-	set[0] = (char *)"size=0x2a";
+	h.config.set = hexadecimal;
+	h.config.set_len = sizeof(hexadecimal);
 	h.config.comm = unique;
 	heard_arm(&h);
 	/* The recorder's own process does not count. */
@@ -227,7 +229,7 @@ static void open_slowly(void *fifo)
 /* The example of flightrec(7) reports a file that opens slowly, and no other. */
 TEST(documented_example)
 {
-	char *set[] = {(char *)"only_reading=yes", NULL}, path[] = "/tmp/flightrec-test-fifo.XXXXXX";
+	char set[] = "only_reading=yes", path[] = "/tmp/flightrec-test-fifo.XXXXXX";
 	uint64_t begin_ns, took_ns;
 	struct child c;
 	_cleanup_heard_ struct heard h = {0};
@@ -239,6 +241,7 @@ TEST(documented_example)
 	h.config.threshold = (char *)"50ms";
 	h.config.comm = unique;
 	h.config.set = set;
+	h.config.set_len = sizeof(set);
 	heard_arm(&h);
 	assert_true(mkdtemp(path));
 	rmdir(path);

@@ -69,7 +69,7 @@ static void check_heard(const struct heard *h)
 #define TRIES 8
 
 /* RUN exceeds THRESHOLD of PROBE, and PROBE reports it with REASON. */
-static bool is_reported(const char *probe, const char *threshold, char **set, void (*run)(void *ctx),
+static bool is_reported(const char *probe, const char *threshold, char *set, void (*run)(void *ctx),
 	const char *reason, bool classic)
 {
 	uint64_t threshold_ns;
@@ -81,6 +81,7 @@ static bool is_reported(const char *probe, const char *threshold, char **set, vo
 		memset(seen, 0, sizeof(*seen));
 		scene_init(&s, probe, threshold, run, NULL, classic);
 		s.h.config.set = set;
+		s.h.config.set_len = set ? strlen(set) + 1 : 0;
 		if (!play(&s))
 			return false;
 		if (seen->least_ns < threshold_ns + 10 * MS ||
@@ -256,7 +257,7 @@ PROBE_TEST(blocked_but_not_sleeping_is_off_cpu)
 
 PROBE_TEST(interruptible_includes_sleep)
 {
-	static char *set[] = {(char *)"interruptible=1", NULL};
+	static char set[] = "interruptible=1";
 
 	return is_reported("off-cpu", "60ms", set, sleep_a_while, "blocked off CPU", classic);
 }
@@ -479,12 +480,13 @@ static void print_lockup(void *ctx)
 /* The child did not hold its CPU for the time in the line. The probe sees the line and does not fire. */
 PROBE_TEST(copied_soft_lockup_line_does_not_fire)
 {
-	static char *set[] = {(char *)"words=nothing is wrong: CPU#", NULL};
+	static char set[] = "words=nothing is wrong: CPU#";
 	_cleanup_scene_ struct scene s = {0};
 	struct fr_source_stats stats;
 
 	scene_init(&s, "soft-lockup", NULL, print_lockup, NULL, classic);
 	s.h.config.set = set;
+	s.h.config.set_len = sizeof(set);
 	if (!play(&s))
 		return false;
 	/* Another process may print the line to the console. */

@@ -50,11 +50,11 @@ static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bo
 		v = FR_VERDICT_COOLDOWN;
 	else if (can_coalesce)
 		v = FR_VERDICT_COALESCE;
-	else if (!m->t[i].free && span_ns < m->t[i].min_fill_ns)
+	else if (!m->t[i].by_person && span_ns < m->t[i].min_fill_ns)
 		v = FR_VERDICT_MIN_FILL;
-	else if (!m->t[i].free && m->burst && m->eighths < 8)
+	else if (!m->t[i].by_person && m->burst && m->eighths < 8)
 		v = FR_VERDICT_RATE;
-	else if (!m->t[i].free && m->burst)
+	else if (!m->t[i].by_person && m->burst)
 		m->eighths -= 8;
 	if (v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE)
 		m->last_ns[i] = m->now_ns;
@@ -65,7 +65,7 @@ static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bo
 /* The verdict FIRE is replaced. */
 static void model_revise(struct model *m, size_t i, enum fr_verdict instead)
 {
-	if (!m->t[i].free && m->burst && m->eighths + 8 <= 8 * m->burst)
+	if (!m->t[i].by_person && m->burst && m->eighths + 8 <= 8 * m->burst)
 		m->eighths += 8;
 	m->t[i].counts[FR_VERDICT_FIRE]--;
 	m->t[i].counts[instead]++;
@@ -80,7 +80,7 @@ static void begin(struct model *m, struct fr_policy *p, struct fr_policy_trigger
 	for (size_t i = 0; i < TRIGGERS; i++) {
 		t[i] = (struct fr_policy_trigger){
 			.enabled = random_below(8) != 0,
-			.free = i == 0,
+			.by_person = i == 0,
 			.cooldown_ns = random_below(3) * random_below(40) * TICK_NS,
 			.min_fill_ns = random_below(2) * random_below(100),
 		};
@@ -159,7 +159,7 @@ TEST(time_of_the_next_token)
 
 TEST(empty_bucket_and_endless_cooldown)
 {
-	struct fr_policy_trigger t = {.enabled = true}, person = {.enabled = true, .free = true};
+	struct fr_policy_trigger t = {.enabled = true}, person = {.enabled = true, .by_person = true};
 	struct fr_policy p;
 
 	fr_policy_init(&p, 0, 1000, 1);
