@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -49,7 +43,7 @@ static void check_parser(int (*parse)(const char *, uint64_t *), const struct pa
 			fail_msg("'%s': %llu", good[i].text, (unsigned long long)v);
 }
 
-static void test_size_is_read_with_its_suffix(void **state)
+TEST(size_is_read_with_its_suffix)
 {
 	static const struct parse_case good[] = {{"0", 0}, {"4096", 4096}, {"64M", 64 << 20},
 		{"64m", 64 << 20}, {"1.5K", 1536}, {"1GiB", 1 << 30}, {"2kB", 2048}, {" 8 M ", 8 << 20},
@@ -59,7 +53,7 @@ static void test_size_is_read_with_its_suffix(void **state)
 		"99999999T");
 }
 
-static void test_duration_is_read_with_its_units(void **state)
+TEST(duration_is_read_with_its_units)
 {
 	static const struct parse_case good[] = {{"30", 30 * FR_NSEC_PER_SEC}, {"30s", 30 * FR_NSEC_PER_SEC},
 		{"5min 20s", 320 * FR_NSEC_PER_SEC}, {"1h30m", 5400 * FR_NSEC_PER_SEC},
@@ -70,7 +64,7 @@ static void test_duration_is_read_with_its_units(void **state)
 		"|s|5 parsecs|-5s|5 second seconds|5  s  x|5secondsandmoreandmore", "99999999999w");
 }
 
-static void test_cpu_list_is_read_within_its_bounds(void **state)
+TEST(cpu_list_is_read_within_its_bounds)
 {
 	static const struct {
 		const char *text;
@@ -86,7 +80,7 @@ static void test_cpu_list_is_read_within_its_bounds(void **state)
 	assert_int_equal(bits[1], 0x01);
 }
 
-static void test_values_are_formatted_for_people(void **state)
+TEST(values_are_formatted_for_people)
 {
 	char text[FR_UNIT_SIZE];
 
@@ -98,7 +92,7 @@ static void test_values_are_formatted_for_people(void **state)
 	fr_duration_format(UINT64_MAX, text);
 }
 
-static void test_stamp_is_read_back(void **state)
+TEST(stamp_is_read_back)
 {
 	static const char *const bad[] = {"20261125T231137.123456", "20261125T231137.123456Zx", ""};
 	char stamp[FR_STAMP_SIZE];
@@ -114,7 +108,7 @@ static void test_stamp_is_read_back(void **state)
 		assert_int_equal(fr_stamp_parse(bad[i], &ns), -EINVAL);
 }
 
-static void test_clock_pair_converts_earlier_times(void **state)
+TEST(clock_pair_converts_earlier_times)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	const uint64_t earlier = fr_clock_to_realtime(&pair, pair.monotonic_ns - FR_NSEC_PER_SEC);
@@ -122,7 +116,7 @@ static void test_clock_pair_converts_earlier_times(void **state)
 	assert_int_equal(pair.realtime_ns - earlier, FR_NSEC_PER_SEC);
 }
 
-static void test_diag_keeps_the_first_error(void **state)
+TEST(diag_keeps_the_first_error)
 {
 	struct fr_diag d = {0};
 
@@ -139,7 +133,7 @@ static void test_diag_keeps_the_first_error(void **state)
 	assert_int_equal(fr_exit_code(0), FR_EXIT_OK);
 }
 
-static void test_each_loss_has_a_name_and_an_explanation(void **state)
+TEST(each_loss_has_a_name_and_an_explanation)
 {
 	for (int i = 0; i < _FR_LOSS_MAX; i++) {
 		assert_non_null(fr_loss_name(i));
@@ -148,7 +142,7 @@ static void test_each_loss_has_a_name_and_an_explanation(void **state)
 	assert_null(fr_loss_name(_FR_LOSS_MAX));
 }
 
-static void test_buffer_grows(void **state)
+TEST(buffer_grows)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
 
@@ -171,7 +165,7 @@ static int make_directory(char *path)
 	return dirfd;
 }
 
-static void test_file_appears_whole_and_replaces_only_on_request(void **state)
+TEST(file_appears_whole_and_replaces_only_on_request)
 {
 	char path[] = "/tmp/fr-test-base.XXXXXX", tmp[NAME_MAX + 1];
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -255,16 +249,14 @@ static void give_and_open_files(int dirfd)
 	_exit(0);
 }
 
-static void test_service_gives_its_files_to_root(void **state)
+TEST(service_gives_its_files_to_root)
 {
 	char path[] = "/tmp/fr-test-base.XXXXXX";
 	int dirfd, status;
 	pid_t pid;
 
-	if (geteuid() != 0) {
-		print_message("skipped: it needs root\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		unit_skip("it needs root");
 	assert_false(fr_owner_init()); /* root is not such a service */
 	dirfd = make_directory(path);
 	assert_int_equal(symlinkat("x", dirfd, "link"), 0);
@@ -282,7 +274,7 @@ static void test_service_gives_its_files_to_root(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
-static void test_invalid_text_becomes_question_marks(void **state)
+TEST(invalid_text_becomes_question_marks)
 {
 	static const char *const cases[][2] = {
 		{"", ""},
@@ -303,24 +295,4 @@ static void test_invalid_text_becomes_question_marks(void **state)
 		fr_utf8_sanitize(text);
 		assert_string_equal(text, cases[i][1]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_size_is_read_with_its_suffix),
-		cmocka_unit_test(test_duration_is_read_with_its_units),
-		cmocka_unit_test(test_cpu_list_is_read_within_its_bounds),
-		cmocka_unit_test(test_values_are_formatted_for_people),
-		cmocka_unit_test(test_stamp_is_read_back),
-		cmocka_unit_test(test_clock_pair_converts_earlier_times),
-		cmocka_unit_test(test_diag_keeps_the_first_error),
-		cmocka_unit_test(test_invalid_text_becomes_question_marks),
-		cmocka_unit_test(test_each_loss_has_a_name_and_an_explanation),
-		cmocka_unit_test(test_buffer_grows),
-		cmocka_unit_test(test_file_appears_whole_and_replaces_only_on_request),
-		cmocka_unit_test(test_service_gives_its_files_to_root),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

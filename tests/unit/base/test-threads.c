@@ -2,23 +2,28 @@
 
 /* The thread contract: a function that breaks it aborts. */
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
 static struct fr_lock lock;
 static struct fr_cond cond;
+
+static int set_up(void **state)
+{
+	fr_lock_init(&lock);
+	fr_cond_init(&cond);
+	return 0;
+}
+
+GROUP_FIXTURE(set_up, NULL)
 
 /* Runs BODY in a child, and returns whether it aborts. */
 static bool aborts(void (*body)(void))
@@ -99,15 +104,14 @@ static void keep_the_contract(void)
 	fr_unlock(&lock);
 }
 
-static void test_breach_of_the_contract_aborts(void **state)
+TEST(breach_of_the_contract_aborts)
 {
 	void (*const breaches[])(void) = {unlock_for_another_thread, assert_held_without_lock,
 		wait_without_lock, call_recorder_function_from_main, wait_on_recorder,
 		call_forbidden_function_from_main};
 
 #ifndef FR_CHECKED
-	print_message("skipped: a release build does not check\n");
-	skip();
+	unit_skip("a release build does not check");
 #endif
 	for (size_t i = 0; i < FR_ARRAY_SIZE(breaches); i++)
 		assert_true(aborts(breaches[i]));
@@ -128,21 +132,9 @@ static void wait_for_taken_lock(void)
 		abort();
 }
 
-static void test_lock_is_waited_for_until_its_time(void **state) FR_NO_THREAD_SAFETY_ANALYSIS
+TEST(lock_is_waited_for_until_its_time) FR_NO_THREAD_SAFETY_ANALYSIS
 {
 	assert_false(aborts(wait_for_taken_lock));
 	assert_true(fr_lock_until(&lock, fr_monotonic_ns() + FR_NSEC_PER_SEC));
 	fr_unlock(&lock);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_breach_of_the_contract_aborts),
-		cmocka_unit_test(test_lock_is_waited_for_until_its_time),
-	};
-
-	fr_lock_init(&lock);
-	fr_cond_init(&cond);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/timestamp.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #define NOW_S 1795216297LL /* 2026-11-20 23:11:37 UTC; now is a quarter of a second later */
 #define NOW_NS (NOW_S * FR_NSEC_PER_SEC + 250 * FR_NSEC_PER_MSEC)
@@ -36,7 +32,7 @@ static void check_times(const char *zone, const struct time_case *cases, size_t 
 	}
 }
 
-static void test_time_is_read_in_utc(void **state)
+TEST(time_is_read_in_utc)
 {
 	static const struct time_case cases[] = {{"now", 0, 250000000}, {"-5min", -300, 250000000},
 		{"-1h 30s", -3630, 250000000}, {"-250ms", 0, 0}, {"+10", 10, 250000000},
@@ -51,7 +47,7 @@ static void test_time_is_read_in_utc(void **state)
 }
 
 /* The text describes the zone of Berlin, where it is the 21st, for machines without a database of zones. */
-static void test_time_is_read_in_the_local_zone(void **state)
+TEST(time_is_read_in_the_local_zone)
 {
 	static const struct time_case cases[] = {{"2026-11-21 00:11:37", 0, 0},
 		{"2026-11-20 23:11:37 UTC", 0, 0}, {"00:11:37", 0, 0}, {"23:11:37Z", 0, 0},
@@ -60,7 +56,7 @@ static void test_time_is_read_in_the_local_zone(void **state)
 	check_times("CET-1CEST,M3.5.0,M10.5.0/3", cases, FR_ARRAY_SIZE(cases));
 }
 
-static void test_other_text_is_refused(void **state)
+TEST(other_text_is_refused)
 {
 	static const char *const bad[] = {"", " ", "soon", "-", "+", "@", "@-1", "@1.", "@1.0000000001",
 		"-5parsecs", "23", "23:1", "24:00", "23:60", "23:11:60", "23:11:37.", "23:11:37x", "23:11.5",
@@ -78,15 +74,4 @@ static void test_other_text_is_refused(void **state)
 		if (fr_timestamp_parse(out_of_range[i], NOW_NS, &ns) != -ERANGE)
 			fail_msg("'%s'", out_of_range[i]);
 	assert_int_equal(ns, 4711);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time_is_read_in_utc),
-		cmocka_unit_test(test_time_is_read_in_the_local_zone),
-		cmocka_unit_test(test_other_text_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,16 +4,14 @@
 /* A fixture: a ring with known samples, a directory, and dumps of the ring into it. Also the includes of the
    tests that use it. */
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "dump/dump.h"
 #include "history/history.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
 struct dumping {
 	char dir[64];
@@ -34,7 +32,8 @@ int dumping_teardown(void **state);
    has a message. D may be NULL. */
 int dumping_dump(struct dumping *f, struct fr_dump_result *ret, struct fr_diag *d);
 
-/* Run `perf VERB -i NAME ARGS`, which succeeds and prints no error. RET gets its output, ended by a NUL. */
+/* Run `perf VERB -i NAME ARGS`, which succeeds and prints no error. RET gets its output, ended by a NUL. The
+   test is skipped if perf is not installed. */
 void dumping_perf(
 	const struct dumping *f, const char *verb, const char *name, const char *args, struct fr_buf *ret);
 

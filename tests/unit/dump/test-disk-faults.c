@@ -145,36 +145,21 @@ int __wrap_bpf_prog_get_next_id(uint32_t from, uint32_t *next)
 	return -ENOENT;
 }
 
-/* What a test does with the disk, and where the ring that it dumps goes. */
-struct scenario {
-	const char *name;
-	void (*run)(struct dumping *f, unsigned step);
-	bool no_ring; /* no io_uring */
-	const char *where;
-	unsigned runs, samples; /* in the ring */
-	unsigned step;		/* bytes between two dumps */
-};
-
-static const struct scenario *scenario;
-
-static int setup(void **state)
+/* Makes RUNS times SAMPLES samples, whose dumps go to WHERE. */
+static struct dumping *start(void **state, const char *where, unsigned runs, unsigned samples)
 {
-	scenario = *state;
-	disk.no_ring = scenario->no_ring;
-	return dumping_setup(state, scenario->where, scenario->runs, scenario->samples, false);
-}
-
-static void run(void **state)
-{
-	scenario->run(*state, scenario->step);
+	assert_int_equal(dumping_setup(state, where, runs, samples, false), 0);
+	return *state;
 }
 
 /* Repair the disk after a test. */
 static int teardown(void **state)
 {
 	memset(&disk, 0, sizeof(disk));
-	return dumping_teardown(state);
+	return *state ? dumping_teardown(state) : 0;
 }
+
+FIXTURE(NULL, teardown)
 
 static bool has_sidecar(const struct dumping *f, const struct fr_dump_result *result)
 {
@@ -220,7 +205,7 @@ static uint64_t measure_dump(struct dumping *f)
 	return result.bytes;
 }
 
-static void fail_each_call(struct dumping *f, unsigned step)
+static void fail_each_call(struct dumping *f)
 {
 	static const int errors[] = {EIO, ENOSPC, EINTR, EAGAIN, SHORT_WRITE};
 
@@ -282,22 +267,46 @@ static void limit_file_size(struct dumping *f, unsigned step)
 	assert_true(ends.none > 0 && ends.whole > 0);
 }
 
-int main(void)
+TEST(each_call_fails)
 {
-	/* A tmpfs has no O_DIRECT, but is fast enough for a dump for each byte. */
-	static struct scenario scenarios[] = {
-		{"each_call_fails", fail_each_call, false, "/var/tmp", 200, 500, 0},
-		{"each_call_fails_without_io_uring", fail_each_call, true, "/var/tmp", 200, 500, 0},
-		{"disk_is_full_at_each_byte", fill_disk, false, "/dev/shm", 2, 8, 1},
-		{"disk_is_full_without_io_uring", fill_disk, true, "/dev/shm", 2, 8, 1},
-		{"real_disk_is_full", fill_disk, false, "/var/tmp", 2, 8, 61},
-		{"file_size_is_limited_to_each_byte", limit_file_size, false, "/dev/shm", 2, 8, 1},
-		{"file_size_is_limited_without_io_uring", limit_file_size, true, "/dev/shm", 2, 8, 1},
-		{"file_size_is_limited_on_a_real_disk", limit_file_size, false, "/var/tmp", 2, 8, 61},
-	};
-	struct CMUnitTest tests[FR_ARRAY_SIZE(scenarios)];
+	fail_each_call(start(state, "/var/tmp", 200, 500));
+}
 
-	for (size_t i = 0; i < FR_ARRAY_SIZE(scenarios); i++)
-		tests[i] = (struct CMUnitTest){scenarios[i].name, run, setup, teardown, &scenarios[i]};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+TEST(each_call_fails_without_io_uring)
+{
+	disk.no_ring = true;
+	fail_each_call(start(state, "/var/tmp", 200, 500));
+}
+
+/* A tmpfs has no O_DIRECT, but is fast enough for a dump for each byte. */
+TEST(disk_is_full_at_each_byte)
+{
+	fill_disk(start(state, "/dev/shm", 2, 8), 1);
+}
+
+TEST(disk_is_full_without_io_uring)
+{
+	disk.no_ring = true;
+	fill_disk(start(state, "/dev/shm", 2, 8), 1);
+}
+
+TEST(real_disk_is_full)
+{
+	fill_disk(start(state, "/var/tmp", 2, 8), 61);
+}
+
+TEST(file_size_is_limited_to_each_byte)
+{
+	limit_file_size(start(state, "/dev/shm", 2, 8), 1);
+}
+
+TEST(file_size_is_limited_without_io_uring)
+{
+	disk.no_ring = true;
+	limit_file_size(start(state, "/dev/shm", 2, 8), 1);
+}
+
+TEST(file_size_is_limited_on_a_real_disk)
+{
+	limit_file_size(start(state, "/var/tmp", 2, 8), 61);
 }

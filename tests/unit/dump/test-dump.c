@@ -24,6 +24,8 @@ static int setup(void **state)
 	return r;
 }
 
+FIXTURE(setup, dumping_teardown)
+
 static void dump(struct dumping *f, struct fr_dump_result *ret)
 {
 	assert_int_equal(dumping_dump(f, ret, NULL), 0);
@@ -45,7 +47,7 @@ static unsigned count_lines(const struct fr_buf *b)
 	return n;
 }
 
-static void test_perf_reads_every_sample_whatever_the_encoding(void **state)
+TEST(perf_reads_every_sample_whatever_the_encoding)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result packed, plain, stripped;
@@ -71,7 +73,7 @@ static void test_perf_reads_every_sample_whatever_the_encoding(void **state)
 	assert_null(strstr((char *)a.data, ":4711")); /* perf's name for a process without a comm */
 }
 
-static void test_a_taken_name_gets_the_next_microsecond(void **state)
+TEST(a_taken_name_gets_the_next_microsecond)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r;
@@ -83,7 +85,7 @@ static void test_a_taken_name_gets_the_next_microsecond(void **state)
 	assert_int_equal(dumping_count_files(f), 4);
 }
 
-static void test_a_window_is_exact_to_the_record(void **state)
+TEST(a_window_is_exact_to_the_record)
 {
 	static const struct {
 		uint64_t from, to; /* ns after the start */
@@ -121,7 +123,7 @@ static void check_string(const cJSON *o, const char *name, const char *expected)
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(o, name)), expected);
 }
 
-static void test_the_sidecar_describes_the_file(void **state)
+TEST(the_sidecar_describes_the_file)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r;
@@ -165,7 +167,7 @@ static int dump_to_full_disk(struct dumping *f)
 	       !strstr(d.what, "256.0K free") || !d.hint[0];
 }
 
-static void test_a_full_disk_leaves_no_file_and_is_named_in_the_message(void **state)
+TEST(a_full_disk_leaves_no_file_and_is_named_in_the_message)
 {
 	pid_t pid = fork();
 	int status;
@@ -174,10 +176,8 @@ static void test_a_full_disk_leaves_no_file_and_is_named_in_the_message(void **s
 		_exit(dump_to_full_disk(*state));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77) {
-		print_message("no mount namespace for a small tmpfs: skipped\n");
-		skip();
-	}
+	if (WEXITSTATUS(status) == 77)
+		unit_skip("no mount namespace for a small tmpfs");
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
@@ -187,7 +187,7 @@ static int failing_model(
 	return -ETIMEDOUT;
 }
 
-static void test_without_a_process_model_nothing_is_left(void **state)
+TEST(without_a_process_model_nothing_is_left)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r;
@@ -196,24 +196,4 @@ static void test_without_a_process_model_nothing_is_left(void **state)
 	assert_int_equal(dumping_dump(f, &r, NULL), -ETIMEDOUT);
 	assert_int_equal(dumping_count_files(f), 0);
 	dumping_check_ring(f);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, dumping_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_perf_reads_every_sample_whatever_the_encoding),
-		TEST(test_a_taken_name_gets_the_next_microsecond),
-		TEST(test_a_window_is_exact_to_the_record),
-		TEST(test_the_sidecar_describes_the_file),
-		TEST(test_a_full_disk_leaves_no_file_and_is_named_in_the_message),
-		TEST(test_without_a_process_model_nothing_is_left),
-	};
-
-	if (!synthetic_have_perf()) {
-		print_message("perf is not installed: skipped\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

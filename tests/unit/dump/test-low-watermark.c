@@ -9,6 +9,7 @@
  * process has at the time of the sample. Names are numbers: each new process and each exec gets the next one.
  */
 
+#include "../unit.h"
 #include "../sideband/events.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -17,12 +18,9 @@
 #include "sideband/tracker.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #define N_CPUS 4
 #define PIDS 40
@@ -363,7 +361,7 @@ static struct reader simulate(uint64_t seed, bool wrong, uint64_t *ret_evicted)
 	return all;
 }
 
-static void test_every_sample_finds_the_name_of_its_process(void **state)
+TEST(every_sample_finds_the_name_of_its_process)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		uint64_t evicted;
@@ -378,7 +376,7 @@ static void test_every_sample_finds_the_name_of_its_process(void **state)
 }
 
 /* This shows that the test above can fail. */
-static void test_a_wrong_low_watermark_gives_samples_wrong_names(void **state)
+TEST(a_wrong_low_watermark_gives_samples_wrong_names)
 {
 	uint64_t evicted;
 	struct reader r = simulate(1, true, &evicted);
@@ -387,14 +385,4 @@ static void test_a_wrong_low_watermark_gives_samples_wrong_names(void **state)
 	assert_true(r.right < r.samples);
 	assert_true(r.old > 0);
 	print_message("wrong: %ju of %ju have their name\n", (uintmax_t)r.right, (uintmax_t)r.samples);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_sample_finds_the_name_of_its_process),
-		cmocka_unit_test(test_a_wrong_low_watermark_gives_samples_wrong_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 /* Retention: which dumps it chooses, and that these dumps go with what belongs to them. */
 
+#include "../unit.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "dump/names.h"
@@ -10,11 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
 #define M (1ULL << 20)
 #define G (1ULL << 30)
@@ -31,7 +29,7 @@ static void make_files(struct fr_retention_file *files)
 			.time_ns = NOW - (N - i) * HOUR, .bytes = 10 * M, .remove = i % 2};
 }
 
-static void test_names(void **state)
+TEST(names)
 {
 	static const struct {
 		const char *name;
@@ -57,7 +55,7 @@ static void test_names(void **state)
 	}
 }
 
-static void test_the_oldest_go_until_the_limits_hold(void **state)
+TEST(the_oldest_go_until_the_limits_hold)
 {
 	static const struct {
 		struct fr_retention limits;
@@ -108,7 +106,7 @@ static void test_the_oldest_go_until_the_limits_hold(void **state)
 	}
 }
 
-static void test_a_new_dump_stays(void **state)
+TEST(a_new_dump_stays)
 {
 	const struct fr_retention_disk disk = {.size = 1000 * M, .free = 500 * M, .now_ns = NOW};
 	const struct fr_retention r = {.max_files = 2, .max_age_ns = 1};
@@ -129,7 +127,7 @@ static void test_a_new_dump_stays(void **state)
 	assert_true(fr_retention_choose(&r, &disk, files, 0));
 }
 
-static void test_default_limits_are_parts_of_the_disk(void **state)
+TEST(default_limits_are_parts_of_the_disk)
 {
 	const struct fr_retention unset = {FR_RETENTION_DEFAULT, FR_RETENTION_DEFAULT, 7, 9};
 	struct fr_retention r = fr_retention_resolve(&unset, 20 * G);
@@ -179,6 +177,8 @@ static int teardown(void **state)
 	free(f);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 /* Make these files; a name that ends with a slash is of a directory. */
 static void put(struct fixture *f, const char *const *names)
@@ -238,7 +238,7 @@ static void vacuum(struct fixture *f, struct fr_retention limits, uint64_t keep_
 /* A dump with what belongs to it. */
 #define FILES_OF(dump) dump, SIDECAR(dump), (dump ".jit/"), (dump ".jit/1.so")
 
-static void test_everything_that_belongs_to_a_dump_goes(void **state)
+TEST(everything_that_belongs_to_a_dump_goes)
 {
 #define OTHERS                                                                                               \
 	"perf.data", "perf.data.json", "perf.data.auxiliary", "notes", DUMP("01") ".orig",                   \
@@ -260,7 +260,7 @@ static void test_everything_that_belongs_to_a_dump_goes(void **state)
 }
 
 /* A stop leaves perf.data, and the next stop renames it. */
-static void test_older_merged_files_count_as_dumps(void **state)
+TEST(older_merged_files_count_as_dumps)
 {
 	struct fr_vacuum_report report;
 	struct fixture *f = *state;
@@ -282,7 +282,7 @@ static void test_older_merged_files_count_as_dumps(void **state)
 	fr_vacuum_report_deinit(&report);
 }
 
-static void test_links_are_not_followed(void **state)
+TEST(links_are_not_followed)
 {
 	struct fr_vacuum_report report;
 	struct fixture *f = *state;
@@ -294,7 +294,7 @@ static void test_links_are_not_followed(void **state)
 	ARE_THERE("elsewhere/file");
 }
 
-static void test_no_dump_goes_in_vain(void **state)
+TEST(no_dump_goes_in_vain)
 {
 	const struct fr_retention limits = {.max_use = 1};
 	struct fr_vacuum_report report = {0};
@@ -307,7 +307,7 @@ static void test_no_dump_goes_in_vain(void **state)
 	ARE_THERE(DUMP("01"));
 }
 
-static void test_dumps_from_a_time_on_stay(void **state)
+TEST(dumps_from_a_time_on_stay)
 {
 	const struct fr_retention limits = {.max_files = 1, .max_use = 1, .max_age_ns = 1};
 	struct fr_vacuum_report report;
@@ -320,7 +320,7 @@ static void test_dumps_from_a_time_on_stay(void **state)
 	ARE_THERE(DUMP("02"), DUMP("03"));
 }
 
-static void test_a_dump_is_removed_by_its_name(void **state)
+TEST(a_dump_is_removed_by_its_name)
 {
 	static const char *const bad[] = {
 		"", "perf.data", "../" DUMP("01"), DUMP("01") "/", "perf.data.auxiliary", ".json"};
@@ -341,7 +341,7 @@ static void test_a_dump_is_removed_by_its_name(void **state)
 	fr_vacuum_report_deinit(&report);
 }
 
-static void test_leftovers_of_a_killed_recorder_go(void **state)
+TEST(leftovers_of_a_killed_recorder_go)
 {
 	struct fixture *f = *state;
 
@@ -354,24 +354,3 @@ static void test_leftovers_of_a_killed_recorder_go(void **state)
 }
 
 /* NOLINTEND(bugprone-suspicious-missing-comma) */
-
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_the_oldest_go_until_the_limits_hold),
-		cmocka_unit_test(test_a_new_dump_stays),
-		cmocka_unit_test(test_default_limits_are_parts_of_the_disk),
-		TEST(test_everything_that_belongs_to_a_dump_goes),
-		TEST(test_older_merged_files_count_as_dumps),
-		TEST(test_links_are_not_followed),
-		TEST(test_no_dump_goes_in_vain),
-		TEST(test_dumps_from_a_time_on_stay),
-		TEST(test_a_dump_is_removed_by_its_name),
-		TEST(test_leftovers_of_a_killed_recorder_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

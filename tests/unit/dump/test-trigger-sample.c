@@ -62,6 +62,8 @@ static int setup(void **state)
 	return 0;
 }
 
+FIXTURE(setup, dumping_teardown)
+
 /* Put the next line of AT that shows a trigger sample into LINE, with single blanks. Returns false at the
    end. */
 static bool next_trigger_sample(char **at, char *line, size_t size)
@@ -143,7 +145,7 @@ static void check_each_encoding(struct dumping *f, uint64_t samples)
 	}
 }
 
-static void test_each_cause_is_a_sample_in_its_place(void **state)
+TEST(each_cause_is_a_sample_in_its_place)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r;
@@ -155,7 +157,7 @@ static void test_each_cause_is_a_sample_in_its_place(void **state)
 	assert_non_null(strstr((char *)out.data, "synthetic     5.050000500: flightrec:trigger:"));
 }
 
-static void test_a_window_leaves_no_cause_out(void **state)
+TEST(a_window_leaves_no_cause_out)
 {
 	struct dumping *f = *state;
 
@@ -174,7 +176,7 @@ static void test_a_window_leaves_no_cause_out(void **state)
 	}
 }
 
-static void test_a_dump_without_a_cause_lacks_the_event(void **state)
+TEST(a_dump_without_a_cause_lacks_the_event)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r;
@@ -187,7 +189,7 @@ static void test_a_dump_without_a_cause_lacks_the_event(void **state)
 	assert_string_equal((char *)list.data, "cpu-clock\nbpf-output\n");
 }
 
-static void test_a_long_text_is_truncated(void **state)
+TEST(a_long_text_is_truncated)
 {
 	struct dumping *f = *state;
 	char text[70000] = "";
@@ -236,7 +238,7 @@ static uint64_t merge(const struct dumping *f, const struct fr_dump_result r[2])
 }
 
 /* The window of both dumps is the same. The second one has the first three causes only. */
-static void test_a_merge_has_each_cause_once(void **state)
+TEST(a_merge_has_each_cause_once)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r[2];
@@ -248,23 +250,4 @@ static void test_a_merge_has_each_cause_once(void **state)
 	}
 	assert_int_equal(merge(f, r), RUN * RUNS + FR_ARRAY_SIZE(causes));
 	check_trigger_samples(f, "merged");
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, dumping_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_each_cause_is_a_sample_in_its_place),
-		TEST(test_a_window_leaves_no_cause_out),
-		TEST(test_a_dump_without_a_cause_lacks_the_event),
-		TEST(test_a_long_text_is_truncated),
-		TEST(test_a_merge_has_each_cause_once),
-	};
-
-	if (!synthetic_have_perf()) {
-		print_message("perf is not installed: skipped\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

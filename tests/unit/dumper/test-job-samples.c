@@ -2,13 +2,11 @@
 
 /* Trigger samples from the JSON of a job. */
 
+#include "../unit.h"
 #include "dumper/job_samples.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 /* Make the samples of the JSON TEXT, in which apostrophes stand for quotation marks. RET_META: what they
    borrow. */
@@ -26,7 +24,7 @@ static struct fr_job_samples make_samples(const char *text, cJSON **ret_meta)
 	return s;
 }
 
-static void test_a_cause_becomes_a_sample(void **state)
+TEST(a_cause_becomes_a_sample)
 {
 	cJSON *meta = cJSON_Parse("{\"causes\": []}"), *cause = cJSON_CreateObject();
 	struct fr_job_samples s;
@@ -61,7 +59,7 @@ static void test_a_cause_becomes_a_sample(void **state)
 	cJSON_Delete(meta);
 }
 
-static void test_values_have_their_units(void **state)
+TEST(values_have_their_units)
 {
 	static const char *const texts[][2] = {
 		{"12%", "10%"}, {"64.0M", "1.0K"}, {"7", "5"}, {"8", NULL}, {NULL, NULL}, {"9", "1"}};
@@ -91,7 +89,7 @@ static void test_values_have_their_units(void **state)
 }
 
 /* A cause without a time makes no sample. A member that is missing or of another type counts as empty. */
-static void test_incomplete_causes(void **state)
+TEST(incomplete_causes)
 {
 	cJSON *meta;
 	struct fr_job_samples s = make_samples(
@@ -111,7 +109,7 @@ static void test_incomplete_causes(void **state)
 	fr_job_samples_deinit(&s);
 }
 
-static void test_a_frequency_step_in_the_window_becomes_a_sample(void **state)
+TEST(a_frequency_step_in_the_window_becomes_a_sample)
 {
 	cJSON *meta;
 	struct fr_job_samples s =
@@ -127,16 +125,4 @@ static void test_a_frequency_step_in_the_window_becomes_a_sample(void **state)
 	assert_string_equal(s.v[1].reason, "99 Hz to 49 Hz");
 	fr_job_samples_deinit(&s);
 	cJSON_Delete(meta);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_cause_becomes_a_sample),
-		cmocka_unit_test(test_values_have_their_units),
-		cmocka_unit_test(test_incomplete_causes),
-		cmocka_unit_test(test_a_frequency_step_in_the_window_becomes_a_sample),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

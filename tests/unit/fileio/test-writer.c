@@ -2,6 +2,7 @@
 
 /* The writer on real file systems: the file has the bytes that were appended, or the caller gets an error. */
 
+#include "../unit.h"
 #include "fileio/writer.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -13,16 +14,12 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #define BLOCK (64u << 10)
 #define DEPTH 4u
@@ -99,7 +96,7 @@ static int write_and_check(const char *dir, size_t size)
 	return r ? r : check_content(fd, size);
 }
 
-static void test_file_has_what_was_appended(void **state)
+TEST(file_has_what_was_appended)
 {
 	static const size_t sizes[] = {0, 1, HEAD, 4095, 4096, 4097, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK,
 		DEPTH * BLOCK - 1, DEPTH * BLOCK, DEPTH * BLOCK + 1, 50 * BLOCK + 12345};
@@ -125,7 +122,7 @@ static struct {
 	bool hangs;	      /* or else one request that never starts */
 	unsigned n_timeouts;  /* waits that end at once with -ETIME */
 	unsigned n_left_over; /* requests in the ring that were refused */
-} fault;
+} fault = {.accepts = UINT_MAX};
 static int silent_pipe[2];
 
 static void all_well(void)
@@ -192,7 +189,7 @@ int __wrap_io_uring_wait_cqe_timeout(
 }
 
 /* The fault comes at each block and at the head in turn. */
-static void test_file_is_whole_when_the_ring_fails(void **state)
+TEST(file_is_whole_when_the_ring_fails)
 {
 	for (unsigned i = 0; i < 14; i++) {
 		/* The kernel accepts no more requests. */
@@ -211,13 +208,11 @@ static void test_file_is_whole_when_the_ring_fails(void **state)
 	all_well();
 }
 
-static void test_request_that_never_starts_is_canceled(void **state)
+TEST(request_that_never_starts_is_canceled)
 {
 	assert_int_equal(write_and_check("/var/tmp", SIZE), 0);
-	if (strncmp(how, "io_uring", strlen("io_uring")) != 0) {
-		print_message("skipped: written with %s\n", how);
-		skip();
-	}
+	if (strncmp(how, "io_uring", strlen("io_uring")) != 0)
+		unit_skip("written with %s", how);
 	assert_int_equal(pipe2(silent_pipe, O_CLOEXEC), 0);
 	for (unsigned i = 0; i < 11; i++) {
 		all_well();
@@ -232,7 +227,7 @@ static void test_request_that_never_starts_is_canceled(void **state)
 	close(silent_pipe[1]);
 }
 
-static void test_bad_configuration_is_refused(void **state)
+TEST(bad_configuration_is_refused)
 {
 	static const struct fr_file_writer_config bad[] = {{.block_bytes = BLOCK - 1},
 		{.block_bytes = BLOCK + 4096}, {.block_bytes = BLOCK / 2}, {.block_bytes = 32u << 20},
@@ -251,7 +246,7 @@ static void test_bad_configuration_is_refused(void **state)
 }
 
 /* A sanitizer or the kernel's completion queue would notice a write from freed memory. */
-static void test_writer_is_freed_with_blocks_in_flight(void **state)
+TEST(writer_is_freed_with_blocks_in_flight)
 {
 	_cleanup_close_ int fd = create_in("/var/tmp");
 	_cleanup_free_ uint8_t *data = calloc(1, 3 * BLOCK);
@@ -266,10 +261,9 @@ static void test_writer_is_freed_with_blocks_in_flight(void **state)
 
 enum { PASS = 0, SKIP = 77 };
 
-/* Runs *STATE, a function, in a child, because it changes the limits and the namespaces of its process. */
-static void run_in_child(void **state)
+/* BODY changes the limits and the namespaces of its process. */
+static void run_in_child(int (*body)(void))
 {
-	int (*const body)(void) = *(int (**)(void))state;
 	pid_t pid = fork();
 	int status;
 
@@ -277,10 +271,8 @@ static void run_in_child(void **state)
 	if (pid == 0)
 		_exit(body());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIP) {
-		print_message("skipped: it needs root, or seccomp filters\n");
-		skip();
-	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIP)
+		unit_skip("it needs root, or seccomp filters");
 	assert_int_equal(status, PASS);
 }
 
@@ -312,6 +304,11 @@ static int without_io_uring(void)
 												    : 2;
 }
 
+TEST(pwrite_is_used_where_io_uring_is_forbidden)
+{
+	run_in_child(without_io_uring);
+}
+
 /* Without CAP_IPC_LOCK, registered buffers count against RLIMIT_MEMLOCK. */
 static int without_locked_memory(void)
 {
@@ -322,22 +319,7 @@ static int without_locked_memory(void)
 	return write_and_check("/var/tmp", SIZE) == 0 ? PASS : 1;
 }
 
-int main(void)
+TEST(file_is_written_without_locked_memory)
 {
-#define IN_CHILD(name, body)                                                                                 \
-	{                                                                                                    \
-		name, run_in_child, NULL, NULL, (void *)(body)                                               \
-	}
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_file_has_what_was_appended),
-		cmocka_unit_test(test_file_is_whole_when_the_ring_fails),
-		cmocka_unit_test(test_request_that_never_starts_is_canceled),
-		cmocka_unit_test(test_bad_configuration_is_refused),
-		cmocka_unit_test(test_writer_is_freed_with_blocks_in_flight),
-		IN_CHILD("test_pwrite_is_used_where_io_uring_is_forbidden", without_io_uring),
-		IN_CHILD("test_file_is_written_without_locked_memory", without_locked_memory),
-	};
-
-	all_well();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	run_in_child(without_locked_memory);
 }

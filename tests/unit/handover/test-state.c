@@ -3,17 +3,14 @@
 /* What one instance tells the next: it reads back as it was written, at any instant, and nothing else does.
  */
 
+#include "../unit.h"
 #include "handover/state.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 static void make(struct fr_state *s, unsigned n_events, unsigned n_ids, uint64_t salt)
 {
@@ -62,7 +59,7 @@ static void assert_same(const struct fr_state *a, const struct fr_state *b)
 }
 
 /* The last case is a service that restarts each minute, within one lap of a ring that holds a day. */
-static void test_round_trip(void **ctx)
+TEST(round_trip)
 {
 	static const unsigned cases[][2] = {{1, 0}, {14, 39}, {27, 78}, {5 * 1440, 64}}; /* events, ids */
 
@@ -78,7 +75,7 @@ static void test_round_trip(void **ctx)
 }
 
 /* Cut anywhere: refused. Any byte another one: refused, or read without harm. */
-static void test_hostile(void **ctx)
+TEST(hostile)
 {
 	_cleanup_state_ struct fr_state s = {0};
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -105,7 +102,7 @@ static void test_hostile(void **ctx)
 		}
 }
 
-static void test_file_keeps_the_newest(void **ctx)
+TEST(file_keeps_the_newest)
 {
 	struct fr_state_file f, g;
 	struct fr_diag d = {0};
@@ -125,7 +122,7 @@ static void test_file_keeps_the_newest(void **ctx)
 }
 
 /* A write that was cut short by a kill, at each byte in turn: what was there before is read. */
-static void test_torn_write(void **ctx)
+TEST(torn_write)
 {
 	_cleanup_state_ struct fr_state s = {0};
 	uint8_t *map, *before;
@@ -157,16 +154,4 @@ static void test_torn_write(void **ctx)
 	free(before);
 	munmap(map, 2 * slot);
 	close(f.fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_file_keeps_the_newest),
-		cmocka_unit_test(test_torn_write),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

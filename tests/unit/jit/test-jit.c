@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Perf maps and jitdumps, also hostile ones, and their objects and records. */
 
+#include "../unit.h"
 #include "jit/code.h"
 #include "jit/open_files.h"
 #include "jit/jit.h"
@@ -15,15 +16,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 static void parse(const char *text, struct jit_code *ret)
 {
@@ -46,7 +44,7 @@ static void assert_code(const struct jit_code *c, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void test_perf_map_lines_are_checked_and_later_lines_win(void **state)
+TEST(perf_map_lines_are_checked_and_later_lines_win)
 {
 	static const struct {
 		const char *map, *expected;
@@ -68,7 +66,7 @@ static void test_perf_map_lines_are_checked_and_later_lines_win(void **state)
 }
 
 /* In the plain model, each byte belongs to the latest line that covers it. */
-static void test_random_overlaps_are_resolved_as_in_a_plain_model(void **state)
+TEST(random_overlaps_are_resolved_as_in_a_plain_model)
 {
 	srand(4711);
 	for (unsigned round = 0; round < 2000; round++) {
@@ -116,7 +114,7 @@ static void add_load(struct fr_buf *b, uint64_t time, uint64_t addr, const char 
 	assert_int_equal(fr_buf_append(b, code, sizeof(code)), 0);
 }
 
-static void test_jitdump_functions_are_in_order_of_time(void **state)
+TEST(jitdump_functions_are_in_order_of_time)
 {
 	const struct jitdump_move m = {1, sizeof(m), 30, 1, 1, 0, 0x1000, 0x2000, 16, 0};
 	_cleanup_jit_code_ struct jit_code c = {0};
@@ -134,7 +132,7 @@ static void test_jitdump_functions_are_in_order_of_time(void **state)
 	assert_code(&c, "1000 10 10 first\n1000 10 20 second\n2000 10 30 first\n");
 }
 
-static void test_jitdump_with_another_clock_has_only_its_order(void **state)
+TEST(jitdump_with_another_clock_has_only_its_order)
 {
 	_cleanup_jit_code_ struct jit_code c = {0};
 	struct fr_buf b = {0};
@@ -147,7 +145,7 @@ static void test_jitdump_with_another_clock_has_only_its_order(void **state)
 }
 
 /* The file is truncated at each byte, and each byte is changed. */
-static void test_damaged_jitdump_is_read_within_bounds(void **state)
+TEST(damaged_jitdump_is_read_within_bounds)
 {
 	_cleanup_buf_ struct fr_buf whole = {0};
 
@@ -206,7 +204,7 @@ static void check_object(const struct fr_buf *b, const struct jit_code *c, const
 	close(fd);
 }
 
-static void test_object_has_each_function_at_its_offset(void **state)
+TEST(object_has_each_function_at_its_offset)
 {
 	_cleanup_jit_code_ struct jit_code map = {0}, dump = {0};
 	_cleanup_buf_ struct fr_buf a = {0}, b = {0};
@@ -236,7 +234,7 @@ static void test_object_has_each_function_at_its_offset(void **state)
 #define HONEST 65533u
 
 /* Six users use up their shares. */
-static void test_next_user_has_a_share_after_others_used_theirs_up(void **state)
+TEST(next_user_has_a_share_after_others_used_theirs_up)
 {
 	struct jit_shares s;
 	struct jit_cost whole, left;
@@ -358,7 +356,7 @@ static unsigned count_our_maps(struct fr_jit *j, pid_t pid)
 }
 
 /* One user has six files that are as expensive as possible. Then comes a small file of another user. */
-static void test_expensive_files_of_one_user_leave_room_for_another(void **state)
+TEST(expensive_files_of_one_user_leave_room_for_another)
 {
 	char directory[] = "/tmp/fr-test-jit-XXXXXX", paths[7][64];
 	struct fr_jit_config config = {.directory = directory, .name = "x.jit", .gid = (gid_t)-1};
@@ -368,7 +366,7 @@ static void test_expensive_files_of_one_user_leave_room_for_another(void **state
 	int fd;
 
 	if (geteuid() != 0)
-		skip();
+		unit_skip("it needs root");
 	assert_non_null(mkdtemp(directory));
 	config.dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(fr_jit_new(&config, &j), 0);
@@ -435,7 +433,7 @@ static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_
 }
 
 /* The map stays open until the ring has no record of the process. Meanwhile the file is removed. */
-static void test_perf_map_stays_open_after_exit(void **state)
+TEST(perf_map_stays_open_after_exit)
 {
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
 	char path[64];
@@ -472,7 +470,7 @@ static void test_perf_map_stays_open_after_exit(void **state)
 
 /* The process exits before its records come. A file of root with its pid belongs to it if the file is not
    older. */
-static void test_perf_map_of_a_process_that_was_too_fast(void **state)
+TEST(perf_map_of_a_process_that_was_too_fast)
 {
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
 	const uint64_t now = fr_monotonic_ns(), later = now + 60 * FR_NSEC_PER_SEC;
@@ -489,7 +487,7 @@ static void test_perf_map_of_a_process_that_was_too_fast(void **state)
 	fr_jit_open_files_free(f);
 }
 
-static void test_perf_map_of_another_user_is_not_opened(void **state)
+TEST(perf_map_of_another_user_is_not_opened)
 {
 	struct fr_jit_open_files *f;
 	char path[64];
@@ -497,7 +495,7 @@ static void test_perf_map_of_another_user_is_not_opened(void **state)
 	pid_t pid;
 
 	if (geteuid() != 0)
-		skip();
+		unit_skip("it needs root");
 	f = fr_jit_open_files_new();
 	pid = start_process(0);
 	close(create_map(pid, HONEST, path));
@@ -512,7 +510,7 @@ static void test_perf_map_of_another_user_is_not_opened(void **state)
 }
 
 /* The processes of one user take no room from the processes of other users. */
-static void test_open_perf_maps_are_bounded_for_each_user(void **state)
+TEST(open_perf_maps_are_bounded_for_each_user)
 {
 	enum { N = 80, USER_MAX = 64 };
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
@@ -522,7 +520,7 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 	size_t n = 0;
 
 	if (geteuid() != 0)
-		skip();
+		unit_skip("it needs root");
 	for (size_t i = 0; i <= N; i++) {
 		pids[i] = start_with_map(i < N ? HOSTILE : HONEST, path);
 		seen_ns[i] = fr_monotonic_ns();
@@ -554,24 +552,4 @@ static void test_open_perf_maps_are_bounded_for_each_user(void **state)
 	end_process(pids[0]);
 	end_process(pids[N]);
 	fr_jit_open_files_free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_perf_map_lines_are_checked_and_later_lines_win),
-		cmocka_unit_test(test_random_overlaps_are_resolved_as_in_a_plain_model),
-		cmocka_unit_test(test_jitdump_functions_are_in_order_of_time),
-		cmocka_unit_test(test_jitdump_with_another_clock_has_only_its_order),
-		cmocka_unit_test(test_damaged_jitdump_is_read_within_bounds),
-		cmocka_unit_test(test_object_has_each_function_at_its_offset),
-		cmocka_unit_test(test_next_user_has_a_share_after_others_used_theirs_up),
-		cmocka_unit_test(test_expensive_files_of_one_user_leave_room_for_another),
-		cmocka_unit_test(test_perf_map_stays_open_after_exit),
-		cmocka_unit_test(test_perf_map_of_a_process_that_was_too_fast),
-		cmocka_unit_test(test_perf_map_of_another_user_is_not_opened),
-		cmocka_unit_test(test_open_perf_maps_are_bounded_for_each_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The cache of object files: its layout, its bounds, and hostile files. */
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "objects/cache.h"
@@ -10,11 +11,8 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
 #define PLENTY (1u << 30)
 
@@ -104,6 +102,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+FIXTURE(setup, teardown)
+
 /* Open the cached file of O by the link that perf follows. Returns -1 if there is none. */
 static int open_cached(struct fixture *f, const struct fr_object *o)
 {
@@ -131,7 +131,7 @@ static int cached_end(struct fixture *f, const struct fr_object *o)
 	return end;
 }
 
-static void test_copy_is_made_once_and_found_after_a_restart(void **state)
+TEST(copy_is_made_once_and_found_after_a_restart)
 {
 	struct fixture *f = *state;
 	uint8_t id[FR_BUILD_ID_MAX];
@@ -153,7 +153,7 @@ static void test_copy_is_made_once_and_found_after_a_restart(void **state)
 	assert_int_equal(s.bytes, f->size);
 }
 
-static void test_file_with_another_build_id_is_not_copied(void **state)
+TEST(file_with_another_build_id_is_not_copied)
 {
 	struct fixture *f = *state;
 	struct fr_object old = make_copy(f, "program", 1, 0, 0);
@@ -165,13 +165,13 @@ static void test_file_with_another_build_id_is_not_copied(void **state)
 }
 
 /* perf looks only at the build-id, and any user can put any build-id into a file. */
-static void test_file_of_a_user_does_not_serve_the_maps_of_others(void **state)
+TEST(file_of_a_user_does_not_serve_the_maps_of_others)
 {
 	struct fixture *f = *state;
 	struct fr_object hostile, root, other, same;
 
 	if (geteuid() != 0)
-		skip();
+		unit_skip("it needs root");
 	hostile = make_copy(f, "hostile", 1, 'h', 1000);
 	same = make_copy(f, "same", 1, 'h', 1002);
 	other = make_copy(f, "other", 1, 'o', 1001);
@@ -197,13 +197,13 @@ static void test_file_of_a_user_does_not_serve_the_maps_of_others(void **state)
 	assert_int_equal(cached_end(f, &root), 'r');
 }
 
-static void test_removed_file_is_not_served_by_the_file_of_a_user(void **state)
+TEST(removed_file_is_not_served_by_the_file_of_a_user)
 {
 	struct fixture *f = *state;
 	struct fr_object hostile, gone;
 
 	if (geteuid() != 0)
-		skip();
+		unit_skip("it needs root");
 	hostile = make_copy(f, "hostile", 1, 'h', 1000);
 	gone = make_copy(f, "libc", 1, 'r', 0);
 	assert_int_equal(unlink(gone.path), 0);
@@ -217,7 +217,7 @@ static void test_removed_file_is_not_served_by_the_file_of_a_user(void **state)
 }
 
 /* A contested entry has no bytes. */
-static void test_contested_entries_are_bounded(void **state)
+TEST(contested_entries_are_bounded)
 {
 	struct fixture *f = *state;
 	struct fr_object_cache_stats stats;
@@ -225,7 +225,7 @@ static void test_contested_entries_are_bounded(void **state)
 	char gone_path[PATH_MAX];
 
 	if (geteuid() != 0 || most > 250) /* a build with sanitizers: the ids differ in one byte */
-		skip();
+		unit_skip("it needs root, and a small program");
 	snprintf(gone_path, sizeof(gone_path), "%s/gone", f->dir);
 	open_cache(f, f->size, PLENTY);
 	for (unsigned i = 1; i <= most + 3; i++) {
@@ -242,7 +242,7 @@ static void test_contested_entries_are_bounded(void **state)
 	assert_int_equal(stats.bytes, 0);
 }
 
-static void test_only_regular_files_are_opened(void **state)
+TEST(only_regular_files_are_opened)
 {
 	struct fixture *f = *state;
 	char path[PATH_MAX];
@@ -260,7 +260,7 @@ static void test_only_regular_files_are_opened(void **state)
 	assert_add(f, &o, 1);
 }
 
-static void test_least_recently_used_entry_is_evicted(void **state)
+TEST(least_recently_used_entry_is_evicted)
 {
 	struct fixture *f = *state;
 	struct fr_object a = make_copy(f, "a", 1, 'a', 0), b = make_copy(f, "b", 2, 'b', 0),
@@ -279,7 +279,7 @@ static void test_least_recently_used_entry_is_evicted(void **state)
 	assert_int_equal(cached_end(f, &c), 'c');
 }
 
-static void test_large_file_is_not_copied(void **state)
+TEST(large_file_is_not_copied)
 {
 	struct fixture *f = *state;
 
@@ -296,7 +296,7 @@ static void count_address(void *ctx, uint64_t address, uint16_t mode)
 	*sum += address * (mode == PERF_RECORD_MISC_KERNEL ? 1000 : 1);
 }
 
-static void test_addresses_of_a_sample_are_read_within_bounds(void **state)
+TEST(addresses_of_a_sample_are_read_within_bounds)
 {
 	const struct perf_event_attr attr = {.sample_type = FR_SAMPLE_TYPE | PERF_SAMPLE_PERIOD |
 							    PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |
@@ -327,22 +327,4 @@ static void test_addresses_of_a_sample_are_read_within_bounds(void **state)
 	s.h.size = sizeof(s);
 	s.n = UINT64_MAX;
 	fr_sample_for_each_address(&attr, &s.h, count_address, &sum);
-}
-
-int main(void)
-{
-#define WITH_CACHE(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		WITH_CACHE(test_copy_is_made_once_and_found_after_a_restart),
-		WITH_CACHE(test_file_with_another_build_id_is_not_copied),
-		WITH_CACHE(test_file_of_a_user_does_not_serve_the_maps_of_others),
-		WITH_CACHE(test_removed_file_is_not_served_by_the_file_of_a_user),
-		WITH_CACHE(test_contested_entries_are_bounded),
-		WITH_CACHE(test_only_regular_files_are_opened),
-		WITH_CACHE(test_least_recently_used_entry_is_evicted),
-		WITH_CACHE(test_large_file_is_not_copied),
-		cmocka_unit_test(test_addresses_of_a_sample_are_read_within_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

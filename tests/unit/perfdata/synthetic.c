@@ -181,8 +181,3 @@ int synthetic_run(const char *command, struct fr_buf *ret_out, struct fr_buf *re
 	read_back(err, ret_err);
 	return status;
 }
-
-bool synthetic_have_perf(void)
-{
-	return system("perf version >/dev/null 2>&1") == 0;
-}

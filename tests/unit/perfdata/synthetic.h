@@ -30,4 +30,3 @@ void synthetic_switch(struct fr_buf *b, uint64_t time);
 /* Runs a command in a shell and returns its exit status. The buffers get its two outputs; they may be NULL.
  */
 int synthetic_run(const char *command, struct fr_buf *ret_out, struct fr_buf *ret_err);
-bool synthetic_have_perf(void);

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The budget, with simulated times and CPU times. */
+#include "../unit.h"
 #include "recorder/budget.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define SEC 1000000000ULL
 #define PERCENT 10000 /* ppm */
@@ -46,7 +41,7 @@ static void expect(struct machine *m, unsigned windows, uint64_t ppm, enum fr_bu
 		assert_int_equal(window(m, ppm), verdict);
 }
 
-static void test_no_budget(void **state)
+TEST(no_budget)
 {
 	struct machine m = start(0, 16);
 
@@ -55,7 +50,7 @@ static void test_no_budget(void **state)
 	assert_int_equal(m.b.divisor, 1);
 }
 
-static void test_steps_down_to_the_last(void **state)
+TEST(steps_down_to_the_last)
 {
 	struct machine m = start(1 * PERCENT, 16);
 
@@ -70,7 +65,7 @@ static void test_steps_down_to_the_last(void **state)
 	assert_int_equal(m.b.divisor, 16);
 }
 
-static void test_steps_up_after_a_quiet_minute(void **state)
+TEST(steps_up_after_a_quiet_minute)
 {
 	struct machine m = start(2 * PERCENT, 16);
 
@@ -86,7 +81,7 @@ static void test_steps_up_after_a_quiet_minute(void **state)
 
 /* Between half of the budget and all of it there is no step. A minute is quiet only if each of its windows
  * is. */
-static void test_hysteresis(void **state)
+TEST(hysteresis)
 {
 	struct machine m = start(2 * PERCENT, 16);
 
@@ -100,7 +95,7 @@ static void test_hysteresis(void **state)
 }
 
 /* The cost follows the frequency. The divisor settles, and does not go up and down. */
-static void test_settles(void **state)
+TEST(settles)
 {
 	const uint64_t full[] = {PERCENT, 3 * PERCENT, 5 * PERCENT, 9 * PERCENT, 15 * PERCENT, 33 * PERCENT};
 
@@ -120,7 +115,7 @@ static void test_settles(void **state)
 	}
 }
 
-static void test_nothing_to_step(void **state)
+TEST(nothing_to_step)
 {
 	struct machine m = start(1 * PERCENT, 1);
 
@@ -132,7 +127,7 @@ static void test_nothing_to_step(void **state)
 	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_EXHAUSTED);
 }
 
-static void test_failed_step_is_tried_again(void **state)
+TEST(failed_step_is_tried_again)
 {
 	struct machine m = start(1 * PERCENT, 16);
 
@@ -142,7 +137,7 @@ static void test_failed_step_is_tried_again(void **state)
 	assert_int_equal(m.b.divisor, 2);
 }
 
-static void test_another_budget(void **state)
+TEST(another_budget)
 {
 	struct machine m = start(1 * PERCENT, 16);
 
@@ -154,20 +149,4 @@ static void test_another_budget(void **state)
 	assert_int_equal(fr_budget_change(&m.b, 0), FR_BUDGET_UP);
 	assert_int_equal(m.b.divisor, 1);
 	assert_int_equal(fr_budget_change(&m.b, 1 * PERCENT), FR_BUDGET_STAY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_budget),
-		cmocka_unit_test(test_steps_down_to_the_last),
-		cmocka_unit_test(test_steps_up_after_a_quiet_minute),
-		cmocka_unit_test(test_hysteresis),
-		cmocka_unit_test(test_settles),
-		cmocka_unit_test(test_nothing_to_step),
-		cmocka_unit_test(test_failed_step_is_tried_again),
-		cmocka_unit_test(test_another_budget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

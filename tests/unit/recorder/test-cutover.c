@@ -3,15 +3,12 @@
 /* Two captures record the same things, and read the clock at slightly different times. A cut-over keeps each
    thing exactly once. */
 
+#include "../unit.h"
 #include "recorder/cutover.h"
 #include "perfdata/record.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define HITS 4000
 #define CUT_NS 10000000ULL
@@ -64,7 +61,7 @@ static void check(unsigned seed, uint64_t old_late_ns, uint64_t new_late_ns, boo
 	fr_cutover_free(c);
 }
 
-static void test_each_once(void **ctx)
+TEST(each_once)
 {
 	for (unsigned seed = 1; seed < 200; seed++) {
 		check(seed, 0, 0, false);
@@ -76,7 +73,7 @@ static void test_each_once(void **ctx)
 }
 
 /* Records of the new capture without a duplicate are kept from the cut-over on, and shortly before. */
-static void test_without_duplicates(void **ctx)
+TEST(without_duplicates)
 {
 	struct fr_cutover *c = fr_cutover_new();
 	struct record r = make(1, CUT_NS, 1);
@@ -93,14 +90,4 @@ static void test_without_duplicates(void **ctx)
 	assert_true(fr_cutover_keeps_run(c, CUT_NS + FR_CUTOVER_NEAR_NS, CUT_NS * 2));
 	assert_false(fr_cutover_keeps_run(c, CUT_NS, CUT_NS * 2));
 	fr_cutover_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_once),
-		cmocka_unit_test(test_without_duplicates),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,13 +10,10 @@
 /* Skips the test if BPF programs cannot be loaded here. */
 static inline void need_bpf(void)
 {
-	const char *why = geteuid() != 0				? "BPF programs need root"
-			  : access("/sys/kernel/btf/vmlinux", R_OK) < 0 ? "this kernel has no BTF"
-									: NULL;
-
-	if (!why)
-		return;
-	heard_skip(why);
+	if (geteuid() != 0)
+		unit_skip("BPF programs need root");
+	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+		unit_skip("this kernel has no BTF");
 }
 
 static inline void init_program(struct heard *h, const char *path)

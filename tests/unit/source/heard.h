@@ -3,6 +3,7 @@
 
 /* The fixture of the tests of sources: an event loop, one source, and the causes that it fired. */
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "source/source.h"
@@ -11,11 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -25,7 +22,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #define MS FR_NSEC_PER_MSEC
 /* The limit of waits for what must happen; no machine is so slow. */
@@ -37,12 +33,6 @@ static inline bool heard_cannot(const char *why)
 {
 	print_message("skipped: %s\n", why);
 	return false;
-}
-
-static inline void heard_skip(const char *why)
-{
-	(void)heard_cannot(why);
-	skip();
 }
 
 struct heard {
@@ -325,7 +315,7 @@ static inline const char *make_cgroup(char *dir, size_t size)
 
 	snprintf(dir, size, "%s/flightrec-test-%d", root, (int)getpid());
 	if (mkdir(dir, 0755) < 0)
-		heard_skip("no cgroup of version 2 can be made");
+		unit_skip("no cgroup of version 2 can be made");
 	return dir + strlen(root);
 }
 

@@ -47,21 +47,17 @@ static inline bool play(struct scene *s)
 	return true;
 }
 
-/* False, with a message: the test cannot run here. */
-typedef bool (*probe_test)(bool classic);
-
-static inline void run_with_btf(void **state)
-{
-	if (!(*(probe_test *)state)(false))
-		skip();
-}
-
-static inline void run_without_btf(void **state)
-{
-	if (!(*(probe_test *)state)(true))
-		skip();
-}
-
-/* clang-format off */
-#define BOTH(f) {#f, run_with_btf, NULL, NULL, (void *)(f)}, {#f "_without_btf", run_without_btf, NULL, NULL, (void *)(f)}
-/* clang-format on */
+/* Begins a test that runs with BTF and without it. It returns false, with a message, where it cannot run. */
+#define PROBE_TEST(name)                                                                                     \
+	static bool probe_##name(bool classic);                                                              \
+	TEST(name)                                                                                           \
+	{                                                                                                    \
+		if (!probe_##name(false))                                                                    \
+			skip();                                                                              \
+	}                                                                                                    \
+	TEST(name##_without_btf)                                                                             \
+	{                                                                                                    \
+		if (!probe_##name(true))                                                                     \
+			skip();                                                                              \
+	}                                                                                                    \
+	static bool probe_##name(bool classic)

@@ -23,6 +23,8 @@ static int teardown(void **state)
 	return rmdir(dir);
 }
 
+GROUP_FIXTURE(setup, teardown)
+
 /* The source of the built-in trigger, and that of a trigger "checkout". */
 struct scene {
 	struct heard h; /* its source is that of "checkout" */
@@ -98,7 +100,7 @@ static void *send_from_thread(void *ret_tid)
 	return NULL;
 }
 
-static void test_client_reports_an_anomaly(void **state)
+TEST(client_reports_an_anomaly)
 {
 	uint64_t before = fr_monotonic_ns();
 	struct fr_source_stats stats;
@@ -143,7 +145,7 @@ static void test_client_reports_an_anomaly(void **state)
 	assert_int_equal(h->n, 2);
 }
 
-static void test_client_truncates_long_texts(void **state)
+TEST(client_truncates_long_texts)
 {
 	char name[200], reason[4096];
 	_cleanup_scene_ struct scene s = {0};
@@ -176,7 +178,7 @@ static void on_signal(int sig)
 	(void)flightrec_trigger("checkout", "in a signal handler", 0, 0);
 }
 
-static void test_client_works_in_a_signal_handler_and_keeps_errno(void **state)
+TEST(client_works_in_a_signal_handler_and_keeps_errno)
 {
 	_cleanup_scene_ struct scene s = {0};
 
@@ -193,7 +195,7 @@ static void test_client_works_in_a_signal_handler_and_keeps_errno(void **state)
 	assert_string_equal(s.h.last.reason, "in a signal handler");
 }
 
-static void test_client_does_not_wait_for_a_full_queue(void **state)
+TEST(client_does_not_wait_for_a_full_queue)
 {
 	uint64_t begin = fr_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	unsigned sent = 0, times = 2000;
@@ -213,7 +215,7 @@ static void test_client_does_not_wait_for_a_full_queue(void **state)
 	assert_int_equal(s.h.n, sent);
 }
 
-static void test_datagram_reaches_the_trigger_that_it_names(void **state)
+TEST(datagram_reaches_the_trigger_that_it_names)
 {
 	static const struct {
 		const char *text, *detail;
@@ -247,7 +249,7 @@ static void test_datagram_reaches_the_trigger_that_it_names(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void test_filters_and_cooldown(void **state)
+TEST(filters_and_cooldown)
 {
 	struct fr_source_stats before, after;
 	_cleanup_scene_ struct scene s = {0};
@@ -288,7 +290,7 @@ static void test_filters_and_cooldown(void **state)
 	assert_int_equal(h->n, heard + 3);
 }
 
-static void test_claims_of_the_sender_are_checked(void **state)
+TEST(claims_of_the_sender_are_checked)
 {
 	uint64_t now = fr_monotonic_ns();
 	struct fr_source_stats stats;
@@ -350,7 +352,7 @@ static void send_descriptors(void)
 	assert_int_equal(sendmsg(fd, &m, 0), sizeof(text) - 1);
 }
 
-static void test_malformed_datagrams_are_counted(void **state)
+TEST(malformed_datagrams_are_counted)
 {
 	static const struct {
 		const char *text;
@@ -458,7 +460,7 @@ static void flood(void *ctx)
 	}
 }
 
-static void test_flood_does_not_starve_the_loop_and_is_counted(void **state)
+TEST(flood_does_not_starve_the_loop_and_is_counted)
 {
 	struct beat beat = {.next_ns = fr_monotonic_ns()};
 	uint64_t begin, cpu, took;
@@ -500,7 +502,7 @@ static void test_flood_does_not_starve_the_loop_and_is_counted(void **state)
 	sd_event_source_disable_unref(timer);
 }
 
-static void test_socket_file_is_made_and_protected(void **state)
+TEST(socket_file_is_made_and_protected)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	struct heard h, other;
@@ -560,31 +562,12 @@ static void compile_header(const char *command, const char *language)
 		fail_msg("the header does not compile: %s", text);
 }
 
-static void test_header_compiles_as_c_and_cxx(void **state)
+TEST(header_compiles_as_c_and_cxx)
 {
 	if (system("command -v cc >/dev/null && command -v c++ >/dev/null") != 0)
-		heard_skip("there is no compiler");
+		unit_skip("there is no compiler");
 	compile_header("cc -std=gnu99", "c");
 	compile_header("cc -std=gnu17 -m64", "c");
 	compile_header("c++ -std=c++11 -Wold-style-cast", "c++");
 	compile_header("c++ -std=c++20 -Wold-style-cast", "c++");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_client_reports_an_anomaly),
-		cmocka_unit_test(test_client_truncates_long_texts),
-		cmocka_unit_test(test_client_works_in_a_signal_handler_and_keeps_errno),
-		cmocka_unit_test(test_client_does_not_wait_for_a_full_queue),
-		cmocka_unit_test(test_datagram_reaches_the_trigger_that_it_names),
-		cmocka_unit_test(test_filters_and_cooldown),
-		cmocka_unit_test(test_claims_of_the_sender_are_checked),
-		cmocka_unit_test(test_malformed_datagrams_are_counted),
-		cmocka_unit_test(test_flood_does_not_starve_the_loop_and_is_counted),
-		cmocka_unit_test(test_socket_file_is_made_and_protected),
-		cmocka_unit_test(test_header_compiles_as_c_and_cxx),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

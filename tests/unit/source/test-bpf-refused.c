@@ -31,7 +31,7 @@ static void check_refused_quietly(struct heard *h, int code, const char *words)
 	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
 }
 
-static void test_bad_objects_are_refused_with_a_reason(void **state)
+TEST(bad_objects_are_refused_with_a_reason)
 {
 	static const struct {
 		const char *path;
@@ -76,7 +76,7 @@ static void test_bad_objects_are_refused_with_a_reason(void **state)
 
 /* Truncated objects and objects with changed bytes are opened or refused, without harm. The verifier checks
    the rest. */
-static void test_damaged_objects_do_no_harm(void **state)
+TEST(damaged_objects_do_no_harm)
 {
 	_cleanup_buf_ struct fr_buf good = {0};
 	unsigned opened = 0, refused = 0;
@@ -108,7 +108,7 @@ static void test_damaged_objects_do_no_harm(void **state)
 	assert_true(opened > 0 && refused > 200);
 }
 
-static void test_bad_files_are_refused(void **state)
+TEST(bad_files_are_refused)
 {
 	static const struct {
 		mode_t mode;
@@ -166,7 +166,7 @@ static void open_without_rights(void *ctx)
 	_exit(strstr(d.what, "CAP_BPF and CAP_PERFMON is missing") ? 0 : 4);
 }
 
-static void test_missing_capabilities_are_named(void **state)
+TEST(missing_capabilities_are_named)
 {
 	struct child c;
 
@@ -175,7 +175,7 @@ static void test_missing_capabilities_are_named(void **state)
 	end_well(&c);
 }
 
-static void test_bad_settings_are_refused(void **state)
+TEST(bad_settings_are_refused)
 {
 	static const struct {
 		const char *set, *what;
@@ -221,7 +221,7 @@ static void test_bad_settings_are_refused(void **state)
 }
 
 /* Set= writes the values into the program's memory. */
-static void test_globals_of_all_types_can_be_set(void **state)
+TEST(globals_of_all_types_can_be_set)
 {
 	static const struct {
 		const char *assignment, *name;
@@ -257,7 +257,7 @@ static void test_globals_of_all_types_can_be_set(void **state)
 }
 
 /* verify-config checks without arming, as any user, and for any machine. */
-static void test_check_does_not_ask_this_machine(void **state)
+TEST(check_does_not_ask_this_machine)
 {
 	static const struct {
 		enum fr_trigger_kind kind;
@@ -280,7 +280,7 @@ static void test_check_does_not_ask_this_machine(void **state)
 	}
 }
 
-static void test_verifier_log_is_summarized(void **state)
+TEST(verifier_log_is_summarized)
 {
 	static const char log[] = "libbpf: prog 'x': BPF program load failed: Permission denied\n"
 				  "libbpf: prog 'x': -- BEGIN PROG LOAD LOG --\n"
@@ -306,20 +306,4 @@ static void test_verifier_log_is_summarized(void **state)
 	assert_string_equal(v.reason, "map 'y': failed");
 	fr_bpf_log_summarize(NULL, &v);
 	assert_string_equal(v.reason, "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verifier_log_is_summarized),
-		cmocka_unit_test(test_bad_objects_are_refused_with_a_reason),
-		cmocka_unit_test(test_damaged_objects_do_no_harm),
-		cmocka_unit_test(test_bad_files_are_refused),
-		cmocka_unit_test(test_missing_capabilities_are_named),
-		cmocka_unit_test(test_bad_settings_are_refused),
-		cmocka_unit_test(test_globals_of_all_types_can_be_set),
-		cmocka_unit_test(test_check_does_not_ask_this_machine),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,11 +19,19 @@ static bool has_tracefs;
 /* The name of the processes of this test; others on the machine make the same system calls. */
 static char unique[16];
 
+static int set_up(void **state)
+{
+	snprintf(unique, sizeof(unique), "frt%d", (int)getpid());
+	has_tracefs = geteuid() == 0 && mount_tracefs();
+	return 0;
+}
+
+GROUP_FIXTURE(set_up, NULL)
+
 static void need_tracefs(void)
 {
-	if (has_tracefs)
-		return;
-	heard_skip("tracefs cannot be mounted");
+	if (!has_tracefs)
+		unit_skip("tracefs cannot be mounted");
 }
 
 static void call_getppid(void *times)
@@ -41,7 +49,7 @@ static pid_t call(const char *name, unsigned times)
 	return c.pid;
 }
 
-static void test_threshold_and_globals(void **state)
+TEST(threshold_and_globals)
 {
 	char set[] = "size=41\0word=largest", hexadecimal[] = "size=0x2a\0word=largest";
 	struct fr_cause own = {.pid = getpid()};
@@ -107,7 +115,7 @@ static void test_threshold_and_globals(void **state)
 
 /* Only one of NAME_btf and NAME_classic is loaded. A program without its tracepoint is left out together with
    its other variant. */
-static void test_one_of_two_variants_is_loaded(void **state)
+TEST(one_of_two_variants_is_loaded)
 {
 	_cleanup_heard_ struct heard h = {0};
 
@@ -134,7 +142,7 @@ static void test_one_of_two_variants_is_loaded(void **state)
 	}
 }
 
-static void test_malformed_events_are_counted_or_repaired(void **state)
+TEST(malformed_events_are_counted_or_repaired)
 {
 	unsigned times = 1;
 	struct child c;
@@ -171,7 +179,7 @@ static int count_tracepoint(const char *name, pid_t pid)
 }
 
 /* A program on a classic tracepoint returns 0 and still hides no event; its subprogram keeps its result. */
-static void test_program_hides_no_event_from_others(void **state)
+TEST(program_hides_no_event_from_others)
 {
 	unsigned times = 100;
 	uint64_t counted = 0;
@@ -185,7 +193,7 @@ static void test_program_hides_no_event_from_others(void **state)
 	fd = count_tracepoint("syscalls/sys_enter_getppid", c.pid);
 	if (fd < 0) {
 		child_end(&c, false);
-		heard_skip("perf cannot count a system call's tracepoint");
+		unit_skip("perf cannot count a system call's tracepoint");
 	}
 	init_program(&h, OBJECT("returns"));
 	h.config.pid = c.pid;
@@ -198,7 +206,7 @@ static void test_program_hides_no_event_from_others(void **state)
 	assert_int_equal(counted, 100);
 }
 
-static void test_replaced_file_is_stale_and_missing_one_is_not(void **state)
+TEST(replaced_file_is_stale_and_missing_one_is_not)
 {
 	_cleanup_heard_ struct heard h = {0};
 
@@ -219,7 +227,7 @@ static void open_slowly(void *fifo)
 }
 
 /* The example of flightrec(7) reports a file that opens slowly, and no other. */
-static void test_documented_example(void **state)
+TEST(documented_example)
 {
 	char set[] = "only_reading=yes", path[] = "/tmp/flightrec-test-fifo.XXXXXX";
 	uint64_t begin_ns, took_ns;
@@ -261,7 +269,7 @@ static void test_documented_example(void **state)
 	assert_int_equal(h.last.unit, FR_CAUSE_NS);
 }
 
-static void test_cgroup_includes_those_below_it(void **state)
+TEST(cgroup_includes_those_below_it)
 {
 	char parent[128], below[160];
 	unsigned times = 1;
@@ -351,7 +359,7 @@ static const char *run_in_namespace(struct child *outsider)
 	return NULL;
 }
 
-static void test_pid_namespace(void **state)
+TEST(pid_namespace)
 {
 	unsigned times = 1;
 	struct child outsider;
@@ -386,7 +394,7 @@ static void test_pid_namespace(void **state)
 	kill(outsider.pid, SIGKILL);
 	child_end(&outsider, false);
 	if (status == 77 << 8)
-		heard_skip("no pid namespace can be made");
+		unit_skip("no pid namespace can be made");
 	assert_int_equal(status, 0);
 }
 
@@ -437,28 +445,9 @@ static void check_storm(int n, unsigned times, uint64_t cooldown_ns)
 	assert_true(cpu_ns < took_ns / 20 + 20 * MS);
 }
 
-static void test_storms_are_counted(void **state)
+TEST(storms_are_counted)
 {
 	check_storm(1, 1000000, 100 * MS);
 	check_storm(2, 200000, 5 * MS);
 	check_storm(1, 1000000, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_threshold_and_globals),
-		cmocka_unit_test(test_one_of_two_variants_is_loaded),
-		cmocka_unit_test(test_malformed_events_are_counted_or_repaired),
-		cmocka_unit_test(test_program_hides_no_event_from_others),
-		cmocka_unit_test(test_replaced_file_is_stale_and_missing_one_is_not),
-		cmocka_unit_test(test_documented_example),
-		cmocka_unit_test(test_cgroup_includes_those_below_it),
-		cmocka_unit_test(test_pid_namespace),
-		cmocka_unit_test(test_storms_are_counted),
-	};
-
-	snprintf(unique, sizeof(unique), "frt%d", (int)getpid());
-	has_tracefs = geteuid() == 0 && mount_tracefs();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

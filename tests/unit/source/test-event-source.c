@@ -17,6 +17,15 @@ static char worker_name[16];
 
 static bool has_tracefs;
 
+static int set_up(void **state)
+{
+	snprintf(worker_name, sizeof(worker_name), "fr-%d", (int)getpid());
+	has_tracefs = mount_tracefs();
+	return 0;
+}
+
+GROUP_FIXTURE(set_up, NULL)
+
 /* An order to the worker: an action, and the number of times. */
 struct order {
 	enum { FAULT, CALL, LEAVE } what;
@@ -111,7 +120,7 @@ static void init(struct heard *h, const char *subject, const char *threshold, un
 static void init_rare_call(struct heard *h)
 {
 	if (!has_tracefs)
-		heard_skip("there is no tracefs");
+		unit_skip("there is no tracefs");
 	init(h, RARE_CALL, NULL, 0);
 	h->config.filter = (char *)RARE_FILTER;
 }
@@ -136,7 +145,7 @@ static void until_quiet(struct heard *h)
 	HEARD_UNTIL(h, heard_stats(h).last_ns > now && heard_stats(h).last < 500);
 }
 
-static void test_fires_once_when_the_threshold_is_reached(void **state)
+TEST(fires_once_when_the_threshold_is_reached)
 {
 	struct fr_source_stats stats;
 	struct worker w;
@@ -169,7 +178,7 @@ static void test_fires_once_when_the_threshold_is_reached(void **state)
 	HEARD_UNTIL(&h, heard_stats(&h).gone);
 }
 
-static void test_burst_across_two_slices_counts(void **state)
+TEST(burst_across_two_slices_counts)
 {
 	struct worker w;
 	_cleanup_heard_ struct heard h = {0};
@@ -187,7 +196,7 @@ static void test_burst_across_two_slices_counts(void **state)
 	worker_stop(&w);
 }
 
-static void test_comm_selects_and_own_process_is_excluded(void **state)
+TEST(comm_selects_and_own_process_is_excluded)
 {
 	_cleanup_heard_ struct heard each = {0}, counted = {0};
 	char other[16], own[16];
@@ -230,7 +239,7 @@ static void test_comm_selects_and_own_process_is_excluded(void **state)
 }
 
 /* The source wakes at most once a second, and counts every occurrence. */
-static void test_storm_costs_little_and_is_counted(void **state)
+TEST(storm_costs_little_and_is_counted)
 {
 	const unsigned times = 1000000;
 	uint64_t begin, cpu, took;
@@ -267,7 +276,7 @@ static void test_storm_costs_little_and_is_counted(void **state)
 	worker_stop(&w);
 }
 
-static void test_without_cooldown_each_occurrence_is_reported(void **state)
+TEST(without_cooldown_each_occurrence_is_reported)
 {
 	struct worker w;
 	_cleanup_heard_ struct heard h = {0};
@@ -284,7 +293,7 @@ static void test_without_cooldown_each_occurrence_is_reported(void **state)
 	assert_string_equal(heard_stats(&h).gone, "its process has ended");
 }
 
-static void test_cgroup_selects_processes(void **state)
+TEST(cgroup_selects_processes)
 {
 	struct worker in, out;
 	unsigned before = 0;
@@ -321,7 +330,7 @@ static void test_cgroup_selects_processes(void **state)
 		skip();
 }
 
-static void test_bad_configurations_are_refused(void **state)
+TEST(bad_configurations_are_refused)
 {
 	static const struct {
 		const char *subject, *threshold, *filter, *comm, *says;
@@ -354,7 +363,7 @@ static void test_bad_configurations_are_refused(void **state)
 	}
 }
 
-static void test_bad_filter_lists_the_fields(void **state)
+TEST(bad_filter_lists_the_fields)
 {
 	_cleanup_heard_ struct heard h = {0};
 
@@ -362,22 +371,4 @@ static void test_bad_filter_lists_the_fields(void **state)
 	h.config.subject = (char *)"sched:sched_process_exec";
 	h.config.filter = (char *)"no_such_field == 1";
 	heard_refused(&h, -EINVAL, "filename, pid");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fires_once_when_the_threshold_is_reached),
-		cmocka_unit_test(test_burst_across_two_slices_counts),
-		cmocka_unit_test(test_comm_selects_and_own_process_is_excluded),
-		cmocka_unit_test(test_storm_costs_little_and_is_counted),
-		cmocka_unit_test(test_without_cooldown_each_occurrence_is_reported),
-		cmocka_unit_test(test_cgroup_selects_processes),
-		cmocka_unit_test(test_bad_configurations_are_refused),
-		cmocka_unit_test(test_bad_filter_lists_the_fields),
-	};
-
-	snprintf(worker_name, sizeof(worker_name), "fr-%d", (int)getpid());
-	has_tracefs = mount_tracefs();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static void check_cause(const struct heard *h, size_t i, const struct run *c, ui
 #define SLOW "frtest-function:fr_function_slow"
 
 /* Each case is a run, and the number of its causes. */
-static void test_calls_above_the_threshold_fire(void **state)
+TEST(calls_above_the_threshold_fire)
 {
 	static const struct {
 		enum fr_trigger_kind kind;
@@ -190,7 +190,7 @@ static void test_calls_above_the_threshold_fire(void **state)
 	}
 }
 
-static void test_last_value_and_counters(void **state)
+TEST(last_value_and_counters)
 {
 	struct fr_source_stats stats;
 	struct run c = {0};
@@ -215,7 +215,7 @@ static void test_last_value_and_counters(void **state)
 	assert_in_range(h.n, 1, 3);
 }
 
-static void test_markers_are_enabled_only_while_armed(void **state)
+TEST(markers_are_enabled_only_while_armed)
 {
 	struct run c = {0};
 	_cleanup_heard_ struct heard h = {0};
@@ -244,7 +244,7 @@ static void await_program(pid_t pid, const char *path)
 	}
 }
 
-static void test_pid_and_comm_select_processes(void **state)
+TEST(pid_and_comm_select_processes)
 {
 	struct run wanted = {0}, other = {0};
 	_cleanup_heard_ struct heard h = {0};
@@ -279,7 +279,7 @@ static void check_other_root(bool by_cgroup)
 
 	need_probes();
 	if (geteuid() != 0)
-		heard_skip("a mount needs root");
+		unit_skip("a mount needs root");
 	if (by_cgroup)
 		cgroup = make_cgroup(dir, sizeof(dir));
 	snprintf(command, sizeof(command),
@@ -310,13 +310,13 @@ static void check_other_root(bool by_cgroup)
 		assert_string_equal(h.last.cgroup, cgroup);
 }
 
-static void test_path_in_the_root_of_a_process_or_cgroup(void **state)
+TEST(path_in_the_root_of_a_process_or_cgroup)
 {
 	check_other_root(false);
 	check_other_root(true);
 }
 
-static void test_with_pid_other_processes_do_not_pay(void **state)
+TEST(with_pid_other_processes_do_not_pay)
 {
 	struct run wanted = {0}, other = {0};
 	_cleanup_heard_ struct heard h = {0};
@@ -334,7 +334,7 @@ static void test_with_pid_other_processes_do_not_pay(void **state)
 	assert_true(4 * other.ns < wanted.ns);
 }
 
-static void test_upgraded_program_is_stale_and_missing_one_is_not(void **state)
+TEST(upgraded_program_is_stale_and_missing_one_is_not)
 {
 	_cleanup_heard_ struct heard h = {0};
 
@@ -343,7 +343,7 @@ static void test_upgraded_program_is_stale_and_missing_one_is_not(void **state)
 	heard_check_stale(&h, program, ":fr_function_slow");
 }
 
-static void test_bad_configurations_are_refused(void **state)
+TEST(bad_configurations_are_refused)
 {
 	static const struct {
 		enum fr_trigger_kind kind;
@@ -382,18 +382,4 @@ static int set_up(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls_above_the_threshold_fire),
-		cmocka_unit_test(test_last_value_and_counters),
-		cmocka_unit_test(test_markers_are_enabled_only_while_armed),
-		cmocka_unit_test(test_pid_and_comm_select_processes),
-		cmocka_unit_test(test_path_in_the_root_of_a_process_or_cgroup),
-		cmocka_unit_test(test_with_pid_other_processes_do_not_pay),
-		cmocka_unit_test(test_upgraded_program_is_stale_and_missing_one_is_not),
-		cmocka_unit_test(test_bad_configurations_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+GROUP_FIXTURE(set_up, NULL)

@@ -152,6 +152,24 @@ static struct fr_anomaly_hog busy = {.ns = BUSY_MS * MS};
 static int other_cpu = -1; /* -1: there is no second CPU */
 static bool moves;	   /* wake_late() is moved to the other CPU */
 
+static int set_up(void **state)
+{
+	cpu_set_t cpus;
+
+	(void)mount_tracefs();
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+		return -1;
+	while (!CPU_ISSET(busy.cpu, &cpus))
+		busy.cpu++;
+	for (int i = busy.cpu + 1; i < CPU_SETSIZE && other_cpu < 0; i++)
+		if (CPU_ISSET(i, &cpus))
+			other_cpu = i;
+	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return seen == MAP_FAILED ? -1 : 0;
+}
+
+GROUP_FIXTURE(set_up, NULL)
+
 /* After 80 ms of the wait, moves the waiting thread to the other CPU, where it runs at once. */
 static void *move_away(void *arg)
 {
@@ -188,13 +206,13 @@ static void wake_late(void *ctx)
 		pthread_join(mover, NULL);
 }
 
-static bool test_wait_for_a_cpu(bool classic)
+PROBE_TEST(wait_for_a_cpu)
 {
 	moves = false;
 	return is_reported("run-queue-latency", "50ms", NULL, wake_late, "run-queue latency", classic);
 }
 
-static bool test_wait_that_ends_on_another_cpu(bool classic)
+PROBE_TEST(wait_that_ends_on_another_cpu)
 {
 	moves = true;
 	if (other_cpu < 0)
@@ -229,7 +247,7 @@ static void check_not_reported(const char *probe, void (*run)(void *ctx), bool c
 	assert_int_equal(s.h.n, 0);
 }
 
-static bool test_blocked_but_not_sleeping_is_off_cpu(bool classic)
+PROBE_TEST(blocked_but_not_sleeping_is_off_cpu)
 {
 	if (!is_reported("off-cpu", "60ms", NULL, block_a_while, "blocked off CPU", classic))
 		return false;
@@ -237,7 +255,7 @@ static bool test_blocked_but_not_sleeping_is_off_cpu(bool classic)
 	return true;
 }
 
-static bool test_interruptible_includes_sleep(bool classic)
+PROBE_TEST(interruptible_includes_sleep)
 {
 	static char set[] = "interruptible=1";
 
@@ -261,7 +279,7 @@ static bool is_slow_call(char *syscalls, void (*run)(void *ctx), const char *det
 	return true;
 }
 
-static bool test_slow_system_call(bool classic)
+PROBE_TEST(slow_system_call)
 {
 	if (!is_slow_call((char *)"fsync clock_nanosleep", sleep_a_while, "clock_nanosleep", classic))
 		return false;
@@ -291,7 +309,7 @@ static bool is_interrupt(const char *number, const char *name)
 	return found;
 }
 
-static bool test_interrupt_handlers_are_measured(bool classic)
+PROBE_TEST(interrupt_handlers_are_measured)
 {
 	const uint64_t began_ns = fr_monotonic_ns();
 	_cleanup_scene_ struct scene s = {0};
@@ -323,7 +341,7 @@ static void send_to_itself(void *ctx)
 	fr_anomaly_send_to_itself();
 }
 
-static bool test_softirq_handlers_are_measured(bool classic)
+PROBE_TEST(softirq_handlers_are_measured)
 {
 	_cleanup_scene_ struct scene s = {0};
 	struct fr_cause cause = {0};
@@ -341,7 +359,7 @@ static void exec_twice(void *ctx)
 	execl("/bin/sh", "sh", "-c", "exec sleep 0", NULL);
 }
 
-static bool test_exec_of_a_named_program(bool classic)
+PROBE_TEST(exec_of_a_named_program)
 {
 	_cleanup_scene_ struct scene s = {0};
 
@@ -406,7 +424,7 @@ static const char *why_no_hung_task(void)
 	return NULL;
 }
 
-static bool test_hung_task(bool classic)
+PROBE_TEST(hung_task)
 {
 	const uint64_t began_ns = fr_monotonic_ns();
 	const char *why = why_no_hung_task();
@@ -460,7 +478,7 @@ static void print_lockup(void *ctx)
 }
 
 /* The child did not hold its CPU for the time in the line. The probe sees the line and does not fire. */
-static bool test_copied_soft_lockup_line_does_not_fire(bool classic)
+PROBE_TEST(copied_soft_lockup_line_does_not_fire)
 {
 	static char set[] = "words=nothing is wrong: CPU#";
 	_cleanup_scene_ struct scene s = {0};
@@ -478,32 +496,4 @@ static bool test_copied_soft_lockup_line_does_not_fire(bool classic)
 	assert_int_equal(stats.fired, 0);
 	assert_true(stats.last < 23 * FR_NSEC_PER_SEC / 2);
 	return true;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BOTH(test_wait_for_a_cpu),
-		BOTH(test_wait_that_ends_on_another_cpu),
-		BOTH(test_blocked_but_not_sleeping_is_off_cpu),
-		BOTH(test_interruptible_includes_sleep),
-		BOTH(test_slow_system_call),
-		BOTH(test_interrupt_handlers_are_measured),
-		BOTH(test_softirq_handlers_are_measured),
-		BOTH(test_exec_of_a_named_program),
-		BOTH(test_hung_task),
-		BOTH(test_copied_soft_lockup_line_does_not_fire),
-	};
-	cpu_set_t cpus;
-
-	(void)mount_tracefs();
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
-		return 1;
-	while (!CPU_ISSET(busy.cpu, &cpus))
-		busy.cpu++;
-	for (int i = busy.cpu + 1; i < CPU_SETSIZE && other_cpu < 0; i++)
-		if (CPU_ISSET(i, &cpus))
-			other_cpu = i;
-	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return seen == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }

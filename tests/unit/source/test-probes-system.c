@@ -14,6 +14,14 @@
 
 #define MIB (1u << 20)
 
+static int set_up(void **state)
+{
+	(void)mount_tracefs();
+	return 0;
+}
+
+GROUP_FIXTURE(set_up, NULL)
+
 static void check_duration(const struct fr_cause *cause, const struct child *c)
 {
 	assert_int_equal(cause->unit, FR_CAUSE_NS);
@@ -31,7 +39,7 @@ static void write_through(void *ctx)
    So one of several writes must be reported correctly. */
 #define WRITES 50
 
-static bool test_slow_block_request(bool classic)
+PROBE_TEST(slow_block_request)
 {
 	const char *detail = classic ? " 65536B" : " write 64K";
 	struct fr_source_stats stats = {0};
@@ -91,7 +99,7 @@ static bool play_in_group(struct scene *s)
 	return played;
 }
 
-static bool test_oom_kill(bool classic)
+PROBE_TEST(oom_kill)
 {
 	_cleanup_scene_ struct scene s = {0};
 	struct fr_cause cause = {0};
@@ -113,7 +121,7 @@ static bool test_oom_kill(bool classic)
 	return true;
 }
 
-static bool test_reclaim_for_a_cgroup(bool classic)
+PROBE_TEST(reclaim_for_a_cgroup)
 {
 	_cleanup_scene_ struct scene s = {0};
 	struct fr_cause cause = {0};
@@ -154,7 +162,7 @@ static bool has_tracepoint(const char *typedef_of_btf)
 	return has;
 }
 
-static bool test_page_fault_on_a_file(bool classic)
+PROBE_TEST(page_fault_on_a_file)
 {
 	struct faulting f = {.path = "flightrec-fault-XXXXXX"};
 	_cleanup_scene_ struct scene s = {0};
@@ -193,7 +201,7 @@ static void compact(void *ctx)
 		fr_anomaly_skip("/proc/sys/vm/compact_memory cannot be written");
 }
 
-static bool test_compaction(bool classic)
+PROBE_TEST(compaction)
 {
 	_cleanup_scene_ struct scene s = {0};
 	struct fr_cause cause = {0};
@@ -228,7 +236,7 @@ static void die(void *how)
 }
 
 /* The last ways are not fatal, or not in the default set. */
-static bool test_fatal_signals_fire_and_others_do_not(bool classic)
+PROBE_TEST(fatal_signals_fire_and_others_do_not)
 {
 	static const struct {
 		const char *how;
@@ -262,7 +270,7 @@ static bool test_fatal_signals_fire_and_others_do_not(bool classic)
 	return true;
 }
 
-static bool test_fatal_signal_names_its_sender(bool classic)
+PROBE_TEST(fatal_signal_names_its_sender)
 {
 	_cleanup_scene_ struct scene s = {0};
 	struct fr_cause cause = {0};
@@ -310,7 +318,7 @@ static bool is_retransmission_reported(struct sending how, const char *detail, b
 	return true;
 }
 
-static bool test_tcp_retransmissions(bool classic)
+PROBE_TEST(tcp_retransmissions)
 {
 	const struct sending ipv4 = {AF_INET, false}, accepted = {AF_INET, true}, ipv6 = {AF_INET6, false};
 
@@ -323,7 +331,7 @@ static bool test_tcp_retransmissions(bool classic)
 			       ipv6, "[0000:0000:0000:0000:0000:0000:0000:0001]:7007", false));
 }
 
-static bool test_few_retransmissions_do_not_fire(bool classic)
+PROBE_TEST(few_retransmissions_do_not_fire)
 {
 	struct sending how = {AF_INET, false};
 	_cleanup_scene_ struct scene s = {0};
@@ -335,22 +343,4 @@ static bool test_few_retransmissions_do_not_fire(bool classic)
 	if (!classic)
 		assert_in_range(heard_stats(&s.h).last, 8, 999);
 	return true;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BOTH(test_slow_block_request),
-		BOTH(test_oom_kill),
-		BOTH(test_reclaim_for_a_cgroup),
-		BOTH(test_page_fault_on_a_file),
-		BOTH(test_compaction),
-		BOTH(test_fatal_signals_fire_and_others_do_not),
-		BOTH(test_fatal_signal_names_its_sender),
-		BOTH(test_tcp_retransmissions),
-		BOTH(test_few_retransmissions_do_not_fire),
-	};
-
-	(void)mount_tracefs();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 /* Finds functions and markers in frtest-function, in stripped copies of it with and without a debug file, in
    another root, and in files that have none. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "source/elf_symbol.h"
 #include "base/cleanup.h"
 
@@ -88,7 +82,7 @@ static void assert_refused(const char *path, const char *symbol, int code, const
 	assert_non_null(strstr(d.hint, hint));
 }
 
-static void test_offset_is_that_of_the_kernels_map(void **state)
+TEST(offset_is_that_of_the_kernels_map)
 {
 	struct fr_elf_symbol s = {0};
 	struct fr_diag d;
@@ -99,7 +93,7 @@ static void test_offset_is_that_of_the_kernels_map(void **state)
 	assert_int_equal(s.into, 4);
 }
 
-static void test_file_name_selects_a_static_function(void **state)
+TEST(file_name_selects_a_static_function)
 {
 	struct fr_elf_symbol a = {0}, b = {0};
 	struct fr_diag d;
@@ -109,7 +103,7 @@ static void test_file_name_selects_a_static_function(void **state)
 	assert_int_not_equal(a.offset, b.offset);
 }
 
-static void test_errors_say_why(void **state)
+TEST(errors_say_why)
 {
 	static const struct {
 		const char *path, *symbol;
@@ -139,7 +133,7 @@ static void test_errors_say_why(void **state)
 		assert_refused(cases[i].path, cases[i].symbol, cases[i].code, cases[i].what, cases[i].hint);
 }
 
-static void test_files_of_other_machines_are_refused(void **state)
+TEST(files_of_other_machines_are_refused)
 {
 	static const char *const what[] = {"32-bit", "another architecture", "not a program"};
 	const char *path = in_tmp("foreign");
@@ -163,7 +157,7 @@ static void test_files_of_other_machines_are_refused(void **state)
 }
 
 /* The C library has versions and IFUNCs. */
-static void test_default_version_in_a_library(void **state)
+TEST(default_version_in_a_library)
 {
 	char path[PATH_MAX] = "", line[PATH_MAX + 128];
 	struct fr_elf_symbol s = {0};
@@ -174,10 +168,8 @@ static void test_default_version_in_a_library(void **state)
 		if (strstr(line, "/libc.so.6"))
 			sscanf(strchr(line, '/'), "%[^\n]", path);
 	fclose(f);
-	if (!path[0]) {
-		print_message("skipped: no libc.so.6 is mapped\n");
-		skip();
-	}
+	if (!path[0])
+		unit_skip("no libc.so.6 is mapped");
 	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "clock_nanosleep", &s, &d), 0);
 	/* It has two versions, and one is the default. */
 	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "pthread_cond_wait", &s, &d), 0);
@@ -185,7 +177,7 @@ static void test_default_version_in_a_library(void **state)
 	assert_non_null(strstr(d.what, "IFUNC"));
 }
 
-static void test_debug_file_of_a_stripped_file(void **state)
+TEST(debug_file_of_a_stripped_file)
 {
 	char id[128] = "", path[PATH_MAX + 64];
 	const char *root = in_tmp("debug");
@@ -223,7 +215,7 @@ static void test_debug_file_of_a_stripped_file(void **state)
 	assert_refused(in_tmp("linked"), "fr_function_slow", -ENOENT, "is stripped", "");
 }
 
-static void test_markers(void **state)
+TEST(markers)
 {
 	struct fr_elf_marker m[FR_ELF_MARKERS_MAX];
 	struct fr_elf *e = NULL;
@@ -249,17 +241,15 @@ static void test_markers(void **state)
 }
 
 /* A path and a link at its end are resolved in the other root. */
-static void test_path_in_another_root(void **state)
+TEST(path_in_another_root)
 {
 	struct fr_elf_symbol s = {0};
 	struct fr_diag d;
 	int ready[2], r;
 	pid_t child;
 
-	if (geteuid() != 0) {
-		print_message("skipped: chroot() needs root\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		unit_skip("chroot() needs root");
 	assert_int_equal(shell("cd %s && mkdir -p root/opt && cp %s root/opt/real && ln -s /opt/real "
 			       "root/opt/link && ln -s ../../../../../../etc/passwd root/opt/out",
 				 tmp, program),
@@ -286,7 +276,7 @@ static void test_path_in_another_root(void **state)
 }
 
 /* With any changed byte of its headers the file is refused, or the result is a valid offset. */
-static void test_damaged_files_do_no_harm(void **state)
+TEST(damaged_files_do_no_harm)
 {
 	_cleanup_free_ uint8_t *all = NULL;
 	struct fr_elf_symbol s = {0};
@@ -348,19 +338,4 @@ static int tear_down(void **state)
 	return nftw(tmp, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_offset_is_that_of_the_kernels_map),
-		cmocka_unit_test(test_file_name_selects_a_static_function),
-		cmocka_unit_test(test_errors_say_why),
-		cmocka_unit_test(test_files_of_other_machines_are_refused),
-		cmocka_unit_test(test_default_version_in_a_library),
-		cmocka_unit_test(test_debug_file_of_a_stripped_file),
-		cmocka_unit_test(test_markers),
-		cmocka_unit_test(test_path_in_another_root),
-		cmocka_unit_test(test_damaged_files_do_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+GROUP_FIXTURE(set_up, tear_down)

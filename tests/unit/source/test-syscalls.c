@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The names of system calls, as Syscall= takes them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "../unit.h"
 #include "source/syscalls.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-static void test_names_have_this_machines_numbers(void **state)
+TEST(names_have_this_machines_numbers)
 {
 	assert_int_equal(fr_syscall_number("read"), SYS_read);
 	assert_int_equal(fr_syscall_number("openat"), SYS_openat);
@@ -22,7 +18,7 @@ static void test_names_have_this_machines_numbers(void **state)
 	assert_int_equal(fr_syscall_number("READ"), -ENOENT);
 }
 
-static void test_list_is_parsed_or_refused_as_a_whole(void **state)
+TEST(list_is_parsed_or_refused_as_a_whole)
 {
 	static char wide[100001];
 	const struct {
@@ -49,14 +45,4 @@ static void test_list_is_parsed_or_refused_as_a_whole(void **state)
 		if (cases[i].what)
 			assert_non_null(strstr(d.what, cases[i].what));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names_have_this_machines_numbers),
-		cmocka_unit_test(test_list_is_parsed_or_refused_as_a_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /* Every= on the real clock. */
 #include "heard.h"
 
-static void test_missed_expirations_count_as_one(void **state)
+TEST(missed_expirations_count_as_one)
 {
 	_cleanup_heard_ struct heard h = {0};
 	uint64_t first;
@@ -19,7 +19,7 @@ static void test_missed_expirations_count_as_one(void **state)
 	assert_true(h.last.time_ns - first + FR_NSEC_PER_USEC >= h.config.every_ns);
 }
 
-static void test_times_out_of_range_are_refused(void **state)
+TEST(times_out_of_range_are_refused)
 {
 	static const uint64_t bad[] = {0, 1, UINT64_MAX};
 	_cleanup_heard_ struct heard h = {0};
@@ -30,14 +30,4 @@ static void test_times_out_of_range_are_refused(void **state)
 		heard_refused(&h, -EINVAL, "Every=");
 		assert_int_equal(fr_source_timer.check(&h.config, NULL), -EINVAL);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_missed_expirations_count_as_one),
-		cmocka_unit_test(test_times_out_of_range_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,17 +5,15 @@
    fr_triggers_ops that count their calls. A source with the subject "broken" does not open. A source with the
    subject "hung" waits until the gate is open, as for a file system that hangs. */
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "trigger/triggers_private.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <cmocka.h>
 
 static atomic_int opened, closed;
 static int broken; /* the error of "broken" */

@@ -26,6 +26,8 @@ static int setup(void **state)
 	return scene_new(&slow, true, state);
 }
 
+FIXTURE(setup, scene_free)
+
 /* Waits until N sources came to the gate. */
 static void await_gate(unsigned n)
 {
@@ -41,7 +43,7 @@ static void until_state(struct scene *s, const char *name, enum fr_trigger_state
 		assert_true(sd_event_run(s->event, LIMIT_MS * 1000) > 0);
 }
 
-static void test_armed_when_the_source_is_open(void **state)
+TEST(armed_when_the_source_is_open)
 {
 	const struct fr_trigger_config c = section("a", "hung", FR_TRIGGER_FUNCTION);
 	struct fr_diag d = {0};
@@ -67,7 +69,7 @@ static void test_armed_when_the_source_is_open(void **state)
 	assert_ptr_equal(fr_trigger_find(s->t, "a")->source->trigger, fr_trigger_find(s->t, "a"));
 }
 
-static void test_error_is_reported_when_it_is_known(void **state)
+TEST(error_is_reported_when_it_is_known)
 {
 	const struct fr_trigger_config c[] = {
 		section("b", "hung", FR_TRIGGER_FUNCTION), section("a", "broken", FR_TRIGGER_FUNCTION)};
@@ -82,7 +84,7 @@ static void test_error_is_reported_when_it_is_known(void **state)
 	assert_string_equal(info(s, "a").diag->what, "flightrecd.conf:1: it is broken");
 }
 
-static void test_disabled_while_it_is_opened(void **state)
+TEST(disabled_while_it_is_opened)
 {
 	struct fr_trigger_config c[] = {
 		section("a", "hung", FR_TRIGGER_FUNCTION), section("b", "hung", FR_TRIGGER_FUNCTION)};
@@ -102,7 +104,7 @@ static void test_disabled_while_it_is_opened(void **state)
 	assert_string_equal(order, "aa");
 }
 
-static void test_removed_or_changed_while_it_is_opened(void **state)
+TEST(removed_or_changed_while_it_is_opened)
 {
 	struct fr_trigger_config a = section("a", "hung", FR_TRIGGER_FUNCTION),
 				 b = section("b", "x", FR_TRIGGER_FUNCTION);
@@ -128,7 +130,7 @@ static void test_removed_or_changed_while_it_is_opened(void **state)
 	assert_int_equal(opened - closed, 1);
 }
 
-static void test_old_file_stays_armed_until_the_new_one_is_open(void **state)
+TEST(old_file_stays_armed_until_the_new_one_is_open)
 {
 	const struct fr_trigger_config c = section("a", "hung", FR_TRIGGER_PROGRAM);
 	struct scene *s = *state;
@@ -149,7 +151,7 @@ static void test_old_file_stays_armed_until_the_new_one_is_open(void **state)
 	assert_int_equal(listening, 2);
 }
 
-static void test_probe_does_not_wait_for_a_file(void **state)
+TEST(probe_does_not_wait_for_a_file)
 {
 	const struct fr_trigger_config c[] = {section("a", "hung", FR_TRIGGER_FUNCTION),
 		section("b", "x", FR_TRIGGER_FUNCTION), section("c", "x", FR_TRIGGER_PROBE)};
@@ -164,7 +166,7 @@ static void test_probe_does_not_wait_for_a_file(void **state)
 	assert_string_equal(order, "cab");
 }
 
-static void test_stop_does_not_wait_for_a_source(void **state)
+TEST(stop_does_not_wait_for_a_source)
 {
 	const struct fr_trigger_config c[] = {
 		section("a", "hung", FR_TRIGGER_FUNCTION), section("b", "hung", FR_TRIGGER_FUNCTION)};
@@ -184,20 +186,4 @@ static void test_stop_does_not_wait_for_a_source(void **state)
 		assert_true(ms < LIMIT_MS);
 		usleep(1000);
 	}
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, scene_free)
-	const struct CMUnitTest tests[] = {
-		TEST(test_armed_when_the_source_is_open),
-		TEST(test_error_is_reported_when_it_is_known),
-		TEST(test_disabled_while_it_is_opened),
-		TEST(test_removed_or_changed_while_it_is_opened),
-		TEST(test_old_file_stays_armed_until_the_new_one_is_open),
-		TEST(test_probe_does_not_wait_for_a_file),
-		TEST(test_stop_does_not_wait_for_a_source),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

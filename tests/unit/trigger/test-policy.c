@@ -2,13 +2,11 @@
 
 /* Compares the policy with a simple model, with random questions. */
 
+#include "../unit.h"
 #include "base/cleanup.h"
 #include "trigger/policy.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
 #define TRIGGERS 5
 #define QUESTIONS 200000
@@ -106,7 +104,7 @@ static void ask_both(struct model *m, struct fr_policy *p, struct fr_policy_trig
 	}
 }
 
-static void test_policy_agrees_with_the_model(void **state)
+TEST(policy_agrees_with_the_model)
 {
 	uint64_t verdicts[FR_VERDICTS] = {0};
 
@@ -140,7 +138,7 @@ static enum fr_verdict ask(struct fr_policy *p, struct fr_policy_trigger *t, uin
 	return fr_policy_ask(p, t, &q);
 }
 
-static void test_time_of_the_next_token(void **state)
+TEST(time_of_the_next_token)
 {
 	struct fr_policy_trigger t = {.enabled = true}, other = {.enabled = true};
 	struct fr_policy p;
@@ -159,7 +157,7 @@ static void test_time_of_the_next_token(void **state)
 	assert_int_equal(ask(&p, &t, next_ns + 1), FR_VERDICT_RATE);
 }
 
-static void test_empty_bucket_and_endless_cooldown(void **state)
+TEST(empty_bucket_and_endless_cooldown)
 {
 	struct fr_policy_trigger t = {.enabled = true}, person = {.enabled = true, .by_person = true};
 	struct fr_policy p;
@@ -177,7 +175,7 @@ static void test_empty_bucket_and_endless_cooldown(void **state)
 	assert_int_equal(ask(&p, &t, UINT64_MAX - 1), FR_VERDICT_COOLDOWN);
 }
 
-static void test_new_limits_keep_tokens(void **state)
+TEST(new_limits_keep_tokens)
 {
 	struct fr_policy_trigger t = {.enabled = true};
 	struct fr_policy p;
@@ -194,22 +192,9 @@ static void test_new_limits_keep_tokens(void **state)
 	assert_int_equal(ask(&p, &t, 1000001), FR_VERDICT_RATE);
 }
 
-static void test_verdicts_have_different_names(void **state)
+TEST(verdicts_have_different_names)
 {
 	for (int v = 0; v < FR_VERDICTS; v++)
 		for (int w = 0; w < v; w++)
 			assert_string_not_equal(fr_verdict_name(v), fr_verdict_name(w));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_policy_agrees_with_the_model),
-		cmocka_unit_test(test_time_of_the_next_token),
-		cmocka_unit_test(test_empty_bucket_and_endless_cooldown),
-		cmocka_unit_test(test_new_limits_keep_tokens),
-		cmocka_unit_test(test_verdicts_have_different_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

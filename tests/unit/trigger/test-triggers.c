@@ -15,6 +15,8 @@ static int setup(void **state)
 	return scene_new(&hand, false, state);
 }
 
+FIXTURE(setup, scene_free)
+
 static struct fr_trigger_config pressure(const char *name, const char *subject)
 {
 	return section(name, subject, FR_TRIGGER_PRESSURE);
@@ -44,7 +46,7 @@ static void check_fire(struct scene *s, char name, enum fr_verdict expected)
 	assert_int_equal(newest(s)->verdict, expected);
 }
 
-static void test_fixed_triggers_and_probes_exist_without_sections(void **state)
+TEST(fixed_triggers_and_probes_exist_without_sections)
 {
 	static const char *const fixed[] = {"signal", "control", "application"};
 	struct scene *s = *state;
@@ -76,7 +78,7 @@ static void test_fixed_triggers_and_probes_exist_without_sections(void **state)
 	assert_int_equal(closed, n_probes);
 }
 
-static void test_failed_trigger_does_not_affect_others(void **state)
+TEST(failed_trigger_does_not_affect_others)
 {
 	struct fr_trigger_config c[] = {pressure("a", "broken"), pressure("b", "works")};
 	struct scene *s = *state;
@@ -107,7 +109,7 @@ static void test_failed_trigger_does_not_affect_others(void **state)
 	assert_int_equal(s->healed, 1);
 }
 
-static void test_reload_keeps_unchanged_sources(void **state)
+TEST(reload_keeps_unchanged_sources)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "y"), pressure("c", "z")};
 	struct scene *s = *state;
@@ -155,7 +157,7 @@ static void follow(struct scene *s)
 	fr_triggers_rearm_stale(s->t);
 }
 
-static void test_replaced_file_is_armed_beside_the_old_one(void **state)
+TEST(replaced_file_is_armed_beside_the_old_one)
 {
 	struct fr_trigger_config c[] = {section("a", "some file", FR_TRIGGER_FUNCTION),
 		section("b", "y", FR_TRIGGER_PROGRAM), section("c", "z", FR_TRIGGER_USDT)};
@@ -201,7 +203,7 @@ static void test_replaced_file_is_armed_beside_the_old_one(void **state)
 
 /* A target may appear later, and a file may be incomplete while it is written. A probe has no file. The pid
    of an ended process (C) may belong to another one, so it is not tried again. */
-static void test_trigger_is_tried_again_if_its_target_may_exist(void **state)
+TEST(trigger_is_tried_again_if_its_target_may_exist)
 {
 	static const int incomplete[] = {-EBADMSG, -ENOEXEC, -EBADMSG};
 	struct fr_trigger_config c[] = {section("a", "broken", FR_TRIGGER_FUNCTION),
@@ -247,7 +249,7 @@ static uint64_t follow_soon(struct scene *s)
 	return pause_ns / FR_NSEC_PER_SEC;
 }
 
-static void test_frequent_changes_make_the_pause_longer(void **state)
+TEST(frequent_changes_make_the_pause_longer)
 {
 	static const uint64_t pauses[] = {10, 20, 40, 60, 60};
 	struct fr_trigger_config c = section("a", "x", FR_TRIGGER_FUNCTION);
@@ -262,7 +264,7 @@ static void test_frequent_changes_make_the_pause_longer(void **state)
 	stale = false;
 }
 
-static void test_counters_outlive_sources_and_values_do_not(void **state)
+TEST(counters_outlive_sources_and_values_do_not)
 {
 	struct scene *s = *state;
 	struct fr_trigger_config c = pressure("a", "memory some");
@@ -294,7 +296,7 @@ static void test_counters_outlive_sources_and_values_do_not(void **state)
 	assert_int_equal(info(s, "a").stats.bad, 6);
 }
 
-static void test_decision_gets_the_file_of_its_dump(void **state)
+TEST(decision_gets_the_file_of_its_dump)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x")};
 	struct scene *s = *state;
@@ -310,7 +312,7 @@ static void test_decision_gets_the_file_of_its_dump(void **state)
 	assert_true(info(s, "a").last_fired_ns > 0);
 }
 
-static void test_storm_makes_one_decision(void **state)
+TEST(storm_makes_one_decision)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x")};
 	struct scene *s = *state;
@@ -334,7 +336,7 @@ static void test_storm_makes_one_decision(void **state)
 	assert_int_equal(s->first, 3);
 }
 
-static void test_full_queue_returns_the_token(void **state)
+TEST(full_queue_returns_the_token)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x"), pressure("c", "x")};
 	struct fr_triggers_config a = defaults();
@@ -351,7 +353,7 @@ static void test_full_queue_returns_the_token(void **state)
 	assert_non_null(strstr(newest(s)->why, "RateLimit= of 1 in 1h 0min is used up"));
 }
 
-static void test_number_of_stored_decisions_is_limited(void **state)
+TEST(number_of_stored_decisions_is_limited)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x")};
 	struct scene *s = *state;
@@ -367,7 +369,7 @@ static void test_number_of_stored_decisions_is_limited(void **state)
 }
 
 /* Random results: each anomaly has one verdict, and the verdicts match the dumps. */
-static void test_verdicts_add_up_to_anomalies(void **state)
+TEST(verdicts_add_up_to_anomalies)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "y"), pressure("c", "z")};
 	struct fr_triggers_config a = defaults();
@@ -406,25 +408,4 @@ static void test_verdicts_add_up_to_anomalies(void **state)
 	assert_int_equal(dumps + coalesced, s->dumps + s->coalesced);
 	assert_int_equal(dumps, s->next_id);
 	assert_true(dumps > 100 && coalesced > 100);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, scene_free)
-	const struct CMUnitTest tests[] = {
-		TEST(test_fixed_triggers_and_probes_exist_without_sections),
-		TEST(test_failed_trigger_does_not_affect_others),
-		TEST(test_reload_keeps_unchanged_sources),
-		TEST(test_replaced_file_is_armed_beside_the_old_one),
-		TEST(test_trigger_is_tried_again_if_its_target_may_exist),
-		TEST(test_frequent_changes_make_the_pause_longer),
-		TEST(test_counters_outlive_sources_and_values_do_not),
-		TEST(test_decision_gets_the_file_of_its_dump),
-		TEST(test_storm_makes_one_decision),
-		TEST(test_full_queue_returns_the_token),
-		TEST(test_number_of_stored_decisions_is_limited),
-		TEST(test_verdicts_add_up_to_anomalies),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
