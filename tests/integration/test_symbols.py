@@ -126,11 +126,11 @@ def test_run_time_code_in_a_kept_dump(recorder, state_dir, tmp_path):
 
 def test_a_perf_map_of_another_user_is_not_used(recorder):
     """It is a file in /tmp that belongs neither to the process's user nor to root."""
-    d = recorder(*PROFILE)
     p = jit_load()
     path = Path(f"/tmp/perf-{p.pid}.map")
     until("perf map", path.exists)
     os.chown(path, 65534, 65534)
+    d = recorder(*PROFILE)  # only now: the recorder may open a perf map as soon as it exists
     until_ran(p, seconds=0.2)
     sample = d.dump_by_control()
     end(p)
