@@ -10,24 +10,26 @@
  *     Program=/etc/flightrec/slow-disk.bpf.o
  *     Threshold=20ms
  *
- * Include "vmlinux.h" or <linux/bpf.h> before this header. FLIGHTREC_UNIT, defined before it, is the unit of
- * values and of Threshold= (FLIGHTREC_UNIT_NS …). Compile with clang -target bpf -mcpu=v3 -g -O2.
+ * Include "vmlinux.h" or <linux/bpf.h> before this header. To set the unit of values and of Threshold=,
+ * define FLIGHTREC_UNIT before this header (FLIGHTREC_UNIT_NS …). Compile with clang -target bpf -mcpu=v3 -g
+ * -O2.
  *
- * flightrecd loads the object, sets the globals below and those of Set=NAME=VALUE, attaches each program by
+ * flightrecd sets the globals below and those of Set=NAME=VALUE, loads the object, attaches each program by
  * its SEC() name, and reads the ring buffer. The object needs the license that its helpers require ("GPL" for
- * tracing). Some names have a meaning:
+ * tracing). Some names of programs and sections have a meaning:
  *
- *   - NAME_btf and NAME_classic have the same purpose. flightrecd loads NAME_btf if the kernel has BTF and
- * its tracepoint, otherwise NAME_classic.
- *   - SEC("?...") is left out if the kernel does not have its tracepoint.
+ *   - The programs NAME_btf and NAME_classic have the same purpose. flightrecd loads NAME_btf if the kernel
+ *     has BTF and the tracepoint of NAME_btf, otherwise NAME_classic.
+ *   - A program of SEC("?...") is left out if the kernel does not have its tracepoint.
  *   - If the tracepoint of any other program is missing, flightrecd refuses the object and names the
  *     tracepoint.
  *
- * The return value of a program of SEC("tracepoint/...") is ignored: flightrecd makes all of them return 1.
- * After 0 the kernel would hide the event from all perf users of that tracepoint, flightrecd included.
+ * The return value of a program of SEC("tracepoint/...") is ignored: flightrecd makes all these programs
+ * return 1. If a program returned 0, the kernel would hide the event from all perf users of that tracepoint,
+ * flightrecd included.
  *
- * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, a flightrecd in its own pid
- * namespace cannot know pids, and CGroup= matches only that cgroup, not those below it.
+ * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, a flightrecd in a pid namespace of
+ * its own cannot know pids, and CGroup= matches only the cgroup that it names, not the cgroups below.
  *
  * flightrecd itself includes this header for the structures.
  */
@@ -47,8 +49,8 @@ enum flightrec_unit {
 	FLIGHTREC_UNIT_PERCENT = 4,
 };
 
-/* An anomaly in the ring buffer. Host byte order. Later versions add members at the end; SIZE tells them
-   apart. Strings are NUL-terminated. */
+/* An anomaly in the ring buffer, in host byte order. Later versions add members at the end; a reader sees
+   from SIZE which members there are. Strings are NUL-terminated. */
 struct flightrec_event {
 	__u32 abi;     /* FLIGHTREC_TRIGGER_ABI */
 	__u32 size;    /* of this structure */
@@ -64,13 +66,13 @@ struct flightrec_event {
 };
 
 /* Counters of one CPU, in the map flightrec_counters. Each value that reaches the threshold and passes the
-   filters is counted once, in sent, cooled or lost. */
+   filters is an anomaly. It is counted once: in sent, cooled or lost. */
 struct flightrec_counters {
-	__u64 sent;    /* put into the ring buffer */
-	__u64 cooled;  /* within the cool-down of an earlier anomaly */
-	__u64 lost;    /* the ring buffer was full */
-	__u64 last;    /* the newest value, also below the threshold */
-	__u64 last_ns; /* its time, CLOCK_MONOTONIC; 0: no value yet */
+	__u64 sent;    /* anomalies that were put into the ring buffer */
+	__u64 cooled;  /* anomalies that were dropped, within the cool-down of an earlier one */
+	__u64 lost;    /* anomalies that were dropped, because the ring buffer was full */
+	__u64 last;    /* the newest value, even if it is below the threshold */
+	__u64 last_ns; /* the time of the newest value, CLOCK_MONOTONIC; 0: no value yet */
 };
 
 #ifdef __bpf__
@@ -82,8 +84,8 @@ struct flightrec_counters {
 #define FLIGHTREC_UNIT FLIGHTREC_UNIT_NONE
 #endif
 
-/* flightrecd sets these before it loads the object. They are constants for the verifier, so a filter that is
-   not set costs nothing. */
+/* flightrecd sets these globals before it loads the object. For the verifier they are constants, so a filter
+   that is not set costs nothing. */
 #define FLIGHTREC_GLOBAL SEC(".rodata.flightrec")
 const volatile __u32 flightrec_abi FLIGHTREC_GLOBAL = FLIGHTREC_TRIGGER_ABI;
 const volatile __u32 flightrec_unit FLIGHTREC_GLOBAL = FLIGHTREC_UNIT;	       /* read by flightrecd */
@@ -107,10 +109,10 @@ struct {
 	__type(value, struct flightrec_counters);
 } flightrec_counters SEC(".maps");
 
-static __u64 flightrec_next_ns; /* end of the cool-down */
+static __u64 flightrec_next_ns; /* the end of the cool-down, CLOCK_MONOTONIC */
 
-/* The members of kernel structures that this header reads. CO-RE ignores the suffix after "___", which tells
-   them apart from those of vmlinux.h. */
+/* The members of kernel structures that this header reads. The suffix after "___" makes the names different
+   from those in vmlinux.h; CO-RE ignores it. */
 #define FLIGHTREC_CORE __attribute__((preserve_access_index))
 struct ns_common___flightrec {
 	unsigned int inum;
@@ -147,18 +149,18 @@ struct task_struct___flightrec {
 	struct css_set___flightrec *cgroups;
 } FLIGHTREC_CORE;
 
-/* The task that an anomaly is about. All zeros at first. */
+/* The task that an anomaly is about. Set it to zeros before you fill it. */
 struct flightrec_subject {
-	__u32 pid, tid; /* in the initial pid namespace; with OURS in that of flightrecd */
+	__u32 pid, tid; /* in the initial pid namespace; if OURS is set, in that of flightrecd */
 	__u64 cgroup_id;
 	char comm[FLIGHTREC_COMM_SIZE];
-	const void *task; /* struct task_struct while it exists; 0: the current task, if TID is the same */
-	__u32 ours;	  /* flightrec_localize() has run */
-	__u32 inside;	  /* and the task is in flightrec_cgroup or below */
+	const void *task; /* an existing struct task_struct; 0: the current task, if TID is the same */
+	__u32 ours;	  /* flightrec_localize() has run for this subject */
+	__u32 inside;	  /* if OURS is set: whether the task is in flightrec_cgroup or below */
 };
 
-/* Returns the pid of TASK in the pid namespace of flightrecd, or 0 if it is not visible there. The kernel has
-   at most 32 levels (MAX_PID_NS_LEVEL). */
+/* Returns the pid of TASK in the pid namespace of flightrecd, or 0 if TASK is not visible there. The kernel
+   has at most 32 levels of pid namespaces (MAX_PID_NS_LEVEL). */
 static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *task)
 {
 	const struct pid___flightrec *pid = BPF_CORE_READ(task, thread_pid);
@@ -177,7 +179,8 @@ static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *
 	return 0;
 }
 
-/* S is in flightrec_cgroup or below it. Cgroups below are found by the task. */
+/* Returns 1 if S is in flightrec_cgroup or below it, else 0. Without a task, only flightrec_cgroup itself can
+   match. */
 static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task = s->task;
@@ -197,8 +200,8 @@ static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s
 }
 
 /* Translates pid and tid into the pid namespace of flightrecd, and compares the cgroup with CGroup=.
-   flightrec_trigger_for() does this, too. Call it earlier to keep S after its task has exited: nothing reads
-   the task from then on. */
+   flightrec_trigger_for() does this, too. Call flightrec_localize() earlier if you keep S until after the
+   exit of its task: after this call, nothing reads the task any more. */
 static __always_inline void flightrec_localize(struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task;
@@ -219,7 +222,7 @@ static __always_inline void flightrec_localize(struct flightrec_subject *s)
 	s->pid = flightrec_nr(BPF_CORE_READ(task, group_leader));
 }
 
-/* Fills S with the current task. In an interrupt, that is the interrupted task. */
+/* Fills S with the current task. In an interrupt, the current task is the interrupted one. */
 static __always_inline void flightrec_current(struct flightrec_subject *s)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -231,8 +234,8 @@ static __always_inline void flightrec_current(struct flightrec_subject *s)
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
 }
 
-/* Fills S with another task. TASK is a struct task_struct * of a tracepoint. It uses CO-RE, so the kernel
-   must have BTF. */
+/* Fills S with another task. TASK is a struct task_struct * that a tracepoint passes. The function uses
+   CO-RE, so the kernel must have BTF. */
 static __always_inline void flightrec_task(struct flightrec_subject *s, const void *task)
 {
 	const struct task_struct___flightrec *t = task;
@@ -245,13 +248,13 @@ static __always_inline void flightrec_task(struct flightrec_subject *s, const vo
 	s->task = task;
 }
 
-/* A filter is set, so a value needs its task. */
+/* Returns whether a filter is set. If so, a value can be judged only together with its task. */
 static __always_inline int flightrec_filtered(void)
 {
 	return flightrec_pid || flightrec_cgroup || flightrec_comm[0];
 }
 
-/* S, after flightrec_localize(), passes the filters and is not flightrecd. */
+/* Returns 1 if S passes the filters and is not flightrecd, else 0. Call flightrec_localize() before. */
 static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 {
 	if (flightrec_self && s->pid == flightrec_self)
@@ -282,9 +285,9 @@ static __always_inline struct flightrec_counters *flightrec_count(__u64 value, _
 	return c;
 }
 
-/* For hot paths that have TIME_NS already, before the subject is filled: returns 1 if VALUE is below
-   THRESHOLD, and notes it as the newest value. There is nothing more to do then. Returns 0 also if a filter
-   is set, because it needs the subject. Costs a few ns. */
+/* For hot paths that already have TIME_NS; call it before you fill the subject. If VALUE is below THRESHOLD,
+   this stores VALUE as the newest value and returns 1, and there is nothing more to do. Otherwise it returns
+   0. It also returns 0 if a filter is set, because a filter needs the subject. Costs a few ns. */
 static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 time_ns)
 {
 	if (flightrec_filtered() || value >= threshold)
@@ -293,7 +296,8 @@ static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 t
 	return 1;
 }
 
-/* TIME_NS is within a cool-down. Otherwise a new one begins. */
+/* Returns 1 if TIME_NS is within a cool-down. Otherwise begins a new cool-down, if Cooldown= is set, and
+   returns 0. */
 static __always_inline int flightrec_cools(__u64 time_ns)
 {
 	__u64 next = flightrec_next_ns;
@@ -302,13 +306,13 @@ static __always_inline int flightrec_cools(__u64 time_ns)
 		return 0;
 	if (time_ns < next)
 		return 1;
-	/* Of two CPUs at the same time, one begins it. */
+	/* If two CPUs come here at the same time, one of them begins the cool-down, and the other gets 1. */
 	return __sync_val_compare_and_swap(&flightrec_next_ns, next, time_ns + flightrec_cooldown_ns) != next;
 }
 
 /* The same as flightrec_trigger(), for the task S. TIME_NS is the time of the anomaly (bpf_ktime_get_ns()),
    now or shortly before. DETAIL is a string in kernel memory, or 0. UNIT is an enum flightrec_unit. The
-   function is inlined, so call it from one place and not from a loop. */
+   function is inlined, so call it at one place of a program, and not in a loop. */
 static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, const char *reason,
 	const char *detail, __u32 unit, __u64 time_ns, __u64 value, __u64 threshold)
 {
@@ -354,10 +358,10 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 	return 1;
 }
 
-/* Reports VALUE of the current task. If it reaches THRESHOLD (flightrec_threshold has the configured one),
-   passes the filters and is outside of the cool-down, flightrecd gets an anomaly with REASON, a string
-   literal, and decides whether to dump. Returns 1 then, else 0. Below the threshold it costs little more than
-   reading the clock. */
+/* Reports VALUE of the current task. THRESHOLD is usually flightrec_threshold, the configured threshold. If
+   VALUE reaches THRESHOLD, passes the filters and is outside of the cool-down, this sends an anomaly with
+   REASON, a string literal, and returns 1. flightrecd then decides whether to dump. Otherwise this returns 0.
+   For a value below the threshold it costs little more than reading the clock. */
 static __always_inline int flightrec_trigger(const char *reason, __u64 value, __u64 threshold)
 {
 	__u64 now = bpf_ktime_get_ns();

@@ -3,13 +3,13 @@
 #define FLIGHTREC_TRIGGER_H
 
 /*
- * Lets a program that has seen an anomaly make flightrecd dump what led up to it:
+ * With this header, a program that has seen an anomaly makes flightrecd dump what led up to the anomaly:
  *
  *     #include <flightrec/trigger.h>
  *     …
  *     flightrec_trigger("checkout", "slow answer", elapsed_ms, 250);
  *
- * "checkout" is the name of a section of flightrecd.conf(5), which has the policy:
+ * "checkout" names the section [Trigger checkout] of flightrecd.conf(5). The section has the policy:
  *
  *     [Trigger checkout]
  *     Application=yes
@@ -17,8 +17,8 @@
  *
  * A call sends one datagram to a unix socket. It needs no library, starts no thread, allocates no memory and
  * keeps no state. It never blocks, can be called from any thread and from a signal handler, and does not
- * change errno. Without flightrecd it does nothing. C99 with GNU extensions (-std=gnu99 and later), or C++11
- * and later.
+ * change errno. If flightrecd does not run, a call does nothing. C99 with GNU extensions (-std=gnu99 and
+ * later), or C++11 and later.
  */
 
 #include <errno.h>
@@ -38,8 +38,9 @@ extern "C" {
 /* The socket of flightrecd ([Triggers] Socket=), unless FLIGHTREC_TRIGGER_SOCKET is set in the environment.
  */
 #define FLIGHTREC_TRIGGER_SOCKET_DEFAULT "/run/flightrec/trigger"
-/* The largest datagram. It has lines KEY=VALUE, at least one, like those of sd_notify(3): TRIGGER, REASON,
-   VALUE, THRESHOLD, UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in ns). */
+/* The largest datagram, in bytes. A datagram has at least one line KEY=VALUE, as in sd_notify(3). The keys
+   are TRIGGER, REASON, VALUE, THRESHOLD, UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in
+   ns). */
 #define FLIGHTREC_DATAGRAM_MAX 1024
 
 struct flightrec_datagram {
@@ -47,7 +48,7 @@ struct flightrec_datagram {
 	size_t len;
 };
 
-/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT. Replaces control characters. */
+/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT. Replaces control characters by spaces. */
 static inline void flightrec_add(struct flightrec_datagram *d, const char *key, const char *text, size_t max)
 {
 	size_t n = strlen(key), i;
@@ -108,9 +109,9 @@ static inline int flightrec_send(const struct flightrec_datagram *d)
 	return r;
 }
 
-/* The same as flightrec_trigger(), with two more values. UNIT of VALUE and THRESHOLD is "ns", "count",
-   "bytes", "percent" or NULL. TIME_NS is the time of the anomaly (CLOCK_MONOTONIC), within the last minute;
-   0: now. */
+/* The same as flightrec_trigger(), with two more arguments. UNIT is the unit of VALUE and THRESHOLD: "ns",
+   "count", "bytes", "percent", or NULL for none. TIME_NS is the time of the anomaly (CLOCK_MONOTONIC), at
+   most a minute ago; 0 means now. */
 static inline int flightrec_trigger_at(const char *trigger, const char *reason, const char *unit,
 	unsigned long long time_ns, unsigned long long value, unsigned long long threshold)
 {
@@ -140,11 +141,12 @@ static inline int flightrec_trigger_at(const char *trigger, const char *reason, 
 	return r;
 }
 
-/* Reports VALUE with the text REASON. If it reaches THRESHOLD (0 and 0 without a measurement), flightrecd
-   gets an anomaly for the section [Trigger TRIGGER]; NULL, "" and unknown names mean [Trigger application].
-   The policy of flightrecd decides whether to dump. It gets process and thread from the kernel. Returns 0 if
-   the value is below the threshold or was sent, else a negative errno, which can be ignored: -ENOENT or
-   -ECONNREFUSED without a daemon, -EACCES without permission, -EAGAIN if the queue of the daemon is full. */
+/* Reports VALUE with the text REASON. If VALUE reaches THRESHOLD, flightrecd gets an anomaly for the section
+   [Trigger TRIGGER]; without a measurement, pass 0 for both. If TRIGGER is NULL, "" or an unknown name, the
+   section is [Trigger application]. The policy of flightrecd decides whether to dump. flightrecd asks the
+   kernel which process has called. Returns 0 if the value is below the threshold or was sent. Otherwise
+   returns a negative errno, which the caller can ignore: -ENOENT or -ECONNREFUSED if flightrecd does not run,
+   -EACCES without permission, -EAGAIN if the queue of flightrecd is full. */
 static inline int flightrec_trigger(
 	const char *trigger, const char *reason, unsigned long long value, unsigned long long threshold)
 {
