@@ -19,7 +19,8 @@ static bool add_time(cJSON *o, const char *key, const struct fr_clock_pair *cloc
 	return cJSON_AddStringToObject(o, key, text);
 }
 
-/* Add the time from the first to the last sample. Without samples, add the window of the request. */
+/* Add "window": the time from the first to the last sample. Without samples, it is the window that was asked
+   for. */
 static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
 	cJSON *o = cJSON_AddObjectToObject(meta, "window");
@@ -55,7 +56,7 @@ static bool add_jit(cJSON *meta, const struct fr_dump_result *r)
 
 static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
-	/* If this dump was tried before, META has these members already. */
+	/* If an earlier attempt to write this dump failed, META has these members already. */
 	static const char *const ours[] = {"version", "file", "boot_id", "host", "time", "monotonic_ns",
 		"window", "samples", "sideband", "bytes", "compressed", "write_seconds", "written_with",
 		"damaged_sections", "jit", "marks", "not_durable"};
@@ -92,5 +93,5 @@ int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const str
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s.json", result->name);
 	r = fr_file_replace(params->dirfd, name, 0640, params->gid, text, strlen(text));
-	return FR_MIN(r, 0); /* the result of the dump says already if the directory cannot be synced */
+	return FR_MIN(r, 0); /* a positive value is already in the result of the dump: not_durable */
 }

@@ -10,15 +10,16 @@
 #include <string.h>
 
 #define SYSTEM "flightrec"
-/* Sample ids of our event begin here. The kernel numbers its own ids from 1. */
+/* The first sample id of our event. It is far away from the kernel's ids, which begin with 1. */
 #define ID_BASE 0xf11647ec00000000ULL
 #define ID_CALLCHAIN (1ULL << 16)
 #define TEXT_MAX 255u /* bytes of one text; a longer text is truncated */
-/* The kernel gives a tracepoint the lowest free id of 16 bits, so ours is the highest free one. */
+/* The kernel gives a tracepoint the lowest free id of 16 bits. Our tracepoint has the highest free id, to
+   stay away from those. */
 #define TRACEPOINT_MAX 65535u
 
-/* The raw data, at the offsets of the format below. A text is a u32: its offset in the raw data, and its
-   length in the upper 16 bits. The bytes of the texts follow the fixed part, each with its NUL. */
+/* The raw data, at the offsets of the format below. A text is a u32: the lower 16 bits are its offset in the
+   raw data, the upper 16 bits its length. The bytes of the texts, each with its NUL, follow this struct. */
 struct raw {
 	uint16_t common_type;
 	uint8_t common_flags, common_preempt_count;
@@ -71,9 +72,9 @@ static uint64_t find_free_tracepoint(const struct fr_session *s)
 	return id;
 }
 
-/* Give our event a call chain if another event has one, and only then. perf report shows a sample without a
-   call chain with the stack of the previous sample. But one event with a call chain is enough to make perf
-   report show stacks, for all events. */
+/* Give our event a call chain if and only if another event has one. If other events have call chains and ours
+   has none, perf report shows our samples with the stack of the previous sample. If only our event had one,
+   perf report would show stacks for all events. */
 static uint64_t callchain_bit(const struct fr_session *s)
 {
 	uint64_t types = 0;
@@ -83,8 +84,8 @@ static uint64_t callchain_bit(const struct fr_session *s)
 	return types & PERF_SAMPLE_CALLCHAIN;
 }
 
-/* Each attr that our event can have gets an id of its own, because one merge may read dumps of two
-   recorders. */
+/* Each attr that our event can have gets an id of its own, because a merge may read dumps of two recorders,
+   whose events have different attrs. */
 static uint64_t sample_id(const struct perf_event_attr *a)
 {
 	const bool callchain = a->sample_type & PERF_SAMPLE_CALLCHAIN;
@@ -92,7 +93,8 @@ static uint64_t sample_id(const struct perf_event_attr *a)
 	return ID_BASE | a->config | (callchain ? ID_CALLCHAIN : 0);
 }
 
-/* The clock and the layout are those of the other events, because a reader compares any two events. */
+/* Our event has the clock and the layout of the other events, because a reader requires that these are equal
+   in all events. */
 static struct perf_event_attr make_attr(const struct fr_session *s)
 {
 	const struct perf_event_attr *like = &s->events[0].attr;
@@ -127,7 +129,7 @@ int fr_trigger_samples_add_event(struct fr_session *s)
 	return r < 0 ? r : fr_feature_set_event_desc(s);
 }
 
-/* Append TEXT. Control characters become blanks, because any program may have chosen the text. */
+/* Append TEXT. Control characters become blanks, because the text may come from any program. */
 static int append_text(struct fr_buf *raw, uint32_t *ret_location, const char *text, size_t max)
 {
 	const size_t at = raw->len, len = strnlen(text, max);
@@ -147,7 +149,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* Write the line that perf script prints. */
+/* Format the line that perf script prints for S. */
 static void format_line(const struct fr_trigger_sample *s, char *ret, size_t size)
 {
 	const char *reason = or_empty(s->reason), *detail = or_empty(s->detail),
@@ -179,7 +181,7 @@ static int make_raw(const struct fr_trigger_sample *s, uint16_t type, struct fr_
 	format_line(s, line, sizeof(line));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts) && r == 0; i++)
 		r = append_text(ret, texts[i].location, or_empty(texts[i].text), texts[i].max);
-	/* The raw data and its u32 of size make a multiple of 8. */
+	/* The raw data together with the u32 of its size must be a multiple of 8 bytes. */
 	if (r == 0)
 		r = fr_buf_append_zero(ret, FR_ALIGN_UP(ret->len + 4, 8) - 4 - ret->len);
 	if (r == 0)
@@ -187,7 +189,7 @@ static int make_raw(const struct fr_trigger_sample *s, uint16_t type, struct fr_
 	return r;
 }
 
-/* Readers use the CPU as an index, so a sample without a CPU has CPU 0. */
+/* Readers use the CPU as an index, so a sample without a CPU, or with an unknown one, gets CPU 0. */
 static uint32_t cpu_of(const struct fr_trigger_sample *s)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);

@@ -48,7 +48,7 @@ static enum fr_unit_of_cause unit_of(const char *name)
 	return FR_CAUSE_NONE;
 }
 
-/* Write "12.3ms", without the blank of "12.3 ms": programs split the line of the sample at blanks. */
+/* Write "12.3ms", without the blank of "12.3 ms", because programs split the line of a sample at blanks. */
 static const char *format_value(const char *unit, uint64_t value, char to[static FR_CAUSE_VALUE_SIZE])
 {
 	size_t n = 0;
@@ -100,7 +100,7 @@ int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta)
 	cJSON_ArrayForEach (cause, causes)
 		if (u64_of(cause, "monotonic_ns"))
 			add_sample(ret, cause);
-	/* Only the JSON has the step before the window. */
+	/* Do not make a sample of the step before the window: only the JSON has this step. */
 	cJSON_ArrayForEach (cause, steps)
 		if (!cJSON_HasObjectItem(cause, "before_window"))
 			add_sample(ret, cause);

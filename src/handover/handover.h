@@ -26,11 +26,11 @@ struct fr_handover {
 	struct fr_state_file file; /* the memfd of the state; fd -1: not created yet */
 	struct fr_state state;	   /* the state of the previous instance; then the state written last */
 	int ring_fd;		   /* the ring of the previous instance; -1: none, or fr_history has it */
-	int next_fd;		   /* a ring that was about to replace ring_fd; -1: none, or taken */
+	int next_fd;		   /* the new ring of an interrupted resize; -1: none, or fr_history has it */
 	bool adopted;		   /* this instance uses the ring of the previous instance */
-	bool same_directory;	   /* and its auxiliary file is in the directory of this instance */
+	bool same_directory;	   /* the auxiliary file of the previous instance is in the same directory */
 	unsigned ring_number;	   /* the number in the name of the ring in the store */
-	bool settled, written;	   /* in this run */
+	bool settled, written;	   /* by this process: store() was called; update() has written the state */
 	struct fr_history_adopted history;
 	struct fr_buf first_sideband; /* the first side-band record in the ring; empty: there is none */
 	char refused[256];	      /* why the ring was not adopted; empty: it was, or there was none */
