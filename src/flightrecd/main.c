@@ -17,7 +17,7 @@
 
 #define READ_TIMEOUT_NS (5 * FR_NSEC_PER_SEC)
 
-/* Every thread inherits this mask; the main loop takes the signals from a descriptor. */
+/* Block the signals. Every thread inherits this mask. The main loop reads the signals from a descriptor. */
 static void block(const int *signals, size_t n)
 {
 	sigset_t set;
@@ -28,7 +28,8 @@ static void block(const int *signals, size_t n)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Until there is a loop, these signals end the process: there is nothing to lose. */
+/* Block the signals that stop the daemon. Until this call, these signals end the process at once, because
+   there is nothing to lose. */
 static void block_stops(void)
 {
 	static const int signals[] = {SIGTERM, SIGINT};
@@ -44,8 +45,9 @@ static void block_others(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* INHERITED: the previous instance left a history and its configuration, so there is no reason to wait for
- * ever. */
+/* Read the configuration. INHERITED: the previous instance left a history and its configuration, so the
+   configuration in the files is read with a time limit. Returns 0; 1 if an option like --help printed its
+   text; or a negative errno with D. */
 static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)
 {
 	int r;
@@ -89,12 +91,11 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	fr_daemon_init(&daemon, config, argc, argv);
 	code = run(&daemon, argc, argv);
 	stop = daemon.stop;
-	/* The last dump has everything that the ring has. */
+	/* The last dump has everything that the ring has, so the next instance must not adopt the ring. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
 		fr_handover_forget(&daemon.handover);
 	fr_daemon_close(&daemon);
-	/* If the last dump could not be written, the exit code says so. The earlier files are merged all the
-	 * same. */
+	/* Merge the files, even if the last dump could not be written. The exit code tells that failure. */
 	if (stop == FR_STOP_MERGE) {
 		merged = fr_merge_directory(config->directory);
 		code = code == FR_EXIT_OK ? merged : code;

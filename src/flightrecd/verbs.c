@@ -60,8 +60,8 @@ static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters
 	fr_daemon_reload(ctx, call);
 }
 
-/* Members of the group may look and make dumps, and a trigger's test is a dump. A method that takes something
-   away from others (files, triggers, the recorder) needs root. */
+/* Members of the group may read everything and make dumps. The test of a trigger is also a dump. A method
+   that takes something away from others (files, triggers, the recorder) needs root. */
 static const struct fr_method methods[] = {
 	{FR_METHOD(Status), FR_ACCESS_GROUP, verb_status, FR_PARAMETERS(NULL)},
 	{FR_METHOD(Metrics), FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS(NULL)},
@@ -70,7 +70,7 @@ static const struct fr_method methods[] = {
 	{.name = NULL},
 };
 
-/* All methods, in one array for the server. */
+/* The methods of all tables, in one array for the server. */
 static struct fr_method all[32];
 
 static size_t add_methods(size_t n, const struct fr_method *more)

@@ -27,7 +27,7 @@ struct dump_call {
 	bool waits, no_compression;
 };
 
-/* NULL, or the name of the parameter that is not valid. */
+/* Read the parameters of Dump. Returns NULL, or the name of a parameter that is not valid. */
 static const char *read_dump(const cJSON *parameters, struct dump_call *ret)
 {
 	struct {
@@ -149,7 +149,8 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	}
 }
 
-/* The parameter "ids", or with "all" the ids of all dumps that wait. NULL: the parameters are not valid. */
+/* Returns the parameter "ids", or with "all" the ids of all dumps that wait. Returns NULL if the parameters
+   are not valid. */
 static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 {
 	const cJSON *given = cJSON_GetObjectItemCaseSensitive(parameters, "ids"), *item;
@@ -169,7 +170,8 @@ static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 	return ids;
 }
 
-/* A dump that cannot be canceled does not keep the others. With "all", a dump of another user is no error. */
+/* If a dump cannot be canceled, go on with the next one. With "all", a dump that this user may not cancel is
+   not an error. */
 static void verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	cJSON *ids = ids_to_cancel(ctx, parameters), *reply, *canceled, *item;
@@ -235,8 +237,8 @@ static void verb_vacuum(void *ctx, struct fr_call *call, const cJSON *parameters
 	fr_daemon_submit(m, call, job);
 }
 
-/* Copies of the strings of ARRAY, terminated by NULL. NULL: an item is not a string, or there is no memory.
- */
+/* Returns copies of the strings of ARRAY, ended by NULL. Returns NULL if an item is not a string, or if there
+   is no memory. */
 static char **strings(const cJSON *array)
 {
 	char **ret = calloc((size_t)cJSON_GetArraySize(array) + 1, sizeof(*ret));

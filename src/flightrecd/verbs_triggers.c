@@ -11,10 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* They fit into one reply: a decision has a few KiB at most. */
+/* So many decisions fit into one reply, because each takes a few KiB at most. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
 
-/* At the end of the recorder there are no triggers. True: CALL is answered. */
+/* Check whether the daemon is stopping: then there are no triggers any more. If it returns true, CALL has
+   been answered. */
 static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 {
 	struct fr_diag d = {0};
@@ -53,7 +54,8 @@ static void verb_triggers(void *daemon, struct fr_call *call, const cJSON *param
 	fr_call_reply(call, reply);
 }
 
-/* The parameter "name". NULL: it is missing, and CALL is answered. */
+/* Returns the parameter "name". Returns NULL if it is missing or not a string; CALL has been answered
+   then. */
 static const char *name_of(struct fr_call *call, const cJSON *parameters)
 {
 	const char *name = NULL;

@@ -3,12 +3,13 @@
 
 #include <systemd/sd-daemon.h>
 
-/* How often within WatchdogSec=: a feeding that comes late on a busy machine is not the last one. */
+/* How many times the watchdog is fed within WatchdogSec=. More than once, because a busy machine may delay a
+   feeding. */
 #define FEEDS 4
 #define SLACK_NS (2 * FR_NSEC_PER_SEC)
 
-/* Only the recorder thread counts. A disk that is stuck is no reason to kill a recorder: its dump waits in
-   memory. */
+/* Only the recorder thread counts. If a disk hangs, the recorder must not be killed, because the dump waits
+   in memory. */
 static bool is_draining(const struct fr_daemon *m)
 {
 	return fr_monotonic_ns() - fr_recorder_last_round_ns(m->recorder) <

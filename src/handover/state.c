@@ -25,7 +25,7 @@ struct slot_header {
 	uint64_t length;
 };
 
-/* The numbers, in the order of the payload. */
+/* Pointers to the numbers of the state, in their order in the payload. */
 #define NUMBERS(s)                                                                                           \
 	{                                                                                                    \
 		&(s)->first_started_ns, &(s)->restarts, &(s)->gap_ns, &(s)->gap_from_ns, &(s)->gap_to_ns,    \
@@ -117,7 +117,7 @@ static int take_into(struct cursor *c, void *to, size_t len)
 	return 0;
 }
 
-/* A string in a field of SIZE bytes; it ends within the field. */
+/* Take a field of SIZE bytes with a string. The string must end within the field. */
 static int take_text(struct cursor *c, char *to, size_t size)
 {
 	int r = take_into(c, to, size);
@@ -136,7 +136,8 @@ static int decode_event(struct cursor *c, struct fr_session *s)
 	const void *p;
 	int r = take_into(c, &size, sizeof(size));
 
-	/* Another version may have a smaller struct: the fields that it did not know are 0. */
+	/* Another version of flightrecd may have written a smaller struct. The members that are missing in it
+	   are 0. */
 	if (r < 0 || size < PERF_ATTR_SIZE_VER0 || size > sizeof(attr) || take_into(c, &attr, size) < 0 ||
 		take_into(c, &until_ns, sizeof(until_ns)) < 0)
 		return -EBADMSG;
@@ -149,14 +150,14 @@ static int decode_event(struct cursor *c, struct fr_session *s)
 	ids = malloc(FR_MAX(n_ids, 1u) * sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	memcpy(ids, p, n_ids * sizeof(*ids)); /* not aligned, as a name of any length is before them */
+	memcpy(ids, p, n_ids * sizeof(*ids)); /* the name before the ids may leave them unaligned */
 	r = fr_session_add_event(s, &attr, name, ids, n_ids, &added);
 	if (r == 0)
 		added->until_ns = until_ns;
 	return r;
 }
 
-/* Bytes that their users check. */
+/* Take a buffer. Its content is not checked here: its users check it. */
 static int decode_buf(struct cursor *c, struct fr_buf *ret)
 {
 	uint32_t len;
@@ -179,7 +180,7 @@ static int decode(struct cursor *c, struct fr_state *s)
 		r = take_into(c, numbers[i], sizeof(*numbers[i]));
 	if (r == 0)
 		r = take_into(c, &n_lost, sizeof(n_lost));
-	/* A newer version may have more causes, which are at the end. */
+	/* Another version may have fewer causes of loss. Later versions add causes at the end. */
 	if (r < 0 || n_lost > _FR_LOSS_MAX || take_into(c, s->lost, n_lost * sizeof(*s->lost)) < 0 ||
 		take_into(c, &n_events, sizeof(n_events)) < 0 || n_events == 0 ||
 		n_events > c->left / sizeof(uint64_t))
@@ -231,7 +232,8 @@ static uint32_t slot_crc(const struct slot_header *h, const void *payload)
 	return fr_crc32c(crc, payload, h->length);
 }
 
-/* Read the payload of SLOT into RET. 0; -EBADMSG: the slot is not whole; another negative errno. */
+/* Read the header of SLOT into H, and its payload into RET. Returns 0; -EBADMSG if the slot is not whole; or
+   another negative errno. */
 static int read_slot(int fd, unsigned slot, struct slot_header *h, struct fr_buf *ret)
 {
 	const off_t at = (off_t)(slot * SLOT_BYTES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a person should know though nothing failed. */
+/* Makes the notices of `status`: what a person should know although recording goes on. */
 #include "reporting/view.h"
 
 #include <stdarg.h>

@@ -93,7 +93,7 @@ static void add_ring(const struct fr_view *v, cJSON *status)
 	cJSON_AddNumberToObject(o, "compress_s", (double)s->compress_ns / 1e9);
 }
 
-/* The event that carries no samples; its losses are told with the side-band. */
+/* Check whether E is the side-band event. It has no samples, and its losses are part of "sideband". */
 static bool is_sideband(const struct fr_view *v, size_t e)
 {
 	return e + 1 == fr_capture_n_events(v->capture);
@@ -200,7 +200,7 @@ static void add_writing(cJSON *dumps, const struct fr_dumper_stats *s, uint64_t 
 		return;
 	o = cJSON_AddObjectToObject(dumps, "writing");
 	cJSON_AddStringToObject(o, "file", s->writing_name);
-	/* NOW_NS was taken first. */
+	/* The write may have begun after NOW_NS was read. */
 	cJSON_AddNumberToObject(o, "seconds",
 		now_ns > s->writing_since_ns ? (double)(now_ns - s->writing_since_ns) / 1e9 : 0);
 }
