@@ -17,7 +17,7 @@ static int prepare(int fd, struct fr_diag *d)
 		return fr_fail(d, -EINVAL, "set ListenStream=/run/flightrec/control in its .socket unit",
 			"the descriptor \"control\" of the service manager is not a listening unix stream "
 			"socket");
-	/* Without NonBlocking=, the descriptor blocks. */
+	/* If the unit does not set NonBlocking=, the descriptor is a blocking one. */
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot set up the socket of the service manager");
 	return fd;
@@ -26,7 +26,8 @@ static int prepare(int fd, struct fr_diag *d)
 int fr_activated_control(struct fr_diag *d)
 {
 	char **names = NULL;
-	/* Keeps the environment, because it also names the descriptors of the descriptor store. */
+	/* The argument 0 keeps the environment variables, because they also name the descriptors of the
+	   descriptor store. */
 	int n = sd_listen_fds_with_names(0, &names), r = 0;
 
 	for (int i = 0; i < n && r == 0; i++)

@@ -5,6 +5,6 @@
 
 #include "base/diag.h"
 
-/* Returns the descriptor with FileDescriptorName=control, and the caller owns the descriptor; 0 if there is
-   none; or -EINVAL with D if it is not a listening socket. Call it once. Main thread. */
+/* Returns the descriptor with FileDescriptorName=control, which the caller then owns; 0 if there is none; or
+   a negative errno with D: -EINVAL if it is not a listening unix stream socket. Call it once. Main thread. */
 int fr_activated_control(struct fr_diag *d);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Each connection has one call at a time, and a server has fewer connections. */
+/* The number of connections of a server. Each connection has at most one call at a time. */
 #define CALLS_MAX 64
 
 struct fr_deferred_call {
