@@ -17,7 +17,7 @@ int fr_config_save(const struct fr_config *c, int argc, char *const argv[], stru
 	return r == 0 ? fr_buf_append(ret, c->text.data, c->text.len) : r;
 }
 
-/* Set ARGV to the N arguments at the start of TEXT. Returns their length in bytes; 0: TEXT has fewer
+/* Set ARGV to the N arguments at the begin of TEXT. Returns their length in bytes; or 0 if TEXT has fewer
    arguments. */
 static size_t split_arguments(char *text, size_t len, uint32_t n, char *argv[])
 {
@@ -57,6 +57,6 @@ int fr_config_restore(struct fr_config *c, const struct fr_buf *saved, struct fr
 	if (!args)
 		return -EBADMSG;
 	r = fr_options_parse_text(c, copy + args, (int)n, argv, d);
-	c->command = NULL; /* the previous instance has run the command */
+	c->command = NULL; /* the command is not run again */
 	return r > 0 ? -EBADMSG : r;
 }
