@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Removes dumps. If a recorder runs, it does this itself, because it then tries its kept dump again. */
+/* Removes dumps. If a recorder runs, the recorder is asked to remove them, because it then tries its kept
+   dump again. Otherwise, this program removes them. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -79,7 +80,8 @@ static cJSON *make_reply(const struct fr_vacuum_report *report)
 	return o;
 }
 
-/* Do the JOB without a recorder. Returns an exit code. RET is set for FR_EXIT_OK. */
+/* Do the JOB without a recorder. Returns an exit code. If this is FR_EXIT_OK, *RET is the reply, to be
+   freed. */
 static int do_here(int (*job)(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d), cJSON **ret)
 {
 	_cleanup_(fr_vacuum_report_deinit) struct fr_vacuum_report report = {0};
