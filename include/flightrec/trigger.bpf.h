@@ -11,8 +11,8 @@
  *     Threshold=20ms
  *
  * Include "vmlinux.h" or <linux/bpf.h> before this header. To set the unit of values and of Threshold=,
- * define FLIGHTREC_UNIT before this header (FLIGHTREC_UNIT_NS …). Compile with clang -target bpf -mcpu=v3 -g
- * -O2.
+ * define FLIGHTREC_UNIT before this header, for example as FLIGHTREC_UNIT_NS. Compile with clang -target bpf
+ * -mcpu=v3 -g -O2.
  *
  * flightrecd sets the globals below and those of Set=NAME=VALUE, loads the object, attaches each program by
  * its SEC() name, and reads the ring buffer. The object needs the license that its helpers require ("GPL" for
@@ -94,7 +94,7 @@ const volatile __u64 flightrec_cooldown_ns FLIGHTREC_GLOBAL = 0;	       /* Coold
 const volatile __u32 flightrec_pid FLIGHTREC_GLOBAL = 0;		       /* Pid=; 0: any */
 const volatile __u64 flightrec_cgroup FLIGHTREC_GLOBAL = 0;		       /* CGroup=, an id; 0: any */
 const volatile char flightrec_comm[FLIGHTREC_COMM_SIZE] FLIGHTREC_GLOBAL = ""; /* Comm=; "": any */
-const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd, which is ignored */
+const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd, whose values are ignored */
 const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* inode of its pid namespace; 0: initial */
 
 struct {
@@ -179,8 +179,8 @@ static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *
 	return 0;
 }
 
-/* Returns 1 if S is in flightrec_cgroup or below it, else 0. Without a task, only flightrec_cgroup itself can
-   match. */
+/* Returns 1 if S is in flightrec_cgroup or below it, else 0. Looks at the cgroup of the task and 15 levels
+   above it. Without a task, only flightrec_cgroup itself can match. */
 static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task = s->task;
@@ -254,7 +254,7 @@ static __always_inline int flightrec_filtered(void)
 	return flightrec_pid || flightrec_cgroup || flightrec_comm[0];
 }
 
-/* Returns 1 if S passes the filters and is not flightrecd, else 0. Call flightrec_localize() before. */
+/* Returns 1 if S passes the filters and is not flightrecd, else 0. Call flightrec_localize() first. */
 static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 {
 	if (flightrec_self && s->pid == flightrec_self)
@@ -327,7 +327,7 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 	c = flightrec_count(value, time_ns);
 	if (!c || value < threshold)
 		return 0;
-	/* Atomic, because an interrupt of this CPU can run this code, too. */
+	/* The counters are atomic, because an interrupt of this CPU can run this code, too. */
 	if (flightrec_cools(time_ns)) {
 		__sync_fetch_and_add(&c->cooled, 1);
 		return 0;
@@ -360,8 +360,8 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 
 /* Reports VALUE of the current task. THRESHOLD is usually flightrec_threshold, the configured threshold. If
    VALUE reaches THRESHOLD, passes the filters and is outside of the cool-down, this sends an anomaly with
-   REASON, a string literal, and returns 1. flightrecd then decides whether to dump. Otherwise this returns 0.
-   For a value below the threshold it costs little more than reading the clock. */
+   REASON, a string literal, to flightrecd, which decides whether to dump. Returns 1 if an anomaly was sent,
+   otherwise 0. For a value below the threshold it costs little more than reading the clock. */
 static __always_inline int flightrec_trigger(const char *reason, __u64 value, __u64 threshold)
 {
 	__u64 now = bpf_ktime_get_ns();

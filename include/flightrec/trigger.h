@@ -35,8 +35,8 @@
 extern "C" {
 #endif
 
-/* The socket of flightrecd ([Triggers] Socket=), unless FLIGHTREC_TRIGGER_SOCKET is set in the environment.
- */
+/* The socket of flightrecd ([Triggers] Socket=). If the environment variable FLIGHTREC_TRIGGER_SOCKET is set,
+   its value is used instead. */
 #define FLIGHTREC_TRIGGER_SOCKET_DEFAULT "/run/flightrec/trigger"
 /* The largest datagram, in bytes. A datagram has at least one line KEY=VALUE, as in sd_notify(3). The keys
    are TRIGGER, REASON, VALUE, THRESHOLD, UNIT (ns, count, bytes or percent), TID, TIME (CLOCK_MONOTONIC in

@@ -10,7 +10,7 @@
 bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_config *b);
 /* Swap the values that fr_config_has_same_recording() compares. */
 void fr_config_swap_recording(struct fr_config *a, struct fr_config *b);
-/* Swap [Triggers] and all sections [Trigger NAME]. */
+/* Swap [Triggers] and all sections [Trigger NAME] of A and B. */
 void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b);
 /* Copy from NEXT to NOW the values that the recorder reads each time that it needs them: most of [Dump],
    LogLevel=, CPUBudget=. */

@@ -43,7 +43,7 @@ struct fr_config_key {
 	size_t offset, size; /* of the member in fr_config or fr_trigger_config; size 0: no member */
 	enum fr_config_reload reload;
 	uint64_t unset; /* the value of a number that is reset, if there is no default */
-	/* [Trigger NAME] only. */
+	/* The members below are for keys of [Trigger NAME] only. */
 	unsigned kinds; /* bits 1 << enum fr_trigger_kind: the kinds that the key has an effect on; 0: all */
 	enum fr_trigger_kind source; /* the kind of source that the key sets; 0: it sets no source */
 };

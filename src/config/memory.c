@@ -20,7 +20,7 @@
 #define RESERVE (32 * MIB)
 /* Memory that a resize needs in addition to the larger ring, while both rings exist (history/history.h). */
 #define RESIZE (16 * MIB)
-/* One part in this many of all memory stays free, for other programs and for later growth. */
+/* All memory divided by this number stays free, for other programs and for later growth. */
 #define MARGIN 16
 
 /* Returns the number in the line "KEY 123" or "KEY: 123 kB" of TEXT, times UNIT; 0 if there is no such

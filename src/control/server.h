@@ -4,8 +4,8 @@
 /*
  * The server of the control socket, on an sd-event loop. It speaks Varlink (https://varlink.org): calls are
  * JSON objects with "method", "parameters", "more" and "oneway". Replies have "parameters", "error" and
- * "continues". It has the interface io.flightrec.Recorder, and the interface org.varlink.service for generic
- * tools. Main thread; never blocks.
+ * "continues". The server has the interface io.flightrec.Recorder, and the interface org.varlink.service for
+ * generic tools. Main thread; never blocks.
  *
  * The server has limits for the size and the depth of a message; for the connections of each user and of all
  * users, of which some are reserved for root; for the messages of each user in a second; for the unsent bytes

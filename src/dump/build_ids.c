@@ -154,8 +154,8 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 }
 
 /* Check whether the path of M names the file that M maps, so that a reader on this machine finds this file.
-   ID: the build-id that the file must have; SIZE 0 or less: any build-id. Returns 1 if it does; 0 if the path
-   names another file; or a negative errno. */
+   ID: the build-id that the file must have; SIZE 0 or less: any build-id. Returns 1 if the path names this
+   file; 0 if it names another file; or a negative errno. */
 static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const struct fr_file_id file = {m->ino, m->ino_generation};

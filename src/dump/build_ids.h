@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Used in dump/ only: collects the build-ids of the files that a dump maps, each path once.
+/* Used in dump/ only: collects the build-ids of the files that a dump maps, each path once. See
    docs/design/98. */
 
 #include "perfdata/session.h"

@@ -93,7 +93,7 @@ static void collect_dump(struct fr_collector *c, const char *name)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", c->config.dirfd, name);
 	if (access(path, F_OK) < 0 || is_too_late(c))
-		return; /* removed meanwhile */
+		return; /* the dump was removed, or there is no time left */
 	follow_directory(c);
 	r = fr_hits_read(path, &hits, &d);
 	if (r < 0) {

@@ -7,7 +7,7 @@
  * Each job comes back to the main loop with its outcome.
  *
  *   submit ─► waiting (for its turn, for its post-trigger time) ─► written ─► done ─► reap
- *               ▲ a trigger that asks for the same is coalesced    │ no space, …
+ *               ▲ other causes are coalesced while it waits        │ no space, …
  *               │                                                  ▼
  *               └──────────── every 10 s, after a vacuum ─────── kept (one)
  */
@@ -39,7 +39,7 @@ struct fr_dumper_settings {
 struct fr_dumper_config {
 	struct fr_recorder *recorder; /* recorder and tracker are borrowed: free the dumper before them */
 	struct fr_tracker *tracker;
-	const struct fr_session *session; /* copied by start() */
+	const struct fr_session *session; /* copied by fr_dumper_start() */
 	int dirfd;
 	/* The path of dirfd; copied. If the path names another directory later, dirfd becomes that
 	   directory. */

@@ -49,9 +49,9 @@ static bool has_room_for_cause(const struct fr_dump_job *job)
 	return cJSON_GetArraySize(causes_of(job)) < FR_DUMPER_COALESCE_MAX;
 }
 
-/* Check whether NEW may become one file with OLD, which waits. OLD ends at most two post-trigger times after
-   its first trigger, however many jobs join it. Without this limit, a storm of triggers would delay OLD again
-   and again, and its file would never be written. */
+/* Check whether NEW may become one file with OLD, which waits. The window of OLD ends at most two
+   post-trigger times after its first trigger, however many jobs join OLD. Without this limit, a storm of
+   triggers would delay OLD again and again, and its file would never be written. */
 static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
 {
 	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;

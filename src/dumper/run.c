@@ -100,8 +100,8 @@ static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct
 		"cannot use the directory %s any more", p->directory);
 }
 
-/* If somebody renamed or removed the directory during the write, note where the file is. Returns 0 or a
-   negative errno. */
+/* If somebody renamed or removed the directory during the write, store in job->directory where the file is.
+   Returns 0 or a negative errno. */
 static int note_directory(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	char path[PATH_MAX];

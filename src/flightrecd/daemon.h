@@ -44,7 +44,7 @@ enum fr_stop {
 };
 
 /* The attempts to open the events of the recorded cgroup again, after the cgroup was removed and created
-   again. A restart of its service does that. */
+   again. A restart of the recorded service does that. */
 struct fr_cgroup_retry {
 	bool failed; /* the last attempt failed, and the log has the failure */
 	uint64_t tried_ns, pause_ns;
@@ -58,9 +58,9 @@ struct fr_daemon {
 	struct fr_diag refused;	  /* why the configuration in the files is not in force; code 0: it is */
 	struct fr_diag ring_kept; /* why the ring does not have the size of RingSize=; code 0: it does */
 
-	/* Where files go. */
+	/* The directory of the files, and their group. */
 	int dirfd;
-	gid_t gid; /* the group of files and of the socket; (gid_t)-1: no such group */
+	gid_t gid; /* the group of files and of the socket; (gid_t)-1: there is none */
 	char boot_id[FR_BOOT_ID_SIZE];
 
 	/* The parts, in the order of the path of a sample (stages.c). */
@@ -81,15 +81,15 @@ struct fr_daemon {
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
 	struct fr_jit_open_files *jit_open_files;
-	struct fr_collector *collector; /* NULL: CacheObjects=no, or its start failed */
-	struct fr_diag no_collector;	/* why the start of the collector failed */
+	struct fr_collector *collector; /* NULL: CacheObjects=no, or it could not be started */
+	struct fr_diag no_collector;	/* why the collector could not be started */
 	struct fr_frequency frequency;
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs; or no memory */
 	struct fr_cgroup_retry cgroup_retry;
 	unsigned cpus_failed; /* number of CPUs that came and could not be opened; the log has it */
 	struct fr_arming *arming[FR_ARMING_LANES];
 	struct fr_worker *change_worker;
-	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
+	struct fr_triggers *triggers; /* NULL: not created yet, or closed */
 
 	/* The loop and its clients. */
 	sd_event *event;
@@ -102,7 +102,7 @@ struct fr_daemon {
 	struct fr_clock_pair started;
 	char *socket, *group; /* copies of the strings that the server borrows */
 	struct fr_server *server;
-	struct fr_http *http;		/* NULL: not asked for */
+	struct fr_http *http;		/* NULL: MetricsListen= is empty */
 	struct fr_subscribers watchers; /* clients that watch decisions */
 	uid_t tester;			/* the user who tests a trigger now; FR_UID_MACHINE: nobody does */
 	uint64_t watchdog_usec;		/* WatchdogSec=; 0: there is no watchdog */
@@ -110,7 +110,7 @@ struct fr_daemon {
 	bool final_submitted;
 	int command_exit; /* the exit code of the command, once it has ended */
 
-	/* What is reported. */
+	/* What the log, `status` and the metrics report. */
 	struct fr_rates rates;
 	struct fr_counters counters;
 	struct fr_recent_dumps recent_dumps;

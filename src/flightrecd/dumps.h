@@ -22,7 +22,7 @@ int fr_daemon_dump(struct fr_daemon *daemon, const struct fr_dump_request *reque
 /* Submit JOB (consumed), which is not a dump. CALL is answered when the job is done, or at once if the queue
    is full. */
 void fr_daemon_submit(struct fr_daemon *daemon, struct fr_call *call, struct fr_dump_job *job);
-/* Cancel the waiting dump ID for the peer of CALL, and answer the callers that wait for the dump. Returns
+/* Cancel the waiting dump ID for the client of CALL, and answer the callers that wait for the dump. Returns
    what fr_dumper_cancel() returns. */
 int fr_daemon_cancel(struct fr_daemon *daemon, struct fr_call *call, uint64_t id, struct fr_diag *d);
 /* Returns the window of the trigger NAME: from its section, or from [Dump] if the section sets none. */

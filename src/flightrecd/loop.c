@@ -84,7 +84,7 @@ static int on_command_ended(sd_event_source *source, const siginfo_t *si, void *
 {
 	struct fr_daemon *m = ctx;
 
-	/* Make the exit code that a shell would report. */
+	/* Compute the exit code that a shell would report. */
 	m->command.pid = 0;
 	m->command_exit = si->si_code == CLD_EXITED ? si->si_status : 128 + si->si_status;
 	fr_daemon_stop(m, FR_STOP_MERGE);

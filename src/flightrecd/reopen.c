@@ -83,7 +83,7 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 static void close_old_events(struct fr_daemon *m)
 {
 	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
-	/* If there is no memory for the copy, later dumps still contain the old events. That does no harm. */
+	/* If there is no memory for the copy, later dumps still contain the old events. */
 	(void)fr_dumper_set_session(
 		m->dumper, &m->recording.session, fr_capture_has_overwrite(m->recording.capture));
 }

@@ -205,9 +205,9 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 }
 
 /*
- * The order matters. Side-band must flow before /proc is scanned. Otherwise, a process that is created
- * between the two would be missing. Samples must flow after the scan, so that the process of the first sample
- * has a name, and after each of our threads is excluded.
+ * The order matters. Side-band must flow before /proc is scanned. Otherwise, a process that is created after
+ * the scan and before side-band flows would be missing. Samples must flow after the scan, so that the process
+ * of the first sample has a name, and after each of our threads is excluded.
  */
 static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {

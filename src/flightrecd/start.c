@@ -128,7 +128,7 @@ static void on_done(void *ctx)
 	struct fr_start *s = m->start;
 	int r = s->result;
 
-	/* End the thread before samples flow, so that there are no samples of it. */
+	/* End the thread before samples flow, so that there are no samples of this thread. */
 	s->worker = fr_worker_free(s->worker);
 	if (r >= 0)
 		r = s->ops->begin_recording(m, &s->diag);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* So many decisions fit into one reply, because each takes a few KiB at most. */
+/* The largest number of decisions in a reply. They fit, because each takes a few KiB at most. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
 
 /* Check whether the daemon is stopping: then there are no triggers any more. If it returns true, CALL has

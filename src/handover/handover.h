@@ -51,7 +51,8 @@ struct fr_handover_facts {
    the store until open_history() or store(), so this may be called again in the same process. */
 void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id);
 /* Add the events of the previous instance to SESSION, and set COUNTERS and LOST to those of the previous
-   instance. If its events are damaged, the ring is not adopted, and this returns 0. Returns 0 or -ENOMEM. */
+   instance. If the events of the previous instance are damaged, its ring will not be adopted; this is not an
+   error. Returns 0 or -ENOMEM. */
 int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session, struct fr_counters *counters,
 	uint64_t lost[static _FR_LOSS_MAX]);
 /* What the configuration in force says about the ring. */

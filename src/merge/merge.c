@@ -43,12 +43,12 @@ static bool covers(const struct fr_input *in, uint64_t time_ns)
 	       to->valuedouble >= (double)time_ns;
 }
 
-/* Finds the time for which an input may skip its initial state, because another input of the recording covers
-   it:
-   - A sample file may skip it if an auxiliary file covers its start without a gap.
-   - An auxiliary file may skip it if a sample file covers its start. After a compaction, it begins with all
-     processes. They would start again in the middle of the sample file, and lose the facts that only the
-   sample file has. */
+/* Finds the time for which an input may skip its initial state (cursor.h), because another input of the same
+   recording covers this time:
+   - A dump may skip its initial state if an auxiliary file covers its begin without a gap.
+   - An auxiliary file may skip its initial state if a dump covers its begin. After a compaction, an
+     auxiliary file begins with all processes. With these records, the processes would begin again in the
+     middle of the dump, and would lose what only the dump has about them. */
 static void find_known_time(const struct merge *m, size_t index, uint64_t *ret_from, uint64_t *ret_to)
 {
 	const struct fr_input *in = &m->inputs.v[index];

@@ -20,5 +20,5 @@
    Returns 0; 1 if the output is written but an input was damaged or unusable; or a negative errno with D, and
    then nothing was written or removed. The errno is -ENOENT if there are no inputs, -EBADMSG if no input is a
    perf.data, -EXDEV if the inputs come from different boots or machines, -EINVAL if their events cannot be in
-   one file, -EBUSY if another merge works in the directory, or another one. */
+   one file, or -EBUSY if another merge works in the directory. Others are possible. */
 int fr_merge(const struct fr_merge_options *options, struct fr_merge_report *ret, struct fr_diag *d);

@@ -360,7 +360,7 @@ struct switching {
 /* Cut over from the old rings to the new ones. The cut-over time is the begin of a last round over the old
    rings. Records that are taken from the new rings are at most FR_CUTOVER_NEAR_NS older than this time. Each
    round allows for records that are IN_FLIGHT_NS older than its begin, which is more. So the low watermarks
-   stay right. */
+   stay correct. */
 static int switch_capture(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);

@@ -40,7 +40,7 @@ struct fr_view {
 	struct fr_dumper_stats dumper;
 	const struct fr_counters *counters;
 	const struct fr_handover *handover;
-	struct fr_triggers *triggers; /* NULL: none is armed any more */
+	struct fr_triggers *triggers; /* NULL: the triggers are closed */
 	bool has_objects;	      /* CacheObjects= is on */
 	struct fr_collector_stats objects;
 	uint64_t objects_max_bytes;
