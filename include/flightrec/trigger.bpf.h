@@ -95,7 +95,7 @@ const volatile __u32 flightrec_pid FLIGHTREC_GLOBAL = 0;		       /* Pid=; 0: any
 const volatile __u64 flightrec_cgroup FLIGHTREC_GLOBAL = 0;		       /* CGroup=, an id; 0: any */
 const volatile char flightrec_comm[FLIGHTREC_COMM_SIZE] FLIGHTREC_GLOBAL = ""; /* Comm=; "": any */
 const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd, whose values are ignored */
-const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* inode of its pid namespace; 0: initial */
+const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* its pid namespace (inode); 0: the initial one */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -107,8 +107,9 @@ static inline bool fr_config_follows_tasks(const struct fr_config *c)
 /* Returns the section [Trigger NAME], borrowed until a section is added; or NULL if there is none. */
 const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c, const char *name);
 
-/* Assign VALUE to the key NAME of SECTION; "" assigns the default. ORIGIN: where VALUE is set, "file:line" or
-   an option. Returns 0; -ENOMEM; or -EINVAL with a message in D that begins with ORIGIN. */
+/* Assign VALUE to the key NAME of SECTION; "" assigns the default, or resets the key. ORIGIN: where VALUE is
+   set, "file:line" or an option. Returns 0; -ENOMEM; or -EINVAL with a message in D that begins with
+   ORIGIN. */
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
 

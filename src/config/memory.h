@@ -21,9 +21,9 @@ struct fr_memory {
    cannot be read sets no limit. */
 void fr_memory_read(const char *root, struct fr_memory *ret);
 
-/* Returns the size of the largest ring that fits: a number of bytes that is a multiple of 1 MiB, or
-   UINT64_MAX if there is no limit. NOW: the size of the ring that the new one replaces; 0: there is no
-   ring. */
+/* Returns the size of the largest ring that fits: a number of bytes that is a multiple of 1 MiB. If there is
+   no limit, the number is larger than any ring. NOW: the size of the ring that the new one replaces; 0: there
+   is no ring. */
 uint64_t fr_memory_largest_ring(const struct fr_memory *m, uint64_t now);
 
 /* Check whether a ring of BYTES fits. NOW: as above. ORIGIN: where the size is set, "file:line" or an option;

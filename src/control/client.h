@@ -23,11 +23,11 @@ struct fr_client *fr_client_free(struct fr_client *c);
    terminal that the program still works. */
 void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx);
 
-/* Calls METHOD. Consumes PARAMETERS (may be NULL). TIMEOUT_NS 0: waits without a limit. Returns 0, and
-   *RET_PARAMETERS (RET_PARAMETERS may be NULL) is the parameters of the reply, which the caller owns.
-   Otherwise returns a negative errno with D. If the reply is an error: -EPERM for PermissionDenied, -EAGAIN
-   for Suppressed, -ENOSPC for NoSpace, -EREMOTEIO for any other error. If there is no reply: -ETIMEDOUT;
-   -ECONNRESET if the server closed the connection; -EBADMSG if the server does not speak the protocol. */
+/* Calls METHOD. Consumes PARAMETERS (may be NULL). TIMEOUT_NS 0: waits without a limit. Returns 0 and sets
+   RET_PARAMETERS (may be NULL) to the parameters of the reply, which the caller owns. Otherwise returns a
+   negative errno with D. If the reply is an error: -EPERM for PermissionDenied, -EAGAIN for Suppressed,
+   -ENOSPC for NoSpace, -EREMOTEIO for any other error. If there is no reply: -ETIMEDOUT; -ECONNRESET if the
+   server closed the connection; -EBADMSG if the server does not speak the protocol. */
 int fr_client_call(struct fr_client *c, const char *method, cJSON *parameters, uint64_t timeout_ns,
 	cJSON **ret_parameters, struct fr_diag *d);
 

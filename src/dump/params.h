@@ -41,8 +41,8 @@ struct fr_dump_params {
 	const struct fr_session *session; /* the dump adds build-ids and trigger samples to a copy */
 	struct fr_clock_pair clock;
 	uint64_t trigger_ns; /* monotonic; the name of the file has this time */
-	/* The window: the dump has no sample before from_ns, and no record after to_ns. 0 and UINT64_MAX: the
-	   whole ring. */
+	/* The window, both times inclusive: the dump has no sample before from_ns, and no record after to_ns.
+	   0 and UINT64_MAX: the whole ring. */
 	uint64_t from_ns, to_ns;
 	bool compress;	    /* write compressed records (record type 81); otherwise uncompressed ones */
 	int level;	    /* the zstd level of the ring; filtered frames are compressed with it, too */

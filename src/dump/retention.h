@@ -32,7 +32,7 @@ struct fr_retention_file {
 
 struct fr_retention_disk {
 	uint64_t size, free; /* bytes of the file system: all, and free ones */
-	uint64_t other;	     /* bytes of the recorder's files that are not dumps and are not removed */
+	uint64_t other;	     /* bytes of the recorder's files that are not dumps; they count for MaxUse= */
 	uint64_t need;	     /* bytes of a dump that is about to be written; 0: there is none */
 	uint64_t now_ns;     /* wall time */
 };

@@ -65,7 +65,7 @@ int fr_dumper_model(void *p, uint64_t low_watermark_ns, uint64_t time_ns, struct
 
 /* kept.c, on the dumper thread. Keep the data of JOB, if KeepFailed= says so and there is memory: take over
    *SNAPSHOT and set it to NULL, and set the outcome of JOB to KEPT. The previous kept dump is given up. If
-   the data cannot be kept, *SNAPSHOT and the outcome of JOB do not change. */
+   the data cannot be kept, the caller still owns *SNAPSHOT, and the outcome of JOB does not change. */
 void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot);
 /* Try to write the kept dump again. LAST: if that fails, give up the kept dump. If the kept dump became a
    file or is given up, returns its job, which the caller then owns. Otherwise returns NULL. */

@@ -5,11 +5,11 @@
  * The cut-over: a new capture replaces the old one while both record. Records from before the cut-over time
  * are taken from the old capture, later records from the new capture.
  *
- * Both captures have a record of each sample, and the kernel reads the clock for each record. Near the
- * cut-over time, one of the two records may be earlier than the cut-over time, and the other one later. So if
- * a record of the new capture is within FR_CUTOVER_NEAR_NS of the cut-over time, it is dropped if it is a
- * duplicate. It is a duplicate if a record that was taken from the old capture is equal, except for the id of
- * the event and the time.
+ * While both record, the kernel makes two records of the same thing, one for each capture, and reads the
+ * clock for each. Near the cut-over time, one of the two records may be earlier than the cut-over time, and
+ * the other one later. So if a record of the new capture is within FR_CUTOVER_NEAR_NS of the cut-over time,
+ * it is dropped if it is a duplicate. It is a duplicate if a record that was taken from the old capture is
+ * equal, except for the id of the event and the time.
  *
  * Recorder thread, except for new and free.
  */
