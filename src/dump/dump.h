@@ -10,8 +10,8 @@
  * The records before the first FINISHED_ROUND are the process model, uncompressed: they describe the
  * processes at the begin of the dump. A merge that has the auxiliary file may leave these records out. The
  * dump also adds uncompressed records of its own: map records of the objects in NAME.jit/ (jit/jit.h), and
- * trigger samples (dump/trigger_sample.h). They are behind the side-band, and between the two sections of
- * each frame.
+ * trigger samples (dump/trigger_sample.h). These records are behind the side-band, and between the two
+ * sections of each frame.
  */
 
 #include "dump/params.h"

@@ -244,8 +244,8 @@ static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 	return r;
 }
 
-/* Finish a resize that a kill interrupted. Move the remaining frames of the old ring to the new ring.
- *HISTORY gets the new ring; if that fails, it keeps the old ring. */
+/* Finish a resize that a kill interrupted. Move the remaining frames of the old ring to the new ring. HISTORY
+   gets the new ring; if that fails, it keeps the old ring. */
 static void finish_replacement(
 	struct fr_handover *h, const struct fr_history_config *config, struct fr_history **history)
 {
