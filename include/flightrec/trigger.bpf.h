@@ -65,7 +65,7 @@ struct flightrec_event {
 };
 
 /* Counters of one CPU, in the map flightrec_counters. Each value that reaches the threshold and passes the
-   filters is counted once, in sent, cooled or lost. */
+   filters is an anomaly. It is counted once: in sent, cooled or lost. */
 struct flightrec_counters {
 	__u64 sent;    /* put into the ring buffer */
 	__u64 cooled;  /* within the cool-down of an earlier anomaly */
@@ -83,8 +83,8 @@ struct flightrec_counters {
 #define FLIGHTREC_UNIT FLIGHTREC_UNIT_NONE
 #endif
 
-/* flightrecd sets these before it loads the object. They are constants for the verifier, so a filter that is
-   not set costs nothing. */
+/* flightrecd sets these globals before it loads the object. For the verifier they are constants, so a filter
+   that is not set costs nothing. */
 #define FLIGHTREC_GLOBAL SEC(".rodata.flightrec")
 const volatile __u32 flightrec_abi FLIGHTREC_GLOBAL = FLIGHTREC_TRIGGER_ABI;
 const volatile __u32 flightrec_unit FLIGHTREC_GLOBAL = FLIGHTREC_UNIT;	       /* read by flightrecd */
@@ -93,8 +93,8 @@ const volatile __u64 flightrec_cooldown_ns FLIGHTREC_GLOBAL = 0;	       /* Coold
 const volatile __u32 flightrec_pid FLIGHTREC_GLOBAL = 0;		       /* Pid=; 0: any */
 const volatile __u64 flightrec_cgroup FLIGHTREC_GLOBAL = 0;		       /* CGroup=, an id; 0: any */
 const volatile char flightrec_comm[FLIGHTREC_COMM_SIZE] FLIGHTREC_GLOBAL = ""; /* Comm=; "": any */
-const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd, which is ignored */
-const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* inode of its pid namespace; 0: initial */
+const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd, whose values are ignored */
+const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* its pid namespace (inode); 0: the initial one */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -159,8 +159,8 @@ struct flightrec_subject {
 	__u32 inside;	  /* if `ours` is set: the task is in flightrec_cgroup or below it */
 };
 
-/* Returns the pid of TASK in the pid namespace of flightrecd, or 0 if it is not visible there. The kernel has
-   at most 32 levels (MAX_PID_NS_LEVEL). */
+/* Returns the pid of TASK in the pid namespace of flightrecd, or 0 if TASK is not visible there. The kernel
+   has at most 32 levels of pid namespaces (MAX_PID_NS_LEVEL). */
 static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *task)
 {
 	const struct pid___flightrec *pid = BPF_CORE_READ(task, thread_pid);
@@ -223,7 +223,7 @@ static __always_inline void flightrec_localize(struct flightrec_subject *s)
 	s->pid = flightrec_nr(BPF_CORE_READ(task, group_leader));
 }
 
-/* Fills S with the current task. In an interrupt, that is the interrupted task. */
+/* Fills S with the current task. In an interrupt, the current task is the interrupted one. */
 static __always_inline void flightrec_current(struct flightrec_subject *s)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -329,7 +329,7 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 	c = flightrec_count(value, time_ns);
 	if (!c || value < threshold)
 		return 0;
-	/* Atomic, because an interrupt of this CPU can run this code, too. */
+	/* The counters are atomic, because an interrupt of this CPU can run this code, too. */
 	if (flightrec_cools(time_ns)) {
 		__sync_fetch_and_add(&c->cooled, 1);
 		return 0;

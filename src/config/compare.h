@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Compares two configurations for a reload, and copies new values. The table of keys says how a reload puts
-   the value of each key in force. */
+/* Compares two configurations for a reload, and puts new values in force. The table of keys says for each key
+   how a reload does this. */
 
 #include "config/config.h"
 
@@ -10,14 +10,14 @@
 bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_config *b);
 /* Swap the values that fr_config_has_same_recording() compares. */
 void fr_config_swap_recording(struct fr_config *a, struct fr_config *b);
-/* Swap [Triggers] and all sections [Trigger NAME]. */
+/* Swap [Triggers] and all sections [Trigger NAME] of A and B. */
 void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b);
-/* Copy from NEXT to NOW the values that the recorder reads each time that it needs them: [Dump], LogLevel=,
-   CPUBudget=. */
+/* Copy from NEXT to NOW the values that the recorder reads each time that it needs them: most of [Dump],
+   LogLevel=, CPUBudget=. */
 void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *next);
 
 #define FR_CONFIG_RESTART_KEYS 9
-/* Set RET to the names ("Directory") of the keys whose new values wait for a restart. Returns their
-   number. */
+/* Set RET to the names of the keys, like "Directory", whose values differ and wait for a restart. Returns the
+   number of these keys. */
 size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *next,
 	const char *ret[static FR_CONFIG_RESTART_KEYS]);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The configuration of flightrecd: the file with its drop-ins, then the command line, whose values win.
- * flightrecd.conf(5) and flightrecd(8) describe keys and options. docs/CONTRIBUTING.md tells how to add a key
- * or an option.
+ * The configuration of flightrecd. The file with its drop-ins is read first. A value on the command line
+ * replaces a value of the file. flightrecd.conf(5) describes the keys, and flightrecd(8) the options.
+ * docs/CONTRIBUTING.md tells how to add a key or an option.
  */
 
 #include "base/buf.h"
@@ -22,7 +22,7 @@
 struct fr_config_event {
 	char *spec;   /* Events= or -e */
 	char *filter; /* the Filter= or --filter that follows the event, or NULL */
-	char *origin; /* "file:line" or "-e", for errors */
+	char *origin; /* where it is set: "file:line" or "-e", for messages */
 };
 
 enum fr_build_ids {
@@ -31,10 +31,11 @@ enum fr_build_ids {
 	FR_BUILD_IDS_AUTO,
 };
 
-/* Each comment names the key and its default. The configuration owns the strings. "" means none. */
+/* Each comment names the key or option of the member, and its default. The configuration owns the strings. An
+   empty string means that there is none. */
 struct fr_config {
 	/* [Recorder] */
-	struct fr_config_event *events; /* none: the default event */
+	struct fr_config_event *events; /* if there are none: the default event */
 	size_t n_events;
 	struct fr_event_defaults defaults;  /* Frequency= Period= CallGraph= */
 	char *cpus;			    /* CPUs=; NULL: all */
@@ -62,52 +63,53 @@ struct fr_config {
 	unsigned queue_depth;	       /* QueueDepth=, 8 */
 	struct fr_retention retention; /* MaxUse= KeepFree= MaxFiles= MaxAge= */
 	bool keep_failed;	       /* KeepFailed=, yes */
-	uint64_t cache_bytes;	       /* CacheObjects=, no; 0: no */
+	uint64_t cache_bytes;	       /* CacheObjects=, no; 0: no cache */
 	uint64_t cache_object_bytes;   /* CacheObjectMax=, 256M */
-	/* [Triggers] and [Trigger NAME], in the order of their first line */
+	/* [Triggers], and the sections [Trigger NAME] in the order of their first lines */
 	struct fr_triggers_config triggers;
 	struct fr_trigger_config *trigger;
 	size_t n_trigger;
 
-	size_t bytes_read;  /* size of all files */
-	struct fr_buf text; /* the lines of all files without comments, for the next instance */
+	size_t bytes_read;  /* bytes of all files */
+	struct fr_buf text; /* the lines of all files, without comments: saved for the next instance */
 
 	/* Command line only */
 	pid_t *pids; /* -p */
 	size_t n_pids;
 	char **command;	  /* the part of main()'s argv after "--"; NULL: there is no command */
 	bool all_cpus;	  /* -a: record the whole machine and not only the command */
-	bool is_personal; /* this is not the service: arm only the triggers that the command line names */
+	bool is_personal; /* not the service: only triggers that the command line names are armed */
 };
 
 /* Set C to the default of each key. */
 void fr_config_init(struct fr_config *c);
-/* Free the members of C, which may be zeroed. */
+/* Free the members of C. C may be all zeros. */
 void fr_config_deinit(struct fr_config *c);
 
-/* Read the files of fr_config_files() into C. A later line replaces an earlier one, or adds to a list. Waits
-   for the file system. Returns 0; -ENOMEM; -EINVAL with "file:line: …" in D for the first bad line; or
-   another negative errno with D. */
+/* Read the files that fr_config_files() lists for PATH into C. A later line of a key replaces an earlier one,
+   or adds to a list. May wait for a file system. Returns 0; -ENOMEM; -EINVAL if a line is bad, with
+   "file:line: …" in D; or another negative errno with D. */
 int fr_config_load(struct fr_config *c, const char *path, struct fr_diag *d);
 
 /* List the files in the order in which they are read: the file PATH, then PATH.d/ *.conf sorted by name. PATH
    NULL: the file /etc/flightrec/flightrecd.conf if it exists, then the *.conf of flightrecd.conf.d/ in
-   /usr/lib/flightrec, /run/flightrec and /etc/flightrec. A file in a later one of these directories replaces
-   a file of the same name. RET: a NULL-terminated array, to be freed with its strings. Returns 0 or a
-   negative errno with D. */
+   /usr/lib/flightrec, /run/flightrec and /etc/flightrec. A file in a later one of these three directories
+   replaces a file of the same name in an earlier one. RET: an array ended by NULL; the caller frees it and
+   its strings. Returns 0 or a negative errno with D. */
 int fr_config_files(const char *path, char ***ret, struct fr_diag *d);
 
-/* True: the recording follows tasks to every CPU. False: it records CPUs. */
+/* Returns true if the recording follows tasks to every CPU, and false if it records CPUs. */
 static inline bool fr_config_follows_tasks(const struct fr_config *c)
 {
 	return c->n_pids || (c->command && !c->all_cpus);
 }
 
-/* Returns the section [Trigger NAME], or NULL. It is borrowed until a section is added. */
+/* Returns the section [Trigger NAME], borrowed until a section is added; or NULL if there is none. */
 const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c, const char *name);
 
-/* Assign VALUE to the key NAME of SECTION. ORIGIN: "file:line", or an option. Returns 0; -ENOMEM; or -EINVAL
-   with a message in D that begins with ORIGIN. */
+/* Assign VALUE to the key NAME of SECTION; "" assigns the default, or resets the key. ORIGIN: where VALUE is
+   set, "file:line" or an option. Returns 0; -ENOMEM; or -EINVAL with a message in D that begins with
+   ORIGIN. */
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
 
@@ -117,12 +119,12 @@ int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_l
 
 extern const struct fr_command_line fr_flightrecd_command_line;
 
-/* Read the file and then the options of argv into C, on which only fr_config_init() has been called. With a
-   command, the default file is not read, the directory is "." and there is no control socket, unless an
-   option says otherwise. May be called again with the same argv, on any thread. Waits for the file system.
-   Returns 0; 1: an option like
-   --help printed its text; or a negative errno with D. */
+/* Read the file and then the options of argv into C. Before, only fr_config_init() must have been called on
+   C. With a command, the default file is not read, the directory is "." and there is no control socket,
+   unless an option says otherwise. May be called again with the same argv, on any thread. May wait for a file
+   system. Returns 0; 1 if an option like --help has printed its text; or a negative errno with D. */
 int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d);
 
-/* Check limits that depend on several keys. Returns 0 or -EINVAL with D. */
+/* Check the configuration as a whole: limits of sizes, and keys that exclude each other. Returns 0 or -EINVAL
+   with D. */
 int fr_config_check(const struct fr_config *c, struct fr_diag *d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The table of keys, events and triggers. Only the files of this folder and their tests include this. */
+/* What the files of this folder share: the table of keys, and functions for events and triggers. Only the
+   files of this folder and their tests include this header. */
 
 #include "config/config.h"
 
@@ -9,59 +10,61 @@
 
 /* How a reload puts a new value in force. */
 enum fr_config_reload {
-	FR_RELOAD_OTHER,   /* code for this key does it: RingSize=, [Triggers], [Trigger NAME] */
+	FR_RELOAD_OTHER,   /* by code for this key: RingSize=, [Triggers], [Trigger NAME] */
 	FR_RELOAD_REOPEN,  /* the recorder opens its events again */
 	FR_RELOAD_AT_ONCE, /* the value is copied; the recorder reads it each time that it needs it */
 	FR_RELOAD_RESTART, /* the value waits for a restart */
 };
 
-#define FR_TRIGGER_SECTION "Trigger NAME" /* stands for all sections [Trigger …] */
+#define FR_TRIGGER_SECTION "Trigger NAME" /* in the table of keys, for all sections [Trigger NAME] */
 
 struct fr_assignment;
 
-/* A type with `parse` stores a number. A type with `is_string` stores a string. */
+/* The type of a value. A type with `parse` stores a number; a type with `is_string` stores a string. */
 struct fr_value_type {
-	const char *noun; /* for "KEY= is not NOUN" */
+	const char *noun; /* for the message "KEY= is not NOUN" */
 	const char *hint;
 	int (*parse)(const char *text, uint64_t *ret); /* returns < 0 if TEXT is invalid */
-	uint64_t least, most; /* bounds of a number; most 0: `parse` checks the bounds */
-	const char *word;     /* a word for the number `word_value`, or for an empty string; or NULL */
+	uint64_t least, most; /* bounds of a number; `most` 0: `parse` checks the bounds */
+	const char *word;     /* a word for the number `word_value` or for an empty string; NULL: no word */
 	uint64_t word_value;
-	bool (*is_valid)(const char *text);	   /* checks a string; NULL: every string is valid */
-	int (*set)(const struct fr_assignment *a); /* stores the value, if one member is not enough */
+	bool (*is_valid)(const char *text);	   /* checks a string; NULL: all are valid */
+	int (*set)(const struct fr_assignment *a); /* stores the value, if `parse` is not enough */
 	bool is_string;
 };
 
-/* Tests compare the manual page and conf/flightrecd.conf with the table. */
+/* A row of the table of keys. Tests compare the manual page and conf/flightrecd.conf with the table. */
 struct fr_config_key {
 	const char *section, *name;
-	/* "KEY=" assigns this value. NULL: "KEY=" resets the member, or clears a list. */
+	/* The line "KEY=", without a value, assigns this value. NULL: the line resets the member, or clears
+	   the list. */
 	const char *default_value;
 	const struct fr_value_type *type;
-	size_t offset, size; /* place of the member in fr_config or fr_trigger_config; size 0: no member */
+	size_t offset, size; /* of the member in fr_config or fr_trigger_config; size 0: no member */
 	enum fr_config_reload reload;
-	uint64_t unset; /* the reset value of a number without a default */
-	/* [Trigger NAME] only. */
-	unsigned kinds; /* bits 1 << enum fr_trigger_kind: the key has an effect on these; 0: on all */
-	enum fr_trigger_kind source; /* the kind of source that the key names; 0: none */
+	uint64_t unset; /* the value of a number that is reset, if there is no default */
+	/* The members below are for keys of [Trigger NAME] only. */
+	unsigned kinds; /* bits 1 << enum fr_trigger_kind: the kinds that the key has an effect on; 0: all */
+	enum fr_trigger_kind source; /* the kind of source that the key sets; 0: it sets no source */
 };
-extern const struct fr_config_key fr_config_keys[]; /* ends with a NULL name */
+extern const struct fr_config_key fr_config_keys[]; /* the last row has no name */
 
-/* Returns whether the member of KEY has the same value in A and B: two fr_config, or two
-   fr_trigger_config. */
+/* Returns whether the member of KEY has the same value in A and B. Both are a struct fr_config, or both are a
+   struct fr_trigger_config. */
 bool fr_config_has_same_value(const struct fr_config_key *key, const void *a, const void *b);
 
-/* Begin SECTION. [Trigger NAME] is created here, even if no key follows. Returns 0; -ENOMEM; or -EINVAL if
-   the section is unknown, with a message in D that begins with ORIGIN ("file:line"). */
+/* Begin SECTION. If it is "Trigger NAME", this creates the trigger, even if no key follows. Returns 0;
+   -ENOMEM; or -EINVAL if the section is unknown or the trigger cannot be created, with a message in D that
+   begins with ORIGIN ("file:line"). */
 int fr_config_begin_section(struct fr_config *c, const char *section, const char *origin, struct fr_diag *d);
 
 /* Print conf/flightrecd.conf, in which each key is a comment. */
 void fr_config_print_default(FILE *f);
 
-/* Like fr_config_files(), with ROOT in front of the system's directories. */
+/* Like fr_config_files(), but with ROOT in front of the directories of the system. */
 int fr_config_files_at(const char *root, const char *path, char ***ret, struct fr_diag *d);
-/* Parse one file from F. NAME: its name in messages. Returns 0; -ENOMEM; -EIO; or -EINVAL with "NAME:line: …"
-   in D. */
+/* Parse the file F. NAME: its name for messages. Returns 0; -ENOMEM; -EIO with D; or -EINVAL with "NAME:line:
+   …" in D. */
 int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_diag *d);
 /* Like fr_options_parse(), but reads TEXT instead of the files, unless TEXT is NULL. */
 int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d);
@@ -72,30 +75,30 @@ int fr_string_replace(char **member, const char *value);
 /* Returns whether the strings are equal, or both are NULL. */
 bool fr_string_is_same(const char *a, const char *b);
 
-/* Append an event. Returns 0; -ENOMEM; or -EINVAL with D: there are too many events. */
+/* Append an event. Returns 0; -ENOMEM; or -EINVAL with D if there are too many events. */
 int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d);
 /* Set the filter of the last event. Returns 0; -ENOMEM; or -EINVAL with D: the event has a filter, or there
    is not an event. */
 int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr_diag *d);
 void fr_config_clear_events(struct fr_config *c);
 
-/* Returns the NAME in "Trigger NAME", which may be empty or invalid; NULL: SECTION is another section. */
+/* If SECTION is "Trigger NAME", returns NAME, which may be empty or invalid. Otherwise returns NULL. */
 const char *fr_config_trigger_name(const char *section);
-/* Find or create the trigger NAME. RET is borrowed until the next trigger is created. Returns 0; -ENOMEM; or
-   -EINVAL with D: the name is invalid, or there are too many triggers. */
+/* Find or create the trigger NAME. *RET is borrowed until the next trigger is created. Returns 0; -ENOMEM; or
+   -EINVAL with D if the name is invalid, or if there are too many triggers. */
 int fr_config_add_trigger(struct fr_config *c, const char *name, const char *origin,
 	struct fr_trigger_config **ret, struct fr_diag *d);
-/* Check that each trigger has a source, and no key without effect. Returns 0, or -EINVAL with a message in D
-   that begins with the origin of the trigger. */
+/* Check that each trigger has a source, and has no key that has no effect. Returns 0, or -EINVAL with a
+   message in D that begins with the origin of the trigger. */
 int fr_config_check_triggers(const struct fr_config *c, struct fr_diag *d);
 void fr_config_clear_triggers(struct fr_config *c);
 
-/* Set the source of T to the kind that KEY names. SUBJECT: the value of the key, or NULL. Returns 0, or
-   -EINVAL with D: T has another source. */
+/* Set the source of T to the kind that KEY sets. SUBJECT: the value of KEY, or NULL. Returns 0, or -EINVAL
+   with D if T has another source. */
 int fr_config_claim_source(
 	struct fr_trigger_config *t, const struct fr_config_key *key, const char *subject, struct fr_diag *d);
-/* Remove the source of T if KEY names it. A built-in trigger keeps its source. Returns 0. */
+/* Remove the source of T if KEY sets this kind of source. A built-in trigger keeps its source. Returns 0. */
 int fr_config_release_source(struct fr_trigger_config *t, const struct fr_config_key *key);
 
-/* Returns the built-in probe whose name is similar to NAME, or NULL. */
+/* Returns the name of a built-in probe that is similar to NAME, or NULL if no name is similar. */
 const char *fr_config_nearest_probe(const char *name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The table of keys: the section, default, type and member of each. conf/flightrecd.conf explains them. */
+/* The table of keys: the section, default, type and member of each key. conf/flightrecd.conf explains the
+   keys. */
 #include "config/values.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
@@ -122,8 +123,8 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown section [%s]", section);
 }
 
-/* SECTION: the name in the table of keys. SHOWN: the name in the file. Several sections can have a key of the
-   same name. */
+/* SECTION: the name of the section in the table of keys. SHOWN: its name in the file. Several sections can
+   have a key of the same name; the hint prefers the key of SECTION. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
 	const char *near = fr_nearest_name(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1),
@@ -148,8 +149,8 @@ static bool is_section(const char *section)
 	return false;
 }
 
-/* Find the section, or create the trigger. RET: the name of the section in the table of keys. RET_OBJECT: the
-   structure that has the members of the keys. */
+/* Find SECTION; if it is "Trigger NAME", find or create the trigger. Sets *RET to the name of the section in
+   the table of keys, and *RET_OBJECT to the struct that has the members of its keys. */
 static int enter_section(struct fr_config *c, const char *section, const char *origin, const char **ret,
 	void **ret_object, struct fr_diag *d)
 {

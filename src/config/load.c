@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Lists the files of the configuration in order, and reads them. inih parses the lines. It reports neither
- * the number of a line nor that a line is too long. So the function read_line(), through which inih reads,
- * counts and checks lines.
+ * Lists the files of the configuration in order, and reads them. The library inih parses the lines. It
+ * reports neither the number of a line nor that a line is too long. So inih reads through the function
+ * read_line(), which counts and checks the lines.
  */
 #include "config/config_private.h"
 #include "base/cleanup.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #define FILES_MAX 256
-#define BYTES_MAX (1u << 20) /* size of all files */
+#define BYTES_MAX (1u << 20) /* the largest size of all files together */
 
 struct reader {
 	struct fr_config *config;
@@ -27,8 +27,8 @@ struct reader {
 	unsigned line;
 	char origin[512]; /* "NAME:LINE" */
 	off_t bytes;
-	char *section; /* the current section; inih truncates a long name */
-	int code;      /* the error of the first bad line; reading ends there */
+	char *section; /* the current section; not taken from inih, which truncates a long name */
+	int code;      /* the error of the first bad line, where reading ends; or 0 */
 	struct fr_diag *d;
 };
 
@@ -37,7 +37,7 @@ static int fail_line(struct reader *r, const char *hint, const char *text)
 	return r->code = fr_fail(r->d, -EINVAL, hint, "%s: %s", r->origin, text);
 }
 
-/* Keep the line "[SECTION]" or "NAME=VALUE", made of A, B and C, for the next instance. */
+/* Keep a line for the next instance: "[SECTION]" or "NAME=VALUE". A, B and C are its parts. */
 static int keep_line(struct reader *r, const char *a, const char *b, const char *c)
 {
 	const char *const parts[] = {a, b, c, "\n"};
@@ -48,7 +48,8 @@ static int keep_line(struct reader *r, const char *a, const char *b, const char 
 	return code;
 }
 
-/* Begin a section. An unknown section is reported here, because its first key can be far away or missing. */
+/* Begin the section in the line from S to END. An unknown section is an error here already, because its first
+   key can be far away or missing. */
 static int begin_section(struct reader *r, const char *s, const char *end)
 {
 	free(r->section);
@@ -61,7 +62,7 @@ static int begin_section(struct reader *r, const char *s, const char *end)
 	return r->code;
 }
 
-/* Check a line without leading blanks for errors that inih ignores. */
+/* Check the line S, which has no leading blanks, for errors that inih ignores. */
 static int check_line(struct reader *r, const char *s)
 {
 	const char *end = s + strlen(s);
@@ -78,8 +79,8 @@ static int check_line(struct reader *r, const char *s)
 	return 0;
 }
 
-/* inih calls this instead of fgets(). It removes leading blanks, because inih would join such a line to the
-   previous line. */
+/* inih calls this instead of fgets(). It removes leading blanks, because inih would take a line with leading
+   blanks as a part of the previous line. */
 static char *read_line(char *s, int size, void *stream)
 {
 	struct reader *r = stream;
@@ -93,7 +94,8 @@ static char *read_line(char *s, int size, void *stream)
 	if (r->config->bytes_read > BYTES_MAX)
 		fail_line(r, "remove some of the lines", "the configuration is larger than 1 MiB");
 	else if (!strchr(s, '\n') && (!feof(r->f) || ftello(r->f) > r->bytes))
-		/* A NUL byte hides the rest of the line. A power cut can leave a file of zeros. */
+		/* The line does not end with a newline: it is too long, or a NUL byte hides the rest of the
+		   line. A power cut can leave a file of zeros. */
 		fail_line(r, "write several Events= lines, and no NUL bytes",
 			"the line is too long, or is not text");
 	if (r->code < 0)
@@ -103,7 +105,7 @@ static char *read_line(char *s, int size, void *stream)
 	return check_line(r, s) < 0 ? NULL : s;
 }
 
-/* inih calls this for each assignment. Returns 0 if the assignment is wrong, as inih wants it. */
+/* inih calls this for each assignment. Returns 1, or 0 if the assignment is wrong: inih expects this. */
 static int assign(void *user, const char *truncated_section, const char *name, const char *value)
 {
 	struct reader *r = user;
@@ -135,7 +137,7 @@ int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_dia
 
 static int read_file(struct fr_config *c, const char *path, struct fr_diag *d)
 {
-	/* O_NONBLOCK: a start or a reload does not wait for a FIFO without a writer. */
+	/* With O_NONBLOCK, a start or a reload does not wait if the file is a FIFO without a writer. */
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	_cleanup_fclose_ FILE *f = NULL;
 	struct stat st;
@@ -159,8 +161,8 @@ static int read_file(struct fr_config *c, const char *path, struct fr_diag *d)
 }
 
 struct file_list {
-	char **paths;	   /* NULL-terminated; room for the main file, FILES_MAX drop-ins and the NULL */
-	size_t n, n_mains; /* number of files; 1 if the first one is the main file, else 0 */
+	char **paths;	   /* ended by NULL; there is room for the main file and FILES_MAX drop-ins */
+	size_t n, n_mains; /* number of files; n_mains: 1 if the first one is the main file, else 0 */
 };
 
 static void free_paths(char **paths)
@@ -193,7 +195,8 @@ static bool has_drop_in(const struct file_list *l, const char *name)
 	return false;
 }
 
-/* Append the drop-ins in DIRECTORY, unless an earlier directory has a file of the same name. */
+/* Append the drop-ins in DIRECTORY. Leave out a file if a directory that was read before has a file of the
+   same name. */
 static int append_drop_ins(struct file_list *l, const char *directory, struct fr_diag *d)
 {
 	_cleanup_closedir_ DIR *dir = opendir(directory);
@@ -217,8 +220,8 @@ static int append_drop_ins(struct file_list *l, const char *directory, struct fr
 	return r;
 }
 
-/* Sort the drop-ins. Remove links to /dev/null: such a link makes the recorder ignore a file of the same
-   name. */
+/* Remove links to /dev/null from the list, and sort the drop-ins. A person makes such a link to hide a file
+   of the same name in another directory. */
 static void finish_drop_ins(struct file_list *l)
 {
 	size_t n = l->n_mains;
@@ -234,7 +237,8 @@ static void finish_drop_ins(struct file_list *l)
 	qsort(l->paths + l->n_mains, n - l->n_mains, sizeof(*l->paths), compare_names);
 }
 
-/* Append the main file. The default file may be missing, but a file that a person names has to exist. */
+/* Append the main file. The default file may be missing. A file that a person names has to exist, so it is
+   not left out. */
 static int append_main(struct file_list *l, const char *root, const char *path)
 {
 	int r = path ? append_path(l, "", path) : append_path(l, root, "/etc/flightrec/flightrecd.conf");

@@ -16,14 +16,15 @@
 
 #define FILE_MAX (64u << 10)
 #define MIB (1ULL << 20)
-/* Memory that the recorder needs beside the ring: codec, queues, process models, blocks of a dump. */
+/* Memory that the recorder needs in addition to the ring: codec, queues, process models, blocks of a dump. */
 #define RESERVE (32 * MIB)
-/* Memory that a change of the ring's size needs while both rings exist (history/history.h). */
+/* Memory that a resize needs in addition to the larger ring, while both rings exist (history/history.h). */
 #define RESIZE (16 * MIB)
-/* 1/16 of all memory stays free, for other programs and for later growth. */
+/* All memory divided by this number stays free, for other programs and for later growth. */
 #define MARGIN 16
 
-/* Returns the number in the line "KEY 123" or "KEY: 123 kB" of TEXT, times UNIT; 0: there is no such line. */
+/* Returns the number in the line "KEY 123" or "KEY: 123 kB" of TEXT, times UNIT; 0 if there is no such
+   line. */
 static uint64_t find_number(const char *text, const char *key, uint64_t unit)
 {
 	const size_t len = strlen(key);
@@ -44,7 +45,7 @@ static int read_text(const char *directory, const char *name, struct fr_buf *ret
 	return fr_read_file(AT_FDCWD, path, FILE_MAX, ret);
 }
 
-/* Returns the number in the file NAME; UINT64_MAX: there is no such file, or it has no number. */
+/* Returns the number in the file NAME; UINT64_MAX if there is no such file, or if it has no number. */
 static uint64_t read_number(const char *directory, const char *name)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -56,25 +57,26 @@ static uint64_t read_number(const char *directory, const char *name)
 	return *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-/* A place where a version of cgroups can be mounted, and the names of its files. */
+/* A place where version 1 or 2 of cgroups can be mounted, and the names of the files there. */
 struct hierarchy {
-	const char *controllers, *mount; /* the controllers in /proc/self/cgroup; the mount point */
+	const char *controllers, *mount; /* the controllers, as in /proc/self/cgroup; the mount point */
 	const char *limits[2], *used;
-	const char *cache[2]; /* lines of memory.stat: page cache that the kernel can drop, without tmpfs */
+	const char *cache[2]; /* lines of memory.stat: page cache that the kernel can drop, so not tmpfs */
 };
 
 static const struct hierarchy hierarchies[] = {
 	{"memory", "/sys/fs/cgroup/memory", {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes",
 		{"total_active_file", "total_inactive_file"}},
-	/* memory.high counts as a limit, too: above it the kernel slows down every process of the group. */
+	/* memory.high counts as a limit, too: if the group uses more, the kernel slows down all its
+	   processes. */
 	{"", "/sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current",
 		{"active_file", "inactive_file"}},
 	{"", "/sys/fs/cgroup/unified", {"memory.max", "memory.high"}, "memory.current",
 		{"active_file", "inactive_file"}},
 };
 
-/* Returns how much of FREE a ring can use. TOTAL: all memory; 0: no limit. BESIDE: memory for other
-   purposes. */
+/* Returns how much of the FREE bytes a ring can use. TOTAL: all memory of the group or machine; 0: there is
+   no limit, and this returns UINT64_MAX. BESIDE: bytes that are needed for other purposes. */
 static uint64_t subtract_reserve(uint64_t total, uint64_t free, uint64_t beside)
 {
 	const uint64_t reserve = total / MARGIN + beside;
@@ -90,7 +92,7 @@ static void look_at_group(struct fr_memory *m, const char *directory, const stru
 
 	if (h->limits[1])
 		limit = FR_MIN(limit, read_number(directory, h->limits[1]));
-	/* Version 1 has a large number for "no limit". */
+	/* In version 1 of cgroups, a very large number means that there is no limit. */
 	if (limit >= INT64_MAX / 2 || (m->total && limit >= m->total) || used == UINT64_MAX)
 		return;
 	if (read_text(directory, "memory.stat", &b) == 0)
@@ -106,7 +108,7 @@ static void look_at_group(struct fr_memory *m, const char *directory, const stru
 }
 
 /* Look at GROUP and its parents. In a container, the directory of GROUP may not exist, because /proc can show
-   the name that GROUP has outside. A missing directory sets no limit. */
+   the name that GROUP has outside of the container. A missing directory sets no limit. */
 static void look_at_groups(
 	struct fr_memory *m, const char *root, const struct hierarchy *h, const char *group)
 {
@@ -179,7 +181,7 @@ int fr_memory_check_ring(
 	char size[FR_UNIT_SIZE], limit[FR_UNIT_SIZE], free[FR_UNIT_SIZE];
 	char hint[128] = "free some memory: not even the smallest ring fits";
 
-	/* A ring that is smaller than the present one always fits. */
+	/* A ring that is not larger than the present one always fits. */
 	if (bytes <= FR_MAX(largest, now))
 		return 0;
 	if (largest >= MIB)
@@ -191,12 +193,12 @@ int fr_memory_check_ring(
 		fr_size_format(by_group ? m->limit : m->total, limit), by_group ? m->group : "this machine");
 }
 
-/* KernelBuffer=auto. */
+/* The following computes the value of KernelBuffer=auto. */
 
 #define BUFFER_MAX (16 * MIB)
 #define BUFFER_MIN (512ULL << 10)
-#define BUFFERS_MAX (64 * MIB) /* limit for all CPUs together */
-#define BUFFERS_PART 64	       /* the buffers of all CPUs take at most 1/64 of the memory */
+#define BUFFERS_MAX (64 * MIB) /* limit for the buffers of all CPUs together */
+#define BUFFERS_PART 64	       /* these buffers take at most 1/64 of all memory */
 #define SIDEBAND_AND_PAGES ((512ULL << 10) + 8192)
 
 uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locked_max)
@@ -211,7 +213,7 @@ uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locke
 	return bytes;
 }
 
-/* Returns how much memory the kernel lets this process lock for its rings; 0: there is no limit. */
+/* Returns how many bytes the kernel lets this process lock for its rings; 0: there is no limit. */
 static uint64_t locked_max(unsigned n_cpus)
 {
 	const uint64_t each = read_number("/proc/sys/kernel", "perf_event_mlock_kb");

@@ -98,7 +98,7 @@ static void print_help(void)
 
 struct given_option {
 	int option;
-	const char *value; /* "": the option takes no value */
+	const char *value; /* "": the option has no value */
 };
 
 struct arguments {
@@ -123,7 +123,7 @@ static int append_option(struct arguments *args, int option, const char *value)
 	return 0;
 }
 
-/* Print the text that OPTION asks for. Returns 1, or 0 if OPTION asks for no text. */
+/* Print the text that OPTION asks for, and return 1. If OPTION does not ask for a text, return 0. */
 static int print_text(int option)
 {
 	if (option == 'h')
@@ -137,9 +137,9 @@ static int print_text(int option)
 	return 1;
 }
 
-/* getopt() has one state for all threads, and two threads can parse options: one that has waited for a
-   hanging file, and one that restores a saved configuration. No thread reads a file while it holds this
-   lock. */
+/* getopt() has one state for all threads, and two threads can parse options at the same time: one that reads
+   the configuration from a file system that hangs, and one that restores a saved configuration. No thread
+   reads a file while it holds this lock. */
 static struct fr_lock getopt_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct fr_diag *d)
@@ -190,7 +190,7 @@ static int parse_pids(struct fr_config *c, const char *list, struct fr_diag *d)
 	return 0;
 }
 
-/* A number without a suffix counts pages, like -m of perf. */
+/* Set KernelBuffer=. A number without a suffix is a number of pages, as with -m of perf. */
 static int set_mmap_pages(struct fr_config *c, const char *value, struct fr_diag *d)
 {
 	char bytes[32];
@@ -204,11 +204,11 @@ static int set_mmap_pages(struct fr_config *c, const char *value, struct fr_diag
 	return fr_config_set(c, "Recorder", "KernelBuffer", value, "-m", d);
 }
 
-/* Options that set a key of the file. */
+/* Options that do the same as a key of the file. */
 static const struct key_option {
 	int option;
 	const char *shown, *section, *key;
-	const char *value; /* NULL: the option's own value */
+	const char *value; /* the value of the key; NULL: the value of the option */
 } key_options[] = {
 	{'F', "-F", "Recorder", "Frequency", NULL},
 	{'c', "-c", "Recorder", "Period", NULL},
@@ -238,7 +238,7 @@ static int set_key(struct fr_config *c, const struct given_option *given, struct
 	return *value ? fr_config_set(c, o->section, o->key, value, o->shown, d) : fail_empty(o->shown, d);
 }
 
-/* Returns whether SPEC is the path of a BPF object. perf, too, knows it by its ".o". */
+/* Returns whether SPEC is the path of a BPF object. It is if it ends with ".o", as for perf. */
 static bool is_object(const char *spec)
 {
 	const size_t len = strlen(spec);
@@ -246,8 +246,8 @@ static bool is_object(const char *spec)
 	return len > 2 && !strcmp(spec + len - 2, ".o");
 }
 
-/* Returns a name for the trigger of a BPF object: the file name without .bpf.o, in valid characters. To be
-   freed. */
+/* Returns a name for the trigger of a BPF object: the file name without ".bpf.o", and with '_' for each
+   character that a name cannot have. The caller frees it. */
 static char *make_object_name(const char *path)
 {
 	char *name = strdup(basename(path)), *end;
@@ -264,7 +264,8 @@ static char *make_object_name(const char *path)
 	return name;
 }
 
-/* Set *MEMBER to the absolute form of PATH, because other processes have other working directories. */
+/* Set *MEMBER to the absolute form of PATH, because clients of the recorder get this path and have other
+   working directories. */
 static int set_absolute_path(char **member, const char *path, const char *option, struct fr_diag *d)
 {
 	_cleanup_free_ char *cwd = NULL, *absolute = NULL;
@@ -286,7 +287,7 @@ static int set_absolute_path(char **member, const char *path, const char *option
 	return fr_string_replace(member, absolute);
 }
 
-/* Make a trigger of a BPF object that -e names. */
+/* Add a trigger for a BPF object that -e names. */
 static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
 {
 	_cleanup_free_ char *name = make_object_name(path), *absolute = NULL;
@@ -300,7 +301,7 @@ static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
 	return r < 0 ? r : fr_config_set(c, section, "Program", absolute, "-e", d);
 }
 
-/* Add a trigger. VALUE: "NAME" or "NAME:KEY=VALUE". */
+/* Add a trigger, or set a key of it. VALUE: "NAME" or "NAME:KEY=VALUE". */
 static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d)
 {
 	_cleanup_free_ char *section = NULL;
@@ -323,11 +324,11 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 	return fr_config_set(c, section, key, equals + 1, "--trigger", d);
 }
 
-/* The effect of the previous options on the next ones. */
+/* What the next options need to know about the previous ones. */
 struct progress {
-	bool has_events;   /* an -e has replaced the events of the file */
-	bool takes_filter; /* the last -e names an event */
-	int rate;	   /* 'F' or 'c', if one of them was given; 0: neither */
+	bool has_events;   /* an -e has replaced the events of the file, so the next one adds to them */
+	bool takes_filter; /* the last -e names an event, and not a BPF object */
+	int rate;	   /* 'F' or 'c' if this option was given; 0: neither */
 };
 
 static int add_event(struct fr_config *c, const char *spec, struct progress *p, struct fr_diag *d)
@@ -349,7 +350,7 @@ static int set_filter(struct fr_config *c, const char *filter, const struct prog
 	return fr_config_set_last_filter(c, filter, d);
 }
 
-/* -F and -c each replace the frequency and the period of the file. */
+/* Handle -F or -c. Each of them replaces both the frequency and the period of the file. */
 static int set_rate(
 	struct fr_config *c, const struct given_option *given, struct progress *p, struct fr_diag *d)
 {
@@ -407,7 +408,7 @@ static int read_saved_text(struct fr_config *c, const char *text, struct fr_diag
 	return f ? fr_config_read(c, f, "saved configuration", d) : -errno;
 }
 
-/* Returns whether the service manager started this process itself, and not through a shell. */
+/* Returns whether the service manager has started this process directly, and not through a shell. */
 static bool is_service(void)
 {
 	static const char *const names[] = {"SYSTEMD_EXEC_PID", "LISTEN_PID"};
@@ -422,8 +423,8 @@ static bool is_service(void)
 	return false;
 }
 
-/* Enable the triggers that the command line names. A personal recorder enables no other trigger, because the
-   service has those of the file: both would dump each anomaly. */
+/* Enable the triggers that the command line names. A personal recorder disables all others. The triggers of
+   the file belong to the service; otherwise, both recorders would dump each anomaly. */
 static void enable_named_triggers(struct fr_config *c, const struct arguments *args)
 {
 	for (size_t i = 0; i < c->n_trigger && c->is_personal; i++)
@@ -449,7 +450,8 @@ static int read_files(struct fr_config *c, const struct arguments *args, const c
 	return args->config || !args->command ? fr_config_load(c, args->config, d) : 0;
 }
 
-/* Set defaults for the recording of a command: it uses no directory, socket or group of the service. */
+/* Set the defaults for the recording of a command: it does not use the directory, the socket and the group of
+   the service. */
 static int set_command_defaults(struct fr_config *c, const struct arguments *args)
 {
 	int r = fr_string_replace(&c->directory, ".");
@@ -469,7 +471,8 @@ static int apply_arguments(
 	struct progress progress = {0};
 	int r = 0;
 
-	/* Clear the trigger socket before the file is read: a file that --config names can set it again. */
+	/* Clear the trigger socket before the file is read, so that a file that --config names can set it
+	   again. */
 	if (args->command)
 		r = fr_string_replace(&c->triggers.socket, "");
 	if (r == 0)

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The reading thread and the waiting thread share this. The last one to use it frees it. */
+/* The reading thread and the waiting thread share this struct. The thread that uses it last frees it. */
 struct reading {
 	struct fr_lock lock;
 	struct fr_cond changed;
@@ -22,7 +22,7 @@ struct reading {
 	bool done, abandoned;
 };
 
-/* True: a reading thread hangs. Another one would hang as well, so none is started. */
+/* True: a reading thread hangs. Another one would hang, too, so no other one is started. */
 static atomic_bool is_hanging;
 
 static void reading_free(struct reading *r)
@@ -67,7 +67,8 @@ static struct reading *reading_new(int argc, char *argv[])
 	return r;
 }
 
-/* Returns false if the read took too long: R then belongs to the reading thread. */
+/* Wait until the read is done. Returns true; or false if the read took too long, and then R belongs to the
+   reading thread. */
 static bool wait_until_done(struct reading *r, uint64_t limit_ns)
 {
 	const uint64_t until = fr_monotonic_ns() + limit_ns;

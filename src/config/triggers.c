@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Creates and checks the sections [Trigger NAME]. Each section has one source. A later file adds to a section
-   of the same name. */
+/* Creates and checks the sections [Trigger NAME]. Each section has one source. If a later file has a section
+   of the same name, it adds to the section. */
 #include "config/config_private.h"
 #include "base/cleanup.h"
 #include "source/probes.h"
@@ -10,7 +10,7 @@
 
 #define TRIGGERS_MAX 256
 
-/* Returns the kind of source of a built-in trigger; FR_TRIGGER_KINDS: NAME is not built in. */
+/* Returns the kind of source of the built-in trigger NAME; or FR_TRIGGER_KINDS if NAME is not built in. */
 static enum fr_trigger_kind kind_of_name(const char *name)
 {
 	if (!strcmp(name, "signal"))
@@ -27,7 +27,7 @@ static bool is_built_in(const struct fr_trigger_config *t)
 	return kind_of_name(t->name) != FR_TRIGGER_KINDS;
 }
 
-/* Returns the key that names the source of T, or NULL. */
+/* Returns the key that sets the kind of source of T, or NULL if there is none. */
 static const struct fr_config_key *find_source_key(const struct fr_trigger_config *t)
 {
 	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
@@ -162,7 +162,7 @@ static int fail_without_effect(
 	return fr_fail(d, -EINVAL, "leave it out", "%s= has no effect in [Trigger %s]", key->name, t->name);
 }
 
-/* Check that T has no key without effect on its kind of trigger. */
+/* Check that no key is set that has no effect on the kind of trigger of T. */
 static int check_keys(const struct fr_trigger_config *t, struct fr_diag *d)
 {
 	struct fr_trigger_config unset;

@@ -152,7 +152,7 @@ static int parse_log_level(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_log_level = {
 	"a log level", "write err, warning, notice, info or debug", .parse = parse_log_level};
 
-/* Parse "1%" or "0.5%" of one CPU to parts per million. "no" is 0. */
+/* Parse "1%" or "0.5%" of one CPU. *RET is in parts per million; "no" gives 0. */
 static int parse_cpu_part(const char *text, uint64_t *ret)
 {
 	static const char digits[] = "0123456789";
@@ -175,7 +175,7 @@ const struct fr_value_type fr_type_cpu_part = {"a part of a CPU",
 
 const struct fr_value_type fr_type_size = {"a size", "write it as 512K, 64M or 2G", .parse = fr_size_parse};
 
-/* Keep the origin, too: fr_memory_check_ring() names the line that asks for a ring that does not fit. */
+/* Also store the origin: if the ring does not fit, the message of fr_memory_check_ring() names it. */
 static int set_ring_size(const struct fr_assignment *a)
 {
 	struct fr_config *c = a->object;
@@ -199,7 +199,7 @@ static int parse_cache(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_cache = {
 	"a size, yes or no", "write it as yes, no or 2G", .parse = parse_cache};
 
-/* Round up to a power of two of pages, as the kernel wants the size of a ring. */
+/* Round up to a power of two of pages, because the kernel requires this for the size of a kernel ring. */
 static int parse_buffer(const char *text, uint64_t *ret)
 {
 	uint64_t size;

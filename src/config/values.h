@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The types of the keys' values. A type checks a text and stores it in the configuration. */
+/* The types of the values of keys. A type checks the text of a value, and stores the value in the
+   configuration. */
 
 #include "config/config_private.h"
 
@@ -9,8 +10,8 @@
 struct fr_assignment {
 	const struct fr_config_key *key;
 	void *object;	    /* struct fr_config; in [Trigger NAME]: struct fr_trigger_config */
-	const char *value;  /* NULL: the value is empty, and the key has no default */
-	const char *origin; /* "file:line", or the option */
+	const char *value;  /* the text; NULL: it is empty, and the key has no default */
+	const char *origin; /* where it is set: "file:line", or an option */
 	struct fr_diag *d;
 };
 

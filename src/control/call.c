@@ -4,7 +4,8 @@
  * Handles one call: decodes and checks its message, runs its method, and queues its replies.
  *
  * A handler owns its call until the last reply, and may reply after the client has disconnected. So a call
- * and its connection point at each other. When one of them ends, it clears the pointer of the other.
+ * and its connection point to each other. When the call or the connection ends, the pointer of the other one
+ * is cleared.
  */
 
 #include "control/server_private.h"
@@ -47,7 +48,8 @@ bool fr_call_wants_more(const struct fr_call *c)
 	return c->more;
 }
 
-/* Builds and queues one reply. Consumes PARAMETERS. Without memory for it, the connection is closed. */
+/* Builds and queues one reply. Consumes PARAMETERS. If there is no memory for the reply, the connection is
+   closed. */
 static void send_reply(struct fr_call *call, const char *error, cJSON *parameters, bool continues)
 {
 	struct fr_connection *c = call->connection;
@@ -91,7 +93,7 @@ void fr_call_reply_more(struct fr_call *c, cJSON *parameters)
 	send_reply(c, NULL, parameters, true);
 }
 
-/* Returns {NAME: VALUE}, or NULL without memory: then the reply has no parameters. */
+/* Returns {NAME: VALUE}. Returns NULL if there is no memory; the reply then has no parameters. */
 static cJSON *make_parameters(const char *name, const char *value)
 {
 	cJSON *o = cJSON_CreateObject();
@@ -144,8 +146,8 @@ void fr_call_abandon(struct fr_connection *c, const struct fr_diag *d)
 		send_reply(c->call, FR_ERROR_FAILED, diag_parameters(d, d->code), false);
 }
 
-/* Refuses a method. For a user outside of the group, the message names the group, even if only root may call
-   the method. */
+/* Refuses the call. If the user is not in the group, the message names the group, even for a method that only
+   root may call. */
 static void refuse_access(struct fr_connection *c, struct fr_call *call, const struct fr_method *method)
 {
 	const struct fr_server *s = c->server;
@@ -202,7 +204,7 @@ static const struct fr_method *find_method(const struct fr_server *s, const char
 	return NULL;
 }
 
-/* Replies that the interface is unknown, or that one of our interfaces has no such method. */
+/* Replies that the interface is unknown; or, if it is one of our interfaces, that it has no such method. */
 static void reply_not_found(struct fr_call *call, const char *method)
 {
 	const char *dot = strrchr(method, '.');
@@ -238,7 +240,8 @@ static void run_method(struct fr_connection *c, struct fr_call *call, const stru
 		method->handle(s->config.ctx, call, parameters);
 }
 
-/* Sends the reason, and closes the connection. The message is malformed, so there is no call to answer. */
+/* Sends the reason D, and reads nothing more from the client. The message is malformed, so there is no call
+   that could be answered. */
 static void reject_message(struct fr_connection *c, const struct fr_diag *d)
 {
 	struct fr_call call = {.connection = c};

@@ -72,7 +72,7 @@ int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
-	/* Bounds the wait for a place in the queue of the socket. */
+	/* Limits how long connect() waits for a place in the queue of the socket. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return explain_no_connection(path, -errno, d);
@@ -103,7 +103,7 @@ void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx)
 	c->tick_ctx = ctx;
 }
 
-/* Waits for EVENTS until DEADLINE_NS; 0: without a limit. */
+/* Waits for EVENTS until DEADLINE_NS; 0: no limit. Returns 0 or a negative errno with D. */
 static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (;;) {
@@ -196,7 +196,7 @@ static int send_call(struct fr_client *c, const char *method, cJSON *parameters,
 	return r < 0 ? r : send_all(c, &out, deadline_ns, d);
 }
 
-/* Copies the text of an error into D. Returns its errno. */
+/* Copies the text of an error reply into D. Returns the negative errno that stands for the error. */
 static int remote_error(const struct fr_wire_reply *reply, const char *method, struct fr_diag *d)
 {
 	static const struct {
@@ -223,7 +223,7 @@ static int remote_error(const struct fr_wire_reply *reply, const char *method, s
 	return fr_fail(d, code, NULL, "flightrecd answered with the error %s", reply->error);
 }
 
-/* Receives one reply. *RET points into *RET_MESSAGE, which the caller deletes, also on failure. */
+/* Receives one reply. RET points into *RET_MESSAGE, which the caller deletes, also on failure. */
 static int receive_reply(struct fr_client *c, const char *method, uint64_t deadline_ns, cJSON **ret_message,
 	struct fr_wire_reply *ret, struct fr_diag *d)
 {

@@ -6,12 +6,13 @@
  *   socket ─► reader ─► one message at a time ─► call.c ─► out ─► socket
  *
  * The next message waits until the previous call has ended and its reply is sent. Until then the server reads
- * nothing, so a client that calls a lot and reads nothing costs one message and one reply. The kernel's
- * socket buffer is the queue. A deadline runs whenever the client has to act: to send its first message, to
- * send the rest of a message, to read a reply.
+ * nothing from the client, and further messages wait in the socket buffer of the kernel. So a client that
+ * sends many calls and reads no replies needs memory only for one message and one reply. A deadline runs
+ * whenever the client has to act: to send its first message, to send the rest of a message, or to read a
+ * reply.
  *
- * A handler may end its call inside of work_on() or later, and the client may have disconnected by then. So
- * the code marks a connection as dead, and frees it only at the end of the event.
+ * While a function works on a connection, a handler may end its call, and the client may disconnect. So these
+ * functions only mark a connection as dead, and work_on() frees it at its end.
  */
 
 #include "control/server_private.h"
@@ -28,8 +29,8 @@ bool fr_connection_all_sent(const struct fr_connection *c)
 	return c->n_sent == c->out.len;
 }
 
-/* Sets a timer to USEC from now; 0 switches it off. On failure, closes the connection, because without its
-   timers it would never end. */
+/* Sets a timer to USEC from now; 0 switches the timer off. If that fails, marks the connection as dead,
+   because without its timers a connection could stay forever. */
 static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t usec)
 {
 	int r = usec ? sd_event_source_set_time_relative(timer, usec) : 0;
@@ -40,9 +41,8 @@ static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t 
 		c->is_dead = true;
 }
 
-/* Runs the deadline while the client has to act. PROGRESS: the client has just acted, so the deadline starts
- * again.
- */
+/* Lets the deadline run while the client has to act. PROGRESS: the client has just acted, so the deadline
+   starts again. */
 static void update_deadline(struct fr_connection *c, bool progress)
 {
 	const bool has_to_act = !fr_connection_all_sent(c) ||
@@ -60,7 +60,7 @@ static void update_io(struct fr_connection *c)
 {
 	uint32_t events = 0;
 
-	/* epoll reports a hang-up in any case. */
+	/* epoll reports a hang-up even if EVENTS is 0. */
 	if (!c->eof && !c->call && !c->is_throttled && fr_connection_all_sent(c))
 		events |= EPOLLIN;
 	if (!fr_connection_all_sent(c))
@@ -90,7 +90,8 @@ static void send_replies(struct fr_connection *c)
 	c->n_sent = 0;
 }
 
-/* Runs whole messages until a call stays open, a reply waits, or the user has no token left. */
+/* Handles the received messages, until a call stays open, a reply cannot be sent yet, the user has no token
+   left, or there is no whole message. */
 static void run_messages(struct fr_connection *c)
 {
 	while (!c->is_dead && !c->call && !c->is_throttled && fr_connection_all_sent(c)) {
@@ -115,7 +116,7 @@ static void run_messages(struct fr_connection *c)
 	}
 }
 
-/* Reads at most as much as the longest message. */
+/* Reads until nothing is left, or until there is more than the longest message. */
 static void receive(struct fr_connection *c)
 {
 	while (!c->is_dead && !c->eof && c->reader.in.len <= c->reader.max) {
@@ -133,7 +134,7 @@ static void receive(struct fr_connection *c)
 	}
 }
 
-/* Does all work that is possible now, and has the loop wait for the rest. May free C. */
+/* Does all work that is possible now, and tells the loop for what to wait. May free C. */
 static void work_on(struct fr_connection *c)
 {
 	c->is_working = true;
@@ -154,7 +155,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 {
 	struct fr_connection *c = userdata;
 
-	/* After a hang-up nobody reads replies, but earlier one-way calls still run. */
+	/* After a hang-up nobody reads replies. But one-way calls that were sent before it still run. */
 	if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		receive(c);
 	if ((revents & (EPOLLHUP | EPOLLERR)) && (c->call || c->is_throttled || !fr_connection_all_sent(c)))
@@ -181,8 +182,8 @@ static int on_refill(sd_event_source *timer, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* Has the loop call work_on() later, because a handler may still use C. A running work_on() needs no other
- * call. */
+/* Makes the loop call work_on() later. It is not called here, because the caller may still use C. If
+   work_on() is running, it sees the change without a further call. */
 static void schedule_work(struct fr_connection *c)
 {
 	if (!c->is_working)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Calls that the gate of a server keeps until they can be handled. Main thread. */
+/* Keeps calls that come before they can be handled: the gate of a server (server.h) defers them. Main
+   thread. */
 
 #include "control/server.h"
 
@@ -21,10 +22,11 @@ struct fr_deferred_calls {
 	size_t n;
 };
 
-/* Keeps CALL for METHOD, with a copy of PARAMETERS. If there are too many calls, it fails CALL. */
+/* Keeps CALL for METHOD, with a copy of PARAMETERS. If there are too many calls or no memory, ends CALL with
+   an error. */
 void fr_deferred_add(struct fr_deferred_calls *calls, struct fr_call *call, const struct fr_method *method,
 	const cJSON *parameters);
-/* Runs all calls in their order. CTX is the context of the server. */
+/* Handles all kept calls, in the order in which they came. CTX is the context for the handlers. */
 void fr_deferred_run(struct fr_deferred_calls *calls, void *ctx);
-/* Fails the calls that came before BEFORE_NS (monotonic) with D. UINT64_MAX: all. */
+/* Ends the calls that came before BEFORE_NS (monotonic) with the error D. UINT64_MAX: ends all calls. */
 void fr_deferred_fail(struct fr_deferred_calls *calls, uint64_t before_ns, const struct fr_diag *d);

@@ -19,9 +19,10 @@
 /* The text of io.flightrec.Recorder.varlink. */
 extern const char fr_interface_description[];
 
-/* Read the member NAME of PARAMETERS (may be NULL). Return 1 with *RET; 0 if the member is absent or null; or
-   -EINVAL if it has another type or is out of range. *RET changes only if they return 1. Strings are borrowed
-   from PARAMETERS. Numbers are whole and at most 2^53, because JSON represents these exactly. */
+/* Read the member NAME of PARAMETERS (may be NULL). Return 1 and set *RET; 0 if the member is absent or null;
+   or -EINVAL if the member has another type or is out of range. *RET changes only if the function returns 1.
+   Strings are borrowed from PARAMETERS. Numbers must be whole and at most 2^53, because all parsers of JSON
+   read these exactly. */
 int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret);
 int fr_param_string(const cJSON *parameters, const char *name, const char **ret);
 int fr_param_bool(const cJSON *parameters, const char *name, bool *ret);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The access and the limits of the user of a client: its connections, and its messages a second. */
+/* The access of a client, and the limits of its user: connections, and messages in a second. */
 
 #include "control/server_private.h"
 #include "base/cleanup.h"
@@ -25,13 +25,15 @@ void fr_peer_read_comm(struct fr_peer *peer)
 {
 	char path[64];
 
-	/* The pid may belong to another process now. But the name is only for the log. */
+	/* If the client has exited, its pid may belong to another process now. This does no harm, because the
+	   name is only shown. */
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)peer->pid);
 	if (peer->pid <= 0 || fr_read_line(path, peer->comm, sizeof(peer->comm)) < 0)
 		peer->comm[0] = '\0';
 }
 
-/* Reads the supplementary groups that the kernel noted at connect(). A name service could block the loop, and
+/* Checks the supplementary groups of the client at its connect(), which the kernel has stored. The code does
+   not look up the user's groups, because a name service could block the loop. It does not read /proc, because
    the pid could belong to another process now. */
 static bool is_in_supplementary_group(int fd, gid_t group)
 {
@@ -74,7 +76,8 @@ static void remove_user(struct fr_server *s, struct fr_user *u)
 	free(u);
 }
 
-/* Returns the entry of UID, or NULL. Removes entries without connections whose bucket is full. */
+/* Returns the entry of UID, or NULL. Also removes the entries of other users that have no connection and all
+   tokens. */
 static struct fr_user *find_user(struct fr_server *s, uid_t uid)
 {
 	struct fr_user *found = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The listening socket, and the life of the server. */
+/* The listening socket, and the begin and the end of the server. */
 
 #include "control/server_private.h"
 #include "base/cleanup.h"
@@ -29,8 +29,8 @@ static void refuse(int fd)
 	close(fd);
 }
 
-/* Stops accepting clients for a moment. Without a free descriptor, clients stay in the kernel's queue, and
-   the socket stays readable. Without a pause, the loop would spin. */
+/* Stops accepting clients for PAUSE_USEC. If there is no free descriptor, clients stay in the kernel's queue,
+   and the socket stays readable. Without a pause, the loop would run again and again. */
 static int pause_accepting(struct fr_server *s)
 {
 	int r = sd_event_source_set_time_relative(s->pause, PAUSE_USEC);
@@ -62,7 +62,8 @@ static void add_client(struct fr_server *s, int fd)
 	}
 }
 
-/* Accepts many clients at a time. All users share one queue of the kernel, and so no user can fill it. */
+/* Accepts many clients at a time. All users share the kernel's queue of the socket. It is emptied quickly, so
+   that no user can keep it full. */
 static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct fr_server *s = userdata;
@@ -75,7 +76,7 @@ static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *us
 		else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 			return pause_accepting(s);
 		else
-			return 0; /* no more clients, or one that has disconnected already */
+			return 0; /* there are no more clients, or a client has disconnected already */
 	}
 	return 0;
 }
@@ -185,7 +186,7 @@ static void disconnect(struct fr_connection *c)
 	const struct fr_diag d = {.code = -ECONNRESET, .what = "flightrecd stopped before the call ended"};
 
 	fr_call_abandon(c, &d);
-	/* The loop does not run any more. */
+	/* Send what is left now, because the loop does not run any more. */
 	if (!fr_connection_all_sent(c))
 		(void)!send(
 			c->fd, c->out.data + c->n_sent, c->out.len - c->n_sent, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -3,13 +3,13 @@
 
 /*
  * The server of the control socket, on an sd-event loop. It speaks Varlink (https://varlink.org): calls are
- * JSON objects with "method", "parameters", "more" and "oneway", replies have "parameters", "error" and
- * "continues". It has the interface io.flightrec.Recorder, and org.varlink.service for generic tools. Main
- * thread; never blocks.
+ * JSON objects with "method", "parameters", "more" and "oneway". Replies have "parameters", "error" and
+ * "continues". The server has the interface io.flightrec.Recorder, and the interface org.varlink.service for
+ * generic tools. Main thread; never blocks.
  *
- * The server limits the size and the depth of messages, the connections of each user and of all users (some
- * are kept for root), the messages a second of each user, the unsent bytes of a client, and the time that a
- * client may take to send a message.
+ * The server has limits for the size and the depth of a message; for the connections of each user and of all
+ * users, of which some are reserved for root; for the messages of each user in a second; for the unsent bytes
+ * of a client; and for the time that a client may take to send a message or to read a reply.
  */
 
 #include "base/diag.h"
@@ -21,7 +21,7 @@
 #include <systemd/sd-event.h>
 
 struct fr_server;
-struct fr_call; /* one call of a method, until its last reply */
+struct fr_call; /* one call of a method; exists until its last reply */
 
 /* The calling process at the time of its connect(). COMM is empty if the process has exited. */
 struct fr_peer {
@@ -31,9 +31,9 @@ struct fr_peer {
 	char comm[16];
 };
 
-/* The users that may call a method, whatever the mode of the socket. */
+/* The users that may call a method. The mode of the socket file decides in addition who can connect. */
 enum fr_access {
-	FR_ACCESS_ANYONE, /* all users that can connect: by default the group */
+	FR_ACCESS_ANYONE, /* all users that can connect */
 	FR_ACCESS_GROUP,  /* members of the group, and root: methods that read or make dumps */
 	FR_ACCESS_ROOT,	  /* root and the user of the server: methods that change something */
 };
@@ -41,8 +41,8 @@ enum fr_access {
 struct fr_method {
 	const char *name; /* "io.flightrec.Recorder.Dump" */
 	enum fr_access access;
-	/* Runs in the loop. Replies now, or keeps CALL and replies later. PARAMETERS is never NULL, and is
-	   borrowed until the handler returns. */
+	/* Handles a call, on the loop. It replies now, or it keeps CALL and replies later. PARAMETERS is
+	   never NULL, and is borrowed until the handler returns. */
 	void (*handle)(void *ctx, struct fr_call *call, const cJSON *parameters);
 	/* The known parameters: see fr_param_check(). The server refuses a call with others. NULL: it checks
 	   none. */
@@ -70,8 +70,8 @@ int fr_activated_control(struct fr_diag *d);
    path, -EEXIST if the path is not a socket. */
 int fr_server_new(
 	sd_event *event, const struct fr_server_config *config, struct fr_server **ret, struct fr_diag *d);
-/* Sends FR_ERROR_FAILED to clients with an open call. The handlers still own these calls and end them as
-   usual. Accepts NULL; returns NULL. */
+/* Frees the server. Clients that wait for a reply get FR_ERROR_FAILED. Their calls still belong to the
+   handlers, which must still end them. Accepts NULL; returns NULL. */
 struct fr_server *fr_server_free(struct fr_server *s);
 /* Returns a notice about the socket for an administrator, or NULL. S owns the text. */
 const char *fr_server_notice(const struct fr_server *s);
@@ -84,18 +84,19 @@ bool fr_call_is_abandoned(const struct fr_call *c);
 size_t fr_call_backlog(const struct fr_call *c);
 /* Returns whether the client called with "more". */
 bool fr_call_wants_more(const struct fr_call *c);
-/* Send a reply, if the client is still connected. They consume PARAMETERS (NULL: {}). All but
-   fr_call_reply_more() end the call and free it. */
+/* Send a reply, if the client is still connected. They consume PARAMETERS; NULL stands for {}.
+   fr_call_reply() also ends the call and frees it. After fr_call_reply_more(), more replies follow. */
 void fr_call_reply(struct fr_call *c, cJSON *parameters);
 void fr_call_reply_more(struct fr_call *c, cJSON *parameters);
 
-/* Errors of io.flightrec.Recorder, with the parameters {"what": …, "hint": …}. */
+/* The errors of io.flightrec.Recorder. Their parameters are {"what": …, "hint": …}. */
 #define FR_ERROR_PERMISSION "io.flightrec.Recorder.PermissionDenied"
 #define FR_ERROR_SUPPRESSED "io.flightrec.Recorder.Suppressed"
 #define FR_ERROR_NO_SPACE "io.flightrec.Recorder.NoSpace"
 #define FR_ERROR_FAILED "io.flightrec.Recorder.Failed"
-/* Ends the call with the error for CODE: PERMISSION for -EPERM and -EACCES, SUPPRESSED for -EAGAIN, NO_SPACE
-   for -ENOSPC and -EDQUOT, else FAILED. The text comes from D, or is strerror(-CODE) if D is empty. */
+/* Ends and frees the call, with the error for CODE: PERMISSION for -EPERM and -EACCES, SUPPRESSED for
+   -EAGAIN, NO_SPACE for -ENOSPC and -EDQUOT, otherwise FAILED. The text comes from D, or is strerror(-CODE)
+   if D is NULL or empty. */
 void fr_call_fail(struct fr_call *c, const struct fr_diag *d, int code);
-/* Ends the call with org.varlink.service.InvalidParameter for the parameter NAME. */
+/* Ends and frees the call, with the error org.varlink.service.InvalidParameter for the parameter NAME. */
 void fr_call_invalid_parameter(struct fr_call *c, const char *name);

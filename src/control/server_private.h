@@ -4,7 +4,7 @@
 /*
  * Shared by the files of the server:
  *
- *   server.c      the listening socket: accepts a client, turns it away, pauses
+ *   server.c      the listening socket: accepts or refuses a client, pauses
  *   peer.c        credentials of a client, and the limits of its user
  *   connection.c  bytes from and to one client, its deadline
  *   call.c        one message: decode, check access, run its method, reply
@@ -20,26 +20,27 @@
 #define FR_SERVER_RESERVED_FOR_ROOT 8 /* of these connections */
 #define FR_SERVER_MAX_PER_USER 16     /* of these connections; root has no such limit */
 #define FR_SERVER_MAX_USERS 256
-/* The time of a client to send a whole message, or to read a part of a reply. */
+/* The time limit for a client to send a whole message, and to read the next part of a reply. */
 #define FR_SERVER_DEADLINE_USEC (10 * 1000000ULL)
 #define FR_SERVER_RATE 200		   /* messages a second of each user; also the burst */
-#define FR_SERVER_MAX_BACKLOG (256u << 10) /* unsent bytes that forbid one more reply */
+#define FR_SERVER_MAX_BACKLOG (256u << 10) /* limit of unsent bytes: see fr_connection_send() */
 
 /* Reads pid, uid and gid of the client at FD. Returns 0 or a negative errno. */
 int fr_peer_read(int fd, struct fr_peer *ret);
-/* Reads the name of its process. Empty on failure. */
+/* Reads the name of the client's process into peer->comm. If that fails, the name is empty. */
 void fr_peer_read_comm(struct fr_peer *peer);
-/* Returns the access of PEER: root and the user of the server may call all methods. A member of GROUP, at the
-   time of its connect(), may call the methods of the group. */
+/* Returns the access of PEER, the client at FD. Root and the user of the server get FR_ACCESS_ROOT. A user
+   whose process was a member of GROUP at its connect() gets FR_ACCESS_GROUP. */
 enum fr_access fr_peer_access(int fd, const struct fr_peer *peer, gid_t group);
 
-/* The data that all connections of one user share. It is freed when the user has no connection and the bucket
-   is full, so that a new connection does not get a new burst. */
+/* The data that all connections of one user share. Each message takes a token, and tokens come back with the
+   rate FR_SERVER_RATE. The data stays until the user has no connection and all tokens. Otherwise, a user
+   could get new tokens by a new connection. */
 struct fr_user {
 	LIST_ENTRY(fr_user) link;
 	uid_t uid;
 	size_t n_connections;
-	double tokens; /* messages that may come now */
+	double tokens; /* how many messages may come now */
 	uint64_t tokens_at_ns;
 };
 
@@ -52,13 +53,13 @@ struct fr_connection {
 	enum fr_access access;
 	struct fr_wire_reader reader;
 	struct fr_buf out;
-	size_t n_sent;	      /* how many bytes of OUT are sent */
+	size_t n_sent;	      /* how many bytes of `out` are sent */
 	struct fr_call *call; /* the running call; the next message waits for its end */
 	bool has_called;      /* a whole message has come */
-	bool eof;	      /* the client sends no more */
-	bool is_dead;	      /* to be freed at the end of the event */
+	bool eof;	      /* the client will send nothing more */
+	bool is_dead;	      /* work_on() will free it */
 	bool is_working;      /* work_on() is running */
-	bool is_throttled;    /* the user has no token; the timer REFILL continues */
+	bool is_throttled;    /* the user has no token; the timer `refill` continues */
 	sd_event_source *io, *deadline, *refill;
 };
 
@@ -71,9 +72,9 @@ struct fr_call {
 
 struct fr_server {
 	sd_event *event;
-	sd_event_source *io, *pause; /* PAUSE switches IO on again */
+	sd_event_source *io, *pause; /* the timer `pause` switches `io` on again */
 	struct fr_server_config config;
-	struct fr_socket_file socket; /* without a path if CONFIG has a descriptor */
+	struct fr_socket_file socket; /* it has no path if `config` has a descriptor */
 	gid_t group;		      /* (gid_t)-1: no group */
 	char notice[256];
 	LIST_HEAD(, fr_connection) connections;
@@ -82,25 +83,26 @@ struct fr_server {
 	uint64_t deadline_usec;
 };
 
-/* Counts one more connection of PEER's user. Returns 0 with *RET; -EDQUOT if the user or all users have too
-   many connections; or -ENOMEM. */
+/* Counts one more connection of the user of PEER. Returns 0 and sets *RET; -EDQUOT if this user, or all users
+   together, have too many connections; or -ENOMEM. */
 int fr_user_add_connection(struct fr_server *s, const struct fr_peer *peer, struct fr_user **ret);
 void fr_user_remove_connection(struct fr_user *u);
-/* Takes the token for one message. Returns whether there was one. */
+/* Takes a token for one message. Returns whether there was one. */
 bool fr_user_take_token(struct fr_user *u);
 void fr_users_free(struct fr_server *s);
 
-/* Takes over FD and a counted connection of USER, also on failure. Returns 0 or a negative errno. */
+/* Creates a connection for FD. USER has counted it already. On failure too, FD is closed and the count of
+   USER is corrected. Returns 0 or a negative errno. */
 int fr_connection_new(struct fr_server *s, int fd, const struct fr_peer *peer, struct fr_user *user);
-/* Frees C. A call that still runs loses its connection. */
+/* Frees C. If a call of C still runs, its `connection` becomes NULL. */
 void fr_connection_free(struct fr_connection *c);
 bool fr_connection_all_sent(const struct fr_connection *c);
-/* Queues one message. Gives up a client that reads too slowly. */
+/* Queues one message. If more than FR_SERVER_MAX_BACKLOG bytes are unsent, closes the connection instead. */
 void fr_connection_send(struct fr_connection *c, const cJSON *message);
-/* Notes that the call of C has ended. The loop continues with the next message. */
+/* Tells C that its call has ended. The loop then handles the next message. */
 void fr_connection_end_call(struct fr_connection *c);
 
-/* Runs one message of C. Sets C->call until its last reply. */
+/* Handles one message of C: runs the call, which is C->call until its last reply. */
 void fr_call_run(struct fr_connection *c, const char *text, size_t len);
-/* Ends the call of C, if any, with the error "Failed". The handler still owns the call. */
+/* If C has a call, sends the error "Failed" for it. The handler still owns the call. */
 void fr_call_abandon(struct fr_connection *c, const struct fr_diag *d);

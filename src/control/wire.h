@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Varlink's wire format without a socket: JSON objects in a stream of bytes, each followed by one NUL byte.
- * Input is not trusted until it has passed through here. Any thread.
+ * Encodes and decodes the wire format of Varlink, without a socket: JSON objects in a stream of bytes, each
+ * followed by one NUL byte. Received bytes may be hostile; these functions check them. Any thread.
  */
 
 #include "base/buf.h"
@@ -17,11 +17,11 @@
 #define FR_WIRE_MAX_REPLY (4u << 20) /* bytes of one message to the client */
 #define FR_WIRE_MAX_DEPTH 16	     /* nested arrays and objects */
 
-/* Received bytes that are not yet whole messages. Initialize it with zeros and max. */
+/* Received bytes that are not yet taken out as messages. Set it to zeros, and then set `max`. */
 struct fr_wire_reader {
 	struct fr_buf in;
-	size_t max;	/* FR_WIRE_MAX_… */
-	size_t scanned; /* bytes of IN that have no NUL */
+	size_t max;	/* the longest message: FR_WIRE_MAX_CALL or FR_WIRE_MAX_REPLY */
+	size_t scanned; /* this many bytes at the begin of `in` have no NUL */
 };
 
 void fr_wire_reader_deinit(struct fr_wire_reader *r);
@@ -29,9 +29,9 @@ void fr_wire_reader_deinit(struct fr_wire_reader *r);
 /* Adds received bytes. Returns 0 or -ENOMEM. */
 int fr_wire_feed(struct fr_wire_reader *r, const void *data, size_t len);
 
-/* Takes out the next message. Returns 1, and *RET, which the caller frees, has *RET_LEN bytes and a NUL; 0 if
-   no message is whole yet; -EMSGSIZE if the message is longer than max, and the stream cannot be used any
-   more; or -ENOMEM. */
+/* Takes out the next message. Returns 1: *RET, which the caller frees, has *RET_LEN bytes and a NUL. Returns
+   0 if there is no whole message yet; -EMSGSIZE if the message is longer than `max` (the stream cannot be
+   used any more then); or -ENOMEM. */
 int fr_wire_next(struct fr_wire_reader *r, char **ret, size_t *ret_len);
 
 /* Checks and parses a message of LEN bytes and a NUL. It must be an object, in UTF-8, without raw control
@@ -46,12 +46,12 @@ struct fr_wire_call {
 	bool more, oneway;
 };
 
-/* Accepts only known members, each once and of its type. Returns 0, or -EBADMSG with D; then RET does not
-   change. fr_wire_decode_reply() does the same for a reply. */
+/* Decodes MESSAGE into RET. Accepts only known members, each at most once and with the right type. Returns 0;
+   or -EBADMSG with D, and then RET does not change. fr_wire_decode_reply() does the same for a reply. */
 int fr_wire_decode_call(const cJSON *message, struct fr_wire_call *ret, struct fr_diag *d);
 
 struct fr_wire_reply {
-	const char *error;	 /* NULL: none */
+	const char *error;	 /* NULL: the reply is not an error */
 	const cJSON *parameters; /* an object, or NULL */
 	bool continues;
 };

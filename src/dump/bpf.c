@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Both sections are a u32 count and that many entries (tools/perf/util/header.c, bpf-utils.h).
+ * The sections BPF_PROG_INFO and BPF_BTF begin with a u32, the number of entries; the entries follow
+ * (tools/perf/util/header.c, bpf-utils.h):
  *
  *   BPF_PROG_INFO: { u32 info_len, data_len; u64 arrays; struct bpf_prog_info; u8 data[data_len] }
  *   BPF_BTF: { u32 id, size; u8 data[size] }
  *
- * A bit in `arrays` says that `data` holds an array of the info. The pointer of this array in the info is
- * an offset in `data`.
+ * Each bit in `arrays` stands for one array to which the info points. If the bit is set, `data` has the
+ * array, and the pointer in the info is an offset in `data`.
  */
 
 #include "dump/bpf.h"
@@ -22,8 +23,8 @@
 #define PROGRAMS_MAX 1024u
 #define ARRAY_MAX (1u << 20)	/* bytes of one array of one program */
 #define SECTION_MAX (16u << 20) /* bytes of each section */
-/* Readers refuse an info that is longer than the one they were built with, and fill a shorter one with zeros.
-   All readers know this much of it. */
+/* The length of struct bpf_prog_info in the section. Readers refuse an info that is longer than the one that
+   they were built with, and fill a shorter one with zeros. All readers know the members up to this length. */
 #define INFO_LEN offsetof(struct bpf_prog_info, recursion_misses)
 
 struct array {
@@ -35,7 +36,8 @@ struct array {
 
 #define MEMBER(m) offsetof(struct bpf_prog_info, m)
 
-/* The arrays that describe machine code. Bits 1 and 2, xlated instructions and map ids, do not. */
+/* The arrays that describe machine code. The arrays of the bits 1 and 2 (translated instructions, map ids) do
+   not describe machine code, so they are left out. */
 static const struct array arrays[] = {
 	{0, MEMBER(jited_prog_insns), MEMBER(jited_prog_len), 0, 1},
 	{3, MEMBER(jited_ksyms), MEMBER(nr_jited_ksyms), 0, sizeof(uint64_t)},
@@ -74,8 +76,9 @@ static size_t element_size(const struct bpf_prog_info *info, const struct array 
 	return a->rec_size ? get_u32(info, a->rec_size) : a->element;
 }
 
-/* Make room in DATA for the arrays that COUNTS announces. AT gets their offsets in DATA. INFO becomes a
-   request for them. Returns 0 with their bits, or -ENOMEM. */
+/* Make room in DATA for the arrays whose sizes COUNTS has. Set AT to the offsets of the arrays in DATA, and
+   INFO to a request to the kernel for the arrays. Returns 0 and sets *RET_BITS to the bits of the arrays; or
+   -ENOMEM. */
 static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_info *info, struct fr_buf *data,
 	size_t at[static FR_ARRAY_SIZE(arrays)], uint64_t *ret_bits)
 {
@@ -104,7 +107,8 @@ static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_in
 	return 0;
 }
 
-/* Check that the program did not change in between: the arrays of INFO are as long as COUNTS announced. */
+/* Check that the program did not change between the two calls of the kernel: the arrays of INFO are not
+   larger than COUNTS says. */
 static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_prog_info *info, uint64_t bits)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
@@ -115,7 +119,8 @@ static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_pr
 	return true;
 }
 
-/* Append and count an entry of three parts, if S has room for it. Returns 0 or -ENOMEM. */
+/* Append an entry with the three parts HEAD, INFO and DATA, and count it. If the entry would make S too
+   large, leave it out. Returns 0 or -ENOMEM. */
 static int append_entry(struct section *s, const void *head, size_t head_len, const void *info,
 	size_t info_len, const struct fr_buf *data)
 {
@@ -131,8 +136,8 @@ static int append_entry(struct section *s, const void *head, size_t head_len, co
 	return fr_buf_append(b, data->data, data->len);
 }
 
-/* Append the program FD. A program that cannot be read is left out. RET_BTF: the id of its BTF, or 0. Returns
-   0 or -ENOMEM. */
+/* Append the program FD. A program that cannot be read is left out. If it was appended, *RET_BTF is the id of
+   its BTF object, or 0 if it has none. Returns 0 or -ENOMEM. */
 static int add_program(int fd, struct section *programs, uint32_t *ret_btf)
 {
 	struct bpf_prog_info counts = {0}, info;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* uthash then reports a failed allocation, and does not end the program. */
+/* With this macro, uthash reports a failed allocation, and does not end the program. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -24,7 +24,7 @@
 
 struct entry {
 	UT_hash_handle hh;
-	uint8_t file[24]; /* device and inode of the file that keeps the path */
+	uint8_t file[24]; /* device and inode of the file that keeps the path: see keeps_path() */
 	bool has_file;
 	uint8_t id[FR_BUILD_ID_MAX];
 	int id_len; /* 0 or less: the build-id is not known */
@@ -34,7 +34,7 @@ struct entry {
 struct fr_build_ids {
 	struct entry *paths;
 	bool vdso;
-	struct fr_early_ids *early, *own; /* build-ids of files whose map records have none */
+	struct fr_early_ids *early, *own; /* build-ids of files whose map records have no build-id */
 };
 
 int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret)
@@ -73,7 +73,8 @@ struct fr_build_ids *fr_build_ids_free(struct fr_build_ids *b)
 	return NULL;
 }
 
-/* Find or add the entry of PATH. RET may be NULL. Returns 1: it is new; 0: it was known; -ENOMEM. */
+/* Find the entry of PATH, or add one. RET may be NULL. Returns 1 if the entry is new; 0 if it was there; or
+   -ENOMEM. */
 static int find_or_add(/* NOLINT(readability-function-size): uthash's macros */
 	struct fr_build_ids *b, const char *path, struct entry **ret)
 {
@@ -104,11 +105,11 @@ static int add_build_id(
 {
 	int r = fr_feature_add_build_id(s, cpumode, pid, id, size, path);
 
-	/* If the section cannot hold this path or id, perf reads the file itself. */
+	/* If the path or the id is too long for the section, leave it out: perf then reads the file. */
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Turn "/lib/…/snd-pcm.ko.xz" or "[snd_pcm]" into "snd_pcm", the name in /sys/module. */
+/* Convert "/lib/…/snd-pcm.ko.xz" or "[snd_pcm]" to "snd_pcm", the name in /sys/module. */
 static bool module_name(const char *path, char *ret, size_t size)
 {
 	const char *base = strrchr(path, '/');
@@ -126,7 +127,7 @@ static bool module_name(const char *path, char *ret, size_t size)
 	return true;
 }
 
-/* Add the build-id of the kernel or of a module. MAP: the name in its map record. */
+/* Add the build-id of the kernel or of a module. MAP: the name in the map record. */
 static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const char *map)
 {
 	_cleanup_buf_ struct fr_buf notes = {0};
@@ -151,8 +152,9 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 		     : add_build_id(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
 }
 
-/* Check whether a reader on this machine would find, at the path of M, the file that M maps. ID: the build-id
-   that the file must have; SIZE 0 or less: any. Returns 1: yes; 0: no; or a negative errno. */
+/* Check whether the path of M names the file that M maps, so that a reader on this machine finds this file.
+   ID: the build-id that the file must have; SIZE 0 or less: any build-id. Returns 1 if the path names this
+   file; 0 if it names another file; or a negative errno. */
 static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const struct fr_file_id file = {m->ino, m->ino_generation};
@@ -167,8 +169,8 @@ static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int si
 	return size <= 0 || (fr_build_id_read(fd, now) == size && memcmp(id, now, (size_t)size) == 0);
 }
 
-/* Append a copy of M whose name no file has. The kernel gives the same name to maps of deleted files. ID: the
-   build-id, or NULL. */
+/* Append a copy of M with the name "PATH (deleted)", which no file has. The kernel uses such a name for maps
+   of deleted files. ID: the build-id, or NULL. */
 static int append_renamed(const struct fr_record_mmap2 *m, const uint8_t *id, size_t size, struct fr_buf *ret)
 {
 	struct fr_emit e = {ret, fr_record_time(&m->header), fr_record_id(&m->header)};
@@ -193,21 +195,23 @@ static bool is_deleted(const char *name)
 	return n > suffix && strcmp(name + n - suffix, DELETED) == 0;
 }
 
-/* Several files may have had the path of M. Decide whether the file that M maps keeps the path. The file that
-   has the path now keeps it. If there is none, the first file with a known build-id keeps it: because of the
-   build-id, a reader does not take a later file. */
+/* Several files may have had the path of M, one after the other. In the dump, only one of these files may
+   keep the path: the file that has the path now; or, if the path names no file now, the first file with a
+   known build-id. (A reader that knows the build-id does not take another file that gets the path later.)
+   Returns whether the file that M maps keeps the path. */
 static bool keeps_path(const struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const int here = check_path(m, id, size);
 
-	/* Without permission to read the file, leave the decision to the reader. */
+	/* The file at the path cannot be read, for example without permission. Keep the path, and let the
+	   reader decide. */
 	if (here != 0 && here != -ENOENT && here != -ENOEXEC)
 		return true;
 	return here < 0 && size > 0 && !e->has_file;
 }
 
-/* Check whether the file that keeps the path was written in place, and M maps another version of it. This
-   does not read the file, because there may be many maps. */
+/* M maps the file that keeps the path. Check whether that file was written in place, so that M maps another
+   version of it. This does not read the file, because there may be many maps. */
 static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
 	uint8_t *id, int *size)
 {
@@ -216,7 +220,7 @@ static bool is_other_version(struct fr_build_ids *b, const struct entry *e, cons
 	       (*size != e->id_len || memcmp(id, e->id, (size_t)e->id_len) != 0);
 }
 
-/* Note that the file of M keeps the path. */
+/* Remember that the file of M keeps the path. */
 static int keep_path(
 	struct fr_session *s, struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
@@ -231,9 +235,9 @@ static int keep_path(
 	return first ? add_build_id(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename) : 0;
 }
 
-/* Collect the build-id of M, whose record has none. A reader has one object for each path, with one build-id:
-   from the feature section, or from the file that has the path while it reads. So two files in a dump must
-   not have the same path. */
+/* Collect the build-id of the file that M maps; the record M has no build-id. A reader has one object for
+   each path, with one build-id: from the feature section, or from the file that has the path when the reader
+   runs. So two files in a dump must not have the same path. */
 static int collect_by_file(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m,
 	struct fr_buf *ret_follow)
 {

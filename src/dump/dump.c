@@ -20,18 +20,18 @@
 
 #define MODE 0640
 #define NAME_TRIES 1000
-#define HEAD_BYTES (1u << 20) /* an estimate: header and feature sections */
+#define HEAD_BYTES (1u << 20) /* an estimate for the header and the feature sections */
 
 struct dump {
 	const struct fr_dump_params *params;
 	struct fr_snapshot *snapshot;
 	struct fr_frames_plan plan;
-	struct fr_session session; /* a copy, to which this dump adds features and an event */
+	struct fr_session session; /* a copy, to which the dump adds features and an event */
 	struct fr_build_ids *build_ids;
-	struct fr_buf state; /* the process model just before the low watermark */
-	struct fr_buf since; /* evicted side-band after the low watermark */
+	struct fr_buf state; /* the tail model just before the low watermark, as records */
+	struct fr_buf since; /* evicted side-band from the low watermark on */
 	struct fr_jit *jit;
-	struct fr_buf maps; /* map records that this dump adds after the state */
+	struct fr_buf maps; /* more map records, which follow `since` in the file */
 	struct fr_jit_stats jit_stats;
 	struct fr_trigger_samples trigger_samples;
 	bool published;
@@ -41,7 +41,7 @@ struct dump {
 	struct fr_writer *writer;
 	int fd;
 	char tmp[NAME_MAX + 1]; /* name of the temporary file; empty: there is none */
-	uint64_t later_us;	/* added to the trigger's time for a free name */
+	uint64_t later_us;	/* microseconds added to the time of the trigger, to get a free name */
 };
 
 static void dump_deinit(struct dump *x)
@@ -70,7 +70,8 @@ static void make_name(struct dump *x)
 	fr_dump_name(wall + x->later_us * FR_NSEC_PER_USEC, x->result.name);
 }
 
-/* Take the first free name already here, because NAME.jit/ is made before the file gets its name. */
+/* Choose the first free name before the file is written, because the directory NAME.jit is created before the
+   file gets its name. */
 static void choose_name(struct dump *x)
 {
 	struct stat st;
@@ -120,8 +121,8 @@ static int collect_build_ids(struct dump *x, const struct fr_buf *records, struc
 	return fr_build_ids_collect(x->build_ids, &x->session, records->data, records->len, ret_follow);
 }
 
-/* Get the process model before the first record, and collect names for its maps. The time of the model is
-   older than all records that follow. */
+/* Get the tail model and the side-band since its time, and collect the names of the files and of the run-time
+   code that both map. The records of the tail model get a time that is older than all records that follow. */
 static int add_model(struct dump *x, struct fr_diag *d)
 {
 	const struct fr_dump_params *p = x->params;
@@ -160,7 +161,7 @@ static int new_jit(struct dump *x)
 	return fr_jit_new(&config, &x->jit);
 }
 
-/* Add the trigger samples. A file without trigger samples does not have their event. */
+/* Add the trigger samples and their event. A file without trigger samples does not have the event. */
 static int add_trigger_samples(struct dump *x)
 {
 	const struct fr_dump_params *p = x->params;
@@ -208,7 +209,8 @@ static int write_frames(struct dump *x)
 		if (r < 0)
 			return r;
 	}
-	/* No FINISHED_ROUND follows these samples, so they may be later than all frames. */
+	/* Write the remaining trigger samples. No FINISHED_ROUND follows them, so they may be later than all
+	   frames. */
 	return r < 0 ? r : fr_trigger_samples_write(&x->trigger_samples, &x->out, UINT64_MAX);
 }
 
@@ -238,8 +240,8 @@ static int write_content(struct dump *x)
 		r = fr_file_write_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)
 		r = fr_file_write_records(&x->out, x->since.data, x->since.len);
-	/* A merge may drop the records before the FINISHED_ROUND, because the auxiliary file has them. It
-	   does not have these, so they follow. */
+	/* A merge may drop the records before the FINISHED_ROUND, because the auxiliary file has them. The
+	   auxiliary file does not have x->maps, so these records follow the FINISHED_ROUND. */
 	if (r == 0)
 		r = fr_file_write_records(&x->out, x->maps.data, x->maps.len);
 	if (r == 0)
@@ -290,7 +292,7 @@ static int report_failure(const struct dump *x, int code, struct fr_diag *d)
 	if (fstatvfs(x->fd, &v) < 0)
 		v = (struct statvfs){0};
 	fr_size_format(x->plan.bytes + x->state.len, need);
-	/* The removal of the temporary file frees its blocks. */
+	/* The temporary file will be removed, so its blocks count as free. */
 	fr_size_format((uint64_t)v.f_bavail * v.f_frsize + fr_file_allocated_bytes(x->fd), have);
 	return fr_fail_errno(d, code, fr_file_system_hint(code),
 		"cannot write %s to %s (%s): about %s needed, %s free there", x->result.name, dir, fs, need,
@@ -320,8 +322,8 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	int r;
 
 	fr_thread_assert_may_wait();
-	/* The process model before the low watermark is unknown. Only overwritable kernel rings have older
-	   samples. */
+	/* Samples before the low watermark are left out, because the processes of that time are unknown. Only
+	   overwritable kernel rings have such samples. */
 	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_low_watermark(snapshot));
 	fr_frames_plan(x.snapshot, x.params, &x.plan);
 	r = open_file(&x, d);

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Write a text like "ext4 /dev/vda1 on /var" about the mount of FD to RET. If the mount is unknown, the text
-   is "its file system". */
+/* Describe the mount of the file FD: write a text like "ext4 /dev/vda1 on /var" to RET. If the mount is
+   unknown, the text is "its file system". */
 void fr_file_system_describe(int fd, char *ret, size_t size);
 /* Returns the bytes of disk that the file FD occupies, or 0 if they are unknown. */
 uint64_t fr_file_allocated_bytes(int fd);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A dump gets from the two sections of a frame:
- *   - the samples in its window;
- *   - the side-band up to the end of the window, because older side-band names the processes of the samples.
- * A section that lies in the window as a whole is copied without a change. Any other section is decompressed,
- * filtered, and compressed again.
+ * A dump gets these records from the two sections of a frame:
+ *   - the samples in the window of the dump;
+ *   - the side-band up to the end of the window. Side-band from before the window names processes of samples.
+ * If a dump gets all records of a section, it gets a copy of the compressed section. Otherwise the section is
+ * decompressed, filtered, and compressed again. Side-band is always decompressed: see write_section().
  */
 
 #include "dump/frames.h"
@@ -21,7 +21,7 @@ struct section {
 	size_t len;
 	uint32_t raw, records;
 	uint64_t first_ns, last_ns;
-	uint64_t from_ns, to_ns; /* the dump gets the records of these times */
+	uint64_t from_ns, to_ns; /* the dump gets the records from from_ns to to_ns */
 	bool samples;
 };
 
@@ -39,7 +39,8 @@ static struct section sideband_section(const struct fr_frame *f, const struct fr
 
 static enum coverage coverage_of(const struct section *s)
 {
-	/* A section without records holds a FINISHED_ROUND, which is in every window. */
+	/* A section that has bytes but no counted records holds only FINISHED_ROUNDs, which belong to every
+	   window. */
 	if (s->records == 0)
 		return s->len ? WHOLE : NONE;
 	if (s->last_ns < s->from_ns || s->first_ns > s->to_ns)
@@ -129,7 +130,8 @@ static int write_compressed(struct fr_frames *f, const void *zstd, size_t len, s
 	return fr_file_write_frame(f->out, zstd, len);
 }
 
-/* Write the LEN bytes of f->raw, compressed if the dump is compressed. If zstd fails, write them plain. */
+/* Write the LEN bytes of f->raw. Compress them if the dump is compressed; if zstd fails, write them
+   uncompressed. */
 static int write_raw(struct fr_frames *f, size_t len)
 {
 	size_t n;
@@ -142,7 +144,8 @@ static int write_raw(struct fr_frames *f, size_t len)
 	return write_compressed(f, f->packed, n, len);
 }
 
-/* Find the files and the run-time code that the side-band in f->raw names. Returns 0 or a negative errno. */
+/* Find the files and the run-time code that the side-band in f->raw maps: collect build-ids and append map
+   records to f->jit_maps. Returns 0 or a negative errno. */
 static int collect_names(struct fr_frames *f, size_t len)
 {
 	int r = fr_build_ids_collect(f->build_ids, f->session, f->raw, len, &f->jit_maps);
@@ -150,7 +153,8 @@ static int collect_names(struct fr_frames *f, size_t len)
 	return r < 0 ? r : fr_jit_append_maps(f->jit, f->raw, len, &f->jit_maps);
 }
 
-/* Returns 0; 1: the section is damaged, and none of it was written; or a negative errno. */
+/* Write the records of S that belong to the dump. Returns 0; 1 if the section is damaged (none of its records
+   is written then); or a negative errno. */
 static int write_section(struct fr_frames *f, const struct section *s)
 {
 	enum coverage coverage = coverage_of(s);
@@ -162,7 +166,7 @@ static int write_section(struct fr_frames *f, const struct section *s)
 
 	if (coverage == NONE)
 		return 0;
-	/* Side-band is always decompressed, because it names files and run-time code. */
+	/* Side-band is always decompressed, because collect_names() reads it. */
 	if (!copied || !s->samples)
 		n = fr_section_decompress(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
 	if (n >= 0 && (coverage == PARTIAL || strip))
@@ -179,9 +183,9 @@ static int write_section(struct fr_frames *f, const struct section *s)
 	return r == -EBADMSG ? 1 : r;
 }
 
-/* Write the records that belong between the two sections of a frame: after its side-band, and before the
-   samples that need them. No such record may be later than LAST_NS, the newest time in the frame. Otherwise a
-   reader would release samples of the next frame too early. */
+/* Write the records that this dump adds between the two sections of a frame: after the side-band, and before
+   the samples that need these records. No such record may be later than LAST_NS, the newest time in the
+   frame. Otherwise a reader would pass on samples of the next frame too early. */
 static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 {
 	int r = fr_jit_append_functions(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);

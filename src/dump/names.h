@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tells the kinds of files in the recorder's directory by their names. */
+/* Recognizes the kinds of files in the recorder's directory by their names. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ enum fr_name {
 	FR_NAME_DUMP = 1,	  /* perf.data.sample.TIME */
 	FR_NAME_AUXILIARY = 2,	  /* perf.data.auxiliary.TIME of a recording that has ended */
 	FR_NAME_MERGED = 4,	  /* perf.data */
-	FR_NAME_MERGED_OLDER = 8, /* perf.data.TIME, which a newer perf.data replaced */
+	FR_NAME_MERGED_OLDER = 8, /* perf.data.TIME: a merged file that a newer one has replaced */
 };
 
 /* Returns the kind of the file NAME. RET_NS (may be NULL) gets the wall time in the name, or 0 if the name
@@ -29,7 +29,7 @@ void fr_dump_name(uint64_t realtime_ns, char ret[static FR_DUMP_NAME_SIZE]);
 struct fr_named_file {
 	char name[FR_DUMP_NAME_SIZE];
 	enum fr_name kind;
-	uint64_t time_ns; /* wall time in the name; for perf.data the mtime */
+	uint64_t time_ns; /* wall time in the name; of perf.data: its modification time */
 };
 
 /* List the files of DIRFD whose kind is in KINDS, oldest first. The caller frees *RET. May wait for a disk.

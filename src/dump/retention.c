@@ -2,7 +2,8 @@
 #include "dump/retention.h"
 #include "base/cleanup.h"
 
-/* The use of the disk after the removals so far, in bytes, and the number of dumps. */
+/* The bytes that the recorder's files use, the free bytes, and the number of dumps, after the removals chosen
+   so far. */
 struct account {
 	uint64_t use, free, files;
 };
@@ -24,7 +25,7 @@ struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t 
 static bool limits_hold(
 	const struct fr_retention *r, const struct fr_retention_disk *disk, const struct account *a)
 {
-	/* The dump that is about to be written counts as a file. */
+	/* The dump that is about to be written counts as one more file. */
 	uint64_t files = a->files + (disk->need > 0);
 
 	if (r->max_use && a->use + disk->need > r->max_use)

@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * Decides which dumps have to go. The limits are those of coredump.conf(5). These functions work on a list of
- * dumps and on numbers about the disk. vacuum.h makes the list, and removes the files. docs/design/51.
+ * Decides which dumps have to be removed. The limits mean the same as in coredump.conf(5). The functions get
+ * a list of dumps and numbers about the disk. vacuum.h makes the list, and removes the files. See
+ * docs/design/51.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define FR_RETENTION_DEFAULT UINT64_MAX /* a part of the file system, see fr_retention_resolve() */
+#define FR_RETENTION_DEFAULT UINT64_MAX /* a percentage of the file system: see fr_retention_resolve() */
 #define FR_RETENTION_CAP (4ULL << 30)
 
 struct fr_retention {
@@ -18,29 +19,30 @@ struct fr_retention {
 	uint64_t
 		keep_free; /* bytes of the file system that stay free; 0: no limit; or FR_RETENTION_DEFAULT */
 	uint64_t max_files;  /* number of dumps; 0: no limit */
-	uint64_t max_age_ns; /* age of the oldest dump; 0: no limit */
+	uint64_t max_age_ns; /* largest age of a dump; 0: no limit */
 };
 
 /* A dump with its sidecar and its other files. */
 struct fr_retention_file {
 	uint64_t time_ns; /* wall time of its trigger */
 	uint64_t bytes;	  /* space on the disk */
-	bool keep;	  /* the dump has to stay, because it was just written */
-	bool remove;	  /* the decision */
+	bool keep;	  /* the dump has to stay, because it is new */
+	bool remove;	  /* the decision of fr_retention_choose() */
 };
 
 struct fr_retention_disk {
 	uint64_t size, free; /* bytes of the file system: all, and free ones */
-	uint64_t other;	     /* bytes of the recorder's files that are not dumps and stay */
+	uint64_t other;	     /* bytes of the recorder's files that are not dumps; they count for MaxUse= */
 	uint64_t need;	     /* bytes of a dump that is about to be written; 0: there is none */
 	uint64_t now_ns;     /* wall time */
 };
 
-/* Returns R with its defaults resolved: MaxUse= 10 % and KeepFree= 15 % of the file system, each at most
-   FR_RETENTION_CAP. */
+/* Returns R with numbers in place of FR_RETENTION_DEFAULT: for MaxUse= 10 % and for KeepFree= 15 % of the
+   file system, each at most FR_RETENTION_CAP. */
 struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t disk_size);
 
-/* Set `remove` in each of the N FILES (oldest first): true if the resolved limits R demand the removal.
-   Returns whether all limits hold then, and the dump that is about to be written fits. */
+/* Set `remove` in each of the N FILES (oldest first): true if the dump has to be removed because of the
+   limits R, which are resolved. Returns whether, after these removals, all limits hold and the dump that is
+   about to be written fits. */
 bool fr_retention_choose(const struct fr_retention *r, const struct fr_retention_disk *disk,
 	struct fr_retention_file *files, size_t n);

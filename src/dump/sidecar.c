@@ -47,7 +47,7 @@ static bool add_jit(cJSON *meta, const struct fr_dump_result *r)
 
 static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
-	/* If this dump was tried before, META has these members already. */
+	/* If an earlier attempt to write this dump failed, META has these members already. */
 	static const char *const ours[] = {"version", "file", "boot_id", "host", "time", "monotonic_ns",
 		"window", "samples", "sideband", "bytes", "compressed", "write_seconds", "written_with",
 		"damaged_sections", "jit", "marks", "not_durable"};
@@ -82,5 +82,5 @@ int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const str
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s.json", result->name);
 	r = fr_file_replace(params->dirfd, name, 0640, params->gid, text, strlen(text));
-	return FR_MIN(r, 0); /* the result of the dump says already if the directory cannot be synced */
+	return FR_MIN(r, 0); /* a positive value is already in the result of the dump: not_durable */
 }

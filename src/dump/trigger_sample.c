@@ -11,15 +11,16 @@
 #include <string.h>
 
 #define SYSTEM "flightrec"
-/* Sample ids of our event begin here. The kernel numbers its own ids from 1. */
+/* The first sample id of our event. It is far away from the kernel's ids, which begin with 1. */
 #define ID_BASE 0xf11647ec00000000ULL
 #define ID_CALLCHAIN (1ULL << 16)
 #define TEXT_MAX 255u /* bytes of one text; a longer text is truncated */
-/* The kernel gives a tracepoint the lowest free id of 16 bits, so ours is the highest free one. */
+/* The kernel gives a tracepoint the lowest free id of 16 bits. Our tracepoint has the highest free id, to
+   stay away from those. */
 #define TRACEPOINT_MAX 65535u
 
-/* The raw data, at the offsets of the format below. A text is a u32: its offset in the raw data, and its
-   length in the upper 16 bits. The bytes of the texts follow the fixed part, each with its NUL. */
+/* The raw data, at the offsets of the format below. A text is a u32: the lower 16 bits are its offset in the
+   raw data, the upper 16 bits its length. The bytes of the texts, each with its NUL, follow this struct. */
 struct raw {
 	uint16_t common_type;
 	uint8_t common_flags, common_preempt_count;
@@ -72,9 +73,9 @@ static uint64_t find_free_tracepoint(const struct fr_session *s)
 	return id;
 }
 
-/* Give our event a call chain if another event has one, and only then. perf report shows a sample without a
-   call chain with the stack of the previous sample. But one event with a call chain is enough to make perf
-   report show stacks, for all events. */
+/* Give our event a call chain if and only if another event has one. If other events have call chains and ours
+   has none, perf report shows our samples with the stack of the previous sample. If only our event had one,
+   perf report would show stacks for all events. */
 static uint64_t callchain_bit(const struct fr_session *s)
 {
 	uint64_t types = 0;
@@ -84,8 +85,8 @@ static uint64_t callchain_bit(const struct fr_session *s)
 	return types & PERF_SAMPLE_CALLCHAIN;
 }
 
-/* Each attr that our event can have gets an id of its own, because one merge may read dumps of two
-   recorders. */
+/* Each attr that our event can have gets an id of its own, because a merge may read dumps of two recorders,
+   whose events have different attrs. */
 static uint64_t sample_id(const struct perf_event_attr *a)
 {
 	const bool callchain = a->sample_type & PERF_SAMPLE_CALLCHAIN;
@@ -93,7 +94,8 @@ static uint64_t sample_id(const struct perf_event_attr *a)
 	return ID_BASE | a->config | (callchain ? ID_CALLCHAIN : 0);
 }
 
-/* The clock and the layout are those of the other events, because a reader compares any two events. */
+/* Our event has the clock and the layout of the other events, because a reader requires that these are equal
+   in all events. */
 static struct perf_event_attr make_attr(const struct fr_session *s)
 {
 	const struct perf_event_attr *like = &s->events[0].attr;
@@ -146,7 +148,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* Write the line that perf script prints. */
+/* Format the line that perf script prints for S. */
 static void format_line(const struct fr_trigger_sample *s, char *ret, size_t size)
 {
 	const char *reason = or_empty(s->reason), *detail = or_empty(s->detail),
@@ -183,7 +185,7 @@ static void make_raw(const struct fr_trigger_sample *s, uint16_t type, struct bu
 	set_bytes(ret, 0, &head, sizeof(head));
 }
 
-/* Readers use the CPU as an index, so a sample without a CPU has CPU 0. */
+/* Readers use the CPU as an index, so a sample without a CPU, or with an unknown one, gets CPU 0. */
 static uint32_t cpu_of(const struct fr_trigger_sample *s)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);

@@ -3,11 +3,12 @@
 
 /*
  * Used in dump/ only: makes trigger samples. A cause of the dump, or a step of the sampling frequency,
- * becomes a sample of the event "flightrec:trigger". So every reader shows the cause at its time.
+ * becomes a sample of the event "flightrec:trigger". So every reader shows the cause or the step at its time.
  *
- * No kernel has this tracepoint, so the file says how to decode it. The id and the attr of the event are the
- * same in all files of a boot. Therefore a merge makes one event of them, and drops a trigger sample that two
- * files have. docs/design/50 has the reasons.
+ * No kernel has a tracepoint flightrec:trigger, so the file has the format with which readers decode its
+ * samples. The id and the attr of the event are the same in all files of a boot. Therefore a merge makes one
+ * event of the events of all files, and writes a trigger sample that two files have only once. docs/design/50
+ * has the reasons.
  */
 
 #include "dump/params.h"
@@ -22,11 +23,13 @@ struct fr_trigger_samples {
 	uint64_t n;	       /* number of records */
 };
 
-/* Add the event to S as its last event, with its format and description. Returns 0 or a negative errno. */
+/* Add the event "flightrec:trigger" to S as its last event, with its format and description. Returns 0 or a
+   negative errno. */
 int fr_trigger_samples_add_event(struct fr_session *s);
-/* Make the records of the N SAMPLES (borrowed). S has the event. Returns 0 or -ENOMEM. */
+/* Make the records of the N SAMPLES (borrowed). S must have the event. Returns 0 or -ENOMEM. */
 int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
 	const struct fr_trigger_sample *samples, size_t n);
 void fr_trigger_samples_deinit(struct fr_trigger_samples *t);
-/* Write the records up to UNTIL_NS that are not written yet. Returns 0 or a negative errno of OUT. */
+/* Write the records up to the time UNTIL_NS that are not written yet. Returns 0 or a negative errno of
+   OUT. */
 int fr_trigger_samples_write(struct fr_trigger_samples *t, struct fr_file_writer *out, uint64_t until_ns);

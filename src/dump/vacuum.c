@@ -17,8 +17,8 @@
 #define MERGED_JIT FR_MERGED_NAME ".jit" /* shared by all merged files */
 #define DEPTH_MAX 4
 
-/* Two lists, oldest first: the dumps and older merged files of a directory, and the auxiliary files of
-   recordings that have ended. */
+/* Two lists of the files in a directory, oldest first. `dumps` has the dumps, and the older merged files
+   (perf.data.TIME). `auxiliaries` has the auxiliary files of recordings that have ended. */
 struct listing {
 	struct fr_named_file *dumps, *auxiliaries;
 	struct fr_retention_file *files; /* one for each dump */
@@ -74,7 +74,7 @@ static int listing_init(struct listing *l, int dirfd)
 		r = fr_names_list(dirfd, FR_NAME_AUXILIARY, &l->auxiliaries, &l->n_auxiliaries);
 	if (r < 0)
 		return r;
-	/* perf record may have written a perf.data.TIME that has no JSON. */
+	/* A perf.data.TIME without a JSON is not ours: perf record may have written it. Leave it alone. */
 	for (size_t i = 0; i < n; i++)
 		if (l->dumps[i].kind == FR_NAME_DUMP || has_json(dirfd, l->dumps[i].name))
 			l->dumps[kept++] = l->dumps[i];
@@ -83,8 +83,8 @@ static int listing_init(struct listing *l, int dirfd)
 	return l->files ? 0 : -ENOMEM;
 }
 
-/* Visit the file or directory NAME and everything in it, without following links. REMOVE: remove it all.
-   Returns how many bytes of disk it takes. */
+/* Visit the file or directory NAME, and the content of the directory down to DEPTH_MAX levels, without
+   following links. REMOVE: remove all that is visited. Returns how many bytes of the disk this takes. */
 static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -107,8 +107,9 @@ static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned de
 	return bytes;
 }
 
-/* The same for a dump, its sidecar and its run-time code. The dump itself is removed first. After a crash in
-   between, remove_orphan() finds the rest by its name. */
+/* Visit the dump NAME, its sidecar and its directory of run-time code. REMOVE: remove them, the dump first.
+   If a crash interrupts the removal, remove_orphan() later finds the remaining files by their names. Returns
+   how many bytes of the disk they take. */
 static uint64_t walk_dump(int dirfd, const char *name, bool remove, int *error)
 {
 	static const char *const suffixes[] = {"", ".json", ".jit"};
@@ -139,7 +140,7 @@ static int report_removed(struct fr_vacuum_report *ret, const char *name, uint64
 	return 0;
 }
 
-/* Remove MERGED_JIT if there is no merged file any more. Returns the freed bytes. */
+/* Remove the directory MERGED_JIT if there is no merged file any more. Returns the number of freed bytes. */
 static uint64_t remove_unused_merged_jit(int dirfd)
 {
 	_cleanup_free_ struct fr_named_file *merged = NULL;
@@ -150,7 +151,7 @@ static uint64_t remove_unused_merged_jit(int dirfd)
 	return walk_tree(dirfd, MERGED_JIT, true, 0, NULL);
 }
 
-/* Remove the chosen dumps. Go on after a dump that cannot be removed. Returns the first error. */
+/* Remove the chosen dumps. If a dump cannot be removed, go on with the next one. Returns the first error. */
 static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_report *ret)
 {
 	bool merged = false;
@@ -177,8 +178,9 @@ static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_re
 	return r;
 }
 
-/* Check whether a dump remains that needs this auxiliary file: a dump of the same recording, which ended at
-   the time in the name of the auxiliary file. */
+/* Check whether a dump remains that needs this auxiliary file. The time in the name of an auxiliary file is
+   the end of its recording. So the dumps of this recording are not newer than this time, and not older than
+   the time of the previous auxiliary file. */
 static bool is_needed(const struct listing *l, size_t auxiliary)
 {
 	uint64_t from = auxiliary ? l->auxiliaries[auxiliary - 1].time_ns : 0;
@@ -219,8 +221,9 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 	return 0;
 }
 
-/* Choose the dumps to remove. If the limits cannot hold, remove only as many as a new dump needs room for. If
-   even the room of all dumps is too little, remove none. Returns whether the limits hold. */
+/* Choose the dumps to remove. If a dump is about to be written and MaxUse= or KeepFree= cannot hold, choose
+   only as many dumps as the new dump needs room for. If the new dump does not fit even without all old dumps,
+   choose none. Returns whether all limits will hold. */
 static bool choose(
 	const struct fr_retention *limits, const struct fr_retention_disk *disk, const struct listing *l)
 {
@@ -304,7 +307,8 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	return report_removed(ret, base, bytes);
 }
 
-/* Remove the JSON or directory NAME if its dump is gone: an interrupted removal left it. */
+/* Remove NAME if it is the sidecar or the directory of a dump that does not exist: an interrupted removal
+   left it. */
 static void remove_orphan(int dirfd, const char *name)
 {
 	char dump[NAME_MAX + 1];

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Removes dumps: the oldest ones, until the limits of retention hold, or dumps by name. docs/design/51 lists
- * the files that belong to a dump and are removed with it. All functions wait for a disk, so the main thread
- * and the recorder thread must not call them. Two of them may run at the same time.
+ * Removes dumps: either the oldest ones until the limits of retention hold, or dumps by name. docs/design/51
+ * lists the files that belong to a dump and are removed with it. All functions wait for a disk, so the main
+ * thread and the recorder thread must not call them. Two threads may call them at the same time.
  */
 
 #include "base/diag.h"
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 struct fr_vacuum_report {
-	char **removed; /* names of dumps; ended by NULL, or NULL itself */
+	char **removed; /* names of the removed dumps, ended by NULL; NULL: no dump was removed */
 	size_t n_removed;
 	uint64_t freed_bytes;
 	uint64_t files, bytes; /* number and size of the dumps that remain */
@@ -27,19 +27,20 @@ void fr_vacuum_report_deinit(struct fr_vacuum_report *r);
 cJSON *fr_vacuum_json(const struct fr_vacuum_report *r);
 
 /* Apply LIMITS to the directory DIRFD. NEED_BYTES: the size of a dump that is about to be written, or 0.
-   Dumps of the wall time KEEP_FROM_NS and later stay; UINT64_MAX: no dump has to stay. If the limits cannot
-   hold, this removes only as many dumps as the new dump needs room for, or none if even the room of all is
-   too little. The caller zeroes RET (may be NULL) before its first use. Each call adds to `removed` and
-   `freed_bytes`, also on failure. Returns 0, also if a limit cannot hold; or a negative errno with D. */
+   Dumps of the wall time KEEP_FROM_NS and later stay; UINT64_MAX: no dump has to stay. If not all limits can
+   hold and NEED_BYTES is not 0, this removes only as many dumps as the new dump needs room for; or none, if
+   the new dump would not fit even then. The caller zeroes RET (may be NULL) before the first call. Each call
+   adds to `removed` and `freed_bytes`, also if it fails. Returns 0, also if a limit does not hold; or a
+   negative errno with D. */
 int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes, uint64_t keep_from_ns,
 	struct fr_vacuum_report *ret, struct fr_diag *d);
 
 /* Remove the dump NAME with its other files, and add it to RET. NAME is "perf.data.sample.TIME" or
-   "perf.data.TIME", and may end with ".json". Returns 0; or with D: -EINVAL: NAME is not the name of a dump;
-   -ENOENT: there is no such dump; or another negative errno. */
+   "perf.data.TIME", and may end with ".json". Returns 0; or with D: -EINVAL if NAME is not the name of a
+   dump; -ENOENT if there is no such dump; or another negative errno. */
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d);
 
-/* Remove files that a killed recorder left: temporary files, and a JSON or a directory without its dump. The
-   caller holds the lock of perf.data.auxiliary, so that no other recorder writes here, and has not written a
-   dump yet. Returns the number of removed temporary files, or a negative errno. */
+/* Remove the files that a killed recorder left: temporary files, and each JSON or directory whose dump does
+   not exist. The caller must hold the lock of perf.data.auxiliary, so that no other recorder writes here, and
+   must not have written a dump yet. Returns the number of removed temporary files, or a negative errno. */
 int fr_vacuum_leftovers(int dirfd);

@@ -31,7 +31,7 @@ struct fr_collector {
 	char names[QUEUE_MAX][64];
 	unsigned first, n;
 	bool stop;
-	atomic_ullong give_up_ns; /* skip all work after this time; 0: the thread does not stop */
+	atomic_ullong give_up_ns; /* after this time, skip the rest of the work; 0: no limit */
 	struct fr_collector_stats stats;
 };
 
@@ -72,8 +72,8 @@ static void keep_objects(struct fr_collector *c, const struct fr_hits *hits, con
 		(unsigned long long)missed);
 }
 
-/* Open the cache in the directory that the path names now. If that fails, the copies fail, too, and their
-   error is reported. */
+/* If the recorder's directory was replaced, open the cache in the new one. If that fails, the copies fail,
+   too, and the error of a copy is reported. */
 static void follow_directory(struct fr_collector *c)
 {
 	struct fr_object_cache *next;
@@ -93,7 +93,7 @@ static void collect_dump(struct fr_collector *c, const char *name)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", c->config.dirfd, name);
 	if (access(path, F_OK) < 0 || is_too_late(c))
-		return; /* removed meanwhile */
+		return; /* the dump was removed, or there is no time left */
 	follow_directory(c);
 	r = fr_hits_read(path, &hits, &d);
 	if (r < 0) {

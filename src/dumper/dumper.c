@@ -20,7 +20,7 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
 	return settings;
 }
 
-/* Take the first job whose post-trigger time is over; when the dumper stops, the first job. */
+/* Take the first job whose `ready_ns` has passed. When the dumper stops, take the first job. */
 static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -34,7 +34,7 @@ static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 	return job;
 }
 
-/* Returns the time at which the thread has to wake up by itself. */
+/* Returns the time at which the thread has to wake up, if nobody wakes it earlier. */
 static uint64_t next_time(const struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	uint64_t next_ns = p->tidied_ns + TIDY_PERIOD_NS;
@@ -64,7 +64,7 @@ void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted
 	if (counted)
 		p->queued--;
 	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->outcome != FR_OUTCOME_RESCUED))
-		p->retry_now = true; /* there may be room now */
+		p->retry_now = true; /* this job may have made room for the kept dump */
 	(void)!write(p->done_fd, &one, sizeof(one));
 	fr_unlock(&p->lock);
 }

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * The dumper thread takes jobs in order. For each dump, it asks the recorder for a snapshot and writes it. It
- * also keeps the directory within its limits. A disk that is stuck stops this thread alone. Each job comes
- * back to the main loop with its outcome.
+ * The dumper thread takes jobs in order. For each dump, it asks the recorder for a snapshot and writes the
+ * snapshot to a file. It also keeps the directory within its limits. If a disk hangs, only this thread waits.
+ * Each job comes back to the main loop with its outcome.
  *
  *   submit ─► waiting (for its turn, for its post-trigger time) ─► written ─► done ─► reap
- *               ▲ a trigger that asks for the same is coalesced    │ no space, …
+ *               ▲ other causes are coalesced while it waits        │ no space, …
  *               │                                                  ▼
  *               └──────────── every 10 s, after a vacuum ─────── kept (one)
  */
@@ -15,16 +15,17 @@
 #include "dumper/job.h"
 #include "recorder/recorder.h"
 
-/* How many jobs may wait; the next one is refused. Some places are reserved for root. Users have at most half
-   of the places, so that there are always some for the triggers of the machine. */
+/* How many jobs may wait or run. A job that finds no free place is refused. Some places are reserved for root
+   and for the recorder's own user. Other users may have at most half of the places, so that there are always
+   places for dumps that triggers cause. */
 #define FR_DUMPER_QUEUE_MAX 16
 #define FR_DUMPER_RESERVED_FOR_ROOT 2
 #define FR_DUMPER_USERS_MAX 8
 #define FR_DUMPER_PER_USER_MAX 4
-/* An automatic dump waits for this time before its snapshot, because several triggers can see one anomaly,
-   one after the other. The wait does not make its window longer. */
+/* An automatic dump waits for this time before its snapshot, because several triggers can see the same
+   anomaly, one after the other. The wait does not make the window longer. */
 #define FR_DUMPER_TOGETHER_NS (50 * 1000000ULL)
-/* How many causes one file may have. The next cause gets a file of its own. */
+/* How many causes one file may have. The next cause makes another dump. */
 #define FR_DUMPER_COALESCE_MAX 64
 
 struct fr_dumper;
@@ -36,11 +37,12 @@ struct fr_dumper_settings {
 };
 
 struct fr_dumper_config {
-	struct fr_recorder *recorder; /* recorder and tracker are borrowed: free the dumper first */
+	struct fr_recorder *recorder; /* recorder and tracker are borrowed: free the dumper before them */
 	struct fr_tracker *tracker;
-	const struct fr_session *session; /* copied by start() */
+	const struct fr_session *session; /* copied by fr_dumper_start() */
 	int dirfd;
-	/* The path of dirfd; copied. If it names another directory later, dirfd becomes that directory. */
+	/* The path of dirfd; copied. If the path names another directory later, dirfd becomes that
+	   directory. */
 	const char *directory;
 	size_t section_max;
 	int level;
@@ -49,46 +51,49 @@ struct fr_dumper_config {
 	bool vdso_kept;				  /* as in struct fr_dump_params */
 	gid_t gid;
 	struct fr_dumper_settings settings;
-	/* The dumper thread calls both when the window of a job has ended. They add to META the losses so
-	   far, and the steps of the sampling frequency in the window. */
+	/* The dumper thread calls both functions after the snapshot of a dump. add_losses() adds the losses
+	   so far to META; add_steps() adds the steps of the sampling frequency in the window. */
 	void (*add_losses)(void *ctx, cJSON *meta);
 	void (*add_steps)(void *ctx, uint64_t from_ns, uint64_t to_ns, cJSON *meta);
 	void *ctx;
 };
 
-/* Start the thread. It first removes the files that a killed recorder left, and applies the limits. Returns 0
-   or a negative errno with D. */
+/* Start the thread. It first removes the unfinished files that a killed recorder left, and applies the
+   limits. Returns 0 or a negative errno with D. */
 int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **ret, struct fr_diag *d);
-/* Finish the jobs that wait (without the rest of their post-trigger times), try the kept dump a last time,
-   and end the thread. The outcomes can still be reaped. NULL-safe. */
+/* Run all jobs that wait, without waiting for the ends of their post-trigger times. Then try the kept dump a
+   last time, and end the thread. The outcomes can still be reaped. NULL-safe. */
 void fr_dumper_stop(struct fr_dumper *p);
-/* Call this after stop(), when all outcomes are reaped. NULL-safe; returns NULL. */
+/* Call this after fr_dumper_stop(), when all outcomes are reaped. NULL-safe; returns NULL. */
 struct fr_dumper *fr_dumper_free(struct fr_dumper *p);
 
 pid_t fr_dumper_tid(const struct fr_dumper *p);
 /* Returns a borrowed descriptor. It is readable when fr_dumper_reap() has a job to return. */
 int fr_dumper_done_fd(const struct fr_dumper *p);
 
-/* The main thread calls the following functions. Any thread may call stats(). */
+/* The main thread calls the following functions. Any thread may call fr_dumper_stats(). */
 
-/* Add JOB. RET_ID may be NULL. Returns 0: JOB is consumed, *RET_ID is its id; 1: JOB is consumed and became
-   one file with a waiting job, *RET_ID is the id of that job; -EAGAIN: the queue is full; -EDQUOT: this user,
-   or all users together, have as many places as they may have; or -ENOMEM. */
+/* Add JOB. RET_ID may be NULL. Returns 0 if JOB (consumed) waits now: *RET_ID is the id of JOB. Returns 1 if
+   the cause of JOB (consumed) was added to a dump that waits already: *RET_ID is the id of that dump. On
+   failure, the caller still owns JOB: -EAGAIN if the queue is full; -EDQUOT if this user, or all users
+   together, already have as many places as they may have; or -ENOMEM. */
 int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id);
-/* Add CAUSE (JSON) at TIME_NS to an automatic dump that waits, if its window contains TIME_NS or ended at
-   most FR_DUMPER_TOGETHER_NS before. ASKED: the window that the trigger of CAUSE asks for. The dump's window
-   grows to contain it. A later end counts only if TIME_NS is at most FR_DUMPER_TOGETHER_NS after the first
-   trigger. Returns 0: CAUSE is consumed, *RET_ID is the dump's id; -ENOENT: there is no such dump, or it has
+/* Add CAUSE (JSON), which happened at TIME_NS, to an automatic dump that waits, if its window contains
+   TIME_NS or ended at most FR_DUMPER_TOGETHER_NS before. ASKED: the window that the trigger of CAUSE asks
+   for. The window of the dump grows to the begin of this window and to TIME_NS. It grows to the end of this
+   window only if TIME_NS is at most FR_DUMPER_TOGETHER_NS after the first trigger. Returns 0 if CAUSE is
+   consumed: *RET_ID is the id of the dump. Returns -ENOENT if there is no such dump, or each one has
    FR_DUMPER_COALESCE_MAX causes. */
 int fr_dumper_coalesce(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
 	uint64_t *ret_id);
-/* Cancel the waiting dump ID: the caller owns *RET then. UID 0 may cancel any dump. Another user may cancel
-   their own dump, if it has no cause of another user. Returns 0; or with D: -ENOENT: no such dump waits, or
-   it is the last dump of the recorder; -EBUSY: the dump is being written; -EPERM: this user may not cancel
-   it. */
+/* Cancel the dump ID, which waits. UID 0 may cancel any dump. Another user may cancel their own dump, if it
+   has no cause of another user. Returns 0, and the caller owns *RET, the job of the dump. On failure, returns
+   with D: -ENOENT if no such dump waits, or if it is the last dump of the recorder; -EBUSY if the dump is
+   being written; -EPERM if this user may not cancel it. */
 int fr_dumper_cancel(
 	struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret, struct fr_diag *d);
-/* Returns the dumps that wait, in order: an array of {id, uid, ready_ns, causes, cause}. NULL: no memory. */
+/* Returns the dumps that wait, in order: an array of {id, uid, ready_ns, causes, cause}, where "causes" is a
+   number. The caller deletes it. Returns NULL if there is no memory. */
 cJSON *fr_dumper_waiting(struct fr_dumper *p);
 /* Returns the oldest finished job, which the caller frees, or NULL. */
 struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p);
@@ -102,7 +107,7 @@ struct fr_dumper_stats {
 	bool kept;	       /* there is a kept dump */
 	uint64_t kept_trigger_ns;
 	uint64_t kept_bytes;	   /* bytes of the ring that the kept dump takes */
-	uint64_t samples_given_up; /* FR_LOSS_FAILED_DUMP */
+	uint64_t samples_given_up; /* the loss FR_LOSS_FAILED_DUMP */
 	char kept_why[512];
 	uint64_t writing_since_ns; /* monotonic; 0: nothing is being written */
 	char writing_name[FR_DUMP_NAME_SIZE];

@@ -17,37 +17,37 @@
 
 enum fr_job_kind {
 	FR_JOB_DUMP,
-	FR_JOB_VACUUM, /* apply limits */
-	FR_JOB_REMOVE, /* remove named dumps */
+	FR_JOB_VACUUM, /* remove old dumps until `limits` hold */
+	FR_JOB_REMOVE, /* remove the dumps `names` */
 };
 
 enum fr_job_outcome {
-	FR_OUTCOME_DONE,     /* succeeded or failed, as CODE says; none of its data is left in memory */
-	FR_OUTCOME_KEPT,     /* failed; its data stays in memory, and the dumper tries again */
-	FR_OUTCOME_RESCUED,  /* a kept dump is a file now */
-	FR_OUTCOME_GIVEN_UP, /* a kept dump is lost */
+	FR_OUTCOME_DONE,     /* `code` says whether it succeeded; none of its data is left in memory */
+	FR_OUTCOME_KEPT,     /* a dump failed; its data stays in memory, and the dumper tries again */
+	FR_OUTCOME_RESCUED,  /* a kept dump became a file */
+	FR_OUTCOME_GIVEN_UP, /* a kept dump is lost: it was not tried again, or it failed again */
 };
 
 /* The window that a trigger asks for. Two requests with equal windows may become one file. */
 struct fr_dump_asked {
 	uint64_t last_ns;	 /* the time before the trigger; 0: the whole ring */
-	uint64_t post_ns;	 /* the post-trigger time */
-	uint64_t from_ns, to_ns; /* if one of them is not 0, they count instead of last_ns and post_ns */
+	uint64_t post_ns;	 /* the time after the trigger */
+	uint64_t from_ns, to_ns; /* if one is not 0, these replace last_ns and post_ns */
 };
 
 struct fr_dump_job {
 	TAILQ_ENTRY(fr_dump_job) link; /* of the list that has it */
 	enum fr_job_kind kind;
 	uint64_t id;
-	uid_t uid;   /* the user who asked; 0: root or the recorder's own user; FR_UID_MACHINE: a trigger */
-	bool shared; /* it has causes of other users */
-	uint64_t trigger_ns; /* monotonic time of the first trigger; the name of the file has it */
+	uid_t uid;   /* the user who asked; 0: root or the recorder's own user; FR_UID_MACHINE: no user */
+	bool shared; /* it also has causes of others */
+	uint64_t trigger_ns; /* monotonic time of the first trigger; the name of the file has this time */
 	struct fr_dump_asked asked;
-	uint64_t from_ns, to_ns; /* the window; from_ns 0: from the oldest sample on */
+	uint64_t from_ns, to_ns; /* the window, monotonic; from_ns 0: from the oldest sample on */
 	uint64_t ready_ns;	 /* the job is not written before this time */
 	bool compress;
 	struct fr_file_writer_config writer;
-	cJSON *meta;	/* the sidecar: cause, causes, …; the write adds the rest */
+	cJSON *meta;	/* the sidecar: "cause", "causes" …; fr_dump_write() adds the rest */
 	void **callers; /* calls of the main loop that wait for the outcome */
 	size_t n_callers;
 	bool final;	/* the recorder ends after this dump */
@@ -58,17 +58,17 @@ struct fr_dump_job {
 
 	/* The result. */
 	enum fr_job_outcome outcome;
-	int code; /* 0 or a negative errno with DIAG */
+	int code; /* 0, or a negative errno with `diag` */
 	struct fr_dump_result result;
 	struct fr_diag diag;
 	uint64_t snapshot_ns;		/* the time from the end of the window to the snapshot */
-	struct fr_vacuum_report vacuum; /* the removed dumps */
-	struct fr_diag vacuum_diag;	/* why old dumps could not be removed; code 0: no error */
-	bool followed;			/* the configured path names another directory than before */
+	struct fr_vacuum_report vacuum; /* the dumps that were removed */
+	struct fr_diag vacuum_diag;	/* why old dumps could not be removed; code 0: they could */
+	bool followed;			/* the configured path now names another directory than before */
 	char *directory;		/* the directory of the file; NULL: the configured path */
 };
 
-/* Returns a job of KIND with zeros in all other members, or NULL without memory. */
+/* Returns a job of KIND with zeros in all other members, or NULL if there is no memory. */
 struct fr_dump_job *fr_dump_job_new(enum fr_job_kind kind);
 /* Add CALLER to the calls that wait for JOB. Returns 0 or -ENOMEM. */
 int fr_dump_job_add_caller(struct fr_dump_job *job, void *caller);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Makes trigger samples of a job's JSON: of its causes, and of the steps of the sampling frequency. */
+/* Makes trigger samples from the JSON of a job: one for each cause, and one for each step of the sampling
+   frequency. */
 
 #include "dump/dump.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The dumper keeps a dump that it could not write. Its frames become a retained snapshot, and the tail model
- * of their low watermark is copied. The dumper tries again every 10 s, and when a file was removed. It keeps
- * only the newest failed dump, because a retained snapshot takes a part of the ring.
+ * The dumper keeps a dump that it could not write. The frames of the dump become a retained snapshot, and the
+ * tail model at their low watermark is copied. The dumper tries to write the dump again every 10 s, and when
+ * another job may have made room. It keeps only the newest failed dump, because a retained snapshot takes a
+ * part of the ring.
  */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
@@ -11,7 +12,7 @@
 
 #define RETRY_NS (10 * FR_NSEC_PER_SEC)
 
-/* Publish the numbers of the kept dump. N_LOST: how many more samples are given up. */
+/* Publish the numbers of the kept dump. N_LOST: number of samples that were given up since the last call. */
 static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 {
 	const struct fr_kept *k = &p->kept;
@@ -29,7 +30,7 @@ static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 	fr_unlock(&p->lock);
 }
 
-/* Keep the run-time code of processes that exited after SINCE_NS. UINT64_MAX: keep none. */
+/* Keep the open files with run-time code of processes that exited after SINCE_NS. UINT64_MAX: keep none. */
 static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
 	if (p->config.jit_open_files)
@@ -46,7 +47,7 @@ static void forget(struct fr_dumper *p)
 	p->kept = (struct fr_kept){0};
 }
 
-/* Copy JOB for a later write. The copy has no callers, because the caller of JOB gets an answer now. */
+/* Copy JOB for a later write. The copy has no callers, because the callers of JOB get their answer now. */
 static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 {
 	struct fr_dump_job *copy = fr_dump_job_new(FR_JOB_DUMP);
@@ -82,7 +83,8 @@ static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct 
 		p, fr_snapshot_low_watermark(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
 }
 
-/* Retain SNAPSHOT, and copy its tail model and the session to K. Returns 0; any other value: it failed. */
+/* Retain SNAPSHOT, and copy its tail model and the session to K. Returns 0, or another value if that
+   failed. */
 static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
 {
 	int r = fr_snapshot_retain(snapshot, ret_lost);
@@ -95,7 +97,8 @@ static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_k
 	return r;
 }
 
-/* Give up the kept dump. LAST: the recorder ends; else a newer dump takes its place. Returns its job. */
+/* Give up the kept dump. LAST: the recorder ends; otherwise a newer failed dump replaces the kept dump.
+   Returns the job of the kept dump. */
 static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 {
 	struct fr_dump_job *job = TAKE_PTR(p->kept.job);
@@ -131,7 +134,7 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 	update_stats(p, lost);
 }
 
-/* A function of the type fr_dump_model that returns the copy. */
+/* A function of the type fr_dump_model that returns the copy of the tail model. */
 static int copied_model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since)
 {

@@ -15,8 +15,9 @@ static bool has_room_for_cause(const struct fr_dump_job *job)
 	return cJSON_GetArraySize(causes_of(job)) < FR_DUMPER_COALESCE_MAX;
 }
 
-/* Check whether NEW may become one file with OLD, which waits. A window grows by at most one more
-   post-trigger time. Without this limit, a storm of triggers would make one file that is never written. */
+/* Check whether NEW may become one file with OLD, which waits. The window of OLD ends at most two
+   post-trigger times after its first trigger, however many jobs join OLD. Without this limit, a storm of
+   triggers would delay OLD again and again, and its file would never be written. */
 static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
 {
 	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;
@@ -27,7 +28,8 @@ static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *ne
 	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room_for_cause(old);
 }
 
-/* Add the cause and the callers of NEW to OLD. Returns 1, and NEW is freed; or -ENOMEM without a change. */
+/* Add the cause and the callers of NEW to OLD, and free NEW. Returns 1; or -ENOMEM, and then nothing has
+   changed. */
 static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 {
 	const size_t n_callers = old->n_callers;
@@ -46,8 +48,8 @@ static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 	return 1;
 }
 
-/* Returns 0 if there is a place for JOB; -EAGAIN: the queue is full; -EDQUOT: this user, or all users
-   together, have as many places as they may have. */
+/* Returns 0 if there is a place for JOB; -EAGAIN if the queue is full; -EDQUOT if this user, or all users
+   together, already have as many places as they may have. */
 static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job) FR_REQUIRES(p->lock)
 {
 	const unsigned reserved = job->uid == 0 ? 0 : FR_DUMPER_RESERVED_FOR_ROOT;
@@ -81,7 +83,7 @@ static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id
 	if (r < 0)
 		return r;
 	*ret_id = job->id;
-	/* Vacuum and remove jobs free disk space, so they go first. */
+	/* Jobs of the kinds vacuum and remove free disk space, so they go first. */
 	if (job->kind == FR_JOB_DUMP)
 		TAILQ_INSERT_TAIL(&p->waiting, job, link);
 	else
@@ -115,15 +117,16 @@ static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns)
 	return NULL;
 }
 
-/* Widen the window of JOB for one more cause, at TIME_NS. ASKED: the window that the cause's trigger asks
-   for. */
+/* Widen the window of JOB for one more cause, which happened at TIME_NS. ASKED: the window that the trigger
+   of this cause asks for. */
 static void widen_window(struct fr_dump_job *job, const struct fr_dump_asked *asked, uint64_t time_ns)
 {
 	const uint64_t from_ns = asked->last_ns && asked->last_ns < time_ns ? time_ns - asked->last_ns : 0;
 
 	job->from_ns = FR_MIN(job->from_ns, from_ns);
 	job->to_ns = FR_MAX(job->to_ns, time_ns);
-	/* A cause within this time belongs to the same anomaly, so its post-trigger time counts, too. */
+	/* If the new cause came at most FR_DUMPER_TOGETHER_NS after the first trigger, both belong to the
+	   same anomaly. Then the post-trigger time of the new cause counts, too. */
 	if (time_ns <= job->trigger_ns + FR_DUMPER_TOGETHER_NS && asked->post_ns > job->asked.post_ns) {
 		job->asked.post_ns = asked->post_ns;
 		job->to_ns = FR_MAX(job->to_ns, time_ns + asked->post_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One job of the dumper, from the snapshot to the file, and the limits of its directory. */
+/* Runs one job of the dumper, from the snapshot to the file, and applies the limits of the directory. */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How long a dump waits until the tracker has applied the evicted side-band. If that takes longer, the disk
-   of the auxiliary file is stuck. The dump goes to the same disk, so it would fail as well. */
+/* How long a dump waits until the tracker has applied the evicted side-band. If the tracker needs more time,
+   the disk of the auxiliary file hangs. The dump goes to the same disk, so its write would fail, too. */
 #define TRACKER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
 
 /* The context of fr_dump_write()'s callbacks. */
@@ -51,7 +51,8 @@ static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_b
 		p->config.dirfd, &settings.limits, need_bytes, keep_from_ns, &job->vacuum, &job->vacuum_diag);
 }
 
-/* A kept dump does not remove files that are younger than itself. */
+/* Remove old dumps to make room for BYTES. Only dumps that are older than the dump of this job are removed:
+   if it is a kept dump, there may be newer ones. */
 static void make_room(void *ctx, uint64_t bytes)
 {
 	struct writing *w = ctx;
@@ -59,8 +60,8 @@ static void make_room(void *ctx, uint64_t bytes)
 	vacuum(w->p, w->job, bytes, w->time_ns);
 }
 
-/* Tell `status` which dump is being written. REALTIME_NS: the time in its name; 0: no dump is being
-   written. */
+/* Tell `status` which dump is being written. REALTIME_NS: the time in the name of the dump; 0: no dump is
+   being written. */
 static void report_writing(struct fr_dumper *p, uint64_t realtime_ns)
 {
 	fr_lock(&p->lock);
@@ -70,7 +71,8 @@ static void report_writing(struct fr_dumper *p, uint64_t realtime_ns)
 	fr_unlock(&p->lock);
 }
 
-/* Use the newest session. Call this after the snapshot: it has no records of a session that is set later. */
+/* Use the newest session. Call this after the snapshot was made: the snapshot has no records of a session
+   that is set later. */
 static void update_session(struct fr_dumper *p)
 {
 	fr_lock(&p->lock);
@@ -98,8 +100,8 @@ static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct
 		"cannot use the directory %s any more", p->directory);
 }
 
-/* If somebody renamed or removed the directory during the write, note where the file is. Returns 0 or a
-   negative errno. */
+/* If somebody renamed or removed the directory during the write, store in job->directory where the file is.
+   Returns 0 or a negative errno. */
 static int note_directory(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	char path[PATH_MAX];
@@ -174,13 +176,15 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 		return;
 	}
 	update_session(p);
-	/* When the recorder ends, a job does not wait for its post-trigger time. */
+	/* When the recorder ends, jobs do not wait for the end of their post-trigger time, so this time may
+	   be in the future. */
 	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
 	now_ns = fr_monotonic_ns();
 	job->snapshot_ns = now_ns > due_ns ? now_ns - due_ns : 0;
 	fr_json_add_u64(job->meta, "window_closed_ns", now_ns);
 	p->config.add_losses(p->config.ctx, job->meta);
-	/* The write adds "window": the time from the first to the last sample. */
+	/* "asked" is the window that was asked for. fr_dump_write() adds "window": the time from the first to
+	   the last sample. */
 	asked = cJSON_AddObjectToObject(job->meta, "asked");
 	fr_json_add_u64(asked, "from_ns", job->from_ns);
 	fr_json_add_u64(asked, "to_ns", job->to_ns);
@@ -192,7 +196,8 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	fr_snapshot_free(snapshot);
 }
 
-/* Go on after a file that cannot be removed. Returns the first error. */
+/* Remove the dumps that JOB names. If a dump cannot be removed, go on with the next one. Returns the first
+   error. */
 static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	int code = 0;

@@ -5,7 +5,8 @@
 
 #include <errno.h>
 
-/* A window may end this long after now, because the client reads its clock before the recorder does. */
+/* A window may end this long after the current time, because the clocks of client and recorder are not read
+   at the same time. */
 #define AHEAD_MAX_NS FR_NSEC_PER_SEC
 
 /* Convert wall time to monotonic time. Returns 0 for a time before the boot. */
@@ -19,7 +20,7 @@ static uint64_t to_monotonic(uint64_t usec)
 		       : now.monotonic_ns + (uint64_t)ahead_ns;
 }
 
-/* Make the window between two times. */
+/* Make a window from --from and --to, or from --last and --to. */
 static int absolute_window(const struct fr_window_bounds *c, uint64_t now_ns, uint64_t ring_first_ns,
 	struct fr_dump_asked *ret, struct fr_diag *d)
 {

@@ -12,7 +12,7 @@
 
 #define STATE_DIRECTORY "/var/lib/flightrec"
 
-/* Options without a letter. */
+/* Options without a short form. */
 enum {
 	OPT_KEEP = 256,
 	OPT_DRY_RUN,
@@ -66,7 +66,8 @@ static void print_help(void)
 	       "line for each says what was lost), 5 permission, 6 no space.\n");
 }
 
-/* Returns a number from 1 to MAX, or -EINVAL with D. EXAMPLE is the option with a valid number. */
+/* Returns the number S, which is from 1 to MAX; or -EINVAL with D. EXAMPLE: the option with a valid number,
+   for the hint. */
 static int parse_number(const char *s, const char *option, int max, const char *example, struct fr_diag *d)
 {
 	char hint[64];
@@ -135,7 +136,8 @@ static int apply_option(struct command *c, int option, struct fr_diag *d)
 	}
 }
 
-/* Takes the inputs from the words: one directory, or files, or nothing. */
+/* Sets the inputs from the N words after the options: one directory, or files. Without words, takes the
+   default directory. */
 static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag *d)
 {
 	struct stat st;

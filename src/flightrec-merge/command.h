@@ -13,7 +13,7 @@
 #define PROGRAM "flightrec-merge"
 
 struct command {
-	struct fr_merge_options options; /* its strings are those of argv */
+	struct fr_merge_options options; /* the strings are borrowed from argv */
 	enum fr_json_mode json;
 	bool quiet;
 	bool progress;
@@ -24,6 +24,6 @@ struct command {
 
 extern const struct fr_command_line merge_command_line;
 
-/* Fills C, whose fields without an option keep their value. Returns 0; 1 after --help or --version; or
-   -EINVAL with D. */
+/* Sets the members of C for which there is an option or an argument; the others keep their values. Returns 0;
+   1 after --help or --version, which print their text; or -EINVAL with D. */
 int command_parse(struct command *c, int argc, char *argv[], struct fr_diag *d);

@@ -33,7 +33,7 @@ static void print_warning(void *ctx, const char *text)
 	c->n_warnings += list[c->n_warnings] != NULL;
 }
 
-/* Each input needs a descriptor. */
+/* Raises the limit of open files, because each input needs a descriptor. */
 static void raise_file_limit(void)
 {
 	struct rlimit l;
@@ -55,7 +55,7 @@ static int merge(struct command *c)
 		c->options.progress = report_progress;
 	r = fr_merge(&c->options, &report, &d);
 	report_progress_end();
-	/* The recorder itself has merged the files. */
+	/* Without inputs there is nothing to do, because the recorder has merged the files. */
 	if (c->service && r == -ENOENT)
 		return FR_EXIT_OK;
 	if (r < 0) {
@@ -70,7 +70,8 @@ static int merge(struct command *c)
 	return r == 1 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
 }
 
-/* Returns whether a recorder holds the lock on the auxiliary file. The merge explains other errors. */
+/* Returns whether a recorder has the lock on the auxiliary file. Other errors are ignored here, because the
+   merge reports them. */
 static bool is_recorded_to(const char *directory)
 {
 	_cleanup_close_ int fd = -1;
@@ -82,9 +83,9 @@ static bool is_recorded_to(const char *directory)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* For --service, with which systemd runs this program as ExecStopPost= (systemd.exec(5), $SERVICE_RESULT).
-   Returns NULL if the service stays stopped and nothing records to DIRECTORY, else the reason not to merge
-   now. Waits for some seconds at most. */
+/* For --service: systemd then runs this program as ExecStopPost= (systemd.exec(5), $SERVICE_RESULT). Returns
+   NULL if the service stays stopped and no recorder writes to DIRECTORY. Otherwise returns the reason not to
+   merge now. Waits for some seconds at most. */
 static const char *find_reason_not_to_merge(const char *directory)
 {
 	const char *result = getenv("SERVICE_RESULT");
@@ -92,18 +93,18 @@ static const char *find_reason_not_to_merge(const char *directory)
 
 	if (is_recorded_to(directory))
 		return "another flightrecd records to the directory";
-	/* Without a bus, only the result is known. */
+	/* If this fails, for example without a system bus, only $SERVICE_RESULT is known. */
 	(void)fr_service_get_job(&job);
 	if (job == FR_SERVICE_RESTART)
 		return "the recorder is about to be started again";
-	/* After a failure without a stop, Restart= may start the service again. If systemd does not, the
-	   files stay for the next stop, or for a person. */
+	/* If the service failed and was not stopped, Restart= may start it again. If that does not happen,
+	   the files stay until the next stop, or until a person merges them. */
 	if (job != FR_SERVICE_STOP && result && strcmp(result, "success") != 0)
 		return "the recorder failed, and Restart= may start it again";
 	return NULL;
 }
 
-/* Returns the exit code. */
+/* Runs the program. Returns the exit code. */
 static int run(struct command *c, int argc, char *argv[])
 {
 	struct fr_diag d = {0};

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The output of flightrec-merge: a progress bar, then a report. */
+/* Prints the output of flightrec-merge: a progress bar, and then a report. */
 
 #include "base/command_line.h"
 #include "merge/merge.h"
 
-/* Draws the bar on standard error. For fr_merge_options.progress; CTX is not used. */
+/* Draws the progress bar on standard error. A function for `progress` of struct fr_merge_options; CTX is not
+   used. */
 void report_progress(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
-/* Removes the bar, if there is one. */
+/* Removes the progress bar from the terminal, if there is one. */
 void report_progress_end(void);
 
 /* Prints the report as text on standard output. */
 void report_text(
 	const struct fr_merge_options *options, const struct fr_merge_report *report, uint64_t took_ns);
-/* Prints the report as JSON on standard output, with the warnings so far. Returns 0 or -ENOMEM. */
+/* Prints the report as JSON on standard output, with the N_WARNINGS warnings. Returns 0 or -ENOMEM. */
 int report_json(enum fr_json_mode mode, const struct fr_merge_options *options,
 	const struct fr_merge_report *report, uint64_t took_ns, char *const *warnings, size_t n_warnings);

@@ -9,7 +9,8 @@
 
 static bool all;
 
-/* Returns "root", "uid 1000" or "a trigger", to be freed. */
+/* Returns who asked for the dump, to be freed: the name of a user like "root", or "uid 1000", or "a
+   trigger". */
 static char *describe_owner(const cJSON *job)
 {
 	const cJSON *uid = ctl_get(job, "uid");

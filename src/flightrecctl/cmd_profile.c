@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A profile is a file NAME.conf of the package that says what to record. Its first line describes it. To set
- * a profile is to make a link to it among the drop-ins, so all programs that read the configuration read it.
+ * A profile is a file NAME.conf of the package that says what to record. Its first line describes the
+ * profile. To set a profile, the verb creates a link to the profile among the drop-ins. So all programs that
+ * read the configuration read the profile, too.
  */
 
 #include "flightrecctl/ctl.h"
@@ -23,7 +24,7 @@
 
 static bool no_reload;
 
-/* The names of the profiles, without ".conf". */
+/* The profiles. Their file names are here without ".conf". */
 struct profiles {
 	struct dirent **files;
 	int n;
@@ -55,7 +56,7 @@ static int profiles_init(struct profiles *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Read the first line of the profile, without its "# ". */
+/* Read the first line of the profile into RET, without the "# " at its begin. */
 static void describe_profile(const char *name, char *ret, size_t size)
 {
 	char path[PATH_MAX], line[256] = "";
@@ -67,14 +68,14 @@ static void describe_profile(const char *name, char *ret, size_t size)
 	ctl_replace_control_characters(ret);
 }
 
-/* Returns whether LINK leads to this profile. Without LINK, NO_PROFILE is set. */
+/* Returns whether the profile NAME is set: LINK leads to it, or NAME is NO_PROFILE and there is no LINK. */
 static bool is_set(const char *name)
 {
 	char target[PATH_MAX], path[PATH_MAX];
 	ssize_t n = readlink(DROP_INS "/" LINK, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return errno != EINVAL && strcmp(name, NO_PROFILE) == 0; /* EINVAL: it is a file */
+		return errno != EINVAL && strcmp(name, NO_PROFILE) == 0; /* EINVAL: LINK is a file */
 	target[n] = '\0';
 	snprintf(path, sizeof(path), "%s/%s.conf", FR_PROFILE_DIR, name);
 	return strcmp(target, path) == 0;
@@ -106,7 +107,7 @@ static int list_profiles(const struct profiles *p)
 	return FR_EXIT_OK;
 }
 
-/* Replace LINK by a link to TARGET, or remove it if TARGET is "". */
+/* Replace LINK by a link to TARGET. If TARGET is "", remove LINK. Returns 0 or a negative errno. */
 static int replace_link(int dirfd, const char *target, struct fr_diag *d)
 {
 	static const char hint[] = "run this command as root: sudo flightrecctl profile NAME";
@@ -122,8 +123,9 @@ static int replace_link(int dirfd, const char *target, struct fr_diag *d)
 	return fsync(dirfd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
-/* Let the recorder read the new profile. If it refuses, set the PREVIOUS target of the link again. If no
-   recorder runs, the profile stays set for the next start. Returns an exit code. */
+/* Make the recorder read the new profile. If the recorder refuses it, set the previous profile again:
+   PREVIOUS is the previous target of the link, or "". If no recorder runs, the new profile stays set for the
+   next start. Returns an exit code. */
 static int reload_or_undo(int dirfd, const char *previous)
 {
 	struct fr_diag diag = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Prints the status for a person in a hurry: the content of the ring, the losses with their causes, and the
-   recorder's own cost. An older or newer recorder may not send a member; its line is then left out. */
+/* Prints the status: the content of the ring, the losses with their causes, the cost of the recorder, and
+   more. An older or newer recorder may not send a member. The line of this member is then left out. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "control/interface.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRITING_LONG_S 1 /* report a dump that takes longer than this */
+#define WRITING_LONG_S 1 /* a dump whose write takes longer is shown */
 
 static void print_head(const cJSON *s)
 {
@@ -173,8 +173,8 @@ static void print_events(const cJSON *s)
 	ctl_table_print(t, !ctl.no_legend);
 }
 
-/* Print each cause of loss with advice. A newer recorder may send a cause that this program does not know; it
-   has no advice. */
+/* Print each cause of loss with advice. A newer recorder may send a cause that this program does not know.
+   Such a cause is printed without advice. */
 static void print_losses(const cJSON *s)
 {
 	const cJSON *loss, *losses = ctl_get(s, "losses");
@@ -199,7 +199,7 @@ static void print_losses(const cJSON *s)
 
 static void print_status(const cJSON *s)
 {
-	/* A section is printed if the status has the member; "": always. */
+	/* A section is printed if the status has this member; "": it is always printed. */
 	static const struct {
 		const char *member;
 		void (*print)(const cJSON *s);

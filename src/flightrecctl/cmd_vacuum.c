@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Removes dumps. If a recorder runs, it does this itself, because it then tries its kept dump again. */
+/* Removes dumps. If a recorder runs, the recorder is asked to remove them, because it then tries its kept
+   dump again. Otherwise, this program removes them. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

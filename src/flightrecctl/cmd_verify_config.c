@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Judge the result CODE of one check, whose message is ONE. If this user or this machine cannot make the
-   check, print a warning and return 0. Otherwise return CODE, with ONE copied to D if it is negative. */
+/* Judge the result CODE of one check. ONE is the message of the check. If the check is not possible as this
+   user or on this machine, print a warning and return 0. Otherwise return CODE; if CODE is negative, copy ONE
+   to D. */
 static int judge(int code, const struct fr_diag *one, struct fr_diag *d)
 {
 	if (code == -EACCES || code == -EPERM || code == -ENODEV) {
@@ -36,8 +37,8 @@ static int check_events(const struct fr_config *c, struct fr_diag *d)
 	return r;
 }
 
-/* Let each source check its thresholds, files and programs without arming anything. The configuration may be
-   for a kernel that can do more than this one. */
+/* Let each source check its thresholds, files and programs, without arming anything. If a source is not
+   supported by this kernel, that is only a warning, because the configuration may be for another kernel. */
 static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 {
 	int r = 0;
@@ -55,7 +56,7 @@ static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 	return r;
 }
 
-/* Print the files that make up the configuration. */
+/* Print the names of the files of the configuration. */
 static int print_files(const char *path, struct fr_diag *d)
 {
 	char **files;
@@ -89,9 +90,10 @@ static void print_result(const struct fr_diag *d, int code, const cJSON *not_arm
 	cJSON_Delete(o);
 }
 
-/* Only the kernel decides whether a trigger can be armed, and only the recorder has the capabilities to try.
-   So ask the recorder, if it uses the same files. If it cannot be asked, print a note. RET: the triggers that
-   are not armed, or NULL. Returns an exit code. */
+/* Check whether the triggers are armed. Only the kernel decides whether a trigger can be armed, and only the
+   recorder has the capabilities to try. So ask the recorder, unless the argument names another file. If the
+   recorder cannot be asked, print a note. Sets *RET, which is NULL before, to the triggers that are not
+   armed. Returns an exit code. */
 static int check_armed(const struct fr_config *c, cJSON **ret)
 {
 	struct fr_client *client = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Prints decisions about anomalies: the last ones, or each new one. */
+/* Prints decisions about anomalies: the last ones (why), or each new one (watch). */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "control/interface.h"
@@ -12,9 +12,9 @@
 
 static uint64_t lines;
 
-/* Returns the verdict, with its reason and the repetitions in a storm, to be freed: "fired, and 1000 more
-   until 3.0s ago". WITH_FILE: the file of a dump is shown beside it, so "fired" and "joined" need no
-   reason. */
+/* Returns the verdict, with its reason and the number of repetitions in a storm: "fired, and 1000 more until
+   3.0s ago". The caller frees the text. WITH_FILE: another column shows the file of the dump, so the reason
+   is left out for "fired" and "joined". */
 static char *describe_verdict(const cJSON *decision, bool with_file)
 {
 	const char *verdict = ctl_string(decision, "verdict"), *why = ctl_string(decision, "why");
@@ -82,8 +82,8 @@ static void print_line(const cJSON *decision)
 	puts(line);
 }
 
-/* Print one decision, and flush it, so that the reader of a pipe gets it at once. Returns false, which ends
-   the stream, if the reader is gone. */
+/* Print one decision, and flush it, so that the reader of a pipe gets it at once. Returns false if the reader
+   of the pipe has gone: this ends the stream. */
 static bool print_reply(void *ctx, const cJSON *parameters)
 {
 	const double skipped = ctl_number(parameters, "skipped");

@@ -24,7 +24,8 @@ int ctl_usage(const struct fr_diag *d)
 	return FR_EXIT_USAGE;
 }
 
-/* Load the configuration; if it has a mistake, use the defaults. Only verify-config reports the mistake. */
+/* Load the configuration. If it has an error, use the defaults: only verify-config reports errors of the
+   configuration. */
 static void load_config(struct fr_config *c)
 {
 	fr_config_init(c);
@@ -99,7 +100,8 @@ cJSON *ctl_status(void)
 	return status;
 }
 
-/* The running recorder may use another directory than the configuration says, because of its option -o. */
+/* The running recorder is asked first, because with its option -o it uses another directory than the
+   configuration says. */
 char *ctl_directory(void)
 {
 	struct fr_config config;
@@ -118,7 +120,8 @@ char *ctl_directory(void)
 	return ret;
 }
 
-/* Print a dot while a call waits. Only a terminal gets dots, because a script expects errors on stderr. */
+/* Print a dot while a call waits. This is used only if standard error is a terminal, because a script expects
+   only errors there. */
 static void print_dot(void *ctx)
 {
 	bool *dots = ctx;
@@ -127,7 +130,7 @@ static void print_dot(void *ctx)
 	fputc('.', stderr);
 }
 
-/* Returns whether the recorder replies only when it has written or removed a file. */
+/* Returns whether the recorder replies to this call only when it has written or removed a file. */
 static bool may_take_long(const char *method, const cJSON *parameters)
 {
 	return (!strcmp(method, FR_METHOD(Dump)) && !cJSON_IsFalse(ctl_get(parameters, "wait"))) ||

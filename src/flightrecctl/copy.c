@@ -19,8 +19,8 @@ static bool is_stdout(const char *path)
 	return !strcmp(path, "-");
 }
 
-/* Open the directory of PATH. RET_NAME: the last part of PATH, borrowed. Returns the fd, or a negative errno
-   with D. */
+/* Open the directory of PATH. *RET_NAME becomes the last part of PATH, borrowed. Returns the descriptor, or a
+   negative errno with D. */
 static int open_directory(const char *path, const char **ret_name, struct fr_diag *d)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -51,7 +51,7 @@ int ctl_copy_check(const char *path, struct fr_diag *d)
 	dirfd = open_directory(path, &name, d);
 	if (dirfd < 0)
 		return dirfd;
-	/* Do not replace /dev/null by a file. */
+	/* Only a regular file may be replaced, and not a device like /dev/null. */
 	if (!*name || (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)))
 		return fr_fail(d, -EINVAL, "name an ordinary file, or a new one",
 			"--output: %s is not an ordinary file", path);
@@ -69,8 +69,8 @@ static bool is_interrupted(const sigset_t *set)
 	return sigpending(&pending) == 0 && sigandset(&both, set, &pending) == 0 && !sigisemptyset(&both);
 }
 
-/* Copy all data. A pending signal of INTERRUPTIONS (may be NULL) ends the copy after the current block.
-   Returns 0 or a negative errno. */
+/* Copy all data. If a signal of INTERRUPTIONS (may be NULL) is pending, the copy ends after the current
+   block. Returns 0; -EINTR if a signal ended the copy; or another negative errno. */
 static int copy_data(int from, int to, const sigset_t *interruptions)
 {
 	_cleanup_free_ char *block = malloc(BLOCK);
@@ -103,7 +103,8 @@ static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *i
 	return r;
 }
 
-/* Copy to a file. SIGINT, SIGTERM and SIGHUP are blocked until the temporary file is gone. */
+/* Copy to a file. SIGINT, SIGTERM and SIGHUP are blocked until the temporary file has been renamed or
+   removed. */
 static int copy_to_path(int from, const char *path, struct fr_diag *d)
 {
 	_cleanup_close_ int dirfd = -1;
@@ -136,7 +137,8 @@ int ctl_copy(const char *dump, const char *path, struct fr_diag *d)
 				  "removed the dump"
 				: "run this command as root or as a member of the recorder's group",
 			"cannot read %s for a copy", dump);
-	/* For standard output, signals are not blocked: there is no file to remove, and a write may block. */
+	/* With standard output, signals are not blocked, because there is no temporary file to remove, and a
+	   write may wait for ever. */
 	r = is_stdout(path) ? copy_data(from, STDOUT_FILENO, NULL) : copy_to_path(from, path, d);
 	if (r < 0) {
 		char hint[256];

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * flightrecctl: a file cmd_X.c has a verb or a few similar ones, with their entries in the table of verbs,
- * their options and their code. Verbs share the other files. docs/CONTRIBUTING.md shows how to add a verb.
+ * flightrecctl. Each file cmd_X.c has one verb or a few similar ones: their entries in the table of verbs,
+ * their options and their code. The other files are shared by the verbs. docs/CONTRIBUTING.md shows how to
+ * add a verb.
  *
- * The program has one thread. A verb prints its own errors and returns an exit code (enum fr_exit). Functions
- * that return an allocated string end the program if there is no memory.
+ * The program has one thread. A verb prints its own errors and returns an exit code (enum fr_exit). If there
+ * is no memory, functions that return an allocated string end the program.
  */
 
 #include "base/command_line.h"
@@ -24,17 +25,17 @@
 
 #define CTL_NOT_GIVEN UINT64_MAX
 
-/* The options and arguments that all verbs share. ctl_parse() sets them. */
+/* The options that all verbs share, and the arguments. ctl_parse() sets them. */
 extern struct ctl {
 	enum fr_json_mode json;
 	bool no_pager, no_legend, verbose, utc;
 	const char *socket, *directory; /* NULL: not given */
 	char **args;			/* the arguments after the verb, ended by NULL */
-	size_t n_args;			/* does not count the words after "--" that a verb passes to perf */
+	size_t n_args;			/* without the words after "--" that a verb passes to perf */
 } ctl;
 
-/* The kind of an option is the type of its variable, to which `to` points. ctl_parse() first resets all
-   variables: to false, NULL or CTL_NOT_GIVEN. */
+/* The kind of an option. It tells the type of the variable to which `to` of the option points. ctl_parse()
+   first resets all these variables: to false, NULL or CTL_NOT_GIVEN. */
 enum ctl_kind {
 	CTL_FLAG,  /* bool */
 	CTL_TEXT,  /* const char * */
@@ -54,23 +55,23 @@ struct ctl_option {
 	const char *help;
 	enum ctl_kind kind;
 	void *to;
-	uint64_t least, most; /* bounds of a number; most 0: there is no upper bound */
+	uint64_t least, most; /* bounds of a number; `most` 0: there is no upper bound */
 };
 
 enum ctl_group { CTL_DUMPS, CTL_TRIGGERS, CTL_RECORDER };
 
 struct ctl_verb {
-	enum ctl_group group; /* the group in --help */
+	enum ctl_group group; /* where --help shows the verb */
 	const char *name, *argument, *help;
 	size_t least_args, most_args;
-	const struct ctl_option *options; /* ended by an option without a name; or NULL */
-	bool pages;			  /* a pager shows its output on a terminal */
+	const struct ctl_option *options; /* ended by an option without a name; NULL: none */
+	bool pages;			  /* on a terminal, a pager shows its output */
 	bool passes;			  /* the verb passes the words after "--" to perf */
 	int (*run)(void);
 };
 
-/* Put a verb into the table: CTL_VERB(ID, GROUP, NAME, ARGUMENT, HELP, other members). The linker collects
-   the entries. */
+/* Put a verb into the table of verbs: CTL_VERB(ID, GROUP, NAME, ARGUMENT, HELP, other members). ID makes the
+   names of the C variables unique. The linker collects the entries. */
 #define CTL_VERB(id, ...)                                                                                    \
 	static const struct ctl_verb verb_##id = {__VA_ARGS__};                                              \
 	static const struct ctl_verb *entry_##id __attribute__((used, section("ctl_verbs"))) = &verb_##id
@@ -79,8 +80,8 @@ struct ctl_verb {
 const struct ctl_verb *const *ctl_verbs(size_t *ret_n);
 /* Returns the options of all verbs. */
 const struct fr_command_line *ctl_command_line(void);
-/* Set `ctl` and the verb's options. Returns 0 with RET_VERB; 1: the help or the version was printed; or
-   -EINVAL with D. */
+/* Set `ctl` and the variables of the options. Returns 0 and sets *RET_VERB; 1 if the help or the version was
+   printed; or -EINVAL with D. */
 int ctl_parse(int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d);
 
 /* Print D. Returns the exit code for the negative errno CODE. */
@@ -90,49 +91,49 @@ int ctl_usage(const struct fr_diag *d);
 
 /* --- connect.c: the recorder --- */
 
-/* Connect to the recorder. On failure *RET is NULL. Returns 0 or a negative errno of fr_client_connect() with
-   D. */
+/* Connect to the recorder. Returns 0; or a negative errno of fr_client_connect() with D, and then *RET is
+   NULL. */
 int ctl_try_connect(struct fr_client **ret, struct fr_diag *d);
-/* The same, but print the message of a failure. Returns an exit code. */
+/* The same, but print the message if it fails. Returns an exit code. */
 int ctl_connect(struct fr_client **ret);
-/* Connect, call METHOD and disconnect. PARAMETERS is consumed; RET may be NULL. Returns an exit code. RET is
-   set for FR_EXIT_OK. */
+/* Connect, call METHOD and disconnect. PARAMETERS is consumed. Prints the message of a failure. Returns an
+   exit code. If this is FR_EXIT_OK, *RET is the parameters of the reply, to be freed; RET may be NULL. */
 int ctl_call(const char *method, cJSON *parameters, cJSON **ret);
-/* Call METHOD, and print the member of the reply at PATH ("": the whole reply), as JSON or with PRINT.
-   Returns an exit code. */
+/* Call METHOD, and print the member of the reply at PATH ("": the whole reply): as JSON with --json,
+   otherwise with PRINT. Returns an exit code. */
 int ctl_call_and_print(
 	const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o));
-/* Add the member NAME to O in units of UNIT, unless VALUE is CTL_NOT_GIVEN. */
+/* Add the member NAME to O, unless VALUE is CTL_NOT_GIVEN. Its value is VALUE / UNIT, rounded down. */
 void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit);
-/* Returns the recorder's status, to be freed; NULL: there is no answer within 5 s. */
+/* Returns the status of the recorder, to be freed; NULL if there is no answer within 5 s. */
 cJSON *ctl_status(void);
-/* Set *RET to true if a recorder answers, and to false if none runs or --directory is given. Returns an exit
- *code; RET is valid for FR_EXIT_OK. */
+/* Set *RET to true if a recorder can be reached, and to false if none runs or --directory is given. Returns
+   FR_EXIT_OK; or, if this cannot be found out, prints why and returns another exit code. */
 int ctl_reachable(bool *ret);
-/* Returns the recorder's directory, from --directory, from the running recorder, or from the configuration.
-   To be freed; NULL: there is none. */
+/* Returns the directory of the recorder, to be freed: from --directory, from the running recorder, or from
+   the configuration. NULL: there is none. */
 char *ctl_directory(void);
 
 /* --- not_armed.c --- */
 
-/* Wait for up to 5 s until the recorder has tried to arm the trigger NAME (NULL: all triggers). Returns an
-   array of the triggers that are not armed, to be freed: {name, origin, what, hint}. Only a trigger of the
-   configuration has `origin`. Returns NULL if the recorder does not answer. */
+/* Wait until the recorder has tried to arm the trigger NAME (NULL: all triggers), for up to 5 s. Returns an
+   array of those triggers that are not armed, to be freed. Its items are {name, origin, what, hint}. Only a
+   trigger of the configuration has `origin`. Returns NULL if the recorder does not answer. */
 cJSON *ctl_not_armed(struct fr_client *client, const char *name);
-/* Print each trigger of NOT_ARMED to standard error. Returns FR_EXIT_PARTLY if one of them is from the
-   configuration, else FR_EXIT_OK. */
+/* Print each trigger in NOT_ARMED to standard error. Returns FR_EXIT_PARTLY if at least one of these triggers
+   is from the configuration; otherwise FR_EXIT_OK. */
 int ctl_warn_not_armed(const cJSON *not_armed);
 
 /* --- cmd_cancel.c, cmd_reload.c: used by other verbs --- */
 
-/* Print a line for each dump that waits. DUMPS is a member of the status. */
+/* Print a line for each dump that waits. DUMPS: the member "dumps" of the status. */
 void ctl_print_waiting(const cJSON *dumps);
 int ctl_reload(void);
 
 /* --- output.c --- */
 
 void ctl_pager_open(void);
-/* Waits until the pager ends. */
+/* Show the end of the output, and wait until the pager ends. */
 void ctl_pager_close(void);
 enum ctl_colour { CTL_NORMAL, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED };
 /* Returns an escape sequence, or "" without colours. */
@@ -143,20 +144,19 @@ void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(pr
 /* Print the line "     LABEL: TEXT", unless TEXT is empty. */
 void ctl_text_field(const char *label, const char *text);
 void ctl_replace_control_characters(char *s);
-/* Return an allocated string. */
+/* These return an allocated string. */
 char *ctl_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *ctl_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* These return the member of JSON at a path like "ring.size": as JSON, or NULL; as a number, or 0; as a
-   string, or
-   "". */
+/* These return the member of JSON at a path like "ring.size". ctl_get() returns it as JSON, or NULL if there
+   is none; ctl_number() as a number, or 0; ctl_string() as a string, or "". */
 const cJSON *ctl_get(const cJSON *json, const char *path);
 double ctl_number(const cJSON *json, const char *path);
 const char *ctl_string(const cJSON *json, const char *path);
 
-/* These format the member at PATH for people: a number of bytes, a duration in seconds or in ns, an RFC 3339
-   time. Times are in local time, or with --utc in UTC; a missing time is "-". The text lives until the end of
-   the block that calls them. */
+/* These format the member at PATH for people. The member is a number of bytes (ctl_size), a duration in
+   seconds or in ns, or a time as in RFC 3339. Times are shown in local time, or with --utc in UTC; a missing
+   time is "-". The text is valid until the end of the block that uses the macro. */
 #define ctl_size(json, path) ctl_format_size(json, path, (char[FR_UNIT_SIZE]){0})
 #define ctl_seconds(json, path) ctl_format_duration(json, path, 1e9, (char[FR_UNIT_SIZE]){0})
 #define ctl_ns(json, path) ctl_format_duration(json, path, 1, (char[FR_UNIT_SIZE]){0})
@@ -171,54 +171,55 @@ bool ctl_is_countable(const cJSON *json, const char *path);
 
 /* --- causes.c: causes, and counts of decisions --- */
 
-/* The caller frees the texts of these functions. ctl_value() formats the value at PATH in the unit UNIT
-   ("ns", "bytes" …), or returns "-". */
+/* The caller frees the texts that these functions return. ctl_value() formats the value at PATH, whose unit
+   is UNIT ("ns", "bytes" …); it returns "-" if there is no value. */
 char *ctl_value(const cJSON *json, const char *path, const char *unit);
 char *ctl_describe_cause(const cJSON *cause);	/* "run-queue latency: 23.1ms ≥ 20ms" */
 char *ctl_describe_process(const cJSON *cause); /* "mysqld[1234]", or "-" */
-/* Describe an object of numbers: "12: 10 cool-down, 2 rate-limit"; "0" if their sum is 0. */
+/* Describe REASONS, an object of numbers, with their sum: "12: 10 cool-down, 2 rate-limit". Returns "0" if
+   the sum is 0. */
 char *ctl_describe_suppressed(const cJSON *reasons);
-/* Returns advice about the cause of loss NAME, or "". */
+/* Returns advice about the cause of loss NAME, or "" if NAME is unknown. */
 const char *ctl_explain_loss(const char *name);
 
 /* --- copy.c: copies a dump to PATH; "-": to standard output --- */
 
 /* Check, before there is a dump, that a copy can be written to PATH. Returns 0 or a negative errno with D. */
 int ctl_copy_check(const char *path, struct fr_diag *d);
-/* Copy DUMP to PATH, as a whole or not at all. Only the caller's user can read the copy. It replaces an older
-   file. Returns 0 or a negative errno with D. */
+/* Copy the file DUMP to PATH, as a whole or not at all. Only the user of this process can read the copy. The
+   copy replaces an older file. Returns 0 or a negative errno with D. */
 int ctl_copy(const char *dump, const char *path, struct fr_diag *d);
 
 /* --- table.c --- */
 
 struct ctl_table;
-/* COLUMNS: the headings with '|' between them. A column whose heading begins with '>' is aligned to the
-   right. */
+/* Create a table. COLUMNS: the headings, with '|' between them. If a heading begins with '>', its column is
+   aligned to the right. */
 struct ctl_table *ctl_table_new(const char *columns);
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Add a cell for each text, up to NULL. */
+/* Add a cell for each text. NULL ends the texts. */
 void ctl_table_texts(struct ctl_table *t, ...) __attribute__((sentinel));
 size_t ctl_table_rows(const struct ctl_table *t);
-/* Print without blanks at the ends of lines, and free T. */
+/* Print the table, without blanks at the ends of lines, and free T. LEGEND: also print the headings. */
 void ctl_table_print(struct ctl_table *t, bool legend);
 
 /* --- dumps.c: the files in the recorder's directory, read without the recorder --- */
 
-/* Set RET to an array of the sidecars of all dumps and merged files in DIRECTORY, oldest first, each with the
-   members of ctl_dump_read(). Returns 0 or a negative errno with D. */
+/* Set *RET to an array with an object for each dump and each merged file in DIRECTORY, oldest first. The
+   objects are those of ctl_dump_read(). Returns 0 or a negative errno with D. */
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
-/* Set RET to the sidecar of the file PATH, or to an empty object, and add "path" and the file's "bytes".
-   Returns 0 or a negative errno with D. */
+/* Set *RET to the sidecar of the file PATH, or to an empty object if it has no sidecar. Add "path", and
+   "bytes", the size of the file, to it. Returns 0 or a negative errno with D. */
 int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
-/* Set RET to the path of the file that the verb's first argument names, to be freed. The argument is a path,
-   a name in the recorder's directory or in the current directory, or "latest", which is the default. Returns
-   0 if the file is a readable perf.data, or a negative errno with D. */
+/* Set *RET to the path, to be freed, of the file that the first argument of the verb names. The argument is a
+   path, a name in the recorder's directory or in the current directory, or "latest", which is the default.
+   Returns 0 if the file is a readable perf.data; otherwise a negative errno with D. */
 int ctl_dump_find(char **ret, struct fr_diag *d);
-/* Returns the directory beside PATH that has copies of object files, for perf --buildid-dir, to be freed.
-   NULL: there is none. */
+/* Returns the directory beside PATH that has copies of object files (for perf --buildid-dir), to be freed;
+   NULL if there is none. */
 char *ctl_dump_objects(const char *path);
 bool ctl_dump_is_merged(const cJSON *dump);
-/* These format for people. The text lives until the end of the block that calls them. */
+/* These format for people. The text is valid until the end of the block that uses the macro. */
 #define ctl_dump_time(dump) ctl_format_dump_time(dump, (char[FR_UNIT_SIZE]){0})
 #define ctl_dump_window(dump) ctl_format_dump_window(dump, (char[FR_UNIT_SIZE]){0})
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE]);

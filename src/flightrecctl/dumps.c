@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads dumps and their sidecars. Any program may have damaged a sidecar. */
+/* Finds dumps and reads their sidecars. Sidecars are not trusted: another program may have changed them. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -20,7 +20,8 @@ static const char *access_hint(int code)
 	return code == -EACCES ? "run this command as root or as a member of the recorder's group" : NULL;
 }
 
-/* Set "path" and "bytes" in DUMP, and "time" if the sidecar has none. Returns 0 or a negative errno. */
+/* Set "path" and "bytes" in DUMP. If it has no "time", set "time" to the modification time of the file.
+   Returns 0 or a negative errno. */
 static int add_file_facts(const char *path, cJSON *dump)
 {
 	struct stat st;
@@ -39,8 +40,8 @@ static int add_file_facts(const char *path, cJSON *dump)
 	return 0;
 }
 
-/* Set RET to the sidecar of PATH, or to an empty object if there is no sidecar. Returns 0 or a negative errno
-   with D. */
+/* Set *RET to the sidecar of PATH, or to an empty object if there is no sidecar. Returns 0 or a negative
+   errno with D. */
 static int read_sidecar(const char *path, cJSON **ret, struct fr_diag *d)
 {
 	_cleanup_free_ char *sidecar = ctl_format("%s.json", path);
@@ -92,7 +93,8 @@ static int list_files(const char *directory, struct fr_named_file **ret, size_t 
 		"cannot read %s", directory);
 }
 
-/* Append the dump NAME. If its sidecar cannot be read, append only the facts about the file. */
+/* Append an object for the dump NAME to ARRAY. If its sidecar cannot be read, the object has only the facts
+   about the file. */
 static int add_dump(cJSON *array, const char *directory, const char *name)
 {
 	_cleanup_free_ char *path = ctl_format("%s/%s", directory, name);
@@ -105,7 +107,7 @@ static int add_dump(cJSON *array, const char *directory, const char *name)
 	}
 	if (r < 0 || !cJSON_AddItemToArray(array, dump))
 		cJSON_Delete(dump);
-	return r == -ENOENT ? 0 : r; /* retention or a merge has removed it meanwhile */
+	return r == -ENOENT ? 0 : r; /* the file was removed since it was listed: not an error */
 }
 
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d)
@@ -141,7 +143,7 @@ static int find_latest(const char *directory, char **ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Check that PATH is a perf.data. perf checks this as well, but its message is less clear. */
+/* Check that PATH is a perf.data. perf also checks this, but its message is less clear. */
 static int check_content(const char *path, struct fr_diag *d)
 {
 	static const char magic[] = "PERFILE2";
@@ -159,8 +161,8 @@ static int check_content(const char *path, struct fr_diag *d)
 	return 0;
 }
 
-/* Returns the path of the file NAME in DIRECTORY or, if that has no such file, in the current directory.
-   DIRECTORY NULL: NAME is a path. The name of a sidecar stands for its dump. */
+/* Returns the path of the file NAME in DIRECTORY; or, if it is not there, in the current directory. DIRECTORY
+   NULL: NAME is a path. If NAME ends with ".json", it is a sidecar, and the file is its dump. */
 static char *resolve_name(const char *directory, const char *name)
 {
 	const size_t all = strlen(name), len = all > 5 && !strcmp(name + all - 5, ".json") ? all - 5 : all;
@@ -203,8 +205,8 @@ char *ctl_dump_objects(const char *path)
 	return access(ids, R_OK) == 0 ? ctl_format("%.*sdebug", len, path) : NULL;
 }
 
-/* Format the time in the name of the file. The name of perf.data has no time, so format that of its
-   sidecar. */
+/* Format the time in the name of the file. If the name has no time, as that of perf.data, format the member
+   "time". */
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE])
 {
 	char rfc3339[FR_STAMP_SIZE];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Asks the recorder which triggers it could not arm: because of a file, of missing capabilities, or of the
-   BPF verifier. The recorder knows this only after it has tried. */
+/* Asks the recorder which triggers it could not arm, for example because of a file, of missing capabilities,
+   or of the BPF verifier. The recorder knows this only after it has tried to arm the triggers. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -34,8 +34,8 @@ static bool is_arming(const cJSON *reply, const char *name)
 	return false;
 }
 
-/* Call Triggers until the recorder has tried to arm NAME (NULL: all triggers), or for ARMING_NS. Returns the
-   last reply, or NULL without an answer. */
+/* Call the method Triggers again and again, until the recorder has tried to arm NAME (NULL: all triggers) or
+   ARMING_NS have passed. Returns the last reply, or NULL if the recorder did not answer. */
 static cJSON *wait_for_arming(struct fr_client *client, const char *name)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + ARMING_NS;
@@ -90,7 +90,8 @@ int ctl_warn_not_armed(const cJSON *not_armed)
 		ctl_replace_control_characters(text);
 		ctl_replace_control_characters(hint);
 		fprintf(stderr, *hint ? "flightrecctl: %s\n  %s\n" : "flightrecctl: %s\n", text, hint);
-		/* A built-in probe that is armed by default has no origin, because no file asks for it. */
+		/* A built-in probe that is armed by default has no origin, because no file mentions it. That
+		   it is not armed is not a failure of the configuration. */
 		if (*ctl_string(o, "origin"))
 			code = FR_EXIT_PARTLY;
 	}

@@ -9,11 +9,11 @@
 #include <getopt.h> /* optarg, optind */
 #include <string.h>
 
-#define NUMBER_MAX (1ULL << 53) /* JSON numbers are exact up to this one */
+#define NUMBER_MAX (1ULL << 53) /* whole numbers in JSON are exact up to this one */
 
 struct ctl ctl;
 
-/* The linker defines the bounds of the section that CTL_VERB() fills. */
+/* The linker defines these symbols: begin and end of the section into which CTL_VERB() puts the verbs. */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 extern const struct ctl_verb *__start_ctl_verbs[], *__stop_ctl_verbs[];
 /* NOLINTEND(bugprone-reserved-identifier) */
@@ -35,7 +35,7 @@ static const struct ctl_option common_options[] = {
 	{0},
 };
 
-/* The name of each kind of value, and how to write one. */
+/* For messages: the name of each kind of value, and how to write a value. */
 static const struct {
 	const char *name, *hint;
 } kinds[] = {
@@ -72,7 +72,7 @@ static const struct ctl_verb *find_verb(const char *name)
 	return NULL;
 }
 
-/* All tables together, as base/command_line.h needs them. */
+/* The options of all verbs and the common options, as base/command_line.h needs them. */
 static struct {
 	struct fr_option options[FR_OPTIONS_MAX];
 	const struct ctl_option *sources[FR_OPTIONS_MAX];
@@ -156,7 +156,8 @@ static int parse_value(const struct ctl_option *o, uint64_t *ret)
 	return 0;
 }
 
-/* Returns 0; 1: the help or the version was printed; or -EINVAL with D. */
+/* Handle an option, whose value is in optarg. Returns 0; 1 if the help or the version was printed; or -EINVAL
+   with D. */
 static int set_option(const struct ctl_option *o, struct fr_diag *d)
 {
 	char range[64] = "";
@@ -187,7 +188,7 @@ static int set_option(const struct ctl_option *o, struct fr_diag *d)
 	}
 }
 
-/* Reset the variables of all options. A test reads several command lines in one process. */
+/* Reset the variables of all options, because a test parses several command lines in one process. */
 static void reset_options(void)
 {
 	ctl = (struct ctl){0};
@@ -220,7 +221,8 @@ static int report_unknown_verb(const char *name, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown verb '%s'", name);
 }
 
-/* Refuse options that have no effect with VERB. GIVEN has a bit for each option. */
+/* Refuse options of other verbs. GIVEN: a bit is set for each option that was given, by its index in
+   all.options. */
 static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struct fr_diag *d)
 {
 	for (size_t i = 0; i < all.line.n; i++)
@@ -232,7 +234,7 @@ static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struc
 }
 _Static_assert(FR_OPTIONS_MAX <= 64, "a bit for each");
 
-/* Count the words after "--". getopt() moves options to the front, but leaves these words at the end. */
+/* Count the words after "--". getopt() changes the order of argv, but these words stay at its end. */
 static size_t count_words_after_dashes(int argc, char *argv[])
 {
 	for (int i = 1; i < argc; i++)
@@ -241,7 +243,7 @@ static size_t count_words_after_dashes(int argc, char *argv[])
 	return 0;
 }
 
-/* Explain, after `flightrecctl report --stdio`, how to give an option to perf. */
+/* After an unknown option: if a verb like report was given, explain in D how to pass an option to perf. */
 static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
 {
 	for (int i = 1; i < argc && d; i++) {

@@ -10,7 +10,7 @@
 
 static struct {
 	pid_t pager;
-	int colours; /* -1: no, 1: yes, 0: not yet known */
+	int colours; /* 1: use colours; -1: do not; 0: not decided yet */
 } out;
 
 static const char *first_env(const char *const *names)
@@ -25,7 +25,7 @@ static _Noreturn void pager_main(int fd, const char *command)
 {
 	dup2(fd, STDIN_FILENO);
 	setenv("LESS", "FRSXMK", !getenv("LESS"));
-	/* Under sudo, a pager must not start a shell. */
+	/* The pager must not let a user start a shell, because the user may run this program with sudo. */
 	setenv("LESSSECURE", "1", 1);
 	if (command)
 		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -41,7 +41,7 @@ void ctl_pager_open(void)
 	const char *command = first_env(variables);
 	int fds[2];
 
-	(void)ctl_colour(CTL_NORMAL); /* decide about colours while standard output is still the terminal */
+	(void)ctl_colour(CTL_NORMAL); /* this decides about colours: later, standard output is a pipe */
 	if (ctl.no_pager || !isatty(STDOUT_FILENO) || (command && (!*command || !strcmp(command, "cat"))) ||
 		pipe(fds) < 0)
 		return;
@@ -69,8 +69,9 @@ void ctl_pager_close(void)
 	out.pager = 0;
 }
 
-/* Returns whether to use colours. If SYSTEMD_COLORS is set, it alone decides. Otherwise colours need a
-   terminal that is not dumb, and an empty NO_COLOR (no-color.org). */
+/* Returns whether to use colours. If SYSTEMD_COLORS is set and not empty, it alone decides. Otherwise,
+   colours are used on a terminal, unless it is of the type "dumb" or NO_COLOR is set and not empty
+   (no-color.org). */
 static bool want_colours(void)
 {
 	const char *forced = getenv("SYSTEMD_COLORS"), *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -104,8 +105,8 @@ void ctl_print_json(const cJSON *json)
 		puts(text);
 }
 
-/* Any program may have chosen a name or a reason. It must not send an escape sequence to the terminal, so
-   replace the control characters C0 and C1. */
+/* Replaces the control characters C0 and C1. Texts like names and reasons may come from any program, which
+   must not be able to send an escape sequence to the terminal. */
 void ctl_replace_control_characters(char *s)
 {
 	for (; *s; s++)
@@ -204,7 +205,7 @@ const char *ctl_format_duration(
 	return fr_duration_format(ns > 0 && ns < 0x1p63 ? (uint64_t)ns : 0, ret);
 }
 
-/* The option --from reads this format, too. */
+/* The option --from accepts this format, too. */
 const char *ctl_format_time(const char *rfc3339, bool exact, char ret[static FR_UNIT_SIZE])
 {
 	uint64_t ns;

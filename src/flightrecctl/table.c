@@ -11,10 +11,10 @@
 struct ctl_table {
 	size_t n_columns, n_cells;
 	bool right[MAX_COLUMNS];
-	char **cells; /* the headings, then the rows */
+	char **cells; /* first the headings, then row after row */
 };
 
-/* Add TEXT, which the table then owns. */
+/* Add a cell with TEXT, which the table then owns. TEXT NULL: there is no memory, so end the program. */
 static void add_cell(struct ctl_table *t, char *text)
 {
 	t->cells = reallocarray(t->cells, t->n_cells + 1, sizeof(*t->cells));
@@ -66,7 +66,7 @@ size_t ctl_table_rows(const struct ctl_table *t)
 	return t->n_cells / t->n_columns - 1;
 }
 
-/* Count the characters of a UTF-8 text: all bytes but the continuation bytes. */
+/* Returns the number of characters of a UTF-8 text: all bytes except the continuation bytes count. */
 static size_t width_of(const char *s)
 {
 	size_t n = 0;

@@ -34,7 +34,7 @@ static void on_prepared(void *arg)
 	finish(m, false);
 	if (next)
 		next(m);
-	/* CPUs that came during the change. */
+	/* CPUs may have come during the change. */
 	fr_cpu_watch_tick(m->cpu_watch);
 }
 

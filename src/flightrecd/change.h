@@ -2,22 +2,24 @@
 #pragma once
 
 /*
- * A change of what is recorded: a reload or a reopen. A thread of its own prepares it, since files are read
- * and events are opened, which may wait for a file system. Then the main thread puts it in place. There is
- * one change at a time. Main thread, except prepare().
+ * A change of what is recorded: a reload or a reopen. To prepare a change is to read files and to open
+ * events, which may wait for a file system. So the thread fr-change does this. Then the main thread puts the
+ * change in place. There is at most one change at a time. Main thread, except prepare().
  */
 
 #include "flightrecd/daemon.h"
 
 struct fr_change_ops {
-	void (*prepare)(void *ctx); /* on the thread; does not touch the daemon */
-	/* On the main thread. ABORTED: the daemon is closed, nothing is to be changed. Frees CTX. */
+	void (*prepare)(void *ctx); /* runs on the thread; must not change the daemon */
+	/* Runs on the main thread, and frees CTX. If ABORTED, the daemon is being closed, and finish() must
+	   not change what is recorded. */
 	void (*finish)(struct fr_daemon *daemon, void *ctx, bool aborted);
 };
 
-/* 0; -EBUSY: another change is being prepared; -ENOMEM. If it fails, the caller keeps CTX. */
+/* Begin a change. Returns 0; -EBUSY if another change is being prepared; or -ENOMEM. On failure, the caller
+   still owns CTX. */
 int fr_change_begin(struct fr_daemon *daemon, const struct fr_change_ops *ops, void *ctx);
-/* Call NEXT when the change that is being prepared has ended. */
+/* Make NEXT run once, when the change that is being prepared has ended. It replaces an earlier NEXT. */
 void fr_change_set_next(struct fr_daemon *daemon, void (*next)(struct fr_daemon *daemon));
-/* End the thread, and abort the change that it prepared. */
+/* End the thread, and abort the change that is being prepared, if there is one. */
 void fr_change_abort(struct fr_daemon *daemon);

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * The one place that knows all parts and joins them. The parts know nothing of the daemon: they are handed
- * what they need, and return what they want.
+ * The daemon: the one struct that has all parts. The parts do not know it: the functions of this folder pass
+ * to a part what it needs.
  *
- *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► dumps, triggers, view ─► stages ─► the parts
+ *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► change, dumps, triggers, view ─► stages
  *
- * The functions of this folder call the daemon `m`. All of it belongs to the main thread, except where a
- * member says otherwise. During a start it belongs to the start's thread, and the main thread answers
- * `status` alone (start.h).
+ * The functions of this folder call the daemon `m`. Its members belong to the main thread, except where a
+ * comment says otherwise. During a start they belong to the thread fr-start, and the main thread answers only
+ * `status` (start.h).
  */
 
 #include "base/clock.h"
@@ -40,12 +40,13 @@ enum fr_stop {
 	FR_STOP_NO,
 	FR_STOP_CLEAN,
 	FR_STOP_DUMP,  /* one more dump */
-	FR_STOP_MERGE, /* one more dump, then one perf.data of everything */
+	FR_STOP_MERGE, /* one more dump, then a merge of all files into one perf.data */
 };
 
-/* Opening the events of a recorded cgroup that was created again, for example when its service restarted. */
+/* The attempts to open the events of the recorded cgroup again, after the cgroup was removed and created
+   again. A restart of the recorded service does that. */
 struct fr_cgroup_retry {
-	bool failed; /* the last attempt failed; that was reported */
+	bool failed; /* the last attempt failed, and the log has the failure */
 	uint64_t tried_ns, pause_ns;
 };
 
@@ -54,62 +55,62 @@ struct fr_daemon {
 	struct fr_config *config; /* borrowed from main() */
 	int argc;
 	char **argv;
-	struct fr_diag refused;	  /* why the files' configuration is not in force; code 0: it is */
-	struct fr_diag ring_kept; /* why the ring has not the size of RingSize=; code 0: it has */
+	struct fr_diag refused;	  /* why the configuration in the files is not in force; code 0: it is */
+	struct fr_diag ring_kept; /* why the ring does not have the size of RingSize=; code 0: it does */
 
-	/* Where files go. */
+	/* The directory of the files, and their group. */
 	int dirfd;
-	gid_t gid; /* the group of files and of the socket; (gid_t)-1: no such group */
+	gid_t gid; /* the group of files and of the socket; (gid_t)-1: there is none */
 	char boot_id[FR_BOOT_ID_SIZE];
 
 	/* The parts, in the order of the path of a sample (stages.c). */
 	bool is_open;
 	struct fr_handover handover;
 	struct fr_command command; /* of "-- COMMAND" */
-	pid_t recorded_pid;	   /* of the command, also when it has ended; 0: no command is recorded */
+	pid_t recorded_pid;	   /* pid of the command, also after its end; 0: no command is recorded */
 	/* Locked while the main thread changes `recording.capture`, `history` or `lost_before`, and while the
-	   dumper thread reads them. No thread waits for anything while it has this lock. */
+	   dumper thread reads these members. */
 	struct fr_lock parts_lock;
-	/* The tracker has it while the low watermark is frozen, and may wait for a disk meanwhile: the main
-	   thread waits for it for a bounded time only. Taken before parts_lock. */
+	/* The tracker has this lock while the low watermark is frozen. Meanwhile the tracker may wait for a
+	   disk, so the main thread waits for this lock only for a bounded time. Taken before parts_lock. */
 	struct fr_lock freeze_lock;
-	struct fr_recording recording; /* its session has the events of earlier recordings, too */
+	struct fr_recording recording; /* the session also has the events of earlier recordings */
 	struct fr_history *history;
-	uint64_t lost_before[_FR_LOSS_MAX]; /* by earlier instances and captures */
+	uint64_t lost_before[_FR_LOSS_MAX]; /* losses of earlier instances and captures */
 	struct fr_tracker *tracker;
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
 	struct fr_jit_open_files *jit_open_files;
-	struct fr_collector *collector; /* NULL: CacheObjects=no, or it failed */
-	struct fr_diag no_collector;	/* why it failed */
+	struct fr_collector *collector; /* NULL: CacheObjects=no, or it could not be started */
+	struct fr_diag no_collector;	/* why the collector could not be started */
 	struct fr_frequency frequency;
-	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs */
+	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs; or no memory */
 	struct fr_cgroup_retry cgroup_retry;
-	unsigned cpus_failed; /* so many CPUs that came could not be opened; that was reported */
+	unsigned cpus_failed; /* number of CPUs that came and could not be opened; the log has it */
 	struct fr_arming *arming[FR_ARMING_LANES];
 	struct fr_worker *change_worker;
-	struct fr_triggers *triggers; /* NULL: not yet, or no longer */
+	struct fr_triggers *triggers; /* NULL: not created yet, or closed */
 
 	/* The loop and its clients. */
 	sd_event *event;
 	struct fr_change *change; /* NULL: none is being prepared */
 	void (*next_change)(struct fr_daemon *daemon);
-	struct fr_call **reload_calls; /* they wait for a reload that has not begun */
+	struct fr_call **reload_calls; /* the calls that wait for the next reload to begin and to end */
 	size_t n_reload_calls;
 	struct fr_clock_pair begun; /* when the start began */
-	struct fr_start *start;	    /* NULL: it has ended */
+	struct fr_start *start;	    /* NULL: the start has ended */
 	struct fr_clock_pair started;
-	char *socket, *group; /* of the server */
+	char *socket, *group; /* copies of the strings that the server borrows */
 	struct fr_server *server;
-	struct fr_http *http;		/* NULL: not asked for */
+	struct fr_http *http;		/* NULL: MetricsListen= is empty */
 	struct fr_subscribers watchers; /* clients that watch decisions */
-	uid_t tester;			/* tests a trigger right now; FR_UID_MACHINE: nobody does */
-	uint64_t watchdog_usec;		/* WatchdogSec=; 0: none */
+	uid_t tester;			/* the user who tests a trigger now; FR_UID_MACHINE: nobody does */
+	uint64_t watchdog_usec;		/* WatchdogSec=; 0: there is no watchdog */
 	enum fr_stop stop;
 	bool final_submitted;
 	int command_exit; /* the exit code of the command, once it has ended */
 
-	/* What is reported. */
+	/* What the log, `status` and the metrics report. */
 	struct fr_rates rates;
 	struct fr_counters counters;
 	struct fr_recent_dumps recent_dumps;

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* From a request to a job of the dumper, and from its outcome to the log, the counters and the callers. Main
-   thread. */
+/* Makes jobs of the dumper from requests. Passes the outcome of each job to the log, the counters and the
+   callers. Main thread. */
 
 #include "flightrecd/daemon.h"
 
 struct fr_dump_request {	      /* all borrowed for the call */
-	const struct fr_cause *cause; /* its time is the trigger's time */
-	uid_t uid;		      /* of the person who asked; (uid_t)-1: no person */
+	const struct fr_cause *cause; /* its time is the time of the trigger */
+	uid_t uid;		      /* the user who asked; (uid_t)-1: no user, but a source or the daemon */
 	struct fr_dump_asked asked;
-	bool automatic; /* a source asked for it: while it waits, other causes may be coalesced into it */
-	bool no_compression;  /* whatever Compression= says */
-	struct fr_call *call; /* NULL, or answered with the outcome */
+	bool automatic;	      /* a source asked for it: it may get more causes while it waits */
+	bool no_compression;  /* do not compress, whatever Compression= says */
+	struct fr_call *call; /* answered with the outcome, when it is known; or NULL */
 };
-/* Make a dump. The policy has been asked already. 0 with the number of the dump (RET_ID may be NULL); 1: it
-   has joined that one; -EAGAIN: the queue is full, -EDQUOT: users have all places that they may have (both
-   count as suppressed); -ENOMEM. */
+/* Make a dump, without asking the policy. RET_ID may be NULL. Returns 0 with the number of the new dump; 1 if
+   the request joined a dump that waits, with the number of that dump; -EAGAIN if the queue is full; -EDQUOT
+   if this user, or all users together, already have as many places in the queue as they may have; or -ENOMEM.
+   A failure to queue the dump counts as suppressed. */
 int fr_daemon_dump(struct fr_daemon *daemon, const struct fr_dump_request *request, uint64_t *ret_id);
 /* JOB (consumed), which is not a dump, answers CALL when it is done. */
 void fr_daemon_submit(struct fr_daemon *daemon, struct fr_call *call, struct fr_dump_job *job);
-/* Take back the waiting dump ID for the peer of CALL. Its callers are answered. As fr_dumper_cancel(), with
- * D. */
+/* Cancel the waiting dump ID for the client of CALL, and answer the callers that wait for the dump. Returns
+   what fr_dumper_cancel() returns. */
 int fr_daemon_cancel(struct fr_daemon *daemon, struct fr_call *call, uint64_t id, struct fr_diag *d);
-/* The window of trigger NAME: from its section, or else from [Dump]. */
+/* Returns the window of the trigger NAME: from its section, or from [Dump] if the section sets none. */
 struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *daemon, const char *name);
 /* WINDOW_NS and POST_NS; FR_TRIGGER_UNSET stands for the value of [Dump]. */
 struct fr_dump_asked fr_daemon_asked_window(

@@ -37,8 +37,8 @@ static int on_dumps_done(sd_event_source *source, int fd, uint32_t revents, void
 	return 0;
 }
 
-/* With -p, the recorder ends with its tasks, as perf record -p does. The end of a command comes as its exit
- * status. */
+/* With -p, the recorder ends when its tasks have ended, as perf record -p does. The end of a recorded command
+   is handled in on_command_ended(). */
 static int on_tasks_ended(sd_event_source *source, int fd, uint32_t revents, void *ctx)
 {
 	struct fr_daemon *m = ctx;
@@ -64,7 +64,8 @@ static void handle_signal(struct fr_daemon *m, const struct signalfd_siginfo *si
 		fr_daemon_reload(m, NULL);
 		break;
 	case SIGINT:
-		/* Ctrl-C on a terminal also reaches the recorded command, and the recorder ends with it. */
+		/* Ctrl-C on a terminal also reaches the recorded command. The recorder ends when the command
+		   has ended. */
 		if (m->command.pid == 0)
 			fr_daemon_stop(m, FR_STOP_CLEAN);
 		break;
@@ -83,7 +84,7 @@ static int on_command_ended(sd_event_source *source, const siginfo_t *si, void *
 {
 	struct fr_daemon *m = ctx;
 
-	/* The exit code that a shell would report. */
+	/* Compute the exit code that a shell would report. */
 	m->command.pid = 0;
 	m->command_exit = si->si_code == CLD_EXITED ? si->si_status : 128 + si->si_status;
 	fr_daemon_stop(m, FR_STOP_MERGE);
@@ -102,12 +103,13 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	fr_daemon_log_news(m);
 	fr_daemon_update_state(m);
 	fr_daemon_notify_status(m);
-	/* Relative to the current time, so that a machine that slept gets no burst of ticks. */
+	/* The next time is relative to the current time, so that there is no burst of ticks after a
+	   suspend. */
 	sd_event_source_set_time_relative(source, FR_RATE_PERIOD_NS / FR_NSEC_PER_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Signals and the control socket, which are there from the begin of a start. */
+/* Open what the main loop has from the begin of a start: signals and the control socket. */
 static int open_loop(struct fr_daemon *m, struct fr_diag *d)
 {
 	static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
@@ -176,7 +178,7 @@ static void report_ready(struct fr_daemon *m)
 	fr_daemon_notify_status(m);
 }
 
-/* The parts are open. Let samples flow, and arm the triggers. */
+/* Called when the parts are open. Let samples flow, and arm the triggers. */
 static int begin_recording(struct fr_daemon *m, struct fr_diag *d)
 {
 	int r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SAMPLES, d);
@@ -222,12 +224,13 @@ void fr_daemon_close(struct fr_daemon *m)
 	fr_change_abort(m);
 	fr_reload_fail_calls(m, &(struct fr_diag){.code = -ESHUTDOWN, .what = "flightrecd is stopping"});
 	fr_daemon_triggers_close(m);
-	/* Waiting jobs are finished, and their callers are answered, before the socket is closed. */
+	/* Finish the waiting jobs and answer their callers before the socket is closed. */
 	fr_dumper_stop(m->dumper);
 	if (m->dumper)
 		fr_daemon_reap(m);
 	m->dumper = fr_dumper_free(m->dumper);
-	/* Finish the queued dumps: their processes may end with us, and a merge removes dumps. */
+	/* Finish the queued dumps now: later, their processes may have ended, and a merge may have removed
+	   the dumps. */
 	m->collector = fr_collector_stop(m->collector);
 	m->http = fr_http_close(m->http);
 	m->server = fr_server_free(m->server);

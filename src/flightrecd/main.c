@@ -17,7 +17,7 @@
 
 #define READ_TIMEOUT_NS (5 * FR_NSEC_PER_SEC)
 
-/* Every thread inherits this mask; the main loop takes the signals from a descriptor. */
+/* Block the signals. Every thread inherits this mask. The main loop reads the signals from a descriptor. */
 static void block(const int *signals, size_t n)
 {
 	sigset_t set;
@@ -28,7 +28,8 @@ static void block(const int *signals, size_t n)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Until there is a loop, these signals end the process: there is nothing to lose. */
+/* Block the signals that stop the daemon. Until this call, these signals end the process at once, because
+   there is nothing to lose. */
 static void block_stops(void)
 {
 	static const int signals[] = {SIGTERM, SIGINT};
@@ -89,12 +90,11 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	fr_daemon_init(&daemon, config, argc, argv);
 	code = run(&daemon, argc, argv);
 	stop = daemon.stop;
-	/* The last dump has everything that the ring has. */
+	/* The last dump has everything that the ring has, so the next instance must not adopt the ring. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
 		fr_handover_forget(&daemon.handover);
 	fr_daemon_close(&daemon);
-	/* If the last dump could not be written, the exit code says so. The earlier files are merged all the
-	 * same. */
+	/* Merge the files, even if the last dump could not be written. The exit code tells that failure. */
 	if (stop == FR_STOP_MERGE) {
 		merged = fr_merge_directory(config->directory);
 		code = code == FR_EXIT_OK ? merged : code;

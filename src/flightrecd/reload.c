@@ -22,20 +22,20 @@
 #define READ_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 
 struct reload {
-	struct fr_call **calls; /* they wait for it */
+	struct fr_call **calls; /* they wait for this reload */
 	size_t n_calls;
 	struct fr_recording_config open;
 	const struct fr_config *now;
 	struct fr_config fresh;
 	struct fr_recording next;
 	bool has_next;		  /* `next` has the events of another recording */
-	cJSON *changed, *waiting; /* lines for a person: what changed; what did not, with the reason */
+	cJSON *changed, *waiting; /* lines for a person: what has changed; what has not, and why */
 	int result;
 	struct fr_diag diag;
 };
 
-/* Reads x->now without a lock: only a reload changes the configuration, and only one reload runs at a time.
- */
+/* Read the configuration in the files, and open its events if it records something else. This reads x->now
+   without a lock: only a reload changes the configuration, and only one reload runs at a time. */
 static void prepare(void *ctx)
 {
 	struct reload *x = ctx;
@@ -61,7 +61,8 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	r = fr_daemon_switch(m, &x->next, &x->diag);
 	if (r < 0)
 		return r;
-	/* Now it has the old kernel rings. A larger ring may need their memory. */
+	/* Now x->next has the old events with their kernel rings. Close them before the ring changes its
+	   size, because a larger ring may need the memory. */
 	fr_recording_close(&x->next);
 	fr_config_swap_recording(m->config, &x->fresh);
 	fr_json_add_line(x->changed, "records %s%s on %zu CPUs",
@@ -131,15 +132,15 @@ static void log_reloaded(const struct reload *x)
 void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
 {
 	*ret = *why;
-	fr_utf8_sanitize(ret->what); /* the text quotes a file, which may have any bytes */
+	fr_utf8_sanitize(ret->what); /* the text quotes a file, which can have any bytes */
 	fr_utf8_sanitize(ret->hint);
 	fr_log_struct(LOG_ERR, FR_MSG_OLD_CONFIG, NULL, 0,
 		"the configuration cannot be used, the previous one stays in force: %s%s%s", ret->what,
 		ret->hint[0] ? "\n  " : "", ret->hint);
 }
 
-/* Save the configuration if every key is in force. A key that waits for a restart is not tested yet, and the
-   next instance could fail with it. */
+/* Save the configuration for the next instance if every key is in force. A value that waits for a restart is
+   not tested yet, and the next instance could fail with it. */
 static void save_config(struct fr_daemon *m, struct reload *x)
 {
 	const struct fr_buf text = m->config->text;
@@ -176,7 +177,7 @@ static void reload_free(struct reload *x)
 	free(x);
 }
 
-/* The reload X has ended with its result. */
+/* Report the result of the reload X: save the configuration, or tell why it is refused. */
 static void end_reload(struct fr_daemon *m, struct reload *x)
 {
 	if (x->result >= 0) {
@@ -206,7 +207,7 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	reload_free(x);
 }
 
-/* Begin a reload, which answers all calls that wait for one. */
+/* Begin a reload. At its end, it answers all calls that wait for a reload now. */
 static void begin(struct fr_daemon *m)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
@@ -227,7 +228,7 @@ static void begin(struct fr_daemon *m)
 	fr_config_init(&x->fresh);
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
-	/* If it has begun, X belongs to the thread. */
+	/* If the change has begun, X belongs to the thread. */
 	r = fr_change_begin(m, &ops, x);
 	if (r < 0) {
 		x->result = r;
@@ -248,7 +249,8 @@ void fr_daemon_reload(struct fr_daemon *m, struct fr_call *call)
 		m->reload_calls = calls;
 		calls[m->n_reload_calls++] = call;
 	}
-	/* A reload that begins after the change also sees what was written to the files meanwhile. */
+	/* If a change is being prepared, begin after it, even if it is a reload: the files may have changed
+	   since it read them. */
 	if (m->change)
 		fr_change_set_next(m, begin);
 	else

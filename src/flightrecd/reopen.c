@@ -8,13 +8,15 @@
 
 #include <errno.h>
 
-/* Opening all events takes time, and their new ids take room in all files for one lap of the ring. So a
-   service that crashes in a loop must not make us open them in a loop. */
+/* The pause between two attempts to open the events of the recorded cgroup again. It takes time to open all
+   events, and the new ids take room in all files until the ring has evicted the samples with the old ids. So
+   a service that crashes in a loop must not make us open events in a loop. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
-/* Drop the events that neither the ring nor the tracker's unwritten records refer to. Pinned frames do not
-   leave the ring, so a dump that is being written does not need them either. */
+/* Drop the closed events to which neither the ring nor the unwritten records of the tracker refer. A dump
+   that is being written does not need these events either, because its pinned frames are still in the
+   ring. */
 static void drop_closed_events(struct fr_daemon *m)
 {
 	struct fr_history_stats ring;
@@ -26,7 +28,7 @@ static void drop_closed_events(struct fr_daemon *m)
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
-/* Exclude our threads from NEXT, and add the events to its session that the ring still has samples of. */
+/* Exclude our threads from NEXT. Add to its session the events of which the ring still has samples. */
 static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	pid_t tids[FR_OWN_TIDS_MAX];
@@ -40,8 +42,8 @@ static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* Give the events of both recordings to the tracker, the dumper and the next instance: files that they write
-   from now on may have records of both. */
+/* Give the events of both recordings to the tracker, the dumper and the next instance, because files that
+   these write from now on may have records of both recordings. */
 static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	const bool strip =
@@ -59,7 +61,7 @@ static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* Exchange the recording with NEXT. The session stays. */
+/* Swap the recording with NEXT. The session, which has the events of both, stays. */
 static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 {
 	struct fr_recording old = m->recording;
@@ -76,12 +78,12 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 	fr_rates_tick(&m->rates, m->recording.capture);
 }
 
-/* All records of the old rings are in the history: a dump that begins later does not need events that only
-   the old rings had. */
+/* Mark the old events as closed. All their records are in the history now, so a dump of later records does
+   not need these events. */
 static void close_old_events(struct fr_daemon *m)
 {
 	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
-	/* If there is no memory for the copy, dumps still name the old events. */
+	/* If there is no memory for the copy, later dumps still contain the old events. */
 	(void)fr_dumper_set_session(
 		m->dumper, &m->recording.session, fr_capture_has_overwrite(m->recording.capture));
 }
@@ -108,12 +110,12 @@ int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_d
 	return 0;
 }
 
-/* The same events, opened on the CPUs that are online. */
+/* A change that opens the same events again, on the CPUs that are online. */
 struct reopening {
 	struct fr_recording_config open;
 	char cpus[FR_CPU_LIST_SIZE];
 	struct fr_recording next;
-	enum fr_loss loss; /* the loss that counts N */
+	enum fr_loss loss; /* the loss to which N is added */
 	unsigned n;
 	int result;
 	struct fr_diag diag;
@@ -136,7 +138,8 @@ static void report_cpus(struct fr_daemon *m, struct reopening *x)
 {
 	if (x->result >= 0) {
 		fr_cpu_watch_opened(m->cpu_watch, x->n);
-		/* A scan finds processes that were forked on these CPUs before their events were open. */
+		/* A scan finds the processes that were forked on these CPUs before the events of these CPUs
+		   were open. */
 		fr_tracker_request_scan(m->tracker);
 		if (m->triggers)
 			fr_triggers_rearm_events(m->triggers);
@@ -150,7 +153,8 @@ static void report_cpus(struct fr_daemon *m, struct reopening *x)
 	m->cpus_failed = x->result < 0 ? x->n : 0;
 }
 
-/* No scan of /proc is needed: side-band comes from whole CPUs, and not from the cgroup. */
+/* No scan of /proc is needed, because side-band was recorded meanwhile: it comes from whole CPUs, and not
+   from the cgroup. */
 static void report_cgroup(struct fr_daemon *m, struct reopening *x)
 {
 	struct fr_cgroup_retry *c = &m->cgroup_retry;
@@ -188,7 +192,7 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	free(x);
 }
 
-/* Begin it if no change is being prepared. Returns whether it was tried. */
+/* Begin to reopen, if no change is being prepared. Returns whether this was tried. */
 static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
@@ -223,7 +227,8 @@ static uint64_t next_pause(const struct fr_cgroup_retry *c, uint64_t now_ns)
 	return soon ? FR_MIN(2 * c->pause_ns, PAUSE_MAX_NS) : PAUSE_MIN_NS;
 }
 
-/* Events of a removed cgroup record nothing, even when a cgroup of that name is created again. */
+/* If the recorded cgroup was removed and created again, open the events again: events of a removed cgroup
+   record nothing, even if a new cgroup has the same name. */
 static void follow_cgroup(struct fr_daemon *m)
 {
 	struct fr_cgroup_retry *c = &m->cgroup_retry;
@@ -240,7 +245,8 @@ static void follow_cgroup(struct fr_daemon *m)
 
 void fr_daemon_watch_cpus(struct fr_daemon *m)
 {
-	/* The events of a task follow it to any CPU by themselves. */
+	/* The kernel makes the events of a task follow it to any CPU, so only events of CPUs have to be
+	   opened again. */
 	if (!fr_config_follows_tasks(m->config))
 		(void)fr_cpu_watch_new(m->event, m->recording.capture, on_cpus_came, m, &m->cpu_watch);
 }

@@ -2,24 +2,25 @@
 #pragma once
 
 /*
- * Other events, or the same events opened again, in place of those that are recorded:
+ * Replaces the events that are recorded, by other events or by the same events opened again:
  *
  *     old rings ─────────────────────────┤ drained, closed
  *     new rings             ├ enabled ───┼──────────────►
  *                                        cut-over: older records come from the old rings, younger ones from
  *                                        the new rings
  *
- * So no record is missing, and none is there twice. The old events stay in the session as long as the ring
- * has samples of them. Main thread.
+ * So no record is missing, and no record is there twice. The old events stay in the session as long as the
+ * ring has samples of them. Main thread.
  */
 
 #include "flightrecd/daemon.h"
 
-/* Cut over to NEXT, which is open and not enabled. 0, and NEXT is the old recording; a negative errno with D:
-   what is recorded has not changed. NEXT is the caller's to close in both cases. */
+/* Cut over to NEXT, which is open and not enabled. Returns 0, and *NEXT then has the old recording; or a
+   negative errno with D, and the old recording goes on. The caller closes NEXT in both cases. */
 int fr_daemon_switch(struct fr_daemon *daemon, struct fr_recording *next, struct fr_diag *d);
 
-/* Watch for CPUs that come. */
+/* Begin to watch for CPUs that come. */
 void fr_daemon_watch_cpus(struct fr_daemon *daemon);
-/* Every few seconds: open the events again if CPUs came, or if the recorded cgroup was made again. */
+/* Call this every few seconds. It opens the events again if CPUs came, or if the recorded cgroup was created
+   again. */
 void fr_daemon_reopen_tick(struct fr_daemon *daemon);

@@ -10,17 +10,18 @@
 #include <errno.h>
 #include <time.h>
 
-/* A scan of /proc freezes the low watermark; with 100,000 processes it takes that long. A scan that waits for
-   a disk takes as long as the disk. */
+/* How long a resize waits for a scan of /proc, which freezes the low watermark. A scan of 100,000 processes
+   takes this long. A scan that waits for a disk may take much longer. */
 #define FREEZE_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 #define FIT_TRIES 10 /* at a start; each waits for up to FREEZE_TIMEOUT_NS */
-/* How long one resize waits for a tracker that waits for its disk. A record for which the queue has no room
-   then is counted as a loss, and a scan makes the names whole again. */
+/* How long one resize waits for a tracker that is behind because it waits for its disk. If the queue of the
+   tracker then has no room for a record, the record is dropped and counted as a loss, and a scan finds the
+   missing names. */
 #define TRACKER_PATIENCE_MS 200
 
 struct resizing {
 	struct fr_daemon *m;
-	bool tracker_waits; /* it waits for its disk: we do not wait for it again */
+	bool tracker_waits; /* the tracker waits for its disk: do not wait for it in the next steps */
 };
 
 static void store_new_ring(void *ctx, int fd)
@@ -30,8 +31,8 @@ static void store_new_ring(void *ctx, int fd)
 	fr_handover_add_ring(&x->m->handover, fd);
 }
 
-/* Evicted side-band goes to the tracker through a bounded queue: let the tracker catch up. The main thread
-   does not return to its loop meanwhile, so it feeds the watchdog here. */
+/* Let the tracker catch up, because evicted side-band goes to the tracker through a bounded queue. The main
+   thread does not return to its loop during a resize, so it feeds the watchdog here. */
 static void on_step(void *ctx)
 {
 	const struct timespec ms = {.tv_nsec = (long)FR_NSEC_PER_MSEC};
@@ -92,7 +93,7 @@ void fr_daemon_fit_ring(struct fr_daemon *m)
 	if (now_bytes == fr_history_whole_pages(m->config->ring_bytes))
 		return;
 	fr_size_format(now_bytes, size);
-	/* The first scan of /proc may still run. */
+	/* Try again, because the first scan of /proc may still run. */
 	for (unsigned i = 0; i < FIT_TRIES && r == -EBUSY; i++)
 		r = fr_daemon_resize(m, m->config, &adopted);
 	if (r < 0) {

@@ -38,8 +38,8 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 {
 	struct fr_daemon *m = ctx;
 
-	/* While an adopted ring is opened there is no tracker yet. It will find this side-band in its file.
-	 */
+	/* There is no tracker yet while an adopted ring is opened. The tracker will find this side-band in
+	   the auxiliary file. */
 	if (m->tracker && frame->sideband_len > 0)
 		(void)fr_tracker_push_evicted(
 			m->tracker, frame->sideband, frame->sideband_len, frame->low_watermark_ns);
@@ -128,8 +128,8 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 	return m->jit_open_files ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
 }
 
-/* A restart loses the records in the kernel rings, and not those in our ring. So where there is a
-   descriptor store, rounds are more frequent. */
+/* A restart loses the records in the kernel rings. If there is a descriptor store, it does not lose the
+   records in our ring. So with a store, rounds are more frequent. */
 #define HANDOVER_PERIOD_MS 200
 
 /* If this fails, the recorder runs without copies of object files. */
@@ -205,9 +205,9 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 }
 
 /*
- * The order matters. Side-band flows before /proc is scanned, so that no process falls between the two.
- * Samples flow after the scan, so that the first sample has a name, and after every thread of ours is
- * excluded.
+ * The order matters. Side-band must flow before /proc is scanned. Otherwise, a process that is created after
+ * the scan and before side-band flows would be missing. Samples must flow after the scan, so that the process
+ * of the first sample has a name, and after each of our threads is excluded.
  */
 static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {

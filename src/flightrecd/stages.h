@@ -5,29 +5,30 @@
 
 #include "flightrecd/daemon.h"
 
-/* What is done now, in words that live for ever; for `status` during a start. Any thread. */
+/* Tells what the start does now, for `status`. DOING is a string literal. Any thread. */
 typedef void (*fr_progress)(struct fr_daemon *daemon, const char *doing);
 
 void fr_daemon_init(struct fr_daemon *daemon, struct fr_config *config, int argc, char *argv[]);
-/* Open the parts; nothing is sampled yet. 0 or a negative errno with D, and then no part is left open. The
-   thread of the start. */
+/* Open the parts; nothing is sampled yet. Returns 0, or a negative errno with D, and then no part is left
+   open. Thread of the start. */
 int fr_stages_open(struct fr_daemon *daemon, fr_progress progress, struct fr_diag *d);
 /* Close what fr_stages_open() has opened. */
 void fr_stages_close(struct fr_daemon *daemon);
 
-/* The thread ids of the recorder itself. Returns their number. */
+/* Set RET to the thread ids of the daemon's own threads. Returns their number. */
 #define FR_OWN_TIDS_MAX 8
 size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OWN_TIDS_MAX]);
 
-/* How the events of the configuration in force are opened. Borrows from the daemon. */
+/* Returns how to open the events of the configuration in force. Its pointers are borrowed from the daemon. */
 struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *daemon);
 
-/* Put ring and state of now into the descriptor store. */
+/* Put the current ring and the current state into the descriptor store. */
 void fr_daemon_store(struct fr_daemon *daemon);
 /* Update the state in the descriptor store. */
 void fr_daemon_update_state(struct fr_daemon *daemon);
-/* The configuration in force is the last good one: the next instance may use it. */
+/* Save the configuration in force. The next instance uses it if the configuration in the files cannot be
+   used. */
 void fr_daemon_save_config(struct fr_daemon *daemon);
 
-/* Where the losses of all parts are counted. */
+/* Returns where the losses of all parts are counted; borrowed. */
 struct fr_loss_counters fr_daemon_losses(struct fr_daemon *daemon);

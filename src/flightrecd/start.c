@@ -22,10 +22,10 @@
 
 #include <systemd/sd-daemon.h>
 
-/* How long a call waits for the end of the start. */
+/* How long a deferred call waits for the end of the start. */
 #define DEFERRED_NS (20 * FR_NSEC_PER_SEC)
-/* How long one step may take before the service manager gives up: a busy machine may have 200,000 processes.
- */
+/* The time limit of each step of the start, for the service manager. A busy machine may have 200,000
+   processes. */
 #define STEP_USEC 180000000
 
 struct fr_start {
@@ -36,7 +36,7 @@ struct fr_start {
 
 	struct fr_buf saved_config;
 	bool inherited;
-	int result; /* of opening the parts; a negative errno comes with `diag` */
+	int result; /* of open_stages(): 0, or a negative errno with `diag` */
 	struct fr_diag diag;
 
 	struct fr_deferred_calls deferred;
@@ -79,8 +79,8 @@ static int open_parts(struct fr_daemon *m, struct fr_diag *d)
 	return r;
 }
 
-/* Open with the configuration of the files. If it cannot be used and there is a history to lose, open with
-   the configuration of the previous instance. */
+/* Open the parts with the configuration of the daemon. If that fails, and there is a history that would be
+   lost, open them with the configuration of the previous instance. */
 static int open_stages(struct fr_daemon *m, struct fr_start *s)
 {
 	struct fr_diag why = {0};
@@ -91,7 +91,8 @@ static int open_stages(struct fr_daemon *m, struct fr_start *s)
 	if (!why.code)
 		fr_fail_errno(&why, r, NULL, "cannot start");
 	s->diag = why;
-	/* The previous configuration was tried already, or its history is no longer in the store. */
+	/* The configuration of the previous instance was tried already, or the history is no longer in the
+	   store. */
 	if (m->refused.code || fr_handover_config(NULL) < 0)
 		return r;
 	if (fr_start_restore_config(m, &s->saved_config, NULL) < 0)
@@ -108,8 +109,8 @@ static void work(void *ctx)
 	m->start->result = open_stages(m, m->start);
 }
 
-/* Handle the signals and calls that came during the start. A stop comes last, so that it ends nothing unseen.
- */
+/* Handle the signals and calls that came during the start. A stop comes last, because nothing is handled
+   after it. */
 static void catch_up(struct fr_daemon *m, struct fr_start *s)
 {
 	if (s->signals[SIGUSR1].ssi_signo)
@@ -127,7 +128,7 @@ static void on_done(void *ctx)
 	struct fr_start *s = m->start;
 	int r = s->result;
 
-	/* The thread ends before samples flow, so that it makes none. */
+	/* End the thread before samples flow, so that there are no samples of this thread. */
 	s->worker = fr_worker_free(s->worker);
 	if (r >= 0)
 		r = s->ops->begin_recording(m, &s->diag);
@@ -136,7 +137,7 @@ static void on_done(void *ctx)
 		sd_event_exit(m->event, s->inherited ? FR_EXIT_AGAIN : fr_exit_code(r));
 		return;
 	}
-	m->start = NULL; /* from here on nothing is deferred */
+	m->start = NULL; /* from here on, signals and calls are not deferred */
 	catch_up(m, s);
 	m->start = s;
 	fr_start_end(m);
@@ -203,8 +204,8 @@ void fr_start_end(struct fr_daemon *m)
 	m->start = NULL;
 }
 
-/* A dump would have no samples yet, or the service manager keeps the history for the next instance. So nobody
-   has to wait for the thread. */
+/* End the process without waiting for the thread. A last dump is not needed: either there are no samples yet,
+   or the service manager keeps the history for the next instance. */
 static _Noreturn void end_now(struct fr_daemon *m)
 {
 	fr_log_struct(LOG_INFO, FR_MSG_STOPPED, NULL, 0, "stopped before it recorded");

@@ -10,7 +10,7 @@
 
 #include <systemd/sd-daemon.h>
 
-/* A person may stop a recorder to look at its history. */
+/* Make the last dump. A person may stop a recorder to look at its history. */
 static void submit_final_dump(struct fr_daemon *m, const char *reason)
 {
 	struct fr_cause cause = {
@@ -28,8 +28,9 @@ static void submit_final_dump(struct fr_daemon *m, const char *reason)
 	}
 }
 
-/* At the end of the service the ring is lost; at a restart the next instance adopts it. If nobody tells which
-   of the two this is, a dump too many does less harm. */
+/* At the end of the service the ring is lost, so a last dump is needed. At a restart, the next instance
+   adopts the ring. If systemd does not tell which of the two happens, assume the end: a dump that nobody
+   needs does less harm than a lost ring. */
 bool fr_daemon_service_ends(void)
 {
 	enum fr_service_job job;
@@ -47,7 +48,7 @@ void fr_daemon_stop(struct fr_daemon *m, enum fr_stop how)
 	if (how == FR_STOP_CLEAN && fr_daemon_service_ends())
 		how = FR_STOP_DUMP;
 	m->stop = how;
-	fr_daemon_triggers_close(m); /* no trigger makes a dump after the last one */
+	fr_daemon_triggers_close(m); /* so that no trigger makes a dump after the last one */
 	if (how == FR_STOP_MERGE)
 		submit_final_dump(m, "stop and merge");
 	else if (how == FR_STOP_DUMP)

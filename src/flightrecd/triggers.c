@@ -44,7 +44,7 @@ static int on_join(
 	return r;
 }
 
-/* The time that a dump of now would cover, up to now. */
+/* Returns how much time before now the ring covers. */
 static uint64_t on_ring_span(void *ctx)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -85,7 +85,8 @@ static void on_settled(void *ctx)
 	fr_daemon_notify_status(ctx);
 }
 
-/* A recorder of a command or of tasks makes no dumps for anomalies of the rest of the machine. */
+/* Returns the settings of [Triggers]. If only a command or tasks are recorded, a built-in probe is armed only
+   if it has a section: anomalies of the rest of the machine shall make no dumps. */
 static struct fr_triggers_config of_all(const struct fr_config *c)
 {
 	struct fr_triggers_config all = c->triggers;
@@ -103,7 +104,7 @@ static uint32_t own_pidns(void)
 	return (uint32_t)st.st_ino;
 }
 
-/* The message of the kernel's verifier when it rejects a program. */
+/* Log the message of the kernel's verifier about a program that it rejects. */
 static void on_log(void *ctx, const char *text)
 {
 	fr_log(LOG_DEBUG, "%s", text);
@@ -182,7 +183,7 @@ void fr_daemon_dump_by_signal(struct fr_daemon *m, const struct signalfd_siginfo
 		.trigger = "signal", .reason = "SIGUSR1", .time_ns = fr_monotonic_ns(), .cpu = -1};
 	struct signal_dump s = {m, (uid_t)-1};
 
-	if (si->ssi_code <= 0) { /* SI_USER and the like: a process, not the kernel */
+	if (si->ssi_code <= 0) { /* SI_USER and similar codes: a process sent the signal, not the kernel */
 		c.pid = (pid_t)si->ssi_pid;
 		s.uid = si->ssi_uid;
 	}

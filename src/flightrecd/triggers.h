@@ -12,13 +12,13 @@
 
 #include <sys/signalfd.h>
 
-/* Arm the triggers of the configuration, on the daemon's event loop, after the recorder runs. A trigger that
-   cannot be armed is logged and keeps no other from being armed. A negative errno with D: no memory. */
+/* Arm the triggers of the configuration on the daemon's event loop. Call it when the recorder runs. A trigger
+   that cannot be armed is logged, and the others are still armed. Returns 0 or a negative errno with D. */
 int fr_daemon_triggers_open(struct fr_daemon *daemon, struct fr_diag *d);
-/* Disarm all. A second call does nothing. */
+/* Disarm all triggers. A second call does nothing. */
 void fr_daemon_triggers_close(struct fr_daemon *daemon);
-/* Arm the triggers of FRESH instead, which gets the previous ones. Triggers that did not change stay armed.
-   0, or -ENOMEM and nothing has changed. */
+/* Arm the triggers of FRESH instead of the previous ones, and swap them: FRESH has the previous triggers
+   then. Triggers that did not change stay armed. Returns 0; or -ENOMEM, and then nothing has changed. */
 int fr_daemon_triggers_reload(struct fr_daemon *daemon, struct fr_config *fresh);
-/* SIGUSR1 came. */
+/* Make the dump that SIGUSR1 asks for, if the policy allows it. */
 void fr_daemon_dump_by_signal(struct fr_daemon *daemon, const struct signalfd_siginfo *si);

@@ -5,12 +5,12 @@
 
 #include "flightrecd/daemon.h"
 
-/* Serve the control socket, if the configuration has one. 0 or a negative errno with D. */
+/* Serve the control socket, if the configuration has one. Returns 0 or a negative errno with D. */
 int fr_verbs_serve(struct fr_daemon *daemon, struct fr_diag *d);
 
 /* The parameters that a method knows. */
 #define FR_PARAMETERS(...) ((const struct fr_param[]){__VA_ARGS__, {0}})
 
-/* The tables of verbs_dump.c and verbs_triggers.c; the last entry has no name. The context of handlers is the
-   daemon. */
+/* The methods of verbs_dump.c and verbs_triggers.c; the last entry has no name. Each handler gets the daemon
+   as its context. */
 extern const struct fr_method fr_verbs_of_dumps[], fr_verbs_of_triggers[];

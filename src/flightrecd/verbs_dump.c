@@ -128,7 +128,8 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	}
 }
 
-/* The parameter "ids", or with "all" the ids of all dumps that wait. NULL: the parameters are not valid. */
+/* Returns the parameter "ids", or with "all" the ids of all dumps that wait. Returns NULL if the parameters
+   are not valid. */
 static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 {
 	const cJSON *given = cJSON_GetObjectItemCaseSensitive(parameters, "ids"), *item;
@@ -206,8 +207,8 @@ static void verb_vacuum(void *ctx, struct fr_call *call, const cJSON *parameters
 	fr_daemon_submit(m, call, job);
 }
 
-/* Copies of the strings of ARRAY, terminated by NULL. NULL: an item is not a string, or there is no memory.
- */
+/* Returns copies of the strings of ARRAY, ended by NULL. Returns NULL if an item is not a string, or if there
+   is no memory. */
 static char **strings(const cJSON *array)
 {
 	char **ret = calloc((size_t)cJSON_GetArraySize(array) + 1, sizeof(*ret));

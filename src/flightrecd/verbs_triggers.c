@@ -11,10 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* They fit into one reply: a decision has a few KiB at most. */
+/* The largest number of decisions in a reply. They fit, because each takes a few KiB at most. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
 
-/* At the end of the recorder there are no triggers. True: CALL is answered. */
+/* Check whether the daemon is stopping: then there are no triggers any more. If it returns true, CALL has
+   been answered. */
 static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 {
 	struct fr_diag d = {0};

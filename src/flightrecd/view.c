@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the daemon reports: it gathers the numbers of all parts, and reporting/ makes text of them. */
+/* Collects the numbers of all parts for `status` and the metrics. src/reporting/ makes text of them. */
 #include "flightrecd/view.h"
 #include "base/log.h"
 #include "base/thread.h"

@@ -3,7 +3,8 @@
 
 #include <systemd/sd-daemon.h>
 
-/* How often within WatchdogSec=: a feeding that comes late on a busy machine is not the last one. */
+/* How many times the watchdog is fed within WatchdogSec=. More than once, because a busy machine may delay a
+   feeding. */
 #define FEEDS 4
 #define SLACK_NS (2 * FR_NSEC_PER_SEC)
 

@@ -5,7 +5,8 @@
 
 #include "flightrecd/daemon.h"
 
-/* Feed the watchdog from the loop, if the service manager asks for it. 0 or a negative errno. */
+/* Feed the watchdog from the loop from now on, if the service manager asks for it. Returns 0 or a negative
+   errno. */
 int fr_daemon_add_watchdog(struct fr_daemon *daemon);
-/* Feed it once, if the recorder thread lives. */
+/* Feed the watchdog once, if the last round of the recorder thread is recent. */
 void fr_daemon_feed_watchdog(struct fr_daemon *daemon);

@@ -19,7 +19,7 @@
 
 #define STATE_NAME "flightrec-state"
 #define RING_NAME "flightrec-ring-"
-/* How long we wait at most until the service manager has closed its copy of a descriptor. */
+/* The longest wait for the service manager to close its copy of a descriptor. */
 #define BARRIER_USEC 5000000
 
 static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, const char *fmt, ...)
@@ -32,8 +32,9 @@ static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, 
 	fr_log(LOG_WARNING, "the history of the previous instance is lost: %s", h->refused);
 }
 
-/* True: the passed descriptors of ring and state are closed. Until then they stay open, because this process
-   may start twice. LISTEN_FDS stays set, because other code looks for its own descriptors there. */
+/* True: the descriptors of ring and state that the service manager passed are closed. They stay open until
+   release_passed(), because this process may begin its start again with another configuration. LISTEN_FDS
+   stays set, because other code looks for its own descriptors there. */
 static bool passed_are_closed;
 
 /* A duplicate of the passed descriptor NAME; -ENOENT: there is none; or another negative errno. */
@@ -64,8 +65,8 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* Close our passed descriptors. A descriptor that is not adopted is also removed from the store. Returns how
-   many were removed. */
+/* Close the passed descriptors of ring and state. Remove those that this instance did not adopt from the
+   store. Returns how many were removed. */
 static unsigned release_passed(const struct fr_handover *h)
 {
 	char **names = NULL, taken[FR_STATE_NAME_MAX];
@@ -101,8 +102,8 @@ static bool is_same_directory(int dirfd, const struct fr_state *s)
 	       s->directory_ino == st.st_ino;
 }
 
-/* Duplicate the descriptors of state and ring of the previous instance. 0; -ENOENT: there are none; a
-   negative errno with D. */
+/* Duplicate the descriptors of state and ring of the previous instance, and read the state. Returns 0;
+   -ENOENT if there is no state; or another negative errno with D. */
 static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *ret_ring, const char *boot_id,
 	struct fr_diag *d)
 {
@@ -227,12 +228,12 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	return r;
 }
 
-/* Copy the first side-band record of the ring to RET. The tracker searches for it in the auxiliary file: the
-   ring has evicted all records before it. */
+/* Copy the first side-band record of the ring to RET. The tracker searches for this record in the auxiliary
+   file, because the ring has evicted all side-band records before it. */
 static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 {
 	struct fr_snapshot *snapshot;
-	int r = fr_history_seal(history); /* for the open chunk; nobody appends yet */
+	int r = fr_history_seal(history); /* so that the snapshot has the open chunk; no thread appends yet */
 
 	if (r >= 0)
 		r = fr_history_snapshot(history, &snapshot);
@@ -243,8 +244,8 @@ static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 	return r;
 }
 
-/* A kill interrupted a resize. Move the remaining frames of the old ring to the new ring, and set *HISTORY to
-   the new ring. */
+/* Finish a resize that a kill interrupted. Move the remaining frames of the old ring to the new ring. HISTORY
+   gets the new ring; if that fails, it keeps the old ring. */
 static void finish_replacement(
 	struct fr_handover *h, const struct fr_history_config *config, struct fr_history **history)
 {
@@ -289,7 +290,7 @@ static int open_empty(struct fr_handover *h, const struct fr_history_config *con
 {
 	int r;
 
-	/* Release a passed ring that cannot be used: the new ring needs its memory. */
+	/* First release the passed rings that cannot be used, because the new ring needs their memory. */
 	fr_closep(&h->next_fd);
 	h->next_fd = -1;
 	if (h->on && release_passed(h) > 0)
@@ -329,14 +330,14 @@ int fr_handover_open_history(struct fr_handover *h, const struct fr_history_conf
 
 	if (h->ring_fd < 0)
 		return open_empty(h, config, ring, ret, d);
-	/* If RingSize= has changed, the ring is resized later, when everything runs. */
+	/* Keep the size. If RingSize= has changed, the ring is resized at the end of the start. */
 	own.keep_size = true;
 	own.populate = h->next_fd < 0;
 	r = fr_history_adopt(&own, h->ring_fd, ret, &h->history, &why);
 	if (r == 0)
 		return open_adopted(h, &own, ring, ret, d);
-	/* The ring is intact, but this configuration does not fit it. The start then tries the previous
-	   configuration, which does. */
+	/* The ring is intact, but it cannot be adopted with this configuration. Fail: the start then tries
+	   the configuration of the previous instance, which fits the ring. */
 	if (r != -EBADMSG && !ring->last_try)
 		return fr_fail(d, r, why.hint, "the history of the previous instance cannot be adopted: %s",
 			why.what[0] ? why.what : strerror(-r));
@@ -366,7 +367,7 @@ static void write_state(struct fr_handover *h, const struct fr_session *session)
 {
 	int r;
 
-	/* Borrowed until the state is written. */
+	/* The state borrows the events only until it is written. */
 	h->state.session = (struct fr_session){.events = session->events, .n_events = session->n_events};
 	h->state.session.features[FR_FEATURE_TRACING_DATA] = session->features[FR_FEATURE_TRACING_DATA];
 	r = fr_state_file_write(&h->file, &h->state);
@@ -408,8 +409,8 @@ void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *fa
 	memcpy(before, h->state.ring, sizeof(before));
 	fr_session_deinit(&h->state.session);
 	fill_state(h, facts, &h->state);
-	/* Store the new ring, then its state, then remove the old ring. A kill between two steps leaves one
-	   complete pair of ring and state. */
+	/* First store the new ring, then its state; then remove the old ring. If a kill comes between two
+	   steps, the store has a ring and the state that belongs to it. */
 	if (h->file.fd < 0)
 		r = fr_state_file_new(&h->file, &d);
 	if (r == 0)
@@ -434,8 +435,8 @@ void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config)
 	h->written = false;
 }
 
-/* The gap begins at DRAINED_NS: the ring is complete up to this time. If the previous instance drained
-   nothing, the new gap includes the last one, which is not counted twice. */
+/* Count the gap from DRAINED_NS, up to which the ring is complete, to NOW_NS. If the previous instance
+   drained nothing, this gap includes the last gap, so the last gap is subtracted from the sum. */
 static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
 {
 	const uint64_t from_ns = drained_ns ? drained_ns : s->first_started_ns;

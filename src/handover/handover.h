@@ -2,14 +2,16 @@
 #pragma once
 
 /*
- * From one instance to the next, through systemd's descriptor store: the ring's memfd, and the state, which
- * says how to read it (state.h). An instance that finds them adopts them, however the one before ended.
+ * Passes the ring from one instance to the next, through systemd's descriptor store. The store has the memfd
+ * of the ring, and the state, which tells how to read the ring (state.h). An instance that finds both adopts
+ * them, even if the previous instance was killed.
  *
  *   receive ─► unite_session ─► open_history ─► store ─► update … ─► (the next instance)
  *
- * Nothing here keeps a recorder from starting: if a history cannot be adopted, the log says why and recording
- * begins anew. Without a store (no service of systemd, or "flightrecd -- COMMAND") all of this does nothing.
- * The thread of the start until store() has returned, then the main thread.
+ * If the history of the previous instance is damaged, the log says why, and recording begins with an empty
+ * ring. There is no store if this process is not a service of systemd, or with "flightrecd -- COMMAND".
+ * Without a store, these functions do nothing, and open_history() makes an empty ring. Thread of the start
+ * until the first store() has returned, then main thread.
  */
 
 #include "base/buf.h"
@@ -20,21 +22,21 @@
 #include <stdbool.h>
 
 struct fr_handover {
-	bool on;		   /* there is a store */
-	struct fr_state_file file; /* fd -1: not there yet */
-	struct fr_state state;	   /* of the previous instance; then what was written last */
-	int ring_fd;		   /* of the previous instance; -1: none, or taken */
-	int next_fd;		   /* a ring that was about to replace ring_fd; -1: none, or taken */
-	bool adopted;		   /* the ring of the previous instance is ours */
-	bool same_directory;	   /* and so is the auxiliary file */
-	unsigned ring_number;	   /* in the ring's name */
-	bool settled, written;	   /* in this run */
+	bool on;		   /* true: there is a store */
+	struct fr_state_file file; /* the memfd of the state; fd -1: not created yet */
+	struct fr_state state;	   /* the state of the previous instance; then the state written last */
+	int ring_fd;		   /* the ring of the previous instance; -1: none, or fr_history has it */
+	int next_fd;		   /* the new ring of an interrupted resize; -1: none, or fr_history has it */
+	bool adopted;		   /* this instance uses the ring of the previous instance */
+	bool same_directory;	   /* the auxiliary file of the previous instance is in the same directory */
+	unsigned ring_number;	   /* the number in the name of the ring in the store */
+	bool settled, written;	   /* by this process: store() was called; update() has written the state */
 	struct fr_history_adopted history;
 	struct fr_buf first_sideband; /* the first side-band record in the ring; empty: there is none */
-	char refused[256];	      /* why not; empty: there was nothing, or it was adopted */
+	char refused[256];	      /* why the ring was not adopted; empty: it was, or there was none */
 };
 
-/* What update() and store() write. All borrowed for the call. */
+/* What update() and store() write. All pointers are borrowed for the call. */
 struct fr_handover_facts {
 	int dirfd;
 	const char *boot_id;
@@ -42,42 +44,49 @@ struct fr_handover_facts {
 	const struct fr_counters *counters;
 	const struct fr_session *session;
 	const struct fr_history *history;
-	const uint64_t *lost; /* _FR_LOSS_MAX; NULL: as it was */
+	const uint64_t *lost; /* _FR_LOSS_MAX losses; NULL: those of the state do not change */
 };
 
-/* Look for what the previous instance left. WANTED false: do not. What was left stays in the store until the
-   first fr_handover_store(), so this may be called again in the same process. */
+/* Look in the store for the state and the ring of the previous instance, unless WANTED is false. They stay in
+   the store until open_history() or store(), so this may be called again in the same process. */
 void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id);
-/* Add the events of the previous instance to SESSION, and its counters and losses to those of the caller. 0
-   or -ENOMEM. */
+/* Add the events of the previous instance to SESSION, and set COUNTERS and LOST to those of the previous
+   instance. If the events of the previous instance are damaged, its ring will not be adopted; this is not an
+   error. Returns 0 or -ENOMEM. */
 int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session, struct fr_counters *counters,
 	uint64_t lost[static _FR_LOSS_MAX]);
-/* What the configuration asks of the ring. */
+/* What the configuration in force says about the ring. */
 struct fr_handover_ring {
 	uint64_t bytes;	    /* RingSize= */
-	const char *origin; /* of RingSize=, for errors; or NULL */
-	int dirfd;	    /* where the auxiliary file is */
-	/* The configuration in force is already that of the previous instance: there is no other one to go
-	   back to. */
+	const char *origin; /* where RingSize= is set, for messages; or NULL */
+	int dirfd;	    /* the directory of the auxiliary file */
+	/* The configuration in force is already that of the previous instance, so there is no other one to
+	   try. */
 	bool last_try;
 };
-/* The ring of the previous instance, or an empty one, into *RET. As fr_history_new(). */
+/* Set *RET to the ring of the previous instance, or to an empty ring. Returns 0 or a negative errno with D.
+   If the ring is intact but cannot be adopted with this configuration, that is an error, unless `last_try` is
+   set. */
 int fr_handover_open_history(struct fr_handover *h, const struct fr_history_config *config,
 	const struct fr_handover_ring *ring, struct fr_history **ret, struct fr_diag *d);
-/* FD is a ring that is about to replace the one of now: both are in the store until the next store(). */
+/* Put FD into the store: a new ring, to which a resize moves the frames of the current ring. Both rings are
+   in the store until the next store(). */
 void fr_handover_add_ring(struct fr_handover *h, int fd);
-/* Put ring and state into the store: before the first record that needs them, and when another ring has
-   replaced the previous one. */
+/* Put the ring and the state into the store. Call it before samples flow, when another ring has replaced the
+   previous one, and when the session has other events. */
 void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *facts);
-/* The configuration of the previous instance, as config/saved.h has it (RET may be NULL). 0; -ENOENT or
-   another negative errno: there is no history to adopt. */
+/* Set RET (may be NULL) to the configuration of the previous instance, in the format of config/saved.h.
+   Returns 0; or -ENOENT or another negative errno if there is no history to adopt. */
 int fr_handover_config(struct fr_buf *ret);
-/* CONFIG (taken, as config/saved.h has it) is the last good one. */
+/* Remember CONFIG (taken; in the format of config/saved.h) as the last good configuration. It is written with
+   the next state. */
 void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config);
-/* Samples flow: the gap has ended. True: there was one, and it counts as a restart. */
+/* Call it when samples flow: the gap since the previous instance has ended. Returns true if a ring was
+   adopted, and then counts the gap and a restart. */
 bool fr_handover_end_gap(struct fr_handover *h);
-/* Write the state if it differs from what was written last. */
+/* Write the state if it differs from the state that was written last. Main thread. */
 void fr_handover_update(struct fr_handover *h, const struct fr_handover_facts *facts);
-/* The history is in a file now: no instance is to adopt it. */
+/* Remove the ring and the state from the store, because the history is in a file now, and no instance shall
+   adopt it. */
 void fr_handover_forget(struct fr_handover *h);
 void fr_handover_close(struct fr_handover *h);

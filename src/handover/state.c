@@ -26,7 +26,7 @@ struct slot_header {
 	uint64_t length;
 };
 
-/* The numbers, in the order of the payload. */
+/* Pointers to the numbers of the state, in their order in the payload. */
 #define NUMBERS(s)                                                                                           \
 	{                                                                                                    \
 		&(s)->first_started_ns, &(s)->restarts, &(s)->gap_ns, &(s)->gap_from_ns, &(s)->gap_to_ns,    \
@@ -200,7 +200,8 @@ static uint32_t slot_crc(const struct slot_header *h, const void *payload)
 	return fr_crc32c(crc, payload, h->length);
 }
 
-/* Read the payload of SLOT into RET. 0; -EBADMSG: the slot is not whole; another negative errno. */
+/* Read the header of SLOT into H, and its payload into RET. Returns 0; -EBADMSG if the slot is not whole; or
+   another negative errno. */
 static int read_slot(int fd, unsigned slot, struct slot_header *h, struct fr_buf *ret)
 {
 	const off_t at = (off_t)(slot * SLOT_BYTES);

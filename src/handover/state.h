@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What the next instance needs besides the ring: which event an id stands for, and the counters. The state is
- * in a memfd of a sealed size. It has two slots, which are written in turns, so a kill at any instant leaves
- * one of them whole:
+ * The state: what the next instance needs besides the ring, for example which event an id stands for, and the
+ * counters. The state is in a memfd of a sealed size. The memfd has two slots, which are written in turns. So
+ * a kill at any time leaves one slot whole:
  *
  *     slot 0 │ slot 1        a slot: magic, version, generation, length, crc32c │ payload
  *
@@ -20,8 +20,8 @@
 
 #define FR_STATE_NAME_MAX 32
 
-/* What is counted over all instances. Every trigger is one of these, or its dump still waits. A dump that
-   failed and was kept counts as failed, and may be rescued later. */
+/* Counters over all instances. Each anomaly is counted once: as done, joined, failed, suppressed or canceled;
+   or its dump still waits. A kept dump counts as failed, and later also as rescued or given up. */
 struct fr_counters {
 	uint64_t next_job_id;
 	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed, dumps_canceled;
@@ -32,33 +32,34 @@ struct fr_state {
 	char boot_id[FR_BOOT_ID_SIZE];
 	char ring[FR_STATE_NAME_MAX];		 /* the name that the ring has in the store */
 	uint64_t first_started_ns;		 /* monotonic; of the first instance */
-	uint64_t restarts;			 /* instances that adopted the ring */
-	uint64_t gap_ns, gap_from_ns, gap_to_ns; /* the sum of all gaps; the last gap */
+	uint64_t restarts;			 /* number of instances that adopted the ring */
+	uint64_t gap_ns, gap_from_ns, gap_to_ns; /* the sum of all gaps; the last gap, from and to */
 	struct fr_counters counters;
-	uint64_t lost[_FR_LOSS_MAX];	       /* so far, by all instances */
-	uint64_t directory_dev, directory_ino; /* where the auxiliary file is */
-	/* The events, the side-band event last, and TRACING_DATA; no other section. */
+	uint64_t lost[_FR_LOSS_MAX];	       /* losses of all instances so far */
+	uint64_t directory_dev, directory_ino; /* the directory of the auxiliary file */
+	/* Only the events (the side-band event is the last one) and the section TRACING_DATA. */
 	struct fr_session session;
-	struct fr_buf config; /* the last one that was in force as a whole (config/saved.h) */
+	struct fr_buf config; /* the last configuration of which all keys were in force (config/saved.h) */
 };
 
-/* Append the payload. 0, -ENOMEM, or -E2BIG where no slot would hold it. */
+/* Append the payload of a slot to RET. Returns 0; -ENOMEM; or -E2BIG if the payload is larger than a slot. */
 int fr_state_encode(const struct fr_state *s, struct fr_buf *ret);
-/* Decode bytes that may be anything. 0; -EBADMSG and RET is untouched; -ENOMEM. */
+/* Decode a payload, which is not trusted: it may be any bytes. Returns 0; -EBADMSG or -ENOMEM, and then RET
+   does not change. */
 int fr_state_decode(const void *data, size_t len, struct fr_state *ret);
 void fr_state_deinit(struct fr_state *s);
 #define _cleanup_state_ _cleanup_(fr_state_deinit)
 
 struct fr_state_file {
 	int fd;
-	uint64_t generation; /* of the newest slot; 0: none yet */
+	uint64_t generation; /* generation of the newest slot; 0: no slot is written yet */
 };
 
-/* An empty file. 0 or a negative errno with D. */
+/* Create an empty file. Returns 0 or a negative errno with D. */
 int fr_state_file_new(struct fr_state_file *ret, struct fr_diag *d);
-/* Adopt FD, which is consumed on success. *RET_STATE is the newest whole slot. 0; -EBADMSG with D: no slot is
-   whole, or it is of another version; a negative errno with D. */
+/* Adopt FD, which is consumed on success. *RET_STATE gets the state in the newest whole slot. Returns 0;
+   -EBADMSG with D if no slot is whole or the slot is of another version; or another negative errno with D. */
 int fr_state_file_adopt(int fd, struct fr_state_file *ret, struct fr_state *ret_state, struct fr_diag *d);
-/* Write S into the older slot. The newer slot stays valid until the last byte is written. 0 or a negative
-   errno. */
+/* Write S into the older slot. The newer slot is not touched, so it stays valid if a kill interrupts the
+   write. Returns 0 or a negative errno. */
 int fr_state_file_write(struct fr_state_file *f, const struct fr_state *s);

@@ -2,8 +2,9 @@
 
 /*
  * Checks that all inputs come from one boot. Times of CLOCK_MONOTONIC, process ids and addresses have a
- * meaning only within one boot of one machine. The sidecar of a dump has the boot id. Without a sidecar,
- * CLOCK_DATA tells when the clock of the file started, and HOSTNAME and OSRELEASE identify the machine.
+ * meaning only within one boot of one machine. The sidecar of a dump has the boot id. Without a sidecar, the
+ * section CLOCK_DATA tells the wall time at which the clock of the file was 0, and the sections HOSTNAME and
+ * OSRELEASE identify the machine.
  */
 
 #include "base/clock.h"
@@ -14,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Files of one boot have a smaller difference between wall time and monotonic time. It is not 0 if somebody
-   set the clock. */
+/* In files of one boot, wall time minus monotonic time is almost the same. It differs a little if somebody
+   has set the clock in between. If it differs by more than this, the files come from different boots. */
 #define CLOCK_STEP_NS (5 * (int64_t)FR_NSEC_PER_SEC)
 
 void fr_input_read_boot(struct fr_input *in)
@@ -52,7 +53,7 @@ static void describe_boot(const struct fr_input *in, char ret[static 256])
 		host ? host : "?", release ? release : "?", since);
 }
 
-/* Returns whether both inputs have the section, with different texts. */
+/* Returns whether both inputs have the section F, and its texts differ. */
 static bool differs(const struct fr_input *a, const struct fr_input *b, enum fr_feature f)
 {
 	const char *x = fr_feature_get_string(&a->head, f), *y = fr_feature_get_string(&b->head, f);

@@ -2,8 +2,9 @@
 
 /*
  * A batch collects copies of records in one block of bytes. When it is large enough, the cursor sorts it and
- * releases the records up to the limit. Then the rest moves to the start of the other batch, and the two
- * change places. The limit is the newest time known at the round before the last: docs/design/61.
+ * releases the records up to the limit: they can be returned. When all of them are returned, the remaining
+ * records move to the begin of the other batch, and the two batches change places. The limit is the newest
+ * time before the second-last FINISHED_ROUND: docs/design/61.
  *
  *   batch  [ consumed │ released │ too young ]
  *                     next       ready       n
@@ -26,7 +27,7 @@ struct batch {
 struct fr_cursor {
 	struct fr_reader *reader;
 	uint64_t known_from, known_to;
-	bool in_state; /* before the first round and the first sample: initial state is skipped */
+	bool in_state; /* true: no FINISHED_ROUND and no sample has come, so records are skipped */
 	bool ended;
 	struct batch batch, other; /* the entries of OTHER are also room to sort */
 	size_t next, ready;	   /* how many entries of the batch are consumed, and released */
@@ -103,7 +104,7 @@ static int batch_add(struct batch *b, uint64_t key, uint64_t order, const void *
 	return 0;
 }
 
-/* Drops the consumed records, and begins a new batch with the others. */
+/* Drops the records that were returned, and begins the other batch with the remaining ones. */
 static int start_next_batch(struct fr_cursor *c)
 {
 	struct batch old = c->batch, *to = &c->other;
@@ -126,7 +127,8 @@ static int start_next_batch(struct fr_cursor *c)
 	return 0;
 }
 
-/* Returns how many entries from FROM on are in order. They are a run. */
+/* Returns how many of the N entries are in order, beginning with the entry FROM. These entries are called a
+   run. */
 static size_t measure_run(const struct fr_cursor_entry *e, size_t from, size_t n)
 {
 	size_t i = from + 1;
@@ -136,7 +138,8 @@ static size_t measure_run(const struct fr_cursor_entry *e, size_t from, size_t n
 	return i - from;
 }
 
-/* Merges two runs into TO. They are at FROM and have A and B entries. */
+/* Merges two runs into TO. The first run is at FROM and has A entries. The second run follows it and has B
+   entries. */
 static void merge_runs(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t a, size_t b)
 {
 	const struct fr_cursor_entry *x = from, *x_end = from + a, *y = x_end, *y_end = y + b;
@@ -148,7 +151,7 @@ static void merge_runs(struct fr_cursor_entry *to, const struct fr_cursor_entry 
 	memcpy(to, y, (size_t)(y_end - y) * sizeof(*y));
 }
 
-/* Merges each two runs of FROM into one run of TO. Returns how many runs FROM had. */
+/* Merges each pair of runs in FROM into one run in TO. Returns how many runs there were in FROM. */
 static size_t merge_pass(struct fr_cursor_entry *to, const struct fr_cursor_entry *from, size_t n)
 {
 	size_t runs = 0;
@@ -217,7 +220,7 @@ static void finish_round(struct fr_cursor *c)
 	c->newest_before = c->newest;
 }
 
-/* Returns whether a record of TYPE has a meaning in another file. */
+/* Returns whether records of TYPE still have a meaning when they are copied to another file. */
 static bool is_wanted(uint32_t type)
 {
 	switch (type) {
@@ -260,7 +263,7 @@ static int add_record(struct fr_cursor *c, const struct perf_event_header *h)
 	return batch_add(&c->batch, key, c->order++ | (sample ? FR_CURSOR_SAMPLE : 0), h, h->size);
 }
 
-/* Reads until records are released or the file ends. */
+/* Reads until records are released, or until the file ends. */
 static int read_batch(struct fr_cursor *c)
 {
 	int r = start_next_batch(c);
@@ -332,7 +335,8 @@ size_t fr_cursor_skip_common(struct fr_cursor *c, const struct fr_cursor *other,
 		n++;
 	if (n == 0)
 		return 0;
-	/* The cursors may have different further records of the last time. */
+	/* If one of the cursors may have more records of the last time, that time is not complete: do not
+	   skip its records. */
 	last = e[n - 1].key;
 	if (n == max || e[n].key == last || other->batch.entries[k + n].key == last)
 		while (n > 0 && e[n - 1].key == last)

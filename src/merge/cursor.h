@@ -2,35 +2,35 @@
 #pragma once
 
 /*
- * Returns the records of one file in the order of their time. A file has them in the order in which kernel
- * rings were drained, with a FINISHED_ROUND after each round. A record after a round is not older than the
- * newest record before the previous round.
+ * A cursor returns the records of one file in the order of their times. The file has the records in the order
+ * in which kernel rings were drained, with a FINISHED_ROUND after each round. A record that stands after a
+ * FINISHED_ROUND is not older than the newest record before the previous FINISHED_ROUND.
  */
 
 #include "perfdata/reader.h"
 
-/* A cursor collects this many bytes of a file before it sorts them. */
+/* A cursor collects at least this many bytes of a file before it sorts them. */
 #define FR_CURSOR_BATCH (1u << 20)
-/* After this many bytes without a round, it releases the older half of them. */
+/* If this many bytes have no FINISHED_ROUND, it releases the older half of their records. */
 #define FR_CURSOR_MAX (64u << 20)
 
 struct fr_cursor_record {
-	uint64_t key; /* its time, or the key of the previous record if it has no time */
+	uint64_t key; /* the time of the record; if it has none, the key of the previous record */
 	const struct perf_event_header *record;
-	bool sample; /* at equal times, side-band comes before samples */
+	bool sample; /* true: it is a sample. At equal times, side-band comes before samples */
 };
 
-/* A record of a batch. AT is its place in the bytes of the batch. */
+/* A record of a batch. A batch is the records that are sorted together. AT: the offset of the record in the
+   bytes of the batch. */
 struct fr_cursor_entry {
 	uint64_t key;
-	uint64_t order; /* its number in the file; a sample also has FR_CURSOR_SAMPLE, to come after side-band
-			 */
+	uint64_t order; /* number of the record in the file; samples also have FR_CURSOR_SAMPLE */
 	uint32_t at, size;
 };
 
-#define FR_CURSOR_SAMPLE (1ULL << 63)
+#define FR_CURSOR_SAMPLE (1ULL << 63) /* makes samples come after side-band of the same time */
 
-/* Consecutive records in the order of their time. */
+/* Records of one cursor that follow each other in the order of their times. */
 struct fr_cursor_run {
 	const struct fr_cursor_entry *entries;
 	size_t n;
@@ -39,27 +39,29 @@ struct fr_cursor_run {
 
 struct fr_cursor;
 
-/* Makes a cursor. READER is borrowed. Before its first round and its first sample, a file has initial state:
-   the processes at its start. Another file may cover the time from KNOWN_FROM to KNOWN_TO (ns; 0 and 0: none
-   does). The cursor skips initial state within that time. Returns 0 or -ENOMEM. */
+/* Makes a cursor. READER is borrowed. The records before the first FINISHED_ROUND and the first sample of a
+   file are its initial state: they describe the processes at its begin. KNOWN_FROM and KNOWN_TO (ns): the
+   time that another file covers; 0 and 0 if there is no such file. The cursor skips initial state with a time
+   from KNOWN_FROM to KNOWN_TO. Returns 0 or -ENOMEM. */
 int fr_cursor_new(struct fr_reader *reader, uint64_t known_from, uint64_t known_to, struct fr_cursor **ret);
 /* Accepts NULL; returns NULL. */
 struct fr_cursor *fr_cursor_free(struct fr_cursor *c);
 
-/* Gets the next record, which is valid until the next call. Returns 1; 0 if there is none; or a negative
- * errno.
- */
+/* Gets the next record, which is valid until the next call for C. Returns 1; 0 if there are no more records;
+   or a negative errno. */
 int fr_cursor_next(struct fr_cursor *c, struct fr_cursor_record *ret);
 
-/* Consumes the next records that are ready and older than OLDER_THAN (ns). There may be none. *RET is valid
-   until the next call for C. */
+/* Takes those of the next records that are sorted already and are older than OLDER_THAN (ns). There may be
+   none: then RET->n is 0. *RET is valid until the next call for C. */
 void fr_cursor_take_run(struct fr_cursor *c, uint64_t older_than, struct fr_cursor_run *ret);
 
-/* Compares the records of both cursors, byte for byte, from the last returned ones on. C skips the equal
-   records at their start. It skips all records of a time or none of them, so that the others can be compared
-   one by one. Returns the number of skipped records. If it is not 0, *RET replaces the last record of C. */
+/* Compares the records of C and OTHER byte for byte, beginning with the record that each cursor returned
+   last. As long as the records are equal, C skips its records. Of the records with the same time, C skips all
+   or none: those that it does not skip are compared one by one later (fr_dedup_add()). Returns the number of
+   skipped records. If it is not 0, *RET is set to the record that follows them, and replaces the record that
+   C returned last. */
 size_t fr_cursor_skip_common(
 	struct fr_cursor *c, const struct fr_cursor *other, struct fr_cursor_record *ret);
 
-/* Returns how many records of initial state were skipped so far. */
+/* Returns how many records of initial state the cursor has skipped so far. */
 uint64_t fr_cursor_skipped_state(const struct fr_cursor *c);

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* a failed allocation leaves the entry without a table */
+#define HASH_NONFATAL_OOM 1 /* if an allocation fails, uthash leaves the entry without a table */
 #include <uthash.h>
 
 struct fr_dedup_entry {
 	UT_hash_handle hh;
-	size_t input;	  /* the last input with this record */
-	uint64_t count;	  /* how often that input has it */
-	uint64_t written; /* how often it was written */
+	size_t input;	  /* the last input that has had this record */
+	uint64_t count;	  /* how many times that input has had it */
+	uint64_t written; /* how many times it was written */
 	uint8_t record[];
 };
 

@@ -2,27 +2,27 @@
 #pragma once
 
 /*
- * Removes duplicates. The windows of dumps overlap, so several files may have one record. But one file may
- * also have two records with the same bytes. So the output has each record of a time as often as the input
- * that has it most often.
+ * Removes duplicates. The windows of dumps overlap, so several files may have the same record. But one file
+ * may also have several records with the same bytes, and these are not duplicates. So the output has a record
+ * as many times as the input that has it most often.
  */
 
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The limit of compared bytes of one time, so that memory does not grow with the input. */
+/* How many bytes of records with the same time are compared at most. The limit bounds the memory. */
 #define FR_DEDUP_MAX (64u << 20)
 
-/* All zeros is empty. */
+/* The records of one time. If all members are zeros, there are none. */
 struct fr_dedup {
 	struct fr_dedup_entry *entries;
 	size_t bytes;
-	bool overflow; /* a record was not compared since the last fr_dedup_clear() */
+	bool overflow; /* since the last fr_dedup_clear(), a record was not compared because of the limit */
 };
 
-/* Forgets all records. Call it before the records of another time. */
+/* Forgets all records. Call it before you add records of another time. */
 void fr_dedup_clear(struct fr_dedup *g);
-/* Returns 1 if RECORD of INPUT is to be written, 0 if it is a duplicate, or -ENOMEM. The records of an input
-   come one after the other. */
+/* Returns 1 if RECORD of INPUT has to be written, 0 if it is a duplicate, or -ENOMEM. Add all records that an
+   input has of this time, and then those of the next input. */
 int fr_dedup_add(struct fr_dedup *g, size_t input, const struct perf_event_header *record);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The kernel gives an event new ids each time it is opened. So two openings are the same event if they have
- * the same attr and name. Within a boot, an id belongs to one event only.
+ * Makes one head from the heads of all inputs. The kernel gives an event new ids each time that it is opened.
+ * So two openings in the inputs are the same event if they have the same attr and name. Within one boot, an
+ * id belongs to only one event.
  */
 
 #include "merge/head.h"
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A statement of an input: this event of the united session has this id. */
+/* What the head of an input says: the event with the index EVENT in the united session has this id. */
 struct claim {
 	uint64_t id;
 	size_t event, input;
@@ -28,8 +29,8 @@ static int compare_ids(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Returns the attr without the call chains of the side-band event. They depend on the other events of the
-   file (fr_session_set_sideband_stacks()), so the comparison of events ignores them. */
+/* Returns the attr of E for a comparison. The bit for call chains of a side-band event is cleared, because
+   this bit depends on the other events of the file (fr_session_set_sideband_stacks()). */
 static struct perf_event_attr get_comparable_attr(const struct fr_event_desc *e)
 {
 	struct perf_event_attr a = e->attr;
@@ -44,7 +45,7 @@ static bool is_same_name(const char *a, const char *b)
 	return !a[0] || !b[0] || strcmp(a, b) == 0;
 }
 
-/* Adds E to S, unless S has an equal event. Returns the index of the event, or -ENOMEM. */
+/* Adds E to S, unless S already has an equal event. Returns the index of the event in S, or -ENOMEM. */
 static int64_t add_event(struct fr_session *s, const struct fr_event_desc *e)
 {
 	const struct perf_event_attr attr = get_comparable_attr(e);
@@ -63,7 +64,8 @@ static int64_t add_event(struct fr_session *s, const struct fr_event_desc *e)
 	return r < 0 ? r : (int64_t)s->n_events - 1;
 }
 
-/* Adds the events of all inputs to S, and their claims to CLAIMS. The kernel gives no id 0. */
+/* Adds the events of all inputs to S, and a claim for each id to CLAIMS. An id of 0 is left out, because the
+   kernel never gives it. */
 static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct fr_buf *claims)
 {
 	for (size_t i = 0; i < in->n; i++)
@@ -83,8 +85,8 @@ static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct
 	return 0;
 }
 
-/* Returns the event with most of the N claims of one id; -1 if two events have equally many, and their attrs
-   differ. */
+/* Returns the event that has most of the N claims, which all are for the same id. Returns -1 if two events
+   with different attrs have equally many claims. */
 static int64_t elect_event(const struct fr_session *s, const struct claim *claims, size_t n)
 {
 	size_t best = claims[0].event, best_votes = 0;
@@ -122,7 +124,8 @@ static int refuse_id(const struct fr_inputs *in, const struct fr_session *s, con
 		in->v[claims[other].input].path);
 }
 
-/* Gives each id to the elected event. The head of an input that claims another event is damaged. */
+/* Gives each id to the elected event. If an input claims the id for another event, the head of the input is
+   damaged. */
 static int assign_ids(
 	struct fr_inputs *in, struct fr_session *s, struct claim *claims, size_t n, struct fr_diag *d)
 {
@@ -152,7 +155,8 @@ static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
 	return e->n_ids == 0;
 }
 
-/* If the only event of an input has no id, the records of the input can be attributed to no other event. */
+/* Returns whether there is an input with only one event that has no id. Its records belong to this event, so
+   the event must stay in the output. */
 static bool has_input_without_ids(const struct fr_inputs *in)
 {
 	for (size_t i = 0; i < in->n; i++) {
@@ -167,8 +171,8 @@ static bool has_input_without_ids(const struct fr_inputs *in)
 	return false;
 }
 
-/* The readers of damaged heads use the events of the other inputs. Removes the events that only damaged heads
-   have. */
+/* Makes the readers of inputs with damaged heads use the events of S. Removes from S the events that only
+   damaged heads have: these events have no ids. */
 static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_session *s)
 {
 	for (size_t i = 0; i < in->n; i++) {
@@ -190,8 +194,8 @@ static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in
 	return 0;
 }
 
-/* Refuses events if a reader of the output could not find the event of each record, or could not compare the
-   times of two records. */
+/* Refuses the events if a reader of the output could not find the event of a record, or could not compare the
+   times of two records. Returns 0, or -EINVAL with D. */
 static int check_events(const struct fr_session *s, struct fr_diag *d)
 {
 	const struct perf_event_attr *a = &s->events[0].attr;
@@ -248,8 +252,8 @@ static int unite_tracing_data(
 	return 0;
 }
 
-/* Unites the sections BUILD_ID, which are sequences of records. A sequence ends at a record that is not
- * whole. */
+/* Unites the sections BUILD_ID of the inputs. Each is a sequence of records. If a record is not whole, the
+   rest of the section is left out. */
 static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 {
 	struct fr_dedup seen = {0};
@@ -266,7 +270,8 @@ static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 			if (h.size < sizeof(h) || h.size > b->len - at)
 				break;
 			memcpy(record, b->data + at, h.size);
-			/* Each record counts as another input, so that equal records are written once. */
+			/* Each record counts as a record of another input, so that equal records are written
+			   once. */
 			r = fr_dedup_add(&seen, n++, (const void *)record);
 			if (r == 1)
 				r = fr_buf_append(&s->features[FR_FEATURE_BUILD_ID], record, h.size);
@@ -276,8 +281,8 @@ static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 	return FR_MIN(r, 0);
 }
 
-/* Returns whether the section is not copied: it describes the data of one file (GROUP_DESC counts events by
-   their place in the list), or it is united below. */
+/* Returns whether the section F is not copied from one input. Such a section describes the data of one file
+   (GROUP_DESC refers to events by their index), or it is united from all inputs. */
 static bool is_not_copied(unsigned f)
 {
 	return f == FR_FEATURE_EVENT_DESC || f == FR_FEATURE_SAMPLE_TIME || f == FR_FEATURE_COMPRESSED ||

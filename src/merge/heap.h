@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The inputs as a binary heap. The top has the oldest record. At equal times, side-band comes before samples,
-   then the order of the inputs decides. */
+/* A binary heap of the inputs, each with its next record. The top (node 0) has the oldest record. At equal
+   times, side-band comes before samples; if both are of the same kind, the order of the inputs decides. */
 
 #include "merge/cursor.h"
 
@@ -16,10 +16,11 @@ struct fr_heap {
 	size_t n;
 };
 
-/* Orders the heap after node I (0: the top) got a later record or was replaced by the last node. */
+/* Restores the order of the heap, after node I (0: the top) got a later record or was replaced by the last
+   node. */
 void fr_heap_sift_down(struct fr_heap *h, size_t i);
-/* Orders the nodes, which the caller filled in any order. */
+/* Brings the nodes into the order of a heap. The caller has filled them in any order. */
 void fr_heap_build(struct fr_heap *h);
-/* Returns another node whose record has the same time as the top's, and also is or is not a sample; 0 if
-   there is none. */
+/* Returns the index of another node whose record has the same time as the record of the top and is of the
+   same kind (sample or side-band); 0 if there is none. */
 size_t fr_heap_find_tied(const struct fr_heap *h);

@@ -10,7 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* The bytes that are read ahead: for all inputs together, and at most for one. */
+/* How many bytes are read ahead at most: for all inputs together, and for one input. */
 #define AHEAD_ALL (16u << 20)
 #define AHEAD_ONE (2u << 20)
 
@@ -48,7 +48,8 @@ static bool starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Returns whether NAME is a file to merge. NAME.json is its sidecar, and NAME.jit has its objects. */
+/* Returns whether the file NAME is to be merged. A name that ends with ".json" is a sidecar, and one that
+   ends with ".jit" is a directory of objects. */
 static bool is_input(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -81,7 +82,7 @@ static int scan_directory(const char *path, struct fr_inputs *in, struct fr_diag
 	return 0;
 }
 
-/* Orders auxiliary files before the others, then by name. */
+/* Puts auxiliary files before the other files, and sorts both by name. */
 static int compare_inputs(const void *a, const void *b)
 {
 	const struct fr_input *x = a, *y = b;
@@ -91,9 +92,10 @@ static int compare_inputs(const void *a, const void *b)
 	return sample_x != sample_y ? sample_x - sample_y : strcmp(name_x, name_y);
 }
 
-/* Reads a whole file in pipe format, to get all pieces of its head and the time that it covers without a gap.
-   The merge leaves out the initial state of other files within that time. Then opens the file again for the
-   merge, by its descriptor: a compaction may have replaced perf.data.auxiliary. */
+/* Reads a whole file in pipe format, to get all parts of its head, and the time that it covers without a gap.
+   (The merge leaves out initial state of other files that lies within this time.) Then opens the file again
+   for the merge. It is opened by its descriptor, because a compaction may have replaced
+   perf.data.auxiliary. */
 static int examine_pipe(struct fr_input *in, struct fr_diag *d)
 {
 	struct fr_reader *first = in->reader;
@@ -123,8 +125,8 @@ static int examine_pipe(struct fr_input *in, struct fr_diag *d)
 	return r;
 }
 
-/* Returns whether the records can be attributed to events: the events have ids, or there is one event and its
-   records have none. */
+/* Returns whether a reader can find the event of each record: an event has an id, or there is only one event
+   and its records have no ids. */
 static bool has_ids(const struct fr_session *s)
 {
 	struct fr_layout l;
@@ -158,7 +160,7 @@ static int examine(struct fr_input *in, struct fr_diag *d)
 		return fr_fail(d, -EBADMSG, NULL, "%s: it has no events", in->path);
 	if (!has_ids(&in->head))
 		return fr_fail(d, -EBADMSG, NULL, "%s: the ids of its events are lost", in->path);
-	/* A daemon holds a lock on the file that it writes to. */
+	/* A flightrecd that writes to the file has a lock on it. */
 	in->live = flock(fr_reader_fd(in->reader), LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	if (!in->live)
 		(void)flock(fr_reader_fd(in->reader), LOCK_UN);
@@ -185,7 +187,8 @@ static bool is_repeated(const struct fr_inputs *in, size_t n)
 	return false;
 }
 
-/* Opens and examines input I. Returns 1 if it is used, 0 if it is left out, or a negative errno with D. */
+/* Opens and examines input I. Returns 1 if the input is used, 0 if it is left out, or a negative errno with
+   D. */
 static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, size_t i, struct fr_diag *d)
 {
 	struct fr_input *one = &in->v[i];
@@ -199,7 +202,7 @@ static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, si
 		in->n_unusable++;
 		return 0;
 	}
-	if (r == -ENOENT && one->found) /* retention has removed it */
+	if (r == -ENOENT && one->found) /* it was removed since the scan */
 		return 0;
 	if (r < 0 && why.code)
 		return fr_fail(d, r, why.hint[0] ? why.hint : "run 'flightrecctl list' to see the files",
@@ -209,7 +212,7 @@ static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, si
 	return !is_repeated(in, i);
 }
 
-/* Opens the inputs in their order, and removes from the list those that are left out. */
+/* Opens all inputs in their order. Removes those that are left out from the list. */
 static int open_all(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_diag *d)
 {
 	size_t all = in->n, kept = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The files to merge: found, opened and examined. */
+/* Finds, opens and examines the files to merge. */
 
 #include "base/diag.h"
 #include "merge/options.h"
@@ -14,24 +14,24 @@
 struct fr_input {
 	char *path;
 	struct fr_reader *reader;
-	struct fr_session head; /* complete, also if the reader has not read all of it yet (pipe format) */
+	struct fr_session head; /* the complete head; in pipe format, the reader may not have all of it yet */
 	cJSON *meta;		/* its sidecar, or NULL */
 	dev_t dev;
 	ino_t ino;
 	uint64_t size;
 	gid_t gid;
-	bool found;	   /* it was found in the directory; else the caller named it */
-	bool live;	   /* a daemon writes to it */
+	bool found;	   /* true: it was found in the directory; false: the caller named it */
+	bool live;	   /* a flightrecd writes to it now */
 	bool has_jit;	   /* fr_input_has_jit() */
-	bool head_damaged; /* the other inputs contradict its events */
-	bool damaged;	   /* valid at the end of the merge */
+	bool head_damaged; /* its events contradict the events of the other inputs */
+	bool damaged;	   /* set at the end of the merge: it was not read completely, or head_damaged */
 
 	sd_id128_t boot_id; /* SD_ID128_NULL if unknown */
 	bool has_clock;
-	uint64_t clock_ns;	 /* the time of CLOCK_DATA on the clock of the events */
-	int64_t clock_offset_ns; /* wall time minus clock of the events */
+	uint64_t clock_ns;	 /* the time in its section CLOCK_DATA, on the clock of the events */
+	int64_t clock_offset_ns; /* wall time minus the time on the clock of the events */
 
-	uint64_t known_from, known_to; /* pipe format: the time that it covers without a gap, or 0 */
+	uint64_t known_from, known_to; /* pipe format: the time that it covers without a gap; otherwise 0 */
 };
 
 struct fr_inputs {
@@ -41,7 +41,7 @@ struct fr_inputs {
 	uint64_t bytes;
 };
 
-/* Formats a line for the warn() of the options, if there is one. */
+/* Formats a line and passes it to the warn() of the options, if there is one. */
 void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -49,19 +49,20 @@ void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
    leaves it out. Auxiliary files come first, then sample files by name. The caller frees RET, also after
    failure. Returns 0, or with D: -ENOENT, -EBADMSG if no file is usable, or another negative errno. */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
-/* Has the kernel read all inputs ahead, within one limit of memory. */
+/* Makes the readers read ahead, within one limit of memory for all inputs together. */
 void fr_inputs_read_ahead(struct fr_inputs *in);
 void fr_inputs_deinit(struct fr_inputs *in);
 
-/* boot.c: checks that all inputs come from one boot. Returns 0, or -EXDEV with D, which names two boots and a
-   file of each. */
+/* In boot.c. Checks that all inputs come from one boot. Returns 0; or -EXDEV with D, which names two boots
+   and a file of each. */
 int fr_inputs_check_boot(const struct fr_inputs *in, struct fr_diag *d);
-/* Fills boot_id and the clock of an input. */
+/* Sets boot_id, has_clock, clock_ns and clock_offset_ns of an input. */
 void fr_input_read_boot(struct fr_input *in);
 
-/* sidecar.c: reads the sidecar of PATH. Returns NULL if there is none. The caller deletes it. */
+/* In sidecar.c. Returns the sidecar of PATH, which the caller deletes, or NULL if there is no valid one. */
 cJSON *fr_sidecar_read(const char *path);
-/* Makes the sidecar of the output NAME. It has the form of a dump's sidecar, and the sidecars of the inputs
-   in "dumps". *RET, which the caller frees, is NULL if no input has a sidecar. Returns 0 or -ENOMEM. */
+/* Makes the text of the sidecar of the output NAME. It has the members of the sidecar of a dump, and the
+   sidecars of the inputs in "dumps". The caller frees *RET, which is NULL if no input has a sidecar. Returns
+   0 or -ENOMEM. */
 int fr_sidecar_unite(const struct fr_inputs *in, const struct fr_merge_report *report, const char *name,
 	bool compressed, char **ret);

@@ -37,7 +37,8 @@ static bool is_object(const struct dirent *e)
 	return strncmp(e->d_name, OBJECT, strlen(OBJECT)) == 0;
 }
 
-/* sendfile(), because copy_file_range() does not copy between two kinds of file systems. */
+/* Copies the content of a file. This uses sendfile(), because copy_file_range() does not copy between file
+   systems of different types. */
 static int copy_bytes(int from, int to)
 {
 	ssize_t n;
@@ -48,7 +49,8 @@ static int copy_bytes(int from, int to)
 	return n < 0 ? -errno : 0;
 }
 
-/* Copies an object to another file system, where a link is not possible. */
+/* Copies an object that cannot be linked, for example because the directories are on different file
+   systems. */
 static int copy_object(int from, int to, const char *name)
 {
 	_cleanup_close_ int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -69,7 +71,7 @@ static int copy_object(int from, int to, const char *name)
 		r = fsync(out) < 0 ? -errno : fr_tmp_publish(to, tmp, name);
 	if (r < 0)
 		(void)unlinkat(to, tmp, 0);
-	return r == -EEXIST ? 0 : FR_MIN(r, 0); /* 1: the sync failed, but the caller syncs again */
+	return r == -EEXIST ? 0 : FR_MIN(r, 0); /* positive: only the sync failed; the caller syncs again */
 }
 
 static int link_objects(int from, int to)
@@ -130,8 +132,8 @@ void fr_jit_remove_objects(const struct fr_input *in)
 		(void)rmdir(path);
 }
 
-/* Returns the name of the object if PATH ends with "/NAME.jit/jitted-…", where NAME is that of the input;
-   else NULL. */
+/* If PATH ends with "/NAME.jit/jitted-…", where NAME is the name of the input, returns the name "jitted-…" of
+   the object. Otherwise returns NULL. */
 static const char *find_object_name(const struct fr_input *in, const char *path)
 {
 	const char *base = basename(in->path), *object = strrchr(path, '/');

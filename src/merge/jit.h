@@ -3,8 +3,9 @@
 
 /*
  * Links the objects of run-time code. A dump NAME has its objects in the directory NAME.jit beside it, and
- * its MMAP2 records have their absolute paths. The merge makes links to the objects in OUTPUT.jit, and writes
- * the paths of the links into the records. Objects with one name have the same content.
+ * its MMAP2 records have the absolute paths of the objects. The merge makes links to the objects in
+ * OUTPUT.jit, and writes the paths of the links into the records. If objects of two inputs have the same
+ * name, they have the same content.
  */
 
 #include "base/buf.h"
@@ -13,15 +14,16 @@
 /* Returns whether the input has a directory of objects. */
 bool fr_input_has_jit(const struct fr_input *in);
 
-/* If RECORD has the path of an object of IN, *RET is a copy of RECORD with the path of that object in
-   DIRECTORY, the absolute path of the output's objects. BUFFER has the copy until the next call. Else *RET is
-   RECORD. Only for records in our layout. Returns 0 or -ENOMEM. */
+/* If RECORD maps an object of IN, *RET is a copy of RECORD in which the path is that of the link in
+   DIRECTORY. The copy is in BUFFER, and is valid until the next call. Otherwise *RET is RECORD. DIRECTORY:
+   the absolute path of OUTPUT.jit. Only for records in the layout of the recorder (perfdata/record.h).
+   Returns 0 or -ENOMEM. */
 int fr_jit_rewrite_path(const struct fr_input *in, const char *directory,
 	const struct perf_event_header *record, struct fr_buf *buffer, const struct perf_event_header **ret);
 
-/* Links or copies the objects of all inputs into DIRFD/NAME.jit, and syncs that directory. Returns 0 or a
-   negative errno. */
+/* Links the objects of all inputs into the directory DIRFD/NAME.jit, or copies those that cannot be linked,
+   and syncs this directory. Returns 0 or a negative errno. */
 int fr_jit_link_objects(const struct fr_inputs *inputs, int dirfd, const char *name);
 
-/* Removes the objects of an input that was removed. */
+/* Removes the objects of an input. Call it after the removal of the input. */
 void fr_jit_remove_objects(const struct fr_input *in);

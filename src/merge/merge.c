@@ -25,14 +25,14 @@ struct merge {
 	struct fr_cursor **cursors;
 	struct fr_heap heap;
 	struct fr_dedup dedup;
-	struct fr_buf rewritten; /* a record with the path of another object */
-	bool comparing;		 /* several inputs have records of this time and kind */
-	uint64_t key;		 /* the newest key that was written */
-	bool key_sample;	 /* that record is a sample */
-	bool overflowed;	 /* not all records of a time were compared */
+	struct fr_buf rewritten; /* a copy of a record, with the new path of its object */
+	bool comparing;		 /* several inputs have records of the time `key` and this kind */
+	uint64_t key;		 /* the newest time that was written */
+	bool key_sample;	 /* the last written record is a sample */
+	bool overflowed;	 /* the limit FR_DEDUP_MAX was reached */
 };
 
-/* Returns whether the window in the sidecar of a sample file contains TIME_NS. */
+/* Returns whether the window in the sidecar of the dump IN contains TIME_NS. */
 static bool covers(const struct fr_input *in, uint64_t time_ns)
 {
 	const cJSON *w = cJSON_GetObjectItemCaseSensitive(in->meta, "window");
@@ -43,12 +43,12 @@ static bool covers(const struct fr_input *in, uint64_t time_ns)
 	       to->valuedouble >= (double)time_ns;
 }
 
-/* Finds the time for which an input may skip its initial state, because another input of the recording covers
-   it:
-   - A sample file may skip it if an auxiliary file covers its start without a gap.
-   - An auxiliary file may skip it if a sample file covers its start. After a compaction, it begins with all
-     processes. They would start again in the middle of the sample file, and lose the facts that only the
-   sample file has. */
+/* Finds the time for which an input may skip its initial state (cursor.h), because another input of the same
+   recording covers this time:
+   - A dump may skip its initial state if an auxiliary file covers its begin without a gap.
+   - An auxiliary file may skip its initial state if a dump covers its begin. After a compaction, an
+     auxiliary file begins with all processes. With these records, the processes would begin again in the
+     middle of the dump, and would lose what only the dump has about them. */
 static void find_known_time(const struct merge *m, size_t index, uint64_t *ret_from, uint64_t *ret_to)
 {
 	const struct fr_input *in = &m->inputs.v[index];
@@ -67,8 +67,8 @@ static void find_known_time(const struct merge *m, size_t index, uint64_t *ret_f
 	}
 }
 
-/* Reads the next record of an input into NODE. An input that has ended gives up its memory. Returns 1, 0 if
-   the input has ended, or a negative errno. */
+/* Reads the next record of an input into NODE. If the input has ended, frees its cursor. Returns 1; 0 if the
+   input has ended; or a negative errno. */
 static int read_next(struct merge *m, size_t input, struct fr_heap_node *node)
 {
 	int r = fr_cursor_next(m->cursors[input], &node->head);
@@ -105,7 +105,8 @@ static int start_inputs(struct merge *m)
 	return FR_MIN(r, 0);
 }
 
-/* Replaces the record of the top by the next record of its input. Removes an input that has ended. */
+/* Replaces the record of the top by the next record of the same input. If this input has ended, removes it
+   from the heap. */
 static int advance_top(struct merge *m)
 {
 	struct fr_heap *h = &m->heap;
@@ -117,7 +118,7 @@ static int advance_top(struct merge *m)
 	return FR_MIN(r, 0);
 }
 
-/* Returns 1 if the record of the top is to be written, 0 if it is a duplicate, or -ENOMEM. */
+/* Returns 1 if the record of the top has to be written, 0 if it is a duplicate, or -ENOMEM. */
 static int check_new(struct merge *m, const struct fr_heap_node *top)
 {
 	if (top->head.key != m->key || top->head.sample != m->key_sample) {
@@ -162,7 +163,7 @@ static int write_top(struct merge *m, const struct fr_heap_node *top, struct fr_
 	return r < 0 ? r : fr_output_write_record(&m->output, record, d);
 }
 
-/* Returns the oldest key of the inputs, without the input of the top. */
+/* Returns the time of the oldest record of all inputs except the input of the top. */
 static uint64_t find_second_key(const struct fr_heap *h)
 {
 	uint64_t key = UINT64_MAX;
@@ -172,8 +173,8 @@ static uint64_t find_second_key(const struct fr_heap *h)
 	return key;
 }
 
-/* Writes the records that the input of the top has before the next record of all other inputs. They need no
-   comparison and no heap. */
+/* Writes those next records of the input of the top that are older than the next records of all other inputs.
+   No other input has these records, so they need no comparison and do not go through the heap. */
 static int write_run(struct merge *m, struct fr_diag *d)
 {
 	const struct fr_heap_node *top = &m->heap.nodes[0];
@@ -201,8 +202,8 @@ static void report_progress(const struct merge *m)
 	m->options->progress(m->options->ctx, done, all);
 }
 
-/* Where windows overlap, another input often has the same next records as the input of the top. Skips all of
-   them at once, which is faster than one by one. */
+/* If the windows of two dumps overlap, another input often has the same next records as the input of the top.
+   Skips these records of the other input all at once, which is faster than one by one. */
 static void skip_common_records(struct merge *m)
 {
 	const struct fr_cursor *top = m->cursors[m->heap.nodes[0].input];
@@ -219,7 +220,8 @@ static void skip_common_records(struct merge *m)
 	}
 }
 
-/* Writes the record of the top, and the next records of its input up to the next record of another input. */
+/* Writes the record of the top, unless it is a duplicate. Without duplicates, also writes the next records of
+   its input, up to the next record of another input. */
 static int merge_step(struct merge *m, struct fr_diag *d)
 {
 	const struct fr_heap_node *top = &m->heap.nodes[0];
@@ -255,7 +257,7 @@ static int merge_records(struct merge *m, struct fr_diag *d)
 	return 0;
 }
 
-/* Warns of each input that was not read completely. */
+/* Warns about each input that was not read completely. */
 static void report_damage(struct merge *m)
 {
 	for (size_t i = 0; i < m->inputs.n; i++) {
@@ -266,7 +268,8 @@ static void report_damage(struct merge *m)
 			fr_merge_warn(m->options,
 				"%s: %llu bytes of AUX data are not merged; they are only in this file",
 				in->path, (unsigned long long)damage->aux_bytes);
-		/* The last record of a live file may be incomplete. */
+		/* If a flightrecd writes to the file, the last record may be incomplete. This is not
+		   damage. */
 		bool is_damaged = damage->damaged && !(in->live && damage->only_tail);
 
 		in->damaged = is_damaged || in->head_damaged;
@@ -315,8 +318,8 @@ static int finish(struct merge *m, struct fr_diag *d)
 	return 0;
 }
 
-/* Returns the group that all dumps have, or (gid_t)-1. A user who can read the dumps can then read the
- * output. */
+/* Returns the group of the dumps, or (gid_t)-1 if they have different groups. The output gets this group, so
+   that users who can read the dumps can also read the output. */
 static gid_t find_common_group(const struct fr_inputs *in)
 {
 	gid_t gid = (gid_t)-1;

@@ -50,7 +50,7 @@ int fr_output_open(struct fr_output *out, const struct fr_merge_options *o, stru
 	if (out->dirfd < 0)
 		return fr_fail_errno(d, -errno, "create it, or write to another place with --output",
 			"cannot open the directory of %s", out->path);
-	/* An older output is renamed, but a device or a directory is not. */
+	/* If the output exists, it will be renamed. A device or a directory must not be renamed. */
 	if (fstatat(out->dirfd, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
 		return fr_fail(d, -EINVAL, "give --output a new name, or the name of a regular file",
 			"the output %s is not a regular file", out->path);
@@ -76,7 +76,7 @@ int fr_output_begin(struct fr_output *out, const struct fr_session *head, struct
 		out->tmp[0] = '\0';
 		return fr_fail_errno(d, r, NULL, "cannot create %s", out->path);
 	}
-	/* This fails if we are not a member of the group. Then the file keeps our group. */
+	/* This fails if this user is not a member of the group. Then the file keeps the group of the user. */
 	(void)!fchown(out->fd, (uid_t)-1, out->gid);
 	r = fr_writer_new(out->fd, &out->config, &out->file, d);
 	if (r < 0)
@@ -117,9 +117,8 @@ static int add_to_chunk(struct fr_output *out, const void *records, size_t len)
 	return r < 0 ? r : fr_buf_append(&out->chunk, records, len);
 }
 
-/* Writes whole records of at most FR_OUTPUT_CHUNK bytes, and a FINISHED_ROUND after each FR_OUTPUT_ROUND
- * bytes.
- */
+/* Writes whole records, at most FR_OUTPUT_CHUNK bytes. After FR_OUTPUT_ROUND bytes, also writes a
+   FINISHED_ROUND. */
 static int write_records(struct fr_output *out, const void *records, size_t len)
 {
 	int r = add_to_chunk(out, records, len);
@@ -138,8 +137,8 @@ int fr_output_write_record(struct fr_output *out, const struct perf_event_header
 	return r < 0 ? write_failed(out, r, d) : 0;
 }
 
-/* Returns how many entries of the run are contiguous from I on. They have *RET_LEN bytes, at most
-   FR_OUTPUT_CHUNK. */
+/* Returns how many entries of RUN, beginning with entry I, are one behind the other in memory. Together they
+   have *RET_LEN bytes, at most FR_OUTPUT_CHUNK. */
 static size_t count_contiguous(const struct fr_cursor_run *run, size_t i, size_t *ret_len)
 {
 	const struct fr_cursor_entry *e = run->entries;

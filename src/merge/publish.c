@@ -21,8 +21,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* Renames an older output to NAME.STAMP. STAMP is its mtime, or the next microsecond whose name is free.
-   RET_NAME is empty if there is no older output. The later sync of the directory also covers this rename. */
+/* Renames an older output to NAME.TIME. TIME is its modification time, or the next microsecond if this name
+   is taken. RET_NAME gets the new name; it is empty if there is no older output. The directory is synced
+   later. */
 static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX + 1])
 {
 	struct stat st;
@@ -47,7 +48,7 @@ static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX
 	return -EEXIST;
 }
 
-/* Renames the sidecar of OLD, if there is one, to the sidecar of NEW. */
+/* Renames OLD.json to NEW.json, if it exists. */
 static void move_sidecar(int dirfd, const char *old, const char *new)
 {
 	char from[NAME_MAX + 8], to[NAME_MAX + 8];
@@ -69,8 +70,8 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 		move_sidecar(out->dirfd, out->name, older);
 	snprintf(json, sizeof(json), "%s.json", out->name);
 	r = meta ? fr_file_replace(out->dirfd, json, 0640, out->gid, meta, strlen(meta)) : 0;
-	/* Stock perf opens a file of root for everybody, else only for the owner. If root does not get the
-	   file, perf needs -f. */
+	/* Give the file to root. perf opens a file of root for every user who can read it, and any other file
+	   only for its owner, unless it is called with -f. */
 	if (r >= 0)
 		(void)fr_owner_give(out->fd, (gid_t)-1);
 	if (r >= 0)
@@ -91,9 +92,8 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	return r;
 }
 
-/* Returns whether the path still leads to the file that was read, the file is whole, and no daemon writes to
- * it.
- */
+/* Returns whether the input can be removed: it is not damaged, no flightrecd writes to it, and its path still
+   names the file that was read, with the same size. */
 static bool is_removable(const struct fr_input *in)
 {
 	struct stat st;

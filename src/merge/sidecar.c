@@ -30,7 +30,7 @@ cJSON *fr_sidecar_read(const char *path)
 	return json;
 }
 
-/* Appends copies of the items of LIST, which may be NULL or no list. */
+/* Appends copies of the items of LIST to TO. LIST may be NULL, or not a list. */
 static bool copy_items(cJSON *to, const cJSON *list)
 {
 	const cJSON *item;
@@ -41,8 +41,8 @@ static bool copy_items(cJSON *to, const cJSON *list)
 	return true;
 }
 
-/* Adds the sidecars of the inputs. If an input is the output of an earlier merge, adds the sidecars of its
- * dumps. */
+/* Adds the sidecars of the inputs. If an input is the output of an earlier merge, adds the sidecars of the
+   dumps in it instead. */
 static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
 {
 	bool ok = true;
@@ -78,7 +78,7 @@ static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_m
 	       fr_json_add_time(o, "to", r->last_ns + (uint64_t)with_clock->clock_offset_ns);
 }
 
-/* Adds the causes of all dumps, and the first one also as "cause". */
+/* Adds "causes", the causes of all dumps. Adds the first cause also as "cause". */
 static bool add_causes(cJSON *all, const cJSON *dumps)
 {
 	cJSON *causes = cJSON_AddArrayToObject(all, "causes");
@@ -92,7 +92,7 @@ static bool add_causes(cJSON *all, const cJSON *dumps)
 	return ok;
 }
 
-/* One entry of the "losses" of a dump. */
+/* An item of the array "losses" of a dump. */
 struct loss {
 	const cJSON *entry;
 	const char *cause, *event;
@@ -107,7 +107,7 @@ static double get_number(const cJSON *o, const char *key)
 	return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* Returns 0 if both losses belong to one counter. */
+/* Compares the counters of two losses: cause, event and CPU. Returns 0 if both are the same counter. */
 static int compare_counters(const struct loss *x, const struct loss *y)
 {
 	const int cause = strcmp(x->cause, y->cause), event = strcmp(x->event, y->event);
@@ -123,7 +123,7 @@ static int compare_losses(const void *a, const void *b)
 	return r ? r : x->dump < y->dump ? -1 : x->dump > y->dump;
 }
 
-/* Returns the losses of all dumps, which the caller frees, or NULL without memory. */
+/* Returns the losses of all dumps, which the caller frees; or NULL if there is no memory. */
 static struct loss *collect_losses(const cJSON *dumps, size_t *ret_n)
 {
 	const cJSON *dump, *list, *one;
@@ -151,8 +151,9 @@ static struct loss *collect_losses(const cJSON *dumps, size_t *ret_n)
 	return v;
 }
 
-/* Adds the sums of the losses. A recorder counts from its start on, so the last dump of an instance has its
-   sum. A count that is smaller than in the previous dump belongs to another instance. */
+/* Adds "losses": the sum of each counter. A counter counts from the start of a recorder on, so the last dump
+   has the sum. If a count is smaller than in the previous dump, another recorder has begun to count from 0;
+   then the previous count is added to the sum. */
 static bool add_losses(cJSON *all, const cJSON *dumps)
 {
 	cJSON *losses = cJSON_AddArrayToObject(all, "losses");
@@ -207,7 +208,7 @@ int fr_sidecar_unite(const struct fr_inputs *in, const struct fr_merge_report *r
 		  add_causes(all, dumps) && add_losses(all, dumps);
 	bool is_needed = cJSON_GetArraySize(dumps) > 0;
 
-	/* The dumps are last, after their sums. */
+	/* Add the dumps as the last member, after the sums over all dumps. */
 	if (!dumps || !cJSON_AddItemToObject(all, "dumps", dumps))
 		cJSON_Delete(dumps);
 	*ret = ok && is_needed ? cJSON_Print(all) : NULL;

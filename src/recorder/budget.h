@@ -20,23 +20,25 @@ enum fr_budget_verdict {
 	FR_BUDGET_STAY,
 	FR_BUDGET_DOWN,
 	FR_BUDGET_UP,
-	/* Above the budget at the lowest frequency. Returned once, and again only after a quiet minute. */
+	/* The recorder is above the budget at the lowest frequency. Returned once, and again only after a
+	   minute below half of the budget. */
 	FR_BUDGET_EXHAUSTED,
 };
 
 struct fr_budget {
 	uint64_t ppm;		   /* millionths of one CPU; 0: no limit */
-	unsigned divisor;	   /* set it back if the frequencies could not be changed */
+	unsigned divisor;	   /* of the frequencies; the caller sets it back if it cannot change them */
 	unsigned divisor_max;	   /* 1: no event has a frequency */
-	uint64_t used_ppm;	   /* used CPU time in the last complete window */
-	uint64_t since_ns, cpu_ns; /* begin of the open window, and CPU time then; 0: there is no window */
-	uint64_t quiet_since_ns;   /* begin of the time below half of the budget; 0: not below it */
+	uint64_t used_ppm;	   /* CPU time used in the last complete window, in millionths of a CPU */
+	uint64_t since_ns, cpu_ns; /* begin of the current window, and the CPU time then; 0: no window */
+	uint64_t quiet_since_ns;   /* since when it is below half of the budget; 0: it is not below */
 	bool is_exhausted;	   /* FR_BUDGET_EXHAUSTED was returned */
 };
 
 void fr_budget_init(struct fr_budget *b, uint64_t ppm, unsigned divisor_max);
-/* Set another budget. Returns UP if there is no limit any more and the divisor is 1 again; otherwise STAY. */
+/* Set another budget. If there is no limit any more and the divisor was larger than 1, sets the divisor to 1
+   and returns UP. Otherwise returns STAY. */
 enum fr_budget_verdict fr_budget_change(struct fr_budget *b, uint64_t ppm);
-/* Decide at NOW_NS. CPU_NS is the CPU time that the process has used so far. If it returns DOWN or UP,
-   b->divisor has changed. Call it every few seconds. */
+/* Decide at NOW_NS. CPU_NS is the CPU time that the process has used so far. Call it every few seconds. If it
+   returns DOWN or UP, b->divisor has changed, and the caller changes the frequencies. */
 enum fr_budget_verdict fr_budget_tick(struct fr_budget *b, uint64_t now_ns, uint64_t cpu_ns);

@@ -59,7 +59,7 @@ int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d)
 
 	(void)!write(c->go_fd, "g", 1);
 	close(TAKE_FD(c->go_fd));
-	/* A successful exec closes the other end, so there is nothing to read. */
+	/* If exec succeeds, it closes the other end of the pipe, and read() returns 0. */
 	if (read(c->error_fd, &code, sizeof(code)) != sizeof(code))
 		code = 0;
 	close(TAKE_FD(c->error_fd));
@@ -74,7 +74,8 @@ int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d)
 	return 0;
 }
 
-/* A command that ignores SIGTERM must not keep the recorder from ending. */
+/* End the command with SIGTERM. If it still runs after TERM_NS, end it with SIGKILL, so that the recorder can
+   end. */
 static void end_command(pid_t pid)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + TERM_NS;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The command of "flightrecd -- COMMAND". Its process is forked early, because the events are opened for its
-   pid. The command runs after recording has begun. Main thread. */
+   pid. The process executes the command after recording has begun. Main thread. */
 
 #include "base/diag.h"
 
@@ -10,13 +10,14 @@
 
 struct fr_command {
 	pid_t pid;    /* 0: there is no process */
-	int go_fd;    /* if it is closed without a write, the child ends */
-	int error_fd; /* the child writes the error of exec here */
+	int go_fd;    /* a write lets the child run the command; closed without a write, the child ends */
+	int error_fd; /* if exec fails, the child writes the error to this pipe */
 };
 
-/* Fork the child, which waits for fr_command_go(). Returns 0, or a negative errno with D. */
+/* Fork the child, which then waits for fr_command_go(). Returns 0, or a negative errno with D. */
 int fr_command_fork(struct fr_command *c, char *const argv[], struct fr_diag *d);
-/* Run the command. Returns 0; or the negative errno of exec with D, and then the child has been reaped. */
+/* Let the child run the command. NAME: the name of the command, for messages. Returns 0; or the negative
+   errno of exec with D, and then the child has ended and has been reaped. */
 int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d);
-/* End the command if it still runs, as perf record does. */
+/* End the command if it still runs, as perf record does. Waits for its end. */
 void fr_command_deinit(struct fr_command *c);

@@ -15,14 +15,15 @@
 
 #define CPUS_MAX 8192
 #define CPU_DIRECTORY "/sys/devices/system/cpu"
-/* The two clocks are read one after the other, so they differ by a little more than the time of a suspend. */
+/* The two clocks that suspended_ns() compares are read one after the other, so their difference varies a
+   little without a suspend. Only a larger change of the difference is a suspend. */
 #define SUSPENDED_MIN_NS (100 * FR_NSEC_PER_MSEC)
 
 struct cpus {
 	uint8_t bits[CPUS_MAX / 8];
 };
 
-/* The file "online" of a CPU. */
+/* The file "online" of a CPU in CPU_DIRECTORY. */
 struct online_file {
 	struct fr_cpu_watch *watch;
 	int cpu;
@@ -32,7 +33,7 @@ struct online_file {
 struct fr_cpu_watch {
 	fr_cpus_came came;
 	void *ctx;
-	struct cpus online; /* CPUs that were online at the last look; at first, the recorded CPUs */
+	struct cpus online; /* CPUs that were online in the last look(); at first, the recorded CPUs */
 	uint64_t suspended_ns;
 	unsigned missing; /* number of CPUs that came online and are not recorded yet */
 	struct online_file files[CPUS_MAX];
@@ -76,8 +77,8 @@ int fr_cpus_online(const char *wanted, char *ret, size_t size)
 	return n ? 0 : -ENODEV;
 }
 
-/* Look for changes since the last look. BACK is a CPU that may have gone offline and come back meanwhile; -1:
- * none. */
+/* Look for changes since the last call. BACK is a CPU that may have gone offline and come back since then;
+   -1: no CPU. */
 static void look(struct fr_cpu_watch *w, int back)
 {
 	const uint64_t slept_ns = suspended_ns();
@@ -91,11 +92,11 @@ static void look(struct fr_cpu_watch *w, int back)
 
 		if (was == is && !(is && cpu == back))
 			continue;
-		/* CPUs that are not sampled count, too: their side-band has names. */
+		/* CPUs that are not sampled count, too, because their side-band is recorded. */
 		w->missing += is;
 		fr_log(LOG_NOTICE, is ? "CPU %d came online" : "CPU %d went offline", cpu);
 	}
-	/* A suspend takes all CPUs but one offline. */
+	/* A suspend takes all CPUs but one offline, and brings them back. */
 	if (slept_ns > w->suspended_ns + SUSPENDED_MIN_NS) {
 		fr_log(LOG_NOTICE, "the machine was suspended");
 		w->missing++;
@@ -123,8 +124,9 @@ static void watch_files(struct fr_cpu_watch *w, sd_event *event, const struct cp
 			continue;
 		w->files[cpu] = (struct online_file){.watch = w, .cpu = cpu};
 		snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%d/online", cpu);
-		/* A CPU that cannot go offline has no such file. We keep a reference to the source: because
-		   of a floating one, libsystemd 252 would never free the loop. */
+		/* A CPU that cannot go offline has no such file, so an error is ignored. The source is kept
+		   as a reference, because with a floating inotify source libsystemd 252 never frees the
+		   loop. */
 		(void)sd_event_add_inotify(
 			event, &w->files[cpu].source, path, IN_CLOSE_WRITE, on_written, &w->files[cpu]);
 	}
@@ -141,7 +143,8 @@ int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_
 	w->came = came;
 	w->ctx = ctx;
 	w->suspended_ns = suspended_ns();
-	/* The CPUs that are online now may be more: one may have come since the events were opened. */
+	/* Begin with the recorded CPUs, and not with those that are online now: a CPU may have come since the
+	   events were opened. */
 	for (size_t i = 0; i < fr_capture_n_cpus(capture); i++) {
 		const int cpu = fr_capture_cpu_number(capture, i);
 

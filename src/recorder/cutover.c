@@ -6,15 +6,15 @@
 #include <string.h>
 
 /* Room for the records of the old capture near the cut-over time: enough for a million records a second. If a
-   record does not fit, its duplicate of the new capture is kept, too. */
+   record does not fit, its duplicate from the new capture is not recognized, and is kept, too. */
 #define NEAR_BYTES (256u << 10)
-#define TYPE_FOUND UINT32_MAX /* the duplicate of this record has come */
+#define TYPE_FOUND UINT32_MAX /* marks a record whose duplicate has come */
 
 struct fr_cutover {
 	uint64_t at_ns;
-	bool is_new; /* records come from the new capture */
+	bool is_new; /* true: the records come from the new capture now */
 	size_t len;
-	_Alignas(8) uint8_t near[NEAR_BYTES]; /* whole records of the old capture, without id and time */
+	_Alignas(8) uint8_t near[NEAR_BYTES]; /* records of the old capture; their ids and times are 0 */
 };
 
 struct fr_cutover *fr_cutover_new(void)
@@ -46,7 +46,7 @@ bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_
 			 : last_ns + FR_CUTOVER_NEAR_NS < c->at_ns;
 }
 
-/* Clear the fields in which duplicates differ. FORK and EXIT have their time twice. */
+/* Set the fields in which duplicates differ to 0: the id and the time. FORK and EXIT have a second time. */
 static void clear_event(struct perf_event_header *h)
 {
 	struct fr_sample *s = (struct fr_sample *)h;
@@ -72,7 +72,8 @@ static void remember(struct fr_cutover *c, const struct perf_event_header *h)
 	c->len += h->size;
 }
 
-/* Each record of the old capture has one duplicate at most. */
+/* Check whether H is a duplicate of a record of the old capture. Each record of the old capture has at most
+   one duplicate. */
 static bool is_duplicate(struct fr_cutover *c, const struct perf_event_header *h)
 {
 	uint8_t copy[FR_RECORD_MAX + 1] __attribute__((aligned(8)));

@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * The cut-over: one capture replaces another while both record. A record from before the cut-over time is
- * taken from the old capture, a later record from the new capture.
+ * The cut-over: a new capture replaces the old one while both record. Records from before the cut-over time
+ * are taken from the old capture, later records from the new capture.
  *
- * Both captures make a record of the same thing, and the kernel reads the clock for each of them. Near the
- * cut-over time, one of these two records may be earlier than this time and the other one later. So within
- * FR_CUTOVER_NEAR_NS a record of the new capture is dropped if it is a duplicate: a record that was taken
- * from the old capture is equal to it, except for the id of the event and the time.
+ * While both record, the kernel makes two records of the same thing, one for each capture, and reads the
+ * clock for each. Near the cut-over time, one of the two records may be earlier than the cut-over time, and
+ * the other one later. So if a record of the new capture is within FR_CUTOVER_NEAR_NS of the cut-over time,
+ * it is dropped if it is a duplicate. It is a duplicate if a record that was taken from the old capture is
+ * equal, except for the id of the event and the time.
  *
  * Recorder thread, except for new and free.
  */
@@ -18,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FR_CUTOVER_NEAR_NS 100000ULL /* an interrupt may run between the two readings of the clock */
+#define FR_CUTOVER_NEAR_NS 100000ULL /* between the two readings of the clock, an interrupt may run */
 
 struct fr_cutover;
 
@@ -28,10 +29,11 @@ struct fr_cutover *fr_cutover_new(void);
 struct fr_cutover *fr_cutover_free(struct fr_cutover *c);
 /* Set the cut-over time. The next records come from the old capture. */
 void fr_cutover_set_time(struct fr_cutover *c, uint64_t ns);
-/* The old capture has given all its records. The next records come from the new capture. */
+/* Call it when the old capture has given all its records. The next records come from the new capture. */
 void fr_cutover_begin_new(struct fr_cutover *c);
 
-/* Returns true if all records from FIRST_NS to LAST_NS are kept. False: ask for each record. */
+/* Returns true if all records with times from FIRST_NS to LAST_NS are kept. Returns false if
+   fr_cutover_keeps() has to decide about each record. */
 bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns);
 /* Returns whether the record H (in the layout of perfdata/record.h) is kept. Call it once for each record. */
 bool fr_cutover_keeps(struct fr_cutover *c, const struct perf_event_header *h);

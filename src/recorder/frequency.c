@@ -48,7 +48,8 @@ static void log_step(const struct fr_frequency *f, const struct fr_frequency_ste
 		FR_ARRAY_SIZE(fields), "%s", text);
 }
 
-/* Apply the divisor of the budget to the events. FROM is the previous divisor. */
+/* Set the frequencies of CAPTURE with the divisor of the budget. If that fails, the previous divisor, FROM,
+   stays. */
 static void make_step(struct fr_frequency *f, struct fr_capture *capture, unsigned from)
 {
 	const struct fr_frequency_step s = {
@@ -129,7 +130,8 @@ uint64_t fr_frequency_hz(const struct fr_frequency *f)
 	return f->full_hz ? hz(f, f->budget.divisor) : 0;
 }
 
-/* The object has the members of a cause, because each step also becomes a trigger sample. */
+/* Returns the JSON of a step. It has the members of a cause, because each step also becomes a trigger
+   sample. */
 static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_step *s, bool before)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * CPUBudget=: applies the decisions of budget.h to the events, logs them, and remembers the steps for dumps.
- * Main thread, except where a function says otherwise.
+ * CPUBudget=: changes the frequencies of the events as budget.h decides, logs each step, and remembers the
+ * steps for dumps. Main thread, except where a comment says otherwise.
  */
 
 #include "base/diag.h"
@@ -25,29 +25,32 @@ struct fr_frequency_step {
 
 struct fr_frequency {
 	struct fr_budget budget;
-	uint64_t down, up; /* steps so far */
-	/* The lock is for the members below. The main thread writes them, the dumper reads them. */
+	uint64_t down, up; /* numbers of steps so far */
+	/* The lock is for the members below it. The main thread writes these members, and the dumper thread
+	   reads them. */
 	struct fr_lock lock;
 	uint64_t full_hz; /* frequency of the first event that has one; 0: no event has one */
 	struct fr_frequency_step steps[FR_FREQUENCY_STEPS];
 	size_t n;
 };
 
-/* CAPTURE is open, at its full frequency. PPM: millionths of a CPU; 0: no limit. */
+/* CAPTURE is open and has its full frequencies. PPM: the budget in millionths of a CPU; 0: no limit. */
 void fr_frequency_init(struct fr_frequency *f, const struct fr_capture *capture, uint64_t ppm);
 void fr_frequency_deinit(struct fr_frequency *f);
 /* Compare the CPU time of this process with the budget, and step the frequencies of CAPTURE. Call it every
    few seconds. */
 void fr_frequency_tick(struct fr_frequency *f, struct fr_capture *capture);
-/* Give CAPTURE, which will replace the recorded capture, the current divisor. Returns 0, or a negative errno
- * with D. */
+/* Divide the frequencies of CAPTURE, which will replace the recorded capture, by the current divisor. Returns
+   0, or a negative errno with D. */
 int fr_frequency_prepare(const struct fr_frequency *f, struct fr_capture *capture, struct fr_diag *d);
-/* CAPTURE has replaced the recorded capture. */
+/* Call it when CAPTURE has replaced the recorded capture. */
 void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *capture);
-/* Set the new value of CPUBudget=. */
+/* Set the new value of CPUBudget=, in millionths of a CPU. If there is no limit any more, CAPTURE gets its
+   full frequencies. */
 void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture, uint64_t ppm);
-/* Returns the current frequency; 0: no event has one. */
+/* Returns the current frequency of the first event that has one, in Hz; 0: no event has one. */
 uint64_t fr_frequency_hz(const struct fr_frequency *f);
-/* Add "frequency_steps" to META: the steps from FROM_NS to TO_NS, and with "before_window" the step that set
-   the frequency at FROM_NS. If there is no step, META does not change. Any thread. */
+/* Add the array "frequency_steps" to META: the steps from FROM_NS to TO_NS. If the frequency was reduced at
+   FROM_NS, the array also has the step that set it, with the member "before_window". If there is no step,
+   META does not change. Any thread. */
 void fr_frequency_add_steps(struct fr_frequency *f, uint64_t from_ns, uint64_t to_ns, cJSON *meta);

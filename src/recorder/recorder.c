@@ -14,12 +14,14 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
-/* The kernel takes the time of a record before it puts the record into the ring. In between, interrupts may
-   run, or the hypervisor may take the CPU. */
+/* How much later than its time a record may appear in a kernel ring. The kernel reads the clock before it
+   puts the record into the ring. Between these two steps, interrupts may run, or the hypervisor may take the
+   CPU away. */
 #define IN_FLIGHT_NS (10 * FR_NSEC_PER_MSEC)
 
 /* If more tasks want to run than the machine has CPUs, the kernel rings fill up while the recorder waits for
-   a CPU. The recorder runs only for microseconds at a time, so it does not slow other tasks down. */
+   a CPU. With this priority, it waits less. It runs only for microseconds at a time, so it does not slow
+   other tasks down. */
 #define RECORDER_NICE (-10)
 
 struct fr_recorder {
@@ -50,7 +52,7 @@ static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
 		    r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns) > 0)
 		fr_tracker_request_scan(r->config.tracker);
 	(void)fr_tracker_push_fresh(r->config.tracker, run->data,
-		run->len); /* if the queue is full, the tracker counts it and scans */
+		run->len); /* if the queue is full, the tracker counts the loss and scans /proc */
 }
 
 static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
@@ -61,7 +63,7 @@ static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
 
 typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
 
-/* During a cut-over: keep only the records that fr_cutover_keeps(). */
+/* Used near a cut-over: keep only those records of RUN for which fr_cutover_keeps() returns true. */
 static void keep_parts(struct fr_recorder *r, const struct fr_run *run, keep_fn keep)
 {
 	struct fr_run part = {.data = run->data};
@@ -108,7 +110,7 @@ static struct fr_capture_ops drain_ops(struct fr_recorder *r)
 	return (struct fr_capture_ops){on_sideband, on_samples, r, fr_history_append_max(r->config.history)};
 }
 
-/* BEGIN_NS is the begin of the round, or earlier. */
+/* Run a round. BEGIN_NS: a time at or before the begin of the round. */
 static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -125,13 +127,13 @@ static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 		r->sideband_lost = lost;
 		fr_tracker_request_scan(r->config.tracker);
 	}
-	/* No kernel ring has records near the cut-over time any more. */
+	/* If no kernel ring has records near the cut-over time any more, the cut-over has ended. */
 	if (r->cutover && since_ns > r->cutover_ns + FR_CUTOVER_NEAR_NS)
 		r->cutover = fr_cutover_free(r->cutover);
 	atomic_store_explicit(&r->last_round_ns, fr_monotonic_ns(), memory_order_relaxed);
 }
 
-/* Call it directly after a round. */
+/* Run the work of a request, if there is one. Call it directly after a round. */
 static void answer_request(struct fr_recorder *r)
 {
 	fr_lock(&r->lock);
@@ -149,8 +151,8 @@ static void raise_maximum(_Atomic uint64_t *maximum, uint64_t ns)
 		atomic_store_explicit(maximum, ns, memory_order_relaxed);
 }
 
-/* If a task has ended or a CPU went offline, remove its ring from the epoll set. The round has drained this
-   ring a last time. */
+/* If a task has ended or a CPU went offline, remove its ring from the epoll set. The round before this call
+   has drained the ring a last time. */
 static void handle_hang_ups(struct fr_recorder *r, const struct epoll_event *events, int n)
 {
 	const uint64_t one = 1;
@@ -173,7 +175,7 @@ static void *recorder_main(void *arg)
 	bool stop = false;
 
 	fr_thread_begin(FR_THREAD_RECORDER);
-	/* It needs CAP_SYS_NICE. Without it, the priority stays normal. */
+	/* This needs CAP_SYS_NICE. Without the capability, the priority stays normal. */
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), RECORDER_NICE);
 	fr_lock(&r->lock);
 	r->tid = gettid();
@@ -288,7 +290,7 @@ int fr_recorder_ended_fd(const struct fr_recorder *r)
 	return r->all_tasks_ended_fd;
 }
 
-/* Reserve the request. Waits while another thread has it. */
+/* Reserve the request for this thread. Waits while another thread has it. */
 static void begin_request(struct fr_recorder *r)
 {
 	fr_lock(&r->lock);
@@ -333,7 +335,8 @@ static int request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, voi
 	return code;
 }
 
-/* The last round drained the other kernel rings. Now drain the overwritable rings and seal the open chunk. */
+/* The round before this call has drained all kernel rings that are not overwritable. Now drain the
+   overwritable rings, seal the open chunk, and make the snapshot. */
 static int take_snapshot(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -354,9 +357,10 @@ struct switching {
 	struct fr_cutover *cutover;
 };
 
-/* The cut-over time is the begin of a last round over the old rings. Records that are taken from the new
-   rings are not older, except by FR_CUTOVER_NEAR_NS. A round allows for IN_FLIGHT_NS, which is more. So low
-   watermarks hold across the cut-over. */
+/* Cut over from the old rings to the new ones. The cut-over time is the begin of a last round over the old
+   rings. Records that are taken from the new rings are at most FR_CUTOVER_NEAR_NS older than this time. Each
+   round allows for records that are IN_FLIGHT_NS older than its begin, which is more. So the low watermarks
+   stay correct. */
 static int switch_capture(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -364,8 +368,8 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 
 	fr_cutover_free(r->cutover);
 	r->cutover = s->cutover;
-	/* The previous round must not have taken records near the cut-over time: the cut-over would not know
-	   them, and would keep their duplicates. */
+	/* Wait, so that the previous round has not taken records near the cut-over time. The cut-over would
+	   not know these records, and would keep their duplicates. */
 	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC);
 	r->cutover_ns = fr_monotonic_ns();
 	fr_cutover_set_time(r->cutover, r->cutover_ns);

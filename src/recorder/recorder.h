@@ -18,13 +18,14 @@
 struct fr_recorder;
 
 struct fr_recorder_config {
-	struct fr_capture *capture; /* these three are borrowed; stop the recorder before you free them */
+	struct fr_capture *capture; /* all three are borrowed: stop the recorder before you free them */
 	struct fr_history *history;
 	struct fr_tracker *tracker;
 	unsigned period_ms; /* longest time between two rounds; 0: FR_RECORDER_PERIOD_NS */
 };
 
-/* Start the thread. It drains when this function returns. Returns 0, or a negative errno with D. */
+/* Start the thread. When this function returns, the thread drains the kernel rings. Returns 0, or a negative
+   errno with D. */
 int fr_recorder_start(const struct fr_recorder_config *config, struct fr_recorder **ret, struct fr_diag *d);
 
 /* Run a last round, end the thread, and free R. NULL-safe; returns NULL. */
@@ -32,37 +33,38 @@ struct fr_recorder *fr_recorder_stop(struct fr_recorder *r);
 
 pid_t fr_recorder_tid(const struct fr_recorder *r);
 
-/* Make a snapshot of the ring. It has all records that were in the kernel rings before this call. Blocks for
-   a round and a seal (milliseconds). Any thread except the recorder's. Returns 0 or a negative errno. */
+/* Make a snapshot of the ring. The snapshot has all records that were in the kernel rings before this call,
+   also in the overwritable ones. Blocks for a round and a seal (milliseconds). Any thread except the
+   recorder's. Returns 0 or a negative errno. */
 int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
 
-/* Cut over to the capture TO, which is open and enabled. A record that both captures have is taken once. The
-   previous capture is disabled, and the caller frees it. Blocks for some rounds; the recorder thread sleeps
-   for FR_CUTOVER_NEAR_NS. Any thread except the recorder's. Returns 0, or a negative errno with D. On an
-   error the previous capture goes on. */
+/* Cut over to the capture TO, which is open and enabled. A record that both captures have is taken once.
+   Afterwards the previous capture is disabled, and the caller frees it. Blocks for some rounds; the recorder
+   thread sleeps for FR_CUTOVER_NEAR_NS. Any thread except the recorder's. Returns 0, or a negative errno with
+   D. On an error the previous capture goes on. */
 int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d);
 
 struct fr_recorder_resize {
-	void (*begun)(void *ctx, int fd); /* FD is the new ring. The next instance needs both rings */
+	void (*begun)(void *ctx, int fd); /* FD is the new ring; the next instance needs both rings */
 	void (*stepped)(void *ctx);	  /* called after each step */
 	void *ctx;
 };
-/* Give *H, the recorder's ring, another size. The calling thread copies the frames. The recorder goes on
-   draining, and does only the last step. Snapshots wait until the resize has ended, and no other thread may
-   use *H. Returns 0 and sets *H and *RET; or a negative errno with D (see fr_resize_begin()), and then the
-   ring does not change. */
+/* Give *H, the ring of the recorder, another size. The calling thread copies the frames. Meanwhile the
+   recorder thread goes on draining; it does only the last step of the resize. Snapshots wait until the resize
+   has ended. No other thread may use *H in this time. Returns 0 and sets *H and *RET; or a negative errno
+   with D (see fr_resize_begin()), and then the ring does not change. */
 int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t size_bytes,
 	const struct fr_recorder_resize *calls, struct fr_history_adopted *ret, struct fr_diag *d);
 
-/* Returns the end of the last round, in monotonic time. It is recent if the recorder thread is alive. Any
- * thread. */
+/* Returns the end of the last round, in monotonic time. If this time is not recent, the recorder thread
+   hangs. Any thread. */
 uint64_t fr_recorder_last_round_ns(struct fr_recorder *r);
-/* The longest time that a sample stays in a kernel ring that does not fill up. The numbers of `status` may be
-   this old. */
+/* The longest time between two rounds: a sample stays in a kernel ring for at most this time, and the numbers
+   of `status` may be this old. */
 #define FR_RECORDER_PERIOD_NS FR_NSEC_PER_SEC
 
-/* A descriptor that becomes readable when all recorded tasks have ended. It never does if whole CPUs are
-   recorded. Borrowed. */
+/* Returns a borrowed descriptor that becomes readable when all recorded tasks have ended. If whole CPUs are
+   recorded, it never becomes readable. */
 int fr_recorder_ended_fd(const struct fr_recorder *r);
 
 struct fr_recorder_rounds {

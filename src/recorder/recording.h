@@ -17,23 +17,23 @@ struct fr_recording {
 	struct fr_event_list events;
 	struct fr_capture *capture;
 	struct fr_session session;
-	/* Build-ids from the kernel would disturb the perf events of this process, so build-ids are read from
-	   files. 0: build-ids come from the kernel. */
+	/* Pid of another process whose perf events build-ids from the kernel would disturb. So build-ids are
+	   read from files. 0: no process would be disturbed. */
 	pid_t disturbed_pid;
 };
 
 struct fr_recording_config {
 	const struct fr_config *config; /* all pointers are borrowed for the call */
-	const char *cpus;		/* replaces CPUs=; NULL: all CPUs */
+	const char *cpus;		/* used instead of CPUs= of the configuration; NULL: all CPUs */
 	pid_t command_pid;		/* the process of "-- COMMAND"; 0: there is none */
-	int argc;			/* the command line of the recorder, for the head of its files */
+	int argc;			/* the command line of the recorder, for the heads of files */
 	char *const *argv;
 };
 
-/* Open the events and describe them for the head of a file. The caller has set RET to zeros. Returns 0; or a
-   negative errno with D, and then RET is closed. */
+/* Open the events, and describe them for the head of a file. The caller sets RET to zeros before. Returns 0;
+   or a negative errno with D, and then RET is closed. */
 int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d);
-/* Free the members of RECORDING, which may be NULL, and set it to zeros. */
+/* Free the members of RECORDING, and set RECORDING to zeros. */
 void fr_recording_close(struct fr_recording *recording);
 
 /* Returns the id of the side-band event, which is the last event of S. */

@@ -73,7 +73,7 @@ unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static F
 
 		if (!o)
 			continue;
-		value = o->valuestring; /* of text, and of raw numbers */
+		value = o->valuestring; /* the text of a string, or of a number that is raw JSON */
 		if (cJSON_IsNumber(o)) {
 			snprintf(texts->number[n], sizeof(texts->number[n]), "%.0f", o->valuedouble);
 			value = texts->number[n];

@@ -70,7 +70,7 @@ void fr_dump_log(const struct fr_dump_job *job, const char *configured)
 cJSON *fr_dump_reply(const struct fr_dump_job *job, const char *directory)
 {
 	_cleanup_free_ char *path = NULL;
-	/* The file's own JSON is the answer: a person reads the same words in both. */
+	/* The reply has the members of the sidecar, so that a person reads the same words in both. */
 	cJSON *reply = cJSON_Duplicate(job->meta, true);
 
 	if (asprintf(&path, "%s/%s", job->directory ? job->directory : directory, job->result.name) >= 0)
@@ -112,7 +112,7 @@ cJSON *fr_waiting_dumps_json(struct fr_dumper *dumper)
 		const uint64_t ready_ns = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "ready_ns"));
 
 		cJSON_DeleteItemFromObject(o, "ready_ns");
-		/* Without: it waits for its turn alone. */
+		/* Without "until": the dump only waits for its turn. */
 		if (ready_ns <= pair.monotonic_ns)
 			continue;
 		fr_json_add_time(o, "until", fr_clock_to_realtime(&pair, ready_ns));

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The outcome of a job of the dumper, for the log and for the clients that wait. Main thread. */
+/* Reports the outcome of a job of the dumper, in the log and to the clients that wait. Main thread. */
 
 #include "dumper/dumper.h"
 
 #include <cjson/cJSON.h>
 
-/* Log the outcome of a dump. DIRECTORY is the configured one. */
+/* Log the outcome of a dump. DIRECTORY: the configured path. */
 void fr_dump_log(const struct fr_dump_job *job, const char *directory);
-/* The reply to the clients that wait for JOB, which is a dump that succeeded; and which is something else. */
+/* Return the reply to the clients that wait for JOB, which has succeeded: fr_dump_reply() for a dump,
+   fr_vacuum_reply() for a job of another kind. The caller deletes the reply. */
 cJSON *fr_dump_reply(const struct fr_dump_job *job, const char *directory);
 cJSON *fr_vacuum_reply(const struct fr_dump_job *job);
-/* JOB failed: why, for the clients that wait for it. */
+/* Returns why JOB failed, for the clients that wait for it. */
 struct fr_diag fr_dump_failure(const struct fr_dump_job *job);
-/* The dumps that wait, as `status` has them. */
+/* Returns the dumps that wait, as the array in `status`. The caller deletes it. */
 cJSON *fr_waiting_dumps_json(struct fr_dumper *dumper);

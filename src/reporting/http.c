@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 
 #define CONNECTIONS_MAX 8
-#define CONNECTION_BYTES (16u << 10) /* of a request's head, and what is sent at once */
-#define TIMEOUT_S 10		     /* without progress */
+#define CONNECTION_BYTES (16u << 10) /* memory of a connection: head of the request, and buffer to send */
+#define TIMEOUT_S 10		     /* a connection without progress for this time is closed */
 #define CONTENT_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 struct fr_http {
@@ -59,7 +59,8 @@ static enum MHD_Result answer_metrics(struct fr_http *h, struct MHD_Connection *
 	return answer(connection, MHD_HTTP_OK, response, CONTENT_TYPE);
 }
 
-/* The library calls it for the head of a request, and again for each part of a body and for its end. */
+/* The library calls this for the head of a request, then for each part of the body, and once more at the end
+   of the request. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *body, size_t *body_len, void **state)
 {
@@ -87,15 +88,15 @@ static unsigned count_connections(const struct fr_http *h)
 	return info ? info->num_connections : 0;
 }
 
-/* Let the library work, and set the timer for its next call. */
+/* Let the library work, and set the timer for the next call of this function. */
 static int run_library(struct fr_http *h)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 	unsigned was;
 	int r;
 
-	/* A connection that was closed makes room for one that waits to be accepted. No event reports that,
-	   and the library only looks when it is called. */
+	/* A closed connection makes room for one that waits to be accepted. No event reports this room, so
+	   call the library again while the number of connections falls. */
 	do {
 		was = h->n_connections;
 		if (MHD_run(h->mhd) != MHD_YES)
@@ -165,7 +166,7 @@ static void stop(struct fr_http *h)
 	h->io = sd_event_source_disable_unref(h->io);
 	h->timer = sd_event_source_disable_unref(h->timer);
 	if (h->mhd)
-		MHD_stop_daemon(TAKE_PTR(h->mhd)); /* closes the socket, too */
+		MHD_stop_daemon(TAKE_PTR(h->mhd)); /* also closes the listening socket */
 }
 
 int fr_http_open(

@@ -9,7 +9,8 @@ static void add_counters(uint64_t sum[static _FR_LOSS_MAX], const uint64_t lost[
 		sum[i] += lost[i];
 }
 
-/* Losses that belong to no event: of the ring, the tracker, the dumper, and earlier ones. */
+/* Add the losses that belong to no event: those of the ring, of the tracker and of the dumper, and earlier
+   losses. */
 static void add_common(const struct fr_loss_counters *c, uint64_t sum[static _FR_LOSS_MAX])
 {
 	struct fr_history_stats history;
@@ -57,7 +58,8 @@ uint64_t fr_losses_total(const struct fr_loss_counters *c)
 	return sum;
 }
 
-/* NULL: COUNT is 0. EVENT NULL: the loss belongs to no event. */
+/* Add a loss to ARRAY. EVENT NULL: the loss belongs to no event. Returns the new object, or NULL if COUNT is
+   0. */
 static cJSON *add_loss(cJSON *array, enum fr_loss cause, const char *event, int cpu, uint64_t count)
 {
 	cJSON *o;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The losses of the whole recorder, from the parts that count them. Any thread that may use the parts. */
+/* Adds up the losses of the whole recorder. Each part counts its own losses. Call these functions on any
+   thread that may use the parts. */
 
 #include "base/loss.h"
 #include "capture/capture.h"
@@ -16,15 +17,15 @@ struct fr_loss_counters {
 	struct fr_history *history;
 	struct fr_tracker *tracker;
 	struct fr_dumper *dumper;    /* NULL: not started yet */
-	const uint64_t *lost_before; /* _FR_LOSS_MAX: by earlier instances and captures */
+	const uint64_t *lost_before; /* _FR_LOSS_MAX losses of earlier instances and captures */
 };
 
 /* Add what event E lost on all CPUs to SUM. */
 void fr_losses_add_event(const struct fr_capture *c, size_t e, uint64_t sum[static _FR_LOSS_MAX]);
 /* The sum of each cause over all events and CPUs. */
 void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX]);
-/* The sum of all causes. */
+/* Returns the sum of all causes of loss. */
 uint64_t fr_losses_total(const struct fr_loss_counters *c);
-/* Add "losses" to META: an array of {cause, event, cpu, count}. GAPS_NS: how long the gaps at restarts were.
- */
+/* Add "losses" to META: an array of {cause, event, cpu, count}. A loss that belongs to no event has no
+   "event" and no "cpu". GAPS_NS: the sum of the gaps at restarts. */
 void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSON *meta);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Names follow Prometheus: a prefix, base units, _total for counters. The labels of a family do not change
- * while the recorder runs.
+ * The names follow the rules of Prometheus: a prefix, base units, _total for counters. The names of the
+ * labels of a family do not change while the recorder runs.
  */
 #include "base/cleanup.h"
 #include "base/loss.h"
@@ -11,15 +11,16 @@
 #include <errno.h>
 #include <string.h>
 
-/* How many series of samples by event and CPU there may be. If there were more, each event has one series for
-   all CPUs: the text has to fit into a reply, and a scraper pays for each series. */
+/* flightrec_samples has one series for each event and CPU. If this would make more series than this limit, it
+   has one series for each event: the text has to fit into a reply, and a collector needs memory for each
+   series. */
 #define SERIES_MAX 10000
 
 #define NO_LABELS ((const struct fr_label[FR_LABELS_MAX]){{0}})
 #define LABEL(n, v) ((const struct fr_label[FR_LABELS_MAX]){{n, v}})
 #define LABELS(n, v, n2, v2) ((const struct fr_label[FR_LABELS_MAX]){{n, v}, {n2, v2}})
 
-/* A family with one sample. */
+/* Add a family with one sample. */
 static void counter(struct fr_openmetrics *o, const char *name, const char *help, uint64_t value)
 {
 	fr_openmetrics_family(o, name, FR_METRIC_COUNTER, NULL, help);
@@ -87,7 +88,7 @@ static void add_events(struct fr_openmetrics *o, const struct fr_capture *c)
 
 	fr_openmetrics_family(
 		o, "flightrec_samples", FR_METRIC_COUNTER, NULL, "Samples taken from the kernel's rings.");
-	/* The last event is that of the side-band, which has no samples. */
+	/* The last event is the side-band event, which has no samples. */
 	for (size_t e = 0; e + 1 < fr_capture_n_events(c); e++)
 		if (!is_repeated(c, e))
 			add_event(o, c, fr_capture_event_name(c, e), by_cpu);
@@ -202,7 +203,8 @@ static void add_triggers(struct fr_openmetrics *o, const struct fr_view *v)
 	}
 }
 
-/* The kernel's number for the CPU time of a thread of ours, as pthread_getcpuclockid() makes it. */
+/* Returns the kernel's clock for the CPU time of our thread TID: the same number as of
+   pthread_getcpuclockid(). */
 static clockid_t cpu_clock_of(pid_t tid)
 {
 	return (clockid_t)(~(unsigned)tid << 3 | 6);

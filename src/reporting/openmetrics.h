@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Text in the format of OpenMetrics 1.0, which Prometheus and others scrape: families and their samples, in
- * the order of the calls.
+ * Writes text in the format of OpenMetrics 1.0, which Prometheus and other collectors read. A family is a
+ * metric with a name, a type and a help text. A sample is one value of the family. The text has them in the
+ * order of the calls.
  *
  *   family ─► sample, sample, … ─► family ─► … ─► end
  */
@@ -14,16 +15,16 @@
 #include <stdint.h>
 
 enum fr_metric_type {
-	FR_METRIC_COUNTER, /* its samples get the suffix _total; it only goes up */
+	FR_METRIC_COUNTER, /* only goes up; the names of its samples end with _total */
 	FR_METRIC_GAUGE,
-	FR_METRIC_INFO, /* _info; its value is 1 */
+	FR_METRIC_INFO, /* has the value 1; the names of its samples end with _info */
 };
 
 struct fr_openmetrics {
 	struct fr_buf text;
 	const char *family;
 	enum fr_metric_type type;
-	int code; /* 0; -ENOMEM: nothing is added any more */
+	int code; /* 0; after -ENOMEM nothing is added any more */
 };
 
 struct fr_label {
@@ -31,16 +32,16 @@ struct fr_label {
 };
 #define FR_LABELS_MAX 3
 
-/* Begin a family. UNIT is the end of its NAME ("seconds", "bytes"), or NULL. HELP is a sentence. All are
-   borrowed until the next family. */
+/* Begin a family. UNIT is the unit with which NAME ends ("seconds", "bytes"), or NULL. HELP is a sentence.
+   NAME is borrowed until the next family begins. */
 void fr_openmetrics_family(struct fr_openmetrics *o, const char *name, enum fr_metric_type type,
 	const char *unit, const char *help);
-/* Add a sample to the family. LABELS ends with the first NULL name, or after FR_LABELS_MAX. Values are
-   escaped. No two samples of a family may have the same labels. */
+/* Add a sample to the family. LABELS ends with the first NULL name, or after FR_LABELS_MAX labels. The values
+   of labels are escaped. No two samples of a family may have the same labels. */
 void fr_openmetrics_u64(
 	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t value);
-/* The same, with NS as exact seconds. */
+/* The same; the value is NS, written as seconds with nine decimals. */
 void fr_openmetrics_seconds(
 	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t ns);
-/* End the text. 0 or -ENOMEM. */
+/* End the text. Returns 0, or -ENOMEM if this or an earlier call found no memory. */
 int fr_openmetrics_end(struct fr_openmetrics *o);

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many dumps are remembered; the directory has all of them. */
+/* How many dumps are remembered. Older ones are in the directory, but not in the list. */
 #define DUMPS_REMEMBERED 256
-/* Less than a reply may have, with the commas between. On a large machine each dump may have thousands of
- * losses. */
+/* The limit of the list in bytes. With the commas between the dumps, it fits into a reply. The limit is
+   needed because each dump of a large machine may have thousands of losses. */
 #define LIST_BYTES (3u << 20)
 
 void fr_recent_dumps_add(struct fr_recent_dumps *r, const struct fr_dump_job *job)

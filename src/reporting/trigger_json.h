@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Triggers and decisions of the policy as JSON, for the control socket, and in the log. Main thread. */
+/* Describes triggers and decisions of the policy as JSON for the control socket, and in the log. Main
+   thread. */
 
 #include "config/config.h"
 #include "trigger/triggers.h"
 
 #include <cjson/cJSON.h>
 
-/* The trigger that INFO describes. CONFIG has the windows of triggers that set none. */
+/* Return an object that the caller deletes. INFO describes the trigger. If the trigger has no window of its
+   own, the window comes from CONFIG. */
 cJSON *fr_trigger_json(const struct fr_trigger_info *info, const struct fr_config *config, uint64_t now_ns);
 cJSON *fr_decision_json(const struct fr_decision *d);
 /* Log that an anomaly made no dump, and why. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * All that is reported, at one moment. The daemon fills it in; `status` and the metrics are made of it and of
- * nothing else. Pointers are borrowed, except where a member says otherwise. Main thread.
+ * All that the recorder reports, at one time. The daemon fills in the struct. `status` and the metrics are
+ * made only from the struct. Pointers are borrowed, except where a comment says otherwise. Main thread.
  */
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@
 #define FR_VIEW_NOTICES 3
 
 struct fr_view {
-	uint64_t now_ns; /* monotonic; taken first */
+	uint64_t now_ns; /* monotonic; read before all other members */
 	struct fr_clock_pair started;
 	const char *boot_id, *directory;
 	bool stopping;
@@ -40,41 +40,43 @@ struct fr_view {
 	struct fr_dumper_stats dumper;
 	const struct fr_counters *counters;
 	const struct fr_handover *handover;
-	struct fr_triggers *triggers; /* NULL: none is armed any more */
+	struct fr_triggers *triggers; /* NULL: the triggers are closed */
 	bool has_objects;	      /* CacheObjects= is on */
 	struct fr_collector_stats objects;
 	uint64_t objects_max_bytes;
 	struct {
 		const char *name;
-		pid_t tid; /* 0: there is no such thread */
+		pid_t tid; /* 0: the thread does not run */
 	} threads[FR_VIEW_THREADS];
 
-	/* For `status` alone. */
+	/* Only `status` needs the following members. */
 	struct fr_recorder_rounds rounds;
-	cJSON *waiting;		/* array of the dumps that wait; taken by fr_status() */
+	cJSON *waiting;		/* array of the dumps that wait; fr_status() takes it over */
 	const cJSON *last_dump; /* outcome of the newest job; NULL: none yet */
 	const char *writer;	/* how the newest file was written; "": none yet */
-	/* Why something is not as configured; code 0: it is. */
-	const struct fr_diag *refused;	      /* the configuration of the files */
+	/* Each tells why something is not as configured; code 0: it is as configured. */
+	const struct fr_diag *refused;	      /* why the configuration in the files is not in force */
 	const struct fr_diag *ring_kept;      /* RingSize= */
 	const struct fr_diag *no_collector;   /* CacheObjects= */
 	pid_t disturbed_pid;		      /* as in struct fr_recording */
-	const char *notices[FR_VIEW_NOTICES]; /* of other parts; NULL: none */
+	const char *notices[FR_VIEW_NOTICES]; /* notices of other parts; NULL: none */
 };
 
-/* The object "status" of the control socket. The caller's to delete. */
+/* Returns the object "status" of the control socket. The caller deletes it. */
 cJSON *fr_status(const struct fr_view *v);
-/* The whole reply of `status` during a start that does DOING. */
+/* Returns the whole reply to `status` during a start; the caller deletes it. DOING: what the start does
+   now. */
 cJSON *fr_status_of_start(const struct fr_clock_pair *begun, const char *doing);
-/* The array "notices" of STATUS, and "config_error": what is not as it should be. */
+/* Add to STATUS the array "notices" of what is not as it should be. If the configuration in the files is not
+   in force, also add the object "config_error". */
 void fr_status_add_notices(const struct fr_view *v, cJSON *status);
 
-/* The same numbers as OpenMetrics text, without a NUL, into RET (empty, the caller's to deinit). 0 or
-   -ENOMEM. */
+/* Set RET, which is empty, to the same numbers as OpenMetrics text, without a NUL. The caller frees RET.
+   Returns 0 or -ENOMEM. */
 int fr_metrics(const struct fr_view *v, struct fr_buf *ret);
 
-/* Tell the service manager: STATUS=, one line for `systemctl status`. */
+/* Send STATUS= to the service manager: one line for `systemctl status`. */
 void fr_notify_status(const struct fr_view *v);
 
-/* Resident memory of this process; 0: not known. */
+/* Returns the resident memory of this process in bytes; 0: unknown. */
 uint64_t fr_resident_bytes(void);
