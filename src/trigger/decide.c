@@ -38,9 +38,13 @@ static void explain(const struct fr_triggers *t, const struct fr_policy_trigger 
 			fr_duration_format(p->min_fill_ns, b));
 		break;
 	case FR_VERDICT_RATE:
+		if (token_ns == UINT64_MAX) {
+			WHY("RateLimit= allows no dump");
+			break;
+		}
 		WHY("RateLimit= of %u in %s is used up; the next dump is possible in %s", t->policy.burst,
 			fr_duration_format(t->policy.interval_ns, a),
-			token_ns == UINT64_MAX ? "never" : fr_duration_format(token_ns - q->now_ns, b));
+			fr_duration_format(token_ns - q->now_ns, b));
 		break;
 	case FR_VERDICT_BUSY:
 	default:
