@@ -46,7 +46,7 @@ struct {
 } owners SEC(".maps");
 
 /* The interval is divided into SLICES slices. These are the counts of the last SLICES slices, including the
-   current one, which has not ended. So together they cover slightly less than the interval. */
+   current slice, which has not ended. So the counts cover slightly less than the interval. */
 #define SLICES 8
 static struct {
 	__u64 number; /* number of the slice since boot */

@@ -330,8 +330,8 @@ static int resolve_conflict(struct fr_object_cache *c, const struct object_entry
 	return contest(c, path, id);
 }
 
-/* Does the same if the file of PATH is gone. The copy of E then serves for PATH only if the copy was made
-   from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
+/* Does the same as resolve_conflict() if the file of PATH is gone. The copy of E then serves for PATH only if
+   the copy was made from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
 static int resolve_without_file(struct fr_object_cache *c, const struct object_entry *e, const char *path)
 {
 	char have[PATH_MAX], id[sizeof(e->id)];

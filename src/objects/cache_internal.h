@@ -42,6 +42,6 @@ int object_cache_open_entry(const struct fr_object_cache *c, const char *id, cha
    0. "contested" exists if the entry is contested. */
 #define OBJECT_OWNER_PREFIX "owner-"
 #define OBJECT_CONTESTED "contested"
-/* Evict the oldest entries until there is room for one more entry of BYTES. Entries that the present dump
-   uses are not evicted. Returns false if the other entries do not make enough room. */
+/* Evict the least recently used entries until there is room for one more entry of BYTES. Entries that the
+   present dump uses are not evicted. Returns false if the other entries do not make enough room. */
 bool object_cache_make_room(struct fr_object_cache *c, uint64_t bytes);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The codes of libbpf itself (4000 and above) are no errnos, so they become -EINVAL. */
+/* The codes of libbpf itself (4000 and above) are not errnos, so they become -EINVAL. */
 static int errno_of(int code)
 {
 	return code <= -LIBBPF_ERRNO__LIBELF ? -EINVAL : code;

@@ -93,7 +93,7 @@ static bool is_in_btf(const struct kernel *k, const char *name)
 }
 
 /* Returns whether the kernel has PROGRAM's tracepoint. Also returns true if PROGRAM is for no tracepoint, or
-   if the function cannot find out whether the kernel has it. */
+   if this function cannot find out whether the kernel has it. */
 static bool has_tracepoint(const struct kernel *k, const struct bpf_program *program)
 {
 	char path[256];

@@ -26,7 +26,7 @@ struct fr_bpf_source {
 	unsigned handled;		 /* events in this iteration of the event loop */
 	char detail[FR_CAUSE_TEXT_SIZE]; /* detail of causes whose event has no detail; "": none */
 	struct fr_cgroup_cache cgroups;
-	struct stat file; /* the object file of Program=, or the probed file; st_ino 0: a probe has no file */
+	struct stat file; /* the object file of Program=, or the probed file; st_ino 0: a built-in probe */
 };
 
 /* Describes a BPF object. */

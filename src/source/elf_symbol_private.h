@@ -8,7 +8,7 @@
 #include <gelf.h>
 
 /* Limits for hostile files, in bytes or sections. The largest known table, that of a browser with all
-   symbols, has a fifth of ELF_TABLE_MAX. */
+   symbols, has a fifth of the size ELF_TABLE_MAX. */
 #define ELF_TABLE_MAX (512u << 20)
 #define ELF_NOTES_MAX (16u << 20)
 #define ELF_SECTIONS_MAX (1u << 16)
@@ -42,7 +42,8 @@ Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
 /* Returns the data of SECTION. The Elf owns them. Returns NULL if SECTION is NULL or empty, if the file does
    not contain the data, if they are compressed, or if they have more than MAX bytes. */
 Elf_Data *elf_section_data(Elf_Scn *section, size_t max);
-/* Reads the section with the number SECTION. Returns whether it is a table of strings. */
+/* Reads the table of strings in section number SECTION. Returns false if the section has no data, or no
+   NUL. */
 bool elf_read_strings(Elf *elf, size_t section, struct elf_strings *ret);
 /* Returns the first section with TYPE (SHT_NULL: any) and NAME (NULL: any); or NULL if there is none. RET
    (NULL is allowed) gets the header of the section. */

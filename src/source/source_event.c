@@ -11,8 +11,8 @@
  *      ├─ cool-down: not polled ─┤
  *
  * With Threshold=, the event only counts. A slice is half of Interval=. At the end of each slice, the source
- * reads the counters of all CPUs, and adds the counts of the last two slices. So it also sees a burst across
- * the border of two slices. docs/design/72 explains why the source does not use a sample period.
+ * reads the counters of all CPUs, and adds the counts of the last two slices. So the source also sees a burst
+ * across the border of two slices. docs/design/72 explains why the source does not use a sample period.
  *
  *   │ slice │ slice │ slice │
  *   └── interval ───┘

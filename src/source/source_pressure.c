@@ -2,8 +2,8 @@
 /*
  * Pressure=: fires if tasks stalled for Threshold= within Interval=, because they waited for a CPU, memory or
  * a device (Documentation/accounting/psi.rst). The kernel watches windows of the length Interval=, and wakes
- * the source at most once in a window. It does not report the length of the stall, so the source reads the
- * total stall time in the file twice in a window:
+ * the source at most once in a window. The kernel does not report the length of the stall. So the source
+ * reads the total stall time in the file twice in a window:
  *
  *      before[0]        before[1]          wake-up, or get_stats()
  *   ──────┴────────────────┴───────────────────┴────►

@@ -164,7 +164,7 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 		old->closed_stats = (struct fr_source_stats){
 			.fired = s->fired, .cooled = s->cooled, .lost = s->lost, .bad = s->bad};
 	}
-	if (old->source) { /* the source uses the other strings of C, so they must stay: they are equal */
+	if (old->source) { /* the source uses the other strings of C, which are equal to those of NEW */
 		c->origin = new->origin;
 		new->origin = previous.origin;
 		c->enabled = new->enabled;

@@ -65,7 +65,7 @@ static bool may_succeed_now(const struct fr_trigger *g)
 	case -ENOEXEC: /* the file may be incomplete */
 	case -EBADMSG:
 		return probes_a_file(g) || has_other_cgroup(g);
-	case -ESRCH: /* CGroup= had no process. With Pid=, never: another process may have that number now */
+	case -ESRCH: /* CGroup= had no process. (If Pid= has ended, do not try again.) */
 		return (probes_a_file(g) && !g->config.pid) || has_other_cgroup(g);
 	case -ENODEV: /* a CPU went offline during the attempt */
 		return g->config.kind == FR_TRIGGER_EVENT;

@@ -94,8 +94,8 @@ struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
  * - A trigger that cannot be armed is reported to ops.armed(), and does not affect the others.
  * - The counters of a trigger stay as long as a trigger of this name exists. The effect of
  *   fr_triggers_enable() ends when the next configuration is put in force.
- * - "signal", "control", "application" and each built-in probe exist without a section. Without a
- *   section, only the probes that are armed by default are enabled.
+ * - "signal", "control", "application" and each built-in probe exist even if they have no section. Of the
+ *   probes that have no section, only those that are armed by default are enabled.
  * - ALL has the defaults, with two exceptions: signal, control and timers have no cool-down by default,
  *   and signal and control have the window of [Dump].
  */

@@ -9,7 +9,7 @@
 
 /* Flags of fr_trigger_arm(). */
 enum fr_arm {
-	FR_ARM_AGAIN = 1,  /* a timer tries again: report an error only if it differs from the last one */
+	FR_ARM_AGAIN = 1,  /* a timer tries again: report an error only if it differs from the last error */
 	FR_ARM_BESIDE = 2, /* keep the present source, as fr_trigger.older, beside the new one */
 	FR_ARM_INSTEAD = 4 /* close the present source, even if the new one cannot be opened */
 };
@@ -71,7 +71,7 @@ void fr_trigger_describe(struct fr_trigger *g);
 void fr_trigger_report_rearmed(struct fr_triggers *t, struct fr_trigger *g, int r);
 /* Stores the time of an attempt to arm G, and the id of G's control group at this time. */
 void fr_trigger_note_attempt(struct fr_trigger *g);
-/* Returns whether G's file or control group has been replaced since G was armed. */
+/* Returns whether G is armed, and G's file or control group has been replaced since G was armed. */
 bool fr_trigger_is_stale(const struct fr_trigger *g);
 struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name);
 /* Returns the trigger with the NAME that a person gave; or NULL, with D, which suggests a similar name. */
