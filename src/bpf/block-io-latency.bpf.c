@@ -65,16 +65,16 @@ static __always_inline void begin(struct pending *p)
 
 /* Returns whether P describes the present request at RQ, and not an earlier one in the same memory. A request
    that is merged into another one does not complete, so its entry stays. Since 6.5, begin() overwrites that
-   entry when the next request starts. In older kernels, the next request may first be seen when it is issued,
-   so its times are compared. */
+   entry when the next request starts. In older kernels, the next request may first be seen when it is issued.
+   So the time in P is compared with the time when RQ was allocated. */
 static __always_inline bool is_current(const struct pending *p, const struct request *rq)
 {
 	return p->start_ns &&
 	       (bpf_core_type_exists(btf_trace_block_io_start) || p->start_ns >= rq->start_time_ns);
 }
 
-/* By the convention of trigger.bpf.h, only one of these two is loaded, because each program costs time at
-   every request. */
+/* By the rules about names in trigger.bpf.h, only one of the next two programs is loaded: start_btf, or in
+   older kernels start_classic. Both would cost time at every request, and one is enough. */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(start_btf, struct request *rq)
 {
@@ -89,7 +89,7 @@ int BPF_PROG(start_classic, struct request *rq)
 	return 0;
 }
 
-/* The flushes of the block layer itself pass no earlier tracepoint, so they begin here. */
+/* A flush that the block layer itself makes passes no earlier tracepoint, so its time begins here. */
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(issue_btf, struct request *rq)
 {
@@ -100,7 +100,7 @@ int BPF_PROG(issue_btf, struct request *rq)
 	return 0;
 }
 
-/* The names by the numbers of enum req_op. The last name is for all other numbers. */
+/* Names of operations. The index is a number of enum req_op; the last name is for all other numbers. */
 static const char operations[11][13] = {
 	"read", "write", "flush", "discard", [9] = "write-zeroes", [10] = "command"};
 
@@ -147,8 +147,8 @@ int BPF_PROG(complete_btf, struct request *rq, int error, unsigned int bytes)
 	return 0;
 }
 
-/* Without BTF, the programs measure from issue to completion, and identify the request by its sector. The
-   formats of these tracepoints begin with the same members in all kernels. */
+/* Without BTF, the programs measure from issue to completion, and identify the request by its device and
+   sector. The formats of these tracepoints begin with the same members in all kernels. */
 struct block_rq {
 	__u64 common;
 	__u32 dev; /* 12 bits of major number, 20 of minor */

@@ -27,7 +27,7 @@ struct sched_entity {
 
 /* The kernel updates these members at each switch, with times of rq->clock. */
 struct sched_info {
-	unsigned long long run_delay;	 /* total time in queues */
+	unsigned long long run_delay;	 /* total time that the task waited in queues */
 	unsigned long long last_arrival; /* time when the task began to run */
 	unsigned long long
 		last_queued; /* time when the task came into this CPU's queue; 0: it does not wait */
@@ -45,7 +45,7 @@ struct task_struct {
 	unsigned long min_flt, maj_flt;
 };
 
-/* Before 5.14. */
+/* The kernel's task_struct before 5.14. */
 struct task_struct___state {
 	long state;
 };
@@ -72,8 +72,8 @@ static __always_inline __u32 fr_task_state(struct task_struct *task)
 }
 
 /* Returns whether VALUE is below the threshold. If so, the program has nothing more to do. The function is
-   for probes that see values all the time, so it must be cheap. Storing the last value costs more than the
-   comparison, so it stores only values of at least 1/8 of the threshold. */
+   for probes that see values all the time, so it must be cheap. To store VALUE as the last value costs more
+   than to compare it. So the function stores only values of at least 1/8 of the threshold. */
 static __always_inline int fr_is_below(__u64 value)
 {
 	struct flightrec_counters *c;
@@ -84,7 +84,7 @@ static __always_inline int fr_is_below(__u64 value)
 	if (value >= flightrec_threshold)
 		return 0;
 	if (flightrec_filtered())
-		return 1; /* to find out whose value this is would cost too much */
+		return 1; /* store nothing: to find out whether the value passes the filters costs too much */
 	c = bpf_map_lookup_elem(&flightrec_counters, &zero);
 	if (c) {
 		c->last = value;
@@ -102,7 +102,8 @@ static __always_inline void fr_fire_current(const char *reason, const char *deta
 	flightrec_trigger_for(&s, reason, detail, FLIGHTREC_UNIT_NS, now, value, flightrec_threshold);
 }
 
-/* A map for the time when the interrupt handler on this CPU began. Handlers of one kind do not nest. */
+/* A map with the time when the interrupt handler on each CPU began; 0: unknown. Handlers of one kind do not
+   nest, so one time for each CPU is enough. */
 #define FR_HANDLER_MAP                                                                                       \
 	struct {                                                                                             \
 		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                     \

@@ -13,8 +13,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The number of nested calls that are measured. A deeper call is left out; it takes less time
-   than those around it. */
+/* The maximum of nested calls that are measured. A deeper call is left out. It takes less time than the calls
+   around it. */
 #define DEPTH 16
 
 struct call {
@@ -94,7 +94,8 @@ int function_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A new begin replaces the previous one: the probed program may have left that section without its end. */
+/* A new begin replaces the previous one, because the thread may have left the code between the markers
+   without reaching the end marker. */
 SEC("uprobe")
 int marker_begin(struct pt_regs *ctx)
 {

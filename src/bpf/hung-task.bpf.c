@@ -23,8 +23,8 @@ int BPF_PROG(sched_process_hang_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Without BTF the task is unknown: the tracepoint's format has its name and its number in different places in
-   different kernels. */
+/* Without BTF, the task is unknown: in the tracepoint's format, the name and the number of the task are at
+   different places in different kernels. */
 SEC("raw_tp/sched_process_hang")
 int sched_process_hang_classic(void *ctx)
 {

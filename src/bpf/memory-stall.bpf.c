@@ -39,14 +39,15 @@ struct address_space {
 } __attribute__((preserve_access_index));
 
 struct stall {
-	__u64 begin_ns;		  /* begin of reclaim or compaction; 0: neither runs */
-	__u64 fault_ns;		  /* time of the newest fault on a file's page */
-	__u64 faults, page_index; /* of that fault: the number of faults before it, and its page */
+	__u64 begin_ns; /* begin of reclaim or compaction; 0: neither runs */
+	__u64 fault_ns; /* time of the newest fault on a file's page */
+	/* Of that fault: the task's number of faults before it, and the index of its page in the file. */
+	__u64 faults, page_index;
 };
 
 /* Entries stay in the map, and programs write into them. A new task may get the number of an earlier one, so
-   programs compare the times with the start of the task. The map is preallocated, because memory is scarce
-   during a stall. */
+   is_repeated() compares the time of the fault with the start of the task. The map is preallocated, because
+   memory is scarce during a stall. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -148,8 +149,8 @@ static __always_inline void name_of(char detail[static FLIGHTREC_DETAIL_SIZE], s
 		bpf_probe_read_kernel_str(detail, FLIGHTREC_DETAIL_SIZE, BPF_CORE_READ(d, d_name.name));
 }
 
-/* Returns whether the present fault is the one in S, for the second time. A fault that waits for the disk
-   drops its locks, waits, and starts again. So the time between its two starts is the wait
+/* Returns whether the present fault is the fault in S, which has started again. A fault that waits for the
+   disk drops its locks, waits, and starts again. So the time between its two starts is the wait
    (docs/design/74). */
 static __always_inline bool is_repeated(
 	const struct stall *s, const struct task_struct *task, unsigned long first, unsigned long last)

@@ -2,7 +2,7 @@
 /*
  * Measures how long a task was blocked, from the time it stopped running to the time it was woken. Fires when
  * the task runs again; the probe hung-task sees tasks that never run again. A task is blocked if it waits
- * uninterruptibly or killably. A task that waits interruptibly usually waits for work, and is only measured
+ * uninterruptibly or killably. A task that waits interruptibly usually waits for work, and is measured only
  * if `interruptible` is set.
  */
 #include <linux/bpf.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Measures how long a task that was ready to run, woken or preempted, waited for a CPU. Fires when the task
- * begins to run.
+ * Measures how long a task waited for a CPU after it became ready to run: it was woken or preempted. Fires
+ * when the task begins to run.
  *
  * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue. The tracepoint
- * sched_switch runs before the kernel resets that time, so the program reads it there. The time is wrong in
- * two cases, which the probe corrects: the kernel moved the task between queues, or moved it while it slept
- * (docs/design/73).
+ * sched_switch runs before the kernel resets that time, so the program reads it there. The time is not the
+ * begin of the wait in two cases, which the probe handles: the kernel moved the task to another CPU's queue
+ * while the task waited, or while it slept (docs/design/73).
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -55,6 +55,8 @@ static __always_inline void fire(struct task_struct *next, __u64 wait)
 	__u64 moved = moved_asleep[(__u32)next->pid & (SLOTS - 1)];
 	struct flightrec_subject s;
 
+	/* QUEUED may be the time of a move during the task's sleep. So ignore a wait that begins less than
+	   MOVE_NS before or after such a move. */
 	if (moved && queued - moved + MOVE_NS < 2 * MOVE_NS)
 		return;
 	flightrec_task(&s, next);
@@ -91,7 +93,7 @@ int BPF_PROG(enqueue_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Resets the stored value, which belongs to an earlier task with the same number. */
+/* Resets the stored run_delay, which belongs to an earlier task with the same number. */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(first_wakeup_btf, struct task_struct *task)
 {
@@ -99,7 +101,7 @@ int BPF_PROG(first_wakeup_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Without BTF, the programs store the time of each wake-up. */
+/* Without BTF, the programs store the time when a task is woken or preempted. */
 struct waiting {
 	__u64 since_ns; /* 0: the task does not wait */
 	__u64 cgroup_id;
@@ -157,7 +159,7 @@ static __always_inline void handle_prev(struct fr_sched_switch *ctx, __u64 now)
 	if (!(ctx->prev_state & FR_REPORT_SLEEPS))
 		begin_wait(tid, now);
 	w = bpf_map_lookup_elem(&waiting, &tid);
-	/* The wake-up came before the task went to sleep, so it begins no wait. */
+	/* If a wake-up is stored, it came before the task went to sleep. So it begins no wait. */
 	if (w && ctx->prev_state & FR_REPORT_SLEEPS)
 		w->since_ns = 0;
 	if (w && !w->tgid) {

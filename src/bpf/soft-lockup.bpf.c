@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Fires when a CPU has not switched tasks for twice kernel.watchdog_thresh. The watchdog has no tracepoint,
- * but its message passes the tracepoint console. This happens in the watchdog's interrupt, so the current
- * task is the one that holds the CPU:
+ * Fires when the kernel's watchdog reports that a CPU has not switched tasks for longer than twice
+ * kernel.watchdog_thresh. The watchdog has no tracepoint, but its message passes the tracepoint console. This
+ * happens in the watchdog's interrupt, so the current task is the one that occupies the CPU:
  *
  *     watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [name:1234]
  *

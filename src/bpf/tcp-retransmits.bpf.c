@@ -3,7 +3,7 @@
  * Counts the TCP retransmissions within Interval=, for the whole machine or for the processes that Pid=,
  * Comm= or CGroup= select. The detail is the peer of the last retransmission.
  *
- * A retransmission happens in a timer or an interrupt, so the current task does not own the socket. When a
+ * A retransmission happens in a timer or an interrupt, so the current task need not own the socket. When a
  * socket connects or listens, the probe stores the socket's owner with the socket; accepted sockets inherit
  * the owner. Sockets that are older than the probe have no known owner, and match no filter.
  */
@@ -46,7 +46,7 @@ struct {
 } owners SEC(".maps");
 
 /* The interval is divided into SLICES slices. These are the counts of the last SLICES slices, including the
-   current one, which has not ended. So together they cover slightly less than the interval. */
+   current slice, which has not ended. So the counts cover slightly less than the interval. */
 #define SLICES 8
 static struct {
 	__u64 number; /* number of the slice since boot */

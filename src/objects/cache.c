@@ -30,8 +30,8 @@ struct id {
 	char text[2 * FR_OBJECT_ID_MAX + 1]; /* hexadecimal: the key of an entry */
 };
 
-/* Set the length and the text of ID, whose bytes are set already. Returns false if LEN is 0 or a negative
-   errno, so that there is no build-id. */
+/* Set the length and the text of ID, whose bytes are set already. LEN is the length; if it is 0 or a negative
+   errno, there is no build-id. Returns whether there is one. */
 static bool set_id_length(struct id *id, int len)
 {
 	id->len = len > 0 ? (size_t)len : 0;
@@ -89,7 +89,7 @@ void fr_object_cache_stats(const struct fr_object_cache *c, struct fr_object_cac
 }
 
 /* Open the directory PATH/LAST below the cache, and create the directories that do not exist. A symbolic link
-   in PATH is an error. */
+   in PATH is an error. Returns a descriptor or a negative errno. */
 static int make_path(const struct fr_object_cache *c, const char *path, const char *last)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -109,7 +109,7 @@ static int make_path(const struct fr_object_cache *c, const char *path, const ch
 }
 
 /* Format the path of an object in the cache: PATH without leading slashes, and without DELETED, which the
-   kernel appends. Returns false if the result is empty or too long. */
+   kernel appends to the name of a removed file. Returns false if the result is empty or too long. */
 static bool format_cache_path(const char *path, char ret[static PATH_MAX])
 {
 	size_t n = strlen(path), suffix = strlen(DELETED);
@@ -151,7 +151,7 @@ static int create_marker(int directory, const char *name)
 }
 
 /* Move the complete file TMP to PATH/ID/FILE, and add the entry. If TMP is NULL, the entry is contested and
-   has no file. Returns 0 or a negative errno. */
+   gets no copy. Returns 0 or a negative errno. */
 static int publish(struct fr_object_cache *c, const char *tmp, const char *path, const char *id,
 	const char *file, uint64_t bytes, uid_t owner)
 {
@@ -200,8 +200,9 @@ static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 	return fd;
 }
 
-/* Make a reflink if the file system can do so; otherwise copy the bytes. (A hard link would show later
-   changes of the original.) Returns 0; -ESTALE if the original is shorter now; or another negative errno. */
+/* Make a reflink if the file system can do so; otherwise copy SIZE bytes. (A hard link would show later
+   changes of the original.) Returns 0; -ESTALE if the original is now shorter than SIZE; or another negative
+   errno. */
 static int copy_bytes(int from, int to, uint64_t size)
 {
 	off_t at = 0;
@@ -254,8 +255,8 @@ static int add_copy(struct fr_object_cache *c, const char *path, const char *fil
 	return r;
 }
 
-/* Open the file of O: by its map (I is 0), by its path in the root of the process (1), or in our own root
-   (2). Returns a descriptor or a negative errno. */
+/* Open the file of O: by its map (I is 0), by its path in the root of the process (1), or by its path in the
+   root of this process (2). Returns a descriptor or a negative errno. */
 static int open_object(const struct fr_object *o, int i, struct stat *st)
 {
 	if (i == 0)
@@ -329,8 +330,8 @@ static int resolve_conflict(struct fr_object_cache *c, const struct object_entry
 	return contest(c, path, id);
 }
 
-/* Does the same when the file of PATH is gone. The copy of E then serves for it only if that copy was made
-   from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
+/* Does the same as resolve_conflict() if the file of PATH is gone. The copy of E then serves for PATH only if
+   the copy was made from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
 static int resolve_without_file(struct fr_object_cache *c, const struct object_entry *e, const char *path)
 {
 	char have[PATH_MAX], id[sizeof(e->id)];
@@ -378,7 +379,8 @@ static bool is_trusted(const struct object_entry *e)
 	return e && e->owner == 0 && !e->contested;
 }
 
-/* Add an object that consists of bytes of the kernel. It replaces a copy of a user's file. */
+/* Add an object that consists of bytes of the kernel. It replaces a copy of a user's file with the same
+   build-id. */
 static int add_kernel_bytes(struct fr_object_cache *c, const char *path, const char *file,
 	const struct id *id, const void *data, size_t size)
 {

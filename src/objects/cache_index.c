@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* An entry occupies at least this much of the disk. */
+/* An entry occupies at least this much of the disk. So this also limits the number of entries. */
 #define ENTRY_BYTES 4096u
 #define KEYS ".build-id"
 
@@ -53,7 +53,8 @@ int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t by
 	return 0;
 }
 
-/* Add the entry of ID. Reads its size, owner and last use from its directory. Returns 0 or -ENOMEM. */
+/* Add the entry of ID. Reads the size, the owner and the last use from the directory of the entry. Does
+   nothing if there is no such directory. Returns 0 or -ENOMEM. */
 static int scan_entry(struct fr_object_cache *c, const char *id)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -114,7 +115,7 @@ int object_cache_scan(struct fr_object_cache *c)
 	const struct dirent *e;
 	int r = 0;
 
-	/* Incomplete copies of an instance that was killed. */
+	/* Remove the incomplete copies that an instance left when it was killed. */
 	fr_remove_prefixed(c->fd, ".object.");
 	while (dir && r == 0 && (e = readdir(dir)))
 		if (is_hex(e->d_name, 2, 2))
@@ -168,8 +169,8 @@ static void remove_files(const struct fr_object_cache *c, const char *id)
 	format_key(id, key);
 	if (read_target(c, id, path)) {
 		dir = fr_opendir_at(c->fd, path);
-		/* Remove the copy first: the files owner-UID and contested, which restrict its
-		   use, must outlive it. */
+		/* Remove the copy first. The files owner-UID and contested restrict the use of the copy, so
+		   they must exist as long as the copy. */
 		if (dir)
 			(void)unlinkat(dirfd(dir), "elf", 0);
 		while (dir && (e = readdir(dir)))

@@ -36,7 +36,9 @@ struct process {
 
 struct page {
 	uint64_t number;
-	size_t n_ranges; /* hits.n_ranges when the page was marked: a newer map may be at that page */
+	/* Value of hits.n_ranges when the page was marked. If hits.n_ranges has another value now, there are
+	   newer maps, and the page is looked up again. */
+	size_t n_ranges;
 	pid_t pid;
 };
 
@@ -46,7 +48,7 @@ struct hits {
 	struct object *objects;
 	struct process *processes;
 	size_t n_ranges;
-	struct page seen[SEEN]; /* pages whose objects were marked already */
+	struct page seen[SEEN]; /* pages whose objects are marked already; index: a hash */
 	pid_t pid;		/* process of the present sample */
 };
 
@@ -69,7 +71,7 @@ struct fr_hits *fr_hits_free(struct fr_hits *h)
 	return NULL;
 }
 
-/* Returns NULL if there is no memory. */
+/* Returns the process with this PID; or NULL if there is no memory. */
 static struct process *find_or_add_process(struct hits *p, uint32_t pid)
 {
 	struct process *process = FR_HASH_FIND(p->processes, pid, (pid_t)pid);
@@ -123,7 +125,8 @@ static int find_or_add_object(/* NOLINT(readability-function-size): uthash's mac
 	return 0;
 }
 
-/* Returns whether PATH, the name of a map, means that the map has a file or is the vdso. */
+/* PATH is the name of a map. Returns whether the map is of a file (not of anonymous or shared memory), or is
+   the vdso. */
 static bool is_object(const char *path)
 {
 	if (strcmp(path, "[vdso]") == 0)
@@ -164,7 +167,8 @@ static int apply_fork(struct hits *p, const struct fr_record_task *t)
 	return 0;
 }
 
-/* Mark the objects at ADDRESS in the present process. A process also has the maps of its parents. */
+/* Mark the objects at ADDRESS in the process of the present sample. A child process inherits the maps of its
+   parent, so also search the parents. */
 static void hit_objects(struct hits *p, uint64_t address)
 {
 	pid_t pid = p->pid;

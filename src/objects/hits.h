@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Finds the object files that the samples of a perf.data file hit: the addresses and call chains of the
- * samples are in maps of these files.
+ * Finds the objects that the samples of a perf.data file hit: the address of a sample, or an address in its
+ * call chain, is in a map of the object.
  *
- * An address hits every object that the process had mapped there earlier in the file. If a map was replaced,
- * the result also has the old object. No object is missing.
+ * An address hits all objects that the process or its parents mapped there, according to the records before
+ * the sample. So if a map was replaced, the result also has the old object. The result misses objects only if
+ * there are more maps or objects than the limits in hits.c.
  */
 
 #include "base/diag.h"
@@ -19,9 +20,9 @@
 #define FR_OBJECT_ID_MAX 20
 
 struct fr_object {
-	const char *path; /* as in the record: "/usr/lib/x.so", "[vdso]", "/tmp/x (deleted)" */
+	const char *path; /* as in the record of the map: "/usr/lib/x.so", "[vdso]", "/tmp/x (deleted)" */
 	uint8_t id[FR_OBJECT_ID_MAX];
-	size_t id_len; /* 0: the record has no build-id, but an inode */
+	size_t id_len; /* 0: the record of the map has an inode, and no build-id */
 	uint64_t ino;
 	pid_t pid; /* a process that mapped the object at start … end */
 	uint64_t start, end;

@@ -21,7 +21,7 @@ int fr_vdso_find(const void **ret, size_t *ret_size, uint8_t ret_id[static 20])
 		if (n <= 0)
 			continue;
 		*ret = base;
-		/* The section headers are the last part of the vdso. */
+		/* The section headers are the last part of the vdso, so its size is where they end. */
 		*ret_size = e->e_shoff + (size_t)e->e_shnum * e->e_shentsize;
 		return n;
 	}

@@ -25,7 +25,8 @@ int fr_bpf_event_parse(
 	_Static_assert(sizeof(ret->reason) >= sizeof(e.reason) && sizeof(ret->detail) >= sizeof(e.detail) &&
 			       sizeof(ret->comm) >= sizeof(e.comm),
 		"strings fit");
-	/* In a later version of the ABI, an event may be longer. */
+	/* An event of a later version of the ABI's header has more members at the end, which are ignored
+	   here. */
 	if (n < sizeof(e))
 		return -EBADMSG;
 	memcpy(&e, data, sizeof(e));

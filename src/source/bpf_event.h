@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses N bytes of DATA. In RET all strings are terminated and printable, the time is not after NOW_NS, and
-   the members trigger, source and cgroup stay empty. Returns 0; -EBADMSG if DATA is not an event. */
+/* Parses N bytes of DATA. In RET, all strings are terminated and printable, and the members trigger, source
+   and cgroup are empty. The time in RET is NOW_NS if the event has no time or a later one. RET_CGROUP_ID gets
+   the id of the cgroup (0: unknown). Returns 0; or -EBADMSG if DATA is not an event. */
 int fr_bpf_event_parse(
 	const void *data, size_t n, uint64_t now_ns, struct fr_cause *ret, uint64_t *ret_cgroup_id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Makes messages of the errors of libbpf and of the kernel. */
+/* Turns the error codes and the output of libbpf and of the kernel into messages. */
 #include "base/capability.h"
 #include "base/cleanup.h"
 #include "source/bpf_log.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* libbpf's own codes (4000 and above) are not errnos. */
+/* The codes of libbpf itself (4000 and above) are not errnos, so they become -EINVAL. */
 static int errno_of(int code)
 {
 	return code <= -LIBBPF_ERRNO__LIBELF ? -EINVAL : code;

@@ -14,7 +14,7 @@
 
 struct global {
 	const char *name;
-	uint8_t *at; /* its initial value; libbpf keeps the values of a section in one map */
+	uint8_t *at; /* address of its initial value, in memory of libbpf */
 	size_t size;
 	const struct btf_type *type; /* the type without qualifiers and typedefs */
 };
@@ -32,8 +32,8 @@ static bool is_data(const char *section)
 				  !strncmp(section, ".bss", 4));
 }
 
-/* Describes in RET the variable VSI of a section that has the initial values DATA. Returns false if the BTF
-   of the variable is wrong. */
+/* Describes in RET the variable VSI of a section. DATA are the initial values of the section. Returns false
+   if the BTF of the variable is wrong. */
 static bool describe_variable(const struct btf *btf, const struct btf_var_secinfo *vsi, uint8_t *data,
 	size_t size, struct global *ret)
 {
@@ -57,7 +57,8 @@ struct suggestion {
 static void add_suggestion(
 	struct suggestion *s, const struct btf *btf, const char *wanted, const struct global *g);
 
-/* Finds the global NAME. Returns 0; or -ENOENT, and S (NULL is allowed) has the names of others. */
+/* Finds the global NAME. Returns 0; or -ENOENT, and then S (NULL is allowed) has the names of the other
+   globals. */
 static int find_global(
 	const struct fr_bpf_object *o, const char *name, struct global *ret, struct suggestion *s)
 {

@@ -113,8 +113,8 @@ static bool is_statistics(const char *line, size_t len)
 	return false;
 }
 
-/* Copies a line of source code in the verifier's log, "; int x = *p; @ file.c:12", without the first
-   semicolon. Does nothing if the line has no code. */
+/* The verifier's log has lines of source code: "; int x = *p; @ file.c:12". Copies LINE, such a line, into
+   RET->source, without the first semicolon. Does nothing if LINE has no code. */
 static void copy_source(struct fr_bpf_log_summary *ret, const char *line, size_t len)
 {
 	char text[sizeof(ret->source)];

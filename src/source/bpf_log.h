@@ -8,18 +8,20 @@
 
 #include <stddef.h>
 
-/* Bytes of text in a log. If there is more text, its beginning is dropped: the reason is at the end. */
+/* The maximum of bytes in a log. If libbpf prints more, the oldest text is dropped, because the reason of a
+   failure is at the end. */
 #define FR_BPF_LOG_SIZE (64 * 1024)
 
 struct fr_bpf_log {
 	char *text; /* NUL-terminated; NULL: nothing was printed */
 	size_t len;
-	struct fr_bpf_log *outer; /* gets the warnings again after fr_bpf_log_end(); NULL: none */
+	struct fr_bpf_log *outer; /* the log that was begun before this one and has not ended; NULL: none */
 };
 
-/* From fr_bpf_log_begin() to fr_bpf_log_end(), LOG (zero-initialised) gets the warnings of libbpf on this
-   thread. If a thread has begun several logs, only the last one gets them; if it has none, they are dropped.
-   fr_bpf_log_end() frees the text. */
+/* From fr_bpf_log_begin() to fr_bpf_log_end(), LOG (zero-initialised) gets what libbpf prints on this thread,
+   except its debug messages. If a thread has begun several logs, only the last one gets the text, until it
+   ends. If a thread has begun no log, the text is dropped. fr_bpf_log_end() ends the last log, and frees its
+   text. */
 void fr_bpf_log_begin(struct fr_bpf_log *log);
 void fr_bpf_log_end(struct fr_bpf_log *log);
 #define _cleanup_bpf_log_ _cleanup_(fr_bpf_log_end)
@@ -29,5 +31,5 @@ struct fr_bpf_log_summary {
 	char reason[256]; /* "R1 invalid mem access 'scalar'", or libbpf's last message; may be empty */
 	char source[160]; /* the line of source code that the reason is about; may be empty */
 };
-/* Summarizes TEXT, the text of a log. It may have any content; NULL is allowed. */
+/* Summarizes TEXT, the text of a log. TEXT may have any content; NULL is allowed. */
 void fr_bpf_log_summarize(const char *text, struct fr_bpf_log_summary *ret);

@@ -15,7 +15,8 @@
 
 /* Makes an empty BTF for a kernel without BTF, because libbpf needs some BTF to open an object. With the
    empty BTF, libbpf replaces each access to a kernel structure by an invalid instruction. Such an instruction
-   never runs, because the ABI's header first checks that the kernel has BTF. RET gets the BTF's path. */
+   never runs, because the code of the ABI's header checks first whether the kernel's BTF has the structure.
+   RET gets the BTF's path. */
 static int make_empty_btf(struct fr_bpf_object *o, char *ret, size_t size)
 {
 	struct btf *btf = btf__new_empty();
@@ -96,8 +97,8 @@ static uint64_t estimate_map_bytes(const struct bpf_map *map)
 	return __builtin_mul_overflow(entry, bpf_map__max_entries(map), &bytes) ? UINT64_MAX : bytes;
 }
 
-/* Limits the memory of all maps. The kernel allocates it when it loads the object, and no memory limit of the
-   service includes it. */
+/* Limits the kernel memory of all maps. The kernel allocates this memory when the object is loaded, and no
+   memory limit of the service includes it. */
 static int check_maps(const struct fr_bpf_object *o, struct fr_diag *d)
 {
 	const struct bpf_map *map;

@@ -6,8 +6,9 @@
  *
  *   open: check the ABI ─► set globals ─► choose the programs for this kernel ─► load: verify ─► attach
  *
- * The functions return 0; or a negative errno, and D describes the error. They print nothing. Only one thread
- * at a time may use an object. When a step has failed, the object can only be freed.
+ * A function that returns an int returns 0; or a negative errno, and then D (if the function has it)
+ * describes the error. The functions print nothing. Only one thread at a time may use an object. If a step
+ * fails, the caller can only free the object.
  */
 
 #include "base/buf.h"
@@ -17,24 +18,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FR_BPF_FILE_MAX (16u << 20)    /* bytes of an object */
-#define FR_BPF_MAPS_MAX (256ULL << 20) /* bytes of kernel memory for all maps of an object */
+#define FR_BPF_FILE_MAX (16u << 20)    /* the largest size of an object file, in bytes */
+#define FR_BPF_MAPS_MAX (256ULL << 20) /* the most kernel memory of all maps of an object, in bytes */
 
 struct bpf_link;
 struct bpf_object;
 struct fr_bpf_object;
 
-/* Appends the content of the file PATH to RET. The programs in the file run in the kernel, so only root and
-   the user of this process may be able to write it: else the result is -EPERM. Returns -EFBIG if the file is
-   larger than FR_BPF_FILE_MAX; -EINVAL if it is not a regular file; or another negative errno. */
+/* Appends the content of the file PATH to RET. The programs in the file run in the kernel. So the function
+   returns -EPERM if the file belongs to another user than root and the user of this process, or if others
+   (except the group root) have the permission to write it. Returns -EFBIG if the file is larger than
+   FR_BPF_FILE_MAX; -EINVAL if it is not a regular file; or another negative errno. */
 int fr_bpf_file_read(const char *path, struct fr_buf *ret, struct fr_diag *d);
 
 /* Returns -ENOEXEC if BYTES are not an ELF file of BPF code in this machine's byte order. */
 int fr_bpf_elf_check(const void *bytes, size_t n, const char *label, struct fr_diag *d);
 
-/* Opens an object, also if this kernel cannot run its programs. BYTES are not used after the call. LABEL
-   names the object in messages: "the probe exec", "/etc/flightrec/x.bpf.o". If CLASSIC is true, acts as if
-   the kernel had no BTF. Returns -ENOEXEC if BYTES are not a BPF object of this ABI. */
+/* Opens an object, even if this kernel cannot run the object's programs. BYTES are not used after the call.
+   LABEL (copied) names the object in messages: "the probe exec", "/etc/flightrec/x.bpf.o". If CLASSIC is
+   true, acts as if the kernel had no BTF. Returns -ENOEXEC if BYTES are not a BPF object of this ABI; -EINVAL
+   if a program has an unknown SEC(); -E2BIG if the maps need more than FR_BPF_MAPS_MAX. */
 int fr_bpf_object_open(const void *bytes, size_t n, const char *label, bool classic,
 	struct fr_bpf_object **ret, struct fr_diag *d);
 /* Detaches and frees. NULL is allowed; returns NULL. */
@@ -52,13 +55,13 @@ int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *val
 /* Sets a global that is an integer of any size. Returns 0; -ENOENT if there is no such global; -EINVAL if it
    is not an integer or VALUE does not fit. */
 int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t value);
-/* Carries out the ASSIGNMENT "NAME=VALUE" of a person. The global is an integer (decimal or 0x…), a bool (yes
-   or no) or a char[]. Returns 0; or -EINVAL, with D. */
+/* Carries out ASSIGNMENT, the text "NAME=VALUE" that a person wrote for Set=. The global must be an integer
+   (VALUE is decimal or 0x…), a bool (yes or no) or a char[]. Returns 0; or -EINVAL, with D. */
 int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct fr_diag *d);
 
 /* Chooses the programs to load, by the rules about names in the ABI's header. Returns -EOPNOTSUPP if the
-   kernel does not have the tracepoint of a program that is not optional, or if no program is left. A caller
-   can also choose the programs itself, with bpf_program__set_autoload() instead of this function. */
+   kernel does not have the tracepoint of a program that is not optional, or if no program is left. Instead of
+   this function, a caller can use bpf_program__set_autoload() to choose the programs. */
 int fr_bpf_object_choose(struct fr_bpf_object *o, struct fr_diag *d);
 
 /* Loads the chosen programs, and waits for the verifier. If this fails, calls LOG (NULL is allowed) with the
@@ -70,6 +73,6 @@ int fr_bpf_object_attach(struct fr_bpf_object *o, struct fr_diag *d);
 
 /* Returns libbpf's object, which O owns, for callers that attach programs themselves or read a map. */
 struct bpf_object *fr_bpf_object_libbpf(struct fr_bpf_object *o);
-/* Makes LINK part of the object: fr_bpf_object_free() destroys LINK. Returns 0; or -E2BIG if the object
-   already has the maximum of links. It has then destroyed LINK. */
+/* Makes O the owner of LINK: fr_bpf_object_free() destroys LINK. Returns 0; or -E2BIG if O already has the
+   maximum of links; LINK is then destroyed at once. */
 int fr_bpf_object_keep(struct fr_bpf_object *o, struct bpf_link *link);

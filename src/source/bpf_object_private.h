@@ -13,21 +13,22 @@ struct fr_bpf_object {
 	struct bpf_link *links[FR_BPF_LINKS_MAX];
 	size_t n_links;
 	bool classic;
-	int empty_btf; /* a memfd; -1: the kernel's BTF is used */
+	int empty_btf; /* a memfd with a BTF without types; -1: libbpf uses the kernel's BTF */
 };
 
-/* bpf_programs.c: checks that the object has a program, and that each program has a known section. */
+/* bpf_programs.c: checks that the object has at least one program, and that libbpf knows the SEC() of each
+   program. */
 int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d);
-/* Writes the tracepoint of PROGRAM's SEC() into RET: "sched_switch", "sched:sched_switch". Returns RET; or
-   NULL if PROGRAM is not for a tracepoint. */
+/* Writes the tracepoint of PROGRAM's SEC() into RET: "sched_switch", or "sched:sched_switch" for a classic
+   tracepoint. Returns RET; or NULL if PROGRAM is not for a tracepoint. */
 const char *fr_bpf_tracepoint_of(const struct bpf_program *program, char *ret, size_t size);
 
 /* bpf_return.c: makes the chosen programs of classic tracepoints return 1, so that they do not hide events
    from other users of the tracepoint. Returns -E2BIG if a program is too long for this change. */
 int fr_bpf_return_one(struct fr_bpf_object *o, struct fr_diag *d);
 
-/* bpf_explain.c: fill D after a step has failed with CODE. TEXT is libbpf's output, or NULL. They return a
-   negative errno, which may differ from CODE. */
+/* bpf_explain.c: the next three functions fill D after a step has failed with CODE. TEXT is libbpf's output,
+   or NULL. The functions return a negative errno, which may differ from CODE. */
 int fr_bpf_explain_open(const char *label, int code, const char *text, struct fr_diag *d);
 int fr_bpf_explain_load(const char *label, int code, const char *text, struct fr_diag *d);
 int fr_bpf_explain_attach(

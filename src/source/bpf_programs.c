@@ -64,7 +64,8 @@ static const char *find_tracefs_events(void)
 	return NULL;
 }
 
-/* Returns whether the BTF of a kernel module has TYPE, as it does for a tracepoint of that module. */
+/* Returns whether the BTF of any kernel module has TYPE. (The BTF of a module has a type for each tracepoint
+   of the module.) */
 static bool is_in_module_btf(struct btf *vmlinux, const char *type)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/sys/kernel/btf");
@@ -91,8 +92,8 @@ static bool is_in_btf(const struct kernel *k, const char *name)
 	return btf__find_by_name_kind(k->btf, type, BTF_KIND_TYPEDEF) > 0 || is_in_module_btf(k->btf, type);
 }
 
-/* Returns whether the kernel has PROGRAM's tracepoint; true also if PROGRAM is for no tracepoint, or if this
-   cannot be found out. */
+/* Returns whether the kernel has PROGRAM's tracepoint. Also returns true if PROGRAM is for no tracepoint, or
+   if this function cannot find out whether the kernel has it. */
 static bool has_tracepoint(const struct kernel *k, const struct bpf_program *program)
 {
 	char path[256];
@@ -152,8 +153,8 @@ static struct bpf_program *find_variant(
 	return bpf_object__find_program_by_name(o->libbpf, variant);
 }
 
-/* Returns 1 if P is to be loaded; 0 if not; or a negative errno if P cannot be left out, but the kernel does
-   not have P's tracepoint. */
+/* Returns 1 if P is to be loaded; 0 if not; or -EOPNOTSUPP if the kernel does not have P's tracepoint, and P
+   is not OPTIONAL. */
 static int choose_program(const struct fr_bpf_object *o, const struct kernel *k, const struct bpf_program *p,
 	bool optional, struct fr_diag *d)
 {
@@ -164,7 +165,8 @@ static int choose_program(const struct fr_bpf_object *o, const struct kernel *k,
 		return 0;
 	if (has_tracepoint(k, p))
 		return 1;
-	/* If both variants lack their tracepoint, the classic one reports the error. */
+	/* If the kernel has the tracepoint of neither variant, the call for the classic variant reports the
+	   error. */
 	return optional || (variant && is_btf) ? 0 : explain_missing(o, k, p, d);
 }
 

@@ -14,7 +14,8 @@
 
 #include <flightrec/trigger.bpf.h>
 
-/* The most events in one iteration of the event loop, so that a flood does not delay the other sources. */
+/* The maximum of events that a source handles in one iteration of the event loop. So a flood of events does
+   not delay the other sources. */
 #define EVENTS_PER_ITERATION 64
 
 static int set_threshold(struct fr_bpf_source *s, const char *text, struct fr_diag *d)
@@ -141,7 +142,8 @@ int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_objec
 		r = fr_bpf_object_choose(s->object, d);
 	if (r == 0)
 		return 0;
-	/* fr_fail() fills D only if D is still empty: a global of the ABI is missing or has another size. */
+	/* If D is filled already, fr_fail() does not change it. If D is empty, a global of the ABI is missing
+	   or has another size. */
 	return fr_fail(d, r, "compile it again with this version's flightrec/trigger.bpf.h",
 		"%s does not have the globals of the trigger ABI", object->label);
 }
@@ -167,7 +169,7 @@ static void handle_event(struct fr_bpf_source *s, const void *data, size_t n)
 	fr_source_fire(&s->source, &cause);
 }
 
-/* libbpf calls this for each event in the ring buffer, until the result is an error. */
+/* libbpf calls this function for each event in the ring buffer, until the function returns an error. */
 static int on_event(void *ctx, void *data, size_t n)
 {
 	struct fr_bpf_source *s = ctx;

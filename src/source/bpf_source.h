@@ -6,8 +6,8 @@
  *
  *   init ─► (set more globals) ─► load ─► (attach) ─► listen … close
  *
- * The file of the class does the steps in parentheses itself. Only one thread at a time may use a source;
- * from listen on, only the main thread.
+ * source_bpf.c and source_function.c do the steps in parentheses themselves. Only one thread at a time may
+ * use a source; from listen on, only the main thread.
  */
 
 #include "source/bpf_object.h"
@@ -26,7 +26,7 @@ struct fr_bpf_source {
 	unsigned handled;		 /* events in this iteration of the event loop */
 	char detail[FR_CAUSE_TEXT_SIZE]; /* detail of causes whose event has no detail; "": none */
 	struct fr_cgroup_cache cgroups;
-	struct stat file; /* the file of the programs or of the probed functions; st_ino 0: none */
+	struct stat file; /* the object file of Program=, or the probed file; st_ino 0: a built-in probe */
 };
 
 /* Describes a BPF object. */
@@ -34,19 +34,20 @@ struct fr_bpf_source_object {
 	const void *bytes; /* ELF; not needed after init */
 	size_t n;
 	const char *label;	    /* the object's name in messages */
-	enum fr_unit_of_cause unit; /* FR_CAUSE_NONE: the unit that the object declares */
+	enum fr_unit_of_cause unit; /* FR_CAUSE_NONE: use the unit that the object declares */
 	const char *threshold;	    /* default of Threshold=; NULL: the object's own default */
 };
 
-/* Opens OBJECT and sets the ABI's globals from S's config. If S has no env, this only checks the config, and
-   does not read any facts about this machine. Returns 0; or a negative errno, and D describes the error. */
+/* Opens OBJECT, sets the ABI's globals from S's config, and chooses the programs for this kernel. If S has no
+   env, only checks the config: does not choose programs, and does not set the globals whose values are facts
+   about this machine. Returns 0; or a negative errno, and D describes the error. */
 int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_object *object, struct fr_diag *d);
 /* Loads the programs and opens the ring buffer of events. Returns 0; or a negative errno, and D describes the
    error. */
 int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d);
 
-/* Returns whether NOW describes another file than the one from which S was opened, or the same file with
-   changed content. */
+/* Returns whether NOW is the state of another file than the one from which S was opened, or of the same file
+   with changed content. */
 bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now);
 
 /* Functions for struct fr_source_class. */

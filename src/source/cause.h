@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The description of one anomaly. It owns no memory, so it can be copied and need not be freed. */
+/* The description of one anomaly. The structure owns no memory, so it can be copied and need not be freed. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -37,9 +37,10 @@ struct fr_cause {
 const char *fr_cause_unit_name(enum fr_unit_of_cause unit);
 /* Returns the unit with this name; FR_CAUSE_NONE: there is none. */
 enum fr_unit_of_cause fr_cause_unit_parse(const char *name);
-/* Writes VALUE for a person into RET: "12.3 ms", "1,024", "64M", "12 %". */
+/* Writes VALUE into RET in a form for a person: "12.3 ms", "1024", "64M", "12 %". */
 #define FR_CAUSE_VALUE_SIZE 40
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
-/* If C's comm or cgroup is empty, reads it from /proc, for C's process. It stays empty if the process has
-   gone. Also makes all texts printable, because names of processes and cgroups can have any bytes. */
+/* If C's comm is empty, reads it from /proc: the name of C's thread or, if the thread has gone, of its
+   process. If C's cgroup is empty, reads the cgroup of C's process. What cannot be read stays empty. Also
+   makes all texts printable, because names of processes and cgroups can have any bytes. */
 void fr_cause_fill_from_proc(struct fr_cause *c);

@@ -20,6 +20,7 @@ struct fr_cgroup_cache {
 		char path[FR_CAUSE_CGROUP_SIZE];
 	} entry[16];
 };
-/* Returns the path of group ID below the root ("/" for the root itself), which is valid until the next call.
-   Returns NULL if ID is 0, if the group has gone, or if CAP_DAC_READ_SEARCH is missing. */
+/* Returns the path of group ID below the root ("/" for the root itself). The string is valid until the next
+   call with CACHE. Returns NULL if ID is 0; or if the path is not in CACHE, and the group has gone or
+   CAP_DAC_READ_SEARCH is missing. */
 const char *fr_cgroup_path(struct fr_cgroup_cache *cache, uint64_t id);

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define TEXT(member) offsetof(struct fr_trigger_config, member)
-/* All strings. The origin is the first: configurations that differ in another one need different sources. */
+/* The members that are strings. fr_trigger_config_same_source() compares all of them, except the first: two
+   configurations that differ only in the origin have the same source. */
 static const size_t texts[] = {TEXT(origin), TEXT(name), TEXT(subject), TEXT(threshold), TEXT(filter),
 	TEXT(syscalls), TEXT(comm), TEXT(cgroup)};
 
@@ -46,7 +47,8 @@ int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigge
 	int r = 0;
 
 	*ret = *c;
-	/* Copy all strings even after a failure, so that RET has no pointer of C when it is freed. */
+	/* Copy all strings even after a failure, so that RET has no pointer of C when
+	   fr_trigger_config_deinit() frees RET's strings. */
 	ret->set = NULL;
 	ret->set_len = 0;
 	if (c->set)

@@ -30,12 +30,12 @@ enum fr_trigger_kind {
 /* The structure owns all of its strings. */
 struct fr_trigger_config {
 	char *name;
-	char *origin; /* "file:line" for errors; NULL: built in */
+	char *origin; /* "file:line" for error messages; NULL: the trigger has no section */
 	enum fr_trigger_kind kind;
 	char *subject;	   /* value of the kind's key; NULL for signal, control, timer, application */
 	uint64_t every_ns; /* Every= */
 
-	/* The source reads these. */
+	/* The source reads the members from here to set_len. */
 	char *threshold;      /* text of Threshold=: "20ms", "1000", "64M"; NULL: the source's default */
 	uint64_t interval_ns; /* Interval=; FR_TRIGGER_UNSET: the source's default */
 	char *filter;	      /* Filter= of Event= */
@@ -46,7 +46,7 @@ struct fr_trigger_config {
 	char *set;	      /* Set=NAME=VALUE: globals of a Program=, as in argz_add(3); NULL: none */
 	size_t set_len;
 
-	/* The policy reads these. */
+	/* The policy or the dump uses the members from here. The source also reads cooldown_ns. */
 	bool enabled;	      /* Enabled=, default yes */
 	uint64_t cooldown_ns; /* Cooldown= */
 	uint64_t min_fill_ns; /* MinFill= */
@@ -65,15 +65,16 @@ struct fr_triggers_config {
 	char *socket;		   /* Socket=/run/flightrec/trigger, for applications; "": none */
 };
 
-/* A source may hold back anomalies during the cool-down of its trigger, but only for this time. After that,
-   the policy decides about them and counts them. */
+/* A source need not report the anomalies in the cool-down of its trigger. But when this time has passed since
+   its last report, it must report the next anomaly. The policy then suppresses and counts that anomaly. */
 #define FR_SOURCE_COOLDOWN_MAX_NS 1000000000ULL
 
-/* Returns whether A and B need the same source, so that a reload keeps the source open. A and B may differ in
-   the members that only the policy reads. A cool-down below FR_SOURCE_COOLDOWN_MAX_NS must be the same,
-   because the source reads it too. */
+/* Returns whether a source for A also serves for B, so that a reload can keep it open. `origin`, and the
+   members of the policy and the dump, may differ. But a cool-down below FR_SOURCE_COOLDOWN_MAX_NS must be the
+   same, because the source reads it too. */
 bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b);
-/* Makes a deep copy in RET, which need not be initialized. Returns 0; or -ENOMEM, and RET is then empty. */
+/* Makes a deep copy of C in RET. RET need not be initialized. Returns 0; or -ENOMEM, and RET is then
+   empty. */
 int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigger_config *c);
 void fr_trigger_config_deinit(struct fr_trigger_config *c);
 

@@ -19,8 +19,8 @@ static bool is_equal(const struct text *t, const char *s)
 	return t->len == strlen(s) && memcmp(t->p, s, t->len) == 0;
 }
 
-/* Copies T into SIZE bytes, with '?' for each byte that must not be shown. Truncates a long text between two
-   characters. Returns whether RET is equal to T. */
+/* Copies T into RET, which has SIZE bytes, with '?' for each byte that must not be shown. Truncates a long
+   text between two characters. Returns whether RET is equal to T. */
 static bool copy_text(const struct text *t, char *ret, size_t size)
 {
 	size_t out = 0, i = 0, n;

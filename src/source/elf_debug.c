@@ -21,7 +21,8 @@
 #define NOTES_MAX (64u << 10)
 #define CHECKED_MAX (512u << 20)
 
-/* The data in a file that identify its debug file. */
+/* What identifies the debug file of a file: the build-id that both files have, or the name and checksum of
+   the debug file in .gnu_debuglink. */
 struct identity {
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
@@ -66,7 +67,7 @@ static void read_build_id(Elf *elf, struct identity *ret)
 	}
 }
 
-/* Reads the build-id of a debug file from its section: the segments of a debug file have no content. */
+/* Reads the build-id of a debug file from a section, because the segments of a debug file have no content. */
 static void read_build_id_section(Elf *elf, struct identity *ret)
 {
 	Elf_Data *data =

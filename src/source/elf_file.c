@@ -23,8 +23,8 @@
 #define MACHINE_NAME "an unsupported machine"
 #endif
 
-/* libelf allocates memory for each section, so check the number of sections first. If e_shnum is 0, the
-   number is in the first section header. */
+/* libelf allocates memory for each section, so check the number of sections first. A number in e_shnum is
+   small enough, because e_shnum has 16 bits. If e_shnum is 0, the number is in the first section header. */
 static int check_section_count(int fd, const Elf64_Ehdr *h, const char *path, struct fr_diag *d)
 {
 	Elf64_Shdr first;

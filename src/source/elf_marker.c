@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Finds static markers (USDT). <sys/sdt.h> writes a note for each marker into the section .note.stapsdt. The
- * note's owner is "stapsdt", its type is 3, and its content is the following (a probe replaces the nop):
+ * Finds static markers (USDT). In the code, a marker is a nop instruction, which a probe replaces.
+ * <sys/sdt.h> writes a note for each marker into the section .note.stapsdt. The note's owner is "stapsdt",
+ * its type is 3, and its content is:
  *
  *     u64 address of the nop, u64 address of .stapsdt.base at link time, u64 address of the semaphore or 0,
  *     provider NUL name NUL arguments NUL
  *
- * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation. libbpf has a reader too, but it cannot
- * list the markers, and it fails for some files because it parses the arguments.
+ * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation. libbpf also reads these notes, but
+ * cannot list the markers, and fails for some files because it parses the arguments.
  */
 
 #include "source/elf_symbol_private.h"
@@ -60,9 +61,9 @@ static bool next_note(Elf_Data *data, size_t *at, struct note *ret)
 	return false;
 }
 
-/* Converts the addresses of N to offsets in the file. Returns false if they are not in the file. The tool
-   prelink moves code and .stapsdt.base, but does not change the notes. So BASE, the present address of
-   .stapsdt.base, minus the address in the note is the distance by which the code was moved. */
+/* Converts the addresses of N to offsets in the file. Returns false if they are not in the file. BASE is the
+   present address of .stapsdt.base. The tool prelink moves the code and .stapsdt.base by the same distance,
+   but does not change the notes. So the distance is BASE minus the address of .stapsdt.base in the note. */
 static bool locate(Elf *elf, uint64_t base, const struct note *n, struct fr_elf_marker *ret)
 {
 	uint64_t moved = base ? base - n->base : 0;
@@ -70,7 +71,8 @@ static bool locate(Elf *elf, uint64_t base, const struct note *n, struct fr_elf_
 	ret->semaphore = 0;
 	return elf_file_offset(elf, n->pc + moved, PF_X, &ret->offset) &&
 	       (!n->semaphore || (elf_file_offset(elf, n->semaphore + moved, PF_W, &ret->semaphore) &&
-					 /* perf_event_attr.config has 32 bits for the semaphore. */
+					 /* perf_event_attr.config has only 32 bits for the offset of the
+					    semaphore. */
 					 ret->semaphore <= UINT32_MAX));
 }
 

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* Returns the rank of NAME: the edit distance from WANTED counts first, then the length. A lower rank is more
-   similar; UINT32_MAX means too different. A longer name that contains WANTED has the distance 1, because C++
-   mangles names and compilers append suffixes like .isra.0. */
+/* Returns the rank of NAME: the edit distance from WANTED counts first, then the length of NAME. A lower rank
+   is more similar; UINT32_MAX means that NAME is too different. A longer name that contains WANTED has the
+   distance 1, because C++ mangles names and compilers append suffixes like .isra.0. */
 static unsigned rank_name(const char *wanted, const char *name, size_t len)
 {
 	const size_t n = strlen(wanted);

@@ -3,9 +3,9 @@
  * Finds a function in .symtab; else in .dynsym; else, if the file has no .symtab, in .symtab of its debug
  * file.
  *
- * A global symbol is preferred to static ones of the same name. Of the versions of a symbol in .dynsym, only
- * the default one is found, as by the linker. A person selects one of several static functions with
- * symbol@file.c.
+ * If a global symbol and static symbols have the same name, the global symbol is found. If .dynsym has
+ * several versions of a symbol, only the default version is found, as by the linker. If several static
+ * functions have the same name, a person selects one of them with symbol@file.c.
  */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
@@ -26,12 +26,13 @@ struct search {
 
 	bool found, global;
 	GElf_Sym symbol; /* valid if found */
-	size_t n_locals; /* number of static functions at different addresses; `locals`: the first ones */
+	size_t n_locals; /* number of static functions with the name, at different addresses; `locals` has the
+			    first ones */
 	struct {
 		uint64_t address;
 		const char *file;
 	} locals[LOCALS_SHOWN];
-	bool imported, data; /* a table has the name, but as an import, or as data */
+	bool imported, data; /* imported: a table has the name as an import; data: a table has it as data */
 	struct elf_near near;
 };
 

@@ -8,7 +8,7 @@
 #include <gelf.h>
 
 /* Limits for hostile files, in bytes or sections. The largest known table, that of a browser with all
-   symbols, has a fifth of ELF_TABLE_MAX. */
+   symbols, has a fifth of the size ELF_TABLE_MAX. */
 #define ELF_TABLE_MAX (512u << 20)
 #define ELF_NOTES_MAX (16u << 20)
 #define ELF_SECTIONS_MAX (1u << 16)
@@ -19,12 +19,12 @@ struct fr_elf {
 	char *path;
 	pid_t pid;
 	const char *debug_root;
-	/* The debug file, which elf_debug_find() sets. */
+	/* elf_debug_find() sets the members below. */
 	bool debug_tried; /* elf_debug_find() has run */
 	int debug_fd;
 	Elf *debug;
-	char *debug_path; /* its path, or where it should be; NULL: there is no build-id and no .gnu_debuglink
-			   */
+	char *debug_path; /* path of the debug file, or the path where it should be; NULL: there is no
+			     build-id and no .gnu_debuglink */
 };
 
 /* A table of strings, truncated after its last NUL. */
@@ -36,24 +36,28 @@ struct elf_strings {
 const char *elf_string(const struct elf_strings *s, size_t at);
 
 /* elf_file.c */
-/* Checks the header of the file FD and opens it with libelf. Returns NULL, with D (NULL is allowed), on
-   failure. Call elf_end() before you close FD. */
+/* Checks the header of the file FD and opens it with libelf. The caller calls elf_end() for the result before
+   it closes FD. On failure, returns NULL, with D (NULL is allowed). */
 Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
-/* Returns the data of SECTION, which the Elf owns. Returns NULL if the file does not contain them, if they
-   are compressed, or if they have more than MAX bytes. */
+/* Returns the data of SECTION. The Elf owns them. Returns NULL if SECTION is NULL or empty, if the file does
+   not contain the data, if they are compressed, or if they have more than MAX bytes. */
 Elf_Data *elf_section_data(Elf_Scn *section, size_t max);
-/* Reads the section with the number SECTION. Returns whether it is a table of strings. */
+/* Reads the table of strings in section number SECTION. Returns false if the section has no data, or no
+   NUL. */
 bool elf_read_strings(Elf *elf, size_t section, struct elf_strings *ret);
-/* Returns the first section with TYPE (SHT_NULL: any) and NAME (NULL: any); NULL: there is none. RET (NULL is
-   allowed) is its header. */
+/* Returns the first section with TYPE (SHT_NULL: any) and NAME (NULL: any); or NULL if there is none. RET
+   (NULL is allowed) gets the header of the section. */
 Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *ret);
-/* Converts ADDRESS to an offset in the file. Returns whether ADDRESS is in a segment with FLAGS. */
+/* Converts ADDRESS to an offset in the file. Returns false if ADDRESS is in no loaded segment with FLAGS
+   (PF_…). */
 bool elf_file_offset(Elf *elf, uint64_t address, uint32_t flags, uint64_t *ret);
 
-/* elf_debug.c: the first call searches for E's debug file, and sets E->debug. Later calls do nothing. */
+/* elf_debug.c: the first call searches for E's debug file, and sets E->debug if there is one. Later calls do
+   nothing. */
 void elf_debug_find(struct fr_elf *e);
 
-/* elf_near.c: keeps the most similar of all names that are passed to elf_near_consider(). */
+/* elf_near.c: keeps the name that is most similar to `wanted`, of all names that are passed to
+   elf_near_consider(). The caller sets `wanted`, and the other members to 0. */
 #define ELF_NEAR_SIZE 121
 struct elf_near {
 	const char *wanted;

@@ -76,12 +76,13 @@ static int add_fd(struct fr_event_watch *w, const struct fr_event_watch_config *
 	return config->count ? 0 : map_ring(w, cpu_index, fd, d);
 }
 
-/* Opens the event on one CPU, for each thread of T, or for all threads if T has none. Skips ended threads. */
+/* Opens the event on one CPU: for each thread of T; or, if T has no threads, for all threads of T's cgroup or
+   of the machine. Skips threads that have ended. */
 static int open_on_cpu(struct fr_event_watch *w, const struct fr_event_watch_config *config,
 	struct fr_event *e, const struct fr_target *t, size_t cpu_index, struct fr_diag *d)
 {
 	bool in_cgroup = t->cgroup_fd >= 0;
-	/* A counter needs no ring, so one counter of a thread can be opened for all CPUs at once. */
+	/* A counter needs no ring, so each thread needs only one counter, for all CPUs (cpu is -1). */
 	int cpu = config->count && t->n_tids ? -1 : t->cpus[cpu_index], r = 0;
 
 	for (size_t i = 0; r == 0 && i < FR_MAX(t->n_tids, (size_t)1); i++) {

@@ -4,15 +4,15 @@
 #include <sys/types.h>
 
 /*
- * One perf event for Event=, opened on every CPU or for every thread. The event either counts, or writes
- * samples into small kernel rings, one per CPU. Only the main thread uses it.
+ * A watch: one perf event for Event=, opened on each CPU, or for each thread of a process. The event either
+ * counts, or writes samples into small kernel rings, one per CPU. Only the main thread uses watches.
  */
 
 #include "capture/event.h"
 #include "capture/ring.h"
 #include "perfdata/record.h"
 
-/* The format that read(2) of a descriptor returns. */
+/* What read(2) of one of the descriptors returns. */
 struct fr_event_count {
 	uint64_t value, enabled_ns, running_ns;
 	uint64_t lost; /* since Linux 6.0 */
@@ -35,7 +35,7 @@ struct fr_event_watch_config {
 	const char *filter; /* the complete filter of a tracepoint; NULL: none */
 	pid_t pid;	    /* a process with all its threads, also later ones; 0: all processes */
 	const char *cgroup; /* a cgroup and the cgroups below; NULL: all */
-	bool count;	    /* true: count; false: record one sample in each sample_period of the event */
+	bool count; /* true: count; false: record samples, with the period or the frequency of the event */
 };
 
 /* Opens and enables the event. Returns 0; or a negative errno, with D, and W is then closed. */
@@ -47,7 +47,8 @@ void fr_event_watch_close(struct fr_event_watch *w);
    part of the time, the number is scaled as in perf stat. */
 uint64_t fr_event_watch_count(struct fr_event_watch *w);
 
-/* Stops polling the descriptors of ended threads. Returns whether all threads have ended. */
+/* For an event that does not count: stops polling the descriptors of ended threads. Returns whether all
+   threads have ended. */
 bool fr_event_watch_poll(struct fr_event_watch *w);
 
 /* fr_event_watch_drain() reads all samples from the rings, and passes each to FN, unchanged. */
@@ -57,6 +58,6 @@ struct fr_event_sample {
 };
 typedef void (*fr_event_sample_fn)(void *ctx, const struct fr_event_sample *sample);
 void fr_event_watch_drain(struct fr_event_watch *w, fr_event_sample_fn fn, void *ctx);
-/* Returns the number of records for which the rings had no room. Before Linux 6.0, the kernel reports such
-   records only with the next record of the same CPU, so the newest ones may be missing. */
+/* Returns the number of records for which the rings had no room. Before Linux 6.0, the kernel reports lost
+   records only with the next record of the same CPU. So the result may not yet include the newest ones. */
 uint64_t fr_event_watch_lost(const struct fr_event_watch *w);

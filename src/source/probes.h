@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The built-in probes. Each one is a BPF object of src/bpf/, and its libbpf skeleton embeds the object.
-   Probes use include/flightrec/trigger.bpf.h in the same way as a user's object. */
+/* The built-in probes. Each probe is a BPF object of src/bpf/. A header that is made from the object (its
+   libbpf skeleton) contains the bytes of the object. Probes use include/flightrec/trigger.bpf.h in the same
+   way as a user's object. */
 
 #include "source/cause.h"
 
@@ -16,7 +17,7 @@ struct fr_probe {
 	enum fr_unit_of_cause unit;
 	const char *threshold; /* default of Threshold=; NULL: the probe has no threshold */
 	uint64_t interval_ns;  /* default of Interval=; 0: the probe does not count over a time */
-	bool armed;	       /* armed even without a section, because the cost is too small to measure */
+	bool armed;	       /* armed even if no section names it: its cost is too small to measure */
 };
 /* Returns all probes, in the order in which they are shown. */
 const struct fr_probe *fr_probes(size_t *ret_n);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A source detects anomalies and fires a cause for each. trigger/policy.h decides whether a cause makes a
- * dump.
+ * A source detects anomalies, and passes a cause for each to env->fire(). trigger/policy.h decides whether a
+ * cause makes a dump.
  *
  *   fr_source_open() ─► [class->listen()] ─► env->fire() … ─► fr_source_close()
  *
@@ -26,13 +26,13 @@ struct fr_source_env {
 	pid_t self;	/* the recorder's pid in its own pid namespace; BPF programs ignore this process */
 	uint32_t pidns; /* inode of the recorder's pid namespace; 0: the initial one */
 	const char *application_socket; /* path; "": none */
-	gid_t gid;			/* group of that socket; (gid_t)-1: root's */
-	/* Reports CAUSE (borrowed). The receiver sets the members trigger and source of the cause if they are
-	   empty. Sources call fire() from the event loop, never from open(). */
+	gid_t gid;			/* group of that socket; (gid_t)-1: the group of root */
+	/* Reports CAUSE (borrowed). If the members trigger and source of CAUSE are empty, the receiver sets
+	   them in its copy. Sources call fire() from the event loop, never from open(). */
 	void (*fire)(void *ctx, void *trigger, const struct fr_cause *cause);
-	/* NULL, or a function that gets the output of libbpf and the verifier for a refused BPF object (its
-	   last 64 KiB): many lines, for log level debug. The fr_diag of open() has the summary. The thread
-	   that opens the source calls the function. */
+	/* NULL, or a function that gets the output of libbpf and the verifier when the kernel refuses a BPF
+	   object: the last 64 KiB, many lines, for log level debug. The fr_diag of open() has the summary.
+	   The thread that opens the source calls the function. */
 	void (*log)(void *ctx, const char *text);
 	void *ctx;
 	/* A BPF object pauses for at least this time after it has fired, even if Cooldown= is shorter. */
@@ -47,8 +47,8 @@ struct fr_source_stats {
 	uint64_t last;	    /* newest value, even if it did not reach the threshold */
 	uint64_t last_ns;   /* monotonic time of that value; 0: none yet */
 	uint64_t fired;	    /* anomalies that the source saw: each was reported, cooled or lost */
-	uint64_t cooled;    /* anomalies that the source's own cool-down held back */
-	uint64_t lost;	    /* anomalies for which the buffer had no room */
+	uint64_t cooled;    /* anomalies in the source's own cool-down: it did not report them */
+	uint64_t lost;	    /* anomalies for which the kernel's buffer had no room */
 	uint64_t bad;	    /* malformed datagrams, or malformed events of a BPF object */
 	const char *gone;   /* NULL, or why the source sees nothing at present; static storage */
 };
@@ -56,21 +56,22 @@ struct fr_source_stats {
 struct fr_source_class {
 	const char *name; /* "bpf", "pressure" …: fr_cause.source */
 	size_t size;	  /* size of the class's structure, which begins with struct fr_source */
-	/* Arms S. The members of the class's structure are zero before. Returns 0; or a negative errno, with
-	   D: -EOPNOTSUPP if this kernel does not have a feature that the source needs. After a failure,
-	   fr_source_open() calls close(). */
+	/* Arms S. Before the call, the members of the class's structure (except struct fr_source) are zero.
+	   Returns 0; or a negative errno, with D: -EOPNOTSUPP if this kernel does not have a feature that the
+	   source needs. After a failure, fr_source_open() calls close(). */
 	int (*open)(struct fr_source *s, struct fr_diag *d);
 	/* NULL: open() runs on the main thread. Otherwise open() runs on any thread, may wait for a file
 	   system or the verifier, and does not use the event loop. After open(), the main thread calls
-	   listen(), which adds S to the event loop. It returns 0; or a negative errno, with D, and the caller
-	   then closes S. */
+	   listen(), which adds S to the event loop. listen() returns 0; or a negative errno, with D, and the
+	   caller then closes S. */
 	int (*listen)(struct fr_source *s, struct fr_diag *d);
 	/* Releases what open() and listen() acquired, also after a failed open(). Does not free S. */
 	void (*close)(struct fr_source *s);
 	/* NULL: S->stats is always up to date. Otherwise get_stats() updates RET, a copy of S->stats. */
 	void (*get_stats)(struct fr_source *s, struct fr_source_stats *ret);
-	/* NULL, or a function that returns whether the file of S has been replaced. If so, a reload opens the
-	   file again. If the file is missing, the function returns false, so that S stays armed. */
+	/* NULL, or a function that returns whether the file of S has been replaced or changed. If so, a
+	   reload opens the file again. If the file is missing, the function returns false, so that S stays
+	   armed. */
 	bool (*is_stale)(const struct fr_source *s);
 	/* NULL, or a function that checks CONFIG for verify-config, and arms nothing. Returns 0; or -EINVAL,
 	   with D. */
@@ -79,8 +80,8 @@ struct fr_source_class {
 
 struct fr_source {
 	const struct fr_source_class *class;
-	/* Borrowed. Before listen(), the caller may replace both pointers by pointers to equal copies that
-	   live longer. */
+	/* Borrowed. After open() and before listen(), the caller may replace both pointers by pointers to
+	   equal copies that live longer. */
 	const struct fr_source_env *env;
 	const struct fr_trigger_config *config;
 	void *trigger; /* argument of fire() */
@@ -108,8 +109,8 @@ void fr_source_get_stats(struct fr_source *s, struct fr_source_stats *ret);
 
 /* Passes CAUSE and the trigger of S to fr_source_env.fire(). */
 void fr_source_fire(const struct fr_source *s, const struct fr_cause *cause);
-/* Returns the source's own cool-down: Cooldown=, at most FR_SOURCE_COOLDOWN_MAX_NS. */
+/* Returns the source's own cool-down: Cooldown=, but at most FR_SOURCE_COOLDOWN_MAX_NS. */
 uint64_t fr_source_cooldown_ns(const struct fr_trigger_config *config);
-/* Returns whether CAUSE matches Pid=, Comm= and CGroup= (the cgroup itself or one below). Reads /proc only if
-   Comm= or CGroup= is set. */
+/* Returns whether CAUSE matches Pid=, Comm= and CGroup= (the cgroup itself or one below). If Comm= or CGroup=
+   is set, reads the missing texts of CAUSE from /proc. */
 bool fr_source_matches(const struct fr_trigger_config *config, struct fr_cause *cause);

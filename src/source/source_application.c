@@ -22,8 +22,8 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
-/* The rate limit: SLICE_DATAGRAMS in each SLICE_NS. One iteration of the event loop reads at most
-   SLICE_DATAGRAMS, too. */
+/* The rate limit: at most SLICE_DATAGRAMS in each SLICE_NS. So one iteration of the event loop also reads at
+   most SLICE_DATAGRAMS. */
 #define SLICE_DATAGRAMS 32
 #define SLICE_NS (10 * FR_NSEC_PER_MSEC)
 #define AGE_MAX_NS (60 * FR_NSEC_PER_SEC) /* an older TIME= is ignored */
@@ -77,7 +77,8 @@ static void make_cause(const struct application *a, const struct fr_datagram *d,
 		.time_ns = now,
 		.pid = pid,
 		.cpu = -1};
-	/* The sender's clock may differ, for example in a time namespace, so its time may be ignored. */
+	/* The sender's clock can differ, for example in a time namespace. So a TIME= in the future, or too
+	   long ago, is ignored. */
 	if (d->time_ns && d->time_ns <= now && now - d->time_ns <= AGE_MAX_NS)
 		ret->time_ns = d->time_ns;
 	if (pid && is_thread_of(pid, d->tid))
@@ -288,7 +289,7 @@ static void application_close(struct fr_source *s)
 	if (!a->shared)
 		return;
 	LL_DELETE(a->shared->sources, a);
-	/* The caller keeps this counter, so the next source "application" begins with 0. */
+	/* The trigger has added this counter to its sums, so the next source "application" begins with 0. */
 	if (is_built_in(a))
 		a->shared->bad = 0;
 	shared_put(a->shared);
@@ -298,7 +299,8 @@ static void application_get_stats(struct fr_source *s, struct fr_source_stats *r
 {
 	const struct application *a = (struct application *)s;
 
-	/* A malformed datagram cannot be attributed to a trigger, so the built-in one counts all of them. */
+	/* A malformed datagram cannot be attributed to a trigger, so the trigger "application" counts all of
+	   them. */
 	if (is_built_in(a))
 		ret->bad = a->shared->bad;
 }

@@ -58,7 +58,8 @@ static int prepare_program(struct fr_bpf_source *s, struct fr_diag *d)
 	_cleanup_buf_ struct fr_buf file = {0};
 	int r;
 
-	/* Call stat() first: if the file is replaced before it is read, the next reload notices it. */
+	/* Call stat() first. If the file is then replaced before it is read, s->file is the old file, and the
+	   next reload sees another file and opens it. */
 	(void)stat(path, &s->file);
 	r = fr_bpf_file_read(path, &file, d);
 	if (r < 0)
@@ -95,7 +96,7 @@ static int bpf_check(const struct fr_trigger_config *config, struct fr_diag *d)
 	return r;
 }
 
-/* Returns true also if the file system may hang (-EAGAIN): the arming thread then reads the file again. */
+/* Also returns true if the file system may hang (-EAGAIN). The arming thread then reads the file again. */
 static bool bpf_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *s = (const struct fr_bpf_source *)source;

@@ -2,17 +2,17 @@
 /*
  * Event=: fires for each occurrence of a perf event, or when the event occurs too often.
  *
- * Without Threshold=, each occurrence is an anomaly. The kernel writes a record of each into a small kernel
- * ring, and the first record wakes the source. After that, the source does not poll until its cool-down ends.
- * So a storm costs only the time to fill the ring. At the end of the cool-down, the source reads the other
- * records, and counts them as cooled.
+ * Without Threshold=, each occurrence is an anomaly. The kernel writes a record of each occurrence into a
+ * small kernel ring, and the first record wakes the source. After that, the source does not poll until its
+ * cool-down ends. So a storm costs only the time to fill the ring. At the end of the cool-down, the source
+ * reads the other records, and counts them as cooled.
  *
  *   ── × ─────── × × ×× ─────── × ──►  fired, cooled … cooled, fired
  *      ├─ cool-down: not polled ─┤
  *
- * With Threshold=, the event only counts. The source reads the counters of all CPUs twice in Interval=, and
- * adds the counts of the last two slices. So it also sees a burst across the border of two slices.
- * docs/design/72 explains why it does not use a sample period.
+ * With Threshold=, the event only counts. A slice is half of Interval=. At the end of each slice, the source
+ * reads the counters of all CPUs, and adds the counts of the last two slices. So the source also sees a burst
+ * across the border of two slices. docs/design/72 explains why the source does not use a sample period.
  *
  *   │ slice │ slice │ slice │
  *   └── interval ───┘
@@ -46,7 +46,8 @@ struct event {
 	uint64_t quiet_until_ns;
 };
 
-/* Returns false for a hardware counter or a clock, which count all the time. */
+/* Returns whether the event has single occurrences. A hardware counter or a clock has none: it counts all the
+   time. */
 static bool has_occurrences(const struct perf_event_attr *a)
 {
 	return a->type == PERF_TYPE_TRACEPOINT || (a->type == PERF_TYPE_SOFTWARE && !fr_event_is_clock(a));
@@ -136,7 +137,8 @@ static int event_check(const struct fr_trigger_config *config, struct fr_diag *d
 }
 
 /* Lists the threads of this process, and returns their number. All threads exist before a trigger is armed.
-   Returns 0 in a pid namespace, because a filter needs the thread ids of the initial namespace. */
+   If this process is not in the initial pid namespace, returns 0, because a filter needs thread ids of the
+   initial namespace. */
 static size_t list_own_threads(const struct fr_source_env *env, pid_t ret[static OWN_THREADS_MAX])
 {
 	_cleanup_closedir_ DIR *dir = env->pidns ? NULL : opendir("/proc/self/task");
@@ -149,8 +151,8 @@ static size_t list_own_threads(const struct fr_source_env *env, pid_t ret[static
 	return n;
 }
 
-/* Makes a filter of Filter= and Comm= that also excludes this process. The field COMM of a filter is the name
-   of the current task, even if the event has no such field. */
+/* Makes a filter of Filter= and Comm= that also excludes this process. In a filter, the field COMM is the
+   name of the current task, even if the event has no such field. */
 static int make_filter(const struct event *e, char **ret)
 {
 	const struct fr_trigger_config *config = e->source.config;
@@ -185,8 +187,8 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 		.tid = pid ? (pid_t)sample->head.tid : 0,
 		.cpu = (int)sample->cpu};
 
-	/* Skip the samples of this process: there may be no filter that excludes them. Also skip the samples
-	   of child processes of Pid=, which kernels without inherit_thread record. */
+	/* Skip the samples of this process, because there may be no filter that excludes them. With Pid=,
+	   also skip the samples of child processes, which kernels without inherit_thread record. */
 	if (pid == getpid() || (config->pid && pid != config->pid))
 		return;
 	e->source.stats.last_ns = cause.time_ns;

@@ -122,7 +122,7 @@ static int function_check(const struct fr_trigger_config *config, struct fr_diag
 	return parse_spec(config, &s, d);
 }
 
-/* One probe: a program, and the instruction that runs the program. */
+/* One probe: a program, and the instruction at which the program runs. */
 struct site {
 	const char *program;
 	bool at_return;
@@ -131,7 +131,7 @@ struct site {
 
 struct plan {
 	struct fr_elf *elf;
-	pid_t pid; /* the only process that has the probes; 0: all processes */
+	pid_t pid; /* the process that gets the probes; 0: all processes get them */
 	struct site v[2 * FR_ELF_MARKERS_MAX];
 	size_t n;
 };
@@ -152,9 +152,9 @@ static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d
 		add_site(p, "function_hit", false, symbol.offset, 0);
 		return 0;
 	}
-	/* For the return probe, the kernel replaces the return address on the stack. It knows the place of
-	   that address only at the function's entry. A Go program moves its stacks, and crashes when it finds
-	   the kernel's address there. */
+	/* For the return probe, the kernel replaces the return address on the stack. The kernel knows the
+	   place of the return address only at the function's entry. A Go program moves its stacks, and
+	   crashes when it finds the kernel's address on one of them. */
 	if (symbol.into)
 		return fr_fail(d, -EINVAL, "leave +0xOFFSET out, or leave Threshold= out",
 			"cannot measure a call from %s: a call is measured from the function's entry",
@@ -163,8 +163,9 @@ static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d
 		return fr_fail(d, -EINVAL, "leave Threshold= out; then each call is an anomaly",
 			"cannot measure calls of %s: %s is a Go program, and a return probe makes it crash",
 			s->symbol, s->path);
-	/* Attach the return probe first. If a call is already running, the program function_return finds no
-	   begin of that call, and ignores it. */
+	/* Attach the return probe first, so that each call that begins at the entry probe also has its end
+	   probed. If a call is already running, the program function_return finds no begin of that call, and
+	   ignores its end. */
 	add_site(p, "function_return", true, symbol.offset, 0);
 	add_site(p, "function_entry", false, symbol.offset, 0);
 	return 0;
@@ -194,7 +195,8 @@ static int plan_markers(const struct spec *s, struct plan *p, struct fr_diag *d)
 	return r < 0 ? r : plan_marker(s, 0, "marker_begin", p, d);
 }
 
-/* Returns a process in the cgroup at PATH, or in a cgroup up to DEPTH levels below; 0 if there is none. */
+/* Returns a process in the cgroup at PATH, or in a cgroup at most DEPTH levels below it; 0 if there is
+   none. */
 static pid_t find_process(const char *path, unsigned depth)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -206,7 +208,7 @@ static pid_t find_process(const char *path, unsigned depth)
 	if (snprintf(below, sizeof(below), "%s/cgroup.procs", path) >= (int)sizeof(below))
 		return 0;
 	f = fopen(below, "re");
-	/* The kernel lists a process outside of this pid namespace as 0. */
+	/* In cgroup.procs, the kernel shows a process outside of this pid namespace as 0. */
 	while (f && pid <= 0 && fscanf(f, "%d", &pid) == 1)
 		;
 	if (pid > 0 || depth == 0)
@@ -219,8 +221,9 @@ static pid_t find_process(const char *path, unsigned depth)
 	return pid;
 }
 
-/* Finds the process whose root directory contains the file, for example a process of the container. RET gets
-   its pid; or 0 if the file is in the root of this process. */
+/* Finds the process whose root directory contains the file, for example a process of the container: the
+   process of Pid=, or one in CGroup=. RET gets its pid; or 0 if neither key is set: the file is in the root
+   of this process. */
 static int find_root_process(const struct fr_trigger_config *config, pid_t *ret, struct fr_diag *d)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
@@ -389,7 +392,7 @@ static int function_open(struct fr_source *source, struct fr_diag *d)
 	return r;
 }
 
-/* Returns true if another file is now at the path: this source does not probe that file. */
+/* Returns true if another file, or changed content, is now at the path: this source does not probe it. */
 static bool function_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *b = (const struct fr_bpf_source *)source;

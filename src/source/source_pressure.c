@@ -2,8 +2,8 @@
 /*
  * Pressure=: fires if tasks stalled for Threshold= within Interval=, because they waited for a CPU, memory or
  * a device (Documentation/accounting/psi.rst). The kernel watches windows of the length Interval=, and wakes
- * the source at most once in a window. It does not report the length of the stall, so the source reads the
- * total stall time in the file twice in a window:
+ * the source at most once in a window. The kernel does not report the length of the stall. So the source
+ * reads the total stall time in the file twice in a window:
  *
  *      before[0]        before[1]          wake-up, or get_stats()
  *   ──────┴────────────────┴───────────────────┴────►
@@ -99,7 +99,8 @@ static int pressure_check(const struct fr_trigger_config *config, struct fr_diag
 	return parse_config(config, &s, d);
 }
 
-/* Finds the file RESOURCE.pressure of CGROUP in any mount of cgroup2. RET gets its path. */
+/* Finds the file RESOURCE.pressure of CGROUP in any mount of cgroup2. RET gets its path. Returns 0 or
+   -ENOENT. */
 static int find_cgroup_file(const char *cgroup, const char *resource, char *ret, size_t size)
 {
 	_cleanup_free_ char *buffer = malloc(2 * PATH_MAX);
@@ -231,13 +232,15 @@ static int on_pressure(sd_event_source *e, int fd, uint32_t revents, void *userd
 		p->source.stats.gone = "its cgroup is gone";
 		return 0;
 	}
-	/* Without CAP_SYS_RESOURCE, the kernel may report a stall from before the watch began (seen: 6.18).
-	   So ignore the wake-up unless the total has grown by the threshold since then (docs/design/71). */
+	/* Without CAP_SYS_RESOURCE, the kernel sometimes reports a stall from before the watch began (seen:
+	   6.18). So ignore the wake-up unless the total has grown by the threshold since the watch began
+	   (docs/design/71). */
 	if (measure(p) && !p->is_privileged &&
 		p->before_ns[0] + p->source.stats.last + FR_NSEC_PER_USEC <
 			p->armed_ns + p->subject.threshold_ns)
 		return 0;
-	/* The stall reached the threshold in the kernel's window, but this measurement may span less time. */
+	/* The stall reached the threshold in the kernel's window. But this measurement may span less time
+	   than that window, so its value may be below the threshold. */
 	cause.value = FR_MAX(p->source.stats.last, cause.threshold);
 	p->source.stats.fired++;
 	snprintf(cause.reason, sizeof(cause.reason), "%s pressure", p->subject.resource);

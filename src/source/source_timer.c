@@ -38,8 +38,8 @@ static int on_time(sd_event_source *e, uint64_t usec, void *userdata)
 	snprintf(cause.reason, sizeof(cause.reason), "every %s", fr_duration_format(every, text));
 	t->source.stats.fired++;
 	t->source.stats.last_ns = now;
-	/* Each time is the first time plus a multiple of Every=. If the process was stopped, all times that
-	   it missed count as one. */
+	/* Each expiry is at the first one plus a multiple of Every=. If the process was stopped, all expiries
+	   that it missed count as one. */
 	t->next_ns += every;
 	if (t->next_ns <= now)
 		t->next_ns += (now - t->next_ns) / every * every + every;

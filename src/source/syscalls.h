@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* Size of the global `syscalls` of src/bpf/syscall-latency.bpf.c. Element N: 1 if system
-   call N is watched. */
+/* Number of elements of the array `syscalls` of src/bpf/syscall-latency.bpf.c. Element N is 1 if system call
+   N is watched, otherwise 0. */
 #define FR_SYSCALLS 512
 
 /* Returns the number of the system call NAME ("openat"), or -ENOENT. */

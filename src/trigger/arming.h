@@ -8,7 +8,8 @@
  *   submit ─► class->open() on the thread ─► done_fd is readable ─► take ─► class->listen()
  *
  * The main thread does not wait. If it cancels the job on which the thread works, the thread closes the
- * source later. The thread may still work after fr_arming_stop(). Only the main thread calls these functions.
+ * source later. So the thread may still work after fr_arming_stop(). Only the main thread calls these
+ * functions.
  */
 
 #include "source/source.h"
@@ -23,12 +24,12 @@ struct fr_arming_job {
 	/* The source uses these copies, because the thread may still work when the trigger has gone. */
 	struct fr_source_env env;
 	struct fr_trigger_config config;
-	/* The result. Whoever takes `source` out of the job must replace its members env and config before
-	   the job is freed, because they point to the copies above. */
+	/* The result. Whoever takes `source` out of the job must replace source->env and source->config
+	   before the job is freed, because they point to the copies above. */
 	int code;
 	struct fr_diag diag;
 	struct fr_source *source;
-	/* Only arming.c uses the rest. */
+	/* Only arming.c uses the members below. */
 	struct fr_arming *arming;
 	struct fr_arming_job *next;
 	bool is_done, canceled;
@@ -36,8 +37,9 @@ struct fr_arming_job {
 
 /* Starts the thread. Returns 0; or a negative errno, with D. */
 int fr_arming_start(struct fr_arming **ret, struct fr_diag *d);
-/* Stops the thread. Waits up to a second for the current job. If the job takes longer, the thread ends after
-   the job, and frees A. NULL is allowed; returns NULL. */
+/* Stops the thread. Waits at most one second for the job on which the thread works. If the job takes longer,
+   the thread ends after this job. Frees A and the jobs that were not taken, now or when the thread ends. NULL
+   is allowed; returns NULL. */
 struct fr_arming *fr_arming_stop(struct fr_arming *a);
 pid_t fr_arming_tid(const struct fr_arming *a);
 /* Returns a descriptor that is readable while there is a job that is done and not yet taken. A owns it. */
@@ -52,6 +54,7 @@ struct fr_arming_job *fr_arming_take(struct fr_arming *a);
 void fr_arming_cancel(struct fr_arming_job *job);
 /* Frees JOB, and closes its source if it still has one. NULL is allowed; returns NULL. */
 struct fr_arming_job *fr_arming_job_free(struct fr_arming_job *job);
-/* Returns whether JOB waits for another job. If so, RET gets the name of the other job's trigger. */
+/* Returns whether the thread works on another job than JOB. If so, RET gets the name of that other job's
+   trigger. */
 #define FR_ARMING_NAME_SIZE 64
 bool fr_arming_is_waiting(const struct fr_arming_job *job, char ret[static FR_ARMING_NAME_SIZE]);

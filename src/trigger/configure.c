@@ -36,7 +36,7 @@ static void apply_defaults(struct fr_trigger_config *c, const struct fr_triggers
 		c->window_ns = all->window_ns;
 }
 
-/* Copies G's configuration to its policy. A cool-down that has begun gets the new length. */
+/* Copies G's configuration to G's policy. If a cool-down has begun, its length becomes the new Cooldown=. */
 static void update_policy(struct fr_trigger *g)
 {
 	struct fr_policy_trigger *p = &g->policy;
@@ -150,7 +150,8 @@ static int make_plan(struct plan *plan, const struct fr_trigger_config *configs,
 	return -ENOMEM;
 }
 
-/* Moves the configuration of the new trigger ADDED to the trigger OLD of the same name, and frees ADDED. */
+/* Moves the configuration of the new trigger ADDED to the trigger OLD of the same name, and frees ADDED. If
+   the new configuration needs another source, disarms OLD. */
 static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 {
 	struct fr_trigger_config *c = &old->config, *new = &added->config, previous = *c;
@@ -159,12 +160,11 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 		const struct fr_source_stats *s = &old->closed_stats;
 
 		fr_trigger_disarm(old);
-		/* Only the counters belong to the trigger: value and threshold belong to
-		   the closed source. */
+		/* Keep only the counters. The last value and the threshold belong to the closed source. */
 		old->closed_stats = (struct fr_source_stats){
 			.fired = s->fired, .cooled = s->cooled, .lost = s->lost, .bad = s->bad};
 	}
-	if (old->source) { /* the source uses the strings of C, so replace only the origin */
+	if (old->source) { /* the source uses the other strings of C, which are equal to those of NEW */
 		c->origin = new->origin;
 		new->origin = previous.origin;
 		c->enabled = new->enabled;
@@ -233,7 +233,8 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
 	change_socket(t, socket);
 	replace_list(t, &plan);
 	fr_policy_change(&t->policy, all->rate_burst, all->rate_interval_ns, fr_monotonic_ns());
-	/* Disarm first, because an old trigger may hold a resource that a new one needs. */
+	/* Disarm the disabled triggers first, because one of them may hold a resource that another trigger
+	   needs. */
 	for (size_t i = 0; i < t->n; i++)
 		if (!t->list[i]->policy.enabled) {
 			fr_trigger_disarm(t->list[i]);

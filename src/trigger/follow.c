@@ -48,8 +48,8 @@ static bool probes_a_file(const struct fr_trigger *g)
 	return g->config.kind == FR_TRIGGER_FUNCTION || g->config.kind == FR_TRIGGER_USDT;
 }
 
-/* Returns whether G must be armed again now, because its target has changed. A changed file of Program= waits
-   for a reload. The source of Pressure= follows its cgroup without help. */
+/* Returns whether G must be armed again now, because its target has changed. A changed file of Program= is
+   opened only by a reload. The source of Pressure= opens the file of a new cgroup itself. */
 static bool needs_rearming(const struct fr_trigger *g)
 {
 	if (g->config.kind == FR_TRIGGER_PRESSURE)
@@ -65,7 +65,7 @@ static bool may_succeed_now(const struct fr_trigger *g)
 	case -ENOEXEC: /* the file may be incomplete */
 	case -EBADMSG:
 		return probes_a_file(g) || has_other_cgroup(g);
-	case -ESRCH: /* CGroup= had no process; or Pid= has ended, and another process may get its number */
+	case -ESRCH: /* CGroup= had no process. (If Pid= has ended, do not try again.) */
 		return (probes_a_file(g) && !g->config.pid) || has_other_cgroup(g);
 	case -ENODEV: /* a CPU went offline during the attempt */
 		return g->config.kind == FR_TRIGGER_EVENT;

@@ -8,8 +8,8 @@
  *   disabled? ─► cooling down? ─► does a dump wait? ─► ring filled enough? ─► a token? ─► fire
  *                                  └► coalesce
  *
- * Each question ends in one verdict, and the trigger counts the verdict. So the sum of a trigger's verdicts
- * is the number of its anomalies.
+ * fr_policy_ask() returns one verdict for each anomaly, and counts it in the trigger. So the sum of a
+ * trigger's counts is the number of its anomalies.
  */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 enum fr_verdict {
 	FR_VERDICT_FIRE,
 	FR_VERDICT_COALESCE, /* the cause goes into a dump that waits */
-	FR_VERDICT_DISABLED, /* the source fired before the trigger was disabled */
+	FR_VERDICT_DISABLED, /* a person asked (signal, control, test), but the trigger is disabled */
 	FR_VERDICT_COOLDOWN,
 	FR_VERDICT_MIN_FILL,
 	FR_VERDICT_RATE,
@@ -46,7 +46,8 @@ struct fr_policy_trigger {
 };
 
 void fr_policy_init(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns);
-/* Sets new limits. The bucket keeps its tokens, as far as it has room for them. */
+/* Sets new limits. The bucket keeps its tokens, but at most BURST. If there was no limit before, the bucket
+   is full after the call. */
 void fr_policy_change(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns);
 
 struct fr_policy_question {
@@ -61,5 +62,6 @@ enum fr_verdict fr_policy_ask(
 void fr_policy_revise(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict);
 /* Returns the number of tokens in the bucket at NOW_NS. */
 double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns);
-/* Returns the monotonic time of the next token; 0 if there is a token now; UINT64_MAX if none will come. */
+/* Returns the monotonic time of the next token; 0 if there is a token now, or no limit; UINT64_MAX if no
+   token will come. */
 uint64_t fr_policy_next_token_ns(const struct fr_policy *p, uint64_t now_ns);

@@ -279,7 +279,7 @@ size_t fr_triggers_count(const struct fr_triggers *t)
 	return t->n;
 }
 
-/* Sets unit and threshold of a probe that is not armed to the values that it will have when it is armed. */
+/* For a probe that is not armed: sets the unit and the threshold that it will have when it is armed. */
 static void fill_probe_stats(const struct fr_trigger_config *c, struct fr_source_stats *s)
 {
 	const struct fr_probe *probe =
@@ -317,7 +317,7 @@ static enum fr_trigger_state get_state(const struct fr_trigger *g)
 		return FR_TRIGGER_DISABLED;
 	if (g->diag.code)
 		return FR_TRIGGER_FAILED;
-	/* With FR_ARM_AGAIN | FR_ARM_INSTEAD, G's present source listens to a target that is gone. */
+	/* With these flags, the present source of G is for a target that is gone, so G is not armed. */
 	if (g->job && (!g->source || g->arm_flags == (FR_ARM_AGAIN | FR_ARM_INSTEAD)))
 		return FR_TRIGGER_ARMING;
 	return FR_TRIGGER_ARMED;

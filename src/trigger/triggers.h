@@ -21,12 +21,12 @@ struct fr_decision {
 	enum fr_verdict verdict;
 	uint64_t at_ns;	  /* monotonic time of the decision */
 	uint64_t dump_id; /* FIRE and COALESCE: number of the job */
-	char file[64];	  /* FIRE and COALESCE: the dump's file; "" until it is written */
+	char file[64];	  /* FIRE and COALESCE: name of the dump's file; "" until the file is written */
 	char why[160];	  /* the reason: "cools down for another 42 s", "shares the file of dump 7" */
 	/* A storm of anomalies makes one decision. The member `repeats` counts the further anomalies that
 	   were suppressed with the same verdict; the newest of them came at `last_ns`. */
 	uint64_t repeats, last_ns;
-	bool first; /* the trigger's first decision with this verdict in a minute: log it */
+	bool first; /* log it: no report of this trigger and verdict had `first` set in the last minute */
 };
 #define FR_DECISIONS_REMEMBERED 256
 
@@ -38,12 +38,13 @@ struct fr_triggers_ops {
 	   cause; or -EAGAIN if the queue is full. */
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
-	/* Adds CAUSE to a waiting dump that a source caused. WINDOW_NS and POST_NS are those of the cause's
-	   trigger. Returns 0 with the number of the job; or -ENOENT if no such dump waits. */
+	/* Adds CAUSE to a waiting dump that a source (not a person) caused. WINDOW_NS and POST_NS are those
+	   of the cause's trigger. Returns 0 with the number of the job; or -ENOENT if no such dump waits. */
 	int (*coalesce)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
 	uint64_t (*ring_span_ns)(void *ctx);
-	/* Receives each decision (borrowed). Repeats of a trigger are reported at most once a second. */
+	/* Receives each decision (borrowed). For each trigger, repeats (fr_decision.repeats) are reported at
+	   most once a second. */
 	void (*decided)(void *ctx, const struct fr_decision *decision);
 	/* Called when the trigger NAME could not be armed: D is the reason. Also called with D = NULL when
 	   NAME has been armed after a failure, or for a new target. */
@@ -52,10 +53,10 @@ struct fr_triggers_ops {
 	void (*settled)(void *ctx);
 	void *ctx;
 	/* The threads that open sources with a listen(); borrowed. FR_ARMING_FILES opens the sources that
-	   read a user's file, which may be on a file system that hangs. FR_ARMING_OWN opens the others. If a
-	   pointer is NULL, the caller's thread opens these sources. */
+	   read a file that a person names: it may be on a file system that hangs. FR_ARMING_OWN opens the
+	   others. If a pointer is NULL, the main thread opens the sources of that thread itself. */
 	struct fr_arming *arming[FR_ARMING_LANES];
-	/* For tests: the class of each kind (FR_TRIGGER_KINDS). NULL: fr_source_class_for_kind() is used. */
+	/* For tests: an array with the class of each kind. NULL: fr_source_class_for_kind() is used. */
 	const struct fr_source_class *const *classes;
 };
 
@@ -71,12 +72,12 @@ struct fr_trigger_info {
 	} state;
 	const struct fr_diag *diag;   /* FAILED: why */
 	uint64_t arming_ns;	      /* ARMING: time since the attempt began */
-	char behind[64];	      /* ARMING: the trigger for which this one waits; "": none */
-	struct fr_source_stats stats; /* sums for the present and the earlier sources */
+	char behind[64];	      /* ARMING: the trigger that the thread arms before this one; "": none */
+	struct fr_source_stats stats; /* its counters are sums over the present and all earlier sources */
 	uint64_t counts[FR_VERDICTS];
-	uint64_t last_fired_ns;	 /* monotonic time of the last dump's decision; 0: none */
+	uint64_t last_fired_ns;	 /* monotonic time of the last FIRE or COALESCE; 0: none */
 	const char *last_file;	 /* file of the last dump; "": none yet */
-	uint64_t quiet_until_ns; /* end of the cool-down; 0: there was none */
+	uint64_t quiet_until_ns; /* monotonic end of the last cool-down; 0: there was none */
 	const struct fr_trigger_config *config;
 };
 
@@ -89,12 +90,12 @@ struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
 /*
  * Puts CONFIGS (copied) in force. Returns 0; or -ENOMEM, and nothing has changed then.
  *
- * - A source stays open, with its counters, if neither its configuration nor its file changed.
+ * - A source stays open, with its counters, if its configuration, its file and its cgroup are the same.
  * - A trigger that cannot be armed is reported to ops.armed(), and does not affect the others.
  * - The counters of a trigger stay as long as a trigger of this name exists. The effect of
  *   fr_triggers_enable() ends when the next configuration is put in force.
- * - "signal", "control", "application" and each built-in probe exist without a section. Without a
- *   section, only the probes that are armed by default are enabled.
+ * - "signal", "control", "application" and each built-in probe exist even if they have no section. Of the
+ *   probes that have no section, only those that are armed by default are enabled.
  * - ALL has the defaults, with two exceptions: signal, control and timers have no cool-down by default,
  *   and signal and control have the window of [Dump].
  */
@@ -103,19 +104,19 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
 
 /* Handles the request of a person, by SIGUSR1 or a call of the control socket. NAME is "signal" or "control".
    The request takes no token, ignores MinFill=, and the policy does not coalesce it. If the verdict is FIRE,
-   the function dump() starts the dump and returns the same as ops.dump(). Returns the verdict; the newest
-   decision has the reason. */
+   calls dump(), which starts the dump and returns the same as ops.dump(). Returns the verdict; the newest
+   decision of the trigger NAME has the reason. */
 enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id), void *ctx);
 
-/* Acts as if the source of NAME had fired with a value at its threshold. Takes no token and starts no
-   cool-down. BY names the person. Returns 0 with the number of the job; or, with D: -ENOENT if there is no
-   such trigger; -EAGAIN if the anomaly is suppressed; -EBUSY if the trigger is still being armed; or the
-   error why it could not be armed. */
+/* Acts as if the source of NAME had reported a value at its threshold. Ignores cool-down, MinFill= and rate
+   limit; takes no token and starts no cool-down. BY names the person. Returns 0 with the number of the job;
+   or, with D: -ENOENT if there is no such trigger; -EAGAIN if the anomaly is suppressed; -EBUSY if the
+   trigger is still being armed; or the error why it could not be armed. */
 int fr_triggers_test(
 	struct fr_triggers *t, const char *name, const char *by, uint64_t *ret_id, struct fr_diag *d);
-/* Arms or disarms NAME. Returns 0; 1 if a thread arms it; or, with D: -ENOENT if there is no such trigger, or
-   the error why it could not be armed. */
+/* Arms or disarms NAME. Returns 0; 1 if an arming thread will arm it; or, with D: -ENOENT if there is no such
+   trigger, or the error why it could not be armed. */
 int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, struct fr_diag *d);
 
 /* Rearms each trigger whose control group, or whose file of Function= or USDT=, has been replaced. Also tries
@@ -125,7 +126,7 @@ void fr_triggers_rearm_stale(struct fr_triggers *t);
 /* Rearms the triggers that have an event on each CPU. Call this function when a CPU has come online. */
 void fr_triggers_rearm_events(struct fr_triggers *t);
 
-/* Stores FILE as the file of dump ID. Does nothing if FILE is NULL: the dump has failed. */
+/* Stores FILE as the file of dump ID. Does nothing if FILE is NULL, which means that the dump has failed. */
 void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *file);
 
 size_t fr_triggers_count(const struct fr_triggers *t);

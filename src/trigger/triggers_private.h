@@ -9,22 +9,22 @@
 
 /* Flags of fr_trigger_arm(). */
 enum fr_arm {
-	FR_ARM_AGAIN = 1,  /* a timer asks, not a person: report an error only if it is new */
+	FR_ARM_AGAIN = 1,  /* a timer tries again: report an error only if it differs from the last error */
 	FR_ARM_BESIDE = 2, /* keep the present source, as fr_trigger.older, beside the new one */
 	FR_ARM_INSTEAD = 4 /* close the present source, even if the new one cannot be opened */
 };
 
 struct fr_trigger {
-	struct fr_trigger_config config;     /* cooldown_ns and min_fill_ns are set */
+	struct fr_trigger_config config;     /* with all defaults: cooldown_ns and min_fill_ns are set */
 	const struct fr_source_class *class; /* NULL: signal, control */
 	struct fr_source *source;	     /* NULL: not armed */
-	struct fr_source
-		*older; /* the source for the previous file, which processes may still run; or NULL */
+	struct fr_source *older; /* the source for the previous version of the file, which processes may still
+				    run; or NULL */
 	struct fr_source_stats closed_stats; /* counters of closed sources */
 	struct fr_diag diag;		     /* error of the last attempt to arm; code 0: none */
 	struct fr_arming_job *job;	     /* the job that opens the next source; or NULL */
 	unsigned arm_flags;		     /* FR_ARM_… of the last attempt */
-	bool failed_before;		     /* the previous attempt failed */
+	bool failed_before;		     /* the trigger had an error when the last attempt began */
 	struct fr_policy_trigger policy;
 	char subject[64]; /* timer: the interval in words; other kinds: "" */
 
@@ -37,8 +37,8 @@ struct fr_trigger {
 	uint64_t last_fired_ns, last_dump_id;
 	char last_file[sizeof(((struct fr_decision *)0)->file)];
 	uint64_t latest_id;		/* id of the newest decision; 0: none */
-	uint64_t reported_ns;		/* time of the last ops.decided() */
-	uint64_t first_ns[FR_VERDICTS]; /* time of the last fr_decision.first */
+	uint64_t reported_ns;		/* time of the last ops.decided() for this trigger */
+	uint64_t first_ns[FR_VERDICTS]; /* for each verdict: time of the last report with fr_decision.first */
 
 	/* configure.c */
 	bool is_kept; /* the trigger stays in the new list */
@@ -58,25 +58,27 @@ struct fr_triggers {
 
 typedef int (*fr_trigger_dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id);
 
-/* Arms G. FLAGS are FR_ARM_…; without BESIDE and INSTEAD, an armed trigger stays as it is. Returns 0; 1 if
-   the arming thread will open the source; or the error of open() or listen(), which is also reported to
-   ops.armed(). G->diag has the message. */
+/* Arms G. FLAGS are FR_ARM_…; if it has neither BESIDE nor INSTEAD, an armed trigger stays as it is. Returns
+   0; 1 if the arming thread will open the source; or the error of open() or listen(). G->diag then has the
+   message, and ops.armed() gets it (with FR_ARM_AGAIN: only a new one). */
 int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, unsigned flags);
 void fr_trigger_disarm(struct fr_trigger *g);
 struct fr_trigger *fr_trigger_free(struct fr_trigger *g);
 /* Sets G->subject, the text for fr_trigger_info.subject. */
 void fr_trigger_describe(struct fr_trigger *g);
-/* Reports that an attempt with FR_ARM_AGAIN has ended with the result R, and sets the next pause. */
+/* Call it when an attempt with FR_ARM_AGAIN has ended with the result R. Sets the pause before the next
+   attempt. If G has been armed, and there was no error before, calls ops.armed(). */
 void fr_trigger_report_rearmed(struct fr_triggers *t, struct fr_trigger *g, int r);
-/* Stores the time and the target of an attempt to arm G. */
+/* Stores the time of an attempt to arm G, and the id of G's control group at this time. */
 void fr_trigger_note_attempt(struct fr_trigger *g);
-/* Returns whether G's file or control group has been replaced since G was armed. */
+/* Returns whether G is armed, and G's file or control group has been replaced since G was armed. */
 bool fr_trigger_is_stale(const struct fr_trigger *g);
 struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name);
 /* Returns the trigger with the NAME that a person gave; or NULL, with D, which suggests a similar name. */
 struct fr_trigger *fr_trigger_find_named(const struct fr_triggers *t, const char *name, struct fr_diag *d);
-/* Asks the policy about CAUSE and acts on the verdict. P is G's policy, or a copy of it. Returns the
-   decision; the pointer is valid until the next decision. */
+/* Asks the policy about CAUSE and acts on the verdict: it may add CAUSE to a waiting dump (only if
+   MAY_COALESCE is true), or call DUMP. P is G's policy, or a copy of it. Returns the decision; the pointer is
+   valid until the next decision. */
 const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,
 	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_coalesce, fr_trigger_dump dump,
 	void *dump_ctx);
