@@ -8,8 +8,8 @@
 /* The largest fr_history_section_max() of any ring. */
 #define FR_HISTORY_SECTION_MAX (1u << 20)
 
-/* Every ring accepts this many bytes in one append. No record is larger, so each record fits into an empty
-   chunk. */
+/* Every ring accepts this many bytes in one append. No record has more bytes, so each record fits into an
+   empty chunk. */
 #define FR_HISTORY_RUN_MAX (64u << 10)
 
 /* One frame for a reader. Each of its two sections is one zstd frame of whole records, or is empty (len

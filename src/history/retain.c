@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Retained snapshots: the ring goes around a range of its log (docs/design/24).
+ * Retained snapshots: new frames leave out a range of the log, whose bytes the snapshot still needs
+ * (docs/design/24).
  *
  *     offset 0                                                        bytes
  *     │ newest ──▶ head │ free │ retained: frames that are evicted, but   │ tail ──▶ … │
@@ -19,7 +20,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 	if (!retained)
 		return NULL;
 	/* Wipe the frames that the ring has evicted. Otherwise, after a crash, recovery would find them, with
-	   a gap between them and the newer frames. A pad may have replaced the header of the first frame. */
+	   a gap between them and the newer frames. The header of the first frame in a hole may have become the
+	   header of a pad: this is not wiped. */
 	for (size_t i = 0; i < retained->n; i++) {
 		struct fr_frame_header *f =
 			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;
@@ -32,8 +34,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 	return NULL;
 }
 
-/* Returns the largest number of bytes that a retained snapshot may have. The ring needs the rest for its
-   reserve, and for frames that do not fit before or behind the hole. */
+/* Returns the largest number of bytes that a retained snapshot may have. The ring needs the rest for new
+   frames, for its reserve, and for bytes before a hole that are too few for the next frame. */
 static uint64_t max_bytes(const struct fr_arena *a)
 {
 	uint64_t most = FR_MIN(a->bytes / 2, BYTES_MAX);
