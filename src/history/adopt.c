@@ -171,7 +171,8 @@ static size_t next_run(struct fr_record_iter *it, size_t max, struct fr_section_
 	return (size_t)(it->at - begin);
 }
 
-/* Give the open chunk of H the sequence number, the low watermark and drained_ns of O, but not its records. */
+/* Give the open chunk of H the sequence number, the low watermark and drained_ns of O, but not its
+   records. */
 static void continue_chunk(struct fr_history *h, const struct fr_open_chunk *o)
 {
 	h->seq = o->seq - 1;

@@ -7,8 +7,7 @@
  *
  * A position is a number of bytes that only grows, also when the head begins again at the start of the log.
  * The offset of a position in the log is the position modulo the size of the log. A pad is an entry without
- * content: it stands where the head has skipped bytes. Frames and pads are at the
- * positions [tail, head):
+ * content: it stands where the head has skipped bytes. Frames and pads are at the positions [tail, head):
  *
  *     offset 0                                              bytes
  *     │ newest ──▶ head      free      tail ──▶ oldest, …  │pad│
@@ -87,9 +86,9 @@ bool fr_arena_evict_to(struct fr_arena *a, uint64_t position);
    are removed, too, and evicted() is not called. */
 void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position);
 
-/* Keep the bytes of the frames at the positions [FROM, TO), also after the eviction of these frames: the bytes
-   become one or two holes. The ring then writes only one pad header into each hole, over the header of the
-   first frame there. There can be one such range at a time. */
+/* Keep the bytes of the frames at the positions [FROM, TO), also after the eviction of these frames: the
+   bytes become one or two holes. The ring then writes only one pad header into each hole, over the header of
+   the first frame there. There can be one such range at a time. */
 void fr_arena_protect(struct fr_arena *a, uint64_t from, uint64_t to);
 void fr_arena_unprotect(struct fr_arena *a);
 

@@ -33,7 +33,7 @@ struct fr_history_config {
 	uint64_t size_bytes; /* size of the memfd. At level 1, zstd needs 2 MiB of memory in addition */
 	bool populate;	     /* allocate all pages now, because the machine may have no free page later */
 	bool keep_size;	     /* fr_history_adopt(): keep the old ring's size if its layout is valid */
-	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and also takes longer */
+	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and takes longer */
 	/* Called for each evicted frame, oldest first, one call at a time, on a thread that seals, retains a
 	   snapshot or changes the size. The lock of the ring may be held, so the function must not call any
 	   function of this header. */
@@ -54,9 +54,9 @@ struct fr_history_adopted {
 	uint64_t low_watermark_ns;  /* of the oldest frame; without frames, of the open chunk; 0: unknown */
 	uint64_t drained_ns; /* the ring has all records of the kernel rings up to this time; 0: unknown */
 	bool in_place;	     /* true: the memory is the same; false: a new memfd has copies of the frames */
-	/* Number of valid frames that are not taken over, because they do not fit (counted only if in_place is
-	   false), or because a gap separates them from newer frames. The other ring may have evicted some of
-	   them. If the open chunk is not taken over, it counts as one more. */
+	/* Number of valid frames that are not taken over, because they do not fit (counted only if in_place
+	   is false), or because a gap separates them from newer frames. The other ring may have evicted some
+	   of them. If the open chunk is not taken over, it counts as one more. */
 	uint64_t frames_left_out;
 };
 
@@ -103,9 +103,9 @@ int fr_resize_step(struct fr_resize *z);
 /* Returns the new ring, and describes its content in *RET_ADOPTED. The new ring has another fr_history_fd(),
    and maybe a larger fr_history_section_max(). */
 struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *ret_adopted);
-/* Free the old ring. If the ring was made with fr_history_config.populate, also allocate the next pages of the
-   new ring. Returns 1 if it has to be called again; 0 if all is done; or a negative errno if the machine has
-   not enough memory. */
+/* Free the old ring. If the ring was made with fr_history_config.populate, also allocate the next pages of
+   the new ring. Returns 1 if it has to be called again; 0 if all is done; or a negative errno if the machine
+   has not enough memory. */
 int fr_resize_populate(struct fr_resize *z);
 /* Also frees the old ring. If finish() was not called, it frees the new ring, too. */
 struct fr_resize *fr_resize_free(struct fr_resize *z);
@@ -121,9 +121,8 @@ int fr_history_fd(const struct fr_history *h);
 size_t fr_history_append_max(const struct fr_history *h); /* at least FR_HISTORY_RUN_MAX */
 /* Append a run of samples: N whole records with LEN bytes (at most fr_history_append_max()) and with times
    FIRST_NS to LAST_NS. A long run becomes a frame of its own, without a copy into the open chunk. Returns 0;
-   1 if the
-   samples of the open chunk or of this run were dropped and counted; or -EMSGSIZE if LEN is too large.
-   Recorder thread. */
+   1 if the samples of the open chunk or of this run were dropped and counted; or -EMSGSIZE if LEN is too
+   large. Recorder thread. */
 int fr_history_append(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns);
 /* Append side-band, at most FR_HISTORY_RUN_MAX bytes. Records of a scan do not come from a kernel ring: they

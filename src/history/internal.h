@@ -134,7 +134,8 @@ struct fr_snapshot {
 void fr_snapshots_update_pins(struct fr_history *h) FR_REQUIRES(h->lock);
 /* Returns the number of bytes of the log that are pinned or that a retained snapshot keeps. */
 uint64_t fr_snapshots_pinned_bytes(struct fr_history *h) FR_REQUIRES(h->lock);
-/* Returns the low watermark of the oldest frame; if there is no frame, the low watermark of the open chunk. */
+/* Returns the low watermark of the oldest frame; if there is no frame, the low watermark of the open
+   chunk. */
 uint64_t fr_history_oldest_low_watermark(struct fr_history *h) FR_REQUIRES(h->lock);
 
 /* retain.c: free RETAINED, which may be NULL, and let H use its bytes again. Returns NULL. */

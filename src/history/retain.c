@@ -20,8 +20,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 	if (!retained)
 		return NULL;
 	/* Wipe the frames that the ring has evicted. Otherwise, after a crash, recovery would find them, with
-	   a gap between them and the newer frames. The header of the first frame in a hole may have become the
-	   header of a pad: this is not wiped. */
+	   a gap between them and the newer frames. The header of the first frame in a hole may have become
+	   the header of a pad: this is not wiped. */
 	for (size_t i = 0; i < retained->n; i++) {
 		struct fr_frame_header *f =
 			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;

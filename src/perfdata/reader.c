@@ -6,8 +6,8 @@
  * outer record.
  *
  * A record is plausible if its size and type are possible. It is proven if it also has the id of an event, or
- * a fixed content. After a record that is not plausible, the reader searches for several proven records in a
- * row.
+ * is of a type whose content is known. After a record that is not plausible, the reader searches for several
+ * proven records in a row.
  */
 
 #include "perfdata/reader.h"
