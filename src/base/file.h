@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads and writes of whole files, and files that appear as a whole or not at all. All functions
-   except fr_stat_cached() may wait for the file system. */
+/* Reads and writes whole files, and makes files that appear as a whole or not at all. All functions except
+   fr_stat_cached() can wait for the file system. */
 
 #include "base/buf.h"
 
@@ -12,12 +12,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Write all of DATA. Wait for the disk. Return 0 or a negative errno. */
+/* Write all of DATA. fr_pwrite_all() writes at the offset AT. Both return 0 or a negative errno. */
 int fr_write_all(int fd, const void *data, size_t len);
 int fr_pwrite_all(int fd, const void *data, size_t len, off_t at);
 
-/* Reads LEN bytes at AT, or fewer at the end of the file. Waits for the disk. Returns the number of bytes or
-   a negative errno. */
+/* Reads LEN bytes at AT, or fewer at the end of the file. Returns the number of bytes or a negative errno. */
 ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at);
 
 /* Appends the content of DIRFD/PATH to RET, and a NUL that RET->len does not count. DIRFD may be AT_FDCWD.
@@ -45,8 +44,8 @@ void fr_remove_prefixed(int dirfd, const char *prefix);
 int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size);
 
 /* Renames TMP, which the caller has synced, to NAME, and syncs the directory. Waits for the disk. Returns 0;
-   a negative errno if the file keeps its name (-EEXIST if there is a file NAME); or a positive errno if only
-   the sync failed: the file then has the new name, but may lose it in a power failure. */
+   a negative errno if the file keeps the name TMP (-EEXIST if there is already a file NAME); or a positive
+   errno if only the sync failed: the file then has the name NAME, but a power failure may undo this. */
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 
 /* Creates or replaces the file NAME, with the content DATA, and syncs it. Gives it to the group GID and to

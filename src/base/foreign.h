@@ -19,7 +19,7 @@
    symbolic link, returns -ENOEXEC. */
 int fr_foreign_open(pid_t pid, const char *path, struct stat *ret_stat);
 
-/* Does the same with the directory ROOT as the root. */
+/* Does the same as fr_foreign_open(), but PATH is in the root directory that the descriptor ROOT has open. */
 int fr_foreign_open_below(int root, const char *path, struct stat *ret_stat);
 
 /* Does the same as fr_foreign_open() for a path from the configuration, but follows a link at the end. */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Returns the smallest number of edits (insert, delete, replace, swap of neighbors) that turn A into B, or
-   LIMIT + 1 if that number is above LIMIT. An insertion or replacement ignores the letter case. */
+   LIMIT + 1 if that number is above LIMIT. Ignores the letter case, except in a swap. */
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit);
 
 /* The function NAME returns each of N names, for an index I from 0 to N - 1. Returns the name that needs the

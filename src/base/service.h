@@ -5,7 +5,7 @@
    for example a stop. */
 
 enum fr_service_job {
-	FR_SERVICE_NO_JOB, /* no job: if the service ends now, systemd was not asked to stop it */
+	FR_SERVICE_NO_JOB, /* no stop or start was requested; if the service has ended, it ended itself */
 	FR_SERVICE_STOP,
 	FR_SERVICE_RESTART, /* a stop, then a start */
 	FR_SERVICE_OTHER,

@@ -38,7 +38,7 @@ struct fr_arena {
 	unsigned n_holes;
 	void (*evicted)(void *ctx, const struct fr_frame *frame);
 	void *ctx;
-	/* The content of the log, and the number of evicted frames and samples. */
+	/* Sums over all frames in the log; and the numbers of all frames and samples that were evicted. */
 	uint64_t frames, samples, sideband, raw_bytes;
 	uint64_t frames_evicted, samples_evicted;
 	uint64_t sampled; /* no frame before this position has samples */

@@ -19,7 +19,7 @@ struct fr_frame {
 	/* No record in this frame or in a later frame is older than this, except records from overwritable
 	   rings. 0: unknown, because the chunk began before the second round. */
 	uint64_t low_watermark_ns;
-	uint64_t first_ns, last_ns; /* oldest and newest sample; both 0: there is no sample */
+	uint64_t first_ns, last_ns; /* times of the oldest and of the newest sample; both 0: no sample */
 	uint64_t sideband_first_ns, sideband_last_ns;
 	uint32_t n_samples, n_sideband;	    /* numbers of records */
 	uint32_t samples_raw, sideband_raw; /* bytes before compression */

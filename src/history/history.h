@@ -61,11 +61,11 @@ struct fr_history_adopted {
 };
 
 /*
- * Adopt the ring in the memfd FD, whose size is sealed. The process that wrote the ring may have been killed
- * at any time. The new ring takes over the open chunk, and the newest frames whose sequence numbers have no
- * gap. If the old ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it gets a
- * new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not called
- * for frames that are left out (docs/design/22).
+ * Adopt the ring in the memfd FD, whose size must be sealed. The process that wrote the ring may have been
+ * killed at any time. The new ring takes over the open chunk, and the newest frames whose sequence numbers
+ * have no gap. If the old ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it
+ * gets a new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not
+ * called for frames that are left out (docs/design/22).
  *
  * Returns 0, and FD then belongs to the ring. Returns -EBADMSG with D if FD is not a ring, has another
  * version, or has neither a valid frame nor a valid header; other errors as fr_history_new(). On an error the
@@ -103,9 +103,9 @@ int fr_resize_step(struct fr_resize *z);
 /* Returns the new ring, and describes its content in *RET_ADOPTED. The new ring has another fr_history_fd(),
    and maybe a larger fr_history_section_max(). */
 struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *ret_adopted);
-/* Free the old ring. If the ring was made with fr_history_config.populate, also allocate the next pages of
-   the new ring. Returns 1 if it has to be called again; 0 if all is done; or a negative errno if the machine
-   has not enough memory. */
+/* Free the old ring. If fr_history_config.populate was true, or after fr_resize_resume(), also allocate the
+   next pages of the new ring. Returns 1 if it has to be called again; 0 if all is done; or a negative errno
+   if the machine has not enough memory. */
 int fr_resize_populate(struct fr_resize *z);
 /* Also frees the old ring. If finish() was not called, it frees the new ring, too. */
 struct fr_resize *fr_resize_free(struct fr_resize *z);
@@ -165,8 +165,8 @@ struct fr_history_stats {
 };
 void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret);
 
-/* Make a snapshot, which pins all frames of the log. Returns 0 or -ENOMEM. Any thread. One thread at a time
-   uses the snapshot. */
+/* Make a snapshot, which pins all frames of the log. Returns 0 or -ENOMEM. Any thread. Only one thread at a
+   time may use the snapshot. */
 struct fr_snapshot;
 int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret);
 /* Give the next frame, oldest first, and unpin the frame of the previous call. The frame is valid until the

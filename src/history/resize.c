@@ -45,7 +45,7 @@ static void set_moved(struct fr_history *from, uint64_t seq)
 }
 
 /* Pin all frames of the old ring, so that it evicts none. The lock is held, or no other thread has the old
- * ring yet. */
+ * ring. */
 static void begin_to_move(struct fr_resize *z)
 {
 	z->from->arena.pinned_from = 0;

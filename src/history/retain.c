@@ -20,8 +20,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 	if (!retained)
 		return NULL;
 	/* Wipe the frames that the ring has evicted. Otherwise, after a crash, recovery would find them, with
-	   a gap between them and the newer frames. The header of the first frame in a hole may have become
-	   the header of a pad: this is not wiped. */
+	   a gap between them and the newer frames. The first frame of a hole may have become a pad: a pad is
+	   not wiped. */
 	for (size_t i = 0; i < retained->n; i++) {
 		struct fr_frame_header *f =
 			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;
@@ -43,7 +43,8 @@ static uint64_t max_bytes(const struct fr_arena *a)
 	return a->bytes > 3 * a->reserve ? FR_MIN(most, a->bytes - 3 * a->reserve) : 0;
 }
 
-/* Find the newest frames that fit into MOST bytes. Returns the position of the oldest of them. */
+/* Find the newest frames of S that fit into MOST bytes. Returns the position of the oldest of them, and their
+   number in *RET_N. */
 static uint64_t find_first_that_fits(const struct fr_snapshot *s, uint64_t most, size_t *ret_n)
 {
 	const struct fr_arena *a = &s->history->arena;

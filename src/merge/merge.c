@@ -26,7 +26,7 @@ struct merge {
 	struct fr_heap heap;
 	struct fr_dedup dedup;
 	struct fr_buf rewritten; /* a copy of a record, with the new path of its object */
-	bool comparing;		 /* DEDUP compares the records with the time and kind of the last one */
+	bool comparing;		 /* records with the time and kind of the last record go through DEDUP */
 	uint64_t key;		 /* the newest time that was written */
 	bool key_sample;	 /* the kind of the last written record: true: sample; false: side-band */
 	bool overflowed;	 /* the limit FR_DEDUP_MAX was reached */

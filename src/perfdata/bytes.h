@@ -86,7 +86,8 @@ static inline void put_u64(struct builder *b, uint64_t v)
 	put_bytes(b, &v, sizeof(v));
 }
 
-/* Overwrites earlier bytes, such as a number of items that is known only after the items. */
+/* Overwrites bytes that were put earlier, such as the number of items, which is known only after the
+   items. */
 static inline void set_bytes(struct builder *b, size_t at, const void *data, size_t len)
 {
 	if (!b->failed)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A hash table from the kernel's event ids to small numbers, with open addressing. All zeros is empty. */
+/* A hash table from the kernel's event ids to small numbers, with open addressing. If all members are zeros,
+   the table is empty. */
 
 #include <stddef.h>
 #include <stdint.h>

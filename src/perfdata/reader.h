@@ -3,10 +3,10 @@
 
 /*
  * Reads perf.data in the file and the pipe format. The file may be damaged or hostile: the reader checks each
- * length before it uses it, limits its memory for any content of the file, and returns the whole records
- * before and after damage. It decompresses COMPRESSED records (type 81): the caller gets the records in them.
- * It uses pread(): if the file is truncated meanwhile, the reader comes to its end early, and there is no
- * SIGBUS. One thread at a time may use a reader.
+ * length before it uses it, needs only a limited amount of memory, and returns the whole records before and
+ * after damage. It decompresses COMPRESSED records (type 81): the caller gets the records in them. It uses
+ * pread(): if the file is truncated meanwhile, the reader comes to its end early, and there is no SIGBUS. One
+ * thread at a time may use a reader.
  */
 
 #include "base/diag.h"

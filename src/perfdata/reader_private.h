@@ -21,7 +21,7 @@
 #define FR_READER_SECTIONS_MAX (256u << 20) /* bytes of all feature sections */
 #define FR_READER_EVENTS_MAX 16384u
 #define FR_READER_IDS_MAX (4u << 20)
-/* So many records in a row for which fr_reader_is_proven() is true: it is not a coincidence. */
+/* A row of this many records for which fr_reader_is_proven() is true cannot be a coincidence. */
 #define FR_READER_RESYNC_RECORDS 4
 
 /* Returns whether the LEN bytes at P begin a zstd frame, or the skippable frame that fr_file_write_frame()
@@ -95,9 +95,9 @@ int fr_reader_read_section(const struct fr_reader *r, const struct file_section 
    -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
 
-/* reader_pipe.c: takes a head record of the pipe format, which is at file offset AT, into the session.
-   May move the window. Returns 1, and the record has *RET_SIZE bytes in the file; 0 if RECORD is not a head
-   record; -EBADMSG if it is damaged; or another negative errno. */
+/* reader_pipe.c: takes RECORD, which is at file offset AT, into the session if it is a head record of the
+   pipe format. May move the window. Returns 1 if it is one: it has *RET_SIZE bytes in the file; 0 if RECORD
+   is not a head record; -EBADMSG if it is damaged; or another negative errno. */
 int fr_reader_pipe_record(
 	struct fr_reader *r, const struct perf_event_header *record, uint64_t at, uint64_t *ret_size);
 

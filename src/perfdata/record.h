@@ -86,7 +86,7 @@ struct fr_record_mmap2 { /* PERF_RECORD_MMAP2 */
 	char filename[];
 };
 
-struct fr_record_comm { /* PERF_RECORD_COMM; misc COMM_EXEC */
+struct fr_record_comm { /* PERF_RECORD_COMM; PERF_RECORD_MISC_COMM_EXEC in misc: because of an exec */
 	struct perf_event_header header;
 	uint32_t pid, tid;
 	char comm[];
