@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A byte string that grows. A struct of zeros is an empty string. The functions allocate memory, so the
-   recorder thread does not use them. */
+/* A byte string that grows. If all members are zeros, the string is empty. The functions allocate memory, so
+   they are not for the path of a sample on the recorder thread. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,8 +13,8 @@ struct fr_buf {
 	size_t cap;
 };
 
-/* fr_buf_reserve() makes room for MORE bytes after the content; the others append. They return 0; or -ENOMEM,
-   and the buffer has not changed. */
+/* fr_buf_reserve() makes room for MORE bytes after the content; the next functions append bytes. All return
+   0; or -ENOMEM, and the content has then not changed. */
 int fr_buf_reserve(struct fr_buf *b, size_t more);
 int fr_buf_append(struct fr_buf *b, const void *data, size_t len);
 int fr_buf_append_zero(struct fr_buf *b, size_t len);

@@ -31,15 +31,15 @@ struct fr_command_line {
 	size_t n; /* at most FR_OPTIONS_MAX */
 	const struct fr_option_group *groups;
 	size_t n_groups;
-	bool is_command; /* the first word is a command: options after it belong to the command */
+	bool is_command; /* the first word that is no option begins a command with options of its own */
 };
 
 /* Starts a new pass over argv. */
 void fr_command_line_begin(void);
 
-/* Returns the value of the next option; optarg then has its argument. Returns 0 after the last option; the
-   other words then begin at argv[optind]. Returns -EINVAL, with D, if the option is unknown or ambiguous, if
-   its argument is missing, or if it takes no argument but has one. */
+/* Returns the value of the next option; optarg then has its argument. Returns 0 after the last option: the
+   words that are no options then begin at argv[optind]. Returns -EINVAL, with D, if the option is unknown or
+   ambiguous, if its argument is missing, or if it takes no argument but has one. */
 int fr_command_line_next(const struct fr_command_line *c, int argc, char *argv[], struct fr_diag *d);
 
 /* Returns the option with VALUE, or NULL. */

@@ -5,8 +5,9 @@
  * The description of an error, for the person who can correct it.
  *
  * Libraries do not log. A function whose error a person can cause or correct has a parameter struct fr_diag *
- * (may be NULL). The function that knows the cause fills it, and returns the negative errno. Its callers pass
- * the errno on and do not change the text. The program prints or logs the text once.
+ * (may be NULL). The function that knows the cause of the error fills the fr_diag, and returns the negative
+ * errno. Its callers pass the errno on. They do not change the text, but may put a text before it
+ * (fr_diag_prefix()). The program prints or logs the text once.
  */
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@ struct fr_diag {
 int fr_fail(struct fr_diag *d, int code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Does the same, and appends ": strerror(-CODE)" to the text. */
+/* Does the same as fr_fail(), and appends ": strerror(-CODE)" to the text. */
 int fr_fail_errno(struct fr_diag *d, int code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -165,8 +165,8 @@ static int rename_by_link(int dirfd, const char *tmp, const char *name)
 
 	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
 		return (void)unlinkat(dirfd, tmp, 0), 0;
-	/* The kernel refuses a link to a file of another user (fs.protected_hardlinks). In this case, look
-	   for a file NAME, and then rename. */
+	/* EPERM: the kernel refuses a link to a file of another user (fs.protected_hardlinks). Then check
+	   that there is no file NAME, and rename. */
 	if (errno != EPERM)
 		return -errno;
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)

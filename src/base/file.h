@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads and writes of whole files, and files that appear as a whole or not at all. All functions
-   except fr_stat_cached() may wait for the file system. */
+/* Reads and writes whole files, and makes files that appear as a whole or not at all. All functions except
+   fr_stat_cached() can wait for the file system. */
 
 #include "base/buf.h"
 
@@ -12,12 +12,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Write all of DATA. Wait for the disk. Return 0 or a negative errno. */
+/* Write all of DATA. fr_pwrite_all() writes at the offset AT. Both return 0 or a negative errno. */
 int fr_write_all(int fd, const void *data, size_t len);
 int fr_pwrite_all(int fd, const void *data, size_t len, off_t at);
 
-/* Reads LEN bytes at AT, or fewer at the end of the file. Waits for the disk. Returns the number of bytes or
-   a negative errno. */
+/* Reads LEN bytes at AT, or fewer at the end of the file. Returns the number of bytes or a negative errno. */
 ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at);
 
 /* Appends the content of DIRFD/PATH to RET, and a NUL that RET->len does not count. DIRFD may be AT_FDCWD.
@@ -28,13 +27,13 @@ int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret);
    or a negative errno. */
 int fr_read_line(const char *path, char *ret, size_t size);
 
-/* Opens the directory NAME in DIRFD ("." for itself), unless it is a symbolic link. Returns NULL, with errno,
-   on failure. */
+/* Opens the directory NAME in DIRFD (".": DIRFD itself). Fails if NAME is a symbolic link. Returns NULL, with
+   errno, on failure. */
 DIR *fr_opendir_at(int dirfd, const char *name);
 
-/* Opens the directory NAME in DIRFD, and creates it with mode 0750 if it does not exist. It must not be a
-   symbolic link. Gives it to the group GID unless that is (gid_t)-1. Returns a descriptor or a negative
-   errno. */
+/* Opens the directory NAME in DIRFD. If NAME does not exist, creates it with mode 0750. Fails if NAME is a
+   symbolic link. Gives the directory to the group GID unless GID is (gid_t)-1. Returns a descriptor or a
+   negative errno. */
 int fr_directory_make(int dirfd, const char *name, gid_t gid);
 
 /* Removes the files of DIRFD whose names begin with PREFIX. */
@@ -45,27 +44,27 @@ void fr_remove_prefixed(int dirfd, const char *prefix);
 int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size);
 
 /* Renames TMP, which the caller has synced, to NAME, and syncs the directory. Waits for the disk. Returns 0;
-   a negative errno if the file keeps its name (-EEXIST if there is a file NAME); or a positive errno if only
-   the sync failed: the file then has the new name, but may lose it in a power failure. */
+   a negative errno if the file keeps the name TMP (-EEXIST if there is already a file NAME); or a positive
+   errno if only the sync failed: the file then has the name NAME, but a power failure may undo this. */
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name);
 
-/* Creates or replaces the file NAME, with the content DATA, and syncs it. Gives it the group GID, and to
-   root, if possible (fr_owner_give()). Waits for the disk. Returns 0; a negative errno if there is no new
+/* Creates or replaces the file NAME, with the content DATA, and syncs it. Gives it to the group GID and to
+   root, if possible: see fr_owner_give(). Waits for the disk. Returns 0; a negative errno if there is no new
    file; or a positive errno if only the sync of the directory failed. */
 int fr_file_replace(int dirfd, const char *name, mode_t mode, gid_t gid, const void *data, size_t len);
 
-/* Returns whether FD is open on the file NAME in DIRFD, and that is no symbolic link to it. */
+/* Returns whether NAME in DIRFD is the file that FD has open. A symbolic link to that file does not count. */
 bool fr_file_is_at(int fd, int dirfd, const char *name);
 
 /* Returns whether DIRFD is open on the directory PATH. */
 bool fr_directory_is_at(int dirfd, const char *path);
 
-/* If PATH is now another directory than DIRFD, because somebody has renamed the old one, makes DIRFD a
-   descriptor of PATH. Returns 0 if it is the same directory; 1 if DIRFD has changed; or a negative errno if
-   PATH cannot be opened or is not writable: DIRFD has then not changed. */
+/* If PATH is now another directory than the one that DIRFD has open (for example because somebody has renamed
+   that one), makes DIRFD a descriptor of PATH. Returns 0 if both are the same directory; 1 if DIRFD has
+   changed; or a negative errno if PATH cannot be opened or is not writable: DIRFD has then not changed. */
 int fr_directory_follow(int dirfd, const char *path);
 
-/* Writes the path of an open directory, or "the directory", for messages. */
+/* Writes the path of an open directory, for messages; if the path cannot be found, writes "the directory". */
 void fr_directory_name(int dirfd, char *ret, size_t size);
 
 /* Reads device, inode, size and mtime of an open file from the kernel's cache. Does not ask the file system,

@@ -7,29 +7,30 @@
  * that root directory.
  *
  * All functions except fr_foreign_stat_cached() can wait for the file system. They return a descriptor for
- * reading, -ENOEXEC for a file that is not regular, or another negative errno. RET_STAT (may be NULL)
- * describes the open file.
+ * reading, -ENOEXEC for a file that is not regular, or another negative errno. They describe the open file in
+ * RET_STAT, which may be NULL.
  */
 
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Opens PATH as PID sees it (0: as this process does). A link at the end is not followed. */
+/* Opens PATH in the root directory of the process PID (0: of this process). If the last part of PATH is a
+   symbolic link, returns -ENOEXEC. */
 int fr_foreign_open(pid_t pid, const char *path, struct stat *ret_stat);
 
-/* Does the same with the directory ROOT as the root. */
+/* Does the same as fr_foreign_open(), but PATH is in the root directory that the descriptor ROOT has open. */
 int fr_foreign_open_below(int root, const char *path, struct stat *ret_stat);
 
-/* Does the same for a path from the configuration, and follows a link at the end. */
+/* Does the same as fr_foreign_open() for a path from the configuration, but follows a link at the end. */
 int fr_foreign_open_linked(pid_t pid, const char *path, struct stat *ret_stat);
 
-/* Reads device, inode, size and mtime of PATH as PID sees it, and follows links. It does not ask a file
-   system, because a file system may hang. Returns 0; -EAGAIN if the kernel has not cached the data; or
+/* Reads device, inode, size and mtime of PATH in the root directory of PID, and follows links. The function
+   does not ask a file system, because that may hang. Returns 0; -EAGAIN if the kernel has not cached PATH; or
    another negative errno. Before Linux 5.12, it returns -EINVAL for a PID other than 0, and may wait for the
    file system for PID 0. */
 int fr_foreign_stat_cached(pid_t pid, const char *path, struct stat *ret);
 
-/* Opens the file that PID has mapped from START to END, also if it was renamed or removed. Returns -EPERM if
-   this process may not read the maps of PID. */
+/* Opens the file that PID has mapped from START to END, also if the file was renamed or removed. Returns
+   -EPERM if this process is not allowed to follow the links in /proc/PID/map_files. */
 int fr_foreign_open_map(pid_t pid, uint64_t start, uint64_t end, struct stat *ret_stat);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Additions to cJSON, for folders that link it. Nothing else in base/ includes this header. */
+/* Additions to cJSON, for folders that link cJSON. No other file of base/ includes this header. */
 
 #include "base/clock.h"
 
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Adds a number to OBJECT as text, because a double is exact only up to 2^53. Returns the new item, which
-   OBJECT owns, or NULL if there is no memory. */
+/* Adds a number to OBJECT as raw text, because cJSON keeps numbers as double, which is exact only up to 2^53.
+   Returns the new item, which OBJECT owns, or NULL if there is no memory. */
 static inline cJSON *fr_json_add_u64(cJSON *object, const char *name, uint64_t value)
 {
 	char text[24];
@@ -35,13 +35,13 @@ static inline bool fr_json_add_numbers(cJSON *object, const struct fr_json_numbe
 	return ok;
 }
 
-/* Adds numbers to OBJECT: FR_JSON_ADD_NUMBERS(object, {"name", number}, …). Returns whether there was memory.
- */
+/* Adds numbers to OBJECT: FR_JSON_ADD_NUMBERS(object, {"name", number}, …). Returns false if there was not
+   enough memory. */
 #define FR_JSON_ADD_NUMBERS(object, ...)                                                                     \
 	fr_json_add_numbers(object, (const struct fr_json_number[]){__VA_ARGS__},                            \
 		sizeof((const struct fr_json_number[]){__VA_ARGS__}) / sizeof(struct fr_json_number))
 
-/* Adds a time as RFC 3339. Returns the new item, or NULL without memory. */
+/* Adds a time in the form of RFC 3339. Returns the new item, or NULL if there is no memory. */
 static inline cJSON *fr_json_add_time(cJSON *object, const char *name, uint64_t realtime_ns)
 {
 	char text[FR_STAMP_SIZE];
@@ -50,7 +50,8 @@ static inline cJSON *fr_json_add_time(cJSON *object, const char *name, uint64_t 
 	return cJSON_AddStringToObject(object, name, text);
 }
 
-/* Returns the member NAME of OBJECT, borrowed; "": there is no such string. */
+/* Returns the text of the member NAME; OBJECT owns the text. Returns "" if there is no member NAME, or if it
+   is not a string. */
 static inline const char *fr_json_text(const cJSON *object, const char *name)
 {
 	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
@@ -58,7 +59,7 @@ static inline const char *fr_json_text(const cJSON *object, const char *name)
 	return text ? text : "";
 }
 
-/* Appends a string of at most 2047 bytes to ARRAY. */
+/* Appends a formatted text to ARRAY. A text of more than 2047 bytes is truncated. */
 static inline void __attribute__((format(printf, 2, 3)))
 fr_json_add_line(cJSON *array, const char *format, ...)
 {

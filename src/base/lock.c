@@ -18,7 +18,8 @@ static void set_owner(struct fr_lock *lock, pid_t owner)
 	atomic_store_explicit(&lock->owner, owner, memory_order_relaxed);
 }
 
-/* Calls gettid() only once: it is a system call, and locks are taken on the path of a sample. */
+/* Calls gettid() only once in each thread, because it is a system call, and each run of samples takes a
+   lock. */
 static pid_t own_tid(void)
 {
 	static _Thread_local pid_t tid;
@@ -55,8 +56,8 @@ void fr_unlock(struct fr_lock *lock) FR_NO_THREAD_SAFETY_ANALYSIS
 static bool lock_mutex_until(pthread_mutex_t *mutex, uint64_t until_ns)
 {
 #ifdef __SANITIZE_THREAD__
-	/* The ThreadSanitizer of gcc 12 does not see that pthread_mutex_clocklock() locks the mutex. It then
-	   reports that an unlocked mutex is unlocked. */
+	/* The ThreadSanitizer of gcc 12 does not see that pthread_mutex_clocklock() locks the mutex. So it
+	   would report the unlock as an error: "unlock of an unlocked mutex". */
 	while (pthread_mutex_trylock(mutex) != 0) {
 		if (fr_monotonic_ns() >= until_ns)
 			return false;

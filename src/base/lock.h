@@ -45,7 +45,7 @@ struct fr_cond {
 };
 
 void fr_lock_init(struct fr_lock *lock);
-/* No thread may hold LOCK. */
+/* Call it only when no thread holds LOCK. */
 void fr_lock_deinit(struct fr_lock *lock);
 
 void fr_lock(struct fr_lock *lock) FR_ACQUIRES(*lock);
@@ -56,12 +56,13 @@ bool fr_lock_until(struct fr_lock *lock, uint64_t until_ns) FR_TRY_ACQUIRES(true
 void fr_lock_assert_held(struct fr_lock *lock) FR_ASSERTS_HELD(*lock);
 
 void fr_cond_init(struct fr_cond *cond);
-/* No thread may wait on COND. */
+/* Call it only when no thread waits on COND. */
 void fr_cond_deinit(struct fr_cond *cond);
 
 /* Releases LOCK, waits for a broadcast, and takes LOCK again. It can also return without a broadcast. */
 void fr_cond_wait(struct fr_cond *cond, struct fr_lock *lock) FR_REQUIRES(*lock);
-/* Does the same, but waits at most until UNTIL_NS (monotonic). Returns false if that time has come. */
+/* Does the same as fr_cond_wait(), but waits at most until UNTIL_NS (monotonic). Returns false if that time
+   has come. */
 bool fr_cond_wait_until(struct fr_cond *cond, struct fr_lock *lock, uint64_t until_ns) FR_REQUIRES(*lock);
 /* Wakes all threads that wait. */
 void fr_cond_broadcast(struct fr_cond *cond);

@@ -41,7 +41,7 @@ void fr_log_set_level(int level);
 /* Sets the prefix of text lines, and SYSLOG_IDENTIFIER of the journal. NAME must stay valid. */
 void fr_log_set_program(const char *name);
 
-/* MESSAGE_ID may be NULL. FIELDS may be NULL where N_FIELDS is 0. */
+/* Logs a text with the fields FIELDS. MESSAGE_ID may be NULL. FIELDS may be NULL if N_FIELDS is 0. */
 void fr_log_struct(int level, const char *message_id, const struct fr_log_field *fields, unsigned n_fields,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 #define fr_log(level, ...) fr_log_struct(level, NULL, NULL, 0, __VA_ARGS__)

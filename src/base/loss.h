@@ -8,7 +8,7 @@
 enum fr_loss {
 	FR_LOSS_KERNEL_RING,	/* the kernel ring was full: PERF_RECORD_LOST, LOST_SAMPLES */
 	FR_LOSS_THROTTLED,	/* the kernel throttled an event; counts the throttlings, not the records */
-	FR_LOSS_BACK_PRESSURE,	/* a slow dump pinned all of the ring: the newest chunk was dropped */
+	FR_LOSS_BACK_PRESSURE,	/* a slow dump pinned the whole ring: the newest samples were dropped */
 	FR_LOSS_TORN,		/* a record in a kernel ring was not whole */
 	FR_LOSS_SIDEBAND,	/* the kernel lost side-band records; a scan follows */
 	FR_LOSS_SIDEBAND_QUEUE, /* the queue of the tracker was full; a scan follows */

@@ -8,7 +8,7 @@
 
 #define LENGTH_MAX 128
 
-/* The optimal string alignment distance. It needs three rows of its matrix. */
+/* The optimal string alignment distance. Only the last three rows of its matrix are kept. */
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit)
 {
 	unsigned rows[3][LENGTH_MAX + 1], *two_up = rows[0], *up = rows[1], *row = rows[2];

@@ -5,11 +5,11 @@
 
 #include <stddef.h>
 
-/* Returns how many edits (insert, delete, replace, swap of neighbors) turn A into B, or LIMIT + 1 if there
-   are more. Ignores the letter case. */
+/* Returns the smallest number of edits (insert, delete, replace, swap of neighbors) that turn A into B, or
+   LIMIT + 1 if that number is above LIMIT. Ignores the letter case, except in a swap. */
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit);
 
-/* Returns the name that is nearest to WORD, of the N names that NAME returns for CTX. Returns NULL if each of
-   them needs more than strlen(WORD) / 3 + 1 edits. */
+/* The function NAME returns each of N names, for an index I from 0 to N - 1. Returns the name that needs the
+   fewest edits from WORD; or NULL if each name needs more than strlen(WORD) / 3 + 1 edits. */
 const char *fr_nearest_name(
 	const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx, size_t n);

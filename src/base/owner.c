@@ -63,7 +63,7 @@ static int reopen_for_writing(int fd)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* This service makes no file with a second name, so such a file is not its own. */
+	/* This service makes no hard links, so a file with a second link is not its own. */
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || st.st_nlink != 1)
 		return -EACCES;
 	r = change_user(fd, geteuid());

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Asks systemd for the job of the service of this process. */
+/* Asks systemd for the job of the service of this process. A job is what systemd is about to do with a unit,
+   for example a stop. */
 
 enum fr_service_job {
-	FR_SERVICE_NO_JOB, /* no job: the service ended without a request, or failed */
+	FR_SERVICE_NO_JOB, /* no stop or start was requested; if the service has ended, it ended itself */
 	FR_SERVICE_STOP,
 	FR_SERVICE_RESTART, /* a stop, then a start */
 	FR_SERVICE_OTHER,

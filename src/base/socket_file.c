@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The socket is first bound to a temporary name with mode 0600. Then it gets its group and its mode, and at
- * last its name, in place of an older socket. So the path is never missing, and no user can connect before
- * the socket has its final group and mode.
+ * The socket is first bound to a temporary name with mode 0600. Then it gets its group and its mode, and last
+ * its final name, in place of an older socket. So the path of an older socket is never missing, and no user
+ * can connect before the socket has its final group and mode.
  */
 
 #include "base/socket_file.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reads a decimal number. Refuses what strtod() also accepts: a sign, an exponent, 0x and "inf". */
+/* Reads a decimal number. Refuses a sign, an exponent, 0x and "inf", which strtod() would accept. */
 static int parse_number(const char **s, double *ret)
 {
 	char *end;

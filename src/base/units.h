@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads and writes sizes, durations and other values in the form that people use. On error, the result does
-   not change. Any thread may call these functions. */
+/* Reads and writes sizes, durations and other values in the form that people use. If a function fails, the
+   result does not change (except for fr_cpulist_parse()). Any thread may call these functions. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the length of the UTF-8 sequence at S, which has LEN ≥ 1 bytes, or 0 if it is invalid (RFC 3629:
-   not the shortest form, a surrogate, or above U+10FFFF). */
+/* Returns the length of the UTF-8 sequence at the begin of S. S has LEN bytes, at least 1. Returns 0 if the
+   sequence is invalid by RFC 3629 (also if it is not the shortest form, a surrogate, or above U+10FFFF). */
 size_t fr_utf8_sequence(const uint8_t *s, size_t len);
 
-/* Returns the same, but 0 also for a control character, which terminals obey. */
+/* Returns the same as fr_utf8_sequence(), but 0 for a control character, because terminals obey it. */
 size_t fr_utf8_printable(const uint8_t *s, size_t len);
 
 /* Replaces white space by blanks, and each byte of invalid UTF-8 and of other control characters by '?'. */

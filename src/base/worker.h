@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A thread for functions that may wait for a file system. It runs one function at a time; when the function
- * has returned, another function runs on the event loop.
+ * A thread for functions that may wait for a file system. The thread runs one function work() at a time. When
+ * work() has returned, the function done() runs on the event loop.
  *
  *   main loop  run ───────────────────────────► done()
  *   thread      └──► work() ── eventfd ──────────┘

@@ -41,7 +41,7 @@ int fr_writer_write_now(struct fr_writer *w, struct fr_writer_block *b)
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
 		b->done += (size_t)n;
-		/* The rest after a short write may not be aligned. */
+		/* After a short write, the rest is not always aligned as O_DIRECT needs it. */
 		if (w->direct && b->done % FR_WRITER_ALIGN)
 			w->direct = set_direct(w->fd, false);
 	}
@@ -129,14 +129,15 @@ struct fr_writer *fr_writer_free(struct fr_writer *w)
 	fr_writer_ring_close(w);
 	if (w->direct)
 		(void)set_direct(w->fd, false);
-	/* Memory of requests that are still in flight stays mapped until the process ends. */
+	/* If requests are still in flight, the memory stays mapped until the process ends. */
 	if (w->in_flight == 0)
 		munmap(w->mapped, w->mapped_bytes);
 	free(w);
 	return NULL;
 }
 
-/* Allocates disk space up to END. If the file system cannot do that, the writer goes on without it. */
+/* Allocates disk space ahead, if END is behind the allocated space. If the file system cannot do that, the
+   writer goes on without allocation. */
 static void allocate_to(struct fr_writer *w, uint64_t end)
 {
 	if (!w->allocate || end <= w->allocated)
@@ -208,7 +209,7 @@ static int write_current(struct fr_writer *w)
 	memset(w->current->data + w->fill, 0, len - w->fill);
 	if (offset == 0)
 		memcpy(w->head, w->current->data, sizeof(w->head));
-	/* Not for the first block: a small file has only that one. */
+	/* Do not allocate for the first block: a small file has no other block. */
 	if (offset > 0)
 		allocate_to(w, offset + len);
 	r = write_block(w, w->current, offset, len);

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Writes a file from front to back in aligned blocks. Several blocks are in flight through io_uring, with
- * O_DIRECT where the file system supports it. The writer uses pwrite() where io_uring is forbidden (sysctl,
- * seccomp). Only one thread at a time may use a writer, and the functions may wait for the disk.
+ * Writes a file from front to back in aligned blocks. The kernel writes several blocks at a time, through
+ * io_uring, with O_DIRECT where the file system supports it. A block is in flight while the kernel writes it.
+ * The writer uses pwrite() where io_uring is forbidden (sysctl, seccomp). Only one thread at a time may use a
+ * writer, and the functions may wait for the disk.
  *
  *   fr_writer_append() ──► current block ──► in flight, at most `depth` ──► fr_writer_finish(): head, fsync
  */
@@ -23,8 +24,8 @@
 struct fr_file_writer_config {
 	size_t block_bytes; /* a power of two, 64 KiB … 16 MiB; 0: 1 MiB */
 	unsigned depth;	    /* blocks in flight, 1 … 64; 0: 8 */
-	/* Estimated size of the file; 0: unknown. A small file uses fewer blocks, because mapping and
-	   unmapping memory takes most of its time. */
+	/* Estimated size of the file; 0: unknown. For a small file, the writer maps memory for fewer blocks,
+	   because to map and unmap all blocks would take most of the time. */
 	uint64_t expected_bytes;
 };
 
@@ -44,8 +45,8 @@ struct fr_writer *fr_writer_free(struct fr_writer *w);
 int fr_writer_append(void *w, const void *data, size_t len);
 
 /* Overwrites the first LEN bytes of the file with HEAD. LEN is at most 4096, and at least LEN bytes must have
-   been appended. Then truncates the file to the appended bytes, and syncs it. No append may follow. Returns 0
-   or a negative errno. */
+   been appended. Then truncates the file to the number of appended bytes (which removes the padding of the
+   last block), and syncs it. No append may follow. Returns 0 or a negative errno. */
 int fr_writer_finish(struct fr_writer *w, const void *head, size_t len);
 
 /* Describes how W writes: "io_uring, O_DIRECT, 8 x 1 MiB", or "pwrite (io_uring: Operation not permitted)". W

@@ -5,9 +5,10 @@
  *
  *   fr_writer_ring_submit() ──► kernel ──► fr_writer_ring_reap() ──► written, or fr_writer_write_now()
  *
- * The kernel has two faults (docs/design/80). It keeps a request that it refuses, and the next submit would
- * send that request: so the writer turns a refused request into one that does nothing. Sometimes no thread of
- * the kernel starts a request: so the writer cancels a request for which it has waited too long.
+ * io_uring has two faults (docs/design/80). A request that the kernel refuses stays in the queue, and the
+ * next submit would send it: so the writer turns a refused request into one that does nothing. Sometimes no
+ * thread of the kernel starts a request: so if no request completes for PATIENCE_MS, the writer cancels the
+ * requests that are not started.
  */
 
 #include "fileio/writer_private.h"
@@ -20,7 +21,7 @@
 
 #define PATIENCE_MS 5000u
 
-/* The user data of requests that belong to no block and need no answer. */
+/* The user data of requests that belong to no block, and whose completions are ignored. */
 static const char no_answer;
 
 void fr_writer_ring_open(struct fr_writer *w)
@@ -103,8 +104,9 @@ void fr_writer_ring_close(struct fr_writer *w)
 		io_uring_cqe_seen(&w->ring, cqe);
 		w->in_flight--;
 	}
-	/* The kernel frees an io_uring some time after its last reference is gone. Until then, a registered
-	   file stays open, so that a removed file keeps its disk blocks. */
+	/* The kernel frees an io_uring some time after its last reference is gone. A registered file would
+	   stay open until then, and if the file was removed, its disk blocks would stay in use. So unregister
+	   it here. */
 	if (w->fixed_file)
 		(void)io_uring_unregister_files(&w->ring);
 	io_uring_queue_exit(&w->ring);
@@ -131,8 +133,9 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 	io_uring_sqe_set_data(sqe, b);
 	r = submit_all(&w->ring);
 	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
-		/* A completion may free memory that the kernel needs. The completion stays in the queue, so
-		   this works only once. */
+		/* When a request completes, the kernel may get back the memory that it needs for this one.
+		   The completion is not marked as seen here, so a second wait would return at once: try only
+		   once. */
 		(void)wait_completion(&w->ring, &cqe);
 		r = submit_all(&w->ring);
 	}

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
-#define HOLE_MIN (1L << 20) /* smaller holes are not covered, to limit the number of mappings */
+#define HOLE_MIN (1L << 20) /* cover_holes() leaves out smaller holes, to limit the number of mappings */
 #define HINT "recording starts with an empty ring"
 
 struct image {
@@ -58,7 +58,7 @@ static int map_image(int fd, struct image *ret, struct fr_diag *d)
 	void *map;
 	int r;
 
-	/* Without the seals, the file could shrink while we read it, and the read would cause a SIGBUS. */
+	/* Without the seals, the file could shrink while it is read, and the read would cause a SIGBUS. */
 	if (seals < 0 || (seals & SEALS) != SEALS)
 		return fr_fail(d, -EBADMSG, HINT, "the size of the old ring is not sealed");
 	if (fstat(fd, &st) < 0)
@@ -118,8 +118,8 @@ static void read_open_chunk(struct source *s, const struct fr_image_header *i, c
 	s->open.drained_ns = i->drained_ns <= now_ns ? i->drained_ns : 0;
 	fr_recovery_open_chunk(r, &s->open.records);
 	if (newest ? i->open_seq != s->open.seq : !is_valid_seq(i->open_seq)) {
-		/* The newest frame has the open chunk already, or the open chunk does not follow the newest
-		   frame. */
+		/* The newest frame has the records of the open chunk already; or there is a gap between the
+		   newest frame and the open chunk; or there is no frame, and open_seq is not possible. */
 		s->open_left_out = s->open.records.sideband_len || s->open.records.samples_len;
 		s->open.records = (struct fr_recovered_open){0};
 		return;
@@ -155,7 +155,8 @@ static int read_source(struct source *s, const struct image *image, struct fr_re
 	return 0;
 }
 
-/* Move IT over the next records of at most MAX bytes, and count them. Returns the number of bytes. */
+/* Move IT over the next whole records that have at most MAX bytes together, and count these records. Returns
+   the number of their bytes. */
 static size_t next_run(struct fr_record_iter *it, size_t max, struct fr_section_kept *ret)
 {
 	const struct perf_event_header *record;
@@ -170,7 +171,8 @@ static size_t next_run(struct fr_record_iter *it, size_t max, struct fr_section_
 	return (size_t)(it->at - begin);
 }
 
-/* Make O the open chunk of H, without its records. */
+/* Give the open chunk of H the sequence number, the low watermark and drained_ns of O, but not its
+   records. */
 static void continue_chunk(struct fr_history *h, const struct fr_open_chunk *o)
 {
 	h->seq = o->seq - 1;
@@ -195,9 +197,9 @@ static uint64_t offset_of(const struct image *image, const struct fr_arena *a, c
 	return (uint64_t)(header - image->map) - log;
 }
 
-/* Find the oldest frame that can be adopted: this frame, all newer ones, and the reserve fit into the log.
-   IMAGE is NULL if the frames are copied. In place, the bytes between two frames count as used, too. All
-   together are less than one lap over the log, so the adopted frames are in the order of the log. */
+/* Returns the index of the oldest frame that can be adopted: this frame, all newer frames, and the reserve
+   fit into the log. IMAGE is NULL if the frames are copied. In place, the bytes between two frames count as
+   used, too. So all adopted frames are within one lap of the log, in the order of their sequence numbers. */
 static size_t find_first(const struct source *s, const struct fr_arena *a, const struct image *image)
 {
 	uint64_t used = 0, behind = 0;
@@ -259,8 +261,8 @@ static bool has_layout_of(const struct image *image, uint64_t size)
 
 /* By copy */
 
-/* No frame is pinned, so no record is dropped. A run that has only FINISHED_ROUNDs has no time, so it is left
-   out. Readers do not need it. */
+/* Append RECORDS in runs. H has no pinned frame, so no record is dropped. A run that has only FINISHED_ROUNDs
+   has no time, so this run is left out. Readers do not need it. */
 static void append_section(struct fr_history *h, const void *records, size_t len,
 	int (*append)(struct fr_history *, const void *, size_t, uint32_t, uint64_t, uint64_t))
 {
@@ -347,8 +349,8 @@ static int adopt_image(const struct fr_history_config *config, int fd, const str
 	for (size_t i = from; i < s->n; i++)
 		fr_history_count_frame(h, &s->frames[i]);
 	fr_history_restart_rounds(h);
-	/* In place, frames that lie in the reserve do not count as left out: the old ring had evicted them,
-	   or the next seal would evict them. */
+	/* In place, frames that were not adopted because the reserve has to be free do not count as left out:
+	   the old ring had evicted them, or the next seal would evict them. */
 	left_out = (in_place ? s->run : from) + h->arena.frames_evicted + s->open_left_out;
 	h->arena.frames_evicted = h->arena.samples_evicted = 0;
 	h->arena.evicted = config->evicted;

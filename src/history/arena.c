@@ -94,7 +94,8 @@ static struct fr_arena_hole *find_hole(struct fr_arena *a, uint64_t offset)
 }
 
 /* Returns the number of bytes that the head has to skip, so that then NEED bytes fit before the log's end and
-   before the next hole. Sets *RET_HOLES to the number of skipped bytes that are in holes. */
+   before the next hole; more than 2 * A->bytes if they fit nowhere. Sets *RET_HOLES to the number of skipped
+   bytes that are in holes. */
 static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_holes)
 {
 	uint64_t offset = a->head % a->bytes, skipped = 0;
@@ -119,12 +120,13 @@ static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_h
 }
 
 /* Returns how many bytes of the log it takes to put NEED bytes: NEED, the bytes that the head has to skip,
-   and the bytes of holes that are not free. */
+   and the bytes of other holes between head and tail. */
 static uint64_t need_with_skips(struct fr_arena *a, uint32_t need)
 {
 	uint64_t holes, behind = 0, skipped = bytes_to_skip(a, need, &holes);
 
-	/* A hole between head and tail has no frames of the ring any more, but its bytes are not free. */
+	/* The ring has evicted the frames in a hole between head and tail, but the bytes of the hole are not
+	   free. */
 	for (unsigned i = 0; i < a->n_holes; i++)
 		if (a->tail > a->holes[i].position)
 			behind += FR_MIN(a->tail - a->holes[i].position, a->holes[i].bytes);
@@ -133,7 +135,7 @@ static uint64_t need_with_skips(struct fr_arena *a, uint32_t need)
 
 /* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. WIPE true: also clear all bytes of the pad.
    Otherwise, after a crash, recovery would find old frames there, with a gap between them and the newer
-   frames. */
+   frames. WIPE false is for a hole, because a retained snapshot still reads its bytes. */
 static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 {
 	struct fr_entry *e = entry_at(a, a->head);

@@ -5,9 +5,9 @@
  * The circular log of frames. The caller holds the history's lock for every call. One exception:
  * fr_arena_next() needs no lock while it reads pinned frames, because their bytes do not change.
  *
- * A position counts bytes and only grows. Its offset in the log is the position modulo the size of the log. A
- * pad is an entry without content: it stands where the head has skipped bytes. Frames and pads are at the
- * positions [tail, head):
+ * A position is a number of bytes that only grows, also when the head begins again at the start of the log.
+ * The offset of a position in the log is the position modulo the size of the log. A pad is an entry without
+ * content: it stands where the head has skipped bytes. Frames and pads are at the positions [tail, head):
  *
  *     offset 0                                              bytes
  *     │ newest ──▶ head      free      tail ──▶ oldest, …  │pad│
@@ -24,7 +24,7 @@
 /* A hole is a part of the log that the head skips, because a retained snapshot has its frames there. */
 struct fr_arena_hole {
 	uint64_t offset, bytes;
-	uint64_t position; /* position of the hole when the head reached it last */
+	uint64_t position; /* position that the hole's begin had when the head was there last */
 };
 #define FR_ARENA_HOLES 2u /* the log's end may split the frames of a retained snapshot */
 
@@ -38,7 +38,7 @@ struct fr_arena {
 	unsigned n_holes;
 	void (*evicted)(void *ctx, const struct fr_frame *frame);
 	void *ctx;
-	/* The content of the log, and the number of evicted frames and samples. */
+	/* Sums over all frames in the log; and the numbers of all frames and samples that were evicted. */
 	uint64_t frames, samples, sideband, raw_bytes;
 	uint64_t frames_evicted, samples_evicted;
 	uint64_t sampled; /* no frame before this position has samples */
@@ -86,8 +86,9 @@ bool fr_arena_evict_to(struct fr_arena *a, uint64_t position);
    are removed, too, and evicted() is not called. */
 void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position);
 
-/* Keep the bytes of the frames at the positions [FROM, TO), also after their eviction: they become one or two
-   holes. Only the header of the first frame in each hole is overwritten, by a pad. One range at a time. */
+/* Keep the bytes of the frames at the positions [FROM, TO), also after the eviction of these frames: the
+   bytes become one or two holes. The ring then writes only one pad header into each hole, over the header of
+   the first frame there. There can be one such range at a time. */
 void fr_arena_protect(struct fr_arena *a, uint64_t from, uint64_t to);
 void fr_arena_unprotect(struct fr_arena *a);
 

@@ -14,16 +14,16 @@ struct fr_codec {
 
 /*
  * Level 1 is tuned for records. A record differs from the previous record in a few bytes only. So matches are
- * near, and a hash table that fits into the first-level cache is enough. The literals (low bytes of times and
- * counts) look random, so Huffman coding gains nothing. Compared with level 1 of zstd itself, this takes 15
- * to 28 % less time and makes 2.5 to 3.7 % more bytes (system calls, scheduler events, CPU profiles with
- * stacks).
+ * near, and a hash table that fits into the first-level cache is enough. The literals (bytes without a match:
+ * low bytes of times and counts) look random, so Huffman coding gains nothing. Compared with level 1 of zstd
+ * itself, this takes 15 to 28 % less time and makes 2.5 to 3.7 % more bytes (measured with system calls,
+ * scheduler events, and CPU profiles with stacks).
  */
 #define LEVEL_1_HASH_LOG 11
 
-/* Set each parameter instead of the level. For a small section, zstd then only lowers the parameters. With a
-   level, zstd would choose other parameters for a small section, and could need more memory than the context
-   has. */
+/* Set each parameter instead of the level. For a small section, zstd may then lower the parameters, but never
+   raises them. With a level, zstd would choose other parameters for a small section, and could need more
+   memory than the context has. */
 static int set_parameters(ZSTD_CCtx_params *params, int level, size_t max_bytes)
 {
 	ZSTD_compressionParameters c = ZSTD_getCParams(level, max_bytes, 0);

@@ -5,9 +5,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#define POLYNOMIAL 0x82f63b78u /* reflected */
+#define POLYNOMIAL 0x82f63b78u /* with its bits in reverse order */
 
-/* tables[k][b] is the effect of byte B on the crc if K more bytes of the same eight follow B. */
+/* Eight bytes are added at a time. tables[k][b] is what the byte B adds to the crc if K of the eight bytes
+   follow B. */
 static uint32_t tables[8][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 

@@ -9,5 +9,5 @@
 /* Returns the crc of LEN bytes at DATA. CRC is 0, or the crc of the preceding bytes. Any thread. */
 uint32_t fr_crc32c(uint32_t crc, const void *data, size_t len);
 
-/* The same function without the instruction. */
+/* Returns the same as fr_crc32c(), but does not use the crc32 instruction. */
 uint32_t fr_crc32c_table(uint32_t crc, const void *data, size_t len);

@@ -18,7 +18,7 @@
 #define PAGE FR_HISTORY_PAGE
 #define CHUNK_MIN (128u << 10)
 /* A run of records with this many bytes or more is compressed as a chunk of its own, without a copy. The copy
-   would cost more time than zstd needs for a new section. */
+   would take more time than zstd loses when it begins a new section. */
 #define SEAL_IN_PLACE_MIN (256u << 10)
 #define SIDEBAND_MIN FR_HISTORY_RUN_MAX
 #define RESERVE_MAX (16ULL << 20)
@@ -392,7 +392,8 @@ void fr_history_end_round(struct fr_history *h)
 		put_bytes(&h->samples, &fr_finished_round, sizeof(fr_finished_round));
 		h->flush_seq = h->seq;
 	}
-	/* The round drained all records that were in the kernel rings at its begin. */
+	/* The round has drained all records that were in the kernel rings at its begin. So the image has all
+	   records up to SINCE_NS of this round. */
 	atomic_store_explicit(&h->image->drained_ns, h->since_ns[0], memory_order_release);
 	fr_unlock(&h->lock);
 }

@@ -8,12 +8,13 @@
  *
  * Records are appended to the open chunk. A full chunk is sealed: it becomes a frame at the head of the log,
  * and the oldest frames are evicted to make room. A snapshot pins frames: they are not evicted while the
- * snapshot is read. New frames then use a reserve of the log. When the reserve is full, the samples of the
- * newest chunk are dropped and counted. Its side-band is kept (docs/design/21).
+ * snapshot is read. If pinned frames stop the eviction, new frames go into the reserve of the log. When the
+ * reserve is full, the samples of the newest chunk are dropped and counted. The side-band of that chunk is
+ * kept (docs/design/21).
  *
  * Threads: the recorder thread appends samples, begins and ends rounds, and seals. Any thread may append
- * side-band and use snapshots. The functions wait for nothing except a mutex, which is locked for a memcpy or
- * a seal.
+ * side-band and use snapshots. These functions wait only for the mutex of the ring (for the time of a
+ * memcpy), and for the end of a seal.
  */
 
 #include "base/diag.h"
@@ -29,12 +30,13 @@
 struct fr_history;
 
 struct fr_history_config {
-	uint64_t size_bytes; /* size of the memfd. At level 1, zstd needs 2 MiB of other memory */
-	bool populate;	     /* take all memory now, because the machine may have no free page later */
-	bool keep_size;	     /* an adopted ring with a valid layout keeps its own size */
-	int level; /* zstd level. 1 is the best: lower levels make larger frames, and also need more time */
+	uint64_t size_bytes; /* size of the memfd. At level 1, zstd needs 2 MiB of memory in addition */
+	bool populate;	     /* allocate all pages now, because the machine may have no free page later */
+	bool keep_size;	     /* fr_history_adopt(): keep the old ring's size if its layout is valid */
+	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and takes longer */
 	/* Called for each evicted frame, oldest first, one call at a time, on a thread that seals, retains a
-	   snapshot or changes the size. The lock may be held, so the function must not call the history. */
+	   snapshot or changes the size. The lock of the ring may be held, so the function must not call any
+	   function of this header. */
 	void (*evicted)(void *ctx, const struct fr_frame *frame);
 	void *ctx;
 };
@@ -48,23 +50,25 @@ struct fr_history *fr_history_free(struct fr_history *h); /* free all snapshots 
 struct fr_history_adopted {
 	uint64_t frames;
 	uint64_t samples, sideband; /* numbers of records in the frames and in the open chunk */
-	uint64_t first_ns, last_ns; /* oldest and newest sample; 0: there is no sample */
-	uint64_t low_watermark_ns;  /* low watermark of the oldest frame; 0: unknown */
+	uint64_t first_ns, last_ns; /* times of the oldest and of the newest sample; 0: there is no sample */
+	uint64_t low_watermark_ns;  /* of the oldest frame; without frames, of the open chunk; 0: unknown */
 	uint64_t drained_ns; /* the ring has all records of the kernel rings up to this time; 0: unknown */
 	bool in_place;	     /* true: the memory is the same; false: a new memfd has copies of the frames */
-	uint64_t frames_left_out; /* valid frames that do not fit, or that a gap separates from newer frames.
-				     The other ring may have evicted some of them */
+	/* Number of valid frames that are not taken over, because they do not fit (counted only if in_place
+	   is false), or because a gap separates them from newer frames. The other ring may have evicted some
+	   of them. If the open chunk is not taken over, it counts as one more. */
+	uint64_t frames_left_out;
 };
 
 /*
- * Adopt the ring in the memfd FD, whose size is sealed. The process that wrote the ring may have been killed
- * at any time. The new ring takes over the open chunk, and the newest frames whose sequence numbers have no
- * gap. If the old ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it gets a
- * new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not called
- * for frames that are left out (docs/design/22).
+ * Adopt the ring in the memfd FD, whose size must be sealed. The process that wrote the ring may have been
+ * killed at any time. The new ring takes over the open chunk, and the newest frames whose sequence numbers
+ * have no gap. If the old ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it
+ * gets a new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not
+ * called for frames that are left out (docs/design/22).
  *
  * Returns 0, and FD then belongs to the ring. Returns -EBADMSG with D if FD is not a ring, has another
- * version, or has no valid frame and no valid header; other errors as fr_history_new(). On an error the
+ * version, or has neither a valid frame nor a valid header; other errors as fr_history_new(). On an error the
  * caller keeps FD, and the content of FD does not change.
  */
 int fr_history_adopt(const struct fr_history_config *config, int fd, struct fr_history **ret,
@@ -79,58 +83,61 @@ uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd g
  *
  *     begin() ── step() until it returns 0 ── finish() ── populate() while it returns 1 ── free()
  *
- * One thread makes these calls, and the recorder thread goes on appending. Only finish() has to be called on
- * the recorder thread, or while no thread appends. finish() takes milliseconds. From begin() to finish() no
- * thread makes a snapshot, and only the recorder thread appends side-band. In this time each frame is in one
- * of the two rings, so the next instance needs both descriptors.
+ * One thread makes these calls, while the recorder thread goes on appending. The exception is finish(): call
+ * it on the recorder thread, or while no thread appends. finish() takes milliseconds. From begin() to
+ * finish(), no thread may make a snapshot, and only the recorder thread may append side-band. In this time,
+ * some frames are in the old ring and the others in the new ring, so the next instance needs the descriptors
+ * of both rings.
  */
 struct fr_resize;
 /* Make the new ring. Returns 0, or a negative errno with D: -EBUSY if there is a snapshot; other errors as
    fr_history_new(). */
 int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize **ret, struct fr_diag *d);
 /* Continue the resize of a killed instance, which had moved frames from FROM to TO. The caller has adopted
-   both rings, and calls step() next. Returns 0; -ENOMEM; or -EBADMSG if the frames of FROM do not follow
-   those of TO without a gap. */
+   both rings, and calls step() next. Returns 0; -ENOMEM; or -EBADMSG if there is a gap between the newest
+   frame of TO and the oldest frame of FROM. */
 int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_resize **ret);
 int fr_resize_fd(const struct fr_resize *z); /* descriptor of the new ring; borrowed */
 /* Move some frames. Returns 1 if it has to be called again; 0 if finish() is the next call. */
 int fr_resize_step(struct fr_resize *z);
-/* Returns the new ring. It has another fr_history_fd(), and maybe a larger fr_history_section_max(). */
+/* Returns the new ring, and describes its content in *RET_ADOPTED. The new ring has another fr_history_fd(),
+   and maybe a larger fr_history_section_max(). */
 struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *ret_adopted);
-/* Free the old ring. If the memory of rings is populated, take a part of the memory that the new ring has not
-   used yet. Returns 1 if it has to be called again; 0 if all is done; or a negative errno if the machine has
-   not enough memory. */
+/* Free the old ring. If fr_history_config.populate was true, or after fr_resize_resume(), also allocate the
+   next pages of the new ring. Returns 1 if it has to be called again; 0 if all is done; or a negative errno
+   if the machine has not enough memory. */
 int fr_resize_populate(struct fr_resize *z);
-struct fr_resize *fr_resize_free(struct fr_resize *z); /* before finish() it also frees both rings */
+/* Also frees the old ring. If finish() was not called, it frees the new ring, too. */
+struct fr_resize *fr_resize_free(struct fr_resize *z);
 
-/* The largest raw size of a section in this ring. The COMPRESSED feature's mmap_len and the buffers of
-   readers need it. It may be larger than a chunk of this ring, because frames of an adopted ring may be
-   larger. */
+/* Returns the largest size before compression that a section of a frame in this ring has or may get. mmap_len
+   of the feature COMPRESSED must have this value, and readers need a buffer of this size. It may be more than
+   a section of the open chunk can have, because frames of an adopted ring may be larger. */
 size_t fr_history_section_max(const struct fr_history *h);
 
 /* The memfd of the ring; borrowed. */
 int fr_history_fd(const struct fr_history *h);
 
 size_t fr_history_append_max(const struct fr_history *h); /* at least FR_HISTORY_RUN_MAX */
-/* Append LEN bytes (at most fr_history_append_max()) of N whole records with times FIRST_NS to LAST_NS. A
-   long run of records becomes a frame of its own, without a copy into the open chunk. Returns 0; 1 if the
-   samples of the open chunk or of this run were dropped and counted; or -EMSGSIZE if LEN is too large.
-   Recorder thread. */
+/* Append a run of samples: N whole records with LEN bytes (at most fr_history_append_max()) and with times
+   FIRST_NS to LAST_NS. A long run becomes a frame of its own, without a copy into the open chunk. Returns 0;
+   1 if the samples of the open chunk or of this run were dropped and counted; or -EMSGSIZE if LEN is too
+   large. Recorder thread. */
 int fr_history_append(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns);
 /* Append side-band, at most FR_HISTORY_RUN_MAX bytes. Records of a scan do not come from a kernel ring: they
    must have the time that fr_history_freeze() returned, and must be appended before the unfreeze. Returns 0;
    1 if these records were dropped and counted, because pinned frames fill the log and the side-band buffer is
-   full (the caller then requests a scan); or -EMSGSIZE. Any thread. */
+   full (the caller then has to request a scan); or -EMSGSIZE. Any thread. */
 int fr_history_append_sideband(struct fr_history *h, const void *records, size_t len, uint32_t n,
 	uint64_t first_ns, uint64_t last_ns);
 
-/* Begin a round. No record that is appended after this round is older than SINCE_NS; 0: unknown. The kernel
-   takes the time of a record shortly before it puts the record into the kernel ring. So SINCE_NS is earlier
-   than the begin of the round by the longest such delay. Recorder thread. */
+/* Begin a round. The caller promises that no record that is appended after this round is older than SINCE_NS;
+   0: unknown. The kernel takes the time of a record shortly before it puts the record into the kernel ring.
+   So SINCE_NS is the begin of the round minus the longest such delay. Recorder thread. */
 void fr_history_begin_round(struct fr_history *h, uint64_t since_ns);
 /* End the round: append a FINISHED_ROUND record if a reader may rely on it (docs/design/20), and store
-   SINCE_NS of this round in the image. Recorder thread. */
+   SINCE_NS of this round in the image, as drained_ns. Recorder thread. */
 void fr_history_end_round(struct fr_history *h);
 
 /* Freeze the low watermark of new chunks at the current time. Returns this time. The records of a scan have
@@ -146,8 +153,8 @@ struct fr_history_stats {
 	uint64_t size_bytes;	    /* size of the memfd */
 	uint64_t used_bytes;	    /* bytes of the memfd that frames and the open chunk use */
 	uint64_t raw_bytes;	    /* bytes of the same records before compression */
-	uint64_t first_ns, last_ns; /* oldest and newest sample */
-	uint64_t low_watermark_ns;  /* low watermark of the oldest frame; 0: unknown */
+	uint64_t first_ns, last_ns; /* times of the oldest and of the newest sample */
+	uint64_t low_watermark_ns;  /* of the oldest frame; without frames, of the open chunk; 0: unknown */
 	uint64_t frames;
 	uint64_t samples, sideband; /* numbers of records in the frames and in the open chunk */
 	uint64_t frames_evicted, samples_evicted;
@@ -158,24 +165,27 @@ struct fr_history_stats {
 };
 void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret);
 
-/* Make a snapshot, which pins all frames of the log. Returns 0 or -ENOMEM. Any thread. One thread at a time
-   uses the snapshot. */
+/* Make a snapshot, which pins all frames of the log. Returns 0 or -ENOMEM. Any thread. Only one thread at a
+   time may use the snapshot. */
 struct fr_snapshot;
 int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret);
 /* Give the next frame, oldest first, and unpin the frame of the previous call. The frame is valid until the
    next call. Returns 1 if RET has a frame; 0 if there are no more frames. */
 int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret);
-/* KEEP true: next() unpins no frame, so rewind() may be called after it. */
+/* KEEP true: from now on fr_snapshot_next() unpins no frame. So the frames can be read again after
+   fr_snapshot_rewind(). */
 void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep);
+/* The next fr_snapshot_next() gives the oldest frame again. */
 void fr_snapshot_rewind(struct fr_snapshot *s);
 void fr_snapshot_size(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes);
-/* The low watermark of the oldest frame; without frames, that of the chunk that was open. */
+/* Returns the low watermark of the oldest frame of S. If S has no frame: the low watermark of the chunk that
+   was open when S was made. */
 uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
 /*
  * Retain a snapshot whose dump has failed, for a later attempt (docs/design/24). Steps:
  *
  *   1. S keeps the newest of its frames that fit into half of the log.
- *   2. The ring evicts all frames that are older than these.
+ *   2. The ring evicts all frames that are older than the frames that S keeps.
  *   3. The ring no longer overwrites the frames of S, even after it has evicted them.
  *   4. The oldest frame of S is now also the oldest frame of the ring. It stays pinned until
  *      fr_snapshot_unpin(), so that the caller can save the tail model.
@@ -184,7 +194,7 @@ uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
  *
  * Returns 0, and sets *RET_LOST to the number of samples that S no longer has. Returns 1 if S has no frame
  * that is still in the ring and fits; -EBUSY if another snapshot is retained, or pins a frame that step 2
- * evicts; -ENOMEM. If it does not return 0, the caller may only free S.
+ * would evict; -ENOMEM. If it does not return 0, the caller may do nothing with S except free it.
  */
 int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost);
 /* Returns the number of samples of a retained snapshot that the ring has evicted, so that only this snapshot

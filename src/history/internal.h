@@ -54,7 +54,7 @@ struct fr_history {
 	uint64_t frozen_ns;	   /* 0: not frozen */
 	uint64_t round_seq;	   /* sequence number of the chunk that was open at the begin of the round */
 	uint64_t flush_seq;	   /* sequence number of the chunk that has the newest FINISHED_ROUND */
-	uint64_t last_ns;	   /* newest sample ever */
+	uint64_t last_ns;	   /* time of the newest sample that was ever appended */
 	uint64_t chunks_dropped, samples_dropped, sideband_dropped;
 	uint64_t compress_ns;
 };
@@ -94,13 +94,16 @@ struct fr_open_chunk {
 	struct fr_recovered_open records;
 	uint64_t seq, low_watermark_ns, drained_ns;
 };
-/* F, a frame of another ring, is in the log of H now: raise last_ns and section_max of H to its values. */
+/* F, a frame of another ring, is in the log of H now. Raise last_ns and section_max of H if F has larger
+   values. */
 void fr_history_count_frame(struct fr_history *h, const struct fr_frame *f);
 /* Continue H with the records, the sequence number, the low watermark and drained_ns of O. */
 void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o);
-/* Treat the open chunk as if it had a FINISHED_ROUND, and wait for a new round before the next one. So the
-   promises of earlier FINISHED_ROUNDs stay true (docs/design/20). */
+/* Treat the open chunk as if it had a FINISHED_ROUND: the next FINISHED_ROUND is written in a round that
+   begins after this chunk was sealed. So the promises of earlier FINISHED_ROUNDs stay true
+   (docs/design/20). */
 void fr_history_restart_rounds(struct fr_history *h);
+/* Fill RET from the content of H. LEFT_OUT is the value of frames_left_out. */
 void fr_history_describe(
 	struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret);
 
@@ -129,10 +132,11 @@ struct fr_snapshot {
 
 /* Update arena.pinned_from. Call it when the pins of a snapshot have changed. */
 void fr_snapshots_update_pins(struct fr_history *h) FR_REQUIRES(h->lock);
-/* The pinned bytes of the log, with the frames of a retained snapshot. */
+/* Returns the number of bytes of the log that are pinned or that a retained snapshot keeps. */
 uint64_t fr_snapshots_pinned_bytes(struct fr_history *h) FR_REQUIRES(h->lock);
-/* The low watermark of the oldest frame; without frames, that of the open chunk. */
+/* Returns the low watermark of the oldest frame; if there is no frame, the low watermark of the open
+   chunk. */
 uint64_t fr_history_oldest_low_watermark(struct fr_history *h) FR_REQUIRES(h->lock);
 
-/* retain.c: NULL-safe; returns NULL. */
+/* retain.c: free RETAINED, which may be NULL, and let H use its bytes again. Returns NULL. */
 struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_history *h) FR_REQUIRES(h->lock);

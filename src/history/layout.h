@@ -8,8 +8,8 @@
  *     0                 struct fr_image_header, one page
  *     sideband_offset   the open chunk's side-band: raw records, the first sideband_fill bytes
  *     samples_offset    the open chunk's samples: raw records, the first samples_fill bytes
- *     log_offset        the log: frames, and pads where the log has no content; each is aligned to 64, and
- *                       none crosses the log's end
+ *     log_offset        the log: frames, and pads where the log has no frame; each frame and each pad begins
+ *                       at a multiple of 64, and does not cross the log's end
  */
 
 #include <assert.h>
@@ -36,7 +36,7 @@ struct fr_image_header {
 	uint64_t log_offset, log_bytes;
 	uint64_t reserved_1[7];
 	/* 1.2 Changing. This part has its own cache lines. */
-	_Atomic uint64_t open_seq; /* sequence number that the open chunk has; the first is 1 */
+	_Atomic uint64_t open_seq; /* sequence number of the open chunk; the first chunk of a ring has 1 */
 	_Atomic uint64_t sideband_fill;
 	_Atomic uint64_t samples_fill;
 	_Atomic uint64_t open_low_watermark_ns; /* low watermark of the open chunk */
@@ -52,8 +52,8 @@ static_assert(offsetof(struct fr_image_header, open_seq) == 128, "layout 1.2");
 static_assert(sizeof(struct fr_image_header) == 192, "layout 1");
 static_assert(sizeof(struct fr_image_header) <= FR_IMAGE_HEADER_BYTES, "layout 1");
 
-/* 2. The head of every entry of the log. An entry is a frame or a pad. A pad covers bytes without content,
-   and has no other fields. */
+/* 2. The head of every entry of the log. An entry is a frame or a pad. A pad covers bytes without a frame.
+   These fields are the whole header of a pad. */
 struct fr_entry {
 	_Atomic uint32_t magic;
 	uint32_t header_crc;  /* crc32c of the header from `bytes` on: 88 bytes in a frame, 24 in a pad */

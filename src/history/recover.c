@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Searches an image for frames by the rules of docs/design/22, and sorts the valid frames by sequence number.
- * It checks a copy of each frame header, because the image may be forged.
+ * The image may be forged, so all lengths in a frame header are checked before they are used.
  */
 #include "history/recover.h"
 #include "history/arena.h"
@@ -64,8 +64,8 @@ static bool is_valid_frame_header(const struct fr_frame_header *h, uint64_t left
 	       h->entry.bytes == fr_arena_need(payload);
 }
 
-/* Add the frame at OFFSET to the index. Returns the size of the frame; 0 if there is no valid frame; or
-   -ENOMEM. */
+/* Add the frame at OFFSET to the index. END is the log's end. Returns the size of the frame; 0 if there is no
+   valid frame at OFFSET; or -ENOMEM. */
 static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 {
 	struct fr_frame_header h;

@@ -32,8 +32,8 @@ static inline void fr_recoveryp(struct fr_recovery **r)
    frames. */
 int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret);
 
-/* Raw records of the open chunk, up to the last whole record. They are NULL and 0 if there are no records,
-   the image header is damaged, or the newest frame has these records already. */
+/* Raw records of the open chunk, up to the last whole record. The pointers are NULL and the lengths are 0 if
+   there are no records, if the image header is damaged, or if the newest frame has these records already. */
 struct fr_recovered_open {
 	const void *sideband, *samples;
 	size_t sideband_len, samples_len;

@@ -17,14 +17,14 @@
 
 #define SLICE (4ULL << 20)
 #define FINISH_MAX (1ULL << 20)	   /* most bytes of frames that finish() has to move */
-#define LEAD (16ULL << 20)	   /* bytes behind the head that are populated before finish() */
-#define POPULATE_MAX (64ULL << 20) /* bytes that one fr_resize_populate() takes */
+#define LEAD (16ULL << 20)	   /* bytes after the new ring's head that are populated before finish() */
+#define POPULATE_MAX (64ULL << 20) /* most bytes that one fr_resize_populate() allocates */
 #define VIEWS 64u
 
 struct fr_resize {
 	struct fr_history *from, *to;
-	uint64_t evicted_before; /* frames that the old ring had evicted before begin() */
-	uint64_t populated;	 /* bytes of the new ring that populate() has taken */
+	uint64_t evicted_before; /* number of frames that the old ring had evicted before begin() */
+	uint64_t populated;	 /* number of bytes of the new ring that populate() has allocated */
 	bool moving, finished, populate;
 	bool has_all; /* the new ring has all frames and the open chunk */
 };
@@ -37,15 +37,15 @@ static uint64_t oldest_seq(const struct fr_history *h)
 	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
 }
 
-/* From now on, the adoption of FROM ignores frames before SEQ. They were evicted or moved, but their bytes
-   may still be in pages of the old ring. */
+/* From now on, the adoption of FROM ignores frames before SEQ. These frames were evicted or moved, but their
+   bytes may still be in pages of FROM. */
 static void set_moved(struct fr_history *from, uint64_t seq)
 {
 	atomic_store_explicit(&from->image->moved_seq, seq, memory_order_release);
 }
 
 /* Pin all frames of the old ring, so that it evicts none. The lock is held, or no other thread has the old
- * ring yet. */
+ * ring. */
 static void begin_to_move(struct fr_resize *z)
 {
 	z->from->arena.pinned_from = 0;
@@ -290,13 +290,13 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 	if (!z->has_all) {
 		move_last_frames(z);
 		fr_history_take_open_chunk(to, &open);
-		/* The counters continue only after the open chunk was taken over. It may have become several
-		   chunks, and with the newest rounds these would get a newer low watermark than the open
-		   chunk had. */
+		/* Copy the counters after the open chunk was taken over, not before: in the new ring, its
+		   records may become several chunks. With since_ns of the old ring, these chunks would get a
+		   newer low watermark than the open chunk had. */
 		continue_counters(to, from);
 		fr_history_restart_rounds(to);
-		/* Until here both rings have the open chunk. After a kill, fr_resize_resume() takes that of
-		   FROM. */
+		/* Until here both rings have the open chunk. After a kill, fr_resize_resume() uses the open
+		   chunk of FROM. */
 		fr_open_section_clear(&from->sideband);
 		fr_open_section_clear(&from->samples);
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Retained snapshots: the ring goes around a range of its log (docs/design/24).
+ * Retained snapshots: new frames leave out a range of the log, whose bytes the snapshot still needs
+ * (docs/design/24).
  *
  *     offset 0                                                        bytes
  *     │ newest ──▶ head │ free │ retained: frames that are evicted, but   │ tail ──▶ … │
@@ -19,7 +20,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 	if (!retained)
 		return NULL;
 	/* Wipe the frames that the ring has evicted. Otherwise, after a crash, recovery would find them, with
-	   a gap between them and the newer frames. A pad may have replaced the header of the first frame. */
+	   a gap between them and the newer frames. The first frame of a hole may have become a pad: a pad is
+	   not wiped. */
 	for (size_t i = 0; i < retained->n; i++) {
 		struct fr_frame_header *f =
 			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;
@@ -32,8 +34,8 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 	return NULL;
 }
 
-/* Returns the largest number of bytes that a retained snapshot may have. The ring needs the rest for its
-   reserve, and for frames that do not fit before or behind the hole. */
+/* Returns the largest number of bytes that a retained snapshot may have. The ring needs the rest for new
+   frames, for its reserve, and for bytes before a hole that are too few for the next frame. */
 static uint64_t max_bytes(const struct fr_arena *a)
 {
 	uint64_t most = FR_MIN(a->bytes / 2, BYTES_MAX);
@@ -41,7 +43,8 @@ static uint64_t max_bytes(const struct fr_arena *a)
 	return a->bytes > 3 * a->reserve ? FR_MIN(most, a->bytes - 3 * a->reserve) : 0;
 }
 
-/* Find the newest frames that fit into MOST bytes. Returns the position of the oldest of them. */
+/* Find the newest frames of S that fit into MOST bytes. Returns the position of the oldest of them, and their
+   number in *RET_N. */
 static uint64_t find_first_that_fits(const struct fr_snapshot *s, uint64_t most, size_t *ret_n)
 {
 	const struct fr_arena *a = &s->history->arena;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Snapshots: positions in the log that stop eviction. A reader needs no lock to read pinned frames, because
- * no thread writes to a frame between the calls that pin and unpin it. These two calls take the lock, which
- * orders the reads and the writes.
+ * no thread writes to a frame between the call that pins it and the call that unpins it. Both calls take the
+ * lock. So earlier writes to the frame come before the reads, and later writes come after them.
  */
 #include "history/internal.h"
 

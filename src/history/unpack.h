@@ -43,8 +43,8 @@ struct fr_section_kept {
 void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record);
 
 /* Remove, in place, all records that are older than FROM_NS or newer than TO_NS. DROP_ROUNDS true: also
-   remove FINISHED_ROUND records. The FINISHED_ROUND records that stay are still true, because they promise
-   nothing about removed records. Returns the new length; or -EBADMSG if a record is not whole, and then RET
-   and RECORDS are undefined. */
+   remove FINISHED_ROUND records. The FINISHED_ROUND records that stay still keep their promise
+   (docs/design/20), because a promise is about later records, and no record is added. Returns the new length;
+   or -EBADMSG if a record is not whole, and then the contents of RET and RECORDS are undefined. */
 ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
 	struct fr_section_kept *ret);

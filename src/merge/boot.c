@@ -15,8 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In files of one boot, wall time minus monotonic time is almost the same. It differs a little if somebody
-   has set the clock in between. If it differs by more than this, the files come from different boots. */
+/* In files of one boot, wall time minus monotonic time is almost the same. This difference changes a little
+   if somebody sets the wall clock. If it changed by more than CLOCK_STEP_NS between two files, they count as
+   files of different boots. */
 #define CLOCK_STEP_NS (5 * (int64_t)FR_NSEC_PER_SEC)
 
 void fr_input_read_boot(struct fr_input *in)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A batch collects copies of records in one block of bytes. When it is large enough, the cursor sorts it and
- * releases the records up to the limit: they can be returned. When all of them are returned, the remaining
- * records move to the begin of the other batch, and the two batches change places. The limit is the newest
- * time before the second-last FINISHED_ROUND: docs/design/61.
+ * A batch collects copies of records in one block of bytes. When the batch is large enough, the cursor sorts
+ * it and releases the records up to the limit: the cursor can now return them. When all released records are
+ * returned, the remaining records are copied to the other batch, and the two batches change places. The limit
+ * is the newest time before the second-last FINISHED_ROUND (docs/design/61).
  *
- *   batch  [ consumed │ released │ too young ]
+ *   batch  [ returned │ released │ too young ]
  *                     next       ready       n
  */
 
@@ -29,8 +29,8 @@ struct fr_cursor {
 	uint64_t known_from, known_to;
 	bool in_state; /* true: no FINISHED_ROUND and no sample has come, so records are skipped */
 	bool ended;
-	struct batch batch, other; /* the entries of OTHER are also room to sort */
-	size_t next, ready;	   /* how many entries of the batch are consumed, and released */
+	struct batch batch, other; /* sort_batch() uses the entries of OTHER as temporary memory */
+	size_t next, ready;	   /* indices: the next entry to return, and the first that is not released */
 	size_t sort_at;		   /* sort the batch when it has this many bytes */
 	uint64_t order, skipped_state;
 	uint64_t last_key, newest, newest_before, limit;
@@ -166,7 +166,8 @@ static size_t merge_pass(struct fr_cursor_entry *to, const struct fr_cursor_entr
 	return runs;
 }
 
-/* Merges the runs of the batch in pairs until one is left. Each kernel ring is in order, so there are few. */
+/* Merges the runs of the batch in pairs until one run is left. The records of each kernel ring are in order,
+   so there are only a few runs. */
 static int sort_batch(struct fr_cursor *c)
 {
 	struct batch *b = &c->batch, *spare = &c->other;
@@ -335,8 +336,8 @@ size_t fr_cursor_skip_common(struct fr_cursor *c, const struct fr_cursor *other,
 		n++;
 	if (n == 0)
 		return 0;
-	/* If one of the cursors may have more records of the last time, that time is not complete: do not
-	   skip its records. */
+	/* If one of the two cursors has, or perhaps has, a further record with the time of the last equal
+	   record, do not skip the records of this time. */
 	last = e[n - 1].key;
 	if (n == max || e[n].key == last || other->batch.entries[k + n].key == last)
 		while (n > 0 && e[n - 1].key == last)

@@ -11,7 +11,8 @@
 
 /* A cursor collects at least this many bytes of a file before it sorts them. */
 #define FR_CURSOR_BATCH (1u << 20)
-/* If this many bytes have no FINISHED_ROUND, it releases the older half of their records. */
+/* If a cursor has collected this many bytes, and no FINISHED_ROUND allows it to return a record, it returns
+   the older half of them nevertheless. */
 #define FR_CURSOR_MAX (64u << 20)
 
 struct fr_cursor_record {
@@ -39,10 +40,11 @@ struct fr_cursor_run {
 
 struct fr_cursor;
 
-/* Makes a cursor. READER is borrowed. The records before the first FINISHED_ROUND and the first sample of a
-   file are its initial state: they describe the processes at its begin. KNOWN_FROM and KNOWN_TO (ns): the
-   time that another file covers; 0 and 0 if there is no such file. The cursor skips initial state with a time
-   from KNOWN_FROM to KNOWN_TO. Returns 0 or -ENOMEM. */
+/* Makes a cursor. READER is borrowed. The records that come before the first sample and before the first
+   FINISHED_ROUND of a file are the initial state of the file: they describe the processes at its begin.
+   KNOWN_FROM and KNOWN_TO (ns): the time that another file covers; 0 and 0 if there is no such file. The
+   cursor skips the initial state up to the first record with a time outside of KNOWN_FROM … KNOWN_TO. Records
+   without a time are not skipped. Returns 0 or -ENOMEM. */
 int fr_cursor_new(struct fr_reader *reader, uint64_t known_from, uint64_t known_to, struct fr_cursor **ret);
 /* Accepts NULL; returns NULL. */
 struct fr_cursor *fr_cursor_free(struct fr_cursor *c);

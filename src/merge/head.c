@@ -155,8 +155,8 @@ static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
 	return e->n_ids == 0;
 }
 
-/* Returns whether there is an input with only one event that has no id. Its records belong to this event, so
-   the event must stay in the output. */
+/* Returns whether there is an input that has only one event, and this event has no id. All records of the
+   input belong to this event, so the event must stay in the output. */
 static bool has_input_without_ids(const struct fr_inputs *in)
 {
 	for (size_t i = 0; i < in->n; i++) {
@@ -252,8 +252,8 @@ static int unite_tracing_data(
 	return 0;
 }
 
-/* Unites the sections BUILD_ID of the inputs. Each is a sequence of records. If a record is not whole, the
-   rest of the section is left out. */
+/* Unites the sections BUILD_ID of the inputs. Each section is a sequence of records. If a record is not
+   whole, the rest of its section is left out. */
 static int unite_build_ids(const struct fr_inputs *in, struct fr_session *s)
 {
 	struct fr_dedup seen = {0};

@@ -93,9 +93,9 @@ static int compare_inputs(const void *a, const void *b)
 }
 
 /* Reads a whole file in pipe format, to get all parts of its head, and the time that it covers without a gap.
-   (The merge leaves out initial state of other files that lies within this time.) Then opens the file again
-   for the merge. It is opened by its descriptor, because a compaction may have replaced
-   perf.data.auxiliary. */
+   (The merge leaves out the initial state of other files if its time is within this time.) Then opens the
+   file again for the merge. This uses the open descriptor, not the path, because a compaction may have
+   replaced perf.data.auxiliary. */
 static int examine_pipe(struct fr_input *in, struct fr_diag *d)
 {
 	struct fr_reader *first = in->reader;
@@ -212,7 +212,7 @@ static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, si
 	return !is_repeated(in, i);
 }
 
-/* Opens all inputs in their order. Removes those that are left out from the list. */
+/* Opens all inputs in their order. Removes from the list the inputs that are left out. */
 static int open_all(const struct fr_merge_options *o, struct fr_inputs *in, struct fr_diag *d)
 {
 	size_t all = in->n, kept = 0;

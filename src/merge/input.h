@@ -14,7 +14,7 @@
 struct fr_input {
 	char *path;
 	struct fr_reader *reader;
-	struct fr_session head; /* the complete head; in pipe format, the reader may not have all of it yet */
+	struct fr_session head; /* the complete head; in pipe format, READER gets it only piece by piece */
 	cJSON *meta;		/* its sidecar, or NULL */
 	dev_t dev;
 	ino_t ino;
@@ -31,7 +31,8 @@ struct fr_input {
 	uint64_t clock_ns;	 /* the time in its section CLOCK_DATA, on the clock of the events */
 	int64_t clock_offset_ns; /* wall time minus the time on the clock of the events */
 
-	uint64_t known_from, known_to; /* pipe format: the time that it covers without a gap; otherwise 0 */
+	/* Pipe format: the time that the file covers without a gap. Otherwise both are 0. */
+	uint64_t known_from, known_to;
 };
 
 struct fr_inputs {
@@ -45,9 +46,10 @@ struct fr_inputs {
 void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Finds, opens and examines the files that OPTIONS name. Warns of a file that is not a perf.data file and
-   leaves it out. Auxiliary files come first, then sample files by name. The caller frees RET, also after
-   failure. Returns 0, or with D: -ENOENT, -EBADMSG if no file is usable, or another negative errno. */
+/* Finds, opens and examines the files that OPTIONS name. If a file is not a perf.data file, warns about it
+   and leaves it out. Auxiliary files come first, then the other files; both are sorted by name. The caller
+   frees RET, also after failure. Returns 0, or with D: -ENOENT if there is no file, -EBADMSG if no file is
+   usable, or another negative errno. */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
 /* Makes the readers read ahead, within one limit of memory for all inputs together. */
 void fr_inputs_read_ahead(struct fr_inputs *in);
@@ -59,10 +61,11 @@ int fr_inputs_check_boot(const struct fr_inputs *in, struct fr_diag *d);
 /* Sets boot_id, has_clock, clock_ns and clock_offset_ns of an input. */
 void fr_input_read_boot(struct fr_input *in);
 
-/* In sidecar.c. Returns the sidecar of PATH, which the caller deletes, or NULL if there is no valid one. */
+/* In sidecar.c. Returns the sidecar of PATH, or NULL if there is no valid sidecar. The caller frees it by
+   cJSON_Delete(). */
 cJSON *fr_sidecar_read(const char *path);
-/* Makes the text of the sidecar of the output NAME. It has the members of the sidecar of a dump, and the
-   sidecars of the inputs in "dumps". The caller frees *RET, which is NULL if no input has a sidecar. Returns
-   0 or -ENOMEM. */
+/* Makes the text of the sidecar of the output NAME. This sidecar has the members of the sidecar of a dump,
+   and the sidecars of the inputs in the member "dumps". The caller frees *RET, which is NULL if no input has
+   a sidecar. Returns 0 or -ENOMEM. */
 int fr_sidecar_unite(const struct fr_inputs *in, const struct fr_merge_report *report, const char *name,
 	bool compressed, char **ret);

@@ -14,9 +14,9 @@
 /* Returns whether the input has a directory of objects. */
 bool fr_input_has_jit(const struct fr_input *in);
 
-/* If RECORD maps an object of IN, *RET is a copy of RECORD in which the path is that of the link in
+/* If RECORD maps an object of IN, *RET is a copy of RECORD with another path: the path of the link in
    DIRECTORY. The copy is in BUFFER, and is valid until the next call. Otherwise *RET is RECORD. DIRECTORY:
-   the absolute path of OUTPUT.jit. Only for records in the layout of the recorder (perfdata/record.h).
+   the absolute path of OUTPUT.jit. Only for records in the common layout of flightrecd (perfdata/record.h).
    Returns 0 or -ENOMEM. */
 int fr_jit_rewrite_path(const struct fr_input *in, const char *directory,
 	const struct perf_event_header *record, struct fr_buf *buffer, const struct perf_event_header **ret);

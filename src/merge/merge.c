@@ -26,9 +26,9 @@ struct merge {
 	struct fr_heap heap;
 	struct fr_dedup dedup;
 	struct fr_buf rewritten; /* a copy of a record, with the new path of its object */
-	bool comparing;		 /* several inputs have records of the time `key` and this kind */
+	bool comparing;		 /* records with the time and kind of the last record go through DEDUP */
 	uint64_t key;		 /* the newest time that was written */
-	bool key_sample;	 /* the last written record is a sample */
+	bool key_sample;	 /* the kind of the last written record: true: sample; false: side-band */
 	bool overflowed;	 /* the limit FR_DEDUP_MAX was reached */
 };
 
@@ -47,8 +47,8 @@ static bool covers(const struct fr_input *in, uint64_t time_ns)
    recording covers this time:
    - A dump may skip its initial state if an auxiliary file covers its begin without a gap.
    - An auxiliary file may skip its initial state if a dump covers its begin. After a compaction, an
-     auxiliary file begins with all processes. With these records, the processes would begin again in the
-     middle of the dump, and would lose what only the dump has about them. */
+     auxiliary file begins with all processes. If these records were in the output, the processes would begin
+     a second time in the middle of the dump, and a reader would forget what only the dump says about them. */
 static void find_known_time(const struct merge *m, size_t index, uint64_t *ret_from, uint64_t *ret_to)
 {
 	const struct fr_input *in = &m->inputs.v[index];
@@ -220,8 +220,8 @@ static void skip_common_records(struct merge *m)
 	}
 }
 
-/* Writes the record of the top, unless it is a duplicate. Without duplicates, also writes the next records of
-   its input, up to the next record of another input. */
+/* Writes the record of the top, unless it is a duplicate. If records of this time need no comparison, also
+   writes the next records of the same input, up to the time of the next record of any other input. */
 static int merge_step(struct merge *m, struct fr_diag *d)
 {
 	const struct fr_heap_node *top = &m->heap.nodes[0];

@@ -18,7 +18,7 @@ struct fr_output {
 	int dirfd;		       /* the directory of the output; locked, to exclude other merges */
 	char tmp[NAME_MAX + 1];
 	int fd;
-	gid_t gid; /* the group for the files, if this user may set it; (gid_t)-1: no group */
+	gid_t gid; /* the group for the files, if this user is allowed to set it; (gid_t)-1: no group */
 	/* The members below are used from fr_output_begin() on. */
 	struct fr_file_writer_config config;
 	struct fr_file_writer writer;

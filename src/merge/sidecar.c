@@ -152,8 +152,8 @@ static struct loss *collect_losses(const cJSON *dumps, size_t *ret_n)
 }
 
 /* Adds "losses": the sum of each counter. A counter counts from the start of a recorder on, so the last dump
-   has the sum. If a count is smaller than in the previous dump, another recorder has begun to count from 0;
-   then the previous count is added to the sum. */
+   of a recorder has the losses of all its dumps. If a count is smaller than in the previous dump, another
+   recorder has begun to count from 0: then the count of the previous dump is added to the sum. */
 static bool add_losses(cJSON *all, const cJSON *dumps)
 {
 	cJSON *losses = cJSON_AddArrayToObject(all, "losses");

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A reader that takes bytes from the front, a builder that makes a section from parts, and a set. Reader and
- * builder remember a failure, so the caller checks once, at the end.
+ * A reader that takes bytes from the front, a builder that makes a section from parts, and a set of byte
+ * strings. Reader and builder remember a failure, so the caller checks once, at the end.
  */
 
 #include "base/buf.h"
@@ -52,7 +52,7 @@ static inline uint64_t read_u64(struct byte_reader *r)
 	return v;
 }
 
-/* Returns a string with its NUL, or NULL. */
+/* Reads a string with its NUL. Returns the string; or NULL if there is no NUL in the bytes that are left. */
 static inline const char *read_string(struct byte_reader *r)
 {
 	const uint8_t *end = r->left ? memchr(r->p, '\0', r->left) : NULL;
@@ -86,7 +86,8 @@ static inline void put_u64(struct builder *b, uint64_t v)
 	put_bytes(b, &v, sizeof(v));
 }
 
-/* Overwrites earlier bytes, such as a number of items that is known only after the items. */
+/* Overwrites bytes that were put earlier, such as the number of items, which is known only after the
+   items. */
 static inline void set_bytes(struct builder *b, size_t at, const void *data, size_t len)
 {
 	if (!b->failed)
@@ -105,7 +106,8 @@ static inline int finish_section(struct builder *b, struct fr_buf *section)
 	return r;
 }
 
-/* Byte strings, each once, in the order in which they were added. All zeros is empty. */
+/* Byte strings, each once, in the order in which they were added. If all members are zeros, the set is
+   empty. */
 struct byte_set {
 	struct fr_buf *items;
 	uint32_t n;

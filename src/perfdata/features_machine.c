@@ -17,7 +17,7 @@
 
 #define PROC_FILE_MAX (4u << 20)
 #define CLOCK_DATA_VERSION 1u
-/* The variant and revision of an arm64 CPU, which perf leaves out of the CPUID. */
+/* The bits for variant and revision in MIDR_EL1 of an arm64 CPU. perf leaves them out of the CPUID. */
 #define ARM64_MIDR_REVISIONS 0xf0000ful
 
 int fr_feature_read_line(char *ret, size_t size, const char *fmt, ...)
@@ -46,7 +46,7 @@ uint32_t fr_feature_read_last_number(const char *path)
 	return (uint32_t)strtoul(text + at, NULL, 10);
 }
 
-/* Copies the value of the first line "KEY : value" of TEXT, and makes one blank of consecutive white space.
+/* Copies the value of the first line "KEY : value" of TEXT, with one blank for each row of white space.
    Returns false if there is no such line, or it has no value. */
 static bool copy_value(const char *text, const char *key, char *ret, size_t size)
 {
@@ -147,8 +147,8 @@ static int set_names(struct fr_session *s)
 	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_HOSTNAME, u.nodename);
 	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_OSRELEASE, u.release);
 	r = r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_ARCH, u.machine);
-	/* Readers assume that this is the version of perf. Some refuse a version before 3.17. So the text
-	   begins with a version of perf that has this format, and the version of this program follows. */
+	/* Readers assume that VERSION is the version of perf, and some refuse a version before 3.17. So the
+	   text begins with a version of perf that has this format. The version of this program follows. */
 	return r < 0 ? r : fr_feature_set_string(s, FR_FEATURE_VERSION, "6.1.flightrec-" FR_VERSION);
 }
 

@@ -30,8 +30,8 @@ static bool put_cpu_capability(struct builder *b, const char *name)
 	return true;
 }
 
-/* Makes a section with the number of its items and the items. Each entry of the directory PATH can be an
- * item.
+/* Makes a section with the number of its items and the items. An entry of the directory PATH is an item if
+ * PUT returns true for it.
  */
 static int gather(struct fr_buf *section, const char *path, bool (*put)(struct builder *b, const char *name))
 {

@@ -16,7 +16,8 @@ static void put_texts(struct builder *b, const struct byte_set *texts)
 		fr_feature_put_string(b, (const char *)texts->items[i].data);
 }
 
-/* Adds the CPU list of each online CPU: its file NAME, or OLDER on an older kernel. */
+/* Adds the content of one file for each online CPU: a list of CPUs. The file is NAME, or OLDER on an older
+   kernel. */
 static int add_cpu_lists(struct byte_set *texts, uint32_t cpus, const char *name, const char *older)
 {
 	char text[CPULIST_MAX];
@@ -29,7 +30,7 @@ static int add_cpu_lists(struct byte_set *texts, uint32_t cpus, const char *name
 	return r;
 }
 
-/* Appends an id; -1 if it is missing, like perf. */
+/* Appends an id; if it is missing, appends -1, as perf does. */
 static void put_id(struct builder *b, uint32_t cpu, const char *name)
 {
 	char text[32] = "-1";
@@ -64,8 +65,8 @@ int fr_features_gather_cpus(struct fr_session *s, uint32_t cpus)
 	return finish_section(&b, &s->features[FR_FEATURE_CPU_TOPOLOGY]);
 }
 
-/* Appends one cache in the form of the section, its level first. Returns false if the CPU has no such cache.
- */
+/* Appends one cache in the format of the section CACHE, which begins with the level. Returns false if the CPU
+   has no such cache. */
 static bool put_cache(struct builder *b, uint32_t cpu, uint32_t index)
 {
 	static const char *const numbers[] = {
@@ -91,7 +92,8 @@ static bool put_cache(struct builder *b, uint32_t cpu, uint32_t index)
 	return true;
 }
 
-/* Each CPU that shares a cache describes it. */
+/* Adds the descriptions of a CPU's caches. Each CPU that shares a cache has the same description of it, and
+   CACHES keeps this description once. */
 static int add_caches_of_cpu(struct byte_set *caches, uint32_t cpu)
 {
 	bool has_more = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A hash table from the kernel's event ids to small numbers, with open addressing. All zeros is empty. */
+/* A hash table from the kernel's event ids to small numbers, with open addressing. If all members are zeros,
+   the table is empty. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +17,7 @@ struct fr_id_table {
 	size_t n, cap; /* cap is 0 or a power of two */
 };
 
-/* Returns the index of the entry with ID, or of the free entry where ID belongs. T has room. */
+/* Returns the index of the entry with ID, or of the free entry where ID belongs. T must have a free entry. */
 static inline size_t fr_id_table_index(const struct fr_id_table *t, uint64_t id)
 {
 	size_t i = (size_t)((id * 0x9e3779b97f4a7c15ULL) >> 20) & (t->cap - 1);

@@ -6,8 +6,8 @@
  * outer record.
  *
  * A record is plausible if its size and type are possible. It is proven if it also has the id of an event, or
- * a fixed content. After a record that is not plausible, the reader searches for several proven records in a
- * row.
+ * is of a type whose content is known. After a record that is not plausible, the reader searches for several
+ * proven records in a row.
  */
 
 #include "perfdata/reader.h"
@@ -292,8 +292,8 @@ static int find_outer(struct fr_reader *r, struct perf_event_header *ret, const 
 		return -EBADMSG;
 	if (!fr_reader_has_unknown_id(r, *ret_p))
 		return STEP_RECORD;
-	/* Random bytes can look like a record with an unknown id. It is a record if a proven one follows, or
-	   if the data ends behind it. */
+	/* Random bytes can look like a record with an unknown id. They count as a record if a proven record
+	   follows them, or if the data ends behind them. */
 	if (n != ret->size && !fr_reader_is_proven(r, *ret_p + ret->size, n - ret->size))
 		return -EBADMSG;
 	fr_reader_note_damage(r, r->at, ret->size, "a record belongs to no event of the file");

@@ -3,10 +3,10 @@
 
 /*
  * Reads perf.data in the file and the pipe format. The file may be damaged or hostile: the reader checks each
- * length before it uses it, limits its memory whatever the file says, and returns the whole records before
- * and after damage. It decompresses COMPRESSED records (type 81) on the way: the caller gets the records
- * inside. It uses pread(), so a file that is truncated meanwhile ends early and causes no SIGBUS. One
- * thread at a time.
+ * length before it uses it, needs only a limited amount of memory, and returns the whole records before and
+ * after damage. It decompresses COMPRESSED records (type 81): the caller gets the records in them. It uses
+ * pread(): if the file is truncated meanwhile, the reader comes to its end early, and there is no SIGBUS. One
+ * thread at a time may use a reader.
  */
 
 #include "base/diag.h"
@@ -19,15 +19,15 @@ struct fr_reader;
 /* The damage of a file: the data that the reader could not return. */
 struct fr_damage {
 	bool damaged;
-	bool only_tail;	     /* the only damage: the last record is not whole. Its writer still writes it, or
-				died */
+	bool only_tail;	     /* there is no other damage than a last record that is not whole: its writer has
+				not finished it yet, or has died */
 	uint64_t offset;     /* file offset of the first damage */
 	uint64_t lost_bytes; /* bytes of the data section that are in no returned record */
 	uint64_t aux_bytes;  /* bytes of AUX data, which the reader skips */
 	char text[160];	     /* describes the first damage */
 };
 
-/* The places of id and time in the records of an event, in bytes; 0 if the record has none. */
+/* The places of id and time in the records of an event, in bytes. 0: the records do not have this field. */
 struct fr_layout {
 	uint16_t sample_id; /* offset from the start of a SAMPLE */
 	uint16_t sample_time;
@@ -67,14 +67,15 @@ int fr_reader_next(struct fr_reader *r, const struct perf_event_header **ret, ui
 /* Returns the index in the session of the event that has ID, or FR_ID_UNKNOWN. */
 uint32_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
 
-/* Returns the time of a record of fr_reader_next(), in ns of the events' clock; 0 if it has none. */
+/* Returns the time of a record of fr_reader_next(), in ns of the events' clock; 0 if the record has no
+   time. */
 uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_header *record);
 
 /* Returns the damage, which R owns. It is complete after fr_reader_next() has returned 0. */
 const struct fr_damage *fr_reader_damage(const struct fr_reader *r);
-/* For a file with a damaged head: if an event in BY has an id in common with an event of the file, its attr
-   replaces that of the event of the file. Call it before the first fr_reader_next(). BY must exist until R is
-   freed. Returns 0 or -ENOMEM. */
+/* For a file with a damaged head: if an event of the file and an event of BY have an id in common, the event
+   of the file gets the attr of the event of BY. Call it before the first fr_reader_next(). BY must exist
+   until R is freed. Returns 0 or -ENOMEM. */
 int fr_reader_replace_attrs(struct fr_reader *r, const struct fr_session *by);
 /* Tells how many bytes of the file are consumed, and how many there are. */
 void fr_reader_progress(const struct fr_reader *r, uint64_t *ret_done, uint64_t *ret_total);

@@ -2,9 +2,9 @@
 
 /*
  * Reads the head of the file format: header, attr section, the id sections that the attrs point to, and
- * feature table. The reader compares each offset and size with the size of the file before it uses them. It
- * takes ids from EVENT_DESC if their section is not in the file, and leaves out a feature section that is not
- * in the file. It reads the data in any case.
+ * feature table. The reader compares each offset and size with the size of the file before it uses them. If
+ * an id section is beyond the end of the file, it takes the ids from EVENT_DESC. If a feature section is
+ * beyond the end of the file, it leaves that section out. It reads the data in both cases.
  */
 
 #include "base/cleanup.h"
@@ -133,8 +133,8 @@ static int read_features(struct fr_reader *r, const struct file_header *h)
 	return x;
 }
 
-/* Finds the data section. *RET_HAS_FEATURES tells whether the feature table is behind it. If the writer died,
-   the header has the data size 0 and no features. */
+/* Finds the data section. *RET_HAS_FEATURES tells whether the feature table is behind the data. If the writer
+   died, the header has the data size 0 and no features. */
 static void find_data(struct fr_reader *r, const struct file_header *h, bool *ret_has_features)
 {
 	bool any = h->features[0] || h->features[1] || h->features[2] || h->features[3];
@@ -160,8 +160,8 @@ static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
 	return !fr_reader_any_id(e->ids, e->n_ids);
 }
 
-/* If some events have ids, an event without ids has no records. A list of events with a damaged size ends
-   with such events. */
+/* If some events have ids, an event without ids has no records. If the header states a size of the attr
+   section that is too large, there are such events at the end of the section. */
 static void drop_events_without_ids(struct fr_session *s)
 {
 	bool any = false;

@@ -2,9 +2,9 @@
 
 /*
  * The places of id and time in a record. The kernel writes the fields of a sample in the order of
- * perf_output_sample(), and behind any other record the fields that sample_id_all asks for
- * (perf_event_open(2), "sample_id"). The events of a file can be distinguished only if the id has the same
- * place in all of their records. PERF_SAMPLE_IDENTIFIER ensures that.
+ * perf_output_sample(). At the end of any other record, it writes the fields that sample_id_all asks for
+ * (perf_event_open(2), "sample_id"). A reader can tell the events of a file apart only if the id has the same
+ * place in the records of all events. PERF_SAMPLE_IDENTIFIER ensures that.
  */
 
 #include "base/cleanup.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Computes the places of the fields that TYPE contains, which follow each other from offset 8 on. Returns the
-   place behind the last one. */
+/* Computes the places of those of the N fields that TYPE contains. They follow each other from offset 8 on.
+   Returns the place behind the last of them. */
 static uint16_t place_fields(
 	const uint64_t *fields, size_t n, uint64_t type, uint16_t *ret_id, uint16_t *ret_time)
 {
@@ -38,7 +38,7 @@ void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *r
 	static const uint64_t fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID,
 		PERF_SAMPLE_TIME, PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
 		PERF_SAMPLE_PERIOD};
-	/* These are in the order from the end of a record. */
+	/* In the order from the end of a record to its begin. */
 	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
 		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
 	uint64_t tail_type = attr->sample_id_all ? attr->sample_type : 0;
@@ -157,8 +157,8 @@ bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p)
 	if (h.type >= FR_RECORD_USER_START || r->ids.n == 0 || !r->one_id_place || !r->layouts[0].sample_id)
 		return false;
 	l = find_layout(r, p, &h);
-	/* perf writes records of its own about processes that ran before it. They have neither id nor time.
-	 */
+	/* perf record itself writes records about the processes that ran before it. They have neither id nor
+	   time. */
 	id = read_id(r, p, &h);
 	return fr_reader_find_event(r, id) == FR_ID_UNKNOWN &&
 	       (id != 0 || h.type == PERF_RECORD_SAMPLE ||

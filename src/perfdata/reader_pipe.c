@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Reads the head of the pipe format, which consists of records. They are before the data, and also inside it
-   if an event was opened again. */
+/* Reads the head of the pipe format, which consists of records. These records are before the data. If an
+   event was opened again, some are also between the records of the data. */
 
 #include "base/cleanup.h"
 #include "perfdata/bytes.h"

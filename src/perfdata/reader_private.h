@@ -21,10 +21,11 @@
 #define FR_READER_SECTIONS_MAX (256u << 20) /* bytes of all feature sections */
 #define FR_READER_EVENTS_MAX 16384u
 #define FR_READER_IDS_MAX (4u << 20)
-#define FR_READER_RESYNC_RECORDS 4 /* this many proven records in a row are not a coincidence */
+/* A row of this many records for which fr_reader_is_proven() is true cannot be a coincidence. */
+#define FR_READER_RESYNC_RECORDS 4
 
-/* Returns whether the LEN bytes at P begin a zstd frame, or the skippable frame that our writer puts before
-   it. */
+/* Returns whether the LEN bytes at P begin a zstd frame, or the skippable frame that fr_file_write_frame()
+   puts before a zstd frame. */
 static inline bool fr_reader_begins_frame(const void *p, size_t len)
 {
 	const uint8_t *b = p;
@@ -33,7 +34,7 @@ static inline bool fr_reader_begins_frame(const void *p, size_t len)
 				   ((b[0] & 0xf0) == 0x50 && b[1] == 0x2a && b[2] == 0x4d && b[3] == 0x18));
 }
 
-/* Returns whether one of the ids is valid. The kernel counts them from 1. */
+/* Returns whether at least one of the N ids is not 0. The kernel's ids begin at 1. */
 static inline bool fr_reader_any_id(const void *ids, size_t n)
 {
 	const uint8_t *bytes = ids;
@@ -56,8 +57,8 @@ struct fr_reader {
 	uint64_t window_at;
 	size_t window_len;
 
-	/* PACKED is the rest of the COMPRESSED record at compressed_at. raw[raw_start … raw_len) are the
-	   decompressed bytes that are not returned yet. */
+	/* PACKED is the part of the COMPRESSED record at compressed_at that zstd has not read yet.
+	   raw[raw_start … raw_len) are the decompressed bytes that are not returned yet. */
 	ZSTD_DStream *zstd;
 	ZSTD_inBuffer packed;
 	uint64_t compressed_at;
@@ -94,9 +95,9 @@ int fr_reader_read_section(const struct fr_reader *r, const struct file_section 
    -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
 
-/* reader_pipe.c: takes a head record of the pipe format, which is at file offset AT, into the session.
-   May move the window. Returns 1, and the record has *RET_SIZE bytes in the file; 0 if RECORD is not a head
-   record; -EBADMSG if it is damaged; or another negative errno. */
+/* reader_pipe.c: takes RECORD, which is at file offset AT, into the session if it is a head record of the
+   pipe format. May move the window. Returns 1 if it is one: it has *RET_SIZE bytes in the file; 0 if RECORD
+   is not a head record; -EBADMSG if it is damaged; or another negative errno. */
 int fr_reader_pipe_record(
 	struct fr_reader *r, const struct perf_event_header *record, uint64_t at, uint64_t *ret_size);
 
@@ -109,8 +110,8 @@ void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e);
 /* Returns whether the record at P is plausible: it fits into the LEFT bytes, and its size and type are
    possible for the events of the file. P need not be aligned. */
 bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t left);
-/* Returns whether the record is plausible and proven: it has the id of an event, or it is a FINISHED_ROUND,
-   or it is a COMPRESSED record that begins a frame. */
+/* Returns whether the record is proven: it is plausible; and it has the id of an event, or is a
+   FINISHED_ROUND, or is a COMPRESSED record that begins a zstd frame. */
 bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t left);
 /* Returns whether a plausible record has an id that no event of the file has. */
 bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p);
@@ -121,8 +122,9 @@ void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, siz
 /* Gets the next record of the zstd stream, perhaps not aligned. Returns 1 with *RET, 0 if the stream needs
    the next COMPRESSED record, or -ENOMEM. */
 int fr_reader_next_compressed(struct fr_reader *r, const uint8_t **ret);
-/* Gives up the current frame, and counts its rest as lost. From then on, COMPRESSED records are skipped until
-   one begins a frame. */
+/* Gives up the current zstd frame, and counts the rest of it as lost. From then on, COMPRESSED records are
+   skipped until one begins a frame. */
 void fr_reader_drop_frame(struct fr_reader *r);
-/* Ends the zstd stream after the last record of the file. A record that has not ended by then is damage. */
+/* Ends the zstd stream after the last record of the file. If a decompressed record is not whole then, this is
+   damage. */
 void fr_reader_end_compressed(struct fr_reader *r);

@@ -2,8 +2,9 @@
 
 /*
  * COMPRESSED records hold pieces of a zstd stream. A record inside may begin in one piece and end in a later
- * one. perf writes one frame that never ends. flightrec writes one frame per chunk: after damage, the reader
- * goes on at the next COMPRESSED record that begins a frame.
+ * piece. In this file, a frame is a zstd frame. perf writes one frame that never ends. flightrec writes many
+ * frames of whole records: after damage, the reader goes on at the next COMPRESSED record that begins a
+ * frame.
  */
 
 #include "base/cleanup.h"
@@ -74,8 +75,8 @@ static int decompress(struct fr_reader *r)
 		r->in_frame = x != 0;
 		return has_more;
 	}
-	/* If a frame begins before the previous one has ended, a COMPRESSED record between them is missing.
-	 */
+	/* If a frame begins before the previous frame has ended, a COMPRESSED record between the two frames
+	   is missing. */
 	restarts = r->continues && fr_reader_begins_frame(begin, len);
 	if (restarts)
 		r->packed.pos = len; /* the bytes of the new frame are not lost */

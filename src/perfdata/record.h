@@ -3,10 +3,8 @@
 
 /*
  * Records of perf.data. Types below 64 are the kernel's (uapi linux/perf_event.h). Types from 64 on are
- * perf's own (perf.data-file-format.txt of perf). All events of flightrecd share one layout.
- *
- * The sample_type of each event contains FR_SAMPLE_TYPE, and sample_id_all is set. So each event has this
- * layout:
+ * perf's own (perf.data-file-format.txt of perf). All events of flightrecd share one layout, called the
+ * common layout below: the sample_type of each event contains FR_SAMPLE_TYPE, and sample_id_all is set. So:
  *   - a SAMPLE starts with   { header; u64 id; u64 ip; u32 pid, tid; u64 time; … }
  *   - any other kernel record ends with   { u32 pid, tid; u64 time; u32 cpu, res; u64 id; }
  * The events of other recorders may have other layouts: see struct fr_layout in reader.h.
@@ -88,7 +86,7 @@ struct fr_record_mmap2 { /* PERF_RECORD_MMAP2 */
 	char filename[];
 };
 
-struct fr_record_comm { /* PERF_RECORD_COMM; misc COMM_EXEC */
+struct fr_record_comm { /* PERF_RECORD_COMM; PERF_RECORD_MISC_COMM_EXEC in misc: because of an exec */
 	struct perf_event_header header;
 	uint32_t pid, tid;
 	char comm[];
@@ -149,8 +147,8 @@ struct fr_record_cgroup {
 
 /* Returns whether P, which is aligned to 8, begins a whole record. The size of a whole record is at most
    LEFT, is a multiple of 8, and has room for the fixed part of its type. For kernel types, that part is in
-   our layout and includes the sample id. The size of a COMPRESSED, HEADER_TRACING_DATA or HEADER_BUILD_ID
-   need not be a multiple of 8, because perf writes them in any size. */
+   the common layout and includes the sample id. The size of a COMPRESSED, HEADER_TRACING_DATA or
+   HEADER_BUILD_ID record need not be a multiple of 8, because perf writes such records in any size. */
 bool fr_record_is_whole(const void *p, size_t left);
 
 /* A walk over records in memory. */
@@ -166,10 +164,11 @@ static inline struct fr_record_iter fr_record_iter(const void *records, size_t l
    record with a size that is a multiple of 8 (it->at < it->end). */
 const struct perf_event_header *fr_record_next(struct fr_record_iter *it);
 
-/* Returns whether TEXT, the last field of the whole record H in our layout, ends inside of H. */
+/* TEXT is the last field before the sample id of H, a whole record in the common layout. Returns whether the
+   NUL of TEXT is before the sample id. */
 bool fr_record_has_text(const struct perf_event_header *h, const char *text);
 
-/* Returns the time in ns of a whole record in our layout; 0 for perf's own types. */
+/* Returns the time in ns of a whole record in the common layout; 0 for perf's own types. */
 static inline uint64_t fr_record_time(const struct perf_event_header *h)
 {
 	if (h->type == PERF_RECORD_SAMPLE)
@@ -179,7 +178,7 @@ static inline uint64_t fr_record_time(const struct perf_event_header *h)
 	return 0;
 }
 
-/* Returns the event id of a whole record in our layout; 0 for perf's own types. */
+/* Returns the event id of a whole record in the common layout; 0 for perf's own types. */
 static inline uint64_t fr_record_id(const struct perf_event_header *h)
 {
 	if (h->type == PERF_RECORD_SAMPLE)

@@ -89,12 +89,13 @@ void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
 /* Removes the events that have no record of SINCE_NS or later. */
 void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns);
 
-/* For a reopening. TO has the new openings, with the side-band event as the last event. Inserts the openings
-   of FROM before the side-band event, and adds the tracepoint formats of FROM. An event that is recorded in
-   FROM gets until_ns UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if the formats are malformed. */
+/* For a reopening. TO has the new openings, with the side-band event as the last event. Inserts copies of the
+   openings of FROM before the side-band event of TO, and adds the tracepoint formats of FROM. The copy of an
+   event with until_ns 0 gets until_ns UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if the formats are
+   malformed. */
 int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from);
-/* Joins the openings of each event (same attr and name) to one event, as it is in a file. The ids of its
-   newest opening come first. The last event stays the last. Returns 0 or -ENOMEM. */
+/* Joins the openings of each event (same attr and name) to one event, as a file has it. The ids of the newest
+   opening come first. The last event stays the last. Returns 0 or -ENOMEM. */
 int fr_session_join_equal_events(struct fr_session *s);
 /* Returns whether A and B have an event id in common. The kernel gives each id once in a boot, so such
    sessions belong to one recording. */
@@ -103,8 +104,9 @@ bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b
 /* Returns whether A is the attr of the side-band event, which has no samples. */
 bool fr_attr_is_sideband(const struct perf_event_attr *a);
 /* Sets the bit PERF_SAMPLE_CALLCHAIN in the side-band event if another event has it. `perf sched timehist`
-   needs the bit in all events. `perf report` expects call chains if any event has it. Only for a session that
-   is written to a file: the comparison of events ignores this bit of the side-band event. */
+   needs the bit in all events. But `perf report` expects call chains if any event has the bit, so it is not
+   set if no other event has it. Call this only for a session that is written to a file. The merge ignores
+   this bit when it compares side-band events. */
 void fr_session_set_sideband_stacks(struct fr_session *s);
 
 /* Makes a deep copy. On failure, RET does not change. Returns 0 or -ENOMEM. */

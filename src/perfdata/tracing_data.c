@@ -39,8 +39,8 @@ static bool find_by_name(const char *events, const struct fr_event_desc *e, char
 	return n >= 0 && n < PATH_MAX && !strchr(e->name, '/') && read_id(ret) == e->attr.config;
 }
 
-/* Finds the directory by the id of the tracepoint. The name of the event may not help, because the user may
-   have given any name (name=). */
+/* Finds the directory by the id of the tracepoint. This is needed if the event has another name than its
+   tracepoint: the user can give any name (name=). */
 static bool find_by_id(const char *events, const struct fr_event_desc *e, char ret[static PATH_MAX])
 {
 	char pattern[PATH_MAX + 8];
@@ -93,7 +93,7 @@ static int read_headers(struct fr_trace_formats *t, const char *tracing)
 
 		snprintf(path, sizeof(path), "%s/%s", tracing, files[i].name);
 		r = fr_read_file(AT_FDCWD, path, files[i].max, files[i].ret);
-		/* Only trace_printk() needs the printk formats. */
+		/* Only trace_printk() needs the printk formats, so they may be missing. */
 		if (r < 0 && r != -ENOMEM && files[i].ret == &t->printk)
 			r = 0;
 	}

@@ -8,6 +8,7 @@
 #include "perfdata/session.h"
 #include "perfdata/tracing_format.h"
 
-/* Makes the section from tracefs, for the events of S that are tracepoints. Without such an event, S does not
-   change. Reads files: not on the recorder thread. Returns 0, or a negative errno with D. */
+/* Makes the section from tracefs, for the events of S that are tracepoints. If there is no such event, S does
+   not change. The function reads files, so do not call it on the recorder thread. Returns 0, or a negative
+   errno with D. */
 int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d);

@@ -23,7 +23,7 @@ void fr_trace_formats_deinit(struct fr_trace_formats *t)
 	*t = (struct fr_trace_formats){0};
 }
 
-/* Reads SIZE bytes into RET, unless an earlier section has filled it. */
+/* Reads SIZE bytes into RET. If an earlier section has filled RET, skips them. */
 static int read_once(struct byte_reader *r, uint64_t size, struct fr_buf *ret)
 {
 	const void *p = read_bytes(r, size);
@@ -187,8 +187,9 @@ int fr_trace_formats_write(struct fr_trace_formats *t, struct fr_buf *section)
 	return finish_section(&b, section);
 }
 
-/* Adds the texts of a kernel's events/header_page and header_event. They describe the kernel's ring buffer of
-   traces, which is not in a perf.data. But readers take the sizes of words from them. */
+/* Adds the texts of a kernel's events/header_page and events/header_event. They describe the kernel's ring
+   buffer of traces. A perf.data has no data of this buffer, but readers take the sizes of words from these
+   texts. */
 static int add_own_headers(struct fr_trace_formats *t)
 {
 	static const char event[] = "# compressed entry header\n"

@@ -19,6 +19,6 @@
    change. */
 int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const char *format, size_t len);
 
-/* Adds the formats of B that A does not have. Both come from one boot. Returns 0, -EBADMSG if one of them is
-   malformed, or -ENOMEM. On failure, A does not change. */
+/* Adds the formats of B that A does not have. A and B must come from one boot. Returns 0, -EBADMSG if A or B
+   is malformed, or -ENOMEM. On failure, A does not change. */
 int fr_tracing_data_unite(struct fr_buf *a, const struct fr_buf *b);

@@ -4,12 +4,13 @@
 #include "perfdata/bytes.h"
 #include "perfdata/tracing_format.h"
 
-/* Private to perfdata/: the parts of the section. All zeros is an empty section. */
+/* Private to perfdata/: the parts of the section TRACING_DATA. */
 struct fr_trace_system {
 	char *name; /* NULL: ftrace */
 	struct byte_set formats;
 };
 
+/* If all members are zeros, there are no formats. */
 struct fr_trace_formats {
 	struct fr_buf header_page, header_event, printk, cmdlines;
 	struct fr_trace_system *systems;
@@ -17,8 +18,8 @@ struct fr_trace_formats {
 	uint32_t n_formats; /* the formats of all systems */
 };
 
-/* Adds a format, unless the system has it. SYSTEM NULL is ftrace. Returns 0, -ENOMEM, or -EBADMSG if there
-   are too many. */
+/* Adds a format to the formats of SYSTEM (NULL: ftrace), unless SYSTEM has it. Returns 0, -ENOMEM, or
+   -EBADMSG if there are too many systems or formats. */
 int fr_trace_formats_add(struct fr_trace_formats *t, const char *system, const void *format, size_t len);
 /* Replaces SECTION by T. Returns 0 or -ENOMEM. */
 int fr_trace_formats_write(struct fr_trace_formats *t, struct fr_buf *section);

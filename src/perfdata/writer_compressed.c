@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Writes one zstd frame as COMPRESSED records, one for each piece of the frame. docs/design/60 has perf's
- * rules for a piece.
+ * Writes one zstd frame as COMPRESSED records. Each record has one piece of the frame. docs/design/60 has the
+ * rules of perf for such a piece.
  *
  *   [header │ skippable frame │ start of the frame] [header │ more of the frame] …
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Writes the pipe format of perf.data. It consists of records, so a reader can read it while it is written,
+/* Writes the pipe format of perf.data. It consists of records: a reader can read a file while it is written,
    and can read a truncated file up to its last whole record. */
 
 #include "perfdata/writer.h"
@@ -60,7 +60,7 @@ static void put_features(struct builder *b, const struct fr_session *s)
 	}
 }
 
-/* The section follows its record, outside of header.size. */
+/* The section follows the TRACING_DATA record. The size in the header of the record does not count it. */
 static void put_tracing_data(struct builder *b, const struct fr_buf *section)
 {
 	size_t size = FR_ALIGN_UP(section->len, 8);
