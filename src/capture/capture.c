@@ -213,7 +213,8 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 {
 	int r;
 
-	/* Open the side-band event first, so that no side-band is missing. */
+	/* Open the side-band event first. So a thread that inherits a sampling event also inherits the
+	   side-band event. */
 	r = open_event(c, t, c->n_events - 1, d);
 	if (r == 0 && !c->n_open)
 		return fr_fail(d, -ESRCH, "give the pid of a process that runs",

@@ -45,8 +45,8 @@ struct fr_capture {
 	int epoll_fd;
 	uint8_t *bounce; /* a buffer of FR_RUN_MAX bytes for the recorder thread */
 	struct fr_overwritable_room look;
-	struct stat cgroup; /* identity of the cgroup, because a new one at the same path has another
-			       inode; all 0: no cgroup */
+	struct stat cgroup; /* the recorded cgroup: a new one at the same path has another inode; all 0: no
+			       cgroup */
 	unsigned divisor;   /* all configured frequencies are divided by it */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
 };

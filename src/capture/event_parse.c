@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The parser splits a specification at its commas, and each piece into HEAD [/TERMS/] [MODIFIERS]. HEAD is a
- * name that every kernel has, a PMU, a named event of a core PMU, or a tracepoint.
+ * The parser splits a specification at its commas, and each piece into HEAD [/TERMS/] [MODIFIERS]. HEAD is
+ * the name of an event that every kernel has, a PMU, a named event of a core PMU, or a tracepoint.
  */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"

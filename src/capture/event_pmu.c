@@ -100,7 +100,7 @@ static int parse_format(const char *s, struct field *ret)
 	return 0;
 }
 
-/* Spread VALUE over BITS: its lowest bit becomes the lowest bit of BITS, and so on. */
+/* Spread VALUE over BITS: the lowest bit of VALUE goes to the lowest bit that is set in BITS, and so on. */
 static uint64_t spread_bits(uint64_t value, uint64_t bits)
 {
 	uint64_t out = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads a ring that the kernel overwrites, without pausing it (docs/design/11).
+ * Reads a ring that the kernel overwrites, and does not pause the kernel (docs/design/11).
  *
  *   head (newest) ──────────────────────────────► older ──► oldest │ not valid any more
  *   └ the copy begins here. It ends where the previous copy began, or has the size of the ring
  *
- * During the copy, the kernel overwrites the oldest records. Their bytes in the copy are not valid any more.
+ * During the copy, the kernel may overwrite the oldest records. Then their bytes in the copy are not valid.
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"
@@ -21,7 +21,8 @@ static uint64_t load_head(const struct fr_ring *r)
 	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* Order the loads of the copy before the second load of data_head. ThreadSanitizer supports no fences. */
+/* Order the loads of the copy before the second load of data_head. With ThreadSanitizer, which supports no
+   fences, this does nothing. */
 static void load_fence(void)
 {
 #ifndef __SANITIZE_THREAD__

@@ -33,7 +33,8 @@ struct process {
 	pid_t pid;
 	struct jit_user *user; /* the costs of the process are charged to the share of this user */
 	bool map_was_read;
-	uint64_t map_until_ns; /* exit of the process whose perf map was read */
+	uint64_t map_until_ns; /* exit of the process whose perf map was read; a later map is of another
+				  process with this pid */
 	struct jit_source *sources;
 };
 

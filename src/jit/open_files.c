@@ -40,8 +40,8 @@ struct fr_jit_open_files {
 	struct fr_lock lock;
 	struct process *running, *exited;
 	size_t n_exited;
-	uint64_t sweep_ns; /* the next search for processes whose EXIT was lost */
-	uint64_t keep_ns;  /* fr_jit_open_files_keep_since() */
+	uint64_t sweep_ns; /* time of the next search for processes whose EXIT was lost */
+	uint64_t keep_ns;  /* SINCE_NS of the last fr_jit_open_files_keep_since() */
 };
 
 struct fr_jit_open_files *fr_jit_open_files_new(void)
@@ -252,7 +252,8 @@ static void apply_record(struct fr_jit_open_files *f, const struct perf_event_he
 		add_process(f, (pid_t)m->pid, fr_record_time(record));
 	else if (record->type == PERF_RECORD_EXIT && t->pid == t->tid)
 		retire_pid(f, (pid_t)t->pid, fr_record_time(record));
-	/* A new process has that pid, so the EXIT of the old one was lost. */
+	/* A new process has the pid of a process that is in the table, so the EXIT of the old process was
+	   lost. */
 	else if (record->type == PERF_RECORD_FORK && t->pid == t->tid && t->pid != t->ppid)
 		retire_pid(f, (pid_t)t->pid, fr_record_time(record) - 1);
 }

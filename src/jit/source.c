@@ -52,7 +52,8 @@ static void drop_first_line(struct fr_buf *b)
 	memmove(b->data, b->data + n, b->len);
 }
 
-/* Make a source that takes over CODE. Returns 0; 1 if CODE has no functions; or -ENOMEM. */
+/* Make a source with CODE, which this function takes over in all cases. Returns 0; 1 if CODE has no
+   functions; or -ENOMEM. */
 static int new_source(struct jit_code *code, struct jit_source **ret)
 {
 	struct jit_source *s = code->n ? calloc(1, sizeof(*s)) : NULL;

@@ -15,8 +15,8 @@
 /* The names of temporary files begin with this. An instance that was killed may leave such files. */
 #define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
-/* flock() keeps other recorders out. The record lock of fcntl() that this returns keeps nobody out: it only
-   tells other recorders our pid. */
+/* flock() keeps other recorders out. This describes a second lock, a record lock of fcntl(). The second lock
+   keeps nobody out: it only tells other recorders our pid. */
 static struct flock owner_lock(void)
 {
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -123,7 +123,7 @@ static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 }
 
 /* Rename the next file to perf.data.auxiliary. OLD is the file that has this name now (-1: there is none),
-   and we have its lock. If OLD is needed, it is renamed first. Then no file has the name between the two
+   and we have its lock. If dumps need OLD, it is renamed first. Then no file has the name between the two
    renames, but OLD is complete under its other name. Returns 0 or a negative errno. */
 static int name_next(struct fr_auxfile *a, int old)
 {

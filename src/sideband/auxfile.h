@@ -43,8 +43,8 @@ int fr_auxfile_truncate(struct fr_auxfile *a, uint64_t bytes);
 int fr_auxfile_append(struct fr_auxfile *a, const void *data, size_t len);
 uint64_t fr_auxfile_bytes(const struct fr_auxfile *a);
 
-/* Returns true if the directory still exists, but has no perf.data.auxiliary, or another file has this name.
-   In this case the file of the next compaction gets the name. */
+/* Returns true if the directory still exists, and its perf.data.auxiliary is missing or is another file than
+   ours. The file of the next compaction then gets the name. */
 bool fr_auxfile_is_displaced(const struct fr_auxfile *a);
 
 /* Syncs and closes the file. If there is a next file (see below), removes it. NULL-safe; returns NULL. */
@@ -67,8 +67,8 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a);
    the next file.) Starts to sync the next file. Waits for the disk only if the kernel has no asynchronous
    fsync. Returns 0 or a negative errno. */
 int fr_auxfile_next_follow(struct fr_auxfile *a);
-/* If the next file is synced, rename it to perf.data.auxiliary and make it the present file. If the present
-   file has lost this name to a third file, the third file is renamed or removed as in fr_auxfile_open().
+/* If the next file is synced, rename it to perf.data.auxiliary and make it the present file. If a third file
+   (not the present one) has this name now, the third file is renamed or removed as in fr_auxfile_open().
    Returns 1 if all this is done; 0 if the caller has to call it again later, because the sync is not over
    yet, or another process has just changed the file with this name; -EBUSY if another process has locked the
    third file; or another negative errno. */

@@ -163,8 +163,9 @@ int fr_early_ids_find(struct fr_early_ids *e, const struct fr_record_mmap2 *m, b
 	return r;
 }
 
-/* Read the build-id of the file of M. If the file was read before, read it again, because it may have been
-   changed in place. (If its mtime is the same, fr_build_id_at() does not read the file.) */
+/* Read the build-id of the file of M. If it was read before, but not within REREAD_NS, read it again, because
+   the file may have been changed in place. (If the file has its old mtime, fr_build_id_at() takes the
+   build-id from its cache.) */
 static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);

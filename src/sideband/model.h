@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The process model: live processes with their threads, names, maps and namespaces; and the maps of the
- * kernel, ksymbols and cgroups. All of these are as they were at one time. Each side-band record that is
- * applied to the model moves the model to a later time. The model can be written as records. From these, a
- * reader learns the state at the time of the model. Not thread-safe; the tracker owns the models.
+ * The process model: live processes with their threads, names, maps and namespaces; and also the maps and
+ * ksymbols of the kernel, and the cgroups. All of these are as they were at one time. Each side-band record
+ * that is applied to the model moves the model to a later time. The model can be written as records. From
+ * these, a reader learns the state at the time of the model. Not thread-safe; the tracker owns the models.
  */
 
 #include "perfdata/record.h"

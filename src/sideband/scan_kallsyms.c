@@ -118,7 +118,7 @@ static int parse_symbol(struct kallsyms *k, char *line)
 }
 
 /* The name of the map ends with the name of a symbol, and the map begins at the address of this symbol. From
-   both, a reader computes how far the kernel was relocated. */
+   name and address, a reader computes how far the kernel was relocated. */
 static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 {
 	const char *name = k->text ? "[kernel.kallsyms]_text" : "[kernel.kallsyms]_stext";

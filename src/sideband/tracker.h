@@ -7,7 +7,7 @@
  *
  *   fresh ───┬──► perf.data.auxiliary
  *            └──► in order ──► head model: for compaction, and to find processes whose EXIT was lost
- *   evicted ────► in order ──► tail model: written at the start of a dump
+ *   evicted ────► in order ──► tail model: a dump begins with the records of this model
  *
  * Fresh side-band comes from the kernel rings, and evicted side-band from frames that the ring evicts.
  * A disk that hangs stops only this thread and the dumper, but not the recorder: what the recorder sends to

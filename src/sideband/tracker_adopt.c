@@ -102,7 +102,7 @@ static int replay_record(struct replay *p, const struct perf_event_header *h) FR
 	time_ns = fr_record_time(h);
 	if (!p->begun) {
 		/* A file begins with a scan, whose records have time 0, or with a checkpoint, whose records
-		   all have one other time. */
+		   all have the same time, which is not 0. */
 		p->begun = true;
 		p->in_checkpoint = time_ns && time_ns >= p->low_watermark_ns;
 		p->checkpoint_ns = time_ns;

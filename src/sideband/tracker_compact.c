@@ -40,7 +40,7 @@ void tracker_compact_stop_writing(struct fr_tracker *t)
 }
 
 /* Returns whether the file has lost its name. Another program may replace the directory or remove the file at
-   any time, so this is checked again and again, but at most once a second. */
+   any time, so this is checked again and again, once a second. Returns false between two checks. */
 static bool is_displaced(struct fr_tracker *t, uint64_t now_ns)
 {
 	if (now_ns - t->compaction.checked_ns < CHECK_NS)

@@ -11,7 +11,7 @@
 /* Bytes between two FINISHED_ROUNDs. A reader keeps records in memory until it finds a FINISHED_ROUND. */
 #define ROUND_BYTES (1u << 20)
 
-/* Returns the number of RECORDS. Updates t->newest_ns. */
+/* Returns the number of records in RECORDS. Updates t->newest_ns. */
 static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size_t len)
 {
 	struct fr_record_iter it = fr_record_iter(records, len);

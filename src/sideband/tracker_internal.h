@@ -67,7 +67,8 @@ struct fr_tracker {
 	struct fr_session session_next; /* set by fr_tracker_set_session(), not in force yet; else empty */
 	uint64_t sideband_id_next;
 
-	/* Only the tracker thread uses the fields below up to round_bytes. */
+	/* Only the tracker thread uses the fields below up to round_bytes. (fr_tracker_stats() also reads
+	   head.low_watermark_ns, under the lock.) */
 	struct fr_session session;
 	struct tracker_stage head;
 	uint64_t since_ns;    /* a former fresh_since_ns: all older records have been read from `fresh` */
@@ -97,8 +98,8 @@ struct fr_tracker {
 	_Atomic uint64_t maps_hidden;
 };
 
-/* tracker_file.c: append whole records to the file. If that fails, or an earlier write has failed and was not
-   retried yet, the records are not in the file, and the failure is counted. */
+/* tracker_file.c: append whole records to the file. If that fails, or an earlier write has failed and no
+   retry has succeeded yet, the records are not in the file, and the failure is counted. */
 void tracker_file_append(struct fr_tracker *t, const void *records, size_t len);
 /* If a write failed and the pause after it is over, try to write again. If that works, request a scan. */
 void tracker_file_retry(struct fr_tracker *t, uint64_t now_ns);
@@ -132,7 +133,8 @@ struct tracker_run {
 /* Add a copy of RECORD to RUN. If RUN has no room for it, RUN is flushed first. Returns 0 or a negative
    errno. */
 int tracker_run_add(struct tracker_run *run, const struct perf_event_header *record);
-/* Write the records of RUN to the places above. RUN is empty afterwards. Returns 0 or a negative errno. */
+/* Write the records of RUN to the file, and to the models and the ring as described above. RUN is empty
+   afterwards. Returns 0 or a negative errno. */
 int tracker_run_flush(struct tracker_run *run);
 /* RECORDS were written to the file. Read the build-ids of the files that they map, and call
    config.observe(). */

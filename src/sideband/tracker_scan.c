@@ -121,7 +121,7 @@ void tracker_scan_settle(struct fr_tracker *t)
 	uint64_t time_ns = t->scan_ns_now;
 	int r = 0;
 
-	/* Wait until since_ns is later than the scan: only then can the head model have all older records. */
+	/* It is too early: if since_ns is not later than the scan, the head model may lack older records. */
 	if (!t->scan_is_read || t->since_ns <= time_ns)
 		return;
 	t->scan_ns_now++; /* so that tracker_head_advance() also applies the records of the scan */
