@@ -42,9 +42,9 @@ struct fr_capture *fr_capture_free(struct fr_capture *c);
 int fr_capture_describe(const struct fr_capture *c, struct fr_session *s);
 
 /* Exclude threads (tids of the initial pid namespace) from every tracepoint, by a filter in the kernel, so
-   that they make no samples. An event takes only one filter, so this filter contains the user's filter, too.
-   Does nothing if only chosen processes are recorded. Call it once, before the samples are enabled. Returns
-   0, or a negative errno with D. */
+   that they make no samples of tracepoints. An event takes only one filter, so this filter contains the
+   user's filter, too. Does nothing if only chosen processes are recorded. Call it once, before the samples
+   are enabled. Returns 0, or a negative errno with D. */
 int fr_capture_exclude_tids(struct fr_capture *c, const pid_t *tids, size_t n, struct fr_diag *d);
 
 /* The parts of a capture. Enable the side-band first. Enable the samples after the first scan, and after all

@@ -69,8 +69,8 @@ int fr_event_set_origin(struct fr_event_list *list, const char *origin);
    one of these events is not a tracepoint, or there are none. */
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d);
 
-/* Add the default event: cycles, or cpu-clock if this machine cannot count cycles. If DEFAULTS has no call
-   graph, it is fp. If the event is cpu-clock, list->notice says so. Returns as fr_event_parse(). */
+/* Add the default event: cycles, or cpu-clock if this machine cannot count cycles; list->notice then says so.
+   If the call graph in DEFAULTS is not set, the event gets fp. Returns as fr_event_parse(). */
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 

@@ -88,7 +88,7 @@ enum fr_walk_end fr_walk_records(
 void fr_tally_flush(struct fr_tally *t);
 
 /* trailer.c: returns the offset of the sample id of the whole record H if other bytes follow the sample id; 0
-   if the sample id is at the end of H. */
+   if the sample id is at the end of H, or its place is not known. */
 size_t fr_misplaced_trailer(const struct perf_event_header *h, const struct fr_id_table *ids);
 /* Move a misplaced sample id to the end of H. */
 void fr_move_trailer_to_end(struct perf_event_header *h, const struct fr_id_table *ids);

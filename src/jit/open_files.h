@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Keeps perf maps (/tmp/perf-PID.map) open, so that a dump can read the map of a process that has exited, for
- * example after a crash. The dump then needs neither the path nor the process. Nothing is copied.
+ * Keeps perf maps (/tmp/perf-PID.map) open, so that a dump can read the perf map of a process that has
+ * exited, for example after a crash. The dump then needs neither the path nor the process. Nothing is copied.
  *
  *   executable memory without a file ──► open the perf map ──► EXIT: open it once more ──► close it when the
  *                                                              ring has nothing of the process any more

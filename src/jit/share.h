@@ -32,7 +32,7 @@ void jit_shares_deinit(struct jit_shares *s);
 struct jit_user *jit_share_find(struct jit_shares *s, uid_t uid);
 /* Returns what is left of the share of U, but not more than what is left for the whole dump. */
 struct jit_cost jit_share_left(const struct jit_shares *s, const struct jit_user *u);
-/* Returns whether nothing is left of any one of the three costs. */
+/* Returns true if nothing is left of at least one of the three costs. */
 bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u);
 /* Subtract COST from the share of U and from what is left for the whole dump, but nothing below 0. */
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost);
