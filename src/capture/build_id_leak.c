@@ -38,7 +38,7 @@ static int open_listener(struct listener *l, bool build_id)
 	a.mmap = a.mmap2 = 1;
 	a.build_id = build_id;
 	a.disabled = 0;
-	a.inherit = 0; /* the kernel cannot map the ring of an inherited event that is open on all CPUs */
+	a.inherit = 0; /* the kernel refuses to map a ring if its event has inherit and is open on all CPUs */
 	l->fd = fr_perf_open(&a, 0, -1, 0);
 	return l->fd < 0 ? l->fd : fr_ring_map(&l->ring, l->fd, (size_t)sysconf(_SC_PAGESIZE), false);
 }
@@ -63,8 +63,8 @@ static int first_has_flag(const struct listener *l)
 int fr_capture_build_ids_leak(void)
 {
 	_cleanup_(close_listener) struct listener older = {.fd = -1}, newer = {.fd = -1};
-	/* This program has a build-id, like every program of a distribution. So its map is one for which the
-	   kernel sets the flag. */
+	/* This program has a build-id, like every program of a distribution. So the kernel sets the flag in
+	   the record of its map. */
 	_cleanup_close_ int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *text;

@@ -124,7 +124,8 @@ static void raise_nofile(size_t needed)
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
-/* Direct O to the ring of its CPU and kind, or map the ring if O is the first. */
+/* If the ring for the CPU and the kind of O is mapped already, direct O to this ring. Otherwise map the ring
+   of O. */
 static int join_ring(struct fr_capture *c, const struct fr_open_event *o, struct fr_diag *d)
 {
 	enum fr_ring_kind kind = kind_of(c, o->event);
@@ -165,7 +166,8 @@ static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, uns
 	return is_first ? fr_perf_open_adapt(a, pid, cpu, flags) : fr_perf_open(a, pid, cpu, flags);
 }
 
-/* Open an event on one CPU, for each thread or for the whole CPU. Skip threads that have ended. */
+/* Open an event on one CPU: once for each thread that is recorded, or once for the whole CPU. Threads that
+   have ended are skipped. */
 static int open_on_cpu(
 	struct fr_capture *c, const struct fr_target *t, size_t event, size_t cpu_index, struct fr_diag *d)
 {
@@ -211,7 +213,8 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 {
 	int r;
 
-	/* Open the side-band event first, so that no side-band is missing. */
+	/* Open the side-band event first. So a thread that inherits a sampling event also inherits the
+	   side-band event. */
 	r = open_event(c, t, c->n_events - 1, d);
 	if (r == 0 && !c->n_open)
 		return fr_fail(d, -ESRCH, "give the pid of a process that runs",
@@ -297,8 +300,8 @@ static int capture_init(
 	if (r == 0)
 		r = index_ids(c);
 	if (r == 0)
-		/* An event takes only one filter. In a system-wide recording, the filter also has to exclude
-		   tids that are not known yet. So the filters are only checked now. */
+		/* An event takes only one filter. In a system-wide recording, this filter also has to exclude
+		   tids that are not known yet. So the filters are only checked here, and set later. */
 		r = c->system_wide ? fr_filters_check(c, d) : fr_filters_set(c, NULL, 0, d);
 	if (r == 0)
 		r = poll_rings(c, d);

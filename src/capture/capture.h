@@ -4,9 +4,9 @@
 /*
  * Opens events for each CPU (and task) with their kernel rings. The recorder thread drains these rings.
  *
- * A forward ring is one that the kernel does not overwrite. Each CPU has one forward ring for all its
- * sampling events (SET_OUTPUT) and one forward ring of the `dummy` event for all side-band. Events with the
- * term `overwrite` share a third ring, which the kernel overwrites.
+ * A forward ring is one that the kernel does not overwrite. Each CPU has one forward ring that its sampling
+ * events share (SET_OUTPUT), and one forward ring of the `dummy` event for all side-band. But events with the
+ * term `overwrite` share a third ring of the CPU, which the kernel overwrites.
  */
 
 #include "base/diag.h"
@@ -41,14 +41,15 @@ struct fr_capture *fr_capture_free(struct fr_capture *c);
    Returns 0 or -ENOMEM. */
 int fr_capture_describe(const struct fr_capture *c, struct fr_session *s);
 
-/* Exclude threads (tids of the initial pid namespace) from every system-wide tracepoint, by a filter in the
-   kernel. An event takes only one filter, so this filter contains the user's filter, too. Call the function
-   once, before samples are enabled. Returns 0, or a negative errno with D. */
+/* Exclude threads (tids of the initial pid namespace) from every tracepoint, by a filter in the kernel, so
+   that they make no samples of tracepoints. An event takes only one filter, so this filter contains the
+   user's filter, too. Does nothing if only chosen processes are recorded. Call it once, before the samples
+   are enabled. Returns 0, or a negative errno with D. */
 int fr_capture_exclude_tids(struct fr_capture *c, const pid_t *tids, size_t n, struct fr_diag *d);
 
-/* The parts of a capture. Enable the side-band first. Enable the samples after the first scan, when all
-   threads of this program exist. If enable_on_exec is set, fr_capture_enable() does nothing for the samples,
-   because the exec enables them. */
+/* The parts of a capture. Enable the side-band first. Enable the samples after the first scan, and after all
+   threads of this program were started and excluded. If enable_on_exec is set, fr_capture_enable() does
+   nothing for the samples, because the exec enables them. */
 enum fr_capture_part {
 	FR_CAPTURE_SIDEBAND,
 	FR_CAPTURE_SAMPLES,
@@ -61,11 +62,12 @@ void fr_capture_disable(struct fr_capture *c);
    one. */
 uint64_t fr_capture_frequency(const struct fr_capture *c);
 /*
- * Divide the configured frequency of all events by DIVISOR. The result is at least 1 Hz. Events with a period
- * do not change. Tasks that have inherited an event keep its previous frequency. The attrs in files keep the
- * configured frequency. Samples of cpu-clock and task-clock keep the period of the configured frequency,
- * because the kernel does not change it in them. Makes one system call for each event and CPU. Returns 0; or
- * a negative errno with D, and then no frequency changes. Not on the recorder thread.
+ * Set the frequency of each event to its configured frequency divided by DIVISOR, but at least 1 Hz. Events
+ * with a period do not change. A task that has inherited an event keeps the previous frequency of this event.
+ * The attrs in files keep the configured frequency. The period that samples of cpu-clock and task-clock
+ * contain stays that of the configured frequency, because the kernel does not change it there. Makes one
+ * system call for each event and CPU. Returns 0; or a negative errno with D, and then the previous
+ * frequencies are set again. Not on the recorder thread.
  */
 int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_diag *d);
 
@@ -74,7 +76,8 @@ int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_dia
    one MiB. */
 int fr_capture_epoll_fd(const struct fr_capture *c);
 /* Handle an epoll event whose data.ptr is not NULL. Call it after a drain. After a hang-up (a task ended, a
-   CPU went offline), the event is removed from the epoll set, and another event of its ring is added. */
+   CPU went offline), the perf event that caused it is removed from the epoll set, and another perf event of
+   the same ring is added, if there is one. */
 void fr_capture_handle_epoll(struct fr_capture *c, void *data_ptr, uint32_t epoll_events);
 
 /* Returns true if no ring is in the epoll set any more, because all tasks have ended. Recorder thread. */
@@ -84,9 +87,9 @@ bool fr_capture_has_ended(const struct fr_capture *c);
    lock. Returns the number of bytes. Recorder thread. */
 size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops);
 
-/* Pass to ops->samples the records that came into the overwritable rings since the last call, CPU by CPU, the
-   oldest record of a CPU first. Copies the rings without pausing them, which may take milliseconds per 10
-   MiB. Returns the number of bytes. Recorder thread. */
+/* Pass to ops->samples the records that came into the overwritable rings since the last call, CPU by CPU, and
+   for each CPU the oldest record first. Copies the rings and does not pause them, which may take some
+   milliseconds for each 10 MiB. Returns the number of bytes. Recorder thread. */
 size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_ops *ops);
 bool fr_capture_has_overwrite(const struct fr_capture *c);
 
@@ -98,8 +101,8 @@ struct fr_counter {
 /* EVENT_INDEX is the index in the order of fr_capture_describe(). Any thread. */
 void fr_capture_counter(
 	const struct fr_capture *c, size_t event_index, size_t cpu_index, struct fr_counter *ret);
-/* Add the counters of FROM, which C replaces, to the counters of the same events and CPUs in C. If an event
-   or a CPU is not in C, add its losses to LOST. No other thread may read the counters of C meanwhile. */
+/* C replaces FROM. Add the counters of FROM to the counters of the same events and CPUs in C. If an event or
+   a CPU of FROM is not in C, add its losses to LOST. No other thread may read the counters of C meanwhile. */
 void fr_capture_inherit_counters(
 	struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX]);
 /* Returns the number of losses of side-band so far (FR_LOSS_SIDEBAND and FR_LOSS_TORN). If the number grows,
@@ -113,6 +116,6 @@ const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index
 size_t fr_capture_n_cpus(const struct fr_capture *c);
 size_t fr_capture_n_sampled_cpus(const struct fr_capture *c);
 int fr_capture_cpu_number(const struct fr_capture *c, size_t cpu_index);
-/* C was opened for the cgroup at PATH. Returns true if another cgroup is at PATH now, for example because its
-   service was restarted. Returns false if there is no cgroup at PATH. */
+/* C was opened for the cgroup at PATH. Returns true if another cgroup is at PATH now, for example because the
+   service of the cgroup was restarted. Returns false if there is no cgroup at PATH. */
 bool fr_capture_has_other_cgroup(const struct fr_capture *c, const char *path);

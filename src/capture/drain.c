@@ -27,8 +27,8 @@
 #define SAMPLE_MIN (sizeof(struct fr_sample) + sizeof(uint64_t))
 /* The time of a record that is not a sample is this far before its end. */
 #define TIME_BEFORE_END (sizeof(struct fr_sample_id) - offsetof(struct fr_sample_id, time))
-/* Another CPU has just written the records, so each cache line is a miss. For each record, the loop
-   prefetches as many bytes as the record has, this far ahead. */
+/* Another CPU has just written the records, so without a prefetch each cache line is a miss. For each record,
+   the loop prefetches as many bytes as the record has, at this distance behind its begin. */
 #define PREFETCH_BYTES 2048
 #define CACHE_LINE 64
 

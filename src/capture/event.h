@@ -30,7 +30,7 @@ enum fr_call_graph {
 /* Values for events that do not set them by terms. */
 struct fr_event_defaults {
 	uint64_t frequency_hz; /* 0: 99 */
-	uint64_t period;       /* -c; overrides the frequency */
+	uint64_t period;       /* -c; overrides the frequency; 0: none */
 	bool each; /* the period counts occurrences and is not a rate, so any period of a clock is valid */
 	enum fr_call_graph call_graph;
 	uint32_t dwarf_stack_bytes; /* 0: 8192 */
@@ -56,8 +56,9 @@ struct fr_event_list {
 	char *notice;	    /* a text that the program logs; NULL: none */
 };
 
-/* Parse SPEC and append its events. Returns 0; or with D: -EINVAL for a syntax error; -ENOENT for an unknown
-   event, with similar names in the hint; -EACCES or -ENODEV if tracefs or a PMU cannot be read. */
+/* Parse SPEC and append its events to LIST. Returns 0; or with D: -EINVAL for a syntax error; -ENOENT for an
+   unknown event, with similar names in the hint; -EACCES or -ENODEV if tracefs or a PMU cannot be read. On
+   failure LIST gets no events. */
 int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, struct fr_event_list *list,
 	struct fr_diag *d);
 
@@ -65,11 +66,11 @@ int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, s
 int fr_event_set_origin(struct fr_event_list *list, const char *origin);
 
 /* Set the filter of the events that the last fr_event_parse() added. Returns 0; -ENOMEM; or -EINVAL with D if
-   one of them is not a tracepoint. */
+   one of these events is not a tracepoint, or there are none. */
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d);
 
-/* Add the default event: cycles with frame-pointer stacks. If this machine cannot count cycles, it is
-   cpu-clock, and list->notice says so. Returns as fr_event_parse(). */
+/* Add the default event: cycles, or cpu-clock if this machine cannot count cycles; list->notice then says so.
+   If the call graph in DEFAULTS is not set, the event gets fp. Returns as fr_event_parse(). */
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 

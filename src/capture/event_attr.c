@@ -70,8 +70,8 @@ static void set_rate(
 	}
 }
 
-/* Each sample of a clock is an interrupt of a timer. Too many of them leave no time to stop the recording.
-   CPUBudget= lowers frequencies, but not periods. */
+/* Each sample of a clock is an interrupt of a timer. Too many interrupts leave no time to stop the recording,
+   and CPUBudget= lowers only frequencies, not periods. So a period that is too short is an error. */
 static int check_clock(const struct perf_event_attr *a, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d)
 {

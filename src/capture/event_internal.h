@@ -61,11 +61,11 @@ bool fr_event_by_name(
 bool fr_event_name_is_safe(const char *name);
 
 /* event_terms.c. Functions of type int return 0, or a negative errno with D. */
-/* Parse S, which is a decimal number or a hexadecimal one with 0x. Returns whether S is a number from MIN to
-   MAX. */
+/* Parse S, which is a decimal number, a hexadecimal one with 0x, or an octal one with a leading 0. Returns
+   whether S is a number from MIN to MAX. */
 bool fr_term_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d);
-/* Move the terms that every event may have from T to V. */
+/* Move the terms that every event may have from T to V. T keeps the other terms. */
 int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values *v, struct fr_diag *d);
 int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_event_attr *a, struct fr_diag *d);
 extern const char fr_common_terms[]; /* the names of the terms that every event has, for messages */
@@ -87,10 +87,11 @@ void fr_event_deinit(struct fr_event *e);
 
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
-/* Returns whether PMU counts on the cores of CPUs. A user may give a named event of such a PMU without the
-   name of the PMU. */
+/* Returns whether PMU is a core PMU, which counts in the cores of CPUs. A user may give a named event of a
+   core PMU without the name of the PMU. */
 bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
-/* Fill the attr of E from TERMS, and set the CPUs of PMU. Returns 0, or a negative errno with D. */
+/* Fill the attr of E from TERMS, and set e->cpus to the CPUs of PMU. Returns 0, or a negative errno with
+   D. */
 int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct fr_terms *terms,
 	struct fr_event *e, struct fr_diag *d);
 typedef int (*fr_pmu_fn)(void *ctx, const char *pmu, const char *event);
@@ -100,7 +101,8 @@ int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx);
 
 /* event_tracepoint.c */
 typedef int (*fr_tracepoint_fn)(void *ctx, const char *system, const char *name, uint64_t id);
-/* Call FN for every tracepoint that matches both globs. Returns their number, or a negative errno. */
+/* Call FN for every tracepoint that matches both globs. Returns the number of these tracepoints, or a
+   negative errno (also one of FN). */
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d);
 /* Write the fields of "system:name" to RET, separated by ", ". RET is empty if the format cannot be read. */

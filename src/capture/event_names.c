@@ -93,8 +93,8 @@ void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx)
 			}
 }
 
-/* If *S begins with WORD, and WORD ends at a '-' or at the end of *S, move *S behind it. Returns whether *S
- * was moved. */
+/* If *S begins with WORD, and a '-' or the end of *S follows, move *S behind WORD and the '-'. Returns
+   whether *S was moved. */
 static bool skip_word(const char **s, const char *word)
 {
 	size_t n = word ? strlen(word) : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The parser splits a specification at its commas, and each piece into HEAD [/TERMS/] [MODIFIERS]. HEAD is a
- * name that every kernel has, a PMU, a named event of a core PMU, or a tracepoint.
+ * The parser splits a specification at its commas, and each piece into HEAD [/TERMS/] [MODIFIERS]. HEAD is
+ * the name of an event that every kernel has, a PMU, a named event of a core PMU, or a tracepoint.
  */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
@@ -202,7 +202,7 @@ static int parse_head(struct parser *p, struct fr_spec *s)
 		*colon = 0;
 		return parse_tracepoint(p, s->head, colon + 1);
 	}
-	/* With slashes, try a PMU first: it may have the same name as an event. */
+	/* If there are slashes, try a PMU first, because a PMU may have the same name as an event. */
 	if (s->terms_text && fr_pmu_exists(p->env, s->head))
 		return parse_pmu(p, s->head);
 	r = parse_name(p, s->head);

@@ -73,7 +73,8 @@ static int fail_unknown_term(
 struct field {
 	unsigned config; /* the config word that the term is in */
 	unsigned width;
-	uint64_t bits; /* the bits of this word that have the value, its lowest bit first */
+	uint64_t bits; /* bits of this word that have the value; the lowest one has the lowest bit of the
+			  value */
 };
 
 /* Parse a format like "config1:0-7,32-35". */
@@ -99,7 +100,7 @@ static int parse_format(const char *s, struct field *ret)
 	return 0;
 }
 
-/* Spread VALUE over BITS: its lowest bit becomes the lowest bit of BITS, and so on. */
+/* Spread VALUE over BITS: the lowest bit of VALUE goes to the lowest bit that is set in BITS, and so on. */
 static uint64_t spread_bits(uint64_t value, uint64_t bits)
 {
 	uint64_t out = 0;
@@ -203,7 +204,7 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	if (r < 0 || fr_u64_parse(line, &type) < 0 || type > UINT32_MAX)
 		return fr_fail(d, r < 0 ? r : -EBADMSG, NULL, "cannot read the type of the PMU %s", pmu);
 	e->attr.type = type;
-	/* Apply named events first, because the user's other terms change them. */
+	/* Apply the named events first, because other terms of the user override terms of a named event. */
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < terms->n; i++) {
 			const struct fr_term *t = &terms->items[i];
@@ -220,8 +221,8 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	return set_cpus(env, pmu, e);
 }
 
-/* Returns true if the file EVENT is not an event, but describes the event that has this name without the
-   suffix. */
+/* EVENT is the name of a file in events/. Returns true if the file is not an event, but a property (such as
+   the unit) of the event that has this name without the suffix. */
 static bool has_suffix(const char *event)
 {
 	static const char *const suffixes[] = {".scale", ".unit", ".per-pkg", ".snapshot"};

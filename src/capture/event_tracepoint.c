@@ -59,9 +59,9 @@ static bool is_name_glob(const char *s)
 	return *s && *s != '.' && !strchr(s, '/');
 }
 
-/* Call FN for the tracepoint at PATH, which is DIR/events/SYSTEM/NAME/id and is changed. Returns 1 if FN was
-   called; 0 if perf cannot open the tracepoint, because it has no id (some tracepoints of ftrace); -EACCES;
-   or the negative errno of FN. */
+/* Call FN for the tracepoint with the file PATH, DIR/events/SYSTEM/NAME/id. Changes PATH. Returns 1 if FN was
+   called; 0 if perf cannot open the tracepoint, because it has no id (some tracepoints of ftrace); -EACCES if
+   the file cannot be read; or the negative errno of FN. */
 static int report_tracepoint(char *path, fr_tracepoint_fn fn, void *ctx)
 {
 	char line[32], *name, *system;

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* A run of records: whole records in the layout of perfdata/record.h, one behind the other. It has at most
-   FR_RUN_MAX bytes, or samples_max bytes if that is set. The memory is valid until the called function
-   returns. */
+   FR_RUN_MAX bytes; if samples_max is set, a run of samples from a forward ring has at most samples_max
+   bytes. The memory is valid until the function that gets the run returns. */
 #define FR_RUN_MAX (64u << 10)
 struct fr_run {
 	const void *data;

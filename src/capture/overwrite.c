@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads a ring that the kernel overwrites, without pausing it (docs/design/11).
+ * Reads a ring that the kernel overwrites, and does not pause the kernel (docs/design/11).
  *
  *   head (newest) ──────────────────────────────► older ──► oldest │ not valid any more
- *   └ the copy begins here. It ends at the head of the previous copy, or has the size of the ring
+ *   └ the copy begins here. It ends where the previous copy began, or has the size of the ring
  *
- * During the copy, the kernel overwrites the oldest records. Their bytes in the copy are not valid any more.
+ * During the copy, the kernel may overwrite the oldest records. Then their bytes in the copy are not valid.
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"
 
 #include <string.h>
 
-/* The kernel moves data_head only after a record is complete. So it may have overwritten this many bytes more
-   than data_head shows. */
+/* The kernel moves data_head only after a record is complete. So it may already have overwritten up to this
+   many bytes more than data_head shows. */
 #define SLACK_BYTES (64u << 10)
 
 static uint64_t load_head(const struct fr_ring *r)
@@ -21,7 +21,8 @@ static uint64_t load_head(const struct fr_ring *r)
 	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* Order the loads of the copy before the second load of data_head. ThreadSanitizer supports no fences. */
+/* Order the loads of the copy before the second load of data_head. With ThreadSanitizer, which supports no
+   fences, this does nothing. */
 static void load_fence(void)
 {
 #ifndef __SANITIZE_THREAD__
@@ -60,8 +61,8 @@ static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *
 		if (size > limit - len || len + size > FR_RUN_MAX)
 			break;
 		if (size < sizeof(struct perf_event_header) || size & 7) {
-			/* A size of 0: the kernel has not written here yet. Any other size here: these bytes
-			   are not a header. */
+			/* Size 0: the kernel has not written here yet. Another size that is not valid: these
+			   bytes are not a header. */
 			if (size)
 				fr_cell_add_lost(r->owner, FR_LOSS_TORN, 1);
 			break;

@@ -40,7 +40,7 @@ static bool clear_bits(struct perf_event_attr *a, const struct perf_event_attr *
 
 int fr_perf_open(const struct perf_event_attr *a, pid_t pid, int cpu, unsigned long flags)
 {
-	struct perf_event_attr copy = *a; /* on E2BIG the kernel writes its own size there */
+	struct perf_event_attr copy = *a; /* on E2BIG the kernel changes copy.size */
 	long fd = syscall(__NR_perf_event_open, &copy, pid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
@@ -58,8 +58,8 @@ int fr_perf_open_adapt(struct perf_event_attr *a, pid_t pid, int cpu, unsigned l
 
 	if (!is_unknown_bit(first))
 		return first;
-	/* First pass: clear only one bit at a time. So if a PMU refuses an old bit, all newer bits stay.
-	   Second pass: clear more and more bits. */
+	/* First pass: try to clear only one bit, each time another one. So if a PMU refuses an old bit, all
+	   newer bits stay. Second pass: clear more and more bits. */
 	for (int alone = 1; alone >= 0; alone--) {
 		less = *a;
 		for (size_t i = 0; i < FR_ARRAY_SIZE(optional); i++) {

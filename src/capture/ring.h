@@ -52,7 +52,7 @@ struct fr_ring {
 	uint64_t size;		       /* of data, a power of two */
 	uint64_t tail;		       /* forward: read up to here; overwritable: data_head of the last
 					  fr_ring_read_overwritable() */
-	struct fr_counter_cell *owner; /* cell of the first event; it counts losses whose event is unknown */
+	struct fr_counter_cell *owner; /* cell of the first event; also for losses of unknown events */
 	int epoll_fd;		       /* the epoll set of the ring */
 	int *fds;		       /* all events that write to the ring; the first one was mapped */
 	size_t n_fds, polled;	       /* fds[polled] is in the epoll set; polled == n_fds: no event is */
@@ -65,9 +65,8 @@ void fr_ring_unmap(struct fr_ring *r);
 /* Add an event that writes to the ring. Returns 0 or -ENOMEM. */
 int fr_ring_add_fd(struct fr_ring *r, int fd);
 
-/* Add one event to the epoll set: the first one from fds[polled] on that has not ended. Returns 0 or a
- * negative errno.
- */
+/* Add one event of the ring to the epoll set: the first one from fds[polled] on that has not ended. Returns 0
+   or a negative errno. */
 int fr_ring_add_to_epoll(struct fr_ring *r);
 /* The polled event has ended: poll the next one instead. */
 void fr_ring_handle_hang_up(struct fr_ring *r);
@@ -88,8 +87,8 @@ enum fr_walk_end fr_walk_records(
 /* Add the pending samples to their cell. */
 void fr_tally_flush(struct fr_tally *t);
 
-/* trailer.c: if other bytes follow the sample id of the whole record H, returns the offset of the sample id;
-   0 if the sample id is at the end of H. */
+/* trailer.c: returns the offset of the sample id of the whole record H if other bytes follow the sample id; 0
+   if the sample id is at the end of H, or its place is not known. */
 size_t fr_misplaced_trailer(const struct perf_event_header *h, const struct fr_id_table *ids);
 /* Move a misplaced sample id to the end of H. */
 void fr_move_trailer_to_end(struct perf_event_header *h, const struct fr_id_table *ids);

@@ -18,8 +18,8 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		struct fr_event_desc *desc;
 		int r;
 
-		/* The watermark depends on KernelBuffer=. With another watermark it is still the same
-		   event. */
+		/* Leave out the watermark, which depends on KernelBuffer=: with another watermark it is still
+		   the same event. */
 		attr.wakeup_watermark = 0;
 		r = fr_session_add_event(s, &attr, c->events[e].name, NULL, 0, &desc);
 
@@ -78,7 +78,7 @@ static int set_frequencies(struct fr_capture *c, unsigned divisor, size_t *ret_f
 
 		if (!a->freq)
 			continue;
-		/* An open clock has the period of its timer instead of a frequency. */
+		/* For a clock, the kernel takes the period of its timer here instead of a frequency. */
 		if (fr_event_is_clock(a))
 			value = FR_NSEC_PER_SEC / value;
 		if (ioctl(c->open[i].fd, PERF_EVENT_IOC_PERIOD, &value) < 0) {
@@ -219,8 +219,8 @@ void fr_capture_counter(
 		add_counter(ret, &c->inherited[i]);
 }
 
-/* Returns the index of the event of C that has the name of an event of FROM; n_events if there is none. If
-   several events have this name, the n-th of them in FROM is the n-th of them in C. */
+/* Returns the index of the event of C that has the name of the event EVENT of FROM; n_events if there is
+   none. If several events have this name, the n-th of them in FROM is the n-th of them in C. */
 static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;

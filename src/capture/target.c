@@ -15,8 +15,8 @@
 
 #define CPUS_MAX 8192
 #define THREADS_MAX (1u << 20)
-/* A process may start threads while we list them, so we list them several times. Threads that start after the
-   last pass inherit the events. */
+/* A process may start threads while we list its threads, so we list them several times. Threads that start
+   after the last pass inherit the events. */
 #define LIST_PASSES 5
 
 static int read_online_cpus(uint8_t *ret_bits, struct fr_diag *d)
@@ -69,7 +69,7 @@ static bool has_tid(const struct fr_target *t, pid_t tid)
 	return false;
 }
 
-/* Add the threads of PID that are not in T yet. Returns their number or a negative errno. */
+/* Add the threads of PID that are not in T yet. Returns the number of added threads or a negative errno. */
 static int add_threads(struct fr_target *t, pid_t pid)
 {
 	_cleanup_closedir_ DIR *dir = NULL;

@@ -20,8 +20,8 @@ struct jit_symbol {
 	uint64_t time_ns; /* time from which the function exists; 0: always */
 	uint64_t order;	  /* number of the function in the file */
 	uint64_t offset;  /* file offset in the object; jit_object_make() sets it */
-	uint32_t name;	  /* offset in names */
-	uint32_t code;	  /* jitdump: offset of the function's code in the file */
+	uint32_t name;	  /* offset in jit_code.names */
+	uint32_t code;	  /* jitdump: offset of the function's code in jit_code.file */
 };
 
 struct jit_code {
@@ -45,19 +45,21 @@ static inline bool jit_is_range(uint64_t addr, uint64_t size)
    function is not added, and c->truncated is true now; or -ENOMEM. */
 int jit_code_add(struct jit_code *c, const struct jit_symbol *s, const char *name, size_t len);
 
-/* Parse lines "ADDRESS SIZE NAME" with hexadecimal numbers. Where the functions of two lines overlap, the
-   memory belongs to the later line. What is left of the earlier function stays, perhaps as several pieces.
-   RET is sorted by address, without overlaps. Returns 0 or -ENOMEM. */
+/* Parse the LEN bytes at TEXT, which are lines "ADDRESS SIZE NAME" with hexadecimal numbers. Other lines are
+   skipped. Where the functions of two lines overlap, the memory belongs to the later line. What is left of
+   the earlier function stays, perhaps as several pieces. The functions in RET are sorted by address and do
+   not overlap. Returns 0 or -ENOMEM. */
 int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret);
 
-/* Parse a jitdump (tools/perf/Documentation/jitdump-specification.txt). RET takes over the bytes of FILE. Its
-   functions are sorted by time. Returns 0; -EBADMSG: FILE is not a jitdump of this byte order; or -ENOMEM. */
+/* Parse a jitdump (tools/perf/Documentation/jitdump-specification.txt). RET takes over the bytes of FILE. The
+   functions in RET are sorted by time. Returns 0; -EBADMSG: FILE is not a jitdump of this byte order; or
+   -ENOMEM. */
 int jit_dump_parse(struct fr_buf *file, struct jit_code *ret);
 
 #define JIT_BUILD_ID_SIZE 20
-/* Make an ELF object with the functions as symbols of .text. For a perf map, the offset of a function is its
-   address - *RET_BASE + 0x1000, and the object has no code. For a jitdump, the object has the code of each
-   function at its offset, and *RET_BASE is 0. RET_ID gets the build-id. Returns 0; -EFBIG if the code of a
-   jitdump is too large; or -ENOMEM. */
+/* Make an ELF object that has the functions of C (at least one) as symbols of .text. For a perf map, the
+   object has no code, and the offset of a function is its address - *RET_BASE + 0x1000. For a jitdump, the
+   object has the code of each function at the offset of the function, and *RET_BASE is 0. RET gets the
+   object, and RET_ID its build-id. Returns 0; -EFBIG if the code of a jitdump is too large; or -ENOMEM. */
 int jit_object_make(
 	struct jit_code *c, struct fr_buf *ret, uint64_t *ret_base, uint8_t ret_id[static JIT_BUILD_ID_SIZE]);

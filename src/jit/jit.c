@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * For a reader, a map record of anonymous memory replaces all older maps of this memory. So our record of its
- * code follows each such record, with the same time. A function of a jitdump also gets a record with its own
- * time, because two functions may have the same address at different times.
+ * For a reader, a map record of anonymous memory replaces all older maps of this memory. So after each such
+ * record we append our MMAP2s of the code in this memory, with the same time. Each function of a jitdump also
+ * gets an MMAP2 with its own time, because two functions may have the same address at different times.
  */
 
 #include "jit/jit.h"
@@ -31,9 +31,10 @@
 struct process {
 	UT_hash_handle hh;
 	pid_t pid;
-	struct jit_user *user; /* its costs are charged to the share of this user */
+	struct jit_user *user; /* the costs of the process are charged to the share of this user */
 	bool map_was_read;
-	uint64_t map_until_ns; /* the end of the process whose perf map was read */
+	uint64_t map_until_ns; /* exit of the process whose perf map was read; a later map is of another
+				  process with this pid */
 	struct jit_source *sources;
 };
 
@@ -146,8 +147,7 @@ static int write_file(struct fr_jit *j, const char *name, const struct fr_buf *b
 	return r;
 }
 
-/* Free memory that later calls do not need. For a perf map, they need only the first and the last
-   function. */
+/* Free memory that later calls do not need. Of a perf map, only the first and the last function stay. */
 static void shrink(struct jit_source *s)
 {
 	struct jit_symbol *v;
@@ -162,9 +162,9 @@ static void shrink(struct jit_source *s)
 	s->code.v = v ? v : s->code.v;
 }
 
-/* Write the object of S. The name of the file has the pid and a part of the build-id, so two dumps or a merge
-   can share the file. RET_BYTES gets the bytes that the object takes on the disk and in memory. Returns 0;
-   -EFBIG if the object is larger than MAX; or another negative errno. */
+/* Write the object of S. The name of its file has the pid and a part of the build-id, so several dumps, or
+   the merge of them, can share the file. RET_BYTES gets the bytes that the object takes on the disk and in
+   memory. Returns 0; -EFBIG if the object is larger than MAX bytes; or another negative errno. */
 static int write_object(
 	struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t max, uint64_t *ret_bytes)
 {
@@ -195,7 +195,8 @@ static int write_object(
 	return 0;
 }
 
-/* Add S to P. If its object cannot be written, S has none. Returns 0 or -ENOMEM. */
+/* Write the object of S and add S to P. If the object cannot be written, S is added without an object. The
+   bytes of the object are added to COST. Returns 0 or -ENOMEM. */
 static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s, struct jit_cost *cost)
 {
 	const uint64_t left = jit_share_left(&j->shares, p->user).bytes;
@@ -204,7 +205,8 @@ static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s,
 
 	cost->bytes += bytes;
 	j->stats.truncated += s->code.truncated || r < 0;
-	/* S stays in the list without its functions, so the next map does not try again. */
+	/* S stays in the list, without its functions, so that the next map record does not cause another
+	   try. */
 	if (r < 0)
 		jit_code_deinit(&s->code);
 	s->next = p->sources;
@@ -267,8 +269,8 @@ static int emit_function(
 	return emit_map(s, pid, &range, time_ns, ret);
 }
 
-/* Append at most about MOST bytes of records, for the functions of the jitdump S that are in the memory of
-   M. */
+/* Append records for the functions of the jitdump S that are in the memory of M at the time of M, at most
+   about MOST bytes. */
 static int emit_functions_in(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {
@@ -285,7 +287,7 @@ static int emit_functions_in(
 	return r;
 }
 
-/* Append at most about MOST bytes of records for the part of M that S describes. */
+/* Append records for the part of M that S describes, at most about MOST bytes. */
 static int emit_covered(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {
@@ -316,7 +318,8 @@ static bool is_jitdump(const char *name)
 	       (fnmatch("/jit-*.dump", base, 0) == 0 || fnmatch("/jit-*.dump (deleted)", base, 0) == 0);
 }
 
-/* Append the records for M, and charge their cost to the share of the user. */
+/* If M maps a jitdump (DUMP), load the jitdump. Otherwise load the perf map of P if necessary, and append the
+   records of the code in M. Charge the cost to the share of the user. */
 static int append_and_charge(
 	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, bool dump, struct fr_buf *ret)
 {
@@ -364,7 +367,7 @@ int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct
 	return r;
 }
 
-/* Append the functions of S with times up to UNTIL_NS, within the share of the user. */
+/* Append a record for each function of S with a time up to UNTIL_NS, within the share of the user. */
 static int append_functions_of(struct fr_jit *j, const struct process *p, struct jit_source *s,
 	uint64_t until_ns, struct fr_buf *ret)
 {

@@ -9,9 +9,9 @@
  *        ◄── MMAP2 records that place these objects in that memory
  *
  * The perf map of a process is read at the first record of such memory, and a jitdump at the record that maps
- * the jitdump. A reader of the dump needs neither the process nor its files. These files are hostile input,
- * so time and the numbers of files, bytes, functions and records are bounded (docs/design/41). Not
- * thread-safe; may wait for a disk.
+ * the jitdump. A reader of the dump then needs neither the process nor these files. Perf maps and jitdumps
+ * are hostile input, so the time and the numbers of files, bytes, functions and records are bounded
+ * (docs/design/41). Not thread-safe; may wait for a disk.
  */
 
 #include "base/buf.h"
@@ -34,21 +34,21 @@ struct fr_jit_config {
 int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret);
 struct fr_jit *fr_jit_free(struct fr_jit *j);
 
-/* RECORDS are whole records in our layout. Append to RET the records that must follow them: for each
-   executable map that has known run-time code, MMAP2s of this code with the time of the map. Code that cannot
+/* RECORDS are whole records in our layout. Append to RET the records that must follow RECORDS: for each
+   executable map whose run-time code is known, MMAP2s of this code with the time of the map. Code that cannot
    be read, or whose object cannot be written, is left out. Returns 0 or -ENOMEM. */
 int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret);
 
-/* Append to RET an MMAP2 for each function of a jitdump that has a time up to UNTIL_NS and has no record yet.
-   Returns 0 or -ENOMEM. */
+/* Append to RET an MMAP2 for each function of a jitdump whose time is UNTIL_NS or earlier, unless an earlier
+   call has appended it. Returns 0 or -ENOMEM. */
 int fr_jit_append_functions(struct fr_jit *j, uint64_t until_ns, struct fr_buf *ret);
 
 struct fr_jit_stats {
 	uint64_t objects, functions, bytes;
-	uint64_t truncated; /* files that were not read as a whole. All files that a bound left out together
-			       count as one */
+	uint64_t truncated; /* files that were not read as a whole, or have no object because of an error.
+			       All files that were left out because of a bound count as one */
 };
-/* Sync the directory of objects. RET may be NULL. Returns 0 or a negative errno. */
+/* Sync the directory of objects, and set RET (may be NULL). Returns 0 or a negative errno. */
 int fr_jit_finish(struct fr_jit *j, struct fr_jit_stats *ret);
 /* Remove all objects. */
 void fr_jit_discard(struct fr_jit *j);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The ELF object from which a reader takes the names. In .text the file offset is the address, so a reader
- * may use either of them.
+ * The ELF object from which a reader takes the names. In .text, the file offset and the address of a function
+ * are the same number, so a reader may use either of them.
  *
  *     0        ELF header, one PT_LOAD, one PT_NOTE, the build-id
  *     0x1000   .text; perf map: as large as the memory that it covers, without bytes in the file (NOBITS);
@@ -32,10 +32,11 @@ struct note {
 	uint8_t id[JIT_BUILD_ID_SIZE];
 };
 
-/* The ELF header of this program; the linker defines this symbol. The object has the same e_machine. */
+/* The ELF header of this program; the linker defines this symbol. The objects get its e_machine. */
 extern const Elf64_Ehdr __ehdr_start;
 
-/* Set the offset of each function. Returns the size of .text. */
+/* Set the offset of each function, and *RET_BASE as jit_object_make() describes it. Returns the size of
+   .text. */
 static uint64_t set_offsets(struct jit_code *c, uint64_t *ret_base)
 {
 	uint64_t at = TEXT, base = c->v[0].addr & ~(uint64_t)(TEXT - 1), end = 0;
@@ -77,8 +78,8 @@ static int add_symbols(const struct jit_code *c, struct fr_buf *b)
 	return r;
 }
 
-/* This is not a cryptographic hash: a process that makes two objects with one build-id harms only its own
-   symbols. */
+/* This is not a cryptographic hash: a process that makes two objects with the same build-id harms only its
+   own symbols. */
 static void hash_content(const struct fr_buf *b, uint8_t ret[static JIT_BUILD_ID_SIZE])
 {
 	uint64_t h[2] = {0xcbf29ce484222325ULL, 0x84222325cbf29ce4ULL};

@@ -13,14 +13,15 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#define FILES_MAX 256u		 /* files of running processes; as many of exited ones */
+#define FILES_MAX 256u		 /* files of running processes; the same bound holds for exited ones */
 #define USER_MAX (FILES_MAX / 4) /* files of one user, except root */
-/* The time between two attempts to open a file that does not exist yet. It is doubled after each attempt. */
+/* The pause between two attempts to open a file that does not exist yet. It is doubled after each attempt. */
 #define LOOK_FIRST_NS (FR_NSEC_PER_SEC / 4)
 #define LOOK_MAX_NS (60 * FR_NSEC_PER_SEC)
 /* The time between two searches for processes whose EXIT was lost. */
 #define SWEEP_NS (10 * FR_NSEC_PER_SEC)
-/* The start time of a process is exact to a tick of the kernel's clock. */
+/* Two start times that differ by less than this are of the same process: a start time is exact only to a tick
+   of the kernel's clock. */
 #define SAME_START_NS (FR_NSEC_PER_SEC / 10)
 
 /* A process that makes code. */
@@ -32,15 +33,15 @@ struct process {
 	int root, fd; /* -1: not open */
 	uint64_t from_ns, until_ns;
 	uint64_t code_ns;	   /* time of the first record of its code */
-	uint64_t look_ns, wait_ns; /* time of the next attempt to open its file; the pause behind it */
+	uint64_t look_ns, wait_ns; /* time of the next attempt to open its file; the pause after that */
 };
 
 struct fr_jit_open_files {
 	struct fr_lock lock;
 	struct process *running, *exited;
 	size_t n_exited;
-	uint64_t sweep_ns; /* the next search for processes whose EXIT was lost */
-	uint64_t keep_ns;  /* fr_jit_open_files_keep_since() */
+	uint64_t sweep_ns; /* time of the next search for processes whose EXIT was lost */
+	uint64_t keep_ns;  /* SINCE_NS of the last fr_jit_open_files_keep_since() */
 };
 
 struct fr_jit_open_files *fr_jit_open_files_new(void)
@@ -89,7 +90,8 @@ static bool has_room(const struct fr_jit_open_files *f, uid_t uid)
 	return HASH_COUNT(f->running) < FILES_MAX && (uid == 0 || n < USER_MAX);
 }
 
-/* Open the file that has the name now. If there is none, the file that P has open stays open. */
+/* Open the file that has the name of P's perf map now. If there is none, the file that P already has open
+   stays open. */
 static void look_for_file(struct process *p)
 {
 	int fd = jit_open_perf_map(p->root, &p->identity);
@@ -120,8 +122,9 @@ static void make_room_for_exited(struct fr_jit_open_files *f, uid_t uid)
 		drop_exited(f, f->exited);
 }
 
-/* A removed file occupies the disk as long as it is open. A dump does not read more than JIT_FILE_MAX of it,
-   so a larger one is not kept. */
+/* Returns whether to keep the file FD of a process that has exited. A file that was removed occupies the disk
+   as long as it is open, and a dump does not read more than JIT_FILE_MAX of it. So a larger file is not kept
+   after its removal. */
 static bool is_worth_keeping(int fd)
 {
 	struct stat st;
@@ -129,8 +132,8 @@ static bool is_worth_keeping(int fd)
 	return fd >= 0 && fstat(fd, &st) == 0 && (st.st_nlink > 0 || st.st_size <= (off_t)JIT_FILE_MAX);
 }
 
-/* P exited at TIME_NS. Look for its file once more. Then P becomes one of the exited processes, or is freed
-   if it has no file worth keeping. */
+/* P exited at TIME_NS. Try to open its perf map once more. Then P becomes one of the exited processes; or P
+   is freed if it has no file worth keeping. */
 static void retire(struct fr_jit_open_files *f, struct process *p, uint64_t time_ns)
 {
 	HASH_DEL(f->running, p);
@@ -188,9 +191,9 @@ static int open_root_and_file(struct process *p)
 	return 0;
 }
 
-/* P exited before its records came here, so its user is not known. A perf map with its pid in our root
-   directory belongs to P if root owns the file, and if it was written after P began to make code (or at most
-   a second before). */
+/* P exited before its records came here, so its user is not known. Open the perf map with the pid of P in our
+   root directory. It belongs to P if root owns the file, and if it was written after P began to make code, or
+   at most a second before. */
 static void open_file_of_exited(struct process *p)
 {
 	const struct fr_clock_pair clocks = fr_clock_pair_now();
@@ -249,7 +252,8 @@ static void apply_record(struct fr_jit_open_files *f, const struct perf_event_he
 		add_process(f, (pid_t)m->pid, fr_record_time(record));
 	else if (record->type == PERF_RECORD_EXIT && t->pid == t->tid)
 		retire_pid(f, (pid_t)t->pid, fr_record_time(record));
-	/* A new process has that pid, so the EXIT of the old one was lost. */
+	/* A new process has the pid of a process that is in the table, so the EXIT of the old process was
+	   lost. */
 	else if (record->type == PERF_RECORD_FORK && t->pid == t->tid && t->pid != t->ppid)
 		retire_pid(f, (pid_t)t->pid, fr_record_time(record) - 1);
 }

@@ -7,19 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read a hexadecimal number and the space behind it, and move *AT behind them. */
+/* Read a hexadecimal number and the space behind it, and move *AT behind the space. Returns false if there is
+   no such number, or no space. */
 static bool parse_hex(const char **at, uint64_t *ret)
 {
 	char *end;
 
 	if (!isxdigit((unsigned char)**at))
 		return false;
-	*ret = strtoull(*at, &end, 16); /* too large a number is no address */
+	*ret = strtoull(*at, &end, 16); /* jit_is_range() rejects a number that is too large */
 	*at = end + 1;
 	return *end == ' ';
 }
 
-/* A newline follows LINE. */
+/* Add the function of LINE. A newline must follow the LEN bytes of LINE. A malformed line is skipped. Returns
+   0 if it was skipped, else as jit_code_add(). */
 static int parse_line(const char *line, size_t len, struct jit_code *to)
 {
 	const char *at = line, *end = line + len;
@@ -38,7 +40,8 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Collect the bounds of all functions, sorted, each once. RET has room for 2 N. Returns their number. */
+/* Collect the start and end addresses (bounds) of the N functions V, sorted, each once. RET has room for 2 N
+   bounds. Returns the number of bounds. */
 static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret)
 {
 	size_t unique = 0;
@@ -54,8 +57,8 @@ static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret
 	return unique;
 }
 
-/* Returns the first interval at or behind I that has no owner. For an interval without owner, NEXT has the
-   interval itself; for others, it has a later interval. The search shortens these paths. */
+/* Returns the first interval at or behind I that has no owner. NEXT of an interval without an owner is this
+   interval; NEXT of any other interval is a later interval. The search shortens the paths through NEXT. */
 static size_t find_free(uint32_t *next, size_t i)
 {
 	while (next[i] != i) {
@@ -83,10 +86,10 @@ static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t f
 }
 
 /*
- * A process reuses the memory of old code, and only the later line shows that. The rest of an earlier
+ * A process reuses the memory of old code, and only a later line shows that. What is left of an earlier
  * function may be in pieces. The bounds of all functions divide the memory into intervals. Each interval
- * belongs to the latest line that covers it. On the right of the picture is the line to which each part of
- * the memory belongs.
+ * belongs to the last line that covers it. The right half of the picture shows for each part of the memory
+ * the number of this line.
  *
  *     line 1   ├────────────────┤              1111 3 1 222
  *     line 2               ├────────┤    ──►
@@ -114,7 +117,8 @@ static int resolve_overlaps(struct jit_code *c)
 		const uint64_t *first = bsearch(&v[line].addr, bounds, n_bounds, sizeof(*bounds), by_value);
 		size_t i = find_free(next, (size_t)(first - bounds));
 
-		/* The last bound is not the begin of a function, so it never gets an owner. */
+		/* The last bound is the end of a function and the begin of none, so it never gets an
+		   owner. */
 		for (; bounds[i] < end; i = find_free(next, i)) {
 			owner[i] = (uint32_t)line + 1;
 			next[i] = (uint32_t)i + 1;

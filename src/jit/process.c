@@ -25,7 +25,8 @@ static int read_proc(pid_t pid, const char *file, struct fr_buf *ret)
 	return fr_read_file(AT_FDCWD, path, PROC_FILE_MAX, ret);
 }
 
-/* Read the first or the last number in the line KEY of /proc/PID/status. Returns -1 if there is none. */
+/* Read a number in the line KEY of /proc/PID/status: the last number if LAST, else the first one. Returns -1
+   if there is none. */
 static long read_status(pid_t pid, const char *key, bool last)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -90,8 +91,9 @@ int jit_open_perf_map(int root, const struct jit_identity *identity)
 	return fd;
 }
 
-/* The time that the machine was suspended: the boot clock counts it, and the monotonic clock does not. The
-   thread may lose the processor between two reads, so the smallest of some differences counts. */
+/* Returns for how long the machine was suspended: the boot clock counts this time, and the monotonic clock
+   does not. The thread may lose the processor between two reads of the clocks, so the smallest of several
+   differences is taken. */
 static uint64_t find_suspended_ns(void)
 {
 	uint64_t least = UINT64_MAX;
@@ -113,7 +115,7 @@ uint64_t jit_start_time(pid_t pid)
 
 	if (read_proc(pid, "stat", &b) < 0)
 		return 0;
-	/* Field 22. The second field, in parentheses, may contain anything. */
+	/* The start time is field 22. Field 2, in parentheses, may contain anything. */
 	at = strrchr((const char *)b.data, ')');
 	for (int field = 2; at && field < 22; field++) {
 		at = strchr(at, ' ');

@@ -11,8 +11,8 @@
 
 /* The name and the owner that the perf map of a process must have. */
 struct jit_identity {
-	long nspid; /* its pid in its own pid namespace */
-	uid_t uid;  /* its effective user */
+	long nspid; /* pid of the process in its own pid namespace */
+	uid_t uid;  /* effective user of the process */
 };
 /* Returns 0 or a negative errno. */
 int jit_find_identity(pid_t pid, struct jit_identity *ret);
@@ -22,11 +22,11 @@ int jit_open_root(pid_t pid);
    IDENTITY nor to root; or another negative errno. */
 int jit_open_perf_map(int root, const struct jit_identity *identity);
 
-/* Returns whether NAME is one of the kernel's names for memory without a file. */
+/* Returns whether NAME, the name of a map, is one of the kernel's names for anonymous or shared memory. */
 bool jit_is_anonymous(const char *name);
 /* Returns whether M maps executable memory of a process, and its name ends inside the record. */
 bool jit_is_executable(const struct fr_record_mmap2 *m);
-/* Returns whether jit_is_executable() is true for M, and the memory has no file. */
+/* Returns whether jit_is_executable() and jit_is_anonymous() are true for M. */
 bool jit_is_code_of_process(const struct fr_record_mmap2 *m);
 
 /* Returns the real user of PID, which the process cannot choose; (uid_t)-1 if the process has exited. */

@@ -3,8 +3,8 @@
 
 /*
  * Bounds the cost of run-time code in one dump, in all and for each user. When the dump reaches the first
- * process of a user, the user gets a share: a quarter of what is left for the whole dump, or all of it for
- * root. So each user except root leaves something for the next one.
+ * process of a user, this user gets a share: a quarter of what is left for the whole dump (root: all that is
+ * left). So each user except root leaves something for the next user.
  */
 
 #include <stdbool.h>
@@ -27,10 +27,12 @@ struct jit_shares {
 void jit_shares_init(struct jit_shares *s);
 void jit_shares_deinit(struct jit_shares *s);
 
-/* Find the share of user UID; the first call makes it. Returns NULL if there is no memory, or there are too
-   many users. */
+/* Find the share of user UID. The first call for a user makes the share. Returns NULL if there is no memory,
+   or there are too many users. */
 struct jit_user *jit_share_find(struct jit_shares *s, uid_t uid);
 /* Returns what is left of the share of U, but not more than what is left for the whole dump. */
 struct jit_cost jit_share_left(const struct jit_shares *s, const struct jit_user *u);
+/* Returns true if nothing is left of at least one of the three costs. */
 bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u);
+/* Subtract COST from the share of U and from what is left for the whole dump, but nothing below 0. */
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost);

@@ -20,8 +20,8 @@ struct jit_source *jit_source_free(struct jit_source *s)
 	return NULL;
 }
 
-/* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ gets their number.
-   Returns 0; 1 if the file cannot be read; or -ENOMEM. */
+/* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ gets the number of
+   bytes, and RET_TRUNCATED whether the file has more. Returns 0; 1 if the file cannot be read; or -ENOMEM. */
 static int read_part(
 	int fd, uint64_t max, bool last, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
 {
@@ -42,7 +42,7 @@ static int read_part(
 	return 0;
 }
 
-/* The last part of a file begins inside a line. Remove this line. */
+/* B is the last part of a file and begins inside a line. Remove this line. */
 static void drop_first_line(struct fr_buf *b)
 {
 	const uint8_t *newline = memchr(b->data, '\n', b->len);
@@ -52,6 +52,8 @@ static void drop_first_line(struct fr_buf *b)
 	memmove(b->data, b->data + n, b->len);
 }
 
+/* Make a source with CODE, which this function takes over in all cases. Returns 0; 1 if CODE has no
+   functions; or -ENOMEM. */
 static int new_source(struct jit_code *code, struct jit_source **ret)
 {
 	struct jit_source *s = code->n ? calloc(1, sizeof(*s)) : NULL;
@@ -68,7 +70,8 @@ static int new_source(struct jit_code *code, struct jit_source **ret)
 	return 0;
 }
 
-/* The last part of a perf map describes the newest code. */
+/* Read at most MAX bytes of the perf map FD. They are the last ones, because these describe the newest code.
+   Returns as jit_source_perf_map(). */
 static int read_perf_map(int fd, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
@@ -106,7 +109,7 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 	struct fr_jit_open_file kept = {.fd = -1}, now = {.fd = -1}, *file = &kept;
 	int r = open_files ? fr_jit_open_files_find(open_files, pid, time_ns, &kept) : -ENOENT;
 
-	/* A running process may have a newer file. */
+	/* If the process still runs, it may have a newer file than the one that was kept open. */
 	if ((r < 0 || kept.until_ns == UINT64_MAX) && open_of_running(pid, &now) == 0)
 		file = &now;
 	*ret_until_ns = file->fd < 0 ? UINT64_MAX : file->until_ns;
@@ -120,9 +123,9 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 	return r;
 }
 
-/* Open the jitdump. Three ways are tried: the map of the process, the name of M in the root directory of the
-   process, and this name in our root directory. The file must have the inode of M. Returns a descriptor or a
-   negative errno. */
+/* Open the jitdump that M maps. Three ways are tried: by the map of the process; by the name in M, below the
+   root directory of the process; and by this name below our root directory. The file must have the inode of
+   M. Returns a descriptor or a negative errno. */
 static int open_dump(const struct fr_record_mmap2 *m, struct stat *st)
 {
 	const pid_t pid = (pid_t)m->pid;

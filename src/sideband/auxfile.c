@@ -12,10 +12,11 @@
 #include <sys/stat.h>
 
 #define TRIES 16
-/* The begin of the names of temporary files, which an instance that was killed leaves. */
+/* The names of temporary files begin with this. An instance that was killed may leave such files. */
 #define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
-/* flock() keeps other recorders out. This second lock, a record lock of fcntl(), only tells them our pid. */
+/* flock() keeps other recorders out. This describes a second lock, a record lock of fcntl(). The second lock
+   keeps nobody out: it only tells other recorders our pid. */
 static struct flock owner_lock(void)
 {
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -66,8 +67,8 @@ static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
 	return r;
 }
 
-/* FD is the old file, and we have its lock. If the directory has sample files, which need it, rename it.
-   Returns 0 if it has another name now; 1 if no sample file needs it, so that a new file may replace it; or a
+/* FD is the old file, and we have its lock. If the directory has dumps, they need the old file: rename it.
+   Returns 0 if it was renamed; 1 if no dump needs it, or it is empty, so that a new file may replace it; or a
    negative errno. */
 static int put_away(int dirfd, int fd)
 {
@@ -96,8 +97,8 @@ int auxfile_lock(int dirfd, int fd, struct fr_diag *d)
 }
 
 /* Open and lock perf.data.auxiliary. RET gets the descriptor, or -1 if there is no such file. READ_ONLY: if
-   we may not write the file, open it for reading. Returns 0; 1 if another process replaced the file
-   meanwhile, so the caller tries again; or a negative errno with D. */
+   we may not write the file, open it only for reading. Returns 0; 1 if another process replaced the file
+   before it was locked, and the caller should try again; or a negative errno with D. */
 static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = fr_owner_open(dirfd, FR_AUXFILE_NAME);
@@ -121,9 +122,9 @@ static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Rename the next file to perf.data.auxiliary. OLD (-1: none) has this name now, and we have its lock. If OLD
-   is kept, it is renamed first. Between the two renames no file has the name, but OLD exists under its other
-   name. Returns 0 or a negative errno. */
+/* Rename the next file to perf.data.auxiliary. OLD is the file that has this name now (-1: there is none),
+   and we have its lock. If dumps need OLD, it is renamed first. Then no file has the name between the two
+   renames, but OLD is complete under its other name. Returns 0 or a negative errno. */
 static int name_next(struct fr_auxfile *a, int old)
 {
 	int r = old >= 0 ? put_away(a->dirfd, old) : 0;
@@ -134,7 +135,7 @@ static int name_next(struct fr_auxfile *a, int old)
 	if (r == 0)
 		r = fr_tmp_publish(a->dirfd, a->next.tmp, FR_AUXFILE_NAME);
 	return FR_MIN(
-		r, 0); /* R > 0: the directory is not synced; a power cut would end the recording anyway */
+		r, 0); /* R > 0: only the sync of the directory failed; that matters only after a power cut */
 }
 
 int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d)
@@ -145,8 +146,8 @@ int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d)
 	if (r != 0)
 		return r;
 	r = name_next(a, old);
-	/* Another process took the name first (-EEXIST), or removed all temporary files, also ours
-	   (-ENOENT). */
+	/* -EEXIST: another process took the name first. -ENOENT: another process removed all temporary files,
+	   also ours. */
 	if (r == -EEXIST || r == -ENOENT)
 		return 1;
 	return r < 0 ? fail_open(a->dirfd, r, d) : 0;
@@ -200,7 +201,7 @@ int fr_auxfile_adopt(int dirfd, struct fr_auxfile **ret, struct fr_diag *d)
 	fr_remove_prefixed(dirfd, TMP_PREFIX);
 	fr_auxfile_remove_old(dirfd);
 	(void)fr_owner_give(
-		fd, (gid_t)-1); /* the previous instance may have been killed before its fr_owner_give() */
+		fd, (gid_t)-1); /* the previous instance may have been killed before it could do this */
 	a->fd = TAKE_FD(fd);
 	a->dirfd = dirfd;
 	a->next.fd = -1;

@@ -16,24 +16,25 @@ struct fr_auxfile {
 		int fd; /* -1: there is no next file */
 		uint64_t bytes;
 		char tmp[NAME_MAX + 1];
-		bool follows;
-		int failed; /* 0, or the negative errno of an append */
+		bool follows; /* fr_auxfile_append() also appends to the next file */
+		int failed;   /* 0, or the negative errno of an append to the next file */
 		bool syncing;
 		aio_context_t aio; /* for the asynchronous sync; 0: there is none */
 		struct iocb request;
 	} next;
 };
 
-/* Lock the file FD in DIRFD. Returns 0; -EBUSY if another process has the lock; or another negative errno. An
-   error sets D. */
+/* Lock FD, a file in the directory DIRFD. Returns 0; -EBUSY if another process has the lock; or another
+   negative errno. An error sets D. */
 int auxfile_lock(int dirfd, int fd, struct fr_diag *d);
 
 /* Rename the next file to perf.data.auxiliary. A file that has this name now is renamed or removed as in
-   fr_auxfile_open(). Returns 0; 1 if another process took the name first, so the caller tries again; or a
-   negative errno with D. */
+   fr_auxfile_open(). Returns 0; 1 if another process changed the directory at the same time, and the caller
+   should try again; or a negative errno with D. */
 int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d);
 
-/* auxfile_next.c: close the present file, and make the next file, which has the name now, the present one. */
+/* auxfile_next.c: close the present file. The next file, which already has the name perf.data.auxiliary,
+   becomes the present file. */
 void auxfile_switch_to_next(struct fr_auxfile *a);
 
 /* auxfile_old.c: returns 1 if the directory has a perf.data.sample.*; 0 if it has none; or a negative

@@ -19,7 +19,8 @@ int fr_auxfile_next_create(struct fr_auxfile *a, const void *head, size_t len)
 	a->next.follows = false;
 	a->next.failed = 0;
 	a->next.syncing = false;
-	/* The file is locked before it has the name, so no other process can lock it first. */
+	/* The file is locked before it gets the name perf.data.auxiliary, so no other process can lock it
+	   first. */
 	r = auxfile_lock(a->dirfd, a->next.fd, NULL);
 	return r < 0 ? r : fr_auxfile_next_append(a, head, len);
 }
@@ -38,8 +39,8 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a)
 	return a->next.bytes;
 }
 
-/* Let the kernel sync the next file in the background. A sync may take seconds. If the tracker waited for it,
-   its queues would overflow. Returns whether the sync was started. */
+/* Let the kernel sync the next file in the background. A sync may take seconds, and the queues of the tracker
+   would overflow if it waited that long. Returns whether the sync was started. */
 static bool start_sync(struct fr_auxfile *a)
 {
 	struct iocb *list = &a->next.request;
@@ -81,7 +82,8 @@ static int is_synced(struct fr_auxfile *a)
 
 void auxfile_switch_to_next(struct fr_auxfile *a)
 {
-	/* This unlocks the old file. The next file, which has the name now, is locked, too. */
+	/* Closing the old file also unlocks it. The next file has the name now, and was locked when it was
+	   created. */
 	if (a->fd >= 0)
 		close(a->fd);
 	a->fd = TAKE_FD(a->next.fd);
@@ -101,7 +103,7 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 			return FR_MIN(r, 0);
 	} else {
 		(void)fr_owner_give(a->next.fd, (gid_t)-1);
-		/* After a power cut either file may have the name. Both are complete. */
+		/* After a power cut, either the old or the next file has the name. Both are complete. */
 		if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
 			return -errno;
 	}

@@ -11,11 +11,11 @@
 #define SAMPLE_PREFIX "perf.data.sample."
 #define OLD_PREFIX FR_AUXFILE_NAME "."
 
-/* A sample file may be this much younger than the last change of its auxiliary file, because the machine may
-   be idle before a dump. */
+/* The time of a sample file may be later than the last change of its auxiliary file, by at most this much: an
+   idle machine may make no side-band for some time before a dump. */
 #define LATER_NS (600 * FR_NSEC_PER_SEC)
 
-/* Returns the time in the name PREFIX + stamp; 0: NAME is not such a name. */
+/* NAME is PREFIX and a stamp. Returns the time of the stamp; 0 if NAME has another form. */
 static uint64_t stamp_of(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);
@@ -52,8 +52,8 @@ int auxfile_has_samples(int dirfd)
 	return n > 0;
 }
 
-/* Returns whether SAMPLES has a file of the recording that ended at END_NS. The previous recording ended at
-   FROM_NS. */
+/* Returns whether one of the N files SAMPLES belongs to the recording that ended at END_NS. The recording
+   before it ended at FROM_NS. */
 static bool has_dump_of_recording(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
 {
 	for (int i = 0; i < n; i++) {
@@ -68,7 +68,7 @@ static bool has_dump_of_recording(struct dirent **samples, int n, uint64_t from_
 void fr_auxfile_remove_old(int dirfd)
 {
 	struct dirent **old = NULL, **samples = NULL;
-	/* The order of names is the order of time. */
+	/* alphasort() sorts by name, which here is the order of time. */
 	int n_old = scandirat(dirfd, ".", &old, is_old, alphasort);
 	int n_samples = n_old > 0 ? scandirat(dirfd, ".", &samples, is_sample, NULL) : -1;
 	uint64_t from_ns = 0;

@@ -98,7 +98,7 @@ int fr_build_id_read(int fd, uint8_t ret[static FR_BUILD_ID_MAX])
 
 struct cache_key {
 	uint64_t dev, ino;
-	uint64_t generation; /* generation of struct fr_file_id */
+	uint64_t generation; /* as in struct fr_file_id */
 	int64_t mtime_s, mtime_ns;
 };
 
@@ -138,8 +138,10 @@ static void remember(struct fr_build_id_cache *c, const struct cache_key *key, i
 		memcpy(e->bytes, bytes, (size_t)len);
 }
 
-/* The first open has O_PATH, so it does not wait for the writer of a FIFO and does not start a device. The
-   second open is only done if the file is a regular one. */
+/* Read the build-id of DIRFD/PATH. Returns as fr_build_id_read(); or -ESTALE if the file is not a regular
+   file, or is not the same as EXPECTED and FILE. The first open has O_PATH, so it neither waits for the
+   writer of a FIFO nor has an effect on a device. The second open, for reading, is done only if the file is a
+   regular one. */
 static int read_regular(int dirfd, const char *path, int flags, const struct stat *expected,
 	const struct fr_file_id *file, uint8_t *ret)
 {

@@ -13,8 +13,9 @@
 #include <sys/mman.h>
 
 #define IDS_MAX 32768u
-#define VERSIONS_MAX 4u /* build-ids of one file that is changed in place */
-/* The least time between two reads of one file. A shell script maps the same programs again and again. */
+#define VERSIONS_MAX 4u /* build-ids of one file; a file that is changed in place has several */
+/* Least time between two reads of one file. Without it, a shell script that starts the same programs again
+   and again would cause a read for each start. */
 #define REREAD_NS (100 * FR_NSEC_PER_MSEC)
 
 struct key {
@@ -33,7 +34,7 @@ struct id {
 	struct key key;
 	uint64_t read_ns; /* time of the map record for which the file was last read */
 	unsigned n;
-	bool dropped_older;		/* there were older versions than v[0] */
+	bool dropped_older;		/* older versions than v[0] were removed */
 	struct version v[VERSIONS_MAX]; /* oldest first */
 };
 
@@ -88,8 +89,8 @@ static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	return i;
 }
 
-/* Note that the file of I has the build-id BYTES (LEN 0: no build-id) since the time of M. I NULL: the file
-   has no entry yet. */
+/* Store that the file of M has the build-id BYTES (LEN 0: no build-id) since the time of M. I is the entry of
+   this file; NULL if it has none yet. */
 static void remember(
 	struct fr_early_ids *e, struct id *i, const struct fr_record_mmap2 *m, const uint8_t *bytes, int len)
 {
@@ -111,8 +112,8 @@ static void remember(
 	i->v[i->n++] = v;
 }
 
-/* Copy the build-id that the file had at the time of M. Returns its length; 0 if the file had none, or its
-   build-id of that time was dropped. */
+/* Copy the build-id that the file of I had at the time of M. Returns its length; 0 if the file had none then,
+   or the build-id of that time was removed. */
 static int copy_version(const struct id *i, const struct fr_record_mmap2 *m, uint8_t *ret)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
@@ -162,8 +163,9 @@ int fr_early_ids_find(struct fr_early_ids *e, const struct fr_record_mmap2 *m, b
 	return r;
 }
 
-/* Read the file again, because it may have been changed in place. The cache knows an unchanged file by its
-   mtime. */
+/* Read the build-id of the file of M. If it was read before, but not within REREAD_NS, read it again, because
+   the file may have been changed in place. (If the file has its old mtime, fr_build_id_at() takes the
+   build-id from its cache.) */
 static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Hash tables (uthash) whose elements have a `UT_hash_handle hh`. Include this header instead of <uthash.h>.
- * If there is no memory for a new element, <uthash.h> alone would end the program; with this header, the
- * element is not added, and the program goes on.
+ * Hash tables (uthash). Each element has a field `UT_hash_handle hh`. Include this header instead of
+ * <uthash.h>. If there is no memory for a new element, <uthash.h> alone would end the program. With this
+ * header the element is not added, and the program goes on.
  */
 
 #include <stdlib.h>
@@ -21,8 +21,8 @@
 		_found;                                                                                      \
 	})
 
-/* Add ELEMENT to TABLE by its field KEY. Returns false if there is no memory; then the caller still
-   owns it. */
+/* Add ELEMENT to TABLE by its field KEY. Returns false if there is no memory; then the caller still owns
+   ELEMENT. */
 #define FR_HASH_ADD(table, key, element)                                                                     \
 	({                                                                                                   \
 		HASH_ADD(hh, table, key, sizeof((element)->key), element);                                   \

@@ -30,8 +30,10 @@ struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool)
 	return NULL;
 }
 
-/* Make an array that no other process shares, with room for two more maps. An insert adds at most two: the
-   map itself, and a second rest of a map that it splits. Returns NULL if there is no memory. */
+/* Returns an array with the maps of OLD that no other process shares and that has room for two more maps: OLD
+   itself, a larger OLD, or a copy. An insert adds at most two maps: the new map, and the second remainder if
+   the new map splits an old one. (The first remainder takes the place of the old map.) Returns NULL if there
+   is no memory, or the pool is full. */
 static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *pool)
 {
 	size_t n = old ? old->n : 0;

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * The maps of one address space, sorted by address, without overlaps. A new map replaces the maps that it
- * covers, as mmap(MAP_FIXED) does. If it covers only a part of a map, the rest of that map stays.
+ * The maps of one address space, sorted by address, without overlaps. A new map replaces the old maps that it
+ * covers, as mmap(MAP_FIXED) does. If it covers only a part of an old map, the rest of the old map stays.
  *
- * A child process shares the array with its parent until the maps of the child or of the parent change. So
- * fork + exec copies nothing. The pool counts the bytes of the arrays. Not thread-safe.
+ * At a fork, the child process shares the array of maps with its parent. The array is copied when the maps of
+ * the child or of the parent change. So a fork() with an exec() after it copies nothing. The pool counts the
+ * bytes of the arrays. Not thread-safe.
  */
 
 #include "sideband/blob.h"
@@ -24,14 +25,14 @@ struct fr_maps {
 	struct fr_map v[];
 };
 
-/* NULL stands for no maps. */
+/* A NULL pointer stands for an address space without maps. */
 struct fr_maps *fr_maps_ref(struct fr_maps *m);
 struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool); /* NULL-safe; returns NULL */
 
-/* Insert MAP. The function takes over the reference to the backing of MAP, also on failure. Returns 0; or
+/* Insert MAP. The function takes over the caller's reference to map->backing, also if it fails. Returns 0; or
    -ENOMEM, and then the maps do not change. */
 int fr_maps_insert(struct fr_maps **m, struct fr_blob_pool *pool, const struct fr_map *map);
 
-/* Remove every map that overlaps START … END, also a map that is only partly inside. END is behind the last
-   byte. Returns 0 or -ENOMEM. */
+/* Remove every map that overlaps START … END, also a map that is only partly inside. END is the address
+   behind the last byte. Returns 0; or -ENOMEM, and then the maps do not change. */
 int fr_maps_remove(struct fr_maps **m, struct fr_blob_pool *pool, uint64_t start, uint64_t end);

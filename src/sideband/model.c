@@ -2,15 +2,16 @@
 /*
  * The effect of each side-band record on the processes of the model.
  *
- *   FORK  another pid   A new process replaces any old one with that pid. It starts with its parent's maps,
- *                       name and namespaces, unless a scan made the record (misc FORK_EXEC).
+ *   FORK  another pid   A new process. An old process with this pid is removed. The new one gets the maps,
+ *                       name and namespaces of its parent, unless flightrec made the record (misc FORK_EXEC).
  *   FORK  same pid      A new thread.
- *   COMM  misc EXEC     The process loses its maps and all threads but the leader.
- *   EXIT  of a thread   The thread goes.
- *   EXIT  of a leader   The process goes with its last thread. A leader may exit before other threads, which
- *                       still run in its maps.
+ *   COMM  misc EXEC     The process loses its maps and all threads except the leader.
+ *   EXIT  of a thread   The thread is removed.
+ *   EXIT  of a leader   The process is removed when its last thread has exited, too. Until then, its other
+ *                       threads still run in its maps.
  *
- * Any other record of an unknown pid adds that process: its FORK was lost, or is older than the recording.
+ * Any record of an unknown pid, except EXIT, adds a process with this pid: the FORK of this process was lost,
+ * or is older than the recording.
  */
 #include "sideband/model_internal.h"
 #include "base/cleanup.h"
@@ -20,8 +21,8 @@
 #include <sys/mman.h>
 #include <utlist.h>
 
-/* Returns whether PID is a task. 0 is the idle task or a task of another pid namespace, -1 a task that was
-   reaped. */
+/* Returns whether PID is the id of a task. It is 0 for the idle task or a task of another pid namespace, and
+   -1 for a task that was reaped. */
 static bool is_task(uint32_t pid)
 {
 	return (int32_t)pid > 0;
@@ -72,7 +73,8 @@ static void remove_process_if_dead(struct fr_model *m, struct model_process *p)
 		remove_process(m, p);
 }
 
-/* Add a thread to P, and remove an old thread with that tid. Returns NULL if there is no memory. */
+/* Add the thread TID to P. An old thread with the same tid is removed first. Returns NULL if there is no
+   memory. */
 static struct model_thread *add_thread(struct fr_model *m, struct model_process *p, uint32_t tid)
 {
 	struct model_thread *t = find_thread(m, tid);
@@ -92,7 +94,8 @@ static struct model_thread *add_thread(struct fr_model *m, struct model_process 
 	return t;
 }
 
-/* Returns a reference to the name of the task, or NULL. */
+/* Returns a reference to the name of the thread TID of PID (if it has none, to that of the process), or
+   NULL. */
 static struct fr_blob *ref_comm(const struct fr_model *m, uint32_t pid, uint32_t tid)
 {
 	struct model_thread *t = tid == pid ? NULL : find_thread(m, tid);

@@ -12,7 +12,7 @@
 #define MODEL_CGROUPS_MAX 16384u
 #define MODEL_NAMESPACES_MAX 16u
 
-struct model_thread { /* a thread that is not a leader */
+struct model_thread { /* a thread that is not the leader of its process */
 	UT_hash_handle hh;
 	struct model_thread *prev, *next; /* in the list of its process */
 	struct model_process *process;
@@ -23,7 +23,7 @@ struct model_thread { /* a thread that is not a leader */
 struct model_process {
 	UT_hash_handle hh;
 	pid_t pid, ppid;
-	bool leader_dead; /* other threads still run */
+	bool leader_dead; /* the leader has exited, but other threads still run */
 	struct fr_blob *comm, *namespaces;
 	struct fr_maps *maps;
 	struct model_thread *threads;
@@ -46,7 +46,7 @@ struct model_cgroup {
 };
 
 struct fr_model {
-	struct fr_blob_pool *pool; /* own, or shared with another model */
+	struct fr_blob_pool *pool; /* &own, or a pool that the model shares with another model */
 	struct fr_blob_pool own;
 	struct model_process *processes;
 	struct model_thread *threads;
@@ -55,7 +55,7 @@ struct fr_model {
 	struct model_cgroup *cgroups; /* oldest record first */
 };
 
-/* The content of the blob `backing` of a map in a process. */
+/* The content of the blob `backing` of a process's map. RAW is as in struct fr_backing. */
 struct model_backing {
 	uint8_t raw[24];
 	uint8_t has_build_id;
@@ -63,8 +63,8 @@ struct model_backing {
 };
 #define MODEL_BACKING_FIXED offsetof(struct model_backing, name)
 
-/* FR_HASH_NEW(), which also adds the size of the element to the bytes of the pool. Returns NULL if there is
-   no memory, or the pool is full. */
+/* As FR_HASH_NEW(), but also add the size of the new element to the bytes of the pool. Returns NULL if there
+   is no memory, or the pool is full. */
 #define MODEL_NEW(m, table, key, value)                                                                      \
 	({                                                                                                   \
 		__typeof__((table) + 0) _counted = NULL;                                                     \
@@ -80,14 +80,15 @@ struct model_backing {
 		free(element);                                                                               \
 	} while (0)
 
-/* model_kernel.c: each function applies a record of its type. The name in the record has NAME_LEN bytes.
-   Returns 0 or -ENOMEM. */
+/* model_kernel.c: each function applies a record of one type. NAME_LEN is the length of the name in the
+   record. Returns 0 or -ENOMEM. */
 int model_apply_kernel_mmap(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
 int model_apply_ksymbol(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
 int model_apply_cgroup(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
-/* Append KSYMBOLs that unregister BPF programs; see fr_model_write_gone(). */
+/* Append KSYMBOLs that unregister the BPF programs that are gone; see fr_model_write_gone(). Returns 0 or
+   -ENOMEM. */
 int model_write_gone_ksymbols(struct fr_emit *e, const struct fr_model *m, uint64_t scan_ns);
 void model_clear_kernel(struct fr_model *m);

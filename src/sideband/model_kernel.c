@@ -40,8 +40,8 @@ int model_apply_kernel_mmap(
 	map.backing = fr_blob_get(m->pool, rec->filename, name_len);
 	if (!map.backing)
 		return -ENOMEM;
-	/* A module is loaded once and as a whole. So its old map is gone, and modules that overlap the new
-	   map are gone, too. */
+	/* A module is loaded only once, and as a whole. So an old map with the same name is gone, and so are
+	   modules whose maps overlap the new map. */
 	r = remove_named(m, map.backing);
 	if (r == 0)
 		r = fr_maps_remove(&m->kernel, m->pool, map.start, map.end);
@@ -103,8 +103,8 @@ int model_apply_cgroup(
 
 	if (!path)
 		return -ENOMEM;
-	/* The kernel sends no record when a cgroup is removed. So if there are too many, remove the oldest
-	   one. */
+	/* The kernel sends no record when a cgroup is removed. So if there are too many cgroups, remove the
+	   one whose record is the oldest. */
 	if (c || HASH_COUNT(m->cgroups) >= MODEL_CGROUPS_MAX)
 		remove_cgroup(m, c ? c : m->cgroups);
 	c = MODEL_NEW(m, m->cgroups, id, rec->id);
@@ -128,8 +128,9 @@ int model_write_gone_ksymbols(struct fr_emit *e, const struct fr_model *m, uint6
 {
 	int r = 0;
 
-	/* If the scan has no ksymbol, perhaps it was not permitted to see addresses. Then it does not tell
-	   which ksymbols are gone. A scan has only ksymbols of BPF, so it tells nothing about other types. */
+	/* If the scan has no ksymbol at all, perhaps it was not permitted to see addresses. Then it does not
+	   show which ksymbols are gone. A scan has only ksymbols of BPF, so it does not show this for other
+	   types. */
 	if (!has_ksymbol_since(m, scan_ns))
 		return 0;
 	for (const struct model_ksymbol *k = m->ksymbols; k && r == 0; k = k->hh.next)

@@ -43,7 +43,7 @@ static int write_process(struct fr_emit *e, const struct model_process *p)
 
 enum part { KERNEL, KSYMBOLS, CGROUPS, PROCESSES, DONE };
 
-/* Write all kernel maps at once: a machine has few modules. */
+/* Write all kernel maps in one piece: a machine has few modules. */
 static int write_kernel(struct fr_emit *e, const struct fr_model *m)
 {
 	int r = 0;

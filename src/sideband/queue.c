@@ -17,7 +17,7 @@ struct fr_queue {
 	uint64_t read; /* only the consumer uses it */
 };
 
-/* A message is its length, its bytes, and padding to 8. */
+/* In the queue, a message takes 8 bytes for its length, its LEN bytes, and padding to a multiple of 8. */
 static size_t message_size(size_t len)
 {
 	return sizeof(uint64_t) + FR_ALIGN_UP(len, 8);
@@ -79,8 +79,8 @@ static void copy_out(const struct fr_queue *q, uint64_t at, void *data, size_t l
 int fr_queue_push(struct fr_queue *q, const void *head_part, size_t head_len, const void *data, size_t len)
 {
 	uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
-	/* Pairs with the store in fr_queue_done(): the consumer has read the bytes before they are
-	   overwritten. */
+	/* Pairs with the store in fr_queue_done(), so that the consumer has read the bytes before they are
+	   overwritten here. */
 	uint64_t head = atomic_load_explicit(&q->head, memory_order_acquire);
 	uint64_t len64 = head_len + len;
 
@@ -89,9 +89,9 @@ int fr_queue_push(struct fr_queue *q, const void *head_part, size_t head_len, co
 	copy_in(q, tail, &len64, sizeof(len64));
 	copy_in(q, tail + sizeof(len64), head_part, head_len);
 	copy_in(q, tail + sizeof(len64) + head_len, data, len);
-	/* Pairs with the load in fr_queue_read(). Sequentially consistent: the producer next checks whether
-	   the consumer sleeps. The consumer first stores that it sleeps, and then checks for messages. At
-	   least one of the two must see the store of the other. */
+	/* Pairs with the load in fr_queue_read(). It is sequentially consistent, because the producer next
+	   checks whether the consumer sleeps, while the consumer first stores that it sleeps and then checks
+	   for messages. So at least one of the two sees what the other one has stored. */
 	atomic_store(&q->tail, tail + message_size(len64));
 	return 0;
 }

@@ -4,11 +4,12 @@
 /*
  * A bounded queue of messages between one producer and one consumer, without locks and system calls.
  *
- *     head ≤ read ≤ tail: positions, counted in bytes since the start
- *     │ done │ read, not done yet │ waiting │ free │
+ *     head ≤ read ≤ tail: positions, counted in bytes since the queue was created
+ *     │ processed │ read, not processed yet │ waiting │ free │
+ *                 head                      read      tail
  *
- * The producer advances `tail`. The consumer advances `head` when it has processed the messages that it read,
- * so `head` also shows its progress.
+ * The producer advances `tail`. The consumer advances `read` with each message that it reads. When it has
+ * processed these messages, it advances `head`. So `head` shows how far the consumer is.
  */
 
 #include "base/buf.h"
@@ -19,10 +20,10 @@
 
 struct fr_queue;
 
-/* BYTES is rounded up to a power of two, at least 4 KiB. Returns 0 or -ENOMEM. */
+/* The size of the queue is BYTES, rounded up to a power of two, and at least 4 KiB. Returns 0 or -ENOMEM. */
 int fr_queue_new(size_t bytes, struct fr_queue **ret);
 struct fr_queue *fr_queue_free(struct fr_queue *q);
-/* Returns the size. Every message is shorter. */
+/* Returns the size of the queue in bytes. Every message is shorter than this. */
 size_t fr_queue_size(const struct fr_queue *q);
 
 /* Producer: add a message that consists of HEAD (NULL if HEAD_LEN is 0) and DATA. Returns 0; or 1 if there is
@@ -35,8 +36,8 @@ uint64_t fr_queue_head(const struct fr_queue *q); /* bytes processed */
 bool fr_queue_is_empty(const struct fr_queue *q);
 bool fr_queue_is_half_full(const struct fr_queue *q);
 
-/* Consumer: append the next message to TO, which is not enlarged. Returns 1; or 0 if there is no message, or
-   TO has no room for it. */
+/* Consumer: append the next message to TO, whose capacity does not grow. Returns 1; or 0 if there is no
+   message, or TO has no room for it. */
 int fr_queue_read(struct fr_queue *q, struct fr_buf *to);
-/* Consumer: free the room of all messages that were read. */
+/* Consumer: all messages that were read are processed. Their room in the queue becomes free. */
 void fr_queue_done(struct fr_queue *q);

@@ -4,10 +4,10 @@
 /*
  * Sorts side-band by time.
  *
- * The recorder drains one CPU's ring after the other. So the exec of a child from one CPU may come before its
- * fork from another CPU. The recorder knows a low watermark: no record that comes later is older than this
- * time. So all records older than the low watermark are here, and they are released in order. The other
- * records are pending. Not thread-safe.
+ * The recorder drains the kernel rings of the CPUs one after the other. So the exec of a child on one CPU may
+ * come before its fork on another CPU. The recorder knows a low watermark: no record that comes later is
+ * older than this time. So all records that are older than the low watermark have come, and can be released
+ * in the order of time. The other records are pending. Not thread-safe.
  */
 
 #include "base/buf.h"
@@ -18,8 +18,8 @@
 
 struct fr_reorder {
 	struct fr_buf pending; /* whole records in the order of their arrival */
-	size_t released_bytes; /* bytes of `pending` that were released */
-	struct fr_buf spare;   /* the next `pending`, without released records */
+	size_t released_bytes; /* bytes of released records that are still in `pending` */
+	struct fr_buf spare;   /* becomes the next `pending`, without released records */
 	struct fr_buf index;   /* struct entry, private to reorder.c */
 	bool is_sorted;
 };
@@ -29,11 +29,11 @@ typedef int (*fr_reorder_apply)(void *ctx, const struct perf_event_header *recor
 /* Add records in our layout. An incomplete record at the end is ignored. Returns 0 or -ENOMEM. */
 int fr_reorder_add(struct fr_reorder *r, const void *records, size_t len);
 
-/* Release the records that are older than LOW_WATERMARK_NS: call APPLY for each record, the oldest first.
-   Records of equal time come in the order of their arrival. All are released, even if APPLY fails. Returns 0
-   or the first negative errno of APPLY. */
+/* Release the records that are older than LOW_WATERMARK_NS: call APPLY for each of them, the oldest first.
+   Records of equal time come in the order of their arrival. All these records are released, even if APPLY
+   fails. Returns 0 or the first negative errno of APPLY. */
 int fr_reorder_release(struct fr_reorder *r, uint64_t low_watermark_ns, fr_reorder_apply apply, void *ctx);
 
-/* Append the pending records to RET, in order. Returns 0 or -ENOMEM. */
+/* Append the pending records to RET, in the order of time. They stay pending. Returns 0 or -ENOMEM. */
 int fr_reorder_write(struct fr_reorder *r, struct fr_buf *ret);
 void fr_reorder_deinit(struct fr_reorder *r);

@@ -25,7 +25,7 @@ int scan_put(struct scan *s, int r)
 	return r < 0 ? r : 0;
 }
 
-/* The inode number of a cgroup is its id. */
+/* The id of a cgroup is the inode number of its directory. */
 int scan_cgroups(struct scan *s, const char *root)
 {
 	char *roots[] = {(char *)root, NULL};
@@ -85,7 +85,8 @@ static int scan_all_tasks(struct scan *s)
 
 	if (!dir)
 		return -errno;
-	/* Each pid namespace has a process 1. access() does not help here: it ignores our capabilities. */
+	/* Each pid namespace has a process 1. If we cannot stat() a file of this process, /proc hides
+	   processes from us. access() would not show that: it ignores our capabilities. */
 	s->unseen.processes = !s->may_trace && fstatat(s->proc_fd, "1/comm", &st, 0) < 0;
 	while (r == 0 && (e = readdir(dir)))
 		if (fr_u64_parse(e->d_name, &pid) == 0 && pid <= INT_MAX)
@@ -98,7 +99,7 @@ static int scan_kernel_and_tasks(struct scan *s, const struct fr_scan_config *c)
 	int hidden = c->kernel ? scan_kernel(s, c) : 0;
 	int r = hidden < 0 ? hidden : 0;
 
-	/* With this capability, only a security module can hide a process; such a process does not count as
+	/* With CAP_SYS_PTRACE, only a security module can hide a process. Such a process does not count as
 	   hidden. */
 	s->may_trace = fr_has_capability(CAP_SYS_PTRACE);
 	if (r == 0 && c->n_pids == 0)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A scan reports the map of the kernel, its modules, BPF ksymbols, cgroups, and every task of /proc with its
- * maps. It makes the records that the kernel would have sent for them. May wait for /proc and for files of
- * processes.
+ * A scan reports the map of the kernel, its modules, BPF ksymbols, cgroups, and every task in /proc with its
+ * maps. It makes the records that the kernel would have sent for them. A scan may wait for /proc and for the
+ * files that processes have mapped.
  */
 
 #include "base/diag.h"
@@ -15,7 +15,7 @@
 
 /* Processes and maps that the kernel hides because CAP_SYS_PTRACE is missing. */
 struct fr_scan_unseen {
-	bool processes; /* /proc hides some (hidepid=), so a live process may be missing in the scan */
+	bool processes; /* /proc hides some (hidepid=), so live processes may be missing in the scan */
 	uint64_t maps;	/* the number of processes whose maps cannot be read */
 };
 
@@ -31,13 +31,14 @@ struct fr_scan_config {
 typedef int (*fr_scan_put)(void *ctx, const struct perf_event_header *record);
 
 /* Scan, and call PUT for each record. If PUT returns a negative value, the scan ends and returns this value.
-   The scan leaves out tasks that exit meanwhile. Returns 0; 1 if the scan has no kernel map, because the
-   kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a negative errno with D. */
+   A task that exits during the scan may be missing, or may lack some of its records. Returns 0; 1 if the scan
+   has no kernel map, because the kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a
+   negative errno with D. */
 int fr_scan(const struct fr_scan_config *config, fr_scan_put put, void *ctx, struct fr_diag *d);
 
-/* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). Returns 0 (also if there is no
-   such file), a negative errno, or a negative result of PUT. */
+/* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). CONFIG gives the time and the
+   event id. Returns 0 (also if the file cannot be opened), a negative errno, or a negative result of PUT. */
 int fr_scan_modules(const struct fr_scan_config *config, const char *modules, fr_scan_put put, void *ctx);
-/* Compute a digest of the names, sizes and addresses of all modules. It changes when a module is loaded or
-   unloaded. Returns 0 or a negative errno. */
+/* Compute a digest of the names, sizes and addresses of all modules in the file MODULES (NULL:
+   /proc/modules). The digest changes when a module is loaded or unloaded. Returns 0 or a negative errno. */
 int fr_modules_digest(const char *modules, uint64_t *ret);

@@ -10,7 +10,7 @@
 #define KSYMBOLS_MAX 65536u
 #define TEXTS_MAX 65536u
 #define FUNCTIONS_MAX 1024u   /* functions of one BPF program */
-#define BPF_PACK (2ULL << 20) /* compiled programs are in packs of this size and alignment */
+#define BPF_PACK (2ULL << 20) /* the kernel puts compiled programs into packs of this size and alignment */
 #define BPF_IMAGE_MAX (64ULL << 10)
 #define BPF_TRAMPOLINE_MAX 4096ULL /* a page */
 
@@ -30,7 +30,7 @@ struct bpf_text {
 	uint32_t len;
 };
 
-/* Both structures begin with their address. */
+/* Compares two struct ksymbol or struct bpf_text, which both begin with their address. */
 static int by_address(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -60,8 +60,8 @@ static int add_program(struct fr_buf *texts, int fd)
 	return r;
 }
 
-/* Append every function of every loaded program, sorted by address. Returns 0, also without permission; or
-   -ENOMEM. */
+/* Append every function of every loaded program, sorted by address. Returns 0, also if we are not permitted
+   to see the programs; or -ENOMEM. */
 static int collect_bpf_texts(struct fr_buf *texts)
 {
 	uint32_t id = 0;
@@ -117,7 +117,8 @@ static int parse_symbol(struct kallsyms *k, char *line)
 	return 0;
 }
 
-/* The name of the map ends with a symbol. By its address, a reader finds how far the kernel was relocated. */
+/* The name of the map ends with the name of a symbol, and the map begins at the address of this symbol. From
+   name and address, a reader computes how far the kernel was relocated. */
 static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 {
 	const char *name = k->text ? "[kernel.kallsyms]_text" : "[kernel.kallsyms]_stext";
@@ -132,9 +133,10 @@ static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 	return scan_put(s, fr_emit_kernel_mmap(&s->emit, &r, name, strlen(name)));
 }
 
-/* Guess the length of the symbol B, which the kernel does not tell. NEXT is the next symbol (NULL: B is the
+/* Guess the length of the symbol B, which the kernel does not show. NEXT is the next symbol (NULL: B is the
    last one). A symbol ends before the next one and inside its pack. The guess must not be too long: if
-   another program is loaded behind B later, a reader would take its samples for samples of B. */
+   another program is loaded behind B later, a reader would take the samples of that program for samples of
+   B. */
 static uint32_t guess_length(const struct ksymbol *b, const struct ksymbol *next)
 {
 	const uint64_t most = strncmp(b->name, "bpf_prog_", 9) ? BPF_TRAMPOLINE_MAX : BPF_IMAGE_MAX;

@@ -54,8 +54,8 @@ static bool parse_map(char *line, struct map *ret)
 	return true;
 }
 
-/* Read the build-id of the file of M. Open the file in /proc/PID/map_files if this is permitted, else by its
-   name in the root directory of the process. */
+/* Read the build-id of the file of M. If this is permitted, open the file by /proc/PID/map_files, else by its
+   name in the root directory of the process. Returns as fr_build_id_at(); or -ENAMETOOLONG. */
 static int read_build_id(struct scan *s, int pid_fd, const struct map *m, uint8_t *ret)
 {
 	char path[sizeof("root") + FR_EMIT_NAME_MAX + 1];
@@ -91,7 +91,7 @@ static void describe_file(struct scan *s, int pid_fd, const struct map *m, struc
 	}
 }
 
-/* Give memory without a file the name that it has in the kernel's records. */
+/* If M is memory without a file, give it the name that such memory has in the kernel's records. */
 static void name_anonymous(struct map *m)
 {
 	bool huge = has_prefix(m->name, "/anon_hugepage");

@@ -17,7 +17,8 @@ struct module_path {
 	char path[];
 };
 
-/* "kernel/fs/fuse/cuse.ko.xz: …" is the file of the module cuse. File names may have - instead of _. */
+/* In "kernel/fs/fuse/cuse.ko.xz: …", the part before the colon is the file of the module cuse. A file name
+   may have - where the name of the module has _. */
 static struct module_path *parse_dep(char *line)
 {
 	char *colon = strchr(line, ':'), *base;

@@ -19,7 +19,8 @@ struct task_stat {
 	bool has_memory; /* false for kernel threads and zombies */
 };
 
-/* Read the file NAME in DIRFD, truncated to SIZE. Returns its length or a negative errno. */
+/* Read the file NAME in DIRFD into RET as a string, truncated to fit in SIZE bytes. Returns its length or a
+   negative errno. */
 static ssize_t read_small(int dirfd, const char *name, char *ret, size_t size)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The tracker's thread. In the steady state the recorder makes no system call to wake the tracker: after its
- * work the tracker sleeps for 50 ms (NAP) and then checks the queues without being woken. docs/design/31
- * describes the states.
+ * The tracker's thread. After its work the tracker sleeps for 50 ms (NAP) and then checks the queues without
+ * being woken. So while side-band comes all the time, the recorder needs no system call to wake the tracker.
+ * docs/design/31 describes the states.
  *
  *     AWAKE ── queues empty, something was done ──► NAP ── time over, nothing came ──► ASLEEP
  *       ▲                                            │                                   │
- *       └──────────── half full, or asked ───────────┴────────────── a message ──────────┘
+ *       └────── a queue half full, or a request ─────┴──────── a message or a request ───┘
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
@@ -29,8 +29,8 @@ enum sleep_state {
 #define QUEUE_BYTES_DEFAULT (2u << 20)
 #define NAP_NS (50 * FR_NSEC_PER_MSEC)
 #define NICE 5
-/* Samples are enabled after the first scan. fr_tracker_start() waits at most this long for it, because a file
-   of a process may be on a disk that hangs. */
+/* fr_tracker_start() waits at most this long for the first scan, and samples are enabled only afterwards. The
+   scan may take very long, because a file of a process may be on a disk that hangs. */
 #define START_NS (10 * FR_NSEC_PER_SEC)
 #define REMOVE_OLD_NS (300 * FR_NSEC_PER_SEC)
 
@@ -88,8 +88,8 @@ void fr_tracker_request_scan(struct fr_tracker *t)
 	wake(t);
 }
 
-/* Returns the time at which the tracker next has work that does not come from the queues; 0 if it has such
-   work now; UINT64_MAX if it has none. */
+/* Returns the time of the tracker's next work that does not come from the queues; 0 or a time in the past if
+   there is such work now; UINT64_MAX if there is none. */
 static uint64_t next_due_ns(const struct fr_tracker *t)
 {
 	uint64_t due = UINT64_MAX;
@@ -118,8 +118,8 @@ static void sleep_in(struct fr_tracker *t, enum sleep_state state)
 	if (state == NAP)
 		ns = FR_MIN(ns, NAP_NS);
 	atomic_store(&t->sleep, state);
-	/* Other threads first store a request and then load this state. So requests are checked after this
-	   store. */
+	/* Other threads first store a request and then load this state. So this thread first stores the
+	   state, and then checks for requests (may_sleep()). */
 	if (may_sleep(t, state)) {
 		ts = (struct timespec){
 			(time_t)FR_MIN(ns / FR_NSEC_PER_SEC, 3600ull), (long)(ns % FR_NSEC_PER_SEC)};
@@ -142,8 +142,9 @@ static bool pump_fresh(struct fr_tracker *t)
 {
 	uint64_t since_ns = atomic_load(&t->fresh_since_ns);
 
-	/* The batch has room for a full queue. So it gets all records of the queue, and no later record is
-	   older than SINCE_NS. */
+	/* SINCE_NS was loaded before the queue is read, and the batch has room for a full queue. So the batch
+	   gets all records that were pushed before fr_tracker_end_round() set SINCE_NS, and no record that
+	   remains is older than SINCE_NS. */
 	t->batch.len = 0;
 	while (fr_queue_read(t->fresh, &t->batch))
 		;
@@ -161,7 +162,7 @@ static bool pump_fresh(struct fr_tracker *t)
 
 bool tracker_pump(struct fr_tracker *t)
 {
-	/* Sections that come meanwhile wait for the next call: the tracker has other work, too. */
+	/* Sections that come from now on wait for the next call, because the tracker has other work, too. */
 	const uint64_t until = fr_queue_tail(t->evicted);
 	bool any = false;
 
@@ -218,8 +219,8 @@ static int start_with_scan(struct fr_tracker *t)
 	bool is_unwatched = report_start(t, r, &d);
 
 	tracker_compact_init(t, fr_monotonic_ns());
-	/* fr_tracker_start() has returned before this error, so the thread goes on, and a later scan replaces
-	   the failed one. */
+	/* fr_tracker_start() had returned 1 before this error. So the thread goes on, and a later scan
+	   replaces the failed one. */
 	if (r < 0 && is_unwatched) {
 		atomic_store(&t->scan_wanted, true);
 		r = 0;
@@ -229,12 +230,12 @@ static int start_with_scan(struct fr_tracker *t)
 
 static void start_with_adoption(struct fr_tracker *t)
 {
-	/* fr_tracker_start() waits for this freeze, so the ring is frozen before the first sample. /proc is
-	   read later, because that may take long. */
+	/* fr_tracker_start() waits for this freeze, so the ring is frozen before the first sample of this
+	   instance. /proc is read later, because that may take long. */
 	tracker_scan_freeze(t);
 	(void)report_start(t, 0, &(struct fr_diag){0});
-	/* If the old file cannot be used, the processes that run now are the best guess at the processes of
-	   the oldest frame. */
+	/* If the old file cannot be used, the processes that run now are the best guess at the processes that
+	   ran at the time of the oldest frame. */
 	if (!tracker_adopt(t))
 		(void)tracker_scan_first(t, NULL);
 	atomic_store(&t->adopting, false);
@@ -404,8 +405,8 @@ static bool is_tail_ready(const struct fr_tracker *t, uint64_t target)
 	       !atomic_load(&t->adopting);
 }
 
-/* Wait until the tail model has all evicted sections up to the position TARGET of the queue. Returns 0 or
-   -ETIMEDOUT. */
+/* Wait until the tail model has all evicted sections up to the position TARGET of the queue, and until new
+   kernel modules were searched for. Returns 0 or -ETIMEDOUT. */
 static int wait_for_tail(struct fr_tracker *t, uint64_t target, uint64_t timeout_ns) FR_REQUIRES(t->lock)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + timeout_ns;

@@ -7,11 +7,11 @@
  *
  *   fresh ───┬──► perf.data.auxiliary
  *            └──► in order ──► head model: for compaction, and to find processes whose EXIT was lost
- *   evicted ────► in order ──► tail model: written at the start of a dump
+ *   evicted ────► in order ──► tail model: a dump begins with the records of this model
  *
  * Fresh side-band comes from the kernel rings, and evicted side-band from frames that the ring evicts.
- * A disk that hangs stops only this thread and the dumper. Records of the recorder wait in a bounded queue.
- * If the queue is full, the tracker counts a loss and repairs it by a scan.
+ * A disk that hangs stops only this thread and the dumper, but not the recorder: what the recorder sends to
+ * the tracker waits in two bounded queues. If a queue is full, the loss is counted, and a scan repairs it.
  */
 
 #include "base/buf.h"
@@ -32,29 +32,30 @@ struct fr_tracker_config {
 	size_t queue_bytes; /* size of both queues together; 0: 2 MiB */
 	const pid_t *pids;  /* processes to scan, as in struct fr_scan_config */
 	size_t n_pids;
-	uint64_t file_max_bytes;  /* compact a larger file; 0: never by size */
-	uint64_t file_max_age_ns; /* compact an older file that has grown; 0: never by age */
+	uint64_t file_max_bytes;  /* compact the file if it is larger; 0: never because of its size */
+	uint64_t file_max_age_ns; /* compact a file of this age that has grown; 0: never because of its age */
 	/* True: continue the ring and the auxiliary file of the previous instance. The tracker reads both
-	   models from the file, and a scan adds later changes. If there is no such file, `adopt` has no
-	   effect. */
+	   models from the file. Then a scan finds what has changed since the end of the file. If there is no
+	   such file, or this process may not write it, `adopt` has no effect. */
 	bool adopt;
 	uint64_t adopt_low_watermark_ns; /* low watermark of the oldest frame; 0: no frame, or not known */
-	/* The first side-band record in the ring, borrowed until fr_tracker_free(). NULL: there is
+	/* The first side-band record in the ring, borrowed until fr_tracker_free(). NULL: the ring has
 	   none. */
 	const void *adopt_first;
 	const char *modules_path; /* a file like /proc/modules; NULL: /proc/modules */
-	/* The tracker thread calls freeze, inject, unfreeze and observe. With the first three, it puts the
-	   records of new modules, and of all scans but the first, into the ring, too. */
-	/* Freezes the ring (docs/GLOSSARY.md). Returns a time: records with that time may be injected until
-	   unfreeze(). */
+	/* The tracker thread calls the functions freeze, inject, unfreeze and observe. By the first three, it
+	   also puts records into the ring: the records of new modules, and of all scans except the first. */
+	/* Freezes the ring (docs/GLOSSARY.md). Returns a time: until unfreeze(), records with this time or a
+	   later time may be injected. */
 	uint64_t (*freeze)(void *ctx);
-	/* Returns 0; 1 if the ring has no room; or a negative errno. May seal a chunk and evict frames, and
-	   so may call fr_tracker_push_evicted(). */
+	/* Injects N records, LEN bytes in all, whose times are FIRST_NS to LAST_NS. Returns 0; 1 if the ring
+	   has no room; or a negative errno. It may seal a chunk and evict frames, and so may call
+	   fr_tracker_push_evicted(). */
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
 	void (*unfreeze)(void *ctx);
-	/* Gets all records of the file soon after they were made, and the low watermark of the tail model.
-	   May be NULL. */
+	/* Gets all records of the auxiliary file soon after they were made, and the low watermark of the tail
+	   model. May be NULL. */
 	void (*observe)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
 	void *ctx;
 };
@@ -63,13 +64,13 @@ struct fr_tracker_config {
    Returns 0 or a negative errno. */
 int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **ret, struct fr_diag *d);
 /* Starts the thread and waits until its first scan of the machine is in the models and in the file. With
-   `adopt`, waits only for the freeze of the ring: the file already has the names, and the thread scans in the
-   background. Returns 0; 1 if the first scan has taken 10 s and goes on in the background; or a negative
-   errno with D, and then there is no thread. */
+   `adopt`, waits only until the ring is frozen: the file already has the names, and the thread scans in the
+   background. Returns 0; 1 if that was not reached within 10 s, and the thread goes on in the background; or
+   a negative errno with D, and then there is no thread. */
 int fr_tracker_start(struct fr_tracker *t, struct fr_diag *d);
-/* Returns the thread id, for filters; 0 before fr_tracker_start(). */
+/* Returns the id of the thread, for filters that exclude it; 0 before fr_tracker_start(). */
 pid_t fr_tracker_tid(const struct fr_tracker *t);
-/* Returns the build-ids that the tracker read when the map records came. Borrowed. */
+/* Returns the build-ids that the tracker has read when it got map records. Borrowed. */
 struct fr_early_ids *fr_tracker_early_ids(const struct fr_tracker *t);
 /* Processes the rest of the queues, joins the thread, and syncs and closes the file. */
 void fr_tracker_stop(struct fr_tracker *t);
@@ -79,31 +80,33 @@ struct fr_tracker *fr_tracker_free(struct fr_tracker *t);
    queue is full: the records are lost, the loss is counted, and a scan will follow. */
 int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len);
 /* Tells the tracker that all records of a round were pushed. The round began at SINCE_NS (see
-   fr_history_begin_round()), so no later record is older than SINCE_NS. Recorder thread. */
+   fr_history_begin_round()), so no record that is pushed after this call is older than SINCE_NS. Recorder
+   thread. */
 void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns);
 /* Queues the compressed side-band section of an evicted frame, and the low watermark of that frame, for the
-   tail model. Does nothing if LEN is 0. Any thread; src/history/ makes one call at a time, perhaps with its
-   lock held. Never blocks. Returns what fr_tracker_push_fresh() returns. */
+   tail model. Does nothing if LEN is 0. Any thread; src/history/ makes only one call at a time, perhaps while
+   it holds its lock. Never blocks. Returns as fr_tracker_push_fresh(). */
 int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns);
 /* Returns whether the queue of evicted sections is more than half full. Any thread. */
 bool fr_tracker_is_behind(const struct fr_tracker *t);
 /* Call it after a reopening, before the first record of the new openings is pushed. S (copied) is the session
-   that describes these openings, and SIDEBAND_ID is an id of its side-band event. One call at a time, any
-   thread. Returns 0 or -ENOMEM. */
+   that describes these openings. SIDEBAND_ID is an event id of its side-band event. Any thread, one call at a
+   time. Returns 0 or -ENOMEM. */
 int fr_tracker_set_session(struct fr_tracker *t, const struct fr_session *s, uint64_t sideband_id);
-/* Requests a scan. Scans are at least a second apart. Any thread. */
+/* Requests a scan. It begins at least a second after the end of the last scan. Any thread. */
 void fr_tracker_request_scan(struct fr_tracker *t);
 
 /*
  * Writes the side-band that comes before the first frame of a dump. LOW_WATERMARK_NS is the low watermark of
  * this frame. Waits until the tail model has all side-band that was evicted before this call, and until the
- * tracker has looked for new kernel modules.
+ * tracker has searched for new kernel modules.
  *
- * RET_STATE gets the model just before the low watermark, as records with time TIME_NS and event id ID.
- * RET_SINCE gets the evicted side-band whose time is at or after the low watermark, sorted by time. There is
- * such side-band because frames overlap in time.
+ * RET_STATE gets the tail model, as it is just before the low watermark, as records with time TIME_NS and
+ * event id ID. RET_SINCE gets the side-band that was evicted already, but is not older than the low
+ * watermark, sorted by time. There is such side-band because frames overlap in time.
  *
- * Returns 0; -ETIMEDOUT after TIMEOUT_NS; or -ENOMEM. Any thread except the recorder and the tracker.
+ * Returns 0; -ETIMEDOUT after TIMEOUT_NS; or -ENOMEM. On failure both buffers stay as they were. Any thread
+ * except the recorder and the tracker.
  */
 int fr_tracker_write_model(struct fr_tracker *t, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
@@ -116,7 +119,7 @@ struct fr_tracker_stats {
 	uint64_t write_errors;	     /* failed writes, FR_LOSS_AUXILIARY */
 	int last_errno;
 	uint64_t damaged;			/* evicted sections that could not be decompressed */
-	uint64_t compactions, checkpoint_bytes; /* checkpoint_bytes: size of the file after the last one */
+	uint64_t compactions, checkpoint_bytes; /* checkpoint_bytes: size of the file after a compaction */
 	uint64_t compactions_failed;		/* after a failure the tracker keeps the old file */
 	int compaction_errno;			/* error of the last compaction; 0: it succeeded */
 	uint64_t processes, threads, maps;	/* in the tail model */

@@ -6,9 +6,9 @@
  *                         ├── all ───────────────────────────────────►│ head model
  *                         └── up to the ring's low watermark ──►│ tail model
  *
- * Most records that are younger than the low watermark are in the ring. The others were evicted already. In
- * the file, these are before the first record that is in the ring. They stay pending in the tail model.
- * docs/design/33 gives the reasons.
+ * Most records that are younger than the low watermark are in the ring. The others were evicted already: in
+ * the file, they stand before the first record that the ring has. These evicted records stay pending in the
+ * tail model. docs/design/33 gives the reasons.
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
@@ -20,25 +20,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An evicted record is at most this much younger than the low watermark: two rounds of at most a second each,
-   and time to spare. */
+/* An evicted record may be younger than the low watermark, by at most this much: two rounds of at most a
+   second each, and some reserve. */
 #define TWO_ROUNDS_NS (5 * FR_NSEC_PER_SEC)
 
 struct replay {
 	struct fr_tracker *tracker;
 	uint64_t low_watermark_ns;
-	uint64_t checkpoint_ns; /* time of the first record; 0: it is of a scan */
+	uint64_t checkpoint_ns; /* time of the first record; 0: this record is of a scan */
 	bool begun;
-	bool in_checkpoint; /* the record is of a checkpoint. It is younger than the low watermark, but goes
-			       into the tail model at once */
+	bool in_checkpoint; /* the record is of a checkpoint that is younger than the low watermark. Such a
+			       record goes into the tail model at once */
 	bool in_ring;	    /* the ring has this record and the next ones */
 	struct fr_buf late; /* evicted records that are younger than the low watermark */
 	uint64_t newest_ns, round_newest_ns;
 };
 
-/* Returns whether the file belongs to this recording: an event id in it is one of ours. Our session may no
-   longer have the first openings of the recording, so the whole file is searched: it describes each
-   reopening. */
+/* Returns whether the file belongs to this recording: whether an event id in it is an id of our session. Our
+   session may no longer have the first openings of the recording. But the file also describes each reopening,
+   so the whole file is searched for ids. */
 static bool is_of_this_recording(const struct fr_tracker *t, const char *path)
 {
 	const struct perf_event_header *h;
@@ -101,8 +101,8 @@ static int replay_record(struct replay *p, const struct perf_event_header *h) FR
 		return 0;
 	time_ns = fr_record_time(h);
 	if (!p->begun) {
-		/* A file begins with a scan, which has time 0, or with a checkpoint, which has one
-		   time. */
+		/* A file begins with a scan, whose records have time 0, or with a checkpoint, whose records
+		   all have the same time, which is not 0. */
 		p->begun = true;
 		p->in_checkpoint = time_ns && time_ns >= p->low_watermark_ns;
 		p->checkpoint_ns = time_ns;
@@ -114,7 +114,8 @@ static int replay_record(struct replay *p, const struct perf_event_header *h) FR
 	return r == 0 ? add_to_tail(p, h, time_ns) : r;
 }
 
-/* Returns the size of the file up to its last whole record; 0 if the file belongs to another recording. */
+/* Read both models from the file. Returns the size of the file up to its last whole record; 0 if the file
+   belongs to another recording or cannot be read. */
 static uint64_t replay(struct replay *p)
 {
 	const struct perf_event_header *h;
@@ -141,8 +142,8 @@ static uint64_t replay(struct replay *p)
 	return bytes;
 }
 
-/* Returns the number of ids of E that KNOWN does not have. The ids of an event are sorted, the newest first,
-   so the new ids come first. */
+/* Returns the number of ids of E that KNOWN does not have (KNOWN NULL: of all ids). The ids of an event are
+   sorted by opening, the newest first, so the new ids come first. */
 static size_t count_new_ids(const struct fr_event_desc *e, const struct fr_session *known)
 {
 	for (size_t n = 0; known && n < e->n_ids; n++)
@@ -157,8 +158,8 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known)
 	_cleanup_buf_ struct fr_buf b = {0};
 	int r = 0;
 
-	/* All records in the file are of side-band events, so only these are described. There are at most two
-	   of them: one with build-ids and one without. */
+	/* All records in the file are of side-band events, so only these events are described. There are at
+	   most two of them: one with build-ids and one without. */
 	for (size_t i = 0; r == 0 && i < t->session.n_events; i++) {
 		struct fr_event_desc e = t->session.events[i];
 
@@ -179,7 +180,8 @@ static void replace_file(struct fr_tracker *t)
 	if (fr_pipe_append_head(&t->session, &head) == 0 &&
 		fr_auxfile_replace(t->file, head.data, head.len) == 0)
 		return;
-	/* A file with two recordings would be unreadable, so remove the old records. */
+	/* The old file could not be replaced. Remove its records, because a file with records of two
+	   recordings would be unreadable. */
 	(void)fr_auxfile_truncate(t->file, 0);
 	if (!head.len || fr_auxfile_append(t->file, head.data, head.len) < 0)
 		atomic_fetch_add(&t->write_errors, 1);
@@ -198,8 +200,8 @@ bool tracker_adopt(struct fr_tracker *t)
 	}
 	fr_lock(&t->lock);
 	(void)tracker_advance(t, &t->tail, p.low_watermark_ns);
-	/* If the disk was full, the first record of the ring may be missing in the file. Then it is not known
-	   which records of p.late are in the ring, too. */
+	/* If the disk was full, the file may lack the first record of the ring. Then it is not known which
+	   records of p.late are in the ring, too, and p.late is dropped. */
 	if (p.in_ring || !t->config.adopt_first)
 		(void)fr_reorder_add(&t->tail.reorder, p.late.data, p.late.len);
 	fr_unlock(&t->lock);
@@ -208,8 +210,8 @@ bool tracker_adopt(struct fr_tracker *t)
 	t->round_bytes = fr_auxfile_bytes(t->file);
 	atomic_store(&t->file_bytes, t->round_bytes);
 	tracker_compact_init(t, fr_monotonic_ns());
-	/* The call above takes the present size for that of a checkpoint. In an adopted file, the size of the
-	   checkpoint is not known. */
+	/* tracker_compact_init() has taken the present size for the size of a checkpoint. But for an adopted
+	   file the size of its checkpoint is not known. */
 	t->compaction.checkpoint_bytes = 0;
 	return bytes > 0;
 }
@@ -247,7 +249,7 @@ void tracker_update_session(struct fr_tracker *t)
 	}
 	fr_unlock(&t->lock);
 	if (old.n_events) {
-		tracker_compact_stop_writing(t); /* the next file has the old head */
+		tracker_compact_stop_writing(t); /* the head of the next file describes the old session */
 		tracker_describe(t, &old);
 	}
 }

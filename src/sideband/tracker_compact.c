@@ -34,12 +34,13 @@ void tracker_compact_stop_writing(struct fr_tracker *t)
 	if (t->compaction.state != COMPACT_WRITING)
 		return;
 	abandon(t, fr_monotonic_ns());
-	/* The disk works, so the next try may be soon. */
+	/* abandon() sets a long pause, for failures of the disk. The disk did not fail here, so a second is
+	   enough. */
 	t->compaction.not_before_ns = fr_monotonic_ns() + FR_NSEC_PER_SEC;
 }
 
-/* Another program may replace the directory or remove the file at any time, so this is checked once a
-   second. */
+/* Returns whether the file has lost its name. Another program may replace the directory or remove the file at
+   any time, so this is checked again and again, once a second. Returns false between two checks. */
 static bool is_displaced(struct fr_tracker *t, uint64_t now_ns)
 {
 	if (now_ns - t->compaction.checked_ns < CHECK_NS)
@@ -56,7 +57,8 @@ static bool is_due(struct fr_tracker *t, uint64_t now_ns)
 
 	if (now_ns < c->not_before_ns || t->retry_ns || t->scan_ns_now || !t->head.low_watermark_ns)
 		return false;
-	/* Each reopening adds events to the file, and a reader accepts at most 16,384. */
+	/* Each reopening adds descriptions of events to the file, and a reader accepts at most 16,384
+	   events. */
 	if (c->described >= DESCRIBED_MAX || is_displaced(t, now_ns))
 		return true;
 	if (max && bytes > max && bytes >= 2 * c->checkpoint_bytes)
@@ -79,7 +81,8 @@ static int start_writing(struct fr_tracker *t)
 	return r;
 }
 
-/* The checkpoint is complete. Append the pending records; from now on, new records go to both files. */
+/* The checkpoint in the next file is complete. Append the pending records to the next file. From now on, new
+   records go to both files. */
 static int follow_present(struct fr_tracker *t)
 {
 	struct tracker_compaction *c = &t->compaction;
@@ -112,11 +115,12 @@ static int write_slice(struct fr_tracker *t)
 	return r < 0 || more ? r : follow_present(t);
 }
 
-/* Returns 0 if the next file is not synced yet; 1 if it is the present file now; or a negative errno. */
+/* Returns 0 if the next file is not synced yet; 1 if it has become the present file; or a negative errno. */
 static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 {
 	struct tracker_compaction *c = &t->compaction;
-	/* After a failed write the present file lacks records. The next file then lacks them, too. */
+	/* After a failed write the present file lacks records. The next file lacks the same records, so it
+	   must not replace the present one. */
 	int r = t->retry_ns ? -EIO : fr_auxfile_next_commit(t->file);
 
 	if (r <= 0)
@@ -126,7 +130,7 @@ static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 	c->checkpoint_ns = now_ns;
 	c->checkpoint_bytes = c->next_checkpoint_bytes;
 	fr_buf_deinit(&c->slice);
-	/* The FINISHED_ROUND behind the checkpoint counts as the last one. */
+	/* For tracker_file_end_round(), the FINISHED_ROUND behind the checkpoint is the last one. */
 	t->round_newest_ns = t->newest_ns;
 	t->round_bytes = fr_auxfile_bytes(t->file);
 	atomic_store(&t->file_bytes, fr_auxfile_bytes(t->file));

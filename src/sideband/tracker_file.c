@@ -11,7 +11,7 @@
 /* Bytes between two FINISHED_ROUNDs. A reader keeps records in memory until it finds a FINISHED_ROUND. */
 #define ROUND_BYTES (1u << 20)
 
-/* Update t->newest_ns. Returns the number of records. */
+/* Returns the number of records in RECORDS. Updates t->newest_ns. */
 static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size_t len)
 {
 	struct fr_record_iter it = fr_record_iter(records, len);
@@ -23,7 +23,8 @@ static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size
 	return n;
 }
 
-/* CODE 0: an earlier write failed, so the tracker did not try to write. */
+/* CODE is the negative errno of a failed write; 0: no write was tried, because an earlier write had
+   failed. */
 static void count_failure(struct fr_tracker *t, int code)
 {
 	atomic_fetch_add(&t->write_errors, 1);
@@ -38,7 +39,8 @@ void tracker_file_append(struct fr_tracker *t, const void *records, size_t len)
 {
 	int r;
 
-	/* The file will lack these records. After the retry, a scan repairs that. */
+	/* These records will be missing in the file. When a retry has worked, a scan makes records for what
+	   is missing. */
 	if (t->retry_ns) {
 		count_failure(t, 0);
 		return;
@@ -71,7 +73,8 @@ void tracker_file_retry(struct fr_tracker *t, uint64_t now_ns)
 }
 
 /* A FINISHED_ROUND promises that no later record is older than the newest record before the previous
-   FINISHED_ROUND. The records of a scan have the time of its start, so a scan delays the FINISHED_ROUND. */
+   FINISHED_ROUND. A scan adds records with the time of its start until it is over, so no FINISHED_ROUND is
+   written during a scan. */
 void tracker_file_end_round(struct fr_tracker *t)
 {
 	uint64_t bytes = fr_auxfile_bytes(t->file);

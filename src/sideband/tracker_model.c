@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The two models. Each takes records in the order of time up to a low watermark; younger ones are pending.
+ * The two models. Each takes records in the order of time up to a low watermark. Younger records are pending.
  *
  *   tail  Its low watermark is that of the last evicted frame. Most side-band of that frame is younger than
- *         this time, so it is pending until the next frame is evicted or a dump is written.
+ *         this time, so this side-band is pending until the next frame is evicted or a dump is written.
  *   head  Its low watermark is the start of the last complete round of the recorder.
  */
 #include "sideband/tracker_internal.h"
@@ -63,7 +63,7 @@ void tracker_head_advance(struct fr_tracker *t, uint64_t since_ns)
 	if (t->compaction.state == COMPACT_WRITING && t->head.reorder.pending.len <= PENDING_MAX)
 		return;
 	tracker_compact_stop_writing(t);
-	/* Until a scan is over, records with the time of its start may come. */
+	/* Until a scan is over, more records with the time of its start may come. */
 	if (t->scan_ns_now)
 		since_ns = FR_MIN(since_ns, t->scan_ns_now);
 	if (since_ns <= t->head.low_watermark_ns && t->head.reorder.pending.len <= PENDING_MAX)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Kernel modules that are loaded during the recording, for which the kernel sends no record. While side-band
- * comes, the tracker reads /proc/modules every two seconds, and also before each dump. It does not know when
- * a module was loaded. So a new module also goes directly into the tail model if its addresses are free
- * there.
+ * Kernel modules that are loaded during the recording. The kernel sends no record for them. So the tracker
+ * reads /proc/modules every two seconds while side-band comes, and also before each dump. The tracker does
+ * not know when a module was loaded. So a new module also goes directly into the tail model if no other
+ * module has its addresses there.
  */
 #include "sideband/tracker_internal.h"
 #include "base/clock.h"
@@ -38,7 +38,7 @@ static int put(void *ctx, const struct perf_event_header *record)
 
 static void scan_modules(struct fr_tracker *t)
 {
-	/* While a scan is not over, the ring is frozen already, at an older time. */
+	/* During a scan, the ring is frozen already, since a time before now. */
 	const bool is_frozen = t->scan_ns_now;
 	struct tracker_run run = {
 		.tracker = t, .time_ns = is_frozen ? fr_monotonic_ns() : t->config.freeze(t->config.ctx)};

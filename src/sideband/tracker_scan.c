@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Scans of the machine. The records of the first scan have time 0 and go directly into both models. A later
- * scan repairs a loss. Its records have the time of its start and go into the file and the ring; the ring is
- * frozen meanwhile. docs/design/32 gives the reasons.
+ * Scans of the machine. The records of the first scan have time 0 and go into the file and directly into both
+ * models. A later scan repairs a loss. Its records have the time of its start, and go into the file, the head
+ * model and the ring. The ring is frozen until the scan is over. docs/design/32 gives the reasons.
  *
- *     freeze │ read /proc │ the head reaches that time │ EXITs of gone processes │ unfreeze
+ *     freeze │ read /proc │ the head model reaches that time │ EXITs of gone processes │ unfreeze
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
@@ -13,7 +13,8 @@
 #include <errno.h>
 
 #define SCAN_GAP_NS FR_NSEC_PER_SEC
-/* After a scan, the tracker waits nine times as long. So scans take at most a tenth of the time. */
+/* After a scan, the tracker waits nine times as long as the scan took. So scans take at most a tenth of the
+   time. */
 #define SCAN_REST_FACTOR 9
 
 static int put(void *ctx, const struct perf_event_header *record)
@@ -25,8 +26,8 @@ static int put(void *ctx, const struct perf_event_header *record)
 	if (atomic_load(&run->tracker->stop))
 		return -ECANCELED;
 	r = tracker_run_add(run, record);
-	/* The run was flushed. Process the queues now and then: on a large machine a scan takes so long that
-	   they may overflow. */
+	/* Each time the run was flushed, process the queues: on a large machine a scan takes so long that the
+	   queues would overflow. */
 	if (run->records.len < before)
 		(void)tracker_pump(run->tracker);
 	return r;
@@ -84,7 +85,7 @@ void tracker_scan_freeze(struct fr_tracker *t)
 {
 	tracker_compact_stop_writing(t);
 	t->scan_ns_now = t->config.freeze(t->config.ctx);
-	/* The records of the scan need an event id that is valid at their time. */
+	/* If the events were reopened, the records of the scan need an event id of the new openings. */
 	tracker_update_session(t);
 }
 
@@ -120,13 +121,13 @@ void tracker_scan_settle(struct fr_tracker *t)
 	uint64_t time_ns = t->scan_ns_now;
 	int r = 0;
 
-	/* The head model must have all records that are older than the scan. */
+	/* It is too early: if since_ns is not later than the scan, the head model may lack older records. */
 	if (!t->scan_is_read || t->since_ns <= time_ns)
 		return;
-	t->scan_ns_now++; /* so that the head model also applies the records of the scan */
+	t->scan_ns_now++; /* so that tracker_head_advance() also applies the records of the scan */
 	tracker_head_advance(t, t->since_ns);
 	/* A scan of chosen processes does not see their children, and a scan without permission does not see
-	   all processes. Such a scan does not tell which processes are gone. */
+	   all processes. So such scans do not show which processes are gone. */
 	if (t->config.n_pids == 0 && !t->unseen.processes)
 		r = fr_model_write_gone(t->head.model, time_ns, t->config.sideband_id, &gone);
 	if (r == 0)
