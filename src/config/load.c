@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Lists the files of the configuration in order, and reads them. The library inih parses the lines. inih
- * tells the callback neither the number of a line nor that a line is too long. So inih gets each line from
- * the function read_line(), which counts and checks the lines.
+ * Lists the files of the configuration in order, and reads them. The library inih parses the lines. inih does
+ * not tell assign() the number of the line, and does not report a line that is too long. So inih gets each
+ * line from the function read_line(), which counts and checks the lines.
  */
 #include "config/config_private.h"
 #include "base/cleanup.h"

@@ -61,8 +61,7 @@ static uint64_t read_number(const char *directory, const char *name)
 struct hierarchy {
 	const char *controllers, *mount; /* the controllers, as in /proc/self/cgroup; the mount point */
 	const char *limits[2], *used;
-	const char *cache[2]; /* keys in memory.stat of the page cache that the kernel can drop (tmpfs is not
-				 in them) */
+	const char *cache[2]; /* keys in memory.stat: page cache that the kernel can drop, without tmpfs */
 };
 
 static const struct hierarchy hierarchies[] = {

@@ -238,7 +238,7 @@ static int set_key(struct fr_config *c, const struct given_option *given, struct
 	return *value ? fr_config_set(c, o->section, o->key, value, o->shown, d) : fail_empty(o->shown, d);
 }
 
-/* Returns whether SPEC is the path of a BPF object: it then ends with ".o", as with perf. */
+/* Returns whether SPEC is the path of a BPF object. As with perf, this is so if SPEC ends with ".o". */
 static bool is_object(const char *spec)
 {
 	const size_t len = strlen(spec);

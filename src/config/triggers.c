@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Creates and checks the sections [Trigger NAME]. Each section has one source. If a later file has a section
-   of the same name, the keys of both are one section. */
+   of the same name, both together are one section. */
 #include "config/config_private.h"
 #include "base/cleanup.h"
 #include "source/probes.h"

@@ -3,9 +3,9 @@
 /*
  * Handles one call: decodes and checks its message, runs its method, and queues its replies.
  *
- * A handler owns its call until the last reply. It can reply even after the client has disconnected, so the
- * call or its connection may end first. Each of the two has a pointer to the other. When one of them ends,
- * the pointer in the other is set to NULL.
+ * A handler owns its call until the last reply. It can reply even after the client has disconnected, so
+ * either the call or its connection can end first. Each of the two has a pointer to the other. When one of
+ * them ends, the pointer in the other is set to NULL.
  */
 
 #include "control/server_private.h"

@@ -7,12 +7,12 @@
  *
  * The next message waits until the previous call has ended and its reply is sent. Until then the server reads
  * nothing from the client, and further messages wait in the socket buffer of the kernel. So for a client that
- * sends many calls and reads no replies, the server needs memory only for the messages of one read and for
- * the replies to one call. A deadline runs whenever the client has to act: to send its first message, to send
- * the rest of a message, or to read a reply.
+ * sends many calls and reads no replies, the server needs memory only for about one message of the largest
+ * size, and for the replies to one call. A deadline runs whenever the client has to act: to send its first
+ * message, to send the rest of a message, or to read a reply.
  *
- * A connection may fail in any function, for example when a handler sends a reply, and callers of this
- * function still use the connection. So a function that finds a failure only marks the connection as dead.
+ * Any function can find that the connection has failed, for example when a handler sends a reply. The callers
+ * of that function still use the connection then. So the function only marks the connection as dead.
  * work_on() frees a dead connection when nothing uses it any more.
  */
 
@@ -91,8 +91,8 @@ static void send_replies(struct fr_connection *c)
 	c->n_sent = 0;
 }
 
-/* Handles the received messages. Ends when a call has not ended yet, a reply cannot be sent yet, the user has
-   no token left, or no whole message is left. */
+/* Handles the received messages, one after the other. Stops when a call goes on, when a reply cannot be sent
+   yet, when the user has no token left, or when no whole message is left. */
 static void run_messages(struct fr_connection *c)
 {
 	while (!c->is_dead && !c->call && !c->is_throttled && fr_connection_all_sent(c)) {
@@ -186,8 +186,8 @@ static int on_refill(sd_event_source *timer, uint64_t usec, void *userdata)
 }
 
 /* Makes the loop call work_on() later. This function does not call work_on(), because work_on() may free C,
-   and the caller may still use C. If work_on() is running already, it sees the change, and nothing is to
-   do. */
+   and the caller may still use C. If work_on() is running already, it will see the change, and needs no
+   further call. */
 static void schedule_work(struct fr_connection *c)
 {
 	if (!c->is_working)

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A server has at most this number of connections, and each connection has one call at a time. A call that is
-   kept here takes its place even after its client has disconnected. */
+/* A server has at most this number of connections, and each connection has one call at a time. A kept call
+   has its place even after its client has disconnected, so there can be more calls than places. */
 #define FR_DEFERRED_MAX 64
 
 struct fr_deferred_calls {

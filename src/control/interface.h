@@ -32,7 +32,7 @@ cJSON_bool fr_param_is_u64(const cJSON *item);
 
 struct fr_param {
 	const char *name;
-	cJSON_bool (*is_valid)(const cJSON *item); /* checks its type or range, like cJSON_IsString() */
+	cJSON_bool (*is_valid)(const cJSON *item); /* checks type or range, like cJSON_IsString() */
 	bool required;
 };
 

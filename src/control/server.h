@@ -55,7 +55,7 @@ struct fr_server_config {
 	const char *path;  /* the socket, which is created with mode 0660 for GROUP */
 	int fd;		   /* > 0: a listening socket, which the server takes over; PATH is then not used */
 	const char *group; /* if it does not exist, only root has access: fr_server_notice() says so */
-	const struct fr_method *const *methods; /* tables, each ended by a method without a name; then NULL */
+	const struct fr_method *const *methods; /* ended by NULL; a method without a name ends each table */
 	/* NULL, or a function that is called before each of `methods`. If it returns true, it has taken over
 	   CALL and replies now or later, and the method is not called. */
 	bool (*gate)(
@@ -69,7 +69,7 @@ struct fr_server_config {
    negative errno with D: -EINVAL if the descriptor is not a listening socket. Call this function once. */
 int fr_activated_control(struct fr_diag *d);
 /* Makes the server. Returns 0, or a negative errno with D: -EADDRINUSE if another program listens at the
-   path, -EEXIST if the path is not a socket. */
+   path, -EEXIST if the file at the path is not a socket. */
 int fr_server_new(
 	sd_event *event, const struct fr_server_config *config, struct fr_server **ret, struct fr_diag *d);
 /* Frees the server. Clients that wait for a reply get FR_ERROR_FAILED. The calls still belong to the

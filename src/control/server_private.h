@@ -22,7 +22,7 @@
 #define FR_SERVER_MAX_USERS 256
 /* The time limit for a client to send a whole message, and to read the next part of a reply. */
 #define FR_SERVER_DEADLINE_USEC (10 * 1000000ULL)
-#define FR_SERVER_RATE 200 /* messages a second of each user; also the most tokens of a user */
+#define FR_SERVER_RATE 200		   /* messages a second of each user; see struct fr_user */
 #define FR_SERVER_MAX_BACKLOG (256u << 10) /* limit of unsent bytes: see fr_connection_send() */
 
 /* Reads pid, uid and gid of the client at FD. Returns 0 or a negative errno. */
@@ -35,13 +35,13 @@ enum fr_access fr_peer_access(int fd, const struct fr_peer *peer, gid_t group);
 
 /* The data that all connections of one user share. Each message takes a token. A user gets FR_SERVER_RATE
    tokens a second, and has at most FR_SERVER_RATE tokens. The data is freed only when the user has no
-   connection and the most tokens. Otherwise, a user could close all connections, connect again and so get new
-   tokens. */
+   connection and has FR_SERVER_RATE tokens. Otherwise, a user could close all connections, connect again and
+   so get new tokens. */
 struct fr_user {
 	LIST_ENTRY(fr_user) link;
 	uid_t uid;
 	size_t n_connections;
-	double tokens; /* how many messages the server handles now */
+	double tokens; /* how many messages of the user can be handled now */
 	uint64_t tokens_at_ns;
 };
 

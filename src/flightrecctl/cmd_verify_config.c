@@ -93,8 +93,8 @@ static void print_result(const struct fr_diag *d, int code, const cJSON *not_arm
 /* Check whether the triggers are armed. Only the kernel decides whether a trigger can be armed, and only the
    recorder has the capabilities to try. So ask the recorder, unless an argument names the file to check: the
    recorder may use another file. If the recorder was not asked, and there is a trigger that it would have to
-   arm, print a note. Sets *RET, which is NULL before, to the triggers that are not armed. Returns an exit
-   code. */
+   arm, print a note. Sets *RET, which is NULL before, to the triggers that are not armed; if the recorder was
+   not asked, *RET stays NULL. Returns an exit code. */
 static int check_armed(const struct fr_config *c, cJSON **ret)
 {
 	struct fr_client *client = NULL;

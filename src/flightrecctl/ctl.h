@@ -55,7 +55,7 @@ struct ctl_option {
 	const char *help;
 	enum ctl_kind kind;
 	void *to;
-	uint64_t least, most; /* bounds of a number; `most` 0: there is no upper bound */
+	uint64_t least, most; /* bounds of a number; `most` 0: the upper bound of the kind */
 };
 
 enum ctl_group { CTL_DUMPS, CTL_TRIGGERS, CTL_RECORDER };
@@ -120,9 +120,9 @@ char *ctl_directory(void);
 /* --- not_armed.c --- */
 
 /* Wait until the recorder has tried to arm the trigger NAME (NULL: all triggers), for up to 5 s. Returns an
-   array, to be freed, of those of these triggers that are still being armed or could not be armed; disabled
-   triggers are not in it. Its items are {name, origin, what, hint}. Only a trigger of the configuration has
-   `origin`. Returns NULL if the recorder does not answer. */
+   array, to be freed, with an item for each trigger (or for NAME) that could not be armed or is still being
+   armed. Disabled triggers are not in it. The items are {name, origin, what, hint}. Only a trigger of the
+   configuration has `origin`. Returns NULL if the recorder does not answer. */
 cJSON *ctl_not_armed(struct fr_client *client, const char *name);
 /* Print each trigger in NOT_ARMED to standard error. Returns FR_EXIT_PARTLY if at least one of these triggers
    is from the configuration; otherwise FR_EXIT_OK. */
@@ -176,13 +176,13 @@ bool ctl_is_countable(const cJSON *json, const char *path);
 
 /* --- causes.c: causes, and counts of decisions --- */
 
-/* The caller frees the texts that these functions return. ctl_value() formats the value at PATH, whose unit
-   is UNIT ("ns", "bytes" …); it returns "-" if there is no value. */
+/* The caller frees the texts that these four functions return. ctl_value() formats the value at PATH, whose
+   unit is UNIT ("ns", "bytes" …); it returns "-" if there is no value. */
 char *ctl_value(const cJSON *json, const char *path, const char *unit);
 char *ctl_describe_cause(const cJSON *cause);	/* "run-queue latency: 23.1ms ≥ 20ms" */
 char *ctl_describe_process(const cJSON *cause); /* "mysqld[1234]", or "-" */
-/* REASONS is an object with a number for each reason. Returns the sum and the numbers that are not 0, to be
-   freed: "12: 10 cool-down, 2 rate-limit"; or "0" if all numbers are 0. */
+/* REASONS is an object with a number for each reason. Returns the sum and the numbers that are not 0: "12: 10
+   cool-down, 2 rate-limit"; or "0" if all numbers are 0. */
 char *ctl_describe_suppressed(const cJSON *reasons);
 /* Returns advice about the cause of loss NAME, or "" if NAME is unknown. */
 const char *ctl_explain_loss(const char *name);
@@ -226,7 +226,8 @@ int ctl_dump_find(char **ret, struct fr_diag *d);
    NULL if there is none. */
 char *ctl_dump_objects(const char *path);
 bool ctl_dump_is_merged(const cJSON *dump);
-/* These format for people. The text is valid until the end of the block that uses the macro. */
+/* These format the time and the window of a dump for people. The text is valid until the end of the block
+   that uses the macro. */
 #define ctl_dump_time(dump) ctl_format_dump_time(dump, (char[FR_UNIT_SIZE]){0})
 #define ctl_dump_window(dump) ctl_format_dump_window(dump, (char[FR_UNIT_SIZE]){0})
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE]);

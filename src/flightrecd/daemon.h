@@ -87,8 +87,7 @@ struct fr_daemon {
 	struct fr_frequency frequency;
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs; or no memory */
 	struct fr_cgroup_retry cgroup_retry;
-	unsigned cpus_failed; /* number of CPUs that came online and are not recorded yet; it has been logged
-			       */
+	unsigned cpus_failed; /* number of CPUs that came online and are not recorded yet; logged */
 	struct fr_arming *arming[FR_ARMING_LANES];
 	struct fr_worker *change_worker;
 	struct fr_triggers *triggers; /* NULL: not created yet, or closed */

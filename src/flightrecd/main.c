@@ -45,8 +45,8 @@ static void block_others(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Read the configuration. INHERITED: the previous instance left a history and its configuration. This
-   configuration can be used instead, so the read has a time limit. */
+/* Read the configuration. INHERITED: the previous instance left a history and its configuration. If the files
+   cannot be read, that configuration is used, so the read has a time limit. */
 static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)
 {
 	int r;

@@ -15,8 +15,8 @@
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
 /* Drop the closed events to which neither the ring nor the unwritten records of the tracker refer. A dump
-   that is being written does not need these events either, because its pinned frames are still in the
-   ring. */
+   that is being written does not need these events either: the frames of the dump are pinned, so the ring
+   still has them, and refers to their events. */
 static void drop_closed_events(struct fr_daemon *m)
 {
 	struct fr_history_stats ring;
@@ -28,7 +28,8 @@ static void drop_closed_events(struct fr_daemon *m)
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
-/* Exclude our threads from NEXT. Add to its session the events of which the ring still has samples. */
+/* Exclude our threads from NEXT. Add to the session of NEXT the events of which the ring still has
+   samples. */
 static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	pid_t tids[FR_OWN_TIDS_MAX];
@@ -42,8 +43,8 @@ static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* Give the events of both recordings to the tracker, the dumper and the next instance, because files that
-   these write from now on may have records of both recordings. */
+/* Give the events of both recordings to the tracker, the dumper and the next instance, because the files that
+   they write from now on can have records of both recordings. */
 static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	const bool strip =

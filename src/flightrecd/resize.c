@@ -15,14 +15,14 @@
 #define FREEZE_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 #define FIT_TRIES 10 /* number of tries at a start; each waits for up to FREEZE_TIMEOUT_NS */
 /* How long a step of a resize waits for a tracker that is behind. If the tracker is still behind after this
-   time, it waits for its disk, and the next steps do not wait for it any more. If the queue of the tracker
+   time, it probably waits for its disk, so the next steps do not wait for it. If the queue of the tracker
    then has no room for a record, the record is dropped and counted as a loss, and a scan finds the missing
    names. */
 #define TRACKER_PATIENCE_MS 200
 
 struct resizing {
 	struct fr_daemon *m;
-	bool tracker_waits; /* the tracker waits for its disk: do not wait for it in the next steps */
+	bool tracker_waits; /* it was still behind after a step: the next steps do not wait for it */
 };
 
 static void store_new_ring(void *ctx, int fd)

@@ -30,15 +30,15 @@ struct fr_start_ops {
 };
 
 /* Begin the start on the daemon's loop. INHERITED: a previous instance left a history and its configuration,
-   SAVED_CONFIG. If the start fails with the configuration of the daemon, it uses SAVED_CONFIG. This function
-   takes SAVED_CONFIG over. Returns 0 or a negative errno with D. Main thread. */
+   SAVED_CONFIG. If the start fails with the configuration of the daemon, the start is tried again with
+   SAVED_CONFIG. This function takes SAVED_CONFIG over. Returns 0 or a negative errno with D. Main thread. */
 int fr_start_begin(struct fr_daemon *daemon, const struct fr_start_ops *ops, struct fr_buf *saved_config,
 	bool inherited, struct fr_diag *d);
 /* Wait for the thread of the start, fail the calls that still wait, and free the start. Main thread. */
 void fr_start_end(struct fr_daemon *daemon);
 
-/* Returns true if the daemon is starting: this signal is then handled at once or at the end of the start.
-   Otherwise returns false. Main thread. */
+/* Returns true if the daemon is starting. The start then handles the signal SI, at once or when the start has
+   ended, and the caller does nothing. Otherwise returns false. Main thread. */
 bool fr_start_defers_signal(struct fr_daemon *daemon, const struct signalfd_siginfo *si);
 /* The gate of the control server (see struct fr_server_config): during a start, it answers a call at once, or
    keeps the call until the end of the start. Main thread. */

@@ -4,7 +4,7 @@
 #include <systemd/sd-daemon.h>
 
 /* How many times the watchdog is fed in each period of WatchdogSec=. This is more than once, because a busy
-   machine can delay one of them. */
+   machine can delay a feeding. */
 #define FEEDS 4
 #define SLACK_NS (2 * FR_NSEC_PER_SEC)
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * All numbers that the recorder reports, read at one time. The daemon sets the struct. `status` and the
+ * Everything that the recorder reports, read at one time. The daemon sets the members. `status` and the
  * metrics are made from this struct and from nothing else. Pointers are borrowed, except where a comment says
  * otherwise. Main thread.
  */
