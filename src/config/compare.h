@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Compares two configurations for a reload, and puts new values in force. The table of keys says for each key
-   how a reload does this. */
+/* Compares two configurations for a reload, and puts new values in force. The table of keys says how a reload
+   puts a new value of a key in force (enum fr_config_reload). */
 
 #include "config/config.h"
 
-/* Returns whether A and B have the same events, CPUs and kernel rings. */
+/* Returns whether A and B have the same events, with the same filters, and the same values of all keys of
+   FR_RELOAD_REOPEN. */
 bool fr_config_has_same_recording(const struct fr_config *a, const struct fr_config *b);
 /* Swap the values that fr_config_has_same_recording() compares. */
 void fr_config_swap_recording(struct fr_config *a, struct fr_config *b);
@@ -17,7 +18,7 @@ void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b);
 void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *next);
 
 #define FR_CONFIG_RESTART_KEYS 9
-/* Set RET to the names of the keys, like "Directory", whose values differ and wait for a restart. Returns the
-   number of these keys. */
+/* Set RET to the names, like "Directory", of the keys of FR_RELOAD_RESTART whose values in NOW and NEXT
+   differ. Returns the number of these keys. */
 size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *next,
 	const char *ret[static FR_CONFIG_RESTART_KEYS]);

@@ -21,7 +21,7 @@
 
 struct fr_config_event {
 	char *spec;   /* Events= or -e */
-	char *filter; /* the Filter= or --filter that follows the event, or NULL */
+	char *filter; /* the Filter= or --filter of this event, or NULL */
 	char *origin; /* where it is set: "file:line" or "-e", for messages */
 };
 
@@ -32,7 +32,7 @@ enum fr_build_ids {
 };
 
 /* Each comment names the key or option of the member, and its default. The configuration owns the strings. An
-   empty string means that there is none. */
+   empty string means "none": for example, no socket. */
 struct fr_config {
 	/* [Recorder] */
 	struct fr_config_event *events; /* if there are none: the default event */
@@ -78,7 +78,8 @@ struct fr_config {
 	size_t n_pids;
 	char **command;	  /* the part of main()'s argv after "--"; NULL: there is no command */
 	bool all_cpus;	  /* -a: record the whole machine and not only the command */
-	bool is_personal; /* not the service: only triggers that the command line names are armed */
+	bool is_personal; /* this process is not the service: only triggers that the command line names are
+			     armed */
 };
 
 /* Set C to the default of each key. */
@@ -86,19 +87,21 @@ void fr_config_init(struct fr_config *c);
 /* Free the members of C. C may be all zeros. */
 void fr_config_deinit(struct fr_config *c);
 
-/* Read the files that fr_config_files() lists for PATH into C. A later line of a key replaces an earlier one,
-   or adds to a list. May wait for a file system. Returns 0; -ENOMEM; -EINVAL if a line is bad, with
-   "file:line: …" in D; or another negative errno with D. */
+/* Read the files that fr_config_files() lists for PATH into C. A later line of a key replaces the value of an
+   earlier line; if the key has a list, the line adds to the list. May wait for a file system. Returns 0;
+   -ENOMEM; -EINVAL if a line is bad, with "file:line: …" in D; or another negative errno with D. */
 int fr_config_load(struct fr_config *c, const char *path, struct fr_diag *d);
 
 /* List the files in the order in which they are read: the file PATH, then PATH.d/ *.conf sorted by name. PATH
    NULL: the file /etc/flightrec/flightrecd.conf if it exists, then the *.conf of flightrecd.conf.d/ in
-   /usr/lib/flightrec, /run/flightrec and /etc/flightrec. A file in a later one of these three directories
-   replaces a file of the same name in an earlier one. RET: an array ended by NULL; the caller frees it and
-   its strings. Returns 0 or a negative errno with D. */
+   /usr/lib/flightrec, /run/flightrec and /etc/flightrec. These *.conf are sorted by name, too. If two of
+   these directories have a file of the same name, the one in the later directory is read and the other is
+   not. RET: an array ended by NULL; the caller frees it and its strings. Returns 0 or a negative errno with
+   D. */
 int fr_config_files(const char *path, char ***ret, struct fr_diag *d);
 
-/* Returns true if the recording follows tasks to every CPU, and false if it records CPUs. */
+/* Returns true if events of tasks are opened, which follow the tasks to every CPU; false if events of CPUs
+   are opened. */
 static inline bool fr_config_follows_tasks(const struct fr_config *c)
 {
 	return c->n_pids || (c->command && !c->all_cpus);
@@ -107,22 +110,23 @@ static inline bool fr_config_follows_tasks(const struct fr_config *c)
 /* Returns the section [Trigger NAME], borrowed until a section is added; or NULL if there is none. */
 const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c, const char *name);
 
-/* Assign VALUE to the key NAME of SECTION; "" assigns the default, or resets the key. ORIGIN: where VALUE is
-   set, "file:line" or an option. Returns 0; -ENOMEM; or -EINVAL with a message in D that begins with
-   ORIGIN. */
+/* Assign VALUE to the key NAME of SECTION. "" assigns the default of the key; a key without a default is
+   reset. ORIGIN: where VALUE is set, "file:line" or an option. Returns 0; -ENOMEM; or -EINVAL with a message
+   in D that begins with ORIGIN. */
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
 
-/* Add the events that number I of C names, with its filter, to RET. Returns 0 or a negative errno with D,
-   whose message begins with the origin. */
+/* Add the events that c->events[i] names, with the filter, to RET. Returns 0; or a negative errno with a
+   message in D that begins with the origin. */
 int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_list *ret, struct fr_diag *d);
 
 extern const struct fr_command_line fr_flightrecd_command_line;
 
-/* Read the file and then the options of argv into C. Before, only fr_config_init() must have been called on
-   C. With a command, the default file is not read, the directory is "." and there is no control socket,
-   unless an option says otherwise. May be called again with the same argv, on any thread. May wait for a file
-   system. Returns 0; 1 if an option like --help has printed its text; or a negative errno with D. */
+/* Read the file and then the options of argv into C. The caller has set C by fr_config_init() and has not
+   changed C since. If there is a command, the default file is not read, the directory is "." and there is no
+   control socket, unless an option says otherwise. Can be called again with the same argv and another C, on
+   any thread. May wait for a file system. Returns 0; 1 if an option like --help has printed its text; or a
+   negative errno with D. */
 int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d);
 
 /* Check the configuration as a whole: limits of sizes, and keys that exclude each other. Returns 0 or -EINVAL

@@ -10,7 +10,7 @@
 
 /* How a reload puts a new value in force. */
 enum fr_config_reload {
-	FR_RELOAD_OTHER,   /* by code for this key: RingSize=, [Triggers], [Trigger NAME] */
+	FR_RELOAD_OTHER,   /* by code that is written for the key: RingSize=, [Triggers], [Trigger NAME] */
 	FR_RELOAD_REOPEN,  /* the recorder opens its events again */
 	FR_RELOAD_AT_ONCE, /* the value is copied; the recorder reads it each time that it needs it */
 	FR_RELOAD_RESTART, /* the value waits for a restart */
@@ -26,9 +26,10 @@ struct fr_value_type {
 	const char *hint;
 	int (*parse)(const char *text, uint64_t *ret); /* returns < 0 if TEXT is invalid */
 	uint64_t least, most; /* bounds of a number; `most` 0: `parse` checks the bounds */
-	const char *word;     /* a word for the number `word_value` or for an empty string; NULL: no word */
+	const char *word;     /* a word that stands for the number `word_value`, or for an empty string; NULL:
+				 there is none */
 	uint64_t word_value;
-	bool (*is_valid)(const char *text);	   /* checks a string; NULL: all are valid */
+	bool (*is_valid)(const char *text);	   /* checks a string; NULL: all strings are valid */
 	int (*set)(const struct fr_assignment *a); /* stores the value, if `parse` is not enough */
 	bool is_string;
 };
@@ -63,8 +64,8 @@ void fr_config_print_default(FILE *f);
 
 /* Like fr_config_files(), but with ROOT in front of the directories of the system. */
 int fr_config_files_at(const char *root, const char *path, char ***ret, struct fr_diag *d);
-/* Parse the file F. NAME: its name for messages. Returns 0; -ENOMEM; -EIO with D; or -EINVAL with "NAME:line:
-   …" in D. */
+/* Parse the file F into C. NAME: the name of F in messages. Returns 0; -ENOMEM; -EIO with D; or -EINVAL with
+   "NAME:line: …" in D. */
 int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_diag *d);
 /* Like fr_options_parse(), but reads TEXT instead of the files, unless TEXT is NULL. */
 int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d);
@@ -77,8 +78,8 @@ bool fr_string_is_same(const char *a, const char *b);
 
 /* Append an event. Returns 0; -ENOMEM; or -EINVAL with D if there are too many events. */
 int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d);
-/* Set the filter of the last event. Returns 0; -ENOMEM; or -EINVAL with D: the event has a filter, or there
-   is not an event. */
+/* Set the filter of the last event. Returns 0; -ENOMEM; or, with D, -EINVAL if the event has a filter already
+   or if there is no event. */
 int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr_diag *d);
 void fr_config_clear_events(struct fr_config *c);
 
@@ -88,16 +89,17 @@ const char *fr_config_trigger_name(const char *section);
    -EINVAL with D if the name is invalid, or if there are too many triggers. */
 int fr_config_add_trigger(struct fr_config *c, const char *name, const char *origin,
 	struct fr_trigger_config **ret, struct fr_diag *d);
-/* Check that each trigger has a source, and has no key that has no effect. Returns 0, or -EINVAL with a
+/* Check that each trigger has a source, and that each of its keys has an effect. Returns 0, or -EINVAL with a
    message in D that begins with the origin of the trigger. */
 int fr_config_check_triggers(const struct fr_config *c, struct fr_diag *d);
 void fr_config_clear_triggers(struct fr_config *c);
 
 /* Set the source of T to the kind that KEY sets. SUBJECT: the value of KEY, or NULL. Returns 0, or -EINVAL
-   with D if T has another source. */
+   with D if T already has another source. */
 int fr_config_claim_source(
 	struct fr_trigger_config *t, const struct fr_config_key *key, const char *subject, struct fr_diag *d);
-/* Remove the source of T if KEY sets this kind of source. A built-in trigger keeps its source. Returns 0. */
+/* Remove the source of T if it is of the kind that KEY sets. A built-in trigger keeps its source. Returns
+   0. */
 int fr_config_release_source(struct fr_trigger_config *t, const struct fr_config_key *key);
 
 /* Returns the name of a built-in probe that is similar to NAME, or NULL if no name is similar. */

@@ -123,8 +123,9 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown section [%s]", section);
 }
 
-/* SECTION: the name of the section in the table of keys. SHOWN: its name in the file. Several sections can
-   have a key of the same name; the hint prefers the key of SECTION. */
+/* SECTION: the name of the section in the table of keys. SHOWN: the name of the section in the file. NAME:
+   the unknown key. If several sections have the key that is similar to NAME, the hint names the key of
+   SECTION. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
 	const char *near = fr_nearest_name(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1),
@@ -150,7 +151,7 @@ static bool is_section(const char *section)
 }
 
 /* Find SECTION; if it is "Trigger NAME", find or create the trigger. Sets *RET to the name of the section in
-   the table of keys, and *RET_OBJECT to the struct that has the members of its keys. */
+   the table of keys, and *RET_OBJECT to the struct that has the members for the keys of the section. */
 static int enter_section(struct fr_config *c, const char *section, const char *origin, const char **ret,
 	void **ret_object, struct fr_diag *d)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Lists the files of the configuration in order, and reads them. The library inih parses the lines. It
- * reports neither the number of a line nor that a line is too long. So inih reads through the function
- * read_line(), which counts and checks the lines.
+ * Lists the files of the configuration in order, and reads them. The library inih parses the lines. inih does
+ * not tell assign() the number of the line, and does not report a line that is too long. So inih gets each
+ * line from the function read_line(), which counts and checks the lines.
  */
 #include "config/config_private.h"
 #include "base/cleanup.h"
@@ -28,7 +28,7 @@ struct reader {
 	char origin[512]; /* "NAME:LINE" */
 	off_t bytes;
 	char *section; /* the current section; not taken from inih, which truncates a long name */
-	int code;      /* the error of the first bad line, where reading ends; or 0 */
+	int code;      /* the error of the first bad line, after which nothing is read; or 0 */
 	struct fr_diag *d;
 };
 
@@ -37,7 +37,7 @@ static int fail_line(struct reader *r, const char *hint, const char *text)
 	return r->code = fr_fail(r->d, -EINVAL, hint, "%s: %s", r->origin, text);
 }
 
-/* Keep a line for the next instance: "[SECTION]" or "NAME=VALUE". A, B and C are its parts. */
+/* Keep a line for the next instance: "[SECTION]" or "NAME=VALUE". A, B and C are the parts of the line. */
 static int keep_line(struct reader *r, const char *a, const char *b, const char *c)
 {
 	const char *const parts[] = {a, b, c, "\n"};
@@ -48,8 +48,8 @@ static int keep_line(struct reader *r, const char *a, const char *b, const char 
 	return code;
 }
 
-/* Begin the section in the line from S to END. An unknown section is an error here already, because its first
-   key can be far away or missing. */
+/* Begin the section in the line from S to END. An unknown section is an error at this line, and not only at
+   the first key of the section: that key can be many lines below or missing. */
 static int begin_section(struct reader *r, const char *s, const char *end)
 {
 	free(r->section);
@@ -79,8 +79,8 @@ static int check_line(struct reader *r, const char *s)
 	return 0;
 }
 
-/* inih calls this instead of fgets(). It removes leading blanks, because inih would take a line with leading
-   blanks as a part of the previous line. */
+/* inih calls this function instead of fgets(). The function removes leading blanks, because inih takes a line
+   with leading blanks as a part of the previous line. */
 static char *read_line(char *s, int size, void *stream)
 {
 	struct reader *r = stream;
@@ -105,7 +105,7 @@ static char *read_line(char *s, int size, void *stream)
 	return check_line(r, s) < 0 ? NULL : s;
 }
 
-/* inih calls this for each assignment. Returns 1, or 0 if the assignment is wrong: inih expects this. */
+/* inih calls this for each assignment. Returns what inih expects: 1, or 0 if the assignment is wrong. */
 static int assign(void *user, const char *truncated_section, const char *name, const char *value)
 {
 	struct reader *r = user;
@@ -162,7 +162,7 @@ static int read_file(struct fr_config *c, const char *path, struct fr_diag *d)
 
 struct file_list {
 	char **paths;	   /* ended by NULL; there is room for the main file and FILES_MAX drop-ins */
-	size_t n, n_mains; /* number of files; n_mains: 1 if the first one is the main file, else 0 */
+	size_t n, n_mains; /* n: number of files; n_mains: 1 if the first file is the main file, else 0 */
 };
 
 static void free_paths(char **paths)
@@ -220,8 +220,8 @@ static int append_drop_ins(struct file_list *l, const char *directory, struct fr
 	return r;
 }
 
-/* Remove links to /dev/null from the list, and sort the drop-ins. A person makes such a link to hide a file
-   of the same name in another directory. */
+/* Remove links to /dev/null from the list, and sort the drop-ins. A person makes such a link in one directory
+   so that a file of the same name in another directory is not read. */
 static void finish_drop_ins(struct file_list *l)
 {
 	size_t n = l->n_mains;
@@ -237,8 +237,8 @@ static void finish_drop_ins(struct file_list *l)
 	qsort(l->paths + l->n_mains, n - l->n_mains, sizeof(*l->paths), compare_names);
 }
 
-/* Append the main file. The default file may be missing. A file that a person names has to exist, so it is
-   not left out. */
+/* Append the main file. If the default file is missing, leave it out. PATH is never left out: if PATH is
+   missing, reading it has to fail. */
 static int append_main(struct file_list *l, const char *root, const char *path)
 {
 	int r = path ? append_path(l, "", path) : append_path(l, root, "/etc/flightrec/flightrecd.conf");

@@ -18,9 +18,9 @@
 #define MIB (1ULL << 20)
 /* Memory that the recorder needs in addition to the ring: codec, queues, process models, blocks of a dump. */
 #define RESERVE (32 * MIB)
-/* Memory that a resize needs in addition to the larger ring, while both rings exist (history/history.h). */
+/* Memory that a resize needs in addition to the size of the larger of the two rings (history/history.h). */
 #define RESIZE (16 * MIB)
-/* All memory divided by this number stays free, for other programs and for later growth. */
+/* 1/MARGIN of all memory stays free, for other programs and for later growth. */
 #define MARGIN 16
 
 /* Returns the number in the line "KEY 123" or "KEY: 123 kB" of TEXT, times UNIT; 0 if there is no such
@@ -57,26 +57,27 @@ static uint64_t read_number(const char *directory, const char *name)
 	return *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-/* A place where version 1 or 2 of cgroups can be mounted, and the names of the files there. */
+/* A directory where version 1 or 2 of cgroups can be mounted, and the names of the files in a group. */
 struct hierarchy {
 	const char *controllers, *mount; /* the controllers, as in /proc/self/cgroup; the mount point */
 	const char *limits[2], *used;
-	const char *cache[2]; /* lines of memory.stat: page cache that the kernel can drop, so not tmpfs */
+	const char *cache[2]; /* keys in memory.stat: page cache that the kernel can drop, without tmpfs */
 };
 
 static const struct hierarchy hierarchies[] = {
 	{"memory", "/sys/fs/cgroup/memory", {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes",
 		{"total_active_file", "total_inactive_file"}},
-	/* memory.high counts as a limit, too: if the group uses more, the kernel slows down all its
-	   processes. */
+	/* memory.high is a limit, too: if a group uses more, the kernel slows down all processes of the
+	   group. */
 	{"", "/sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current",
 		{"active_file", "inactive_file"}},
 	{"", "/sys/fs/cgroup/unified", {"memory.max", "memory.high"}, "memory.current",
 		{"active_file", "inactive_file"}},
 };
 
-/* Returns how much of the FREE bytes a ring can use. TOTAL: all memory of the group or machine; 0: there is
-   no limit, and this returns UINT64_MAX. BESIDE: bytes that are needed for other purposes. */
+/* Returns how many of the FREE bytes a ring can use. TOTAL: all memory of the group or machine; 0: there is
+   no limit, and this returns UINT64_MAX. BESIDE: how many bytes the recorder needs in addition to the
+   ring. */
 static uint64_t subtract_reserve(uint64_t total, uint64_t free, uint64_t beside)
 {
 	const uint64_t reserve = total / MARGIN + beside;
@@ -107,8 +108,9 @@ static void look_at_group(struct fr_memory *m, const char *directory, const stru
 	snprintf(m->group, sizeof(m->group), "%.*s", (int)sizeof(m->group) - 1, directory);
 }
 
-/* Look at GROUP and its parents. In a container, the directory of GROUP may not exist, because /proc can show
-   the name that GROUP has outside of the container. A missing directory sets no limit. */
+/* Take the limits of GROUP and of its parents into account. In a container, there is possibly no directory of
+   GROUP, because /proc can show the name that GROUP has outside of the container. A missing directory sets no
+   limit. */
 static void look_at_groups(
 	struct fr_memory *m, const char *root, const struct hierarchy *h, const char *group)
 {
@@ -126,7 +128,8 @@ static void look_at_groups(
 	}
 }
 
-/* Look at the groups in a LINE of /proc/self/cgroup: "4:memory:/PATH" or "0::/PATH". */
+/* Take the limits of the group in LINE, and of its parents, into account. LINE is a line of
+   /proc/self/cgroup: "4:memory:/PATH" or "0::/PATH". */
 static void look_at_line(struct fr_memory *m, const char *root, char *line)
 {
 	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -198,7 +201,7 @@ int fr_memory_check_ring(
 #define BUFFER_MAX (16 * MIB)
 #define BUFFER_MIN (512ULL << 10)
 #define BUFFERS_MAX (64 * MIB) /* limit for the buffers of all CPUs together */
-#define BUFFERS_PART 64	       /* these buffers take at most 1/64 of all memory */
+#define BUFFERS_PART 64	       /* the buffers of all CPUs take at most 1/64 of all memory */
 #define SIDEBAND_AND_PAGES ((512ULL << 10) + 8192)
 
 uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locked_max)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Finds out how much memory is free on the machine and in the control group of this process. A ring takes all
- * its memory at once. The recorder refuses a ring that does not fit, because otherwise the kernel would later
- * kill the recorder.
+ * Finds out how much memory is free on the machine and in the control group of this process. The recorder
+ * takes the memory of the whole ring when it creates the ring. It refuses a ring that does not fit into the
+ * free memory, because otherwise the kernel would kill the recorder later.
  */
 
 #include "base/diag.h"
@@ -13,7 +13,7 @@
 
 struct fr_memory {
 	uint64_t total, available; /* memory of the machine in bytes; `total` 0: both are unknown */
-	uint64_t limit, free;	   /* memory of the control group with the least room; `limit` 0: no limit */
+	uint64_t limit, free;	   /* of the control group with the least free memory; `limit` 0: no limit */
 	char group[256];	   /* the directory of this control group */
 };
 
@@ -21,19 +21,20 @@ struct fr_memory {
    cannot be read sets no limit. */
 void fr_memory_read(const char *root, struct fr_memory *ret);
 
-/* Returns the size of the largest ring that fits: a number of bytes that is a multiple of 1 MiB. If there is
-   no limit, the number is larger than any ring. NOW: the size of the ring that the new one replaces; 0: there
-   is no ring. */
+/* Returns the size in bytes, a multiple of 1 MiB, of the largest ring that fits. If there is no limit, the
+   result is larger than any ring. NOW: the size of the ring that the new ring replaces; 0: there is no ring
+   yet. */
 uint64_t fr_memory_largest_ring(const struct fr_memory *m, uint64_t now);
 
-/* Check whether a ring of BYTES fits. NOW: as above. ORIGIN: where the size is set, "file:line" or an option;
-   or NULL. Returns 0; or -ENOMEM with D, whose hint has the largest size that fits. */
+/* Check whether a ring of BYTES fits. NOW: as for fr_memory_largest_ring(). ORIGIN: where the size is set,
+   "file:line" or an option; or NULL. Returns 0; or -ENOMEM with D, whose hint has the largest size that
+   fits. */
 int fr_memory_check_ring(
 	const struct fr_memory *m, uint64_t now, uint64_t bytes, const char *origin, struct fr_diag *d);
 
-/* Returns the bytes that KernelBuffer=auto stands for: the size of the kernel ring of each of N_CPUS. TOTAL:
-   the memory of the machine in bytes; 0: unknown. LOCKED_MAX: how many bytes this process may lock for all
-   CPUs together; 0: no limit. */
+/* Returns the bytes that KernelBuffer=auto stands for: the size of the kernel ring of each of N_CPUS CPUs.
+   TOTAL: the memory of the machine in bytes; 0: unknown. LOCKED_MAX: how many bytes this process may lock for
+   all CPUs together; 0: no limit. */
 uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locked_max);
-/* Returns the same for this machine and process. */
+/* Returns fr_memory_kernel_buffer() for the memory and CPUs of this machine and the limit of this process. */
 uint64_t fr_memory_kernel_buffer_here(void);

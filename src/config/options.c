@@ -139,7 +139,7 @@ static int print_text(int option)
 
 /* getopt() has one state for all threads, and two threads can parse options at the same time: one that reads
    the configuration from a file system that hangs, and one that restores a saved configuration. No thread
-   reads a file while it holds this lock. */
+   reads a file while it has this lock, so no thread waits long for the lock. */
 static struct fr_lock getopt_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct fr_diag *d)
@@ -238,7 +238,7 @@ static int set_key(struct fr_config *c, const struct given_option *given, struct
 	return *value ? fr_config_set(c, o->section, o->key, value, o->shown, d) : fail_empty(o->shown, d);
 }
 
-/* Returns whether SPEC is the path of a BPF object. It is if it ends with ".o", as for perf. */
+/* Returns whether SPEC is the path of a BPF object. As with perf, this is so if SPEC ends with ".o". */
 static bool is_object(const char *spec)
 {
 	const size_t len = strlen(spec);
@@ -264,8 +264,8 @@ static char *make_object_name(const char *path)
 	return name;
 }
 
-/* Set *MEMBER to the absolute form of PATH, because clients of the recorder get this path and have other
-   working directories. */
+/* Set *MEMBER to PATH as an absolute path, because clients of the recorder, which have other working
+   directories, get this path. */
 static int set_absolute_path(char **member, const char *path, const char *option, struct fr_diag *d)
 {
 	_cleanup_free_ char *cwd = NULL, *absolute = NULL;
@@ -326,7 +326,7 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 
 /* What the next options need to know about the previous ones. */
 struct progress {
-	bool has_events;   /* an -e has replaced the events of the file, so the next one adds to them */
+	bool has_events;   /* an -e has replaced the events of the file; the next -e adds an event */
 	bool takes_filter; /* the last -e names an event, and not a BPF object */
 	int rate;	   /* 'F' or 'c' if this option was given; 0: neither */
 };
@@ -423,8 +423,9 @@ static bool is_service(void)
 	return false;
 }
 
-/* Enable the triggers that the command line names. A personal recorder disables all others. The triggers of
-   the file belong to the service; otherwise, both recorders would dump each anomaly. */
+/* Enable the triggers that the command line names. A personal recorder first disables all triggers of the
+   file, because the service arms them: otherwise, the service and the personal recorder would both make a
+   dump for each anomaly. */
 static void enable_named_triggers(struct fr_config *c, const struct arguments *args)
 {
 	for (size_t i = 0; i < c->n_trigger && c->is_personal; i++)
@@ -450,8 +451,8 @@ static int read_files(struct fr_config *c, const struct arguments *args, const c
 	return args->config || !args->command ? fr_config_load(c, args->config, d) : 0;
 }
 
-/* Set the defaults for the recording of a command: it does not use the directory, the socket and the group of
-   the service. */
+/* Set the defaults for the recording of a command: the directory and the socket are not those of the service.
+   Without --config, the group is not that of the service either. */
 static int set_command_defaults(struct fr_config *c, const struct arguments *args)
 {
 	int r = fr_string_replace(&c->directory, ".");
@@ -471,8 +472,8 @@ static int apply_arguments(
 	struct progress progress = {0};
 	int r = 0;
 
-	/* Clear the trigger socket before the file is read, so that a file that --config names can set it
-	   again. */
+	/* Clear the trigger socket (Socket= of [Triggers]) before the file is read, so that a file that
+	   --config names can set it. */
 	if (args->command)
 		r = fr_string_replace(&c->triggers.socket, "");
 	if (r == 0)

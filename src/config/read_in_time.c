@@ -10,7 +10,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The reading thread and the waiting thread share this struct. The thread that uses it last frees it. */
+/* The reading thread and the waiting thread share this struct. Of the two, the thread that uses the struct
+   last frees it. */
 struct reading {
 	struct fr_lock lock;
 	struct fr_cond changed;
@@ -22,7 +23,7 @@ struct reading {
 	bool done, abandoned;
 };
 
-/* True: a reading thread hangs. Another one would hang, too, so no other one is started. */
+/* True: a reading thread hangs. Another reading thread would hang, too, so none is started. */
 static atomic_bool is_hanging;
 
 static void reading_free(struct reading *r)

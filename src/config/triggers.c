@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Creates and checks the sections [Trigger NAME]. Each section has one source. If a later file has a section
-   of the same name, it adds to the section. */
+   of the same name, both together are one section. */
 #include "config/config_private.h"
 #include "base/cleanup.h"
 #include "source/probes.h"
@@ -162,7 +162,7 @@ static int fail_without_effect(
 	return fr_fail(d, -EINVAL, "leave it out", "%s= has no effect in [Trigger %s]", key->name, t->name);
 }
 
-/* Check that no key is set that has no effect on the kind of trigger of T. */
+/* Check that each key that is set in T has an effect on a trigger of this kind. */
 static int check_keys(const struct fr_trigger_config *t, struct fr_diag *d)
 {
 	struct fr_trigger_config unset;

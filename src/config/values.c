@@ -175,7 +175,8 @@ const struct fr_value_type fr_type_cpu_part = {"a part of a CPU",
 
 const struct fr_value_type fr_type_size = {"a size", "write it as 512K, 64M or 2G", .parse = fr_size_parse};
 
-/* Also store the origin: if the ring does not fit, the message of fr_memory_check_ring() names it. */
+/* Also store the origin of the size: if the ring does not fit, the message of fr_memory_check_ring() names
+   this origin. */
 static int set_ring_size(const struct fr_assignment *a)
 {
 	struct fr_config *c = a->object;
@@ -199,7 +200,7 @@ static int parse_cache(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_cache = {
 	"a size, yes or no", "write it as yes, no or 2G", .parse = parse_cache};
 
-/* Round up to a power of two of pages, because the kernel requires this for the size of a kernel ring. */
+/* Round up until the number of pages is a power of two, because the kernel requires this of a kernel ring. */
 static int parse_buffer(const char *text, uint64_t *ret)
 {
 	uint64_t size;
@@ -376,7 +377,7 @@ static int set_application(const struct fr_assignment *a)
 }
 const struct fr_value_type fr_type_application = {"yes or no", "write yes or no", .set = set_application};
 
-/* Append a line to the list. An empty value clears the list. */
+/* Append the value to the list of the key. An empty value clears the list. */
 static int add_global(const struct fr_assignment *a)
 {
 	struct fr_trigger_config *t = a->object;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The types of the values of keys. A type checks the text of a value, and stores the value in the
+/* The types of the values of keys. A type checks the text of a value, and says how the value is stored in the
    configuration. */
 
 #include "config/config_private.h"
@@ -10,7 +10,7 @@
 struct fr_assignment {
 	const struct fr_config_key *key;
 	void *object;	    /* struct fr_config; in [Trigger NAME]: struct fr_trigger_config */
-	const char *value;  /* the text; NULL: it is empty, and the key has no default */
+	const char *value;  /* the text, or the default if the text is empty; NULL: empty, and no default */
 	const char *origin; /* where it is set: "file:line", or an option */
 	struct fr_diag *d;
 };

@@ -3,9 +3,9 @@
 /*
  * Handles one call: decodes and checks its message, runs its method, and queues its replies.
  *
- * A handler owns its call until the last reply, and may reply after the client has disconnected. So a call
- * and its connection point to each other. When the call or the connection ends, the pointer of the other one
- * is cleared.
+ * A handler owns its call until the last reply. It can reply even after the client has disconnected, so
+ * either the call or its connection can end first. Each of the two has a pointer to the other. When one of
+ * them ends, the pointer in the other is set to NULL.
  */
 
 #include "control/server_private.h"
@@ -48,8 +48,8 @@ bool fr_call_wants_more(const struct fr_call *c)
 	return c->more;
 }
 
-/* Builds and queues one reply. Consumes PARAMETERS. If there is no memory for the reply, the connection is
-   closed. */
+/* Builds and queues one reply. Consumes PARAMETERS (NULL stands for {}). If there is no memory for the reply,
+   the connection is closed. */
 static void send_reply(struct fr_call *call, const char *error, cJSON *parameters, bool continues)
 {
 	struct fr_connection *c = call->connection;
@@ -93,7 +93,7 @@ void fr_call_reply_more(struct fr_call *c, cJSON *parameters)
 	send_reply(c, NULL, parameters, true);
 }
 
-/* Returns {NAME: VALUE}. Returns NULL if there is no memory; the reply then has no parameters. */
+/* Returns {NAME: VALUE}. Returns NULL if there is no memory; send_reply() then uses {}. */
 static cJSON *make_parameters(const char *name, const char *value)
 {
 	cJSON *o = cJSON_CreateObject();
@@ -146,8 +146,9 @@ void fr_call_abandon(struct fr_connection *c, const struct fr_diag *d)
 		send_reply(c->call, FR_ERROR_FAILED, diag_parameters(d, d->code), false);
 }
 
-/* Refuses the call. If the user is not in the group, the message names the group, even for a method that only
-   root may call. */
+/* Refuses CALL with a message. If the user is a member of the group, METHOD is for root alone, and the
+   message says so. Otherwise the message says that the user is neither root nor in the group, even if METHOD
+   is for root alone. */
 static void refuse_access(struct fr_connection *c, struct fr_call *call, const struct fr_method *method)
 {
 	const struct fr_server *s = c->server;
@@ -204,7 +205,8 @@ static const struct fr_method *find_method(const struct fr_server *s, const char
 	return NULL;
 }
 
-/* Replies that the interface is unknown; or, if it is one of our interfaces, that it has no such method. */
+/* Replies that the server does not have the interface of METHOD; or, if it has the interface, that the
+   interface has no such method. */
 static void reply_not_found(struct fr_call *call, const char *method)
 {
 	const char *dot = strrchr(method, '.');
@@ -240,8 +242,8 @@ static void run_method(struct fr_connection *c, struct fr_call *call, const stru
 		method->handle(s->config.ctx, call, parameters);
 }
 
-/* Sends the reason D, and reads nothing more from the client. The message is malformed, so there is no call
-   that could be answered. */
+/* Sends the error D for a malformed message, which cannot be run as a call. Nothing more is read from the
+   client, so the connection is closed when the error is sent. */
 static void reject_message(struct fr_connection *c, const struct fr_diag *d)
 {
 	struct fr_call call = {.connection = c};

@@ -72,7 +72,7 @@ int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
-	/* Limits how long connect() waits for a place in the queue of the socket. */
+	/* This limits how long connect() waits for a place in the queue of the socket. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return explain_no_connection(path, -errno, d);
@@ -103,7 +103,7 @@ void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx)
 	c->tick_ctx = ctx;
 }
 
-/* Waits for EVENTS until DEADLINE_NS; 0: no limit. Returns 0 or a negative errno with D. */
+/* Waits for EVENTS until DEADLINE_NS (0: without a limit). Returns 0 or a negative errno with D. */
 static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (;;) {
@@ -126,8 +126,8 @@ static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, str
 	}
 }
 
-/* Sends all of OUT. A broken pipe is not an error here: a server that turns a client away has closed the
-   connection, but its reply can be read. */
+/* Sends all of OUT. If the server has closed the connection, this also returns 0: a server that refuses a
+   client closes the connection, but it has sent a reply, which can still be read. */
 static int send_all(struct fr_client *c, const struct fr_buf *out, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (size_t sent = 0; sent < out->len;) {
@@ -223,7 +223,8 @@ static int remote_error(const struct fr_wire_reply *reply, const char *method, s
 	return fr_fail(d, code, NULL, "flightrecd answered with the error %s", reply->error);
 }
 
-/* Receives one reply. RET points into *RET_MESSAGE, which the caller deletes, also on failure. */
+/* Receives one reply. RET points into *RET_MESSAGE, which the caller deletes, also on failure. Returns 0; or
+   a negative errno with D, also if the reply is an error. */
 static int receive_reply(struct fr_client *c, const char *method, uint64_t deadline_ns, cJSON **ret_message,
 	struct fr_wire_reply *ret, struct fr_diag *d)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A client of the control socket. Its functions block. The size of a reply is limited, and a call may have a
-   time limit. One thread uses a client. */
+/* A client of the control socket. Its functions block. The size of a reply is limited, and a caller can set a
+   time limit for a call. Only one thread may use a client. */
 
 #include "base/diag.h"
 
@@ -13,8 +13,8 @@
 struct fr_client;
 
 /* Connects to the socket PATH. Returns 0, or with D: -ECONNREFUSED or -ENOENT if no daemon listens, -EACCES
-   if this user may not use the socket, -EAGAIN if the daemon accepts no connection for 5 s, or another
-   negative errno. */
+   if this user may not use the socket, -EAGAIN if the daemon accepts no connections and the queue of the
+   socket stays full for 5 s; or another negative errno. */
 int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *d);
 /* Accepts NULL; returns NULL. */
 struct fr_client *fr_client_free(struct fr_client *c);
@@ -31,8 +31,9 @@ void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx);
 int fr_client_call(struct fr_client *c, const char *method, cJSON *parameters, uint64_t timeout_ns,
 	cJSON **ret_parameters, struct fr_diag *d);
 
-/* Calls METHOD with "more". Passes the parameters of each reply (borrowed) to ON_REPLY, which returns whether
-   to go on. Waits without a limit. Returns 0 after the last reply, or when ON_REPLY has returned false;
-   otherwise an error of fr_client_call(). After this call, only fr_client_free() may be called for C. */
+/* Calls METHOD with "more". Consumes PARAMETERS (may be NULL). Passes the parameters of each reply (borrowed;
+   NULL if the reply has none) to ON_REPLY, which returns whether to go on. Waits without a limit. Returns 0
+   after the last reply, or when ON_REPLY has returned false; otherwise an error of fr_client_call(). After
+   this call, only fr_client_free() may be called for C. */
 int fr_client_stream(struct fr_client *c, const char *method, cJSON *parameters,
 	bool (*on_reply)(void *ctx, const cJSON *parameters), void *ctx, struct fr_diag *d);

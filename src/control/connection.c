@@ -6,13 +6,14 @@
  *   socket ─► reader ─► one message at a time ─► call.c ─► out ─► socket
  *
  * The next message waits until the previous call has ended and its reply is sent. Until then the server reads
- * nothing from the client, and further messages wait in the socket buffer of the kernel. So a client that
- * sends many calls and reads no replies needs memory only for one message and one reply. A deadline runs
- * whenever the client has to act: to send its first message, to send the rest of a message, or to read a
- * reply.
+ * nothing from the client, and further messages wait in the socket buffer of the kernel. So for a client that
+ * sends many calls and reads no replies, the server needs memory only for about one message of the largest
+ * size, and for the replies to one call. A deadline runs whenever the client has to act: to send its first
+ * message, to send the rest of a message, or to read a reply.
  *
- * While a function works on a connection, a handler may end its call, and the client may disconnect. So these
- * functions only mark a connection as dead, and work_on() frees it at its end.
+ * Any function can find that the connection has failed, for example when a handler sends a reply. The callers
+ * of that function still use the connection then. So the function only marks the connection as dead.
+ * work_on() frees a dead connection when nothing uses it any more.
  */
 
 #include "control/server_private.h"
@@ -29,8 +30,8 @@ bool fr_connection_all_sent(const struct fr_connection *c)
 	return c->n_sent == c->out.len;
 }
 
-/* Sets a timer to USEC from now; 0 switches the timer off. If that fails, marks the connection as dead,
-   because without its timers a connection could stay forever. */
+/* Sets a timer to USEC from now; 0 switches the timer off. If the timer cannot be set, marks the connection
+   as dead, because without its timers a connection could stay forever. */
 static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t usec)
 {
 	int r = usec ? sd_event_source_set_time_relative(timer, usec) : 0;
@@ -41,8 +42,8 @@ static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t 
 		c->is_dead = true;
 }
 
-/* Lets the deadline run while the client has to act. PROGRESS: the client has just acted, so the deadline
-   starts again. */
+/* Starts the deadline if the client has to act, and stops it if the client does not have to act. PROGRESS:
+   the client has just acted, so a running deadline starts again. */
 static void update_deadline(struct fr_connection *c, bool progress)
 {
 	const bool has_to_act = !fr_connection_all_sent(c) ||
@@ -90,8 +91,8 @@ static void send_replies(struct fr_connection *c)
 	c->n_sent = 0;
 }
 
-/* Handles the received messages, until a call stays open, a reply cannot be sent yet, the user has no token
-   left, or there is no whole message. */
+/* Handles the received messages, one after the other. Stops when a call goes on, when a reply cannot be sent
+   yet, when the user has no token left, or when no whole message is left. */
 static void run_messages(struct fr_connection *c)
 {
 	while (!c->is_dead && !c->call && !c->is_throttled && fr_connection_all_sent(c)) {
@@ -116,7 +117,7 @@ static void run_messages(struct fr_connection *c)
 	}
 }
 
-/* Reads until nothing is left, or until there is more than the longest message. */
+/* Reads until the socket is empty, or until the reader has more bytes than the longest message may have. */
 static void receive(struct fr_connection *c)
 {
 	while (!c->is_dead && !c->eof && c->reader.in.len <= c->reader.max) {
@@ -134,7 +135,8 @@ static void receive(struct fr_connection *c)
 	}
 }
 
-/* Does all work that is possible now, and tells the loop for what to wait. May free C. */
+/* Sends replies and handles messages as far as possible now, and tells the loop what to wait for. May free
+   C. */
 static void work_on(struct fr_connection *c)
 {
 	c->is_working = true;
@@ -155,7 +157,8 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 {
 	struct fr_connection *c = userdata;
 
-	/* After a hang-up nobody reads replies. But one-way calls that were sent before it still run. */
+	/* After a hang-up nobody reads replies. But messages that the client sent before the hang-up can be
+	   one-way calls, so they are still handled, if this is possible at once. */
 	if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		receive(c);
 	if ((revents & (EPOLLHUP | EPOLLERR)) && (c->call || c->is_throttled || !fr_connection_all_sent(c)))
@@ -182,8 +185,9 @@ static int on_refill(sd_event_source *timer, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* Makes the loop call work_on() later. It is not called here, because the caller may still use C. If
-   work_on() is running, it sees the change without a further call. */
+/* Makes the loop call work_on() later. This function does not call work_on(), because work_on() may free C,
+   and the caller may still use C. If work_on() is running already, it will see the change, and needs no
+   further call. */
 static void schedule_work(struct fr_connection *c)
 {
 	if (!c->is_working)

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each connection has one call at a time, and a server has fewer connections. */
+/* A server has at most this number of connections, and each connection has one call at a time. A kept call
+   has its place even after its client has disconnected, so there can be more calls than places. */
 #define FR_DEFERRED_MAX 64
 
 struct fr_deferred_calls {
@@ -22,11 +23,13 @@ struct fr_deferred_calls {
 	size_t n;
 };
 
-/* Keeps CALL for METHOD, with a copy of PARAMETERS. If there are too many calls or no memory, ends CALL with
+/* Keeps CALL for METHOD, with a copy of PARAMETERS. If FR_DEFERRED_MAX calls are kept already, ends CALL with
    an error. */
 void fr_deferred_add(struct fr_deferred_calls *calls, struct fr_call *call, const struct fr_method *method,
 	const cJSON *parameters);
-/* Handles all kept calls, in the order in which they came. CTX is the context for the handlers. */
+/* Handles all kept calls, in the order in which they came. If the client of a call has disconnected, the call
+   is only ended. CTX is the context for the handlers. */
 void fr_deferred_run(struct fr_deferred_calls *calls, void *ctx);
-/* Ends the calls that came before BEFORE_NS (monotonic) with the error D. UINT64_MAX: ends all calls. */
+/* Ends the kept calls that came before BEFORE_NS (monotonic) with the error D. UINT64_MAX: ends all kept
+   calls. */
 void fr_deferred_fail(struct fr_deferred_calls *calls, uint64_t before_ns, const struct fr_diag *d);

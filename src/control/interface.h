@@ -21,8 +21,8 @@ extern const char fr_interface_description[];
 
 /* Read the member NAME of PARAMETERS (may be NULL). Return 1 and set *RET; 0 if the member is absent or null;
    or -EINVAL if the member has another type or is out of range. *RET changes only if the function returns 1.
-   Strings are borrowed from PARAMETERS. Numbers must be whole and at most 2^53, because all parsers of JSON
-   read these exactly. */
+   Strings are borrowed from PARAMETERS. Numbers must be whole and from 0 to 2^53, because each JSON parser
+   reads such a number exactly. */
 int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret);
 int fr_param_string(const cJSON *parameters, const char *name, const char **ret);
 int fr_param_bool(const cJSON *parameters, const char *name, bool *ret);
@@ -32,10 +32,10 @@ cJSON_bool fr_param_is_u64(const cJSON *item);
 
 struct fr_param {
 	const char *name;
-	cJSON_bool (*is_valid)(const cJSON *item); /* its type, as cJSON_IsString() */
+	cJSON_bool (*is_valid)(const cJSON *item); /* checks type or range, like cJSON_IsString() */
 	bool required;
 };
 
-/* Returns the name of the first of PARAMETERS that is unknown, missing, of another type or out of range; or
-   NULL. An entry without a name ends KNOWN. */
+/* Checks PARAMETERS by the list KNOWN, which ends with an entry without a name. Returns NULL if all are
+   valid; otherwise the name of a parameter that is unknown, missing, of another type or out of range. */
 const char *fr_param_check(const cJSON *parameters, const struct fr_param *known);

@@ -32,9 +32,9 @@ void fr_peer_read_comm(struct fr_peer *peer)
 		peer->comm[0] = '\0';
 }
 
-/* Checks the supplementary groups of the client at its connect(), which the kernel has stored. The code does
-   not look up the user's groups, because a name service could block the loop. It does not read /proc, because
-   the pid could belong to another process now. */
+/* Checks the supplementary groups that the client had at its connect(): the kernel has stored them. The
+   groups are not looked up by the user's name, because a name service could block the loop. They are not read
+   from /proc, because the pid could belong to another process now. */
 static bool is_in_supplementary_group(int fd, gid_t group)
 {
 	_cleanup_free_ gid_t *groups = NULL;
@@ -76,8 +76,8 @@ static void remove_user(struct fr_server *s, struct fr_user *u)
 	free(u);
 }
 
-/* Returns the entry of UID, or NULL. Also removes the entries of other users that have no connection and all
-   tokens. */
+/* Returns the entry of UID, or NULL. Also removes the entry of each other user who has no connection and
+   FR_SERVER_RATE tokens. */
 static struct fr_user *find_user(struct fr_server *s, uid_t uid)
 {
 	struct fr_user *found = NULL;

@@ -18,7 +18,8 @@
 #define ACCEPTS_AT_A_TIME 64
 #define PAUSE_USEC (100 * 1000ULL)
 
-/* Closes FD with a reply that says why. The socket is new, so the reply fits into its buffer. */
+/* Sends a reply that says why the client is refused, and closes FD. The socket is new, so the reply fits into
+   the buffer of the socket. */
 static void refuse(int fd)
 {
 	static const char text[] = "{\"error\":\"" FR_ERROR_FAILED
@@ -30,7 +31,7 @@ static void refuse(int fd)
 }
 
 /* Stops accepting clients for PAUSE_USEC. If there is no free descriptor, clients stay in the kernel's queue,
-   and the socket stays readable. Without a pause, the loop would run again and again. */
+   and the socket stays readable. Without a pause, the loop would call on_accept() again and again. */
 static int pause_accepting(struct fr_server *s)
 {
 	int r = sd_event_source_set_time_relative(s->pause, PAUSE_USEC);
@@ -62,8 +63,8 @@ static void add_client(struct fr_server *s, int fd)
 	}
 }
 
-/* Accepts many clients at a time. All users share the kernel's queue of the socket. It is emptied quickly, so
-   that no user can keep it full. */
+/* Accepts many clients at a time. All users share the queue of the socket in the kernel, so the queue has to
+   be emptied quickly: no user shall be able to keep it full. */
 static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct fr_server *s = userdata;
@@ -135,7 +136,8 @@ static int prepare_activated(int fd, struct fr_diag *d)
 int fr_activated_control(struct fr_diag *d)
 {
 	char **names = NULL;
-	/* Keeps the environment, because it also names the descriptors of the descriptor store. */
+	/* The 0 keeps the environment variables, because they also name the descriptors of the descriptor
+	   store. */
 	int n = sd_listen_fds_with_names(0, &names), r = 0;
 
 	for (int i = 0; i < n && r == 0; i++)
@@ -186,7 +188,7 @@ static void disconnect(struct fr_connection *c)
 	const struct fr_diag d = {.code = -ECONNRESET, .what = "flightrecd stopped before the call ended"};
 
 	fr_call_abandon(c, &d);
-	/* Send what is left now, because the loop does not run any more. */
+	/* Send the unsent bytes now, because the loop does not run any more. */
 	if (!fr_connection_all_sent(c))
 		(void)!send(
 			c->fd, c->out.data + c->n_sent, c->out.len - c->n_sent, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -8,8 +8,8 @@
  * generic tools. Main thread; never blocks.
  *
  * The server has limits for the size and the depth of a message; for the connections of each user and of all
- * users, of which some are reserved for root; for the messages of each user in a second; for the unsent bytes
- * of a client; and for the time that a client may take to send a message or to read a reply.
+ * users (some connections are reserved for root); for the messages of each user in a second; for the unsent
+ * bytes of a client; and for the time that a client may take to send a message or to read a reply.
  */
 
 #include "base/diag.h"
@@ -23,7 +23,8 @@
 struct fr_server;
 struct fr_call; /* one call of a method; exists until its last reply */
 
-/* The calling process at the time of its connect(). COMM is empty if the process has exited. */
+/* The process that called connect(), with its ids at that time. COMM is read later, and is empty if the
+   process has exited by then. */
 struct fr_peer {
 	pid_t pid;
 	uid_t uid;
@@ -44,18 +45,19 @@ struct fr_method {
 	/* Handles a call, on the loop. It replies now, or it keeps CALL and replies later. PARAMETERS is
 	   never NULL, and is borrowed until the handler returns. */
 	void (*handle)(void *ctx, struct fr_call *call, const cJSON *parameters);
-	/* The known parameters: see fr_param_check(). The server refuses a call with others. NULL: it checks
-	   none. */
+	/* The known parameters: see fr_param_check(). The server refuses a call with other parameters. NULL:
+	   the server does not check the parameters. */
 	const struct fr_param *parameters;
 };
 
 struct fr_server_config {
 	/* All pointers are borrowed while the server lives. */
 	const char *path;  /* the socket, which is created with mode 0660 for GROUP */
-	int fd;		   /* > 0: a listening socket (socket activation), which the server takes over */
-	const char *group; /* if the system has no such group, only root can connect: fr_server_notice() */
-	const struct fr_method *const *methods; /* tables, each ended by a method without a name; then NULL */
-	/* Called before each method; may be NULL. Returns true if it replies itself, now or later. */
+	int fd;		   /* > 0: a listening socket, which the server takes over; PATH is then not used */
+	const char *group; /* if it does not exist, only root has access: fr_server_notice() says so */
+	const struct fr_method *const *methods; /* ended by NULL; a method without a name ends each table */
+	/* NULL, or a function that is called before each of `methods`. If it returns true, it has taken over
+	   CALL and replies now or later, and the method is not called. */
 	bool (*gate)(
 		void *ctx, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
 	const char *description; /* the text for GetInterfaceDescription */
@@ -63,29 +65,30 @@ struct fr_server_config {
 };
 
 /* Takes the control socket that the service manager has opened: sd_listen_fds_with_names(3). Returns the
-   descriptor with FileDescriptorName=control, and the caller owns the descriptor; 0 if there is none; or
-   -EINVAL with D if it is not a listening socket. Call it once. */
+   descriptor with FileDescriptorName=control, and the caller owns the descriptor; 0 if there is none; or a
+   negative errno with D: -EINVAL if the descriptor is not a listening socket. Call this function once. */
 int fr_activated_control(struct fr_diag *d);
 /* Makes the server. Returns 0, or a negative errno with D: -EADDRINUSE if another program listens at the
-   path, -EEXIST if the path is not a socket. */
+   path, -EEXIST if the file at the path is not a socket. */
 int fr_server_new(
 	sd_event *event, const struct fr_server_config *config, struct fr_server **ret, struct fr_diag *d);
-/* Frees the server. Clients that wait for a reply get FR_ERROR_FAILED. Their calls still belong to the
-   handlers, which must still end them. Accepts NULL; returns NULL. */
+/* Frees the server. Clients that wait for a reply get FR_ERROR_FAILED. The calls still belong to the
+   handlers, and each handler still has to end its call. Accepts NULL; returns NULL. */
 struct fr_server *fr_server_free(struct fr_server *s);
 /* Returns a notice about the socket for an administrator, or NULL. S owns the text. */
 const char *fr_server_notice(const struct fr_server *s);
 
 const struct fr_peer *fr_call_peer(const struct fr_call *c);
-/* Returns whether the client has disconnected. Replies have no effect then, and the handler should end the
- * call. */
+/* Returns whether the client has disconnected. If it has, replies have no effect, and the handler should end
+   the call. */
 bool fr_call_is_abandoned(const struct fr_call *c);
 /* Returns how many bytes of replies are not sent yet. */
 size_t fr_call_backlog(const struct fr_call *c);
 /* Returns whether the client called with "more". */
 bool fr_call_wants_more(const struct fr_call *c);
-/* Send a reply, if the client is still connected. They consume PARAMETERS; NULL stands for {}.
-   fr_call_reply() also ends the call and frees it. After fr_call_reply_more(), more replies follow. */
+/* These two functions send a reply, if the client is still connected. They consume PARAMETERS; NULL stands
+   for {}. fr_call_reply() also ends the call and frees it. After fr_call_reply_more(), the call goes on, and
+   another reply has to follow. */
 void fr_call_reply(struct fr_call *c, cJSON *parameters);
 void fr_call_reply_more(struct fr_call *c, cJSON *parameters);
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* A client with more unread bytes than this misses the next reply. */
+/* If more bytes of replies to a client than this are unsent, the client misses the next reply. */
 #define BACKLOG_MAX (32u << 10)
 
 static void end_call(struct fr_subscribers *s, size_t i)

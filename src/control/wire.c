@@ -45,7 +45,8 @@ int fr_wire_next(struct fr_wire_reader *r, char **ret, size_t *ret_len)
 	return 1;
 }
 
-/* Checks the string at S. *RET_LEN becomes its length, with both quotes. Returns 0, or -EBADMSG with D. */
+/* Checks the string that begins with the quote at S. LEN: the number of bytes from S to the end of the
+   message. Sets *RET_LEN to the length of the string, with both quotes. Returns 0, or -EBADMSG with D. */
 static int scan_string(const uint8_t *s, size_t len, size_t *ret_len, struct fr_diag *d)
 {
 	for (size_t i = 1, n; i < len; i += n) {
@@ -67,9 +68,9 @@ static int scan_string(const uint8_t *s, size_t len, size_t *ret_len, struct fr_
 }
 
 /*
- * Checks a message before cJSON parses it. cJSON recurses with each level of nesting, accepts any byte in a
- * string, and ends a string at \u0000. The strings are checked because they appear in logs, on terminals and
- * in the JSON of other programs.
+ * Checks a message before cJSON parses it. cJSON recurses with each level of nesting, so the depth is limited
+ * here. cJSON also accepts any byte in a string, and ends a string at \u0000. The strings are checked because
+ * they appear in logs, on terminals and in the JSON of other programs.
  */
 static int scan(const char *text, size_t len, struct fr_diag *d)
 {
@@ -113,8 +114,8 @@ int fr_wire_parse(const char *text, size_t len, cJSON **ret, struct fr_diag *d)
 	return 0;
 }
 
-/* A member that a message may have. One of the three pointers is set: to where the value is stored. It also
-   tells the type of the value. */
+/* A member that a message may have. Exactly one of the three pointers is set. The value is stored there, and
+   the pointer also tells the type that the value must have. */
 struct member {
 	const char *name;
 	const char **string;

@@ -14,10 +14,11 @@
 #include <stddef.h>
 
 #define FR_WIRE_MAX_CALL (64u << 10) /* bytes of one message to the server, without its NUL */
-#define FR_WIRE_MAX_REPLY (4u << 20) /* bytes of one message to the client */
+#define FR_WIRE_MAX_REPLY (4u << 20) /* bytes of one message to the client, without its NUL */
 #define FR_WIRE_MAX_DEPTH 16	     /* nested arrays and objects */
 
-/* Received bytes that are not yet taken out as messages. Set it to zeros, and then set `max`. */
+/* Received bytes that are not yet taken out as messages. Before its first use, set the struct to zeros, and
+   then set `max`. */
 struct fr_wire_reader {
 	struct fr_buf in;
 	size_t max;	/* the longest message: FR_WIRE_MAX_CALL or FR_WIRE_MAX_REPLY */
@@ -30,8 +31,8 @@ void fr_wire_reader_deinit(struct fr_wire_reader *r);
 int fr_wire_feed(struct fr_wire_reader *r, const void *data, size_t len);
 
 /* Takes out the next message. Returns 1: *RET, which the caller frees, has *RET_LEN bytes and a NUL. Returns
-   0 if there is no whole message yet; -EMSGSIZE if the message is longer than `max` (the stream cannot be
-   used any more then); or -ENOMEM. */
+   0 if there is no whole message yet; -EMSGSIZE if the message is longer than `max`, and then nothing more
+   can be read from the stream; or -ENOMEM. */
 int fr_wire_next(struct fr_wire_reader *r, char **ret, size_t *ret_len);
 
 /* Checks and parses a message of LEN bytes and a NUL. It must be an object, in UTF-8, without raw control
@@ -46,8 +47,9 @@ struct fr_wire_call {
 	bool more, oneway;
 };
 
-/* Decodes MESSAGE into RET. Accepts only known members, each at most once and with the right type. Returns 0;
-   or -EBADMSG with D, and then RET does not change. fr_wire_decode_reply() does the same for a reply. */
+/* Decodes MESSAGE, a call, into RET. Accepts only known members, each at most once and with the right type.
+   Returns 0; or -EBADMSG with D, and then RET does not change. fr_wire_decode_reply() decodes a reply in the
+   same way. */
 int fr_wire_decode_call(const cJSON *message, struct fr_wire_call *ret, struct fr_diag *d);
 
 struct fr_wire_reply {
@@ -58,6 +60,6 @@ struct fr_wire_reply {
 
 int fr_wire_decode_reply(const cJSON *message, struct fr_wire_reply *ret, struct fr_diag *d);
 
-/* Appends MESSAGE and its NUL to OUT. Returns 0, -EMSGSIZE if it is longer than MAX, or -ENOMEM. On failure
-   OUT does not change. */
+/* Appends the text of MESSAGE and a NUL to OUT. Returns 0; -EMSGSIZE if the text is longer than MAX bytes; or
+   -ENOMEM. On failure OUT does not change. */
 int fr_wire_encode(const cJSON *message, size_t max, struct fr_buf *out);

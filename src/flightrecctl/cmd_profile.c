@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A profile is a file NAME.conf of the package that says what to record. Its first line describes the
- * profile. To set a profile, the verb creates a link to the profile among the drop-ins. So all programs that
- * read the configuration read the profile, too.
+ * A profile is a file NAME.conf in FR_PROFILE_DIR that says what to record. The package installs the
+ * profiles. The first line of the file describes the profile. To set a profile, the verb creates a link to
+ * the profile among the drop-ins of the configuration (for NO_PROFILE, it removes the link). So all programs
+ * that read the configuration read the profile, too.
  */
 
 #include "flightrecctl/ctl.h"
@@ -24,7 +25,7 @@
 
 static bool no_reload;
 
-/* The profiles. Their file names are here without ".conf". */
+/* All profiles. The names in `files` are without ".conf". */
 struct profiles {
 	struct dirent **files;
 	int n;
@@ -56,7 +57,7 @@ static int profiles_init(struct profiles *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Read the first line of the profile into RET, without the "# " at its begin. */
+/* Read the first line of the profile into RET, without the "# " at the begin of the line. */
 static void describe_profile(const char *name, char *ret, size_t size)
 {
 	char path[PATH_MAX], line[256] = "";
@@ -68,7 +69,8 @@ static void describe_profile(const char *name, char *ret, size_t size)
 	ctl_replace_control_characters(ret);
 }
 
-/* Returns whether the profile NAME is set: LINK leads to it, or NAME is NO_PROFILE and there is no LINK. */
+/* Returns whether the profile NAME is set: LINK points to this profile, or NAME is NO_PROFILE and there is no
+   LINK. */
 static bool is_set(const char *name)
 {
 	char target[PATH_MAX], path[PATH_MAX];
@@ -107,7 +109,8 @@ static int list_profiles(const struct profiles *p)
 	return FR_EXIT_OK;
 }
 
-/* Replace LINK by a link to TARGET. If TARGET is "", remove LINK. Returns 0 or a negative errno. */
+/* Replace LINK by a link to TARGET. If TARGET is "", remove LINK. Returns 0; or a negative errno, with D if
+   LINK could not be replaced or removed. */
 static int replace_link(int dirfd, const char *target, struct fr_diag *d)
 {
 	static const char hint[] = "run this command as root: sudo flightrecctl profile NAME";
@@ -123,9 +126,9 @@ static int replace_link(int dirfd, const char *target, struct fr_diag *d)
 	return fsync(dirfd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
-/* Make the recorder read the new profile. If the recorder refuses it, set the previous profile again:
-   PREVIOUS is the previous target of the link, or "". If no recorder runs, the new profile stays set for the
-   next start. Returns an exit code. */
+/* Make the recorder read the new profile. If the reload fails, set the previous profile again: PREVIOUS is
+   the previous target of the link, or "" if there was no link. If no recorder runs, the new profile stays set
+   for the next start. Returns an exit code. */
 static int reload_or_undo(int dirfd, const char *previous)
 {
 	struct fr_diag diag = {0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Prints the status: the content of the ring, the losses with their causes, the cost of the recorder, and
-   more. An older or newer recorder may not send a member. The line of this member is then left out. */
+   more. A recorder of another version can send a status without some of the members. If the member for a line
+   is missing, the line is left out. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "control/interface.h"
@@ -173,8 +174,8 @@ static void print_events(const cJSON *s)
 	ctl_table_print(t, !ctl.no_legend);
 }
 
-/* Print each cause of loss with advice. A newer recorder may send a cause that this program does not know.
-   Such a cause is printed without advice. */
+/* Print each cause of loss with advice. A newer recorder can send a cause that this program does not know;
+   that cause is printed without advice. */
 static void print_losses(const cJSON *s)
 {
 	const cJSON *loss, *losses = ctl_get(s, "losses");
@@ -199,7 +200,8 @@ static void print_losses(const cJSON *s)
 
 static void print_status(const cJSON *s)
 {
-	/* A section is printed if the status has this member; "": it is always printed. */
+	/* A section of the output is printed if the status has the member `member`; "": it is always
+	   printed. */
 	static const struct {
 		const char *member;
 		void (*print)(const cJSON *s);

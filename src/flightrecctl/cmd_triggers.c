@@ -26,7 +26,7 @@ static void add_row(struct ctl_table *t, const cJSON *trigger)
 	if (ctl.verbose)
 		ctl_table_texts(t, or_dash(ctl_string(trigger, "subject")), NULL);
 	ctl_table_texts(t, ctl_string(trigger, "state"), measures ? last : "-", threshold, NULL);
-	/* The window: "30s", with a post-trigger time "30s+5s", or "all". */
+	/* The window: "30s"; with a post-trigger time: "30s+5s"; for the whole ring: "all". */
 	ctl_table_cell(t, "%s%s%s", has_window ? ctl_ns(trigger, "window_ns") : "all", has_post ? "+" : "",
 		has_post ? ctl_ns(trigger, "post_ns") : "");
 	ctl_table_cell(t, "%.0f", ctl_number(trigger, "fired"));
@@ -132,8 +132,8 @@ static int run_test_trigger(void)
 	return ctl_call_and_print(FR_METHOD(TestTrigger), name_parameter(ctl.args[0]), "", print_id);
 }
 
-/* Check that the trigger NAME, which was enabled before, is armed now. If it is not, print why. Returns an
-   exit code. */
+/* Check that the trigger NAME, which the caller has just enabled, is armed now. If it is not, print why.
+   Returns an exit code. */
 static int check_armed(const char *name)
 {
 	struct fr_client *client = NULL;
@@ -148,8 +148,8 @@ static int check_armed(const char *name)
 	return code;
 }
 
-/* Arm or disarm the triggers that the arguments name. If one fails, go on with the next one, unless the
-   recorder cannot be reached. Returns the exit code of the first failure. */
+/* Arm or disarm the triggers that the arguments name. If a trigger cannot be armed or disarmed, go on with
+   the next trigger, unless the recorder cannot be reached. Returns the exit code of the first failure. */
 static int set_triggers(bool enabled)
 {
 	int code = FR_EXIT_OK;

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Judge the result CODE of one check. ONE is the message of the check. If the check is not possible as this
-   user or on this machine, print a warning and return 0. Otherwise return CODE; if CODE is negative, copy ONE
-   to D. */
+/* Judge CODE, the result of one check. ONE is the message of the check. If CODE says that this user or this
+   machine cannot do the check, print a warning and return 0. Otherwise return CODE; if CODE is negative, also
+   copy ONE to D. */
 static int judge(int code, const struct fr_diag *one, struct fr_diag *d)
 {
 	if (code == -EACCES || code == -EPERM || code == -ENODEV) {
@@ -37,8 +37,8 @@ static int check_events(const struct fr_config *c, struct fr_diag *d)
 	return r;
 }
 
-/* Let each source check its thresholds, files and programs, without arming anything. If a source is not
-   supported by this kernel, that is only a warning, because the configuration may be for another kernel. */
+/* Let each source check its thresholds, files and programs, without arming anything. If this kernel does not
+   support a source, print only a warning, because the configuration may be for another kernel. */
 static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 {
 	int r = 0;
@@ -91,9 +91,10 @@ static void print_result(const struct fr_diag *d, int code, const cJSON *not_arm
 }
 
 /* Check whether the triggers are armed. Only the kernel decides whether a trigger can be armed, and only the
-   recorder has the capabilities to try. So ask the recorder, unless the argument names another file. If the
-   recorder cannot be asked, print a note. Sets *RET, which is NULL before, to the triggers that are not
-   armed. Returns an exit code. */
+   recorder has the capabilities to try. So ask the recorder, unless an argument names the file to check: the
+   recorder may use another file. If the recorder was not asked, and there is a trigger that it would have to
+   arm, print a note. Sets *RET, which is NULL before, to the triggers that are not armed; if the recorder was
+   not asked, *RET stays NULL. Returns an exit code. */
 static int check_armed(const struct fr_config *c, cJSON **ret)
 {
 	struct fr_client *client = NULL;

@@ -12,9 +12,9 @@
 
 static uint64_t lines;
 
-/* Returns the verdict, with its reason and the number of repetitions in a storm: "fired, and 1000 more until
-   3.0s ago". The caller frees the text. WITH_FILE: another column shows the file of the dump, so the reason
-   is left out for "fired" and "joined". */
+/* Returns the verdict, its reason and the number of repeats, to be freed: "cool-down: cools down for another
+   42s, and 1000 more until 3.0s ago". WITH_FILE: another column shows the file of the dump. The reason of
+   "fired" and "joined" only names that dump, and is left out. */
 static char *describe_verdict(const cJSON *decision, bool with_file)
 {
 	const char *verdict = ctl_string(decision, "verdict"), *why = ctl_string(decision, "why");
@@ -82,8 +82,8 @@ static void print_line(const cJSON *decision)
 	puts(line);
 }
 
-/* Print one decision, and flush it, so that the reader of a pipe gets it at once. Returns false if the reader
-   of the pipe has gone: this ends the stream. */
+/* Print one decision, and flush it, so that the reader of a pipe gets it at once. If the reader of the pipe
+   has gone, returns false, which ends the stream. */
 static bool print_reply(void *ctx, const cJSON *parameters)
 {
 	const double skipped = ctl_number(parameters, "skipped");

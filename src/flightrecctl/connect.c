@@ -100,8 +100,8 @@ cJSON *ctl_status(void)
 	return status;
 }
 
-/* The running recorder is asked first, because with its option -o it uses another directory than the
-   configuration says. */
+/* The running recorder is asked first, because a recorder that was started with the option -o uses another
+   directory than the configuration says. */
 char *ctl_directory(void)
 {
 	struct fr_config config;
@@ -121,7 +121,7 @@ char *ctl_directory(void)
 }
 
 /* Print a dot while a call waits. This is used only if standard error is a terminal, because a script expects
-   only errors there. */
+   only errors on standard error. */
 static void print_dot(void *ctx)
 {
 	bool *dots = ctx;

@@ -51,7 +51,7 @@ int ctl_copy_check(const char *path, struct fr_diag *d)
 	dirfd = open_directory(path, &name, d);
 	if (dirfd < 0)
 		return dirfd;
-	/* Only a regular file may be replaced, and not a device like /dev/null. */
+	/* The copy must not replace anything but a regular file: not a device like /dev/null, for example. */
 	if (!*name || (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)))
 		return fr_fail(d, -EINVAL, "name an ordinary file, or a new one",
 			"--output: %s is not an ordinary file", path);
@@ -104,7 +104,7 @@ static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *i
 }
 
 /* Copy to a file. SIGINT, SIGTERM and SIGHUP are blocked until the temporary file has been renamed or
-   removed. */
+   removed, so that these signals leave no temporary file. */
 static int copy_to_path(int from, const char *path, struct fr_diag *d)
 {
 	_cleanup_close_ int dirfd = -1;
@@ -137,8 +137,8 @@ int ctl_copy(const char *dump, const char *path, struct fr_diag *d)
 				  "removed the dump"
 				: "run this command as root or as a member of the recorder's group",
 			"cannot read %s for a copy", dump);
-	/* With standard output, signals are not blocked, because there is no temporary file to remove, and a
-	   write may wait for ever. */
+	/* For a copy to standard output, signals are not blocked: there is no temporary file to remove, and a
+	   signal has to end a write that waits for ever. */
 	r = is_stdout(path) ? copy_data(from, STDOUT_FILENO, NULL) : copy_to_path(from, path, d);
 	if (r < 0) {
 		char hint[256];

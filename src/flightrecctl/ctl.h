@@ -30,12 +30,12 @@ extern struct ctl {
 	enum fr_json_mode json;
 	bool no_pager, no_legend, verbose, utc;
 	const char *socket, *directory; /* NULL: not given */
-	char **args;			/* the arguments after the verb, ended by NULL */
-	size_t n_args;			/* without the words after "--" that a verb passes to perf */
+	char **args;			/* the words after the verb, ended by NULL */
+	size_t n_args; /* number of arguments; further words in `args` were after "--" and are for perf */
 } ctl;
 
-/* The kind of an option. It tells the type of the variable to which `to` of the option points. ctl_parse()
-   first resets all these variables: to false, NULL or CTL_NOT_GIVEN. */
+/* The kind of an option. The kind tells the type of the variable to which the member `to` of the option
+   points. ctl_parse() first resets all these variables: to false, NULL or CTL_NOT_GIVEN. */
 enum ctl_kind {
 	CTL_FLAG,  /* bool */
 	CTL_TEXT,  /* const char * */
@@ -55,7 +55,7 @@ struct ctl_option {
 	const char *help;
 	enum ctl_kind kind;
 	void *to;
-	uint64_t least, most; /* bounds of a number; `most` 0: there is no upper bound */
+	uint64_t least, most; /* bounds of a number; `most` 0: the upper bound of the kind */
 };
 
 enum ctl_group { CTL_DUMPS, CTL_TRIGGERS, CTL_RECORDER };
@@ -65,7 +65,7 @@ struct ctl_verb {
 	const char *name, *argument, *help;
 	size_t least_args, most_args;
 	const struct ctl_option *options; /* ended by an option without a name; NULL: none */
-	bool pages;			  /* on a terminal, a pager shows its output */
+	bool pages;			  /* on a terminal, a pager shows the output of the verb */
 	bool passes;			  /* the verb passes the words after "--" to perf */
 	int (*run)(void);
 };
@@ -78,10 +78,10 @@ struct ctl_verb {
 
 /* Returns all verbs, sorted by group and name. */
 const struct ctl_verb *const *ctl_verbs(size_t *ret_n);
-/* Returns the options of all verbs. */
+/* Returns the common options and the options of all verbs. */
 const struct fr_command_line *ctl_command_line(void);
-/* Set `ctl` and the variables of the options. Returns 0 and sets *RET_VERB; 1 if the help or the version was
-   printed; or -EINVAL with D. */
+/* Parse the command line: set `ctl` and the variables of the options. Returns 0 and sets *RET_VERB; 1 if the
+   help or the version was printed; or -EINVAL with D. */
 int ctl_parse(int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d);
 
 /* Print D. Returns the exit code for the negative errno CODE. */
@@ -94,31 +94,35 @@ int ctl_usage(const struct fr_diag *d);
 /* Connect to the recorder. Returns 0; or a negative errno of fr_client_connect() with D, and then *RET is
    NULL. */
 int ctl_try_connect(struct fr_client **ret, struct fr_diag *d);
-/* The same, but print the message if it fails. Returns an exit code. */
+/* Like ctl_try_connect(), but print the message if it fails. Returns an exit code. */
 int ctl_connect(struct fr_client **ret);
 /* Connect, call METHOD and disconnect. PARAMETERS is consumed. Prints the message of a failure. Returns an
-   exit code. If this is FR_EXIT_OK, *RET is the parameters of the reply, to be freed; RET may be NULL. */
+   exit code. If the exit code is FR_EXIT_OK, *RET is the parameters of the reply, to be freed; RET may be
+   NULL. */
 int ctl_call(const char *method, cJSON *parameters, cJSON **ret);
 /* Call METHOD, and print the member of the reply at PATH ("": the whole reply): as JSON with --json,
    otherwise with PRINT. Returns an exit code. */
 int ctl_call_and_print(
 	const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o));
-/* Add the member NAME to O, unless VALUE is CTL_NOT_GIVEN. Its value is VALUE / UNIT, rounded down. */
+/* Add the member NAME with the number VALUE / UNIT, rounded down, to O. If VALUE is CTL_NOT_GIVEN, do
+   nothing. */
 void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit);
 /* Returns the status of the recorder, to be freed; NULL if there is no answer within 5 s. */
 cJSON *ctl_status(void);
 /* Set *RET to true if a recorder can be reached, and to false if none runs or --directory is given. Returns
-   FR_EXIT_OK; or, if this cannot be found out, prints why and returns another exit code. */
+   FR_EXIT_OK; or, if it cannot be found out whether a recorder runs, prints why and returns another exit
+   code. */
 int ctl_reachable(bool *ret);
-/* Returns the directory of the recorder, to be freed: from --directory, from the running recorder, or from
-   the configuration. NULL: there is none. */
+/* Returns the directory of the recorder, to be freed: from --directory, or else from the running recorder, or
+   else from the configuration. Returns NULL if there is no memory. */
 char *ctl_directory(void);
 
 /* --- not_armed.c --- */
 
 /* Wait until the recorder has tried to arm the trigger NAME (NULL: all triggers), for up to 5 s. Returns an
-   array of those triggers that are not armed, to be freed. Its items are {name, origin, what, hint}. Only a
-   trigger of the configuration has `origin`. Returns NULL if the recorder does not answer. */
+   array, to be freed, with an item for each trigger (or for NAME) that could not be armed or is still being
+   armed. Disabled triggers are not in it. The items are {name, origin, what, hint}. Only a trigger of the
+   configuration has `origin`. Returns NULL if the recorder does not answer. */
 cJSON *ctl_not_armed(struct fr_client *client, const char *name);
 /* Print each trigger in NOT_ARMED to standard error. Returns FR_EXIT_PARTLY if at least one of these triggers
    is from the configuration; otherwise FR_EXIT_OK. */
@@ -133,7 +137,7 @@ int ctl_reload(void);
 /* --- output.c --- */
 
 void ctl_pager_open(void);
-/* Show the end of the output, and wait until the pager ends. */
+/* Write out the rest of the output, and wait until the pager ends, if there is one. */
 void ctl_pager_close(void);
 enum ctl_colour { CTL_NORMAL, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED };
 /* Returns an escape sequence, or "" without colours. */
@@ -144,7 +148,7 @@ void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(pr
 /* Print the line "     LABEL: TEXT", unless TEXT is empty. */
 void ctl_text_field(const char *label, const char *text);
 void ctl_replace_control_characters(char *s);
-/* These return an allocated string. */
+/* These return a string, to be freed. */
 char *ctl_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *ctl_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
@@ -155,8 +159,9 @@ double ctl_number(const cJSON *json, const char *path);
 const char *ctl_string(const cJSON *json, const char *path);
 
 /* These format the member at PATH for people. The member is a number of bytes (ctl_size), a duration in
-   seconds or in ns, or a time as in RFC 3339. Times are shown in local time, or with --utc in UTC; a missing
-   time is "-". The text is valid until the end of the block that uses the macro. */
+   seconds (ctl_seconds) or in ns (ctl_ns), or a time as in RFC 3339 (ctl_time; ctl_exact_time also shows the
+   microseconds). Times are shown in local time, or with --utc in UTC; a missing time is "-". The text is
+   valid until the end of the block that uses the macro. */
 #define ctl_size(json, path) ctl_format_size(json, path, (char[FR_UNIT_SIZE]){0})
 #define ctl_seconds(json, path) ctl_format_duration(json, path, 1e9, (char[FR_UNIT_SIZE]){0})
 #define ctl_ns(json, path) ctl_format_duration(json, path, 1, (char[FR_UNIT_SIZE]){0})
@@ -171,13 +176,13 @@ bool ctl_is_countable(const cJSON *json, const char *path);
 
 /* --- causes.c: causes, and counts of decisions --- */
 
-/* The caller frees the texts that these functions return. ctl_value() formats the value at PATH, whose unit
-   is UNIT ("ns", "bytes" …); it returns "-" if there is no value. */
+/* The caller frees the texts that these four functions return. ctl_value() formats the value at PATH, whose
+   unit is UNIT ("ns", "bytes" …); it returns "-" if there is no value. */
 char *ctl_value(const cJSON *json, const char *path, const char *unit);
 char *ctl_describe_cause(const cJSON *cause);	/* "run-queue latency: 23.1ms ≥ 20ms" */
 char *ctl_describe_process(const cJSON *cause); /* "mysqld[1234]", or "-" */
-/* Describe REASONS, an object of numbers, with their sum: "12: 10 cool-down, 2 rate-limit". Returns "0" if
-   the sum is 0. */
+/* REASONS is an object with a number for each reason. Returns the sum and the numbers that are not 0: "12: 10
+   cool-down, 2 rate-limit"; or "0" if all numbers are 0. */
 char *ctl_describe_suppressed(const cJSON *reasons);
 /* Returns advice about the cause of loss NAME, or "" if NAME is unknown. */
 const char *ctl_explain_loss(const char *name);
@@ -206,10 +211,12 @@ void ctl_table_print(struct ctl_table *t, bool legend);
 /* --- dumps.c: the files in the recorder's directory, read without the recorder --- */
 
 /* Set *RET to an array with an object for each dump and each merged file in DIRECTORY, oldest first. The
-   objects are those of ctl_dump_read(). Returns 0 or a negative errno with D. */
+   objects are those of ctl_dump_read(). If a sidecar cannot be read, the object has only the facts about the
+   file. Returns 0 or a negative errno with D. */
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
-/* Set *RET to the sidecar of the file PATH, or to an empty object if it has no sidecar. Add "path", and
-   "bytes", the size of the file, to it. Returns 0 or a negative errno with D. */
+/* Set *RET to the sidecar of the file PATH, or to an empty object if the file has no sidecar. Set these facts
+   about the file in *RET: "path"; "bytes", the size; and, if the sidecar has no "time", the modification time
+   as "time". Returns 0 or a negative errno with D. */
 int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
 /* Set *RET to the path, to be freed, of the file that the first argument of the verb names. The argument is a
    path, a name in the recorder's directory or in the current directory, or "latest", which is the default.
@@ -219,7 +226,8 @@ int ctl_dump_find(char **ret, struct fr_diag *d);
    NULL if there is none. */
 char *ctl_dump_objects(const char *path);
 bool ctl_dump_is_merged(const cJSON *dump);
-/* These format for people. The text is valid until the end of the block that uses the macro. */
+/* These format the time and the window of a dump for people. The text is valid until the end of the block
+   that uses the macro. */
 #define ctl_dump_time(dump) ctl_format_dump_time(dump, (char[FR_UNIT_SIZE]){0})
 #define ctl_dump_window(dump) ctl_format_dump_window(dump, (char[FR_UNIT_SIZE]){0})
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE]);

@@ -20,8 +20,8 @@ static const char *access_hint(int code)
 	return code == -EACCES ? "run this command as root or as a member of the recorder's group" : NULL;
 }
 
-/* Set "path" and "bytes" in DUMP. If it has no "time", set "time" to the modification time of the file.
-   Returns 0 or a negative errno. */
+/* Set "path" and "bytes" in DUMP. If DUMP has no "time", set "time" to the modification time of the file
+   PATH. Returns 0 or a negative errno. */
 static int add_file_facts(const char *path, cJSON *dump)
 {
 	struct stat st;
@@ -161,8 +161,9 @@ static int check_content(const char *path, struct fr_diag *d)
 	return 0;
 }
 
-/* Returns the path of the file NAME in DIRECTORY; or, if it is not there, in the current directory. DIRECTORY
-   NULL: NAME is a path. If NAME ends with ".json", it is a sidecar, and the file is its dump. */
+/* Returns the path of the file NAME in DIRECTORY. If DIRECTORY has no such file, but the current directory
+   has it, returns the path there. DIRECTORY NULL: NAME is a path. If NAME ends with ".json", NAME is a
+   sidecar, and this returns the path of its dump. */
 static char *resolve_name(const char *directory, const char *name)
 {
 	const size_t all = strlen(name), len = all > 5 && !strcmp(name + all - 5, ".json") ? all - 5 : all;
@@ -205,8 +206,8 @@ char *ctl_dump_objects(const char *path)
 	return access(ids, R_OK) == 0 ? ctl_format("%.*sdebug", len, path) : NULL;
 }
 
-/* Format the time in the name of the file. If the name has no time, as that of perf.data, format the member
-   "time". */
+/* Format the time in the name of the file. If there is no time in the name, as in perf.data, format the
+   member "time". */
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE])
 {
 	char rfc3339[FR_STAMP_SIZE];

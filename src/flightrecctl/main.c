@@ -13,8 +13,8 @@ int main(int argc, char *argv[])
 		return ctl_usage(&diag);
 	if (r > 0)
 		return FR_EXIT_OK;
-	/* A write to a closed pipe must not end the program: a user may leave the pager early, or use
-	   head(1). */
+	/* A write to a closed pipe must not end the program: a user can leave the pager early, or pipe the
+	   output to head(1). */
 	signal(SIGPIPE, SIG_IGN);
 	if (verb->pages)
 		ctl_pager_open();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Asks the recorder which triggers it could not arm, for example because of a file, of missing capabilities,
-   or of the BPF verifier. The recorder knows this only after it has tried to arm the triggers. */
+/* Asks the recorder which triggers it could not arm, for example because a file or a capability is missing,
+   or because the BPF verifier has refused a program. The recorder knows this only after it has tried to arm
+   the triggers. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -90,8 +91,9 @@ int ctl_warn_not_armed(const cJSON *not_armed)
 		ctl_replace_control_characters(text);
 		ctl_replace_control_characters(hint);
 		fprintf(stderr, *hint ? "flightrecctl: %s\n  %s\n" : "flightrecctl: %s\n", text, hint);
-		/* A built-in probe that is armed by default has no origin, because no file mentions it. That
-		   it is not armed is not a failure of the configuration. */
+		/* A built-in probe that is armed by default has no origin, because no file mentions it. If
+		   such a probe is not armed, the configuration is not wrong, so the exit code stays
+		   FR_EXIT_OK. */
 		if (*ctl_string(o, "origin"))
 			code = FR_EXIT_PARTLY;
 	}

@@ -9,7 +9,7 @@
 #include <getopt.h> /* optarg, optind */
 #include <string.h>
 
-#define NUMBER_MAX (1ULL << 53) /* whole numbers in JSON are exact up to this one */
+#define NUMBER_MAX (1ULL << 53) /* JSON parsers read whole numbers exactly up to this number */
 
 struct ctl ctl;
 
@@ -234,7 +234,7 @@ static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struc
 }
 _Static_assert(FR_OPTIONS_MAX <= 64, "a bit for each");
 
-/* Count the words after "--". getopt() changes the order of argv, but these words stay at its end. */
+/* Count the words after "--". getopt() changes the order of argv, but these words stay at the end of argv. */
 static size_t count_words_after_dashes(int argc, char *argv[])
 {
 	for (int i = 1; i < argc; i++)

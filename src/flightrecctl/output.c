@@ -41,7 +41,7 @@ void ctl_pager_open(void)
 	const char *command = first_env(variables);
 	int fds[2];
 
-	(void)ctl_colour(CTL_NORMAL); /* this decides about colours: later, standard output is a pipe */
+	(void)ctl_colour(CTL_NORMAL); /* decides about colours before standard output becomes a pipe */
 	if (ctl.no_pager || !isatty(STDOUT_FILENO) || (command && (!*command || !strcmp(command, "cat"))) ||
 		pipe(fds) < 0)
 		return;
@@ -69,9 +69,9 @@ void ctl_pager_close(void)
 	out.pager = 0;
 }
 
-/* Returns whether to use colours. If SYSTEMD_COLORS is set and not empty, it alone decides. Otherwise,
-   colours are used on a terminal, unless it is of the type "dumb" or NO_COLOR is set and not empty
-   (no-color.org). */
+/* Returns whether to use colours. If SYSTEMD_COLORS is set and not empty, only this variable decides.
+   Otherwise, colours are used on a terminal, unless TERM is not set or "dumb", or NO_COLOR is set and not
+   empty (no-color.org). */
 static bool want_colours(void)
 {
 	const char *forced = getenv("SYSTEMD_COLORS"), *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -105,8 +105,8 @@ void ctl_print_json(const cJSON *json)
 		puts(text);
 }
 
-/* Replaces the control characters C0 and C1. Texts like names and reasons may come from any program, which
-   must not be able to send an escape sequence to the terminal. */
+/* Replaces the control characters (C0, DEL and C1) by '?'. Texts like names and reasons come from any
+   program, and no program shall be able to send an escape sequence to the terminal by such a text. */
 void ctl_replace_control_characters(char *s)
 {
 	for (; *s; s++)
@@ -205,7 +205,7 @@ const char *ctl_format_duration(
 	return fr_duration_format(ns > 0 && ns < 0x1p63 ? (uint64_t)ns : 0, ret);
 }
 
-/* The option --from accepts this format, too. */
+/* The result has a format that the option --from accepts, too. */
 const char *ctl_format_time(const char *rfc3339, bool exact, char ret[static FR_UNIT_SIZE])
 {
 	uint64_t ns;

@@ -34,7 +34,7 @@ static void on_prepared(void *arg)
 	finish(m, false);
 	if (next)
 		next(m);
-	/* CPUs may have come during the change. */
+	/* If CPUs came online during the change, no reopen could begin then: try it now. */
 	fr_cpu_watch_tick(m->cpu_watch);
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A change of what is recorded: a reload or a reopen. To prepare a change is to read files and to open
- * events, which may wait for a file system. So the thread fr-change does this. Then the main thread puts the
- * change in place. There is at most one change at a time. Main thread, except prepare().
+ * A change of what is recorded: a reload or a reopen. To prepare a change, files are read and events are
+ * opened. This can take long if a file system hangs, so the thread fr-change does it. Then the main thread
+ * puts the change in place. There is at most one change at a time. Main thread, except prepare().
  */
 
 #include "flightrecd/daemon.h"
@@ -19,7 +19,8 @@ struct fr_change_ops {
 /* Begin a change. Returns 0; -EBUSY if another change is being prepared; or -ENOMEM. On failure, the caller
    still owns CTX. */
 int fr_change_begin(struct fr_daemon *daemon, const struct fr_change_ops *ops, void *ctx);
-/* Make NEXT run once, when the change that is being prepared has ended. It replaces an earlier NEXT. */
+/* Make NEXT run once, on the main thread, when the change that is being prepared has ended. A second call
+   replaces NEXT. */
 void fr_change_set_next(struct fr_daemon *daemon, void (*next)(struct fr_daemon *daemon));
 /* End the thread, and abort the change that is being prepared, if there is one. */
 void fr_change_abort(struct fr_daemon *daemon);

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * The daemon: the one struct that has all parts. The parts do not know it: the functions of this folder pass
- * to a part what it needs.
+ * The daemon: the one struct that has all parts. The parts do not know the daemon: the functions of this
+ * folder pass to each part what that part needs.
  *
  *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► change, dumps, triggers, view ─► stages
  *
- * The functions of this folder call the daemon `m`. Its members belong to the main thread, except where a
- * comment says otherwise. During a start they belong to the thread fr-start, and the main thread answers only
- * `status` (start.h).
+ * In the .c files of this folder, a variable that points to the daemon is named `m`. The members of the
+ * daemon belong to the main thread, except where a comment says otherwise. During a start, the members belong
+ * to the thread fr-start, and the main thread answers only `status` (start.h).
  */
 
 #include "base/clock.h"
@@ -44,9 +44,9 @@ enum fr_stop {
 };
 
 /* The attempts to open the events of the recorded cgroup again, after the cgroup was removed and created
-   again. A restart of the recorded service does that. */
+   again. A restart of the service whose cgroup is recorded does that. */
 struct fr_cgroup_retry {
-	bool failed; /* the last attempt failed, and the log has the failure */
+	bool failed; /* the last attempt failed, and this has been logged */
 	uint64_t tried_ns, pause_ns;
 };
 
@@ -71,8 +71,9 @@ struct fr_daemon {
 	/* Locked while the main thread changes `recording.capture`, `history` or `lost_before`, and while the
 	   dumper thread reads these members. */
 	struct fr_lock parts_lock;
-	/* The tracker has this lock while the low watermark is frozen. Meanwhile the tracker may wait for a
-	   disk, so the main thread waits for this lock only for a bounded time. Taken before parts_lock. */
+	/* The tracker has this lock while the low watermark is frozen. The tracker can wait for a disk during
+	   this time, so the main thread waits for this lock only for a bounded time. A thread that takes both
+	   locks takes this one before parts_lock. */
 	struct fr_lock freeze_lock;
 	struct fr_recording recording; /* the session also has the events of earlier recordings */
 	struct fr_history *history;
@@ -86,7 +87,7 @@ struct fr_daemon {
 	struct fr_frequency frequency;
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs; or no memory */
 	struct fr_cgroup_retry cgroup_retry;
-	unsigned cpus_failed; /* number of CPUs that came and could not be opened; the log has it */
+	unsigned cpus_failed; /* number of CPUs that came online and are not recorded yet; logged */
 	struct fr_arming *arming[FR_ARMING_LANES];
 	struct fr_worker *change_worker;
 	struct fr_triggers *triggers; /* NULL: not created yet, or closed */
@@ -95,7 +96,7 @@ struct fr_daemon {
 	sd_event *event;
 	struct fr_change *change; /* NULL: none is being prepared */
 	void (*next_change)(struct fr_daemon *daemon);
-	struct fr_call **reload_calls; /* the calls that wait for the next reload to begin and to end */
+	struct fr_call **reload_calls; /* the calls that wait for a reload that has not begun yet */
 	size_t n_reload_calls;
 	struct fr_clock_pair begun; /* when the start began */
 	struct fr_start *start;	    /* NULL: the start has ended */
@@ -103,7 +104,7 @@ struct fr_daemon {
 	char *socket, *group; /* copies of the strings that the server borrows */
 	struct fr_server *server;
 	struct fr_http *http;		/* NULL: MetricsListen= is empty */
-	struct fr_subscribers watchers; /* clients that watch decisions */
+	struct fr_subscribers watchers; /* clients that get each decision */
 	uid_t tester;			/* the user who tests a trigger now; FR_UID_MACHINE: nobody does */
 	uint64_t watchdog_usec;		/* WatchdogSec=; 0: there is no watchdog */
 	enum fr_stop stop;

@@ -152,8 +152,8 @@ void fr_daemon_reap(struct fr_daemon *m)
 		if (job->kind == FR_JOB_DUMP) {
 			count_dump(m, job);
 			fr_dump_log(job, m->config->directory);
-			/* A kept dump comes here now as failed, and again later: as a file, or as given
-			   up. */
+			/* If the dump is kept, this job has failed now. The same dump comes here again later,
+			   with a file or as given up. */
 			if (m->triggers)
 				fr_triggers_set_dump_file(
 					m->triggers, job->id, job->code < 0 ? NULL : job->result.name);

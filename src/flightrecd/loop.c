@@ -37,8 +37,8 @@ static int on_dumps_done(sd_event_source *source, int fd, uint32_t revents, void
 	return 0;
 }
 
-/* With -p, the recorder ends when its tasks have ended, as perf record -p does. The end of a recorded command
-   is handled in on_command_ended(). */
+/* With -p, the recorder ends when the recorded tasks have ended, as perf record -p does. The end of a
+   recorded command is handled in on_command_ended(). */
 static int on_tasks_ended(sd_event_source *source, int fd, uint32_t revents, void *ctx)
 {
 	struct fr_daemon *m = ctx;
@@ -64,8 +64,8 @@ static void handle_signal(struct fr_daemon *m, const struct signalfd_siginfo *si
 		fr_daemon_reload(m, NULL);
 		break;
 	case SIGINT:
-		/* Ctrl-C on a terminal also reaches the recorded command. The recorder ends when the command
-		   has ended. */
+		/* While a recorded command runs, this does nothing: Ctrl-C on a terminal also sends SIGINT to
+		   the command, and the recorder ends when the command has ended. */
 		if (m->command.pid == 0)
 			fr_daemon_stop(m, FR_STOP_CLEAN);
 		break;
@@ -84,7 +84,7 @@ static int on_command_ended(sd_event_source *source, const siginfo_t *si, void *
 {
 	struct fr_daemon *m = ctx;
 
-	/* Compute the exit code that a shell would report. */
+	/* Set the exit code that a shell would report for the command. */
 	m->command.pid = 0;
 	m->command_exit = si->si_code == CLD_EXITED ? si->si_status : 128 + si->si_status;
 	fr_daemon_stop(m, FR_STOP_MERGE);
@@ -109,7 +109,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Open what the main loop has from the begin of a start: signals and the control socket. */
+/* Open what the main loop handles from the begin of a start on: signals and the control socket. */
 static int open_loop(struct fr_daemon *m, struct fr_diag *d)
 {
 	static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
@@ -178,7 +178,7 @@ static void report_ready(struct fr_daemon *m)
 	fr_daemon_notify_status(m);
 }
 
-/* Called when the parts are open. Let samples flow, and arm the triggers. */
+/* Called when the parts are open. Enable the samples, and arm the triggers. */
 static int begin_recording(struct fr_daemon *m, struct fr_diag *d)
 {
 	int r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SAMPLES, d);
@@ -229,8 +229,8 @@ void fr_daemon_close(struct fr_daemon *m)
 	if (m->dumper)
 		fr_daemon_reap(m);
 	m->dumper = fr_dumper_free(m->dumper);
-	/* Finish the queued dumps now: later, their processes may have ended, and a merge may have removed
-	   the dumps. */
+	/* Let the collector copy the object files of the dumps in its queue now: later, the processes of
+	   these dumps may have ended, and a merge may have removed the dumps. */
 	m->collector = fr_collector_stop(m->collector);
 	m->http = fr_http_close(m->http);
 	m->server = fr_server_free(m->server);

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "flightrecd/daemon.h"
 
-/* Start, and run until a signal, `flightrecctl stop`, or the end of the recorded command or tasks.
-   SAVED_CONFIG and INHERITED: see fr_start_begin(). Returns an exit code. */
+/* Start, and run until a signal, `flightrecctl stop`, or the end of the recorded command or tasks stops the
+   daemon. SAVED_CONFIG and INHERITED: see fr_start_begin(). Returns an exit code. */
 int fr_daemon_run(struct fr_daemon *daemon, struct fr_buf *saved_config, bool inherited);
 /* Close everything that is open. Call it after fr_daemon_run(), or if that function was not called. */
 void fr_daemon_close(struct fr_daemon *daemon);

@@ -28,8 +28,8 @@ static void block(const int *signals, size_t n)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Block the signals that stop the daemon. Until this call, these signals end the process at once, because
-   there is nothing to lose. */
+/* Block the signals that stop the daemon. Before this call, these signals end the process at once: until
+   then, there is nothing to lose. */
 static void block_stops(void)
 {
 	static const int signals[] = {SIGTERM, SIGINT};
@@ -45,8 +45,8 @@ static void block_others(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* INHERITED: the previous instance left a history and its configuration, so there is not a reason to wait for
- * ever. */
+/* Read the configuration. INHERITED: the previous instance left a history and its configuration. If the files
+   cannot be read, that configuration is used, so the read has a time limit. */
 static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)
 {
 	int r;
@@ -90,11 +90,13 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	fr_daemon_init(&daemon, config, argc, argv);
 	code = run(&daemon, argc, argv);
 	stop = daemon.stop;
-	/* The last dump has everything that the ring has, so the next instance must not adopt the ring. */
+	/* The last dump has everything that is in the ring, so the next instance must not adopt the ring: its
+	   dumps would have the same samples again. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
 		fr_handover_forget(&daemon.handover);
 	fr_daemon_close(&daemon);
-	/* Merge the files, even if the last dump could not be written. The exit code tells that failure. */
+	/* Merge the files, even if the last dump could not be written. In that case, the exit code is that of
+	   the last dump. */
 	if (stop == FR_STOP_MERGE) {
 		merged = fr_merge_directory(config->directory);
 		code = code == FR_EXIT_OK ? merged : code;

@@ -34,8 +34,9 @@ struct reload {
 	struct fr_diag diag;
 };
 
-/* Read the configuration in the files, and open its events if it records something else. This reads x->now
-   without a lock: only a reload changes the configuration, and only one reload runs at a time. */
+/* Read the configuration in the files. If it records something else than the configuration in force, open its
+   events, unless a command is recorded. This function reads x->now without a lock, because only a reload
+   changes the configuration, and only one reload runs at a time. */
 static void prepare(void *ctx)
 {
 	struct reload *x = ctx;
@@ -139,8 +140,8 @@ void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
 		ret->hint[0] ? "\n  " : "", ret->hint);
 }
 
-/* Save the configuration for the next instance if every key is in force. A value that waits for a restart is
-   not tested yet, and the next instance could fail with it. */
+/* Save the configuration for the next instance, but only if every key is in force. A value that waits for a
+   restart is not tested yet, and the start of the next instance could fail because of it. */
 static void save_config(struct fr_daemon *m, struct reload *x)
 {
 	const struct fr_buf text = m->config->text;
@@ -177,7 +178,8 @@ static void reload_free(struct reload *x)
 	free(x);
 }
 
-/* Report the result of the reload X: save the configuration, or tell why it is refused. */
+/* If the reload X has succeeded, save and log the new configuration. Otherwise, report why the configuration
+   is refused. */
 static void end_reload(struct fr_daemon *m, struct reload *x)
 {
 	if (x->result >= 0) {
@@ -207,7 +209,8 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	reload_free(x);
 }
 
-/* Begin a reload. At its end, it answers all calls that wait for a reload now. */
+/* Begin a reload. When it ends, it answers the calls that are in m->reload_calls now. Later calls wait for
+   the next reload. */
 static void begin(struct fr_daemon *m)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
@@ -228,7 +231,7 @@ static void begin(struct fr_daemon *m)
 	fr_config_init(&x->fresh);
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
-	/* If the change has begun, X belongs to the thread. */
+	/* If this returns 0, the change has begun and owns X. */
 	r = fr_change_begin(m, &ops, x);
 	if (r < 0) {
 		x->result = r;
@@ -249,8 +252,8 @@ void fr_daemon_reload(struct fr_daemon *m, struct fr_call *call)
 		m->reload_calls = calls;
 		calls[m->n_reload_calls++] = call;
 	}
-	/* If a change is being prepared, begin after it, even if it is a reload: the files may have changed
-	   since it read them. */
+	/* If a change is being prepared, begin when that change has ended. This is so even if that change is
+	   a reload, because the files may have changed after that reload read them. */
 	if (m->change)
 		fr_change_set_next(m, begin);
 	else

@@ -9,14 +9,14 @@
 #include <errno.h>
 
 /* The pause between two attempts to open the events of the recorded cgroup again. It takes time to open all
-   events, and the new ids take room in all files until the ring has evicted the samples with the old ids. So
-   a service that crashes in a loop must not make us open events in a loop. */
+   events. Each opening adds ids, and all files also have the ids of an old opening until the ring has evicted
+   its samples. So if a service crashes in a loop, the events must not be opened in a loop. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
 /* Drop the closed events to which neither the ring nor the unwritten records of the tracker refer. A dump
-   that is being written does not need these events either, because its pinned frames are still in the
-   ring. */
+   that is being written does not need these events either: the frames of the dump are pinned, so the ring
+   still has them, and refers to their events. */
 static void drop_closed_events(struct fr_daemon *m)
 {
 	struct fr_history_stats ring;
@@ -28,7 +28,8 @@ static void drop_closed_events(struct fr_daemon *m)
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
-/* Exclude our threads from NEXT. Add to its session the events of which the ring still has samples. */
+/* Exclude our threads from NEXT. Add to the session of NEXT the events of which the ring still has
+   samples. */
 static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	pid_t tids[FR_OWN_TIDS_MAX];
@@ -42,8 +43,8 @@ static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* Give the events of both recordings to the tracker, the dumper and the next instance, because files that
-   these write from now on may have records of both recordings. */
+/* Give the events of both recordings to the tracker, the dumper and the next instance, because the files that
+   they write from now on can have records of both recordings. */
 static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	const bool strip =
@@ -83,7 +84,8 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 static void close_old_events(struct fr_daemon *m)
 {
 	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
-	/* If there is no memory for the copy, later dumps still contain the old events. */
+	/* If the dumper has no memory for its copy of the session, later dumps still contain the old
+	   events. */
 	(void)fr_dumper_set_session(
 		m->dumper, &m->recording.session, fr_capture_has_overwrite(m->recording.capture));
 }
@@ -115,7 +117,7 @@ struct reopening {
 	struct fr_recording_config open;
 	char cpus[FR_CPU_LIST_SIZE];
 	struct fr_recording next;
-	enum fr_loss loss; /* the loss to which N is added */
+	enum fr_loss loss; /* the kind of loss that is counted N times */
 	unsigned n;
 	int result;
 	struct fr_diag diag;
@@ -153,8 +155,8 @@ static void report_cpus(struct fr_daemon *m, struct reopening *x)
 	m->cpus_failed = x->result < 0 ? x->n : 0;
 }
 
-/* No scan of /proc is needed, because side-band was recorded meanwhile: it comes from whole CPUs, and not
-   from the cgroup. */
+/* No scan of /proc is needed: side-band events are opened for whole CPUs and not for the cgroup, so no
+   side-band is missing. */
 static void report_cgroup(struct fr_daemon *m, struct reopening *x)
 {
 	struct fr_cgroup_retry *c = &m->cgroup_retry;
@@ -192,7 +194,8 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	free(x);
 }
 
-/* Begin to reopen, if no change is being prepared. Returns whether this was tried. */
+/* Begin to reopen. Returns true if this was tried; false if another change is being prepared, or if there is
+   no memory. */
 static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
@@ -204,7 +207,7 @@ static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 	x->open = fr_daemon_recording_config(m);
 	x->loss = loss;
 	x->n = n;
-	/* If it has begun, X belongs to the thread. */
+	/* If this returns 0, the change has begun and owns X. */
 	r = fr_change_begin(m, &ops, x);
 	if (r < 0) {
 		x->result = r;
@@ -245,8 +248,8 @@ static void follow_cgroup(struct fr_daemon *m)
 
 void fr_daemon_watch_cpus(struct fr_daemon *m)
 {
-	/* The kernel makes the events of a task follow it to any CPU, so only events of CPUs have to be
-	   opened again. */
+	/* The events of a task follow the task to any CPU, also to one that comes online later. So only
+	   events of CPUs have to be opened again. */
 	if (!fr_config_follows_tasks(m->config))
 		(void)fr_cpu_watch_new(m->event, m->recording.capture, on_cpus_came, m, &m->cpu_watch);
 }

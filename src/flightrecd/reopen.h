@@ -16,11 +16,11 @@
 #include "flightrecd/daemon.h"
 
 /* Cut over to NEXT, which is open and not enabled. Returns 0, and *NEXT then has the old recording; or a
-   negative errno with D, and the old recording goes on. The caller closes NEXT in both cases. */
+   negative errno with D, and the old recording goes on. In both cases, the caller then closes NEXT. */
 int fr_daemon_switch(struct fr_daemon *daemon, struct fr_recording *next, struct fr_diag *d);
 
-/* Begin to watch for CPUs that come. */
+/* Begin to watch for CPUs that come online. */
 void fr_daemon_watch_cpus(struct fr_daemon *daemon);
-/* Call this every few seconds. It opens the events again if CPUs came, or if the recorded cgroup was created
-   again. */
+/* Call this every few seconds. It opens the events again if CPUs came online, or if the recorded cgroup was
+   removed and created again. */
 void fr_daemon_reopen_tick(struct fr_daemon *daemon);

@@ -13,15 +13,16 @@
 /* How long a resize waits for a scan of /proc, which freezes the low watermark. A scan of 100,000 processes
    takes this long. A scan that waits for a disk may take much longer. */
 #define FREEZE_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
-#define FIT_TRIES 10 /* at a start; each waits for up to FREEZE_TIMEOUT_NS */
-/* How long one resize waits for a tracker that is behind because it waits for its disk. If the queue of the
-   tracker then has no room for a record, the record is dropped and counted as a loss, and a scan finds the
-   missing names. */
+#define FIT_TRIES 10 /* number of tries at a start; each waits for up to FREEZE_TIMEOUT_NS */
+/* How long a step of a resize waits for a tracker that is behind. If the tracker is still behind after this
+   time, it probably waits for its disk, so the next steps do not wait for it. If the queue of the tracker
+   then has no room for a record, the record is dropped and counted as a loss, and a scan finds the missing
+   names. */
 #define TRACKER_PATIENCE_MS 200
 
 struct resizing {
 	struct fr_daemon *m;
-	bool tracker_waits; /* the tracker waits for its disk: do not wait for it in the next steps */
+	bool tracker_waits; /* it was still behind after a step: the next steps do not wait for it */
 };
 
 static void store_new_ring(void *ctx, int fd)
@@ -31,8 +32,9 @@ static void store_new_ring(void *ctx, int fd)
 	fr_handover_add_ring(&x->m->handover, fd);
 }
 
-/* Let the tracker catch up, because evicted side-band goes to the tracker through a bounded queue. The main
-   thread does not return to its loop during a resize, so it feeds the watchdog here. */
+/* Wait for a tracker that is behind, because a resize evicts frames, and evicted side-band goes to the
+   tracker through a bounded queue. The main thread does not return to its loop during a resize, so it feeds
+   the watchdog here. */
 static void on_step(void *ctx)
 {
 	const struct timespec ms = {.tv_nsec = (long)FR_NSEC_PER_MSEC};
@@ -93,7 +95,7 @@ void fr_daemon_fit_ring(struct fr_daemon *m)
 	if (now_bytes == fr_history_whole_pages(m->config->ring_bytes))
 		return;
 	fr_size_format(now_bytes, size);
-	/* Try again, because the first scan of /proc may still run. */
+	/* -EBUSY: try again, because the first scan of /proc may still run. */
 	for (unsigned i = 0; i < FIT_TRIES && r == -EBUSY; i++)
 		r = fr_daemon_resize(m, m->config, &adopted);
 	if (r < 0) {

@@ -128,11 +128,12 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 	return m->jit_open_files ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
 }
 
-/* A restart loses the records in the kernel rings. If there is a descriptor store, it does not lose the
-   records in our ring. So with a store, rounds are more frequent. */
+/* The longest time between two rounds if there is a descriptor store. A restart then keeps the records in our
+   ring, but still loses the records in the kernel rings. So the kernel rings are drained more often than
+   without a store. */
 #define HANDOVER_PERIOD_MS 200
 
-/* If this fails, the recorder runs without copies of object files. */
+/* If the collector cannot be started, the recorder runs without copies of object files. */
 static void start_collector(struct fr_daemon *m)
 {
 	const struct fr_object_cache_config config = {
@@ -206,8 +207,8 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 
 /*
  * The order matters. Side-band must flow before /proc is scanned. Otherwise, a process that is created after
- * the scan and before side-band flows would be missing. Samples must flow after the scan, so that the process
- * of the first sample has a name, and after each of our threads is excluded.
+ * the scan and before side-band flows would be missing. Samples must flow only after the scan, so that the
+ * process of the first sample has a name, and only after each of our threads is excluded.
  */
 static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {

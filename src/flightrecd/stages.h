@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Opens the parts of the daemon in the order of the path of a sample, and closes them in reverse. */
+/* Opens the parts of the daemon in the order in which a sample passes them, and closes them in reverse
+   order. */
 
 #include "flightrecd/daemon.h"
 
@@ -22,13 +23,14 @@ size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OW
 /* Returns how to open the events of the configuration in force. Its pointers are borrowed from the daemon. */
 struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *daemon);
 
-/* Put the current ring and the current state into the descriptor store. */
+/* Put the current ring and the current state into the descriptor store of the service manager, for the next
+   instance. */
 void fr_daemon_store(struct fr_daemon *daemon);
 /* Update the state in the descriptor store. */
 void fr_daemon_update_state(struct fr_daemon *daemon);
-/* Save the configuration in force. The next instance uses it if the configuration in the files cannot be
-   used. */
+/* Save the configuration in force, for the next instance. The next instance uses the saved configuration if
+   the configuration in the files cannot be used. */
 void fr_daemon_save_config(struct fr_daemon *daemon);
 
-/* Returns where the losses of all parts are counted; borrowed. */
+/* Returns pointers (borrowed) to the parts that count losses. */
 struct fr_loss_counters fr_daemon_losses(struct fr_daemon *daemon);

@@ -40,7 +40,7 @@ struct fr_start {
 	struct fr_diag diag;
 
 	struct fr_deferred_calls deferred;
-	struct signalfd_siginfo signals[NSIG]; /* by number; those that came */
+	struct signalfd_siginfo signals[NSIG]; /* by number; ssi_signo 0: has not come */
 	bool term;
 };
 
@@ -91,8 +91,8 @@ static int open_stages(struct fr_daemon *m, struct fr_start *s)
 	if (!why.code)
 		fr_fail_errno(&why, r, NULL, "cannot start");
 	s->diag = why;
-	/* The configuration of the previous instance was tried already, or the history is no longer in the
-	   store. */
+	/* The failed configuration was already that of the previous instance; or there is no history in the
+	   descriptor store any more that could be lost. */
 	if (m->refused.code || fr_handover_config(NULL) < 0)
 		return r;
 	if (fr_start_restore_config(m, &s->saved_config, NULL) < 0)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The start. The main loop has signals and the control socket at once, while the thread fr-start opens the
- * parts. On a large or busy machine this takes seconds, because fr-start reads each process and takes the
- * memory of the ring.
+ * The start. The main loop handles signals and the control socket from the begin of the start on, while the
+ * thread fr-start opens the parts. On a large or busy machine, it takes seconds to open the parts, because
+ * fr-start reads each process and takes the memory of the ring.
  *
  *   main      loop: signals wait, `status` answers, other calls wait ───► begin_recording(): READY=1
  *   fr-start  directory ─► events ─► ring ─► threads, /proc ─── done ──────┘
@@ -30,22 +30,22 @@ struct fr_start_ops {
 };
 
 /* Begin the start on the daemon's loop. INHERITED: a previous instance left a history and its configuration,
-   SAVED_CONFIG. The start uses SAVED_CONFIG (taken) if it fails with the configuration of the daemon. Returns
-   0 or a negative errno with D. Main thread. */
+   SAVED_CONFIG. If the start fails with the configuration of the daemon, the start is tried again with
+   SAVED_CONFIG. This function takes SAVED_CONFIG over. Returns 0 or a negative errno with D. Main thread. */
 int fr_start_begin(struct fr_daemon *daemon, const struct fr_start_ops *ops, struct fr_buf *saved_config,
 	bool inherited, struct fr_diag *d);
 /* Wait for the thread of the start, fail the calls that still wait, and free the start. Main thread. */
 void fr_start_end(struct fr_daemon *daemon);
 
-/* Returns true if the daemon is starting: the start then handles this signal, at once or at its end.
-   Otherwise returns false. Main thread. */
+/* Returns true if the daemon is starting. The start then handles the signal SI, at once or when the start has
+   ended, and the caller does nothing. Otherwise returns false. Main thread. */
 bool fr_start_defers_signal(struct fr_daemon *daemon, const struct signalfd_siginfo *si);
-/* The gate of the control server (see struct fr_server_config): during a start, it answers a call or defers
-   it. Main thread. */
+/* The gate of the control server (see struct fr_server_config): during a start, it answers a call at once, or
+   keeps the call until the end of the start. Main thread. */
 bool fr_start_gate(
 	void *daemon, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
-/* Tell `status` and the service manager what the start does now. DOING is a string literal. Thread of the
-   start; main thread when that thread has ended. */
+/* Tell `status` and the service manager what the start does now. DOING is a string literal. Called on the
+   thread of the start, and, when that thread has ended, on the main thread. */
 void fr_start_progress(struct fr_daemon *daemon, const char *doing);
 
 /* Replace the daemon's configuration by SAVED_CONFIG. Returns 0 or a negative errno with D. */

@@ -10,7 +10,7 @@
 
 #include <systemd/sd-daemon.h>
 
-/* Make the last dump. A person may stop a recorder to look at its history. */
+/* Make the last dump. A person may have stopped the recorder in order to look at the history. */
 static void submit_final_dump(struct fr_daemon *m, const char *reason)
 {
 	struct fr_cause cause = {

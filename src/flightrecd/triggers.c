@@ -85,8 +85,9 @@ static void on_settled(void *ctx)
 	fr_daemon_notify_status(ctx);
 }
 
-/* Returns the settings of [Triggers]. If only a command or tasks are recorded, a built-in probe is armed only
-   if it has a section: anomalies of the rest of the machine shall make no dumps. */
+/* Returns the settings of [Triggers]. In a personal recorder, or if only a command or tasks are recorded, a
+   built-in probe is armed only if it has a section: anomalies of the rest of the machine shall make no
+   dumps. */
 static struct fr_triggers_config of_all(const struct fr_config *c)
 {
 	struct fr_triggers_config all = c->triggers;

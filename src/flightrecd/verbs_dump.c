@@ -128,8 +128,8 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	}
 }
 
-/* Returns the parameter "ids", or with "all" the ids of all dumps that wait. Returns NULL if the parameters
-   are not valid. */
+/* Returns a copy of the parameter "ids", or, if "all" is true, the ids of all dumps that wait. Returns NULL
+   if neither or both of the two parameters are given. */
 static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 {
 	const cJSON *given = cJSON_GetObjectItemCaseSensitive(parameters, "ids"), *item;
@@ -150,8 +150,8 @@ static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 	return ids;
 }
 
-/* A dump that cannot be canceled does not keep the others. With "all", a dump of another user is not an
- * error. */
+/* If one of the dumps cannot be canceled, the others are canceled nevertheless. With "all", it is not an
+   error if a dump cannot be canceled, for example because it is of another user. */
 static void verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	cJSON *ids = ids_to_cancel(ctx, parameters), *reply, *canceled, *item;

@@ -11,10 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The largest number of decisions in a reply. They fit, because each takes a few KiB at most. */
+/* The largest number of decisions in a reply. So many fit into FR_WIRE_MAX_REPLY, because each takes a few
+   KiB at most. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
 
-/* Check whether the daemon is stopping: then there are no triggers any more. If it returns true, CALL has
+/* Returns whether the daemon is stopping: there are no triggers any more then. If this returns true, CALL has
    been answered. */
 static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 {

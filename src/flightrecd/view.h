@@ -4,12 +4,12 @@
 #include "flightrecd/daemon.h"
 #include "reporting/view.h"
 
-/* Set RET to all that the metrics report. Main thread. */
+/* Set all members of RET except `rounds` and `waiting`. Main thread. */
 void fr_daemon_view(struct fr_daemon *daemon, struct fr_view *ret);
-/* Returns the object "status", which the caller deletes. The longest round is measured from the previous call
-   on. Main thread. */
+/* Returns the object "status", which the caller deletes. The longest round in it is the longest one since the
+   previous call. Main thread. */
 cJSON *fr_daemon_status(struct fr_daemon *daemon);
 /* Send the line STATUS= to the service manager. */
 void fr_daemon_notify_status(struct fr_daemon *daemon);
-/* Log the losses and failed compactions since the last call. */
+/* Log losses and failed compactions that have not been logged yet. */
 void fr_daemon_log_news(struct fr_daemon *daemon);

@@ -3,13 +3,13 @@
 
 #include <systemd/sd-daemon.h>
 
-/* How many times the watchdog is fed within WatchdogSec=. More than once, because a busy machine may delay a
-   feeding. */
+/* How many times the watchdog is fed in each period of WatchdogSec=. This is more than once, because a busy
+   machine can delay a feeding. */
 #define FEEDS 4
 #define SLACK_NS (2 * FR_NSEC_PER_SEC)
 
-/* Only the recorder thread counts. A disk that is stuck is not a reason to kill a recorder: its dump waits in
-   memory. */
+/* Only the recorder thread counts. If the disk hangs, this is not a reason to kill the recorder: the dump
+   waits in memory. */
 static bool is_draining(const struct fr_daemon *m)
 {
 	return fr_monotonic_ns() - fr_recorder_last_round_ns(m->recorder) <

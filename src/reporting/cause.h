@@ -13,9 +13,9 @@
    the user who asked; (uid_t)-1: no user. Returns NULL if there is no memory. */
 cJSON *fr_cause_json(const struct fr_cause *cause, uid_t uid);
 
-/* Returns the JSON of a new dump. Its "cause" is FIRST, the cause of the first trigger. Its array "causes"
-   also has FIRST; the causes that are coalesced later are added to the array. Returns NULL if there is no
-   memory. */
+/* Returns the JSON of a new dump. The member "cause" is FIRST, the cause that made the dump. The array
+   "causes" also begins with FIRST; causes that are coalesced later are added to the array. Returns NULL if
+   there is no memory. */
 cJSON *fr_cause_new_meta(const struct fr_cause *first, uid_t uid, const char *boot_id);
 
 #define FR_CAUSE_FIELDS 10

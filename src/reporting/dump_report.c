@@ -112,7 +112,8 @@ cJSON *fr_waiting_dumps_json(struct fr_dumper *dumper)
 		const uint64_t ready_ns = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "ready_ns"));
 
 		cJSON_DeleteItemFromObject(o, "ready_ns");
-		/* Without "until": the dump only waits for its turn. */
+		/* If the end of the window has passed, the dump only waits for its turn, and its object gets
+		   no "until". */
 		if (ready_ns <= pair.monotonic_ns)
 			continue;
 		fr_json_add_time(o, "until", fr_clock_to_realtime(&pair, ready_ns));

@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-/* Log the outcome of a dump. DIRECTORY: the configured path. */
+/* Log the outcome of the dump JOB. DIRECTORY: the configured directory. */
 void fr_dump_log(const struct fr_dump_job *job, const char *directory);
 /* Return the reply to the clients that wait for JOB, which has succeeded: fr_dump_reply() for a dump,
    fr_vacuum_reply() for a job of another kind. The caller deletes the reply. */

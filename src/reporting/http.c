@@ -59,8 +59,8 @@ static enum MHD_Result answer_metrics(struct fr_http *h, struct MHD_Connection *
 	return answer(connection, MHD_HTTP_OK, response, CONTENT_TYPE);
 }
 
-/* The library calls this for the head of a request, then for each part of the body, and once more at the end
-   of the request. */
+/* The library calls this once for the head of a request, then once for each part of the body, and once more
+   at the end of the request. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *body, size_t *body_len, void **state)
 {
@@ -95,8 +95,9 @@ static int run_library(struct fr_http *h)
 	unsigned was;
 	int r;
 
-	/* A closed connection makes room for one that waits to be accepted. No event reports this room, so
-	   call the library again while the number of connections falls. */
+	/* At CONNECTIONS_MAX connections, the library accepts no more. When a connection is closed, there is
+	   room for another one, but no event reports this. So call the library again as long as the number of
+	   connections falls. */
 	do {
 		was = h->n_connections;
 		if (MHD_run(h->mhd) != MHD_YES)

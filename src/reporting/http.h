@@ -15,8 +15,8 @@ struct fr_http;
 /* Append the text of a reply, without a NUL, to RET, which is empty. Returns 0 or a negative errno. */
 typedef int (*fr_http_text)(void *ctx, struct fr_buf *ret);
 
-/* Listen on ADDRESS. If that fails, this logs the reason and still returns 0: the recorder then records
-   without metrics, and fr_http_notice() returns the reason. Otherwise returns 0 or -ENOMEM. */
+/* Listen on ADDRESS. Returns 0 or -ENOMEM. If it is not possible to listen on ADDRESS, this logs the reason
+   and also returns 0: the recorder then records without metrics, and fr_http_notice() returns the reason. */
 int fr_http_open(
 	sd_event *event, const char *address, fr_http_text make_text, void *ctx, struct fr_http **ret);
 /* NULL-safe; returns NULL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Adds up the losses of the whole recorder. Each part counts its own losses. Call these functions on any
-   thread that may use the parts. */
+/* Adds up the losses of the whole recorder: each part counts its own losses. Any thread may call these
+   functions as long as the parts in struct fr_loss_counters exist. */
 
 #include "base/loss.h"
 #include "capture/capture.h"
@@ -22,10 +22,11 @@ struct fr_loss_counters {
 
 /* Add what event E lost on all CPUs to SUM. */
 void fr_losses_add_event(const struct fr_capture *c, size_t e, uint64_t sum[static _FR_LOSS_MAX]);
-/* The sum of each cause over all events and CPUs. */
+/* Set RET to the number of losses of each cause: of all events on all CPUs, and of the other parts. */
 void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX]);
-/* Returns the sum of all causes of loss. */
+/* Returns the sum of the losses of all causes. */
 uint64_t fr_losses_total(const struct fr_loss_counters *c);
 /* Add "losses" to META: an array of {cause, event, cpu, count}. A loss that belongs to no event has no
-   "event" and no "cpu". GAPS_NS: the sum of the gaps at restarts. */
+   "event" and no "cpu". GAPS_NS: the time that was not recorded because of restarts; the loss of the cause
+   `restart` gets it as "seconds". */
 void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSON *meta);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The names follow the rules of Prometheus: a prefix, base units, _total for counters. The names of the
- * labels of a family do not change while the recorder runs.
+ * The names follow the rules of Prometheus: a prefix, base units, _total for counters. While the recorder
+ * runs, each family keeps the names of its labels, except that SERIES_MAX can remove the label `cpu`.
  */
 #include "base/cleanup.h"
 #include "base/loss.h"
@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* flightrec_samples has one series for each event and CPU. If this would make more series than this limit, it
-   has one series for each event: the text has to fit into a reply, and a collector needs memory for each
-   series. */
+/* The family flightrec_samples has one series for each event and CPU. If these were more series than this
+   limit, the family has only one series for each event: the text has to fit into a reply, and a collector
+   needs memory for each series. */
 #define SERIES_MAX 10000
 
 #define NO_LABELS ((const struct fr_label[FR_LABELS_MAX]){{0}})
@@ -41,7 +41,7 @@ static void seconds(
 	fr_openmetrics_seconds(o, NO_LABELS, ns);
 }
 
-/* Two events may have the same name: the first one stands for both. */
+/* Returns whether an earlier event has the same name as EVENT. The samples of both are then in one series. */
 static bool is_repeated(const struct fr_capture *c, size_t event)
 {
 	for (size_t e = 0; e < event; e++)
@@ -203,8 +203,8 @@ static void add_triggers(struct fr_openmetrics *o, const struct fr_view *v)
 	}
 }
 
-/* Returns the kernel's clock for the CPU time of our thread TID: the same number as of
-   pthread_getcpuclockid(). */
+/* Returns the clock of the kernel for the CPU time of our thread TID: the clock that pthread_getcpuclockid()
+   returns for this thread. */
 static clockid_t cpu_clock_of(pid_t tid)
 {
 	return (clockid_t)(~(unsigned)tid << 3 | 6);

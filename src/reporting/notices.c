@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a person should know though nothing failed. */
+/* Makes the notices of `status`: texts about what is not as configured, or not as good as it can be, while
+   the recorder goes on. */
 #include "base/json.h"
 #include "reporting/view.h"
 

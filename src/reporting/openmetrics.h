@@ -3,8 +3,8 @@
 
 /*
  * Writes text in the format of OpenMetrics 1.0, which Prometheus and other collectors read. A family is a
- * metric with a name, a type and a help text. A sample is one value of the family. The text has them in the
- * order of the calls.
+ * metric with a name, a type and a help text. A sample is one value of the family. The text has families and
+ * samples in the order in which they were added.
  *
  *   family ─► sample, sample, … ─► family ─► … ─► end
  */
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum fr_metric_type {
-	FR_METRIC_COUNTER, /* only goes up; the names of its samples end with _total */
+	FR_METRIC_COUNTER, /* never decreases; the names of its samples end with _total */
 	FR_METRIC_GAUGE,
 	FR_METRIC_INFO, /* has the value 1; the names of its samples end with _info */
 };
@@ -36,11 +36,12 @@ struct fr_label {
    NAME is borrowed until the next family begins. */
 void fr_openmetrics_family(struct fr_openmetrics *o, const char *name, enum fr_metric_type type,
 	const char *unit, const char *help);
-/* Add a sample to the family. LABELS ends with the first NULL name, or after FR_LABELS_MAX labels. The values
-   of labels are escaped. No two samples of a family may have the same labels. */
+/* Add a sample to the family that was begun last. LABELS ends with the first NULL name, or after
+   FR_LABELS_MAX labels. The values of labels are escaped. The samples of a family must have different
+   labels. */
 void fr_openmetrics_u64(
 	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t value);
-/* The same; the value is NS, written as seconds with nine decimals. */
+/* Like fr_openmetrics_u64(), but the value is NS, written as seconds with nine decimals. */
 void fr_openmetrics_seconds(
 	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t ns);
 /* End the text. Returns 0, or -ENOMEM if this or an earlier call found no memory. */

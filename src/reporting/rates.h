@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Keeps the counters of two times, from which `status` computes rates. Main thread. */
+/* Keeps two snapshots of the counters. From the older one and the present counters, `status` computes rates.
+   Main thread. */
 
 #include "base/clock.h"
 #include "capture/capture.h"
@@ -23,7 +24,8 @@ struct fr_rates {
 
 /* Take a snapshot of the counters. Call it every FR_RATE_PERIOD_NS. */
 void fr_rates_tick(struct fr_rates *r, const struct fr_capture *capture);
-/* Drop both snapshots. Call it when another capture replaces the one that was counted. */
+/* Drop both snapshots. Call this when another capture replaces the capture of the snapshots. */
 void fr_rates_reset(struct fr_rates *r);
-/* Returns the snapshot from which rates are computed: the older one, or the only one. */
+/* Returns the snapshot from which rates are computed: the older one, or, if there is only one, that one. If
+   there is none, the members of the returned snapshot are 0. */
 const struct fr_counter_snapshot *fr_rates_base(const struct fr_rates *r);

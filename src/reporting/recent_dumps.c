@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many dumps are remembered. Older ones are in the directory, but not in the list. */
+/* How many dumps are remembered. Older dumps stay in the directory, but are not in the list. */
 #define DUMPS_REMEMBERED 256
-/* The limit of the list in bytes. With the commas between the dumps, it fits into a reply. The limit is
-   needed because each dump of a large machine may have thousands of losses. */
+/* The limit of the list in bytes. A list of this size, with the commas between the dumps, fits into a reply.
+   Without a limit it would not always fit, because each dump of a large machine can have thousands of
+   losses. */
 #define LIST_BYTES (3u << 20)
 
 void fr_recent_dumps_add(struct fr_recent_dumps *r, const struct fr_dump_job *job)

@@ -13,10 +13,11 @@ struct fr_recent_dumps {
 	char writer[96]; /* how the newest file was written; "": none yet */
 };
 
-/* Remember the outcome of JOB, which is a dump. If JOB succeeded, also add it to the files. */
+/* Remember the outcome of JOB, which is a dump. If JOB succeeded, also add its file. */
 void fr_recent_dumps_add(struct fr_recent_dumps *r, const struct fr_dump_job *job);
 /* Forget the file NAME, which was removed. */
 void fr_recent_dumps_forget(struct fr_recent_dumps *r, const char *name);
-/* Returns an array of the newest dumps, as many as fit into one reply. The caller deletes it. */
+/* Returns an array of the newest dumps, as many as fit into one reply, oldest first. The caller deletes the
+   array. */
 cJSON *fr_recent_dumps_list(const struct fr_recent_dumps *r);
 void fr_recent_dumps_deinit(struct fr_recent_dumps *r);

@@ -249,7 +249,7 @@ cJSON *fr_status(const struct fr_view *v)
 	add_adopted(v, status);
 	add_objects(v, status);
 	events = cJSON_AddArrayToObject(status, "events");
-	/* The last event carries no samples; its losses are told with the side-band. */
+	/* The last event is the side-band event. It has no samples, and add_sideband() adds its losses. */
 	for (size_t e = 0; e + 1 < fr_capture_n_events(v->capture); e++)
 		cJSON_AddItemToArray(events, event_status(v, e));
 	losses = cJSON_AddObjectToObject(status, "losses");

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Add NAME_at_ns and NAME_age_ns, if AT_NS is known (not 0). */
+/* Add NAME_at_ns and NAME_age_ns to O, if AT_NS is known (not 0). */
 static void add_moment(cJSON *o, const char *name, uint64_t at_ns, uint64_t now_ns)
 {
 	char key[64];

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * All that the recorder reports, at one time. The daemon fills in the struct. `status` and the metrics are
- * made only from the struct. Pointers are borrowed, except where a comment says otherwise. Main thread.
+ * Everything that the recorder reports, read at one time. The daemon sets the members. `status` and the
+ * metrics are made from this struct and from nothing else. Pointers are borrowed, except where a comment says
+ * otherwise. Main thread.
  */
 
 #include "base/clock.h"
@@ -54,7 +55,8 @@ struct fr_view {
 	cJSON *waiting;		/* array of the dumps that wait; fr_status() takes it over */
 	const cJSON *last_dump; /* outcome of the newest job; NULL: none yet */
 	const char *writer;	/* how the newest file was written; "": none yet */
-	/* Each tells why something is not as configured; code 0: it is as configured. */
+	/* Each of these three tells why something is not as configured. If `code` is 0, it is as
+	   configured. */
 	const struct fr_diag *refused;	      /* why the configuration in the files is not in force */
 	const struct fr_diag *ring_kept;      /* RingSize= */
 	const struct fr_diag *no_collector;   /* CacheObjects= */
@@ -67,11 +69,11 @@ cJSON *fr_status(const struct fr_view *v);
 /* Returns the whole reply to `status` during a start; the caller deletes it. DOING: what the start does
    now. */
 cJSON *fr_status_of_start(const struct fr_clock_pair *begun, const char *doing);
-/* Add to STATUS the array "notices" of what is not as it should be. If the configuration in the files is not
-   in force, also add the object "config_error". */
+/* Add to STATUS the array "notices", with a text for each thing that is not as it should be. If the
+   configuration in the files is not in force, also add the object "config_error". */
 void fr_status_add_notices(const struct fr_view *v, cJSON *status);
 
-/* Set RET, which is empty, to the same numbers as OpenMetrics text, without a NUL. The caller frees RET.
+/* Set RET, which is empty, to the numbers of V as OpenMetrics text, without a NUL. The caller frees RET.
    Returns 0 or -ENOMEM. */
 int fr_metrics(const struct fr_view *v, struct fr_buf *ret);
 
