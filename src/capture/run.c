@@ -101,7 +101,7 @@ int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_dia
 		return 0;
 	}
 	(void)set_frequencies(c, c->divisor, &ignored);
-	return fr_fail_errno(d, r, "look at the sysctl kernel.perf_event_max_sample_rate",
+	return fr_fail_errno(d, r, "check the sysctl kernel.perf_event_max_sample_rate",
 		"cannot change the frequency of %s", c->events[c->open[failed].event].name);
 }
 

@@ -96,7 +96,7 @@ static char *read_line(char *s, int size, void *stream)
 	else if (!strchr(s, '\n') && (!feof(r->f) || ftello(r->f) > r->bytes))
 		/* The line does not end with a newline: it is too long, or a NUL byte hides the rest of the
 		   line. A power cut can leave a file of zeros. */
-		fail_line(r, "write several Events= lines, and no NUL bytes",
+		fail_line(r, "write several Events= lines, and remove NUL bytes",
 			"the line is too long, or is not text");
 	if (r->code < 0)
 		return NULL;

@@ -182,7 +182,7 @@ int fr_memory_check_ring(
 	const uint64_t largest = fr_memory_largest_ring(m, now);
 	const bool by_group = largest_ring_in_group(m, now) < largest_ring_in_machine(m, now);
 	char size[FR_UNIT_SIZE], limit[FR_UNIT_SIZE], free[FR_UNIT_SIZE];
-	char hint[128] = "free some memory: not even the smallest ring fits";
+	char hint[128] = "free some memory: the smallest ring does not fit";
 
 	/* A ring that is not larger than the present one always fits. */
 	if (bytes <= FR_MAX(largest, now))

@@ -96,7 +96,7 @@ static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct
 	return fr_fail_errno(d, r,
 		r == -ENOENT ? "make the directory again; if the recorder is a service, restart it: it keeps "
 			       "its ring"
-			     : "let the recorder write there, or restart it: a service keeps its ring",
+			     : "let the recorder write there, or restart it: as a service, it keeps its ring",
 		"cannot use the directory %s any more", p->directory);
 }
 

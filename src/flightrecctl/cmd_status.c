@@ -71,7 +71,7 @@ static void print_self(const cJSON *s)
 		ctl_field("Budget", "%.2f %% of %g %% of a CPU over the last 10 s%s",
 			ctl_number(s, "frequency.used_percent"), budget,
 			cJSON_IsTrue(ctl_get(s, "frequency.exhausted"))
-				? ": too much, and nothing is left to step down; record fewer events"
+				? ": too much, and no frequency can be reduced further; record fewer events"
 				: "");
 	if (ctl_number(s, "frequency.divisor") > 1)
 		ctl_field("", "samples at %.0f Hz instead of %.0f Hz, to keep within it",

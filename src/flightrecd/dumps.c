@@ -75,7 +75,7 @@ void fr_daemon_submit(struct fr_daemon *m, struct fr_call *call, struct fr_dump_
 	if (r >= 0)
 		return;
 	fr_dump_job_free(job);
-	fr_fail(&d, r, "try again when `flightrecctl status` shows fewer queued",
+	fr_fail(&d, r, "try again when `flightrecctl status` shows fewer queued dumps",
 		"too many dumps are waiting already");
 	fr_call_fail(call, &d, r);
 }

@@ -208,7 +208,7 @@ void fr_start_end(struct fr_daemon *m)
    or the service manager keeps the history for the next instance. */
 static _Noreturn void end_now(struct fr_daemon *m)
 {
-	fr_log_struct(LOG_INFO, FR_MSG_STOPPED, NULL, 0, "stopped before it recorded");
+	fr_log_struct(LOG_INFO, FR_MSG_STOPPED, NULL, 0, "stopped before recording began");
 	sd_notify(0, "STOPPING=1");
 	fr_server_free(m->server);
 	_exit(FR_EXIT_OK);

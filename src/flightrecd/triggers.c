@@ -142,7 +142,8 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 		r = fr_triggers_configure(m->triggers, &all, m->config->trigger, m->config->n_trigger);
 	if (r >= 0 && disabled)
 		fr_log(LOG_INFO,
-			"%zu triggers of the machine's configuration are the service's and not armed here; "
+			"%zu triggers of the machine's configuration belong to the service and are not armed "
+			"here; "
 			"--trigger=NAME arms one, --config=FILE those of FILE",
 			disabled);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot set up the triggers") : 0;

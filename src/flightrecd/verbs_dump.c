@@ -63,14 +63,15 @@ static void suppressed(struct fr_call *call, const struct fr_decision *d, int co
 
 	if (code == -EDQUOT) {
 		fail(call, -EAGAIN, "`flightrecctl status` lists them, `flightrecctl cancel` cancels one",
-			"suppressed: too many dumps of yours, or of users, are waiting already");
+			"suppressed: too many dumps of yours, or of all users together, are waiting already");
 		return;
 	}
 	snprintf(text, sizeof(text), "suppressed: %s", d->why);
 	fail(call, -EAGAIN,
-		d->verdict == FR_VERDICT_BUSY ? "try again when `flightrecctl status` shows fewer queued"
-					      : "[Trigger control] in flightrecd.conf(5); "
-						"`flightrecctl enable control` arms it",
+		d->verdict == FR_VERDICT_BUSY
+			? "try again when `flightrecctl status` shows fewer queued dumps"
+			: "[Trigger control] in flightrecd.conf(5); "
+			  "`flightrecctl enable control` arms it",
 		text);
 }
 

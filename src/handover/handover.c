@@ -116,12 +116,12 @@ static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *re
 	if (r < 0)
 		return r;
 	if (strcmp(ret->boot_id, boot_id) != 0)
-		r = fr_fail(d, -EBADMSG, NULL, "it is of another boot");
+		r = fr_fail(d, -EBADMSG, NULL, "the state is from another boot");
 	*ret_ring = r == 0 ? dup_passed(ret->ring) : -1;
 	if (r == 0 && *ret_ring == -ENOENT)
 		r = fr_fail(d, -EBADMSG, NULL, "its ring is not in the descriptor store");
 	else if (r == 0 && *ret_ring < 0)
-		r = fr_fail_errno(d, *ret_ring, NULL, "its ring cannot be taken");
+		r = fr_fail_errno(d, *ret_ring, NULL, "its ring cannot be duplicated");
 	if (r < 0)
 		fr_state_deinit(ret);
 	else

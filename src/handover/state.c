@@ -187,7 +187,8 @@ int fr_state_file_new(struct fr_state_file *ret, struct fr_diag *d)
 	_cleanup_close_ int fd = memfd_create("flightrec-state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0 || ftruncate(fd, 2 * SLOT_BYTES) < 0 || fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) < 0)
-		return fr_fail_errno(d, -errno, NULL, "cannot make the memory for what outlives a restart");
+		return fr_fail_errno(
+			d, -errno, NULL, "cannot make the memory for the state that survives a restart");
 	*ret = (struct fr_state_file){.fd = TAKE_FD(fd)};
 	return 0;
 }

@@ -198,7 +198,7 @@ static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, si
 	if (r == 0)
 		r = examine(one, &why);
 	if (r == -EBADMSG) {
-		fr_merge_warn(o, "%s. The file is left out and kept", why.what);
+		fr_merge_warn(o, "%s. The file is not merged, and not removed", why.what);
 		in->n_unusable++;
 		return 0;
 	}

@@ -310,7 +310,8 @@ static int finish(struct merge *m, struct fr_diag *d)
 	m->report.not_durable = r;
 	if (r > 0)
 		fr_merge_warn(m->options,
-			"%s is whole but not durable, as its directory could not be synced (%s): the inputs "
+			"%s is whole but not durable, because its directory could not be synced (%s): the "
+			"inputs "
 			"are kept",
 			m->output.path, strerror(r));
 	else if (!m->options->keep)

@@ -19,7 +19,7 @@ static void log_failure(const struct fr_dump_job *job, const struct fr_log_field
 {
 	static const char *const then[] = {
 		[FR_OUTCOME_DONE] = "",
-		[FR_OUTCOME_KEPT] = "; its data is kept in memory and is tried again every 10 s",
+		[FR_OUTCOME_KEPT] = "; its data stays in memory, and the write is tried again every 10 s",
 		[FR_OUTCOME_RESCUED] = "",
 		[FR_OUTCOME_GIVEN_UP] = "; given up, its data is no longer kept",
 	};
@@ -59,7 +59,7 @@ void fr_dump_log(const struct fr_dump_job *job, const char *configured)
 	if (job->result.not_durable)
 		fr_log(LOG_WARNING,
 			"%s/%s is not durable: its directory could not be synced: %s\n"
-			"  it is whole, but a power cut may take it away: copy it elsewhere, and see "
+			"  it is whole, but a power failure can remove it: copy it elsewhere, and see "
 			"journalctl -k",
 			directory, job->result.name, strerror(job->result.not_durable));
 	if (job->result.sidecar_error < 0)
@@ -99,7 +99,7 @@ struct fr_diag fr_dump_failure(const struct fr_dump_job *job)
 
 	if (job->kind == FR_JOB_DUMP && job->outcome == FR_OUTCOME_KEPT && d.code)
 		snprintf(d.what + n, sizeof(d.what) - n,
-			"; its data is kept in memory and is tried again every 10 s");
+			"; its data stays in memory, and the write is tried again every 10 s");
 	return d;
 }
 

@@ -77,7 +77,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		return MHD_YES;
 	}
 	if (strcmp(url, "/metrics") != 0)
-		return refuse(connection, MHD_HTTP_NOT_FOUND, "there is /metrics\n");
+		return refuse(connection, MHD_HTTP_NOT_FOUND, "not found; see /metrics\n");
 	return answer_metrics(ctx, connection);
 }
 

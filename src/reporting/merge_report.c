@@ -24,7 +24,7 @@ int fr_merge_directory(const char *directory)
 		return fr_exit_code(r);
 	}
 	if (report.kept_older[0])
-		fr_log(LOG_INFO, "the older one is now %s", report.kept_older);
+		fr_log(LOG_INFO, "the older output is now %s", report.kept_older);
 	fr_log_struct(LOG_INFO, FR_MSG_MERGED, NULL, 0,
 		"%s: %llu samples of %zu files, %s; perf report -i %s", report.output,
 		(unsigned long long)report.samples, report.n_inputs, fr_size_format(report.bytes_out, bytes),

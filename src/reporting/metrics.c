@@ -108,7 +108,8 @@ static void add_ring(struct fr_openmetrics *o, const struct fr_view *v)
 
 	gauge(o, "flightrec_ring_bytes", "bytes", "Size of the ring.", s->size_bytes);
 	gauge(o, "flightrec_ring_used_bytes", "bytes", "Bytes of the ring in use.", s->used_bytes);
-	gauge(o, "flightrec_ring_raw_bytes", "bytes", "What the ring holds, uncompressed.", s->raw_bytes);
+	gauge(o, "flightrec_ring_raw_bytes", "bytes", "Uncompressed size of the records in the ring.",
+		s->raw_bytes);
 	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "Bytes of the ring that dumps pin.",
 		s->pinned_bytes);
 	seconds(o, "flightrec_ring_span_seconds", FR_METRIC_GAUGE,
@@ -156,7 +157,7 @@ static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 	counter(o, "flightrec_dumps_not_durable", "Dumps whose directory could not be synced.",
 		v->counters->dumps_not_durable);
 	gauge(o, "flightrec_dumps_queued", NULL, "Dumps that wait or are being written.", s->queued);
-	gauge(o, "flightrec_dumps_kept_bytes", "bytes", "What of the ring a dump that failed holds.",
+	gauge(o, "flightrec_dumps_kept_bytes", "bytes", "Bytes of the ring that a kept dump pins.",
 		s->kept ? s->kept_bytes : 0);
 }
 
@@ -230,7 +231,7 @@ static void add_frequency(struct fr_openmetrics *o, const struct fr_view *v)
 	const struct fr_frequency *f = v->frequency;
 
 	gauge(o, "flightrec_frequency_divisor", NULL,
-		"By what the sampling frequencies are divided, to keep CPUBudget=.", f->budget.divisor);
+		"Divisor of the sampling frequencies, to keep CPUBudget=.", f->budget.divisor);
 	fr_openmetrics_family(o, "flightrec_frequency_steps", FR_METRIC_COUNTER, NULL,
 		"Steps of the sampling frequencies, to keep CPUBudget=.");
 	fr_openmetrics_u64(o, LABEL("direction", "down"), f->down);

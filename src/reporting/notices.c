@@ -16,7 +16,7 @@ static void add_refused(const struct fr_diag *refused, cJSON *status, cJSON *not
 	cJSON_AddStringToObject(o, "what", refused->what);
 	cJSON_AddStringToObject(o, "hint", refused->hint);
 	fr_json_add_line(notices,
-		"the configuration cannot be used, the previous one is in force: %s%s%s; mend it, then "
+		"the configuration cannot be used, the previous one is in force: %s%s%s; correct it, then "
 		"`flightrecctl reload`",
 		refused->what, refused->hint[0] ? ": " : "", refused->hint);
 }
@@ -40,7 +40,7 @@ static void add_sideband(const struct fr_tracker_stats *s, cJSON *notices)
 			"CAP_SYS_PTRACE",
 			(unsigned long long)s->maps_hidden);
 	if (s->compaction_errno)
-		fr_json_add_line(notices, "perf.data.auxiliary grows, as it cannot be compacted: %s",
+		fr_json_add_line(notices, "perf.data.auxiliary grows, because it cannot be compacted: %s",
 			strerror(s->compaction_errno));
 }
 

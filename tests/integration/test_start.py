@@ -45,7 +45,7 @@ def test_a_start_can_be_stopped(starting, how):
     else:
         starting.signal(getattr(signal, f"SIG{how}"))
     assert starting.wait(60) == 0
-    assert not starting.socket.exists() and "stopped before it recorded" in starting.log()
+    assert not starting.socket.exists() and "stopped before recording began" in starting.log()
 
 
 def test_calls_and_signals_during_a_start_are_handled_after_it(starting):

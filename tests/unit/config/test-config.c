@@ -424,7 +424,7 @@ TEST(a_nul_byte_is_refused)
 		{"\n\0[Dump]\n", "x.conf:2"}, {"[Recorder]\nEvents=a\0b\n[Dump]\n", "x.conf:2"}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
-		expect_refusal(cases[i].text, sizeof(cases[i].text), cases[i].what, "no NUL bytes");
+		expect_refusal(cases[i].text, sizeof(cases[i].text), cases[i].what, "remove NUL bytes");
 }
 
 TEST(only_loopback_addresses_are_valid_without_metrics_public)
