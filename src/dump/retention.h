@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Decides which dumps have to be removed. The limits mean the same as in coredump.conf(5). The functions get
- * a list of dumps and numbers about the disk. vacuum.h makes the list, and removes the files. See
- * docs/design/51.
+ * Decides which dumps have to be removed. MaxUse= and KeepFree= mean the same as in coredump.conf(5). The
+ * functions get a list of dumps and numbers about the disk. vacuum.h makes the list, and removes the files.
+ * See docs/design/51.
  */
 
 #include <stdbool.h>
