@@ -3,7 +3,8 @@
 /*
  * A dump gets these records from the two sections of a frame:
  *   - the samples in the window of the dump;
- *   - the side-band up to the end of the window. Side-band from before the window names processes of samples.
+ *   - the side-band up to the end of the window. Side-band from before the window is needed, too: it names
+ *     the processes of the samples.
  * If a dump gets all records of a section, it gets a copy of the compressed section. Otherwise the section is
  * decompressed, filtered, and compressed again. Side-band is always decompressed: see write_section().
  */

@@ -52,7 +52,7 @@ struct fr_dump_params {
 	struct fr_jit_open_files *jit_open_files; /* or NULL */
 	struct fr_early_ids *early_ids;		  /* NULL: the dump reads build-ids from files */
 	bool vdso_kept;				  /* perf can find a copy of the vdso by its build-id */
-	bool strip_rounds;   /* leave out FINISHED_ROUNDs: overwritable events do not keep their promise */
+	bool strip_rounds;   /* leave out FINISHED_ROUNDs, which are wrong if an event is overwritable */
 	fr_dump_model model; /* called once, while all frames are pinned */
 	/* Called once before the first byte is written, with an estimate of the file's size. May be NULL. */
 	void (*make_room)(void *ctx, uint64_t bytes);
