@@ -77,8 +77,8 @@ static size_t element_size(const struct bpf_prog_info *info, const struct array 
 }
 
 /* COUNTS has the sizes of the arrays. Make room in DATA for the arrays, except those that are larger than
-   ARRAY_MAX. Set AT to the offsets of the arrays in DATA, and INFO to a request to the kernel for the arrays.
-   Returns 0 and sets *RET_BITS to the bits of the arrays; or -ENOMEM. */
+   ARRAY_MAX. Set AT to the offsets of the arrays in DATA, and make INFO a request to the kernel for these
+   arrays. Returns 0 and sets *RET_BITS to the bits of the arrays; or -ENOMEM. */
 static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_info *info, struct fr_buf *data,
 	size_t at[static FR_ARRAY_SIZE(arrays)], uint64_t *ret_bits)
 {

@@ -34,7 +34,7 @@ struct entry {
 struct fr_build_ids {
 	struct entry *paths;
 	bool vdso;
-	struct fr_early_ids *early, *own; /* build-ids of files whose map records have no build-id */
+	struct fr_early_ids *early, *own; /* build-ids of mapped files; own: `early` if it was made here */
 };
 
 int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret)

@@ -185,8 +185,8 @@ static int write_section(struct fr_frames *f, const struct section *s)
 }
 
 /* Write the records that this dump adds between the two sections of a frame: after the side-band, and before
-   the samples that need these records. No such record may be later than LAST_NS, the newest time in the
-   frame. Otherwise a reader would pass on samples of the next frame too early. */
+   the samples that need these records. None of these records is later than LAST_NS, the newest time in the
+   frame. A later record would make a reader deliver samples of the next frame too early. */
 static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 {
 	int r = fr_jit_append_functions(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);

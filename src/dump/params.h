@@ -23,8 +23,8 @@ typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time
 	struct fr_buf *ret_since);
 
 /* A sample of the event "flightrec:trigger": a cause, or a step of the sampling frequency. The texts are
-   borrowed until the dump is written; NULL and "" mean that there is none. In the dump, each text is one line
-   of at most 255 bytes. */
+   borrowed until the dump is written; NULL and "" mean that there is no text. In the dump, each text is one
+   line of at most 255 bytes. */
 struct fr_trigger_sample {
 	uint64_t time_ns;		       /* monotonic */
 	pid_t pid, tid;			       /* 0: no process, or an unknown one */

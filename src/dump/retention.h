@@ -15,7 +15,7 @@
 #define FR_RETENTION_CAP (4ULL << 30)
 
 struct fr_retention {
-	uint64_t max_use; /* bytes of all dumps together; 0: no limit; or FR_RETENTION_DEFAULT */
+	uint64_t max_use; /* bytes of the recorder's files; 0: no limit; or FR_RETENTION_DEFAULT */
 	uint64_t
 		keep_free; /* bytes of the file system that stay free; 0: no limit; or FR_RETENTION_DEFAULT */
 	uint64_t max_files;  /* number of dumps; 0: no limit */

@@ -180,7 +180,8 @@ static void make_raw(const struct fr_trigger_sample *s, uint16_t type, struct bu
 	format_line(s, line, sizeof(line));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
 		append_text(ret, texts[i].location, or_empty(texts[i].text), texts[i].max);
-	/* The raw data and its u32 of size make a multiple of 8. */
+	/* The raw data follows a u32 with its size. Both together must have a size that is a multiple of
+	   8. */
 	put_zeros(ret, FR_ALIGN_UP(ret->buf.len + 4, 8) - 4 - ret->buf.len);
 	set_bytes(ret, 0, &head, sizeof(head));
 }

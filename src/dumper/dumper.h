@@ -94,7 +94,7 @@ int fr_dumper_cancel(
 	struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret, struct fr_diag *d);
 /* Returns the dumps that wait, in order: an array of {id, uid, ready_ns, causes, cause}. "causes" is the
    number of causes, and "cause" is the first one. There is no "uid" if no user asked for the dump. The caller
-   deletes it. Returns NULL if there is no memory. */
+   deletes the array. Returns NULL if there is no memory. */
 cJSON *fr_dumper_waiting(struct fr_dumper *p);
 /* Returns the oldest finished job, which the caller frees, or NULL. */
 struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p);

@@ -176,7 +176,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 		return;
 	}
 	update_session(p);
-	/* When the recorder ends, jobs do not wait for the end of their post-trigger time, so this time may
+	/* When the recorder ends, jobs do not wait for the end of their post-trigger time, so `ready_ns` may
 	   be in the future. */
 	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
 	now_ns = fr_monotonic_ns();

@@ -5,7 +5,7 @@
  * CPUBudget=: decides when the sampling frequencies step down, and when they step up again. The functions
  * read no clock and no events, so tests can pass any times.
  *
- *   a window above the budget            ─► down: half of the frequency, at the lowest 1/16 of the configured
+ *   a window above the budget            ─► down: half of the frequency (at least 1/16 of the configured one)
  *   a minute below half of the budget    ─► up: twice the frequency, which at most doubles the cost
  */
 

@@ -15,7 +15,8 @@
 struct fr_cpu_watch;
 
 /* N is the number of CPUs that came online and are not recorded yet. A suspend counts as one CPU. Called when
-   N becomes larger than 0, and again at each tick and each change, until fr_cpu_watch_opened() is called. */
+   N becomes larger than 0, and again at each tick and each change, until fr_cpu_watch_opened() has been
+   called for all N. */
 typedef void (*fr_cpus_came)(void *ctx, unsigned n);
 
 /* Begin to watch. The CPUs of CAPTURE are recorded already. If inotify does not work for the files of the
