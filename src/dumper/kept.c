@@ -30,8 +30,8 @@ static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 	fr_unlock(&p->lock);
 }
 
-/* Keep the files with run-time code open for processes that exited after SINCE_NS. UINT64_MAX: keep no files
-   for a kept dump. */
+/* Keep the files with run-time code open for processes that exited at SINCE_NS or later. UINT64_MAX: keep no
+   files for a kept dump. */
 static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
 	if (p->config.jit_open_files)
