@@ -3,8 +3,9 @@
 #define FLIGHTREC_TRIGGER_BPF_H
 
 /*
- * The trigger ABI of flightrec. A BPF object that includes this header and calls flightrec_trigger() can make
- * flightrecd dump. flightrec(7) has an example. A section of flightrecd.conf(5) names the object:
+ * The trigger ABI of flightrec. A BPF program that includes this header and calls flightrec_trigger() can
+ * make flightrecd dump. flightrec(7) has an example. A section of flightrecd.conf(5) names the object file of
+ * the program:
  *
  *     [Trigger slow-disk]
  *     Program=/etc/flightrec/slow-disk.bpf.o
@@ -14,21 +15,23 @@
  * is the unit of the values and of Threshold=, for example FLIGHTREC_UNIT_NS. Compile with clang -target bpf
  * -mcpu=v3 -g -O2.
  *
- * flightrecd sets the globals below and those of Set=NAME=VALUE, loads the object, attaches each program by
- * its SEC() name, and reads the ring buffer flightrec_events. The object needs the license that its helpers
- * require ("GPL" for tracing). The names of some programs and sections have a meaning:
+ * flightrecd sets the globals below and the globals that Set=NAME=VALUE names, loads the object, attaches
+ * each program by its SEC() name, and reads the ring buffer flightrec_events. The object needs the license
+ * that its helpers require ("GPL" for tracing). The names of some programs and sections have a meaning:
  *
  *   - The programs NAME_btf and NAME_classic are alternatives. flightrecd loads NAME_btf if the kernel has
  *     BTF and the tracepoint of that program, otherwise NAME_classic.
  *   - A program of SEC("?...") is left out if the kernel does not have its tracepoint.
- *   - If the tracepoint of any other program is missing, flightrecd refuses the object and names the
- *     tracepoint.
+ *   - If the kernel does not have the tracepoint of any other program, or of both alternatives, flightrecd
+ *     refuses the object and names the tracepoint.
  *
- * flightrecd makes each program of SEC("tracepoint/...") return 1, whatever the program itself returns. If it
- * returned 0, the kernel would hide the event from all perf users of that tracepoint, also from flightrecd.
+ * flightrecd makes each program of SEC("tracepoint/...") return 1, whatever the program itself returns. If
+ * the program returned 0, the kernel would hide the event from all perf users of that tracepoint, and
+ * flightrecd is one of them.
  *
- * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, a flightrecd that runs in its own
- * pid namespace cannot know pids, and CGroup= does not match the tasks in cgroups below that cgroup.
+ * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, a flightrecd in another than the
+ * initial pid namespace cannot know pids, and CGroup= matches only tasks directly in the named cgroup, and
+ * not those in cgroups below it.
  *
  * flightrecd itself includes this header for the structures.
  */
@@ -70,8 +73,8 @@ struct flightrec_counters {
 	__u64 sent;    /* put into the ring buffer */
 	__u64 cooled;  /* within the cool-down of an earlier anomaly */
 	__u64 lost;    /* the ring buffer was full */
-	__u64 last;    /* the newest value, even if it is below the threshold */
-	__u64 last_ns; /* its time, CLOCK_MONOTONIC; 0: no value yet */
+	__u64 last;    /* the newest value that passed the filters, even if below the threshold */
+	__u64 last_ns; /* the time of `last`, CLOCK_MONOTONIC; 0: no value yet */
 };
 
 #ifdef __bpf__
@@ -93,8 +96,8 @@ const volatile __u64 flightrec_cooldown_ns FLIGHTREC_GLOBAL = 0;	       /* Coold
 const volatile __u32 flightrec_pid FLIGHTREC_GLOBAL = 0;		       /* Pid=; 0: any */
 const volatile __u64 flightrec_cgroup FLIGHTREC_GLOBAL = 0;		       /* CGroup=, an id; 0: any */
 const volatile char flightrec_comm[FLIGHTREC_COMM_SIZE] FLIGHTREC_GLOBAL = ""; /* Comm=; "": any */
-const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd, whose values are ignored */
-const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* its pid namespace (inode); 0: the initial one */
+const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd; its values are ignored */
+const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* flightrecd's pid namespace: inode; 0: initial */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -149,12 +152,12 @@ struct task_struct___flightrec {
 } FLIGHTREC_CORE;
 
 /* The task that an anomaly is about. flightrec_current() or flightrec_task() fills it. If a program fills it
-   itself, the other members must be 0. */
+   itself, the program sets all members that it does not know to 0. */
 struct flightrec_subject {
 	__u32 pid, tid; /* in the initial pid namespace; if `ours` is set: in that of flightrecd */
 	__u64 cgroup_id;
 	char comm[FLIGHTREC_COMM_SIZE];
-	const void *task; /* its struct task_struct, while that exists; 0: not known, or the current task */
+	const void *task; /* the struct task_struct, while it exists; 0: not known, or the current task */
 	__u32 ours;	  /* flightrec_localize() has run */
 	__u32 inside;	  /* if `ours` is set: the task is in flightrec_cgroup or below it */
 };
@@ -179,8 +182,8 @@ static __always_inline __u32 flightrec_nr(const struct task_struct___flightrec *
 	return 0;
 }
 
-/* Returns whether S is in flightrec_cgroup or below it. If the struct task_struct of S is not known, returns
-   0 for a task that is below it. */
+/* Returns whether S is in flightrec_cgroup or below it. If the struct task_struct of S is not known, or the
+   kernel has no BTF, returns 0 for a task in a cgroup below flightrec_cgroup. */
 static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task = s->task;
@@ -201,8 +204,8 @@ static __always_inline int flightrec_in_cgroup(const struct flightrec_subject *s
 
 /* Translates the pid and the tid of S into the pid namespace of flightrecd, and finds out whether S is in the
    cgroup of CGroup=. Later calls for the same S do nothing. flightrec_trigger_for() calls this function. If
-   you need S after its task has exited, call it earlier, while the task exists: after the call, no function
-   reads the struct task_struct any more. */
+   you need S after its task has exited, call flightrec_localize() earlier, while the task exists: after that
+   call, no function reads the struct task_struct any more. */
 static __always_inline void flightrec_localize(struct flightrec_subject *s)
 {
 	const struct task_struct___flightrec *task;
@@ -249,13 +252,15 @@ static __always_inline void flightrec_task(struct flightrec_subject *s, const vo
 	s->task = task;
 }
 
-/* Returns whether a filter is set, so that the task of a value must be known. */
+/* Returns whether a filter is set (Pid=, CGroup= or Comm=). A filter can be applied only if the task of the
+   value is known. */
 static __always_inline int flightrec_filtered(void)
 {
 	return flightrec_pid || flightrec_cgroup || flightrec_comm[0];
 }
 
-/* Returns whether S passes the filters and is not flightrecd itself. Call flightrec_localize() before. */
+/* Returns whether S passes the filters and is not flightrecd itself. Call flightrec_localize() for S
+   before. */
 static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 {
 	if (flightrec_self && s->pid == flightrec_self)
@@ -274,7 +279,8 @@ static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 	return 1;
 }
 
-/* Stores VALUE as the newest value. Returns the counters of this CPU. */
+/* Stores VALUE as the newest value. Returns the counters of this CPU. The pointer is never 0, but the
+   verifier requires that the caller checks it. */
 static __always_inline struct flightrec_counters *flightrec_count(__u64 value, __u64 time_ns)
 {
 	__u32 zero = 0;
@@ -287,10 +293,10 @@ static __always_inline struct flightrec_counters *flightrec_count(__u64 value, _
 	return c;
 }
 
-/* For paths that run often: call it before you fill a subject. TIME_NS is the time of VALUE. If VALUE is
-   below THRESHOLD, stores it as the newest value and returns 1: there is nothing more to do then. Returns 0
-   if VALUE reaches THRESHOLD. Also returns 0 if a filter is set, because the filter needs the subject. Costs
-   a few ns. */
+/* For paths that run often: call this function before you fill a subject. TIME_NS is the time of VALUE. If
+   VALUE is below THRESHOLD and no filter is set, stores VALUE as the newest value and returns 1: the caller
+   then has nothing more to do. Otherwise returns 0: VALUE reaches THRESHOLD, or a filter has to see the
+   subject first. The call costs a few ns. */
 static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 time_ns)
 {
 	if (flightrec_filtered() || value >= threshold)
@@ -362,9 +368,9 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 
 /* Reports VALUE of the current task. flightrecd gets an anomaly with REASON, a string literal, if VALUE
    reaches THRESHOLD (flightrec_threshold is the configured one), the task passes the filters, and the last
-   cool-down is over. flightrecd then decides whether to dump. Returns 1 if flightrecd gets the anomaly, else
-   0: also if the ring buffer is full. If VALUE is below THRESHOLD, the call costs little more than reading
-   the clock. */
+   cool-down is over. flightrecd then decides whether to dump. Returns 1 if flightrecd gets the anomaly.
+   Otherwise returns 0, for example if the ring buffer is full. If VALUE is below THRESHOLD, the call costs
+   little more than reading the clock. */
 static __always_inline int flightrec_trigger(const char *reason, __u64 value, __u64 threshold)
 {
 	__u64 now = bpf_ktime_get_ns();

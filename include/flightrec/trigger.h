@@ -3,7 +3,7 @@
 #define FLIGHTREC_TRIGGER_H
 
 /*
- * A program that has seen an anomaly can make flightrecd dump the records from before that time:
+ * A program that has seen an anomaly can make flightrecd dump the records from before the anomaly:
  *
  *     #include <flightrec/trigger.h>
  *     …
@@ -15,10 +15,10 @@
  *     Application=yes
  *     Cooldown=5min
  *
- * A call sends one datagram to a unix socket. It needs no library, starts no thread, allocates no memory and
- * keeps no state. It never blocks, can be called from any thread and from a signal handler, and does not
- * change errno. If flightrecd does not run, it does nothing. The header needs C99 with GNU extensions
- * (-std=gnu99 or later), or C++11 or later.
+ * A call sends one datagram to a unix socket. The function needs no library, starts no thread, allocates no
+ * memory and keeps no state. It never blocks, can be called from any thread and from a signal handler, and
+ * does not change errno. If flightrecd does not run, the function only returns an error. The header needs C99
+ * with GNU extensions (-std=gnu99 or later), or C++11 or later.
  */
 
 #include <errno.h>
@@ -35,7 +35,8 @@
 extern "C" {
 #endif
 
-/* The path of the socket (Socket= in [Triggers]), if FLIGHTREC_TRIGGER_SOCKET is not in the environment. */
+/* The path of the socket (Socket= in [Triggers] of flightrecd.conf(5)). If the environment variable
+   FLIGHTREC_TRIGGER_SOCKET is set and not empty, its value is the path instead. */
 #define FLIGHTREC_TRIGGER_SOCKET_DEFAULT "/run/flightrec/trigger"
 /* The size of the largest datagram. A datagram has one or more lines KEY=VALUE, as in sd_notify(3). The keys
    are TRIGGER, REASON, VALUE, THRESHOLD, UNIT (ns, count, bytes or percent), TID and TIME (CLOCK_MONOTONIC,
@@ -47,8 +48,8 @@ struct flightrec_datagram {
 	size_t len;
 };
 
-/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT, with a blank for each control character.
-   Does not cut a character of UTF-8 into two. */
+/* Appends a line: KEY (with its "=") and at most MAX bytes of TEXT, with a blank in place of each control
+   character. Does not cut a character of UTF-8 into two. */
 static inline void flightrec_add(struct flightrec_datagram *d, const char *key, const char *text, size_t max)
 {
 	size_t n = strlen(key), i;
@@ -111,7 +112,7 @@ static inline int flightrec_send(const struct flightrec_datagram *d)
 
 /* Does the same as flightrec_trigger(), with two more parameters. UNIT is the unit of VALUE and THRESHOLD:
    "ns", "count", "bytes", "percent", or NULL for none. TIME_NS is the time of the anomaly (CLOCK_MONOTONIC),
-   which must be within the last minute; 0 means now. */
+   and must be within the last minute; 0 means now. */
 static inline int flightrec_trigger_at(const char *trigger, const char *reason, const char *unit,
 	unsigned long long time_ns, unsigned long long value, unsigned long long threshold)
 {
@@ -142,11 +143,11 @@ static inline int flightrec_trigger_at(const char *trigger, const char *reason, 
 }
 
 /* Reports VALUE with the text REASON. If VALUE reaches THRESHOLD, flightrecd gets an anomaly for the section
-   [Trigger TRIGGER]; NULL, "" and unknown names mean [Trigger application]. The policy of flightrecd then
-   decides whether to dump. If there is no measurement, pass 0 for both numbers. The kernel tells flightrecd
-   which process has sent the anomaly. Returns 0 if VALUE is below THRESHOLD or was sent; else a negative
-   errno, which the caller may ignore: -ENOENT or -ECONNREFUSED if flightrecd does not run, -EACCES if this
-   user may not send, -EAGAIN if the queue of the socket is full. */
+   [Trigger TRIGGER]. If TRIGGER is NULL, "" or an unknown name, the section is [Trigger application]. The
+   policy of flightrecd then decides whether to dump. If there is no measurement, pass 0 for both numbers. The
+   kernel tells flightrecd which process has sent the anomaly. Returns 0 if VALUE is below THRESHOLD or was
+   sent; else a negative errno, which the caller may ignore: -ENOENT or -ECONNREFUSED if flightrecd does not
+   run, -EACCES if this user may not send, -EAGAIN if the queue of the socket is full. */
 static inline int flightrec_trigger(
 	const char *trigger, const char *reason, unsigned long long value, unsigned long long threshold)
 {

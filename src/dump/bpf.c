@@ -76,9 +76,9 @@ static size_t element_size(const struct bpf_prog_info *info, const struct array 
 	return a->rec_size ? get_u32(info, a->rec_size) : a->element;
 }
 
-/* Make room in DATA for the arrays whose sizes COUNTS has. Set AT to the offsets of the arrays in DATA, and
-   INFO to a request to the kernel for the arrays. Returns 0 and sets *RET_BITS to the bits of the arrays; or
-   -ENOMEM. */
+/* COUNTS has the sizes of the arrays. Make room in DATA for the arrays, except those that are larger than
+   ARRAY_MAX. Set AT to the offsets of the arrays in DATA, and make INFO a request to the kernel for these
+   arrays. Returns 0 and sets *RET_BITS to the bits of the arrays; or -ENOMEM. */
 static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_info *info, struct fr_buf *data,
 	size_t at[static FR_ARRAY_SIZE(arrays)], uint64_t *ret_bits)
 {
@@ -107,8 +107,8 @@ static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_in
 	return 0;
 }
 
-/* Check that the program did not change between the two calls of the kernel: the arrays of INFO are not
-   larger than COUNTS says. */
+/* The kernel is asked twice, for COUNTS and then for INFO. Check that the program did not change in between:
+   no array of INFO is larger than COUNTS says. */
 static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_prog_info *info, uint64_t bits)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
@@ -136,8 +136,8 @@ static int append_entry(struct section *s, const void *head, size_t head_len, co
 	return fr_buf_append(b, data->data, data->len);
 }
 
-/* Append the program FD. A program that cannot be read is left out. If it was appended, *RET_BTF is the id of
-   its BTF object, or 0 if it has none. Returns 0 or -ENOMEM. */
+/* Append the program FD. A program that cannot be read is left out. If the program was appended, *RET_BTF is
+   the id of its BTF object, or 0 if it has none. Returns 0 or -ENOMEM. */
 static int add_program(int fd, struct section *programs, uint32_t *ret_btf)
 {
 	struct bpf_prog_info counts = {0}, info;
@@ -200,7 +200,8 @@ static bool is_known(const uint32_t *ids, size_t n, uint32_t id)
 	return false;
 }
 
-/* Append each program, and each BTF object once. Returns 0 or -ENOMEM. */
+/* Append all loaded programs (at most PROGRAMS_MAX), and each of their BTF objects once. Returns 0 or
+   -ENOMEM. */
 static int collect(struct section *programs, struct section *btfs)
 {
 	_cleanup_free_ uint32_t *ids = calloc(PROGRAMS_MAX, sizeof(*ids)); /* ids of BTF objects */

@@ -34,7 +34,7 @@ struct entry {
 struct fr_build_ids {
 	struct entry *paths;
 	bool vdso;
-	struct fr_early_ids *early, *own; /* build-ids of files whose map records have no build-id */
+	struct fr_early_ids *early, *own; /* build-ids of mapped files; own: `early` if it was made here */
 };
 
 int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret)
@@ -105,7 +105,8 @@ static int add_build_id(
 {
 	int r = fr_feature_add_build_id(s, cpumode, pid, id, size, path);
 
-	/* If the path or the id is too long for the section, leave it out: perf then reads the file. */
+	/* If the path or the id is too long for the section, leave the build-id out. perf then reads it from
+	   the file. */
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -203,15 +204,15 @@ static bool keeps_path(const struct entry *e, const struct fr_record_mmap2 *m, c
 {
 	const int here = check_path(m, id, size);
 
-	/* The file at the path cannot be read, for example without permission. Keep the path, and let the
-	   reader decide. */
+	/* The path names the file of M, or it is not known which file the path names, for example without
+	   permission. In both cases the file of M keeps the path. */
 	if (here != 0 && here != -ENOENT && here != -ENOEXEC)
 		return true;
 	return here < 0 && size > 0 && !e->has_file;
 }
 
-/* M maps the file that keeps the path. Check whether that file was written in place, so that M maps another
-   version of it. This does not read the file, because there may be many maps. */
+/* M maps the file that keeps the path. Check whether M maps another version of that file, because the file
+   was written in place between two maps. The check does not read the file, because there may be many maps. */
 static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
 	uint8_t *id, int *size)
 {
@@ -220,7 +221,8 @@ static bool is_other_version(struct fr_build_ids *b, const struct entry *e, cons
 	       (*size != e->id_len || memcmp(id, e->id, (size_t)e->id_len) != 0);
 }
 
-/* Remember that the file of M keeps the path. */
+/* Remember that the file of M keeps the path. If this is the first file of the path, add its build-id to
+   S. */
 static int keep_path(
 	struct fr_session *s, struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {

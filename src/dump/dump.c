@@ -31,7 +31,7 @@ struct dump {
 	struct fr_buf state; /* the tail model just before the low watermark, as records */
 	struct fr_buf since; /* evicted side-band from the low watermark on */
 	struct fr_jit *jit;
-	struct fr_buf maps; /* more map records, which follow `since` in the file */
+	struct fr_buf maps; /* map records that the dump adds; they follow `since` in the file */
 	struct fr_jit_stats jit_stats;
 	struct fr_trigger_samples trigger_samples;
 	bool published;
@@ -121,8 +121,9 @@ static int collect_build_ids(struct dump *x, const struct fr_buf *records, struc
 	return fr_build_ids_collect(x->build_ids, &x->session, records->data, records->len, ret_follow);
 }
 
-/* Get the tail model and the side-band since its time, and collect the names of the files and of the run-time
-   code that both map. The records of the tail model get a time that is older than all records that follow. */
+/* Get the tail model and the side-band since its time. For the files and the run-time code that the records
+   of both map, collect build-ids and make map records. The records of the tail model get a time that is older
+   than all records that follow. */
 static int add_model(struct dump *x, struct fr_diag *d)
 {
 	const struct fr_dump_params *p = x->params;
@@ -209,8 +210,8 @@ static int write_frames(struct dump *x)
 		if (r < 0)
 			return r;
 	}
-	/* Write the remaining trigger samples. No FINISHED_ROUND follows them, so they may be later than all
-	   frames. */
+	/* Write the remaining trigger samples. No FINISHED_ROUND follows them, so these samples may be later
+	   than all frames. */
 	return r < 0 ? r : fr_trigger_samples_write(&x->trigger_samples, &x->out, UINT64_MAX);
 }
 

@@ -5,13 +5,13 @@
  * Writes a snapshot of the ring to a file perf.data.sample.TIME, and a sidecar beside it. The perf of any
  * distribution reads the file without any other file. Dumper thread; the function waits for the disk.
  *
- *   header, ids, attrs │ process model │ FINISHED_ROUND │ side-band since then, frames │ features
+ *   header, ids, attrs │ process model │ FINISHED_ROUND │ later side-band, frames │ features
  *
  * The records before the first FINISHED_ROUND are the process model, uncompressed: they describe the
  * processes at the begin of the dump. A merge that has the auxiliary file may leave these records out. The
  * dump also adds uncompressed records of its own: map records of the objects in NAME.jit/ (jit/jit.h), and
- * trigger samples (dump/trigger_sample.h). These records are behind the side-band, and between the two
- * sections of each frame.
+ * trigger samples (dump/trigger_sample.h). These records stand behind the side-band that precedes the frames,
+ * and between the two sections of a frame.
  */
 
 #include "dump/params.h"

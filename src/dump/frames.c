@@ -3,7 +3,8 @@
 /*
  * A dump gets these records from the two sections of a frame:
  *   - the samples in the window of the dump;
- *   - the side-band up to the end of the window. Side-band from before the window names processes of samples.
+ *   - the side-band up to the end of the window. Side-band from before the window is needed, too: it names
+ *     the processes of the samples.
  * If a dump gets all records of a section, it gets a copy of the compressed section. Otherwise the section is
  * decompressed, filtered, and compressed again. Side-band is always decompressed: see write_section().
  */
@@ -184,8 +185,8 @@ static int write_section(struct fr_frames *f, const struct section *s)
 }
 
 /* Write the records that this dump adds between the two sections of a frame: after the side-band, and before
-   the samples that need these records. No such record may be later than LAST_NS, the newest time in the
-   frame. Otherwise a reader would pass on samples of the next frame too early. */
+   the samples that need these records. None of these records is later than LAST_NS, the newest time in the
+   frame. A later record would make a reader deliver samples of the next frame too early. */
 static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 {
 	int r = fr_jit_append_functions(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);

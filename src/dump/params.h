@@ -17,14 +17,14 @@
 #include <stdint.h>
 
 /* Append the process model just before LOW_WATERMARK_NS to RET_STATE, as records that all have the time
-   TIME_NS. Append the evicted side-band from LOW_WATERMARK_NS on to RET_SINCE; these records keep their
-   times. See fr_tracker_write_model(). Returns 0 or a negative errno. */
+   TIME_NS. Append the side-band of evicted frames from LOW_WATERMARK_NS on to RET_SINCE; these records keep
+   their times. See fr_tracker_write_model(). Returns 0 or a negative errno. */
 typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
 
 /* A sample of the event "flightrec:trigger": a cause, or a step of the sampling frequency. The texts are
-   borrowed until the dump is written; NULL and "" mean that there is none. In the dump, each text is one line
-   of at most 255 bytes. */
+   borrowed until the dump is written; NULL and "" mean that there is no text. In the dump, each text is one
+   line of at most 255 bytes. */
 struct fr_trigger_sample {
 	uint64_t time_ns;		       /* monotonic */
 	pid_t pid, tid;			       /* 0: no process, or an unknown one */
@@ -52,7 +52,7 @@ struct fr_dump_params {
 	struct fr_jit_open_files *jit_open_files; /* or NULL */
 	struct fr_early_ids *early_ids;		  /* NULL: the dump reads build-ids from files */
 	bool vdso_kept;				  /* perf can find a copy of the vdso by its build-id */
-	bool strip_rounds;   /* leave out FINISHED_ROUNDs: with overwritable events, frames are not sorted */
+	bool strip_rounds;   /* leave out FINISHED_ROUNDs, which are wrong if an event is overwritable */
 	fr_dump_model model; /* called once, while all frames are pinned */
 	/* Called once before the first byte is written, with an estimate of the file's size. May be NULL. */
 	void (*make_room)(void *ctx, uint64_t bytes);
@@ -71,7 +71,7 @@ struct fr_dump_result {
 	uint64_t damaged;		     /* number of damaged sections in the ring, which are left out */
 	uint64_t jit_objects, jit_functions; /* numbers of objects and functions in NAME.jit/ */
 	uint64_t jit_bytes;		     /* size of these objects */
-	uint64_t jit_cut;		     /* number of perf maps and jitdumps that are incomplete */
+	uint64_t jit_cut;		     /* perf maps and jitdumps that were not read as a whole */
 	char how[96];			     /* fr_writer_describe() */
 	int sidecar_error; /* negative errno: the dump is complete, but its JSON could not be written */
 	int owner_error;   /* negative errno: the file could not be given to root (base/owner.h) */

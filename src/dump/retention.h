@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Decides which dumps have to be removed. The limits mean the same as in coredump.conf(5). The functions get
- * a list of dumps and numbers about the disk. vacuum.h makes the list, and removes the files. See
- * docs/design/51.
+ * Decides which dumps have to be removed. MaxUse= and KeepFree= mean the same as in coredump.conf(5). The
+ * functions get a list of dumps and numbers about the disk. vacuum.h makes the list, and removes the files.
+ * See docs/design/51.
  */
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #define FR_RETENTION_CAP (4ULL << 30)
 
 struct fr_retention {
-	uint64_t max_use; /* bytes of all dumps together; 0: no limit; or FR_RETENTION_DEFAULT */
+	uint64_t max_use; /* bytes of the recorder's files; 0: no limit; or FR_RETENTION_DEFAULT */
 	uint64_t
 		keep_free; /* bytes of the file system that stay free; 0: no limit; or FR_RETENTION_DEFAULT */
 	uint64_t max_files;  /* number of dumps; 0: no limit */

@@ -15,8 +15,8 @@
 #define ID_BASE 0xf11647ec00000000ULL
 #define ID_CALLCHAIN (1ULL << 16)
 #define TEXT_MAX 255u /* bytes of one text; a longer text is truncated */
-/* The kernel gives a tracepoint the lowest free id of 16 bits. Our tracepoint has the highest free id, to
-   stay away from those. */
+/* The kernel gives a tracepoint the lowest free id of 16 bits. Our tracepoint has the highest free id, which
+   is far away from the ids of the kernel. */
 #define TRACEPOINT_MAX 65535u
 
 /* The raw data, at the offsets of the format below. A text is a u32: the lower 16 bits are its offset in the
@@ -94,8 +94,8 @@ static uint64_t sample_id(const struct perf_event_attr *a)
 	return ID_BASE | a->config | (callchain ? ID_CALLCHAIN : 0);
 }
 
-/* Our event has the clock and the layout of the other events, because a reader requires that these are equal
-   in all events. */
+/* Our event has the clock and the layout of the other events, because a reader requires that all events have
+   the same clock and layout. */
 static struct perf_event_attr make_attr(const struct fr_session *s)
 {
 	const struct perf_event_attr *like = &s->events[0].attr;
@@ -180,7 +180,8 @@ static void make_raw(const struct fr_trigger_sample *s, uint16_t type, struct bu
 	format_line(s, line, sizeof(line));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
 		append_text(ret, texts[i].location, or_empty(texts[i].text), texts[i].max);
-	/* The raw data and its u32 of size make a multiple of 8. */
+	/* The raw data follows a u32 with its size. Both together must have a size that is a multiple of
+	   8. */
 	put_zeros(ret, FR_ALIGN_UP(ret->buf.len + 4, 8) - 4 - ret->buf.len);
 	set_bytes(ret, 0, &head, sizeof(head));
 }

@@ -5,10 +5,10 @@
  * Used in dump/ only: makes trigger samples. A cause of the dump, or a step of the sampling frequency,
  * becomes a sample of the event "flightrec:trigger". So every reader shows the cause or the step at its time.
  *
- * No kernel has a tracepoint flightrec:trigger, so the file has the format with which readers decode its
- * samples. The id and the attr of the event are the same in all files of a boot. Therefore a merge makes one
- * event of the events of all files, and writes a trigger sample that two files have only once. docs/design/50
- * has the reasons.
+ * No kernel has a tracepoint flightrec:trigger, so each dump contains the format with which readers decode
+ * these samples. The attr of the event depends only on the other events of the recording, and the id only on
+ * the attr. Therefore a merge of dumps of one recording makes one event of the events of all dumps, and
+ * writes a trigger sample once if two dumps have it. docs/design/50 has the reasons.
  */
 
 #include "dump/params.h"

@@ -84,7 +84,8 @@ static int listing_init(struct listing *l, int dirfd)
 }
 
 /* Visit the file or directory NAME, and the content of the directory down to DEPTH_MAX levels, without
-   following links. REMOVE: remove all that is visited. Returns how many bytes of the disk this takes. */
+   following links. REMOVE: remove all that is visited. Returns how many bytes of the disk the visited files
+   and directories take. ERROR (may be NULL) gets the negative errno of the last failed removal. */
 static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -221,9 +222,9 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 	return 0;
 }
 
-/* Choose the dumps to remove. If a dump is about to be written and MaxUse= or KeepFree= cannot hold, choose
-   only as many dumps as the new dump needs room for. If the new dump does not fit even without all old dumps,
-   choose none. Returns whether all limits will hold. */
+/* Choose the dumps to remove. If a dump is about to be written and not all limits can hold, ignore MaxUse=
+   and KeepFree=: choose only as many dumps as MaxFiles=, MaxAge= and the room for the new dump require. If
+   the new dump does not fit even without all old dumps, choose none. Returns whether all limits will hold. */
 static bool choose(
 	const struct fr_retention *limits, const struct fr_retention_disk *disk, const struct listing *l)
 {

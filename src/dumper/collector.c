@@ -17,7 +17,7 @@
 
 #define QUEUE_MAX 16u
 #define NICE 10
-/* How long fr_collector_stop() waits for queued dumps. */
+/* fr_collector_stop() waits for the queued dumps for about this time. */
 #define STOP_NS (10 * FR_NSEC_PER_SEC)
 
 struct fr_collector {

@@ -19,8 +19,8 @@ struct fr_collector;
 /* Start the thread. Returns 0 or a negative errno with D. */
 int fr_collector_start(
 	const struct fr_object_cache_config *config, struct fr_collector **ret, struct fr_diag *d);
-/* Finish the queued dumps, but for at most about 10 s; then end the thread and free C. NULL-safe; returns
-   NULL. */
+/* Collect the objects of the queued dumps, but for at most about 10 s; then end the thread and free C.
+   NULL-safe; returns NULL. */
 struct fr_collector *fr_collector_stop(struct fr_collector *c);
 
 pid_t fr_collector_tid(const struct fr_collector *c);

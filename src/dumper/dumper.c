@@ -20,7 +20,8 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
 	return settings;
 }
 
-/* Take the first job whose `ready_ns` has passed. When the dumper stops, take the first job. */
+/* Take the first job whose `ready_ns` has passed. If the dumper stops, take the first job without regard to
+   `ready_ns`. Returns NULL if there is no such job. */
 static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 {
 	const uint64_t now_ns = fr_monotonic_ns();

@@ -41,8 +41,8 @@ struct fr_dumper_config {
 	struct fr_tracker *tracker;
 	const struct fr_session *session; /* copied by fr_dumper_start() */
 	int dirfd;
-	/* The path of dirfd; copied. If the path names another directory later, dirfd becomes that
-	   directory. */
+	/* The path of dirfd; copied. If the path names another directory later, dirfd becomes a descriptor of
+	   that directory. */
 	const char *directory;
 	size_t section_max;
 	int level;
@@ -51,8 +51,8 @@ struct fr_dumper_config {
 	bool vdso_kept;				  /* as in struct fr_dump_params */
 	gid_t gid;
 	struct fr_dumper_settings settings;
-	/* The dumper thread calls both functions after the snapshot of a dump. add_losses() adds the losses
-	   so far to META; add_steps() adds the steps of the sampling frequency in the window. */
+	/* The dumper thread calls the next two functions after the snapshot of a dump. add_losses() adds the
+	   losses so far to META; add_steps() adds the steps of the sampling frequency in the window. */
 	void (*add_losses)(void *ctx, cJSON *meta);
 	void (*add_steps)(void *ctx, uint64_t from_ns, uint64_t to_ns, cJSON *meta);
 	void *ctx;
@@ -71,7 +71,7 @@ pid_t fr_dumper_tid(const struct fr_dumper *p);
 /* Returns a borrowed descriptor. It is readable when fr_dumper_reap() has a job to return. */
 int fr_dumper_done_fd(const struct fr_dumper *p);
 
-/* The main thread calls the following functions. Any thread may call fr_dumper_stats(). */
+/* The following functions are for the main thread, except fr_dumper_stats(), which any thread may call. */
 
 /* Add JOB. RET_ID may be NULL. Returns 0 if JOB (consumed) waits now: *RET_ID is the id of JOB. Returns 1 if
    the cause of JOB (consumed) was added to a dump that waits already: *RET_ID is the id of that dump. On
@@ -80,20 +80,21 @@ int fr_dumper_done_fd(const struct fr_dumper *p);
 int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id);
 /* Add CAUSE (JSON), which happened at TIME_NS, to an automatic dump that waits, if its window contains
    TIME_NS or ended at most FR_DUMPER_TOGETHER_NS before. ASKED: the window that the trigger of CAUSE asks
-   for. The window of the dump grows to the begin of this window and to TIME_NS. It grows to the end of this
-   window only if TIME_NS is at most FR_DUMPER_TOGETHER_NS after the first trigger. Returns 0 if CAUSE is
-   consumed: *RET_ID is the id of the dump. Returns -ENOENT if there is no such dump, or each one has
-   FR_DUMPER_COALESCE_MAX causes. */
+   for. The window of the dump grows: it then covers TIME_NS and the time that ASKED wants before TIME_NS. It
+   covers the post-trigger time of ASKED, too, if TIME_NS is at most FR_DUMPER_TOGETHER_NS after the first
+   trigger of the dump. Returns 0 if CAUSE is consumed: *RET_ID is the id of the dump. Returns -ENOENT if
+   there is no such dump, or each one has FR_DUMPER_COALESCE_MAX causes. */
 int fr_dumper_coalesce(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
 	uint64_t *ret_id);
 /* Cancel the dump ID, which waits. UID 0 may cancel any dump. Another user may cancel their own dump, if it
    has no cause of another user. Returns 0, and the caller owns *RET, the job of the dump. On failure, returns
-   with D: -ENOENT if no such dump waits, or if it is the last dump of the recorder; -EBUSY if the dump is
-   being written; -EPERM if this user may not cancel it. */
+   with D: -ENOENT if no such dump waits, or if it is the dump with which the recorder ends; -EBUSY if the
+   dump is being written; -EPERM if this user may not cancel it. */
 int fr_dumper_cancel(
 	struct fr_dumper *p, uint64_t id, uid_t uid, struct fr_dump_job **ret, struct fr_diag *d);
-/* Returns the dumps that wait, in order: an array of {id, uid, ready_ns, causes, cause}, where "causes" is a
-   number. The caller deletes it. Returns NULL if there is no memory. */
+/* Returns the dumps that wait, in order: an array of {id, uid, ready_ns, causes, cause}. "causes" is the
+   number of causes, and "cause" is the first one. There is no "uid" if no user asked for the dump. The caller
+   deletes the array. Returns NULL if there is no memory. */
 cJSON *fr_dumper_waiting(struct fr_dumper *p);
 /* Returns the oldest finished job, which the caller frees, or NULL. */
 struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p);

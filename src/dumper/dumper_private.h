@@ -52,12 +52,14 @@ void fr_dumper_tidy(struct fr_dumper *p, bool first);
    struct fr_dump_params); it gets P as its context. Returns 0 or a negative errno. */
 int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
 	const struct fr_session *session, fr_dump_model model);
+/* A function of the type fr_dump_model: gets the tail model from the tracker. */
 int fr_dumper_model(void *p, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
 
-/* kept.c, on the dumper thread. Keep the data of JOB, if KeepFailed= says so and there is memory: take over
-   *SNAPSHOT and set it to NULL, and set the outcome of JOB to KEPT. The previous kept dump is given up. If
-   the data cannot be kept, the caller still owns *SNAPSHOT, and the outcome of JOB does not change. */
+/* kept.c, on the dumper thread. Keep the data of JOB if KeepFailed= is set, the recorder does not end with
+   JOB, and there is memory: take over *SNAPSHOT and set it to NULL, and set the outcome of JOB to KEPT. Give
+   up the previous kept dump before. If the data cannot be kept, the caller still owns *SNAPSHOT, and the
+   outcome of JOB does not change. */
 void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot);
 /* Try to write the kept dump again. LAST: if that fails, give up the kept dump. If the kept dump became a
    file or is given up, returns its job, which the caller then owns. Otherwise returns NULL. */

@@ -22,17 +22,17 @@ enum fr_job_kind {
 };
 
 enum fr_job_outcome {
-	FR_OUTCOME_DONE,     /* `code` says whether it succeeded; none of its data is left in memory */
+	FR_OUTCOME_DONE,     /* the job has ended, and `code` says whether it succeeded */
 	FR_OUTCOME_KEPT,     /* a dump failed; its data stays in memory, and the dumper tries again */
 	FR_OUTCOME_RESCUED,  /* a kept dump became a file */
-	FR_OUTCOME_GIVEN_UP, /* a kept dump is lost: it was not tried again, or it failed again */
+	FR_OUTCOME_GIVEN_UP, /* a kept dump is lost: a newer one replaced it, or its last try failed */
 };
 
 /* The window that a trigger asks for. Two requests with equal windows may become one file. */
 struct fr_dump_asked {
 	uint64_t last_ns;	 /* the time before the trigger; 0: the whole ring */
 	uint64_t post_ns;	 /* the time after the trigger */
-	uint64_t from_ns, to_ns; /* if one is not 0, these replace last_ns and post_ns */
+	uint64_t from_ns, to_ns; /* if one of the two is not 0, both replace last_ns and post_ns */
 };
 
 struct fr_dump_job {
@@ -40,7 +40,7 @@ struct fr_dump_job {
 	enum fr_job_kind kind;
 	uint64_t id;
 	uid_t uid;   /* the user who asked; 0: root or the recorder's own user; FR_UID_MACHINE: no user */
-	bool shared; /* it also has causes of others */
+	bool shared; /* it also has causes that do not come from `uid` */
 	uint64_t trigger_ns; /* monotonic time of the first trigger; the name of the file has this time */
 	struct fr_dump_asked asked;
 	uint64_t from_ns, to_ns; /* the window, monotonic; from_ns 0: from the oldest sample on */
@@ -61,10 +61,10 @@ struct fr_dump_job {
 	int code; /* 0, or a negative errno with `diag` */
 	struct fr_dump_result result;
 	struct fr_diag diag;
-	uint64_t snapshot_ns;		/* the time from the end of the window to the snapshot */
+	uint64_t snapshot_ns;		/* how long after max(trigger_ns, ready_ns) the snapshot was made */
 	struct fr_vacuum_report vacuum; /* the dumps that were removed */
-	struct fr_diag vacuum_diag;	/* why old dumps could not be removed; code 0: they could */
-	bool followed;			/* the configured path now names another directory than before */
+	struct fr_diag vacuum_diag;	/* why old dumps could not be removed; code 0: no failure */
+	bool followed;			/* the configured path has come to name another directory */
 	char *directory;		/* the directory of the file; NULL: the configured path */
 };
 

@@ -13,7 +13,8 @@ struct fr_job_sample_texts {
 	char value[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE];
 };
 
-/* Times and values are raw JSON, because a double cannot hold all their digits. */
+/* Returns the number NAME of CAUSE, or 0 if CAUSE has no such number. Times and values are raw JSON, because
+   a double cannot hold all their digits. */
 static uint64_t u64_of(const cJSON *cause, const char *name)
 {
 	const cJSON *o = cJSON_GetObjectItemCaseSensitive(cause, name);
@@ -59,7 +60,8 @@ static void add_sample(struct fr_job_samples *s, const cJSON *cause)
 		.value = u64_of(cause, "value"),
 		.threshold = u64_of(cause, "threshold"),
 	};
-	/* A count, and a cause of an application or a person, may have a value without a threshold. */
+	/* A cause may have a value without a threshold, for example if an application or a person made the
+	   cause. */
 	if (sample->value || sample->threshold)
 		sample->value_text = format_value(sample->unit, sample->value, texts->value);
 	if (sample->threshold)

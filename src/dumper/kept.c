@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The dumper keeps a dump that it could not write. The frames of the dump become a retained snapshot, and the
- * tail model at their low watermark is copied. The dumper tries to write the dump again every 10 s, and when
- * another job may have made room. It keeps only the newest failed dump, because a retained snapshot takes a
- * part of the ring.
+ * With KeepFailed=, the dumper keeps a dump that it could not write. The frames of the dump become a retained
+ * snapshot, and the dumper copies the tail model at the low watermark of the first of these frames. The
+ * dumper tries to write the dump again every 10 s, and when another job may have made room. It keeps only the
+ * newest failed dump, because a retained snapshot takes a part of the ring.
  */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
@@ -30,7 +30,8 @@ static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 	fr_unlock(&p->lock);
 }
 
-/* Keep the open files with run-time code of processes that exited after SINCE_NS. UINT64_MAX: keep none. */
+/* Keep the files with run-time code open for processes that exited at SINCE_NS or later. UINT64_MAX: keep no
+   files for a kept dump. */
 static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
 	if (p->config.jit_open_files)
@@ -65,7 +66,8 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	return copy;
 }
 
-/* Copy the tail model while the oldest frame is pinned, and count the samples. */
+/* Copy the tail model, and count the samples of SNAPSHOT. Call this while the oldest frame of SNAPSHOT is
+   pinned. */
 static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k)
 {
 	uint64_t oldest_ns = UINT64_MAX;
@@ -83,8 +85,8 @@ static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct 
 		p, fr_snapshot_low_watermark(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
 }
 
-/* Retain SNAPSHOT, and copy its tail model and the session to K. Returns 0, or another value if that
-   failed. */
+/* Retain SNAPSHOT, and copy its tail model and the session to K. *RET_LOST gets the number of samples that
+   did not fit into the retained snapshot. Returns 0, or another value if that failed. */
 static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
 {
 	int r = fr_snapshot_retain(snapshot, ret_lost);

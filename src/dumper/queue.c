@@ -16,8 +16,8 @@ static bool has_room_for_cause(const struct fr_dump_job *job)
 }
 
 /* Check whether NEW may become one file with OLD, which waits. The window of OLD ends at most two
-   post-trigger times after its first trigger, however many jobs join OLD. Without this limit, a storm of
-   triggers would delay OLD again and again, and its file would never be written. */
+   post-trigger times after the first trigger of OLD, even if many jobs join OLD. Without this limit, a storm
+   of triggers would delay OLD again and again, and its file would never be written. */
 static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
 {
 	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;

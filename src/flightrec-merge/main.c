@@ -55,7 +55,8 @@ static int merge(struct command *c)
 		c->options.progress = report_progress;
 	r = fr_merge(&c->options, &report, &d);
 	report_progress_end();
-	/* Without inputs there is nothing to do, because the recorder has merged the files. */
+	/* If there are no inputs, there is nothing to do: the recorder itself may have merged the files when
+	   it ended. */
 	if (c->service && r == -ENOENT)
 		return FR_EXIT_OK;
 	if (r < 0) {
@@ -84,8 +85,8 @@ static bool is_recorded_to(const char *directory)
 }
 
 /* For --service: systemd then runs this program as ExecStopPost= (systemd.exec(5), $SERVICE_RESULT). Returns
-   NULL if the service stays stopped and no recorder writes to DIRECTORY. Otherwise returns the reason not to
-   merge now. Waits for some seconds at most. */
+   NULL if the files in DIRECTORY can be merged now: the service stays stopped, and no recorder writes there.
+   Otherwise returns the reason not to merge. Waits for some seconds at most. */
 static const char *find_reason_not_to_merge(const char *directory)
 {
 	const char *result = getenv("SERVICE_RESULT");

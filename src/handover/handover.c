@@ -37,7 +37,8 @@ static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, 
    stays set, because other code looks for its own descriptors there. */
 static bool passed_are_closed;
 
-/* A duplicate of the passed descriptor NAME; -ENOENT: there is none; or another negative errno. */
+/* Returns a duplicate of the passed descriptor NAME; -ENOENT if no descriptor of this name was passed; or
+   another negative errno. */
 static int dup_passed(const char *name)
 {
 	char **names = NULL;
@@ -65,8 +66,8 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* Close the passed descriptors of ring and state. Remove those that this instance did not adopt from the
-   store. Returns how many were removed. */
+/* Close the passed descriptors of ring and state. Those that this instance did not adopt are also removed
+   from the store. Returns the number of removed descriptors. */
 static unsigned release_passed(const struct fr_handover *h)
 {
 	char **names = NULL, taken[FR_STATE_NAME_MAX];
@@ -229,7 +230,8 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 }
 
 /* Copy the first side-band record of the ring to RET. The tracker searches for this record in the auxiliary
-   file, because the ring has evicted all side-band records before it. */
+   file, because the ring has evicted all side-band records before it. RET stays empty if the ring has no
+   side-band. */
 static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 {
 	struct fr_snapshot *snapshot;
@@ -244,8 +246,8 @@ static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 	return r;
 }
 
-/* Finish a resize that a kill interrupted. Move the remaining frames of the old ring to the new ring. HISTORY
-   gets the new ring; if that fails, it keeps the old ring. */
+/* Finish a resize that a kill interrupted. Move the remaining frames of the old ring to the new ring. On
+   success, *HISTORY becomes the new ring. On failure, it stays the old ring. */
 static void finish_replacement(
 	struct fr_handover *h, const struct fr_history_config *config, struct fr_history **history)
 {
@@ -435,8 +437,9 @@ void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config)
 	h->written = false;
 }
 
-/* Count the gap from DRAINED_NS, up to which the ring is complete, to NOW_NS. If the previous instance
-   drained nothing, this gap includes the last gap, so the last gap is subtracted from the sum. */
+/* Count the gap from DRAINED_NS, up to which the ring is complete, to NOW_NS. DRAINED_NS 0: unknown; the gap
+   then begins at the start of the first instance. If the previous instance drained nothing, the new gap
+   includes the gap before that instance, so that gap is subtracted from the sum. */
 static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
 {
 	const uint64_t from_ns = drained_ns ? drained_ns : s->first_started_ns;

@@ -58,7 +58,7 @@ struct fr_state_file {
 /* Create an empty file. Returns 0 or a negative errno with D. */
 int fr_state_file_new(struct fr_state_file *ret, struct fr_diag *d);
 /* Adopt FD, which is consumed on success. *RET_STATE gets the state in the newest whole slot. Returns 0;
-   -EBADMSG with D if no slot is whole or the slot is of another version; or another negative errno with D. */
+   -EBADMSG with D if no slot is whole and of this version; or another negative errno with D. */
 int fr_state_file_adopt(int fd, struct fr_state_file *ret, struct fr_state *ret_state, struct fr_diag *d);
 /* Write S into the older slot. The newer slot is not touched, so it stays valid if a kill interrupts the
    write. Returns 0 or a negative errno. */

@@ -5,7 +5,7 @@
  * CPUBudget=: decides when the sampling frequencies step down, and when they step up again. The functions
  * read no clock and no events, so tests can pass any times.
  *
- *   a window above the budget            ─► down: half of the frequency, at least 1/16 of the configured one
+ *   a window above the budget            ─► down: half of the frequency (at least 1/16 of the configured one)
  *   a minute below half of the budget    ─► up: twice the frequency, which at most doubles the cost
  */
 
@@ -20,8 +20,8 @@ enum fr_budget_verdict {
 	FR_BUDGET_STAY,
 	FR_BUDGET_DOWN,
 	FR_BUDGET_UP,
-	/* The recorder is above the budget at the lowest frequency. Returned once, and again only after a
-	   minute below half of the budget. */
+	/* The recorder is above the budget, and no frequency can be lowered any more. This is returned once,
+	   and again only after a minute below half of the budget. */
 	FR_BUDGET_EXHAUSTED,
 };
 
@@ -30,8 +30,8 @@ struct fr_budget {
 	unsigned divisor;	   /* of the frequencies; the caller sets it back if it cannot change them */
 	unsigned divisor_max;	   /* 1: no event has a frequency */
 	uint64_t used_ppm;	   /* CPU time used in the last complete window, in millionths of a CPU */
-	uint64_t since_ns, cpu_ns; /* begin of the current window, and the CPU time then; 0: no window */
-	uint64_t quiet_since_ns;   /* since when it is below half of the budget; 0: it is not below */
+	uint64_t since_ns, cpu_ns; /* begin of the current window (0: none), and CPU time used before it */
+	uint64_t quiet_since_ns;   /* since then, used_ppm is at most half of the budget; 0: it is more */
 	bool is_exhausted;	   /* FR_BUDGET_EXHAUSTED was returned */
 };
 

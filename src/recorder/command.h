@@ -10,7 +10,7 @@
 
 struct fr_command {
 	pid_t pid;    /* 0: there is no process */
-	int go_fd;    /* a write lets the child run the command; closed without a write, the child ends */
+	int go_fd;    /* a write lets the child run the command; a close without a write ends the child */
 	int error_fd; /* if exec fails, the child writes the error to this pipe */
 };
 
@@ -19,5 +19,6 @@ int fr_command_fork(struct fr_command *c, char *const argv[], struct fr_diag *d)
 /* Let the child run the command. NAME: the name of the command, for messages. Returns 0; or the negative
    errno of exec with D, and then the child has ended and has been reaped. */
 int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d);
-/* End the command if it still runs, as perf record does. Waits for its end. */
+/* If the command still runs, end it, as perf record does, and wait for its end. (It gets SIGTERM, and SIGKILL
+   5 s later.) */
 void fr_command_deinit(struct fr_command *c);

@@ -16,7 +16,7 @@
 #define CPUS_MAX 8192
 #define CPU_DIRECTORY "/sys/devices/system/cpu"
 /* The two clocks that suspended_ns() compares are read one after the other, so their difference varies a
-   little without a suspend. Only a larger change of the difference is a suspend. */
+   little even if there was no suspend. Only a larger change of the difference is a suspend. */
 #define SUSPENDED_MIN_NS (100 * FR_NSEC_PER_MSEC)
 
 struct cpus {
@@ -35,7 +35,7 @@ struct fr_cpu_watch {
 	void *ctx;
 	struct cpus online; /* CPUs that were online in the last look(); at first, the recorded CPUs */
 	uint64_t suspended_ns;
-	unsigned missing; /* number of CPUs that came online and are not recorded yet */
+	unsigned missing; /* CPUs that came online and are not recorded yet; a suspend counts as one */
 	struct online_file files[CPUS_MAX];
 };
 

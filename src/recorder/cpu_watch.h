@@ -14,8 +14,9 @@
 
 struct fr_cpu_watch;
 
-/* Called when N CPUs came online, or came back after a suspend, and are not recorded yet. It is called again
-   at each tick and at each change, until fr_cpu_watch_opened() is called. */
+/* N is the number of CPUs that came online and are not recorded yet. A suspend counts as one CPU. Called when
+   N becomes larger than 0, and again at each tick and each change, until fr_cpu_watch_opened() has been
+   called for all N. */
 typedef void (*fr_cpus_came)(void *ctx, unsigned n);
 
 /* Begin to watch. The CPUs of CAPTURE are recorded already. If inotify does not work for the files of the
@@ -23,8 +24,8 @@ typedef void (*fr_cpus_came)(void *ctx, unsigned n);
    0 or -ENOMEM. */
 int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_came came, void *ctx,
 	struct fr_cpu_watch **ret);
-/* Look for changes. Call it every few seconds: there is not an event when a hypervisor adds CPUs, or after a
-   suspend. NULL-safe. */
+/* Look for changes. Call it every few seconds: inotify does not report that a hypervisor has added CPUs, or
+   that the machine was suspended. NULL-safe. */
 void fr_cpu_watch_tick(struct fr_cpu_watch *w);
 /* Call it when N of the CPUs that came online are recorded. */
 void fr_cpu_watch_opened(struct fr_cpu_watch *w, unsigned n);
@@ -32,7 +33,7 @@ void fr_cpu_watch_opened(struct fr_cpu_watch *w, unsigned n);
 struct fr_cpu_watch *fr_cpu_watch_free(struct fr_cpu_watch *w);
 
 /* Write a list of those CPUs of WANTED that are online to RET: numbers with commas between them. WANTED is a
-   list; NULL: all CPUs. Returns 0; -ENODEV if none of the CPUs is online; -E2BIG if SIZE is too small; or
-   another negative errno if the kernel's list cannot be read. */
+   list of CPUs; NULL or an invalid list: all CPUs. Returns 0; -ENODEV if none of the CPUs is online; -E2BIG
+   if SIZE is too small; or another negative errno if the kernel's list cannot be read. */
 int fr_cpus_online(const char *wanted, char *ret, size_t size);
 #define FR_CPU_LIST_SIZE (6 * 8192) /* room for "8191," for each CPU */

@@ -46,7 +46,7 @@ bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_
 			 : last_ns + FR_CUTOVER_NEAR_NS < c->at_ns;
 }
 
-/* Set the fields in which duplicates differ to 0: the id and the time. FORK and EXIT have a second time. */
+/* Set the fields in which duplicates differ to 0: the id and the time. FORK and EXIT have the time twice. */
 static void clear_event(struct perf_event_header *h)
 {
 	struct fr_sample *s = (struct fr_sample *)h;

@@ -7,8 +7,8 @@
  *
  * While both record, the kernel makes two records of the same thing, one for each capture, and reads the
  * clock for each. Near the cut-over time, one of the two records may be earlier than the cut-over time, and
- * the other one later. So if a record of the new capture is within FR_CUTOVER_NEAR_NS of the cut-over time,
- * it is dropped if it is a duplicate. It is a duplicate if a record that was taken from the old capture is
+ * the other one later. So a record of the new capture that is within FR_CUTOVER_NEAR_NS of the cut-over time
+ * is dropped only if it is a duplicate. It is a duplicate if a record that was taken from the old capture is
  * equal, except for the id of the event and the time.
  *
  * Recorder thread, except for new and free.
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FR_CUTOVER_NEAR_NS 100000ULL /* between the two readings of the clock, an interrupt may run */
+#define FR_CUTOVER_NEAR_NS 100000ULL /* an interrupt may run between the two readings of the clock */
 
 struct fr_cutover;
 

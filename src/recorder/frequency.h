@@ -14,12 +14,13 @@
 
 struct fr_capture;
 
-#define FR_FREQUENCY_STEPS 64
+#define FR_FREQUENCY_STEPS 64 /* only the newest steps are remembered */
 #define FR_PPM_PER_PERCENT 10000.0
 
 struct fr_frequency_step {
 	uint64_t time_ns;  /* monotonic */
 	unsigned from, to; /* divisors */
+	/* As in struct fr_budget, at the time of the step. */
 	uint64_t used_ppm, ppm;
 };
 
@@ -34,7 +35,7 @@ struct fr_frequency {
 	size_t n;
 };
 
-/* CAPTURE is open and has its full frequencies. PPM: the budget in millionths of a CPU; 0: no limit. */
+/* CAPTURE must be open and have its full frequencies. PPM: the budget in millionths of a CPU; 0: no limit. */
 void fr_frequency_init(struct fr_frequency *f, const struct fr_capture *capture, uint64_t ppm);
 void fr_frequency_deinit(struct fr_frequency *f);
 /* Compare the CPU time of this process with the budget, and step the frequencies of CAPTURE. Call it every
@@ -50,7 +51,7 @@ void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *c
 void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture, uint64_t ppm);
 /* Returns the current frequency of the first event that has one, in Hz; 0: no event has one. */
 uint64_t fr_frequency_hz(const struct fr_frequency *f);
-/* Add the array "frequency_steps" to META: the steps from FROM_NS to TO_NS. If the frequency was reduced at
-   FROM_NS, the array also has the step that set it, with the member "before_window". If there is no step,
-   META does not change. Any thread. */
+/* Add the array "frequency_steps" to META: the steps from FROM_NS to TO_NS. If the frequency was already
+   reduced at FROM_NS, the array also has the last step before FROM_NS, with the member "before_window". If
+   there is no step, META does not change. Any thread. */
 void fr_frequency_add_steps(struct fr_frequency *f, uint64_t from_ns, uint64_t to_ns, cJSON *meta);

@@ -127,7 +127,7 @@ static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 		r->sideband_lost = lost;
 		fr_tracker_request_scan(r->config.tracker);
 	}
-	/* If no kernel ring has records near the cut-over time any more, the cut-over has ended. */
+	/* When no kernel ring can have records near the cut-over time any more, the cut-over has ended. */
 	if (r->cutover && since_ns > r->cutover_ns + FR_CUTOVER_NEAR_NS)
 		r->cutover = fr_cutover_free(r->cutover);
 	atomic_store_explicit(&r->last_round_ns, fr_monotonic_ns(), memory_order_relaxed);
@@ -359,8 +359,8 @@ struct switching {
 
 /* Cut over from the old rings to the new ones. The cut-over time is the begin of a last round over the old
    rings. Records that are taken from the new rings are at most FR_CUTOVER_NEAR_NS older than this time. Each
-   round allows for records that are IN_FLIGHT_NS older than its begin, which is more. So the low watermarks
-   stay correct. */
+   round allows for records that are IN_FLIGHT_NS older than its begin, and IN_FLIGHT_NS is larger than
+   FR_CUTOVER_NEAR_NS. So the low watermarks stay correct. */
 static int switch_capture(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -368,8 +368,9 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 
 	fr_cutover_free(r->cutover);
 	r->cutover = s->cutover;
-	/* Wait, so that the previous round has not taken records near the cut-over time. The cut-over would
-	   not know these records, and would keep their duplicates. */
+	/* Wait, so that the cut-over time is not near the previous round. If that round had taken records
+	   near the cut-over time, the cut-over would not know these records, and would keep their
+	   duplicates. */
 	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC);
 	r->cutover_ns = fr_monotonic_ns();
 	fr_cutover_set_time(r->cutover, r->cutover_ns);

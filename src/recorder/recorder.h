@@ -45,14 +45,14 @@ int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
 int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d);
 
 struct fr_recorder_resize {
-	void (*begun)(void *ctx, int fd); /* FD is the new ring; the next instance needs both rings */
+	void (*begun)(void *ctx, int fd); /* FD: the new ring; after a kill, the next instance needs both */
 	void (*stepped)(void *ctx);	  /* called after each step */
 	void *ctx;
 };
 /* Give *H, the ring of the recorder, another size. The calling thread copies the frames. Meanwhile the
    recorder thread goes on draining; it does only the last step of the resize. Snapshots wait until the resize
-   has ended. No other thread may use *H in this time. Returns 0 and sets *H and *RET; or a negative errno
-   with D (see fr_resize_begin()), and then the ring does not change. */
+   has ended. Except for these two threads, no thread may use *H in this time. Returns 0 and sets *H and *RET;
+   or a negative errno with D (see fr_resize_begin()), and then the ring does not change. */
 int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t size_bytes,
 	const struct fr_recorder_resize *calls, struct fr_history_adopted *ret, struct fr_diag *d);
 
@@ -69,7 +69,7 @@ int fr_recorder_ended_fd(const struct fr_recorder *r);
 
 struct fr_recorder_rounds {
 	uint64_t rounds;	    /* number of rounds so far */
-	uint64_t longest_ns;	    /* longest time from a wake-up to the end of its round */
+	uint64_t longest_ns;	    /* longest time from a wake-up until the thread polls again */
 	uint64_t longest_period_ns; /* longest time from a wake-up to the next wake-up */
 };
 /* Get the counters. The longest times are those since the previous call. Any thread. */

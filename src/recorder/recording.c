@@ -20,9 +20,9 @@ static int parse_events(const struct fr_config *c, struct fr_event_list *ret, st
    none. */
 static pid_t find_disturbed(void)
 {
-	/* fr_capture_build_ids_leak() tries out whether the kernel has this problem. If the trial fails, we
-	   ask the kernel for build-ids: fr_capture_open() leaves out attribute bits that the kernel does not
-	   know. */
+	/* fr_capture_build_ids_leak() tries out whether the kernel has this problem. If the trial cannot be
+	   made, the recording asks the kernel for build-ids nevertheless. fr_capture_open() leaves out
+	   attribute bits that the kernel does not know. */
 	const pid_t pid = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other_recorder() : 0;
 
 	if (pid)

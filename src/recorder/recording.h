@@ -17,8 +17,8 @@ struct fr_recording {
 	struct fr_event_list events;
 	struct fr_capture *capture;
 	struct fr_session session;
-	/* Pid of another process whose perf events build-ids from the kernel would disturb. So build-ids are
-	   read from files. 0: no process would be disturbed. */
+	/* If build-ids from the kernel would disturb the perf events of another process, this is its pid, and
+	   build-ids are read from files. 0: no process would be disturbed. */
 	pid_t disturbed_pid;
 };
 
@@ -36,5 +36,5 @@ int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *
 /* Free the members of RECORDING, and set RECORDING to zeros. */
 void fr_recording_close(struct fr_recording *recording);
 
-/* Returns the id of the side-band event, which is the last event of S. */
+/* Returns the first id of the side-band event, which is the last event of S. */
 uint64_t fr_session_sideband_id(const struct fr_session *s);
