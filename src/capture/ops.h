@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* A run of records: whole records in the layout of perfdata/record.h, one behind the other. It has at most
-   FR_RUN_MAX bytes; if samples_max is set, a run of samples from a forward ring has at most samples_max
-   bytes. The memory is valid until the function that gets the run returns. */
+   FR_RUN_MAX bytes. For runs of samples from a ring that is not overwritable, fr_capture_ops.samples_max may
+   set another limit. The memory is valid until the function that gets the run returns. */
 #define FR_RUN_MAX (64u << 10)
 struct fr_run {
 	const void *data;
@@ -22,5 +22,6 @@ struct fr_capture_ops {
 	void (*sideband)(void *ctx, const struct fr_run *run);
 	void (*samples)(void *ctx, const struct fr_run *run);
 	void *ctx;
-	size_t samples_max; /* most bytes in a run of samples from a forward ring; 0: FR_RUN_MAX */
+	size_t samples_max; /* most bytes in a run of samples from a ring that is not overwritable; 0:
+			       FR_RUN_MAX */
 };

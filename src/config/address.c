@@ -14,7 +14,7 @@ int fr_address_parse(const char *text, union fr_address *ret)
 	uint64_t port;
 	int end = 0;
 
-	_Static_assert(sizeof(host) == 46, "sscanf() stores one byte less");
+	_Static_assert(sizeof(host) == 46, "the formats allow 45 characters, and sscanf() adds a NUL");
 	if (sscanf(text, v6 ? "[%45[^]]]:%n" : "%45[^:]:%n", host, &end) != 1 || !end ||
 		fr_u64_parse(text + end, &port) < 0 || port < 1 || port > UINT16_MAX)
 		return -EINVAL;

@@ -76,8 +76,8 @@ static void remove_user(struct fr_server *s, struct fr_user *u)
 	free(u);
 }
 
-/* Returns the entry of UID, or NULL. Also removes the entry of each other user who has no connection and
-   FR_SERVER_RATE tokens. */
+/* Returns the entry of UID, or NULL. Also refills all entries, and removes each other user who has all
+   FR_SERVER_RATE tokens and no connection. */
 static struct fr_user *find_user(struct fr_server *s, uid_t uid)
 {
 	struct fr_user *found = NULL;

@@ -30,8 +30,8 @@ static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 	fr_unlock(&p->lock);
 }
 
-/* Keep the files with run-time code open for processes that exited at SINCE_NS or later. UINT64_MAX: keep no
-   files for a kept dump. */
+/* For each process that exited at SINCE_NS or later, keep its files with run-time code open. UINT64_MAX: keep
+   no files for a kept dump. */
 static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
 	if (p->config.jit_open_files)
@@ -86,7 +86,8 @@ static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct 
 }
 
 /* Retain SNAPSHOT, and copy its tail model and the session to K. *RET_LOST gets the number of samples that
-   did not fit into the retained snapshot. Returns 0, or another value if that failed. */
+   did not fit into the retained snapshot. Unpins SNAPSHOT in any case. Returns 0, or another value if one of
+   the steps failed. */
 static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
 {
 	int r = fr_snapshot_retain(snapshot, ret_lost);

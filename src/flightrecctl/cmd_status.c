@@ -23,15 +23,15 @@ static void print_head(const cJSON *s)
 		ctl_colour(recording ? CTL_GREEN : CTL_YELLOW), state, ctl_colour(CTL_NORMAL),
 		ctl_time(s, "since"), ctl_seconds(s, "uptime_s"), ctl_number(s, "pid"));
 	if (*ctl_string(s, "doing"))
-		ctl_field("Doing", "%s; it does not record yet", ctl_string(s, "doing"));
+		ctl_field("Doing", "%s; flightrecd does not record yet", ctl_string(s, "doing"));
 	ctl_text_field("Directory", ctl_string(s, "directory"));
 }
 
 static void print_ring(const cJSON *s)
 {
-	ctl_field("Ring", "the last %s: %s of %s used, %s of records at %.1fx", ctl_seconds(s, "ring.span_s"),
-		ctl_size(s, "ring.used"), ctl_size(s, "ring.size"), ctl_size(s, "ring.raw"),
-		ctl_number(s, "ring.compression"));
+	ctl_field("Ring", "the last %s: %s of %s used; it holds %s of records, compressed %.1f times",
+		ctl_seconds(s, "ring.span_s"), ctl_size(s, "ring.used"), ctl_size(s, "ring.size"),
+		ctl_size(s, "ring.raw"), ctl_number(s, "ring.compression"));
 	if (ctl_number(s, "ring.pinned") > 0)
 		ctl_field("", "%s pinned by a dump that is being written or that failed and is kept",
 			ctl_size(s, "ring.pinned"));
@@ -44,8 +44,8 @@ static void print_adopted(const cJSON *s)
 	ctl_field("Adopted", "%.0f samples of the previous instance; recorded since %s with %.0f restart%s",
 		ctl_number(s, "adopted.samples"), ctl_time(s, "adopted.first_since"), restarts,
 		restarts == 1 ? "" : "s");
-	ctl_field("", "nothing was recorded for %s before this instance, %s in all",
-		ctl_seconds(s, "adopted.gap_s"), ctl_seconds(s, "adopted.gaps_s"));
+	ctl_field("", "gap before this instance: %s; all gaps together: %s", ctl_seconds(s, "adopted.gap_s"),
+		ctl_seconds(s, "adopted.gaps_s"));
 }
 
 static void print_sideband(const cJSON *s)
@@ -56,7 +56,8 @@ static void print_sideband(const cJSON *s)
 		ctl_number(s, "sideband.threads"), ctl_number(s, "sideband.maps"),
 		ctl_number(s, "sideband.scans"));
 	if (*ctl_string(s, "sideband.last_error"))
-		ctl_field("", "last error of writing it: %s", ctl_string(s, "sideband.last_error"));
+		ctl_field("", "last error when perf.data.auxiliary was written: %s",
+			ctl_string(s, "sideband.last_error"));
 }
 
 static void print_self(const cJSON *s)
@@ -64,17 +65,18 @@ static void print_self(const cJSON *s)
 	const double budget = ctl_number(s, "frequency.budget_percent");
 
 	if (ctl_get(s, "self"))
-		ctl_field("Self", "%.2f %% of a CPU, %s since the start; memory %s, peak %s",
+		ctl_field("Self", "%.2f %% of a CPU, %s of CPU time since the start; memory %s, peak %s",
 			ctl_number(s, "self.cpu_percent"), ctl_seconds(s, "self.cpu_s"),
 			ctl_size(s, "self.rss_bytes"), ctl_size(s, "self.peak_rss_bytes"));
 	if (budget > 0)
-		ctl_field("Budget", "%.2f %% of %g %% of a CPU over the last 10 s%s",
+		ctl_field("Budget",
+			"used %.2f %% of a CPU over the last 10 s, of %g %% that CPUBudget= allows%s",
 			ctl_number(s, "frequency.used_percent"), budget,
 			cJSON_IsTrue(ctl_get(s, "frequency.exhausted"))
 				? ": too much, and no frequency can be reduced further; record fewer events"
 				: "");
 	if (ctl_number(s, "frequency.divisor") > 1)
-		ctl_field("", "samples at %.0f Hz instead of %.0f Hz, to keep within it",
+		ctl_field("", "samples at %.0f Hz instead of %.0f Hz, to keep within CPUBudget=",
 			ctl_number(s, "frequency.hz"), ctl_number(s, "frequency.full_hz"));
 }
 
@@ -85,7 +87,9 @@ static void print_dumps_in_progress(const cJSON *s)
 		ctl_field("", "writing %s for %s: the disk is slow or stuck",
 			ctl_string(s, "dumps.writing.file"), ctl_seconds(s, "dumps.writing.seconds"));
 	if (ctl_get(s, "dumps.kept"))
-		ctl_field("", "1 failed dump is kept and tried again, %s in memory, triggered %s ago: %s",
+		ctl_field("",
+			"1 failed dump is kept (%s in memory, triggered %s ago) and tried again; the error: "
+			"%s",
 			ctl_size(s, "dumps.kept.bytes"), ctl_seconds(s, "dumps.kept.age_s"),
 			ctl_string(s, "dumps.kept.why"));
 }
@@ -118,9 +122,9 @@ static void print_triggers(const cJSON *s)
 		ctl_number(s, "triggers.armed"), ctl_number(s, "triggers.fired"),
 		ctl_number(s, "triggers.joined"), suppressed);
 	if (arming > 0)
-		ctl_field("", "%.0f still being armed: flightrecctl triggers says why", arming);
+		ctl_field("", "%.0f still being armed; `flightrecctl triggers` shows the reason", arming);
 	if (failed > 0)
-		ctl_field("", "%.0f cannot be armed: flightrecctl triggers says why", failed);
+		ctl_field("", "%.0f cannot be armed; `flightrecctl triggers` shows the reason", failed);
 }
 
 static void print_notices(const cJSON *s)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Changes the size of a ring while records are appended. The two rings never have all their memory at the
- * same time (docs/design/23).
+ * Changes the size of a ring while records are appended: the frames move from the old ring to a new one, and
+ * the pages of moved frames are freed step by step. So the memory of both rings is never allocated in full at
+ * the same time (docs/design/23).
  *
  *     from   │░░░░░ freed pages ░░░░░░│ tail ──▶ … ──▶ head ──▶ open chunk │   records are appended here
  *                                        │ moved, oldest first
@@ -44,8 +45,8 @@ static void set_moved(struct fr_history *from, uint64_t seq)
 	atomic_store_explicit(&from->image->moved_seq, seq, memory_order_release);
 }
 
-/* Pin all frames of the old ring, so that it evicts none. The lock is held, or no other thread has the old
- * ring. */
+/* Pin all frames of the old ring, so that it evicts none. The caller holds the lock, or no other thread
+   uses the old ring. */
 static void begin_to_move(struct fr_resize *z)
 {
 	z->from->arena.pinned_from = 0;
@@ -78,7 +79,7 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	is_read = h->snapshots;
 	fr_unlock(&h->lock);
 	if (is_read)
-		return fr_fail(d, -EBUSY, "try again when the dump is written",
+		return fr_fail(d, -EBUSY, "try again after the dump has been written",
 			"the ring cannot change its size while a dump is written from it");
 	config.size_bytes = size_bytes;
 	config.populate = false;
@@ -290,13 +291,14 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 	if (!z->has_all) {
 		move_last_frames(z);
 		fr_history_take_open_chunk(to, &open);
-		/* Copy the counters after the open chunk was taken over, not before: in the new ring, its
-		   records may become several chunks. With since_ns of the old ring, these chunks would get a
-		   newer low watermark than the open chunk had. */
+		/* Call this only after the new ring has taken the open chunk. In the new ring, the records of
+		   the open chunk may become several chunks. A new chunk takes its low watermark from
+		   since_ns, and since_ns of the old ring is newer than the low watermark of its open chunk.
+		 */
 		continue_counters(to, from);
 		fr_history_restart_rounds(to);
-		/* Until here both rings have the open chunk. After a kill, fr_resize_resume() uses the open
-		   chunk of FROM. */
+		/* Until here, both rings have the open chunk. After a kill, fr_resize_resume() uses the open
+		   chunk of FROM, unless TO has sealed a part of it. */
 		fr_open_section_clear(&from->sideband);
 		fr_open_section_clear(&from->samples);
 	}

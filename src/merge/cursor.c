@@ -4,7 +4,7 @@
  * A batch collects copies of records in one block of bytes. When the batch is large enough, the cursor sorts
  * it and releases the records up to the limit: the cursor can now return them. When all released records are
  * returned, the remaining records are copied to the other batch, and the two batches change places. The limit
- * is the newest time before the second-last FINISHED_ROUND (docs/design/61).
+ * is the newest time of all records that stand before the second-last FINISHED_ROUND (docs/design/61).
  *
  *   batch  [ returned │ released │ too young ]
  *                     next       ready       n
@@ -27,7 +27,8 @@ struct batch {
 struct fr_cursor {
 	struct fr_reader *reader;
 	uint64_t known_from, known_to;
-	bool in_state; /* true: no FINISHED_ROUND and no sample has come, so records are skipped */
+	bool in_state; /* at the begin of a dump, where it repeats the process model: records with a time are
+			  skipped */
 	bool ended;
 	struct batch batch, other; /* sort_batch() uses the entries of OTHER as temporary memory */
 	size_t next, ready;	   /* indices: the next entry to return, and the first that is not released */
@@ -167,7 +168,7 @@ static size_t merge_pass(struct fr_cursor_entry *to, const struct fr_cursor_entr
 }
 
 /* Merges the runs of the batch in pairs until one run is left. The records of each kernel ring are in order,
-   so there are only a few runs. */
+   so there are far fewer runs than records. */
 static int sort_batch(struct fr_cursor *c)
 {
 	struct batch *b = &c->batch, *spare = &c->other;
@@ -336,8 +337,9 @@ size_t fr_cursor_skip_common(struct fr_cursor *c, const struct fr_cursor *other,
 		n++;
 	if (n == 0)
 		return 0;
-	/* If one of the two cursors has, or perhaps has, a further record with the time of the last equal
-	   record, do not skip the records of this time. */
+	/* LAST is the time of the last equal record. More records of this time may follow: the next record of
+	   a cursor has it, or a cursor has no further released record. Then do not skip the records of this
+	   time. */
 	last = e[n - 1].key;
 	if (n == max || e[n].key == last || other->batch.entries[k + n].key == last)
 		while (n > 0 && e[n - 1].key == last)

@@ -2,9 +2,11 @@
 /*
  * Scans of the machine. The records of the first scan have time 0 and go into the file and directly into both
  * models. A later scan repairs a loss. Its records have the time of its start, and go into the file, the head
- * model and the ring. The ring is frozen until the scan is over. docs/design/32 gives the reasons.
+ * model and the ring. Until the EXITs are written, or the scan has failed, the low watermarks of the ring are
+ * frozen. docs/design/32 gives the reasons.
  *
- *     freeze │ read /proc │ the head model reaches that time │ EXITs of gone processes │ unfreeze
+ *     freeze │ read /proc │ the head model reaches the time of the freeze │ EXITs of gone processes │
+ * unfreeze
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
@@ -121,10 +123,12 @@ void tracker_scan_settle(struct fr_tracker *t)
 	uint64_t time_ns = t->scan_ns_now;
 	int r = 0;
 
-	/* It is too early: if since_ns is not later than the scan, the head model may lack older records. */
+	/* Wait until /proc has been read, and until since_ns is later than the start of the scan. Before
+	   that, the head model may lack records that are older than the scan. */
 	if (!t->scan_is_read || t->since_ns <= time_ns)
 		return;
-	t->scan_ns_now++; /* so that tracker_head_advance() also applies the records of the scan */
+	/* tracker_head_advance() stops before scan_ns_now, which is the time of the records of the scan. */
+	t->scan_ns_now++;
 	tracker_head_advance(t, t->since_ns);
 	/* A scan of chosen processes does not see their children, and a scan without permission does not see
 	   all processes. So such scans do not show which processes are gone. */
