@@ -17,8 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (fr_reader_open(path, &r, NULL) == 0) {
-		/* A compressed frame of a few bytes may have very many records. The limit prevents a timeout.
-		 */
+		/* A compressed frame of a few bytes may have very many records. The limit bounds the time. */
 		for (int n = 0; n < 100000 && fr_reader_next(r, &h, NULL) == 1; n++) {
 			check(h->size >= sizeof(*h) && ((uintptr_t)h & 7) == 0);
 			sum += fr_reader_time(r, h);

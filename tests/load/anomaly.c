@@ -63,7 +63,7 @@ void *fr_anomaly_hog(void *arg)
 	return NULL;
 }
 
-/* Sanitizers make a fork() of vfork(). */
+/* The system call is made directly, because sanitizers replace vfork() by fork(). */
 void fr_anomaly_block(uint64_t until_ns)
 {
 	const pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
@@ -172,7 +172,8 @@ void fr_anomaly_exhaust(const char *group)
 		p[i] = 1;
 }
 
-/* The pages of a hole are like other pages, and no disk is needed to read them. */
+/* Reads a hole of a file. Its pages are in memory like other pages, and the disk does not have to read them.
+ */
 void fr_anomaly_reclaim(const char *group)
 {
 	const int hole = fr_anomaly_open(0);
@@ -209,7 +210,7 @@ static void loopback_up(void)
 	close(fd);
 }
 
-/* Drop everything that arrives at FD, so that it is never acknowledged. */
+/* Drop everything that arrives at the socket FD, so that nothing is acknowledged. */
 static void drop_all(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -244,8 +245,8 @@ static unsigned retransmitted(int fd)
 	return info.tcpi_total_retrans;
 }
 
-/* Start a process that connects and drops all. It writes a byte when it is ready, and ends when OVER has no
-   writer. */
+/* Start a process that connects and drops all that arrives. It writes a byte to READY when it is ready, and
+   ends when the pipe OVER has no writer any more. */
 static void connect_without_answer(int family, int ready, const int over[2])
 {
 	const pid_t pid = fork();

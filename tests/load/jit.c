@@ -35,7 +35,7 @@ static char *place(char *at)
 	return at;
 }
 
-/* Run CODE until END, or until so many SIGTERMs have come. */
+/* Run CODE until the time END, or until TERMS SIGTERMs have come since the start. */
 static void burn(char *code, uint64_t end, int terms)
 {
 	void (*run)(uint64_t);
