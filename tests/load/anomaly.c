@@ -172,8 +172,7 @@ void fr_anomaly_exhaust(const char *group)
 		p[i] = 1;
 }
 
-/* Reads a hole of a file. Its pages are in memory like other pages, and the disk does not have to read them.
- */
+/* Reads a hole of a file: its pages need memory like other pages, but the disk does not have to read them. */
 void fr_anomaly_reclaim(const char *group)
 {
 	const int hole = fr_anomaly_open(0);

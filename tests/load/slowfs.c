@@ -70,8 +70,7 @@ static void begin(const char *name, bool is_write)
 	pthread_cond_broadcast(&changed);
 }
 
-/* Unlock the disk. RESULT is what a system call returned. Returns RESULT, or a negative errno if it failed.
- */
+/* Unlock the disk. Returns RESULT, which a system call has returned, or a negative errno if it has failed. */
 static int end(ssize_t result)
 {
 	const int r = result < 0 ? -errno : (int)result;
