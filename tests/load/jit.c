@@ -2,9 +2,9 @@
 
 /*
  * Burns one CPU in two functions that it has made at run time, in anonymous memory. It names them in a perf
- * map. With -d DIRECTORY it names them in a jitdump in DIRECTORY instead, and the second function replaces the
- * first one in memory. The program changes to the second function after half of its time or at a SIGTERM. It
- * ends after all of its time or at a second SIGTERM. At the end it removes the file.
+ * map. With -d DIRECTORY it names them in a jitdump in DIRECTORY instead, and the second function replaces
+ * the first one in memory. The program changes to the second function after half of its time or at a SIGTERM.
+ * It ends after all of its time or at a second SIGTERM. At the end it removes the file.
  */
 
 #include "jitdump.h"
