@@ -85,7 +85,7 @@ TEST(perf_prints_the_same_for_each_kind_of_file)
 	} files[] = {
 		{COMPRESSED, 16, false},
 		{COMPRESSED, 40, true},
-		{COMPRESSED, 1000, true}, /* zstd blocks are larger than a record: a piece may not end one */
+		{COMPRESSED, 1000, true}, /* some pieces of a frame end within a zstd block */
 		{PIPE, 16, true},
 	};
 
