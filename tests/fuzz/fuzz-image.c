@@ -48,7 +48,7 @@ static void append(struct fr_history *h, uint64_t n, bool is_sideband)
 		      h, records, sizeof(records), 256, n, n + 255) >= 0);
 }
 
-/* Appends RUNS runs. 400 runs make so many frames that the log has wrapped around, and an open chunk. */
+/* Appends RUNS runs. 400 runs make an open chunk, and more frames than the log has room for. */
 static void fill(struct fr_history *h, unsigned runs)
 {
 	for (unsigned i = 0; i < runs; i++) {

@@ -20,7 +20,7 @@ def frequency(d):
 
 
 def median_distance(lines, cpu, from_s, to_s):
-    """Returns the median of the times between two samples of a CPU, in seconds. (A machine may stand still for a while.)"""
+    """Returns the median of the times between two samples of a CPU, in seconds. (A virtual machine may be stopped meanwhile.)"""
     times = [float(line.time) for line in lines if line.cpu == cpu and from_s <= float(line.time) < to_s]
     return statistics.median(b - a for a, b in zip(times, times[1:]))
 

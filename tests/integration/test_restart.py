@@ -416,7 +416,7 @@ def test_the_watchdog_is_fed_only_while_the_rings_are_drained(recorder):
     until("being fed twice in WatchdogSec=", lambda: feeds(1) >= 2)
     with Stopped(d.pid, {"fr-tracker", "fr-dumper"}):  # a disk that is stuck stops these two threads
         d.signal(signal.SIGUSR1)
-        time.sleep(4)  # when the recorder thread stands still for this time, the watchdog is not fed any more
+        time.sleep(4)  # if the recorder thread did nothing for this time, the watchdog would not be fed any more
         until("being fed all the same", lambda: feeds(1) >= 2)
     with Stopped(d.pid, {"fr-recorder"}):
         until("the end of it", lambda: feeds(2) == 0, 20)

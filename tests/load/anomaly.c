@@ -151,7 +151,7 @@ bool fr_anomaly_group_new(char *ret, size_t size)
 
 void fr_anomaly_group_free(const char *group)
 {
-	/* The kernel needs a moment until a killed process has left the group. */
+	/* Tries again, because a killed process leaves the group only after some time. */
 	for (int i = 0; rmdir(group) < 0 && errno == EBUSY && i < 6000; i++)
 		usleep(10000);
 }

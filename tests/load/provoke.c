@@ -11,7 +11,7 @@
  *     hung DIRECTORY    mount a FUSE file system that does not answer, and let a child wait for it. Standard
  * input ends this oom, reclaim      use too much memory, or read too much of a file, in a cgroup of 32 MiB
  *     fault             map a file of the working directory while no page of it is in memory, and read it
- *     segv, abort, bus  die of this signal
+ *     segv, abort, bus  be killed by this signal
  *     retransmit        send on eight connections whose other ends drop everything, in a network namespace
  *     getppid [N]       call getppid() N times
  *     storm N           call getppid() N times, at even intervals: 16,667 a second, or a million a minute
@@ -50,7 +50,7 @@ static uint64_t number_or(const char *arg, uint64_t otherwise)
 	return arg ? fr_load_count(arg) : otherwise;
 }
 
-/* Fork a child that dies with this process. */
+/* Fork a child that is killed when this process ends. */
 static pid_t fork_child(void)
 {
 	const pid_t parent = getpid(), pid = fork();

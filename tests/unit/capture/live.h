@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Helpers for captures on the running kernel, and loads of known behaviour. */
+/* Functions for captures on the running kernel, and loads of known behaviour. */
 
 #include "../unit.h"
 #include "capture/capture.h"

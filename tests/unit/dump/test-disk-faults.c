@@ -2,9 +2,8 @@
 
 /*
  * Dumps to a disk that fails: in many dumps, each call to the disk fails once, and the disk is full at each
- * byte. After each dump, the files in the directory are whole, and the ring still has all samples. The
- * linker's
- * --wrap replaces the calls to the disk, so the tested code does not change.
+ * byte. After each dump, the files in the directory are whole, and the ring still has all samples. The calls
+ * to the disk are replaced by the linker (--wrap), so the tested code does not change.
  */
 
 #include "dumping.h"
@@ -176,7 +175,7 @@ struct ends {
 	unsigned none, no_sidecar, whole;
 };
 
-/* Make a dump. Check that it fails with ERROR and leaves no file, or is complete. Count which, in ENDS. */
+/* Make a dump. Check that it fails with ERROR and leaves no file, or is complete. Count the end in ENDS. */
 static void dump_once(struct dumping *f, int error, struct ends *ends)
 {
 	struct fr_dump_result result = {0};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * With the low watermarks, the reader of a dump finds for each sample the name that the process had at that
- * time.
+ * The reader of a dump finds for each sample the name that its process had at the time of the sample.
  *
  * A simulated machine makes the records. Its CPUs go on writing while their kernel rings are drained one
  * after the other. Frames are tiny, so most of them begin and end within a round. The ring is small, so it

@@ -157,7 +157,8 @@ static void append_random_run(struct run *t, enum test_kind kind)
 		assert_int_equal(test_stats(t->h).sideband_dropped - dropped, r ? n : 0);
 }
 
-/* Appends a run that is as long as possible. It is compressed without a copy into the open chunk. */
+/* Appends a run that is longer than FR_HISTORY_RUN_MAX. The ring compresses a long run directly into the log.
+ */
 static void append_long_run(struct run *t)
 {
 	const size_t max = fr_history_append_max(t->h);

@@ -225,7 +225,8 @@ static uint64_t check_ring(struct fixture *f)
 	return c.first[TEST_SAMPLES];
 }
 
-/* Each round retains frames at another place of the log: also at its end, and across its end. */
+/* In each round of the test, the retained frames are at another place of the log: also at its end, and across
+ * its end. */
 TEST(the_ring_goes_around_a_retained_snapshot)
 {
 	struct fixture *f = *state;

@@ -375,7 +375,7 @@ static void reopen(struct fixture *f, uint64_t id, uint64_t since)
 	assert_int_equal(fr_tracker_set_session(f->tracker, &f->session, id), 0);
 }
 
-/* Less than 1000 (DESCRIBED_MAX): after so many reopenings the tracker compacts the file, and then the test
+/* Less than 1000 (DESCRIBED_MAX): after 1000 reopenings the tracker compacts the file, and then the test
    could not count the records. */
 #define REOPENINGS 900
 
