@@ -16,7 +16,7 @@ install(FILES ${CMAKE_BINARY_DIR}/units/flightrecd.service units/flightrecd.sock
 	DESTINATION ${SYSTEMD_SYSTEM_UNIT_DIR})
 install(FILES units/flightrec.sysusers DESTINATION lib/sysusers.d RENAME flightrec.conf)
 install(FILES units/flightrec.tmpfiles DESTINATION lib/tmpfiles.d RENAME flightrec.conf)
-# The name sorts early, so that a value in a file of an administrator overrides it.
+# The name of the file sorts early, so that a file of an administrator overrides its value.
 install(FILES units/flightrec.sysctl DESTINATION lib/sysctl.d RENAME 10-flightrec.conf)
 install(FILES conf/flightrec.catalog DESTINATION lib/systemd/catalog)
 # Does not overwrite an existing file: it may have changes of an administrator. In the package, the file is a conffile.

@@ -82,7 +82,7 @@ def rss_mib(pid):
 def trips(seconds):
     """Returns the round trips of frtest-pingpong for each second of CPU time. (Other programs may use the CPU, too.)
 
-    Both of its threads are on one CPU, which so never idles.
+    Both of its threads are on one CPU, so this CPU never idles.
     """
     did = harness.load("pingpong", "-t", seconds, "-c", harness.last_cpu())
     return did["round_trips"] * 1e9 / did["cpu_ns"]

@@ -219,8 +219,8 @@ def memory_group():
 
 
 def hierarchy(of_perf):
-    """Returns where cgroup2 is mounted. With OF_PERF, the perf_event controller of version 1 will do, too: perf events can
-    record a control group of either."""
+    """Returns where cgroup2 is mounted. With OF_PERF, it may also be the perf_event controller of version 1: perf events can
+    record control groups of either."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, tail = line.split(" - ")
         kind, _, options = tail.split(" ", 2)

@@ -29,7 +29,7 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
     hz = 20000
     if int(MAX_RATE.read_text()) < hz:
         pytest.skip(f"{MAX_RATE} is below {hz}")
-    # A second recorder, whose events have no sampling frequency, runs at the same time, because its test has to wait as long.
+    # A second recorder, whose events have no sampling frequency, is tested at the same time, because both tests have to wait.
     no_frequency = tmp_path / "no-frequency"
     no_frequency.mkdir()
     exhausted = recorder("--config", with_budget(no_frequency, "0.01%"), "-e", "sched:sched_switch", "-M", "8M", directory=no_frequency)

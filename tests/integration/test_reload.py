@@ -185,7 +185,7 @@ def test_ring_that_does_not_fit_is_refused(memory_group, configured):
     d = configured.start(**COUNTED, RingSize="80M")
     d.manager.close()  # because a descriptor store would keep the memory of the old ring until the new ring has its memory
     counted = load("count", "-t", 0.3, "-c", last_cpu(), "-p", 5000)
-    # Each of the two rings fits into the memory alone, but both at a time do not.
+    # Each of the two rings alone fits into the memory, but not both at a time.
     configured.must_reload("RingSize= is now 84.0M", **COUNTED, RingSize="84M")
     r = configured.reload(**COUNTED, RingSize="4G")
     assert f"RingSize= stays at 84.0M: {configured.path}:5: a ring of 4.0G does not fit" in r.err, (r.out, r.err)

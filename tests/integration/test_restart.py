@@ -99,7 +99,7 @@ def test_the_files_of_a_service_belong_to_root(instance, open_dir, nobodys_dir):
 
 
 def drained(daemon):
-    """Waits until the ring has all that was recorded before the call: until the ring, twice, has a newer record."""
+    """Waits until the ring has all that was recorded before the call: it waits two times for a record that is newer."""
     for _ in range(2):
         now = time.monotonic_ns()
         until("younger records in the ring",

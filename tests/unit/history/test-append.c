@@ -157,8 +157,7 @@ static void append_random_run(struct run *t, enum test_kind kind)
 		assert_int_equal(test_stats(t->h).sideband_dropped - dropped, r ? n : 0);
 }
 
-/* Appends a run that is longer than FR_HISTORY_RUN_MAX. The ring compresses a long run directly into the log.
- */
+/* Appends a run of more than FR_HISTORY_RUN_MAX bytes. The ring compresses it directly into the log. */
 static void append_long_run(struct run *t)
 {
 	const size_t max = fr_history_append_max(t->h);
