@@ -16,7 +16,8 @@ PRIVATE = re.compile(r"_(private|internal)$")
 
 
 def name_of(path):
-    """Returns the file to which PATH belongs: dump/frames for src/dump/frames_private.h, X/X for the private header of folder X."""
+    """Returns the file to which PATH belongs: dump/frames for src/dump/frames_private.h; X/X for the private header of a folder
+    X."""
     stem = PRIVATE.sub("", path.stem) if path.stem not in ("internal", "private") else path.parent.name
     return f"{path.parent.name}/{stem}"
 

@@ -3,7 +3,7 @@
 
 /*
  * Functions that make anomalies, for frtest-provoke and the tests of the probes. A function that fails ends
- * its process. If this machine cannot do what the function has to do, it ends it by fr_anomaly_skip().
+ * its process; by fr_anomaly_skip(), if this machine cannot do what the function has to do.
  */
 
 #include "load.h"
@@ -41,8 +41,8 @@ void fr_anomaly_fault(int fd);
 /* Open a file without a name in the working directory, which must be on a disk. Returns its fd. */
 int fr_anomaly_open(int flags);
 
-/* Make a cgroup (version 1 or 2) with 32 MiB of memory and without swap. Its path becomes RET. Returns false
-   if there is no memory controller. */
+/* Make a cgroup (version 1 or 2) with 32 MiB of memory and without swap. RET gets its path. Returns false if
+   there is no memory controller. */
 bool fr_anomaly_group_new(char *ret, size_t size);
 void fr_anomaly_group_free(const char *group);
 /* Move into GROUP, and use more memory than it has; or read more of a file than fits into its memory. */
@@ -58,7 +58,7 @@ void fr_anomaly_die(const char *how);
 void fr_anomaly_retransmit(int family, bool accepted);
 
 /* Mount a FUSE file system on DIRECTORY that answers only the first request. Returns its fd, or -1 with
-   errno. To close the fd ends all requests. */
+   errno. All requests end when the fd is closed. */
 int fr_anomaly_mount_mute(const char *directory);
 /* Wait until VICTIM has sent a request to this file system, read the request, and kill VICTIM. The kernel
    cannot cancel a request that was read, so VICTIM waits uninterruptibly. Returns false if no request came

@@ -2,19 +2,20 @@
 
 /*
  * Functions and static markers (USDT) for probes. The program waits for a line on standard input, so that a
- * probe can be armed first. Then it does what its arguments say, one after the other. Each sleeps for MS ms:
+ * probe can be armed first. Then it does what its arguments say, one after the other. MS is how long it
+ * sleeps:
  *
  *     call MS         call fr_function_slow(), which sleeps
  *     thread MS       the same in a thread of its own
  *     static MS       call a static function of function.c, which sleeps
  *     other MS        call a static function of function_other.c, which has the same name and sleeps
  *     recurse N MS    make N nested calls of fr_function_recursive(), of which the innermost sleeps
- *     leave MS        start a thread that calls fr_function_slow(); the thread sleeps and ends in the
- * function jump MS         leave 20 calls by longjmp(), sleep, and then make a call that returns at once
- *     catch MS        call fr_function_slow(), which sleeps, and then calls itself; longjmp() leaves this
- * call markers MS      pass the marker frtest:begin, sleep, pass the marker frtest:end lost MS         pass
- * frtest:begin, sleep, and then do the same as "markers 0" bench N         call N times a function that does
- * nothing; print the CPU time of one call in ns
+ *     leave MS        start a thread that sleeps in fr_function_slow(), and ends in it
+ *     jump MS         leave 20 calls by longjmp(), sleep, and then make a call that returns at once
+ *     catch MS        make a call that sleeps, with a call in it that is left by longjmp()
+ *     markers MS      pass the marker frtest:begin, sleep, pass the marker frtest:end
+ *     lost MS         pass the marker frtest:begin, sleep, and then do the same as "markers 0"
+ *     bench N         call N times a function that does nothing; print the CPU time of one call in ns
  */
 
 #include "function.h"

@@ -8,14 +8,14 @@
  *     nanosleep [MS]    call nanosleep()
  *     softirq           send datagrams to itself over the loopback
  *     interrupt, disk   write to a file in the working directory without the page cache
- *     hung DIRECTORY    mount a FUSE file system that does not answer, and let a child wait for it. Standard
- * input ends this oom, reclaim      use too much memory, or read too much of a file, in a cgroup of 32 MiB
+ *     hung DIRECTORY    let a child ask a FUSE file system that does not answer, until there is input
+ *     oom, reclaim      use too much memory, or read too much of a file, in a cgroup of 32 MiB
  *     fault             map a file of the working directory while no page of it is in memory, and read it
  *     segv, abort, bus  be killed by this signal
  *     retransmit        send on eight connections whose other ends drop everything, in a network namespace
  *     getppid [N]       call getppid() N times
  *     storm N           call getppid() N times, at even intervals: 16,667 a second, or a million a minute
- *     application NAME  call flightrec_trigger() of <flightrec/trigger.h>, and live until the input ends
+ *     application NAME  call flightrec_trigger() of <flightrec/trigger.h>, and wait for input
  *     spin MS           run two processes on one CPU
  *     lockup OBJECT     set watchdog_thresh to 1, and run a BPF object that holds the CPU for 3.5 s
  *     exec              do nothing: the exec of this program is the anomaly

@@ -5,9 +5,10 @@
  * MOUNTPOINT. Standard input takes one command a line. Each is answered with "ok" and the number of requests
  * that wait:
  *
- *   only TEXT   hold, hang, rate and fail concern only files with TEXT in their names ("only" alone: all
- * files) rate BYTES  write BYTES a second, one write after the other; 0: no limit hold        do not answer
- * writes hang        do not answer writes, reads, opens, and requests for attributes and for lists of names
+ *   only TEXT   rate, hold, hang and fail are only for files with TEXT in their names; "only": for all files
+ *   rate BYTES  write BYTES a second, one write after the other; 0: no limit
+ *   hold        do not answer writes
+ *   hang        do not answer writes, reads, opens, and requests for attributes and lists of names
  *   step        serve the requests that wait; new requests wait as before
  *   fail        answer writes with EIO
  *   nosync      answer an fsync of the directory with EIO

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
-#define NOW_S 1795216297LL /* 2026-11-20 23:11:37 UTC. The present time is a quarter of a second later */
+#define NOW_S 1795216297LL /* 2026-11-20 23:11:37 UTC; in the tests it is a quarter of a second later */
 #define NOW_NS (NOW_S * FR_NSEC_PER_SEC + 250 * FR_NSEC_PER_MSEC)
 #define TODAY (1795132800LL - NOW_S)
 #define DAY 86400LL

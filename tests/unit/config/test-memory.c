@@ -87,8 +87,7 @@ TEST(memory_high_is_a_limit)
 
 TEST(cgroups_of_version_1)
 {
-	/* In a container, the path of the group can be that outside of the container, and does not exist
-	 * inside. */
+	/* In a container, the path of the group may be the path outside, which does not exist inside. */
 	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE},
 		{"proc/self/cgroup", "4:memory:/outside/x\n3:cpuset:/\n0::/\n"},
 		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "314572800\n"},

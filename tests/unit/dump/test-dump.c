@@ -70,7 +70,7 @@ TEST(perf_reads_every_sample_whatever_the_encoding)
 	assert_int_equal(count_lines(&a), RUN * RUNS);
 	assert_string_equal((char *)a.data, (char *)b.data);
 	assert_string_equal((char *)a.data, (char *)c.data);
-	assert_null(strstr((char *)a.data, ":4711")); /* perf's name for process 4711 if it knew no comm */
+	assert_null(strstr((char *)a.data, ":4711")); /* perf would print this for a process without a comm */
 }
 
 TEST(a_taken_name_gets_the_next_microsecond)

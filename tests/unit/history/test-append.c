@@ -151,8 +151,7 @@ static void append_random_run(struct run *t, enum test_kind kind)
 		t->h, b.data, b.len, n, first + 1, first + n);
 
 	assert_in_range(r, 0, 1);
-	/* For side-band, the result 1 means that this run was dropped; for samples, that an earlier chunk
-	 * was. */
+	/* The result 1 means for side-band that this run was dropped, and for samples that a chunk was. */
 	if (kind == TEST_SIDEBAND)
 		assert_int_equal(test_stats(t->h).sideband_dropped - dropped, r ? n : 0);
 }

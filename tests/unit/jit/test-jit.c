@@ -250,8 +250,7 @@ TEST(next_user_has_a_share_after_others_used_theirs_up)
 		assert_in_range(left.bytes, whole.bytes >> 6, whole.bytes / 4);
 		assert_in_range(left.ns, whole.ns >> 6, whole.ns / 4);
 		assert_in_range(left.records, whole.records >> 6, whole.records / 4);
-		/* The last file of a user is read to its end, so it may cost more than what is left of the
-		 * share. */
+		/* The last file is read to its end, so it may cost more than the rest of the share. */
 		left.bytes += 1000;
 		left.ns = 10 * whole.ns;
 		jit_share_charge(&s, u, &left);

@@ -42,6 +42,6 @@ int scene_merge(struct scene *s);
    NULL. Fails the test if the file is damaged. */
 void scene_read(const struct scene *s, const char *name, struct fr_buf *ret, uint64_t *ret_rounds);
 
-/* Returns a pseudo-random number below BELOW. The seed can be set. */
+/* Returns a pseudo-random number below BELOW. A test may set the seed. */
 extern unsigned long long scene_seed;
 unsigned scene_random(size_t below);

@@ -252,8 +252,7 @@ TEST(locks_of_another_merge_and_of_a_daemon_are_respected)
 	assert_int_equal(scene_entries(s), 2);
 	close(fd);
 
-	/* A daemon is just writing a record to its auxiliary file. The file is read and kept, and is not
-	 * damaged. */
+	/* A daemon is just writing a record to its auxiliary file: it is read and kept, and not damaged. */
 	fd = open(scene_path(s, AUX), O_RDWR | O_APPEND);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(write(fd, "\3\0\0\0\0\0\100\0\1\2\3\4", 12), 12);

@@ -50,8 +50,7 @@ static void start_command(struct run *c, const char *command)
 	c->pid = fork();
 	assert_true(c->pid >= 0);
 	if (c->pid == 0) {
-		/* A high priority, if it is permitted: other work of the machine must not make a short sleep
-		 * long. */
+		/* A high priority, if permitted, so that other work does not make a short sleep long. */
 		(void)sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 		dup2(fds[0], 0);
 		dup2(fds[0], 1);

@@ -64,8 +64,7 @@ TEST(armed_when_the_source_is_open)
 	assert_int_equal(opened - closed, 1);
 	assert_int_equal(listening, 1);
 	assert_int_equal(s->settled, 1);
-	/* Once the source is open, it borrows its strings from the trigger, and not from the job that opened
-	 * it. */
+	/* An open source borrows its strings from the trigger, and not from the job that opened it. */
 	assert_ptr_equal(fr_trigger_find(s->t, "a")->source->config, &fr_trigger_find(s->t, "a")->config);
 	assert_ptr_equal(fr_trigger_find(s->t, "a")->source->trigger, fr_trigger_find(s->t, "a"));
 }
