@@ -2,7 +2,7 @@
 
 # fr_library(NAME SOURCES a.c b.c LINK other ...): builds one folder of src/ as the static library fr_NAME.
 # Headers of a folder are included as "NAME/header.h". Only targets that link the library find them, because each library
-# has its own include root, which holds one link, to its folder.
+# has an include root of its own. This root has only one entry: NAME, a symbolic link to the folder.
 function(fr_library name)
 	cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
 	add_library(fr_${name} STATIC ${A_SOURCES})
@@ -14,7 +14,7 @@ function(fr_library name)
 endfunction()
 
 # fr_unit_test(NAME SOURCES t.c LINK fr_x ...): builds a cmocka program, and adds it to ctest with the label "unit".
-# tests/unit/unit.c is its main(), which runs the tests of the sources.
+# The main() of the program is in the target "unit" (tests/unit/unit.c). It runs the tests of the sources.
 function(fr_unit_test name)
 	cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
 	add_executable(test-${name} ${A_SOURCES})

@@ -16,16 +16,16 @@ install(FILES ${CMAKE_BINARY_DIR}/units/flightrecd.service units/flightrecd.sock
 	DESTINATION ${SYSTEMD_SYSTEM_UNIT_DIR})
 install(FILES units/flightrec.sysusers DESTINATION lib/sysusers.d RENAME flightrec.conf)
 install(FILES units/flightrec.tmpfiles DESTINATION lib/tmpfiles.d RENAME flightrec.conf)
-# The name sorts early, so that files of an administrator win.
+# The name of the file sorts early, so that a file of an administrator overrides its value.
 install(FILES units/flightrec.sysctl DESTINATION lib/sysctl.d RENAME 10-flightrec.conf)
 install(FILES conf/flightrec.catalog DESTINATION lib/systemd/catalog)
-# A file of an administrator stays. In the package, it is a conffile.
+# Does not overwrite an existing file: it may have changes of an administrator. In the package, the file is a conffile.
 install(CODE "
 	if(NOT EXISTS \"\$ENV{DESTDIR}/etc/flightrec/flightrecd.conf\")
 		file(INSTALL DESTINATION /etc/flightrec TYPE FILE FILES \"${CMAKE_SOURCE_DIR}/conf/flightrecd.conf\")
 	endif()")
 install(DIRECTORY DESTINATION /etc/flightrec/flightrecd.conf.d)
-# For `flightrecctl profile`.
+# The profiles that `flightrecctl profile` offers.
 install(DIRECTORY conf/profiles DESTINATION lib/flightrec)
 
 foreach(section 1 5 7 8)

@@ -10,7 +10,7 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 When something went wrong, what led up to it is written to a file that perf report and perf script read,
 while recording goes on.")
 set(CPACK_STRIP_FILES ON)
-# /etc and the units do not depend on the prefix.
+# The paths of /etc and of the units are absolute, so cpack must install by DESTDIR instead of a prefix.
 set(CPACK_SET_DESTDIR ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)

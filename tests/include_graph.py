@@ -16,7 +16,8 @@ PRIVATE = re.compile(r"_(private|internal)$")
 
 
 def name_of(path):
-    """src/dump/frames_private.h is the file dump/frames; the private header of a whole folder is X/X."""
+    """Returns the file to which PATH belongs: dump/frames for src/dump/frames_private.h; X/X for the private header of a folder
+    X."""
     stem = PRIVATE.sub("", path.stem) if path.stem not in ("internal", "private") else path.parent.name
     return f"{path.parent.name}/{stem}"
 
@@ -38,7 +39,7 @@ def read_graph(root):
 
 
 def find_circles(graph):
-    """Tarjan: the strongly connected components of more than one node."""
+    """Returns the strongly connected components of more than one node, by Tarjan's algorithm."""
     index, low, stack, circles = {}, {}, [], []
 
     def visit(node):

@@ -3,8 +3,8 @@
 """Adds up the results of several test runners in one line: N passed, N failed, N skipped.
 
 Usage: summary.py DIRECTORY SKIPS. DIRECTORY has JUnit files (*.xml, of ctest and pytest), lint.txt with lines "passed NAME"
-or "failed NAME", and stages.txt with lines "SECONDS STAGE". An empty or broken file means that its runner did not end: one
-failure. SKIPS lists the tests that may be skipped. As root, any other skipped test fails the suite.
+or "failed NAME", and stages.txt with lines "SECONDS STAGE". An empty or broken file means that its runner did not end, and
+counts as one failure. SKIPS lists the tests that may be skipped. As root, any other skipped test fails the suite.
 """
 import os
 import sys
@@ -44,7 +44,7 @@ def read(path):
 
 
 def read_known_skips(path):
-    """Each line is the name of a test, without parameters, and the reason; # begins a comment."""
+    """Returns the names of the tests that may be skipped. A line has a name, without parameters, and the reason."""
     lines = (line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     return {line[0] for line in lines if line}
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """flightrecd against `perf record` and `perf record --overwrite`, in one run, with one load and as much ring memory.
 
-Absolute figures differ from machine to machine and from run to run, so only the ratios of one run count. Each figure is the
-median of several turns, and in each turn the recorders run one after the other.
+Absolute figures differ from machine to machine and from run to run, so only ratios of figures of one run mean something.
+Each figure is the median of several turns. In each turn, the recorders run one after the other.
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import measure  # first, as it puts the tests' harness on the path
+import measure  # first, because it adds the folder of harness.py to sys.path
 import disk
 import storm
 import triggers
@@ -36,7 +36,7 @@ def ratio(a, b):
 
 
 def syscall_turn(work, args):
-    """Runs the load alone, then under each recorder; returns a dict for each."""
+    """Runs the load alone, then under each recorder. Returns {recorder or "alone": its measurements}."""
     turn = {"alone": measure.syscalls(args.seconds)}
     for kind in (Perf, PerfOverwrite, Flightrec):
         turn[kind.name] = measure.record_syscalls(kind, work, args)
@@ -101,7 +101,7 @@ def ratios(result):
     }
 
 
-TARGETS = [  # what, limit, whether it is an upper one, how to get it
+TARGETS = [  # what, limit, whether the limit is an upper limit, function that takes the value from the result
     ("own events", 0, True, lambda r: r["syscalls"][Flightrec.name]["own_events"]),
     ("recorder's ns per event", 60, True, lambda r: r["syscalls"][Flightrec.name]["cpu_ns_per_event"]),
     ("history per MiB against perf record --overwrite", 30, False,

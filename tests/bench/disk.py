@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Dumps against fio, and merges against cat: each pair in turns, on one file system, in one run."""
+"""Compares dumps with fio, and merges with cat: in turns, on the same file system, in one run."""
 import json
 import os
 import shutil
@@ -14,7 +14,10 @@ TURNS = 3
 
 
 def fio_seconds(directory, size):
-    """Writes as many bytes with the writer's block size and depth until they are durable; None where there is no fio."""
+    """Returns how long fio takes to write SIZE bytes and sync them, with the block size and depth of flightrec's file writer.
+
+    Returns None if fio is not installed.
+    """
     if not shutil.which("fio"):
         return None
     path = Path(directory) / "fio"
@@ -25,14 +28,14 @@ def fio_seconds(directory, size):
 
 
 def longest_period(daemon, action):
-    """Returns the recorder's longest drain period during ACTION: each status begins a new one."""
+    """Returns the recorder's longest drain period during ACTION. Each call of status begins a new measurement of it."""
     daemon.status()
     action()
     return daemon.status()["self"]["longest_period_s"]
 
 
 def dump(work, args, *options):
-    """Dumps of a full ring: their speed while nothing else runs, and their effect on the recorder while the load runs."""
+    """Measures dumps of a full ring: how fast they are while nothing else runs, and how they delay the drains under a load."""
     ours, fio, closed, normal, during = [], [], [], [], []
 
     def make_dump():
@@ -66,7 +69,7 @@ def dump(work, args, *options):
 
 
 def merge(work, mib):
-    """Merges three files with overlaps, MIB in all, against cat of the output."""
+    """Merges three files that overlap in time and have MIB in all, and compares the merge with cat of its output."""
     ours, cat = [], []
     with new_directory(work) as directory:
         harness.must(harness.program("bench-generate"), directory, 3, mib // 3, 10, timeout=300)
@@ -91,7 +94,7 @@ def measure(work, args):
     return {"dump": dump(work, args), "dump_plain": dump(work, args, "--no-compression")}
 
 
-TARGETS = [  # what, limit, whether it is an upper one, how to get it
+TARGETS = [  # what, limit, whether the limit is an upper limit, function that takes the value from the result
     ("dump, compressed: of fio's speed", 0.7, False, lambda r: r["disk"]["dump"]["of_fio"]),
     ("dump, plain: of fio's speed", 0.7, False, lambda r: r["disk"]["dump_plain"]["of_fio"]),
     ("trigger to window closed, ms", 5, True, lambda r: r["disk"]["dump"]["window_closed_ms"]),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Large sample files for the merge, as dumps make them: two CPUs drained in turns, side-band now and then, a
- * FINISHED_ROUND per MiB. Each file begins before the one before it ends, so a part of each is in both.
+ * Writes large files for the merge, with the same structure as dumps: runs of two CPUs in turns, a side-band
+ * record and a FINISHED_ROUND per MiB. The last OVERLAP-PERCENT (0) of each file are also in the next file.
  * Usage: bench-generate DIRECTORY FILES MIB-PER-FILE [OVERLAP-PERCENT]
  */
 #include "base/cleanup.h"
@@ -19,11 +19,11 @@
 #include <string.h>
 
 #define ROUND (1u << 20)
-#define RUN (48u << 10) /* of one CPU, before the other one's */
+#define RUN (48u << 10) /* bytes of one CPU, before a run of the other CPU */
 #define STEP_NS 400	/* between two records of a CPU */
 #define CPUS 2
 
-struct record { /* of raw_syscalls:sys_enter, by its size */
+struct record { /* has the size of a record of raw_syscalls:sys_enter */
 	struct fr_sample head;
 	uint32_t cpu, reserved;
 	uint64_t period;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recorders that bench.py compares, each behind the same few methods, and the measurements of their ordinary work."""
+"""The recorders that bench.py compares, as classes with the same methods, and the measurements of their ordinary work."""
 import contextlib
 import os
 import platform
@@ -29,7 +29,7 @@ def setup(args):
 
 
 def end_all():
-    """Ends the programs that a failed measurement has left running."""
+    """Ends the programs that start() has started and that still run, also after a failed measurement."""
     harness.end(*started)
     started.clear()
 
@@ -49,7 +49,7 @@ def new_directory(work):
 
 @contextlib.contextmanager
 def recording(kind, work, args, *options):
-    """A recorder of KIND with a directory of its own, which is removed at the end."""
+    """Runs a recorder of the class KIND with a directory of its own. Removes the directory at the end."""
     with new_directory(work) as directory:
         recorder = kind(directory, args, *options)
         recorder.start()
@@ -70,7 +70,7 @@ def syscalls(seconds):
 
 
 def first_file(what, directory, pattern, seconds=60):
-    """Waits for the first file that matches; looks often enough to time it to a tenth of a ms."""
+    """Waits for a file that matches PATTERN and returns its path. Looks every 0.2 ms, because callers measure the time."""
     deadline = time.monotonic() + seconds
     while not (found := sorted(directory.glob(pattern))):
         assert time.monotonic() < deadline, f"after {seconds} s still no {what}"
@@ -79,7 +79,7 @@ def first_file(what, directory, pattern, seconds=60):
 
 
 class Perf:
-    """perf record. Its kernel rings have as much memory as the others have in all; its history is the disk."""
+    """perf record. Its kernel rings have as much memory as another recorder has in all. It keeps its history on the disk."""
 
     name = "perf record"
     dumps = False
@@ -94,7 +94,7 @@ class Perf:
     def start(self):
         self.process = start("perf", "record", "-a", *self.options, "-B", "-o", "perf.data", *self.extra, cwd=self.directory,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=harness.environment(HOME=str(self.directory)))
-        # perf does not say when it begins; then its rings are mapped.
+        # perf does not say when it begins to record. Just before that, it maps its kernel rings.
         maps = Path(f"/proc/{self.pid}/maps")
         harness.until("rings of perf", lambda: maps.read_text().count("perf_event") >= os.cpu_count())
         time.sleep(0.7)
@@ -111,22 +111,22 @@ class Perf:
         return self.directory / "perf.data"
 
     def history(self, counts):
-        """Events per MiB of ring."""
+        """Returns the events per MiB of ring; None, because this recorder does not keep its history in a ring."""
         return None
 
 
 class PerfOverwrite(Perf):
-    """perf record --overwrite --switch-output. A dump has the contents of its kernel rings at the signal."""
+    """perf record --overwrite --switch-output. A dump has the contents of the kernel rings at the time of the signal."""
 
     name = "perf record --overwrite"
     dumps = True
     extra = ("--overwrite", "--switch-output=signal")
 
     def dump(self):
-        """Returns the time from the signal until the file is there and complete, in ms."""
+        """Makes a dump. Returns the time from the signal until the file is complete, in ms."""
         begin = time.monotonic()
         self.process.send_signal(signal.SIGUSR2)
-        # perf renames the file when it has written all of it.
+        # perf gives the file this name when it has written all of it.
         self.first = first_file("dump of perf", self.directory, "perf.data.2*")
         return (time.monotonic() - begin) * 1e3
 
@@ -134,7 +134,7 @@ class PerfOverwrite(Perf):
         return self.first
 
     def history(self, counts):
-        """Only the ring of the load's CPU counts: perf cannot know whether the others are full."""
+        """Counts only the ring of the CPU of the load: it is not known whether the rings of the other CPUs are full."""
         return counts.of_load_cpu / (self.pages * os.sysconf("SC_PAGESIZE") / MIB)
 
 
@@ -159,7 +159,10 @@ class Flightrec:
         return self.daemon.pid
 
     def dump(self):
-        """Returns the time from the signal until the file is durable, in ms. The JSON comes after the sync of its directory."""
+        """Makes a dump. Returns the time from the signal until the dump is durable, in ms.
+
+        flightrecd writes the JSON after the sync of the dump's directory, so this waits for the JSON.
+        """
         begin = time.monotonic()
         self.daemon.signal(signal.SIGUSR1)
         self.first = first_file("dump", self.directory, "perf.data.sample.*Z.json").with_suffix("")
@@ -169,7 +172,7 @@ class Flightrec:
         return self.first
 
     def history(self, counts):
-        """The used part of the ring counts, so that a ring that is not yet full is judged fairly."""
+        """Counts only the used part of the ring, because the ring may not yet be full."""
         return counts.total / (self.ring["used"] / MIB) if self.ring["used"] else None
 
     def stop(self):
@@ -180,7 +183,7 @@ Counts = namedtuple("Counts", "total own lost of_load_cpu")
 
 
 def count_events(path, pid):
-    """Counts the samples of a file by stock perf: all, those of PID, lost ones, and those of the load's CPU."""
+    """Counts the samples of a file by stock perf: all samples, those of PID, lost samples, and those on the CPU of the load."""
     total = own = on_cpu = 0
     cpu = f"[{harness.last_cpu():03d}]"
     p = start("perf", "script", "-i", path, "-G", "-F", "pid,tid,cpu", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -188,18 +191,18 @@ def count_events(path, pid):
         total += 1
         own += line.split("/", 1)[0].strip() == str(pid)
         on_cpu += cpu in line
-    p.wait()  # perf may end with an error; the lines before it count all the same
+    p.wait()  # perf may end with an error, which is ignored: the lines that it has written count
     stats = harness.run("perf", "report", "-i", path, "--stats", timeout=600).out
     found = re.search(r"LOST_SAMPLES events:\s+(\d+)", stats)
     return Counts(total, own, int(found.group(1)) if found else 0, on_cpu)
 
 
 def record_syscalls(kind, work, args):
-    """One load under one recorder, and one dump where it makes dumps; returns all measurements."""
+    """Runs the load once under one recorder, and makes a dump if the recorder can. Returns all measurements."""
     with recording(kind, work, args) as recorder:
         before = harness.cpu_seconds(recorder.pid)
         did = syscalls(args.seconds)
-        time.sleep(1.5)  # until it has drained the kernel rings
+        time.sleep(1.5)  # until the recorder has drained the kernel rings
         cpu, lost = harness.cpu_seconds(recorder.pid) - before, None
         if kind is Flightrec:
             recorder.ring = recorder.daemon.status()["ring"]
@@ -226,7 +229,7 @@ def record_syscalls(kind, work, args):
 
 
 def trigger_after(kind, work, args, calls):
-    """Returns the time from the signal to the file with about so many events in memory, in ms."""
+    """Returns the time from the signal to the complete file, in ms, when about CALLS events are in the ring."""
     with recording(kind, work, args) as recorder:
         harness.load("syscalls", "-n", max(1, int(calls)), "-c", harness.last_cpu())
         time.sleep(1)
@@ -236,12 +239,12 @@ def trigger_after(kind, work, args, calls):
 
 
 def cpu_ns(pid):
-    """The CPU time of all threads of a process: utime and stime are too coarse for one that idles."""
+    """Returns the CPU time of all threads of a process. For a process that idles, utime and stime are too coarse."""
     return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
 def idle(work, args):
-    """The default profile on a machine with nothing to do."""
+    """Measures a recorder with the default profile while the machine has nothing to do."""
     with recording(Flightrec, work, args, "-F", "99", "-g") as recorder:
         time.sleep(2)
         cpu, begin = cpu_ns(recorder.pid), time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cost of side-band: a storm of processes that exec and end at once, alone and under each recorder's CPU profile."""
+"""The cost of side-band: many processes exec and end at once, without a recorder and with each recorder's CPU profile."""
 import time
 
 import harness
@@ -12,14 +12,14 @@ IDLE_PROCESSES = 1000
 
 
 def cpu_over(recorder, action):
-    """Returns (ns of CPU, ns of time) of a recorder during ACTION."""
+    """Returns the CPU time that a recorder uses during ACTION, and the duration of ACTION, in ns."""
     cpu, begin = measure.cpu_ns(recorder.pid), time.monotonic_ns()
     action()
     return measure.cpu_ns(recorder.pid) - cpu, time.monotonic_ns() - begin
 
 
 def storm_under(kind, work, args):
-    """One storm. The CPU time of the recorder is without what it needs for as long with nothing to do."""
+    """Measures one storm. The CPU time that the recorder needs in the same time with nothing to do is subtracted."""
     with measure.recording(kind, work, args, *PROFILE) as recorder:
         idle = cpu_over(recorder, lambda: time.sleep(LINGER_S))
         did = {}
@@ -35,7 +35,7 @@ def storm_under(kind, work, args):
 
 
 def bench(work, args, median):
-    """Returns {recorder: medians over the turns}."""
+    """Returns {recorder or "alone": the medians of all turns}, and the number of processes of a storm."""
     turns = []
     for _ in range(args.turns):
         turn = {"alone": {"ns_per_process": harness.load("storm", "-n", args.storm)["ns_per_process"]}}
@@ -44,7 +44,7 @@ def bench(work, args, median):
 
 
 def scan(work, args):
-    """The time of the scan of /proc at the start for each process, with many of them."""
+    """Measures the scan of /proc at the start of a recorder while there are many processes: in all and for each process."""
     sleepers = [harness.start("sleep", "600") for _ in range(IDLE_PROCESSES)]
     try:
         with measure.recording(Flightrec, work, args, *PROFILE) as recorder:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Triggers: the time from an anomaly to the closed window, a storm of anomalies, and the cost of armed probes for a load that
-only switches tasks."""
+"""Measures triggers: the time from an anomaly to the end of the window, a storm of anomalies, and by how much armed probes slow
+a load that only switches tasks."""
 import contextlib
 import re
 import statistics
@@ -11,9 +11,9 @@ import harness
 import measure
 
 FIRINGS = 50
-STORM = 1000000  # in a minute
-JUDGED = ("armed by default", "all that say no cost")  # have targets, and more turns than the others
-FIRST = 20000  # anomalies until the recorder has all memory that it needs
+STORM = 1000000  # anomalies, which frtest-provoke makes in a minute
+JUDGED = ("armed by default", "all that say no cost")  # groups of probes that have targets. They are measured more often
+FIRST = 20000  # anomalies after which the recorder has all memory that it needs
 
 
 def programs():
@@ -22,7 +22,7 @@ def programs():
 
 @contextlib.contextmanager
 def recorder(work, args, of_all, sections):
-    """A flightrecd with sections of its own, killed at the end."""
+    """Runs a flightrecd whose configuration has OF_ALL and SECTIONS. It is killed at the end."""
     with measure.new_directory(work) as directory:
         conf = directory / "conf"
         conf.write_text(harness.triggers_config("", of_all + sections))
@@ -31,7 +31,7 @@ def recorder(work, args, of_all, sections):
 
 
 def closed_ms(work, args, busy):
-    """Returns the time from the time stamp of a probe to the snapshot, for each of so many anomalies and dumps."""
+    """Makes FIRINGS anomalies, each with a dump. Returns for each the ms from the anomaly's time stamp to the window's end."""
     with recorder(work, args, "RateLimit=no\nCooldown=0\n", "[Trigger exec]\nComm=frtest-provoke\n") as d:
         time.sleep(1)
         load = measure.start(harness.program("frtest-pingpong"), "-t", "600", "-c", harness.last_cpu()) if busy else None
@@ -47,7 +47,7 @@ def closed_ms(work, args, busy):
 
 
 def storm(work, args, of_all, section, n):
-    """N anomalies: whether each is in one count, their files, the CPU time of the recorder, and how much its memory grew."""
+    """Measures N anomalies: whether each is counted once, the files, the recorder's CPU time, and how much its memory grows."""
     section = f"[Trigger mine]\nProgram={programs()}/getppid.bpf.o\nComm=frtest-provoke\nThreshold=1\n{section}"
     with recorder(work, args, of_all, section) as d:
         harness.load("provoke", "storm", FIRST)
@@ -67,7 +67,7 @@ def storm(work, args, of_all, section, n):
 
 
 def settle(pid):
-    """Waits until the memory of the recorder, which has just started, does not grow any more."""
+    """Waits until the memory of the recorder does not grow any more; it grows after a start."""
     for _ in range(10):
         before = rss_mib(pid)
         time.sleep(3)
@@ -80,13 +80,16 @@ def rss_mib(pid):
 
 
 def trips(seconds):
-    """Round trips in a second of CPU time, as other programs may use the CPU, too. Both threads are on one CPU, which never idles."""
+    """Returns the round trips of frtest-pingpong for each second of CPU time. (Other programs may use the CPU, too.)
+
+    Both of its threads are on one CPU, so this CPU never idles.
+    """
     did = harness.load("pingpong", "-t", seconds, "-c", harness.last_cpu())
     return did["round_trips"] * 1e9 / did["cpu_ns"]
 
 
 def paired(off, on, pairs, seconds):
-    """Returns by how many percent the load is slower with ON than with OFF: the median of several turns."""
+    """Returns by how many percent the load is slower after ON() than after OFF(): the median of PAIRS turns."""
     ratios = []
     for i in range(pairs):
         got = {}
@@ -98,7 +101,7 @@ def paired(off, on, pairs, seconds):
 
 
 def recorder_slowdown(work, args, sections, pairs, seconds):
-    """Returns by how many percent the load is slower with the recorder than alone."""
+    """Returns by how many percent the load is slower with the recorder than without it."""
     ratios = []
     for i in range(pairs):
         got = {}
@@ -115,7 +118,10 @@ def recorder_slowdown(work, args, sections, pairs, seconds):
 
 
 def probe_slowdowns(work, args, pairs, seconds):
-    """Returns by how many percent the load is slower with probes armed than with the same recorder without: each probe, and groups."""
+    """Returns by how many percent the load is slower when probes are armed than when the same recorder has none armed.
+
+    Measures each probe, and groups of probes.
+    """
     said = costs(work, args)
     names = list(said)
     sections = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in names)
@@ -123,7 +129,7 @@ def probe_slowdowns(work, args, pairs, seconds):
     result = {}
     with recorder(work, args, "MinFill=1h\n", sections) as d:
         for title, group in groups.items():
-            r = d.ctl("enable", *group)  # a probe that this kernel lacks stays failed
+            r = d.ctl("enable", *group)  # a probe that this kernel lacks remains in the state "failed"
             there = [n for n in group if d.trigger(n)["state"] == "armed"]
             if not there:
                 result[title] = {"probes": group, "percent": None, "why": r.err.strip()}
@@ -137,7 +143,7 @@ def probe_slowdowns(work, args, pairs, seconds):
 
 
 def costs(work, args):
-    """Returns {probe: its cost by the manual page, or None}."""
+    """Returns {probe: the cost that the manual page states, or None}."""
     with recorder(work, args, "", "") as d:
         names = [t["name"] for t in d.ask("triggers")["triggers"] if t["source"] == "bpf"]
         d.stop()
@@ -157,7 +163,7 @@ def bench(work, args):
             "probes": probe_slowdowns(work, args, pairs, seconds)}
 
 
-TARGETS = [  # what, limit, whether it is an upper one, how to get it
+TARGETS = [  # what, limit, whether the limit is an upper limit, function that takes the value from the result
     # An automatic dump waits 50 ms for other triggers that see the same anomaly (flightrecd.conf(5)).
     ("anomaly to window closed, ms", 50 + 10, True, lambda r: statistics.median(r["triggers"]["closed_ms"])),
     ("storm of anomalies: % of one CPU", 5, True, lambda r: r["triggers"]["storm"]["cpu_percent"]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Any bytes as the object file of a process: they have a build-id or none, or are refused. */
+/* Takes any bytes as the object file of a process: it has a build-id, has none, or is refused by -ENOEXEC. */
 
 #include "fuzz.h"
 #include "sideband/buildid.h"

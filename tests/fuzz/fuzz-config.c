@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Any bytes as a configuration file: it is read, or refused with the number of a line. */
+/* Takes any bytes as a configuration file: the file is read, or is refused with the number of a line. */
 
 #include "config/config_private.h"
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Any bytes, in pieces, from a client of the control socket: a message that parses can be printed and parsed
-   again, and its parameters are in their ranges. */
+/* Takes any bytes, in pieces, as the input from a client of the control socket: a message that parses can be
+   printed and parsed again, and its parameters are in their ranges. */
 
 #include "base/cleanup.h"
 #include "control/interface.h"

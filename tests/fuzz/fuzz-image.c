@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The damaged ring of an earlier instance. The first byte of the input says what the other bytes are:
+ * Takes any bytes as the damaged ring of an earlier instance. The first byte of the input says what the other
+ * bytes are:
  *
- *     bit 0 clear   an image for a recovery: any bytes, any length
- *     bit 0 set     patches of a whole ring, which an instance then adopts:
+ *     bit 0 clear   the log of a ring, for a recovery: any bytes, any length
+ *     bit 0 set     patches of the image of an undamaged ring. An instance then adopts the patched image:
  *                   { u32 offset; u8 len; u8 bytes[len] } …
  *     bit 1         the crcs of all headers are corrected, so that the headers are accepted
  *     bit 2         the ring is adopted in another size
  *
- * The frames are in order and within the image. An adopted ring can be recorded to, and adopted again.
+ * The target checks that the frames are in order and within the image, and that an adopted ring can be
+ * recorded to, and adopted again.
  */
 
 #include "fuzz.h"
@@ -46,7 +48,7 @@ static void append(struct fr_history *h, uint64_t n, bool is_sideband)
 		      h, records, sizeof(records), 256, n, n + 255) >= 0);
 }
 
-/* Appends frames for more than one lap of the ring, and an open chunk. */
+/* Appends RUNS runs. 400 runs make an open chunk, and more frames than the log has room for. */
 static void fill(struct fr_history *h, unsigned runs)
 {
 	for (unsigned i = 0; i < runs; i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Any bytes as a jitdump or a perf map: its functions are within their bounds, and become an object. */
+/* Takes any bytes as a jitdump or a perf map. If they parse, the names and the code of all functions are
+   within the file, functions of a perf map do not overlap, and all functions fit into an object. */
 
 #include "fuzz.h"
 #include "jit/code.h"

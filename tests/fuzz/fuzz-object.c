@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Any bytes from a BPF object that somebody else wrote. The first byte says what the others are: an event in
- * its ring buffer and the log of the verifier, the head of its file, or an assignment of Set=.
+ * Takes any bytes as data of a BPF object that somebody else wrote. The first byte says what the other bytes
+ * are: an event in the object's ring buffer, and then also a log of the verifier; the head of the object's
+ * file; or an assignment of Set=.
  *
- * libbpf parses the rest of the file, and libbpf 1.1 crashes within seconds of fuzzing. So no hostile file
- * may reach it: fr_bpf_file_read() reads only files that root alone can write.
+ * This does not test what is behind the head of the file. libbpf parses it, and libbpf 1.1 crashes within
+ * seconds of fuzzing. So no hostile file may reach libbpf: fr_bpf_file_read() reads only files that root
+ * alone can write.
  */
 
 #include "fuzz.h"
@@ -51,7 +53,8 @@ static void try_file_head(const uint8_t *data, size_t size)
 	check(r == d.code && (r == 0 ? size >= 64 : d.what[0]));
 }
 
-/* The probe is opened once: an assignment does not change the outcome of the next one. */
+/* The built-in probe off-cpu is opened only once, because an assignment does not change the outcome of the
+   next assignment. */
 static void try_assignment(const uint8_t *data, size_t size)
 {
 	static struct fr_bpf_object *o;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Any bytes as a program, to probe a function or a marker of it: refused with a reason, or an offset that the
-   kernel accepts. Seeds: a few lines with a static and a global function, an IFUNC and a note of <sys/sdt.h>,
-   by `as` and `ld -shared --build-id -z noseparate-code`; whole, and stripped with a .gnu_debuglink. */
+/* Takes any bytes as a program, of which a function or a USDT marker is to be probed. The answer is a reason
+   for a refusal, or an offset that the kernel accepts. The seeds were made from a few lines of assembler with
+   a static and a global function, an IFUNC and a note of <sys/sdt.h>, by `as` and `ld -shared --build-id -z
+   noseparate-code`. One is the whole file, one is cut, one is stripped and has a .gnu_debuglink. */
 
 #include "fuzz.h"
 #include "source/elf_symbol.h"

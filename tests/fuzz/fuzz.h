@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by the fuzz targets. A target tries one input, of any bytes, and aborts if a promise is broken. */
+/* Shared by the fuzz targets. A target tries one input, which may be any bytes, and aborts if the tested code
+   does not do what it promises. */
 
 #include "base/utf8.h"
 
@@ -21,7 +22,7 @@ static inline void check(bool ok)
 		abort();
 }
 
-/* A new file with these bytes. The caller closes it. */
+/* Returns a new memfd with these bytes. The caller closes it. */
 static inline int make_memfd(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -30,7 +31,7 @@ static inline int make_memfd(const uint8_t *data, size_t size)
 	return fd;
 }
 
-/* TEXT ends within SIZE bytes, and is UTF-8 without control characters. */
+/* Checks that TEXT ends within SIZE bytes, and is UTF-8 without control characters. */
 static inline void check_text(const char *text, size_t size)
 {
 	const uint8_t *p = (const uint8_t *)text, *end = memchr(text, '\0', size);

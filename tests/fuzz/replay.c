@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* main() of a fuzz target without libFuzzer: runs each file of the directories (or the files) that are named,
-   and fails if there is none. The test fails by a crash, the report of a sanitizer, or its time limit. */
+/* main() of a fuzz target without libFuzzer. Each argument is a file or a directory. It runs the target with
+   each of these files and each file of these directories, and fails if there is no file. The test also fails
+   if the target crashes, a sanitizer reports an error, or the time limit is over. */
 
 #include "fuzz.h"
 #include "base/buf.h"
@@ -26,7 +27,7 @@ static int replay(const char *path, const struct stat *st, int type, struct FTW 
 		fprintf(stderr, "%s: %s\n", path, strerror(-r));
 		return -1;
 	}
-	/* A block of exactly this size, so that ASan sees a read past the end. */
+	/* Memory of exactly the size of the input, so that ASan finds a read behind its end. */
 	exact = malloc(b.len ? b.len : 1);
 	check(exact);
 	memcpy(exact, b.data, b.len);

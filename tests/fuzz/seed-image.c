@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Writes the seeds of fuzz-image, which describes their format: seed-image DIRECTORY. The build runs it, so
-   the seeds have the current layout. */
+/* Writes the seeds of fuzz-image into a directory: seed-image DIRECTORY. The build runs this program, so the
+   seeds have the current layout of the image. fuzz-image.c describes the format of the seeds. */
 
 #include "history/internal.h"
 #include "base/buf.h"
@@ -33,7 +33,7 @@ static int put_patch(struct fr_buf *b, uint32_t offset, const void *bytes, uint8
 	return r < 0 ? r : fr_buf_append(b, bytes, len);
 }
 
-/* Writes a seed with one patch of eight bytes; OFFSET UINT32_MAX: none. */
+/* Writes a seed with the first byte MODE and one patch of eight bytes; no patch if OFFSET is UINT32_MAX. */
 static int write_patch(const char *name, uint8_t mode, uint32_t offset, uint64_t value)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -64,7 +64,7 @@ static int write_patches(void)
 	       write_patch("frame-seq", 3, log + (uint32_t)offsetof(struct fr_entry, seq), UINT64_MAX);
 }
 
-/* Writes the log of a ring with two frames. */
+/* Writes a seed that is the log of a ring with two frames. */
 static int write_image(void)
 {
 	const struct fr_history_config config = {.size_bytes = 1 << 20, .level = 1};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Writes the seeds of fuzz-perfdata: seed-perfdata DIRECTORY. Run it after a change of the format. */
+/* Writes the seeds of fuzz-perfdata into a directory: seed-perfdata DIRECTORY. Run it after a change of the
+   file format. */
 
 #include "../unit/perfdata/synth.h"
 #include "base/cleanup.h"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The place where the tests run: a mount namespace of their own, so that tracefs (which perf also mounts by itself) and
-full file systems go with the last process. No child outlives the run."""
+"""Fixtures. The tests run in a mount namespace of their own: all that they or perf mount there (tracefs, small file systems)
+is unmounted with the end of the last process. All children are killed at the end of the run."""
 import contextlib
 import ctypes
 import os
@@ -26,7 +26,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name, *args):
-    """Calls a function of libc; raises OSError where it fails."""
+    """Calls the function NAME of libc. Raises OSError if it returns a negative number."""
     if getattr(libc, name)(*args) < 0:
         raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
 
@@ -40,7 +40,7 @@ def unmount(path):
 
 
 def on_term(signum, frame):
-    signal.alarm(2)  # tries again: Python drops an exception that comes up in a destructor
+    signal.alarm(2)  # SIGALRM calls this again: Python drops the exception if a destructor runs now
     raise KeyboardInterrupt
 
 
@@ -52,9 +52,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "hotplug: takes a CPU away, so it runs alone")
     config.addinivalue_line("markers", "sanitized: needs builds with sanitizers, so it runs after them")
     config.addinivalue_line("markers", "waits: takes nearly no CPU and loads the machine with nothing, so it runs beside the others")
-    signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up
+    signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up also at a SIGTERM
     signal.signal(signal.SIGALRM, on_term)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs would inherit that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # if SIGINT is ignored, all started programs would ignore it
     call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.geteuid() != 0:
         return
@@ -85,7 +85,7 @@ def pytest_unconfigure(config):
 
 
 def missing(config):
-    """Returns what every test here needs and this machine lacks, in words, or None."""
+    """Returns a text that says what this machine lacks that each test needs, or None."""
     if os.geteuid() != 0:
         return "not root: recording the machine is not permitted"
     if not shutil.which("perf"):
@@ -96,7 +96,7 @@ def missing(config):
 
 @pytest.fixture(autouse=True, scope="session")
 def machine(request):
-    """Skips all tests on a machine that lacks what they need."""
+    """Skips all tests if this machine lacks what each test needs."""
     reason = missing(request.config)
     if reason:
         pytest.skip(reason)
@@ -104,7 +104,7 @@ def machine(request):
 
 @pytest.fixture
 def state_dir(tmp_path):
-    """A directory for the recorder's files, with a path that is short enough for a socket in it."""
+    """A directory for the recorder's files. Its path is short enough for the path of a socket in it."""
     path = tmp_path / "state"
     path.mkdir()
     return path
@@ -112,7 +112,7 @@ def state_dir(tmp_path):
 
 @pytest.fixture
 def open_dir():
-    """A directory that everyone may enter (pytest's own are root's alone), with the programs in it."""
+    """A directory with copies of the programs, which all users may enter. (Only root may enter the directories of pytest.)"""
     path = Path(tempfile.mkdtemp(prefix="flightrec-open."))
     path.chmod(0o755)
     for program in ("flightrecd", "flightrecctl", "flightrec-merge"):
@@ -123,7 +123,7 @@ def open_dir():
 
 @pytest.fixture
 def nobodys_dir(open_dir):
-    """A directory in open_dir that belongs to nobody."""
+    """A directory in open_dir that belongs to the user nobody."""
     path = open_dir / "state"
     path.mkdir()
     os.chown(path, NOBODY, NOBODY)
@@ -131,7 +131,7 @@ def nobodys_dir(open_dir):
 
 
 def as_user(*caps, uid=NOBODY):
-    """Returns the words that run a program as a user with these capabilities and no others."""
+    """Returns the words that, before a command, run it as the user UID with only the capabilities CAPS."""
     sets = ",".join(["-all", *(f"+{c}" for c in caps)])
     words = ("setpriv", f"--reuid={uid}", f"--regid={NOBODY}", "--clear-groups", f"--bounding-set={sets}",
              *((f"--inh-caps={sets}", f"--ambient-caps={sets}") if caps else ("--no-new-privs",)))
@@ -151,9 +151,10 @@ def end_recorder(daemon):
 
 @pytest.fixture
 def recorder(state_dir):
-    """recorder("-e", "x", …) starts a flightrecd that is ready. Where it still runs at the end, SIGTERM has to end it well.
+    """recorder("-e", "x", …) starts a flightrecd and waits until it is ready. If it still runs at the end of the test, it gets
+    a SIGTERM and must end with exit code 0.
 
-    Instances that share the fixture service_manager go on with the ring of the one before."""
+    With the parameter manager=service_manager, an instance adopts the ring of the previous instance."""
     with contextlib.ExitStack() as started:
         def start(*args, directory=state_dir, **kwargs):
             daemon = harness.Daemon(directory, *args, **kwargs)
@@ -165,7 +166,7 @@ def recorder(state_dir):
 
 @pytest.fixture
 def service_manager():
-    """A service manager for several instances of one service."""
+    """A service manager that several instances of one service share."""
     manager = ServiceManager()
     yield manager
     manager.close()
@@ -173,7 +174,7 @@ def service_manager():
 
 @pytest.fixture
 def tmpfs(tmp_path):
-    """tmpfs(size) mounts a small file system in the mount namespace of the tests; returns its path."""
+    """tmpfs(size) mounts a small file system in the mount namespace of the tests. Returns its path."""
     mounted = []
 
     def make(size):
@@ -189,7 +190,7 @@ def tmpfs(tmp_path):
 
 
 def remove_group(group):
-    """Removes a control group when its last process has ended."""
+    """Waits until the last process of a control group has ended, and removes the group."""
     harness.until("empty control group", lambda: not group.exists() or not (group / "cgroup.procs").read_text())
     if group.exists():
         group.rmdir()
@@ -197,7 +198,7 @@ def remove_group(group):
 
 @pytest.fixture
 def memory_group():
-    """memory_group(MIB) makes a control group of so much memory; returns the words that run a program in it."""
+    """memory_group(MIB) makes a control group with MIB of memory. Returns the words that, before a command, run it there."""
     made = []
 
     def make(mib):
@@ -218,7 +219,8 @@ def memory_group():
 
 
 def hierarchy(of_perf):
-    """Returns where cgroup2 is mounted. OF_PERF: or the perf_event controller of version 1, to which events can be tied, too."""
+    """Returns where cgroup2 is mounted. With OF_PERF, it may also be the perf_event controller of version 1: perf events can
+    record control groups of either."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, tail = line.split(" - ")
         kind, _, options = tail.split(" ", 2)
@@ -238,7 +240,7 @@ def make_group(of_perf):
 
 @pytest.fixture
 def group():
-    """A control group to which perf events can be tied."""
+    """A control group that perf events can record."""
     path = make_group(of_perf=True)
     yield path
     remove_group(path)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Starts flightrecd, talks to it, and asks stock perf what its files hold.
+"""Starts flightrecd, talks to it, and asks stock perf what its files have.
 
-Every time limit here only ends a test that hangs: a machine may be slow or busy."""
+The time limits here are long, because a machine may be slow or busy. They only end a test that hangs."""
 import ctypes
 import json
 import os
@@ -17,13 +17,13 @@ from manager import ServiceManager
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("FLIGHTREC_BIN", ROOT / "build/dev/bin"))
-FULL = bool(os.environ.get("FLIGHTREC_FULL"))  # ./dev test --full: long soaks, too
+FULL = bool(os.environ.get("FLIGHTREC_FULL"))  # ./dev test --full: also run the long tests
 EXIT = {"ok": 0, "error": 1, "usage": 2, "unreachable": 3, "salvaged": 3, "suppressed": 4, "permission": 5, "no-space": 6, "partly": 7}
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
 # flightrecd arms these probes without a section in its configuration.
 ARMED_PROBES = ("hung-task", "soft-lockup", "oom-kill")
-WATCHED = {"WATCHDOG_USEC": "400000"}  # an environment in which flightrecd feeds a watchdog
+WATCHED = {"WATCHDOG_USEC": "400000"}  # with this environment flightrecd feeds a watchdog
 
 
 def program(name):
@@ -33,7 +33,7 @@ def program(name):
 
 
 def last_cpu():
-    """The CPU for a pinned load: the last one, as interrupts prefer the first."""
+    """Returns the CPU for a pinned load: the last CPU, because more interrupts go to the first."""
     return max(os.sched_getaffinity(0))
 
 
@@ -42,7 +42,7 @@ def die_with_parent():
 
 
 def environment(**more):
-    """The environment of a machine on which nobody has configured anything."""
+    """Returns an environment that is the same on each machine: no configuration of a user has an effect. MORE is added."""
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent", "PERF_CONFIG": "/dev/null"}
     env.update(more)
     return env
@@ -52,7 +52,7 @@ Result = namedtuple("Result", "code out err")
 
 
 def run(*argv, timeout=180, cwd=None, env=None, preexec=die_with_parent, text=None):
-    """Runs a program to its end; returns its exit code, standard output and standard error."""
+    """Runs a program to its end. TEXT is its standard input. Returns its exit code, standard output and standard error."""
     stdin = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
     p = subprocess.run([str(a) for a in argv], **stdin, capture_output=True, text=True, errors="replace",
                        timeout=timeout, cwd=cwd, env=env or environment(), preexec_fn=preexec)
@@ -60,14 +60,14 @@ def run(*argv, timeout=180, cwd=None, env=None, preexec=die_with_parent, text=No
 
 
 def must(*argv, **kwargs):
-    """Runs a program that has to succeed."""
+    """The same as run(), but fails if the exit code is not 0."""
     r = run(*argv, **kwargs)
     assert r.code == 0, f"{' '.join(map(str, argv))}: exit code {r.code}\n{r.err}\n{r.out[-2000:]}"
     return r
 
 
 def start(*argv, **kwargs):
-    """Starts a program in the background; it dies with the tests."""
+    """Starts a program in the background. It is killed when the process of the tests ends."""
     kwargs.setdefault("env", environment())
     kwargs.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.Popen([str(a) for a in argv], preexec_fn=die_with_parent, **kwargs)
@@ -81,7 +81,7 @@ def end(*processes):
 
 
 def load(name, *args, timeout=180):
-    """Runs a load program to its end; returns the JSON that it prints."""
+    """Runs the load program frtest-NAME to its end. Returns the JSON that it prints."""
     return json.loads(must(program(f"frtest-{name}"), *args, timeout=timeout).out)
 
 
@@ -90,7 +90,7 @@ def start_load(name, *args):
 
 
 def finish_load(p, stop=False):
-    """Waits for the end of a load, after SIGTERM with STOP; returns the JSON that it prints."""
+    """Waits for the end of a load. With STOP, sends it a SIGTERM first. Returns the JSON that it prints."""
     if stop:
         p.terminate()
     out, _ = p.communicate(timeout=180)
@@ -99,9 +99,9 @@ def finish_load(p, stop=False):
 
 
 class Steps:
-    """A load that works for each byte of its input and answers each byte with a byte.
+    """A load that does a fixed amount of work, a step, for each byte of its input, and then writes a byte.
 
-    So the test decides how much work happens between two of its actions, however fast the machine is."""
+    So the test decides how much work is done between two of its actions. It does not depend on the speed of the machine."""
 
     AHEAD = 2
 
@@ -110,7 +110,7 @@ class Steps:
         self.ahead = 0
 
     def fill(self, wait=False):
-        """Gives steps until AHEAD are not done yet. With WAIT, waits first until one of the earlier steps is done."""
+        """Gives the load more steps, until AHEAD steps are not yet done. With WAIT, waits first until a step is done."""
         while self.ahead and select.select([self.process.stdout], [], [], 180 if wait else 0)[0]:
             done = os.read(self.process.stdout.fileno(), self.ahead if not wait else 1)
             assert done, "the load ended"
@@ -121,14 +121,14 @@ class Steps:
         self.ahead = self.AHEAD
 
     def finish(self):
-        """Waits until all steps are done; returns the JSON that the program prints."""
+        """Ends the input and waits until all steps are done. Returns the JSON that the program prints at its end."""
         out, _ = self.process.communicate(timeout=180)
         assert self.process.returncode == 0
         return json.loads(out[self.ahead:])
 
 
 def until(what, condition, seconds=60):
-    """Waits until CONDITION is true and returns its value; fails with WHAT after so many seconds."""
+    """Waits until CONDITION() is true, and returns its value. Fails after SECONDS, with a message that names WHAT."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -139,22 +139,22 @@ def until(what, condition, seconds=60):
 
 
 def triggers_config(socket, text=""):
-    """[Triggers] with its socket and TEXT. Probes that TEXT does not configure are off, so that nothing that happens on
-    the machine makes a dump that the test did not ask for."""
+    """Returns the section [Triggers] with its socket, and then TEXT. The probes that are armed by default are disabled
+    unless TEXT has a section for them, so that an anomaly of the machine does not make a dump in a test."""
     off = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES if f"[Trigger {name}]" not in text)
     return f"[Triggers]\nSocket={socket}\n{text}{off}"
 
 
 def quiet_config(path, text):
-    """Writes a configuration file of TEXT and triggers_config(); returns its path."""
+    """Writes a configuration file with TEXT and triggers_config(). Returns its path."""
     path.write_text(text + triggers_config(path.with_suffix(".trigger")))
     return path
 
 
 class Daemon:
-    """One flightrecd in the foreground, with its own directory, and its control socket in that directory.
+    """A flightrecd in the foreground, with a directory of its own. Its control socket is by default in this directory.
 
-    MANAGER plays systemd for it. Instances that share a manager inherit the descriptors that the one before has stored."""
+    MANAGER acts as systemd. Instances that share a manager get the descriptors that the previous instance has stored."""
 
     def __init__(self, directory, *args, command=(), binary=None, env=None, prefix=(), socket_path=None, log_path=None, armed=True,
                  manager=None):
@@ -168,7 +168,7 @@ class Daemon:
         self.log_path = log_path or self.directory.parent / f"{self.directory.name}.flightrecd.{id(self)}.log"
         self.process = None
         self.manager, self.owns_manager = manager or ServiceManager(), not manager
-        self.armed = armed  # start() waits until the triggers are armed, or cannot be
+        self.armed = armed  # start() waits until each trigger is armed, or it is known that it cannot be armed
 
     def argv(self):
         quiet = []
@@ -180,14 +180,14 @@ class Daemon:
         return self.prefix + [self.binary] + quiet + self.args + where + (["--"] + self.command if self.command else [])
 
     def launch(self):
-        """Starts the process and does not wait for it."""
+        """Starts the process, and does not wait until it is ready."""
         argv, env, fds = self.manager.next_instance(self.argv())
         with open(self.log_path, "wb") as log:
             self.process = start(*argv, stdout=log, stderr=log, pass_fds=fds, env=environment(**env, **self.extra_env))
         return self
 
     def until_ready(self, seconds=120):
-        """Waits until it is ready, and, with .armed, until no trigger is being armed any more."""
+        """Waits until the recorder is ready, and, with .armed, until no trigger is being armed any more."""
         def is_armed():
             return not self.armed or re.match("recording(?!.* being armed)", self.manager.status())
 
@@ -222,7 +222,7 @@ class Daemon:
     # --- dumps
 
     def samples(self):
-        """Returns the sample files, oldest first (the name is the time)."""
+        """Returns the sample files, the oldest first: their names have the time."""
         return sorted(p for p in self.directory.glob("perf.data.sample.*Z") if not p.name.endswith(".json"))
 
     def dump_by_signal(self, seconds=120):
@@ -241,7 +241,7 @@ class Daemon:
         return path
 
     def until_dumped(self):
-        """Waits for a dump that nobody waits for; returns the oldest one once it has its JSON."""
+        """Waits for a dump that no call of this test waits for, until it has its JSON. Returns the oldest dump."""
         return until(f"a dump; log:\n{self.log()}", lambda: [p for p in self.samples() if sidecar(p).exists()])[0]
 
     # --- control
@@ -255,7 +255,7 @@ class Daemon:
                      **{"text": True, **kwargs})
 
     def ask(self, verb, *args):
-        """Returns the JSON that flightrecctl prints."""
+        """Runs a verb of flightrecctl, which must succeed. Returns the JSON that it prints."""
         r = self.ctl(verb, *args, "--json=short")
         assert r.code == 0, f"flightrecctl {verb}: exit code {r.code}\n{r.err}"
         return json.loads(r.out)
@@ -271,30 +271,30 @@ class Daemon:
         return next(t for t in self.ask("triggers")["triggers"] if t["name"] == name)
 
     def decisions(self, name):
-        """Returns the decisions about a trigger, newest first."""
+        """Returns the decisions about the trigger NAME, the newest first."""
         return [d for d in self.ask("why", "-n", "256") if d["trigger"] == name]
 
     def event_status(self, name):
-        """Returns the status of the event whose name is NAME, or begins with it."""
+        """Returns the status of the event whose name is NAME, or else of the first event whose name begins with NAME."""
         events = self.status()["events"]
         found = [e for e in events if e["name"] == name] or [e for e in events if e["name"].startswith(name)]
         assert found, f"status knows no event {name}, only {[e['name'] for e in events]}"
         return found[0]
 
     def until_sampled(self, name, n, *, load=None):
-        """Waits for N samples of an event since it was opened. LOAD must not end before that."""
+        """Waits until an event has N samples since it was opened. Fails if the process LOAD ends earlier."""
         def enough():
             assert load is None or load.poll() is None, f"the load ended with {load.returncode} before that"
             return self.event_status(name)["samples"] >= n
         until(f"{n} samples of {name}", enough)
 
     def lost(self):
-        """Returns all losses so far by cause, without those that are 0."""
+        """Returns {cause: losses since the start}, without causes that have no loss."""
         return {cause: n for cause, n in self.status().get("losses", {}).items() if n}
 
     def lose_sideband(self):
-        """Makes the recorder lose side-band: it stands still while 100 processes start, and each start needs 1 KB of
-        its buffer. It must have been started with SidebandBuffer=4K."""
+        """Makes the recorder lose side-band: it is stopped while 100 processes start, and each start needs 1 KB of its
+        kernel ring for side-band. The recorder must have been started with SidebandBuffer=4K."""
         before = self.lost().get("side-band-lost", 0)
         self.signal(signal.SIGSTOP)
         load("spawn", "-n", 100, "-m", 1)
@@ -308,7 +308,7 @@ class Daemon:
         self.process.send_signal(number)
 
     def wait(self, seconds=180):
-        """Returns the exit code."""
+        """Waits for the end of the process. Returns the exit code."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -320,7 +320,7 @@ class Daemon:
         assert code == 0, f"SIGTERM: exit code {code}\n{self.log()}"
 
     def finish(self):
-        """Sends SIGUSR2, after which there is a last dump and one perf.data; returns that."""
+        """Sends SIGUSR2: the recorder makes a last dump, merges all files to one perf.data, and ends. Returns its path."""
         self.signal(signal.SIGUSR2)
         code = self.wait(300)
         assert code == 0, f"SIGUSR2: exit code {code}\n{self.log()}"
@@ -336,24 +336,24 @@ class Daemon:
 
 
 def finish_dump(p):
-    """Waits for a start_ctl("dump"); returns the path of its file."""
+    """Waits for the end of P, a process of start_ctl("dump"). Returns the path of the dump."""
     out, err = p.communicate(timeout=180)
     assert p.returncode == 0, err
     return Path(out.strip())
 
 
 def sidecar(sample):
-    """The path of the JSON beside a sample file."""
+    """Returns the path of the JSON beside a sample file."""
     return sample.with_name(sample.name + ".json")
 
 
 def meta(sample):
-    """The JSON beside a sample file."""
+    """Returns the content of the JSON beside a sample file."""
     return json.loads(sidecar(Path(sample)).read_text())
 
 
 def fill(path):
-    """Makes a file that takes all the room there is."""
+    """Makes a file that takes all free space of its file system."""
     with open(path, "wb", buffering=0) as f:
         try:
             while f.write(b"\0" * 4096):
@@ -367,33 +367,34 @@ def merge(directory, *args, timeout=300):
 
 
 def sequence(path, did):
-    """Returns which numbers of a frtest-count a file has. DID is the JSON of that load."""
+    """Returns which numbers of a frtest-count a file has, as frtest-sequence prints it. DID is the JSON of that load."""
     return json.loads(must(program("frtest-sequence"), path, did["pid"], did["nr"], timeout=300).out)
 
 
 def exact(found):
-    """What sequence() found has no gap, no number twice, and no number out of order."""
+    """Checks that in FOUND, from sequence(), no number is missing, there twice, or out of order."""
     assert (found["missing"], found["twice"], found["backwards"]) == (0, 0, 0), found
 
 
-# Kernel buffers for tests that count to the event: large enough for a machine whose CPUs have other work, too.
+# The kernel rings for tests that count each event: so large that they do not overflow if the CPUs have other work, too.
 NO_LOSS = ("-m", "16M")
 
 
 def stolen_s():
-    """The time that the host has kept from all CPUs of a virtual machine. Some clocks go on meanwhile, and some do not."""
+    """Returns the sum of the times for which the host has stopped a CPU of this virtual machine (steal), in seconds. In such
+    a time some clocks go on, and some do not."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid):
-    """utime + stime of a process with all its threads."""
+    """Returns utime + stime of a process with all its threads, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def until_ran(*processes, seconds=0.8):
-    """Waits until each process has used so much more CPU time, or has ended."""
+    """Waits until each process has used SECONDS more of CPU time, or has ended."""
     enough = [(p, cpu_seconds(p.pid) + seconds) for p in processes]
     for p, wanted in enough:
         until("CPU time of a load", lambda: p.poll() is not None or cpu_seconds(p.pid) > wanted, 120)
@@ -415,7 +416,7 @@ def has_pmu():
 
 
 def perf_clean(*args, **kwargs):
-    """Runs perf, which must not complain; returns its output."""
+    """Runs perf, which must succeed and print nothing on standard error. Returns its output."""
     r = perf(*args, **kwargs)
     assert r.code == 0, f"perf {' '.join(map(str, args))}: exit code {r.code}\n{r.err[-3000:]}"
     assert not r.err.strip(), f"perf {' '.join(map(str, args))} complains:\n{r.err[-3000:]}"
@@ -426,12 +427,12 @@ MARK = "flightrec:trigger"  # the event of trigger samples
 
 
 def script_text(path, trace=True):
-    """Returns all samples as perf script prints them, a line each, without trigger samples. TRACE: all events of the file
-    are tracepoints; perf warns of others."""
+    """Returns all samples except trigger samples as perf script prints them, one line each. With TRACE, the lines have the
+    fields of the tracepoint. All events of the file must then be tracepoints, because perf warns of others."""
     fields = "comm,pid,tid,cpu,time,event"
     if trace:
         fields = f"trace:{fields},trace"
-    # -G: without call chains, one line a sample
+    # -G: without call chains, so that each sample has one line
     lines = perf_clean("script", "-i", path, "--ns", "-G", "-F", fields).splitlines()
     return [line for line in lines if f" {MARK}:" not in line]
 
@@ -446,12 +447,12 @@ def parse_lines(path, texts):
 
 
 def script_lines(path, trace=True):
-    """Returns script_text() as Lines."""
+    """The same as script_text(), but returns Lines."""
     return parse_lines(path, script_text(path, trace))
 
 
 def time_ns(line):
-    """The exact time of a Line."""
+    """Returns the time of a Line in ns."""
     seconds, fraction = line.time.split(".")
     return int(seconds) * 10**9 + int(fraction)
 
@@ -463,7 +464,7 @@ def trigger_samples(path):
 
 
 def getppid_calls(path, did):
-    """Returns the Lines of the calls of a frtest-syscalls."""
+    """Returns the Lines of the calls that a frtest-syscalls has made. DID is the JSON of that load."""
     return [line for line in script_lines(path) if line.tid == did["pid"] and line.trace.startswith(f"NR {did['nr']} ")]
 
 
@@ -471,10 +472,10 @@ Row = namedtuple("Row", "samples comm symbol")
 
 
 def report_rows(path):
-    """Returns the number of samples for each comm and symbol by perf report, without trigger samples."""
+    """Returns Rows: the number of samples for each comm and symbol, by perf report, without trigger samples."""
     out = perf_clean("report", "-i", path, "--stdio", "--no-children", "-g", "none", "-n", "--sort", "comm,sym", "-t", "|")
     rows = []
-    # Each event has a section, and the last one is that of the trigger samples.
+    # The output has a section for each event. The last section is that of the trigger samples.
     for text in out.split(f"of event '{MARK}'")[0].splitlines():
         fields = [p.strip() for p in text.split("|")]
         if text.startswith("#") or len(fields) < 4:
@@ -489,7 +490,7 @@ def samples_of(rows, comm=None, symbol=None):
 
 
 def chains(path, pid):
-    """Returns the call chains of a process as lists of symbols, innermost first."""
+    """Returns the call chains of a process as lists of symbols, the innermost first."""
     out = perf_clean("script", "-i", path, "--pid", str(pid), "-F", "comm,pid,ip,sym")
     result = []
     for block in out.split("\n\n"):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Judges by the output of stock perf whether every sample of a program has the name and function of that time.
+"""Checks, by the output of stock perf, that each sample of a program has the right name and function for its time.
 
 The programs (tests/load/matrix) print their phases: the thread, its name, its function, the begin and the end. Within a phase
-a sample must have that comm, and its first user frame must be one of the phase's symbols. Near a boundary, and outside all
-phases (an exec, the dynamic loader), it must have a name that the thread had before or after.
+a sample must have the phase's name as its comm. With the rule "leaf" its innermost user frame must be one of the symbols of the
+phase. With the rule "kernel" its innermost frame must have a name. Near the begin or end of a phase, and outside all phases
+(during an exec, in the dynamic loader), a sample must have a name that the thread had before or after.
 """
 import bisect
 import json
@@ -24,7 +25,7 @@ Phase = namedtuple("Phase", "pid tid comm begin end symbols rule")
 
 
 def parse_phases(text):
-    """Returns what a program printed: (its phases, its notes)."""
+    """Returns (phases, notes) from the output of a program."""
     phases, notes = [], {}
     for line in text.splitlines():
         said = json.loads(line)
@@ -48,7 +49,8 @@ def parse_sample(block):
 
 
 def samples_of(path, pids, objects):
-    """Returns the samples of these processes in a file. OBJECTS is a build-id cache for objects that have left their path."""
+    """Returns the samples of the processes PIDS in a file. OBJECTS is a build-id cache with objects that are not at their
+    path any more."""
     p = start("perf", "--buildid-dir", objects, "script", "--ns", "--no-inline", "-i", path, "--pid",
               ",".join(str(x) for x in sorted(pids)), "-F", "comm,pid,tid,time,ip,sym,dso", stdout=subprocess.PIPE,
               stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="surrogateescape", env=environment())
@@ -62,7 +64,7 @@ def matches(frame, symbols):
 
 
 class Verdict:
-    """Counts the samples of a case, and those that are right."""
+    """Counts all samples of a case, and the samples that are right."""
 
     def __init__(self):
         self.total = self.right = self.inside = self.named = 0
@@ -83,7 +85,8 @@ class Verdict:
 
 
 class Judge:
-    """Judges one case by its phases, and by the names that its processes have outside them (of what starts them)."""
+    """Checks the samples of one case by its phases. OTHERS are the names that its processes may have outside of the phases
+    (the names of the programs that start them)."""
 
     def __init__(self, phases, others):
         self.phases, self.others = phases, set(others)
@@ -96,7 +99,7 @@ class Judge:
     def verdict(self, samples, verdict=None):
         v = verdict or Verdict()
         for s in samples:
-            # -1: at the very end of its exit the kernel has taken its number away already.
+            # At the very end of its exit, a thread has no tid any more, and the kernel gives -1.
             if s.pid in self.pids and s.tid != -1:
                 v.add(s, *self.check(s, v))
         return v

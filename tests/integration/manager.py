@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A small service manager: the other end of sd_notify(), with systemd's descriptor store.
+"""A small service manager: it receives what sd_notify() sends, and has a descriptor store like that of systemd.
 
 A service stores descriptors with FDSTORE=1 (sd_pid_notify_with_fds(3)). Its next instance gets them by LISTEN_FDS and
-LISTEN_FDNAMES (sd_listen_fds_with_names(3)), however the previous instance has ended."""
+LISTEN_FDNAMES (sd_listen_fds_with_names(3)). It does not matter how the previous instance has ended."""
 import array
 import fcntl
 import os
@@ -10,7 +10,8 @@ import socket
 import threading
 import time
 
-# Moves the descriptors to 3 and up, and sets LISTEN_PID, which only the process that calls exec() knows.
+# A shell script. It moves the descriptors to 3 and higher numbers, and sets LISTEN_PID: only the process that calls exec()
+# knows this pid.
 PASS_DESCRIPTORS = r"""
 n=$1; shift
 i=3
@@ -24,16 +25,16 @@ class ServiceManager:
 
     def __init__(self):
         ServiceManager.count += 1
-        self.name = f"flightrec-manager-{os.getpid()}-{ServiceManager.count}"  # abstract: no path is too long or left over
+        self.name = f"flightrec-manager-{os.getpid()}-{ServiceManager.count}"  # of an abstract socket: it makes no file
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         self.socket.bind("\0" + self.name)
-        self.fds = []  # (name, fd), oldest first
-        self.lines = []  # that this instance has sent
+        self.fds = []  # (name, fd), the oldest first
+        self.lines = []  # lines that the present instance has sent
         self.thread = threading.Thread(target=self.receive, daemon=True)
         self.thread.start()
 
     def receive(self):
-        """Receives all the time, so that no sender waits."""
+        """The thread. It receives all the time, so that no sender has to wait."""
         while True:
             data, control, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4 * 64))
             fds = array.array("i")
@@ -59,7 +60,7 @@ class ServiceManager:
                     os.close(high)
         elif fields.get("FDSTOREREMOVE") == "1":
             self.remove(fields["FDNAME"])
-        for fd in fds:  # those of BARRIER=1 (sd_notify_barrier(3)), too
+        for fd in fds:  # also the descriptor of BARRIER=1 (sd_notify_barrier(3)), whose close ends the barrier
             os.close(fd)
         self.lines += lines
 
@@ -70,13 +71,13 @@ class ServiceManager:
             os.close(fd)
 
     def is_new(self, fd):
-        """systemd stores the same open file once, too; it compares by kcmp(2)."""
+        """Returns whether the file of FD is not yet stored. systemd, too, stores a file once. (It compares by kcmp(2).)"""
         st = os.fstat(fd)
         return all((st.st_dev, st.st_ino) != (o.st_dev, o.st_ino) for o in (os.fstat(f) for _, f in self.fds))
 
     def next_instance(self, argv):
         """Returns the command line, environment and descriptors with which systemd would start the next instance."""
-        self.settle()  # what the previous instance has sent
+        self.settle()  # handles what the previous instance has sent
         passed, self.lines = list(self.fds), []
         fds, env = [fd for _, fd in passed], {"NOTIFY_SOCKET": "@" + self.name}
         if passed:
@@ -89,22 +90,22 @@ class ServiceManager:
         return sorted(name for name, _ in list(self.fds))
 
     def said(self, prefix):
-        """Returns the lines of this instance that begin with PREFIX."""
+        """Returns the lines that the present instance has sent and that begin with PREFIX."""
         return [line for line in list(self.lines) if line.startswith(prefix)]
 
     def status(self):
-        """Returns the newest STATUS=, or an empty string."""
+        """Returns the text of the newest STATUS=, or an empty string."""
         return next((x.removeprefix("STATUS=") for x in reversed(self.said("STATUS="))), "")
 
     def settle(self):
-        """Waits until everything that was sent before is handled: messages arrive in the order in which they were sent."""
+        """Waits until all messages that were sent before are handled: messages arrive in the order in which they were sent."""
         ServiceManager.count += 1
         fence = f"FENCE={ServiceManager.count}"
         self.send(fence)
         self.wait_for(lambda: self.said(fence))
 
     def until_fed(self, times):
-        """Waits until the watchdog has been fed so many times from now on."""
+        """Waits until the watchdog has been fed TIMES more times."""
         before = len(self.said("WATCHDOG=1"))
         self.wait_for(lambda: len(self.said("WATCHDOG=1")) >= before + times)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cases of the test matrix: what each runs, and what a recording must know of it."""
+"""The cases of the test matrix: the programs that each case runs, and the phases in which a recording must show them."""
 import os
 import shutil
 import signal
@@ -19,7 +19,7 @@ CFLAGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-fno-omi
 
 
 class Programs:
-    """The programs of tests/load/matrix, compiled for all cases, or ONLY some of them."""
+    """Compiles the programs of tests/load/matrix: all of them, or, with ONLY, those of one.c that ONLY names."""
 
     PLAIN = ("fork", "threads", "reuse", "dl", "comm", "vdso", "text", "bpf", "jitdump")
     ONES = ("first", "second", "third", "deleted", "upgraded", "contained", "forked")
@@ -44,13 +44,13 @@ class Programs:
 
 
 class Runner:
-    """Runs the program of a case, and calls TICK all the time, so that dumps fall anywhere into its life."""
+    """Runs the programs of a case. Meanwhile it calls TICK() again and again, which makes dumps at any time of their life."""
 
     def __init__(self, programs, directory, objects, tick):
         self.programs, self.directory, self.objects, self.tick = programs, directory, objects, tick
         self.notes, self.names = {}, set(STARTERS)
         self.process = None
-        self.tidy = []  # files to remove before a dump is read
+        self.tidy = []  # files that are removed before a dump is read
 
     @property
     def said(self):
@@ -69,7 +69,7 @@ class Runner:
             self.tick()
 
     def run(self, *argv, early=None):
-        """Returns the phases that the program prints. Calls EARLY soon after its start."""
+        """Runs a program to its end, and calls EARLY() soon after its start. Returns the phases that it prints."""
         self.begin(*argv)
         if early:
             time.sleep(0.1)
@@ -86,14 +86,14 @@ class Runner:
         return phases
 
     def run_and_hold(self, n, *argv):
-        """Returns N phases of a program that then lives until the last dump."""
+        """Runs a program until it has printed N phases, and returns them. The program then lives until the last dump."""
         self.begin(*argv, FR_PHASE_HOLD="1")
         self.tick_until(lambda: self.said.read_text().count("\n") == n or self.process.poll() is not None)
         assert self.process.poll() is None, (self.directory / "errors").read_text(errors="replace")
         return parse_phases(self.said.read_text())[0]
 
     def begin_stopped(self, *argv):
-        """Starts a program before the recorder; it goes on in resume()."""
+        """Starts a program before the recorder starts. It stops itself, and resume() continues it."""
         self.begin(*argv, FR_PHASE_STOP="1")
         until("stop", lambda: Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
 
@@ -102,7 +102,7 @@ class Runner:
         return self.finish()
 
     def keep_object(self, path):
-        """Puts an object into the build-id cache of the reader, as a symbol server would have it."""
+        """Puts an object into the build-id cache that perf reads, because it will not be at its path any more."""
         must("perf", "--buildid-dir", self.objects, "buildid-cache", "--add", path)
 
 
@@ -128,7 +128,7 @@ def text_memfd(r):
 
 
 def perf_map(r):
-    """The map and the process are there while dumps are made, and gone when they are read."""
+    """The perf map and the process exist while dumps are made, and are gone when the dumps are read."""
     phases = r.run_and_hold(2, r.programs["text"], "perfmap")
     r.tidy.append(Path(f"/tmp/perf-{r.process.pid}.map"))
     return phases
@@ -141,7 +141,7 @@ def jitdump(r):
 
 
 def in_container(r):
-    """Returns the words that run a program in a file system of its own, at a path that is nowhere else."""
+    """Returns a command that runs a program in a file system of its own, at a path that does not exist outside."""
     r.keep_object(r.programs["contained"])
     root = r.directory / "root"
     root.mkdir()
@@ -150,8 +150,8 @@ def in_container(r):
 
 
 def service(r):
-    """Returns the path of a program that is upgraded while it runs, and the function that does it: it removes the file, and
-    another program takes its place."""
+    """Returns the path of a program that is to be upgraded while it runs, and a function that upgrades it: the function
+    removes the file, and puts another program in its place."""
     r.keep_object(r.programs["deleted"])
     path = Path(shutil.copy(r.programs["deleted"], r.directory / "service"))
 
@@ -198,7 +198,8 @@ CASES = {
     "vdso": lambda r: r.run(r.programs["vdso"]),
     "bpf": lambda r: r.run(r.programs["bpf"]),
 }
-# Processes that start before the recorder, so that only its scan of /proc knows them. resume() is their second step.
+# Cases whose processes start before the recorder, so that the recorder knows them only by its scan of /proc. These
+# functions start them, and resume() continues them when the recorder runs.
 BEFORE = {
     "before-plain": lambda r: r.begin_stopped(r.programs["first"]),
     "before-container": lambda r: r.begin_stopped(*in_container(r)),

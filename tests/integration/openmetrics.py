@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""OpenMetrics text, by the strict parser of Prometheus: it raises ValueError for every mistake."""
+"""Parses OpenMetrics text by the strict parser of Prometheus, which raises ValueError for every mistake."""
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 
 class Metrics:
-    """The types of families, and samples by (name, labels)."""
+    """.types is {metric family: type}, and .samples is {(name, labels): value}."""
 
     def __init__(self, text):
         self.types, self.samples = {}, {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recorder under a service manager, without one: a socket that is open already, and the merge at the end."""
+"""Tests without systemd what systemd does with the recorder: it passes an open socket, and merges after a stop."""
 import os
 import socket
 import subprocess
@@ -8,12 +8,13 @@ import pytest
 
 from harness import EXIT, die_with_parent, environment, must, program, run, start, triggers_config, until
 
-FIRST = 3  # SD_LISTEN_FDS_START
+FIRST = 3  # the first descriptor that systemd passes (SD_LISTEN_FDS_START)
 
 
 @pytest.fixture
 def activated(state_dir):
-    """activated(SOCKET-KIND, NAME): a bound socket in state/passed, and a flightrecd that gets it under NAME, as by systemd."""
+    """activated(KIND, NAME) binds a socket to state/passed, and starts a flightrecd that gets it with the name NAME, as
+    systemd passes it."""
     def make(kind, name, before=lambda: None):
         passed = socket.socket(socket.AF_UNIX, kind)
         passed.bind(str(state_dir / "passed"))
@@ -23,12 +24,12 @@ def activated(state_dir):
 
         def prepare():
             os.dup2(passed.fileno(), FIRST)
-            os.set_blocking(FIRST, True)  # as without NonBlocking=
+            os.set_blocking(FIRST, True)  # as systemd does if the unit has no NonBlocking=
             die_with_parent()
 
         config = state_dir.parent / "flightrecd.conf"
         config.write_text(triggers_config(f"{state_dir}/trigger"))
-        script = 'LISTEN_PID=$$ exec "$0" "$@"'  # the pid of the process that calls exec()
+        script = 'LISTEN_PID=$$ exec "$0" "$@"'  # LISTEN_PID must be the pid of the process that calls exec()
         with open(state_dir / "log", "w") as log:
             return subprocess.Popen(["sh", "-c", script, program("flightrecd"), "-e", "cpu-clock", "-M", "1M", "-o", state_dir,
                                      "--socket", state_dir / "own", "--config", config],
@@ -64,7 +65,8 @@ def test_a_passed_socket_of_another_name_is_not_used(activated, state_dir):
 
 
 def test_merge_after_a_service(recorder, state_dir):
-    """The merge runs after a success. It does nothing after a failure, beside another recorder, or without a service."""
+    """`flightrec-merge --service` merges after a success. It does nothing after a failure, while a recorder runs, or if no
+    service manager has started it."""
     def merge(path, result):
         return run(program("flightrec-merge"), "--service", path, env=environment(**({"SERVICE_RESULT": result} if result else {})))
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No blind window: a load counts up in an argument of a system call while dump after dump is made. Their merge has each
-number once."""
+"""No blind window: a load counts up in an argument of a system call while many dumps are made, one after the other. The merge
+of the dumps has each number once."""
 import pytest
 
 from harness import FULL, Steps, exact, last_cpu, merge, program, sequence
 
 DUMPS = 100 if FULL else 20
-# At most one more of these steps than are given ahead lies between two dumps. A kernel ring of 32 MiB holds them, and so
-# does a ring of 4 MiB: windows overlap however slow the machine is.
+# The calls of one step of the load. At most Steps.AHEAD + 1 steps are done between two dumps. A kernel ring of 32 MiB holds
+# that many calls, and so does a ring of 4 MiB. So the windows overlap also on a slow machine.
 STEP = 80000
 
 
 def dump_while_counting(recorder):
-    """Makes overlapping dumps while the load counts, and one after it; returns (load, dumps)."""
+    """Makes overlapping dumps while the load counts, and one dump after its end. Returns (JSON of the load, dumps)."""
     steps, dumps = Steps(program("frtest-count"), "-s", STEP, "-c", last_cpu()), []
     for _ in range(DUMPS):
         steps.fill(wait=True)
@@ -23,7 +23,7 @@ def dump_while_counting(recorder):
 
 
 def record_without_loss(recorder, directory, spec, ring):
-    """Kernel rings overflow where others take the CPUs for too long, so there are three tries."""
+    """Tries three times to record without a loss: kernel rings overflow if other programs take the CPUs for too long."""
     for i in range(3):
         state = directory / f"try{i}"
         state.mkdir()
@@ -40,7 +40,8 @@ def record_without_loss(recorder, directory, spec, ring):
 
 @pytest.mark.parametrize("filtered", [False, True], ids=["whole-machine", "one-syscall"])
 def test_every_number_is_in_the_merge_once(recorder, tmp_path, filtered):
-    """Filtered, the calls of the load turn the ring over. Unfiltered, the calls of the whole machine are recorded, too."""
+    """With the filter, only calls like those of the load are recorded, and they evict each other from a small ring. Without
+    it, the ring has all calls of the machine."""
     spec = ["-e", "raw_syscalls:sys_enter"] + (["--filter", "id == 8"] if filtered else [])
     state, load, dumps, evicted = record_without_loss(recorder, tmp_path, spec, "4M" if filtered else "48M")
     assert load["calls"] % STEP == 0 and len(set(dumps)) == len(dumps)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What flightrecctl prints for people, and the copies and windows that it makes for them."""
+"""What flightrecctl prints for people, and the copies and windows of dumps that it makes for them."""
 import json
 import os
 import signal
@@ -23,7 +23,7 @@ def ctl(*args, **env):
 
 @pytest.fixture
 def dumps(tmp_path):
-    """A directory with the files of a recorder that has ended."""
+    """A directory with a dump of a recorder that has ended."""
     path = tmp_path / "dumps"
     path.mkdir()
     name = f"perf.data.sample.{STAMP}"
@@ -96,7 +96,7 @@ def test_bash_completes_verbs_and_options(words, expected):
 
 @pytest.fixture
 def fake_perf(tmp_path):
-    """A directory for $PATH with a perf that prints its arguments."""
+    """A directory for $PATH with a program perf that prints its arguments and ends with exit code 7."""
     path = tmp_path / "bin"
     path.mkdir()
     (path / "perf").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
@@ -106,7 +106,7 @@ def fake_perf(tmp_path):
 
 @pytest.mark.parametrize("verb", ["report", "script"])
 def test_perf_is_given_the_file_and_its_options(dumps, fake_perf, verb):
-    """Without a name, and by `latest`, a name, a path, and the path of the JSON; the exit code is perf's."""
+    """A dump is given by no name, `latest`, its name, its path, or the path of its JSON. The exit code is that of perf."""
     newest = dumps / f"perf.data.sample.{STAMP}"
     for words in ([], ["latest"], [newest.name], [str(newest)], [f"{newest}.json"]):
         r = ctl(verb, *words, "-D", dumps, "--", "-F", "time", PATH=str(fake_perf))
@@ -124,7 +124,7 @@ def test_perf_that_is_not_installed(dumps, tmp_path):
 
 
 def test_merged_files_are_listed_and_known(recorder, state_dir):
-    """That of a stop, and the older one of the stop before."""
+    """`list` and `info` show the merged file of the last stop and that of the stop before."""
     n = []
     for reason in ("first", "second"):
         d = recorder("-e", "cpu-clock", "-F", "999", "-M", "4M")
@@ -150,7 +150,7 @@ MEMBER = ("setpriv", "--reuid=65534", "--regid=65534", "--groups=1", "--no-new-p
 
 
 def test_printed_paths_are_absolute(state_dir, tmp_path):
-    """Also where -o is relative to the directory in which the recorder was started."""
+    """Also if -o is relative to the directory in which the recorder was started."""
     p = start(program("flightrecd"), "-e", "cpu-clock", "-M", "1M", "-o", ".", "--socket", "control", cwd=state_dir,
               stderr=subprocess.DEVNULL)
     r = until("dump", lambda: (r := ctl("--socket", state_dir / "control", "dump")).code == 0 and r)
@@ -162,7 +162,8 @@ def test_printed_paths_are_absolute(state_dir, tmp_path):
 
 
 def test_a_member_of_the_group_makes_a_private_copy(recorder, open_dir):
-    """The copy is whole and belongs to the member alone. A target that cannot be written is refused before a dump is made."""
+    """The copy is whole, belongs to the member, and only the member can read it. A target that cannot be written is refused
+    before a dump is made."""
     state, home = open_dir / "state", open_dir / "home"
     state.mkdir()
     home.mkdir()
@@ -190,7 +191,7 @@ def test_a_member_of_the_group_makes_a_private_copy(recorder, open_dir):
         assert p.wait(60) == 0
     assert (home / "piped").read_bytes() == d.samples()[1].read_bytes()
     assert sorted(x.name for x in home.iterdir()) == ["mine.data", "piped"]
-    # flightrecctl ends by a signal while its reader does not read.
+    # A signal ends flightrecctl also while it waits for the reader of its output.
     p = start(program("flightrecctl"), "--socket", d.socket, "dump", "-o", "-", stdout=subprocess.PIPE, pipesize=4096)
     assert p.stdout.read(1) == b"P"
     p.terminate()
@@ -200,7 +201,8 @@ def test_a_member_of_the_group_makes_a_private_copy(recorder, open_dir):
 
 
 def test_the_services_triggers_are_not_armed_beside_it(tmp_path, state_dir):
-    """A recorder that a person starts knows the triggers of /etc, and arms the named ones; with --config= it arms all."""
+    """A recorder that a person starts knows the triggers of /etc, and arms only those that --trigger= names. With --config=
+    it arms all triggers of that file."""
     etc = [tmp_path / x for x in ("upper", "work")]
     for path in etc:
         path.mkdir()
@@ -226,7 +228,7 @@ def test_the_services_triggers_are_not_armed_beside_it(tmp_path, state_dir):
 
 
 def record_types(path):
-    """Counts the records of a file by their type."""
+    """Returns {type: number of records in the file}."""
     data = path.read_bytes()
     at, size = struct.unpack_from("<QQ", data, 40)  # perf_file_header.data
     types = Counter()
@@ -242,7 +244,8 @@ COMPRESSED = {81, 83}  # PERF_RECORD_COMPRESSED, PERF_RECORD_COMPRESSED2
 
 
 def test_a_dump_without_compression(recorder, tmp_path):
-    """For readers that know no compressed records. The command that `info` prints makes such a file of another dump."""
+    """--no-compression is for readers that do not know compressed records. The command that `info` prints for a compressed
+    dump makes a copy without compression."""
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "-M", "8M")
     load("syscalls", "-n", 20000)
     packed, plain = d.dump_by_control(), d.dump_by_control("--no-compression")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A disk that is slow, stuck or broken holds up the dump that is being written, and nothing else."""
+"""A disk that is slow, stuck or broken delays only what needs it: dumps, other jobs, and triggers and files on that disk. It
+delays neither the recording nor the answers to other calls."""
 import itertools
 import os
 import shutil
@@ -15,13 +16,13 @@ from harness import (ARMED_PROBES, EXIT, WATCHED, Daemon, die_with_parent, finis
                      perf_clean, program, quiet_config, sequence, sidecar,
                      start_load, triggers_config, until)
 
-# The calls of frtest-count alone, so that the ring goes around for nothing else.
+# Records only lseek(), the system call of frtest-count, so that few other records evict frames of the ring.
 SYSCALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
 SKIP = 77
 
 
 class SlowFs:
-    """frtest-slowfs shows the files of one directory at another place, on a disk that obeys commands."""
+    """A frtest-slowfs: it shows the files of the directory .behind at .path, and delays or refuses requests by commands."""
 
     def __init__(self, tmp_path):
         self.behind, self.path, self.socket = tmp_path / "behind", tmp_path / "slow", tmp_path / "control"
@@ -36,7 +37,7 @@ class SlowFs:
             pytest.skip(f"no FUSE here: {err.strip()}")
 
     def command(self, *commands):
-        """Gives commands; returns how many requests are being held."""
+        """Gives commands to frtest-slowfs. Returns how many requests wait."""
         for command in commands:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
@@ -48,14 +49,14 @@ class SlowFs:
         until("request that the disk holds", lambda: self.command("count") > 0)
 
     def end(self):
-        """Every request that waits fails then; so the writers end only after this."""
+        """Ends frtest-slowfs. All requests that wait then fail, so the processes that wait for them can end."""
         self.process.kill()
         self.process.communicate()
         unmount(self.path)
 
 
 @pytest.fixture
-def disk(recorder, tmp_path):  # ends before the recorder, which cannot be killed while a write waits
+def disk(recorder, tmp_path):  # needs `recorder` so that the disk ends first: a recorder whose write waits cannot be killed
     fs = SlowFs(tmp_path)
     yield fs
     fs.end()
@@ -63,13 +64,14 @@ def disk(recorder, tmp_path):  # ends before the recorder, which cannot be kille
 
 @pytest.fixture
 def on_disk(recorder, disk):
-    """on_disk("-e", "x", …) starts a recorder whose files are on the disk."""
+    """on_disk("-e", "x", …) starts a recorder whose files are on the slow disk."""
     return lambda *args, **kwargs: recorder(*args, directory=disk.path, socket_path=disk.socket, **kwargs)
 
 
 def has_all(d, path, did, also=()):
-    """The dump has every number of the load, but for those that a busy machine's kernel had no room for. Side-band that
-    the tracker had no room for while its disk did not write is counted, too, and healed by a scan."""
+    """Checks that a dump has each number of the load once, except those that were lost because the kernel rings of a busy
+    machine were full. Side-band may have been lost, too, if the tracker's queue was full while its disk did not write:
+    this is counted, and a scan repairs it. ALSO has causes of further losses that are permitted."""
     found, lost = sequence(path, did), d.lost()
     assert set(lost) <= {"kernel-ring-full", "side-band-queue", *also}, lost
     assert did["calls"] - found["count"] <= lost.get("kernel-ring-full", 0) and found["twice"] == 0, (found, did, lost)
@@ -80,7 +82,7 @@ def counted(d):
 
 
 def answers_at_once(d):
-    """A call takes little more than the start of the client does on this machine, now."""
+    """Checks that a call to the recorder takes little longer than the start of flightrecctl takes on this machine now."""
     def median_seconds(call):
         took = []
         for _ in range(5):
@@ -94,14 +96,14 @@ def answers_at_once(d):
 
 
 def still_records(d, calls):
-    """All calls of the load get into the ring while the disk does nothing."""
+    """Waits until all CALLS of the load are in the ring, or counted as lost, while the disk does nothing."""
     until("all calls in the ring", lambda: counted(d) + d.lost().get("kernel-ring-full", 0) >= calls)
 
 
 def test_the_file_system_of_these_tests_is_transparent(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "256M")
     p = start_load("count", "-t", "0.3")
-    for cpu in sorted(os.sched_getaffinity(p.pid)) * 4:  # a dump of a load that moves is not in order, and a merge is
+    for cpu in sorted(os.sched_getaffinity(p.pid)) * 4:  # so that the numbers are out of order in a dump, but not in a merge
         os.sched_setaffinity(p.pid, {cpu})
         time.sleep(0.02)
     did = finish_load(p)
@@ -111,7 +113,7 @@ def test_the_file_system_of_these_tests_is_transparent(on_disk, disk):
     whole = sequence(path, did)
     merged = d.finish()
     found = sequence(merged, did)
-    for key in ("count", "missing", "twice", "first", "last"):  # whatever their order
+    for key in ("count", "missing", "twice", "first", "last"):  # these do not depend on the order
         assert found[key] == whole[key], (key, found, whole)
     assert found["backwards"] == 0
     assert sum(hole["missing"] for hole in found["holes"]) == found["missing"], "what is missing is in the holes"
@@ -119,14 +121,14 @@ def test_the_file_system_of_these_tests_is_transparent(on_disk, disk):
 
 
 def test_a_slow_disk_costs_back_pressure_that_is_counted(on_disk, disk):
-    """The load makes more than the disk takes. The file is whole, and what the ring had no room for is counted."""
+    """The load makes more data than the disk can write. The dump is whole, and what the ring had no room for is counted."""
     d = on_disk(*SYSCALLS, "-M", "4M")
     p = start_load("count", "-t", "600", "-c", last_cpu())
     until("full ring", lambda: d.status()["ring"]["evicted_samples"] > 100000)
     disk.command("only sample", "rate 500000")  # two seconds for each block
     dump = d.start_ctl("dump")
     writing = until("report of a slow write", lambda: (w := d.status()["dumps"].get("writing", {})).get("seconds", 0) > 1.2 and w)
-    disk.command("hold")  # so that it does not end while this test looks
+    disk.command("hold")  # so that the dump does not end during these checks
     assert "disk is slow or stuck" in d.text_status()
     answers_at_once(d)
     before = counted(d)
@@ -166,7 +168,7 @@ def test_a_disk_that_is_stuck_holds_up_dumps_alone(on_disk, disk):
     another = d.start_ctl("dump")
     until("second dump in the queue", lambda: d.status()["dumps"]["queued"] == 2)
     still_records(d, before["calls"] + during["calls"])
-    disk.command("only", "hold")  # the auxiliary file, too
+    disk.command("only", "hold")  # hold the writes of all files, also of the auxiliary file
     load("spawn", "-n", "50", "-m", "1")
     disk.until_held()
     third = load("count", "-t", "0.5")
@@ -184,8 +186,8 @@ def test_a_disk_that_is_stuck_holds_up_dumps_alone(on_disk, disk):
 
 @pytest.mark.waits
 def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
-    """The tracker freezes the low watermark then. A reload that changes the size of the ring waits for two seconds; no
-    other call waits."""
+    """During a scan the low watermark is frozen, and the ring cannot change its size. A reload that changes the size waits for
+    two seconds, and then applies only the other changes. No other call waits."""
     config = tmp_path / "flightrecd.conf"
 
     def write(ring, frequency):
@@ -194,10 +196,10 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
     write("8M", 99)
     d = on_disk("--config", config, env=WATCHED)
     disk.command("only auxiliary", "hold")
-    d.lose_sideband()  # which asks for a scan
+    d.lose_sideband()  # this causes a scan
     sizes = itertools.cycle(("9M", "10M"))
 
-    def is_frozen():  # one write after the other, until the scan makes one
+    def is_frozen():  # lets one write after the other pass, until a write of the scan waits
         disk.command("step")
         disk.until_held()
         write(next(sizes), 99)
@@ -218,7 +220,7 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
 
 
 def test_a_directory_that_hangs_holds_up_jobs_alone(on_disk, disk, tmp_path):
-    """Names and reads hang, too. Jobs wait, and the recorder answers people and the service manager."""
+    """Also requests for names and reads hang. Jobs wait, but the recorder answers calls and feeds the watchdog."""
     d = on_disk(*SYSCALLS, "-M", "16M", "--config", quiet_config(tmp_path / "flightrecd.conf", ""), env=WATCHED)
     path = d.dump_by_control()
     disk.command("hang")
@@ -272,7 +274,7 @@ def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, 
     assert not list(disk.behind.glob("*sample*")) and not d.lost().get("failed-dump")
     more = load("count", "-t", "0.2")
     disk.command("go")
-    assert d.ctl("vacuum").code == 0  # after which it is tried again
+    assert d.ctl("vacuum").code == 0  # after it the kept dump is tried again
     path = d.until_dumped()
     assert meta(path)["cause"]["reason"] == "broken"
     has_all(d, path, did, {"auxiliary-write"})
@@ -282,7 +284,7 @@ def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, 
 
 
 def test_a_directory_that_cannot_be_synced_makes_a_dump_that_is_not_durable(on_disk, disk):
-    """It has its name, so it is a dump and is written once; the report says what a power cut may do."""
+    """The dump has its name, so it is not written again. It is reported as not durable: a power cut may remove it."""
     d = on_disk(*SYSCALLS, "-M", "64M")
     did = load("count", "-t", "0.2")
     disk.command("nosync")
@@ -304,7 +306,7 @@ def test_a_directory_that_cannot_be_synced_makes_a_dump_that_is_not_durable(on_d
 
 @pytest.fixture
 def on_hung_file(disk, recorder, tmp_path):
-    """A recorder with a trigger of a function whose file hangs; (recorder, configuration, file)."""
+    """A recorder with a trigger on a function of a program whose file hangs. The value is (recorder, configuration, file)."""
     config, file = tmp_path / "flightrecd.conf", disk.path / "program"
     shutil.copy2(program("frtest-function"), disk.behind / "program")
     config.write_text("[Recorder]\nRingSize=8M\n" + triggers_config(
@@ -317,7 +319,7 @@ def on_hung_file(disk, recorder, tmp_path):
 
 @pytest.mark.waits
 def test_a_trigger_whose_file_hangs_holds_up_nothing(on_hung_file, disk):
-    """Neither the start nor any call waits for it. The trigger is armed when its file can be read."""
+    """Neither the start nor a call waits for the file. The trigger is armed when its file can be read."""
     d, config, file = on_hung_file
     until("the probe without a file", lambda: d.trigger(ARMED_PROBES[0])["state"] == "armed")
     assert d.trigger("slow")["state"] == "arming"
@@ -348,21 +350,21 @@ def test_the_end_does_not_wait_for_the_file_of_a_trigger(on_hung_file, disk):
     d, _, _ = on_hung_file
     assert d.ctl("disable", "slow").code == 0 and d.trigger("slow")["state"] == "disabled"
     d.signal(signal.SIGTERM)
-    # The process itself ends with its last thread, which the kernel does not let go.
+    # The recorder has stopped. But its process ends only with its last thread, which still waits in the kernel for the file.
     d.until_logged("stopped")
     disk.command("go")
     assert d.wait() == 0
 
 
 def config_on(disk, frequency):
-    """A configuration file on the disk."""
+    """Writes a configuration file on the slow disk. Returns its path."""
     quiet_config(disk.behind / "flightrecd.conf", f"[Recorder]\nEvents=cpu-clock\nFrequency={frequency}\nRingSize=4M\n")
     return disk.path / "flightrecd.conf"
 
 
 @pytest.mark.waits
 def test_reload_fails_while_the_configuration_hangs(recorder, disk):
-    """It fails after two seconds. What is read in the end, when nobody waits for it, has no effect."""
+    """The reload fails after two seconds. When the file can be read later, what is read then has no effect."""
     d = recorder("--config", config_on(disk, 99), env=WATCHED)
     config_on(disk, 199)
     disk.command("hang")
@@ -401,7 +403,7 @@ def test_a_start_reports_what_hangs(disk, tmp_path, state_dir, hangs, doing):
 
 @pytest.mark.waits
 def test_a_restart_while_the_configuration_hangs_uses_the_one_before(recorder, disk, service_manager):
-    """So the history is not lost."""
+    """The new instance uses the configuration of the previous instance, and adopts its ring."""
     config = config_on(disk, 99)
     d = recorder("--config", config, manager=service_manager)
     until("samples", lambda: d.status()["ring"]["samples"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mistakes of users: each message says what is wrong, where, and what to do next. The exit code is not 0, and no data is lost."""
+"""Mistakes of users: each message says what is wrong, where, and what to do next. The exit code is not 0. No data is lost."""
 import os
 import re
 import socket
@@ -18,7 +18,8 @@ def flightrecd(directory, *args, binary=None, prefix=()):
 
 
 def refused(r, *words, code=None):
-    """The program failed with the right code and a message that has these words; it did not crash."""
+    """Checks that the program did not crash, but failed with the exit code CODE (any but 0 without CODE) and a message that
+    has WORDS and says what to do next."""
     assert r.code > 0 if code is None else r.code == code, f"exit code {r.code}, wanted {code or '> 0'}\n{r.err}"
     if r.code != EXIT["salvaged"]:
         assert re.search(r"^  \S", r.err, re.M), f"the message does not say what to do next:\n{r.err}"
@@ -31,7 +32,7 @@ def test_a_frequency_above_the_limit_of_the_kernel(state_dir):
     limit = int(Path("/proc/sys/kernel/perf_event_max_sample_rate").read_text())
     if limit >= 1000000:
         pytest.skip(f"kernel.perf_event_max_sample_rate is {limit}")
-    # The kernel lowers its limit where interrupts take too long, so the message may have another number.
+    # The kernel lowers its limit if interrupts take too long, so the message may have a lower number.
     refused(flightrecd(state_dir, "-e", "cpu-clock", "-F", limit + 1), "kernel.perf_event_max_sample_rate", "give -F ")
 
 
@@ -63,7 +64,7 @@ def test_merge_on_a_full_file_system(recorder, tmpfs):
     assert merge(path).code == 0
 
 
-# Each call maps the same page of the file: the kernel joins only mappings of pages that follow each other.
+# Makes 20000 maps. Each call maps the same page of the file, because the kernel would join maps of neighbouring pages.
 MANY_MAPS = """
 import ctypes, time
 c = ctypes.CDLL(None)
@@ -77,7 +78,7 @@ time.sleep(600)
 
 
 def test_a_compaction_that_fails_is_reported(recorder, tmpfs, tmp_path, request):
-    """There is room for new records, however busy the machine is, and none for a second file."""
+    """The file system has room for new records, but not for the second file that a compaction needs."""
     path = tmpfs("24M")
     conf = quiet_config(tmp_path / "compact.conf", "[Recorder]\nEvents=cpu-clock\nRingSize=4M\nAuxiliaryMaxAge=1s\n")
     mapping = start("/usr/bin/python3", "-c", MANY_MAPS, stdout=subprocess.PIPE)
@@ -128,7 +129,7 @@ def test_second_instance_on_the_socket(recorder, state_dir, tmp_path):
     ("[Recorder]\nthis is no assignment\n", 2, []),
 ])
 def test_a_mistake_in_the_configuration_is_reported_with_file_and_line(state_dir, tmp_path, text, line, words):
-    """The recorder and verify-config report it, in the file and in a drop-in."""
+    """flightrecd and `flightrecctl verify-config` report it, both for the file and for a drop-in."""
     conf, drop_ins = tmp_path / "c.conf", tmp_path / "c.conf.d"
     drop_ins.mkdir()
     conf.write_text("[Recorder]\nEvents=cpu-clock\n")
@@ -150,7 +151,7 @@ HOSTILE = {
     "a-socket": (lambda p: socket.socket(socket.AF_UNIX).bind(str(p)), ["cannot open"]),
     "a-loop": (lambda p: p.symlink_to(p.name), ["symbolic links"]),
     "a-directory": (lambda p: p.mkdir(), ["directory"]),
-    "zeros": (lambda p: p.symlink_to("/dev/zero"), None),  # a device masks the drop-in, as /dev/null does
+    "zeros": (lambda p: p.symlink_to("/dev/zero"), None),  # not an error: a link to a device turns a drop-in off
     "a-sparse-file": (lambda p: p.touch() or os.truncate(p, 1 << 40), [":1: "]),
     "noise": (lambda p: p.write_bytes(bytes(range(256)) * 4096), [":1: "]),
     "comments": (lambda p: p.write_bytes(b"# x\n" * (2 << 20)), ["1 MiB"]),
@@ -162,7 +163,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_configuration(state_dir, tmp_path, what):
-    """Reading is bounded and ends with a message, whatever a drop-in is."""
+    """A drop-in may be any file. The reading of it is bounded, and ends with a message."""
     make, words = HOSTILE[what]
     conf, drop_ins = tmp_path / "c.conf", tmp_path / "c.conf.d"
     conf.touch()
@@ -178,7 +179,7 @@ def test_hostile_configuration(state_dir, tmp_path, what):
 
 @pytest.mark.parametrize("verb", ["dump", "status"])
 def test_no_recorder_runs(recorder, tmp_path, verb):
-    """There never was one, or it was killed."""
+    """There was never a recorder with this socket; or the recorder was killed."""
     socket = tmp_path / "nobody-here"
     refused(run(program("flightrecctl"), "--socket", socket, verb), "not running", str(socket), "systemctl start flightrecd", code=EXIT["unreachable"])
     d = recorder("-e", "cpu-clock", "-M", "4M")
@@ -193,7 +194,7 @@ def test_a_missing_capability_is_named(open_dir, nobodys_dir, event, capability)
 
 
 def test_files_belong_to_a_user_who_is_not_in_the_group(open_dir, nobodys_dir):
-    """A user records a command on a machine that has the group of the recorder's files."""
+    """A user records a command, and is not a member of the group that --group names. The files then have the user's group."""
     r = run(*as_user("perfmon", "ipc_lock"), open_dir / "flightrecd", "-e", "cpu-clock", "-F", "999", "-M", "4M", "--group", "daemon",
             "-o", nobodys_dir, "--", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
     assert r.code == 0, r.err
@@ -212,7 +213,7 @@ def test_a_merge_has_the_group_of_its_dumps(recorder, state_dir):
 
 
 def test_locked_memory_limit(open_dir, nobodys_dir):
-    """A user with CAP_PERFMON but without CAP_IPC_LOCK asks for more buffer than the limits allow."""
+    """A user with CAP_PERFMON but without CAP_IPC_LOCK asks for larger kernel rings than the limits permit."""
     limit_kb = int(open("/proc/sys/kernel/perf_event_mlock_kb", encoding="ascii").read())
     buffer = 1 << (limit_kb * 1024 * os.cpu_count()).bit_length()
     if buffer > 1 << 30:
@@ -233,7 +234,7 @@ def test_options_of_all_programs(name):
     refused(run(program(name), "--no-such-option"), "no-such-option", code=EXIT["usage"])
 
 
-# --- tables of mistakes: words, and a part of the message ----------------------------------------------------------------------
+# --- tables of mistakes: the arguments, and a part of the message --------------------------------------------------------------
 
 CTL_MISTAKES = [
     ("", "no verb"),
@@ -300,7 +301,7 @@ MERGE_MISTAKES = [
     ("-o /dev/null {text}", "/dev/null is not a regular file"),
 ]
 
-# Unit tests have more mistakes in events, options and keys.
+# More mistakes in events, options and keys are in the unit tests.
 RECORD_MISTAKES = [
     ("--event=", "-e"),
     ("-e sched:sched_swich", "sched:sched_switch"),

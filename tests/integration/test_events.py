@@ -11,7 +11,7 @@ from harness import (MARK, NO_LOSS, chains, end, finish_load, has_pmu, last_cpu,
 
 
 def names(sample):
-    """Returns the events of a file by stock perf, without those of side-band and trigger samples."""
+    """Returns the names of the events of a file by stock perf, without those of side-band and trigger samples."""
     out = perf_clean("evlist", "-i", sample)
     return [line.strip() for line in out.splitlines() if line.strip() and not line.startswith(("#", "dummy", MARK))]
 
@@ -43,7 +43,7 @@ def test_specifications(recorder, specs, wanted):
     if "," in "".join(specs) or "*" in specs[0]:
         assert found == wanted
     if specs[0].startswith("bpf-output"):
-        return  # no program sends any
+        return  # no program makes samples of this event
     events = {line.event.split("/")[0] for line in script_lines(sample, trace=False)}
     assert events, "no samples"
     assert events <= wanted
@@ -60,7 +60,7 @@ def test_hardware_events(recorder):
 
 
 def test_a_machine_without_a_pmu(recorder, state_dir):
-    """Hardware events are refused by name, and the default event is replaced, which is reported once."""
+    """A hardware event is refused with its name in the message. The default event is replaced, and this is reported once."""
     if has_pmu():
         pytest.skip("there is a hardware PMU here")
     for spec in ("cycles", "r1a8", "L1-dcache-load-misses", "cpu-clock/call-graph=lbr/"):
@@ -72,7 +72,8 @@ def test_a_machine_without_a_pmu(recorder, state_dir):
 
 
 def test_period(recorder):
-    """One sample for a hundred events of a tracepoint. The kernel counts the calls of all programs, so these are rare ones."""
+    """A tracepoint with period=100 has one sample for a hundred calls. The kernel counts the calls of all programs, so the filter
+    takes a rare system call."""
     d = recorder("-e", "raw_syscalls:sys_enter/period=100/", "--filter", "id == 110", "-C", last_cpu(), "-M", "8M")
     did = load("syscalls", "-n", 50000, "-c", last_cpu())
     sample = d.dump_by_control()
@@ -109,8 +110,8 @@ def test_a_filter_never_lets_the_recorders_own_events_in(recorder):
 
 
 def test_software_event_of_another_recorder(recorder, tmp_path):
-    """Kernel 6.18 gives our samples the id of perf's event where both take the same fault. Those samples are left out and
-    counted, and perf reads the rest."""
+    """If our event and one of perf sample the same page fault, Linux 6.18 gives our sample the id of perf's event. Such samples
+    are left out and counted as the loss foreign-id, and perf can read the file."""
     d = recorder(*NO_LOSS, "-e", "page-faults", "-c", 1, "-g", "-M", "8M")
     did = perf("record", "-a", "-g", "--buildid-mmap", "-k", "CLOCK_MONOTONIC", "-e", "page-faults", "-e", "sched:sched_process_exec", "-c", 1,
                "-o", tmp_path / "own", "--", program("frtest-spawn"), "-n", 20, "-m", 5)
@@ -136,7 +137,7 @@ def test_cpu_list(recorder):
 
 
 def test_one_process_with_its_threads(recorder):
-    """Its maps come from /proc, as it starts before the recorder."""
+    """The process starts before the recorder, so the recorder finds its maps in /proc."""
     burn, pingpong = (start(program(f"frtest-{name}"), "-t", 600, stdout=subprocess.DEVNULL) for name in ("burn", "pingpong"))
     until("second thread", lambda: len(os.listdir(f"/proc/{pingpong.pid}/task")) == 2)
     d = recorder("-e", "cpu-clock", "-F", "499", "-g", "-p", burn.pid, "-M", "4M")
@@ -157,7 +158,7 @@ def test_one_process_with_its_threads(recorder):
 
 
 def burn_in(group):
-    """Runs a load in a control group; returns its pid."""
+    """Runs a load in a control group to its end. Returns its pid."""
     inside = start("sh", "-c", f"echo $$ > {group}/cgroup.procs && exec {program('frtest-burn')} -u 0.3",
                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     _, err = inside.communicate(timeout=180)
@@ -174,7 +175,7 @@ def test_cgroup(recorder, group):
     lines = script_lines(sample, trace=False)
     assert len(lines) > 100
     assert {line.pid for line in lines} == {pid}, Counter(line.comm for line in lines)
-    # As at a restart of its service.
+    # This is what the restart of a service does.
     group.rmdir()
     group.mkdir()
     until("cgroup that is recorded again", lambda: "cgroup-came" in d.lost(), 60)
@@ -186,7 +187,8 @@ def test_cgroup(recorder, group):
 
 
 def test_a_cgroup_that_is_made_again_in_a_loop_costs_little(recorder, group):
-    """As by a service that crashes in a loop: the recorder does not open its events in a loop, and does not grow."""
+    """A service that crashes in a loop makes its cgroup again and again. The recorder opens its events only a few times, and its
+    memory does not grow."""
     d = recorder("-e", "cpu-clock", "-F", "499", "--cgroup", group, "-M", "4M")
     before = d.status()["self"]["rss_bytes"]
     for _ in range(2000):
@@ -199,7 +201,7 @@ def test_a_cgroup_that_is_made_again_in_a_loop_costs_little(recorder, group):
 
 
 def test_overwrite_ring(recorder):
-    """A dump has the newest records of an overwritable kernel ring, each once, beside those of another event."""
+    """A dump has the newest records of an overwritable kernel ring, each once, and also the records of another event."""
     d = recorder("-e", "raw_syscalls:sys_enter/overwrite/", "-e", "cpu-clock", "-F", "99", "-m", "4M", "-M", "32M")
     load("syscalls", "-n", 200000, "-c", last_cpu())
     did = load("syscalls", "-n", 2000, "-c", last_cpu())

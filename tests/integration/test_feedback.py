@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recorder's own work makes no events."""
+"""The recorder does not record what it does itself."""
 import time
 
 from harness import NO_LOSS, last_cpu, load, perf, quiet_config, script_lines
 
 
 def own(path, pid):
-    """Returns the lines of this recorder; another one on the same machine is a load like any other."""
+    """Returns the samples of the recorder PID. (Samples of another recorder on the same machine are permitted.)"""
     return [line for line in script_lines(path) if line.pid == pid]
 
 
@@ -15,7 +15,7 @@ def test_no_events_of_its_own(recorder):
     load("syscalls", "-n", 50000, "-c", last_cpu())
     first = d.dump_by_signal()
     d.status()
-    second = d.dump_by_control()  # has the events that the first dump made, if any
+    second = d.dump_by_control()  # would have the events of the work for the first dump
     assert d.status()["self"]["cpu_s"] > 0, "it did work"
     assert len(script_lines(second)) >= 100000
     for path in (first, second):
@@ -27,8 +27,8 @@ def test_no_events_of_its_own(recorder):
 
 
 def system_calls(d, seconds):
-    """Returns how many system calls the recorder makes in that time, and how many are allowed: some for each process that
-    starts or ends."""
+    """Returns how many system calls the recorder makes in SECONDS, and how many it may make. The bound is higher if more
+    processes start or end meanwhile."""
     records = d.status()["sideband"]["records"]
     begin = time.monotonic()
     r = perf("stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-p", d.pid, "--", "sleep", seconds)
@@ -39,8 +39,9 @@ def system_calls(d, seconds):
 
 
 def test_steady_state_makes_few_system_calls(recorder, tmp_path):
-    """With the default profile, once it has read the build-ids of the processes that ran before it. perf counts them. The
-    kernel gives the build-ids of new processes, even where another recorder runs."""
+    """Counts the system calls by perf, with the default profile. They are few once the recorder has read the build-ids of the
+    processes that started before it. With KernelBuildIDs=yes the kernel gives the build-ids of new processes, even if another
+    recorder runs."""
     d = recorder("--config", quiet_config(tmp_path / "steady.conf", "[Recorder]\nKernelBuildIDs=yes\n"), "-M", "8M")
     tries = []
     while len(tries) < 5 and not any(count <= bound for count, bound in tries):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hostile members of the group use the control socket: neither the recording nor polite clients suffer."""
+"""Hostile members of the group use the control socket. It harms neither the recording nor clients that behave well."""
 import grp
 import json
 import os
@@ -40,7 +40,7 @@ def become(uid, gid):
 
 
 class Child:
-    """Runs FUNCTION(ARGS) in a process of its own as UID; result() is what it returns, through JSON."""
+    """Runs FUNCTION(ARGS) in a process of its own, with UID and GID. result() returns what the function returned (by JSON)."""
 
     def __init__(self, uid, gid, function, *args):
         self.read, write = os.pipe()
@@ -76,14 +76,14 @@ class Child:
 
 def connect(path):
     s = socket.socket(socket.AF_UNIX)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 5, 0))  # as flightrecctl does it
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 5, 0))  # flightrecctl does the same
     s.connect(str(path))
     s.settimeout(5)
     return s
 
 
 def mutated(rng, data):
-    """One of the ways in which a message can be wrong."""
+    """Returns the message DATA, changed in one of several ways in which a message can be wrong."""
     how = rng.randrange(7)
     at = rng.randrange(len(data) + 1)
     if how == 0:
@@ -102,7 +102,7 @@ def mutated(rng, data):
 
 
 def send_messages(path, seed, count):
-    """Sends COUNT messages, each with its end, as far as the server lets it; connects again after each close."""
+    """Sends COUNT messages, each with the zero byte that ends a message. Connects again each time the server closes."""
     rng = random.Random(seed)
     corpus = [p.read_bytes().rstrip(b"\0") for p in sorted(CORPUS.iterdir())]
     done = {"sent": 0, "answered": 0, "closed": 0, "turned_away": 0}
@@ -120,7 +120,7 @@ def send_messages(path, seed, count):
                 continue
         except socket.timeout:
             continue
-        except BlockingIOError:  # the queue of the socket is full
+        except BlockingIOError:  # the server's queue of connections is full
             time.sleep(0.005)
         except OSError:
             pass
@@ -130,7 +130,7 @@ def send_messages(path, seed, count):
 
 
 def dribble(path, seconds, count):
-    """COUNT clients send a byte a second."""
+    """COUNT clients each send one byte a second."""
     message, end = b'{"method":"io.flightrec.Recorder.Status"}', time.monotonic() + seconds
     clients = [connect(path) for _ in range(count)]
     at = 0
@@ -139,14 +139,14 @@ def dribble(path, seconds, count):
             try:
                 s.send(message[at % len(message):][:1])
             except OSError:
-                pass  # the server closes a client that is too slow
+                pass  # the server has closed the connection, because the client is too slow
         at += 1
         time.sleep(1)
     return {"bytes": at}
 
 
 def crowd(path, seconds, count):
-    """Opens COUNT connections at once, and keeps them as long as the server does."""
+    """Opens COUNT connections at once, and keeps each until the server closes it."""
     held, refused, end = [], 0, time.monotonic() + seconds
     while time.monotonic() < end:
         while len(held) + refused < count:
@@ -162,13 +162,13 @@ def crowd(path, seconds, count):
             held.remove(s)
             refused += 1
         time.sleep(0.2)
-        if refused >= count - 20:  # start again
+        if refused >= count - 20:  # open new connections
             refused = 0
     return {"held": len(held)}
 
 
 def never_read(path, seconds, count):
-    """COUNT clients call again and again, and do not read."""
+    """COUNT clients call again and again, and do not read the answers."""
     call, end = b'{"method":"io.flightrec.Recorder.Metrics"}\0' * 100, time.monotonic() + seconds
     clients = []
     while time.monotonic() < end:
@@ -190,8 +190,8 @@ def never_read(path, seconds, count):
 
 
 def ask_politely(path, seconds):
-    """Calls again and again, with a connection for each call. Returns how long each call took, and by how much each sleep
-    between them was too long: this machine makes every program wait for so long."""
+    """Calls again and again, with a new connection for each call. Returns how long each call took, and by how much each sleep
+    between two calls was too long: that is how long this machine makes each program wait."""
     call, end, took, late = b'{"method":"io.flightrec.Recorder.Status"}\0', time.monotonic() + seconds, [], []
     while time.monotonic() < end or len(took) < 50:
         begin = time.monotonic()
@@ -212,7 +212,7 @@ def ask_politely(path, seconds):
 
 
 def memory(pid, reset=False):
-    """Returns (resident memory, its peak since the last RESET) by the kernel."""
+    """Returns the resident memory of a process, and its peak since the last call with RESET, in bytes."""
     text = Path(f"/proc/{pid}/status").read_text()
     if reset:
         Path(f"/proc/{pid}/clear_refs").write_text("5")
@@ -231,7 +231,7 @@ def guarded(recorder, open_dir):
 
 def test_thousands_of_hostile_messages(guarded):
     d, gid, seconds = guarded, group_id(), SECONDS
-    # Full rings, so that every dump takes the same memory.
+    # Fills the ring, so that each dump takes the same memory.
     for p in [start_load("pingpong", "-t", "3", "-c", cpu) for cpu in os.sched_getaffinity(0)]:
         finish_load(p)
     d.dump_by_control()
@@ -263,7 +263,7 @@ def test_thousands_of_hostile_messages(guarded):
               f"of naps {statistics.median(late) * 1e3:.2f} ms, {max(late) * 1e3:.1f} ms too long")
     assert totals["sent"] == MESSAGES and totals["answered"] > MESSAGES / 10
     assert d.running() and d.lost() == {}
-    # After the attack, and at its peak beyond that of ordinary dumps.
+    # The memory has grown little: after the attack, and at the peak during it in comparison with the peak of ordinary dumps.
     assert after - before < RSS_GROWS_MAX
     assert attacked - max(ordinary, before) < RSS_GROWS_MAX
     for who, (t, late) in took.items():
@@ -280,7 +280,8 @@ def as_user(uid, gid):
 
 
 def test_permissions_of_each_verb(guarded, open_dir):
-    """root may do all. The group looks and makes dumps. All other users are told which group they need."""
+    """root may call all verbs. A member of the group may call the verbs that only show something, and make dumps. All other
+    users are told which group they need."""
     d, gid = guarded, group_id()
     ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
     look = (["status"], ["metrics"], ["list"], ["triggers"], ["why"], ["dump"], ["test-trigger", "control"])
@@ -292,11 +293,11 @@ def test_permissions_of_each_verb(guarded, open_dir):
     for words in change:
         r = run(*ctl, *words, preexec=as_user(NOBODY, gid))
         assert r.code == EXIT["permission"] and "root" in r.err, (words, r)
-    for opened in (False, True):  # the socket's mode refuses them, and the recorder where the mode lets them in
+    for opened in (False, True):  # the mode of the socket refuses other users; if the mode is open, the recorder does
         os.chmod(d.socket, 0o666 if opened else 0o660)
         for words in (*look, *change):
             if words == ["list"]:
-                continue  # it reads the directory
+                continue  # this verb reads the directory and does not use the socket
             r = run(*ctl, *words, preexec=as_user(NOBODY, NOBODY))
             assert r.code == EXIT["permission"], (opened, words, r)
             assert opened and words in change or f"'{GROUP}'" in r.err, (opened, words, r)
@@ -311,7 +312,7 @@ def test_permissions_of_each_verb(guarded, open_dir):
 
 
 def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
-    """Their owner or root can cancel them."""
+    """Dumps of members that wait take at most half of the queue. Their owner or root can cancel them."""
     d, gid = guarded, group_id()
     ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
 
@@ -327,7 +328,7 @@ def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
             r = member("dump", "--post", f"{59 * 60 - i}s", "--last", f"{uid - 60000}s", "--no-wait", uid=uid)
             took += [(uid, int(r.out))] if r.code == 0 else []
             refused = refused if r.code == 0 else r
-    # Four of each, eight of all of them.
+    # At most four dumps of each user wait, and at most eight of all users.
     assert [uid for uid, _ in took] == 4 * [60001] + 4 * [60002], took
     assert refused.code == EXIT["suppressed"] and "cancel" in refused.err, refused
     assert {(w["uid"], i) for i, w in waiting().items()} == set(took)
@@ -335,7 +336,7 @@ def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
     assert f"dump {took[0][1]} of uid 60001 waits until" in text and "59min" in text or "58min" in text, text
     assert f"dump {took[0][1]} of uid 60001 waits until" in d.ctl("list").out
 
-    # All other dumps are made.
+    # Dumps by a signal, by root and by triggers are made nevertheless.
     n = len(d.samples())
     d.signal(signal.SIGUSR1)
     until("the signal's dump", lambda: len(d.samples()) == n + 1)
@@ -353,7 +354,7 @@ def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
     r = member("cancel", str(mine))
     assert (r.code, r.out) == (0, f"{mine}\n"), r
     assert f"dump {mine} was canceled by pid" in d.log() and "uid 60001" in d.log()
-    # The client that waits for a dump is told that it was canceled.
+    # A client that waits for a dump is told that the dump was canceled.
     waits = start(*ctl, "dump", "--post", "30min", stdout=-1, stderr=-1, text=True)
     new = until("the dump that waits", lambda: [i for i, w in waiting().items() if w["uid"] == 0])[0]
     assert member("cancel", str(new)).code == EXIT["permission"]

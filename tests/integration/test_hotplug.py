@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPUs go offline and come back while the machine is recorded. The kernel ends a CPU's events with the CPU.
+"""CPUs go offline and come back while the machine is recorded. When a CPU goes offline, the kernel ends its events.
 
-No other test may run beside these."""
+No other test may run at the same time."""
 import json
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def switch(on):
 
 @pytest.fixture(autouse=True)
 def cpu():
-    """The CPU is online at the end in any case."""
+    """The CPU that the tests take offline. At the end of each test it is online again."""
     try:
         switch(True)
     except OSError as e:
@@ -59,7 +59,8 @@ def test_a_cpu_goes_and_comes_back(recorder):
 
 @pytest.mark.parametrize("start_without", [False, True])
 def test_a_cpu_that_comes_back_is_recorded(recorder, start_without):
-    """Also where it went and came before the recorder looked: the list of CPUs is the same, and the events are dead."""
+    """The recorder notices it even if it reads the list of CPUs only after the CPU is back: then the list is the same, but
+    the events of the CPU do not work any more."""
     if start_without:
         switch(False)
     d = recorder(*NO_LOSS, *CALLS, "-M", "32M")
@@ -72,12 +73,12 @@ def test_a_cpu_that_comes_back_is_recorded(recorder, start_without):
 
 
 def test_names_come_from_a_cpu_that_is_not_sampled(recorder):
-    """A process gets its name there, and runs where it is sampled."""
+    """A process calls exec, which gives it its name, on a CPU that is not sampled, and then runs on a CPU that is sampled."""
     d = recorder(*NO_LOSS, *CALLS, "-C", "0", "-M", "32M")
     switch(False)
     switch(True)
     until_back(d)
-    # exec on that CPU, then the calls on the first.
+    # exec on the CPU that came back, then the calls on CPU 0.
     did = json.loads(must("taskset", "-c", CPU, program("frtest-syscalls"), "-n", 20000, "-c", 0).out)
     calls = getppid_calls(d.dump_by_control(), did)
     assert len(calls) == 20000 and {x.comm for x in calls} == {"frtest-syscalls"}
@@ -85,7 +86,7 @@ def test_names_come_from_a_cpu_that_is_not_sampled(recorder):
 
 
 def test_a_cgroup_is_made_again_without_the_cpu(recorder, group):
-    """CPUs= still has the CPU, which is offline when the events are opened again."""
+    """The list of CPUs to record (-C) has a CPU that is offline when the events are opened again for the new cgroup."""
     d = recorder("-e", "cpu-clock", "-F", "499", "-C", f"0-{CPU}", "--cgroup", group)
     switch(False)
     d.until_logged(f"CPU {CPU} went offline")

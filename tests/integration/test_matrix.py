@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every sample has the right name: of programs that exec, fork, reuse a pid, unload, rename …, each a case of its own.
+"""Each sample has the right name, also when programs exec, fork, reuse a pid, unload a library, or are renamed. Each of these is
+a case (matrix_cases.py).
 
-One recorder records all cases, twice. First with a ring that holds all of it, and a dump at the end. Then with a ring of 1 MiB
-that a flood turns over several times a second, and many dumps, so that only the tail model knows what the programs did before.
+All cases are recorded twice. First with a ring that is large enough for all of it, and one dump at the end. Then with a ring of
+1 MiB and many dumps, while a flood of system calls evicts all frames several times a second: so only the tail model knows what
+the programs did before.
 """
 import os
 import re
@@ -18,15 +20,15 @@ from matrix_cases import BEFORE, CASES, PHASE_MS, Programs, Runner
 
 PROFILE = ("-F", "999", "-e", "cpu-clock", "-g")
 FLOOD = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
-# A ring of 1 MiB holds some 10000 of these calls. The ticks of the running case make them and the dumps, so that windows
-# overlap however long a tick takes.
+# A ring of 1 MiB has room for about 10000 of these calls. A tick makes FLOOD_PER_TICK calls, and each DUMP_EVERY_TICKS ticks make
+# a dump. So windows overlap, also if a tick takes long.
 FLOOD_PER_TICK = 600
 DUMP_EVERY_TICKS = 8
-KERNEL_RING = ("-m", "4M")  # more than the flood makes from one dump to the next
+KERNEL_RING = ("-m", "4M")  # has room for more than the flood makes between two dumps
 
 
 class Recording:
-    """All cases, recorded once: their phases, and the files."""
+    """One recording of all cases: their phases and the files."""
 
     def __init__(self, directory, wrapped):
         self.directory, self.wrapped = directory, wrapped
@@ -43,8 +45,8 @@ class Recording:
         stopped = {name: self.runner(name) for name in BEFORE}
         for name, begin in BEFORE.items():
             begin(stopped[name])
-        # The kernel gives the ids of files that are gone, even where other recorders run. Its buffer for side-band has room
-        # for all that other programs start and end while the recorder waits for a CPU.
+        # KernelBuildIDs=yes: the kernel gives the build-ids, also of files that are gone, and even if other recorders run.
+        # SidebandBuffer=8M has room for the side-band of all programs of the machine while the recorder waits for a CPU.
         config = quiet_config(self.directory / "state.conf", "[Recorder]\nKernelBuildIDs=yes\nSidebandBuffer=8M\n")
         self.daemon = Daemon(self.state, "--config", config, *KERNEL_RING, *events, "-M", ring).start()
         if self.wrapped:
@@ -78,7 +80,7 @@ class Recording:
             self.dump()
 
     def clean_up(self):
-        """Ends all programs, and removes the files that a reader must not need."""
+        """Ends all programs, and removes files, because perf must be able to read the dumps without them."""
         end(*(r.process for r in self.runners if r.process), *([self.flood.process] if self.flood else []))
         for r in self.runners:
             for path in r.tidy:
@@ -97,7 +99,7 @@ class Recording:
         self.dumps.append(self.daemon.dump_by_control())
 
     def judge(self):
-        """Reads each file once for all cases; makes {case: (verdict of sample files, of the merged file)}."""
+        """Reads each file once for all cases. Makes .verdicts: {case: (verdict of the sample files, of the merged file)}."""
         pids = set().union(*(j.pids for j in self.cases.values()))
         self.verdicts = {name: (Verdict(), Verdict()) for name in self.cases}
         for i, files in enumerate((self.dumps, [self.merged])):
@@ -137,7 +139,7 @@ def test_nothing_was_lost(recording, capsys):
     if recording.wrapped:
         ring = recording.status["ring"]
         assert ring["evicted_samples"] > 20 * ring["samples"], f"the flood did not turn the ring over: {ring}"
-    # Dumps pin a ring of 1 MiB, and the kernel may throttle any event; side-band is not lost.
+    # Samples may be lost: the kernel may throttle an event, and dumps pin the frames of the ring of 1 MiB. No side-band is lost.
     lost = {cause: n for cause, n in recording.status["losses"].items() if n and cause not in ("throttled", "back-pressure")}
     assert not lost, lost
 
@@ -148,7 +150,7 @@ def test_all_samples_are_right(recording, case):
         pytest.skip(recording.skipped[case])
     judge = recording.cases[case]
     for what, v in zip(("sample files", "merged"), recording.verdicts[case]):
-        # Where other programs use the CPUs, too, at least a third of the phases' time is sampled.
+        # If other programs use the CPUs, too, there are samples for at least a third of the time of the phases.
         wanted = len(judge.phases) * PHASE_MS / 3
         assert v.inside >= wanted, f"{what}: {v.inside} samples within phases, {wanted:.0f} wanted"
         assert v.right == v.total, f"{what}: {v}; e.g.\n" + "\n".join(v.wrong)
@@ -157,7 +159,7 @@ def test_all_samples_are_right(recording, case):
 
 
 def test_namespaces_of_the_container(recording):
-    """A NAMESPACES record says that the process left the machine's mount namespace."""
+    """A NAMESPACES record says that the process is in another mount namespace than the machine."""
     pid = next(iter(recording.cases["container"].pids))
     out = perf_clean("script", "-i", recording.merged, "--show-namespace-events", "--pid", pid)
     own = os.stat("/proc/self/ns/mnt").st_ino
@@ -167,7 +169,7 @@ def test_namespaces_of_the_container(recording):
 
 @pytest.fixture
 def cgroup2(tmp_path):
-    """The hierarchy of perf's CGROUP records, mounted for the tests alone, wherever the machine has it."""
+    """The cgroup2 hierarchy, mounted only in the mount namespace of the tests. (perf's CGROUP records are of this hierarchy.)"""
     root = tmp_path / "cgroup2"
     root.mkdir()
     try:
@@ -179,7 +181,7 @@ def cgroup2(tmp_path):
 
 
 def test_cgroup_has_its_name(recorder, cgroup2, state_dir):
-    """A cgroup that lives for a moment has its path in the dump and in the merge."""
+    """A cgroup that exists only for a short time has its path in the dump and in the merge."""
     group = cgroup2 / f"frtest-matrix-{os.getpid()}"
     d = recorder(*PROFILE, "-M", "8M")
     try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A merged file is the union of its inputs, each record once. Of damaged inputs it has what is whole, and the damage is reported."""
+"""A merged file has all records of its inputs, each once. Of a damaged input it has the undamaged part, and the damage is
+reported."""
 import contextlib
 import json
 import os
@@ -17,7 +18,7 @@ from harness import (EXIT, NO_LOSS, Daemon, end, getppid_calls, last_cpu, load, 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """Three dumps whose windows overlap, with their auxiliary file; (directory, samples)."""
+    """Three dumps whose windows overlap, and their auxiliary file: (directory, dumps)."""
     state = tmp_path_factory.mktemp("merge") / "state"
     state.mkdir()
     d = Daemon(state, *NO_LOSS, "-e", "sched:sched_switch", "-e", "sched:sched_wakeup", "-M", "32M").start()
@@ -43,7 +44,7 @@ def overlapping(recorded, tmp_path):
 
 
 def union(samples):
-    """Returns each sample as often as the file has it that has it most often."""
+    """Returns {sample: count}. The count is that of the file which has the sample most often."""
     result = Counter()
     for path in samples:
         result |= Counter(script_text(path))
@@ -59,7 +60,7 @@ def merge_files(output, *files):
 
 
 def test_the_merge_is_the_union(overlapping):
-    """Merges a directory, files named one by one, and with compression. Without --keep the inputs are removed."""
+    """Merges a directory, then single files, then with compression. Without --keep the inputs are removed."""
     directory, samples = overlapping
     wanted, before = union(samples), listing(directory)
     assert sum(len(script_text(s)) for s in samples) > sum(wanted.values()), "the windows do not overlap, so this tests nothing"
@@ -84,7 +85,7 @@ def test_the_merge_is_the_union(overlapping):
     assert older.read_bytes() == b"older"
     left = listing(directory)
     assert not [n for n in left if n.startswith((".", "perf.data.sample")) or n == "perf.data.auxiliary"], left
-    # perf sorts what it reads, so the order in the file is that of the offsets in its raw dump.
+    # perf sorts what it reads. So the order of records in the file is found by the offsets in its raw dump (-D).
     out = perf_clean("script", "-i", directory / "perf.data", "-D", timeout=300)
     raw = re.findall(r"^\d+ (\d+) (0x[0-9a-f]+) \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE", out, re.M)
     times = [int(time) for time, offset in sorted(raw, key=lambda r: int(r[1], 16))]
@@ -97,7 +98,7 @@ def test_a_terminal_has_a_progress_bar(overlapping, options):
     p = start(program("flightrec-merge"), *options, overlapping[0], stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
     shown = b""
-    with contextlib.suppress(OSError):  # at the end
+    with contextlib.suppress(OSError):  # read() fails when the program has closed the terminal
         while data := os.read(terminal, 4096):
             shown += data
     os.close(terminal)
@@ -127,7 +128,7 @@ GARBAGE = {"empty": b"", "magic": b"PERFILE2", "text": b"no perf.data at all\n" 
 
 @pytest.mark.parametrize("content", GARBAGE)
 def test_garbage_is_named_and_kept(overlapping, tmp_path, content):
-    """Alone in a directory, and beside good inputs, which are merged."""
+    """Garbage alone in a directory, and garbage beside good inputs, which are merged."""
     for directory, code in ((tmp_path / "alone", EXIT["error"]), (overlapping[0], EXIT["salvaged"])):
         directory.mkdir(exist_ok=True)
         bad = directory / "perf.data.sample.20200101T000000.000000Z"
@@ -142,7 +143,7 @@ def test_garbage_is_named_and_kept(overlapping, tmp_path, content):
 
 
 def test_two_recordings_in_one_directory_are_merged(recorder, state_dir):
-    """The second recorder's events have other ids."""
+    """The events of the second recorder have other ids than those of the first."""
     loads = []
     for _ in range(2):
         d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "-M", "8M")
@@ -155,7 +156,7 @@ def test_two_recordings_in_one_directory_are_merged(recorder, state_dir):
 
 
 def test_a_dump_that_is_gone_is_an_error_only_where_it_was_named(overlapping):
-    """Retention removes dumps while a merge reads the directory."""
+    """Retention may remove a dump while a merge reads the directory: this is not an error."""
     directory, samples = overlapping
     gone = samples[0].with_name("perf.data.sample.20010101T000000.000000Z")
     gone.symlink_to("/nowhere")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Metrics: the numbers of status, for a collector."""
+"""Metrics: the numbers of status in a format for programs that collect metrics."""
 import http.client
 import json
 import socket
@@ -42,7 +42,7 @@ def test_agree_with_status(recorder):
     rss.append(rss_bytes(d.pid))
 
     assert second.get("flightrec_build_info", version=status["version"]) == 1
-    # The first was before status, the second after.
+    # The first metrics were read before status, the second after it.
     for event in status["events"]:
         for c in event["cpus"]:
             labels = {"event": event["name"], "cpu": str(c["cpu"])}
@@ -75,7 +75,7 @@ def test_agree_with_status(recorder):
 
 
 def test_names_are_escaped_and_unique(recorder):
-    """Two events of one name are one series. A name may hold the characters that end a value."""
+    """Two events with the same name become one series. Characters of a name that would end the value are escaped."""
     d = recorder("-e", 'cpu-clock/name=a\\b/', "-e", "cpu-clock/name=twice/", "-e", "task-clock/name=twice/", "-M", "4M")
     load("burn", "-t", "0.3")
     m = metrics(d)
@@ -125,7 +125,7 @@ def test_listener(recorder, tmp_path):
     assert ask(port, "HEAD")[::2] == (200, "")
     assert ask(port, path="/")[0] == 404 and ask(port, path="/metrics/x")[0] == 404
     assert ask(port, "POST", body="x" * 1000)[0] == 405 and ask(port, "DELETE")[0] == 405
-    # One connection may ask often. At most eight may be silent, and not for long.
+    # A connection may send many requests. At most eight connections may be open without a request, and only for a short time.
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     for _ in range(50):
         c.request("GET", "/metrics")
@@ -145,9 +145,9 @@ def test_listener(recorder, tmp_path):
                     pass
             except TimeoutError:
                 raise
-            except OSError:  # it closes the connection before it has read all of it
+            except OSError:  # the recorder closes the connection before it has read all of the request
                 pass
-    # It does not spin after that.
+    # After that, the recorder does not use CPU time in a loop.
     before, begin = cpu_seconds(d.pid), time.monotonic()
     time.sleep(1)
     assert cpu_seconds(d.pid) - before < 0.3 * (time.monotonic() - begin)

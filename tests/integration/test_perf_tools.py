@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each subcommand of stock perf that reads a file reads ours: it makes of our dump and of our merge what it makes of its own
-recording. Both record one short load at the same time. A line of the table is a command and a pattern of its output."""
+"""Each subcommand of stock perf that reads a perf.data file can read ours. perf and flightrecd record the same short load at the
+same time. Then each command of a table is run for perf's file, our dump and our merge. The output must match the same pattern."""
 import re
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,12 +14,13 @@ EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", 
           "irq:irq_handler_entry", "irq:irq_handler_exit", "irq:softirq_raise", "irq:softirq_entry", "irq:softirq_exit",
           "workqueue:workqueue_activate_work", "workqueue:workqueue_execute_start", "workqueue:workqueue_execute_end",
           "power:cpu_idle", "power:cpu_frequency", "cpu-clock/freq=999/")
-# With stacks and without: some readers ask each event for stacks, and others ask any event.
+# One recording with stacks and one without: some subcommands need stacks of each event, and others do other things if there are
+# stacks.
 KINDS = {"stacks": ("-g",), "plain": ()}
 LOAD = "date +%s.%N; {burn} -u 0.05 -c {cpu} & {pingpong} -t 0.02 & wait; date +%s.%N"
 
 PINGPONG = r"frtest-p[io]ng"
-# A command and a pattern of its output; OUT is a file that it writes.
+# Commands, each with a pattern of its output. FILE is the file to read, and OUT is a file that the command writes.
 STACKS = [
     ("annotate -i FILE --stdio -s frtest_burn_hot", r"Percent.*cpu-clock"),
     ("buildid-list -i FILE", r"frtest-burn"),
@@ -54,7 +55,7 @@ STACKS = [
     ("sched timehist -i FILE --state -w -n -M -V", PINGPONG + r"\[.* <- \S+ <- "),
     ("sched timehist -i FILE -s", PINGPONG),
     ("script -i FILE --show-task-events --show-mmap-events", r"PERF_RECORD_MMAP2.*frtest-burn"),
-    # One process: Python takes no name that is not UTF-8, and another process of the machine may have one.
+    # Only one process: another process of the machine may have a name that is not UTF-8, and Python fails at it.
     ("script --comm frtest-burn -s SCRIPTS/python/stackcollapse.py -i FILE", r"frtest-burn.*;main"),
     ("script --comm frtest-burn -s SCRIPTS/python/syscall-counts.py -i FILE", r"syscall events"),
     ("script --comm frtest-burn -s SCRIPTS/perl/wakeup-latency.pl -i FILE", r""),
@@ -64,7 +65,7 @@ STACKS = [
     ("trace -i FILE -o OUT", r"frtest-"),
     ("trace -s -i FILE -o OUT", r"frtest-burn \("),
     ("trace --sched -i FILE -o OUT", r"frtest-"),
-    # All fields and keys that perf's own recording has, and some that it does not have.
+    # Fields and sort keys that perf's own recording has, and some that it does not have.
     ("script -i FILE -F comm,tid,pid,time,cpu,event,ip,sym,dso,symoff,period,misc,tod,flags,insn", r"frtest_burn_hot"),
     ("report -i FILE --stdio -g none -s pid,comm,dso,sym,cpu,socket,cgroup,dso_size,local_weight,transaction", r"frtest_burn_hot"),
     ("report -i FILE --stdio -g none -s prev_comm,next_comm", r"frtest-"),
@@ -86,7 +87,7 @@ PLAIN = [
     ("trace -i FILE -o OUT", r"frtest-"),
 ]
 SCRIPTS = "/usr/lib/perf-core/scripts"
-# perf sched replay says this of a wake-up by a task that was just reaped, whose pid the kernel gives as -1.
+# perf sched replay prints this if a task that was just reaped wakes another task: the kernel gives its pid as -1.
 FAULT_OF_PERF = "pid 4294967295 exceeds limit"
 TABLE = {"stacks": STACKS, "plain": PLAIN}
 
@@ -97,16 +98,16 @@ def events(names):
 
 @pytest.fixture(scope="module", params=KINDS)
 def recorded(request, tmp_path_factory):
-    """Both recordings of one load: {"own": perf's file, "dump": our dump, "merge": its merge}."""
+    """The recordings of one load: (kind, directory, {"own": perf's file, "dump": our dump, "merge": the merge of our dump})."""
     directory = tmp_path_factory.mktemp(request.param)
     state, cpu = directory / "state", last_cpu()
     state.mkdir()
-    config = quiet_config(directory / "conf", "[Recorder]\nKernelBuildIDs=yes\n")  # for perf, too: as in test_matrix
+    config = quiet_config(directory / "conf", "[Recorder]\nKernelBuildIDs=yes\n")  # because perf records at the same time
     what = (*events(EVENTS), "-C", cpu, *KINDS[request.param])
     d = Daemon(state, "--config", config, "-m", "4M", "-M", "32M", *what).start()
     try:
         load = LOAD.format(burn=program("frtest-burn"), pingpong=program("frtest-pingpong"), cpu=cpu)
-        # The load runs on that CPU from its fork on, as perf's file has names of that CPU only.
+        # The load runs on CPU `cpu` from its fork on, because perf records names only on the CPU that it samples.
         said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m", "4M", *what, "-o",
                     directory / "own", "--", "sh", "-c", load).out
         dump = d.dump_by_control("--from", f"@{said.split()[0]}", "--to", f"@{said.split()[-1]}")
@@ -118,7 +119,8 @@ def recorded(request, tmp_path_factory):
 
 
 def read(directory, name, path, command):
-    """Runs a command; returns its exit code, all that it prints and writes, and its complaints."""
+    """Runs a command of the table for the file PATH. Returns its exit code, all that it prints and writes, and its standard
+    error."""
     out = directory / f"{name}.{abs(hash(command))}"
     words = {"FILE": str(path), "OUT": str(out)}
     r = perf(*[words.get(w, w) for w in command.replace("SCRIPTS", SCRIPTS).split()], cwd=directory)
@@ -127,7 +129,7 @@ def read(directory, name, path, command):
 
 
 def judge(recorded, case):
-    """Returns (whether perf reads its own file, the fault of our files in a line or None)."""
+    """Returns (whether perf can read its own file, a text about what is wrong with our files or None)."""
     _, directory, files = recorded
     command, wanted = case
     own = read(directory, "own", files["own"], command)
@@ -135,7 +137,7 @@ def judge(recorded, case):
         return False, None
     for name in ("dump", "merge"):
         if name == "dump" and command.startswith("kwork"):
-            continue  # it crashes over compressed records, those of perf record -z, too
+            continue  # perf kwork crashes when it reads compressed records, also those of perf record -z
         code, text, err = read(directory, name, files[name], command)
         if FAULT_OF_PERF in err:
             continue
@@ -152,7 +154,7 @@ def test_perf_reads_our_files_as_its_own(recorded):
         found = list(pool.map(lambda case: judge(recorded, case), table))
     wrong = [w for _, w in found if w]
     assert not wrong, "\n".join(wrong)
-    # Otherwise this test shows nothing. There may be no lock to report.
+    # If perf could not read its own file, this test would show nothing. `perf lock` may have nothing to report.
     own = [command for (command, wanted), (read_it, _) in zip(table, found) if wanted and not read_it and not command.startswith("lock")]
     assert len(own) <= len(table) / 20, f"perf does not read its own file: {own}"
 

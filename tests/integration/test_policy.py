@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The policy for triggers that fire by themselves: which make a dump, which are suppressed, and that both are reported."""
+"""The policy for anomalies: which make a dump, and which are suppressed. Both are reported."""
 import json
 import os
 import socket
@@ -18,14 +18,14 @@ EVENTS = ("-e", "cpu-clock", "-F", "499", "-M", "8M")
 
 
 class Machine:
-    """A recorder with sections of its own, and an application that sends it triggers.
+    """A recorder whose configuration has TEXT, and an application that sends anomalies to it.
 
-    Triggers that come together become one file. Tests that count dumps send them one by one, with send_alone()."""
+    Anomalies that come within a short time join one dump. Tests that count dumps send them one by one, by send_alone()."""
 
     def __init__(self, recorder, state_dir, text, events=EVENTS):
         self.config = state_dir.parent / "flightrecd.conf"
         self.trigger_socket = state_dir / "trigger"
-        self.config.write_text(triggers_config(self.trigger_socket, text))  # TEXT goes on with [Triggers]
+        self.config.write_text(triggers_config(self.trigger_socket, text))  # TEXT follows the keys of [Triggers]
         self.d = recorder("--config", self.config, *events)
         self.sent = {}
 
@@ -51,7 +51,7 @@ class Machine:
         return next(t for t in self.call("Triggers")["parameters"]["triggers"] if t["name"] == name)
 
     def settled(self, name):
-        """Returns the trigger when everything that was sent to it is in one of its counts."""
+        """Waits until all anomalies that were sent to the trigger NAME are counted. Returns the trigger's status."""
         def all_there():
             t = self.trigger(name)
             assert t["asked"] == t["fired"] + t["joined"] + sum(t["suppressed"].values()), t
@@ -63,19 +63,19 @@ class Machine:
         return self.settled(name)
 
     def send_alone(self, name):
-        """Sends it, and waits until no dump waits that another trigger could join."""
+        """Sends an anomaly, and waits until no dump waits that a later anomaly could join."""
         self.send_settled(name)
         until("an empty queue", lambda: self.d.status()["dumps"]["queued"] == 0)
 
     def files(self, n):
-        """Returns the JSON of the dumps, which are exactly N."""
+        """Waits for N dumps, and checks that there are not more. Returns the JSON of each."""
         until(f"{n} dumps", lambda: (s := self.d.status()["dumps"])["queued"] == 0 and s["done"] >= n)
         paths = self.d.samples()
         assert len(paths) == n, paths
         return [meta(p) for p in paths]
 
     def decisions(self, name=None):
-        """Returns the decisions, newest first."""
+        """Returns the decisions (only those about the trigger NAME if it is given), the newest first."""
         decisions = self.call("Decisions")["parameters"]["decisions"]
         return [x for x in decisions if name in (None, x["trigger"])]
 
@@ -83,7 +83,7 @@ class Machine:
 def receive(s):
     data = b""
     while not data.endswith(b"\0"):
-        more = s.recv(1)  # no byte of the next reply
+        more = s.recv(1)  # one byte at a time, so that no byte of the next reply is read
         assert more, "the recorder has hung up"
         data += more
     return json.loads(data[:-1])
@@ -116,7 +116,7 @@ def test_cooldown(recorder, state_dir):
     m.settled("app")
     until("the dump", lambda: m.d.status()["dumps"]["done"] == 1)
     m.send_alone("other")
-    time.sleep(1.2)  # the source itself holds triggers back for at most a second; the cool-down goes on
+    time.sleep(1.2)  # the source itself holds anomalies back for at most a second after one. The cool-down is longer
     t = m.send_settled("app")
     assert (t["fired"], t["joined"]) == (1, 0) and t["suppressed"]["cool-down"] >= 1, t
     assert 0 < t["cooldown_left_ns"] < 3600 * 10**9
@@ -142,7 +142,7 @@ def test_the_rate_limit_is_for_all_triggers(recorder, state_dir):
     bucket = m.call("Triggers")["parameters"]
     assert bucket["burst"] == 2 and bucket["tokens"] < 1 and 0 < bucket["next_token_ns"] <= 1800 * 10**9
     m.files(2)
-    m.d.dump_by_control()  # a person needs no token
+    m.d.dump_by_control()  # RateLimit= does not limit dumps that a person asks for
     m.d.dump_by_signal()
     triggers = m.d.status()["triggers"]
     assert (triggers["fired"] + triggers["joined"], triggers["suppressed"]["rate-limit"]) == (4, 6), triggers
@@ -191,8 +191,8 @@ def test_causes_within_the_post_trigger_time_share_a_file(recorder, state_dir):
 
 
 def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
-    """They come a moment after each other, without a post-trigger time. Each instant is a trigger sample, and the window
-    goes as far back as any of them asked."""
+    """Three anomalies come shortly after each other, without a post-trigger time, and join one dump. The dump has a trigger
+    sample for each, and its window is long enough for each of the three windows."""
     m = Machine(recorder, state_dir, "[Trigger a]\nApplication=yes\n[Trigger b]\nApplication=yes\nWindow=40s\n"
                                      "[Trigger c]\nApplication=yes\n[Trigger d]\nApplication=yes\nWindow=all\nCooldown=0\n")
     for name in "abc":
@@ -204,7 +204,7 @@ def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
     assert dump["asked"] == {"from_ns": causes[1]["monotonic_ns"] - 40 * 10**9, "to_ns": last}, "as far back as b asked"
     assert [time_ns(x) for x in trigger_samples(m.d.samples()[0])] == [c["monotonic_ns"] for c in causes]
     assert first < last and [(m.trigger(n)["fired"], m.trigger(n)["joined"]) for n in "abc"] == [(1, 0), (0, 1), (0, 1)]
-    # Later, each has its own file, and the table shows how far back it goes.
+    # Later anomalies each have a dump of their own. `flightrecctl triggers` shows how far back a window goes.
     for n in (2, 3):
         m.send("d")
         dump = m.files(n)[-1]
@@ -215,13 +215,13 @@ def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
 
 
 def test_a_timer_fires_at_its_interval(recorder, state_dir):
-    """The general cool-down is not for timers."""
+    """The cool-down that other triggers have by default does not suppress a timer."""
     begin = time.monotonic_ns()
     m = Machine(recorder, state_dir, "[Trigger tick]\nEvery=1s\nWindow=1s\n")
     until("three dumps of it", lambda: m.trigger("tick")["fired"] >= 3)
     m.call("SetTrigger", name="tick", enabled=False)
     times = [x["cause"]["monotonic_ns"] for x in reversed(m.decisions())]
-    # A busy machine may delay one; a timer is never early, and does not drift.
+    # A timer is never early, and its delays do not add up. A busy machine may delay it once.
     assert all(at >= begin + n * 10**9 for n, at in enumerate(times, 1)), (begin, times)
     assert min(b - a for a, b in zip(times, times[1:])) < 2.5e9, times
 
@@ -232,7 +232,7 @@ def test_watch(recorder, state_dir):
     def start_watch():
         s = m.connect()
         s.sendall(json.dumps({"method": "io.flightrec.Recorder.Watch", "more": True}).encode() + b"\0")
-        for _ in range(2):  # the server takes the second of two new connections after the call before
+        for _ in range(2):  # when the server has answered the second call, it has surely read the call of Watch
             m.call("Triggers")
         return s
 
@@ -246,7 +246,7 @@ def test_watch(recorder, state_dir):
         assert (decision["trigger"], decision["verdict"], decision["cause"]["value"]) == ("app", "fire", 12)
     for c in clients:
         c.close()
-    with start_watch() as s:  # the clients that have gone make room
+    with start_watch() as s:  # there is room for it again, because other clients have gone
         time.sleep(1.2)
         m.send("app")
         assert receive(s)["parameters"]["decision"]["verdict"] == "cool-down"
@@ -271,7 +271,7 @@ def test_a_storm_of_triggers_is_counted_and_limited(recorder, state_dir):
 
 
 def test_probes_that_are_armed_by_default(recorder, state_dir, tmp_path):
-    """Those that cost nothing, and no other. A kernel may lack the tracepoint of one, which is reported."""
+    """Only the probes that cost nothing are armed by default. If the kernel lacks the tracepoint of one, this is reported."""
     config = tmp_path / "flightrecd.conf"
     config.write_text(f"[Triggers]\nSocket={state_dir}/trigger\n")
     d = recorder("--config", config, *EVENTS)
@@ -281,13 +281,14 @@ def test_probes_that_are_armed_by_default(recorder, state_dir, tmp_path):
 
 
 def journal_entry(datagram):
-    """Returns the fields without newlines of a journal entry; the others have a length, and do not matter here."""
+    """Returns the fields of a journal entry whose values have no newline. (Other fields have another format, with a length.)"""
     return dict(line.split("=", 1) for line in datagram.decode(errors="replace").splitlines() if "=" in line)
 
 
 def test_the_journal(recorder, state_dir):
-    """journald gets an entry of the dump, with its cause, and one of the suppressed trigger."""
-    mount("tmpfs", "/run")  # in the tests' own mount namespace
+    """journald gets an entry about the dump, with its cause, one about a suppressed anomaly, and one about a trigger that cannot
+    be armed."""
+    mount("tmpfs", "/run")  # only in the mount namespace of the tests
     journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         Path("/run/systemd/journal").mkdir(parents=True)
@@ -295,14 +296,14 @@ def test_the_journal(recorder, state_dir):
         journal.settimeout(120)
         entries = {}
 
-        def read():  # all the time: a sender waits while the queue is full
+        def read():  # reads all the time, because a sender would wait while the queue is full
             while "stopped" not in entries:
                 e = journal_entry(journal.recv(65536))
                 entries[e["MESSAGE_ID"] if e.get("MESSAGE") != "stopped" and "MESSAGE_ID" in e else e.get("MESSAGE", "")] = e
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
-        # systemd sets this variable for a service whose log goes to the journal.
+        # systemd sets JOURNAL_STREAM for a service whose log goes to the journal.
         log = state_dir.parent / "journal.log"
         log.touch()
         stream = f"{log.stat().st_dev}:{log.stat().st_ino}"
@@ -332,7 +333,8 @@ def test_the_journal(recorder, state_dir):
 
 
 def test_a_bpf_program_leaves_its_tracepoint_to_perf(recorder, state_dir):
-    """A BPF program on a classic tracepoint can keep its events from all perf events. Ours must not."""
+    """The return value of a BPF program on a classic tracepoint can hide the occurrence from all perf events. The programs that
+    we document and load must not do that."""
     found = sorted(BIN.parent.rglob("slow-open.bpf.o"))
     if not found:
         pytest.skip("slow-open.bpf.o is not built")

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A dump has what happened: counted to the event, with the right names."""
+"""A dump has each event that happened, exactly once, with the right names."""
 import shutil
 import socket
 
 from harness import (NO_LOSS, chains, getppid_calls, last_cpu, load, perf_clean, report_rows, samples_of, script_lines, stolen_s, until)
 
 CALLS = 50000
-# Other calls of this machine may be more than any buffer holds.
+# Only getppid(): the other system calls of the machine may be more than the kernel rings have room for.
 GETPPID = (*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
 
 
 def alone(sample, tmp_path):
-    """Copies the sample file to a directory of its own, where no other file can help."""
+    """Copies the sample file to a directory of its own, where a reader cannot use another file."""
     path = tmp_path / "alone" / sample.name
     path.parent.mkdir(exist_ok=True)
     shutil.copy(sample, path)
@@ -19,7 +19,8 @@ def alone(sample, tmp_path):
 
 
 def burn(seconds):
-    """Burns CPU time on one CPU; returns the JSON of the load and how many samples per Hz it has, at least and at most."""
+    """Burns CPU time on one CPU. Returns the JSON of the load, and the least and the most CPU time in seconds that may have been
+    sampled."""
     stolen = stolen_s()
     did = load("burn", "-u", seconds, "-c", last_cpu())
     stolen = stolen_s() - stolen
@@ -27,7 +28,7 @@ def burn(seconds):
 
 
 def test_every_call_is_recorded_once(recorder, tmp_path):
-    """Compressed and not, which is seen in the size of the file and nowhere else."""
+    """With compression and without. Only the size of the file differs."""
     sizes = []
     for option in ((), ("--no-compression",)):
         directory = tmp_path / f"state{len(sizes)}"
@@ -52,7 +53,7 @@ def test_a_profile_has_the_names_and_stacks_of_the_load(recorder, tmp_path):
     sample = alone(d.dump_by_signal(), tmp_path)
 
     comms = [line.comm for line in script_lines(sample, trace=False) if line.pid == did["pid"]]
-    mine = comms[comms.index("frtest-burn"):]  # until its exec it is a copy of this program
+    mine = comms[comms.index("frtest-burn"):]  # before its exec, the process is a copy of this program with its name
     assert set(mine) == {"frtest-burn"}
     assert 0.95 * 999 * least < len(mine) < 1.05 * 999 * most, f"{len(mine)} samples at 999 Hz of {least} to {most} s"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Other events, other buffers and another size of the ring while a load is recorded: all that fits stays in the ring, and
-nothing is missing but what is reported."""
+"""A reload changes events, buffers and the size of the ring while a load is recorded. All that has room stays in the ring, and
+only reported losses are missing."""
 import json
 import signal
 import time
@@ -12,7 +12,7 @@ from harness import (EXIT, Daemon, end, exact, finish_load, last_cpu, load, must
 
 
 class Configured:
-    """A recorder whose configuration is a file."""
+    """A recorder with a configuration file that the test changes."""
 
     def __init__(self, state_dir):
         self.path = state_dir.parent / "flightrecd.conf"
@@ -50,7 +50,7 @@ COUNTED = {"Events": "raw_syscalls:sys_enter", "Filter": "id == 8", "KernelBuffe
 
 
 def start_count(d, n=1000):
-    """Starts a load that counts with pauses; returns when so many more samples are in the ring."""
+    """Starts a load that counts with pauses. Returns it when the ring has more than N new samples."""
     had = d.status()["ring"]["samples"]
     p = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 2000)
     until("samples", lambda: d.status()["ring"]["samples"] > had + n)
@@ -67,7 +67,7 @@ def assert_whole(d, sample, counted):
 
 
 def until_turned_over(d, more=0):
-    """Waits until the ring has only records that are younger than now."""
+    """Waits until all samples that the ring has now are evicted, and MORE after them."""
     ring = d.status()["ring"]
     newest = ring["evicted_samples"] + ring["samples"]
     until("ring of younger records", lambda: d.status()["ring"]["evicted_samples"] > newest + more, 200)
@@ -121,7 +121,7 @@ def test_an_event_of_before_leaves_with_its_last_record(configured):
 
 
 def heads(sample):
-    """Returns the number of ids in a file's head, and the number of bytes before its data."""
+    """Returns the number of event ids in the head of a file, and the number of bytes before its data section."""
     with open(sample, "rb") as f:
         head = f.read(104)
     ids = sum(len(line.split("id = {", 1)[1].split("}", 1)[0].split(",")) for line in must("perf", "report", "--header-only", "-i", sample).out.splitlines()
@@ -130,7 +130,8 @@ def heads(sample):
 
 
 def test_ids_leave_with_the_ring(configured):
-    """Events are opened again and again, each time with another frequency. The ring holds records of a few openings only."""
+    """Events are opened again and again, each time with another frequency, while the ring has records of only a few openings. A
+    dump does not keep the ids of openings that have no records in the ring any more."""
     keys = dict(Events=["cpu-clock", COUNTED["Events"]], RingSize="1M")
     d = configured.start(**keys)
     process = start_load("count", "-t", 300, "-c", last_cpu())
@@ -144,7 +145,7 @@ def test_ids_leave_with_the_ring(configured):
     ids, bytes_before_data = heads(sample)
     assert ids <= 3 * first[0] and bytes_before_data <= 2 * first[1] + 4096, (first, ids, bytes_before_data)
     assert {COUNTED["Events"], "cpu-clock"} <= events_of(sample)
-    # For a merge all openings are one recording, so every process has its name.
+    # A merge takes all openings of the events as one recording, so each process has its name.
     merged = d.finish()
     assert {x.comm for x in script_lines(merged, trace=False) if x.event == COUNTED["Events"]} >= {"frtest-count"}
 
@@ -162,7 +163,7 @@ def test_ring_changes_its_size_under_load(configured):
 
 def test_smaller_ring_keeps_the_newest(configured):
     d = configured.start(**COUNTED, RingSize="32M")
-    # First more than will fit, then the numbers that the test counts.
+    # First more records than the smaller ring has room for, then the numbers that the test counts.
     until("more than 2M", lambda: load("count", "-t", 1, "-c", last_cpu()) and d.status()["ring"]["used"] > 4 << 20, 200)
     lost = d.lost()
     process = start_count(d, 20000)
@@ -174,16 +175,17 @@ def test_smaller_ring_keeps_the_newest(configured):
 
 
 def test_ring_that_does_not_fit_is_refused(memory_group, configured):
-    """The refusal comes at the start or the reload. Without it the kernel would kill the recorder when the ring is full."""
+    """A start or a reload with a ring that does not fit into memory is refused. Otherwise the kernel would kill the recorder
+    later, when the ring is full."""
     group = memory_group(160)
     configured.write(**COUNTED, RingSize="4G")
     r = run(*group, program("flightrecd"), "--config", configured.path, "-o", configured.state_dir)
     assert r.code and f"{configured.path}:5: a ring of 4.0G does not fit" in r.err and "M would fit" in r.err, r
     configured.prefix = group
     d = configured.start(**COUNTED, RingSize="80M")
-    d.manager.close()  # a descriptor store keeps the memory of the old ring until the new one is populated
+    d.manager.close()  # because a descriptor store would keep the memory of the old ring until the new ring has its memory
     counted = load("count", "-t", 0.3, "-c", last_cpu(), "-p", 5000)
-    # The two rings do not fit beside each other, and each of them does alone.
+    # Each of the two rings alone fits into the memory, but not both at a time.
     configured.must_reload("RingSize= is now 84.0M", **COUNTED, RingSize="84M")
     r = configured.reload(**COUNTED, RingSize="4G")
     assert f"RingSize= stays at 84.0M: {configured.path}:5: a ring of 4.0G does not fit" in r.err, (r.out, r.err)
@@ -214,7 +216,7 @@ def test_keys_that_wait_for_a_restart_are_named_and_mistakes_change_nothing(conf
 
 
 def test_triggers_that_cannot_be_armed_are_reported(configured):
-    """reload and verify-config report them with the reason. All other settings and triggers are in force."""
+    """`reload` and `verify-config` report such triggers with the reason. All other settings and triggers are in force."""
     d = configured.start(**COUNTED, RingSize="4M")
     configured.write(**COUNTED, RingSize="2M")
     text = configured.path.read_text()

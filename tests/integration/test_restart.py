@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recorder that is killed or restarted goes on with the history of the previous instance, and reports the time between them.
-
-Here with a descriptor store of the tests' own; tests/vm has the same with systemd's."""
+"""A recorder that is killed or restarted adopts the ring of the previous instance, and reports the time for which no instance
+recorded. These tests use a descriptor store of their own (manager.py). tests/vm does the same with that of systemd."""
 import ctypes
 import os
 import random
@@ -18,7 +17,7 @@ from harness import (EXIT, FULL, Daemon, cpu_seconds, end, environment, finish_l
 KILLS = 20 if FULL else 5
 COUNTED = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
 DRAIN_PERIOD = 0.2
-WALL = 0x40000000  # waitpid(2): threads of other processes, too
+WALL = 0x40000000  # __WALL of waitpid(2): wait also for threads of other processes
 libc = ctypes.CDLL(None)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 libc.ptrace.restype = ctypes.c_long
@@ -31,12 +30,12 @@ def instance(recorder, service_manager):
 
 
 def count(seconds=0.3):
-    """Counts on one CPU with a pause of 5 ms after every 256 numbers; returns the JSON of the load."""
+    """Counts on one CPU, with a pause of 5 ms after every 256 numbers. Returns the JSON of the load."""
     return load("count", "-t", seconds, "-c", last_cpu(), "-p", 5000)
 
 
 def whole(path, counted):
-    """The file has every number."""
+    """Checks that the file has each number of the load COUNTED."""
     found = sequence(path, counted)
     assert (found["count"], found["missing"]) == (counted["calls"], 0), found
 
@@ -47,7 +46,7 @@ def restart_loss(sample):
 
 
 def has_chown(pid):
-    """Returns the capability sets in which threads of a process have CAP_CHOWN."""
+    """Returns the names of the capability sets in which at least one thread of a process has CAP_CHOWN."""
     sets = set()
     for status in Path(f"/proc/{pid}/task").glob("*/status"):
         lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
@@ -56,8 +55,8 @@ def has_chown(pid):
 
 
 def test_the_files_of_a_service_belong_to_root(instance, open_dir, nobodys_dir):
-    """Stock perf opens files only for their owner, or where they are root's. A recorder that runs as a user of its own with
-    CAP_CHOWN gives its files to root, and goes on with them. So a member of its group needs no -f."""
+    """Stock perf opens a file without -f only if it belongs to the user or to root. A recorder that runs as a user of its own
+    and has CAP_CHOWN gives its files to root, and can still use them. So a member of its group does not need -f."""
     service = as_user("perfmon", "ipc_lock", "syslog", "sys_ptrace", "dac_read_search", "chown")
     member = as_user(uid=65533)
 
@@ -94,13 +93,13 @@ def test_the_files_of_a_service_belong_to_root(instance, open_dir, nobodys_dir):
         Path(f"/tmp/perf-{jit.pid}.map").unlink(missing_ok=True)
     r = run(*service, open_dir / "flightrec-merge", "--service", nobodys_dir, env=environment(SERVICE_RESULT="success"))
     assert r.code == 0, r
-    # Other processes of this machine may have run-time code, too, which has objects in perf.data.jit.
+    # perf.data.jit may exist: other processes of this machine may have run-time code, whose objects are there.
     assert sorted(p.name for p in nobodys_dir.glob("perf.data*") if p.suffix != ".jit") == ["perf.data", "perf.data.json"]
     assert "frtest_jit_one" in open_in_perf(nobodys_dir / "perf.data") or jit.poll() == 77
 
 
 def drained(daemon):
-    """Waits until the ring has everything that was recorded before now: then twice it has something younger."""
+    """Waits until the ring has all that was recorded before the call: it waits two times for a record that is newer."""
     for _ in range(2):
         now = time.monotonic_ns()
         until("younger records in the ring",
@@ -108,13 +107,13 @@ def drained(daemon):
 
 
 def kernel_lost(daemon):
-    """The number of samples that are missing because other processes had the CPUs for too long, not by a restart."""
+    """Returns how many samples were lost because other processes used the CPUs for too long, and not by a restart."""
     return daemon.lost().get("kernel-ring-full", 0) + daemon.lost().get("back-pressure", 0)
 
 
 def test_kills_lose_only_what_was_not_drained(instance):
-    """However often the recorder is killed, the last dump has every number that was drained. Numbers are missing only around
-    a restart."""
+    """The recorder is killed many times. The last dump has each number that was drained: numbers are missing only around the
+    restarts."""
     d = instance(*COUNTED, "-M", "32M")
     counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 1000)
     spawning = start_load("spawn", "-t", 3600, "-m", 1)
@@ -146,7 +145,8 @@ def test_kills_lose_only_what_was_not_drained(instance):
           f"{[round((h['to_ns'] - h['from_ns']) / 1e6) for h in found['holes']]} ms; lost otherwise: {lost}")
     if lost:
         pytest.skip(f"{lost} records were lost for other reasons: the machine is too busy to tell them apart")
-    # The numbers around a hole have the times at which the load had a CPU; one may stand in the batch before.
+    # A hole is where numbers are missing. Its times are those of the numbers around it, and the load may have paused there. So a
+    # hole may be longer than the time without a recorder, by two of the longest pauses of the load.
     pause = 2 * counted["longest_ns"]
     for hole in found["holes"]:
         assert any(a - pause <= hole["from_ns"] and hole["to_ns"] <= b + pause + 20_000_000 for a, b in gaps), \
@@ -160,7 +160,7 @@ def test_clean_restart_keeps_the_history(instance, service_manager):
     first = d.dump_by_control()
     d.stop()
     assert service_manager.names() == ["flightrec-ring-1", "flightrec-state"]
-    # The new instance records other events; its dump has the samples of both.
+    # The new instance records other events. Its dump has the samples of both instances.
     d = instance("-e", "sched:sched_switch", "-e", "cpu-clock", "-F", "99", "-M", "8M")
     assert d.status()["dumps"]["done"] == 1, "counters go on"
     load("burn", "-u", "0.1")
@@ -174,7 +174,7 @@ def test_clean_restart_keeps_the_history(instance, service_manager):
 
 
 def test_exited_processes_resolve_after_a_kill(instance):
-    """Processes that started, ran and ended before the kill, and one that ended while no recorder ran."""
+    """Also processes that ended before the kill, and one that ended while no recorder ran, have names and symbols."""
     profile = ("-e", "cpu-clock", "-F", "999", "-g", "-M", "16M")
     d = instance(*profile)
     pids = set(load("spawn", "-n", 12, "-m", 30)["children"])
@@ -203,7 +203,8 @@ def judge_exited(path, pids, again, burning):
 
 
 def test_names_of_what_left_the_ring_before_the_kill(instance):
-    """The process starts, its start is evicted, the recorder is killed, the process ends."""
+    """A process starts, the records of its start are evicted, the recorder is killed, and the process ends. The next instance
+    knows its name."""
     args = ("-e", "raw_syscalls:sys_enter", "-e", "cpu-clock", "-F", "999", "-g", "-M", "1M", "-m", "4M")
     d = instance(*args)
     burning = start_load("burn", "-t", 3600)
@@ -253,7 +254,7 @@ def test_an_invalid_configuration_loses_nothing(instance, service_manager, tmp_p
     drained(d)
     d.stop()
     conf.write_bytes(b"[Recorder]\n" + wrong.encode("latin-1"))
-    for restarts in (1, 2):  # the second one adopts from the first
+    for restarts in (1, 2):  # the second of the new instances adopts the ring from the first
         d = instance("--config", conf)
         status = d.status()
         assert status["adopted"]["restarts"] == restarts
@@ -273,14 +274,14 @@ def test_an_invalid_configuration_loses_nothing(instance, service_manager, tmp_p
 
 
 def test_a_ring_that_is_too_large_loses_nothing(instance, tmp_path):
-    """RingSize= asks for more than the limits allow: the old ring stays, with its size."""
+    """If RingSize= is larger than the limits permit, the old ring stays, with its size."""
     conf = quiet_config(tmp_path / "flightrecd.conf", GOOD)
     d = instance("--config", conf)
     counted = count()
     drained(d)
     d.stop()
     conf.write_text(conf.read_text().replace("RingSize=8M", "RingSize=64M"))
-    limited = ("sh", "-c", "trap '' XFSZ; ulimit -f 65536; exec \"$@\"", "sh")  # 32 MiB, for memory files, too
+    limited = ("sh", "-c", "trap '' XFSZ; ulimit -f 65536; exec \"$@\"", "sh")  # files of at most 32 MiB, also memory files
     d = instance("--config", conf, prefix=limited)
     status = d.status()
     assert status["ring"]["size"] == 8 << 20 and status["adopted"]["in_place"]
@@ -299,7 +300,7 @@ def test_a_first_start_with_an_invalid_configuration_fails_and_says_why(service_
 
 
 def test_killed_while_the_ring_changes_its_size(instance, service_manager, tmp_path):
-    """The descriptor store has two rings then, and both have parts of the history."""
+    """While the ring changes its size, the descriptor store has two rings. Both have parts of the records."""
     config = quiet_config(tmp_path / "flightrecd.conf", "[Recorder]\nRingSize=8M\n")
     d = instance("--config", config, *COUNTED)
     counted = count()
@@ -337,7 +338,7 @@ def test_what_cannot_be_adopted_is_reported(instance, service_manager, what):
     d = instance(*COUNTED, "-M", "4M")
     status = d.status()
     assert "adopted" not in status
-    if what != "no-state":  # without its state, the ring says nothing of the previous instance
+    if what != "no-state":  # without a state, the recorder does not know that there was a previous instance
         assert any("lost" in n for n in status["notices"]) and "is lost" in d.log()
     assert len(service_manager.names()) == 2
     counted = count()
@@ -349,10 +350,11 @@ def test_what_cannot_be_adopted_is_reported(instance, service_manager, what):
 
 @pytest.mark.parametrize("what", ["ring", "state"])
 def test_what_cannot_be_adopted_takes_no_memory(instance, service_manager, memory_group, what):
-    """As after an upgrade to a version that cannot read what the one before left: two rings would not fit."""
+    """After an upgrade, the new version may be unable to read the ring of the old version. It must free the old ring: the memory
+    has no room for two rings."""
     group = memory_group(160)
     instance(*COUNTED[:-2], "-M", "80M", prefix=group).kill()
-    for at in (0, 16 << 20):  # the head, or both slots
+    for at in (0, 16 << 20):  # the head of the ring, or both slots of the state
         damage(service_manager, "flightrec-ring-1" if what == "ring" else "flightrec-state", at + 40, b"\xff" * 4096)
     d = instance(*COUNTED[:-2], "-M", "80M", prefix=group)
     assert d.status()["ring"]["size"] == 80 << 20 and "is lost" in d.log()
@@ -360,7 +362,7 @@ def test_what_cannot_be_adopted_takes_no_memory(instance, service_manager, memor
 
 
 def test_the_auxiliary_file_of_another_recorder_is_renamed(instance, recorder, state_dir):
-    """A person recorded to the same directory while the service was down."""
+    """A person has recorded to the same directory while the service was stopped."""
     d = instance(*COUNTED, "-M", "4M")
     counted = count()
     drained(d)
@@ -384,7 +386,7 @@ PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
 
 class Stopped:
-    """Stops some threads of a process, for a with-statement; the others run."""
+    """Stops the threads NAMES of a process during a with-statement. Its other threads run."""
 
     def __init__(self, pid, names):
         tasks = Path(f"/proc/{pid}/task")
@@ -412,9 +414,9 @@ def test_the_watchdog_is_fed_only_while_the_rings_are_drained(recorder):
         return len(d.manager.said("WATCHDOG=1")) - before
 
     until("being fed twice in WatchdogSec=", lambda: feeds(1) >= 2)
-    with Stopped(d.pid, {"fr-tracker", "fr-dumper"}):  # as on a disk that is stuck
+    with Stopped(d.pid, {"fr-tracker", "fr-dumper"}):  # a disk that is stuck stops these two threads
         d.signal(signal.SIGUSR1)
-        time.sleep(4)  # a recorder thread that stands still is given up after that time
+        time.sleep(4)  # if the recorder thread did nothing for this time, the watchdog would not be fed any more
         until("being fed all the same", lambda: feeds(1) >= 2)
     with Stopped(d.pid, {"fr-recorder"}):
         until("the end of it", lambda: feeds(2) == 0, 20)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The disk space of dumps is bounded, and a dump that the disk refuses is not lost."""
+"""The disk space of dumps is bounded, and a dump that has no room on the disk is not lost."""
 import os
 import shutil
 import signal
@@ -9,7 +9,7 @@ import pytest
 
 from harness import EXIT, NO_LOSS, fill, getppid_calls, load, meta, perf, program, quiet_config, run, script_lines, sidecar, until
 
-# Other calls of this machine are in no dump, so a dump is as large as the load makes it.
+# Only getppid(): a dump has no other system calls of this machine, so its size depends only on the load.
 CALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
 CALLS_CONFIG = "Events=raw_syscalls:sys_enter\nFilter=id == 110\nKernelBuffer=16M\n"
 CLOCK = ("-e", "cpu-clock", "-M", "4M")
@@ -17,12 +17,12 @@ TEMPORARY = ".perf.data.sample.20260101T000000.000000Z.01234567"
 
 
 def state_mib():
-    """About the size that the processes of this machine have in an auxiliary file, and in each dump."""
+    """Returns about how many MiB the side-band of the present processes takes in an auxiliary file, and in each dump."""
     maps = 0
     for path in Path("/proc").glob("[0-9]*/maps"):
         try:
             maps += path.read_bytes().count(b"\n")
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             pass
     return maps * 128 >> 20
 
@@ -40,7 +40,7 @@ def listed(d):
 
 
 def dumped(d):
-    """Makes a dump, which is in the directory that was printed."""
+    """Makes a dump, and checks that it is in the recorder's directory and has its JSON. Returns its path."""
     path = d.dump_by_control()
     assert path.parent == d.directory and sidecar(path).exists()
     return path
@@ -58,7 +58,8 @@ def test_max_files(recorder, tmp_path):
 
 
 def test_a_start_applies_the_limits_and_removes_temporary_files(recorder, state_dir, tmp_path):
-    """Those of a killed recorder. A second recorder on the directory of a living one is refused before it removes any."""
+    """A start removes the temporary files of a killed recorder. But a second recorder for the directory of a living recorder is
+    refused before it removes a file."""
     d = recorder(*CLOCK)
     names = [dumped(d).name for _ in range(4)]
     temporary = state_dir / TEMPORARY
@@ -82,7 +83,7 @@ def test_max_use(recorder, tmp_path):
 
 
 def test_vacuum_and_rm(recorder, state_dir):
-    """Both verbs work with a recorder and without one."""
+    """Both verbs work while a recorder runs and without a recorder."""
     d = recorder(*CLOCK)
     names = [dumped(d).name for _ in range(5)]
     r = d.ctl("rm", names[1], state_dir / names[3])
@@ -107,7 +108,7 @@ def test_vacuum_and_rm(recorder, state_dir):
 
 
 def test_a_refused_dump_is_written_when_there_is_room(recorder, tmpfs):
-    """The newest refused dump is kept, and the ring goes around it without a loss."""
+    """The newest dump that failed is kept. Its frames stay in the ring, and recording goes on without a loss."""
     path = room(tmpfs, 48)
     d = recorder(*NO_LOSS, *CALLS, "-M", "8M", "--no-compression", directory=path)
     did = load("syscalls", "-n", 100000)
@@ -123,7 +124,7 @@ def test_a_refused_dump_is_written_when_there_is_room(recorder, tmpfs):
     assert status["ring"]["pinned"] > 0
     assert status["losses"].get("failed-dump", 0) == 0, "the ring, and the second dump, have all that the first had"
     assert "1 failed dump is kept (" in d.text_status()
-    # Several laps of the ring later it is still there, and recording has lost nothing.
+    # All other frames are evicted several times. The kept dump is still there, and the recorder has lost nothing.
     evicted = status["ring"]["evicted_samples"]
     until("laps", lambda: load("syscalls", "-t", "1") and d.status()["ring"]["evicted_samples"] > evicted + 2500000, 300)
     assert d.status()["ring"]["dropped_samples"] == 0
@@ -148,7 +149,7 @@ def test_a_kept_dump_is_tried_again_by_itself(recorder, tmpfs):
 
 
 def test_older_dumps_make_room(recorder, tmpfs, tmp_path):
-    """A full file system fails no dump while there is an older one in it."""
+    """A dump does not fail on a full file system as long as an older dump can be removed."""
     path = room(tmpfs, 24)
     conf = config(tmp_path, "KeepFree=0\nMaxUse=0\nCompression=no\n", CALLS_CONFIG + "RingSize=4M\n")
     d = recorder("--config", conf, directory=path)
@@ -159,7 +160,7 @@ def test_older_dumps_make_room(recorder, tmpfs, tmp_path):
 
 
 def test_a_last_dump_that_is_refused(recorder, tmpfs, tmp_path):
-    """SIGUSR2 on a full disk ends with an error and its exit code. The earlier dumps stay, and are merged."""
+    """SIGUSR2 on a full disk: the recorder ends with the exit code for no space. The earlier dumps stay, and are merged."""
     path = room(tmpfs, 64)
     conf = config(tmp_path, "KeepFree=0\nMaxUse=0\nCompression=no\n", CALLS_CONFIG + "RingSize=16M\n")
     d = recorder("--config", conf, directory=path)
@@ -168,7 +169,7 @@ def test_a_last_dump_that_is_refused(recorder, tmpfs, tmp_path):
     load("syscalls", "-n", 300000)
     ballast = path / "ballast"
     fill(ballast)
-    os.truncate(ballast, ballast.stat().st_size - (16 + 2 * state_mib() << 20))  # of some 35 MiB that it needs
+    os.truncate(ballast, ballast.stat().st_size - (16 + 2 * state_mib() << 20))  # the dump would need about 35 MiB
     d.signal(signal.SIGUSR2)
     assert d.wait(300) == EXIT["no-space"], d.log()
     assert "dump failed" in d.log()
@@ -187,14 +188,14 @@ def test_keep_failed_can_be_switched_off(recorder, tmpfs, tmp_path):
 
 @pytest.mark.parametrize("removed", [False, True], ids=["renamed", "removed"])
 def test_dumps_follow_the_path_of_the_directory(recorder, state_dir, tmp_path, removed):
-    """A dump goes to the directory that the path names now, and so does the auxiliary file."""
+    """Dumps and the auxiliary file are written to the directory that now has the path."""
     conf = config(tmp_path, "CacheObjects=1G\n", CALLS_CONFIG + "RingSize=16M\n")
     d = recorder("--config", conf, socket_path=tmp_path / "control")
     load("syscalls", "-n", "1000")
     first = dumped(d)
     moved = tmp_path / "moved"
     state_dir.rename(moved)
-    if removed:  # while copies of object files may still be written to it
+    if removed:  # tries again, because copies of object files may still be written to it
         until("removed directory", lambda: shutil.rmtree(moved, ignore_errors=True) or not moved.exists())
     r = d.ctl("dump", "--reason", "nowhere")
     assert r.code != 0 and not r.out and "make the directory again" in r.err and "kept in memory" in r.err, r

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recorder that is built with sanitizers lives its whole life. Each finding, a leak too, ends it with another exit code."""
+"""A recorder that is built with sanitizers starts, works and stops. If a sanitizer finds something (also a leak), the exit code
+is not 0."""
 import os
 from pathlib import Path
 
@@ -17,7 +18,8 @@ def test_a_whole_life(recorder, name):
     program = next((p / "flightrecd" for p in SANITIZED if name in p.parts), None)
     if not program or not program.exists():
         pytest.skip(f"FLIGHTREC_SANITIZED has no flightrecd of {name}: ./dev build {name} makes it")
-    # Some kernels place programs where thread sanitizer has no shadow memory; without address randomisation they do not.
+    # Some kernels place programs at addresses for which thread sanitizer has no shadow memory. Without address randomisation they
+    # do not.
     without_aslr = ("setarch", "-R") if name == "tsan" and run("setarch", "-R", "true").code == 0 else ()
     d = recorder("-e", "cpu-clock", "-e", "sched:sched_switch", "-g", "-M", "8M", binary=program, prefix=without_aslr,
                  env={"ASAN_OPTIONS": "detect_leaks=1"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""USR1, USR2, TERM, INT and HUP; and a recording that ends with its command."""
+"""The signals USR1, USR2, TERM, INT and HUP; and a recording that ends when its command ends."""
 import json
 import os
 import signal
@@ -58,7 +58,7 @@ def test_term_and_int_stop_cleanly(recorder, state_dir, number):
 
 
 def test_hup_reloads(recorder, tmp_path):
-    """A file with a mistake changes nothing."""
+    """SIGHUP reloads the configuration. A file with a mistake changes nothing."""
     conf, text = tmp_path / "flightrecd.conf", "[Recorder]\nEvents=cpu-clock\nRingSize=4M\n[Dump]\nCompression="
     d = recorder("--config", quiet_config(conf, text + "yes\n"))
     paths = [d.dump_by_control()]
@@ -80,7 +80,7 @@ def test_a_command_is_recorded_to_its_end(tmp_path):
     r = run_command(tmp_path, program("frtest-burn"), "-u", "0.6")
     stolen = stolen_s() - stolen
     assert r.code == 0, r.err
-    rows, did = report_rows(tmp_path / "perf.data"), json.loads(r.out)  # the command's own output passes
+    rows, did = report_rows(tmp_path / "perf.data"), json.loads(r.out)  # standard output has only what the command prints
     count = samples_of(rows, "frtest-burn", "frtest_burn_hot")
     assert 0.9 * 999 * did["cpu_s"] - 999 * stolen < count < 1.1 * 999 * (did["cpu_s"] + stolen), rows
     assert {row.comm for row in rows} <= {"frtest-burn", "flightrecd", "frtest-burn:exec"}, "the command alone"
@@ -110,7 +110,7 @@ def is_alive(pid):
 @pytest.mark.waits
 @pytest.mark.parametrize("ignores_term", [False, True])
 def test_term_ends_the_command_too(state_dir, ignores_term):
-    """A command that ignores SIGTERM does not hold up the end."""
+    """A SIGTERM ends the command, too. A command that ignores SIGTERM does not delay the end of the recorder."""
     trap = "trap '' TERM; " if ignores_term else ""
     d = Daemon(state_dir, "-e", "cpu-clock", "-M", "4M", command=["sh", "-c", f"{trap}touch {state_dir}/up; sleep 3600 & wait; wait"])
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A start takes long, as on a machine with 200,000 processes. The recorder handles signals meanwhile, and the control socket
-answers; calls that need the recording wait for the end of the start."""
+"""A start may take long, for example on a machine with 200,000 processes. Meanwhile the recorder handles signals, and the control
+socket answers. Calls that need the recording wait for the end of the start."""
 import json
 import signal
 import socket
@@ -12,7 +12,7 @@ from harness import BIN, FULL, Daemon, finish_dump, until
 
 @pytest.fixture
 def launch(state_dir):
-    """launch(…) starts a recorder whose first scan of /proc waits until its file `lock` is removed."""
+    """launch(…) starts a recorder whose first scan of /proc waits until the file .lock of the returned Daemon is removed."""
     lock, started = state_dir.parent / "lock", []
     preload = {"LD_PRELOAD": str(BIN / "frtest-slowproc.so"), "FRTEST_HOLD": str(lock)}
 
@@ -68,7 +68,7 @@ def test_calls_during_a_start_that_fails_fail(launch):
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(str(d.socket))
         s.sendall(json.dumps({"method": "io.flightrec.Recorder.Dump", "parameters": {"wait": False}}).encode() + b"\0")
-        d.status()  # the server answers this one after it has taken the call before
+        d.status()  # when the server has answered this call, it has read the earlier call of Dump
         d.lock.unlink()
         reply = json.loads(s.makefile("rb").read().rstrip(b"\0"))
     assert d.wait(60) == 1, d.log()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Status agrees with the load and with itself."""
+"""The numbers of status agree with the load and with each other."""
 import json
 import os
 import time
@@ -43,7 +43,8 @@ def test_ring(recorder):
 
 
 def test_losses_are_counted(recorder):
-    """A kernel ring of one page must lose. The recorded samples and the lost ones add up to the load."""
+    """A kernel ring of one page must lose samples. The recorded samples and the lost samples are as many as the calls of the
+    load."""
     d = recorder(*GETPPID, "-m", "1", "-M", "16M")
     calls = load("syscalls", "-t", "0.5", "-c", last_cpu())["calls"]
 
@@ -55,7 +56,7 @@ def test_losses_are_counted(recorder):
         nonlocal calls
         if sum(counts()) >= calls:
             return True
-        calls += load("syscalls", "-n", 10, "-c", last_cpu())["calls"]  # the kernel reports losses with the next record that fits
+        calls += load("syscalls", "-n", 10, "-c", last_cpu())["calls"]  # the kernel reports a loss with a later record
         time.sleep(0.3)
         return False
     until("counts that add up", add_up)
@@ -73,7 +74,7 @@ def test_dumps_and_sideband_are_counted_and_listed(recorder):
     status, listed = d.status(), d.ctl("list", "--json=short").out
     info = d.ctl("info", first, "--json=short")
     load("spawn", "-n", 50, "-m", "1")
-    # fork, comm, maps and exit of 50 children
+    # Each of 50 children has at least four side-band records: fork, comm, maps and exit.
     after = until("all of them", lambda: (s := d.status()["sideband"])["records"] >= before["records"] + 50 * 4
                   and s["file_bytes"] > before["file_bytes"] and s)
     assert status["dumps"]["done"] == 2 and status["dumps"]["failed"] == 0

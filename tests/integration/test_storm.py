@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes start and end as fast as the machine can: the memory and files of the recorder stay bounded and exact.
+"""A storm: processes start and end as fast as the machine can. The recorder's memory and its auxiliary file stay bounded, and
+later processes still have the right names.
 
-FLIGHTREC_STORM is the number of processes.
+The environment variable FLIGHTREC_STORM is the number of processes.
 """
 import os
 import re
@@ -22,7 +23,7 @@ LAST, LAST_MS = 20, 60
 
 
 class Watch(threading.Thread):
-    """Watches the size of the auxiliary file."""
+    """A thread that notes the size of the auxiliary file again and again, in .sizes."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -32,7 +33,7 @@ class Watch(threading.Thread):
         while not self.over.wait(0.25):
             try:
                 self.sizes.append(self.path.stat().st_size)
-            except FileNotFoundError:  # a compaction renames it
+            except FileNotFoundError:  # a compaction is just replacing the file
                 pass
 
     def end(self):
@@ -47,7 +48,7 @@ def memory(pid):
 
 
 def kernel_buffers(pid):
-    """Returns the size of the kernel rings, which counts as memory of the process."""
+    """Returns the size of the kernel rings, which the kernel counts as memory of the process."""
     maps = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path(f"/proc/{pid}/smaps").read_text(), flags=re.M)
     return sum(int(re.search(r"^Rss:\s+(\d+)", m, re.M)[1]) * 1024 for m in maps if "[perf_event]" in m)
 
@@ -58,7 +59,7 @@ def side_band_lost(status):
 
 @pytest.fixture(scope="module")
 def storm(tmp_path_factory):
-    """One storm under the default configuration, and what was seen of it."""
+    """Makes one storm while a recorder runs with the default configuration. Returns what was measured, and the files."""
     if not shutil.which("gcc"):
         pytest.skip("no gcc: the last processes cannot be compiled")
     directory = tmp_path_factory.mktemp("storm")
@@ -87,9 +88,9 @@ def storm(tmp_path_factory):
 
 
 def last_processes(programs):
-    """Runs processes that live long enough to be sampled, after all the others; returns their judge."""
+    """Runs processes that live long enough to be sampled, after the storm. Returns their Judge."""
     said = [run(programs["first"], env=environment(FR_PHASE_MS=str(LAST_MS))).out for _ in range(LAST)]
-    # Other processes had their pids before, in a storm of more processes than there are pids.
+    # If the storm has more processes than there are pids, processes of the storm had the same pids before.
     return Judge([phase for text in said for phase in parse_phases(text)[0]], STARTERS | {"first", "frtest-storm", "frtest-tiny"})
 
 
@@ -102,10 +103,10 @@ def test_memory_and_auxiliary_file_are_bounded(storm, capsys):
               f"{max(sizes) / MIB:.1f} MiB, at the end {sizes[-1] / MIB:.1f} MiB; peak memory {storm['memory']['VmHWM'] / MIB:.1f} MiB "
               f"with a ring of {status['ring']['size'] / MIB:.0f} MiB; {storm['scans']} scans, {sideband['records']} records of "
               f"side-band, losses {lost}")
-    # A storm has at least a quarter of the rate without a recorder.
+    # With the recorder, processes start at least a quarter as fast as without it.
     assert storm["load"]["processes"] == PROCESSES and per_s >= alone_per_s / 4
     assert max(sizes) <= AUXILIARY_MAX
-    # It does not grow: where it was compacted, the second half of the storm needs no more than the first.
+    # In a storm that is long enough for compactions, the file is not larger in the second half than in the first half.
     half = len(sizes) // 2
     if PROCESSES >= 200000:
         assert max(sizes[half:]) <= 1.25 * max(sizes[:half])
@@ -120,6 +121,6 @@ def test_memory_and_auxiliary_file_are_bounded(storm, capsys):
 def test_the_last_processes_are_exact(storm, tmp_path, which):
     judge = storm["last"]
     v = judge.verdict(samples_of(storm[which], judge.pids, tmp_path))
-    # 99 samples for each second of CPU time; half of it where a host keeps the CPU from a virtual machine
+    # There should be 99 samples for each second of CPU time. Half of them suffice, because the host may stop a virtual CPU.
     assert v.total >= len(judge.phases) * LAST_MS / 1000 * 99 / 2, f"{v.total} samples"
     assert v.right == v.total, f"{v}; e.g.\n" + "\n".join(v.wrong)

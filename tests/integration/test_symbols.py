@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Symbols that a dump keeps: of run-time code, of files that are gone or replaced, and of BPF programs."""
+"""Symbols that a reader finds later: of run-time code, of files that are gone or replaced, and of BPF programs."""
 import os
 import re
 import shutil
@@ -18,7 +18,7 @@ SAMPLE = re.compile(r"^\s*(?P<time>\d+\.\d{9}):\s+[0-9a-f]+ (?P<sym>.*?)(?:\+0x[
 
 
 def samples(path, pid, *perf_args):
-    """Returns (time in ns, symbol, object) of the innermost frame of each sample of a process."""
+    """Returns, for each sample of a process, (time in ns, symbol, object) of its innermost stack frame."""
     r = perf(*perf_args, "script", "-i", path, "--pid", str(pid), "--ns", "-G", "-F", "time,ip,sym,dso")
     assert r.code == 0, r.err
     found = [SAMPLE.match(line) for line in r.out.splitlines()]
@@ -52,7 +52,7 @@ def judge_dump(path, pid, turn_ns):
     named = [s for s in found if s[1].startswith("frtest_jit")]
     assert len(named) >= 0.98 * len(found), Counter(s[1] for s in found)
     for when, sym, _ in named:
-        # The second function takes the place of the first within a millisecond after the load prints the turn.
+        # The second function replaces the first within a millisecond after turn_ns, which the load has printed.
         if abs(when - turn_ns) > 1000000:
             assert sym == ("frtest_jit_first" if when < turn_ns else "frtest_jit_second"), (when, turn_ns)
     assert {sym for _, sym, _ in named} == {"frtest_jit_first", "frtest_jit_second"}
@@ -63,7 +63,7 @@ def test_run_time_code_has_its_names_when_the_process_and_its_files_are_gone(rec
     loads = mapped, dumped = jit_load(), jit_load("-d", tmp_path)
     until_ran(*loads, seconds=0.4)
     for p in loads:
-        p.terminate()  # goes on with its second function
+        p.terminate()  # the load then changes to its second function
     until_ran(*loads, seconds=0.4)
     sample = d.dump_by_control()
     for p in loads:
@@ -84,7 +84,8 @@ def test_run_time_code_has_its_names_when_the_process_and_its_files_are_gone(rec
 
 @pytest.mark.parametrize("how", ["crash", "removed"])
 def test_run_time_code_of_a_process_that_exited_before_the_dump(recorder, how):
-    """The tracker keeps its perf map open since the process made code, so neither needs to be there any more."""
+    """The tracker has opened the perf map when the process made code, and keeps it open. So neither the process nor the file must
+    still exist at the dump."""
     d = recorder(*PROFILE)
     p = jit_load()
     until_ran(p, seconds=0.4)
@@ -105,7 +106,8 @@ def test_run_time_code_of_a_process_that_exited_before_the_dump(recorder, how):
 
 
 def test_run_time_code_in_a_kept_dump(recorder, state_dir, tmp_path):
-    """A kept dump has records that the ring no longer has. The maps of processes that ended in it stay open, too."""
+    """A kept dump has records that a new dump would not have any more. Perf maps that the kept dump needs stay open after
+    their processes have ended."""
     d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", *PROFILE, "-M", "2M", socket_path=tmp_path / "control")
     p = jit_load()
     until_ran(p, seconds=0.4)
@@ -125,12 +127,12 @@ def test_run_time_code_in_a_kept_dump(recorder, state_dir, tmp_path):
 
 
 def test_a_perf_map_of_another_user_is_not_used(recorder):
-    """It is a file in /tmp that belongs neither to the process's user nor to root."""
+    """A perf map in /tmp is not used if it belongs neither to the user of the process nor to root."""
     p = jit_load()
     path = Path(f"/tmp/perf-{p.pid}.map")
     until("perf map", path.exists)
     os.chown(path, 65534, 65534)
-    d = recorder(*PROFILE)  # only now: the recorder may open a perf map as soon as it exists
+    d = recorder(*PROFILE)  # starts only now, because a recorder may open a perf map as soon as the file exists
     until_ran(p, seconds=0.2)
     sample = d.dump_by_control()
     end(p)
@@ -140,7 +142,8 @@ def test_a_perf_map_of_another_user_is_not_used(recorder):
 
 
 def test_a_container_that_is_gone_has_no_names_of_the_host(recorder, tmp_path):
-    """Its files are gone, too, and the host's file of the same path is another one. A file that cannot be copied is counted."""
+    """The files of the container are gone with it. The host has another file at the same path, whose names must not be used. A
+    file that could not be copied is counted."""
     place = tmp_path / "place"
     place.mkdir()
     shutil.copy2(program("frtest-syscalls"), place / "app")
@@ -176,7 +179,7 @@ def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, 
         argv = [sys.executable, "-c", memfd]
     p = start(*argv, "-t", "3600", stdout=subprocess.DEVNULL)
     until_ran(p, seconds=0.4)
-    # It is removed before the dump; the process still has it mapped.
+    # The file is removed before the dump. The process still has it mapped.
     victim.unlink()
     if outcome == "replaced":
         shutil.copy2(program("frtest-syscalls"), victim)
@@ -193,9 +196,9 @@ def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, 
 
 @pytest.mark.parametrize("how", (os.rename, shutil.copyfile))
 def test_no_names_of_a_file_that_has_taken_the_path(recorder, victim, tmp_path, how):
-    """Without the kernel's build-ids a map record has a path, which a reader opens. After an upgrade that path is another file,
-    or (cp) the same file with other content. No names are better than wrong ones. The processes of the new file have their
-    names, in the dump and in the merge."""
+    """Without the kernel's build-ids, a map record has only a path, and a reader opens the file at this path. After an upgrade,
+    the path has another file, or (cp) the same file with other content. Then the old process must have no names rather than
+    wrong ones. Processes of the new file have their names, in the dump and in the merge."""
     new = tmp_path / "new"
     d = recorder("--config", cache_config(tmp_path, "", "KernelBuildIDs=no\n"), *PROFILE)
     old_id = re.search(r"Build ID: (\w+)", must("readelf", "-n", victim).out)[1]
@@ -217,7 +220,7 @@ def test_no_names_of_a_file_that_has_taken_the_path(recorder, victim, tmp_path, 
 
 
 def test_a_cache_that_is_a_symbolic_link_is_not_used(recorder, state_dir, tmp_path):
-    """It may be a trap, or an administrator's wish. The recorder does not follow it, and goes on without a cache."""
+    """The recorder does not follow a symbolic link, which may be an attack, and works without a cache."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (state_dir / "debug").symlink_to(elsewhere)
@@ -259,5 +262,6 @@ def test_the_kernel_has_a_build_id_and_the_vdso_has_none(recorder):
     sample = d.dump_by_control()
     ids = {line.split()[1] for line in perf_clean("buildid-list", "-i", sample).splitlines()}
     assert "[kernel.kallsyms]" in ids or not d.status().get("kernel", True)
-    # Without an id perf uses the running kernel's vdso. With one it looks for a file, which only CacheObjects= makes.
+    # If the vdso has no build-id, perf uses the vdso of the running kernel. With a build-id perf would look for a file, which
+    # only CacheObjects= makes.
     assert "[vdso]" not in ids and any(path.endswith("/frtest-burn") for path in ids)

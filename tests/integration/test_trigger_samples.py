@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trigger samples: stock perf shows each cause of a dump once, at its instant."""
+"""Trigger samples: stock perf shows each cause of a dump once, at the time of its anomaly."""
 import os
 import time
 
@@ -26,7 +26,8 @@ def causes(path):
 
 
 def check(path, expected):
-    """The file has exactly one trigger sample for each cause, with its time, process and words."""
+    """Checks that the file has exactly one trigger sample for each cause, with the time, process and texts of the cause. Returns
+    the trigger samples."""
     found = trigger_samples(path)
     expected = sorted(expected, key=lambda c: c["monotonic_ns"])
     assert [time_ns(m) for m in found] == [c["monotonic_ns"] for c in expected], (path, found)
@@ -38,7 +39,7 @@ def check(path, expected):
 
 
 def check_order(path):
-    """perf prints in the order of time: no record came after perf had printed younger ones."""
+    """Checks that perf prints the samples in the order of time. (perf would print a record that comes too late out of order.)"""
     times = [float(t.rstrip(":")) for t in perf_clean("script", "-i", path, "--ns", "-G", "-F", "time").split()]
     assert times == sorted(times) and len(times) > 10
 
@@ -56,7 +57,7 @@ def test_signal_and_control(recorder, state_dir, events):
 
     expected = causes(by_signal) + causes(by_control)
     assert len(expected) == 2
-    expected[1]["reason"] = "slow answers of %s"  # in one line
+    expected[1]["reason"] = "slow answers of %s"  # the trigger sample has the reason without its newline
     first, = check(by_signal, expected[:1])
     second, = check(by_control, expected[1:])
     assert first.pid == os.getpid(), "the sender of the signal"
@@ -70,7 +71,8 @@ def test_signal_and_control(recorder, state_dir, events):
 
 
 def test_a_probe_marks_the_thread_and_the_instant(recorder, tmp_path):
-    """The sample has the thread, its CPU and the value, and stands between the samples before and after the instant."""
+    """The trigger sample has the thread, its CPU and the value. In the file it is between the samples before and after the
+    anomaly."""
     name = tmp_path / "frtest-marked"
     name.symlink_to("/bin/sh")
     options = [x for key in ("", ":MinFill=0", f":Comm={name.name}", ":PostTrigger=300ms") for x in ("--trigger", f"fatal-signal{key}")]
@@ -86,7 +88,7 @@ def test_a_probe_marks_the_thread_and_the_instant(recorder, tmp_path):
     assert (sample.pid, sample.tid, sample.comm, sample.cpu) == (p.pid, p.pid, name.name, cause["cpu"])
     assert f"value={cause['value']}" in sample.trace and cause["detail"] in sample.trace, sample
     on_cpu = [line for line in script_lines(path) if line.cpu == sample.cpu]
-    # The switch before brought the thread to its CPU, and the switch after took it away.
+    # The switch before the anomaly brought the thread to the CPU, and the switch after it took the thread away.
     before = max((line for line in on_cpu if time_ns(line) < time_ns(sample)), key=time_ns)
     after = min((line for line in on_cpu if time_ns(line) > time_ns(sample)), key=time_ns)
     assert f"next_pid={p.pid} " in before.trace and after.tid == p.pid, (before, sample, after)
@@ -107,7 +109,7 @@ def test_a_file_describes_its_trigger_samples_without_tracefs(recorder, state_di
 
 
 def test_each_cause_of_a_joint_file_has_a_sample(recorder):
-    """The later ones come after the first trigger."""
+    """Further causes join the dump during its post-trigger time. Each has a trigger sample."""
     d = recorder("-e", "cpu-clock", "-M", "8M", "--post-trigger", "1500ms")
     for _ in range(3):
         d.ctl("dump", "--no-wait")
@@ -118,7 +120,7 @@ def test_each_cause_of_a_joint_file_has_a_sample(recorder):
 
 
 def test_a_cause_after_the_window_has_a_sample(recorder):
-    """The samples of a window of the past are those in it; the trigger sample has the time of the cause."""
+    """A window in the past has only samples of its time. But the trigger sample has the time of the cause, after the window."""
     d = recorder("-e", "cpu-clock", "-F", "999", "-M", "8M")
     begin = time.time()
     load("burn", "-u", "0.5")
@@ -132,7 +134,8 @@ def test_a_cause_after_the_window_has_a_sample(recorder):
 
 
 def test_a_merge_of_several_recordings_has_the_samples_of_all(recorder, state_dir):
-    """Recordings with and without stacks have different attributes. A stop by SIGUSR2 has a sample, too."""
+    """Recordings with and without stacks have different attributes of their events. The last dump of a stop by SIGUSR2 has a
+    trigger sample, too."""
     expected = []
     for events in (["-e", "cpu-clock", "-g"], ["-e", "cpu-clock"], ["-e", "sched:sched_switch"]):
         d = recorder(*events, "-M", "8M")

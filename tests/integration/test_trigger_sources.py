@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each source of anomalies is provoked once. There is one dump, whose window has the instant, and stock perf, the JSON and
-flightrecctl report the same of it."""
+"""One anomaly is provoked for each source. Then there is one dump, and the anomaly is in its window. Stock perf, the JSON and
+flightrecctl report the same about it."""
 import json
 import os
 import re
@@ -18,35 +18,35 @@ from harness import (BIN, FULL, end, environment, meta, program, run, script_lin
 pytestmark = pytest.mark.waits
 OBJECTS = BIN.parent / "tests/unit/source/bpf"
 COMM = "frtest-provoke"
-# Switches stand on both sides of any instant. The name of the trigger is that of its section.
+# Task switches are recorded, because there are always some shortly before and after an anomaly.
 RECORDING = "[Recorder]\nEvents=sched:sched_switch\nRingSize=16M\nKernelBuffer=16M\n"
 MS = 10**6
 
 
 @pytest.fixture
 def armed(recorder, tmp_path):
-    """armed("[Trigger x]\\n…") starts a recorder with that section, whose dumps go on for 100 ms. Skips the test with the
-    recorder's own words where the trigger cannot be armed."""
+    """armed("[Trigger x]\\n…") starts a recorder with this section and a post-trigger time of 100 ms. If the trigger cannot be
+    armed, skips the test with the recorder's message."""
     def make(text, *args, name=None):
         conf = tmp_path / "armed.conf"
         sections = "RateLimit=no\nCooldown=1h\n" + (text + "PostTrigger=100ms\n" if text else "")
         conf.write_text(RECORDING + triggers_config(tmp_path / "app", sections))
         d = recorder("--config", conf, *args)
         d.name = name or re.search(r"\[Trigger (\S+)\]", text).group(1)
-        d.only = None  # its only dump, once one_dump() has seen it
+        d.only = None  # the only dump, after one_dump() has found it
         t = d.trigger(d.name)
         if t["state"] == "failed":
             assert "verifier" not in t["what"], t["what"]
             pytest.skip(f"{d.name}: {t['what']}")
         assert t["state"] == "armed"
-        time.sleep(0.1)  # so that there is something before the instant
+        time.sleep(0.1)  # so that there are records before the anomaly
         return d
     return make
 
 
 def provoke(*args, cwd=None, **env):
-    """Provokes an anomaly; returns what happened, and when."""
-    begin = time.monotonic_ns()  # its exec comes before the first time that it can take itself
+    """Provokes an anomaly. Returns the JSON of frtest-provoke: the process, and the time before and after the anomaly."""
+    begin = time.monotonic_ns()  # the exec of the program may be the anomaly, and is before the time that the program takes
     r = run(program(COMM), *args, cwd=cwd, env=environment(**env))
     if r.code == 77:
         pytest.skip(r.out.strip())
@@ -55,25 +55,26 @@ def provoke(*args, cwd=None, **env):
 
 
 def one_dump(d):
-    """Returns the only dump, and its JSON."""
+    """Waits for the dump, and checks that there is only one. Returns the dump, and its JSON."""
     if not d.only:
         until(f"dump of {d.name}; log:\n{d.log()}\n{d.ctl('triggers').out}", lambda: d.trigger(d.name).get("last_file"))
-        time.sleep(0.3)  # for a second one, which must not be
+        time.sleep(0.3)  # a second dump, which must not be made, would be there then
         d.only, = d.samples()
     return d.only, meta(d.only)
 
 
 def until_seen(d, did, **more):
-    """Waits until the recorder has learned by itself of DID; returns DID with that time as its end."""
+    """Waits until the recorder has made a dump for the anomaly DID. Returns DID with the present time as its end."""
     one_dump(d)
     return did | more | {"to_ns": time.monotonic_ns()}
 
 
 def check(d, did, *, pid=None, comm=None, reason=None, words="", at_least=None, unit="ns"):
-    """Judges the one dump of DID: {"pid", "from_ns", "to_ns"}.
+    """Checks the only dump, which is of the anomaly DID: {"pid", "from_ns", "to_ns"}. Returns the cause.
 
-    PID: None is the pid of DID, 0 is not a process. REASON: exactly that; WORDS: stand in the reason or the detail.
-    AT_LEAST: the threshold; None where nothing is measured or compared."""
+    PID is the pid that the cause must have: None means the pid of DID, 0 means that the cause has no process. REASON is the
+    reason of the cause. WORDS must be in its reason or its detail. AT_LEAST is the threshold, or None if the cause has no
+    value."""
     path, fields = one_dump(d)
     cause, = fields["causes"]
     pid = did["pid"] if pid is None else pid
@@ -87,7 +88,7 @@ def check(d, did, *, pid=None, comm=None, reason=None, words="", at_least=None, 
     if at_least is not None:
         assert cause["threshold"] == at_least and cause["value"] >= at_least and cause.get("unit") == unit, cause
     at = cause["monotonic_ns"]
-    # The provoking program needs milliseconds to get a CPU again and to take its time.
+    # The source may report the anomaly some milliseconds after the program has taken the time `to_ns`.
     assert did["from_ns"] <= at <= did["to_ns"] + 50 * MS, (cause, did)
     assert fields["window"]["from_ns"] <= at <= fields["window"]["to_ns"], fields["window"]
     assert at <= fields["asked"]["to_ns"] <= fields["window_closed_ns"]
@@ -111,7 +112,7 @@ def check(d, did, *, pid=None, comm=None, reason=None, words="", at_least=None, 
     return cause
 
 
-# probe: section, what to provoke, what the cause says
+# {probe: (keys of its section, arguments of frtest-provoke, what the cause must have)}
 PROBES = {
     "run-queue-latency": ("Threshold=50ms\n", ["run-queue"], dict(reason="run-queue latency", at_least=50 * MS)),
     "off-cpu": ("Threshold=60ms\n", ["blocked"], dict(reason="blocked off CPU", at_least=60 * MS)),
@@ -124,14 +125,14 @@ PROBES = {
     "oom-kill": ("Threshold=16M\n", ["oom"], dict(reason="OOM kill", at_least=16 << 20, unit="bytes")),
     "tcp-retransmits": ("Threshold=8\n", ["retransmit"], dict(reason="TCP retransmits", at_least=8, unit="count")),
 }
-OTHERS = {"irq-time", "hung-task", "soft-lockup"}  # have tests of their own
+OTHERS = {"irq-time", "hung-task", "soft-lockup"}  # these probes have tests of their own
 
 
 @pytest.mark.parametrize("name", PROBES)
 def test_probe(armed, tmp_path, name):
     section, what, expected = PROBES[name]
     if name == "memory-stall":
-        provoke(*what, cwd=tmp_path)  # reading the program from a disk is a stall, too, and comes first
+        provoke(*what, cwd=tmp_path)  # before the probe is armed: the first run reads the program from a disk, also a stall
     d = armed(f"[Trigger {name}]\nComm={COMM}\n{section}")
     cause = check(d, provoke(*what, cwd=tmp_path), comm=COMM, **expected)
     assert ("value" in cause) == (name != "exec"), "nothing is measured where there is nothing to measure"
@@ -154,7 +155,7 @@ def test_page_fault(armed, tmp_path):
 
 
 def test_interrupt(armed, tmp_path):
-    """A device causes it: the interrupted process has no part in it."""
+    """A device causes the anomaly, so the cause does not name the process that was interrupted."""
     begin = time.monotonic_ns()
     d = armed("[Trigger irq-time]\nThreshold=1us\n")
     did = provoke("interrupt", cwd=tmp_path)
@@ -169,7 +170,7 @@ def test_interrupt(armed, tmp_path):
 
 @pytest.fixture
 def impatient_kernel():
-    """The kernel looks for hung tasks every second, and does not log them."""
+    """Lets the kernel look for hung tasks every second, and not log them."""
     path = "/proc/sys/kernel/hung_task_"
     values = {"timeout_secs": "1", "warnings": "0"}
     try:
@@ -186,7 +187,7 @@ def impatient_kernel():
 
 
 def start_told(*argv):
-    """Starts a program that goes on when it gets a line."""
+    """Starts a program that waits for a line on its standard input."""
     return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
 
 
@@ -216,7 +217,8 @@ def test_soft_lockup(armed):
 
 
 def test_a_line_of_the_kernel_log_that_looks_like_a_lockup(armed):
-    """Anybody can write such a line. The words are the test's own: the kernel's would alarm the people who watch this machine."""
+    """Any process of root can write such a line to the kernel log, and it must not make a dump. The test uses other words than
+    the kernel, because those would alarm people who watch this machine."""
     d = armed("[Trigger soft-lockup]\nSet=words=nothing is wrong: CPU#\n")
     try:
         Path("/dev/kmsg").write_text("<7>a test of flightrec: nothing is wrong: CPU#0 stuck for 23s! [test:1]")
@@ -232,7 +234,7 @@ def test_every_probe_has_its_test(armed):
     assert probes == set(PROBES) | OTHERS
 
 
-# --- sources that the user names
+# --- sources that a section of the configuration names
 
 @pytest.fixture
 def objects():
@@ -253,7 +255,7 @@ def test_object_on_the_command_line(armed, objects):
 
 
 def call_function(*args, by=None):
-    """Runs frtest-function, or its copy BY; returns what happened, and when."""
+    """Runs frtest-function, or its copy BY. Returns its JSON, and the time before and after."""
     p = start_told(by or program("frtest-function"), *args)
     begin = time.monotonic_ns()
     out, _ = p.communicate("\n", timeout=180)
@@ -269,7 +271,7 @@ def test_function_and_markers(armed, source, call, words):
 
 
 def test_pressure(armed):
-    """The machine may have some pressure already."""
+    """The pressure of the whole machine. It may have some pressure already, so the dump may come before the load has begun."""
     begin = time.monotonic_ns()
     d = armed("[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\n")
     did = provoke("spin", "2500")
@@ -280,24 +282,24 @@ def test_pressure_of_a_cgroup(armed, group2):
     d = armed(f"[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\nCGroup={group2.name}\n")
     begin = time.monotonic_ns()
     p = start("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec "$2" spin 60000', "sh", group2, program(COMM))
-    until("pressure", lambda: d.trigger(d.name)["fired"], 120)  # the kernel averages over a new cgroup for a while
+    until("pressure", lambda: d.trigger(d.name)["fired"], 120)  # for a new cgroup, it takes the kernel some time to find it
     did = {"from_ns": begin, "to_ns": time.monotonic_ns()}
-    end(p)  # and its child goes with it
+    end(p)  # its child ends with it
     assert check(d, did, pid=0, reason="cpu pressure", at_least=300 * MS)["cgroup"] == f"/{group2.name}"
 
 
 def test_event(armed):
-    """Each occurrence that the filter takes."""
+    """Each occurrence of the event that passes the filter is an anomaly."""
     d = armed(f"[Trigger started]\nEvent=sched:sched_process_exec\nFilter=filename ~ \"*/{COMM}\"\n")
     begin = time.monotonic_ns()
-    p = start(program(COMM), "spin", "3600000")  # it lives until the recorder has read its name
+    p = start(program(COMM), "spin", "3600000")  # must live until the recorder has read its name in /proc
     did = until_seen(d, {"pid": p.pid}, from_ns=begin)
     end(p)
     check(d, did, comm=COMM, words="sched:sched_process_exec")
 
 
 def test_event_with_threshold(armed):
-    """So many in so long, on all CPUs together."""
+    """It is an anomaly if the event occurs Threshold= times in Interval=, on all CPUs together."""
     number = {"x86_64": 110, "aarch64": 173}.get(os.uname().machine)
     if not number:
         pytest.skip("the number of getppid() is not known here")
@@ -313,7 +315,7 @@ def test_timer(armed):
 
 
 def test_application(armed, tmp_path):
-    """An application uses the C header, which does nothing where no recorder runs."""
+    """An application uses the C header flightrec/trigger.h. Without a recorder, its function does nothing."""
     assert provoke("application", "shop", FLIGHTREC_TRIGGER_SOCKET=str(tmp_path / "nobody"))["pid"]
     d = armed("[Trigger shop]\nApplication=yes\n")
     begin = time.monotonic_ns()
@@ -338,7 +340,8 @@ def test_control_with_a_policy(armed):
 
 
 def test_services_are_followed(armed, group2, tmp_path):
-    """A program that is upgraded, one that is installed later, and a control group that is made again."""
+    """Triggers are armed again for a program that is upgraded, a program that is installed later, and a control group that is
+    made again."""
     binary, later = tmp_path / "served", tmp_path / "later"
     function = "Function={}:fr_function_slow\nThreshold=50ms\n"
     shutil.copy(program("frtest-function"), binary)

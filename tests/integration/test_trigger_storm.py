@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A storm of anomalies costs little and is counted; objects that cannot be loaded are reported; a reload keeps the rest."""
+"""A storm of anomalies costs little, and each anomaly is counted. BPF objects that cannot be loaded are reported. A reload does
+not change the counts of triggers that stay the same."""
 import re
 import shutil
 import time
@@ -10,10 +11,10 @@ import pytest
 from harness import BIN, FULL, load, must, program, run, triggers_config, until
 
 OBJECTS = BIN.parent / "tests/unit/source/bpf"
-# The load makes a million in a minute: that, or a tenth for a tenth of the time.
-FIRST = 20000  # makes all dumps that the policy allows, and takes all memory that the recorder needs
+# Anomalies. The load makes a million in a minute.
+FIRST = 20000  # after these the policy permits no more dumps, and the recorder has all memory that it needs
 STORM = 1000000 if FULL else 60000
-COMM = "frtest-storming"  # frtest-provoke under a name of its own, as other tests may provoke something meanwhile
+COMM = "frtest-storming"  # a copy of frtest-provoke with another name, because other tests may run frtest-provoke meanwhile
 MINE = f"[Trigger mine]\nProgram={OBJECTS}/getppid.bpf.o\nComm={COMM}\nThreshold=1\n"
 
 
@@ -25,14 +26,15 @@ def objects():
 
 @pytest.fixture
 def provoke(tmp_path):
-    """provoke(what, times, …) provokes getppid anomalies."""
+    """provoke(WHAT, N) runs "frtest-provoke WHAT N" under the name COMM. Each call of getppid() is an anomaly."""
     copy = shutil.copy2(program("frtest-provoke"), tmp_path / COMM)
     return lambda what, n: must(copy, what, n, timeout=600)
 
 
 @pytest.fixture
 def triggers(recorder, tmp_path):
-    """triggers(of_all, sections) starts a recorder, whose configuration is its member `conf`."""
+    """triggers(OF_ALL, TEXT) starts a recorder whose configuration has OF_ALL in [Triggers], and TEXT. Its member `conf` is the
+    path of the configuration."""
     def make(of_all, text):
         conf = tmp_path / "triggers.conf"
         write(conf, of_all, text)
@@ -49,7 +51,7 @@ def write(conf, of_all, text):
 
 
 def memory_mib(pid):
-    """The memory of a process without the ring and the kernel's buffers, which fill without any trigger, too."""
+    """Returns the memory of a process in MiB, without the ring and the kernel rings, which fill also without triggers."""
     return int(re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1)) / 1024
 
 
@@ -58,7 +60,7 @@ def cpu_s(pid):
 
 
 def settled(d, n):
-    """Returns the trigger when N anomalies are each in one of its counts, and no dump is under way."""
+    """Waits until N anomalies are counted, and no dump waits or is being written. Returns the trigger's status."""
     def all_there():
         t = d.trigger("mine")
         assert t["asked"] == t["fired"] + t["joined"] + sum(t["suppressed"].values()), t
@@ -73,7 +75,7 @@ def settled(d, n):
 def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section, dumps):
     d = triggers(of_all, MINE + section)
     begin, n = time.monotonic(), 0
-    while n == 0 or len(d.samples()) < dumps:  # on a slow disk more causes share a file
+    while n == 0 or len(d.samples()) < dumps:  # on a slow disk more causes join a dump, so more anomalies are needed
         provoke("storm", FIRST)
         n += FIRST
         settled(d, n)
@@ -81,7 +83,7 @@ def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section,
     if section:
         assert len(d.samples()) == dumps
     memory, cpu = memory_mib(d.pid), cpu_s(d.pid)
-    # Memory may grow once by other things that happen on the machine, but not twice.
+    # Other things on the machine may make the memory grow in one of two storms, but not in both.
     for _ in range(2):
         provoke("storm", STORM)
         n += STORM
@@ -91,7 +93,7 @@ def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section,
             break
     took = time.monotonic() - begin
     cpu = cpu_s(d.pid) - cpu
-    if not section:  # a full minute lets it fire once more
+    if not section:  # with the default cool-down, the trigger may fire once more in each full minute
         dumps = t["fired"]
         assert dumps <= 1 + took // 60
     assert t["fired"] == len(d.samples()) == dumps, t
@@ -100,7 +102,7 @@ def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section,
     assert t["cooled"] > 0.95 * n and len(d.ask("why", "-n", "256")) < 60, t
 
 
-BAD = {  # section: (object, words of the report, whether verify-config finds it without the kernel)
+BAD = {  # {section: (object, a part of the report, whether verify-config finds it, which does not ask the kernel)}
     "no-program": ("bad-no-program", "has no program", True),
     "rejected": ("bad-verifier", "verifier rejects the program 'reads_anywhere'", False),
     "no-map": ("bad-map", "flightrec_counters", True),
@@ -110,8 +112,8 @@ BAD = {  # section: (object, words of the report, whether verify-config finds it
 
 
 def test_bad_objects_are_reported(triggers, provoke, tmp_path):
-    """Each is reported by name, with the reason, everywhere; the other triggers are armed. verify-config finds what it can
-    find without the kernel."""
+    """The log, `triggers` and `test-trigger` report each bad object with the reason. The other triggers are armed.
+    `verify-config` reports what it can find without the kernel."""
     (tmp_path / "not.bpf.o").write_text("#!/bin/sh\n" * 100)
     paths = {name: OBJECTS / f"{o}.bpf.o" if o else tmp_path / "not.bpf.o" for name, (o, _, _) in BAD.items()}
     text = "".join(f"[Trigger {name}]\nProgram={path}\n" for name, path in paths.items())
@@ -138,7 +140,8 @@ def test_bad_objects_are_reported(triggers, provoke, tmp_path):
 
 
 def test_reload(triggers, provoke):
-    """The ring goes on. A trigger that is the same stays as it is, and one that is different is armed again."""
+    """A reload keeps the ring. A trigger whose section is the same does not change, and one whose section differs is armed
+    again."""
     other = f"[Trigger other]\nProgram={OBJECTS}/getppid.bpf.o\nComm={COMM}\nThreshold=100\n"
     d = triggers("", MINE + other + "[Trigger gone]\nEvery=1h\n")
     load("burn", "-t", "0.5")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verbs of flightrecctl for triggers show what has happened."""
+"""The verbs of flightrecctl about triggers: triggers, why, watch, test-trigger, enable, disable."""
 import json
 import os
 import select
@@ -27,7 +27,7 @@ def triggers(recorder, tmp_path):
 
 @pytest.fixture
 def application(tmp_path):
-    """application(DATAGRAM) sends it as an application does."""
+    """application(DATAGRAM) sends DATAGRAM to the recorder, as an application does."""
     def send(datagram):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
             s.connect(str(tmp_path / "app"))
@@ -36,16 +36,16 @@ def application(tmp_path):
 
 
 def until_file(d, name):
-    """Waits for the file of a trigger; returns its decision."""
+    """Waits for a dump of the trigger NAME. Returns the decision about it."""
     return until(f"file of {name}", lambda: [x for x in d.decisions(name) if x.get("file")])[0]
 
 
-# A trigger for start_watch() alone.
+# start_watch() needs a trigger with this section.
 ECHO = "[Trigger echo]\nEvery=1h\nEnabled=no\n"
 
 
 def start_watch(d, *options):
-    """Starts a `flightrecctl watch` for each of OPTIONS; returns when each has printed a decision."""
+    """Starts a `flightrecctl watch` for each of OPTIONS. Waits until each has printed a decision, and returns the processes."""
     watchers = [d.start_ctl("watch", *o, text=False, bufsize=0) for o in options]
 
     def all_print():
@@ -57,7 +57,8 @@ def start_watch(d, *options):
 
 
 def next_line(process, seconds=60):
-    """Returns the next line that is not about echo. There is no buffer between, which select() would not see."""
+    """Returns the next line of a watch that is not about the trigger echo. PROCESS must have bufsize=0: select() would not see
+    lines that are already in a buffer."""
     while True:
         ready, _, _ = select.select([process.stdout], [], [], seconds)
         assert ready, f"no line within {seconds} s"
@@ -149,7 +150,7 @@ def test_a_process_name_that_is_no_text_is_made_readable(triggers, tmp_path):
     send = ("import ctypes, socket, sys\nctypes.CDLL(None).prctl(15, b'a\\xff\\x1b[31m', 0, 0, 0)\n"
             "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\ns.connect(sys.argv[1])\n"
             "s.send(b'TRIGGER=shop\\nREASON=slow')\n"
-            "sys.stdin.read()\n")  # until the recorder has read its name
+            "sys.stdin.read()\n")  # lives until the recorder has read its name
     p = subprocess.Popen(["/usr/bin/python3", "-c", send, str(tmp_path / "app")], stdin=subprocess.PIPE)
     try:
         made = until_file(d, "shop")
@@ -171,7 +172,7 @@ def test_why_shows_so_many_decisions_newest_first(triggers):
 
 
 def test_test_trigger_makes_a_dump_whatever_the_policy_says(triggers, application):
-    """It takes no token, and a later anomaly is not suppressed by it."""
+    """The dump of test-trigger does not count for RateLimit= and Cooldown=: a later anomaly is not suppressed because of it."""
     d = triggers("RateLimit=1/1h\n[Trigger mem]\nPressure=memory some\nThreshold=1999ms\nInterval=2s\nCooldown=1h\n"
                  "[Trigger shop]\nApplication=yes\nCooldown=1h\n")
     if d.trigger("mem")["state"] == "failed":
@@ -202,7 +203,7 @@ def test_enable_and_disable(triggers):
     assert d.ctl("disable", "tick", "signal", "control").code == 0
     assert d.trigger("tick")["state"] == d.trigger("signal")["state"] == "disabled"
     asked = d.trigger("tick")["asked"]
-    # Triggers of people can be disabled, too.
+    # The triggers "control" and "signal", by which people ask for dumps, can be disabled, too.
     r = d.ctl("dump")
     assert r.code == EXIT["suppressed"] and "disabled" in r.err, r
     d.signal(signal.SIGUSR1)
@@ -213,14 +214,14 @@ def test_enable_and_disable(triggers):
     r = d.ctl("test-trigger", "tick")
     assert r.code == EXIT["suppressed"] and "disabled" in r.err
 
-    # An unknown name does not keep the others from being enabled.
+    # If one of the names is unknown, the other triggers are enabled nevertheless.
     r = d.ctl("enable", "nobody", "other", "tick", "control")
     assert r.code == EXIT["error"] and "nobody" in r.err
     assert d.trigger("other")["state"] == d.trigger("tick")["state"] == "armed"
     until("tick", lambda: d.trigger("tick")["asked"] > asked + 1)
     d.dump_by_control()
 
-    # A reload restores what the configuration says.
+    # After a reload, a trigger is enabled or disabled as the configuration says.
     assert d.ctl("disable", "tick").code == 0
     assert d.ctl("reload").code == 0
     assert d.trigger("tick")["state"] == "armed" and d.trigger("other")["state"] == "disabled"

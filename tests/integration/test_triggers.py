@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many dumps are asked for at once: each sender gets an outcome, and the counts add up."""
+"""Many clients ask for dumps at the same time. Each gets an outcome, and the counts are right."""
 import json
 import signal
 import socket
@@ -14,7 +14,7 @@ SWITCHES = ("-e", "sched:sched_switch", "-M", "8M")
 
 
 def files(processes):
-    """Waits for all of them, which must succeed; returns the path that each prints."""
+    """Waits for all processes, which must succeed. Returns the path that each prints."""
     results = [(p.communicate(timeout=180), p.returncode) for p in processes]
     assert {code for _, code in results} == {0}, results
     return [out.strip() for (out, _), _ in results]
@@ -51,7 +51,8 @@ def test_the_same_post_window_is_one_file(recorder):
 
 
 def test_a_full_queue_is_reported(recorder):
-    """Sixteen different dumps wait. The next one is suppressed, with the reason, and so is a signal, in the log."""
+    """Sixteen different dumps wait. The next dump is suppressed: the client is told the reason. After a signal, the log has
+    it."""
     d = recorder(*SWITCHES)
     waiting = [d.start_ctl("dump", "--post", f"{10000 + i}ms") for i in range(16)]
     until("sixteen that wait", lambda: d.status()["dumps"]["waiting_post_trigger"] == 16)
@@ -94,7 +95,7 @@ def test_the_dumps_of_clients_that_vanish_are_made(recorder):
 
 
 def test_the_interface_describes_every_member_of_the_replies(recorder):
-    """The description is the one that the daemon itself gives."""
+    """Compares replies with the description of the interface that the daemon itself returns."""
     d = recorder(*SWITCHES)
     load("pingpong", "-t", "0.2")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Windows are exact to the record. They end with the trigger, or after the post-trigger time."""
+"""A dump has exactly the records of its window. The window ends at the trigger, or after the post-trigger time."""
 import threading
 import time
 
@@ -11,14 +11,15 @@ EVENT = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
 
 
 class Paced(threading.Thread):
-    """Makes bursts of calls with pauses, slowly enough that a busy machine loses none. finish() ends it."""
+    """A thread that makes bursts of CALLS calls, with pauses that are long enough that also a busy machine loses no samples.
+    finish() ends it."""
 
     def __init__(self, calls):
         super().__init__(daemon=True)
         self.burst = calls
         self.over = threading.Event()
-        self.calls = {}  # of each burst, by its pid
-        self.times = []  # of each burst's end, by the wall clock
+        self.calls = {}  # {pid of a burst: its number of calls}
+        self.times = []  # the end of each burst, by the wall clock
         self.start()
 
     def run(self):
@@ -28,7 +29,7 @@ class Paced(threading.Thread):
             self.times.append(time.time())
 
     def wait(self, bursts, seconds):
-        """Waits until it has made so many bursts over so many seconds."""
+        """Waits until the thread has made BURSTS bursts, and SECONDS are between the first and the last."""
         until(f"{bursts} bursts", lambda: len(self.times) >= bursts and self.times[-1] - self.times[0] >= seconds, 60)
 
     def finish(self):
@@ -57,10 +58,10 @@ def within(lines, window):
 
 @pytest.mark.parametrize("how", [(), ("--no-compression",)], ids=["compressed", "plain"])
 def test_exact_to_the_record(recorder, paced, how):
-    """A chunk holds tens of thousands of these records, so the bounds of a window lie in the midst of one."""
+    """A chunk has tens of thousands of these records, so the bounds of a window are in the middle of a chunk."""
     d = recorder(*NO_LOSS, *EVENT, *how, "-M", "32M")
     p = paced(30, 0.8, calls=4000)
-    a, b = p.times[10], p.times[20]  # ten bursts lie between, however long that takes
+    a, b = p.times[10], p.times[20]  # ten bursts are between them, also on a slow machine
     windows = [d.dump_by_control("--from", f"@{a:.6f}", "--to", f"@{b:.6f}"),
                d.dump_by_control("--last", "500ms"),
                d.dump_by_control("--last", f"{int((b - a) * 500)}ms", "--to", f"@{b:.6f}"),
@@ -80,7 +81,7 @@ def test_exact_to_the_record(recorder, paced, how):
 
 def test_configured_window(recorder, paced):
     d = recorder(*NO_LOSS, *EVENT, "-M", "32M", "--window", "1500ms")
-    p = paced(10, 2)  # half a second more than the window, until the signal is handled
+    p = paced(10, 2)  # at least half a second longer than the window
     by_signal = d.dump_by_signal()
     p.finish()
     everything = d.dump_by_control("--last", "1h")
@@ -91,12 +92,12 @@ def test_configured_window(recorder, paced):
 
 
 def test_a_dump_ends_with_its_trigger(recorder, paced):
-    """It has all that the kernel had at the trigger, drained or not, and nothing later."""
+    """The dump has all that was in the kernel rings at the trigger, also what was not yet drained, and nothing later."""
     d = recorder(*NO_LOSS, *EVENT, "-M", "32M")
     p = paced(5, 0.2)
     paths = [d.dump_by_control("--last", "200ms") for _ in range(5)]
     p.finish()
-    everything = script_lines(d.dump_by_control())  # at once, so that the last calls are only in the kernel's rings
+    everything = script_lines(d.dump_by_control())  # at once, while the last calls are still only in the kernel rings
     assert not d.lost(), d.lost()
     assert {pid: sum(line.tid == pid for line in everything) for pid in p.calls} == p.calls
     for path in paths:
@@ -122,7 +123,7 @@ def test_post_trigger(recorder, paced, how):
 
 
 def test_a_dump_that_waits_holds_up_no_other_and_is_made_at_a_stop(recorder):
-    """A stop ends its post-trigger time, and its sender gets an answer."""
+    """A stop ends the post-trigger time of a dump that waits. The dump is made, and its client gets an answer."""
     d = recorder(*EVENT, "-M", "8M")
     waits = d.start_ctl("dump", "--post", "60s", "--reason", "later")
     until("the dump that waits", lambda: d.status()["dumps"]["waiting_post_trigger"] == 1)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Loads a slow BPF program that runs at every system call, and makes system calls for a time or until
- * SIGTERM. Exit code 77: BPF is not permitted.
+ * Loads a slow BPF program that runs at every system call. Then makes system calls for the seconds of its
+ * argument (1), or until a SIGTERM. Exit code 77: BPF is not permitted.
  */
 
 #include "load.h"
@@ -10,7 +10,7 @@
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 
-#define WORK 3000u /* instructions */
+#define WORK 3000u /* instructions of the BPF program */
 
 int main(int argc, char *argv[])
 {

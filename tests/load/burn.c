@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Burns one CPU in user space, in a stack of known functions: main, top, middle, hot. It ends after a time
-   (-t), or after so much CPU time (-u), however busy the machine is. */
+   (-t), or after it has used an amount of CPU time (-u), which does not depend on how busy the machine is. */
 
 #include "load.h"
 
@@ -12,7 +12,7 @@ FR_LOAD_FRAME static uint64_t frtest_burn_hot(uint64_t end)
 {
 	uint64_t rounds = 0;
 
-	/* Read the clock rarely, so that a profile does not show its symbol. */
+	/* Read the clock rarely, so that a profile does not show the symbol of the clock. */
 	do {
 		for (unsigned i = 0; i < 1000000; i++)
 			sink = sink * 2862933555777941757ULL + i;

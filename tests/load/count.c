@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Counts up in an argument of a system call: lseek(-1, 0), lseek(-1, 1), … These calls fail and do nothing.
- * It is as fast as it can be, or pauses after every 256 numbers (-p). It ends after a time or at a SIGTERM.
- * With -s it counts so many numbers for each byte of its input, answers with a byte, and ends with its input.
- * A recording has each number once.
+ * Counts up in an argument of a system call: lseek(-1, 0), lseek(-1, 1), … These calls fail and do nothing. A
+ * recording without a loss has each number once.
+ * The program counts as fast as it can, or pauses after every 256 numbers (-p). It ends after a time (-t) or
+ * at a SIGTERM. With -s NUMBERS it counts NUMBERS numbers for each byte of its standard input, then writes a
+ * byte, and it ends at the end of the input.
  */
 
 #include "load.h"
@@ -13,7 +14,7 @@
 
 #define BATCH 256
 
-/* The longest time from the begin of a batch to the begin of the next. */
+/* The longest time from the begin of a batch of 256 numbers to the begin of the next batch. */
 static uint64_t longest_ns;
 
 FR_LOAD_FRAME static uint64_t frtest_count(uint64_t ns, useconds_t pause)

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Functions and static markers for probes. Waits for a line on standard input, so that a probe can be armed
- * first. Then it does what its arguments say, one after the other:
+ * Functions and static markers (USDT) for probes. The program waits for a line on standard input, so that a
+ * probe can be armed first. Then it does what its arguments say, one after the other. MS is how long it
+ * sleeps:
  *
- *     call MS         fr_function_slow(), which sleeps for so long
+ *     call MS         call fr_function_slow(), which sleeps
  *     thread MS       the same in a thread of its own
- *     static MS       a static function; function_other.c has another one of this name
- *     other MS        that one
- *     recurse N MS    N nested calls, of which the innermost sleeps
- *     leave MS        a thread that ends within the function, after so long
+ *     static MS       call a static function of function.c, which sleeps
+ *     other MS        call a static function of function_other.c, which has the same name and sleeps
+ *     recurse N MS    make N nested calls of fr_function_recursive(), of which the innermost sleeps
+ *     leave MS        start a thread that sleeps in fr_function_slow(), and ends in it
  *     jump MS         leave 20 calls by longjmp(), sleep, and then make a call that returns at once
- *     catch MS        a call that sleeps, with a call in it that is left by longjmp()
- *     markers MS      frtest:begin, sleep, frtest:end
- *     lost MS         frtest:begin, sleep, and then as "markers 0"
- *     bench N         N calls of a function that does nothing; prints the CPU time of each in ns
+ *     catch MS        make a call that sleeps, with a call in it that is left by longjmp()
+ *     markers MS      pass the marker frtest:begin, sleep, pass the marker frtest:end
+ *     lost MS         pass the marker frtest:begin, sleep, and then do the same as "markers 0"
+ *     bench N         call N times a function that does nothing; print the CPU time of one call in ns
  */
 
 #include "function.h"
@@ -27,7 +28,7 @@ static jmp_buf outside;
 static pid_t last_tid;
 enum how { RETURN, LEAVE, JUMP, CATCH };
 
-/* The same code as <sys/sdt.h> makes, without arguments;
+/* The code that <sys/sdt.h> makes for a marker without arguments:
    https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
 #define MARKER(name)                                                                                         \
 	__asm__ volatile("990: nop\n"                                                                        \
@@ -136,7 +137,7 @@ static void bench(uint64_t n)
 	printf("\"ns\": %.1f, ", (double)(fr_load_cpu_ns() - begin) / (double)n);
 }
 
-/* The offset of fr_function_slow() in this program's file, as the kernel's maps show it. */
+/* Returns the offset of fr_function_slow() in the file of this program, computed from /proc/self/maps. */
 static uint64_t offset_in_file(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");

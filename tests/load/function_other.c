@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A static function with the name of one in function.c. */
+/* A static function that has the same name as a static function in function.c. */
 #include "function.h"
 #include "load.h"
 

@@ -2,9 +2,9 @@
 
 /*
  * Burns one CPU in two functions that it has made at run time, in anonymous memory. It names them in a perf
- * map. With -d it names them in a jitdump in DIRECTORY instead, and the second function replaces the first
- * one. It goes on to the second function after half of its time, and ends after all of it, or earlier at a
- * SIGTERM each. At the end it removes the file.
+ * map. With -d DIRECTORY it names them in a jitdump in DIRECTORY instead, and the second function replaces
+ * the first one in memory. The program changes to the second function after half of its time or at a SIGTERM.
+ * It ends after all of its time or at a second SIGTERM. At the end it removes the file.
  */
 
 #include "jitdump.h"
@@ -35,7 +35,7 @@ static char *place(char *at)
 	return at;
 }
 
-/* Run CODE until END, or until so many SIGTERMs have come. */
+/* Run CODE until the time END, or until TERMS SIGTERMs have come since the start. */
 static void burn(char *code, uint64_t end, int terms)
 {
 	void (*run)(uint64_t);

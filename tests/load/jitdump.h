@@ -25,8 +25,8 @@ struct jitdump_load {
 	uint64_t vma, code_addr, code_size, code_index;
 };
 
-/* Create DIRECTORY/jit-PID.dump, whose path becomes PATH. It is mapped as executable, so that profilers
-   notice it. Returns its fd. */
+/* Create DIRECTORY/jit-PID.dump, and write this path into PATH. The file is mapped as executable, so that
+   profilers notice it. Returns its fd. */
 static inline int jitdump_create(
 	const char *directory, uint32_t machine, uint64_t now_ns, char path[static 4096])
 {

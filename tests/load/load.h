@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Functions and includes that the load programs share. Each program does one known thing, and then prints one
- * line of JSON about it. It has symbols of known names and frame pointers, so that a test knows exactly what
- * a recording has to hold.
+ * Functions and includes that the load programs share. Most of these programs do one known thing, and then
+ * print one line of JSON about it. They have symbols of known names and frame pointers, so that a test knows
+ * exactly what a recording must have.
  */
 
 #include <err.h>
@@ -30,17 +30,18 @@ uint64_t fr_load_now_ns(void);
 /* CPU time of the process in ns. */
 uint64_t fr_load_cpu_ns(void);
 
-/* Sleep until this CLOCK_MONOTONIC time; sleep for so long. */
+/* Sleep until NS of CLOCK_MONOTONIC; or for MS. */
 void fr_load_sleep_until(uint64_t ns);
 void fr_load_sleep_ms(uint64_t ms);
 
-/* These read an argument: seconds ("1.5") as ns; a whole number from 1 on. They end the program with exit
-   code 2 if S is anything else. */
+/* Return the value of the argument S: fr_load_seconds() of seconds ("1.5") in ns, fr_load_count() of a whole
+   number that is at least 1. They end the program with exit code 2 if S is anything else. */
 uint64_t fr_load_seconds(const char *s);
 uint64_t fr_load_count(const char *s);
 
-/* Read the options of argv. OPTIONS ends with a letter 0; one pointer of each is not NULL, and keeps its
-   value if the option is not given. A wrong option ends the program with exit code 2 and USAGE. */
+/* Read the options of argv. OPTIONS ends with an element whose letter is 0. In each other element one pointer
+   is not NULL: it gets the value of the option, and does not change if the option is not given. A wrong
+   option ends the program with exit code 2 and prints USAGE. */
 struct fr_load_option {
 	char letter;
 	uint64_t *ns; /* gets seconds as ns */
@@ -50,12 +51,13 @@ struct fr_load_option {
 };
 void fr_load_options(int argc, char *argv[], const char *usage, const struct fr_load_option *options);
 
-/* From now on, a SIGTERM does not end the program. fr_load_terms counts them. */
+/* From now on, a SIGTERM does not end the program. fr_load_terms counts the SIGTERMs. */
 void fr_load_count_terms(void);
 extern volatile sig_atomic_t fr_load_terms;
 
-/* Pin the calling thread to CPU; -1: do nothing. Ends the program on failure. */
+/* Pin the calling thread to CPU; does nothing if CPU is -1. Ends the program on failure. */
 void fr_load_pin(int cpu);
 
-/* Write the path of the program NAME, which is beside this one, into RET. Ends the program on failure. */
+/* Write the path of the program NAME, which is in the directory of this program, into RET. Ends the program
+   on failure. */
 void fr_load_program(const char *name, char *ret, size_t size);

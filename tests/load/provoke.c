@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Provokes one anomaly, which a trigger is armed for. Usage: frtest-provoke ANOMALY [ARGUMENT]
+ * Provokes an anomaly that a trigger can see. Usage: frtest-provoke ANOMALY [ARGUMENT]
  *
- *     run-queue [MS]    wake while a real-time thread has the CPU for so long
+ *     run-queue [MS]    wake while a real-time thread keeps the CPU for MS
  *     blocked [MS]      wait uninterruptibly, as the parent of a vfork()
  *     nanosleep [MS]    call nanosleep()
  *     softirq           send datagrams to itself over the loopback
- *     interrupt, disk   write past all caches, in the working directory
- *     hung DIRECTORY    start a child that asks a FUSE file system which does not answer, until a line comes
+ *     interrupt, disk   write to a file in the working directory without the page cache
+ *     hung DIRECTORY    let a child ask a FUSE file system that does not answer, until there is input
  *     oom, reclaim      use too much memory, or read too much of a file, in a cgroup of 32 MiB
- *     fault             map a file of the working directory, of which no page is in memory, and read it
- *     segv, abort, bus  die of this signal
+ *     fault             map a file of the working directory while no page of it is in memory, and read it
+ *     segv, abort, bus  be killed by this signal
  *     retransmit        send on eight connections whose other ends drop everything, in a network namespace
  *     getppid [N]       call getppid() N times
- *     storm N           call it N times, evenly, 16,667 times in a second: a million in a minute
- *     application NAME  call flightrec_trigger() of <flightrec/trigger.h>, and live until the input ends
+ *     storm N           call getppid() N times, at even intervals: 16,667 a second, or a million a minute
+ *     application NAME  call flightrec_trigger() of <flightrec/trigger.h>, and wait for input
  *     spin MS           run two processes on one CPU
  *     lockup OBJECT     set watchdog_thresh to 1, and run a BPF object that holds the CPU for 3.5 s
- *     exec              do nothing: the program runs
+ *     exec              do nothing: the exec of this program is the anomaly
  *
  * Prints {"pid", "from_ns", "to_ns"}: the process that has the anomaly, and CLOCK_MONOTONIC before and after
- * it. Exit code 77, with a reason: this machine cannot do it.
+ * the anomaly. If this machine cannot do it, prints the reason and ends with exit code 77.
  */
 
 #include "anomaly.h"
@@ -50,7 +50,7 @@ static uint64_t number_or(const char *arg, uint64_t otherwise)
 	return arg ? fr_load_count(arg) : otherwise;
 }
 
-/* Fork a child that dies with this process. */
+/* Fork a child that is killed when this process ends. */
 static pid_t fork_child(void)
 {
 	const pid_t parent = getpid(), pid = fork();
@@ -102,7 +102,7 @@ static void storm(const char *arg)
 	const uint64_t n = number_or(arg, 1), begin = fr_load_now_ns();
 
 	for (uint64_t i = 0; i < n; i++) {
-		/* A sleep cannot be as short as 60 µs. */
+		/* Waits by reading the clock, because a sleep cannot be as short as 60 µs. */
 		while (fr_load_now_ns() < begin + i * 60000)
 			;
 		syscall(SYS_getppid);
@@ -140,7 +140,7 @@ static void fault(const char *arg)
 	fr_anomaly_fault(fr_anomaly_open(0));
 }
 
-/* Let a child do RUN in a cgroup. Returns its status. */
+/* Let a child call RUN with a new cgroup. Returns the exit status of the child, as waitpid() does. */
 static int run_in_group(void (*run)(const char *group))
 {
 	char group[128];
@@ -198,7 +198,7 @@ static void retransmit(const char *arg)
 
 /* --- hung task --- */
 
-/* Prints the process that hangs, and waits for a line. */
+/* Makes a child hang, prints its pid, and waits for input. */
 static void hang(const char *directory)
 {
 	int go[2], fuse;
@@ -207,8 +207,8 @@ static void hang(const char *directory)
 
 	if (!directory || pipe(go) < 0)
 		errx(2, "hung DIRECTORY");
-	/* Fork before the mount: the child must not have the fd, or the file system would outlive this
-	   process. */
+	/* Fork before the mount, so that the child does not have the fd of the file system: with it, the file
+	   system would outlive this process. */
 	victim = fork_child();
 	if (victim == 0) {
 		close(go[1]);
@@ -295,7 +295,7 @@ static void nothing(const char *arg)
 static const struct {
 	const char *name;
 	void (*run)(const char *arg);
-	const char *arg; /* instead of the command line's */
+	const char *arg; /* is used instead of the argument of the command line, unless NULL */
 } anomalies[] = {
 	{"run-queue", run_queue, NULL},
 	{"blocked", blocked, NULL},

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Checks which numbers of frtest-count a file of raw_syscalls:sys_enter holds: the first and the last, how
- * many are missing, how many are there twice, and how many are out of order. Usage: frtest-sequence FILE TID
- * NR
+ * Finds the numbers of frtest-count in a file with samples of raw_syscalls:sys_enter, and prints: the first
+ * and the last number, how many between them are missing, how many are there twice, and how many are out of
+ * order. Usage: frtest-sequence FILE TID NR. TID is the thread that counted, NR the number of its system
+ * call.
  */
 
 #include "perfdata/reader.h"
@@ -25,18 +26,18 @@ struct sys_enter {
 };
 
 struct sequence {
-	uint8_t *seen; /* one bit a number */
+	uint8_t *seen; /* has one bit for each number */
 	uint64_t count, twice, backwards, previous, first, last;
 	uint64_t first_ns, previous_ns;
-	/* Numbers that follow each other in the file and not in the count. */
+	/* A hole is where the next number in the file is not the next number of the count. */
 	uint64_t n_holes;
 	struct {
 		uint64_t from_ns, to_ns, missing;
 	} holes[HOLES_MAX];
 };
 
-/* Find the raw data of a sample: it follows the fields of fixed size and the call chain. NULL: there is
-   none. */
+/* Returns the raw data of a sample of the sample type TYPE, or NULL if it has none. The raw data is behind
+   the fields of fixed size and the call chain. */
 static const struct sys_enter *find_raw(const struct perf_event_header *h, uint64_t type)
 {
 	const uint64_t fixed = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
@@ -93,7 +94,7 @@ static void add_number(struct sequence *s, uint64_t number, uint64_t ns)
 	s->count++;
 }
 
-/* The sample type of the event with this id; 0: there is no such event. */
+/* Returns the sample type of the event with this id; 0 if there is no such event. */
 static uint64_t sample_type(const struct fr_session *s, uint64_t id)
 {
 	for (size_t e = 0; e < s->n_events; e++)

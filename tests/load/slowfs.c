@@ -5,19 +5,19 @@
  * MOUNTPOINT. Standard input takes one command a line. Each is answered with "ok" and the number of requests
  * that wait:
  *
- *   only TEXT   the next commands are for files with TEXT in their names (all: "only")
- *   rate BYTES  write so many bytes in a second, one write after the other; 0: no limit
+ *   only TEXT   rate, hold, hang and fail are only for files with TEXT in their names; "only": for all files
+ *   rate BYTES  write BYTES a second, one write after the other; 0: no limit
  *   hold        do not answer writes
- *   hang        do not answer anything else either: names, attributes, opens and reads
- *   step        serve the requests that wait; new ones wait as before
+ *   hang        do not answer writes, reads, opens, and requests for attributes and lists of names
+ *   step        serve the requests that wait; new requests wait as before
  *   fail        answer writes with EIO
  *   nosync      answer an fsync of the directory with EIO
  *   readonly    answer everything that would change a file with EROFS
- *   go          end all of this, and serve the requests that wait
- *   count       do nothing
+ *   go          end all of these (except "only"), and serve the requests that wait
+ *   count       do nothing: the answer has the number of requests that wait
  *
- * Usage: frtest-slowfs DIRECTORY MOUNTPOINT. Prints "ready". Ends with its input; requests that wait then
- * fail. Exit code 77: there is no FUSE here.
+ * Usage: frtest-slowfs DIRECTORY MOUNTPOINT. Prints "ready" when it is mounted. Ends when its input ends.
+ * Requests that still wait then fail. Exit code 77: there is no FUSE here.
  */
 
 #define FUSE_USE_VERSION 312
@@ -31,29 +31,31 @@
 #include <sys/stat.h>
 
 #define SKIP 77
-#define THREADS 256 /* a request that waits takes one */
+#define THREADS 256 /* each request that waits needs one */
 
-/* It keeps its name when it is renamed. */
+/* An open file. When it is renamed, NAME does not change. */
 struct file {
 	int fd;
 	char name[NAME_MAX + 1];
 };
 
 static int dir_fd;
-/* This lock serves one request at a time, as one disk does. It protects what follows. */
+/* Who holds this lock serves a request: one request at a time, as a disk does. It also protects the variables
+   below. */
 static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool hold, hang, fail, nosync, readonly;
 static uint64_t rate, busy_until_ns;
 static char only[NAME_MAX + 1];
-static unsigned generation, n_waiting, n_released; /* "step" begins a generation */
+static unsigned generation, n_waiting, n_released; /* "step" and "go" begin a generation */
 
 static bool is_concerned(const char *name)
 {
 	return strstr(name, only);
 }
 
-/* Take the disk for a request on the file NAME, once it does not have to wait. */
+/* Lock the disk for a request on the file NAME. If a command holds such requests, wait first until another
+   command releases them. */
 static void begin(const char *name, bool is_write)
 {
 	pthread_mutex_lock(&disk);
@@ -69,7 +71,7 @@ static void begin(const char *name, bool is_write)
 	pthread_cond_broadcast(&changed);
 }
 
-/* RESULT is of a system call. */
+/* Unlock the disk. Returns RESULT, which a system call has returned, or a negative errno if it has failed. */
 static int end(ssize_t result)
 {
 	const int r = result < 0 ? -errno : (int)result;
@@ -78,7 +80,7 @@ static int end(ssize_t result)
 	return r;
 }
 
-/* Take the disk for a request that changes a name. */
+/* Lock the disk for a request that changes a name. Returns -1 with EROFS after the command "readonly". */
 static int begin_change(void)
 {
 	pthread_mutex_lock(&disk);
@@ -227,7 +229,7 @@ static int on_statfs(const char *path, struct statvfs *v)
 	return end(fstatvfs(dir_fd, v));
 }
 
-/* Nothing is cached, so that changes in DIRECTORY show at once. */
+/* Nothing is cached, so that changes in DIRECTORY are visible at once. */
 static void *on_init(struct fuse_conn_info *connection, struct fuse_config *config)
 {
 	config->attr_timeout = config->entry_timeout = config->negative_timeout = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* For LD_PRELOAD: the recorder's tracker waits in its first scan of /proc until the file FRTEST_HOLD is
-   gone. */
+/* For LD_PRELOAD: while the file exists that the environment variable FRTEST_HOLD names, the recorder's
+   thread fr-tracker waits at the start of a scan of /proc. */
 
 #include <dirent.h>
 #include <dlfcn.h>

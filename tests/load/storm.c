@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Starts frtest-tiny, which ends at once, as fast as it can: -n processes, -j at a time. */
+/* Starts processes of frtest-tiny, which end at once, as fast as it can: -n processes, -j at a time. */
 
 #include "load.h"
 

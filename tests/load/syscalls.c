@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Calls getppid() as fast as it can, for a time or so many times. */
+/* Calls getppid() as fast as it can: for a time (-t), or N times (-n). */
 
 #include "load.h"
 
 #include <sys/syscall.h>
 
-/* The clock is in the vDSO, and is read after BATCH calls only: the kernel sees nothing but getppid(). */
+/* The clock is read only after each BATCH calls, and in the vDSO: the kernel sees no system call but
+ * getppid(). */
 #define BATCH 256
 
 FR_LOAD_FRAME static void frtest_getppid(uint64_t n)

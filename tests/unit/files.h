@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A temporary directory with files that stand for those of a machine. */
+/* A temporary directory, the root, with files that stand for the files of a machine. */
 
 #include "unit.h"
 #include "base/cleanup.h"
@@ -29,7 +29,7 @@ static inline int remove_root(void **state)
 	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Write TEXT to PATH below the root. Returns the whole path. */
+/* Write TEXT to the file PATH below the root. Returns the whole path, which is valid until the next call. */
 static inline const char *write_file(const char *path, const char *text)
 {
 	static char full[256];

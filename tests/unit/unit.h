@@ -32,7 +32,7 @@
 		unit_use_group_fixture(setup, teardown);                                                     \
 	}
 
-/* Ends the test as skipped. The format says why. */
+/* Ends the test as skipped. WHY is the format of a message that says why. Does not return. */
 void unit_skip(const char *why, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 void unit_add(const char *name, CMUnitTestFunction test);

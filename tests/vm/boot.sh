@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# boot.sh ROOT SHARE boots a real systemd as PID 1 of a container, on a throw-away overlay of the system in ROOT, with
-# the directory SHARE as /share. It returns when the container has ended, and leaves nothing: mounts are in a mount
-# namespace, processes in a pid namespace that ends with this script, and the cgroup is removed.
+# boot.sh ROOT SHARE boots a real systemd as PID 1 of a container. The system in ROOT does not change: an overlay takes
+# all changes and is thrown away. The directory SHARE is /share in the container. The script returns when the container
+# has ended, and nothing remains of it: the mounts are in a mount namespace, the processes in a pid namespace that ends
+# with this script, and the cgroup is removed.
 #
-# The container has the kernel, the capabilities and the tracefs of the machine, but no network, and it cannot write to
-# /proc/sys. It has a cgroup hierarchy of its own, so the machine may have one of any version.
+# The container has the kernel, the capabilities and the tracefs of the host, but no network, and it cannot write to
+# /proc/sys. It has a cgroup2 hierarchy of its own, and the host may use cgroups of version 1 or 2.
 # shellcheck disable=SC2317 # a trap and an exported function run what follows
 set -euo pipefail
 
@@ -33,7 +34,7 @@ clean_up() {
 	echo "boot.sh: cannot remove $cgroup" >&2
 }
 
-# Runs in new namespaces.
+# Boots the container. Runs in new namespaces.
 inside() {
 	mount -t tmpfs -o size=2g flightrec-test "$work"
 	mkdir "$work/upper" "$work/work" "$work/root"

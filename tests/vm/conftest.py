@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A real systemd with our package on it, and a higher version of the package for an upgrade."""
+"""Fixtures: a container with a real systemd and our package, and a higher version of the package for an upgrade."""
 import contextlib
 import os
 import signal
@@ -18,12 +18,12 @@ def on_term(signum, frame):
 
 
 def pytest_configure(config):
-    signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up
+    signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up also at a SIGTERM
 
 
 @pytest.fixture(scope="session")
 def debs(tmp_path_factory):
-    """The package, and the same one with a higher version."""
+    """The paths of two packages: the package, and the same package with a higher version."""
     reason = vm.missing()
     if reason:
         pytest.skip(reason)
@@ -49,8 +49,8 @@ def root(debs):
 
 @contextlib.contextmanager
 def booted(root, debs, share):
-    """A machine with the package installed: the recorder runs. alice is a member of its group. The packages are in
-    /share/first.deb and /share/upgrade.deb."""
+    """Boots a machine, installs the package, and waits until the recorder runs. The user alice is a member of its group. The
+    packages are /share/first.deb and /share/upgrade.deb in the machine, and in SHARE on the host."""
     for name, deb in zip(("first.deb", "upgrade.deb"), debs):
         os.link(deb, share / name)
     m = vm.Machine(root, share)
@@ -66,13 +66,13 @@ def booted(root, debs, share):
 
 @pytest.fixture
 def service(root, debs, tmp_path):
-    """A machine of the test's own."""
+    """A machine that only this test uses."""
     with booted(root, debs, tmp_path) as m:
         yield m
 
 
 @pytest.fixture(scope="module")
 def shared(root, debs, tmp_path_factory):
-    """A machine for all tests that leave the service and its configuration as they are."""
+    """A machine for all tests that do not change the service and its configuration."""
     with booted(root, debs, tmp_path_factory.mktemp("machine")) as m:
         yield m

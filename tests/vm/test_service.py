@@ -15,8 +15,8 @@ import machine as vm
 from conftest import UPGRADE
 
 STATE = "/var/lib/flightrec"
-EXPOSURE = 26  # by systemd-analyze security, in tenths
-DRAIN = 1.3  # seconds: the kernel rings are drained at least once a second
+EXPOSURE = 26  # the highest exposure that systemd-analyze security may find, in tenths
+DRAIN = 1.3  # seconds after which the kernel rings are surely drained: it is done at least once a second
 KILLS = 20 if os.environ.get("FLIGHTREC_FULL") else 8
 CONF = "/etc/flightrec/flightrecd.conf.d/test.conf"
 MSG_STARTED = "3c1a76b0a7b24d5a9d1f6a0a5be3c201"
@@ -24,7 +24,7 @@ DROP_IN = "/etc/systemd/system/flightrecd.service.d/test.conf"
 
 
 def samples(path):
-    """Returns the samples of a file by stock perf, a line each."""
+    """Returns the samples of a file as stock perf prints them, one line each."""
     if not shutil.which("perf"):
         pytest.skip("no perf: the package linux-perf is missing")
     done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,pid,time,event", "--ns"], capture_output=True, text=True,
@@ -34,7 +34,7 @@ def samples(path):
 
 
 def times(lines):
-    """Returns the times of samples, without those of trigger samples."""
+    """Returns the times of samples that are not trigger samples. LINES is from samples()."""
     return [float(re.search(r"(\d+\.\d+): ", one).group(1)) for one in lines if "flightrec:trigger" not in one]
 
 
@@ -43,12 +43,12 @@ def files(machine):
 
 
 def now():
-    """The time in seconds as samples have it: the machine has our clock."""
+    """Returns the time in seconds, by the clock of the samples. Host and machine have the same clock."""
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def test_first_start(shared):
-    """After the installation it is enabled, and runs as its own user with only the capabilities that it needs."""
+    """After the installation the service is enabled, and runs as its own user with only the capabilities that it needs."""
     assert shared.run("systemctl", "is-enabled", "flightrecd.service").stdout.strip() == "enabled"
     status = shared.run("cat", f"/proc/{shared.pid()}/status").stdout
     uid = shared.run("id", "-u", "flightrec").stdout.strip()
@@ -60,14 +60,14 @@ def test_first_start(shared):
     assert not capabilities & (1 << 0), "CAP_CHOWN is effective only while a file is given to root"
     assert "recording" in shared.show("StatusText")
     assert "Listen" in shared.run("systemctl", "status", "flightrecd.socket").stdout
-    # The sandbox permits the default probes, and kernel symbols have addresses.
+    # The sandbox of the service permits the default probes, and lets it read the addresses of kernel symbols.
     assert "cannot be armed" not in shared.run("flightrecctl", "--no-pager", "status").stdout
     assert "not permitted" not in shared.journal()
     assert "records" in shared.run("journalctl", "--list-catalog", MSG_STARTED).stdout
 
 
 def test_access(shared):
-    """Members of the group get a dump that they may read. Other users are told which group they need."""
+    """Members of the group can make a dump and read it. Other users are told which group they need."""
     path = shared.dump("--reason", "a member asks")
     assert path.startswith(f"{STATE}/perf.data.sample.")
     assert shared.run("stat", "-c", "%a %U %G", path).stdout.strip() == "640 root flightrec"
@@ -81,7 +81,7 @@ def test_access(shared):
 
 
 def opens_in_perf(machine, path):
-    """Stock perf in the machine opens the file for root and for a member, without -f."""
+    """Checks that stock perf in the machine opens the file without -f, for root and for a member of the group."""
     for user in (None, "alice"):
         for args in (("report", "--stdio"), ("script",), ("sched", "latency")):
             done = machine.run("perf", args[0], "-i", path, *args[1:], user=user, check=False)
@@ -90,7 +90,7 @@ def opens_in_perf(machine, path):
 
 
 def test_stock_perf_opens_all_files(service):
-    """Dumps of two instances, the auxiliary file, and the merged file of a stop. Retention still removes such files."""
+    """Stock perf opens dumps of two instances and the merged file of a stop. `flightrecctl vacuum` can remove such dumps."""
     service.shell("printf '[Recorder]\\nEvents=sched:sched_switch,cpu-clock\\n' >/etc/flightrec/flightrecd.conf.d/sched.conf")
     service.run("systemctl", "reload", "flightrecd")
     service.wait_for(lambda: "configuration reloaded" in service.journal(), "reload")
@@ -110,7 +110,7 @@ def test_stock_perf_opens_all_files(service):
 
 
 def test_verbs_open_dumps(service):
-    """report, script and a private copy, for root and for a member. The merged file of a stop is listed."""
+    """The verbs report, script and `dump -o FILE` work for root and for a member. `list` shows the merged file of a stop."""
     service.dump("--reason", "to be opened")
     for user in ("root", "alice"):
         for args in (("report", "latest", "--", "--stdio"), ("script",)):
@@ -128,11 +128,13 @@ def test_verbs_open_dumps(service):
 
 
 def test_the_directory_is_made_again(service):
-    """The sandbox keeps the directory of the service's start, so dumps fail until a restart, which keeps the history."""
+    """If the directory is removed and made again, dumps fail until a restart: the sandbox still has the old directory.
+
+    The restart keeps the ring."""
     service.dump()
     before = now()
     service.run("mv", STATE, f"{STATE}.moved")
-    for _ in range(2):  # gone, and made again
+    for _ in range(2):  # first without the directory, then with a new directory
         refused = service.run("flightrecctl", "dump", check=False)
         assert refused.returncode != 0 and not refused.stdout and "restart" in refused.stderr, refused
         service.run("mkdir", "-p", STATE)
@@ -145,17 +147,17 @@ def test_the_directory_is_made_again(service):
 
 
 def test_chown_reaches_nothing_else(shared):
-    """Within the sandbox CAP_CHOWN can change the recorder's own files only: all others are read-only there."""
+    """In the sandbox, CAP_CHOWN lets the recorder change only its own files: all other files are read-only there."""
     shared.shell("echo secret >/dev/shm/of-root; chmod 600 /dev/shm/of-root")
     inside = ["nsenter", "-t", str(shared.pid()), "-m", "--", "chown", "flightrec"]
     for path in ("/dev/shm/of-root", "/etc/shadow", "/proc/irq", "/proc/sys/kernel/core_pattern", "/tmp"):
         refused = shared.run(*inside, path, check=False)
         assert refused.returncode != 0, path
-    shared.run(*inside, f"{STATE}/perf.data.auxiliary")  # which shows that the command works
+    shared.run(*inside, f"{STATE}/perf.data.auxiliary")  # for this file the command must work
 
 
 def test_kernel_symbols(shared):
-    """The sandbox shows /proc/kallsyms, which most of the usual protections would hide."""
+    """The sandbox lets the recorder read the addresses in /proc/kallsyms, which most of the usual protections would hide."""
     shared.shell("for i in $(seq 300); do cat /proc/self/maps >/dev/null; done")
     path = shared.fetch(shared.dump())
     done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,ip,sym", "--no-inline"], capture_output=True, text=True,
@@ -164,18 +166,18 @@ def test_kernel_symbols(shared):
 
 
 def fired(machine):
-    """Returns the triggers of all dumps."""
+    """Returns the names of the triggers of all causes of all dumps."""
     metas = [machine.run("cat", f"{STATE}/{name}").stdout for name in files(machine) if name.endswith("Z.json")]
     return [cause["trigger"] for meta in metas for cause in json.loads(meta)["causes"]]
 
 
 def test_probe_fires(service):
-    """A drop-in of the configuration and a reload arm a BPF probe, which makes a dump by itself."""
+    """After a drop-in of the configuration and a reload, a BPF probe is armed. An anomaly then makes a dump."""
     service.shell("printf '[Trigger exec]\\nComm=frtest-exec\\nCooldown=0\\n' >/etc/flightrec/flightrecd.conf.d/exec.conf")
     service.run("systemctl", "reload", "flightrecd")
     service.wait_for(lambda: re.search(r"^exec +bpf +armed", service.run("flightrecctl", "triggers").stdout, re.M), "the probe")
     service.shell("cp /bin/true /run/frtest-exec; mount -o remount,exec /run; /run/frtest-exec")
-    # It is the kernel of the machine: other probes may see other anomalies there.
+    # The machine shares the kernel of the host, so other probes may see other anomalies and make dumps, too.
     service.wait_for(lambda: "exec" in fired(service), "a dump of the probe")
 
 
@@ -185,7 +187,7 @@ def start_busy(service):
 
 
 def test_a_restarted_service_is_followed(service):
-    """Its cgroup is another one of the same name. The recorder follows it within the sandbox, and so does a trigger."""
+    """A restarted service gets a new cgroup with the same name. The recorder, in its sandbox, and a trigger follow it."""
     start_busy(service)
     group = service.show("ControlGroup", "frtest.service")
     service.shell(f"printf '[Recorder]\nCGroup={group}\n[Trigger exec]\nCGroup={group}\nCooldown=1s\n'"
@@ -201,7 +203,7 @@ def test_a_restarted_service_is_followed(service):
 
 
 def test_reload(service):
-    """A reload puts new settings in force in the same process; an invalid file changes nothing."""
+    """A reload applies new settings in the same process. An invalid file changes nothing."""
     pid = service.pid()
     service.shell("printf '[Dump]\\nWindow=1h\\n' >/etc/flightrec/flightrecd.conf.d/test.conf")
     service.run("systemctl", "reload", "flightrecd")
@@ -219,7 +221,7 @@ def test_reload(service):
 
 
 def test_a_typo_loses_nothing(service):
-    """A restart with an invalid configuration goes on with the old history and the old configuration."""
+    """After a restart with an invalid configuration, the new instance uses the old ring and the old configuration."""
     service.shell(f"printf '[Recorder]\\nRingSize=32M\\n' >{CONF}")
     service.run("systemctl", "restart", "flightrecd")
     before = now()
@@ -236,7 +238,8 @@ def test_a_typo_loses_nothing(service):
 
 
 def test_a_first_start_that_fails_can_be_mended(service):
-    """It reports file and line. The start after the correction needs no reset-failed."""
+    """A first start with an invalid configuration fails and reports file and line. After the correction, a start succeeds
+    without `systemctl reset-failed`."""
     service.run("systemctl", "stop", "flightrecd")
     service.shell(f"printf '[Recorder]\\nRingSize=lots\\n' >{CONF}")
     assert service.run("systemctl", "start", "flightrecd", check=False).returncode != 0
@@ -248,7 +251,7 @@ def test_a_first_start_that_fails_can_be_mended(service):
 
 
 def test_restart_keeps_the_socket(service):
-    """A client that connects during a restart waits for the new instance, which has the history. Nothing is merged."""
+    """A client that connects during a restart waits for the new instance, which has the old ring. Nothing is merged."""
     service.dump()
     pid = service.pid()
     restarted = now()
@@ -263,7 +266,7 @@ def test_restart_keeps_the_socket(service):
 
 
 def test_stop_leaves_one_file(service):
-    """The merged file has all records, also those that no dump had. The socket does not start the service again."""
+    """The merged file of a stop has all records, also those of no dump. The socket does not start the service again."""
     service.dump()
     time.sleep(0.5)
     before = now()
@@ -279,8 +282,8 @@ def test_stop_leaves_one_file(service):
 
 
 def test_other_ways_to_stop(service):
-    """`flightrecctl stop` merges, too, and the service stays stopped. Without D-Bus the recorder cannot know whether it is a
-    stop or a restart, and loses nothing."""
+    """`flightrecctl stop` merges, too, and the service stays stopped. A stop merges also without D-Bus, although the recorder
+    then cannot know whether it is stopped or restarted."""
     service.run("flightrecctl", "stop")
     service.wait_for(lambda: service.is_active() == "inactive", "end")
     assert files(service) == ["perf.data", "perf.data.json"]
@@ -292,7 +295,7 @@ def test_other_ways_to_stop(service):
 
 
 def kill(machine):
-    """Kills the recorder by SIGKILL; returns the pid of the next instance."""
+    """Kills the recorder by SIGKILL and waits for the next instance. Returns the pid of the next instance."""
     pid = machine.pid()
     machine.run("kill", "-9", str(pid))
     machine.wait_for(lambda: machine.pid() not in (0, pid) and machine.is_active() == "active", "a new recorder")
@@ -300,7 +303,7 @@ def kill(machine):
 
 
 def test_kill(service):
-    """After a kill, Restart= starts it again and nothing is merged. The merge of a later stop has the earlier dump."""
+    """After a kill, systemd starts the recorder again (Restart=), and nothing is merged. A later stop merges."""
     before = service.dump()
     kill(service)
     assert "perf.data" not in files(service)
@@ -312,7 +315,7 @@ def test_kill(service):
 
 
 class Stalls:
-    """The longest time for which this machine let a process wait for a CPU: the recorder waits as long."""
+    """Measures the longest time for which a process had to wait for a CPU. The recorder may have waited as long."""
 
     def __init__(self):
         self.worst, self.over = 0, threading.Event()
@@ -334,13 +337,13 @@ class Stalls:
 
 
 def test_kill_keeps_history(service):
-    """Kills at random moments. The next instance's dump has all that was recorded up to the last drain before the kill."""
+    """Kills the recorder at random moments. A dump of the next instance has all that was drained before the kill."""
     service.run("systemd-run", "--unit=burn", "sh", "-c", "while :; do :; done")
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     moments = random.Random(seed)
     for i in range(KILLS):
-        service.run("systemctl", "reset-failed", "flightrecd")  # of the start limit
+        service.run("systemctl", "reset-failed", "flightrecd")  # so that systemd's limit of starts is not reached
         begin = now()
         with Stalls() as stalls:
             time.sleep(moments.uniform(0.2, 1.2) + (DRAIN if i == 0 else 0))
@@ -362,7 +365,7 @@ def test_watchdog(service):
     service.shell(f"printf '[Service]\\nWatchdogSec=4s\\nTimeoutAbortSec=1s\\n' >{DROP_IN}")
     service.run("systemctl", "daemon-reload")
     service.run("systemctl", "restart", "flightrecd")
-    time.sleep(9)  # twice the time after which a recorder that does not feed it is killed
+    time.sleep(9)  # more than twice the time after which the watchdog kills a recorder that does not feed it
     if service.show("NRestarts") != "0":
         pytest.fail("the watchdog killed a recorder that records")
     pid = service.pid()
@@ -373,7 +376,7 @@ def test_watchdog(service):
 
 
 def test_upgrade(service):
-    """The new version has the history of the running recorder. An upgrade does not start a service that was stopped."""
+    """The new version adopts the ring of the running recorder. An upgrade does not start a service that was stopped."""
     path = service.dump()
     pid = service.pid()
     upgraded = now()
@@ -394,7 +397,7 @@ def leftovers(machine):
 
 @pytest.mark.parametrize("dumps_too", [False, True])
 def test_purge(service, dumps_too):
-    """Only the dumps are left, which are root's; with FLIGHTREC_PURGE_DUMPS=1 nothing is left."""
+    """After a purge, only the dumps are left, and they belong to root. With FLIGHTREC_PURGE_DUMPS=1 nothing is left."""
     service.dump()
     service.run("dpkg", "--remove", "flightrec")
     assert files(service) == ["perf.data", "perf.data.json"]
@@ -410,7 +413,7 @@ def test_purge(service, dumps_too):
 
 
 def test_installed_again(service):
-    """The recorder runs again. The group may read the dumps that a purge has left, and retention removes them."""
+    """After a removal or a purge, and another installation, the recorder runs again. The group can read the old dumps."""
     service.dump()
     service.run("dpkg", "--remove", "flightrec")
     service.install("/share/first.deb")
@@ -429,7 +432,7 @@ def test_installed_again(service):
 
 
 def test_contents(debs):
-    """Every file is at the place where programs look for it."""
+    """The package has each file at the place where programs look for it."""
     listed = subprocess.run(["dpkg-deb", "-c", debs[0]], check=True, capture_output=True, text=True).stdout
     paths = {line.split()[5].removeprefix(".") for line in listed.splitlines()}
     wanted = ["/usr/sbin/flightrecd", "/usr/bin/flightrecctl", "/usr/bin/flightrec-merge", "/etc/flightrec/flightrecd.conf",
@@ -445,14 +448,14 @@ def test_contents(debs):
 
 
 def test_no_path_of_the_build(debs, tmp_path):
-    """The programs have no path of the build, which would be in the journal's CODE_FILE=."""
+    """The programs do not contain the path of the source folder, which would otherwise be in the journal's CODE_FILE=."""
     subprocess.run(["dpkg-deb", "-x", debs[0], tmp_path], check=True)
     for name in ("usr/sbin/flightrecd", "usr/bin/flightrecctl", "usr/bin/flightrec-merge"):
         assert os.fsencode(vm.SOURCE) not in (tmp_path / name).read_bytes(), name
 
 
 def test_exposure(debs, tmp_path):
-    """systemd's measure of the sandbox."""
+    """The exposure of the unit, as `systemd-analyze security` computes it, is at most EXPOSURE."""
     subprocess.run(["dpkg-deb", "-x", debs[0], tmp_path], check=True)
     unit = next(tmp_path.glob("**/flightrecd.service"))
     done = subprocess.run(["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE}", "--no-pager", unit],

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Runs a BPF program by BPF_PROG_TEST_RUN: the kernel's code grows by a function, which is gone when this
+ * Runs a BPF program by BPF_PROG_TEST_RUN. The kernel compiles it to a function, which is gone when this
  * program ends. Exit code 77: there is no BPF here, or BPF programs are interpreted.
  */
 
@@ -15,7 +15,7 @@
 #define INSNS 4000
 #define NAME "frtest_bpf"
 
-/* r0 = 1; r0 *= 3, again and again; return r0. */
+/* Load a program that does "r0 = 1", then "r0 *= 3" many times, and returns r0. Returns its fd. */
 static int load_program(void)
 {
 	static struct bpf_insn insns[INSNS];
@@ -32,7 +32,7 @@ static int load_program(void)
 	return fd;
 }
 
-/* The kernel names the function bpf_prog_TAG_NAME. */
+/* Write the name that the kernel gives to the function into RET: bpf_prog_TAG_NAME. */
 static void get_name(int fd, char *ret, size_t size)
 {
 	struct bpf_prog_info info = {0};

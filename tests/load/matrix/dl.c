@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Loads two libraries in turn: dlopen, burn in it, dlclose; three times. The arguments are the libraries,
-   with the functions frtest_lib_a and frtest_lib_b. The note "same-address" is 1 if the loader put both at
-   one address. */
+/* Loads a library A, then a library B, then A again. Each time: dlopen, burn in its function, dlclose. The
+   arguments are A, which has the function frtest_lib_a, and B, which has frtest_lib_b. The note
+   "same-address" is 1 if the loader has put both functions at the same address. */
 
 #include "phase.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Makes a ring evict its frames at little CPU: a tracepoint's record of getppid() with six random arguments
- * cannot be compressed. For each byte of input the program makes CALLS calls, and answers with a byte.
+ * Makes a recorder's ring evict its frames, and needs little CPU for that: the record that a tracepoint makes
+ * of getppid() with six random arguments can hardly be compressed. For each byte of its input the program
+ * makes CALLS calls, and then writes a byte.
  */
 
 #include <err.h>

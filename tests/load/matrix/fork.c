@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * fork() without exec: the child runs in LIBRARY, which its parent has loaded and now unloads (function
- * frtest_lib_a). With PROGRAM, the child then executes that program.
+ * fork() without exec: the parent loads LIBRARY, forks, and unloads LIBRARY. The child, which still has it,
+ * runs the function frtest_lib_a of LIBRARY. With the argument PROGRAM, the child then executes that program.
  */
 
 #include "phase.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Writes a jitdump, as a compiler does (perf's Documentation/jitdump-specification.txt):
- * DIRECTORY/jit-PID.dump. It is mapped once as executable, so that recorders notice it. It describes one
- * function in anonymous memory.
+ * Writes a jitdump, DIRECTORY/jit-PID.dump, as a compiler of run-time code does (perf's
+ * Documentation/jitdump-specification.txt). The file is mapped once as executable, so that recorders notice
+ * it. It describes one function in anonymous memory, which the program then runs.
  */
 
 #include "phase.h"

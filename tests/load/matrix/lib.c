@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A library with one function that burns. The compiler gets its name as FR_NAME. */
+/* A library with one function that burns CPU. Its name is FR_NAME, which the build defines. */
 
 #include "phase.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Runs two phases in a function whose name the compiler gets as FR_NAME. Then it executes the program of its
-   arguments, if there are any. */
+/* Runs two phases in a function whose name is FR_NAME, which the build defines. Then it executes the program
+   that its arguments name, if there are any. */
 
 #include "phase.h"
 

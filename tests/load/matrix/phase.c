@@ -36,7 +36,7 @@ static FR_BURNER(frtest_calibrate)
 	static bool calibrated;
 	static uint64_t ns;
 
-	/* Take the shortest measurement: the time for which a virtual CPU stands still counts as CPU time. */
+	/* Take the shortest measurement: a time in which the host stops a virtual CPU counts as CPU time. */
 	for (int i = 0; !calibrated && i < CALIBRATIONS; i++) {
 		uint64_t begin = fr_phase_cpu_ns(), took;
 
@@ -67,7 +67,7 @@ void fr_phase_hold(void)
 		pause();
 }
 
-/* Use one write(), because threads and processes share the pipe. */
+/* Print a line by one write(), because several threads and processes write to the same pipe. */
 static void print_line(const char *line, int len, size_t size)
 {
 	if (len < 0 || (size_t)len >= size || write(STDOUT_FILENO, line, (size_t)len) != len)

@@ -4,8 +4,8 @@
 /*
  * Functions and includes that the programs of the test matrix share. A program burns CPU in phases. In each
  * phase, one thread runs one function of a known name. The program prints a line about each phase: pid, tid
- * and comm as the kernel has them, and begin and end by CLOCK_MONOTONIC. So a test knows for every sample
- * what it has to show.
+ * and comm as the kernel has them, and begin and end by CLOCK_MONOTONIC. So for every sample of these
+ * programs, a test knows which process, thread and function the sample must show.
  */
 
 #include <err.h>
@@ -36,19 +36,20 @@ uint64_t fr_phase_now_ns(void);
 /* CPU time of the thread in ns. */
 uint64_t fr_phase_cpu_ns(void);
 
-/* How many rounds of a burner take so much CPU. It is measured once. */
+/* Returns how many rounds of a burner take CPU_MS of CPU time. The first call measures it. */
 uint64_t fr_phase_rounds(uint64_t cpu_ms);
 
-/* Run a phase in BURN, of as much CPU as fr_phase_ms() says. A profile may show one of SYMBOLS, which have
-   commas between them. "dso:X" stands for each symbol of an object whose name begins with X. Any thread. */
+/* Run BURN as a phase, for the CPU time that fr_phase_ms() returns, and report the phase. SYMBOLS lists, with
+   commas, the symbols of which a profile has to show one. "dso:X" stands for each symbol of an object whose
+   name begins with X. Any thread may call it. */
 void fr_phase(fr_burner burn, const char *symbols);
 
-/* Report a phase from BEGIN_NS until now, which the caller ran itself. RULE is "leaf" or "kernel"
-   (tests/integration/judge.py). */
+/* Print the line about a phase that the caller has run from BEGIN_NS until now. RULE is "leaf" or "kernel"
+   (tests/integration/judge.py explains them). */
 void fr_phase_report(uint64_t begin_ns, const char *symbols, const char *rule);
 
-/* If the environment has FR_PHASE_STOP, stop until a SIGCONT. If it has FR_PHASE_HOLD, wait until a signal
-   ends the program. */
+/* fr_phase_stop(): if the environment has FR_PHASE_STOP, stop this process until a SIGCONT. fr_phase_hold():
+   if the environment has FR_PHASE_HOLD, wait until a signal ends the program. */
 void fr_phase_stop(void);
 void fr_phase_hold(void);
 

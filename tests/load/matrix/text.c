@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Code at unusual places. Usage: text HOW [LIBRARY]. The first three map the file of LIBRARY by hand, and run
- * its function frtest_lib_a.
+ * Runs code at unusual places. Usage: text HOW [LIBRARY]. With the first three values of HOW, it maps the
+ * whole file LIBRARY by mmap() and runs its function frtest_lib_a.
  *
- *   copied    executable at once, at an address that the kernel chooses
- *   mprotect  first readable, then executable
- *   memfd     a copy of the library in a memfd
- *   anon      code in anonymous memory
- *   huge      the same, in memory that is meant for huge pages
- *   perfmap   the same as anon, with a name in /tmp/perf-PID.map
+ *   copied    map it as executable
+ *   mprotect  map it as readable, then make it executable by mprotect()
+ *   memfd     map a copy of the library in a memfd, as executable
+ *   anon      run code in anonymous memory
+ *   huge      the same, in memory for which huge pages are requested
+ *   perfmap   the same as anon, and name the code in /tmp/perf-PID.map
  */
 
 #include "phase.h"
@@ -25,7 +25,7 @@
 #define CODE_MAX 4096
 #define HUGE (2UL << 20)
 
-/* It is position-independent, and less than CODE_MAX long. */
+/* The code of this function is position-independent and shorter than CODE_MAX. */
 FR_BURNER(frtest_text_template)
 
 static off_t offset_of(const char *path, const char *symbol, size_t *ret_size)
@@ -110,7 +110,8 @@ static void run_anonymous(const char *how)
 		err(EXIT_FAILURE, "mprotect");
 	if (jit)
 		write_map(p);
-	/* perf looks for the names of anonymous code in /tmp/perf-PID.map, and gives the object this name. */
+	/* perf looks for the names of anonymous code in /tmp/perf-PID.map, and names the object after this
+	 * file. */
 	for (int i = 0; i < 2; i++)
 		fr_phase((fr_burner)(uintptr_t)p,
 			jit ? "frtest_jitted" : "dso:/tmp/perf-,dso://anon,dso:[anon");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Two threads have their own names, and change them. With the argument "leader", the first thread ends before
-   the other one runs. */
+/* Two threads have names of their own, and change them. With the argument "leader", the first thread (the
+   leader) ends before the second thread runs. */
 
 #include "phase.h"
 
@@ -13,7 +13,7 @@ FR_BURNER(frtest_thread_early)
 FR_BURNER(frtest_thread_late)
 FR_BURNER(frtest_thread_main)
 
-/* LEADER: the thread to wait for first, or NULL. */
+/* The second thread. LEADER is the thread for whose end it waits first, or NULL. */
 static void *work(void *leader)
 {
 	if (leader && pthread_join(*(pthread_t *)leader, NULL) != 0)

@@ -13,7 +13,8 @@ FR_PHASE_FRAME static void frtest_vdso_loop(uint64_t end_ns)
 	do {
 		for (unsigned i = 0; i < 100000; i++)
 			clock_gettime(CLOCK_MONOTONIC, &t);
-		/* Inline, because the whole phase has to be in this function or in the vDSO. */
+		/* The clock is read here and not by fr_phase_cpu_ns(), because the phase must be only in this
+		   function and in the vDSO. */
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	} while ((uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec < end_ns);
 }

@@ -25,7 +25,8 @@ struct parse_case {
 	uint64_t value;
 };
 
-/* Checks good texts with their values, then bad ones, separated by '|', and one that is out of range. */
+/* Checks that PARSE reads the texts of GOOD with their values, and refuses the texts of BAD, which '|'
+   separates, and OUT_OF_RANGE. */
 static void check_parser(int (*parse)(const char *, uint64_t *), const struct parse_case *good, size_t n_good,
 	const char *bad, const char *out_of_range)
 {
@@ -193,7 +194,7 @@ TEST(file_appears_whole_and_replaces_only_on_request)
 
 	assert_int_equal(unlinkat(dirfd, "x", 0), 0);
 	close(dirfd);
-	assert_int_equal(rmdir(path), 0); /* no other file is left */
+	assert_int_equal(rmdir(path), 0); /* succeeds only if the directory has no other file */
 }
 
 #define CHECK(x)                                                                                             \
@@ -207,7 +208,7 @@ static bool has_chown(capng_type_t set)
 	return capng_get_caps_process() == 0 && capng_have_capability(set, CAP_CHOWN);
 }
 
-/* Becomes a user with CAP_CHOWN, who owns the directory. */
+/* Changes this process to a user who owns the directory and has CAP_CHOWN. */
 static void become_service(int dirfd)
 {
 	CHECK(fchown(dirfd, 65534, 65534) == 0 && prctl(PR_SET_KEEPCAPS, 1) == 0);
@@ -243,7 +244,7 @@ static void give_and_open_files(int dirfd)
 	/* Links, and files that the service did not make, are refused. */
 	CHECK(fr_owner_open(dirfd, "link") == -ELOOP && fr_owner_open(dirfd, "roots") == -EACCES);
 	CHECK(get_owner(dirfd, "roots") == 0 && fr_owner_open(dirfd, "none") == -ENOENT);
-	/* A file that belongs to root is replaced all the same. */
+	/* A file that belongs to root is replaced nevertheless. */
 	CHECK(fr_file_replace(dirfd, "x", 0640, (gid_t)-1, "bye", 3) == 0 && get_owner(dirfd, "x") == 0);
 	CHECK(unlinkat(dirfd, "x", 0) == 0);
 	_exit(0);
@@ -257,7 +258,7 @@ TEST(service_gives_its_files_to_root)
 
 	if (geteuid() != 0)
 		unit_skip("it needs root");
-	assert_false(fr_owner_init()); /* root is not such a service */
+	assert_false(fr_owner_init()); /* root does not need to give files to root */
 	dirfd = make_directory(path);
 	assert_int_equal(symlinkat("x", dirfd, "link"), 0);
 	assert_int_equal(fr_file_replace(dirfd, "roots", 0644, (gid_t)-1, "", 0), 0);
@@ -267,7 +268,7 @@ TEST(service_gives_its_files_to_root)
 	if (pid == 0)
 		give_and_open_files(dirfd);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0); /* else the line of the CHECK is in bits 8 to 15 */
+	assert_int_equal(status, 0); /* if a CHECK fails, its line is in bits 8 to 15 */
 	assert_int_equal(
 		unlinkat(dirfd, "link", 0) | unlinkat(dirfd, "roots", 0) | unlinkat(dirfd, "also", 0), 0);
 	close(dirfd);
@@ -285,7 +286,7 @@ TEST(invalid_text_becomes_question_marks)
 		 "b",
 			"a?b"},
 		{"cut \xe2\x82", "cut ??"}, {"c1 \xc2\x9b", "c1 ??"},
-		{"\xc0\xaf\xed\xa0\x80", "?????"}, /* not the shortest form; a surrogate */
+		{"\xc0\xaf\xed\xa0\x80", "?????"}, /* "/" not in the shortest form, and a surrogate */
 		{"\xf4\x90\x80\x80", "????"},	   /* above U+10FFFF */
 	};
 	char text[64];

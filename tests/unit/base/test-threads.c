@@ -91,7 +91,7 @@ static void call_forbidden_function_from_main(void)
 
 static void keep_the_contract(void)
 {
-	fr_thread_assert(FR_THREAD_MAIN); /* this thread has no name yet */
+	fr_thread_assert(FR_THREAD_MAIN); /* passes, because this thread has not yet said which one it is */
 	fr_thread_assert_may_wait();
 	fr_thread_begin(FR_THREAD_DUMPER);
 	fr_thread_assert(FR_THREAD_DUMPER);
@@ -118,7 +118,7 @@ TEST(breach_of_the_contract_aborts)
 	assert_false(aborts(keep_the_contract));
 }
 
-/* Tries to take a lock that another thread has. Aborts if that succeeds, or ends before its time. */
+/* Tries for 20 ms to take a lock that another thread has. Aborts if it gets the lock, or ends too early. */
 static void wait_for_taken_lock(void)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + 20 * FR_NSEC_PER_MSEC;

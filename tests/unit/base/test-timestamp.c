@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
-#define NOW_S 1795216297LL /* 2026-11-20 23:11:37 UTC; now is a quarter of a second later */
+#define NOW_S 1795216297LL /* 2026-11-20 23:11:37 UTC; in the tests it is a quarter of a second later */
 #define NOW_NS (NOW_S * FR_NSEC_PER_SEC + 250 * FR_NSEC_PER_MSEC)
 #define TODAY (1795132800LL - NOW_S)
 #define DAY 86400LL
@@ -46,7 +46,8 @@ TEST(time_is_read_in_utc)
 	check_times("UTC", cases, FR_ARRAY_SIZE(cases));
 }
 
-/* The text describes the zone of Berlin, where it is the 21st, for machines without a database of zones. */
+/* The local zone is that of Berlin, where it is already the 21st. TZ describes its rules, because a machine
+   may have no database of zones. */
 TEST(time_is_read_in_the_local_zone)
 {
 	static const struct time_case cases[] = {{"2026-11-21 00:11:37", 0, 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Captures on the running kernel, and loads of known behaviour. */
+/* Functions for captures on the running kernel, and loads of known behaviour. */
 
 #include "../unit.h"
 #include "capture/capture.h"
@@ -10,26 +10,29 @@
 
 #include <sys/types.h>
 
-/* A limit for loads, after which a test fails. */
+/* The time limit of a load. When it is over, the test fails. */
 #define LIVE_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
-/* Skip the test unless tracefs can be mounted in a new mount namespace, and getppid()'s number is known. */
+/* Skip the test if tracefs cannot be mounted in a new mount namespace, or the number of getppid() is not
+ * known. */
 void live_need_tracepoints(void);
 
-/* Open SPEC with FILTER, which may be NULL. The events are disabled. Returns as fr_capture_open(). */
+/* Open the events SPEC with FILTER, which may be NULL. The events are disabled. Returns what
+   fr_capture_open() returns. */
 int live_try_open(const char *spec, const char *filter, struct fr_capture_config *config,
 	struct fr_capture **ret, struct fr_diag *d);
-/* The same. Skips the test if the kernel forbids it, and fails the test on other errors. */
+/* The same, but skips the test if the kernel forbids it, and fails the test on other errors. */
 struct fr_capture *live_open(const char *spec, const char *filter, struct fr_capture_config *config);
 void live_enable(struct fr_capture *c);
-/* Open and enable an event for each getppid() of this thread, which stays on its CPU. TERMS: "" or "/…/". */
+/* Open and enable an event that makes a sample for each getppid(), only on the present CPU, to which this
+   thread is pinned. TERMS are the terms of the event: "" or "/…/". */
 struct fr_capture *live_open_getppid(const char *terms, struct fr_capture_config *config);
 
 /* Counts of the records that drains returned. */
 struct live_seen {
 	uint64_t samples, sideband;
-	uint32_t tid;		   /* the counts below are only for this thread */
-	uint64_t of_tid, backward; /* samples; samples with a smaller time than the previous one */
+	uint32_t tid;		   /* the counts below are only of this thread */
+	uint64_t of_tid, backward; /* its samples, and those with a smaller time than the previous one */
 	uint64_t last_time;
 	uint64_t mmap2, build_ids, comms, forks, exits;
 };
@@ -40,7 +43,7 @@ void live_drain_overwrite(struct fr_capture *c, struct live_seen *seen);
 struct fr_counter live_counter(const struct fr_capture *c, size_t event);
 
 void live_getppid(uint64_t times);
-/* Pin this thread to its current CPU. Returns the CPU. The machine may forbid other CPUs. */
+/* Pin this thread to the CPU on which it runs (others may be forbidden). Returns the CPU. */
 int live_pin(void);
 void live_spin_ms(unsigned ms);
 

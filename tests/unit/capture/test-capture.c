@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The first ring has room for all calls, the second one wraps many times. */
+/* The first ring has room for all calls. The second ring wraps around many times. */
 TEST(every_call_is_a_sample)
 {
 	static const struct {
@@ -53,7 +53,7 @@ static struct fr_counter lose_samples(struct fr_capture *c, uint64_t calls, stru
 
 	live_getppid(calls);
 	live_drain(c, seen);
-	/* The kernel reports the loss with the next record that finds room. */
+	/* The kernel reports the loss before the next record for which there is room. */
 	live_getppid(1);
 	live_drain(c, seen);
 	n = live_counter(c, 0);
@@ -84,7 +84,7 @@ TEST(counters_and_losses_continue_in_the_next_capture)
 	live_getppid(1);
 	live_drain(second, &more);
 	assert_int_equal(live_counter(second, 0).samples, n.samples + 6);
-	/* A capture without this event leaves its losses to the caller. */
+	/* If the new capture does not have this event, the caller gets the losses of the event. */
 	other = live_open("cpu-clock", NULL, &config);
 	fr_capture_inherit_counters(other, second, lost);
 	fr_capture_free(second);
@@ -154,7 +154,7 @@ TEST(clocks_sample_by_frequency_and_by_period)
 	assert_int_equal(fr_capture_cpu_number(c, 0), cpu);
 	assert_int_equal(fr_capture_n_events(c), 3);
 	live_enable(c);
-	/* Other programs may have most of the CPU. */
+	/* Loops, because other programs may use most of the CPU. */
 	while (seen.of_tid < 50 && fr_monotonic_ns() < until) {
 		live_spin_ms(10);
 		live_drain(c, &seen);
@@ -197,7 +197,7 @@ TEST(an_overwritable_ring_has_the_newest_samples)
 	fr_capture_free(c);
 }
 
-/* 1,000 calls here, and 1,000 in a child. */
+/* Makes 1,000 calls in this process, and 1,000 in a child. */
 static void call_with_child(void)
 {
 	pid_t child;
@@ -230,7 +230,7 @@ TEST(a_task_is_recorded_with_its_children_to_its_end)
 	assert_false(fr_capture_has_ended(c));
 	live_let_go(go);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	/* Every ring hangs up, one event after the other, on each CPU. */
+	/* On each CPU the kernel reports the end (EPOLLHUP) of each ring, one after the other. */
 	until = fr_monotonic_ns() + LIVE_LIMIT_NS;
 	while (!fr_capture_has_ended(c) && fr_monotonic_ns() < until) {
 		int n = epoll_wait(fr_capture_epoll_fd(c), events, FR_ARRAY_SIZE(events), 1000);
@@ -248,7 +248,7 @@ TEST(a_task_is_recorded_with_its_children_to_its_end)
 
 static void call_and_exec(void)
 {
-	live_getppid(1000); /* before exec: not recorded */
+	live_getppid(1000); /* these calls are before the exec, so they are not recorded */
 	execl("/bin/sh", "sh", "-c", "exit 7", (char *)NULL);
 	_exit(1);
 }
@@ -284,7 +284,7 @@ static void exec_true(void)
 
 TEST(sideband_tells_of_fork_exec_and_exit)
 {
-	/* Room for all side-band of a busy machine until the child has ended. */
+	/* The ring has room for all side-band of a busy machine until the child has ended. */
 	struct fr_capture_config config = {.sideband_ring_bytes = 2 << 20};
 	struct live_seen seen = {0};
 	struct fr_session s = {0};
@@ -445,8 +445,8 @@ TEST(a_missing_hardware_pmu_is_explained)
 		(struct fr_capture_config){0}, "cycles", NULL, -ENOENT, "cannot count cycles", "cpu-clock");
 }
 
-/* Spin until event OTHER has 100 more samples, with 1/DIVISOR of the frequency. Returns how many samples of
-   the first event came for 100 of OTHER. */
+/* Set DIVISOR, which divides the frequency of the first event. Spin until the event with the index OTHER has
+   100 more samples. Returns how many samples the first event made for each 100 samples of OTHER. */
 static uint64_t share_at(struct fr_capture *c, unsigned divisor, size_t other)
 {
 	const uint64_t until = fr_monotonic_ns() + LIVE_LIMIT_NS;
@@ -465,8 +465,9 @@ static uint64_t share_at(struct fr_capture *c, unsigned divisor, size_t other)
 	return 100 * (live_counter(c, 0).samples - first) / FR_MAX(n, 1ul);
 }
 
-/* The divisors give the first event the periods of the two others. All events sample by the CPU time of this
-   thread, so other work of the machine does not matter. Timers are equally late for equal periods. */
+/* With the divisors 1 and 4, the first event has the same period as the second or the third event. All events
+   sample by the CPU time of this thread, so other work of the machine does not matter. The kernel's timers
+   may be late, but they are equally late for equal periods. */
 TEST(a_divisor_lowers_frequencies)
 {
 	struct fr_capture_config config = {.pids = (pid_t[]){gettid()}, .n_pids = 1};
@@ -483,7 +484,7 @@ TEST(a_divisor_lowers_frequencies)
 	assert_in_range(share_at(c, 1, 1), 80, 125);
 	fr_capture_free(c);
 
-	/* Periods do not change. */
+	/* A divisor does not change the period of an event that has no frequency. */
 	c = live_open("task-clock/period=1000000/", NULL, &config);
 	assert_int_equal(fr_capture_frequency(c), 0);
 	assert_int_equal(fr_capture_set_divisor(c, 4, NULL), 0);
@@ -499,7 +500,7 @@ static size_t open_descriptors(void)
 	return n;
 }
 
-/* The result depends on the kernel. */
+/* What the trial returns depends on the kernel. */
 TEST(the_trial_of_build_ids_is_repeatable_and_closes_its_files)
 {
 	const size_t before = open_descriptors();
@@ -517,13 +518,13 @@ static void wait_for_end(void)
 	pause();
 }
 
-/* Other programs may have perf events, too. */
+/* Other programs of the machine may have perf events, too, and may be found instead of the child. */
 TEST(another_recorder_is_found)
 {
 	struct fr_capture_config config = {0};
 	struct fr_capture *c = live_open("dummy", NULL, &config);
 	int go;
-	const pid_t pid = live_fork(wait_for_end, &go); /* it has copies of our descriptors */
+	const pid_t pid = live_fork(wait_for_end, &go); /* the child has copies of our perf events */
 	const pid_t found = fr_capture_find_other_recorder();
 
 	kill(pid, SIGKILL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The parser of event specifications. A directory of the test describes the machine: a core PMU, a PMU of a
-   package, and two systems of tracepoints. */
+/* The parser of event specifications. A temporary directory stands for the files of a machine that has a core
+   PMU, a PMU of a package, and two systems of tracepoints. */
 #include "../files.h"
 #include "capture/event_internal.h"
 #include "base/nearest.h"
@@ -85,7 +85,8 @@ static int teardown(void **state)
 
 GROUP_FIXTURE(setup, teardown)
 
-/* IN_HINT is NULL: there is no hint, because the message has all words. */
+/* Checks that SPEC fails with CODE, that the message contains IN_WHAT, and that the hint contains IN_HINT. If
+   IN_HINT is NULL, there must be no hint, because the message says everything. */
 static void parse_fails(const char *spec, int code, const char *in_what, const char *in_hint)
 {
 	struct fr_event_list list = {0};
@@ -207,7 +208,7 @@ TEST(modifiers_exclude_modes)
 {
 	static const struct {
 		const char *spec;
-		unsigned user, kernel, hv, precise; /* excluded */
+		unsigned user, kernel, hv, precise; /* user, kernel, hv: 1 if it is excluded */
 	} cases[] = {
 		{"cycles", 0, 0, 0, 0},
 		{"cycles:u", 0, 1, 1, 0},
@@ -288,7 +289,7 @@ TEST(lists_and_globs_add_events)
 	} cases[] = {
 		{"cpu/event=1,umask=2/u,cycles:k,raw_syscalls:*", 4},
 		{"sched:sched_[sw]*", 6},
-		{"*:*", 11}, /* perf cannot open the events of ftrace itself */
+		{"*:*", 11}, /* without the events of the system "ftrace", which perf cannot open */
 		{"*sys*:sys_e?it/overwrite/", 12},
 	};
 	struct fr_event_list list = {0};
@@ -343,7 +344,7 @@ TEST(a_short_period_of_a_clock_is_refused)
 	parse_fails("cycles,task-clock/period=99999/u", -EINVAL, "task-clock", "100000");
 	assert_int_equal(fr_event_parse_env(&env, "cpu-clock", &short_one, &list, &d), -EINVAL);
 	parse_ok("cpu-clock", &enough, &list);
-	parse_ok("cpu-clock", &each, &list); /* a trigger that counts */
+	parse_ok("cpu-clock", &each, &list); /* a trigger with Event= counts each occurrence */
 	parse_ok("cpu-clock/freq=1000/,cs", &short_one, &list);
 	parse_ok("cs/period=1/", &plain, &list);
 	fr_event_list_deinit(&list);
@@ -368,7 +369,7 @@ TEST(bad_specifications_are_explained)
 		{"mem-laods", -ENOENT, "mem-laods", "cpu/mem-loads/"},
 		{"cppu/event=1/", -ENOENT, "cppu", "cpu/"},
 		{"energy-pkg", -ENOENT, "energy-pkg", "power/energy-pkg/"},
-		{"mrs", -ENOENT, "mrs", "perf list"}, /* not "cs" */
+		{"mrs", -ENOENT, "mrs", "perf list"}, /* the hint does not suggest "cs" */
 		{"cycles,nothing-like-it-at-all", -ENOENT, "nothing-like", "perf list"},
 		{"", -EINVAL, "without a name", ""},
 		{",", -EINVAL, "without a name", ""},
@@ -402,7 +403,7 @@ TEST(bad_specifications_are_explained)
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++)
 		parse_fails(cases[i].spec, cases[i].code, cases[i].what, cases[i].hint);
-	(void)parse_one("cycles:", &plain); /* perf accepts it, too */
+	(void)parse_one("cycles:", &plain); /* is accepted, because perf accepts it, too */
 }
 
 TEST(hostile_specifications_are_refused)
@@ -484,7 +485,7 @@ TEST(default_and_sideband_events_can_be_opened)
 	assert_true(list.items[0].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
 	assert_true(list.items[0].attr.freq);
 	assert_int_equal(list.items[0].attr.sample_freq, 99);
-	/* The default event is cycles, or cpu-clock with a notice. */
+	/* The default event is cycles. Without a PMU it is cpu-clock, and there is a notice. */
 	assert_int_equal(list.notice != NULL, list.items[0].attr.type == PERF_TYPE_SOFTWARE);
 	assert_int_equal(list.items[0].attr.exclude_idle, list.notice != NULL);
 	fr_event_list_deinit(&list);

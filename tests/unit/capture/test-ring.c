@@ -11,7 +11,7 @@
 
 #define RING_BYTES (256u << 10)
 #define IDS 3
-#define ID(i) (1000 + ((uint64_t)(i) << 26)) /* they collide in the table of ids */
+#define ID(i) (1000 + ((uint64_t)(i) << 26)) /* ids with the same hash in the table of ids */
 
 struct fixture {
 	struct perf_event_mmap_page page;
@@ -21,7 +21,8 @@ struct fixture {
 	struct fr_tally tally;
 	struct fr_overwritable_room room;
 	_Alignas(8) uint8_t data[RING_BYTES], copy[RING_BYTES], bounce[FR_RUN_MAX];
-	/* Counts of the drained records. If is_suffix is true, the first record may have any time. */
+	/* Counts of the drained records. If is_suffix is true, the older records are not expected, so the
+	   first record may have any time. */
 	uint64_t next_time, records, largest;
 	bool is_suffix;
 };
@@ -57,7 +58,7 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-/* Times are consecutive, and a sample is filled with its time. */
+/* Checks the records of a run: their times are consecutive, and a sample is filled with its time. */
 static void sink(void *ctx, const struct fr_run *run)
 {
 	struct fixture *f = ctx;
@@ -168,13 +169,13 @@ TEST(samples_with_unknown_ids_are_skipped_and_counted)
 
 	f->tally.only_known = true;
 	f->ring.tail = f->page.data_tail = f->page.data_head = RING_BYTES - 48 * 4 - 8;
-	put_sample(f, 4711, 99, 48); /* the first */
+	put_sample(f, 4711, 99, 48); /* the first record */
 	put_sample(f, 1000, 0, 48);
 	put_sample(f, 4711, 99, 48);
 	put_sample(f, ID(1), 1, 48);
-	put_sample(f, 4711, 99, 48); /* over the end of the memory */
+	put_sample(f, 4711, 99, 48); /* wraps around the end of the memory */
 	put_sample(f, ID(1), 2, 48);
-	put_sample(f, 4712, 99, 48); /* the last */
+	put_sample(f, 4712, 99, 48); /* the last record */
 	drain(f);
 	assert_int_equal(f->records, 3);
 	assert_int_equal(f->cells[0].samples, 1);
@@ -213,10 +214,11 @@ TEST(losses_are_counted_for_their_event)
 	assert_int_equal(f->records, 4);
 	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
 	assert_int_equal(f->cells[2].lost[FR_LOSS_THROTTLED], 1);
-	assert_int_equal(f->unknown.lost[FR_LOSS_KERNEL_RING], 5); /* the id is unknown */
+	assert_int_equal(f->unknown.lost[FR_LOSS_KERNEL_RING], 5); /* of the record whose id is unknown */
 }
 
-/* If other recorders run, the kernel leaves bytes behind the sample id of a record. */
+/* If other recorders run, the kernel may leave bytes behind the sample id of a record. Then the sample id is
+   moved to the end of the record. */
 TEST(misplaced_trailer_moves_to_the_end)
 {
 	static const struct {
@@ -235,7 +237,7 @@ TEST(misplaced_trailer_moves_to_the_end)
 	put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_BPF_EVENT}, (uint64_t[]){7, 0}, 16, 1,
 		ID(2));
 	before = memcpy(malloc(whole), f->data, whole);
-	drain(f); /* sink() checks their times */
+	drain(f); /* sink() checks the times of the records */
 	assert_int_equal(f->records, 2);
 	assert_memory_equal(f->data, before, whole); /* the kernel's memory does not change */
 	/* The bounce buffer still has the repaired record. */
@@ -245,7 +247,8 @@ TEST(misplaced_trailer_moves_to_the_end)
 		f->bounce + sizeof(k) + sizeof(zeros), before + sizeof(k), sizeof(struct fr_sample_id));
 }
 
-/* The kernel sets the flag if a newer recorder asked for build-ids and we did not. */
+/* The kernel sets the flag although our event does not ask for build-ids, if a recorder that started later
+   asks for them. */
 TEST(build_id_flag_of_another_recorder_is_cleared)
 {
 	const struct perf_event_header header = {
@@ -265,12 +268,12 @@ TEST(build_id_flag_of_another_recorder_is_cleared)
 TEST(torn_records_are_skipped_and_counted)
 {
 	static const struct perf_event_header bad[] = {
-		{PERF_RECORD_SAMPLE, 0, 0},	 /* would not advance */
+		{PERF_RECORD_SAMPLE, 0, 0},	 /* a reader would not advance */
 		{PERF_RECORD_SAMPLE, 0, 7},	 /* less than a header */
 		{PERF_RECORD_SAMPLE, 0, 40},	 /* less than a sample of ours */
 		{PERF_RECORD_SAMPLE, 0, 50},	 /* not a multiple of 8 */
 		{PERF_RECORD_MMAP, 0, 32},	 /* no room for the sample id */
-		{PERF_RECORD_SAMPLE, 0, 0xfff8}, /* past head */
+		{PERF_RECORD_SAMPLE, 0, 0xfff8}, /* ends behind data_head */
 	};
 	struct fixture *f = *state;
 
@@ -279,7 +282,7 @@ TEST(torn_records_are_skipped_and_counted)
 		ring_write(f, f->page.data_head, &bad[i], sizeof(bad[i]));
 		f->page.data_head += 128;
 		drain(f);
-		/* The record before the bad header counts, and reading goes on behind data_head. */
+		/* The record before the bad header is drained. All until data_head is skipped. */
 		assert_int_equal(f->records, 2 * i + 1);
 		assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], i + 1);
 		assert_int_equal(f->page.data_tail, f->page.data_head);
@@ -287,14 +290,14 @@ TEST(torn_records_are_skipped_and_counted)
 		drain(f);
 		assert_int_equal(f->records, 2 * i + 2);
 	}
-	/* An impossible data_head. */
+	/* A data_head that is farther from the tail than the ring is long. */
 	f->page.data_head += RING_BYTES + 8;
 	drain(f);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], FR_ARRAY_SIZE(bad) + 1);
 	assert_int_equal(f->page.data_tail, f->page.data_head);
 }
 
-/* The kernel fills an overwritable ring downwards. */
+/* Puts a sample into an overwritable ring, which the kernel fills from higher to lower addresses. */
 static void put_backward(struct fixture *f, uint64_t time, size_t size)
 {
 	uint64_t words[FR_RECORD_MAX / 8];
@@ -338,7 +341,8 @@ TEST(a_full_overwritable_ring_has_the_newest_records)
 		f->records = 0;
 		bytes = look(f);
 		assert_int_equal(f->next_time, t);
-		/* The look returns all records except the slack and one incomplete record. */
+		/* look() returns all records of the ring except the oldest quarter, which the kernel could
+		   overwrite meanwhile, and one incomplete record. */
 		assert_true(bytes > RING_BYTES - RING_BYTES / 4 - 96 && bytes <= RING_BYTES);
 	}
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
@@ -349,7 +353,7 @@ TEST(the_buffer_of_pieces_is_large_enough)
 	struct fixture *f = *state;
 	uint64_t t = 0;
 
-	/* The worst case: any two neighbours are a little too large for one run. */
+	/* The worst case: two neighbouring records are always a little too large for one run. */
 	f->is_suffix = true;
 	for (; t < 12; t++)
 		put_backward(f, t, t % 2 ? 32832 : 32000);

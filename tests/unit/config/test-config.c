@@ -25,7 +25,7 @@ static int read_bytes(struct fr_config *c, const char *name, const char *text, s
 	return r;
 }
 
-/* Set C to TEXT, which is valid. C is zeroed, or has an older value. */
+/* Read the valid configuration TEXT into C. Before the call, C is zero or has an earlier configuration. */
 static void read_valid(struct fr_config *c, const char *text)
 {
 	struct fr_diag d = {0};
@@ -36,7 +36,7 @@ static void read_valid(struct fr_config *c, const char *text)
 		fail_msg("%s (%s)", d.what, d.hint);
 }
 
-/* TEXT is refused with a message that begins with WHAT and a hint that contains HINT. */
+/* Checks that TEXT is refused, with a message that begins with WHAT and a hint that contains HINT. */
 static void expect_refusal(const char *text, size_t len, const char *what, const char *hint)
 {
 	_cleanup_(fr_config_deinit) struct fr_config c = {0};
@@ -63,7 +63,7 @@ struct value {
 	const char *section, *key, *value;
 	size_t offset, size;
 	uint64_t number;
-	const char *string; /* NULL: a number */
+	const char *string; /* NULL if the value is a number */
 };
 #define RECORDER(m) offsetof(struct fr_config, m), sizeof(((struct fr_config *)0)->m)
 #define TRIGGER(m) offsetof(struct fr_trigger_config, m), sizeof(((struct fr_trigger_config *)0)->m)
@@ -247,11 +247,11 @@ TEST(each_kind_of_source)
 		{"[Trigger application]\n", FR_TRIGGER_APPLICATION, NULL},
 		{"[Trigger signal]\nWindow=1min\n", FR_TRIGGER_SIGNAL, NULL},
 		{"[Trigger control]\nEnabled=no\n", FR_TRIGGER_CONTROL, NULL},
-		/* A source can be cleared or replaced. */
+		/* The source of a trigger can be removed or replaced. */
 		{"[Trigger x]\nEvery=1h\nEvery=\nApplication=yes\n", FR_TRIGGER_APPLICATION, NULL},
 		{"[Trigger x]\nProgram=/a.o\nProgram=/b.o\n", FR_TRIGGER_PROGRAM, "/b.o"},
 		{"[Trigger x]\nApplication=yes\nApplication=no\nProgram=/b.o\n", FR_TRIGGER_PROGRAM, "/b.o"},
-		/* The source of a built-in name cannot be cleared. */
+		/* The source of a trigger with a built-in name cannot be removed. */
 		{"[Trigger oom-kill]\nProbe=\n", FR_TRIGGER_PROBE, "oom-kill"},
 	};
 
@@ -289,7 +289,7 @@ TEST(a_later_file_adds_to_a_section)
 	assert_memory_equal(t->set, "y=2\0z=a=b", t->set_len);
 }
 
-/* The name is longer than the part of a section that inih keeps. */
+/* The name is longer than what the parser inih keeps of the name of a section. */
 TEST(long_trigger_names_differ_in_the_last_character)
 {
 	static const char name[] = "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456.9";

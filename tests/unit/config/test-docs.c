@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The manual pages, the completions and the default file describe what the programs have. */
+/* The manual pages, the completions and the default configuration file describe the options, verbs, keys and
+   probes that the programs have. */
 #include "../unit.h"
 #include "flightrec-merge/command.h"
 #include "flightrecctl/ctl.h"
@@ -12,7 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* The text of a file of the sources. To be freed. */
+/* Returns the text of the file PATH of the sources. The caller frees it. */
 static char *read_source(const char *path)
 {
 	struct fr_buf b = {0};
@@ -24,7 +25,8 @@ static char *read_source(const char *path)
 	return (char *)b.data;
 }
 
-/* LEN bytes of TEXT as a manual page has them: a command (VERBATIM) or prose. Valid until the next call. */
+/* Returns LEN bytes of TEXT with the escapes of a manual page: of a command if VERBATIM, otherwise of prose.
+   The result is valid until the next call. */
 static const char *escape(const char *text, size_t len, bool verbatim)
 {
 	static char ret[1024];
@@ -43,7 +45,7 @@ static const char *escape(const char *text, size_t len, bool verbatim)
 	return ret;
 }
 
-/* TEXT has WORD, and not only as a part of a longer word. */
+/* Returns whether TEXT has WORD, and not only as a part of a longer word. */
 static bool has_word(const char *text, const char *word)
 {
 	const size_t len = strlen(word);
@@ -69,7 +71,7 @@ static void expect_options(const struct fr_command_line *line, const char *path,
 	}
 }
 
-/* The completions of flightrecctl read its --help (test_ctl.py). */
+/* The completions of flightrecctl are not checked: they read its --help when they run (test_ctl.py). */
 TEST(every_option_is_described)
 {
 	expect_options(&fr_flightrecd_command_line, "docs/man/flightrecd.8", true);
@@ -92,7 +94,7 @@ TEST(every_verb_is_described)
 			fail_msg("flightrecctl(1) does not mention %s", verbs[i]->name);
 }
 
-/* Several sections can have a key of one name. */
+/* Several sections can have a key with the same name. */
 TEST(every_key_is_in_the_part_of_the_manual_page_about_its_section)
 {
 	_cleanup_free_ char *man = read_source("docs/man/flightrecd.conf.5");
@@ -111,7 +113,7 @@ TEST(every_key_is_in_the_part_of_the_manual_page_about_its_section)
 	}
 }
 
-/* KEY has the next line of the default file, with its default or a valid example. */
+/* Checks that LINE of the default file is about KEY, and has its default or a valid example. */
 static void expect_key(const struct fr_config_key *key, const char *section, char *line)
 {
 	char *value = strchr(line, '=');
@@ -126,7 +128,7 @@ static void expect_key(const struct fr_config_key *key, const char *section, cha
 	if (key->default_value)
 		assert_string_equal(value, key->default_value);
 	fr_config_init(&c);
-	assert_int_equal(fr_config_add_event(&c, "x", "t", NULL), 0); /* for Filter= */
+	assert_int_equal(fr_config_add_event(&c, "x", "t", NULL), 0); /* Filter= needs an event */
 	if (fr_config_set(&c, section, line, value, "t", &d) < 0)
 		fail_msg("%s", d.what);
 }
@@ -147,7 +149,7 @@ TEST(the_default_file_has_every_key)
 	assert_null(key->name);
 }
 
-/* Print what the manual page says about PROBE, without its description. */
+/* Print what the manual page must say about PROBE, except its description. */
 static void print_probe(FILE *f, const struct fr_probe *probe)
 {
 	char interval[FR_UNIT_SIZE];
@@ -160,7 +162,7 @@ static void print_probe(FILE *f, const struct fr_probe *probe)
 		fprintf(f, "Armed by default.\n");
 }
 
-/* Copy those lines of the manual page that print_probe() prints. */
+/* Copy to F the lines of the manual page that are of the kinds which print_probe() prints. */
 static void copy_probe_lines(FILE *f, const char *from, const char *end)
 {
 	static const char *const begins[] = {".TP\n", ".B ", "Threshold: ", "Armed by default.\n"};
@@ -196,7 +198,7 @@ TEST(the_manual_page_lists_the_table_of_probes)
 	assert_string_equal(listed, expected);
 }
 
-/* The examples of MAN as a file. To be freed. */
+/* Returns the examples of the manual page MAN as the text of a configuration file. The caller frees it. */
 static char *read_examples(const char *man)
 {
 	const char *from = strstr(man, "\n.SH EXAMPLES\n");

@@ -3,7 +3,8 @@
 #include "../files.h"
 #include "config/config_private.h"
 
-/* WANT: the files in order below the root, each with a blank behind it. */
+/* Checks that the configuration consists of the files WANT, in this order: paths below the root, each
+   followed by a blank. */
 static void expect_files(const char *path, const char *want)
 {
 	char names[1024] = "", **files;

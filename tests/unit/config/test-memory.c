@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* How much memory a ring can take. Files in a temporary directory stand for those of /proc and cgroupfs. */
+/* How much memory a ring can take. Files in a temporary directory stand for files of /proc and of cgroups. */
 
 #include "../files.h"
 #include "config/memory.h"
@@ -13,7 +13,7 @@ struct file {
 	const char *path, *text;
 };
 
-/* Read the memory of a machine that has these files. */
+/* Returns the memory of a machine that has these files. */
 static struct fr_memory read_memory(const struct file *files, size_t n)
 {
 	struct fr_memory m;
@@ -62,7 +62,7 @@ TEST(the_control_group_with_the_least_to_spare_decides)
 	struct fr_diag d = {0};
 
 	assert_int_equal(m.limit, 256 * MIB);
-	assert_int_equal(m.free, 192 * MIB); /* the kernel can drop page cache */
+	assert_int_equal(m.free, 192 * MIB); /* page cache counts as free, because the kernel can drop it */
 	assert_int_equal(fr_memory_largest_ring(&m, 0), 144 * MIB);
 	assert_int_equal(fr_memory_check_ring(&m, 0, 64 * MIB, NULL, &d), 0);
 	assert_int_equal(fr_memory_check_ring(&m, 0, 4 * GIB, "x.conf:3", &d), -ENOMEM);
@@ -70,7 +70,7 @@ TEST(the_control_group_with_the_least_to_spare_decides)
 		strstr(d.what, "x.conf:3: a ring of 4.0G does not fit: 192.0M of 256.0M are free in "));
 	assert_non_null(strstr(d.what, "/system.slice"));
 	assert_string_equal(d.hint, "144M would fit; or raise MemoryMax= of the unit as well");
-	/* A ring of 100 MiB is there already: it can grow, and a smaller one always fits. */
+	/* If there is already a ring of 100 MiB, it can grow, and a smaller ring always fits. */
 	assert_int_equal(fr_memory_largest_ring(&m, 100 * MIB), 260 * MIB);
 	assert_int_equal(fr_memory_check_ring(&m, 300 * MIB, 299 * MIB, NULL, &d), 0);
 }
@@ -87,7 +87,7 @@ TEST(memory_high_is_a_limit)
 
 TEST(cgroups_of_version_1)
 {
-	/* In a container the path of the group can be the one outside, which does not exist. */
+	/* In a container, the path of the group may be the path outside, which does not exist inside. */
 	struct fr_memory m = READ_MEMORY({"proc/meminfo", MACHINE},
 		{"proc/self/cgroup", "4:memory:/outside/x\n3:cpuset:/\n0::/\n"},
 		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "314572800\n"},
@@ -130,7 +130,8 @@ TEST(size_of_kernel_buffers)
 		{1 * GIB, 0, 8 * MIB, 2},
 		{512 * MIB, 0, 4 * MIB, 2},
 		{0, 0, 16 * MIB, 1},
-		/* 516 KiB a CPU and RLIMIT_MEMLOCK=8M, with the ring of side-band. */
+		/* The limit of locked memory (516 KiB a CPU and RLIMIT_MEMLOCK=8M) has to be enough for the
+		   ring of side-band, too. */
 		{24 * GIB, 2 * (516 << 10) + 8 * MIB, 2 * MIB, 2},
 	};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The command line: options, how they replace values of the file, and the saved configuration. */
+/* The command line: options, how they replace values of the file, and how a configuration is saved for the
+   next instance. */
 #include "../files.h"
 #include "config/saved.h"
 
@@ -36,7 +37,7 @@ static void parse_valid(struct fr_config *c, const char *const *words)
 }
 #define PARSE(c, ...) parse_valid(c, (const char *[]){__VA_ARGS__, NULL})
 
-/* The option --config for a file with TEXT. */
+/* Writes a file with TEXT. Returns the option --config for this file. */
 static const char *config_option(const char *text)
 {
 	static char option[300];
@@ -143,7 +144,7 @@ TEST(a_saved_configuration_can_be_restored)
 	assert_int_equal(c.window_ns, 7000000000);
 	assert_int_equal(c.ring_bytes, 4 << 20);
 	assert_string_equal(c.socket, "");
-	/* Truncated bytes do no harm. */
+	/* Truncated data is refused or read, without harm. */
 	while (saved.len-- > 0) {
 		fr_config_deinit(&c);
 		fr_config_init(&c);
@@ -172,7 +173,8 @@ static void *restore_often(void *ring_mib)
 	return (void *)wrong;
 }
 
-/* A thread that waited for a hanging file can parse its options while another thread restores. */
+/* A thread that had to wait for a file may parse its options while another thread restores a saved
+ * configuration. */
 TEST(two_threads_can_parse_options)
 {
 	pthread_t other;
@@ -202,7 +204,8 @@ TEST(an_object_file_makes_a_trigger)
 	assert_string_equal(t->subject, in_working_directory("probe.bpf.o"));
 	assert_string_equal(fr_config_find_trigger(&c, "my_probe_1")->subject, "/x/my probe#1.o");
 	assert_non_null(fr_config_find_trigger(&c, "z"));
-	/* It replaces no event of the file, and adds to the section of that name. */
+	/* A BPF object after -e does not replace the events of the file. --trigger= adds keys to the section
+	   with this name. */
 	PARSE(&c, file, "-e", "/o/x.bpf.o", "--trigger", "y:Enabled=no", "--trigger=y:Every=2h", "--trigger",
 		"run-queue-latency");
 	assert_int_equal(c.n_events, 1);
@@ -239,7 +242,7 @@ TEST(a_recorder_beside_the_service_leaves_the_triggers_to_it)
 	snprintf(own_pid, sizeof(own_pid), "%d", (int)getpid());
 	snprintf(parent_pid, sizeof(parent_pid), "%d", (int)getppid());
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
-		setenv("SYSTEMD_EXEC_PID", parent_pid, 1); /* a shell of a service */
+		setenv("SYSTEMD_EXEC_PID", parent_pid, 1); /* started by a shell of a service */
 		parse_valid(&c, cases[i].words);
 		assert_int_equal(c.is_personal, cases[i].own);
 		assert_string_equal(c.triggers.socket, cases[i].own ? "" : "/run/flightrec/trigger");

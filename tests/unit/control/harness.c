@@ -24,7 +24,8 @@ static void wait_for_teardown(void *ctx, struct fr_call *call, const cJSON *para
 	h->open[h->n_open++] = call;
 }
 
-/* Fails with the errno in the reason, or in the name of the trigger. 0 is a dump. */
+/* A handler of Dump and of verbs for triggers. The parameter "reason" or "name" is an errno, with which the
+   call fails. If it is 0, the call succeeds. */
 static void dump_or_fail(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct harness *h = ctx;
@@ -185,7 +186,7 @@ cJSON *raw_reply(struct harness *h, int fd)
 	struct fr_buf b = {0};
 	cJSON *json = NULL;
 
-	/* Byte by byte, because the next reply may follow. */
+	/* Read one byte at a time, because the next reply may already follow. */
 	while (fr_monotonic_ns() < until) {
 		char c;
 		ssize_t n = recv(fd, &c, 1, 0);

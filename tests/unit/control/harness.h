@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A real server on a socket in its own directory. Its methods end their calls in every possible way. */
+/* A real server on a socket in its own directory. It has methods for each way in which a call can end. */
 
 #include "../unit.h"
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 
 #define ONEWAY "{\"method\":\"" FR_INTERFACE ".Echo\",\"oneway\":true}"
 
-/* The limit of all waits. No machine is slower. */
+/* The time limit of all waits: longer than a slow machine needs. */
 #define HARNESS_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
 /* The message of a call of METHOD. The NUL of the string ends the message. */
@@ -25,7 +25,7 @@ struct harness {
 	sd_event *event;
 	struct fr_server_config config;
 	struct fr_server *server;
-	struct fr_call *open[128]; /* calls of Wait, oldest first */
+	struct fr_call *open[128]; /* calls of Wait that have no reply yet, the oldest first */
 	size_t n_open;
 	atomic_uint handled; /* calls that reached a handler */
 	pthread_t thread;    /* runs the loop after harness_serve() */
@@ -35,9 +35,9 @@ struct harness {
 int harness_setup(void **state);
 int harness_teardown(void **state);
 
-/* Runs the loop until nothing happens for QUIET_MS. */
+/* Runs the event loop until nothing happens for QUIET_MS. */
 void harness_pump(struct harness *h, unsigned quiet_ms);
-/* Runs the loop in a thread until harness_unserve(), for clients that block. */
+/* Runs the event loop in a thread until harness_unserve(), so that the test can use clients that block. */
 void harness_serve(struct harness *h);
 void harness_unserve(struct harness *h);
 
@@ -45,16 +45,17 @@ void harness_unserve(struct harness *h);
 int raw_bind(const char *path);
 int raw_connect(const struct harness *h); /* non-blocking */
 void raw_send(int fd, const void *data, size_t len);
-/* Returns one reply, which the caller deletes, or NULL at the end of the stream or after HARNESS_LIMIT_NS.
-   Runs the loop. */
+/* Runs the event loop until a reply has arrived at FD. Returns the reply, which the caller deletes, or NULL
+   at the end of the stream or after HARNESS_LIMIT_NS. */
 cJSON *raw_reply(struct harness *h, int fd);
 /* Sends CALL and returns its reply. */
 cJSON *raw_call(struct harness *h, int fd, const char *call);
 /* Returns whether the server closes FD within HARNESS_LIMIT_NS. */
 bool raw_is_closed(struct harness *h, int fd);
-/* The parameter NAME of REPLY (NULL: its member "error") is TEXT, "" for none. Deletes REPLY. */
+/* Returns whether the parameter NAME of REPLY is TEXT; if NAME is NULL, whether its member "error" is TEXT.
+   TEXT "" means that there is none. Deletes REPLY. */
 bool reply_is(cJSON *reply, const char *name, const char *text);
-/* FD is connected, and Echo replies. */
+/* Returns whether the connection FD works: it calls Echo. */
 bool raw_works(struct harness *h, int fd);
-/* The same for a new connection. */
+/* Returns whether a new connection works. */
 bool new_connection_works(struct harness *h);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The client, with a real server and with bad ones. */
+/* The client, with a real server and with servers that send wrong replies. */
 #include "harness.h"
 #include "base/cleanup.h"
 #include "control/client.h"
@@ -22,7 +22,7 @@ static int call(struct harness *h, const char *method, const char *parameters, c
 	return r;
 }
 
-/* The parameter "s" of a reply, which this deletes, has LEN bytes. */
+/* Checks that the parameter "s" of REPLY has LEN bytes. Deletes REPLY. */
 static void expect_length(cJSON *reply, size_t len)
 {
 	const char *s = "";
@@ -77,7 +77,7 @@ TEST(error_reply_becomes_an_errno)
 		assert_int_equal(call(h, FR_METHOD(Dump), parameters, &reply, &d), codes[i].want);
 		assert_string_equal(d.what, "a reason");
 		assert_string_equal(d.hint, "a hint");
-		assert_ptr_equal(reply, state); /* does not change */
+		assert_ptr_equal(reply, state); /* the call has not changed this pointer */
 	}
 	assert_int_equal(call(h, FR_INTERFACE ".Nope", "{}", NULL, NULL), -EREMOTEIO);
 	harness_unserve(h);

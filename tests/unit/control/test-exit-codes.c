@@ -24,7 +24,8 @@ static int run(const char *const *words)
 }
 #define RUN(...) run((const char *[]){__VA_ARGS__, NULL})
 
-/* Runs commands, whose words are separated by blanks. */
+/* Runs COMMANDS, which end with NULL and whose words are separated by blanks. Each must end with the exit
+   code CODE. */
 static void expect_exit(int code, const char *const *commands)
 {
 	for (; *commands; commands++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The messages of the control socket: which ones the server accepts, and what it replies. */
+/* The messages of the control socket: which messages the server accepts, and what it replies. */
 
 #include "harness.h"
 #include "base/cleanup.h"
@@ -40,7 +40,7 @@ TEST(oneway_has_no_reply_and_more_has_several)
 
 	raw_send(fd, ONEWAY, sizeof(ONEWAY));
 	raw_send(fd, count, sizeof(count));
-	for (int i = 0; i < 4; i++) { /* Echo has no reply: the first one is of Count */
+	for (int i = 0; i < 4; i++) { /* Echo gets no reply, so the first reply is of Count */
 		cJSON *reply = raw_reply(h, fd);
 
 		assert_non_null(reply);
@@ -90,8 +90,8 @@ TEST(error_reply_has_its_name)
 	close(fd);
 }
 
-/* Returns whether the server accepts MESSAGE, which has LEN bytes with its NUL. Checks that the server
-   replies and hangs up if it does not. */
+/* Returns whether the server accepts MESSAGE, which has LEN bytes with its NUL. If the server does not accept
+   it, checks that it replies with an error and closes the connection. */
 static bool accepts(struct harness *h, const char *message, size_t len)
 {
 	int fd = raw_connect(h);
@@ -143,7 +143,8 @@ TEST(malformed_json_is_refused)
 			fail_msg("accepted: %s", bad[i]);
 }
 
-/* DEPTH arrays in two objects, the message and its parameters. */
+/* Returns whether the server accepts DEPTH arrays in each other, in two objects: the message and its
+ * parameters. */
 static bool accepts_arrays(struct harness *h, int depth)
 {
 	char open[2048], close[2048], text[4200];
@@ -183,7 +184,7 @@ TEST(call_has_known_members_of_their_type)
 			fail_msg("accepted: %s", bad[i]);
 }
 
-/* A message that is too long has no reply. */
+/* The server closes the connection at a message that is too long, and sends no reply. */
 TEST(message_that_is_too_long_closes)
 {
 	static char message[FR_WIRE_MAX_CALL + 4096];

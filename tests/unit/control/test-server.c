@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The server, and clients that are slow, many, malicious, gone or not permitted. */
+/* The server, and clients that are slow, too many, malicious, not permitted, or have disconnected. */
 
 #include "harness.h"
 #include "base/cleanup.h"
@@ -82,7 +82,7 @@ TEST(client_that_sends_no_more_gets_its_reply)
 	close(fd);
 }
 
-/* The teardown ends the call, after its server. */
+/* The teardown frees the server first, and then ends the call. */
 TEST(open_call_fails_when_the_server_stops)
 {
 	struct harness *h = *state;
@@ -107,7 +107,7 @@ TEST(client_that_sends_no_whole_message_is_closed)
 	assert_true(raw_is_closed(h, silent));
 	assert_true(raw_is_closed(h, half));
 	harness_pump(h, 100);
-	assert_true(raw_works(h, good)); /* a client may rest between its calls */
+	assert_true(raw_works(h, good)); /* a client may wait for any time between its calls */
 	close(silent);
 	close(half);
 	close(good);
@@ -123,14 +123,14 @@ TEST(client_that_does_not_read_is_closed)
 	assert_true(raw_works(h, good));
 	h->server->deadline_usec = 50000;
 	slow = raw_connect(h);
-	/* Ten calls: the server makes one reply, and the other calls wait. */
+	/* Of ten calls, the server answers the first. The others wait until the client reads. */
 	for (int i = 0; i < 10; i++)
 		raw_send(slow, call, sizeof(call));
 	sd_event_run(h->event, 1000);
 	sd_event_run(h->event, 1000);
 	assert_true(LIST_FIRST(&h->server->connections)->out.len < 2100000);
 	harness_pump(h, 200);
-	assert_int_equal(h->server->n_connections, 1); /* GOOD */
+	assert_int_equal(h->server->n_connections, 1); /* the connection `good` */
 	h->server->deadline_usec = HARNESS_LIMIT_NS / FR_NSEC_PER_USEC;
 	reply = raw_call(h, good, CALL("Big", "{\"bytes\":600000}"));
 	assert_int_equal(
@@ -155,12 +155,12 @@ TEST(messages_past_the_rate_wait)
 	while (h->handled < FR_SERVER_RATE + 60 && fr_monotonic_ns() - start < HARNESS_LIMIT_NS)
 		sd_event_run(h->event, 10000);
 	assert_int_equal(h->handled, FR_SERVER_RATE + 60);
-	/* 60 messages past the burst take 300 ms at 200 a second. */
+	/* The 60 messages after the burst take 300 ms, because the server handles 200 a second. */
 	assert_true(fr_monotonic_ns() - start >= 250 * FR_NSEC_PER_MSEC);
 	close(other);
 	close(fd);
 	harness_pump(h, 0);
-	/* A new connection does not get a new burst: its user has only the tokens that came since. */
+	/* With a new connection a user does not get a new burst, but has only the tokens that came since. */
 	assert_true(new_connection_works(h));
 	tokens = LIST_FIRST(&h->server->users)->tokens;
 	came = (double)(fr_monotonic_ns() - start) * FR_SERVER_RATE / FR_NSEC_PER_SEC;
@@ -185,7 +185,7 @@ TEST(stale_socket_is_replaced)
 	struct stat st;
 
 	h->server = fr_server_free(h->server);
-	close(raw_bind(h->path)); /* the name stays */
+	close(raw_bind(h->path)); /* the name remains in the directory */
 	assert_int_equal(fr_server_new(h->event, &h->config, &h->server, NULL), 0);
 	assert_int_equal(stat(h->path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, geteuid() == 0 ? 0660 : 0600);
@@ -230,7 +230,7 @@ TEST(activated_socket_is_used_and_not_removed)
 
 enum outcome { DONE, NOT_IN_GROUP, NOT_ROOT, TURNED_AWAY, OTHER };
 
-/* Starts a child with these ids, which calls and exits with an enum outcome. */
+/* Starts a child with these ids. The child sends CALL and exits with an enum outcome. Returns its pid. */
 static pid_t start_call_as(const struct harness *h, uid_t uid, gid_t gid, gid_t extra, const char *call)
 {
 	pid_t pid = fork();
@@ -268,7 +268,7 @@ static int call_as(struct harness *h, uid_t uid, gid_t gid, gid_t extra, const c
 
 #define NOBODY 65534
 
-/* Lets every user connect, as an administrator may. Returns the group "daemon". */
+/* Lets all users connect, as an administrator may do. Returns the id of the group "daemon". */
 static gid_t open_to_all(struct harness *h)
 {
 	const struct group *g = getgrnam("daemon");
@@ -312,7 +312,8 @@ TEST(user_may_call_what_its_groups_allow)
 	}
 }
 
-/* Starts a child that makes N connections as UID and keeps them until it is killed. */
+/* Starts a child that makes N connections as the user UID, and keeps them until it is killed. Returns its
+ * pid. */
 static pid_t keep_connections(struct harness *h, uid_t uid, size_t n)
 {
 	int made[2];
@@ -379,7 +380,7 @@ TEST(client_waits_while_no_descriptor_is_left)
 		turns += sd_event_run(h->event, 10000) > 0;
 	while (fr_monotonic_ns() < until);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
-	assert_in_range(turns, 1, 12); /* the loop does not spin */
+	assert_in_range(turns, 1, 12); /* few turns: the event loop does not use CPU time in a loop */
 	assert_true(raw_works(h, fd));
 	close(fd);
 }

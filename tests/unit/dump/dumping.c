@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <ftw.h>
 
-/* The model has one process, to which all samples belong. */
+/* The process model of the fixture: it has one process, to which all samples belong. */
 static int model(
 	void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
 {
@@ -119,7 +119,7 @@ void dumping_perf(
 	assert_int_equal(fr_buf_append(ret, "", 1), 0);
 }
 
-/* Read all records of a file, which is not damaged. Returns the number of samples. */
+/* Read all records of the file NAME, which must not be damaged. Returns the number of samples. */
 static uint64_t read_whole(const struct dumping *f, const char *name)
 {
 	const struct perf_event_header *h;

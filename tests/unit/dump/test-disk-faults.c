@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Dumps to a disk that fails. Each call to the disk fails once; the disk is full at every byte. Afterwards
- * each file in the directory is whole, and the ring still has everything. The linker's --wrap puts the faults
- * under the code that ships.
+ * Dumps to a disk that fails: in many dumps, each call to the disk fails once, and the disk is full at each
+ * byte. After each dump, the files in the directory are whole, and the ring still has all samples. The calls
+ * to the disk are replaced by the linker (--wrap), so the tested code does not change.
  */
 
 #include "dumping.h"
@@ -14,16 +14,16 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#define SHORT_WRITE 1 /* in the place of an errno: half of a write is done */
+#define SHORT_WRITE 1 /* instead of an errno: the call writes only half of its bytes */
 
-/* The disk. All zero: nothing is wrong. */
+/* What is wrong with the disk. If all members are zero, nothing is wrong. */
 static struct {
-	unsigned calls, fails_at; /* the call of this number fails … */
-	int error;		  /* … with this errno */
+	unsigned calls, fails_at; /* number of calls so far; the call that fails */
+	int error;		  /* the errno of the call that fails */
 	bool no_ring;		  /* there is no io_uring */
-	bool limited;		  /* it has a limit: */
-	uint64_t room;		  /* bytes that are left */
-	uint64_t data_end;	  /* bytes of the dump's file that have their room */
+	bool limited;		  /* the disk has little free space: */
+	uint64_t room;		  /* bytes that are still free */
+	uint64_t data_end;	  /* bytes of the dump's file that have space on the disk */
 } disk;
 
 #define WRAP(type, name, ...)                                                                                \
@@ -52,8 +52,8 @@ static bool fails(void)
 	return true;
 }
 
-/* Returns how many of the LEN bytes at AT of the dump's file fit on the disk. Only bytes behind its end need
-   room. */
+/* Returns how many of the LEN bytes at AT of the dump's file fit on the disk. Only bytes behind the end of
+   the file need space. */
 static size_t take_room(uint64_t at, size_t len)
 {
 	uint64_t end = FR_MIN(at + len, disk.data_end + disk.room);
@@ -106,7 +106,7 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at)
 	return len ? __real_pwrite(fd, data, len, at) : refuse();
 }
 
-/* The sidecar is written by this call. */
+/* Only the sidecar is written by write(). */
 ssize_t __wrap_write(int fd, const void *data, size_t len)
 {
 	if (disk.limited) {
@@ -116,7 +116,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t len)
 	return len ? __real_write(fd, data, len) : refuse();
 }
 
-/* Do not sync, because the power stays on, and because a slow disk would take minutes. */
+/* Does not sync: the test does not need it, and with a slow disk it would take minutes. */
 int __wrap_fsync(int fd)
 {
 	return fails() ? -1 : 0;
@@ -139,13 +139,13 @@ int __wrap_renameat2(int fd, const char *from, int to_fd, const char *to, unsign
 	return fails() ? -1 : __real_renameat2(fd, from, to_fd, to, flags);
 }
 
-/* Without the BPF programs of this machine, each dump of the ring has the same size. */
+/* Hides the BPF programs of this machine, so that each dump of the ring has the same size. */
 int __wrap_bpf_prog_get_next_id(uint32_t from, uint32_t *next)
 {
 	return -ENOENT;
 }
 
-/* Makes RUNS times SAMPLES samples, whose dumps go to WHERE. */
+/* Makes a ring with RUNS times SAMPLES samples. Its dumps go to a directory in WHERE. */
 static struct dumping *start(void **state, const char *where, unsigned runs, unsigned samples)
 {
 	assert_int_equal(dumping_setup(state, where, runs, samples, false), 0);
@@ -170,12 +170,12 @@ static bool has_sidecar(const struct dumping *f, const struct fr_dump_result *re
 	return fstatat(f->dirfd, name, &st, 0) == 0;
 }
 
-/* How the dumps of a test ended. */
+/* Counts how the dumps of a test ended. */
 struct ends {
 	unsigned none, no_sidecar, whole;
 };
 
-/* Make a dump. It fails with ERROR and leaves nothing, or it is complete. */
+/* Make a dump. Check that it fails with ERROR and leaves no file, or is complete. Count the end in ENDS. */
 static void dump_once(struct dumping *f, int error, struct ends *ends)
 {
 	struct fr_dump_result result = {0};
@@ -194,7 +194,7 @@ static void dump_once(struct dumping *f, int error, struct ends *ends)
 	ends->whole += r == 0 && result.sidecar_error == 0;
 }
 
-/* The size of a dump without a fault. */
+/* Makes a dump without a fault. Returns its size. disk.calls is then the number of its calls. */
 static uint64_t measure_dump(struct dumping *f)
 {
 	struct fr_dump_result result;
@@ -225,13 +225,15 @@ static void fail_each_call(struct dumping *f)
 		print_message("%s: %u calls, %u dumps failed\n",
 			errors[i] == SHORT_WRITE ? "short write" : strerror(errors[i]), calls, ends.none);
 		assert_true(calls >= 100);
-		/* All but fallocate(), the sidecar, and the fsync() of the directory. */
+		/* A dump fails if any call fails, except fallocate(), the calls for the sidecar, and the
+		   fsync() of the directory. */
 		if (fatal)
 			assert_true(ends.none + 10 >= calls);
 	}
 }
 
-/* The disk has room for 0 bytes, STEP bytes, … until the dump and its sidecar fit. */
+/* Make dumps to a disk with space for 0 bytes, STEP bytes, 2 * STEP bytes …, until the dump and its sidecar
+ * fit. */
 static void fill_disk(struct dumping *f, unsigned step)
 {
 	const uint64_t size = measure_dump(f);
@@ -249,7 +251,8 @@ static void fill_disk(struct dumping *f, unsigned step)
 	assert_true(ends.none >= size / step && ends.no_sidecar > 100 / step);
 }
 
-/* The kernel truncates the write that crosses the limit of a file's size, and refuses the next one. */
+/* Make dumps with each limit of the file size (RLIMIT_FSIZE). The kernel writes only a part of the write that
+   crosses the limit, and refuses the next write. */
 static void limit_file_size(struct dumping *f, unsigned step)
 {
 	const uint64_t size = FR_ALIGN_UP(measure_dump(f), FR_WRITER_ALIGN);
@@ -278,7 +281,7 @@ TEST(each_call_fails_without_io_uring)
 	fail_each_call(start(state, "/var/tmp", 200, 500));
 }
 
-/* A tmpfs has no O_DIRECT, but is fast enough for a dump for each byte. */
+/* A tmpfs has no O_DIRECT, but is fast enough for as many dumps as a dump has bytes. */
 TEST(disk_is_full_at_each_byte)
 {
 	fill_disk(start(state, "/dev/shm", 2, 8), 1);

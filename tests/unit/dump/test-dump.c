@@ -10,7 +10,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
-#define RUN 500u /* samples at once */
+#define RUN 500u /* samples of a run */
 #define RUNS 120u
 #define RUN_NS (RUN * 1000ULL)
 #define TRIGGER_NS (SYNTHETIC_START_NS + RUNS * RUN_NS)
@@ -70,7 +70,7 @@ TEST(perf_reads_every_sample_whatever_the_encoding)
 	assert_int_equal(count_lines(&a), RUN * RUNS);
 	assert_string_equal((char *)a.data, (char *)b.data);
 	assert_string_equal((char *)a.data, (char *)c.data);
-	assert_null(strstr((char *)a.data, ":4711")); /* perf's name for a process without a comm */
+	assert_null(strstr((char *)a.data, ":4711")); /* perf would print this for a process without a comm */
 }
 
 TEST(a_taken_name_gets_the_next_microsecond)
@@ -88,7 +88,7 @@ TEST(a_taken_name_gets_the_next_microsecond)
 TEST(a_window_is_exact_to_the_record)
 {
 	static const struct {
-		uint64_t from, to; /* ns after the start */
+		uint64_t from, to; /* ns after the first sample */
 		unsigned samples;
 	} windows[] = {
 		{17777 * 1000, 33333 * 1000, 33333 - 17777 + 1},

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A reader finds the right process state at the time of each sample. A simulated machine knows what is right.
+ * The reader of a dump finds for each sample the name that its process had at the time of the sample.
  *
- * The CPUs of the machine go on writing while their kernel rings are drained one after the other. Frames are
- * tiny, so most of them begin and end within a round. The ring is small, so it evicts frames all the time.
- * The test plays the recorder; ring and tracker are the real ones. The ip of each sample is the name that its
- * process has at the time of the sample. Names are numbers: each new process and each exec gets the next one.
+ * A simulated machine makes the records. Its CPUs go on writing while their kernel rings are drained one
+ * after the other. Frames are tiny, so most of them begin and end within a round. The ring is small, so it
+ * evicts frames all the time. The test does what the recorder does, with the real ring and the real tracker.
+ * Names are numbers: each new process and each exec gets the next number. The ip of a sample is the name that
+ * its process has at the time of the sample, so the test knows which name is right.
  */
 
 #include "../unit.h"
@@ -24,7 +25,7 @@
 
 #define N_CPUS 4
 #define PIDS 40
-#define FIRST_PID 4000000 /* higher than each pid that the scan of /proc finds */
+#define FIRST_PID 4000000 /* higher than all pids that the scan of /proc finds */
 #define RUN_MAX 60000u
 #define SAMPLE_BYTES 256u
 #define SECOND FR_NSEC_PER_SEC
@@ -37,12 +38,12 @@ struct machine {
 	int dirfd;
 	struct fr_buf sideband[N_CPUS], samples[N_CPUS]; /* kernel rings */
 	uint64_t now, last_name;
-	uint64_t name[PIDS]; /* 0: there is no such process */
+	uint64_t name[PIDS]; /* the present name; 0 if there is no such process */
 	uint64_t random;
-	bool wrong; /* the low watermarks are too late */
+	bool wrong; /* set the low watermarks too late */
 };
 
-/* A pseudo-random number below OF. */
+/* Returns a pseudo-random number below OF. */
 static uint64_t chance(struct machine *m, uint64_t of)
 {
 	m->random = m->random * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -61,7 +62,7 @@ static void append_sample(struct machine *m, struct fr_buf *b, unsigned i)
 		       .tid = FIRST_PID + i,
 		       .time = m->now}};
 
-	for (size_t k = 0; k < sizeof(r.rest); k++) /* zstd cannot compress these */
+	for (size_t k = 0; k < sizeof(r.rest); k++) /* zstd cannot compress these bytes */
 		r.rest[k] = (uint8_t)chance(m, 256);
 	assert_int_equal(fr_buf_append(b, &r, sizeof(r)), 0);
 }
@@ -75,7 +76,8 @@ static void exec_new_name(struct machine *m, struct fr_buf *sideband, unsigned i
 	ev_comm(sideband, m->now, FIRST_PID + (pid_t)i, FIRST_PID + (pid_t)i, name, exec);
 }
 
-/* One thing happens, on any CPU: a sample, the begin of a process, its end, or its next name. */
+/* Let one thing happen on a random CPU: a sample, the begin or the end of a process, or an exec, which gives
+   a new name. */
 static void step_machine(struct machine *m)
 {
 	const unsigned i = (unsigned)chance(m, PIDS), parent = (unsigned)chance(m, PIDS);
@@ -139,7 +141,7 @@ static void one_round(struct machine *m)
 {
 	uint64_t since = m->now + 1;
 
-	/* If wrong, the low watermark is too late by a few rounds. */
+	/* With `wrong`, the low watermark is too late by a few rounds. */
 	fr_history_begin_round(m->history, m->wrong ? since + 1000000 : since);
 	for (unsigned i = 0; i < 2 * N_CPUS; i++) {
 		drain(m, i < N_CPUS ? &m->sideband[i] : &m->samples[i - N_CPUS], i < N_CPUS);
@@ -205,7 +207,7 @@ static void read_record(
 	}
 }
 
-/* Collect all records that a dump of this snapshot would hold. */
+/* Collect in RET all records that a dump of this snapshot would have. */
 static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_buf *ret)
 {
 	_cleanup_buf_ struct fr_buf since = {0};
@@ -231,8 +233,8 @@ static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_
 	}
 }
 
-/* Dump everything up to now, which the next round drains. Later records of that round are not counted,
-   because side-band of them may still be in a kernel ring. */
+/* Make a round, and read a dump of all records up to the begin of this round. Later records of the round are
+   not counted, because side-band for them may still be in a kernel ring. */
 static struct reader dump(struct machine *m)
 {
 	uint64_t trigger = m->now;
@@ -336,7 +338,8 @@ static void machine_deinit(struct machine *m)
 	assert_int_equal(rmdir(m->dir), 0);
 }
 
-/* WRONG: the low watermarks are too late. */
+/* Simulate a machine and read dumps. With WRONG, the low watermarks are too late. Returns the sums of all
+ * dumps. */
 static struct reader simulate(uint64_t seed, bool wrong, uint64_t *ret_evicted)
 {
 	struct machine m;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Retention: which dumps it chooses, and that these dumps go with what belongs to them. */
+/* Retention: which dumps it removes, and that it removes all files that belong to a dump. */
 
 #include "../unit.h"
 #include "base/clock.h"
@@ -18,7 +18,7 @@
 #define G (1ULL << 30)
 #define HOUR (3600 * FR_NSEC_PER_SEC)
 
-/* Ten dumps of 10M, an hour apart, the newest one an hour old, on a disk of 1000M with 500M free. */
+/* There are ten dumps of 10M, an hour apart, the newest an hour old. 500M of the 1000M disk are free. */
 #define N 10u
 #define NOW (1000 * HOUR)
 
@@ -61,7 +61,7 @@ TEST(the_oldest_go_until_the_limits_hold)
 		struct fr_retention limits;
 		uint64_t need, other;
 		unsigned gone;
-		bool misfit; /* the limits do not hold even so */
+		bool misfit; /* the limits are still exceeded after that */
 	} cases[] = {
 		{{0}, 0, 0, 0, false},
 		{{.max_use = 100 * M}, 0, 0, 0, false},
@@ -78,7 +78,7 @@ TEST(the_oldest_go_until_the_limits_hold)
 		{{.max_age_ns = HOUR / 2}, 0, 0, 10, false},
 		/* The strictest limit decides. */
 		{{.max_use = 80 * M, .max_files = 6, .max_age_ns = 9 * HOUR}, 0, 0, 4, false},
-		/* A dump that is about to be written needs room, and counts as a file. */
+		/* A dump that is about to be written needs space, and counts as a file. */
 		{{.max_use = 130 * M}, 30 * M, 0, 0, false},
 		{{.max_use = 100 * M}, 30 * M, 0, 3, false},
 		{{.max_files = 10}, 30 * M, 0, 1, false},
@@ -86,7 +86,7 @@ TEST(the_oldest_go_until_the_limits_hold)
 		{{.max_use = 20 * M}, 30 * M, 0, 10, true},
 		{{0}, 560 * M, 0, 6, false},
 		{{0}, UINT64_MAX / 2, 0, 10, true},
-		/* Other files of the recorder take room, too. */
+		/* Other files of the recorder take space, too. */
 		{{.max_use = 100 * M}, 0, 50 * M, 5, false},
 	};
 
@@ -119,7 +119,7 @@ TEST(a_new_dump_stays)
 		for (unsigned i = 0; i < N; i++)
 			assert_int_equal(files[i].remove, i != keep);
 	}
-	/* No dump becomes old because the clock was set back. */
+	/* A dump whose time is in the future, because the clock was set back, is not old. */
 	make_files(files);
 	files[9].time_ns = NOW + HOUR;
 	assert_true(fr_retention_choose(&r, &disk, files, N));
@@ -180,7 +180,7 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-/* Make these files; a name that ends with a slash is of a directory. */
+/* Make the files NAMES. A name that ends with a slash is that of a directory. */
 static void put(struct fixture *f, const char *const *names)
 {
 	static const char block[8192] = "x";
@@ -211,7 +211,7 @@ static void check_files(struct fixture *f, bool expected, const char *const *nam
 #define ARE_THERE(...) check_files(*state, true, (const char *const[]){__VA_ARGS__, NULL})
 #define ARE_GONE(...) check_files(*state, false, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Apply the limits, and check which dumps go; the names end with NULL. */
+/* Apply the limits, and check that exactly the dumps GONE are removed. The names end with NULL. */
 static void vacuum(struct fixture *f, struct fr_retention limits, uint64_t keep_from_ns,
 	const char *const *gone, struct fr_vacuum_report *ret)
 {
@@ -225,7 +225,7 @@ static void vacuum(struct fixture *f, struct fr_retention limits, uint64_t keep_
 		assert_string_equal(ret->removed[n], gone[n]);
 	}
 	assert_int_equal(ret->n_removed, n);
-	copy = *ret; /* the numbers stay */
+	copy = *ret; /* frees what the report owns. The numbers in *RET remain */
 	fr_vacuum_report_deinit(&copy);
 }
 #define GONE(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -235,7 +235,7 @@ static void vacuum(struct fixture *f, struct fr_retention limits, uint64_t keep_
 #define MERGED(day) "perf.data.202611" day "T120000.000000Z"
 #define SIDECAR(file) (file ".json")
 #define AUXILIARY(day) "perf.data.auxiliary.202611" day "T130000.000000Z"
-/* A dump with what belongs to it. */
+/* A dump and all files that belong to it. */
 #define FILES_OF(dump) dump, SIDECAR(dump), (dump ".jit/"), (dump ".jit/1.so")
 
 TEST(everything_that_belongs_to_a_dump_goes)
@@ -253,13 +253,13 @@ TEST(everything_that_belongs_to_a_dump_goes)
 	assert_int_equal(report.files, 1);
 	assert_true(report.bytes >= 3 * 8192);
 	assert_true(report.freed_bytes >= 7 * 8192);
-	/* No dump of the run that ended with this auxiliary file remains. */
+	/* This auxiliary file is removed, because no dump remains of the recording to which it belongs. */
 	ARE_GONE(AUXILIARY("01"), DUMP("01"), SIDECAR(DUMP("01")), DUMP("01") ".jit", DUMP("02"),
 		SIDECAR(DUMP("02")), DUMP("02") ".jit");
 	ARE_THERE(OTHERS, AUXILIARY("03"), FILES_OF(DUMP("03")));
 }
 
-/* A stop leaves perf.data, and the next stop renames it. */
+/* A stop leaves perf.data. The next stop renames it: then its name has a time, and it counts as a dump. */
 TEST(older_merged_files_count_as_dumps)
 {
 	struct fr_vacuum_report report;
@@ -268,7 +268,7 @@ TEST(older_merged_files_count_as_dumps)
 	PUT("perf.data", "perf.data.json", "perf.data.jit/", "perf.data.jit/1.so", MERGED("01"),
 		SIDECAR(MERGED("01")), MERGED("03"), SIDECAR(MERGED("03")), FILES_OF(DUMP("02")),
 		FILES_OF(DUMP("04")), AUXILIARY("01"));
-	PUT(MERGED("02")); /* a file of perf record has no sidecar */
+	PUT(MERGED("02")); /* without a sidecar: it may be a file of perf record, and is left alone */
 	vacuum(f, (struct fr_retention){.max_files = 2}, UINT64_MAX, GONE(MERGED("01"), DUMP("02")), &report);
 	assert_int_equal(report.files, 2);
 	/* A merged file does not need an auxiliary file. */
@@ -347,7 +347,7 @@ TEST(leftovers_of_a_killed_recorder_go)
 
 	PUT("." DUMP("01") ".0123abcd", ("." DUMP("01") ".json.0123abcd"), ".perf.data.0123abcd",
 		FILES_OF(DUMP("03")));
-	PUT(SIDECAR(DUMP("02"))); /* its dump is gone */
+	PUT(SIDECAR(DUMP("02"))); /* a sidecar without a dump */
 	assert_int_equal(fr_vacuum_leftovers(f->dirfd), 2);
 	ARE_GONE("." DUMP("01") ".0123abcd", SIDECAR(DUMP("02")));
 	ARE_THERE(".perf.data.0123abcd", FILES_OF(DUMP("03")));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Trigger samples: what stock perf prints of them, that their place in the file suits a streaming reader, and
- * that a merge has each once.
+ * Trigger samples: what stock perf prints of them, that they come early enough in the file for a streaming
+ * reader, and that a merge has each only once.
  */
 
 #include "dumping.h"
@@ -12,13 +12,13 @@
 
 #include <inttypes.h>
 
-/* These fill about ten frames of the ring: a chunk is 1 MiB. */
+/* These samples fill about ten frames of the ring: a chunk has 1 MiB. */
 #define RUN 500u
 #define RUNS 200u
 #define END_NS (SYNTHETIC_START_NS + (uint64_t)RUN * RUNS * 1000)
 
-/* Causes inside and outside the window, at the time of a sample and between two samples. Two causes have the
-   same time. They are not ordered by time. */
+/* Causes inside and outside of the window, at the time of a sample and between two samples. Two causes have
+   the same time. The array is not ordered by time. */
 static const struct fr_trigger_sample causes[] = {
 	{.time_ns = END_NS + 1234567, .pid = 99, .tid = 99, .cpu = -1, .trigger = "late"},
 	{.time_ns = SYNTHETIC_START_NS + 50000500,
@@ -39,7 +39,7 @@ static const struct fr_trigger_sample causes[] = {
 	{.time_ns = SYNTHETIC_START_NS, .pid = SYNTHETIC_PID, .trigger = "first"},
 };
 
-/* The output of perf, without the comm. */
+/* The lines that perf must print, without the comm. */
 static const char *const expected[] = {
 	"4711/4711 [000] 4.999000000: flightrec:trigger: early:",
 	"4711/4711 [000] 5.000000000: flightrec:trigger: first:",
@@ -64,8 +64,8 @@ static int setup(void **state)
 
 FIXTURE(setup, dumping_teardown)
 
-/* Put the next line of AT that shows a trigger sample into LINE, with single blanks. Returns false at the
-   end. */
+/* Put the next line of AT that shows a trigger sample into LINE, without its comm and with single blanks.
+   Returns false if there is no such line any more. */
 static bool next_trigger_sample(char **at, char *line, size_t size)
 {
 	char *text;
@@ -97,8 +97,8 @@ static void check_trigger_samples(const struct dumping *f, const char *name)
 	assert_false(next_trigger_sample(&at, line, sizeof(line)));
 }
 
-/* Check the rule itself: at a FINISHED_ROUND, a reader releases all records up to the newest time of the
-   previous round. No later record may be older than that time. Returns the number of rounds. */
+/* Check the rule of FINISHED_ROUND: there a reader delivers all records up to the newest time before the
+   previous FINISHED_ROUND. So no later record may be older than that time. Returns the number of rounds. */
 static unsigned check_rounds(const struct dumping *f, const char *name)
 {
 	uint64_t newest = 0, newest_before = 0, released = 0, t;
@@ -127,7 +127,7 @@ static unsigned check_rounds(const struct dumping *f, const char *name)
 	return rounds;
 }
 
-/* Plain and compressed, with rounds and without. */
+/* Check dumps with and without compression, and with and without rounds. */
 static void check_each_encoding(struct dumping *f, uint64_t samples)
 {
 	struct fr_dump_result r;
@@ -218,7 +218,7 @@ TEST(a_long_text_is_truncated)
 	assert_false(next_trigger_sample(&at, line, sizeof(line)));
 }
 
-/* Merge two dumps of the directory into the file "merged". Returns the number of samples in it. */
+/* Merge two dumps of the directory into the file "merged". Returns the number of samples in that file. */
 static uint64_t merge(const struct dumping *f, const struct fr_dump_result r[2])
 {
 	char paths[2][1024], output[256];
@@ -237,7 +237,7 @@ static uint64_t merge(const struct dumping *f, const struct fr_dump_result r[2])
 	return report.samples;
 }
 
-/* The window of both dumps is the same. The second one has the first three causes only. */
+/* Both dumps have the same window. The second dump has only the first three causes. */
 TEST(a_merge_has_each_cause_once)
 {
 	struct dumping *f = *state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Trigger samples from the JSON of a job. */
+/* The trigger samples of a job are made from its JSON. */
 
 #include "../unit.h"
 #include "dumper/job_samples.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Make the samples of the JSON TEXT, in which apostrophes stand for quotation marks. RET_META: what they
-   borrow. */
+/* Make the trigger samples of the JSON TEXT, in which apostrophes stand for quotation marks. The samples
+   borrow strings from *RET_META, which the caller deletes after them. */
 static struct fr_job_samples make_samples(const char *text, cJSON **ret_meta)
 {
 	struct fr_job_samples s;
@@ -29,7 +29,7 @@ TEST(a_cause_becomes_a_sample)
 	cJSON *meta = cJSON_Parse("{\"causes\": []}"), *cause = cJSON_CreateObject();
 	struct fr_job_samples s;
 
-	/* The recorder writes numbers as raw text, which is exact to the digit. */
+	/* Numbers are raw text, as the recorder writes them, because this is exact to the last digit. */
 	cJSON_AddRawToObject(cause, "monotonic_ns", "18446744073709551615");
 	cJSON_AddRawToObject(cause, "value", "12300000");
 	cJSON_AddRawToObject(cause, "threshold", "5000000");

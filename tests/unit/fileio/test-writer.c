@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The writer on real file systems: the file has the bytes that were appended, or the caller gets an error. */
+/* The file writer on real file systems: the file has all bytes that were appended, or the caller gets an
+ * error. */
 
 #include "../unit.h"
 #include "fileio/writer.h"
@@ -27,7 +28,7 @@
 #define SIZE (9 * BLOCK + 77) /* bytes of a file that uses all blocks more than once */
 
 static struct fr_file_writer_config config = {.block_bytes = BLOCK, .depth = DEPTH};
-static char how[96]; /* how the last file was written */
+static char how[96]; /* the writer's description of how it wrote the last file */
 
 static uint8_t byte_at(size_t i)
 {
@@ -39,7 +40,7 @@ static int create_in(const char *dir)
 	return open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
-/* Writes SIZE bytes in uneven pieces. Returns 0 or the writer's error. */
+/* Writes a head and SIZE bytes in uneven pieces. Returns 0 or the error of the writer. */
 static int write_file(int fd, size_t size)
 {
 	static const size_t steps[] = {1, 7, 4096, 100000, 8, 65536, 3};
@@ -87,7 +88,8 @@ static int check_content(int fd, size_t size)
 	return 0;
 }
 
-/* Writes a file of SIZE bytes in DIR and reads it back. Returns 0, an errno or a line. */
+/* Writes a file of SIZE bytes in DIR and reads it. Returns 0, a negative errno, or the line of the check that
+   failed. */
 static int write_and_check(const char *dir, size_t size)
 {
 	_cleanup_close_ int fd = create_in(dir);
@@ -114,14 +116,14 @@ TEST(file_has_what_was_appended)
 	config.expected_bytes = 0;
 }
 
-/* The fault of the ring. A test sets it, and all_well() resets it. */
+/* The fault of the io_uring. A test sets it, and all_well() resets it. */
 static struct {
-	unsigned accepts;     /* submissions before the fault */
-	unsigned n_refused;   /* submissions that fail with REFUSAL then */
-	int refusal;	      /* a negative errno; other than -EAGAIN: refused requests must not come again */
-	bool hangs;	      /* or else one request that never starts */
-	unsigned n_timeouts;  /* waits that end at once with -ETIME */
-	unsigned n_left_over; /* requests in the ring that were refused */
+	unsigned accepts;   /* number of submissions before the fault */
+	unsigned n_refused; /* number of submissions that then fail with REFUSAL */
+	int refusal; /* a negative errno. After any but -EAGAIN, a refused request must not come again */
+	bool hangs;  /* the fault is, instead of a refusal, one request that never starts */
+	unsigned n_timeouts;  /* number of waits that end at once with -ETIME */
+	unsigned n_left_over; /* number of refused requests that are still in the submission queue */
 } fault = {.accepts = UINT_MAX};
 static int silent_pipe[2];
 
@@ -143,7 +145,8 @@ static struct io_uring_sqe *pending(const struct io_uring *ring, unsigned i)
 	return &ring->sq.sqes[(*ring->sq.khead + i) & *ring->sq.kring_mask];
 }
 
-/* A read from a pipe that nobody writes to stands for a request that no thread of the kernel starts. */
+/* Makes SQE a request that does not end: a read from a pipe that nobody writes to. It stands for a request
+   that no thread of the kernel starts. */
 static void make_hang(struct io_uring_sqe *sqe)
 {
 	static char byte;
@@ -162,12 +165,13 @@ int __wrap_io_uring_submit(struct io_uring *ring)
 		fault.n_left_over = n;
 		return fault.refusal;
 	}
-	/* The writer has written these blocks another way, or has filled their memory with other bytes. */
+	/* The writer has written the blocks of these requests in another way, and may have filled their
+	   memory with other bytes since. So it must have made the requests NOPs. */
 	if (fault.refusal != -EAGAIN)
 		for (unsigned i = 0; i < fault.n_left_over; i++)
 			assert_int_equal(pending(ring, i)->opcode, IORING_OP_NOP);
 	fault.n_left_over = 0;
-	/* On a slow machine a request to cancel may come first. */
+	/* On a slow machine, the request may be one to cancel. Then the next request hangs. */
 	if (fault.accepts == 0 && fault.hangs && pending(ring, n - 1)->opcode != IORING_OP_ASYNC_CANCEL) {
 		make_hang(pending(ring, n - 1));
 		fault.hangs = false;
@@ -188,7 +192,7 @@ int __wrap_io_uring_wait_cqe_timeout(
 	return __real_io_uring_wait_cqe_timeout(ring, cqe, &short_time);
 }
 
-/* The fault comes at each block and at the head in turn. */
+/* The fault comes at another block in each turn, and at the head in one of them. */
 TEST(file_is_whole_when_the_ring_fails)
 {
 	for (unsigned i = 0; i < 14; i++) {
@@ -198,7 +202,7 @@ TEST(file_is_whole_when_the_ring_fails)
 		fault.n_refused = UINT_MAX;
 		fault.refusal = -EAGAIN;
 		assert_int_equal(write_and_check("/var/tmp", SIZE), 0);
-		/* The kernel refuses one request, and accepts a later one, which cancels. */
+		/* The kernel refuses one request, and accepts a later request, which cancels others. */
 		all_well();
 		fault.accepts = i + 1;
 		fault.n_refused = fault.n_timeouts = 1;
@@ -245,7 +249,7 @@ TEST(bad_configuration_is_refused)
 	assert_null(fr_writer_free(NULL));
 }
 
-/* A sanitizer or the kernel's completion queue would notice a write from freed memory. */
+/* fr_writer_free() waits for the blocks that the kernel is writing, and only then frees their memory. */
 TEST(writer_is_freed_with_blocks_in_flight)
 {
 	_cleanup_close_ int fd = create_in("/var/tmp");
@@ -261,7 +265,7 @@ TEST(writer_is_freed_with_blocks_in_flight)
 
 enum { PASS = 0, SKIP = 77 };
 
-/* BODY changes the limits and the namespaces of its process. */
+/* Runs BODY in a child, because it changes the limits and the namespaces of its process. It must return 0. */
 static void run_in_child(int (*body)(void))
 {
 	pid_t pid = fork();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* What one instance tells the next: it reads back as it was written, at any instant, and nothing else does.
- */
+/* The state that one instance leaves for the next: at any time, what was written can be read, and damaged
+   data is refused or read without harm. */
 
 #include "../unit.h"
 #include "handover/state.h"
@@ -58,10 +58,11 @@ static void assert_same(const struct fr_state *a, const struct fr_state *b)
 	assert_memory_equal(&x, &y, sizeof(x));
 }
 
-/* The last case is a service that restarts each minute, within one lap of a ring that holds a day. */
+/* In the last case, a service was restarted each minute of five days, and the ring still has records of all
+   that time. */
 TEST(round_trip)
 {
-	static const unsigned cases[][2] = {{1, 0}, {14, 39}, {27, 78}, {5 * 1440, 64}}; /* events, ids */
+	static const unsigned cases[][2] = {{1, 0}, {14, 39}, {27, 78}, {5 * 1440, 64}}; /* {events, ids} */
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
 		_cleanup_state_ struct fr_state s = {0}, again = {0};
@@ -74,7 +75,8 @@ TEST(round_trip)
 	}
 }
 
-/* Cut anywhere: refused. Any byte another one: refused, or read without harm. */
+/* A state that is truncated anywhere is refused. A state with any bit changed is refused, or read without
+ * harm. */
 TEST(hostile)
 {
 	_cleanup_state_ struct fr_state s = {0};
@@ -121,7 +123,7 @@ TEST(file_keeps_the_newest)
 	close(f.fd);
 }
 
-/* A write that was cut short by a kill, at each byte in turn: what was there before is read. */
+/* A kill interrupts a write at each byte in turn. Then the state from before this write is read. */
 TEST(torn_write)
 {
 	_cleanup_state_ struct fr_state s = {0};
@@ -137,13 +139,13 @@ TEST(torn_write)
 	for (s.restarts = 1; s.restarts <= 3; s.restarts++)
 		assert_int_equal(fr_state_file_write(&f, &s), 0);
 	before = malloc(look);
-	memcpy(before, map, look); /* generation 2 is here, 3 in the other one */
+	memcpy(before, map, look); /* this slot has generation 2, and the other slot has generation 3 */
 	s.restarts = 4;
 	assert_int_equal(fr_state_file_write(&f, &s), 0);
 	for (size_t at = 0; at < 700; at++) {
 		_cleanup_state_ struct fr_state out = {0};
 
-		/* The header is written last, so nothing but it may be new and the rest old. */
+		/* The header is written last. So here it is old, and the bytes before AT are new. */
 		memcpy(map, before, 32);
 		memcpy(map + 32 + at, before + 32 + at, look - 32 - at);
 		assert_int_equal(fr_state_file_adopt(f.fd, &g, &out, &d), 0);

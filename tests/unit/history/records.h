@@ -13,13 +13,13 @@
 
 enum test_kind { TEST_SIDEBAND, TEST_SAMPLES };
 
-/* Returns the next number of a repeatable sequence. The state is not 0. */
+/* Returns the next number of a pseudo-random sequence. *STATE is its seed, and must not be 0. */
 uint64_t test_random(uint64_t *state);
-/* Returns a number from LOW to HIGH. */
+/* Returns a pseudo-random number from LOW to HIGH. */
 uint64_t test_between(uint64_t *state, uint64_t low, uint64_t high);
 
-/* Append a record numbered N (its time is N + 1) of SIZE bytes, a multiple of 8, from TEST_RECORD_MIN to
-   FR_RECORD_MAX. NOISE: its filling does not compress. */
+/* Append to B a record with the number N and the time N + 1. SIZE is a multiple of 8 from TEST_RECORD_MIN to
+   FR_RECORD_MAX. With NOISE, its filling does not compress. */
 #define TEST_RECORD_MIN 64u
 void test_put(struct fr_buf *b, enum test_kind kind, uint64_t n, uint32_t size, bool noise);
 
@@ -28,23 +28,25 @@ bool test_is_valid_record(const struct perf_event_header *record, uint64_t *ret_
 /* Returns the number of a record. Fails the test if the record is not valid. */
 uint64_t test_check_record(const struct perf_event_header *record);
 
-/* Append N records numbered FIRST … in one run. Returns as fr_history_append(). */
+/* Append N records with the numbers FIRST … to the ring, in one run. Returns what fr_history_append()
+ * returns. */
 int test_append_run(
 	struct fr_history *h, enum test_kind kind, uint64_t first, unsigned n, uint32_t size, bool noise);
 int test_append(struct fr_history *h, uint64_t first, unsigned n, uint32_t size, bool noise);
 int test_append_sideband(struct fr_history *h, uint64_t first, unsigned n, uint32_t size, bool noise);
 
-/* Call FN for each record of a section of F. False: the section is not valid. Any thread. */
+/* Call FN for each record of a section of F. Returns false if the section is not valid. Any thread. */
 typedef void (*test_record_fn)(void *ctx, const struct perf_event_header *record);
 bool test_walk_section(const struct fr_frame *f, enum test_kind kind, test_record_fn fn, void *ctx);
 
-/* Records that were read: numbers FIRST … NEXT - 1 of each kind, consecutive unless there may be gaps. */
+/* The records that were read: of each kind, the numbers FIRST … NEXT - 1. They must be consecutive, except
+   with WITH_GAPS. */
 struct test_contents {
 	bool with_gaps;
 	uint64_t first[2], next[2], n[2];
 	uint64_t frames, seq;
 };
-/* Check and count a record, raw records, the records of a frame, of a snapshot or of a ring. */
+/* Check and count a record, raw records, or all records of a frame, of a snapshot or of a ring. */
 void test_count_record(void *contents, const struct perf_event_header *record);
 void test_count_records(struct test_contents *c, const void *records, size_t len);
 void test_count_frame(struct test_contents *c, const struct fr_frame *f);
@@ -56,10 +58,11 @@ struct fr_history *test_history(
 	uint64_t size, void (*evicted)(void *ctx, const struct fr_frame *frame), void *ctx);
 struct fr_history_stats test_stats(struct fr_history *h);
 
-/* Returns a memfd with a copy of the image of H. A kill would leave the same image. */
+/* Returns a memfd with a copy of the image of H: what would be left if its process was killed now. */
 int test_copy_image(const struct fr_history *h);
-/* Flip a bit of a header, a record or a section in BROKEN, a copy of the valid IMAGE. Returns its offset. */
+/* Flip a bit of a header, a record or a section in BROKEN, which is a copy of the valid IMAGE. Returns the
+   offset of the changed byte. */
 size_t test_flip_bit(uint64_t *random, const uint8_t *image, uint8_t *broken);
 
-/* Change the size of a ring that no other thread uses meanwhile. Returns as fr_resize_begin(). */
+/* Change the size of a ring that no other thread uses meanwhile. Returns what fr_resize_begin() returns. */
 int test_resize(struct fr_history **h, uint64_t size, struct fr_history_adopted *ret, struct fr_diag *d);

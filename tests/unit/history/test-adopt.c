@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Adoption: after a kill of its process at any moment, a ring has exactly the newest of all records that were
- * appended, in order and whole.
+ * Adoption: the process of a ring is killed at any moment. The adopted ring then has exactly the newest of
+ * all records that were appended, in order and undamaged.
  */
 
 #include "ring_process.h"
@@ -80,7 +80,7 @@ TEST(the_newest_frames_that_fit_go_into_another_size)
 			assert_in_range(test_stats(h).used_bytes, new_size * 2 / 5, new_size);
 		fr_history_free(old);
 
-		/* It goes on and is killed. */
+		/* The adopted ring is appended to by a process that is killed. */
 		continue_from(p2, &c);
 		h = adopt(run_and_kill(h, p2, false, &random), new_size, p2, &adopted);
 		assert_true(adopted.in_place);
@@ -92,8 +92,8 @@ TEST(the_newest_frames_that_fit_go_into_another_size)
 	}
 }
 
-/* The ring has gone on behind the frames of a retained snapshot, so an adoption leaves these frames out. The
-   next adoption does not find them, even if the first one is killed. */
+/* Between the frames of a retained snapshot and the newer frames, frames are missing. So an adoption leaves
+   the retained frames out. The next adoption does not find them, even if the first adoption is killed. */
 TEST(an_adoption_can_be_killed_and_repeated)
 {
 	struct progress *p = progress_new();
@@ -142,7 +142,8 @@ TEST(an_adoption_can_be_killed_and_repeated)
 	progress_free(p);
 }
 
-/* Check that a ring that was damaged works: several laps, snapshots, the next adoption. */
+/* Check that an adopted ring whose image was damaged works: all frames are evicted several times, snapshots
+   are taken, and the ring is adopted again. */
 static void expect_usable(struct fr_history *h, uint64_t *random)
 {
 	static struct progress p;
@@ -189,7 +190,8 @@ TEST(damage_of_an_image_does_no_harm)
 			close(fd);
 			continue;
 		}
-		/* Frames are whole and in order. The open chunk has no crc, so its records may be wrong. */
+		/* Frames are undamaged and in order. The records of the open chunk, which has no crc, may be
+		   wrong. */
 		assert_int_equal(fr_history_snapshot(h, &s), 0);
 		test_count_snapshot(&c, s);
 		fr_snapshot_free(s);
@@ -215,7 +217,7 @@ static void expect_refused(int fd, const char *in_what)
 
 	assert_int_equal(fr_history_adopt(&config, fd, &h, &adopted, &d), -EBADMSG);
 	assert_non_null(strstr(d.what, in_what));
-	assert_int_equal(close(fd), 0); /* it is still the caller's */
+	assert_int_equal(close(fd), 0); /* after a failure, the caller still owns the descriptor */
 }
 
 static int memfd_of(size_t size, int seals)
@@ -289,7 +291,7 @@ TEST(frames_without_an_image_header_are_copied)
 	progress_free(p);
 }
 
-/* Rounds that begin at 1000, 2000 and 3000, with a sample each. */
+/* Makes a ring with rounds that begin at 1000, 2000 and 3000, and have one sample each. */
 static struct fr_history *history_with_rounds(void)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
@@ -302,7 +304,8 @@ static struct fr_history *history_with_rounds(void)
 	return h;
 }
 
-/* Copy the image of H, with DRAINED_NS, and with LOW_WATERMARK_NS for the open chunk. Returns the memfd. */
+/* Copy the image of H, and set in the copy the time of the last drain to DRAINED_NS and the low watermark of
+   the open chunk to LOW_WATERMARK_NS. Returns the memfd. */
 static int copy_with_times(const struct fr_history *h, uint64_t drained_ns, uint64_t low_watermark_ns)
 {
 	int fd = test_copy_image(h);
@@ -328,7 +331,7 @@ TEST(times_of_the_open_chunk_are_adopted)
 		assert_int_equal(next->image->open_low_watermark_ns, 7);
 		fr_history_free(next);
 
-		/* A time in the future is damage: it counts as unknown. */
+		/* A time in the future can only be damage. It is taken as unknown. */
 		next = adopt(copy_with_times(h, future, future), size, NULL, &adopted);
 		assert_int_equal(adopted.drained_ns, 0);
 		assert_int_equal(adopted.low_watermark_ns, 0);
@@ -344,7 +347,7 @@ TEST(low_watermarks_continue_after_an_adoption)
 
 	fr_history_seal(h);
 	test_append(h, 4000, 1, 64, false);
-	/* The low watermark of the frame is unknown, that of the open chunk is not. */
+	/* The low watermark of the frame is unknown, and that of the open chunk is known. */
 	for (uint64_t size = 1 << 20; size <= 2 << 20; size <<= 1) {
 		struct fr_history_adopted adopted;
 		struct fr_history *next = adopt(test_copy_image(h), size, NULL, &adopted);

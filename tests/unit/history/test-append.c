@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Appends to the ring, with random ring sizes, records, runs and seals, and while another thread reads
- * snapshots. Every record is in the ring, evicted or dropped, and each of them is counted.
+ * Appends to the ring, with random ring sizes, records, runs and seals, also while another thread reads
+ * snapshots. Each record is in the ring, or was evicted or dropped, and is counted so.
  */
 
 #include "records.h"
@@ -31,12 +31,12 @@ static void on_evicted(void *ctx, const struct fr_frame *f)
 
 struct run {
 	struct fr_history *h;
-	uint64_t next[2]; /* the number of the next record of each kind */
+	uint64_t next[2]; /* for each kind, the number of the next record */
 	struct evicted evicted;
 	uint64_t random;
 };
 
-/* The ring has the newest records in order, but for those that were dropped. */
+/* Seals the open chunk, and checks that the ring has the newest records in order, except dropped records. */
 static void seal_and_check(struct run *t)
 {
 	struct fr_history_stats stats;
@@ -80,7 +80,7 @@ static void read_record(void *ctx, const struct perf_event_header *record)
 	r->last[kind] = n;
 }
 
-/* The bytes of a pinned frame do not change, so its crc stays right. */
+/* Returns whether the crc of a pinned frame is right: the bytes of such a frame must not change. */
 static bool has_valid_crc(const struct fr_frame *f)
 {
 	const struct fr_frame_header *header = (const struct fr_frame_header *)f->sideband - 1;
@@ -123,7 +123,7 @@ static void *read_all_the_time(void *arg)
 	return NULL;
 }
 
-/* Put random records, MOST bytes of them, into B. Returns their number. */
+/* Put random records of at most MOST bytes into B. Returns their number. */
 static unsigned put_random(struct run *t, struct fr_buf *b, enum test_kind kind, size_t most)
 {
 	const bool noise = test_random(&t->random) % 2;
@@ -151,12 +151,12 @@ static void append_random_run(struct run *t, enum test_kind kind)
 		t->h, b.data, b.len, n, first + 1, first + n);
 
 	assert_in_range(r, 0, 1);
-	/* For side-band, 1 means that this run was dropped. For samples it was an earlier chunk. */
+	/* The result 1 means for side-band that this run was dropped, and for samples that a chunk was. */
 	if (kind == TEST_SIDEBAND)
 		assert_int_equal(test_stats(t->h).sideband_dropped - dropped, r ? n : 0);
 }
 
-/* A long run goes into the log without a copy. */
+/* Appends a run of more than FR_HISTORY_RUN_MAX bytes. The ring compresses it directly into the log. */
 static void append_long_run(struct run *t)
 {
 	const size_t max = fr_history_append_max(t->h);
@@ -200,7 +200,8 @@ static void run_ring(uint64_t size, uint64_t seed, unsigned steps, bool concurre
 	t.h = reader.h = test_history(size, on_evicted, &t.evicted);
 	if (concurrent)
 		assert_int_equal(pthread_create(&thread, NULL, read_all_the_time, &reader), 0);
-	/* A slow reader may have pinned all frames for long. Then go on until it unpins them. */
+	/* A slow reader may keep all frames pinned for a long time. Then more steps are made, until it unpins
+	 * them. */
 	for (unsigned i = 0;
 		i < steps || (concurrent && !reader.wrong && (!reader.snapshots || !t.evicted.frames)); i++) {
 		random_step(&t);
@@ -213,7 +214,7 @@ static void run_ring(uint64_t size, uint64_t seed, unsigned steps, bool concurre
 		assert_int_equal(reader.wrong, 0);
 	}
 	seal_and_check(&t);
-	assert_true(t.evicted.frames > 0); /* there were laps */
+	assert_true(t.evicted.frames > 0); /* the log was filled more than once */
 	stats = test_stats(t.h);
 	assert_int_equal(stats.pinned_bytes, 0);
 	if (!concurrent) {
@@ -265,7 +266,7 @@ TEST(bad_configurations_are_refused)
 	assert_null(fr_snapshot_free(NULL));
 }
 
-/* The ring takes no memory until it is written to. */
+/* The test needs little memory, because a ring has memory only where it has been written to. */
 TEST(the_largest_ring_has_a_sealed_size)
 {
 	struct fr_history *h = test_history(FR_HISTORY_SIZE_MAX, NULL, NULL);

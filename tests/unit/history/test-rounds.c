@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Rounds and low watermarks (docs/design/20), against a simulated reader: a queue that delivers, at each
- * FINISHED_ROUND, all records that are not newer than the newest record at the previous FINISHED_ROUND. The
- * records come from simulated CPUs. Their rings are drained one after another, and all CPUs write meanwhile.
+ * Rounds and low watermarks (docs/design/20), checked by a simulated reader. At each FINISHED_ROUND, it
+ * delivers all records that are not newer than the newest record that it had at the previous FINISHED_ROUND.
+ * The records come from simulated CPUs. Their kernel rings are drained one after another, and all CPUs write
+ * meanwhile.
  */
 
 #include "records.h"
@@ -26,8 +27,8 @@ struct machine {
 	struct ring sideband[N_CPUS], samples[N_CPUS];
 	uint64_t now;
 	uint64_t random;
-	bool naive;	   /* a FINISHED_ROUND after every round */
-	unsigned restarts; /* on average one in this many steps of a round; 0: none */
+	bool naive;	   /* put a FINISHED_ROUND after each round, which is wrong */
+	unsigned restarts; /* the average number of steps of a round between two restarts; 0: no restart */
 };
 
 static void make_events(struct machine *m, uint64_t n)
@@ -57,8 +58,8 @@ static void drain_ring(struct machine *m, struct ring *r, enum test_kind kind)
 	r->n = 0;
 }
 
-/* The process is killed, the records in the kernel rings are lost, and another process adopts the ring. Or
-   the ring changes its size. */
+/* Simulate a kill of the process: the records in the kernel rings are lost, and another process adopts the
+   ring. Or change the size of the ring. */
 static void restart(struct machine *m)
 {
 	uint64_t size = test_between(&m->random, 0, 1) ? 2 << 20 : test_between(&m->random, 1 << 20, 3 << 20);
@@ -100,7 +101,7 @@ static void run_round(struct machine *m)
 		fr_history_end_round(m->h);
 }
 
-/* A scan of the tracker adds side-band with the current time, between two rounds. */
+/* Add what a scan of the tracker adds: side-band with the current time, between two rounds. */
 static void add_scanned_record(struct machine *m)
 {
 	m->now++;
@@ -132,7 +133,7 @@ static void read_record(void *ctx, const struct perf_event_header *record)
 	r->longest_queue = FR_MAX(r->longest_queue, r->queue);
 }
 
-/* Add the counts of one reading of the ring to R. */
+/* Read the ring once, and add the counts to R. */
 static void read_ring(struct reader *r, struct fr_history *h)
 {
 	struct fr_snapshot *s;
@@ -171,7 +172,7 @@ static struct reader simulate(struct machine *m, uint64_t busy, unsigned n_round
 
 static void check_loads(uint64_t random, unsigned restarts)
 {
-	/* Events between two rounds: from a few to several chunks. */
+	/* Numbers of records between two rounds: from a few records to several chunks. */
 	static const uint64_t loads[] = {4, 100, 1500, 10000};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(loads); i++) {
@@ -200,7 +201,7 @@ TEST(no_record_is_late_after_kills_and_resizes)
 	check_loads(51, 200);
 }
 
-/* The simulated reader does notice records that are late. */
+/* This shows that the simulated reader notices records that are late. */
 TEST(a_finished_round_after_every_round_makes_records_late)
 {
 	static struct machine m = {.random = 5, .naive = true};
@@ -224,7 +225,7 @@ static unsigned rounds_in_newest_frame(struct fr_history *h)
 	return (raw - n * 64) / 8;
 }
 
-/* A round with one sample. */
+/* Make a round with one sample. */
 static void run_one_sample_round(struct fr_history *h, uint64_t n)
 {
 	fr_history_begin_round(h, 0);
@@ -237,13 +238,14 @@ TEST(a_frame_has_at_most_one_finished_round)
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 
 	fr_history_begin_round(h, 0);
-	fr_history_end_round(h); /* the chunk is empty: no FINISHED_ROUND, and no frame for it */
+	fr_history_end_round(h); /* the chunk is empty, so it gets no FINISHED_ROUND and becomes no frame */
 	fr_history_seal(h);
 	for (unsigned i = 0; i < 3; i++)
 		run_one_sample_round(h, i);
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 
-	/* The frame with the last FINISHED_ROUND is sealed in a round. Only the next round writes one. */
+	/* The frame with the last FINISHED_ROUND is sealed during a round. This round writes no
+	   FINISHED_ROUND, but the next round does. */
 	run_one_sample_round(h, 10);
 	fr_history_begin_round(h, 0);
 	test_append(h, 11, 1, 64, false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Snapshots: pins, the reserve, drops when the reserve is full, and retained snapshots. */
+/* Snapshots: pinned frames, the reserve, chunks that are dropped when the reserve is full, and retained
+   snapshots. */
 
 #include "records.h"
 #include "base/cleanup.h"
@@ -11,7 +12,8 @@
 
 #define RING (4u << 20)
 
-/* Append and seal chunks of 60 samples, until a drop or LIMIT. Returns how many chunks went in. */
+/* Append and seal chunks of 60 samples, until a chunk is dropped, or LIMIT chunks. Returns how many chunks
+   became frames. */
 static unsigned fill_until_drop(struct fr_history *h, uint64_t *n, unsigned limit)
 {
 	unsigned chunks = 0;
@@ -40,7 +42,7 @@ TEST(pins_stop_eviction_until_the_reserve_is_full)
 	assert_int_equal(frames, before.frames);
 	assert_int_equal(test_stats(h).pinned_bytes, bytes);
 
-	/* The reserve takes some chunks, then the newest chunk is dropped. */
+	/* The reserve has room for some chunks. Then the newest chunk is dropped. */
 	assert_in_range(fill_until_drop(h, &n, 100), 2, 20);
 	after = test_stats(h);
 	assert_int_equal(after.frames_evicted, before.frames_evicted);
@@ -49,7 +51,7 @@ TEST(pins_stop_eviction_until_the_reserve_is_full)
 	assert_int_equal(after.samples_dropped, 60);
 	assert_true(after.samples > before.samples);
 
-	/* All pinned frames are there. The walk unpins them, which makes room at once. */
+	/* All pinned frames are there. The walk over the snapshot unpins them, which makes room at once. */
 	for (uint64_t i = 0; i < frames; i++) {
 		assert_int_equal(fr_snapshot_next(s, &f), 1);
 		assert_int_equal(f.seq, before.frames_evicted + 1 + i);
@@ -102,7 +104,8 @@ TEST(a_snapshot_of_an_empty_ring_pins_nothing)
 	fr_history_free(h);
 }
 
-/* The side-band goes into frames without samples. When they do not fit, it stays in the open chunk. */
+/* If the samples of a chunk are dropped, its side-band is put into a frame without samples. If there is no
+   room for this frame, the side-band stays in the open chunk. */
 TEST(sideband_stays_when_samples_are_dropped)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
@@ -111,7 +114,7 @@ TEST(sideband_stays_when_samples_are_dropped)
 
 	fill_until_drop(h, &n, 20);
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
-	/* The steps are so small that samples leave almost no room at the end. */
+	/* The chunks are so small that almost no room is left when the first samples are dropped. */
 	for (unsigned i = 0; i < 200; i++) {
 		assert_in_range(test_append(h, n, 5, 1000, true), 0, 1);
 		n += 5;
@@ -168,7 +171,8 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-/* Append chunks of many sizes that do not compress, some with side-band. Nothing is dropped. */
+/* Append and seal FRAMES chunks of random sizes that do not compress, some with side-band. Nothing is
+ * dropped. */
 static void append(struct fixture *f, unsigned frames)
 {
 	for (unsigned i = 0; i < frames; i++) {
@@ -203,7 +207,7 @@ static struct fr_snapshot *retain_all(struct fixture *f)
 	return s;
 }
 
-/* Check that the samples of S are consecutive up to END. Returns the number of the first. */
+/* Check that the samples of S are consecutive up to END. Returns the number of the first sample. */
 static uint64_t check_snapshot(struct fr_snapshot *s, uint64_t end)
 {
 	struct test_contents c = {0};
@@ -221,7 +225,8 @@ static uint64_t check_ring(struct fixture *f)
 	return c.first[TEST_SAMPLES];
 }
 
-/* Each round begins elsewhere in the log, so that holes are at its end and across it, too. */
+/* In each round of the test, the retained frames are at another place of the log: also at its end, and across
+ * its end. */
 TEST(the_ring_goes_around_a_retained_snapshot)
 {
 	struct fixture *f = *state;
@@ -241,7 +246,7 @@ TEST(the_ring_goes_around_a_retained_snapshot)
 			assert_int_equal(fr_snapshot_evicted_samples(s),
 				FR_MAX(FR_MIN(ring_first, end), first) - first);
 		}
-		assert_true(ring_first >= end); /* there were laps */
+		assert_true(ring_first >= end); /* the ring has evicted all frames of the snapshot */
 		assert_int_equal(test_stats(f->h).samples_dropped, 0);
 		assert_true(test_stats(f->h).used_bytes <= RING);
 		fr_snapshot_free(s);
@@ -270,8 +275,8 @@ TEST(the_newest_frames_in_half_of_the_log_are_retained)
 	fr_snapshot_free(s);
 }
 
-/* Frames that a dump has read are not pinned any more, so the ring may have evicted them before the dump
- * failed. */
+/* Frames that a dump has read are not pinned any more. So the ring may have evicted and overwritten them
+ * before the dump fails, and they cannot be retained. */
 TEST(frames_that_were_read_and_evicted_are_lost)
 {
 	struct fixture *f = *state;
@@ -288,7 +293,7 @@ TEST(frames_that_were_read_and_evicted_are_lost)
 	assert_int_equal(lost, total - (end - check_snapshot(s, end)));
 	fr_snapshot_unpin(s);
 	fr_snapshot_free(s);
-	/* No frame is left. */
+	/* All frames of the snapshot are evicted, so nothing can be retained. */
 	s = take_snapshot(f);
 	check_snapshot(s, f->n);
 	append(f, 150);
@@ -310,7 +315,7 @@ TEST(only_one_snapshot_is_retained)
 	fr_snapshot_free(a);
 	append(f, 100);
 	check_ring(f);
-	/* Frames that another snapshot pins cannot be evicted. */
+	/* Frames that another snapshot pins cannot be evicted, so the snapshot cannot be retained. */
 	a = take_snapshot(f);
 	b = take_snapshot(f);
 	assert_int_equal(fr_snapshot_retain(b, &lost), -EBUSY);
@@ -335,7 +340,7 @@ TEST(snapshots_that_overlap_do_not_disturb_each_other)
 		fr_snapshot_rewind(s[i]);
 	}
 	fr_snapshot_size(s[3], &frames, &bytes);
-	assert_int_equal(test_stats(f->h).pinned_bytes, bytes); /* shared bytes count once */
+	assert_int_equal(test_stats(f->h).pinned_bytes, bytes); /* bytes of several snapshots count once */
 	check_snapshot(s[2], ends[2]);
 	fr_snapshot_free(s[2]);
 	assert_int_equal(test_stats(f->h).pinned_bytes, bytes);
@@ -350,8 +355,8 @@ TEST(snapshots_that_overlap_do_not_disturb_each_other)
 	check_ring(f);
 }
 
-/* Check that recovery finds all frames of the ring. It may also find older frames. If no snapshot is
-   retained, these are consecutive, too. */
+/* Check that recovery finds all frames of the ring. It may also find older frames, which were evicted. If no
+   snapshot is retained (IS_RETAINED), the older frames are consecutive, too. */
 static void check_recovery(struct fixture *f, bool is_retained)
 {
 	_cleanup_recovery_ struct fr_recovery *r = NULL;

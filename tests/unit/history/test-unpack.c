@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Sections: crc, codec, the walk over records, the filter. */
+/* The sections of a frame: their crc, their compression, the walk over records, and the filter by time. */
 
 #include "records.h"
 #include "base/cleanup.h"
@@ -16,7 +16,7 @@ TEST(crc_is_castagnoli)
 	uint8_t bytes[257];
 	uint64_t random = 5;
 
-	/* RFC 3720, B.4 */
+	/* The examples of RFC 3720, B.4. */
 	memset(bytes, 0, 32);
 	assert_int_equal(fr_crc32c(0, bytes, 32), 0x8a9136aau);
 	memset(bytes, 0xff, 32);
@@ -33,7 +33,7 @@ TEST(crc_is_castagnoli)
 	}
 }
 
-/* Several levels, and sizes from 1 byte to the largest, with one context each. */
+/* Tests several compression levels, each with one context for all sizes from 1 byte to the largest. */
 TEST(decompression_restores_every_section)
 {
 	static const int levels[] = {-50, -5, -1, 1, 3, 5, 9};
@@ -56,7 +56,7 @@ TEST(decompression_restores_every_section)
 			assert_true(len > 0 && (size_t)len <= fr_codec_bound(n));
 			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, max), n);
 			assert_memory_equal(back, from, n);
-			/* The buffer is too small, or the section is incomplete. */
+			/* A buffer that is too small, and a section that is incomplete, are refused. */
 			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, n - 1), -EBADMSG);
 			assert_int_equal(fr_section_decompress(u, out, (size_t)len - 1, back, max), -EBADMSG);
 		}
@@ -94,7 +94,7 @@ TEST(the_walk_stops_at_an_incomplete_record)
 
 static const struct perf_event_header a_round = {.type = FR_RECORD_FINISHED_ROUND, .size = 8};
 
-/* Records 0 … 9 with times 1 … 10, and a FINISHED_ROUND behind each. */
+/* Put the records 0 … 9 with the times 1 … 10 into B, and a FINISHED_ROUND behind each. */
 static void put_ten(struct fr_buf *b)
 {
 	b->len = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Perf maps and jitdumps, also hostile ones, and their objects and records. */
+/* Perf maps and jitdumps, also hostile ones, and the objects and records that are made from them. */
 
 #include "../unit.h"
 #include "jit/code.h"
@@ -33,7 +33,8 @@ static const char *name_of(const struct jit_code *c, size_t i)
 	return (const char *)c->names.data + c->v[i].name;
 }
 
-/* EXPECTED has a line "ADDRESS SIZE TIME NAME" for each function; address and size are hexadecimal. */
+/* Checks the functions of C. EXPECTED has a line "ADDRESS SIZE TIME NAME" for each; address and size are
+   hexadecimal. */
 static void assert_code(const struct jit_code *c, const char *expected)
 {
 	char text[1024] = "", *at = text;
@@ -65,7 +66,7 @@ TEST(perf_map_lines_are_checked_and_later_lines_win)
 	}
 }
 
-/* In the plain model, each byte belongs to the latest line that covers it. */
+/* In the plain model, each byte belongs to the last line of the map that covers it. */
 TEST(random_overlaps_are_resolved_as_in_a_plain_model)
 {
 	srand(4711);
@@ -144,7 +145,7 @@ TEST(jitdump_with_another_clock_has_only_its_order)
 	assert_code(&c, "1000 10 0 first\n1000 10 0 second\n");
 }
 
-/* The file is truncated at each byte, and each byte is changed. */
+/* The file is truncated at each byte, and each of its bytes is changed. */
 TEST(damaged_jitdump_is_read_within_bounds)
 {
 	_cleanup_buf_ struct fr_buf whole = {0};
@@ -233,7 +234,7 @@ TEST(object_has_each_function_at_its_offset)
 #define HOSTILE 65534u
 #define HONEST 65533u
 
-/* Six users use up their shares. */
+/* Six users use all of their shares of the cost of a dump. */
 TEST(next_user_has_a_share_after_others_used_theirs_up)
 {
 	struct jit_shares s;
@@ -295,7 +296,7 @@ static int create_map(pid_t pid, uid_t uid, char ret_path[static 64])
 	int fd;
 
 	snprintf(ret_path, 64, "/tmp/perf-%d.map", pid);
-	unlink(ret_path); /* a test that failed may have left it */
+	unlink(ret_path); /* an earlier test that failed may have left the file */
 	fd = open(ret_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(fchown(fd, uid, uid), 0);
@@ -311,7 +312,7 @@ static pid_t start_with_map(uid_t uid, char ret_path[static 64])
 	return pid;
 }
 
-/* Write the largest map that is read as a whole. */
+/* Write the largest perf map that is read to its end. */
 static void write_largest_map(int fd)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -325,7 +326,7 @@ static void write_largest_map(int fd)
 	assert_int_equal(fr_write_all(fd, b.data, b.len), 0);
 }
 
-/* Append the record of a map of memory for code, with all addresses. */
+/* Append an MMAP2 record of executable anonymous memory that covers all addresses. */
 static void add_code_map(struct fr_buf *b, pid_t pid, uint64_t time_ns)
 {
 	struct fr_emit e = {b, time_ns, 7};
@@ -342,7 +343,7 @@ static void make_code(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns)
 	fr_jit_open_files_update(f, b.data, b.len, 0);
 }
 
-/* Returns the number of our records for a map of all memory of PID. */
+/* Returns the number of map records that the recorder makes for run-time code of PID. */
 static unsigned count_our_maps(struct fr_jit *j, pid_t pid)
 {
 	_cleanup_buf_ struct fr_buf in = {0}, out = {0};
@@ -355,7 +356,8 @@ static unsigned count_our_maps(struct fr_jit *j, pid_t pid)
 	return n;
 }
 
-/* One user has six files that are as expensive as possible. Then comes a small file of another user. */
+/* One user has six files that cost as much as possible. A small file of another user, which comes after them,
+   is read nevertheless. */
 TEST(expensive_files_of_one_user_leave_room_for_another)
 {
 	char directory[] = "/tmp/fr-test-jit-XXXXXX", paths[7][64];
@@ -413,8 +415,8 @@ static void make_exit(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, 
 	fr_jit_open_files_update(f, b.data, b.len, low_watermark_ns);
 }
 
-/* Returns the inode of the perf map that is open for PID at TIME_NS; 0: no map is open. RET_UNTIL_NS gets the
-   end of the process. */
+/* Returns the inode of the perf map that is open for the process that had PID at TIME_NS; 0 if none is open.
+   RET_UNTIL_NS gets the time of the end of that process. */
 static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, uint64_t *ret_until_ns)
 {
 	struct fr_jit_open_file file;
@@ -432,13 +434,13 @@ static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_
 	return st.st_ino;
 }
 
-/* The map stays open until the ring has no record of the process. Meanwhile the file is removed. */
+/* The map stays open until the ring has no record of the process any more, although the file was removed. */
 TEST(perf_map_stays_open_after_exit)
 {
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
 	char path[64];
 	pid_t pid = start_with_map(0, path);
-	/* The code is never older than its process. */
+	/* This time is after the start of the process, because code is never older than its process. */
 	const uint64_t now = fr_monotonic_ns(), exit_ns = now + FR_NSEC_PER_SEC / 2;
 	uint64_t until_ns = 0;
 	struct stat st;
@@ -447,8 +449,8 @@ TEST(perf_map_stays_open_after_exit)
 	make_code(f, pid, now);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, UINT64_MAX);
-	/* Records of several CPUs are not in order. This EXIT is older than the code, so it belongs to
-	   another process. */
+	/* Records of several CPUs come out of order. This EXIT is older than the code, so it is that of an
+	   earlier process with the same pid. */
 	make_exit(f, pid, now - 1, 0);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, UINT64_MAX);
@@ -457,8 +459,8 @@ TEST(perf_map_stays_open_after_exit)
 	make_exit(f, pid, exit_ns, exit_ns);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, exit_ns);
-	assert_int_equal(find_open(f, pid, exit_ns + 1, NULL), 0); /* another process has that pid */
-	/* A kept dump needs more than the ring has. */
+	assert_int_equal(find_open(f, pid, exit_ns + 1, NULL), 0); /* then another process may have the pid */
+	/* A kept dump has older records than a new dump would have, so the map stays open for it. */
 	fr_jit_open_files_keep_since(f, exit_ns);
 	fr_jit_open_files_update(f, NULL, 0, exit_ns + 1);
 	assert_int_equal(find_open(f, pid, now, NULL), st.st_ino);
@@ -468,8 +470,8 @@ TEST(perf_map_stays_open_after_exit)
 	fr_jit_open_files_free(f);
 }
 
-/* The process exits before its records come. A file of root with its pid belongs to it if the file is not
-   older. */
+/* The process has exited before its records are handled. A perf map of root with its pid is taken as its
+   file, if the file is not older than the code. */
 TEST(perf_map_of_a_process_that_was_too_fast)
 {
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
@@ -479,7 +481,7 @@ TEST(perf_map_of_a_process_that_was_too_fast)
 
 	end_process(pid);
 	close(create_map(pid, 0, path));
-	make_code(f, pid, later); /* the file is older */
+	make_code(f, pid, later); /* the file is older than this code */
 	assert_int_equal(find_open(f, pid, later, NULL), 0);
 	make_code(f, pid, now);
 	assert_int_not_equal(find_open(f, pid, now, NULL), 0);
@@ -509,7 +511,7 @@ TEST(perf_map_of_another_user_is_not_opened)
 	fr_jit_open_files_free(f);
 }
 
-/* The processes of one user take no room from the processes of other users. */
+/* The number of open perf maps is bounded for each user, so one user does not take the places of others. */
 TEST(open_perf_maps_are_bounded_for_each_user)
 {
 	enum { N = 80, USER_MAX = 64 };
@@ -531,7 +533,7 @@ TEST(open_perf_maps_are_bounded_for_each_user)
 		n += find_open(f, pids[i], seen_ns[i], NULL) != 0;
 	assert_int_equal(n, USER_MAX);
 	assert_int_not_equal(find_open(f, pids[N], seen_ns[N], NULL), 0);
-	/* A process whose EXIT was lost leaves its place to another one. */
+	/* If the EXIT of a process was lost, another process can take its place. */
 	for (size_t i = 0; i < N; i++)
 		end_process(pids[i]);
 	pids[0] = start_with_map(HOSTILE, path);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A directory with the inputs of a merge, and its outcome. */
+/* A fixture: a directory with the inputs of a merge, and the results of the merge. */
 
 #include "../unit.h"
 #include "../perfdata/synth.h"
 #include "merge/merge.h"
 
-#define SCENE_ID 900 /* the first event id of the session: samples; + 2: side-band */
+#define SCENE_ID 900 /* the first event id of the session. This id and the next are of samples */
 #define SCENE_AUX_ID (SCENE_ID + 2)
 
 struct scene {
@@ -16,7 +16,7 @@ struct scene {
 	struct fr_merge_options options;
 	struct fr_merge_report report;
 	struct fr_diag diag;
-	char warned[4096]; /* all warnings, one a line */
+	char warned[4096]; /* all warnings, one on each line */
 };
 
 /* For cmocka: *STATE is a new struct scene. The teardown removes the directory. */
@@ -24,7 +24,8 @@ int scene_setup(void **state);
 int scene_teardown(void **state);
 /* Removes all files. */
 void scene_clear(struct scene *s);
-/* Replaces the session by one with other ids, of a machine whose wall clock is WALL_S ahead of its uptime. */
+/* Replaces the session by one whose ids begin with FIRST_ID, and whose wall clock is WALL_S ahead of the
+   monotonic clock. */
 void scene_use_session(struct scene *s, uint64_t first_id, uint64_t wall_s);
 
 /* Returns DIR/NAME, which is valid for the next three calls. */
@@ -37,10 +38,10 @@ void scene_write(const struct scene *s, const char *name, const char *text);
 /* Calls fr_merge() with an empty report, diag and list of warnings. */
 int scene_merge(struct scene *s);
 
-/* Appends all records of the file NAME except rounds, which RET_ROUNDS (may be NULL) counts. Fails if the
-   file is damaged. */
+/* Appends to RET all records of the file NAME except FINISHED_ROUNDs, which RET_ROUNDS counts unless it is
+   NULL. Fails the test if the file is damaged. */
 void scene_read(const struct scene *s, const char *name, struct fr_buf *ret, uint64_t *ret_rounds);
 
-/* Returns a pseudo-random number below BELOW. */
+/* Returns a pseudo-random number below BELOW. A test may set the seed. */
 extern unsigned long long scene_seed;
 unsigned scene_random(size_t below);

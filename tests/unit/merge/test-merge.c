@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The merge and the directory around it: what it leaves out, refuses, keeps and removes. */
+/* The merge: which records it leaves out, which inputs it refuses, and which files it keeps and removes. */
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -27,7 +27,8 @@
 #define BOOT_1 "11111111-1111-1111-1111-111111111111"
 #define BOOT_2 "22222222222222222222222222222222"
 
-/* Writes a sample file: state at FROM, a round, samples FROM + 1 … TO, a round. */
+/* Writes a sample file: two records of process state with the time FROM, a round, samples with the times FROM
+   + 1 … TO, a round. */
 static void write_sample(struct scene *s, const char *name, uint64_t from, uint64_t to)
 {
 	const struct fr_event_desc *events = s->session.events;
@@ -42,8 +43,8 @@ static void write_sample(struct scene *s, const char *name, uint64_t from, uint6
 	synth_write_file(scene_path(s, name), &s->session, &b, 0, 0);
 }
 
-/* Writes an auxiliary file: state at CHECKPOINT (0: without time), a round, one record for each time FROM …
- * TO. */
+/* Writes an auxiliary file: two records of process state with the time CHECKPOINT, a round, and one record
+ * for each time FROM … TO. If CHECKPOINT is 0, the state has no time, and there is no round behind it. */
 static void write_aux(struct scene *s, uint64_t checkpoint, uint64_t from, uint64_t to)
 {
 	const uint64_t id = s->session.events[1].ids[0];
@@ -85,22 +86,24 @@ int __wrap_fsync(int fd)
 
 FIXTURE(scene_setup, scene_teardown)
 
-/* The sample file has state at 100 and samples at 101 … 150. */
+/* The sample file has process state with the time 100, and samples with the times 101 … 150. */
 TEST(state_is_left_out_if_another_file_covers_its_time)
 {
 	static const struct {
-		uint64_t checkpoint, from, to; /* times of the auxiliary file; TO 0: there is none */
+		uint64_t checkpoint, from, to; /* times of the auxiliary file; it does not exist if TO is 0 */
 		bool has_window;	       /* the sample file has a sidecar with a window */
 		uint64_t left_out;
 	} cases[] = {
 		{0, 50, 200, false, 2},
-		{0, 101, 200, false, 0}, /* it begins too late */
-		{0, 20, 99, false, 0},	 /* it ends too early */
+		{0, 101, 200, false, 0}, /* the auxiliary file begins too late */
+		{0, 20, 99, false, 0},	 /* the auxiliary file ends too early */
 		{0, 0, 0, false, 0},
-		/* A compaction within the window: the state of the sample file goes on through it. */
+		/* A compaction within the window: if the window is known, the checkpoint is left out, because
+		   the state of the sample file covers its time. */
 		{120, 121, 200, true, 2},
 		{120, 121, 200, false, 0},
-		/* After the window, nothing else has the state; before it, the checkpoint has it. */
+		/* A compaction after the window: nothing covers the checkpoint. A compaction before the
+		   window: the auxiliary file covers the state of the sample file, which is left out. */
 		{160, 161, 200, true, 0},
 		{90, 91, 200, true, 2},
 	};
@@ -123,7 +126,7 @@ TEST(state_is_left_out_if_another_file_covers_its_time)
 		assert_int_equal(s->report.first_ns, 101);
 		assert_int_equal(s->report.last_ns, 150);
 		scene_read(s, "perf.data", &out, NULL);
-		if (aux && !cases[i].checkpoint) /* state without time goes first */
+		if (aux && !cases[i].checkpoint) /* state without a time comes first in the merge */
 			assert_int_equal(fr_record_time((const void *)out.data), 0);
 	}
 }
@@ -142,7 +145,7 @@ TEST(files_of_two_boots_are_refused)
 		assert_non_null(strstr(s->diag.what, words[i]));
 	assert_int_equal(scene_entries(s), 4);
 
-	/* Without a boot id, the offsets of the clocks are compared. */
+	/* Without a boot id, the difference of wall clock and monotonic clock is compared. */
 	unlink(scene_path(s, A ".json"));
 	assert_int_equal(scene_merge(s), 0);
 	assert_false(scene_has(s, B ".json"));
@@ -153,7 +156,7 @@ TEST(files_of_two_boots_are_refused)
 	assert_non_null(strstr(s->diag.what, "2023-11-14T"));
 	assert_non_null(strstr(s->diag.what, "2027-01-15T"));
 
-	/* One boot id: somebody set the clock. */
+	/* With the same boot id, the files are of one boot: somebody has set the wall clock. */
 	write_sidecar(s, A, BOOT_1, "");
 	write_sidecar(s, B, BOOT_1, "");
 	assert_int_equal(scene_merge(s), 0);
@@ -179,7 +182,7 @@ TEST(older_output_moves_aside)
 	assert_int_equal(s->report.duplicates, 50);
 }
 
-/* After a power failure, only the inputs may be left. */
+/* If the directory could not be synced, a power failure may remove the output. So the inputs must stay. */
 TEST(inputs_stay_if_the_directory_is_not_synced)
 {
 	struct scene *s = *state;
@@ -201,7 +204,7 @@ TEST(inputs_stay_if_the_directory_is_not_synced)
 	assert_int_equal(s->report.n_removed, 2);
 }
 
-/* Two dumps of one instance, and one of the next instance, which counts from 0 again. */
+/* There are two dumps of one instance, and one of the next instance, which counts losses from 0 again. */
 TEST(sidecar_sums_up_the_dumps)
 {
 	static const double counts[] = {10, 1, 2};
@@ -249,8 +252,7 @@ TEST(locks_of_another_merge_and_of_a_daemon_are_respected)
 	assert_int_equal(scene_entries(s), 2);
 	close(fd);
 
-	/* A daemon writes a record to its auxiliary file: the file is read and kept, and this is not damage.
-	 */
+	/* A daemon is just writing a record to its auxiliary file: it is read and kept, and not damaged. */
 	fd = open(scene_path(s, AUX), O_RDWR | O_APPEND);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(write(fd, "\3\0\0\0\0\0\100\0\1\2\3\4", 12), 12);
@@ -272,7 +274,7 @@ TEST(one_id_of_two_events_is_refused)
 	assert_int_equal(scene_entries(s), 2);
 }
 
-/* A file of another recorder with one event. Its records have no id. */
+/* Writes a file as another recorder would: it has one event, whose records have no id. */
 static void write_event_without_ids(struct scene *s, const char *name, uint64_t config)
 {
 	struct perf_event_attr attr = s->session.events[0].attr;
@@ -307,7 +309,7 @@ TEST(different_events_without_ids_are_refused)
 	assert_int_equal(scene_merge(s), 0);
 }
 
-/* Dumps of an older recorder have a side-band event without call chains. */
+/* The attributes of the side-band event may differ: in dumps of an older recorder it has no call chains. */
 TEST(openings_of_an_event_become_one_event)
 {
 	const struct fr_event_desc *events;
@@ -329,7 +331,8 @@ TEST(openings_of_an_event_become_one_event)
 	fr_reader_free(r);
 }
 
-/* Calls RUN in a process with its own small file system at PATH. RUN returns whether it has succeeded. */
+/* Calls RUN in a process that has a small file system of its own at PATH. RUN returns whether it has
+ * succeeded. */
 static void run_with_small_file_system(struct scene *s, const char *path, bool (*run)(struct scene *))
 {
 	int status;

@@ -3,13 +3,14 @@
 /*
  * Merges of random inputs.
  *
- * The union: files have overlapping windows of a random stream of records, in the order in which kernel rings
- * are drained. The merge has all records of the windows, each as often as the stream, in the order of time.
+ * The union: each input has a window of a random stream of records, in the order in which kernel rings are
+ * drained, and the windows overlap. The merge has all records of the windows, each as often as the stream has
+ * it, in the order of time.
  *
- * The damage: 1,000 sets of inputs are truncated, bits flipped, runs overwritten with zeros, blocks copied
- * over others. Each merge ends within ten seconds. Its output is whole, or there is none and all inputs are
- * there. Most useful with ASan. FR_CORRUPT_RUNS and FR_CORRUPT_SEED set the number of runs and the first
- * seed.
+ * The damage: in 1,000 sets of inputs, files are truncated, bits are flipped, bytes are overwritten by zeros,
+ * and blocks are copied to other places. Each merge ends within ten seconds. Its output is undamaged, or
+ * there is no output and all inputs still exist. The test finds most in a build with ASan. The environment
+ * variables FR_CORRUPT_RUNS and FR_CORRUPT_SEED set the number of sets and the first seed.
  */
 
 #include "base/cleanup.h"
@@ -21,13 +22,13 @@
 
 #define N 4000
 #define CPUS 4
-#define ROUND 50 /* units of time between drains */
+#define ROUND 50 /* units of time between two drains of a kernel ring */
 
 struct item {
 	uint64_t time;
 	unsigned cpu, tid;
 	bool sample;
-	unsigned windows; /* a bit for each file that has it */
+	unsigned windows; /* has a bit for each file that has this record */
 };
 
 static void put_item(struct fr_buf *b, const struct item *i)
@@ -38,7 +39,7 @@ static void put_item(struct fr_buf *b, const struct item *i)
 		synth_comm(b, SCENE_AUX_ID, i->time, i->tid, "task");
 }
 
-/* Few distinct times and threads give many equal times, and many records with the same bytes. */
+/* Makes a random stream. There are few times and threads, so many records have equal times or are equal. */
 static void make_stream(struct item *v)
 {
 	uint64_t t = 1000;
@@ -52,7 +53,8 @@ static void make_stream(struct item *v)
 	}
 }
 
-/* Writes the records of a window: ring after ring in each round, and each ring late by up to one round. */
+/* Writes the file of the window W: in each round, the records of one ring after the other. Records of a ring
+   may be late by up to one round. */
 static void write_window(struct scene *s, struct item *v, unsigned w, uint64_t from, uint64_t to)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -88,7 +90,7 @@ static int compare_bytes(const void *a, const void *b)
 	return c ? c : (*x)->size - (*y)->size;
 }
 
-/* Sorts the records of B by their bytes. Returns how many. */
+/* Sorts pointers to the records of B by the bytes of the records. Returns how many there are. */
 static size_t sort_records(const struct fr_buf *b, const struct perf_event_header **ret)
 {
 	size_t n = 0;
@@ -101,7 +103,7 @@ static size_t sort_records(const struct fr_buf *b, const struct perf_event_heade
 	return n;
 }
 
-/* The times of the records of B grow by at least STEP each. */
+/* Checks that each record of B is at least STEP newer than the one before it. */
 static void expect_order(const struct fr_buf *b, uint64_t step)
 {
 	uint64_t last = 0;
@@ -162,7 +164,8 @@ TEST(merge_is_the_union_of_overlapping_windows)
 	}
 }
 
-/* The input is larger than a batch of the cursor. Of its two rings, the second is late by one round. */
+/* The input is larger than what the merge reads of a file at a time. The records of its second ring are late
+   by one round. */
 TEST(order_holds_across_batches)
 {
 	const uint64_t n_rounds = 300, n_records = 500;
@@ -186,7 +189,7 @@ TEST(order_holds_across_batches)
 	expect_order(&out, 1);
 }
 
-static struct fr_buf good[4]; /* the inputs, as bytes */
+static struct fr_buf good[4]; /* the content of the undamaged inputs */
 static const char *const names[] = {
 	"perf.data.auxiliary", "perf.data.sample.a", "perf.data.sample.b", "perf.data.sample.c"};
 
@@ -222,7 +225,7 @@ static void corrupt(struct fr_buf *b)
 	case 0:
 		b->len = at;
 		break;
-	case 1: /* in the head, which has the offsets and counts */
+	case 1: /* flip a bit of the head, which has offsets and counts */
 		b->data[scene_random(FR_MIN(b->len, (size_t)512))] ^= (uint8_t)(1u << scene_random(8));
 		break;
 	case 2:
@@ -254,7 +257,7 @@ static void run_once(struct scene *s)
 		synth_write(scene_path(s, names[i]), b.data, b.len);
 	}
 	s->options.compress = scene_random(4) == 0;
-	alarm(10); /* ends the test if the merge hangs */
+	alarm(10); /* ends the test program if the merge hangs */
 	r = scene_merge(s);
 	alarm(0);
 	if (r < 0) {

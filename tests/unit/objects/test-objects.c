@@ -16,7 +16,7 @@
 
 #define PLENTY (1u << 30)
 
-static char paths[8][128]; /* paths of the last copies */
+static char paths[8][128]; /* the paths of the newest copies */
 static size_t n_paths;
 
 struct fixture {
@@ -41,8 +41,8 @@ static void assert_add(struct fixture *f, const struct fr_object *o, int result)
 	assert_int_equal(fr_object_cache_add(f->cache, o), result);
 }
 
-/* Make a copy NAME of this program. Its build-id differs by CHANGE. The copy ends with END (0: nothing is
-   appended) and belongs to UID. */
+/* Make a copy NAME of this program, which belongs to UID. The first byte of its build-id is XORed with
+   CHANGE. END is appended to the copy, unless it is 0. */
 static struct fr_object make_copy(struct fixture *f, const char *name, uint8_t change, char end, uid_t uid)
 {
 	char *path = paths[n_paths++ % FR_ARRAY_SIZE(paths)];
@@ -104,7 +104,7 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-/* Open the cached file of O by the link that perf follows. Returns -1 if there is none. */
+/* Open the cached file of O by the link that perf uses. Returns -1 if there is no such file. */
 static int open_cached(struct fixture *f, const struct fr_object *o)
 {
 	char path[PATH_MAX];
@@ -116,8 +116,8 @@ static int open_cached(struct fixture *f, const struct fr_object *o)
 	return openat(f->dirfd, path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Returns the last byte of the cached file of O, by which copies of one build-id differ; -1 if there is no
-   file. */
+/* Returns the last byte of the cached file of O, or -1 if there is no file. Copies with the same build-id
+   differ in the last byte. */
 static int cached_end(struct fixture *f, const struct fr_object *o)
 {
 	_cleanup_close_ int fd = open_cached(f, o);
@@ -164,7 +164,7 @@ TEST(file_with_another_build_id_is_not_copied)
 	assert_int_equal(cached_end(f, &old), -1);
 }
 
-/* perf looks only at the build-id, and any user can put any build-id into a file. */
+/* perf finds a cached file only by its build-id, and each user can put any build-id into a file. */
 TEST(file_of_a_user_does_not_serve_the_maps_of_others)
 {
 	struct fixture *f = *state;
@@ -177,18 +177,18 @@ TEST(file_of_a_user_does_not_serve_the_maps_of_others)
 	other = make_copy(f, "other", 1, 'o', 1001);
 	root = make_copy(f, "libc", 1, 'r', 0);
 	open_cache(f, PLENTY, PLENTY);
-	/* The only copy serves its user, and another user whose file has the same bytes. */
+	/* A copy is used for its owner, and for another user whose file has the same bytes. */
 	assert_add(f, &hostile, 0);
 	assert_int_equal(cached_end(f, &hostile), 'h');
 	assert_add(f, &same, 0);
 	assert_int_equal(cached_end(f, &same), 'h');
-	/* Another user has another file: no copy serves, also after a restart. */
+	/* A third user has another file with this build-id: then no copy is used, also after a restart. */
 	assert_add(f, &other, 1);
 	assert_int_equal(cached_end(f, &other), -1);
 	open_cache(f, PLENTY, PLENTY);
 	assert_add(f, &hostile, 1);
 	assert_int_equal(cached_end(f, &hostile), -1);
-	/* The file of root serves all, and stays. */
+	/* The file of root is used for all users, and stays. */
 	assert_add(f, &root, 0);
 	assert_int_equal(cached_end(f, &root), 'r');
 	assert_add(f, &hostile, 0);
@@ -210,13 +210,13 @@ TEST(removed_file_is_not_served_by_the_file_of_a_user)
 	open_cache(f, PLENTY, PLENTY);
 	assert_add(f, &hostile, 0);
 	assert_int_equal(unlink(hostile.path), 0);
-	open_cache(f, PLENTY, PLENTY); /* the owner is still known */
+	open_cache(f, PLENTY, PLENTY); /* the cache still knows the owner of the copy */
 	assert_add(f, &hostile, 0);
 	assert_add(f, &gone, 1);
 	assert_int_equal(cached_end(f, &gone), -1);
 }
 
-/* A contested entry has no bytes. */
+/* A contested entry has no bytes, so the number of such entries must be bounded. */
 TEST(contested_entries_are_bounded)
 {
 	struct fixture *f = *state;
@@ -224,7 +224,7 @@ TEST(contested_entries_are_bounded)
 	const unsigned most = (unsigned)(f->size / 4096);
 	char gone_path[PATH_MAX];
 
-	if (geteuid() != 0 || most > 250) /* a build with sanitizers: the ids differ in one byte */
+	if (geteuid() != 0 || most > 250) /* with sanitizers: there are only 255 different ids */
 		unit_skip("it needs root, and a small program");
 	snprintf(gone_path, sizeof(gone_path), "%s/gone", f->dir);
 	open_cache(f, f->size, PLENTY);
@@ -270,7 +270,7 @@ TEST(least_recently_used_entry_is_evicted)
 	fr_object_cache_begin_dump(f->cache);
 	assert_add(f, &a, 0);
 	assert_add(f, &b, 0);
-	assert_add(f, &c, 1); /* the objects of one dump do not evict each other */
+	assert_add(f, &c, 1); /* an object does not evict objects of the same dump */
 	fr_object_cache_begin_dump(f->cache);
 	assert_add(f, &a, 0);
 	assert_add(f, &c, 0);
@@ -309,7 +309,7 @@ TEST(addresses_of_a_sample_are_read_within_bounds)
 		.ip = 1,
 		.n = 4,
 		.chain = {(uint64_t)PERF_CONTEXT_KERNEL, 2, (uint64_t)PERF_CONTEXT_USER, 3},
-		.raw = 4, /* u32 size, 4 bytes */
+		.raw = 4, /* the size of the raw data, which follows */
 		.abi = 2,
 		.size = 16,
 		.stack = {5, 7},

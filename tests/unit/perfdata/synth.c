@@ -85,7 +85,7 @@ static int append(void *ctx, const void *data, size_t len)
 	return fr_buf_append(ctx, data, len);
 }
 
-/* Writes frames of whole records, with a checksum. */
+/* Writes zstd frames that have whole records and a checksum. */
 static void write_frames(struct fr_file_writer *w, const uint8_t *p, size_t left, size_t frame_bytes)
 {
 	ZSTD_CCtx *zstd = ZSTD_createCCtx();

@@ -42,7 +42,7 @@ static void add_event(struct fr_session *s, uint32_t type, uint64_t config, cons
 		abort();
 }
 
-/* Returns 0 if tracefs is not mounted. */
+/* Returns the id of the tracepoint sched:sched_switch, or 0 if tracefs is not mounted. */
 static uint16_t read_switch_id(void)
 {
 	char text[32];
@@ -116,7 +116,7 @@ void synthetic_samples(struct fr_buf *b, uint64_t time, unsigned n, unsigned fil
 	struct {
 		uint32_t size;
 		uint8_t bytes[4096];
-	} raw = {.size = (fill + 7) / 8 * 8 + 4}; /* with its size, a multiple of 8 */
+	} raw = {.size = (fill + 7) / 8 * 8 + 4}; /* together with the size field a multiple of 8 */
 	uint64_t state = time | 1;
 
 	for (unsigned i = 0; i < n; i++, time += 1000) {
@@ -154,7 +154,7 @@ void synthetic_switch(struct fr_buf *b, uint64_t time)
 	append_sample(b, SYNTHETIC_SWITCH, 0, time, &raw, sizeof(raw));
 }
 
-/* Reads what a command wrote to F, if RET is wanted. */
+/* Reads what a command has written to F into RET, unless RET is NULL. */
 static void read_back(FILE *f, struct fr_buf *ret)
 {
 	char path[64];

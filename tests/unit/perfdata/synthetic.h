@@ -12,21 +12,21 @@ enum { SYNTHETIC_CLOCK, SYNTHETIC_RAW, SYNTHETIC_SWITCH };
 
 #define SYNTHETIC_PID 4711
 #define SYNTHETIC_START_NS 5000000000ULL
-#define SYNTHETIC_WALL_NS 1700000000000000000ULL /* the wall time at SYNTHETIC_START_NS */
+#define SYNTHETIC_WALL_NS 1700000000000000000ULL /* the wall-clock time at SYNTHETIC_START_NS */
 
-/* Makes a session with cpu-clock, bpf-output with RAW and, if TRACEPOINT, sched:sched_switch, two ids each,
-   and with all feature sections of this machine. Returns false if tracefs, which sched_switch needs, is not
-   mounted. */
+/* Makes a session with the events cpu-clock, bpf-output with raw data and, if TRACEPOINT, sched:sched_switch.
+   Each has two ids. The session has all feature sections of this machine. Returns false if sched_switch is
+   wanted and tracefs is not mounted. */
 bool synthetic_session(struct fr_session *s, bool tracepoint);
 
-/* Appends COMM "synthetic" and an MMAP2 of /bin/true with a build-id, at TIME. */
+/* Appends a COMM "synthetic" and an MMAP2 of /bin/true with a build-id, both with the time TIME. */
 void synthetic_state(struct fr_buf *b, uint64_t time);
-/* Appends N samples of the first two events in turn, one each microsecond, with FILL bytes of RAW (noise or
-   zeros). */
+/* Appends N samples of the first two events in turn, one each microsecond from TIME on. Those of bpf-output
+   have FILL bytes of raw data: noise or zeros. */
 void synthetic_samples(struct fr_buf *b, uint64_t time, unsigned n, unsigned fill, bool noise);
 /* Appends a sample of sched:sched_switch. */
 void synthetic_switch(struct fr_buf *b, uint64_t time);
 
-/* Runs a command in a shell and returns its exit status. The buffers get its two outputs; they may be NULL.
- */
+/* Runs a command in a shell. Returns its exit status. RET_OUT gets its standard output, and RET_ERR its
+   standard error. Both may be NULL. */
 int synthetic_run(const char *command, struct fr_buf *ret_out, struct fr_buf *ret_err);

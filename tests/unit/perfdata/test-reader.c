@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The reader on files of known content, whole and damaged, and on files that perf makes. */
+/* The reader, with files of known content, undamaged and damaged, and with files that perf makes. */
 
 #include "../files.h"
 #include "base/file.h"
@@ -35,7 +35,7 @@ struct seen {
 	struct fr_damage damage;
 };
 
-/* N samples with times 1 … N; after each hundred, a comm and a round. */
+/* Put N samples with the times 1 … N into B, and after each hundred a COMM and a round. */
 static void put_records(struct fr_buf *b)
 {
 	for (uint64_t i = 1; i <= N; i++) {
@@ -60,7 +60,7 @@ static void write_kind(enum kind kind)
 		synth_write_file(path, &s, &b, 4800, kind == COMPRESSED ? 20000 : 0);
 }
 
-/* Makes a file of KIND. Returns its bytes, and the numbers of its header in HEADER. */
+/* Makes a file of KIND. Returns its bytes. HEADER gets the numbers of its header. */
 static struct fr_buf load_file(enum kind kind, uint64_t header[static 7])
 {
 	struct fr_buf b = {0};
@@ -84,7 +84,7 @@ static struct fr_reader *open_file(void)
 	return r;
 }
 
-/* Reads the rest, and frees R. */
+/* Reads all records that are left, and frees R. Returns their counts. */
 static struct seen read_all(struct fr_reader *r)
 {
 	struct seen s = {.in_order = true};
@@ -146,7 +146,7 @@ TEST(whole_files_give_all_records_and_the_head)
 	}
 }
 
-/* The longest names that fit, and longer ones, have a NUL in their record. */
+/* In the record, the name ends with a NUL, also if it is the longest that fits, or longer. */
 TEST(long_names_are_truncated_in_pipe_format)
 {
 	char name[5000];
@@ -170,7 +170,7 @@ TEST(long_names_are_truncated_in_pipe_format)
 	}
 }
 
-/* Millions of equal rounds compress to almost nothing, but the caller pays for each round that it gets. */
+/* A million equal rounds compress to almost nothing, but each round that the caller gets costs time. */
 TEST(rounds_in_a_row_are_skipped)
 {
 	_cleanup_session_ struct fr_session s = {0};
@@ -189,7 +189,7 @@ TEST(rounds_in_a_row_are_skipped)
 	seen = read_all(open_file());
 	assert_false(seen.damage.damaged);
 	assert_int_equal(seen.samples, 2 * N);
-	/* The reader returns two rounds for each buffer of decompressed bytes. */
+	/* Of rounds in a row, the reader returns at most two for each buffer of decompressed bytes. */
 	assert_in_range(seen.rounds, 2 * N / 100 + 1, 2 * N / 100 + 200);
 }
 
@@ -261,11 +261,11 @@ TEST(data_is_read_despite_a_damaged_head)
 	const struct {
 		size_t at;
 		uint64_t value;
-		bool is_unfinished; /* the writer died: no features */
+		bool is_unfinished; /* the writer was killed, so there are no features */
 	} patches[] = {
-		{DATA_SIZE * 8, 0, true}, {DATA_SIZE * 8, UINT64_MAX - 4, false}, /* past the end */
+		{DATA_SIZE * 8, 0, true}, {DATA_SIZE * 8, UINT64_MAX - 4, false}, /* behind the end */
 		{header[DATA] + header[DATA_SIZE], UINT64_MAX / 2, false}, /* the first feature section */
-		{header[ATTRS] + header[ATTR_SIZE] - 16, UINT64_MAX - 8, false}, /* the ids */
+		{header[ATTRS] + header[ATTR_SIZE] - 16, UINT64_MAX - 8, false}, /* offset of the ids */
 	};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(patches); i++) {
@@ -348,7 +348,7 @@ TEST(layout_follows_the_attr)
 		bool sample_id_all;
 		uint16_t sample_id, sample_time, tail_size, tail_time, tail_id;
 	} layouts[] = {
-		{of_perf, true, 32, 24, 32, 24, 16}, /* the tail: tid, time, id, cpu */
+		{of_perf, true, 32, 24, 32, 24, 16}, /* the sample id has tid, time, id, cpu */
 		{FR_SAMPLE_TYPE | PERF_SAMPLE_CALLCHAIN, true, offsetof(struct fr_sample, id),
 			offsetof(struct fr_sample, time), sizeof(struct fr_sample_id), 24, 8},
 		{FR_SAMPLE_TYPE, false, offsetof(struct fr_sample, id), offsetof(struct fr_sample, time), 0,
@@ -369,8 +369,9 @@ TEST(layout_follows_the_attr)
 	}
 }
 
-/* perf report -D would read build-ids, and could abort: the kernel puts wrong build-ids into these records
-   while another recorder, for example of another test, asks for build-ids (fr_capture_build_ids_leak()). */
+/* Returns the number of samples by perf. It does not use perf report -D, which reads build-ids, and could
+   abort: if another recorder (for example of another test) asks for build-ids, the kernel puts wrong
+   build-ids into the records of this perf (fr_capture_build_ids_leak()). */
 static uint64_t count_samples_by_perf(void)
 {
 	unsigned long long n = 0;
@@ -388,8 +389,8 @@ static uint64_t count_samples_by_perf(void)
 
 TEST(files_of_perf_have_as_many_samples_as_perf_counts)
 {
-	/* Two clocks: on kernel 6.18, samples of other software events get the id of another recorder's
-	 * event. */
+	/* Only clock events are used: on Linux 6.18, samples of other software events may get the id of an
+	 * event of another recorder. */
 	static const char *const options[] = {
 		"-e cpu-clock", "-e cpu-clock,task-clock", "-z -e cpu-clock -g", "-e cpu-clock -o -"};
 

@@ -38,8 +38,8 @@ TEST(malformed_strings_are_not_given)
 	} sections[] = {
 		{"", 0, NULL},
 		{"\4\0\0", 3, NULL},
-		{"\4\0\0\0abc", 7, NULL},  /* too short */
-		{"\4\0\0\0abcd", 8, NULL}, /* no NUL */
+		{"\4\0\0\0abc", 7, NULL},  /* the string is too short */
+		{"\4\0\0\0abcd", 8, NULL}, /* the string has no NUL */
 		{"\4\0\0\0abc\0", 8, "abc"},
 	};
 
@@ -87,7 +87,8 @@ TEST(build_id_records_are_whole)
 	assert_int_equal(b->len, at);
 }
 
-/* Reads every prefix of the notes. A sanitizer would notice a read behind its end. */
+/* Checks that all prefixes of the notes of at least NEEDED bytes have the build-id EXPECTED, and shorter ones
+   have none. Each prefix is in memory of its exact size, so that a sanitizer finds a read behind its end. */
 static void expect_build_id(
 	const uint8_t *notes, size_t len, size_t align, const char *expected, size_t needed)
 {
@@ -105,10 +106,10 @@ static void expect_build_id(
 
 TEST(build_id_is_found_behind_other_notes)
 {
-	/* A note of type 3 by another owner, then the build-id with one byte of padding. */
+	/* A note of type 3 of another owner, and then the build-id with one byte of padding. */
 	static const uint8_t by_4[] = {4, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 'X', 'e', 'n', 0, 1, 2, 3, 4, 5, 0,
 		0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa, 0xbb, 0xcc, 0};
-	/* A property note, which linkers put before the build-id: 9 bytes, and 7 of padding. */
+	/* A property note, as linkers put it before the build-id, with 9 bytes and 7 bytes of padding. */
 	static const uint8_t by_8[] = {4, 0, 0, 0, 9, 0, 0, 0, 5, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4, 5, 6,
 		7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa,
 		0xbb};
@@ -122,7 +123,8 @@ static void append(struct fr_buf *b, const void *data, size_t len)
 	assert_int_equal(fr_buf_append(b, data, len), 0);
 }
 
-/* Makes a section of version 0.6 or 0.5. The latter ends before the command lines. FORMATS ends with NULL. */
+/* Makes a section of tracing data of VERSION 0.6, or of 0.5, which ends before the saved command lines.
+   FORMATS ends with NULL. */
 static void make_section(
 	struct fr_buf *b, const char *version, const char *system, const char *const *formats)
 {
@@ -168,7 +170,7 @@ TEST(formats_are_united_without_duplicates)
 	assert_non_null(memmem(all.data, all.len, "sched\0\3\0\0\0", 10));
 	assert_non_null(
 		memmem(all.data, all.len, "raw_syscalls\0\1\0\0\0\17\0\0\0\0\0\0\0name: sys_enter", 40));
-	assert_int_equal(fr_tracing_data_unite(&all, &b), 0); /* nothing new */
+	assert_int_equal(fr_tracing_data_unite(&all, &b), 0); /* B has nothing that is not in ALL */
 	assert_non_null(memmem(all.data, all.len, "sched\0\3\0\0\0", 10));
 }
 
@@ -212,7 +214,7 @@ TEST(own_format_is_added_to_those_of_a_kernel_or_to_none)
 	assert_non_null(memmem(section.data, section.len, "name: switch", 12));
 	len = section.len;
 	assert_int_equal(fr_tracing_data_add_format(&section, "mine", own, sizeof(own) - 1), 0);
-	assert_int_equal(section.len, len); /* once */
+	assert_int_equal(section.len, len); /* a format is added only once */
 
 	assert_int_equal(fr_tracing_data_add_format(&alone, "mine", own, sizeof(own) - 1), 0);
 	assert_non_null(memmem(alone.data, alone.len, "field: local_t commit;", 22));
@@ -269,11 +271,12 @@ TEST(closed_event_is_dropped_after_its_last_record)
 	expect_names(&s, "old closing now ");
 }
 
-#define EVENTS 3 /* without the side-band event */
+#define EVENTS 3 /* number of events without the side-band event */
 #define CPUS 4
 #define LAP 20 /* the number of openings that have records in the ring */
 
-/* Makes the session of a capture. Each opening has new ids, and each second opening has another frequency. */
+/* Makes the session of the opening with the number OPENING. Each opening has new ids, and each second opening
+   has another frequency. */
 static void describe_anew(struct fr_session *s, uint64_t opening)
 {
 	const char *const names[EVENTS + 1] = {"cycles", "sched", "faults", "dummy"};
@@ -299,7 +302,8 @@ static size_t count_ids(const struct fr_session *s)
 	return n;
 }
 
-/* The head of a dump after OPENING has all ids of a lap, each once, the newest first. */
+/* Checks the head of a dump after OPENING: it has all ids of the newest LAP openings, each once, the newest
+ * first. */
 static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t low_watermark_ns)
 {
 	const uint64_t first = opening < LAP ? 0 : opening - LAP;

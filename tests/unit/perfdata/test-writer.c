@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The files of the writers, as stock perf reads them. */
+/* What stock perf reads from the files of the writers. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -36,7 +36,7 @@ static int teardown(void **state)
 
 GROUP_FIXTURE(setup, teardown)
 
-/* Writes COMM and MMAP2 of the process, a round, then RECORDS. */
+/* Writes a file of KIND: COMM and MMAP2 of the process, a round, then RECORDS. */
 static void write_file(const struct fr_session *s, enum kind kind, const struct fr_buf *records)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -52,7 +52,7 @@ static void write_file(const struct fr_session *s, enum kind kind, const struct 
 		synth_write_file(path, s, &b, plain, kind == COMPRESSED ? FRAME_BYTES : 0);
 }
 
-/* Runs a command of perf on the file. perf must print no warning. */
+/* Runs perf with ARGUMENTS on the file. perf must print no warning. RET gets its output. */
 static void run_perf(const char *arguments, struct fr_buf *ret)
 {
 	_cleanup_buf_ struct fr_buf err = {0};
@@ -85,7 +85,7 @@ TEST(perf_prints_the_same_for_each_kind_of_file)
 	} files[] = {
 		{COMPRESSED, 16, false},
 		{COMPRESSED, 40, true},
-		{COMPRESSED, 1000, true}, /* blocks larger than a record: pieces without the end of a block */
+		{COMPRESSED, 1000, true}, /* some pieces of a frame end within a zstd block */
 		{PIPE, 16, true},
 	};
 
@@ -115,7 +115,8 @@ static int append(void *ctx, const void *data, size_t len)
 	return fr_buf_append(ctx, data, len);
 }
 
-/* The frames have every size modulo 8, and sizes around that of a piece. Other bytes are refused. */
+/* A zstd frame is written as one or more records, its pieces. The frames have all sizes modulo 8, and sizes
+   near the largest size of a piece. Bytes that are not a zstd frame are refused. */
 TEST(pieces_are_whole_records_and_join_to_the_frame)
 {
 	struct fr_file_writer none = {.sink = {append, NULL}};
@@ -143,7 +144,7 @@ TEST(pieces_are_whole_records_and_join_to_the_frame)
 				assert_int_equal(fr_buf_append(&zstd, h + 1, h->size - sizeof(*h)), 0);
 			at += h->size;
 		}
-		if (zstd.len == 0) { /* decompressed */
+		if (zstd.len == 0) { /* the writer has written the frame decompressed */
 			assert_int_equal(b.len, records.len);
 			assert_memory_equal(b.data, records.data, b.len);
 			continue;
@@ -183,7 +184,7 @@ TEST(perf_prints_the_head)
 	expect_text(&out, "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd [kernel.kallsyms]\n");
 	setenv("TZ", "UTC", 1);
 	run_perf("script -F tod,comm", &out);
-	expect_text(&out, "2023-11-14 22:13:21.500000"); /* 1700000001.5 */
+	expect_text(&out, "2023-11-14 22:13:21.500000"); /* the time 1700000001.5 */
 }
 
 TEST(perf_decodes_tracepoints)
@@ -193,7 +194,7 @@ TEST(perf_decodes_tracepoints)
 		_cleanup_buf_ struct fr_buf records = {0}, out = {0};
 
 		if (!synthetic_session(&s, true)) {
-			fr_session_deinit(&s); /* unit_skip() does not return */
+			fr_session_deinit(&s); /* freed here, because unit_skip() does not return */
 			unit_skip("tracefs is not mounted");
 		}
 		synthetic_switch(&records, SYNTHETIC_START_NS);

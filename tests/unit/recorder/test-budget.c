@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The budget, with simulated times and CPU times. */
+/* The CPU budget (CPUBudget=), with simulated times and CPU times. */
 #include "../unit.h"
 #include "recorder/budget.h"
 
 #define SEC 1000000000ULL
-#define PERCENT 10000 /* ppm */
+#define PERCENT 10000 /* a percent of a CPU, in ppm */
 
 struct machine {
 	struct fr_budget b;
@@ -20,7 +20,7 @@ static struct machine start(uint64_t ppm, unsigned divisor_max)
 	return m;
 }
 
-/* Let five seconds pass, in which the process uses PPM of a CPU. They are half of a window. */
+/* Let half of a window pass: five seconds, in which the process uses PPM of a CPU. */
 static enum fr_budget_verdict half(struct machine *m, uint64_t ppm)
 {
 	m->now_ns += 5 * SEC;
@@ -28,7 +28,8 @@ static enum fr_budget_verdict half(struct machine *m, uint64_t ppm)
 	return fr_budget_tick(&m->b, m->now_ns, m->cpu_ns);
 }
 
-/* Let a window of ten seconds pass. There is no step after its first half. */
+/* Let a window of ten seconds pass. Check that there is no step after its first half. Returns the verdict at
+   its end. */
 static enum fr_budget_verdict window(struct machine *m, uint64_t ppm)
 {
 	assert_int_equal(half(m, ppm), FR_BUDGET_STAY);
@@ -59,7 +60,7 @@ TEST(steps_down_to_the_last)
 		assert_int_equal(m.b.divisor, divisor);
 		assert_in_range(m.b.used_ppm, 20 * PERCENT - 10, 20 * PERCENT + 10);
 	}
-	/* EXHAUSTED is returned once. */
+	/* EXHAUSTED is returned only once. */
 	assert_int_equal(window(&m, 20 * PERCENT), FR_BUDGET_EXHAUSTED);
 	expect(&m, 10, 20 * PERCENT, FR_BUDGET_STAY);
 	assert_int_equal(m.b.divisor, 16);
@@ -79,8 +80,8 @@ TEST(steps_up_after_a_quiet_minute)
 	assert_int_equal(m.b.divisor, 1);
 }
 
-/* Between half of the budget and all of it there is no step. A minute is quiet only if each of its windows
- * is. */
+/* There is no step while the cost is between half of the budget and the whole budget. A minute is quiet only
+ * if each of its windows is quiet. */
 TEST(hysteresis)
 {
 	struct machine m = start(2 * PERCENT, 16);
@@ -94,7 +95,8 @@ TEST(hysteresis)
 	assert_int_equal(m.b.divisor, 2);
 }
 
-/* The cost follows the frequency. The divisor settles, and does not go up and down. */
+/* The cost is proportional to the frequency. The divisor reaches a value and keeps it: it does not go up and
+   down again and again. */
 TEST(settles)
 {
 	const uint64_t full[] = {PERCENT, 3 * PERCENT, 5 * PERCENT, 9 * PERCENT, 15 * PERCENT, 33 * PERCENT};
@@ -122,7 +124,7 @@ TEST(nothing_to_step)
 	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_EXHAUSTED);
 	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_STAY);
 	assert_int_equal(m.b.divisor, 1);
-	/* After a quiet minute it is returned again. */
+	/* After a quiet minute, EXHAUSTED is returned again. */
 	expect(&m, 7, 0, FR_BUDGET_STAY);
 	assert_int_equal(window(&m, 2 * PERCENT), FR_BUDGET_EXHAUSTED);
 }

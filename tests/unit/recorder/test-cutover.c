@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Two captures record the same things, and read the clock at slightly different times. A cut-over keeps each
-   thing exactly once. */
+/* Two captures record the same occurrences (hits), and read the clock at slightly different times. A cut-over
+   keeps the record of each hit exactly once. */
 
 #include "../unit.h"
 #include "recorder/cutover.h"
@@ -30,7 +30,8 @@ static struct record make(uint64_t number, uint64_t ns, uint64_t id)
 	return r;
 }
 
-/* OLD_LATE_NS and NEW_LATE_NS: the longest time from a thing until a capture reads the clock. */
+/* Check a cut-over. OLD_LATE_NS and NEW_LATE_NS are the longest times from a hit until the old or the new
+   capture reads the clock. With SAME_PAYLOAD, always four hits have records that differ only in the time. */
 static void check(unsigned seed, uint64_t old_late_ns, uint64_t new_late_ns, bool same_payload)
 {
 	struct fr_cutover *c = fr_cutover_new();
@@ -72,7 +73,8 @@ TEST(each_once)
 	}
 }
 
-/* Records of the new capture without a duplicate are kept from the cut-over on, and shortly before. */
+/* Records of the new capture that the old capture does not have are kept from the cut-over on, and shortly
+   before it. */
 TEST(without_duplicates)
 {
 	struct fr_cutover *c = fr_cutover_new();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Records as the kernel sends them: each function appends one and ends the test if there is no memory. */
+/* Records as the kernel makes them. Each function appends one, and aborts if there is no memory. */
 
 #include "../unit.h"
 #include "perfdata/record.h"

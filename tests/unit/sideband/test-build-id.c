@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Build-ids of ELF files that anybody may have made. */
+/* Build-ids of ELF files, also of hostile ones: any user may have made the file. */
 
 #include "../unit.h"
 #include "sideband/buildid.h"
@@ -71,7 +71,7 @@ TEST(no_header_is_believed)
 	for (size_t n = 0; n < FR_ARRAY_SIZE(cases); n++) {
 		struct image i = good_image();
 
-		/* Little-endian, as most machines. */
+		/* The value is copied as on a little-endian machine. */
 		memcpy((char *)&i + cases[n].at, &cases[n].value, cases[n].size);
 		assert_int_equal(read_image(&i, sizeof(i), id), cases[n].result);
 		if (cases[n].result > 0)
@@ -124,12 +124,12 @@ TEST(only_the_expected_regular_file_is_read)
 	file = openat(fd, "elf", O_RDWR | O_CREAT, 0600);
 	assert_int_equal(write(file, &i, sizeof(i)), sizeof(i));
 	assert_int_equal(fstat(file, &st), 0);
-	for (int n = 0; n < 2; n++) /* the second time from the cache */
+	for (int n = 0; n < 2; n++) /* the second time, the build-id comes from the cache */
 		assert_int_equal(read_id_at(c, fd, "elf", false, st.st_ino, id), 20);
 	assert_int_equal(symlinkat("elf", fd, "link"), 0);
 	assert_int_equal(read_id_at(c, fd, "link", false, st.st_ino, id), -ESTALE);
 	assert_int_equal(read_id_at(c, fd, "link", true, st.st_ino, id), 20);
-	/* The cache must not know the file after a change in place. */
+	/* After the content of the file has changed, the cache must not return the old build-id. */
 	i.id[0] = 0x11;
 	assert_int_equal(pwrite(file, &i, sizeof(i), 0), sizeof(i));
 	assert_int_equal(futimens(file, (struct timespec[2]){{1, 1}, {1, 1}}), 0);

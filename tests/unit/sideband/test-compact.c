@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Compaction of perf.data.auxiliary, also with a kill at any moment. */
+/* Compactions of perf.data.auxiliary. The process may be killed at any moment. */
 #include "tracker_fixture.h"
 #include "perfdata/reader.h"
 #include "sideband/auxfile.h"
@@ -15,19 +15,19 @@
 #include <sys/wait.h>
 
 #define SECOND FR_NSEC_PER_SEC
-/* Sanitizers make a start ten times as long. */
+/* With sanitizers, the start of a process takes ten times as long. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define KILLS 15
 #else
 #define KILLS 100
 #endif
-/* A slow machine makes as many kills as this time allows, but at least KILLS_MIN. */
+/* On a slow machine there are only as many kills as this time permits, but at least KILLS_MIN. */
 #define KILLS_NS (120 * SECOND)
 #define KILLS_MIN 10
 #define LIVING 200
 
-static uint64_t processes; /* short-lived ones so far */
-static uint64_t handed;	   /* bytes that the file has when the queue is empty */
+static uint64_t processes; /* number of short-lived processes so far */
+static uint64_t handed;	   /* bytes that the tracker will have written when its queue is empty */
 
 static int setup(void **state)
 {
@@ -60,8 +60,8 @@ static void hand_over(struct fixture *f, const struct fr_buf *b, uint64_t since_
 	handed += b->len;
 }
 
-/* Returns whether the tracker keeps up. On a slow machine the queue must not overflow, and the file must not
-   grow much before its compaction. */
+/* Returns whether the tracker can take more records. The test waits for that, so that on a slow machine, too,
+   the queue does not overflow and the file does not grow much before its compaction. */
 static bool has_room(struct fixture *f)
 {
 	const struct fr_tracker_stats s = fixture_stats(f);
@@ -82,7 +82,7 @@ static void add_living(struct fixture *f)
 	hand_over(f, &b, since);
 }
 
-/* A round with short-lived processes. */
+/* Make a round in which short-lived processes start and end. */
 static void storm(struct fixture *f)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -91,7 +91,7 @@ static void storm(struct fixture *f)
 
 	if (!has_room(f)) {
 		usleep(20000);
-		n = 1; /* without records the tracker sleeps */
+		n = 1; /* not 0, because the tracker sleeps until it gets records */
 	}
 	for (int i = 0; i < n; i++) {
 		pid_t pid = 4000000 + (pid_t)(processes++ % 100000);
@@ -109,7 +109,8 @@ struct content {
 	bool damaged;
 };
 
-/* Read the whole file. `late` counts records that are older than a FINISHED_ROUND allows. */
+/* Read the whole file and count its records. `late` counts records that are older than a FINISHED_ROUND
+   before them permits. */
 static struct content read_file(struct fixture *f)
 {
 	struct fr_reader *reader;
@@ -138,14 +139,15 @@ static struct content read_file(struct fixture *f)
 			    !strcmp(((const struct fr_record_comm *)h)->comm, "lives-on");
 	}
 	assert_int_equal(r, 0);
-	/* A kill may interrupt any write. */
+	/* A kill may interrupt a write, so the end of the file may be damaged. */
 	c.damaged = fr_reader_damage(reader)->damaged;
 	assert_true(!c.damaged || fr_reader_damage(reader)->only_tail);
 	fr_reader_free(reader);
 	return c;
 }
 
-/* Returns the number of lines of perf script. perf may report only that the file is truncated. */
+/* Returns the number of lines that perf script prints. perf may print no error; with TRUNCATED, only that the
+   file is truncated. */
 static int count_tasks(struct fixture *f, bool truncated)
 {
 	char error[256] = "";
@@ -186,7 +188,7 @@ TEST(file_is_compacted_by_size)
 	start(f);
 	add_living(f);
 	storm_until(f, 4);
-	assert_int_equal(fr_tracker_new(&f->config, &second, NULL), -EBUSY); /* the new file is locked, too */
+	assert_int_equal(fr_tracker_new(&f->config, &second, NULL), -EBUSY); /* the new file is locked */
 	fr_tracker_stop(f->tracker);
 	s = fixture_stats(f);
 	assert_int_equal(s.queue_drops, 0);
@@ -210,13 +212,14 @@ TEST(file_is_compacted_by_age_if_it_grows)
 	start(f);
 	storm_until(f, 2);
 	done = compactions(f);
-	/* A file that does not grow is not compacted. But one compaction may run now, and records that came
-	   meanwhile may cause another one. */
+	/* A file that does not grow is not compacted. But a compaction may be running now, and records that
+	   came during it may cause one more. */
 	usleep(3000000);
 	assert_in_range(compactions(f), done, done + 2);
 }
 
-/* Record until a kill, like a daemon. Writes a byte to STARTED after the start has removed old files. */
+/* Record like a daemon, until this process is killed. Writes a byte to STARTED when the start has removed old
+   files. */
 static void record(struct fixture *f, int started)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -234,8 +237,8 @@ static bool has_temporary(struct fixture *f)
 	return fixture_count_files(f, "." FR_AUXFILE_NAME) > 0;
 }
 
-/* Stop PID at a random moment of a compaction. Returns false if no compaction runs, or if it was over
-   before. */
+/* Stop the process PID at a random moment of a compaction. Returns false if no compaction runs, or if it has
+   ended before that moment. */
 static bool stop_in_compaction(struct fixture *f, pid_t pid)
 {
 	int status;
@@ -260,8 +263,8 @@ static ino_t inode(struct fixture *f)
 	return fstatat(f->dirfd, FR_AUXFILE_NAME, &st, 0) < 0 ? 0 : st.st_ino;
 }
 
-/* Kill PID. The kill is at a random moment if I is even, else during a compaction. If I % 4 is 3, it is not
-   the first compaction. */
+/* Kill the process PID: at a random moment if I is even, otherwise during a compaction. If I % 4 is 3, it is
+   a compaction after the first. */
 static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i)
 {
 	uint64_t until = fr_monotonic_ns() + 240 * SECOND;
@@ -269,7 +272,7 @@ static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i
 	int status;
 	char byte;
 
-	/* From now on a file has the name at every moment. */
+	/* Once a file has the name, there is a file with this name at each moment. */
 	while (!inode(f) && fr_monotonic_ns() < until)
 		usleep(100);
 	if (i % 2)
@@ -309,7 +312,7 @@ TEST(kill_at_any_moment_leaves_a_whole_file)
 		in_compaction += has_temporary(f);
 		c = read_file(f);
 		assert_false(c.late);
-		/* If the kill came before the end of the start, the file has no living process. */
+		/* The file has all living processes, unless the kill came before the end of the start. */
 		assert_true(c.living == LIVING || (c.living < LIVING && c.rounds == 0));
 		compacted += c.rounds > 0;
 		assert_true(count_tasks(f, c.damaged) >= (int)c.living);

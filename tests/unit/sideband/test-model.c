@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Compares the process model with a plain model that knows every page of every process. */
+/* Compares the process model with a plain model that has an entry for each page of each process. */
 #include "events.h"
 #include "sideband/emit.h"
 #include "sideband/model.h"
@@ -9,19 +9,19 @@
 #include <string.h>
 
 #define PIDS 12
-#define TIDS 48 /* tids 1 … PIDS-1 are leaders */
+#define TIDS 48 /* the tids 1 … PIDS - 1 are the leaders of processes */
 #define PAGES 40
 #define PAGE 4096ULL
 
 struct plain_process {
 	bool known, leader_dead;
 	char comm[16];
-	uint64_t page[PAGES]; /* file << 32 | page of the file, + 1 */
+	uint64_t page[PAGES]; /* what is mapped: (number of the file << 32 | page of the file) + 1; or 0 */
 };
 
 struct plain {
 	struct plain_process p[PIDS];
-	int thread_of[TIDS]; /* pid of the thread; 0: no such thread; not for leaders */
+	int thread_of[TIDS]; /* the pid of a thread that is not a leader; 0 if there is no such thread */
 	char thread_comm[TIDS][16];
 };
 
@@ -54,7 +54,8 @@ static void put_pages(struct plain_process *p, const struct fr_record_mmap2 *r)
 	}
 }
 
-/* Read a written model into a plain one. Fails if two maps overlap or a record is before its FORK. */
+/* Read the records that a model has written into a plain model. Fails the test if two maps overlap, or if a
+   record comes before the FORK of its task. */
 static void read_back(const struct fr_buf *b, struct plain *ret)
 {
 	const struct perf_event_header *h;
@@ -240,7 +241,7 @@ static int mentions(const struct fr_model *m, const char *s)
 	return n;
 }
 
-/* Records of every type in the order in which a model writes them. */
+/* Append records of all types, in the order in which a model writes them. */
 static void add_every_type(struct fr_buf *b)
 {
 	uint64_t links[7][2] = {{4, 4026531840}, {4, 4026531838}};
@@ -297,8 +298,7 @@ TEST(written_model_has_every_record_in_pieces_or_whole)
 	fr_model_free(m);
 }
 
-/* A thread calls exec: the leader and the other threads are gone, and the thread takes the place of the
-   leader. */
+/* If a thread calls exec, the leader and the other threads end, and the thread becomes the leader. */
 TEST(exec_from_a_thread)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -345,7 +345,7 @@ TEST(module_replaces_what_overlaps_and_its_old_place)
 	fr_model_free(m);
 }
 
-/* Apply the records for processes that a scan at SCAN_NS did not see. */
+/* Apply the records about all that a scan at SCAN_NS did not see, and that is therefore gone. */
 static void apply_gone(struct fr_model *m, uint64_t scan_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -376,7 +376,7 @@ TEST(what_a_scan_does_not_see_is_gone)
 	apply_gone(m, 20);
 	assert_int_equal(mentions(m, "gone"), 0);
 	assert_int_equal(mentions(m, "stays"), 1);
-	/* That scan saw no ksymbol, so it had no permission to see them. */
+	/* The scan saw no ksymbol at all, so it was not permitted to see them. They are not removed. */
 	assert_int_equal(mentions(m, "bpf_b"), 1);
 	e.time_ns = 30;
 	fr_emit_ksymbol(&e, 0x3000, 10, 1, 0, "bpf_c", 5);

@@ -80,7 +80,7 @@ TEST(queue_is_bounded)
 	to.cap = 250;
 	assert_int_equal(fr_queue_read(q, &to), 1);
 	assert_int_equal(fr_queue_read(q, &to), 1);
-	assert_int_equal(fr_queue_read(q, &to), 0); /* TO has no room */
+	assert_int_equal(fr_queue_read(q, &to), 0); /* TO has no room for the next entry */
 	assert_int_equal(fr_queue_push(q, NULL, 0, m, 100), 1);
 	fr_queue_done(q);
 	assert_int_equal(fr_queue_push(q, NULL, 0, m, 100), 0);
@@ -110,7 +110,7 @@ TEST(records_are_released_in_order_of_time)
 	size_t at = 0, total = 0;
 
 	srand(3);
-	/* Batch k has times of 1000 k … 1000 k + 1499, so it overlaps the previous batch. */
+	/* Batch k has times from 1000 k to 1000 k + 1499, so it overlaps with the next batch. */
 	for (uint64_t k = 1; k <= 50; k++) {
 		_cleanup_buf_ struct fr_buf b = {0};
 
@@ -156,6 +156,6 @@ TEST(records_of_equal_time_keep_their_order)
 	assert_int_equal(fr_reorder_release(&r, 5, name_order, order), 0);
 	assert_string_equal(order, "ab");
 	assert_int_equal(fr_reorder_release(&r, 6, name_order, order), 0);
-	assert_string_equal(order, "abcd"); /* the last one was not whole */
+	assert_string_equal(order, "abcd"); /* without "e", because the last record was not whole */
 	fr_reorder_deinit(&r);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Scans of this machine, and of files of other machines. */
+/* Scans of this machine, and of texts that stand for files of other machines. */
 #include "events.h"
 #include "sideband/scan.h"
 #include "sideband/scan_internal.h"
@@ -32,8 +32,8 @@ static void scan_all(struct fr_buf *b, bool kernel, const pid_t *pids, size_t n)
 	assert_int_equal(d.code, 0);
 }
 
-/* Returns the first record of TYPE of the task, with NAME (NULL: any name) at OFFSET; NULL if there is
-   none. */
+/* Returns the first record of TYPE of the task PID/TID that has NAME at OFFSET, or any name if NAME is NULL.
+   Returns NULL if there is no such record. */
 static const void *find(
 	const struct fr_buf *b, uint32_t type, pid_t pid, pid_t tid, size_t offset, const char *name)
 {
@@ -45,7 +45,7 @@ static const void *find(
 
 		if (h->type != type)
 			continue;
-		/* A task record is { pid, ppid, tid, ptid }, the others { pid, tid }. */
+		/* A FORK or EXIT has { pid, ppid, tid, ptid }, other records have { pid, tid }. */
 		if (ids[0] != (uint32_t)pid || ids[type == PERF_RECORD_FORK ? 2 : 1] != (uint32_t)tid)
 			continue;
 		if (!name || !strcmp((const char *)h + offset, name))
@@ -89,7 +89,7 @@ TEST(every_process_is_reported)
 			assert_non_null(find(&b, PERF_RECORD_COMM, before[i], before[i], 0, NULL));
 			continue;
 		}
-		/* It must have exited meanwhile. */
+		/* A process that was left out must have exited meanwhile. */
 		if (kill(before[i], 0) == 0)
 			fail_msg("process %d is alive and was left out", before[i]);
 	}
@@ -131,7 +131,7 @@ TEST(own_maps_are_those_of_proc)
 		assert_string_equal(r->filename, name);
 		n++;
 	}
-	assert_true(n >= 3); /* the program, libc, the loader */
+	assert_true(n >= 3); /* at least the program, the C library and the loader */
 }
 
 static const struct fr_record_mmap2 *find_map(const struct fr_buf *b, const char *name)
@@ -143,7 +143,7 @@ static const struct fr_record_mmap2 *find_map(const struct fr_buf *b, const char
 	return m;
 }
 
-/* The file is removed under the process. Its name has a newline. */
+/* The file is removed while the process has it mapped. Its name has a newline. */
 TEST(map_has_the_build_id_also_of_a_removed_file)
 {
 	_cleanup_buf_ struct fr_buf b = {0}, elf = {0}, again = {0};
@@ -174,7 +174,7 @@ TEST(map_has_the_build_id_also_of_a_removed_file)
 	snprintf(removed, sizeof(removed), "%s (deleted)", path);
 	after = find_map(&again, removed);
 	assert_int_equal(after->len, 4096);
-	/* Without the right to open files by their maps there is no build-id. */
+	/* If the scan may not open files by /proc/PID/map_files, there is no build-id. */
 	if (after->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
 		assert_memory_equal(after->build_id, before->build_id, sizeof(before->build_id));
 	munmap(at, 4096);
@@ -262,7 +262,8 @@ TEST(kernel_of_this_machine)
 	assert_true(r->len > 1 << 20);
 }
 
-/* If the length were too large, the record would cover a program that comes behind it later. */
+/* The length must be exact: if it was too large, the record would also cover a program that is later loaded
+   behind this one. */
 TEST(bpf_program_has_its_length)
 {
 	const struct bpf_insn nothing[] = {

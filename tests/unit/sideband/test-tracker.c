@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The tracker in a real directory. Unmodified perf reads its files. */
+/* The tracker in a real directory. Stock perf reads its files. */
 #include "tracker_fixture.h"
 #include "sideband/auxfile.h"
 #include "base/cleanup.h"
@@ -31,7 +31,7 @@ static int push_evicted(struct fr_tracker *t, const struct fr_buf *b, uint64_t l
 	return fr_tracker_push_evicted(t, z, n, low_watermark_ns);
 }
 
-/* The ring evicts a frame with the records of B, which is empty afterwards. */
+/* Do what the ring does when it evicts a frame with the records of B. Empties B. */
 static void evict(struct fixture *f, struct fr_buf *b, uint64_t low_watermark_ns)
 {
 	assert_int_equal(push_evicted(f->tracker, b, low_watermark_ns), 0);
@@ -94,7 +94,7 @@ TEST(evicted_records_get_into_the_model_in_order)
 	_cleanup_buf_ struct fr_buf b = {0};
 
 	fixture_start(f);
-	/* The ring with the child's exec is drained before the ring with its fork. */
+	/* The kernel ring with the exec of the child is drained before the kernel ring with its fork. */
 	ev_comm(&b, 1002, PID, PID, "evicted-child", 1);
 	ev_mmap(&b, 1003, PID, 0x400000, 0x1000, 0, "/opt/evicted-child");
 	ev_fork(&b, 1001, PID, PID, getpid(), getpid());
@@ -198,7 +198,7 @@ TEST(scan_finds_a_process_whose_exit_was_lost)
 	pthread_mutex_unlock(&f->lock);
 	assert_int_equal(b.len, sizeof(struct fr_record_task) + sizeof(struct fr_sample_id)); /* one EXIT */
 	assert_int_equal(exits_seen, 1);
-	/* Only the EXIT is evicted: the rest may be larger than a section if the machine has many
+	/* Only the EXIT is evicted. The other records may be larger than a section if the machine has many
 	   processes. */
 	evict(f, &b, now);
 	assert_in_model(f, now, "its-exit-was-lost", 1);
@@ -223,7 +223,8 @@ TEST(full_queue_is_counted_and_leads_to_a_scan)
 	fixture_wait_until(f, fixture_stats(f).scans >= 2);
 }
 
-/* A scan waits for the next round, but this test ends no round. */
+/* A scan ends only after the next round, and this test makes no round. So the scan is not over when the
+   tracker is stopped. */
 TEST(stop_during_a_scan_unfreezes_the_ring)
 {
 	struct fixture *f = *state;
@@ -236,7 +237,7 @@ TEST(stop_during_a_scan_unfreezes_the_ring)
 	while (fixture_stats(f).scan_ns == first_scan_ns && fr_monotonic_ns() < until)
 		usleep(10000);
 	assert_int_not_equal(fixture_stats(f).scan_ns, first_scan_ns);
-	assert_int_equal(fixture_stats(f).scans, 1); /* /proc is read, but the scan is not over */
+	assert_int_equal(fixture_stats(f).scans, 1); /* the second scan has read /proc, but is not over */
 	f->tracker = fr_tracker_free(f->tracker);
 	assert_true(f->freeze_ns > 0);
 	assert_false(f->is_frozen);
@@ -290,7 +291,7 @@ TEST(full_disk_leaves_whole_records_and_leads_to_a_scan)
 	b.len = 0;
 	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
 	assert_int_equal(b.len, s.file_bytes);
-	for (size_t at = 16; at < b.len;) { /* behind the pipe header */
+	for (size_t at = 16; at < b.len;) { /* from the end of the pipe header on */
 		const struct perf_event_header *h = (const void *)(b.data + at);
 
 		assert_true(h->size >= 8 && h->size <= b.len - at);
@@ -354,7 +355,7 @@ static void ev_comm_of(struct fr_buf *b, uint64_t id, const char *comm)
 	const size_t at = b->len;
 
 	ev_comm(b, fr_monotonic_ns(), 4100000, 4100000, comm, 1);
-	memcpy(b->data + b->len - sizeof(id), &id, sizeof(id)); /* the id is the last field */
+	memcpy(b->data + b->len - sizeof(id), &id, sizeof(id)); /* the id is the last field of a record */
 	assert_true(b->len > at);
 }
 
@@ -374,11 +375,12 @@ static void reopen(struct fixture *f, uint64_t id, uint64_t since)
 	assert_int_equal(fr_tracker_set_session(f->tracker, &f->session, id), 0);
 }
 
-/* After 1000 reopenings (DESCRIBED_MAX) the tracker compacts the file, and the test could not count its
-   records. */
+/* Less than 1000 (DESCRIBED_MAX): after 1000 reopenings the tracker compacts the file, and then the test
+   could not count the records. */
 #define REOPENINGS 900
 
-/* The next instance also adopts the file, although no record of its first events is left in the ring. */
+/* The next instance can also adopt the file. Its session does not have the first events of the file any more,
+   because the ring has no record of them. */
 TEST(each_record_has_an_event_after_reopenings)
 {
 	struct fixture *f = *state;
@@ -445,13 +447,14 @@ TEST(new_module_is_in_the_next_dump_from_its_begin)
 	assert_non_null(memmem(f->injected.data, f->injected.len, "[two]", 5));
 	f->injected.len = 0;
 	assert_in_model(f, 2, "[two]", 1);
-	assert_int_equal(f->injected.len, 0); /* no change, no record */
+	assert_int_equal(f->injected.len, 0); /* the modules have not changed, so there is no record */
 	fr_tracker_stop(f->tracker);
 	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
 	assert_non_null(memmem(b.data, b.len, "[two]", 5));
 }
 
-/* The ring may still have samples of the old module. */
+/* The ring may still have samples of the old module. So the tail model keeps the old module at first, and the
+   new module has only a record. */
 TEST(module_in_the_place_of_another_waits_for_the_ring)
 {
 	struct fixture *f = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A tracker with its own directory, and stubs for the ring and the recorder. */
+/* A fixture: a tracker with its own directory, and functions that stand for the ring and the recorder. */
 
 #include "events.h"
 #include "perfdata/session.h"
@@ -17,7 +17,7 @@ struct fixture {
 	char path[64];
 	int dirfd;
 	struct fr_session session;
-	struct fr_tracker_config config; /* may be changed until fixture_start() */
+	struct fr_tracker_config config; /* a test may change it before fixture_start() */
 	struct fr_tracker *tracker;
 	pthread_mutex_t lock; /* protects the fields below */
 	uint64_t freeze_ns;
@@ -29,14 +29,14 @@ struct fixture {
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 void fixture_start(struct fixture *f);
-/* Give the session the features of a file, which perf wants. */
+/* Give the session the feature sections of a file, because perf needs them. */
 void fixture_add_features(struct fixture *f);
 
-/* Returns a time that no wait may exceed. It depends on the last scan: the tracker waits nine times as long
-   before the next one. */
+/* Returns the limit of the time of a wait. It depends on the last scan: after a scan, the tracker waits nine
+   times as long as the scan took. */
 uint64_t fixture_limit_ns(struct fixture *f);
 struct fr_tracker_stats fixture_stats(struct fixture *f);
-/* Wait until CONDITION is true, and end rounds meanwhile. Fail after fixture_limit_ns(). */
+/* Wait until CONDITION is true, and make rounds meanwhile. Fail the test after fixture_limit_ns(). */
 #define fixture_wait_until(f, condition)                                                                     \
 	do {                                                                                                 \
 		const uint64_t _until = fr_monotonic_ns() + fixture_limit_ns(f);                             \
@@ -46,14 +46,14 @@ struct fr_tracker_stats fixture_stats(struct fixture *f);
 			usleep(5000);                                                                        \
 		}                                                                                            \
 	} while (0)
-/* Returns how often S is in the model just before the low watermark. */
+/* Returns how often S is in the tail model, with all records that are older than LOW_WATERMARK_NS. */
 int fixture_count_in_model(struct fixture *f, uint64_t low_watermark_ns, const char *s);
 /* Returns the number of files in the directory whose names begin with PREFIX. */
 int fixture_count_files(struct fixture *f, const char *prefix);
 
 /* Skip the test if perf is not installed. */
 void require_perf(void);
-/* Returns the number of lines of `perf script` for FILE that have both words; -1: perf failed. ERROR gets the
-   first line of its standard error. */
+/* Returns the number of lines of `perf script` for FILE that have both WORD and OTHER, or -1 if perf failed.
+   ERROR gets the first line of its standard error. */
 int fixture_count_perf_lines(
 	struct fixture *f, const char *file, const char *word, const char *other, char error[static 256]);

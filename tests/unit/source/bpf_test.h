@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* For tests of BPF objects. */
+/* Shared by the tests of BPF objects. */
 
 #include "heard.h"
 

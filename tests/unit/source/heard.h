@@ -24,11 +24,11 @@
 #include <unistd.h>
 
 #define MS FR_NSEC_PER_MSEC
-/* The limit of waits for what must happen; no machine is so slow. */
+/* The limit of a wait for what must happen: longer than a slow machine needs. */
 #define HEARD_LIMIT_MS 60000
 #define HEARD_KEPT 4096
 
-/* Tells WHY a test cannot run here. Returns false. */
+/* Prints WHY a test cannot run on this machine. Returns false. */
 static inline bool heard_cannot(const char *why)
 {
 	print_message("skipped: %s\n", why);
@@ -38,11 +38,11 @@ static inline bool heard_cannot(const char *why)
 struct heard {
 	struct fr_source_env env;
 	struct fr_trigger_config config;
-	struct fr_source *source; /* NULL: not armed */
-	unsigned n;		  /* causes */
-	struct fr_cause *causes;  /* the first HEARD_KEPT of them */
+	struct fr_source *source; /* NULL if it is not armed */
+	unsigned n;		  /* number of causes */
+	struct fr_cause *causes;  /* the first HEARD_KEPT causes */
 	struct fr_cause last;
-	void *trigger; /* argument of the last one */
+	void *trigger; /* the trigger that the last cause was for */
 };
 
 static inline void heard_fire(void *ctx, void *trigger, const struct fr_cause *cause)
@@ -57,7 +57,7 @@ static inline void heard_fire(void *ctx, void *trigger, const struct fr_cause *c
 	h->trigger = trigger;
 }
 
-/* The configuration of a section without keys. */
+/* Returns the configuration of a section that has only its source, and no other keys. */
 static inline struct fr_trigger_config heard_config(enum fr_trigger_kind kind)
 {
 	return (struct fr_trigger_config){.name = (char *)"test",
@@ -97,7 +97,7 @@ static inline void heard_deinit(struct heard *h)
 }
 #define _cleanup_heard_ __attribute__((cleanup(heard_deinit)))
 
-/* Opens a source, and adds it to the event loop. */
+/* Opens a source, and lets it listen, by the event loop. Returns 0, or an error with D. */
 static inline int heard_open(struct heard *h, const struct fr_trigger_config *config, void *trigger,
 	struct fr_source **ret, struct fr_diag *d)
 {
@@ -109,7 +109,8 @@ static inline int heard_open(struct heard *h, const struct fr_trigger_config *co
 	return r;
 }
 
-/* Arms H->config. False, with a message: this kernel cannot do it, or it is not permitted. */
+/* Arms H->config. Returns false and prints why if this kernel cannot do it, or it is not permitted. Fails the
+   test on other errors. */
 static inline bool heard_try_arm(struct heard *h)
 {
 	struct fr_diag d = {0};
@@ -138,7 +139,7 @@ static inline struct fr_source_stats heard_stats(const struct heard *h)
 	return stats;
 }
 
-/* Arming H->config fails with CODE, and the message contains WORDS. */
+/* Checks that H->config cannot be armed: it fails with CODE, and the message contains WORDS. */
 static inline void heard_refused(struct heard *h, int code, const char *words)
 {
 	struct fr_diag d = {0};
@@ -153,26 +154,26 @@ static inline void heard_refused(struct heard *h, int code, const char *words)
 	assert_null(h->source);
 }
 
-/* Runs the loop for MAX_MS, or until N causes were fired (0: for the whole time). */
+/* Runs the event loop for MAX_MS, or until N causes were fired. With N = 0 it runs for the whole time. */
 static inline void heard_run(struct heard *h, unsigned max_ms, unsigned n)
 {
 	uint64_t until = fr_monotonic_ns() + max_ms * MS, now;
 
 	while ((now = fr_monotonic_ns()) < until && (!n || h->n < n))
 		assert_true(sd_event_run(h->env.event, (until - now) / FR_NSEC_PER_USEC + 1) >= 0);
-	/* Handles what came while this process did not run; a flood has no end. */
+	/* Handles what came while this process did not run. It is bounded, because a flood may not end. */
 	for (int i = 0; i < 1000 && (!n || h->n < n) && sd_event_run(h->env.event, 0) > 0; i++)
 		;
 }
 
-/* Runs the loop until N causes were fired. */
+/* Runs the event loop until N causes were fired. */
 static inline void heard_wait(struct heard *h, unsigned n)
 {
 	heard_run(h, HEARD_LIMIT_MS, n);
 	assert_true(h->n >= n);
 }
 
-/* Runs the loop, one event after the other, until CONDITION is true. */
+/* Runs the event loop, one event after the other, until CONDITION is true. */
 #define HEARD_UNTIL(h, condition)                                                                            \
 	do {                                                                                                 \
 		const uint64_t limit_ns = fr_monotonic_ns() + HEARD_LIMIT_MS * MS;                           \
@@ -183,7 +184,7 @@ static inline void heard_wait(struct heard *h, unsigned n)
 		}                                                                                            \
 	} while (0)
 
-/* The number of causes with PID and REASON whose detail contains DETAIL; the last one in *RET. */
+/* Returns how many causes have PID and REASON, and DETAIL in their detail. *RET gets the last of them. */
 static inline unsigned heard_count(
 	const struct heard *h, pid_t pid, const char *reason, const char *detail, struct fr_cause *ret)
 {
@@ -219,15 +220,15 @@ static inline void await_sleep(pid_t pid)
 	}
 }
 
-/* A child process that waits until the test lets it go. It dies with the test. */
+/* A child process that waits until the test lets it run. It is killed when the test ends. */
 struct child {
 	pid_t pid;
 	int go;
 	int status;
-	uint64_t ran_ns; /* from child_end() to its end */
+	uint64_t ran_ns; /* the time from the begin of child_end() to the end of the child */
 };
 
-/* RUN runs in a child with NAME (NULL: ours), which then exits with 0. */
+/* Starts a child, which will call RUN and then exit with 0. Its name becomes NAME, unless NAME is NULL. */
 static inline struct child child_new(const char *name, void (*run)(void *ctx), void *ctx)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS};
@@ -243,7 +244,7 @@ static inline struct child child_new(const char *name, void (*run)(void *ctx), v
 		close(fds[1]);
 		if (name)
 			prctl(PR_SET_NAME, name);
-		/* cmocka and sanitizers handle these. */
+		/* cmocka and sanitizers have handlers for these signals. */
 		for (size_t i = 0; i < FR_ARRAY_SIZE(signals); i++)
 			signal(signals[i], SIG_DFL);
 		setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
@@ -270,8 +271,8 @@ static inline void child_end(struct child *c, bool let_go)
 	c->ran_ns = fr_monotonic_ns() - began_ns;
 }
 
-/* Arms H for a copy of FILE; PLACE follows its path in the subject. The source is stale when the copy was
-   replaced, but not when it is missing. */
+/* Arms H for a copy of FILE. The subject is the path of the copy, followed by PLACE. Checks that the source
+   is stale when the copy was replaced, but not when it is missing. */
 static inline void heard_check_stale(struct heard *h, const char *file, const char *place)
 {
 	const struct fr_source_class *class = fr_source_class_for_kind(h->config.kind);
@@ -307,7 +308,8 @@ static inline bool move_to_cgroup(const char *dir, pid_t pid)
 	return fd >= 0 && dprintf(fd, "%d", (int)pid) > 0;
 }
 
-/* Makes a cgroup of version 2, or skips. Returns its path below the root, which points into DIR. */
+/* Makes a cgroup of version 2, and writes its path into DIR. Skips the test if that is not possible. Returns
+   the path below the root of cgroup2, which points into DIR. */
 static inline const char *make_cgroup(char *dir, size_t size)
 {
 	const char *root = access("/sys/fs/cgroup/cgroup.procs", F_OK) == 0 ? "/sys/fs/cgroup"
@@ -319,7 +321,8 @@ static inline const char *make_cgroup(char *dir, size_t size)
 	return dir + strlen(root);
 }
 
-/* Gives this process its own mounts, with tracefs in its usual place. False: there is no tracefs. */
+/* Gives this process a mount namespace of its own, with tracefs at its usual place. Returns false if there is
+   no tracefs. */
 static inline bool mount_tracefs(void)
 {
 	bool own = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The fixture of the tests of probes: a child causes an anomaly for real. Each test runs with the kernel's
-   BTF and without it. */
+/* The fixture of the tests of probes: a child causes a real anomaly. Each test runs with the kernel's BTF and
+   without it. */
 
 #include "heard.h"
 #include "../../load/anomaly.h"
@@ -10,7 +10,7 @@
 struct scene {
 	struct heard h;
 	struct child c;
-	int status; /* of the child at its end */
+	int status; /* the status that the child must end with, as of waitpid() */
 };
 
 static inline void scene_deinit(struct scene *s)
@@ -19,7 +19,7 @@ static inline void scene_deinit(struct scene *s)
 }
 #define _cleanup_scene_ __attribute__((cleanup(scene_deinit)))
 
-/* PROBE is armed for a child, which does RUN. */
+/* Prepares PROBE for a child, which will call RUN. Without CLASSIC, the probe may use BTF. */
 static inline void scene_init(struct scene *s, const char *probe, const char *threshold,
 	void (*run)(void *ctx), void *ctx, bool classic)
 {
@@ -33,8 +33,8 @@ static inline void scene_init(struct scene *s, const char *probe, const char *th
 	s->h.config.pid = s->c.pid;
 }
 
-/* Arms the probe and lets the child run to its end. False, with a message: the probe cannot be armed, or the
-   child cannot do what it has to do. */
+/* Arms the probe and lets the child run to its end. Returns false and prints why if the probe cannot be
+   armed, or the child cannot do what it has to do. */
 static inline bool play(struct scene *s)
 {
 	bool armed = heard_try_arm(&s->h);
@@ -43,11 +43,11 @@ static inline bool play(struct scene *s)
 	if (!armed || s->c.status == FR_ANOMALY_SKIP << 8)
 		return false;
 	heard_run(&s->h, 100, 0);
-	assert_int_equal(s->c.status & ~0x80, s->status); /* without "core dumped" */
+	assert_int_equal(s->c.status & ~0x80, s->status); /* without the bit for "core dumped" */
 	return true;
 }
 
-/* Begins a test that runs with BTF and without it. It returns false, with a message, where it cannot run. */
+/* Begins a test that runs with BTF and without it. Its body returns false and prints why if it cannot run. */
 #define PROBE_TEST(name)                                                                                     \
 	static bool probe_##name(bool classic);                                                              \
 	TEST(name)                                                                                           \

@@ -25,9 +25,9 @@ static int teardown(void **state)
 
 GROUP_FIXTURE(setup, teardown)
 
-/* The source of the built-in trigger, and that of a trigger "checkout". */
+/* The source of the built-in trigger "application", and the source of a trigger "checkout". */
 struct scene {
-	struct heard h; /* its source is that of "checkout" */
+	struct heard h; /* has the source of "checkout" */
 	struct fr_trigger_config built_in_config;
 	struct fr_source *built_in;
 };
@@ -59,7 +59,7 @@ static void scene_deinit(struct scene *s)
 }
 #define _cleanup_scene_ __attribute__((cleanup(scene_deinit)))
 
-/* The malformed datagrams, which the built-in trigger counts. */
+/* Returns the number of malformed datagrams, which the built-in trigger counts. */
 static uint64_t count_bad(const struct scene *s)
 {
 	struct fr_source_stats stats;
@@ -79,7 +79,7 @@ static int connect_socket(void)
 	return fd;
 }
 
-/* Sends LEN bytes, and runs the loop for a moment. */
+/* Sends LEN bytes, and runs the event loop for a short time. */
 static void send_bytes(struct scene *s, const void *text, size_t len)
 {
 	_cleanup_close_ int fd = connect_socket();
@@ -127,7 +127,7 @@ TEST(client_reports_an_anomaly)
 	assert_string_equal(h->last.comm, comm);
 	assert_true(h->last.cgroup[0] == '/');
 	pthread_join(thread, NULL);
-	/* The thread may have ended before it was looked up. */
+	/* If the thread had ended before the recorder looked for it in /proc, the tid is 0. */
 	assert_true(h->last.tid == tid || h->last.tid == 0);
 	assert_int_equal(flightrec_trigger_at("checkout", "q", "ns", before, 2000000, 1000000), 0);
 	heard_wait(h, 2);
@@ -139,7 +139,7 @@ TEST(client_reports_an_anomaly)
 	assert_int_equal(stats.fired, 2);
 	assert_int_equal(stats.last, 2000000);
 	assert_int_equal(stats.threshold, 1000000);
-	/* The client sends nothing below the threshold. */
+	/* The client does not send a value below the threshold. */
 	assert_int_equal(flightrec_trigger("checkout", "slow answer", 249, 250), 0);
 	heard_run(h, 30, 3);
 	assert_int_equal(h->n, 2);
@@ -154,7 +154,8 @@ TEST(client_truncates_long_texts)
 	scene_init(&s);
 	memset(name, 'n', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
-	/* The limit is within a character of two bytes. A line end in the reason does not begin a key. */
+	/* The limit of the length is in the middle of a character of two bytes. A newline in the reason does
+	   not begin a new key. */
 	for (size_t i = 0; i < sizeof(reason) - 1; i++)
 		reason[i] = "\xc3\xa4\nVALUE=9\n"[i % 11];
 	reason[sizeof(reason) - 1] = '\0';
@@ -239,7 +240,7 @@ TEST(datagram_reaches_the_trigger_that_it_names)
 		assert_string_equal(s.h.last.detail, cases[i].detail);
 	}
 	assert_int_equal(count_bad(&s), 0);
-	/* Without the built-in trigger, other names are dropped. */
+	/* Without the built-in trigger, datagrams with the names of other triggers are dropped. */
 	s.built_in = fr_source_close(s.built_in);
 	send_text(&s, "TRIGGER=x");
 	assert_int_equal(s.h.n, FR_ARRAY_SIZE(cases));
@@ -268,7 +269,7 @@ TEST(filters_and_cooldown)
 	prctl(PR_GET_NAME, comm);
 	h->config.comm = comm;
 	h->config.cooldown_ns = FR_TRIGGER_UNSET;
-	/* Two datagrams within a second, which is the cool-down of the source. */
+	/* Send two datagrams within a second, which is the cool-down of the source itself. */
 	for (;;) {
 		before = heard_stats(h);
 		heard = h->n;
@@ -299,13 +300,13 @@ TEST(claims_of_the_sender_are_checked)
 	char text[128];
 
 	scene_init(&s);
-	/* Threads of other processes. */
+	/* A thread of another process, and the number 0, are not accepted. */
 	send_text(&s, "TID=1");
 	assert_int_equal(h->last.pid, getpid());
 	assert_int_equal(h->last.tid, 0);
 	send_text(&s, "TID=0");
 	assert_int_equal(h->last.tid, 0);
-	/* A time in the future, an old one, and a plausible one. */
+	/* A time in the future and a very old time are replaced, and a plausible time is accepted. */
 	snprintf(text, sizeof(text), "TIME=%llu", (unsigned long long)now + 3600 * FR_NSEC_PER_SEC);
 	send_text(&s, text);
 	assert_true(h->last.time_ns >= now);
@@ -314,7 +315,7 @@ TEST(claims_of_the_sender_are_checked)
 	snprintf(text, sizeof(text), "TIME=%llu", (unsigned long long)now - FR_NSEC_PER_SEC);
 	send_text(&s, text);
 	assert_int_equal(h->last.time_ns, now - FR_NSEC_PER_SEC);
-	/* A value below its own threshold is not an anomaly. */
+	/* A value below the threshold of the same datagram is not an anomaly. */
 	assert_int_equal(h->n, 5);
 	send_text(&s, "VALUE=1\nTHRESHOLD=2");
 	assert_int_equal(h->n, 5);
@@ -404,23 +405,23 @@ TEST(malformed_datagrams_are_counted)
 	assert_int_equal(s.h.n, 1);
 	assert_int_equal(s.h.last.pid, getpid());
 	assert_int_equal(count_open_files(), files);
-	/* A new built-in source begins with 0, though the socket stays open. */
+	/* The count of a new built-in source begins at 0, although the socket stays open. */
 	s.built_in = fr_source_close(s.built_in);
 	open_built_in(&s);
 	assert_int_equal(count_bad(&s), 0);
 }
 
-/* The counters of the sender of a flood, in memory that it shares with the test. */
+/* The counters of a process that sends a flood. The memory is shared with the test. */
 struct sent {
-	unsigned times, accepted, refused, nonsense; /* accepted, refused and nonsense add up to times */
-	atomic_bool enough;			     /* the sender may end */
+	unsigned times, accepted, refused, nonsense; /* times = accepted + refused + nonsense */
+	atomic_bool enough;			     /* the process may end */
 };
 
-#define FLOOD_MIN 100000u /* datagrams */
+#define FLOOD_MIN 100000u /* the least number of datagrams */
 #define BEATS 20u
 #define FLOOD_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
-/* Another event source of the loop, every 10 ms. */
+/* Another source of events of the loop: a timer that fires every 10 ms (a beat). */
 struct beat {
 	uint64_t next_ns, worst_ns;
 	unsigned n;
@@ -439,8 +440,9 @@ static int on_beat(sd_event_source *e, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(e, SD_EVENT_ONESHOT);
 }
 
-/* Sends as fast as it can, every second datagram malformed: at least FLOOD_MIN, and until the loop has beaten
-   BEATS times. A starved loop does not beat, and the sender gives up. */
+/* Sends datagrams as fast as it can. Every second is malformed. It sends at least FLOOD_MIN datagrams, and
+   goes on until the loop has had BEATS beats. If the flood starves the loop, there are no beats, and this
+   process fails after FLOOD_LIMIT_NS. */
 static void flood(void *ctx)
 {
 	uint64_t limit_ns = fr_monotonic_ns() + FLOOD_LIMIT_NS;
@@ -515,13 +517,13 @@ TEST(socket_file_is_made_and_protected)
 	h.config.threshold = (char *)"5";
 	heard_refused(&h, -EINVAL, "Threshold=");
 	h.config.threshold = NULL;
-	/* Another file has the name. */
+	/* A file that is not a socket has the path. */
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	close(fd);
 	heard_refused(&h, -EEXIST, "not a socket");
 	assert_int_equal(unlink(path), 0);
-	/* Another program listens. When it is killed, its socket is replaced. */
+	/* Another program listens on the path. After its end, its socket is replaced. */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	strcpy(sa.sun_path, path);
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
@@ -530,7 +532,7 @@ TEST(socket_file_is_made_and_protected)
 	heard_arm(&h);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode, S_IFSOCK | 0600);
-	/* A second daemon does not take it away. */
+	/* A second daemon does not take the path from the first. */
 	heard_init(&other, FR_TRIGGER_APPLICATION);
 	other.env.application_socket = path;
 	heard_refused(&other, -EADDRINUSE, "another program");

@@ -16,7 +16,7 @@ static void keep_log(void *ctx, const char *text)
 	verifier_log = strdup(text);
 }
 
-/* Refuses the object while standard error goes to a file, which must stay empty. */
+/* Checks that H is refused with CODE and WORDS, and that nothing is written to standard error. */
 static void check_refused_quietly(struct heard *h, int code, const char *words)
 {
 	_cleanup_close_ int fd = memfd_create("stderr", MFD_CLOEXEC);
@@ -74,8 +74,8 @@ TEST(bad_objects_are_refused_with_a_reason)
 	free(verifier_log);
 }
 
-/* Truncated objects and objects with changed bytes are opened or refused, without harm. The verifier checks
-   the rest. */
+/* Truncated objects and objects with changed bytes are opened or refused, without harm. The verifier of the
+   kernel would check the programs of those that are opened. */
 TEST(damaged_objects_do_no_harm)
 {
 	_cleanup_buf_ struct fr_buf good = {0};
@@ -97,7 +97,7 @@ TEST(damaged_objects_do_no_harm)
 			n = random % n;
 		else if (i % 3 == 1)
 			bytes[random % n] ^= (uint8_t)(1u << i % 8);
-		else /* the tables of sections and symbols */
+		else /* changes a byte of the tables of sections and symbols */
 			memset(bytes + n - 1 - random % FR_MIN(n, (size_t)1024), i, 1);
 		r = fr_bpf_object_open(bytes, n, "damaged.bpf.o", false, &o, &d);
 		assert_true(r == 0 || (r < 0 && d.what[0] && !o));
@@ -114,7 +114,7 @@ TEST(bad_files_are_refused)
 		mode_t mode;
 		uid_t uid;
 		gid_t gid;
-		off_t size; /* 0: do not change it */
+		off_t size; /* 0: do not change the size */
 		int code;
 		const char *words;
 	} cases[] = {
@@ -247,7 +247,7 @@ TEST(globals_of_all_types_can_be_set)
 
 		assert_int_equal(fr_bpf_object_assign(o, cases[i].assignment, &d), 0);
 		assert_int_equal(fr_bpf_object_get(o, cases[i].name, value, cases[i].size), 0);
-		assert_memory_equal(value, &cases[i].value, cases[i].size); /* little endian */
+		assert_memory_equal(value, &cases[i].value, cases[i].size); /* on little endian */
 	}
 	assert_int_equal(fr_bpf_object_assign(o, "word=a=b c", &d), 0);
 	assert_int_equal(fr_bpf_object_get(o, "word", word, 8), 0);
@@ -256,7 +256,8 @@ TEST(globals_of_all_types_can_be_set)
 	fr_bpf_object_free(o);
 }
 
-/* verify-config checks without arming, as any user, and for any machine. */
+/* `flightrecctl verify-config` uses these checks. They do not arm anything, and do not depend on the user and
+   the machine. */
 TEST(check_does_not_ask_this_machine)
 {
 	static const struct {

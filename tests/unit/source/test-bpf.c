@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* BPF objects on the running kernel: a built-in probe, users' objects, and a storm. */
+/* BPF objects on the running kernel: a built-in probe, objects of users, and a storm of anomalies. */
 
 #include "bpf_test.h"
 #include "base/file.h"
@@ -16,7 +16,7 @@
 
 static bool has_tracefs;
 
-/* The name of the processes of this test; others on the machine make the same system calls. */
+/* The name of the processes of this test. Other processes of the machine make the same system calls. */
 static char unique[16];
 
 static int set_up(void **state)
@@ -40,7 +40,7 @@ static void call_getppid(void *times)
 		syscall(SYS_getppid);
 }
 
-/* A child with NAME calls getppid() TIMES. Returns its pid after its end. */
+/* Lets a child with NAME call getppid() TIMES times, and waits for its end. Returns its pid. */
 static pid_t call(const char *name, unsigned times)
 {
 	struct child c = child_new(name, call_getppid, &times);
@@ -78,7 +78,7 @@ TEST(threshold_and_globals)
 	h.config.set_len = sizeof(hexadecimal);
 	h.config.comm = unique;
 	heard_arm(&h);
-	/* The recorder's own process does not count. */
+	/* Calls of the recorder's own process are not anomalies. */
 	prctl(PR_SET_NAME, unique);
 	for (int i = 0; i < 5; i++)
 		syscall(SYS_getppid);
@@ -101,7 +101,7 @@ TEST(threshold_and_globals)
 	assert_int_equal(h.last.tid, pid);
 	assert_true(h.last.time_ns > before);
 	assert_true(h.last.cpu >= 0);
-	if (own.cgroup[0]) /* cgroup2 is mounted */
+	if (own.cgroup[0]) /* it is only known if cgroup2 is mounted */
 		assert_string_equal(h.last.cgroup, own.cgroup);
 	st = heard_stats(&h);
 	assert_int_equal(st.fired, 3);
@@ -113,8 +113,8 @@ TEST(threshold_and_globals)
 	assert_int_equal(h.n, 3);
 }
 
-/* Only one of NAME_btf and NAME_classic is loaded. A program without its tracepoint is left out together with
-   its other variant. */
+/* Only one of the variants NAME_btf and NAME_classic is loaded. If the kernel lacks the tracepoint of a
+   variant, both variants are left out. */
 TEST(one_of_two_variants_is_loaded)
 {
 	_cleanup_heard_ struct heard h = {0};
@@ -153,7 +153,7 @@ TEST(malformed_events_are_counted_or_repaired)
 	init_program(&h, OBJECT("garbage"));
 	h.config.pid = c.pid;
 	heard_arm(&h);
-	call("other", 10); /* Pid= selects the child */
+	call("other", 10); /* these calls do not count: Pid= selects the child */
 	end_well(&c);
 	heard_wait(&h, 1);
 	heard_run(&h, 50, 0);
@@ -165,7 +165,8 @@ TEST(malformed_events_are_counted_or_repaired)
 	assert_int_equal(h.last.cpu, -1);
 }
 
-/* Opens a perf counter for the tracepoint NAME in PID; -1: it is not possible. */
+/* Opens a perf counter for the tracepoint NAME in the process PID. Returns its fd, or -1 if that is not
+ * possible. */
 static int count_tracepoint(const char *name, pid_t pid)
 {
 	struct perf_event_attr a = {.type = PERF_TYPE_TRACEPOINT, .size = sizeof(a)};
@@ -178,7 +179,8 @@ static int count_tracepoint(const char *name, pid_t pid)
 	return (int)syscall(SYS_perf_event_open, &a, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* A program on a classic tracepoint returns 0 and still hides no event; its subprogram keeps its result. */
+/* A program on a classic tracepoint that returns 0 hides no event from others. (Its return value is changed
+   when it is loaded.) The results of its subprograms do not change. */
 TEST(program_hides_no_event_from_others)
 {
 	unsigned times = 100;
@@ -219,14 +221,14 @@ TEST(replaced_file_is_stale_and_missing_one_is_not)
 	assert_false(fr_source_bpf.is_stale(h.source));
 }
 
-/* Opening the FIFO for reading waits for a writer. */
+/* Opens a file quickly, and then a FIFO for reading, which waits for a writer. */
 static void open_slowly(void *fifo)
 {
 	close(open("/dev/null", O_RDONLY));
 	_exit(open(fifo, O_RDONLY) < 0);
 }
 
-/* The example of flightrec(7) reports a file that opens slowly, and no other. */
+/* The example of flightrec(7) reports a file whose open takes long, and no other file. */
 TEST(documented_example)
 {
 	char set[] = "only_reading=yes", path[] = "/tmp/flightrec-test-fifo.XXXXXX";
@@ -314,13 +316,13 @@ static const char *run_in_namespace(struct child *outsider)
 	init_program(&h, OBJECT("getppid"));
 	if (stat("/proc/self/ns/pid", &st) < 0)
 		return "no namespace";
-	h.env.self = getpid(); /* 1 */
+	h.env.self = getpid(); /* the pid in this namespace, 1 */
 	h.env.pidns = (uint32_t)st.st_ino;
 	h.config.comm = unique;
 	prctl(PR_SET_NAME, unique);
 	if (heard_open(&h, &h.config, &h, &h.source, &d) < 0)
 		return d.what[0] ? "cannot be armed" : "cannot be armed, without a message";
-	syscall(SYS_getppid); /* the recorder itself does not count */
+	syscall(SYS_getppid); /* a call of the recorder itself is not an anomaly */
 	pid = call(unique, 1);
 	heard_run(&h, HEARD_LIMIT_MS, 1);
 	if (h.n != 1 || h.last.pid != pid || h.last.tid != pid || pid > 100)
@@ -344,7 +346,8 @@ static const char *run_in_namespace(struct child *outsider)
 		return "Pid= is not a number of the namespace";
 	heard_disarm(&h);
 
-	/* Without BTF the number in the namespace is unknown; 0 is better than a wrong number. */
+	/* Without BTF, the pid in the namespace is unknown. The cause then has 0, which is better than a
+	 * wrong pid. */
 	h.env.bpf_classic = true;
 	if (heard_open(&h, &h.config, &h, &h.source, &d) != -EOPNOTSUPP)
 		return "Pid= is accepted without BTF";
@@ -378,7 +381,7 @@ TEST(pid_namespace)
 		if (first == 0) {
 			const char *wrong;
 
-			/* /proc/self needs the /proc of the new namespace. */
+			/* /proc must be that of the new namespace, because the recorder uses /proc/self. */
 			if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 				mount("proc", "/proc", "proc", 0, NULL) < 0)
 				_exit(77);
@@ -398,8 +401,8 @@ TEST(pid_namespace)
 	assert_int_equal(status, 0);
 }
 
-/* Each of N children causes TIMES anomalies at once. Every anomaly is in one counter. COOLDOWN_NS 0: none is
-   cooled. */
+/* Lets N children make TIMES anomalies each, at the same time. Checks that each anomaly is in exactly one
+   count. If COOLDOWN_NS is 0, none is counted as cooled. */
 static void check_storm(int n, unsigned times, uint64_t cooldown_ns)
 {
 	uint64_t begin_ns, took_ns, cpu_ns;
@@ -441,7 +444,7 @@ static void check_storm(int n, unsigned times, uint64_t cooldown_ns)
 		return;
 	}
 	assert_in_range(h.n, 1, took_ns / cooldown_ns + 1);
-	/* At most 5 % of a CPU, and the cost of the loop itself. */
+	/* At most 5 % of a CPU, and 20 ms for the event loop itself. */
 	assert_true(cpu_ns < took_ns / 20 + 20 * MS);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Event= on the running kernel. A worker process causes the events when the test tells it to. */
+/* Event= on the running kernel. A worker process makes the events occur when the test orders it. */
 #include "heard.h"
 
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 
 #define XSTR(x) #x
 #define STR(x) XSTR(x)
-/* A system call that no other process makes all the time. */
+/* A system call that other processes make rarely. */
 #define RARE_CALL "raw_syscalls:sys_enter"
 #define RARE_FILTER "id == " STR(SYS_getppid)
 
-/* The worker's name. Only this run uses it, as some tests watch the whole machine. */
+/* The name of the worker. No other process has it: some tests watch all processes of the machine. */
 static char worker_name[16];
 
 static bool has_tracefs;
@@ -34,7 +34,7 @@ struct order {
 
 struct worker {
 	pid_t pid;
-	int fd; /* takes orders, and gives a byte when one is done */
+	int fd; /* the worker reads orders from it, and writes a byte when an order is done */
 };
 
 static void touch_pages(unsigned n)
@@ -107,7 +107,8 @@ static void worker_stop(struct worker *w)
 	close(w->fd);
 }
 
-/* SUBJECT counts up to THRESHOLD in INTERVAL_MS, or (NULL) each occurrence is an anomaly. */
+/* Prepares a trigger on the event SUBJECT. It fires when the event occurs THRESHOLD times in INTERVAL_MS; or
+   at each occurrence if THRESHOLD is NULL. */
 static void init(struct heard *h, const char *subject, const char *threshold, unsigned interval_ms)
 {
 	heard_init(h, FR_TRIGGER_EVENT);
@@ -125,7 +126,7 @@ static void init_rare_call(struct heard *h)
 	h->config.filter = (char *)RARE_FILTER;
 }
 
-/* Arms H and starts W, which PID (true) selects. */
+/* Starts the worker W and arms H. With PID, the trigger is only for the worker. */
 static void start(struct heard *h, struct worker *w, bool pid)
 {
 	worker_start(w);
@@ -137,7 +138,8 @@ static void start(struct heard *h, struct worker *w, bool pid)
 	skip();
 }
 
-/* Runs the loop until two slices in a row counted next to nothing. */
+/* Runs the event loop until the source has counted nearly nothing. (Its value is the sum of two slices of the
+   interval.) */
 static void until_quiet(struct heard *h)
 {
 	const uint64_t now = fr_monotonic_ns();
@@ -153,7 +155,7 @@ TEST(fires_once_when_the_threshold_is_reached)
 
 	init(&h, "page-faults", "3000", 500);
 	start(&h, &w, true);
-	/* Two times below the threshold, with more than an interval in between. */
+	/* Stays below the threshold two times, with more than an interval between them. */
 	for (int i = 0; i < 2; i++) {
 		worker_do(&w, FAULT, 2000);
 		until_quiet(&h);
@@ -186,7 +188,7 @@ TEST(burst_across_two_slices_counts)
 	init(&h, "page-faults", "3000", 2000);
 	start(&h, &w, true);
 	worker_do(&w, FAULT, 2000);
-	/* That slice has ended; the next faults are in the next one. */
+	/* The slice with these faults has ended. The next faults are in the next slice. */
 	HEARD_UNTIL(&h, heard_stats(&h).last >= 2000);
 	assert_int_equal(h.n, 0);
 	worker_do(&w, FAULT, 2000);
@@ -209,7 +211,7 @@ TEST(comm_selects_and_own_process_is_excluded)
 	counted.config.interval_ns = 400 * MS;
 	start(&each, &w, false);
 	heard_arm(&counted);
-	/* This process has the worker's name now. */
+	/* Calls of this process do not count, also if it has the name of the worker. */
 	prctl(PR_GET_NAME, own);
 	prctl(PR_SET_NAME, worker_name);
 	for (int i = 0; i < 1000; i++)
@@ -238,7 +240,7 @@ TEST(comm_selects_and_own_process_is_excluded)
 	worker_stop(&w);
 }
 
-/* The source wakes at most once a second, and counts every occurrence. */
+/* The source wakes the recorder at most once a second, and counts each occurrence. */
 TEST(storm_costs_little_and_is_counted)
 {
 	const unsigned times = 1000000;
@@ -250,7 +252,8 @@ TEST(storm_costs_little_and_is_counted)
 
 	init_rare_call(&h);
 	start(&h, &w, true);
-	/* Before Linux 6.0, the kernel reports lost records with the next record of the same CPU. */
+	/* The worker stays on one CPU: before Linux 6.0, the kernel reports lost records only before the next
+	   record of the same CPU. */
 	CPU_ZERO(&set);
 	CPU_SET((size_t)sched_getcpu(), &set);
 	assert_int_equal(sched_setaffinity(w.pid, sizeof(set), &set), 0);
@@ -322,7 +325,7 @@ TEST(cgroup_selects_processes)
 	if (armed) {
 		assert_int_equal(before, 0);
 		assert_int_equal(h.n, 1);
-		/* Sanitizers touch more memory. */
+		/* With sanitizers, there are more page faults. */
 		assert_in_range(h.last.value, 4000, 8999);
 	}
 	heard_deinit(&h);

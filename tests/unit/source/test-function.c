@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Function= and USDT= on the real kernel. frtest-function makes the calls that its arguments name. */
+/* Function= and USDT= on the running kernel. frtest-function makes the calls that its arguments name. */
 #include "heard.h"
 
 #include <limits.h>
@@ -25,7 +25,7 @@ static void arm(struct heard *h, enum fr_trigger_kind kind, const char *place, c
 	heard_arm(h);
 }
 
-/* Skips before a test starts a process. */
+/* Skips the test if functions cannot be probed. It is called before the test starts a process. */
 static void need_probes(void)
 {
 	_cleanup_heard_ struct heard h = {0};
@@ -38,7 +38,7 @@ struct run {
 	pid_t pid, tid;
 	int semaphore;
 	double ns;
-	int fd; /* its standard input and output */
+	int fd; /* is connected to its standard input and output */
 };
 
 /* Starts COMMAND, which waits for a line on its standard input. */
@@ -50,7 +50,7 @@ static void start_command(struct run *c, const char *command)
 	c->pid = fork();
 	assert_true(c->pid >= 0);
 	if (c->pid == 0) {
-		/* If permitted: other work of the machine must not make a short sleep long. */
+		/* A high priority, if permitted, so that other work does not make a short sleep long. */
 		(void)sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 		dup2(fds[0], 0);
 		dup2(fds[0], 1);
@@ -76,7 +76,7 @@ static double number_after(const char *line, const char *name)
 	return at ? strtod(at + strlen(name), NULL) : -1;
 }
 
-/* Lets the process run to its end. */
+/* Lets the process run to its end, and reads what it prints. */
 static void finish(struct run *c)
 {
 	char line[512] = "";
@@ -95,7 +95,7 @@ static void finish(struct run *c)
 	c->ns = number_after(line, "\"ns\": ");
 }
 
-/* Handles all events. They are in the ring before the program continues. */
+/* Handles all events of the loop. The kernel has put them into its ring before the program continued. */
 static void gather(struct heard *h)
 {
 	int r;
@@ -129,7 +129,7 @@ static void check_cause(const struct heard *h, size_t i, const struct run *c, ui
 
 #define SLOW "frtest-function:fr_function_slow"
 
-/* Each case is a run, and the number of its causes. */
+/* Each case is a run of frtest-function, and the number and the content of the causes that it must have. */
 TEST(calls_above_the_threshold_fire)
 {
 	static const struct {
@@ -145,7 +145,8 @@ TEST(calls_above_the_threshold_fire)
 			LATENCY, SLOW, PROCESS},
 		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "call 1 thread 250", 1, 250, LATENCY, SLOW,
 			THREAD},
-		/* All calls of a recursion last as long as the innermost; the 16 outermost are measured. */
+		/* All calls of a recursion last as long as the innermost call. Only the 16 outermost are
+		   measured. */
 		{FR_TRIGGER_FUNCTION, "fr_function_recursive", "200ms", "recurse 3 250", 3, 250, LATENCY,
 			"frtest-function:fr_function_recursive", PROCESS},
 		{FR_TRIGGER_FUNCTION, "fr_function_recursive", "200ms", "recurse 40 250", 16, 250, LATENCY,
@@ -155,7 +156,7 @@ TEST(calls_above_the_threshold_fire)
 			0, LATENCY, SLOW, ANY},
 		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "leave 1 thread 250", 1, 250, LATENCY,
 			SLOW, THREAD},
-		/* A call that longjmp() left is not mistaken for another one. */
+		/* A call that was left by longjmp() is not mistaken for a later call. */
 		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "jump 250", 0, 0, LATENCY, SLOW, ANY},
 		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "catch 250", 1, 250, LATENCY, SLOW, ANY},
 		{FR_TRIGGER_FUNCTION, "fr_function_static@function_other.c", "200ms", "static 250 other 251",
@@ -165,7 +166,7 @@ TEST(calls_above_the_threshold_fire)
 			SLOW, ANY},
 		{FR_TRIGGER_USDT, "frtest:begin,frtest:end", "200ms", "markers 1 markers 250", 1, 250,
 			"time between markers", "frtest-function:frtest:begin,end", PROCESS},
-		/* A begin without an end does not count. */
+		/* A begin marker without an end marker does not count. */
 		{FR_TRIGGER_USDT, "frtest:begin,frtest:end", "200ms", "lost 250", 0, 0, "", "", ANY},
 		{FR_TRIGGER_USDT, "frtest:end", NULL, "markers 0 markers 0", 2, 0, "marker passed",
 			"frtest-function:frtest:end", PROCESS},
@@ -228,7 +229,7 @@ TEST(markers_are_enabled_only_while_armed)
 	assert_int_equal(c.semaphore, 0);
 }
 
-/* Waits until PID is PATH, and not the shell that starts it. */
+/* Waits until the process PID, which a shell starts, has executed the program PATH. */
 static void await_program(pid_t pid, const char *path)
 {
 	char link[64], now[PATH_MAX] = "";
@@ -269,7 +270,8 @@ TEST(pid_and_comm_select_processes)
 	assert_int_equal(h.n, 1);
 }
 
-/* The path exists only in the root of a process, as in a container; Pid= or CGroup= selects that process. */
+/* Checks a path that exists only in the root of a process, as in a container. Pid= or CGroup= selects this
+ * process. */
 static void check_other_root(bool by_cgroup)
 {
 	char dir[64], command[3 * PATH_MAX];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Pressure= on the running kernel: more busy processes than CPUs, on the machine and in a cgroup. */
+/* Pressure= on the running kernel, of the machine and of a cgroup: several processes are busy on a CPU. */
 #include "heard.h"
 #include "base/file.h"
 
@@ -11,7 +11,7 @@ static void need_psi(void)
 {
 	char line[128];
 
-	/* Without psi=1, where that is needed, the file exists and cannot be opened. */
+	/* On some kernels, the file exists but cannot be opened unless the kernel was booted with psi=1. */
 	if (fr_read_line("/proc/pressure/cpu", line, sizeof(line)) != 0)
 		unit_skip("this kernel has no /proc/pressure/cpu");
 }
@@ -35,7 +35,8 @@ static void spin(void *cpu)
 		;
 }
 
-/* Starts processes in CGROUP (NULL: where this process is), all on one CPU, so that they stall. */
+/* Starts processes that are busy, all on the same CPU, so that they stall. They are in CGROUP, unless it is
+ * NULL. */
 static void start_spinning(struct child c[static SPINNERS], const char *cgroup)
 {
 	int cpu = sched_getcpu();
@@ -60,7 +61,7 @@ static void check_cause(const struct heard *h, uint64_t threshold)
 {
 	assert_int_equal(h->last.unit, FR_CAUSE_NS);
 	assert_int_equal(h->last.threshold, threshold);
-	/* The loop may be late, so the upper limit is generous. */
+	/* The upper limit is high, because the event loop may be late. */
 	assert_in_range(h->last.value, threshold, 10 * FR_NSEC_PER_SEC);
 	assert_string_equal(h->last.reason, "cpu pressure");
 	assert_string_equal(h->last.detail, h->config.subject);
@@ -68,7 +69,8 @@ static void check_cause(const struct heard *h, uint64_t threshold)
 	assert_int_equal(h->last.cpu, -1);
 }
 
-/* Makes a cgroup with a pressure file. Returns its name, which points into DIR. */
+/* Makes a cgroup with a pressure file, and writes its path into DIR. Returns its name, which points into DIR.
+   Skips the test if that is not possible. */
 static const char *need_cgroup(char *dir, size_t size)
 {
 	const char *name = make_cgroup(dir, size);
@@ -118,7 +120,8 @@ TEST(cgroup_is_followed_when_it_is_made_again)
 	assert_int_equal(h.n, before + 1);
 }
 
-/* Without CAP_SYS_RESOURCE the kernel adds an earlier stall to the first window. docs/design/71 */
+/* Without CAP_SYS_RESOURCE, the kernel adds an earlier stall to the first window of a new trigger
+   (docs/design/71). The source must not fire because of that. */
 TEST(stall_before_arming_does_not_fire)
 {
 	struct child c[SPINNERS];
@@ -142,7 +145,7 @@ TEST(stall_before_arming_does_not_fire)
 	heard_run(&h, 3000, 0);
 	assert_int_equal(rmdir(dir), 0);
 	assert_true(armed);
-	/* On a very busy machine they really stalled for so long. */
+	/* On a very busy machine, the processes may really have stalled for that long. */
 	assert_true(h.n == 0 || took >= 2 * FR_NSEC_PER_SEC);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The probes of the scheduler, of system calls and of interrupts. Where the probe knows the process, it is
- * armed for the child only.
+ * The probes of the scheduler, of system calls and of interrupts. If a probe can select a process, it is
+ * armed only for the child.
  *
- * A real soft lockup stops a CPU for seconds, so test_trigger_sources.py causes one only where that is
- * allowed. This file tests a line that only looks like one.
+ * A real soft lockup stops a CPU for seconds, so only test_trigger_sources.py causes one, if that is
+ * permitted. This file tests a line of the kernel log that only looks like that of a soft lockup.
  */
 #include "probe.h"
 #include "base/file.h"
@@ -14,16 +14,17 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 
-/* The times that the child measured itself. */
+/* The times of the anomaly that the child has measured itself. */
 struct seen {
 	int tid;
-	uint64_t most_ns;  /* by the clock, including everything in between */
-	uint64_t least_ns; /* without the time that the scheduler accounts to something else */
+	uint64_t most_ns;  /* the whole time by the clock */
+	uint64_t least_ns; /* the same, without the time that the scheduler accounts to other states */
 };
 
-static struct seen *seen; /* shared with the child */
+static struct seen *seen; /* is in memory that is shared with the child */
 
-/* True: a cause has the thread and the time that the child measured, within 10 ms between two clocks. */
+/* Returns whether a cause has the thread and the time that the child measured. The two clocks may differ by
+ * 10 ms. */
 static bool is_heard(const struct heard *h)
 {
 	for (size_t i = 0; i < h->n; i++)
@@ -33,7 +34,8 @@ static bool is_heard(const struct heard *h)
 	return false;
 }
 
-/* All causes belong to the child, reached the threshold, and are not longer than the child ran. */
+/* Checks that all causes are of the child, have a value that reaches the threshold, and are not longer than
+   the child ran. */
 static void check_all(const struct scene *s, const char *reason)
 {
 	uint64_t threshold;
@@ -62,13 +64,15 @@ static void check_heard(const struct heard *h)
 }
 
 /*
- * The kernel does not run a program on a classic tracepoint while another BPF program, or a call on a map,
- * uses that CPU (bpf_prog_active in trace_call_bpf()). So without BTF a few switches are missed, and the test
- * tries again. It also tries again if the machine's other work prevented the anomaly or changed its length.
+ * The kernel does not run a program on a classic tracepoint while the same CPU runs another BPF program or a
+ * system call on a BPF map (bpf_prog_active in trace_call_bpf()). So without BTF, the probe misses a few task
+ * switches, and the test tries again. It also tries again if other work of the machine has prevented the
+ * anomaly or changed its length.
  */
 #define TRIES 8
 
-/* RUN exceeds THRESHOLD of PROBE, and PROBE reports it with REASON. */
+/* Lets a child call RUN, and checks that PROBE with THRESHOLD reports it with REASON. Returns false and
+   prints why if this cannot be tested. */
 static bool is_reported(const char *probe, const char *threshold, char *set, void (*run)(void *ctx),
 	const char *reason, bool classic)
 {
@@ -97,9 +101,9 @@ static bool is_reported(const char *probe, const char *threshold, char *set, voi
 	return false;
 }
 
-/* The scheduler's account of the calling thread. */
+/* What the scheduler has accounted for the calling thread. */
 struct account {
-	uint64_t at_ns, cpu_ns, queued_ns, runs; /* runs 0: unknown */
+	uint64_t at_ns, cpu_ns, queued_ns, runs; /* queued_ns is not known if runs is 0 */
 };
 
 static struct account account(void)
@@ -116,7 +120,7 @@ static struct account account(void)
 	return a;
 }
 
-/* The thread was blocked since BEFORE. */
+/* Note in `seen` that this thread was blocked since BEFORE. */
 static void note_blocked(const struct account *before)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -128,8 +132,8 @@ static void note_blocked(const struct account *before)
 	seen->least_ns = seen->most_ns > other_ns ? seen->most_ns - other_ns : 0;
 }
 
-/* The thread waited for its CPU since DUE_NS, after BEFORE. If it waited several times, the longest wait is
-   at least the mean. */
+/* Note in `seen` that this thread waited for its CPU since DUE_NS, which is after BEFORE. If it waited
+   several times, the longest wait is at least as long as the mean. */
 static void note_queued(const struct account *before, uint64_t due_ns)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -141,16 +145,16 @@ static void note_queued(const struct account *before, uint64_t due_ns)
 		seen->least_ns = seen->most_ns;
 	else if (a.runs > before->runs)
 		seen->least_ns = (a.queued_ns - before->queued_ns) / (a.runs - before->runs);
-	else /* it was late, and did not sleep */
+	else /* this thread came too late to sleep, so it did not wait for its CPU */
 		seen->least_ns = 0;
 }
 
-#define READY_MS 200 /* until all threads are in their places */
-#define BUSY_MS 120  /* time that the CPU is occupied */
+#define READY_MS 200 /* after this time, all threads are ready */
+#define BUSY_MS 120  /* for this time, the CPU is occupied */
 
 static struct fr_anomaly_hog busy = {.ns = BUSY_MS * MS};
-static int other_cpu = -1; /* -1: there is no second CPU */
-static bool moves;	   /* wake_late() is moved to the other CPU */
+static int other_cpu = -1; /* -1 if there is no second CPU */
+static bool moves;	   /* the thread of wake_late() is moved to the other CPU */
 
 static int set_up(void **state)
 {
@@ -170,7 +174,7 @@ static int set_up(void **state)
 
 GROUP_FIXTURE(set_up, NULL)
 
-/* After 80 ms of the wait, moves the waiting thread to the other CPU, where it runs at once. */
+/* When the thread has waited for 80 ms, moves it to the other CPU, where it runs at once. */
 static void *move_away(void *arg)
 {
 	cpu_set_t set;
@@ -237,7 +241,7 @@ static void sleep_a_while(void *ctx)
 	note_blocked(&before);
 }
 
-/* PROBE does not report RUN. */
+/* Checks that PROBE does not report what RUN does. */
 static void check_not_reported(const char *probe, void (*run)(void *ctx), bool classic)
 {
 	_cleanup_scene_ struct scene s = {0};
@@ -262,8 +266,8 @@ PROBE_TEST(interruptible_includes_sleep)
 	return is_reported("off-cpu", "60ms", set, sleep_a_while, "blocked off CPU", classic);
 }
 
-/* RUN, one of SYSCALLS (NULL: any that does not wait by design), is reported once with
-   DETAIL, its name. */
+/* Checks that the system call of RUN is reported once, with its name DETAIL. Syscall= is SYSCALLS; if it is
+   NULL, the probe watches all system calls that do not wait by design. */
 static bool is_slow_call(char *syscalls, void (*run)(void *ctx), const char *detail, bool classic)
 {
 	_cleanup_scene_ struct scene s = {0};
@@ -287,14 +291,14 @@ PROBE_TEST(slow_system_call)
 	return is_slow_call(NULL, block_a_while, "clone", classic);
 }
 
-/* The disk answers each write with an interrupt. */
+/* Writes to the disk, which answers each write with an interrupt. */
 static void write_through(void *ctx)
 {
 	for (int i = 0; i < 16; i++)
 		fr_anomaly_write_through();
 }
 
-/* /proc/interrupts has a line that begins with NUMBER or ends with NAME. */
+/* Returns whether /proc/interrupts has a line that contains NAME, or, if NAME is NULL, begins with NUMBER. */
 static bool is_interrupt(const char *number, const char *name)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/interrupts", "re");
@@ -316,7 +320,7 @@ PROBE_TEST(interrupt_handlers_are_measured)
 	unsigned n;
 
 	scene_init(&s, "irq-time", "1us", write_through, NULL, classic);
-	s.h.config.pid = 0; /* any task may be interrupted */
+	s.h.config.pid = 0; /* not only for the child: any task may be interrupted */
 	if (!play(&s))
 		return false;
 	n = FR_MIN(s.h.n, (unsigned)HEARD_KEPT);
@@ -385,7 +389,7 @@ static void stat_mute(void *ctx)
 	stat(directory, &st);
 }
 
-/* Other tasks may hang, too. */
+/* Returns the cause of the child, or NULL. Other tasks may hang, too. */
 static const struct fr_cause *find_hung(const struct scene *s, bool classic)
 {
 	for (size_t i = 0; i < s->h.n; i++)
@@ -394,7 +398,8 @@ static const struct fr_cause *find_hung(const struct scene *s, bool classic)
 	return NULL;
 }
 
-/* Sets the kernel's timeout to one second, without messages in its log. One test at a time. */
+/* Sets the kernel's timeout for hung tasks to one second, without messages in its log, and waits for the
+   cause. A lock permits only one test to do that at a time. */
 static void hear_of_hung(struct scene *s, bool classic)
 {
 	_cleanup_close_ int lock = open(SYSCTL "/hung_task_timeout_secs", O_RDONLY | O_CLOEXEC);
@@ -411,7 +416,7 @@ static void hear_of_hung(struct scene *s, bool classic)
 	fr_anomaly_put(SYSCTL, "hung_task_warnings", warnings);
 }
 
-/* NULL: a hung task can be caused here. */
+/* Returns why a hung task cannot be caused on this machine, or NULL if it can. */
 static const char *why_no_hung_task(void)
 {
 	char panic[16];
@@ -436,7 +441,7 @@ PROBE_TEST(hung_task)
 	if (why)
 		return heard_cannot(why);
 	assert_non_null(mkdtemp(directory));
-	/* The child comes first, so that it does not inherit the descriptor of the file system. */
+	/* The child is started before the mount, so that it does not inherit the fd of the file system. */
 	scene_init(&s, "hung-task", NULL, stat_mute, NULL, classic);
 	s.h.config.pid = 0;
 	fuse = fr_anomaly_mount_mute(directory);
@@ -469,7 +474,7 @@ PROBE_TEST(hung_task)
 	return true;
 }
 
-/* Writes a line like the kernel's, with words that do not alarm a reader of the log. */
+/* Writes a line like that of the kernel to its log. The words differ, so as not to alarm a reader. */
 static void print_lockup(void *ctx)
 {
 	if (!fr_anomaly_put("/dev", "kmsg",
@@ -477,7 +482,7 @@ static void print_lockup(void *ctx)
 		fr_anomaly_skip("/dev/kmsg cannot be written");
 }
 
-/* The child did not hold its CPU for the time in the line. The probe sees the line and does not fire. */
+/* The child did not keep its CPU for the time in the line. So the probe sees the line, but does not fire. */
 PROBE_TEST(copied_soft_lockup_line_does_not_fire)
 {
 	static char set[] = "words=nothing is wrong: CPU#";
@@ -489,7 +494,7 @@ PROBE_TEST(copied_soft_lockup_line_does_not_fire)
 	s.h.config.set_len = sizeof(set);
 	if (!play(&s))
 		return false;
-	/* Another process may print the line to the console. */
+	/* The probe may see the line late: another process may print it to the console. */
 	HEARD_UNTIL(&s.h, (stats = heard_stats(&s.h)).last_ns);
 	heard_run(&s.h, 100, 0);
 	assert_int_equal(s.h.n, 0);

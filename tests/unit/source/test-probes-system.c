@@ -2,8 +2,8 @@
 /*
  * The probes of block I/O, memory, signals and the network. The tests look only at the causes of their child.
  *
- * "direct reclaim" would need all memory of the machine, so it is not tested; reclaim for a cgroup runs the
- * same code.
+ * The reason "direct reclaim" is not tested, because it would need all memory of the machine. Reclaim for a
+ * cgroup runs the same code.
  */
 #include "probe.h"
 
@@ -35,8 +35,8 @@ static void write_through(void *ctx)
 	fr_anomaly_write_through();
 }
 
-/* On a busy disk a write may be merged with another process's, and without BTF the subject may be a kworker.
-   So one of several writes must be reported correctly. */
+/* On a busy disk, the kernel may merge a write with that of another process. Without BTF, the cause may name
+   a kworker instead of the child. So only one of several writes must be reported correctly. */
 #define WRITES 50
 
 PROBE_TEST(slow_block_request)
@@ -58,7 +58,7 @@ PROBE_TEST(slow_block_request)
 	}
 	assert_int_equal(n, 1);
 
-	/* Below the threshold it does not fire, but the value is known. */
+	/* A value below the threshold does not fire, but the statistics have it. */
 	for (int i = 0; stats.last == 0 && i < WRITES; i++) {
 		_cleanup_scene_ struct scene s = {0};
 
@@ -115,7 +115,7 @@ PROBE_TEST(oom_kill)
 	assert_int_equal(cause.unit, FR_CAUSE_BYTES);
 	if (!classic) {
 		assert_int_equal(cause.threshold, 16 * MIB);
-		/* This includes the pages that it shares with this process. */
+		/* The value includes the pages that the child shares with this process. */
 		assert_in_range(cause.value, 16 * MIB, 256 * MIB);
 	}
 	return true;
@@ -139,7 +139,7 @@ PROBE_TEST(reclaim_for_a_cgroup)
 struct faulting {
 	char path[32];
 	int fd;
-	long *majflt; /* shared with the child */
+	long *majflt; /* is in memory that is shared with the child */
 };
 
 static void fault(void *ctx)
@@ -187,7 +187,7 @@ PROBE_TEST(page_fault_on_a_file)
 	if (major(st.st_dev) == 0)
 		return heard_cannot("the working directory is not on a disk");
 	n = heard_count(&s.h, s.c.pid, "page fault stall", f.path, &cause);
-	/* A fault that was made three times is reported twice. */
+	/* More may be reported than were counted: a fault that was made three times is reported twice. */
 	if (*f.majflt < 2 || n < *f.majflt)
 		fail_msg("%ld major faults, %u reported", *f.majflt, n);
 	check_duration(&cause, &s.c);
@@ -235,13 +235,13 @@ static void die(void *how)
 	}
 }
 
-/* The last ways are not fatal, or not in the default set. */
+/* The last signals of the table are not fatal, or are not in the default set of the probe. */
 PROBE_TEST(fatal_signals_fire_and_others_do_not)
 {
 	static const struct {
 		const char *how;
 		int sig;
-		const char *detail; /* NULL: it does not fire */
+		const char *detail; /* NULL if the probe does not fire */
 	} cases[] = {
 		{"segv", SIGSEGV, "SIGSEGV at 0x"},
 		{"abort", SIGABRT, "SIGABRT"},

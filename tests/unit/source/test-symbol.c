@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds functions and markers in frtest-function, in stripped copies of it with and without a debug file, in
-   another root, and in files that have none. */
+/* Finds functions and USDT markers in frtest-function, in stripped copies of it with and without a debug
+   file, in another root directory, and in files that have no functions or markers. */
 
 #include "../unit.h"
 #include "source/elf_symbol.h"
@@ -20,7 +20,7 @@
 
 static char tmp[] = "/tmp/flightrec-symbol-XXXXXX";
 static char program[PATH_MAX];
-static uint64_t slow_at; /* offset of fr_function_slow, by the kernel's map of the process */
+static uint64_t slow_at; /* offset of fr_function_slow in the file, as frtest-function prints it */
 
 __attribute__((format(printf, 1, 2))) static int shell(const char *fmt, ...)
 {
@@ -43,7 +43,7 @@ static const char *in_tmp(const char *name)
 	return ret;
 }
 
-/* Finds SYMBOL, and prints the message of a failure. */
+/* Finds SYMBOL in the file PATH, and prints the message of a failure. */
 static int look_up(const char *path, pid_t pid, const char *root, const char *symbol,
 	struct fr_elf_symbol *ret, struct fr_diag *d)
 {
@@ -156,7 +156,7 @@ TEST(files_of_other_machines_are_refused)
 	}
 }
 
-/* The C library has versions and IFUNCs. */
+/* The C library has versions of symbols, and IFUNCs. */
 TEST(default_version_in_a_library)
 {
 	char path[PATH_MAX] = "", line[PATH_MAX + 128];
@@ -171,7 +171,7 @@ TEST(default_version_in_a_library)
 	if (!path[0])
 		unit_skip("no libc.so.6 is mapped");
 	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "clock_nanosleep", &s, &d), 0);
-	/* It has two versions, and one is the default. */
+	/* This function has two versions, and one of them is the default. */
 	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "pthread_cond_wait", &s, &d), 0);
 	assert_int_equal(look_up(path, 0, FR_ELF_DEBUG_ROOT, "strlen", &s, &d), -EINVAL);
 	assert_non_null(strstr(d.what, "IFUNC"));
@@ -197,14 +197,14 @@ TEST(debug_file_of_a_stripped_file)
 				 tmp, id, id, (int)strcspn(id + 2, "\n"), id + 2),
 		0);
 	assert_offset(in_tmp("stripped"), root, "fr_function_slow", slow_at);
-	/* Beside the file, by the name of .gnu_debuglink. */
+	/* The debug file is in the same directory as the file, and has the name that .gnu_debuglink says. */
 	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
 	assert_int_equal(shell("cd %s && mkdir .debug && mv symbols .debug/", tmp), 0);
 	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
 	/* A debug file of another build is not used. */
 	assert_int_equal(shell("cd %s && cp /proc/%d/exe .debug/symbols", tmp, (int)getpid()), 0);
 	assert_refused(in_tmp("linked"), "fr_function_slow", -ENOENT, "is stripped", "");
-	/* Without a build-id the checksum must match. */
+	/* If the files have no build-id, the checksum in .gnu_debuglink must match. */
 	assert_int_equal(shell("cd %s && rm -r .debug && objcopy --remove-section=.note.gnu.build-id %s a && "
 			       "objcopy --only-keep-debug a symbols && objcopy --strip-all "
 			       "--add-gnu-debuglink=symbols a linked",
@@ -240,7 +240,7 @@ TEST(markers)
 	fr_elf_free(e);
 }
 
-/* A path and a link at its end are resolved in the other root. */
+/* A path, and a symbolic link at its end, are resolved in the root directory of the process. */
 TEST(path_in_another_root)
 {
 	struct fr_elf_symbol s = {0};
@@ -275,7 +275,7 @@ TEST(path_in_another_root)
 	assert_int_equal(look_up("/opt/link", child, "/", "x", &s, &d), -ESRCH);
 }
 
-/* With any changed byte of its headers the file is refused, or the result is a valid offset. */
+/* If a byte of the headers of the file is changed, the file is refused, or the result is a valid offset. */
 TEST(damaged_files_do_no_harm)
 {
 	_cleanup_free_ uint8_t *all = NULL;

@@ -22,7 +22,7 @@ TEST(list_is_parsed_or_refused_as_a_whole)
 {
 	static char wide[100001];
 	const struct {
-		const char *names, *what; /* what NULL: fsync and openat */
+		const char *names, *what; /* if what is NULL, names stands for fsync and openat */
 	} cases[] = {
 		{" fsync,\topenat  fsync ", NULL},
 		{"", "no system call is named"},

@@ -13,7 +13,7 @@ TEST(missed_expirations_count_as_one)
 	usleep(1100 * 1000);
 	heard_wait(&h, 1);
 	first = h.last.time_ns;
-	/* The next two come on the grid. Timers count in microseconds. */
+	/* The next two expirations are at multiples of the interval. Timers count in microseconds. */
 	heard_wait(&h, 3);
 	assert_int_equal(h.n, 3);
 	assert_true(h.last.time_ns - first + FR_NSEC_PER_USEC >= h.config.every_ns);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The fixture of the tests of triggers: sources whose anomalies the test makes, and functions of struct
-   fr_triggers_ops that count their calls. A source with the subject "broken" does not open. A source with the
-   subject "hung" waits until the gate is open, as for a file system that hangs. */
+/* The fixture of the tests of triggers: sources whose anomalies the test makes, and functions for struct
+   fr_triggers_ops that count their calls. A source with the subject "broken" fails to open. A source with the
+   subject "hung" waits in its open until the gate is open: it stands for a source whose file system hangs. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -16,16 +16,16 @@
 #include <string.h>
 
 static atomic_int opened, closed;
-static int broken; /* the error of "broken" */
+static int broken; /* the error of sources with the subject "broken" */
 static bool stale;
-static struct fr_source *source_of[26]; /* by the first letter of the trigger */
+static struct fr_source *source_of[26]; /* the index is the first letter of the trigger's name */
 static struct fr_source_stats hand_stats;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool gate;	 /* it is open */
-static unsigned at_gate; /* sources that came to the gate */
-static char order[64];	 /* the first letters of the triggers, in the order of opening */
+static bool gate;	 /* the gate is open */
+static unsigned at_gate; /* number of sources that have reached the gate */
+static char order[64];	 /* the first letters of the triggers, in the order in which they were opened */
 
 static int hand_open(struct fr_source *s, struct fr_diag *d)
 {
@@ -44,14 +44,14 @@ static int hand_open(struct fr_source *s, struct fr_diag *d)
 	if (!strcmp(subject, "broken"))
 		return fr_fail(d, broken, "mend it", "it is broken%s", broken == -ESRCH ? ": nobody" : "");
 	source_of[s->config->name[0] - 'a'] = s;
-	s->stats.fired = 1; /* hand_close() needs it */
+	s->stats.fired = 1; /* by this, hand_close() checks that it gets the same source */
 	opened++;
 	return 0;
 }
 
 static void hand_close(struct fr_source *s)
 {
-	/* The strings that the source borrows still exist. */
+	/* The strings that the source borrows must still exist. */
 	assert_non_null(s->config->name);
 	closed += s->stats.fired == 1;
 }
@@ -124,7 +124,8 @@ static void on_settled(void *ctx)
 	((struct scene *)ctx)->settled++;
 }
 
-/* CLASS is the class of all kinds except signal, control and timer. */
+/* Makes a scene. CLASS is the source class of all kinds of triggers except signal, control and timer. With
+   THREADS, there are threads that arm triggers. *RET gets the scene. Returns 0, or a negative number. */
 static int scene_new(const struct fr_source_class *class, bool threads, void **ret)
 {
 	static const struct fr_source_class *classes[FR_TRIGGER_KINDS];

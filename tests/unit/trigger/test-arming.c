@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sources that take long to open: the main thread does not wait for them. */
+/* Sources whose open takes long: the main thread does not wait for them. */
 #include "scene.h"
 
 #define LIMIT_MS 60000
@@ -28,7 +28,7 @@ static int setup(void **state)
 
 FIXTURE(setup, scene_free)
 
-/* Waits until N sources came to the gate. */
+/* Waits until N sources have reached the gate. */
 static void await_gate(unsigned n)
 {
 	pthread_mutex_lock(&lock);
@@ -56,7 +56,7 @@ TEST(armed_when_the_source_is_open)
 	assert_string_equal(info(s, "a").behind, "");
 	assert_int_equal(fr_triggers_enable(s->t, "a", true, &d), 1);
 	assert_int_equal(fr_triggers_test(s->t, "a", "me", &id, &d), -EBUSY);
-	configure(s, &c, 1); /* the same configuration starts nothing */
+	configure(s, &c, 1); /* the configuration is the same, so the source is not opened again */
 	fr_triggers_rearm_stale(s->t);
 	set_gate(true);
 	until_state(s, "a", FR_TRIGGER_ARMED);
@@ -64,7 +64,7 @@ TEST(armed_when_the_source_is_open)
 	assert_int_equal(opened - closed, 1);
 	assert_int_equal(listening, 1);
 	assert_int_equal(s->settled, 1);
-	/* The source borrows from the trigger now, not from the job. */
+	/* An open source borrows its strings from the trigger, and not from the job that opened it. */
 	assert_ptr_equal(fr_trigger_find(s->t, "a")->source->config, &fr_trigger_find(s->t, "a")->config);
 	assert_ptr_equal(fr_trigger_find(s->t, "a")->source->trigger, fr_trigger_find(s->t, "a"));
 }
@@ -99,7 +99,7 @@ TEST(disabled_while_it_is_opened)
 	assert_int_equal(fr_triggers_enable(s->t, "a", true, NULL), 1);
 	set_gate(true);
 	until_state(s, "a", FR_TRIGGER_ARMED);
-	/* The thread closed the canceled source before it opened the next one. */
+	/* The thread has closed the canceled source before it opened the next source. */
 	assert_int_equal(opened - closed, 1);
 	assert_string_equal(order, "aa");
 }
@@ -175,7 +175,7 @@ TEST(stop_does_not_wait_for_a_source)
 	configure(s, c, 2);
 	await_gate(1);
 	s->t = fr_triggers_free(s->t);
-	s->arming[1] = fr_arming_stop(s->arming[1]); /* the gate is closed */
+	s->arming[1] = fr_arming_stop(s->arming[1]); /* returns although the gate is closed */
 	set_gate(true);
 	pthread_mutex_lock(&lock);
 	while (!order[0])

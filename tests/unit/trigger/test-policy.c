@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Compares the policy with a simple model, with random questions. */
+/* Compares the answers of the policy to random questions with those of a simple model. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -10,8 +10,8 @@
 
 #define TRIGGERS 5
 #define QUESTIONS 200000
-/* A token comes every microsecond, and all times are multiples of an eighth of it. A double holds these
-   exactly, so the model needs no tolerance. */
+/* A token comes every microsecond, and all times are multiples of an eighth of a microsecond. A double has
+   such numbers exactly, so the model and the policy must agree exactly. */
 #define TOKEN_NS 1000ULL
 #define TICK_NS (TOKEN_NS / 8)
 
@@ -26,10 +26,10 @@ static uint64_t random_below(uint64_t below)
 }
 
 struct model {
-	uint64_t eighths, burst; /* eighths of a token in the bucket; its capacity in tokens, 0: no limit */
+	uint64_t eighths, burst; /* eighths of a token in the bucket; its size in tokens (0: no limit) */
 	uint64_t now_ns;
-	struct fr_policy_trigger t[TRIGGERS]; /* without quiet_until_ns */
-	uint64_t last_ns[TRIGGERS];	      /* time of the last dump; 0: none */
+	struct fr_policy_trigger t[TRIGGERS]; /* quiet_until_ns is not used */
+	uint64_t last_ns[TRIGGERS];	      /* time of the last dump; 0 if there was none */
 };
 
 static void model_wait(struct model *m, uint64_t ticks)
@@ -62,7 +62,7 @@ static enum fr_verdict model_ask(struct model *m, size_t i, uint64_t span_ns, bo
 	return v;
 }
 
-/* The verdict FIRE is replaced. */
+/* Replaces the last verdict, which was FIRE, by INSTEAD. */
 static void model_revise(struct model *m, size_t i, enum fr_verdict instead)
 {
 	if (!m->t[i].by_person && m->burst && m->eighths + 8 <= 8 * m->burst)
@@ -127,7 +127,7 @@ TEST(policy_agrees_with_the_model)
 			}
 		assert_int_equal(sum, QUESTIONS / 100);
 	}
-	for (int v = 0; v < FR_VERDICTS; v++) /* else the questions were not random enough */
+	for (int v = 0; v < FR_VERDICTS; v++) /* checks that the questions were random enough */
 		assert_true(verdicts[v] > QUESTIONS / 1000);
 }
 
@@ -152,7 +152,7 @@ TEST(time_of_the_next_token)
 	assert_in_range(next_ns, 5 + 333, 5 + 335);
 	assert_int_equal(ask(&p, &t, next_ns - 2), FR_VERDICT_RATE);
 	assert_int_equal(ask(&p, &t, next_ns), FR_VERDICT_FIRE);
-	/* A time that steps back adds no tokens. */
+	/* If the time goes back, no tokens are added. */
 	assert_int_equal(ask(&p, &other, 1), FR_VERDICT_RATE);
 	assert_int_equal(ask(&p, &t, next_ns + 1), FR_VERDICT_RATE);
 }
@@ -169,7 +169,7 @@ TEST(empty_bucket_and_endless_cooldown)
 	fr_policy_init(&p, 0, 0, 1);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(ask(&p, &t, 2), FR_VERDICT_FIRE);
-	/* The end of this cool-down overflows. */
+	/* The time of the end of this cool-down would overflow. */
 	t.cooldown_ns = UINT64_MAX;
 	assert_int_equal(ask(&p, &t, 3), FR_VERDICT_FIRE);
 	assert_int_equal(ask(&p, &t, UINT64_MAX - 1), FR_VERDICT_COOLDOWN);
@@ -180,10 +180,11 @@ TEST(new_limits_keep_tokens)
 	struct fr_policy_trigger t = {.enabled = true};
 	struct fr_policy p;
 
-	fr_policy_init(&p, 0, 0, 0); /* a bucket without a limit counts as full */
+	fr_policy_init(&p, 0, 0, 0); /* when it gets a limit, a bucket without a limit counts as full */
 	fr_policy_change(&p, 2, 1000, 10);
 	assert_int_equal(ask(&p, &t, 10), FR_VERDICT_FIRE);
-	/* A larger bucket keeps its tokens; a smaller one keeps what fits. */
+	/* A bucket that becomes larger keeps its tokens. A bucket that becomes smaller keeps the tokens that
+	 * fit. */
 	fr_policy_change(&p, 10, 1000000, 10);
 	assert_true(fr_policy_tokens(&p, 10) == 1);
 	fr_policy_change(&p, 1, 1000000, 1000000);

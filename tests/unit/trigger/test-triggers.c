@@ -61,7 +61,7 @@ TEST(fixed_triggers_and_probes_exist_without_sections)
 	for (size_t k = 0; k < FR_ARRAY_SIZE(fixed); k++) {
 		fr_triggers_get_info(s->t, k, &i);
 		assert_string_equal(i.name, fixed[k]);
-		/* There is no socket for applications. */
+		/* The trigger "application" is disabled, because there is no socket for applications. */
 		assert_int_equal(i.state, k == 2 ? FR_TRIGGER_DISABLED : FR_TRIGGER_ARMED);
 	}
 	for (size_t k = 0; k < n_probes; k++) {
@@ -71,7 +71,7 @@ TEST(fixed_triggers_and_probes_exist_without_sections)
 		assert_int_equal(fr_triggers_enable(s->t, i.name, true, NULL), 0);
 		assert_int_equal(info(s, probes[k].name).state, FR_TRIGGER_ARMED);
 	}
-	/* A recorder that a person starts arms no probe by itself. */
+	/* A recorder that a person starts arms no probe without a section. */
 	a.probes_by_section = true;
 	assert_int_equal(fr_triggers_configure(s->t, &a, NULL, 0), 0);
 	assert_int_equal(opened, n_probes);
@@ -99,7 +99,7 @@ TEST(failed_trigger_does_not_affect_others)
 	d = (struct fr_diag){0};
 	assert_int_equal(fr_triggers_enable(s->t, "nobody", true, &d), -ENOENT);
 	assert_non_null(strstr(d.what, "nobody"));
-	/* The next configuration ends what a person enabled or disabled. */
+	/* With the next configuration, a trigger is enabled or disabled as the configuration says. */
 	configure(s, c, 2);
 	assert_int_equal(info(s, "b").state, FR_TRIGGER_ARMED);
 	assert_int_equal(info(s, "a").state, FR_TRIGGER_FAILED);
@@ -118,19 +118,19 @@ TEST(reload_keeps_unchanged_sources)
 	assert_int_equal(opened, 3);
 	fire('a');
 	hand_stats.fired = 10;
-	c[0].window_ns = 1234; /* policy */
+	c[0].window_ns = 1234; /* A gets another window, which is not of its source */
 	c[0].origin = (char *)"flightrecd.conf:9";
-	c[1].threshold = (char *)"20ms"; /* another source */
-	configure(s, c, 2);		 /* and c is gone */
+	c[1].threshold = (char *)"20ms"; /* B needs another source */
+	configure(s, c, 2);		 /* C is removed */
 	assert_int_equal(opened, 4);
 	assert_int_equal(closed, 2);
 	assert_int_equal(info(s, "a").counts[FR_VERDICT_FIRE], 1);
 	assert_int_equal(info(s, "a").stats.fired, 10);
 	assert_int_equal(info(s, "a").config->window_ns, 1234);
 	assert_string_equal(info(s, "a").config->origin, "flightrecd.conf:9");
-	/* The counters of the closed source and of the new one. */
+	/* The sum of the counts of the closed source and of the new source. */
 	assert_int_equal(info(s, "b").stats.fired, 20);
-	/* A running cool-down gets the new length. */
+	/* A cool-down that has already begun gets the new length. */
 	check_fire(s, 'a', FR_VERDICT_COOLDOWN);
 	c[0].cooldown_ns = 2 * FR_NSEC_PER_SEC;
 	configure(s, c, 2);
@@ -142,14 +142,15 @@ TEST(reload_keeps_unchanged_sources)
 	stale = false;
 	assert_int_equal(opened, 6);
 	assert_int_equal(closed, 4);
-	/* A source is opened with a cool-down below a second, so it needs a new source. */
+	/* A source itself has a cool-down of a second, or less. So A needs a new source if its cool-down
+	   becomes less than a second. */
 	c[0].cooldown_ns = 0;
 	configure(s, c, 2);
 	assert_int_equal(opened, 7);
 	check_fire(s, 'a', FR_VERDICT_FIRE);
 }
 
-/* Looks for new targets after the pause. */
+/* Lets the triggers look for new targets, as after the pause. */
 static void follow(struct scene *s)
 {
 	for (size_t i = 0; i < s->t->n; i++)
@@ -166,14 +167,15 @@ TEST(replaced_file_is_armed_beside_the_old_one)
 	c[2].enabled = false;
 	configure(s, c, 3);
 	stale = true;
-	fr_triggers_rearm_stale(s->t); /* during the pause */
+	fr_triggers_rearm_stale(s->t); /* does nothing, because it is during the pause */
 	stale = false;
 	follow(s);
 	assert_int_equal(opened, 2);
 	stale = true;
 	follow(s);
 	stale = false;
-	/* A Program= waits for a reload. The source of the old file stays open beside the new one. */
+	/* A trigger with Program= is armed again only at a reload. For A, the source of the old file stays
+	   open, and a source of the new file is opened, too. */
 	assert_int_equal(opened, 3);
 	assert_int_equal(closed, 0);
 	assert_int_equal(s->healed, 1);
@@ -181,7 +183,7 @@ TEST(replaced_file_is_armed_beside_the_old_one)
 	hand_stats.fired = 5;
 	assert_int_equal(info(s, "a").stats.fired, 10);
 	check_fire(s, 'a', FR_VERDICT_FIRE);
-	/* The new file lacks the function; the sources of the old files stay. */
+	/* If the new file does not have the function, the sources of the old files stay open. */
 	broken = -ENOENT;
 	strcpy(fr_trigger_find(s->t, "a")->config.subject, "broken");
 	stale = true;
@@ -201,8 +203,9 @@ TEST(replaced_file_is_armed_beside_the_old_one)
 	assert_int_equal(info(s, "a").stats.fired, 15);
 }
 
-/* A target may appear later, and a file may be incomplete while it is written. A probe has no file. The pid
-   of an ended process (C) may belong to another one, so it is not tried again. */
+/* A is tried again: its target may appear later, and a file may be incomplete while it is written. B is not:
+   a probe has no file. C is not tried again after its process has ended, because another process may get the
+   pid. */
 TEST(trigger_is_tried_again_if_its_target_may_exist)
 {
 	static const int incomplete[] = {-EBADMSG, -ENOEXEC, -EBADMSG};
@@ -215,10 +218,10 @@ TEST(trigger_is_tried_again_if_its_target_may_exist)
 	configure(s, c, 3);
 	assert_int_equal(s->failed, 3);
 	follow(s);
-	assert_int_equal(s->failed, 3); /* an error is reported once */
+	assert_int_equal(s->failed, 3); /* the same error is not reported again */
 	broken = -ESRCH;
 	follow(s);
-	assert_int_equal(s->failed, 5); /* A and C have another reason */
+	assert_int_equal(s->failed, 5); /* A and C now have another error */
 	for (size_t i = 0; i < FR_ARRAY_SIZE(incomplete); i++) {
 		broken = incomplete[i];
 		follow(s);
@@ -233,7 +236,8 @@ TEST(trigger_is_tried_again_if_its_target_may_exist)
 	assert_int_equal(info(s, "b").state, FR_TRIGGER_FAILED);
 }
 
-/* Rearms A as soon as its pause allows. Returns the pause in seconds. */
+/* Lets A be armed again, and checks that this happens exactly at the end of its pause. Returns the pause in
+ * seconds. */
 static uint64_t follow_soon(struct scene *s)
 {
 	struct fr_trigger *g = fr_trigger_find(s->t, "a");
@@ -259,7 +263,7 @@ TEST(frequent_changes_make_the_pause_longer)
 	stale = true;
 	for (size_t i = 0; i < FR_ARRAY_SIZE(pauses); i++)
 		assert_int_equal(follow_soon(s), pauses[i]);
-	follow(s); /* much later */
+	follow(s); /* this is much later than the end of the pause */
 	assert_int_equal(follow_soon(s), pauses[0]);
 	stale = false;
 }
@@ -331,7 +335,8 @@ TEST(storm_makes_one_decision)
 	assert_int_equal(fr_triggers_get_decision(s->t, 2)->verdict, FR_VERDICT_FIRE);
 	assert_null(fr_triggers_get_decision(s->t, 3));
 	assert_int_equal(info(s, "a").counts[FR_VERDICT_COOLDOWN], 19999);
-	/* One call a second, and one line in the log a minute for each trigger and verdict. */
+	/* For each trigger and verdict, decided() is called at most once a second, and at most once a minute
+	   for a line in the log. */
 	assert_in_range(s->decided, 3, 3 + 60);
 	assert_int_equal(s->first, 3);
 }
@@ -368,7 +373,7 @@ TEST(number_of_stored_decisions_is_limited)
 	assert_int_equal(n, FR_DECISIONS_REMEMBERED);
 }
 
-/* Random results: each anomaly has one verdict, and the verdicts match the dumps. */
+/* Dumps succeed and fail at random. Each anomaly has one verdict, and the verdicts match the dumps. */
 TEST(verdicts_add_up_to_anomalies)
 {
 	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "y"), pressure("c", "z")};
@@ -380,7 +385,7 @@ TEST(verdicts_add_up_to_anomalies)
 	a.cooldown_ns = 20 * FR_NSEC_PER_USEC;
 	a.rate_burst = 50;
 	a.rate_interval_ns = FR_NSEC_PER_MSEC;
-	/* On a fast machine a cool-down spans many rounds. */
+	/* On a fast machine, many rounds are within a cool-down, so there are more rounds. */
 	for (int round = 0; round < 20000 || (round < 10000000 && (s->next_id <= 100 || s->coalesced <= 100));
 		round++) {
 		const int i = rand() % 3;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Objects that must be refused. CMakeLists.txt compiles this file once for each case. */
+/* BPF objects that must be refused. CMakeLists.txt compiles this file once for each of them, with other
+ * macros. */
 #include <linux/bpf.h>
 
 #if defined(STRANGER) || defined(ABI)

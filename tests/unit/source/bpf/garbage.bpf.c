@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Writes malformed events into the ring buffer. */
+/* A program that writes malformed events into the ring buffer. */
 #include <linux/bpf.h>
 #include <asm/unistd.h>
 #include <flightrec/trigger.bpf.h>

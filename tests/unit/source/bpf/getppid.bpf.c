@@ -11,7 +11,7 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile __u32 size = 1;
 const volatile __u64 interval_ns = 0;
 
-/* Globals of all types that Set= accepts, and of one that it refuses. */
+/* Globals of all types that Set= accepts, and of a type that it refuses. */
 const volatile _Bool flag = 0;
 const volatile signed char tiny = 0;
 volatile short shorter = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A getppid() of the thread `who` keeps its CPU for three and a half seconds. That is a soft lockup if
-   watchdog_thresh is 1. This is not a trigger; frtest-provoke loads it. */
+/* When the thread `who` calls getppid(), this program keeps the CPU for three and a half seconds. That is a
+   soft lockup if watchdog_thresh is 1. The program is not for a trigger: frtest-provoke loads it. */
 #include <linux/bpf.h>
 #include <asm/unistd.h>
 #include <bpf/bpf_helpers.h>

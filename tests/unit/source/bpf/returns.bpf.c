@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A program on a classic tracepoint with two exits that return 0. It calls a subprogram that may return 0,
-   too. Every second call of Pid= fires. */
+/* A program on a classic tracepoint. It has two exits that return 0, and calls a subprogram that may return
+   0, too. Every second getppid() of the process that Pid= names is an anomaly. */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
 

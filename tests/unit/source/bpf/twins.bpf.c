@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Two programs for one purpose, and programs for tracepoints that no kernel has. */
+/* Two variants of one program (NAME_btf, NAME_classic), and programs for tracepoints that no kernel has. */
 #include <linux/bpf.h>
 #include <asm/unistd.h>
 #include <flightrec/trigger.bpf.h>
@@ -13,7 +13,7 @@ int call_btf(__u64 *ctx)
 
 	if (ctx[1] != __NR_getppid)
 		return 0;
-	/* Act as if the tracepoint had passed the task. */
+	/* Do what a program does that gets the task from its tracepoint. */
 	flightrec_task(&s, (const void *)bpf_get_current_task());
 	flightrec_trigger_for(&s, "by BTF", "the detail", FLIGHTREC_UNIT_BYTES, bpf_ktime_get_ns(), 7, 7);
 	return 0;
