@@ -265,7 +265,7 @@ def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, 
     did = load("count", "-t", "0.2")
     disk.command(*(["only sample"] if fault == "fail" else []), fault)
     r = d.ctl("dump", "--reason", "broken")
-    assert r.code == EXIT["error"] and words in r.err and "kept in memory" in r.err, r
+    assert r.code == EXIT["error"] and words in r.err and "stays in memory" in r.err, r
     dumps = d.status()["dumps"]
     assert dumps["failed"] == 1 and why in dumps["kept"]["why"], dumps
     if fault == "readonly":

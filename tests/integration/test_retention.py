@@ -116,7 +116,7 @@ def test_a_refused_dump_is_written_when_there_is_room(recorder, tmpfs):
     fill(ballast)
     for reason in ("first", "refused"):
         r = d.ctl("dump", "--reason", reason)
-        assert r.code == EXIT["no-space"] and "kept in memory" in r.err, r
+        assert r.code == EXIT["no-space"] and "stays in memory" in r.err, r
     assert [line for line in r.err.splitlines() if line.startswith("  ")], "what to do next is said"
     assert not d.samples() and not list(path.glob(".perf*"))
     status = d.status()
@@ -198,7 +198,7 @@ def test_dumps_follow_the_path_of_the_directory(recorder, state_dir, tmp_path, r
     if removed:  # tries again, because copies of object files may still be written to it
         until("removed directory", lambda: shutil.rmtree(moved, ignore_errors=True) or not moved.exists())
     r = d.ctl("dump", "--reason", "nowhere")
-    assert r.code != 0 and not r.out and "make the directory again" in r.err and "kept in memory" in r.err, r
+    assert r.code != 0 and not r.out and "make the directory again" in r.err and "stays in memory" in r.err, r
     again = d.ctl("dump", "--reason", "nowhere again")
     assert again.code != 0 and not again.out, again
     assert d.status()["losses"].get("failed-dump", 0) == 0, "the ring has all of it"

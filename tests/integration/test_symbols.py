@@ -116,7 +116,7 @@ def test_run_time_code_in_a_kept_dump(recorder, state_dir, tmp_path):
     finish_load(p, stop=True)
     state_dir.rename(tmp_path / "moved")
     r = d.ctl("dump")
-    assert "kept in memory" in r.err, r
+    assert "stays in memory" in r.err, r
     ring = d.status()["ring"]
     newest = ring["evicted_samples"] + ring["samples"]
     until("ring without it", lambda: load("syscalls", "-n", 200000) and d.status()["ring"]["evicted_samples"] > newest)
