@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One anomaly is provoked for each source. Then there is one dump, and the anomaly is in its window. Stock perf, the JSON and
 flightrecctl report the same about it."""
+import fcntl
 import json
 import os
 import re
@@ -170,10 +171,13 @@ def test_interrupt(armed, tmp_path):
 
 @pytest.fixture
 def impatient_kernel():
-    """Lets the kernel look for hung tasks every second, and not log them."""
+    """Lets the kernel look for hung tasks every second, and not log them. The lock is also test-probes-sched's, which may run at
+    the same time and changes the same settings."""
     path = "/proc/sys/kernel/hung_task_"
     values = {"timeout_secs": "1", "warnings": "0"}
     try:
+        lock = open(path + "timeout_secs")
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if int(open(path + "panic").read()):
             pytest.skip("a hung task would make this kernel panic")
         before = {key: open(path + key).read() for key in values}
@@ -184,6 +188,7 @@ def impatient_kernel():
     yield
     for key, value in before.items():
         Path(path + key).write_text(value)
+    lock.close()
 
 
 def start_told(*argv):
