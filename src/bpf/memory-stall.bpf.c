@@ -39,10 +39,10 @@ struct address_space {
 } __attribute__((preserve_access_index));
 
 struct stall {
-	__u64 begin_ns; /* begin of reclaim or compaction; 0: neither runs */
-	__u64 fault_ns; /* time of the newest fault on a file's page */
-	/* Of that fault: the task's number of faults before it, and the index of its page in the file. */
-	__u64 faults, page_index;
+	__u64 begin_ns;	  /* begin of reclaim or compaction; 0: neither runs */
+	__u64 fault_ns;	  /* time of the newest fault on a file's page */
+	__u64 faults;	  /* how many page faults the task had before the newest one */
+	__u64 page_index; /* index in the file of the page of the newest fault */
 };
 
 /* Entries stay in the map, and programs write into them. A new task may get the number of an earlier one, so

@@ -73,7 +73,7 @@ static int fail_unknown_event(const struct parser *p, const char *name)
 
 	fr_event_suggest(p->env, name, near, sizeof(near));
 	return fr_fail(p->d, -ENOENT, *near ? near : "`perf list` shows the events of this machine",
-		"there is not an event \"%s\"", p->spec->text);
+		"there is no event \"%s\"", p->spec->text);
 }
 
 static int add_tracepoint(void *ctx, const char *system, const char *name, uint64_t id)

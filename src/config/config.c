@@ -67,8 +67,8 @@ int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr
 	struct fr_config_event *last = c->n_events ? &c->events[c->n_events - 1] : NULL;
 
 	if (!last)
-		return fr_fail(d, -EINVAL, "put the filter after its event",
-			"there is not an event before the filter");
+		return fr_fail(
+			d, -EINVAL, "put the filter after its event", "there is no event before the filter");
 	if (last->filter)
 		return fr_fail(d, -EINVAL, "join the two filters with &&",
 			"there is a second filter for '%s'", last->spec);

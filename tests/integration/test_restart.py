@@ -242,7 +242,7 @@ GOOD = "[Recorder]\nEvents=raw_syscalls:sys_enter\nFilter=id == 8\nKernelBuffer=
 
 @pytest.mark.parametrize("wrong, where", [
     ("RingSize=lots\n", ":2: RingSize= is not a size: 'lots'"),
-    ("Events=sched:no_such_event\n", ":2: there is not an event"),
+    ("Events=sched:no_such_event\n", ":2: there is no event"),
     ("CGroup=/no/such/group\n", "/no/such/group"),
     ("\xff\x00\x1b]0;x\x07\n", ":2: "),
 ])

@@ -379,7 +379,7 @@ TEST(a_mistake_is_reported_with_its_line_and_a_hint)
 		{"[Triggers]\nCooldwn=1s\n", "x.conf:2: unknown key 'Cooldwn'", "Cooldown=?"},
 		{"[Trigger a]\nThresold=3\n", "x.conf:2: unknown key 'Thresold' in [Trigger a]",
 			"Threshold=?"},
-		{"[Recorder]\nFilter=x\n", "x.conf:2: there is not an event before the filter", ""},
+		{"[Recorder]\nFilter=x\n", "x.conf:2: there is no event before the filter", ""},
 		{"[Recorder]\nEvents=a\nFilter=x\nFilter=y\n", "x.conf:4: there is a second filter", "&&"},
 		{"[Recorder]\nRingSize=512K\n", "the ring of 512K is too small: the minimum is 1M", "1M"},
 		{"[Recorder]\nRingSize=17G\n", "the ring of 17G is too large: the maximum is 16G", "-M"},
