@@ -58,6 +58,13 @@ def judge_dump(path, pid, turn_ns):
     assert {sym for _, sym, _ in named} == {"frtest_jit_first", "frtest_jit_second"}
 
 
+def objects_of(path, loads):
+    """Each of these loads has one object beside the file, with both functions of the load."""
+    for did in loads:
+        obj, = Path(f"{path}.jit").glob(f"jitted-{did['pid']}-*.so")
+        assert must("readelf", "-Ws", obj).out.count(" FUNC ") == 2, obj
+
+
 def test_run_time_code_has_its_names_when_the_process_and_its_files_are_gone(recorder, tmp_path):
     d = recorder(*PROFILE)
     loads = mapped, dumped = jit_load(), jit_load("-d", tmp_path)
@@ -70,14 +77,16 @@ def test_run_time_code_has_its_names_when_the_process_and_its_files_are_gone(rec
         p.terminate()
     did = finish_load(mapped), finish_load(dumped)
     assert not Path(f"/tmp/perf-{did[0]['pid']}.map").exists() and not list(tmp_path.glob("jit-*.dump"))
-    jit = meta(sample)["jit"]
-    assert jit.pop("bytes") == sum(p.stat().st_size for p in Path(f"{sample}.jit").iterdir())
-    assert jit == {"objects": 2, "functions": 4, "cut": 0}
+    objects_of(sample, did)
+    # Other processes on the machine may have run-time code too.
+    jit, files = meta(sample)["jit"], list(Path(f"{sample}.jit").iterdir())
+    assert jit["objects"] == len(files) and jit["bytes"] == sum(p.stat().st_size for p in files)
+    assert jit["functions"] >= 4
     judge_map(sample, did[0]["pid"], 1000)
     judge_dump(sample, did[1]["pid"], did[1]["turn_ns"])
     merged = d.finish()
     assert not list(d.directory.glob("perf.data.sample.*")), "the objects went with their dump"
-    assert len(list((d.directory / "perf.data.jit").iterdir())) == 2
+    objects_of(merged, did)
     judge_map(merged, did[0]["pid"], 1000)
     judge_dump(merged, did[1]["pid"], did[1]["turn_ns"])
 
@@ -137,7 +146,7 @@ def test_a_perf_map_of_another_user_is_not_used(recorder):
     sample = d.dump_by_control()
     end(p)
     path.unlink()
-    assert "jit" not in meta(sample)
+    assert not list(Path(f"{sample}.jit").glob(f"jitted-{p.pid}-*"))
     assert not [s for s in samples(sample, p.pid) if s[1].startswith("frtest_jit")]
 
 
