@@ -468,25 +468,28 @@ def getppid_calls(path, did):
     return [line for line in script_lines(path) if line.tid == did["pid"] and line.trace.startswith(f"NR {did['nr']} ")]
 
 
-Row = namedtuple("Row", "samples comm symbol")
+Row = namedtuple("Row", "samples tid comm symbol")
 
 
 def report_rows(path):
-    """Returns Rows: the number of samples for each comm and symbol, by perf report, without trigger samples."""
-    out = perf_clean("report", "-i", path, "--stdio", "--no-children", "-g", "none", "-n", "--sort", "comm,sym", "-t", "|")
+    """Returns Rows: the number of samples for each thread, comm and symbol, by perf report, without trigger samples."""
+    out = perf_clean("report", "-i", path, "--stdio", "--no-children", "-g", "none", "-n", "--sort", "pid,comm,sym", "-t", "|")
     rows = []
     # The output has a section for each event. The last section is that of the trigger samples.
     for text in out.split(f"of event '{MARK}'")[0].splitlines():
         fields = [p.strip() for p in text.split("|")]
-        if text.startswith("#") or len(fields) < 4:
+        if text.startswith("#") or len(fields) < 5:
             continue
-        rows.append(Row(int(fields[1]), fields[2], re.sub(r"^\[.\]\s*", "", fields[3])))
+        tid = int(fields[2].split(":")[0])  # the sort key pid prints TID:COMM
+        rows.append(Row(int(fields[1]), tid, fields[3], re.sub(r"^\[.\]\s*", "", fields[4])))
     assert rows, f"perf report of {path} is empty:\n{out[:2000]}"
     return rows
 
 
-def samples_of(rows, comm=None, symbol=None):
-    return sum(r.samples for r in rows if comm in (None, r.comm) and symbol in (None, r.symbol))
+def samples_of(rows, comm=None, symbol=None, tids=None):
+    """Returns the number of samples that have COMM and SYMBOL and whose thread is in TIDS. None stands for all."""
+    return sum(r.samples for r in rows
+               if comm in (None, r.comm) and symbol in (None, r.symbol) and (tids is None or r.tid in tids))
 
 
 def chains(path, pid):

@@ -112,7 +112,8 @@ def test_a_filter_never_lets_the_recorders_own_events_in(recorder):
 def test_software_event_of_another_recorder(recorder, tmp_path):
     """If our event and one of perf sample the same page fault, Linux 6.18 gives our sample the id of perf's event. Such samples
     are left out and counted as the loss foreign-id, and perf can read the file."""
-    d = recorder(*NO_LOSS, "-e", "page-faults", "-c", 1, "-g", "-M", "8M")
+    # The ring has room for the page faults of all programs of the machine while the dump is written.
+    d = recorder(*NO_LOSS, "-e", "page-faults", "-c", 1, "-g", "-M", "64M")
     did = perf("record", "-a", "-g", "--buildid-mmap", "-k", "CLOCK_MONOTONIC", "-e", "page-faults", "-e", "sched:sched_process_exec", "-c", 1,
                "-o", tmp_path / "own", "--", program("frtest-spawn"), "-n", 20, "-m", 5)
     assert did.code == 0, did.err
@@ -201,8 +202,11 @@ def test_a_cgroup_that_is_made_again_in_a_loop_costs_little(recorder, group):
 
 
 def test_overwrite_ring(recorder):
-    """A dump has the newest records of an overwritable kernel ring, each once, and also the records of another event."""
-    d = recorder("-e", "raw_syscalls:sys_enter/overwrite/", "-e", "cpu-clock", "-F", "99", "-m", "4M", "-M", "32M")
+    """A dump has the newest records of an overwritable kernel ring, each once, and also the records of another event.
+
+    The kernel ring is smaller than the first load needs. But it is so large that what other programs call until the dump
+    does not overwrite the calls of the second load."""
+    d = recorder("-e", "raw_syscalls:sys_enter/overwrite/", "-e", "cpu-clock", "-F", "99", "-m", "16M", "-M", "64M")
     load("syscalls", "-n", 200000, "-c", last_cpu())
     did = load("syscalls", "-n", 2000, "-c", last_cpu())
     lines = script_lines(d.dump_by_control(), trace=False)

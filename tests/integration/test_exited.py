@@ -17,8 +17,8 @@ def judge(path, pids):
     nameless = [line for line in lines if line.comm.startswith(":")]
     assert not nameless, f"{len(nameless)} of {len(lines)} have no comm, e.g. {nameless[0]}"
     rows = report_rows(path)
-    total = samples_of(rows, "frtest-child")
-    hot = samples_of(rows, "frtest-child", "frtest_child_hot")
+    total = samples_of(rows, "frtest-child", tids=pids)
+    hot = samples_of(rows, "frtest-child", "frtest_child_hot", pids)
     assert total >= CHILDREN * MS * 0.5, f"{total} samples of {CHILDREN} children with {MS} ms each"
     assert hot >= 0.85 * total, f"{hot} of {total} in frtest_child_hot; {[r for r in rows if r.comm == 'frtest-child']}"
 
@@ -43,7 +43,7 @@ def test_exited_processes_resolve_after_their_start_left_the_ring(recorder):
     lines = [line for line in script_lines(sample, trace=False) if line.pid == child.pid and line.event == "cpu-clock"]
     assert lines and {line.comm for line in lines} == {"frtest-burn"}
     rows = report_rows(sample)
-    assert samples_of(rows, "frtest-burn", "frtest_burn_hot") > 0, rows
+    assert samples_of(rows, "frtest-burn", "frtest_burn_hot", {child.pid}) > 0, rows
 
 
 def names_in(sample, pid):
