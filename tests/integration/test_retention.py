@@ -9,9 +9,10 @@ import pytest
 
 from harness import EXIT, NO_LOSS, fill, getppid_calls, load, meta, perf, program, quiet_config, run, script_lines, sidecar, until
 
-# Only getppid(): a dump has no other system calls of this machine, so its size depends only on the load.
-CALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
-CALLS_CONFIG = "Events=raw_syscalls:sys_enter\nFilter=id == 110\nKernelBuffer=16M\n"
+# Only the getppid() of the load: a dump has no other system calls of this machine, so its size depends only on the load.
+FILTER = 'id == 110 && COMM == "frtest-syscalls"'
+CALLS = ("-e", "raw_syscalls:sys_enter", "--filter", FILTER)
+CALLS_CONFIG = f"Events=raw_syscalls:sys_enter\nFilter={FILTER}\nKernelBuffer=16M\n"
 CLOCK = ("-e", "cpu-clock", "-M", "4M")
 TEMPORARY = ".perf.data.sample.20260101T000000.000000Z.01234567"
 
