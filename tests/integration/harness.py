@@ -292,6 +292,11 @@ class Daemon:
         """Returns {cause: losses since the start}, without causes that have no loss."""
         return {cause: n for cause, n in self.status().get("losses", {}).items() if n}
 
+    def lost_samples(self):
+        """The same as lost(), but without losses of side-band. Other processes of the machine can cause those, if many start at
+        a time or the disk is busy. A scan of /proc then restores the names, and no sample is missing."""
+        return {cause: n for cause, n in self.lost().items() if cause not in ("side-band-lost", "side-band-queue")}
+
     def lose_sideband(self):
         """Makes the recorder lose side-band: it is stopped while 100 processes start, and each start needs 1 KB of its
         kernel ring for side-band. The recorder must have been started with SidebandBuffer=4K."""

@@ -169,4 +169,4 @@ def test_reload(triggers, provoke):
     assert t["threshold"] == 100 and t["last_value"] == 200
     settled(d, 1001)
     assert d.ctl("dump").code == 0
-    assert not d.lost()
+    assert not d.lost_samples(), d.lost()
