@@ -102,8 +102,11 @@ def test_stock_perf_opens_all_files(service):
     owners = service.shell(f"stat -c '%U %G' {STATE}/perf.data*").stdout.splitlines()
     assert set(owners) == {"root flightrec"}, owners
     assert "last error" not in service.run("flightrecctl", "--no-pager", "status").stdout
+    before = {name for name in files(service) if name.endswith("Z")}
     service.run("flightrecctl", "vacuum", "--max-files=1")
-    assert len([name for name in files(service) if name.endswith("Z")]) == 1
+    # An anomaly that another test of the host causes may make one more dump at any time.
+    left = {name for name in files(service) if name.endswith("Z")}
+    assert len(before) >= 2 and left and len(left & before) <= 1, (before, left)
     service.run("systemctl", "stop", "flightrecd")
     assert files(service) == ["perf.data", "perf.data.json"]
     opens_in_perf(service, f"{STATE}/perf.data")
@@ -422,7 +425,8 @@ def test_installed_again(service):
     service.install("/share/first.deb")
     service.wait_active()
     service.run("usermod", "-aG", "flightrec", "alice")
-    left = [name for name in files(service) if re.fullmatch(r"perf\.data(\..*Z)?", name)]
+    # An anomaly that another test of the host causes may have made a new dump (perf.data.sample.*).
+    left = [name for name in files(service) if re.fullmatch(r"perf\.data(\.\d.*Z)?", name)]
     assert len(left) == 2, files(service)
     for name in left:
         path = f"{STATE}/{name}"

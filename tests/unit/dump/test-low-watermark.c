@@ -25,7 +25,7 @@
 
 #define N_CPUS 4
 #define PIDS 40
-#define FIRST_PID 4000000 /* higher than all pids that the scan of /proc finds */
+#define FIRST_PID 5000000 /* higher than all pids that the scan of /proc finds (PID_MAX_LIMIT) */
 #define RUN_MAX 60000u
 #define SAMPLE_BYTES 256u
 #define SECOND FR_NSEC_PER_SEC

@@ -75,7 +75,7 @@ static void add_living(struct fixture *f)
 	_cleanup_buf_ struct fr_buf b = {0};
 	uint64_t since = fr_monotonic_ns();
 
-	for (pid_t pid = 3900001; pid <= 3900000 + LIVING; pid++) {
+	for (pid_t pid = 5900001; pid <= 5900000 + LIVING; pid++) {
 		ev_comm(&b, fr_monotonic_ns(), pid, pid, "lives-on", 1);
 		ev_mmap(&b, fr_monotonic_ns(), pid, 0x400000, 0x1000, 0, "/opt/lives-on");
 	}
@@ -94,9 +94,9 @@ static void storm(struct fixture *f)
 		n = 1; /* not 0, because the tracker sleeps until it gets records */
 	}
 	for (int i = 0; i < n; i++) {
-		pid_t pid = 4000000 + (pid_t)(processes++ % 100000);
+		pid_t pid = 6000000 + (pid_t)(processes++ % 100000);
 
-		ev_fork(&b, fr_monotonic_ns(), pid, pid, 3900001, 3900001);
+		ev_fork(&b, fr_monotonic_ns(), pid, pid, 5900001, 5900001);
 		ev_comm(&b, fr_monotonic_ns(), pid, pid, "short-lived", 1);
 		ev_mmap(&b, fr_monotonic_ns(), pid, 0x400000, 0x1000, 0, "/opt/short-lived");
 		ev_exit(&b, fr_monotonic_ns(), pid, pid);

@@ -354,7 +354,7 @@ static void ev_comm_of(struct fr_buf *b, uint64_t id, const char *comm)
 {
 	const size_t at = b->len;
 
-	ev_comm(b, fr_monotonic_ns(), 4100000, 4100000, comm, 1);
+	ev_comm(b, fr_monotonic_ns(), 5100000, 5100000, comm, 1);
 	memcpy(b->data + b->len - sizeof(id), &id, sizeof(id)); /* the id is the last field of a record */
 	assert_true(b->len > at);
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Function= and USDT= on the running kernel. frtest-function makes the calls that its arguments name. */
+/*
+ * Function= and USDT= on the running kernel. frtest-function makes the calls that its arguments name. This
+ * test runs a copy of it: a probe sees the calls of all processes that run the same file, and other tests run
+ * frtest-function, too.
+ */
 #include "heard.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
-static char program[PATH_MAX];
+static char directory[] = "/tmp/flightrec-function.XXXXXX";
+static char program[64]; /* the copy */
 
 static void init(struct heard *h, enum fr_trigger_kind kind, const char *path, const char *place,
 	const char *threshold)
@@ -375,13 +380,22 @@ TEST(bad_configurations_are_refused)
 
 static int set_up(void **state)
 {
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 32);
+	char own[PATH_MAX - 32], command[PATH_MAX + 64];
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
-	if (n < 0)
+	if (n < 0 || !mkdtemp(directory))
 		return -1;
-	program[n] = '\0';
-	snprintf(strrchr(program, '/'), 32, "/frtest-function");
-	return 0;
+	own[n] = '\0';
+	*strrchr(own, '/') = '\0';
+	snprintf(program, sizeof(program), "%s/frtest-function", directory);
+	snprintf(command, sizeof(command), "cp %s/frtest-function %s", own, program);
+	return system(command) == 0 ? 0 : -1;
 }
 
-GROUP_FIXTURE(set_up, NULL)
+static int tear_down(void **state)
+{
+	unlink(program);
+	return rmdir(directory);
+}
+
+GROUP_FIXTURE(set_up, tear_down)

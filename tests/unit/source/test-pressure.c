@@ -149,16 +149,30 @@ TEST(stall_before_arming_does_not_fire)
 	assert_true(h.n == 0 || took >= 2 * FR_NSEC_PER_SEC);
 }
 
+/* Returns for how long all processes of the machine have waited for memory since the boot. */
+static uint64_t memory_full_ns(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/pressure/memory", "re");
+	unsigned long long us;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*[^\n] full %*s %*s %*s total=%llu", &us), 1);
+	return us * FR_NSEC_PER_USEC;
+}
+
 TEST(quiet_machine_does_not_fire)
 {
 	_cleanup_heard_ struct heard h = {0};
+	uint64_t before;
 
 	need_psi();
 	init(&h, "memory full", "2s");
+	before = memory_full_ns();
 	heard_arm(&h);
 	heard_run(&h, 2500, 0);
-	assert_int_equal(h.n, 0);
-	assert_int_equal(heard_stats(&h).fired, 0);
+	/* Other processes may have made this machine stall. */
+	assert_true(h.n == 0 || memory_full_ns() - before >= 2 * FR_NSEC_PER_SEC);
+	assert_int_equal(heard_stats(&h).fired, h.n);
 	assert_true(heard_stats(&h).last_ns != 0);
 }
 
