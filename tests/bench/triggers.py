@@ -50,6 +50,7 @@ def storm(work, args, of_all, section, n):
     """Measures N anomalies: whether each is counted once, the files, the recorder's CPU time, and how much its memory grows."""
     section = f"[Trigger mine]\nProgram={programs()}/getppid.bpf.o\nComm=frtest-provoke\nThreshold=1\n{section}"
     with recorder(work, args, of_all, section) as d:
+        assert d.trigger("mine")["state"] == "armed", d.trigger("mine")
         harness.load("provoke", "storm", FIRST)
         settle(d.pid)
         memory, cpu, begin = rss_mib(d.pid), measure.cpu_ns(d.pid), time.monotonic_ns()

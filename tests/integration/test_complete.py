@@ -30,8 +30,7 @@ def record_without_loss(recorder, directory, spec, ring):
         state.mkdir()
         daemon = recorder("-m", "32M", *spec, "-M", ring, directory=state)
         load, dumps = dump_while_counting(daemon)
-        lost = {cause: n for cause, n in daemon.lost().items() if not cause.startswith("side-band-")}
-        evicted = daemon.status()["ring"]["evicted_samples"]
+        lost, evicted = daemon.lost_samples(), daemon.status()["ring"]["evicted_samples"]
         daemon.stop()
         if not lost:
             return state, load, dumps, evicted

@@ -21,7 +21,7 @@ from matrix_cases import BEFORE, CASES, PHASE_MS, Programs, Runner
 PROFILE = ("-F", "999", "-e", "cpu-clock", "-g")
 # Only the calls of the flood: calls of other programs would evict frames between two dumps. The filter takes the name and not
 # the pid, because in a pid namespace the kernel's common_pid is another number.
-FLOOD = ("-e", "raw_syscalls:sys_enter", "--filter", 'id == 110 && comm == "flood"')
+FLOOD = ("-e", "raw_syscalls:sys_enter", "--filter", 'id == 110 && COMM == "flood"')
 # A ring of 1 MiB has room for about 10000 of these calls. A tick makes FLOOD_PER_TICK calls, and each DUMP_EVERY_TICKS ticks make
 # a dump. So windows overlap, also if a tick takes long.
 FLOOD_PER_TICK = 600
