@@ -47,15 +47,21 @@ bool fr_anomaly_put(const char *directory, const char *name, const char *text)
 	return written;
 }
 
-void *fr_anomaly_hog(void *arg)
+void fr_anomaly_be_realtime(int cpu)
 {
 	const struct sched_param p = {.sched_priority = 1};
+
+	fr_load_pin(cpu);
+	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
+		fr_anomaly_skip("SCHED_FIFO is not permitted: %s", strerror(errno));
+}
+
+void *fr_anomaly_hog(void *arg)
+{
 	const struct fr_anomaly_hog *h = arg;
 	uint64_t until_ns;
 
-	fr_load_pin(h->cpu);
-	if (sched_setscheduler(0, SCHED_FIFO, &p) < 0)
-		fr_anomaly_skip("SCHED_FIFO is not permitted: %s", strerror(errno));
+	fr_anomaly_be_realtime(h->cpu);
 	fr_load_sleep_until(h->from_ns);
 	until_ns = fr_load_now_ns() + h->ns;
 	while (fr_load_now_ns() < until_ns)

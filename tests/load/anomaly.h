@@ -19,8 +19,14 @@ __attribute__((noreturn, format(printf, 1, 2))) void fr_anomaly_skip(const char 
 /* Write TEXT to the existing file NAME of DIRECTORY. Returns whether all of it was written. */
 bool fr_anomaly_put(const char *directory, const char *name, const char *text);
 
-/* The main function of a thread that keeps a CPU busy with priority SCHED_FIFO, from FROM_NS
-   (CLOCK_MONOTONIC) on for NS. The argument is a struct fr_anomaly_hog. */
+/* Give the calling thread the lowest priority of SCHED_FIFO, on CPU. A thread that waits for a hog needs this
+   priority, too. Otherwise the kernel may interrupt the hog for a thread of normal priority (since
+   Linux 6.12), or run other threads after the hog. Such a thread may be one that a hypervisor hides, and then
+   no tracepoint reports the switch to the next thread. */
+void fr_anomaly_be_realtime(int cpu);
+
+/* The main function of a thread that keeps a CPU busy with this priority, from FROM_NS (CLOCK_MONOTONIC) on
+   for NS. The argument is a struct fr_anomaly_hog. */
 struct fr_anomaly_hog {
 	int cpu;
 	uint64_t from_ns, ns;

@@ -72,7 +72,7 @@ static void run_queue(const char *arg)
 	struct fr_anomaly_hog hog = {0, fr_load_now_ns() + 50 * MS, number_or(arg, 150) * MS};
 	pthread_t t;
 
-	fr_load_pin(0);
+	fr_anomaly_be_realtime(0);
 	if (pthread_create(&t, NULL, fr_anomaly_hog, &hog) != 0)
 		errx(EXIT_FAILURE, "no thread");
 	fr_load_sleep_until(hog.from_ns + 10 * MS);

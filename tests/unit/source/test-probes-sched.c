@@ -201,7 +201,7 @@ static void wake_late(void *ctx)
 	if (pthread_create(&hog, NULL, fr_anomaly_hog, &busy) != 0 ||
 		(moves && pthread_create(&mover, NULL, move_away, NULL) != 0))
 		_exit(2);
-	fr_load_pin(busy.cpu);
+	fr_anomaly_be_realtime(busy.cpu);
 	before = account();
 	fr_load_sleep_until(due_ns);
 	note_queued(&before, due_ns);
