@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to jit/: the run-time functions of one process, as its perf map or its jitdump describes them. */
+/* Private to jit/: the run-time functions of one process. Its perf map (the text file /tmp/perf-PID.map) or
+   its jitdump (a file that the process maps) describes them. */
 
 #include "base/buf.h"
 
@@ -12,7 +13,7 @@
 /* Bounds for one perf map or jitdump, because any user can write such files. */
 #define JIT_FILE_MAX (32u << 20)     /* bytes read */
 #define JIT_SYMBOLS_MAX (1u << 19)   /* functions */
-#define JIT_NAME_MAX 511u	     /* bytes of a function's name; a longer one is truncated */
+#define JIT_NAME_MAX 511u	     /* bytes of a function's name; a longer name is truncated */
 #define JIT_ADDRESS_MAX (1ULL << 56) /* on every machine, all addresses of user memory are smaller */
 
 struct jit_symbol {
@@ -42,13 +43,13 @@ static inline bool jit_is_range(uint64_t addr, uint64_t size)
 }
 
 /* Append a function with a copy of NAME. Returns 0; 1 if C already has JIT_SYMBOLS_MAX functions: the
-   function is not added, and c->truncated is true now; or -ENOMEM. */
+   function is not added, and c->truncated is set; or -ENOMEM. */
 int jit_code_add(struct jit_code *c, const struct jit_symbol *s, const char *name, size_t len);
 
 /* Parse the LEN bytes at TEXT, which are lines "ADDRESS SIZE NAME" with hexadecimal numbers. Other lines are
-   skipped. Where the functions of two lines overlap, the memory belongs to the later line. What is left of
-   the earlier function stays, perhaps as several pieces. The functions in RET are sorted by address and do
-   not overlap. Returns 0 or -ENOMEM. */
+   skipped. Where the functions of two lines overlap, the memory belongs to the later line. The rest of the
+   earlier function stays, perhaps as several pieces. The functions in RET are sorted by address and do not
+   overlap. Returns 0 or -ENOMEM. */
 int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret);
 
 /* Parse a jitdump (tools/perf/Documentation/jitdump-specification.txt). RET takes over the bytes of FILE. The

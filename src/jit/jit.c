@@ -2,7 +2,7 @@
 /*
  * For a reader, a map record of anonymous memory replaces all older maps of this memory. So after each such
  * record we append our MMAP2s of the code in this memory, with the same time. Each function of a jitdump also
- * gets an MMAP2 with its own time, because two functions may have the same address at different times.
+ * gets an MMAP2 with its own time, because two functions can have the same address at different times.
  */
 
 #include "jit/jit.h"
@@ -33,8 +33,9 @@ struct process {
 	pid_t pid;
 	struct jit_user *user; /* the costs of the process are charged to the share of this user */
 	bool map_was_read;
-	uint64_t map_until_ns; /* exit of the process whose perf map was read; a later map is of another
-				  process with this pid */
+	/* Exit of the process whose perf map was read. A map record with a later time is from another
+	   process with this pid. */
+	uint64_t map_until_ns;
 	struct jit_source *sources;
 };
 
@@ -162,9 +163,10 @@ static void shrink(struct jit_source *s)
 	s->code.v = v ? v : s->code.v;
 }
 
-/* Write the object of S. The name of its file has the pid and a part of the build-id, so several dumps, or
-   the merge of them, can share the file. RET_BYTES gets the bytes that the object takes on the disk and in
-   memory. Returns 0; -EFBIG if the object is larger than MAX bytes; or another negative errno. */
+/* Write the object of S. The name of its file has the pid and a part of the build-id, so several dumps, and a
+   file that flightrec-merge makes from them, can share the object. RET_BYTES gets the bytes that the object
+   takes on the disk and in memory. Returns 0; -EFBIG if the object is larger than MAX bytes; or another
+   negative errno. */
 static int write_object(
 	struct fr_jit *j, const struct process *p, struct jit_source *s, uint64_t max, uint64_t *ret_bytes)
 {
@@ -206,7 +208,7 @@ static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s,
 	cost->bytes += bytes;
 	j->stats.truncated += s->code.truncated || r < 0;
 	/* S stays in the list, without its functions, so that the next map record does not cause another
-	   try. */
+	   attempt. */
 	if (r < 0)
 		jit_code_deinit(&s->code);
 	s->next = p->sources;
@@ -318,8 +320,8 @@ static bool is_jitdump(const char *name)
 	       (fnmatch("/jit-*.dump", base, 0) == 0 || fnmatch("/jit-*.dump (deleted)", base, 0) == 0);
 }
 
-/* If M maps a jitdump (DUMP), load the jitdump. Otherwise load the perf map of P if necessary, and append the
-   records of the code in M. Charge the cost to the share of the user. */
+/* If DUMP is true, M maps a jitdump: load the jitdump. Otherwise load the perf map of P if it was not loaded
+   yet, and append the records of the code in M. Charge the cost to the share of the user. */
 static int append_and_charge(
 	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, bool dump, struct fr_buf *ret)
 {

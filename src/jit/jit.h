@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * Keeps the names of run-time code in files beside a dump.
+ * Keeps the names of run-time code (code that a JIT compiler makes) in files beside a dump. The side-band of
+ * a dump (its records that are not samples) shows which processes make code:
  *
  *   side-band of the dump ──► a process with executable memory without a file
  *        its /tmp/perf-PID.map, or the jitdump that it has mapped ──► ELF objects in NAME.jit/
  *        ◄── MMAP2 records that place these objects in that memory
  *
  * The perf map of a process is read at the first record of such memory, and a jitdump at the record that maps
- * the jitdump. A reader of the dump then needs neither the process nor these files. Perf maps and jitdumps
- * are hostile input, so the time and the numbers of files, bytes, functions and records are bounded
- * (docs/design/41). Not thread-safe; may wait for a disk.
+ * the jitdump. After that, a reader of the dump needs neither the process nor its perf map or jitdump. Perf
+ * maps and jitdumps are hostile input, so the time and the numbers of files, bytes, functions and records are
+ * bounded (docs/design/41). Not thread-safe; can wait for a disk.
  */
 
 #include "base/buf.h"
@@ -34,9 +35,10 @@ struct fr_jit_config {
 int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret);
 struct fr_jit *fr_jit_free(struct fr_jit *j);
 
-/* RECORDS are whole records in our layout. Append to RET the records that must follow RECORDS: for each
-   executable map whose run-time code is known, MMAP2s of this code with the time of the map. Code that cannot
-   be read, or whose object cannot be written, is left out. Returns 0 or -ENOMEM. */
+/* RECORDS are whole records in the common layout (perfdata/record.h). Append to RET the records that must
+   follow RECORDS: for each executable map whose run-time code is known, MMAP2s of this code with the time of
+   the map. If code cannot be read, or its object cannot be written, the code is left out. Returns 0 or
+   -ENOMEM. */
 int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret);
 
 /* Append to RET an MMAP2 for each function of a jitdump whose time is UNTIL_NS or earlier, unless an earlier

@@ -24,7 +24,7 @@ struct record_header {
 	uint64_t timestamp;
 };
 
-struct code_load { /* behind it are the name with its NUL, and the code */
+struct code_load { /* the name with its NUL and the code come after it */
 	struct record_header h;
 	uint32_t pid, tid;
 	uint64_t vma, code_addr, code_size, code_index;
@@ -36,8 +36,8 @@ struct code_move {
 	uint64_t vma, old_code_addr, new_code_addr, code_size, code_index;
 };
 
-/* Add the function of the CODE_LOAD record P. A malformed record is skipped. Returns 0 if it was skipped,
-   else as jit_code_add(). */
+/* Add the function of the CODE_LOAD record P. A malformed record is skipped. Returns 0 if the record was
+   skipped, else the same values as jit_code_add(). */
 static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_load l;
@@ -56,8 +56,8 @@ static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 	return jit_code_add(c, &s, (const char *)name, (size_t)(end - name));
 }
 
-/* Find the newest function that has the old address of the CODE_MOVE record P (among the last 4096
-   functions), and add it once more, with the new address. Returns as add_load(). */
+/* Search the last 4096 functions for the newest function that has the old address of the CODE_MOVE record P,
+   and add this function once more, with the new address. Returns the same values as add_load(). */
 static int add_move(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_move m;
@@ -132,8 +132,8 @@ int jit_dump_parse(struct fr_buf *file, struct jit_code *ret)
 		jit_code_deinit(&c);
 		return r;
 	}
-	/* With this flag, the times are values of a processor counter and not of our clock, so they cannot be
-	   used. The functions stay in the order of the file. */
+	/* With FLAG_ARCH_TIMESTAMP, the times are values of a processor counter and not of our clock, so they
+	   cannot be used. The functions stay in the order of the file. */
 	for (size_t i = 0; i < c.n && h.flags & FLAG_ARCH_TIMESTAMP; i++)
 		c.v[i].time_ns = 0;
 	if (c.n > 0)

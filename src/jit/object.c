@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The ELF object from which a reader takes the names. In .text, the file offset and the address of a function
- * are the same number, so a reader may use either of them.
+ * are the same number, so a reader can use either of them.
  *
  *     0        ELF header, one PT_LOAD, one PT_NOTE, the build-id
  *     0x1000   .text; perf map: as large as the memory that it covers, without bytes in the file (NOBITS);
@@ -32,7 +32,8 @@ struct note {
 	uint8_t id[JIT_BUILD_ID_SIZE];
 };
 
-/* The ELF header of this program; the linker defines this symbol. The objects get its e_machine. */
+/* The ELF header of this program; the linker defines this symbol. The objects get the e_machine of this
+   header. */
 extern const Elf64_Ehdr __ehdr_start;
 
 /* Set the offset of each function, and *RET_BASE as jit_object_make() describes it. Returns the size of

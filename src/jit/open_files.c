@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#define FILES_MAX 256u		 /* files of running processes; the same bound holds for exited ones */
+#define FILES_MAX 256u		 /* files of running processes; the same bound holds for exited processes */
 #define USER_MAX (FILES_MAX / 4) /* files of one user, except root */
 /* The pause between two attempts to open a file that does not exist yet. It is doubled after each attempt. */
 #define LOOK_FIRST_NS (FR_NSEC_PER_SEC / 4)
@@ -32,8 +32,9 @@ struct process {
 	struct jit_identity identity;
 	int root, fd; /* -1: not open */
 	uint64_t from_ns, until_ns;
-	uint64_t code_ns;	   /* time of the first record of its code */
-	uint64_t look_ns, wait_ns; /* time of the next attempt to open its file; the pause after that */
+	uint64_t code_ns; /* time of the first record of its code */
+	uint64_t look_ns; /* time of the next attempt to open its file */
+	uint64_t wait_ns; /* pause after the next attempt */
 };
 
 struct fr_jit_open_files {
@@ -41,7 +42,7 @@ struct fr_jit_open_files {
 	struct process *running, *exited;
 	size_t n_exited;
 	uint64_t sweep_ns; /* time of the next search for processes whose EXIT was lost */
-	uint64_t keep_ns;  /* SINCE_NS of the last fr_jit_open_files_keep_since() */
+	uint64_t keep_ns;  /* the parameter since_ns of the last fr_jit_open_files_keep_since() */
 };
 
 struct fr_jit_open_files *fr_jit_open_files_new(void)
@@ -90,8 +91,8 @@ static bool has_room(const struct fr_jit_open_files *f, uid_t uid)
 	return HASH_COUNT(f->running) < FILES_MAX && (uid == 0 || n < USER_MAX);
 }
 
-/* Open the file that has the name of P's perf map now. If there is none, the file that P already has open
-   stays open. */
+/* Open the file that has the name of P's perf map now. If there is no such file, the file that P already has
+   open stays open. */
 static void look_for_file(struct process *p)
 {
 	int fd = jit_open_perf_map(p->root, &p->identity);
@@ -132,8 +133,8 @@ static bool is_worth_keeping(int fd)
 	return fd >= 0 && fstat(fd, &st) == 0 && (st.st_nlink > 0 || st.st_size <= (off_t)JIT_FILE_MAX);
 }
 
-/* P exited at TIME_NS. Try to open its perf map once more. Then P becomes one of the exited processes; or P
-   is freed if it has no file worth keeping. */
+/* P exited at TIME_NS. Try to open its perf map once more. After that, P becomes one of the exited processes.
+   If P has no file worth keeping, it is freed. */
 static void retire(struct fr_jit_open_files *f, struct process *p, uint64_t time_ns)
 {
 	HASH_DEL(f->running, p);
@@ -192,8 +193,8 @@ static int open_root_and_file(struct process *p)
 }
 
 /* P exited before its records came here, so its user is not known. Open the perf map with the pid of P in our
-   root directory. It belongs to P if root owns the file, and if it was written after P began to make code, or
-   at most a second before. */
+   root directory. The file belongs to P if root owns it, and if it was last written at most a second before P
+   began to make code, or later. */
 static void open_file_of_exited(struct process *p)
 {
 	const struct fr_clock_pair clocks = fr_clock_pair_now();
@@ -258,7 +259,7 @@ static void apply_record(struct fr_jit_open_files *f, const struct perf_event_he
 		retire_pid(f, (pid_t)t->pid, fr_record_time(record) - 1);
 }
 
-/* A process may create its perf map after its first code. */
+/* Processes can create their perf map after their first code. */
 static void look_for_missing_files(struct fr_jit_open_files *f)
 {
 	const uint64_t now = fr_monotonic_ns();

@@ -3,7 +3,8 @@
 
 /*
  * Keeps perf maps (/tmp/perf-PID.map) open, so that a dump can read the perf map of a process that has
- * exited, for example after a crash. The dump then needs neither the path nor the process. Nothing is copied.
+ * exited, for example after a crash. The dump then needs neither the path nor the process. The perf maps are
+ * not copied.
  *
  *   executable memory without a file ──► open the perf map ──► EXIT: open it once more ──► close it when the
  *                                                              ring has nothing of the process any more
@@ -22,20 +23,23 @@ struct fr_jit_open_files;
 struct fr_jit_open_files *fr_jit_open_files_new(void);
 struct fr_jit_open_files *fr_jit_open_files_free(struct fr_jit_open_files *f);
 
-/* RECORDS are whole records in our layout, at most a few seconds old. If a record shows that a process makes
-   code, open the perf map of the process. At the EXIT of the process, open the perf map once more. Close the
-   files of processes that exited before LOW_WATERMARK_NS. May wait for a disk. */
+/* RECORDS are whole records in the common layout (perfdata/record.h), at most a few seconds old. If a record
+   shows that a process makes code, open the perf map of the process. At the EXIT of the process, open the
+   perf map once more. Close the files of processes that exited before LOW_WATERMARK_NS, because the ring has
+   no record that is older than this time. Can wait for a disk. */
 void fr_jit_open_files_update(
 	struct fr_jit_open_files *f, const void *records, size_t len, uint64_t low_watermark_ns);
 
-/* From now on, do not close files of processes that exited at SINCE_NS or later, because a kept dump needs
-   them. UINT64_MAX: there is no kept dump. */
+/* After this call, files of processes that exited at SINCE_NS or later are not closed, because a kept dump (a
+   dump that failed and will be written again) needs them. If SINCE_NS is UINT64_MAX, there is no kept
+   dump. */
 void fr_jit_open_files_keep_since(struct fr_jit_open_files *f, uint64_t since_ns);
 
 struct fr_jit_open_file {
 	int fd; /* the caller closes it; -1: no file */
 	uid_t uid;
-	uint64_t from_ns, until_ns; /* life of the process; until_ns UINT64_MAX: it still runs */
+	uint64_t from_ns;  /* start of the process */
+	uint64_t until_ns; /* exit of the process; UINT64_MAX: the process still runs */
 };
 
 /* Find the perf map of the process that had PID at TIME_NS. Returns 0; -ENOENT if no such file is open here;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read a hexadecimal number and the space behind it, and move *AT behind the space. Returns false if there is
-   no such number, or no space. */
+/* Read a hexadecimal number and the space after it, and move *AT to the byte after the space. Returns false
+   if there is no such number, or no space. */
 static bool parse_hex(const char **at, uint64_t *ret)
 {
 	char *end;
@@ -21,7 +21,7 @@ static bool parse_hex(const char **at, uint64_t *ret)
 }
 
 /* Add the function of LINE. A newline must follow the LEN bytes of LINE. A malformed line is skipped. Returns
-   0 if it was skipped, else as jit_code_add(). */
+   0 if the line was skipped, else the same values as jit_code_add(). */
 static int parse_line(const char *line, size_t len, struct jit_code *to)
 {
 	const char *at = line, *end = line + len;
@@ -57,8 +57,8 @@ static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret
 	return unique;
 }
 
-/* Returns the first interval at or behind I that has no owner. NEXT of an interval without an owner is this
-   interval; NEXT of any other interval is a later interval. The search shortens the paths through NEXT. */
+/* Returns the first interval at or after I that has no owner. If an interval k has no owner, next[k] is k.
+   Otherwise next[k] is a later interval. The search shortens the paths through NEXT. */
 static size_t find_free(uint32_t *next, size_t i)
 {
 	while (next[i] != i) {
@@ -86,10 +86,10 @@ static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t f
 }
 
 /*
- * A process reuses the memory of old code, and only a later line shows that. What is left of an earlier
- * function may be in pieces. The bounds of all functions divide the memory into intervals. Each interval
- * belongs to the last line that covers it. The right half of the picture shows for each part of the memory
- * the number of this line.
+ * A process reuses the memory of old code, and only a later line of the perf map shows that. The rest of an
+ * earlier function may be in pieces. The bounds of all functions divide the memory into intervals. Each
+ * interval belongs to the last line that covers it. The right half of the picture shows for each part of the
+ * memory the number of this line.
  *
  *     line 1   ├────────────────┤              1111 3 1 222
  *     line 2               ├────────┤    ──►
@@ -117,8 +117,8 @@ static int resolve_overlaps(struct jit_code *c)
 		const uint64_t *first = bsearch(&v[line].addr, bounds, n_bounds, sizeof(*bounds), by_value);
 		size_t i = find_free(next, (size_t)(first - bounds));
 
-		/* The last bound is the end of a function and the begin of none, so it never gets an
-		   owner. */
+		/* The last bound is the end of a function and not the begin of another function, so it never
+		   gets an owner. */
 		for (; bounds[i] < end; i = find_free(next, i)) {
 			owner[i] = (uint32_t)line + 1;
 			next[i] = (uint32_t)i + 1;

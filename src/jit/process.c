@@ -25,8 +25,8 @@ static int read_proc(pid_t pid, const char *file, struct fr_buf *ret)
 	return fr_read_file(AT_FDCWD, path, PROC_FILE_MAX, ret);
 }
 
-/* Read a number in the line KEY of /proc/PID/status: the last number if LAST, else the first one. Returns -1
-   if there is none. */
+/* Read a number in the line KEY of /proc/PID/status. If LAST is true, read the last number, else the first
+   number. Returns -1 if there is no such number. */
 static long read_status(pid_t pid, const char *key, bool last)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -82,7 +82,7 @@ int jit_open_perf_map(int root, const struct jit_identity *identity)
 
 	snprintf(path, sizeof(path), "/tmp/perf-%ld.map", identity->nspid);
 	fd = fr_foreign_open_below(root, path, &st);
-	/* Any user may create a file with that name, and so give wrong names to the functions of other
+	/* Any user can create a file with that name, and so give wrong names to the functions of other
 	   users. */
 	if (fd >= 0 && st.st_uid != identity->uid && st.st_uid != 0) {
 		close(fd);
@@ -115,7 +115,7 @@ uint64_t jit_start_time(pid_t pid)
 
 	if (read_proc(pid, "stat", &b) < 0)
 		return 0;
-	/* The start time is field 22. Field 2, in parentheses, may contain anything. */
+	/* The start time is field 22. Field 2, in parentheses, can contain anything. */
 	at = strrchr((const char *)b.data, ')');
 	for (int field = 2; at && field < 22; field++) {
 		at = strchr(at, ' ');

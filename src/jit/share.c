@@ -57,7 +57,8 @@ bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u)
 	return left.ns == 0 || left.bytes == 0 || left.records == 0;
 }
 
-/* No part of COST may be larger than the same part of FROM. */
+/* Subtract COST from FROM. The caller ensures that no member of COST is larger than the same member of
+   FROM. */
 static void subtract(struct jit_cost *from, const struct jit_cost *cost)
 {
 	from->ns -= cost->ns;
@@ -67,8 +68,8 @@ static void subtract(struct jit_cost *from, const struct jit_cost *cost)
 
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost)
 {
-	/* The last file of a user may cost more than what is left of the share of this user. The excess is
-	   not taken from what is left for the other users. */
+	/* The last file of a user can cost more than what is left of the share of this user. The excess is
+	   not subtracted from what is left for the whole dump. */
 	const struct jit_cost of_user = minimum(cost, &u->left), of_all = minimum(&of_user, &s->left);
 
 	subtract(&s->left, &of_all);

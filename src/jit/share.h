@@ -4,7 +4,7 @@
 /*
  * Bounds the cost of run-time code in one dump, in all and for each user. When the dump reaches the first
  * process of a user, this user gets a share: a quarter of what is left for the whole dump (root: all that is
- * left). So each user except root leaves something for the next user.
+ * left). So each user except root leaves a part for the next user.
  */
 
 #include <stdbool.h>

@@ -20,8 +20,9 @@ struct jit_source *jit_source_free(struct jit_source *s)
 	return NULL;
 }
 
-/* Read at most MAX bytes of FD: the last ones if LAST, else the first ones. RET_READ gets the number of
-   bytes, and RET_TRUNCATED whether the file has more. Returns 0; 1 if the file cannot be read; or -ENOMEM. */
+/* Read at most MAX bytes of FD. If LAST is true, read the last bytes, else the first bytes. RET_READ gets the
+   number of bytes, and RET_TRUNCATED whether the file has more. Returns 0; 1 if the file cannot be read; or
+   -ENOMEM. */
 static int read_part(
 	int fd, uint64_t max, bool last, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
 {
@@ -42,7 +43,7 @@ static int read_part(
 	return 0;
 }
 
-/* B is the last part of a file and begins inside a line. Remove this line. */
+/* B is the last part of a file and begins inside a line. Remove the rest of this line. */
 static void drop_first_line(struct fr_buf *b)
 {
 	const uint8_t *newline = memchr(b->data, '\n', b->len);
@@ -52,7 +53,7 @@ static void drop_first_line(struct fr_buf *b)
 	memmove(b->data, b->data + n, b->len);
 }
 
-/* Make a source with CODE, which this function takes over in all cases. Returns 0; 1 if CODE has no
+/* Make a source from CODE. The function takes over CODE, even if it fails. Returns 0; 1 if CODE has no
    functions; or -ENOMEM. */
 static int new_source(struct jit_code *code, struct jit_source **ret)
 {
@@ -70,8 +71,8 @@ static int new_source(struct jit_code *code, struct jit_source **ret)
 	return 0;
 }
 
-/* Read at most MAX bytes of the perf map FD. They are the last ones, because these describe the newest code.
-   Returns as jit_source_perf_map(). */
+/* Read at most MAX bytes of the perf map FD: the last bytes, because the end of the file describes the newest
+   code. Returns the same values as jit_source_perf_map(). */
 static int read_perf_map(int fd, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
@@ -109,7 +110,7 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 	struct fr_jit_open_file kept = {.fd = -1}, now = {.fd = -1}, *file = &kept;
 	int r = open_files ? fr_jit_open_files_find(open_files, pid, time_ns, &kept) : -ENOENT;
 
-	/* If the process still runs, it may have a newer file than the one that was kept open. */
+	/* If the process still runs, it may have a newer file than the file that was kept open. */
 	if ((r < 0 || kept.until_ns == UINT64_MAX) && open_of_running(pid, &now) == 0)
 		file = &now;
 	*ret_until_ns = file->fd < 0 ? UINT64_MAX : file->until_ns;
@@ -123,9 +124,9 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 	return r;
 }
 
-/* Open the jitdump that M maps. Three ways are tried: by the map of the process; by the name in M, below the
-   root directory of the process; and by this name below our root directory. The file must have the inode of
-   M. Returns a descriptor or a negative errno. */
+/* Open the jitdump that M maps. Three paths are tried: the link in /proc/PID/map_files; the name in M, in the
+   root directory of the process; and the same name in our root directory. The file must have the inode of M.
+   Returns a descriptor or a negative errno. */
 static int open_dump(const struct fr_record_mmap2 *m, struct stat *st)
 {
 	const pid_t pid = (pid_t)m->pid;

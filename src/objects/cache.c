@@ -31,7 +31,7 @@ struct id {
 };
 
 /* Set the length and the text of ID, whose bytes are set already. LEN is the length; if it is 0 or a negative
-   errno, there is no build-id. Returns whether there is one. */
+   errno, there is no build-id. Returns whether there is a build-id. */
 static bool set_id_length(struct id *id, int len)
 {
 	id->len = len > 0 ? (size_t)len : 0;
@@ -186,15 +186,15 @@ static int contest(struct fr_object_cache *c, const char *path, const char *id)
 	return r < 0 ? r : 1;
 }
 
-/* Create a temporary file. WORLD says whether every user may read the original. Returns a descriptor or
-   a negative errno. */
+/* Create a temporary file. WORLD says whether every user is allowed to read the original. Returns a
+   descriptor or a negative errno. */
 static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 {
 	int fd = fr_tmp_create(c->fd, "object", 0600, ret_tmp, NAME_MAX + 1);
 
 	if (fd < 0)
 		return fd;
-	/* The group may read the copy only if every user may read the original. */
+	/* The group is allowed to read the copy only if every user is allowed to read the original. */
 	if (c->config.gid != (gid_t)-1 && fchown(fd, (uid_t)-1, c->config.gid) == 0 && world)
 		(void)fchmod(fd, 0640);
 	return fd;
@@ -231,8 +231,8 @@ static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 	return r < 0 || (size_t)r != id->len || memcmp(have, id->bytes, id->len) != 0;
 }
 
-/* Add the file FROM, or the bytes DATA if FROM is -1. WORLD says whether every user may read the original.
-   Returns the same as fr_object_cache_add(). */
+/* Add the file FROM, or the bytes DATA if FROM is -1. WORLD says whether every user is allowed to read the
+   original. Returns the same values as fr_object_cache_add(). */
 static int add_copy(struct fr_object_cache *c, const char *path, const char *file, const struct id *id,
 	int from, const void *data, uint64_t size, bool world, uid_t owner)
 {
@@ -255,8 +255,8 @@ static int add_copy(struct fr_object_cache *c, const char *path, const char *fil
 	return r;
 }
 
-/* Open the file of O: by its map (I is 0), by its path in the root of the process (1), or by its path in the
-   root of this process (2). Returns a descriptor or a negative errno. */
+/* Open the file of O. If I is 0, open it by /proc/PID/map_files; if 1, by its path in the root directory of
+   the process; if 2, by its path in our root directory. Returns a descriptor or a negative errno. */
 static int open_object(const struct fr_object *o, int i, struct stat *st)
 {
 	if (i == 0)
@@ -274,9 +274,9 @@ static bool is_mapped_file(const struct fr_object *o, int fd, const struct stat 
 	return o->id_len == ret->len && memcmp(o->id, ret->bytes, o->id_len) == 0;
 }
 
-/* Returns the user who may have forged the build-id of the file: its owner. If the owner is root,
-   returns OWNER_UNKNOWN if others may write the file or its file system is nosuid; otherwise 0. (A file
-   system that a user has mounted is nosuid, and may claim any owner.) */
+/* Returns the user who may have forged the build-id of the file: its owner. If the owner is root, returns
+   OWNER_UNKNOWN if other users are allowed to write the file, or if its file system is nosuid; otherwise
+   returns 0. (A file system that a user has mounted is nosuid, and can claim any owner.) */
 static uid_t find_owner(int fd, const struct stat *st)
 {
 	struct statvfs v;
@@ -310,7 +310,7 @@ static bool is_same(const struct fr_object_cache *c, const struct object_entry *
 
 /* The cache has an entry E with the build-id of the file FD, which belongs to OWNER. Returns 0 if the copy of
    E also serves for FD; 1 if no copy serves for FD, because the build-id is contested; 2 if E was removed, so
-   that a copy of FD may take its place; or a negative errno. */
+   that a copy of FD can take its place; or a negative errno. */
 static int resolve_conflict(struct fr_object_cache *c, const struct object_entry *e, int fd,
 	const struct stat *st, uid_t owner, const char *path)
 {
@@ -330,8 +330,8 @@ static int resolve_conflict(struct fr_object_cache *c, const struct object_entry
 	return contest(c, path, id);
 }
 
-/* Does the same as resolve_conflict() if the file of PATH is gone. The copy of E then serves for PATH only if
-   the copy was made from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
+/* Does the same as resolve_conflict() if the file of PATH is gone. In this case the copy of E serves for PATH
+   only if it was made from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
 static int resolve_without_file(struct fr_object_cache *c, const struct object_entry *e, const char *path)
 {
 	char have[PATH_MAX], id[sizeof(e->id)];
@@ -347,7 +347,8 @@ static int resolve_without_file(struct fr_object_cache *c, const struct object_e
 	return contest(c, path, id);
 }
 
-/* Add a copy of O's file. Returns the same as fr_object_cache_add(); or -ENOENT if there is no such file. */
+/* Add a copy of O's file. Returns the same values as fr_object_cache_add(); or -ENOENT if there is no such
+   file. */
 static int add_from_file(struct fr_object_cache *c, const struct fr_object *o, const char *path)
 {
 	for (int i = 0; i < 3; i++) {
@@ -379,8 +380,8 @@ static bool is_trusted(const struct object_entry *e)
 	return e && e->owner == 0 && !e->contested;
 }
 
-/* Add an object that consists of bytes of the kernel. It replaces a copy of a user's file with the same
-   build-id. */
+/* Add an object that consists of bytes of the kernel. This object replaces a copy of a user's file with the
+   same build-id. */
 static int add_kernel_bytes(struct fr_object_cache *c, const char *path, const char *file,
 	const struct id *id, const void *data, size_t size)
 {
@@ -424,7 +425,7 @@ int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o)
 	return e ? resolve_without_file(c, e, path) : 1;
 }
 
-/* Returns whether the address in the first line is not 0. (The kernel may show 0 instead of each address.) */
+/* Returns whether the address in the first line is not 0. (The kernel can show 0 instead of each address.) */
 static bool has_addresses(const struct fr_buf *kallsyms)
 {
 	return kallsyms->len > 16 && strspn((const char *)kallsyms->data, "0") < 16;

@@ -9,11 +9,12 @@
  *     PATH/BUILDID/elf                                 (or kallsyms, or vdso) the copy
  *
  * perf looks only at the build-id, but any user can put any build-id into a file. So copies of root's files
- * replace copies of other files, and the cache keeps no copy for a contested build-id (docs/design/40).
+ * replace copies of other files, and the cache keeps no copy for a contested build-id: a build-id for which
+ * two users have different files (docs/design/40).
  *
  * The number of bytes and entries is bounded. The least recently used entries are evicted first. An entry is
  * used when it is added, and when a sample of a dump hits its object; the mtime of its directory is the time
- * of the last use. Only one thread may use a cache. Other programs may read the files at any time, because
+ * of the last use. Use a cache on one thread only. Other programs can read the files at any time, because
  * each entry appears as a whole.
  */
 
@@ -39,15 +40,16 @@ struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c);
 /* Returns whether the open cache is still the directory config.name in config.dirfd. */
 bool fr_object_cache_is_in_place(const struct fr_object_cache *c);
 
-/* Begin to add the objects of a new dump. Entries that are used from now until the next call are not evicted,
-   so the objects of one dump do not evict each other. */
+/* Begin to add the objects of a new dump. Entries that are used after this call are not evicted before the
+   next call, so the objects of one dump do not evict each other. */
 void fr_object_cache_begin_dump(struct fr_object_cache *c);
 
-/* Keep a copy of O. The file is opened by its map while the process runs, else by its name in the root of the
-   process, else by its name in the root of this process. The file must have the build-id of O, or the inode
-   of O if O has no build-id. Returns 0 if the cache has a copy; 1 if it has none, because the file is gone,
-   changed, too large, without a build-id or not regular, the build-id is contested, or there is no room; or
-   the negative errno of a write. May wait for a disk. */
+/* Keep a copy of O. The file is opened by /proc/PID/map_files, which works only while the process has the
+   map. If that fails, the file is opened by its name in the root directory of the process, and then by its
+   name in our root directory. The file must have the build-id of O. If O has no build-id, the file must have
+   a build-id and the inode of O. Returns 0 if the cache has a copy; 1 if it has no copy, because the file is
+   gone, changed, too large, without a build-id or not regular, or the build-id is contested, or there is no
+   room; or the negative errno of a write. Can wait for a disk. */
 int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o);
 /* Keep the symbols of the running kernel. Returns 0; 1 if there is no copy, for example because the kernel
    hides its addresses; or a negative errno. */

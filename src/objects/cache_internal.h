@@ -12,8 +12,8 @@ struct object_entry {
 	char id[2 * FR_OBJECT_ID_MAX + 1];
 	uint64_t bytes;
 	uint64_t used_ns; /* wall time */
-	uid_t owner;	  /* user who may have forged the build-id of the file; 0: none; (uid_t)-1: unknown */
-	bool contested;	  /* two users have different files with this id, so there is no copy */
+	uid_t owner;	/* user who may have forged the build-id of the file; 0: nobody; (uid_t)-1: unknown */
+	bool contested; /* two users have different files with this id, so there is no copy */
 };
 
 struct fr_object_cache {
@@ -21,7 +21,7 @@ struct fr_object_cache {
 	int fd;
 	struct object_entry *entries; /* in no order */
 	size_t n;
-	uint64_t begin_ns; /* start of the present dump, wall time */
+	uint64_t begin_ns; /* start of the current dump, wall time */
 	struct fr_object_cache_stats stats;
 };
 
@@ -38,10 +38,10 @@ void object_cache_drop(struct fr_object_cache *c, const char *id);
    Returns a descriptor or a negative errno. */
 int object_cache_open_entry(const struct fr_object_cache *c, const char *id, char *path);
 
-/* Names of empty files in the directory of an entry. "owner-UID" exists if object_entry.owner is UID, and not
-   0. "contested" exists if the entry is contested. */
+/* Names of empty files in the directory of an entry. "owner-UID" exists if object_entry.owner is UID and UID
+   is not 0. "contested" exists if the entry is contested. */
 #define OBJECT_OWNER_PREFIX "owner-"
 #define OBJECT_CONTESTED "contested"
 /* Evict the least recently used entries until there is room for one more entry of BYTES. Entries that the
-   present dump uses are not evicted. Returns false if the other entries do not make enough room. */
+   current dump uses are not evicted. Returns false if the other entries do not make enough room. */
 bool object_cache_make_room(struct fr_object_cache *c, uint64_t bytes);

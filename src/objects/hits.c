@@ -49,7 +49,7 @@ struct hits {
 	struct process *processes;
 	size_t n_ranges;
 	struct page seen[SEEN]; /* pages whose objects are marked already; index: a hash */
-	pid_t pid;		/* process of the present sample */
+	pid_t pid;		/* process of the current sample */
 };
 
 static void free_process(struct process *p)
@@ -97,8 +97,8 @@ static struct object *new_object(const struct fr_record_mmap2 *m, const char *ke
 	return o;
 }
 
-/* RET gets the object of M; or NULL if it is new and there are OBJECTS_MAX objects already.
-   Returns 0 or -ENOMEM. */
+/* RET gets the object of M; or NULL if the object is new and there are OBJECTS_MAX objects already. Returns 0
+   or -ENOMEM. */
 static int find_or_add_object(/* NOLINT(readability-function-size): uthash's macros */
 	struct hits *p, const struct fr_record_mmap2 *m, struct object **ret)
 {
@@ -167,7 +167,7 @@ static int apply_fork(struct hits *p, const struct fr_record_task *t)
 	return 0;
 }
 
-/* Mark the objects at ADDRESS in the process of the present sample. A child process inherits the maps of its
+/* Mark the objects at ADDRESS in the process of the current sample. A child process inherits the maps of its
    parent, so also search the parents. */
 static void hit_objects(struct hits *p, uint64_t address)
 {

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The bytes that are left to read. A read past the end sets FAILED. From then on, all reads return NULL or 0.
- */
+/* The bytes that are left to read. A read past the end sets `failed`. After that, all reads return NULL or
+   0. */
 struct byte_reader {
 	const uint8_t *p;
 	size_t left;
@@ -60,7 +60,7 @@ static inline const char *read_string(struct byte_reader *r)
 	return read_bytes(r, end ? (uint64_t)(end - r->p) + 1 : UINT64_MAX);
 }
 
-/* A section under construction. All zeros: an empty section. */
+/* A section under construction. If all members are zeros, the section is empty. */
 struct builder {
 	struct fr_buf buf;
 	bool failed; /* out of memory */
@@ -106,8 +106,8 @@ static inline int finish_section(struct builder *b, struct fr_buf *section)
 	return r;
 }
 
-/* Byte strings, each once, in the order in which they were added. If all members are zeros, the set is
-   empty. */
+/* A set of byte strings, in the order in which they were added. Each string is in the set only once. If all
+   members are zeros, the set is empty. */
 struct byte_set {
 	struct fr_buf *items;
 	uint32_t n;

@@ -18,8 +18,8 @@ static uint32_t count_possible_nodes(void)
 	return FR_MIN(fr_feature_read_last_number(NODE_DIR "/possible") + 1, NODES_MAX);
 }
 
-/* Returns the number behind KEY in a node's meminfo, which has lines like "Node 0 MemTotal: 123 kB". Returns
-   0 if there is no such line. */
+/* Returns the number after KEY in a node's meminfo, which has lines like "Node 0 MemTotal: 123 kB". Returns 0
+   if there is no such line. */
 static uint64_t find_memory_kb(const struct fr_buf *meminfo, const char *key)
 {
 	const char *p = strstr((const char *)meminfo->data, key);

@@ -9,14 +9,14 @@
 /* Appends a string as perf writes it: a u32 length, the text with its NUL, zeros up to a multiple of 64. */
 void fr_feature_put_string(struct builder *b, const char *text);
 
-/* Ends the section that B builds. It begins with a u32, the number of its items: sets this number to N. If N
-   is 0, drops the bytes of B, and SECTION does not change. Returns 0 or -ENOMEM. */
+/* Ends the section that B builds. The section begins with a u32, the number of its items. The function sets
+   this number to N. If N is 0, it drops the bytes of B, and SECTION does not change. Returns 0 or -ENOMEM. */
 int fr_feature_finish_list(struct builder *b, uint32_t n, struct fr_buf *section);
 
 /* Reads the first line of a file into RET. FMT gives the path. Returns 0 or a negative errno. */
 int fr_feature_read_line(char *ret, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Reads a list like "0-3,8" from the file PATH. Returns its last number, or 0 if there is none. */
+/* Reads a list like "0-3,8" from the file PATH. Returns its last number, or 0 if the list has no number. */
 uint32_t fr_feature_read_last_number(const char *path);
 
 /* These functions gather sections, and leave out data that the kernel does not provide. CPUS is the number of

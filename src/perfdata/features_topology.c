@@ -30,7 +30,7 @@ static int add_cpu_lists(struct byte_set *texts, uint32_t cpus, const char *name
 	return r;
 }
 
-/* Appends an id; if it is missing, appends -1, as perf does. */
+/* Appends an id. If the id is missing, appends -1, as perf does. */
 static void put_id(struct builder *b, uint32_t cpu, const char *name)
 {
 	char text[32] = "-1";
@@ -80,7 +80,7 @@ static bool put_cache(struct builder *b, uint32_t cpu, uint32_t index)
 
 		if (r < 0 && i == 0)
 			return false;
-		/* A virtual machine may leave out the other numbers. */
+		/* Virtual machines can leave out the other numbers. */
 		put_u32(b, r < 0 ? 0 : (uint32_t)strtoul(text, NULL, 10));
 	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(words); i++) {

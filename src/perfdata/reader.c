@@ -2,12 +2,12 @@
 
 /*
  * Reads one record after the other. An outer record is a record of the file itself. The zstd stream gets the
- * payload of a COMPRESSED outer record. The reader returns the records inside before it goes to the next
- * outer record.
+ * payload of a COMPRESSED outer record. The reader returns the records that it decompresses from this payload
+ * before it goes to the next outer record.
  *
- * A record is plausible if its size and type are possible. It is proven if it also has the id of an event, or
- * is of a type whose content is known. After a record that is not plausible, the reader searches for several
- * proven records in a row.
+ * A record is plausible if its size and type are possible. A plausible record is proven if it also has the id
+ * of an event, or is of a type whose content is known. After a record that is not plausible, the reader
+ * searches for several proven records in a row.
  */
 
 #include "perfdata/reader.h"
@@ -39,8 +39,8 @@ void fr_reader_set_read_ahead(struct fr_reader *r, size_t ahead_bytes)
 	(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
-/* The kernel's own read-ahead covers 256 KiB by default, less than one read of the window. The advice may
-   fail: then the next read takes longer. */
+/* The kernel's own read-ahead covers 256 KiB by default, less than one read of the window. If the advice
+   fails, the next read takes longer. */
 static ssize_t read_at(const struct fr_reader *r, void *data, size_t len, uint64_t at)
 {
 	if (r->ahead_bytes)
@@ -174,9 +174,9 @@ struct fr_reader *fr_reader_free(struct fr_reader *r)
 	return NULL;
 }
 
-/* Returns whether P begins FR_READER_RESYNC_RECORDS proven records. If the LEFT bytes reach to the end of the
-   data (TO_END), fewer records are enough. At least one record must not be a FINISHED_ROUND, because 8 random
-   bytes can look like one. */
+/* Returns whether P begins FR_READER_RESYNC_RECORDS proven records. If TO_END is true, the data ends after
+   the LEFT bytes, and fewer records are enough. At least one record must not be a FINISHED_ROUND, because 8
+   random bytes can look like a FINISHED_ROUND. */
 static bool is_proven_run(const struct fr_reader *r, const uint8_t *p, size_t left, bool to_end)
 {
 	bool is_proven = false;
@@ -228,7 +228,7 @@ static int skip_to_proven_run(struct fr_reader *r)
 	return 0;
 }
 
-/* Skips an AUXTRACE record and the AUX data behind it, which header.size does not count. Returns 0, or
+/* Skips an AUXTRACE record and the AUX data after it, which header.size does not count. Returns 0, or
    -EBADMSG if the size of the data is impossible. */
 static int skip_auxtrace(struct fr_reader *r, const struct perf_event_header *h)
 {
@@ -292,8 +292,8 @@ static int find_outer(struct fr_reader *r, struct perf_event_header *ret, const 
 		return -EBADMSG;
 	if (!fr_reader_has_unknown_id(r, *ret_p))
 		return STEP_RECORD;
-	/* Random bytes can look like a record with an unknown id. They count as a record if a proven record
-	   follows them, or if the data ends behind them. */
+	/* Random bytes can look like a record with an unknown id. Such bytes count as a record if a proven
+	   record follows, or if the data ends after them. */
 	if (n != ret->size && !fr_reader_is_proven(r, *ret_p + ret->size, n - ret->size))
 		return -EBADMSG;
 	fr_reader_note_damage(r, r->at, ret->size, "a record belongs to no event of the file");
@@ -301,7 +301,7 @@ static int find_outer(struct fr_reader *r, struct perf_event_header *ret, const 
 	return STEP_AGAIN;
 }
 
-/* Consumes the outer record P with the header H. Returns STEP_RECORD, with the record in *RET; STEP_AGAIN if
+/* Consumes the outer record P with the header H. Returns STEP_RECORD, and *RET is the record; STEP_AGAIN if
    there is no record for the caller; -EBADMSG if the record is damaged; or another negative errno. */
 static int consume_outer(struct fr_reader *r, const struct perf_event_header *h, const uint8_t *p,
 	const struct perf_event_header **ret)

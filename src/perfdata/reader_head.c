@@ -3,8 +3,9 @@
 /*
  * Reads the head of the file format: header, attr section, the id sections that the attrs point to, and
  * feature table. The reader compares each offset and size with the size of the file before it uses them. If
- * an id section is beyond the end of the file, it takes the ids from EVENT_DESC. If a feature section is
- * beyond the end of the file, it leaves that section out. It reads the data in both cases.
+ * an id section is beyond the end of the file, the reader takes the ids from the section EVENT_DESC. If a
+ * feature section is beyond the end of the file, the reader leaves that section out. In both cases it reads
+ * the data.
  */
 
 #include "base/cleanup.h"
@@ -33,8 +34,8 @@ int fr_reader_read_section(const struct fr_reader *r, const struct file_section 
 	return 0;
 }
 
-/* Like read_section(), for a section that the reader does not need: *RET is NULL if the section cannot be
-   read. Returns 0 or -ENOMEM. */
+/* Does the same as fr_reader_read_section(), for a section that the reader does not need. If the section
+   cannot be read, *RET is NULL. Returns 0 or -ENOMEM. */
 static int read_optional(const struct fr_reader *r, const struct file_section *section, void **ret)
 {
 	int x;
@@ -133,7 +134,7 @@ static int read_features(struct fr_reader *r, const struct file_header *h)
 	return x;
 }
 
-/* Finds the data section. *RET_HAS_FEATURES tells whether the feature table is behind the data. If the writer
+/* Finds the data section. *RET_HAS_FEATURES is true if the feature table is after the data. If the writer
    died, the header has the data size 0 and no features. */
 static void find_data(struct fr_reader *r, const struct file_header *h, bool *ret_has_features)
 {
@@ -161,7 +162,7 @@ static bool has_no_id(const struct fr_event_desc *e, const void *ctx)
 }
 
 /* If some events have ids, an event without ids has no records. If the header states a size of the attr
-   section that is too large, there are such events at the end of the section. */
+   section that is too large, the bytes at the end of the section look like such events. */
 static void drop_events_without_ids(struct fr_session *s)
 {
 	bool any = false;
@@ -252,7 +253,7 @@ int fr_reader_head(struct fr_reader *r, struct fr_diag *d)
 	x = read_attrs(r, &h, d);
 	if (x < 0)
 		return x;
-	/* Writers put the data behind the attrs. The reader looks there if the header has an impossible
+	/* Writers put the data after the attrs. The reader looks there if the header has an impossible
 	   offset. */
 	if (h.data.offset < sizeof(h) || h.data.offset > r->file_size) {
 		h.data.offset = FR_MAX(h.attrs.offset + h.attrs.size, sizeof(h));

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Computes the places of those of the N fields that TYPE contains. They follow each other from offset 8 on.
-   Returns the place behind the last of them. */
+/* Computes the places of id and time. A record has those of the N FIELDS that TYPE contains, one after the
+   other, from offset 8 on. Returns the place after the last field. */
 static uint16_t place_fields(
 	const uint64_t *fields, size_t n, uint64_t type, uint16_t *ret_id, uint16_t *ret_time)
 {
@@ -128,7 +128,8 @@ static uint64_t read_id(const struct fr_reader *r, const uint8_t *p, const struc
 	return r->one_id_place ? read_field(p, h, r->layouts[0].sample_id, r->layouts[0].tail_id) : 0;
 }
 
-/* Returns the layout of the record's event, or that of the first event if the record has no known id. */
+/* Returns the layout of the record's event. If the record has no known id, returns the layout of the first
+   event. */
 static const struct fr_layout *find_layout(
 	const struct fr_reader *r, const uint8_t *p, const struct perf_event_header *h)
 {

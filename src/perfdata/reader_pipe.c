@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /* Reads the head of the pipe format, which consists of records. These records are before the data. If an
-   event was opened again, some are also between the records of the data. */
+   event was opened again, some of its head records are also between the records of the data. */
 
 #include "base/cleanup.h"
 #include "perfdata/bytes.h"
@@ -85,8 +85,8 @@ static int read_feature(struct fr_reader *r, const struct perf_event_header *h)
 	return x < 0 ? x : fr_reader_reset_layouts(r);
 }
 
-/* The record is { header; u32 size }. SIZE bytes follow, which header.size does not count. Up to seven of
-   them at the end are padding. */
+/* The record is { header; u32 size }. SIZE bytes follow, which header.size does not count. The last bytes, at
+   most seven, are padding. */
 static int read_tracing_data(
 	struct fr_reader *r, const struct perf_event_header *h, uint64_t at, uint64_t *ret_size)
 {

@@ -50,7 +50,8 @@ struct fr_reader {
 	size_t ahead_bytes; /* fr_reader_set_read_ahead() */
 	bool pipe;
 	uint64_t file_size;
-	uint64_t data_start, data_end, at; /* file offsets; AT is that of the next outer record */
+	uint64_t data_start, data_end; /* file offsets */
+	uint64_t at;		       /* file offset of the next outer record */
 
 	/* WINDOW has the window_len bytes of the file at window_at. */
 	uint8_t *window;
@@ -81,23 +82,23 @@ struct fr_reader {
 	uint64_t scratch[(FR_RECORD_MAX + 8) / 8]; /* an aligned copy of a record */
 };
 
-/* Notes damage at file offset AT, and adds LOST to the number of lost bytes. Of several damages, only the
-   first AT and TEXT are kept. */
+/* Notes damage at file offset AT, and adds LOST to the number of lost bytes. If this is not the first damage
+   of the file, AT and TEXT are ignored. */
 void fr_reader_note_damage(struct fr_reader *r, uint64_t at, uint64_t lost, const char *text);
 
-/* reader_head.c: reads attrs, ids and feature sections of the file format. Returns 0, -EBADMSG with D, or
-   another negative errno. */
+/* reader_head.c: reads attrs, ids and feature sections of the file format. Returns 0; -EBADMSG, with a
+   message in D; or another negative errno. */
 int fr_reader_head(struct fr_reader *r, struct fr_diag *d);
 /* Reads a section, whose size the caller has limited, into new memory. Returns 0, -ENOMEM, -EBADMSG if the
    file ends inside the section, or another negative errno. */
 int fr_reader_read_section(const struct fr_reader *r, const struct file_section *section, void **ret);
-/* Takes the names of events, and missing ids, from EVENT_DESC. Returns 0, -EBADMSG or
-   -ENOMEM. */
+/* Takes the names of events, and missing ids, from the section EVENT_DESC. Returns 0, -EBADMSG or -ENOMEM. */
 int fr_reader_apply_event_desc(struct fr_reader *r);
 
 /* reader_pipe.c: takes RECORD, which is at file offset AT, into the session if it is a head record of the
-   pipe format. May move the window. Returns 1 if it is one: it has *RET_SIZE bytes in the file; 0 if RECORD
-   is not a head record; -EBADMSG if it is damaged; or another negative errno. */
+   pipe format. May move the window. Returns 1 if RECORD is a head record, and *RET_SIZE is the number of its
+   bytes in the file; 0 if RECORD is not a head record; -EBADMSG if RECORD is damaged; or another negative
+   errno. */
 int fr_reader_pipe_record(
 	struct fr_reader *r, const struct perf_event_header *record, uint64_t at, uint64_t *ret_size);
 
@@ -119,12 +120,12 @@ bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p);
 /* reader_zstd.c: begins to decompress the payload of the COMPRESSED record at file offset AT. Damage is noted
    and is not an error. */
 void fr_reader_start_compressed(struct fr_reader *r, const uint8_t *payload, size_t len, uint64_t at);
-/* Gets the next record of the zstd stream, perhaps not aligned. Returns 1 with *RET, 0 if the stream needs
-   the next COMPRESSED record, or -ENOMEM. */
+/* Gets the next record of the zstd stream, perhaps not aligned. Returns 1, and *RET is the record; 0 if the
+   stream needs the next COMPRESSED record; or -ENOMEM. */
 int fr_reader_next_compressed(struct fr_reader *r, const uint8_t **ret);
-/* Gives up the current zstd frame, and counts the rest of it as lost. From then on, COMPRESSED records are
-   skipped until one begins a frame. */
+/* Gives up the current zstd frame, and counts the rest of the frame as lost. After that, COMPRESSED records
+   are skipped until one of them begins a frame. */
 void fr_reader_drop_frame(struct fr_reader *r);
-/* Ends the zstd stream after the last record of the file. If a decompressed record is not whole then, this is
-   damage. */
+/* Ends the zstd stream after the last record of the file. If the last decompressed record is not whole, this
+   is damage. */
 void fr_reader_end_compressed(struct fr_reader *r);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * COMPRESSED records hold pieces of a zstd stream. A record inside may begin in one piece and end in a later
- * piece. In this file, a frame is a zstd frame. perf writes one frame that never ends. flightrec writes many
- * frames of whole records: after damage, the reader goes on at the next COMPRESSED record that begins a
+ * COMPRESSED records hold pieces of a zstd stream. A record in the stream can begin in one piece and end in a
+ * later piece. In this file, a frame is a zstd frame. perf writes one frame that never ends. flightrec writes
+ * many frames of whole records: after damage, the reader goes on at the next COMPRESSED record that begins a
  * frame.
  */
 
@@ -87,8 +87,8 @@ static int decompress(struct fr_reader *r)
 }
 
 /* Of a row of FINISHED_ROUND records, skips all but two. After two of them a reader can flush all records, so
-   a third one adds nothing. Equal records compress to almost nothing. So a small file may have millions of
-   them, and each one costs the caller time. */
+   a third FINISHED_ROUND adds nothing. Equal records compress to almost nothing. So a small file can have
+   millions of equal records, and each record costs the caller time. */
 static void skip_rounds(struct fr_reader *r)
 {
 	const size_t size = sizeof(struct perf_event_header), step = 4096;
@@ -102,8 +102,8 @@ static void skip_rounds(struct fr_reader *r)
 	r->raw_start += skipped;
 }
 
-/* Takes the first record of the raw bytes. Returns 1 with *RET; 2 if the record was skipped, so the caller
-   tries again; 0 if the record is not complete. */
+/* Takes the first record of the raw bytes. Returns 1, and *RET is the record; 2 if the record was skipped, so
+   the caller tries again; 0 if the record is not complete. */
 static int read_raw(struct fr_reader *r, const uint8_t **ret)
 {
 	size_t left = r->raw_len - r->raw_start;

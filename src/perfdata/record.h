@@ -7,7 +7,7 @@
  * common layout below: the sample_type of each event contains FR_SAMPLE_TYPE, and sample_id_all is set. So:
  *   - a SAMPLE starts with   { header; u64 id; u64 ip; u32 pid, tid; u64 time; … }
  *   - any other kernel record ends with   { u32 pid, tid; u64 time; u32 cpu, res; u64 id; }
- * The events of other recorders may have other layouts: see struct fr_layout in reader.h.
+ * The events of other recorders can have other layouts: see struct fr_layout in reader.h.
  */
 
 #include <linux/perf_event.h>
@@ -146,8 +146,8 @@ struct fr_record_cgroup {
 };
 
 /* Returns whether P, which is aligned to 8, begins a whole record. The size of a whole record is at most
-   LEFT, is a multiple of 8, and has room for the fixed part of its type. For kernel types, that part is in
-   the common layout and includes the sample id. The size of a COMPRESSED, HEADER_TRACING_DATA or
+   LEFT, is a multiple of 8, and has room for the fixed part of its type. For kernel types, the fixed part is
+   in the common layout and includes the sample id. The size of a COMPRESSED, HEADER_TRACING_DATA or
    HEADER_BUILD_ID record need not be a multiple of 8, because perf writes such records in any size. */
 bool fr_record_is_whole(const void *p, size_t left);
 

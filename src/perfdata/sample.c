@@ -22,7 +22,7 @@ static void skip_words(struct walk *w, unsigned n)
 	(void)read_bytes(&w->in, 8ull * n);
 }
 
-/* A marker in a call chain (PERF_CONTEXT_…) gives the mode of the addresses behind it. Returns this mode, or
+/* A marker in a call chain (PERF_CONTEXT_…) gives the mode of the addresses after it. Returns this mode, or
    MODE if the marker is unknown. */
 static uint16_t mode_after(uint64_t marker, uint16_t mode)
 {

@@ -106,8 +106,8 @@ int fr_session_add_older_events(struct fr_session *to, const struct fr_session *
 		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
 
 	for (size_t i = 0; r == 0 && i < from->n_events; i++) {
-		/* The last event of FROM is the newest opening of its side-band event. It is added first, so
-		   that it is before the older openings of the side-band event in FROM. */
+		/* The last event of FROM is the newest opening of its side-band event. This opening is added
+		   first, so that it is before the older openings of the side-band event in FROM. */
 		const struct fr_event_desc *e = &from->events[i ? i - 1 : from->n_events - 1];
 		struct fr_event_desc *added;
 
@@ -133,8 +133,8 @@ int fr_session_join_equal_events(struct fr_session *s)
 
 	if (s->n_events < 2)
 		return 0;
-	/* The last event is the newest opening of the side-band event. It is the first one during the search,
-	   so that its ids come first. */
+	/* The last event is the newest opening of the side-band event. During the search it is the first
+	   event, so that its ids come first. */
 	move_last_to(s, 0);
 	for (size_t i = 1; i < s->n_events; i++) {
 		struct fr_event_desc *e = &s->events[i];

@@ -5,8 +5,8 @@
  * A session is the head of a perf.data file. It has the events, and the bytes of the feature sections.
  *
  * For the recorder, fr_capture_describe() fills the events and fr_features_gather() the sections. The reader
- * reads a session from a file, the merge unites several sessions, and the writers write one. Plain data; not
- * thread-safe.
+ * reads a session from a file, src/merge/ unites several sessions, and the writers write a session. Plain
+ * data; not thread-safe.
  */
 
 #include "base/buf.h"
@@ -54,9 +54,9 @@ struct fr_event_desc {
 	char *name;    /* as perf prints it: "cycles:k", "sched:sched_switch" */
 	uint64_t *ids; /* the kernel's ids of this event, one per CPU (and task) */
 	size_t n_ids;
-	/* All records of these ids are older than this time. 0: the event is still recorded. UINT64_MAX: it
-	   is recorded until fr_session_close_events(). Only a recording uses this time; files do not have
-	   it. */
+	/* All records of these ids are older than this time. 0: the event is still recorded. UINT64_MAX: the
+	   event is recorded until fr_session_close_events(). Only a recording uses this time; files do not
+	   have it. */
 	uint64_t until_ns;
 };
 
@@ -84,29 +84,30 @@ int fr_event_desc_set_name(struct fr_event_desc *e, const char *name, size_t len
 /* Removes the events for which IS_GONE returns true. */
 void fr_session_remove_events(struct fr_session *s,
 	bool (*is_gone)(const struct fr_event_desc *e, const void *ctx), const void *ctx);
-/* Notes that the events with until_ns UINT64_MAX are recorded only up to NOW_NS. */
+/* Notes that the events whose until_ns is UINT64_MAX are recorded only up to NOW_NS. */
 void fr_session_close_events(struct fr_session *s, uint64_t now_ns);
 /* Removes the events that have no record of SINCE_NS or later. */
 void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns);
 
-/* For a reopening. TO has the new openings, with the side-band event as the last event. Inserts copies of the
-   openings of FROM before the side-band event of TO, and adds the tracepoint formats of FROM. The copy of an
-   event with until_ns 0 gets until_ns UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if the formats are
-   malformed. */
+/* Call it after the events of FROM were opened again. Each opening is an event of a session, with its own
+   ids. TO has the new openings, and its last event is the side-band event (the event that has no samples).
+   Inserts copies of the openings of FROM before the side-band event of TO, and adds the tracepoint formats of
+   FROM. If until_ns of an event is 0, until_ns of its copy is UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if
+   the formats are malformed. */
 int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from);
-/* Joins the openings of each event (same attr and name) to one event, as a file has it. The ids of the newest
-   opening come first. The last event stays the last. Returns 0 or -ENOMEM. */
+/* Joins the openings of each event (same attr and name) to one event, because a file has each event only
+   once. The ids of the newest opening come first. The last event stays the last. Returns 0 or -ENOMEM. */
 int fr_session_join_equal_events(struct fr_session *s);
-/* Returns whether A and B have an event id in common. The kernel gives each id once in a boot, so such
-   sessions belong to one recording. */
+/* Returns whether A and B have an event id in common. The kernel gives each id once in a boot, so sessions
+   with a common id belong to one recording. */
 bool fr_session_shares_id(const struct fr_session *a, const struct fr_session *b);
 
 /* Returns whether A is the attr of the side-band event, which has no samples. */
 bool fr_attr_is_sideband(const struct perf_event_attr *a);
 /* Sets the bit PERF_SAMPLE_CALLCHAIN in the side-band event if another event has it. `perf sched timehist`
-   needs the bit in all events. But `perf report` expects call chains if any event has the bit, so it is not
-   set if no other event has it. Call this only for a session that is written to a file. The merge ignores
-   this bit when it compares side-band events. */
+   needs the bit in all events. But `perf report` expects call chains if any event has the bit, so the bit is
+   not set if no other event has it. Call this function only for a session that is written to a file.
+   src/merge/ ignores this bit when it compares side-band events. */
 void fr_session_set_sideband_stacks(struct fr_session *s);
 
 /* Makes a deep copy. On failure, RET does not change. Returns 0 or -ENOMEM. */

@@ -28,7 +28,7 @@ static uint64_t read_id(const char *tracepoint)
 	return strtoull(text, NULL, 10);
 }
 
-/* Finds the directory of the tracepoint by the name of the event, which is mostly "system:name". */
+/* Finds the directory of the tracepoint by the name of the event, which is usually "system:name". */
 static bool find_by_name(const char *events, const struct fr_event_desc *e, char ret[static PATH_MAX])
 {
 	const char *colon = strchr(e->name, ':');

@@ -9,6 +9,6 @@
 #include "perfdata/tracing_format.h"
 
 /* Makes the section from tracefs, for the events of S that are tracepoints. If there is no such event, S does
-   not change. The function reads files, so do not call it on the recorder thread. Returns 0, or a negative
-   errno with D. */
+   not change. The function reads files, so do not call it on the recorder thread. Returns 0; or a negative
+   errno, with a message in D. */
 int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d);

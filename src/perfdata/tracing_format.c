@@ -23,7 +23,7 @@ void fr_trace_formats_deinit(struct fr_trace_formats *t)
 	*t = (struct fr_trace_formats){0};
 }
 
-/* Reads SIZE bytes into RET. If an earlier section has filled RET, skips them. */
+/* Reads SIZE bytes into RET. If an earlier section has filled RET, skips the SIZE bytes. */
 static int read_once(struct byte_reader *r, uint64_t size, struct fr_buf *ret)
 {
 	const void *p = read_bytes(r, size);

@@ -27,8 +27,8 @@ struct fr_file_writer {
 	uint32_t attr_bytes; /* the size of one attr in the file */
 };
 
-/* Writes room for the header, then ids and attrs. The data section begins behind them. Returns 0, -ENOMEM or
-   the errno of the sink. */
+/* Writes room for the header, then ids and attrs. The data section begins after the attrs. Returns 0, -ENOMEM
+   or the errno of the sink. */
 int fr_file_begin(struct fr_file_writer *w, const struct fr_session *s, const struct fr_sink *sink);
 /* Writes whole records. Returns 0 or the errno of the sink. */
 int fr_file_write_records(struct fr_file_writer *w, const void *records, size_t len);
@@ -37,7 +37,7 @@ int fr_file_write_records(struct fr_file_writer *w, const void *records, size_t 
    the records in it (docs/design/60). Returns 0; -EBADMSG if FRAME is not one whole frame of at most 64 MiB
    of records; -ENOMEM; or the errno of the sink. */
 int fr_file_write_frame(struct fr_file_writer *w, const void *frame, size_t len);
-/* Writes the feature table directly behind the data, then the feature sections of S. S must have the same
+/* Writes the feature table directly after the data, then the feature sections of S. S must have the same
    events as in fr_file_begin(). The caller then writes RET_HEADER at offset 0 of the file. Returns 0, -ENOMEM
    or the errno of the sink. */
 int fr_file_end(
@@ -48,7 +48,7 @@ int fr_file_end(
    section that does not fit into a record (64 KiB) is left out. Returns 0 or -ENOMEM. */
 int fr_pipe_append_head(const struct fr_session *s, struct fr_buf *ret);
 
-/* Appends the HEADER_ATTR and EVENT_UPDATE of one event. In a stream, these records may also come after the
+/* Appends the HEADER_ATTR and EVENT_UPDATE of one event. In a stream, both records can also come after the
    head. Returns 0 or -ENOMEM. */
 int fr_pipe_append_event(const struct fr_event_desc *e, struct fr_buf *ret);
 

@@ -37,7 +37,7 @@ static size_t make_padding(size_t len, uint8_t ret[static 16])
 	return sizeof(head) + fill;
 }
 
-/* Returns whether each piece of the frame contains the end of a block. The frame starts PAD bytes behind the
+/* Returns whether each piece of the frame contains the end of a block. The frame starts PAD bytes after the
    start of the first piece. */
 static bool can_be_split(const uint8_t *p, size_t len, size_t pad)
 {

@@ -34,7 +34,7 @@ static void put_event(struct builder *b, const struct fr_event_desc *e)
 	char name[NAME_SIZE];
 	size_t room = (BODY_MAX - sizeof(attr)) / sizeof(uint64_t), at = 0;
 
-	/* The whole struct is written, because perf before 6.5 expects the ids behind an attr of the size of
+	/* The whole struct is written, because perf before 6.5 expects the ids after an attr of the size of
 	   its own struct. */
 	attr.size = sizeof(attr);
 	snprintf(name, sizeof(name), "%s", e->name);

@@ -12,11 +12,12 @@
 #include <sys/stat.h>
 
 #define TRIES 16
-/* The names of temporary files begin with this. An instance that was killed may leave such files. */
+/* The names of temporary files begin with this prefix. An instance that was killed can leave temporary
+   files. */
 #define TMP_PREFIX "." FR_AUXFILE_NAME "."
 
-/* flock() keeps other recorders out. This describes a second lock, a record lock of fcntl(). The second lock
-   keeps nobody out: it only tells other recorders our pid. */
+/* Describes a record lock of fcntl(). It does not keep other recorders out, because flock() does that. It
+   only shows our pid to other recorders. */
 static struct flock owner_lock(void)
 {
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -67,8 +68,8 @@ static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
 	return r;
 }
 
-/* FD is the old file, and we have its lock. If the directory has dumps, they need the old file: rename it.
-   Returns 0 if it was renamed; 1 if no dump needs it, or it is empty, so that a new file may replace it; or a
+/* FD is the old file, and we have its lock. If the file is not empty and the directory has dumps, rename the
+   file, because the dumps need it. Returns 0 if the file was renamed; 1 if a new file can replace it; or a
    negative errno. */
 static int put_away(int dirfd, int fd)
 {
@@ -96,9 +97,10 @@ int auxfile_lock(int dirfd, int fd, struct fr_diag *d)
 	return 0;
 }
 
-/* Open and lock perf.data.auxiliary. RET gets the descriptor, or -1 if there is no such file. READ_ONLY: if
-   we may not write the file, open it only for reading. Returns 0; 1 if another process replaced the file
-   before it was locked, and the caller should try again; or a negative errno with D. */
+/* Open and lock perf.data.auxiliary. RET gets the descriptor, or -1 if there is no such file. If READ_ONLY is
+   true and we are not allowed to write the file, open it only for reading. Returns 0; 1 if another process
+   replaced the file before it was locked, and the caller should try again; or a negative errno, with a
+   message in D. */
 static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = fr_owner_open(dirfd, FR_AUXFILE_NAME);
@@ -122,9 +124,10 @@ static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Rename the next file to perf.data.auxiliary. OLD is the file that has this name now (-1: there is none),
-   and we have its lock. If dumps need OLD, it is renamed first. Then no file has the name between the two
-   renames, but OLD is complete under its other name. Returns 0 or a negative errno. */
+/* Rename the next file to perf.data.auxiliary. OLD is the file that has this name now, and we have its lock.
+   If OLD is -1, there is no such file. If dumps need OLD, it is renamed first. In this case no file has the
+   name perf.data.auxiliary until the second rename, but OLD is complete under its other name. Returns 0 or a
+   negative errno. */
 static int name_next(struct fr_auxfile *a, int old)
 {
 	int r = old >= 0 ? put_away(a->dirfd, old) : 0;

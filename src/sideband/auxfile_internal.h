@@ -19,24 +19,24 @@ struct fr_auxfile {
 		bool follows; /* fr_auxfile_append() also appends to the next file */
 		int failed;   /* 0, or the negative errno of an append to the next file */
 		bool syncing;
-		aio_context_t aio; /* for the asynchronous sync; 0: there is none */
+		aio_context_t aio; /* context of the asynchronous sync; 0: there is no context */
 		struct iocb request;
 	} next;
 };
 
 /* Lock FD, a file in the directory DIRFD. Returns 0; -EBUSY if another process has the lock; or another
-   negative errno. An error sets D. */
+   negative errno. On failure, D gets a message. */
 int auxfile_lock(int dirfd, int fd, struct fr_diag *d);
 
-/* Rename the next file to perf.data.auxiliary. A file that has this name now is renamed or removed as in
-   fr_auxfile_open(). Returns 0; 1 if another process changed the directory at the same time, and the caller
-   should try again; or a negative errno with D. */
+/* Rename the next file to perf.data.auxiliary. A file that has this name already is renamed or removed as
+   fr_auxfile_open() does it with an old file. Returns 0; 1 if another process changed the directory at the
+   same time, and the caller should try again; or a negative errno, with a message in D. */
 int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d);
 
-/* auxfile_next.c: close the present file. The next file, which already has the name perf.data.auxiliary,
-   becomes the present file. */
+/* auxfile_next.c: close the current file. The next file, which already has the name perf.data.auxiliary,
+   becomes the current file. */
 void auxfile_switch_to_next(struct fr_auxfile *a);
 
-/* auxfile_old.c: returns 1 if the directory has a perf.data.sample.*; 0 if it has none; or a negative
+/* auxfile_old.c: returns 1 if the directory has a perf.data.sample.*; 0 if it has no such file; or a negative
    errno. */
 int auxfile_has_samples(int dirfd);

@@ -39,8 +39,8 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a)
 	return a->next.bytes;
 }
 
-/* Let the kernel sync the next file in the background. A sync may take seconds, and the queues of the tracker
-   would overflow if it waited that long. Returns whether the sync was started. */
+/* Let the kernel sync the next file in the background. A sync can take seconds, and the queues of the tracker
+   would overflow if the tracker waited that long. Returns whether the sync was started. */
 static bool start_sync(struct fr_auxfile *a)
 {
 	struct iocb *list = &a->next.request;
@@ -103,7 +103,8 @@ int fr_auxfile_next_commit(struct fr_auxfile *a)
 			return FR_MIN(r, 0);
 	} else {
 		(void)fr_owner_give(a->next.fd, (gid_t)-1);
-		/* After a power cut, either the old or the next file has the name. Both are complete. */
+		/* After a power cut, either the old or the next file has the name. Both files are
+		   complete. */
 		if (renameat(a->dirfd, a->next.tmp, a->dirfd, FR_AUXFILE_NAME) < 0)
 			return -errno;
 	}

@@ -11,11 +11,11 @@
 #define SAMPLE_PREFIX "perf.data.sample."
 #define OLD_PREFIX FR_AUXFILE_NAME "."
 
-/* The time of a sample file may be later than the last change of its auxiliary file, by at most this much: an
-   idle machine may make no side-band for some time before a dump. */
+/* The time of a sample file can be later than the last change of its auxiliary file, by at most this much: an
+   idle machine can make no side-band for some time before a dump. */
 #define LATER_NS (600 * FR_NSEC_PER_SEC)
 
-/* NAME is PREFIX and a stamp. Returns the time of the stamp; 0 if NAME has another form. */
+/* If NAME is PREFIX and a stamp, returns the time of the stamp. Otherwise returns 0. */
 static uint64_t stamp_of(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);
@@ -52,8 +52,8 @@ int auxfile_has_samples(int dirfd)
 	return n > 0;
 }
 
-/* Returns whether one of the N files SAMPLES belongs to the recording that ended at END_NS. The recording
-   before it ended at FROM_NS. */
+/* Returns whether one of the N files SAMPLES belongs to the recording that ended at END_NS. The previous
+   recording ended at FROM_NS. */
 static bool has_dump_of_recording(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
 {
 	for (int i = 0; i < n; i++) {

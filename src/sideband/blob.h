@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A pool of byte strings with reference counts: names, files behind maps, namespaces. The pool keeps equal
- * strings only once. So many processes can map the same library, and each of these maps costs only a pointer.
- * Not thread-safe.
+ * A pool of byte strings with reference counts: names, files of maps, namespaces. The pool keeps equal
+ * strings only once. If several processes map the same library, each of their maps costs only a pointer. Not
+ * thread-safe.
  */
 
 #include "sideband/hash.h"
@@ -24,8 +24,8 @@ struct fr_blob_pool {
 	size_t bytes_max; /* limit of `bytes`; a new blob that would exceed it is not added */
 };
 
-/* Get a reference to the blob with these LEN bytes. If the pool does not have such a blob yet, it is added.
-   Returns NULL if there is no memory, or the pool is full. */
+/* Get a reference to the blob with these LEN bytes. If the pool does not have this blob yet, the blob is
+   added. Returns NULL if there is no memory, or the pool is full. */
 struct fr_blob *fr_blob_get(struct fr_blob_pool *pool, const void *data, size_t len);
 struct fr_blob *fr_blob_ref(struct fr_blob *b); /* NULL-safe */
 /* Drop a reference. The blob is freed with its last reference. NULL-safe; returns NULL. */

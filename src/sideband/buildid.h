@@ -5,7 +5,7 @@
  * Build-ids of files that processes have mapped. These files are hostile input, because any process can map
  * any file. So flightrec opens only regular files, reads them and does not map them, and reads at most 140
  * KiB of each, whatever its ELF headers say. As in the kernel, only the note segments (PT_NOTE) are searched
- * for a build-id, not the sections. These functions may wait for a disk.
+ * for a build-id, not the sections. These functions can wait for a disk.
  */
 
 #include <stdbool.h>
@@ -31,12 +31,12 @@ struct fr_file_id {
 	uint64_t ino, generation; /* generation 0: not known, or the file system has no generations */
 };
 
-/* Read the build-id of the file DIRFD/PATH, or take it from C if C knows it. FOLLOW: PATH may be a symbolic
-   link. Returns as fr_build_id_read(), also -ENOEXEC if the file is not a regular file; or -ESTALE if the
-   file at PATH is not FILE. */
+/* Read the build-id of the file DIRFD/PATH, or take it from C if C knows it. If FOLLOW is true, PATH can be a
+   symbolic link. Returns the same values as fr_build_id_read(); also -ENOEXEC if the file is not a regular
+   file; or -ESTALE if the file at PATH is not FILE. */
 int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, bool follow,
 	const struct fr_file_id *file, uint8_t ret[static FR_BUILD_ID_MAX]);
 
-/* Returns whether the file FD, which has the inode number INO, is FILE. Generations are compared only if both
-   are known. */
+/* Returns whether the file FD, which has the inode number INO, is FILE. The generations are compared only if
+   both generations are known. */
 bool fr_file_has_id(int fd, uint64_t ino, const struct fr_file_id *file);

@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 
 #define IDS_MAX 32768u
-#define VERSIONS_MAX 4u /* build-ids of one file; a file that is changed in place has several */
-/* Least time between two reads of one file. Without it, a shell script that starts the same programs again
-   and again would cause a read for each start. */
+#define VERSIONS_MAX 4u /* build-ids of one file; a file that is changed in place has several build-ids */
+/* Least time between two reads of one file. Without this pause, a shell script that starts the same programs
+   many times would cause a read for each start. */
 #define REREAD_NS (100 * FR_NSEC_PER_MSEC)
 
 struct key {
@@ -90,7 +90,7 @@ static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 }
 
 /* Store that the file of M has the build-id BYTES (LEN 0: no build-id) since the time of M. I is the entry of
-   this file; NULL if it has none yet. */
+   this file; NULL if the file has no entry yet. */
 static void remember(
 	struct fr_early_ids *e, struct id *i, const struct fr_record_mmap2 *m, const uint8_t *bytes, int len)
 {
@@ -112,8 +112,8 @@ static void remember(
 	i->v[i->n++] = v;
 }
 
-/* Copy the build-id that the file of I had at the time of M. Returns its length; 0 if the file had none then,
-   or the build-id of that time was removed. */
+/* Copy the build-id that the file of I had at the time of M. Returns the length of the build-id; 0 if the
+   file had no build-id at that time, or the build-id of that time was removed. */
 static int copy_version(const struct id *i, const struct fr_record_mmap2 *m, uint8_t *ret)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
@@ -163,9 +163,9 @@ int fr_early_ids_find(struct fr_early_ids *e, const struct fr_record_mmap2 *m, b
 	return r;
 }
 
-/* Read the build-id of the file of M. If it was read before, but not within REREAD_NS, read it again, because
-   the file may have been changed in place. (If the file has its old mtime, fr_build_id_at() takes the
-   build-id from its cache.) */
+/* Read the build-id of the file of M, unless it was read less than REREAD_NS before. A build-id that was read
+   earlier is read again, because the file may have been changed in place. (If the file has its old mtime,
+   fr_build_id_at() takes the build-id from its cache.) */
 static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);

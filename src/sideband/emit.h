@@ -24,8 +24,8 @@ struct fr_emit {
 	uint64_t id;	  /* event id of the side-band event */
 };
 
-/* The file behind a map is described by its build-id, or by its device and inode. The layout is that of the
-   union in struct fr_record_mmap2. */
+/* The file of a map is described by its build-id, or by its device and inode. The layout is that of the union
+   in struct fr_record_mmap2. */
 struct fr_backing {
 	bool has_build_id;
 	union {

@@ -21,8 +21,8 @@
 		_found;                                                                                      \
 	})
 
-/* Add ELEMENT to TABLE by its field KEY. Returns false if there is no memory; then the caller still owns
-   ELEMENT. */
+/* Add ELEMENT to TABLE by its field KEY. Returns false if there is no memory. In this case the caller still
+   owns ELEMENT. */
 #define FR_HASH_ADD(table, key, element)                                                                     \
 	({                                                                                                   \
 		HASH_ADD(hh, table, key, sizeof((element)->key), element);                                   \

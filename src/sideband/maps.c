@@ -30,10 +30,10 @@ struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool)
 	return NULL;
 }
 
-/* Returns an array with the maps of OLD that no other process shares and that has room for two more maps: OLD
-   itself, a larger OLD, or a copy. An insert adds at most two maps: the new map, and the second remainder if
-   the new map splits an old one. (The first remainder takes the place of the old map.) Returns NULL if there
-   is no memory, or the pool is full. */
+/* Returns an array with the maps of OLD. No other process shares this array, and it has room for two more
+   maps. The array is OLD itself, a larger OLD, or a copy. An insert adds at most two maps: the new map, and
+   the second remainder if the new map splits an old one. (The first remainder takes the place of the old
+   map.) Returns NULL if there is no memory, or the pool is full. */
 static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *pool)
 {
 	size_t n = old ? old->n : 0;
@@ -63,7 +63,7 @@ static struct fr_maps *make_private(struct fr_maps *old, struct fr_blob_pool *po
 	return m;
 }
 
-/* Returns the index of the first map that ends behind ADDR; m->n if there is no such map. */
+/* Returns the index of the first map that ends after ADDR; m->n if there is no such map. */
 static size_t find_first_behind(const struct fr_maps *m, uint64_t addr)
 {
 	size_t low = 0, high = m->n;

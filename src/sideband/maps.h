@@ -3,7 +3,8 @@
 
 /*
  * The maps of one address space, sorted by address, without overlaps. A new map replaces the old maps that it
- * covers, as mmap(MAP_FIXED) does. If it covers only a part of an old map, the rest of the old map stays.
+ * covers, as mmap(MAP_FIXED) does. If the new map covers only a part of an old map, the rest of the old map
+ * stays.
  *
  * At a fork, the child process shares the array of maps with its parent. The array is copied when the maps of
  * the child or of the parent change. So a fork() with an exec() after it copies nothing. The pool counts the
@@ -13,7 +14,7 @@
 #include "sideband/blob.h"
 
 struct fr_map {
-	uint64_t start, end; /* end: the address behind the last byte */
+	uint64_t start, end; /* end: the address after the last byte */
 	uint64_t pgoff;
 	struct fr_blob *backing; /* a reference to a struct model_backing */
 	uint32_t prot, flags;
@@ -25,14 +26,14 @@ struct fr_maps {
 	struct fr_map v[];
 };
 
-/* A NULL pointer stands for an address space without maps. */
+/* A NULL pointer is an address space without maps. */
 struct fr_maps *fr_maps_ref(struct fr_maps *m);
 struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool); /* NULL-safe; returns NULL */
 
-/* Insert MAP. The function takes over the caller's reference to map->backing, also if it fails. Returns 0; or
-   -ENOMEM, and then the maps do not change. */
+/* Insert MAP. The function takes over the caller's reference to map->backing, even if it fails. Returns 0 or
+   -ENOMEM. On failure, the maps do not change. */
 int fr_maps_insert(struct fr_maps **m, struct fr_blob_pool *pool, const struct fr_map *map);
 
-/* Remove every map that overlaps START … END, also a map that is only partly inside. END is the address
-   behind the last byte. Returns 0; or -ENOMEM, and then the maps do not change. */
+/* Remove every map that overlaps START … END, even a map of which only a part is inside. END is the address
+   after the last byte. Returns 0 or -ENOMEM. On failure, the maps do not change. */
 int fr_maps_remove(struct fr_maps **m, struct fr_blob_pool *pool, uint64_t start, uint64_t end);

@@ -2,13 +2,11 @@
 /*
  * The effect of each side-band record on the processes of the model.
  *
- *   FORK  another pid   A new process. An old process with this pid is removed. The new one gets the maps,
- *                       name and namespaces of its parent, unless flightrec made the record (misc FORK_EXEC).
- *   FORK  same pid      A new thread.
- *   COMM  misc EXEC     The process loses its maps and all threads except the leader.
- *   EXIT  of a thread   The thread is removed.
- *   EXIT  of a leader   The process is removed when its last thread has exited, too. Until then, its other
- *                       threads still run in its maps.
+ *   FORK  another pid   A new process. An old process with this pid is removed. The new process gets the
+ *                       maps, name and namespaces of its parent, unless flightrec made the record (misc
+ * FORK_EXEC). FORK  same pid      A new thread. COMM  misc EXEC     The process loses its maps and all
+ * threads except the leader. EXIT  of a thread   The thread is removed. EXIT  of a leader   The process is
+ * removed when its last thread has exited, too. Until then, its other threads still run in its maps.
  *
  * Any record of an unknown pid, except EXIT, adds a process with this pid: the FORK of this process was lost,
  * or is older than the recording.
@@ -21,7 +19,7 @@
 #include <sys/mman.h>
 #include <utlist.h>
 
-/* Returns whether PID is the id of a task. It is 0 for the idle task or a task of another pid namespace, and
+/* Returns whether PID is the id of a task. PID is 0 for the idle task or a task of another pid namespace, and
    -1 for a task that was reaped. */
 static bool is_task(uint32_t pid)
 {
@@ -94,8 +92,8 @@ static struct model_thread *add_thread(struct fr_model *m, struct model_process 
 	return t;
 }
 
-/* Returns a reference to the name of the thread TID of PID (if it has none, to that of the process), or
-   NULL. */
+/* Returns a reference to the name of the thread TID of the process PID. If the thread has no name, returns a
+   reference to the name of the process, or NULL. */
 static struct fr_blob *ref_comm(const struct fr_model *m, uint32_t pid, uint32_t tid)
 {
 	struct model_thread *t = tid == pid ? NULL : find_thread(m, tid);
@@ -225,7 +223,7 @@ static int apply_namespaces(
 	size_t room = (h->size - sizeof(*r) - sizeof(struct fr_sample_id)) / sizeof(r->link[0]);
 	struct model_process *p;
 
-	/* A thread may have other namespaces than its leader (setns), but no reader uses them. */
+	/* A thread can have other namespaces than its leader (setns), but no reader uses them. */
 	if (!is_task(r->pid) || r->tid != r->pid || r->nr_namespaces > room ||
 		r->nr_namespaces > MODEL_NAMESPACES_MAX)
 		return 0;

@@ -63,8 +63,8 @@ struct model_backing {
 };
 #define MODEL_BACKING_FIXED offsetof(struct model_backing, name)
 
-/* As FR_HASH_NEW(), but also add the size of the new element to the bytes of the pool. Returns NULL if there
-   is no memory, or the pool is full. */
+/* Does the same as FR_HASH_NEW(), and also adds the size of the new element to the bytes of the pool. Returns
+   NULL if there is no memory, or the pool is full. */
 #define MODEL_NEW(m, table, key, value)                                                                      \
 	({                                                                                                   \
 		__typeof__((table) + 0) _counted = NULL;                                                     \

@@ -34,7 +34,7 @@ int model_apply_kernel_mmap(
 	struct fr_map map = {.start = rec->addr, .end = rec->addr + rec->len, .pgoff = rec->pgoff};
 	int r;
 
-	/* The maps of processes come as MMAP2. */
+	/* The maps of processes are MMAP2 records. */
 	if ((h->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL || map.end <= map.start)
 		return 0;
 	map.backing = fr_blob_get(m->pool, rec->filename, name_len);
@@ -104,7 +104,7 @@ int model_apply_cgroup(
 	if (!path)
 		return -ENOMEM;
 	/* The kernel sends no record when a cgroup is removed. So if there are too many cgroups, remove the
-	   one whose record is the oldest. */
+	   cgroup whose record is the oldest. */
 	if (c || HASH_COUNT(m->cgroups) >= MODEL_CGROUPS_MAX)
 		remove_cgroup(m, c ? c : m->cgroups);
 	c = MODEL_NEW(m, m->cgroups, id, rec->id);
@@ -128,9 +128,9 @@ int model_write_gone_ksymbols(struct fr_emit *e, const struct fr_model *m, uint6
 {
 	int r = 0;
 
-	/* If the scan has no ksymbol at all, perhaps it was not permitted to see addresses. Then it does not
-	   show which ksymbols are gone. A scan has only ksymbols of BPF, so it does not show this for other
-	   types. */
+	/* If the scan found no ksymbol at all, perhaps it was not permitted to see addresses. Such a scan
+	   does not show which ksymbols are gone. Every scan finds only ksymbols of BPF, so ksymbols of other
+	   types stay. */
 	if (!has_ksymbol_since(m, scan_ns))
 		return 0;
 	for (const struct model_ksymbol *k = m->ksymbols; k && r == 0; k = k->hh.next)

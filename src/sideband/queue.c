@@ -11,7 +11,7 @@
 struct fr_queue {
 	size_t size;
 	uint8_t *data;
-	/* Each side writes its own cache line. */
+	/* The producer writes `tail` and the consumer writes `head`, each in its own cache line. */
 	_Alignas(LINE) _Atomic uint64_t tail;
 	_Alignas(LINE) _Atomic uint64_t head;
 	uint64_t read; /* only the consumer uses it */
@@ -89,9 +89,10 @@ int fr_queue_push(struct fr_queue *q, const void *head_part, size_t head_len, co
 	copy_in(q, tail, &len64, sizeof(len64));
 	copy_in(q, tail + sizeof(len64), head_part, head_len);
 	copy_in(q, tail + sizeof(len64) + head_len, data, len);
-	/* Pairs with the load in fr_queue_read(). It is sequentially consistent, because the producer next
-	   checks whether the consumer sleeps, while the consumer first stores that it sleeps and then checks
-	   for messages. So at least one of the two sees what the other one has stored. */
+	/* Pairs with the load in fr_queue_read(). This store is sequentially consistent, because the producer
+	   next checks whether the consumer sleeps, while the consumer first stores that it sleeps and then
+	   checks for messages. So the producer sees that the consumer sleeps, or the consumer sees the
+	   message. */
 	atomic_store(&q->tail, tail + message_size(len64));
 	return 0;
 }

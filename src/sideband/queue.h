@@ -8,8 +8,9 @@
  *     │ processed │ read, not processed yet │ waiting │ free │
  *                 head                      read      tail
  *
- * The producer advances `tail`. The consumer advances `read` with each message that it reads. When it has
- * processed these messages, it advances `head`. So `head` shows how far the consumer is.
+ * The producer advances `tail`. The consumer advances `read` with each message that it reads. When the
+ * consumer has processed these messages, it advances `head`. So `head` shows how much the consumer has
+ * processed.
  */
 
 #include "base/buf.h"
@@ -27,7 +28,7 @@ struct fr_queue *fr_queue_free(struct fr_queue *q);
 size_t fr_queue_size(const struct fr_queue *q);
 
 /* Producer: add a message that consists of HEAD (NULL if HEAD_LEN is 0) and DATA. Returns 0; or 1 if there is
-   no room for it. */
+   no room for the message. */
 int fr_queue_push(struct fr_queue *q, const void *head, size_t head_len, const void *data, size_t len);
 
 /* Any thread. */
@@ -37,7 +38,7 @@ bool fr_queue_is_empty(const struct fr_queue *q);
 bool fr_queue_is_half_full(const struct fr_queue *q);
 
 /* Consumer: append the next message to TO, whose capacity does not grow. Returns 1; or 0 if there is no
-   message, or TO has no room for it. */
+   message, or TO has no room for the message. */
 int fr_queue_read(struct fr_queue *q, struct fr_buf *to);
-/* Consumer: all messages that were read are processed. Their room in the queue becomes free. */
+/* Consumer: free the room of all messages that were read. Call it when these messages have been processed. */
 void fr_queue_done(struct fr_queue *q);

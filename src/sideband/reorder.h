@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * Sorts side-band by time.
+ * Sorts side-band (records that are not samples) by time.
  *
- * The recorder drains the kernel rings of the CPUs one after the other. So the exec of a child on one CPU may
- * come before its fork on another CPU. The recorder knows a low watermark: no record that comes later is
- * older than this time. So all records that are older than the low watermark have come, and can be released
- * in the order of time. The other records are pending. Not thread-safe.
+ * The recorder drains the kernel rings of the CPUs one after the other. So the record of a child's exec on
+ * one CPU can come before the record of the child's fork on another CPU. The recorder knows a low watermark:
+ * a time such that no record that comes later is older. All records that are older than the low watermark
+ * have come already, so they can be released in the order of time. The other records are pending. Not
+ * thread-safe.
  */
 
 #include "base/buf.h"
@@ -19,14 +20,15 @@
 struct fr_reorder {
 	struct fr_buf pending; /* whole records in the order of their arrival */
 	size_t released_bytes; /* bytes of released records that are still in `pending` */
-	struct fr_buf spare;   /* becomes the next `pending`, without released records */
+	struct fr_buf spare;   /* replaces `pending` when released records are removed from it */
 	struct fr_buf index;   /* struct entry, private to reorder.c */
 	bool is_sorted;
 };
 
 typedef int (*fr_reorder_apply)(void *ctx, const struct perf_event_header *record);
 
-/* Add records in our layout. An incomplete record at the end is ignored. Returns 0 or -ENOMEM. */
+/* Add records in the common layout (perfdata/record.h). An incomplete record at the end is ignored. Returns 0
+   or -ENOMEM. */
 int fr_reorder_add(struct fr_reorder *r, const void *records, size_t len);
 
 /* Release the records that are older than LOW_WATERMARK_NS: call APPLY for each of them, the oldest first.

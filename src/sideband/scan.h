@@ -3,7 +3,7 @@
 
 /*
  * A scan reports the map of the kernel, its modules, BPF ksymbols, cgroups, and every task in /proc with its
- * maps. It makes the records that the kernel would have sent for them. A scan may wait for /proc and for the
+ * maps. It makes the records that the kernel would have sent for them. A scan can wait for /proc and for the
  * files that processes have mapped.
  */
 
@@ -15,7 +15,7 @@
 
 /* Processes and maps that the kernel hides because CAP_SYS_PTRACE is missing. */
 struct fr_scan_unseen {
-	bool processes; /* /proc hides some (hidepid=), so live processes may be missing in the scan */
+	bool processes; /* /proc hides some processes (hidepid=): the scan can lack live processes */
 	uint64_t maps;	/* the number of processes whose maps cannot be read */
 };
 
@@ -33,7 +33,7 @@ typedef int (*fr_scan_put)(void *ctx, const struct perf_event_header *record);
 /* Scan, and call PUT for each record. If PUT returns a negative value, the scan ends and returns this value.
    A task that exits during the scan may be missing, or may lack some of its records. Returns 0; 1 if the scan
    has no kernel map, because the kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a
-   negative errno with D. */
+   negative errno, with a message in D. */
 int fr_scan(const struct fr_scan_config *config, fr_scan_put put, void *ctx, struct fr_diag *d);
 
 /* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). CONFIG gives the time and the

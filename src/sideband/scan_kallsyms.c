@@ -30,7 +30,7 @@ struct bpf_text {
 	uint32_t len;
 };
 
-/* Compares two struct ksymbol or struct bpf_text, which both begin with their address. */
+/* Compares two struct ksymbol or two struct bpf_text. Each struct begins with its address. */
 static int by_address(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -133,10 +133,10 @@ static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 	return scan_put(s, fr_emit_kernel_mmap(&s->emit, &r, name, strlen(name)));
 }
 
-/* Guess the length of the symbol B, which the kernel does not show. NEXT is the next symbol (NULL: B is the
-   last one). A symbol ends before the next one and inside its pack. The guess must not be too long: if
-   another program is loaded behind B later, a reader would take the samples of that program for samples of
-   B. */
+/* Guess the length of the symbol B, because the kernel does not show it. NEXT is the next symbol (NULL: B is
+   the last symbol). A symbol ends before the next symbol and inside its pack (BPF_PACK). The guess must not
+   be too long: if another program is loaded after B in memory, a reader would take the samples of that
+   program for samples of B. */
 static uint32_t guess_length(const struct ksymbol *b, const struct ksymbol *next)
 {
 	const uint64_t most = strncmp(b->name, "bpf_prog_", 9) ? BPF_TRAMPOLINE_MAX : BPF_IMAGE_MAX;

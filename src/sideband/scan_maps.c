@@ -22,7 +22,7 @@ static bool has_prefix(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* A file name may contain any character. The kernel writes a newline as \012 and escapes nothing else. */
+/* A file name can contain any character. The kernel writes a newline as \012 and escapes nothing else. */
 static void unescape(char *name)
 {
 	char *out = name;
@@ -54,8 +54,9 @@ static bool parse_map(char *line, struct map *ret)
 	return true;
 }
 
-/* Read the build-id of the file of M. If this is permitted, open the file by /proc/PID/map_files, else by its
-   name in the root directory of the process. Returns as fr_build_id_at(); or -ENAMETOOLONG. */
+/* Read the build-id of the file of M. The file is opened by /proc/PID/map_files if that is permitted, else by
+   its name in the root directory of the process. Returns the same values as fr_build_id_at(); or
+   -ENAMETOOLONG. */
 static int read_build_id(struct scan *s, int pid_fd, const struct map *m, uint8_t *ret)
 {
 	char path[sizeof("root") + FR_EMIT_NAME_MAX + 1];

@@ -18,7 +18,7 @@ struct module_path {
 };
 
 /* In "kernel/fs/fuse/cuse.ko.xz: …", the part before the colon is the file of the module cuse. A file name
-   may have - where the name of the module has _. */
+   can have - where the name of the module has _. */
 static struct module_path *parse_dep(char *line)
 {
 	char *colon = strchr(line, ':'), *base;

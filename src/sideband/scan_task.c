@@ -34,8 +34,8 @@ static ssize_t read_small(int dirfd, const char *name, char *ret, size_t size)
 	return n;
 }
 
-/* Parse proc_pid_stat(5). The name is in parentheses and may contain parentheses, so it ends at the
-   last ")". */
+/* Parse proc_pid_stat(5). The name is in parentheses and can contain parentheses, so it ends at the last
+   ")". */
 static int parse_stat(const char *text, struct task_stat *ret)
 {
 	const char *open = strchr(text, '(');

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The tracker's thread. After its work the tracker sleeps for 50 ms (NAP) and then checks the queues without
- * being woken. So while side-band comes all the time, the recorder needs no system call to wake the tracker.
- * docs/design/31 describes the states.
+ * being woken. So while side-band (records that are not samples) comes all the time, the recorder needs no
+ * system call to wake the tracker. docs/design/31 describes the states.
  *
  *     AWAKE ── queues empty, something was done ──► NAP ── time over, nothing came ──► ASLEEP
  *       ▲                                            │                                   │
@@ -30,7 +30,7 @@ enum sleep_state {
 #define NAP_NS (50 * FR_NSEC_PER_MSEC)
 #define NICE 5
 /* fr_tracker_start() waits at most this long for the first scan, and samples are enabled only afterwards. The
-   scan may take very long, because a file of a process may be on a disk that hangs. */
+   scan can take very long, because a file of a process can be on a disk that hangs. */
 #define START_NS (10 * FR_NSEC_PER_SEC)
 #define REMOVE_OLD_NS (300 * FR_NSEC_PER_SEC)
 
@@ -118,8 +118,9 @@ static void sleep_in(struct fr_tracker *t, enum sleep_state state)
 	if (state == NAP)
 		ns = FR_MIN(ns, NAP_NS);
 	atomic_store(&t->sleep, state);
-	/* Other threads first store a request and then load this state. So this thread first stores the
-	   state, and then checks for requests (may_sleep()). */
+	/* Other threads first store a request and then load t->sleep. This thread first stores t->sleep and
+	   then checks for requests in may_sleep(). With this order, either this thread sees the request, or
+	   the other thread sees the state and wakes this thread. */
 	if (may_sleep(t, state)) {
 		ts = (struct timespec){
 			(time_t)FR_MIN(ns / FR_NSEC_PER_SEC, 3600ull), (long)(ns % FR_NSEC_PER_SEC)};
@@ -142,9 +143,9 @@ static bool pump_fresh(struct fr_tracker *t)
 {
 	uint64_t since_ns = atomic_load(&t->fresh_since_ns);
 
-	/* SINCE_NS was loaded before the queue is read, and the batch has room for a full queue. So the batch
+	/* SINCE_NS is loaded before the queue is read, and the batch has room for a full queue. So the batch
 	   gets all records that were pushed before fr_tracker_end_round() set SINCE_NS, and no record that
-	   remains is older than SINCE_NS. */
+	   remains in the queue is older than SINCE_NS. */
 	t->batch.len = 0;
 	while (fr_queue_read(t->fresh, &t->batch))
 		;
@@ -219,8 +220,8 @@ static int start_with_scan(struct fr_tracker *t)
 	bool is_unwatched = report_start(t, r, &d);
 
 	tracker_compact_init(t, fr_monotonic_ns());
-	/* fr_tracker_start() had returned 1 before this error. So the thread goes on, and a later scan
-	   replaces the failed one. */
+	/* fr_tracker_start() has returned 1 already, so it cannot report this error. The thread goes on, and
+	   a later scan replaces the failed scan. */
 	if (r < 0 && is_unwatched) {
 		atomic_store(&t->scan_wanted, true);
 		r = 0;
@@ -231,7 +232,8 @@ static int start_with_scan(struct fr_tracker *t)
 static void start_with_adoption(struct fr_tracker *t)
 {
 	/* fr_tracker_start() waits for this freeze, so the ring is frozen before the first sample of this
-	   instance. /proc is read later, because that may take long. */
+	   instance. /proc is read later, because reading it can take long. (During a freeze, no new chunk of
+	   the ring gets a low watermark later than the freeze.) */
 	tracker_scan_freeze(t);
 	(void)report_start(t, 0, &(struct fr_diag){0});
 	/* If the old file cannot be used, the processes that run now are the best guess at the processes that
@@ -303,7 +305,8 @@ static int open_file(struct fr_tracker *t, struct fr_diag *d)
 
 	if (r == 0 && t->config.adopt) {
 		r = fr_auxfile_adopt(t->config.dirfd, &t->file, d);
-		/* -EACCES: the previous instance gave the file to root, and this one may not write it. */
+		/* -EACCES: the previous instance gave the file to root, and this instance is not allowed to
+		   write it. */
 		if (r != -ENOENT && r != -EACCES)
 			return r;
 		t->config.adopt = false, r = 0;
@@ -405,8 +408,8 @@ static bool is_tail_ready(const struct fr_tracker *t, uint64_t target)
 	       !atomic_load(&t->adopting);
 }
 
-/* Wait until the tail model has all evicted sections up to the position TARGET of the queue, and until new
-   kernel modules were searched for. Returns 0 or -ETIMEDOUT. */
+/* Wait until the tail model has all evicted sections up to the position TARGET of the queue, and until the
+   tracker has searched for new kernel modules. Returns 0 or -ETIMEDOUT. */
 static int wait_for_tail(struct fr_tracker *t, uint64_t target, uint64_t timeout_ns) FR_REQUIRES(t->lock)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + timeout_ns;

@@ -2,16 +2,21 @@
 #pragma once
 
 /*
- * The side-band tracker: one thread that appends fresh side-band to perf.data.auxiliary and compacts that
- * file, keeps two process models, scans /proc at the start and after a loss, and finds new kernel modules.
+ * The side-band tracker: one thread that handles side-band (records that are not samples, such as mmap, comm
+ * and fork). It appends fresh side-band to perf.data.auxiliary, compacts this file (replaces it by a shorter
+ * one), keeps two process models (sideband/model.h), scans /proc at the start and after a loss, and finds new
+ * kernel modules.
  *
  *   fresh ───┬──► perf.data.auxiliary
  *            └──► in order ──► head model: for compaction, and to find processes whose EXIT was lost
  *   evicted ────► in order ──► tail model: a dump begins with the records of this model
  *
- * Fresh side-band comes from the kernel rings, and evicted side-band from frames that the ring evicts.
- * A disk that hangs stops only this thread and the dumper, but not the recorder: what the recorder sends to
- * the tracker waits in two bounded queues. If a queue is full, the loss is counted, and a scan repairs it.
+ * Fresh side-band comes from the kernel rings, and evicted side-band from frames (compressed chunks of
+ * records) that the ring evicts. The head model shows the processes as they are now. The tail model shows
+ * them as they were at the low watermark of the oldest frame: a time such that no record in this frame or a
+ * later frame is older. A disk that hangs stops only this thread and the dumper. It does not stop the
+ * recorder, because what the recorder sends to the tracker waits in two bounded queues. If a queue is full,
+ * the loss is counted, and a scan repairs it.
  */
 
 #include "base/buf.h"
@@ -26,7 +31,7 @@ struct fr_tracker;
 
 struct fr_tracker_config {
 	int dirfd;			  /* directory of perf.data.auxiliary; borrowed */
-	const struct fr_session *session; /* its events are described at the start of the file; copied */
+	const struct fr_session *session; /* the file begins with a description of its events; copied */
 	uint64_t sideband_id;		  /* an event id of the side-band event */
 	size_t section_max; /* fr_history_section_max(): the largest raw size of an evicted section */
 	size_t queue_bytes; /* size of both queues together; 0: 2 MiB */
@@ -35,22 +40,24 @@ struct fr_tracker_config {
 	uint64_t file_max_bytes;  /* compact the file if it is larger; 0: never because of its size */
 	uint64_t file_max_age_ns; /* compact a file of this age that has grown; 0: never because of its age */
 	/* True: continue the ring and the auxiliary file of the previous instance. The tracker reads both
-	   models from the file. Then a scan finds what has changed since the end of the file. If there is no
-	   such file, or this process may not write it, `adopt` has no effect. */
+	   models from the file. After that, a scan finds what has changed since the end of the file. If there
+	   is no such file, or this process is not allowed to write it, `adopt` has no effect. */
 	bool adopt;
 	uint64_t adopt_low_watermark_ns; /* low watermark of the oldest frame; 0: no frame, or not known */
-	/* The first side-band record in the ring, borrowed until fr_tracker_free(). NULL: the ring has
-	   none. */
+	/* The first side-band record in the ring, borrowed until fr_tracker_free(). NULL: the ring has no
+	   side-band record. */
 	const void *adopt_first;
 	const char *modules_path; /* a file like /proc/modules; NULL: /proc/modules */
-	/* The tracker thread calls the functions freeze, inject, unfreeze and observe. By the first three, it
-	   also puts records into the ring: the records of new modules, and of all scans except the first. */
-	/* Freezes the ring (docs/GLOSSARY.md). Returns a time: until unfreeze(), records with this time or a
-	   later time may be injected. */
+	/* The tracker thread calls the functions freeze, inject, unfreeze and observe. With freeze(),
+	   inject() and unfreeze() it puts records into the ring: the records of new modules, and of all scans
+	   except the first scan. */
+	/* Freezes the ring and returns the time of the freeze. Until unfreeze(), no new chunk of the ring
+	   gets a low watermark later than this time, so records with this time or a later time can be
+	   injected. */
 	uint64_t (*freeze)(void *ctx);
 	/* Injects N records, LEN bytes in all, whose times are FIRST_NS to LAST_NS. Returns 0; 1 if the ring
-	   has no room; or a negative errno. It may seal a chunk and evict frames, and so may call
-	   fr_tracker_push_evicted(). */
+	   has no room; or a negative errno. It can seal a chunk (compress it into a frame) and evict frames,
+	   and so can call fr_tracker_push_evicted(). */
 	int (*inject)(
 		void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns);
 	void (*unfreeze)(void *ctx);
@@ -65,8 +72,8 @@ struct fr_tracker_config {
 int fr_tracker_new(const struct fr_tracker_config *config, struct fr_tracker **ret, struct fr_diag *d);
 /* Starts the thread and waits until its first scan of the machine is in the models and in the file. With
    `adopt`, waits only until the ring is frozen: the file already has the names, and the thread scans in the
-   background. Returns 0; 1 if that was not reached within 10 s, and the thread goes on in the background; or
-   a negative errno with D, and then there is no thread. */
+   background. Returns 0; 1 if the wait took longer than 10 s: the thread goes on in the background; or a
+   negative errno, with a message in D: the thread has ended. */
 int fr_tracker_start(struct fr_tracker *t, struct fr_diag *d);
 /* Returns the id of the thread, for filters that exclude it; 0 before fr_tracker_start(). */
 pid_t fr_tracker_tid(const struct fr_tracker *t);
@@ -80,20 +87,20 @@ struct fr_tracker *fr_tracker_free(struct fr_tracker *t);
    queue is full: the records are lost, the loss is counted, and a scan will follow. */
 int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len);
 /* Tells the tracker that all records of a round were pushed. The round began at SINCE_NS (see
-   fr_history_begin_round()), so no record that is pushed after this call is older than SINCE_NS. Recorder
+   fr_history_begin_round()), so records that are pushed after this call are not older than SINCE_NS. Recorder
    thread. */
 void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns);
 /* Queues the compressed side-band section of an evicted frame, and the low watermark of that frame, for the
    tail model. Does nothing if LEN is 0. Any thread; src/history/ makes only one call at a time, perhaps while
-   it holds its lock. Never blocks. Returns as fr_tracker_push_fresh(). */
+   it holds its lock. Never blocks. Returns the same values as fr_tracker_push_fresh(). */
 int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns);
 /* Returns whether the queue of evicted sections is more than half full. Any thread. */
 bool fr_tracker_is_behind(const struct fr_tracker *t);
-/* Call it after a reopening, before the first record of the new openings is pushed. S (copied) is the session
-   that describes these openings. SIDEBAND_ID is an event id of its side-band event. Any thread, one call at a
-   time. Returns 0 or -ENOMEM. */
+/* Call it after the events were opened again, before the first record of the new openings is pushed. S
+   (copied) is the session that describes the new openings. SIDEBAND_ID is an event id of its side-band event.
+   Any thread, one call at a time. Returns 0 or -ENOMEM. */
 int fr_tracker_set_session(struct fr_tracker *t, const struct fr_session *s, uint64_t sideband_id);
-/* Requests a scan. It begins at least a second after the end of the last scan. Any thread. */
+/* Requests a scan. The scan begins at least a second after the end of the last scan. Any thread. */
 void fr_tracker_request_scan(struct fr_tracker *t);
 
 /*
@@ -101,12 +108,12 @@ void fr_tracker_request_scan(struct fr_tracker *t);
  * this frame. Waits until the tail model has all side-band that was evicted before this call, and until the
  * tracker has searched for new kernel modules.
  *
- * RET_STATE gets the tail model, as it is just before the low watermark, as records with time TIME_NS and
- * event id ID. RET_SINCE gets the side-band that was evicted already, but is not older than the low
- * watermark, sorted by time. There is such side-band because frames overlap in time.
+ * RET_STATE gets records with time TIME_NS and event id ID. They describe the tail model just before the low
+ * watermark. RET_SINCE gets the side-band that was evicted already but is not older than the low watermark,
+ * sorted by time. Such side-band exists because frames overlap in time.
  *
- * Returns 0; -ETIMEDOUT after TIMEOUT_NS; or -ENOMEM. On failure both buffers stay as they were. Any thread
- * except the recorder and the tracker.
+ * Returns 0; -ETIMEDOUT after TIMEOUT_NS; or -ENOMEM. On failure RET_STATE and RET_SINCE do not change. Any
+ * thread except the recorder and the tracker.
  */
 int fr_tracker_write_model(struct fr_tracker *t, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,
 	uint64_t timeout_ns, struct fr_buf *ret_state, struct fr_buf *ret_since);
@@ -114,7 +121,8 @@ int fr_tracker_write_model(struct fr_tracker *t, uint64_t low_watermark_ns, uint
 struct fr_tracker_stats {
 	uint64_t records, bytes; /* written to the auxiliary file */
 	uint64_t file_bytes;
-	uint64_t low_watermark_ns;   /* of the head model: the file has all older side-band; 0: not known */
+	/* Low watermark of the head model: the file has all older side-band. 0: not known. */
+	uint64_t low_watermark_ns;
 	uint64_t scans, queue_drops; /* queue_drops: failed pushes, FR_LOSS_SIDEBAND_QUEUE */
 	uint64_t write_errors;	     /* failed writes, FR_LOSS_AUXILIARY */
 	int last_errno;

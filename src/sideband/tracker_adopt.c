@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Adoption: this instance continues the auxiliary file of the previous one, and reads both models from it.
+ * Adoption: this instance continues the auxiliary file of the previous instance, and reads both process
+ * models from the file.
  *
  *     perf.data.auxiliary │ first scan, or checkpoint │ side-band … │ end │ the new instance's scan │ …
  *                         ├── all ───────────────────────────────────►│ head model
  *                         └── up to the ring's low watermark ──►│ tail model
  *
- * Most records that are younger than the low watermark are in the ring. The others were evicted already: in
- * the file, they stand before the first record that the ring has. These evicted records stay pending in the
- * tail model. docs/design/33 gives the reasons.
+ * The ring's low watermark is that of its oldest frame: no record in the ring is older. Most records that are
+ * younger than the low watermark are in the ring. The other younger records were evicted already: in the
+ * file, they are before the first record that the ring has. These evicted records stay pending in the tail
+ * model. docs/design/33 gives the reasons.
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
@@ -20,25 +22,26 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An evicted record may be younger than the low watermark, by at most this much: two rounds of at most a
-   second each, and some reserve. */
+/* An evicted record can be younger than the low watermark, by at most this much: two rounds (passes of the
+   recorder over the kernel rings) of at most a second each, and some reserve. */
 #define TWO_ROUNDS_NS (5 * FR_NSEC_PER_SEC)
 
 struct replay {
 	struct fr_tracker *tracker;
 	uint64_t low_watermark_ns;
-	uint64_t checkpoint_ns; /* time of the first record; 0: this record is of a scan */
+	uint64_t checkpoint_ns; /* time of the first record; 0: the file begins with a scan */
 	bool begun;
-	bool in_checkpoint; /* the record is of a checkpoint that is younger than the low watermark. Such a
-			       record goes into the tail model at once */
-	bool in_ring;	    /* the ring has this record and the next ones */
+	/* The current record is part of a checkpoint that is younger than the low watermark. Such a record
+	   goes into the tail model at once. */
+	bool in_checkpoint;
+	bool in_ring;	    /* the ring has the current record and all later records */
 	struct fr_buf late; /* evicted records that are younger than the low watermark */
 	uint64_t newest_ns, round_newest_ns;
 };
 
-/* Returns whether the file belongs to this recording: whether an event id in it is an id of our session. Our
-   session may no longer have the first openings of the recording. But the file also describes each reopening,
-   so the whole file is searched for ids. */
+/* Returns whether the file belongs to this recording: whether an event id in the file is an id of our
+   session. When events are opened again, they get new ids. Our session may no longer have the oldest ids. But
+   the file describes the ids of each opening, so the whole file is searched for ids. */
 static bool is_of_this_recording(const struct fr_tracker *t, const char *path)
 {
 	const struct perf_event_header *h;
@@ -72,8 +75,8 @@ static int replay_round(struct replay *p) FR_REQUIRES(p->tracker->lock)
 	return r;
 }
 
-/* Apply the record at once if NOW is true, or if it is of the first scan (time 0). Otherwise add it to the
-   pending records. */
+/* Apply the record at once if the parameter `now` is true, or if the record is from the first scan (time 0).
+   Otherwise add it to the pending records. */
 static int add_to_stage(
 	struct tracker_stage *s, const struct perf_event_header *h, uint64_t time_ns, bool now)
 {
@@ -142,8 +145,8 @@ static uint64_t replay(struct replay *p)
 	return bytes;
 }
 
-/* Returns the number of ids of E that KNOWN does not have (KNOWN NULL: of all ids). The ids of an event are
-   sorted by opening, the newest first, so the new ids come first. */
+/* Returns the number of ids of E that are not in KNOWN. If KNOWN is NULL, returns the number of all ids of E.
+   The ids of an event are sorted by opening, the newest first, so the new ids come first. */
 static size_t count_new_ids(const struct fr_event_desc *e, const struct fr_session *known)
 {
 	for (size_t n = 0; known && n < e->n_ids; n++)
@@ -159,7 +162,7 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known)
 	int r = 0;
 
 	/* All records in the file are of side-band events, so only these events are described. There are at
-	   most two of them: one with build-ids and one without. */
+	   most two side-band events: one with build-ids and one without. */
 	for (size_t i = 0; r == 0 && i < t->session.n_events; i++) {
 		struct fr_event_desc e = t->session.events[i];
 
@@ -172,7 +175,7 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known)
 		tracker_file_append(t, b.data, b.len);
 }
 
-/* Begin a new file, because the old one belongs to another recording. */
+/* Begin a new file, because the old file belongs to another recording or cannot be read. */
 static void replace_file(struct fr_tracker *t)
 {
 	_cleanup_buf_ struct fr_buf head = {0};
@@ -200,8 +203,8 @@ bool tracker_adopt(struct fr_tracker *t)
 	}
 	fr_lock(&t->lock);
 	(void)tracker_advance(t, &t->tail, p.low_watermark_ns);
-	/* If the disk was full, the file may lack the first record of the ring. Then it is not known which
-	   records of p.late are in the ring, too, and p.late is dropped. */
+	/* If the disk was full, the file may lack the first record of the ring. In this case it is not known
+	   which records of p.late are also in the ring, so p.late is dropped. */
 	if (p.in_ring || !t->config.adopt_first)
 		(void)fr_reorder_add(&t->tail.reorder, p.late.data, p.late.len);
 	fr_unlock(&t->lock);
@@ -210,8 +213,8 @@ bool tracker_adopt(struct fr_tracker *t)
 	t->round_bytes = fr_auxfile_bytes(t->file);
 	atomic_store(&t->file_bytes, t->round_bytes);
 	tracker_compact_init(t, fr_monotonic_ns());
-	/* tracker_compact_init() has taken the present size for the size of a checkpoint. But for an adopted
-	   file the size of its checkpoint is not known. */
+	/* tracker_compact_init() has stored the current size of the file as the size of its checkpoint. But
+	   the size of the checkpoint of an adopted file is not known. */
 	t->compaction.checkpoint_bytes = 0;
 	return bytes > 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Compaction writes perf.data.auxiliary again, without records of processes that are gone (docs/design/34):
+ * Compaction writes perf.data.auxiliary again, without records of processes that are gone (docs/design/34).
+ * The new file is called the next file until it replaces the current file:
  *
  *     head │ checkpoint: the head model just before its low watermark │ FINISHED_ROUND │ records since then
  */
@@ -39,8 +40,8 @@ void tracker_compact_stop_writing(struct fr_tracker *t)
 	t->compaction.not_before_ns = fr_monotonic_ns() + FR_NSEC_PER_SEC;
 }
 
-/* Returns whether the file has lost its name. Another program may replace the directory or remove the file at
-   any time, so this is checked again and again, once a second. Returns false between two checks. */
+/* Returns whether the file has lost its name. Another program can replace the directory or remove the file at
+   any time, so the name is checked once a second. Returns false between two checks. */
 static bool is_displaced(struct fr_tracker *t, uint64_t now_ns)
 {
 	if (now_ns - t->compaction.checked_ns < CHECK_NS)
@@ -81,8 +82,8 @@ static int start_writing(struct fr_tracker *t)
 	return r;
 }
 
-/* The checkpoint in the next file is complete. Append the pending records to the next file. From now on, new
-   records go to both files. */
+/* Append the pending records of the head model to the next file. After that, new records go to the current
+   file and to the next file. Call it when the checkpoint in the next file is complete. */
 static int follow_present(struct fr_tracker *t)
 {
 	struct tracker_compaction *c = &t->compaction;
@@ -115,12 +116,13 @@ static int write_slice(struct fr_tracker *t)
 	return r < 0 || more ? r : follow_present(t);
 }
 
-/* Returns 0 if the next file is not synced yet; 1 if it has become the present file; or a negative errno. */
+/* Returns 0 if the next file is not synced yet; 1 if the next file has become the current file; or a negative
+   errno. */
 static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 {
 	struct tracker_compaction *c = &t->compaction;
-	/* After a failed write the present file lacks records. The next file lacks the same records, so it
-	   must not replace the present one. */
+	/* After a failed write the current file lacks records. The next file lacks the same records, so it
+	   must not replace the current file. */
 	int r = t->retry_ns ? -EIO : fr_auxfile_next_commit(t->file);
 
 	if (r <= 0)
@@ -130,7 +132,8 @@ static int finish_if_synced(struct fr_tracker *t, uint64_t now_ns)
 	c->checkpoint_ns = now_ns;
 	c->checkpoint_bytes = c->next_checkpoint_bytes;
 	fr_buf_deinit(&c->slice);
-	/* For tracker_file_end_round(), the FINISHED_ROUND behind the checkpoint is the last one. */
+	/* For tracker_file_end_round(), the FINISHED_ROUND after the checkpoint is the last
+	   FINISHED_ROUND. */
 	t->round_newest_ns = t->newest_ns;
 	t->round_bytes = fr_auxfile_bytes(t->file);
 	atomic_store(&t->file_bytes, fr_auxfile_bytes(t->file));
@@ -158,7 +161,7 @@ void tracker_compact(struct fr_tracker *t, uint64_t now_ns)
 		break;
 	}
 	if (r < 0) {
-		/* Nothing is lost: the tracker keeps the present file. */
+		/* Nothing is lost: the tracker keeps the current file. */
 		atomic_fetch_add(&t->compactions_failed, 1);
 		atomic_store(&t->last_errno, -r);
 		atomic_store(&t->compaction_errno, -r);

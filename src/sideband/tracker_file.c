@@ -23,8 +23,8 @@ static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size
 	return n;
 }
 
-/* CODE is the negative errno of a failed write; 0: no write was tried, because an earlier write had
-   failed. */
+/* Count a failed write, and set the time of the next try. CODE is the negative errno of the write; 0: no
+   write was tried, because an earlier write had failed. */
 static void count_failure(struct fr_tracker *t, int code)
 {
 	atomic_fetch_add(&t->write_errors, 1);
@@ -39,8 +39,8 @@ void tracker_file_append(struct fr_tracker *t, const void *records, size_t len)
 {
 	int r;
 
-	/* These records will be missing in the file. When a retry has worked, a scan makes records for what
-	   is missing. */
+	/* An earlier write has failed, so these records will be missing in the file. After a successful
+	   retry, a scan makes records for what is missing. */
 	if (t->retry_ns) {
 		count_failure(t, 0);
 		return;
@@ -67,14 +67,14 @@ void tracker_file_retry(struct fr_tracker *t, uint64_t now_ns)
 		return;
 	}
 	t->retry_ns = 0;
-	tracker_describe(t, NULL); /* the events may have been reopened meanwhile */
+	tracker_describe(t, NULL); /* the events may have been opened again since the failed write */
 	t->round_newest_ns = t->newest_ns;
 	atomic_store(&t->scan_wanted, true);
 }
 
 /* A FINISHED_ROUND promises that no later record is older than the newest record before the previous
-   FINISHED_ROUND. A scan adds records with the time of its start until it is over, so no FINISHED_ROUND is
-   written during a scan. */
+   FINISHED_ROUND. During a scan the tracker adds records with the time of the scan's start, so it writes no
+   FINISHED_ROUND before the scan is over. */
 void tracker_file_end_round(struct fr_tracker *t)
 {
 	uint64_t bytes = fr_auxfile_bytes(t->file);

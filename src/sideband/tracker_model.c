@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The two models. Each takes records in the order of time up to a low watermark. Younger records are pending.
+ * The two process models. Each model applies records in the order of time up to its low watermark: a time
+ * such that no record that comes later is older. Younger records are pending.
  *
  *   tail  Its low watermark is that of the last evicted frame. Most side-band of that frame is younger than
  *         this time, so this side-band is pending until the next frame is evicted or a dump is written.
@@ -45,7 +46,7 @@ void tracker_apply_evicted(struct fr_tracker *t)
 	if (r == 0)
 		r = tracker_advance(t, &t->tail, low_watermark_ns);
 	fr_unlock(&t->lock);
-	/* There was no memory, so the model lacks some records. */
+	/* No memory was free, so the model lacks some records. */
 	if (r < 0)
 		atomic_store(&t->scan_wanted, true);
 }

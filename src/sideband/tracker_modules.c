@@ -2,8 +2,8 @@
 /*
  * Kernel modules that are loaded during the recording. The kernel sends no record for them. So the tracker
  * reads /proc/modules every two seconds while side-band comes, and also before each dump. The tracker does
- * not know when a module was loaded. So a new module also goes directly into the tail model if no other
- * module has its addresses there.
+ * not know when a module was loaded. So a new module also goes directly into the tail model (the processes
+ * and modules at the time of the oldest frame) if no other module of this model has the same addresses.
  */
 #include "sideband/tracker_internal.h"
 #include "base/clock.h"
@@ -38,7 +38,7 @@ static int put(void *ctx, const struct perf_event_header *record)
 
 static void scan_modules(struct fr_tracker *t)
 {
-	/* During a scan, the ring is frozen already, since a time before now. */
+	/* During a scan, the ring is frozen already, and the time of the freeze is in the past. */
 	const bool is_frozen = t->scan_ns_now;
 	struct tracker_run run = {
 		.tracker = t, .time_ns = is_frozen ? fr_monotonic_ns() : t->config.freeze(t->config.ctx)};

@@ -64,7 +64,7 @@ void tracker_observe(struct fr_tracker *t, const void *records, size_t len)
 		return;
 	fr_lock(&t->lock);
 	low_watermark_ns = t->tail.low_watermark_ns; /* under the lock, because a thread that writes a dump
-							may raise it */
+							can raise it */
 	fr_unlock(&t->lock);
 	t->config.observe(t->config.ctx, records, len, low_watermark_ns);
 }

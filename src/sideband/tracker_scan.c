@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Scans of the machine. The records of the first scan have time 0 and go into the file and directly into both
- * models. A later scan repairs a loss. Its records have the time of its start, and go into the file, the head
- * model and the ring. Until the EXITs are written, or the scan has failed, the low watermarks of the ring are
- * frozen. docs/design/32 gives the reasons.
+ * models. A later scan repairs a loss. The records of a later scan have the time of its start, and go into
+ * the file, the head model and the ring. During a later scan the ring is frozen: no new chunk gets a low
+ * watermark later than this time. The freeze ends when the EXITs are written, or the scan has failed.
+ * docs/design/32 gives the reasons.
  *
- *     freeze │ read /proc │ the head model reaches the time of the freeze │ EXITs of gone processes │
- * unfreeze
+ *     freeze │ read /proc │ head model reaches the time of the freeze │ EXITs of gone processes │ unfreeze
  */
 #include "sideband/tracker_internal.h"
 #include "base/cleanup.h"
@@ -127,11 +127,12 @@ void tracker_scan_settle(struct fr_tracker *t)
 	   that, the head model may lack records that are older than the scan. */
 	if (!t->scan_is_read || t->since_ns <= time_ns)
 		return;
-	/* tracker_head_advance() stops before scan_ns_now, which is the time of the records of the scan. */
+	/* During a scan, tracker_head_advance() applies only records that are older than scan_ns_now. The
+	   records of the scan have the time scan_ns_now, so raise it to apply them, too. */
 	t->scan_ns_now++;
 	tracker_head_advance(t, t->since_ns);
 	/* A scan of chosen processes does not see their children, and a scan without permission does not see
-	   all processes. So such scans do not show which processes are gone. */
+	   all processes. So these two kinds of scans do not show which processes are gone. */
 	if (t->config.n_pids == 0 && !t->unseen.processes)
 		r = fr_model_write_gone(t->head.model, time_ns, t->config.sideband_id, &gone);
 	if (r == 0)
