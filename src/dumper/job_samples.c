@@ -83,7 +83,7 @@ int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta)
 	cJSON_ArrayForEach (cause, causes)
 		if (u64_of(cause, "monotonic_ns"))
 			add_sample(ret, cause);
-	/* Do not make a sample of the step before the window: only the JSON has this step. */
+	/* The JSON also has the last step before the window. Do not make a sample of this step. */
 	cJSON_ArrayForEach (cause, steps)
 		if (!cJSON_HasObjectItem(cause, "before_window"))
 			add_sample(ret, cause);
