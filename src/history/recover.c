@@ -107,7 +107,7 @@ static int compare_found(const void *a, const void *b)
 				: (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Rule 4 of docs/design/22: of two frames with the same sequence number, the one at the lower offset
+/* Rule 4 of docs/design/22: of two frames with the same sequence number, the frame at the lower offset
    counts. */
 static void sort_index(struct fr_recovery *r)
 {
