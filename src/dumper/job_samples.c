@@ -60,7 +60,7 @@ static void add_sample(struct fr_job_samples *s, const cJSON *cause)
 		.value = u64_of(cause, "value"),
 		.threshold = u64_of(cause, "threshold"),
 	};
-	/* A cause may have a value without a threshold, for example if an application or a person made the
+	/* A cause can have a value without a threshold, for example if an application or a person made the
 	   cause. */
 	if (sample->value || sample->threshold)
 		sample->value_text = format_value(sample->unit, sample->value, texts->value);

@@ -13,7 +13,8 @@
 
 #define RETRY_NS (10 * FR_NSEC_PER_SEC)
 
-/* Publish the numbers of the kept dump. N_LOST: number of samples that were given up since the last call. */
+/* Publish the numbers of the kept dump. N_LOST is the number of samples that were given up since the last
+   call. */
 static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 {
 	const struct fr_kept *k = &p->kept;

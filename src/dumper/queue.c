@@ -28,8 +28,8 @@ static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *ne
 	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room_for_cause(old);
 }
 
-/* Add the cause and the callers of NEW to OLD, and free NEW. Returns 1; or -ENOMEM, and then nothing has
-   changed. */
+/* Add the cause and the callers of NEW to OLD, and free NEW. Returns 1; or -ENOMEM. After -ENOMEM, OLD and
+   NEW have not changed. */
 static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 {
 	const size_t n_callers = old->n_callers;

@@ -53,7 +53,7 @@ static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_b
 }
 
 /* Remove old dumps to make room for BYTES. Only dumps that are older than the dump of this job are removed.
-   (If the job is a kept dump, there may be newer dumps.) */
+   (If the job is a kept dump, there can be newer dumps.) */
 static void make_room(void *ctx, uint64_t bytes)
 {
 	struct writing *w = ctx;
@@ -178,7 +178,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 		return;
 	}
 	update_session(p);
-	/* When the recorder ends, jobs do not wait for the end of their post-trigger time, so `ready_ns` may
+	/* When the recorder ends, jobs do not wait for the end of their post-trigger time, so `ready_ns` can
 	   be in the future. */
 	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
 	now_ns = fr_monotonic_ns();
