@@ -28,7 +28,7 @@ struct fr_arena_hole {
 	uint64_t offset, bytes;
 	uint64_t position; /* position of the hole's begin when the head was there the last time */
 };
-#define FR_ARENA_HOLES 2u /* the log's end may split the frames of a retained snapshot */
+#define FR_ARENA_HOLES 2u /* the log's end can split the frames of a retained snapshot */
 
 struct fr_arena {
 	uint8_t *log;

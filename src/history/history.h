@@ -36,8 +36,8 @@ struct fr_history_config {
 	bool keep_size;	     /* fr_history_adopt(): keep the old ring's size if its layout is valid */
 	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and needs more time */
 	/* Called for each evicted frame, oldest first, one call at a time, on a thread that seals, retains a
-	   snapshot or changes the size. The lock of the ring may be held, so the function must not call any
-	   function of this header. */
+	   snapshot or changes the size. During the call, the lock of the ring can be held, so evicted() must
+	   not call any function of this header. */
 	void (*evicted)(void *ctx, const struct fr_frame *frame);
 	void *ctx;
 };
@@ -65,8 +65,8 @@ struct fr_history_adopted {
 };
 
 /*
- * Adopt the ring in the memfd FD, whose size must be sealed. The process that wrote the ring may have been
- * killed at any time. The new ring takes over the open chunk, and the newest frames whose sequence numbers
+ * Adopt the ring in the memfd FD, whose size must be sealed. It does not matter when the process that wrote
+ * the ring was killed. The new ring takes over the open chunk, and the newest frames whose sequence numbers
  * have no gap. If the old ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it
  * gets a new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not
  * called for frames that are left out (docs/design/22).
@@ -144,7 +144,7 @@ int fr_history_append_sideband(struct fr_history *h, const void *records, size_t
    delay. Recorder thread. */
 void fr_history_begin_round(struct fr_history *h, uint64_t since_ns);
 /* End the round: append a FINISHED_ROUND record if a reader may rely on it (docs/design/20), and store
-   SINCE_NS of this round in the image, as drained_ns. Recorder thread. */
+   SINCE_NS of this round as drained_ns in the image (the content of the memfd). Recorder thread. */
 void fr_history_end_round(struct fr_history *h);
 
 /* Begin a freeze: the low watermarks of new chunks stay at or below the current time. Returns this time. The

@@ -125,7 +125,7 @@ int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_r
 	(*ret)->has_all = has_all;
 	if (has_all)
 		return 0;
-	/* TO may have a part of the open chunk, but FROM has all of it. */
+	/* TO can have a part of the open chunk, but FROM has the whole open chunk. */
 	fr_open_section_clear(&to->samples);
 	fr_open_section_clear(&to->sideband);
 	begin_to_move(*ret);

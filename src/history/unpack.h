@@ -5,7 +5,7 @@
  * Reads the sections of frames: decompresses a section, counts its records, and removes the records outside
  * of a window.
  *
- * Sections may come from a damaged image. Every length is checked: nothing outside of the section is read,
+ * Sections can come from a damaged image. Every length is checked: nothing outside of the section is read,
  * and nothing outside of the buffer is written. One thread at a time uses an fr_unpack.
  */
 
