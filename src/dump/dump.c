@@ -30,7 +30,7 @@ struct dump {
 	struct fr_build_ids *build_ids;
 	/* The records in `state` describe the processes, threads and maps just before the low watermark of
 	   the snapshot: this is the tail model. The frames of the snapshot have no record that is older than
-	   the low watermark. */
+	   the low watermark, except samples of overwritable kernel rings. */
 	struct fr_buf state;
 	/* Side-band (records that are not samples) that the ring has already evicted, but that is not older
 	   than the low watermark. */

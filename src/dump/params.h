@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* A function that gets the side-band (records that are not samples) with which a dump begins.
-   LOW_WATERMARK_NS is the low watermark of the oldest frame: the frames of the dump have no older record.
+   LOW_WATERMARK_NS is the low watermark of the oldest frame: the frames of the dump have no older side-band.
    RET_STATE gets the process model: records that describe the processes, threads and maps just before
    LOW_WATERMARK_NS. All these records have the time TIME_NS. RET_SINCE gets the side-band that the ring has
    already evicted, but that is not older than LOW_WATERMARK_NS. This side-band keeps its times. See
