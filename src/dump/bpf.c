@@ -7,8 +7,8 @@
  *   BPF_PROG_INFO: { u32 info_len, data_len; u64 arrays; struct bpf_prog_info; u8 data[data_len] }
  *   BPF_BTF: { u32 id, size; u8 data[size] }
  *
- * Each bit in `arrays` stands for one array to which the info points. If the bit is set, `data` has the
- * array, and the pointer in the info is an offset in `data`.
+ * The info points to arrays. `arrays` has a bit for each of them. If the bit of an array is set, `data` has
+ * the array, and the pointer in the info is an offset in `data`.
  */
 
 #include "dump/bpf.h"
@@ -23,8 +23,9 @@
 #define PROGRAMS_MAX 1024u
 #define ARRAY_MAX (1u << 20)	/* bytes of one array of one program */
 #define SECTION_MAX (16u << 20) /* bytes of each section */
-/* The length of struct bpf_prog_info in the section. Readers refuse an info that is longer than the one that
-   they were built with, and fill a shorter one with zeros. All readers know the members up to this length. */
+/* The length of struct bpf_prog_info in the section. A reader refuses an info that is longer than its own
+   struct bpf_prog_info. If the info is shorter, the reader adds zeros. All readers know the members up to
+   this length. */
 #define INFO_LEN offsetof(struct bpf_prog_info, recursion_misses)
 
 struct array {
@@ -107,8 +108,8 @@ static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_in
 	return 0;
 }
 
-/* The kernel is asked twice, for COUNTS and then for INFO. Check that the program did not change in between:
-   no array of INFO is larger than COUNTS says. */
+/* add_program() asks the kernel twice: first for COUNTS, then for INFO. Check that the program did not change
+   between the two calls: no array of INFO has more elements than COUNTS says, or elements of another size. */
 static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_prog_info *info, uint64_t bits)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
@@ -120,7 +121,7 @@ static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_pr
 }
 
 /* Append an entry with the three parts HEAD, INFO and DATA, and count it. If the entry would make S too
-   large, leave it out. Returns 0 or -ENOMEM. */
+   large, leave the entry out. Returns 0 or -ENOMEM. */
 static int append_entry(struct section *s, const void *head, size_t head_len, const void *info,
 	size_t info_len, const struct fr_buf *data)
 {

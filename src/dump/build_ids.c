@@ -34,7 +34,8 @@ struct entry {
 struct fr_build_ids {
 	struct entry *paths;
 	bool vdso;
-	struct fr_early_ids *early, *own; /* build-ids of mapped files; own: `early` if it was made here */
+	/* The build-ids of mapped files. `own` is NULL, or is `early` if fr_build_ids_new() made it. */
+	struct fr_early_ids *early, *own;
 };
 
 int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret)
@@ -73,7 +74,7 @@ struct fr_build_ids *fr_build_ids_free(struct fr_build_ids *b)
 	return NULL;
 }
 
-/* Find the entry of PATH, or add one. RET may be NULL. Returns 1 if the entry is new; 0 if it was there; or
+/* Find the entry of PATH, or add one. RET may be NULL. Returns 1 if the entry is new; 0 if it existed; or
    -ENOMEM. */
 static int find_or_add(/* NOLINT(readability-function-size): uthash's macros */
 	struct fr_build_ids *b, const char *path, struct entry **ret)
@@ -128,7 +129,7 @@ static bool module_name(const char *path, char *ret, size_t size)
 	return true;
 }
 
-/* Add the build-id of the kernel or of a module. MAP: the name in the map record. */
+/* Add the build-id of the kernel or of a module. MAP is the name in the map record. */
 static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const char *map)
 {
 	_cleanup_buf_ struct fr_buf notes = {0};
@@ -154,8 +155,8 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 }
 
 /* Check whether the path of M names the file that M maps, so that a reader on this machine finds this file.
-   ID: the build-id that the file must have; SIZE 0 or less: any build-id. Returns 1 if the path names this
-   file; 0 if it names another file; or a negative errno. */
+   ID, of SIZE bytes, is the build-id that the file must have. If SIZE is 0 or less, the file may have any
+   build-id. Returns 1 if the path names this file; 0 if it names another file; or a negative errno. */
 static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
 {
 	const struct fr_file_id file = {m->ino, m->ino_generation};
@@ -170,8 +171,8 @@ static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int si
 	return size <= 0 || (fr_build_id_read(fd, now) == size && memcmp(id, now, (size_t)size) == 0);
 }
 
-/* Append a copy of M with the name "PATH (deleted)", which no file has. The kernel uses such a name for maps
-   of deleted files. ID: the build-id, or NULL. */
+/* Append a copy of M with the name "PATH (deleted)", which no file has. The kernel uses such names for maps
+   of deleted files. ID is the build-id of the file, or NULL. */
 static int append_renamed(const struct fr_record_mmap2 *m, const uint8_t *id, size_t size, struct fr_buf *ret)
 {
 	struct fr_emit e = {ret, fr_record_time(&m->header), fr_record_id(&m->header)};
@@ -211,8 +212,9 @@ static bool keeps_path(const struct entry *e, const struct fr_record_mmap2 *m, c
 	return here < 0 && size > 0 && !e->has_file;
 }
 
-/* M maps the file that keeps the path. Check whether M maps another version of that file, because the file
-   was written in place between two maps. The check does not read the file, because there may be many maps. */
+/* Call this if M maps the file that keeps the path. Check whether M maps another version of the file. There
+   are two versions if somebody wrote to the file between two maps of it. The check does not read the file,
+   because there can be many maps. */
 static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
 	uint8_t *id, int *size)
 {

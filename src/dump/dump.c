@@ -28,8 +28,13 @@ struct dump {
 	struct fr_frames_plan plan;
 	struct fr_session session; /* a copy, to which the dump adds features and an event */
 	struct fr_build_ids *build_ids;
-	struct fr_buf state; /* the tail model just before the low watermark, as records */
-	struct fr_buf since; /* evicted side-band from the low watermark on */
+	/* The records in `state` describe the processes, threads and maps just before the low watermark of
+	   the snapshot: this is the tail model. The frames of the snapshot have no record that is older than
+	   the low watermark, except samples of overwritable kernel rings. */
+	struct fr_buf state;
+	/* Side-band (records that are not samples) that the ring has already evicted, but that is not older
+	   than the low watermark. */
+	struct fr_buf since;
 	struct fr_jit *jit;
 	struct fr_buf maps; /* map records that the dump adds; they follow `since` in the file */
 	struct fr_jit_stats jit_stats;
@@ -70,8 +75,9 @@ static void make_name(struct dump *x)
 	fr_dump_name(wall + x->later_us * FR_NSEC_PER_USEC, x->result.name);
 }
 
-/* Choose the first free name before the file is written, because the directory NAME.jit is created before the
-   file gets its name. */
+/* Choose the first free name for the dump. The dump is written to a temporary file, which publish() renames
+   at the end. But the directory NAME.jit gets its name before that, so the name has to be chosen before the
+   file is written. */
 static void choose_name(struct dump *x)
 {
 	struct stat st;
@@ -103,7 +109,7 @@ static int open_file(struct dump *x, struct fr_diag *d)
 	return fr_writer_new(x->fd, &writer, &x->writer, d);
 }
 
-/* Remove side-band that is later than the window. */
+/* Remove from x->since the records that are later than the window. */
 static int filter_since(struct dump *x)
 {
 	struct fr_section_kept kept;
@@ -121,9 +127,10 @@ static int collect_build_ids(struct dump *x, const struct fr_buf *records, struc
 	return fr_build_ids_collect(x->build_ids, &x->session, records->data, records->len, ret_follow);
 }
 
-/* Get the tail model and the side-band since its time. For the files and the run-time code that the records
-   of both map, collect build-ids and make map records. The records of the tail model get a time that is older
-   than all records that follow. */
+/* Get the tail model (x->state), and the side-band since the low watermark (x->since). Both buffers have map
+   records. Collect the build-ids of the files in these map records, and make the map records that the dump
+   adds (x->maps). The records of the tail model get a time that is older than the time of each later
+   record. */
 static int add_model(struct dump *x, struct fr_diag *d)
 {
 	const struct fr_dump_params *p = x->params;
@@ -162,7 +169,8 @@ static int new_jit(struct dump *x)
 	return fr_jit_new(&config, &x->jit);
 }
 
-/* Add the trigger samples and their event. A file without trigger samples does not have the event. */
+/* Add the trigger samples and their event. If there are no trigger samples, the file does not have the
+   event. */
 static int add_trigger_samples(struct dump *x)
 {
 	const struct fr_dump_params *p = x->params;
@@ -210,8 +218,9 @@ static int write_frames(struct dump *x)
 		if (r < 0)
 			return r;
 	}
-	/* Write the remaining trigger samples. No FINISHED_ROUND follows them, so these samples may be later
-	   than all frames. */
+	/* Write the remaining trigger samples, which can be later than all frames. At a FINISHED_ROUND, such
+	   a late sample would make a reader deliver other records too early. But no FINISHED_ROUND follows
+	   here. */
 	return r < 0 ? r : fr_trigger_samples_write(&x->trigger_samples, &x->out, UINT64_MAX);
 }
 
@@ -241,8 +250,9 @@ static int write_content(struct dump *x)
 		r = fr_file_write_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)
 		r = fr_file_write_records(&x->out, x->since.data, x->since.len);
-	/* A merge may drop the records before the FINISHED_ROUND, because the auxiliary file has them. The
-	   auxiliary file does not have x->maps, so these records follow the FINISHED_ROUND. */
+	/* flightrec-merge can leave out the records before the FINISHED_ROUND, because perf.data.auxiliary
+	   also has them. perf.data.auxiliary does not have the records of x->maps, so they follow the
+	   FINISHED_ROUND. */
 	if (r == 0)
 		r = fr_file_write_records(&x->out, x->maps.data, x->maps.len);
 	if (r == 0)
@@ -323,8 +333,9 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	int r;
 
 	fr_thread_assert_may_wait();
-	/* Samples before the low watermark are left out, because the processes of that time are unknown. Only
-	   overwritable kernel rings have such samples. */
+	/* Leave out the samples that are older than the low watermark, because the processes of their time
+	   are unknown. Only overwritable kernel rings deliver such samples: the recorder reads these rings
+	   only for a dump, so their samples can be older than the low watermarks of all frames. */
 	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_low_watermark(snapshot));
 	fr_frames_plan(x.snapshot, x.params, &x.plan);
 	r = open_file(&x, d);

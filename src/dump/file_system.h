@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Used in dump/ only: describes the file system of a dump, for messages. All functions may wait for a
+/* Used in dump/ only: describes the file system of a dump, for messages. All functions can wait for a
    disk. */
 
 #include <stddef.h>
@@ -12,5 +12,6 @@
 void fr_file_system_describe(int fd, char *ret, size_t size);
 /* Returns the bytes of disk that the file FD occupies, or 0 if they are unknown. */
 uint64_t fr_file_allocated_bytes(int fd);
-/* Returns a hint for the negative errno CODE of a write, in static storage, or NULL. */
+/* CODE is the negative errno of a failed write. Returns a hint what a person can do, in static storage; or
+   NULL. */
 const char *fr_file_system_hint(int code);

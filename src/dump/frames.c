@@ -5,8 +5,9 @@
  *   - the samples in the window of the dump;
  *   - the side-band up to the end of the window. Side-band from before the window is needed, too: it names
  *     the processes of the samples.
- * If a dump gets all records of a section, it gets a copy of the compressed section. Otherwise the section is
- * decompressed, filtered, and compressed again. Side-band is always decompressed: see write_section().
+ * If a compressed dump gets all records of a section, it gets a copy of the compressed section. Otherwise the
+ * section is decompressed and filtered, and is compressed again if the dump is compressed. Side-band is
+ * always decompressed: see write_section().
  */
 
 #include "dump/frames.h"
@@ -154,8 +155,8 @@ static int collect_names(struct fr_frames *f, size_t len)
 	return r < 0 ? r : fr_jit_append_maps(f->jit, f->raw, len, &f->jit_maps);
 }
 
-/* Write the records of S that belong to the dump. Returns 0; 1 if the section is damaged (none of its records
-   is written then); or a negative errno. */
+/* Write the records of S that belong to the dump. Returns 0; 1 if the section is damaged, and no record of it
+   is written; or a negative errno. */
 static int write_section(struct fr_frames *f, const struct section *s)
 {
 	enum coverage coverage = coverage_of(s);
@@ -185,8 +186,10 @@ static int write_section(struct fr_frames *f, const struct section *s)
 }
 
 /* Write the records that this dump adds between the two sections of a frame: after the side-band, and before
-   the samples that need these records. None of these records is later than LAST_NS, the newest time in the
-   frame. A later record would make a reader deliver samples of the next frame too early. */
+   the samples that need these records. No such record is later than LAST_NS, the newest time in the frame. At
+   a FINISHED_ROUND, a reader delivers the records up to a time that it has already seen. A record that is
+   later than the frame would make this time too late: the reader would deliver samples before it has read
+   older samples of the next frame. */
 static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 {
 	int r = fr_jit_append_functions(f->jit, FR_MIN(last_ns, f->params->to_ns), &f->jit_maps);

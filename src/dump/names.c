@@ -9,7 +9,7 @@
 
 enum fr_name fr_name_kind(const char *name, uint64_t *ret_ns)
 {
-	/* The other prefixes begin with the last prefix, "perf.data.", so the last one is tried last. */
+	/* All other prefixes begin with the last prefix, "perf.data.", so this prefix is tried last. */
 	static const struct {
 		const char *prefix;
 		enum fr_name kind;

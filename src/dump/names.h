@@ -15,8 +15,8 @@ enum fr_name {
 	FR_NAME_OTHER = 0,
 	FR_NAME_DUMP = 1,	  /* perf.data.sample.TIME */
 	FR_NAME_AUXILIARY = 2,	  /* perf.data.auxiliary.TIME of a recording that has ended */
-	FR_NAME_MERGED = 4,	  /* perf.data */
-	FR_NAME_MERGED_OLDER = 8, /* perf.data.TIME: a merged file that a newer one has replaced */
+	FR_NAME_MERGED = 4,	  /* perf.data, the output of flightrec-merge */
+	FR_NAME_MERGED_OLDER = 8, /* perf.data.TIME: a merged file that a newer merged file has replaced */
 };
 
 /* Returns the kind of the file NAME. RET_NS (may be NULL) gets the wall time in the name, or 0 if the name
@@ -29,9 +29,9 @@ void fr_dump_name(uint64_t realtime_ns, char ret[static FR_DUMP_NAME_SIZE]);
 struct fr_named_file {
 	char name[FR_DUMP_NAME_SIZE];
 	enum fr_name kind;
-	uint64_t time_ns; /* wall time in the name; of perf.data: its modification time */
+	uint64_t time_ns; /* wall time in the name; for perf.data, its modification time */
 };
 
-/* List the files of DIRFD whose kind is in KINDS, oldest first. The caller frees *RET. May wait for a disk.
-   Returns 0 or a negative errno. */
+/* List the files of DIRFD whose kind is in KINDS, oldest first. The caller frees *RET. The function can wait
+   for a disk. Returns 0 or a negative errno. */
 int fr_names_list(int dirfd, unsigned kinds, struct fr_named_file **ret, size_t *ret_n);

@@ -16,9 +16,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Append the process model just before LOW_WATERMARK_NS to RET_STATE, as records that all have the time
-   TIME_NS. Append the side-band of evicted frames from LOW_WATERMARK_NS on to RET_SINCE; these records keep
-   their times. See fr_tracker_write_model(). Returns 0 or a negative errno. */
+/* A function that gets the side-band (records that are not samples) with which a dump begins.
+   LOW_WATERMARK_NS is the low watermark of the oldest frame: the frames of the dump have no older side-band.
+   RET_STATE gets the process model: records that describe the processes, threads and maps just before
+   LOW_WATERMARK_NS. All these records have the time TIME_NS. RET_SINCE gets the side-band that the ring has
+   already evicted, but that is not older than LOW_WATERMARK_NS. This side-band keeps its times. See
+   fr_tracker_write_model(). Returns 0 or a negative errno. */
 typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
 
@@ -27,7 +30,7 @@ typedef int (*fr_dump_model)(void *ctx, uint64_t low_watermark_ns, uint64_t time
    line of at most 255 bytes. */
 struct fr_trigger_sample {
 	uint64_t time_ns;		       /* monotonic */
-	pid_t pid, tid;			       /* 0: no process, or an unknown one */
+	pid_t pid, tid;			       /* 0: no process, or an unknown process */
 	int cpu;			       /* -1: no CPU; the sample then has CPU 0 */
 	const char *trigger, *reason, *detail; /* "run-queue-latency", "run-queue latency", "cpu 3" */
 	const char *unit;		       /* the unit of the two numbers: "ns" */
@@ -41,19 +44,23 @@ struct fr_dump_params {
 	const struct fr_session *session; /* the dump adds build-ids and trigger samples to a copy */
 	struct fr_clock_pair clock;
 	uint64_t trigger_ns; /* monotonic; the name of the file has this time */
-	/* The window, both times inclusive: the dump has no sample before from_ns, and no record after to_ns.
-	   0 and UINT64_MAX: the whole ring. */
+	/* The window, both times inclusive: except for trigger samples, the dump has no sample before
+	   from_ns, and no record after to_ns. If from_ns is 0 and to_ns is UINT64_MAX, the window is the
+	   whole ring. */
 	uint64_t from_ns, to_ns;
-	bool compress;	    /* write compressed records (record type 81); otherwise uncompressed ones */
-	int level;	    /* the zstd level of the ring; filtered frames are compressed with it, too */
+	bool compress;	    /* true: write compressed records (record type 81) */
+	int level;	    /* the zstd level of the ring, also for sections that are filtered */
 	size_t section_max; /* fr_history_section_max() */
-	const struct fr_trigger_sample *trigger_samples; /* all are written, even if outside the window */
+	/* The dump has all trigger samples, also those outside the window. */
+	const struct fr_trigger_sample *trigger_samples;
 	size_t n_trigger_samples;
 	struct fr_jit_open_files *jit_open_files; /* or NULL */
 	struct fr_early_ids *early_ids;		  /* NULL: the dump reads build-ids from files */
 	bool vdso_kept;				  /* perf can find a copy of the vdso by its build-id */
-	bool strip_rounds;   /* leave out FINISHED_ROUNDs, which are wrong if an event is overwritable */
-	fr_dump_model model; /* called once, while all frames are pinned */
+	/* Leave out the FINISHED_ROUND records of the frames. They are wrong if an event has overwritable
+	   kernel rings (docs/design/20). */
+	bool strip_rounds;
+	fr_dump_model model; /* called once, while all frames of the snapshot are pinned (not evicted) */
 	/* Called once before the first byte is written, with an estimate of the file's size. May be NULL. */
 	void (*make_room)(void *ctx, uint64_t bytes);
 	void *ctx;
@@ -64,15 +71,16 @@ struct fr_dump_params {
 struct fr_dump_result {
 	char name[FR_DUMP_NAME_SIZE]; /* "perf.data.sample.20261120T231137.123456Z" */
 	uint64_t bytes;
-	uint64_t samples, sideband;	     /* numbers of records; trigger samples do not count */
-	uint64_t from_ns, to_ns;	     /* times of the first and the last sample; 0: no samples */
-	uint64_t trigger_samples;	     /* number of trigger samples */
-	uint64_t write_ns;		     /* the time from open to rename */
-	uint64_t damaged;		     /* number of damaged sections in the ring, which are left out */
+	uint64_t samples, sideband; /* numbers of records, without trigger samples */
+	uint64_t from_ns, to_ns;    /* times of the first and the last sample; 0: no samples */
+	uint64_t trigger_samples;   /* number of trigger samples */
+	uint64_t write_ns;	    /* how long it took until the file had its name */
+	uint64_t damaged;	    /* number of damaged sections of frames, which the dump does not have */
 	uint64_t jit_objects, jit_functions; /* numbers of objects and functions in NAME.jit/ */
 	uint64_t jit_bytes;		     /* size of these objects */
-	uint64_t jit_cut;		     /* perf maps and jitdumps that were not read as a whole */
-	char how[96];			     /* fr_writer_describe() */
+	/* Number of perf maps and jitdumps that were not read as a whole, or have no object. */
+	uint64_t jit_cut;
+	char how[96];	   /* the text of fr_writer_describe() */
 	int sidecar_error; /* negative errno: the dump is complete, but its JSON could not be written */
 	int owner_error;   /* negative errno: the file could not be given to root (base/owner.h) */
 	int not_durable;   /* positive errno: the file has its name, but its directory could not be synced */

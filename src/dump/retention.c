@@ -2,8 +2,8 @@
 #include "dump/retention.h"
 #include "base/cleanup.h"
 
-/* The bytes that the recorder's files use, the free bytes, and the number of dumps, after the removals chosen
-   so far. */
+/* The bytes that the recorder's files use, the free bytes, and the number of dumps, after the removals that
+   have been chosen so far. */
 struct account {
 	uint64_t use, free, files;
 };

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Decides which dumps have to be removed. MaxUse= and KeepFree= mean the same as in coredump.conf(5). The
- * functions get a list of dumps and numbers about the disk. vacuum.h makes the list, and removes the files.
- * See docs/design/51.
+ * Decides which dumps have to be removed. MaxUse= and KeepFree= of flightrecd.conf(5) mean the same as in
+ * coredump.conf(5). The functions get a list of dumps and numbers about the disk. vacuum.c makes the list,
+ * and removes the files. See docs/design/51.
  */
 
 #include <stdbool.h>
@@ -15,10 +15,10 @@
 #define FR_RETENTION_CAP (4ULL << 30)
 
 struct fr_retention {
-	uint64_t max_use; /* bytes of the recorder's files; 0: no limit; or FR_RETENTION_DEFAULT */
+	uint64_t max_use; /* most bytes of the recorder's files; 0: no limit; or FR_RETENTION_DEFAULT */
 	uint64_t
 		keep_free; /* bytes of the file system that stay free; 0: no limit; or FR_RETENTION_DEFAULT */
-	uint64_t max_files;  /* number of dumps; 0: no limit */
+	uint64_t max_files;  /* largest number of dumps; 0: no limit */
 	uint64_t max_age_ns; /* largest age of a dump; 0: no limit */
 };
 
@@ -31,18 +31,18 @@ struct fr_retention_file {
 };
 
 struct fr_retention_disk {
-	uint64_t size, free; /* bytes of the file system: all, and free ones */
+	uint64_t size, free; /* size: bytes of the file system; free: its free bytes */
 	uint64_t other;	     /* bytes of the recorder's files that are not dumps; they count for MaxUse= */
-	uint64_t need;	     /* bytes of a dump that is about to be written; 0: there is none */
+	uint64_t need;	     /* bytes of a dump that is about to be written; 0: no dump */
 	uint64_t now_ns;     /* wall time */
 };
 
-/* Returns R with numbers in place of FR_RETENTION_DEFAULT: for MaxUse= 10 % and for KeepFree= 15 % of the
-   file system, each at most FR_RETENTION_CAP. */
+/* Returns a copy of R. Where R has FR_RETENTION_DEFAULT, the copy has a percentage of the file system: 10 %
+   for MaxUse=, and 15 % for KeepFree=, each at most FR_RETENTION_CAP. */
 struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t disk_size);
 
 /* Set `remove` in each of the N FILES (oldest first): true if the dump has to be removed because of the
-   limits R, which are resolved. Returns whether, after these removals, all limits hold and the dump that is
-   about to be written fits. */
+   limits R. R is a result of fr_retention_resolve(). Returns whether, after these removals, all limits hold
+   and the dump that is about to be written fits. */
 bool fr_retention_choose(const struct fr_retention *r, const struct fr_retention_disk *disk,
 	struct fr_retention_file *files, size_t n);

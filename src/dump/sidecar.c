@@ -83,5 +83,6 @@ int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const str
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s.json", result->name);
 	r = fr_file_replace(params->dirfd, name, 0640, params->gid, text, strlen(text));
-	return FR_MIN(r, 0); /* a positive value is already in the result of the dump: not_durable */
+	/* A positive value does not count: the sidecar is complete, but its directory could not be synced. */
+	return FR_MIN(r, 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Used in dump/ only: writes the sidecar. */
+/* Used in dump/ only: writes the sidecar, the JSON file beside a dump. */
 
 #include "dump/params.h"
 

@@ -85,8 +85,8 @@ static uint64_t callchain_bit(const struct fr_session *s)
 	return types & PERF_SAMPLE_CALLCHAIN;
 }
 
-/* Each attr that our event can have gets an id of its own, because a merge may read dumps of two recorders,
-   whose events have different attrs. */
+/* Each attr that our event can have gets an id of its own, because flightrec-merge can read dumps of two
+   recorders, whose events have different attrs. */
 static uint64_t sample_id(const struct perf_event_attr *a)
 {
 	const bool callchain = a->sample_type & PERF_SAMPLE_CALLCHAIN;
@@ -130,7 +130,8 @@ int fr_trigger_samples_add_event(struct fr_session *s)
 	return r < 0 ? r : fr_feature_set_event_desc(s);
 }
 
-/* Append TEXT. Control characters become blanks, because any program may have chosen the text. */
+/* Append TEXT, at most MAX bytes of it, to RAW. Control characters become blanks, because any program can
+   have chosen the text. */
 static void append_text(struct builder *raw, uint32_t *ret_location, const char *text, size_t max)
 {
 	const size_t at = raw->buf.len, len = strnlen(text, max);
@@ -180,13 +181,13 @@ static void make_raw(const struct fr_trigger_sample *s, uint16_t type, struct bu
 	format_line(s, line, sizeof(line));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
 		append_text(ret, texts[i].location, or_empty(texts[i].text), texts[i].max);
-	/* The raw data follows a u32 with its size. Both together must have a size that is a multiple of
-	   8. */
+	/* The record has a u32 with the size of the raw data, and then the raw data. The size of the u32 and
+	   the raw data together must be a multiple of 8. */
 	put_zeros(ret, FR_ALIGN_UP(ret->buf.len + 4, 8) - 4 - ret->buf.len);
 	set_bytes(ret, 0, &head, sizeof(head));
 }
 
-/* Readers use the CPU as an index, so a sample without a CPU, or with an unknown one, gets CPU 0. */
+/* Readers use the CPU as an index, so a sample without a CPU, or with an unknown CPU, gets CPU 0. */
 static uint32_t cpu_of(const struct fr_trigger_sample *s)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF);
@@ -220,7 +221,8 @@ static void append_record(struct builder *b, const struct fr_event_desc *e, cons
 	fr_buf_deinit(&raw.buf);
 }
 
-/* A and B point to elements of one array. Samples of the same time keep their order in the array. */
+/* A and B point to pointers to elements of one array. Samples of the same time keep their order in this
+   array. */
 static int compare_times(const void *a, const void *b)
 {
 	const struct fr_trigger_sample *x = *(const struct fr_trigger_sample *const *)a;

@@ -7,8 +7,9 @@
  *
  * No kernel has a tracepoint flightrec:trigger, so each dump contains the format with which readers decode
  * these samples. The attr of the event depends only on the other events of the recording, and the id only on
- * the attr. Therefore a merge of dumps of one recording makes one event of the events of all dumps, and
- * writes a trigger sample once if two dumps have it. docs/design/50 has the reasons.
+ * the attr. Therefore, if flightrec-merge merges dumps of one recording, its output has one event
+ * flightrec:trigger. If two of these dumps have the same trigger sample, the output has it once.
+ * docs/design/50 has the reasons.
  */
 
 #include "dump/params.h"
@@ -19,17 +20,18 @@
 
 struct fr_trigger_samples {
 	struct fr_buf records; /* ordered by time */
-	size_t written;	       /* how many bytes of the records are written */
+	size_t written;	       /* how many bytes of the records have been written */
 	uint64_t n;	       /* number of records */
 };
 
 /* Add the event "flightrec:trigger" to S as its last event, with its format and description. Returns 0 or a
    negative errno. */
 int fr_trigger_samples_add_event(struct fr_session *s);
-/* Make the records of the N SAMPLES (borrowed). S must have the event. Returns 0 or -ENOMEM. */
+/* Make the records of the N SAMPLES (borrowed). S must have the event "flightrec:trigger" as its last event.
+   Returns 0 or -ENOMEM. */
 int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
 	const struct fr_trigger_sample *samples, size_t n);
 void fr_trigger_samples_deinit(struct fr_trigger_samples *t);
-/* Write the records up to the time UNTIL_NS that are not written yet. Returns 0 or a negative errno of
-   OUT. */
+/* Write to OUT the records up to the time UNTIL_NS that have not been written yet. Returns 0 or a negative
+   errno. */
 int fr_trigger_samples_write(struct fr_trigger_samples *t, struct fr_file_writer *out, uint64_t until_ns);

@@ -21,7 +21,7 @@
    (perf.data.TIME). `auxiliaries` has the auxiliary files of recordings that have ended. */
 struct listing {
 	struct fr_named_file *dumps, *auxiliaries;
-	struct fr_retention_file *files; /* one for each dump */
+	struct fr_retention_file *files; /* one for each element of `dumps` */
 	size_t n_dumps, n_auxiliaries;
 };
 
@@ -74,7 +74,8 @@ static int listing_init(struct listing *l, int dirfd)
 		r = fr_names_list(dirfd, FR_NAME_AUXILIARY, &l->auxiliaries, &l->n_auxiliaries);
 	if (r < 0)
 		return r;
-	/* A perf.data.TIME without a JSON is not ours: perf record may have written it. Leave it alone. */
+	/* A perf.data.TIME without a JSON is not ours: perf record may have written it. Such a file is not
+	   removed. */
 	for (size_t i = 0; i < n; i++)
 		if (l->dumps[i].kind == FR_NAME_DUMP || has_json(dirfd, l->dumps[i].name))
 			l->dumps[kept++] = l->dumps[i];
@@ -84,8 +85,9 @@ static int listing_init(struct listing *l, int dirfd)
 }
 
 /* Visit the file or directory NAME, and the content of the directory down to DEPTH_MAX levels, without
-   following links. REMOVE: remove all that is visited. Returns how many bytes of the disk the visited files
-   and directories take. ERROR (may be NULL) gets the negative errno of the last failed removal. */
+   following links. If REMOVE is true, also remove what is visited. Returns how many bytes of the disk the
+   visited files and directories take. ERROR (may be NULL) gets the negative errno of the last failed
+   removal. */
 static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -108,9 +110,9 @@ static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned de
 	return bytes;
 }
 
-/* Visit the dump NAME, its sidecar and its directory of run-time code. REMOVE: remove them, the dump first.
-   If a crash interrupts the removal, remove_orphan() later finds the remaining files by their names. Returns
-   how many bytes of the disk they take. */
+/* Visit the dump NAME, its sidecar and its directory of run-time code. If REMOVE is true, also remove them,
+   the dump first. If a crash interrupts the removal, remove_orphan() later finds the remaining files by their
+   names. Returns how many bytes of the disk the dump, its sidecar and its directory take. */
 static uint64_t walk_dump(int dirfd, const char *name, bool remove, int *error)
 {
 	static const char *const suffixes[] = {"", ".json", ".jit"};

@@ -60,7 +60,7 @@ static void add_sample(struct fr_job_samples *s, const cJSON *cause)
 		.value = u64_of(cause, "value"),
 		.threshold = u64_of(cause, "threshold"),
 	};
-	/* A cause may have a value without a threshold, for example if an application or a person made the
+	/* A cause can have a value without a threshold, for example if an application or a person made the
 	   cause. */
 	if (sample->value || sample->threshold)
 		sample->value_text = format_value(sample->unit, sample->value, texts->value);
@@ -83,7 +83,7 @@ int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta)
 	cJSON_ArrayForEach (cause, causes)
 		if (u64_of(cause, "monotonic_ns"))
 			add_sample(ret, cause);
-	/* Do not make a sample of the step before the window: only the JSON has this step. */
+	/* The JSON also has the last step before the window. Do not make a sample of this step. */
 	cJSON_ArrayForEach (cause, steps)
 		if (!cJSON_HasObjectItem(cause, "before_window"))
 			add_sample(ret, cause);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Makes trigger samples from the JSON of a job: one for each cause, and one for each step of the sampling
-   frequency. */
+/* Makes trigger samples (samples of the event "flightrec:trigger") from the JSON of a job: one sample for
+   each cause, and one for each step of the sampling frequency. */
 
 #include "dump/dump.h"
 
 #include <cjson/cJSON.h>
 
 struct fr_job_samples {
-	struct fr_trigger_sample *v; /* their texts belong to the JSON and to TEXTS */
+	struct fr_trigger_sample *v; /* their texts belong to the JSON and to `texts` */
 	size_t n;
 	struct fr_job_sample_texts *texts;
 };
 
-/* Make one sample for each of META's "causes" that has a time (monotonic_ns), and for each of its
-   "frequency_steps" in the window. RET borrows the texts of META. Returns 0 or -ENOMEM. */
+/* Make one sample for each item of "causes" in META that has a time (monotonic_ns), and for each item of
+   "frequency_steps" in META that is in the window. RET borrows the texts of META. Returns 0 or -ENOMEM. */
 int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta);
 void fr_job_samples_deinit(struct fr_job_samples *s);

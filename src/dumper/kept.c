@@ -2,9 +2,10 @@
 
 /*
  * With KeepFailed=, the dumper keeps a dump that it could not write. The frames of the dump become a retained
- * snapshot, and the dumper copies the tail model at the low watermark of the first of these frames. The
- * dumper tries to write the dump again every 10 s, and when another job may have made room. It keeps only the
- * newest failed dump, because a retained snapshot takes a part of the ring.
+ * snapshot: the ring can evict them, but does not overwrite them. The dumper also copies the tail model: the
+ * processes, threads and maps at the low watermark of the oldest of these frames (no record in the frames is
+ * older). The dumper tries to write the dump again every 10 s, and when another job may have made room. It
+ * keeps only the newest failed dump, because the ring cannot use the memory of a retained snapshot.
  */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
@@ -12,7 +13,8 @@
 
 #define RETRY_NS (10 * FR_NSEC_PER_SEC)
 
-/* Publish the numbers of the kept dump. N_LOST: number of samples that were given up since the last call. */
+/* Publish the numbers of the kept dump. N_LOST is the number of samples that were given up since the last
+   call. */
 static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 {
 	const struct fr_kept *k = &p->kept;
@@ -30,8 +32,8 @@ static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 	fr_unlock(&p->lock);
 }
 
-/* For each process that exited at SINCE_NS or later, keep its files with run-time code open. UINT64_MAX: keep
-   no files for a kept dump. */
+/* For each process that exited at SINCE_NS or later, keep its perf map (a file with the names of run-time
+   code) open. If SINCE_NS is UINT64_MAX, keep no perf map open for a kept dump. */
 static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
 	if (p->config.jit_open_files)
@@ -67,7 +69,7 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 }
 
 /* Copy the tail model, and count the samples of SNAPSHOT. Call this while the oldest frame of SNAPSHOT is
-   pinned. */
+   pinned, because its eviction would change the tail model. */
 static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k)
 {
 	uint64_t oldest_ns = UINT64_MAX;
@@ -100,8 +102,8 @@ static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_k
 	return r;
 }
 
-/* Give up the kept dump. LAST: the recorder ends; otherwise a newer failed dump replaces the kept dump.
-   Returns the job of the kept dump. */
+/* Give up the kept dump. LAST is true if the recorder ends. Otherwise a newer failed dump replaces the kept
+   dump. Returns the job of the kept dump. */
 static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 {
 	struct fr_dump_job *job = TAKE_PTR(p->kept.job);

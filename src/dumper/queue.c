@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The jobs that wait: which jobs get a place, which become one file, and which are canceled. */
+/* The jobs that wait: decides which jobs get a place and which jobs become one dump, and cancels jobs. */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
 
@@ -15,9 +15,9 @@ static bool has_room_for_cause(const struct fr_dump_job *job)
 	return cJSON_GetArraySize(causes_of(job)) < FR_DUMPER_COALESCE_MAX;
 }
 
-/* Check whether NEW may become one file with OLD, which waits. The window of OLD ends at most two
-   post-trigger times after the first trigger of OLD, even if many jobs join OLD. Without this limit, a storm
-   of triggers would delay OLD again and again, and its file would never be written. */
+/* Check whether NEW may become one dump with OLD, which waits. The window of OLD ends at most two
+   post-trigger times after the first trigger of OLD, even if many jobs join OLD. Without this limit, many
+   triggers in short intervals could delay OLD for ever. */
 static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
 {
 	const struct fr_dump_asked *a = &old->asked, *b = &new->asked;
@@ -28,8 +28,8 @@ static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *ne
 	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room_for_cause(old);
 }
 
-/* Add the cause and the callers of NEW to OLD, and free NEW. Returns 1; or -ENOMEM, and then nothing has
-   changed. */
+/* Add the cause and the callers of NEW to OLD, and free NEW. Returns 1; or -ENOMEM. After -ENOMEM, OLD and
+   NEW have not changed. */
 static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 {
 	const size_t n_callers = old->n_callers;
@@ -48,8 +48,8 @@ static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 	return 1;
 }
 
-/* Returns 0 if there is a place for JOB; -EAGAIN if the queue is full; -EDQUOT if this user, or all users
-   together, already have as many places as they may have. */
+/* Returns 0 if there is a place for JOB; -EAGAIN if the queue is full; -EDQUOT if the user of JOB already has
+   FR_DUMPER_PER_USER_MAX places, or all users have FR_DUMPER_USERS_MAX places together. */
 static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job) FR_REQUIRES(p->lock)
 {
 	const unsigned reserved = job->uid == 0 ? 0 : FR_DUMPER_RESERVED_FOR_ROOT;
@@ -117,7 +117,7 @@ static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns)
 	return NULL;
 }
 
-/* Widen the window of JOB for one more cause, which happened at TIME_NS. ASKED: the window that the trigger
+/* Widen the window of JOB for one more cause, which happened at TIME_NS. ASKED is the window that the trigger
    of this cause asks for. */
 static void widen_window(struct fr_dump_job *job, const struct fr_dump_asked *asked, uint64_t time_ns)
 {
@@ -125,8 +125,9 @@ static void widen_window(struct fr_dump_job *job, const struct fr_dump_asked *as
 
 	job->from_ns = FR_MIN(job->from_ns, from_ns);
 	job->to_ns = FR_MAX(job->to_ns, time_ns);
-	/* If the new cause came at most FR_DUMPER_TOGETHER_NS after the first trigger, both belong to the
-	   same anomaly. Then the post-trigger time of the new cause counts, too. */
+	/* If the new cause came at most FR_DUMPER_TOGETHER_NS after the first trigger, the cause and the
+	   trigger belong to the same anomaly. In this case the dump needs the longer of their post-trigger
+	   times. */
 	if (time_ns <= job->trigger_ns + FR_DUMPER_TOGETHER_NS && asked->post_ns > job->asked.post_ns) {
 		job->asked.post_ns = asked->post_ns;
 		job->to_ns = FR_MAX(job->to_ns, time_ns + asked->post_ns);

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How long a dump waits until the tracker has applied the evicted side-band. If the tracker needs more time,
-   the disk of the auxiliary file hangs. The dump goes to the same disk, so its write would fail, too. */
+/* How long a dump waits until the side-band tracker (sideband/tracker.h) has applied the evicted side-band to
+   its process model. If the tracker needs more time, the disk of perf.data.auxiliary hangs. The dump would be
+   written to the same disk, and would hang, too. */
 #define TRACKER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
 
 /* The context of fr_dump_write()'s callbacks. */
@@ -52,7 +53,7 @@ static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_b
 }
 
 /* Remove old dumps to make room for BYTES. Only dumps that are older than the dump of this job are removed.
-   (If the job is a kept dump, there may be newer dumps.) */
+   (If the job is a kept dump, there can be newer dumps.) */
 static void make_room(void *ctx, uint64_t bytes)
 {
 	struct writing *w = ctx;
@@ -60,8 +61,8 @@ static void make_room(void *ctx, uint64_t bytes)
 	vacuum(w->p, w->job, bytes, w->time_ns);
 }
 
-/* Tell `status` which dump is being written. REALTIME_NS: the time in the name of the dump; 0: no dump is
-   being written. */
+/* Store for `flightrecctl status` which dump is being written. REALTIME_NS is the time in the name of the
+   dump, or 0 if no dump is being written. */
 static void report_writing(struct fr_dumper *p, uint64_t realtime_ns)
 {
 	fr_lock(&p->lock);
@@ -71,8 +72,8 @@ static void report_writing(struct fr_dumper *p, uint64_t realtime_ns)
 	fr_unlock(&p->lock);
 }
 
-/* Use the newest session. Call this after the snapshot was made: the snapshot has no records of a session
-   that is set later. */
+/* Use the newest session (the events of the recording). Call this after the snapshot has been made: the
+   snapshot has no records of events that only a later session has. */
 static void update_session(struct fr_dumper *p)
 {
 	fr_lock(&p->lock);
@@ -85,7 +86,8 @@ static void update_session(struct fr_dumper *p)
 	fr_unlock(&p->lock);
 }
 
-/* Use the directory that the path names now. Returns 0 or a negative errno with D. */
+/* If the configured path names another directory now, use that directory. Returns 0; or a negative errno,
+   with a message in D. */
 static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct fr_diag *d)
 {
 	int r = fr_directory_follow(p->config.dirfd, p->directory);
@@ -176,15 +178,15 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 		return;
 	}
 	update_session(p);
-	/* When the recorder ends, jobs do not wait for the end of their post-trigger time, so `ready_ns` may
+	/* When the recorder ends, jobs do not wait for the end of their post-trigger time, so `ready_ns` can
 	   be in the future. */
 	due_ns = FR_MAX(job->trigger_ns, job->ready_ns);
 	now_ns = fr_monotonic_ns();
 	job->snapshot_ns = now_ns > due_ns ? now_ns - due_ns : 0;
 	fr_json_add_u64(job->meta, "window_closed_ns", now_ns);
 	p->config.add_losses(p->config.ctx, job->meta);
-	/* "asked" is the window that was asked for. fr_dump_write() adds "window": the time from the first to
-	   the last sample. */
+	/* "asked" is the window of the request. fr_dump_write() adds "window": the time from the first to the
+	   last sample. */
 	asked = cJSON_AddObjectToObject(job->meta, "asked");
 	fr_json_add_u64(asked, "from_ns", job->from_ns);
 	fr_json_add_u64(asked, "to_ns", job->to_ns);

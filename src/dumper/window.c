@@ -20,7 +20,7 @@ static uint64_t to_monotonic(uint64_t usec)
 		       : now.monotonic_ns + (uint64_t)ahead_ns;
 }
 
-/* Make a window from --from and --to, or from --last and --to. */
+/* Make a window from the options --from and --to, or --last and --to, of `flightrecctl dump`. */
 static int absolute_window(const struct fr_window_bounds *c, uint64_t now_ns, uint64_t ring_first_ns,
 	struct fr_dump_asked *ret, struct fr_diag *d)
 {

@@ -10,10 +10,10 @@ struct fr_window_bounds { /* from_usec and to_usec are wall time */
 	uint64_t last_ns, post_ns, from_usec, to_usec;
 };
 
-/* Apply BOUNDS to *RET. The caller sets *RET to the default window before. NOW_NS: monotonic. RING_FIRST_NS:
-   the time of the oldest sample in the ring. Returns 0; -EINVAL with D if the bounds exclude each other, or
-   the window ends before its begin or in the future; -ENODATA with D if the ring has no sample of the window
-   any more. */
+/* Apply BOUNDS to *RET. Before the call, the caller sets *RET to the default window. NOW_NS is monotonic.
+   RING_FIRST_NS is the time of the oldest sample in the ring. Returns 0; or a negative errno, with a message
+   in D: -EINVAL if the bounds exclude each other, or if the window ends before its begin or in the future;
+   -ENODATA if the ring has no sample of the window any more. */
 int fr_window_from_bounds(const struct fr_window_bounds *bounds, uint64_t now_ns, uint64_t ring_first_ns,
 	struct fr_dump_asked *ret, struct fr_diag *d);
 

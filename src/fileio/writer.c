@@ -13,7 +13,8 @@
 #define BLOCK_DEFAULT (1u << 20)
 #define DEPTH_DEFAULT 8u
 /* The writer allocates disk space ahead of the blocks, in steps of this size. Otherwise each write would make
-   the file longer and hold the inode lock exclusively, and blocks in flight would wait for each other. */
+   the file longer. For that, the kernel holds the inode lock exclusively, so blocks in flight would wait for
+   each other. */
 #define ALLOCATE_STEP (64u << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -78,7 +79,7 @@ static int map_blocks(struct fr_writer *w)
 	w->memory = (uint8_t *)FR_ALIGN_UP((uintptr_t)p, align);
 	if (bytes >= HUGE_PAGE)
 		(void)madvise(w->memory, bytes, MADV_HUGEPAGE);
-	/* Before Linux 5.14 this fails, and pages are touched when they are filled. */
+	/* Before Linux 5.14, this call fails. Each page is then touched when it is filled. */
 	(void)madvise(w->memory, bytes, MADV_POPULATE_WRITE);
 	for (unsigned i = 0; i < w->depth; i++)
 		w->blocks[i].data = w->memory + i * w->block_bytes;
@@ -136,8 +137,8 @@ struct fr_writer *fr_writer_free(struct fr_writer *w)
 	return NULL;
 }
 
-/* Allocates disk space ahead, if END is behind the allocated space. If the file system cannot do that, the
-   writer goes on without allocation. */
+/* Allocates disk space ahead, if END is after the end of the allocated space. If the file system cannot
+   allocate space, the writer goes on without allocation. */
 static void allocate_to(struct fr_writer *w, uint64_t end)
 {
 	if (!w->allocate || end <= w->allocated)
@@ -149,7 +150,7 @@ static void allocate_to(struct fr_writer *w, uint64_t end)
 	w->allocate_step = ALLOCATE_STEP; /* the file is larger than expected */
 }
 
-/* Finds a block that is not in flight; waits for one if needed. */
+/* Finds a block that is not in flight. If all blocks are in flight, waits for one of them. */
 static int find_free_block(struct fr_writer *w, struct fr_writer_block **ret)
 {
 	for (;;) {
@@ -188,9 +189,8 @@ static int write_block(struct fr_writer *w, struct fr_writer_block *b, uint64_t 
 	r = fr_writer_ring_submit(w, b);
 	if (r == 0)
 		return 0;
-	/* The io_uring accepts no more requests. Wait for the requests in flight, and write the rest with
-	 * pwrite().
-	 */
+	/* The io_uring accepts no more requests. Wait for the requests in flight, and write this block and
+	   all later blocks with pwrite(). */
 	w->ring_error = r;
 	r = wait_all(w);
 	fr_writer_ring_close(w);

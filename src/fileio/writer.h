@@ -5,7 +5,7 @@
  * Writes a file from front to back in aligned blocks. The kernel writes several blocks at a time, through
  * io_uring, with O_DIRECT where the file system supports it. A block is in flight while the kernel writes it.
  * The writer uses pwrite() where io_uring is forbidden (sysctl, seccomp). Only one thread at a time may use a
- * writer, and the functions may wait for the disk.
+ * writer. The functions can wait for the disk.
  *
  *   fr_writer_append() ──► current block ──► in flight, at most `depth` ──► fr_writer_finish(): head, fsync
  */
@@ -22,8 +22,8 @@
 #define FR_WRITER_DEPTH_MAX 64u
 
 struct fr_file_writer_config {
-	size_t block_bytes; /* a power of two, 64 KiB … 16 MiB; 0: 1 MiB */
-	unsigned depth;	    /* blocks in flight, 1 … 64; 0: 8 */
+	size_t block_bytes; /* a power of two, 64 KiB … 16 MiB; 0 means 1 MiB */
+	unsigned depth;	    /* largest number of blocks in flight, 1 … 64; 0 means 8 */
 	/* Estimated size of the file; 0: unknown. For a small file, the writer maps memory for fewer blocks,
 	   because to map and unmap all blocks would take most of the time. */
 	uint64_t expected_bytes;
@@ -32,16 +32,16 @@ struct fr_file_writer_config {
 struct fr_writer;
 
 /* Creates a writer for FD, an empty file that is open with O_RDWR. The caller keeps FD open, and closes it
-   later. Uses at most block_bytes × depth of memory. Returns 0; -EINVAL, with D, if a value of CONFIG is
-   outside its limits; or -ENOMEM. */
+   later. Uses at most block_bytes × depth of memory. Returns 0; -EINVAL, with a message in D, if a value of
+   CONFIG is outside its limits; or -ENOMEM. */
 int fr_writer_new(
 	int fd, const struct fr_file_writer_config *config, struct fr_writer **ret, struct fr_diag *d);
-/* Waits for the blocks in flight, and frees W. NULL is allowed; returns NULL. */
+/* Waits for the blocks in flight, and frees W. W may be NULL. Returns NULL. */
 struct fr_writer *fr_writer_free(struct fr_writer *w);
 
 /* Appends LEN bytes. W is a struct fr_writer; its type is void * because the function is used as
-   fr_sink.append. Waits while all blocks are in flight. Returns 0; or a negative errno of this or of an
-   earlier block. After an error, all calls return the same errno. */
+   fr_sink.append. If all blocks are in flight, waits for one of them. Returns 0; or a negative errno if the
+   write of this or of an earlier block failed. After an error, all calls return the same errno. */
 int fr_writer_append(void *w, const void *data, size_t len);
 
 /* Overwrites the first LEN bytes of the file with HEAD. LEN is at most 4096, and at least LEN bytes must have

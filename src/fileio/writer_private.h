@@ -13,7 +13,7 @@
 struct fr_writer_block {
 	uint8_t *data;
 	uint64_t offset;  /* place in the file */
-	size_t len, done; /* bytes to write, bytes written; LEN is a multiple of FR_WRITER_ALIGN */
+	size_t len, done; /* len: bytes to write, a multiple of FR_WRITER_ALIGN; done: written bytes */
 	bool in_flight;
 };
 
@@ -28,15 +28,15 @@ struct fr_writer {
 	struct fr_writer_block *current;
 	size_t fill;	    /* bytes in the current block */
 	uint64_t bytes;	    /* appended bytes */
-	uint64_t allocated; /* bytes from 0 on that fallocate() has allocated */
+	uint64_t allocated; /* number of bytes from the begin of the file that fallocate() has allocated */
 	uint64_t allocate_step;
 	bool allocate;
-	uint8_t head[FR_WRITER_ALIGN]; /* the first bytes of the file, for fr_writer_finish() */
+	uint8_t head[FR_WRITER_ALIGN]; /* a copy of the first bytes of the file, for fr_writer_finish() */
 	bool direct;
 	int error; /* the first error, a negative errno */
 
 	bool have_ring, fixed_buffers, fixed_file;
-	int ring_error; /* why there is no io_uring: a negative errno */
+	int ring_error; /* a negative errno: why there is no io_uring */
 	struct io_uring ring;
 	unsigned in_flight;
 	unsigned n_canceled; /* requests that the kernel did not start */

@@ -5,10 +5,10 @@
  *
  *   fr_writer_ring_submit() ──► kernel ──► fr_writer_ring_reap() ──► written, or fr_writer_write_now()
  *
- * io_uring has two faults (docs/design/80). A request that the kernel refuses stays in the queue, and the
- * next submit would send it: so the writer turns a refused request into one that does nothing. Sometimes no
- * thread of the kernel starts a request: so if no request completes for PATIENCE_MS, the writer cancels the
- * requests that are not started.
+ * io_uring has two faults (docs/design/80). First, a request that the kernel refuses stays in the queue, and
+ * the next submit would send it. So the writer turns a refused request into a request that does nothing.
+ * Second, sometimes no thread of the kernel starts a request. So if no request completes for PATIENCE_MS, the
+ * writer cancels the requests that the kernel has not started.
  */
 
 #include "fileio/writer_private.h"
@@ -34,8 +34,8 @@ void fr_writer_ring_open(struct fr_writer *w)
 		return;
 	}
 	w->have_ring = true;
-	/* Both calls only save work, so their errors are ignored: the limit of locked memory may forbid them,
-	   or the kernel may be too old. */
+	/* These two calls only save work, so their errors are ignored. They can fail because of the limit of
+	   locked memory, or because the kernel is too old. */
 	w->fixed_buffers = io_uring_register_buffers(&w->ring, &all, 1) == 0;
 	w->fixed_file = io_uring_register_files(&w->ring, &w->fd, 1) == 0;
 }
@@ -52,7 +52,7 @@ static int submit_all(struct io_uring *ring)
 	return io_uring_sq_ready(ring) ? -EAGAIN : 0;
 }
 
-/* Turns a request that the kernel has not read yet into one that does nothing. */
+/* Turns a request that the kernel has not read yet into a request that does nothing. */
 static void make_noop(struct io_uring_sqe *sqe)
 {
 	static_assert(IORING_OP_NOP == 0, "all zero");
@@ -74,7 +74,7 @@ static void cancel_waiting(struct io_uring *ring)
 		make_noop(sqe);
 }
 
-/* Waits for a completion; the caller marks *RET as seen. Returns 0 or a negative errno. */
+/* Waits for a completion. The caller has to mark *RET as seen. Returns 0 or a negative errno. */
 static int wait_completion(struct io_uring *ring, struct io_uring_cqe **ret)
 {
 	for (;;) {
@@ -105,8 +105,8 @@ void fr_writer_ring_close(struct fr_writer *w)
 		w->in_flight--;
 	}
 	/* The kernel frees an io_uring some time after its last reference is gone. A registered file would
-	   stay open until then, and if the file was removed, its disk blocks would stay in use. So unregister
-	   it here. */
+	   stay open for this time. If the file was removed, its disk blocks would stay in use. So unregister
+	   the file here. */
 	if (w->fixed_file)
 		(void)io_uring_unregister_files(&w->ring);
 	io_uring_queue_exit(&w->ring);
@@ -133,7 +133,7 @@ int fr_writer_ring_submit(struct fr_writer *w, struct fr_writer_block *b)
 	io_uring_sqe_set_data(sqe, b);
 	r = submit_all(&w->ring);
 	if ((r == -EAGAIN || r == -EBUSY) && w->in_flight > 0) {
-		/* When a request completes, the kernel may get back the memory that it needs for this one.
+		/* When a request completes, the kernel can get back memory that it needs for the new request.
 		   The completion is not marked as seen here, so a second wait would return at once: try only
 		   once. */
 		(void)wait_completion(&w->ring, &cqe);

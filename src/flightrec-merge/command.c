@@ -66,8 +66,8 @@ static void print_help(void)
 	       "line for each says what was lost), 5 permission, 6 no space.\n");
 }
 
-/* Returns the number S, which is from 1 to MAX; or -EINVAL with D. EXAMPLE: the option with a valid number,
-   for the hint. */
+/* Returns the number in the text S, which has to be from 1 to MAX; or -EINVAL, with a message in D. EXAMPLE
+   is the option with a valid number, for the hint. */
 static int parse_number(const char *s, const char *option, int max, const char *example, struct fr_diag *d)
 {
 	char hint[64];
@@ -136,8 +136,8 @@ static int apply_option(struct command *c, int option, struct fr_diag *d)
 	}
 }
 
-/* Sets the inputs from the N words after the options: one directory, or files. Without words, takes the
-   default directory. */
+/* Sets the inputs from the N words after the options: one directory, or files. If N is 0, uses the default
+   directory. */
 static int parse_inputs(struct command *c, int n, char *words[], struct fr_diag *d)
 {
 	struct stat st;

@@ -24,6 +24,6 @@ struct command {
 
 extern const struct fr_command_line merge_command_line;
 
-/* Sets the members of C for which there is an option or an argument; the others keep their values. Returns 0;
-   1 after --help or --version, which print their text; or -EINVAL with D. */
+/* Sets the members of C for which there is an option or an argument. The other members keep their values.
+   Returns 0; 1 after --help or --version, which print their text; or -EINVAL, with a message in D. */
 int command_parse(struct command *c, int argc, char *argv[], struct fr_diag *d);

@@ -71,8 +71,8 @@ static int merge(struct command *c)
 	return r == 1 ? FR_EXIT_SALVAGED : FR_EXIT_OK;
 }
 
-/* Returns whether a recorder has the lock on the auxiliary file. Other errors are ignored here, because the
-   merge reports them. */
+/* Returns whether a recorder has the lock on perf.data.auxiliary in DIRECTORY. Errors are ignored here,
+   because fr_merge() reports them. */
 static bool is_recorded_to(const char *directory)
 {
 	_cleanup_close_ int fd = -1;
@@ -84,9 +84,10 @@ static bool is_recorded_to(const char *directory)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* For --service: systemd then runs this program as ExecStopPost= (systemd.exec(5), $SERVICE_RESULT). Returns
-   NULL if the files in DIRECTORY can be merged now: the service stays stopped, and no recorder writes there.
-   Otherwise returns the reason not to merge. Waits for some seconds at most. */
+/* Only for --service: systemd runs this program as ExecStopPost= of the recorder's service, and sets
+   $SERVICE_RESULT (systemd.exec(5)). Returns NULL if the files in DIRECTORY can be merged now: the service
+   stays stopped, and no recorder writes to DIRECTORY. Otherwise returns the reason not to merge. Waits for at
+   most some seconds. */
 static const char *find_reason_not_to_merge(const char *directory)
 {
 	const char *result = getenv("SERVICE_RESULT");
@@ -94,12 +95,12 @@ static const char *find_reason_not_to_merge(const char *directory)
 
 	if (is_recorded_to(directory))
 		return "another flightrecd records to the directory";
-	/* If this fails, for example without a system bus, only $SERVICE_RESULT is known. */
+	/* If this call fails, for example without a system bus, only $SERVICE_RESULT is known. */
 	(void)fr_service_get_job(&job);
 	if (job == FR_SERVICE_RESTART)
 		return "the recorder is about to be started again";
-	/* If the service failed and was not stopped, Restart= may start it again. If that does not happen,
-	   the files stay until the next stop, or until a person merges them. */
+	/* If the service failed and nobody stopped it, systemd can start it again (Restart=). If the service
+	   is not started again, the files stay until the next stop, or until a person merges them. */
 	if (job != FR_SERVICE_STOP && result && strcmp(result, "success") != 0)
 		return "the recorder failed, and Restart= may start it again";
 	return NULL;

@@ -6,8 +6,8 @@
 #include "base/command_line.h"
 #include "merge/merge.h"
 
-/* Draws the progress bar on standard error. A function for `progress` of struct fr_merge_options; CTX is not
-   used. */
+/* Draws the progress bar on standard error. This function is for the member `progress` of struct
+   fr_merge_options. CTX is not used. */
 void report_progress(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
 /* Removes the progress bar from the terminal, if there is one. */
 void report_progress_end(void);

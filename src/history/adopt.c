@@ -76,7 +76,7 @@ static int map_image(int fd, struct image *ret, struct fr_diag *d)
 /* The content of the image that the next ring may take over. */
 struct source {
 	struct fr_frame *frames; /* all valid frames, oldest first */
-	size_t n, run;		 /* number of frames; from frames[run] on there is no gap */
+	size_t n, run;		 /* n: number of frames; run: there is no gap from frames[run] on */
 	struct fr_open_chunk open;
 	bool open_left_out;
 };
@@ -100,8 +100,8 @@ static bool is_valid_frame(const struct fr_frame *f)
 	       f->sideband_len <= fr_codec_bound(FR_CHUNK_SIDEBAND_MAX);
 }
 
-/* Find the newest frames without a gap. Frames before a gap cannot be used: because of the missing side-band,
-   samples behind the gap would get wrong names. */
+/* Find the newest frames whose sequence numbers have no gap. Frames before a gap cannot be used: because of
+   the missing side-band, samples after the gap would get wrong names. */
 static void find_run(struct source *s)
 {
 	s->run = s->n;
@@ -109,7 +109,8 @@ static void find_run(struct source *s)
 		s->run--;
 }
 
-/* The changing part of the header has no crc, so an impossible value in it counts as unknown or missing. */
+/* Read the open chunk. The changing part of the header has no crc, so an impossible value in this part counts
+   as unknown or missing. */
 static void read_open_chunk(struct source *s, const struct fr_image_header *i, const struct fr_recovery *r)
 {
 	const struct fr_frame *newest = s->n ? &s->frames[s->n - 1] : NULL;
@@ -155,7 +156,7 @@ static int read_source(struct source *s, const struct image *image, struct fr_re
 	return 0;
 }
 
-/* Move IT over the next whole records that have at most MAX bytes together, and count these records. Returns
+/* Move IT over the next whole records that have at most MAX bytes in total, and count these records. Returns
    the number of their bytes. */
 static size_t next_run(struct fr_record_iter *it, size_t max, struct fr_section_kept *ret)
 {
@@ -187,7 +188,7 @@ void fr_history_count_frame(struct fr_history *h, const struct fr_frame *f)
 	h->section_max = FR_MAX(h->section_max, (size_t)FR_MAX(f->samples_raw, f->sideband_raw));
 }
 
-/* In place */
+/* Functions for the adoption in place */
 
 static uint64_t offset_of(const struct image *image, const struct fr_arena *a, const struct fr_frame *f)
 {
@@ -198,8 +199,9 @@ static uint64_t offset_of(const struct image *image, const struct fr_arena *a, c
 }
 
 /* Returns the index of the oldest frame that can be adopted: this frame, all newer frames, and the reserve
-   fit into the log. IMAGE is NULL if the frames are copied. In place, the bytes between two frames count as
-   used, too. So all adopted frames are within one lap of the log, in the order of their sequence numbers. */
+   fit into the log. IMAGE is NULL if the frames are copied. If the frames are adopted in place, the bytes
+   between two frames count as used, too. So all adopted frames are within one lap of the log, in the order of
+   their sequence numbers. */
 static size_t find_first(const struct source *s, const struct fr_arena *a, const struct image *image)
 {
 	uint64_t used = 0, behind = 0;
@@ -219,7 +221,7 @@ static size_t find_first(const struct source *s, const struct fr_arena *a, const
 	return from;
 }
 
-/* Make the records in the first LEN bytes of S the content of S. */
+/* Adopt the records in the first LEN bytes of S.data as the content of S. */
 static void adopt_section(struct fr_open_section *s, size_t len)
 {
 	struct fr_record_iter it = fr_record_iter(s->data, len);
@@ -232,7 +234,8 @@ static void adopt_section(struct fr_open_section *s, size_t len)
 	atomic_store_explicit(s->image_fill, s->fill, memory_order_release);
 }
 
-/* IMAGE is the memory of H. Returns the index of the first frame that is adopted. */
+/* Adopt the frames and the open chunk of IMAGE, which is the memory of H. Returns the index of the first
+   frame that is adopted. */
 static size_t adopt_in_place(struct fr_history *h, const struct source *s, const struct image *image)
 {
 	struct fr_arena *a = &h->arena;
@@ -259,10 +262,10 @@ static bool has_layout_of(const struct image *image, uint64_t size)
 	       memcmp(is, &wanted, offsetof(struct fr_image_header, open_seq)) == 0;
 }
 
-/* By copy */
+/* Functions for the adoption by copy */
 
-/* Append RECORDS in runs. H has no pinned frame, so no record is dropped. A run that has only FINISHED_ROUNDs
-   has no time, so this run is left out. Readers do not need it. */
+/* Append RECORDS in several runs. H has no pinned frame, so no record is dropped. A run that has only
+   FINISHED_ROUNDs has no time, so this run is left out. Readers do not need it. */
 static void append_section(struct fr_history *h, const void *records, size_t len,
 	int (*append)(struct fr_history *, const void *, size_t, uint32_t, uint64_t, uint64_t))
 {
@@ -285,7 +288,8 @@ void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk
 	append_section(h, o->records.samples, o->records.samples_len, fr_history_append);
 }
 
-/* H is empty. FROM is the result of find_first(). */
+/* Copy the frames from index FROM on, and the open chunk, to H, which is empty. FROM is the result of
+   find_first(). */
 static void adopt_by_copy(struct fr_history *h, const struct source *s, size_t from)
 {
 	for (size_t i = from; i < s->n; i++)
@@ -294,7 +298,7 @@ static void adopt_by_copy(struct fr_history *h, const struct source *s, size_t f
 	fr_history_take_open_chunk(h, &s->open);
 }
 
-/* Both ways */
+/* Functions for both kinds of adoption */
 
 void fr_history_describe(
 	struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret)
@@ -359,7 +363,7 @@ static int adopt_image(const struct fr_history_config *config, int fd, const str
 	return 0;
 }
 
-/* This code cannot read the frames of another version. */
+/* Returns -EBADMSG if the image has another version: this code cannot read its frames. */
 static int check_version(const struct image *image, struct fr_diag *d)
 {
 	const struct fr_image_header *i = (const struct fr_image_header *)image->map;

@@ -64,8 +64,8 @@ static void count(struct fr_arena *a, const struct fr_frame *f, int sign)
 	a->raw_bytes += ((int64_t)f->samples_raw + f->sideband_raw) * sign;
 }
 
-/* Evict the oldest frame. Returns false if it is pinned, or if there is no frame. Neither the tail nor
-   pinned_from is ever inside a frame, so each frame is pinned as a whole or not at all. */
+/* Evict the oldest frame. Returns false if this frame is pinned, or if there is no frame. Neither the tail
+   nor pinned_from is ever inside a frame, so each frame is pinned as a whole or not at all. */
 static bool evict_oldest(struct fr_arena *a)
 {
 	uint64_t behind = a->tail;
@@ -82,7 +82,7 @@ static bool evict_oldest(struct fr_arena *a)
 	return true;
 }
 
-/* Returns the first hole at or behind OFFSET, or NULL. */
+/* Returns the first hole that begins at OFFSET or later, or NULL. */
 static struct fr_arena_hole *find_hole(struct fr_arena *a, uint64_t offset)
 {
 	struct fr_arena_hole *first = NULL;
@@ -93,9 +93,9 @@ static struct fr_arena_hole *find_hole(struct fr_arena *a, uint64_t offset)
 	return first;
 }
 
-/* Returns the number of bytes that the head has to skip, so that then NEED bytes fit before the log's end and
-   before the next hole; more than 2 * A->bytes if they fit nowhere. Sets *RET_HOLES to the number of skipped
-   bytes that are in holes. */
+/* Returns how many bytes the head has to skip to come to a place with NEED bytes before the next hole and
+   before the end of the log. If there is no such place, returns more than 2 * A->bytes. Sets *RET_HOLES to
+   the number of skipped bytes that are in holes. */
 static uint64_t bytes_to_skip(struct fr_arena *a, uint32_t need, uint64_t *ret_holes)
 {
 	uint64_t offset = a->head % a->bytes, skipped = 0;
@@ -133,9 +133,9 @@ static uint64_t need_with_skips(struct fr_arena *a, uint32_t need)
 	return skipped + need + (behind > holes ? behind - holes : 0);
 }
 
-/* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. WIPE true: also clear all bytes of the pad.
-   Otherwise, after a crash, recovery would find old frames there, with a gap between them and the newer
-   frames. WIPE false is for a hole, because a retained snapshot still reads its bytes. */
+/* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. If WIPE is true, also clear all bytes of the pad,
+   so that recovery after a crash finds no old frames there. (There would be a gap between the old and the
+   newer frames.) WIPE is false for a hole, because a retained snapshot still reads the bytes of the hole. */
 static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 {
 	struct fr_entry *e = entry_at(a, a->head);
@@ -147,7 +147,7 @@ static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 	a->head += bytes;
 }
 
-/* Move the head by SKIPPED bytes, the result of bytes_to_skip(). */
+/* Put pads on the next SKIPPED bytes (the result of bytes_to_skip()), and move the head to their end. */
 static void skip(struct fr_arena *a, uint64_t skipped)
 {
 	while (skipped > 0) {

@@ -6,15 +6,16 @@
  *
  *     header │ open chunk: side-band buffer, sample buffer │ circular log of frames
  *
- * Records are appended to the open chunk. A full chunk is sealed: it becomes a frame at the head of the log,
- * and the oldest frames are evicted to make room. A snapshot pins frames: they are not evicted while the
- * snapshot is read. If pinned frames stop the eviction, new frames go into the reserve of the log. When the
- * reserve is full, the samples of the newest chunk are dropped and counted. The side-band of that chunk is
- * kept (docs/design/21).
+ * Records are appended to the open chunk. A full chunk is sealed: it is compressed into a frame at the head
+ * of the log, and the oldest frames are evicted (removed) to make room. A snapshot pins frames: they are not
+ * evicted while the snapshot is read. If pinned frames stop the eviction, new frames go into the reserve of
+ * the log. When the reserve is full, the samples of the newest chunk are dropped and counted. The side-band
+ * of that chunk (all records that are not samples) is kept (docs/design/21).
  *
- * Threads: the recorder thread appends samples, begins and ends rounds, and seals. Any thread may append
- * side-band and use snapshots. These functions wait only for the mutex of the ring (for the time of a
- * memcpy), and for the end of a seal.
+ * Threads: the recorder thread appends samples, begins and ends rounds, and seals. In a round, it reads all
+ * kernel rings once. Any thread may append side-band and use snapshots. These functions wait only for the
+ * mutex of the ring (for the time of a memcpy), and for the end of a seal. A comment that ends with "Recorder
+ * thread." or "Any thread." says which threads may call the function.
  */
 
 #include "base/diag.h"
@@ -33,16 +34,17 @@ struct fr_history_config {
 	uint64_t size_bytes; /* size of the memfd. At level 1, zstd needs 2 MiB of memory in addition */
 	bool populate;	     /* allocate all pages now, because the machine may have no free page later */
 	bool keep_size;	     /* fr_history_adopt(): keep the old ring's size if its layout is valid */
-	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and takes longer */
+	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and needs more time */
 	/* Called for each evicted frame, oldest first, one call at a time, on a thread that seals, retains a
-	   snapshot or changes the size. The lock of the ring may be held, so the function must not call any
-	   function of this header. */
+	   snapshot or changes the size. During the call, the lock of the ring can be held, so evicted() must
+	   not call any function of this header. */
 	void (*evicted)(void *ctx, const struct fr_frame *frame);
 	void *ctx;
 };
 
-/* Make an empty ring. Its size is rounded down to whole pages. Returns 0, or a negative errno with D: -EINVAL
-   if the size is outside of the limits, or zstd has no such level; -ENOMEM if there is not enough memory. */
+/* Make an empty ring. Its size is rounded down to whole pages. Returns 0; or a negative errno, with a message
+   in D: -EINVAL if the size is outside of the limits, or if zstd has no such level; -ENOMEM if there is not
+   enough memory. */
 int fr_history_new(const struct fr_history_config *config, struct fr_history **ret, struct fr_diag *d);
 struct fr_history *fr_history_free(struct fr_history *h); /* free all snapshots first */
 
@@ -51,25 +53,27 @@ struct fr_history_adopted {
 	uint64_t frames;
 	uint64_t samples, sideband; /* numbers of records in the frames and in the open chunk */
 	uint64_t first_ns, last_ns; /* times of the oldest and of the newest sample; 0: there is no sample */
-	uint64_t low_watermark_ns;  /* of the oldest frame; without frames, of the open chunk; 0: unknown */
+	/* Low watermark of the oldest frame; if there is no frame, of the open chunk; 0: unknown. */
+	uint64_t low_watermark_ns;
 	uint64_t drained_ns; /* the ring has all records of the kernel rings up to this time; 0: unknown */
 	bool in_place;	     /* true: the memory is the same; false: a new memfd has copies of the frames */
 	/* Number of valid frames that are not taken over, because they do not fit (counted only if in_place
-	   is false), or because a gap separates them from newer frames. The other ring may have evicted some
-	   of them. If the open chunk is not taken over, it counts as one more. */
+	   is false), or because a gap separates them from newer frames. Frames that the other ring has
+	   evicted but not overwritten can be among them. If the open chunk is not taken over, it counts as
+	   one more frame. */
 	uint64_t frames_left_out;
 };
 
 /*
- * Adopt the ring in the memfd FD, whose size must be sealed. The process that wrote the ring may have been
- * killed at any time. The new ring takes over the open chunk, and the newest frames whose sequence numbers
+ * Adopt the ring in the memfd FD, whose size must be sealed. It does not matter when the process that wrote
+ * the ring was killed. The new ring takes over the open chunk, and the newest frames whose sequence numbers
  * have no gap. If the old ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it
  * gets a new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not
  * called for frames that are left out (docs/design/22).
  *
- * Returns 0, and FD then belongs to the ring. Returns -EBADMSG with D if FD is not a ring, has another
- * version, or has neither a valid frame nor a valid header; other errors as fr_history_new(). On an error the
- * caller keeps FD, and the content of FD does not change.
+ * Returns 0, and FD then belongs to the ring. Otherwise returns a negative errno, with a message in D:
+ * -EBADMSG if FD is not a ring, has another version, or has neither a valid frame nor a valid header; or an
+ * error of fr_history_new(). After an error, FD still belongs to the caller, and its content has not changed.
  */
 int fr_history_adopt(const struct fr_history_config *config, int fd, struct fr_history **ret,
 	struct fr_history_adopted *ret_adopted, struct fr_diag *d);
@@ -78,8 +82,8 @@ uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd g
 
 /*
  * Change the size of a ring while records are appended (docs/design/23). A new ring takes over the newest
- * frames that fit, and the open chunk; other frames are evicted. Counters, rounds and a freeze continue. A
- * resize needs at most 16 MiB more memory than the larger ring.
+ * frames that fit, and the open chunk; other frames are evicted. Counters, rounds and a freeze
+ * (fr_history_freeze()) continue. A resize needs at most 16 MiB more memory than the larger ring.
  *
  *     begin() ── step() until it returns 0 ── finish() ── populate() while it returns 1 ── free()
  *
@@ -90,29 +94,30 @@ uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd g
  * of both rings.
  */
 struct fr_resize;
-/* Make the new ring. Returns 0, or a negative errno with D: -EBUSY if there is a snapshot; other errors as
-   fr_history_new(). */
+/* Make the new ring. Returns 0; or a negative errno, with a message in D: -EBUSY if there is a snapshot; or
+   an error of fr_history_new(). */
 int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize **ret, struct fr_diag *d);
 /* Continue the resize of a killed instance, which had moved frames from FROM to TO. The caller has adopted
    both rings, and calls step() next. Returns 0; -ENOMEM; or -EBADMSG if there is a gap between the newest
    frame of TO and the oldest frame of FROM. */
 int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_resize **ret);
 int fr_resize_fd(const struct fr_resize *z); /* descriptor of the new ring; borrowed */
-/* Move some frames. Returns 1 if it has to be called again; 0 if finish() is the next call. */
+/* Move some frames. Returns 1 if the caller has to call this function again; 0 if finish() is the next
+   call. */
 int fr_resize_step(struct fr_resize *z);
 /* Returns the new ring, and describes its content in *RET_ADOPTED. The new ring has another fr_history_fd(),
    and maybe a larger fr_history_section_max(). */
 struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *ret_adopted);
 /* Free the old ring. If fr_history_config.populate was true, or after fr_resize_resume(), also allocate the
-   next pages of the new ring. Returns 1 if it has to be called again; 0 if all is done; or a negative errno
-   if the machine has not enough memory. */
+   next pages of the new ring. Returns 1 if the caller has to call this function again; 0 if all is done; or a
+   negative errno if the machine has not enough memory. */
 int fr_resize_populate(struct fr_resize *z);
-/* Also frees the old ring. If finish() was not called, it frees the new ring, too. */
+/* Free Z and the old ring. If finish() was not called, also free the new ring. Z may be NULL. */
 struct fr_resize *fr_resize_free(struct fr_resize *z);
 
-/* Returns the largest size before compression that a section of a frame in this ring has or may get. mmap_len
-   of the feature COMPRESSED must have this value, and readers need a buffer of this size. It may be more than
-   a section of the open chunk can have, because frames of an adopted ring may be larger. */
+/* Returns the largest size before compression that a section of a frame in this ring has or can get. mmap_len
+   of the feature COMPRESSED must have this value, and readers need a buffer of this size. It can be more than
+   the size of a section of the open chunk, because the sections of adopted frames can be larger. */
 size_t fr_history_section_max(const struct fr_history *h);
 
 /* The memfd of the ring; borrowed. */
@@ -125,28 +130,31 @@ size_t fr_history_append_max(const struct fr_history *h); /* at least FR_HISTORY
    large. Recorder thread. */
 int fr_history_append(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns);
-/* Append side-band, at most FR_HISTORY_RUN_MAX bytes. Records of a scan do not come from a kernel ring: they
-   must have the time that fr_history_freeze() returned, and must be appended before the unfreeze. Returns 0;
-   1 if these records were dropped and counted, because pinned frames fill the log and the side-band buffer is
-   full (the caller then has to request a scan); or -EMSGSIZE. Any thread. */
+/* Append side-band, at most FR_HISTORY_RUN_MAX bytes. The records of a scan (one pass over all processes in
+   /proc) do not come from a kernel ring: they must have the time that fr_history_freeze() returned, and must
+   be appended before fr_history_unfreeze(). Returns 0; 1 if these records were dropped and counted, because
+   pinned frames fill the log and the side-band buffer is full (the caller then has to request a scan); or
+   -EMSGSIZE. Any thread. */
 int fr_history_append_sideband(struct fr_history *h, const void *records, size_t len, uint32_t n,
 	uint64_t first_ns, uint64_t last_ns);
 
-/* Begin a round. The caller promises that no record that is appended after this round is older than SINCE_NS;
-   0: unknown. The kernel takes the time of a record shortly before it puts the record into the kernel ring.
-   So SINCE_NS is the begin of the round minus the longest such delay. Recorder thread. */
+/* Begin a round. The caller ensures that the records that are appended after this round are not older than
+   SINCE_NS. If SINCE_NS is 0, their times are unknown. The kernel takes the time of a record shortly before
+   it puts the record into the kernel ring. So SINCE_NS is the begin of the round minus the longest such
+   delay. Recorder thread. */
 void fr_history_begin_round(struct fr_history *h, uint64_t since_ns);
 /* End the round: append a FINISHED_ROUND record if a reader may rely on it (docs/design/20), and store
-   SINCE_NS of this round in the image, as drained_ns. Recorder thread. */
+   SINCE_NS of this round as drained_ns in the image (the content of the memfd). Recorder thread. */
 void fr_history_end_round(struct fr_history *h);
 
-/* Freeze the low watermark of new chunks at the current time. Returns this time. The records of a scan have
-   this time, and may be appended until the unfreeze. One freeze at a time. Any thread. */
+/* Begin a freeze: the low watermarks of new chunks stay at or below the current time. Returns this time. The
+   records of a scan have this time, and may be appended until fr_history_unfreeze(). There can be one freeze
+   at a time. Any thread. */
 uint64_t fr_history_freeze(struct fr_history *h);
 void fr_history_unfreeze(struct fr_history *h);
 
-/* Seal the open chunk if it has records, so that a snapshot has all of them. Returns 0; or 1 if its samples
-   were dropped and counted. Recorder thread, or while no thread appends. */
+/* Seal the open chunk if it has records, so that a snapshot has these records. Returns 0; or 1 if the samples
+   of the chunk were dropped and counted. Call it on the recorder thread, or while no thread appends. */
 int fr_history_seal(struct fr_history *h);
 
 struct fr_history_stats {
@@ -154,12 +162,13 @@ struct fr_history_stats {
 	uint64_t used_bytes;	    /* bytes of the memfd that frames and the open chunk use */
 	uint64_t raw_bytes;	    /* bytes of the same records before compression */
 	uint64_t first_ns, last_ns; /* times of the oldest and of the newest sample */
-	uint64_t low_watermark_ns;  /* of the oldest frame; without frames, of the open chunk; 0: unknown */
+	/* Low watermark of the oldest frame; if there is no frame, of the open chunk; 0: unknown. */
+	uint64_t low_watermark_ns;
 	uint64_t frames;
 	uint64_t samples, sideband; /* numbers of records in the frames and in the open chunk */
 	uint64_t frames_evicted, samples_evicted;
-	uint64_t chunks_dropped, samples_dropped; /* FR_LOSS_BACK_PRESSURE */
-	uint64_t sideband_dropped;		  /* number of records; FR_LOSS_SIDEBAND */
+	uint64_t chunks_dropped, samples_dropped; /* the losses of FR_LOSS_BACK_PRESSURE */
+	uint64_t sideband_dropped;		  /* the number of lost records of FR_LOSS_SIDEBAND */
 	uint64_t pinned_bytes;
 	uint64_t compress_ns; /* time that zstd took */
 };
@@ -169,13 +178,13 @@ void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret);
    time may use the snapshot. */
 struct fr_snapshot;
 int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret);
-/* Give the next frame, oldest first, and unpin the frame of the previous call. The frame is valid until the
+/* Set RET to the next frame, oldest first, and unpin the frame of the previous call. RET is valid until the
    next call. Returns 1 if RET has a frame; 0 if there are no more frames. */
 int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret);
-/* KEEP true: from now on fr_snapshot_next() unpins no frame. So the frames can be read again after
-   fr_snapshot_rewind(). */
+/* If KEEP is true, later calls of fr_snapshot_next() unpin no frame. So the frames can be read again after
+   fr_snapshot_rewind(). If KEEP is false, these calls unpin frames again. */
 void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep);
-/* The next fr_snapshot_next() gives the oldest frame again. */
+/* The next call of fr_snapshot_next() returns the oldest frame again. */
 void fr_snapshot_rewind(struct fr_snapshot *s);
 void fr_snapshot_size(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes);
 /* Returns the low watermark of the oldest frame of S. If S has no frame: the low watermark of the chunk that
@@ -188,17 +197,20 @@ uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
  *   2. The ring evicts all frames that are older than the frames that S keeps.
  *   3. The ring no longer overwrites the frames of S, even after it has evicted them.
  *   4. The oldest frame of S is now also the oldest frame of the ring. It stays pinned until
- *      fr_snapshot_unpin(), so that the caller can save the tail model.
+ *      fr_snapshot_unpin(), so that the caller can save the tail model: the process model of the time of this
+ *      frame.
  *
  * S can then be read any number of times. Only one snapshot can be retained.
  *
  * Returns 0, and sets *RET_LOST to the number of samples that S no longer has. Returns 1 if S has no frame
  * that is still in the ring and fits; -EBUSY if another snapshot is retained, or pins a frame that step 2
- * would evict; -ENOMEM. If it does not return 0, the caller may do nothing with S except free it.
+ * would evict; -ENOMEM. If the function does not return 0, the caller must free S, and must not use S for
+ * anything else.
  */
 int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost);
-/* Returns the number of samples of a retained snapshot that the ring has evicted, so that only this snapshot
-   still has them. */
+/* Returns the number of samples of the retained snapshot S that the ring has evicted. Only S still has these
+   samples. */
 uint64_t fr_snapshot_evicted_samples(struct fr_snapshot *s);
+/* Unpin all frames of S. */
 void fr_snapshot_unpin(struct fr_snapshot *s);
 struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s);

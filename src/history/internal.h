@@ -35,22 +35,23 @@ struct fr_history {
 	uint64_t size;
 	struct fr_image_header *image;
 	struct fr_codec *codec;
-	size_t section_max; /* raw size of the largest section that the ring may have */
+	size_t section_max; /* raw size of the largest section that the ring can have */
 
 	struct fr_lock lock;
-	/* True: zstd reads the open sections, and the lock is free. Meanwhile no thread changes the sections
-	   or begins another seal. Snapshots do not wait for the end of the seal. */
+	/* True while a seal goes on: zstd reads the sections of the open chunk, and the sealing thread does
+	   not hold the lock. In this time, no thread changes these sections or begins another seal. Snapshots
+	   do not wait for the end of the seal. */
 	bool sealing;
 	struct fr_cond sealed;
 
 	struct fr_open_section sideband, samples;
 	struct fr_arena arena;
-	uint64_t sideband_reserve; /* part of the arena's reserve that is for frames without samples */
+	uint64_t sideband_reserve; /* part of arena.reserve that is for frames without samples */
 	struct fr_snapshot *snapshots;
 
 	uint64_t seq;		   /* sequence number of the open chunk */
 	uint64_t low_watermark_ns; /* low watermark of the open chunk */
-	uint64_t since_ns[2];	   /* SINCE_NS of this round and of the previous round */
+	uint64_t since_ns[2];	   /* SINCE_NS of the newest round [0], and of the round before it [1] */
 	uint64_t frozen_ns;	   /* 0: not frozen */
 	uint64_t round_seq;	   /* sequence number of the chunk that was open at the begin of the round */
 	uint64_t flush_seq;	   /* sequence number of the chunk that has the newest FINISHED_ROUND */
@@ -71,7 +72,8 @@ int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len);
 void fr_image_lay_out(struct fr_image_header *ret, uint64_t size);
 
 /* Make a ring on the memfd FD, whose image has the layout that CONFIG gives. The caller sets up the log and
-   the open chunk. On success FD belongs to the ring. FD -1: make a new memfd, as fr_history_new() does. */
+   the open chunk. On success FD belongs to the ring. If FD is -1, make a new memfd, as fr_history_new()
+   does. */
 int fr_history_make(
 	const struct fr_history_config *config, int fd, struct fr_history **ret, struct fr_diag *d);
 
@@ -82,7 +84,8 @@ void fr_history_lock(struct fr_history *h) FR_ACQUIRES(h->lock);
    has H yet. */
 void fr_history_open_chunk(struct fr_history *h);
 
-/* seal.c: seal the open chunk. Unlocks H during the compression. Returns 0; or 1 if samples were dropped. */
+/* In seal.c. Seal the open chunk. Unlocks H during the compression. Returns 0; or 1 if samples were
+   dropped. */
 int fr_history_seal_locked(struct fr_history *h) FR_REQUIRES(h->lock);
 /* Remove all records of S. The lock is held, or no other thread has S yet. */
 void fr_open_section_clear(struct fr_open_section *s);
@@ -94,14 +97,14 @@ struct fr_open_chunk {
 	struct fr_recovered_open records;
 	uint64_t seq, low_watermark_ns, drained_ns;
 };
-/* F, a frame of another ring, is in the log of H now. Raise last_ns and section_max of H if F has larger
-   values. */
+/* Call this when the frame F of another ring has been put into the log of H. Raise last_ns of H to the newest
+   time of F, and section_max of H to the largest raw section of F, if H has smaller values. */
 void fr_history_count_frame(struct fr_history *h, const struct fr_frame *f);
 /* Continue H with the records, the sequence number, the low watermark and drained_ns of O. */
 void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o);
-/* Treat the open chunk as if it had a FINISHED_ROUND: the next FINISHED_ROUND is written in a round that
-   begins after this chunk was sealed. So the promises of earlier FINISHED_ROUNDs stay true
-   (docs/design/20). */
+/* Treat the open chunk as if it had a FINISHED_ROUND: the next FINISHED_ROUND is then written in a round that
+   begins after the seal of this chunk. A FINISHED_ROUND promises that later records are not too old. By this
+   rule, the next FINISHED_ROUND keeps its promise (docs/design/20). */
 void fr_history_restart_rounds(struct fr_history *h);
 /* Fill RET from the content of H. LEFT_OUT is the value of frames_left_out. */
 void fr_history_describe(
@@ -111,19 +114,19 @@ void fr_history_describe(
 
 /* The frames of a retained snapshot. */
 struct fr_retained {
-	size_t n, at;
+	size_t n, at; /* number of frames, and index of the next frame to read */
 	struct fr_retained_view {
 		struct fr_frame frame;
-		uint64_t end; /* position behind the frame */
+		uint64_t end; /* position after the frame */
 	} views[];
 };
 
 struct fr_snapshot {
 	struct fr_history *history;
 	struct fr_snapshot *next;
-	uint64_t start, end; /* positions */
+	uint64_t start, end; /* positions: begin of the first frame, end of the last frame */
 	uint64_t at;	     /* position of the next frame */
-	uint64_t pinned;     /* frames from this position on are pinned; UINT64_MAX: none is */
+	uint64_t pinned;     /* frames from this position on are pinned; UINT64_MAX: no frame */
 	uint64_t frames, samples;
 	uint64_t low_watermark_ns;
 	bool keep;
@@ -138,5 +141,6 @@ uint64_t fr_snapshots_pinned_bytes(struct fr_history *h) FR_REQUIRES(h->lock);
    chunk. */
 uint64_t fr_history_oldest_low_watermark(struct fr_history *h) FR_REQUIRES(h->lock);
 
-/* retain.c: free RETAINED, which may be NULL, and let H use its bytes again. Returns NULL. */
+/* In retain.c. Free RETAINED, which may be NULL, and let H use the bytes of its frames again. Returns
+   NULL. */
 struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_history *h) FR_REQUIRES(h->lock);

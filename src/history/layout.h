@@ -8,8 +8,8 @@
  *     0                 struct fr_image_header, one page
  *     sideband_offset   the open chunk's side-band: raw records, the first sideband_fill bytes
  *     samples_offset    the open chunk's samples: raw records, the first samples_fill bytes
- *     log_offset        the log: frames, and pads where the log has no frame; each frame and each pad begins
- *                       at a multiple of 64, and does not cross the log's end
+ *     log_offset        the log: frames, and pads, which cover bytes without a frame. Each frame and each pad
+ *                       begins at a multiple of 64, and does not cross the log's end
  */
 
 #include <assert.h>
@@ -52,8 +52,8 @@ static_assert(offsetof(struct fr_image_header, open_seq) == 128, "layout 1.2");
 static_assert(sizeof(struct fr_image_header) == 192, "layout 1");
 static_assert(sizeof(struct fr_image_header) <= FR_IMAGE_HEADER_BYTES, "layout 1");
 
-/* 2. The head of every entry of the log. An entry is a frame or a pad. A pad covers bytes without a frame.
-   These fields are the whole header of a pad. */
+/* 2. The head of every entry of the log. An entry is a frame or a pad. A pad has no other fields in its
+   header. */
 struct fr_entry {
 	_Atomic uint32_t magic;
 	uint32_t header_crc;  /* crc32c of the header from `bytes` on: 88 bytes in a frame, 24 in a pad */
@@ -76,5 +76,5 @@ struct fr_frame_header {
 };
 static_assert(sizeof(struct fr_frame_header) == 96, "layout 3");
 
-/* The offset from which header_crc covers a header. */
+/* header_crc is the crc of a header from this offset on. */
 #define FR_CRC_FROM offsetof(struct fr_entry, bytes)

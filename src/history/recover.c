@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Searches an image for frames by the rules of docs/design/22, and sorts the valid frames by sequence number.
- * The image may be forged, so all lengths in a frame header are checked before they are used.
+ * The image can be forged, so all lengths in a frame header are checked before they are used.
  */
 #include "history/recover.h"
 #include "history/arena.h"
@@ -37,7 +37,7 @@ static bool is_area_within(uint64_t offset, uint64_t bytes, uint64_t from, uint6
 	return offset >= from && offset <= to && bytes <= to - offset && offset % 8 == 0;
 }
 
-/* Rule 1 of docs/design/22. The areas may go beyond the end of the image, because the image may be
+/* Rule 1 of docs/design/22. The areas are allowed to go beyond the end of the image, because the image can be
    truncated. */
 static bool is_valid_header(const struct fr_image_header *i)
 {
@@ -107,7 +107,7 @@ static int compare_found(const void *a, const void *b)
 				: (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Rule 4 of docs/design/22: of two frames with the same sequence number, the one at the lower offset
+/* Rule 4 of docs/design/22: of two frames with the same sequence number, the frame at the lower offset
    counts. */
 static void sort_index(struct fr_recovery *r)
 {
@@ -168,7 +168,7 @@ int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret)
 	return 1;
 }
 
-/* Returns the number of bytes of whole records in a section of the open chunk. The image may be truncated. */
+/* Returns the number of bytes of whole records in a section of the open chunk. The image can be truncated. */
 static size_t measure_records(const struct fr_recovery *r, uint64_t offset, uint64_t bytes, uint64_t fill)
 {
 	struct fr_record_iter it;

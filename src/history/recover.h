@@ -3,8 +3,8 @@
 
 /*
  * Reads the image of a ring whose recorder has ended or was killed: every whole frame, oldest first, and the
- * whole records of the open chunk. The image may be truncated, damaged or forged (docs/design/22). The
- * functions only read it. One thread at a time uses a fr_recovery.
+ * whole records of the open chunk. The image can be truncated, damaged or forged (docs/design/22). The
+ * functions do not change the image. One thread at a time uses a fr_recovery.
  *
  * Recovery also finds frames that were evicted but not yet overwritten. They are older than the other frames.
  */
@@ -27,8 +27,8 @@ static inline void fr_recoveryp(struct fr_recovery **r)
 }
 #define _cleanup_recovery_ _cleanup_(fr_recoveryp)
 
-/* Give the next frame, oldest first. RET points into the image. Only the crcs of a frame are checked, so a
-   section in a forged image may be invalid zstd. Returns 1 if RET has a frame; 0 if there are no more
+/* Set RET to the next frame, oldest first. RET points into the image. Only the crcs of a frame are checked,
+   so a section in a forged image can be invalid zstd. Returns 1 if RET has a frame; 0 if there are no more
    frames. */
 int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Changes the size of a ring while records are appended: the frames move from the old ring to a new one, and
+ * Changes the size of a ring while records are appended: the frames move from the old ring to a new ring, and
  * the pages of moved frames are freed step by step. So the memory of both rings is never allocated in full at
  * the same time (docs/design/23).
  *
@@ -38,14 +38,14 @@ static uint64_t oldest_seq(const struct fr_history *h)
 	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
 }
 
-/* From now on, the adoption of FROM ignores frames before SEQ. These frames were evicted or moved, but their
-   bytes may still be in pages of FROM. */
+/* Note in the image of FROM that the frames with a sequence number below SEQ have been evicted or moved.
+   Their bytes can still be in pages of FROM, but the adoption of FROM then ignores these frames. */
 static void set_moved(struct fr_history *from, uint64_t seq)
 {
 	atomic_store_explicit(&from->image->moved_seq, seq, memory_order_release);
 }
 
-/* Pin all frames of the old ring, so that it evicts none. The caller holds the lock, or no other thread
+/* Pin all frames of the old ring, so that it evicts no frame. The caller holds the lock, or no other thread
    uses the old ring. */
 static void begin_to_move(struct fr_resize *z)
 {
@@ -96,7 +96,8 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	return 0;
 }
 
-/* Remove the frames before SEQ from the old ring. A killed instance may have left them in both rings. */
+/* Remove the frames with a sequence number below SEQ from the old ring. A killed instance can have left such
+   frames in both rings. */
 static void forget_moved(struct fr_history *from, uint64_t seq)
 {
 	struct fr_arena *a = &from->arena;
@@ -124,7 +125,7 @@ int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_r
 	(*ret)->has_all = has_all;
 	if (has_all)
 		return 0;
-	/* TO may have a part of the open chunk, but FROM has all of it. */
+	/* TO can have a part of the open chunk, but FROM has the whole open chunk. */
 	fr_open_section_clear(&to->samples);
 	fr_open_section_clear(&to->sideband);
 	begin_to_move(*ret);
@@ -194,7 +195,7 @@ struct slice {
 	struct fr_frame frames[VIEWS];
 	unsigned n;
 	uint64_t begin, end; /* positions */
-	uint64_t left;	     /* bytes of these frames and of all newer ones */
+	uint64_t left;	     /* bytes of these frames and of all newer frames */
 };
 
 static void view_slice(struct fr_history *from, struct slice *ret)
@@ -291,14 +292,14 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 	if (!z->has_all) {
 		move_last_frames(z);
 		fr_history_take_open_chunk(to, &open);
-		/* Call this only after the new ring has taken the open chunk. In the new ring, the records of
-		   the open chunk may become several chunks. A new chunk takes its low watermark from
-		   since_ns, and since_ns of the old ring is newer than the low watermark of its open chunk.
-		 */
+		/* This must come after fr_history_take_open_chunk(), which can make several chunks of the
+		   records of one chunk. A new chunk takes its low watermark from since_ns. But since_ns of
+		   the old ring is newer than the low watermark of its open chunk. */
 		continue_counters(to, from);
 		fr_history_restart_rounds(to);
-		/* Until here, both rings have the open chunk. After a kill, fr_resize_resume() uses the open
-		   chunk of FROM, unless TO has sealed a part of it. */
+		/* Before the next two calls, both rings have the open chunk. If the process is killed now,
+		   fr_resize_resume() uses the open chunk of FROM, unless TO has sealed a part of the
+		   chunk. */
 		fr_open_section_clear(&from->sideband);
 		fr_open_section_clear(&from->samples);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Retained snapshots: new frames leave out a range of the log, whose bytes the snapshot still needs
- * (docs/design/24).
+ * Retained snapshots, whose dumps have failed: new frames leave out a range of the log, because the snapshot
+ * still needs its bytes (docs/design/24).
  *
  *     offset 0                                                        bytes
  *     │ newest ──▶ head │ free │ retained: frames that are evicted, but   │ tail ──▶ … │
@@ -19,9 +19,9 @@ struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_his
 {
 	if (!retained)
 		return NULL;
-	/* Wipe the frames that the ring has evicted. Otherwise, after a crash, recovery would find them, with
-	   a gap between them and the newer frames. The first frame of a hole may have become a pad: a pad is
-	   not wiped. */
+	/* Wipe the frames that the ring has evicted. Otherwise recovery after a crash would find these
+	   frames, with a gap between them and the newer frames. The first frame of a hole can have become a
+	   pad: a pad is not wiped. */
 	for (size_t i = 0; i < retained->n; i++) {
 		struct fr_frame_header *f =
 			(struct fr_frame_header *)(uintptr_t)retained->views[i].frame.sideband - 1;
@@ -43,8 +43,8 @@ static uint64_t max_bytes(const struct fr_arena *a)
 	return a->bytes > 3 * a->reserve ? FR_MIN(most, a->bytes - 3 * a->reserve) : 0;
 }
 
-/* Find the newest frames of S that fit into MOST bytes. Returns the position of the oldest of them, and their
-   number in *RET_N. */
+/* Find the newest frames of S that fit into MOST bytes. Returns the position of the oldest of these frames,
+   and the number of these frames in *RET_N. */
 static uint64_t find_first_that_fits(const struct fr_snapshot *s, uint64_t most, size_t *ret_n)
 {
 	const struct fr_arena *a = &s->history->arena;

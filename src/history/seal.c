@@ -18,8 +18,8 @@ void fr_open_section_clear(struct fr_open_section *s)
 	atomic_store_explicit(s->image_fill, 0, memory_order_release);
 }
 
-/* Called without the lock: while h->sealing is set, no other thread changes the sections. Returns 0 or
-   -EIO. */
+/* Call this without the lock, while h->sealing is true: no other thread then changes the sections. Returns 0
+   or -EIO. */
 static int compress_sections(struct fr_history *h, struct fr_frame *ret)
 {
 	const struct fr_open_section *sb = &h->sideband, *sa = &h->samples;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Snapshots: positions in the log that stop eviction. A reader needs no lock to read pinned frames, because
- * no thread writes to a frame between the call that pins it and the call that unpins it. Both calls take the
- * lock. So earlier writes to the frame come before the reads, and later writes come after them.
+ * Snapshots: each pins the frames from a position in the log on, so that they are not evicted. A reader needs
+ * no lock to read pinned frames, because no thread writes to a frame between the call that pins it and the
+ * call that unpins it. Each of these two calls takes the lock. So earlier writes to the frame come before the
+ * reads, and later writes come after the reads.
  */
 #include "history/internal.h"
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Reads sections of frames: decompresses a section, walks over its records, removes records outside of a
- * window.
+ * Reads the sections of frames: decompresses a section, counts its records, and removes the records outside
+ * of a window.
  *
- * Sections may come from a damaged image. Every length is checked: nothing outside of the section is read,
+ * Sections can come from a damaged image. Every length is checked: nothing outside of the section is read,
  * and nothing outside of the buffer is written. One thread at a time uses an fr_unpack.
  */
 
@@ -33,18 +33,18 @@ static inline void fr_unpackp(struct fr_unpack **u)
    zstd, or its raw length is larger than CAP. */
 ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
 
-/* A count of records, without FINISHED_ROUND. */
+/* A number of records and their times. FINISHED_ROUND records do not count. */
 struct fr_section_kept {
 	uint32_t records;
-	uint64_t first_ns, last_ns; /* oldest and newest record; 0: there is none */
+	uint64_t first_ns, last_ns; /* times of the oldest and the newest record; 0: no record */
 };
 
-/* Add RECORD to the count. */
+/* Count RECORD in KEPT. */
 void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record);
 
-/* Remove, in place, all records that are older than FROM_NS or newer than TO_NS. DROP_ROUNDS true: also
-   remove FINISHED_ROUND records. The FINISHED_ROUND records that stay still keep their promise
-   (docs/design/20), because a promise is about later records, and no record is added. Returns the new length;
-   or -EBADMSG if a record is not whole, and then the contents of RET and RECORDS are undefined. */
+/* Remove, in place, all records that are older than FROM_NS or newer than TO_NS. If DROP_ROUNDS is true, also
+   remove FINISHED_ROUND records. A FINISHED_ROUND promises that no later record in the file is too old
+   (docs/design/20). The promise stays true, because no record is added. Returns the new length; or -EBADMSG
+   if a record is not whole. In this case the contents of RET and RECORDS are undefined. */
 ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
 	struct fr_section_kept *ret);

@@ -3,7 +3,7 @@
 /*
  * Checks that all inputs come from one boot. Times of CLOCK_MONOTONIC, process ids and addresses have a
  * meaning only within one boot of one machine. The sidecar of a dump has the boot id. Without a sidecar, the
- * section CLOCK_DATA tells the wall time at which the clock of the file was 0, and the sections HOSTNAME and
+ * section CLOCK_DATA has the wall time at which the clock of the file was 0, and the sections HOSTNAME and
  * OSRELEASE identify the machine.
  */
 
@@ -54,7 +54,7 @@ static void describe_boot(const struct fr_input *in, char ret[static 256])
 		host ? host : "?", release ? release : "?", since);
 }
 
-/* Returns whether both inputs have the section F, and its texts differ. */
+/* Returns whether both inputs have the section F, with different texts. */
 static bool differs(const struct fr_input *a, const struct fr_input *b, enum fr_feature f)
 {
 	const char *x = fr_feature_get_string(&a->head, f), *y = fr_feature_get_string(&b->head, f);

@@ -4,7 +4,7 @@
  * A batch collects copies of records in one block of bytes. When the batch is large enough, the cursor sorts
  * it and releases the records up to the limit: the cursor can now return them. When all released records are
  * returned, the remaining records are copied to the other batch, and the two batches change places. The limit
- * is the newest time of all records that stand before the second-last FINISHED_ROUND (docs/design/61).
+ * is the newest time of all records that come before the second-last FINISHED_ROUND (docs/design/61).
  *
  *   batch  [ returned │ released │ too young ]
  *                     next       ready       n
@@ -27,12 +27,13 @@ struct batch {
 struct fr_cursor {
 	struct fr_reader *reader;
 	uint64_t known_from, known_to;
-	bool in_state; /* at the begin of a dump, where it repeats the process model: records with a time are
-			  skipped */
+	/* True: the next records belong to the initial state (cursor.h). Records with a time are skipped. */
+	bool in_state;
 	bool ended;
 	struct batch batch, other; /* sort_batch() uses the entries of OTHER as temporary memory */
-	size_t next, ready;	   /* indices: the next entry to return, and the first that is not released */
-	size_t sort_at;		   /* sort the batch when it has this many bytes */
+	/* The indices of the entry to return next, and of the first entry that is not released. */
+	size_t next, ready;
+	size_t sort_at; /* sort the batch when it has this many bytes */
 	uint64_t order, skipped_state;
 	uint64_t last_key, newest, newest_before, limit;
 };
@@ -105,7 +106,7 @@ static int batch_add(struct batch *b, uint64_t key, uint64_t order, const void *
 	return 0;
 }
 
-/* Drops the records that were returned, and begins the other batch with the remaining ones. */
+/* Drops the records that were returned, and begins the other batch with the remaining records. */
 static int start_next_batch(struct fr_cursor *c)
 {
 	struct batch old = c->batch, *to = &c->other;
@@ -229,7 +230,7 @@ static bool is_wanted(uint32_t type)
 	case PERF_RECORD_AUX:
 	case PERF_RECORD_ITRACE_START:
 	case PERF_RECORD_AUX_OUTPUT_HW_ID:
-		return false; /* they describe AUX data, which is not merged */
+		return false; /* they describe AUX data (hardware traces), which are not merged */
 	case FR_RECORD_ID_INDEX:
 	case FR_RECORD_THREAD_MAP:
 	case FR_RECORD_CPU_MAP:
@@ -337,9 +338,9 @@ size_t fr_cursor_skip_common(struct fr_cursor *c, const struct fr_cursor *other,
 		n++;
 	if (n == 0)
 		return 0;
-	/* LAST is the time of the last equal record. More records of this time may follow: the next record of
-	   a cursor has it, or a cursor has no further released record. Then do not skip the records of this
-	   time. */
+	/* LAST is the time of the last equal record. Do not skip the records of this time if more records of
+	   this time can follow: if the next record of a cursor has this time, or if a cursor has no more
+	   released records. */
 	last = e[n - 1].key;
 	if (n == max || e[n].key == last || other->batch.entries[k + n].key == last)
 		while (n > 0 && e[n - 1].key == last)

@@ -12,8 +12,8 @@
 struct fr_dedup_entry {
 	UT_hash_handle hh;
 	size_t input;	  /* the last input that has had this record */
-	uint64_t count;	  /* how many times that input has had it */
-	uint64_t written; /* how many times it was written */
+	uint64_t count;	  /* how many times the input has had the record */
+	uint64_t written; /* how many times the record was written */
 	uint8_t record[];
 };
 

@@ -2,7 +2,7 @@
 
 /*
  * Makes one head from the heads of all inputs. The kernel gives an event new ids each time that it is opened.
- * So two openings in the inputs are the same event if they have the same attr and name. Within one boot, an
+ * So two sets of ids in the inputs belong to the same event if attr and name are equal. Within one boot, an
  * id belongs to only one event.
  */
 
@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the head of an input says: the event with the index EVENT in the united session has this id. */
+/* The head of an input says that an event has an id. `event` is the index of the event in the united
+   session. */
 struct claim {
 	uint64_t id;
 	size_t event, input;
@@ -85,7 +86,7 @@ static int unite_events(const struct fr_inputs *in, struct fr_session *s, struct
 	return 0;
 }
 
-/* Returns the event that has most of the N claims, which all are for the same id. Returns -1 if two events
+/* All N claims are for the same id. Returns the event that has most of the claims. Returns -1 if two events
    with different attrs have equally many claims. */
 static int64_t elect_event(const struct fr_session *s, const struct claim *claims, size_t n)
 {
@@ -195,7 +196,7 @@ static int correct_inputs(const struct fr_merge_options *o, struct fr_inputs *in
 }
 
 /* Refuses the events if a reader of the output could not find the event of a record, or could not compare the
-   times of two records. Returns 0, or -EINVAL with D. */
+   times of two records. Returns 0; or -EINVAL, with a message in D. */
 static int check_events(const struct fr_session *s, struct fr_diag *d)
 {
 	const struct perf_event_attr *a = &s->events[0].attr;

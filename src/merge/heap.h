@@ -2,7 +2,8 @@
 #pragma once
 
 /* A binary heap of the inputs, each with its next record. The top (node 0) has the oldest record. At equal
-   times, side-band comes before samples; if both are of the same kind, the order of the inputs decides. */
+   times, side-band (all records that are not samples) comes before samples. Two records of the same time and
+   kind are in the order of the inputs. */
 
 #include "merge/cursor.h"
 
@@ -16,8 +17,8 @@ struct fr_heap {
 	size_t n;
 };
 
-/* Restores the order of the heap, after node I (0: the top) got a later record or was replaced by the last
-   node. */
+/* Restores the order of the heap. Call it after node I (0: the top) has got a later record, or has been
+   replaced by the last node. */
 void fr_heap_sift_down(struct fr_heap *h, size_t i);
 /* Brings the nodes into the order of a heap. The caller has filled them in any order. */
 void fr_heap_build(struct fr_heap *h);

@@ -10,7 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* How many bytes are read ahead at most: for all inputs together, and for one input. */
+/* The largest numbers of bytes that are read ahead: for all inputs together, and for one input. */
 #define AHEAD_ALL (16u << 20)
 #define AHEAD_ONE (2u << 20)
 
@@ -48,7 +48,7 @@ static bool starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Returns whether the file NAME is to be merged. A name that ends with ".json" is a sidecar, and one that
+/* Returns whether the file NAME is to be merged. A name that ends with ".json" is a sidecar, and a name that
    ends with ".jit" is a directory of objects. */
 static bool is_input(const char *name)
 {
@@ -82,7 +82,7 @@ static int scan_directory(const char *path, struct fr_inputs *in, struct fr_diag
 	return 0;
 }
 
-/* Puts auxiliary files before the other files, and sorts both by name. */
+/* Puts auxiliary files before the other files, and sorts each of the two groups by name. */
 static int compare_inputs(const void *a, const void *b)
 {
 	const struct fr_input *x = a, *y = b;
@@ -93,9 +93,9 @@ static int compare_inputs(const void *a, const void *b)
 }
 
 /* Reads a whole file in pipe format, to get all parts of its head, and the time that it covers without a gap.
-   (The merge leaves out the initial state of other files if its time is within this time.) Then opens the
-   file again for the merge. This uses the open descriptor, not the path, because a compaction may have
-   replaced perf.data.auxiliary. */
+   (The merge leaves out the initial state of another file if this file covers the time of the initial state:
+   see fr_cursor_new().) Then opens the file again for the merge. The file is opened by its open descriptor,
+   not by its path, because flightrecd can replace perf.data.auxiliary by a shorter file at any time. */
 static int examine_pipe(struct fr_input *in, struct fr_diag *d)
 {
 	struct fr_reader *first = in->reader;
@@ -178,7 +178,7 @@ static void input_deinit(struct fr_input *in)
 	*in = (struct fr_input){0};
 }
 
-/* Returns whether input N is the same file as an earlier one. */
+/* Returns whether input N is the same file as an earlier input. */
 static bool is_repeated(const struct fr_inputs *in, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -187,8 +187,8 @@ static bool is_repeated(const struct fr_inputs *in, size_t n)
 	return false;
 }
 
-/* Opens and examines input I. Returns 1 if the input is used, 0 if it is left out, or a negative errno with
-   D. */
+/* Opens and examines input I. Returns 1 if the input is used; 0 if it is left out; or a negative errno, with
+   a message in D. */
 static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, size_t i, struct fr_diag *d)
 {
 	struct fr_input *one = &in->v[i];
@@ -202,7 +202,7 @@ static int open_input(const struct fr_merge_options *o, struct fr_inputs *in, si
 		in->n_unusable++;
 		return 0;
 	}
-	if (r == -ENOENT && one->found) /* it was removed since the scan */
+	if (r == -ENOENT && one->found) /* it was removed after scan_directory() had found it */
 		return 0;
 	if (r < 0 && why.code)
 		return fr_fail(d, r, why.hint[0] ? why.hint : "run 'flightrecctl list' to see the files",

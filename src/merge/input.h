@@ -14,8 +14,8 @@
 struct fr_input {
 	char *path;
 	struct fr_reader *reader;
-	struct fr_session head; /* the complete head; in pipe format, READER gets it only piece by piece */
-	cJSON *meta;		/* its sidecar, or NULL */
+	struct fr_session head; /* the complete head; in pipe format, `reader` gets it piece by piece */
+	cJSON *meta;		/* its sidecar (NAME.json), or NULL */
 	dev_t dev;
 	ino_t ino;
 	uint64_t size;
@@ -24,21 +24,23 @@ struct fr_input {
 	bool live;	   /* a flightrecd writes to it now */
 	bool has_jit;	   /* fr_input_has_jit() */
 	bool head_damaged; /* its events contradict the events of the other inputs */
-	bool damaged;	   /* set at the end of the merge: it was not read completely, or head_damaged */
+	bool damaged; /* set at the end of the merge: it was not read completely, or head_damaged is true */
 
 	sd_id128_t boot_id; /* SD_ID128_NULL if unknown */
 	bool has_clock;
 	uint64_t clock_ns;	 /* the time in its section CLOCK_DATA, on the clock of the events */
 	int64_t clock_offset_ns; /* wall time minus the time on the clock of the events */
 
-	/* Pipe format: the time that the file covers without a gap. Otherwise both are 0. */
+	/* The time that the file covers without a gap, if it has the pipe format (like perf.data.auxiliary).
+	   Otherwise 0 and 0. */
 	uint64_t known_from, known_to;
 };
 
 struct fr_inputs {
 	struct fr_input *v;
 	size_t n;
-	size_t n_unusable;
+	size_t n_unusable; /* number of files that cannot be merged, for example because they are no perf.data
+			      files */
 	uint64_t bytes;
 };
 
@@ -47,16 +49,16 @@ void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Finds, opens and examines the files that OPTIONS name. If a file is not a perf.data file, warns about it
-   and leaves it out. Auxiliary files come first, then the other files; both are sorted by name. The caller
-   frees RET, also after failure. Returns 0, or with D: -ENOENT if there is no file, -EBADMSG if no file is
-   usable, or another negative errno. */
+   and leaves it out. Auxiliary files come first, then the other files. Each of the two groups is sorted by
+   name. The caller frees RET, also after failure. Returns 0; or a negative errno, with a message in D:
+   -ENOENT if there is no file, -EBADMSG if no file is usable. */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
 /* Makes the readers read ahead, within one limit of memory for all inputs together. */
 void fr_inputs_read_ahead(struct fr_inputs *in);
 void fr_inputs_deinit(struct fr_inputs *in);
 
-/* In boot.c. Checks that all inputs come from one boot. Returns 0; or -EXDEV with D, which names two boots
-   and a file of each. */
+/* In boot.c. Checks that all inputs come from one boot. Returns 0; or -EXDEV, with a message in D that names
+   two boots and a file of each boot. */
 int fr_inputs_check_boot(const struct fr_inputs *in, struct fr_diag *d);
 /* Sets boot_id, has_clock, clock_ns and clock_offset_ns of an input. */
 void fr_input_read_boot(struct fr_input *in);

@@ -71,7 +71,8 @@ static int copy_object(int from, int to, const char *name)
 		r = fsync(out) < 0 ? -errno : fr_tmp_publish(to, tmp, name);
 	if (r < 0)
 		(void)unlinkat(to, tmp, 0);
-	return r == -EEXIST ? 0 : FR_MIN(r, 0); /* positive: only the sync failed; the caller syncs again */
+	/* If R is positive, only the sync of the directory failed. The caller syncs the directory again. */
+	return r == -EEXIST ? 0 : FR_MIN(r, 0);
 }
 
 static int link_objects(int from, int to)

@@ -26,9 +26,9 @@ struct merge {
 	struct fr_heap heap;
 	struct fr_dedup dedup;
 	struct fr_buf rewritten; /* a copy of a record, with the new path of its object */
-	bool comparing;		 /* records with the time and kind of the last record go through DEDUP */
+	bool comparing;		 /* records with the time and kind of the last record go through `dedup` */
 	uint64_t key;		 /* the newest time that was written */
-	bool key_sample;	 /* the kind of the last written record: true: sample; false: side-band */
+	bool key_sample;	 /* true: the last written record is a sample; false: it is side-band */
 	bool overflowed;	 /* the limit FR_DEDUP_MAX was reached */
 };
 
@@ -44,11 +44,12 @@ static bool covers(const struct fr_input *in, uint64_t time_ns)
 }
 
 /* Finds the time for which an input may skip its initial state (cursor.h), because another input of the same
-   recording covers this time:
+   recording covers this time. Auxiliary files (perf.data.auxiliary*) are the inputs in pipe format.
    - A dump may skip its initial state if an auxiliary file covers its begin without a gap.
-   - An auxiliary file may skip its initial state if a dump covers its begin. After a compaction, an
-     auxiliary file begins with all processes. If these records were in the output, the processes would begin
-     a second time in the middle of the dump, and a reader would forget what only the dump says about them. */
+   - An auxiliary file may skip its initial state if a dump covers its begin. After a compaction (flightrecd
+     has replaced the file by a shorter file), an auxiliary file begins with records of all processes. In the
+     output, these records would begin the processes a second time in the middle of the dump, and a reader
+     would forget what only the dump says about the processes. */
 static void find_known_time(const struct merge *m, size_t index, uint64_t *ret_from, uint64_t *ret_to)
 {
 	const struct fr_input *in = &m->inputs.v[index];
@@ -173,8 +174,9 @@ static uint64_t find_second_key(const struct fr_heap *h)
 	return key;
 }
 
-/* Writes those next records of the input of the top that are older than the next records of all other inputs.
-   No other input has these records, so they need no comparison and do not go through the heap. */
+/* The top is the node of the heap with the oldest record. Writes the next records of the input of the top, as
+   long as they are older than the next records of all other inputs. No other input has these records, so they
+   need no comparison and do not go through the heap. */
 static int write_run(struct merge *m, struct fr_diag *d)
 {
 	const struct fr_heap_node *top = &m->heap.nodes[0];
@@ -268,8 +270,8 @@ static void report_damage(struct merge *m)
 			fr_merge_warn(m->options,
 				"%s: %llu bytes of AUX data are not merged; they are only in this file",
 				in->path, (unsigned long long)damage->aux_bytes);
-		/* If a flightrecd writes to the file, the last record may be incomplete. This is not
-		   damage. */
+		/* If a flightrecd writes to the file, the last record can be incomplete. An incomplete last
+		   record is not damage. */
 		bool is_damaged = damage->damaged && !(in->live && damage->only_tail);
 
 		in->damaged = is_damaged || in->head_damaged;

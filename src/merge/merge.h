@@ -17,8 +17,9 @@
 #include "merge/options.h"
 
 /* Merges the files. An input is not removed if it is damaged or unusable, or if a flightrecd writes to it.
-   Returns 0; 1 if the output is written but an input was damaged or unusable; or a negative errno with D, and
-   then nothing was written or removed. The errno is -ENOENT if there are no inputs, -EBADMSG if no input is a
-   perf.data, -EXDEV if the inputs come from different boots or machines, -EINVAL if their events cannot be in
-   one file, or -EBUSY if another merge works in the directory. Others are possible. */
+   Returns 0; 1 if the output has been written but an input was damaged or unusable; or a negative errno, with
+   a message in D. After an error, there is no new output, and no input has been removed. The errno is -ENOENT
+   if there are no inputs, -EBADMSG if no input is a perf.data file, -EXDEV if the inputs come from different
+   boots or machines, -EINVAL if their events cannot be in one file, or -EBUSY if another flightrec-merge
+   works in the directory. Other errors are possible. */
 int fr_merge(const struct fr_merge_options *options, struct fr_merge_report *ret, struct fr_diag *d);

@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 struct fr_merge_options {
-	const char *directory;	  /* its perf.data.auxiliary* and perf.data.sample.* are inputs; or NULL */
+	const char *directory; /* its files perf.data.auxiliary* and perf.data.sample.* are inputs; or NULL */
 	const char *const *files; /* more inputs */
 	size_t n_files;
 	const char *output; /* NULL: perf.data in `directory`, or in the current directory */
 	bool keep;	    /* do not remove the inputs */
 	bool dry_run;	    /* read the inputs and fill in the report, but write and remove nothing */
 	bool compress;	    /* write compressed records (-z) */
-	int level;	    /* the level of zstd; 0 stands for 1 */
+	int level;	    /* the level of zstd; 0 means 1 */
 	struct fr_file_writer_config writer;
 	void (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes); /* or NULL */
 	/* Called with a line about each damaged or unusable input, and about other problems. May be NULL. */
@@ -33,8 +33,8 @@ struct fr_merge_report {
 	uint64_t late;		    /* number of records that were written after a record of a later time */
 	uint64_t first_ns, last_ns; /* the times of the first and the last sample */
 	uint64_t bytes_in, bytes_out, lost_bytes;
-	int not_durable; /* errno if the directory could not be synced (the inputs are kept then); or 0 */
+	int not_durable; /* positive errno: the directory could not be synced, so the inputs are kept */
 	char output[4096];
-	char how[96];	       /* how it was written: fr_writer_describe() */
+	char how[96];	       /* how the output was written: the text of fr_writer_describe() */
 	char kept_older[4096]; /* the new path of the older output that was renamed, or empty */
 };

@@ -76,7 +76,8 @@ int fr_output_begin(struct fr_output *out, const struct fr_session *head, struct
 		out->tmp[0] = '\0';
 		return fr_fail_errno(d, r, NULL, "cannot create %s", out->path);
 	}
-	/* This fails if this user is not a member of the group. Then the file keeps the group of the user. */
+	/* fchown() fails if this user is not a member of the group. In this case the file keeps the group of
+	   the user. */
 	(void)!fchown(out->fd, (uid_t)-1, out->gid);
 	r = fr_writer_new(out->fd, &out->config, &out->file, d);
 	if (r < 0)
@@ -137,8 +138,8 @@ int fr_output_write_record(struct fr_output *out, const struct perf_event_header
 	return r < 0 ? write_failed(out, r, d) : 0;
 }
 
-/* Returns how many entries of RUN, beginning with entry I, are one behind the other in memory. Together they
-   have *RET_LEN bytes, at most FR_OUTPUT_CHUNK. */
+/* Returns how many entries of RUN, beginning with entry I, have records that lie one after the other in
+   memory. These records have *RET_LEN bytes in total, at most FR_OUTPUT_CHUNK. */
 static size_t count_contiguous(const struct fr_cursor_run *run, size_t i, size_t *ret_len)
 {
 	const struct fr_cursor_entry *e = run->entries;

@@ -15,10 +15,10 @@ struct fr_output {
 	char path[PATH_MAX];	       /* the path that the caller gave, or the default */
 	const char *name;	       /* the last part of the path */
 	char jit[PATH_MAX + NAME_MAX]; /* the absolute path of OUTPUT.jit, the directory of its objects */
-	int dirfd;		       /* the directory of the output; locked, to exclude other merges */
+	int dirfd; /* the directory of the output; locked, so that only one flightrec-merge works in it */
 	char tmp[NAME_MAX + 1];
 	int fd;
-	gid_t gid; /* the group for the files, if this user is allowed to set it; (gid_t)-1: no group */
+	gid_t gid; /* the group for the files, which is set if this user may set it; (gid_t)-1: no group */
 	/* The members below are used from fr_output_begin() on. */
 	struct fr_file_writer_config config;
 	struct fr_file_writer writer;
@@ -35,21 +35,22 @@ struct fr_output {
 #define FR_OUTPUT_CHUNK (1u << 20) /* the largest raw size of a zstd frame */
 
 /* Finds the directory of the output that OPTIONS name, and locks it unless this is a dry run. The caller
-   closes OUT, also after a failure. Returns 0; or with D: -EBUSY if another merge has the lock, or another
-   negative errno. */
+   closes OUT, also after a failure. Returns 0; or a negative errno, with a message in D: -EBUSY if another
+   flightrec-merge has the lock. */
 int fr_output_open(struct fr_output *out, const struct fr_merge_options *options, struct fr_diag *d);
-/* Creates the temporary file, and begins it with HEAD. This and the next three functions return 0, or a
-   negative errno with D. */
+/* Creates the temporary file, and begins it with HEAD. fr_output_begin() and the next three functions return
+   0; or a negative errno, with a message in D. */
 int fr_output_begin(struct fr_output *out, const struct fr_session *head, struct fr_diag *d);
 int fr_output_write_record(struct fr_output *out, const struct perf_event_header *record, struct fr_diag *d);
 int fr_output_write_run(struct fr_output *out, const struct fr_cursor_run *run, struct fr_diag *d);
-/* Writes the records that are not written yet, the feature sections of HEAD and the header, and syncs the
-   file. If the records are compressed, it adds the section COMPRESSED to HEAD. */
+/* Writes the records that have not been written yet, the feature sections of HEAD and the header, and syncs
+   the file. If the records are compressed, this function adds the section COMPRESSED to HEAD. */
 int fr_output_end(struct fr_output *out, struct fr_session *head, struct fr_diag *d);
-/* In publish.c. Renames an older output, writes the sidecar META (NULL: there is none), and gives the new
-   output its name. RET_OLDER, of PATH_MAX bytes, gets the new path of the older output; it is empty if there
-   was none. Returns 0 if the output is durable; a positive errno if the output has its name but the directory
-   could not be synced; or a negative errno with D, and then the older output has its old name. */
+/* In publish.c. Renames an older output, writes the sidecar META (NULL: no sidecar), and gives the new output
+   its name. RET_OLDER, of PATH_MAX bytes, gets the new path of the older output, or "" if there was no older
+   output. Returns 0 if the output is durable; a positive errno if the output has its name but the directory
+   could not be synced; or a negative errno, with a message in D. After an error, the older output has its old
+   name again. */
 int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, struct fr_diag *d);
 /* Frees OUT. Removes the temporary file, unless it was published. */
 void fr_output_close(struct fr_output *out);

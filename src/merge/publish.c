@@ -22,8 +22,7 @@
 #include <sys/stat.h>
 
 /* Renames an older output to NAME.TIME. TIME is its modification time, or the next microsecond if this name
-   is taken. RET_NAME gets the new name; it is empty if there is no older output. The directory is synced
-   later. */
+   is taken. RET_NAME gets the new name, or "" if there is no older output. The directory is synced later. */
 static int move_older(const struct fr_output *out, char ret_name[static NAME_MAX + 1])
 {
 	struct stat st;

@@ -41,8 +41,8 @@ static bool copy_items(cJSON *to, const cJSON *list)
 	return true;
 }
 
-/* Adds the sidecars of the inputs. If an input is the output of an earlier merge, adds the sidecars of the
-   dumps in it instead. */
+/* Adds the sidecars of the inputs. If an input is the output of an earlier merge, adds instead the sidecars
+   that its sidecar has in "dumps". */
 static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
 {
 	bool ok = true;
@@ -78,7 +78,7 @@ static bool add_window(cJSON *all, const struct fr_inputs *in, const struct fr_m
 	       fr_json_add_time(o, "to", r->last_ns + (uint64_t)with_clock->clock_offset_ns);
 }
 
-/* Adds "causes", the causes of all dumps. Adds the first cause also as "cause". */
+/* Adds "causes", the causes of all dumps, and "cause", the first of these causes. */
 static bool add_causes(cJSON *all, const cJSON *dumps)
 {
 	cJSON *causes = cJSON_AddArrayToObject(all, "causes");
@@ -107,7 +107,8 @@ static double get_number(const cJSON *o, const char *key)
 	return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* Compares the counters of two losses: cause, event and CPU. Returns 0 if both are the same counter. */
+/* Compares the counters of two losses: cause, event and CPU. Returns 0 if the two losses are of the same
+   counter. */
 static int compare_counters(const struct loss *x, const struct loss *y)
 {
 	const int cause = strcmp(x->cause, y->cause), event = strcmp(x->event, y->event);
@@ -153,7 +154,7 @@ static struct loss *collect_losses(const cJSON *dumps, size_t *ret_n)
 
 /* Adds "losses": the sum of each counter. A counter counts from the start of a recorder on, so the last dump
    of a recorder has the losses of all its dumps. If a count is smaller than in the previous dump, another
-   recorder has begun to count from 0: then the count of the previous dump is added to the sum. */
+   recorder has begun to count from 0. In this case the count of the previous dump is added to the sum. */
 static bool add_losses(cJSON *all, const cJSON *dumps)
 {
 	cJSON *losses = cJSON_AddArrayToObject(all, "losses");
