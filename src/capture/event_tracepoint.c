@@ -15,7 +15,8 @@
 #define FORMAT_MAX (1u << 20)
 #define HINT_PERMISSION "run as root or with CAP_DAC_READ_SEARCH"
 
-/* Returns 0 or a negative errno. access() cannot be used, because it ignores ambient capabilities. */
+/* Returns 0 if this process can open the events of the tracefs at DIR; or a negative errno. access() cannot
+   be used for this, because it ignores ambient capabilities. */
 static int try_tracefs(const char *dir)
 {
 	_cleanup_close_ int fd = -1;
@@ -59,9 +60,9 @@ static bool is_name_glob(const char *s)
 	return *s && *s != '.' && !strchr(s, '/');
 }
 
-/* Call FN for the tracepoint with the file PATH, DIR/events/SYSTEM/NAME/id. Changes PATH. Returns 1 if FN was
-   called; 0 if perf cannot open the tracepoint, because it has no id (some tracepoints of ftrace); -EACCES if
-   the file cannot be read; or the negative errno of FN. */
+/* Calls FN for the tracepoint that has the file PATH, which is DIR/events/SYSTEM/NAME/id. Changes the string
+   PATH. Returns 1 if FN was called; 0 if perf cannot open the tracepoint, because it has no id (some
+   tracepoints of ftrace); -EACCES if the file cannot be read; or the negative errno of FN. */
 static int report_tracepoint(char *path, fr_tracepoint_fn fn, void *ctx)
 {
 	char line[32], *name, *system;
