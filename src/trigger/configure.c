@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Puts a configuration in force: which triggers there are, and with which settings. */
+/* Puts a configuration in force: makes the list of triggers, and gives each trigger its settings. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -99,7 +99,7 @@ static struct fr_trigger_config default_config(const char *name, enum fr_trigger
 	};
 }
 
-/* The new list of triggers; none of them is armed. */
+/* The new list of triggers. No trigger in it is armed. */
 struct plan {
 	const struct fr_triggers *t;
 	const struct fr_triggers_config *all;
@@ -160,7 +160,8 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 		const struct fr_source_stats *s = &old->closed_stats;
 
 		fr_trigger_disarm(old);
-		/* Keep only the counters. The last value and the threshold belong to the closed source. */
+		/* Keep only the counters. The last value and the threshold belong to the closed source, so
+		   they are dropped. */
 		old->closed_stats = (struct fr_source_stats){
 			.fired = s->fired, .cooled = s->cooled, .lost = s->lost, .bad = s->bad};
 	}
@@ -182,7 +183,8 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 	fr_trigger_free(added);
 }
 
-/* The sources of Application= share one socket, so close all these sources before the socket changes. */
+/* Sets the path of the socket, which all sources of Application= share. If the path changes, first closes all
+   these sources. */
 static void change_socket(struct fr_triggers *t, char *path)
 {
 	if (strcmp(t->socket, path) != 0)
