@@ -2,7 +2,8 @@
 #pragma once
 
 /* The events that BPF programs write into the ring buffer flightrec_events. A program of a user's object can
-   also write other bytes there, without the functions of the ABI's header, so the events are not trusted. */
+   also write other bytes into this buffer, without the functions of the ABI's header
+   (include/flightrec/trigger.bpf.h). So the events are not trusted. */
 
 #include "source/cause.h"
 

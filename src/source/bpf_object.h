@@ -6,9 +6,9 @@
  *
  *   open: check the ABI ─► set globals ─► choose the programs for this kernel ─► load: verify ─► attach
  *
- * A function that returns an int returns 0; or a negative errno, and then D (if the function has it)
- * describes the error. The functions print nothing. Only one thread at a time may use an object. If a step
- * fails, the caller can only free the object.
+ * A function that returns an int returns 0; or a negative errno, with a message in D if the function has a
+ * parameter D. The functions print nothing. Only one thread at a time may use an object. If a step fails, the
+ * caller can only free the object.
  */
 
 #include "base/buf.h"
@@ -48,24 +48,24 @@ struct fr_bpf_object *fr_bpf_object_free(struct fr_bpf_object *o);
 bool fr_bpf_object_is_classic(const struct fr_bpf_object *o);
 
 /* Call the next four functions only between open and load. fr_bpf_object_get() and fr_bpf_object_set() get
-   and set a global of SIZE bytes. They return 0; -ENOENT if there is no such global; -EINVAL if its size is
-   not SIZE. */
+   and set a global of SIZE bytes. They return 0; -ENOENT if there is no global NAME; -EINVAL if the size of
+   the global is not SIZE. */
 int fr_bpf_object_get(const struct fr_bpf_object *o, const char *name, void *ret, size_t size);
 int fr_bpf_object_set(struct fr_bpf_object *o, const char *name, const void *value, size_t size);
-/* Sets a global that is an integer of any size. Returns 0; -ENOENT if there is no such global; -EINVAL if it
-   is not an integer or VALUE does not fit. */
+/* Sets a global that is an integer of any size. Returns 0; -ENOENT if there is no global NAME; -EINVAL if the
+   global is not an integer, or if VALUE does not fit into it. */
 int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t value);
 /* Carries out ASSIGNMENT, the text "NAME=VALUE" that a person wrote for Set=. The global must be an integer
-   (VALUE is decimal or 0x…), a bool (yes or no) or a char[]. Returns 0; or -EINVAL, with D. */
+   (VALUE is decimal or 0x…), a bool (yes or no) or a char[]. Returns 0; or -EINVAL, with a message in D. */
 int fr_bpf_object_assign(struct fr_bpf_object *o, const char *assignment, struct fr_diag *d);
 
-/* Chooses the programs to load, by the rules about names in the ABI's header. Returns -EOPNOTSUPP if the
-   kernel does not have the tracepoint of a program that is not optional, or if no program is left. Instead of
-   this function, a caller can use bpf_program__set_autoload() to choose the programs. */
+/* Chooses the programs to load, by the rules about the names of programs in the ABI's header. Returns
+   -EOPNOTSUPP if the kernel does not have the tracepoint of a program that is not optional, or if no program
+   is left. Instead of this function, a caller can use bpf_program__set_autoload() to choose the programs. */
 int fr_bpf_object_choose(struct fr_bpf_object *o, struct fr_diag *d);
 
-/* Loads the chosen programs, and waits for the verifier. If this fails, calls LOG (NULL is allowed) with the
-   last FR_BPF_LOG_SIZE bytes of the output of libbpf and the verifier (bpf_log.h). */
+/* Loads the chosen programs, and waits for the verifier. If the load fails, calls LOG (NULL is allowed) with
+   the last FR_BPF_LOG_SIZE bytes of the output of libbpf and the verifier (bpf_log.h). */
 typedef void (*fr_bpf_log_fn)(void *ctx, const char *text);
 int fr_bpf_object_load(struct fr_bpf_object *o, fr_bpf_log_fn log, void *ctx, struct fr_diag *d);
 /* Attaches each loaded program by its SEC(). */
@@ -73,6 +73,6 @@ int fr_bpf_object_attach(struct fr_bpf_object *o, struct fr_diag *d);
 
 /* Returns libbpf's object, which O owns, for callers that attach programs themselves or read a map. */
 struct bpf_object *fr_bpf_object_libbpf(struct fr_bpf_object *o);
-/* Makes O the owner of LINK: fr_bpf_object_free() destroys LINK. Returns 0; or -E2BIG if O already has the
-   maximum of links; LINK is then destroyed at once. */
+/* Makes O the owner of LINK: fr_bpf_object_free() destroys LINK. Returns 0; or, if O already has the largest
+   number of links, destroys LINK at once and returns -E2BIG. */
 int fr_bpf_object_keep(struct fr_bpf_object *o, struct bpf_link *link);

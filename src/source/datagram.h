@@ -11,7 +11,8 @@
 
 struct fr_datagram {
 	char trigger[FR_TRIGGER_NAME_SIZE]; /* "": not given */
-	char reason[FR_CAUSE_TEXT_SIZE]; /* "": not given; a long one is truncated between two characters */
+	char reason[FR_CAUSE_TEXT_SIZE];    /* "": not given; a long reason is truncated between
+					       two characters */
 	uint64_t value, threshold;
 	enum fr_unit_of_cause unit;
 	uint64_t time_ns; /* 0: not given */
