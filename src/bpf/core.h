@@ -3,9 +3,9 @@
 
 /*
  * The members of the kernel's structures that the probes read. libbpf adjusts each access to the running
- * kernel (CO-RE). So the order of members may differ from the kernel's, other members may be left out, and
- * the build needs no vmlinux.h. CO-RE needs the kernel's BTF, so only programs named *_btf may use the
- * structures.
+ * kernel (CO-RE). So these structures can have another order of members than the kernel's structures, and can
+ * leave members out. The build needs no vmlinux.h. CO-RE needs the kernel's BTF, so only programs with a name
+ * *_btf are allowed to use the structures.
  *
  * Include <linux/bpf.h>, <flightrec/trigger.bpf.h> and <bpf/bpf_tracing.h> first.
  */
@@ -93,7 +93,7 @@ static __always_inline int fr_is_below(__u64 value)
 	return 1;
 }
 
-/* Fires for the current task. VALUE is a time in ns. */
+/* Fires, with the current task as the cause's task. VALUE is a time in ns. */
 static __always_inline void fr_fire_current(const char *reason, const char *detail, __u64 now, __u64 value)
 {
 	struct flightrec_subject s;
@@ -102,8 +102,8 @@ static __always_inline void fr_fire_current(const char *reason, const char *deta
 	flightrec_trigger_for(&s, reason, detail, FLIGHTREC_UNIT_NS, now, value, flightrec_threshold);
 }
 
-/* A map with the time when the interrupt handler on each CPU began; 0: unknown. Handlers of one kind do not
-   nest, so one time for each CPU is enough. */
+/* A map that has, for each CPU, the time when the interrupt handler on the CPU began; 0: unknown. Handlers of
+   one kind do not nest, so one time for each CPU is enough. */
 #define FR_HANDLER_MAP                                                                                       \
 	struct {                                                                                             \
 		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                     \
@@ -156,7 +156,7 @@ struct fr_sched_task { /* sched_wakeup, sched_wakeup_new */
 /* Bits of fr_task_state(). The low eight bits mean the same in fr_sched_switch.prev_state. */
 #define FR_TASK_INTERRUPTIBLE 0x01
 #define FR_TASK_UNINTERRUPTIBLE 0x02
-#define FR_TASK_NOLOAD 0x400  /* together with UNINTERRUPTIBLE: idle */
+#define FR_TASK_NOLOAD 0x400  /* together with UNINTERRUPTIBLE: the task is idle */
 #define FR_TASK_FROZEN 0x8000 /* since 6.1 */
 #define FR_REPORT_DIES 0x30   /* any of these bits: the task is dead (X) or a zombie (Z) */
 #define FR_REPORT_SLEEPS 0xff /* any of these bits: the task is not runnable */

@@ -81,8 +81,8 @@ int BPF_PROG(fatal_signal_btf, int sig, struct kernel_siginfo *info, struct k_si
 	name = name_of(sig);
 	code = BPF_CORE_READ(info, si_code);
 	sender = BPF_CORE_READ(info, _sifields._kill._pid);
-	/* A code above 0 means that the kernel sent the signal; any other code, that a process sent it:
-	   kill(), abort(), sigqueue(). */
+	/* If the code is above 0, the kernel sent the signal. If it is not, a process sent the signal, with
+	   kill(), abort() or sigqueue(). */
 	if (code > 0 && BIT_OF(sig) & HAVE_ADDRESS)
 		BPF_SNPRINTF(detail, sizeof(detail), "%s at 0x%llx", name,
 			(__u64)BPF_CORE_READ(info, _sifields._sigfault._addr));
