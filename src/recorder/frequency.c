@@ -48,8 +48,8 @@ static void log_step(const struct fr_frequency *f, const struct fr_frequency_ste
 		FR_ARRAY_SIZE(fields), "%s", text);
 }
 
-/* Set the frequencies of CAPTURE with the divisor of the budget. If that fails, the previous divisor, FROM,
-   stays. */
+/* Sets the frequencies of CAPTURE with the budget's divisor. On an error, sets the budget's divisor back to
+   FROM, the previous divisor. */
 static void make_step(struct fr_frequency *f, struct fr_capture *capture, unsigned from)
 {
 	const struct fr_frequency_step s = {
