@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Opens events × CPUs (× threads), and the rings that they share.
+ * Opens the events (once for each CPU, or for each CPU and thread), and maps the kernel rings that the events
+ * share.
  *
  *   CPU 0   ring[SIDEBAND]   ◄── dummy
  *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
@@ -90,8 +91,8 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 
 	fr_event_sideband_attr(&sideband.attr);
 	sideband.attr.build_id &= !config->no_build_ids;
-	/* perf needs the section .eh_frame to unwind a copied stack. Linkers put it into a map without code,
-	   so maps without code are recorded, too. */
+	/* perf needs the section .eh_frame of a file to unwind a copied stack. Linkers put this section into
+	   a map without code, so maps without code are also recorded. */
 	for (size_t i = 0; i < list->n; i++)
 		sideband.attr.mmap_data |= !!(list->items[i].attr.sample_type & PERF_SAMPLE_STACK_USER);
 	c->events = calloc(list->n + 1, sizeof(*c->events));
@@ -119,7 +120,7 @@ static void raise_nofile(size_t needed)
 
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= needed)
 		return;
-	/* Only root may raise the hard limit. */
+	/* Only root is allowed to raise the hard limit. */
 	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){needed, FR_MAX(needed, l.rlim_max)}) == 0)
 		return;
 	l.rlim_cur = l.rlim_max;

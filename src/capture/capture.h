@@ -65,8 +65,8 @@ enum fr_capture_part {
 int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr_diag *d);
 void fr_capture_disable(struct fr_capture *c);
 
-/* Returns the configured frequency of the first event that has one, in samples a second; 0 if no event has
-   one. */
+/* Returns the configured frequency, in samples a second, of the first event that has a frequency; 0 if no
+   event has a frequency. */
 uint64_t fr_capture_frequency(const struct fr_capture *c);
 /*
  * Changes the frequency of each event to its configured frequency divided by DIVISOR, but at least 1 Hz. Does
@@ -111,9 +111,9 @@ struct fr_counter {
    this function. */
 void fr_capture_counter(
 	const struct fr_capture *c, size_t event_index, size_t cpu_index, struct fr_counter *ret);
-/* Call this function when the capture C replaces the capture FROM. Adds the counters of FROM to the counters
-   of the same events and CPUs in C. If an event or a CPU of FROM is not in C, adds the losses of that event
-   or CPU to LOST. No other thread is allowed to read the counters of C during the call. */
+/* Call this function when the capture C replaces the capture `from`. Adds the counters of `from` to the
+   counters of the same events and CPUs in C. If an event or a CPU of `from` is not in C, adds the losses of
+   that event or CPU to LOST. No other thread is allowed to read the counters of C during the call. */
 void fr_capture_inherit_counters(
 	struct fr_capture *c, const struct fr_capture *from, uint64_t lost[static _FR_LOSS_MAX]);
 /* Returns the number of losses of side-band so far (FR_LOSS_SIDEBAND and FR_LOSS_TORN). If the number grows,
@@ -122,8 +122,8 @@ uint64_t fr_capture_sideband_lost(const struct fr_capture *c);
 
 size_t fr_capture_n_events(const struct fr_capture *c);
 const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index);
-/* The number of CPUs with side-band. The first fr_capture_n_sampled_cpus() of them also have the other
- * events. */
+/* The number of CPUs with side-band. The first fr_capture_n_sampled_cpus() of these CPUs also have the
+   other events. */
 size_t fr_capture_n_cpus(const struct fr_capture *c);
 size_t fr_capture_n_sampled_cpus(const struct fr_capture *c);
 int fr_capture_cpu_number(const struct fr_capture *c, size_t cpu_index);

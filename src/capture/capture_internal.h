@@ -33,7 +33,7 @@ struct fr_capture {
 	size_t n_events;
 	int *cpus;
 	size_t n_cpus;	  /* CPUs with side-band: all online CPUs, unless tasks are recorded */
-	size_t n_sampled; /* the first N_SAMPLED of CPUS have the other events */
+	size_t n_sampled; /* the first n_sampled elements of `cpus` also have the other events */
 	struct fr_open_event *open;
 	size_t n_open;
 	struct fr_ring *rings[_FR_RING_MAX]; /* n_cpus each */
@@ -47,7 +47,8 @@ struct fr_capture {
 	struct fr_overwritable_room look;
 	struct stat cgroup; /* the directory of the recorded cgroup: a new cgroup at the same path has another
 			       inode; all 0: no cgroup is recorded */
-	unsigned divisor;   /* all configured frequencies are divided by it */
+	unsigned divisor;   /* the current frequencies are the configured frequencies divided
+			       by this number */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
 };
 

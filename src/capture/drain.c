@@ -9,9 +9,9 @@
  *                                       │    the memory, or a record that has to be repaired
  *                                       └ end of the memory
  *
- * A run is not copied: the receiver reads it in the kernel ring. The acquire load of data_head pairs with the
- * kernel's store in perf_output_put_handle(). The release store of data_tail ensures that we have read the
- * records before the kernel overwrites them.
+ * A run (records one after the other) is not copied: the receiver reads the run in the kernel ring. The
+ * acquire load of data_head pairs with the kernel's store in perf_output_put_handle(). The release store of
+ * data_tail ensures that we have read the records before the kernel overwrites them.
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"

@@ -8,8 +8,9 @@
  *   bpf-output
  *
  * Commas outside of slashes separate events. Terms are between slashes: period= freq= call-graph= stack-size=
- * max-stack= overwrite inherit name= config= config1= config2= and those of the PMU. Modifiers are u k h G H
- * I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term period or freq.
+ * max-stack= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers are u k h
+ * G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term period or
+ * freq.
  */
 
 #include "base/diag.h"
@@ -41,11 +42,11 @@ struct fr_event {
 	struct perf_event_attr attr; /* with `size`, `disabled`, and FR_SAMPLE_TYPE in sample_type */
 	char *name;
 	char *filter; /* the user's tracepoint filter, or NULL */
-	char *origin; /* "file:line" where it is configured, for messages; or NULL */
+	char *origin; /* "file:line" where the event is configured, for messages; or NULL */
 	bool overwrite;
 	bool system_wide_only; /* its PMU cannot count single tasks */
 	char *tracepoint;      /* "system:name" of a tracepoint, even with name=; or NULL */
-	char *cpus;	       /* the CPUs that its PMU counts on, as a CPU list; NULL: all */
+	char *cpus;	       /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
 };
 
 #define FR_EVENTS_MAX 8192

@@ -58,7 +58,7 @@ void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx);
    RET_NAME gets the event's name as perf prints it. */
 bool fr_event_by_name(
 	const char *name, uint32_t *ret_type, uint64_t *ret_config, char *ret_name, size_t size);
-/* Returns whether NAME may be part of a path below sysfs or tracefs. */
+/* Returns whether NAME can safely be a part of a path below sysfs or tracefs. */
 bool fr_event_name_is_safe(const char *name);
 
 /* event_terms.c. Functions of type int return 0; or a negative errno, with a message in D. */
@@ -89,7 +89,7 @@ void fr_event_deinit(struct fr_event *e);
 
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
-/* Returns whether PMU is a core PMU, which counts in the cores of CPUs. A user may give a named event of a
+/* Returns whether PMU is a core PMU, which counts in the cores of CPUs. Users can write a named event of a
    core PMU without the name of the PMU. */
 bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
 /* Fills the attr of E from TERMS, and sets e->cpus to the CPUs of PMU. Returns 0; or a negative errno, with a

@@ -20,7 +20,7 @@ struct parser {
 	/* The event of the specification that is being parsed. */
 	const struct fr_spec *spec;
 	const struct fr_term_values *values;
-	size_t found; /* number of events of core PMUs with the name HEAD */
+	size_t found; /* number of events of core PMUs with the name spec->head */
 };
 
 /* Makes the name of an event: "cycles" and the modifiers "uk" become "cycles:uk". A term name= replaces
@@ -116,8 +116,8 @@ static int parse_pmu(struct parser *p, const char *pmu)
 	return asprintf(&name, "%s/%s/", pmu, p->spec->terms_text) < 0 ? -ENOMEM : add_event(p, &e, name);
 }
 
-/* If EVENT is the wanted name HEAD, and PMU is a core PMU, adds the event. A machine with two kinds of cores
-   has two core PMUs, so two events can be added. */
+/* If EVENT is the wanted name (p->spec->head), and PMU is a core PMU, adds the event. A machine with two
+   kinds of cores has two core PMUs, so two events can be added. */
 static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 {
 	struct parser *p = ctx;
@@ -138,8 +138,8 @@ static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 	return add_event(p, &e, p->spec->head);
 }
 
-/* Adds the event HEAD, or the events with this name of all core PMUs. Returns 0; 1 if no event has the name
-   HEAD; or a negative errno, with a message in D. */
+/* Adds the event with the name `head`, or the events with this name of all core PMUs. Returns 0; 1 if no
+   event has this name; or a negative errno, with a message in D. */
 static int parse_name(struct parser *p, const char *head)
 {
 	_cleanup_event_ struct fr_event e = {0};
@@ -204,7 +204,7 @@ static int parse_head(struct parser *p, struct fr_spec *s)
 		*colon = 0;
 		return parse_tracepoint(p, s->head, colon + 1);
 	}
-	/* If there are slashes, try a PMU first, because a PMU may have the same name as an event. */
+	/* If there are slashes, try a PMU first, because a PMU and an event can have the same name. */
 	if (s->terms_text && fr_pmu_exists(p->env, s->head))
 		return parse_pmu(p, s->head);
 	r = parse_name(p, s->head);

@@ -40,7 +40,7 @@ bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu)
 	return !strcmp(pmu, "cpu") || read_attribute(env, pmu, "", "cpus", cpus, sizeof(cpus)) == 0;
 }
 
-/* Writes the names in PMU's directory BELOW to RET, for messages. */
+/* Writes the names in the directory `below` of PMU to RET, for messages. */
 static void list_names(
 	const struct fr_event_env *env, const char *pmu, const char *below, char *ret, size_t size)
 {

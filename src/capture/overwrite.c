@@ -50,8 +50,8 @@ static uint64_t count_valid(const struct fr_ring *r, uint64_t head, uint64_t len
 	return written + slack >= r->size ? 0 : FR_MIN(len, r->size - written - slack);
 }
 
-/* Returns the size of the next piece: as many whole records from P on as fit into one run and into LIMIT
-   bytes; 0 if there is no record. */
+/* Returns the size of the next piece: the whole records from P on that fit into one run and into LIMIT bytes.
+   Returns 0 if no record fits. */
 static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *r)
 {
 	uint64_t len = 0;
@@ -88,8 +88,8 @@ static void reverse_records(const uint8_t *p, uint64_t len, uint8_t *out)
 
 size_t fr_ring_max_pieces(uint64_t ring_bytes)
 {
-	/* Two neighbouring pieces have more than FR_RUN_MAX bytes together, or they would be one piece. So
-	   each FR_RUN_MAX bytes of the ring give at most two pieces. */
+	/* Two neighbouring pieces together have more than FR_RUN_MAX bytes; otherwise they would be one
+	   piece. So each FR_RUN_MAX bytes of the ring give at most two pieces. */
 	return 2 * (ring_bytes / FR_RUN_MAX) + 4;
 }
 

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The counters of one event on one CPU. The recorder thread writes them, any thread reads them. */
+/* The counters of one event on one CPU. The recorder thread writes the counters; any thread can read them. */
 struct fr_counter_cell {
 	_Atomic uint64_t samples;
 	_Atomic uint64_t lost[_FR_LOSS_MAX];
@@ -38,7 +38,7 @@ struct fr_tally {
 	const struct fr_id_table *ids;
 	struct fr_counter_cell *cells;
 	struct fr_counter_cell *unknown; /* counts records of unknown events */
-	bool no_build_ids;		 /* we did not ask for build-ids in map records */
+	bool no_build_ids;		 /* the recording did not ask for build-ids in MMAP2 records */
 	enum fr_loss lost_as;		 /* the cause of loss for a LOST record in this ring */
 	bool only_known;		 /* a sample of an unknown event ends a run */
 	size_t run_max;			 /* most bytes in a run; 0: FR_RUN_MAX */

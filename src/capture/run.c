@@ -219,9 +219,9 @@ void fr_capture_counter(
 		add_counter(ret, &c->inherited[i]);
 }
 
-/* Returns the index in C of the event that has the same name as the event with the index EVENT in FROM; or
-   c->n_events if C has no event of this name. If several events have this name, the n-th of them in FROM
-   belongs to the n-th of them in C. */
+/* Returns the index in C of the event that has the same name as the event with the index EVENT in the capture
+   `from`; or c->n_events if C has no event of this name. If several events have this name, the n-th of them
+   in `from` belongs to the n-th of them in C. */
 static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;
