@@ -2,8 +2,8 @@
 /*
  * Rearms triggers whose target (control group or file) has changed. A restarted service has a new control
  * group at the same path, and an upgraded service runs another file. A source for the old target sees nothing
- * from then on, and reports no error. A target may also be missing when the recorder starts, and appear
- * later.
+ * from then on, and reports no error. It is also possible that a target is missing when the recorder starts,
+ * and appears later.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -12,8 +12,8 @@
 
 #include <errno.h>
 
-/* The pause between two attempts to arm a trigger. It limits the work if a service crashes in a loop, or if a
-   function does not exist. */
+/* The pause between two attempts to arm a trigger. The pause limits the work if a service crashes in a loop,
+   or if a function does not exist. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
@@ -59,7 +59,7 @@ static bool needs_rearming(const struct fr_trigger *g)
 	return probes_a_file(g) ? fr_trigger_is_stale(g) : has_other_cgroup(g);
 }
 
-/* G is a trigger that could not be armed. Returns whether its target may exist now. */
+/* G is a trigger that could not be armed. Returns whether it is possible that its target exists now. */
 static bool may_succeed_now(const struct fr_trigger *g)
 {
 	switch (g->diag.code) {

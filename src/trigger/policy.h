@@ -64,6 +64,6 @@ enum fr_verdict fr_policy_ask(
 void fr_policy_revise(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict);
 /* Returns the number of tokens in the bucket at NOW_NS. */
 double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns);
-/* Returns the monotonic time of the next token; 0 if there is a token now, or no limit; UINT64_MAX if no
-   token will come. */
+/* Returns the monotonic time of the next token; 0 if there is a token now, or if there is no limit;
+   UINT64_MAX if no token will ever come. */
 uint64_t fr_policy_next_token_ns(const struct fr_policy *p, uint64_t now_ns);

@@ -119,7 +119,7 @@ static void report_attempt(struct fr_triggers *t, struct fr_trigger *g, int r, s
 		fr_fail_errno(d, r, NULL, "cannot arm the trigger %s", g->config.name);
 	if (g->config.origin)
 		fr_diag_prefix(d, "%s", g->config.origin);
-	fr_utf8_sanitize(d->what); /* the message may quote names from a hostile file */
+	fr_utf8_sanitize(d->what); /* the message can contain names from a hostile file */
 	fr_utf8_sanitize(d->hint);
 	if (!(g->arm_flags & FR_ARM_AGAIN) || strcmp(g->diag.what, d->what) != 0)
 		t->ops.armed(t->ops.ctx, g->config.name, d);

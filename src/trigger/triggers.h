@@ -77,7 +77,8 @@ struct fr_trigger_info {
 	} state;
 	const struct fr_diag *diag;   /* FAILED: why */
 	uint64_t arming_ns;	      /* ARMING: time since the attempt began */
-	char behind[64];	      /* ARMING: the trigger that the thread arms before this one; "": none */
+	char behind[64];	      /* ARMING: the trigger that the thread arms before this
+					 trigger; "": none */
 	struct fr_source_stats stats; /* its counters are sums over the current source and all
 					 earlier sources */
 	uint64_t counts[FR_VERDICTS];
@@ -109,16 +110,17 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
 	const struct fr_trigger_config *configs, size_t n);
 
 /* Handles the request of a person, by SIGUSR1 or a call of the control socket. NAME is "signal" or "control".
-   The request takes no token, ignores MinFill=, and the policy does not coalesce it. If the verdict is FIRE,
-   calls dump(), which starts the dump and returns the same as ops.dump(). Returns the verdict; the newest
-   decision of the trigger NAME has the reason. */
+   The request takes no token, and MinFill= does not apply. The policy does not add the request to a dump that
+   waits. If the verdict is FIRE, calls dump(), which starts the dump and returns the same as ops.dump().
+   Returns the verdict; the newest decision of the trigger NAME has the reason. */
 enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id), void *ctx);
 
-/* Acts as if the source of NAME had reported a value at its threshold. Ignores cool-down, MinFill= and rate
-   limit; takes no token and starts no cool-down. BY names the person. Returns 0 with the number of the job;
-   or, with a message in D: -ENOENT if there is no trigger NAME; -EAGAIN if the anomaly is suppressed; -EBUSY
-   if the trigger is still being armed; or the error of the last attempt to arm it. */
+/* Acts as if the source of the trigger NAME had reported a value at its threshold. Cool-down, MinFill= and
+   rate limit do not apply. Takes no token and starts no cool-down. The parameter `by` is the name of the
+   person. Returns 0 with the number of the job; or, with a message in D: -ENOENT if there is no trigger NAME;
+   -EAGAIN if the anomaly is suppressed; -EBUSY if the trigger is still being armed; or the error of the last
+   attempt to arm it. */
 int fr_triggers_test(
 	struct fr_triggers *t, const char *name, const char *by, uint64_t *ret_id, struct fr_diag *d);
 /* Arms or disarms NAME. Returns 0; 1 if an arming thread will arm it; or, with a message in D: -ENOENT if

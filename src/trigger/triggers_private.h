@@ -19,8 +19,8 @@ struct fr_trigger {
 	struct fr_trigger_config config;     /* with all defaults: cooldown_ns and min_fill_ns are set */
 	const struct fr_source_class *class; /* NULL: signal, control */
 	struct fr_source *source;	     /* NULL: not armed */
-	struct fr_source *older; /* the source for the previous version of the file, which processes may still
-				    run; or NULL */
+	struct fr_source *older; /* the source for the previous version of the file, because processes can
+				    still run that version; or NULL */
 	struct fr_source_stats closed_stats; /* counters of closed sources */
 	struct fr_diag diag;		     /* error of the last attempt to arm; code 0: none */
 	struct fr_arming_job *job;	     /* the job that opens the next source; or NULL */
@@ -32,7 +32,8 @@ struct fr_trigger {
 	/* follow.c: the last attempt to arm the trigger */
 	uint64_t cgroup_id;	     /* id of CGroup= at that time; 0: none */
 	uint64_t tried_ns, pause_ns; /* time of the attempt; pause until the next attempt */
-	bool is_frequent;	     /* the attempt came soon after the previous one, so the pause grows */
+	bool is_frequent;	     /* the attempt came soon after the previous attempt, so
+					the pause grows */
 
 	/* decide.c */
 	uint64_t last_fired_ns, last_dump_id;
