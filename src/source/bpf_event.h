@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* Parses N bytes of DATA. In RET, all strings are terminated and printable, and the members trigger, source
-   and cgroup are empty. The time in RET is NOW_NS if the event has no time or a later one. RET_CGROUP_ID gets
-   the id of the cgroup (0: unknown). Returns 0; or -EBADMSG if DATA is not an event. */
+   and cgroup are empty. The time in RET is NOW_NS if the event has no time, or a time after NOW_NS.
+   RET_CGROUP_ID gets the id of the cgroup (0: unknown). Returns 0; or -EBADMSG if DATA is not an event. */
 int fr_bpf_event_parse(
 	const void *data, size_t n, uint64_t now_ns, struct fr_cause *ret, uint64_t *ret_cgroup_id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Gets and sets the global variables of an object. The object's BTF describes the variables. The BTF may be
-   wrong, so every step is checked. */
+/* Gets and sets the global variables of an object. The object's BTF describes the variables. It is possible
+   that the BTF is wrong, so every step is checked. */
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/units.h"

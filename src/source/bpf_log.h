@@ -32,5 +32,5 @@ struct fr_bpf_log_summary {
 	char reason[256]; /* "R1 invalid mem access 'scalar'", or libbpf's last message; may be empty */
 	char source[160]; /* the line of source code that the reason is about; may be empty */
 };
-/* Summarizes TEXT, the text of a log. TEXT may have any content; NULL is allowed. */
+/* Summarizes TEXT, the text of a log. TEXT can have any content; NULL is allowed. */
 void fr_bpf_log_summarize(const char *text, struct fr_bpf_log_summary *ret);

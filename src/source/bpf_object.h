@@ -7,8 +7,8 @@
  *   open: check the ABI ─► set globals ─► choose the programs for this kernel ─► load: verify ─► attach
  *
  * A function that returns an int returns 0; or a negative errno, with a message in D if the function has a
- * parameter D. The functions print nothing. Only one thread at a time may use an object. If a step fails, the
- * caller can only free the object.
+ * parameter D. The functions print nothing. Only one thread at a time is allowed to use an object. If a step
+ * fails, the caller can only free the object.
  */
 
 #include "base/buf.h"
@@ -26,16 +26,16 @@ struct bpf_object;
 struct fr_bpf_object;
 
 /* Appends the content of the file PATH to RET. The programs in the file run in the kernel. So the function
-   returns -EPERM if the file belongs to another user than root and the user of this process, or if others
-   (except the group root) have the permission to write it. Returns -EFBIG if the file is larger than
-   FR_BPF_FILE_MAX; -EINVAL if it is not a regular file; or another negative errno. */
+   returns -EPERM if the file belongs to another user than root and the user of this process, or if other
+   users (except the group root) have the permission to write it. Returns -EFBIG if the file has more than
+   FR_BPF_FILE_MAX bytes; -EINVAL if PATH is not a regular file; or another negative errno. */
 int fr_bpf_file_read(const char *path, struct fr_buf *ret, struct fr_diag *d);
 
 /* Returns -ENOEXEC if BYTES are not an ELF file of BPF code in this machine's byte order. */
 int fr_bpf_elf_check(const void *bytes, size_t n, const char *label, struct fr_diag *d);
 
 /* Opens an object, even if this kernel cannot run the object's programs. BYTES are not used after the call.
-   LABEL (copied) names the object in messages: "the probe exec", "/etc/flightrec/x.bpf.o". If CLASSIC is
+   LABEL (copied) names the object in messages: "the probe exec", "/etc/flightrec/x.bpf.o". If `classic` is
    true, acts as if the kernel had no BTF. Returns -ENOEXEC if BYTES are not a BPF object of this ABI; -EINVAL
    if a program has an unknown SEC(); -E2BIG if the maps need more than FR_BPF_MAPS_MAX. */
 int fr_bpf_object_open(const void *bytes, size_t n, const char *label, bool classic,
@@ -43,8 +43,8 @@ int fr_bpf_object_open(const void *bytes, size_t n, const char *label, bool clas
 /* Detaches and frees. NULL is allowed; returns NULL. */
 struct fr_bpf_object *fr_bpf_object_free(struct fr_bpf_object *o);
 
-/* Returns true if O's programs cannot read the kernel's structures, because the kernel has no BTF or CLASSIC
-   was true. */
+/* Returns true if O's programs cannot read the kernel's structures, because the kernel has no BTF, or because
+   `classic` was true in fr_bpf_object_open(). */
 bool fr_bpf_object_is_classic(const struct fr_bpf_object *o);
 
 /* Call the next four functions only between open and load. fr_bpf_object_get() and fr_bpf_object_set() get

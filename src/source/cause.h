@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The description of one anomaly. The structure owns no memory, so it can be copied and need not be freed. */
+/* The description of one anomaly. The structure owns no memory, so callers can copy it, and
+   need not free it. */
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -74,7 +74,7 @@ struct fr_triggers_config {
 #define FR_SOURCE_COOLDOWN_MAX_NS 1000000000ULL
 
 /* Returns whether a source for A is also right for B, so that a reload can keep the source open. `origin`,
-   and the members of the policy and the dump, may differ. But a cool-down below FR_SOURCE_COOLDOWN_MAX_NS
+   and the members of the policy and the dump, can differ. But a cool-down below FR_SOURCE_COOLDOWN_MAX_NS
    must be the same, because the source also reads it. */
 bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b);
 /* Makes a deep copy of C in RET. RET need not be initialized. Returns 0; or -ENOMEM, and RET is then

@@ -91,7 +91,7 @@ static void read_link(Elf *elf, struct identity *ret)
 	memcpy(&ret->crc, (uint8_t *)data->d_buf + crc_at, sizeof(ret->crc));
 }
 
-/* Returns whether zlib's CRC-32 of the file is WANTED. Computes it four bits at a time. */
+/* Returns whether zlib's CRC-32 of the file is equal to WANTED. Computes the CRC-32 four bits at a time. */
 static bool has_checksum(int fd, uint32_t wanted)
 {
 	uint32_t table[16], crc = UINT32_MAX;

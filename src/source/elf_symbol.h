@@ -6,7 +6,8 @@
  * kernel needs its offset in the file.
  *
  * A file in a container can be hostile input. So files are read and never mapped, and the size of their
- * tables is limited. Only one thread at a time may use a struct fr_elf. The functions may wait for a disk.
+ * tables is limited. Only one thread at a time is allowed to use a struct fr_elf. It is possible that the
+ * functions wait for a disk.
  */
 
 #include "base/diag.h"
@@ -50,7 +51,7 @@ struct fr_elf_symbol {
    the function; -EBADMSG if the file is damaged. */
 int fr_elf_find_symbol(struct fr_elf *e, const char *text, struct fr_elf_symbol *ret, struct fr_diag *d);
 
-/* One place of a static marker (USDT). The compiler may put a marker into several places of the code. */
+/* One place of a static marker (USDT). The compiler can put a marker into several places of the code. */
 struct fr_elf_marker {
 	uint64_t offset;    /* in the file */
 	uint64_t semaphore; /* offset of the counter that enables the marker; 0: none, always enabled */

@@ -52,8 +52,8 @@ Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *
    (PF_…). */
 bool elf_file_offset(Elf *elf, uint64_t address, uint32_t flags, uint64_t *ret);
 
-/* elf_debug.c: the first call searches for E's debug file, and sets E->debug if there is one. Later calls do
-   nothing. */
+/* elf_debug.c: the first call searches for E's debug file, and sets E->debug if the debug file exists. Later
+   calls do nothing. */
 void elf_debug_find(struct fr_elf *e);
 
 /* elf_near.c: finds the name that is most similar to `wanted`, among all names that are passed to

@@ -9,7 +9,7 @@
  *
  * A source is armed from fr_source_open() (or listen(), if its class has it) until fr_source_close(). A
  * source runs on the main thread's event loop and does not wait for a disk. The exception is open() of a
- * class with listen(): it runs on another thread (fr-arming), and may wait.
+ * class with listen(): it runs on another thread (fr-arming), and is allowed to wait.
  */
 
 #include "base/diag.h"
@@ -24,9 +24,10 @@ struct fr_source;
 struct fr_source_env {
 	sd_event *event;
 	pid_t self;	/* the recorder's pid in its own pid namespace; BPF programs ignore this process */
-	uint32_t pidns; /* inode of the recorder's pid namespace; 0: the initial one */
+	uint32_t pidns; /* inode of the recorder's pid namespace; 0: the initial pid namespace */
 	const char *application_socket; /* path; "": none */
-	gid_t gid;			/* group of that socket; (gid_t)-1: the group of root */
+	gid_t gid;			/* group of the file application_socket; (gid_t)-1: the
+					   group of root */
 	/* Reports an anomaly with CAUSE (borrowed). If the members trigger and source of CAUSE are empty,
 	   the receiver sets these members in its copy of CAUSE. Sources call fire() from the event loop,
 	   never from open(). */
@@ -45,7 +46,7 @@ struct fr_source_env {
 struct fr_source_stats {
 	enum fr_unit_of_cause unit;
 	uint64_t threshold; /* the current threshold; 0: none */
-	uint64_t last;	    /* newest value, even if it did not reach the threshold */
+	uint64_t last;	    /* newest value, even if this value did not reach the threshold */
 	uint64_t last_ns;   /* monotonic time of the newest value; 0: no value yet */
 	uint64_t fired;	    /* all anomalies that the source saw: the reported, the cooled and the
 			       lost anomalies */
@@ -64,10 +65,10 @@ struct fr_source_class {
 	   Returns 0; or a negative errno, with a message in D: -EOPNOTSUPP if this kernel does not have a
 	   feature that the source needs. After a failure, fr_source_open() calls close(). */
 	int (*open)(struct fr_source *s, struct fr_diag *d);
-	/* NULL: open() runs on the main thread. Otherwise open() runs on any thread, may wait for a file
-	   system or the verifier, and does not use the event loop. After open(), the main thread calls
-	   listen(), which adds S to the event loop. listen() returns 0; or a negative errno, with a message
-	   in D, and the caller then closes S. */
+	/* NULL: open() runs on the main thread. If listen is not NULL, open() runs on any thread, is allowed
+	   to wait for a file system or the verifier, and does not use the event loop. After open(), the main
+	   thread calls listen(), which adds S to the event loop. listen() returns 0; or a negative errno,
+	   with a message in D, and the caller then closes S. */
 	int (*listen)(struct fr_source *s, struct fr_diag *d);
 	/* Releases everything that open() and listen() have acquired, also after a failed open().
 	   Does not free S. */
@@ -116,6 +117,6 @@ void fr_source_get_stats(struct fr_source *s, struct fr_source_stats *ret);
 void fr_source_fire(const struct fr_source *s, const struct fr_cause *cause);
 /* Returns the source's own cool-down: Cooldown=, but at most FR_SOURCE_COOLDOWN_MAX_NS. */
 uint64_t fr_source_cooldown_ns(const struct fr_trigger_config *config);
-/* Returns whether CAUSE matches Pid=, Comm= and CGroup= (the cgroup itself or one below). If Comm= or CGroup=
-   is set, reads the missing texts of CAUSE from /proc. */
+/* Returns whether CAUSE matches Pid=, Comm= and CGroup= (the cgroup itself or a cgroup below it). If Comm= or
+   CGroup= is set, reads the missing texts of CAUSE from /proc. */
 bool fr_source_matches(const struct fr_trigger_config *config, struct fr_cause *cause);

@@ -37,7 +37,7 @@ struct application {
 	uint64_t quiet_until_ns;
 };
 
-/* The socket. All sources with the same environment share it. */
+/* The socket. All sources with the same environment share the socket. */
 struct shared {
 	const struct fr_source_env *env;
 	struct fr_socket_file socket;
@@ -102,7 +102,8 @@ static void handle_datagram(struct application *a, const struct fr_datagram *d, 
 	stats->threshold = d->threshold;
 	if (d->value < d->threshold)
 		return;
-	/* Check the cool-down first: the steps below may read /proc, which costs more than all the rest. */
+	/* Check the cool-down first: the steps below can read /proc, which costs more than
+	   all other steps. */
 	if (now < a->quiet_until_ns) {
 		stats->fired++;
 		stats->cooled++;

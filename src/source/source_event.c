@@ -192,7 +192,7 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 	if (pid == getpid() || (config->pid && pid != config->pid))
 		return;
 	e->source.stats.last_ns = cause.time_ns;
-	/* Check the cool-down first: the steps below read /proc, which costs more than all the rest. */
+	/* Check the cool-down first: the steps below read /proc, which costs more than all other steps. */
 	if (cause.time_ns < e->quiet_until_ns) {
 		e->source.stats.fired++;
 		e->source.stats.cooled++;

@@ -154,7 +154,7 @@ static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d
 	}
 	/* For the return probe, the kernel replaces the return address on the stack. The kernel knows the
 	   place of the return address only at the function's entry. A Go program moves its stacks, and
-	   crashes when it finds the kernel's address on one of them. */
+	   crashes when it finds the kernel's address on a stack. */
 	if (symbol.into)
 		return fr_fail(d, -EINVAL, "leave +0xOFFSET out, or leave Threshold= out",
 			"cannot measure a call from %s: a call is measured from the function's entry",
@@ -164,8 +164,8 @@ static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d
 			"cannot measure calls of %s: %s is a Go program, and a return probe makes it crash",
 			s->symbol, s->path);
 	/* Attach the return probe first, so that each call that begins at the entry probe also has its end
-	   probed. If a call is already running, the program function_return finds no begin of that call, and
-	   ignores its end. */
+	   probed. If a call is already running when the probes are attached, the program function_return
+	   finds no begin of this call, and ignores its end. */
 	add_site(p, "function_return", true, symbol.offset, 0);
 	add_site(p, "function_entry", false, symbol.offset, 0);
 	return 0;

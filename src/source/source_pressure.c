@@ -45,7 +45,7 @@ struct pressure {
 	struct subject subject;
 	char path[PATH_MAX];
 	int fd;
-	bool is_privileged; /* this thread had CAP_SYS_RESOURCE when it opened the file */
+	bool is_privileged; /* this thread had CAP_SYS_RESOURCE at the open of the file */
 	sd_event_source *io, *timer;
 	uint64_t armed_ns;     /* the file's total when the kernel began to watch */
 	uint64_t before_ns[2]; /* the last two totals that were read; the older total first */
