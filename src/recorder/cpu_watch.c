@@ -15,8 +15,8 @@
 
 #define CPUS_MAX 8192
 #define CPU_DIRECTORY "/sys/devices/system/cpu"
-/* The two clocks that suspended_ns() compares are read one after the other, so their difference varies a
-   little even if there was no suspend. Only a larger change of the difference is a suspend. */
+/* suspended_ns() reads its two clocks one after the other, so the difference of the clocks varies a little
+   even if there was no suspend. Only a larger change of the difference is a suspend. */
 #define SUSPENDED_MIN_NS (100 * FR_NSEC_PER_MSEC)
 
 struct cpus {
@@ -78,8 +78,8 @@ int fr_cpus_online(const char *wanted, char *ret, size_t size)
 	return n ? 0 : -ENODEV;
 }
 
-/* Looks for changes since the last call. BACK is a CPU that can have gone offline and come back since the
-   last call; -1: no CPU. */
+/* Looks for changes since the last call. The parameter `back` is a CPU that can have gone offline and come
+   back since the last call; -1: no CPU. */
 static void look(struct fr_cpu_watch *w, int back)
 {
 	const uint64_t slept_ns = suspended_ns();

@@ -20,7 +20,7 @@ struct fr_capture;
 struct fr_frequency_step {
 	uint64_t time_ns;  /* monotonic */
 	unsigned from, to; /* divisors */
-	/* As in struct fr_budget, at the time of the step. */
+	/* The members used_ppm and ppm of struct fr_budget at the time of the step. */
 	uint64_t used_ppm, ppm;
 };
 
@@ -30,7 +30,7 @@ struct fr_frequency {
 	/* The lock protects the members below it. The main thread writes these members, and the dumper
 	   thread reads them. */
 	struct fr_lock lock;
-	uint64_t full_hz; /* frequency of the first event that has one; 0: no event has one */
+	uint64_t full_hz; /* frequency of the first event that has a frequency; 0: no event has a frequency */
 	struct fr_frequency_step steps[FR_FREQUENCY_STEPS];
 	size_t n;
 };
@@ -50,7 +50,8 @@ void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *c
 /* Sets the new value of CPUBudget=, in millionths of a CPU. If the new value is no limit (0), CAPTURE gets
    its full frequencies. */
 void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture, uint64_t ppm);
-/* Returns the current frequency of the first event that has one, in Hz; 0: no event has one. */
+/* Returns the current frequency, in Hz, of the first event that has a frequency; 0: no event
+   has a frequency. */
 uint64_t fr_frequency_hz(const struct fr_frequency *f);
 /* Adds the array "frequency_steps" to META: the steps from FROM_NS to TO_NS. If the frequency was already
    reduced at FROM_NS, the array also has the last step before FROM_NS, with the member "before_window". If

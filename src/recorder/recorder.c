@@ -301,8 +301,8 @@ static void begin_request(struct fr_recorder *r)
 	fr_unlock(&r->lock);
 }
 
-/* Lets the recorder thread run WORK after its next round, and waits for the end of WORK. Returns the
-   result of WORK. */
+/* Lets the recorder thread call work() after its next round, and waits until work() has returned. Returns the
+   result of work(). */
 static int run_request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
 {
 	int code;

@@ -42,8 +42,8 @@ pid_t fr_recorder_tid(const struct fr_recorder *r);
    a negative errno. */
 int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
 
-/* Cuts over to the capture TO, which is open and enabled: from the cut-over on, records come from TO. If both
-   captures have a record of the same incident, one of the two records is kept. After the cut-over, the
+/* Cuts over to the capture `to`, which is open and enabled: from the cut-over on, records come from `to`. If
+   both captures have a record of the same incident, one of the two records is kept. After the cut-over, the
    previous capture is disabled, and the caller frees it. Blocks for some rounds; the recorder thread sleeps
    for FR_CUTOVER_NEAR_NS. Any thread except the recorder's is allowed to call this function. Returns 0; or a
    negative errno, with a message in D. On an error, the previous capture stays in use. */
