@@ -51,9 +51,9 @@ struct fr_handover_facts {
 	const uint64_t *lost; /* _FR_LOSS_MAX losses; NULL: the losses in the state do not change */
 };
 
-/* If WANTED is true, looks in the store for the state and the ring of the previous instance. The descriptors
-   that the store has passed to this process stay open until open_history() makes an empty ring, or until
-   store(). Until then, this function can be called again. */
+/* If the parameter `wanted` is true, looks in the store for the state and the ring of the previous instance.
+   The descriptors that the store has passed to this process stay open until open_history() makes an empty
+   ring, or until store(). Until then, this function can be called again. */
 void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id);
 /* If there is a ring to adopt, adds the events of the previous instance to SESSION, and sets COUNTERS and
    LOST to the values of the previous instance. If the tracepoint formats of the previous instance are

@@ -120,7 +120,7 @@ static int decode_event(struct byte_reader *r, struct fr_session *s)
 	ids = malloc(FR_MAX(n_ids, 1u) * sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	take_into(r, ids, n_ids * sizeof(*ids)); /* the ids may be unaligned, because they follow a name */
+	take_into(r, ids, n_ids * sizeof(*ids)); /* the ids can be unaligned, because they follow a name */
 	code = fr_session_add_event(s, &attr, name, ids, n_ids, &added);
 	if (code == 0)
 		added->until_ns = until_ns;
