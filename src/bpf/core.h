@@ -71,9 +71,10 @@ static __always_inline __u32 fr_task_state(struct task_struct *task)
 	return old->state;
 }
 
-/* Returns whether VALUE is below the threshold. If so, the program has nothing more to do. The function is
-   for probes that see values all the time, so it must be cheap. To store VALUE as the last value costs more
-   than to compare it. So the function stores only values of at least 1/8 of the threshold. */
+/* Returns whether VALUE is below the threshold. If so, the program has nothing more to do. This function
+   is for probes that see values all the time, so it must be cheap. It costs more to store VALUE as the
+   last value than to compare VALUE with the threshold. So the function stores only values of at least 1/8
+   of the threshold. */
 static __always_inline int fr_is_below(__u64 value)
 {
 	struct flightrec_counters *c;
@@ -84,7 +85,8 @@ static __always_inline int fr_is_below(__u64 value)
 	if (value >= flightrec_threshold)
 		return 0;
 	if (flightrec_filtered())
-		return 1; /* store nothing: to find out whether the value passes the filters costs too much */
+		return 1; /* store nothing, because it costs too much to find out whether the value
+			     passes the filters */
 	c = bpf_map_lookup_elem(&flightrec_counters, &zero);
 	if (c) {
 		c->last = value;
@@ -122,7 +124,8 @@ static __always_inline int fr_begin_handler(void *map)
 	return 0;
 }
 
-/* Returns the run time of the handler; or 0 if it is below the threshold, or the begin is unknown. */
+/* Returns the run time of the handler; or 0 if the run time is below the threshold, or if the begin of the
+   handler is unknown. */
 static __always_inline __u64 fr_end_handler(void *map, __u64 now)
 {
 	__u32 zero = 0;

@@ -14,7 +14,7 @@ enum { ILL = 4, TRAP = 5, ABRT = 6, BUS = 7, FPE = 8, SEGV = 11, SYS = 31 };
 /* Bit N-1 is signal N, as in a sigset_t. */
 const volatile __u64 signals =
 	BIT_OF(ILL) | BIT_OF(TRAP) | BIT_OF(ABRT) | BIT_OF(BUS) | BIT_OF(FPE) | BIT_OF(SEGV) | BIT_OF(SYS);
-/* The signals whose siginfo has an address if the kernel sent them. */
+/* The signals whose siginfo has an address if the kernel sent the signal. */
 #define HAVE_ADDRESS (BIT_OF(ILL) | BIT_OF(TRAP) | BIT_OF(BUS) | BIT_OF(FPE) | BIT_OF(SEGV))
 
 union __sifields {

@@ -41,7 +41,7 @@ struct address_space {
 struct stall {
 	__u64 begin_ns;	  /* begin of the reclaim or compaction; 0: neither is running */
 	__u64 fault_ns;	  /* time of the newest fault on a file's page */
-	__u64 faults;	  /* how many page faults the task had before the newest one */
+	__u64 faults;	  /* how many page faults the task had before the newest fault */
 	__u64 page_index; /* index in the file of the page of the newest fault */
 };
 

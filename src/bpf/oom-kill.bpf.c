@@ -41,14 +41,14 @@ struct trace_event_raw_mark_victim {
 	unsigned long total_vm;
 } __attribute__((preserve_access_index));
 
-/* CO-RE needs a constant index, because the size of the kernel's elements may differ. */
+/* CO-RE needs a constant index, because the kernel's elements can have another size. */
 #define PAGES(mm, index)                                                                                     \
 	(bpf_core_field_exists(((struct mm_struct___v5 *)0)->rss_stat.count)                                 \
 			? BPF_CORE_READ((struct mm_struct___v5 *)(mm), rss_stat.count[index].counter)        \
 			: BPF_CORE_READ(mm, rss_stat[index].count))
 
-/* The kernel batches its counters per CPU, so the sum may be wrong by a few hundred pages, and even
-   negative. */
+/* The kernel batches its counters per CPU, so the sum can be wrong by a few hundred pages, and can
+   even be negative. */
 static __always_inline __u64 resident_bytes(struct mm_struct *mm)
 {
 	__s64 pages = PAGES(mm, FILE_PAGES) + PAGES(mm, ANON_PAGES) + PAGES(mm, SHMEM_PAGES);

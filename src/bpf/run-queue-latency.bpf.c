@@ -56,8 +56,8 @@ static __always_inline void fire(struct task_struct *next, __u64 wait)
 	__u64 moved = moved_asleep[(__u32)next->pid & (SLOTS - 1)];
 	struct flightrec_subject s;
 
-	/* QUEUED may be the time of a move during the task's sleep. So ignore a wait that begins less than
-	   MOVE_NS before or after such a move. */
+	/* It is possible that `queued` is the time of a move during the task's sleep, and not the begin of a
+	   wait. So ignore a wait that begins less than MOVE_NS before or after this move. */
 	if (moved && queued - moved + MOVE_NS < 2 * MOVE_NS)
 		return;
 	flightrec_task(&s, next);
@@ -94,7 +94,7 @@ int BPF_PROG(enqueue_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Resets the stored run_delay, which belongs to an earlier task with the same number. */
+/* Resets the stored run_delay, because it belongs to an earlier task with the same number. */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(first_wakeup_btf, struct task_struct *task)
 {
